@@ -1,0 +1,205 @@
+package engine
+
+// BlockType says what a block holds.
+type BlockType uint8
+
+const (
+	Filter      BlockType = iota // bloom filter of a table
+	TopIndex                     // top-level index of a two-level index
+	Index                        // second-level index block
+	Data                         // keys and values
+	Value                        // separated values, blob files
+	Meta                         // footer, properties, metaindex, range deletions: read when a table is opened
+	SingleIndex                  // the whole index of a table too small for two levels
+	Page                         // engines without typed blocks
+	NumBlockTypes
+)
+
+var blockTypeNames = [NumBlockTypes]string{"filter", "top_index", "index", "data", "value", "meta", "single_index", "page"}
+
+// String returns the name used in flags, JSON and reports.
+func (t BlockType) String() string {
+	if t < NumBlockTypes {
+		return blockTypeNames[t]
+	}
+	return "unknown"
+}
+
+// BlockTypes lists all types in report order.
+func BlockTypes() []BlockType {
+	all := make([]BlockType, NumBlockTypes)
+	for i := range all {
+		all[i] = BlockType(i)
+	}
+	return all
+}
+
+const (
+	// MaxLevels is the number of levels of an LSM tree that are told apart.
+	MaxLevels = 7
+	// LevelUnknown counts reads of files whose level is not known (anymore).
+	LevelUnknown = MaxLevels
+	numLevelRows = MaxLevels + 1
+)
+
+// Tally is a number of operations and their bytes.
+type Tally struct {
+	Count int64 `json:"count"`
+	Bytes int64 `json:"bytes"`
+}
+
+// Add returns the sum.
+func (t Tally) Add(u Tally) Tally { return Tally{t.Count + u.Count, t.Bytes + u.Bytes} }
+
+// Sub returns the difference.
+func (t Tally) Sub(u Tally) Tally { return Tally{t.Count - u.Count, t.Bytes - u.Bytes} }
+
+// BlockReads are block reads by level (LevelUnknown last) and type.
+type BlockReads [numLevelRows][NumBlockTypes]Tally
+
+// Counters are totals since Open. A nil pointer means the engine cannot tell:
+// never zero by default.
+type Counters struct {
+	// Reads are what foreground lookups asked of the file layer. nil: unknown.
+	Reads *BlockReads
+	// DirectBytes are the bytes of those reads after rounding to whole sectors;
+	// only under O_DIRECT.
+	DirectBytes *int64
+	// BackgroundReads are reads of compactions (files reopened for sequential
+	// reading).
+	BackgroundReads *Tally
+	// TableOpens are files opened for lookups; each costs a few meta reads.
+	TableOpens *int64
+
+	// The engine's own view, for self-checks and hit rates.
+	CacheHits, CacheMisses           *int64 // block cache, all types
+	FilterNegative, FilterPositive   *int64 // filter consultations by outcome (negative: the filter said no)
+	TableCacheHits, TableCacheMisses *int64
+
+	// Memory, now.
+	CacheUsedBytes, MemtableBytes, CacheReservedBytes *int64
+
+	// Writing.
+	UserWriteBytes *int64 // keys and values as given
+	WALBytes       *int64
+	FlushBytes     *int64
+	CompactBytes   *int64 // written by compactions
+	IngestBytes    *int64
+	Stalls         *int64
+	StallNanos     *int64
+}
+
+// Total sums the block reads over levels and types.
+func (r *BlockReads) Total() (t Tally) {
+	for level := range r {
+		for kind := range r[level] {
+			t = t.Add(r[level][kind])
+		}
+	}
+	return t
+}
+
+// Type sums the reads of one type over the levels.
+func (r *BlockReads) Type(kind BlockType) (t Tally) {
+	for level := range r {
+		t = t.Add(r[level][kind])
+	}
+	return t
+}
+
+// Level sums the reads of one level over the types.
+func (r *BlockReads) Level(level int) (t Tally) {
+	for kind := range r[level] {
+		t = t.Add(r[level][kind])
+	}
+	return t
+}
+
+// Sub returns r - s, cell by cell.
+func (r *BlockReads) Sub(s *BlockReads) *BlockReads {
+	var d BlockReads
+	for level := range r {
+		for kind := range r[level] {
+			d[level][kind] = r[level][kind].Sub(s[level][kind])
+		}
+	}
+	return &d
+}
+
+// Sub returns what was counted between s and c. Gauges (memory) keep c's value.
+// A counter unknown on either side is unknown in the difference.
+func (c Counters) Sub(s Counters) Counters {
+	d := c
+	if c.Reads != nil && s.Reads != nil {
+		d.Reads = c.Reads.Sub(s.Reads)
+	} else {
+		d.Reads = nil
+	}
+	d.BackgroundReads = nil
+	if c.BackgroundReads != nil && s.BackgroundReads != nil {
+		t := c.BackgroundReads.Sub(*s.BackgroundReads)
+		d.BackgroundReads = &t
+	}
+	pairs := []struct{ to, a, b **int64 }{
+		{&d.DirectBytes, &c.DirectBytes, &s.DirectBytes},
+		{&d.TableOpens, &c.TableOpens, &s.TableOpens},
+		{&d.CacheHits, &c.CacheHits, &s.CacheHits},
+		{&d.CacheMisses, &c.CacheMisses, &s.CacheMisses},
+		{&d.FilterNegative, &c.FilterNegative, &s.FilterNegative},
+		{&d.FilterPositive, &c.FilterPositive, &s.FilterPositive},
+		{&d.TableCacheHits, &c.TableCacheHits, &s.TableCacheHits},
+		{&d.TableCacheMisses, &c.TableCacheMisses, &s.TableCacheMisses},
+		{&d.UserWriteBytes, &c.UserWriteBytes, &s.UserWriteBytes},
+		{&d.WALBytes, &c.WALBytes, &s.WALBytes},
+		{&d.FlushBytes, &c.FlushBytes, &s.FlushBytes},
+		{&d.CompactBytes, &c.CompactBytes, &s.CompactBytes},
+		{&d.IngestBytes, &c.IngestBytes, &s.IngestBytes},
+		{&d.Stalls, &c.Stalls, &s.Stalls},
+		{&d.StallNanos, &c.StallNanos, &s.StallNanos},
+	}
+	for _, p := range pairs {
+		*p.to = nil
+		if *p.a != nil && *p.b != nil {
+			v := **p.a - **p.b
+			*p.to = &v
+		}
+	}
+	return d
+}
+
+// Shape is what a database's files look like.
+type Shape struct {
+	Bytes  int64   `json:"bytes"` // tables only: no WAL, no manifest
+	Files  int     `json:"files"`
+	Levels []Level `json:"levels"` // empty for engines without levels
+}
+
+// Level is one level of an LSM tree. Sizes are on disk unless the name says
+// otherwise.
+type Level struct {
+	Level         int   `json:"level"`
+	Sublevels     int   `json:"sublevels"` // L0 only, else 1
+	Files         int   `json:"files"`
+	Bytes         int64 `json:"bytes"`
+	Keys          int64 `json:"keys"`
+	DataBlocks    int64 `json:"data_blocks"`
+	DataBytes     int64 `json:"data_bytes"`
+	IndexBlocks   int64 `json:"index_blocks"` // second-level blocks; single-level indexes count as single_index_blocks
+	SingleIndexes int64 `json:"single_index_blocks"`
+	IndexBytes    int64 `json:"index_bytes"`     // all indexes but the top level
+	TopIndexBytes int64 `json:"top_index_bytes"` // top-level indexes
+	FilterBytes   int64 `json:"filter_bytes"`
+	ValueBytes    int64 `json:"value_bytes"` // separated values
+
+	// What the cache must hold: decompressed, with the engine's charge per
+	// block. 0 with InCacheKnown false.
+	IndexCacheBytes    int64 `json:"index_cache_bytes"`
+	TopIndexCacheBytes int64 `json:"top_index_cache_bytes"`
+	FilterCacheBytes   int64 `json:"filter_cache_bytes"`
+	DataCacheBytes     int64 `json:"data_cache_bytes"`
+	InCacheKnown       bool  `json:"in_cache_known"`
+	// InCacheSampled is true where index blocks were sampled rather than all read.
+	InCacheSampled bool `json:"in_cache_sampled"`
+	// FilterConsulted is false where a Get never asks the level's filters.
+	FilterConsulted bool `json:"filter_consulted"`
+}

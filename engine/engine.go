@@ -1,0 +1,209 @@
+// Package engine is the contract between the measuring harness and a key-value
+// engine.
+//
+// An adapter translates; it never measures time, never counts what it did not
+// see and never guesses: what an engine cannot tell is absent. The harness
+// knows only this package, an adapter only this package and its engine.
+//
+// Goals: a Get that adds nothing but one interface call; counters that mean the
+// same for every engine; errors instead of silence.
+// Non-goals: iteration, transactions, snapshots: a lookup needs none of them.
+package engine
+
+import (
+	"context"
+	"fmt"
+)
+
+// ContractVersion is the version of this contract that adapters are written to.
+const ContractVersion = 1
+
+// Capability names something an adapter can do beyond load and Get.
+type Capability string
+
+const (
+	CanReadBlocks    Capability = "block_reads"    // counts block reads by type and level
+	CanDirect        Capability = "direct"         // O_DIRECT reads
+	CanIngest        Capability = "ingest"         // DB also implements SortedBuilder
+	CanReadForeign   Capability = "foreign"        // opens databases of other programs, never writing
+	CanTraceAccesses Capability = "block_accesses" // Options.TraceAccesses is honoured
+	IsVolatile       Capability = "volatile"       // keeps nothing on disk
+)
+
+// Info describes an adapter.
+type Info struct {
+	Name         string       `json:"name"`
+	Version      string       `json:"version"` // of the engine, not of the adapter
+	Route        string       `json:"route"`   // how it gets into the process: "go module", "dlopen", ...
+	Licence      string       `json:"licence"`
+	Capabilities []Capability `json:"capabilities"`
+	Profiles     []Profile    `json:"profiles"` // the first is the default
+}
+
+// Has reports whether the adapter has capability c.
+func (i Info) Has(c Capability) bool {
+	for _, have := range i.Capabilities {
+		if have == c {
+			return true
+		}
+	}
+	return false
+}
+
+// Profile is a named set of engine options.
+type Profile struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
+// Engine opens databases. Implementations hold no state.
+type Engine interface {
+	Info() Info
+
+	// Check names everything wrong with o (unknown profile, unknown override,
+	// impossible value), touching no file. nil means o can be tried.
+	Check(o Options) []error
+
+	// Open opens or, with o.Create, makes a database in o.Dir.
+	Open(ctx context.Context, o Options) (DB, error)
+}
+
+// Options say how to open a database. The zero value of a field means "what
+// the profile says".
+type Options struct {
+	Dir     string
+	Profile string // "" is the engine's first profile
+
+	Create   bool // Dir holds no database yet
+	ReadOnly bool // write nothing
+	Foreign  bool // another program's database: implies ReadOnly; no file in Dir may change
+	// IgnoreLock opens read-only although another process holds the database.
+	// Refused (ErrLocked, naming the way out) where that is not safe.
+	IgnoreLock bool
+
+	CacheBytes int64 // block cache; 0 is the profile's
+	Handles    int   // open files the engine may keep; 0 is the profile's
+
+	Direct bool // block reads bypass the page cache (O_DIRECT)
+
+	// TraceAccesses opens with a cache that admits nothing, so that every block
+	// access becomes a block read: Counters then hold the accesses of a Get.
+	TraceAccesses bool
+
+	// Overrides are engine options by the engine's own names, such as
+	// "MemTableSize": "64MiB" or "Levels[0].BlockSize": "8192".
+	Overrides map[string]string
+
+	// Log receives the engine's own messages; nil drops them.
+	Log func(string)
+}
+
+// DB is an open database. Methods are safe for concurrent use.
+type DB interface {
+	// Reader returns a reader for one goroutine.
+	Reader() (Reader, error)
+	// Writer returns a writer for one goroutine; an error where the database is
+	// read-only.
+	Writer() (Writer, error)
+
+	// Sync returns when everything committed so far survives a kill of the
+	// process.
+	Sync(ctx context.Context) error
+	// Settle flushes what is buffered and returns when no background work
+	// (flush, compaction, table statistics) is left. progress may be nil; it is called now and then.
+	Settle(ctx context.Context, progress func(Settling)) error
+
+	// Counters are totals since Open.
+	Counters() Counters
+	// Shape is the state of the files now.
+	Shape() (Shape, error)
+	// Effective are the options the engine runs with, defaults resolved, by
+	// the engine's own names. cache_bytes and handles are always among them.
+	Effective() map[string]string
+	// Warnings are doubts about this database or these options.
+	Warnings() []Warning
+
+	Close() error
+}
+
+// Reader looks keys up. Not safe for concurrent use.
+type Reader interface {
+	// Get copies the value of key behind dst[:0], growing it as needed, and
+	// returns it; the caller owns it. found is false for an absent key, which is no error.
+	Get(key, dst []byte) (value []byte, found bool, err error)
+	Close() error
+}
+
+// Writer collects writes into batches. Not safe for concurrent use. Key and
+// value may be reused by the caller after a call returns.
+type Writer interface {
+	Put(key, value []byte) error
+	Delete(key []byte) error
+	// Commit applies the collected writes atomically and empties the batch. It
+	// need not wait for the disk: Sync does.
+	Commit() error
+	Close() error
+}
+
+// Entries streams n key-value pairs in ascending key order. next returns false
+// after the last. The slices are valid until the following call.
+type Entries func() (key, value []byte, ok bool)
+
+// SortedBuilder is a DB that can take keys in ascending order far faster than
+// through Put, into the level shape that random loading would have ended with.
+type SortedBuilder interface {
+	// BuildSorted fills the empty database with spec.Keys pairs. open(from, to)
+	// streams the pairs number from <= i < to; it is called from several
+	// goroutines. done is told how many pairs more are finished.
+	BuildSorted(ctx context.Context, spec SortedSpec, open func(from, to uint64) Entries, done func(pairs uint64)) error
+}
+
+// SortedSpec describes what BuildSorted is going to be given.
+type SortedSpec struct {
+	Keys       uint64
+	KeyBytes   int
+	ValueBytes int // mean
+	Seed       uint64
+	Workers    int
+}
+
+// KeySampler is a DB whose keys can be sampled without reading all of it.
+type KeySampler interface {
+	// SampleKeys calls yield with about n keys spread evenly over the database's
+	// data and chosen by seed, in no particular order; the slice is the
+	// callee's. The keys exist at the time of the call.
+	SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error
+}
+
+// Settling is the state of background work while Settle waits.
+type Settling struct {
+	PendingBytes int64 // estimated debt
+	Running      int   // jobs
+}
+
+// Warning is a doubt about a figure, with the way to remove it.
+type Warning struct {
+	Code   string `json:"code"`
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// LockedError says that another process holds the database.
+type LockedError struct {
+	Dir  string
+	Hint string // the way out, such as a flag
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("%s is held by another process: %s", e.Dir, e.Hint)
+}
+
+// NotADatabaseError says that Dir holds nothing this engine can open.
+type NotADatabaseError struct {
+	Dir string
+	Why string
+}
+
+func (e *NotADatabaseError) Error() string {
+	return fmt.Sprintf("%s holds no database this engine can open: %s", e.Dir, e.Why)
+}

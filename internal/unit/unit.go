@@ -1,0 +1,147 @@
+// Package unit parses and prints sizes, counts and rates: the only place where
+// "64MiB" or "5M" is understood.
+package unit
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// byteUnits are accepted case-insensitively; a bare number is bytes.
+var byteUnits = map[string]float64{
+	"": 1, "b": 1,
+	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
+}
+
+var countUnits = map[string]float64{"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+
+// ParseBytes reads "512", "512MB" (10^6), "512MiB" or "512M" (2^20).
+func ParseBytes(s string) (int64, error) {
+	v, err := parse(s, byteUnits)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no size: write 64MiB, 1.5GiB or 512MB", s)
+	}
+	return int64(v), nil
+}
+
+// ParseCount reads "500000", "500k", "5M", "2B".
+func ParseCount(s string) (uint64, error) {
+	v, err := parse(s, countUnits)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no count: write 500000, 500k, 5M or 2B", s)
+	}
+	return uint64(v), nil
+}
+
+// ParsePercent reads "0.1%" as 0.001. ok is false without a percent sign.
+func ParsePercent(s string) (share float64, ok bool, err error) {
+	number, found := strings.CutSuffix(strings.TrimSpace(s), "%")
+	if !found {
+		return 0, false, nil
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+		return 0, true, fmt.Errorf("%q is no percentage: write 0.1%%", s)
+	}
+	return v / 100, true, nil
+}
+
+func parse(s string, units map[string]float64) (float64, error) {
+	text := strings.ReplaceAll(strings.TrimSpace(s), "_", "")
+	text = strings.ReplaceAll(text, ",", "")
+	end := len(text)
+	for end > 0 && (text[end-1] < '0' || text[end-1] > '9') && text[end-1] != '.' {
+		end--
+	}
+	factor, ok := units[strings.ToLower(strings.TrimSpace(text[end:]))]
+	if !ok {
+		return 0, strconv.ErrSyntax
+	}
+	number, err := strconv.ParseFloat(text[:end], 64)
+	if err != nil || !(number >= 0) || number*factor >= math.MaxInt64 {
+		return 0, strconv.ErrSyntax
+	}
+	return math.Round(number * factor), nil
+}
+
+// Bytes prints a size in binary units with three significant digits.
+func Bytes(n int64) string {
+	if n < 0 {
+		return "-" + Bytes(-n)
+	}
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, i := float64(n), 0
+	for v >= 1023.5 && i < 5 {
+		v, i = v/1024, i+1
+	}
+	return Significant(v, 3) + " " + []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}[i]
+}
+
+// Count prints a number with thousands separators: 81,204.
+func Count[T ~int | ~int64 | ~uint64](n T) string {
+	s := strconv.FormatInt(int64(n), 10)
+	sign := ""
+	if s[0] == '-' {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// ShortCount prints 5M, 2.5k, 20B.
+func ShortCount(n float64) string {
+	for _, u := range []struct {
+		at   float64
+		name string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}} {
+		if n >= u.at {
+			return trimZeros(Significant(n/u.at, 3)) + u.name
+		}
+	}
+	return trimZeros(Significant(n, 3))
+}
+
+// Nanos prints a duration given in nanoseconds: 850 ns, 12.3 us, 4.56 ms.
+func Nanos(ns float64) string {
+	switch {
+	case ns < 1e3:
+		return Significant(ns, 3) + " ns"
+	case ns < 1e6:
+		return Significant(ns/1e3, 3) + " us"
+	case ns < 1e9:
+		return Significant(ns/1e6, 3) + " ms"
+	}
+	return Significant(ns/1e9, 3) + " s"
+}
+
+// Percent prints a share: 0.00143 is "0.143%".
+func Percent(share float64) string { return Significant(share*100, 3) + "%" }
+
+// Significant prints v with n significant digits and no exponent.
+func Significant(v float64, n int) string {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	decimals := n - 1 - int(math.Floor(math.Log10(math.Abs(v))))
+	scale := math.Pow10(decimals)
+	if rounded := math.Round(v*scale) / scale; rounded != 0 {
+		decimals = n - 1 - int(math.Floor(math.Log10(math.Abs(rounded))))
+		v = rounded
+	}
+	return strconv.FormatFloat(v, 'f', max(0, decimals), 64)
+}
+
+func trimZeros(s string) string {
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}

@@ -1,0 +1,142 @@
+package result
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// File names inside a folder.
+const (
+	RunFile     = "run.json"
+	SeriesFile  = "series.jsonl"
+	LatencyFile = "latency.hlog"
+	SweepFile   = "sweep.json"
+	ReportFile  = "report.html"
+	PointsDir   = "points"
+)
+
+// maxJSONBytes bounds what is read from a folder that may lie.
+const maxJSONBytes = 256 << 20
+
+// WriteRun writes run.json into dir, whole or not at all.
+func WriteRun(dir string, r *Run) error {
+	r.Schema = RunSchema
+	if r.Warnings == nil {
+		r.Warnings = []engine.Warning{} // [] in JSON, not null
+	}
+	return writeJSON(filepath.Join(dir, RunFile), r)
+}
+
+// ReadRun reads dir/run.json.
+func ReadRun(dir string) (*Run, error) {
+	var r Run
+	if err := readJSON(filepath.Join(dir, RunFile), &r); err != nil {
+		return nil, err
+	}
+	if r.Schema != RunSchema {
+		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", filepath.Join(dir, RunFile), r.Schema, RunSchema)
+	}
+	return &r, nil
+}
+
+// WriteSweep writes sweep.json into dir, whole or not at all.
+func WriteSweep(dir string, s *Sweep) error {
+	s.Schema = SweepSchema
+	if s.Warnings == nil {
+		s.Warnings = []engine.Warning{}
+	}
+	return writeJSON(filepath.Join(dir, SweepFile), s)
+}
+
+// ReadSweep reads dir/sweep.json.
+func ReadSweep(dir string) (*Sweep, error) {
+	var s Sweep
+	if err := readJSON(filepath.Join(dir, SweepFile), &s); err != nil {
+		return nil, err
+	}
+	if s.Schema != SweepSchema {
+		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", filepath.Join(dir, SweepFile), s.Schema, SweepSchema)
+	}
+	return &s, nil
+}
+
+// ReadSeries reads dir/series.jsonl. A last line cut short by a kill is left
+// out; damage anywhere else is an error.
+func ReadSeries(dir string) ([]Tick, error) {
+	path := filepath.Join(dir, SeriesFile)
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var ticks []Tick
+	lines := bufio.NewReader(io.LimitReader(f, maxJSONBytes))
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return ticks, nil // what is left without its newline was cut short
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		var t Tick
+		if err := json.Unmarshal(line, &t); err != nil {
+			return nil, fmt.Errorf("%s line %d: %w", path, n, err)
+		}
+		ticks = append(ticks, t)
+	}
+}
+
+// writeJSON writes to a temporary name first, so that a kill or a full disk
+// leaves the old file or none.
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+func readJSON(path string, v any) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxJSONBytes))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,329 @@
+// Package result is the run folder: the only thing that passes between what
+// measures and what explains.
+//
+// A run folder holds run.json (Run), series.jsonl (one Tick a line),
+// latency.hlog (HdrHistogram log: service times, and response times under the
+// tag "response"). A sweep folder holds sweep.json (Sweep), points/NNN/ (run
+// folders) and report.html. Names in these files are a contract: fields are
+// added, never renamed; units are in the names.
+//
+// A figure that could not be measured is absent, with its reason in
+// Run.Absent; it is never zero and never guessed.
+package result
+
+import (
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// Schema versions.
+const (
+	RunSchema   = "statelab.run/1"
+	SweepSchema = "statelab.sweep/1"
+)
+
+// Run statuses.
+const (
+	OK          = "ok"
+	Failed      = "failed"
+	Interrupted = "interrupted"
+)
+
+// Run is run.json: one measured process.
+type Run struct {
+	Schema  string    `json:"schema"`
+	Status  string    `json:"status"`
+	Error   string    `json:"error,omitempty"`
+	Verb    string    `json:"verb"` // load, read, ...
+	Started time.Time `json:"started"`
+	Command []string  `json:"command"` // what to type to run it again
+
+	Engine     Engine      `json:"engine"`
+	Workload   Workload    `json:"workload"`
+	Cache      Cache       `json:"cache_bytes"`
+	PageCache  string      `json:"page_cache"` // direct, cold, warm, asis
+	Host       Host        `json:"host"`
+	Database   Database    `json:"database"`               // at the start (after a load: at its end)
+	After      *Database   `json:"database_end,omitempty"` // at the end
+	Phases     []Phase     `json:"phases"`
+	Inflection *Inflection `json:"inflection,omitempty"` // of Database; what phase the cache is in
+
+	Figures  Figures           `json:"figures"`
+	Absent   map[string]string `json:"absent,omitempty"` // figure -> why it is not there
+	Checks   []Check           `json:"checks,omitempty"` // our counters against others'
+	Warnings []engine.Warning  `json:"warnings"`
+}
+
+// Engine is what ran.
+type Engine struct {
+	Name    string            `json:"name"`
+	Version string            `json:"version"`
+	Profile string            `json:"profile"`
+	Options map[string]string `json:"options"` // effective
+}
+
+// Workload is what was asked of the engine.
+type Workload struct {
+	Name         string  `json:"name"` // readrandom, fillrandom, ...
+	Keys         uint64  `json:"keys"`
+	KeyBytes     int     `json:"key_bytes"`
+	ValueBytes   float64 `json:"value_bytes"` // mean
+	ValueModel   string  `json:"value_model"`
+	KeyOrder     string  `json:"key_order"`            // hashed, sorted, foreign
+	KeyHash      string  `json:"key_hash,omitempty"`   // mix, keccak256
+	MissingShare float64 `json:"missing_share"`        // of the Gets, 0..1
+	ZipfTheta    float64 `json:"zipf_theta,omitempty"` // 0: uniform
+	Threads      int     `json:"threads"`
+	Gets         uint64  `json:"gets"`
+	WarmupGets   uint64  `json:"warmup_gets"`
+	WarmupRule   string  `json:"warmup_rule"` // how warmup_gets came about
+	Rate         float64 `json:"rate_per_second,omitempty"`
+	WriteRate    float64 `json:"write_rate_per_second,omitempty"`
+	BatchKeys    int     `json:"batch_keys,omitempty"`
+	Seed         uint64  `json:"seed"`
+}
+
+// Cache is the block cache: what was asked for and what the engine runs with.
+type Cache struct {
+	Requested string `json:"requested"`
+	Effective int64  `json:"effective"`
+}
+
+// Host are the facts of the machine that can move a number.
+type Host struct {
+	OS          string  `json:"os"`
+	Kernel      string  `json:"kernel"`
+	CPU         string  `json:"cpu"`
+	Cores       int     `json:"cores"`
+	Gomaxprocs  int     `json:"gomaxprocs"` // during the measured phase
+	MemoryBytes int64   `json:"memory_bytes"`
+	MemoryLimit int64   `json:"memory_limit_bytes,omitempty"` // cgroup
+	Go          string  `json:"go"`
+	Statelab    string  `json:"statelab"`
+	Cgo         bool    `json:"cgo"`
+	Filesystem  string  `json:"filesystem"`
+	Mount       string  `json:"mount_options,omitempty"`
+	Device      string  `json:"device"`
+	Rotational  bool    `json:"rotational"`
+	ReadAheadKB int     `json:"read_ahead_kb"`
+	Scheduler   string  `json:"io_scheduler,omitempty"`
+	THP         string  `json:"transparent_hugepage,omitempty"`
+	Governor    string  `json:"cpu_governor,omitempty"`
+	FDLimit     uint64  `json:"fd_limit"`
+	Root        bool    `json:"root"`
+	LoadAverage float64 `json:"load_average"` // 1 min, before the run
+	Clock       string  `json:"clock"`        // tsc or monotonic
+	ClockNanos  float64 `json:"clock_ns"`     // cost of reading it once
+	Virtualised string  `json:"virtualised,omitempty"`
+}
+
+// Database is the state of the files.
+type Database struct {
+	Dir     string         `json:"dir"`
+	Bytes   int64          `json:"bytes"`
+	Files   int            `json:"files"`
+	Levels  []engine.Level `json:"levels"`
+	Written string         `json:"written_by,omitempty"` // "statelab", "foreign"
+	Format  string         `json:"format,omitempty"`
+}
+
+// Phase is a named stretch of a run with its own counters.
+type Phase struct {
+	Name     string                  `json:"name"` // prepare, load, settle, warm, measure, verify, close
+	Seconds  float64                 `json:"seconds"`
+	Ops      uint64                  `json:"ops"`
+	CPUNanos int64                   `json:"cpu_ns"`
+	Reads    map[string]engine.Tally `json:"block_reads,omitempty"` // by type, non-zero ones
+	Process  *ProcessIO              `json:"process_io,omitempty"`
+	Device   *DeviceIO               `json:"device_io,omitempty"`
+	Engine   map[string]int64        `json:"engine_counters,omitempty"`
+}
+
+// ProcessIO is the kernel's account of the runner process in a phase.
+type ProcessIO struct {
+	ReadCalls           int64 `json:"read_calls"`  // syscr
+	ReadChars           int64 `json:"read_chars"`  // rchar
+	ReadBytes           int64 `json:"read_bytes"`  // from the device
+	WriteBytes          int64 `json:"write_bytes"` // to the device
+	MajorFaults         int64 `json:"major_faults"`
+	MinorFaults         int64 `json:"minor_faults"`
+	VoluntarySwitches   int64 `json:"voluntary_switches"`
+	InvoluntarySwitches int64 `json:"involuntary_switches"`
+	UserNanos           int64 `json:"user_ns"`
+	SystemNanos         int64 `json:"system_ns"`
+}
+
+// DeviceIO are the requests of a private block device in a phase.
+type DeviceIO struct {
+	Device     string `json:"device"`
+	Reads      int64  `json:"reads"`
+	ReadMerges int64  `json:"read_merges"`
+	ReadBytes  int64  `json:"read_bytes"`
+	Writes     int64  `json:"writes"`
+	WriteBytes int64  `json:"write_bytes"`
+}
+
+// Figures are the numbers of the measured phase. nil is absent: see Run.Absent.
+type Figures struct {
+	Gets          uint64  `json:"gets"`
+	Found         uint64  `json:"found"`
+	Missing       uint64  `json:"missing"`
+	FailedGets    uint64  `json:"failed"`
+	Seconds       float64 `json:"seconds"`
+	GetsPerSecond float64 `json:"gets_per_second"`
+
+	BlockReadsPerGet          *float64           `json:"block_reads_per_get,omitempty"`
+	BlockReadsPerGetByType    map[string]float64 `json:"block_reads_per_get_by_type,omitempty"`
+	BlockReadsPerGetByLevel   map[string]float64 `json:"block_reads_per_get_by_level,omitempty"` // "L0".."L6", "unknown"
+	BlockAccessesPerGet       *float64           `json:"block_accesses_per_get,omitempty"`
+	BlockAccessesPerGetByType map[string]float64 `json:"block_accesses_per_get_by_type,omitempty"`
+	HitRate                   map[string]float64 `json:"hit_rate,omitempty"` // filter, top_index, index, data, all
+	BlockReadBytesPerGet      *float64           `json:"block_read_bytes_per_get,omitempty"`
+	TableOpensPerGet          *float64           `json:"table_opens_per_get,omitempty"`
+
+	DeviceReadsPerGet     *float64 `json:"device_reads_per_get,omitempty"`
+	DeviceReadBytesPerGet *float64 `json:"device_read_bytes_per_get,omitempty"`
+	Agreement             *float64 `json:"agreement,omitempty"`     // device reads / block reads
+	DeviceSource          string   `json:"device_source,omitempty"` // how device reads were counted
+
+	ServiceNanos       *Latency `json:"service_ns,omitempty"`
+	ResponseNanos      *Latency `json:"response_ns,omitempty"` // open loop only
+	CPUNanosPerGet     float64  `json:"cpu_ns_per_get"`
+	CPUPercent         float64  `json:"cpu_percent"` // of all cores
+	SwitchesPerGet     float64  `json:"context_switches_per_get"`
+	PeakRSSBytes       int64    `json:"peak_rss_bytes"`
+	HarnessNanosPerGet *float64 `json:"harness_ns_per_get,omitempty"` // null engine, same host
+	InFlight           float64  `json:"in_flight"`                    // Little's law: sum of service times / seconds
+
+	// Writing workloads.
+	Puts                     uint64   `json:"puts,omitempty"`
+	PutsPerSecond            float64  `json:"puts_per_second,omitempty"`
+	PutNanos                 *Latency `json:"put_service_ns,omitempty"`             // of one batch commit
+	WriteAmplification       *float64 `json:"write_amplification,omitempty"`        // engine's count / user bytes
+	DeviceWriteAmplification *float64 `json:"device_write_amplification,omitempty"` // device bytes / user bytes
+	Stalls                   *int64   `json:"write_stalls,omitempty"`
+	StallSeconds             *float64 `json:"write_stall_seconds,omitempty"`
+	CacheReservedBytes       *int64   `json:"cache_reserved_bytes,omitempty"` // taken from the block cache by memtables, at its most
+}
+
+// Latency summarises a histogram kept in latency.hlog. Nanoseconds.
+type Latency struct {
+	P50  int64   `json:"p50"`
+	P90  int64   `json:"p90"`
+	P99  int64   `json:"p99"`
+	P999 int64   `json:"p999"`
+	Max  int64   `json:"max"`
+	Mean float64 `json:"mean"`
+	N    uint64  `json:"count"`
+}
+
+// Check holds a counter of ours against somebody else's.
+type Check struct {
+	Name   string  `json:"name"`
+	Ours   float64 `json:"ours"`
+	Theirs float64 `json:"theirs"`
+	Limit  float64 `json:"limit"` // largest relative difference that passes
+	OK     bool    `json:"ok"`
+	Note   string  `json:"note,omitempty"`
+}
+
+// Tick is one line of series.jsonl: about one second of a phase.
+type Tick struct {
+	Phase           string             `json:"phase"`
+	Seconds         float64            `json:"t"`   // since the phase began
+	Ops             uint64             `json:"ops"` // in this tick
+	OpsPerSecond    float64            `json:"ops_per_second"`
+	P50             int64              `json:"p50_ns,omitempty"`
+	P99             int64              `json:"p99_ns,omitempty"`
+	BlockReadsPerOp *float64           `json:"block_reads_per_op,omitempty"`
+	ByType          map[string]float64 `json:"block_reads_per_op_by_type,omitempty"`
+	DeviceReadBytes int64              `json:"device_read_bytes,omitempty"`
+	PutsPerSecond   float64            `json:"puts_per_second,omitempty"`
+	CacheReserved   int64              `json:"cache_reserved_bytes,omitempty"`
+}
+
+// Size is one inflection point, two ways.
+type Size struct {
+	DiskBytes    int64   `json:"disk_bytes"`    // as the study counts: compressed, as stored
+	CacheBytes   int64   `json:"cache_bytes"`   // decompressed, with the engine's charge: what a cache must hold
+	PercentOfDB  float64 `json:"percent_of_db"` // disk_bytes / database bytes
+	CachePercent float64 `json:"cache_percent_of_db"`
+}
+
+// Inflection are the two inflection points of a database.
+type Inflection struct {
+	IP1 Size `json:"ip1"`
+	IP2 Size `json:"ip2"`
+	// LastLevelFilterBytes are filters no Get consults.
+	LastLevelFilterBytes int64 `json:"unused_filter_bytes"`
+	// Phase of this run's cache: 1 below IP1, 2 between, 3 above IP2 (in-cache sizes). 0: no cache given.
+	Phase int `json:"phase,omitempty"`
+}
+
+// Sweep is sweep.json.
+type Sweep struct {
+	Schema     string           `json:"schema"`
+	Status     string           `json:"status"`
+	Error      string           `json:"error,omitempty"`
+	Source     string           `json:"source"` // "measured", or where an import came from
+	Name       string           `json:"name"`   // a short label for charts
+	Started    time.Time        `json:"started"`
+	Command    []string         `json:"command"`
+	Host       Host             `json:"host"`
+	Database   Database         `json:"database"`
+	Axes       []Axis           `json:"axes"`
+	Points     []Point          `json:"points"`
+	Inflection *Inflection      `json:"inflection,omitempty"`
+	Predicted  []PredictedPoint `json:"predicted,omitempty"`
+	// Smallest measured cache with fewer block reads per Get than the limit, interpolated never.
+	Answers  []Answer         `json:"answers,omitempty"`
+	Warnings []engine.Warning `json:"warnings"`
+}
+
+// Axis is a setting that a sweep varies.
+type Axis struct {
+	Name   string   `json:"name"` // cache, threads, handles, profile, engine, ...
+	Values []string `json:"values"`
+}
+
+// Point is one setting of all axes: one run or several repeats.
+type Point struct {
+	Axes         map[string]string `json:"axes"`
+	CacheBytes   int64             `json:"cache_bytes"` // effective
+	CachePercent float64           `json:"cache_percent_of_db"`
+	Phase        int               `json:"phase,omitempty"`
+	Run          string            `json:"run"` // folder of the first repeat, relative to the sweep
+	Runs         []string          `json:"runs"`
+	Status       string            `json:"status"`
+	Error        string            `json:"error,omitempty"`
+	Figures      Figures           `json:"figures"`          // the repeat with the median block_reads_per_get
+	Spread       map[string]Range  `json:"spread,omitempty"` // over repeats, by figure name
+}
+
+// Range is the least and the greatest of a figure over repeats.
+type Range struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// Answer is a question of the study, answered from the measured points.
+type Answer struct {
+	Question         string  `json:"question"` // such as "block_reads_per_get < 1.1"
+	Limit            float64 `json:"limit"`
+	CacheBytes       int64   `json:"cache_bytes,omitempty"` // 0: no measured point
+	CachePercent     float64 `json:"cache_percent_of_db,omitempty"`
+	BlockReadsPerGet float64 `json:"block_reads_per_get,omitempty"`
+	// AlsoTried is the next smaller cache measured, which did not reach it.
+	NotAtCacheBytes int64 `json:"not_at_cache_bytes,omitempty"`
+}
+
+// PredictedPoint is a point of a predicted curve.
+type PredictedPoint struct {
+	CacheBytes       int64              `json:"cache_bytes"`
+	BlockReadsPerGet float64            `json:"block_reads_per_get"`
+	Low              float64            `json:"low"`
+	High             float64            `json:"high"`
+	HitRate          map[string]float64 `json:"hit_rate,omitempty"`
+	SteadyState      float64            `json:"steady_state_block_reads_per_get"`
+}
