@@ -1,0 +1,132 @@
+package keyspace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ManifestSchema is the version of the manifest file.
+const ManifestSchema = "statelab.manifest/1"
+
+// ManifestPath is where a database's manifest stands. Engines ignore the folder.
+func ManifestPath(dir string) string { return filepath.Join(dir, "statelab", "manifest.json") }
+
+// Manifest says what a database holds, so that any reader can regenerate and
+// check every key and value.
+type Manifest struct {
+	Schema     string            `json:"schema"`
+	Engine     string            `json:"engine"`
+	Version    string            `json:"engine_version"`
+	Profile    string            `json:"profile"`
+	Overrides  map[string]string `json:"overrides,omitempty"`
+	Workload   string            `json:"workload"` // fillrandom or fillsorted
+	Keys       uint64            `json:"keys"`
+	KeyBytes   int               `json:"key_bytes"`
+	KeyOrder   string            `json:"key_order"`
+	KeyHash    string            `json:"key_hash"`
+	ValueModel string            `json:"value_model"`
+	ValueBytes int               `json:"value_bytes"`
+	Seed       uint64            `json:"seed"`
+	BatchKeys  int               `json:"batch_keys"`
+
+	// Loaded keys: indexes below it are durably in the database. Equal to Keys
+	// once the load is complete.
+	Loaded  uint64 `json:"loaded"`
+	Settled bool   `json:"settled"` // background work had ended when the load did
+	// MaxVersion is how many times any key may have been overwritten.
+	MaxVersion uint32 `json:"max_version"`
+}
+
+// KeySpace returns the manifest's keys.
+func (m *Manifest) KeySpace() Keys {
+	return Keys{Count: m.Keys, Bytes: m.KeyBytes, Order: m.KeyOrder, Hash: m.KeyHash, Seed: m.Seed}
+}
+
+// Values returns the manifest's values.
+func (m *Manifest) Values() (*Values, error) { return NewValues(m.ValueModel, m.ValueBytes, m.Seed) }
+
+// WriteManifest writes the manifest of the database in dir, whole or not at all.
+func WriteManifest(dir string, m *Manifest) error {
+	m.Schema = ManifestSchema
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode manifest: %w", err)
+	}
+	path := ManifestPath(dir)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	next := path + ".next"
+	if err := writeSynced(next, append(text, '\n')); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	return nil
+}
+
+func writeSynced(path string, text []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// ErrNoManifest says that the database was not loaded by statelab.
+var ErrNoManifest = errors.New("no statelab manifest")
+
+const maxManifestBytes = 1 << 20
+
+// ReadManifest reads and checks the manifest of the database in dir.
+func ReadManifest(dir string) (*Manifest, error) {
+	path := ManifestPath(dir)
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, ErrNoManifest
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxManifestBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	m, err := parseManifest(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return m, nil
+}
+
+func parseManifest(text []byte) (*Manifest, error) {
+	var m Manifest
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&m); err != nil {
+		return nil, err
+	}
+	if m.Schema != ManifestSchema {
+		return nil, fmt.Errorf("schema is %q, this version reads %q", m.Schema, ManifestSchema)
+	}
+	if errs := m.KeySpace().Check(); len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if m.Loaded > m.Keys {
+		return nil, fmt.Errorf("it claims %d loaded of %d keys", m.Loaded, m.Keys)
+	}
+	if _, err := m.Values(); err != nil {
+		return nil, err
+	}
+	return &m, nil
+}

@@ -1,0 +1,144 @@
+package keyspace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// Value models, by the names used in flags and manifests.
+const (
+	Random   = "random"    // incompressible, different for every key and version
+	Table32  = "table32"   // one of 32 values: compresses inside a block, as in bench_kvdb's published logs
+	TrieNode = "trie-node" // sizes and bytes like the RLP nodes of a Merkle Patricia trie
+)
+
+// Values describes the values of a database. A value carries its version (how
+// often its key was written before), so that any value read can be checked.
+type Values struct {
+	Model string
+	Bytes int // of one value; trie-node has sizes of its own and ignores it
+	Seed  uint64
+	table [][]byte // Table32
+}
+
+const (
+	versionBytes      = 4
+	minVersionedBytes = 8 // shorter values are the same in every version
+	tableRows         = 32
+	maxValueBytes     = 64 << 20
+)
+
+// NewValues checks the description and prepares it.
+func NewValues(model string, valueBytes int, seed uint64) (*Values, error) {
+	v := &Values{Model: model, Bytes: valueBytes, Seed: seed}
+	switch model {
+	case Random, TrieNode:
+	case Table32:
+		v.table = make([][]byte, tableRows)
+		for row := range v.table {
+			v.table[row] = make([]byte, valueBytes)
+			fill(v.table[row], uint64(row), seed^tableSalt)
+		}
+	default:
+		return nil, fmt.Errorf("value model %q: write --value-model random, table32 or trie-node", model)
+	}
+	if valueBytes < 0 || valueBytes > maxValueBytes {
+		return nil, fmt.Errorf("values of %d bytes: from 0 to 64 MiB, such as --value-bytes 110", valueBytes)
+	}
+	return v, nil
+}
+
+// MeanBytes is the expected size of a value.
+func (v *Values) MeanBytes() float64 {
+	if v.Model != TrieNode {
+		return float64(v.Bytes)
+	}
+	const sampled = 4096
+	total := 0
+	for i := uint64(0); i < sampled; i++ {
+		total += trieNodeBytes(shapeOf(i, v.Seed))
+	}
+	return float64(total) / sampled
+}
+
+// Value writes the value of index in its version behind dst[:0] and returns it.
+func (v *Values) Value(dst []byte, index uint64, version uint32) []byte {
+	switch v.Model {
+	case Table32:
+		return append(dst[:0], v.table[v.row(index, version)]...)
+	case TrieNode:
+		return appendTrieNode(dst[:0], shapeOf(index, v.Seed), index, v.Seed, version)
+	}
+	dst = sized(dst, v.Bytes)
+	if v.Bytes < minVersionedBytes {
+		version = 0
+	}
+	fill(dst, index, v.Seed^valueSalt^uint64(version)*golden)
+	if v.Bytes >= minVersionedBytes {
+		putVersion(dst, index, version)
+	}
+	return dst
+}
+
+func (v *Values) row(index uint64, version uint32) uint64 {
+	return mix(index+uint64(version)*golden^v.Seed) % tableRows
+}
+
+// Checker checks values for one goroutine without allocating.
+type Checker struct {
+	values     *Values
+	maxVersion uint32
+	want       []byte
+}
+
+// Checker returns a checker that accepts versions up to maxVersion.
+func (v *Values) Checker(maxVersion uint32) *Checker {
+	return &Checker{values: v, maxVersion: maxVersion}
+}
+
+// Check returns an error unless got is a value that index may have.
+func (c *Checker) Check(got []byte, index uint64) error {
+	version := uint32(0)
+	switch c.values.Model {
+	case Table32:
+		if c.maxVersion == 0 {
+			break
+		}
+		for _, row := range c.values.table {
+			if bytes.Equal(got, row) {
+				return nil
+			}
+		}
+		return fmt.Errorf("value of %d bytes is none of the 32 of its table", len(got))
+	case TrieNode:
+		version = trieNodeVersion(got, index)
+	default:
+		if len(got) >= minVersionedBytes {
+			version = takeVersion(got, index)
+		}
+	}
+	if version > c.maxVersion {
+		return fmt.Errorf("value of %d bytes is damaged: it claims version %d, the database knows %d", len(got), version, c.maxVersion)
+	}
+	c.want = c.values.Value(c.want, index, version)
+	if !bytes.Equal(got, c.want) {
+		return fmt.Errorf("value differs from what was written: %d bytes, expected %d", len(got), len(c.want))
+	}
+	return nil
+}
+
+func putVersion(dst []byte, index uint64, version uint32) {
+	binary.LittleEndian.PutUint32(dst, version^uint32(mix(index^valueSalt)))
+}
+
+func takeVersion(value []byte, index uint64) uint32 {
+	return binary.LittleEndian.Uint32(value) ^ uint32(mix(index^valueSalt))
+}
+
+func sized(dst []byte, n int) []byte {
+	if cap(dst) < n {
+		return make([]byte, n)
+	}
+	return dst[:n]
+}
