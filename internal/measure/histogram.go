@@ -1,0 +1,199 @@
+package measure
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/statelab/statelab/result"
+)
+
+// The layout is HdrHistogram's for lowest value 1 and 3 significant digits, so
+// that an export loses nothing: values below 2048 have a counter each, and every
+// further doubling has 1024 counters, each less than 0.1 % of its values wide.
+const (
+	halfBits    = 10
+	linearBits  = halfBits + 1
+	rangeBits   = 42
+	doublings   = rangeBits - linearBits
+	numCounters = (doublings + 2) << halfBits
+)
+
+// MaxNanos is the largest value told apart: 73 minutes.
+const MaxNanos = 1<<rangeBits - 1
+
+// Histogram counts durations of 0..MaxNanos nanoseconds with an error below
+// 0.1 %. One goroutine at a time. It is 270 KB: make few and keep them.
+//
+// What falls outside is counted. A longer value is part of N, Mean, Max and the
+// quantiles, which then give Max; a negative one (a clock that went back) is in
+// Negative alone.
+type Histogram struct {
+	counts   [numCounters]uint64
+	n        uint64
+	sum      int64
+	max      int64
+	tooLong  uint64
+	negative uint64
+}
+
+// NewHistogram returns an empty histogram.
+func NewHistogram() *Histogram { return new(Histogram) }
+
+// Add counts one duration.
+func (h *Histogram) Add(nanos int64) {
+	if uint64(nanos) > MaxNanos {
+		h.addOutside(nanos)
+		return
+	}
+	h.counts[counter(nanos)]++
+	h.n++
+	h.sum += nanos
+	if nanos > h.max {
+		h.max = nanos
+	}
+}
+
+func (h *Histogram) addOutside(nanos int64) {
+	if nanos < 0 {
+		h.negative++
+		return
+	}
+	h.tooLong++
+	h.n++
+	h.sum += nanos
+	h.max = max(h.max, nanos)
+}
+
+// counter is where a value in range is counted.
+func counter(nanos int64) int {
+	shift := bits.Len64(uint64(nanos)|(1<<linearBits-1)) - linearBits
+	return shift<<halfBits + int(nanos>>shift)
+}
+
+// highest is the largest value that is counted in counter i.
+func highest(i int) int64 {
+	shift := max(0, i>>halfBits-1)
+	return int64(i-shift<<halfBits+1)<<shift - 1
+}
+
+// N is how many durations were counted, all but negative ones.
+func (h *Histogram) N() uint64 { return h.n }
+
+// TooLong is how many durations exceeded MaxNanos.
+func (h *Histogram) TooLong() uint64 { return h.tooLong }
+
+// Negative is how many durations were negative.
+func (h *Histogram) Negative() uint64 { return h.negative }
+
+// Max is the longest duration: exact, but after Sub the upper end of its counter.
+func (h *Histogram) Max() int64 { return h.max }
+
+// Sum of all durations, exact.
+func (h *Histogram) Sum() int64 { return h.sum }
+
+// Mean is exact; 0 of nothing.
+func (h *Histogram) Mean() float64 {
+	if h.n == 0 {
+		return 0
+	}
+	return float64(h.sum) / float64(h.n)
+}
+
+// Quantile returns a duration that a share q (0..1) of the durations do not
+// exceed: at most 0.1 % above the exact one, never below it. 0 of nothing.
+func (h *Histogram) Quantile(q float64) int64 {
+	if h.n == 0 {
+		return 0
+	}
+	// The factor undoes rounding, which can make 0.07*100 a little more than 7.
+	rank := uint64(max(1, math.Ceil(q*float64(h.n)*(1-0x1p-51))))
+	var seen uint64
+	for i, count := range h.counts[:h.used()] {
+		if seen += count; seen >= rank {
+			return min(highest(i), h.max)
+		}
+	}
+	return h.max
+}
+
+// Merge adds what g has counted.
+func (h *Histogram) Merge(g *Histogram) {
+	for i, count := range g.counts[:g.used()] {
+		h.counts[i] += count
+	}
+	h.n += g.n
+	h.sum += g.sum
+	h.max = max(h.max, g.max)
+	h.tooLong += g.tooLong
+	h.negative += g.negative
+}
+
+// Sub returns what was counted between earlier and h, which must have grown out
+// of it.
+func (h *Histogram) Sub(earlier *Histogram) *Histogram {
+	d := h.Clone()
+	last := -1
+	for i := range d.counts[:d.used()] {
+		if d.counts[i] -= earlier.counts[i]; d.counts[i] > 0 {
+			last = i
+		}
+	}
+	d.n -= earlier.n
+	d.sum -= earlier.sum
+	d.tooLong -= earlier.tooLong
+	d.negative -= earlier.negative
+	switch { // the longest of the difference may be shorter than h's
+	case d.tooLong > 0:
+	case last >= 0:
+		d.max = min(d.max, highest(last))
+	default:
+		d.max = 0
+	}
+	return d
+}
+
+// Clone returns a copy.
+func (h *Histogram) Clone() *Histogram {
+	c := *h
+	return &c
+}
+
+// Reset empties h.
+func (h *Histogram) Reset() {
+	clear(h.counts[:h.used()])
+	h.n, h.sum, h.max, h.tooLong, h.negative = 0, 0, 0, 0, 0
+}
+
+// used is the length of the counters that can be other than zero: a cache hit's
+// histogram uses 3 of the 270 KB.
+func (h *Histogram) used() int { return counter(min(h.max, MaxNanos)) + 1 }
+
+// Summary is what run.json holds.
+func (h *Histogram) Summary() result.Latency {
+	return result.Latency{
+		P50:  h.Quantile(0.50),
+		P90:  h.Quantile(0.90),
+		P99:  h.Quantile(0.99),
+		P999: h.Quantile(0.999),
+		Max:  h.Max(),
+		Mean: h.Mean(),
+		N:    h.N(),
+	}
+}
+
+// HDR returns the counters as an HdrHistogram, which has no room for durations
+// outside the range: see WriteLog.
+func (h *Histogram) HDR() *hdrhistogram.Histogram {
+	counts := make([]int64, numCounters)
+	for i, count := range h.counts {
+		counts[i] = int64(count)
+	}
+	return hdrhistogram.Import(&hdrhistogram.Snapshot{
+		LowestTrackableValue:  1,
+		HighestTrackableValue: MaxNanos,
+		SignificantFigures:    3,
+		Counts:                counts,
+	})
+}

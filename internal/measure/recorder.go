@@ -1,0 +1,88 @@
+package measure
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Recorder is one worker's histogram that another goroutine may look at while
+// the worker runs.
+//
+// Go's atomic store costs as much as the whole of Histogram.Add, so counters are
+// not read under the writer's hands. They change hands instead: the reader
+// offers an empty histogram, and the writer, at its next Add, puts the filled
+// one down and goes on with the empty one. To the writer that is one plain load
+// per Add. A writer stuck in a long call hands over late, never wrongly: its
+// durations belong to a later interval.
+type Recorder struct {
+	current *Histogram                // the writer's
+	offered atomic.Pointer[Histogram] // empty, from the reader
+	filled  atomic.Pointer[Histogram] // full, from the writer
+	spare   *Histogram                // the reader's: empty, or nil while it is offered or filled
+}
+
+// NewRecorder returns an empty recorder.
+func NewRecorder() *Recorder {
+	return &Recorder{current: NewHistogram(), spare: NewHistogram()}
+}
+
+// Add counts one duration. For the writer alone.
+func (r *Recorder) Add(nanos int64) {
+	if r.offered.Load() != nil {
+		r.handOver()
+	}
+	r.current.Add(nanos)
+}
+
+func (r *Recorder) handOver() {
+	empty := r.offered.Swap(nil)
+	r.filled.Store(r.current)
+	r.current = empty
+}
+
+// Interval merges into h what the recorders counted since the last Interval. It
+// waits for their writers to hand over, at most patience. One reader at a time.
+func Interval(recorders []*Recorder, patience time.Duration, h *Histogram) {
+	for _, r := range recorders {
+		r.take(h) // what came late last time
+		r.offer()
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(patience / 20) {
+		waiting := false
+		for _, r := range recorders {
+			r.take(h)
+			waiting = waiting || r.spare == nil
+		}
+		if !waiting || !time.Now().Before(deadline) {
+			return
+		}
+	}
+}
+
+// Rest merges into h what the recorders counted since the last Interval, once
+// their writers have stopped. The recorders are empty then and can be used again.
+func Rest(recorders []*Recorder, h *Histogram) {
+	for _, r := range recorders {
+		r.take(h)
+		if refused := r.offered.Swap(nil); refused != nil {
+			r.spare = refused
+		}
+		h.Merge(r.current)
+		r.current.Reset()
+	}
+}
+
+func (r *Recorder) offer() {
+	if r.spare != nil {
+		r.offered.Store(r.spare)
+		r.spare = nil
+	}
+}
+
+func (r *Recorder) take(h *Histogram) {
+	if full := r.filled.Swap(nil); full != nil {
+		h.Merge(full)
+		full.Reset()
+		r.spare = full
+	}
+}
