@@ -188,8 +188,10 @@ type Level struct {
 	SingleIndexes int64 `json:"single_index_blocks"`
 	IndexBytes    int64 `json:"index_bytes"`     // all indexes but the top level
 	TopIndexBytes int64 `json:"top_index_bytes"` // top-level indexes
-	FilterBytes   int64 `json:"filter_bytes"`
-	ValueBytes    int64 `json:"value_bytes"` // separated values
+	// SingleIndexBytes is the part of IndexBytes in whole single-level indexes.
+	SingleIndexBytes int64 `json:"single_index_bytes"`
+	FilterBytes      int64 `json:"filter_bytes"`
+	ValueBytes       int64 `json:"value_bytes"` // separated values
 
 	// What the cache must hold: decompressed, with the engine's charge per
 	// block. 0 with InCacheKnown false.
@@ -197,7 +199,9 @@ type Level struct {
 	TopIndexCacheBytes int64 `json:"top_index_cache_bytes"`
 	FilterCacheBytes   int64 `json:"filter_cache_bytes"`
 	DataCacheBytes     int64 `json:"data_cache_bytes"`
-	InCacheKnown       bool  `json:"in_cache_known"`
+	// SingleIndexCacheBytes is the part of IndexCacheBytes in whole single-level indexes.
+	SingleIndexCacheBytes int64 `json:"single_index_cache_bytes"`
+	InCacheKnown          bool  `json:"in_cache_known"`
 	// InCacheSampled is true where index blocks were sampled rather than all read.
 	InCacheSampled bool `json:"in_cache_sampled"`
 	// FilterConsulted is false where a Get never asks the level's filters.

@@ -1,0 +1,131 @@
+package lsm
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// The published databases were loaded in random order and settled: the level
+// table worked out from their number of keys must be theirs.
+func TestNaturalAgainstPublishedLevels(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		keys uint64
+	}{
+		{"Properties_200M.log", 200_000_000},
+		{"Properties_2B.log", 2_000_000_000},
+		{"Properties_20B.log", 20_000_000_000},
+	} {
+		published, err := ParseProperties(strings.NewReader(readPublished(t, c.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		natural := Natural(BenchKVDB(c.keys))
+		base := true
+		for level := 1; level < engine.MaxLevels; level++ {
+			have, want := natural[level], published[level]
+			if want.Files == 0 {
+				if have.Files != 0 {
+					t.Errorf("%s: L%d should be empty", c.file, level)
+				}
+				continue
+			}
+			// The base level is compacted away as soon as it is full: it stands
+			// somewhere below.
+			limit := 0.05
+			if base {
+				limit = 0.16
+			}
+			base = false
+			for _, f := range []struct {
+				name       string
+				have, want int64
+				limit      float64
+			}{
+				{"keys", have.Keys, want.Keys, limit},
+				{"data blocks", have.DataBlocks, want.DataBlocks, limit},
+				{"index blocks", have.IndexBlocks, want.IndexBlocks, limit},
+				{"index bytes", have.IndexBytes, want.IndexBytes, limit},
+				{"filter bytes", have.FilterBytes, want.FilterBytes, limit},
+				{"data bytes", have.DataBytes, want.DataBytes, limit},
+				{"files", int64(have.Files), int64(want.Files), 0.25},
+			} {
+				if off := relative(float64(f.have), float64(f.want)); off > f.limit {
+					t.Errorf("%s L%d %s: %d, published %d (%.1f %%)", c.file, level, f.name, f.have, f.want, 100*off)
+				}
+			}
+		}
+	}
+}
+
+func TestNaturalSmallDatabaseIsOneLevel(t *testing.T) {
+	for _, keys := range []uint64{0, 1, 100, 100_000} {
+		levels := Natural(BenchKVDB(keys))
+		var total int64
+		for _, l := range levels {
+			total += l.Keys
+			if l.Level != lastLevel && l.Files != 0 {
+				t.Errorf("%d keys: L%d has %d files", keys, l.Level, l.Files)
+			}
+		}
+		if total != int64(keys) {
+			t.Errorf("%d keys: levels hold %d", keys, total)
+		}
+	}
+}
+
+// Shared prefixes and separators of sorted random keys, counted.
+func TestHashedKeyLengths(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{20_000, 200_000, 2_000_000} {
+		keys := make([]uint64, n)
+		for i := range keys {
+			keys[i] = random.Uint64()
+		}
+		slices.Sort(keys)
+		var shared, separator float64
+		for i := range n - 1 {
+			s := 0
+			for keys[i]>>(56-8*s) == keys[i+1]>>(56-8*s) {
+				s++
+			}
+			shared += float64(s)
+			separator += float64(s + 1)
+			if keys[i]>>(56-8*s)+1 == keys[i+1]>>(56-8*s) {
+				separator++
+			}
+		}
+		if have, want := sharedBytes(float64(n)), shared/float64(n-1); math.Abs(have-want) > 0.01 {
+			t.Errorf("%d keys share %.3f bytes, counted %.3f", n, have, want)
+		}
+		if have, want := separatorBytes(float64(n)), separator/float64(n-1); math.Abs(have-want) > 0.015 {
+			t.Errorf("%d keys: separators of %.3f bytes, counted %.3f", n, have, want)
+		}
+	}
+}
+
+func TestPhaseOf(t *testing.T) {
+	in := Inflect(Natural(BenchKVDB(200_000_000)), 22<<30)
+	for cache, want := range map[int64]int{0: 0, 1: 1, in.IP1.CacheBytes: 2, in.IP2.CacheBytes - 1: 2, in.IP2.CacheBytes: 3} {
+		if have := PhaseOf(cache, in); have != want {
+			t.Errorf("cache of %d: phase %d, want %d", cache, have, want)
+		}
+	}
+}
+
+func TestWithCharge(t *testing.T) {
+	levels := Natural(BenchKVDB(200_000_000))
+	charged := WithCharge(levels, 336)
+	last := lastLevel
+	if have, want := charged[last].IndexCacheBytes-levels[last].IndexCacheBytes, 336*levels[last].IndexBlocks; have != want {
+		t.Errorf("index charge %d, want %d", have, want)
+	}
+	if have, want := charged[last].FilterCacheBytes-levels[last].FilterCacheBytes, 336*int64(levels[last].Files); have != want {
+		t.Errorf("filter charge %d, want %d", have, want)
+	}
+}
