@@ -1,0 +1,172 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Device is the block device under a directory.
+type Device struct {
+	Name string // as in /sys/class/block: "nvme0n1p2", "loop0"
+	Loop bool
+	// Private says that Name is a loop device with nothing on it but the one
+	// mount that holds the directory: its counters are those of whoever uses
+	// that mount. Other mount namespaces cannot be seen from here.
+	Private bool
+	Backing string // file behind a loop device
+}
+
+// DeviceOf returns the device that holds dir; an error for a filesystem without
+// one (tmpfs, overlay, network).
+func DeviceOf(dir string) (Device, error) {
+	d, err := deviceOf(dir)
+	if err != nil {
+		return Device{}, fmt.Errorf("find the block device of %s: %w", dir, err)
+	}
+	return d, nil
+}
+
+// Now returns the device's counters since boot, from /sys/class/block/*/stat:
+// requests completed, after merging.
+func (d Device) Now() (result.DeviceIO, error) {
+	text, err := os.ReadFile(filepath.Join(sysBlock, d.Name, "stat"))
+	if err == nil {
+		var io result.DeviceIO
+		if io, err = parseBlockStat(string(text)); err == nil {
+			io.Device = d.Name
+			return io, nil
+		}
+	}
+	return result.DeviceIO{}, fmt.Errorf("read the counters of block device %s: %w", d.Name, err)
+}
+
+// DeviceBetween returns what was counted after before and up to after.
+func DeviceBetween(before, after result.DeviceIO) result.DeviceIO {
+	return result.DeviceIO{
+		Device:     after.Device,
+		Reads:      after.Reads - before.Reads,
+		ReadMerges: after.ReadMerges - before.ReadMerges,
+		ReadBytes:  after.ReadBytes - before.ReadBytes,
+		Writes:     after.Writes - before.Writes,
+		WriteBytes: after.WriteBytes - before.WriteBytes,
+	}
+}
+
+// ReadAheadKB is how much a sequential reader, and a fault on mapped memory, may
+// fetch beyond what it asked for.
+func (d Device) ReadAheadKB() (int, error) {
+	text, err := os.ReadFile(d.queue("read_ahead_kb"))
+	if err != nil {
+		return 0, fmt.Errorf("read the readahead of %s: %w", d.Name, err)
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// SetReadAheadKB needs root, and holds for files opened afterwards.
+func (d Device) SetReadAheadKB(kilobytes int) error {
+	if err := os.WriteFile(d.queue("read_ahead_kb"), []byte(strconv.Itoa(kilobytes)), 0); err != nil {
+		return fmt.Errorf("set the readahead of %s to %d KB: %w", d.Name, kilobytes, err)
+	}
+	return nil
+}
+
+const sysBlock = "/sys/class/block"
+
+func deviceOf(dir string) (Device, error) {
+	m, err := mountOf(dir)
+	if err != nil {
+		return Device{}, err
+	}
+	number, err := m.blockNumber()
+	if err != nil {
+		return Device{}, err
+	}
+	link, err := os.Readlink("/sys/dev/block/" + number)
+	if err != nil {
+		return Device{}, err
+	}
+	d := Device{Name: filepath.Base(link)}
+	backing, err := os.ReadFile(filepath.Join(sysBlock, d.Name, "loop", "backing_file"))
+	if errors.Is(err, os.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return Device{}, err
+	}
+	d.Loop = true
+	d.Backing = strings.TrimSuffix(string(backing), "\n")
+	d.Private, err = onlyUser(d.Name, number)
+	return d, err
+}
+
+// blockNumber is the device's "major:minor". Some filesystems (btrfs) mount
+// under a number of their own and name the device as their source.
+func (m mount) blockNumber() (string, error) {
+	if !strings.HasPrefix(m.device, "0:") {
+		return m.device, nil
+	}
+	var source unix.Stat_t
+	if strings.HasPrefix(m.source, "/dev/") && unix.Stat(m.source, &source) == nil && source.Mode&unix.S_IFMT == unix.S_IFBLK {
+		return fmt.Sprintf("%d:%d", unix.Major(source.Rdev), unix.Minor(source.Rdev)), nil
+	}
+	return "", fmt.Errorf("%s has none", m.filesystem)
+}
+
+// onlyUser reports whether exactly one mount and no other device sits on name.
+func onlyUser(name, number string) (bool, error) {
+	all, err := mounts()
+	if err != nil {
+		return false, err
+	}
+	users := 0
+	for _, m := range all {
+		if m.device == number {
+			users++
+		}
+	}
+	holders, err := os.ReadDir(filepath.Join(sysBlock, name, "holders"))
+	if err != nil {
+		return false, err
+	}
+	return users == 1 && len(holders) == 0, nil
+}
+
+// parseBlockStat reads the first seven numbers of Documentation/block/stat:
+// reads, merged, sectors, ms; writes, merged, sectors. A sector is 512 bytes
+// whatever the device.
+func parseBlockStat(text string) (result.DeviceIO, error) {
+	fields := strings.Fields(text)
+	if len(fields) < 7 {
+		return result.DeviceIO{}, fmt.Errorf("no block statistics: %.200q", text)
+	}
+	var n [7]int64
+	for i := range n {
+		v, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return result.DeviceIO{}, fmt.Errorf("no block statistics: %w", err)
+		}
+		n[i] = v
+	}
+	const sector = 512
+	return result.DeviceIO{Reads: n[0], ReadMerges: n[1], ReadBytes: n[2] * sector, Writes: n[4], WriteBytes: n[6] * sector}, nil
+}
+
+// queue is the path of a setting of the device's request queue, which a
+// partition shares with its disk.
+func (d Device) queue(setting string) string {
+	dir := filepath.Join(sysBlock, d.Name)
+	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
+		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = filepath.Dir(resolved)
+		}
+	}
+	return filepath.Join(dir, "queue", setting)
+}
