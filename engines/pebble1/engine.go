@@ -1,0 +1,131 @@
+// Package pebble1 adapts Pebble v1, the engine of go-ethereum databases made
+// before its move to v2.
+//
+// Block reads are counted at the file layer by internal/blockio; what Pebble
+// counts itself is passed on for self-checks.
+package pebble1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+
+	"github.com/cockroachdb/pebble"
+	"github.com/cockroachdb/pebble/vfs"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/blockio"
+	"github.com/statelab/statelab/internal/blockio/pebble1fs"
+	"github.com/statelab/statelab/internal/pebbledb"
+)
+
+// Engine is Pebble v1.
+type Engine struct{}
+
+const version = "v1.1.5"
+
+// traceCacheBytes is too small for any block to be admitted.
+const traceCacheBytes = 1
+
+func profiles() []pebbledb.Profile {
+	return []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.Default()}
+}
+
+// Info describes the adapter.
+func (Engine) Info() engine.Info {
+	return engine.Info{
+		Name:    "pebble1",
+		Version: version,
+		Route:   "go module",
+		Licence: "BSD-3-Clause",
+		Capabilities: []engine.Capability{
+			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanTraceAccesses,
+		},
+		Profiles: pebbledb.Infos(profiles()),
+	}
+}
+
+// Check names what is wrong with o.
+func (Engine) Check(o engine.Options) []error {
+	s, errs := pebbledb.Resolve(profiles(), o)
+	if len(errs) > 0 {
+		return errs
+	}
+	options, err := translate(s, o)
+	if err != nil {
+		return []error{err}
+	}
+	options.FS = vfs.Default
+	if err := options.EnsureDefaults().Validate(); err != nil {
+		return []error{fmt.Errorf("options of %s: %w", version, err)}
+	}
+	return nil
+}
+
+// vanishedRetries bounds how often an open is repeated because the process that
+// holds the database deleted a file meanwhile.
+const vanishedRetries = 5
+
+// Open opens or creates the database in o.Dir.
+func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
+	if err := errors.Join(e.Check(o)...); err != nil {
+		return nil, err
+	}
+	o.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
+	if err := pebbledb.CheckDir(o, "pebble1"); err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		db, err := open(ctx, o)
+		if err == nil {
+			return db, nil
+		}
+		if !o.IgnoreLock || !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
+			return nil, fmt.Errorf("pebble1: open %s: %w", o.Dir, err)
+		}
+	}
+}
+
+func open(ctx context.Context, o engine.Options) (*db, error) {
+	settings, errs := pebbledb.Resolve(profiles(), o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	options, err := translate(settings, o)
+	if err != nil {
+		return nil, err
+	}
+	d := &db{
+		dir:        o.Dir,
+		readOnly:   o.ReadOnly,
+		disableWAL: settings.DisableWAL,
+		recorder:   blockio.NewRecorder(pebble1fs.Learn, o.Direct),
+		events:     newEvents(),
+		log:        o.Log,
+	}
+	base := vfs.Default
+	if o.ReadOnly {
+		base = pebble1fs.ReadOnly(base, o.IgnoreLock)
+	} else {
+		base = pebble1fs.TypedLock(base)
+	}
+	options.FS = pebble1fs.Counting(base, d.recorder)
+	options.EventListener = d.events.listener()
+	options.Logger = logger{o.Log}
+	if o.TraceAccesses {
+		settings.CacheBytes = traceCacheBytes
+	}
+	options.Cache = pebble.NewCache(settings.CacheBytes)
+	defer options.Cache.Unref() // the database holds its own reference
+	options = options.EnsureDefaults()
+	d.effective = effective(options, settings, runtime.GOMAXPROCS(0))
+	if d.pebble, err = pebble.Open(o.Dir, options); err != nil {
+		return nil, err
+	}
+	if err := d.start(ctx); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}

@@ -1,0 +1,61 @@
+package blockio
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// Block is one block of a table: where it lies and what it holds.
+type Block struct {
+	Type   engine.BlockType
+	Offset uint64
+	Length uint64 // without its trailer
+}
+
+// Layout says what lies at each offset of a table. Neighbouring blocks of one
+// type are merged, so that it stays a handful of ranges for any size of table.
+type Layout struct {
+	starts []int64 // ascending; the first is 0
+	types  []engine.BlockType
+}
+
+// NewLayout makes a layout of the blocks of a table. What lies behind the last
+// block (the footer) is Meta, as is a table without blocks.
+func NewLayout(blocks []Block, tableBytes int64) (*Layout, error) {
+	sorted := append([]Block(nil), blocks...)
+	sort.Slice(sorted, func(i, j int) bool { return sorted[i].Offset < sorted[j].Offset })
+	l := &Layout{}
+	var end uint64
+	for _, b := range sorted {
+		if b.Length == 0 {
+			continue
+		}
+		if b.Offset < end || b.Offset+b.Length < b.Offset || b.Offset+b.Length > uint64(tableBytes) {
+			return nil, fmt.Errorf("%v block at %d, length %d: outside the table of %d bytes, or over the block before it",
+				b.Type, b.Offset, b.Length, tableBytes)
+		}
+		end = b.Offset + b.Length
+		if n := len(l.types); n > 0 && l.types[n-1] == b.Type {
+			continue
+		}
+		l.starts, l.types = append(l.starts, int64(b.Offset)), append(l.types, b.Type)
+	}
+	if len(l.starts) == 0 || l.types[len(l.types)-1] != engine.Meta {
+		l.starts, l.types = append(l.starts, int64(end)), append(l.types, engine.Meta)
+	}
+	l.starts[0] = 0
+	return l, nil
+}
+
+// TypeAt returns the type of the block that holds offset. It is called once
+// per block read: a layout has at most about eight ranges, so a walk from the
+// front, where the data lies, beats a binary search.
+func (l *Layout) TypeAt(offset int64) engine.BlockType {
+	i := 1
+	for i < len(l.starts) && l.starts[i] <= offset {
+		i++
+	}
+	return l.types[i-1]
+}

@@ -1,0 +1,71 @@
+package blockio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// lockHint is the way out of a LockedError.
+const lockHint = "stop that process, or read beside it with --ignore-lock"
+
+// LockExisting takes the lock of a database by its lock file at path, as Pebble
+// does (fcntl, whole file), but leaves the file untouched. No file: nobody ever
+// locked it, and nothing is done. A file we may not open for writing cannot be
+// locked by us: then only a foreign lock is looked for.
+//
+// The fault of fcntl locks stays: closing any descriptor of the file in this
+// process drops the lock.
+func LockExisting(path string) (io.Closer, error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return checkLock(path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return io.NopCloser(nil), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
+	if err := unix.FcntlFlock(file.Fd(), unix.F_SETLK, &lock); err != nil {
+		return nil, errors.Join(AsLocked(err, path), file.Close())
+	}
+	return file, nil
+}
+
+// checkLock fails if another process holds the lock.
+func checkLock(path string) (io.Closer, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
+	if err := unix.FcntlFlock(file.Fd(), unix.F_GETLK, &lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("ask for the lock of %s: %w", path, err), file.Close())
+	}
+	if lock.Type != unix.F_UNLCK {
+		return nil, errors.Join(lockedError(path), file.Close())
+	}
+	return file, nil
+}
+
+// AsLocked turns the error of a lock that another process holds into an
+// engine.LockedError and returns other errors unchanged.
+func AsLocked(err error, path string) error {
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return lockedError(path)
+	}
+	return err
+}
+
+func lockedError(path string) error {
+	return &engine.LockedError{Dir: filepath.Dir(path), Hint: lockHint}
+}

@@ -1,0 +1,78 @@
+package blockio
+
+import "github.com/statelab/statelab/engine"
+
+// LiveTable is a table of the current version, as the engine lists it.
+type LiveTable struct {
+	Number  FileNumber // of the file on disk
+	Level   int
+	Bytes   int64
+	Virtual bool // the table is but a part of its file
+}
+
+// Shape sums up the tables by level. chargeBytes is what the engine's cache
+// charges for a block beyond its content; l0Sublevels comes from the engine.
+//
+// The last level's filters are not consulted: both Pebble versions decide by
+// the number of the level (6), not by whether it is the last with data.
+func (r *Recorder) Shape(tables []LiveTable, l0Sublevels int, chargeBytes int64) engine.Shape {
+	levels := make([]engine.Level, engine.MaxLevels)
+	for i := range levels {
+		levels[i] = engine.Level{Level: i, FilterConsulted: i != engine.MaxLevels-1, InCacheKnown: true}
+	}
+	files := map[FileNumber]bool{}
+	var shape engine.Shape
+	for _, t := range tables {
+		l := &levels[t.Level]
+		l.Files++
+		l.Bytes += t.Bytes
+		shape.Bytes += t.Bytes
+		files[t.Number] = true
+		a := r.Anatomy(t.Number)
+		if a == nil {
+			l.InCacheKnown = false
+			continue
+		}
+		share := 1.0
+		if t.Virtual {
+			share = min(1, float64(t.Bytes)/float64(a.TableBytes))
+		}
+		addAnatomy(l, a, share, chargeBytes)
+	}
+	shape.Files = len(files)
+	for i, l := range levels {
+		if l.Files == 0 {
+			continue
+		}
+		l.Sublevels = 1
+		if i == 0 {
+			l.Sublevels = l0Sublevels
+		}
+		shape.Levels = append(shape.Levels, l)
+	}
+	return shape
+}
+
+// addAnatomy adds a table, or the share of it that a virtual table is, to its
+// level.
+func addAnatomy(l *engine.Level, a *Anatomy, share float64, chargeBytes int64) {
+	part := func(n int64) int64 { return int64(float64(n)*share + 0.5) }
+	count := func(kind engine.BlockType) int64 { return part(a.Blocks[kind].Count) }
+	bytes := func(kind engine.BlockType) int64 { return part(a.Blocks[kind].Bytes) }
+	cached := func(kind engine.BlockType) int64 {
+		return part(a.DecodedBytes[kind] + a.Blocks[kind].Count*chargeBytes)
+	}
+	l.Keys += part(int64(a.Entries))
+	l.DataBlocks += count(engine.Data)
+	l.DataBytes += bytes(engine.Data)
+	l.IndexBlocks += count(engine.Index)
+	l.SingleIndexes += count(engine.SingleIndex)
+	l.IndexBytes += bytes(engine.Index) + bytes(engine.SingleIndex)
+	l.TopIndexBytes += bytes(engine.TopIndex)
+	l.FilterBytes += bytes(engine.Filter)
+	l.ValueBytes += bytes(engine.Value)
+	l.IndexCacheBytes += cached(engine.Index) + cached(engine.SingleIndex)
+	l.TopIndexCacheBytes += cached(engine.TopIndex)
+	l.FilterCacheBytes += cached(engine.Filter)
+	l.DataCacheBytes += cached(engine.Data)
+}

@@ -1,0 +1,84 @@
+// Package pebbledb holds what the adapters of Pebble v1 and v2 share although
+// the types of the two modules differ: profiles as plain data, overrides by
+// Pebble's own option names, and the recognition of a database directory.
+//
+// Non-goals: opening anything. The adapters translate Settings into the options
+// of their version.
+package pebbledb
+
+import "github.com/statelab/statelab/engine"
+
+// Levels is the number of levels of a Pebble tree.
+const Levels = 7
+
+// maxMemTableBytes is the largest memtable both versions accept (their limit
+// itself is refused).
+const maxMemTableBytes = 1<<32 - 2
+
+// minMemTableBytes is what Pebble starts its first memtable with; a cache of a
+// few KiB must not make a memtable too small to hold one batch.
+const minMemTableBytes = 256 << 10
+
+// Settings are Pebble options as plain data. Zero is the library's default.
+type Settings struct {
+	CacheBytes   int64
+	MaxOpenFiles int
+	// MemTablesPerHalfCache sizes a memtable: the cache, halved, divided by it.
+	// 0: MemTableSize stands.
+	MemTablesPerHalfCache       int64
+	MemTableSize                uint64
+	MemTableStopWritesThreshold int
+	L0CompactionThreshold       int
+	L0CompactionFileThreshold   int
+	L0StopWritesThreshold       int
+	L0CompactionConcurrency     int
+	CompactionDebtConcurrency   uint64
+	LBaseMaxBytes               int64
+	FlushSplitBytes             int64
+	MaxConcurrentCompactions    int
+	FormatMajorVersion          uint64
+	DisableWAL                  bool
+	DisableAutomaticCompactions bool
+	BytesPerSync                int
+	WALBytesPerSync             int
+	ReadSamplingMultiplier      int64
+	Levels                      [Levels]LevelSettings
+}
+
+// LevelSettings are the options of one level.
+type LevelSettings struct {
+	BlockSize        int
+	IndexBlockSize   int
+	TargetFileSize   int64
+	Compression      string // none, snappy, zstd; v2 also minlz
+	FilterBitsPerKey int    // 0: what the library does when told nothing
+	NoFilter         bool   // none, said explicitly
+}
+
+// Resolve returns the settings of o: its profile, then cache and handles, then
+// the overrides. legal limits the overrides to those an engine version has.
+func Resolve(profiles []Profile, o engine.Options) (Settings, []error) {
+	p, err := find(profiles, o.Profile)
+	if err != nil {
+		return Settings{}, []error{err}
+	}
+	s := p.Settings
+	if o.CacheBytes > 0 {
+		s.CacheBytes = o.CacheBytes
+	}
+	if o.Handles > 0 {
+		s.MaxOpenFiles = o.Handles
+	}
+	if s.MemTablesPerHalfCache > 0 {
+		bytes := s.CacheBytes / 2 / s.MemTablesPerHalfCache
+		s.MemTableSize = uint64(min(max(bytes, minMemTableBytes), maxMemTableBytes))
+	}
+	errs := apply(&s, o.Overrides)
+	if o.CacheBytes < 0 {
+		errs = append(errs, illegal("cache", o.CacheBytes, "64MiB"))
+	}
+	if o.Handles < 0 {
+		errs = append(errs, illegal("handles", o.Handles, "1000"))
+	}
+	return s, errs
+}
