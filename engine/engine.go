@@ -27,6 +27,7 @@ const (
 	CanIngest        Capability = "ingest"         // DB also implements SortedBuilder
 	CanReadForeign   Capability = "foreign"        // opens databases of other programs, never writing
 	CanTraceAccesses Capability = "block_accesses" // Options.TraceAccesses is honoured
+	SharesReads      Capability = "shared_reads"   // Gets that wait for another's read of a block count as cache misses
 	IsVolatile       Capability = "volatile"       // keeps nothing on disk
 )
 
@@ -173,6 +174,12 @@ type KeySampler interface {
 	// data and chosen by seed, in no particular order; the slice is the
 	// callee's. The keys exist at the time of the call.
 	SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error
+}
+
+// BackgroundWorker is a DB that tells what its background work could not do, such
+// as write to a full disk. Writers may wait for ever from then on.
+type BackgroundWorker interface {
+	BackgroundError() error
 }
 
 // Settling is the state of background work while Settle waits.

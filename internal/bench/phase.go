@@ -1,0 +1,330 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/host"
+	"github.com/statelab/statelab/internal/measure"
+	"github.com/statelab/statelab/result"
+)
+
+// snapshot is every counter at one moment. A phase is the difference of two.
+type snapshot struct {
+	at      time.Time
+	engine  engine.Counters
+	process result.ProcessIO
+	device  *result.DeviceIO
+}
+
+func (r *run) snapshot() (s snapshot, err error) {
+	s.at = time.Now()
+	if r.db != nil {
+		s.engine = r.db.Counters()
+	}
+	if s.process, err = host.ProcessNow(); err != nil {
+		return s, fmt.Errorf("read the process's counters: %w", err)
+	}
+	if r.device.Private {
+		io, err := r.device.Now()
+		if err != nil {
+			return s, fmt.Errorf("read the counters of %s: %w", r.device.Name, err)
+		}
+		s.device = &io
+	}
+	return s, nil
+}
+
+// phaseDelta is what one phase cost.
+type phaseDelta struct {
+	seconds           float64
+	engine            engine.Counters
+	process           result.ProcessIO
+	device            *result.DeviceIO
+	service, response *measure.Histogram
+}
+
+// phase runs work as a named phase: events, counters, the entry in run.json. ops
+// may be added to by work while it runs.
+func (r *run) phase(name string, work func(ops *atomic.Uint64) error) (phaseDelta, error) {
+	r.tell(Event{Phase: name})
+	before, err := r.snapshot()
+	if err != nil {
+		return phaseDelta{}, err
+	}
+	var ops atomic.Uint64
+	workErr := work(&ops)
+	after, err := r.snapshot()
+	if err != nil {
+		return phaseDelta{}, errors.Join(workErr, err)
+	}
+	d := phaseDelta{seconds: after.at.Sub(before.at).Seconds(), engine: after.engine, process: host.ProcessBetween(before.process, after.process)}
+	if r.opened(before) {
+		d.engine = after.engine.Sub(before.engine)
+	}
+	if after.device != nil && before.device != nil {
+		io := host.DeviceBetween(*before.device, *after.device)
+		d.device = &io
+	}
+	r.result.Phases = append(r.result.Phases, result.Phase{
+		Name: name, Seconds: d.seconds, Ops: ops.Load(),
+		CPUNanos: d.process.UserNanos + d.process.SystemNanos,
+		Reads:    byType(d.engine.Reads), Process: &d.process, Device: d.device, Engine: named(d.engine),
+	})
+	if workErr != nil {
+		return d, fmt.Errorf("%s: %w", name, workErr)
+	}
+	return d, nil
+}
+
+// opened reports whether s was taken with the database open: before, its
+// counters are all unknown and the difference to them would be too.
+func (r *run) opened(s snapshot) bool { return s.engine != engine.Counters{} }
+
+func byType(reads *engine.BlockReads) map[string]engine.Tally {
+	if reads == nil {
+		return nil
+	}
+	types := map[string]engine.Tally{}
+	for _, kind := range engine.BlockTypes() {
+		if t := reads.Type(kind); t.Count > 0 {
+			types[kind.String()] = t
+		}
+	}
+	return types
+}
+
+// named lists the engine's counters that are known.
+func named(c engine.Counters) map[string]int64 {
+	all := map[string]*int64{
+		"cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
+		"filter_negative": c.FilterNegative, "filter_positive": c.FilterPositive,
+		"table_cache_hits": c.TableCacheHits, "table_cache_misses": c.TableCacheMisses,
+		"table_opens": c.TableOpens, "direct_bytes": c.DirectBytes,
+		"cache_used_bytes": c.CacheUsedBytes, "memtable_bytes": c.MemtableBytes, "cache_reserved_bytes": c.CacheReservedBytes,
+		"user_write_bytes": c.UserWriteBytes, "wal_bytes": c.WALBytes, "flush_bytes": c.FlushBytes,
+		"compact_bytes": c.CompactBytes, "ingest_bytes": c.IngestBytes,
+		"write_stalls": c.Stalls, "write_stall_ns": c.StallNanos,
+	}
+	if t := c.BackgroundReads; t != nil {
+		all["background_reads"], all["background_read_bytes"] = &t.Count, &t.Bytes
+	}
+	known := map[string]int64{}
+	for name, value := range all {
+		if value != nil {
+			known[name] = *value
+		}
+	}
+	return known
+}
+
+// team is the workers of a phase with what a phase does around them.
+type team struct {
+	workers []*worker
+	writers []*writer
+	stop    atomic.Bool
+	// after one side has ended the other is told to.
+	readersDone atomic.Bool
+}
+
+// drive runs the team until every worker has done its share of gets, writing a
+// line a second to the series. A worker that fails stops the others.
+func (r *run) drive(ctx context.Context, name string, t *team, gets uint64, ops *atomic.Uint64, service, response *measure.Histogram) error {
+	failed := make(chan error, len(t.workers)+len(t.writers)+1)
+	var group, writing sync.WaitGroup
+	began := r.clock.Ticks()
+	for i, w := range t.workers {
+		share := gets / uint64(len(t.workers))
+		if uint64(i) < gets%uint64(len(t.workers)) {
+			share++
+		}
+		w.stop, w.began = &t.stop, began
+		group.Go(func() {
+			if err := w.run(share); err != nil && !errors.Is(err, errStopped) {
+				failed <- fmt.Errorf("thread %d: %w", i, err)
+				t.stop.Store(true)
+			}
+		})
+	}
+	for i, w := range t.writers {
+		w.stop, w.began = &t.readersDone, began
+		if len(t.workers) == 0 {
+			w.stop = &t.stop
+		}
+		writing.Go(func() {
+			if err := w.run(); err != nil && !errors.Is(err, errStopped) {
+				failed <- fmt.Errorf("writer %d: %w", i, err)
+				t.stop.Store(true)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		t.readersDone.Store(true)
+		writing.Wait()
+		close(done)
+	}()
+	watched := r.watch(ctx, name, t, gets, ops, service, response, done)
+	close(failed)
+	var errs []error
+	for err := range failed {
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 && watched != nil {
+		errs = append(errs, watched)
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	tickEvery = time.Second
+	patience  = 50 * time.Millisecond // for workers to hand their histograms over
+)
+
+// watch follows a running team until it is done: a tick a second.
+func (r *run) watch(ctx context.Context, name string, t *team, gets uint64, ops *atomic.Uint64, service, response *measure.Histogram, done <-chan struct{}) error {
+	services, responses, puts := t.recorders()
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	began, last := time.Now(), time.Now()
+	counted := r.db.Counters()
+	processed, err := host.ProcessNow()
+	if err != nil {
+		t.stop.Store(true)
+		<-done
+		return err
+	}
+	putsBefore := t.puts()
+	end := ctx.Done()
+	var interrupted error
+	for {
+		ended := false
+		select {
+		case <-done:
+			ended = true
+		case <-end:
+			t.stop.Store(true)
+			end, interrupted = nil, context.Cause(ctx)
+			continue
+		case <-ticker.C:
+		}
+		interval := measure.NewHistogram()
+		collect := func(recorders []*measure.Recorder, into *measure.Histogram) {
+			if ended {
+				measure.Rest(recorders, into)
+			} else {
+				measure.Interval(recorders, patience, into)
+			}
+		}
+		collect(services, interval)
+		service.Merge(interval)
+		collect(responses, response)
+		collect(puts, r.putLatency)
+		ops.Add(interval.N())
+		r.tell(Event{Phase: name, Done: ops.Load(), Total: gets, Unit: "Gets"})
+
+		now, counters := time.Now(), r.db.Counters()
+		process, err := host.ProcessNow()
+		if err != nil {
+			t.stop.Store(true)
+			<-done
+			return err
+		}
+		seconds := now.Sub(last).Seconds()
+		tick := result.Tick{Phase: name, Seconds: now.Sub(began).Seconds(), Ops: interval.N(), OpsPerSecond: float64(interval.N()) / seconds,
+			DeviceReadBytes: process.ReadBytes - processed.ReadBytes}
+		if interval.N() > 0 {
+			tick.P50, tick.P99 = interval.Quantile(0.5), interval.Quantile(0.99)
+			d := counters.Sub(counted)
+			if d.Reads != nil {
+				perOp := float64(d.Reads.Total().Count) / float64(interval.N())
+				tick.BlockReadsPerOp, tick.ByType = &perOp, perGet(byType(d.Reads), interval.N())
+			}
+		}
+		if len(t.writers) > 0 {
+			n := t.puts()
+			tick.PutsPerSecond = float64(n-putsBefore) / seconds
+			putsBefore = n
+		}
+		if counters.CacheReservedBytes != nil {
+			tick.CacheReserved = *counters.CacheReservedBytes
+			r.reservedMax = max(r.reservedMax, tick.CacheReserved)
+		}
+		// The last stretch is often a fraction of a second: too short for a rate.
+		if !ended || seconds > tickEvery.Seconds()/4 || now.Sub(began) < tickEvery {
+			if err := r.series.write(tick); err != nil {
+				t.stop.Store(true)
+				<-done
+				return err
+			}
+		}
+		last, counted, processed = now, counters, process
+		if ended {
+			return interrupted
+		}
+	}
+}
+
+func (t *team) recorders() (services, responses, puts []*measure.Recorder) {
+	for _, w := range t.workers {
+		services = append(services, w.service)
+		if w.response != nil {
+			responses = append(responses, w.response)
+		}
+	}
+	for _, w := range t.writers {
+		puts = append(puts, w.commits)
+	}
+	return services, responses, puts
+}
+
+func (t *team) puts() (n uint64) {
+	for _, w := range t.writers {
+		n += w.done.Load()
+	}
+	return n
+}
+
+func perGet(types map[string]engine.Tally, gets uint64) map[string]float64 {
+	each := map[string]float64{}
+	for name, tally := range types {
+		each[name] = float64(tally.Count) / float64(gets)
+	}
+	return each
+}
+
+// series is series.jsonl, a line at a time, so that a kill loses a second.
+type series struct {
+	file  *os.File
+	lines *bufio.Writer
+}
+
+func newSeries(dir string) (*series, error) {
+	f, err := os.Create(filepath.Join(dir, result.SeriesFile))
+	if err != nil {
+		return nil, err
+	}
+	return &series{f, bufio.NewWriter(f)}, nil
+}
+
+func (s *series) write(t result.Tick) error {
+	if err := json.NewEncoder(s.lines).Encode(t); err != nil {
+		return fmt.Errorf("write series: %w", err)
+	}
+	if err := s.lines.Flush(); err != nil {
+		return fmt.Errorf("write series: %w", err)
+	}
+	return nil
+}
+
+func (s *series) close() error { return s.file.Close() }

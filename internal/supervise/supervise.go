@@ -1,0 +1,242 @@
+// Package supervise starts runners and turns whatever becomes of them into a
+// result: a crash, a hang or a kill is an outcome of the engine under test, with
+// its phase and operation, and the next point goes on.
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+)
+
+// Runner is how to start a runner.
+type Runner struct {
+	Path string
+	Args []string
+	Env  []string // added to this process's
+	// Patience is how long a runner may stay silent before it counts as hung; 0
+	// is DefaultPatience.
+	Patience time.Duration
+}
+
+// DefaultPatience is long, since an engine may be silent while it opens a large
+// database.
+const DefaultPatience = 20 * time.Minute
+
+// grace is how long an interrupted runner may take to write down what it has.
+const grace = 30 * time.Second
+
+// Run runs spec in a process of its own. The run folder spec.Out is written in
+// every case, by the runner or, where that died, here. The error is for what
+// kept the runner from being started or its result from being stored: an
+// engine's failure is in the result.
+func (r Runner) Run(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
+	if err := os.MkdirAll(spec.Out, 0o755); err != nil {
+		return nil, fmt.Errorf("make the run folder: %w", err)
+	}
+	if err := os.Remove(filepath.Join(spec.Out, result.RunFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("clear the run folder: %w", err)
+	}
+	p, err := r.start(spec)
+	if err != nil {
+		return nil, err
+	}
+	p.follow(ctx, tell)
+	if run, err := result.ReadRun(spec.Out); err == nil {
+		return run, nil
+	} else if !errors.Is(err, os.ErrNotExist) && p.exit == nil {
+		return nil, err
+	}
+	run := bench.Blank(spec, "")
+	run.Status, run.Error = result.Failed, p.obituary()
+	if ctx.Err() != nil {
+		run.Status = result.Interrupted
+	}
+	if err := result.WriteRun(spec.Out, run); err != nil {
+		return run, err
+	}
+	return run, nil
+}
+
+// process is a running runner.
+type process struct {
+	command  *exec.Cmd
+	events   io.Reader
+	words    *tail
+	done     chan struct{} // closed once exit is set
+	exit     error
+	last     bench.Event
+	hung     bool
+	patience time.Duration
+}
+
+func (r Runner) start(spec *bench.Spec) (*process, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode the spec: %w", err)
+	}
+	command := exec.Command(r.Path, r.Args...)
+	command.Env = append(os.Environ(), r.Env...)
+	command.Stdin = bytes.NewReader(text)
+	// A process group of its own: Ctrl-C at the terminal reaches statelab alone,
+	// which passes it on. If statelab is killed the kernel kills the runner.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	words := new(tail)
+	command.Stdout, command.Stderr = write, words
+	p := &process{command: command, events: read, words: words, done: make(chan struct{}), patience: r.Patience}
+	if p.patience == 0 {
+		p.patience = DefaultPatience
+	}
+	started := make(chan error)
+	go func() {
+		// The parent-death signal is tied to the thread that forked.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			p.exit = command.Wait()
+			close(p.done)
+		}
+	}()
+	err = <-started
+	if closeErr := write.Close(); err == nil && closeErr != nil {
+		err = closeErr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the runner %s: %w", r.Path, errors.Join(err, read.Close()))
+	}
+	return p, nil
+}
+
+// follow passes events on until the runner has ended, interrupting it when ctx
+// is done and killing it when it stays silent for too long.
+func (p *process) follow(ctx context.Context, tell bench.Tell) {
+	events := make(chan bench.Event)
+	go func() {
+		defer close(events)
+		lines := json.NewDecoder(p.events)
+		for {
+			var e bench.Event
+			if lines.Decode(&e) != nil {
+				return // the runner has closed its end, or talks nonsense and is judged by its exit
+			}
+			events <- e
+		}
+	}()
+	silent := time.NewTimer(p.patience)
+	defer silent.Stop()
+	interrupt := ctx.Done()
+	var last <-chan time.Time
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			if e.Done > 0 || e.Phase != p.last.Phase {
+				p.last = e
+			}
+			tell(e)
+			silent.Reset(p.patience)
+		case <-interrupt:
+			p.signal(syscall.SIGINT)
+			interrupt, last = nil, time.After(grace)
+		case <-last:
+			p.signal(syscall.SIGKILL)
+		case <-silent.C:
+			p.hung = true
+			p.signal(syscall.SIGKILL)
+		case <-p.done:
+			return
+		}
+	}
+}
+
+// signal reaches the runner and whatever it has started.
+func (p *process) signal(s syscall.Signal) {
+	if err := syscall.Kill(-p.command.Process.Pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		p.words.Write([]byte(fmt.Sprintf("could not send %v to the runner: %v\n", s, err)))
+	}
+}
+
+// obituary says what the runner died of, where, and its last words.
+func (p *process) obituary() string {
+	var b strings.Builder
+	state := p.command.ProcessState
+	switch status, ok := state.Sys().(syscall.WaitStatus); {
+	case p.hung:
+		fmt.Fprintf(&b, "hung: silent for %v, killed", p.patience)
+	case ok && status.Signaled():
+		fmt.Fprintf(&b, "killed by signal %d (%s)", status.Signal(), status.Signal())
+	case p.exit != nil:
+		fmt.Fprintf(&b, "the runner died with exit code %d", state.ExitCode())
+	default:
+		b.WriteString("the runner ended without a result")
+	}
+	if p.last.Phase != "" {
+		fmt.Fprintf(&b, " in phase %s", p.last.Phase)
+	}
+	if p.last.Done > 0 {
+		fmt.Fprintf(&b, " at op %s", unit.Count(p.last.Done))
+	}
+	if words := p.words.firstAndLast(); words != "" {
+		b.WriteString(": " + words)
+	}
+	return b.String()
+}
+
+// tail keeps the first and the last bytes of what is written to it: a Go crash
+// says why at the top, most others at the bottom.
+type tail struct {
+	mutex sync.Mutex
+	head  []byte
+	rest  []byte
+}
+
+const keptBytes = 8 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	room := keptBytes - len(t.head)
+	t.head = append(t.head, b[:min(room, len(b))]...)
+	t.rest = append(t.rest, b[min(room, len(b)):]...)
+	if len(t.rest) > 2*keptBytes {
+		t.rest = append(t.rest[:0], t.rest[len(t.rest)-keptBytes:]...)
+	}
+	return len(b), nil
+}
+
+// firstAndLast is the line that says most: a panic or fatal error's, else the last.
+func (t *tail) firstAndLast() string {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.head)+string(t.rest)), "\n")
+	for _, line := range lines {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, "no space left") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return strings.TrimSpace(lines[len(lines)-1])
+}
