@@ -1,0 +1,116 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// directBytes is the size and the alignment of direct reads: what every device
+// accepts.
+const directBytes = 4096
+
+// DirectSupported reads once with O_DIRECT in dir, from a file it makes or,
+// where it may not write, from a file that is there. nil means that such reads
+// reach the device.
+func DirectSupported(dir string) error {
+	if err := tryDirect(dir); err != nil {
+		return fmt.Errorf("O_DIRECT in %s: %w", dir, err)
+	}
+	return nil
+}
+
+func tryDirect(dir string) error {
+	m, err := mountOf(dir)
+	if err != nil {
+		return err
+	}
+	// From Linux 6.6 on tmpfs accepts the flag and ignores it.
+	if m.filesystem == "tmpfs" || m.filesystem == "ramfs" {
+		return fmt.Errorf("%s keeps its files in memory: there is no device to read from", m.filesystem)
+	}
+	path, remove, err := fileToRead(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(readDirect(path, m.filesystem), remove())
+}
+
+// readDirect also watches the page cache: a filesystem that fills it serves
+// such reads from memory.
+func readDirect(path, filesystem string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0)
+	if errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("%s does not support it", filesystem)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	before, err := residentPages(f, directBytes)
+	if err != nil {
+		return err
+	}
+	if _, err := unix.Pread(int(f.Fd()), alignedBlock(), 0); err != nil {
+		return fmt.Errorf("%s refuses the read: %w", filesystem, err)
+	}
+	after, err := residentPages(f, directBytes)
+	if err != nil {
+		return err
+	}
+	if after > before {
+		return fmt.Errorf("%s accepts it but reads through the page cache", filesystem)
+	}
+	return nil
+}
+
+// fileToRead makes a small file outside the page cache, or finds one.
+func fileToRead(dir string) (path string, remove func() error, err error) {
+	f, err := os.CreateTemp(dir, ".statelab-direct-*")
+	if err != nil {
+		path, findErr := firstFile(dir)
+		if findErr != nil {
+			return "", nil, errors.Join(err, findErr)
+		}
+		return path, func() error { return nil }, nil
+	}
+	_, err = f.Write(make([]byte, directBytes))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
+}
+
+func firstFile(dir string) (string, error) {
+	found := errors.New("found")
+	var path string
+	err := eachFile(context.Background(), dir, func(f *os.File, bytes int64) error {
+		if bytes == 0 {
+			return nil
+		}
+		path = f.Name()
+		return found
+	})
+	if errors.Is(err, found) {
+		return path, nil
+	}
+	return "", errors.Join(err, fmt.Errorf("%s holds no file to read", filepath.Clean(dir)))
+}
+
+// alignedBlock returns directBytes of memory at a multiple of directBytes.
+func alignedBlock() []byte {
+	b := make([]byte, 2*directBytes)
+	from := -uintptr(unsafe.Pointer(&b[0])) % directBytes
+	return b[from : from+directBytes : from+directBytes]
+}

@@ -1,0 +1,50 @@
+package host
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+func TestDirectIsRefusedInMemory(t *testing.T) {
+	const memory = "/dev/shm"
+	if m, err := mountOf(memory); err != nil || m.filesystem != "tmpfs" {
+		t.Skipf("%s is no tmpfs here", memory)
+	}
+	if err := DirectSupported(memory); err == nil || !strings.Contains(err.Error(), "in memory") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestDirectLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	err := DirectSupported(dir)
+	m, mountErr := mountOf(dir)
+	if mountErr != nil {
+		t.Fatal(mountErr)
+	}
+	if m.filesystem == "ext4" || m.filesystem == "xfs" {
+		if err != nil {
+			t.Errorf("%s: %v", m.filesystem, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, error %v", left, err)
+	}
+}
+
+func TestDirectReadsWhatIsThere(t *testing.T) {
+	if _, err := firstFile(t.TempDir()); err == nil {
+		t.Error("an empty directory holds a file")
+	}
+	dir := t.TempDir()
+	f := randomFile(t, dir, 4096)
+	if path, err := firstFile(dir); err != nil || path != f.Name() {
+		t.Errorf("found %q, error %v", path, err)
+	}
+	block := alignedBlock()
+	if at := uintptr(unsafe.Pointer(&block[0])); len(block) != directBytes || at%directBytes != 0 {
+		t.Errorf("%d bytes at %#x", len(block), at)
+	}
+}

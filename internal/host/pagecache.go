@@ -1,0 +1,174 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Evict takes the files below dir out of the page cache and says how. It needs
+// no root. Pages that a process has mapped stay: Resident tells what is left.
+func Evict(ctx context.Context, dir string) (method string, err error) {
+	err = eachFile(ctx, dir, func(f *os.File, _ int64) error {
+		// Dirty pages are not dropped.
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+			return &os.PathError{Op: "fadvise", Path: f.Name(), Err: err}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("evict %s from the page cache: %w", dir, err)
+	}
+	return "fsync and fadvise(DONTNEED) of each file", nil
+}
+
+// EvictAll does what Evict does and then drops every clean page, directory entry
+// and inode of the machine, the neighbours' as well. It needs root.
+func EvictAll(ctx context.Context, dir string) (method string, err error) {
+	method, err = Evict(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	unix.Sync()
+	const pagesAndInodes = "3" // Documentation/admin-guide/sysctl/vm.rst, drop_caches
+	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte(pagesAndInodes), 0); err != nil {
+		return "", fmt.Errorf("drop the machine's page cache (needs root): %w", err)
+	}
+	return method + ", then drop_caches", nil
+}
+
+// Warm reads every file below dir, so that the page cache holds what fits into
+// it. progress may be nil.
+func Warm(ctx context.Context, dir string, progress func(done, total int64)) error {
+	var done, total int64
+	err := eachFile(ctx, dir, func(_ *os.File, bytes int64) error { total += bytes; return nil })
+	buffer := make([]byte, 1<<20)
+	if err == nil {
+		err = eachFile(ctx, dir, func(f *os.File, _ int64) error {
+			for {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				n, err := f.Read(buffer)
+				done += int64(n)
+				if progress != nil && n > 0 {
+					progress(done, total)
+				}
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("read %s into the page cache: %w", dir, err)
+	}
+	return nil
+}
+
+// Resident counts the bytes of the files below dir and those of them that the
+// page cache holds: the proof of cold or warm. The kernel tells owners of a file
+// and root only.
+func Resident(dir string) (resident, total int64, err error) {
+	err = eachFile(context.Background(), dir, func(f *os.File, bytes int64) error {
+		pages, err := residentPages(f, bytes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		total += bytes
+		resident += min(bytes, pages*int64(os.Getpagesize())) // the last page is not full
+		return nil
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("ask what the page cache holds of %s: %w", dir, err)
+	}
+	return resident, total, nil
+}
+
+func residentPages(f *os.File, bytes int64) (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil {
+		return 0, os.NewSyscallError("fstatfs", err)
+	}
+	const zfs = 0x2fc12fc1
+	switch fs.Type {
+	case zfs:
+		return 0, errors.New("zfs caches blocks outside the page cache, where nobody can look")
+	case unix.OVERLAYFS_SUPER_MAGIC: // its own files have no pages; a mapping is one of the file below
+		return mincorePages(f, bytes)
+	}
+	pages, err := cachestatPages(f)
+	if errors.Is(err, unix.ENOSYS) { // before Linux 6.5
+		return mincorePages(f, bytes)
+	}
+	return pages, err
+}
+
+func cachestatPages(f *os.File) (int64, error) {
+	var stat unix.Cachestat_t
+	toTheEnd := unix.CachestatRange{}
+	if err := unix.Cachestat(uint(f.Fd()), &toTheEnd, &stat, 0); err != nil {
+		return 0, os.NewSyscallError("cachestat", err)
+	}
+	return int64(stat.Cache), nil
+}
+
+// mincorePages maps the file, without touching it, a window at a time.
+func mincorePages(f *os.File, bytes int64) (int64, error) {
+	if err := mayAsk(f); err != nil {
+		return 0, err
+	}
+	const window = 1 << 30
+	pageBytes := int64(os.Getpagesize())
+	var resident int64
+	for at := int64(0); at < bytes; at += window {
+		length := min(window, bytes-at)
+		memory, err := unix.Mmap(int(f.Fd()), at, int(length), unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			return 0, os.NewSyscallError("mmap", err)
+		}
+		pages := make([]byte, (length+pageBytes-1)/pageBytes)
+		err = mincore(memory, pages)
+		if err := errors.Join(err, unix.Munmap(memory)); err != nil {
+			return 0, err
+		}
+		for _, state := range pages {
+			resident += int64(state & 1)
+		}
+	}
+	return resident, nil
+}
+
+func mincore(memory, pages []byte) error {
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])), uintptr(len(memory)), uintptr(unsafe.Pointer(&pages[0])))
+	if errno != 0 {
+		return os.NewSyscallError("mincore", errno)
+	}
+	return nil
+}
+
+// mayAsk guards mincore, which tells strangers that every page is resident.
+func mayAsk(f *os.File) error {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &info); err != nil {
+		return os.NewSyscallError("fstat", err)
+	}
+	if int(info.Uid) == os.Geteuid() {
+		return nil
+	}
+	if err := unix.Access(f.Name(), unix.W_OK); err != nil {
+		return fmt.Errorf("the kernel tells only owners and writers of a file: %w", err)
+	}
+	return nil
+}
