@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 
 	"github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/vfs"
@@ -97,35 +96,36 @@ func open(ctx context.Context, o engine.Options) (*db, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &db{
-		dir:        o.Dir,
-		readOnly:   o.ReadOnly,
-		disableWAL: settings.DisableWAL,
-		recorder:   blockio.NewRecorder(pebble1fs.Learn, o.Direct),
-		events:     newEvents(),
-		log:        o.Log,
-	}
-	base := vfs.Default
-	if o.ReadOnly {
-		base = pebble1fs.ReadOnly(base, o.IgnoreLock)
-	} else {
-		base = pebble1fs.TypedLock(base)
-	}
-	options.FS = pebble1fs.Counting(base, d.recorder)
-	options.EventListener = d.events.listener()
-	options.Logger = logger{o.Log}
 	if o.TraceAccesses {
 		settings.CacheBytes = traceCacheBytes
 	}
+	recorder, events := blockio.NewRecorder(pebble1fs.Learn, o.Direct), pebbledb.NewEvents()
+	base := pebble1fs.TypedLock(vfs.Default)
+	if o.ReadOnly {
+		base = pebble1fs.ReadOnly(vfs.Default, o.IgnoreLock)
+	}
+	options.FS = pebble1fs.Counting(base, recorder)
+	options.EventListener = listener(events)
+	options.Logger = pebbledb.Logger{Adapter: "pebble1", Log: o.Log}
 	options.Cache = pebble.NewCache(settings.CacheBytes)
 	defer options.Cache.Unref() // the database holds its own reference
 	options = options.EnsureDefaults()
-	d.effective = effective(options, settings, runtime.GOMAXPROCS(0))
-	if d.pebble, err = pebble.Open(o.Dir, options); err != nil {
+
+	opened, err := pebble.Open(o.Dir, options)
+	if err != nil {
 		return nil, err
 	}
-	if err := d.start(ctx); err != nil {
-		return nil, errors.Join(err, d.Close())
+	started, err := pebbledb.Start(ctx, pebbledb.Config{
+		Adapter:    "pebble1",
+		Dir:        o.Dir,
+		ReadOnly:   o.ReadOnly,
+		DisableWAL: settings.DisableWAL,
+		Effective:  effective(options, opened.FormatMajorVersion(), settings.CacheBytes),
+		Handles:    options.MaxOpenFiles,
+		Log:        o.Log,
+	}, source{opened}, recorder, events)
+	if err != nil {
+		return nil, err
 	}
-	return d, nil
+	return &db{DB: started, pebble: opened, dir: o.Dir, readOnly: o.ReadOnly, events: events}, nil
 }

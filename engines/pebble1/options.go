@@ -2,7 +2,6 @@ package pebble1
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/bloom"
@@ -41,13 +40,17 @@ func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
 		if err != nil {
 			return nil, fmt.Errorf("level %d: %w", i, err)
 		}
-		if i > 0 && level.TargetFileSize == 0 {
-			level.TargetFileSize = options.Levels[i-1].TargetFileSize * 2
+		if level.TargetFileSize == 0 {
+			// What Pebble does for levels it is told nothing of; a level that is
+			// given without a size would get that of level 0.
+			level.TargetFileSize = defaultTargetFileSize << i
 		}
 		options.Levels = append(options.Levels, level)
 	}
 	return options, nil
 }
+
+const defaultTargetFileSize = 2 << 20
 
 func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 	level := pebble.LevelOptions{
@@ -74,13 +77,11 @@ func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 
 // effective are the options as Pebble prints them, and those that shape a
 // measurement by names of ours.
-func effective(options *pebble.Options, s pebbledb.Settings, gomaxprocs int) map[string]string {
-	e := pebbledb.ParseOptions(options.String())
-	e["cache_bytes"] = strconv.FormatInt(s.CacheBytes, 10)
-	e["cache_shards"] = strconv.Itoa(pebbledb.CacheShards(s.CacheBytes, gomaxprocs))
-	e["handles"] = strconv.Itoa(options.MaxOpenFiles)
-	e["memtable_size"] = strconv.FormatUint(options.MemTableSize, 10)
-	e["format_major_version"] = strconv.FormatUint(uint64(options.FormatMajorVersion), 10)
-	e["gomaxprocs_at_open"] = strconv.Itoa(gomaxprocs)
-	return e
+func effective(options *pebble.Options, format pebble.FormatMajorVersion, cacheBytes int64) map[string]string {
+	return pebbledb.Effective(options.String(), pebbledb.Shaping{
+		CacheBytes:         cacheBytes,
+		Handles:            options.MaxOpenFiles,
+		MemTableBytes:      options.MemTableSize,
+		FormatMajorVersion: uint64(format),
+	})
 }

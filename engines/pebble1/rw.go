@@ -27,6 +27,8 @@ func (r reader) Get(key, dst []byte) ([]byte, bool, error) {
 
 func (reader) Close() error { return nil }
 
+var errReadOnly = errors.New("pebble1: the database is open for reading only")
+
 type writer struct {
 	db    *db
 	batch *pebble.Batch

@@ -162,6 +162,13 @@ func (r *Recorder) Anatomy(number FileNumber) *Anatomy {
 	return nil
 }
 
+// Tables is the number of live tables.
+func (r *Recorder) Tables() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.tables)
+}
+
 // Handle counts the reads of one open descriptor.
 type Handle struct {
 	recorder *Recorder

@@ -1,6 +1,10 @@
 package blockio
 
-import "github.com/statelab/statelab/engine"
+import (
+	"bytes"
+
+	"github.com/statelab/statelab/engine"
+)
 
 // LiveTable is a table of the current version, as the engine lists it.
 type LiveTable struct {
@@ -8,14 +12,16 @@ type LiveTable struct {
 	Level   int
 	Bytes   int64
 	Virtual bool // the table is but a part of its file
+
+	Smallest, Largest []byte // user keys
 }
 
 // Shape sums up the tables by level. chargeBytes is what the engine's cache
-// charges for a block beyond its content; l0Sublevels comes from the engine.
+// charges for a block beyond its content. Tables of level 0 come oldest first.
 //
 // The last level's filters are not consulted: both Pebble versions decide by
 // the number of the level (6), not by whether it is the last with data.
-func (r *Recorder) Shape(tables []LiveTable, l0Sublevels int, chargeBytes int64) engine.Shape {
+func (r *Recorder) Shape(tables []LiveTable, chargeBytes int64) engine.Shape {
 	levels := make([]engine.Level, engine.MaxLevels)
 	for i := range levels {
 		levels[i] = engine.Level{Level: i, FilterConsulted: i != engine.MaxLevels-1, InCacheKnown: true}
@@ -46,11 +52,35 @@ func (r *Recorder) Shape(tables []LiveTable, l0Sublevels int, chargeBytes int64)
 		}
 		l.Sublevels = 1
 		if i == 0 {
-			l.Sublevels = l0Sublevels
+			l.Sublevels = sublevels(tables)
 		}
 		shape.Levels = append(shape.Levels, l)
 	}
 	return shape
+}
+
+// sublevels is how many tables of level 0 a Get may have to ask: a table lies
+// one above the highest older one it overlaps.
+func sublevels(tables []LiveTable) (highest int) {
+	type placed struct {
+		LiveTable
+		sublevel int
+	}
+	var below []placed
+	for _, t := range tables {
+		if t.Level != 0 {
+			continue
+		}
+		sublevel := 1
+		for _, b := range below {
+			if bytes.Compare(t.Smallest, b.Largest) <= 0 && bytes.Compare(b.Smallest, t.Largest) <= 0 {
+				sublevel = max(sublevel, b.sublevel+1)
+			}
+		}
+		below = append(below, placed{t, sublevel})
+		highest = max(highest, sublevel)
+	}
+	return highest
 }
 
 // addAnatomy adds a table, or the share of it that a virtual table is, to its
@@ -58,20 +88,22 @@ func (r *Recorder) Shape(tables []LiveTable, l0Sublevels int, chargeBytes int64)
 func addAnatomy(l *engine.Level, a *Anatomy, share float64, chargeBytes int64) {
 	part := func(n int64) int64 { return int64(float64(n)*share + 0.5) }
 	count := func(kind engine.BlockType) int64 { return part(a.Blocks[kind].Count) }
-	bytes := func(kind engine.BlockType) int64 { return part(a.Blocks[kind].Bytes) }
+	stored := func(kind engine.BlockType) int64 { return part(a.Blocks[kind].Bytes) }
 	cached := func(kind engine.BlockType) int64 {
 		return part(a.DecodedBytes[kind] + a.Blocks[kind].Count*chargeBytes)
 	}
 	l.Keys += part(int64(a.Entries))
 	l.DataBlocks += count(engine.Data)
-	l.DataBytes += bytes(engine.Data)
+	l.DataBytes += stored(engine.Data)
 	l.IndexBlocks += count(engine.Index)
 	l.SingleIndexes += count(engine.SingleIndex)
-	l.IndexBytes += bytes(engine.Index) + bytes(engine.SingleIndex)
-	l.TopIndexBytes += bytes(engine.TopIndex)
-	l.FilterBytes += bytes(engine.Filter)
-	l.ValueBytes += bytes(engine.Value)
+	l.IndexBytes += stored(engine.Index) + stored(engine.SingleIndex)
+	l.SingleIndexBytes += stored(engine.SingleIndex)
+	l.TopIndexBytes += stored(engine.TopIndex)
+	l.FilterBytes += stored(engine.Filter)
+	l.ValueBytes += stored(engine.Value)
 	l.IndexCacheBytes += cached(engine.Index) + cached(engine.SingleIndex)
+	l.SingleIndexCacheBytes += cached(engine.SingleIndex)
 	l.TopIndexCacheBytes += cached(engine.TopIndex)
 	l.FilterCacheBytes += cached(engine.Filter)
 	l.DataCacheBytes += cached(engine.Data)

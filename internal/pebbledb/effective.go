@@ -1,11 +1,39 @@
 package pebbledb
 
-import "strings"
+import (
+	"runtime"
+	"strconv"
+	"strings"
+)
 
-// ParseOptions reads the text both versions print their options as: sections
+// Shaping are the settings that shape a measurement.
+type Shaping struct {
+	CacheBytes         int64
+	Handles            int
+	MemTableBytes      uint64
+	FormatMajorVersion uint64 // of the database, which may differ from the one asked for
+}
+
+// Effective are all options in force: text is what Pebble prints its options
+// as, to which those of Shaping are added. It is to be called when the database
+// was just opened: GOMAXPROCS at that time decided on the shards of the cache,
+// so a process that wants more threads raises it afterwards.
+func Effective(text string, s Shaping) map[string]string {
+	gomaxprocs := runtime.GOMAXPROCS(0)
+	options := parseOptions(text)
+	options["cache_bytes"] = strconv.FormatInt(s.CacheBytes, 10)
+	options["cache_shards"] = strconv.Itoa(cacheShards(s.CacheBytes, gomaxprocs))
+	options["handles"] = strconv.Itoa(s.Handles)
+	options["memtable_size"] = strconv.FormatUint(s.MemTableBytes, 10)
+	options["format_major_version"] = strconv.FormatUint(s.FormatMajorVersion, 10)
+	options["gomaxprocs_at_open"] = strconv.Itoa(gomaxprocs)
+	return options
+}
+
+// parseOptions reads the text both versions print their options as: sections
 // of key=value lines. Options of a level are named Levels[0].block_size and so
 // on.
-func ParseOptions(text string) map[string]string {
+func parseOptions(text string) map[string]string {
 	options := map[string]string{}
 	section := ""
 	for line := range strings.Lines(text) {
@@ -30,9 +58,9 @@ func ParseOptions(text string) map[string]string {
 // four shards only.
 const minCacheShardBytes = 4 << 20
 
-// CacheShards is the number of shards of a block cache, which both versions
+// cacheShards is the number of shards of a block cache, which both versions
 // derive from GOMAXPROCS when it is made.
-func CacheShards(cacheBytes int64, gomaxprocs int) int {
+func cacheShards(cacheBytes int64, gomaxprocs int) int {
 	shards := 4 * gomaxprocs
 	if shards > 4 && cacheBytes/int64(shards) < minCacheShardBytes {
 		return 4

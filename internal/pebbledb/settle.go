@@ -27,9 +27,9 @@ const (
 	overdueTime = 2 * time.Second
 )
 
-// AwaitQuiet returns when no background work is left. settled is false where a
-// level stays due although nothing starts.
-func AwaitQuiet(ctx context.Context, observe func() Activity, progress func(engine.Settling)) (settled bool, err error) {
+// awaitQuiet returns when no background work is left. settled is false where a
+// level stays due although nothing starts, or work failed.
+func awaitQuiet(ctx context.Context, observe func() Activity, failed <-chan struct{}, progress func(engine.Settling)) (settled bool, err error) {
 	poll := time.NewTicker(quietPoll)
 	defer poll.Stop()
 	last := observe()
@@ -38,6 +38,8 @@ func AwaitQuiet(ctx context.Context, observe func() Activity, progress func(engi
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
+		case <-failed:
+			return false, nil
 		case <-poll.C:
 		}
 		now := observe()

@@ -1,0 +1,102 @@
+package pebbledb
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Events is what Pebble tells while it works. Pebble may hold its locks while
+// it calls, so nothing here calls back or waits.
+type Events struct {
+	changed     chan struct{} // a token when tables came or went
+	statsLoaded chan struct{} // closed when the tables found at open have statistics
+	failed      chan struct{} // closed at the first failure of background work
+
+	loadedOnce, failedOnce sync.Once
+	failure                error // set before failed is closed
+
+	jobs       atomic.Int64 // finished
+	stalls     atomic.Int64
+	stallNanos atomic.Int64
+	stallStart atomic.Int64 // Unix nanoseconds; 0: none
+}
+
+// NewEvents returns events of a database that is about to be opened.
+func NewEvents() *Events {
+	return &Events{
+		changed:     make(chan struct{}, 1),
+		statsLoaded: make(chan struct{}),
+		failed:      make(chan struct{}),
+	}
+}
+
+// TablesChanged is to be called at the end of a flush, compaction or ingestion.
+func (e *Events) TablesChanged() {
+	e.jobs.Add(1)
+	select {
+	case e.changed <- struct{}{}:
+	default: // a refresh is due already
+	}
+}
+
+// StatsLoaded is to be called when the initial statistics are loaded.
+func (e *Events) StatsLoaded() { e.loadedOnce.Do(func() { close(e.statsLoaded) }) }
+
+// Failed is to be called when background work fails.
+func (e *Events) Failed(err error) {
+	e.failedOnce.Do(func() {
+		e.failure = err
+		close(e.failed)
+	})
+}
+
+// Err is the first failure of background work.
+func (e *Events) Err() error {
+	select {
+	case <-e.failed:
+		return e.failure
+	default:
+		return nil
+	}
+}
+
+// StallBegan is to be called when writes stall.
+func (e *Events) StallBegan() {
+	e.stalls.Add(1)
+	e.stallStart.Store(time.Now().UnixNano())
+}
+
+// StallEnded is to be called when writes go on.
+func (e *Events) StallEnded() {
+	if start := e.stallStart.Swap(0); start != 0 {
+		e.stallNanos.Add(time.Now().UnixNano() - start)
+	}
+}
+
+// Stalls are the write stalls and the time that the finished ones took.
+func (e *Events) Stalls() (count, nanos int64) { return e.stalls.Load(), e.stallNanos.Load() }
+
+// Logger passes Pebble's messages on. It has the method set of the Logger of
+// both versions.
+type Logger struct {
+	Adapter string
+	Log     func(string) // may be nil
+}
+
+// Infof passes a message on.
+func (l Logger) Infof(format string, args ...any) {
+	if l.Log != nil {
+		l.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// Errorf passes a message on; failures also come as events.
+func (l Logger) Errorf(format string, args ...any) { l.Infof(format, args...) }
+
+// Fatalf is called where Pebble cannot go on and expects no return. The runner
+// process ends; whoever started it reports that.
+func (l Logger) Fatalf(format string, args ...any) {
+	panic(l.Adapter + ": " + fmt.Sprintf(format, args...))
+}
