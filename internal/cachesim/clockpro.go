@@ -1,0 +1,193 @@
+package cachesim
+
+// ClockPro is one shard of Pebble's block cache: CLOCK-Pro as Pebble v1 and v2
+// run it (internal/cache/clockpro.go there), with byte sizes.
+//
+// All pages stand on one clock. Hot pages are those with a short reuse
+// distance; cold pages are on probation; test pages are ghosts of evicted cold
+// ones, remembered without their bytes. Three hands go round:
+//
+//	cold  evicts: a cold page that was hit turns hot, another turns test
+//	hot   demotes: a hot page that was not hit turns cold
+//	test  forgets: a test page goes, and the cold share shrinks
+//
+// A miss on a test page shows that cold pages stay too short: the cold share
+// grows and the page enters hot.
+//
+// The order of steps decides the figures, so it is Pebble's: room is made
+// before a page enters; it enters before the hot hand; the hot hand runs the
+// test hand where they meet, and the test hand the cold hand.
+type ClockPro struct {
+	maxBytes      int64
+	reservedBytes int64
+	coldTarget    int64
+
+	index index
+	ring
+
+	handHot, handCold, handTest    int32
+	hotBytes, coldBytes, testBytes int64
+
+	// Steps counts how often a hand looked at a page. Where the cache is just
+	// too small for what is asked often, hands go round for every miss, in
+	// Pebble too: whoever simulates may want to stop.
+	Steps int64
+}
+
+const (
+	testPage uint8 = iota
+	coldPage
+	hotPage
+)
+
+const referenced uint8 = 1
+
+// NewClockPro returns an empty shard of maxBytes. The cold share starts at all
+// of it.
+func NewClockPro(maxBytes int64) *ClockPro {
+	return &ClockPro{maxBytes: maxBytes, coldTarget: maxBytes, index: newIndex(), ring: newRing()}
+}
+
+// Access implements Cache.
+func (c *ClockPro) Access(id uint32, bytes int32) (hit bool) {
+	slot := c.index.get(id)
+	if slot == 0 {
+		slot = c.take(id, bytes)
+		c.pages[slot].kind = coldPage
+		if c.add(slot) {
+			c.coldBytes += int64(bytes)
+		}
+		return false
+	}
+	p := &c.pages[slot]
+	if p.kind != testPage {
+		p.marks = referenced
+		return true
+	}
+	c.testBytes -= int64(p.bytes)
+	c.remove(slot)
+	c.coldTarget = min(c.coldTarget+int64(bytes), c.target())
+	p.bytes, p.kind, p.marks = bytes, hotPage, 0
+	if c.add(slot) {
+		c.hotBytes += int64(bytes)
+	}
+	return false
+}
+
+// Reserve takes bytes away from the cache (memtables do), or gives them back.
+func (c *ClockPro) Reserve(bytes int64) {
+	c.reservedBytes += bytes
+	c.coldTarget = min(c.coldTarget, c.target())
+	c.evict()
+}
+
+// UsedBytes implements Cache.
+func (c *ClockPro) UsedBytes() int64 { return c.hotBytes + c.coldBytes }
+
+// target is what may be used; at least one byte, so that evict ends.
+func (c *ClockPro) target() int64 { return max(1, c.maxBytes-c.reservedBytes) }
+
+// add makes room and puts the page on the clock. It frees the page and reports
+// false if that is larger than the whole shard.
+func (c *ClockPro) add(slot int32) bool {
+	c.evict()
+	if int64(c.pages[slot].bytes) > c.target() {
+		c.release(slot)
+		return false
+	}
+	c.index.put(c.pages[slot].id, slot)
+	if c.handHot == 0 {
+		c.handHot, c.handCold, c.handTest = slot, slot, slot
+	} else {
+		c.linkBefore(c.handHot, slot)
+	}
+	if c.handCold == c.handHot {
+		c.handCold = c.pages[c.handCold].prev
+	}
+	return true
+}
+
+// remove takes the page off the clock. Hands on it step back.
+func (c *ClockPro) remove(slot int32) {
+	p := &c.pages[slot]
+	c.index.remove(p.id)
+	if c.handHot == slot {
+		c.handHot = p.prev
+	}
+	if c.handCold == slot {
+		c.handCold = p.prev
+	}
+	if c.handTest == slot {
+		c.handTest = p.prev
+	}
+	if c.unlink(slot) {
+		c.handHot, c.handCold, c.handTest = 0, 0, 0
+	}
+}
+
+func (c *ClockPro) evict() {
+	for c.target() <= c.hotBytes+c.coldBytes && c.handCold != 0 {
+		c.runHandCold()
+	}
+}
+
+func (c *ClockPro) runHandCold() {
+	c.Steps++
+	if p := &c.pages[c.handCold]; p.kind == coldPage {
+		bytes := int64(p.bytes)
+		c.coldBytes -= bytes
+		if p.marks == referenced {
+			p.kind, p.marks = hotPage, 0
+			c.hotBytes += bytes
+		} else {
+			p.kind = testPage
+			c.testBytes += bytes
+			for c.target() < c.testBytes && c.handTest != 0 {
+				c.runHandTest()
+			}
+		}
+	}
+	c.handCold = c.pages[c.handCold].next
+	for c.target()-c.coldTarget <= c.hotBytes && c.handHot != 0 {
+		c.runHandHot()
+	}
+}
+
+func (c *ClockPro) runHandHot() {
+	if c.handHot == c.handTest {
+		c.runHandTest()
+		if c.handHot == 0 {
+			return
+		}
+	}
+	c.Steps++
+	p := &c.pages[c.handHot]
+	if p.kind == hotPage {
+		if p.marks == referenced {
+			p.marks = 0
+		} else {
+			p.kind = coldPage
+			c.hotBytes -= int64(p.bytes)
+			c.coldBytes += int64(p.bytes)
+		}
+	}
+	c.handHot = p.next
+}
+
+func (c *ClockPro) runHandTest() {
+	if c.coldBytes > 0 && c.handTest == c.handCold {
+		c.runHandCold()
+		if c.handTest == 0 {
+			return
+		}
+	}
+	c.Steps++
+	if slot := c.handTest; c.pages[slot].kind == testPage {
+		bytes := int64(c.pages[slot].bytes)
+		c.testBytes -= bytes
+		c.coldTarget = max(0, c.coldTarget-bytes)
+		c.remove(slot)
+		c.release(slot)
+	}
+	c.handTest = c.pages[c.handTest].next
+}

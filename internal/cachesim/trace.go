@@ -1,0 +1,85 @@
+package cachesim
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// Block is a block of a table file.
+type Block struct {
+	File      uint64
+	Offset    uint64
+	Bytes     int32 // decompressed
+	DiskBytes int32
+	Type      engine.BlockType
+	Level     uint8
+}
+
+// Trace is the sequence of block accesses of a run, in the order a single
+// thread made them. The zero value is empty.
+type Trace struct {
+	Blocks []Block
+	// Accesses are numbers of Blocks.
+	Accesses []uint32
+	// Gets are where each Get begins in Accesses.
+	Gets []uint32
+	// WarmupGets is how many Gets at the start fill the cache uncounted.
+	WarmupGets int
+
+	numbers map[blockKey]uint32
+}
+
+type blockKey struct{ file, offset uint64 }
+
+// BeginGet marks the next access as the first of a Get.
+func (t *Trace) BeginGet() { t.Gets = append(t.Gets, uint32(len(t.Accesses))) }
+
+// Touch records an access of the current Get. The first access to a block sets
+// its facts. Accesses before the first Get count as warm-up.
+func (t *Trace) Touch(b Block) error {
+	if len(t.Accesses) == math.MaxUint32 {
+		return fmt.Errorf("record access: a trace holds at most %d accesses", uint32(math.MaxUint32))
+	}
+	if b.Type >= engine.NumBlockTypes || b.Bytes < 0 {
+		return fmt.Errorf("record access: file %d offset %d: impossible block of type %d, %d bytes", b.File, b.Offset, b.Type, b.Bytes)
+	}
+	if t.numbers == nil {
+		t.numbers = make(map[blockKey]uint32)
+	}
+	key := blockKey{b.File, b.Offset}
+	number, known := t.numbers[key]
+	if !known {
+		number = uint32(len(t.Blocks))
+		t.numbers[key] = number
+		t.Blocks = append(t.Blocks, b)
+	}
+	t.Accesses = append(t.Accesses, number)
+	return nil
+}
+
+// check names what makes the trace unusable.
+func (t *Trace) check() error {
+	if t.WarmupGets < 0 || t.WarmupGets >= len(t.Gets) {
+		return fmt.Errorf("trace of %d Gets has none left after a warm-up of %d", len(t.Gets), t.WarmupGets)
+	}
+	before := uint32(0)
+	for i, start := range t.Gets {
+		if start < before || int64(start) > int64(len(t.Accesses)) {
+			return fmt.Errorf("trace: Get %d begins at access %d of %d, after one that begins at %d", i, start, len(t.Accesses), before)
+		}
+		before = start
+	}
+	for i, number := range t.Accesses {
+		if int64(number) >= int64(len(t.Blocks)) {
+			return fmt.Errorf("trace: access %d is to block %d of %d", i, number, len(t.Blocks))
+		}
+	}
+	for i, b := range t.Blocks {
+		if b.Type >= engine.NumBlockTypes || b.Level > engine.LevelUnknown || b.Bytes < 0 {
+			return fmt.Errorf("trace: block %d has impossible type %d, level %d or size %d", i, b.Type, b.Level, b.Bytes)
+		}
+	}
+	return nil
+}
