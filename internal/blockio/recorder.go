@@ -66,14 +66,19 @@ type Table struct {
 	learning sync.Mutex // one learner at a time
 }
 
+func newTable(number FileNumber, path string) *Table {
+	t := &Table{number: number, path: path}
+	t.level.Store(engine.LevelUnknown)
+	return t
+}
+
 // table returns the table with a number, making it known if it is not.
 func (r *Recorder) table(number FileNumber, path string) *Table {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.tables[number]
 	if t == nil {
-		t = &Table{number: number, path: path}
-		t.level.Store(engine.LevelUnknown)
+		t = newTable(number, path)
 		r.tables[number] = t
 	}
 	return t
@@ -178,9 +183,21 @@ type Handle struct {
 
 // Open is called when the engine opens a table for foreground reads.
 func (r *Recorder) Open(number FileNumber, path string) (*Handle, error) {
-	h := &Handle{recorder: r, table: r.table(number, path)}
+	return r.open(r.table(number, path))
+}
+
+// OpenValues is called when the engine opens a file of separated values. Such a
+// file belongs to no level.
+func (r *Recorder) OpenValues(number FileNumber, path string) (*Handle, error) {
+	t := newTable(number, path)
+	t.anatomy.Store(&Anatomy{Layout: &Layout{starts: []int64{0}, types: []engine.BlockType{engine.Value}}})
+	return r.open(t)
+}
+
+func (r *Recorder) open(t *Table) (*Handle, error) {
+	h := &Handle{recorder: r, table: t}
 	if r.direct {
-		d, err := openDirect(path, r.pool)
+		d, err := openDirect(t.path, r.pool)
 		if err != nil {
 			return nil, err
 		}

@@ -151,16 +151,17 @@ func (d *DB) Sync(ctx context.Context) error {
 
 // Settle flushes and waits for the end of all background work.
 func (d *DB) Settle(ctx context.Context, progress func(engine.Settling)) error {
-	if !d.config.ReadOnly {
-		if err := d.flush(ctx); err != nil {
-			return err
-		}
+	if d.config.ReadOnly {
+		return nil // nothing goes on
+	}
+	if err := d.flush(ctx); err != nil {
+		return err
 	}
 	settled, err := awaitQuiet(ctx, d.activity, d.events.failed, progress)
 	if err != nil {
 		return d.failed("settle", err)
 	}
-	d.unsettled.Store(!settled && !d.config.ReadOnly)
+	d.unsettled.Store(!settled)
 	if err := d.events.Err(); err != nil {
 		return d.failed("background work", err)
 	}
