@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,6 +77,46 @@ func TestPrivateDeviceCountsExactly(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// One read call is one request only up to the queue's limit: a filter block of
+// half a megabyte may be several device reads.
+func TestLargeReadsAreSplit(t *testing.T) {
+	const reads, fileBytes = 64, 64 << 20
+	mountPoint, d := newVolume(t, 128<<20)
+	path := randomFile(t, mountPoint, fileBytes).Name()
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	limitKB, err := strconv.Atoi(firstLine(d.queue("max_sectors_kb")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, blockBytes := range []int{4 << 10, 64 << 10, 512 << 10, 1 << 20} {
+		before := deviceNow(t, d)
+		for i := range int64(reads) {
+			if _, err := unix.Pread(int(f.Fd()), block[:blockBytes], i*int64(fileBytes-1<<20)/reads&^4095); err != nil {
+				t.Fatal(err)
+			}
+		}
+		device := DeviceBetween(before, deviceNow(t, d))
+		t.Logf("%7d bytes (limit %d KB): %d reads -> %d device reads of %d bytes", blockBytes, limitKB, reads, device.Reads, device.ReadBytes)
+		if device.ReadBytes != int64(reads*blockBytes) {
+			t.Errorf("%d bytes were read, want %d", device.ReadBytes, reads*blockBytes)
+		}
+		if blockBytes == 4<<10 && device.Reads != reads || device.Reads < reads {
+			t.Errorf("%d reads of %d bytes are %d device reads", reads, blockBytes, device.Reads)
+		}
+	}
+	if err := unix.Munmap(block); err != nil {
+		t.Error(err)
 	}
 }
 
