@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +14,8 @@ import (
 // accepts.
 const directBytes = 4096
 
-// DirectSupported reads once with O_DIRECT in dir, from a file it makes or,
-// where it may not write, from a file that is there. nil means that such reads
-// reach the device.
+// DirectSupported reads once with O_DIRECT in dir, from a file that is there or
+// else from one it makes and deletes. nil means that such reads reach the device.
 func DirectSupported(dir string) error {
 	if err := tryDirect(dir); err != nil {
 		return fmt.Errorf("O_DIRECT in %s: %w", dir, err)
@@ -69,15 +67,16 @@ func readDirect(path, filesystem string) (err error) {
 	return nil
 }
 
-// fileToRead makes a small file outside the page cache, or finds one.
+// fileToRead finds a file, so that another program's directory is left alone, or
+// makes a small one outside the page cache.
 func fileToRead(dir string) (path string, remove func() error, err error) {
+	path, err = firstFile(dir)
+	if err != nil || path != "" {
+		return path, func() error { return nil }, err
+	}
 	f, err := os.CreateTemp(dir, ".statelab-direct-*")
 	if err != nil {
-		path, findErr := firstFile(dir)
-		if findErr != nil {
-			return "", nil, errors.Join(err, findErr)
-		}
-		return path, func() error { return nil }, nil
+		return "", nil, err
 	}
 	_, err = f.Write(make([]byte, directBytes))
 	if err == nil {
@@ -92,10 +91,10 @@ func fileToRead(dir string) (path string, remove func() error, err error) {
 	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
 }
 
-func firstFile(dir string) (string, error) {
+// firstFile is the path of a file that is not empty; "" where there is none.
+func firstFile(dir string) (path string, err error) {
 	found := errors.New("found")
-	var path string
-	err := eachFile(context.Background(), dir, func(f *os.File, bytes int64) error {
+	err = eachFile(context.Background(), dir, func(f *os.File, bytes int64) error {
 		if bytes == 0 {
 			return nil
 		}
@@ -103,9 +102,9 @@ func firstFile(dir string) (string, error) {
 		return found
 	})
 	if errors.Is(err, found) {
-		return path, nil
+		err = nil
 	}
-	return "", errors.Join(err, fmt.Errorf("%s holds no file to read", filepath.Clean(dir)))
+	return path, err
 }
 
 // alignedBlock returns directBytes of memory at a multiple of directBytes.
