@@ -69,6 +69,15 @@ type Engine interface {
 	Open(ctx context.Context, o Options) (DB, error)
 }
 
+// OwnFolder is the folder inside a database's directory that belongs to the
+// harness (manifest, run folder of the load). Engines leave it alone; a
+// directory that holds nothing else counts as empty.
+const OwnFolder = "statelab"
+
+// MayBeIn reports whether an entry may be in a directory that is still empty to
+// an engine.
+func MayBeIn(entry string) bool { return entry == OwnFolder || entry == "lost+found" }
+
 // Options say how to open a database. The zero value of a field means "what
 // the profile says".
 type Options struct {

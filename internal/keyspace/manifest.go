@@ -8,13 +8,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // ManifestSchema is the version of the manifest file.
 const ManifestSchema = "statelab.manifest/1"
 
 // ManifestPath is where a database's manifest stands. Engines ignore the folder.
-func ManifestPath(dir string) string { return filepath.Join(dir, "statelab", "manifest.json") }
+func ManifestPath(dir string) string { return filepath.Join(dir, engine.OwnFolder, "manifest.json") }
 
 // Manifest says what a database holds, so that any reader can regenerate and
 // check every key and value.

@@ -40,8 +40,10 @@ func checkEmpty(o engine.Options) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("create %s: %w", o.Dir, err)
 	}
-	if len(entries) > 0 {
-		return fmt.Errorf("create %s: the directory is not empty", o.Dir)
+	for _, entry := range entries {
+		if !engine.MayBeIn(entry.Name()) {
+			return fmt.Errorf("create %s: the directory is not empty: it holds %s", o.Dir, entry.Name())
+		}
 	}
 	return nil
 }

@@ -1,0 +1,380 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/keyspace"
+	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/sweep"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/result"
+)
+
+// flags are the measuring verbs' flags as typed. Everything is text until
+// check: so that all mistakes are found at once.
+type flags struct {
+	engine, db, profile, cache, handles, threads, pageCache                                            string
+	workload, keys, keyBytes, keyOrder, keyHash, valueBytes, valueModel, batch                         string
+	gets, warmup, missing, zipf, rate, writers, writeRate, puts, accessGets, sampleKeys, seed, repeats string
+	set                                                                                                []string
+	out, name                                                                                          string
+	useExisting, ignoreLock, readOnly, resume, ignoreSpace                                             bool
+	json, quiet, strict                                                                                bool
+}
+
+func (f *flags) outputFlags(cmd *cobra.Command) {
+	flag := cmd.Flags()
+	flag.BoolVar(&f.json, "json", false, "print JSON with the names of the run folder")
+	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
+	cmd.FParseErrWhitelist.UnknownFlags = true
+}
+
+func (f *flags) databaseFlags(cmd *cobra.Command, list string) {
+	flag := cmd.Flags()
+	flag.StringVar(&f.engine, "engine", "", "engine"+list+": statelab engines (default: the database's own, pebble1 for a new one)")
+	flag.StringVar(&f.db, "db", "", "directory of the database")
+	flag.StringVar(&f.profile, "profile", "", "set of engine options"+list+": statelab engines (default: the database's own, else the engine's first)")
+	flag.StringVar(&f.cache, "cache", "", "block cache"+list+": 64MiB, or 0.1% of the database (default: the profile's)")
+	flag.StringVar(&f.handles, "handles", "", "open files the engine may keep"+list+" (default: the profile's)")
+	flag.StringArrayVar(&f.set, "set", nil, "override an engine option: --set MemTableSize=64MiB (repeatable)")
+	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
+	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
+}
+
+func (f *flags) loadFlags(cmd *cobra.Command) {
+	flag := cmd.Flags()
+	flag.StringVar(&f.keys, "keys", "1M", "number of keys")
+	flag.StringVar(&f.keyBytes, "key-bytes", "32", "bytes of a key")
+	flag.StringVar(&f.keyHash, "key-hash", keyspace.Mix, "how keys are hashed: mix, or keccak256 as bench_kvdb does")
+	flag.StringVar(&f.valueBytes, "value-bytes", "110", "bytes of a value")
+	flag.StringVar(&f.valueModel, "value-model", keyspace.Random, "what values look like: random, table32, trie-node")
+	flag.StringVar(&f.batch, "batch", "1000", "keys of a write batch")
+	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "load even if the disk looks too small")
+}
+
+func (f *flags) readFlags(cmd *cobra.Command) {
+	flag := cmd.Flags()
+	flag.StringVar(&f.workload, "workload", workload.ReadRandom, "what to ask: statelab workloads")
+	flag.StringVar(&f.gets, "gets", "500k", "measured Gets")
+	flag.StringVar(&f.warmup, "warmup", "auto", "Gets before: auto (until the reads per Get stop changing), a count, or 0.05% of the keys")
+	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
+	flag.StringVar(&f.zipf, "zipf", "0", "exponent of key popularity; 0 is uniform, 0.99 as YCSB")
+	flag.StringVar(&f.rate, "rate", "0", "Gets per second to issue, whether answered or not (open loop); 0: as fast as they are answered")
+	flag.StringVar(&f.writers, "writers", "1", "writing threads of readwhilewriting")
+	flag.StringVar(&f.writeRate, "write-rate", "10k", "keys per second that readwhilewriting writes; 0: as fast as it goes")
+	flag.StringVar(&f.puts, "puts", "1M", "updates of overwrite")
+	flag.StringVar(&f.batch, "batch", "1000", "keys of a write batch")
+	flag.StringVar(&f.pageCache, "page-cache", bench.AsIs, "page cache: asis, direct (O_DIRECT), cold (dropped and proved), warm")
+	flag.StringVar(&f.accessGets, "access-gets", "20k", "measured Gets replayed without a cache to learn accesses and hit rates by type; 0: none")
+	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "keys to sample from a database that statelab did not load")
+	flag.StringVar(&f.repeats, "repeats", "1", "runs per point, interleaved")
+	flag.BoolVar(&f.useExisting, "use-existing", false, "read a database that statelab did not load (a node's chaindata); it is never written")
+	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read although another process holds the database")
+	flag.BoolVar(&f.readOnly, "read-only", false, "open read-only; by default a database is opened as a node would, with its write buffers")
+}
+
+// target is a database and the engine and profile to read it with.
+type target struct {
+	engine   engine.Engine
+	manifest *keyspace.Manifest
+	foreign  bool
+}
+
+// target finds out what --db holds and which engine reads it.
+func (a *app) target(f *flags, m *mistakes) (t target) {
+	if f.db == "" {
+		m.add("--db: say which database: --db DIR (statelab load --db DIR makes one)")
+		return t
+	}
+	manifest, err := keyspace.ReadManifest(f.db)
+	switch {
+	case err == nil:
+		t.manifest = manifest
+	case !errors.Is(err, keyspace.ErrNoManifest):
+		m.add("--db: %v", err)
+		return t
+	default:
+		t.foreign = true
+	}
+	name := f.engine
+	if name == "" && t.manifest != nil {
+		name = t.manifest.Engine
+	}
+	if t.foreign {
+		found, err := pebbledb.Peek(f.db)
+		if err != nil {
+			m.add("--db: %v", err)
+			return t
+		}
+		if !f.useExisting {
+			m.add("--db %s: statelab did not load this database; --use-existing reads it without ever writing to it", f.db)
+		}
+		if name == "" {
+			name = found.Engine
+		}
+	}
+	t.engine = a.engine(name, m)
+	if f.profile == "" && t.manifest != nil && (f.engine == "" || f.engine == t.manifest.Engine) {
+		f.profile = t.manifest.Profile
+	}
+	return t
+}
+
+func (a *app) engine(name string, m *mistakes) engine.Engine {
+	var names []string
+	for _, e := range a.engines {
+		if e.Info().Name == name {
+			return e
+		}
+		names = append(names, e.Info().Name)
+	}
+	m.oneOf("engine", name, names...)
+	return nil
+}
+
+func (m *mistakes) count(flag, text string) uint64 {
+	n, err := unit.ParseCount(text)
+	if err != nil {
+		m.add("--%s: %v", flag, err)
+	}
+	return n
+}
+
+func (m *mistakes) atLeastOne(flag, text, example string) uint64 {
+	n, err := unit.ParseCount(text)
+	if err != nil || n == 0 {
+		m.add("--%s %q: at least 1, such as --%s %s", flag, text, flag, example)
+	}
+	return n
+}
+
+func (m *mistakes) threads(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 4096 {
+		m.add("--threads %q: from 1 to 4096, such as --threads 8", text)
+		return 1
+	}
+	return n
+}
+
+func (m *mistakes) number(flag, text string) float64 {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0) {
+		m.add("--%s %q: a number such as --%s 0.99", flag, text, flag)
+	}
+	return v
+}
+
+func (m *mistakes) share(flag, text string) float64 {
+	share, ok, err := unit.ParsePercent(text)
+	if err != nil || !ok || share > 1 {
+		m.add("--%s %q: a share from 0%% to 100%%, such as --%s 20%%", flag, text, flag)
+	}
+	return share
+}
+
+// rate reads 20k or 20k/s.
+func (m *mistakes) rate(flag, text string) float64 {
+	n, err := unit.ParseCount(strings.TrimSuffix(text, "/s"))
+	if err != nil {
+		m.add("--%s %q: operations per second, such as --%s 20k", flag, text, flag)
+	}
+	return float64(n)
+}
+
+func (m *mistakes) seed(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		m.add("--seed %q: a whole number, such as --seed 1", text)
+	}
+	return n
+}
+
+func (m *mistakes) overrides(set []string) map[string]string {
+	overrides := map[string]string{}
+	for _, text := range set {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			m.add("--set %q: write --set Name=Value, such as --set MemTableSize=64MiB", text)
+			continue
+		}
+		overrides[name] = value
+	}
+	return overrides
+}
+
+// warmup reads auto, a count, or a share of the keys.
+func (m *mistakes) warmup(spec *bench.Spec, text string, keys uint64) {
+	if text == "auto" {
+		spec.WarmupAuto, spec.WarmupRule = true, "auto"
+		return
+	}
+	share, ok, err := unit.ParsePercent(text)
+	switch {
+	case err != nil:
+		m.add("--warmup: %v", err)
+	case ok:
+		spec.WarmupGets, spec.WarmupRule = uint64(share*float64(keys)), text+" of the keys"
+	default:
+		n, err := unit.ParseCount(text)
+		if err != nil {
+			m.add("--warmup %q: auto, a count such as 100k, or a share of the keys such as 0.05%%", text)
+		}
+		spec.WarmupGets, spec.WarmupRule = n, "a count"
+	}
+}
+
+// readSpec turns the flags of read and sweep into the spec that points share.
+// Axes (cache, threads, handles, engine, profile) are set by the caller.
+func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
+	spec := bench.Spec{
+		Schema: bench.SpecSchema, Verb: bench.Read, Command: a.command(), Dir: absolute(f.db), Profile: f.profile, Overrides: m.overrides(f.set),
+		ReadOnly: f.readOnly || t.foreign, Foreign: t.foreign, IgnoreLock: f.ignoreLock, PageCache: f.pageCache,
+		Workload: f.workload, Seed: m.seed(f.seed), Gets: m.atLeastOne("gets", f.gets, "500k"), MissingShare: m.share("missing", f.missing),
+		ZipfTheta: m.number("zipf", f.zipf), Rate: m.rate("rate", f.rate), SampleKeys: int(m.atLeastOne("sample-keys", f.sampleKeys, "200k")),
+		Writers: int(m.atLeastOne("writers", f.writers, "1")), WriteRate: m.rate("write-rate", f.writeRate), Puts: m.atLeastOne("puts", f.puts, "1M"),
+		BatchKeys: int(m.atLeastOne("batch", f.batch, "1000")), AccessGets: m.count("access-gets", f.accessGets),
+	}
+	if t.engine != nil {
+		spec.Engine = t.engine.Info().Name
+		if spec.Profile == "" {
+			spec.Profile = t.engine.Info().Profiles[0].Name
+		}
+	}
+	keys := uint64(spec.SampleKeys)
+	if t.manifest != nil {
+		keys = t.manifest.Keys
+		if len(t.manifest.Overrides) > 0 && len(spec.Overrides) == 0 {
+			spec.Overrides = t.manifest.Overrides
+		}
+	}
+	m.warmup(&spec, f.warmup, keys)
+	m.oneOf("page-cache", f.pageCache, bench.PageCacheModes()...)
+	m.oneOf("workload", f.workload, verbWorkloads("read")...)
+	switch f.workload {
+	case workload.ReadMissing:
+		spec.MissingShare = 1
+	case workload.Overwrite, workload.ReadWhileWriting:
+		if t.foreign || f.readOnly {
+			m.add("--workload %s: it writes; not with --use-existing or --read-only", f.workload)
+		}
+	}
+	m.addAll("", workload.Choice{Keys: keys, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta}.Check())
+	return spec
+}
+
+func verbWorkloads(verb string) (names []string) {
+	for _, w := range workload.All() {
+		if w.Verb == verb {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+// checkOptions asks the engine what it thinks of the options.
+func (m *mistakes) checkOptions(e engine.Engine, spec bench.Spec) {
+	if e != nil {
+		m.addAll("", e.Check(engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, Handles: spec.Handles,
+			Overrides: spec.Overrides, ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}))
+	}
+}
+
+// list splits a value that may be an axis.
+func list(text string) []string {
+	if text == "" {
+		return nil
+	}
+	var values []string
+	for _, v := range strings.Split(text, ",") {
+		values = append(values, strings.TrimSpace(v))
+	}
+	return values
+}
+
+// single reports an axis where one value is wanted.
+func (m *mistakes) single(flag, text, verb string) {
+	if len(list(text)) > 1 {
+		m.add("--%s %s: %s takes one value; statelab sweep takes a list", flag, text, verb)
+	}
+}
+
+func (m *mistakes) cacheSize(spec *bench.Spec, text string) (share float64) {
+	if text == "" {
+		return 0
+	}
+	bytes, share, err := sweep.ParseCache(text)
+	if err != nil {
+		m.add("--cache: %v", err)
+	}
+	spec.CacheAsked, spec.CacheBytes = text, bytes
+	return share
+}
+
+func (m *mistakes) handles(text string) int {
+	if text == "" {
+		return 0
+	}
+	return int(m.atLeastOne("handles", text, "1000"))
+}
+
+// outFolder is where results go: --out, or a new folder.
+func (f *flags) outFolder(verb string) string {
+	if f.out != "" {
+		return absolute(f.out)
+	}
+	return absolute(filepath.Join("statelab-runs", verb+"-"+time.Now().UTC().Format("20060102-150405.000")))
+}
+
+// refuseOther keeps results from being mixed with a folder's other contents.
+func refuseOther(dir string, own ...string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usage("--out %s: %v", dir, err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(own, e.Name()) {
+			return usage("--out %s: the folder holds other things (%s): name a new one", dir, e.Name())
+		}
+	}
+	return nil
+}
+
+var runFiles = []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.ReportFile}
+
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return path // no working directory: the path as typed is the best there is
+	}
+	return full
+}
+
+// command is what to type to do this again.
+func (a *app) command() []string { return append([]string{"statelab"}, a.args...) }
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/host"
+	"github.com/statelab/statelab/internal/keyspace"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/result"
+)
+
+// defaultLoadCache gives loads write buffers of a useful size; with many
+// profiles a memtable is a share of the cache.
+const defaultLoadCache = "512MiB"
+
+func (a *app) loadVerb() *cobra.Command {
+	f := new(flags)
+	cmd := &cobra.Command{
+		Use:   "load --db DIR --keys N",
+		Short: "Make a database whose every key and value can be regenerated and checked",
+		Long: `Load writes N keys, waits until the engine's background work has ended, reads
+some keys back and leaves a manifest in the database.
+
+  statelab load --db D --keys 5M
+  statelab load --db D --keys 200M --workload fillsorted   (5 to 10 times faster)
+  statelab load --db D --resume                            (after a kill)`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.load(cmd, f, args) },
+	}
+	f.databaseFlags(cmd, "")
+	f.loadFlags(cmd)
+	f.outputFlags(cmd)
+	cmd.Flags().StringVar(&f.threads, "threads", "4", "loading threads")
+	cmd.Flags().StringVar(&f.workload, "workload", workload.FillRandom, "fillrandom or fillsorted: statelab workloads")
+	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on with a load that was cut short")
+	return cmd
+}
+
+func (a *app) load(cmd *cobra.Command, f *flags, args []string) error {
+	m := new(mistakes)
+	m.unknownFlags(cmd, a.args)
+	m.noArguments(args)
+	if f.db == "" {
+		m.add("--db: say where: --db DIR")
+	}
+	spec := a.loadSpec(f, m)
+	spec.Dir, spec.Resume = absolute(f.db), f.resume
+	spec.Threads = m.threads(f.threads)
+	m.single("engine", f.engine, "load")
+	m.single("profile", f.profile, "load")
+	if share := m.cacheSize(&spec, cmp.Or(f.cache, defaultLoadCache)); share > 0 {
+		m.add("--cache %s: a load does not know the size of the database yet: write --cache 512MiB", f.cache)
+	}
+	spec.Handles = m.handles(f.handles)
+	if len(m.found) == 0 {
+		a.checkLoadTarget(f, &spec, m)
+	}
+	if e := a.engine(spec.Engine, m); e != nil {
+		if spec.Profile == "" {
+			spec.Profile = e.Info().Profiles[0].Name
+		}
+		m.checkOptions(e, spec)
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	if !f.ignoreSpace && !f.resume {
+		if err := checkSpace(&spec); err != nil {
+			return err
+		}
+	}
+	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
+	p := a.progress(f.quiet)
+	p.say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
+	run, err := a.runner().Run(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
+	p.say("")
+	if err != nil {
+		return err
+	}
+	if run.Status == result.OK && !f.json {
+		a.printLoad(run)
+	}
+	return a.conclude(f, run, spec.Out, p)
+}
+
+// loadSpec turns the flags that describe a database to make into a spec.
+func (a *app) loadSpec(f *flags, m *mistakes) bench.Spec {
+	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: a.command(), Engine: cmp.Or(f.engine, "pebble1"), Profile: f.profile,
+		Overrides: m.overrides(f.set), Workload: f.workload, PageCache: bench.AsIs, Seed: m.seed(f.seed), Threads: 4,
+		Keys: m.atLeastOne("keys", f.keys, "5M"), KeyBytes: int(m.count("key-bytes", f.keyBytes)), KeyHash: f.keyHash,
+		ValueModel: f.valueModel, ValueBytes: int(m.count("value-bytes", f.valueBytes)), BatchKeys: int(m.atLeastOne("batch", f.batch, "1000"))}
+	m.oneOf("workload", f.workload, verbWorkloads("load")...)
+	order := keyspace.Hashed
+	if f.workload == workload.FillSorted {
+		order = keyspace.Sorted
+	}
+	m.addAll("", keyspace.Keys{Count: max(spec.Keys, 1), Bytes: spec.KeyBytes, Order: order, Hash: spec.KeyHash}.Check())
+	if _, err := keyspace.NewValues(spec.ValueModel, spec.ValueBytes, spec.Seed); err != nil {
+		m.add("%v", err)
+	}
+	return spec
+}
+
+// checkLoadTarget keeps a load from landing on something that is there already,
+// and a resume from going on with something else than was begun.
+func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
+	manifest, err := keyspace.ReadManifest(spec.Dir)
+	switch {
+	case err == nil && f.resume:
+		spec.Engine, spec.Profile, spec.Overrides = manifest.Engine, manifest.Profile, manifest.Overrides
+		spec.Keys, spec.Workload = manifest.Keys, manifest.Workload
+		return
+	case err == nil && manifest.Loaded == manifest.Keys:
+		m.add("--db %s: holds a complete database of %s keys already: read it, or name a new directory", f.db, unit.Count(manifest.Keys))
+		return
+	case err == nil:
+		m.add("--db %s: holds a load cut short at %s of %s keys: --resume goes on with it", f.db, unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
+		return
+	case !errors.Is(err, keyspace.ErrNoManifest):
+		m.add("--db: %v", err)
+		return
+	case f.resume:
+		m.add("--resume: %s holds no load that could go on", f.db)
+		return
+	}
+	entries, err := os.ReadDir(spec.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.add("--db: %v", err)
+	}
+	for _, e := range entries {
+		if !engine.MayBeIn(e.Name()) {
+			m.add("--db %s: the directory is not empty (%s): name a new one", f.db, e.Name())
+			return
+		}
+	}
+}
+
+// spaceFactor is what a load needs at its height, over the size of its keys and
+// values: tables being compacted exist twice.
+const spaceFactor = 1.4
+
+// checkSpace refuses a load that the disk cannot hold.
+func checkSpace(spec *bench.Spec) error {
+	values, err := keyspace.NewValues(spec.ValueModel, spec.ValueBytes, spec.Seed)
+	if err != nil {
+		return err
+	}
+	dir := spec.Dir
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	free, err := host.FreeBytes(dir)
+	if err != nil {
+		return fmt.Errorf("look how much space is free: %w", err)
+	}
+	if need := float64(spec.Keys) * (float64(spec.KeyBytes) + values.MeanBytes()) * spaceFactor; need > float64(free) {
+		fit := uint64(float64(free) / need * float64(spec.Keys))
+		return usage("--keys %s: needs about %s while loading, %s is free in %s: at most about --keys %s fit; --ignore-space tries all the same",
+			unit.ShortCount(float64(spec.Keys)), unit.Bytes(int64(min(need, 1<<62))), unit.Bytes(free), dir, unit.ShortCount(float64(fit)))
+	}
+	return nil
+}
+
+func (a *app) printLoad(run *result.Run) {
+	f := run.Figures
+	fmt.Fprintf(a.stdout, "%s keys in %s: %s keys/s", unit.Count(run.Workload.Keys), duration(f.Seconds), unit.Count(uint64(f.PutsPerSecond)))
+	if f.WriteAmplification != nil {
+		fmt.Fprintf(a.stdout, ", write amplification %s", unit.Significant(*f.WriteAmplification, 3))
+	}
+	fmt.Fprintf(a.stdout, "\n%s in %s\n\n", unit.Bytes(run.Database.Bytes), plural(run.Database.Files, "file"))
+	a.printLevels(run)
+}
+
+func duration(seconds float64) string { return unit.Significant(seconds, 3) + " s" }

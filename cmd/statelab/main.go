@@ -1,0 +1,133 @@
+// Command statelab measures what it really costs to look up a piece of
+// blockchain state. Each verb has a file; this one holds the table of engines
+// and the single exit.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/mem"
+	"github.com/statelab/statelab/engines/null"
+	"github.com/statelab/statelab/engines/pebble1"
+	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/runner"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitStrict = 3 // done, but a warning was made fatal by --strict
+)
+
+// runnerVerb starts this binary as its own runner.
+const runnerVerb = "__runner"
+
+func engines() []engine.Engine {
+	return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, mem.Engine{}, null.Engine{}}
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == runnerVerb {
+		runner.Main(engines()...)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupts
+		fmt.Fprintln(os.Stderr, "\ninterrupted: keeping what is measured (again to stop at once)")
+		cancel(errInterrupted)
+		<-interrupts
+		os.Exit(exitFailed) // the kernel takes the runner along
+	}()
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	cancel(nil)
+	os.Exit(code)
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// app is the program: a function of arguments and writers.
+type app struct {
+	ctx            context.Context
+	args           []string
+	stdout, stderr io.Writer
+	engines        []engine.Engine
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{ctx: ctx, args: args, stdout: stdout, stderr: stderr, engines: engines()}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var usage *usageError
+	var strict *strictError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &strict):
+		fmt.Fprintln(stderr, "statelab:", err)
+		return exitStrict
+	case errors.As(err, &usage):
+		fmt.Fprintln(stderr, usage)
+		return exitUsage
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintln(stderr, "statelab: interrupted")
+		return exitFailed
+	}
+	fmt.Fprintln(stderr, "statelab:", err)
+	return exitFailed
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "statelab",
+		Short: "What does it really cost to look up a piece of blockchain state?",
+		Long: `Statelab measures a lookup down to the device, explains it by block type and
+level, and says how large a cache must be.
+
+  statelab load  --db D --keys 5M                  make a database
+  statelab sweep --db D --cache 0.1%,1%,3% --out S  measure it at several cache sizes
+  statelab sweep --db CHAINDATA --use-existing ...  measure your node's database (never written)
+
+stdout is the product, stderr the conversation. Exit codes: 0 done, 1 failed,
+2 a mistake on the command line, 3 done but a warning is fatal under --strict.`,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no verb %q: statelab --help lists them", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(dashed(name))
+	})
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.inspectVerb(), a.reportVerb(), a.importVerb(),
+		a.enginesVerb(), a.workloadsVerb(), a.volumeVerb(), a.doctorVerb(), a.versionVerb())
+	return root
+}
+
+// strictError says that warnings were made fatal.
+type strictError struct{ warnings int }
+
+func (e *strictError) Error() string {
+	return fmt.Sprintf("--strict: %d warnings", e.warnings)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/kvdblog"
+	"github.com/statelab/statelab/internal/report"
+	"github.com/statelab/statelab/result"
+)
+
+func (a *app) reportVerb() *cobra.Command {
+	var out, picture string
+	cmd := &cobra.Command{
+		Use:   "report FOLDER...",
+		Short: "Draw sweep or run folders as one offline HTML file; several are overlaid",
+		Long: `Report explains what is in run and sweep folders, without measuring anything.
+
+  statelab report S                                (writes S/report.html)
+  statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
+  statelab report S --picture curve.png`,
+	}
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	cmd.Flags().StringVar(&out, "out", "", "the HTML file (default: report.html in the first folder)")
+	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this PNG file")
+	cmd.RunE = func(cmd *cobra.Command, folders []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		if len(folders) == 0 {
+			m.add("no folder given: statelab report S")
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
+		in, err := report.FromFolders(folders...)
+		if err != nil {
+			return err
+		}
+		if err := report.Text(a.stdout, in); err != nil {
+			return err
+		}
+		path := orDefault(out, filepath.Join(folders[0], result.ReportFile))
+		if err := writeReport(path, in); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
+		if picture == "" {
+			return nil
+		}
+		return writeFile(picture, func(f *os.File) error { return report.Picture(in, f) })
+	}
+	return cmd
+}
+
+func writeReport(path string, in report.Input) error {
+	return writeFile(path, func(f *os.File) error { return report.Write(f, in) })
+}
+
+func writeFile(path string, write func(*os.File) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func (a *app) importVerb() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "import LOGS --out DIR",
+		Short: "Turn published bench_kvdb logs into sweep folders, to be drawn beside your own",
+		Long: `Import reads RadmonRead_*.log, Properties_*.log and Write_*.log and writes one
+sweep folder per dataset.
+
+  statelab import LOGS --out published
+  statelab report S published/200M published/2B --out both.html`,
+	}
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	cmd.Flags().StringVar(&out, "out", "", "directory for the sweep folders")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		if len(args) != 1 {
+			m.add("name one directory of logs: statelab import LOGS --out DIR")
+		}
+		if out == "" {
+			m.add("--out: say where the sweep folders go: --out DIR")
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
+		folders, err := kvdblog.Import(os.DirFS(args[0]), out)
+		if err != nil {
+			return fmt.Errorf("import %s: %w", args[0], err)
+		}
+		for _, folder := range folders {
+			fmt.Fprintln(a.stdout, folder)
+		}
+		return nil
+	}
+	return cmd
+}
