@@ -1,0 +1,78 @@
+# Everything needs Go alone; the main binary is built without cgo.
+#
+#   make demo     two minutes: build, load, sweep, the answer and a report in demo/
+#   make test     what CI runs
+#   make help     the rest
+
+GO := go
+MODULE := github.com/statelab/statelab
+export CGO_ENABLED := 0
+
+.PHONY: help build demo test tools format vet unit e2e fixtures race fuzz bench clean
+
+help:
+	@echo "build     bin/statelab"
+	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
+	@echo "test      format, vet, all tests of both modules"
+	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
+	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10)"
+	@echo "bench     all benchmarks"
+	@echo "clean     remove bin and demo"
+
+build: tools
+	$(GO) build -o bin/statelab ./cmd/statelab
+
+# Six caches around the inflection points, so that all three phases show.
+DEMO_KEYS := 800k
+DEMO_CACHES := 0.3%,0.6%,1%,1.5%,2%,4%
+
+demo: build
+	rm -rf demo
+	mkdir demo
+	bin/statelab load --db demo/db --keys $(DEMO_KEYS)
+	bin/statelab sweep --db demo/db --cache $(DEMO_CACHES) --gets 100k --out demo/sweep
+	@echo
+	@echo "Open demo/sweep/report.html, or measure a database of your own:"
+	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --out S"
+
+test: tools format vet unit e2e fixtures
+	@echo "make test: all passed"
+
+tools:
+	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install Go 1.26 or newer (https://go.dev/dl)" >&2; exit 1; }
+
+format:
+	@unformatted=$$(gofmt -l . ); test -z "$$unformatted" || { echo "make: not formatted, run gofmt -w:" $$unformatted >&2; exit 1; }
+
+vet:
+	$(GO) vet ./...
+	cd fixtures/gethchain && $(GO) vet ./...
+
+unit:
+	$(GO) test $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
+
+# Go's test cache does not see what a child process read: never cached.
+e2e:
+	$(GO) test -count=1 . ./cmd/statelab
+
+fixtures:
+	cd fixtures/gethchain && $(GO) test ./...
+
+race:
+	CGO_ENABLED=1 $(GO) test -race ./internal/measure ./internal/bench ./internal/supervise ./internal/sweep ./internal/blockio/... ./engines/...
+
+FUZZ_SECONDS := 10
+
+fuzz:
+	@set -e; for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s $$package; \
+		done; \
+	done
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean:
+	rm -rf bin demo
