@@ -1,0 +1,311 @@
+// Package report explains what run and sweep folders hold: one offline HTML
+// page, a picture for a README, and text for a terminal.
+//
+// It reads folders only, never a live object, so that a report made years later
+// from the same folder says the same. A figure that a folder does not hold is
+// shown as absent with its reason; a point that failed is shown with its error.
+// Non-goals: statistics between two runs (compare), recommendations that need
+// more than the measured points (advise).
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/result"
+)
+
+// Input is what a report is made from.
+type Input struct {
+	Sweeps []Sweep
+}
+
+// Sweep is a sweep folder, or a run folder seen as a sweep of one point.
+type Sweep struct {
+	result.Sweep
+	Dir    string
+	Points []Point
+}
+
+// Point is a point with the folder of its first repeat.
+type Point struct {
+	result.Point
+	Run     *result.Run // nil: not there, see Problem
+	Problem string      // why part of the folder could not be read
+
+	Ticks             []result.Tick
+	Service, Response *hdrhistogram.Histogram // nil: none kept
+}
+
+// FromFolders reads sweep or run folders. Points whose folder cannot be read
+// stay, with the reason.
+func FromFolders(dirs ...string) (Input, error) {
+	var in Input
+	if len(dirs) == 0 {
+		return in, errors.New("no folder given: name a sweep or a run folder")
+	}
+	for _, dir := range dirs {
+		s, err := readFolder(dir)
+		if err != nil {
+			return Input{}, err
+		}
+		in.Sweeps = append(in.Sweeps, s)
+	}
+	return in, nil
+}
+
+func readFolder(dir string) (Sweep, error) {
+	sweep, err := result.ReadSweep(dir)
+	if err == nil {
+		s := Sweep{Sweep: *sweep, Dir: dir}
+		for _, p := range sweep.Points {
+			s.Points = append(s.Points, readPoint(dir, p))
+		}
+		return s, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return Sweep{}, err
+	}
+	run, err := result.ReadRun(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return Sweep{}, fmt.Errorf("%s holds neither %s nor %s: no result folder", dir, result.SweepFile, result.RunFile)
+	}
+	if err != nil {
+		return Sweep{}, err
+	}
+	return fromRun(dir, run), nil
+}
+
+// fromRun sees a run as a sweep without axes.
+func fromRun(dir string, run *result.Run) Sweep {
+	database := run.Database
+	if run.After != nil {
+		database = *run.After
+	}
+	p := Point{
+		Point: result.Point{
+			Axes: map[string]string{}, CacheBytes: run.Cache.Effective, CachePercent: percentOf(run.Cache.Effective, database.Bytes),
+			Run: ".", Status: run.Status, Error: run.Error, Figures: run.Figures,
+		},
+		Run: run,
+	}
+	if run.Inflection != nil {
+		p.Phase = run.Inflection.Phase
+	}
+	p.readSamples(dir)
+	return Sweep{
+		Sweep: result.Sweep{
+			Status: run.Status, Error: run.Error, Source: "measured", Name: run.Engine.Name, Started: run.Started, Command: run.Command,
+			Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{},
+		},
+		Dir:    dir,
+		Points: []Point{p},
+	}
+}
+
+func readPoint(dir string, p result.Point) Point {
+	point := Point{Point: p}
+	if p.Run == "" {
+		return point
+	}
+	if !filepath.IsLocal(filepath.FromSlash(p.Run)) {
+		point.Problem = fmt.Sprintf("the run folder %q lies outside the sweep: not read", p.Run)
+		return point
+	}
+	folder := filepath.Join(dir, filepath.FromSlash(p.Run))
+	run, err := result.ReadRun(folder)
+	if err != nil {
+		point.Problem = err.Error()
+		return point
+	}
+	point.Run = run
+	point.readSamples(folder)
+	return point
+}
+
+// readSamples reads what run.json only summarises. A damaged file costs its
+// chart, not the report.
+func (p *Point) readSamples(folder string) {
+	var err error
+	if p.Ticks, err = result.ReadSeries(folder); err != nil {
+		p.Problem = err.Error()
+	}
+	if p.Service, p.Response, err = readLatencies(filepath.Join(folder, result.LatencyFile)); err != nil {
+		p.Problem = err.Error()
+	}
+}
+
+// maxLatencyBytes bounds a latency.hlog: a histogram line has some kB.
+const maxLatencyBytes = 16 << 20
+
+// readLatencies merges the intervals of a latency.hlog by their tag: none for
+// service times, "response" for response times. Other tags are passed over.
+func readLatencies(path string) (service, response *hdrhistogram.Histogram, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	log := hdrhistogram.NewHistogramLogReader(io.LimitReader(f, maxLatencyBytes))
+	for {
+		h, err := log.NextIntervalHistogram()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s is damaged: %w", path, err)
+		}
+		if h == nil {
+			return service, response, nil
+		}
+		switch h.Tag() {
+		case "":
+			service = merged(service, h)
+		case "response":
+			response = merged(response, h)
+		}
+	}
+}
+
+func merged(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	if into == nil {
+		return h
+	}
+	into.Merge(h)
+	return into
+}
+
+// curve is the points of a sweep that differ in their x axis alone.
+type curve struct {
+	sweep *Sweep
+	label string // the other axes, such as "threads 4"; "" if there are none
+	fixed map[string]string
+	x     string // the axis that varies, "cache" or another; "" for one point
+	pts   []Point
+}
+
+// name is how a legend calls the curve. alone: no other sweep in the picture.
+func (c curve) name(alone bool) string {
+	switch {
+	case c.label == "":
+		return c.sweep.Name
+	case alone:
+		return c.label
+	}
+	return c.sweep.Name + ", " + c.label
+}
+
+// measured are the points that did not fail.
+func (c curve) measured() []Point {
+	var ok []Point
+	for _, p := range c.pts {
+		if p.Status == result.OK {
+			ok = append(ok, p)
+		}
+	}
+	return ok
+}
+
+// xAxis is the axis a sweep is looked at along first: the cache if it varies.
+func (s *Sweep) xAxis() string {
+	varying := s.varying()
+	if slices.Contains(varying, "cache") || len(varying) == 0 {
+		return "cache"
+	}
+	return varying[0]
+}
+
+// varying are the axes with more than one value among the points.
+func (s *Sweep) varying() []string {
+	var names []string
+	for _, axis := range s.Axes {
+		values := map[string]bool{}
+		for _, p := range s.Points {
+			values[p.Axes[axis.Name]] = true
+		}
+		if len(values) > 1 {
+			names = append(names, axis.Name)
+		}
+	}
+	return names
+}
+
+// curves splits the sweep along x: one curve for every combination of the other
+// axes, points ordered by cache or as the axis lists its values.
+func (s *Sweep) curves(x string) []curve {
+	var out []curve
+	index := map[string]int{}
+	varying := s.varying()
+	for _, p := range s.Points {
+		label := ""
+		fixed := map[string]string{}
+		for _, axis := range varying {
+			if axis == x {
+				continue
+			}
+			fixed[axis] = p.Axes[axis]
+			if label != "" {
+				label += ", "
+			}
+			label += axisValue(axis, p.Axes[axis])
+		}
+		i, known := index[label]
+		if !known {
+			i = len(out)
+			index[label] = i
+			out = append(out, curve{sweep: s, label: label, fixed: fixed, x: x})
+		}
+		out[i].pts = append(out[i].pts, p)
+	}
+	order := map[string]int{}
+	for _, axis := range s.Axes {
+		if axis.Name == x {
+			for i, value := range axis.Values {
+				order[value] = i
+			}
+		}
+	}
+	for _, c := range out {
+		slices.SortStableFunc(c.pts, func(a, b Point) int {
+			if x == "cache" {
+				return cmp.Compare(a.CacheBytes, b.CacheBytes)
+			}
+			return cmp.Compare(order[a.Axes[x]], order[b.Axes[x]])
+		})
+	}
+	return out
+}
+
+// axisValue is a value with its axis where it does not speak for itself.
+func axisValue(axis, value string) string {
+	switch axis {
+	case "engine", "profile":
+		return value
+	}
+	return axis + " " + value
+}
+
+// curves are those of all sweeps along their own x axes.
+func (in Input) curves() []curve {
+	var all []curve
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		all = append(all, s.curves(s.xAxis())...)
+	}
+	return all
+}
+
+func percentOf(part, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}
