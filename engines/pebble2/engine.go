@@ -44,6 +44,7 @@ func (Engine) Info() engine.Info {
 		Licence: "BSD-3-Clause",
 		Capabilities: []engine.Capability{
 			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanTraceAccesses,
+			engine.SharesReads,
 		},
 		Profiles: pebbledb.Infos(profiles()),
 	}

@@ -39,11 +39,7 @@ func (r *Recorder) Shape(tables []LiveTable, chargeBytes int64) engine.Shape {
 			l.InCacheKnown = false
 			continue
 		}
-		share := 1.0
-		if t.Virtual {
-			share = min(1, float64(t.Bytes)/float64(a.TableBytes))
-		}
-		addAnatomy(l, a, share, chargeBytes)
+		addAnatomy(l, a, a.share(t), chargeBytes)
 	}
 	shape.Files = len(files)
 	for i, l := range levels {
@@ -58,6 +54,17 @@ func (r *Recorder) Shape(tables []LiveTable, chargeBytes int64) engine.Shape {
 	}
 	return shape
 }
+
+// share is the part of the file that t is.
+func (a *Anatomy) share(t LiveTable) float64 {
+	if !t.Virtual {
+		return 1
+	}
+	return min(1, float64(t.Bytes)/float64(a.TableBytes))
+}
+
+// EntriesOf is the number of entries in t, whose file a belongs to.
+func (a *Anatomy) EntriesOf(t LiveTable) uint64 { return uint64(float64(a.Entries) * a.share(t)) }
 
 // sublevels is how many tables of level 0 a Get may have to ask: a table lies
 // one above the highest older one it overlaps.

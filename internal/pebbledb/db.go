@@ -25,6 +25,8 @@ type Version interface {
 	AsyncFlush() (<-chan struct{}, error)
 	// SyncWAL returns when the write-ahead log is on the disk.
 	SyncWAL() error
+	// OpenAside opens the files of dir a second time.
+	OpenAside(dir string) (Aside, error)
 	Close() error
 }
 
@@ -94,7 +96,7 @@ func (d *DB) await(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 		return nil
 	case <-d.events.failed:
-		return d.failed("background work", d.events.Err())
+		return d.BackgroundError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -137,8 +139,8 @@ func TablePath(dir string, number blockio.FileNumber) string {
 
 // Sync makes what is committed survive a kill.
 func (d *DB) Sync(ctx context.Context) error {
-	if err := d.events.Err(); err != nil {
-		return d.failed("background work", err)
+	if err := d.BackgroundError(); err != nil {
+		return err
 	}
 	if d.config.DisableWAL {
 		return d.flush(ctx)
@@ -162,8 +164,8 @@ func (d *DB) Settle(ctx context.Context, progress func(engine.Settling)) error {
 		return d.failed("settle", err)
 	}
 	d.unsettled.Store(!settled)
-	if err := d.events.Err(); err != nil {
-		return d.failed("background work", err)
+	if err := d.BackgroundError(); err != nil {
+		return err
 	}
 	return d.refresh(ctx, nil)
 }
@@ -240,6 +242,14 @@ func (d *DB) fewDescriptors() (engine.Warning, bool) {
 		Text:   fmt.Sprintf("%d open files are needed, the process may have %d", need, limit.Cur),
 		Remedy: "raise the limit (ulimit -n) or lower --handles",
 	}, uint64(need) > limit.Cur
+}
+
+// BackgroundError tells what background work could not do.
+func (d *DB) BackgroundError() error {
+	if err := d.events.Err(); err != nil {
+		return d.failed("background work", err)
+	}
+	return nil
 }
 
 // Close ends the following and closes the database.

@@ -1,0 +1,204 @@
+package enginetest
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// Enough that a 1-MiB cache serves only a part of the reads.
+const (
+	blockKeys = 60_000
+	blockGets = 10_000
+)
+
+// testReadsAreCacheMisses compares our count at the file layer with the
+// engine's own count of cache misses, for one reader and no table opened
+// meanwhile: they must be equal.
+func (s suite) testReadsAreCacheMisses(t *testing.T) {
+	db := s.open(t, engine.Options{Dir: s.loaded(t, blockKeys)})
+	defer func() { must(t, db.Close()) }()
+	r := reader(t, db)
+	readAll(t, r, blockKeys, blockGets)
+	before := db.Counters()
+	readAll(t, r, blockKeys, blockGets)
+	c := db.Counters().Sub(before)
+	if c.Reads == nil {
+		t.Fatal("no block reads are told")
+	}
+	if c.TableOpens != nil && *c.TableOpens != 0 {
+		t.Fatalf("%d tables were opened by Gets of warmed-up tables", *c.TableOpens)
+	}
+	total := c.Reads.Total()
+	if total.Count == 0 || c.Reads.Type(engine.Data).Count == 0 {
+		t.Errorf("%d reads, %d of data: the cache cannot hold it all", total.Count, c.Reads.Type(engine.Data).Count)
+	}
+	if c.CacheMisses != nil && total.Count != *c.CacheMisses {
+		t.Errorf("%d block reads, but %d cache misses", total.Count, *c.CacheMisses)
+	}
+	if unknown := c.Reads.Level(engine.LevelUnknown).Count; unknown != 0 {
+		t.Errorf("%d reads of unknown level", unknown)
+	}
+	if meta := c.Reads.Type(engine.Meta).Count; meta != 0 {
+		t.Errorf("%d reads of meta blocks by Gets", meta)
+	}
+}
+
+// testNothingReadsUnasked checks that on a settled database, opened for
+// writing, no read happens without a Get, not even by asking for the state.
+func (s suite) testNothingReadsUnasked(t *testing.T) {
+	db := s.open(t, engine.Options{Dir: s.loaded(t, blockKeys)})
+	defer func() { must(t, db.Close()) }()
+	before := db.Counters()
+	time.Sleep(300 * time.Millisecond)
+	if _, err := db.Shape(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, db.Settle(t.Context(), nil))
+	c := db.Counters().Sub(before)
+	if reads := c.Reads.Total().Count; reads != 0 {
+		t.Errorf("%d reads without a Get", reads)
+	}
+	if c.TableOpens != nil && *c.TableOpens != 0 {
+		t.Errorf("%d tables opened without a Get", *c.TableOpens)
+	}
+}
+
+// testTracedAccesses checks that with the cache that admits nothing every access
+// is a read: as many as hits and misses of a real cache.
+func (s suite) testTracedAccesses(t *testing.T) {
+	dir := s.loaded(t, blockKeys)
+	gets := func(o engine.Options) engine.Counters {
+		o.Dir = dir
+		db := s.open(t, o)
+		r, err := db.Reader()
+		must(t, err)
+		readAll(t, r, blockKeys, blockGets)
+		before := db.Counters()
+		readAll(t, r, blockKeys, blockGets)
+		c := db.Counters().Sub(before)
+		must(t, r.Close())
+		must(t, db.Close())
+		return c
+	}
+	real := gets(engine.Options{ReadOnly: true})
+	traced := gets(engine.Options{ReadOnly: true, TraceAccesses: true})
+	if real.CacheHits == nil || real.CacheMisses == nil {
+		t.Skip("the engine tells no hits and misses")
+	}
+	want := *real.CacheHits + *real.CacheMisses
+	if got := traced.Reads.Total().Count; got != want {
+		t.Errorf("%d traced accesses, want the %d hits and misses of a real cache", got, want)
+	}
+	if got := traced.Reads.Type(engine.Data).Count; got < blockGets {
+		t.Errorf("%d data accesses by %d Gets that found their key", got, blockGets)
+	}
+}
+
+func (s suite) testDirect(t *testing.T) {
+	dir := s.loaded(t, blockKeys)
+	db, err := s.engine.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true, Direct: true, CacheBytes: cacheBytes})
+	if err != nil && strings.Contains(err.Error(), "O_DIRECT") {
+		t.Skip(err)
+	}
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	readAll(t, reader(t, db), blockKeys, blockGets)
+	c := db.Counters()
+	asked := c.Reads.Total()
+	if c.DirectBytes == nil || *c.DirectBytes < asked.Bytes || *c.DirectBytes%512 != 0 {
+		t.Errorf("%v bytes read directly for %d asked: want whole sectors around them", c.DirectBytes, asked.Bytes)
+	}
+}
+
+func (s suite) testForeignLeavesEveryByte(t *testing.T) {
+	dir := s.loaded(t, 20_000)
+	before := fingerprint(t, dir)
+	db := s.open(t, engine.Options{Dir: dir, Foreign: true})
+	readAll(t, reader(t, db), 20_000, 2000)
+	if _, err := db.Shape(); err != nil {
+		t.Error(err)
+	}
+	if sampler, is := db.(engine.KeySampler); is {
+		must(t, sampler.SampleKeys(t.Context(), 100, 1, func([]byte) error { return nil }))
+	}
+	must(t, db.Settle(t.Context(), nil))
+	if _, err := db.Writer(); err == nil {
+		t.Error("a foreign database hands out a writer")
+	}
+	must(t, db.Close())
+	if after := fingerprint(t, dir); after != before {
+		t.Errorf("the directory changed from\n%s\nto\n%s", before, after)
+	}
+}
+
+// testLocked opens a database that another process has open.
+func (s suite) testLocked(t *testing.T) {
+	const n = 20_000
+	dir := s.loaded(t, n)
+	startChild(t, jobHold, dir)
+	for _, o := range []engine.Options{{}, {ReadOnly: true}, {Foreign: true}} {
+		o.Dir = dir
+		db, err := s.engine.Open(t.Context(), o)
+		var locked *engine.LockedError
+		if !errors.As(err, &locked) || !strings.Contains(locked.Hint, "--ignore-lock") {
+			t.Errorf("%+v: error %v, want a LockedError that names --ignore-lock", o, err)
+		}
+		if err == nil {
+			must(t, db.Close())
+		}
+	}
+	before := fingerprint(t, dir)
+	db := s.open(t, engine.Options{Dir: dir, IgnoreLock: true})
+	readAll(t, reader(t, db), n, 2000)
+	must(t, db.Close())
+	if after := fingerprint(t, dir); after != before {
+		t.Errorf("the directory changed from\n%s\nto\n%s", before, after)
+	}
+	// The holder still has its lock.
+	if db, err := s.engine.Open(t.Context(), engine.Options{Dir: dir}); err == nil {
+		t.Error("the lock of the other process is gone")
+		must(t, db.Close())
+	}
+}
+
+// fingerprint is a line for every file of dir: name, time of change and hash.
+func fingerprint(t *testing.T, dir string) string {
+	t.Helper()
+	var lines []string
+	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		line := fmt.Sprintf("%s %s", path, info.ModTime().Format(time.RFC3339Nano))
+		if entry.Type().IsRegular() {
+			file, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			hash := sha256.New()
+			if _, err := io.Copy(hash, file); err != nil {
+				return err
+			}
+			line += fmt.Sprintf(" %x", hash.Sum(nil)[:8])
+		}
+		lines = append(lines, line)
+		return nil
+	}))
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

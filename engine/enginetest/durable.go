@@ -1,0 +1,226 @@
+package enginetest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+func (s suite) testReopen(t *testing.T) {
+	dir := newDir(t)
+	db := s.open(t, engine.Options{Dir: dir, Create: true})
+	load(t, db, 2000)
+	w := writer(t, db)
+	must(t, w.Delete(keyOf(7)))
+	must(t, w.Put(keyOf(8), []byte("new")))
+	must(t, w.Commit())
+	must(t, w.Put(keyOf(9), []byte("never committed")))
+	must(t, w.Close())
+	must(t, db.Sync(t.Context()))
+	must(t, db.Close())
+
+	db = s.open(t, engine.Options{Dir: dir})
+	r := reader(t, db)
+	expectMissing(t, r, keyOf(7))
+	expect(t, r, keyOf(8), []byte("new"))
+	for i := uint64(9); i < 2000; i++ {
+		expect(t, r, keyOf(i), valueOf(i))
+	}
+	must(t, db.Close())
+}
+
+// What a child process does instead of the test.
+const (
+	childJob = "STATELAB_ENGINETEST_JOB"
+	childDir = "STATELAB_ENGINETEST_DIR"
+
+	jobWrite = "write" // load, sync, say so, write on until killed
+	jobHold  = "hold"  // open, say so, stay until killed
+
+	childReady = "ready"
+
+	syncedKeys = 3000
+	perBatch   = 10
+)
+
+// child never returns.
+func child(e engine.Engine, job, dir string) {
+	if err := doChildJob(e, job, dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func doChildJob(e engine.Engine, job, dir string) error {
+	ctx := context.Background()
+	db, err := e.Open(ctx, engine.Options{Dir: dir, Create: job == jobWrite, CacheBytes: cacheBytes})
+	if err != nil {
+		return err
+	}
+	if job == jobHold {
+		fmt.Println(childReady)
+		time.Sleep(time.Minute) // the parent kills us long before
+		return errors.New("nobody killed the holder")
+	}
+	w, err := db.Writer()
+	if err != nil {
+		return err
+	}
+	for n := uint64(0); ; n += perBatch {
+		for i := n; i < n+perBatch; i++ {
+			if err := w.Put(keyOf(i), valueOf(i)); err != nil {
+				return err
+			}
+		}
+		if err := w.Commit(); err != nil {
+			return err
+		}
+		if n+perBatch == syncedKeys {
+			if err := db.Sync(ctx); err != nil {
+				return err
+			}
+			fmt.Println(childReady)
+		}
+	}
+}
+
+// startChild runs job on dir in another process and returns when it is ready.
+// The returned function kills it, as kill -9 does.
+func startChild(t *testing.T, job, dir string) (kill func()) {
+	t.Helper()
+	top, _, _ := strings.Cut(t.Name(), "/")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+top+"$")
+	cmd.Env = append(os.Environ(), childJob+"="+job, childDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	kill = func() {
+		if cmd.ProcessState != nil {
+			return
+		}
+		must(t, cmd.Process.Kill())
+		if err := cmd.Wait(); err == nil {
+			t.Error("the child ended by itself")
+		}
+	}
+	t.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) || strings.TrimSpace(line) != childReady {
+		t.Fatalf("the child said %q, %v", line, err)
+	}
+	return kill
+}
+
+// testSurvivesKill kills a writer and checks that all it synced is there, and
+// of what it committed later, whole batches in order.
+func (s suite) testSurvivesKill(t *testing.T) {
+	dir := newDir(t)
+	kill := startChild(t, jobWrite, dir)
+	time.Sleep(20 * time.Millisecond) // let it write on
+	kill()
+
+	db := s.open(t, engine.Options{Dir: dir})
+	defer func() { must(t, db.Close()) }()
+	r := reader(t, db)
+	for i := range uint64(syncedKeys) {
+		expect(t, r, keyOf(i), valueOf(i))
+	}
+	present := func(i uint64) bool {
+		_, found, err := r.Get(keyOf(i), nil)
+		must(t, err)
+		return found
+	}
+	n := uint64(syncedKeys)
+	for present(n) {
+		for i := n; i < n+perBatch; i++ {
+			expect(t, r, keyOf(i), valueOf(i)) // a batch is whole
+		}
+		n += perBatch
+	}
+	for i := n; i < n+100*perBatch; i++ {
+		if present(i) {
+			t.Fatalf("entry %d survived, but not the earlier %d", i, n)
+		}
+	}
+	t.Logf("%d entries survived beyond the %d synced", n-syncedKeys, syncedKeys)
+}
+
+func (s suite) testNotADatabase(t *testing.T) {
+	missing, empty, junk := newDir(t), t.TempDir(), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(junk, "notes.txt"), []byte("hello"), 0o644))
+	for name, dir := range map[string]string{"missing": missing, "empty": empty, "junk": junk} {
+		for _, o := range []engine.Options{{}, {ReadOnly: true}, {Foreign: true}} {
+			o.Dir = dir
+			db, err := s.engine.Open(t.Context(), o)
+			var not *engine.NotADatabaseError
+			if !errors.As(err, &not) {
+				t.Errorf("%s: error %v, want a NotADatabaseError", name, err)
+			}
+			if err == nil {
+				must(t, db.Close())
+			}
+		}
+	}
+	if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the missing directory was made")
+	}
+	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
+		t.Errorf("the empty directory holds %v, %v", entries, err)
+	}
+}
+
+func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
+	dir := s.loaded(t, 100)
+	before := fingerprint(t, dir)
+	if db, err := s.engine.Open(t.Context(), engine.Options{Dir: dir, Create: true}); err == nil {
+		t.Error("a database was created over another")
+		must(t, db.Close())
+	}
+	if got := fingerprint(t, dir); got != before {
+		t.Errorf("the refused directory changed:\n%s\nwas\n%s", got, before)
+	}
+}
+
+func (s suite) testEffective(t *testing.T) {
+	db := s.open(t, engine.Options{Dir: newDir(t), Create: true, CacheBytes: 3 << 20, Handles: 500})
+	defer func() { must(t, db.Close()) }()
+	e := db.Effective()
+	if e["cache_bytes"] != "3145728" || e["handles"] != "500" {
+		t.Errorf("cache_bytes %q, handles %q: want 3145728 and 500", e["cache_bytes"], e["handles"])
+	}
+}
+
+func (s suite) testShape(t *testing.T) {
+	const n = 50_000
+	db := s.open(t, engine.Options{Dir: s.loaded(t, n)})
+	defer func() { must(t, db.Close()) }()
+	shape, err := db.Shape()
+	must(t, err)
+	if least := int64(n * (32 + 100)); shape.Bytes < least || shape.Files == 0 {
+		t.Errorf("%d bytes in %d files, want at least %d bytes", shape.Bytes, shape.Files, least)
+	}
+	if len(shape.Levels) == 0 {
+		return
+	}
+	var files int
+	var bytes, keys int64
+	for _, l := range shape.Levels {
+		files, bytes, keys = files+l.Files, bytes+l.Bytes, keys+l.Keys
+	}
+	if files != shape.Files || bytes != shape.Bytes || keys != n {
+		t.Errorf("levels add up to %d files, %d bytes and %d keys; want %d, %d and %d",
+			files, bytes, keys, shape.Files, shape.Bytes, n)
+	}
+}

@@ -1,0 +1,9 @@
+package mem
+
+import (
+	"testing"
+
+	"github.com/statelab/statelab/engine/enginetest"
+)
+
+func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }

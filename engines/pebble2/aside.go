@@ -1,0 +1,43 @@
+package pebble2
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/statelab/statelab/internal/blockio/pebble2fs"
+	"github.com/statelab/statelab/internal/pebbledb"
+)
+
+// aside is a second view of the same files.
+type aside struct{ *pebble.DB }
+
+const asideCacheBytes = 32 << 20
+
+// OpenAside opens dir once more, for reading only. The lock is ours already.
+func (source) OpenAside(dir string) (pebbledb.Aside, error) {
+	options := &pebble.Options{
+		ReadOnly: true,
+		FS:       pebble2fs.ReadOnly(vfs.Default, true),
+		Logger:   pebbledb.Logger{Adapter: "pebble2"},
+		Cache:    pebble.NewCache(asideCacheBytes),
+	}
+	defer options.Cache.Unref()
+	db, err := pebble.Open(dir, options)
+	if err != nil {
+		return nil, err
+	}
+	return aside{db}, nil
+}
+
+func (a aside) Has(key []byte) (bool, error) {
+	_, closer, err := a.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, closer.Close()
+}
