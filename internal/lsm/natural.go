@@ -43,8 +43,7 @@ func BenchKVDB(keys uint64) NaturalSpec {
 }
 
 const (
-	lastLevel       = engine.MaxLevels - 1
-	levelMultiplier = 10 // Pebble's default
+	lastLevel = engine.MaxLevels - 1
 
 	blockTrailerBytes = 5
 	restartInterval   = 16
@@ -55,66 +54,23 @@ const (
 	// A filter ends in 5 bytes of parameters and is rounded up to an odd
 	// number of 64-byte lines: one line more on average.
 	filterFileBytes = 5 + 64
-
-	// Files end before their target: compactions cut them where the levels
-	// below would overlap too much. Mean fill seen in the published level
-	// tables; from layouts alone, not from read figures.
-	baseFileFill, middleFileFill, lastFileFill = 0.72, 0.50, 0.63
 )
 
 // Natural is the level table that loading spec.Keys hashed keys in random
 // order settles into: Pebble's dynamic level sizing with each level full. L0 is
 // empty. Where all fits LBaseMaxBytes there is the last level alone.
 func Natural(spec NaturalSpec) []engine.Level {
-	var keys [engine.MaxLevels]float64
-	keys[lastLevel] = float64(spec.Keys)
-	base := lastLevel
-	// Level sizes follow from the database's size and that from how the keys
-	// spread over levels of different compression: iterate to the fixed point.
-	for range 40 {
-		var dbBytes float64
-		for level, n := range keys {
-			dbBytes += n * spec.block(level, n).storedBytesPerKey
-		}
-		var sizes [engine.MaxLevels]float64
-		base, sizes = levelSizes(dbBytes, float64(spec.LBaseMaxBytes))
-		keys = [engine.MaxLevels]float64{}
-		keys[lastLevel] = float64(spec.Keys)
-		for level := base; level < lastLevel; level++ {
-			n := sizes[level] / spec.block(level, sizes[level]/float64(spec.entryBytes())).storedBytesPerKey
-			keys[level] = n
-			keys[lastLevel] -= n
-		}
-	}
+	rest := Settle(spec.Keys, spec.LBaseMaxBytes, spec.TargetFileBytes, func(level int, keys float64) float64 {
+		return spec.block(level, keys).storedBytesPerKey
+	})
 	levels := make([]engine.Level, engine.MaxLevels)
 	for level := range levels {
 		levels[level] = engine.Level{Level: level, Sublevels: 1, InCacheKnown: true}
-		if n := math.Round(keys[level]); n >= 1 {
-			spec.fill(&levels[level], n, base)
+		if n := math.Round(rest.Keys[level]); n >= 1 {
+			spec.fill(&levels[level], n, rest.FileBytes[level])
 		}
 	}
 	return levels
-}
-
-// levelSizes is Pebble's dynamic sizing (initLevelMaxBytes): the last level
-// takes nine tenths, levels above shrink tenfold until one fits baseBytes, and
-// the multiplier is then smoothed so that the base level is just that.
-func levelSizes(dbBytes, baseBytes float64) (base int, sizes [engine.MaxLevels]float64) {
-	bottom := dbBytes - dbBytes/levelMultiplier
-	base = lastLevel
-	for size := bottom; base > 1 && size > baseBytes; base-- {
-		size /= levelMultiplier
-	}
-	if base == lastLevel {
-		return base, sizes
-	}
-	multiplier := math.Pow(bottom/baseBytes, 1/float64(lastLevel-base))
-	size := baseBytes
-	for level := base; level < lastLevel; level++ {
-		sizes[level] = size
-		size *= multiplier
-	}
-	return base, sizes
 }
 
 func (spec *NaturalSpec) entryBytes() int { return 3 + 8 + spec.KeyBytes + spec.ValueBytes }
@@ -156,19 +112,10 @@ func entriesPerBlock(entryBytes, nextBytes, targetBytes float64) float64 {
 	return max(1, n, math.Ceil((full*targetBytes-4)/entryBytes))
 }
 
-// fill sets the figures of a level of n keys.
-func (spec *NaturalSpec) fill(l *engine.Level, n float64, base int) {
+// fill sets the figures of a level of n keys in files of fileBytes.
+func (spec *NaturalSpec) fill(l *engine.Level, n, fileBytes float64) {
 	b := spec.block(l.Level, n)
-	fill := middleFileFill
-	switch l.Level {
-	case lastLevel:
-		fill = lastFileFill
-	case base:
-		fill = baseFileFill
-	}
-	// Pebble numbers target sizes from the base level on, L0's first.
-	target := float64(spec.TargetFileBytes[1+l.Level-base])
-	files := max(1, math.Round(n*b.storedBytesPerKey/(target*fill)))
+	files := max(1, math.Round(n*b.storedBytesPerKey/fileBytes))
 	dataBlocks := math.Ceil(n / b.keys)
 
 	l.Files = int(files)
