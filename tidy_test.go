@@ -1,0 +1,70 @@
+package statelab_test
+
+import (
+	"bytes"
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// untidy is what no tracked text file may hold. The patterns are written so that
+// they do not match themselves.
+var untidy = []struct {
+	what    string
+	pattern *regexp.Regexp
+}{
+	{"an unfinished note", regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`)},
+	{"a path of somebody's machine", regexp.MustCompile(`(^|[\s"'(=:` + "`" + `])/(root|home|work|Users)/`)},
+	{"the host of a package registry", regexp.MustCompile(`https?://(proxy\.golang\.org|sum\.golang\.org|registry\.|(www\.|files\.)?pypi|(static\.|index\.)?crates\.io|[^/\s]*(artifactory|jfrog|nexus))`)},
+}
+
+func TestTrackedFilesAreTidy(t *testing.T) {
+	for _, path := range tracked(t) {
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			continue // deleted, not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.IndexByte(text, 0) >= 0 {
+			continue // not text
+		}
+		for n, line := range strings.Split(string(text), "\n") {
+			for _, u := range untidy {
+				if found := u.pattern.FindString(line); found != "" {
+					t.Errorf("%s:%d: %s: %q", path, n+1, u.what, found)
+				}
+			}
+		}
+		if filepath.Ext(path) == ".go" {
+			if formatted, err := format.Source(text); err != nil {
+				t.Errorf("%s: %v", path, err)
+			} else if !bytes.Equal(formatted, text) {
+				t.Errorf("%s: not formatted", path)
+			}
+		}
+	}
+}
+
+func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+	for name, p := range packages(t) {
+		if p.Doc == "" {
+			t.Errorf("%s has no package comment", name)
+		}
+	}
+}
+
+// tracked lists the files of the repository.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	text, err := exec.Command("git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("not a git clone: %v", err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
