@@ -73,14 +73,21 @@ func (r *run) blockFigures(m *measured, gets float64) {
 	r.checkBytes(m, total)
 }
 
-// checkMisses holds counted block reads against the engine's own cache misses.
-// The reads of opening a table go past the block cache in both.
+// checkMisses holds counted reads against the engine's own cache misses. Blocks
+// of background work and the metadata of tables being opened go through the
+// cache too; a table's footer is read past it.
 func (r *run) checkMisses(m *measured, total engine.Tally) {
 	if m.engine.CacheMisses == nil {
 		return
 	}
-	ours := total.Count - m.engine.Reads.Type(engine.Meta).Count
-	limit, note := 0.0, "block reads without those of opening tables"
+	ours := total.Count
+	if m.engine.TableOpens != nil {
+		ours -= *m.engine.TableOpens
+	}
+	if m.engine.BackgroundReads != nil {
+		ours += m.engine.BackgroundReads.Count
+	}
+	limit, note := 0.0, "block reads and background reads, without the footers of opened tables"
 	if r.engine.Info().Has(engine.SharesReads) {
 		limit, note = sharedReadLimit, note+"; a Get that waits for another's read counts as a miss, too"
 	}

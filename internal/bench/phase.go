@@ -231,7 +231,7 @@ func (r *run) watch(ctx context.Context, name string, t *team, gets uint64, ops 
 		collect(responses, response)
 		collect(puts, r.putLatency)
 		ops.Add(interval.N())
-		r.tell(Event{Phase: name, Done: ops.Load(), Total: gets, Unit: "Gets"})
+		r.tell(Event{Phase: name, Done: ops.Load(), Total: r.expected(name, gets), Unit: "Gets"})
 
 		now, counters := time.Now(), r.db.Counters()
 		process, err := host.ProcessNow()
@@ -273,6 +273,14 @@ func (r *run) watch(ctx context.Context, name string, t *team, gets uint64, ops 
 			return interrupted
 		}
 	}
+}
+
+// expected is how many Gets a phase is going to be, 0 where it ends by itself.
+func (r *run) expected(phase string, gets uint64) uint64 {
+	if phase == "warm" && r.spec.WarmupAuto {
+		return 0
+	}
+	return gets
 }
 
 func (t *team) recorders() (services, responses, puts []*measure.Recorder) {

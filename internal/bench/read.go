@@ -164,6 +164,9 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 			err = r.drive(ctx, "warm", t, r.spec.WarmupGets, ops, service, nil)
 		}
 		r.result.Workload.WarmupGets = ops.Load()
+		if err == nil && r.spec.PageCache == Cold {
+			err = r.evict(ctx) // the warm-up was for the engine's cache
+		}
 		return errors.Join(err, t.close())
 	})
 	return err
@@ -307,6 +310,9 @@ func (r *run) noteEnd() error {
 	}
 	r.result.After = &end
 	start := r.result.Database
+	if r.spec.Workload == workload.Overwrite || r.spec.Workload == workload.ReadWhileWriting {
+		return nil // writing is what changes a database
+	}
 	if end.Bytes != start.Bytes || end.Files != start.Files {
 		r.warn(engine.Warning{Code: "shape_changed", Text: fmt.Sprintf("the database changed during the run: %d files before, %d after", start.Files, end.Files),
 			Remedy: "settle it first: statelab load --resume --db " + r.spec.Dir})
