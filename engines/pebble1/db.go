@@ -16,6 +16,7 @@ type db struct {
 	pebble   *pebble.DB
 	dir      string
 	readOnly bool
+	opened   engine.Options // what Open was told
 	events   *pebbledb.Events
 	written  atomic.Int64 // keys and values committed, bytes
 }

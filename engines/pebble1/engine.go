@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/vfs"
@@ -63,10 +62,6 @@ func (Engine) Check(o engine.Options) []error {
 	return nil
 }
 
-// vanishedRetries bounds how often an open is repeated because the process that
-// holds the database deleted a file meanwhile.
-const vanishedRetries = 5
-
 // Open opens or creates the database in o.Dir.
 func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if err := errors.Join(e.Check(o)...); err != nil {
@@ -76,15 +71,11 @@ func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if err := pebbledb.CheckDir(o, "pebble1"); err != nil {
 		return nil, err
 	}
-	for attempt := 1; ; attempt++ {
-		db, err := open(ctx, o)
-		if err == nil {
-			return db, nil
-		}
-		if !o.IgnoreLock || !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
-			return nil, fmt.Errorf("pebble1: open %s: %w", o.Dir, err)
-		}
+	opened, err := pebbledb.RetryVanished(ctx, o.IgnoreLock, func() (*db, error) { return open(ctx, o) })
+	if err != nil {
+		return nil, fmt.Errorf("pebble1: open %s: %w", o.Dir, err)
 	}
+	return opened, nil
 }
 
 func open(ctx context.Context, o engine.Options) (*db, error) {
@@ -111,7 +102,7 @@ func open(ctx context.Context, o engine.Options) (*db, error) {
 	defer options.Cache.Unref() // the database holds its own reference
 	options = options.EnsureDefaults()
 
-	opened, err := pebble.Open(o.Dir, options)
+	opened, err := openPebble(o, options)
 	if err != nil {
 		return nil, err
 	}
@@ -127,5 +118,24 @@ func open(ctx context.Context, o engine.Options) (*db, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &db{DB: started, pebble: opened, dir: o.Dir, readOnly: o.ReadOnly, events: events}, nil
+	return &db{DB: started, pebble: opened, dir: o.Dir, readOnly: o.ReadOnly, opened: o, events: events}, nil
+}
+
+func openPebble(o engine.Options, options *pebble.Options) (*pebble.DB, error) {
+	opened, err := pebble.Open(o.Dir, options)
+	if err != nil {
+		return nil, err
+	}
+	if o.Direct {
+		err = blockio.CheckDirect(o.Dir)
+	}
+	if o.IgnoreLock && err == nil {
+		// Properties are in the tables, so this opens them all: they stay
+		// readable when their holder deletes them.
+		_, err = opened.SSTables(pebble.WithProperties())
+	}
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return opened, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"unsafe"
 
@@ -20,16 +21,39 @@ type directFile struct {
 	buffers *sync.Pool // of *[]byte, aligned
 }
 
+// errNoDirect is the answer of file systems without O_DIRECT.
+var errNoDirect = errors.New("the file system refuses O_DIRECT")
+
 // openDirect opens path with O_DIRECT.
 func openDirect(path string, buffers *sync.Pool) (*directFile, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EINVAL) {
-		return nil, fmt.Errorf("open %s for direct reads: its file system refuses O_DIRECT", path)
+		return nil, errNoDirect
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open %s for direct reads: %w", path, err)
+		return nil, err
 	}
 	return &directFile{file: os.NewFile(uintptr(fd), path), align: directAlign(fd), buffers: buffers}, nil
+}
+
+// CheckDirect fails where the files of dir cannot be read past the page cache.
+// It looks at any file there and creates none.
+func CheckDirect(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("check for direct reads: %w", err)
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		file, err := openDirect(filepath.Join(dir, e.Name()), nil)
+		if err != nil {
+			return fmt.Errorf("direct reads in %s: %w", dir, err)
+		}
+		return file.close()
+	}
+	return nil
 }
 
 // directAlign is what the file system asks of offsets: the logical block size
@@ -85,7 +109,7 @@ func (f *directFile) readAt(p []byte, offset int64) (n int, asked int64, err err
 	// A short read is the end of the file, which seldom is aligned.
 	got, err := f.file.ReadAt((*pooled)[:asked], start)
 	if err != nil && err != io.EOF {
-		return 0, asked, fmt.Errorf("direct read of %s at %d: %w", f.file.Name(), offset, err)
+		return 0, asked, fmt.Errorf("direct read at %d: %w", offset, err)
 	}
 	if skip := int(offset - start); got > skip {
 		n = copy(p, (*pooled)[skip:got])

@@ -69,3 +69,20 @@ func AsLocked(err error, path string) error {
 func lockedError(path string) error {
 	return &engine.LockedError{Dir: filepath.Dir(path), Hint: lockHint}
 }
+
+// VanishedError says that a file was deleted by the process that holds the
+// database. It is no fs.ErrNotExist on purpose.
+type VanishedError struct{ Path string }
+
+func (e *VanishedError) Error() string {
+	return e.Path + " was deleted by the process that holds the database"
+}
+
+// AsVanished turns the error of a missing file into a VanishedError and returns
+// other errors unchanged.
+func AsVanished(err error, path string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &VanishedError{Path: path}
+	}
+	return err
+}

@@ -64,11 +64,18 @@ type Table struct {
 	anatomy atomic.Pointer[Anatomy]
 
 	learning sync.Mutex // one learner at a time
+
+	// descriptor is an open one of the engine's, or noDescriptor: the file can
+	// be learnt through it even when its name is gone.
+	descriptor atomic.Int64
 }
+
+const noDescriptor = -1
 
 func newTable(number FileNumber, path string) *Table {
 	t := &Table{number: number, path: path}
 	t.level.Store(engine.LevelUnknown)
+	t.descriptor.Store(noDescriptor)
 	return t
 }
 
@@ -150,12 +157,18 @@ func (r *Recorder) anatomyOf(t *Table) (*Anatomy, error) {
 		return a, nil
 	}
 	a, err := r.learn(t.path)
+	if fd := t.descriptor.Load(); errors.Is(err, fs.ErrNotExist) && fd != noDescriptor {
+		a, err = r.learn(descriptorPath(fd))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("learn the layout of %s: %w", t.path, err)
 	}
 	t.anatomy.Store(a)
 	return a, nil
 }
+
+// descriptorPath names the file of an open descriptor, linked or not.
+func descriptorPath(fd int64) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
 // Anatomy returns what was learnt about a live table; nil where it is unknown.
 func (r *Recorder) Anatomy(number FileNumber) *Anatomy {
@@ -176,33 +189,36 @@ func (r *Recorder) Tables() int {
 
 // Handle counts the reads of one open descriptor.
 type Handle struct {
-	recorder *Recorder
-	table    *Table
-	direct   *directFile // nil: the engine's own descriptor reads
+	recorder   *Recorder
+	table      *Table
+	descriptor int64
+	direct     *directFile // nil: the engine's own descriptor reads
 }
 
-// Open is called when the engine opens a table for foreground reads.
-func (r *Recorder) Open(number FileNumber, path string) (*Handle, error) {
-	return r.open(r.table(number, path))
+// Open is called when the engine has opened a table for foreground reads, as
+// descriptor fd.
+func (r *Recorder) Open(number FileNumber, path string, fd uintptr) (*Handle, error) {
+	return r.open(r.table(number, path), fd)
 }
 
-// OpenValues is called when the engine opens a file of separated values. Such a
-// file belongs to no level.
-func (r *Recorder) OpenValues(number FileNumber, path string) (*Handle, error) {
+// OpenValues is called when the engine has opened a file of separated values.
+// Such a file belongs to no level.
+func (r *Recorder) OpenValues(number FileNumber, path string, fd uintptr) (*Handle, error) {
 	t := newTable(number, path)
 	t.anatomy.Store(&Anatomy{Layout: &Layout{starts: []int64{0}, types: []engine.BlockType{engine.Value}}})
-	return r.open(t)
+	return r.open(t, fd)
 }
 
-func (r *Recorder) open(t *Table) (*Handle, error) {
-	h := &Handle{recorder: r, table: t}
+func (r *Recorder) open(t *Table, fd uintptr) (*Handle, error) {
+	h := &Handle{recorder: r, table: t, descriptor: int64(fd)}
 	if r.direct {
-		d, err := openDirect(t.path, r.pool)
+		d, err := openDirect(descriptorPath(h.descriptor), r.pool)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("open %s for direct reads: %w", t.path, err)
 		}
 		h.direct = d
 	}
+	t.descriptor.Store(h.descriptor)
 	r.opens.Add(1)
 	return h, nil
 }
@@ -238,8 +254,12 @@ func (h *Handle) typeAt(offset int64) engine.BlockType {
 	return a.Layout.TypeAt(offset)
 }
 
-// Close releases the handle's own descriptor.
+// Close is to be called before the engine's descriptor is closed. It releases
+// the handle's own.
 func (h *Handle) Close() error {
+	h.table.learning.Lock() // nobody learns through the descriptor now
+	h.table.descriptor.CompareAndSwap(h.descriptor, noDescriptor)
+	h.table.learning.Unlock()
 	if h.direct == nil {
 		return nil
 	}

@@ -37,11 +37,12 @@ const drawAttempts = 16
 
 // SampleKeys calls yield with n keys (fewer where nearly all are deleted).
 //
-// A draw chooses a table by its number of entries, one of its data blocks, all
-// with the same chance, and an entry of that block. So keys are drawn evenly
-// but within a table of mixed value sizes: there, keys with large values, which
-// share their block with few others, come up more often than their number says.
-// Keys with several versions come up more often, too, and memtables not at all.
+// A draw chooses a table by its number of entries, one of its data blocks, and an
+// entry of that block. Blocks of few entries (of large values) are refused as
+// often as they have fewer than the fullest block seen of the table, so that each
+// entry has the same chance, whatever the sizes. What bias is left: blocks
+// fuller than any of the first few seen come up too seldom; keys with several
+// versions come up more often, and keys that are in a memtable alone not at all.
 // The same key may come twice.
 //
 // The tables are read apart from the database, by the reader of v2, which still
@@ -116,6 +117,11 @@ func (s sampler) sampleTable(ctx context.Context, path string, draws int, rng *r
 		return err
 	}
 	defer func() { err = errors.Join(err, table.reader.Close()) }()
+	for range fullnessSample {
+		if err := table.readBlock(ctx, rng); err != nil {
+			return err
+		}
+	}
 	for range draws {
 		if err := s.draw(ctx, table, rng); err != nil {
 			return err
@@ -150,7 +156,15 @@ type sampledTable struct {
 	format sstable.TableFormat
 	data   []block.HandleWithProperties
 	keys   [][]byte // of the block read last, reused
+	most   int      // keys in the fullest block so far
 }
+
+const (
+	// fullnessSample blocks are read of a table to learn how full they are.
+	fullnessSample = 8
+	// refusals bounds how often a block is refused for having few entries.
+	refusals = 64
+)
 
 func openSampled(ctx context.Context, path string) (*sampledTable, error) {
 	file, err := os.Open(path)
@@ -175,35 +189,49 @@ func openSampled(ctx context.Context, path string) (*sampledTable, error) {
 	return &sampledTable{reader: reader, format: layout.Format, data: layout.Data}, nil
 }
 
-// randomKey returns the user key of some entry of some block. It is the
-// caller's.
+// randomKey returns the user key of some entry, each with the same chance. It is
+// the caller's.
 func (t *sampledTable) randomKey(ctx context.Context, rng *rand.Rand) ([]byte, error) {
+	for range refusals {
+		if err := t.readBlock(ctx, rng); err != nil {
+			return nil, err
+		}
+		if rng.IntN(t.most) < len(t.keys) {
+			break
+		}
+	}
+	return append([]byte(nil), t.keys[rng.IntN(len(t.keys))]...), nil
+}
+
+// readBlock reads the keys of some block, each with the same chance.
+func (t *sampledTable) readBlock(ctx context.Context, rng *rand.Rand) error {
 	handle := t.data[rng.IntN(len(t.data))].Handle
 	noMetadata := func(*block.Metadata, []byte) error { return nil }
 	buffer, err := t.reader.BlockReader().Read(ctx, block.NoReadEnv, nil, handle, blockkind.SSTableData, noMetadata)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("data block at %d: %w", handle.Offset, err)
 	}
 	defer buffer.Release()
+	t.keys = t.keys[:0]
 	if t.format.BlockColumnar() {
 		err = t.readColumnar(buffer.BlockData())
 	} else {
 		err = t.readRows(buffer.BlockData())
 	}
+	if err == nil && len(t.keys) == 0 {
+		err = errors.New("no keys")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("data block at %d: %w", handle.Offset, err)
+		return fmt.Errorf("data block at %d: %w", handle.Offset, err)
 	}
-	if len(t.keys) == 0 {
-		return nil, fmt.Errorf("data block at %d has no keys", handle.Offset)
-	}
-	return append([]byte(nil), t.keys[rng.IntN(len(t.keys))]...), nil
+	t.most = max(t.most, len(t.keys))
+	return nil
 }
 
 // keyTrailerBytes are the sequence number and the kind behind a key in a row.
 const keyTrailerBytes = 8
 
 func (t *sampledTable) readRows(data []byte) error {
-	t.keys = t.keys[:0]
 	rows, err := rowblk.NewRawIter(pebble.DefaultComparer.Compare, data)
 	if err != nil {
 		return err
@@ -218,7 +246,6 @@ func (t *sampledTable) readRows(data []byte) error {
 }
 
 func (t *sampledTable) readColumnar(data []byte) error {
-	t.keys = t.keys[:0]
 	schema := colblk.DefaultKeySchema(pebble.DefaultComparer, prefixBundle)
 	var decoder colblk.DataBlockDecoder
 	decoder.Init(&schema, data)

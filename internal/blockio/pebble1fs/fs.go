@@ -36,7 +36,7 @@ func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	if slices.Contains(opts, vfs.SequentialReadsOption) {
 		return &backgroundFile{File: file, recorder: fs.recorder}, nil
 	}
-	handle, err := fs.recorder.Open(number, name)
+	handle, err := fs.recorder.Open(number, name, file.Fd())
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

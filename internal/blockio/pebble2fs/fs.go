@@ -41,9 +41,9 @@ func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	}
 	var handle *blockio.Handle
 	if kind == table {
-		handle, err = fs.recorder.Open(number, name)
+		handle, err = fs.recorder.Open(number, name, file.Fd())
 	} else {
-		handle, err = fs.recorder.OpenValues(number, name)
+		handle, err = fs.recorder.OpenValues(number, name, file.Fd())
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -24,6 +24,16 @@ type readOnlyFS struct {
 // Unwrap returns the file system below.
 func (fs readOnlyFS) Unwrap() vfs.FS { return fs.FS }
 
+// Open tells a table that is gone by an error of its own where the database is
+// another process's: Pebble ends the process when it misses a file.
+func (fs readOnlyFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := fs.FS.Open(name, opts...)
+	if err != nil && fs.ignoreLock {
+		return nil, blockio.AsVanished(err, name)
+	}
+	return file, err
+}
+
 // Lock takes the lock without creating or truncating its file.
 func (fs readOnlyFS) Lock(name string) (io.Closer, error) {
 	if fs.ignoreLock {
