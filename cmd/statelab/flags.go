@@ -182,6 +182,7 @@ func (m *mistakes) share(flag, text string) float64 {
 	share, ok, err := unit.ParsePercent(text)
 	if err != nil || !ok || share > 1 {
 		m.add("--%s %q: a share from 0%% to 100%%, such as --%s 20%%", flag, text, flag)
+		return 0
 	}
 	return share
 }
@@ -285,12 +286,18 @@ func verbWorkloads(verb string) (names []string) {
 	return names
 }
 
-// checkOptions asks the engine what it thinks of the options.
+// checkOptions asks the engine what it thinks of the profile and of the options
+// on top of it.
 func (m *mistakes) checkOptions(e engine.Engine, spec bench.Spec) {
-	if e != nil {
-		m.addAll("", e.Check(engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, Handles: spec.Handles,
-			Overrides: spec.Overrides, ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}))
+	if e == nil {
+		return
 	}
+	if wrong := e.Check(engine.Options{Profile: spec.Profile}); len(wrong) > 0 {
+		m.addAll("profile", wrong)
+		spec.Profile = ""
+	}
+	m.addAll("set", e.Check(engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, Handles: spec.Handles,
+		Overrides: spec.Overrides, ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}))
 }
 
 // list splits a value that may be an axis.
@@ -305,11 +312,15 @@ func list(text string) []string {
 	return values
 }
 
-// single reports an axis where one value is wanted.
-func (m *mistakes) single(flag, text, verb string) {
-	if len(list(text)) > 1 {
-		m.add("--%s %s: %s takes one value; statelab sweep takes a list", flag, text, verb)
+// single reports an axis where one value is wanted, and goes on with its first
+// value.
+func (m *mistakes) single(flag, text, verb string) string {
+	values := list(text)
+	if len(values) < 2 {
+		return text
 	}
+	m.add("--%s %s: %s takes one value; statelab sweep takes a list", flag, text, verb)
+	return values[0]
 }
 
 func (m *mistakes) cacheSize(spec *bench.Spec, text string) (share float64) {

@@ -52,15 +52,15 @@ func (a *app) load(cmd *cobra.Command, f *flags, args []string) error {
 	if f.db == "" {
 		m.add("--db: say where: --db DIR")
 	}
+	f.engine, f.profile = m.single("engine", f.engine, "load"), m.single("profile", f.profile, "load")
+	f.cache = m.single("cache", f.cache, "load")
 	spec := a.loadSpec(f, m)
 	spec.Dir, spec.Resume = absolute(f.db), f.resume
-	spec.Threads = m.threads(f.threads)
-	m.single("engine", f.engine, "load")
-	m.single("profile", f.profile, "load")
+	spec.Threads = m.threads(m.single("threads", f.threads, "load"))
 	if share := m.cacheSize(&spec, cmp.Or(f.cache, defaultLoadCache)); share > 0 {
 		m.add("--cache %s: a load does not know the size of the database yet: write --cache 512MiB", f.cache)
 	}
-	spec.Handles = m.handles(f.handles)
+	spec.Handles = m.handles(m.single("handles", f.handles, "load"))
 	if len(m.found) == 0 {
 		a.checkLoadTarget(f, &spec, m)
 	}

@@ -39,14 +39,12 @@ func (a *app) read(cmd *cobra.Command, f *flags, args []string) error {
 	m := new(mistakes)
 	m.unknownFlags(cmd, a.args)
 	m.noArguments(args)
+	f.engine, f.profile = m.single("engine", f.engine, "read"), m.single("profile", f.profile, "read")
 	t := a.target(f, m)
 	spec := a.readSpec(f, t, m)
-	spec.Threads = m.threads(f.threads)
-	for name, text := range map[string]string{"engine": f.engine, "profile": f.profile, "cache": f.cache, "threads": f.threads, "handles": f.handles} {
-		m.single(name, text, "read")
-	}
-	spec.Handles = m.handles(f.handles)
-	share := m.cacheSize(&spec, f.cache)
+	spec.Threads = m.threads(m.single("threads", f.threads, "read"))
+	spec.Handles = m.handles(m.single("handles", f.handles, "read"))
+	share := m.cacheSize(&spec, m.single("cache", f.cache, "read"))
 	repeats := int(m.atLeastOne("repeats", f.repeats, "3"))
 	m.checkOptions(t.engine, spec)
 	if err := m.err(); err != nil {

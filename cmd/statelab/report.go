@@ -89,6 +89,8 @@ sweep folder per dataset.
 		m.unknownFlags(cmd, a.args)
 		if len(args) != 1 {
 			m.add("name one directory of logs: statelab import LOGS --out DIR")
+		} else if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
+			m.add("%s: no such directory: statelab import LOGS --out DIR", args[0])
 		}
 		if out == "" {
 			m.add("--out: say where the sweep folders go: --out DIR")

@@ -26,8 +26,11 @@ func usage(format string, args ...any) error {
 // mistakes collects what is wrong with a command line.
 type mistakes struct{ found []string }
 
+// add notes a mistake, once.
 func (m *mistakes) add(format string, args ...any) {
-	m.found = append(m.found, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(m.found, text) {
+		m.found = append(m.found, text)
+	}
 }
 
 func (m *mistakes) addAll(flag string, errs []error) {
@@ -53,17 +56,26 @@ func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
 // unknownFlags names the flags of args that cmd does not have. Commands let them
 // through the parser, so that they are reported with all other mistakes.
 func (m *mistakes) unknownFlags(cmd *cobra.Command, args []string) {
+	isValue := false
 	for _, arg := range args {
 		if arg == "--" {
 			return
 		}
-		name, isFlag := strings.CutPrefix(arg, "--")
-		if !isFlag || name == "" {
+		name, isLong := strings.CutPrefix(arg, "--")
+		switch {
+		case isValue:
+			isValue = false
+			continue
+		case !isLong && len(arg) > 1 && arg[0] == '-' && arg != "-h":
+			m.add("%s: no such flag; statelab %s --help lists them", arg, cmd.Name())
+			continue
+		case !isLong:
 			continue
 		}
-		name, _, _ = strings.Cut(name, "=")
+		name, _, together := strings.Cut(name, "=")
 		name = dashed(name)
-		if name == "help" || cmd.Flags().Lookup(name) != nil {
+		if known := cmd.Flags().Lookup(name); known != nil {
+			isValue = !together && known.NoOptDefVal == ""
 			continue
 		}
 		if near := nearest(cmd.Flags(), name); near != "" {

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/result"
+)
+
+// The tests of this package run the real binary on real engines and real files,
+// as a user does: only its arguments, its streams, its exit code and the folders
+// that it leaves behind are looked at.
+
+// binary is built once; scratch holds it and the databases that tests share.
+var binary, scratch string
+
+func TestMain(m *testing.M) {
+	code, err := build(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func build(m *testing.M) (code int, err error) {
+	if scratch, err = os.MkdirTemp("", "statelab-test-"); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	binary = filepath.Join(scratch, "statelab")
+	command := exec.Command("go", "build", "-o", binary, ".")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := command.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("build statelab: %w\n%s", err, text)
+	}
+	return m.Run(), nil
+}
+
+// outcome is what became of a command.
+type outcome struct {
+	args           []string
+	exit           int
+	stdout, stderr string
+	took           time.Duration
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("statelab %s: exit %d after %v\n--- stdout\n%s--- stderr\n%s", strings.Join(o.args, " "), o.exit, o.took, o.stdout, o.stderr)
+}
+
+// statelab runs a command to its end.
+func statelab(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return start(t, args...).wait()
+}
+
+// must is statelab for commands that have to succeed.
+func must(t *testing.T, args ...string) outcome {
+	t.Helper()
+	o := statelab(t, args...)
+	if o.exit != exitDone {
+		t.Fatal(o)
+	}
+	return o
+}
+
+// refused expects an exit code and every one of words on stderr.
+func refused(t *testing.T, o outcome, exit int, words ...string) {
+	t.Helper()
+	if o.exit != exit {
+		t.Errorf("exit %d, want %d", o.exit, exit)
+	}
+	for _, w := range words {
+		if !strings.Contains(o.stderr, w) {
+			t.Errorf("stderr does not say %q", w)
+		}
+	}
+	if t.Failed() {
+		t.Log(o)
+	}
+}
+
+// session is a command that still runs.
+type session struct {
+	t              *testing.T
+	command        *exec.Cmd
+	began          time.Time
+	stdout, stderr bytes.Buffer
+}
+
+// tooLong is far more than any command of these tests needs.
+const tooLong = 2 * time.Minute
+
+func start(t *testing.T, args ...string) *session {
+	t.Helper()
+	s := &session{t: t, command: exec.Command(binary, args...), began: time.Now()}
+	s.command.Dir = t.TempDir() // nothing may depend on it
+	s.command.Stdout, s.command.Stderr = &s.stdout, &s.stderr
+	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *session) wait() outcome {
+	s.t.Helper()
+	hung := time.AfterFunc(tooLong, func() { s.signal(syscall.SIGKILL) })
+	err := s.command.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	o := outcome{s.command.Args[1:], s.command.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String(), time.Since(s.began).Round(time.Millisecond)}
+	if !hung.Stop() {
+		s.t.Fatalf("hung: %v", o)
+	}
+	return o
+}
+
+func (s *session) signal(signal syscall.Signal) {
+	if err := s.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		s.t.Errorf("send %v: %v", signal, err)
+	}
+}
+
+// database is a settled database of 300,000 keys (about 43 MiB), loaded once for
+// each engine. Tests that change a database load their own.
+func database(t *testing.T, engine string) string {
+	t.Helper()
+	dir := filepath.Join(scratch, engine)
+	shared.Lock()
+	defer shared.Unlock()
+	if _, err := os.Stat(dir); err != nil {
+		must(t, "load", "--db", dir, "--engine", engine, "--keys", "300k")
+	}
+	return dir
+}
+
+var shared sync.Mutex
+
+// small loads a database of a test's own.
+func small(t *testing.T, keys string, more ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "db")
+	must(t, append([]string{"load", "--db", dir, "--keys", keys}, more...)...)
+	return dir
+}
+
+func readRun(t *testing.T, dir string) *result.Run {
+	t.Helper()
+	run, err := result.ReadRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func readSweep(t *testing.T, dir string) *result.Sweep {
+	t.Helper()
+	sweep, err := result.ReadSweep(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sweep
+}

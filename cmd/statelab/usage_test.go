@@ -1,0 +1,84 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.txt with what statelab prints now")
+
+// TestGolden runs every "$ statelab ..." of testdata/*.txt and compares all that
+// is printed, stdout before stderr, and the exit code where it is not 0.
+func TestGolden(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			for _, line := range strings.Split(string(want), "\n") {
+				if args, isCommand := strings.CutPrefix(line, "$ statelab"); isCommand {
+					transcribe(t, &got, strings.Fields(args))
+				}
+			}
+			if *update {
+				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if n, a, b := firstDifference(got.String(), string(want)); n > 0 {
+				t.Errorf("%s:%d: printed %q, golden is %q (go test -update rewrites it)", path, n, a, b)
+			}
+		})
+	}
+}
+
+func transcribe(t *testing.T, out *strings.Builder, args []string) {
+	s := start(t, args...)
+	o := s.wait()
+	fmt.Fprintf(out, "$ statelab %s\n%s", strings.Join(args, " "), strings.ReplaceAll(o.stdout+o.stderr, s.command.Dir, "$PWD"))
+	if o.exit != exitDone {
+		fmt.Fprintf(out, "(exit %d)\n", o.exit)
+	}
+	out.WriteString("\n")
+}
+
+// firstDifference is the number and both versions of the first line that differs.
+func firstDifference(a, b string) (line int, inA, inB string) {
+	linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
+	at := func(lines []string, i int) string {
+		if i < len(lines) {
+			return lines[i]
+		}
+		return ""
+	}
+	for i := range max(len(linesA), len(linesB)) {
+		if at(linesA, i) != at(linesB, i) {
+			return i + 1, at(linesA, i), at(linesB, i)
+		}
+	}
+	return 0, "", ""
+}
+
+// TestEveryVerbHasItsHelpInGolden keeps testdata/help.txt complete.
+func TestEveryVerbHasItsHelpInGolden(t *testing.T) {
+	text, err := os.ReadFile("testdata/help.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range new(app).root().Commands() {
+		if !strings.Contains(string(text), "$ statelab "+verb.Name()+" --help\n") {
+			t.Errorf("testdata/help.txt lacks: $ statelab %s --help", verb.Name())
+		}
+	}
+}
