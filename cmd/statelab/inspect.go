@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/bench"
 	"github.com/statelab/statelab/internal/unit"
 	"github.com/statelab/statelab/result"
 )
@@ -41,33 +39,13 @@ func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) error {
 	m.unknownFlags(cmd, a.args)
 	if len(args) != 1 {
 		m.add("name one database: statelab inspect DIR")
-		return m.err()
 	}
-	f.db, f.useExisting = args[0], true
-	t := a.target(f, m)
 	if err := m.err(); err != nil {
 		return err
 	}
-	if f.profile == "" {
-		f.profile = t.engine.Info().Profiles[0].Name
-	}
-	out, err := os.MkdirTemp("", "statelab-inspect-")
+	run, err := a.inspectDatabase(args[0], f.ignoreLock, f.quiet)
 	if err != nil {
 		return err
-	}
-	defer os.RemoveAll(out)
-	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.engine.Info().Name, Dir: absolute(f.db),
-		Profile: f.profile, ReadOnly: true, Foreign: t.foreign, IgnoreLock: f.ignoreLock, PageCache: bench.AsIs}
-	if t.manifest != nil {
-		spec.Overrides = t.manifest.Overrides
-	}
-	p := a.progress(f.quiet)
-	run, err := a.runner().Run(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
-	if err != nil {
-		return err
-	}
-	if run.Status != result.OK {
-		return fmt.Errorf("%s", run.Error)
 	}
 	if f.json {
 		return a.printJSON(inspection{"statelab.inspect/1", run.Database, run.Database.Levels, run.Inflection})

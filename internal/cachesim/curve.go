@@ -17,17 +17,17 @@ type Policy string
 // Policies. The first two are Pebble's caches, shards and all; the others are
 // textbook caches of one shard.
 const (
-	Pebble1Policy Policy = "pebble1"
-	Pebble2Policy Policy = "pebble2"
-	LRUPolicy     Policy = "lru"
-	ClockPolicy   Policy = "clock"
-	SievePolicy   Policy = "sieve"
-	S3FIFOPolicy  Policy = "s3fifo"
+	ClockPro1Policy Policy = "clockpro1"
+	ClockPro2Policy Policy = "clockpro2"
+	LRUPolicy       Policy = "lru"
+	ClockPolicy     Policy = "clock"
+	SievePolicy     Policy = "sieve"
+	S3FIFOPolicy    Policy = "s3fifo"
 )
 
 // Policies lists all names.
 func Policies() []Policy {
-	return []Policy{Pebble1Policy, Pebble2Policy, LRUPolicy, ClockPolicy, SievePolicy, S3FIFOPolicy}
+	return []Policy{ClockPro1Policy, ClockPro2Policy, LRUPolicy, ClockPolicy, SievePolicy, S3FIFOPolicy}
 }
 
 // ParsePolicy checks a name.
@@ -175,9 +175,9 @@ func newShardedCache(trace *Trace, setup Setup, cacheBytes int64) *shardedCache 
 	c := &shardedCache{shardOf: make([]uint16, len(trace.Blocks)), bytes: make([]int32, len(trace.Blocks))}
 	var version PebbleVersion
 	switch setup.Policy {
-	case Pebble1Policy:
+	case ClockPro1Policy:
 		version = PebbleV1
-	case Pebble2Policy:
+	case ClockPro2Policy:
 		version = PebbleV2
 	case LRUPolicy:
 		c.shards = []Cache{NewLRU(cacheBytes)}

@@ -69,11 +69,11 @@ func TestCurve(t *testing.T) {
 
 func TestReservedBytesShrinkTheCache(t *testing.T) {
 	trace := smallTrace(t)
-	half, err := Curve(context.Background(), trace, Setup{Policy: Pebble1Policy, Cores: 1}, []int64{1 << 20})
+	half, err := Curve(context.Background(), trace, Setup{Policy: ClockPro1Policy, Cores: 1}, []int64{1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reserved, err := Curve(context.Background(), trace, Setup{Policy: Pebble1Policy, Cores: 1, ReservedBytes: 1 << 20}, []int64{2 << 20})
+	reserved, err := Curve(context.Background(), trace, Setup{Policy: ClockPro1Policy, Cores: 1, ReservedBytes: 1 << 20}, []int64{2 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/cachesim"
+	"github.com/statelab/statelab/internal/lsm"
+	"github.com/statelab/statelab/internal/predict"
+	"github.com/statelab/statelab/internal/sweep"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+)
+
+// predictFlags are the flags of predict as typed.
+type predictFlags struct {
+	layout, db, keys, keyBytes, valueBytes, compression  string
+	engine, cores, threads, gets, warmup, missing, cache string
+	reserve, seed, seeds                                 string
+	validate, out                                        string
+	ignoreLock, json, quiet                              bool
+}
+
+func (a *app) predictVerb() *cobra.Command {
+	f := new(predictFlags)
+	cmd := &cobra.Command{
+		Use:   "predict --layout LOG | --db DIR | --keys N",
+		Short: "Say what a Get will cost on a database that need not exist here",
+		Long: `Predict draws the block accesses that a level table implies and plays them to a
+model of Pebble's cache, for as many Gets as the run would make.
+
+  statelab predict --db D --cache 0.1%,0.5%,1%
+  statelab predict --layout Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
+  statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% --cache 0.1%,0.2%,1%
+  statelab predict --validate LOGS                 (published runs against the model)`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.predict(cmd, f, args) },
+	}
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	flag := cmd.Flags()
+	flag.StringVar(&f.layout, "layout", "", "level table: what pebble db properties prints")
+	flag.StringVar(&f.db, "db", "", "database whose level table to take")
+	flag.StringVar(&f.keys, "keys", "", "number of keys of a database that is only imagined, loaded in random order")
+	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: bytes of a key")
+	flag.StringVar(&f.valueBytes, "value-bytes", "110", "with --keys: mean bytes of a value")
+	flag.StringVar(&f.compression, "compression", "1", "with --keys: stored/raw size of data blocks; two values: upper levels, last level")
+	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
+	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine predicted for: they set the cache's shards")
+	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change speed, not block reads")
+	flag.StringVar(&f.gets, "gets", "500k", "measured Gets of the run predicted")
+	flag.StringVar(&f.warmup, "warmup", "0.05%", "Gets before: a count, or a share of the keys")
+	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
+	flag.StringVar(&f.cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "block caches: sizes, or shares of the database")
+	flag.StringVar(&f.reserve, "reserve", "256KiB", "cache taken by memtables: a node that writes loses up to all its write buffers")
+	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
+	flag.StringVar(&f.seeds, "seeds", "3", "how often to draw which file meets which shard: gives the band")
+	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict every point and compare")
+	flag.StringVar(&f.out, "out", "", "with --validate: folder for the table and the charts")
+	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: look although another process holds the database")
+	flag.BoolVar(&f.json, "json", false, "print JSON")
+	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	return cmd
+}
+
+// prediction is what predict --json prints.
+type prediction struct {
+	Schema     string                  `json:"schema"`
+	Source     string                  `json:"source"` // of the level table
+	Keys       int64                   `json:"keys"`
+	Database   int64                   `json:"database_bytes"`
+	Engine     string                  `json:"engine"`
+	Cores      int                     `json:"cores"`
+	Gets       uint64                  `json:"gets"`
+	WarmupGets uint64                  `json:"warmup_gets"`
+	Missing    float64                 `json:"missing_share"`
+	Reserve    int64                   `json:"cache_reserved_bytes"`
+	Inflection result.Inflection       `json:"inflection"`
+	Levels     []engine.Level          `json:"levels"`
+	Points     []result.PredictedPoint `json:"points"`
+}
+
+func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error {
+	m := new(mistakes)
+	m.unknownFlags(cmd, a.args)
+	m.noArguments(args)
+	if f.validate != "" {
+		if err := m.err(); err != nil {
+			return err
+		}
+		return a.validate(f)
+	}
+	in, p := f.input(m)
+	sources := 0
+	for _, given := range []string{f.layout, f.db, f.keys} {
+		if given != "" {
+			sources++
+		}
+	}
+	if sources != 1 {
+		m.add("say which database, in one way: --layout LOG, --db DIR or --keys 20B")
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	if err := a.levels(f, &in, &p); err != nil {
+		return err
+	}
+	var total int64
+	for _, l := range in.Levels {
+		p.Database += l.Bytes
+		total += l.Keys
+	}
+	p.Keys, p.Levels = total, in.Levels
+	p.Inflection = lsm.Inflect(in.Levels, p.Database)
+	var spec bench.Spec
+	m.warmup(&spec, f.warmup, uint64(total))
+	for _, text := range list(f.cache) {
+		bytes, share, err := sweep.ParseCache(text)
+		if err != nil {
+			m.add("--cache: %v", err)
+		}
+		if share > 0 {
+			bytes = int64(share * float64(p.Database))
+		}
+		in.CacheBytes = append(in.CacheBytes, bytes)
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	in.WarmupGets = spec.WarmupGets
+	p.WarmupGets = in.WarmupGets
+	points, err := predict.Run(a.ctx, in)
+	if err != nil {
+		return fmt.Errorf("predict: %w", err)
+	}
+	for _, point := range points {
+		p.Points = append(p.Points, point.PredictedPoint)
+	}
+	if f.json {
+		return a.printJSON(p)
+	}
+	a.printPrediction(p)
+	return nil
+}
+
+// input reads the flags that do not depend on the level table.
+func (f *predictFlags) input(m *mistakes) (predict.Input, prediction) {
+	cores, err := strconv.Atoi(f.cores)
+	if err != nil || cores < 1 || cores > 1<<12 {
+		m.add("--cores %q: from 1 to 4096, such as --cores 32", f.cores)
+	}
+	m.threads(f.threads)
+	reserve, err := unit.ParseBytes(f.reserve)
+	if err != nil {
+		m.add("--reserve: %v", err)
+	}
+	if f.engine != "" {
+		m.oneOf("engine", f.engine, "pebble1", "pebble2")
+	}
+	if f.warmup == "auto" {
+		m.add("--warmup auto: a prediction needs a count such as 100k, or a share of the keys such as 0.05%%")
+	}
+	in := predict.Input{Cores: cores, ReservedBytes: reserve, Gets: m.atLeastOne("gets", f.gets, "10M"), AbsentShare: m.share("missing", f.missing)}
+	seed, seeds := m.seed(f.seed), m.atLeastOne("seeds", f.seeds, "3")
+	if seeds > 100 {
+		m.add("--seeds %s: from 1 to 100", f.seeds)
+		seeds = 1
+	}
+	for n := range seeds {
+		in.Seeds = append(in.Seeds, seed+n)
+	}
+	return in, prediction{Schema: "statelab.predict/1", Cores: cores, Gets: in.Gets, Missing: in.AbsentShare, Reserve: reserve}
+}
+
+// levels finds the level table.
+func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
+	p.Engine = orDefault(f.engine, "pebble1")
+	switch {
+	case f.layout != "":
+		file, err := os.Open(f.layout)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if in.Levels, err = lsm.ParseProperties(file); err != nil {
+			return fmt.Errorf("%s: %w", f.layout, err)
+		}
+		p.Source = f.layout
+	case f.db != "":
+		run, err := a.inspectDatabase(f.db, f.ignoreLock, f.quiet)
+		if err != nil {
+			return err
+		}
+		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db, orDefault(f.engine, run.Engine.Name)
+		in.Version = version1or2(p.Engine)
+		return nil // sizes in the cache are measured, the charge included
+	default:
+		spec, err := f.natural()
+		if err != nil {
+			return err
+		}
+		in.Levels, p.Source = lsm.Natural(spec), "imagined: "+f.keys+" keys loaded in random order"
+	}
+	in.Version = version1or2(p.Engine)
+	in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())
+	return nil
+}
+
+func version1or2(engine string) cachesim.PebbleVersion {
+	if engine == "pebble2" {
+		return cachesim.PebbleV2
+	}
+	return cachesim.PebbleV1
+}
+
+// natural describes the database that --keys imagines.
+func (f *predictFlags) natural() (lsm.NaturalSpec, error) {
+	m := new(mistakes)
+	spec := lsm.BenchKVDB(m.atLeastOne("keys", f.keys, "20B"))
+	spec.KeyBytes, spec.ValueBytes = int(m.atLeastOne("key-bytes", f.keyBytes, "32")), int(m.count("value-bytes", f.valueBytes))
+	ratios := list(f.compression)
+	for level := range spec.Compression {
+		text := ratios[0]
+		if level == len(spec.Compression)-1 {
+			text = ratios[len(ratios)-1]
+		}
+		ratio, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(ratio > 0 && ratio <= 1.1) || len(ratios) > 2 {
+			m.add("--compression %q: one or two ratios of stored to raw size, such as 0.935,0.775", f.compression)
+			break
+		}
+		spec.Compression[level] = ratio
+	}
+	if spec.KeyBytes > 1<<10 || spec.ValueBytes > 1<<20 {
+		m.add("--key-bytes %s, --value-bytes %s: at most 1024 and 1048576", f.keyBytes, f.valueBytes)
+	}
+	return spec, m.err()
+}
+
+func (a *app) printPrediction(p prediction) {
+	fmt.Fprintf(a.stdout, "%s: %s keys, %s, %s on %s\n\n", p.Source, unit.ShortCount(float64(p.Keys)), unit.Bytes(p.Database), p.Engine, plural(p.Cores, "core"))
+	fmt.Fprintln(a.stdout, "                       block reads             hit rate, %            steady")
+	fmt.Fprintln(a.stdout, "     cache  % of DB   /Get          band  filter  top ix   index    data  state")
+	for _, q := range p.Points {
+		band := "-"
+		if q.High-q.Low > 0.01*q.BlockReadsPerGet {
+			band = fmt.Sprintf("%.3f-%.3f", q.Low, q.High)
+		}
+		hit := func(kind engine.BlockType) string {
+			rate, ok := q.HitRate[kind.String()]
+			if !ok {
+				return "-"
+			}
+			return strconv.FormatFloat(100*rate, 'f', 1, 64)
+		}
+		fmt.Fprintf(a.stdout, "%10s  %7s  %5.3f  %12s  %6s  %6s  %6s  %6s  %5.3f\n", unit.Bytes(q.CacheBytes),
+			unit.Significant(100*float64(q.CacheBytes)/float64(p.Database), 3), q.BlockReadsPerGet, band,
+			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data), q.SteadyState)
+	}
+	fmt.Fprintf(a.stdout, "\nIP1 %s, IP2 %s in cache; after %s warm-up and %s measured Gets\n", unit.Bytes(p.Inflection.IP1.CacheBytes), unit.Bytes(p.Inflection.IP2.CacheBytes),
+		unit.Count(p.WarmupGets), unit.Count(p.Gets))
+}
+
+// inspectDatabase runs inspect on a database, statelab's or another's.
+func (a *app) inspectDatabase(dir string, ignoreLock, quiet bool) (*result.Run, error) {
+	m := new(mistakes)
+	f := &flags{db: dir, useExisting: true, ignoreLock: ignoreLock, quiet: quiet}
+	t := a.target(f, m)
+	if err := m.err(); err != nil {
+		return nil, err
+	}
+	if f.profile == "" {
+		f.profile = t.engine.Info().Profiles[0].Name
+	}
+	out, err := os.MkdirTemp("", "statelab-inspect-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(out)
+	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.engine.Info().Name, Dir: absolute(f.db),
+		Profile: f.profile, ReadOnly: true, Foreign: t.foreign, IgnoreLock: ignoreLock, PageCache: bench.AsIs}
+	if t.manifest != nil {
+		spec.Overrides = t.manifest.Overrides
+	}
+	p := a.progress(quiet)
+	run, err := a.runner().Run(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
+	if err == nil && run.Status != result.OK {
+		err = fmt.Errorf("%s", run.Error)
+	}
+	return run, err
+}

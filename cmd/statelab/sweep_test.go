@@ -1,0 +1,269 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/statelab/statelab/result"
+)
+
+// The figures that every run of Gets promises, and what may be inside them. One
+// that is not there must be in "absent", with its reason.
+var promisedFigures = map[string][]string{
+	"gets": nil, "found": nil, "missing": nil, "failed": nil, "seconds": nil, "gets_per_second": nil,
+	"block_reads_per_get":            nil,
+	"block_reads_per_get_by_type":    {"data"},
+	"block_reads_per_get_by_level":   {"L6"},
+	"block_accesses_per_get_by_type": {"filter", "top_index", "index", "data"},
+	"hit_rate":                       {"filter", "top_index", "index", "data", "all"},
+	"block_read_bytes_per_get":       nil,
+	"device_reads_per_get":           nil,
+	"device_read_bytes_per_get":      nil,
+	"agreement":                      nil,
+	"service_ns":                     {"p50", "p90", "p99", "p999", "max", "mean"},
+	"response_ns":                    {"p50", "p90", "p99", "p999", "max", "mean"},
+	"cpu_ns_per_get":                 nil,
+	"peak_rss_bytes":                 nil,
+	"harness_ns_per_get":             nil,
+}
+
+var promisedFields = []string{"schema", "status", "engine", "workload", "cache_bytes", "page_cache", "host", "database", "phases", "warnings", "figures"}
+
+// TestLoadSweepReport is the life of a study: each step reads what the one
+// before has left.
+func TestLoadSweepReport(t *testing.T) {
+	for _, c := range []struct {
+		engine, threads string
+	}{{"pebble1", "1"}, {"pebble2", "8"}} {
+		t.Run(c.engine, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "S")
+			swept := must(t, "sweep", "--db", database(t, c.engine), "--cache", "0.3%,1%,4%", "--threads", c.threads,
+				"--warmup", "20k", "--gets", "40k", "--access-gets", "20k", "--out", out)
+			s := readSweep(t, out)
+			if s.Status != result.OK || len(s.Points) != 3 {
+				t.Fatalf("status %s, %d points\n%v", s.Status, len(s.Points), swept)
+			}
+			checkCurve(t, s)
+			for _, p := range s.Points {
+				t.Run(p.Axes["cache"], func(t *testing.T) { checkPoint(t, filepath.Join(out, p.Run), c.engine) })
+			}
+			again := must(t, "report", out, "--out", filepath.Join(t.TempDir(), "again.html"))
+			text, _, _ := strings.Cut(swept.stdout, "\nreport: ")
+			if from, _, _ := strings.Cut(again.stdout, "\nreport: "); from != text {
+				t.Errorf("report says another thing than the sweep did:\n%s\n--- sweep\n%s", from, text)
+			}
+			if first, _, _ := strings.Cut(text, "\n"); !strings.Contains(first, "block reads per Get") {
+				t.Errorf("the answer does not come first: %q", first)
+			}
+			checkPage(t, filepath.Join(out, result.ReportFile))
+		})
+	}
+}
+
+// checkCurve expects the three phases of the study.
+func checkCurve(t *testing.T, s *result.Sweep) {
+	t.Helper()
+	var phases []int
+	reads := math.Inf(1)
+	for _, p := range s.Points {
+		phases = append(phases, p.Phase)
+		if r := *p.Figures.BlockReadsPerGet; r >= reads {
+			t.Errorf("cache %s: %.3f block reads per Get, not fewer than the %.3f of a smaller cache", p.Axes["cache"], r, reads)
+		} else {
+			reads = r
+		}
+	}
+	if !slices.Equal(phases, []int{1, 2, 3}) {
+		t.Errorf("phases %v, want 1 2 3", phases)
+	}
+	if reads < 0.9 || reads > 1.05 {
+		t.Errorf("%.3f block reads per Get above IP2: a data block should be all that is read", reads)
+	}
+	i := s.Inflection
+	if i == nil || !(0 < i.IP1.DiskBytes && i.IP1.DiskBytes < i.IP2.DiskBytes && i.IP1.CacheBytes < i.IP2.CacheBytes && i.IP1.PercentOfDB > 0) {
+		t.Errorf("inflection points %+v", i)
+	}
+	if len(s.Answers) != 2 || s.Answers[1].CacheBytes != s.Points[2].CacheBytes {
+		t.Errorf("answers %+v: fewer than 1.1 block reads takes the largest cache", s.Answers)
+	}
+}
+
+// checkPoint holds a run folder against what it promises, itself and the engine.
+func checkPoint(t *testing.T, dir, engine string) {
+	run := readRun(t, dir)
+	f := run.Figures
+	checkPromises(t, dir)
+	checks := map[string]result.Check{}
+	for _, c := range run.Checks {
+		checks[c.Name] = c
+		if !c.OK {
+			t.Errorf("self-check %+v", c)
+		}
+	}
+	misses, found := checks["block reads = the engine's cache misses"]
+	switch {
+	case !found || misses.Ours == 0:
+		t.Errorf("block reads were not held against cache misses: %+v", run.Checks)
+	case engine == "pebble1" && misses.Ours != misses.Theirs:
+		t.Errorf("%v block reads, %v cache misses", misses.Ours, misses.Theirs)
+	case math.Abs(misses.Theirs/misses.Ours-1) > 0.015:
+		t.Errorf("%v block reads, %v cache misses: more than 1.5 %% apart", misses.Ours, misses.Theirs)
+	}
+	if f.Gets != 40_000 || f.Found != f.Gets || f.Missing != 0 || f.FailedGets != 0 {
+		t.Errorf("%d Gets, %d found, %d missing, %d failed", f.Gets, f.Found, f.Missing, f.FailedGets)
+	}
+	for name, parts := range map[string]map[string]float64{"types": f.BlockReadsPerGetByType, "levels": f.BlockReadsPerGetByLevel} {
+		sum := 0.0
+		for _, v := range parts {
+			sum += v
+		}
+		if math.Abs(sum-*f.BlockReadsPerGet) > 1e-9 {
+			t.Errorf("block reads per Get by %s sum to %v, not %v", name, sum, *f.BlockReadsPerGet)
+		}
+	}
+	for kind, rate := range f.HitRate {
+		if rate < 0 || rate > 1 {
+			t.Errorf("hit rate of %s is %v", kind, rate)
+		}
+	}
+	if run.Cache.Effective <= 0 || run.Workload.Keys != 300_000 || run.Workload.WarmupGets != 20_000 || run.Host.Kernel == "" || *f.HarnessNanosPerGet <= 0 {
+		t.Errorf("effective settings: cache %+v, workload %+v, host %+v", run.Cache, run.Workload, run.Host)
+	}
+	checkSeries(t, dir, f)
+	checkLatencies(t, dir, "", f.Gets, f.ServiceNanos)
+}
+
+// checkPromises reads run.json as somebody who knows only its contract.
+func checkPromises(t *testing.T, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, result.RunFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run map[string]json.RawMessage
+	var figures map[string]json.RawMessage
+	absent := map[string]string{}
+	if err := json.Unmarshal(text, &run); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range promisedFields {
+		if run[name] == nil {
+			t.Errorf("run.json lacks %s", name)
+		}
+	}
+	if err := json.Unmarshal(run["figures"], &figures); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(run["absent"], &absent); err != nil {
+		t.Fatal(err)
+	}
+	for name, inside := range promisedFigures {
+		if figures[name] == nil {
+			if len(absent[name]) < 10 {
+				t.Errorf("figure %s is neither there nor absent with a reason", name)
+			}
+			continue
+		}
+		var parts map[string]float64
+		if len(inside) > 0 {
+			if err := json.Unmarshal(figures[name], &parts); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, part := range inside {
+			if _, there := parts[part]; !there && part != "L6" {
+				t.Errorf("%s lacks %s: %v", name, part, parts)
+			}
+		}
+	}
+}
+
+func checkSeries(t *testing.T, dir string, f result.Figures) {
+	t.Helper()
+	ticks, err := result.ReadSeries(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gets := uint64(0)
+	for _, tick := range ticks {
+		if tick.Phase == "measure" {
+			gets += tick.Ops
+		}
+	}
+	// A last stretch of less than a quarter of a second is no tick.
+	if gets == 0 || gets > f.Gets {
+		t.Errorf("series.jsonl holds %d measured Gets of %d", gets, f.Gets)
+	}
+}
+
+// checkLatencies reads latency.hlog with the library that everybody uses.
+func checkLatencies(t *testing.T, dir, tag string, count uint64, want *result.Latency) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, result.LatencyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	log := hdrhistogram.NewHistogramLogReader(f)
+	for {
+		h, err := log.NextIntervalHistogram()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h == nil {
+			t.Fatalf("%s holds no histogram with tag %q", f.Name(), tag)
+		}
+		if h.Tag() != tag {
+			continue
+		}
+		if uint64(h.TotalCount()) != count {
+			t.Errorf("histogram %q holds %d durations, want %d", tag, h.TotalCount(), count)
+		}
+		if p99 := h.ValueAtPercentile(99); math.Abs(float64(p99)/float64(want.P99)-1) > 0.01 {
+			t.Errorf("histogram %q: p99 is %d, run.json says %d", tag, p99, want.P99)
+		}
+		return
+	}
+}
+
+// checkPage expects one file that needs nothing else.
+func checkPage(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, remote := range []string{`src="http`, `href="//`, "@import", "<link"} {
+		if strings.Contains(string(text), remote) {
+			t.Errorf("%s loads something: %s", path, remote)
+		}
+	}
+	for _, needed := range []string{"<svg", "<table", "block reads per Get"} {
+		if !strings.Contains(string(text), needed) {
+			t.Errorf("%s has no %s", path, needed)
+		}
+	}
+}
+
+// TestJSONIsTheFolder: --json prints the names and values of the run folder.
+func TestJSONIsTheFolder(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "R")
+	o := must(t, "read", "--db", database(t, "pebble1"), "--gets", "2k", "--warmup", "0", "--access-gets", "0", "--out", out, "--json", "--quiet")
+	stored, err := os.ReadFile(filepath.Join(out, result.RunFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.stdout != string(stored) {
+		t.Errorf("printed:\n%s\nstored:\n%s", o.stdout, stored)
+	}
+	if o.stderr != "" {
+		t.Errorf("--quiet: %q on stderr", o.stderr)
+	}
+}

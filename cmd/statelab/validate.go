@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/statelab/statelab/internal/cachesim"
+	"github.com/statelab/statelab/internal/kvdblog"
+	"github.com/statelab/statelab/internal/lsm"
+	"github.com/statelab/statelab/internal/predict"
+	"github.com/statelab/statelab/internal/report"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+)
+
+// validate predicts every published point from the published level table and
+// prints both beside each other. The machine of the published runs is in the
+// study: 32 cores.
+func (a *app) validate(f *predictFlags) error {
+	m := new(mistakes)
+	in, _ := f.input(m)
+	in.Cores = 32
+	if err := m.err(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "statelab-validate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	folders, err := kvdblog.Import(os.DirFS(f.validate), dir)
+	if err != nil {
+		return fmt.Errorf("import %s: %w", f.validate, err)
+	}
+	var table strings.Builder
+	fmt.Fprintln(&table, "| dataset | cache | published block reads per Get | predicted | error | largest error of a type's hit rate |")
+	fmt.Fprintln(&table, "|---|--:|--:|--:|--:|--:|")
+	worst, sum, points := 0.0, 0.0, 0
+	for _, folder := range folders {
+		published, err := result.ReadSweep(folder)
+		if err != nil {
+			return err
+		}
+		if err := predictSweep(a, in, published); err != nil {
+			return err
+		}
+		if err := result.WriteSweep(folder, published); err != nil {
+			return err
+		}
+		for i, p := range published.Points {
+			if p.Figures.BlockReadsPerGet == nil {
+				continue
+			}
+			q := published.Predicted[i]
+			miss := q.BlockReadsPerGet / *p.Figures.BlockReadsPerGet - 1
+			hits := 0.0
+			for _, kind := range []string{"filter", "top_index", "index", "data"} {
+				hits = max(hits, math.Abs(q.HitRate[kind]-p.Figures.HitRate[kind]))
+			}
+			fmt.Fprintf(&table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name, unit.Bytes(p.CacheBytes), *p.Figures.BlockReadsPerGet, q.BlockReadsPerGet, 100*miss, hits)
+			worst, sum, points = max(worst, math.Abs(miss)), sum+math.Abs(miss), points+1
+		}
+		if f.out != "" {
+			if err := a.pictureOf(folder, filepath.Join(f.out, "predicted-"+strings.ToLower(filepath.Base(folder))+".png")); err != nil {
+				return err
+			}
+		}
+	}
+	if points == 0 {
+		return fmt.Errorf("%s holds no read log", f.validate)
+	}
+	fmt.Fprintf(&table, "\n%d points: mean error %.2f %%, worst %.2f %%\n", points, 100*sum/float64(points), 100*worst)
+	fmt.Fprint(a.stdout, table.String())
+	if f.out == "" {
+		return nil
+	}
+	text := "# Published runs against the prediction\n\nMade by `statelab predict --validate LOGS --out docs/methods`; do not edit.\n\n" + table.String()
+	return os.WriteFile(filepath.Join(f.out, "prediction-validation.md"), []byte(text), 0o644)
+}
+
+// predictSweep fills the predicted points of an imported sweep.
+func predictSweep(a *app, in predict.Input, s *result.Sweep) error {
+	in.Version = cachesim.PebbleV1
+	in.Levels = lsm.WithCharge(s.Database.Levels, in.Version.BlockCharge())
+	keys := int64(0)
+	for _, l := range in.Levels {
+		keys += l.Keys
+	}
+	const studyWarmup, studyGets = 0.0005, 10_000_000
+	in.WarmupGets, in.Gets = uint64(studyWarmup*float64(keys)), studyGets
+	for _, p := range s.Points {
+		in.CacheBytes = append(in.CacheBytes, p.CacheBytes)
+	}
+	points, err := predict.Run(a.ctx, in)
+	if err != nil {
+		return fmt.Errorf("predict %s: %w", s.Name, err)
+	}
+	s.Predicted = nil
+	for _, p := range points {
+		s.Predicted = append(s.Predicted, p.PredictedPoint)
+	}
+	return nil
+}
+
+func (a *app) pictureOf(folder, path string) error {
+	in, err := report.FromFolders(folder)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, func(f *os.File) error { return report.Picture(in, f) })
+}
