@@ -20,7 +20,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/lsm"
@@ -48,8 +47,8 @@ type logFile struct {
 	log        *readLog
 }
 
-// Import reads the logs in dir and writes a sweep folder per dataset below out.
-// It returns the folders, smallest dataset first. Nothing is written unless
+// Import reads the logs in dir and writes a sweep folder per dataset below out,
+// named after its keys ("200M"). It returns the folders, smallest dataset first. Nothing is written unless
 // every log could be read.
 func Import(dir fs.FS, out string) ([]string, error) {
 	sets, err := readAll(dir)
@@ -58,7 +57,7 @@ func Import(dir fs.FS, out string) ([]string, error) {
 	}
 	var folders []string
 	for _, set := range sets {
-		folder := filepath.Join(out, strings.ToLower(set.name()))
+		folder := filepath.Join(out, set.text)
 		if err := set.write(folder); err != nil {
 			return folders, fmt.Errorf("import the %s-key logs: %w", set.text, err)
 		}

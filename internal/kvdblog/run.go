@@ -136,6 +136,8 @@ func (l *writeLog) run(text string) *result.Run {
 		},
 		Absent: map[string]string{
 			"put_service_ns":             "the log holds no latencies",
+			"seed":                       "the tool takes it from the clock and does not record it",
+			"host":                       "the log does not describe the machine",
 			"device_write_amplification": "the log holds no device counters",
 		},
 		Warnings: warnings,
