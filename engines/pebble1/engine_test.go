@@ -1,7 +1,9 @@
 package pebble1
 
 import (
+	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble"
@@ -49,5 +51,50 @@ func TestGetAddsNoAllocation(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestGethFilters: geth has no filters on the last level of a v1 database.
+func TestGethFilters(t *testing.T) {
+	opened, err := Engine{}.Open(t.Context(), engine.Options{
+		Dir: filepath.Join(t.TempDir(), "db"), Create: true, Profile: "geth-1.17-v1", CacheBytes: 16 << 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := opened.Effective()
+	for name, want := range map[string]string{
+		"Levels[5].filter_policy": "rocksdb.BuiltinBloomFilter", "Levels[6].filter_policy": "none",
+		"Levels[0].target_file_size": "16777216", "Levels[1].target_file_size": "4194304", "Levels[6].target_file_size": "134217728",
+		"mem_table_size": "2097152", "mem_table_stop_writes_threshold": "8", "l0_compaction_threshold": "2",
+		"compaction_debt_concurrency": "268435456", "wal_bytes_per_sync": "512000", "format_major_version": "1",
+	} {
+		if e[name] != want {
+			t.Errorf("%s is %q, want %s", name, e[name], want)
+		}
+	}
+	if err := opened.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOtherComparer wants an error that names what we cannot open.
+func TestOtherComparer(t *testing.T) {
+	comparer := *pebble.DefaultComparer
+	comparer.Name = "backwards"
+	dir := filepath.Join(t.TempDir(), "db")
+	made, err := pebble.Open(dir, &pebble.Options{Comparer: &comparer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := made.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	if err == nil {
+		t.Fatal(errors.Join(errors.New("opened"), opened.Close()))
+	}
+	if !strings.Contains(err.Error(), "backwards") {
+		t.Error(err)
 	}
 }

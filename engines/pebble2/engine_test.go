@@ -1,7 +1,11 @@
 package pebble2
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -49,5 +53,148 @@ func TestGetAddsNoAllocation(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestGethFilters: geth leaves the last level without a policy to have no filter
+// there, but v2 lets a level inherit that of the level above.
+func TestGethFilters(t *testing.T) {
+	db := create(t, engine.Options{Profile: "geth-1.17-v2", CacheBytes: 16 << 20})
+	e := db.Effective()
+	if e["Levels[6].filter_policy"] != e["Levels[5].filter_policy"] || e["format_major_version"] != "13" {
+		t.Errorf("filter of level 6 %q, of level 5 %q, format %s", e["Levels[6].filter_policy"], e["Levels[5].filter_policy"], e["format_major_version"])
+	}
+	for name, want := range map[string]string{
+		"mem_table_size": "2097152", "mem_table_stop_writes_threshold": "8", "l0_compaction_threshold": "2",
+		"compaction_debt_concurrency": "268435456", "wal_bytes_per_sync": "512000", "Levels[0].block_size": "4096",
+	} {
+		if e[name] != want {
+			t.Errorf("%s is %q, want %s", name, e[name], want)
+		}
+	}
+}
+
+// TestColumnar measures and samples tables of the newest format.
+func TestColumnar(t *testing.T) {
+	const n = 30_000
+	db := create(t, engine.Options{Profile: "columnar", CacheBytes: 1 << 20})
+	w, err := db.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := w.Put(fmt.Appendf(nil, "key-%08d", i), make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Commit(), w.Close(), db.Settle(t.Context(), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := db.Effective()["format_major_version"], fmt.Sprint(uint64(pebble.FormatNewest)); got != want {
+		t.Errorf("format %s, want %s", got, want)
+	}
+	r, err := db.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	if err := db.(engine.KeySampler).SampleKeys(t.Context(), 500, 1, func(key []byte) error {
+		seen[string(key)] = true
+		_, found, err := r.Get(key, nil)
+		if !found {
+			err = errors.Join(err, fmt.Errorf("%q does not exist", key))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) < 450 {
+		t.Errorf("%d distinct keys of 500", len(seen))
+	}
+}
+
+func create(t *testing.T, o engine.Options) engine.DB {
+	t.Helper()
+	o.Dir, o.Create = filepath.Join(t.TempDir(), "db"), true
+	opened, err := Engine{}.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return opened
+}
+
+// bare makes a database with options no profile has, and n values of valueBytes.
+func bare(t *testing.T, options *pebble.Options, n, valueBytes int) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "db")
+	made, err := pebble.Open(dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range n {
+		value := make([]byte, valueBytes)
+		for j := range value {
+			value[j] = byte(rng.Uint32())
+		}
+		if err := made.Set(fmt.Appendf(nil, "key-%08d", i), value, pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(made.Flush(), made.Compact(t.Context(), []byte("a"), []byte("z"), false), made.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestSeparatedValues: values in files of their own count as reads of values.
+func TestSeparatedValues(t *testing.T) {
+	const n = 2000
+	options := &pebble.Options{FormatMajorVersion: pebble.FormatNewest}
+	options.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: 512, MaxBlobReferenceDepth: 10}
+	}
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: bare(t, options, n, 1000), Foreign: true, TraceAccesses: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := opened.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		value, found, err := r.Get(fmt.Appendf(nil, "key-%08d", i), nil)
+		if err != nil || !found || len(value) != 1000 {
+			t.Fatal(i, found, len(value), err)
+		}
+	}
+	reads := opened.Counters().Reads
+	if values := reads.Type(engine.Value).Count; values < n {
+		t.Errorf("%d reads of values for %d Gets", values, n)
+	}
+	if data := reads.Type(engine.Data).Count; data != n {
+		t.Errorf("%d reads of data for %d Gets", data, n)
+	}
+	if err := opened.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOtherComparer wants an error that names what we cannot open.
+func TestOtherComparer(t *testing.T) {
+	comparer := *pebble.DefaultComparer
+	comparer.Name = "backwards"
+	dir := bare(t, &pebble.Options{Comparer: &comparer}, 10, 10)
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	if err == nil {
+		t.Fatal(errors.Join(errors.New("opened"), opened.Close()))
+	}
+	if !strings.Contains(err.Error(), "backwards") {
+		t.Error(err)
 	}
 }

@@ -9,10 +9,10 @@ import (
 // Compression of a block, as the first byte of its trailer says. The other
 // values are reserved by the table format and never written by Pebble.
 const (
-	uncompressed = 0
-	snappy       = 1
-	zstd         = 7
-	minLZ        = 8
+	storedPlain  = 0
+	storedSnappy = 1
+	storedZstd   = 7
+	storedMinLZ  = 8
 )
 
 // maxDecodedBytes is beyond any block: a larger claim is a damaged header.
@@ -27,12 +27,12 @@ func DecodedBytes(stored []byte) (bytes int64, ok bool) {
 	}
 	payload := stored[:len(stored)-trailerBytes]
 	switch stored[len(payload)] {
-	case uncompressed:
+	case storedPlain:
 		return int64(len(payload)), true
-	case snappy, zstd: // both begin with the length as a varint
+	case storedSnappy, storedZstd: // both begin with the length as a varint
 		n, width := binary.Uvarint(payload)
 		return int64(n), width > 0 && n < maxDecodedBytes
-	case minLZ:
+	case storedMinLZ:
 		n, err := minlz.DecodedLen(payload)
 		return int64(n), err == nil
 	}

@@ -1,0 +1,194 @@
+package blockio
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// halves is the anatomy of a table whose first 1000 bytes are data.
+func halves(string) (*Anatomy, error) {
+	l, err := NewLayout([]Block{{engine.Data, 0, 1000}, {engine.Index, 1000, 500}}, 2000)
+	return &Anatomy{Layout: l, TableBytes: 2000}, err
+}
+
+func TestCounts(t *testing.T) {
+	r := NewRecorder(halves, false)
+	r.SetLive([]LiveTable{{Number: 7, Level: 3}, {Number: 8, Level: 5}, {Number: 8, Level: 6}}, func(FileNumber) string { return "" })
+	open := func(n FileNumber) *Handle {
+		h, err := r.Open(n, "table", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	seven, eight, nine := open(7), open(8), open(9)
+	seven.Count(100, 0)
+	seven.Count(100, 999)
+	seven.Count(50, 1000)
+	seven.Count(40, 1999)
+	eight.Count(10, 0)
+	nine.Count(20, 1400)
+	r.CountBackground(5000, 0)
+
+	var want engine.BlockReads
+	want[3][engine.Data] = engine.Tally{Count: 2, Bytes: 200}
+	want[3][engine.Index] = engine.Tally{Count: 1, Bytes: 50}
+	want[3][engine.Meta] = engine.Tally{Count: 1, Bytes: 40}
+	want[engine.LevelUnknown][engine.Data] = engine.Tally{Count: 1, Bytes: 10} // virtual tables on two levels
+	want[engine.LevelUnknown][engine.Index] = engine.Tally{Count: 1, Bytes: 20}
+	if got := r.Reads(); *got != want {
+		t.Errorf("reads %v, want %v", got, want)
+	}
+	if got := r.Background(); got != (engine.Tally{Count: 1, Bytes: 5000}) {
+		t.Errorf("background %v", got)
+	}
+	if r.Opens() != 3 {
+		t.Errorf("%d opens, want 3", r.Opens())
+	}
+
+	// A table that moves counts under its new level, also through old handles.
+	r.SetLive([]LiveTable{{Number: 7, Level: 4}}, func(FileNumber) string { return "" })
+	seven.Count(1, 0)
+	if got := r.Reads()[4][engine.Data].Count; got != 1 {
+		t.Errorf("%d reads of level 4, want 1", got)
+	}
+	if r.Tables() != 1 {
+		t.Errorf("%d live tables, want 1", r.Tables())
+	}
+}
+
+func TestLearnAll(t *testing.T) {
+	var mu sync.Mutex
+	learnt := map[string]int{}
+	r := NewRecorder(func(path string) (*Anatomy, error) {
+		mu.Lock()
+		learnt[path]++
+		mu.Unlock()
+		switch path {
+		case "gone":
+			return nil, fs.ErrNotExist
+		case "broken":
+			return nil, errors.New("checksum mismatch")
+		}
+		return halves(path)
+	}, false)
+	paths := map[FileNumber]string{1: "one", 2: "two", 3: "gone"}
+	tables := []LiveTable{{Number: 1}, {Number: 2}, {Number: 3}}
+	r.SetLive(tables, func(n FileNumber) string { return paths[n] })
+	for range 2 {
+		if err := r.LearnAll(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if learnt["one"] != 1 || learnt["two"] != 1 || learnt["gone"] != 2 {
+		t.Errorf("learnt %v, want one and two once and what is gone each time", learnt)
+	}
+	paths[4] = "broken"
+	r.SetLive(append(tables, LiveTable{Number: 4}), func(n FileNumber) string { return paths[n] })
+	if err := r.LearnAll(t.Context(), nil); err == nil {
+		t.Error("a broken table was learnt")
+	}
+}
+
+func TestReadDirect(t *testing.T) {
+	dir := t.TempDir()
+	content := make([]byte, 300_001)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range content {
+		content[i] = byte(rng.Uint32())
+	}
+	path := filepath.Join(dir, "000001.sst")
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckDirect(dir); errors.Is(err, errNoDirect) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r := NewRecorder(halves, true)
+	h, err := r.Open(1, path, file.Fd())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(offset, n int) {
+		p := make([]byte, n)
+		got, err := h.ReadDirect(p, int64(offset))
+		want := content[min(offset, len(content)):min(offset+n, len(content))]
+		if len(want) == n && err != nil || len(want) < n && err != io.EOF {
+			t.Errorf("%d bytes at %d: error %v", n, offset, err)
+		}
+		if !bytes.Equal(p[:got], want) {
+			t.Errorf("%d bytes at %d: %d bytes that differ from the file", n, offset, got)
+		}
+	}
+	for _, x := range [][2]int{{0, 1}, {0, 4096}, {511, 2}, {4095, 4097}, {299_000, 1001}, {299_999, 10}, {300_001, 5}, {0, 300_001}} {
+		read(x[0], x[1])
+	}
+	for range 500 {
+		offset := rng.IntN(len(content))
+		read(offset, rng.IntN(len(content)-offset))
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if bytes := r.DirectBytes(); bytes%512 != 0 || bytes < r.Reads().Total().Bytes {
+		t.Errorf("%d bytes of the device for %d", bytes, r.Reads().Total().Bytes)
+	}
+}
+
+func TestCountAllocatesNothing(t *testing.T) {
+	r := NewRecorder(halves, false)
+	h, err := r.Open(1, "table", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(1000, func() { h.Count(4096, 512) }); n != 0 {
+		t.Errorf("%v allocations a read", n)
+	}
+}
+
+func TestSublevels(t *testing.T) {
+	table := func(smallest, largest string) LiveTable {
+		return LiveTable{Smallest: []byte(smallest), Largest: []byte(largest)}
+	}
+	for want, tables := range [][]LiveTable{
+		{},
+		{table("a", "c"), table("d", "f"), {Level: 6}},
+		{table("a", "c"), table("c", "f")},
+		{table("a", "z"), table("b", "c"), table("d", "e"), table("c", "d")},
+	} {
+		if got := sublevels(tables); got != want {
+			t.Errorf("%d sublevels, want %d", got, want)
+		}
+	}
+}
+
+// BenchmarkCount is what counting adds to a read.
+func BenchmarkCount(b *testing.B) {
+	r := NewRecorder(halves, false)
+	h, err := r.Open(1, "table", 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	var offset int64
+	for b.Loop() {
+		h.Count(4096, offset)
+		offset = (offset + 4096) & 0xfffff
+	}
+}
