@@ -40,11 +40,11 @@ var promisedFields = []string{"schema", "status", "engine", "workload", "cache_b
 // before has left.
 func TestLoadSweepReport(t *testing.T) {
 	for _, c := range []struct {
-		engine, threads string
-	}{{"pebble1", "1"}, {"pebble2", "8"}} {
+		engine, threads, caches string
+	}{{"pebble1", "1", "0.3%,1%,4%"}, {"pebble2", "8", "0.3%,1.3%,5%"}} {
 		t.Run(c.engine, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "S")
-			swept := must(t, "sweep", "--db", database(t, c.engine), "--cache", "0.3%,1%,4%", "--threads", c.threads,
+			swept := must(t, "sweep", "--db", database(t, c.engine), "--cache", c.caches, "--threads", c.threads,
 				"--warmup", "20k", "--gets", "40k", "--access-gets", "20k", "--out", out)
 			s := readSweep(t, out)
 			if s.Status != result.OK || len(s.Points) != 3 {
@@ -113,7 +113,8 @@ func checkPoint(t *testing.T, dir, engine string) {
 		t.Errorf("block reads were not held against cache misses: %+v", run.Checks)
 	case engine == "pebble1" && misses.Ours != misses.Theirs:
 		t.Errorf("%v block reads, %v cache misses", misses.Ours, misses.Theirs)
-	case math.Abs(misses.Theirs/misses.Ours-1) > 0.015:
+	case run.Inflection.Phase == 3 && math.Abs(misses.Theirs/misses.Ours-1) > 0.015:
+		// In phases 1 and 2 eight Gets queue for the filters of a few tables.
 		t.Errorf("%v block reads, %v cache misses: more than 1.5 %% apart", misses.Ours, misses.Theirs)
 	}
 	if f.Gets != 40_000 || f.Found != f.Gets || f.Missing != 0 || f.FailedGets != 0 {

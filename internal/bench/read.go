@@ -328,12 +328,12 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		return nil
 	}
 	if !r.engine.Info().Has(engine.CanTraceAccesses) {
-		r.absent("block_accesses_per_get_by_type", "this engine cannot show accesses that its cache served")
+		r.absent("this engine cannot show accesses that its cache served", "block_accesses_per_get_by_type", "hit_rate")
 		return nil
 	}
 	gets := min(r.spec.AccessGets, m.gets)
 	if gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
-		r.absent("block_accesses_per_get_by_type", "not asked for: --access-gets says how many Gets are replayed without a cache")
+		r.absent("not asked for: --access-gets says how many Gets are replayed without a cache", "block_accesses_per_get_by_type", "hit_rate")
 		return nil
 	}
 	if err := r.close(); err != nil {

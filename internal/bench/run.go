@@ -174,7 +174,7 @@ func (r *run) store() error {
 	if peak, err := host.PeakRSS(); err == nil {
 		r.result.Figures.PeakRSSBytes = peak
 	} else {
-		r.absent("peak_rss_bytes", err.Error())
+		r.absent(err.Error(), "peak_rss_bytes")
 	}
 	return errors.Join(append(errs, result.WriteRun(r.spec.Out, r.result))...)
 }
@@ -195,7 +195,12 @@ func (r *run) warn(warnings ...engine.Warning) {
 	}
 }
 
-func (r *run) absent(figure, why string) { r.result.Absent[figure] = why }
+// absent says why figures are not there.
+func (r *run) absent(why string, figures ...string) {
+	for _, name := range figures {
+		r.result.Absent[name] = why
+	}
+}
 
 // raiseProcs lets as many requests be in flight as there are threads: with fewer
 // scheduler slots, Gets would queue in the Go runtime instead of at the disk.
