@@ -127,10 +127,25 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		}
 	}
 	t.engine = a.engine(name, m)
+	if t.foreign && t.engine != nil && f.profile == "" {
+		f.profile = nodeProfile(t.engine)
+	}
 	if f.profile == "" && t.manifest != nil && (f.engine == "" || f.engine == t.manifest.Engine) {
 		f.profile = t.manifest.Profile
 	}
 	return t
+}
+
+// nodeProfile is what a node would open the database with: geth's options where
+// the engine has them.
+func nodeProfile(e engine.Engine) string {
+	profiles := e.Info().Profiles
+	for _, p := range profiles {
+		if strings.HasPrefix(p.Name, "geth-") {
+			return p.Name
+		}
+	}
+	return profiles[0].Name
 }
 
 func (a *app) engine(name string, m *mistakes) engine.Engine {

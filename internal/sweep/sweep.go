@@ -188,7 +188,8 @@ func (s *sweeper) conclude(ctx context.Context, runErr error) {
 		}
 		s.sweep.Points = append(s.sweep.Points, point)
 		for _, w := range warnings {
-			if !slices.Contains(s.sweep.Warnings, w) {
+			// One of a kind: points differ in the figures of a warning only.
+			if !slices.ContainsFunc(s.sweep.Warnings, func(known engine.Warning) bool { return known.Code == w.Code }) {
 				s.sweep.Warnings = append(s.sweep.Warnings, w)
 			}
 		}
