@@ -88,9 +88,9 @@ func (c curve) byAxis(ok []Point) string {
 			best = p
 		}
 	}
-	text := fmt.Sprintf("%s Gets/s with %s", unit.ShortCount(best.Figures.GetsPerSecond), axisValue(c.x, best.Axes[c.x]))
+	text := fmt.Sprintf("%s Gets/s with %s", unit.ShortCount(best.Figures.GetsPerSecond), spoken(c.x, best.Axes[c.x]))
 	if first := ok[0]; first.Figures.GetsPerSecond > 0 && best.Axes[c.x] != first.Axes[c.x] {
-		text += fmt.Sprintf(", %s times those with %s", number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), axisValue(c.x, first.Axes[c.x]))
+		text += fmt.Sprintf(", %s times those with %s", number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), spoken(c.x, first.Axes[c.x]))
 	}
 	if best.Figures.BlockReadsPerGet != nil {
 		text += "; " + readsAt(best)
@@ -98,16 +98,28 @@ func (c curve) byAxis(ok []Point) string {
 	return text + "." + c.left()
 }
 
+// spoken is an axis' value in a sentence: 8 threads, pebble2, seed 3.
+func spoken(axis, value string) string {
+	if axis == "threads" || axis == "handles" || axis == "keys" {
+		return value + " " + axis
+	}
+	return axisValue(axis, value)
+}
+
 // withoutReads is the answer of a run whose engine counts no blocks, or that
 // wrote.
 func withoutReads(p Point) string {
 	f := p.Figures
 	switch {
-	case f.Gets > 0 && f.ServiceNanos != nil:
-		return fmt.Sprintf("%s Gets/s, p50 %s, p99 %s; block reads: %s.", number(f.GetsPerSecond), unit.Nanos(float64(f.ServiceNanos.P50)),
-			unit.Nanos(float64(f.ServiceNanos.P99)), p.absent("block_reads_per_get"))
 	case f.Gets > 0:
-		return fmt.Sprintf("%s Gets/s; block reads: %s.", number(f.GetsPerSecond), p.absent("block_reads_per_get"))
+		text := number(f.GetsPerSecond) + " Gets/s"
+		if p.CacheBytes > 0 {
+			text += " at a " + shortBytes(p.CacheBytes) + " cache"
+		}
+		if l := f.ServiceNanos; l != nil {
+			text += fmt.Sprintf(", p50 %s, p99 %s", unit.Nanos(float64(l.P50)), unit.Nanos(float64(l.P99)))
+		}
+		return text + "; block reads: " + p.absent("block_reads_per_get") + "."
 	case f.Puts > 0:
 		text := fmt.Sprintf("%s Puts at %s Puts/s", unit.Count(f.Puts), number(f.PutsPerSecond))
 		if f.WriteAmplification != nil {

@@ -60,6 +60,12 @@ func trimmed(v, step float64) string {
 	return fmt.Sprintf("%.*f", decimals, v)
 }
 
+// percents sets a y axis to 0..100, with room for lines at both ends.
+func percents(axis *plot.Axis) {
+	axis.Min, axis.Max = -2, 102
+	axis.Tick.Marker = steps(0, 100, 20, func(v float64) string { return trimmed(v, 20) })
+}
+
 // sizes sets an x axis of cache sizes in bytes, logarithmic, with the share of
 // the database below each size.
 func sizes(axis *plot.Axis, low, high, dbBytes float64) {

@@ -102,7 +102,7 @@ func axisChart(x string, curves []curve) (pic *picture, left int) {
 		panel.X.Label.Text = x
 	}
 	scaleY(&speed.Y, speeds, isNumber, unit.ShortCount)
-	scaleY(&p99.Y, slows, isNumber, unit.Nanos)
+	scaleY(&p99.Y, slows, isNumber, shortNanos)
 	return pic, left
 }
 

@@ -49,7 +49,7 @@ func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) 
 		ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: label})
 	}
 	panel.X.Tick.Marker = inside(ticks, &panel.X)
-	decades(&panel.Y, low, high, unit.Nanos)
+	decades(&panel.Y, low, high, shortNanos)
 	return pic
 }
 

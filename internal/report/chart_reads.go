@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -135,7 +137,7 @@ func readsTable(c curve) table {
 		f := p.Figures
 		cells := []string{optional(f.BlockReadsPerGet, perGet)}
 		for _, kind := range kinds {
-			cells = append(cells, typed(f.BlockReadsPerGetByType, kind.String(), perGet))
+			cells = append(cells, counted(f.BlockReadsPerGetByType, kind.String()))
 		}
 		between := none
 		if r, ok := p.Spread["block_reads_per_get"]; ok {
@@ -163,8 +165,7 @@ func hitRateChart(c curve) *picture {
 	panel := newPanel("hit rate, %")
 	pic := &picture{about: "hit rate of each block type by cache size", panels: []*plot.Plot{panel}, height: pictureHeight}
 	cacheAxis(c, panel, pts)
-	panel.Y.Min, panel.Y.Max = -2, 102
-	panel.Y.Tick.Marker = steps(0, 100, 20, func(v float64) string { return trimmed(v, 20) })
+	percents(&panel.Y)
 	pic.marks = &marks{list: inflectionMarks(c.sweep.Inflection, panel.X.Min, panel.X.Max)}
 	panel.Add(pic.marks)
 	for _, kind := range kinds {
@@ -196,7 +197,17 @@ func hitRateTable(c curve) table {
 	return t
 }
 
-func asPercent(share float64) string { return number(100 * share) }
+// asPercent prints a share in percent, nothing finer than 0.01.
+func asPercent(share float64) string {
+	switch p := 100 * share; {
+	case p > 0 && p < 0.005:
+		return "<0.01"
+	case p < 10:
+		return strconv.FormatFloat(p, 'f', 2, 64)
+	default:
+		return number(p)
+	}
+}
 
 // deviceChart holds the device's account against the engine's.
 func deviceChart(c curve) *picture {
@@ -265,7 +276,7 @@ func overlay(curves []curve, shares bool, about, y string, value func(result.Fig
 		return nil
 	}
 	if shares {
-		decades(&panel.X, low, high, percent)
+		decades(&panel.X, low, high, shortPercent)
 		panel.X.Label.Text = "cache size as a share of the database"
 	} else {
 		sizes(&panel.X, low, high, float64(drawn[0].sweep.Database.Bytes))
@@ -276,7 +287,11 @@ func overlay(curves []curve, shares bool, about, y string, value func(result.Fig
 	for _, xys := range lines {
 		top = math.Max(top, highest(xys))
 	}
-	linear(&panel.Y, 1.05*top)
+	if strings.HasSuffix(y, "%") {
+		percents(&panel.Y)
+	} else {
+		linear(&panel.Y, 1.05*top)
+	}
 	for i, c := range drawn {
 		look := curveStyle(i)
 		thumb := line(panel, lines[i], look)

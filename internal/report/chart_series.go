@@ -98,41 +98,45 @@ func seriesChart(c curve) (*picture, []timed) {
 	return pic, all
 }
 
-// seriesOf puts the warm phase before 0 and the measured one after it; a run
-// without them shows its phases one after the other.
+// seriesOf lays the phases one after the other, on a clock that is 0 where
+// measuring begins (or, in a run that never did, at the first tick). Of a run
+// that measured, only the warm and the measured phase are shown.
 func seriesOf(p Point) timed {
+	measured := slices.ContainsFunc(p.Ticks, func(tick result.Tick) bool { return tick.Phase == "measure" })
 	t := timed{point: p}
-	begin := map[string]float64{}
-	if slices.ContainsFunc(p.Ticks, func(tick result.Tick) bool { return tick.Phase == "measure" }) {
-		for _, tick := range p.Ticks {
-			if tick.Phase == "warm" {
-				begin["warm"] = math.Min(begin["warm"], -tick.Seconds)
-			}
-		}
-		begin["measure"] = 0
-	} else {
-		at, phase := 0.0, ""
-		for i, tick := range p.Ticks {
-			if tick.Phase != phase {
-				if i > 0 {
-					at += p.Ticks[i-1].Seconds
-				}
-				begin[tick.Phase], phase = at, tick.Phase
-			}
-		}
-	}
+	now, zero, phase := 0.0, 0.0, ""
+	var last float64 // the phase's clock at the tick before
 	for _, tick := range p.Ticks {
-		from, shown := begin[tick.Phase]
-		if !shown {
+		if measured && tick.Phase != "warm" && tick.Phase != "measure" {
 			continue
 		}
-		m := moment{phase: tick.Phase, at: from + tick.Seconds, ops: tick.OpsPerSecond, reads: tick.BlockReadsPerOp}
+		if tick.Phase != phase || restarted(tick, last) {
+			last = 0
+		}
+		if tick.Phase == "measure" && phase != "measure" {
+			zero = now
+		}
+		now, last, phase = now+tick.Seconds-last, tick.Seconds, tick.Phase
+		m := moment{phase: tick.Phase, at: now, ops: tick.OpsPerSecond, reads: tick.BlockReadsPerOp}
 		if m.ops == 0 {
 			m.ops = tick.PutsPerSecond
 		}
 		t.ticks = append(t.ticks, m)
 	}
+	for i := range t.ticks {
+		t.ticks[i].at -= zero
+	}
 	return t
+}
+
+// restarted reports whether a tick began before the one before it ended at
+// last: a phase made of several rounds starts its clock again with each.
+func restarted(tick result.Tick, last float64) bool {
+	if tick.Ops == 0 || !(tick.OpsPerSecond > 0) {
+		return tick.Seconds <= last
+	}
+	length := float64(tick.Ops) / tick.OpsPerSecond
+	return tick.Seconds-length < last-length/2
 }
 
 // thin averages neighbours until a line has at most seriesDots points.

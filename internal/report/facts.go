@@ -220,7 +220,7 @@ func levelsTable(levels []engine.Level) table {
 		scales[i] = byteScale(all)
 		t.Columns = append(t.Columns, column{Name: s.name, Unit: scales[i].name})
 	}
-	t.Columns = append(t.Columns, column{Name: "filter consulted", Text: true})
+	t.Columns = append(t.Columns, column{Name: "filter", Unit: "consulted", Text: true})
 	cells := func(name string, l engine.Level, bytes func(int) int64, consulted string) []string {
 		out := []string{name, unit.Count(l.Files), unit.Count(l.Keys), unit.Count(l.DataBlocks), unit.Count(l.IndexBlocks), unit.Count(l.SingleIndexes)}
 		for i := range sizes {

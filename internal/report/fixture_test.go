@@ -21,7 +21,7 @@ func ptr[T any](v T) *T { return &v }
 
 // fixture writes a sweep folder as the harness does: points along the axes
 // given, the point "fail" (by its index) killed.
-func fixture(t *testing.T, name string, caches []float64, axis string, values []string, fail int) string {
+func fixture(t testing.TB, name string, caches []float64, axis string, values []string, fail int) string {
 	t.Helper()
 	dir := t.TempDir()
 	db := result.Database{Dir: "db", Bytes: 800 * mib, Files: 210, Written: "statelab", Format: "pebble v2.1.7", Levels: []engine.Level{
@@ -110,7 +110,7 @@ func figuresAt(c float64, speed int) result.Figures {
 	}
 }
 
-func writeSamples(t *testing.T, folder string, f result.Figures, rng *rand.Rand) {
+func writeSamples(t testing.TB, folder string, f result.Figures, rng *rand.Rand) {
 	t.Helper()
 	h := measure.NewHistogram()
 	for range 20_000 {
@@ -130,12 +130,13 @@ func writeSamples(t *testing.T, folder string, f result.Figures, rng *rand.Rand)
 			phase, at = "measure", i-9
 		}
 		reads := *f.BlockReadsPerGet * (1 + math.Exp(-float64(i)/5))
-		must(t, lines.Encode(result.Tick{Phase: phase, Seconds: float64(at), Ops: 20_000, OpsPerSecond: f.GetsPerSecond * (0.9 + 0.2*rng.Float64()) * *f.BlockReadsPerGet / reads, BlockReadsPerOp: &reads}))
+		speed := f.GetsPerSecond * (0.9 + 0.2*rng.Float64()) * *f.BlockReadsPerGet / reads
+		must(t, lines.Encode(result.Tick{Phase: phase, Seconds: float64(at), Ops: uint64(speed), OpsPerSecond: speed, BlockReadsPerOp: &reads}))
 	}
 	must(t, series.Close())
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func fromRun(dir string, run *result.Run) Sweep {
 	p.readSamples(dir)
 	return Sweep{
 		Sweep: result.Sweep{
-			Status: run.Status, Error: run.Error, Source: "measured", Name: run.Engine.Name, Started: run.Started, Command: run.Command,
+			Status: run.Status, Error: run.Error, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
 			Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{},
 		},
 		Dir:    dir,

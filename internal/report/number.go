@@ -53,6 +53,15 @@ func typed(m map[string]float64, name string, print func(float64) string) string
 	return print(v)
 }
 
+// counted prints the entry of a map of counts per Get: where any type was
+// counted, a type that is not there was counted 0 times.
+func counted(m map[string]float64, name string) string {
+	if len(m) == 0 {
+		return none
+	}
+	return perGet(m[name])
+}
+
 // positive prints a figure for which 0 means that it was not measured.
 func positive(v float64, print func(float64) string) string {
 	if v <= 0 {
@@ -62,12 +71,23 @@ func positive(v float64, print func(float64) string) string {
 }
 
 // shortBytes prints a size that somebody chose: 64 MiB, not 64.0 MiB.
-func shortBytes(n int64) string {
-	number, name, _ := strings.Cut(unit.Bytes(n), " ")
+func shortBytes(n int64) string { return withoutZeros(unit.Bytes(n)) }
+
+// shortNanos and shortPercent print ticks: 30 us, 0.1%.
+func shortNanos(ns float64) string  { return withoutZeros(unit.Nanos(ns)) }
+func shortPercent(p float64) string { return withoutZeros(unit.Significant(p, 3)) + "%" }
+
+// withoutZeros drops the zeros at the end of the decimals of a number, which a
+// unit may follow.
+func withoutZeros(text string) string {
+	number, unit, apart := strings.Cut(text, " ")
 	if strings.Contains(number, ".") {
 		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
 	}
-	return number + " " + name
+	if !apart {
+		return number
+	}
+	return number + " " + unit
 }
 
 // percent prints a percentage, "0.143%".

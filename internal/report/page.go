@@ -324,7 +324,7 @@ func levelReads(c curve) (table, bool) {
 	c.rows(&t, func(p Point) []string {
 		var cells []string
 		for _, name := range used {
-			cells = append(cells, typed(p.Figures.BlockReadsPerGetByLevel, name, perGet))
+			cells = append(cells, counted(p.Figures.BlockReadsPerGetByLevel, name))
 		}
 		return cells
 	})

@@ -155,15 +155,14 @@ func (c curve) textTable(out *bufio.Writer) {
 	}
 }
 
-// readsOf sums the block reads per Get of some types, absent where none is known.
+// readsOf sums the block reads per Get of some types.
 func readsOf(f result.Figures, kinds ...engine.BlockType) string {
-	sum, known := 0.0, false
-	for _, kind := range kinds {
-		v, ok := f.BlockReadsPerGetByType[kind.String()]
-		sum, known = sum+v, known || ok
-	}
-	if !known {
+	if len(f.BlockReadsPerGetByType) == 0 {
 		return none
+	}
+	sum := 0.0
+	for _, kind := range kinds {
+		sum += f.BlockReadsPerGetByType[kind.String()]
 	}
 	return perGet(sum)
 }
