@@ -3,6 +3,7 @@ package resolve
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	pebble1 "github.com/cockroachdb/pebble"
 	bloom1 "github.com/cockroachdb/pebble/bloom"
@@ -26,7 +27,7 @@ type flavour struct {
 func flavours() []flavour {
 	return []flavour{
 		{name: "pebble1 oldest", version: 1, format: uint64(pebble1.FormatMostCompatible)},
-		{name: "pebble1 newest", version: 1, format: uint64(pebble1.FormatNewest), zstd: true},
+		{name: "pebble1 newest", version: 1, format: uint64(pebble1.FormatNewest)},
 		{name: "pebble2 format 13", version: 2, format: 13},
 		{name: "pebble2 newest", version: 2, format: uint64(pebble2.FormatNewest)},
 	}
@@ -38,6 +39,7 @@ type store struct {
 	flush      func() error
 	compactAll func() error
 	snapshot   func() func() error // returns how to close it
+	idle       func() bool
 	close      func() error
 }
 
@@ -90,6 +92,10 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 		flush: db.Flush, close: db.Close,
 		compactAll: func() error { return db.Compact([]byte{0}, []byte{255, 255}, true) },
 		snapshot:   func() func() error { return db.NewSnapshot().Close },
+		idle: func() bool {
+			m := db.Metrics()
+			return m.Compact.NumInProgress+m.Flush.NumInProgress == 0
+		},
 		batch: func() writeBatch {
 			b := db.NewBatch()
 			return writeBatch{
@@ -125,6 +131,10 @@ func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
 		flush: db.Flush, close: db.Close,
 		compactAll: func() error { return db.Compact(t.Context(), []byte{0}, []byte{255, 255}, true) },
 		snapshot:   func() func() error { return db.NewSnapshot().Close },
+		idle: func() bool {
+			m := db.Metrics()
+			return m.Compact.NumInProgress+m.Flush.NumInProgress == 0
+		},
 		batch: func() writeBatch {
 			b := db.NewBatch()
 			return writeBatch{
@@ -176,16 +186,32 @@ func randomize(random *rand.Rand, value []byte) {
 	}
 }
 
-// buildPlain loads n keys, the last ones into several sublevels of L0.
+// settle waits until the levels have their shape.
+func (s store) settle() {
+	for quiet := 0; quiet < 10; quiet++ {
+		time.Sleep(10 * time.Millisecond)
+		if !s.idle() {
+			quiet = 0
+		}
+	}
+}
+
+// buildPlain loads n keys, each once, the last percent into three sublevels of
+// L0.
 func buildPlain(t testing.TB, f flavour, dir string, n uint64) {
 	t.Helper()
+	const parts = 3
 	s := openStore(t, f, dir, true)
 	keys := testKeys(n)
-	s.load(t, keys, 0, n-n/20)
+	part := n / 100 / parts
+	s.load(t, keys, 0, n-parts*part)
 	must(t, s.flush())
+	s.settle()
 	must(t, s.close())
 	s = openStore(t, f, dir, false)
-	s.load(t, keys, n-n/20, n)
-	must(t, s.flush())
+	for i := uint64(parts); i > 0; i-- {
+		s.load(t, keys, n-i*part, n-(i-1)*part)
+		must(t, s.flush())
+	}
 	must(t, s.close())
 }

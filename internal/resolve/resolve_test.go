@@ -19,6 +19,7 @@ func TestAccessesAreTheEngines(t *testing.T) {
 	}
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			buildPlain(t, f, dir, keys)
 			r := open_(t, f, dir)
