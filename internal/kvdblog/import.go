@@ -237,7 +237,7 @@ func (s *dataset) name() string {
 }
 
 func (s *dataset) source() string {
-	return fmt.Sprintf("imported from bench_kvdb's published logs: RadmonRead_%[1]s_*M.log, Properties_%[1]s.log", s.text)
+	return fmt.Sprintf("imported from the published logs of bench_kvdb, %s keys", s.text)
 }
 
 func (s *dataset) database() result.Database {

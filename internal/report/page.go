@@ -230,6 +230,15 @@ func comparedFigures(curves []curve, shares bool) []figure {
 		{"Device reads per Get", "device reads per Get", "device reads/Get", "device-reads.md", func(f result.Figures) *float64 { return f.DeviceReadsPerGet }, perGet},
 	} {
 		reads := f.method == "block-reads.md"
+		with := 0
+		for _, c := range curves {
+			if slices.ContainsFunc(c.measured(), func(p Point) bool { return f.value(p.Figures) != nil }) {
+				with++
+			}
+		}
+		if with < 2 {
+			continue // nothing to compare
+		}
 		pic := overlay(curves, shares, f.title+" by cache size", f.y, f.value, reads)
 		if pic == nil {
 			continue
