@@ -51,9 +51,6 @@ type Header struct {
 	// one of 2^k.
 	SampleShift int `json:"sample_shift"`
 	WarmupGets  int `json:"warmup_gets"` // how many of these Gets come first, only to fill caches
-	// TableOpens says that the first Get that looks into a table also asks for
-	// the blocks its opening brings into the cache.
-	TableOpens bool `json:"table_opens"`
 }
 
 // Totals are the counts of a whole trace.
