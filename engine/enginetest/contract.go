@@ -212,6 +212,8 @@ func (s suite) testReadOnlyRefusesWrites(t *testing.T) {
 	if !s.info.Has(engine.IsVolatile) {
 		readAll(t, reader(t, db), 1000, 1000)
 	}
+	must(t, db.Sync(t.Context())) // nothing to do, but no error
+	must(t, db.Settle(t.Context(), nil))
 	must(t, db.Close())
 }
 
@@ -276,6 +278,9 @@ func (s suite) testSettleEnds(t *testing.T) {
 	if d := time.Since(start); d > settleLimit {
 		t.Errorf("took %v", d)
 	}
+	if w := db.Warnings(); len(w) > 0 {
+		t.Errorf("warnings after an ordinary load: %+v", w)
+	}
 	before := totals(db.Counters())
 	time.Sleep(300 * time.Millisecond)
 	after := totals(db.Counters())
@@ -284,5 +289,6 @@ func (s suite) testSettleEnds(t *testing.T) {
 			t.Errorf("%s went from %d to %d after Settle", name, before[name], after[name])
 		}
 	}
+	must(t, db.Sync(t.Context()))
 	readAll(t, reader(t, db), 50_000, 5000)
 }

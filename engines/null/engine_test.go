@@ -15,16 +15,16 @@ func TestGet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dst := make([]byte, 0, 256)
+	key, dst := []byte("any"), make([]byte, 0, 256)
 	if n := testing.AllocsPerRun(100, func() {
-		value, found, err := r.Get([]byte("any"), dst)
+		value, found, err := r.Get(key, dst)
 		if err != nil || !found || len(value) != 110 || &value[0] != &dst[:1][0] {
 			t.Fatal(len(value), found, err)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations a Get", n)
 	}
-	if value, _, _ := r.Get([]byte("any"), nil); len(value) != 110 {
+	if value, _, _ := r.Get(key, nil); len(value) != 110 {
 		t.Errorf("%d bytes without a buffer, want 110", len(value))
 	}
 }

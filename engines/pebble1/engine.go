@@ -122,11 +122,16 @@ func open(ctx context.Context, o engine.Options) (*db, error) {
 }
 
 func openPebble(o engine.Options, options *pebble.Options) (*pebble.DB, error) {
+	if o.Direct && !o.Create {
+		if err := blockio.CheckDirect(o.Dir); err != nil {
+			return nil, err
+		}
+	}
 	opened, err := pebble.Open(o.Dir, options)
 	if err != nil {
 		return nil, err
 	}
-	if o.Direct {
+	if o.Direct && o.Create { // now there is a file to try it on
 		err = blockio.CheckDirect(o.Dir)
 	}
 	if o.IgnoreLock && err == nil {

@@ -139,6 +139,9 @@ func TablePath(dir string, number blockio.FileNumber) string {
 
 // Sync makes what is committed survive a kill.
 func (d *DB) Sync(ctx context.Context) error {
+	if d.config.ReadOnly {
+		return nil
+	}
 	if err := d.BackgroundError(); err != nil {
 		return err
 	}

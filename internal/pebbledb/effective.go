@@ -24,11 +24,19 @@ func Effective(text string, s Shaping) map[string]string {
 	options["cache_bytes"] = strconv.FormatInt(s.CacheBytes, 10)
 	options["cache_shards"] = strconv.Itoa(cacheShards(s.CacheBytes, gomaxprocs))
 	options["handles"] = strconv.Itoa(s.Handles)
+	options["tables_kept_open"] = strconv.Itoa(max(s.Handles-otherHandles, minTablesKeptOpen))
 	options["memtable_size"] = strconv.FormatUint(s.MemTableBytes, 10)
 	options["format_major_version"] = strconv.FormatUint(s.FormatMajorVersion, 10)
 	options["gomaxprocs_at_open"] = strconv.Itoa(gomaxprocs)
 	return options
 }
+
+// Both versions keep some handles for other files than tables, and never fewer
+// tables open than this.
+const (
+	otherHandles      = 10
+	minTablesKeptOpen = 64
+)
 
 // parseOptions reads the text both versions print their options as: sections
 // of key=value lines. Options of a level are named Levels[0].block_size and so
