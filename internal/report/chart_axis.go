@@ -82,7 +82,7 @@ func axisChart(x string, curves []curve) (pic *picture, left int) {
 	} else {
 		if x == "threads" {
 			if thumb := line(speed, ideal(speeds[0]), style{color: muted, dash: dashed(), width: vg.Points(1.2)}); thumb != nil {
-				defer pic.add("ideal", thumb...)
+				pic.add("ideal", thumb...)
 			}
 		}
 		for i, c := range drawn {

@@ -24,7 +24,6 @@ const (
 	pictureWidth  = 760
 	pictureHeight = 330
 	twoPanels     = 400 // height of two panels, one above the other
-	legendWidth   = 150 // at most
 	legendRunes   = 24
 	pngDPI        = 144
 )

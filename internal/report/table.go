@@ -16,7 +16,7 @@ type column struct {
 
 type row struct {
 	Cells  []string
-	Failed bool   // the cells after the first ones are empty
+	Failed bool   // Cells only say which point it is
 	Note   string // why it failed
 }
 
