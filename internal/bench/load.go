@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,21 +86,37 @@ func (r *run) loadManifest() (*keyspace.Manifest, error) {
 	}
 	w := &r.result.Workload
 	w.Name, w.Keys, w.KeyBytes, w.KeyHash, w.ValueModel, w.BatchKeys, w.Seed = m.Workload, m.Keys, m.KeyBytes, m.KeyHash, m.ValueModel, m.BatchKeys, m.Seed
-	if m.Workload == workload.FillSorted && m.Loaded < m.Keys {
-		// Half-built tables cannot be told from whole ones: start again.
-		r.tell(Event{Phase: "prepare", Note: "a sorted build cannot go on where it stopped: starting it again"})
-		if err := os.RemoveAll(s.Dir); err != nil {
-			return nil, fmt.Errorf("remove the unfinished build: %w", err)
+	// Half-built tables cannot be told from whole ones, and before the first
+	// checkpoint nothing is durable.
+	if m.Loaded == 0 || m.Workload == workload.FillSorted && m.Loaded < m.Keys {
+		r.tell(Event{Phase: "prepare", Note: "nothing that the load could go on from: starting it again"})
+		if err := removeDatabase(s.Dir); err != nil {
+			return nil, fmt.Errorf("remove the unfinished load: %w", err)
 		}
-		if err := os.MkdirAll(s.Out, 0o755); err != nil {
-			return nil, err
-		}
+		m.Loaded = 0
 	}
 	return m, nil
 }
 
+// removeDatabase empties dir, but for what is not the engine's.
+func removeDatabase(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if engine.MayBeIn(e.Name()) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkpointEvery is how often the manifest learns what is durably loaded.
-const checkpointEvery = 3 * time.Second
+const checkpointEvery = time.Second
 
 // fillRandom writes batches through the write path from several threads. Thread
 // t of T writes batches t, t+T, t+2T, ...: the keys below the slowest thread's
