@@ -62,6 +62,7 @@ func (r *run) phase(name string, work func(ops *atomic.Uint64) error) (phaseDelt
 		return phaseDelta{}, err
 	}
 	var ops atomic.Uint64
+	r.phaseBegan = before.at
 	workErr := work(&ops)
 	after, err := r.snapshot()
 	if err != nil {
@@ -196,7 +197,7 @@ func (r *run) watch(ctx context.Context, name string, t *team, gets uint64, ops 
 	services, responses, puts := t.recorders()
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
-	began, last := time.Now(), time.Now()
+	began, last := r.phaseBegan, time.Now()
 	counted := r.db.Counters()
 	processed, err := host.ProcessNow()
 	if err != nil {

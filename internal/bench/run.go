@@ -30,6 +30,7 @@ type run struct {
 	series *series
 	result *result.Run
 
+	phaseBegan  time.Time
 	latencies   []measure.LogEntry
 	putLatency  *measure.Histogram
 	reservedMax int64 // cache taken by memtables, at its most

@@ -41,7 +41,7 @@ func axisFigures(s *Sweep) []figure {
 		if left > 0 {
 			note += " " + unit.Count(left) + " more lines are in the table only."
 		}
-		out = append(out, figure{title: "Speed by " + x, note: note, method: "speed.md", pic: pic, table: axisTable(x, curves)})
+		out = append(out, figure{title: "Speed by " + x, note: note, method: "reads.md", pic: pic, table: axisTable(x, curves)})
 	}
 	return out
 }

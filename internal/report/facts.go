@@ -18,7 +18,7 @@ import (
 func (p *page) addFacts(in Input) {
 	trust := section{Title: "Can it be trusted?"}
 	if t := checksTable(in); len(t.Rows) > 0 {
-		trust.Blocks = append(trust.Blocks, block{Title: "Self-checks", Note: "Our counters against counters we did not write, over all points.", Method: "self-checks.md", Table: view(t)})
+		trust.Blocks = append(trust.Blocks, block{Title: "Self-checks", Note: "Our counters against counters we did not write, over all points.", Method: "reads.md", Table: view(t)})
 	}
 	if t := failedTable(in); len(t.Rows) > 0 {
 		trust.Blocks = append(trust.Blocks, block{Title: "Points without figures", Table: view(t)})
@@ -36,10 +36,10 @@ func (p *page) addFacts(in Input) {
 			name = ": " + s.Name
 		}
 		if t := inflectionTable(s); len(t.Rows) > 0 {
-			database.Blocks = append(database.Blocks, block{Title: "Inflection points" + name, Method: "inflection-points.md", Table: view(t)})
+			database.Blocks = append(database.Blocks, block{Title: "Inflection points" + name, Method: "reads.md", Table: view(t)})
 		}
 		if t := levelsTable(s.Database.Levels); len(t.Rows) > 0 {
-			database.Blocks = append(database.Blocks, block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "inflection-points.md", Table: view(t)})
+			database.Blocks = append(database.Blocks, block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md", Table: view(t)})
 		}
 	}
 	p.addSection(database)
@@ -57,7 +57,7 @@ func (p *page) addFacts(in Input) {
 			again.Blocks = append(again.Blocks, block{Title: "Effective engine options" + name, Table: view(t), Folded: true})
 		}
 		if t := phasesTable(s); len(t.Rows) > 0 {
-			again.Blocks = append(again.Blocks, block{Title: "Phases" + name, Method: "phases.md", Table: view(t), Folded: true})
+			again.Blocks = append(again.Blocks, block{Title: "Phases" + name, Method: "reads.md", Table: view(t), Folded: true})
 		}
 	}
 	p.addSection(again)

@@ -224,12 +224,12 @@ func comparedFigures(curves []curve, shares bool) []figure {
 		value                  func(result.Figures) *float64
 		print                  func(float64) string
 	}{
-		{"Block reads per Get", "block reads per Get", "block reads/Get", "block-reads.md", blockReads, perGet},
-		{"Index hit rate", "hit rate of index blocks, %", "%", "hit-rates.md", hitRate("index"), number},
-		{"Overall hit rate", "hit rate of all blocks, %", "%", "hit-rates.md", hitRate("all"), number},
+		{"Block reads per Get", "block reads per Get", "block reads/Get", "reads.md", blockReads, perGet},
+		{"Index hit rate", "hit rate of index blocks, %", "%", "reads.md", hitRate("index"), number},
+		{"Overall hit rate", "hit rate of all blocks, %", "%", "reads.md", hitRate("all"), number},
 		{"Device reads per Get", "device reads per Get", "device reads/Get", "device-reads.md", func(f result.Figures) *float64 { return f.DeviceReadsPerGet }, perGet},
 	} {
-		reads := f.method == "block-reads.md"
+		reads := f.title == "Block reads per Get"
 		with := 0
 		for _, c := range curves {
 			if slices.ContainsFunc(c.measured(), func(p Point) bool { return f.value(p.Figures) != nil }) {
@@ -263,7 +263,7 @@ func curveFigures(c curve) []figure {
 			out = append(out, f)
 		}
 	}
-	if reads := (figure{title: "Block reads per Get, by type", method: "block-reads.md", table: readsTable(c)}); c.x == "cache" && len(c.withReads()) > 1 {
+	if reads := (figure{title: "Block reads per Get, by type", method: "reads.md", table: readsTable(c)}); c.x == "cache" && len(c.withReads()) > 1 {
 		reads.pic = readsChart(c)
 		reads.note = "Each band is a block type; the line joins what was measured." + marksNote(c.sweep.Inflection)
 		add(reads)
@@ -273,22 +273,22 @@ func curveFigures(c curve) []figure {
 		add(reads)
 	}
 	if c.x == "cache" {
-		add(figure{title: "Hit rate, by type", note: "Share of block accesses that the cache served.", method: "hit-rates.md", pic: hitRateChart(c), table: hitRateTable(c)})
-		add(figure{title: "Overall hit rate", note: "All block types together. It hides what the types show: most accesses are of blocks that are always cached.", method: "hit-rates.md",
+		add(figure{title: "Hit rate, by type", note: "Share of block accesses that the cache served.", method: "reads.md", pic: hitRateChart(c), table: hitRateTable(c)})
+		add(figure{title: "Overall hit rate", note: "All block types together. It hides what the types show: most accesses are of blocks that are always cached.", method: "reads.md",
 			pic: overlay([]curve{c}, false, "overall hit rate by cache size", "hit rate of all blocks, %", hitRate("all"), false), table: hitRateTable(c).only("cache", "phase", "all")})
 		add(figure{title: "Block reads against device reads", note: "The number at a point is the agreement: device reads / block reads." + countedBy(c), method: "device-reads.md", pic: deviceChart(c), table: deviceTable(c)})
 	}
 	if t, ok := levelReads(c); ok {
-		out = append(out, figure{title: "Block reads per Get, by level", method: "block-reads.md", table: t})
+		out = append(out, figure{title: "Block reads per Get, by level", method: "reads.md", table: t})
 	}
 	service := func(f result.Figures) *result.Latency { return f.ServiceNanos }
 	response := func(f result.Figures) *result.Latency { return f.ResponseNanos }
-	add(figure{title: "Service time", note: "From the call to its return. The axis stretches towards 100%: each step to the right is a tenth of the Gets left.", method: "latency.md",
+	add(figure{title: "Service time", note: "From the call to its return. The axis stretches towards 100%: each step to the right is a tenth of the Gets left.", method: "reads.md",
 		pic: latencyChart(c, "service", func(p Point) *hdrhistogram.Histogram { return p.Service }), table: latencyTable(c, service)})
-	add(figure{title: "Response time", note: "From when the schedule wanted the call to its return: waiting included.", method: "latency.md",
+	add(figure{title: "Response time", note: "From when the schedule wanted the call to its return: waiting included.", method: "reads.md",
 		pic: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), table: latencyTable(c, response)})
 	pic, all := seriesChart(c)
-	add(figure{title: "Second by second", note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state.", method: "phases.md", pic: pic, table: seriesTable(c, all)})
+	add(figure{title: "Second by second", note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state.", method: "reads.md", pic: pic, table: seriesTable(c, all)})
 	return out
 }
 
