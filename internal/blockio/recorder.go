@@ -44,7 +44,7 @@ type Recorder struct {
 	pool   *sync.Pool // direct buffers
 
 	mu     sync.Mutex
-	tables map[FileNumber]*Table
+	tables map[FileNumber]*knownTable
 }
 
 // FileNumber is the number of a table file, as in its name.
@@ -53,15 +53,17 @@ type FileNumber uint64
 // NewRecorder returns a recorder. direct makes foreground reads bypass the page
 // cache.
 func NewRecorder(learn Learner, direct bool) *Recorder {
-	return &Recorder{learn: learn, direct: direct, pool: newDirectBuffers(), tables: map[FileNumber]*Table{}}
+	return &Recorder{learn: learn, direct: direct, pool: newDirectBuffers(), tables: map[FileNumber]*knownTable{}}
 }
 
-// Table is a table file as the recorder knows it.
-type Table struct {
+// knownTable is a table file as the recorder knows it.
+type knownTable struct {
 	number  FileNumber
 	path    string
 	level   atomic.Int32
 	anatomy atomic.Pointer[Anatomy]
+
+	handles int // open ones; guarded by the recorder's mu
 
 	learning sync.Mutex // one learner at a time
 
@@ -72,17 +74,16 @@ type Table struct {
 
 const noDescriptor = -1
 
-func newTable(number FileNumber, path string) *Table {
-	t := &Table{number: number, path: path}
+func newTable(number FileNumber, path string) *knownTable {
+	t := &knownTable{number: number, path: path}
 	t.level.Store(engine.LevelUnknown)
 	t.descriptor.Store(noDescriptor)
 	return t
 }
 
-// table returns the table with a number, making it known if it is not.
-func (r *Recorder) table(number FileNumber, path string) *Table {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// known returns the table with a number, making it known if it is not. The
+// caller holds r.mu.
+func (r *Recorder) known(number FileNumber, path string) *knownTable {
 	t := r.tables[number]
 	if t == nil {
 		t = newTable(number, path)
@@ -92,8 +93,8 @@ func (r *Recorder) table(number FileNumber, path string) *Table {
 }
 
 // SetLive tells which tables the database consists of now; path names their
-// files. A file that left it is forgotten; readers that still hold it keep
-// counting under its last level. A file whose virtual tables lie on several
+// files. A file that left it is forgotten once nobody has it open; until then
+// it counts under its last level. A file whose virtual tables lie on several
 // levels is of none.
 func (r *Recorder) SetLive(tables []LiveTable, path func(FileNumber) string) {
 	level := make(map[FileNumber]int32, len(tables))
@@ -104,13 +105,14 @@ func (r *Recorder) SetLive(tables []LiveTable, path func(FileNumber) string) {
 		}
 		level[t.Number] = int32(t.Level)
 	}
-	for number, l := range level {
-		r.table(number, path(number)).level.Store(l)
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for number := range r.tables {
-		if _, live := level[number]; !live {
+	for number, l := range level {
+		r.known(number, path(number)).level.Store(l)
+	}
+	for number, t := range r.tables {
+		// A table may be open before the engine lists it.
+		if _, live := level[number]; !live && t.handles == 0 {
 			delete(r.tables, number)
 		}
 	}
@@ -121,7 +123,7 @@ func (r *Recorder) SetLive(tables []LiveTable, path func(FileNumber) string) {
 // meanwhile is skipped.
 func (r *Recorder) LearnAll(ctx context.Context, progress func(done, total int)) error {
 	r.mu.Lock()
-	var unlearnt []*Table
+	var unlearnt []*knownTable
 	for _, t := range r.tables {
 		if t.anatomy.Load() == nil {
 			unlearnt = append(unlearnt, t)
@@ -150,7 +152,7 @@ func (r *Recorder) LearnAll(ctx context.Context, progress func(done, total int))
 }
 
 // anatomyOf returns the anatomy of t, learning it if need be.
-func (r *Recorder) anatomyOf(t *Table) (*Anatomy, error) {
+func (r *Recorder) anatomyOf(t *knownTable) (*Anatomy, error) {
 	t.learning.Lock()
 	defer t.learning.Unlock()
 	if a := t.anatomy.Load(); a != nil {
@@ -180,7 +182,7 @@ func (r *Recorder) Anatomy(number FileNumber) *Anatomy {
 	return nil
 }
 
-// Tables is the number of live tables.
+// Tables is the number of tables that are live or open.
 func (r *Recorder) Tables() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +192,7 @@ func (r *Recorder) Tables() int {
 // Handle counts the reads of one open descriptor.
 type Handle struct {
 	recorder   *Recorder
-	table      *Table
+	table      *knownTable
 	descriptor int64
 	direct     *directFile // nil: the engine's own descriptor reads
 }
@@ -198,7 +200,21 @@ type Handle struct {
 // Open is called when the engine has opened a table for foreground reads, as
 // descriptor fd.
 func (r *Recorder) Open(number FileNumber, path string, fd uintptr) (*Handle, error) {
-	return r.open(r.table(number, path), fd)
+	r.mu.Lock()
+	t := r.known(number, path)
+	t.handles++
+	r.mu.Unlock()
+	h, err := r.open(t, fd)
+	if err != nil {
+		r.release(t)
+	}
+	return h, err
+}
+
+func (r *Recorder) release(t *knownTable) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.handles--
 }
 
 // OpenValues is called when the engine has opened a file of separated values.
@@ -209,7 +225,7 @@ func (r *Recorder) OpenValues(number FileNumber, path string, fd uintptr) (*Hand
 	return r.open(t, fd)
 }
 
-func (r *Recorder) open(t *Table, fd uintptr) (*Handle, error) {
+func (r *Recorder) open(t *knownTable, fd uintptr) (*Handle, error) {
 	h := &Handle{recorder: r, table: t, descriptor: int64(fd)}
 	if r.direct {
 		d, err := openDirect(descriptorPath(h.descriptor), r.pool)
@@ -260,6 +276,7 @@ func (h *Handle) Close() error {
 	h.table.learning.Lock() // nobody learns through the descriptor now
 	h.table.descriptor.CompareAndSwap(h.descriptor, noDescriptor)
 	h.table.learning.Unlock()
+	h.recorder.release(h.table)
 	if h.direct == nil {
 		return nil
 	}

@@ -61,8 +61,20 @@ func TestCounts(t *testing.T) {
 	if got := r.Reads()[4][engine.Data].Count; got != 1 {
 		t.Errorf("%d reads of level 4, want 1", got)
 	}
+	// A table opened before it is listed gets its level when it is.
+	r.SetLive([]LiveTable{{Number: 7, Level: 4}, {Number: 9, Level: 0}}, func(FileNumber) string { return "" })
+	nine.Count(1, 0)
+	if got := r.Reads()[0][engine.Data].Count; got != 1 {
+		t.Errorf("%d reads of level 0, want 1", got)
+	}
+	for _, h := range []*Handle{seven, eight, nine} {
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.SetLive([]LiveTable{{Number: 7, Level: 4}}, func(FileNumber) string { return "" })
 	if r.Tables() != 1 {
-		t.Errorf("%d live tables, want 1", r.Tables())
+		t.Errorf("%d tables, want the live one alone", r.Tables())
 	}
 }
 

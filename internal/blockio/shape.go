@@ -18,6 +18,7 @@ type LiveTable struct {
 
 // Shape sums up the tables by level. chargeBytes is what the engine's cache
 // charges for a block beyond its content. Tables of level 0 come oldest first.
+// Values in files of their own are not told: they belong to no level.
 //
 // The last level's filters are not consulted: both Pebble versions decide by
 // the number of the level (6), not by whether it is the last with data.
