@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -191,33 +190,30 @@ func settledFingerprint(t *testing.T, dir string) string {
 func fingerprint(t *testing.T, dir string) string {
 	t.Helper()
 	var lines []string
-	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err == nil {
+			var line string
+			line, err = describe(path)
+			lines = append(lines, line)
+		}
 		if errors.Is(err, os.ErrNotExist) {
 			return nil // deleted while we walk
 		}
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		line := fmt.Sprintf("%s %s", path, info.ModTime().Format(time.RFC3339Nano))
-		if entry.Type().IsRegular() {
-			file, err := os.Open(path)
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-			hash := sha256.New()
-			if _, err := io.Copy(hash, file); err != nil {
-				return err
-			}
-			line += fmt.Sprintf(" %x", hash.Sum(nil)[:8])
-		}
-		lines = append(lines, line)
-		return nil
+		return err
 	}))
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+func describe(path string) (line string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	line = fmt.Sprintf("%s %s", path, info.ModTime().Format(time.RFC3339Nano))
+	if !info.Mode().IsRegular() {
+		return line, nil
+	}
+	content, err := os.ReadFile(path)
+	return fmt.Sprintf("%s %x", line, sha256.Sum256(content)), err
 }
