@@ -24,6 +24,10 @@ import (
 var binary, scratch string
 
 func TestMain(m *testing.M) {
+	if engine, dir, asked := strings.Cut(os.Getenv(holderOf), ":"); asked {
+		fmt.Fprintln(os.Stderr, hold(engine, dir))
+		os.Exit(1)
+	}
 	code, err := build(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// Full disks, damaged files and wrong folders: each ends soon, with words that
+// name the thing and the way out.
+
+func TestFullDiskEndsTheLoad(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount a small disk to fill")
+	}
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
+		t.Skipf("this machine does not let root mount a small disk: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	db := filepath.Join(disk, "db")
+	refused(t, statelab(t, "load", "--db", db, "--keys", "2M"), exitUsage, "--keys 2M", "64.0 MiB is free", "--ignore-space")
+	for _, engine := range []string{"pebble1", "pebble2"} {
+		t.Run(engine, func(t *testing.T) {
+			o := statelab(t, "load", "--db", db+"-"+engine, "--engine", engine, "--keys", "2M", "--ignore-space", "--set", "MemTableSize=4MiB")
+			refused(t, o, exitFailed, "no space left on device", "the disk is full", "--keys")
+			if o.took > 20*time.Second {
+				t.Errorf("took %v", o.took)
+			}
+			if err := os.RemoveAll(db + "-" + engine); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestAbsurdLoadIsRefused(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "db")
+	refused(t, statelab(t, "load", "--db", db, "--keys", "1T"), exitUsage, "--keys 1T: needs about", "is free in", "at most about --keys")
+	if _, err := os.Stat(db); !os.IsNotExist(err) {
+		t.Errorf("%s was made", db)
+	}
+}
+
+func TestDamagedDatabase(t *testing.T) {
+	whole := small(t, "20k")
+	for _, c := range []struct {
+		name   string
+		damage func(t *testing.T, db string) (named string)
+		exit   int
+		words  []string
+	}{
+		{"table cut short", func(t *testing.T, db string) string {
+			table := theFile(t, db, "*.sst")
+			truncate(t, table, size(t, table)/2)
+			return filepath.Base(table)
+		}, exitFailed, nil},
+		{"table gone", func(t *testing.T, db string) string {
+			table := theFile(t, db, "*.sst")
+			remove(t, table)
+			return filepath.Base(table)
+		}, exitFailed, nil},
+		{"data block with a wrong byte", func(t *testing.T, db string) string {
+			table := theFile(t, db, "*.sst")
+			flip(t, table, 1000)
+			return filepath.Base(table)
+		}, exitFailed, []string{"checksum"}},
+		{"manifest with a wrong byte", func(t *testing.T, db string) string {
+			manifest := theFile(t, db, "MANIFEST-*")
+			flip(t, manifest, size(t, manifest)/2)
+			return filepath.Base(manifest)
+		}, exitFailed, nil},
+		{"manifest gone", func(t *testing.T, db string) string {
+			manifest := theFile(t, db, "MANIFEST-*")
+			remove(t, manifest)
+			return filepath.Base(manifest)
+		}, exitFailed, nil},
+		{"statelab's manifest cut short", func(t *testing.T, db string) string {
+			manifest := filepath.Join(db, engine.OwnFolder, "manifest.json")
+			truncate(t, manifest, 20)
+			return manifest
+		}, exitUsage, []string{"damaged"}},
+		{"wrong value", func(t *testing.T, db string) string {
+			manifest := filepath.Join(db, engine.OwnFolder, "manifest.json")
+			text, err := os.ReadFile(manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The keys stay the same, the values are expected from another seed.
+			text = []byte(strings.Replace(string(text), `"seed": 1`, `"seed": 2`, 1))
+			if err := os.WriteFile(manifest, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return "get key "
+		}, exitFailed, []string{"wrong answer"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := filepath.Join(t.TempDir(), "db")
+			if err := os.CopyFS(db, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			named := c.damage(t, db)
+			out := filepath.Join(t.TempDir(), "R")
+			refused(t, statelab(t, "read", "--db", db, "--gets", "20k", "--warmup", "0", "--cache", "1MiB", "--out", out), c.exit, append(c.words, named)...)
+		})
+	}
+}
+
+func TestWrongFolders(t *testing.T) {
+	db := database(t, "pebble1")
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "letter.txt"), []byte("dear reader"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(other, "missing")
+	foreign := newForeign(t, "pebble1")
+	for _, c := range []struct {
+		name  string
+		args  []string
+		exit  int
+		words []string
+	}{
+		{"no database", []string{"read", "--db", other, "--use-existing"}, exitUsage, []string{"--db", other, "holds no database"}},
+		{"no directory", []string{"read", "--db", missing}, exitUsage, []string{"--db", missing, "no such directory"}},
+		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"--db", "letter.txt"}},
+		{"foreign without --use-existing", []string{"read", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},
+		{"foreign and written", []string{"read", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage, []string{"--workload overwrite", "--use-existing"}},
+		{"load over a database", []string{"load", "--db", db}, exitUsage, []string{db, "complete database"}},
+		{"load over a foreign database", []string{"load", "--db", foreign}, exitUsage, []string{foreign, "not empty"}},
+		{"load over other things", []string{"load", "--db", other}, exitUsage, []string{other, "letter.txt"}},
+		{"sweep into other things", []string{"sweep", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
+		{"read into other things", []string{"read", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
+		{"report of other things", []string{"report", other}, exitFailed, []string{other}},
+		{"import of other things", []string{"import", other, "--out", missing}, exitFailed, []string{other}},
+		{"v1 with pebble2", []string{"read", "--db", db, "--engine", "pebble2"}, exitFailed, []string{db, "pebble1"}},
+		{"v2 with pebble1", []string{"read", "--db", database(t, "pebble2"), "--engine", "pebble1"}, exitFailed, []string{"pebble2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !slices.Contains(c.args, "--out") && c.args[0] == "read" {
+				c.args = append(c.args, "--out", filepath.Join(t.TempDir(), "R"))
+			}
+			refused(t, statelab(t, c.args...), c.exit, c.words...)
+		})
+	}
+}
+
+// theFile is the largest file of db that matches.
+func theFile(t *testing.T, db, pattern string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(db, pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, db, err)
+	}
+	return slices.MaxFunc(paths, func(a, b string) int { return int(size(t, a) - size(t, b)) })
+}
+
+func size(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+func truncate(t *testing.T, path string, bytes int64) {
+	t.Helper()
+	if err := os.Truncate(path, bytes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func flip(t *testing.T, path string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	if _, err := f.ReadAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 0x55
+	if _, err := f.WriteAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/resolve"
+	"github.com/statelab/statelab/internal/trace"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/result"
+)
+
+func (a *app) traceVerb() *cobra.Command {
+	f := &flags{workload: workload.ReadRandom, rate: "0", writers: "1", writeRate: "0", puts: "1", batch: "1", pageCache: bench.AsIs, accessGets: "0", repeats: "1"}
+	var sample, run string
+	cmd := &cobra.Command{
+		Use:   "trace --db DIR --out FILE",
+		Short: "Work out which blocks every Get of a key stream asks for, without making the Gets",
+		Long: `Trace reads a Pebble database's bounds, filters and indexes, and writes the exact
+sequence of block accesses of the Gets that read would make with the same flags.
+The accesses do not depend on the cache: one trace answers for all sizes.
+
+  statelab trace --db D --gets 500k --warmup 100k --out T
+  statelab trace --run R --out T                   (of a run that was measured)
+  statelab simulate T --cache 1MiB,4MiB,16MiB`,
+	}
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	flag := cmd.Flags()
+	flag.StringVar(&f.db, "db", "", "directory of the database")
+	flag.StringVar(&run, "run", "", "run folder whose key stream to take (database, Gets, warm-up, threads, seed)")
+	flag.StringVar(&f.gets, "gets", "500k", "Gets that count")
+	flag.StringVar(&f.warmup, "warmup", "100k", "Gets before, only to fill caches: a count, or a share of the keys")
+	flag.StringVar(&f.threads, "threads", "1", "threads whose streams take turns")
+	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
+	flag.StringVar(&f.zipf, "zipf", "0", "exponent of key popularity; 0 is uniform")
+	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
+	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "keys to sample from a database that statelab did not load")
+	flag.StringVar(&sample, "sample-shift", "0", "keep one of 2^k keys, chosen by hash: for means only, not for simulate")
+	flag.StringVar(&f.out, "out", "", "the trace file")
+	flag.BoolVar(&f.useExisting, "use-existing", false, "trace a database that statelab did not load; it is never written")
+	flag.BoolVar(&f.json, "json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		m.noArguments(args)
+		shift, err := strconv.Atoi(sample)
+		if err != nil || shift < 0 || shift > 30 {
+			m.add("--sample-shift %q: from 0 (all keys) to 30", sample)
+		}
+		if f.out == "" {
+			m.add("--out: say which file: --out T")
+		}
+		if run != "" {
+			m.streamOf(f, run)
+		}
+		t := a.target(f, m)
+		spec := a.readSpec(f, t, m)
+		spec.Threads = m.threads(f.threads)
+		if spec.WarmupAuto {
+			m.add("--warmup auto: a trace needs a count such as 100k, or a share of the keys such as 0.05%%")
+		}
+		if spec.Engine != "" && spec.Engine != "pebble1" && spec.Engine != "pebble2" {
+			m.add("--db %s: block accesses of %s cannot be worked out, only those of pebble1 and pebble2", f.db, spec.Engine)
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
+		return a.trace(f, t, &spec, trace.Sample{Shift: shift})
+	}
+	return cmd
+}
+
+// streamOf takes the key stream of a run that was measured.
+func (m *mistakes) streamOf(f *flags, folder string) {
+	run, err := result.ReadRun(folder)
+	if err != nil {
+		m.add("--run: %v", err)
+		return
+	}
+	w := run.Workload
+	f.db, f.useExisting = run.Database.Dir, run.Database.Written == "foreign"
+	f.gets, f.warmup = strconv.FormatUint(run.Figures.Gets, 10), strconv.FormatUint(w.WarmupGets, 10)
+	f.threads, f.seed = strconv.Itoa(w.Threads), strconv.FormatUint(w.Seed, 10)
+	f.missing, f.zipf = fmt.Sprintf("%g%%", 100*w.MissingShare), fmt.Sprint(w.ZipfTheta)
+}
+
+// traced is what trace --json prints.
+type traced struct {
+	Schema   string       `json:"schema"`
+	File     string       `json:"file"`
+	Header   trace.Header `json:"header"`
+	Totals   trace.Totals `json:"totals"`
+	Accesses float64      `json:"block_accesses_per_get"`
+	Seconds  float64      `json:"seconds"`
+	Bytes    int64        `json:"bytes"`
+}
+
+func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample) error {
+	began := time.Now()
+	resolver, err := resolve.Open(spec.Dir, version1or2(spec.Engine))
+	if err != nil {
+		return fmt.Errorf("trace %s: %w", f.db, err)
+	}
+	header := trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version, Database: resolver.Identity(),
+		Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets)}
+	totals, err := a.record(f.out, resolver, t, spec, header, sample)
+	if err := errors.Join(err, resolver.Close()); err != nil {
+		return fmt.Errorf("trace %s: %w", f.db, err)
+	}
+	info, err := os.Stat(f.out)
+	if err != nil {
+		return err
+	}
+	out := traced{"statelab.trace/1", f.out, header, totals, float64(totals.Accesses) / float64(max(1, totals.Gets)), time.Since(began).Seconds(), info.Size()}
+	if f.json {
+		return a.printJSON(out)
+	}
+	fmt.Fprintf(a.stdout, "%s Gets ask for %.4f blocks each, of %s different ones\n%s: %s, made in %s\n", unit.Count(totals.Gets), out.Accesses,
+		unit.Count(totals.Blocks), f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
+	return nil
+}
+
+func (a *app) record(path string, resolver *resolve.Resolver, t target, spec *bench.Spec, header trace.Header, sample trace.Sample) (totals trace.Totals, err error) {
+	keys, err := bench.KeyStream(a.ctx, t.engine, spec)
+	if err != nil {
+		return totals, err
+	}
+	err = writeFile(path, func(file *os.File) error {
+		buffered := bufio.NewWriterSize(file, 1<<20)
+		out, err := trace.NewWriter(buffered, header)
+		if err != nil {
+			return err
+		}
+		offered, err := resolver.Record(a.ctx, keys, sample, out)
+		if err != nil {
+			return err
+		}
+		if totals, err = out.Close(offered); err != nil {
+			return err
+		}
+		return buffered.Flush()
+	})
+	return totals, err
+}
+
+func streamWords(spec *bench.Spec) string {
+	return fmt.Sprintf("%s, %d threads in turn, %g absent, zipf %g", spec.Workload, spec.Threads, spec.MissingShare, spec.ZipfTheta)
+}
