@@ -22,6 +22,24 @@ type flavour struct {
 	format        uint64
 	zstd          bool
 	noIndexLevels bool // whole indexes only
+	small         bool // many small tables
+}
+
+func (f flavour) tableBytes(level int) int64 {
+	if f.small {
+		return 64 << 10
+	}
+	return 1 << 20 << level
+}
+
+func (f flavour) indexBlockBytes() int {
+	switch {
+	case f.small:
+		return 128 // few entries to a partition
+	case f.noIndexLevels:
+		return 1 << 30
+	}
+	return 4096
 }
 
 func flavours() []flavour {
@@ -60,11 +78,9 @@ func openStore(t testing.TB, f flavour, dir string, compactions bool) store {
 }
 
 const (
-	memTableBytes  = 4 << 20
-	baseBytes      = 8 << 20
-	tableBytes     = 1 << 20
-	l0Threshold    = 4
-	indexBlockHuge = 1 << 30
+	memTableBytes = 4 << 20
+	baseBytes     = 8 << 20
+	l0Threshold   = 4
 )
 
 func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
@@ -76,13 +92,11 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 	o.Levels = make([]pebble1.LevelOptions, 7)
 	for i := range o.Levels {
 		l := &o.Levels[i]
-		l.FilterPolicy, l.TargetFileSize = bloom1.FilterPolicy(10), tableBytes<<i
+		l.FilterPolicy, l.TargetFileSize = bloom1.FilterPolicy(10), f.tableBytes(i)
 		if f.zstd {
 			l.Compression = pebble1.ZstdCompression
 		}
-		if f.noIndexLevels {
-			l.IndexBlockSize = indexBlockHuge
-		}
+		l.IndexBlockSize = f.indexBlockBytes()
 	}
 	db, err := pebble1.Open(dir, o)
 	if err != nil {
@@ -115,13 +129,11 @@ func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
 		L0StopWritesThreshold: 1000,
 	}
 	for i := range o.Levels {
-		o.Levels[i].FilterPolicy, o.TargetFileSizes[i] = bloom2.FilterPolicy(10), tableBytes<<i
+		o.Levels[i].FilterPolicy, o.TargetFileSizes[i] = bloom2.FilterPolicy(10), f.tableBytes(i)
 		if f.zstd {
 			o.Levels[i].Compression = func() *block.CompressionProfile { return block.ZstdCompression }
 		}
-		if f.noIndexLevels {
-			o.Levels[i].IndexBlockSize = indexBlockHuge
-		}
+		o.Levels[i].IndexBlockSize = f.indexBlockBytes()
 	}
 	db, err := pebble2.Open(dir, o)
 	if err != nil {

@@ -9,85 +9,133 @@ import (
 	"github.com/statelab/statelab/internal/keyspace"
 )
 
-// churn writes what plain loads never have: keys written again, deleted and
+// churner writes what plain loads never have: keys written again, deleted and
 // deleted by range, in all levels, and versions that snapshots kept alive, so
-// that whole blocks and index partitions hold nothing but obsolete entries.
-func churn(t testing.TB, f flavour, dir string, keys keyspace.Keys) {
-	t.Helper()
-	s := openStore(t, f, dir, true)
-	random := rand.New(rand.NewPCG(9, 9))
-	maker, key, value := keys.Maker(), make([]byte, keys.Bytes), make([]byte, 110)
-	var sorted [][]byte
-	for i := range keys.Count {
-		maker.Key(key, i)
-		sorted = append(sorted, bytes.Clone(key))
-	}
-	slices.SortFunc(sorted, bytes.Compare)
-	s.load(t, keys, 0, keys.Count)
-	must(t, s.flush())
-
-	var snapshots []func() error
-	closeSnapshots := func() {
-		for _, closeOne := range snapshots {
-			must(t, closeOne())
-		}
-		snapshots = nil
-	}
-	// A stretch of neighbours, each written many times under snapshots.
-	hot := sorted[len(sorted)/2 : len(sorted)/2+40]
-	for range 300 {
-		b := s.batch()
-		for _, k := range hot {
-			randomize(random, value)
-			must(t, b.set(k, value))
-		}
-		must(t, b.commit())
-		snapshots = append(snapshots, s.snapshot())
-	}
-	must(t, s.flush())
-	must(t, s.compactAll())
-	s.settle()
-
-	// Above the compacted bottom: overwritten, deleted, ranges deleted.
-	change := func(n int) {
-		b := s.batch()
-		for range n {
-			maker.Key(key, random.Uint64N(keys.Count))
-			switch at := random.IntN(len(sorted) - 60); random.IntN(40) {
-			case 0:
-				must(t, b.deleteRange(sorted[at], sorted[at+1+random.IntN(50)]))
-			case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
-				must(t, b.delete(key))
-			default:
-				randomize(random, value)
-				must(t, b.set(key, value))
-			}
-		}
-		// A table's largest and smallest keys, and the last of a block, deleted.
-		must(t, b.delete(sorted[0]))
-		must(t, b.delete(sorted[len(sorted)-1]))
-		must(t, b.commit())
-	}
-	for range 20 {
-		change(int(keys.Count) / 100)
-		snapshots = append(snapshots, s.snapshot())
-		must(t, s.flush())
-	}
-	s.settle()
-	must(t, s.close2(closeSnapshots))
-
-	s = openStore(t, f, dir, false)
-	for range 3 {
-		change(int(keys.Count) / 100)
-		must(t, s.flush())
-	}
-	must(t, s.close())
+// that data blocks, index partitions and whole tables hold nothing but obsolete
+// entries.
+type churner struct {
+	t         testing.TB
+	s         store
+	random    *rand.Rand
+	sorted    [][]byte // all keys
+	snapshots []func() error
 }
 
-// close2 closes snapshots, which would keep the store open, and the store.
-func (s store) close2(closeSnapshots func()) error {
-	closeSnapshots()
-	return s.close()
+func churn(t testing.TB, f flavour, dir string, keys keyspace.Keys) (sorted [][]byte) {
+	t.Helper()
+	c := &churner{t: t, random: rand.New(rand.NewPCG(9, 9))}
+	maker := keys.Maker()
+	for i := range keys.Count {
+		key := make([]byte, keys.Bytes)
+		maker.Key(key, i)
+		c.sorted = append(c.sorted, key)
+	}
+	slices.SortFunc(c.sorted, bytes.Compare)
+
+	c.s = openStore(t, f, dir, true)
+	c.s.load(t, keys, 0, keys.Count)
+	must(t, c.s.flush())
+	must(t, c.s.compactAll()) // so that the next one writes the last level anew
+	n := len(c.sorted)
+	c.snapshot()
+	c.deleteAll(c.sorted[n/4 : n/4+n/20]) // more neighbours than a table holds
+	c.deleteRange(c.sorted[n/4+n/20], c.sorted[n/4+n/10])
+	c.rewrite(c.sorted[n/2:n/2+40], 300, 110)
+	must(t, c.s.flush())
+	must(t, c.s.compactAll())
+	c.s.settle()
+	for range 20 {
+		c.change(n / 100)
+		c.snapshot()
+		must(t, c.s.flush())
+	}
+	c.s.settle()
+	c.close()
+
+	c.s = openStore(t, f, dir, false)
+	c.rewrite(c.sorted[n/3:n/3+1], 600, 4000) // a block each, more than a partition has
+	c.rewrite(c.sorted[n/3+1:n/3+20], 30, 110)
+	c.deleteAll(c.sorted[n/3 : n/3+20])
+	must(t, c.s.flush())
+	for range 3 {
+		c.change(n / 100)
+		must(t, c.s.flush())
+	}
+	c.endWithRangeDeletion(c.sorted[n/5])
+	c.close()
+	return c.sorted
+}
+
+func (c *churner) snapshot() { c.snapshots = append(c.snapshots, c.s.snapshot()) }
+
+func (c *churner) close() {
+	for _, closeOne := range c.snapshots {
+		must(c.t, closeOne())
+	}
+	c.snapshots = nil
+	must(c.t, c.s.close())
+}
+
+// rewrite gives each key so many versions and keeps all.
+func (c *churner) rewrite(keys [][]byte, versions, valueBytes int) {
+	value := make([]byte, valueBytes)
+	for range versions {
+		b := c.s.batch()
+		for _, k := range keys {
+			randomize(c.random, value)
+			must(c.t, b.set(k, value))
+		}
+		must(c.t, b.commit())
+		c.snapshot()
+	}
+}
+
+func (c *churner) deleteAll(keys [][]byte) {
+	b := c.s.batch()
+	for _, k := range keys {
+		must(c.t, b.delete(k))
+	}
+	must(c.t, b.commit())
+}
+
+func (c *churner) deleteRange(start, end []byte) {
+	b := c.s.batch()
+	must(c.t, b.deleteRange(start, end))
+	must(c.t, b.commit())
+}
+
+// change writes, deletes and deletes ranges at random.
+func (c *churner) change(n int) {
+	b, value := c.s.batch(), make([]byte, 110)
+	for range n {
+		at := c.random.IntN(len(c.sorted) - 60)
+		if at >= len(c.sorted)/4-60 && at < len(c.sorted)/4+len(c.sorted)/10 {
+			continue // what was deleted as a whole stays so
+		}
+		switch c.random.IntN(40) {
+		case 0:
+			must(c.t, b.deleteRange(c.sorted[at], c.sorted[at+1+c.random.IntN(50)]))
+		case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
+			must(c.t, b.delete(c.sorted[at]))
+		default:
+			randomize(c.random, value)
+			must(c.t, b.set(c.sorted[at], value))
+		}
+	}
+	// The first and the last key of all tables.
+	must(c.t, b.delete(c.sorted[0]))
+	must(c.t, b.delete(c.sorted[len(c.sorted)-1]))
+	must(c.t, b.commit())
+}
+
+// endWithRangeDeletion flushes a table whose largest bound is where a range
+// deletion ends, at key.
+func (c *churner) endWithRangeDeletion(key []byte) {
+	b := c.s.batch()
+	must(c.t, b.set(c.sorted[0], key))
+	must(c.t, b.deleteRange(c.sorted[1], key))
+	must(c.t, b.commit())
+	must(c.t, c.s.flush())
 }
 
 func TestChurnedDatabases(t *testing.T) {
@@ -95,26 +143,12 @@ func TestChurnedDatabases(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
+			f.small = true
 			dir := t.TempDir()
 			keys := testKeys(count)
-			churn(t, f, dir, keys)
+			sorted := churn(t, f, dir, keys)
 			r := open_(t, f, dir)
-			obsolete, tombstones, largestExclusive := 0, 0, 0
-			for _, table := range r.tables {
-				for _, excluded := range table.excluded {
-					if excluded {
-						obsolete++
-					}
-				}
-				tombstones += len(table.tombstones)
-				if table.largestExclusive {
-					largestExclusive++
-				}
-			}
-			t.Logf("%s%d obsolete blocks, %d range deletions, %d tables that end with one", shapeOf(r), obsolete, tombstones, largestExclusive)
-			if tombstones == 0 {
-				t.Error("no range deletions: nothing tested")
-			}
+			checkChurned(t, f, r)
 			random := rand.New(rand.NewPCG(6, 6))
 			maker, key := keys.Maker(), make([]byte, 32)
 			var bounds [][]byte
@@ -134,7 +168,9 @@ func TestChurnedDatabases(t *testing.T) {
 						key = append(key, 0)
 					}
 					return key, false
-				case 1:
+				case 1: // the neighbours that were rewritten or deleted together
+					return sorted[count/3-5+random.IntN(30)], false
+				case 2:
 					key = key[:0]
 					for range random.IntN(40) {
 						key = append(key, byte(random.Uint32()))
@@ -146,5 +182,35 @@ func TestChurnedDatabases(t *testing.T) {
 				return key, false
 			})
 		})
+	}
+}
+
+// checkChurned makes sure that the database has what it was churned for.
+func checkChurned(t *testing.T, f flavour, r *Resolver) {
+	var blocks, partitions, tables, tombstones, endWithOne int
+	for _, table := range r.tables {
+		for _, excluded := range table.excluded {
+			if excluded {
+				blocks++
+			}
+		}
+		for p := range table.partitions {
+			if table.partitionExcluded(p) {
+				partitions++
+			}
+		}
+		if table.allObsolete {
+			tables++
+		}
+		tombstones += len(table.tombstones)
+		if table.largestExclusive {
+			endWithOne++
+		}
+	}
+	t.Logf("%sobsolete: %d blocks, %d partitions, %d tables; %d range deletions, %d tables end with one",
+		shapeOf(r), blocks, partitions, tables, tombstones, endWithOne)
+	marksObsolete := f.name == "pebble1 newest" || f.name == "pebble2 newest"
+	if tombstones == 0 || endWithOne == 0 || marksObsolete != (blocks > 0 && partitions > 0 && tables > 0) {
+		t.Error("the database lacks what this test is about")
 	}
 }

@@ -229,25 +229,25 @@ func (w *Walker) advance(from int) bool {
 }
 
 // enterNext is what v1 does where a table ends before an entry above the key:
-// it opens the next ones and reads their first entries, until there is one.
+// it opens the next ones and reads their first entries, until one has a visible
+// entry or range deletions that the level must not leave behind.
 func (w *Walker) enterNext(goneBelow *uint64, gone *bool) error {
-	for w.tableAt+1 < len(w.level.tables) {
+	for !w.table().largestExclusive && w.tableAt+1 < len(w.level.tables) {
 		w.tableAt++
 		t := w.table()
 		if below, is := w.enter(); t.rangeDelAt.bytes > 0 {
 			*goneBelow, *gone = below, is
 		}
-		if t.allObsolete || !w.advance(0) {
-			continue
+		if !t.allObsolete && w.advance(0) {
+			if err := w.data.load(t, w.block, w.key); err != nil {
+				return err
+			}
+			if e, _, err := w.first(); err != nil || !e.end {
+				return err
+			}
 		}
-		if t.excluded == nil && !t.hidesObsolete {
+		if t.rangeDelAt.bytes > 0 && (t.allObsolete || t.excluded != nil) {
 			return nil
-		}
-		if err := w.data.load(t, w.block, w.key); err != nil {
-			return err
-		}
-		if e, _, err := w.first(); err != nil || !e.end {
-			return err
 		}
 	}
 	return nil
