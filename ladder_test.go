@@ -54,7 +54,7 @@ var ladder = []rung{
 	}},
 	{"run", map[string][]string{
 		"internal/bench": {"engine", "internal/host", "internal/keyspace", "internal/lsm", "internal/measure", "internal/pace",
-			"internal/workload", "result"},
+			"internal/unit", "internal/workload", "result"},
 		"internal/supervise": {"internal/bench", "internal/unit", "result"},
 		"internal/sweep":     {"engine", "internal/bench", "internal/keyspace", "internal/lsm", "internal/unit", "result"},
 		"runner":             {"engine", "internal/bench"},

@@ -64,6 +64,7 @@ func Serve(in io.Reader, events, words io.Writer, engines []engine.Engine) int {
 		}
 	}()
 	if _, err := bench.Run(ctx, e, &spec, teller(events)); err != nil {
+		fmt.Fprintln(words, err) // for the case that the run folder could not be written
 		return 1
 	}
 	return 0

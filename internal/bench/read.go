@@ -13,7 +13,9 @@ import (
 	"github.com/statelab/statelab/internal/keyspace"
 	"github.com/statelab/statelab/internal/measure"
 	"github.com/statelab/statelab/internal/pace"
+	"github.com/statelab/statelab/internal/unit"
 	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/result"
 )
 
 type atomicCount = atomic.Uint64
@@ -110,12 +112,24 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 	if m.Loaded < m.Keys {
 		return nil, fmt.Errorf("the load of %s is incomplete: %d of %d keys; go on with statelab load --resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
 	}
+	if held, counted := keysIn(r.result.Database); counted && m.Settled && held < m.Keys {
+		return nil, fmt.Errorf("%s holds %s of the %s keys that were loaded into it: its files are damaged or incomplete: load it again",
+			r.spec.Dir, unit.Count(held), unit.Count(m.Keys))
+	}
 	if !m.Settled {
 		r.warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run", Remedy: "statelab load --resume --db " + r.spec.Dir})
 	}
 	choice.Keys = m.Keys
 	w.Keys, w.KeyBytes, w.KeyOrder, w.KeyHash, w.ValueModel, w.ValueBytes = m.Keys, m.KeyBytes, m.KeyOrder, m.KeyHash, m.ValueModel, values.MeanBytes()
 	return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion}, nil
+}
+
+// keysIn sums the keys of the levels; false for an engine without levels.
+func keysIn(d result.Database) (keys uint64, counted bool) {
+	for _, level := range d.Levels {
+		keys += uint64(level.Keys)
+	}
+	return keys, len(d.Levels) > 0
 }
 
 // team makes the workers of a phase.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/host"
 	"github.com/statelab/statelab/internal/keyspace"
@@ -49,6 +51,9 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell Tell) (*result.R
 	if r.db != nil && !errors.As(err, &lost) { // a database that failed may never close
 		err = errors.Join(err, r.close())
 	}
+	if errors.Is(err, unix.ENOSPC) {
+		err = fmt.Errorf("%s: %w", spec.WhenDiskIsFull(), err)
+	}
 	r.result.Status, r.result.Error = status(ctx, err)
 	if writeErr := r.store(); writeErr != nil {
 		return r.result, errors.Join(err, writeErr)
@@ -80,7 +85,7 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	if r.device, err = host.DeviceOf(existing(r.spec.Dir)); err != nil {
-		return fmt.Errorf("find the block device of %s: %w", r.spec.Dir, err)
+		r.warn(engine.Warning{Code: "no_device", Text: fmt.Sprintf("requests to the device cannot be counted: %v", err), Remedy: "put the database on a disk's own filesystem"})
 	}
 	switch {
 	case r.spec.Verb == Inspect:

@@ -12,6 +12,8 @@
 package bench
 
 import (
+	"fmt"
+
 	"github.com/statelab/statelab/engine"
 )
 
@@ -98,6 +100,14 @@ type Event struct {
 
 // Tell receives events; it must be quick and safe for concurrent use.
 type Tell func(Event)
+
+// WhenDiskIsFull is the way out for the user.
+func (s *Spec) WhenDiskIsFull() string {
+	if s.Verb == Load {
+		return fmt.Sprintf("the disk is full: free some space and go on with statelab load --resume --db %s, or load fewer --keys", s.Dir)
+	}
+	return "the disk is full: free some space and do it again"
+}
 
 func (s *Spec) openOptions() engine.Options {
 	return engine.Options{

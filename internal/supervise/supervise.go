@@ -64,11 +64,14 @@ func (r Runner) Run(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*re
 	}
 	run := bench.Blank(spec, "")
 	run.Status, run.Error = result.Failed, p.obituary()
+	if strings.Contains(run.Error, diskFull) {
+		run.Error = spec.WhenDiskIsFull() + ": " + run.Error
+	}
 	if ctx.Err() != nil {
 		run.Status = result.Interrupted
 	}
 	if err := result.WriteRun(spec.Out, run); err != nil {
-		return run, err
+		return run, fmt.Errorf("%s (and the run folder could not be written: %w)", run.Error, err)
 	}
 	return run, nil
 }
@@ -228,13 +231,16 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// diskFull is what programs say of ENOSPC.
+const diskFull = "no space left on device"
+
 // firstAndLast is the line that says most: a panic or fatal error's, else the last.
 func (t *tail) firstAndLast() string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	lines := strings.Split(strings.TrimSpace(string(t.head)+string(t.rest)), "\n")
 	for _, line := range lines {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, "no space left") {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, diskFull) {
 			return strings.TrimSpace(line)
 		}
 	}
