@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/cachesim"
+	"github.com/statelab/statelab/internal/pebbledb"
 	"github.com/statelab/statelab/internal/sweep"
 	"github.com/statelab/statelab/internal/trace"
 	"github.com/statelab/statelab/internal/unit"
@@ -42,7 +44,7 @@ for block; the others tell what another policy would have read.
 	flag.StringVar(&f.policy, "policy", "", "cache policies (list); default: the cache of the engine traced")
 	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes (list)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine: they set the shards of Pebble's caches")
-	flag.StringVar(&f.reserve, "reserve", "256KiB", "cache taken by memtables (Pebble; 0 for a v1 database opened read-only)")
+	flag.StringVar(&f.reserve, "reserve", "auto", "cache taken by memtables: auto (of an open database at rest), or a size such as 64MiB (of a node that writes)")
 	flag.StringVar(&f.export, "export", "", "write the trace for libCacheSim (oracleGeneral) to this file")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
@@ -75,9 +77,7 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 	if setup.Cores, err = strconv.Atoi(f.cores); err != nil || setup.Cores < 1 || setup.Cores > 1<<12 {
 		m.add("--cores %q: from 1 to 4096, such as --cores 8", f.cores)
 	}
-	if setup.ReservedBytes, err = unit.ParseBytes(f.reserve); err != nil {
-		m.add("--reserve: %v", err)
-	}
+	reserve := m.reserve(f.reserve)
 	var sizes []int64
 	for _, text := range list(f.cache) {
 		bytes, share, err := sweep.ParseCache(text)
@@ -116,7 +116,9 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 	out := simulation{Schema: "statelab.simulate/1", Trace: header}
 	for _, policy := range policies {
 		setup.Policy = policy
-		points, err := cachesim.Curve(a.ctx, t, setup, sizes)
+		points, err := curve(a.ctx, t, setup, sizes, func(cacheBytes int64) (int64, error) {
+			return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
+		})
 		if err != nil {
 			return fmt.Errorf("simulate %s: %w", policy, err)
 		}
@@ -130,6 +132,49 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 	}
 	a.printSimulation(out)
 	return nil
+}
+
+// reserveOf tells what memtables take of a cache.
+type reserveOf func(engine, profile string, cacheBytes int64, readOnly bool) (int64, error)
+
+// reserve reads auto or a size.
+func (m *mistakes) reserve(text string) reserveOf {
+	if text == "auto" {
+		return pebbledb.OpenReserveBytes
+	}
+	bytes, err := unit.ParseBytes(text)
+	if err != nil {
+		m.add("--reserve %q: auto, or a size such as 64MiB", text)
+	}
+	return func(string, string, int64, bool) (int64, error) { return bytes, nil }
+}
+
+// curve simulates all sizes, those with the same reserve together.
+func curve(ctx context.Context, t *cachesim.Trace, setup cachesim.Setup, sizes []int64, reserve func(cacheBytes int64) (int64, error)) ([]cachesim.Point, error) {
+	points := make([]cachesim.Point, len(sizes))
+	byReserve := map[int64][]int{}
+	for i, size := range sizes {
+		bytes, err := reserve(size)
+		if err != nil {
+			return nil, err
+		}
+		byReserve[bytes] = append(byReserve[bytes], i)
+	}
+	for bytes, members := range byReserve {
+		setup.ReservedBytes = bytes
+		some := make([]int64, len(members))
+		for n, i := range members {
+			some[n] = sizes[i]
+		}
+		simulated, err := cachesim.Curve(ctx, t, setup, some)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range members {
+			points[i] = simulated[n]
+		}
+	}
+	return points, nil
 }
 
 func loadTrace(path string) (*cachesim.Trace, trace.Header, error) {

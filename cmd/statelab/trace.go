@@ -109,7 +109,8 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample) e
 	if err != nil {
 		return fmt.Errorf("trace %s: %w", f.db, err)
 	}
-	header := trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version, Database: resolver.Identity(),
+	header := trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version,
+		Profile: spec.Profile, ReadOnly: spec.ReadOnly, Database: resolver.Identity(),
 		Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets)}
 	totals, err := a.record(f.out, resolver, t, spec, header, sample)
 	if err := errors.Join(err, resolver.Close()); err != nil {

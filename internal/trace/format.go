@@ -42,6 +42,8 @@ type Header struct {
 	Schema        string `json:"schema"`
 	Engine        string `json:"engine"` // pebble1 or pebble2
 	EngineVersion string `json:"engine_version"`
+	Profile       string `json:"profile,omitempty"`   // engine options, which size memtables
+	ReadOnly      bool   `json:"read_only,omitempty"` // how the run opened the database
 	// Database identifies the database's tables: a trace fits the database it
 	// was made from and no other.
 	Database string `json:"database"`
