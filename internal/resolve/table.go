@@ -77,54 +77,52 @@ const trailerBytes = block.TrailerLen
 
 // openTable maps the table and reads its index and range deletions. The
 // reader of v2 reads tables of v1 as well.
-func openTable(dir string, facts tableFacts) (t *table, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("table %06d: %w", facts.file, err)
-		}
-	}()
-	t = &table{tableFacts: facts}
-	if t.mapped, err = mapFile(filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.file))); err != nil {
-		return nil, err
+func openTable(dir string, facts tableFacts) (*table, error) {
+	mapped, err := mapFile(filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.file)))
+	if err != nil {
+		return nil, fmt.Errorf("table %06d: %w", facts.file, err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, unix.Munmap(t.mapped))
-		}
-	}()
+	t := &table{tableFacts: facts, mapped: mapped}
+	if err := t.open(); err != nil {
+		return nil, fmt.Errorf("table %06d: %w", facts.file, errors.Join(err, unix.Munmap(mapped)))
+	}
+	return t, nil
+}
+
+func (t *table) open() (err error) {
 	ctx := context.Background()
 	policy := filterPolicy()
 	reader, err := sstable.NewReader(ctx, mappedFile(t.mapped), sstable.ReaderOptions{
 		Filters: map[string]sstable.FilterPolicy{policy.Name(): policy},
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	layout, err := reader.Layout()
 	if err != nil {
-		return nil, fmt.Errorf("read layout: %w", err)
+		return fmt.Errorf("read layout: %w", err)
 	}
 	properties, err := reader.ReadPropertiesBlock(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("read properties: %w", err)
+		return fmt.Errorf("read properties: %w", err)
 	}
 	if err := supported(&properties); err != nil {
-		return nil, err
+		return err
 	}
 	t.columnar = layout.Format.BlockColumnar()
 	t.hidesObsolete = layout.Format >= sstable.TableFormatPebblev4
 	t.checksum = block.ChecksumType(t.mapped[layout.Footer.Offset])
 	if err := t.readIndex(layout, properties.UserProperties); err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.readFilter(layout, policy.Name()); err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.readTombstones(ctx, reader, layout); err != nil {
-		return nil, err
+		return err
 	}
-	return t, madviseRandom(t.mapped)
+	return madviseRandom(t.mapped)
 }
 
 // filterPolicy is the one filter Pebble has; the number of bits matters to
