@@ -17,7 +17,7 @@ func BenchmarkGet(b *testing.B) {
 			dir := b.TempDir()
 			buildPlain(b, f, dir, keys)
 			r := open_(b, f, dir)
-			o := openOracle(b, f, dir)
+			o := openOracle(b, f, dir, admitsNothing)
 			for _, kind := range []string{"present", "absent"} {
 				random := rand.New(rand.NewPCG(1, 1))
 				maker, key := testKeys(keys).Maker(), make([]byte, 32)

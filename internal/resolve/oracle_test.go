@@ -43,7 +43,7 @@ type oracle struct {
 	close func() error
 }
 
-// reads returns what a Get of key reads.
+// ask returns what a Get of key reads.
 func (o *oracle) ask(t testing.TB, key []byte) ([]read, bool) {
 	o.notes.reads = o.notes.reads[:0]
 	found, err := o.get(key)
@@ -53,13 +53,17 @@ func (o *oracle) ask(t testing.TB, key []byte) ([]read, bool) {
 	return o.notes.reads, found
 }
 
-func openOracle(t testing.TB, f flavour, dir string) *oracle {
+// admitsNothing is a cache smaller than any block.
+const admitsNothing = 1
+
+// openOracle opens the engine with a cache of cacheBytes.
+func openOracle(t testing.TB, f flavour, dir string, cacheBytes int64) *oracle {
 	t.Helper()
 	open := openOracle1
 	if f.version == 2 {
 		open = openOracle2
 	}
-	o := open(t, dir)
+	o := open(t, dir, cacheBytes)
 	t.Cleanup(func() {
 		if err := o.close(); err != nil {
 			t.Error(err)
@@ -92,9 +96,9 @@ func (f notingFile1) ReadAt(p []byte, offset int64) (int, error) {
 	return f.File.ReadAt(p, offset)
 }
 
-func openOracle1(t testing.TB, dir string) *oracle {
+func openOracle1(t testing.TB, dir string, cacheBytes int64) *oracle {
 	o := &oracle{notes: &notes{}}
-	cache := pebble1.NewCache(1)
+	cache := pebble1.NewCache(cacheBytes)
 	defer cache.Unref()
 	policy := bloom1.FilterPolicy(10)
 	db, err := pebble1.Open(dir, &pebble1.Options{
@@ -138,9 +142,9 @@ func (f notingFile2) ReadAt(p []byte, offset int64) (int, error) {
 	return f.File.ReadAt(p, offset)
 }
 
-func openOracle2(t testing.TB, dir string) *oracle {
+func openOracle2(t testing.TB, dir string, cacheBytes int64) *oracle {
 	o := &oracle{notes: &notes{}}
-	cache := pebble2.NewCache(1)
+	cache := pebble2.NewCache(cacheBytes)
 	defer cache.Unref()
 	policy := bloom2.FilterPolicy(10)
 	db, err := pebble2.Open(dir, &pebble2.Options{

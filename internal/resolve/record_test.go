@@ -22,7 +22,7 @@ func recordedStream(gets int) Keys {
 		if i == gets {
 			return nil, false, false
 		}
-		index, known := uint64(i*7919%recordedKeys), true
+		index, known := uint64(i)*0x9e3779b97f4a7c15>>20%recordedKeys, true
 		if i%3 == 2 {
 			index, known = index+recordedKeys, false
 		}

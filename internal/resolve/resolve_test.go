@@ -53,7 +53,7 @@ func open_(t testing.TB, f flavour, dir string) *Resolver {
 // resolver, and logs what they asked for.
 func compare(t *testing.T, f flavour, dir string, r *Resolver, gets int, next func() (key []byte, known bool)) {
 	t.Helper()
-	o := openOracle(t, f, dir)
+	o := openOracle(t, f, dir, admitsNothing)
 	w := r.Walker()
 	blocks := map[uint32]cachesim.Block{}
 	var numbers []uint32
