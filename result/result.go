@@ -293,6 +293,7 @@ type Point struct {
 	CacheBytes   int64             `json:"cache_bytes"` // effective
 	CachePercent float64           `json:"cache_percent_of_db"`
 	Phase        int               `json:"phase,omitempty"`
+	WarmupGets   uint64            `json:"warmup_gets"`
 	Run          string            `json:"run"` // folder of the first repeat, relative to the sweep
 	Runs         []string          `json:"runs"`
 	Status       string            `json:"status"`

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/predict"
 	"github.com/statelab/statelab/internal/sweep"
 	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/workload"
 	"github.com/statelab/statelab/result"
 )
 
@@ -56,7 +57,7 @@ model of Pebble's cache, for as many Gets as the run would make.
 	flag.StringVar(&f.warmup, "warmup", "0.05%", "Gets before: a count, or a share of the keys")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
 	flag.StringVar(&f.cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "block caches: sizes, or shares of the database")
-	flag.StringVar(&f.reserve, "reserve", "256KiB", "cache taken by memtables: a node that writes loses up to all its write buffers")
+	flag.StringVar(&f.reserve, "reserve", "auto", "cache taken by memtables: auto (of an open database at rest), or a size such as 64MiB (of a node that writes)")
 	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
 	flag.StringVar(&f.seeds, "seeds", "3", "how often to draw which file meets which shard: gives the band")
 	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict every point and compare")
@@ -78,7 +79,7 @@ type prediction struct {
 	Gets       uint64                  `json:"gets"`
 	WarmupGets uint64                  `json:"warmup_gets"`
 	Missing    float64                 `json:"missing_share"`
-	Reserve    int64                   `json:"cache_reserved_bytes"`
+	Method     string                  `json:"method"` // trace (of a database that is here) or level table
 	Inflection result.Inflection       `json:"inflection"`
 	Levels     []engine.Level          `json:"levels"`
 	Points     []result.PredictedPoint `json:"points"`
@@ -95,6 +96,7 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 		return a.validate(f)
 	}
 	in, p := f.input(m)
+	reserve := m.reserve(f.reserve)
 	sources := 0
 	for _, given := range []string{f.layout, f.db, f.keys} {
 		if given != "" {
@@ -107,7 +109,8 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 	if err := m.err(); err != nil {
 		return err
 	}
-	if err := a.levels(f, &in, &p); err != nil {
+	err := a.levels(f, &in, &p)
+	if err != nil {
 		return err
 	}
 	var total int64
@@ -115,7 +118,10 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 		p.Database += l.Bytes
 		total += l.Keys
 	}
-	p.Keys, p.Levels = total, in.Levels
+	p.Keys, p.Levels, p.Method = total, in.Levels, "level table"
+	if f.db != "" {
+		p.Method = "trace"
+	}
 	p.Inflection = lsm.Inflect(in.Levels, p.Database)
 	var spec bench.Spec
 	m.warmup(&spec, f.warmup, uint64(total))
@@ -134,12 +140,13 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 	}
 	in.WarmupGets = spec.WarmupGets
 	p.WarmupGets = in.WarmupGets
-	points, err := predict.Run(a.ctx, in)
-	if err != nil {
-		return fmt.Errorf("predict: %w", err)
+	if f.db != "" {
+		p.Points, err = a.predictHere(f, in, p, reserve)
+	} else {
+		p.Points, err = a.predictElsewhere(in, p, reserve)
 	}
-	for _, point := range points {
-		p.Points = append(p.Points, point.PredictedPoint)
+	if err != nil {
+		return err
 	}
 	if f.json {
 		return a.printJSON(p)
@@ -155,17 +162,13 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, prediction) {
 		m.add("--cores %q: from 1 to 4096, such as --cores 32", f.cores)
 	}
 	m.threads(f.threads)
-	reserve, err := unit.ParseBytes(f.reserve)
-	if err != nil {
-		m.add("--reserve: %v", err)
-	}
 	if f.engine != "" {
 		m.oneOf("engine", f.engine, "pebble1", "pebble2")
 	}
 	if f.warmup == "auto" {
 		m.add("--warmup auto: a prediction needs a count such as 100k, or a share of the keys such as 0.05%%")
 	}
-	in := predict.Input{Cores: cores, ReservedBytes: reserve, Gets: m.atLeastOne("gets", f.gets, "10M"), AbsentShare: m.share("missing", f.missing)}
+	in := predict.Input{Cores: cores, Gets: m.atLeastOne("gets", f.gets, "10M"), AbsentShare: m.share("missing", f.missing)}
 	seed, seeds := m.seed(f.seed), m.atLeastOne("seeds", f.seeds, "3")
 	if seeds > 100 {
 		m.add("--seeds %s: from 1 to 100", f.seeds)
@@ -174,7 +177,42 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, prediction) {
 	for n := range seeds {
 		in.Seeds = append(in.Seeds, seed+n)
 	}
-	return in, prediction{Schema: "statelab.predict/1", Cores: cores, Gets: in.Gets, Missing: in.AbsentShare, Reserve: reserve}
+	return in, prediction{Schema: "statelab.predict/1", Cores: cores, Gets: in.Gets, Missing: in.AbsentShare}
+}
+
+// predictElsewhere predicts from the level table alone.
+func (a *app) predictElsewhere(in predict.Input, p prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
+	var out []result.PredictedPoint
+	all := in.CacheBytes
+	for _, size := range all {
+		var err error
+		if in.ReservedBytes, err = reserve(p.Engine, "bench-kvdb", size, false); err != nil {
+			return nil, err
+		}
+		in.CacheBytes = []int64{size}
+		points, err := predict.Run(a.ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("predict: %w", err)
+		}
+		out = append(out, points[0].PredictedPoint)
+	}
+	return out, nil
+}
+
+// predictHere works the curve out from the filters and indexes of a database that
+// is on this machine: nothing about its shape is assumed.
+func (a *app) predictHere(f *predictFlags, in predict.Input, p prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
+	m := new(mistakes)
+	g := &flags{db: f.db, engine: f.engine, useExisting: true, workload: workload.ReadRandom, gets: f.gets, warmup: strconv.FormatUint(in.WarmupGets, 10),
+		missing: f.missing, zipf: "0", rate: "0", writers: "1", writeRate: "0", puts: "1", batch: "1", pageCache: bench.AsIs, accessGets: "0",
+		sampleKeys: "200k", seed: f.seed, ignoreLock: f.ignoreLock}
+	t := a.target(g, m)
+	spec := a.readSpec(g, t, m)
+	spec.Threads = m.threads(f.threads)
+	if err := m.err(); err != nil {
+		return nil, err
+	}
+	return a.curveOf(t, spec, in.Cores, reserve, in.CacheBytes)
 }
 
 // levels finds the level table.

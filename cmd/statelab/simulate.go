@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -134,9 +133,6 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 	return nil
 }
 
-// reserveOf tells what memtables take of a cache.
-type reserveOf func(engine, profile string, cacheBytes int64, readOnly bool) (int64, error)
-
 // reserve reads auto or a size.
 func (m *mistakes) reserve(text string) reserveOf {
 	if text == "auto" {
@@ -147,34 +143,6 @@ func (m *mistakes) reserve(text string) reserveOf {
 		m.add("--reserve %q: auto, or a size such as 64MiB", text)
 	}
 	return func(string, string, int64, bool) (int64, error) { return bytes, nil }
-}
-
-// curve simulates all sizes, those with the same reserve together.
-func curve(ctx context.Context, t *cachesim.Trace, setup cachesim.Setup, sizes []int64, reserve func(cacheBytes int64) (int64, error)) ([]cachesim.Point, error) {
-	points := make([]cachesim.Point, len(sizes))
-	byReserve := map[int64][]int{}
-	for i, size := range sizes {
-		bytes, err := reserve(size)
-		if err != nil {
-			return nil, err
-		}
-		byReserve[bytes] = append(byReserve[bytes], i)
-	}
-	for bytes, members := range byReserve {
-		setup.ReservedBytes = bytes
-		some := make([]int64, len(members))
-		for n, i := range members {
-			some[n] = sizes[i]
-		}
-		simulated, err := cachesim.Curve(ctx, t, setup, some)
-		if err != nil {
-			return nil, err
-		}
-		for n, i := range members {
-			points[i] = simulated[n]
-		}
-	}
-	return points, nil
 }
 
 func loadTrace(path string) (*cachesim.Trace, trace.Header, error) {

@@ -168,6 +168,13 @@ func (a *app) carryOut(f *flags, plan sweep.Plan, out string) error {
 			p.say("point %v failed: %s", point.Axes, point.Error)
 		}
 	}
+	if done.Status == result.OK {
+		a.addPredicted(plan, done, p)
+		if err := result.WriteSweep(out, done); err != nil {
+			return err
+		}
+		p.say("")
+	}
 	if len(done.Points) > 0 {
 		if err := a.explain(f, out); err != nil {
 			return err

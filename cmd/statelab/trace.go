@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"time"
@@ -105,15 +106,16 @@ type traced struct {
 
 func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample) error {
 	began := time.Now()
-	resolver, err := resolve.Open(spec.Dir, version1or2(spec.Engine))
+	var header trace.Header
+	var totals trace.Totals
+	err := writeFile(f.out, func(file *os.File) (err error) {
+		buffered := bufio.NewWriterSize(file, 1<<20)
+		if header, totals, err = a.record(buffered, t, spec, sample); err != nil {
+			return err
+		}
+		return buffered.Flush()
+	})
 	if err != nil {
-		return fmt.Errorf("trace %s: %w", f.db, err)
-	}
-	header := trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version,
-		Profile: spec.Profile, ReadOnly: spec.ReadOnly, Database: resolver.Identity(),
-		Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets)}
-	totals, err := a.record(f.out, resolver, t, spec, header, sample)
-	if err := errors.Join(err, resolver.Close()); err != nil {
 		return fmt.Errorf("trace %s: %w", f.db, err)
 	}
 	info, err := os.Stat(f.out)
@@ -129,27 +131,29 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample) e
 	return nil
 }
 
-func (a *app) record(path string, resolver *resolve.Resolver, t target, spec *bench.Spec, header trace.Header, sample trace.Sample) (totals trace.Totals, err error) {
+// record writes the trace of spec's key stream.
+func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sample) (header trace.Header, totals trace.Totals, err error) {
+	resolver, err := resolve.Open(spec.Dir, version1or2(spec.Engine))
+	if err != nil {
+		return header, totals, err
+	}
+	defer func() { err = errors.Join(err, resolver.Close()) }()
+	header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
+		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets)}
 	keys, err := bench.KeyStream(a.ctx, t.engine, spec)
 	if err != nil {
-		return totals, err
+		return header, totals, err
 	}
-	err = writeFile(path, func(file *os.File) error {
-		buffered := bufio.NewWriterSize(file, 1<<20)
-		out, err := trace.NewWriter(buffered, header)
-		if err != nil {
-			return err
-		}
-		offered, err := resolver.Record(a.ctx, keys, sample, out)
-		if err != nil {
-			return err
-		}
-		if totals, err = out.Close(offered); err != nil {
-			return err
-		}
-		return buffered.Flush()
-	})
-	return totals, err
+	out, err := trace.NewWriter(w, header)
+	if err != nil {
+		return header, totals, err
+	}
+	offered, err := resolver.Record(a.ctx, keys, sample, out)
+	if err != nil {
+		return header, totals, err
+	}
+	totals, err = out.Close(offered)
+	return header, totals, err
 }
 
 func streamWords(spec *bench.Spec) string {

@@ -89,6 +89,7 @@ func predictSweep(a *app, in predict.Input, s *result.Sweep) error {
 	for _, l := range in.Levels {
 		keys += l.Keys
 	}
+	in.ReservedBytes = predict.OpenReserve
 	const studyWarmup, studyGets = 0.0005, 10_000_000
 	in.WarmupGets, in.Gets = uint64(studyWarmup*float64(keys)), studyGets
 	for _, p := range s.Points {

@@ -79,6 +79,12 @@ type Setting struct {
 	CacheShare float64
 }
 
+// SettingOf is the setting of one axis' value.
+func SettingOf(axis, value string) (s Setting, err error) {
+	err = s.set(axis, value)
+	return s, err
+}
+
 func (s *Setting) set(axis, value string) (err error) {
 	switch axis {
 	case EngineAxis:

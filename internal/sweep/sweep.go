@@ -237,7 +237,7 @@ func (s *sweeper) point(setting Setting) (p result.Point, warnings []engine.Warn
 	slices.SortStableFunc(runs, func(a, b *result.Run) int { return cmp.Compare(rank(a), rank(b)) })
 	median := runs[len(runs)/2]
 	p.Figures = median.Figures
-	p.CacheBytes = median.Cache.Effective
+	p.CacheBytes, p.WarmupGets = median.Cache.Effective, median.Workload.WarmupGets
 	if median.Database.Bytes > 0 {
 		p.CachePercent = 100 * float64(p.CacheBytes) / float64(median.Database.Bytes)
 	}

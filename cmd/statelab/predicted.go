@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/sweep"
+	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/result"
+)
+
+// addPredicted draws the curve that the database's own filters and indexes imply
+// beside the measured one. Where that cannot be worked out the sweep is as good
+// without it; why is a warning.
+func (a *app) addPredicted(plan sweep.Plan, done *result.Sweep, p *progress) {
+	if !predictable(plan) {
+		return
+	}
+	byWarmup := map[uint64][]result.Point{}
+	for _, point := range done.Points {
+		if point.Status == result.OK {
+			byWarmup[point.WarmupGets] = append(byWarmup[point.WarmupGets], point)
+		}
+	}
+	done.Predicted = nil
+	for warmup, points := range byWarmup {
+		predicted, err := a.predictPoints(plan, done, warmup, points, p)
+		if err != nil {
+			done.Warnings = append(done.Warnings, engine.Warning{Code: "not_predicted", Text: "no predicted curve: " + err.Error()})
+			return
+		}
+		done.Predicted = append(done.Predicted, predicted...)
+	}
+	slices.SortFunc(done.Predicted, func(a, b result.PredictedPoint) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+}
+
+// predictable: the cache alone varies, on Pebble, and nothing is written.
+func predictable(plan sweep.Plan) bool {
+	for _, axis := range plan.Axes {
+		if (axis.Name == sweep.CacheAxis) != (len(axis.Values) > 1) {
+			return false
+		}
+		if axis.Name == sweep.EngineAxis && axis.Values[0] != "pebble1" && axis.Values[0] != "pebble2" {
+			return false
+		}
+	}
+	w := plan.Base.Workload
+	return (w == workload.ReadRandom || w == workload.ReadMissing) && plan.Base.Gets*2 < maxCurveGets
+}
+
+func (a *app) predictPoints(plan sweep.Plan, done *result.Sweep, warmup uint64, points []result.Point, p *progress) ([]result.PredictedPoint, error) {
+	p.tell("", bench.Event{Phase: "predicting"})
+	spec := plan.Base
+	spec.WarmupGets = warmup
+	for _, axis := range plan.Axes {
+		setting, err := sweep.SettingOf(axis.Name, axis.Values[0])
+		if err != nil {
+			return nil, err
+		}
+		spec.Threads = max(spec.Threads, setting.Threads)
+		if setting.Profile != "" {
+			spec.Profile = setting.Profile
+		}
+		if setting.Engine != "" {
+			spec.Engine = setting.Engine
+		}
+	}
+	m := new(mistakes)
+	f := &flags{db: done.Database.Dir, engine: spec.Engine, profile: spec.Profile, useExisting: true}
+	t := a.target(f, m)
+	if err := m.err(); err != nil {
+		return nil, err
+	}
+	spec.Dir, spec.Foreign = done.Database.Dir, t.foreign
+	var sizes []int64
+	for _, point := range points {
+		sizes = append(sizes, point.CacheBytes)
+	}
+	return a.curveOf(t, spec, done.Host.Cores, pebbledb.OpenReserveBytes, sizes)
+}
