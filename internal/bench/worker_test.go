@@ -15,8 +15,10 @@ import (
 	"github.com/statelab/statelab/internal/workload"
 )
 
+const keyBytes = 32
+
 // workerOn is a worker over the keys of a loaded shelf.
-func workerOn(t testing.TB, reader engine.Reader, missing float64, keyBytes int, model string) *worker {
+func workerOn(t testing.TB, reader engine.Reader, missing float64, model string) *worker {
 	t.Helper()
 	values, err := keyspace.NewValues(model, 110, 1)
 	if err != nil {
@@ -28,7 +30,7 @@ func workerOn(t testing.TB, reader engine.Reader, missing float64, keyBytes int,
 }
 
 // filled is a shelf with the pairs that workerOn asks for.
-func filled(t testing.TB, keyBytes int, model string) *shelf {
+func filled(t testing.TB, model string) *shelf {
 	t.Helper()
 	values, err := keyspace.NewValues(model, 110, 1)
 	if err != nil {
@@ -46,8 +48,8 @@ func filled(t testing.TB, keyBytes int, model string) *shelf {
 func TestAGetAllocatesNothing(t *testing.T) {
 	for _, model := range []string{keyspace.Random, keyspace.Table32, keyspace.TrieNode} {
 		for name, w := range map[string]*worker{
-			"absent":  workerOn(t, nothing{}, 1, 32, model),
-			"present": workerOn(t, &shelfReader{filled(t, 32, model)}, 0.3, 32, model),
+			"absent":  workerOn(t, nothing{}, 1, model),
+			"present": workerOn(t, &shelfReader{filled(t, model)}, 0.3, model),
 		} {
 			if err := w.run(2000); err != nil { // the value buffer grows once
 				t.Fatal(err)
@@ -83,7 +85,7 @@ func TestAStallIsOneSlowServiceAndManySlowResponses(t *testing.T) {
 		}
 		return nil, false, nil
 	}
-	w := workerOn(t, &shelfReader{s}, 1, 32, keyspace.Random)
+	w := workerOn(t, &shelfReader{s}, 1, keyspace.Random)
 	w.pace, w.response = pace.Constant(1000, 0, 1), measure.NewRecorder()
 	w.began = w.clock.Ticks()
 	if err := w.run(calls); err != nil {
@@ -132,7 +134,7 @@ func TestAWrongAnswerEndsTheWorkerAndNamesTheKey(t *testing.T) {
 		{"failed", 0, func(int64, []byte, []byte, bool) ([]byte, bool, error) { return nil, false, broken }, "disk on fire"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := filled(t, 32, keyspace.Random)
+			s := filled(t, keyspace.Random)
 			var asked string
 			s.onGet = func(call int64, key, value []byte, found bool) ([]byte, bool, error) {
 				if call < 7 {
@@ -141,7 +143,7 @@ func TestAWrongAnswerEndsTheWorkerAndNamesTheKey(t *testing.T) {
 				asked = fmt.Sprintf("get key %x: ", key)
 				return c.onGet(call, key, value, found)
 			}
-			w := workerOn(t, &shelfReader{s}, c.missing, 32, keyspace.Random)
+			w := workerOn(t, &shelfReader{s}, c.missing, keyspace.Random)
 			err := w.run(100)
 			if err == nil || !strings.HasPrefix(err.Error(), asked) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s%s", err, asked, c.want)
@@ -161,7 +163,7 @@ func TestAWrongAnswerEndsTheWorkerAndNamesTheKey(t *testing.T) {
 // BenchmarkNullGet is the harness alone: choose and make a key, two clock reads,
 // record. 100 ns is the most it may cost.
 func BenchmarkNullGet(b *testing.B) {
-	w := workerOn(b, nothing{}, 1, 32, keyspace.Random)
+	w := workerOn(b, nothing{}, 1, keyspace.Random)
 	b.ReportAllocs()
 	b.ResetTimer()
 	if err := w.run(uint64(b.N)); err != nil {
@@ -172,7 +174,7 @@ func BenchmarkNullGet(b *testing.B) {
 // BenchmarkCheckedGet adds the check of a value of 110 bytes, which is not timed
 // but is CPU time of the run.
 func BenchmarkCheckedGet(b *testing.B) {
-	w := workerOn(b, &shelfReader{filled(b, 32, keyspace.Random)}, 0, 32, keyspace.Random)
+	w := workerOn(b, &shelfReader{filled(b, keyspace.Random)}, 0, keyspace.Random)
 	b.ReportAllocs()
 	b.ResetTimer()
 	if err := w.run(uint64(b.N)); err != nil {
