@@ -1,0 +1,216 @@
+package pebbledb
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/lsm"
+)
+
+const lastLevel = Levels - 1
+
+// buildPlan says which keys go where. It follows from numbers and the seed
+// alone, not from how many workers carry it out.
+//
+// The last level covers the whole key space, those above have gaps: compactions
+// take whole ranges out of a level. In a gap the levels below hold more. So the
+// key space falls into pieces, each with its own shares.
+type buildPlan struct {
+	seed   uint64
+	tables []plannedTable
+	recent plannedTable // the range of L0, which is not a table; may be empty
+	pieces []piece      // ascending
+}
+
+// plannedTable is a file: those keys of indexes from <= i < to that are of its level.
+type plannedTable struct {
+	level    int
+	from, to uint64
+}
+
+// piece is a range of indexes whose keys are divided among the levels alike: one
+// of hash h belongs to the first level with h < ends[level], or to the last one.
+type piece struct {
+	to   uint64
+	ends [Levels]uint64
+}
+
+// newBuildPlan places spec's keys as rest has them. flushKeys are the keys of a
+// full memtable.
+func newBuildPlan(spec engine.SortedSpec, rest lsm.Rest, bytesPerKey [Levels]float64, flushKeys float64, staysInL0 bool) buildPlan {
+	p := buildPlan{seed: spec.Seed}
+	random := rand.New(rand.NewPCG(spec.Seed, spec.Keys))
+	var below []plannedTable
+	for level := lastLevel; level >= rest.Base; level-- {
+		covered := coverage(level, rest.Base, rest.Keys[level]/float64(spec.Keys), flushKeys/rest.Keys[rest.Base])
+		files := int(max(1, math.Round(rest.Keys[level]*bytesPerKey[level]/rest.FileBytes[level])))
+		tables := cut(level, spec.Keys, files, covered, random)
+		p.tables = append(p.tables, overlap(below, tables)...)
+		below = tables
+	}
+	p.tables = append(p.tables, below...)
+	ranges, keys := p.tables, rest.Keys
+	if share := flushKeys / float64(spec.Keys); staysInL0 && share < maxRecentShare {
+		from := uint64(random.Float64() * (1 - recentCoverage) * float64(spec.Keys))
+		p.recent = plannedTable{0, from, from + uint64(recentCoverage*float64(spec.Keys))}
+		ranges, keys[0] = append(slices.Clone(ranges), p.recent), recentCoverage*flushKeys
+	}
+	p.pieces = divide(ranges, keys, spec.Keys)
+	return p
+}
+
+const (
+	// recentCoverage is the part of the last flush that is left in L0: from
+	// nothing to a fifth in settled loads, most often a few files.
+	recentCoverage = 0.09
+	// A database of a few flushes has not come to that yet.
+	maxRecentShare = 0.25
+)
+
+// coverage is the part of the key space that a level's files span after random
+// loading, fitted to settled loads (docs/methods/loading.md). A compaction out
+// of L0 brings flushes that span all of it; the base level, limited to
+// flushShare times fewer bytes, can then keep a part only. A level's keys must
+// also leave room for others in the ranges they are squeezed into.
+func coverage(level, base int, share, flushShare float64) float64 {
+	const roomForOthers = 1.5
+	switch level {
+	case lastLevel:
+		return 1
+	case base:
+		return min(1, max(0.78/(1+0.55*flushShare), roomForOthers*share))
+	}
+	return min(1, max(0.9/(1+0.15*flushShare), roomForOthers*share))
+}
+
+const (
+	// fileSpread is the standard deviation of a level's file sizes over their
+	// mean after random loading: 0.35 to 0.55 (docs/methods/loading.md).
+	fileSpread                 = 0.45
+	minFileShare, maxFileShare = 0.1, 2 // of the mean
+	// runFiles is how many files lie side by side between two gaps.
+	runFiles = 4
+)
+
+// cut lays the files of a level over a covered part of the indexes.
+func cut(level int, keys uint64, files int, covered float64, random *rand.Rand) []plannedTable {
+	type span struct{ from, to float64 }
+	spans := make([]span, files)
+	var at, run float64
+	for i := range spans {
+		width := min(max(1+fileSpread*random.NormFloat64(), minFileShare), maxFileShare)
+		spans[i] = span{at, at + width}
+		at, run = at+width, run+width
+		if random.IntN(runFiles) == 0 || i == files-1 {
+			at += run * (1 - covered) / covered
+			run = 0
+		}
+	}
+	tables := make([]plannedTable, 0, files)
+	for _, s := range spans {
+		t := plannedTable{level, uint64(s.from / at * float64(keys)), min(keys, uint64(s.to/at*float64(keys)))}
+		if covered == 1 && s == spans[files-1] {
+			t.to = keys
+		}
+		if t.from < t.to {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
+
+// overlap returns below with tables extended so that each of above spans keys
+// of the level below it: ingestion lets a table sink through a gap.
+func overlap(below, above []plannedTable) []plannedTable {
+	extended := slices.Clone(below)
+	i := 0
+	for _, a := range above {
+		reach := a.from + (a.to-a.from)/4
+		for i < len(extended) && extended[i].to < reach {
+			i++
+		}
+		inside := i < len(extended) && extended[i].from < a.to-(a.to-a.from)/4
+		if !inside && len(extended) > 0 {
+			// Both neighbours are too far: bring the nearer one.
+			if i > 0 {
+				extended[i-1].to = reach
+			} else {
+				extended[0].from = a.to - (a.to-a.from)/4
+			}
+		}
+	}
+	return extended
+}
+
+// divide cuts the key space where any range begins or ends and says how the keys
+// of each piece go to the levels, so that each level gets its number of keys.
+func divide(ranges []plannedTable, levelKeys [Levels]float64, keys uint64) []piece {
+	var levels [Levels][]plannedTable
+	var width [Levels]float64
+	bounds := []uint64{keys}
+	for _, r := range ranges {
+		levels[r.level] = append(levels[r.level], r)
+		width[r.level] += float64(r.to - r.from)
+		bounds = append(bounds, r.from, r.to)
+	}
+	slices.Sort(bounds)
+	var pieces []piece
+	from := uint64(0)
+	for _, to := range slices.Compact(bounds) {
+		if to == 0 {
+			continue
+		}
+		next := piece{to: to}
+		var sum float64
+		for level, left := range levels {
+			for len(left) > 0 && left[0].to <= from {
+				left = left[1:]
+			}
+			levels[level] = left
+			if len(left) > 0 && left[0].from <= from {
+				sum += levelKeys[level] / width[level]
+			}
+			next.ends[level] = uint64(min(sum, 1-1e-9) * math.MaxUint64)
+		}
+		pieces = append(pieces, next)
+		from = to
+	}
+	return pieces
+}
+
+// placer tells the level of ascending indexes.
+type placer struct {
+	seed   uint64
+	pieces []piece // the first one holds the last index asked for
+}
+
+// placer returns a placer for indexes from first on.
+func (p *buildPlan) placer(first uint64) placer {
+	i := sort.Search(len(p.pieces), func(i int) bool { return p.pieces[i].to > first })
+	return placer{p.seed, p.pieces[i:]}
+}
+
+// holds reports whether the key of index belongs to level.
+func (p *placer) holds(level int, index uint64) bool {
+	for index >= p.pieces[0].to {
+		p.pieces = p.pieces[1:]
+	}
+	h := levelHash(index, p.seed)
+	ends := &p.pieces[0].ends
+	if level > 0 && h < ends[level-1] {
+		return false
+	}
+	return h < ends[level] || level == lastLevel
+}
+
+// levelHash is the finaliser of splitmix64 (Steele, Lea, Flood 2014), under a
+// salt of its own: the level of a key must not follow from its bytes.
+func levelHash(index, seed uint64) uint64 {
+	x := index*0x9e3779b97f4a7c15 ^ seed ^ 0x510e527fade682d1
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
