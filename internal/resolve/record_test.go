@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -172,22 +173,34 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkRecord is the whole way to a trace, on all cores.
+// BenchmarkRecord is the whole way to a trace, on all cores: random Gets of
+// present keys.
+//
+//	go test -run none -bench Record -benchtime 1000000x ./internal/resolve
 func BenchmarkRecord(b *testing.B) {
-	f := flavours()[0]
-	dir := b.TempDir()
-	buildPlain(b, f, dir, recordedKeys)
-	r := open_(b, f, dir)
-	var out countingWriter
-	w, err := trace.NewWriter(&out, trace.Header{})
-	must(b, err)
-	b.ResetTimer()
-	offered, err := r.Record(b.Context(), recordedStream(b.N), trace.Sample{}, w)
-	must(b, err)
-	totals, err := w.Close(offered)
-	must(b, err)
-	b.ReportMetric(float64(out)/float64(totals.Gets), "trace-B/Get")
-	b.ReportMetric(float64(totals.Accesses)/float64(totals.Gets), "accesses/Get")
+	const keys = 1_000_000
+	for _, f := range []flavour{flavours()[0], flavours()[3]} {
+		dir := b.TempDir()
+		buildPlain(b, f, dir, keys)
+		r := open_(b, f, dir)
+		b.Run(f.name, func(b *testing.B) {
+			var out countingWriter
+			w, err := trace.NewWriter(&out, trace.Header{})
+			must(b, err)
+			random := rand.New(rand.NewPCG(1, 1))
+			maker, key, i := testKeys(keys).Maker(), make([]byte, 32), 0
+			offered, err := r.Record(b.Context(), func() ([]byte, bool, bool) {
+				maker.Key(key, random.Uint64N(keys))
+				i++
+				return key, true, i <= b.N
+			}, trace.Sample{}, w)
+			must(b, err)
+			totals, err := w.Close(offered)
+			must(b, err)
+			b.ReportMetric(float64(out)/float64(totals.Gets), "trace-B/Get")
+			b.ReportMetric(float64(totals.Accesses)/float64(totals.Gets), "accesses/Get")
+		})
+	}
 }
 
 type countingWriter int64
