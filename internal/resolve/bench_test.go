@@ -16,7 +16,7 @@ func BenchmarkGet(b *testing.B) {
 		b.Run(f.name, func(b *testing.B) {
 			dir := b.TempDir()
 			buildPlain(b, f, dir, keys)
-			r := open_(b, f, dir)
+			r := openResolver(b, f, dir)
 			o := openOracle(b, f, dir, admitsNothing)
 			for _, kind := range []string{"present", "absent"} {
 				random := rand.New(rand.NewPCG(1, 1))

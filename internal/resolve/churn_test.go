@@ -147,7 +147,7 @@ func TestChurnedDatabases(t *testing.T) {
 			dir := t.TempDir()
 			keys := testKeys(count)
 			sorted := churn(t, f, dir, keys)
-			r := open_(t, f, dir)
+			r := openResolver(t, f, dir)
 			checkChurned(t, f, r)
 			random := rand.New(rand.NewPCG(6, 6))
 			maker, key := keys.Maker(), make([]byte, 32)

@@ -38,7 +38,7 @@ func TestRecord(t *testing.T) {
 	for _, f := range flavours() {
 		dir := t.TempDir()
 		buildPlain(t, f, dir, recordedKeys)
-		r := open_(t, f, dir)
+		r := openResolver(t, f, dir)
 		for _, sample := range []trace.Sample{{}, {Shift: 3}} {
 			const gets = 10_000
 			have, offered := recordAll(t, r, recordedStream(gets), sample)
@@ -104,7 +104,7 @@ func TestRecordStops(t *testing.T) {
 	f := flavours()[2]
 	dir := t.TempDir()
 	buildPlain(t, f, dir, recordedKeys)
-	r := open_(t, f, dir)
+	r := openResolver(t, f, dir)
 
 	// At a key that is beyond all though said to be there; the Gets before count.
 	var out bytes.Buffer
@@ -182,7 +182,7 @@ func BenchmarkRecord(b *testing.B) {
 	for _, f := range []flavour{flavours()[0], flavours()[3]} {
 		dir := b.TempDir()
 		buildPlain(b, f, dir, keys)
-		r := open_(b, f, dir)
+		r := openResolver(b, f, dir)
 		b.Run(f.name, func(b *testing.B) {
 			var out countingWriter
 			w, err := trace.NewWriter(&out, trace.Header{})

@@ -20,7 +20,7 @@ func TestReplayReadsWhatTheEngineReads(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			dir := t.TempDir()
 			buildPlain(t, f, dir, recordedKeys)
-			recorded, _ := recordAll(t, open_(t, f, dir), recordedStream(gets), trace.Sample{})
+			recorded, _ := recordAll(t, openResolver(t, f, dir), recordedStream(gets), trace.Sample{})
 			setup := cachesim.Setup{Policy: cachesim.ClockPro2Policy, Cores: runtime.GOMAXPROCS(0), ReservedBytes: 256 << 10} // for the memtable
 			if f.version == cachesim.PebbleV1 {
 				setup.Policy, setup.ReservedBytes = cachesim.ClockPro1Policy, 0

@@ -22,7 +22,7 @@ func TestAccessesAreTheEngines(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			buildPlain(t, f, dir, keys)
-			r := open_(t, f, dir)
+			r := openResolver(t, f, dir)
 			t.Log(shapeOf(r))
 			random := rand.New(rand.NewPCG(5, 5))
 			maker, key := testKeys(keys).Maker(), make([]byte, 32)
@@ -39,7 +39,7 @@ func TestAccessesAreTheEngines(t *testing.T) {
 	}
 }
 
-func open_(t testing.TB, f flavour, dir string) *Resolver {
+func openResolver(t testing.TB, f flavour, dir string) *Resolver {
 	t.Helper()
 	r, err := Open(dir, f.version)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestOtherTables(t *testing.T) {
 			}
 			s.settle()
 			must(t, s.close())
-			r := open_(t, f, dir)
+			r := openResolver(t, f, dir)
 			t.Log(shapeOf(r))
 			for _, table := range r.tables {
 				if f.noIndexLevels && table.twoLevels() {
@@ -75,7 +75,7 @@ func TestKeysInTheLog(t *testing.T) {
 			keys := testKeys(20_000)
 			buildPlain(t, f, dir, keys.Count)
 			crashed := writeAndCrash(t, f, dir)
-			r := open_(t, f, crashed)
+			r := openResolver(t, f, crashed)
 			if n := r.UnflushedKeys(); n != 2000 {
 				t.Fatalf("%d keys in the log, 2000 were written", n)
 			}
@@ -104,10 +104,7 @@ func writeAndCrash(t *testing.T, f flavour, dir string) (crashed string) {
 		db, err := pebble2.Open(dir, &pebble2.Options{Logger: silent{}, DisableAutomaticCompactions: true})
 		must(t, err)
 		set = func(k []byte) error { return db.Set(k, k, pebble2.NoSync) }
-		remove = func(k []byte) error { return db.Delete(k, pebble2.NoSync) }
-		if f.version == 2 {
-			remove = func(k []byte) error { return db.Delete(k, pebble2.Sync) }
-		}
+		remove = func(k []byte) error { return db.Delete(k, pebble2.Sync) }
 		closeDB = db.Close
 	}
 	maker, key := testKeys(20_000).Maker(), make([]byte, 32)
@@ -164,7 +161,7 @@ func TestMergeOperandIsRefusedWhenMet(t *testing.T) {
 	must(t, db.Set([]byte("set"), []byte("x"), nil))
 	must(t, db.Flush())
 	must(t, db.Close())
-	w := open_(t, flavours()[3], dir).Walker()
+	w := openResolver(t, flavours()[3], dir).Walker()
 	if _, _, err := w.Get([]byte("merged"), false, nil); err == nil || !strings.Contains(err.Error(), "merge operand") {
 		t.Error(err)
 	}
@@ -182,7 +179,7 @@ func TestDamagedTable(t *testing.T) {
 			dir := t.TempDir()
 			keys := testKeys(5_000)
 			buildPlain(t, f, dir, keys.Count)
-			want := allGets(t, open_(t, f, dir))
+			want := allGets(t, openResolver(t, f, dir))
 			tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 			must(t, err)
 			random := rand.New(rand.NewPCG(8, 8))
@@ -251,7 +248,7 @@ func TestTablesMayVanish(t *testing.T) {
 	f := flavours()[0]
 	dir := t.TempDir()
 	buildPlain(t, f, dir, 5_000)
-	r := open_(t, f, dir)
+	r := openResolver(t, f, dir)
 	want := allGets(t, r)
 	must(t, os.RemoveAll(dir))
 	if !slices.EqualFunc(want, allGets(t, r), slices.Equal) {
@@ -268,7 +265,7 @@ func TestDecompressedSizes(t *testing.T) {
 	for _, f := range flavours() {
 		dir := t.TempDir()
 		buildPlain(t, f, dir, 10_000)
-		r := open_(t, f, dir)
+		r := openResolver(t, f, dir)
 		checked := map[engine.BlockType]int{}
 		for _, table := range r.tables {
 			check := func(number uint32, h handle) cachesim.Block {
@@ -301,7 +298,7 @@ func TestGetAllocatesNothing(t *testing.T) {
 	for _, f := range flavours() {
 		dir := t.TempDir()
 		buildPlain(t, f, dir, 30_000)
-		w := open_(t, f, dir).Walker()
+		w := openResolver(t, f, dir).Walker()
 		maker, key := testKeys(30_000).Maker(), make([]byte, 32)
 		var numbers []uint32
 		index := uint64(0)

@@ -1,0 +1,155 @@
+package resolve
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	pebble2 "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/sstable/colblk"
+	"github.com/cockroachdb/pebble/v2/sstable/rowblk"
+)
+
+// indexIter is what the index blocks of both layouts are read with.
+type indexIter interface {
+	First() bool
+	Next() bool
+	Separator() []byte
+	BlockHandleWithProperties() (block.HandleWithProperties, error)
+}
+
+func (t *table) readIndex(layout *sstable.Layout, userProperties map[string]string) error {
+	var err error
+	obsolete, err := newObsoleteProperty(userProperties)
+	if err != nil {
+		return err
+	}
+	t.allObsolete = t.hidesObsolete && obsolete.ofTable
+	t.data = make([]handle, 0, len(layout.Data))
+	if layout.TopIndex.Length == 0 {
+		if len(layout.Index) != 1 {
+			return fmt.Errorf("%d index blocks, no top index", len(layout.Index))
+		}
+		if t.root, err = newHandle(layout.Index[0]); err != nil {
+			return err
+		}
+		if err := t.readDataHandles(t.root, obsolete); err != nil {
+			return err
+		}
+	} else {
+		if t.root, err = newHandle(layout.TopIndex); err != nil {
+			return err
+		}
+		err := t.eachIndexEntry(t.root, func(separator []byte, entry block.HandleWithProperties) error {
+			partition, err := newHandle(entry.Handle)
+			if err != nil {
+				return err
+			}
+			if err := t.readDataHandles(partition, obsolete); err != nil {
+				return err
+			}
+			// One search over all partitions equals the engine's two only if the
+			// top index repeats each partition's last separator, as Pebble writes it.
+			if n := t.separators.len(); n == 0 || !bytes.Equal(t.separators.at(n-1), separator) {
+				return t.corrupt(partition, "its last separator differs from the top index")
+			}
+			t.partitions = append(t.partitions, partition)
+			t.partitionEnds = append(t.partitionEnds, uint32(len(t.data)))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	t.separators.finish()
+	if len(t.data) != len(layout.Data) {
+		return fmt.Errorf("%d data blocks in the index, %d in Pebble's own layout", len(t.data), len(layout.Data))
+	}
+	t.firstData = fixedNumbers + uint32(len(t.partitions))
+	return nil
+}
+
+// readDataHandles appends the entries of an index block.
+func (t *table) readDataHandles(index handle, obsolete obsoleteProperty) error {
+	return t.eachIndexEntry(index, func(separator []byte, entry block.HandleWithProperties) error {
+		h, err := newHandle(entry.Handle)
+		if err != nil {
+			return err
+		}
+		if len(t.separators.bytes)+len(separator) > math.MaxUint32 {
+			return errors.New("more than 4 GiB of separators")
+		}
+		excluded, err := obsolete.of(entry.Props)
+		if err != nil {
+			return err
+		}
+		if excluded && t.hidesObsolete && t.excluded == nil {
+			t.excluded = make([]bool, len(t.data), cap(t.data))
+		}
+		if t.excluded != nil {
+			t.excluded = append(t.excluded, excluded)
+		}
+		t.separators.add(separator)
+		t.data = append(t.data, h)
+		return nil
+	})
+}
+
+func (t *table) eachIndexEntry(index handle, visit func(separator []byte, entry block.HandleWithProperties) error) error {
+	content, err := t.decode(index, nil, t.columnar)
+	if err != nil {
+		return err
+	}
+	var entries indexIter
+	if t.columnar {
+		columns := &colblk.IndexIter{}
+		entries, err = columns, columns.Init(pebble2.DefaultComparer, content, block.NoTransforms)
+	} else {
+		rows := &rowblk.IndexIter{}
+		entries, err = rows, rows.Init(pebble2.DefaultComparer, content, block.NoTransforms)
+	}
+	if err != nil {
+		return fmt.Errorf("read index block at %d: %w", index.offset, err)
+	}
+	for valid := entries.First(); valid; valid = entries.Next() {
+		entry, err := entries.BlockHandleWithProperties()
+		if err != nil {
+			return fmt.Errorf("read index block at %d: %w", index.offset, err)
+		}
+		if err := visit(entries.Separator(), entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *table) twoLevels() bool { return len(t.partitions) > 0 }
+
+// partitionOf returns the index partition that holds data block i.
+func (t *table) partitionOf(i int) int {
+	from, to := 0, len(t.partitionEnds)
+	for from < to {
+		if half := (from + to) >> 1; int(t.partitionEnds[half]) <= i {
+			from = half + 1
+		} else {
+			to = half
+		}
+	}
+	return from
+}
+
+// partitionExcluded: all its data blocks are.
+func (t *table) partitionExcluded(p int) bool {
+	if t.excluded == nil {
+		return false
+	}
+	start := 0
+	if p > 0 {
+		start = int(t.partitionEnds[p-1])
+	}
+	return !slices.Contains(t.excluded[start:t.partitionEnds[p]], false)
+}
