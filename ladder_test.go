@@ -44,7 +44,7 @@ var ladder = []rung{
 		"internal/blockio/pebble2fs": {"engine", "internal/blockio"},
 	}},
 	{"adapt", map[string][]string{
-		"internal/pebbledb":            {"engine", "internal/blockio", "internal/unit"},
+		"internal/pebbledb":            {"engine", "internal/blockio", "internal/lsm", "internal/unit"},
 		"engine/enginetest":            {"engine"},
 		"internal/pebbledb/pebbletest": {"engine"},
 		"engines/mem":                  {"engine"},
