@@ -21,8 +21,7 @@ import (
 // long a point takes, not the machine.
 func startSlowSweep(t *testing.T, out string) *session {
 	t.Helper()
-	db := database(t, "pebble1")
-	return start(t, "sweep", "--db", db, "--cache", "1MiB,2MiB,3MiB", "--rate", "10k", "--gets", "20k", "--warmup", "0", "--access-gets", "0", "--out", out)
+	return start(t, "sweep", "--db", small(t, "20k"), "--cache", "1MiB,2MiB,3MiB", "--rate", "10k", "--gets", "20k", "--warmup", "0", "--access-gets", "0", "--out", out)
 }
 
 // secondPointRuns waits until one point is finished and another has measured for
@@ -115,6 +114,7 @@ func resumes(t *testing.T, out, finished string) {
 }
 
 func TestKilledRunnerIsAResult(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	out := filepath.Join(t.TempDir(), "S")
 	s := startSlowSweep(t, out)
 	finished, runner := s.secondPointRuns(out)
@@ -143,6 +143,7 @@ func TestKilledRunnerIsAResult(t *testing.T) {
 }
 
 func TestKilledStatelabTakesItsRunnerAlong(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	out := filepath.Join(t.TempDir(), "S")
 	s := startSlowSweep(t, out)
 	finished, runner := s.secondPointRuns(out)
@@ -160,6 +161,7 @@ func TestKilledStatelabTakesItsRunnerAlong(t *testing.T) {
 }
 
 func TestInterruptedSweepResumes(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	out := filepath.Join(t.TempDir(), "S")
 	s := startSlowSweep(t, out)
 	finished, _ := s.secondPointRuns(out)
@@ -172,8 +174,9 @@ func TestInterruptedSweepResumes(t *testing.T) {
 }
 
 func TestInterruptedReadKeepsWhatItMeasured(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	out := filepath.Join(t.TempDir(), "R")
-	s := start(t, "read", "--db", database(t, "pebble1"), "--rate", "10k", "--gets", "1M", "--warmup", "0", "--out", out)
+	s := start(t, "read", "--db", small(t, "20k"), "--rate", "10k", "--gets", "1M", "--warmup", "0", "--out", out)
 	s.until("a second is measured", func() bool {
 		ticks, err := result.ReadSeries(out)
 		return err == nil && len(ticks) > 0
@@ -198,6 +201,7 @@ func TestKilledLoadResumes(t *testing.T) {
 		{"half way", "64KiB", func(m *keyspace.Manifest) bool { return m.Loaded > 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			db := filepath.Join(t.TempDir(), "db")
 			s := start(t, "load", "--db", db, "--keys", "200k", "--set", "MemTableSize="+c.memtable)
 			s.until("the manifest tells of keys", func() bool {
@@ -236,6 +240,7 @@ func keysIn(d result.Database) (keys int64) {
 
 // TestTerminateIsAnInterrupt: service managers send SIGTERM.
 func TestTerminateIsAnInterrupt(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	db := filepath.Join(t.TempDir(), "db")
 	s := start(t, "load", "--db", db, "--keys", "100k", "--set", "MemTableSize=64KiB")
 	s.until("the load runs", func() bool {
