@@ -42,6 +42,8 @@ var ladder = []rung{
 		"internal/blockio":           {"engine"},
 		"internal/blockio/pebble1fs": {"engine", "internal/blockio"},
 		"internal/blockio/pebble2fs": {"engine", "internal/blockio"},
+		"internal/resolve": {"engine", "internal/blockio", "internal/blockio/pebble1fs", "internal/blockio/pebble2fs", "internal/cachesim",
+			"internal/trace"},
 	}},
 	{"adapt", map[string][]string{
 		"internal/pebbledb":            {"engine", "internal/blockio", "internal/lsm", "internal/unit"},
@@ -61,13 +63,15 @@ var ladder = []rung{
 	}},
 	{"explain", map[string][]string{
 		"web":              {},
+		"internal/advise":  {"engine", "internal/lsm", "internal/predict", "internal/unit", "result"},
 		"internal/kvdblog": {"engine", "internal/lsm", "internal/unit", "result"},
 		"internal/report":  {"engine", "internal/unit", "result", "web"},
 	}},
 	{"program", map[string][]string{
-		"cmd/statelab": {"engine", "engines/mem", "engines/null", "engines/pebble1", "engines/pebble2", "internal/bench",
-			"internal/host", "internal/keyspace", "internal/kvdblog", "internal/pebbledb", "internal/report", "internal/supervise",
-			"internal/sweep", "internal/unit", "internal/workload", "result", "runner"},
+		"cmd/statelab": {"engine", "engines/mem", "engines/null", "engines/pebble1", "engines/pebble2", "internal/advise",
+			"internal/bench", "internal/cachesim", "internal/host", "internal/keyspace", "internal/kvdblog", "internal/lsm", "internal/pebbledb",
+			"internal/predict", "internal/report", "internal/resolve", "internal/supervise", "internal/sweep", "internal/trace", "internal/unit",
+			"internal/workload", "result", "runner"},
 	}},
 }
 
