@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/sstable"
@@ -41,7 +42,7 @@ func (d *db) BuildSorted(ctx context.Context, spec engine.SortedSpec, entries fu
 			return sstable.NewWriter(file, options.MakeWriterOptions(level, tableFormat(options)))
 		},
 		Release:          d.Detach,
-		OpenForIngestion: func() (pebbledb.Ingester, error) { return openForIngestion(d.dir, options) },
+		OpenForIngestion: func() (pebbledb.Ingester, error) { return openForIngestion(d.dir, options, &d.built) },
 		Reopen:           func() (engine.DB, error) { return d, d.reopen(context.WithoutCancel(ctx), o) },
 	}
 	for level := range build.TargetFileBytes {
@@ -87,9 +88,21 @@ func tableFormat(options *pebble.Options) sstable.TableFormat {
 	return format
 }
 
-type ingester struct{ *pebble.DB }
+// ingester counts into built what it has ingested, since its handle's metrics end
+// with it.
+type ingester struct {
+	*pebble.DB
+	built *atomic.Int64
+}
 
-func openForIngestion(dir string, options *pebble.Options) (pebbledb.Ingester, error) {
+func (i ingester) Close() error {
+	for _, level := range i.Metrics().Levels {
+		i.built.Add(int64(level.BytesIngested))
+	}
+	return i.DB.Close()
+}
+
+func openForIngestion(dir string, options *pebble.Options, built *atomic.Int64) (pebbledb.Ingester, error) {
 	building := options.Clone()
 	building.DisableAutomaticCompactions = true
 	building.LBaseMaxBytes = 1 // a table may land on any level below L0
@@ -97,7 +110,7 @@ func openForIngestion(dir string, options *pebble.Options) (pebbledb.Ingester, e
 	if err != nil {
 		return nil, err
 	}
-	return ingester{db}, nil
+	return ingester{db, built}, nil
 }
 
 func (i ingester) Ingest(_ context.Context, paths []string) error { return i.DB.Ingest(paths) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -43,7 +44,7 @@ func (d *db) BuildSorted(ctx context.Context, spec engine.SortedSpec, entries fu
 			return sstable.NewWriter(file, options.MakeWriterOptions(level, format))
 		},
 		Release:          d.Detach,
-		OpenForIngestion: func() (pebbledb.Ingester, error) { return openForIngestion(d.dir, options) },
+		OpenForIngestion: func() (pebbledb.Ingester, error) { return openForIngestion(d.dir, options, &d.built) },
 		Reopen:           func() (engine.DB, error) { return d, d.reopen(context.WithoutCancel(ctx), o) },
 	}
 	return build.Run(ctx, spec, entries, done)
@@ -77,9 +78,21 @@ func (d *db) reopen(ctx context.Context, o engine.Options) error {
 	return nil
 }
 
-type ingester struct{ *pebble.DB }
+// ingester counts into built what it has ingested, since its handle's metrics end
+// with it.
+type ingester struct {
+	*pebble.DB
+	built *atomic.Int64
+}
 
-func openForIngestion(dir string, options *pebble.Options) (pebbledb.Ingester, error) {
+func (i ingester) Close() error {
+	for _, level := range i.Metrics().Levels {
+		i.built.Add(int64(level.TableBytesIngested))
+	}
+	return i.DB.Close()
+}
+
+func openForIngestion(dir string, options *pebble.Options, built *atomic.Int64) (pebbledb.Ingester, error) {
 	building := options.Clone()
 	building.DisableAutomaticCompactions = true
 	building.LBaseMaxBytes = 1 // a table may land on any level below L0
@@ -87,7 +100,7 @@ func openForIngestion(dir string, options *pebble.Options) (pebbledb.Ingester, e
 	if err != nil {
 		return nil, err
 	}
-	return ingester{db}, nil
+	return ingester{db, built}, nil
 }
 
 func (i ingester) TablesPerLevel() (count [pebbledb.Levels]int, err error) {

@@ -19,6 +19,7 @@ type db struct {
 	opened   engine.Options // what Open was told
 	events   *pebbledb.Events
 	written  atomic.Int64 // keys and values committed, bytes
+	built    atomic.Int64 // bytes ingested by BuildSorted, whose handle had metrics of its own
 }
 
 func listener(e *pebbledb.Events) *pebble.EventListener {
@@ -101,7 +102,8 @@ func (d *db) Counters() engine.Counters {
 		Stalls:         told(stalls),
 		StallNanos:     told(stallNanos),
 	}
-	var flushed, compacted, ingested uint64
+	ingested := uint64(d.built.Load())
+	var flushed, compacted uint64
 	for _, l := range m.Levels {
 		flushed += l.TableBytesFlushed + l.BlobBytesFlushed
 		compacted += l.TableBytesCompacted + l.BlobBytesCompacted
