@@ -1,56 +1,60 @@
 package predict
 
 import (
-	"math"
+	_ "embed"
+	"fmt"
 	"math/rand/v2"
-
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat/distuv"
+	"strings"
 
 	"github.com/statelab/statelab/engine"
 )
 
-// Geometry is how the files of a level lie in key space. Spreads are
-// coefficients of variation over the level's files.
+// Geometry is how the files of a level lie in key space.
 type Geometry struct {
 	// Coverage is the share of key space below the level's largest key. A Get
 	// above it finds no file.
 	Coverage float64
 	// Gaps is the share of the covered key space that lies between files.
 	Gaps float64
-
-	WidthSpread float64 // of files' widths in key space
-	SizeSpread  float64 // of files' bytes
-	Correlation float64 // of width and size
-	GapSpread   float64 // of the gaps before files: many have none
+	// Files are the level's files, or a sample of files like them.
+	Files []File
 }
 
-// RandomLoad is the geometry that loading in random order leaves, by distance
-// from the base level. A compaction takes a file out of a level and leaves a
-// gap as wide: the base level is mostly gaps, levels below are denser, the last
-// has none.
+// File is a file among those of its level. The unit of each figure is free: only
+// shares of the level's sum matter.
+type File struct {
+	Bytes float64
+	Width float64 // in key space
+	Gap   float64 // before the file
+}
+
+// loadedFiles was measured on five random loads with the published level sizes
+// scaled down 32 or 128 times; TestGeometryOfARandomLoad makes one of them. No
+// published read figure went into it.
 //
-// The figures were measured on two loads with the published shapes scaled down
-// 32 and 128 times; TestGeometryOfARandomLoad repeats the smaller one. No
-// published read figure went into them.
+//go:embed files.csv
+var loadedFiles string
+
+// RandomLoad is the geometry that loading in random order leaves. A compaction
+// takes a file out of a level and leaves a gap as wide: the base level is mostly
+// gaps, levels below are denser, the last has none.
 func RandomLoad(levels []engine.Level) []Geometry {
+	files := parseFiles(loadedFiles)
 	below := []Geometry{
-		{Coverage: 0.94, Gaps: 0.85, WidthSpread: 0.72, SizeSpread: 0.40, Correlation: 0.17, GapSpread: 1.24},
-		{Coverage: 1, Gaps: 0.59, WidthSpread: 0.94, SizeSpread: 0.45, Correlation: 0.37, GapSpread: 1.83},
-		{Coverage: 1, Gaps: 0.25, WidthSpread: 0.68, SizeSpread: 0.65, Correlation: 0.63, GapSpread: 1.90},
-		{Coverage: 1, Gaps: 0.16, WidthSpread: 0.66, SizeSpread: 0.62, Correlation: 0.65, GapSpread: 2.34},
+		{Coverage: 0.73, Gaps: 0.66, Files: files["0"]},
+		{Coverage: 1, Gaps: 0.63, Files: files["1"]},
+		{Coverage: 1, Gaps: 0.25, Files: files["2"]},
+		{Coverage: 1, Gaps: 0.16, Files: files["3"]},
 	}
-	last := Geometry{Coverage: 1, WidthSpread: 0.46, SizeSpread: 0.45, Correlation: 0.96}
-	// What a flush leaves in L0 is like a base level, but ends anywhere.
-	l0 := below[0]
-	l0.Coverage = 0.5
+	// What compactions leave of a flush in L0 ends anywhere.
+	l0 := Geometry{Coverage: 0.5, Gaps: 0.4, Files: files["0"]}
 
 	geometry := make([]Geometry, len(levels))
 	depth := 0
 	for i, l := range levels {
 		switch {
 		case i >= deepest(levels):
-			geometry[i] = last
+			geometry[i] = Geometry{Coverage: 1, Files: files["last"]}
 		case l.Level == 0:
 			geometry[i] = l0
 		case l.Files > 0:
@@ -59,6 +63,24 @@ func RandomLoad(levels []engine.Level) []Geometry {
 		}
 	}
 	return geometry
+}
+
+// parseFiles reads lines "depth,bytes,width,gap" of the embedded table, which a
+// test has read before.
+func parseFiles(table string) map[string][]File {
+	files := make(map[string][]File)
+	for line := range strings.Lines(table) {
+		depth, figures, found := strings.Cut(strings.TrimSpace(line), ",")
+		if !found || strings.HasPrefix(depth, "#") {
+			continue
+		}
+		var f File
+		if _, err := fmt.Sscanf(figures, "%g,%g,%g", &f.Bytes, &f.Width, &f.Gap); err != nil {
+			panic("predict: embedded files.csv: " + err.Error())
+		}
+		files[depth] = append(files[depth], f)
+	}
+	return files
 }
 
 // deepest is the position of the last level with files, or -1.
@@ -71,39 +93,32 @@ func deepest(levels []engine.Level) int {
 	return -1
 }
 
-// file is a file's share in the widths, sizes and gaps of its level.
-type file struct{ width, size, gap float64 }
-
-// files draws the files of a level: gamma variates, those of width and size
-// correlated by a common part.
-func (g Geometry) files(n int, random *rand.Rand) []file {
-	widthShape, sizeShape, gapShape := gammaShape(g.WidthSpread), gammaShape(g.SizeSpread), gammaShape(g.GapSpread)
-	common := min(g.Correlation*math.Sqrt(widthShape*sizeShape), widthShape, sizeShape)
-	gamma := func(shape float64) float64 {
-		if shape <= 0 {
-			return 0
-		}
-		return distuv.Gamma{Alpha: shape, Beta: 1, Src: random}.Rand()
-	}
+// draw returns n files as shares of their sums: the files of the geometry where
+// it has as many, else a sample of them.
+func (g Geometry) draw(n int, random *rand.Rand) []File {
 	n = max(1, n)
-	widths, sizes, gaps := make([]float64, n), make([]float64, n), make([]float64, n)
-	for i := range n {
-		both := gamma(common)
-		widths[i] = both + gamma(widthShape-common)
-		sizes[i] = both + gamma(sizeShape-common)
-		gaps[i] = gamma(gapShape)
-	}
-	files := make([]file, n)
-	widthSum, sizeSum, gapSum := floats.Sum(widths), floats.Sum(sizes), floats.Sum(gaps)
+	files := make([]File, n)
+	var sum File
 	for i := range files {
-		files[i] = file{widths[i] / widthSum, sizes[i] / sizeSum, gaps[i] / gapSum}
+		f := File{1, 1, 1}
+		switch len(g.Files) {
+		case 0:
+		case n:
+			f = g.Files[i]
+		default:
+			f = g.Files[random.IntN(len(g.Files))]
+		}
+		files[i] = f
+		sum = File{sum.Bytes + f.Bytes, sum.Width + f.Width, sum.Gap + f.Gap}
+	}
+	share := func(part, sum float64) float64 {
+		if sum <= 0 {
+			return 1 / float64(n)
+		}
+		return part / sum
+	}
+	for i, f := range files {
+		files[i] = File{share(f.Bytes, sum.Bytes), share(f.Width, sum.Width), share(f.Gap, sum.Gap)}
 	}
 	return files
-}
-
-// gammaShape is the shape of a gamma distribution with a coefficient of
-// variation; none at all is a very small one.
-func gammaShape(spread float64) float64 {
-	spread = max(spread, 0.01)
-	return 1 / (spread * spread)
 }

@@ -112,6 +112,8 @@ const (
 	// Shards to simulate, per seed, where they are many: shards differ by which
 	// large blocks they got, which matters while those do not fit.
 	calmShards, tightShards = 16, 32
+	// A few suffice to see where it all leads.
+	steadyShards = 4
 )
 
 func (in *Input) layout(cacheBytes int64) layout {
@@ -148,8 +150,7 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 					stepsLeft: maxSteps / int64(l.simulated*len(in.Seeds)),
 				}
 				sim.cache.Reserve(l.reservedBytes)
-				// A few shards suffice to see where it all leads.
-				toSteadyState := i == 0 && s < 4
+				toSteadyState := i == 0 && s < steadyShards
 				runs[i][s], err = sim.run(ctx, float64(in.WarmupGets), float64(in.Gets), toSteadyState)
 				return err
 			})
@@ -181,17 +182,12 @@ func summarise(classes []class, cacheBytes int64, runs [][]outcome) Point {
 		p.BlockReadsPerGet += total / float64(len(runs))
 		p.Low, p.High = min(p.Low, total), max(p.High, total)
 	}
-	steady := newTally(len(classes))
-	for _, shard := range runs[0][:min(4, len(runs[0]))] {
-		steady.add(shard.steady)
-	}
 	accesses := 0.0
-	steadyRates := steady.missRates(classes)
-	for i, c := range classes {
-		p.SteadyState += c.perGet * steadyRates[i]
+	for _, c := range classes {
 		p.AccessesPerGet[c.kind] += c.perGet
 		accesses += c.perGet
 	}
+	p.SteadyState = p.BlockReadsPerGet + driftToSteadyState(classes, runs[0])
 	for kind, perGet := range p.AccessesPerGet {
 		if perGet > 0 {
 			p.HitRate[engine.BlockType(kind).String()] = 1 - p.ReadsPerGet[kind]/perGet
@@ -199,4 +195,19 @@ func summarise(classes []class, cacheBytes int64, runs [][]outcome) Point {
 	}
 	p.HitRate["all"] = 1 - p.BlockReadsPerGet/accesses
 	return p
+}
+
+// driftToSteadyState is by how much block reads per Get go on changing after the
+// measured Gets, on those shards that were played on.
+func driftToSteadyState(classes []class, shards []outcome) (drift float64) {
+	measured, steady := newTally(len(classes)), newTally(len(classes))
+	for _, shard := range shards[:min(steadyShards, len(shards))] {
+		measured.add(shard.measured)
+		steady.add(shard.steady)
+	}
+	before, after := measured.missRates(classes), steady.missRates(classes)
+	for i, c := range classes {
+		drift += c.perGet * (after[i] - before[i])
+	}
+	return drift
 }

@@ -114,10 +114,6 @@ func levelClasses(l engine.Level, sublevels, touch, found, pass float64, g Geome
 	add(engine.TopIndex, touch*twoLevel, files*twoLevel, l.TopIndexCacheBytes, true, 0)
 	add(engine.SingleIndex, touch*(1-twoLevel), files*(1-twoLevel), l.SingleIndexCacheBytes, true, 0)
 	add(engine.Index, (found+pass)*twoLevel, float64(l.IndexBlocks)/sublevels, l.IndexCacheBytes-l.SingleIndexCacheBytes, false, pass*g.Gaps*twoLevel)
-	// A key in vain may lie behind a block's last key: half a chance per key
-	// in the block that the next one is read too.
-	dataBlocks := float64(l.DataBlocks) / sublevels
-	again := 0.5 * dataBlocks / (float64(l.Keys) / sublevels)
-	add(engine.Data, found+pass*(1-g.Gaps)*(1+again)+pass*g.Gaps, dataBlocks, l.DataCacheBytes, false, pass*g.Gaps)
+	add(engine.Data, found+pass, float64(l.DataBlocks)/sublevels, l.DataCacheBytes, false, pass*g.Gaps)
 	return classes
 }

@@ -61,15 +61,15 @@ func planShards(classes []class, all, simulated int, random *rand.Rand) []shardP
 
 // dealFiles deals out a class of one block per file.
 func dealFiles(deals []deal, all int, number int32, c class, random *rand.Rand) {
-	files := c.geometry.files(int(math.Round(c.blocks)), random)
+	files := c.geometry.draw(int(math.Round(c.blocks)), random)
 	for _, f := range files {
 		s := random.IntN(all)
 		if s >= len(deals) {
 			continue
 		}
 		d := &deals[s]
-		popularity := (1-c.geometry.Gaps)*f.width + c.geometry.Gaps*f.gap
-		d.add(draw{first: d.nextID, n: 1, bytes: int32(c.bytes * f.size * float64(len(files))), class: number}, c.perGet*popularity)
+		popularity := (1-c.geometry.Gaps)*f.Width + c.geometry.Gaps*f.Gap
+		d.add(draw{first: d.nextID, n: 1, bytes: int32(c.bytes * f.Bytes * float64(len(files))), class: number}, c.perGet*popularity)
 		d.nextID++
 	}
 }
@@ -99,12 +99,12 @@ func dealBlocks(deals []deal, all int, number int32, c class, random *rand.Rand)
 		return
 	}
 	taken := make([]uint32, len(deals))
-	for _, f := range c.geometry.files(int(math.Round(c.files)), random) {
+	for _, f := range c.geometry.draw(int(math.Round(c.files)), random) {
 		s := random.IntN(all)
 		if s >= len(deals) || firstID[s]+taken[s] >= deals[s].nextID {
 			continue
 		}
-		deals[s].add(draw{first: firstID[s] + taken[s], n: 1, bytes: int32(c.bytes), class: number}, c.firstRate*f.gap)
+		deals[s].add(draw{first: firstID[s] + taken[s], n: 1, bytes: int32(c.bytes), class: number}, c.firstRate*f.Gap)
 		taken[s]++
 	}
 }
