@@ -36,10 +36,10 @@ func (a *app) curveOf(t target, spec bench.Spec, cores int, reserve reserveOf, c
 	reserved := func(cacheBytes int64) (int64, error) {
 		return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
 	}
-	run := *accesses
-	run.Accesses, run.Gets = accesses.Accesses[:accesses.Gets[spec.WarmupGets+measured]], accesses.Gets[:spec.WarmupGets+measured]
+	run, end := *accesses, header.WarmupGets+int(measured)
+	run.Accesses, run.Gets = accesses.Accesses[:accesses.Gets[end]], accesses.Gets[:end]
 	steady := *accesses
-	steady.WarmupGets = int(spec.WarmupGets + measured)
+	steady.WarmupGets = end
 	now, err := curve(a.ctx, &run, setup, cacheBytes, reserved)
 	if err != nil {
 		return nil, err

@@ -144,13 +144,25 @@ func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sampl
 	if err != nil {
 		return header, totals, err
 	}
+	if resolver.KeepsOpening() && sample.Shift == 0 {
+		header.Opening = true
+		header.WarmupGets++
+	}
 	out, err := trace.NewWriter(w, header)
 	if err != nil {
 		return header, totals, err
 	}
+	if header.Opening {
+		if err := resolver.RecordOpening(out); err != nil {
+			return header, totals, err
+		}
+	}
 	offered, err := resolver.Record(a.ctx, keys, sample, out)
 	if err != nil {
 		return header, totals, err
+	}
+	if header.Opening {
+		offered++
 	}
 	totals, err = out.Close(offered)
 	return header, totals, err

@@ -20,11 +20,12 @@ func TestReplayReadsWhatTheEngineReads(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			dir := t.TempDir()
 			buildPlain(t, f, dir, recordedKeys)
-			recorded, _ := recordAll(t, openResolver(t, f, dir), recordedStream(gets), trace.Sample{})
+			r := openResolver(t, f, dir)
+			recorded, _ := recordAll(t, r, recordedStream(gets), trace.Sample{})
 			setup := cachesim.Setup{Policy: cachesim.ClockPro2Policy, Cores: runtime.GOMAXPROCS(0), ReservedBytes: 256 << 10} // for the memtable
 			if f.version == cachesim.PebbleV1 {
 				setup.Policy, setup.ReservedBytes = cachesim.ClockPro1Policy, 0
-				recorded = afterOpening(t, f, dir, recorded)
+				recorded = afterOpening(t, f, dir, recorded, r)
 			}
 			sizes := []int64{400 << 10, 800 << 10, 1600 << 10, 64 << 20}
 			points, err := cachesim.Curve(t.Context(), recorded, setup, sizes)
@@ -53,7 +54,7 @@ func TestReplayReadsWhatTheEngineReads(t *testing.T) {
 
 // afterOpening puts before the first Get what v1 does when it opens the tables
 // and the resolver does not: it reads their property blocks through the cache.
-func afterOpening(t *testing.T, f flavour, dir string, recorded *cachesim.Trace) *cachesim.Trace {
+func afterOpening(t *testing.T, f flavour, dir string, recorded *cachesim.Trace, r *Resolver) *cachesim.Trace {
 	var reads []read
 	t.Run("opening", func(t *testing.T) { reads = openOracle(t, f, dir, admitsNothing).notes.reads })
 	const properties = 2 // of the three reads of a table that is opened: footer, metaindex, properties
@@ -63,10 +64,13 @@ func afterOpening(t *testing.T, f flavour, dir string, recorded *cachesim.Trace)
 	opened := *recorded
 	opened.Accesses, opened.Gets, opened.Blocks = nil, nil, slices.Clone(recorded.Blocks)
 	for i := properties; i < len(reads); i += 3 {
-		r := reads[i]
+		seen, table := reads[i], r.tables[i/3]
+		if seen.file != table.file || seen.offset != table.propertiesAt.offset || seen.bytes != int(table.propertiesAt.bytes)+trailerBytes {
+			t.Fatalf("opening read %+v, RecordOpening has %+v of table %d", seen, table.propertiesAt, table.file)
+		}
 		opened.Accesses = append(opened.Accesses, uint32(len(opened.Blocks)))
 		opened.Blocks = append(opened.Blocks, cachesim.Block{
-			File: r.file, Offset: r.offset, DiskBytes: int32(r.bytes), Bytes: int32(r.bytes) - trailerBytes, Type: engine.Meta,
+			File: seen.file, Offset: seen.offset, DiskBytes: int32(seen.bytes), Bytes: int32(seen.bytes) - trailerBytes, Type: engine.Meta,
 		})
 	}
 	shift := uint32(len(opened.Accesses))

@@ -37,11 +37,12 @@ type table struct {
 
 	first, firstData uint32 // block numbers; firstData counts from first
 
-	root       handle
-	filterAt   handle
-	filter     []byte // nil: none
-	rangeDelAt handle // bytes 0: none
-	tombstones []tombstone
+	propertiesAt handle
+	root         handle
+	filterAt     handle
+	filter       []byte // nil: none
+	rangeDelAt   handle // bytes 0: none
+	tombstones   []tombstone
 
 	separators    sortedKeys // of data blocks, all partitions together
 	data          []handle
@@ -87,6 +88,7 @@ func (t *table) open() (err error) {
 	if err := supported(&properties); err != nil {
 		return err
 	}
+	t.propertiesAt = handle{layout.Properties.Offset, uint32(layout.Properties.Length)}
 	t.columnar = layout.Format.BlockColumnar()
 	t.hidesObsolete = layout.Format >= sstable.TableFormatPebblev4
 	t.checksum = block.ChecksumType(t.mapped[layout.Footer.Offset])

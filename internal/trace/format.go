@@ -53,6 +53,9 @@ type Header struct {
 	// one of 2^k.
 	SampleShift int `json:"sample_shift"`
 	WarmupGets  int `json:"warmup_gets"` // how many of these Gets come first, only to fill caches
+	// Opening says that the first of the warm-up Gets is none: it stands for the
+	// blocks that opening the tables brings into the cache.
+	Opening bool `json:"opening,omitempty"`
 }
 
 // Totals are the counts of a whole trace.
