@@ -1,0 +1,32 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// The curve worked out from filters and indexes is the measured one, to the last
+// read: with one thread nothing is left to chance.
+func TestPredictedCurveIsTheMeasuredOne(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, engine, profile string }{
+		{"pebble1", "pebble1", "bench-kvdb"},
+		{"pebble2 row blocks", "pebble2", "geth-1.17-v2"},
+		{"pebble2 columnar", "pebble2", "columnar"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			db, out := small(t, "200k", "--engine", c.engine, "--profile", c.profile), filepath.Join(t.TempDir(), "S")
+			must(t, "sweep", "--db", db, "--cache", "1MiB,1500KiB,3MiB,12MiB", "--gets", "30k", "--missing", "20%", "--access-gets", "0", "--out", out)
+			s := readSweep(t, out)
+			if len(s.Predicted) != len(s.Points) {
+				t.Fatalf("%d points, %d predicted: %+v", len(s.Points), len(s.Predicted), s.Warnings)
+			}
+			for i, p := range s.Points {
+				if measured, predicted := *p.Figures.BlockReadsPerGet, s.Predicted[i].BlockReadsPerGet; measured != predicted {
+					t.Errorf("cache %s: measured %.6f block reads per Get, predicted %.6f", p.Axes["cache"], measured, predicted)
+				}
+			}
+		})
+	}
+}
