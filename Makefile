@@ -30,7 +30,7 @@ demo: build
 	rm -rf demo
 	mkdir demo
 	bin/statelab load --db demo/db --keys $(DEMO_KEYS)
-	bin/statelab sweep --db demo/db --cache $(DEMO_CACHES) --gets 100k --out demo/sweep
+	bin/statelab sweep --db demo/db --cache $(DEMO_CACHES) --gets 100k --name demo --out demo/sweep
 	@echo
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --out S"
@@ -49,7 +49,7 @@ vet:
 	cd fixtures/gethchain && $(GO) vet ./...
 
 unit:
-	$(GO) test $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
+	$(GO) test -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 # Go's test cache does not see what a child process read: never cached.
 e2e:
@@ -64,11 +64,10 @@ race:
 FUZZ_SECONDS := 10
 
 fuzz:
-	@set -e; for package in $$($(GO) list ./...); do \
-		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
-			echo "$$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s $$package; \
-		done; \
+	@set -e; grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | while IFS=: read -r file target; do \
+		target=$${target#func }; \
+		echo "fuzz $$(dirname $$file) $$target"; \
+		(cd "$$(dirname $$file)" && $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s . </dev/null); \
 	done
 
 bench:
