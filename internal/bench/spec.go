@@ -7,8 +7,8 @@
 // Non-goals: choosing points (sweep), surviving an engine's crash (supervise),
 // explaining figures (report).
 //
-// Read in this order: spec.go, read.go, phase.go, worker.go, figures.go; then
-// load.go and write.go.
+// Read in this order: spec.go, read.go, warm.go, phase.go, worker.go, figures.go;
+// then load.go and write.go.
 package bench
 
 import (
