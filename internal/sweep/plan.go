@@ -50,9 +50,17 @@ type Plan struct {
 // PlanSchema is the version of PlanFile.
 const PlanSchema = "statelab.plan/1"
 
+// maxPoints is far beyond what anybody has the time for.
+const maxPoints = 100_000
+
 // Check names everything wrong with the axes' values.
 func (p Plan) Check() (errs []error) {
+	points := 1
 	for _, axis := range p.Axes {
+		points *= max(1, len(axis.Values))
+		if points > maxPoints {
+			return append(errs, fmt.Errorf("the lists make more than %d points: shorten --%s", maxPoints, axis.Name))
+		}
 		if len(axis.Values) == 0 {
 			errs = append(errs, fmt.Errorf("--%s is empty", axis.Name))
 		}
@@ -227,6 +235,9 @@ func ReadPlan(dir string) (Plan, error) {
 	}
 	if p.Schema != PlanSchema {
 		return p, fmt.Errorf("%s: schema is %q, this version reads %q", path, p.Schema, PlanSchema)
+	}
+	if p.Repeats < 1 || p.Repeats > maxPoints {
+		return p, fmt.Errorf("%s is damaged: %d repeats", path, p.Repeats)
 	}
 	return p, errors.Join(p.Check()...)
 }

@@ -152,7 +152,7 @@ func TestPlanIsReadBack(t *testing.T) {
 	for text, wrong := range map[string]string{
 		"{":                            "damaged",
 		`{"schema":"statelab.plan/9"}`: "this version reads",
-		`{"schema":"statelab.plan/1","axes":[{"name":"threads","values":["none"]}]}`: "--threads",
+		`{"schema":"statelab.plan/1","repeats":1,"axes":[{"name":"threads","values":["none"]}]}`: "--threads",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, PlanFile), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -164,4 +164,42 @@ func TestPlanIsReadBack(t *testing.T) {
 	if _, err := ReadPlan(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no sweep to resume") {
 		t.Error(err)
 	}
+}
+
+// FuzzPlan: a plan from a folder that lies is refused or makes legal settings.
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte(`{"schema":"statelab.plan/1","axes":[{"name":"cache","values":["1%","64MiB"]},{"name":"threads","values":["1","8"]}],"repeats":2}`))
+	f.Add([]byte(`{"schema":"statelab.plan/1","axes":[{"name":"keys","values":["20B"]}],"repeats":-1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, PlanFile), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p, err := ReadPlan(dir)
+		if err != nil {
+			return
+		}
+		settings, err := p.Settings()
+		if err != nil {
+			t.Fatalf("read without an error, but: %v", err)
+		}
+		if p.Repeats < 1 || len(Order(len(settings), p.Repeats, p.Seed)) != len(settings)*p.Repeats {
+			t.Fatalf("%d settings, %d repeats", len(settings), p.Repeats)
+		}
+	})
+}
+
+func FuzzParseCache(f *testing.F) {
+	for _, text := range []string{"64MiB", "0.1%", "1e3", "-5", "9999999999TiB", "NaN%", "%"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		bytes, share, err := ParseCache(text)
+		if err == nil && (bytes > 0) == (share > 0) {
+			t.Fatalf("%q: %d bytes and a share of %v", text, bytes, share)
+		}
+		if err == nil && (bytes < 0 || !(share <= 1)) {
+			t.Fatalf("%q: %d bytes, a share of %v", text, bytes, share)
+		}
+	})
 }
