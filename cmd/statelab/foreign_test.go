@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	pebble1 "github.com/cockroachdb/pebble"
 	bloom1 "github.com/cockroachdb/pebble/bloom"
@@ -139,6 +140,37 @@ func fingerprint(t *testing.T, dir string) map[string]string {
 	return files
 }
 
+// settled is the fingerprint of a directory whose owner has stopped changing it:
+// after opening, Pebble still deletes old files.
+func settled(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	for last := listing(t, dir); ; {
+		time.Sleep(300 * time.Millisecond)
+		now := listing(t, dir)
+		if cmp.Equal(last, now) {
+			return fingerprint(t, dir)
+		}
+		last = now
+	}
+}
+
+// listing is the names and sizes of dir's files.
+func listing(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue // deleted meanwhile
+		}
+		files = append(files, fmt.Sprint(e.Name(), info.Size()))
+	}
+	return files
+}
+
 // holderOf makes this test binary a process that holds a database: see TestMain.
 const holderOf = "STATELAB_TEST_HOLD"
 
@@ -181,9 +213,9 @@ func TestHeldDatabase(t *testing.T) {
 			if line, err := bufio.NewReader(words).ReadString('\n'); line != "held\n" {
 				t.Fatalf("the owner says %q, %v", line, err)
 			}
+			before := settled(t, db)
 			read := []string{"read", "--db", db, "--use-existing", "--gets", "5k", "--warmup", "0", "--sample-keys", "5k", "--out", filepath.Join(t.TempDir(), "R")}
 			refused(t, statelab(t, read...), exitFailed, db, "held by another process", "--ignore-lock")
-			before := fingerprint(t, db)
 			read[len(read)-1] += "2"
 			must(t, append(read, "--ignore-lock")...)
 			if run := readRun(t, read[len(read)-1]); run.Figures.Found != 5000 {
