@@ -8,12 +8,13 @@ GO := go
 MODULE := github.com/statelab/statelab
 export CGO_ENABLED := 0
 
-.PHONY: help build demo test tools format vet unit e2e fixtures race fuzz bench clean
+.PHONY: help build demo test tools format vet unit e2e fixtures slow race fuzz bench clean
 
 help:
 	@echo "build     bin/statelab"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
 	@echo "test      format, vet, all tests of both modules"
+	@echo "slow      every published point predicted, every access resolved: half an hour"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
 	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10)"
 	@echo "bench     all benchmarks"
@@ -57,6 +58,9 @@ e2e:
 
 fixtures:
 	cd fixtures/gethchain && $(GO) test ./...
+
+slow:
+	$(GO) test -timeout 60m ./internal/predict ./internal/resolve
 
 race:
 	CGO_ENABLED=1 $(GO) test -race ./internal/measure ./internal/bench ./internal/supervise ./internal/sweep ./internal/blockio/... ./engines/...

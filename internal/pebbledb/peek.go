@@ -29,8 +29,18 @@ const FirstFormatOfV2 = 13
 const formatMarker = "marker.format-version."
 
 // Peek tells what dir holds by its file names alone, without opening a
-// database. Any other directory is an engine.NotADatabaseError.
+// database. Any other directory is an engine.NotADatabaseError. Where the process
+// that holds the database replaces a file meanwhile, it looks again.
 func Peek(dir string) (Found, error) {
+	for attempt := 1; ; attempt++ {
+		found, err := peek(dir)
+		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
+			return found, err
+		}
+	}
+}
+
+func peek(dir string) (Found, error) {
 	not := func(why string) (Found, error) {
 		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: why}
 	}
