@@ -1,0 +1,251 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advise"
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/host"
+	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/predict"
+	"github.com/statelab/statelab/internal/sweep"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+)
+
+// evidence is what advise knows before it predicts or measures anything.
+func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
+	e := advise.Evidence{Database: run.Database, Engine: run.Engine, Machine: run.Host, Limits: r.limits, Missing: r.missing}
+	var keys int64
+	for _, l := range run.Database.Levels {
+		keys += l.Keys
+		if l.Files > 0 && !l.InCacheKnown {
+			return e, fmt.Errorf("%s: what the blocks of L%d take in a cache is not known", r.dir, l.Level)
+		}
+	}
+	if keys == 0 {
+		return e, fmt.Errorf("%s holds no tables yet: there is nothing to advise on before it has data", r.dir)
+	}
+	if r.keysWritten != nil {
+		e.Writes = advise.Writes{Known: true, BytesPerSecond: *r.keysWritten * float64(run.Database.Bytes) / float64(keys)}
+	}
+	var err error
+	if e.Settings, err = nodeSettings(r.dir, r.spec.Profile); err != nil {
+		return e, err
+	}
+	if r.cacheShare > 0 {
+		r.cacheBytes = max(1, int64(r.cacheShare*float64(run.Database.Bytes)))
+	}
+	if r.cacheBytes > 0 {
+		e.Settings = e.Settings.WithCache(r.cacheBytes, "as --cache says")
+	}
+	e.Client, err = r.client(e.Settings)
+	return e, err
+}
+
+// nodeSettings are those of the newest OPTIONS file of dir, or of a profile
+// where there is none.
+func nodeSettings(dir, profile string) (advise.Settings, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return advise.Settings{}, err
+	}
+	newest, name := int64(-1), ""
+	for _, entry := range entries {
+		number, is := strings.CutPrefix(entry.Name(), "OPTIONS-")
+		if n, err := strconv.ParseInt(number, 10, 63); is && err == nil && n > newest {
+			newest, name = n, entry.Name()
+		}
+	}
+	if name == "" {
+		return profileSettings(profile)
+	}
+	f, err := os.Open(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) { // its node has just written the next one
+		return profileSettings(profile)
+	}
+	if err != nil {
+		return advise.Settings{}, err
+	}
+	s, err := advise.ParseOptions(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return s, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	s.Source = name + ", written when the database was last opened for writing"
+	return s, nil
+}
+
+// profileSettings assume that the node runs a profile as it is.
+func profileSettings(profile string) (advise.Settings, error) {
+	all := []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.GethV2(), pebbledb.Columnar(pebbledb.FirstFormatOfV2), pebbledb.Default()}
+	s, errs := pebbledb.Resolve(all, engine.Options{Profile: profile})
+	if len(errs) > 0 {
+		return advise.Settings{}, errors.Join(errs...)
+	}
+	const libraryMemTableBytes, libraryStop = 4 << 20, 2 // where a profile says nothing
+	return advise.Settings{
+		CacheBytes: s.CacheBytes, MemTableBytes: cmp.Or(int64(s.MemTableSize), libraryMemTableBytes), StopMemTables: cmp.Or(s.MemTableStopWritesThreshold, libraryStop),
+		Handles: s.MaxOpenFiles, LastLevelFilter: s.Levels[pebbledb.Levels-1].FilterBitsPerKey > 0,
+		Source: "assumed: it has no OPTIONS file, so the default of the profile " + profile,
+	}, nil
+}
+
+// client tells whose database it is. geth's has a folder of ancient blocks, and
+// eight memtables of an eighth of the cache stop its writes.
+func (r *request) client(s advise.Settings) (advise.Client, error) {
+	if !r.target.foreign {
+		return advise.Statelab, nil
+	}
+	_, err := os.Stat(filepath.Join(r.dir, "ancient"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err == nil || filepath.Base(absolute(r.dir)) == "chaindata" || s.StopMemTables == 8 && s.MemTables(advise.Writes{}).CacheShare == 8 {
+		return advise.Geth, nil
+	}
+	return advise.Pebble, nil
+}
+
+// model is what the curve is drawn from.
+func (r *request) model(e advise.Evidence) advise.Model {
+	m := advise.Model{
+		Levels: e.Database.Levels, MemTables: e.Settings.MemTables(e.Writes), NowBytes: e.Settings.CacheBytes,
+		Input:       predict.Input{Version: version1or2(e.Engine.Name), Cores: r.cores, AbsentShare: r.missing, Seeds: []uint64{r.seed}},
+		RestReserve: r.restReserve(e.Engine.Name, false),
+	}
+	if e.Client == advise.Geth {
+		m.LeastBytes = advise.GethLeastCache
+	}
+	if r.limits.MemoryBytes > 0 {
+		m.MostBytes = advise.MostCache(e.Client, r.limits.MemoryBytes, e.Database.Files)
+	}
+	return m
+}
+
+// restReserve is what memtables take of the cache of an open database that is
+// not written to.
+func (r *request) restReserve(engineName string, readOnly bool) func(int64) int64 {
+	return func(cacheBytes int64) int64 {
+		bytes, err := pebbledb.OpenReserveBytes(engineName, r.spec.Profile, cacheBytes, readOnly)
+		if err != nil {
+			return predict.OpenReserve // the profile was accepted before: this is what it amounts to
+		}
+		return bytes
+	}
+}
+
+// probe reads from the disk of the database. Its own files are read if they are
+// large enough; nothing is written beside the files of another's database.
+func (a *app) probe(r request, out string, run *result.Run, p *progress) (advise.Disk, error) {
+	if r.probeSeconds == 0 {
+		return advise.Disk{Absent: "--probe-seconds 0"}, nil
+	}
+	dir := r.dir
+	if r.target.foreign && run.Database.Bytes < enoughToProbe {
+		var err error
+		if dir, err = elsewhere(r.dir, out); err != nil {
+			return advise.Disk{Absent: err.Error()}, nil
+		}
+	}
+	p.tell("", bench.Event{Phase: "probing the disk"})
+	points, err := host.ProbeReads(a.ctx, dir, []int{1, 4, 16}, r.probeSeconds)
+	if err != nil && a.ctx.Err() == nil {
+		return advise.Disk{Absent: err.Error()}, nil // the rest of the advice stands
+	}
+	var disk advise.Disk
+	for _, point := range points {
+		disk.Points = append(disk.Points, advise.ProbePoint{InFlight: point.InFlight, ReadsPerSecond: point.ReadsPerSecond, MeanNanos: point.MeanNanos, P99Nanos: point.P99Nanos})
+	}
+	return disk, err
+}
+
+// enoughToProbe is well above what host.ProbeReads wants of a directory's files.
+const enoughToProbe = 512 << 20
+
+// elsewhere is a folder on the disk of dir where a file may be written.
+func elsewhere(dir, out string) (string, error) {
+	own, err := host.DeviceOf(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, other := range []string{out, os.TempDir()} {
+		if other == "" {
+			continue
+		}
+		if err := os.MkdirAll(other, 0o755); err != nil {
+			return "", err
+		}
+		if d, err := host.DeviceOf(other); err == nil && d.Name == own.Name {
+			return other, nil
+		}
+	}
+	return "", fmt.Errorf("the database is small, and no file is written beside a node's: name a folder on %s with --out", own.Name)
+}
+
+// verifyAdvice measures the cache that runs and the recommended one, each in a
+// process of its own, read-only, and predicts those very runs.
+func (a *app) verifyAdvice(r request, out string, model advise.Model, advice advise.Advice, p *progress) ([]advise.Verified, error) {
+	spec := r.spec
+	spec.Threads = verifyThreads
+	if host.DirectSupported(r.dir) == nil {
+		spec.PageCache = bench.Direct
+	}
+	sizes := []string{strconv.FormatInt(advice.Now.CacheBytes, 10)}
+	if advice.Then.CacheBytes != advice.Now.CacheBytes {
+		sizes = append(sizes, strconv.FormatInt(advice.Then.CacheBytes, 10))
+	}
+	folder := filepath.Join(out, verifyFolder)
+	plan := sweep.Plan{Name: "advise " + r.dir, Command: a.command(), Base: spec, Axes: []result.Axis{{Name: sweep.CacheAxis, Values: sizes}}, Repeats: 1, Seed: r.seed}
+	done, err := sweep.Run(a.ctx, plan, folder, a.runner().Run, func(point, points int, label string, e bench.Event) {
+		p.tell(fmt.Sprintf("measuring %d of %d (%s): ", point, points, label), e)
+	})
+	if err == nil && done.Status != result.OK {
+		err = errors.New(done.Error)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	p.say("measured: %s", folder)
+	var verified []advise.Verified
+	for _, point := range done.Points {
+		v, err := a.predictRun(r, model, spec, point)
+		if err != nil {
+			return nil, err
+		}
+		verified = append(verified, v)
+	}
+	return verified, nil
+}
+
+// verifyThreads shorten the measurement; they do not change what a Get reads.
+const verifyThreads = 4
+
+func (a *app) predictRun(r request, model advise.Model, spec bench.Spec, point result.Point) (v advise.Verified, err error) {
+	if point.Figures.BlockReadsPerGet == nil {
+		return v, fmt.Errorf("verify %s: block reads were not counted", unit.Bytes(point.CacheBytes))
+	}
+	in := model.Input
+	in.Levels, in.CacheBytes, in.WarmupGets, in.Gets = model.Levels, []int64{point.CacheBytes}, point.WarmupGets, point.Figures.Gets
+	in.ReservedBytes = r.restReserve(spec.Engine, true)(point.CacheBytes)
+	predicted, err := predict.Run(a.ctx, in)
+	if err != nil {
+		return v, fmt.Errorf("verify %s: %w", unit.Bytes(point.CacheBytes), err)
+	}
+	v = advise.Verified{
+		CacheBytes: point.CacheBytes, WarmupGets: point.WarmupGets, Gets: point.Figures.Gets,
+		Predicted: predicted[0].BlockReadsPerGet, Measured: *point.Figures.BlockReadsPerGet,
+		DeviceReadsPerGet: point.Figures.DeviceReadsPerGet, PageCache: spec.PageCache,
+	}
+	if v.Measured > 0 {
+		v.ErrorPercent = 100 * (v.Predicted/v.Measured - 1)
+	}
+	return v, nil
+}

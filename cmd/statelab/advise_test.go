@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"image/png"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/advise"
+)
+
+func adviceOf(t *testing.T, text string) (a advise.Advice) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return a
+}
+
+// A cache that is too small, the recommended one, and both measured: the advice
+// must come true, and the database stay as it was.
+func TestAdviceComesTrue(t *testing.T) {
+	for _, engine := range []string{"pebble1", "pebble2"} {
+		t.Run(engine, func(t *testing.T) {
+			db := database(t, engine)
+			before := fingerprint(t, db)
+			out := filepath.Join(t.TempDir(), "A")
+			o := must(t, "advise", db, "--cache", "400KiB", "--write-rate", "0", "--gets-per-second", "5k", "--latency-goal", "1s",
+				"--verify", "--gets", "20k", "--probe-seconds", "0", "--out", out, "--json", "--quiet")
+			a := adviceOf(t, o.stdout)
+			if a.Recommendation.Keep || a.Then.CacheBytes <= a.Now.CacheBytes || a.Now.CacheBytes != 400<<10 {
+				t.Errorf("from %d to %d, keep %v", a.Now.CacheBytes, a.Then.CacheBytes, a.Recommendation.Keep)
+			}
+			if len(a.Recommendation.Flags) != 1 || !strings.HasPrefix(a.Recommendation.Flags[0], "--cache ") {
+				t.Errorf("flags %v", a.Recommendation.Flags)
+			}
+			if len(a.Verified) != 2 {
+				t.Fatalf("verified %+v", a.Verified)
+			}
+			for _, v := range a.Verified {
+				if v.Measured <= 0 || math.Abs(v.ErrorPercent) > 12 {
+					t.Errorf("%d: predicted %.3f, measured %.3f, error %.1f %%", v.CacheBytes, v.Predicted, v.Measured, v.ErrorPercent)
+				}
+			}
+			if now, then := a.Verified[0].Measured, a.Verified[1].Measured; then > 1.1 || then > now-0.2 {
+				t.Errorf("measured %.3f now and %.3f then: what was promised is %.3f", now, then, a.Then.BlockReadsPerGet)
+			}
+			if kept, err := os.ReadFile(filepath.Join(out, adviceFile)); err != nil || string(kept) != o.stdout {
+				t.Errorf("%s is not what was printed: %v", adviceFile, err)
+			}
+			if f, err := os.Open(filepath.Join(out, advicePicture)); err != nil {
+				t.Error(err)
+			} else {
+				if _, err := png.Decode(f); err != nil {
+					t.Error(err)
+				}
+				f.Close()
+			}
+			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
+				t.Errorf("the database was changed:\n%s", diff)
+			}
+			refused(t, statelab(t, "advise", db, "--out", out), exitUsage, "holds other things", verifyFolder)
+		})
+	}
+}
+
+// A node's database: what it runs is in its OPTIONS file, and only read.
+func TestAdviceForANode(t *testing.T) {
+	for _, engine := range []string{"pebble1", "pebble2"} {
+		t.Run(engine, func(t *testing.T) {
+			db := newForeign(t, engine)
+			before := fingerprint(t, db)
+			o := must(t, "advise", db, "--probe-seconds", "0.05", "--quiet")
+			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
+				t.Errorf("the database was changed:\n%s", diff)
+			}
+			first, _, _ := strings.Cut(o.stdout, "\n")
+			if !strings.Contains(o.stdout, "8.00 MiB") || !strings.Contains(o.stdout, "What you run: OPTIONS-") || !strings.Contains(first, "cache") {
+				t.Errorf("8 MiB is the library's default\n%v", o)
+			}
+			for _, words := range []string{"--cache.database", "Options.Cache=", "file handles", "IP1", "Disk: random", "never consulted"} {
+				if !strings.Contains(o.stdout, words) && !(words == "Disk: random" && strings.Contains(o.stdout, "the disk was not probed")) {
+					t.Errorf("does not say %q\n%v", words, o)
+				}
+			}
+			for _, line := range strings.Split(o.stdout, "\n") {
+				if len([]rune(line)) > 80 {
+					t.Errorf("wider than 80: %s", line)
+				}
+			}
+			// 60,000 keys of 48 bytes: a cache of 16 MiB holds them all.
+			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB", "--quiet"); !strings.HasPrefix(a.stdout, "Nothing is to be gained: the whole database") {
+				t.Error(a)
+			}
+			if a := must(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--write-rate", "0", "--quiet"); !strings.Contains(a.stdout, "of memory") {
+				t.Error(a)
+			}
+		})
+	}
+}
+
+func TestAdviceOnAHeldDatabase(t *testing.T) {
+	db := newForeign(t, "pebble2")
+	owner := exec.Command(os.Args[0])
+	owner.Env = append(os.Environ(), holderOf+"=pebble2:"+db)
+	owner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	words, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := owner.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		owner.Wait() // its error is the kill
+	}()
+	held := make([]byte, len("held\n"))
+	if _, err := words.Read(held); err != nil || string(held) != "held\n" {
+		t.Fatalf("the owner says %q, %v", held, err)
+	}
+	refused(t, statelab(t, "advise", db), exitFailed, "held by another process", "--ignore-lock")
+	before := fingerprint(t, db)
+	must(t, "advise", db, "--ignore-lock", "--probe-seconds", "0", "--quiet")
+	if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
+		t.Errorf("the database was changed:\n%s", diff)
+	}
+}

@@ -1,0 +1,119 @@
+package advise
+
+import (
+	"fmt"
+	"math"
+)
+
+// Client is the program that owns a database.
+type Client string
+
+// Clients whose flags are known.
+const (
+	Geth     Client = "geth" // and op-geth, which has its flags
+	Statelab Client = "statelab"
+	Pebble   Client = "pebble" // any other program that embeds it
+)
+
+// Setting is how a client is told the recommendation.
+type Setting struct {
+	Client          Client   `json:"client"`
+	Flags           []string `json:"flags"`
+	CacheBytes      int64    `json:"cache_bytes"`       // of the database, once the flags are set
+	BlockCacheBytes int64    `json:"block_cache_bytes"` // of these, while the node writes
+	// OtherCacheBytes are what the same flags give to the client's other caches.
+	OtherCacheBytes int64 `json:"other_cache_bytes,omitempty"`
+	MemTableBytes   int64 `json:"memtable_bytes"`
+	MemTables       int   `json:"memtables"` // live while the node writes
+}
+
+const mib = 1 << 20
+
+// GethLeastCache is the least geth gives its database.
+const GethLeastCache = 16 * mib
+
+// What go-ethereum 1.17 does with --cache, in MiB (cmd/utils/flags.go,
+// ethdb/pebble): 4096 by default, cut to a third of the memory; --cache.database
+// percent of it, 50 by default, go to the database, 50 more to trie, gc and
+// snapshot.
+const (
+	gethCacheMiB       = 4096
+	gethDatabaseMinMiB = GethLeastCache / mib
+	gethOtherPercent   = 50
+	// gethMostPercent keeps --cache.database below 100: nothing in geth forbids
+	// more, but nobody reads it as meant.
+	gethMostPercent = 90
+	gethMemoryShare = 3
+)
+
+// gethMemTables are those of geth 1.17 under the writes of m: eight of an
+// eighth of the cache stop writes.
+func gethMemTables(m MemTables) MemTables {
+	if m.CacheShare == 0 {
+		m = MemTables{CacheShare: 8, Live: m.Live}
+		if m.Live > 2 {
+			m.Live = 4
+		}
+	}
+	return m
+}
+
+// gethSetting gives a database cacheBytes. budgetBytes and machineBytes bound
+// all of geth's caches; 0 does not.
+func gethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setting {
+	database := max(ceilDiv(cacheBytes, mib), gethDatabaseMinMiB)
+	least := ceilDiv(100*database, gethMostPercent)
+	all := int64(gethCacheMiB)
+	if budgetBytes > 0 { // half of what is left for the other caches, half for the page cache
+		all = min(all, max(0, budgetBytes/mib-database)*100/gethOtherPercent/2)
+	}
+	all = max(all, least)
+	if machineBytes > 0 {
+		all = min(all, machineBytes/mib/gethMemoryShare)
+	}
+	all = max(all, gethDatabaseMinMiB)
+	percent := min(ceilDiv(100*database, all), gethMostPercent)
+	given := all * percent / 100 * mib
+	return Setting{
+		Client:     Geth,
+		Flags:      []string{fmt.Sprintf("--cache %d", all), fmt.Sprintf("--cache.database %d", percent)},
+		CacheBytes: given, BlockCacheBytes: given - m.Reserved(given),
+		OtherCacheBytes: all * gethOtherPercent / 100 * mib,
+		MemTableBytes:   m.Each(given), MemTables: m.Live,
+	}
+}
+
+// gethMost is the largest database cache inside a budget for all of geth's.
+func gethMost(budgetBytes int64) int64 {
+	return int64(float64(budgetBytes) / (1 + float64(gethOtherPercent)/gethMostPercent))
+}
+
+// pebbleSetting is how a program that embeds Pebble, or statelab, gets a cache.
+func pebbleSetting(client Client, cacheBytes int64, m MemTables) Setting {
+	flags := []string{fmt.Sprintf("Options.Cache=%d", cacheBytes), fmt.Sprintf("Options.MemTableSize=%d", m.Each(cacheBytes))}
+	if client == Statelab {
+		flags = []string{"--cache " + exact(cacheBytes)}
+	}
+	return Setting{Client: client, Flags: flags, CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - m.Reserved(cacheBytes),
+		MemTableBytes: m.Each(cacheBytes), MemTables: m.Live}
+}
+
+// exact prints a size that parses back to itself.
+func exact(bytes int64) string {
+	switch {
+	case bytes%mib == 0:
+		return fmt.Sprintf("%dMiB", bytes/mib)
+	case bytes%1024 == 0:
+		return fmt.Sprintf("%dKiB", bytes/1024)
+	}
+	return fmt.Sprint(bytes)
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+// handles is what a database of so many tables needs: a quarter more for those
+// that compactions make before they drop the old ones, and Pebble's own.
+func handles(tables int) int {
+	const margin, others, least = 1.25, 10, 64
+	return max(int(math.Ceil(margin*float64(tables)))+others, least+others)
+}

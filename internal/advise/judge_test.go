@@ -1,0 +1,233 @@
+package advise
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/result"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/advice.txt with what is printed now")
+
+const gib = 1 << 30
+
+// someEvidence is a database of the study's Medium size behind a geth that
+// writes, with round figures.
+func someEvidence() Evidence {
+	place := func(cacheBytes int64, reads, rest float64) Place {
+		return Place{CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes / 2, BlockReadsPerGet: reads, AtRest: rest}
+	}
+	at := func(p Place) *Place { return &p }
+	return Evidence{
+		Database: result.Database{Dir: "chaindata", Bytes: 224 * gib, Files: 7105, Levels: []engine.Level{
+			{Level: 0, Sublevels: 1},
+			{Level: 5, Sublevels: 1, Files: 1105, Bytes: 20 * gib, Keys: 2e8, FilterConsulted: true, FilterBytes: 240 * mib, FilterCacheBytes: 240 * mib,
+				TopIndexCacheBytes: 4 * mib, IndexBlocks: 46_000, IndexCacheBytes: 170 * mib, DataCacheBytes: 30 * gib, InCacheKnown: true},
+			{Level: 6, Sublevels: 1, Files: 6000, Bytes: 204 * gib, Keys: 18e8, FilterBytes: 2 * gib, FilterCacheBytes: 2 * gib, TopIndexCacheBytes: 40 * mib,
+				IndexBlocks: 414_000, IndexCacheBytes: 1500 * mib, DataCacheBytes: 300 * gib, InCacheKnown: true},
+		}},
+		Engine:   result.Engine{Name: "pebble1", Version: "v1.1.5"},
+		Client:   Geth,
+		Settings: Settings{CacheBytes: 2 * gib, MemTableBytes: 256 * mib, StopMemTables: 8, Handles: 5000, Source: "OPTIONS-000007"},
+		Machine:  result.Host{MemoryBytes: 64 * gib},
+		Disk:     someDisk(),
+		Curve: Curve{
+			Points: []Place{place(128*mib, 5, 0), place(2*gib, 1.6, 1.05), place(16*gib, 0.99, 0)}, Floor: 1, WholeBytes: 700 * gib,
+			Now: place(2*gib, 1.6, 1.05), Below2: at(place(900*mib, 1.98, 0)), Below1_1: at(place(3600*mib, 1.09, 0)),
+			Near: at(place(3800*mib, 1.05, 1)), Flat: at(place(4200*mib, 1.02, 0)), Doubled: at(place(8400*mib, 1.01, 0)),
+		},
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Evidence)
+		answer string
+		keep   bool
+		cache  int64
+	}{
+		{"a larger cache pays", func(*Evidence) {},
+			"A 3.71 GiB cache brings this database to ~1.05 block reads per Get; you run 2.00 GiB: 1.60; beyond 4.10 GiB nothing is gained.", false, 3800 * mib},
+		{"what runs is enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01} },
+			"The 8.00 GiB cache you run is enough: ~1.01 block reads per Get; 3.71 GiB would do for 1.05; beyond 4.10 GiB nothing is gained.", true, 8 * gib},
+		{"nearly enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 3700 * mib, BlockReadsPerGet: 1.06} },
+			"The 3.61 GiB cache you run is enough: ~1.06 block reads per Get; beyond 4.10 GiB nothing is gained.", true, 3700 * mib},
+		{"data blocks are cached", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 64 * gib, BlockReadsPerGet: 0.9} },
+			"The 64.0 GiB cache you run is enough: ~0.900 block reads per Get; 3.71 GiB would do for 1.05; all beyond 4.10 GiB caches data blocks alone.", true, 64 * gib},
+		{"a small database goes on gaining", func(e *Evidence) { e.Curve.Doubled.BlockReadsPerGet = 0.8 },
+			"A 3.71 GiB cache brings this database to ~1.05 block reads per Get; you run 2.00 GiB: 1.60; beyond 4.10 GiB twice the cache saves 22%.", false, 3800 * mib},
+		{"too little memory", func(e *Evidence) {
+			e.Limits.MemoryBytes, e.Curve.Most = 5*gib, &Place{CacheBytes: 3 * gib, BlockCacheBytes: 1536 * mib, BlockReadsPerGet: 1.2}
+		}, "5.00 GiB of memory allow a 3.00 GiB cache: ~1.20 block reads per Get; you run 2.00 GiB: 1.60; 3.71 GiB would bring 1.05.", false, 3 * gib},
+		{"memory below IP1", func(e *Evidence) {
+			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
+		}, "256 MiB of memory cannot hold even the filters and top indexes (IP1, 284 MiB): a 150 MiB cache is the most it allows, ~4.40 block reads per Get; you run 2.00 GiB: 1.60; 3.71 GiB would bring 1.05.", false, 150 * mib},
+		{"everything fits", func(e *Evidence) {
+			e.Curve.WholeBytes, e.Curve.Now = 9*mib, Place{CacheBytes: 16 * mib}
+		}, "Nothing is to be gained: the whole database takes 9.00 MiB in a cache, and the 16.0 MiB you run hold it.", true, 16 * mib},
+	} {
+		e := someEvidence()
+		c.change(&e)
+		a := Judge(e)
+		if a.Answer != c.answer {
+			t.Errorf("%s:\n%s\nwant\n%s", c.name, a.Answer, c.answer)
+		}
+		if a.Recommendation.Keep != c.keep || a.Recommendation.CacheBytes != c.cache || a.Then.CacheBytes != c.cache {
+			t.Errorf("%s: keep %v, %d MiB", c.name, a.Recommendation.Keep, a.Recommendation.CacheBytes/mib)
+		}
+	}
+}
+
+func reason(a Advice, code string) string {
+	for _, r := range a.Reasons {
+		if r.Code == code {
+			return r.Text
+		}
+	}
+	return ""
+}
+
+func TestReasons(t *testing.T) {
+	for _, c := range []struct {
+		code   string
+		change func(*Evidence)
+		want   string // "": no such reason
+	}{
+		{"shape", func(*Evidence) {}, "filters and top indexes take 284 MiB of a cache (IP1), with all indexes 1.91 GiB (IP2); a Get then reads 1.00 data blocks, which no cache much smaller than the database saves"},
+		{"memtables", func(*Evidence) {}, "a node that writes keeps 4 of 475 MiB, so 1.86 GiB of the 3.71 GiB hold blocks; while it writes nothing a Get costs 1.00; in a write stall 8 of them leave nothing"},
+		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "keeps 2 of 475 MiB"},
+		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "one fills in 7.9 min at 1.00 MiB/s"},
+		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true} }, ""},
+		{"disk", func(*Evidence) {}, "the disk gives 67k reads/s: enough for 63.8k Gets/s, now 41.9k; say --gets-per-second"},
+		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 5000 }, "at 5k Gets/s it now needs 8k reads/s of this disk's 27k at 1 in flight: not the disk; with 3.71 GiB it needs 5.25k reads/s"},
+		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 50_000 }, "it now needs 80k reads/s of this disk's 67k at 16 in flight: the disk is the limit; with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at 16 in flight: close"},
+		{"disk", func(e *Evidence) { e.Disk = Disk{Absent: "tmpfs"} }, "the disk was not probed: tmpfs"},
+		{"latency", func(e *Evidence) { e.Limits.LatencyGoal = 50 * time.Microsecond }, "a Get of 1.05 x 36.0 us = 37.8 us meets the goal of 50.0 us; now 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},
+		{"latency", func(*Evidence) {}, ""},
+		{"one_by_one", func(*Evidence) {}, "one Get after another, at 36.0 us a read, goes no faster than 26.5k Gets/s, now 17.4k"},
+		{"handles", func(*Evidence) {}, "7,105 tables need 8,892 file handles (geth gives the database half of its limit: ulimit -n 17784 or more); the node's 5,000 keep 4,990 open"},
+		{"handles", func(e *Evidence) { e.Settings.Handles = 8000 }, "the node's 8,000 are just enough"},
+		{"unused_filters", func(*Evidence) {}, "2.00 GiB of filters on the last level are never consulted by a Get: without them the database, and what compactions write, would be 0.893% smaller; they take no cache; the node's options write no more of them"},
+		{"unused_filters", func(e *Evidence) { e.Settings.LastLevelFilter = true }, "the node's options still write them"},
+		{"unused_filters", func(e *Evidence) { e.Database.Levels[2].FilterBytes = 0 }, ""},
+		{"no_filters", func(*Evidence) {}, ""},
+		{"no_filters", func(e *Evidence) { e.Curve.WithFilters = &Place{CacheBytes: 4 * gib, BlockReadsPerGet: 1.06} }, "would bring ~1.06 block reads per Get at a 4.00 GiB cache"},
+		{"level0", func(*Evidence) {}, ""},
+		{"level0", func(e *Evidence) { e.Database.Levels[0].Sublevels = 9 }, "level 0 holds 9 sublevels"},
+		{"page_cache", func(e *Evidence) { e.Limits.MemoryBytes = 32 * gib }, "of the database in the page cache"},
+		{"whole", func(*Evidence) {}, ""},
+		{"whole", func(e *Evidence) { e.Curve.WholeBytes = 3 * gib }, "a cache of 3.00 GiB would hold the whole database"},
+		{"geth_limit", func(*Evidence) {}, ""},
+		{"geth_limit", func(e *Evidence) { e.Machine.MemoryBytes = 8 * gib }, "geth cuts --cache to a third of the machine's memory (8.00 GiB here): the database gets 2.40 GiB of it, not 3.71 GiB"},
+		{"geth_limit", func(e *Evidence) { e.Machine.MemoryLimit = 8 * gib }, "(8.00 GiB here)"},
+		{"verified", func(e *Evidence) { e.Verified = []Verified{{ErrorPercent: -1.2}, {ErrorPercent: 0.3}} }, "the prediction is right within 1.2%"},
+		{"verified", func(e *Evidence) { e.Verified, e.SampleKeys = []Verified{{ErrorPercent: 1}}, 200_000 }, "the 200,000 sampled keys ask for part of the 460,000 index blocks only"},
+		{"verified", func(e *Evidence) { e.Verified = []Verified{{ErrorPercent: 15}} }, "off by up to 15%: trust what was measured"},
+		{"verified", func(*Evidence) {}, ""},
+	} {
+		e := someEvidence()
+		c.change(&e)
+		got := reason(Judge(e), c.code)
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.code, got, c.want)
+		}
+	}
+}
+
+func TestRecommendedFlagsAreTheClients(t *testing.T) {
+	for client, want := range map[Client][]string{
+		Geth:     {"--cache 4223", "--cache.database 90"},
+		Statelab: {"--cache 3800MiB"},
+		Pebble:   {"Options.Cache=3984588800", "Options.MemTableSize=498073600"},
+	} {
+		e := someEvidence()
+		e.Client = client
+		a := Judge(e)
+		if !slices.Equal(a.Recommendation.Flags, want) || a.Recommendation.Client != client {
+			t.Errorf("%s: %v, want %v", client, a.Recommendation.Flags, want)
+		}
+		for _, s := range a.Settings {
+			if s.BlockCacheBytes < a.Recommendation.BlockCacheBytes {
+				t.Errorf("%s, told to %s: %d for blocks, fewer than %d", client, s.Client, s.BlockCacheBytes, a.Recommendation.BlockCacheBytes)
+			}
+		}
+	}
+}
+
+func TestMemoryAddsUp(t *testing.T) {
+	e := someEvidence()
+	e.Limits.MemoryBytes = 8 * gib
+	a := Judge(e)
+	var sum int64
+	for _, s := range a.Memory {
+		sum += s.Bytes
+	}
+	if sum != 8*gib || len(a.Memory) != 5 {
+		t.Errorf("%+v: %d in all", a.Memory, sum)
+	}
+}
+
+// The names are a contract.
+func TestAdviceAsJSON(t *testing.T) {
+	e := someEvidence()
+	e.Limits.GetsPerSecond = 5000
+	text, err := json.Marshal(Judge(e))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a struct {
+		Schema         string
+		Recommendation struct {
+			CacheBytes int64 `json:"cache_bytes"`
+			Flags      []string
+		}
+		Now, Then struct {
+			CacheBytes          int64   `json:"cache_bytes"`
+			BlockReadsPerGet    float64 `json:"block_reads_per_get"`
+			BlockReadsPerSecond float64 `json:"block_reads_per_second"`
+		}
+		Reasons []Reason
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		t.Fatal(err)
+	}
+	if a.Schema != "statelab.advise/1" || a.Recommendation.CacheBytes != 3800*mib || len(a.Recommendation.Flags) != 2 || len(a.Reasons) < 5 {
+		t.Errorf("%+v", a)
+	}
+	if a.Now.CacheBytes != 2*gib || a.Now.BlockReadsPerGet != 1.6 || a.Now.BlockReadsPerSecond != 8000 || a.Then.BlockReadsPerSecond != 5250 {
+		t.Errorf("now %+v, then %+v", a.Now, a.Then)
+	}
+}
+
+func TestText(t *testing.T) {
+	e := someEvidence()
+	e.Limits = Limits{MemoryBytes: 8 * gib, GetsPerSecond: 5000, LatencyGoal: time.Millisecond}
+	device := 1.05
+	e.Verified = []Verified{{CacheBytes: 2 * gib, Predicted: 1.05, Measured: 1.06, ErrorPercent: -0.9, DeviceReadsPerGet: &device}, {CacheBytes: 3800 * mib, Predicted: 1, Measured: 0.99, ErrorPercent: 1}}
+	var out strings.Builder
+	if err := Text(&out, Judge(e)); err != nil {
+		t.Fatal(err)
+	}
+	const path = "testdata/advice.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := readFile(t, path); out.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if utf8.RuneCountInString(line) > textWidth {
+			t.Errorf("wider than %d: %s", textWidth, line)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package advise
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Settings are those of a node that decide how its cache is shared out.
+type Settings struct {
+	CacheBytes      int64  `json:"cache_bytes"`
+	MemTableBytes   int64  `json:"memtable_bytes"`
+	StopMemTables   int    `json:"memtables_that_stop_writes"`
+	Handles         int    `json:"handles"`
+	LastLevelFilter bool   `json:"last_level_filter"` // new tables of the last level get filters
+	Source          string `json:"source"`            // in words
+}
+
+// maxOptionsBytes bounds what is read of a foreign file; real ones have 3 KB.
+const maxOptionsBytes = 1 << 20
+
+// ParseOptions reads the OPTIONS file that Pebble writes each time it opens a
+// database for writing: what the node runs with. Source is left to the caller.
+func ParseOptions(r io.Reader) (Settings, error) {
+	var s Settings
+	section := ""
+	found := map[string]bool{}
+	lines := bufio.NewScanner(io.LimitReader(r, maxOptionsBytes))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") {
+			section = line
+			continue
+		}
+		key, value, _ := strings.Cut(line, "=")
+		if section == `[Level "6"]` && key == "filter_policy" {
+			s.LastLevelFilter = value != "none" && value != ""
+		}
+		if section != "[Options]" {
+			continue
+		}
+		var into *int64
+		var small int64
+		switch key {
+		case "cache_size":
+			into = &s.CacheBytes
+		case "mem_table_size":
+			into = &s.MemTableBytes
+		case "mem_table_stop_writes_threshold", "max_open_files":
+			into = &small
+		default:
+			continue
+		}
+		v, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || v < 0 || into == &small && v > math.MaxInt32 {
+			return Settings{}, fmt.Errorf("line %d: %s=%.40q is no size", n, key, value)
+		}
+		*into = v
+		switch key {
+		case "mem_table_stop_writes_threshold":
+			s.StopMemTables = int(small)
+		case "max_open_files":
+			s.Handles = int(small)
+		}
+		found[key] = true
+	}
+	if err := lines.Err(); err != nil {
+		return Settings{}, err
+	}
+	if !found["cache_size"] || !found["mem_table_size"] {
+		return Settings{}, errors.New("no cache_size and mem_table_size: not an OPTIONS file of Pebble")
+	}
+	return s, nil
+}
+
+// WithCache are the settings with another cache: memtables follow it where they
+// are a part of it.
+func (s Settings) WithCache(cacheBytes int64, source string) Settings {
+	if m := s.MemTables(Writes{}); m.CacheShare > 0 {
+		s.MemTableBytes = m.Each(cacheBytes)
+	}
+	s.CacheBytes, s.Source = cacheBytes, source
+	return s
+}
+
+// MemTables are a node's write buffers. Pebble takes their memory out of the
+// block cache.
+type MemTables struct {
+	CacheShare int64 // one is a cache's CacheShare-th part; 0: Bytes, whatever the cache
+	Bytes      int64
+	Live       int // of them while the node writes; 0: it does not
+}
+
+// Writes is how much a node writes.
+type Writes struct {
+	Known          bool
+	BytesPerSecond float64
+}
+
+// calmWriteBytes a second leave two memtables live: one being filled, one being
+// flushed or kept for reuse. Writers without a limit were seen to fill two to
+// seven of geth's eight, most often four (docs/methods/advice.md).
+const calmWriteBytes = 4 << 20
+
+// MemTables tells how the write buffers follow the cache, and how many live
+// under w. Clients derive the size from the cache (geth an eighth, bench_kvdb a
+// quarter); any other ratio is a size of its own.
+func (s Settings) MemTables(w Writes) MemTables {
+	m := MemTables{Bytes: s.MemTableBytes}
+	for _, share := range []int64{4, 8} {
+		if s.CacheBytes > 0 && s.CacheBytes/share == s.MemTableBytes {
+			m.CacheShare = share
+		}
+	}
+	switch {
+	case w.Known && w.BytesPerSecond == 0:
+	case w.Known && w.BytesPerSecond <= calmWriteBytes:
+		m.Live = 2
+	default:
+		m.Live = max(2, s.StopMemTables/2)
+	}
+	return m
+}
+
+const (
+	minMemTableBytes = 256 << 10 // Pebble's first memtable, before it doubles
+	maxMemTableBytes = 1<<32 - 2 // Pebble refuses more
+)
+
+// Each is the size of a memtable beside a cache.
+func (m MemTables) Each(cacheBytes int64) int64 {
+	if m.CacheShare > 0 {
+		return min(max(cacheBytes/m.CacheShare, minMemTableBytes), maxMemTableBytes)
+	}
+	return m.Bytes
+}
+
+// Reserved is what live memtables take of a cache.
+func (m MemTables) Reserved(cacheBytes int64) int64 {
+	return min(int64(m.Live)*m.Each(cacheBytes), cacheBytes)
+}
+
+// Total is the smallest cache that leaves blockBytes for blocks.
+func (m MemTables) Total(blockBytes int64) int64 {
+	live := int64(m.Live)
+	if m.CacheShare == 0 {
+		return blockBytes + live*m.Bytes
+	}
+	if live >= m.CacheShare { // only a cap on the memtables leaves anything
+		return blockBytes + live*maxMemTableBytes
+	}
+	total := (blockBytes*m.CacheShare + m.CacheShare - live - 1) / (m.CacheShare - live)
+	switch each := total / m.CacheShare; {
+	case each < minMemTableBytes:
+		return blockBytes + live*minMemTableBytes
+	case each > maxMemTableBytes:
+		return blockBytes + live*maxMemTableBytes
+	}
+	return total
+}
