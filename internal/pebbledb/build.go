@@ -67,6 +67,9 @@ const buildFolder = "sorted-build"
 // Run builds the database. If it fails before Release, the database is as it was;
 // afterwards it is reopened, but may hold a part of the levels.
 func (b SortedBuild) Run(ctx context.Context, spec engine.SortedSpec, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
+	if spec.Keys == 0 {
+		return nil
+	}
 	folder := filepath.Join(b.Dir, buildFolder)
 	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
 		return b.failed("make room for tables", err)

@@ -285,11 +285,16 @@ func TestBuildSortedIsTheSameForAnyWorkers(t *testing.T) {
 
 func TestBuildSortedOfFewKeys(t *testing.T) {
 	for _, e := range engines() {
-		for _, n := range []uint64{1, 2, 1000} {
+		for _, n := range []uint64{0, 1, 2, 1000} {
 			db, _ := create(t, e, nil)
-			p := newPairs(t, n, keyspace.Sorted)
+			p := newPairs(t, max(n, 1), keyspace.Sorted)
+			p.keys.Count = n
 			if err := build(context.Background(), db, p, 4, func(uint64) {}); err != nil {
 				t.Fatal(err)
+			}
+			if n == 0 {
+				closeDB(t, db)
+				continue
 			}
 			if levels := shapeOf(t, db).Levels; len(levels) != 1 || levels[0].Level != 6 {
 				t.Errorf("%s: %d keys are in %+v", e.Info().Name, n, levels)

@@ -25,10 +25,12 @@ type buildPlan struct {
 	pieces []piece      // ascending
 }
 
-// plannedTable is a file: those keys of indexes from <= i < to that are of its level.
+// plannedTable is a file: those keys of indexes from <= i < to that are of its
+// level. density is the part of them, over the level's mean.
 type plannedTable struct {
 	level    int
 	from, to uint64
+	density  float64
 }
 
 // piece is a range of indexes whose keys are divided among the levels alike: one
@@ -45,9 +47,10 @@ func newBuildPlan(spec engine.SortedSpec, rest lsm.Rest, bytesPerKey [Levels]flo
 	random := rand.New(rand.NewPCG(spec.Seed, spec.Keys))
 	var below []plannedTable
 	for level := lastLevel; level >= rest.Base; level-- {
-		covered := coverage(level, rest.Base, rest.Keys[level]/float64(spec.Keys), flushKeys/rest.Keys[rest.Base])
+		share := rest.Keys[level] / float64(spec.Keys)
+		covered := coverage(level, rest.Base, share, flushKeys/rest.Keys[rest.Base])
 		files := int(max(1, math.Round(rest.Keys[level]*bytesPerKey[level]/rest.FileBytes[level])))
-		tables := cut(level, spec.Keys, files, covered, random)
+		tables := cut(level, spec.Keys, files, covered, densitySpread(covered, share), random)
 		p.tables = append(p.tables, overlap(below, tables)...)
 		below = tables
 	}
@@ -55,7 +58,7 @@ func newBuildPlan(spec engine.SortedSpec, rest lsm.Rest, bytesPerKey [Levels]flo
 	ranges, keys := p.tables, rest.Keys
 	if share := flushKeys / float64(spec.Keys); staysInL0 && share < maxRecentShare {
 		from := uint64(random.Float64() * (1 - recentCoverage) * float64(spec.Keys))
-		p.recent = plannedTable{0, from, from + uint64(recentCoverage*float64(spec.Keys))}
+		p.recent = plannedTable{0, from, from + uint64(recentCoverage*float64(spec.Keys)), 1}
 		ranges, keys[0] = append(slices.Clone(ranges), p.recent), recentCoverage*flushKeys
 	}
 	p.pieces = divide(ranges, keys, spec.Keys)
@@ -91,28 +94,47 @@ const (
 	// mean after random loading: 0.35 to 0.55 (docs/methods/loading.md).
 	fileSpread                 = 0.45
 	minFileShare, maxFileShare = 0.1, 2 // of the mean
-	// runFiles is how many files lie side by side between two gaps.
+	// runFiles is how many lie side by side between two gaps. What came down with
+	// one flush is sparse and spans much, what has been merged with several is
+	// dense and spans little: Gets then ask some files far more often than others.
 	runFiles = 4
+	// maxDensitySpread is how far the density of a run is off the mean.
+	maxDensitySpread = 0.6
 )
 
+// densitySpread leaves room for the keys of other levels in the densest run.
+func densitySpread(covered, share float64) float64 {
+	if covered == 1 {
+		return 0
+	}
+	const fullest = 0.75
+	return min(maxDensitySpread, max(0, fullest*covered/share-1))
+}
+
 // cut lays the files of a level over a covered part of the indexes.
-func cut(level int, keys uint64, files int, covered float64, random *rand.Rand) []plannedTable {
-	type span struct{ from, to float64 }
+func cut(level int, keys uint64, files int, covered, spread float64, random *rand.Rand) []plannedTable {
+	type span struct{ from, to, density float64 }
 	spans := make([]span, files)
-	var at, run float64
+	var at, run, density float64
+	inRun := 0
 	for i := range spans {
-		width := min(max(1+fileSpread*random.NormFloat64(), minFileShare), maxFileShare)
-		spans[i] = span{at, at + width}
+		if inRun == 0 {
+			run, density = 0, 1+spread*(2*random.Float64()-1)
+		}
+		width := min(max(1+fileSpread*random.NormFloat64(), minFileShare), maxFileShare) / density
+		spans[i] = span{at, at + width, density}
 		at, run = at+width, run+width
-		if random.IntN(runFiles) == 0 || i == files-1 {
+		if inRun++; inRun == 2*runFiles || random.IntN(runFiles) == 0 || i == files-1 {
 			at += run * (1 - covered) / covered
-			run = 0
+			inRun = 0
 		}
 	}
+	// The gap at the end is as good at the beginning.
+	shift := random.Float64() * (at - spans[files-1].to)
 	tables := make([]plannedTable, 0, files)
-	for _, s := range spans {
-		t := plannedTable{level, uint64(s.from / at * float64(keys)), min(keys, uint64(s.to/at*float64(keys)))}
-		if covered == 1 && s == spans[files-1] {
+	for i, s := range spans {
+		t := plannedTable{level, uint64((s.from + shift) / at * float64(keys)), uint64((s.to + shift) / at * float64(keys)), s.density}
+		if covered == 1 && i == files-1 {
 			t.to = keys
 		}
 		if t.from < t.to {
@@ -149,11 +171,11 @@ func overlap(below, above []plannedTable) []plannedTable {
 // of each piece go to the levels, so that each level gets its number of keys.
 func divide(ranges []plannedTable, levelKeys [Levels]float64, keys uint64) []piece {
 	var levels [Levels][]plannedTable
-	var width [Levels]float64
+	var weight [Levels]float64
 	bounds := []uint64{keys}
 	for _, r := range ranges {
 		levels[r.level] = append(levels[r.level], r)
-		width[r.level] += float64(r.to - r.from)
+		weight[r.level] += r.density * float64(r.to-r.from)
 		bounds = append(bounds, r.from, r.to)
 	}
 	slices.Sort(bounds)
@@ -171,7 +193,7 @@ func divide(ranges []plannedTable, levelKeys [Levels]float64, keys uint64) []pie
 			}
 			levels[level] = left
 			if len(left) > 0 && left[0].from <= from {
-				sum += levelKeys[level] / width[level]
+				sum += left[0].density * levelKeys[level] / weight[level]
 			}
 			next.ends[level] = uint64(min(sum, 1-1e-9) * math.MaxUint64)
 		}
