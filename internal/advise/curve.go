@@ -36,7 +36,7 @@ type Place struct {
 // Curve is a database's cost by cache size with the sizes that answer
 // questions. A question that no size of the curve answers is nil.
 type Curve struct {
-	Points []Place // by cache size; Now is one of them
+	Points []Place // by cache size; Now and Near are among them
 	// Floor is the block reads that no cache much smaller than the database
 	// saves: the data blocks of a Get.
 	Floor      float64
@@ -101,8 +101,7 @@ func (d *drawer) draw() (c Curve, err error) {
 	if c.Now, err = d.full(d.NowBytes); err != nil {
 		return c, err
 	}
-	c.Points = append(c.Points, c.Now)
-	slices.SortStableFunc(c.Points, func(a, b Place) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+	c.insert(c.Now)
 	for _, question := range []struct {
 		answer **Place
 		limit  float64
@@ -115,6 +114,7 @@ func (d *drawer) draw() (c Curve, err error) {
 		if *c.Near, err = d.rest(*c.Near); err != nil {
 			return c, err
 		}
+		c.insert(*c.Near)
 	}
 	if c.Flat != nil {
 		p, _, err := d.at(2 * c.Flat.CacheBytes)
@@ -140,6 +140,11 @@ func (d *drawer) draw() (c Curve, err error) {
 		c.WithFilters = &p
 	}
 	return c, nil
+}
+
+func (c *Curve) insert(p Place) {
+	c.Points = append(c.Points, p)
+	slices.SortStableFunc(c.Points, func(a, b Place) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 }
 
 // grid are the block caches the curve is drawn through.
