@@ -49,8 +49,9 @@ vet:
 	$(GO) vet ./...
 	cd fixtures/gethchain && $(GO) vet ./...
 
+# The slow ones, marked by testing.Short, have a target of their own.
 unit:
-	$(GO) test -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
+	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 # Go's test cache does not see what a child process read: never cached.
 e2e:

@@ -113,7 +113,7 @@ func TestDrawOfLevelsWithoutFilters(t *testing.T) {
 	if c.Floor < 1.5 {
 		t.Errorf("floor %.2f: every level's data block is read", c.Floor)
 	}
-	if c.WithFilters == nil || c.WithFilters.BlockReadsPerGet > 0.75*c.Near.BlockReadsPerGet {
+	if c.WithFilters == nil || c.WithFilters.BlockReadsPerGet > 0.95*c.Near.BlockReadsPerGet {
 		t.Errorf("without %+v, with filters %+v", c.Near, c.WithFilters)
 	}
 }

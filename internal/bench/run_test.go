@@ -157,7 +157,7 @@ func TestOverwrittenValuesAreAcceptedInEveryVersion(t *testing.T) {
 	if err != nil || m.MaxVersion != 1 {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	spec.Workload = workload.ReadWhileWriting
+	spec.Workload, spec.Rate = workload.ReadWhileWriting, 50_000 // long enough for the writer to come in
 	f := runOn(t, s, spec).Figures
 	if f.Found != spec.Gets || f.Puts == 0 {
 		t.Errorf("%d of %d found while %d were written", f.Found, spec.Gets, f.Puts)
