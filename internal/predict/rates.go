@@ -19,7 +19,8 @@ type class struct {
 	perGet    float64 // accesses per Get
 	blocks    float64
 	bytes     float64 // mean, in the cache
-	perFile   bool    // one block per file: as popular, and as large, as the file is wide
+	charge    float64 // of bytes: what the cache adds to each block, however small
+	perFile   bool    // one block per file, as the file is wide and large
 	firstRate float64 // accesses per Get, of perGet, to files' first blocks only
 	files     float64
 	geometry  Geometry
@@ -73,7 +74,7 @@ func accessRates(levels []engine.Level, geometry []Geometry, version cachesim.Pe
 			if l.FilterConsulted {
 				pass *= bloomFalsePositives
 			}
-			classes = append(classes, levelClasses(l, sublevels, found+others, found, pass, g)...)
+			classes = append(classes, levelClasses(l, sublevels, float64(version.BlockCharge()), found+others, found, pass, g)...)
 		}
 	}
 	return classes, nil
@@ -93,11 +94,11 @@ func checkLevel(l engine.Level) error {
 }
 
 // levelClasses are the classes of one level (or sublevel) and its rates.
-func levelClasses(l engine.Level, sublevels, touch, found, pass float64, g Geometry) []class {
+func levelClasses(l engine.Level, sublevels, charge, touch, found, pass float64, g Geometry) []class {
 	files := float64(l.Files) / sublevels
 	twoLevel := 1 - float64(l.SingleIndexes)/float64(l.Files) // share of files
 	mean := func(bytes int64, blocks float64) float64 { return float64(bytes) / sublevels / max(blocks, 1) }
-	level := class{level: l.Level, files: files, geometry: g}
+	level := class{level: l.Level, charge: charge, files: files, geometry: g}
 
 	var classes []class
 	add := func(kind engine.BlockType, perGet, blocks float64, bytes int64, perFile bool, firstRate float64) {

@@ -62,33 +62,29 @@ func planShards(classes []class, all, simulated int, random *rand.Rand) []shardP
 // dealFiles deals out a class of one block per file.
 func dealFiles(deals []deal, all int, number int32, c class, random *rand.Rand) {
 	files := c.geometry.draw(int(math.Round(c.blocks)), random)
-	for _, f := range files {
+	dealt := false
+	for i, f := range files {
 		s := random.IntN(all)
+		if last := i == len(files)-1; last && !dealt {
+			s = random.IntN(len(deals)) // a class nobody asks for has no hit rate
+		}
 		if s >= len(deals) {
 			continue
 		}
 		d := &deals[s]
 		popularity := (1-c.geometry.Gaps)*f.Width + c.geometry.Gaps*f.Gap
-		d.add(draw{first: d.nextID, n: 1, bytes: int32(c.bytes * f.Bytes * float64(len(files))), class: number}, c.perGet*popularity)
+		bytes := c.charge + max(0, c.bytes-c.charge)*f.Bytes*float64(len(files))
+		d.add(draw{first: d.nextID, n: 1, bytes: int32(bytes), class: number}, c.perGet*popularity)
 		d.nextID++
+		dealt = true
 	}
 }
 
 // dealBlocks deals out a class of blocks that are asked for alike, but for the
 // first ones of files behind a gap.
 func dealBlocks(deals []deal, all int, number int32, c class, random *rand.Rand) {
-	mean := c.blocks / float64(all)
 	firstID := make([]uint32, len(deals))
-	deviation := 0.0
-	for s := range deals {
-		// A shard's number is Poisson distributed. Neighbours deviate in
-		// opposite directions, so that a few shards have the right mean.
-		if s%2 == 0 {
-			deviation = math.Sqrt(mean) * random.NormFloat64()
-		} else {
-			deviation = -deviation
-		}
-		blocks := max(0, math.Round(mean+deviation))
+	for s, blocks := range dealCounts(len(deals), all, c.blocks, random) {
 		n := uint32(min(blocks, maxClassBlocks))
 		d := &deals[s]
 		firstID[s] = d.nextID
@@ -109,8 +105,41 @@ func dealBlocks(deals []deal, all int, number int32, c class, random *rand.Rand)
 	}
 }
 
-// fillAliases sets thresholds and aliases (Vose's method) so that rows are drawn in
-// proportion to rates, and returns the rates' sum.
+// dealCounts is how many of the blocks each of the simulated shards gets: a
+// Poisson number, but one block at least among all.
+func dealCounts(simulated, all int, blocks float64, random *rand.Rand) []float64 {
+	const many = 64 // a shard, for the normal distribution to do
+	counts := make([]float64, simulated)
+	mean := blocks / float64(all)
+	if mean >= many {
+		deviation := 0.0
+		for s := range counts {
+			// Neighbours deviate in opposite directions, so that a few shards
+			// have the right mean.
+			if s%2 == 0 {
+				deviation = math.Sqrt(mean) * random.NormFloat64()
+			} else {
+				deviation = -deviation
+			}
+			counts[s] = math.Round(mean + deviation)
+		}
+		return counts
+	}
+	dealt := false
+	for range int(math.Round(blocks)) {
+		if s := random.IntN(all); s < simulated {
+			counts[s]++
+			dealt = true
+		}
+	}
+	if !dealt {
+		counts[random.IntN(simulated)] = 1
+	}
+	return counts
+}
+
+// fillAliases sets thresholds and aliases (Vose's method) so that rows are
+// drawn in proportion to rates, and returns the rates' sum.
 func fillAliases(draws []draw, rates []float64) (sum float64) {
 	for _, rate := range rates {
 		sum += rate

@@ -77,7 +77,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		}
 		played += stretch
 		now := last.allMissRate()
-		if math.Abs(now-before) < steadyChange*now || played >= maxSteadyAccesses || s.cache.Steps > s.stepsLeft {
+		if math.Abs(now-before) <= steadyChange*now || played >= maxSteadyAccesses || s.cache.Steps > s.stepsLeft {
 			out.steady = last
 			return out, nil
 		}
