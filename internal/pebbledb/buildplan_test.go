@@ -49,23 +49,38 @@ func TestPlanPlacesEveryKeyOnce(t *testing.T) {
 
 // Otherwise ingestion would let a table sink below its level.
 func TestPlanLaysEachTableOverKeysOfTheLevelBelow(t *testing.T) {
-	for seed := range uint64(50) {
-		plan, _ := planOf(30_000_000, seed)
-		for _, upper := range plan.tables {
-			if upper.level == lastLevel {
-				continue
-			}
-			overlaps := false
-			for _, lower := range plan.tables {
-				if lower.level == upper.level+1 && lower.from < upper.to && upper.from < lower.to {
-					overlaps = true
+	for _, keys := range []uint64{600_000, 1_000_000, 5_000_000, 30_000_000} {
+		for seed := range uint64(200) {
+			plan, _ := planOf(keys, seed)
+			for _, upper := range plan.tables {
+				if upper.level == lastLevel {
+					continue
 				}
-			}
-			if !overlaps {
-				t.Errorf("seed %d: %+v lies in a gap", seed, upper)
+				if n := plan.expect(upper.level+1, upper.from, upper.to); n < 50 {
+					t.Errorf("%d keys, seed %d: %+v lies over %.1f keys of the level below", keys, seed, upper, n)
+				}
 			}
 		}
 	}
+}
+
+// expect is how many keys of a level lie in a range, on average.
+func (p *buildPlan) expect(level int, from, to uint64) (n float64) {
+	at := uint64(0)
+	for _, piece := range p.pieces {
+		first, end := max(at, from), min(piece.to, to)
+		at = piece.to
+		if first >= end {
+			continue
+		}
+		share := 1.0
+		if level != lastLevel {
+			share = float64(piece.ends[level]) / math.MaxUint64
+		}
+		share -= float64(piece.ends[level-1]) / math.MaxUint64
+		n += share * float64(end-first)
+	}
+	return n
 }
 
 func TestPlanKeepsRangesOfALevelApart(t *testing.T) {
