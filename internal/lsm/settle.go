@@ -92,6 +92,6 @@ func fileBytes(base int, growth float64, target [engine.MaxLevels]int64) (mean [
 		fill(level, 0.63*math.Pow(growth, -0.2))
 	}
 	// Doubled as the database grows tenfold, as the targets are.
-	fill(lastLevel, 0.475*math.Pow(growth, math.Log10(2)))
+	fill(lastLevel, 0.45*math.Pow(growth, math.Log10(2)))
 	return mean
 }
