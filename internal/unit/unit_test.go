@@ -1,0 +1,56 @@
+package unit
+
+import "testing"
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{"512": 512, "1k": 1024, "64MiB": 64 << 20, "512MB": 512e6, "1.5GiB": 3 << 29, "2 GiB": 2 << 30, "0": 0} {
+		if got, err := ParseBytes(text); err != nil || got != want {
+			t.Errorf("%q = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "3q", "-1", "MiB", "1e40", "NaN", "9999999TiB"} {
+		if got, err := ParseBytes(text); err == nil {
+			t.Errorf("%q was read as %d", text, got)
+		}
+	}
+}
+
+func TestParseCountAndPercent(t *testing.T) {
+	for text, want := range map[string]uint64{"500k": 500_000, "5M": 5_000_000, "2B": 2_000_000_000, "1_000": 1000} {
+		if got, err := ParseCount(text); err != nil || got != want {
+			t.Errorf("%q = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	if share, ok, err := ParsePercent("0.1%"); share != 0.001 || !ok || err != nil {
+		t.Errorf("0.1%% = %v, %v, %v", share, ok, err)
+	}
+	if _, ok, _ := ParsePercent("64MiB"); ok {
+		t.Error("64MiB was taken for a percentage")
+	}
+	if _, _, err := ParsePercent("x%"); err == nil {
+		t.Error("x% was accepted")
+	}
+}
+
+func TestPrinting(t *testing.T) {
+	for got, want := range map[string]string{
+		Bytes(1023): "1023 B", Bytes(64 << 20): "64.0 MiB", Bytes(1536): "1.50 KiB",
+		Count(81204): "81,204", Count(-1234567): "-1,234,567", Count(999): "999",
+		ShortCount(5e6): "5M", ShortCount(2.5e3): "2.5k", ShortCount(20e9): "20B",
+		Nanos(850): "850 ns", Nanos(12300): "12.3 us",
+		Significant(0.9996, 3): "1.00", Significant(1234.5, 3): "1230", Significant(0, 3): "0",
+	} {
+		if got != want {
+			t.Errorf("printed %q, want %q", got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("1.5GiB")
+	f.Fuzz(func(t *testing.T, text string) {
+		if n, err := ParseBytes(text); err == nil && n < 0 {
+			t.Errorf("%q gave %d", text, n)
+		}
+	})
+}
