@@ -68,8 +68,8 @@ const (
 	// recentCoverage is the part of the last flush that is left in L0: from
 	// nothing to a fifth in settled loads, most often a few files.
 	recentCoverage = 0.09
-	// A database of a few flushes has not come to that yet.
-	maxRecentShare = 0.25
+	// A database of one or two flushes has not come to that yet.
+	maxRecentShare = 0.5
 )
 
 // coverage is the part of the key space that a level's files span after random
