@@ -39,7 +39,7 @@ func (Engine) Info() engine.Info {
 		Route:   "go module",
 		Licence: "BSD-3-Clause",
 		Capabilities: []engine.Capability{
-			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanTraceAccesses,
+			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses,
 		},
 		Profiles: pebbledb.Infos(profiles()),
 	}

@@ -42,7 +42,7 @@ func (Engine) Info() engine.Info {
 		Route:   "go module",
 		Licence: "BSD-3-Clause",
 		Capabilities: []engine.Capability{
-			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanTraceAccesses,
+			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses,
 			engine.SharesReads,
 		},
 		Profiles: pebbledb.Infos(profiles()),
