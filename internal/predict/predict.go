@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -113,7 +114,7 @@ const (
 	// large blocks they got, which matters while those do not fit.
 	calmShards, tightShards = 16, 32
 	// A few suffice to see where it all leads.
-	steadyShards = 4
+	steadyShards = 8
 )
 
 func (in *Input) layout(cacheBytes int64) layout {
@@ -159,13 +160,14 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 	if err := work.Wait(); err != nil {
 		return Point{}, err
 	}
-	return summarise(classes, cacheBytes, runs), nil
+	return summarise(classes, cacheBytes, l, runs), nil
 }
 
 // summarise turns counts of the simulated shards into figures of the whole
 // cache: hit rates are those counted, rates of access are exact.
-func summarise(classes []class, cacheBytes int64, runs [][]outcome) Point {
-	p := Point{PredictedPoint: result.PredictedPoint{CacheBytes: cacheBytes, Low: math.Inf(1), High: math.Inf(-1), HitRate: map[string]float64{}}}
+func summarise(classes []class, cacheBytes int64, l layout, runs [][]outcome) Point {
+	p := Point{PredictedPoint: result.PredictedPoint{CacheBytes: cacheBytes, HitRate: map[string]float64{}}}
+	var totals []float64
 	for _, shards := range runs {
 		measured := newTally(len(classes))
 		for _, shard := range shards {
@@ -180,8 +182,12 @@ func summarise(classes []class, cacheBytes int64, runs [][]outcome) Point {
 			p.ReadsPerGet[c.kind] += reads / float64(len(runs))
 		}
 		p.BlockReadsPerGet += total / float64(len(runs))
-		p.Low, p.High = min(p.Low, total), max(p.High, total)
+		totals = append(totals, total)
 	}
+	// Part of the shards deviates more than all of them would.
+	shrink := math.Sqrt(float64(l.simulated) / float64(l.shards))
+	p.Low = p.BlockReadsPerGet - shrink*(p.BlockReadsPerGet-slices.Min(totals))
+	p.High = p.BlockReadsPerGet + shrink*(slices.Max(totals)-p.BlockReadsPerGet)
 	accesses := 0.0
 	for _, c := range classes {
 		p.AccessesPerGet[c.kind] += c.perGet

@@ -147,7 +147,7 @@ func TestPublishedPoints(t *testing.T) {
 		dataset string
 		mib     int64
 		limit   float64
-	}{{"200M", 45, 0.01}, {"200M", 135, 0.01}, {"2B", 1360, 0.03}, {"2B", 6789, 0.01}} {
+	}{{"200M", 45, 0.01}, {"200M", 135, 0.01}, {"2B", 1360, 0.015}, {"2B", 6789, 0.01}} {
 		run := readRun(t, c.dataset, c.mib)
 		in := inputOf(c.dataset, publishedLevels(t, c.dataset), c.mib)
 		in.Seeds = in.Seeds[:1]

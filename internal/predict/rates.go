@@ -7,11 +7,6 @@ import (
 	"github.com/statelab/statelab/internal/cachesim"
 )
 
-// bloomFalsePositives is the measured rate of Pebble's filter of 10 bits a key.
-// It keeps the bits of a key within one cache line and so does worse than the
-// textbook's 0.84 %.
-const bloomFalsePositives = 0.0116
-
 // class is a set of blocks that a Get asks for alike.
 type class struct {
 	kind      engine.BlockType
@@ -72,7 +67,7 @@ func accessRates(levels []engine.Level, geometry []Geometry, version cachesim.Pe
 			foundAbove += found
 			pass := others
 			if l.FilterConsulted {
-				pass *= bloomFalsePositives
+				pass *= falsePositives(l)
 			}
 			classes = append(classes, levelClasses(l, sublevels, float64(version.BlockCharge()), found+others, found, pass, g)...)
 		}

@@ -1,8 +1,10 @@
 package predict
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // shardPlan is what one shard is asked for: a stream of independent block
@@ -62,22 +64,30 @@ func planShards(classes []class, all, simulated int, random *rand.Rand) []shardP
 // dealFiles deals out a class of one block per file.
 func dealFiles(deals []deal, all int, number int32, c class, random *rand.Rand) {
 	files := c.geometry.draw(int(math.Round(c.blocks)), random)
-	dealt := false
-	for i, f := range files {
-		s := random.IntN(all)
-		if last := i == len(files)-1; last && !dealt {
-			s = random.IntN(len(deals)) // a class nobody asks for has no hit rate
-		}
-		if s >= len(deals) {
-			continue
-		}
-		d := &deals[s]
+	bytes := func(f File) float64 { return f.Bytes }
+	for _, f := range sample(files, bytes, len(deals), all, random) {
+		d := &deals[random.IntN(len(deals))]
 		popularity := (1-c.geometry.Gaps)*f.Width + c.geometry.Gaps*f.Gap
 		bytes := c.charge + max(0, c.bytes-c.charge)*f.Bytes*float64(len(files))
 		d.add(draw{first: d.nextID, n: 1, bytes: int32(bytes), class: number}, c.perGet*popularity)
 		d.nextID++
-		dealt = true
 	}
+}
+
+// sample picks the share of the files that falls to the simulated among all
+// shards, evenly by size: a few large files more or less would matter. It picks
+// one at least, since a class nobody asks for has no hit rate.
+func sample(files []File, size func(File) float64, simulated, all int, random *rand.Rand) []File {
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(size(a), size(b)) })
+	step := float64(all) / float64(simulated)
+	var picked []File
+	for at := step * random.Float64(); int(at) < len(files); at += step {
+		picked = append(picked, files[int(at)])
+	}
+	if len(picked) == 0 {
+		picked = append(picked, files[random.IntN(len(files))])
+	}
+	return picked
 }
 
 // dealBlocks deals out a class of blocks that are asked for alike, but for the
@@ -95,9 +105,11 @@ func dealBlocks(deals []deal, all int, number int32, c class, random *rand.Rand)
 		return
 	}
 	taken := make([]uint32, len(deals))
-	for _, f := range c.geometry.draw(int(math.Round(c.files)), random) {
-		s := random.IntN(all)
-		if s >= len(deals) || firstID[s]+taken[s] >= deals[s].nextID {
+	files := c.geometry.draw(int(math.Round(c.files)), random)
+	gap := func(f File) float64 { return f.Gap }
+	for _, f := range sample(files, gap, len(deals), all, random) {
+		s := random.IntN(len(deals))
+		if taken[s] >= deals[s].nextID-firstID[s] {
 			continue
 		}
 		deals[s].add(draw{first: firstID[s] + taken[s], n: 1, bytes: int32(c.bytes), class: number}, c.firstRate*f.Gap)

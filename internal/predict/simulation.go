@@ -38,7 +38,7 @@ const (
 	// than this from that of the one before, half as long; or taken to be
 	// after so many accesses.
 	steadyChange      = 0.002
-	maxSteadyAccesses = 24e6
+	maxSteadyAccesses = 16e6
 )
 
 // run plays warm-up and measured Gets, and goes on to the steady state if told
