@@ -97,7 +97,7 @@ func TestPredictionOfRealPebble(t *testing.T) {
 				t.Logf("v%d, %.0f %% absent, cache of %d KiB: %.4f block reads per Get, predicted %.4f [%.4f %.4f] (%+.1f %%) and %.4f without file bounds (%+.1f %%)",
 					c.version, 100*absent, cacheBytes>>10, want, known[i].BlockReadsPerGet, known[i].Low, known[i].High, 100*off,
 					guessed[i].BlockReadsPerGet, 100*(guessed[i].BlockReadsPerGet/want-1))
-				if math.Abs(off) > 0.03 {
+				if math.Abs(off) > 0.02 {
 					t.Errorf("v%d, %.0f %% absent, cache of %d KiB: prediction off by %.1f %%", c.version, 100*absent, cacheBytes>>10, 100*off)
 				}
 			}
