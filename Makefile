@@ -55,7 +55,7 @@ unit:
 
 # Go's test cache does not see what a child process read: never cached.
 e2e:
-	$(GO) test -count=1 . ./cmd/statelab
+	$(GO) test -count=1 -timeout 30m . ./cmd/statelab
 
 fixtures:
 	cd fixtures/gethchain && $(GO) test ./...

@@ -103,7 +103,7 @@ type session struct {
 }
 
 // tooLong is far more than any command of these tests needs.
-const tooLong = 2 * time.Minute
+const tooLong = 6 * time.Minute
 
 func start(t *testing.T, args ...string) *session {
 	t.Helper()
