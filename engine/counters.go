@@ -62,6 +62,9 @@ type BlockReads [numLevelRows][NumBlockTypes]Tally
 type Counters struct {
 	// Reads are what foreground lookups asked of the file layer. nil: unknown.
 	Reads *BlockReads
+	// Accesses are blocks that foreground lookups needed, by type, whether their
+	// cache held them or not; only of engines that count them by type. nil: unknown.
+	Accesses *[NumBlockTypes]int64
 	// DirectBytes are the bytes of those reads after rounding to whole sectors;
 	// only under O_DIRECT.
 	DirectBytes *int64
@@ -134,6 +137,14 @@ func (c Counters) Sub(s Counters) Counters {
 		d.Reads = c.Reads.Sub(s.Reads)
 	} else {
 		d.Reads = nil
+	}
+	d.Accesses = nil
+	if c.Accesses != nil && s.Accesses != nil {
+		var a [NumBlockTypes]int64
+		for kind := range a {
+			a[kind] = c.Accesses[kind] - s.Accesses[kind]
+		}
+		d.Accesses = &a
 	}
 	d.BackgroundReads = nil
 	if c.BackgroundReads != nil && s.BackgroundReads != nil {

@@ -29,14 +29,19 @@ const (
 	CanTraceAccesses Capability = "block_accesses" // Options.TraceAccesses is honoured
 	SharesReads      Capability = "shared_reads"   // Gets that wait for another's read of a block count as cache misses
 	IsVolatile       Capability = "volatile"       // keeps nothing on disk
+	UsesPageCache    Capability = "page_cache"     // reads through mmap: the operating system's page cache is its cache
+	CanBudget        Capability = "memory_budget"  // Options.MemoryBytes is honoured, and the DB is a MemoryReporter
 )
 
 // Info describes an adapter.
 type Info struct {
-	Name         string       `json:"name"`
-	Version      string       `json:"version"` // of the engine, not of the adapter
-	Route        string       `json:"route"`   // how it gets into the process: "go module", "dlopen", ...
-	Licence      string       `json:"licence"`
+	Name    string `json:"name"`
+	Version string `json:"version"` // of the engine, not of the adapter
+	Route   string `json:"route"`   // how it gets into the process: "go module", "dlopen", ...
+	Licence string `json:"licence"`
+	// Durability says in a few words what survives a kill and what a power cut
+	// after Commit, as the adapter configures the engine: compared engines differ.
+	Durability   string       `json:"durability,omitempty"`
 	Capabilities []Capability `json:"capabilities"`
 	Profiles     []Profile    `json:"profiles"` // the first is the default
 }
@@ -92,7 +97,12 @@ type Options struct {
 	IgnoreLock bool
 
 	CacheBytes int64 // block cache; 0 is the profile's
-	Handles    int   // open files the engine may keep; 0 is the profile's
+	// MemoryBytes is one budget for all that the engine keeps in memory: block
+	// cache, filters and indexes outside it, write buffers, open tables. The
+	// adapter splits it and says how (MemoryReporter). 0: no budget. With
+	// CacheBytes too, Check refuses.
+	MemoryBytes int64
+	Handles     int // open files the engine may keep; 0 is the profile's
 
 	Direct bool // block reads bypass the page cache (O_DIRECT)
 
@@ -189,6 +199,22 @@ type KeySampler interface {
 // as write to a full disk. Writers may wait for ever from then on.
 type BackgroundWorker interface {
 	BackgroundError() error
+}
+
+// MemoryReporter is a DB that says what its memory goes to.
+type MemoryReporter interface {
+	// Memory lists the parts of the budget, largest first. Their sum is what the
+	// engine may keep in memory, whether or not a budget was given.
+	Memory() []MemoryShare
+}
+
+// MemoryShare is a part of an engine's memory.
+type MemoryShare struct {
+	Use   string `json:"use"` // "block cache", "filters and indexes outside the cache", "write buffers", "open tables", "page cache"
+	Bytes int64  `json:"bytes"`
+	// Basis says how the figure is known: "limit" (the engine keeps to it),
+	// "measured" (its own account now) or "estimate".
+	Basis string `json:"basis"`
 }
 
 // Settling is the state of background work while Settle waits.
