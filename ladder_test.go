@@ -26,6 +26,7 @@ var ladder = []rung{
 		"engine":        {},
 		"internal/unit": {},
 		"result":        {"engine"},
+		"tree":          {"engine"},
 	}},
 	{"pure", map[string][]string{
 		"internal/keyspace": {"engine"},

@@ -1,0 +1,184 @@
+// Package tree is the contract between the replay harness and a versioned state
+// tree: several named stores that take a block's changes and commit to one
+// version with one root per store.
+//
+// An adapter translates; it never measures time, never counts what it did not
+// see and never guesses: what a tree cannot tell is absent.
+//
+// Goals: a change that adds nothing but one interface call; roots that can be
+// held against another tree's; the version returned at every commit.
+// Non-goals: proofs, iteration, queries of old versions.
+package tree
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// ContractVersion is the version of this contract that adapters are written to.
+const ContractVersion = 1
+
+// Capability names something an adapter can do beyond changes and commits.
+type Capability string
+
+const (
+	IsDurable   Capability = "durable"    // a commit followed by Sync survives a kill of the process
+	IsVolatile  Capability = "volatile"   // keeps nothing on disk
+	KeepsAll    Capability = "history"    // every committed version stays readable
+	CountsReads Capability = "db_gets"    // Counters.DBGets is known
+	CountsCache Capability = "node_cache" // Counters.CacheHits and CacheMisses are known
+	Harvests    Capability = "harvest"    // the tree is a Harvester
+)
+
+// Info describes an adapter.
+type Info struct {
+	Name         string           `json:"name"`
+	Version      string           `json:"version"` // of the tree's code
+	Route        string           `json:"route"`
+	Licence      string           `json:"licence"`
+	RootRule     string           `json:"root_rule"`  // trees with equal rules must agree on roots: "iavl", "ethereum-mpt", ...
+	Durability   string           `json:"durability"` // what survives a kill and what a power cut after Commit
+	History      string           `json:"history"`    // which old versions are kept
+	Capabilities []Capability     `json:"capabilities"`
+	Profiles     []engine.Profile `json:"profiles"` // the first is the default
+}
+
+// Has reports whether the adapter has capability c.
+func (i Info) Has(c Capability) bool {
+	for _, have := range i.Capabilities {
+		if have == c {
+			return true
+		}
+	}
+	return false
+}
+
+// Tree opens forests. Implementations hold no state.
+type Tree interface {
+	Info() Info
+
+	// Check names everything wrong with o, touching no file.
+	Check(o Options) []error
+
+	// Open opens or, with o.Create, makes the forest in o.Dir, at its newest
+	// committed version.
+	Open(ctx context.Context, o Options) (Forest, error)
+}
+
+// Options say how to open a forest. The zero value of a field means "what the
+// profile says".
+type Options struct {
+	Dir     string
+	Profile string // "" is the tree's first profile
+	Create  bool   // Dir holds no forest yet
+	// Stores are the names of all stores, in the order that numbers them below.
+	// They are the same for the whole life of a forest.
+	Stores []string
+	// FirstVersion is what the first commit must return; 0 means 1.
+	FirstVersion int64
+
+	CacheNodes  int64             // nodes the tree may cache in memory
+	MemoryBytes int64             // budget, where the tree has one
+	Overrides   map[string]string // by the tree's own names
+
+	// Log receives the tree's own messages; nil drops them.
+	Log func(string)
+}
+
+// Forest is an open tree of all its stores. Set, Remove and Commit are called by
+// one goroutine; Readers are used from others only between a commit and the next
+// change.
+type Forest interface {
+	// Version is the newest committed version; 0 for a new forest.
+	Version() int64
+	// Set writes key in a store for the version being built. key and value may be
+	// reused by the caller after the call; an empty value is legal.
+	Set(store int, key, value []byte) error
+	// Remove deletes key; deleting an absent key is no error and no change.
+	Remove(store int, key []byte) error
+	// Commit ends the version. Empty versions are committed too.
+	Commit(ctx context.Context) (Commit, error)
+	// Sync returns when everything committed so far survives a kill of the
+	// process, as far as the tree can promise it (Info.Durability), and when
+	// background work (snapshots, checkpoints) is done.
+	Sync(ctx context.Context) error
+
+	// Reader reads the newest committed version.
+	Reader() (Reader, error)
+
+	// Shape is the size of every store at the newest committed version.
+	Shape() ([]StoreShape, error)
+	// Counters are totals since Open.
+	Counters() Counters
+	// Effective are the options the tree runs with, by the tree's own names.
+	Effective() map[string]string
+	// Warnings are doubts about this forest or these options.
+	Warnings() []engine.Warning
+
+	Close() error
+}
+
+// Commit is what a commit returned.
+type Commit struct {
+	Version int64
+	// Roots by store number. An empty store has the root its tree gives an empty
+	// tree. The slices are the caller's.
+	Roots [][]byte
+}
+
+// Reader looks keys up. Not safe for concurrent use.
+type Reader interface {
+	// Get copies the value behind dst[:0] and returns it; found is false for an
+	// absent key, which is no error.
+	Get(store int, key, dst []byte) (value []byte, found bool, err error)
+	Close() error
+}
+
+// StoreShape is the size of one store.
+type StoreShape struct {
+	Leaves int64 `json:"leaves"`
+	Height int   `json:"height"`
+}
+
+// Counters are totals since Open. nil means the tree cannot tell.
+type Counters struct {
+	Nodes                  *int64 `json:"nodes,omitempty"` // written: leaves and inner nodes
+	CacheHits, CacheMisses *int64 // of the node cache
+	DBGets                 *int64 // lookups in the store below
+	DBSets                 *int64 // writes to the store below, deletes included
+	DBBytes                *int64 // keys and values of those writes
+}
+
+// Harvester is a Tree that reads the changes of every version back out of a
+// forest that kept them.
+type Harvester interface {
+	// Harvest calls yield with the net changes of versions from..to (inclusive),
+	// by version and store, keys ascending. The slices are the callee's.
+	Harvest(ctx context.Context, dir string, from, to int64, yield func(version int64, store string, change Change) error) error
+	// Stores and versions of the forest in dir, without changing it.
+	Survey(ctx context.Context, dir string) (Survey, error)
+}
+
+// Survey is what a forest's directory holds.
+type Survey struct {
+	Stores      []string
+	First, Last int64 // versions that can be harvested
+}
+
+// Change is one write of a version.
+type Change struct {
+	Key, Value []byte
+	Delete     bool
+}
+
+// VersionError says that a commit returned another version than it had to: the
+// tree has lost or repeated one.
+type VersionError struct {
+	Got, Want int64
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the commit returned version %d, not %d: the tree lost or repeated a version", e.Got, e.Want)
+}
