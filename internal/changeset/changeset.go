@@ -1,0 +1,206 @@
+// Package changeset reads, writes and makes change sets: what each block of a
+// chain wrote, version by version, for replaying into state trees.
+//
+// Goals: one Source over every form that change sets are kept in; memory bounded
+// whatever a block's size; no allocation per change; every foreign length checked
+// before it is believed. Purpose of the container of our own (container.go): many
+// versions a frame, an index, checksums, expected roots.
+// Non-goals: trees and roots themselves (package tree and its adapters), clocks,
+// paths: files come in as io and fs values.
+package changeset
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Bounds of one change, in every form: what exceeds them is damage.
+const (
+	MaxKeyBytes   = 1 << 20
+	MaxValueBytes = 64 << 20
+	MaxStores     = 1 << 12
+	MaxNameBytes  = 1 << 8 // of a store
+	MaxRootBytes  = 1 << 8
+)
+
+// DefaultBatchBytes bounds a batch whose MaxBytes is 0.
+const DefaultBatchBytes = 1 << 20
+
+// Order says how the changes of one version are ordered: trees whose shape depends
+// on the order of writes give another root for another order.
+type Order uint8
+
+const (
+	OrderUnknown   Order = iota
+	OrderInsertion       // as the chain's code wrote them; a key may come several times
+	OrderSortedNet       // by store, one change a key, keys ascending
+)
+
+var orderNames = []string{"unknown", "insertion", "sorted-net"}
+
+func (o Order) String() string {
+	if int(o) < len(orderNames) {
+		return orderNames[o]
+	}
+	return fmt.Sprintf("order %d", uint8(o))
+}
+
+// Change is one write of a version.
+type Change struct {
+	Store      int // number in Info.Stores
+	Key, Value []byte
+	Delete     bool
+}
+
+// Batch is a run of one version's changes. It owns the bytes its changes point
+// to: they live until the batch is handed to Next again, so batches filled ahead
+// of time need no copy. The zero value is ready for use.
+type Batch struct {
+	// MaxBytes of keys and values are gathered, or one change if that is larger;
+	// 0 means DefaultBatchBytes. It is the caller's to set.
+	MaxBytes int
+
+	Version int64
+	Changes []Change // none for an empty version
+	Last    bool     // the version ends with this batch
+	// Roots are what a tree must have after the version, if the source knows; set
+	// with Last only.
+	Roots Roots
+
+	arena []byte
+}
+
+// Roots are the expected roots of one version. The zero value means unknown.
+type Roots struct {
+	Combined []byte   // nil if unknown
+	Stores   [][]byte // by store number; nil entries, and a short slice, are unknown
+}
+
+// Known reports whether any root is known.
+func (r Roots) Known() bool {
+	return r.Combined != nil || slices.ContainsFunc(r.Stores, func(root []byte) bool { return root != nil })
+}
+
+// Info is what a source knows before it is read. Stores grow while reading where
+// Complete is false: such a form names its stores only in its changes.
+type Info struct {
+	Format     Format
+	Order      Order
+	Stores     []string // by number
+	Complete   bool     // Stores, First and Last are final
+	First      int64    // version; 0 if unknown
+	Last       int64
+	RootRule   string // as tree.Info.RootRule; "" if no roots are expected
+	Provenance string // where the set comes from, as text
+	// Totals are nil where only reading tells.
+	Totals *Totals
+	// Damage is why a container without a usable footer can be read in part only.
+	// Next returns it after the last version that is whole.
+	Damage error
+}
+
+// Totals are the counts of a whole set.
+type Totals struct {
+	Versions int64
+	Changes  int64
+	Roots    int64 // versions with expected roots
+	Stores   []StoreTotals
+}
+
+// StoreTotals are the counts of one store, by store number.
+type StoreTotals struct {
+	Sets       int64 `json:"sets"`
+	Deletes    int64 `json:"deletes"`
+	KeyBytes   int64 `json:"key_bytes"`
+	ValueBytes int64 `json:"value_bytes"`
+}
+
+// Source yields a set's versions in ascending order. Not safe for concurrent use.
+type Source interface {
+	Info() Info
+	// Next fills batch with the next changes: of one version, no more than
+	// batch.MaxBytes of them. An empty version gives one batch without changes and
+	// with Last set. A version the source does not hold is not made up: the caller
+	// sees the gap. io.EOF ends the set; after any error the source is finished.
+	Next(batch *Batch) error
+	Close() error
+}
+
+// Seeker is a Source that goes to a version without reading those before it.
+type Seeker interface {
+	Source
+	// SeekVersion makes Next go on with the first batch of the first version that is not
+	// below version.
+	SeekVersion(version int64) error
+}
+
+// From is s from version first on: sought where s can, else read past.
+func From(s Source, first int64) (Source, error) {
+	if seeker, ok := s.(Seeker); ok {
+		if err := seeker.SeekVersion(first); err != nil {
+			return nil, fmt.Errorf("seek version %d: %w", first, err)
+		}
+		return s, nil
+	}
+	return &skipping{Source: s, first: first}, nil
+}
+
+type skipping struct {
+	Source
+	first int64
+}
+
+func (s *skipping) Next(batch *Batch) error {
+	for {
+		if err := s.Source.Next(batch); err != nil || batch.Version >= s.first {
+			return err
+		}
+	}
+}
+
+// Each calls fn with every batch of s until its end.
+func Each(s Source, batch *Batch, fn func(*Batch) error) error {
+	for {
+		if err := s.Next(batch); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := fn(batch); err != nil {
+			return err
+		}
+	}
+}
+
+// begin empties the batch for version and keeps its memory.
+func (b *Batch) begin(version int64) {
+	b.Version, b.Last, b.Roots = version, false, Roots{}
+	if b.arena == nil {
+		b.arena = []byte{} // slices of it are never nil: an empty value is not "no value"
+	}
+	b.Changes, b.arena = b.Changes[:0], b.arena[:0]
+}
+
+// fits reports whether a change of n bytes may still go in.
+func (b *Batch) fits(n int) bool {
+	limit := b.MaxBytes
+	if limit <= 0 {
+		limit = DefaultBatchBytes
+	}
+	return len(b.Changes) == 0 || len(b.arena)+n <= limit
+}
+
+// add copies a change in. An arena that moves while it grows leaves the earlier
+// changes pointing into the old one, which their slices keep alive.
+func (b *Batch) add(store int, key, value []byte, remove bool) {
+	at := len(b.arena)
+	b.arena = append(b.arena, key...)
+	b.arena = append(b.arena, value...)
+	middle, end := at+len(key), len(b.arena)
+	c := Change{Store: store, Key: b.arena[at:middle:middle], Delete: remove}
+	if !remove {
+		c.Value = b.arena[middle:end:end]
+	}
+	b.Changes = append(b.Changes, c)
+}
