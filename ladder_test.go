@@ -72,7 +72,7 @@ var ladder = []rung{
 	{"program", map[string][]string{
 		"cmd/statelab": {"engine", "engines/mem", "engines/null", "engines/pebble1", "engines/pebble2", "internal/advise",
 			"internal/bench", "internal/cachesim", "internal/host", "internal/keyspace", "internal/kvdblog", "internal/lsm", "internal/pebbledb",
-			"internal/predict", "internal/report", "internal/resolve", "internal/supervise", "internal/sweep", "internal/trace", "internal/unit",
+			"internal/predict", "internal/remote", "internal/report", "internal/resolve", "internal/supervise", "internal/sweep", "internal/trace", "internal/unit",
 			"internal/workload", "result", "runner"},
 	}},
 }

@@ -74,6 +74,14 @@ type Engine interface {
 	Open(ctx context.Context, o Options) (DB, error)
 }
 
+// Dependent is an Engine that needs something its binary does not hold, such as a
+// shared library.
+type Dependent interface {
+	// Ready says what is missing, with the command that gets it; nil if the engine
+	// runs here.
+	Ready() error
+}
+
 // OwnFolder is the folder inside a database's directory that belongs to the
 // harness (manifest, run folder of the load). Engines leave it alone; a
 // directory that holds nothing else counts as empty.

@@ -24,11 +24,25 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/remote"
 )
 
-// Main serves one spec on the standard streams and exits.
+// Main serves one spec on the standard streams, or answers the question its
+// argument asks, and exits.
 func Main(engines ...engine.Engine) {
-	os.Exit(Serve(os.Stdin, os.Stdout, os.Stderr, engines))
+	var err error
+	switch question := strings.Join(os.Args[1:], " "); question {
+	case remote.DescribeArg:
+		err = Describe(os.Stdout, engines)
+	case remote.CheckArg:
+		err = Check(os.Stdin, os.Stdout, engines)
+	default:
+		os.Exit(Serve(os.Stdin, os.Stdout, os.Stderr, engines))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "runner:", err)
+		os.Exit(1)
+	}
 }
 
 // maxSpecBytes bounds what is read from the planner.
