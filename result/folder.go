@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,33 +68,7 @@ func ReadSweep(dir string) (*Sweep, error) {
 
 // ReadSeries reads dir/series.jsonl. A last line cut short by a kill is left
 // out; damage anywhere else is an error.
-func ReadSeries(dir string) ([]Tick, error) {
-	path := filepath.Join(dir, SeriesFile)
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var ticks []Tick
-	lines := bufio.NewReader(io.LimitReader(f, maxJSONBytes))
-	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if err == io.EOF {
-			return ticks, nil // what is left without its newline was cut short
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		var t Tick
-		if err := json.Unmarshal(line, &t); err != nil {
-			return nil, fmt.Errorf("%s line %d: %w", path, n, err)
-		}
-		ticks = append(ticks, t)
-	}
-}
+func ReadSeries(dir string) ([]Tick, error) { return readLines[Tick](filepath.Join(dir, SeriesFile)) }
 
 // writeJSON writes to a temporary name first, so that a kill or a full disk
 // leaves the old file or none.

@@ -48,6 +48,7 @@ type Run struct {
 	After      *Database   `json:"database_end,omitempty"` // at the end
 	Phases     []Phase     `json:"phases"`
 	Inflection *Inflection `json:"inflection,omitempty"` // of Database; what phase the cache is in
+	Changes    *ChangeSet  `json:"changes,omitempty"`    // of a replay
 
 	Figures  Figures           `json:"figures"`
 	Absent   map[string]string `json:"absent,omitempty"` // figure -> why it is not there
@@ -61,6 +62,11 @@ type Engine struct {
 	Version string            `json:"version"`
 	Profile string            `json:"profile"`
 	Options map[string]string `json:"options"` // effective
+
+	// Of a tree.
+	RootRule   string `json:"root_rule,omitempty"`
+	Durability string `json:"durability,omitempty"`
+	History    string `json:"history,omitempty"`
 }
 
 // Workload is what was asked of the engine.
@@ -205,6 +211,8 @@ type Figures struct {
 	Stalls                   *int64   `json:"write_stalls,omitempty"`
 	StallSeconds             *float64 `json:"write_stall_seconds,omitempty"`
 	CacheReservedBytes       *int64   `json:"cache_reserved_bytes,omitempty"` // taken from the block cache by memtables, at its most
+
+	*Replay // of a replay: its names stand beside these
 }
 
 // Latency summarises a histogram kept in latency.hlog. Nanoseconds.
@@ -241,6 +249,7 @@ type Tick struct {
 	DeviceReadBytes int64              `json:"device_read_bytes,omitempty"`
 	PutsPerSecond   float64            `json:"puts_per_second,omitempty"`
 	CacheReserved   int64              `json:"cache_reserved_bytes,omitempty"`
+	Tree            *TreeTick          `json:"tree,omitempty"` // of a replay: Ops are leaves, P50 and P99 of commits
 }
 
 // Size is one inflection point, two ways.

@@ -15,6 +15,7 @@ import (
 	"fmt"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/result"
 )
 
 // SpecSchema is the version of what a planner tells a runner.
@@ -90,16 +91,10 @@ type Spec struct {
 }
 
 // Event is progress that a runner reports while it works.
-type Event struct {
-	Phase string `json:"phase"`
-	Done  uint64 `json:"done"`
-	Total uint64 `json:"total"` // 0: not known
-	Unit  string `json:"unit"`  // Gets, keys, bytes, files, ...
-	Note  string `json:"note,omitempty"`
-}
+type Event = result.Event
 
 // Tell receives events; it must be quick and safe for concurrent use.
-type Tell func(Event)
+type Tell = result.Tell
 
 // WhenDiskIsFull is the way out for the user.
 func (s *Spec) WhenDiskIsFull() string {

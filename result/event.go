@@ -1,0 +1,15 @@
+package result
+
+// Event is progress that a runner reports to its planner while it works, a JSON
+// object a line.
+type Event struct {
+	Phase string `json:"phase"`
+	Done  uint64 `json:"done"`
+	Total uint64 `json:"total"` // 0: not known
+	Unit  string `json:"unit"`  // Gets, keys, versions, ...
+	Note  string `json:"note,omitempty"`
+	Tick  *Tick  `json:"tick,omitempty"` // the line just written to series.jsonl
+}
+
+// Tell receives events; it must be quick and safe for concurrent use.
+type Tell func(Event)

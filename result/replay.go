@@ -1,0 +1,227 @@
+package result
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// ReplaySchema is the version of replay.json.
+const ReplaySchema = "statelab.replay/1"
+
+// Files of a replay.
+const (
+	ReplayFile       = "replay.json"  // in the folder of a replay of several trees
+	RootsFile        = "roots.jsonl"  // in a run folder: one RootsAt a line
+	StacksFile       = "stacks.txt"   // in a run folder: where a call hangs
+	AcknowledgedFile = "acknowledged" // in a run folder: the last version a commit returned, in digits
+)
+
+// Replay are the figures of change sets applied to a tree. They stand among the
+// others in run.json's figures. nil is absent: see Run.Absent.
+type Replay struct {
+	Leaves           uint64   `json:"leaves"` // changes applied: Sets and Removes
+	Sets             uint64   `json:"sets"`
+	Removes          uint64   `json:"removes"`
+	Versions         uint64   `json:"versions"` // committed in this run
+	FirstVersion     int64    `json:"first_version"`
+	LastVersion      int64    `json:"last_version"`
+	UserBytes        int64    `json:"user_bytes"` // keys and values of the changes
+	LeavesPerSecond  float64  `json:"leaves_per_second"`
+	SettledPerSecond float64  `json:"settled_leaves_per_second"` // the final Sync included
+	NodesPerSecond   *float64 `json:"nodes_per_second,omitempty"`
+
+	ApplySeconds   float64  `json:"apply_seconds"`  // in Set and Remove, loop included
+	CommitSeconds  float64  `json:"commit_seconds"` // in Commit
+	SyncSeconds    float64  `json:"sync_seconds"`   // in the final Sync
+	WaitSeconds    float64  `json:"wait_seconds"`   // for changes to be decoded: in no rate
+	CommitNanos    *Latency `json:"commit_ns,omitempty"`
+	ApplyNanos     float64  `json:"apply_ns_per_leaf"`
+	HarnessNanos   *float64 `json:"harness_ns_per_leaf,omitempty"` // the same loop on no tree
+	HarnessPercent *float64 `json:"harness_percent,omitempty"`     // of the time per leaf
+
+	Root       *Roots `json:"root,omitempty"` // at last_version
+	TreeSize   *int64 `json:"tree_size,omitempty"`
+	TreeHeight *int   `json:"tree_height,omitempty"` // of the highest store
+	DiskBytes  *int64 `json:"disk_bytes,omitempty"`  // allocated below the tree's folder
+
+	Nodes           *int64   `json:"nodes,omitempty"`
+	CacheHits       *int64   `json:"cache_hits,omitempty"`
+	CacheMisses     *int64   `json:"cache_misses,omitempty"`
+	DBGets          *int64   `json:"db_gets,omitempty"`
+	DBSets          *int64   `json:"db_sets,omitempty"`
+	DBBytes         *int64   `json:"db_bytes,omitempty"`
+	DBGetsPerSecond *float64 `json:"db_gets_per_second,omitempty"`
+
+	RootsChecked  uint64 `json:"roots_checked"`            // against the change set's own
+	RootsDigest   string `json:"roots_digest,omitempty"`   // of the combined roots of all versions, chained
+	ResumedAt     *int64 `json:"resumed_at,omitempty"`     // the version the tree was found at
+	LostVersions  *int64 `json:"lost_versions,omitempty"`  // acknowledged before, gone when it was reopened
+	StoppedBefore bool   `json:"stopped_before,omitempty"` // by a limit of versions: the set goes on
+}
+
+// Roots are the roots of one version, in hex. Combined is defined in
+// docs/methods/replay.md.
+type Roots struct {
+	Combined string            `json:"combined"`
+	Stores   map[string]string `json:"stores,omitempty"`
+}
+
+// RootsAt is one line of roots.jsonl.
+type RootsAt struct {
+	Version int64 `json:"version"`
+	Roots
+}
+
+// TreeTick is what a tick tells of a tree. Counts are of this tick; sizes are at
+// its end. nil is absent.
+type TreeTick struct {
+	Version         int64    `json:"version"`
+	Leaves          uint64   `json:"leaves_so_far"`
+	LeavesPerSecond float64  `json:"leaves_per_second"` // over the time in the tree
+	NodesPerSecond  *float64 `json:"nodes_per_second,omitempty"`
+	TreeSize        *int64   `json:"tree_size,omitempty"`
+	TreeHeight      *int     `json:"tree_height,omitempty"`
+	CacheHits       *int64   `json:"cache_hits,omitempty"`
+	CacheMisses     *int64   `json:"cache_misses,omitempty"`
+	DBGetsPerSecond *float64 `json:"db_gets_per_second,omitempty"`
+	RSSBytes        int64    `json:"rss_bytes"`
+	DiskBytes       *int64   `json:"disk_bytes,omitempty"`
+	WriteBytes      int64    `json:"device_write_bytes"`
+	UserBytes       int64    `json:"user_bytes"`
+}
+
+// ChangeSet is what was replayed.
+type ChangeSet struct {
+	Path       string   `json:"path"`
+	Format     string   `json:"format"`
+	Order      string   `json:"order"` // insertion, sorted-net, unknown
+	Stores     []string `json:"stores"`
+	First      int64    `json:"first_version"` // that was asked for
+	Last       int64    `json:"last_version"`
+	RootRule   string   `json:"root_rule,omitempty"` // of the roots in the set
+	Provenance string   `json:"provenance,omitempty"`
+}
+
+// ReplayOf is replay.json: one change set replayed into several trees.
+type ReplayOf struct {
+	Schema   string           `json:"schema"`
+	Status   string           `json:"status"`
+	Error    string           `json:"error,omitempty"`
+	Started  time.Time        `json:"started"`
+	Command  []string         `json:"command"`
+	Host     Host             `json:"host"`
+	Changes  ChangeSet        `json:"changes"`
+	Trees    []ReplayedTree   `json:"trees"`
+	Roots    []RootsVerdict   `json:"roots"` // one for each rule of roots
+	Counters []CountersAgree  `json:"counters"`
+	Warnings []engine.Warning `json:"warnings"`
+}
+
+// ReplayedTree is what came of one tree: the repeat with the median rate.
+type ReplayedTree struct {
+	Tree       string           `json:"tree"`
+	Version    string           `json:"version"`
+	RootRule   string           `json:"root_rule"`
+	Durability string           `json:"durability"`
+	History    string           `json:"history"`
+	Run        string           `json:"run"` // folder of the median repeat, relative
+	Runs       []string         `json:"runs"`
+	Status     string           `json:"status"`
+	Error      string           `json:"error,omitempty"` // of the first repeat that failed
+	Figures    Figures          `json:"figures"`
+	Spread     map[string]Range `json:"spread,omitempty"`
+}
+
+// Verdicts on roots and counters.
+const (
+	Identical  = "identical"
+	Different  = "different"
+	CannotTell = "cannot_tell"
+)
+
+// RootsVerdict says whether the trees of one root rule agree.
+type RootsVerdict struct {
+	RootRule string   `json:"root_rule"`
+	Trees    []string `json:"trees"`
+	Verdict  string   `json:"verdict"`
+	Compared int      `json:"versions_compared"` // with the roots of two trees at least
+	// Where trees differ: the first version seen to, the last before it at which
+	// all agree (0: none), and the trees by their combined root.
+	FirstDifference int64               `json:"first_difference,omitempty"`
+	LastAgreement   int64               `json:"last_agreement,omitempty"`
+	ByRoot          map[string][]string `json:"by_root,omitempty"`
+	DifferingStores []string            `json:"differing_stores,omitempty"`
+	Why             string              `json:"why,omitempty"` // it cannot be told
+}
+
+// CountersAgree holds counters of one tree against a second pass of it.
+type CountersAgree struct {
+	Tree    string             `json:"tree"`
+	Verdict string             `json:"verdict"`
+	Values  map[string][]int64 `json:"values,omitempty"` // by counter, one a pass
+	Differ  []string           `json:"differ,omitempty"`
+	Why     string             `json:"why,omitempty"`
+}
+
+// WriteReplay writes replay.json into dir, whole or not at all.
+func WriteReplay(dir string, r *ReplayOf) error {
+	r.Schema = ReplaySchema
+	if r.Warnings == nil {
+		r.Warnings = []engine.Warning{}
+	}
+	return writeJSON(filepath.Join(dir, ReplayFile), r)
+}
+
+// ReadReplay reads dir/replay.json.
+func ReadReplay(dir string) (*ReplayOf, error) {
+	var r ReplayOf
+	if err := readJSON(filepath.Join(dir, ReplayFile), &r); err != nil {
+		return nil, err
+	}
+	if r.Schema != ReplaySchema {
+		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", filepath.Join(dir, ReplayFile), r.Schema, ReplaySchema)
+	}
+	return &r, nil
+}
+
+// ReadRoots reads dir/roots.jsonl, which need not exist.
+func ReadRoots(dir string) ([]RootsAt, error) {
+	return readLines[RootsAt](filepath.Join(dir, RootsFile))
+}
+
+// readLines reads a file of a JSON object a line. A last line cut short by a kill
+// is left out; damage anywhere else is an error.
+func readLines[T any](path string) ([]T, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all []T
+	lines := bufio.NewReader(io.LimitReader(f, maxJSONBytes))
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return all, nil // what is left without its newline was cut short
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		var v T
+		if err := json.Unmarshal(line, &v); err != nil {
+			return nil, fmt.Errorf("%s line %d: %w", path, n, err)
+		}
+		all = append(all, v)
+	}
+}
