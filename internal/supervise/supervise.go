@@ -41,36 +41,51 @@ const DefaultPatience = 20 * time.Minute
 // grace is how long an interrupted runner may take to write down what it has.
 const grace = 30 * time.Second
 
-// Run runs spec in a process of its own. The run folder spec.Out is written in
-// every case, by the runner or, where that died, here. The error is for what
-// kept the runner from being started or its result from being stored: an
-// engine's failure is in the result.
+// Job is what a runner is started for.
+type Job struct {
+	Spec  any                // encoded as JSON, for its standard input
+	Out   string             // the run folder it writes
+	Blank func() *result.Run // what is known of a run whose runner died
+	// WhenDiskIsFull is the way out for the user.
+	WhenDiskIsFull string
+}
+
+// Run runs spec in a process of its own: see Do.
 func (r Runner) Run(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
-	if err := os.MkdirAll(spec.Out, 0o755); err != nil {
+	return r.Do(ctx, Job{Spec: spec, Out: spec.Out, Blank: func() *result.Run { return bench.Blank(spec, "") },
+		WhenDiskIsFull: spec.WhenDiskIsFull()}, tell)
+}
+
+// Do runs a job in a process of its own. The run folder is written in every
+// case, by the runner or, where that died, here. The error is for what kept the
+// runner from being started or its result from being stored: an engine's failure
+// is in the result.
+func (r Runner) Do(ctx context.Context, job Job, tell bench.Tell) (*result.Run, error) {
+	if err := os.MkdirAll(job.Out, 0o755); err != nil {
 		return nil, fmt.Errorf("make the run folder: %w", err)
 	}
-	if err := os.Remove(filepath.Join(spec.Out, result.RunFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(filepath.Join(job.Out, result.RunFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("clear the run folder: %w", err)
 	}
-	p, err := r.start(spec)
+	p, err := r.start(job.Spec)
 	if err != nil {
 		return nil, err
 	}
 	p.follow(ctx, tell)
-	if run, err := result.ReadRun(spec.Out); err == nil {
+	if run, err := result.ReadRun(job.Out); err == nil {
 		return run, nil
 	} else if !errors.Is(err, os.ErrNotExist) && p.exit == nil {
 		return nil, err
 	}
-	run := bench.Blank(spec, "")
+	run := job.Blank()
 	run.Status, run.Error = result.Failed, p.obituary()
 	if strings.Contains(run.Error, diskFull) {
-		run.Error = spec.WhenDiskIsFull() + ": " + run.Error
+		run.Error = job.WhenDiskIsFull + ": " + run.Error
 	}
 	if ctx.Err() != nil {
 		run.Status = result.Interrupted
 	}
-	if err := result.WriteRun(spec.Out, run); err != nil {
+	if err := result.WriteRun(job.Out, run); err != nil {
 		return run, fmt.Errorf("%s (and the run folder could not be written: %w)", run.Error, err)
 	}
 	return run, nil
@@ -88,7 +103,7 @@ type process struct {
 	patience time.Duration
 }
 
-func (r Runner) start(spec *bench.Spec) (*process, error) {
+func (r Runner) start(spec any) (*process, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encode the spec: %w", err)
