@@ -61,7 +61,8 @@ var ladder = []rung{
 			"internal/unit", "internal/workload", "result"},
 		"internal/supervise": {"internal/bench", "internal/unit", "result"},
 		"internal/sweep":     {"engine", "internal/bench", "internal/keyspace", "internal/lsm", "internal/unit", "result"},
-		"runner":             {"engine", "internal/bench"},
+		"internal/remote":    {"engine"},
+		"runner":             {"engine", "internal/bench", "internal/remote"},
 	}},
 	{"explain", map[string][]string{
 		"web":              {},
