@@ -43,6 +43,7 @@ type Run struct {
 	Workload   Workload    `json:"workload"`
 	Cache      Cache       `json:"cache_bytes"`
 	PageCache  string      `json:"page_cache"` // direct, cold, warm, asis
+	Memory     *Memory     `json:"memory,omitempty"`
 	Host       Host        `json:"host"`
 	Database   Database    `json:"database"`               // at the start (after a load: at its end)
 	After      *Database   `json:"database_end,omitempty"` // at the end
@@ -63,10 +64,12 @@ type Engine struct {
 	Profile string            `json:"profile"`
 	Options map[string]string `json:"options"` // effective
 
-	// Of a tree.
-	RootRule   string `json:"root_rule,omitempty"`
+	// Durability says what survives a kill and what a power cut.
 	Durability string `json:"durability,omitempty"`
-	History    string `json:"history,omitempty"`
+
+	// Of a tree.
+	RootRule string `json:"root_rule,omitempty"`
+	History  string `json:"history,omitempty"`
 }
 
 // Workload is what was asked of the engine.
@@ -96,6 +99,16 @@ type Cache struct {
 	Effective int64  `json:"effective"`
 }
 
+// Memory is what the engine may keep in memory and how it was held to that.
+type Memory struct {
+	BudgetBytes int64                `json:"budget_bytes,omitempty"` // asked for; 0: none
+	Shares      []engine.MemoryShare `json:"shares"`
+	// PageCacheBytes is what the page cache may hold of the database; absent where
+	// nothing limits it.
+	PageCacheBytes *int64 `json:"page_cache_bytes,omitempty"`
+	HeldBy         string `json:"held_by,omitempty"` // what limits the page cache
+}
+
 // Host are the facts of the machine that can move a number.
 type Host struct {
 	OS          string  `json:"os"`
@@ -118,9 +131,10 @@ type Host struct {
 	Governor    string  `json:"cpu_governor,omitempty"`
 	FDLimit     uint64  `json:"fd_limit"`
 	Root        bool    `json:"root"`
-	LoadAverage float64 `json:"load_average"` // 1 min, before the run
-	Clock       string  `json:"clock"`        // tsc or monotonic
-	ClockNanos  float64 `json:"clock_ns"`     // cost of reading it once
+	LoadAverage float64 `json:"load_average"`                // 1 min, before the run
+	Clock       string  `json:"clock"`                       // tsc or monotonic
+	ClockNanos  float64 `json:"clock_ns"`                    // cost of reading it once
+	SwitchNanos float64 `json:"context_switch_ns,omitempty"` // one switch between two threads on one core
 	Virtualised string  `json:"virtualised,omitempty"`
 }
 
@@ -193,11 +207,19 @@ type Figures struct {
 	Agreement             *float64 `json:"agreement,omitempty"`     // device reads / block reads
 	DeviceSource          string   `json:"device_source,omitempty"` // how device reads were counted
 
-	ServiceNanos       *Latency `json:"service_ns,omitempty"`
-	ResponseNanos      *Latency `json:"response_ns,omitempty"` // open loop only
-	CPUNanosPerGet     float64  `json:"cpu_ns_per_get"`
-	CPUPercent         float64  `json:"cpu_percent"` // of all cores
-	SwitchesPerGet     float64  `json:"context_switches_per_get"`
+	ServiceNanos   *Latency `json:"service_ns,omitempty"`
+	ResponseNanos  *Latency `json:"response_ns,omitempty"` // open loop only
+	CPUNanosPerGet float64  `json:"cpu_ns_per_get"`
+	CPUPercent     float64  `json:"cpu_percent"` // of all cores
+	SwitchesPerGet float64  `json:"context_switches_per_get"`
+	// SwitchShare is the estimated part of a Get's service time that goes into
+	// switching threads: switches per Get x Host.SwitchNanos / mean service time.
+	SwitchShare       *float64 `json:"context_switch_share,omitempty"`
+	MajorFaultsPerGet float64  `json:"major_faults_per_get"`
+	ReadCallsPerGet   float64  `json:"read_calls_per_get"`
+	// BlockReadSource says what block reads are where they were not counted at the
+	// file layer.
+	BlockReadSource    string   `json:"block_read_source,omitempty"`
 	PeakRSSBytes       int64    `json:"peak_rss_bytes"`
 	HarnessNanosPerGet *float64 `json:"harness_ns_per_get,omitempty"` // null engine, same host
 	InFlight           float64  `json:"in_flight"`                    // Little's law: sum of service times / seconds

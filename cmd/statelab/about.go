@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/host"
 	"github.com/statelab/statelab/internal/unit"
 	"github.com/statelab/statelab/internal/workload"
@@ -22,8 +20,10 @@ func (a *app) versionVerb() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Print the version of statelab and of the engines in it", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprintf(a.stdout, "statelab %s, %s %s/%s%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
-			for _, e := range a.engines {
-				fmt.Fprintf(a.stdout, "%-8s %s\n", e.Info().Name, e.Info().Version)
+			for _, row := range a.engineRows() {
+				if row.Available {
+					fmt.Fprintf(a.stdout, "%-9s %s\n", row.Name, row.Version)
+				}
 			}
 			return nil
 		}}
@@ -40,40 +40,6 @@ func revision() string {
 		}
 	}
 	return ""
-}
-
-// engineRow is a row of engines --json.
-type engineRow struct {
-	engine.Info
-	Available bool `json:"available"`
-}
-
-func (a *app) enginesVerb() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "engines", Short: "List the engines, their profiles and what can be measured of each", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				var rows []engineRow
-				for _, e := range a.engines {
-					rows = append(rows, engineRow{e.Info(), true})
-				}
-				return a.printJSON(rows)
-			}
-			for _, e := range a.engines {
-				info := e.Info()
-				var can []string
-				for _, c := range info.Capabilities {
-					can = append(can, string(c))
-				}
-				fmt.Fprintf(a.stdout, "%s %s (%s, %s)\n  can: %s\n", info.Name, info.Version, info.Route, info.Licence, strings.Join(can, ", "))
-				for _, p := range info.Profiles {
-					fmt.Fprintf(a.stdout, "  --profile %-14s %s\n", p.Name, p.About)
-				}
-			}
-			return nil
-		}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
 }
 
 func (a *app) workloadsVerb() *cobra.Command {

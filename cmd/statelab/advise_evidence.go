@@ -204,7 +204,7 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, advice adv
 	}
 	folder := filepath.Join(out, verifyFolder)
 	plan := sweep.Plan{Name: "advise " + r.dir, Command: a.command(), Base: spec, Axes: []result.Axis{{Name: sweep.CacheAxis, Values: sizes}}, Repeats: 1, Seed: r.seed}
-	done, err := sweep.Run(a.ctx, plan, folder, a.runner().Run, func(point, points int, label string, e bench.Event) {
+	done, err := sweep.Run(a.ctx, plan, folder, a.runPoint, func(point, points int, label string, e bench.Event) {
 		p.tell(fmt.Sprintf("measuring %d of %d (%s): ", point, points, label), e)
 	})
 	if err == nil && done.Status != result.OK {

@@ -25,7 +25,7 @@ import (
 // flags are the measuring verbs' flags as typed. Everything is text until
 // check: so that all mistakes are found at once.
 type flags struct {
-	engine, db, profile, cache, handles, threads, pageCache                                            string
+	engine, db, profile, cache, memory, handles, threads, pageCache                                    string
 	workload, keys, keyBytes, keyOrder, keyHash, valueBytes, valueModel, batch                         string
 	gets, warmup, missing, zipf, rate, writers, writeRate, puts, accessGets, sampleKeys, seed, repeats string
 	set                                                                                                []string
@@ -48,6 +48,7 @@ func (f *flags) databaseFlags(cmd *cobra.Command, list string) {
 	flag.StringVar(&f.db, "db", "", "directory of the database")
 	flag.StringVar(&f.profile, "profile", "", "set of engine options"+list+": statelab engines (default: the database's own, else the engine's first)")
 	flag.StringVar(&f.cache, "cache", "", "block cache"+list+": 64MiB, or 0.1% of the database (default: the profile's)")
+	flag.StringVar(&f.memory, "memory", "", "one budget"+list+" for all that the engine keeps in memory, its page cache included: 512MiB")
 	flag.StringVar(&f.handles, "handles", "", "open files the engine may keep"+list+" (default: the profile's)")
 	flag.StringArrayVar(&f.set, "set", nil, "override an engine option: --set MemTableSize=64MiB (repeatable)")
 	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
@@ -72,7 +73,7 @@ func (f *flags) readFlags(cmd *cobra.Command) {
 	flag.StringVar(&f.warmup, "warmup", "auto", "Gets before: auto (until the reads per Get stop changing), a count, or 0.05% of the keys")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
 	flag.StringVar(&f.zipf, "zipf", "0", "exponent of key popularity; 0 is uniform, 0.99 as YCSB")
-	flag.StringVar(&f.rate, "rate", "0", "Gets per second to issue, whether answered or not (open loop); 0: as fast as they are answered")
+	flag.StringVar(&f.rate, "rate", "0", "Gets per second to issue, whether answered or not (open loop; a list in sweep); 0: as fast as they are answered")
 	flag.StringVar(&f.writers, "writers", "1", "writing threads of readwhilewriting")
 	flag.StringVar(&f.writeRate, "write-rate", "10k", "keys per second that readwhilewriting writes; 0: as fast as it goes")
 	flag.StringVar(&f.puts, "puts", "1M", "updates of overwrite")
@@ -146,18 +147,6 @@ func nodeProfile(e engine.Engine) string {
 		}
 	}
 	return profiles[0].Name
-}
-
-func (a *app) engine(name string, m *mistakes) engine.Engine {
-	var names []string
-	for _, e := range a.engines {
-		if e.Info().Name == name {
-			return e
-		}
-		names = append(names, e.Info().Name)
-	}
-	m.oneOf("engine", name, names...)
-	return nil
 }
 
 func (m *mistakes) count(flag, text string) uint64 {
@@ -260,7 +249,7 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 		Schema: bench.SpecSchema, Verb: bench.Read, Command: a.command(), Dir: absolute(f.db), Profile: f.profile, Overrides: m.overrides(f.set),
 		ReadOnly: f.readOnly || t.foreign, Foreign: t.foreign, IgnoreLock: f.ignoreLock, PageCache: f.pageCache,
 		Workload: f.workload, Seed: m.seed(f.seed), Gets: m.atLeastOne("gets", f.gets, "500k"), MissingShare: m.share("missing", f.missing),
-		ZipfTheta: m.number("zipf", f.zipf), Rate: m.rate("rate", f.rate), SampleKeys: int(m.atLeastOne("sample-keys", f.sampleKeys, "200k")),
+		ZipfTheta: m.number("zipf", f.zipf), SampleKeys: int(m.atLeastOne("sample-keys", f.sampleKeys, "200k")),
 		Writers: int(m.atLeastOne("writers", f.writers, "1")), WriteRate: m.rate("write-rate", f.writeRate), Puts: m.atLeastOne("puts", f.puts, "1M"),
 		BatchKeys: int(m.atLeastOne("batch", f.batch, "1000")), AccessGets: m.count("access-gets", f.accessGets),
 	}
@@ -311,7 +300,16 @@ func (m *mistakes) checkOptions(e engine.Engine, spec bench.Spec) {
 		m.addAll("profile", wrong)
 		spec.Profile = ""
 	}
-	m.addAll("set", e.Check(engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, Handles: spec.Handles,
+	info := e.Info()
+	if spec.MemoryBytes > 0 && !info.Has(engine.CanBudget) {
+		m.add("--memory: %s takes no budget: give it a --cache", info.Name)
+		spec.MemoryBytes = 0
+	}
+	if spec.PageCache == bench.Direct && !info.Has(engine.CanDirect) {
+		m.add("--page-cache direct: %s cannot read past the page cache: write --page-cache cold", info.Name)
+		spec.PageCache = bench.Cold
+	}
+	m.addAll("set", e.Check(engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Handles: spec.Handles,
 		Overrides: spec.Overrides, ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}))
 }
 
@@ -348,6 +346,21 @@ func (m *mistakes) cacheSize(spec *bench.Spec, text string) (share float64) {
 	}
 	spec.CacheAsked, spec.CacheBytes = text, bytes
 	return share
+}
+
+// memory reads one budget.
+func (m *mistakes) memory(spec *bench.Spec, text string) {
+	if text == "" {
+		return
+	}
+	bytes, err := sweep.ParseMemory(text)
+	if err != nil {
+		m.add("--memory: %v", err)
+	}
+	if spec.CacheAsked != "" {
+		m.add("--memory and --cache: a budget covers the cache: give one of them")
+	}
+	spec.MemoryAsked, spec.MemoryBytes = text, bytes
 }
 
 func (m *mistakes) handles(text string) int {

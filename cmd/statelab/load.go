@@ -81,7 +81,7 @@ func (a *app) load(cmd *cobra.Command, f *flags, args []string) error {
 	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
 	p := a.progress(f.quiet)
 	p.say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
-	run, err := a.runner().Run(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
+	run, err := a.runPoint(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
 	p.say("")
 	if err != nil {
 		return err

@@ -11,15 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/engines/mem"
-	"github.com/statelab/statelab/engines/null"
-	"github.com/statelab/statelab/engines/pebble1"
-	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/remote"
 	"github.com/statelab/statelab/runner"
 )
 
@@ -34,13 +32,9 @@ const (
 // runnerVerb starts this binary as its own runner.
 const runnerVerb = "__runner"
 
-func engines() []engine.Engine {
-	return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, mem.Engine{}, null.Engine{}}
-}
-
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == runnerVerb {
-		runner.Main(engines()...)
+		runner.Main(embedded()...)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	interrupts := make(chan os.Signal, 2)
@@ -65,10 +59,12 @@ type app struct {
 	args           []string
 	stdout, stderr io.Writer
 	engines        []engine.Engine
+	found          map[string]*remote.Engine // engines in runners of their own, asked once
+	patience       time.Duration             // with a silent runner; 0: the supervisor's
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{ctx: ctx, args: args, stdout: stdout, stderr: stderr, engines: engines()}
+	a := &app{ctx: ctx, args: args, stdout: stdout, stderr: stderr, engines: embedded(), found: map[string]*remote.Engine{}}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -326,7 +326,7 @@ func (a *app) inspectDatabase(dir string, ignoreLock, quiet bool) (*result.Run, 
 		spec.Overrides = t.manifest.Overrides
 	}
 	p := a.progress(quiet)
-	run, err := a.runner().Run(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
+	run, err := a.runPoint(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
 	if err == nil && run.Status != result.OK {
 		err = fmt.Errorf("%s", run.Error)
 	}

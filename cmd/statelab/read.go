@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/bench"
 	"github.com/statelab/statelab/internal/report"
-	"github.com/statelab/statelab/internal/supervise"
 	"github.com/statelab/statelab/result"
 )
 
@@ -44,7 +42,9 @@ func (a *app) read(cmd *cobra.Command, f *flags, args []string) error {
 	spec := a.readSpec(f, t, m)
 	spec.Threads = m.threads(m.single("threads", f.threads, "read"))
 	spec.Handles = m.handles(m.single("handles", f.handles, "read"))
+	spec.Rate = m.rate("rate", m.single("rate", f.rate, "read"))
 	share := m.cacheSize(&spec, m.single("cache", f.cache, "read"))
+	m.memory(&spec, m.single("memory", f.memory, "read"))
 	repeats := int(m.atLeastOne("repeats", f.repeats, "3"))
 	m.checkOptions(t.engine, spec)
 	if err := m.err(); err != nil {
@@ -58,7 +58,7 @@ func (a *app) read(cmd *cobra.Command, f *flags, args []string) error {
 		return err
 	}
 	p := a.progress(f.quiet)
-	run, err := a.runner().Run(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
+	run, err := a.runPoint(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
 	p.say("")
 	if err != nil {
 		return err
@@ -69,15 +69,6 @@ func (a *app) read(cmd *cobra.Command, f *flags, args []string) error {
 		}
 	}
 	return a.conclude(f, run, spec.Out, p)
-}
-
-// runner is this binary again, as a runner.
-func (a *app) runner() supervise.Runner {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
-	}
-	return supervise.Runner{Path: self, Args: []string{runnerVerb}}
 }
 
 func (a *app) printText(folders ...string) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,29 +88,45 @@ func (a *app) sweep(cmd *cobra.Command, f *flags, args []string) error {
 		spec := a.loadSpec(&g, m)
 		m.cacheSize(&spec, defaultLoadCache)
 		load = &spec
-		for _, name := range list(orDefault(f.engine, "pebble1")) {
-			if e := a.engine(name, m); e != nil && t.engine == nil {
-				t.engine = e
-			}
-		}
 		add(sweep.EngineAxis, orDefault(f.engine, "pebble1"))
 		add(sweep.KeysAxis, f.keys)
 	}
+	engines := list(orDefault(f.engine, "pebble1"))
+	if f.db == "" {
+		t.engine = a.firstEngine(engines, m)
+	}
 	profiles := f.profile
-	if f.db == "" && profiles == "" && t.engine != nil {
-		profiles = t.engine.Info().Profiles[0].Name
+	if f.db == "" && profiles == "" && len(engines) == 1 && t.engine != nil {
+		_, profiles, _ = strings.Cut(engines[0], ":")
+		profiles = orDefault(profiles, t.engine.Info().Profiles[0].Name)
 	}
 	add(sweep.ProfileAxis, profiles)
 	add(sweep.HandlesAxis, f.handles)
 	add(sweep.ThreadsAxis, f.threads)
+	if f.rate != "0" {
+		add(sweep.RateAxis, f.rate)
+	}
+	add(sweep.MemoryAxis, f.memory)
 	add(sweep.CacheAxis, f.cache)
 	f.profile = first(list(profiles))
 	spec := a.readSpec(f, t, m)
 	m.addAll("", sweep.Plan{Axes: axes}.Check())
-	for _, profile := range list(profiles) {
-		spec.Profile = profile
-		m.checkOptions(t.engine, spec)
+	if f.cache != "" {
+		spec.CacheAsked = first(list(f.cache)) // for the check below; axes set it
 	}
+	m.memory(&spec, first(list(f.memory)))
+	if f.db == "" {
+		a.checkEngines(engines, list(profiles), spec, m)
+		if len(engines) > 1 && profiles == "" {
+			spec.Profile = "" // every engine's own
+		}
+	} else {
+		for _, profile := range list(profiles) {
+			spec.Profile = profile
+			m.checkOptions(t.engine, spec)
+		}
+	}
+	spec.CacheAsked, spec.MemoryAsked, spec.MemoryBytes = "", "", 0
 	repeats := int(m.atLeastOne("repeats", f.repeats, "3"))
 	if err := m.err(); err != nil {
 		return err
@@ -155,8 +172,7 @@ func (a *app) sweepOfLoaded(f *flags, spec bench.Spec, load *bench.Spec, axes []
 // carryOut runs a plan and prints what came of it.
 func (a *app) carryOut(f *flags, plan sweep.Plan, out string) error {
 	p := a.progress(f.quiet)
-	runner := a.runner()
-	done, sweepErr := sweep.Run(a.ctx, plan, out, runner.Run, func(point, points int, label string, e bench.Event) {
+	done, sweepErr := sweep.Run(a.ctx, plan, out, a.runPoint, func(point, points int, label string, e bench.Event) {
 		p.tell(fmt.Sprintf("point %d of %d (%s): ", point, points, label), e)
 	})
 	p.say("")

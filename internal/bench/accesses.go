@@ -9,11 +9,22 @@ import (
 	"github.com/statelab/statelab/internal/workload"
 )
 
-// accesses learns how many blocks of each type a Get needs. That does not depend
-// on the cache: a cache that admits nothing shows every access as a block read.
+// accesses learns how many blocks of each type a Get needs. Some engines count
+// them. Else, since they do not depend on the cache, a cache that admits nothing
+// shows every access as a block read.
 func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 	if len(r.spec.Accesses) > 0 {
 		r.hitRates(r.spec.Accesses, m)
+		return nil
+	}
+	if counted := m.engine.Accesses; counted != nil && m.gets > 0 {
+		found := map[string]float64{}
+		for _, kind := range engine.BlockTypes() {
+			if n := counted[kind]; n > 0 {
+				found[kind.String()] = float64(n) / float64(m.gets)
+			}
+		}
+		r.hitRates(found, m)
 		return nil
 	}
 	if !r.engine.Info().Has(engine.CanTraceAccesses) {
@@ -31,7 +42,7 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 	found := map[string]float64{}
 	_, err := r.phase("accesses", func(ops *atomicCount) error {
 		o := r.spec.openOptions()
-		o.TraceAccesses, o.CacheBytes, o.Direct = true, 0, false
+		o.TraceAccesses, o.CacheBytes, o.MemoryBytes, o.Direct = true, 0, 0, false
 		o.ReadOnly = true
 		effective := r.result.Engine
 		cache := r.result.Cache

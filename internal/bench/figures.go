@@ -37,6 +37,7 @@ func (r *run) figures(m *measured) {
 	r.blockFigures(m, gets)
 	r.deviceFigures(m, gets)
 	r.inFlight(m)
+	r.growth.judge(r, m.gets, m.room)
 	if r.spec.Workload == workload.ReadWhileWriting {
 		r.writeFigures(m, nil)
 	}
@@ -48,10 +49,20 @@ func (r *run) cpuFigures(m *measured, gets float64) {
 	f.CPUNanosPerGet = cpu / gets
 	f.CPUPercent = 100 * cpu / (m.seconds * 1e9 * float64(r.result.Host.Cores))
 	f.SwitchesPerGet = float64(m.process.VoluntarySwitches+m.process.InvoluntarySwitches) / gets
+	f.MajorFaultsPerGet = float64(m.process.MajorFaults) / gets
+	f.ReadCallsPerGet = float64(m.process.ReadCalls) / gets
+	if mean := f.ServiceNanos.Mean; mean > 0 && r.result.Host.SwitchNanos > 0 {
+		share := f.SwitchesPerGet * r.result.Host.SwitchNanos / mean
+		f.SwitchShare = &share
+	}
 }
 
 func (r *run) blockFigures(m *measured, gets float64) {
 	f := &r.result.Figures
+	if m.engine.Reads == nil && r.usesPageCache() {
+		r.pageFigures(m, gets)
+		return
+	}
 	if m.engine.Reads == nil {
 		r.absent("this engine's block reads cannot be counted", "block_reads_per_get", "block_reads_per_get_by_type", "block_reads_per_get_by_level",
 			"block_read_bytes_per_get", "hit_rate", "agreement")
@@ -72,6 +83,17 @@ func (r *run) blockFigures(m *measured, gets float64) {
 	}
 	r.checkMisses(m, total)
 	r.checkBytes(m, total)
+}
+
+// pageFigures are the block reads of an engine that reads through a mapping: the
+// page cache is its cache, so a page that was not there is a major fault.
+func (r *run) pageFigures(m *measured, gets float64) {
+	f := &r.result.Figures
+	f.BlockReadsPerGet = ratio(m.process.MajorFaults, gets)
+	f.BlockReadSource = "major page faults of the process"
+	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): *f.BlockReadsPerGet}
+	r.absent("a page fault does not tell how much the kernel read: see device_read_bytes_per_get", "block_read_bytes_per_get")
+	r.absent("pages have no levels", "block_reads_per_get_by_level")
 }
 
 // checkMisses holds counted reads against the engine's own cache misses. Blocks
@@ -145,8 +167,11 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 	f.DeviceReadBytesPerGet = ratio(m.process.ReadBytes, gets)
 	reads := int64(-1)
 	blockReads := int64(0)
-	if m.engine.Reads != nil {
+	switch {
+	case m.engine.Reads != nil:
 		blockReads = m.engine.Reads.Total().Count
+	case f.BlockReadsPerGet != nil:
+		blockReads = m.process.MajorFaults
 	}
 	switch {
 	case m.device != nil:
@@ -166,7 +191,7 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 		f.DeviceReadsPerGet = ratio(reads, gets)
 		if blockReads > 0 {
 			f.Agreement = ratio(reads, float64(blockReads))
-		} else if m.engine.Reads != nil {
+		} else if f.BlockReadsPerGet != nil {
 			r.absent("no block was read: the engine's cache served all", "agreement")
 		}
 	}
@@ -174,10 +199,10 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 }
 
 func (r *run) judgePageCache(m *measured) {
-	asked := int64(0)
-	if m.engine.Reads != nil {
-		asked = m.engine.Reads.Total().Bytes
+	if m.engine.Reads == nil {
+		return // an engine of the page cache, or one nobody can count
 	}
+	asked := m.engine.Reads.Total().Bytes
 	if asked == 0 {
 		return
 	}
@@ -213,7 +238,7 @@ func (r *run) inFlight(m *measured) {
 // in the cache.
 func (r *run) hitRates(accesses map[string]float64, m *measured) {
 	f := &r.result.Figures
-	if m.engine.Reads == nil || m.gets == 0 {
+	if f.BlockReadsPerGet == nil || m.gets == 0 {
 		return
 	}
 	f.BlockAccessesPerGetByType = accesses

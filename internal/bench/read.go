@@ -50,6 +50,7 @@ func (r *run) read(ctx context.Context) error {
 	if err := r.warm(ctx, keys); err != nil {
 		return err
 	}
+	r.holdPageCache()
 	measured, err := r.measure(ctx, keys)
 	if err != nil && !errors.Is(err, context.Cause(ctx)) {
 		return err
@@ -76,6 +77,9 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 			if err := r.evict(ctx); err != nil {
 				return err
 			}
+		}
+		if err := r.holdMemory(ctx); err != nil {
+			return err
 		}
 		if err := r.open(ctx, r.spec.openOptions()); err != nil {
 			return err
@@ -166,10 +170,11 @@ type measured struct {
 	puts                 uint64
 	userBytes            int64
 	service, response    *measure.Histogram
+	room                 int64 // what the engine's cache may still take, at the start
 }
 
 func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
-	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram()}
+	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram(), room: r.cacheRoom()}
 	var err error
 	m.phaseDelta, err = r.phase("measure", func(ops *atomicCount) error {
 		t, err := r.team(keys, workload.MeasurePhase, r.spec.Rate)

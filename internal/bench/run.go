@@ -36,14 +36,26 @@ type run struct {
 	latencies   []measure.LogEntry
 	putLatency  *measure.Histogram
 	reservedMax int64 // cache taken by memtables, at its most
+	memory      memory
+	growth      growth
 }
 
 // Run does what spec says and returns the run as far as it came. The run folder
 // is written in every case; the error is also in it.
 func Run(ctx context.Context, e engine.Engine, spec *Spec, tell Tell) (*result.Run, error) {
+	if spec.Profile == "" && len(e.Info().Profiles) > 0 {
+		spec.Profile = e.Info().Profiles[0].Name
+	}
 	r := &run{spec: spec, engine: e, tell: tell, clock: measure.NewClock(), putLatency: measure.NewHistogram()}
 	r.result = Blank(spec, e.Info().Version)
 	r.result.Host = host.Facts(existing(spec.Dir))
+	if spec.Verb == Read {
+		var err error
+		if r.result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {
+			r.absent(err.Error(), "context_switch_share")
+		}
+	}
+	r.result.Engine.Durability = e.Info().Durability
 	r.result.Host.Clock, r.result.Host.ClockNanos = r.clock.Kind(), r.clock.CostNanos()
 
 	err := r.do(ctx)
@@ -51,6 +63,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell Tell) (*result.R
 	if r.db != nil && !errors.As(err, &lost) { // a database that failed may never close
 		err = errors.Join(err, r.close())
 	}
+	err = errors.Join(err, r.releaseMemory())
 	if errors.Is(err, unix.ENOSPC) {
 		err = fmt.Errorf("%s: %w", spec.WhenDiskIsFull(), err)
 	}
@@ -106,6 +119,7 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 		return fmt.Errorf("open %s with %s: %w", o.Dir, r.engine.Info().Name, err)
 	}
 	r.result.Engine.Options = r.db.Effective()
+	r.noteMemory()
 	if text, ok := r.result.Engine.Options["cache_bytes"]; ok {
 		if r.result.Cache.Effective, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return fmt.Errorf("effective cache_bytes: %w", err)

@@ -55,8 +55,12 @@ type Spec struct {
 	IgnoreLock bool              `json:"ignore_lock"`
 	CacheAsked string            `json:"cache_asked"` // as typed
 	CacheBytes int64             `json:"cache_bytes"` // 0: the profile's
-	Handles    int               `json:"handles"`
-	PageCache  string            `json:"page_cache"`
+	// MemoryBytes is one budget for the engine, its page cache included. 0: none.
+	MemoryAsked string `json:"memory_asked,omitempty"` // as typed
+	MemoryBytes int64  `json:"memory_bytes,omitempty"`
+
+	Handles   int    `json:"handles"`
+	PageCache string `json:"page_cache"`
 
 	Workload     string  `json:"workload"`
 	Threads      int     `json:"threads"`
@@ -107,6 +111,6 @@ func (s *Spec) WhenDiskIsFull() string {
 func (s *Spec) openOptions() engine.Options {
 	return engine.Options{
 		Dir: s.Dir, Profile: s.Profile, ReadOnly: s.ReadOnly, Foreign: s.Foreign, IgnoreLock: s.IgnoreLock,
-		CacheBytes: s.CacheBytes, Handles: s.Handles, Direct: s.PageCache == Direct, Overrides: s.Overrides,
+		CacheBytes: s.CacheBytes, MemoryBytes: s.MemoryBytes, Handles: s.Handles, Direct: s.PageCache == Direct, Overrides: s.Overrides,
 	}
 }

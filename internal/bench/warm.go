@@ -17,6 +17,10 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 	if !r.spec.WarmupAuto && r.spec.WarmupGets == 0 {
 		return nil
 	}
+	if r.usesPageCache() && r.spec.PageCache == Cold && r.spec.MemoryBytes == 0 {
+		r.result.Workload.WarmupRule = "none: the page cache is this engine's cache, and it was to be cold"
+		return nil
+	}
 	_, err := r.phase("warm", func(ops *atomicCount) error {
 		t, err := r.team(keys, workload.WarmPhase, 0)
 		if err != nil {
@@ -29,7 +33,7 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 			err = r.drive(ctx, "warm", t, r.spec.WarmupGets, ops, service, nil)
 		}
 		r.result.Workload.WarmupGets = ops.Load()
-		if err == nil && r.spec.PageCache == Cold {
+		if err == nil && r.spec.PageCache == Cold && !r.usesPageCache() {
 			err = r.evict(ctx) // the warm-up was for the engine's cache
 		}
 		return errors.Join(err, t.close())
@@ -57,21 +61,27 @@ func (r *run) warmUntilSteady(ctx context.Context, t *team, keys uint64, ops *at
 	var readsPerGet []float64
 	used := int64(0)
 	for n := 1; ; n++ {
-		before := r.db.Counters()
+		before, err := r.snapshot()
+		if err != nil {
+			return err
+		}
 		if err := r.drive(ctx, "warm", t, window, ops, service, nil); err != nil {
 			return err
 		}
-		after := r.db.Counters()
-		d := after.Sub(before)
-		if d.Reads == nil {
+		end, err := r.snapshot()
+		if err != nil {
+			return err
+		}
+		reads, known := r.readsBetween(before, end)
+		if !known {
 			if n == steadyWindows {
 				r.result.Workload.WarmupRule = fmt.Sprintf("%d windows of %d Gets (no block reads to watch)", n, window)
 				return nil
 			}
 			continue
 		}
-		readsPerGet = append(readsPerGet, float64(d.Reads.Total().Count)/float64(window))
-		filling := false
+		readsPerGet = append(readsPerGet, float64(reads)/float64(window))
+		filling, after := false, end.engine
 		if after.CacheUsedBytes != nil {
 			filling = *after.CacheUsedBytes > used+used/100 && float64(*after.CacheUsedBytes) < 0.95*float64(r.result.Cache.Effective)
 			used = *after.CacheUsedBytes
@@ -86,6 +96,15 @@ func (r *run) warmUntilSteady(ctx context.Context, t *team, keys uint64, ops *at
 			return nil
 		}
 	}
+}
+
+// readsBetween is the number of block reads between two snapshots, however they
+// are counted; false where nobody counts them.
+func (r *run) readsBetween(before, after snapshot) (reads int64, known bool) {
+	if d := after.engine.Sub(before.engine); d.Reads != nil {
+		return d.Reads.Total().Count, true
+	}
+	return after.process.MajorFaults - before.process.MajorFaults, r.usesPageCache()
 }
 
 // spread is (max - min) / max of positive numbers.

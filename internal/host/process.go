@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -60,20 +59,23 @@ func ProcessBetween(before, after result.ProcessIO) result.ProcessIO {
 
 // PeakRSS is the most memory this process has had resident, in bytes, since its
 // start or since ResetPeakRSS.
-func PeakRSS() (int64, error) {
+func PeakRSS() (int64, error) { return statusBytes("VmHWM") }
+
+// statusBytes is a size that the kernel tells of this process.
+func statusBytes(name string) (int64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return 0, fmt.Errorf("read the peak of resident memory: %w", err)
+		return 0, fmt.Errorf("read %s: %w", name, err)
 	}
 	kilobytes, err := parseCounters(status)
 	if err != nil {
-		return 0, fmt.Errorf("read the peak of resident memory: %w", err)
+		return 0, fmt.Errorf("read %s: %w", name, err)
 	}
-	peak, ok := kilobytes["VmHWM"]
+	size, ok := kilobytes[name]
 	if !ok {
-		return 0, errors.New("read the peak of resident memory: the kernel does not tell VmHWM")
+		return 0, fmt.Errorf("the kernel does not tell %s", name)
 	}
-	return peak << 10, nil
+	return size << 10, nil
 }
 
 // ResetPeakRSS makes PeakRSS begin again at what is resident now.

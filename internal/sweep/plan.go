@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/statelab/statelab/internal/bench"
 	"github.com/statelab/statelab/internal/unit"
@@ -29,6 +30,8 @@ const (
 	KeysAxis    = "keys"
 	HandlesAxis = "handles"
 	ThreadsAxis = "threads"
+	MemoryAxis  = "memory"
+	RateAxis    = "rate"
 	CacheAxis   = "cache"
 )
 
@@ -82,6 +85,10 @@ type Setting struct {
 	Keys    uint64
 	Handles int
 	Threads int
+	// MemoryBytes is one budget for all that the engine keeps in memory.
+	MemoryBytes int64
+	// Rate is Gets a second, issued whether answered or not.
+	Rate float64
 	// Cache is a size, or a share of the database.
 	CacheBytes int64
 	CacheShare float64
@@ -96,9 +103,13 @@ func SettingOf(axis, value string) (s Setting, err error) {
 func (s *Setting) set(axis, value string) (err error) {
 	switch axis {
 	case EngineAxis:
-		s.Engine = value
+		s.Engine, s.Profile, err = ParseEngine(value, s.Profile)
 	case ProfileAxis:
 		s.Profile = value
+	case MemoryAxis:
+		s.MemoryBytes, err = ParseMemory(value)
+	case RateAxis:
+		s.Rate, err = ParseRate(value)
 	case KeysAxis:
 		s.Keys, err = unit.ParseCount(value)
 	case HandlesAxis:
@@ -111,6 +122,37 @@ func (s *Setting) set(axis, value string) (err error) {
 		err = fmt.Errorf("no axis is called %q", axis)
 	}
 	return err
+}
+
+// ParseEngine reads an engine, or an engine with its profile such as
+// rocksdb:partitioned.
+func ParseEngine(value, otherwise string) (name, profile string, err error) {
+	name, profile, given := strings.Cut(value, ":")
+	if name == "" || given && profile == "" {
+		return "", "", fmt.Errorf("%q is no engine: write pebble1, or rocksdb:partitioned for an engine with a profile", value)
+	}
+	if !given {
+		profile = otherwise
+	}
+	return name, profile, nil
+}
+
+// ParseMemory reads a budget such as 512MiB.
+func ParseMemory(value string) (int64, error) {
+	bytes, err := unit.ParseBytes(value)
+	if err != nil || bytes == 0 {
+		return 0, fmt.Errorf("%q is no memory budget: write 512MiB", value)
+	}
+	return bytes, nil
+}
+
+// ParseRate reads Gets a second such as 20k or 20k/s.
+func ParseRate(value string) (float64, error) {
+	n, err := unit.ParseCount(strings.TrimSuffix(value, "/s"))
+	if err != nil {
+		return 0, fmt.Errorf("%q is no rate: Gets per second, such as 20k", value)
+	}
+	return float64(n), nil
 }
 
 // ParseCache reads a size such as 64MiB, or a share of the database such as 1%.
@@ -196,6 +238,12 @@ func (p Plan) spec(s Setting, dbBytes int64) bench.Spec {
 	}
 	if s.Threads != 0 {
 		spec.Threads = s.Threads
+	}
+	if asked, ok := s.Values[MemoryAxis]; ok {
+		spec.MemoryAsked, spec.MemoryBytes = asked, s.MemoryBytes
+	}
+	if _, ok := s.Values[RateAxis]; ok {
+		spec.Rate = s.Rate
 	}
 	if asked, ok := s.Values[CacheAxis]; ok {
 		spec.CacheAsked, spec.CacheBytes = asked, s.CacheBytes

@@ -131,7 +131,7 @@ func (s *sweeper) ensureLoaded(ctx context.Context, setting Setting, point bench
 	load := *s.plan.Load
 	load.Engine, load.Profile = point.Engine, point.Profile
 	load.Keys = cmp.Or(setting.Keys, load.Keys)
-	load.Dir = filepath.Join(s.out, "databases", strings.Join([]string{load.Engine, load.Profile, fmt.Sprint(load.Keys)}, "-"))
+	load.Dir = filepath.Join(s.out, "databases", databaseName(load))
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {
 	case err == nil && m.Loaded == m.Keys && m.Settled:
@@ -151,6 +151,13 @@ func (s *sweeper) ensureLoaded(ctx context.Context, setting Setting, point bench
 	return load.Dir, nil
 }
 
+// databaseName tells the databases of a sweep apart: engines and profiles lay out
+// files differently.
+func databaseName(load bench.Spec) string {
+	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys)}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
+}
+
 // inspect learns the size and shape of the database that spec reads.
 func (s *sweeper) inspect(ctx context.Context, spec bench.Spec, tell bench.Tell) (*result.Run, error) {
 	if known := s.databases[spec.Dir]; known != nil {
@@ -158,7 +165,7 @@ func (s *sweeper) inspect(ctx context.Context, spec bench.Spec, tell bench.Tell)
 	}
 	spec.Verb, spec.ReadOnly, spec.PageCache = bench.Inspect, true, bench.AsIs
 	spec.Out = filepath.Join(s.out, "inspect", fmt.Sprintf("%03d", len(s.databases)))
-	spec.CacheBytes, spec.CacheAsked = 0, ""
+	spec.CacheBytes, spec.CacheAsked, spec.MemoryBytes, spec.MemoryAsked = 0, "", 0, ""
 	run, err := s.measure(ctx, &spec, tell)
 	if err != nil {
 		return nil, err

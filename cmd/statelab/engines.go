@@ -1,0 +1,198 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/mem"
+	"github.com/statelab/statelab/engines/null"
+	"github.com/statelab/statelab/engines/pebble1"
+	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/supervise"
+	"github.com/statelab/statelab/result"
+)
+
+// embedded are the engines that this binary links.
+func embedded() []engine.Engine {
+	return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, mem.Engine{}, null.Engine{}}
+}
+
+// runnersFix makes the runner binaries.
+const runnersFix = "make runners, in statelab's source (needs a C compiler)"
+
+// outside are the engines in runner binaries of their own.
+func outside() []remote.Known {
+	return []remote.Known{
+		{Engine: "rocksdb", About: "RocksDB", Licence: "Apache-2.0", Runner: "statelab-run-rocksdb", Fix: runnersFix},
+		{Engine: "mdbx", About: "libmdbx, the engine of Erigon and reth", Licence: "Apache-2.0", Runner: "statelab-run-mdbx", Fix: runnersFix},
+		{Engine: "lmdb", About: "LMDB", Licence: "OLDAP-2.8", Runner: "statelab-run-lmdb", Fix: runnersFix},
+		{Engine: "native", About: "any shared library that implements native/statelab_engine.h", Licence: "the library's", Runner: "statelab-run-native", Fix: runnersFix},
+	}
+}
+
+// engine finds an engine by name, here or in its runner.
+func (a *app) engine(name string, m *mistakes) engine.Engine {
+	var names []string
+	for _, e := range a.engines {
+		if e.Info().Name == name {
+			return e
+		}
+		names = append(names, e.Info().Name)
+	}
+	for _, known := range outside() {
+		if known.Engine == name {
+			e, err := a.remoteEngine(known)
+			if err != nil {
+				m.add("--engine %s: %v", name, err)
+				return nil
+			}
+			return e
+		}
+		names = append(names, known.Engine)
+	}
+	m.oneOf("engine", name, names...)
+	return nil
+}
+
+// remoteEngine is an engine whose runner is here and can run.
+func (a *app) remoteEngine(known remote.Known) (engine.Engine, error) {
+	if found := a.found[known.Engine]; found != nil {
+		return found, nil
+	}
+	found, err := known.Find()
+	if err == nil && found.Missing != "" {
+		err = fmt.Errorf("%s", found.Missing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.found[known.Engine] = found
+	return found, nil
+}
+
+// runPoint runs one spec in the runner of its engine: this binary again, or the
+// engine's own.
+func (a *app) runPoint(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
+	for _, known := range outside() {
+		if known.Engine != spec.Engine {
+			continue
+		}
+		if _, err := a.remoteEngine(known); err != nil {
+			return nil, fmt.Errorf("engine %s: %w", spec.Engine, err)
+		}
+		return supervise.Runner{Path: a.found[known.Engine].Path, Patience: a.patience}.Run(ctx, spec, tell)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return supervise.Runner{Path: self, Args: []string{runnerVerb}, Patience: a.patience}.Run(ctx, spec, tell)
+}
+
+// engineRow is a row of engines --json.
+type engineRow struct {
+	engine.Info
+	Available bool   `json:"available"`
+	Missing   string `json:"missing,omitempty"` // why not, and the command that fixes it
+	Runner    string `json:"runner,omitempty"`  // path of the engine's own runner
+}
+
+func (a *app) engineRows() (rows []engineRow) {
+	for _, e := range a.engines {
+		rows = append(rows, engineRow{Info: e.Info(), Available: true})
+	}
+	for _, known := range outside() {
+		found, err := known.Find()
+		if err != nil {
+			rows = append(rows, engineRow{Missing: err.Error(), Info: engine.Info{
+				Name: known.Engine, Route: "runner " + known.Runner, Licence: known.Licence, Capabilities: []engine.Capability{}, Profiles: []engine.Profile{}}})
+			continue
+		}
+		rows = append(rows, engineRow{Info: found.Info(), Available: found.Missing == "", Missing: found.Missing, Runner: found.Path})
+	}
+	return rows
+}
+
+func (a *app) enginesVerb() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{Use: "engines", Short: "List the engines: version, profiles, what can be measured of each, whether it runs here", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			rows := a.engineRows()
+			if asJSON {
+				return a.printJSON(rows)
+			}
+			for _, row := range rows {
+				fmt.Fprintf(a.stdout, "%s %s (%s, %s)\n", row.Name, cmp.Or(row.Version, "?"), row.Route, row.Licence)
+				if !row.Available {
+					fmt.Fprintf(a.stdout, "  does not run here: %s\n", row.Missing)
+				}
+				if len(row.Capabilities) > 0 {
+					fmt.Fprintf(a.stdout, "  can: %s\n", strings.Join(words(row.Capabilities), ", "))
+				}
+				if row.Durability != "" {
+					fmt.Fprintf(a.stdout, "  durability: %s\n", row.Durability)
+				}
+				for _, p := range row.Profiles {
+					fmt.Fprintf(a.stdout, "  --profile %-14s %s\n", p.Name, p.About)
+				}
+			}
+			return nil
+		}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func words(capabilities []engine.Capability) (words []string) {
+	for _, c := range capabilities {
+		words = append(words, string(c))
+	}
+	return words
+}
+
+// firstEngine is the first engine of a list that is here.
+func (a *app) firstEngine(list []string, m *mistakes) (first engine.Engine) {
+	for _, entry := range list {
+		name, _, _ := strings.Cut(entry, ":")
+		if e := a.engine(name, m); e != nil && first == nil {
+			first = e
+		}
+	}
+	return first
+}
+
+// checkEngines checks every entry of an engine list, engine or engine:profile,
+// with the options that all points share.
+func (a *app) checkEngines(list, profiles []string, spec bench.Spec, m *mistakes) {
+	m.twice("engine", list)
+	for _, entry := range list {
+		name, own, _ := strings.Cut(entry, ":")
+		e := a.engine(name, new(mistakes)) // firstEngine has told of those that are missing
+		if e == nil {
+			continue
+		}
+		for _, profile := range append(slices.Clone(profiles), own) {
+			if spec.Engine, spec.Profile = name, profile; profile != "" || len(profiles) == 0 {
+				m.checkOptions(e, spec)
+			}
+		}
+	}
+}
+
+// twice names engines that a list holds twice: their points could not be told
+// apart.
+func (m *mistakes) twice(flag string, values []string) {
+	for i, v := range values {
+		if slices.Contains(values[:i], v) {
+			m.add("--%s: %s is listed twice", flag, v)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/host"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/result"
+)
+
+// memory is what holds the process to a budget.
+type memory struct {
+	hold *host.MemoryHold
+	// base is the harness's own anonymous memory, before the engine was opened.
+	base int64
+}
+
+// slackBytes are left to the harness above what it needed before the engine was
+// opened: readers, histograms, the Go runtime's room.
+const slackBytes = 24 << 20
+
+// holdMemory limits the process before the database is opened, if there is a
+// budget. For an engine whose cache is the page cache that limit is the budget;
+// the others keep to theirs themselves, and holdPageCache later takes from them the
+// page cache they would otherwise have on top of it.
+func (r *run) holdMemory(ctx context.Context) error {
+	if r.spec.MemoryBytes == 0 {
+		return nil
+	}
+	r.result.Memory = &result.Memory{BudgetBytes: r.spec.MemoryBytes, Shares: []engine.MemoryShare{}}
+	if r.spec.PageCache == Direct && !r.usesPageCache() {
+		zero := int64(0)
+		r.result.Memory.PageCacheBytes, r.result.Memory.HeldBy = &zero, "O_DIRECT: no page cache is used"
+		return nil
+	}
+	// Pages that are there already belong to whoever read them: no limit of ours
+	// would count them.
+	if err := r.evict(ctx); err != nil {
+		return err
+	}
+	hold, err := host.HoldMemory()
+	if err == nil {
+		r.memory.hold = hold
+		r.memory.base, err = host.AnonymousBytes()
+	}
+	if err == nil && r.usesPageCache() {
+		err = r.limitPageCache(r.spec.MemoryBytes, r.memory.base)
+	}
+	if err != nil {
+		r.cannotHold(err)
+	}
+	return nil
+}
+
+func (r *run) usesPageCache() bool { return r.engine.Info().Has(engine.UsesPageCache) }
+
+// holdPageCache leaves an engine with a cache of its own only as much page cache
+// as its budget has unspent. Called once its cache is warm: from then on its
+// memory hardly grows.
+func (r *run) holdPageCache() {
+	if r.memory.hold == nil || r.usesPageCache() {
+		return
+	}
+	spent := int64(0)
+	for _, share := range r.result.Memory.Shares {
+		spent += share.Bytes
+	}
+	anonymous, err := host.AnonymousBytes()
+	if err == nil {
+		// A garbage collector needs room to breathe, and must not outgrow it.
+		room := anonymous / 4
+		debug.SetMemoryLimit(anonymous + room/2)
+		err = r.limitPageCache(max(0, r.spec.MemoryBytes-spent), anonymous+room)
+	}
+	if err != nil {
+		r.cannotHold(err)
+	}
+}
+
+// limitPageCache leaves pages bytes to the page cache beside anonymous bytes of
+// the process. The slack may be used for pages, too, so it is counted.
+func (r *run) limitPageCache(pages, anonymous int64) error {
+	if err := r.memory.hold.Limit(anonymous + pages + slackBytes); err != nil {
+		return err
+	}
+	now, err := host.AnonymousBytes()
+	if err != nil {
+		return err
+	}
+	most := anonymous + pages + slackBytes - now
+	r.result.Memory.PageCacheBytes, r.result.Memory.HeldBy = &most, r.memory.hold.How
+	return nil
+}
+
+func (r *run) cannotHold(err error) {
+	r.absent(fmt.Sprintf("the page cache cannot be limited: %v", err), "page_cache_bytes")
+	r.warn(engine.Warning{Code: "page_cache_unlimited", Text: fmt.Sprintf("the page cache is not held to the budget: %v", err),
+		Remedy: "run as root where memory control groups are, or --page-cache direct for the engines that can"})
+}
+
+// noteMemory stores how the engine says it spends its memory.
+func (r *run) noteMemory() {
+	reporter, ok := r.db.(engine.MemoryReporter)
+	if !ok {
+		return
+	}
+	if r.result.Memory == nil {
+		r.result.Memory = new(result.Memory)
+	}
+	r.result.Memory.Shares = reporter.Memory()
+}
+
+func (r *run) releaseMemory() error {
+	if r.memory.hold == nil {
+		return nil
+	}
+	debug.SetMemoryLimit(math.MaxInt64)
+	return r.memory.hold.Release()
+}
+
+// cacheRoom is what the engine's cache may still grow by.
+func (r *run) cacheRoom() int64 {
+	used := r.db.Counters().CacheUsedBytes
+	if used == nil {
+		return max(r.result.Cache.Effective, r.spec.MemoryBytes)
+	}
+	return max(0, r.result.Cache.Effective-*used)
+}
+
+// A process that grows while it measures, and not into its cache, leaks: memory
+// rose from quarter to quarter of the phase, by more than growthLimit in all.
+const growthLimit = 64 << 20
+
+// growth watches the process's own memory through a phase.
+type growth struct{ samples []int64 }
+
+func (g *growth) sample() {
+	if bytes, err := host.AnonymousBytes(); err == nil {
+		g.samples = append(g.samples, bytes)
+	}
+}
+
+// judge warns of memory that grew by more than the caches had room for.
+func (g *growth) judge(r *run, gets uint64, room int64) {
+	if len(g.samples) < 4 || gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
+		return // too short to tell, or write buffers that fill
+	}
+	quarter := func(n int) int64 { return g.samples[(len(g.samples)-1)*n/4] }
+	steps := []int64{quarter(1) - quarter(0), quarter(2) - quarter(1), quarter(3) - quarter(2), quarter(4) - quarter(3)}
+	grown := quarter(4) - quarter(0) - room
+	if grown < growthLimit || slices.Min(steps) < growthLimit/16 {
+		return
+	}
+	r.warn(engine.Warning{Code: "memory_grows", Text: fmt.Sprintf("memory grew by %s while measuring, %d bytes a Get, beyond what the cache had room for: the engine leaks",
+		unit.Bytes(grown), grown/int64(gets)), Remedy: "look for values or handles that are not released after a Get"})
+}

@@ -1,0 +1,136 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// MemoryHold is a memory control group that holds this process: what it keeps
+// resident and the pages of files it touches, together, stay below a limit.
+type MemoryHold struct {
+	How    string // the kernel's name of the limit
+	dir    string
+	home   string // group the process came from
+	limit  string // file of the limit
+	anchor string // directory that groups are made in
+}
+
+// cgroupRoots are where the memory controller may be mounted.
+var cgroupRoots = []struct{ root, limit, how string }{
+	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory control group v1"},
+	{"/sys/fs/cgroup", "memory.max", "memory control group v2"},
+}
+
+const groupPrefix = "statelab-"
+
+// HoldMemory moves this process into a memory control group of its own with no
+// limit yet. The error says why that cannot be done here.
+func HoldMemory() (*MemoryHold, error) {
+	var errs []error
+	for _, c := range cgroupRoots {
+		if _, err := os.Stat(filepath.Join(c.root, "cgroup.procs")); err != nil {
+			continue
+		}
+		h := &MemoryHold{How: c.how, anchor: c.root, dir: filepath.Join(c.root, groupPrefix+strconv.Itoa(os.Getpid()))}
+		h.limit = filepath.Join(h.dir, c.limit)
+		if err := h.enter(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return h, nil
+	}
+	if len(errs) == 0 {
+		errs = append(errs, errors.New("no memory control group is mounted"))
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (h *MemoryHold) enter() error {
+	sweepGroups(h.anchor)
+	home, err := memoryGroup()
+	if err != nil {
+		return err
+	}
+	h.home = filepath.Join(h.anchor, home)
+	if err := os.Mkdir(h.dir, 0o755); err != nil {
+		return fmt.Errorf("make a memory control group (needs root): %w", err)
+	}
+	if _, err := os.Stat(h.limit); err != nil {
+		return errors.Join(fmt.Errorf("the memory controller is not delegated: %w", err), os.Remove(h.dir))
+	}
+	if err := move(h.dir); err != nil {
+		return errors.Join(err, os.Remove(h.dir))
+	}
+	return nil
+}
+
+// Limit sets the limit in bytes. Pages of files are given up first to keep to it;
+// a process that needs more than it anonymously is killed by the kernel.
+func (h *MemoryHold) Limit(bytes int64) error {
+	if err := os.WriteFile(h.limit, []byte(strconv.FormatInt(bytes, 10)), 0o644); err != nil {
+		return fmt.Errorf("limit memory to %d bytes: %w", bytes, err)
+	}
+	return nil
+}
+
+// Release moves the process back and removes the group.
+func (h *MemoryHold) Release() error {
+	if err := move(h.home); err != nil {
+		return err
+	}
+	if err := os.Remove(h.dir); err != nil {
+		return fmt.Errorf("remove the memory control group: %w", err)
+	}
+	return nil
+}
+
+func move(group string) error {
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+		return fmt.Errorf("move into the memory control group %s: %w", group, err)
+	}
+	return nil
+}
+
+// memoryGroup is the group this process is in, below the controller's mount.
+func memoryGroup() (string, error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	unified := ""
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		if parts[1] == "memory" {
+			return parts[2], nil
+		}
+		if parts[1] == "" {
+			unified = parts[2]
+		}
+	}
+	return unified, nil
+}
+
+// sweepGroups removes the groups of processes that were killed in theirs.
+func sweepGroups(root string) {
+	left, err := filepath.Glob(filepath.Join(root, groupPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), groupPrefix))
+		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.Remove(dir) // an empty folder of the kernel's: harmless if it stays
+		}
+	}
+}
+
+// AnonymousBytes is this process's resident memory that is not a file's.
+func AnonymousBytes() (int64, error) { return statusBytes("RssAnon") }

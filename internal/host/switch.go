@@ -1,0 +1,96 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// switchRounds take about 10 ms.
+const switchRounds = 2000
+
+// SwitchNanos measures one context switch: two threads on one core hand a byte to
+// and fro, and what the same system calls cost a single thread is taken off. A
+// Get's threads may need more, since their working sets are larger.
+func SwitchNanos() (float64, error) {
+	var there, back [2]int
+	if err := errors.Join(unix.Pipe2(there[:], unix.O_CLOEXEC), unix.Pipe2(back[:], unix.O_CLOEXEC)); err != nil {
+		return 0, fmt.Errorf("measure a context switch: %w", err)
+	}
+	defer closeAll(there, back)
+	echoed := make(chan error, 1)
+	go func() {
+		echoed <- onFirstCore(func() error { return exchange(there[0], back[1], switchRounds, false) })
+	}()
+	var alone, together time.Duration
+	err := onFirstCore(func() error {
+		began := time.Now()
+		if err := exchange(back[0], back[1], switchRounds, true); err != nil {
+			return err
+		}
+		alone = time.Since(began)
+		began = time.Now()
+		err := exchange(back[0], there[1], switchRounds, true)
+		together = time.Since(began)
+		return err
+	})
+	if err = errors.Join(err, <-echoed); err != nil {
+		return 0, fmt.Errorf("measure a context switch: %w", err)
+	}
+	return max(0, float64(together-2*alone)/(2*switchRounds)), nil
+}
+
+// exchange passes a byte on or waits for it, in turns.
+func exchange(read, write, rounds int, first bool) error {
+	b := []byte{1}
+	for range rounds {
+		if first {
+			if _, err := unix.Write(write, b); err != nil {
+				return err
+			}
+		}
+		if _, err := unix.Read(read, b); err != nil {
+			return err
+		}
+		if !first {
+			if _, err := unix.Write(write, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// onFirstCore runs work on a thread that is bound to the first core this process
+// may use. The thread ends with it: its binding is nobody else's.
+func onFirstCore(work func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread is thrown away
+		var allowed, one unix.CPUSet
+		err := unix.SchedGetaffinity(0, &allowed)
+		for cpu := range len(allowed) * 64 {
+			if allowed.IsSet(cpu) {
+				one.Set(cpu)
+				break
+			}
+		}
+		if err == nil {
+			err = unix.SchedSetaffinity(0, &one)
+		}
+		if err == nil {
+			err = work()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func closeAll(pipes ...[2]int) {
+	for _, p := range pipes {
+		_, _ = unix.Close(p[0]), unix.Close(p[1]) // pipes of our own: nothing is lost
+	}
+}
