@@ -193,6 +193,7 @@ type Level struct {
 	Files         int   `json:"files"`
 	Bytes         int64 `json:"bytes"`
 	Keys          int64 `json:"keys"`
+	KeysEstimated bool  `json:"keys_estimated,omitempty"` // the tables do not tell: from sampled blocks
 	DataBlocks    int64 `json:"data_blocks"`
 	DataBytes     int64 `json:"data_bytes"`
 	IndexBlocks   int64 `json:"index_blocks"` // second-level blocks; single-level indexes count as single_index_blocks

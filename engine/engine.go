@@ -31,6 +31,9 @@ const (
 	IsVolatile       Capability = "volatile"       // keeps nothing on disk
 	UsesPageCache    Capability = "page_cache"     // reads through mmap: the operating system's page cache is its cache
 	CanBudget        Capability = "memory_budget"  // Options.MemoryBytes is honoured, and the DB is a MemoryReporter
+	HasNoCache       Capability = "no_block_cache" // keeps no blocks itself: CacheBytes has no effect, cache_bytes is 0
+	HasNoHandles     Capability = "no_handles"     // keeps all its files open: Handles has no effect, handles is 0
+	AllocatesPerGet  Capability = "get_allocates"  // a Get of the engine allocates more than a handful of objects
 )
 
 // Info describes an adapter.

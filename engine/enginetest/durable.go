@@ -197,8 +197,15 @@ func (s suite) testEffective(t *testing.T) {
 	db := s.open(t, engine.Options{Dir: newDir(t), Create: true, CacheBytes: 3 << 20, Handles: 500})
 	defer func() { must(t, db.Close()) }()
 	e := db.Effective()
-	if e["cache_bytes"] != "3145728" || e["handles"] != "500" {
-		t.Errorf("cache_bytes %q, handles %q: want 3145728 and 500", e["cache_bytes"], e["handles"])
+	cache, handles := "3145728", "500"
+	if s.info.Has(engine.HasNoCache) {
+		cache = "0"
+	}
+	if s.info.Has(engine.HasNoHandles) {
+		handles = "0"
+	}
+	if e["cache_bytes"] != cache || e["handles"] != handles {
+		t.Errorf("cache_bytes %q, handles %q: want %s and %s", e["cache_bytes"], e["handles"], cache, handles)
 	}
 }
 
@@ -216,11 +223,15 @@ func (s suite) testShape(t *testing.T) {
 	}
 	var files int
 	var bytes, keys int64
+	var off int64 // what an estimate may miss
 	for _, l := range shape.Levels {
 		files, bytes, keys = files+l.Files, bytes+l.Bytes, keys+l.Keys
+		if l.KeysEstimated {
+			off = n / 50
+		}
 	}
-	if files != shape.Files || bytes != shape.Bytes || keys != n {
-		t.Errorf("levels add up to %d files, %d bytes and %d keys; want %d, %d and %d",
-			files, bytes, keys, shape.Files, shape.Bytes, n)
+	if files != shape.Files || bytes != shape.Bytes || keys < n-off || keys > n+off {
+		t.Errorf("levels add up to %d files, %d bytes and %d keys; want %d, %d and %d (+-%d)",
+			files, bytes, keys, shape.Files, shape.Bytes, n, off)
 	}
 }

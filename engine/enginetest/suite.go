@@ -54,6 +54,7 @@ func Run(t *testing.T, e engine.Engine) {
 		{"ForeignLeavesEveryByte", suite.testForeignLeavesEveryByte, s.info.Has(engine.CanReadForeign)},
 		{"Locked", suite.testLocked, s.info.Has(engine.CanReadForeign)},
 		{"SampleKeys", suite.testSampleKeys, durable},
+		{"MemoryBudget", suite.testMemoryBudget, s.info.Has(engine.CanBudget)},
 		{"BuildSorted", suite.testBuildSorted, s.info.Has(engine.CanIngest)},
 	} {
 		if c.apply {
@@ -72,7 +73,7 @@ const cacheBytes = 1 << 20
 
 func (s suite) open(t *testing.T, o engine.Options) engine.DB {
 	t.Helper()
-	if o.CacheBytes == 0 {
+	if o.CacheBytes == 0 && o.MemoryBytes == 0 && !s.info.Has(engine.HasNoCache) {
 		o.CacheBytes = cacheBytes
 	}
 	db, err := s.engine.Open(t.Context(), o)
