@@ -34,12 +34,13 @@ func profiles() []pebbledb.Profile {
 // Info describes the adapter.
 func (Engine) Info() engine.Info {
 	return engine.Info{
-		Name:    "pebble1",
-		Version: version,
-		Route:   "go module",
-		Licence: "BSD-3-Clause",
+		Name:       "pebble1",
+		Version:    version,
+		Route:      "go module",
+		Licence:    "BSD-3-Clause",
+		Durability: pebbledb.Durability,
 		Capabilities: []engine.Capability{
-			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses,
+			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget,
 		},
 		Profiles: pebbledb.Infos(profiles()),
 	}

@@ -76,6 +76,9 @@ func (s source) Activity() pebbledb.Activity {
 	return a
 }
 
+// Memory is how the budget is spent.
+func (d *db) Memory() []engine.MemoryShare { return pebbledb.Memory(d.Effective(), d.Counters()) }
+
 func (d *db) Counters() engine.Counters {
 	m := d.pebble.Metrics()
 	background := d.Recorder.Background()

@@ -37,12 +37,13 @@ func profiles() []pebbledb.Profile {
 // Info describes the adapter.
 func (Engine) Info() engine.Info {
 	return engine.Info{
-		Name:    "pebble2",
-		Version: version,
-		Route:   "go module",
-		Licence: "BSD-3-Clause",
+		Name:       "pebble2",
+		Version:    version,
+		Route:      "go module",
+		Licence:    "BSD-3-Clause",
+		Durability: pebbledb.Durability,
 		Capabilities: []engine.Capability{
-			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses,
+			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget,
 			engine.SharesReads,
 		},
 		Profiles: pebbledb.Infos(profiles()),

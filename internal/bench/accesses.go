@@ -45,11 +45,11 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		o.TraceAccesses, o.CacheBytes, o.MemoryBytes, o.Direct = true, 0, 0, false
 		o.ReadOnly = true
 		effective := r.result.Engine
-		cache := r.result.Cache
+		cache, memory := r.result.Cache, r.result.Memory
 		if err := r.open(ctx, o); err != nil {
 			return err
 		}
-		r.result.Engine, r.result.Cache = effective, cache
+		r.result.Engine, r.result.Cache, r.result.Memory = effective, cache, memory
 		reader, err := r.db.Reader()
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ type memory struct {
 
 // slackBytes are left to the harness above what it needed before the engine was
 // opened: readers, histograms, the Go runtime's room.
-const slackBytes = 24 << 20
+const slackBytes = 12 << 20
 
 // holdMemory limits the process before the database is opened, if there is a
 // budget. For an engine whose cache is the page cache that limit is the budget;
@@ -74,7 +74,7 @@ func (r *run) holdPageCache() {
 	anonymous, err := host.AnonymousBytes()
 	if err == nil {
 		// A garbage collector needs room to breathe, and must not outgrow it.
-		room := anonymous / 4
+		room := anonymous / 8
 		debug.SetMemoryLimit(anonymous + room/2)
 		err = r.limitPageCache(max(0, r.spec.MemoryBytes-spent), anonymous+room)
 	}
@@ -110,10 +110,12 @@ func (r *run) noteMemory() {
 	if !ok {
 		return
 	}
-	if r.result.Memory == nil {
-		r.result.Memory = new(result.Memory)
+	m := result.Memory{}
+	if r.result.Memory != nil {
+		m = *r.result.Memory
 	}
-	r.result.Memory.Shares = reporter.Memory()
+	m.Shares = reporter.Memory()
+	r.result.Memory = &m
 }
 
 func (r *run) releaseMemory() error {

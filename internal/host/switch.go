@@ -3,14 +3,19 @@ package host
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// switchRounds take about 10 ms.
-const switchRounds = 2000
+// The least of several batches is the one that nobody interrupted. Together they
+// take about 10 ms.
+const (
+	switchBatches = 10
+	switchRounds  = 200
+)
 
 // SwitchNanos measures one context switch: two threads on one core hand a byte to
 // and fro, and what the same system calls cost a single thread is taken off. A

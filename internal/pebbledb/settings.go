@@ -6,7 +6,11 @@
 // of their version.
 package pebbledb
 
-import "github.com/statelab/statelab/engine"
+import (
+	"errors"
+
+	"github.com/statelab/statelab/engine"
+)
 
 // Levels is the number of levels of a Pebble tree.
 const Levels = 7
@@ -55,6 +59,9 @@ type LevelSettings struct {
 	NoFilter         bool   // none, said explicitly
 }
 
+// minBudgetBytes holds a memtable as it is first made, and some blocks.
+const minBudgetBytes = 2 << 20
+
 // Resolve returns the settings of o: its profile, then cache and handles, then
 // the overrides. legal limits the overrides to those an engine version has.
 func Resolve(profiles []Profile, o engine.Options) (Settings, []error) {
@@ -66,6 +73,9 @@ func Resolve(profiles []Profile, o engine.Options) (Settings, []error) {
 	if o.CacheBytes > 0 {
 		s.CacheBytes = o.CacheBytes
 	}
+	if o.MemoryBytes > 0 {
+		s.CacheBytes = o.MemoryBytes // memtables are charged to the cache
+	}
 	if o.Handles > 0 {
 		s.MaxOpenFiles = o.Handles
 	}
@@ -76,6 +86,12 @@ func Resolve(profiles []Profile, o engine.Options) (Settings, []error) {
 	errs := apply(&s, o.Overrides)
 	if o.CacheBytes < 0 {
 		errs = append(errs, illegal("cache", o.CacheBytes, "64MiB"))
+	}
+	switch {
+	case o.MemoryBytes > 0 && o.CacheBytes > 0:
+		errs = append(errs, errors.New("a memory budget covers the cache: give one of them"))
+	case o.MemoryBytes < 0 || o.MemoryBytes > 0 && o.MemoryBytes < minBudgetBytes:
+		errs = append(errs, illegal("memory", o.MemoryBytes, "64MiB"))
 	}
 	if o.Handles < 0 {
 		errs = append(errs, illegal("handles", o.Handles, "1000"))
