@@ -32,3 +32,11 @@ func CheckHolds(dir, name string) error {
 	}
 	return err
 }
+
+// MakeEmpty makes the directory of a new database, or refuses one that is in use.
+func MakeEmpty(dir string) error {
+	if err := CheckEmpty(dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(dir, 0o755)
+}

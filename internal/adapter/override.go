@@ -87,3 +87,18 @@ func Choice(name string, to *string, words ...string) Option {
 		return nil
 	}}
 }
+
+// PowerOfTwo is an option in bytes that is a power of two between least and most.
+func PowerOfTwo(name, example string, to *int, least, most int) Option {
+	return Option{name, example, func(text string) error {
+		n, err := unit.ParseBytes(text)
+		if err != nil {
+			return err
+		}
+		if n < int64(least) || n > int64(most) || n&(n-1) != 0 {
+			return fmt.Errorf("it must be a power of two from %d to %d", least, most)
+		}
+		*to = int(n)
+		return nil
+	}}
+}

@@ -1,0 +1,102 @@
+// Package bbolt adapts bbolt, the B+tree in one memory-mapped file that etcd and
+// some Cosmos nodes keep their state in.
+//
+// Its cache is the page cache: bbolt maps the file and tells the kernel that the
+// order is random. So a memory budget is all page cache, and it is the harness
+// that holds the process to it. There are no block reads to count; the page
+// accesses of a Get are known, since all leaves of the tree are equally deep.
+//
+// Readers keep a read transaction open while nothing is committed and take one
+// per Get while a commit runs (reader.go says why and what it saves).
+//
+// Non-goals: buckets. All keys are in one.
+package bbolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapter"
+)
+
+// Engine is bbolt.
+type Engine struct{}
+
+const (
+	version = "v1.5.0"
+
+	// fileName is the one file in a database's directory.
+	fileName = "bolt.db"
+
+	// lockTimeout is the shortest wait for the lock of another process: zero
+	// would wait for ever.
+	lockTimeout = time.Nanosecond
+)
+
+// Info describes the adapter.
+func (Engine) Info() engine.Info {
+	return engine.Info{
+		Name:    "bbolt",
+		Version: version,
+		Route:   "go module",
+		Licence: "MIT",
+		Durability: "kill: every commit survives; power cut: with profile default every commit, " +
+			"with async only a database synced before it (later commits may damage the file)",
+		Capabilities: []engine.Capability{engine.UsesPageCache, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
+		Profiles:     adapter.Infos(profiles()),
+	}
+}
+
+// Check names what is wrong with o.
+func (e Engine) Check(o engine.Options) []error {
+	_, errs := resolve(o)
+	return append(adapter.Check(e.Info(), o), errs...)
+}
+
+// Open opens or creates the database in o.Dir.
+func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
+	if err := errors.Join(e.Check(o)...); err != nil {
+		return nil, err
+	}
+	options, errs := resolve(o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	options.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
+	check := func() error { return adapter.CheckHolds(o.Dir, fileName) }
+	if o.Create {
+		check = func() error { return adapter.MakeEmpty(o.Dir) }
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	opened, err := open(o, options)
+	if err != nil {
+		return nil, fmt.Errorf("bbolt: open %s: %w", o.Dir, err)
+	}
+	return opened, nil
+}
+
+func open(o engine.Options, options *bbolt.Options) (*db, error) {
+	path := filepath.Join(o.Dir, fileName)
+	bolt, err := bbolt.Open(path, 0o644, options)
+	switch {
+	case errors.Is(err, bbolt.ErrTimeout):
+		return nil, &engine.LockedError{Dir: o.Dir, Hint: "stop that process: a bbolt file cannot be read beside its writer"}
+	case errors.Is(err, bbolt.ErrInvalid), errors.Is(err, bbolt.ErrVersionMismatch), errors.Is(err, bbolt.ErrChecksum):
+		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("%s: %v", fileName, err)}
+	case err != nil:
+		return nil, err
+	}
+	d := &db{bolt: bolt, path: path, options: options, memoryBytes: o.MemoryBytes}
+	if err := d.start(o); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
