@@ -50,6 +50,7 @@ var ladder = []rung{
 	{"adapt", map[string][]string{
 		"internal/pebbledb":            {"engine", "internal/blockio", "internal/lsm", "internal/unit"},
 		"engine/enginetest":            {"engine"},
+		"tree/treetest":                {"engine", "tree"},
 		"internal/pebbledb/pebbletest": {"engine"},
 		"engines/mem":                  {"engine"},
 		"engines/null":                 {"engine", "internal/unit"},

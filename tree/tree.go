@@ -72,14 +72,14 @@ type Tree interface {
 type Options struct {
 	Dir     string
 	Profile string // "" is the tree's first profile
-	Create  bool   // Dir holds no forest yet
+	Create  bool   // Dir holds no forest yet: it is missing or empty
 	// Stores are the names of all stores, in the order that numbers them below.
 	// They are the same for the whole life of a forest.
 	Stores []string
 	// FirstVersion is what the first commit must return; 0 means 1.
 	FirstVersion int64
 
-	CacheNodes  int64             // nodes the tree may cache in memory
+	CacheNodes  int64             // nodes of one store that the tree may cache in memory
 	MemoryBytes int64             // budget, where the tree has one
 	Overrides   map[string]string // by the tree's own names
 
@@ -105,7 +105,7 @@ type Forest interface {
 	// background work (snapshots, checkpoints) is done.
 	Sync(ctx context.Context) error
 
-	// Reader reads the newest committed version.
+	// Reader reads the newest committed version. It is good until the next change.
 	Reader() (Reader, error)
 
 	// Shape is the size of every store at the newest committed version.
