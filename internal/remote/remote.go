@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/tree"
 )
 
 // Questions a runner answers, as its only argument.
@@ -34,6 +35,7 @@ const DescriptionSchema = "statelab.runner/1"
 type Description struct {
 	Schema  string      `json:"schema"`
 	Engines []Described `json:"engines"`
+	Trees   []tree.Info `json:"trees,omitempty"`
 }
 
 // Described is one engine of a runner. Missing says what keeps it from running
@@ -95,7 +97,7 @@ func (k Known) Find() (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := ask(path, DescribeArg, nil)
+	text, err := ask(path, nil, DescribeArg)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +138,7 @@ func (e *Engine) Check(o engine.Options) []error {
 	if err != nil {
 		return []error{err}
 	}
-	text, err := ask(e.Path, CheckArg, question)
+	text, err := ask(e.Path, question, CheckArg)
 	if err != nil {
 		return []error{err}
 	}
@@ -157,10 +159,10 @@ func (e *Engine) Open(context.Context, engine.Options) (engine.DB, error) {
 }
 
 // ask puts a question to a runner.
-func ask(path, question string, stdin []byte) ([]byte, error) {
+func ask(path string, stdin []byte, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	command := exec.CommandContext(ctx, path, question)
+	command := exec.CommandContext(ctx, path, args...)
 	command.Stdin = bytes.NewReader(stdin)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -169,7 +171,7 @@ func ask(path, question string, stdin []byte) ([]byte, error) {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("no answer within %v", patience)
 		}
-		return nil, fmt.Errorf("%s %s: %w: %s", path, question, err, clip(stderr.Bytes()))
+		return nil, fmt.Errorf("%s %s: %w: %s", path, strings.Join(args, " "), err, clip(stderr.Bytes()))
 	}
 	return text, nil
 }
