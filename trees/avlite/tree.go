@@ -1,0 +1,71 @@
+//go:build cgo
+
+// Package avlite drives the development version of iavl v2 that was measured
+// before there was one: nodes in memory, a write-ahead log, and checkpoints of
+// every hundred log segments into LevelDB through two caches that take turns.
+//
+// It is a record of that design, set up as its authors benchmarked it: one
+// LevelDB for all stores, a cache of a million nodes, no fast nodes. A log
+// segment holds 50 MiB, so that the first checkpoint of a store comes after 5 GB
+// of changes; until then the tree is in memory alone.
+//
+// Goals: the roots of iavl, and what its cache and its database are asked.
+// Non-goals: opening a forest again. The log and the checkpoints are written but
+// the library has no code that reads them back.
+package avlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/tree"
+)
+
+// Tree opens avlite forests.
+type Tree struct{}
+
+// Info describes the adapter.
+func (Tree) Info() tree.Info {
+	return tree.Info{
+		Name:         "avlite",
+		Version:      "v1.0.0-beta.1.0.20230802214124-6b06195b1a09",
+		Route:        "go module github.com/cosmos/iavl (cgo)",
+		Licence:      "Apache-2.0",
+		RootRule:     "iavl",
+		Durability:   "kill: everything lost, as nothing reads the log back",
+		History:      "the newest version",
+		Capabilities: []tree.Capability{tree.IsVolatile, tree.CountsReads, tree.CountsCache},
+		Profiles:     []engine.Profile{{Name: "default", About: "as its authors benchmarked it: a cache of 1,000,000 nodes a store"}},
+	}
+}
+
+// Check names what is wrong with o.
+func (t Tree) Check(o tree.Options) []error {
+	errs := o.Problems(t.Info())
+	if !o.Create {
+		errs = append(errs, fmt.Errorf("open %s: avlite cannot open a forest again: replay into a new directory", o.Dir))
+	}
+	return errs
+}
+
+// defaultCacheNodes is what its authors gave every store.
+const defaultCacheNodes = 1_000_000
+
+// Open makes a forest in o.Dir.
+func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
+	if errs := t.Check(o); len(errs) > 0 {
+		return nil, fmt.Errorf("avlite: %w", errs[0])
+	}
+	if err := o.MakeDir(); err != nil {
+		return nil, fmt.Errorf("avlite: %w", err)
+	}
+	if o.CacheNodes == 0 {
+		o.CacheNodes = defaultCacheNodes
+	}
+	f, err := create(o)
+	if err != nil {
+		return nil, fmt.Errorf("avlite: create %s: %w", o.Dir, err)
+	}
+	return f, nil
+}
