@@ -3,12 +3,13 @@ module github.com/statelab/statelab/trees/memiavl
 go 1.26.0
 
 require (
+	cosmossdk.io/log v1.3.1
+	github.com/cosmos/iavl v1.2.0
 	github.com/crypto-org-chain/cronos/memiavl v0.1.0
 	github.com/statelab/statelab v0.0.0
 )
 
 require (
-	cosmossdk.io/log v1.3.1 // indirect
 	github.com/DataDog/zstd v1.5.7 // indirect
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
 	github.com/alitto/pond v1.8.3 // indirect
@@ -22,7 +23,6 @@ require (
 	github.com/cockroachdb/tokenbucket v0.0.0-20230807174530-cc333fc44b06 // indirect
 	github.com/cosmos/cosmos-db v1.0.2 // indirect
 	github.com/cosmos/gogoproto v1.4.11 // indirect
-	github.com/cosmos/iavl v1.2.0 // indirect
 	github.com/cosmos/ics23/go v0.10.0 // indirect
 	github.com/emicklei/dot v1.6.1 // indirect
 	github.com/getsentry/sentry-go v0.27.0 // indirect
