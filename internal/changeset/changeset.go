@@ -88,11 +88,11 @@ type Info struct {
 	Format     Format
 	Order      Order
 	Stores     []string // by number
-	Complete   bool     // Stores, First and Last are final
+	Complete   bool     // Stores is final
 	First      int64    // version; 0 if unknown
-	Last       int64
-	RootRule   string // as tree.Info.RootRule; "" if no roots are expected
-	Provenance string // where the set comes from, as text
+	Last       int64    // 0 if unknown
+	RootRule   string   // as tree.Info.RootRule; "" if no roots are expected
+	Provenance string   // where the set comes from, as text
 	// Totals are nil where only reading tells.
 	Totals *Totals
 	// Damage is why a container without a usable footer can be read in part only.
@@ -203,4 +203,11 @@ func (b *Batch) add(store int, key, value []byte, remove bool) {
 		c.Value = b.arena[middle:end:end]
 	}
 	b.Changes = append(b.Changes, c)
+}
+
+// keep copies bytes that belong to the batch but to no change.
+func (b *Batch) keep(bytes []byte) []byte {
+	at := len(b.arena)
+	b.arena = append(b.arena, bytes...)
+	return b.arena[at:len(b.arena):len(b.arena)]
 }

@@ -1,0 +1,305 @@
+package changeset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zlib"
+)
+
+// The form of cronos and memiavl: a directory a store with files block-N, plain or
+// behind .zz (zlib) or .snappy, read in the order of N. A file is
+//
+//	{version u64le, size u64le, {delete u8, keyLen uvarint, key, [valueLen uvarint, value]}*}*
+//
+// where size counts the bytes of the version's changes, and a delete has no value.
+// Such sets are harvested: net and sorted by key within a store.
+
+type cronosSource struct {
+	fsys    fs.FS
+	stores  []*cronosStore
+	names   []string
+	version int64 // being read, or the last
+	store   int   // being read; len(stores) between versions
+	first   int64
+	done    error
+}
+
+// cronosStore is one store's files and where reading is in them.
+type cronosStore struct {
+	name    string
+	files   []string
+	in      *stream
+	version int64 // whose header was read; 0 at the end
+	left    int64 // bytes of its changes
+	pending bool  // a change was read that did not fit
+	remove  bool
+	key     []byte
+	value   []byte
+	last    int64
+}
+
+var cronosFile = regexp.MustCompile(`^block-(\d{1,18})(\.zz|\.snappy)?$`)
+
+func openCronos(fsys fs.FS, dir string) (*cronosSource, error) {
+	s := &cronosSource{fsys: fsys}
+	if err := s.find(dir); err != nil {
+		return nil, closeAfter(s, err)
+	}
+	for _, store := range s.stores {
+		if err := store.nextVersion(fsys); err != nil {
+			return nil, closeAfter(s, err)
+		}
+		if store.version > 0 && (s.first == 0 || store.version < s.first) {
+			s.first = store.version
+		}
+	}
+	s.store = len(s.stores)
+	return s, nil
+}
+
+// find lists the stores and their files.
+func (s *cronosSource) find(dir string) error {
+	entries, err := fs.ReadDir(s.fsys, dir)
+	if err != nil {
+		return fmt.Errorf("list change sets: %w", err)
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		files, err := cronosFiles(s.fsys, path.Join(dir, entry.Name()))
+		if err != nil {
+			return err
+		}
+		s.names = append(s.names, entry.Name())
+		s.stores = append(s.stores, &cronosStore{name: entry.Name(), files: files})
+	}
+	if _, err := newStoreTable(s.names); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return nil
+}
+
+// cronosFiles are the files of one store, by their first block.
+func cronosFiles(fsys fs.FS, dir string) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("list change sets: %w", err)
+	}
+	type numbered struct {
+		block int64
+		file  string
+	}
+	var found []numbered
+	for _, entry := range entries {
+		parts := cronosFile.FindStringSubmatch(entry.Name())
+		if parts == nil {
+			continue
+		}
+		block, err := strconv.ParseInt(parts[1], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path.Join(dir, entry.Name()), err)
+		}
+		found = append(found, numbered{block, path.Join(dir, entry.Name())})
+	}
+	slices.SortFunc(found, func(a, b numbered) int { return int(max(-1, min(1, a.block-b.block))) })
+	var files []string
+	for i, f := range found {
+		if i > 0 && found[i-1].block == f.block {
+			return nil, fmt.Errorf("%s and %s begin with the same block", found[i-1].file, f.file)
+		}
+		files = append(files, f.file)
+	}
+	return files, nil
+}
+
+func (s *cronosSource) Info() Info {
+	return Info{Format: FormatCronos, Order: OrderSortedNet, Stores: s.names, Complete: true, First: s.first}
+}
+
+func (s *cronosSource) Close() error {
+	var err error
+	for _, store := range s.stores {
+		if store.in != nil {
+			if e := store.in.close(); e != nil && err == nil {
+				err = e
+			}
+			store.in = nil
+		}
+	}
+	return err
+}
+
+func closeAfter(s Source, err error) error {
+	if e := s.Close(); e != nil {
+		return fmt.Errorf("%w (and %w)", err, e)
+	}
+	return err
+}
+
+func (s *cronosSource) Next(b *Batch) error {
+	if s.done == nil {
+		s.done = s.next(b)
+	}
+	return s.done
+}
+
+func (s *cronosSource) next(b *Batch) error {
+	if s.store == len(s.stores) && !s.begin() {
+		return io.EOF
+	}
+	b.begin(s.version)
+	for ; s.store < len(s.stores); s.store++ {
+		store := s.stores[s.store]
+		if store.version != s.version {
+			continue
+		}
+		full, err := store.fill(b, s.store)
+		if err != nil {
+			return store.in.damage(s.version, err)
+		}
+		if full {
+			return nil
+		}
+		if err := store.nextVersion(s.fsys); err != nil {
+			return err
+		}
+	}
+	b.Last = true
+	return nil
+}
+
+// begin chooses the least version that any store has next.
+func (s *cronosSource) begin() bool {
+	s.version = 0
+	for _, store := range s.stores {
+		if store.version > 0 && (s.version == 0 || store.version < s.version) {
+			s.version = store.version
+		}
+	}
+	s.store = 0
+	return s.version > 0
+}
+
+// nextVersion reads the header of the store's next version.
+func (s *cronosStore) nextVersion(fsys fs.FS) error {
+	for {
+		if s.in == nil {
+			if len(s.files) == 0 {
+				s.version = 0
+				return nil
+			}
+			if err := s.openFile(fsys); err != nil {
+				return err
+			}
+		}
+		ended, err := s.in.atEnd()
+		if err != nil {
+			return s.in.damage(s.last, err)
+		}
+		if !ended {
+			break
+		}
+		if err := s.in.close(); err != nil {
+			return s.in.damage(s.last, err)
+		}
+		s.in = nil
+	}
+	var head [16]byte
+	if err := s.in.full(head[:]); err != nil {
+		return s.in.damage(s.last, err)
+	}
+	version, size := binary.LittleEndian.Uint64(head[:]), binary.LittleEndian.Uint64(head[8:])
+	if version > math.MaxInt64 || int64(version) <= s.last {
+		return s.in.damage(s.last, fmt.Errorf("version %d after version %d", version, s.last))
+	}
+	if size > maxVersionBytes {
+		return s.in.damage(int64(version), fmt.Errorf("a version of %d bytes, at most %d are believed", size, int64(maxVersionBytes)))
+	}
+	s.version, s.last, s.left = int64(version), int64(version), int64(size)
+	return nil
+}
+
+// maxVersionBytes is more than any block can write.
+const maxVersionBytes = 1 << 40
+
+func (s *cronosStore) openFile(fsys fs.FS) (err error) {
+	file := s.files[0]
+	s.files = s.files[1:]
+	var unpack func(io.Reader) (io.Reader, error)
+	switch path.Ext(file) {
+	case ".zz":
+		unpack = func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) }
+	case ".snappy":
+		unpack = func(r io.Reader) (io.Reader, error) {
+			return s2.NewReader(r, s2.ReaderMaxBlockSize(1<<20)), nil
+		}
+	}
+	s.in, err = openStream(fsys, file, unpack)
+	return err
+}
+
+// fill adds the changes of the store's version until the batch is full.
+func (s *cronosStore) fill(b *Batch, number int) (full bool, err error) {
+	for s.left > 0 || s.pending {
+		if !s.pending {
+			if err := s.readChange(); err != nil {
+				return false, err
+			}
+		}
+		if !b.fits(len(s.key) + len(s.value)) {
+			return true, nil
+		}
+		b.add(number, s.key, s.value, s.remove)
+		s.pending = false
+	}
+	return false, nil
+}
+
+func (s *cronosStore) readChange() error {
+	start := s.in.offset
+	var kind [1]byte
+	if err := s.in.full(kind[:]); err != nil {
+		return err
+	}
+	if kind[0] > 1 {
+		return fmt.Errorf("%#x where 0 (set) or 1 (delete) belongs", kind[0])
+	}
+	s.remove = kind[0] == 1
+	var err error
+	if s.key, err = s.sized(s.key, checkKey); err != nil {
+		return err
+	}
+	s.value = s.value[:0]
+	if !s.remove {
+		if s.value, err = s.sized(s.value, checkValue); err != nil {
+			return err
+		}
+	}
+	s.pending = true
+	if s.left -= s.in.offset - start; s.left < 0 {
+		return fmt.Errorf("the last change of the version ends %d bytes behind the version", -s.left)
+	}
+	return nil
+}
+
+func (s *cronosStore) sized(dst []byte, check func(uint64) error) ([]byte, error) {
+	length, err := s.in.uvarint()
+	if err != nil {
+		return dst, err
+	}
+	if err := check(length); err != nil {
+		return dst, err
+	}
+	dst = grow(dst, int(length))
+	return dst, s.in.full(dst)
+}

@@ -1,0 +1,203 @@
+package changeset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path"
+	"regexp"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// The form of the Osmosis sets: files NNNNNNNN-MMMMMMMM.pb.gz, read in the order of
+// their names, each gzip of {len u32le, Node}*, where Node is {1 key, 2 value,
+// 3 delete, 4 block, 5 store_key, 6 hash, 7 first_version, 8 last_version}. The
+// order is that of the chain's writes. A block without changes is not there: the
+// set has a gap. Stores are known by their changes only; a node without one
+// belongs to the store defaultStore.
+
+const defaultStore = "default"
+
+var nodesFile = regexp.MustCompile(`^\d+-\d+\.pb\.gz$`)
+
+type nodesSource struct {
+	fsys    fs.FS
+	files   []string
+	stores  *storeTable
+	in      *stream
+	message []byte
+	version int64 // being read, or the last
+	open    bool
+	done    error
+
+	// The node in message, if pending.
+	pending    bool
+	block      int64
+	store      int
+	key, value []byte
+	remove     bool
+}
+
+func openNodes(fsys fs.FS, name string) (*nodesSource, error) {
+	stores, err := newStoreTable(nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &nodesSource{fsys: fsys, stores: stores}
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("open change set: %w", err)
+	}
+	if !info.IsDir() {
+		s.files = []string{name}
+		return s, nil
+	}
+	entries, err := fs.ReadDir(fsys, name) // sorted, and the numbers are padded
+	if err != nil {
+		return nil, fmt.Errorf("list change sets: %w", err)
+	}
+	for _, entry := range entries {
+		if nodesFile.MatchString(entry.Name()) {
+			s.files = append(s.files, path.Join(name, entry.Name()))
+		}
+	}
+	return s, nil
+}
+
+func (s *nodesSource) Info() Info {
+	return Info{Format: FormatNodes, Order: OrderInsertion, Stores: s.stores.names}
+}
+
+func (s *nodesSource) Close() error {
+	if s.in == nil {
+		return nil
+	}
+	return s.in.close()
+}
+
+func (s *nodesSource) Next(b *Batch) error {
+	if s.done == nil {
+		s.done = s.next(b)
+	}
+	return s.done
+}
+
+func (s *nodesSource) next(b *Batch) error {
+	if !s.pending {
+		if err := s.nextNode(); err != nil {
+			return err
+		}
+	}
+	s.version = s.block
+	b.begin(s.version)
+	for s.pending && s.block == s.version {
+		if !b.fits(len(s.key) + len(s.value)) {
+			return nil
+		}
+		b.add(s.store, s.key, s.value, s.remove)
+		s.pending = false
+		if err := s.nextNode(); err == io.EOF {
+			break
+		} else if err != nil {
+			return err
+		}
+	}
+	b.Last = true
+	return nil
+}
+
+// nextNode decodes the next node; io.EOF is the end of the last file.
+func (s *nodesSource) nextNode() error {
+	for {
+		if s.in == nil {
+			if len(s.files) == 0 {
+				return io.EOF
+			}
+			var err error
+			if s.in, err = openStream(s.fsys, s.files[0], gunzip); err != nil {
+				return err
+			}
+			s.files = s.files[1:]
+		}
+		ended, err := s.in.atEnd()
+		if err != nil {
+			return s.in.damage(s.version, err)
+		}
+		if !ended {
+			if err := s.readNode(); err != nil {
+				return s.in.damage(s.version, err)
+			}
+			return nil
+		}
+		in := s.in
+		s.in = nil
+		if err := in.close(); err != nil {
+			return in.damage(s.version, err)
+		}
+	}
+}
+
+func gunzip(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+
+func (s *nodesSource) readNode() error {
+	var head [4]byte
+	if err := s.in.full(head[:]); err != nil {
+		return err
+	}
+	length := binary.LittleEndian.Uint32(head[:])
+	if length > maxMessageBytes {
+		return fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
+	}
+	s.message = grow(s.message, int(length))
+	if err := s.in.full(s.message); err != nil {
+		return err
+	}
+	return s.decode()
+}
+
+func (s *nodesSource) decode() error {
+	store, block := []byte(defaultStore), uint64(0)
+	s.key, s.value, s.remove = nil, nil, false
+	for rest := s.message; len(rest) > 0; {
+		var f field
+		var err error
+		if f, rest, err = cutField(rest); err != nil {
+			return err
+		}
+		switch f.number {
+		case 1:
+			s.key, err = f.bytes, f.want(true)
+		case 2:
+			s.value, err = f.bytes, f.want(true)
+		case 3:
+			s.remove, err = f.value != 0, f.want(false)
+		case 4:
+			block, err = f.value, f.want(false)
+		case 5:
+			if err = f.want(true); len(f.bytes) > 0 {
+				store = f.bytes
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := checkKey(uint64(len(s.key))); err != nil {
+		return err
+	}
+	if err := checkValue(uint64(len(s.value))); err != nil {
+		return err
+	}
+	if block == 0 || block > math.MaxInt64 || int64(block) < s.version {
+		return fmt.Errorf("block %d after block %d", block, s.version)
+	}
+	var err error
+	if s.store, err = s.stores.add(store); err != nil {
+		return err
+	}
+	s.block, s.pending = int64(block), true
+	return nil
+}

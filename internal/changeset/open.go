@@ -1,0 +1,130 @@
+package changeset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Formats are those that Open reads.
+func Formats() []Format {
+	return []Format{FormatContainer, FormatIAVLBench, FormatCronos, FormatNodes, FormatDiffs}
+}
+
+// Open opens the set called name, a file or a directory of fsys ("." is fsys
+// itself), in a format that "" finds out. Errors name files as fsys does.
+func Open(fsys fs.FS, name string, format Format) (Source, error) {
+	if format == "" {
+		var err error
+		if format, err = Detect(fsys, name); err != nil {
+			return nil, err
+		}
+	}
+	switch format {
+	case FormatContainer:
+		return openContainerFile(fsys, name)
+	case FormatIAVLBench:
+		return opened(openBench(fsys, name))
+	case FormatCronos:
+		return opened(openCronos(fsys, name))
+	case FormatNodes:
+		return opened(openNodes(fsys, name))
+	case FormatDiffs:
+		return opened(openDiffs(fsys, name))
+	}
+	return nil, fmt.Errorf("format %q: there are %v", format, Formats())
+}
+
+// opened keeps a nil pointer from becoming a Source.
+func opened[S Source](s S, err error) (Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openContainerFile(fsys fs.FS, name string) (Source, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open change set: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	at, ok := f.(io.ReaderAt)
+	if !ok || info.IsDir() {
+		return nil, errors.Join(fmt.Errorf("%s: no file that can be read anywhere", name), f.Close())
+	}
+	c, err := OpenContainer(at, info.Size(), name)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	c.closer = f
+	return c, nil
+}
+
+// Detect finds out the format of the set called name.
+func Detect(fsys fs.FS, name string) (Format, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return "", fmt.Errorf("open change set: %w", err)
+	}
+	if !info.IsDir() {
+		return detectFile(fsys, name)
+	}
+	entries, err := fs.ReadDir(fsys, name)
+	if err != nil {
+		return "", fmt.Errorf("list %s: %w", name, err)
+	}
+	holds := func(match func(string) bool) bool {
+		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && match(e.Name()) })
+	}
+	switch {
+	case holds(func(n string) bool { return n == benchInfoFile }):
+		return FormatIAVLBench, nil
+	case holds(nodesFile.MatchString):
+		return FormatNodes, nil
+	case holds(diffFile.MatchString):
+		return FormatDiffs, nil
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		files, err := cronosFiles(fsys, path.Join(name, entry.Name()))
+		if err != nil {
+			return "", err
+		}
+		if len(files) > 0 {
+			return FormatCronos, nil
+		}
+	}
+	return "", fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER", name, benchInfoFile)
+}
+
+func detectFile(fsys fs.FS, name string) (format Format, err error) {
+	switch {
+	case strings.HasSuffix(name, ".pb.gz"):
+		return FormatNodes, nil
+	case diffFile.MatchString(path.Base(name)):
+		return FormatDiffs, nil
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("open change set: %w", err)
+	}
+	defer f.Close() // nothing was written
+	start := make([]byte, len(magic))
+	if _, err := io.ReadFull(f, start); err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
+		return "", fmt.Errorf("read %s: %w", name, err)
+	}
+	if string(start) != magic {
+		return "", fmt.Errorf("%s: no change set of a known form: no container (it does not begin with %s), no .pb.gz, no NUMBER.json", name, magic)
+	}
+	return FormatContainer, nil
+}

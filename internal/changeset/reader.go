@@ -1,0 +1,662 @@
+package changeset
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sort"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Container reads a container. It holds one frame and the index.
+type Container struct {
+	in      io.ReaderAt
+	size    int64
+	name    string // of the file, for errors
+	closer  io.Closer
+	decoder *zstd.Decoder
+
+	info    Info
+	index   []indexEntry
+	begins  int64 // offset of the first frame of changes
+	named   bool  // Info.Stores is complete
+	walking bool  // the index is being made
+	whole   int64 // versions above it are not to be begun: damage
+
+	// Position.
+	at          int64 // offset of the next frame
+	frameAt     int64 // of the frame in raw
+	stored, raw []byte
+	pos         int   // in raw
+	sought      bool  // a seek went to at
+	again       bool  // and into a version before the one sought
+	version     int64 // open, or the last
+	open        bool
+	changes     uint64 // of the open version so far
+	done        error
+}
+
+// OpenContainer reads the header and the footer of the size bytes of in; errors
+// name the file name. Without a usable footer it walks the frames and Info.Damage
+// says so; a damaged header is an error.
+func OpenContainer(in io.ReaderAt, size int64, name string) (*Container, error) {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFooterBytes))
+	if err != nil {
+		return nil, fmt.Errorf("make a decompressor: %w", err)
+	}
+	c := &Container{in: in, size: size, name: name, decoder: decoder, whole: math.MaxInt64}
+	if err := c.readHeader(); err != nil {
+		decoder.Close()
+		return nil, c.damage(0, err)
+	}
+	if err := c.readFooter(); err != nil {
+		c.info.Damage = err
+		c.walk()
+	}
+	c.rewind()
+	return c, nil
+}
+
+// Info implements Source.
+func (c *Container) Info() Info { return c.info }
+
+// Close implements Source.
+func (c *Container) Close() error {
+	c.decoder.Close()
+	if c.closer != nil {
+		return c.closer.Close()
+	}
+	return nil
+}
+
+// SeekVersion implements Seeker.
+func (c *Container) SeekVersion(version int64) error {
+	c.rewind()
+	frame := sort.Search(len(c.index), func(i int) bool {
+		e := c.index[i]
+		return e.version > version || e.version == version && e.again
+	})
+	if frame > 0 {
+		c.at, c.sought = c.index[frame-1].offset, true
+	}
+	for {
+		if err := c.toVersion(); err == io.EOF {
+			return nil // Next says so
+		} else if err != nil {
+			return err
+		}
+		if c.version >= version {
+			return nil
+		}
+		if err := c.skipVersion(); err != nil {
+			return err
+		}
+	}
+}
+
+// rewind goes to the first version.
+func (c *Container) rewind() {
+	c.at, c.raw, c.pos = c.begins, c.raw[:0], 0
+	c.version, c.open, c.sought, c.again, c.done = 0, false, false, false, nil
+}
+
+// skipVersion reads to the end of the open version.
+func (c *Container) skipVersion() error {
+	skipped := Batch{}
+	for {
+		if err := c.Next(&skipped); err != nil {
+			return err
+		}
+		if skipped.Last {
+			return nil
+		}
+	}
+}
+
+// Next implements Source. An error within a version leaves that version without
+// an end: what its batches held must not be used.
+func (c *Container) Next(b *Batch) error {
+	if err := c.toVersion(); err != nil {
+		return err
+	}
+	b.begin(c.version)
+	if err := c.fill(b); err != nil {
+		return c.end(c.damage(c.frameAt, err))
+	}
+	return nil
+}
+
+// toVersion reads up to the beginning of a version, if none is open.
+func (c *Container) toVersion() error {
+	if c.done != nil {
+		return c.done
+	}
+	for !c.open {
+		err := c.record()
+		if err == io.EOF {
+			if c.info.Damage != nil {
+				err = c.info.Damage
+			}
+			return c.end(err)
+		}
+		if err != nil {
+			return c.end(c.damage(c.frameAt, err))
+		}
+		if c.open && c.version > c.whole {
+			return c.end(c.info.Damage)
+		}
+	}
+	return nil
+}
+
+func (c *Container) end(err error) error {
+	c.done = err
+	return err
+}
+
+// record reads what may stand between versions: a name or the beginning of one.
+func (c *Container) record() error {
+	if c.pos == len(c.raw) {
+		return c.nextFrame()
+	}
+	tag, n := uvarint(c.raw[c.pos:])
+	if n <= 0 {
+		return badVarint(n)
+	}
+	c.pos += n
+	switch tag & (1<<tagBits - 1) {
+	case nameTag:
+		return c.readName()
+	case beginTag:
+		return c.readBegin(tag >> tagBits)
+	case setTag, deleteTag, endTag:
+		if c.again {
+			return c.skipRecord(tag)
+		}
+	}
+	return fmt.Errorf("record %#x outside of a version", tag)
+}
+
+func (c *Container) readName() error {
+	text, err := c.bytes(MaxNameBytes, "a name")
+	if err != nil {
+		return err
+	}
+	if c.named {
+		return nil
+	}
+	if err := checkName(string(text)); err != nil {
+		return err
+	}
+	if len(c.info.Stores) == MaxStores {
+		return fmt.Errorf("more than %d stores", MaxStores)
+	}
+	c.info.Stores = append(c.info.Stores, string(text))
+	return nil
+}
+
+func (c *Container) readBegin(again uint64) error {
+	number, err := c.number()
+	if err != nil {
+		return err
+	}
+	if number == 0 || number > math.MaxInt64 || int64(number) < c.version {
+		return fmt.Errorf("version %d after version %d", number, c.version)
+	}
+	version := int64(number)
+	if c.walking && c.index[len(c.index)-1].version == 0 {
+		e := &c.index[len(c.index)-1]
+		e.version, e.again = version, again == 1
+	}
+	switch {
+	case again == 0 && version == c.version:
+		return fmt.Errorf("version %d twice", version)
+	case again == 1 && (c.open && version == c.version):
+		return nil
+	case again == 1 && c.sought && c.version == 0:
+		c.version, c.again = version, true
+		return nil
+	case again != 0 || c.open:
+		return fmt.Errorf("version %d where version %d goes on", version, c.version)
+	}
+	c.version, c.open, c.again, c.changes = version, true, false, 0
+	return nil
+}
+
+// skipRecord passes a change or an end of a version that is not wanted.
+func (c *Container) skipRecord(tag uint64) error {
+	var err error
+	switch tag & (1<<tagBits - 1) {
+	case setTag:
+		var keyBytes, valueBytes uint64
+		if keyBytes, err = c.number(); err != nil {
+			return err
+		}
+		if valueBytes, err = c.number(); err != nil {
+			return err
+		}
+		if keyBytes > MaxKeyBytes || valueBytes > MaxValueBytes || keyBytes+valueBytes > uint64(len(c.raw)-c.pos) {
+			return errShort
+		}
+		c.pos += int(keyBytes + valueBytes)
+	case deleteTag:
+		_, err = c.bytes(MaxKeyBytes, "a key")
+	case endTag:
+		c.again = false
+		err = c.readEnd(tag>>tagBits, nil)
+	}
+	return err
+}
+
+// fill copies changes of the open version until the batch is full or it ends.
+// The loop is what replaying waits for: it allocates nothing.
+func (c *Container) fill(b *Batch) error {
+	stores := uint64(len(c.info.Stores))
+	for {
+		if c.pos == len(c.raw) {
+			if err := c.goOn(); err != nil {
+				return err
+			}
+			stores = uint64(len(c.info.Stores))
+			continue
+		}
+		rest := c.raw[c.pos:]
+		tag, at := uvarint(rest)
+		if at <= 0 {
+			return badVarint(at)
+		}
+		kind, store := tag&(1<<tagBits-1), tag>>tagBits
+		switch kind {
+		case setTag, deleteTag:
+			keyBytes, n := uvarint(rest[at:])
+			if n <= 0 {
+				return badVarint(n)
+			}
+			at += n
+			valueBytes := uint64(0)
+			if kind == setTag {
+				if valueBytes, n = uvarint(rest[at:]); n <= 0 {
+					return badVarint(n)
+				}
+				at += n
+			}
+			if err := checkKey(keyBytes); err != nil {
+				return err
+			}
+			if err := checkValue(valueBytes); err != nil {
+				return err
+			}
+			if keyBytes+valueBytes > uint64(len(rest)-at) {
+				return errShort
+			}
+			if store >= stores {
+				return fmt.Errorf("store %d of %d", store, stores)
+			}
+			if !b.fits(int(keyBytes + valueBytes)) {
+				return nil
+			}
+			key := rest[at : at+int(keyBytes)]
+			at += int(keyBytes)
+			b.add(int(store), key, rest[at:at+int(valueBytes)], kind == deleteTag)
+			c.pos += at + int(valueBytes)
+			c.changes++
+		case endTag:
+			c.pos += at
+			if err := c.readEnd(store, b); err != nil {
+				return err
+			}
+			return nil
+		case nameTag:
+			c.pos += at
+			if err := c.readName(); err != nil {
+				return err
+			}
+			stores = uint64(len(c.info.Stores))
+		case beginTag:
+			c.pos += at
+			if err := c.readBegin(store); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("a record of kind %d", kind)
+		}
+	}
+}
+
+// goOn loads the next frame, in which the open version goes on.
+func (c *Container) goOn() error {
+	if err := c.nextFrame(); err == io.EOF {
+		return fmt.Errorf("the changes end inside version %d", c.version)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// readEnd reads what closes a version into b, or past it.
+func (c *Container) readEnd(known uint64, b *Batch) error {
+	var roots Roots
+	switch known {
+	case 0:
+	case 1:
+		var err error
+		if roots, err = c.readRoots(b); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("an end of kind %d", known)
+	}
+	changes, err := c.number()
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		return nil
+	}
+	if changes != c.changes {
+		return fmt.Errorf("%d changes, written as %d", c.changes, changes)
+	}
+	b.Last, b.Roots, c.open = true, roots, false
+	return nil
+}
+
+func (c *Container) readRoots(b *Batch) (Roots, error) {
+	combined, err := c.root(b)
+	if err != nil {
+		return Roots{}, err
+	}
+	n, err := c.number()
+	if err != nil {
+		return Roots{}, err
+	}
+	if n > uint64(len(c.info.Stores)) {
+		return Roots{}, fmt.Errorf("roots of %d stores, the set has %d", n, len(c.info.Stores))
+	}
+	roots := Roots{Combined: combined, Stores: make([][]byte, n)}
+	for i := range roots.Stores {
+		if roots.Stores[i], err = c.root(b); err != nil {
+			return Roots{}, err
+		}
+	}
+	return roots, nil
+}
+
+func (c *Container) root(b *Batch) ([]byte, error) {
+	root, err := c.bytes(MaxRootBytes, "a root")
+	if err != nil || len(root) == 0 || b == nil {
+		return nil, err
+	}
+	return b.keep(root), nil
+}
+
+func (c *Container) number() (uint64, error) {
+	v, n := uvarint(c.raw[c.pos:])
+	if n <= 0 {
+		return 0, badVarint(n)
+	}
+	c.pos += n
+	return v, nil
+}
+
+func (c *Container) bytes(limit uint64, what string) ([]byte, error) {
+	n, err := c.number()
+	if err != nil {
+		return nil, err
+	}
+	if n > limit {
+		return nil, fmt.Errorf("%s of %d bytes, at most %d are believed", what, n, limit)
+	}
+	if n > uint64(len(c.raw)-c.pos) {
+		return nil, errShort
+	}
+	b := c.raw[c.pos : c.pos+int(n)]
+	c.pos += int(n)
+	return b, nil
+}
+
+// nextFrame loads the next frame of changes; io.EOF is the footer.
+func (c *Container) nextFrame() error {
+	c.frameAt = c.at
+	kind, n, err := c.readFrame(c.at, maxFrameBytes)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case footerFrame:
+		c.raw, c.pos = c.raw[:0], 0
+		return io.EOF
+	case changesFrame:
+		if c.walking {
+			c.index = append(c.index, indexEntry{offset: c.at, bytes: n})
+		}
+		c.at += n
+		c.pos = 0
+		return nil
+	}
+	return fmt.Errorf("a frame of kind %q", kind)
+}
+
+// readFrame reads, checks and decompresses the frame at offset into c.raw.
+func (c *Container) readFrame(offset, limit int64) (kind byte, n int64, err error) {
+	var head [frameHeadBytes]byte
+	if c.size-offset < frameHeadBytes {
+		return 0, 0, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", max(c.size-offset, 0), frameHeadBytes)
+	}
+	if err := c.readAt(head[:], offset); err != nil {
+		return 0, 0, err
+	}
+	storedBytes, rawBytes := int64(binary.LittleEndian.Uint32(head[1:])), int64(binary.LittleEndian.Uint32(head[5:]))
+	if head[0] == footerFrame {
+		limit = maxFooterBytes
+	}
+	if rawBytes > limit || storedBytes > limit+limit>>4 {
+		return 0, 0, fmt.Errorf("damaged: a frame of %d bytes, %d decompressed, where at most %d are written", storedBytes, rawBytes, limit)
+	}
+	if left := c.size - offset - frameHeadBytes; storedBytes > left {
+		return 0, 0, fmt.Errorf("cut short: %d of the %d bytes of a frame", left, storedBytes)
+	}
+	c.stored = grow(c.stored, int(storedBytes))
+	if err := c.readAt(c.stored, offset+frameHeadBytes); err != nil {
+		return 0, 0, err
+	}
+	if want, have := binary.LittleEndian.Uint32(head[9:]), checksum(head[:9], c.stored); want != have {
+		return 0, 0, fmt.Errorf("damaged: checksum %08x, written as %08x", have, want)
+	}
+	raw, err := c.decoder.DecodeAll(c.stored, grow(c.raw, int(rawBytes))[:0])
+	if err != nil {
+		return 0, 0, fmt.Errorf("decompress: %w", err)
+	}
+	if int64(len(raw)) != rawBytes {
+		return 0, 0, fmt.Errorf("%d bytes decompressed, written as %d", len(raw), rawBytes)
+	}
+	c.raw = raw
+	return head[0], frameHeadBytes + storedBytes, nil
+}
+
+func (c *Container) readAt(b []byte, offset int64) error {
+	if n, err := c.in.ReadAt(b, offset); n < len(b) {
+		return fmt.Errorf("read %d bytes: %w", len(b), err)
+	}
+	return nil
+}
+
+func (c *Container) readHeader() error {
+	start := make([]byte, min(int64(len(magic)), c.size))
+	if err := c.readAt(start, 0); err != nil {
+		return err
+	}
+	if string(start) != magic {
+		return fmt.Errorf("this is no container of change sets: it does not begin with %s", magic)
+	}
+	kind, n, err := c.readFrame(int64(len(magic)), maxHeaderBytes)
+	if err != nil {
+		return err
+	}
+	if kind != headerFrame {
+		return fmt.Errorf("a frame of kind %q where the header belongs", kind)
+	}
+	var h header
+	if err := json.Unmarshal(c.raw, &h); err != nil {
+		return fmt.Errorf("read header: %w", err)
+	}
+	if h.Schema != Schema {
+		return fmt.Errorf("schema %q, this program reads %s", h.Schema, Schema)
+	}
+	order, err := parseOrder(h.Order)
+	if err != nil {
+		return err
+	}
+	c.begins = int64(len(magic)) + n
+	c.info = Info{Format: FormatContainer, Order: order, RootRule: h.RootRule, Provenance: h.Provenance, Complete: true}
+	return nil
+}
+
+// readFooter reads the index and the totals.
+func (c *Container) readFooter() error {
+	at := c.size - int64(trailerBytes)
+	if at < c.begins {
+		return c.damage(c.size, errors.New("cut short: no footer"))
+	}
+	trailer := make([]byte, trailerBytes)
+	if err := c.readAt(trailer, at); err != nil {
+		return c.damage(at, err)
+	}
+	if string(trailer[12:]) != endMagic || checksum(trailer[:8]) != binary.LittleEndian.Uint32(trailer[8:]) {
+		return c.damage(c.size, errors.New("cut short: no footer"))
+	}
+	offset := binary.LittleEndian.Uint64(trailer)
+	if offset < uint64(c.begins) || offset > uint64(at) {
+		return c.damage(at, fmt.Errorf("the footer is at %d, outside of the file", offset))
+	}
+	kind, n, err := c.readFrame(int64(offset), maxFooterBytes)
+	if err == nil && (kind != footerFrame || int64(offset)+n != at) {
+		err = fmt.Errorf("a frame of kind %q and %d bytes where the footer belongs", kind, n)
+	}
+	if err == nil {
+		err = c.parseFooter(int64(offset))
+	}
+	if err != nil {
+		return c.damage(int64(offset), err)
+	}
+	return nil
+}
+
+func (c *Container) parseFooter(footerOffset int64) error {
+	c.pos = 0
+	stores, err := c.number()
+	if err != nil {
+		return err
+	}
+	if stores > MaxStores {
+		return fmt.Errorf("%d stores, at most %d are believed", stores, MaxStores)
+	}
+	info := c.info
+	totals := &Totals{Stores: make([]StoreTotals, stores)}
+	for i := range totals.Stores {
+		name, err := c.bytes(MaxNameBytes, "a name")
+		if err != nil {
+			return err
+		}
+		if err := checkName(string(name)); err != nil {
+			return err
+		}
+		info.Stores = append(info.Stores, string(name))
+		t := &totals.Stores[i]
+		if err := c.counts(&t.Sets, &t.Deletes, &t.KeyBytes, &t.ValueBytes); err != nil {
+			return err
+		}
+	}
+	var frames int64
+	if err := c.counts(&totals.Versions, &totals.Changes, &totals.Roots, &info.First, &info.Last, &frames); err != nil {
+		return err
+	}
+	if frames > int64(len(c.raw)-c.pos)/2 {
+		return fmt.Errorf("%d frames in %d bytes", frames, len(c.raw)-c.pos)
+	}
+	index, offset, version := make([]indexEntry, frames), c.begins, int64(0)
+	for i := range index {
+		var step, bytes int64
+		if err := c.counts(&step, &bytes); err != nil {
+			return err
+		}
+		version += step >> 1
+		index[i] = indexEntry{version: version, again: step&1 == 1, offset: offset, bytes: bytes}
+		if offset += bytes; bytes < frameHeadBytes || offset > footerOffset || version > info.Last {
+			return fmt.Errorf("frame %d: version %d of %d, to offset %d of %d", i, version, info.Last, offset, footerOffset)
+		}
+	}
+	if offset != footerOffset || c.pos != len(c.raw) {
+		return fmt.Errorf("the index ends at %d, the frames at %d", offset, footerOffset)
+	}
+	info.Totals = totals
+	c.info, c.index, c.named = info, index, true
+	return nil
+}
+
+func (c *Container) counts(to ...*int64) error {
+	for _, n := range to {
+		v, err := c.number()
+		if err != nil {
+			return err
+		}
+		if v > math.MaxInt64>>1 {
+			return fmt.Errorf("a count of %d", v)
+		}
+		*n = int64(v)
+	}
+	return nil
+}
+
+// walk finds names, totals, index and the last whole version in the frames.
+func (c *Container) walk() {
+	damage := c.info.Damage
+	c.info.Damage, c.walking = nil, true
+	c.rewind()
+	tally, b := Tally{}, Batch{}
+	err := Each(c, &b, func(b *Batch) error {
+		tally.Add(b)
+		return nil
+	})
+	if err != nil {
+		damage = fmt.Errorf("%w (%w)", err, damage)
+	}
+	for i := range c.index {
+		if e := &c.index[i]; e.version == 0 { // names only, or damaged before its first version
+			e.version, e.again = c.version, true
+		}
+	}
+	totals := tally.Totals(len(c.info.Stores))
+	c.info.Totals, c.info.First, c.info.Last = &totals, tally.First, tally.Last
+	c.info.Damage, c.named, c.whole, c.walking = damage, true, tally.Last, false
+}
+
+func (c *Container) damage(offset int64, err error) error {
+	return &DamageError{File: c.name, Offset: offset, Version: c.version, Err: err}
+}
+
+// uvarint is binary.Uvarint with its commonest case inlined.
+func uvarint(b []byte) (uint64, int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	return binary.Uvarint(b)
+}
+
+func badVarint(n int) error {
+	if n == 0 {
+		return errShort
+	}
+	return errVarint
+}
+
+// grow returns n bytes, of b if it is large enough.
+func grow(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n)
+	}
+	return b[:n]
+}
