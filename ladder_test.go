@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -49,10 +50,13 @@ var ladder = []rung{
 	}},
 	{"adapt", map[string][]string{
 		"internal/pebbledb":            {"engine", "internal/blockio", "internal/lsm", "internal/unit"},
+		"internal/mmapdb":              {},
 		"engine/enginetest":            {"engine"},
 		"tree/treetest":                {"engine", "tree"},
 		"internal/pebbledb/pebbletest": {"engine"},
 		"engines/mem":                  {"engine"},
+		"engines/lmdb":                 {"engine", "internal/adapter", "internal/mmapdb"},
+		"engines/mdbx":                 {"engine", "internal/adapter", "internal/mmapdb"},
 		"engines/null":                 {"engine", "internal/unit"},
 		"trees/null":                   {"engine", "tree"},
 		"internal/replay/replaytest":   {"engine", "tree"},
@@ -76,6 +80,8 @@ var ladder = []rung{
 		"internal/report":  {"engine", "internal/unit", "result", "web"},
 	}},
 	{"program", map[string][]string{
+		"cmd/statelab-run-lmdb": {"engines/lmdb", "runner"},
+		"cmd/statelab-run-mdbx": {"engines/mdbx", "runner"},
 		"cmd/statelab": {"engine", "engines/mem", "engines/null", "engines/pebble1", "engines/pebble2", "internal/advise",
 			"internal/bench", "internal/cachesim", "internal/host", "internal/keyspace", "internal/kvdblog", "internal/lsm", "internal/pebbledb",
 			"internal/predict", "internal/remote", "internal/report", "internal/resolve", "internal/supervise", "internal/sweep", "internal/trace", "internal/unit",
@@ -103,7 +109,9 @@ type listed struct {
 // packages are all packages of the module by their path inside it.
 func packages(t *testing.T) map[string]listed {
 	t.Helper()
-	text, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles", "./...").Output()
+	list := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles", "./...")
+	list.Env = append(os.Environ(), "CGO_ENABLED=1") // engines in C have packages, too; listing compiles nothing
+	text, err := list.Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {

@@ -1,0 +1,132 @@
+//go:build cgo
+
+// Package lmdb adapts LMDB.
+//
+// The database is one file mapped into memory: its cache is the page cache, and a
+// read of the device is a page fault. The kernel counts those; the adapter counts
+// the pages that a Get touches. Databases of other programs are read without a
+// change to any file of theirs, also while those write.
+//
+// Non-goals: named tables, several values under a key (a Get returns the first).
+package lmdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/PowerDNS/lmdb-go/lmdb"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/mmapdb"
+)
+
+// Engine is LMDB.
+type Engine struct{}
+
+// Info describes the adapter.
+func (Engine) Info() engine.Info {
+	major, minor, patch, _ := lmdb.Version()
+	return engine.Info{
+		Name:       "lmdb",
+		Version:    fmt.Sprintf("%d.%d.%d", major, minor, patch),
+		Route:      "go module github.com/PowerDNS/lmdb-go v1.9.3 (cgo)",
+		Licence:    "OLDAP-2.8",
+		Durability: "a kill: all that was committed; a power cut between syncs: the database may be lost (sync_mode=durable: nothing is)",
+		Capabilities: []engine.Capability{
+			engine.CanReadForeign, engine.UsesPageCache, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles,
+		},
+		Profiles: adapter.Infos(profiles()),
+	}
+}
+
+// Check names what is wrong with o.
+func (e Engine) Check(o engine.Options) []error {
+	_, errs := resolve(e.Info(), o)
+	return errs
+}
+
+const (
+	dataFile = "data.mdb"
+	lockFile = "lock.mdb"
+)
+
+// Open opens or creates the database in o.Dir.
+func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
+	s, errs := resolve(e.Info(), o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	o.Foreign = o.Foreign || o.IgnoreLock
+	o.ReadOnly = o.ReadOnly || o.Foreign
+	if err := checkDir(o); err != nil {
+		return nil, err
+	}
+	d, err := open(o, s)
+	if lmdb.IsErrno(err, lmdb.Invalid) || lmdb.IsErrno(err, lmdb.VersionMismatch) {
+		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lmdb: open %s: %w", o.Dir, err)
+	}
+	return d, nil
+}
+
+func checkDir(o engine.Options) error {
+	if o.Create {
+		if err := adapter.CheckEmpty(o.Dir); err != nil {
+			return err
+		}
+		return os.MkdirAll(o.Dir, 0o755)
+	}
+	if err := adapter.CheckHolds(o.Dir, dataFile); err != nil || o.IgnoreLock {
+		return err
+	}
+	// Whoever has the database open holds the first byte. LMDB would let us in.
+	held, err := mmapdb.Held(filepath.Join(o.Dir, lockFile), mmapdb.ToWrite, 1)
+	if err == nil && held {
+		err = &engine.LockedError{Dir: o.Dir, Hint: "stop it, or read beside it with --ignore-lock"}
+	}
+	return err
+}
+
+func open(o engine.Options, s settings) (d *db, err error) {
+	env, err := lmdb.NewEnv()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, env.Close())
+		}
+	}()
+	if err := env.SetMaxReaders(s.maxReaders); err != nil {
+		return nil, err
+	}
+	if err := env.SetMapSize(s.mapBytes); err != nil {
+		return nil, err
+	}
+	var flags uint
+	if !s.readAhead {
+		flags |= lmdb.NoReadahead
+	}
+	switch {
+	case o.Foreign: // without a lock file, so that none is written
+		flags |= lmdb.Readonly | lmdb.NoLock
+	case o.ReadOnly:
+		flags |= lmdb.Readonly
+	default:
+		flags |= syncModes()[s.syncMode]
+	}
+	if err := env.Open(o.Dir, flags, 0o644); err != nil {
+		return nil, err
+	}
+	d = &db{env: env, settings: s, readOnly: o.ReadOnly, unseen: o.Foreign, budget: o.MemoryBytes, readers: map[*reader]struct{}{}}
+	return d, env.View(func(txn *lmdb.Txn) (err error) {
+		d.table, err = txn.OpenRoot(0)
+		return err
+	})
+}

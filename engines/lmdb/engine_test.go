@@ -1,0 +1,11 @@
+//go:build cgo
+
+package lmdb
+
+import (
+	"testing"
+
+	"github.com/statelab/statelab/engine/enginetest"
+)
+
+func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }

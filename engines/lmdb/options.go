@@ -1,0 +1,85 @@
+//go:build cgo
+
+package lmdb
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/PowerDNS/lmdb-go/lmdb"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapter"
+)
+
+// settings are the engine's, profile and overrides together.
+type settings struct {
+	readAhead  bool
+	syncMode   string
+	maxReaders int
+	mapBytes   int64 // address space, and the most the file can grow to
+}
+
+const (
+	// Address space costs nothing; growing the map later would mean ending every
+	// transaction first.
+	defaultMapBytes = 1 << 40
+
+	defaultReaders = 8192 // goroutines, not threads
+	mostReaders    = 1 << 20
+)
+
+func profiles() []adapter.Profile[settings] {
+	common := settings{syncMode: "nosync", maxReaders: defaultReaders, mapBytes: defaultMapBytes}
+	ahead := common
+	ahead.readAhead = true
+	return []adapter.Profile[settings]{
+		{Profile: engine.Profile{Name: "noreadahead", About: "MDB_NORDAHEAD: a fault reads one page"}, Settings: common},
+		{Profile: engine.Profile{Name: "readahead", About: "the kernel reads ahead: LMDB's own default"}, Settings: ahead},
+	}
+}
+
+// syncModes are what Commit waits for.
+func syncModes() map[string]uint {
+	return map[string]uint{"nosync": lmdb.NoSync, "nometasync": lmdb.NoMetaSync, "durable": 0}
+}
+
+func resolve(info engine.Info, o engine.Options) (settings, []error) {
+	errs := adapter.Check(info, o)
+	s, err := adapter.Find(profiles(), o.Profile)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return s, append(errs, adapter.Override([]adapter.Option{
+		adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable"),
+		adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20),
+		{Name: "max_readers", Example: "8192", Set: func(text string) (err error) {
+			s.maxReaders, err = strconv.Atoi(text)
+			if err == nil && (s.maxReaders < 1 || s.maxReaders > mostReaders) {
+				err = fmt.Errorf("it must be 1 to %d", mostReaders)
+			}
+			return err
+		}},
+	}, o.Overrides)...)
+}
+
+// Effective are the options in LMDB's names.
+func (d *db) Effective() map[string]string {
+	s := d.settings
+	e := map[string]string{
+		"cache_bytes": "0", "handles": "0",
+		"MDB_NORDAHEAD": strconv.FormatBool(!s.readAhead),
+		"MDB_NOLOCK":    strconv.FormatBool(d.unseen),
+		"max_readers":   strconv.Itoa(s.maxReaders),
+	}
+	if !d.readOnly {
+		e["sync_mode"] = s.syncMode
+	}
+	if stat, err := d.env.Stat(); err == nil {
+		e["page_size"] = strconv.FormatUint(uint64(stat.PSize), 10)
+	}
+	if info, err := d.env.Info(); err == nil {
+		e["map_size"] = strconv.FormatInt(info.MapSize, 10)
+	}
+	return e
+}

@@ -1,0 +1,125 @@
+//go:build cgo
+
+package lmdb
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/PowerDNS/lmdb-go/lmdb"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// reader keeps its transaction as long as nothing is committed: beginning anew
+// costs a part of a Get. Held longer, a transaction would hide later commits and
+// keep their pages from being reused. It may move between threads.
+type reader struct {
+	db   *db
+	txn  *lmdb.Txn
+	seen uint64 // commits when the transaction began
+	// depth is the number of pages from the root to a leaf, all leaves alike.
+	depth    int64
+	accesses atomic.Int64
+	_        [64]byte // counters of two readers are not on one cache line
+}
+
+func (d *db) Reader() (engine.Reader, error) {
+	seen := d.commits.Load()
+	txn, err := d.env.BeginTxn(nil, lmdb.Readonly)
+	if err != nil {
+		return nil, fmt.Errorf("lmdb: begin to read: %w", err)
+	}
+	txn.RawRead = true // Get copies into the caller's buffer
+	r := &reader{db: d, txn: txn, seen: seen}
+	if err := r.measure(); err != nil {
+		txn.Abort()
+		return nil, fmt.Errorf("lmdb: begin to read: %w", err)
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.readers[r] = struct{}{}
+	return r, nil
+}
+
+func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
+	if r.db.unseen {
+		return r.getUnseen(key, dst)
+	}
+	if commits := r.db.commits.Load(); commits != r.seen {
+		if err := r.renew(); err != nil {
+			return dst[:0], false, err
+		}
+		r.seen = commits // or later
+	}
+	return r.get(key, dst)
+}
+
+func (r *reader) get(key, dst []byte) ([]byte, bool, error) {
+	value, err := r.txn.Get(r.db.table, key)
+	if err != nil && !lmdb.IsNotFound(err) {
+		return dst[:0], false, err
+	}
+	r.accesses.Store(r.accesses.Load() + r.depth) // nobody else writes it
+	return append(dst[:0], value...), err == nil, nil
+}
+
+// getUnseen reads beside a writer that does not know of us. The commit after our
+// state changes none of its pages, only that after the next may: what was read is
+// good if no state has followed by the end. Else it is read again.
+func (r *reader) getUnseen(key, dst []byte) ([]byte, bool, error) {
+	for {
+		began := r.txn.ID()
+		value, found, err := r.get(key, dst)
+		if err := r.renew(); err != nil {
+			return dst[:0], false, err
+		}
+		if r.txn.ID() == began {
+			return value, found, err
+		}
+		// The root of the new state may have been half written when we copied it.
+		if err := r.renew(); err != nil {
+			return dst[:0], false, err
+		}
+	}
+}
+
+// renew begins at the newest state.
+func (r *reader) renew() error {
+	began := r.txn.ID()
+	r.txn.Reset()
+	if err := r.txn.Renew(); err != nil {
+		return err
+	}
+	if r.txn.ID() == began {
+		return nil
+	}
+	return r.measure()
+}
+
+// measure learns how many pages a Get touches. Values of their own pages and
+// trees of duplicates add to them, but not to every Get.
+func (r *reader) measure() error {
+	stat, err := r.txn.Stat(r.db.table)
+	if err != nil {
+		return err
+	}
+	flags, err := r.txn.Flags(r.db.table)
+	if err != nil {
+		return err
+	}
+	if stat.OverflowPages > 0 || flags&lmdb.DupSort != 0 {
+		r.db.untold.Store(true)
+	}
+	r.depth = int64(stat.Depth)
+	return nil
+}
+
+func (r *reader) Close() error {
+	r.db.mutex.Lock()
+	defer r.db.mutex.Unlock()
+	if _, open := r.db.readers[r]; open {
+		r.db.end(r)
+	}
+	return nil
+}

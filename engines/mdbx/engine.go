@@ -1,0 +1,266 @@
+//go:build cgo
+
+// Package mdbx adapts libmdbx, the engine of Erigon and reth.
+//
+// The database is one file mapped into memory: its cache is the page cache, and a
+// read of the device is a page fault. The kernel counts those; the adapter counts
+// the pages that a Get touches. Databases of other programs are read without a
+// change to any file of theirs.
+//
+// Non-goals: duplicate values of a key (a Get returns the first), writing into
+// tables by name, databases that another process has open.
+package mdbx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/erigontech/mdbx-go/mdbx"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/mmapdb"
+)
+
+// Engine is libmdbx.
+type Engine struct{}
+
+// Info describes the adapter.
+func (Engine) Info() engine.Info {
+	return engine.Info{
+		Name:    "mdbx",
+		Version: strings.TrimPrefix(mdbx.Version(), "v"),
+		Route:   "go module github.com/erigontech/mdbx-go v0.39.8 (cgo)",
+		Licence: "Apache-2.0",
+		Durability: "a kill: all that was committed; a power cut: what was committed before the last sync" +
+			" (sync_mode=durable: all; utterly_nosync: perhaps nothing)",
+		Capabilities: []engine.Capability{
+			engine.CanReadForeign, engine.UsesPageCache, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles,
+		},
+		Profiles: adapter.Infos(profiles()),
+	}
+}
+
+// Check names what is wrong with o.
+func (e Engine) Check(o engine.Options) []error {
+	_, errs := resolve(e.Info(), o)
+	return errs
+}
+
+const (
+	dataFile = "mdbx.dat"
+	lockFile = "mdbx.lck"
+)
+
+// Open opens or creates the database in o.Dir.
+func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
+	s, errs := resolve(e.Info(), o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	o.Foreign = o.Foreign || o.IgnoreLock
+	o.ReadOnly = o.ReadOnly || o.Foreign
+	if err := checkDir(o); err != nil {
+		return nil, err
+	}
+	d, err := open(o, s)
+	if err != nil {
+		return nil, fmt.Errorf("mdbx: open %s: %w", o.Dir, translate(err, o))
+	}
+	return d, nil
+}
+
+func checkDir(o engine.Options) error {
+	if o.Create {
+		if err := adapter.CheckEmpty(o.Dir); err != nil {
+			return err
+		}
+		return os.MkdirAll(o.Dir, 0o755)
+	}
+	if err := adapter.CheckHolds(o.Dir, dataFile); err != nil {
+		return err
+	}
+	access := mmapdb.ToWrite
+	if o.ReadOnly {
+		access = mmapdb.ToRead
+	}
+	// libmdbx would wait for ever for a lock on the data alone.
+	held, err := mmapdb.Held(filepath.Join(o.Dir, dataFile), access, 0)
+	if err == nil && held {
+		err = locked(o)
+	}
+	return err
+}
+
+// locked has no flag to offer: a reader that the holder does not know of would
+// see its pages change, and one it knows of is a change to its lock file and
+// keeps it from reusing pages.
+func locked(o engine.Options) error {
+	return &engine.LockedError{Dir: o.Dir, Hint: "stop it, or measure a copy made by mdbx_copy"}
+}
+
+// translate gives libmdbx's refusals the types that the harness knows.
+func translate(err error, o engine.Options) error {
+	var failed *mdbx.OpError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	const busy, wannaRecovery = mdbx.Errno(-30778), mdbx.Errno(-30419)
+	switch failed.Errno {
+	case busy, syscall.EAGAIN:
+		return locked(o)
+	case mdbx.Invalid, mdbx.VersionMismatch:
+		return &engine.NotADatabaseError{Dir: o.Dir, Why: failed.Errno.Error()}
+	case wannaRecovery:
+		return fmt.Errorf("%w: it was not closed cleanly, and reading leaves it as it is: open and close it with its own program first", err)
+	}
+	return err
+}
+
+func open(o engine.Options, s settings) (d *db, err error) {
+	env, err := mdbx.NewEnv(mdbx.Default)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			env.Close()
+		}
+	}()
+	d = &db{env: env, settings: s, readOnly: o.ReadOnly, budget: o.MemoryBytes, readers: map[*reader]struct{}{}}
+	if err := d.configure(o.Create); err != nil {
+		return nil, err
+	}
+	// Exclusive: no other process may change what we measure.
+	flags := uint(mdbx.Exclusive)
+	if !s.readAhead {
+		flags |= mdbx.NoReadahead
+	}
+	if o.ReadOnly {
+		flags |= mdbx.Readonly
+	} else {
+		flags |= syncModes()[s.syncMode]
+	}
+	if o.Foreign {
+		err = openBeside(env, o.Dir, flags)
+	} else {
+		err = env.Open(o.Dir, flags, 0o644)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, d.openTable(o)
+}
+
+// openBeside opens the database in dir through a folder of ours, so that the lock
+// file, which libmdbx writes even to read, is ours too. The lock on the data file,
+// which keeps writers away, is on the real one.
+func openBeside(env *mdbx.Env, dir string, flags uint) (err error) {
+	data, err := filepath.Abs(filepath.Join(dir, dataFile))
+	if err != nil {
+		return err
+	}
+	aside, err := os.MkdirTemp("", "statelab-mdbx-")
+	if err != nil {
+		return err
+	}
+	// Once open, nothing in it is asked for by name.
+	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	if err := os.Symlink(data, filepath.Join(aside, dataFile)); err != nil {
+		return err
+	}
+	return env.Open(aside, flags, 0o600)
+}
+
+// configure sets what libmdbx wants to know before it opens.
+func (d *db) configure(create bool) error {
+	if err := d.env.SetOption(mdbx.OptMaxReaders, uint64(d.settings.maxReaders)); err != nil {
+		return err
+	}
+	const tables = 2 // the one asked for, and one to see whether there are any
+	if err := d.env.SetOption(mdbx.OptMaxDB, tables); err != nil {
+		return err
+	}
+	if d.readOnly {
+		return nil
+	}
+	const asIs, never = -1, 0
+	pageBytes := asIs
+	if create {
+		pageBytes = d.settings.pageBytes
+	}
+	return d.env.SetGeometry(asIs, asIs, d.settings.upperBytes, d.settings.growthBytes, never, pageBytes)
+}
+
+// openTable opens the table to look keys up in and checks that it can answer.
+func (d *db) openTable(o engine.Options) error {
+	err := d.env.View(func(txn *mdbx.Txn) (err error) {
+		if d.settings.table == "" {
+			d.table, err = txn.OpenRoot(0)
+		} else {
+			d.table, err = txn.OpenDBISimple(d.settings.table, mdbx.DBAccede)
+		}
+		if !o.ReadOnly {
+			return err
+		}
+		names, listErr := tables(txn)
+		if listErr != nil {
+			return errors.Join(err, listErr)
+		}
+		if d.settings.table != "" && err != nil {
+			return fmt.Errorf("open table %s: %w: the tables are %s", d.settings.table, err, strings.Join(names, ", "))
+		}
+		if d.settings.table == "" && len(names) > 0 {
+			return fmt.Errorf("its keys are in tables: choose one with --set table=NAME: %s", strings.Join(names, ", "))
+		}
+		return err
+	})
+	if err != nil || d.readOnly || d.budget == 0 {
+		return err
+	}
+	pageBytes, err := d.pageBytes()
+	if err == nil {
+		err = d.env.SetOption(mdbx.OptTxnDpLimit, uint64(dirtyBytes(d.budget)/pageBytes))
+	}
+	return err
+}
+
+// mostTables bounds how many names are listed: Erigon has about a hundred.
+const mostTables = 200
+
+// tables lists the named tables: the keys of the main one, where its first key is
+// the name of a table.
+func tables(txn *mdbx.Txn) (names []string, err error) {
+	root, err := txn.OpenRoot(0)
+	if err != nil {
+		return nil, err
+	}
+	cursor, err := txn.OpenCursor(root)
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close()
+	name, _, err := cursor.Get(nil, nil, mdbx.First)
+	if err == nil && slices.Contains(name, 0) {
+		return nil, nil
+	}
+	if err == nil {
+		if _, openErr := txn.OpenDBISimple(string(name), mdbx.DBAccede); openErr != nil {
+			return nil, nil // a value, no table
+		}
+	}
+	for err == nil && len(names) < mostTables {
+		names = append(names, string(name))
+		name, _, err = cursor.Get(nil, nil, mdbx.Next)
+	}
+	if mdbx.IsNotFound(err) {
+		err = nil
+	}
+	return names, err
+}

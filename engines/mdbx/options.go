@@ -1,0 +1,119 @@
+//go:build cgo
+
+package mdbx
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/erigontech/mdbx-go/mdbx"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapter"
+)
+
+// settings are the engine's, profile and overrides together.
+type settings struct {
+	readAhead bool
+	syncMode  string
+	table     string // "" is the main one
+
+	maxReaders  int
+	pageBytes   int // of a new database
+	upperBytes  int // address space, and the most the file can grow to
+	growthBytes int // step by which the file grows, sparse
+}
+
+const (
+	// Erigon's and reth's.
+	defaultPageBytes  = 4 << 10
+	defaultUpperBytes = 2 << 40
+	// Small, so that the file of a small database is not mostly a hole.
+	defaultGrowthBytes = 16 << 20
+
+	mostReaders    = 32767 // libmdbx's own limit
+	defaultReaders = 8192  // goroutines, not threads
+)
+
+func profiles() []adapter.Profile[settings] {
+	common := settings{
+		syncMode: "safe_nosync", maxReaders: defaultReaders,
+		pageBytes: defaultPageBytes, upperBytes: defaultUpperBytes, growthBytes: defaultGrowthBytes,
+	}
+	ahead := common
+	ahead.readAhead = true
+	return []adapter.Profile[settings]{
+		{Profile: engine.Profile{Name: "noreadahead", About: "MDBX_NORDAHEAD: a fault reads one page (Erigon, reth)"}, Settings: common},
+		{Profile: engine.Profile{Name: "readahead", About: "the kernel reads ahead, where libmdbx expects the database to fit into memory"}, Settings: ahead},
+	}
+}
+
+// syncModes are what Commit waits for.
+func syncModes() map[string]uint {
+	return map[string]uint{"safe_nosync": mdbx.SafeNoSync, "utterly_nosync": mdbx.UtterlyNoSync, "durable": mdbx.Durable}
+}
+
+// leastBudget leaves libmdbx the dirty pages it cannot do without.
+const leastBudget = 4 << 20
+
+func resolve(info engine.Info, o engine.Options) (settings, []error) {
+	errs := adapter.Check(info, o)
+	s, err := adapter.Find(profiles(), o.Profile)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if o.MemoryBytes > 0 && o.MemoryBytes < leastBudget {
+		errs = append(errs, fmt.Errorf("mdbx: a budget of %d bytes is below the %d that writing needs: write --memory 64MiB", o.MemoryBytes, leastBudget))
+	}
+	errs = append(errs, adapter.Override([]adapter.Option{
+		{Name: "table", Example: "PlainState", Set: func(text string) error { s.table = text; return nil }},
+		adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable"),
+		{Name: "max_readers", Example: "8192", Set: func(text string) (err error) {
+			s.maxReaders, err = strconv.Atoi(text)
+			if err == nil && (s.maxReaders < 4 || s.maxReaders > mostReaders) {
+				err = fmt.Errorf("it must be 4 to %d", mostReaders)
+			}
+			return err
+		}},
+		{Name: "page_size", Example: "4096", Set: func(text string) (err error) {
+			s.pageBytes, err = strconv.Atoi(text)
+			if err == nil && (s.pageBytes < mdbx.MinPageSize || s.pageBytes > mdbx.MaxPageSize || s.pageBytes&(s.pageBytes-1) != 0) {
+				err = fmt.Errorf("it must be a power of two from %d to %d", mdbx.MinPageSize, mdbx.MaxPageSize)
+			}
+			return err
+		}},
+		adapter.Size("size_upper", "2TiB", &s.upperBytes, 1<<20),
+		adapter.Size("growth_step", "16MiB", &s.growthBytes, 1<<16),
+	}, o.Overrides)...)
+	if s.table != "" && !(o.ReadOnly || o.Foreign || o.IgnoreLock) {
+		errs = append(errs, fmt.Errorf("mdbx: option table=%s: tables are only read: add --read-only", s.table))
+	}
+	return s, errs
+}
+
+// dirtyBytes is the part of a budget for pages that a write transaction changed:
+// they are in the process's own memory until it commits.
+func dirtyBytes(budget int64) int64 { return budget / 4 }
+
+// Effective are the options in libmdbx's names.
+func (d *db) Effective() map[string]string {
+	s := d.settings
+	e := map[string]string{
+		"cache_bytes": "0", "handles": "0",
+		"MDBX_NORDAHEAD": strconv.FormatBool(!s.readAhead),
+		"max_readers":    strconv.Itoa(s.maxReaders),
+		"table":          s.table,
+	}
+	if !d.readOnly {
+		e["sync_mode"] = s.syncMode
+		if limit, err := d.env.GetOption(mdbx.OptTxnDpLimit); err == nil {
+			e["txn_dp_limit"] = strconv.FormatUint(limit, 10)
+		}
+	}
+	if info, err := d.env.Info(nil); err == nil {
+		e["page_size"] = strconv.FormatUint(uint64(info.PageSize), 10)
+		e["size_upper"] = strconv.FormatUint(info.Geo.Upper, 10)
+		e["growth_step"] = strconv.FormatUint(info.Geo.Grow, 10)
+	}
+	return e
+}
