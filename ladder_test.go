@@ -62,6 +62,7 @@ var ladder = []rung{
 		"internal/replay/replaytest":   {"engine", "tree"},
 		"engines/pebble1":              {"engine", "internal/blockio", "internal/blockio/pebble1fs", "internal/pebbledb"},
 		"engines/pebble2":              {"engine", "internal/blockio", "internal/blockio/pebble2fs", "internal/pebbledb"},
+		"engines/rocksdb":              {"engine", "internal/adapter", "internal/blockio"},
 	}},
 	{"run", map[string][]string{
 		"internal/bench": {"engine", "internal/host", "internal/keyspace", "internal/lsm", "internal/measure", "internal/pace",
@@ -86,6 +87,7 @@ var ladder = []rung{
 			"internal/bench", "internal/cachesim", "internal/host", "internal/keyspace", "internal/kvdblog", "internal/lsm", "internal/pebbledb",
 			"internal/predict", "internal/remote", "internal/report", "internal/resolve", "internal/supervise", "internal/sweep", "internal/trace", "internal/unit",
 			"internal/workload", "result", "runner"},
+		"cmd/statelab-run-rocksdb": {"engines/rocksdb", "runner"},
 	}},
 }
 

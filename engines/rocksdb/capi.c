@@ -1,0 +1,92 @@
+//go:build cgo
+
+#define _GNU_SOURCE
+#include "capi.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct rocks_functions rocks_functions;
+
+static void *library;
+
+static char *missing(const char *path, const char *name) {
+	char *text = NULL, *version = rocks_version();
+	if (asprintf(&text, "%s, RocksDB %s, exports no %s", path, version ? version : "of unknown version", name) < 0)
+		text = NULL;
+	free(version);
+	dlclose(library);
+	library = NULL;
+	return text ? text : strdup(name);
+}
+
+char *rocks_load(const char *path) {
+	if (library != NULL)
+		return NULL;
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (library == NULL)
+		return strdup(dlerror());
+#define RESOLVE(returned, name, parameters, arguments) \
+	*(void **)&rocks_functions.name = dlsym(library, "rocksdb_" #name);
+#define REQUIRE(returned, name, parameters, arguments) \
+	RESOLVE(returned, name, parameters, arguments) \
+	if (rocks_functions.name == NULL) \
+		return missing(path, "rocksdb_" #name);
+	ROCKSDB_REQUIRED(REQUIRE)
+	ROCKSDB_OPTIONAL(RESOLVE)
+	return NULL;
+}
+
+// The C interface tells no version, so we call rocksdb::GetRocksVersionAsString.
+// It returns a std::string, which libstdc++ lays out like this; a version is short
+// enough to lie in it.
+struct short_string {
+	char *text;
+	size_t length;
+	char here[16];
+};
+
+char *rocks_version(void) {
+	struct short_string (*version)(bool with_patch);
+	*(void **)&version = dlsym(library, "_ZN7rocksdb23GetRocksVersionAsStringB5cxx11Eb");
+	if (version == NULL)
+		return NULL;
+	struct short_string s = version(true);
+	return s.length < sizeof s.here ? strndup(s.here, s.length) : NULL;
+}
+
+static int64_t get_pinned(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, char **err) {
+	rocksdb_pinnableslice_t *slice = rocks_get_pinned(db, o, key, n, err);
+	if (slice == NULL)
+		return *err ? rocks_failed : rocks_missing;
+	size_t length = 0;
+	const char *value = rocks_pinnableslice_value(slice, &length);
+	if (length > 0 && length <= room)
+		memcpy(buffer, value, length);
+	rocks_pinnableslice_destroy(slice);
+	return length;
+}
+
+int64_t rocks_get(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, char **err) {
+	if (rocks_functions.get_into_buffer == NULL)
+		return get_pinned(db, o, key, n, buffer, room, err);
+	size_t length = 0;
+	rocksdb_bool found = 0;
+	rocks_functions.get_into_buffer(db, o, key, n, buffer, room, &length, &found, err);
+	if (*err != NULL)
+		return rocks_failed;
+	return found ? (int64_t)length : rocks_missing;
+}
+
+int64_t rocks_get_all(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *keys, size_t n, size_t count, char *buffer, size_t room, char **err) {
+	int64_t found = 0;
+	for (size_t i = 0; i < count; i++) {
+		int64_t length = rocks_get(db, o, keys + i * n, n, buffer, room, err);
+		if (length == rocks_failed)
+			return rocks_failed;
+		found += length != rocks_missing;
+	}
+	return found;
+}

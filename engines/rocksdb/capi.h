@@ -1,0 +1,122 @@
+//go:build cgo
+
+// The part of RocksDB's C interface that the adapter uses, resolved at run time:
+// FUNCTION(returned type, name without "rocksdb_", parameters, arguments).
+// Objects are opaque; errors are strings of malloc, to be freed with free.
+#ifndef STATELAB_ROCKSDB_CAPI_H
+#define STATELAB_ROCKSDB_CAPI_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+typedef struct rocksdb_t rocksdb_t;
+typedef struct rocksdb_options_t rocksdb_options_t;
+typedef struct rocksdb_block_based_table_options_t rocksdb_table_options_t;
+typedef struct rocksdb_cache_t rocksdb_cache_t;
+typedef struct rocksdb_readoptions_t rocksdb_readoptions_t;
+typedef struct rocksdb_writeoptions_t rocksdb_writeoptions_t;
+typedef struct rocksdb_flushoptions_t rocksdb_flushoptions_t;
+typedef struct rocksdb_writebatch_t rocksdb_writebatch_t;
+typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
+typedef struct rocksdb_iterator_t rocksdb_iterator_t;
+typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
+typedef unsigned char rocksdb_bool;
+
+// Exported by every version the adapter takes.
+#define ROCKSDB_REQUIRED(FUNCTION) \
+	FUNCTION(rocksdb_t *, open, (const rocksdb_options_t *o, const char *dir, char **err), (o, dir, err)) \
+	FUNCTION(rocksdb_t *, open_for_read_only, (const rocksdb_options_t *o, const char *dir, rocksdb_bool error_if_wal, char **err), (o, dir, error_if_wal, err)) \
+	FUNCTION(void, close, (rocksdb_t *db), (db)) \
+	FUNCTION(rocksdb_options_t *, options_create, (void), ()) \
+	FUNCTION(void, options_destroy, (rocksdb_options_t *o), (o)) \
+	FUNCTION(void, options_enable_statistics, (rocksdb_options_t *o), (o)) \
+	FUNCTION(char *, options_statistics_get_string, (rocksdb_options_t *o), (o)) \
+	FUNCTION(void, get_options_from_string, (const rocksdb_options_t *base, const char *text, rocksdb_options_t *o, char **err), (base, text, o, err)) \
+	FUNCTION(void, options_set_block_based_table_factory, (rocksdb_options_t *o, rocksdb_table_options_t *t), (o, t)) \
+	FUNCTION(rocksdb_table_options_t *, block_based_options_create, (void), ()) \
+	FUNCTION(void, block_based_options_destroy, (rocksdb_table_options_t *t), (t)) \
+	FUNCTION(void, block_based_options_set_block_cache, (rocksdb_table_options_t *t, rocksdb_cache_t *c), (t, c)) \
+	FUNCTION(rocksdb_cache_t *, cache_create_lru, (size_t bytes), (bytes)) \
+	FUNCTION(void, cache_destroy, (rocksdb_cache_t *c), (c)) \
+	FUNCTION(void, cache_set_capacity, (rocksdb_cache_t *c, size_t bytes), (c, bytes)) \
+	FUNCTION(size_t, cache_get_usage, (rocksdb_cache_t *c), (c)) \
+	FUNCTION(rocksdb_readoptions_t *, readoptions_create, (void), ()) \
+	FUNCTION(void, readoptions_destroy, (rocksdb_readoptions_t *o), (o)) \
+	FUNCTION(rocksdb_writeoptions_t *, writeoptions_create, (void), ()) \
+	FUNCTION(void, writeoptions_destroy, (rocksdb_writeoptions_t *o), (o)) \
+	FUNCTION(rocksdb_pinnableslice_t *, get_pinned, (rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char **err), (db, o, key, n, err)) \
+	FUNCTION(const char *, pinnableslice_value, (const rocksdb_pinnableslice_t *s, size_t *n), (s, n)) \
+	FUNCTION(void, pinnableslice_destroy, (rocksdb_pinnableslice_t *s), (s)) \
+	FUNCTION(rocksdb_writebatch_t *, writebatch_create, (void), ()) \
+	FUNCTION(void, writebatch_destroy, (rocksdb_writebatch_t *b), (b)) \
+	FUNCTION(void, writebatch_clear, (rocksdb_writebatch_t *b), (b)) \
+	FUNCTION(int, writebatch_count, (rocksdb_writebatch_t *b), (b)) \
+	FUNCTION(void, writebatch_put, (rocksdb_writebatch_t *b, const char *key, size_t n, const char *value, size_t m), (b, key, n, value, m)) \
+	FUNCTION(void, writebatch_delete, (rocksdb_writebatch_t *b, const char *key, size_t n), (b, key, n)) \
+	FUNCTION(void, write, (rocksdb_t *db, const rocksdb_writeoptions_t *o, rocksdb_writebatch_t *b, char **err), (db, o, b, err)) \
+	FUNCTION(rocksdb_flushoptions_t *, flushoptions_create, (void), ()) \
+	FUNCTION(void, flushoptions_destroy, (rocksdb_flushoptions_t *o), (o)) \
+	FUNCTION(void, flush, (rocksdb_t *db, const rocksdb_flushoptions_t *o, char **err), (db, o, err)) \
+	FUNCTION(void, flush_wal, (rocksdb_t *db, rocksdb_bool sync, char **err), (db, sync, err)) \
+	FUNCTION(int, property_int, (rocksdb_t *db, const char *name, uint64_t *value), (db, name, value)) \
+	FUNCTION(char *, property_value, (rocksdb_t *db, const char *name), (db, name)) \
+	FUNCTION(const rocksdb_livefiles_t *, livefiles, (rocksdb_t *db), (db)) \
+	FUNCTION(void, livefiles_destroy, (const rocksdb_livefiles_t *l), (l)) \
+	FUNCTION(int, livefiles_count, (const rocksdb_livefiles_t *l), (l)) \
+	FUNCTION(const char *, livefiles_column_family_name, (const rocksdb_livefiles_t *l, int i), (l, i)) \
+	FUNCTION(const char *, livefiles_name, (const rocksdb_livefiles_t *l, int i), (l, i)) \
+	FUNCTION(int, livefiles_level, (const rocksdb_livefiles_t *l, int i), (l, i)) \
+	FUNCTION(size_t, livefiles_size, (const rocksdb_livefiles_t *l, int i), (l, i)) \
+	FUNCTION(uint64_t, livefiles_entries, (const rocksdb_livefiles_t *l, int i), (l, i)) \
+	FUNCTION(const char *, livefiles_smallestkey, (const rocksdb_livefiles_t *l, int i, size_t *n), (l, i, n)) \
+	FUNCTION(const char *, livefiles_largestkey, (const rocksdb_livefiles_t *l, int i, size_t *n), (l, i, n)) \
+	FUNCTION(rocksdb_iterator_t *, create_iterator, (rocksdb_t *db, const rocksdb_readoptions_t *o), (db, o)) \
+	FUNCTION(void, iter_destroy, (rocksdb_iterator_t *it), (it)) \
+	FUNCTION(void, iter_seek, (rocksdb_iterator_t *it, const char *key, size_t n), (it, key, n)) \
+	FUNCTION(void, iter_seek_to_first, (rocksdb_iterator_t *it), (it)) \
+	FUNCTION(void, iter_next, (rocksdb_iterator_t *it), (it)) \
+	FUNCTION(rocksdb_bool, iter_valid, (const rocksdb_iterator_t *it), (it)) \
+	FUNCTION(const char *, iter_key, (const rocksdb_iterator_t *it, size_t *n), (it, n)) \
+	FUNCTION(void, iter_get_error, (const rocksdb_iterator_t *it, char **err), (it, err))
+
+// Exported by newer versions only; NULL where it is missing.
+#define ROCKSDB_OPTIONAL(FUNCTION) \
+	FUNCTION(rocksdb_bool, get_into_buffer, (rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, size_t *needed, rocksdb_bool *found, char **err), (db, o, key, n, buffer, room, needed, found, err))
+
+#define FIELD(returned, name, parameters, arguments) returned(*name) parameters;
+
+// The table is filled by rocks_load and constant from then on.
+extern struct rocks_functions {
+	ROCKSDB_REQUIRED(FIELD)
+	ROCKSDB_OPTIONAL(FIELD)
+} rocks_functions;
+
+#undef FIELD
+
+// cgo calls functions, not pointers: rocks_open and so on.
+#define CALL(returned, name, parameters, arguments) \
+	static inline returned rocks_##name parameters { return rocks_functions.name arguments; }
+
+ROCKSDB_REQUIRED(CALL)
+
+#undef CALL
+
+// rocks_load resolves the functions of the library at path, once per process. It
+// returns NULL, or what is wrong, to be freed.
+char *rocks_load(const char *path);
+
+// rocks_version is the version of the loaded library, to be freed, or NULL.
+char *rocks_version(void);
+
+enum { rocks_missing = -1, rocks_failed = -2 };
+
+// rocks_get copies the value of key into buffer and returns its length; where that
+// is beyond room, nothing is copied. Else rocks_missing, or rocks_failed with *err.
+int64_t rocks_get(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, char **err);
+
+// rocks_get_all gets count keys of n bytes each that follow one another and returns
+// how many it found: the floor that a Get from Go is held against.
+int64_t rocks_get_all(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *keys, size_t n, size_t count, char *buffer, size_t room, char **err);
+
+#endif

@@ -1,0 +1,153 @@
+//go:build cgo
+
+package rocksdb
+
+// #include "capi.h"
+import "C"
+
+import (
+	"sync"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// account turns statistics into block reads. What happened until the database was
+// open counts as meta reads: a table's filters and indexes are then read in one
+// piece with its footer. From then on a miss of the block cache is a read.
+type account struct {
+	opened statistics
+	kinds  []kind
+	sector int64 // 0: not O_DIRECT
+
+	mutex    sync.Mutex
+	reads    [engine.NumBlockTypes]engine.Tally
+	inserted []int64 // into the cache by kind, when bytes were last shared out
+	shared   int64   // bytes shared out so far
+}
+
+// kind is a type of block as RocksDB's tickers call it.
+type kind struct {
+	name string
+	as   engine.BlockType
+}
+
+func newAccount(opened statistics, twoLevel bool, sector int64) *account {
+	index := engine.SingleIndex
+	if twoLevel {
+		index = engine.Index
+	}
+	a := &account{opened: opened, kinds: []kind{{"data", engine.Data}, {"index", index}, {"filter", engine.Filter}}, sector: sector}
+	for _, k := range a.kinds {
+		a.inserted = append(a.inserted, opened.count("block.cache."+k.name+".bytes.insert"))
+	}
+	a.reads[engine.Meta] = engine.Tally{Count: opened.fileReads(), Bytes: opened.fileReadBytes()}
+	a.shared = opened.fileReadBytes()
+	return a
+}
+
+// update counts what happened up to now. The tickers are not read at one moment,
+// so a difference of two may fall for an instant: counts never do.
+func (a *account) update(now statistics) {
+	since := func(name string) int64 { return now.count(name) - a.opened.count(name) }
+	misses := int64(0)
+	for _, k := range a.kinds {
+		n := since("block.cache." + k.name + ".miss")
+		misses += n
+		if k.as == engine.Data {
+			n -= now.compactionBlocks() - a.opened.compactionBlocks()
+		}
+		r := &a.reads[k.as].Count
+		*r = max(*r, n)
+	}
+	// Tables opened since: reads that were for no block.
+	meta := &a.reads[engine.Meta].Count
+	*meta = max(*meta, now.fileReads()-misses)
+	a.shareBytes(now)
+}
+
+// shareBytes shares the bytes read since the last time out among the types, in
+// proportion to what they put into the cache: RocksDB counts bytes read for all of
+// them together.
+func (a *account) shareBytes(now statistics) {
+	foreground := now.fileReadBytes() - now.compactionBytes()
+	left := foreground - a.shared
+	if left <= 0 {
+		return
+	}
+	a.shared = foreground
+	weights, sum := make([]int64, len(a.kinds)), int64(0)
+	for i, k := range a.kinds {
+		n := now.count("block.cache." + k.name + ".bytes.insert")
+		weights[i], a.inserted[i] = n-a.inserted[i], n
+		sum += weights[i]
+	}
+	if sum == 0 {
+		a.reads[engine.Meta].Bytes += left
+		return
+	}
+	rest := left
+	for i, k := range a.kinds {
+		part := int64(float64(left) * float64(weights[i]) / float64(sum))
+		a.reads[k.as].Bytes += part
+		rest -= part
+	}
+	a.reads[engine.Data].Bytes += rest // of rounding
+}
+
+// accesses are blocks that were looked up in the cache. Filters and indexes
+// outside of it are always at hand and not counted.
+func (a *account) accesses(now statistics) *[engine.NumBlockTypes]int64 {
+	var all [engine.NumBlockTypes]int64
+	for _, k := range a.kinds {
+		for _, outcome := range []string{".hit", ".miss"} {
+			name := "block.cache." + k.name + outcome
+			all[k.as] += now.count(name) - a.opened.count(name)
+		}
+	}
+	all[engine.Data] -= now.compactionBlocks() - a.opened.compactionBlocks()
+	return &all
+}
+
+// directBytes is what O_DIRECT makes of the bytes: a block begins anywhere, so a
+// read of n bytes takes n + sector - 1 on average over all offsets in a sector.
+func (a *account) directBytes(all engine.Tally) int64 {
+	expected := all.Bytes + all.Count*(a.sector-1)
+	return expected / a.sector * a.sector
+}
+
+func (d *db) Counters() engine.Counters {
+	now := d.statistics()
+	a := d.reads
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.update(now)
+	var reads engine.BlockReads
+	reads[engine.LevelUnknown] = a.reads
+	told := func(n int64) *int64 { return &n }
+	named := func(name string) *int64 { return told(now.count(name)) }
+	c := engine.Counters{
+		Reads:           &reads,
+		Accesses:        a.accesses(now),
+		BackgroundReads: &engine.Tally{Count: now.compactionBlocks(), Bytes: now.compactionBytes()},
+		TableOpens:      named("no.file.opens"),
+
+		CacheHits:      named("block.cache.hit"),
+		CacheMisses:    named("block.cache.miss"),
+		FilterNegative: named("bloom.filter.useful"),
+		FilterPositive: named("bloom.filter.full.positive"),
+
+		CacheUsedBytes: told(int64(C.rocks_cache_get_usage(d.cache))),
+		MemtableBytes:  told(d.number("rocksdb.cur-size-all-mem-tables")),
+
+		UserWriteBytes: told(d.written.Load()),
+		WALBytes:       named("wal.bytes"),
+		FlushBytes:     named("flush.write.bytes"),
+		CompactBytes:   named("compact.write.bytes"),
+		Stalls:         named("db.write.stall"),
+		StallNanos:     told(1000 * now.count("stall.micros")),
+	}
+	if a.sector > 0 {
+		c.DirectBytes = told(a.directBytes(reads.Total()))
+	}
+	return c
+}

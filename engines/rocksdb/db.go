@@ -1,0 +1,183 @@
+//go:build cgo
+
+package rocksdb
+
+// #include "capi.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/statelab/statelab/engine"
+)
+
+type db struct {
+	settings  settings
+	rocks     *C.rocksdb_t
+	options   *C.rocksdb_options_t // hold the statistics
+	cache     *C.rocksdb_cache_t
+	writes    *C.rocksdb_writeoptions_t
+	effective map[string]string
+	reads     *account
+	written   atomic.Int64 // keys and values committed, bytes
+
+	memory     sync.Mutex
+	cacheBytes int64
+	outside    int64 // filters and indexes outside the cache when it was last sized
+
+	doubts   sync.Mutex
+	warnings []engine.Warning
+}
+
+func open(s settings) (*db, error) {
+	if s.readOnly && !s.ignoreLock {
+		if err := checkUnlocked(s.dir); err != nil {
+			return nil, err
+		}
+	}
+	d := &db{settings: s, cacheBytes: s.cacheBytes}
+	if err := d.start(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *db) start() (err error) {
+	d.cache = C.rocks_cache_create_lru(C.size_t(d.cacheBytes))
+	if d.options, err = d.settings.options(d.cache); err != nil {
+		return err
+	}
+	if d.rocks, err = openRocks(d.settings.dir, d.options, d.settings.readOnly); err != nil {
+		return err
+	}
+	d.writes = C.rocks_writeoptions_create()
+	d.effective = d.settings.asked()
+	if !d.settings.readOnly {
+		if d.effective, err = readEffective(d.settings.dir); err != nil {
+			return err
+		}
+	}
+	// With few handles, tables are opened when they are needed: the shape opens
+	// each once, so that their metadata is accounted for.
+	shape, err := d.Shape()
+	if err != nil {
+		return err
+	}
+	if err := d.rebalance(); err != nil {
+		return err
+	}
+	sector := int64(0)
+	if d.settings.direct {
+		if sector, err = sectorBytes(d.settings.dir); err != nil {
+			return err
+		}
+	}
+	d.reads = newAccount(d.statistics(), d.settings.twoLevels(shape), sector)
+	return nil
+}
+
+func openRocks(dir string, options *C.rocksdb_options_t, readOnly bool) (*C.rocksdb_t, error) {
+	path := C.CString(dir)
+	defer C.free(unsafe.Pointer(path))
+	var message *C.char
+	var opened *C.rocksdb_t
+	if readOnly {
+		opened = C.rocks_open_for_read_only(options, path, 0, &message)
+	} else {
+		opened = C.rocks_open(options, path, &message)
+	}
+	err := taken(message)
+	if err != nil && strings.Contains(err.Error(), "lock") && strings.Contains(err.Error(), "LOCK") {
+		return nil, locked(dir)
+	}
+	return opened, err
+}
+
+// Close closes what start has opened.
+func (d *db) Close() error {
+	if d.rocks != nil {
+		C.rocks_close(d.rocks)
+		C.rocks_writeoptions_destroy(d.writes)
+	}
+	if d.options != nil {
+		C.rocks_options_destroy(d.options)
+	}
+	C.rocks_cache_destroy(d.cache)
+	return nil
+}
+
+func (d *db) Sync(context.Context) error {
+	if d.settings.readOnly {
+		return nil
+	}
+	var message *C.char
+	C.rocks_flush_wal(d.rocks, 1, &message)
+	if err := taken(message); err != nil {
+		return fmt.Errorf("rocksdb: sync the WAL: %w", err)
+	}
+	return nil
+}
+
+// Effective are the options by RocksDB's own account, and what the harness asks
+// of every engine.
+func (d *db) Effective() map[string]string {
+	e := maps.Clone(d.effective)
+	d.memory.Lock()
+	e["cache_bytes"] = strconv.FormatInt(d.cacheBytes, 10)
+	d.memory.Unlock()
+	e["handles"] = strconv.Itoa(max(d.settings.handles, 0)) // 0: all tables stay open
+	return e
+}
+
+func (d *db) Warnings() []engine.Warning {
+	d.doubts.Lock()
+	defer d.doubts.Unlock()
+	return slices.Clone(d.warnings)
+}
+
+// warn adds a warning, once.
+func (d *db) warn(w engine.Warning) {
+	d.doubts.Lock()
+	defer d.doubts.Unlock()
+	for _, have := range d.warnings {
+		if have.Code == w.Code {
+			return
+		}
+	}
+	d.warnings = append(d.warnings, w)
+}
+
+// BackgroundError says whether flushes or compactions failed.
+func (d *db) BackgroundError() error {
+	if n := d.number("rocksdb.background-errors"); n > 0 {
+		return fmt.Errorf("rocksdb: %d background errors: see the file LOG in %s", n, d.settings.dir)
+	}
+	return nil
+}
+
+// number is a property of the database; 0 for one it does not know.
+func (d *db) number(property string) int64 {
+	name := C.CString(property)
+	defer C.free(unsafe.Pointer(name))
+	var value C.uint64_t
+	if C.rocks_property_int(d.rocks, name, &value) != 0 {
+		return 0
+	}
+	return int64(value)
+}
+
+// property is a property in words; "" for one the database does not know.
+func (d *db) property(property string) string {
+	name := C.CString(property)
+	defer C.free(unsafe.Pointer(name))
+	return text(C.rocks_property_value(d.rocks, name))
+}

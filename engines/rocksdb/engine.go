@@ -1,0 +1,91 @@
+//go:build cgo
+
+// Package rocksdb adapts RocksDB through its C interface, from a shared library
+// that is loaded at run time: the official Java artifact's (fetch.sh) or the
+// system's.
+//
+// Block reads, accesses and bytes come from RocksDB's own statistics; what they
+// leave open is said in docs/methods/engines.md.
+//
+// Non-goals: column families but the default one; levels of single reads, which
+// RocksDB counts by type only; libraries built against another C++ runtime.
+package rocksdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/blockio"
+)
+
+// Engine is RocksDB.
+type Engine struct{}
+
+// Info describes the adapter; the version is the loaded library's, or the one
+// that fetch.sh gets.
+func (Engine) Info() engine.Info {
+	version, err := load()
+	if err != nil {
+		version = wantVersion
+	}
+	return engine.Info{
+		Name:       "rocksdb",
+		Version:    version,
+		Route:      "shared library, loaded at run time",
+		Licence:    "Apache-2.0 or GPL-2.0",
+		Durability: "a commit is in the kernel's hands: it survives a kill of the process; a power cut takes those since the last Sync",
+		Capabilities: []engine.Capability{
+			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanBudget,
+		},
+		Profiles: adapter.Infos(profiles()),
+	}
+}
+
+// Ready says how to get the library, if it is missing.
+func (Engine) Ready() error {
+	_, err := load()
+	return err
+}
+
+// Check names what is wrong with o. Option names and values are judged by RocksDB
+// itself.
+func (e Engine) Check(o engine.Options) []error {
+	errs := adapter.Check(e.Info(), o)
+	_, more := resolve(o)
+	return append(errs, more...)
+}
+
+// Open opens or creates the database in o.Dir.
+func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
+	if err := errors.Join(e.Check(o)...); err != nil {
+		return nil, err
+	}
+	if err := checkDir(o); err != nil {
+		return nil, err
+	}
+	s, errs := resolve(o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	opened, err := open(s)
+	if err != nil {
+		return nil, fmt.Errorf("rocksdb: open %s: %w", o.Dir, err)
+	}
+	return opened, nil
+}
+
+func checkDir(o engine.Options) error {
+	if o.Create {
+		return adapter.MakeEmpty(o.Dir)
+	}
+	if err := adapter.CheckHolds(o.Dir, "CURRENT"); err != nil {
+		return err
+	}
+	if o.Direct {
+		return blockio.CheckDirect(o.Dir)
+	}
+	return nil
+}

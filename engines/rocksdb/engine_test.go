@@ -1,0 +1,114 @@
+//go:build cgo
+
+package rocksdb
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engine/enginetest"
+)
+
+// TestMain sees to the library: the one named, else the one fetch.sh gets.
+func TestMain(m *testing.M) {
+	if err := haveLibrary(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func haveLibrary() error {
+	if os.Getenv(LibraryVariable) != "" {
+		return nil
+	}
+	path, err := filepath.Abs(filepath.Join("..", "..", "bin", "lib", libraryName))
+	if err != nil {
+		return err
+	}
+	if said, err := exec.Command("./fetch.sh", path).CombinedOutput(); err != nil {
+		return fmt.Errorf("these tests need RocksDB's library: fetch.sh %s: %w\n%s", path, err, said)
+	}
+	return os.Setenv(LibraryVariable, path)
+}
+
+func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
+
+// TestOptions asks RocksDB about option names and values.
+func TestOptions(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"write_buffer_size", "1048576", ""},
+		{"block_size", "8192", ""},
+		{"max_background_jobs", "4", ""},
+		{"no_such_option", "1", "unknown option"},
+		{"block_size", "large", "block_size"},
+		{"compression", "kMagic", "compression"},
+		{"max_open_files", "10", "--handles"},
+		{"block_cache", "1M", "--cache"},
+		{"a=1;b", "1", "none of that name"},
+	} {
+		errs := Engine{}.Check(engine.Options{Create: true, Overrides: map[string]string{c.name: c.value}})
+		switch {
+		case c.want == "" && len(errs) > 0:
+			t.Errorf("%s=%s: %v", c.name, c.value, errs)
+		case c.want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), c.want)):
+			t.Errorf("%s=%s: %v, want %q", c.name, c.value, errs, c.want)
+		}
+	}
+}
+
+// TestOverridesTakeEffect holds what was asked for against RocksDB's log.
+func TestOverridesTakeEffect(t *testing.T) {
+	d := create(t, engine.Options{Profile: "partitioned", Handles: 300, CacheBytes: 5 << 20,
+		Overrides: map[string]string{"block_size": "8192", "write_buffer_size": "1048576"}})
+	e := d.Effective()
+	for name, want := range map[string]string{
+		"block_size": "8192", "write_buffer_size": "1048576", "index_type": "2", "partition_filters": "1", "filter_policy": "bloomfilter",
+		"compression": "Snappy", "max_open_files": "300", "handles": "300", "cache_bytes": "5242880", "level_compaction_dynamic_level_bytes": "1",
+		"cache_index_and_filter_blocks": "1", "pin_top_level_index_and_filter": "1", "metadata_block_size": "4096",
+	} {
+		if e[name] != want {
+			t.Errorf("%s is %q, want %s", name, e[name], want)
+		}
+	}
+}
+
+func TestNoLibrary(t *testing.T) {
+	if os.Getenv("STATELAB_ROCKSDB_TEST_ALONE") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestNoLibrary$", "-test.v")
+		cmd.Env = append(os.Environ(), "STATELAB_ROCKSDB_TEST_ALONE=1", LibraryVariable+"=/dev/null")
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		return
+	}
+	if err := (Engine{}).Ready(); err == nil || !strings.Contains(err.Error(), LibraryVariable) {
+		t.Errorf("error %v, want one that names $%s", err, LibraryVariable)
+	}
+	if errs := (Engine{}).Check(engine.Options{}); len(errs) == 0 {
+		t.Error("options pass without a library that could judge them")
+	}
+	if v := (Engine{}).Info().Version; v != wantVersion {
+		t.Errorf("version %q, want %s", v, wantVersion)
+	}
+}
+
+func TestGetAllocatesNothing(t *testing.T) {
+	d := create(t, engine.Options{})
+	fill(t, d, 1000)
+	r := reading(t, d)
+	key, dst := keyOf(500), make([]byte, 0, 128)
+	n := testing.AllocsPerRun(2000, func() {
+		if _, found, err := r.Get(key, dst); err != nil || !found {
+			t.Fatal(found, err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations a Get, want none", n)
+	}
+}

@@ -1,0 +1,97 @@
+//go:build cgo
+
+package rocksdb
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+)
+
+const keyBytes, valueBytes = 32, 110
+
+func keyOf(i uint64) []byte {
+	h := sha256.Sum256(binary.BigEndian.AppendUint64(nil, i))
+	return h[:]
+}
+
+func create(t testing.TB, o engine.Options) *db {
+	t.Helper()
+	o.Dir, o.Create = filepath.Join(t.TempDir(), "db"), true
+	return openAt(t, o)
+}
+
+func openAt(t testing.TB, o engine.Options) *db {
+	t.Helper()
+	opened, err := Engine{}.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := opened.(*db)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// fill writes keys 0..n-1 with values that do not compress, and settles.
+func fill(t testing.TB, d *db, n uint64) {
+	t.Helper()
+	w, err := d.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.NewChaCha8([32]byte{1})
+	value := make([]byte, valueBytes)
+	for i := range n {
+		if _, err := rng.Read(value); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Put(keyOf(i), value); err != nil {
+			t.Fatal(err)
+		}
+		if i%1000 == 999 || i == n-1 {
+			if err := w.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Settle(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func reading(t testing.TB, d *db) *reader {
+	t.Helper()
+	r, err := d.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r.(*reader)
+}
+
+// getRandom gets keys of 0..n-1, all of which exist.
+func getRandom(t testing.TB, r *reader, n uint64, gets int, seed uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	dst := make([]byte, 0, 128)
+	for range gets {
+		if _, found, err := r.Get(keyOf(rng.Uint64N(n)), dst); err != nil || !found {
+			t.Fatal(found, err)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+//go:build cgo
+
+package rocksdb
+
+// #include "capi.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapter"
+)
+
+// named are options by RocksDB's own names.
+type named map[string]string
+
+// layout is what a profile sets; all else is RocksDB's default.
+type layout struct{ database, table named }
+
+// defaultCacheBytes is RocksDB's own since version 8.
+const defaultCacheBytes = 32 << 20
+
+// profiles differ in where filters and indexes live. What they share is what makes
+// them comparable with Pebble: 4-KiB blocks, 10 bits of filter a key, Snappy.
+func profiles() []adapter.Profile[layout] {
+	database := named{
+		"compression": "kSnappyCompression",
+		// The default since version 8.4, said for older ones.
+		"level_compaction_dynamic_level_bytes": "true",
+	}
+	with := func(more named) layout {
+		table := named{"block_size": "4096", "filter_policy": "bloomfilter:10:false"}
+		maps.Copy(table, more)
+		return layout{database, table}
+	}
+	return []adapter.Profile[layout]{
+		{
+			Profile: engine.Profile{Name: "default", About: "filters and indexes outside the block cache, as RocksDB has it by default; a table's are read when it is opened"},
+			Settings: with(named{
+				"cache_index_and_filter_blocks": "false",
+			}),
+		},
+		{
+			Profile: engine.Profile{Name: "monolithic", About: "filters and indexes in the block cache, each one block a table"},
+			Settings: with(named{
+				"cache_index_and_filter_blocks": "true",
+			}),
+		},
+		{
+			Profile: engine.Profile{Name: "partitioned", About: "filters and indexes in the block cache, in blocks of 4 KiB, their top levels pinned"},
+			Settings: with(named{
+				"cache_index_and_filter_blocks":           "true",
+				"index_type":                              "kTwoLevelIndexSearch",
+				"partition_filters":                       "true",
+				"metadata_block_size":                     "4096",
+				"pin_top_level_index_and_filter":          "true",
+				"pin_l0_filter_and_index_blocks_in_cache": "false",
+			}),
+		},
+	}
+}
+
+// settings are options resolved.
+type settings struct {
+	layout
+	dir        string
+	create     bool
+	readOnly   bool
+	ignoreLock bool
+	direct     bool
+	handles    int // -1: all tables stay open
+	cacheBytes int64
+	budget     budget
+}
+
+// resolve makes settings of o: its profile, then the overrides, then what the
+// harness decides.
+func resolve(o engine.Options) (settings, []error) {
+	chosen, err := adapter.Find(profiles(), o.Profile)
+	var errs []error
+	if err != nil {
+		errs = append(errs, err)
+	}
+	s := settings{
+		layout:     layout{maps.Clone(chosen.database), maps.Clone(chosen.table)},
+		dir:        o.Dir,
+		create:     o.Create,
+		readOnly:   o.ReadOnly || o.Foreign || o.IgnoreLock,
+		ignoreLock: o.IgnoreLock,
+		direct:     o.Direct,
+		handles:    -1,
+		cacheBytes: defaultCacheBytes,
+	}
+	if o.Handles > 0 {
+		s.handles = o.Handles
+	}
+	if o.CacheBytes > 0 {
+		s.cacheBytes = o.CacheBytes
+	}
+	if _, err := load(); err != nil {
+		return s, append(errs, err)
+	}
+	errs = append(errs, s.override(o.Overrides)...)
+	if o.MemoryBytes > 0 {
+		if s.budget, err = split(o.MemoryBytes, &s); err != nil {
+			errs = append(errs, err)
+		}
+		s.cacheBytes = s.budget.cache(0)
+	}
+	return s, errs
+}
+
+// ours are options that flags of the harness set.
+func ours() map[string]string {
+	return map[string]string{
+		"max_open_files": "--handles", "use_direct_reads": "--page-cache direct", "block_cache": "--cache", "no_block_cache": "--cache",
+		"create_if_missing": "load", "error_if_exists": "load", "statistics": "no flag: it always counts", "db_log_dir": "no flag: the log is in the database",
+		"block_based_table_factory": "the options of its own by their names, such as block_size", "table_factory": "no flag: block-based it is",
+	}
+}
+
+func (s *settings) override(overrides map[string]string) (errs []error) {
+	for _, name := range slices.Sorted(maps.Keys(overrides)) {
+		value := strings.TrimSpace(overrides[name])
+		if name == "" || strings.ContainsAny(name, "={};") {
+			errs = append(errs, fmt.Errorf("option %q: RocksDB has none of that name; write write_buffer_size=16777216", name))
+			continue
+		}
+		if flag, is := ours()[name]; is {
+			errs = append(errs, fmt.Errorf("option %s is not for overriding: use %s", name, flag))
+			continue
+		}
+		inDatabase := parses(layout{database: named{name: value}})
+		inTable := parses(layout{table: named{name: value}})
+		switch {
+		case inDatabase == nil:
+			s.database[name] = value
+		case inTable == nil:
+			s.table[name] = value
+		case unknown(inDatabase) && unknown(inTable):
+			errs = append(errs, fmt.Errorf("unknown option %q: RocksDB has it neither for databases nor for block-based tables", name))
+		case unknown(inDatabase):
+			errs = append(errs, fmt.Errorf("option %s=%s: %w", name, value, inTable))
+		default:
+			errs = append(errs, fmt.Errorf("option %s=%s: %w", name, value, inDatabase))
+		}
+	}
+	if len(errs) == 0 {
+		if err := parses(s.layout); err != nil {
+			errs = append(errs, fmt.Errorf("options %s: %w", s.layout, err))
+		}
+	}
+	return errs
+}
+
+// unknown tells the refusal of a name from that of a value, by the words of both
+// old and new versions.
+func unknown(err error) bool {
+	return strings.Contains(err.Error(), "not recognized") || strings.Contains(err.Error(), "Could not find option")
+}
+
+// String is what RocksDB reads options from.
+func (l layout) String() string {
+	all := maps.Clone(l.database)
+	if all == nil {
+		all = named{}
+	}
+	if len(l.table) > 0 {
+		all["block_based_table_factory"] = "{" + l.table.String() + "}"
+	}
+	return all.String()
+}
+
+func (n named) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		parts = append(parts, name+"="+n[name])
+	}
+	return strings.Join(parts, ";")
+}
+
+// parses asks RocksDB whether it takes the options.
+func parses(l layout) error {
+	o, err := parse(C.rocks_options_create(), l.String())
+	if err == nil {
+		C.rocks_options_destroy(o)
+	}
+	return err
+}
+
+// parse returns base, which it destroys, changed by what text says.
+func parse(base *C.rocksdb_options_t, text string) (*C.rocksdb_options_t, error) {
+	defer C.rocks_options_destroy(base)
+	c := C.CString(text)
+	defer C.free(unsafe.Pointer(c))
+	o := C.rocks_options_create()
+	var message *C.char
+	C.rocks_get_options_from_string(base, c, o, &message)
+	if err := taken(message); err != nil {
+		C.rocks_options_destroy(o)
+		return nil, err
+	}
+	return o, nil
+}
+
+// options are the options to open with, with cache as the block cache.
+func (s *settings) options(cache *C.rocksdb_cache_t) (*C.rocksdb_options_t, error) {
+	base := C.rocks_options_create()
+	C.rocks_options_enable_statistics(base)
+	table := C.rocks_block_based_options_create()
+	C.rocks_block_based_options_set_block_cache(table, cache)
+	C.rocks_options_set_block_based_table_factory(base, table)
+	C.rocks_block_based_options_destroy(table)
+
+	all := layout{maps.Clone(s.database), s.table}
+	all.database["create_if_missing"] = strconv.FormatBool(s.create)
+	all.database["error_if_exists"] = strconv.FormatBool(s.create)
+	all.database["use_direct_reads"] = strconv.FormatBool(s.direct)
+	all.database["max_open_files"] = strconv.Itoa(s.handles)
+	o, err := parse(base, all.String())
+	if err != nil {
+		return nil, fmt.Errorf("options %s: %w", all, err)
+	}
+	return o, nil
+}
+
+// number is an option's value, or without one otherwise. RocksDB's suffixes are
+// not for arithmetic of ours.
+func (n named) number(name string, otherwise int64) (int64, error) {
+	text, given := n[name]
+	if !given {
+		return otherwise, nil
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v <= 0 {
+		return 0, errors.New("with a memory budget, option " + name + " must be a plain number: " + name + "=" + strconv.FormatInt(otherwise, 10))
+	}
+	return v, nil
+}
+
+// twoLevels reports whether indexes are in partitions: those of the tables that
+// are there, else those of tables to come.
+func (s *settings) twoLevels(shape engine.Shape) bool {
+	if len(shape.Levels) > 0 {
+		return shape.Levels[0].IndexBlocks > 0
+	}
+	return s.table["index_type"] == "kTwoLevelIndexSearch"
+}

@@ -1,0 +1,116 @@
+//go:build cgo
+
+package rocksdb
+
+// #include "capi.h"
+// #cgo noescape rocks_get
+// #cgo nocallback rocks_get
+// #cgo noescape rocks_get_all
+// #cgo nocallback rocks_get_all
+// #cgo noescape rocks_writebatch_put
+// #cgo nocallback rocks_writebatch_put
+// #cgo noescape rocks_writebatch_delete
+// #cgo nocallback rocks_writebatch_delete
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/statelab/statelab/engine"
+)
+
+type reader struct {
+	rocks   *C.rocksdb_t
+	options *C.rocksdb_readoptions_t
+}
+
+func (d *db) Reader() (engine.Reader, error) {
+	return &reader{d.rocks, C.rocks_readoptions_create()}, nil
+}
+
+// Get is one call into C, which copies the value to where the caller wants it; a
+// second one only where dst was too small.
+func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
+	dst = dst[:cap(dst)]
+	for {
+		var message *C.char
+		n := int(C.rocks_get(r.rocks, r.options, chars(key), C.size_t(len(key)), chars(dst), C.size_t(len(dst)), &message))
+		switch {
+		case n == C.rocks_missing:
+			return dst[:0], false, nil
+		case n == C.rocks_failed:
+			return dst[:0], false, taken(message)
+		case n <= len(dst):
+			return dst[:n], true, nil
+		}
+		dst = make([]byte, n)
+	}
+}
+
+// getAll gets keys of size bytes each, one behind the other, in a loop of C's and
+// returns how many it found.
+func (r *reader) getAll(keys []byte, size int, dst []byte) (int, error) {
+	var message *C.char
+	found := C.rocks_get_all(r.rocks, r.options, chars(keys), C.size_t(size), C.size_t(len(keys)/size), chars(dst), C.size_t(len(dst)), &message)
+	if found == C.rocks_failed {
+		return 0, taken(message)
+	}
+	return int(found), nil
+}
+
+func (r *reader) Close() error {
+	C.rocks_readoptions_destroy(r.options)
+	return nil
+}
+
+func chars(b []byte) *C.char { return (*C.char)(unsafe.Pointer(unsafe.SliceData(b))) }
+
+var errReadOnly = errors.New("rocksdb: the database is open for reading only")
+
+type writer struct {
+	db    *db
+	batch *C.rocksdb_writebatch_t
+	bytes int64 // keys and values in the batch
+}
+
+func (d *db) Writer() (engine.Writer, error) {
+	if d.settings.readOnly {
+		return nil, errReadOnly
+	}
+	return &writer{db: d, batch: C.rocks_writebatch_create()}, nil
+}
+
+func (w *writer) Put(key, value []byte) error {
+	w.bytes += int64(len(key) + len(value))
+	C.rocks_writebatch_put(w.batch, chars(key), C.size_t(len(key)), chars(value), C.size_t(len(value)))
+	return nil
+}
+
+func (w *writer) Delete(key []byte) error {
+	w.bytes += int64(len(key))
+	C.rocks_writebatch_delete(w.batch, chars(key), C.size_t(len(key)))
+	return nil
+}
+
+func (w *writer) Commit() error {
+	count := int(C.rocks_writebatch_count(w.batch))
+	if count == 0 {
+		return nil
+	}
+	var message *C.char
+	C.rocks_write(w.db.rocks, w.db.writes, w.batch, &message)
+	if err := taken(message); err != nil {
+		return fmt.Errorf("rocksdb: commit a batch of %d entries: %w", count, err)
+	}
+	w.db.written.Add(w.bytes)
+	w.bytes = 0
+	C.rocks_writebatch_clear(w.batch)
+	return nil
+}
+
+func (w *writer) Close() error {
+	C.rocks_writebatch_destroy(w.batch)
+	return nil
+}

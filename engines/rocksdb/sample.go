@@ -1,0 +1,179 @@
+//go:build cgo
+
+package rocksdb
+
+// #include "capi.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"unsafe"
+
+	"github.com/statelab/statelab/engine"
+)
+
+const (
+	asideCacheBytes = 32 << 20
+	// strideKeys smooths the choice: the key behind a random point is the likelier
+	// the larger the gap before it, one up to strideKeys further on depends on the
+	// mean gap of that many keys only.
+	strideKeys = 32
+)
+
+// SampleKeys seeks to random points between the first and last keys of tables,
+// chosen by their entries, and walks on by up to strideKeys keys. Keys that are
+// evenly spread, such as hashes, are sampled evenly; where prefixes bunch them
+// inside a table, keys at the edges of a bunch come up too often.
+//
+// It reads through a second handle, so that statistics and block cache stay as
+// they are.
+func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
+	if err := d.Sync(ctx); err != nil {
+		return err
+	}
+	aside, err := d.openAside()
+	if err != nil {
+		return fmt.Errorf("rocksdb: open a second time to sample keys: %w", err)
+	}
+	defer func() { err = errors.Join(err, aside.Close()) }()
+	spans := aside.spans()
+	options := C.rocks_readoptions_create()
+	defer C.rocks_readoptions_destroy(options)
+	it := C.rocks_create_iterator(aside.rocks, options)
+	defer C.rocks_iter_destroy(it)
+	rng := rand.New(rand.NewPCG(seed, 0x5a3d))
+	for range n {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		key, err := sampleKey(it, spans.point(rng), rng.IntN(strideKeys))
+		if err != nil {
+			return err
+		}
+		if err := yield(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *db) openAside() (aside *db, err error) {
+	aside = &db{settings: settings{layout: d.settings.layout, dir: d.settings.dir, readOnly: true, handles: -1}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, aside.Close())
+		}
+	}()
+	aside.cache = C.rocks_cache_create_lru(asideCacheBytes)
+	if aside.options, err = aside.settings.options(aside.cache); err != nil {
+		return aside, err
+	}
+	aside.rocks, err = openRocks(aside.settings.dir, aside.options, true)
+	aside.writes = C.rocks_writeoptions_create()
+	return aside, err
+}
+
+// sampleKey is the key steps behind the first one at or after point, going round
+// at the end.
+func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error) {
+	C.rocks_iter_seek(it, chars(point), C.size_t(len(point)))
+	for ; ; steps-- {
+		if C.rocks_iter_valid(it) == 0 {
+			C.rocks_iter_seek_to_first(it)
+		}
+		if C.rocks_iter_valid(it) == 0 {
+			var message *C.char
+			C.rocks_iter_get_error(it, &message)
+			return nil, errors.Join(errors.New("rocksdb: no key to sample"), taken(message))
+		}
+		if steps == 0 {
+			break
+		}
+		C.rocks_iter_next(it)
+	}
+	var n C.size_t
+	key := C.rocks_iter_key(it, &n)
+	return C.GoBytes(unsafe.Pointer(key), C.int(n)), nil
+}
+
+// span is what a table covers.
+type span struct {
+	smallest, largest []byte
+	entries           uint64
+}
+
+type spans struct {
+	all     []span
+	entries uint64
+}
+
+func (d *db) spans() (s spans) {
+	files := C.rocks_livefiles(d.rocks)
+	defer C.rocks_livefiles_destroy(files)
+	for i := range C.rocks_livefiles_count(files) {
+		if C.GoString(C.rocks_livefiles_column_family_name(files, i)) != ownFamily {
+			continue
+		}
+		var n, m C.size_t
+		smallest, largest := C.rocks_livefiles_smallestkey(files, i, &n), C.rocks_livefiles_largestkey(files, i, &m)
+		entries := uint64(C.rocks_livefiles_entries(files, i))
+		s.all = append(s.all, span{C.GoBytes(unsafe.Pointer(smallest), C.int(n)), C.GoBytes(unsafe.Pointer(largest), C.int(m)), entries})
+		s.entries += entries
+	}
+	return s
+}
+
+// point is a random point of the key space: the beginning of all keys where no
+// table tells more.
+func (s spans) point(rng *rand.Rand) []byte {
+	if s.entries == 0 {
+		return nil
+	}
+	nth := rng.Uint64N(s.entries)
+	for _, t := range s.all {
+		if nth < t.entries {
+			return between(t.smallest, t.largest, rng)
+		}
+		nth -= t.entries
+	}
+	return nil
+}
+
+// between is a random string of bytes from smallest to largest: their common
+// beginning, then a random number between what follows in both.
+func between(smallest, largest []byte, rng *rand.Rand) []byte {
+	common := 0
+	for common < len(smallest) && common < len(largest) && smallest[common] == largest[common] {
+		common++
+	}
+	low, high := number(smallest[common:]), number(largest[common:])
+	v := low
+	if high > low {
+		v += rng.Uint64N(high - low)
+	}
+	point := append([]byte(nil), smallest[:common]...)
+	for shift := 56; shift >= 0; shift -= 8 {
+		point = append(point, byte(v>>shift))
+	}
+	return point
+}
+
+// number is the first eight bytes of b, as many as there are.
+func number(b []byte) (v uint64) {
+	for i := range 8 {
+		v <<= 8
+		if i < len(b) {
+			v |= uint64(b[i])
+		}
+	}
+	return v
+}
+
+var (
+	_ engine.KeySampler       = (*db)(nil)
+	_ engine.MemoryReporter   = (*db)(nil)
+	_ engine.BackgroundWorker = (*db)(nil)
+)

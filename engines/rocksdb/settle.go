@@ -1,0 +1,60 @@
+//go:build cgo
+
+package rocksdb
+
+// #include "capi.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+const (
+	settlePause = 20 * time.Millisecond
+	// settleLooks is how often in a row no work must be seen: a compaction may make
+	// the next one necessary.
+	settleLooks = 3
+)
+
+func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
+	if d.settings.readOnly {
+		return nil
+	}
+	flush := C.rocks_flushoptions_create()
+	defer C.rocks_flushoptions_destroy(flush)
+	var message *C.char
+	C.rocks_flush(d.rocks, flush, &message)
+	if err := taken(message); err != nil {
+		return fmt.Errorf("rocksdb: flush: %w", err)
+	}
+	for quiet := 0; quiet < settleLooks; {
+		if err := d.BackgroundError(); err != nil {
+			return err
+		}
+		state := engine.Settling{
+			PendingBytes: d.number("rocksdb.estimate-pending-compaction-bytes"),
+			Running:      int(d.number("rocksdb.num-running-compactions") + d.number("rocksdb.num-running-flushes")),
+		}
+		waiting := d.number("rocksdb.compaction-pending") + d.number("rocksdb.mem-table-flush-pending")
+		if progress != nil {
+			progress(state)
+		}
+		quiet++
+		if state.Running > 0 || waiting > 0 {
+			quiet = 0
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(settlePause):
+		}
+	}
+	if err := d.rebalance(); err != nil {
+		d.warn(engine.Warning{Code: "over_budget", Text: err.Error(), Remedy: "a larger memory budget"})
+	}
+	return nil
+}
