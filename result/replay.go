@@ -60,11 +60,10 @@ type Replay struct {
 	DBBytes         *int64   `json:"db_bytes,omitempty"`
 	DBGetsPerSecond *float64 `json:"db_gets_per_second,omitempty"`
 
-	RootsChecked  uint64 `json:"roots_checked"`            // against the change set's own
-	RootsDigest   string `json:"roots_digest,omitempty"`   // of the combined roots of all versions, chained
-	ResumedAt     *int64 `json:"resumed_at,omitempty"`     // the version the tree was found at
-	LostVersions  *int64 `json:"lost_versions,omitempty"`  // acknowledged before, gone when it was reopened
-	StoppedBefore bool   `json:"stopped_before,omitempty"` // by a limit of versions: the set goes on
+	RootsChecked uint64 `json:"roots_checked"`           // against the change set's own
+	RootsDigest  string `json:"roots_digest,omitempty"`  // of the combined roots of all versions, chained
+	ResumedAt    *int64 `json:"resumed_at,omitempty"`    // the version the tree was found at
+	LostVersions *int64 `json:"lost_versions,omitempty"` // acknowledged before, gone when it was reopened
 }
 
 // Roots are the roots of one version, in hex. Combined is defined in
@@ -86,11 +85,13 @@ type TreeTick struct {
 	Version         int64    `json:"version"`
 	Leaves          uint64   `json:"leaves_so_far"`
 	LeavesPerSecond float64  `json:"leaves_per_second"` // over the time in the tree
+	Nodes           *int64   `json:"nodes,omitempty"`
 	NodesPerSecond  *float64 `json:"nodes_per_second,omitempty"`
 	TreeSize        *int64   `json:"tree_size,omitempty"`
 	TreeHeight      *int     `json:"tree_height,omitempty"`
 	CacheHits       *int64   `json:"cache_hits,omitempty"`
 	CacheMisses     *int64   `json:"cache_misses,omitempty"`
+	DBGets          *int64   `json:"db_gets,omitempty"`
 	DBGetsPerSecond *float64 `json:"db_gets_per_second,omitempty"`
 	RSSBytes        int64    `json:"rss_bytes"`
 	DiskBytes       *int64   `json:"disk_bytes,omitempty"`

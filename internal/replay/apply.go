@@ -136,10 +136,9 @@ func (r *run) commit(ctx context.Context, expected changeset.Roots) error {
 	return r.roots.add(want, committed.Roots, r.expected(expected))
 }
 
-// expected are the set's roots where they are roots of this tree's rule and of
-// all that was ever written.
+// expected are the set's roots where they are roots of this tree's rule.
 func (r *run) expected(roots changeset.Roots) changeset.Roots {
-	if r.info.RootRule != r.tree.Info().RootRule || r.first != r.info.First {
+	if r.info.RootRule != r.tree.Info().RootRule {
 		return changeset.Roots{}
 	}
 	return roots

@@ -153,26 +153,18 @@ func (r *run) prepare(ctx context.Context) error {
 }
 
 // bounds are the versions to replay.
-func (r *run) bounds() error {
-	r.first, r.last = r.spec.First, r.spec.Last
-	if r.first == 0 {
-		r.first = r.info.First
-	}
-	if r.first == 0 {
-		first, err := firstVersion(r.spec.Changes)
-		if err != nil {
+func (r *run) bounds() (err error) {
+	if r.first = r.info.First; r.first == 0 {
+		if r.first, err = firstVersion(r.spec.Changes); err != nil {
 			return err
 		}
-		r.first = first
 	}
-	if r.last == 0 {
-		r.last = math.MaxInt64
-		if r.info.Complete {
-			r.last = r.info.Last
-		}
+	r.last = math.MaxInt64
+	if r.info.Complete {
+		r.last = r.info.Last
 	}
-	if r.last < r.first {
-		return fmt.Errorf("no versions: from %d up to %d", r.first, r.last)
+	if r.spec.Versions > 0 {
+		r.last = min(r.last, r.first+r.spec.Versions-1)
 	}
 	return nil
 }

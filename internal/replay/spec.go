@@ -44,12 +44,9 @@ type Spec struct {
 	CacheNodes  int64             `json:"cache_nodes"`
 	MemoryBytes int64             `json:"memory_bytes"`
 
-	Changes string   `json:"changes"`          // path of the change set
-	Stores  []string `json:"stores,omitempty"` // to replay; none: all that the set names
-	// Versions of the set to apply: from First (0: its first) up to Last (0: its
-	// last).
-	First int64 `json:"first_version"`
-	Last  int64 `json:"last_version"`
+	Changes  string   `json:"changes"`          // path of the change set
+	Stores   []string `json:"stores,omitempty"` // to replay; none: all that the set names
+	Versions int64    `json:"versions"`         // how many of the set to apply, from its first; 0: all
 	// RootsEvery is how many versions apart roots are stored; 0 chooses a distance
 	// that stores at most 10,000 of them.
 	RootsEvery int64 `json:"roots_every"`
@@ -79,7 +76,7 @@ func Blank(spec *Spec, info tree.Info) *result.Run {
 		Workload:  result.Workload{Name: Verb, Threads: 1, Gets: spec.Gets, Seed: spec.Seed},
 		PageCache: "asis",
 		Database:  result.Database{Dir: spec.Dir},
-		Changes:   &result.ChangeSet{Path: spec.Changes, First: spec.First, Last: spec.Last},
+		Changes:   &result.ChangeSet{Path: spec.Changes},
 		Figures:   result.Figures{Replay: new(result.Replay)},
 		Absent:    map[string]string{},
 		Warnings:  []engine.Warning{},

@@ -78,11 +78,12 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 		tick.P50, tick.P99 = t.commits.Quantile(0.5), t.commits.Quantile(0.99)
 	}
 	of := result.TreeTick{Version: r.totals.version, Leaves: r.totals.leaves, WriteBytes: process.WriteBytes - t.process.WriteBytes, UserBytes: sum.userBytes,
+		Nodes: difference(t.counters.Nodes, counters.Nodes), DBGets: difference(t.counters.DBGets, counters.DBGets),
 		CacheHits: difference(t.counters.CacheHits, counters.CacheHits), CacheMisses: difference(t.counters.CacheMisses, counters.CacheMisses)}
 	if inTree > 0 {
 		of.LeavesPerSecond = float64(sum.leaves) / inTree
-		of.NodesPerSecond = rate(difference(t.counters.Nodes, counters.Nodes), inTree)
-		of.DBGetsPerSecond = rate(difference(t.counters.DBGets, counters.DBGets), inTree)
+		of.NodesPerSecond = rate(of.Nodes, inTree)
+		of.DBGetsPerSecond = rate(of.DBGets, inTree)
 	}
 	if of.RSSBytes, err = host.RSS(); err != nil {
 		return err
