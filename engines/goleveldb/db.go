@@ -1,0 +1,284 @@
+package goleveldb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/syndtr/goleveldb/leveldb"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/blockio"
+)
+
+type db struct {
+	leveldb  *leveldb.DB
+	storage  *counting
+	recorder *blockio.Recorder
+	settings settings
+	dir      string
+	readOnly bool
+	beside   bool // a writer, whose lock is ignored
+
+	written   atomic.Int64 // keys and values committed, bytes
+	settledAt atomic.Int64 // compactions begun by then
+	unsettled atomic.Bool
+
+	refreshing  sync.Mutex
+	stop        context.CancelFunc // of the follower
+	followers   sync.WaitGroup
+	followError atomic.Pointer[error]
+}
+
+func newDB(o engine.Options, s settings, opened *leveldb.DB, storage *counting, recorder *blockio.Recorder) *db {
+	return &db{leveldb: opened, storage: storage, recorder: recorder, settings: s, dir: o.Dir, readOnly: o.ReadOnly, beside: o.IgnoreLock}
+}
+
+// start learns the tables there are and begins to follow changes.
+func (d *db) start(ctx context.Context) error {
+	following, stop := context.WithCancel(context.Background())
+	d.stop = stop
+	d.followers.Go(func() { d.follow(following) })
+	if d.beside {
+		if err := d.pinTables(); err != nil {
+			return err
+		}
+	}
+	return d.refresh(ctx)
+}
+
+// pinTables keeps every table open that the database consists of: its writer may
+// delete them.
+func (d *db) pinTables() error {
+	tables, err := d.tables()
+	if err != nil {
+		return err
+	}
+	files := d.storage.Storage.(*readOnly)
+	for _, t := range tables {
+		if err := files.pin(int64(t.Number)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow keeps levels and layouts up to date.
+func (d *db) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.storage.changed:
+		}
+		if err := d.refresh(ctx); err != nil && ctx.Err() == nil {
+			d.followError.CompareAndSwap(nil, &err)
+		}
+	}
+}
+
+// refresh tells the recorder which tables are live and learns the new ones.
+func (d *db) refresh(ctx context.Context) error {
+	d.refreshing.Lock()
+	defer d.refreshing.Unlock()
+	tables, err := d.tables()
+	if err != nil {
+		return err
+	}
+	d.recorder.SetLive(tables, d.storage.tablePath)
+	return d.recorder.LearnAll(ctx, nil)
+}
+
+// tables are those of the current version, oldest first. Their keys are unknown.
+func (d *db) tables() ([]blockio.LiveTable, error) {
+	text, err := d.leveldb.GetProperty("leveldb.sstables")
+	if err != nil {
+		return nil, fmt.Errorf("list the tables: %w", err)
+	}
+	return parseTables(text)
+}
+
+// parseTables reads goleveldb's list: a heading per level, then a line
+// number:size[first .. last] per table, whose keys are shortened.
+func parseTables(text string) ([]blockio.LiveTable, error) {
+	var tables []blockio.LiveTable
+	level := engine.LevelUnknown
+	for line := range strings.Lines(text) {
+		if heading, is := strings.CutPrefix(line, "--- level "); is {
+			digits, _, _ := strings.Cut(heading, " ")
+			n, err := strconv.Atoi(digits)
+			if err != nil {
+				return nil, fmt.Errorf("list of tables: %q is no level", line)
+			}
+			level = min(n, engine.MaxLevels-1)
+			continue
+		}
+		file, _, _ := strings.Cut(line, "[")
+		digits, size, _ := strings.Cut(file, ":")
+		number, err := strconv.ParseUint(digits, 10, 64)
+		bytes, sizeErr := strconv.ParseInt(size, 10, 64)
+		if err != nil || sizeErr != nil || level == engine.LevelUnknown {
+			return nil, fmt.Errorf("list of tables: %q is no table of a level", line)
+		}
+		tables = append(tables, blockio.LiveTable{Number: blockio.FileNumber(number), Level: level, Bytes: bytes})
+	}
+	slices.SortFunc(tables, func(a, b blockio.LiveTable) int { return cmp.Compare(a.Number, b.Number) })
+	return tables, nil
+}
+
+// Sync makes the journals survive a power cut; a kill they survive anyway.
+func (d *db) Sync(context.Context) error {
+	if d.readOnly {
+		return nil
+	}
+	if err := d.BackgroundError(); err != nil {
+		return err
+	}
+	if err := d.storage.syncJournals(); err != nil {
+		return fmt.Errorf("goleveldb: sync %s: %w", d.dir, err)
+	}
+	return nil
+}
+
+// Counters are totals since Open. Reads of compactions are among Reads.
+func (d *db) Counters() engine.Counters {
+	c := engine.Counters{
+		Reads:          d.recorder.Reads(),
+		TableOpens:     told(d.recorder.Opens()),
+		UserWriteBytes: told(d.written.Load()),
+		WALBytes:       told(d.storage.journalBytes.Load()),
+	}
+	if d.recorder.Direct() {
+		c.DirectBytes = told(d.recorder.DirectBytes())
+	}
+	var s leveldb.DBStats
+	if err := d.leveldb.Stats(&s); err != nil {
+		return c // closed: the rest is not known any more
+	}
+	c.CacheHits, c.CacheMisses = told(s.BlockCache.HitCount), told(s.BlockCache.MissCount)
+	c.TableCacheHits, c.TableCacheMisses = told(s.FileCache.HitCount), told(s.FileCache.MissCount)
+	c.CacheUsedBytes = told(int64(s.BlockCacheSize))
+	c.Stalls, c.StallNanos = told(int64(s.WriteDelayCount)), told(int64(s.WriteDelayDuration))
+	// A flush writes to level 0, whatever writes below is a compaction.
+	var flushed, compacted int64
+	for level, bytes := range s.LevelWrite {
+		if level == 0 {
+			flushed += bytes
+		} else {
+			compacted += bytes
+		}
+	}
+	c.FlushBytes, c.CompactBytes = told(flushed), told(compacted)
+	return c
+}
+
+func told(n int64) *int64 { return &n }
+
+// Shape is the state of the files now. The number of keys is estimated.
+func (d *db) Shape() (engine.Shape, error) {
+	shape, err := d.shape()
+	if err != nil {
+		return engine.Shape{}, fmt.Errorf("goleveldb: shape of %s: %w", d.dir, err)
+	}
+	return shape, nil
+}
+
+func (d *db) shape() (engine.Shape, error) {
+	if err := d.refresh(context.Background()); err != nil {
+		return engine.Shape{}, err
+	}
+	tables, err := d.tables()
+	if err != nil {
+		return engine.Shape{}, err
+	}
+	for i := range tables {
+		if tables[i].Level != 0 {
+			continue // only there do tables overlap
+		}
+		if err := d.readBounds(&tables[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return engine.Shape{}, err
+		}
+	}
+	shape := d.recorder.Shape(tables, 0)
+	for i := range shape.Levels {
+		shape.Levels[i].FilterConsulted = d.settings.BloomBitsPerKey > 0
+		shape.Levels[i].KeysEstimated = true
+	}
+	return shape, nil
+}
+
+func (d *db) readBounds(t *blockio.LiveTable) (err error) {
+	file, err := blockio.OpenLearning(d.storage.tablePath(t.Number))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	layout, err := readTable(file)
+	if err != nil {
+		return err
+	}
+	t.Smallest, t.Largest, err = layout.bounds()
+	return err
+}
+
+// Memory is what the options allow.
+func (d *db) Memory() []engine.MemoryShare {
+	shares := []engine.MemoryShare{
+		{Use: "block cache", Bytes: d.settings.BlockCacheCapacity, Basis: "limit"},
+		{Use: "write buffers", Bytes: 2 * int64(d.settings.WriteBuffer), Basis: "limit"},
+		{Use: "open tables", Bytes: d.settings.openTablesBytes(), Basis: "estimate"},
+	}
+	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return shares
+}
+
+// Warnings are doubts about this database or its options.
+func (d *db) Warnings() (warnings []engine.Warning) {
+	if n := d.storage.compactions.Load() - d.settledAt.Load(); n > 0 {
+		warnings = append(warnings, engine.Warning{
+			Code:   "compaction_reads",
+			Text:   fmt.Sprintf("%d compactions ran since the database was settled: their reads count as those of Gets", n),
+			Remedy: "settle before measuring, and measure without writing (DisableSeeksCompaction, or --read-only)",
+		})
+	}
+	if d.unsettled.Load() {
+		warnings = append(warnings, engine.Warning{
+			Code:   "unsettled",
+			Text:   "a level is due for compaction, yet none starts: the shape may change under later writes",
+			Remedy: "load again",
+		})
+	}
+	if err := d.followError.Load(); err != nil {
+		warnings = append(warnings, engine.Warning{
+			Code:   "layout_unknown",
+			Text:   "new tables could not be listed or learnt, their reads may count as meta or under no level: " + (*err).Error(),
+			Remedy: "settle the database before measuring",
+		})
+	}
+	return warnings
+}
+
+// BackgroundError tells what could not be written.
+func (d *db) BackgroundError() error {
+	if err := d.storage.failure.Load(); err != nil {
+		return fmt.Errorf("goleveldb: %s: %w", d.dir, *err)
+	}
+	return nil
+}
+
+// Close closes the database, then its files.
+func (d *db) Close() error {
+	d.stop()
+	d.followers.Wait()
+	if err := errors.Join(d.leveldb.Close(), d.storage.Close()); err != nil {
+		return fmt.Errorf("goleveldb: close %s: %w", d.dir, err)
+	}
+	return nil
+}

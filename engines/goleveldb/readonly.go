@@ -1,0 +1,197 @@
+package goleveldb
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/syndtr/goleveldb/leveldb/storage"
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/blockio"
+)
+
+const lockName = "LOCK"
+
+// readOnly is the storage of a directory in which nothing may change: goleveldb's
+// own makes a lock file where there is none.
+type readOnly struct {
+	dir  string
+	lock *os.File // nil: not taken
+
+	mu     sync.Mutex
+	pinned map[int64]*os.File // tables kept open, so that their writer cannot take them away
+}
+
+var errReadOnly = errors.New("goleveldb: the database is open for reading only")
+
+// openReadOnly takes the shared lock, or, beside a writer, pins the tables there
+// are.
+func openReadOnly(dir string, besideWriter bool) (*readOnly, error) {
+	r := &readOnly{dir: dir, pinned: map[int64]*os.File{}}
+	var err error
+	if besideWriter {
+		err = r.pinAll()
+	} else {
+		err = r.takeLock()
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *readOnly) takeLock() error {
+	path := filepath.Join(r.dir, lockName)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nobody ever locked it
+	}
+	if err != nil {
+		return err
+	}
+	r.lock = file
+	return blockio.AsLocked(unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB), path)
+}
+
+func (r *readOnly) pinAll() error {
+	tables, err := r.List(storage.TypeTable)
+	if err != nil {
+		return err
+	}
+	for _, fd := range tables {
+		if err := r.pin(fd.Num); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// pin keeps a table open.
+func (r *readOnly) pin(number int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pinned[number] != nil {
+		return nil
+	}
+	file, err := r.openFile(storage.FileDesc{Type: storage.TypeTable, Num: number})
+	if err == nil {
+		r.pinned[number] = file
+	}
+	return err
+}
+
+func (r *readOnly) openFile(fd storage.FileDesc) (*os.File, error) {
+	path := filepath.Join(r.dir, fd.String())
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) && fd.Type == storage.TypeTable {
+		if old, oldErr := os.Open(strings.TrimSuffix(path, "ldb") + "sst"); oldErr == nil {
+			return old, nil
+		}
+	}
+	return file, err
+}
+
+// Open opens a file, a pinned one whether or not it still has a name.
+func (r *readOnly) Open(fd storage.FileDesc) (storage.Reader, error) {
+	r.mu.Lock()
+	pinned := r.pinned[fd.Num]
+	r.mu.Unlock()
+	if fd.Type == storage.TypeTable && pinned != nil {
+		return os.Open(fmt.Sprintf("/proc/self/fd/%d", pinned.Fd()))
+	}
+	file, err := r.openFile(fd)
+	if err != nil {
+		return nil, err // not a nil *os.File in an interface
+	}
+	return file, nil
+}
+
+// GetMeta names the manifest.
+func (r *readOnly) GetMeta() (storage.FileDesc, error) {
+	current, err := os.ReadFile(filepath.Join(r.dir, "CURRENT"))
+	if err != nil {
+		return storage.FileDesc{}, err
+	}
+	fd, is := parseName(string(bytes.TrimSuffix(current, []byte("\n"))))
+	if !is || fd.Type != storage.TypeManifest {
+		return storage.FileDesc{}, &storage.ErrCorrupted{Err: fmt.Errorf("CURRENT names no manifest: %q", current)}
+	}
+	return fd, nil
+}
+
+// List lists the files of some types.
+func (r *readOnly) List(types storage.FileType) ([]storage.FileDesc, error) {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []storage.FileDesc
+	for _, e := range entries {
+		if fd, is := parseName(e.Name()); is && fd.Type&types != 0 {
+			found = append(found, fd)
+		}
+	}
+	return found, nil
+}
+
+// parseName reads the name of a LevelDB file.
+func parseName(name string) (storage.FileDesc, bool) {
+	fd := storage.FileDesc{Type: storage.TypeManifest}
+	digits, is := strings.CutPrefix(name, "MANIFEST-")
+	if !is {
+		var ending string
+		digits, ending, _ = strings.Cut(name, ".")
+		switch ending {
+		case "log":
+			fd.Type = storage.TypeJournal
+		case "ldb", "sst":
+			fd.Type = storage.TypeTable
+		case "tmp":
+			fd.Type = storage.TypeTemp
+		default:
+			return fd, false
+		}
+	}
+	number, err := strconv.ParseUint(digits, 10, 63)
+	fd.Num = int64(number)
+	return fd, err == nil
+}
+
+// Lock is goleveldb's lock within the process: there is no other user.
+func (*readOnly) Lock() (storage.Locker, error) { return unlocker{}, nil }
+
+type unlocker struct{}
+
+func (unlocker) Unlock() {}
+
+func (*readOnly) Log(string) {}
+
+func (*readOnly) SetMeta(storage.FileDesc) error { return errReadOnly }
+
+func (*readOnly) Create(storage.FileDesc) (storage.Writer, error) { return nil, errReadOnly }
+
+func (*readOnly) Remove(storage.FileDesc) error { return errReadOnly }
+
+func (*readOnly) Rename(storage.FileDesc, storage.FileDesc) error { return errReadOnly }
+
+// Close releases lock and pins.
+func (r *readOnly) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, file := range r.pinned {
+		errs = append(errs, file.Close())
+	}
+	if r.lock != nil {
+		errs = append(errs, r.lock.Close())
+	}
+	r.pinned, r.lock = map[int64]*os.File{}, nil
+	return errors.Join(errs...)
+}
