@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -27,6 +28,9 @@ func text(stores []string, c Change) string {
 	}
 	if c.Value == nil {
 		return "a set without a value"
+	}
+	if len(c.Value) > 1000 {
+		return fmt.Sprintf("%s: set %x = %d bytes %08x", stores[c.Store], c.Key, len(c.Value), crc32.ChecksumIEEE(c.Value))
 	}
 	return fmt.Sprintf("%s: set %x = %x", stores[c.Store], c.Key, c.Value)
 }
@@ -326,7 +330,9 @@ func TestWriterRefuses(t *testing.T) {
 		{"at most 1048576 are believed", func(w *Writer, s int) error {
 			return errors.Join(w.Begin(1), w.Change(Change{Store: s, Key: make([]byte, MaxKeyBytes+1)}))
 		}},
-		{"store 1 of 1", func(w *Writer, _ int) error { return errors.Join(w.Begin(1), w.Change(Change{Store: 1, Key: []byte("k")})) }},
+		{"store 1 of 1", func(w *Writer, _ int) error {
+			return errors.Join(w.Begin(1), w.Change(Change{Store: 1, Key: []byte("k")}))
+		}},
 		{"version 1: key 61 of store 0 comes after key 62", func(w *Writer, s int) error {
 			return errors.Join(w.Begin(1), w.Change(Change{Store: s, Key: []byte("b")}), w.Change(Change{Store: s, Key: []byte("a")}))
 		}},

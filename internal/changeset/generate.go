@@ -12,7 +12,7 @@ import (
 // their number.
 const minKeyBytes = 8
 
-// Generate makes the set that g describes: the same for the same g, everywhere.
+// Generate makes the set that g describes: the same for the same g.
 //
 // The first version creates the initial keys. Each later one updates and deletes
 // keys that are there, creates as many as it deletes, and some more, so that the
