@@ -1,0 +1,11 @@
+//go:build cgo
+
+package iavl2
+
+import (
+	"testing"
+
+	"github.com/statelab/statelab/tree/treetest"
+)
+
+func TestTree(t *testing.T) { treetest.Run(t, Tree{}) }
