@@ -43,7 +43,7 @@ const (
 
 	frameHeadBytes   = 13
 	trailerBytes     = 8 + 4 + len(endMagic)
-	targetFrameBytes = 1 << 20
+	targetFrameBytes = 256 << 10
 	// maxFrameBytes bounds what is allocated because a file says so: the largest
 	// change behind a frame that is nearly full, all names, the roots of a version.
 	maxFrameBytes  = targetFrameBytes + MaxKeyBytes + MaxValueBytes + MaxStores*(MaxNameBytes+MaxRootBytes+8) + 1<<10

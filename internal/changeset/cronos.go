@@ -267,15 +267,14 @@ func (s *cronosStore) fill(b *Batch, number int) (full bool, err error) {
 
 func (s *cronosStore) readChange() error {
 	start := s.in.offset
-	var kind [1]byte
-	if err := s.in.full(kind[:]); err != nil {
+	kind, err := s.in.byte()
+	if err != nil {
 		return err
 	}
-	if kind[0] > 1 {
-		return fmt.Errorf("%#x where 0 (set) or 1 (delete) belongs", kind[0])
+	if kind > 1 {
+		return fmt.Errorf("%#x where 0 (set) or 1 (delete) belongs", kind)
 	}
-	s.remove = kind[0] == 1
-	var err error
+	s.remove = kind == 1
 	if s.key, err = s.sized(s.key, checkKey); err != nil {
 		return err
 	}

@@ -88,6 +88,14 @@ func (s *stream) uvarint() (uint64, error) {
 	return v, s.skip(n)
 }
 
+func (s *stream) byte() (byte, error) {
+	b, err := s.reader.ReadByte()
+	if err == nil {
+		s.offset++
+	}
+	return b, short(err)
+}
+
 func (s *stream) skip(n int) error {
 	done, err := s.reader.Discard(n)
 	s.offset += int64(done)
