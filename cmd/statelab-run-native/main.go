@@ -1,0 +1,12 @@
+//go:build cgo
+
+// Statelab-run-native measures engines that come as shared libraries. statelab
+// starts it for --engine native.
+package main
+
+import (
+	"github.com/statelab/statelab/engines/native"
+	"github.com/statelab/statelab/runner"
+)
+
+func main() { runner.Main(native.Engine{}) }

@@ -1,0 +1,80 @@
+//go:build cgo
+
+package native
+
+/*
+#include "calls.h"
+
+#cgo noescape call_put
+#cgo nocallback call_put
+#cgo noescape call_remove
+#cgo nocallback call_remove
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/statelab/statelab/engine"
+)
+
+type writer struct {
+	db *db
+	c  *C.batch // nil once closed
+}
+
+func (d *db) Writer() (engine.Writer, error) {
+	if d.isClosed() {
+		return nil, errClosed
+	}
+	if d.readOnly {
+		return nil, errors.New("native: the database is open for reading only")
+	}
+	c := (*C.batch)(C.calloc(1, C.size_t(unsafe.Sizeof(C.batch{}))))
+	err := sentence(&c.error, "open a writer", C.call_writer_open(d.library.table, d.c, c))
+	if err == nil && c.writer == nil {
+		err = errors.New("the library said it was done but gave no writer")
+	}
+	if err != nil {
+		C.free(unsafe.Pointer(c))
+		return nil, fmt.Errorf("native: open a writer: %w", err)
+	}
+	w := &writer{db: d, c: c}
+	d.adopt(w)
+	return w, nil
+}
+
+func (w *writer) Put(key, value []byte) error {
+	if w.c == nil {
+		return errClosed
+	}
+	return sentence(&w.c.error, "put", C.call_put(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)),
+		(*C.uint8_t)(unsafe.SliceData(value)), C.size_t(len(value))))
+}
+
+func (w *writer) Delete(key []byte) error {
+	if w.c == nil {
+		return errClosed
+	}
+	return sentence(&w.c.error, "remove", C.call_remove(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key))))
+}
+
+func (w *writer) Commit() error {
+	if w.c == nil {
+		return errClosed
+	}
+	return sentence(&w.c.error, "commit", C.call_commit(w.c))
+}
+
+func (w *writer) Close() error {
+	w.db.disown(w)
+	return nil
+}
+
+func (w *writer) release() {
+	C.call_writer_close(w.db.library.table, w.c)
+	C.free(unsafe.Pointer(w.c))
+	w.c = nil
+}
