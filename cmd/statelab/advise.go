@@ -104,18 +104,28 @@ func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) error {
 		return err
 	}
 	model := r.model(e)
+	traced, err := a.traceForAdvice(r, run, p)
+	if err != nil {
+		return a.orInterrupted(err)
+	}
+	if traced != nil {
+		model.Cost = traced.cost
+	}
 	e.Curve, err = advise.Draw(a.ctx, model, func(done int) {
 		p.tell("", bench.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
 	})
 	if err != nil {
 		return a.orInterrupted(err)
 	}
+	if traced != nil {
+		e.Curve.TracedGets = traced.gets
+	}
 	if e.Disk, err = a.probe(r, f.out, run, p); err != nil {
 		return a.orInterrupted(err)
 	}
 	advice := advise.Judge(e)
 	if r.verify {
-		if e.Verified, err = a.verifyAdvice(r, f.outFolder(), model, advice, p); err != nil {
+		if e.Verified, err = a.verifyAdvice(r, f.outFolder(), model, traced != nil, advice, p); err != nil {
 			return a.orInterrupted(err)
 		}
 		if r.target.foreign {

@@ -192,7 +192,7 @@ func elsewhere(dir, out string) (string, error) {
 
 // verifyAdvice measures the cache that runs and the recommended one, each in a
 // process of its own, read-only, and predicts those very runs.
-func (a *app) verifyAdvice(r request, out string, model advise.Model, advice advise.Advice, p *progress) ([]advise.Verified, error) {
+func (a *app) verifyAdvice(r request, out string, model advise.Model, traced bool, advice advise.Advice, p *progress) ([]advise.Verified, error) {
 	spec := r.spec
 	spec.Threads = verifyThreads
 	if host.DirectSupported(r.dir) == nil {
@@ -216,7 +216,7 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, advice adv
 	p.say("measured: %s", folder)
 	var verified []advise.Verified
 	for _, point := range done.Points {
-		v, err := a.predictRun(r, model, spec, point)
+		v, err := a.predictRun(r, model, traced, spec, point)
 		if err != nil {
 			return nil, err
 		}
@@ -228,20 +228,32 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, advice adv
 // verifyThreads shorten the measurement; they do not change what a Get reads.
 const verifyThreads = 4
 
-func (a *app) predictRun(r request, model advise.Model, spec bench.Spec, point result.Point) (v advise.Verified, err error) {
+// predictRun predicts a run that was measured: its warm-up, its Gets.
+func (a *app) predictRun(r request, model advise.Model, traced bool, spec bench.Spec, point result.Point) (v advise.Verified, err error) {
 	if point.Figures.BlockReadsPerGet == nil {
 		return v, fmt.Errorf("verify %s: block reads were not counted", unit.Bytes(point.CacheBytes))
 	}
-	in := model.Input
-	in.Levels, in.CacheBytes, in.WarmupGets, in.Gets = model.Levels, []int64{point.CacheBytes}, point.WarmupGets, point.Figures.Gets
-	in.ReservedBytes = r.restReserve(spec.Engine, true)(point.CacheBytes)
-	predicted, err := predict.Run(a.ctx, in)
-	if err != nil {
-		return v, fmt.Errorf("verify %s: %w", unit.Bytes(point.CacheBytes), err)
+	spec.WarmupGets, spec.Gets = point.WarmupGets, point.Figures.Gets
+	predicted := 0.0
+	if traced && spec.WarmupGets+2*spec.Gets <= maxCurveGets {
+		points, err := a.curveOf(r.target, spec, r.cores, pebbledb.OpenReserveBytes, []int64{point.CacheBytes})
+		if err != nil {
+			return v, fmt.Errorf("verify %s: %w", unit.Bytes(point.CacheBytes), err)
+		}
+		predicted = points[0].BlockReadsPerGet
+	} else {
+		in := model.Input
+		in.Levels, in.CacheBytes, in.WarmupGets, in.Gets = model.Levels, []int64{point.CacheBytes}, spec.WarmupGets, spec.Gets
+		in.ReservedBytes = r.restReserve(spec.Engine, true)(point.CacheBytes)
+		points, err := predict.Run(a.ctx, in)
+		if err != nil {
+			return v, fmt.Errorf("verify %s: %w", unit.Bytes(point.CacheBytes), err)
+		}
+		predicted = points[0].BlockReadsPerGet
 	}
 	v = advise.Verified{
 		CacheBytes: point.CacheBytes, WarmupGets: point.WarmupGets, Gets: point.Figures.Gets,
-		Predicted: predicted[0].BlockReadsPerGet, Measured: *point.Figures.BlockReadsPerGet,
+		Predicted: predicted, Measured: *point.Figures.BlockReadsPerGet,
 		DeviceReadsPerGet: point.Figures.DeviceReadsPerGet, PageCache: spec.PageCache,
 	}
 	if v.Measured > 0 {

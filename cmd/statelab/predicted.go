@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/bench"
@@ -43,7 +44,7 @@ func predictable(plan sweep.Plan) bool {
 		if (axis.Name == sweep.CacheAxis) != (len(axis.Values) > 1) {
 			return false
 		}
-		if axis.Name == sweep.EngineAxis && axis.Values[0] != "pebble1" && axis.Values[0] != "pebble2" {
+		if name, _, _ := strings.Cut(axis.Values[0], ":"); axis.Name == sweep.EngineAxis && name != "pebble1" && name != "pebble2" {
 			return false
 		}
 	}

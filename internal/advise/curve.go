@@ -21,6 +21,15 @@ type Model struct {
 	NowBytes    int64                        // the cache the node runs
 	LeastBytes  int64                        // the smallest cache the client takes
 	MostBytes   int64                        // the largest cache that is to be had; 0: any
+	// Cost is what a Get costs with a cache of which memtables take reserved bytes,
+	// worked out from the database itself; nil: predict's level model.
+	Cost func(cacheBytes, reservedBytes int64) (Cost, error)
+}
+
+// Cost of a Get once the cache has settled.
+type Cost struct {
+	BlockReadsPerGet float64
+	DataBlocksPerGet float64 // needed, cached or not
 }
 
 // Place is a cache size with what a Get costs there, in a node that has run for
@@ -51,6 +60,9 @@ type Curve struct {
 	Most     *Place // Model.MostBytes, where that is less than Near
 	// WithFilters is Flat of the same tables with filters, where levels lack them.
 	WithFilters *Place
+
+	// TracedGets are the Gets the curve was worked out from; 0: from the level model.
+	TracedGets int
 }
 
 const (
@@ -130,21 +142,41 @@ func (d *drawer) draw() (c Curve, err error) {
 		}
 		c.Most = &p
 	}
-	if filtered, changed := withFilters(d.Levels, d.Input.Version.BlockCharge()); changed && c.Flat != nil {
-		f := *d
-		f.Input.Levels = filtered
-		p, _, err := f.at(c.Flat.CacheBytes + d.MemTables.Total(filterBytes(filtered)) - d.MemTables.Total(0))
-		if err != nil {
-			return c, err
-		}
-		c.WithFilters = &p
+	c.WithFilters, err = d.withFilters(c.Flat)
+	return c, err
+}
+
+// withFilters is flat with filters in the levels that lack them: what the level
+// model says of the change, applied to what is known of the database as it is.
+func (d *drawer) withFilters(flat *Place) (*Place, error) {
+	filtered, changed := withFilters(d.Levels, d.Input.Version.BlockCharge())
+	if !changed || flat == nil {
+		return nil, nil
 	}
-	return c, nil
+	model := *d
+	model.Cost = nil
+	without, _, err := model.at(flat.CacheBytes)
+	if err != nil {
+		return nil, err
+	}
+	model.Input.Levels = filtered
+	with, _, err := model.at(flat.CacheBytes + d.MemTables.Total(filterBytes(filtered)) - d.MemTables.Total(0))
+	if err != nil {
+		return nil, err
+	}
+	with.BlockReadsPerGet *= flat.BlockReadsPerGet / without.BlockReadsPerGet
+	return &with, nil
 }
 
 func (c *Curve) insert(p Place) {
 	c.Points = append(c.Points, p)
 	slices.SortStableFunc(c.Points, func(a, b Place) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+}
+
+// MostDrawn is the largest block cache of the grid.
+func MostDrawn(levels []engine.Level) int64 {
+	sizes := grid(levels)
+	return sizes[len(sizes)-1]
 }
 
 // grid are the block caches the curve is drawn through.
@@ -177,23 +209,23 @@ func wholeBytes(levels []engine.Level) (bytes int64) {
 func (d *drawer) at(cacheBytes int64) (p Place, floor float64, err error) {
 	reserved := max(d.MemTables.Reserved(cacheBytes), min(d.RestReserve(cacheBytes), cacheBytes))
 	p = Place{CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - reserved}
-	point, err := d.predict(cacheBytes, reserved)
+	cost, err := d.cost(cacheBytes, reserved)
 	if err != nil {
 		return p, 0, err
 	}
-	p.BlockReadsPerGet = point.SteadyState
-	return p, point.AccessesPerGet[engine.Data] + point.AccessesPerGet[engine.Value], nil
+	p.BlockReadsPerGet = cost.BlockReadsPerGet
+	return p, cost.DataBlocksPerGet, nil
 }
 
 // rest adds what a Get costs at p while nothing is written.
 func (d *drawer) rest(p Place) (Place, error) {
 	p.AtRest = p.BlockReadsPerGet
 	if rest := min(d.RestReserve(p.CacheBytes), p.CacheBytes); rest < p.CacheBytes-p.BlockCacheBytes {
-		point, err := d.predict(p.CacheBytes, rest)
+		cost, err := d.cost(p.CacheBytes, rest)
 		if err != nil {
 			return p, err
 		}
-		p.AtRest = point.SteadyState
+		p.AtRest = cost.BlockReadsPerGet
 	}
 	return p, nil
 }
@@ -207,16 +239,26 @@ func (d *drawer) full(cacheBytes int64) (Place, error) {
 	return d.rest(p)
 }
 
-func (d *drawer) predict(cacheBytes, reserved int64) (predict.Point, error) {
+func (d *drawer) cost(cacheBytes, reserved int64) (c Cost, err error) {
+	if d.Cost != nil {
+		c, err = d.Cost(cacheBytes, reserved)
+	} else {
+		c, err = d.modelled(cacheBytes, reserved)
+	}
+	d.done++
+	d.tell(d.done)
+	return c, err
+}
+
+func (d *drawer) modelled(cacheBytes, reserved int64) (Cost, error) {
 	in := d.Input
 	in.CacheBytes, in.ReservedBytes = []int64{cacheBytes}, reserved
 	points, err := predict.Run(d.ctx, in)
 	if err != nil {
-		return predict.Point{}, err
+		return Cost{}, err
 	}
-	d.done++
-	d.tell(d.done)
-	return points[0], nil
+	p := points[0]
+	return Cost{p.SteadyState, p.AccessesPerGet[engine.Data] + p.AccessesPerGet[engine.Value]}, nil
 }
 
 // smallest finds the smallest round cache with at most limit reads: between the

@@ -35,8 +35,16 @@ func (e *Evidence) reasons(v verdict, a Advice) []Reason {
 	add("whole", e.whole(v))
 	add("geth_limit", e.gethLimit(a))
 	add("verified", e.verified())
-	add("model", "predicted for uniformly random Gets in steady state: Gets that favour some keys read less")
+	add("model", e.model())
 	return list
+}
+
+func (e *Evidence) model() string {
+	source := "predicted from the sizes of its levels"
+	if n := e.Curve.TracedGets; n > 0 {
+		source = fmt.Sprintf("worked out from the database's own filters and indexes for %s Gets", unit.Count(uint64(n)))
+	}
+	return source + ", uniformly random and in steady state: Gets that favour some keys read less"
 }
 
 func (e *Evidence) shape(a Advice) string {

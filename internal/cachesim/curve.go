@@ -69,6 +69,12 @@ func (p *Point) BlockReadsPerGet() float64 {
 	return float64(reads) / float64(p.Gets)
 }
 
+// DataBlocksPerGet is the mean number of blocks of keys and values that a Get
+// needed, cached or not.
+func (p *Point) DataBlocksPerGet() float64 {
+	return float64(p.Accesses[engine.Data]+p.Accesses[engine.Value]) / float64(p.Gets)
+}
+
 // HitRates are hits/accesses by type, of types that were asked for, and "all".
 func (p *Point) HitRates() map[string]float64 {
 	rates := make(map[string]float64)
