@@ -53,6 +53,7 @@ var ladder = []rung{
 		"internal/mmapdb":              {},
 		"engine/enginetest":            {"engine"},
 		"tree/treetest":                {"engine", "tree"},
+		"internal/iavlforest":          {"engine", "tree"},
 		"internal/pebbledb/pebbletest": {"engine"},
 		"engines/mem":                  {"engine"},
 		"engines/lmdb":                 {"engine", "internal/adapter", "internal/mmapdb"},

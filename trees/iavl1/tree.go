@@ -1,0 +1,168 @@
+// Package iavl1 drives iavl v1, the state tree of Cosmos chains: one tree a
+// store, all on one goleveldb laid out as an SDK node's application.db, or on a
+// map in memory to see what the database costs.
+//
+// Goals: what a chain's state machine does to its trees in a commit; its history
+// read back out of a node's database (Harvest), of iavl v0 too.
+// Non-goals: pruning, and the SDK's caches above the trees (see cosmosstore).
+package iavl1
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/cosmos/iavl"
+	"github.com/cosmos/iavl/db"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/tree"
+)
+
+const version = "v1.3.6"
+
+// Tree opens forests on goleveldb.
+type Tree struct{}
+
+// Info describes the adapter.
+func (Tree) Info() tree.Info {
+	return tree.Info{
+		Name:         "iavl1",
+		Version:      version,
+		Route:        "go module github.com/cosmos/iavl",
+		Licence:      "Apache-2.0",
+		RootRule:     "iavl",
+		Durability:   "kill: nothing committed is lost (written to the kernel, no fsync); power cut: the commits that goleveldb's journal had not reached the disk with",
+		History:      "every version",
+		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
+		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"}},
+	}
+}
+
+// Check names what is wrong with o.
+func (t Tree) Check(o tree.Options) []error { return problems(t.Info(), o) }
+
+// Open opens or makes the forest in o.Dir.
+func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
+	if errs := t.Check(o); len(errs) > 0 {
+		return nil, fmt.Errorf("iavl1: open: %w", errs[0])
+	}
+	if err := expectDir(o); err != nil {
+		return nil, fmt.Errorf("iavl1: %w", err)
+	}
+	level, err := openLevelDB(o.Dir, false)
+	if err != nil {
+		return nil, fmt.Errorf("iavl1: open %s: %w", o.Dir, err)
+	}
+	return open("iavl1", o, level)
+}
+
+func expectDir(o tree.Options) error {
+	if o.Create {
+		return o.MakeDir()
+	}
+	return o.NeedsFile(iavlforest.DatabaseDir + "/CURRENT")
+}
+
+// MapTree opens forests on a map in memory.
+type MapTree struct{}
+
+// Info describes the adapter.
+func (MapTree) Info() tree.Info {
+	return tree.Info{
+		Name:         "iavl1-map",
+		Version:      version,
+		Route:        "go module github.com/cosmos/iavl",
+		Licence:      "Apache-2.0",
+		RootRule:     "iavl",
+		Durability:   "kill: everything is lost",
+		History:      "every version, until it is closed",
+		Capabilities: []tree.Capability{tree.IsVolatile, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
+		Profiles:     []engine.Profile{{Name: "map", About: "a hash map instead of a database: what iavl itself costs"}},
+	}
+}
+
+// Check names what is wrong with o.
+func (t MapTree) Check(o tree.Options) []error {
+	errs := problems(t.Info(), o)
+	if !o.Create {
+		errs = append(errs, fmt.Errorf("open %s: iavl1-map keeps nothing: replay into a new directory", o.Dir))
+	}
+	return errs
+}
+
+// Open makes a forest; o.Dir is not touched.
+func (t MapTree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
+	if errs := t.Check(o); len(errs) > 0 {
+		return nil, fmt.Errorf("iavl1-map: open: %w", errs[0])
+	}
+	return open("iavl1-map", o, newMapDB())
+}
+
+// The seeds of both defaults: what was measured before, and iavl's own.
+const (
+	defaultCacheNodes     = 1_000_000
+	defaultFlushThreshold = 100_000
+)
+
+func skipFastStorage() tree.Override {
+	return tree.Override{Name: "SkipFastStorageUpgrade", Default: 0, Low: 0, High: 1}
+}
+
+func syncEveryBatch() tree.Override {
+	return tree.Override{Name: "Sync", Default: 0, Low: 0, High: 1}
+}
+
+func flushThreshold() tree.Override {
+	return tree.Override{Name: "FlushThreshold", Default: defaultFlushThreshold, Low: 1000, High: 1 << 30}
+}
+
+func problems(i tree.Info, o tree.Options) []error {
+	errs := o.Problems(i, skipFastStorage(), syncEveryBatch(), flushThreshold())
+	if o.MemoryBytes > 0 {
+		errs = append(errs, fmt.Errorf("a budget of %d bytes: %s counts nodes: give it a cache of nodes", o.MemoryBytes, i.Name))
+	}
+	return errs
+}
+
+// open opens the stores on base, which it owns.
+func open(name string, o tree.Options, base database) (tree.Forest, error) {
+	cache := o.CacheNodes
+	if cache == 0 {
+		cache = defaultCacheNodes
+	}
+	skip, sync, flush := skipFastStorage().In(o) == 1, syncEveryBatch().In(o) == 1, flushThreshold().In(o)
+	counter := &iavlforest.Counter{IsNode: isNode}
+	stats := &iavl.Statistics{}
+	forest, err := iavlforest.Open(iavlforest.Library{
+		Name:     name,
+		Database: base,
+		Counter:  counter,
+		Cache:    func() (hits, misses uint64) { return stats.GetCacheHitCnt(), stats.GetCacheMissCnt() },
+		Close:    func(s iavlforest.Store) error { return s.(*iavl.MutableTree).Close() },
+		Effective: map[string]string{
+			"CacheSize":              strconv.FormatInt(cache, 10),
+			"FlushThreshold":         strconv.FormatInt(flush, 10),
+			"SkipFastStorageUpgrade": strconv.FormatBool(skip),
+			"Sync":                   strconv.FormatBool(sync),
+		},
+		Open: func(store string, version int64, repair bool) (iavlforest.Store, error) {
+			prefix := iavlforest.Prefix(store)
+			options := []iavl.Option{iavl.StatOption(stats), iavl.SyncOption(sync), iavl.FlushThresholdOption(int(flush))}
+			if version == 0 && o.FirstVersion > 1 {
+				options = append(options, iavl.InitialVersionOption(uint64(o.FirstVersion)))
+			}
+			t := iavl.NewMutableTree(counted{db.NewPrefixDB(base, prefix), counter, len(prefix)}, int(cache), skip, logger{o.Log}, options...)
+			if repair && version > 0 {
+				return t, t.LoadVersionForOverwriting(version)
+			}
+			_, err := t.LoadVersion(version)
+			return t, err
+		},
+	}, o)
+	if err != nil {
+		return nil, err
+	}
+	return forest, nil
+}

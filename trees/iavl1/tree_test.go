@@ -1,0 +1,11 @@
+package iavl1
+
+import (
+	"testing"
+
+	"github.com/statelab/statelab/tree/treetest"
+)
+
+func TestTree(t *testing.T) { treetest.Run(t, Tree{}) }
+
+func TestMapTree(t *testing.T) { treetest.Run(t, MapTree{}) }
