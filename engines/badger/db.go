@@ -1,0 +1,139 @@
+package badger
+
+import (
+	"context"
+	"expvar"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/y"
+
+	"github.com/statelab/statelab/engine"
+)
+
+type db struct {
+	badger   *badger.DB
+	settings settings
+	dir      string
+	log      *logger
+	before   globals // what earlier databases of the process had counted
+
+	commits   atomic.Int64 // made, by which readers know that they are out of date
+	written   atomic.Int64 // keys and values committed, bytes
+	unsettled atomic.Bool
+}
+
+func newDB(o engine.Options, s settings, opened *badger.DB, log *logger) *db {
+	return &db{badger: opened, settings: s, dir: o.Dir, log: log, before: readGlobals()}
+}
+
+// globals are counters that Badger keeps for the whole process.
+type globals struct{ flushed, compacted, filterAsked, filterNo int64 }
+
+func readGlobals() (g globals) {
+	g.flushed = number(expvar.Get(y.BADGER_METRIC_PREFIX + "write_bytes_l0"))
+	if levels, is := expvar.Get(y.BADGER_METRIC_PREFIX + "write_bytes_compaction").(*expvar.Map); is {
+		levels.Do(func(level expvar.KeyValue) { g.compacted += number(level.Value) })
+	}
+	if filters, is := expvar.Get(y.BADGER_METRIC_PREFIX + "hit_num_lsm_bloom_filter").(*expvar.Map); is {
+		g.filterAsked, g.filterNo = number(filters.Get("DoesNotHave_ALL")), number(filters.Get("DoesNotHave_HIT"))
+	}
+	return g
+}
+
+func number(v expvar.Var) int64 {
+	if n, is := v.(*expvar.Int); is {
+		return n.Value()
+	}
+	return 0
+}
+
+// Sync makes the logs survive a power cut; a kill they survive anyway.
+func (d *db) Sync(context.Context) error {
+	if err := d.BackgroundError(); err != nil {
+		return err
+	}
+	if err := d.badger.Sync(); err != nil {
+		return fmt.Errorf("badger: sync %s: %w", d.dir, err)
+	}
+	return nil
+}
+
+// Counters are totals since Open.
+func (d *db) Counters() engine.Counters {
+	now := readGlobals()
+	c := engine.Counters{
+		UserWriteBytes: told(d.written.Load()),
+		FlushBytes:     told(now.flushed - d.before.flushed),
+		CompactBytes:   told(now.compacted - d.before.compacted),
+		FilterNegative: told(now.filterNo - d.before.filterNo),
+		FilterPositive: told(now.filterAsked - d.before.filterAsked - (now.filterNo - d.before.filterNo)),
+	}
+	if m := d.badger.BlockCacheMetrics(); m != nil {
+		c.CacheHits, c.CacheMisses = told(int64(m.Hits())), told(int64(m.Misses()))
+		c.CacheUsedBytes = told(int64(m.CostAdded()) - int64(m.CostEvicted()))
+	}
+	return c
+}
+
+func told(n int64) *int64 { return &n }
+
+// Shape is what the tables tell. Blocks of data are not counted there, and what
+// filters and indexes take in memory is what they take on disk: they are mapped.
+func (d *db) Shape() (engine.Shape, error) {
+	levels := make([]engine.Level, engine.MaxLevels)
+	var shape engine.Shape
+	for _, t := range d.badger.Tables() {
+		l := &levels[min(t.Level, engine.MaxLevels-1)]
+		index, filter := int64(t.IndexSz), int64(t.BloomFilterSize)
+		l.Files++
+		l.Bytes += int64(t.OnDiskSize)
+		l.Keys += int64(t.KeyCount)
+		l.SingleIndexes++
+		l.DataBytes += int64(t.OnDiskSize) - index
+		l.FilterBytes += filter // a part of the index
+		l.IndexBytes += index - filter
+		l.SingleIndexBytes += index - filter
+		shape.Bytes += int64(t.OnDiskSize)
+		shape.Files++
+	}
+	for i, l := range levels {
+		if l.Files == 0 {
+			continue
+		}
+		l.Level, l.Sublevels, l.FilterConsulted = i, 1, true
+		if i == 0 {
+			l.Sublevels = l.Files // every table of level 0 is asked
+		}
+		shape.Levels = append(shape.Levels, l)
+	}
+	return shape, nil
+}
+
+// Warnings are doubts about this database or its options.
+func (d *db) Warnings() []engine.Warning {
+	if !d.unsettled.Load() {
+		return nil
+	}
+	return []engine.Warning{{
+		Code:   "unsettled",
+		Text:   "a level is due for compaction, yet none starts: the shape may change under later writes",
+		Remedy: "load again",
+	}}
+}
+
+// BackgroundError tells what could not be flushed.
+func (d *db) BackgroundError() error {
+	if err := d.log.failure.Load(); err != nil {
+		return fmt.Errorf("badger: %s: %w", d.dir, *err)
+	}
+	return nil
+}
+
+func (d *db) Close() error {
+	if err := d.badger.Close(); err != nil {
+		return fmt.Errorf("badger: close %s: %w", d.dir, err)
+	}
+	return nil
+}

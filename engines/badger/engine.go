@@ -1,0 +1,100 @@
+// Package badger adapts Badger v4, the LSM tree of Dgraph with memory-mapped tables
+// and large values kept apart.
+//
+// Indexes and filters are read where they are mapped, so the page cache holds them;
+// blocks are, too, unless they are compressed: then a block cache keeps them
+// decompressed. There are no read calls to count. Values up to ValueThreshold are
+// in the tables: with the profiles, all that a state database has.
+//
+// A memory budget is split so: a quarter for the write buffers (one filling, others
+// waiting to be flushed, each a third larger than its name says), half for the
+// block cache where there is one, the rest is left to the page cache, which the
+// harness holds to it.
+//
+// Readers take a new transaction only after a commit: beginning one costs more than
+// a warm lookup (BenchmarkGet).
+package badger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapter"
+)
+
+// Engine is Badger.
+type Engine struct{}
+
+const version = "v4.9.6"
+
+// Info describes the adapter.
+func (Engine) Info() engine.Info {
+	return engine.Info{
+		Name:         "badger",
+		Version:      version,
+		Route:        "go module",
+		Licence:      "Apache-2.0",
+		Durability:   "kill: every commit survives (its log is memory-mapped); power cut: what was synced or flushed before it",
+		Capabilities: []engine.Capability{engine.UsesPageCache, engine.CanBudget, engine.HasNoHandles, engine.AllocatesPerGet},
+		Profiles:     adapter.Infos(profiles()),
+	}
+}
+
+// Check names what is wrong with o.
+func (e Engine) Check(o engine.Options) []error {
+	_, errs := resolve(o)
+	return append(adapter.Check(e.Info(), o), errs...)
+}
+
+// Open opens or creates the database in o.Dir.
+func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
+	if err := errors.Join(e.Check(o)...); err != nil {
+		return nil, err
+	}
+	o.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
+	check := func() error { return adapter.CheckHolds(o.Dir, badger.ManifestFilename) }
+	if o.Create {
+		check = func() error { return adapter.MakeEmpty(o.Dir) }
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	if err := checkUnlocked(o.Dir, o.ReadOnly); err != nil {
+		return nil, fmt.Errorf("badger: open %s: %w", o.Dir, err)
+	}
+	s, errs := resolve(o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	log := &logger{tell: o.Log}
+	opened, err := badger.Open(s.translate(o, log))
+	if err != nil {
+		return nil, fmt.Errorf("badger: open %s: %w", o.Dir, err)
+	}
+	return newDB(o, s, opened, log), nil
+}
+
+// checkUnlocked fails if another process holds the directory: Badger's own error
+// does not tell it from others.
+func checkUnlocked(dir string, readOnly bool) error {
+	file, err := os.Open(filepath.Clean(dir))
+	if err != nil {
+		return err
+	}
+	kind := unix.LOCK_EX
+	if readOnly {
+		kind = unix.LOCK_SH
+	}
+	err = unix.Flock(int(file.Fd()), kind|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = &engine.LockedError{Dir: dir, Hint: "stop that process: Badger cannot read beside a writer"}
+	}
+	return errors.Join(err, file.Close())
+}
