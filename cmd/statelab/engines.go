@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/badger"
+	"github.com/statelab/statelab/engines/bbolt"
+	"github.com/statelab/statelab/engines/goleveldb"
 	"github.com/statelab/statelab/engines/mem"
 	"github.com/statelab/statelab/engines/null"
 	"github.com/statelab/statelab/engines/pebble1"
@@ -23,7 +26,7 @@ import (
 
 // embedded are the engines that this binary links.
 func embedded() []engine.Engine {
-	return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, mem.Engine{}, null.Engine{}}
+	return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, goleveldb.Engine{}, bbolt.Engine{}, badger.Engine{}, mem.Engine{}, null.Engine{}}
 }
 
 // runnersFix makes the runner binaries.
