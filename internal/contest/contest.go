@@ -20,8 +20,8 @@ import (
 // RunTree replays one spec in a process of its own.
 type RunTree func(ctx context.Context, e Entry, spec *replay.Spec, tell result.Tell) (*result.Run, error)
 
-// Progress is told what the contest is at; n counts from 1.
-type Progress func(n, of int, label string, e result.Event)
+// Progress is told what the contest is at; n and repeat count from 1.
+type Progress func(n, of int, e Entry, repeat int, event result.Event)
 
 // runsDir holds the run folders.
 const runsDir = "runs"
@@ -95,11 +95,7 @@ func (c *contest) step(ctx context.Context, s step, n, of int) error {
 		}
 		spec.Resume = false
 	}
-	label := e.Label
-	if c.plan.Repeats > 1 {
-		label += fmt.Sprintf(", repeat %d", s.repeat+1)
-	}
-	run, err := c.measure(ctx, e, &spec, func(event result.Event) { c.progress(n, of, label, event) })
+	run, err := c.measure(ctx, e, &spec, func(event result.Event) { c.progress(n, of, e, s.repeat+1, event) })
 	if err != nil {
 		return err
 	}
@@ -107,7 +103,7 @@ func (c *contest) step(ctx context.Context, s step, n, of int) error {
 	// A repeat's tree only takes room once its run is done.
 	if run.Status == result.OK && (c.plan.Discard || s.repeat < c.plan.Repeats-1) {
 		if err := os.RemoveAll(spec.Dir); err != nil {
-			return fmt.Errorf("remove the tree of %s: %w", label, err)
+			return fmt.Errorf("remove the tree of %s: %w", e.Label, err)
 		}
 	}
 	return nil
@@ -194,7 +190,7 @@ func (c *contest) tree(i int, e Entry) (t result.ReplayedTree, ok bool) {
 	}
 	if len(done) > 0 {
 		slices.SortStableFunc(done, func(a, b *result.Run) int { return cmp.Compare(speed(a), speed(b)) })
-		median := done[len(done)/2]
+		median := done[(len(done)-1)/2] // of two, the slower
 		t.Figures, t.Run = median.Figures, folder[median]
 		if len(done) > 1 {
 			t.Spread = map[string]result.Range{"leaves_per_second": {Low: speed(done[0]), High: speed(done[len(done)-1])}}

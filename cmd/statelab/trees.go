@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/contest"
+	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/replay"
+	"github.com/statelab/statelab/internal/supervise"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/tree"
+	"github.com/statelab/statelab/trees/null"
+)
+
+// treeRunnerVerb starts this binary as the runner of the trees it links.
+const treeRunnerVerb = "__trees"
+
+func embeddedTrees() []tree.Tree { return []tree.Tree{null.Tree{}} }
+
+const treesFix = "make trees, in statelab's source"
+
+// outsideTrees are the trees in runner binaries of their own.
+func outsideTrees() []remote.KnownTree {
+	known := func(name, runner, about, licence string) remote.KnownTree {
+		return remote.KnownTree{Tree: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: treesFix}
+	}
+	return []remote.KnownTree{
+		known("iavl0", "iavl0", "Cosmos IAVL v0.21 on goleveldb", "Apache-2.0"),
+		known("iavl1", "iavl1", "Cosmos IAVL v1 on goleveldb", "Apache-2.0"),
+		known("iavl1-map", "iavl1", "Cosmos IAVL v1 on an in-memory map", "Apache-2.0"),
+		known("iavl2", "iavl2", "Cosmos IAVL v2 on SQLite", "Apache-2.0"),
+		known("avlite", "avlite", "the IAVL v2 of 2023: log, checkpoints, goleveldb", "Apache-2.0"),
+		known("memiavl", "memiavl", "memiavl of Cronos, log written in the commit", "Apache-2.0"),
+		known("memiavl-async", "memiavl", "memiavl of Cronos, log written behind the commit", "Apache-2.0"),
+		known("cosmosstore", "cosmosstore", "Cosmos SDK store v2: rootmulti over IAVL v1", "Apache-2.0"),
+	}
+}
+
+// findTree finds a tree by name: here, in the runner the table names, or in a
+// runner that somebody plugged in as statelab-run-NAME.
+func (a *app) findTree(name string) (*remote.Tree, error) {
+	for _, t := range embeddedTrees() {
+		if t.Info().Name == name {
+			self, err := os.Executable()
+			if err != nil {
+				self = os.Args[0]
+			}
+			return &remote.Tree{Path: self, Args: []string{treeRunnerVerb}, Info: t.Info()}, nil
+		}
+	}
+	var names []string
+	for _, known := range outsideTrees() {
+		if known.Tree == name {
+			return known.Find()
+		}
+		names = append(names, known.Tree)
+	}
+	plugged := remote.KnownTree{Tree: name, Runner: "statelab-run-" + name,
+		Fix: "the trees of this version are null, " + strings.Join(names, ", ") + "; another needs a runner of that name"}
+	return plugged.Find()
+}
+
+// trees finds the entries of --tree and checks their options.
+func (a *app) trees(text string, base replay.Spec, stores []string, m *mistakes) (entries []contest.Entry, found map[string]*remote.Tree) {
+	found = map[string]*remote.Tree{}
+	for _, label := range list(text) {
+		name, profile, _ := strings.Cut(label, ":")
+		if strings.ContainsAny(label, "/\\ ") || name == "" {
+			m.add("--tree %q: write --tree iavl1, or --tree memiavl:PROFILE", label)
+			continue
+		}
+		if found[label] != nil {
+			m.add("--tree %s: named twice", label)
+			continue
+		}
+		t, err := a.findTree(name)
+		if err != nil {
+			m.add("--tree %s: %v", label, err)
+			continue
+		}
+		if profile == "" && len(t.Info.Profiles) > 0 {
+			profile = t.Info.Profiles[0].Name
+		}
+		if !slices.ContainsFunc(t.Info.Profiles, func(p engine.Profile) bool { return p.Name == profile }) {
+			m.add("--tree %s: %s has no profile %q", label, name, profile)
+			continue
+		}
+		if len(stores) > 0 { // else the set has said what is wrong, or names its stores later
+			m.addAll("tree "+label, t.Check(remote.TreeQuestion{Profile: profile, CacheNodes: base.CacheNodes, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides, Stores: stores}))
+		}
+		found[label] = t
+		entries = append(entries, contest.Entry{Label: label, Profile: profile, Info: t.Info})
+	}
+	return entries, found
+}
+
+// runTree replays one spec in the runner of its tree.
+func (a *app) runTree(found map[string]*remote.Tree) contest.RunTree {
+	return func(ctx context.Context, e contest.Entry, spec *replay.Spec, tell result.Tell) (*result.Run, error) {
+		t := found[e.Label]
+		if t == nil {
+			return nil, fmt.Errorf("tree %s was not found", e.Label)
+		}
+		return supervise.Runner{Path: t.Path, Args: t.Args, Patience: a.patience}.Do(ctx, supervise.Job{
+			Spec: spec, Out: spec.Out, Blank: func() *result.Run { return replay.Blank(spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
+		}, tell)
+	}
+}

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+)
+
+// measureOf is one panel of the replay's report.
+type measureOf struct {
+	title, note string
+	label       string // of the y axis
+	unit        string // of the table
+	log         bool
+	value       func(*history, result.Tick) *float64
+	tick        func(float64) string // prints a tick of the y axis
+	print       func(float64) string // prints a cell
+}
+
+// history is what a line has summed up so far.
+type history struct {
+	written, user float64
+	disk          *float64
+}
+
+// replayMeasures in the order of the page.
+func replayMeasures() []measureOf {
+	gigabytes := func(v float64) string { return unit.Bytes(int64(v)) }
+	return []measureOf{
+		{title: "Leaves per second", note: "Changes applied in each second over the time in the tree: Set, Remove and Commit.", label: "leaves per second", unit: "leaves/s", log: true,
+			value: func(_ *history, t result.Tick) *float64 { return some(t.Tree.LeavesPerSecond) }, tick: unit.ShortCount, print: number},
+		{title: "Nodes per second", note: "Nodes written, inner ones included, over the time in the tree.", label: "nodes per second", unit: "nodes/s", log: true,
+			value: func(_ *history, t result.Tick) *float64 { return t.Tree.NodesPerSecond }, tick: unit.ShortCount, print: number},
+		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", label: "p99 of commits", unit: "ms", log: true,
+			value: func(_ *history, t result.Tick) *float64 { return some(float64(t.P99)) }, tick: shortNanos, print: scale{"ms", 1e6}.in},
+		{title: "Memory", note: "Resident memory of the runner's process.", label: "resident memory", unit: "",
+			value: func(_ *history, t result.Tick) *float64 { return some(float64(t.Tree.RSSBytes)) }, tick: gigabytes, print: gigabytes},
+		{title: "Disk", note: "Blocks allocated below the tree's folder.", label: "disk", unit: "",
+			value: func(h *history, t result.Tick) *float64 {
+				if t.Tree.DiskBytes != nil {
+					h.disk = some(float64(*t.Tree.DiskBytes))
+				}
+				return h.disk
+			}, tick: gigabytes, print: gigabytes},
+		{title: "Write amplification", note: "Bytes the process sent to devices so far, per byte of keys and values. Pages that the kernel still holds are not in it.",
+			label: "bytes written per byte changed", unit: "x",
+			value: func(h *history, t result.Tick) *float64 {
+				h.written, h.user = h.written+float64(t.Tree.WriteBytes), h.user+float64(t.Tree.UserBytes)
+				return some(h.written / h.user)
+			}, tick: func(v float64) string { return trimmed(v, math.Min(v, 1)) }, print: number},
+		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.", label: "db gets per second", unit: "gets/s", log: true,
+			value: func(_ *history, t result.Tick) *float64 { return t.Tree.DBGetsPerSecond }, tick: unit.ShortCount, print: number},
+		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", label: "hit rate, %", unit: "%",
+			value: func(_ *history, t result.Tick) *float64 {
+				hits, misses := t.Tree.CacheHits, t.Tree.CacheMisses
+				if hits == nil || misses == nil || *hits+*misses == 0 {
+					return nil
+				}
+				return some(100 * float64(*hits) / float64(*hits+*misses))
+			}, tick: func(v float64) string { return trimmed(v, 10) }, print: number},
+	}
+}
+
+func some(v float64) *float64 { return &v }
+
+// replayFigures draw every measure that any tree tells, all trees in one panel.
+func (in ReplayInput) replayFigures() []figure {
+	x, place := in.against()
+	var out []figure
+	for _, m := range replayMeasures() {
+		if f := in.figure(m, x, place); f.pic != nil {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// against is what the measures are drawn over: the tree's size where every tree
+// that keeps something tells it, else the version.
+func (in ReplayInput) against() (string, func(result.Tick) *float64) {
+	version := func(t result.Tick) *float64 { return some(float64(t.Tree.Version)) }
+	size := func(t result.Tick) *float64 {
+		if t.Tree.TreeSize == nil {
+			return nil
+		}
+		return some(float64(*t.Tree.TreeSize))
+	}
+	for _, of := range in.trees {
+		known := 0
+		for _, t := range of.ticks {
+			if s := size(t); s != nil && *s > 0 {
+				known++
+			}
+		}
+		if len(of.ticks) > 0 && known == 0 && of.RootRule != "none" {
+			return "version", version
+		}
+	}
+	return "leaves in the tree", size
+}
+
+// figure is one measure: a line per tree and a row per tree below.
+func (in ReplayInput) figure(m measureOf, x string, place func(result.Tick) *float64) figure {
+	panel := newPanel(m.label)
+	pic := &picture{about: m.title + " against " + x, panels: []*plot.Plot{panel}, height: pictureHeight}
+	t := table{Columns: []column{{Name: "tree", Text: true}, {Name: "seconds measured"}, {Name: "first", Unit: m.unit}, {Name: "lowest", Unit: m.unit}, {Name: "median", Unit: m.unit},
+		{Name: "highest", Unit: m.unit}, {Name: "last", Unit: m.unit}}}
+	var lines []plotter.XYs
+	right := 0.0
+	for i, of := range in.trees {
+		if of.RootRule == "none" {
+			continue
+		}
+		var xys plotter.XYs
+		var values []float64
+		h := new(history)
+		for _, tick := range of.ticks {
+			v, at := m.value(h, tick), place(tick)
+			if v == nil {
+				continue
+			}
+			values = append(values, *v)
+			if at != nil {
+				xys = append(xys, plotter.XY{X: *at, Y: *v})
+			}
+		}
+		if xys = thin(finite(xys, false, m.log)); len(xys) == 0 {
+			continue
+		}
+		look := curveStyle(i)
+		if len(xys) > 30 {
+			look.shape = nil // the points of a long line hide it
+		}
+		pic.add(of.Tree, line(panel, xys, look)...)
+		for _, p := range xys {
+			right = math.Max(right, p.X)
+		}
+		lines = append(lines, xys)
+		t.add(append([]string{of.Tree, unit.Count(len(values))}, spanned(values, m.print)...)...)
+	}
+	if len(lines) == 0 {
+		return figure{}
+	}
+	scaleY(&panel.Y, lines, m.log, m.tick)
+	panel.X.Min, panel.X.Max = 0, math.Max(right*1.02, 1)
+	step := roundStep(panel.X.Max / 8)
+	panel.X.Tick.Marker = steps(0, panel.X.Max, step, unit.ShortCount)
+	panel.X.Label.Text = x
+	return figure{title: m.title, note: m.note, method: "replay.md", pic: pic, table: t}
+}
