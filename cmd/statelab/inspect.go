@@ -2,10 +2,15 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advise"
+	"github.com/statelab/statelab/internal/lsm"
+	"github.com/statelab/statelab/internal/predict"
 	"github.com/statelab/statelab/internal/unit"
 	"github.com/statelab/statelab/result"
 )
@@ -13,14 +18,20 @@ import (
 func (a *app) inspectVerb() *cobra.Command {
 	f := new(flags)
 	cmd := &cobra.Command{
-		Use:   "inspect DIR",
+		Use:   "inspect DIR|LOG",
 		Short: "Show a database's levels and inflection points without reading its data",
-		Long: `Inspect opens a Pebble database read-only and prints its level table and the two
-cache sizes that matter: IP1 (filters and top-level indexes) and IP2 (those and
-all indexes), on disk and as a cache must hold them.`,
+		Long: `Inspect opens a database read-only, or reads the level table that pebble db
+properties prints, and shows the levels and the two cache sizes that matter: IP1
+(filters and top-level indexes) and IP2 (those and all indexes), on disk and as a
+cache must hold them; the filters no Get consults, the file handles its tables need
+and what memtables take of the cache.
+
+  statelab inspect CHAINDATA
+  statelab inspect CHAINDATA --ignore-lock         (while the node runs)
+  statelab inspect properties.txt --engine pebble2`,
 	}
 	f.outputFlags(cmd)
-	cmd.Flags().StringVar(&f.engine, "engine", "", "engine to open it with (default: the database's own)")
+	cmd.Flags().StringVar(&f.engine, "engine", "", "of a LOG: pebble1 or pebble2, for what the cache charges a block (default pebble1)")
 	cmd.Flags().BoolVar(&f.ignoreLock, "ignore-lock", false, "look although another process holds the database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.inspect(cmd, f, args) }
 	return cmd
@@ -29,40 +40,98 @@ all indexes), on disk and as a cache must hold them.`,
 // inspection is what inspect --json prints.
 type inspection struct {
 	Schema     string             `json:"schema"`
+	Source     string             `json:"source"` // what was looked at
 	Database   result.Database    `json:"database"`
-	Levels     any                `json:"levels"`
+	Levels     []engine.Level     `json:"levels"`
 	Inflection *result.Inflection `json:"inflection"`
+	// Handles are the open files that spare a node from opening tables again.
+	Handles   int            `json:"handles,omitempty"`
+	MemTables *memTableShare `json:"memtables,omitempty"`
+}
+
+// memTableShare is what memtables take of the cache while a node writes.
+type memTableShare struct {
+	CacheBytes    int64  `json:"cache_bytes"`
+	ReservedBytes int64  `json:"reserved_bytes"`
+	Source        string `json:"source"` // how these settings are known
 }
 
 func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) error {
 	m := new(mistakes)
 	m.unknownFlags(cmd, a.args)
 	if len(args) != 1 {
-		m.add("name one database: statelab inspect DIR")
+		m.add("name one database or one level table: statelab inspect DIR")
+	}
+	if f.engine != "" {
+		m.oneOf("engine", f.engine, "pebble1", "pebble2")
 	}
 	if err := m.err(); err != nil {
 		return err
 	}
-	run, err := a.inspectDatabase(args[0], f.ignoreLock, f.quiet)
+	found, engineText, err := a.inspected(args[0], f)
 	if err != nil {
 		return err
 	}
-	if f.json {
-		return a.printJSON(inspection{"statelab.inspect/1", run.Database, run.Database.Levels, run.Inflection})
+	if len(found.Levels) > 0 {
+		found.Handles = advise.Handles(found.Database.Files)
 	}
-	fmt.Fprintf(a.stdout, "%s in %s (%s %s)\n\n", unit.Bytes(run.Database.Bytes), plural(run.Database.Files, "file"), run.Engine.Name, run.Engine.Version)
-	a.printLevels(run)
+	if f.json {
+		return a.printJSON(found)
+	}
+	fmt.Fprintf(a.stdout, "%s in %s (%s)\n\n", unit.Bytes(found.Database.Bytes), plural(found.Database.Files, "file"), engineText)
+	a.printLevels(found.Levels, found.Inflection)
+	if found.Handles > 0 {
+		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions make\n", unit.Count(uint64(found.Handles)), plural(found.Database.Files, "table"))
+	}
+	if t := found.MemTables; t != nil {
+		fmt.Fprintf(a.stdout, "memtables: %s of a %s cache while a node writes (%s)\n", unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)
+	}
 	return nil
 }
 
+// inspected looks at a level table in a file, or at a database.
+func (a *app) inspected(path string, f *flags) (inspection, string, error) {
+	found := inspection{Schema: "statelab.inspect/1", Source: path}
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		name := orDefault(f.engine, "pebble1")
+		in, p := new(predict.Input), new(prediction)
+		if err := a.levels(&predictFlags{layout: path, engine: name}, in, p); err != nil {
+			return found, "", err
+		}
+		found.Levels = in.Levels
+		for _, l := range in.Levels {
+			found.Database.Files += l.Files
+			found.Database.Bytes += l.Bytes
+		}
+		found.Database.Levels = in.Levels
+		inflection := lsm.Inflect(in.Levels, found.Database.Bytes)
+		found.Inflection = &inflection
+		return found, "a level table; charged as by " + name, nil
+	}
+	run, err := a.inspectDatabase(path, f.ignoreLock, f.quiet)
+	if err != nil {
+		return found, "", err
+	}
+	found.Database, found.Levels, found.Inflection = run.Database, run.Database.Levels, run.Inflection
+	if run.Engine.Name == "pebble1" || run.Engine.Name == "pebble2" {
+		settings, err := nodeSettings(path, run.Engine.Profile)
+		if err != nil {
+			return found, "", err
+		}
+		tables := settings.MemTables(advise.Writes{})
+		found.MemTables = &memTableShare{settings.CacheBytes, tables.Reserved(settings.CacheBytes), settings.Source}
+	}
+	return found, run.Engine.Name + " " + run.Engine.Version, nil
+}
+
 // printLevels prints the level table and the inflection points.
-func (a *app) printLevels(run *result.Run) {
-	if len(run.Database.Levels) == 0 {
+func (a *app) printLevels(levels []engine.Level, i *result.Inflection) {
+	if len(levels) == 0 {
 		return
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "level\tfiles\tsize\tkeys\tdata blocks\tindex\ttop index\tfilters\t")
-	for _, l := range run.Database.Levels {
+	for _, l := range levels {
 		filters := unit.Bytes(l.FilterBytes)
 		if !l.FilterConsulted && l.FilterBytes > 0 {
 			filters += " *"
@@ -73,7 +142,6 @@ func (a *app) printLevels(run *result.Run) {
 	if err := table.Flush(); err != nil {
 		return // stdout is gone: the exit will tell
 	}
-	i := run.Inflection
 	if i == nil {
 		return
 	}

@@ -111,9 +111,9 @@ func exact(bytes int64) string {
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// handles is what a database of so many tables needs: a quarter more for those
+// Handles is what a database of so many tables needs: a quarter more for those
 // that compactions make before they drop the old ones, and Pebble's own.
-func handles(tables int) int {
+func Handles(tables int) int {
 	const margin, others, least = 1.25, 10, 64
 	return max(int(math.Ceil(margin*float64(tables)))+others, least+others)
 }

@@ -51,7 +51,7 @@ func TestMostCacheIsInsideTheBudget(t *testing.T) {
 
 func TestHandles(t *testing.T) {
 	for tables, want := range map[int]int{0: 74, 15: 74, 1418: 1783, 7105: 8892} {
-		if got := handles(tables); got != want {
+		if got := Handles(tables); got != want {
 			t.Errorf("%d tables: %d, want %d", tables, got, want)
 		}
 	}

@@ -140,7 +140,7 @@ func Judge(e Evidence) Advice {
 		a.Settings = append(a.Settings, pebbleSetting(Pebble, p.Total(then.BlockCacheBytes), p))
 	}
 	a.Recommendation = Recommendation{Keep: v == keep || v == tiny, CacheBytes: then.CacheBytes, BlockCacheBytes: then.BlockCacheBytes,
-		Client: e.Client, Flags: own.Flags, Handles: handles(e.Database.Files)}
+		Client: e.Client, Flags: own.Flags, Handles: Handles(e.Database.Files)}
 	a.Memory = shares(own, e.Database.Files, e.Limits.MemoryBytes)
 	a.Answer = e.answer(v, then)
 	a.Reasons = e.reasons(v, a)
