@@ -1,0 +1,120 @@
+// Package iavl0 drives iavl v0, the state tree of Cosmos chains before 2023: one
+// tree a store, all on one goleveldb laid out as an SDK node's application.db.
+// Nodes are stored by hash, and every version writes what it orphans.
+//
+// Non-goals: pruning, and harvesting, which iavl1 does for both formats.
+package iavl0
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	db "github.com/cosmos/cosmos-db"
+	"github.com/cosmos/iavl"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/tree"
+)
+
+// Tree opens iavl v0 forests.
+type Tree struct{}
+
+// Info describes the adapter.
+func (Tree) Info() tree.Info {
+	return tree.Info{
+		Name:         "iavl0",
+		Version:      "v0.21.1",
+		Route:        "go module github.com/cosmos/iavl",
+		Licence:      "Apache-2.0",
+		RootRule:     "iavl",
+		Durability:   "kill: nothing committed is lost (written to the kernel, no fsync); power cut: the commits that goleveldb's journal had not reached the disk with",
+		History:      "every version",
+		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
+		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"}},
+	}
+}
+
+func skipFastStorage() tree.Override {
+	return tree.Override{Name: "SkipFastStorageUpgrade", Default: 0, Low: 0, High: 1}
+}
+
+func syncEveryBatch() tree.Override {
+	return tree.Override{Name: "Sync", Default: 0, Low: 0, High: 1}
+}
+
+// Check names what is wrong with o.
+func (t Tree) Check(o tree.Options) []error {
+	errs := o.Problems(t.Info(), skipFastStorage(), syncEveryBatch())
+	if o.MemoryBytes > 0 {
+		errs = append(errs, fmt.Errorf("a budget of %d bytes: iavl0 counts nodes: give it a cache of nodes", o.MemoryBytes))
+	}
+	return errs
+}
+
+const defaultCacheNodes = 1_000_000 // what was measured before
+
+// Open opens or makes the forest in o.Dir.
+func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
+	if errs := t.Check(o); len(errs) > 0 {
+		return nil, fmt.Errorf("iavl0: open: %w", errs[0])
+	}
+	if err := expectDir(o); err != nil {
+		return nil, fmt.Errorf("iavl0: %w", err)
+	}
+	level, err := db.NewGoLevelDB(iavlforest.DatabaseName, o.Dir, nil)
+	if err != nil {
+		return nil, fmt.Errorf("iavl0: open %s: %w", o.Dir, err)
+	}
+	if o.CacheNodes == 0 {
+		o.CacheNodes = defaultCacheNodes
+	}
+	forest, err := iavlforest.Open(library(o, levelDB{level}), o)
+	if err != nil {
+		return nil, err
+	}
+	return forest, nil
+}
+
+func expectDir(o tree.Options) error {
+	if o.Create {
+		return o.MakeDir()
+	}
+	return o.NeedsFile(iavlforest.DatabaseDir + "/CURRENT")
+}
+
+func library(o tree.Options, level levelDB) iavlforest.Library {
+	skip, sync := skipFastStorage().In(o) == 1, syncEveryBatch().In(o) == 1
+	counter := &iavlforest.Counter{IsNode: isNode}
+	stats := &iavl.Statistics{}
+	return iavlforest.Library{
+		Name:     "iavl0",
+		Database: level,
+		Counter:  counter,
+		Cache:    func() (hits, misses uint64) { return stats.GetCacheHitCnt(), stats.GetCacheMissCnt() },
+		Effective: map[string]string{
+			"CacheSize":              strconv.FormatInt(o.CacheNodes, 10),
+			"SkipFastStorageUpgrade": strconv.FormatBool(skip),
+			"Sync":                   strconv.FormatBool(sync),
+		},
+		Open: func(store string, version int64, repair bool) (iavlforest.Store, error) {
+			prefix := iavlforest.Prefix(store)
+			options := &iavl.Options{Sync: sync, Stat: stats}
+			if version == 0 && o.FirstVersion > 1 {
+				options.InitialVersion = uint64(o.FirstVersion)
+			}
+			below := counted{db.NewPrefixDB(level, prefix), counter, len(prefix)}
+			t, err := iavl.NewMutableTreeWithOpts(below, int(o.CacheNodes), options, skip)
+			if err != nil {
+				return nil, err
+			}
+			if repair && version > 0 {
+				_, err = t.LoadVersionForOverwriting(version)
+			} else {
+				_, err = t.LoadVersion(version)
+			}
+			return t, err
+		},
+	}
+}
