@@ -95,6 +95,7 @@ func (d *db) Shape() (engine.Shape, error) {
 		l.FilterBytes += filter // a part of the index
 		l.IndexBytes += index - filter
 		l.SingleIndexBytes += index - filter
+		l.DataCacheBytes += int64(t.UncompressedSize)
 		shape.Bytes += int64(t.OnDiskSize)
 		shape.Files++
 	}
@@ -103,6 +104,8 @@ func (d *db) Shape() (engine.Shape, error) {
 			continue
 		}
 		l.Level, l.Sublevels, l.FilterConsulted = i, 1, true
+		l.FilterCacheBytes, l.IndexCacheBytes, l.SingleIndexCacheBytes = l.FilterBytes, l.IndexBytes, l.SingleIndexBytes
+		l.InCacheKnown = true
 		if i == 0 {
 			l.Sublevels = l.Files // every table of level 0 is asked
 		}
