@@ -52,6 +52,7 @@ var ladder = []rung{
 		"internal/pebbledb":            {"engine", "internal/blockio", "internal/lsm", "internal/unit"},
 		"internal/adapter":             {"engine", "internal/unit"},
 		"internal/mmapdb":              {},
+		"internal/mmapdb/mmaptest":     {"engine", "internal/host", "result"},
 		"engine/enginetest":            {"engine"},
 		"tree/treetest":                {"engine", "tree"},
 		"internal/iavlforest":          {"engine", "tree"},

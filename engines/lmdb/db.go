@@ -20,8 +20,8 @@ type db struct {
 	table    lmdb.DBI
 	settings settings
 	readOnly bool
-	unseen   bool  // writers of other processes do not know of our readers
-	budget   int64 // for all memory; 0 is none
+	budget   int64   // for all memory; 0 is none
+	opened   uintptr // last transaction at Open
 
 	commits atomic.Uint64 // readers begin anew when it moves
 	written atomic.Int64  // keys and values committed, bytes
@@ -89,7 +89,16 @@ func (d *db) Memory() []engine.MemoryShare {
 	return []engine.MemoryShare{{Use: "page cache", Bytes: d.budget, Basis: "limit"}}
 }
 
-func (*db) Warnings() []engine.Warning { return nil }
+// Warnings tells of a writer that came after Open: without a lock file it does not
+// know of our readers.
+func (d *db) Warnings() []engine.Warning {
+	info, err := d.env.Info()
+	if err != nil || !d.readOnly || info.LastTxnID == int64(d.opened) {
+		return nil
+	}
+	return []engine.Warning{{Code: "written_meanwhile", Text: "another process wrote to the database while it was read: values may be wrong",
+		Remedy: "stop it, or measure a copy made by mdb_copy"}}
+}
 
 // SampleKeys draws places between the first key and the last.
 func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {

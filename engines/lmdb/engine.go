@@ -5,9 +5,10 @@
 // The database is one file mapped into memory: its cache is the page cache, and a
 // read of the device is a page fault. The kernel counts those; the adapter counts
 // the pages that a Get touches. Databases of other programs are read without a
-// change to any file of theirs, also while those write.
+// change to any file of theirs.
 //
-// Non-goals: named tables, several values under a key (a Get returns the first).
+// Non-goals: named tables, several values under a key (a Get returns the first),
+// databases that another process has open.
 package lmdb
 
 import (
@@ -82,13 +83,15 @@ func checkDir(o engine.Options) error {
 		}
 		return os.MkdirAll(o.Dir, 0o755)
 	}
-	if err := adapter.CheckHolds(o.Dir, dataFile); err != nil || o.IgnoreLock {
+	if err := adapter.CheckHolds(o.Dir, dataFile); err != nil {
 		return err
 	}
-	// Whoever has the database open holds the first byte. LMDB would let us in.
+	// Whoever has the database open holds the first byte. LMDB would let us in, as
+	// a reader that the holder knows of, by a change to its lock file. Beside a
+	// writer that does not know of it, LMDB ends the process: pages change under it.
 	held, err := mmapdb.Held(filepath.Join(o.Dir, lockFile), mmapdb.ToWrite, 1)
 	if err == nil && held {
-		err = &engine.LockedError{Dir: o.Dir, Hint: "stop it, or read beside it with --ignore-lock"}
+		err = &engine.LockedError{Dir: o.Dir, Hint: "stop it, or measure a copy made by mdb_copy"}
 	}
 	return err
 }
@@ -124,8 +127,9 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	if err := env.Open(o.Dir, flags, 0o644); err != nil {
 		return nil, err
 	}
-	d = &db{env: env, settings: s, readOnly: o.ReadOnly, unseen: o.Foreign, budget: o.MemoryBytes, readers: map[*reader]struct{}{}}
+	d = &db{env: env, settings: s, readOnly: o.ReadOnly, budget: o.MemoryBytes, readers: map[*reader]struct{}{}}
 	return d, env.View(func(txn *lmdb.Txn) (err error) {
+		d.opened = txn.ID()
 		d.table, err = txn.OpenRoot(0)
 		return err
 	})

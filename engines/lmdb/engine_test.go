@@ -3,9 +3,136 @@
 package lmdb
 
 import (
+	"encoding/binary"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/internal/mmapdb/mmaptest"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
+
+func TestColdGets(t *testing.T) { mmaptest.Cold(t, Engine{}) }
+
+// TestAWriterWhileReading wants a warning: a foreign database is read without its
+// lock file, which would keep the writer from reusing our pages.
+func TestAWriterWhileReading(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	created, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Create: true})
+	must(t, err)
+	must(t, created.Close())
+	reading, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	must(t, err)
+	defer func() { must(t, reading.Close()) }()
+	if w := reading.Warnings(); len(w) > 0 {
+		t.Errorf("warnings before anybody writes: %+v", w)
+	}
+	writing, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir})
+	must(t, err)
+	defer func() { must(t, writing.Close()) }()
+	w, err := writing.Writer()
+	must(t, err)
+	must(t, w.Put(keyOf(1), nil))
+	must(t, w.Commit())
+	if w := reading.Warnings(); len(w) != 1 || w[0].Code != "written_meanwhile" {
+		t.Errorf("warnings %+v, want written_meanwhile", w)
+	}
+}
+
+// TestFullMap wants the way out, and the batch refused whole.
+func TestFullMap(t *testing.T) {
+	db := create(t, map[string]string{"map_size": "1MiB"})
+	w, err := db.Writer()
+	must(t, err)
+	for i := range uint64(100_000) {
+		must(t, w.Put(keyOf(i), make([]byte, 110)))
+	}
+	if err := w.Commit(); err == nil || !strings.Contains(err.Error(), "--set map_size") {
+		t.Errorf("error %v, want one that names the option", err)
+	}
+	r, err := db.Reader()
+	must(t, err)
+	if _, found, err := r.Get(keyOf(0), nil); err != nil || found {
+		t.Errorf("found %t of a refused batch, error %v", found, err)
+	}
+}
+
+func TestGetAllocatesNothing(t *testing.T) {
+	r, key := loaded(t)
+	dst := make([]byte, 0, 256)
+	if n := testing.AllocsPerRun(1000, func() {
+		if _, found, err := r.Get(key, dst); err != nil || !found {
+			t.Fatal(found, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a Get", n)
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	r, key := loaded(b)
+	dst := make([]byte, 0, 256)
+	get := func(b *testing.B, key []byte) {
+		if _, _, err := r.Get(key, dst); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("Found", func(b *testing.B) {
+		for b.Loop() {
+			get(b, key)
+		}
+	})
+	b.Run("Missing", func(b *testing.B) {
+		absent := make([]byte, 32)
+		for b.Loop() {
+			get(b, absent)
+		}
+	})
+	b.Run("AfterACommit", func(b *testing.B) { // a transaction begun anew for each
+		for b.Loop() {
+			r.seen--
+			get(b, key)
+		}
+	})
+}
+
+// loaded is a reader of 100,000 keys, and one of them.
+func loaded(t testing.TB) (*reader, []byte) {
+	t.Helper()
+	const n = 100_000
+	db := create(t, nil)
+	w, err := db.Writer()
+	must(t, err)
+	for i := range uint64(n) {
+		must(t, w.Put(keyOf(i), make([]byte, 110)))
+	}
+	must(t, w.Commit())
+	r, err := db.Reader()
+	must(t, err)
+	return r.(*reader), keyOf(n / 2)
+}
+
+// keyOf spreads the numbers over the key space.
+func keyOf(i uint64) []byte {
+	key := make([]byte, 32)
+	binary.BigEndian.PutUint64(key, (i+1)*0x9e3779b97f4a7c15)
+	return key
+}
+
+func create(t testing.TB, overrides map[string]string) engine.DB {
+	t.Helper()
+	db, err := Engine{}.Open(t.Context(), engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true, Overrides: overrides})
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	return db
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

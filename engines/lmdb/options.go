@@ -69,7 +69,6 @@ func (d *db) Effective() map[string]string {
 	e := map[string]string{
 		"cache_bytes": "0", "handles": "0",
 		"MDB_NORDAHEAD": strconv.FormatBool(!s.readAhead),
-		"MDB_NOLOCK":    strconv.FormatBool(d.unseen),
 		"max_readers":   strconv.Itoa(s.maxReaders),
 	}
 	if !d.readOnly {

@@ -43,19 +43,11 @@ func (d *db) Reader() (engine.Reader, error) {
 }
 
 func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
-	if r.db.unseen {
-		return r.getUnseen(key, dst)
-	}
 	if commits := r.db.commits.Load(); commits != r.seen {
-		if err := r.renew(); err != nil {
+		if err := r.renew(commits); err != nil {
 			return dst[:0], false, err
 		}
-		r.seen = commits // or later
 	}
-	return r.get(key, dst)
-}
-
-func (r *reader) get(key, dst []byte) ([]byte, bool, error) {
 	value, err := r.txn.Get(r.db.table, key)
 	if err != nil && !lmdb.IsNotFound(err) {
 		return dst[:0], false, err
@@ -64,36 +56,13 @@ func (r *reader) get(key, dst []byte) ([]byte, bool, error) {
 	return append(dst[:0], value...), err == nil, nil
 }
 
-// getUnseen reads beside a writer that does not know of us. The commit after our
-// state changes none of its pages, only that after the next may: what was read is
-// good if no state has followed by the end. Else it is read again.
-func (r *reader) getUnseen(key, dst []byte) ([]byte, bool, error) {
-	for {
-		began := r.txn.ID()
-		value, found, err := r.get(key, dst)
-		if err := r.renew(); err != nil {
-			return dst[:0], false, err
-		}
-		if r.txn.ID() == began {
-			return value, found, err
-		}
-		// The root of the new state may have been half written when we copied it.
-		if err := r.renew(); err != nil {
-			return dst[:0], false, err
-		}
-	}
-}
-
-// renew begins at the newest state.
-func (r *reader) renew() error {
-	began := r.txn.ID()
+// renew begins at the newest state, which is that of commits or a later one.
+func (r *reader) renew(commits uint64) error {
 	r.txn.Reset()
 	if err := r.txn.Renew(); err != nil {
 		return err
 	}
-	if r.txn.ID() == began {
-		return nil
-	}
+	r.seen = commits
 	return r.measure()
 }
 

@@ -3,9 +3,172 @@
 package mdbx
 
 import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/erigontech/mdbx-go/mdbx"
+
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/internal/mmapdb/mmaptest"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
+
+func TestColdGets(t *testing.T) { mmaptest.Cold(t, Engine{}) }
+
+// TestTablesOfOthers reads a database that another program made: keys are in
+// tables, one of them with several values under a key.
+func TestTablesOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	env, err := mdbx.NewEnv(mdbx.Default)
+	must(t, err)
+	must(t, env.SetOption(mdbx.OptMaxDB, 10))
+	must(t, env.Open(dir, 0, 0o644))
+	must(t, env.Update(func(txn *mdbx.Txn) error {
+		for name, flags := range map[string]uint{"Headers": 0, "PlainState": mdbx.DupSort} {
+			table, err := txn.OpenDBISimple(name, mdbx.Create|flags)
+			if err != nil {
+				return err
+			}
+			for _, value := range []string{"1 of " + name, "2 of " + name} {
+				if err := txn.Put(table, []byte("key"), []byte(value), 0); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	env.Close()
+
+	if _, err := (Engine{}).Open(t.Context(), engine.Options{Dir: dir, Foreign: true}); err == nil || !strings.Contains(err.Error(), "table=NAME: Headers, PlainState") {
+		t.Errorf("no table chosen: error %v, want one that lists the tables", err)
+	}
+	none := map[string]string{"table": "Bodies"}
+	if _, err := (Engine{}).Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: none}); err == nil || !strings.Contains(err.Error(), "Headers, PlainState") {
+		t.Errorf("a table that is not there: error %v, want one that lists the tables", err)
+	}
+	for name, want := range map[string]string{"Headers": "2 of Headers", "PlainState": "1 of PlainState"} {
+		db, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": name}})
+		must(t, err)
+		r, err := db.Reader()
+		must(t, err)
+		value, found, err := r.Get([]byte("key"), nil)
+		if err != nil || !found || string(value) != want {
+			t.Errorf("%s: %q, found %t, error %v: want %q", name, value, found, err, want)
+		}
+		if told := db.Counters().Accesses != nil; told != (name == "Headers") {
+			t.Errorf("%s: pages touched are told: %t", name, told)
+		}
+		must(t, db.Close())
+	}
+}
+
+// TestFullMap wants the way out, and the batch refused whole.
+func TestFullMap(t *testing.T) {
+	db := create(t, map[string]string{"size_upper": "1MiB"})
+	w, err := db.Writer()
+	must(t, err)
+	for i := range uint64(100_000) {
+		must(t, w.Put(binary.BigEndian.AppendUint64(nil, i), make([]byte, 110)))
+	}
+	if err := w.Commit(); err == nil || !strings.Contains(err.Error(), "--set size_upper") {
+		t.Errorf("error %v, want one that names the option", err)
+	}
+	r, err := db.Reader()
+	must(t, err)
+	if _, found, err := r.Get(make([]byte, 8), nil); err != nil || found {
+		t.Errorf("found %t of a refused batch, error %v", found, err)
+	}
+}
+
+// TestNothingIsLeftAside: a foreign database is opened through a folder of ours.
+func TestNothingIsLeftAside(t *testing.T) {
+	dir, aside := filepath.Join(t.TempDir(), "db"), t.TempDir()
+	db, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Create: true})
+	must(t, err)
+	must(t, db.Close())
+	t.Setenv("TMPDIR", aside)
+	db, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	must(t, err)
+	if left, err := os.ReadDir(aside); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	must(t, db.Close())
+}
+
+func TestGetAllocatesNothing(t *testing.T) {
+	r, key := loaded(t)
+	absent, dst := make([]byte, 32), make([]byte, 0, 256)
+	if n := testing.AllocsPerRun(1000, func() {
+		_, found, err := r.Get(key, dst)
+		_, none, missErr := r.Get(absent, dst)
+		if err != nil || missErr != nil || !found || none {
+			t.Fatal(found, err, none, missErr)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations by a Get that finds and one that does not", n)
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	r, key := loaded(b)
+	dst := make([]byte, 0, 256)
+	get := func(b *testing.B, key []byte) {
+		if _, _, err := r.Get(key, dst); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("Found", func(b *testing.B) {
+		for b.Loop() {
+			get(b, key)
+		}
+	})
+	b.Run("Missing", func(b *testing.B) {
+		absent := make([]byte, 32)
+		for b.Loop() {
+			get(b, absent)
+		}
+	})
+	b.Run("AfterACommit", func(b *testing.B) { // a transaction begun anew for each
+		for b.Loop() {
+			r.seen--
+			get(b, key)
+		}
+	})
+}
+
+// loaded is a reader of 100,000 keys, and one of them.
+func loaded(t testing.TB) (*reader, []byte) {
+	t.Helper()
+	db := create(t, nil)
+	w, err := db.Writer()
+	must(t, err)
+	key := make([]byte, 32)
+	for i := range uint64(100_000) {
+		binary.BigEndian.PutUint64(key, (i+1)*0x9e3779b97f4a7c15)
+		must(t, w.Put(key, make([]byte, 110)))
+	}
+	must(t, w.Commit())
+	r, err := db.Reader()
+	must(t, err)
+	return r.(*reader), key
+}
+
+func create(t testing.TB, overrides map[string]string) engine.DB {
+	t.Helper()
+	db, err := Engine{}.Open(t.Context(), engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true, Overrides: overrides})
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	return db
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
