@@ -134,6 +134,9 @@ func harvest(ctx context.Context, in io.Reader, out io.Writer, trees []tree.Tree
 	if err != nil {
 		return fmt.Errorf("survey %s: %w", order.Dir, err)
 	}
+	if order.Out == "" {
+		return json.NewEncoder(out).Encode(remote.Harvested{Stores: survey.Stores, First: survey.First, Last: survey.Last})
+	}
 	first, last := max(order.First, survey.First), survey.Last
 	if order.Last > 0 {
 		last = min(order.Last, last)

@@ -151,12 +151,46 @@ type skipping struct {
 	first int64
 }
 
+func (s *skipping) Info() Info {
+	info := s.Source.Info()
+	if info.First < s.first {
+		info.First, info.Totals = 0, nil
+	}
+	return info
+}
+
 func (s *skipping) Next(batch *Batch) error {
 	for {
 		if err := s.Source.Next(batch); err != nil || batch.Version >= s.first {
 			return err
 		}
 	}
+}
+
+// Until is s up to and with version last.
+func Until(s Source, last int64) Source { return &ending{Source: s, last: last} }
+
+type ending struct {
+	Source
+	last int64
+}
+
+func (s *ending) Info() Info {
+	info := s.Source.Info()
+	if info.Last > s.last {
+		info.Last, info.Totals = 0, nil // what lies between is not known
+	}
+	return info
+}
+
+func (s *ending) Next(batch *Batch) error {
+	if err := s.Source.Next(batch); err != nil {
+		return err
+	}
+	if batch.Version > s.last {
+		return io.EOF
+	}
+	return nil
 }
 
 // Each calls fn with every batch of s until its end.

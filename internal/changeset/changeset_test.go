@@ -479,3 +479,37 @@ func TestReadingAllocatesNothingPerChange(t *testing.T) {
 		t.Errorf("%v allocations a change", perChange)
 	}
 }
+
+func TestUntilEndsEarlier(t *testing.T) {
+	s := Until(small(t, 9), 4)
+	if got := read(t, s, 300); !cmp.Equal(got, read(t, small(t, 9), 0)[:4]) || s.Info().Last != 0 {
+		t.Errorf("%d versions, %+v", len(got), s.Info())
+	}
+}
+
+func TestJoinedPartsAreTheSet(t *testing.T) {
+	part := func(first, last int64) Source {
+		s, err := From(small(t, 9), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return open(t, contained(t, Until(s, last)))
+	}
+	joined, err := Join(part(1, 4), part(5, 5), part(6, 9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(read(t, small(t, 9), 0), read(t, joined, 300)); diff != "" {
+		t.Errorf("%.2000s", diff)
+	}
+	overlapping, err := Join(part(1, 4), part(4, 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readUntil(overlapping, 0); err == nil || !strings.Contains(err.Error(), "version 4 after version 4: the sets overlap") {
+		t.Errorf("overlap: %v", err)
+	}
+	if _, err := Join(part(1, 4), Net(part(5, 9))); err == nil {
+		t.Error("sets of different orders were joined")
+	}
+}

@@ -19,8 +19,8 @@ type Folder interface {
 // ExportFormats are those that Export writes.
 func ExportFormats() []Format { return []Format{FormatIAVLBench, FormatCronos} }
 
-// Export writes all of s into a folder. told, if not nil, hears of every version.
-func Export(folder Folder, s Source, format Format, told func(version int64)) (err error) {
+// Export writes all of s into a folder.
+func Export(folder Folder, s Source, format Format, told Told) (err error) {
 	var to exporter
 	switch format {
 	case FormatIAVLBench:
@@ -34,10 +34,7 @@ func Export(folder Folder, s Source, format Format, told func(version int64)) (e
 		if err := to.add(b, s.Info().Stores); err != nil {
 			return fmt.Errorf("version %d: %w", b.Version, err)
 		}
-		if b.Last && told != nil {
-			told(b.Version)
-		}
-		return nil
+		return told.tell(b)
 	})
 	if err != nil {
 		return errors.Join(err, to.abandon())

@@ -113,9 +113,10 @@ type generated struct {
 	shape   Shape
 	salt    uint64
 	initial int
-	changes float64
+	changes int
 	growth  float64 // keys per version
 	grown   float64 // owed
+	deleted float64 // owed
 
 	live []uint64
 	made uint64 // keys so far
@@ -126,7 +127,7 @@ type generated struct {
 
 func newGenerated(shape Shape, g Generation, number uint64) *generated {
 	s := &generated{shape: shape, salt: mix(g.Seed ^ mix(number+1)), initial: max(1, int(math.Round(shape.Initial*g.Scale))),
-		changes: max(1, math.Round(shape.ChangesPerVersion*g.Scale))}
+		changes: max(1, int(math.Round(shape.ChangesPerVersion*g.Scale)))}
 	if g.Versions > 1 {
 		s.growth = max(0, shape.Final*g.Scale-float64(s.initial)) / float64(g.Versions-1)
 	}
@@ -138,11 +139,17 @@ func (s *generated) begin(version int64) {
 		s.creates = s.initial
 		return
 	}
-	s.deletes = int(s.changes * s.shape.DeleteShare)
-	s.updates = int(s.changes) - s.deletes
-	s.grown += s.growth
-	s.creates = int(s.grown) + s.deletes
-	s.grown -= math.Floor(s.grown)
+	s.deletes = whole(&s.deleted, float64(s.changes)*s.shape.DeleteShare)
+	s.updates = s.changes - s.deletes
+	s.creates = whole(&s.grown, s.growth) + s.deletes
+}
+
+// whole adds more to what is owed and takes the whole part of it.
+func whole(owed *float64, more float64) int {
+	*owed += more
+	n := math.Floor(*owed)
+	*owed -= n
+	return int(n)
 }
 
 func (s *generated) left() int { return s.creates + s.updates + s.deletes }

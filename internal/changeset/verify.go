@@ -27,7 +27,7 @@ type Verdict struct {
 // Verify reads s to its end and checks what its reader does not: that versions
 // ascend, that the order is the one promised, that counts and roots are those
 // that the set states. A damaged set gives the verdict up to the damage.
-func Verify(s Source, told func(version int64)) (Verdict, error) {
+func Verify(s Source, told Told) (Verdict, error) {
 	v := Verdict{}
 	check := newChecker(s.Info().Order)
 	tally := Tally{}
@@ -54,11 +54,8 @@ func Verify(s Source, told func(version int64)) (Verdict, error) {
 			if !anything {
 				v.Empty++
 			}
-			if told != nil {
-				told(b.Version)
-			}
 		}
-		return nil
+		return told.tell(b)
 	})
 	v.First, v.Last, v.Totals, v.IsSortedNet = tally.First, tally.Last, tally.Totals(len(s.Info().Stores)), check.AllSorted
 	if err != nil {

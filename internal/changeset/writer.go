@@ -222,8 +222,19 @@ func (w *Writer) Append(b *Batch) error {
 	return nil
 }
 
+// Told hears of every version that was dealt with; its error ends the work. A nil
+// Told hears nothing.
+type Told func(version int64) error
+
+func (t Told) tell(b *Batch) error {
+	if t == nil || !b.Last {
+		return nil
+	}
+	return t(b.Version)
+}
+
 // Copy writes all of s, registering its stores under their names.
-func (w *Writer) Copy(s Source, told func(version int64)) error {
+func (w *Writer) Copy(s Source, told Told) error {
 	numbers := []int{}
 	return Each(s, &Batch{}, func(b *Batch) error {
 		for _, name := range s.Info().Stores[len(numbers):] {
@@ -240,10 +251,7 @@ func (w *Writer) Copy(s Source, told func(version int64)) error {
 		if err := w.Append(b); err != nil {
 			return err
 		}
-		if b.Last && told != nil {
-			told(b.Version)
-		}
-		return nil
+		return told.tell(b)
 	})
 }
 

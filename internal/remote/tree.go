@@ -37,7 +37,7 @@ type HarvestOrder struct {
 	Dir   string `json:"dir"`
 	First int64  `json:"first_version"` // 0: the first it has
 	Last  int64  `json:"last_version"`  // 0: the last it has
-	Out   string `json:"out"`
+	Out   string `json:"out"`           // "": only say what there is
 }
 
 // Harvested is what was harvested.
