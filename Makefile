@@ -1,4 +1,6 @@
-# Everything needs Go alone; the main binary is built without cgo.
+# The main binary is built without cgo: Go alone is enough for `make demo`. Engines
+# in C, C++ and Rust and the trees live in runner binaries of their own; `make
+# test` installs what those need.
 #
 #   make demo     two minutes: build, load, sweep, the answer and a report in demo/
 #   make test     what CI runs
@@ -8,12 +10,21 @@ GO := go
 MODULE := github.com/statelab/statelab
 export CGO_ENABLED := 0
 
-.PHONY: help build demo test tools format vet unit e2e fixtures slow race fuzz bench clean
+# Engines whose runner needs a C compiler, and trees, each a module of its own.
+C_ENGINES := rocksdb mdbx lmdb native
+TREES := $(patsubst trees/%/go.mod,%,$(wildcard trees/*/go.mod))
+# Modules of their own without a runner.
+FIXTURES := fixtures/gethchain
+
+.PHONY: help build runners rocksdb trees demo test tools needs format vet unit e2e c-engines tree-modules fixtures slow race fuzz bench clean
 
 help:
 	@echo "build     bin/statelab"
+	@echo "runners   bin/statelab-run-* of the engines in C, C++ and Rust (installs a C compiler and Maven if missing)"
+	@echo "rocksdb   RocksDB's library into bin/lib (Maven fetches it)"
+	@echo "trees     bin/statelab-run-* of the state trees"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
-	@echo "test      format, vet, all tests of both modules"
+	@echo "test      installs what is missing; format, vet, all tests of all modules"
 	@echo "slow      every published point predicted, every access resolved: half an hour"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
 	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10)"
@@ -22,6 +33,17 @@ help:
 
 build: tools
 	$(GO) build -o bin/statelab ./cmd/statelab
+
+runners: tools needs rocksdb
+	@set -e; for engine in $(C_ENGINES); do echo "build bin/statelab-run-$$engine"; \
+		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-$$engine ./cmd/statelab-run-$$engine; done
+
+rocksdb: needs
+	@engines/rocksdb/fetch.sh
+
+trees: tools needs
+	@set -e; for tree in $(TREES); do echo "build bin/statelab-run-$$tree"; \
+		(cd trees/$$tree && CGO_ENABLED=1 $(GO) build -o ../../bin/statelab-run-$$tree ./cmd/statelab-run-$$tree); done
 
 # Six caches around the inflection points, so that all three phases show.
 DEMO_KEYS := 800k
@@ -36,34 +58,46 @@ demo: build
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --out S"
 
-test: tools format vet unit e2e fixtures
+test: tools needs format vet runners trees unit c-engines tree-modules fixtures e2e
 	@echo "make test: all passed"
 
 tools:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install Go 1.26 or newer (https://go.dev/dl)" >&2; exit 1; }
+
+# What the runners are built with. Installed from Debian's packages where that is
+# possible, else named.
+needs:
+	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo:cargo
 
 format:
 	@unformatted=$$(gofmt -l . ); test -z "$$unformatted" || { echo "make: not formatted, run gofmt -w:" $$unformatted >&2; exit 1; }
 
 vet:
 	$(GO) vet ./...
-	cd fixtures/gethchain && $(GO) vet ./...
+	CGO_ENABLED=1 $(GO) vet $(C_ENGINES:%=./engines/%) $(C_ENGINES:%=./cmd/statelab-run-%)
+	@set -e; for module in $(FIXTURES) $(TREES:%=trees/%); do echo "vet $$module"; (cd $$module && CGO_ENABLED=1 $(GO) vet ./...); done
 
 # The slow ones, marked by testing.Short, have a target of their own.
 unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
-# Go's test cache does not see what a child process read: never cached.
-e2e:
-	$(GO) test -count=1 -timeout 30m . ./cmd/statelab
+c-engines: needs rocksdb
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_ENGINES:%=./engines/%)
+
+tree-modules: needs
+	@set -e; for tree in $(TREES); do (cd trees/$$tree && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
 
 fixtures:
-	cd fixtures/gethchain && $(GO) test ./...
+	@set -e; for module in $(FIXTURES); do (cd $$module && $(GO) test ./...); done
+
+# Go's test cache does not see what a child process read: never cached.
+e2e: runners trees
+	$(GO) test -count=1 -timeout 30m . ./cmd/statelab
 
 slow:
 	$(GO) test -timeout 60m ./internal/predict ./internal/resolve
 
-race:
+race: needs
 	CGO_ENABLED=1 $(GO) test -race ./internal/measure ./internal/bench ./internal/supervise ./internal/sweep ./internal/blockio/... ./engines/...
 
 FUZZ_SECONDS := 10
@@ -75,8 +109,9 @@ fuzz:
 		(cd "$$(dirname $$file)" && $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s . </dev/null); \
 	done
 
-bench:
+bench: needs
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	CGO_ENABLED=1 $(GO) test -run '^$$' -bench . -benchmem $(C_ENGINES:%=./engines/%)
 
 clean:
 	rm -rf bin demo
