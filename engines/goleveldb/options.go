@@ -85,6 +85,9 @@ func resolve(o engine.Options) (settings, []error) {
 	if err != nil {
 		errs = append(errs, err)
 	}
+	if o.ReadOnly || o.Foreign || o.IgnoreLock {
+		s.WriteBuffer = readOnlyBuffer
+	}
 	if o.MemoryBytes > 0 {
 		if err := s.split(o.MemoryBytes, o.Handles > 0); err != nil {
 			errs = append(errs, err)
@@ -100,6 +103,9 @@ const (
 	// minWriteBuffer holds a batch of the loader: a larger batch than the buffer
 	// goes past the journal, into tables of its own.
 	minWriteBuffer = 1 * mib
+	// readOnlyBuffer is what the journal is read into when nothing is written: it
+	// grows as need be, and goleveldb allocates the whole of it at once.
+	readOnlyBuffer = 64 * kib
 	// tableBytes is what an open table takes: reader, descriptor, cache node.
 	tableBytes = 1 * kib
 	leastBytes = 4 * mib
