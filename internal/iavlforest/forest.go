@@ -81,7 +81,7 @@ func (f *Forest) open(o tree.Options) error {
 			return err
 		}
 	}
-	killed, err := takeOpen(db, version)
+	killed, err := Begin(db, version)
 	if err != nil {
 		return err
 	}
@@ -170,8 +170,11 @@ func (f *Forest) Shape() ([]tree.StoreShape, error) {
 
 // Counters are what the trees asked of the caches and the database.
 func (f *Forest) Counters() tree.Counters {
+	c := f.library.Counter.Counters()
 	hits, misses := f.library.Cache()
-	return f.library.Counter.counters(int64(hits), int64(misses))
+	cacheHits, cacheMisses := int64(hits), int64(misses)
+	c.CacheHits, c.CacheMisses = &cacheHits, &cacheMisses
+	return c
 }
 
 // Effective are the options by iavl's names.
@@ -188,7 +191,7 @@ func (f *Forest) Close() error {
 			errs = append(errs, f.library.Close(s))
 		}
 	}
-	errs = append(errs, f.library.Database.Delete([]byte(openKey)), f.library.Database.Close())
+	errs = append(errs, End(f.library.Database), f.library.Database.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%s: close: %w", f.library.Name, err)
 	}

@@ -106,10 +106,11 @@ func latestValue(version int64) []byte {
 	return binary.AppendUvarint([]byte{latestTag}, uint64(version))
 }
 
-// takeOpen marks the forest as open. After a kill it also removes what only a
-// finished version may leave: the trees where none was committed, and the claim
-// that the fast nodes belong to a version, so that iavl makes them again.
-func takeOpen(db Database, version int64) (killed bool, err error) {
+// Begin marks the forest, which is at version, as open. After a kill it also
+// removes what only a finished version may leave: the trees where none was
+// committed, and the claim that the fast nodes belong to a version, so that iavl
+// makes them again. The library still has to take later versions back.
+func Begin(db Database, version int64) (killed bool, err error) {
 	mark, err := db.Get([]byte(openKey))
 	if err != nil {
 		return false, err
@@ -145,3 +146,6 @@ func deleteStores(db Database) error {
 	}
 	return errors.Join(i.Error(), i.Close())
 }
+
+// End marks the forest as closed.
+func End(db Database) error { return db.Delete([]byte(openKey)) }

@@ -1,0 +1,142 @@
+// Package cosmosstore drives the Cosmos SDK's multistore, which a node commits
+// its blocks through: iavl v1 trees in an application.db, and a record of every
+// version that names their roots.
+//
+// Goals: what the SDK adds to the trees under it: compare with iavl1.
+// Non-goals: the caches that a block is executed on (cachekv, gaskv). Changes go
+// to the trees in the order they come in.
+package cosmosstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cosmossdk.io/log/v2"
+	db "github.com/cosmos/cosmos-db"
+	"github.com/cosmos/cosmos-sdk/store/v2/rootmulti"
+	"github.com/cosmos/cosmos-sdk/store/v2/types"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/tree"
+)
+
+// Tree opens multistores.
+type Tree struct{}
+
+// Info describes the adapter.
+func (Tree) Info() tree.Info {
+	return tree.Info{
+		Name:         "cosmosstore",
+		Version:      "v2.0.0 (iavl v1.2.8)",
+		Route:        "go module github.com/cosmos/cosmos-sdk/store/v2",
+		Licence:      "Apache-2.0",
+		RootRule:     "iavl",
+		Durability:   "kill and power cut: nothing committed is lost (every commit ends with an fsync of goleveldb's journal)",
+		History:      "every version",
+		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads},
+		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store, no pruning"}},
+	}
+}
+
+func disableFastNode() tree.Override {
+	return tree.Override{Name: "IAVLDisableFastNode", Default: 0, Low: 0, High: 1}
+}
+
+// Check names what is wrong with o.
+func (t Tree) Check(o tree.Options) []error {
+	errs := o.Problems(t.Info(), disableFastNode())
+	if o.MemoryBytes > 0 {
+		errs = append(errs, fmt.Errorf("a budget of %d bytes: cosmosstore counts nodes: give it a cache of nodes", o.MemoryBytes))
+	}
+	return errs
+}
+
+const defaultCacheNodes = 1_000_000 // as in iavl1, to compare with it
+
+// Open opens or makes the forest in o.Dir.
+func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
+	if errs := t.Check(o); len(errs) > 0 {
+		return nil, fmt.Errorf("cosmosstore: open: %w", errs[0])
+	}
+	if err := expectDir(o); err != nil {
+		return nil, fmt.Errorf("cosmosstore: %w", err)
+	}
+	level, err := db.NewGoLevelDB(iavlforest.DatabaseName, o.Dir, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cosmosstore: open %s: %w", o.Dir, err)
+	}
+	if o.CacheNodes == 0 {
+		o.CacheNodes = defaultCacheNodes
+	}
+	counter := &iavlforest.Counter{IsNode: isNode}
+	f := &forest{
+		level:       levelDB{level},
+		counter:     counter,
+		failures:    &failures{say: o.Log},
+		names:       o.Stores,
+		cacheNodes:  o.CacheNodes,
+		noFastNodes: disableFastNode().In(o) == 1,
+	}
+	if err := f.open(o); err != nil {
+		return nil, fmt.Errorf("cosmosstore: open %s: %w", o.Dir, errors.Join(err, level.Close()))
+	}
+	return f, nil
+}
+
+func expectDir(o tree.Options) error {
+	if o.Create {
+		return o.MakeDir()
+	}
+	return o.NeedsFile(iavlforest.DatabaseDir + "/CURRENT")
+}
+
+func (f *forest) open(o tree.Options) error {
+	version, err := iavlforest.Latest(f.level)
+	if err != nil {
+		return err
+	}
+	if version > 0 {
+		held, err := iavlforest.Names(f.level)
+		if err != nil {
+			return err
+		}
+		if err := o.SameStores(held); err != nil {
+			return err
+		}
+	}
+	killed, err := iavlforest.Begin(f.level, version)
+	if err != nil {
+		return err
+	}
+	f.multi = rootmulti.NewStore(counted{f.level, f.counter}, logger{log.NewNopLogger(), f.failures})
+	f.multi.SetIAVLCacheSize(int(f.cacheNodes))
+	f.multi.SetIAVLDisableFastNode(f.noFastNodes)
+	f.multi.SetIAVLSyncPruning(true) // the multistore cannot stop the goroutines that prune behind it
+	keys := make([]*types.KVStoreKey, len(f.names))
+	for i, name := range f.names {
+		keys[i] = types.NewKVStoreKey(name)
+		f.multi.MountStoreWithDB(keys[i], types.StoreTypeIAVL, nil)
+	}
+	if err := f.multi.LoadLatestVersion(); err != nil {
+		return err
+	}
+	if killed && version > 0 {
+		if err := f.multi.RollbackToVersion(version); err != nil {
+			return fmt.Errorf("take back what follows version %d: %w", version, err)
+		}
+	}
+	f.next = version + 1
+	if version == 0 && o.FirstVersion > 1 {
+		f.next = o.FirstVersion
+		if err := f.multi.SetInitialVersion(o.FirstVersion); err != nil {
+			return err
+		}
+	}
+	f.version = version
+	for _, key := range keys {
+		f.stores = append(f.stores, f.multi.GetStore(key).(types.CommitKVStore))
+	}
+	return f.failures.any()
+}
