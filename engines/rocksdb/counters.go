@@ -14,10 +14,15 @@ import (
 // account turns statistics into block reads. What happened until the database was
 // open counts as meta reads: a table's filters and indexes are then read in one
 // piece with its footer. From then on a miss of the block cache is a read.
+//
+// A database opened for reading only does not report what its Gets found in the
+// block cache, only how many blocks it read: those are all data where filters and
+// indexes are outside the cache, else they have no type.
 type account struct {
 	opened statistics
-	kinds  []kind
-	sector int64 // 0: not O_DIRECT
+	kinds  []kind           // as the block cache counts them; none of a database opened for reading only
+	all    engine.BlockType // of the reads without kinds
+	sector int64            // 0: not O_DIRECT
 
 	mutex    sync.Mutex
 	reads    [engine.NumBlockTypes]engine.Tally
@@ -31,38 +36,50 @@ type kind struct {
 	as   engine.BlockType
 }
 
-func newAccount(opened statistics, twoLevel bool, sector int64) *account {
-	index := engine.SingleIndex
-	if twoLevel {
-		index = engine.Index
+func (d *db) newAccount(shape engine.Shape, sector int64) *account {
+	a := &account{opened: d.statistics(), sector: sector, all: engine.Page}
+	if d.settings.table["cache_index_and_filter_blocks"] == "false" {
+		a.all = engine.Data
 	}
-	a := &account{opened: opened, kinds: []kind{{"data", engine.Data}, {"index", index}, {"filter", engine.Filter}}, sector: sector}
+	if !d.settings.readOnly {
+		index := engine.SingleIndex
+		if d.settings.twoLevels(shape) {
+			index = engine.Index
+		}
+		a.kinds = []kind{{"data", engine.Data}, {"index", index}, {"filter", engine.Filter}}
+	}
 	for _, k := range a.kinds {
-		a.inserted = append(a.inserted, opened.count("block.cache."+k.name+".bytes.insert"))
+		a.inserted = append(a.inserted, a.opened.count("block.cache."+k.name+".bytes.insert"))
 	}
-	a.reads[engine.Meta] = engine.Tally{Count: opened.fileReads(), Bytes: opened.fileReadBytes()}
-	a.shared = opened.fileReadBytes()
+	a.reads[engine.Meta] = engine.Tally{Count: a.opened.fileReads(), Bytes: a.opened.fileReadBytes()}
+	a.shared = a.opened.fileReadBytes()
 	return a
 }
 
 // update counts what happened up to now. The tickers are not read at one moment,
 // so a difference of two may fall for an instant: counts never do.
 func (a *account) update(now statistics) {
-	since := func(name string) int64 { return now.count(name) - a.opened.count(name) }
-	misses := int64(0)
+	blocks := int64(0)
+	count := func(as engine.BlockType, n int64) { a.reads[as].Count = max(a.reads[as].Count, n) }
 	for _, k := range a.kinds {
-		n := since("block.cache." + k.name + ".miss")
-		misses += n
+		n := a.since(now, "block.cache."+k.name+".miss")
+		blocks += n
 		if k.as == engine.Data {
-			n -= now.compactionBlocks() - a.opened.compactionBlocks()
+			n -= a.since(now, compactionBlocks)
 		}
-		r := &a.reads[k.as].Count
-		*r = max(*r, n)
+		count(k.as, n)
+	}
+	if a.kinds == nil {
+		blocks = a.since(now, "read.block.get.micros")
+		count(a.all, blocks)
 	}
 	// Tables opened since: reads that were for no block.
-	meta := &a.reads[engine.Meta].Count
-	*meta = max(*meta, now.fileReads()-misses)
+	count(engine.Meta, now.fileReads()-blocks)
 	a.shareBytes(now)
+}
+
+func (a *account) since(now statistics, name string) int64 {
+	return now.count(name) - a.opened.count(name)
 }
 
 // shareBytes shares the bytes read since the last time out among the types, in
@@ -75,6 +92,10 @@ func (a *account) shareBytes(now statistics) {
 		return
 	}
 	a.shared = foreground
+	if a.kinds == nil {
+		a.reads[a.all].Bytes += left
+		return
+	}
 	weights, sum := make([]int64, len(a.kinds)), int64(0)
 	for i, k := range a.kinds {
 		n := now.count("block.cache." + k.name + ".bytes.insert")
@@ -100,11 +121,10 @@ func (a *account) accesses(now statistics) *[engine.NumBlockTypes]int64 {
 	var all [engine.NumBlockTypes]int64
 	for _, k := range a.kinds {
 		for _, outcome := range []string{".hit", ".miss"} {
-			name := "block.cache." + k.name + outcome
-			all[k.as] += now.count(name) - a.opened.count(name)
+			all[k.as] += a.since(now, "block.cache."+k.name+outcome)
 		}
 	}
-	all[engine.Data] -= now.compactionBlocks() - a.opened.compactionBlocks()
+	all[engine.Data] -= a.since(now, compactionBlocks)
 	return &all
 }
 
@@ -127,12 +147,9 @@ func (d *db) Counters() engine.Counters {
 	named := func(name string) *int64 { return told(now.count(name)) }
 	c := engine.Counters{
 		Reads:           &reads,
-		Accesses:        a.accesses(now),
-		BackgroundReads: &engine.Tally{Count: now.compactionBlocks(), Bytes: now.compactionBytes()},
+		BackgroundReads: &engine.Tally{Count: now.count(compactionBlocks), Bytes: now.compactionBytes()},
 		TableOpens:      named("no.file.opens"),
 
-		CacheHits:      named("block.cache.hit"),
-		CacheMisses:    named("block.cache.miss"),
 		FilterNegative: named("bloom.filter.useful"),
 		FilterPositive: named("bloom.filter.full.positive"),
 
@@ -145,6 +162,10 @@ func (d *db) Counters() engine.Counters {
 		CompactBytes:   named("compact.write.bytes"),
 		Stalls:         named("db.write.stall"),
 		StallNanos:     told(1000 * now.count("stall.micros")),
+	}
+	if a.kinds != nil {
+		c.Accesses = a.accesses(now)
+		c.CacheHits, c.CacheMisses = named("block.cache.hit"), named("block.cache.miss")
 	}
 	if a.sector > 0 {
 		c.DirectBytes = told(a.directBytes(reads.Total()))

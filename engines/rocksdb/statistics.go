@@ -61,7 +61,7 @@ func (s statistics) fileReadBytes() int64 {
 	return s.count("last.level.read.bytes") + s.count("non.last.level.read.bytes")
 }
 
-// compactionBlocks are blocks that compactions needed and no cache served.
-func (s statistics) compactionBlocks() int64 { return s.count("read.block.compaction.micros") }
+// compactionBlocks counts blocks that compactions needed and no cache served.
+const compactionBlocks = "read.block.compaction.micros"
 
 func (s statistics) compactionBytes() int64 { return s.count("compact.read.bytes") }
