@@ -14,7 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/remote"
 )
 
-var documentedCommand = regexp.MustCompile("(?m)(?:^|[\\s`/])statelab +([a-z]+(?: (?:create|remove))?)((?: +(?:[^\\s`]+))*)")
+var documentedCommand = regexp.MustCompile("(?m)(?:^|[\\s`/])statelab +([a-z]+(?: (?:create|remove|info|import|export|generate|harvest|verify))?)((?: +(?:[^\\s`]+))*)")
 
 // A command line in a document or a help text names a verb and flags that exist.
 func TestDocumentedCommandsExist(t *testing.T) {

@@ -67,7 +67,7 @@ func (m *mistakes) unknownFlags(cmd *cobra.Command, args []string) {
 			isValue = false
 			continue
 		case !isLong && len(arg) > 1 && arg[0] == '-' && arg != "-h":
-			m.add("%s: no such flag; statelab %s --help lists them", arg, cmd.Name())
+			m.add("%s: no such flag; %s --help lists them", arg, cmd.CommandPath())
 			continue
 		case !isLong:
 			continue
@@ -81,7 +81,7 @@ func (m *mistakes) unknownFlags(cmd *cobra.Command, args []string) {
 		if near := nearest(cmd.Flags(), name); near != "" {
 			m.add("--%s: no such flag; did you mean --%s?", name, near)
 		} else {
-			m.add("--%s: no such flag; statelab %s --help lists them", name, cmd.Name())
+			m.add("--%s: no such flag; %s --help lists them", name, cmd.CommandPath())
 		}
 	}
 }

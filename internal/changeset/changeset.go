@@ -172,7 +172,8 @@ func Until(s Source, last int64) Source { return &ending{Source: s, last: last} 
 
 type ending struct {
 	Source
-	last int64
+	last  int64
+	ended bool // it was given: what comes next may be damaged
 }
 
 func (s *ending) Info() Info {
@@ -184,12 +185,17 @@ func (s *ending) Info() Info {
 }
 
 func (s *ending) Next(batch *Batch) error {
+	if s.ended {
+		return io.EOF
+	}
 	if err := s.Source.Next(batch); err != nil {
 		return err
 	}
 	if batch.Version > s.last {
+		s.ended = true
 		return io.EOF
 	}
+	s.ended = batch.Version == s.last && batch.Last
 	return nil
 }
 

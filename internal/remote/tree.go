@@ -115,4 +115,6 @@ func (t *Tree) ask(stdin []byte, question string) ([]byte, error) {
 }
 
 // Harvest is the command that carries out an order given on its standard input.
-func (t *Tree) Harvest() *exec.Cmd { return exec.Command(t.Path, append(slices.Clip(t.Args), HarvestArg)...) }
+func (t *Tree) Harvest() *exec.Cmd {
+	return exec.Command(t.Path, append(slices.Clip(t.Args), HarvestArg)...)
+}

@@ -1,0 +1,559 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/changeset"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+)
+
+func (a *app) changesetVerb() *cobra.Command {
+	cmd := &cobra.Command{Use: "changeset", Short: "Make, convert and check change sets: what each block of a chain wrote",
+		Long: `A change set lists what each block wrote, version by version: what statelab replay
+applies to state trees. All forms are read; statelab's own (.slcs) is one file
+with checksums, that can be read from any version.
+
+  statelab changeset generate --profile bank,staking --versions 300 --scale 0.01 --out set.slcs
+  statelab changeset import DIR --out set.slcs      (iavl-bench, cronos, .pb.gz, Ethereum diffs)
+  statelab changeset harvest --tree iavl1 --db application.db --out set.slcs
+  statelab changeset info set.slcs
+  statelab changeset verify set.slcs
+  statelab changeset export set.slcs --format cronos --out DIR`,
+		RunE: func(*cobra.Command, []string) error {
+			return usage("changeset info, import, export, generate, harvest or verify: statelab changeset --help")
+		}}
+	cmd.AddCommand(a.changesetInfo(), a.changesetImport(), a.changesetExport(), a.changesetGenerate(), a.changesetHarvest(), a.changesetVerify())
+	for _, sub := range cmd.Commands() {
+		sub.FParseErrWhitelist.UnknownFlags = true
+	}
+	return cmd
+}
+
+// setFlags are the flags that changeset's verbs share, as typed.
+type setFlags struct {
+	format, from, to, out string
+	sort, json, quiet     bool
+}
+
+func (f *setFlags) formatFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.format, "format", "auto", "form of the set: auto, "+names(changeset.Formats()))
+}
+
+func (f *setFlags) rangeFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.from, "from", "0", "first version; 0: the first there is")
+	cmd.Flags().StringVar(&f.to, "to", "0", "last version; 0: the last there is")
+}
+
+func (f *setFlags) sortFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.sort, "sort", false, "sort every version by store and key and keep the last change of a key (order sorted-net)")
+}
+
+func (f *setFlags) quietFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+}
+
+func names(formats []changeset.Format) string {
+	var text []string
+	for _, f := range formats {
+		text = append(text, string(f))
+	}
+	return strings.Join(text, ", ")
+}
+
+// openSet opens the set that args name; its errors name the path as typed.
+func (m *mistakes) openSet(args []string, format, example string) (set changeset.Source, path string) {
+	if len(args) != 1 {
+		m.add("name one change set: statelab changeset %s", example)
+		return nil, ""
+	}
+	form := changeset.Format(format)
+	if form == "auto" {
+		form = ""
+	} else {
+		m.oneOf("format", format, append([]string{"auto"}, strings.Split(names(changeset.Formats()), ", ")...)...)
+	}
+	if m.err() != nil {
+		return nil, ""
+	}
+	path = args[0]
+	set, err := changeset.Open(os.DirFS(filepath.Dir(absolute(path))), filepath.Base(absolute(path)), form)
+	if err != nil {
+		m.add("%v", err)
+		return nil, path
+	}
+	return set, path
+}
+
+// window is the set within --from and --to, sorted if asked.
+func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, error) {
+	from, to := m.version("from", f.from), m.version("to", f.to)
+	if to > 0 && to < from {
+		m.add("--to %d: at least --from %d", to, from)
+	}
+	if err := m.err(); err != nil || set == nil {
+		return nil, err
+	}
+	if from > 0 {
+		var err error
+		if set, err = changeset.From(set, from); err != nil {
+			return nil, err
+		}
+	}
+	if to > 0 {
+		set = changeset.Until(set, to)
+	}
+	if f.sort {
+		set = changeset.Net(set)
+	}
+	return set, nil
+}
+
+func (m *mistakes) version(flag, text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		m.add("--%s %q: a version such as --%s 1000, or 0", flag, text, flag)
+	}
+	return n
+}
+
+// newPath checks --out: results never replace what is there.
+func (m *mistakes) newPath(out, example string) string {
+	if out == "" {
+		m.add("--out: say where to, such as --out %s", example)
+		return ""
+	}
+	if _, err := os.Lstat(out); err == nil {
+		m.add("--out %s: exists already: name a new one", out)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		m.add("--out: %v", err)
+	}
+	return absolute(out)
+}
+
+// told shows progress and ends the work when the user does.
+func (a *app) told(phase string, info changeset.Info, quiet bool) (changeset.Told, func()) {
+	p := a.progress(quiet)
+	first, total := info.First, uint64(0)
+	if info.Last > 0 {
+		total = uint64(info.Last - info.First + 1)
+	}
+	return func(version int64) error {
+		if first == 0 {
+			first = version
+		}
+		p.tell("", result.Event{Phase: phase, Done: uint64(max(version-first+1, 0)), Total: total, Unit: "versions"})
+		return context.Cause(a.ctx)
+	}, p.clear
+}
+
+// writeContainer writes set beside its place, then renames it.
+func (a *app) writeContainer(out string, set changeset.Source, provenance, phase string, quiet bool) error {
+	info := set.Info()
+	if provenance == "" {
+		provenance = info.Provenance
+	}
+	return writeBeside(out, func(f io.Writer) error {
+		w, err := changeset.NewWriter(f, changeset.Header{Order: info.Order, RootRule: info.RootRule, Provenance: provenance})
+		if err != nil {
+			return err
+		}
+		if info.Complete { // stores without a change too: they have roots
+			for _, name := range info.Stores {
+				if _, err := w.Store(name); err != nil {
+					return err
+				}
+			}
+		}
+		told, done := a.told(phase, info, quiet)
+		defer done()
+		if err := w.Copy(set, told); err != nil {
+			return err
+		}
+		return w.Close()
+	})
+}
+
+// writeBeside writes a file next to path and renames it when it is whole.
+func writeBeside(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+func (a *app) changesetImport() *cobra.Command {
+	f := new(setFlags)
+	var provenance string
+	cmd := &cobra.Command{Use: "import SET --out FILE", Short: "Turn a set of any form into statelab's own"}
+	f.formatFlag(cmd)
+	f.rangeFlags(cmd)
+	f.sortFlag(cmd)
+	f.quietFlag(cmd)
+	cmd.Flags().StringVar(&f.out, "out", "", "the file to write, such as set.slcs")
+	cmd.Flags().StringVar(&provenance, "provenance", "", "where the set comes from, kept in the file (default: what the set says, or its name)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		out := m.newPath(f.out, "set.slcs")
+		source, path := m.openSet(args, f.format, "import DIR --out set.slcs")
+		if source != nil {
+			defer source.Close() // nothing was written
+		}
+		set, err := f.window(source, m)
+		if err != nil {
+			return err
+		}
+		if provenance == "" && set.Info().Provenance == "" {
+			provenance = fmt.Sprintf("imported from %s (%s)", filepath.Base(path), set.Info().Format)
+		}
+		if err := a.writeContainer(out, set, provenance, "import", f.quiet); err != nil {
+			return err
+		}
+		return a.describeSet(out, f.out)
+	}
+	return cmd
+}
+
+func (a *app) changesetExport() *cobra.Command {
+	f := new(setFlags)
+	cmd := &cobra.Command{Use: "export SET --format FORM --out DIR", Short: "Turn a set into the form of another tool"}
+	f.rangeFlags(cmd)
+	f.sortFlag(cmd)
+	f.quietFlag(cmd)
+	cmd.Flags().StringVar(&f.format, "format", "", "form to write: "+names(changeset.ExportFormats()))
+	cmd.Flags().StringVar(&f.out, "out", "", "the directory to make")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		m.oneOf("format", f.format, strings.Split(names(changeset.ExportFormats()), ", ")...)
+		out := m.newPath(f.out, "DIR")
+		source, path := m.openSet(args, "auto", "export set.slcs --format cronos --out DIR")
+		if source != nil {
+			defer source.Close() // nothing was written
+		}
+		set, err := f.window(source, m)
+		if err != nil {
+			return err
+		}
+		versions := int64(0)
+		err = makeBeside(out, func(dir string) error {
+			told, done := a.told("export", set.Info(), f.quiet)
+			defer done()
+			return changeset.Export(folder(dir), set, changeset.Format(f.format), func(version int64) error {
+				versions++
+				return told(version)
+			})
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the form of %s\n", f.out, unit.Count(versions), path, f.format)
+		return nil
+	}
+	return cmd
+}
+
+// makeBeside fills a directory next to path and renames it when it is whole.
+func makeBeside(path string, fill func(dir string) error) error {
+	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	if err = fill(dir); err == nil {
+		if err = os.Chmod(dir, 0o755); err == nil {
+			err = os.Rename(dir, path)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.RemoveAll(dir)))
+	}
+	return nil
+}
+
+// folder is a directory that exports write to.
+type folder string
+
+func (f folder) Create(name string) (io.WriteCloser, error) {
+	path := filepath.Join(string(f), filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	return os.Create(path)
+}
+
+func (a *app) changesetGenerate() *cobra.Command {
+	f := new(setFlags)
+	var profiles, versions, scale, seed, emptyValues string
+	var emptyStore bool
+	cmd := &cobra.Command{Use: "generate --profile LIST --out FILE", Short: "Make a set that is the same for the same seed"}
+	var about strings.Builder
+	about.WriteString("Profiles:\n")
+	for _, p := range changeset.Profiles() {
+		fmt.Fprintf(&about, "  %-15s %s\n", p.Name, p.Of)
+	}
+	cmd.Long = about.String()
+	flag := cmd.Flags()
+	flag.StringVar(&profiles, "profile", "", "profiles (list); their stores make one set")
+	flag.StringVar(&versions, "versions", "300", "versions")
+	flag.StringVar(&scale, "scale", "0.01", "factor on the profile's keys and changes per version")
+	flag.StringVar(&seed, "seed", "1", "seed of keys, values and choices")
+	flag.BoolVar(&emptyStore, "empty-store", false, "add a store that never gets a key")
+	flag.StringVar(&emptyValues, "empty-values", "0%", "share of values that are empty")
+	flag.StringVar(&f.out, "out", "", "the file to write, such as set.slcs")
+	f.sortFlag(cmd)
+	f.quietFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		m.noArguments(args)
+		out := m.newPath(f.out, "set.slcs")
+		g := changeset.Generation{Profiles: list(profiles), Versions: int64(m.count("versions", versions)), Scale: m.number("scale", scale), Seed: m.seed(seed),
+			EmptyStore: emptyStore, EmptyValueShare: m.share("empty-values", emptyValues)}
+		m.addAll("", g.Check())
+		if err := m.err(); err != nil {
+			return err
+		}
+		set, err := changeset.Generate(g)
+		if err != nil {
+			return err
+		}
+		if f.sort {
+			set = changeset.Net(set)
+		}
+		if err := a.writeContainer(out, set, "", "generate", f.quiet); err != nil {
+			return err
+		}
+		return a.describeSet(out, f.out)
+	}
+	return cmd
+}
+
+func (a *app) changesetInfo() *cobra.Command {
+	f := new(setFlags)
+	cmd := &cobra.Command{Use: "info SET", Short: "Show what a set says of itself, without reading its changes"}
+	f.formatFlag(cmd)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		set, path := m.openSet(args, f.format, "info set.slcs")
+		if err := m.err(); err != nil {
+			return err
+		}
+		defer set.Close() // nothing was written
+		if f.json {
+			return a.printJSON(setFactsOf(path, set.Info()))
+		}
+		a.printSet(setFactsOf(path, set.Info()))
+		return nil
+	}
+	return cmd
+}
+
+func (a *app) changesetVerify() *cobra.Command {
+	f := new(setFlags)
+	var strict bool
+	cmd := &cobra.Command{Use: "verify SET", Short: "Read all of a set: checksums, versions, gaps, order, counts",
+		Long: `Verify exits 1 if the set is damaged, or is not what it says of itself. Versions
+that are missing are no damage: a replay commits them without changes. --strict
+makes them one (exit 3).`}
+	f.formatFlag(cmd)
+	f.quietFlag(cmd)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 if versions are missing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		set, path := m.openSet(args, f.format, "verify set.slcs")
+		if err := m.err(); err != nil {
+			return err
+		}
+		defer set.Close() // nothing was written
+		told, done := a.told("verify", set.Info(), f.quiet)
+		verdict, damage := changeset.Verify(set, told)
+		done()
+		if err := context.Cause(a.ctx); err != nil {
+			return err
+		}
+		facts := setFactsOf(path, set.Info()).with(verdict)
+		if damage != nil {
+			facts.Damage = damage.Error()
+		}
+		if f.json {
+			if err := a.printJSON(facts); err != nil {
+				return err
+			}
+		} else {
+			a.printVerdict(facts)
+		}
+		if damage != nil {
+			return fmt.Errorf("%s: %w", path, damage)
+		}
+		if strict && verdict.Missing > 0 {
+			return &strictError{1}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// setFacts is what info and verify print with --json. Pointers are nil where only
+// reading tells.
+type setFacts struct {
+	Schema     string           `json:"schema"`
+	Path       string           `json:"path"`
+	Format     changeset.Format `json:"format"`
+	Order      string           `json:"order"`
+	First      int64            `json:"first_version"` // 0: not known
+	Last       int64            `json:"last_version"`
+	Versions   *int64           `json:"versions,omitempty"`
+	Changes    *int64           `json:"changes,omitempty"`
+	Roots      *int64           `json:"versions_with_roots,omitempty"`
+	RootRule   string           `json:"root_rule,omitempty"`
+	Provenance string           `json:"provenance,omitempty"`
+	Stores     []storeFacts     `json:"stores"`
+	Damage     string           `json:"damage,omitempty"`
+	Verified   *verifiedFacts   `json:"verified,omitempty"`
+}
+
+type storeFacts struct {
+	Name   string                 `json:"name"`
+	Totals *changeset.StoreTotals `json:"totals,omitempty"`
+}
+
+type verifiedFacts struct {
+	EmptyVersions   int64           `json:"empty_versions"`
+	MissingVersions int64           `json:"missing_versions"`
+	Gaps            []changeset.Gap `json:"gaps"`
+	IsSortedNet     bool            `json:"is_sorted_net"`
+}
+
+func setFactsOf(path string, info changeset.Info) setFacts {
+	s := setFacts{Schema: "statelab.changeset_info/1", Path: path, Format: info.Format, Order: info.Order.String(), First: info.First, Last: info.Last,
+		RootRule: info.RootRule, Provenance: info.Provenance, Stores: []storeFacts{}}
+	for _, name := range info.Stores {
+		s.Stores = append(s.Stores, storeFacts{Name: name})
+	}
+	if info.Totals != nil {
+		s.count(*info.Totals)
+	}
+	if info.Damage != nil {
+		s.Damage = info.Damage.Error()
+	}
+	return s
+}
+
+func (s *setFacts) count(t changeset.Totals) {
+	s.Versions, s.Changes, s.Roots = &t.Versions, &t.Changes, &t.Roots
+	for i := range t.Stores {
+		s.Stores[i].Totals = &t.Stores[i]
+	}
+}
+
+func (s setFacts) with(v changeset.Verdict) setFacts {
+	s.First, s.Last = v.First, v.Last
+	s.count(v.Totals)
+	s.Verified = &verifiedFacts{EmptyVersions: v.Empty, MissingVersions: v.Missing, Gaps: v.Gaps, IsSortedNet: v.IsSortedNet}
+	return s
+}
+
+// describeSet prints the set that was just written.
+func (a *app) describeSet(path, typed string) error {
+	m := new(mistakes)
+	set, _ := m.openSet([]string{path}, "auto", "")
+	if err := m.err(); err != nil {
+		return err
+	}
+	a.printSet(setFactsOf(typed, set.Info()))
+	return set.Close()
+}
+
+func (a *app) printSet(s setFacts) {
+	fmt.Fprintf(a.stdout, "%s: %s\n", s.Path, s.sentence())
+	if s.Damage != "" {
+		fmt.Fprintf(a.stdout, "damaged: %s\n", s.Damage)
+	}
+	fmt.Fprintln(a.stdout)
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "sets\tdeletes\tkeys, bytes\tvalues, bytes\t  store")
+	for _, store := range s.Stores {
+		if t := store.Totals; t != nil {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t  %s\n", unit.Count(t.Sets), unit.Count(t.Deletes), unit.Count(t.KeyBytes), unit.Count(t.ValueBytes), store.Name)
+		} else {
+			fmt.Fprintf(table, "-\t-\t-\t-\t  %s\n", store.Name)
+		}
+	}
+	table.Flush() // to stdout: what cannot be printed cannot be said either
+	if s.Roots != nil && *s.Roots > 0 {
+		fmt.Fprintf(a.stdout, "\nexpected roots (%s) of %s versions\n", s.RootRule, unit.Count(*s.Roots))
+	}
+	if s.Provenance != "" {
+		fmt.Fprintf(a.stdout, "\n%s\n", s.Provenance)
+	}
+}
+
+func (s setFacts) sentence() string {
+	text := ""
+	if s.Changes != nil {
+		text = unit.Count(*s.Changes) + " changes in "
+		text += unit.Count(*s.Versions) + " versions"
+	} else {
+		text = "versions"
+	}
+	switch {
+	case s.First > 0 && s.Last > 0:
+		text += fmt.Sprintf(" (%d to %d)", s.First, s.Last)
+	case s.First > 0:
+		text += fmt.Sprintf(" from %d", s.First)
+	}
+	text += fmt.Sprintf(", %s, order %s, form %s", plural(len(s.Stores), "store"), s.Order, s.Format)
+	if s.Changes == nil {
+		text += "; verify or import counts them"
+	}
+	return text
+}
+
+func (a *app) printVerdict(s setFacts) {
+	if s.Damage == "" {
+		fmt.Fprintln(a.stdout, "sound: everything that can be checked of this form holds")
+	} else {
+		fmt.Fprintln(a.stdout, "DAMAGED: the counts below end before the damage")
+	}
+	damage := s.Damage
+	s.Damage = "" // the error follows on stderr
+	a.printSet(s)
+	s.Damage = damage
+	v := s.Verified
+	fmt.Fprintf(a.stdout, "\n%s empty versions, %s missing", unit.Count(v.EmptyVersions), unit.Count(v.MissingVersions))
+	if len(v.Gaps) > 0 {
+		fmt.Fprintf(a.stdout, " (the first gap: %d to %d)", v.Gaps[0].From, v.Gaps[0].To)
+	}
+	sorted := "not all versions are sorted"
+	if v.IsSortedNet {
+		sorted = "every version is sorted and net"
+	}
+	fmt.Fprintf(a.stdout, "; %s\n", sorted)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/statelab/statelab/internal/changeset"
+	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/tree"
+)
+
+func (a *app) changesetHarvest() *cobra.Command {
+	f := new(setFlags)
+	var treeName, db, jobs string
+	cmd := &cobra.Command{Use: "harvest --tree TREE --db DIR --out FILE", Short: "Read the changes back out of a node's own database",
+		Long: `Harvest reads what every version changed out of a database that kept all versions
+(a Cosmos node's application.db, not pruned). Stop the node or copy its directory
+first. Ranges of versions are read by several processes; those that are done stay
+beside FILE, so the same command goes on after Ctrl-C or a crash.
+
+  statelab changeset harvest --tree iavl1 --db data/application.db --out set.slcs
+  statelab changeset harvest --tree iavl1 --db data/application.db --from 1000 --to 2000 --out set.slcs`}
+	flag := cmd.Flags()
+	flag.StringVar(&treeName, "tree", "iavl1", "tree whose runner reads the database")
+	flag.StringVar(&db, "db", "", "directory of the database")
+	flag.StringVar(&jobs, "jobs", "2", "processes at a time")
+	flag.StringVar(&f.out, "out", "", "the file to write, such as set.slcs")
+	f.rangeFlags(cmd)
+	f.quietFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		m.noArguments(args)
+		h := harvest{app: a, db: absolute(db), out: m.newPath(f.out, "set.slcs"), from: m.version("from", f.from), to: m.version("to", f.to),
+			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress(f.quiet)}
+		if info, err := os.Stat(db); err != nil || !info.IsDir() {
+			m.add("--db %q: no such directory; name the database of a stopped node, such as --db data/application.db", db)
+		}
+		if found, err := a.findTree(treeName); err != nil {
+			m.add("--tree %s: %v", treeName, err)
+		} else if h.tree = found; !found.Info.Has(tree.Harvests) {
+			m.add("--tree %s: it cannot harvest", treeName)
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
+		if err := h.run(); err != nil {
+			return err
+		}
+		return a.describeSet(h.out, f.out)
+	}
+	return cmd
+}
+
+// harvest reads a range of versions in parts, a process each.
+type harvest struct {
+	app      *app
+	tree     *remote.Tree
+	db, out  string
+	from, to int64
+	jobs     int
+	progress *progress
+}
+
+// parts is into how many a range is cut: some per process, so that none waits
+// long for the last, and what a crash loses is small.
+const parts = 32
+
+type part struct {
+	first, last int64
+	path        string
+}
+
+func (h *harvest) run() error {
+	survey, err := h.ask(h.app.ctx, remote.HarvestOrder{})
+	if err != nil {
+		return err
+	}
+	first, last := max(h.from, survey.First), survey.Last
+	if h.to > 0 {
+		last = min(h.to, last)
+	}
+	if last < first {
+		return fmt.Errorf("%s holds versions %d to %d: none of those asked for", h.db, survey.First, survey.Last)
+	}
+	dir := fmt.Sprintf("%s.parts-%d-%d", h.out, first, last)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	cut := cutRange(dir, first, last)
+	if err := h.readParts(cut, last-first+1); err != nil {
+		return fmt.Errorf("%w (the parts that are done are kept: the same command goes on)", err)
+	}
+	if err := h.join(cut); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+func cutRange(dir string, first, last int64) (cut []part) {
+	step := (last-first)/parts + 1
+	for at := first; at <= last; at += step {
+		p := part{first: at, last: min(at+step-1, last)}
+		p.path = filepath.Join(dir, fmt.Sprintf("%012d-%012d.slcs", p.first, p.last))
+		cut = append(cut, p)
+	}
+	return cut
+}
+
+func (h *harvest) readParts(cut []part, versions int64) error {
+	group, ctx := errgroup.WithContext(h.app.ctx)
+	group.SetLimit(h.jobs)
+	var done atomic.Int64
+	for _, p := range cut {
+		group.Go(func() error {
+			if _, err := os.Stat(p.path); errors.Is(err, fs.ErrNotExist) { // it appears when it is whole
+				if _, err := h.ask(ctx, remote.HarvestOrder{First: p.first, Last: p.last, Out: p.path}); err != nil {
+					return err
+				}
+			} else if err != nil {
+				return err
+			}
+			h.progress.tell("", result.Event{Phase: "harvest", Done: uint64(done.Add(p.last - p.first + 1)), Total: uint64(versions), Unit: "versions"})
+			return nil
+		})
+	}
+	err := group.Wait()
+	h.progress.clear()
+	if cause := context.Cause(h.app.ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// ask gives an order to a process of the tree's runner.
+func (h *harvest) ask(ctx context.Context, order remote.HarvestOrder) (remote.Harvested, error) {
+	order.Tree, order.Dir = h.tree.Info.Name, h.db
+	text, err := json.Marshal(order)
+	if err != nil {
+		return remote.Harvested{}, fmt.Errorf("encode the order to harvest: %w", err)
+	}
+	asked := h.tree.Harvest()
+	command := exec.CommandContext(ctx, asked.Path, asked.Args[1:]...)
+	var words bytes.Buffer
+	command.Stdin, command.Stderr = bytes.NewReader(text), &words
+	answer, err := command.Output()
+	if err != nil {
+		return remote.Harvested{}, fmt.Errorf("%s: %w: %s", filepath.Base(h.tree.Path), err, strings.TrimSpace(words.String()))
+	}
+	var harvested remote.Harvested
+	if err := json.Unmarshal(answer, &harvested); err != nil {
+		return remote.Harvested{}, fmt.Errorf("%s answered %.200q: %w", filepath.Base(h.tree.Path), answer, err)
+	}
+	return harvested, nil
+}
+
+// join copies the parts one after another into the set.
+func (h *harvest) join(cut []part) error {
+	sets := make([]changeset.Source, len(cut))
+	for i, p := range cut {
+		set, err := changeset.Open(os.DirFS(filepath.Dir(p.path)), filepath.Base(p.path), changeset.FormatContainer)
+		if err != nil {
+			return err
+		}
+		defer set.Close() // nothing was written
+		if info := set.Info(); info.Damage != nil || info.First != p.first || info.Last != p.last {
+			return fmt.Errorf("%s is not what was harvested (versions %d to %d, %v): remove it and do it again", p.path, info.First, info.Last, info.Damage)
+		}
+		sets[i] = set
+	}
+	joined, err := changeset.Join(sets...)
+	if err != nil {
+		return err
+	}
+	return h.app.writeContainer(h.out, joined, "", "join", h.progress.quiet)
+}
