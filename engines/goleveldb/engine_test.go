@@ -1,9 +1,189 @@
 package goleveldb
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/syndtr/goleveldb/leveldb"
+
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/internal/blockio"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
+
+const n = 100_000
+
+func key(i uint64) []byte {
+	k := make([]byte, 32)
+	binary.BigEndian.PutUint64(k, i*0x9e3779b97f4a7c15)
+	return k
+}
+
+// load makes a settled database of several levels and closes it.
+func load(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "db")
+	d := opened(t, engine.Options{Dir: dir, Create: true, Overrides: map[string]string{
+		"WriteBuffer": "1MiB", "CompactionTableSize": "512KiB", "CompactionTotalSize": "1MiB",
+	}})
+	w, err := d.Writer()
+	must(t, err)
+	rng, value := rand.NewChaCha8([32]byte{}), make([]byte, 110)
+	for i := range uint64(n) {
+		rng.Read(value)
+		must(t, w.Put(key(i), value))
+		if i%1000 == 999 {
+			must(t, w.Commit())
+		}
+	}
+	must(t, d.Settle(t.Context(), nil))
+	must(t, d.Close())
+	return dir
+}
+
+func opened(t testing.TB, o engine.Options) *db {
+	t.Helper()
+	d, err := Engine{}.Open(t.Context(), o)
+	must(t, err)
+	return d.(*db)
+}
+
+func get(t testing.TB, r engine.Reader, i uint64) {
+	t.Helper()
+	if _, found, err := r.Get(key(i), nil); err != nil || !found {
+		t.Fatalf("key %d: %v, %v", i, found, err)
+	}
+}
+
+// TestCountsBesideTheEngine holds counts and sizes of the adapter against what
+// goleveldb counts itself.
+func TestCountsBesideTheEngine(t *testing.T) {
+	d := opened(t, engine.Options{Dir: load(t), CacheBytes: 256 << 20})
+	defer func() { must(t, d.Close()) }()
+	r, err := d.Reader()
+	must(t, err)
+	for i := range uint64(n) {
+		get(t, r, i)
+	}
+	var s leveldb.DBStats
+	must(t, d.leveldb.Stats(&s))
+	c := d.Counters()
+	if got := c.Reads.Total().Bytes; uint64(got) < s.IORead*99/100 || uint64(got) > s.IORead {
+		// What is missing are manifest and journal, read at open.
+		t.Errorf("%d bytes of block reads, goleveldb read %d", got, s.IORead)
+	}
+	if meta := c.Reads.Type(engine.Meta).Count; meta != 2*(*c.TableOpens) {
+		t.Errorf("%d meta reads of %d tables opened, want two each", meta, *c.TableOpens)
+	}
+	shape, err := d.Shape()
+	must(t, err)
+	if len(shape.Levels) < 2 {
+		t.Errorf("%d levels, want several", len(shape.Levels))
+	}
+	var held int64
+	for i, l := range shape.Levels {
+		held += l.DataCacheBytes + l.IndexCacheBytes + l.FilterCacheBytes
+		if int64(s.LevelSizes[l.Level]) != l.Bytes || s.LevelTablesCounts[l.Level] != l.Files {
+			t.Errorf("level %d: %d bytes in %d files, goleveldb says %d in %d", l.Level, l.Bytes, l.Files,
+				s.LevelSizes[l.Level], s.LevelTablesCounts[l.Level])
+		}
+		if !l.KeysEstimated || !l.FilterConsulted {
+			t.Errorf("level %d of %d: %+v", i, len(shape.Levels), l)
+		}
+	}
+	// Every block has been read, and none had to go.
+	if used := *c.CacheUsedBytes; held < used*98/100 || held > used*102/100 {
+		t.Errorf("%d bytes are said to be needed in the cache, which holds %d", held, used)
+	}
+}
+
+func TestWarnsOfCompactions(t *testing.T) {
+	d := opened(t, engine.Options{Dir: load(t)})
+	defer func() { must(t, d.Close()) }()
+	if w := d.Warnings(); len(w) > 0 {
+		t.Errorf("warnings of a settled database: %+v", w)
+	}
+	d.storage.Log("table@compaction L0·4 -> L1·3 S·1MiB Q·7")
+	if w := d.Warnings(); len(w) != 1 || w[0].Code != "compaction_reads" {
+		t.Errorf("warnings after a compaction: %+v", w)
+	}
+	must(t, d.Settle(t.Context(), nil))
+	if w := d.Warnings(); len(w) > 0 {
+		t.Errorf("warnings after Settle: %+v", w)
+	}
+}
+
+func TestParseTables(t *testing.T) {
+	got, err := parseTables("--- level 0 ---\n12:345[\"a[:]\" .. \"b\\n\"]\n9:7[\"c\" .. \"d\"]\n--- level 1 ---\n--- level 2 ---\n10:20[\"e\" .. \"f\"]\n")
+	must(t, err)
+	want := []blockio.LiveTable{{Number: 9, Level: 0, Bytes: 7}, {Number: 10, Level: 2, Bytes: 20}, {Number: 12, Level: 0, Bytes: 345}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, damaged := range []string{"1:2[", "--- level x ---\n", "--- level 0 ---\n1[", "--- level 0 ---\n1:x["} {
+		if got, err := parseTables(damaged); err == nil {
+			t.Errorf("%q: %v", damaged, got)
+		}
+	}
+}
+
+// inMemory is a table in memory.
+type inMemory []byte
+
+func (m inMemory) ReadAt(_ context.Context, p []byte, offset int64) error {
+	if _, err := bytes.NewReader(m).ReadAt(p, offset); err != nil && err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+func (m inMemory) Size() int64 { return int64(len(m)) }
+
+// FuzzTable wants an error, never a panic, for whatever a table may hold.
+func FuzzTable(f *testing.F) {
+	dir := filepath.Join(f.TempDir(), "db")
+	d := opened(f, engine.Options{Dir: dir, Create: true})
+	w, err := d.Writer()
+	must(f, err)
+	for i := range uint64(200) {
+		must(f, w.Put(key(i), bytes.Repeat([]byte{byte(i)}, 50)))
+	}
+	must(f, w.Commit())
+	must(f, d.Settle(f.Context(), nil))
+	must(f, d.Close())
+	tables, err := filepath.Glob(filepath.Join(dir, "*.ldb"))
+	must(f, err)
+	for _, path := range tables {
+		content, err := os.ReadFile(path)
+		must(f, err)
+		f.Add(content)
+		f.Add(content[len(content)/2:])
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		table, err := readTable(inMemory(content))
+		if err != nil {
+			return
+		}
+		_, sampleErr := table.sample()
+		_, _, boundsErr := table.bounds()
+		if sampleErr == nil && boundsErr == nil && len(table.data) == 0 {
+			t.Error("bounds of a table without data")
+		}
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
