@@ -50,6 +50,9 @@ func (r *run) holdMemory(ctx context.Context) error {
 		r.memory.base, err = host.AnonymousBytes()
 	}
 	if err == nil && r.usesPageCache() {
+		// What such an engine keeps of its own (write buffers, small caches) counts
+		// too: the collector of a Go engine must not double it.
+		debug.SetMemoryLimit(r.memory.base + r.spec.MemoryBytes/2)
 		err = r.limitPageCache(r.spec.MemoryBytes, r.memory.base)
 	}
 	if err != nil {
