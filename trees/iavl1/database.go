@@ -19,9 +19,9 @@ type database interface {
 
 type levelDB struct{ *db.GoLevelDB }
 
-// openLevelDB opens the database of a forest's directory as the SDK does.
-func openLevelDB(dir string, readOnly bool) (levelDB, error) {
-	level, err := db.NewGoLevelDBWithOpts(iavlforest.DatabaseName, dir, &opt.Options{
+// openLevelDB opens the database of that name in dir as the SDK does.
+func openLevelDB(dir, name string, readOnly bool) (levelDB, error) {
+	level, err := db.NewGoLevelDBWithOpts(name, dir, &opt.Options{
 		Filter:         filter.NewBloomFilter(10),
 		ErrorIfMissing: readOnly,
 		ReadOnly:       readOnly,
@@ -30,6 +30,11 @@ func openLevelDB(dir string, readOnly bool) (levelDB, error) {
 }
 
 func (d levelDB) Scan(start, end []byte) (iavlforest.Iterator, error) { return d.Iterator(start, end) }
+
+// prefixed is a store's part of the database.
+func prefixed(base store.KVStoreWithBatch, name string) *db.PrefixDB {
+	return db.NewPrefixDB(base, iavlforest.Prefix(name))
+}
 
 // counted counts what a store's tree asks of its part of the database.
 type counted struct {

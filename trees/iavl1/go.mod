@@ -7,6 +7,7 @@ require (
 	github.com/cosmos/iavl v1.3.6
 	github.com/statelab/statelab v0.0.0
 	github.com/syndtr/goleveldb v1.0.1-0.20220721030215-126854af5e6d
+	golang.org/x/sync v0.24.0
 )
 
 require (

@@ -13,7 +13,6 @@ import (
 	"strconv"
 
 	"github.com/cosmos/iavl"
-	"github.com/cosmos/iavl/db"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/iavlforest"
@@ -35,7 +34,7 @@ func (Tree) Info() tree.Info {
 		RootRule:     "iavl",
 		Durability:   "kill: nothing committed is lost (written to the kernel, no fsync); power cut: the commits that goleveldb's journal had not reached the disk with",
 		History:      "every version",
-		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
+		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache, tree.Harvests},
 		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"}},
 	}
 }
@@ -51,7 +50,7 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if err := expectDir(o); err != nil {
 		return nil, fmt.Errorf("iavl1: %w", err)
 	}
-	level, err := openLevelDB(o.Dir, false)
+	level, err := openLevelDB(o.Dir, iavlforest.DatabaseName, false)
 	if err != nil {
 		return nil, fmt.Errorf("iavl1: open %s: %w", o.Dir, err)
 	}
@@ -100,7 +99,7 @@ func (t MapTree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	return open("iavl1-map", o, newMapDB())
 }
 
-// The seeds of both defaults: what was measured before, and iavl's own.
+// What was measured before, and iavl's own.
 const (
 	defaultCacheNodes     = 1_000_000
 	defaultFlushThreshold = 100_000
@@ -148,12 +147,11 @@ func open(name string, o tree.Options, base database) (tree.Forest, error) {
 			"Sync":                   strconv.FormatBool(sync),
 		},
 		Open: func(store string, version int64, repair bool) (iavlforest.Store, error) {
-			prefix := iavlforest.Prefix(store)
 			options := []iavl.Option{iavl.StatOption(stats), iavl.SyncOption(sync), iavl.FlushThresholdOption(int(flush))}
 			if version == 0 && o.FirstVersion > 1 {
 				options = append(options, iavl.InitialVersionOption(uint64(o.FirstVersion)))
 			}
-			t := iavl.NewMutableTree(counted{db.NewPrefixDB(base, prefix), counter, len(prefix)}, int(cache), skip, logger{o.Log}, options...)
+			t := iavl.NewMutableTree(counted{prefixed(base, store), counter, len(iavlforest.Prefix(store))}, int(cache), skip, logger{o.Log}, options...)
 			if repair && version > 0 {
 				return t, t.LoadVersionForOverwriting(version)
 			}

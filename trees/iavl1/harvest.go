@@ -1,0 +1,259 @@
+package iavl1
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strings"
+
+	"github.com/cosmos/iavl"
+	"github.com/cosmos/iavl/db"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/tree"
+)
+
+// Harvest reads the changes back out of an application.db, of iavl v0 too, by
+// comparing every version of a tree with the one before. It opens the database
+// for reading only: the node must be stopped, or dir a copy.
+//
+// dir is the database's directory (*.db) or the one around application.db.
+func (Tree) Harvest(ctx context.Context, dir string, from, to int64, yield func(version int64, store string, c tree.Change) error) error {
+	h, err := openHarvest(dir)
+	if err != nil {
+		return fmt.Errorf("iavl1: harvest: %w", err)
+	}
+	if err := errors.Join(h.run(ctx, from, to, yield), h.level.Close()); err != nil {
+		return fmt.Errorf("iavl1: harvest versions %d to %d of %s: %w", from, to, dir, err)
+	}
+	return nil
+}
+
+// Survey finds the stores and the versions whose changes can be told.
+func (Tree) Survey(_ context.Context, dir string) (tree.Survey, error) {
+	h, err := openHarvest(dir)
+	if err != nil {
+		return tree.Survey{}, fmt.Errorf("iavl1: survey: %w", err)
+	}
+	if err := h.level.Close(); err != nil {
+		return tree.Survey{}, fmt.Errorf("iavl1: survey %s: %w", dir, err)
+	}
+	return h.survey, nil
+}
+
+// harvest is a database opened to be read back.
+type harvest struct {
+	level  levelDB
+	survey tree.Survey
+}
+
+func openHarvest(dir string) (*harvest, error) {
+	parent, name := dir, iavlforest.DatabaseName
+	if own, is := strings.CutSuffix(filepath.Base(filepath.Clean(dir)), db.DBFileSuffix); is {
+		parent, name = filepath.Dir(filepath.Clean(dir)), own
+	}
+	if _, err := os.Stat(filepath.Join(parent, name+db.DBFileSuffix, "CURRENT")); err != nil {
+		return nil, &engine.NotADatabaseError{Dir: dir, Why: fmt.Sprintf("there is no LevelDB %s%s: %v", name, db.DBFileSuffix, err)}
+	}
+	level, err := openLevelDB(parent, name, true)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	h := &harvest{level: level}
+	if err := h.look(); err != nil {
+		return nil, fmt.Errorf("survey %s: %w", dir, errors.Join(err, level.Close()))
+	}
+	return h, nil
+}
+
+// look finds stores and versions. The first version of a store whose history was
+// pruned is left out: what it removed from the one before cannot be told.
+func (h *harvest) look() error {
+	names, err := iavlforest.Names(h.level)
+	if err != nil {
+		return err
+	}
+	committed, err := iavlforest.Latest(h.level)
+	if err != nil {
+		return err
+	}
+	h.survey = tree.Survey{First: math.MaxInt64}
+	pruned := int64(0)
+	for _, name := range names {
+		first, last, whole, err := h.versions(name)
+		if err != nil {
+			return fmt.Errorf("store %s: %w", name, err)
+		}
+		if last == 0 {
+			continue
+		}
+		if !whole {
+			pruned = max(pruned, first+1)
+		}
+		h.survey.Stores = append(h.survey.Stores, name)
+		h.survey.First = min(h.survey.First, first)
+		h.survey.Last = max(h.survey.Last, last)
+	}
+	if len(h.survey.Stores) == 0 {
+		return errors.New("it holds no iavl tree")
+	}
+	h.survey.First = max(h.survey.First, pruned)
+	if committed > 0 { // a kill can leave later versions of some stores
+		h.survey.Last = min(h.survey.Last, committed)
+	}
+	return nil
+}
+
+// versions are the first and last of a store, and whether the first is where the
+// store began: then all its leaves are of that version.
+func (h *harvest) versions(store string) (first, last int64, whole bool, err error) {
+	below := prefixed(h.level, store)
+	t := iavl.NewMutableTree(below, harvestCacheNodes, true, iavl.NewNopLogger())
+	if last, err = t.GetLatestVersion(); err != nil || last == 0 {
+		return 0, 0, false, err
+	}
+	if first, err = firstLegacyVersion(below); err != nil {
+		return 0, 0, false, err
+	}
+	if first == 0 {
+		first = 1 + int64(sort.Search(int(last)-1, func(n int) bool { return t.VersionExists(int64(n) + 1) }))
+	}
+	whole = true
+	if first > 1 {
+		oldest, err := t.GetImmutable(first)
+		if err != nil {
+			return 0, 0, false, fmt.Errorf("version %d: %w", first, err)
+		}
+		oldest.IterateRangeInclusive(nil, nil, true, func(_, _ []byte, written int64) bool {
+			whole = written == first
+			return !whole
+		})
+	}
+	return first, last, whole, t.Close()
+}
+
+// firstLegacyVersion is the first that iavl v0 wrote; 0 if there is none.
+func firstLegacyVersion(below *db.PrefixDB) (int64, error) {
+	const rootKeyBytes = 1 + 8 // r<version>
+	i, err := below.Iterator([]byte("r"), []byte("s"))
+	if err != nil {
+		return 0, err
+	}
+	first := int64(0)
+	if i.Valid() && len(i.Key()) == rootKeyBytes {
+		first = int64(binary.BigEndian.Uint64(i.Key()[1:]))
+	}
+	return first, errors.Join(i.Error(), i.Close())
+}
+
+const (
+	// harvestCacheNodes serves a part: neighbouring versions share their paths.
+	harvestCacheNodes = 100_000
+	// partVersions are compared by one goroutine after another, as each needs the
+	// tree of the one before.
+	partVersions = 64
+)
+
+// part is a store's changes of some versions.
+type part struct {
+	store    string
+	from, to int64
+	changes  chan map[int64][]*iavl.KVPair // one message
+}
+
+// run compares parts in parallel and yields them in order.
+func (h *harvest) run(ctx context.Context, from, to int64, yield func(version int64, store string, c tree.Change) error) error {
+	if from < h.survey.First || to > h.survey.Last || from > to {
+		return fmt.Errorf("it holds the changes of versions %d to %d", h.survey.First, h.survey.Last)
+	}
+	workers := runtime.GOMAXPROCS(0)
+	group, ctx := errgroup.WithContext(ctx)
+	parts := make(chan part, 2*workers) // bounds what waits in memory
+	group.Go(func() error {
+		defer close(parts)
+		return h.compare(ctx, group, workers, from, to, parts)
+	})
+	group.Go(func() error { return h.yield(ctx, parts, yield) })
+	return group.Wait()
+}
+
+// compare starts a goroutine for every part, workers at a time.
+func (h *harvest) compare(ctx context.Context, group *errgroup.Group, workers int, from, to int64, parts chan<- part) error {
+	slots := make(chan struct{}, workers)
+	for ; from <= to; from += partVersions {
+		for _, store := range h.survey.Stores {
+			p := part{store: store, from: from, to: min(from+partVersions-1, to), changes: make(chan map[int64][]*iavl.KVPair, 1)}
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			group.Go(func() error {
+				defer func() { <-slots }()
+				return h.changes(ctx, p)
+			})
+			select {
+			case parts <- p:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+func (h *harvest) changes(ctx context.Context, p part) error {
+	t := iavl.NewImmutableTree(prefixed(h.level, p.store), harvestCacheNodes, true, iavl.NewNopLogger())
+	found := map[int64][]*iavl.KVPair{}
+	// The end is included, whatever its comment says.
+	err := t.TraverseStateChanges(p.from, p.to, func(version int64, set *iavl.ChangeSet) error {
+		found[version] = set.Pairs
+		return ctx.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("store %s, versions %d to %d: %w", p.store, p.from, p.to, err)
+	}
+	p.changes <- found
+	return nil
+}
+
+// yield takes the parts of the same versions together, as many as there are
+// stores.
+func (h *harvest) yield(ctx context.Context, parts <-chan part, yield func(version int64, store string, c tree.Change) error) error {
+	for first := range parts {
+		same := []part{first}
+		for len(same) < len(h.survey.Stores) {
+			next, more := <-parts
+			if !more {
+				return ctx.Err()
+			}
+			same = append(same, next)
+		}
+		changes := make([]map[int64][]*iavl.KVPair, len(same))
+		for i, p := range same {
+			select {
+			case changes[i] = <-p.changes:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		for version := first.from; version <= first.to; version++ {
+			for i, p := range same {
+				for _, pair := range changes[i][version] {
+					if err := yield(version, p.store, tree.Change{Key: pair.Key, Value: pair.Value, Delete: pair.Delete}); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
