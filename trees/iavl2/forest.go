@@ -21,6 +21,7 @@ import (
 // forest is a tree for every store, each with databases of its own.
 type forest struct {
 	options iavl.TreeOptions
+	force   bool // checkpoints after what cannot be replayed
 	stores  []*store
 	counts  counts
 	version int64
@@ -61,7 +62,7 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	var stores errgroup.Group
 	for i, s := range f.stores {
 		stores.Go(func() (err error) {
-			if c.Roots[i], err = s.commit(f.next); err != nil {
+			if c.Roots[i], err = s.commit(f.next, f.force); err != nil {
 				return fmt.Errorf("iavl2: commit %s: %w", s.name, err)
 			}
 			return nil
@@ -118,6 +119,7 @@ func (*counts) MeasureSince(time.Time, ...string) {}
 func (f *forest) Effective() map[string]string {
 	return map[string]string{
 		"CheckpointInterval":  strconv.FormatInt(f.options.CheckpointInterval, 10),
+		"ForceCheckpoints":    strconv.FormatBool(f.force),
 		"EvictionDepth":       strconv.Itoa(int(f.options.EvictionDepth)),
 		"HeightFilter":        strconv.Itoa(int(f.options.HeightFilter)),
 		"MinimumKeepVersions": strconv.FormatInt(f.options.MinimumKeepVersions, 10),
@@ -134,15 +136,22 @@ func (f *forest) Warnings() (doubts []engine.Warning) {
 			Remedy: "a shorter CheckpointInterval drops nodes more often, a larger EvictionDepth keeps more of them",
 		})
 	}
-	var forced int64
+	var unreplayable int64
 	for _, s := range f.stores {
-		forced += s.forced
+		unreplayable += s.unreplayables
 	}
-	if forced > 0 {
+	switch {
+	case unreplayable > 0 && f.force:
 		doubts = append(doubts, engine.Warning{
 			Code:   "iavl2_forced_checkpoints",
-			Text:   fmt.Sprintf("%d checkpoints were made before their time, after versions that wrote a key more than once: iavl v2 cannot replay those", forced),
-			Remedy: "change sets of net changes",
+			Text:   fmt.Sprintf("%d checkpoints were made after versions that wrote a key more than once: iavl v2 cannot replay those", unreplayable),
+			Remedy: "change sets of net changes; or ForceCheckpoints=0 and a forest that may not open again",
+		})
+	case unreplayable > 0:
+		doubts = append(doubts, engine.Warning{
+			Code:   "iavl2_unreplayable",
+			Text:   fmt.Sprintf("%d times a version wrote a key more than once, which iavl v2 cannot replay: the forest opens again only after a later checkpoint of every store", unreplayable),
+			Remedy: "change sets of net changes, or ForceCheckpoints=1",
 		})
 	}
 	return doubts

@@ -63,8 +63,36 @@ func TestReplaysNetChanges(t *testing.T) {
 // TestCheckpointsWhatCannotBeReplayed writes a key twice, and sets and removes
 // one: neither version can be replayed, and each makes its own checkpoint.
 func TestCheckpointsWhatCannotBeReplayed(t *testing.T) {
-	o := options(t)
-	f := open(t, o)
+	for force, doubt := range map[string]string{"1": "iavl2_forced_checkpoints", "0": "iavl2_unreplayable"} {
+		t.Run("ForceCheckpoints="+force, func(t *testing.T) {
+			o := options(t)
+			o.Overrides = map[string]string{"ForceCheckpoints": force}
+			f := open(t, o)
+			want := writeUnreplayable(t, f)
+			doubts := f.Warnings()
+			if len(doubts) != 1 || doubts[0].Code != doubt || doubts[0].Text[:2] != "2 " {
+				t.Errorf("warnings %v, want 2 of %s", doubts, doubt)
+			}
+			must(t, f.Close())
+
+			o.Create = false
+			if force == "0" {
+				if _, err := (Tree{}).Open(t.Context(), o); err == nil {
+					t.Error("a forest that cannot be replayed opens: nothing has to be forced any more")
+				}
+				return
+			}
+			f = open(t, o)
+			if got := commit(t, f, 4); got != want {
+				t.Errorf("root %s, want %s", got, want)
+			}
+			must(t, f.Close())
+		})
+	}
+}
+
+func writeUnreplayable(t *testing.T, f tree.Forest) string {
+	t.Helper()
 	set := func(key, value string) { must(t, f.Set(0, []byte(key), []byte(value))) }
 	set("a", "1")
 	set("b", "1")
@@ -77,25 +105,13 @@ func TestCheckpointsWhatCannotBeReplayed(t *testing.T) {
 	must(t, f.Remove(0, []byte("b")))
 	must(t, f.Remove(0, []byte("c")))
 	set("c", "5")
-	want := commit(t, f, 3)
-	doubts := f.Warnings()
-	if len(doubts) != 1 || doubts[0].Code != "iavl2_forced_checkpoints" || doubts[0].Text[:2] != "2 " {
-		t.Errorf("warnings %v, want 2 forced checkpoints", doubts)
-	}
-	must(t, f.Close())
-
-	o.Create = false
-	f = open(t, o)
-	if got := commit(t, f, 4); got != want {
-		t.Errorf("root %s, want %s", got, want)
-	}
-	must(t, f.Close())
+	return commit(t, f, 3)
 }
 
 func TestFirstCommitCutShort(t *testing.T) {
 	o := options(t)
 	f := open(t, o)
-	_, err := f.(*forest).stores[0].commit(1) // the other one's never came
+	_, err := f.(*forest).stores[0].commit(1, true) // the other one's never came
 	must(t, err)
 	must(t, f.Close())
 	o.Create = false

@@ -20,7 +20,7 @@ import (
 // leaves of the versions since. The library numbers the leaves of a version as
 // they are made, keeps those that are left at its end, and refuses to replay a
 // gap in the numbers: a version that touches a key after setting it cannot be
-// replayed. Such a version ends in a checkpoint here.
+// replayed. Such a version ends in a checkpoint, unless that is forbidden.
 type store struct {
 	name string
 	tree *iavl.Tree
@@ -29,10 +29,10 @@ type store struct {
 	// tree: lookups take turns.
 	reading sync.Mutex
 
-	seed         maphash.Seed
-	written      map[uint64]struct{} // hashes of the keys set in the version being built
-	unreplayable bool                // the version being built touched one of them again
-	forced       int64               // checkpoints
+	seed          maphash.Seed
+	written       map[uint64]struct{} // hashes of the keys set in the version being built
+	unreplayable  bool                // the version being built touched one of them again
+	unreplayables int64               // versions
 }
 
 func openStore(dir, name string, newest, next int64, pool *iavl.NodePool, o iavl.TreeOptions) (*store, error) {
@@ -74,10 +74,12 @@ func (s *store) touch(key []byte) {
 }
 
 // commit returns the root of version.
-func (s *store) commit(version int64) ([]byte, error) {
+func (s *store) commit(version int64, force bool) ([]byte, error) {
 	if s.unreplayable {
-		s.tree.SetShouldCheckpoint()
-		s.forced++
+		s.unreplayables++
+		if force {
+			s.tree.SetShouldCheckpoint()
+		}
 	}
 	root, got, err := s.tree.SaveVersion()
 	if err != nil {

@@ -56,9 +56,15 @@ func heightFilter() tree.Override {
 	return tree.Override{Name: "HeightFilter", Default: 1, Low: 0, High: 1}
 }
 
+// forceCheckpoints is 0 to leave versions that cannot be replayed as the library
+// leaves them: the forest then opens again only if a checkpoint follows them.
+func forceCheckpoints() tree.Override {
+	return tree.Override{Name: "ForceCheckpoints", Default: 1, Low: 0, High: 1}
+}
+
 // Check names what is wrong with o.
 func (t Tree) Check(o tree.Options) []error {
-	errs := o.Problems(t.Info(), checkpointInterval(), evictionDepth(), heightFilter())
+	errs := o.Problems(t.Info(), checkpointInterval(), evictionDepth(), heightFilter(), forceCheckpoints())
 	for _, path := range append([]string{o.Dir}, o.Stores...) {
 		if strings.ContainsAny(path, "?#%'") {
 			errs = append(errs, fmt.Errorf("path %s: SQLite is given it as an address: use one without ? # %% and '", path))
@@ -75,7 +81,12 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if err := expectDir(o); err != nil {
 		return nil, fmt.Errorf("iavl2: %w", err)
 	}
-	f := &forest{options: treeOptions(o), next: max(1, o.FirstVersion), ignored: o.CacheNodes > 0 || o.MemoryBytes > 0}
+	f := &forest{
+		options: treeOptions(o),
+		force:   forceCheckpoints().In(o) == 1,
+		next:    max(1, o.FirstVersion),
+		ignored: o.CacheNodes > 0 || o.MemoryBytes > 0,
+	}
 	f.options.MetricsProxy = &f.counts
 	if err := f.open(o); err != nil {
 		return nil, fmt.Errorf("iavl2: open %s: %w", o.Dir, err)
