@@ -83,8 +83,8 @@ func (d *db) pageBytes() (int64, error) {
 	return int64(info.PageSize), nil
 }
 
-// Memory is the page cache, which the harness holds to its share, and the pages
-// that a write transaction changes.
+// Memory is the page cache, which the harness holds to the budget, and the pages that
+// a write transaction changes; while none runs, the page cache may have theirs.
 func (d *db) Memory() []engine.MemoryShare {
 	switch {
 	case d.budget == 0:

@@ -53,10 +53,7 @@ func (e Engine) Check(o engine.Options) []error {
 	return errs
 }
 
-const (
-	dataFile = "mdbx.dat"
-	lockFile = "mdbx.lck"
-)
+const dataFile = "mdbx.dat"
 
 // Open opens or creates the database in o.Dir.
 func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {

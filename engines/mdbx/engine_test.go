@@ -4,6 +4,7 @@ package mdbx
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,8 +86,9 @@ func TestFullMap(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftAside: a foreign database is opened through a folder of ours.
-func TestNothingIsLeftAside(t *testing.T) {
+// TestForeignIsOpenedAside: through a folder of ours, of which nothing is left, and
+// with a lock that keeps writers out.
+func TestForeignIsOpenedAside(t *testing.T) {
 	dir, aside := filepath.Join(t.TempDir(), "db"), t.TempDir()
 	db, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Create: true})
 	must(t, err)
@@ -96,6 +98,10 @@ func TestNothingIsLeftAside(t *testing.T) {
 	must(t, err)
 	if left, err := os.ReadDir(aside); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir})
+	if locked := new(engine.LockedError); !errors.As(err, &locked) {
+		t.Errorf("opened for writing beside a reader: error %v, want a LockedError", err)
 	}
 	must(t, db.Close())
 }

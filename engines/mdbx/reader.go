@@ -11,9 +11,10 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// reader keeps its transaction as long as nothing is committed: beginning anew
-// costs a fifth of a Get. Held longer, a transaction would hide later commits
-// and keep their pages from being reused. It may move between threads.
+// reader keeps its transaction as long as nothing is committed: beginning anew for
+// each Get costs twice the lookup itself. Held longer, a transaction would hide
+// later commits. While held it keeps pages from being reused. It may move between
+// threads.
 type reader struct {
 	db   *db
 	txn  *mdbx.Txn
