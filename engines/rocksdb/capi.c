@@ -57,10 +57,10 @@ char *rocks_version(void) {
 	return s.length < sizeof s.here ? strndup(s.here, s.length) : NULL;
 }
 
-static int64_t get_pinned(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, char **err) {
-	rocksdb_pinnableslice_t *slice = rocks_get_pinned(db, o, key, n, err);
+static int64_t get_pinned(rocks_reader *r, const char *key, size_t n, char *buffer, size_t room) {
+	rocksdb_pinnableslice_t *slice = rocks_get_pinned(r->db, r->options, key, n, &r->err);
 	if (slice == NULL)
-		return *err ? rocks_failed : rocks_missing;
+		return r->err ? rocks_failed : rocks_missing;
 	size_t length = 0;
 	const char *value = rocks_pinnableslice_value(slice, &length);
 	if (length > 0 && length <= room)
@@ -69,21 +69,21 @@ static int64_t get_pinned(rocksdb_t *db, const rocksdb_readoptions_t *o, const c
 	return length;
 }
 
-int64_t rocks_get(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, char **err) {
+int64_t rocks_get(rocks_reader *r, const char *key, size_t n, char *buffer, size_t room) {
 	if (rocks_functions.get_into_buffer == NULL)
-		return get_pinned(db, o, key, n, buffer, room, err);
+		return get_pinned(r, key, n, buffer, room);
 	size_t length = 0;
 	rocksdb_bool found = 0;
-	rocks_functions.get_into_buffer(db, o, key, n, buffer, room, &length, &found, err);
-	if (*err != NULL)
+	rocks_functions.get_into_buffer(r->db, r->options, key, n, buffer, room, &length, &found, &r->err);
+	if (r->err != NULL)
 		return rocks_failed;
 	return found ? (int64_t)length : rocks_missing;
 }
 
-int64_t rocks_get_all(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *keys, size_t n, size_t count, char *buffer, size_t room, char **err) {
+int64_t rocks_get_all(rocks_reader *r, const char *keys, size_t n, size_t count, char *buffer, size_t room) {
 	int64_t found = 0;
 	for (size_t i = 0; i < count; i++) {
-		int64_t length = rocks_get(db, o, keys + i * n, n, buffer, room, err);
+		int64_t length = rocks_get(r, keys + i * n, n, buffer, room);
 		if (length == rocks_failed)
 			return rocks_failed;
 		found += length != rocks_missing;

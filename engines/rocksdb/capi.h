@@ -109,14 +109,22 @@ char *rocks_load(const char *path);
 // rocks_version is the version of the loaded library, to be freed, or NULL.
 char *rocks_version(void);
 
+// rocks_reader is what a Get needs; C's memory, so that Go need not check what it
+// passes on. err is to be freed by who reads it.
+typedef struct {
+	rocksdb_t *db;
+	rocksdb_readoptions_t *options;
+	char *err;
+} rocks_reader;
+
 enum { rocks_missing = -1, rocks_failed = -2 };
 
 // rocks_get copies the value of key into buffer and returns its length; where that
-// is beyond room, nothing is copied. Else rocks_missing, or rocks_failed with *err.
-int64_t rocks_get(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, char **err);
+// is beyond room, nothing is copied. Else rocks_missing, or rocks_failed with err.
+int64_t rocks_get(rocks_reader *r, const char *key, size_t n, char *buffer, size_t room);
 
 // rocks_get_all gets count keys of n bytes each that follow one another and returns
 // how many it found: the floor that a Get from Go is held against.
-int64_t rocks_get_all(rocksdb_t *db, const rocksdb_readoptions_t *o, const char *keys, size_t n, size_t count, char *buffer, size_t room, char **err);
+int64_t rocks_get_all(rocks_reader *r, const char *keys, size_t n, size_t count, char *buffer, size_t room);
 
 #endif

@@ -21,13 +21,12 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-type reader struct {
-	rocks   *C.rocksdb_t
-	options *C.rocksdb_readoptions_t
-}
+type reader struct{ c *C.rocks_reader }
 
 func (d *db) Reader() (engine.Reader, error) {
-	return &reader{d.rocks, C.rocks_readoptions_create()}, nil
+	c := (*C.rocks_reader)(C.calloc(1, C.sizeof_rocks_reader))
+	c.db, c.options = d.rocks, C.rocks_readoptions_create()
+	return &reader{c}, nil
 }
 
 // Get is one call into C, which copies the value to where the caller wants it; a
@@ -35,13 +34,12 @@ func (d *db) Reader() (engine.Reader, error) {
 func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 	dst = dst[:cap(dst)]
 	for {
-		var message *C.char
-		n := int(C.rocks_get(r.rocks, r.options, chars(key), C.size_t(len(key)), chars(dst), C.size_t(len(dst)), &message))
+		n := int(C.rocks_get(r.c, chars(key), C.size_t(len(key)), chars(dst), C.size_t(len(dst))))
 		switch {
 		case n == C.rocks_missing:
 			return dst[:0], false, nil
 		case n == C.rocks_failed:
-			return dst[:0], false, taken(message)
+			return dst[:0], false, r.failure()
 		case n <= len(dst):
 			return dst[:n], true, nil
 		}
@@ -52,16 +50,22 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 // getAll gets keys of size bytes each, one behind the other, in a loop of C's and
 // returns how many it found.
 func (r *reader) getAll(keys []byte, size int, dst []byte) (int, error) {
-	var message *C.char
-	found := C.rocks_get_all(r.rocks, r.options, chars(keys), C.size_t(size), C.size_t(len(keys)/size), chars(dst), C.size_t(len(dst)), &message)
+	found := C.rocks_get_all(r.c, chars(keys), C.size_t(size), C.size_t(len(keys)/size), chars(dst), C.size_t(len(dst)))
 	if found == C.rocks_failed {
-		return 0, taken(message)
+		return 0, r.failure()
 	}
 	return int(found), nil
 }
 
+func (r *reader) failure() error {
+	err := taken(r.c.err)
+	r.c.err = nil
+	return err
+}
+
 func (r *reader) Close() error {
-	C.rocks_readoptions_destroy(r.options)
+	C.rocks_readoptions_destroy(r.c.options)
+	C.free(unsafe.Pointer(r.c))
 	return nil
 }
 
