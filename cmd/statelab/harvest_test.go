@@ -1,0 +1,135 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/changeset"
+)
+
+// What is harvested from a tree's database is what was replayed into it.
+
+// withRunner puts the runner of a tree that is a module of its own on PATH.
+func withRunner(t *testing.T, tree string) {
+	t.Helper()
+	dir := t.TempDir()
+	name := "statelab-run-" + tree
+	build := exec.Command("go", "build", "-C", filepath.Join("..", "..", "trees", tree), "-o", filepath.Join(dir, name), "./cmd/"+name)
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, text)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
+	withRunner(t, "iavl1")
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	must(t, "changeset", "generate", "--profile", "bank,skewed", "--versions", "120", "--scale", "0.003", "--empty-store", "--empty-values", "5%", "--out", file("set.slcs"))
+	must(t, "changeset", "import", file("set.slcs"), "--sort", "--out", file("sorted.slcs"))
+	must(t, "replay", "--tree", "iavl1", "--changes", file("set.slcs"), "--out", file("R"), "--quiet")
+	db := file("R/trees/iavl1/application.db")
+
+	o := must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--out", file("whole.slcs"))
+	if !strings.Contains(o.stdout, "in 120 versions (1 to 120), 3 stores, order sorted-net") {
+		t.Error(o)
+	}
+	want := changesOf(t, file("sorted.slcs"))
+	if diff := cmp.Diff(want, changesOf(t, file("whole.slcs"))); diff != "" {
+		t.Errorf("harvested otherwise than replayed:\n%.2000s", diff)
+	}
+	must(t, "changeset", "verify", file("whole.slcs"), "--strict")
+
+	must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "50", "--to", "59", "--out", file("some.slcs"))
+	must(t, "changeset", "import", file("whole.slcs"), "--from", "50", "--to", "59", "--out", file("window.slcs"))
+	if diff := cmp.Diff(changesOf(t, file("window.slcs")), changesOf(t, file("some.slcs"))); diff != "" {
+		t.Errorf("versions 50 to 59:\n%.2000s", diff)
+	}
+	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "121", "--out", file("none.slcs")), exitFailed, "versions 1 to 120: none of those asked for")
+	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", dir, "--out", file("none.slcs")), exitFailed, "statelab-run-iavl1", "no LevelDB")
+
+	interruptedHarvest(t, db, file("again.slcs"))
+	if diff := cmp.Diff(want, changesOf(t, file("again.slcs"))); diff != "" {
+		t.Errorf("after an interrupt:\n%.2000s", diff)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.Contains(e.Name(), "parts") || strings.HasPrefix(e.Name(), ".") {
+			t.Errorf("%s is left behind", e.Name())
+		}
+	}
+}
+
+// interruptedHarvest stops a harvest at its first part, then lets it go on.
+func interruptedHarvest(t *testing.T, db, out string) {
+	t.Helper()
+	s := start(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--jobs", "1", "--out", out)
+	parts := out + ".parts-1-120"
+	var first os.FileInfo
+	for deadline := time.Now().Add(time.Minute); first == nil; time.Sleep(5 * time.Millisecond) {
+		if found, err := filepath.Glob(filepath.Join(parts, "*.slcs")); err == nil && len(found) > 0 {
+			if first, err = os.Stat(found[0]); err != nil {
+				t.Fatal(err)
+			}
+		} else if time.Now().After(deadline) {
+			t.Fatal("no part is written")
+		}
+	}
+	s.signal(syscall.SIGINT)
+	refused(t, s.wait(), exitFailed, "interrupted")
+	kept, err := os.Stat(filepath.Join(parts, first.Name()))
+	if err != nil || !kept.ModTime().Equal(first.ModTime()) {
+		t.Fatalf("the first part was not kept: %v", err)
+	}
+	must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--out", out)
+}
+
+type harvested struct {
+	Version int64
+	Changes []string
+}
+
+// changesOf is a sorted set without deletes of keys that are not there: a version
+// that creates and deletes a key leaves no trace of it in a tree.
+func changesOf(t *testing.T, path string) (versions []harvested) {
+	t.Helper()
+	set, err := changeset.Open(os.DirFS(filepath.Dir(path)), filepath.Base(path), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := map[string]bool{}
+	err = changeset.Each(set, &changeset.Batch{}, func(b *changeset.Batch) error {
+		if len(versions) == 0 || versions[len(versions)-1].Version != b.Version {
+			versions = append(versions, harvested{Version: b.Version})
+		}
+		v := &versions[len(versions)-1]
+		for _, c := range b.Changes {
+			key := set.Info().Stores[c.Store] + "/" + string(c.Key)
+			switch {
+			case !c.Delete:
+				v.Changes = append(v.Changes, key+" = "+string(c.Value))
+			case live[key]:
+				v.Changes = append(v.Changes, key)
+			}
+			live[key] = !c.Delete
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return versions
+}
