@@ -75,6 +75,7 @@ func (s *stats) examine(told []stat, capabilities []engine.Capability) error {
 	if slices.Contains(capabilities, engine.CanReadBlocks) && counters(told).Reads == nil {
 		return fmt.Errorf("the capability %s is declared, but no counter reads.TYPE is told", engine.CanReadBlocks)
 	}
+	s.believable(told) // to be held against the next
 	return nil
 }
 

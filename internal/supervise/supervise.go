@@ -13,11 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/internal/bench"
 	"github.com/statelab/statelab/internal/unit"
@@ -29,8 +32,8 @@ type Runner struct {
 	Path string
 	Args []string
 	Env  []string // added to this process's
-	// Patience is how long a runner may stay silent before it counts as hung; 0
-	// is DefaultPatience.
+	// Patience is how long a runner may say nothing new before it counts as hung;
+	// 0 is DefaultPatience.
 	Patience time.Duration
 }
 
@@ -40,6 +43,9 @@ const DefaultPatience = 20 * time.Minute
 
 // grace is how long an interrupted runner may take to write down what it has.
 const grace = 30 * time.Second
+
+// lastWords is how long the pipe of a runner that has ended is read on.
+const lastWords = time.Second
 
 // Job is what a runner is started for.
 type Job struct {
@@ -147,7 +153,7 @@ func (r Runner) start(spec any) (*process, error) {
 }
 
 // follow passes events on until the runner has ended, interrupting it when ctx
-// is done and killing it when it stays silent for too long.
+// is done and killing it when it has said nothing new for too long.
 func (p *process) follow(ctx context.Context, tell bench.Tell) {
 	events := make(chan bench.Event)
 	go func() {
@@ -164,19 +170,25 @@ func (p *process) follow(ctx context.Context, tell bench.Tell) {
 	silent := time.NewTimer(p.patience)
 	defer silent.Stop()
 	interrupt := ctx.Done()
-	var last <-chan time.Time
-	for {
+	var last, end <-chan time.Time
+	var note string
+	done := p.done
+	for events != nil || done != nil {
 		select {
 		case e, ok := <-events:
 			if !ok {
 				events = nil
 				continue
 			}
+			// A runner whose engine hangs goes on telling where it stands.
+			if moved := e.Done > 0 && e.Done != p.last.Done; done != nil && (moved || e.Phase != p.last.Phase || e.Note != note) {
+				silent.Reset(p.patience)
+			}
 			if e.Done > 0 || e.Phase != p.last.Phase {
 				p.last = e
 			}
+			note = e.Note
 			tell(e)
-			silent.Reset(p.patience)
 		case <-interrupt:
 			p.signal(syscall.SIGINT)
 			interrupt, last = nil, time.After(grace)
@@ -185,7 +197,11 @@ func (p *process) follow(ctx context.Context, tell bench.Tell) {
 		case <-silent.C:
 			p.hung = true
 			p.signal(syscall.SIGKILL)
-		case <-p.done:
+		case <-done:
+			// What it said last is still in the pipe, which a child of its own may keep open.
+			silent.Stop()
+			done, interrupt, last, end = nil, nil, nil, time.After(lastWords)
+		case <-end:
 			return
 		}
 	}
@@ -201,12 +217,14 @@ func (p *process) signal(s syscall.Signal) {
 // obituary says what the runner died of, where, and its last words.
 func (p *process) obituary() string {
 	var b strings.Builder
-	state := p.command.ProcessState
+	state, caught, words := p.command.ProcessState, p.words.caught(), p.words.firstAndLast()
 	switch status, ok := state.Sys().(syscall.WaitStatus); {
 	case p.hung:
 		fmt.Fprintf(&b, "hung: silent for %v, killed", p.patience)
 	case ok && status.Signaled():
 		fmt.Fprintf(&b, "killed by signal %d (%s)", status.Signal(), status.Signal())
+	case caught != 0:
+		fmt.Fprintf(&b, "killed by signal %d (%s)", caught, caught)
 	case p.exit != nil:
 		fmt.Fprintf(&b, "the runner died with exit code %d", state.ExitCode())
 	default:
@@ -218,7 +236,7 @@ func (p *process) obituary() string {
 	if p.last.Done > 0 {
 		fmt.Fprintf(&b, " at op %s", unit.Count(p.last.Done))
 	}
-	if words := p.words.firstAndLast(); words != "" {
+	if words != "" {
 		b.WriteString(": " + words)
 	}
 	return b.String()
@@ -249,15 +267,38 @@ func (t *tail) Write(b []byte) (int, error) {
 // diskFull is what programs say of ENOSPC.
 const diskFull = "no space left on device"
 
-// firstAndLast is the line that says most: a panic or fatal error's, else the last.
+// signalLine is what Go's runtime says of a fatal signal in C code, before it exits
+// with a code of its own: "[signal SIGSEGV: segmentation violation code=..." or
+// "SIGABRT: abort".
+var signalLine = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+): `)
+
+// caught is the signal that Go's runtime caught and died of; 0: none.
+func (t *tail) caught() syscall.Signal {
+	if match := signalLine.FindStringSubmatch(t.text()); match != nil {
+		return unix.SignalNum(match[1])
+	}
+	return 0
+}
+
+// firstAndLast is the line that says most: a signal's, a panic or fatal error's,
+// else the last.
 func (t *tail) firstAndLast() string {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.head)+string(t.rest)), "\n")
+	lines := strings.Split(strings.TrimSpace(t.text()), "\n")
+	for _, line := range lines {
+		if signalLine.MatchString(line) {
+			return strings.Trim(line, "[] ")
+		}
+	}
 	for _, line := range lines {
 		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, diskFull) {
 			return strings.TrimSpace(line)
 		}
 	}
 	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+func (t *tail) text() string {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return string(t.head) + string(t.rest)
 }

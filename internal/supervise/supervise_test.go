@@ -63,6 +63,19 @@ func meet(fate string) int {
 		return die(syscall.SIGKILL)
 	case "hang":
 		time.Sleep(time.Hour)
+	case "repeat": // what a runner's ticker does while its engine hangs
+		for {
+			if err := events.Encode(bench.Event{Phase: "measure", Done: 81_204, Total: 100_000, Unit: "Gets", Tick: &result.Tick{}}); err != nil {
+				return 2
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	case "crash":
+		fmt.Fprintln(os.Stderr, "fatal error: unexpected signal during runtime execution\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x7f]\n\nruntime stack:")
+		return 2
+	case "abort":
+		fmt.Fprintln(os.Stderr, "assertion failed\nSIGABRT: abort\nPC=0x7f m=5 sigcode=18446744073709551610\nsignal arrived during cgo execution")
+		return 2
 	case "interrupted":
 		<-interrupts
 		run.Status, run.Error = result.Interrupted, "interrupted"
@@ -105,12 +118,15 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 		{"vanish", result.Failed, "the runner ended without a result in phase measure at op 81,204"},
 		{"kill", result.Failed, "killed by signal 9 (killed) in phase measure at op 81,204"},
 		{"hang", result.Failed, "hung: silent for 500ms, killed in phase measure at op 81,204"},
+		{"repeat", result.Failed, "hung: silent for 500ms, killed in phase measure at op 81,204"},
+		{"crash", result.Failed, "killed by signal 11 (segmentation fault) in phase measure at op 81,204: signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x7f"},
+		{"abort", result.Failed, "killed by signal 6 (aborted) in phase measure at op 81,204: SIGABRT: abort"},
 		{"fill", result.Failed, "the disk is full: free some space and do it again: killed by signal 9 (killed) in phase measure at op 81,204: " +
 			"engine: write 000007.log: no space left on device"},
 	} {
 		t.Run(c.fate, func(t *testing.T) {
 			r := runnerFor(c.fate)
-			if c.fate == "hang" {
+			if c.fate == "hang" || c.fate == "repeat" {
 				r.Patience = 500 * time.Millisecond
 			}
 			out := filepath.Join(t.TempDir(), "new", "run") // is made

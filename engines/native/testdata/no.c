@@ -1,0 +1,2 @@
+/* A library that is no engine. */
+int unrelated(void) { return 0; }
