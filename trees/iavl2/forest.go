@@ -75,9 +75,7 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	return c, nil
 }
 
-// Sync has nothing to wait for: a commit is in SQLite's files when it returns. A
-// pruning under way is finished by a later commit or by Close; the library does
-// not let anybody else wait for it.
+// Sync has nothing to wait for: a commit is in SQLite's files when it returns.
 func (f *forest) Sync(context.Context) error { return nil }
 
 func (f *forest) Reader() (tree.Reader, error) { return reader{f}, nil }
@@ -118,13 +116,12 @@ func (*counts) MeasureSince(time.Time, ...string) {}
 
 func (f *forest) Effective() map[string]string {
 	return map[string]string{
-		"CheckpointInterval":  strconv.FormatInt(f.options.CheckpointInterval, 10),
-		"ForceCheckpoints":    strconv.FormatBool(f.force),
-		"EvictionDepth":       strconv.Itoa(int(f.options.EvictionDepth)),
-		"HeightFilter":        strconv.Itoa(int(f.options.HeightFilter)),
-		"MinimumKeepVersions": strconv.FormatInt(f.options.MinimumKeepVersions, 10),
-		"PruneRatio":          strconv.FormatFloat(f.options.PruneRatio, 'g', -1, 64),
-		"StateStorage":        strconv.FormatBool(f.options.StateStorage),
+		"CheckpointInterval": strconv.FormatInt(f.options.CheckpointInterval, 10),
+		"ForceCheckpoints":   strconv.FormatBool(f.force),
+		"EvictionDepth":      strconv.Itoa(int(f.options.EvictionDepth)),
+		"HeightFilter":       strconv.Itoa(int(f.options.HeightFilter)),
+		"PruneRatio":         strconv.FormatFloat(f.options.PruneRatio, 'g', -1, 64),
+		"StateStorage":       strconv.FormatBool(f.options.StateStorage),
 	}
 }
 

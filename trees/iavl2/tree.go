@@ -8,7 +8,8 @@
 //
 // Goals: the roots of iavl, and a forest that opens again at its newest version
 // whatever was written to it.
-// Non-goals: old versions, and pruning on request.
+// Non-goals: pruning. A kill between the steps with which the library puts a
+// pruned file in place of the others leaves a store that it cannot open.
 package iavl2
 
 import (
@@ -36,9 +37,9 @@ func (Tree) Info() tree.Info {
 		Licence:      "Apache-2.0",
 		RootRule:     "iavl",
 		Durability:   "kill: nothing lost; power cut: the forest may not open (SQLite with synchronous=OFF)",
-		History:      "all versions since the last pruning, which starts when a store has more orphans than nodes",
-		Capabilities: []tree.Capability{tree.IsDurable, tree.CountsReads},
-		Profiles:     []engine.Profile{{Name: "default", About: "the library's defaults: a checkpoint every 1000 versions, nothing cached beyond it"}},
+		History:      "every version",
+		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads},
+		Profiles:     []engine.Profile{{Name: "default", About: "the library's defaults but for pruning, which is off: a checkpoint every 1000 versions, nothing cached beyond it"}},
 	}
 }
 
@@ -99,6 +100,7 @@ func treeOptions(o tree.Options) iavl.TreeOptions {
 	options.CheckpointInterval = checkpointInterval().In(o)
 	options.EvictionDepth = int8(evictionDepth().In(o))
 	options.HeightFilter = int8(heightFilter().In(o))
+	options.PruneRatio = 0
 	return options
 }
 
