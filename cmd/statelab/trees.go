@@ -41,8 +41,9 @@ func outsideTrees() []remote.KnownTree {
 	}
 }
 
-// findTree finds a tree by name: here, in the runner the table names, or in a
-// runner that somebody plugged in as statelab-run-NAME.
+// findTree finds a tree by name: here, in the runner the table names, or in one
+// that somebody plugged in: statelab-run-NAME, or for NAME-VARIANT
+// statelab-run-NAME too.
 func (a *app) findTree(name string) (*remote.Tree, error) {
 	for _, t := range embeddedTrees() {
 		if t.Info().Name == name {
@@ -62,7 +63,12 @@ func (a *app) findTree(name string) (*remote.Tree, error) {
 	}
 	plugged := remote.KnownTree{Tree: name, Runner: "statelab-run-" + name,
 		Fix: "the trees of this version are null, " + strings.Join(names, ", ") + "; another needs a runner of that name"}
-	return plugged.Find()
+	t, err := plugged.Find()
+	if base, _, isVariant := strings.Cut(name, "-"); err != nil && isVariant {
+		plugged.Runner = "statelab-run-" + base
+		t, err = plugged.Find()
+	}
+	return t, err
 }
 
 // trees finds the entries of --tree and checks their options.

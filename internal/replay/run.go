@@ -84,9 +84,14 @@ func Run(ctx context.Context, t tree.Tree, spec *Spec, tell result.Tell) (*resul
 	return r.result, errors.Join(err, r.store())
 }
 
-// do is the replay, from opening to closing.
-func (r *run) do(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, r.close()) }()
+// do is the replay, from opening to closing. A tree that panics takes the process
+// along: closing it as well would only hide where.
+func (r *run) do(ctx context.Context) error {
+	err := r.work(ctx)
+	return errors.Join(err, r.close())
+}
+
+func (r *run) work(ctx context.Context) error {
 	if err := r.phase(preparePhase, func() error { return r.prepare(ctx) }); err != nil {
 		return err
 	}

@@ -15,7 +15,9 @@ type measureOf struct {
 	title, note string
 	label       string // of the y axis
 	unit        string // of the table
-	log         bool
+	log         bool   // else from 0
+	bytes       bool   // values are sizes: one unit is chosen for all
+	percent     bool
 	value       func(*history, result.Tick) *float64
 	tick        func(float64) string // prints a tick of the y axis
 	print       func(float64) string // prints a cell
@@ -29,7 +31,6 @@ type history struct {
 
 // replayMeasures in the order of the page.
 func replayMeasures() []measureOf {
-	gigabytes := func(v float64) string { return unit.Bytes(int64(v)) }
 	return []measureOf{
 		{title: "Leaves per second", note: "Changes applied in each second over the time in the tree: Set, Remove and Commit.", label: "leaves per second", unit: "leaves/s", log: true,
 			value: func(_ *history, t result.Tick) *float64 { return some(t.Tree.LeavesPerSecond) }, tick: unit.ShortCount, print: number},
@@ -37,15 +38,15 @@ func replayMeasures() []measureOf {
 			value: func(_ *history, t result.Tick) *float64 { return t.Tree.NodesPerSecond }, tick: unit.ShortCount, print: number},
 		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", label: "p99 of commits", unit: "ms", log: true,
 			value: func(_ *history, t result.Tick) *float64 { return some(float64(t.P99)) }, tick: shortNanos, print: scale{"ms", 1e6}.in},
-		{title: "Memory", note: "Resident memory of the runner's process.", label: "resident memory", unit: "",
-			value: func(_ *history, t result.Tick) *float64 { return some(float64(t.Tree.RSSBytes)) }, tick: gigabytes, print: gigabytes},
-		{title: "Disk", note: "Blocks allocated below the tree's folder.", label: "disk", unit: "",
+		{title: "Memory", note: "Resident memory of the runner's process.", label: "resident memory", bytes: true,
+			value: func(_ *history, t result.Tick) *float64 { return some(float64(t.Tree.RSSBytes)) }, tick: unit.ShortCount, print: number},
+		{title: "Disk", note: "Blocks allocated below the tree's folder.", label: "disk", bytes: true,
 			value: func(h *history, t result.Tick) *float64 {
 				if t.Tree.DiskBytes != nil {
 					h.disk = some(float64(*t.Tree.DiskBytes))
 				}
 				return h.disk
-			}, tick: gigabytes, print: gigabytes},
+			}, tick: unit.ShortCount, print: number},
 		{title: "Write amplification", note: "Bytes the process sent to devices so far, per byte of keys and values. Pages that the kernel still holds are not in it.",
 			label: "bytes written per byte changed", unit: "x",
 			value: func(h *history, t result.Tick) *float64 {
@@ -54,7 +55,7 @@ func replayMeasures() []measureOf {
 			}, tick: func(v float64) string { return trimmed(v, math.Min(v, 1)) }, print: number},
 		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.", label: "db gets per second", unit: "gets/s", log: true,
 			value: func(_ *history, t result.Tick) *float64 { return t.Tree.DBGetsPerSecond }, tick: unit.ShortCount, print: number},
-		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", label: "hit rate, %", unit: "%",
+		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", label: "hit rate, %", unit: "%", percent: true,
 			value: func(_ *history, t result.Tick) *float64 {
 				hits, misses := t.Tree.CacheHits, t.Tree.CacheMisses
 				if hits == nil || misses == nil || *hits+*misses == 0 {
@@ -105,50 +106,94 @@ func (in ReplayInput) against() (string, func(result.Tick) *float64) {
 
 // figure is one measure: a line per tree and a row per tree below.
 func (in ReplayInput) figure(m measureOf, x string, place func(result.Tick) *float64) figure {
-	panel := newPanel(m.label)
-	pic := &picture{about: m.title + " against " + x, panels: []*plot.Plot{panel}, height: pictureHeight}
-	t := table{Columns: []column{{Name: "tree", Text: true}, {Name: "seconds measured"}, {Name: "first", Unit: m.unit}, {Name: "lowest", Unit: m.unit}, {Name: "median", Unit: m.unit},
-		{Name: "highest", Unit: m.unit}, {Name: "last", Unit: m.unit}}}
-	var lines []plotter.XYs
+	var all []told
 	right := 0.0
 	for i, of := range in.trees {
 		if of.RootRule == "none" {
 			continue
 		}
-		var xys plotter.XYs
-		var values []float64
-		h := new(history)
-		for _, tick := range of.ticks {
-			v, at := m.value(h, tick), place(tick)
-			if v == nil {
-				continue
-			}
-			values = append(values, *v)
-			if at != nil {
-				xys = append(xys, plotter.XY{X: *at, Y: *v})
-			}
+		if t := of.tell(m, place); len(t.xys) > 0 {
+			t.look = curveStyle(i)
+			all = append(all, t)
+			right = math.Max(right, highestX(t.xys))
 		}
-		if xys = thin(finite(xys, false, m.log)); len(xys) == 0 {
-			continue
-		}
-		look := curveStyle(i)
-		if len(xys) > 30 {
-			look.shape = nil // the points of a long line hide it
-		}
-		pic.add(of.Tree, line(panel, xys, look)...)
-		for _, p := range xys {
-			right = math.Max(right, p.X)
-		}
-		lines = append(lines, xys)
-		t.add(append([]string{of.Tree, unit.Count(len(values))}, spanned(values, m.print)...)...)
 	}
-	if len(lines) == 0 {
+	if len(all) == 0 {
 		return figure{}
 	}
+	if m.bytes {
+		m.oneUnit(all)
+	}
+	panel := newPanel(m.label)
+	pic := &picture{about: m.title + " against " + x, panels: []*plot.Plot{panel}, height: pictureHeight}
+	t := table{Columns: []column{{Name: "tree", Text: true}, {Name: "seconds measured"}, {Name: "first", Unit: m.unit}, {Name: "lowest", Unit: m.unit}, {Name: "median", Unit: m.unit},
+		{Name: "highest", Unit: m.unit}, {Name: "last", Unit: m.unit}}}
+	var lines []plotter.XYs
+	for _, of := range all {
+		if len(of.xys) > 30 {
+			of.look.shape = nil // the points of a long line hide it
+		}
+		pic.add(of.tree, line(panel, of.xys, of.look)...)
+		lines = append(lines, of.xys)
+		t.add(append([]string{of.tree, unit.Count(len(of.values))}, spanned(of.values, m.print)...)...)
+	}
 	scaleY(&panel.Y, lines, m.log, m.tick)
+	if m.percent {
+		percents(&panel.Y)
+	}
 	panel.X.Min, panel.X.Max = 0, math.Max(right*1.02, 1)
-	step := roundStep(panel.X.Max / 8)
-	panel.X.Tick.Marker = steps(0, panel.X.Max, step, unit.ShortCount)
+	panel.X.Tick.Marker = steps(0, panel.X.Max, roundStep(panel.X.Max/8), unit.ShortCount)
 	panel.X.Label.Text = x
 	return figure{title: m.title, note: m.note, method: "replay.md", pic: pic, table: t}
+}
+
+// told is what a tree tells of one measure.
+type told struct {
+	tree   string
+	look   style
+	xys    plotter.XYs // thinned to what a page can show
+	values []float64   // all
+}
+
+func (of replayed) tell(m measureOf, place func(result.Tick) *float64) told {
+	t := told{tree: of.Tree}
+	h := new(history)
+	for _, tick := range of.ticks {
+		v, at := m.value(h, tick), place(tick)
+		if v == nil {
+			continue
+		}
+		t.values = append(t.values, *v)
+		if at != nil {
+			t.xys = append(t.xys, plotter.XY{X: *at, Y: *v})
+		}
+	}
+	t.xys = thin(finite(t.xys, false, m.log))
+	return t
+}
+
+// oneUnit turns sizes into the unit that suits the largest of them.
+func (m *measureOf) oneUnit(all []told) {
+	most := 0.0
+	for _, t := range all {
+		most = math.Max(most, highest(t.xys))
+	}
+	scale := byteScale([]int64{int64(most)})
+	m.label, m.unit = m.label+", "+scale.name, scale.name
+	for _, t := range all {
+		for i := range t.xys {
+			t.xys[i].Y /= scale.size
+		}
+		for i := range t.values {
+			t.values[i] /= scale.size
+		}
+	}
+}
+
+func highestX(xys plotter.XYs) float64 {
+	most := 0.0
+	for _, p := range xys {
+		most = math.Max(most, p.X)
+	}
+	return most
 }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Replay end to end: real processes, with a tree that fails on demand in a runner
+// of its own beside the binary.
+
+var plugIn = sync.OnceValue(func() error {
+	command := exec.Command("go", "build", "-o", filepath.Join(scratch, "statelab-run-replaytest"), "./testdata/statelab-run-replaytest")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the runner: %w\n%s", err, text)
+	}
+	return nil
+})
+
+// changes makes a small set of one busy store and an empty one.
+func changes(t *testing.T, versions int) string {
+	t.Helper()
+	if err := plugIn(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "set.slcs")
+	must(t, "changeset", "generate", "--profile", "bank", "--versions", fmt.Sprint(versions), "--scale", "0.002", "--empty-store", "--out", path)
+	return path
+}
+
+func readReplay(t *testing.T, out string) *result.ReplayOf {
+	t.Helper()
+	r, err := result.ReadReplay(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReplayOfTheNullTree(t *testing.T) {
+	set, out := changes(t, 50), filepath.Join(t.TempDir(), "R")
+	o := must(t, "replay", "--tree", "null", "--changes", set, "--out", out, "--repeats", "2", "--json")
+	var printed result.ReplayOf
+	if err := json.Unmarshal([]byte(o.stdout), &printed); err != nil {
+		t.Fatal(err, o)
+	}
+	r := readReplay(t, out)
+	if len(r.Trees) != 1 || len(r.Trees[0].Runs) != 2 || r.Trees[0].Figures.Leaves != printed.Trees[0].Figures.Leaves || r.Trees[0].Figures.Versions != 50 {
+		t.Errorf("%+v", r.Trees)
+	}
+	if len(r.Counters) != 1 || r.Counters[0].Verdict != result.Identical || len(r.Roots) != 0 {
+		t.Errorf("counters %+v, roots %+v", r.Counters, r.Roots)
+	}
+	page, err := os.ReadFile(filepath.Join(out, result.ReportFile))
+	if err != nil || strings.Contains(string(page), "http://") && !strings.Contains(string(page), "www.w3.org") {
+		t.Errorf("the page loads something: %v", err)
+	}
+}
+
+func TestReplayComparesRootsOfTrees(t *testing.T) {
+	set, out := changes(t, 50), filepath.Join(t.TempDir(), "R")
+	o := must(t, "replay", "--tree", "replaytest,null", "--changes", set, "--out", out, "--repeats", "2", "--gets", "2000")
+	for _, says := range []string{"identical at all 50 versions compared", "harness:", "a kill loses nothing"} {
+		if !strings.Contains(o.stdout, says) {
+			t.Errorf("stdout lacks %q\n%v", says, o)
+		}
+	}
+	different := filepath.Join(t.TempDir(), "D")
+	refused(t, statelab(t, "replay", "--tree", "replaytest,replaytest-impostor", "--changes", set, "--out", different), exitFailed, "trees disagree on roots")
+	r := readReplay(t, different)
+	v := r.Roots[0]
+	if r.Status != result.Failed || v.Verdict != result.Different || v.FirstDifference != 20 || v.LastAgreement != 19 || len(v.ByRoot) != 2 || len(v.DifferingStores) != 2 {
+		t.Errorf("%s: %+v", r.Status, v)
+	}
+}
+
+func TestReplayOfATreeThatHangsLiesOrDies(t *testing.T) {
+	set := changes(t, 50)
+	for _, c := range []struct{ fault, says string }{
+		{"HangAt=13", "Commit at version 13 did not return within 1s"},
+		{"WrongVersionAt=13", "the commit returned version 12, not 13"},
+		{"PanicAt=13", "the runner died with exit code 2 in phase replay: panic: a branch without leaves"},
+	} {
+		out := filepath.Join(t.TempDir(), "R")
+		o := statelab(t, "replay", "--tree", "null,replaytest", "--changes", set, "--out", out, "--set", c.fault, "--commit-limit", "1s")
+		if o.exit != exitUsage { // null has no such option
+			t.Errorf("options of a tree that has none: %v", o)
+		}
+		o = statelab(t, "replay", "--tree", "replaytest", "--changes", set, "--out", out, "--set", c.fault, "--commit-limit", "1s")
+		refused(t, o, exitFailed, "failed: replaytest")
+		if r := readReplay(t, out); r.Status != result.Failed || !strings.Contains(r.Trees[0].Error, c.says) {
+			t.Errorf("%s: %q, want %q", c.fault, r.Trees[0].Error, c.says)
+		}
+		if strings.HasPrefix(c.fault, "Hang") {
+			stacks, err := os.ReadFile(filepath.Join(out, "runs", "replaytest", result.StacksFile))
+			if err != nil || !strings.Contains(string(stacks), "replaytest.hang") {
+				t.Errorf("stacks: %v\n%s", err, stacks)
+			}
+		}
+	}
+}
+
+// TestReplayGoesOnAfterKills: the runner is killed again and again, at moments
+// nobody chose, and the roots are those of a replay that was left alone.
+func TestReplayGoesOnAfterKills(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	set := changes(t, 200)
+	whole := filepath.Join(t.TempDir(), "W")
+	must(t, "replay", "--tree", "replaytest", "--changes", set, "--out", whole)
+	want := readReplay(t, whole).Trees[0].Figures
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, lazy := range []string{"0", "15"} {
+		out := filepath.Join(t.TempDir(), "R")
+		args := []string{"replay", "--tree", "replaytest", "--changes", set, "--out", out, "--set", "CommitMillis=10", "--set", "Lazy=" + lazy, "--gets", "1000"}
+		kills, lost := 0, int64(0)
+		for range 4 {
+			s := start(t, args...)
+			args = []string{"replay", "--resume", "--out", out}
+			s.until("the tree has committed", func() bool {
+				text, err := os.ReadFile(filepath.Join(out, "runs", "replaytest", result.AcknowledgedFile))
+				return err == nil && len(text) > 0 && s.runner() != 0 || processGone(s)
+			})
+			time.Sleep(time.Duration(100+random.IntN(400)) * time.Millisecond)
+			if runner := s.runner(); runner != 0 {
+				if err := syscall.Kill(runner, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				kills++
+			}
+			o := s.wait()
+			if o.exit != exitFailed {
+				break // it was faster
+			}
+			run := readRun(t, filepath.Join(out, "runs", "replaytest"))
+			if run.Status != result.Failed || !strings.Contains(run.Error, "killed by signal 9") {
+				t.Errorf("%s: %s", run.Status, run.Error)
+			}
+		}
+		must(t, args...)
+		got := readReplay(t, out).Trees[0].Figures
+		if got.LostVersions != nil {
+			lost = *got.LostVersions
+		}
+		if kills == 0 || got.Root.Combined != want.Root.Combined || got.LastVersion != 200 || got.ResumedAt == nil || got.Gets != 1000 {
+			t.Errorf("after %d kills: %+v, want root %s", kills, got.Replay, want.Root.Combined)
+		}
+		if lazy == "0" && lost != 0 || lazy != "0" && (lost < 1 || lost > 15) {
+			t.Errorf("Lazy=%s: %d versions were lost", lazy, lost)
+		}
+	}
+}
+
+func processGone(s *session) bool {
+	state, _ := processState(s.command.Process.Pid)
+	return state == "" || state == "Z"
+}
+
+func TestReplayServesMetrics(t *testing.T) {
+	t.Parallel()
+	set := changes(t, 200)
+	s := start(t, "replay", "--tree", "replaytest", "--changes", set, "--out", filepath.Join(t.TempDir(), "R"), "--set", "CommitMillis=20", "--metrics", "127.0.0.1:19464")
+	s.until("a tick is served", func() bool {
+		answer, err := http.Get("http://127.0.0.1:19464/metrics")
+		if err != nil {
+			return processGone(s)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if closeErr := answer.Body.Close(); err != nil || closeErr != nil {
+			t.Error(err, closeErr)
+		}
+		return strings.Contains(string(text), `statelab_replay_leaves_total{tree="replaytest"}`) || processGone(s)
+	})
+	if processGone(s) {
+		t.Error("it ended before a tick was served")
+	}
+	if o := s.wait(); o.exit != exitDone {
+		t.Error(o)
+	}
+}
+
+func TestReplayNamesEveryMistake(t *testing.T) {
+	refused(t, statelab(t, "replay", "--tree", "iavl9,null", "--changes", "nowhere.slcs", "--repeats", "0", "--commit-limit", "soon"), exitUsage,
+		"--tree iavl9: statelab-run-iavl9 is neither beside statelab nor on PATH", "--changes: open change set", "--repeats", "--commit-limit \"soon\"")
+}
