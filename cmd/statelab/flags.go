@@ -115,19 +115,22 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		name = t.manifest.Engine
 	}
 	if t.foreign {
-		found, err := pebbledb.Peek(f.db)
-		if err != nil {
-			m.add("--db: %v", err)
-			return t
+		if name == "" || name == "pebble1" || name == "pebble2" {
+			found, err := pebbledb.Peek(f.db)
+			if err != nil {
+				m.add("--db: %v; of another engine's database say which: --engine mdbx", err)
+				return t
+			}
+			name = orDefault(name, found.Engine)
 		}
 		if !f.useExisting {
 			m.add("--db %s: statelab did not load this database; --use-existing reads it without ever writing to it", f.db)
 		}
-		if name == "" {
-			name = found.Engine
-		}
 	}
 	t.engine = a.engine(name, m)
+	if t.foreign && t.engine != nil && !t.engine.Info().Has(engine.CanReadForeign) {
+		m.add("--engine %s: it cannot read a database of another program without touching it", name)
+	}
 	if t.foreign && t.engine != nil && f.profile == "" {
 		f.profile = nodeProfile(t.engine)
 	}

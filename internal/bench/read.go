@@ -127,9 +127,13 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 	return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion}, nil
 }
 
-// keysIn sums the keys of the levels; false for an engine without levels.
+// keysIn sums the keys of the levels; false for an engine without levels, or one
+// whose tables do not tell.
 func keysIn(d result.Database) (keys uint64, counted bool) {
 	for _, level := range d.Levels {
+		if level.KeysEstimated {
+			return 0, false
+		}
 		keys += uint64(level.Keys)
 	}
 	return keys, len(d.Levels) > 0
