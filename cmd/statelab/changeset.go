@@ -206,7 +206,7 @@ func writeBeside(path string, write func(io.Writer) error) error {
 
 func (a *app) changesetImport() *cobra.Command {
 	f := new(setFlags)
-	var provenance string
+	var provenance, roots string
 	cmd := &cobra.Command{Use: "import SET --out FILE", Short: "Turn a set of any form into statelab's own"}
 	f.formatFlag(cmd)
 	f.rangeFlags(cmd)
@@ -214,6 +214,7 @@ func (a *app) changesetImport() *cobra.Command {
 	f.quietFlag(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "the file to write, such as set.slcs")
 	cmd.Flags().StringVar(&provenance, "provenance", "", "where the set comes from, kept in the file (default: what the set says, or its name)")
+	cmd.Flags().StringVar(&roots, "roots", "", "run folder of a replay of this set: its roots become those that every tree of its rule must have")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
@@ -224,6 +225,12 @@ func (a *app) changesetImport() *cobra.Command {
 		}
 		set, err := f.window(source, m)
 		if err != nil {
+			return err
+		}
+		if roots != "" {
+			set = expectRoots(set, roots, m)
+		}
+		if err := m.err(); err != nil {
 			return err
 		}
 		if provenance == "" && set.Info().Provenance == "" {

@@ -55,6 +55,19 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "121", "--out", file("none.slcs")), exitFailed, "versions 1 to 120: none of those asked for")
 	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", dir, "--out", file("none.slcs")), exitFailed, "statelab-run-iavl1", "no LevelDB")
 
+	// The roots of the replay become the set's; the order they came from is kept.
+	run := file("R/runs/iavl1")
+	o = must(t, "changeset", "import", file("set.slcs"), "--roots", run, "--out", file("rooted.slcs"))
+	if !strings.Contains(o.stdout, "expected roots (iavl) of 120 versions") {
+		t.Error(o)
+	}
+	must(t, "replay", "--tree", "iavl1", "--changes", file("rooted.slcs"), "--out", file("R2"), "--quiet")
+	if f := readRun(t, file("R2/runs/iavl1")).Figures; f.RootsChecked != 120 {
+		t.Errorf("the roots of %d versions were checked, want 120", f.RootsChecked)
+	}
+	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--sort", "--roots", run, "--out", file("none.slcs")), exitUsage, "order insertion, this one's is sorted-net")
+	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--roots", dir, "--out", file("none.slcs")), exitUsage, "--roots")
+
 	interruptedHarvest(t, db, file("again.slcs"))
 	if diff := cmp.Diff(want, changesOf(t, file("again.slcs"))); diff != "" {
 		t.Errorf("after an interrupt:\n%.2000s", diff)

@@ -513,3 +513,23 @@ func TestJoinedPartsAreTheSet(t *testing.T) {
 		t.Error("sets of different orders were joined")
 	}
 }
+
+func TestRootsTravelByName(t *testing.T) {
+	roots := map[int64]NamedRoots{2: {Combined: []byte{9}, Stores: map[string][]byte{"prefix": {7}}}, 4: {Combined: []byte{8}}}
+	c := open(t, contained(t, WithRoots(small(t, 5), "iavl", roots)))
+	if i := c.Info(); i.RootRule != "iavl" || i.Totals.Roots != 2 {
+		t.Errorf("%+v", i)
+	}
+	var got []string
+	for _, v := range read(t, c, 300) {
+		got = append(got, v.Roots)
+	}
+	// bank, skewed, prefix, empty: the others are unknown.
+	if want := []string{"", "09 [  07 ]", "", "08 [   ]", ""}; !cmp.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	roots[3] = NamedRoots{Stores: map[string][]byte{"gov": {1}}}
+	if _, err := readUntil(WithRoots(small(t, 5), "iavl", roots), 0); err == nil || !strings.Contains(err.Error(), `version 3: a root of store "gov"`) {
+		t.Error(err)
+	}
+}

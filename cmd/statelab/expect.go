@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/statelab/statelab/internal/changeset"
+	"github.com/statelab/statelab/result"
+)
+
+// expectRoots is set with the roots that a replay of it found: any tree of the
+// same rule must find them again.
+func expectRoots(set changeset.Source, runDir string, m *mistakes) changeset.Source {
+	run, err := result.ReadRun(runDir)
+	if err != nil {
+		m.add("--roots: %v", err)
+		return set
+	}
+	order := set.Info().Order.String()
+	switch {
+	case run.Verb != "replay" || run.Changes == nil || run.Engine.RootRule == "" || run.Status != result.OK:
+		m.add("--roots %s: no replay that ended well in a tree with roots: name a run of one, such as R/runs/iavl1", runDir)
+		return set
+	case run.Changes.Order != order:
+		m.add("--roots %s: it replayed a set of order %s, this one's is %s: their roots differ", runDir, run.Changes.Order, order)
+		return set
+	}
+	lines, err := result.ReadRoots(runDir)
+	if err != nil {
+		m.add("--roots: %v", err)
+		return set
+	}
+	roots := map[int64]changeset.NamedRoots{}
+	for _, line := range lines {
+		at, err := named(line)
+		if err != nil {
+			m.add("--roots %s: %v", runDir, err)
+			return set
+		}
+		roots[line.Version] = at
+	}
+	return changeset.WithRoots(set, run.Engine.RootRule, roots)
+}
+
+func named(line result.RootsAt) (roots changeset.NamedRoots, err error) {
+	roots.Stores = map[string][]byte{}
+	if roots.Combined, err = hex.DecodeString(line.Combined); err != nil {
+		return roots, fmt.Errorf("combined root of version %d: %w", line.Version, err)
+	}
+	for name, text := range line.Roots.Stores {
+		if roots.Stores[name], err = hex.DecodeString(text); err != nil {
+			return roots, fmt.Errorf("root of version %d, store %s: %w", line.Version, name, err)
+		}
+	}
+	return roots, nil
+}
