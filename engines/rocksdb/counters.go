@@ -28,6 +28,7 @@ type account struct {
 	reads    [engine.NumBlockTypes]engine.Tally
 	inserted []int64 // into the cache by kind, when bytes were last shared out
 	shared   int64   // bytes shared out so far
+	opens    int64   // of tables
 }
 
 // kind is a type of block as RocksDB's tickers call it.
@@ -52,7 +53,7 @@ func (d *db) newAccount(shape engine.Shape, sector int64) *account {
 		a.inserted = append(a.inserted, a.opened.count("block.cache."+k.name+".bytes.insert"))
 	}
 	a.reads[engine.Meta] = engine.Tally{Count: a.opened.fileReads(), Bytes: a.opened.fileReadBytes()}
-	a.shared = a.opened.fileReadBytes()
+	a.shared, a.opens = a.opened.fileReadBytes(), a.opened.count("no.file.opens")
 	return a
 }
 
@@ -73,8 +74,12 @@ func (a *account) update(now statistics) {
 		blocks = a.since(now, "read.block.get.micros")
 		count(a.all, blocks)
 	}
-	// Tables opened since: reads that were for no block.
-	count(engine.Meta, now.fileReads()-blocks)
+	// Reads that were for no block opened tables. Between the readings of two
+	// tickers Gets go on: without a table opened, a difference is no more than that.
+	if n := now.count("no.file.opens"); n > a.opens {
+		a.opens = n
+		count(engine.Meta, now.fileReads()-blocks)
+	}
 	a.shareBytes(now)
 }
 
@@ -130,8 +135,14 @@ func (a *account) accesses(now statistics) *[engine.NumBlockTypes]int64 {
 
 // directBytes is what O_DIRECT makes of the bytes: a block begins anywhere, so a
 // read of n bytes takes n + sector - 1 on average over all offsets in a sector.
-func (a *account) directBytes(all engine.Tally) int64 {
-	expected := all.Bytes + all.Count*(a.sector-1)
+// What a table's opening reads is rounded already.
+func (a *account) directBytes() int64 {
+	expected := a.reads[engine.Meta].Bytes
+	for kind, r := range a.reads {
+		if engine.BlockType(kind) != engine.Meta {
+			expected += r.Bytes + r.Count*(a.sector-1)
+		}
+	}
 	return expected / a.sector * a.sector
 }
 
@@ -168,7 +179,7 @@ func (d *db) Counters() engine.Counters {
 		c.CacheHits, c.CacheMisses = named("block.cache.hit"), named("block.cache.miss")
 	}
 	if a.sector > 0 {
-		c.DirectBytes = told(a.directBytes(reads.Total()))
+		c.DirectBytes = told(a.directBytes())
 	}
 	return c
 }

@@ -112,3 +112,30 @@ func TestGetAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a Get, want none", n)
 	}
 }
+
+// TestFewHandles: a database of more tables than may be open tells all its keys,
+// and opening tables anew shows as such.
+func TestFewHandles(t *testing.T) {
+	const n = 100_000
+	small := map[string]string{"write_buffer_size": "1048576", "target_file_size_base": "262144", "max_bytes_for_level_base": "1048576"}
+	d := create(t, engine.Options{Handles: 20, Overrides: small})
+	fill(t, d, n)
+	shape, err := d.Shape()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := int64(0)
+	for _, l := range shape.Levels {
+		keys += l.Keys
+	}
+	if keys != n || shape.Files < 40 {
+		t.Errorf("%d keys in %d files, want %d in more than 40", keys, shape.Files, n)
+	}
+	r := reading(t, d)
+	before := d.Counters()
+	getRandom(t, r, n, 2000, 1)
+	c := d.Counters().Sub(before)
+	if *c.TableOpens < 500 || c.Reads.Type(engine.Meta).Count < *c.TableOpens {
+		t.Errorf("%d tables opened by 2000 Gets with %d meta reads", *c.TableOpens, c.Reads.Type(engine.Meta).Count)
+	}
+}

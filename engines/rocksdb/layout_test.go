@@ -37,7 +37,7 @@ func TestLayouts(t *testing.T) {
 		{"default", ampleCache, 0.5, 0.9, 2000, 4000, false, false},
 		{"monolithic", smallCache, 2.2, 3, 200_000, 400_000, true, true},
 		{"monolithic", ampleCache, 0.5, 0.9, 2000, 5000, false, false},
-		{"partitioned", smallCache, 1.5, 3, 6000, 13_000, true, true},
+		{"partitioned", smallCache, 1.5, 3, 5000, 13_000, true, true},
 		{"partitioned", ampleCache, 0.5, 1, 2000, 5000, false, false},
 	} {
 		t.Run(fmt.Sprintf("%s/%dKiB", c.profile, c.cache>>10), func(t *testing.T) {
