@@ -28,6 +28,7 @@ var ladder = []rung{
 		"internal/unit": {},
 		"result":        {"engine"},
 		"tree":          {"engine"},
+		"state":         {"engine"},
 	}},
 	{"pure", map[string][]string{
 		"internal/keyspace":  {"engine"},
