@@ -230,25 +230,41 @@ func tickNote(tick *result.Tick) string {
 
 // explainReplay prints the answer and writes the report.
 func (a *app) explainReplay(f *replayFlags, out string) error {
+	if !f.json {
+		return a.reportReplay([]string{out}, "")
+	}
 	in, err := report.ReplayFromFolder(out)
 	if err != nil {
 		return err
 	}
-	if f.json {
-		if err := a.printJSON(in.ReplayOf); err != nil {
-			return err
-		}
-	} else if err := report.ReplayText(a.stdout, in); err != nil {
+	if err := a.printJSON(in.ReplayOf); err != nil {
 		return err
 	}
-	path := filepath.Join(out, result.ReportFile)
-	if err := writeFile(path, func(f *os.File) error { return report.WriteReplay(f, in) }); err != nil {
+	return writeReplayReport(filepath.Join(out, result.ReportFile), in)
+}
+
+// reportReplay explains a folder with replay.json.
+func (a *app) reportReplay(folders []string, path string) error {
+	if len(folders) > 1 {
+		return usage("%s holds a replay: report takes one of those at a time", folders[0])
+	}
+	in, err := report.ReplayFromFolder(folders[0])
+	if err != nil {
 		return err
 	}
-	if !f.json {
-		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
+	if err := report.ReplayText(a.stdout, in); err != nil {
+		return err
 	}
+	path = orDefault(path, filepath.Join(folders[0], result.ReportFile))
+	if err := writeReplayReport(path, in); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
 	return nil
+}
+
+func writeReplayReport(path string, in report.ReplayInput) error {
+	return writeFile(path, func(f *os.File) error { return report.WriteReplay(f, in) })
 }
 
 // serveMetrics serves until stop is called.

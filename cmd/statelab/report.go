@@ -36,6 +36,9 @@ func (a *app) reportVerb() *cobra.Command {
 		if err := m.err(); err != nil {
 			return err
 		}
+		if _, err := os.Stat(filepath.Join(folders[0], result.ReplayFile)); err == nil {
+			return a.reportReplay(folders, out)
+		}
 		in, err := report.FromFolders(folders...)
 		if err != nil {
 			return err
