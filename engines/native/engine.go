@@ -65,8 +65,12 @@ func (Engine) Ready() error {
 	return err
 }
 
-// Check names what is wrong with o, asking the library about its part.
+// Check names what is wrong with o, asking the library about its part. Without a
+// directory and a library the question is about the profile alone.
 func (Engine) Check(o engine.Options) []error {
+	if libraryOf(o) == "" && o.Dir == "" {
+		return checkProfile("native", o)
+	}
 	l, err := load(libraryOf(o))
 	if err != nil {
 		return []error{err}
@@ -77,13 +81,18 @@ func (Engine) Check(o engine.Options) []error {
 // mistakes are those the library need not be asked about.
 func (l *library) mistakes(o engine.Options) []error {
 	errs := adapter.Check(engine.Info{Name: l.name, Capabilities: l.capabilities}, o)
-	if o.Profile != "" && o.Profile != "default" {
-		errs = append(errs, fmt.Errorf("%s: unknown profile %q: use default", l.name, o.Profile))
-	}
+	errs = append(errs, checkProfile(l.name, o)...)
 	if o.IgnoreLock {
 		errs = append(errs, fmt.Errorf("%s: no library can be trusted beside another process: stop that process instead of --ignore-lock", l.name))
 	}
 	return errs
+}
+
+func checkProfile(name string, o engine.Options) []error {
+	if o.Profile != "" && o.Profile != "default" {
+		return []error{fmt.Errorf("%s: unknown profile %q: use default", name, o.Profile)}
+	}
+	return nil
 }
 
 // Open opens or creates the database in o.Dir with the library.
