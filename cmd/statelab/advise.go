@@ -95,7 +95,7 @@ func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) error {
 		return err
 	}
 	p := a.progress(f.quiet)
-	run, err := a.inspectDatabase(r.dir, f.ignoreLock, f.quiet)
+	run, err := a.inspectDatabase(r.dir, "", f.ignoreLock, f.quiet)
 	if err != nil {
 		return err
 	}

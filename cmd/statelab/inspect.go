@@ -31,7 +31,7 @@ and what memtables take of the cache.
   statelab inspect properties.txt --engine pebble2`,
 	}
 	f.outputFlags(cmd)
-	cmd.Flags().StringVar(&f.engine, "engine", "", "of a LOG: pebble1 or pebble2, for what the cache charges a block (default pebble1)")
+	cmd.Flags().StringVar(&f.engine, "engine", "", "engine (default: the database's own; for a LOG pebble1: what its cache charges a block)")
 	cmd.Flags().BoolVar(&f.ignoreLock, "ignore-lock", false, "look although another process holds the database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.inspect(cmd, f, args) }
 	return cmd
@@ -62,7 +62,7 @@ func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) error {
 	if len(args) != 1 {
 		m.add("name one database or one level table: statelab inspect DIR")
 	}
-	if f.engine != "" {
+	if len(args) == 1 && f.engine != "" && isFile(args[0]) {
 		m.oneOf("engine", f.engine, "pebble1", "pebble2")
 	}
 	if err := m.err(); err != nil {
@@ -92,7 +92,7 @@ func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) error {
 // inspected looks at a level table in a file, or at a database.
 func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	found := inspection{Schema: "statelab.inspect/1", Source: path}
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+	if isFile(path) {
 		name := orDefault(f.engine, "pebble1")
 		in, p := new(predict.Input), new(prediction)
 		if err := a.levels(&predictFlags{layout: path, engine: name}, in, p); err != nil {
@@ -108,7 +108,7 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 		found.Inflection = &inflection
 		return found, "a level table; charged as by " + name, nil
 	}
-	run, err := a.inspectDatabase(path, f.ignoreLock, f.quiet)
+	run, err := a.inspectDatabase(path, f.engine, f.ignoreLock, f.quiet)
 	if err != nil {
 		return found, "", err
 	}
@@ -122,6 +122,11 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 		found.MemTables = &memTableShare{settings.CacheBytes, tables.Reserved(settings.CacheBytes), settings.Source}
 	}
 	return found, run.Engine.Name + " " + run.Engine.Version, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // printLevels prints the level table and the inflection points.

@@ -230,7 +230,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
 		}
 		p.Source = f.layout
 	case f.db != "":
-		run, err := a.inspectDatabase(f.db, f.ignoreLock, f.quiet)
+		run, err := a.inspectDatabase(f.db, "", f.ignoreLock, f.quiet)
 		if err != nil {
 			return err
 		}
@@ -305,9 +305,9 @@ func (a *app) printPrediction(p prediction) {
 }
 
 // inspectDatabase runs inspect on a database, statelab's or another's.
-func (a *app) inspectDatabase(dir string, ignoreLock, quiet bool) (*result.Run, error) {
+func (a *app) inspectDatabase(dir, engineName string, ignoreLock, quiet bool) (*result.Run, error) {
 	m := new(mistakes)
-	f := &flags{db: dir, useExisting: true, ignoreLock: ignoreLock, quiet: quiet}
+	f := &flags{db: dir, engine: engineName, useExisting: true, ignoreLock: ignoreLock, quiet: quiet}
 	t := a.target(f, m)
 	if err := m.err(); err != nil {
 		return nil, err
