@@ -7,7 +7,10 @@
 // It is a record of that design, set up as its authors benchmarked it: one
 // LevelDB for all stores, a cache of a million nodes, no fast nodes. A log
 // segment holds 50 MiB, so that the first checkpoint of a store comes after 5 GB
-// of changes; until then the tree is in memory alone.
+// of changes; until then the tree is in memory alone. The library swaps its caches
+// without waiting for a commit under way: a checkpoint that begins inside one can
+// end the process (a map written while it is read). Stores commit one after the
+// other, as the library counts into variables they share.
 //
 // Goals: the roots of iavl, and what its cache and its database are asked.
 // Non-goals: opening a forest again. The log and the checkpoints are written but

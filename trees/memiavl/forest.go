@@ -51,13 +51,10 @@ func (f *forest) open(o tree.Options) error {
 	}
 	f.db, f.ignored = db, o.CacheNodes > 0 || o.MemoryBytes > 0
 	f.version, f.snapshotAt = db.Version(), db.SnapshotVersion()
-	f.next = f.version + 1
-	if f.version == 0 {
-		f.next = max(1, o.FirstVersion)
-	}
 	if f.logOffset, err = logOffset(f.dir); err != nil {
 		return errors.Join(err, db.Close())
 	}
+	f.next = max(f.version, f.logOffset) + 1
 	var held []string
 	for _, t := range db.Trees() {
 		held = append(held, t.Name)
