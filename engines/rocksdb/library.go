@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"unsafe"
 )
 
@@ -47,15 +48,16 @@ func load() (version string, err error) {
 		}
 		return loadedVersion(), nil
 	}
-	var failures []error
+	var failures []string
 	for _, name := range systemNames() {
 		err := loadFrom(name)
 		if err == nil {
 			return loadedVersion(), nil
 		}
-		failures = append(failures, err)
+		failures = append(failures, err.Error())
 	}
-	return "", fmt.Errorf("load RocksDB: no library at %s and none of the system's: %w: %s", beside, errors.Join(failures...), howToGet)
+	return "", fmt.Errorf("RocksDB's library is missing: %s; not beside this program as %s, nor the system's (%s)",
+		howToGet, filepath.Join("lib", libraryName), strings.Join(failures, "; "))
 }
 
 func besideExecutable() (string, error) {
