@@ -196,6 +196,26 @@ func (s suite) testFirstVersion(t *testing.T) {
 	must(t, f.Close())
 }
 
+// testReadersSideBySide reads from several goroutines between commits.
+func (s suite) testReadersSideBySide(t *testing.T) {
+	f := s.create(t)
+	for v, made := range stream()[:6] {
+		must(t, write(f, made))
+		commit(t, f)
+		want := stateAt(int64(v) + 1)
+		failed := make(chan error)
+		const readers = 4
+		for range readers {
+			go func() { failed <- want.compare(f) }()
+		}
+		for range readers {
+			if err := <-failed; err != nil {
+				t.Errorf("version %d: %v", v+1, err)
+			}
+		}
+	}
+}
+
 func (s suite) testCountersOnlyGrow(t *testing.T) {
 	f := s.create(t)
 	before := counted(f)

@@ -36,6 +36,7 @@ func Run(t *testing.T, tr tree.Tree) {
 		{"EmptyVersions", suite.testEmptyVersions, true},
 		{"FirstVersion", suite.testFirstVersion, true},
 		{"Roots", suite.testRoots, true},
+		{"ReadersSideBySide", suite.testReadersSideBySide, true},
 		{"CountersOnlyGrow", suite.testCountersOnlyGrow, true},
 		{"CloseLeavesNothingBehind", suite.testCloseLeavesNothingBehind, true},
 

@@ -33,7 +33,7 @@ func (Tree) Info() tree.Info {
 		Route:        "go module github.com/cosmos/cosmos-sdk/store/v2",
 		Licence:      "Apache-2.0",
 		RootRule:     "iavl",
-		Durability:   "kill and power cut: nothing committed is lost (every commit ends with an fsync of goleveldb's journal)",
+		Durability:   "kill or power cut: nothing lost (every commit ends with an fsync of goleveldb's journal)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads},
 		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store, no pruning"}},

@@ -29,7 +29,7 @@ func (Tree) Info() tree.Info {
 		Route:        "go module github.com/cosmos/iavl",
 		Licence:      "Apache-2.0",
 		RootRule:     "iavl",
-		Durability:   "kill: nothing committed is lost (written to the kernel, no fsync); power cut: the commits that goleveldb's journal had not reached the disk with",
+		Durability:   "kill: nothing lost (every commit is written to the kernel); power cut: the newest commits lost (goleveldb's journal without fsync)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
 		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"}},
