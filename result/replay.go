@@ -16,6 +16,10 @@ import (
 // ReplaySchema is the version of replay.json.
 const ReplaySchema = "statelab.replay/1"
 
+// NoRoots is the root rule of a tree that keeps nothing: it has no roots to
+// compare and nothing to read.
+const NoRoots = "none"
+
 // Files of a replay.
 const (
 	ReplayFile       = "replay.json"  // in the folder of a replay of several trees

@@ -87,7 +87,7 @@ func (a *app) replay(cmd *cobra.Command, f *replayFlags, args []string) error {
 		m.add("--tree: say which trees: --tree iavl1,memiavl")
 	}
 	repeats := int(m.atLeastOne("repeats", f.repeats, "2"))
-	if base.Gets > 0 && len(entries) == 1 && entries[0].Info.RootRule == replay.NoRoots {
+	if base.Gets > 0 && len(entries) == 1 && entries[0].Info.RootRule == result.NoRoots {
 		m.add("--gets: the tree %s keeps nothing to look up", entries[0].Label)
 	}
 	if err := m.err(); err != nil {
@@ -100,6 +100,9 @@ func (a *app) replay(cmd *cobra.Command, f *replayFlags, args []string) error {
 	plan := contest.Plan{Command: a.command(), Base: base, Entries: entries, Repeats: repeats, Trees: absolute(f.db), Discard: f.discard}
 	if plan.Trees == "" {
 		plan.Trees = filepath.Join(out, "trees")
+	}
+	if taken := plan.Taken(); len(taken) > 0 {
+		return usage("--db %s: it holds trees of another replay (%s): name a new folder", f.db, strings.Join(taken, ", "))
 	}
 	return a.hold(f, plan, out, found)
 }

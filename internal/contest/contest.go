@@ -88,12 +88,10 @@ func (c *contest) step(ctx context.Context, s step, n, of int) error {
 	spec.Schema, spec.Command = replay.SpecSchema, c.plan.Command
 	spec.Tree, spec.Profile = e.Info.Name, e.Profile
 	spec.Out, spec.Dir = c.folder(s), filepath.Join(c.plan.Trees, c.plan.name(s))
-	if spec.Resume = !empty(spec.Dir); spec.Resume && e.Info.Has(tree.IsVolatile) {
-		// What is on the disk of such a tree is of no use to it.
+	if spec.Resume = c.resumable(e, spec.Out); !spec.Resume {
 		if err := os.RemoveAll(spec.Dir); err != nil {
 			return fmt.Errorf("clear the tree's folder: %w", err)
 		}
-		spec.Resume = false
 	}
 	run, err := c.measure(ctx, e, &spec, func(event result.Event) { c.progress(n, of, e, s.repeat+1, event) })
 	if err != nil {
@@ -107,6 +105,13 @@ func (c *contest) step(ctx context.Context, s step, n, of int) error {
 		}
 	}
 	return nil
+}
+
+// resumable reports whether a run began before that its tree can go on from: one
+// that keeps something and has committed a version.
+func (c *contest) resumable(e Entry, folder string) bool {
+	info, err := os.Stat(filepath.Join(folder, result.AcknowledgedFile))
+	return err == nil && info.Size() > 0 && !e.Info.Has(tree.IsVolatile)
 }
 
 func empty(dir string) bool {

@@ -67,7 +67,7 @@ func TestCountersOfASecondPass(t *testing.T) {
 func TestRunsAreInterleavedAndGoOn(t *testing.T) {
 	out := t.TempDir()
 	plan := Plan{Repeats: 2, Trees: filepath.Join(out, "trees"), Entries: []Entry{{Label: "a", Info: tree.Info{Name: "a", RootRule: "r"}},
-		{Label: "b:p", Info: tree.Info{Name: "b", RootRule: "r", Capabilities: []tree.Capability{tree.IsVolatile}}}}}
+		{Label: "b:p", Info: tree.Info{Name: "b", RootRule: "r"}}}}
 	var order []string
 	stop := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -89,6 +89,9 @@ func TestRunsAreInterleavedAndGoOn(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(spec.Dir, "data"), nil, 0o644); err != nil {
 			return nil, err
 		}
+		if err := os.WriteFile(filepath.Join(spec.Out, result.AcknowledgedFile), []byte("7"), 0o644); err != nil {
+			return nil, err
+		}
 		return run, result.WriteRun(spec.Out, run)
 	}
 	quiet := func(int, int, Entry, int, result.Event) {}
@@ -106,7 +109,7 @@ func TestRunsAreInterleavedAndGoOn(t *testing.T) {
 	if err != nil || r.Status != result.OK || len(r.Trees) != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	want := []string{"a-1 resume=false", "b-p-1 resume=false", "b-p-2 resume=false", "b-p-2 resume=false", "a-2 resume=false"}
+	want := []string{"a-1 resume=false", "b-p-1 resume=false", "b-p-2 resume=false", "b-p-2 resume=true", "a-2 resume=false"}
 	if !slices.Equal(order, want) {
 		t.Errorf("order %q\nwant  %q", order, want)
 	}

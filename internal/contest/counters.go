@@ -3,7 +3,6 @@ package contest
 import (
 	"slices"
 
-	"github.com/statelab/statelab/internal/replay"
 	"github.com/statelab/statelab/result"
 )
 
@@ -28,7 +27,7 @@ func (c *contest) counterVerdicts() []result.CountersAgree {
 				passes = append(passes, run.Figures.Replay)
 			}
 		}
-		v := agree(passes, e.Info.RootRule != replay.NoRoots)
+		v := agree(passes, e.Info.RootRule != result.NoRoots)
 		v.Tree = e.Label
 		verdicts = append(verdicts, v)
 	}

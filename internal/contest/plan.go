@@ -103,6 +103,16 @@ func (p Plan) steps() []step {
 	return all
 }
 
+// Taken are folders that the plan's trees would need and that hold something.
+func (p Plan) Taken() (names []string) {
+	for _, s := range p.steps() {
+		if !empty(filepath.Join(p.Trees, p.name(s))) {
+			names = append(names, p.name(s))
+		}
+	}
+	return names
+}
+
 // name of a step's folders.
 func (p Plan) name(s step) string {
 	name := strings.ReplaceAll(p.Entries[s.entry].Label, ":", "-")

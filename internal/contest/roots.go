@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/statelab/statelab/internal/replay"
 	"github.com/statelab/statelab/result"
 )
 
@@ -23,7 +22,7 @@ func (c *contest) rootVerdicts() ([]result.RootsVerdict, error) {
 	trees := map[string][]string{}
 	for i, e := range c.plan.Entries {
 		rule := e.Info.RootRule
-		if rule == replay.NoRoots {
+		if rule == result.NoRoots {
 			continue
 		}
 		for repeat := range c.plan.Repeats {

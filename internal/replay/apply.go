@@ -83,8 +83,9 @@ func (r *run) apply(batch *decoded) error {
 	r.guard.enter("Set and Remove", batch.Version, r.spec.commitLimit())
 	start := r.clock.Ticks()
 	n, err := change(r.forest, batch.Changes)
-	r.totals.applyNanos += r.clock.Nanos(r.clock.Ticks() - start)
-	r.guard.leave()
+	nanos := r.clock.Nanos(r.clock.Ticks() - start)
+	r.guard.leave() // nothing is touched before it: a call given up on must not come back
+	r.totals.applyNanos += nanos
 	r.totals.leaves += uint64(n)
 	if err != nil {
 		c := batch.Changes[n]

@@ -2,9 +2,11 @@ package replay
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math"
 	"time"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/host"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -80,6 +82,7 @@ func (r *run) figures() {
 		if f.HarnessNanos != nil {
 			percent := 100 * *f.HarnessNanos * float64(t.leaves) / float64(t.applyNanos+t.commitNanos)
 			f.HarnessPercent = &percent
+			r.judgeHarness(percent)
 		}
 	}
 	if r.roots != nil && r.roots.roots != nil {
@@ -92,6 +95,15 @@ func (r *run) figures() {
 	}
 	r.treeFigures(f, t)
 	r.diskFigures(f)
+}
+
+// maxHarnessPercent is what the harness may take of a tree's time unnoticed.
+const maxHarnessPercent = 3
+
+func (r *run) judgeHarness(percent float64) {
+	if percent > maxHarnessPercent && r.result.Engine.RootRule != result.NoRoots {
+		r.warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("the harness took %.1f%% of the time per leaf", percent), Remedy: "compare such a tree by its own time: subtract harness_ns_per_leaf"})
+	}
 }
 
 // treeFigures are what the tree itself counted until the writes were settled.

@@ -144,7 +144,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	from := at + 1
-	if r.spec.Gets > 0 && r.tree.Info().RootRule != NoRoots {
+	if r.spec.Gets > 0 && r.tree.Info().RootRule != result.NoRoots {
 		r.sample, from = newSample(r.spec.Seed), r.first
 	}
 	source, err := changeset.From(r.source, from)
@@ -255,8 +255,9 @@ func (r *run) settle(ctx context.Context) error {
 	r.guard.enter("Sync", r.totals.version, 10*r.spec.commitLimit())
 	start := r.clock.Ticks()
 	err := r.forest.Sync(ctx)
-	r.totals.syncNanos = r.clock.Nanos(r.clock.Ticks() - start)
+	nanos := r.clock.Nanos(r.clock.Ticks() - start)
 	r.guard.leave()
+	r.totals.syncNanos = nanos
 	if err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/changeset"
+	"github.com/statelab/statelab/internal/measure"
 	"github.com/statelab/statelab/internal/replay/replaytest"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -244,7 +245,7 @@ func TestAnInterruptedReplayGoesOnToTheSameRoot(t *testing.T) {
 }
 
 func TestATruncatedSetFailsAfterItsLastWholeVersion(t *testing.T) {
-	path, _ := set(t, 10_000, nil)
+	path, _ := set(t, 4000, nil)
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +258,7 @@ func TestATruncatedSetFailsAfterItsLastWholeVersion(t *testing.T) {
 	if !errors.As(err, &damage) || run.Status != result.Failed {
 		t.Fatalf("%s, %v", run.Status, err)
 	}
-	if last := run.Figures.LastVersion; last < 1000 || last >= 10_000 || len(run.Figures.Root.Stores) != 3 {
+	if last := run.Figures.LastVersion; last < 1000 || last >= 4000 || len(run.Figures.Root.Stores) != 3 {
 		t.Errorf("replayed up to %d: %+v", last, run.Figures.Root)
 	}
 }
@@ -270,6 +271,12 @@ func TestANewTreeNeedsAnEmptyFolder(t *testing.T) {
 		if n == 0 && err != nil || n == 1 && (err == nil || !strings.Contains(err.Error(), "--resume")) {
 			t.Errorf("run %d: %v", n, err)
 		}
+	}
+}
+
+func TestTheHarnessCostsNextToNothing(t *testing.T) {
+	if ns := HarnessFloor(measure.NewClock()); !(ns > 0 && ns < 60) {
+		t.Errorf("%v ns per leaf", ns)
 	}
 }
 

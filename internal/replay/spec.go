@@ -27,10 +27,6 @@ const SpecSchema = "statelab.replayspec/1"
 // Verb is what a replay is called in run.json.
 const Verb = "replay"
 
-// NoRoots is the root rule of a tree that keeps nothing: it has no roots to
-// compare and nothing to read.
-const NoRoots = "none"
-
 // Spec is all that a runner is told: one change set into one tree.
 type Spec struct {
 	Schema  string   `json:"schema"`

@@ -29,7 +29,7 @@ func (in ReplayInput) fastest() string {
 		switch {
 		case t.Status != result.OK:
 			failed++
-		case t.RootRule != "none":
+		case t.RootRule != result.NoRoots:
 			done = append(done, t)
 		}
 	}

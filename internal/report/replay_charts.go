@@ -97,7 +97,7 @@ func (in ReplayInput) against() (string, func(result.Tick) *float64) {
 				known++
 			}
 		}
-		if len(of.ticks) > 0 && known == 0 && of.RootRule != "none" {
+		if len(of.ticks) > 0 && known == 0 && of.RootRule != result.NoRoots {
 			return "version", version
 		}
 	}
@@ -109,7 +109,7 @@ func (in ReplayInput) figure(m measureOf, x string, place func(result.Tick) *flo
 	var all []told
 	right := 0.0
 	for i, of := range in.trees {
-		if of.RootRule == "none" {
+		if of.RootRule == result.NoRoots {
 			continue
 		}
 		if t := of.tell(m, place); len(t.xys) > 0 {

@@ -52,7 +52,7 @@ func (in ReplayInput) page() (*page, error) {
 		p.Warnings = append(p.Warnings, doubt{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume"})
 	}
 	summary := section{Title: "All figures", Blocks: []block{
-		{Title: "Speed", Note: "Leaves are changes; settled counts the final sync too. " + in.harness(), Method: "replay.md", Table: view(in.speedTable())},
+		{Title: "Speed", Note: "Leaves are changes; settled counts the final sync too, where it took a hundredth of the time or more. " + in.harness(), Method: "replay.md", Table: view(in.speedTable())},
 		{Title: "State and cost", Note: "Memory is the peak of the process.", Method: "replay.md", Table: view(in.stateTable())},
 		{Title: "What the figures stand on", Note: "A tree that keeps less, or writes later, is faster for it.", Table: view(in.labelsTable())},
 	}}

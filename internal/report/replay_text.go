@@ -80,7 +80,7 @@ func (in ReplayInput) rows(t *table, cells func(replayed) []string) {
 // speedTable holds what a tree does in a second.
 func (in ReplayInput) speedTable() table {
 	t := table{Columns: []column{{Name: "tree", Text: true}, {Name: "leaves", Unit: "per s"}, {Name: "repeats", Unit: "from to"}, {Name: "settled", Unit: "per s"}, {Name: "nodes", Unit: "per s"},
-		{Name: "commit p50", Unit: "ms"}, {Name: "commit p99", Unit: "ms"}, {Name: "db gets", Unit: "per s"}, {Name: "Get p50", Unit: "us"}}}
+		{Name: "commit", Unit: "p50 ms"}, {Name: "commit", Unit: "p99 ms"}, {Name: "db gets", Unit: "per s"}, {Name: "Get", Unit: "p50 us"}}}
 	ms, us := scale{"ms", 1e6}, scale{"us", 1e3}
 	in.rows(&t, func(of replayed) []string {
 		f := of.Figures
@@ -95,7 +95,11 @@ func (in ReplayInput) speedTable() table {
 		if r, ok := of.Spread["leaves_per_second"]; ok {
 			spread = unit.ShortCount(r.Low) + " " + unit.ShortCount(r.High)
 		}
-		return []string{number(f.LeavesPerSecond), spread, number(f.SettledPerSecond), optional(f.NodesPerSecond, number), p50, p99, optional(f.DBGetsPerSecond, number), get}
+		settled := none
+		if f.SettledPerSecond < .99*f.LeavesPerSecond {
+			settled = number(f.SettledPerSecond)
+		}
+		return []string{number(f.LeavesPerSecond), spread, settled, optional(f.NodesPerSecond, number), p50, p99, optional(f.DBGetsPerSecond, number), get}
 	})
 	t.drop()
 	return t
@@ -138,12 +142,12 @@ func counting(n *int64, print func(float64) string) string {
 func (in ReplayInput) harness() string {
 	worst, of := 0.0, replayed{}
 	for _, t := range in.trees {
-		if p := t.Figures.HarnessPercent; t.Status == result.OK && t.RootRule != "none" && p != nil && *p > worst {
+		if p := t.Figures.HarnessPercent; t.Status == result.OK && t.RootRule != result.NoRoots && p != nil && *p > worst {
 			worst, of = *p, t
 		}
 	}
 	if of.Tree == "" {
 		return ""
 	}
-	return fmt.Sprintf("harness: %s per leaf, %s%% of the time of %s, the most of any tree here", unit.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
+	return fmt.Sprintf("Harness: %s per leaf, %s%% of the time of %s, the most of any tree here.", unit.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
 }
