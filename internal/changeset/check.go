@@ -18,10 +18,10 @@ type checker struct {
 	anything bool
 	sorted   bool
 
-	AllSorted bool // every version so far
+	allSorted bool // every version so far
 }
 
-func newChecker(order Order) *checker { return &checker{order: order, AllSorted: true} }
+func newChecker(order Order) *checker { return &checker{order: order, allSorted: true} }
 
 func (c *checker) begin(version int64) error {
 	switch {
@@ -41,7 +41,7 @@ func (c *checker) change(store int, key []byte) error {
 		return nil
 	}
 	if c.anything && (store < c.store || store == c.store && bytes.Compare(key, c.key) <= 0) {
-		c.sorted, c.AllSorted = false, false
+		c.sorted, c.allSorted = false, false
 		if c.order == OrderSortedNet {
 			return fmt.Errorf("key %x of store %d comes after key %x of store %d in a set that says it is sorted-net", key, store, c.key, c.store)
 		}

@@ -60,7 +60,11 @@ func holds(t *testing.T, s Source, err error) {
 }
 
 func FuzzContainer(f *testing.F) {
-	whole := contained(f, small(f, 2))
+	s, err := Generate(Generation{Profiles: []string{"bank", "prefix"}, Versions: 4, Scale: 1e-6, EmptyStore: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole := contained(f, s)
 	f.Add(whole)
 	f.Add(whole[:len(whole)/2])
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -259,7 +259,8 @@ func (s *splitmix) append(dst []byte, n int) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, s.next())
 	}
 	if n > 0 {
-		last := binary.LittleEndian.AppendUint64(nil, s.next())
+		var last [8]byte
+		binary.LittleEndian.PutUint64(last[:], s.next())
 		dst = append(dst, last[:n]...)
 	}
 	return dst

@@ -57,7 +57,7 @@ func Verify(s Source, told Told) (Verdict, error) {
 		}
 		return told.tell(b)
 	})
-	v.First, v.Last, v.Totals, v.IsSortedNet = tally.First, tally.Last, tally.Totals(len(s.Info().Stores)), check.AllSorted
+	v.First, v.Last, v.Totals, v.IsSortedNet = tally.First, tally.Last, tally.Totals(len(s.Info().Stores)), check.allSorted
 	if err != nil {
 		return v, err
 	}
