@@ -274,8 +274,10 @@ func TestANewTreeNeedsAnEmptyFolder(t *testing.T) {
 	}
 }
 
+// TestTheHarnessCostsNextToNothing: 3 % of the 10 us that no tree stays below,
+// which leaves room for a race detector.
 func TestTheHarnessCostsNextToNothing(t *testing.T) {
-	if ns := HarnessFloor(measure.NewClock()); !(ns > 0 && ns < 60) {
+	if ns := HarnessFloor(measure.NewClock()); !(ns > 0 && ns < 300) {
 		t.Errorf("%v ns per leaf", ns)
 	}
 }
