@@ -1,7 +1,7 @@
 package treetest
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,20 +40,30 @@ func (s suite) testHarvest(t *testing.T) {
 		}))
 		want := netChanges(r[0], r[1])
 		for i := range max(len(got), len(want)) {
-			if i >= len(got) || i >= len(want) || got[i] != want[i] {
-				t.Fatalf("versions %d to %d, change %d of %d, want %d:\n%v, want\n%v",
-					r[0], r[1], i, len(got), len(want), got[min(i, len(got)):][:min(1, len(got)-min(i, len(got)))], want[min(i, len(want)):][:min(1, len(want)-min(i, len(want)))])
+			if have, should := entry(got, i), entry(want, i); have != should {
+				t.Fatalf("versions %d to %d, change %d: %s, want %s", r[0], r[1], i, have, should)
 			}
 		}
 	}
-	enough := fmt.Errorf("enough")
+	enough := errors.New("enough")
 	calls := 0
-	if err := harvester.Harvest(t.Context(), dir, 1, streamVersions, func(int64, string, tree.Change) error { calls++; return enough }); err == nil || calls != 1 {
+	err = harvester.Harvest(t.Context(), dir, 1, streamVersions, func(int64, string, tree.Change) error {
+		calls++
+		return enough
+	})
+	if !errors.Is(err, enough) || calls != 1 {
 		t.Errorf("Harvest went on after an error: %d calls, %v", calls, err)
 	}
 	if after := fingerprint(t, dir); after != before {
 		t.Errorf("harvesting changed the directory from\n%s\nto\n%s", before, after)
 	}
+}
+
+func entry(list []string, i int) string {
+	if i >= len(list) {
+		return "none"
+	}
+	return list[i]
 }
 
 // netChanges is what is left of versions from..to when each key is written once:
@@ -62,7 +72,7 @@ func (s suite) testHarvest(t *testing.T) {
 func netChanges(from, to int64) (all []string) {
 	held := newState()
 	for v, made := range stream()[:to] {
-		var last [4]map[string]tree.Change
+		last := make([]map[string]tree.Change, len(held))
 		for store := range last {
 			last[store] = map[string]tree.Change{}
 		}
@@ -87,5 +97,5 @@ func netChanges(from, to int64) (all []string) {
 }
 
 func describe(version int64, store string, c tree.Change) string {
-	return fmt.Sprintf("%d %s %x=%x delete %v", version, store, c.Key, bytes.Clone(c.Value), c.Delete)
+	return fmt.Sprintf("%d %s %x=%x delete %v", version, store, c.Key, c.Value, c.Delete)
 }
