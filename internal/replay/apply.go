@@ -67,9 +67,6 @@ func (r *run) replay(ctx context.Context) error {
 			if err := r.ticks.tick(r, now, batch.Last); err != nil {
 				return err
 			}
-			if err := r.roots.flush(); err != nil {
-				return err
-			}
 		}
 		r.ahead.giveBack(batch)
 		if ctx.Err() != nil {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
@@ -45,7 +44,6 @@ type rootBook struct {
 	stores []string
 	every  int64
 	file   *os.File
-	lines  *bufio.Writer
 
 	digest  [sha256.Size]byte // of all combined roots so far, chained
 	checked uint64            // versions held against the set's own roots
@@ -70,15 +68,19 @@ func openRoots(dir string, stores []string, every, at int64) (*rootBook, error) 
 			}
 		}
 	}
-	f, err := os.Create(filepath.Join(dir, result.RootsFile))
+	f, err := os.CreateTemp(dir, "."+result.RootsFile+".*")
 	if err != nil {
 		return nil, err
 	}
-	b := &rootBook{stores: stores, every: every, file: f, lines: bufio.NewWriter(f)}
+	b := &rootBook{stores: stores, every: every, file: f}
 	for _, r := range kept {
 		if err := b.write(r); err != nil {
-			return nil, errors.Join(err, f.Close())
+			return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 		}
+	}
+	// Only now does it take the place of the earlier one: a kill loses neither.
+	if err := errors.Join(f.Chmod(0o644), os.Rename(f.Name(), filepath.Join(dir, result.RootsFile))); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return b, nil
 }
@@ -138,16 +140,9 @@ func (b *rootBook) last() result.RootsAt {
 	return r
 }
 
+// write is not buffered: a kill loses nothing.
 func (b *rootBook) write(r result.RootsAt) error {
-	if err := json.NewEncoder(b.lines).Encode(r); err != nil {
-		return fmt.Errorf("write roots: %w", err)
-	}
-	return nil
-}
-
-// flush lets a kill lose nothing of what is written so far.
-func (b *rootBook) flush() error {
-	if err := b.lines.Flush(); err != nil {
+	if err := json.NewEncoder(b.file).Encode(r); err != nil {
 		return fmt.Errorf("write roots: %w", err)
 	}
 	return nil
@@ -159,5 +154,5 @@ func (b *rootBook) close() error {
 	if b.roots != nil && b.stored != b.version {
 		err = b.write(b.last())
 	}
-	return errors.Join(err, b.flush(), b.file.Close())
+	return errors.Join(err, b.file.Close())
 }

@@ -108,12 +108,14 @@ func (in ReplayInput) against() (string, func(result.Tick) *float64) {
 func (in ReplayInput) figure(m measureOf, x string, place func(result.Tick) *float64) figure {
 	var all []told
 	right := 0.0
-	for i, of := range in.trees {
+	nth := -1 // of the tree among those that keep something: it has one look in all charts
+	for _, of := range in.trees {
 		if of.RootRule == result.NoRoots {
 			continue
 		}
+		nth++
 		if t := of.tell(m, place); len(t.xys) > 0 {
-			t.look = curveStyle(i)
+			t.look, t.tableOnly = curveStyle(nth), nth >= maxLines
 			all = append(all, t)
 			right = math.Max(right, highestX(t.xys))
 		}
@@ -130,12 +132,16 @@ func (in ReplayInput) figure(m measureOf, x string, place func(result.Tick) *flo
 		{Name: "highest", Unit: m.unit}, {Name: "last", Unit: m.unit}}}
 	var lines []plotter.XYs
 	for _, of := range all {
+		t.add(append([]string{of.tree, unit.Count(len(of.values))}, spanned(of.values, m.print)...)...)
+		if of.tableOnly {
+			m.note += " " + of.tree + " is in the table only."
+			continue
+		}
 		if len(of.xys) > 30 {
 			of.look.shape = nil // the points of a long line hide it
 		}
 		pic.add(of.tree, line(panel, of.xys, of.look)...)
 		lines = append(lines, of.xys)
-		t.add(append([]string{of.tree, unit.Count(len(of.values))}, spanned(of.values, m.print)...)...)
 	}
 	scaleY(&panel.Y, lines, m.log, m.tick)
 	if m.percent {
@@ -153,6 +159,8 @@ type told struct {
 	look   style
 	xys    plotter.XYs // thinned to what a page can show
 	values []float64   // all
+	// tableOnly: the picture has as many lines as it can hold.
+	tableOnly bool
 }
 
 func (of replayed) tell(m measureOf, place func(result.Tick) *float64) told {
