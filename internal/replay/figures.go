@@ -21,6 +21,10 @@ func (r *run) phase(name string, work func() error) error {
 	if r.forest != nil {
 		counters = r.forest.Counters()
 	}
+	device, err := r.deviceNow()
+	if err != nil {
+		return err
+	}
 	before, err := host.ProcessNow()
 	if err != nil {
 		return err
@@ -34,8 +38,25 @@ func (r *run) phase(name string, work func() error) error {
 		io := host.ProcessBetween(before, after)
 		p.Process, p.CPUNanos = &io, io.UserNanos+io.SystemNanos
 	}
+	if after, err := r.deviceNow(); err == nil && after != nil && device != nil {
+		io := host.DeviceBetween(*device, *after)
+		p.Device = &io
+	}
 	r.result.Phases = append(r.result.Phases, p)
 	return workErr
+}
+
+// deviceNow are the counters of a block device that is the tree's alone, nil
+// where there is none.
+func (r *run) deviceNow() (*result.DeviceIO, error) {
+	if !r.device.Private {
+		return nil, nil
+	}
+	io, err := r.device.Now()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of %s: %w", r.device.Name, err)
+	}
+	return &io, nil
 }
 
 // between lists the tree's counters that are known, as differences.

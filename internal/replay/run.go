@@ -37,6 +37,7 @@ type run struct {
 	tell   result.Tell
 	clock  *measure.Clock
 	guard  *guard
+	device host.Device
 	result *result.Run
 
 	info        changeset.Info
@@ -111,6 +112,9 @@ func (r *run) work(ctx context.Context) error {
 func (r *run) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(r.spec.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the tree's folder: %w", err)
+	}
+	if device, err := host.DeviceOf(r.spec.Dir); err == nil { // without one, the process' own account has to do
+		r.device = device
 	}
 	r.result.Host = host.Facts(r.spec.Dir)
 	r.result.Host.Clock, r.result.Host.ClockNanos = r.clock.Kind(), r.clock.CostNanos()
@@ -232,6 +236,7 @@ func (r *run) judgeVersion(at int64) error {
 		return nil
 	}
 	figures.ResumedAt = &at
+	r.warn(engine.Warning{Code: "resumed", Text: fmt.Sprintf("the replay went on at version %d: its figures are of the versions after it", at), Remedy: "for figures of the whole set, replay it without a break"})
 	if !r.ack.known {
 		return nil
 	}
