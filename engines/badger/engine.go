@@ -78,6 +78,11 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("badger: open %s: %w", o.Dir, err)
 	}
+	if !s.Readahead {
+		if err := withoutReadahead(o.Dir); err != nil {
+			return nil, errors.Join(fmt.Errorf("badger: open %s: %w", o.Dir, err), opened.Close())
+		}
+	}
 	return newDB(o, s, opened, log), nil
 }
 

@@ -26,6 +26,7 @@ type settings struct {
 	NumLevelZeroTables int
 	Compression        string
 	SyncWrites         bool
+	Readahead          bool // ours: see withoutReadahead
 
 	pageCacheBytes int64 // of a budget; 0: no budget
 }
@@ -49,13 +50,17 @@ func defaults() settings {
 		NumLevelZeroTables: o.NumLevelZeroTables,
 		Compression:        "snappy",
 		SyncWrites:         o.SyncWrites,
+		Readahead:          true,
 	}
 }
 
 func profiles() []adapter.Profile[settings] {
+	random := defaults()
+	random.Readahead = false
 	mapped := defaults()
 	mapped.Compression, mapped.BlockCacheSize = "none", 0
 	return []adapter.Profile[settings]{
+		{Profile: engine.Profile{Name: "noreadahead", About: "default, with mapped tables advised for random reads: a fault reads one page"}, Settings: random},
 		{Profile: engine.Profile{Name: "default", About: "the library's own defaults without conflict detection: snappy, a block cache of 256 MiB"}, Settings: defaults()},
 		{Profile: engine.Profile{Name: "mapped", About: "no compression and no block cache: everything is read where it is mapped"}, Settings: mapped},
 	}
@@ -77,6 +82,7 @@ func resolve(o engine.Options) (settings, []error) {
 		adapter.Count("NumLevelZeroTables", "5", &s.NumLevelZeroTables, 1),
 		adapter.Choice("Compression", &s.Compression, "snappy", "none", "zstd"),
 		adapter.Switch("SyncWrites", &s.SyncWrites),
+		adapter.Switch("Readahead", &s.Readahead),
 	}, o.Overrides)
 	if err != nil {
 		errs = append(errs, err)
@@ -168,6 +174,7 @@ func (d *db) Effective() map[string]string {
 		"NumLevelZeroTables": strconv.Itoa(s.NumLevelZeroTables),
 		"Compression":        s.Compression,
 		"SyncWrites":         strconv.FormatBool(s.SyncWrites),
+		"Readahead":          strconv.FormatBool(s.Readahead),
 		"DetectConflicts":    "false",
 	}
 }

@@ -39,6 +39,9 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	if err == nil {
 		err = d.BackgroundError()
 	}
+	if err == nil && !d.settings.Readahead {
+		err = withoutReadahead(d.dir) // of tables that compactions made
+	}
 	if err != nil {
 		return fmt.Errorf("badger: settle %s: %w", d.dir, err)
 	}
