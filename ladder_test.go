@@ -34,6 +34,7 @@ var ladder = []rung{
 		"internal/keyspace":  {"engine"},
 		"internal/workload":  {},
 		"internal/changeset": {},
+		"internal/mpt":       {"state"},
 		"internal/pace":      {},
 		"internal/lsm":       {"engine", "result"},
 		"internal/cachesim":  {"engine"},
