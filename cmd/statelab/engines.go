@@ -82,6 +82,27 @@ func (a *app) remoteEngine(known remote.Known) (engine.Engine, error) {
 	return found, nil
 }
 
+// tellLibrary lets the native runner know which library it is asked about before
+// any option reaches it: its answers depend on that.
+func (a *app) tellLibrary(m *mistakes, overrides ...map[string]string) {
+	for _, o := range overrides {
+		path, given := o[libraryOption]
+		if !given {
+			continue
+		}
+		if err := os.Setenv(libraryVariable, absolute(path)); err != nil {
+			m.add("--set %s=%s: %v", libraryOption, path, err)
+		}
+		return
+	}
+}
+
+// The names engines/native takes its library by.
+const (
+	libraryOption   = "library"
+	libraryVariable = "STATELAB_NATIVE_LIBRARY"
+)
+
 // runPoint runs one spec in the runner of its engine: this binary again, or the
 // engine's own.
 func (a *app) runPoint(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {

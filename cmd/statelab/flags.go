@@ -127,6 +127,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 			m.add("--db %s: statelab did not load this database; --use-existing reads it without ever writing to it", f.db)
 		}
 	}
+	a.tellLibrary(m, m.overrides(f.set), t.overrides())
 	t.engine = a.engine(name, m)
 	if t.foreign && t.engine != nil && !t.engine.Info().Has(engine.CanReadForeign) {
 		m.add("--engine %s: it cannot read a database of another program without touching it", name)
@@ -138,6 +139,14 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		f.profile = t.manifest.Profile
 	}
 	return t
+}
+
+// overrides are those the database was loaded with.
+func (t target) overrides() map[string]string {
+	if t.manifest == nil {
+		return nil
+	}
+	return t.manifest.Overrides
 }
 
 // nodeProfile is what a node would open the database with: geth's options where

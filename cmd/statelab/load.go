@@ -64,6 +64,7 @@ func (a *app) load(cmd *cobra.Command, f *flags, args []string) error {
 	if len(m.found) == 0 {
 		a.checkLoadTarget(f, &spec, m)
 	}
+	a.tellLibrary(m, spec.Overrides)
 	if e := a.engine(spec.Engine, m); e != nil {
 		if spec.Profile == "" {
 			spec.Profile = e.Info().Profiles[0].Name

@@ -48,6 +48,9 @@ func predictable(plan sweep.Plan) bool {
 			return false
 		}
 	}
+	if name := plan.Base.Engine; name != "pebble1" && name != "pebble2" {
+		return false
+	}
 	w := plan.Base.Workload
 	return (w == workload.ReadRandom || w == workload.ReadMissing) && plan.Base.Gets*2 < maxCurveGets
 }

@@ -88,6 +88,7 @@ func (a *app) sweep(cmd *cobra.Command, f *flags, args []string) error {
 		spec := a.loadSpec(&g, m)
 		m.cacheSize(&spec, defaultLoadCache)
 		load = &spec
+		a.tellLibrary(m, spec.Overrides)
 		add(sweep.EngineAxis, orDefault(f.engine, "pebble1"))
 		add(sweep.KeysAxis, f.keys)
 	}
