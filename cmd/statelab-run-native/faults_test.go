@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/native"
 	"github.com/statelab/statelab/internal/bench"
 	"github.com/statelab/statelab/internal/supervise"
@@ -49,6 +51,13 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 			t.Log(run.Error)
 		})
 	}
+	t.Run("leak", func(t *testing.T) {
+		run := measure(t, runner, readSpec(t, db, library, "leak", "0"))
+		named := slices.ContainsFunc(run.Warnings, func(w engine.Warning) bool { return w.Code == "memory_grows" })
+		if run.Status != result.OK || !named {
+			t.Errorf("%s %s, warnings %v", run.Status, run.Error, run.Warnings)
+		}
+	})
 	t.Run("none", func(t *testing.T) { // the counters of a library reach the figures
 		run := measure(t, runner, readSpec(t, db, library, "none", "0"))
 		if run.Status != result.OK || run.Figures.BlockReadsPerGet == nil || *run.Figures.BlockReadsPerGet < 0.5 {
@@ -56,6 +65,11 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 		}
 		if o := run.Engine.Options; o["library"] != library || o["library_name"] != "faulty" || o["library_version"] != "1" {
 			t.Errorf("the run does not name its library: %v", o)
+		}
+		for _, w := range run.Warnings {
+			if w.Code == "memory_grows" {
+				t.Error(w.Text)
+			}
 		}
 		for _, c := range run.Checks {
 			if !c.OK {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/host"
@@ -144,6 +145,33 @@ const growthLimit = 64 << 20
 
 // growth watches the process's own memory through a phase.
 type growth struct{ samples []int64 }
+
+// sampleEvery is often enough for a phase of a tenth of a second.
+const sampleEvery = 20 * time.Millisecond
+
+// follow samples until stop is called, which takes the last sample.
+func (g *growth) follow() (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	g.samples = g.samples[:0]
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(sampleEvery)
+		defer ticker.Stop()
+		for {
+			g.sample()
+			select {
+			case <-done:
+				g.sample()
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
 
 func (g *growth) sample() {
 	if bytes, err := host.AnonymousBytes(); err == nil {

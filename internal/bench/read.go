@@ -190,7 +190,9 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 				return errors.Join(err, t.close())
 			}
 		}
+		stop := r.growth.follow()
 		err = r.drive(ctx, "measure", t, r.spec.Gets, ops, m.service, m.response)
+		stop()
 		m.gets = ops.Load()
 		for _, w := range t.workers {
 			m.found += w.found

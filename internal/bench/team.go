@@ -118,9 +118,6 @@ func (r *run) watch(ctx context.Context, name string, t *team, gets uint64, ops 
 		collect(responses, response)
 		collect(puts, r.putLatency)
 		ops.Add(interval.N())
-		if name == "measure" {
-			r.growth.sample()
-		}
 		r.tell(Event{Phase: name, Done: ops.Load(), Total: r.expected(name, gets), Unit: "Gets"})
 
 		now, counters := time.Now(), r.db.Counters()

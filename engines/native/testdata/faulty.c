@@ -52,7 +52,8 @@ static int32_t faulty_get(statelab_reader *r, const uint8_t *key, size_t key_byt
 	} else if (strcmp(fault, "lose") == 0) {
 		return STATELAB_MISSING;
 	} else if (strcmp(fault, "leak") == 0) {
-		void *lost = malloc(4096);
+		static void *volatile lost; /* else the compiler sees that nobody needs it */
+		lost = malloc(4096);
 		if (lost) memset(lost, 1, 4096);
 	} else if (strcmp(fault, "wrong") == 0) {
 		int32_t code = engine_get(r, key, key_bytes, value, capacity, value_bytes, error);
