@@ -82,7 +82,7 @@ unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 c-engines: needs rocksdb
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_ENGINES:%=./engines/%)
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_ENGINES:%=./engines/%) ./cmd/statelab-run-native
 
 tree-modules: needs
 	@set -e; for tree in $(TREES); do (cd trees/$$tree && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
@@ -106,7 +106,7 @@ fuzz:
 	@set -e; grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | while IFS=: read -r file target; do \
 		target=$${target#func }; \
 		echo "fuzz $$(dirname $$file) $$target"; \
-		(cd "$$(dirname $$file)" && $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s . </dev/null); \
+		(cd "$$(dirname $$file)" && $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s -fuzzminimizetime 1x . </dev/null); \
 	done
 
 bench: needs
