@@ -29,7 +29,7 @@ type flags struct {
 	workload, keys, keyBytes, keyOrder, keyHash, valueBytes, valueModel, batch                         string
 	gets, warmup, missing, zipf, rate, writers, writeRate, puts, accessGets, sampleKeys, seed, repeats string
 	set                                                                                                []string
-	out, name                                                                                          string
+	out, name, disk                                                                                    string
 	useExisting, ignoreLock, readOnly, resume, ignoreSpace                                             bool
 	json, quiet, strict                                                                                bool
 }

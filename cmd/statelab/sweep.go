@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,7 @@ needs inside that folder.
 	flag := cmd.Flags()
 	flag.StringVar(&f.threads, "threads", "1", "Gets in flight (list)")
 	flag.StringVar(&f.name, "name", "", "label in charts (default: the name of the output folder)")
+	flag.StringVar(&f.disk, "disk", diskAuto, "the disk's own limit, drawn as a ceiling: a folder of statelab disk --out, none, or auto: a short look at the disk with --page-cache direct or cold")
 	flag.BoolVar(&f.resume, "resume", false, "go on with the sweep in --out")
 	return cmd
 }
@@ -53,6 +55,7 @@ func (a *app) sweep(cmd *cobra.Command, f *flags, args []string) error {
 	m := new(mistakes)
 	m.unknownFlags(cmd, a.args)
 	m.noArguments(args)
+	m.disk(f.disk)
 	if f.resume {
 		if f.out == "" {
 			m.add("--resume: say which sweep: --out FOLDER")
@@ -102,6 +105,14 @@ func (a *app) sweep(cmd *cobra.Command, f *flags, args []string) error {
 		profiles = orDefault(profiles, t.engine.Info().Profiles[0].Name)
 	}
 	add(sweep.ProfileAxis, profiles)
+	pageCaches := list(f.pageCache)
+	if len(pageCaches) > 1 {
+		add(sweep.PageCacheAxis, f.pageCache)
+		f.pageCache = first(pageCaches)
+		if slices.Contains(pageCaches, bench.Direct) {
+			f.pageCache = bench.Direct // the one that an engine may refuse; the axis sets it
+		}
+	}
 	add(sweep.HandlesAxis, f.handles)
 	add(sweep.ThreadsAxis, f.threads)
 	if f.rate != "0" {
@@ -173,6 +184,9 @@ func (a *app) sweepOfLoaded(f *flags, spec bench.Spec, load *bench.Spec, axes []
 // carryOut runs a plan and prints what came of it.
 func (a *app) carryOut(f *flags, plan sweep.Plan, out string) error {
 	p := a.progress(f.quiet)
+	if err := a.ceiling(f.disk, plan, out, p); err != nil {
+		return err
+	}
 	done, sweepErr := sweep.Run(a.ctx, plan, out, a.runPoint, func(point, points int, label string, e bench.Event) {
 		p.tell(fmt.Sprintf("point %d of %d (%s): ", point, points, label), e)
 	})

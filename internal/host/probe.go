@@ -51,21 +51,13 @@ func probeReads(ctx context.Context, dir string, inFlight []int, seconds float64
 	if len(inFlight) == 0 || slices.Min(inFlight) < 1 || !(seconds > 0) {
 		return nil, fmt.Errorf("at least one read in flight and a time are needed, not %v for %v s", inFlight, seconds)
 	}
-	if err := tryDirect(dir); err != nil {
-		return nil, err
-	}
-	area, remove, err := probeArea(ctx, dir)
+	p, err := openProbe(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, area.close(), remove()) }()
-
-	threads := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(threads)
-	clock := measure.NewClock()
+	defer func() { err = errors.Join(err, p.Close()) }()
 	for _, n := range inFlight {
-		runtime.GOMAXPROCS(max(threads, n+1)) // and one to end them
-		point, err := probePoint(ctx, area, clock, n, seconds)
+		point, err := p.Read(ctx, n, seconds)
 		if err != nil {
 			return nil, err
 		}
@@ -73,6 +65,58 @@ func probeReads(ctx context.Context, dir string, inFlight []int, seconds float64
 	}
 	return points, nil
 }
+
+// Probe holds what ProbeReads reads from open, so that readings can take turns
+// with somebody else's.
+type Probe struct {
+	area   *readArea
+	clock  *measure.Clock
+	remove func() error
+}
+
+// OpenProbe chooses the files of dir to read from, or writes one. Close removes
+// what was written.
+func OpenProbe(ctx context.Context, dir string) (*Probe, error) {
+	p, err := openProbe(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("probe the disk of %s: %w", dir, err)
+	}
+	return p, nil
+}
+
+func openProbe(ctx context.Context, dir string) (*Probe, error) {
+	if err := tryDirect(dir); err != nil {
+		return nil, err
+	}
+	area, remove, err := probeArea(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Probe{area: area, clock: measure.NewClock(), remove: remove}, nil
+}
+
+// Read measures with inFlight readers for seconds.
+func (p *Probe) Read(ctx context.Context, inFlight int, seconds float64) (ProbePoint, error) {
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+	runtime.GOMAXPROCS(max(threads, inFlight+1)) // and one to end them
+	return probePoint(ctx, p.area, p.clock, inFlight, seconds)
+}
+
+// Paths are the files read from.
+func (p *Probe) Paths() []string {
+	var paths []string
+	for _, f := range p.area.files {
+		paths = append(paths, f.Name())
+	}
+	return paths
+}
+
+// Bytes is how much they hold.
+func (p *Probe) Bytes() int64 { return p.area.blocks * directBytes }
+
+// Close removes the file that OpenProbe wrote, if any.
+func (p *Probe) Close() error { return errors.Join(p.area.close(), p.remove()) }
 
 func probePoint(ctx context.Context, area *readArea, clock *measure.Clock, inFlight int, seconds float64) (ProbePoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))

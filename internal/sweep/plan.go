@@ -33,6 +33,8 @@ const (
 	MemoryAxis  = "memory"
 	RateAxis    = "rate"
 	CacheAxis   = "cache"
+
+	PageCacheAxis = "page-cache"
 )
 
 // PlanFile is the plan inside a sweep folder: what --resume goes on with.
@@ -92,6 +94,7 @@ type Setting struct {
 	// Cache is a size, or a share of the database.
 	CacheBytes int64
 	CacheShare float64
+	PageCache  string
 }
 
 // SettingOf is the setting of one axis' value.
@@ -118,6 +121,10 @@ func (s *Setting) set(axis, value string) (err error) {
 		s.Threads, err = positive(value, "8")
 	case CacheAxis:
 		s.CacheBytes, s.CacheShare, err = ParseCache(value)
+	case PageCacheAxis:
+		if s.PageCache = value; !slices.Contains(bench.PageCacheModes(), value) {
+			err = fmt.Errorf("%q: %s", value, strings.Join(bench.PageCacheModes(), ", "))
+		}
 	default:
 		err = fmt.Errorf("no axis is called %q", axis)
 	}
@@ -247,6 +254,9 @@ func (p Plan) spec(s Setting, dbBytes int64) bench.Spec {
 	}
 	if asked, ok := s.Values[CacheAxis]; ok {
 		spec.CacheAsked, spec.CacheBytes = asked, s.CacheBytes
+	}
+	if s.PageCache != "" {
+		spec.PageCache = s.PageCache
 	}
 	if s.CacheShare > 0 {
 		spec.CacheBytes = int64(s.CacheShare * float64(dbBytes))

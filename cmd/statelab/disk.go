@@ -1,0 +1,272 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/host"
+	"github.com/statelab/statelab/internal/sweep"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+)
+
+// maxDiskReaders is more than any device answers at once without a queue.
+const maxDiskReaders = 1024
+
+func (a *app) diskVerb() *cobra.Command {
+	var inFlight, seconds, repeats, with string
+	f := new(flags)
+	cmd := &cobra.Command{
+		Use:   "disk [DIR]",
+		Short: "Measure the disk's own limit: random 4-KiB reads, 1 to 64 in flight",
+		Long: `Disk reads 4 KiB at random with O_DIRECT, without any engine: what the device
+under DIR (default: here) gives at most. It reads the files of DIR if they hold
+256 MiB, else a file that it writes and deletes. Where fio is installed it reads
+the same files in turns with ours, and both are compared.
+
+  statelab disk /var/lib/geth
+  statelab disk --out disk; statelab sweep --disk disk ...   (draws it as a ceiling)`,
+	}
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	flag := cmd.Flags()
+	flag.StringVar(&inFlight, "in-flight", "1,2,4,8,16,32,64", "reads in flight (list)")
+	flag.StringVar(&seconds, "seconds", "1", "of one reading")
+	flag.StringVar(&repeats, "repeats", "3", "readings of every point")
+	flag.StringVar(&with, "with", "", "fio: fail where fio is not installed; none: do not ask it")
+	flag.StringVar(&f.out, "out", "", "store disk.json in this folder")
+	flag.BoolVar(&f.json, "json", false, "print disk.json")
+	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		plan := host.LimitPlan{Dir: "."}
+		if len(args) > 1 {
+			m.add("name one directory: statelab disk /var/lib/geth")
+		} else if len(args) == 1 {
+			plan.Dir = args[0]
+			if info, err := os.Stat(plan.Dir); err != nil || !info.IsDir() {
+				m.add("%s: no such directory: statelab disk DIR", plan.Dir)
+			}
+		}
+		for _, text := range list(inFlight) {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 || n > maxDiskReaders {
+				m.add("--in-flight: %q is no number from 1 to %d: write 1,4,16", text, maxDiskReaders)
+			}
+			plan.InFlight = append(plan.InFlight, n)
+		}
+		slices.Sort(plan.InFlight)
+		plan.InFlight = slices.Compact(plan.InFlight)
+		var err error
+		if plan.Seconds, err = strconv.ParseFloat(seconds, 64); err != nil || !(plan.Seconds >= 0.05 && plan.Seconds <= 3600) {
+			m.add("--seconds: %q is no time from 0.05 to 3600 s: write 1", seconds)
+		}
+		plan.Repeats = int(m.atLeastOne("repeats", repeats, "3"))
+		if with != "" {
+			m.oneOf("with", with, "fio", diskNone)
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
+		plan.Fio = with != diskNone
+		return a.disk(f, plan, with == "fio")
+	}
+	return cmd
+}
+
+func (a *app) disk(f *flags, plan host.LimitPlan, fioNeeded bool) error {
+	p := a.progress(f.quiet)
+	d, err := host.Limit(a.ctx, plan, func(text string) { p.tell("", bench.Event{Phase: text}) })
+	p.say("")
+	if err != nil {
+		return err
+	}
+	if fioNeeded && d.Fio == nil {
+		return fmt.Errorf("--with fio: %s", d.FioAbsent)
+	}
+	d.Command = a.command()
+	if f.out != "" {
+		if err := os.MkdirAll(f.out, 0o755); err != nil {
+			return fmt.Errorf("make --out: %w", err)
+		}
+		if err := result.WriteDisk(f.out, d); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return a.printJSON(d)
+	}
+	return printDisk(a.stdout, d)
+}
+
+// printDisk says what the disk gives, then the points, then what fio says.
+func printDisk(out io.Writer, d *result.Disk) error {
+	best := d.Points[0]
+	for _, p := range d.Points {
+		if p.ReadsPerSecond > best.ReadsPerSecond {
+			best = p
+		}
+	}
+	fmt.Fprintf(out, "%s gives %s reads/s at most seen, with %d in flight, and answers one\nread at a time in %s.\n\n",
+		orDefault(d.Host.Device, "The disk"), unit.ShortCount(best.ReadsPerSecond), best.InFlight, unit.Nanos(d.Points[0].MeanNanos))
+	fmt.Fprintf(out, "%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point\n", d.Dir, unit.Bytes(d.AreaBytes), d.Repeats, d.Seconds)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head, units := "in\treads\trepeats\tmean\tp99\t", "flight\tper s\tfrom to\tus\tus\t"
+	if d.Fio != nil {
+		head, units = head+"fio\trepeats\t\t", units+"per s\tfrom to\t\t"
+	}
+	fmt.Fprintf(table, "%s\n%s\n", head, units)
+	for i, p := range d.Points {
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t", p.InFlight, unit.ShortCount(p.ReadsPerSecond), span(p.Spread), micros(p.MeanNanos), micros(p.P99Nanos))
+		if d.Fio != nil {
+			fmt.Fprintf(table, "%s\t%s\t%s\t", unit.ShortCount(d.Fio[i].ReadsPerSecond), span(d.Fio[i].Spread), agreement(p, d.Fio[i], d.Repeats))
+		}
+		fmt.Fprintln(table)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if d.Fio == nil {
+		fmt.Fprintf(out, "\nfio: %s\n", d.FioAbsent)
+		return nil
+	}
+	apart, most := 0, 0.0
+	for i, p := range d.Points {
+		if agreement(p, d.Fio[i], d.Repeats) == "apart" {
+			apart++
+		}
+		most = max(most, math.Abs(p.ReadsPerSecond/d.Fio[i].ReadsPerSecond-1))
+	}
+	fmt.Fprintf(out, "\n%s: %s\n", d.FioVersion, fioSentence(len(d.Points), apart, d.Repeats, most))
+	return nil
+}
+
+// agreement is whether two probers differ by more than each differs from itself.
+func agreement(ours, theirs result.DiskPoint, repeats int) string {
+	switch {
+	case repeats < 2:
+		return "once"
+	case ours.Spread.High < theirs.Spread.Low || theirs.Spread.High < ours.Spread.Low:
+		return "apart"
+	}
+	return "agree"
+}
+
+func fioSentence(points, apart, repeats int, most float64) string {
+	text := fmt.Sprintf("medians at most %s apart", unit.Percent(most))
+	switch {
+	case repeats < 2:
+		return text + "; one reading each cannot tell whether that is noise: --repeats 3"
+	case apart == 0:
+		return "agrees with ours within the noise of both at all points; " + text
+	}
+	return fmt.Sprintf("the ranges of both are apart at %d of %d points; %s", apart, points, text)
+}
+
+func micros(nanos float64) string { return unit.Significant(nanos/1e3, 3) }
+
+func span(r result.Range) string { return unit.ShortCount(r.Low) + " " + unit.ShortCount(r.High) }
+
+// Beside a sweep: a short look, at the numbers in flight that the sweep has.
+const (
+	ceilingSeconds = 0.3
+	ceilingRepeats = 3
+	ceilingPoints  = 4
+)
+
+// What --disk takes beside a folder.
+const (
+	diskAuto = "auto"
+	diskNone = "none"
+)
+
+func (m *mistakes) disk(text string) {
+	if text == diskAuto || text == diskNone {
+		return
+	}
+	if _, err := result.ReadDisk(text); err != nil {
+		m.add("--disk: %v: name a folder of statelab disk --out, or write none", err)
+	}
+}
+
+// ceiling stores the disk's limit in the folder of a sweep: the one that from
+// names, or a short look at the disk if the sweep's reads are to reach it. A
+// disk that cannot be probed costs the ceiling, not the sweep.
+func (a *app) ceiling(from string, plan sweep.Plan, out string, p *progress) error {
+	switch from {
+	case "", diskNone:
+		return nil
+	case diskAuto:
+	default:
+		d, err := result.ReadDisk(from)
+		if err != nil {
+			return err
+		}
+		return result.WriteDisk(out, d)
+	}
+	if _, err := os.Stat(filepath.Join(out, result.DiskFile)); err == nil || !reachesDevice(plan) {
+		return nil // a sweep that goes on has it
+	}
+	dir := out
+	if plan.Base.Dir != "" {
+		var err error
+		if dir, err = elsewhere(plan.Base.Dir, out); err != nil {
+			p.say("no ceiling: %v", err)
+			return nil
+		}
+	}
+	d, err := host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: flights(plan), Seconds: ceilingSeconds, Repeats: ceilingRepeats},
+		func(text string) { p.tell("", bench.Event{Phase: text}) })
+	if err != nil {
+		p.say("no ceiling: %v", err)
+		return a.ctx.Err()
+	}
+	d.Command = a.command()
+	return result.WriteDisk(out, d)
+}
+
+// flights are the thread counts of a plan, thinned out evenly, and one more, so
+// that the disk's own curve has a shape.
+func flights(plan sweep.Plan) []int {
+	numbers := []int{plan.Base.Threads}
+	for _, axis := range plan.Axes {
+		if axis.Name != sweep.ThreadsAxis {
+			continue
+		}
+		numbers = nil
+		for _, text := range axis.Values {
+			if n, err := strconv.Atoi(text); err == nil { // the plan was checked
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	for len(numbers) > ceilingPoints {
+		numbers = slices.Delete(numbers, len(numbers)/2, len(numbers)/2+1)
+	}
+	if numbers[0] > 1 {
+		numbers = slices.Insert(numbers, 0, 1)
+	}
+	return numbers
+}
+
+// reachesDevice tells whether a plan's reads are to reach the device.
+func reachesDevice(plan sweep.Plan) bool {
+	modes := []string{plan.Base.PageCache}
+	for _, axis := range plan.Axes {
+		if axis.Name == sweep.PageCacheAxis {
+			modes = axis.Values
+		}
+	}
+	return slices.Contains(modes, bench.Direct) || slices.Contains(modes, bench.Cold)
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/internal/host"
+	"github.com/statelab/statelab/internal/sweep"
+	"github.com/statelab/statelab/result"
+)
+
+// fio and the prober see the same disk: their figures are of one size, Little's
+// law holds for both, and the folder holds what was printed.
+func TestDiskAgreesWithFio(t *testing.T) {
+	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "disk")
+	if err := host.DirectSupported(dir); err != nil {
+		t.Skip(err)
+	}
+	args := []string{"disk", dir, "--in-flight", "1,8", "--seconds", "0.4", "--repeats", "3", "--json", "--quiet", "--out", out}
+	_, err := exec.LookPath("fio")
+	if err == nil {
+		args = append(args, "--with", "fio")
+	}
+	var printed result.Disk
+	if err := json.Unmarshal([]byte(must(t, args...)), &printed); err != nil {
+		t.Fatal(err)
+	}
+	stored, err2 := result.ReadDisk(out)
+	if err2 != nil {
+		t.Fatal(err2)
+	}
+	if len(stored.Points) != 2 || stored.Points[1].InFlight != 8 || stored.Points[1] != printed.Points[1] || stored.Schema != result.DiskSchema {
+		t.Errorf("stored %+v, printed %+v", stored.Points, printed.Points)
+	}
+	for _, p := range append(stored.Points, stored.Fio...) {
+		if busy := p.ReadsPerSecond * p.MeanNanos / 1e9; busy < 0.4*float64(p.InFlight) || busy > 1.3*float64(p.InFlight) {
+			t.Errorf("%d in flight: %.0f reads/s of %.0f ns are %.2f in flight", p.InFlight, p.ReadsPerSecond, p.MeanNanos, busy)
+		}
+		if p.Spread.Low > p.ReadsPerSecond || p.Spread.High < p.ReadsPerSecond {
+			t.Errorf("%+v: the median is outside its range", p)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err != nil {
+		if stored.Fio != nil || stored.FioAbsent != "fio is not on PATH" {
+			t.Errorf("no fio here, but %+v, %q", stored.Fio, stored.FioAbsent)
+		}
+		return
+	}
+	if !strings.HasPrefix(stored.FioVersion, "fio-") {
+		t.Errorf("fio's version is %q", stored.FioVersion)
+	}
+	for i, p := range stored.Points {
+		if q := p.ReadsPerSecond / stored.Fio[i].ReadsPerSecond; q < 0.4 || q > 2.5 {
+			t.Errorf("%d in flight: ours %.0f reads/s, fio's %.0f", p.InFlight, p.ReadsPerSecond, stored.Fio[i].ReadsPerSecond)
+		}
+	}
+}
+
+func TestFioSentence(t *testing.T) {
+	point := func(low, high float64) result.DiskPoint { return result.DiskPoint{Spread: result.Range{Low: low, High: high}} }
+	for _, c := range []struct {
+		ours, theirs result.DiskPoint
+		repeats      int
+		want         string
+	}{
+		{point(10, 12), point(11, 14), 3, "agree"},
+		{point(10, 12), point(13, 14), 3, "apart"},
+		{point(15, 16), point(13, 14), 3, "apart"},
+		{point(10, 10), point(14, 14), 1, "once"},
+	} {
+		if got := agreement(c.ours, c.theirs, c.repeats); got != c.want {
+			t.Errorf("%v against %v: %s, want %s", c.ours.Spread, c.theirs.Spread, got, c.want)
+		}
+	}
+}
+
+func TestFlights(t *testing.T) {
+	for _, c := range []struct {
+		threads string
+		want    string
+	}{{"1,4", "[1 4]"}, {"8", "[1 8]"}, {"1,2,4,8,16,32,64", "[1 2 32 64]"}} {
+		plan := sweep.Plan{Axes: []result.Axis{{Name: sweep.ThreadsAxis, Values: list(c.threads)}}}
+		if got := fmt.Sprint(flights(plan)); got != c.want {
+			t.Errorf("--threads %s: %s, want %s", c.threads, got, c.want)
+		}
+	}
+}

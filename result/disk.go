@@ -1,0 +1,105 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// DiskFile is the disk's own limit, in a folder of its own or in a sweep's.
+const DiskFile = "disk.json"
+
+// DiskSchema is the version of DiskFile.
+const DiskSchema = "statelab.disk/1"
+
+// Disk is what the device gives to random 4-KiB reads without any engine.
+type Disk struct {
+	Schema     string    `json:"schema"`
+	Started    time.Time `json:"started"`
+	Command    []string  `json:"command"`
+	Dir        string    `json:"dir"`
+	Host       Host      `json:"host"`
+	BlockBytes int       `json:"block_bytes"`
+	AreaBytes  int64     `json:"area_bytes"` // read from at random
+	Seconds    float64   `json:"seconds"`    // of one reading of one point
+	Repeats    int       `json:"repeats"`
+
+	Points []DiskPoint `json:"points"`
+	// Fio is another prober's account of the same files, taken in turns with ours.
+	Fio        []DiskPoint `json:"fio,omitempty"`
+	FioVersion string      `json:"fio_version,omitempty"`
+	FioAbsent  string      `json:"fio_absent,omitempty"` // why fio was not asked
+
+	Warnings []engine.Warning `json:"warnings"`
+}
+
+// DiskPoint is a number of readers that each wait for one read at a time. The
+// figures are medians over the repeats.
+type DiskPoint struct {
+	InFlight       int     `json:"in_flight"`
+	Reads          uint64  `json:"reads"` // of all repeats
+	ReadsPerSecond float64 `json:"reads_per_second"`
+	MeanNanos      float64 `json:"mean_ns"`
+	P99Nanos       float64 `json:"p99_ns"`
+	Spread         Range   `json:"reads_per_second_spread"`
+}
+
+// At is the limit with n reads in flight: between two measured numbers on the
+// straight line through them, beyond the largest what that one gave. ok is false
+// below the smallest measured.
+func (d *Disk) At(n float64) (p DiskPoint, ok bool) {
+	if d == nil || len(d.Points) == 0 || n < float64(d.Points[0].InFlight) {
+		return DiskPoint{}, false
+	}
+	for i, right := range d.Points {
+		if n == float64(right.InFlight) {
+			return right, true
+		}
+		if n < float64(right.InFlight) {
+			left := d.Points[i-1]
+			share := (n - float64(left.InFlight)) / float64(right.InFlight-left.InFlight)
+			mix := func(a, b float64) float64 { return a + share*(b-a) }
+			return DiskPoint{
+				InFlight: int(math.Round(n)), ReadsPerSecond: mix(left.ReadsPerSecond, right.ReadsPerSecond),
+				MeanNanos: mix(left.MeanNanos, right.MeanNanos), P99Nanos: mix(left.P99Nanos, right.P99Nanos),
+				Spread: Range{Low: mix(left.Spread.Low, right.Spread.Low), High: mix(left.Spread.High, right.Spread.High)},
+			}, true
+		}
+	}
+	return d.Points[len(d.Points)-1], true
+}
+
+// WriteDisk writes disk.json into dir, whole or not at all.
+func WriteDisk(dir string, d *Disk) error {
+	d.Schema = DiskSchema
+	if d.Warnings == nil {
+		d.Warnings = []engine.Warning{}
+	}
+	return writeJSON(filepath.Join(dir, DiskFile), d)
+}
+
+// ReadDisk reads a disk.json, or that of a folder.
+func ReadDisk(path string) (*Disk, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, DiskFile)
+	}
+	var d Disk
+	if err := readJSON(path, &d); err != nil {
+		return nil, err
+	}
+	if d.Schema != DiskSchema {
+		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", path, d.Schema, DiskSchema)
+	}
+	last := 0
+	for _, p := range d.Points {
+		if p.InFlight <= last || !(p.ReadsPerSecond > 0) || !(p.MeanNanos > 0) {
+			return nil, fmt.Errorf("%s is damaged: %d in flight after %d give %v reads/s of %v ns", path, p.InFlight, last, p.ReadsPerSecond, p.MeanNanos)
+		}
+		last = p.InFlight
+	}
+	return &d, nil
+}
