@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Engines beside each other, those in runners of their own among them.
+
+// withCRunners puts the runners of the C engines on PATH.
+func withCRunners(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(scratch, "runners")
+	for _, known := range outside() {
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, known.Runner), "../"+known.Runner)
+		build.Env = append(os.Environ(), "CGO_ENABLED=1")
+		if text, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build %s (needs a C compiler: make test installs one): %v\n%s", known.Runner, err, text)
+		}
+	}
+	library := filepath.Join(dir, "lib", "librocksdb.so")
+	if text, err := exec.Command("../../engines/rocksdb/fetch.sh", fetched(t, library)).CombinedOutput(); err != nil {
+		t.Fatalf("fetch RocksDB: %v\n%s", err, text)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// fetched is library, linked to the one that make has fetched if there is one.
+func fetched(t *testing.T, library string) string {
+	t.Helper()
+	made, err := filepath.Abs("../../bin/lib/librocksdb.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(library), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(made); err == nil {
+		if err := os.Symlink(made, library); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+	}
+	return library
+}
+
+func runsOf(t *testing.T, folder string, s *result.Sweep) (runs []*result.Run) {
+	t.Helper()
+	for _, p := range s.Points {
+		run, err := result.ReadRun(filepath.Join(folder, p.Run))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+func sweepOf(t *testing.T, folder string) *result.Sweep {
+	t.Helper()
+	s, err := result.ReadSweep(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestEveryEngineInOneSweep: the same keys, the same budget, one table.
+func TestEveryEngineInOneSweep(t *testing.T) {
+	withCRunners(t)
+	const budget = 64 << 20
+	out := filepath.Join(t.TempDir(), "T")
+	o := must(t, "sweep", "--engine", "pebble1,pebble2,rocksdb,mdbx,lmdb,goleveldb,bbolt,badger", "--keys", "30k", "--threads", "1,4",
+		"--memory", "64MiB", "--page-cache", "cold", "--gets", "4k", "--warmup", "4k", "--access-gets", "500", "--out", out, "--quiet")
+	s := sweepOf(t, out)
+	if len(s.Points) != 16 || s.Status != result.OK {
+		t.Fatalf("%s, %d points\n%s", s.Status, len(s.Points), o)
+	}
+	for _, run := range runsOf(t, out, s) {
+		name, f := run.Engine.Name, run.Figures
+		if f.Gets != 4000 || f.Found != 4000 || f.FailedGets != 0 {
+			t.Errorf("%s: %d Gets, %d found, %d failed", name, f.Gets, f.Found, f.FailedGets)
+		}
+		if run.Engine.Durability == "" || run.Engine.Profile == "" {
+			t.Errorf("%s: durability %q, profile %q", name, run.Engine.Durability, run.Engine.Profile)
+		}
+		if run.Memory == nil || run.Memory.BudgetBytes != budget {
+			t.Errorf("%s: memory %+v", name, run.Memory)
+			continue
+		}
+		spent := int64(0)
+		for _, share := range run.Memory.Shares {
+			spent += share.Bytes
+		}
+		if spent < budget/2 || spent > budget+budget/100 {
+			t.Errorf("%s spends %d of a budget of %d: %+v", name, spent, budget, run.Memory.Shares)
+		}
+		if f.BlockReadsPerGet == nil {
+			t.Errorf("%s: block reads are not known: %v", name, run.Absent)
+		}
+		for _, w := range run.Warnings {
+			if w.Code == "check_failed" || w.Code == "memory_grows" {
+				t.Errorf("%s: %s", name, w.Text)
+			}
+		}
+	}
+}
+
+// TestThreeLayoutsOfRocksDB: one read is not one read; what it brings depends on
+// where the metadata is kept. Under O_DIRECT its tickers must be the device's reads.
+func TestThreeLayoutsOfRocksDB(t *testing.T) {
+	withCRunners(t)
+	out := filepath.Join(t.TempDir(), "R")
+	must(t, "sweep", "--engine", "rocksdb:default,rocksdb:monolithic,rocksdb:partitioned", "--keys", "200k", "--cache", "128KiB", "--page-cache", "direct",
+		"--gets", "10k", "--warmup", "5k", "--out", out, "--quiet")
+	bytes := map[string]float64{}
+	for _, run := range runsOf(t, out, sweepOf(t, out)) {
+		f := run.Figures
+		if f.Agreement == nil || *f.Agreement < 0.98 || *f.Agreement > 1.02 {
+			t.Errorf("%s: agreement %v", run.Engine.Profile, f.Agreement)
+		}
+		bytes[run.Engine.Profile] = *f.BlockReadBytesPerGet
+	}
+	if !(bytes["monolithic"] > 10*bytes["partitioned"] && bytes["partitioned"] >= bytes["default"]) {
+		t.Errorf("bytes per Get: %v", bytes)
+	}
+}
+
+// TestHandles: with fewer handles than tables, a Get opens tables again.
+func TestHandles(t *testing.T) {
+	dir := t.TempDir()
+	db, out := filepath.Join(dir, "D"), filepath.Join(dir, "S")
+	must(t, "load", "--db", db, "--keys", "200k", "--set", "TargetFileSize=32KiB", "--quiet")
+	o := must(t, "sweep", "--db", db, "--handles", "64,100000", "--cache", "8MiB", "--gets", "10k", "--warmup", "5k", "--access-gets", "0", "--out", out, "--quiet")
+	runs := runsOf(t, out, sweepOf(t, out))
+	few, many := runs[0].Figures, runs[1].Figures
+	if runs[0].Database.Files < 200 {
+		t.Fatalf("only %d files\n%s", runs[0].Database.Files, o)
+	}
+	if few.TableOpensPerGet == nil || *few.TableOpensPerGet < 0.1 || many.TableOpensPerGet == nil || *many.TableOpensPerGet > 0.05 {
+		t.Errorf("tables opened per Get: %v with 64 handles, %v with 100,000", few.TableOpensPerGet, many.TableOpensPerGet)
+	}
+}
+
+// TestALibraryOfOnesOwn: the example engine in C through the verbs.
+func TestALibraryOfOnesOwn(t *testing.T) {
+	withCRunners(t)
+	dir := t.TempDir()
+	if text, err := exec.Command("make", "-C", "../../examples/native-c", "OUT="+filepath.Join(dir, "libexample.so")).CombinedOutput(); err != nil {
+		t.Fatalf("build the example: %v\n%s", err, text)
+	}
+	libraries, err := filepath.Glob(filepath.Join(dir, "*.so"))
+	if err != nil || len(libraries) != 1 {
+		t.Fatalf("libraries %v, %v", libraries, err)
+	}
+	db := filepath.Join(dir, "D")
+	must(t, "load", "--engine", "native", "--set", "library="+libraries[0], "--keys", "20k", "--db", db, "--quiet")
+	o := must(t, "read", "--db", db, "--gets", "5k", "--cache", "1MiB", "--json", "--quiet") // the library is known from the load
+	var run result.Run
+	if err := json.Unmarshal([]byte(o.stdout), &run); err != nil {
+		t.Fatal(err)
+	}
+	if run.Figures.Found != 5000 || run.Engine.Options["library"] != libraries[0] || run.Figures.BlockReadsPerGet == nil {
+		t.Errorf("found %d, options %v", run.Figures.Found, run.Engine.Options)
+	}
+}
+
+// TestARunnerThatIsNotHere: the list still names the engine, and the way to it.
+func TestARunnerThatIsNotHere(t *testing.T) {
+	t.Setenv("PATH", "/usr/bin:/bin")
+	var rows []engineRow
+	if err := json.Unmarshal([]byte(must(t, "engines", "--json").stdout), &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if row.Available == strings.Contains(row.Missing, "make runners") {
+			t.Errorf("%s: available %v, missing %q", row.Name, row.Available, row.Missing)
+		}
+		if row.Licence == "" || row.Capabilities == nil {
+			t.Errorf("%+v", row)
+		}
+	}
+	refused(t, statelab(t, "load", "--engine", "rocksdb", "--db", "D", "--keys", "1k"), exitUsage, "statelab-run-rocksdb", "make runners")
+	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble1:nothing", "--keys", "1k", "--out", "S"), exitUsage, "statelab-run-mdbx", "nothing")
+}
+
+// TestBudgets: what cannot be held to is refused before anything is measured.
+func TestBudgets(t *testing.T) {
+	db := database(t, "pebble1")
+	refused(t, statelab(t, "read", "--db", db, "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
+	refused(t, statelab(t, "read", "--db", db, "--memory", "lots"), exitUsage, "write 512MiB")
+	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem takes no budget")
+	var run result.Run
+	o := must(t, "read", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--json", "--quiet")
+	if err := json.Unmarshal([]byte(o.stdout), &run); err != nil {
+		t.Fatal(err)
+	}
+	if run.Cache.Effective != 4<<20 || run.Memory == nil || run.Memory.PageCacheBytes == nil || *run.Memory.PageCacheBytes != 0 {
+		t.Errorf("cache %d, memory %+v", run.Cache.Effective, run.Memory)
+	}
+}
