@@ -117,7 +117,7 @@ func TestThreeLayoutsOfRocksDB(t *testing.T) {
 	withCRunners(t)
 	out := filepath.Join(t.TempDir(), "R")
 	must(t, "sweep", "--engine", "rocksdb:default,rocksdb:monolithic,rocksdb:partitioned", "--keys", "200k", "--cache", "128KiB", "--page-cache", "direct",
-		"--gets", "10k", "--warmup", "5k", "--out", out, "--quiet")
+		"--gets", "3k", "--warmup", "1k", "--out", out, "--quiet")
 	bytes := map[string]float64{}
 	for _, run := range runsOf(t, out, sweepOf(t, out)) {
 		f := run.Figures
