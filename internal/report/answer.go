@@ -26,9 +26,6 @@ func (c curve) sentence() string {
 	if len(read) == 0 {
 		return withoutReads(ok[len(ok)-1])
 	}
-	if c.x != "cache" {
-		return c.byAxis(ok)
-	}
 	answers := result.Answers(plain(read), nearTwo, nearOne)
 	head := read[len(read)-1]
 	for _, p := range read {
@@ -54,13 +51,35 @@ func (c curve) left() string {
 	return fmt.Sprintf(" %d of %d points failed.", failed, len(c.pts))
 }
 
+// Page faults of a mapped file say what was read if each brings one page.
+const (
+	pageBytes      = 4096
+	readAheadTimes = 2
+)
+
 // readsAt is "1.04 block reads per Get at a 210 MiB cache (0.933% of the database)".
 func readsAt(p Point) string {
-	text := perGet(*p.Figures.BlockReadsPerGet) + " block reads per Get"
-	if d := p.Figures.DeviceReadsPerGet; d != nil {
+	f := p.Figures
+	if f.BlockReadsPerGet == nil {
+		return "block reads: " + p.absent("block_reads_per_get")
+	}
+	text := perGet(*f.BlockReadsPerGet) + " block reads per Get"
+	switch bytes := f.DeviceReadBytesPerGet; {
+	case f.BlockReadSource == "":
+	case bytes != nil && *bytes > readAheadTimes*pageBytes**f.BlockReadsPerGet && *bytes >= 1:
+		text = number(*bytes) + " bytes per Get from the device (" + perGet(*f.BlockReadsPerGet) + " page faults: read-ahead hides the rest from that count)"
+	default:
+		text = perGet(*f.BlockReadsPerGet) + " page faults per Get"
+	}
+	if d := f.DeviceReadsPerGet; d != nil {
 		text += " (" + perGet(*d) + " device reads)"
 	}
-	text += " at a " + shortBytes(p.CacheBytes) + " cache"
+	switch {
+	case p.CacheBytes > 0:
+		text += " at a " + shortBytes(p.CacheBytes) + " cache"
+	case p.Run != nil && p.Run.Memory != nil && p.Run.Memory.BudgetBytes > 0:
+		text += " in a budget of " + shortBytes(p.Run.Memory.BudgetBytes)
+	}
 	if p.CachePercent > 0 {
 		text += " (" + percent(p.CachePercent) + " of the database)"
 	}
@@ -76,32 +95,6 @@ func reached(a result.Answer, measured []Point) string {
 		return fmt.Sprintf("< %g already at %s, the smallest measured", a.Limit, shortBytes(a.CacheBytes))
 	}
 	return fmt.Sprintf("< %g from %s", a.Limit, shortBytes(a.CacheBytes))
-}
-
-// byAxis is the answer where the cache stays as it is: how speed changes.
-func (c curve) byAxis(ok []Point) string {
-	best := ok[0]
-	for _, p := range ok {
-		if p.Figures.GetsPerSecond > best.Figures.GetsPerSecond {
-			best = p
-		}
-	}
-	text := fmt.Sprintf("%s Gets/s with %s", unit.ShortCount(best.Figures.GetsPerSecond), spoken(c.x, best.Axes[c.x]))
-	if first := ok[0]; first.Figures.GetsPerSecond > 0 && best.Axes[c.x] != first.Axes[c.x] {
-		text += fmt.Sprintf(", %s times those with %s", number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), spoken(c.x, first.Axes[c.x]))
-	}
-	if best.Figures.BlockReadsPerGet != nil {
-		text += "; " + readsAt(best)
-	}
-	return text + "." + c.left()
-}
-
-// spoken is an axis' value in a sentence: 8 threads, pebble2, seed 3.
-func spoken(axis, value string) string {
-	if axis == "threads" || axis == "handles" || axis == "keys" {
-		return value + " " + axis
-	}
-	return axisValue(axis, value)
 }
 
 // withoutReads is the answer of a run whose engine counts no blocks, or that

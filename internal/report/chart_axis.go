@@ -29,6 +29,9 @@ func axisFigures(s *Sweep) []figure {
 		return 0
 	})
 	for _, x := range axes {
+		if s.compares() && s.arenas()[0].rivals() && (competes(x) || len(s.order(x)) < 3) || x == "rate" {
+			continue // the chart of engines, and that of latency against load, say it better
+		}
 		curves := s.curves(x)
 		pic, left := axisChart(x, curves)
 		if pic == nil {
@@ -37,6 +40,9 @@ func axisFigures(s *Sweep) []figure {
 		note := "Gets per second and the 99th percentile of service time, by " + x + "."
 		if x == "threads" {
 			note += " The dashed line is ideal: the first point of the first line, scaled."
+		}
+		if s.Disk != nil {
+			note += " Dotted: what the disk leaves, its reads a second at that number in flight / device reads per Get, where device reads are known and the limit is near."
 		}
 		if left > 0 {
 			note += " " + unit.Count(left) + " more lines are in the table only."
@@ -53,7 +59,9 @@ func axisChart(x string, curves []curve) (pic *picture, left int) {
 	place, ticks, isNumber := axisPlaces(x, curves)
 	var speeds, slows []plotter.XYs
 	var drawn []curve
-	for _, c := range curves {
+	var looks []style
+	var limits []plotter.XYs
+	for i, c := range curves {
 		var a, b plotter.XYs
 		for _, p := range c.measured() {
 			at := place(p)
@@ -69,6 +77,7 @@ func axisChart(x string, curves []curve) (pic *picture, left int) {
 			left++
 			continue
 		}
+		looks = append(looks, curveStyle(i))
 		drawn, speeds, slows = append(drawn, c), append(speeds, a), append(slows, finite(b, isNumber, true))
 	}
 	if len(drawn) == 0 {
@@ -86,13 +95,18 @@ func axisChart(x string, curves []curve) (pic *picture, left int) {
 			}
 		}
 		for i, c := range drawn {
-			look := curveStyle(i)
+			look := looks[i]
 			thumb := line(speed, speeds[i], look)
 			line(p99, slows[i], look)
 			if name := c.name(true); len(drawn) > 1 {
 				pic.add(name, thumb...)
 			} else {
 				pic.add("measured", thumb...)
+			}
+			ceiling := c.ceiling(place, 20*highest(speeds[i]))
+			if thumb := line(speed, ceiling, style{color: look.color, dash: dotted(), width: vg.Points(1.4)}); thumb != nil {
+				pic.add("  disk's limit", thumb...)
+				limits = append(limits, ceiling)
 			}
 			spreadAt(speed, c, place, "gets_per_second", func(f result.Figures) float64 { return f.GetsPerSecond }, look.color)
 		}
@@ -101,9 +115,20 @@ func axisChart(x string, curves []curve) (pic *picture, left int) {
 		ticks(&panel.X)
 		panel.X.Label.Text = x
 	}
-	scaleY(&speed.Y, speeds, isNumber, unit.ShortCount)
+	scaleY(&speed.Y, append(limits, speeds...), isNumber, unit.ShortCount)
 	scaleY(&p99.Y, slows, isNumber, shortNanos)
 	return pic, left
+}
+
+// ceiling is the disk's limit along a curve, where it is not above most.
+func (c curve) ceiling(place func(Point) float64, most float64) plotter.XYs {
+	var xys plotter.XYs
+	for _, p := range c.measured() {
+		if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond <= most {
+			xys = append(xys, plotter.XY{X: place(p), Y: l.getsPerSecond})
+		}
+	}
+	return finite(xys, true, true)
 }
 
 // axisPlaces says where a point stands on x, how to set the axis, and whether

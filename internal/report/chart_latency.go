@@ -28,7 +28,11 @@ func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) 
 	}
 	panel := newPanel(kind + " time")
 	pic := &picture{about: "distribution of " + kind + " times by percentile", panels: []*plot.Plot{panel}, height: pictureHeight}
-	chosen := spaced(len(pts), latencyLines)
+	most := latencyLines
+	if competes(c.x) {
+		most = maxLines
+	}
+	chosen := spaced(len(pts), most)
 	low, high, nines := math.Inf(1), 0.0, 1.0
 	for n, i := range chosen {
 		xys := finite(quantiles(of(pts[i])), false, true)
@@ -37,7 +41,11 @@ func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) 
 		}
 		low, high = math.Min(low, xys[0].Y), math.Max(high, xys[len(xys)-1].Y)
 		nines = math.Max(nines, xys[len(xys)-1].X)
-		pic.add(pointName(c, pts[i]), line(panel, xys, rampStyle(n, len(chosen)))...)
+		look := rampStyle(n, len(chosen))
+		if competes(c.x) { // engines have no order for a ramp to show
+			look.color = curveStyle(c.place(pts[i])).color
+		}
+		pic.add(pointName(c, pts[i]), line(panel, xys, look)...)
 	}
 	if high == 0 {
 		return nil

@@ -37,6 +37,12 @@ func (c curve) measured() []Point {
 	return ok
 }
 
+// place is where a point stands among all of its curve, failed ones too: its
+// colour.
+func (c curve) place(p Point) int {
+	return slices.IndexFunc(c.pts, func(q Point) bool { return q.Axes[c.x] == p.Axes[c.x] })
+}
+
 // xAxis is the axis a sweep is looked at along first: the cache if it varies.
 func (s *Sweep) xAxis() string {
 	varying := s.varying()
@@ -86,14 +92,7 @@ func (s *Sweep) curves(x string) []curve {
 		}
 		out[i].pts = append(out[i].pts, p)
 	}
-	order := map[string]int{}
-	for _, axis := range s.Axes {
-		if axis.Name == x {
-			for i, value := range axis.Values {
-				order[value] = i
-			}
-		}
-	}
+	order := s.order(x)
 	for _, c := range out {
 		slices.SortStableFunc(c.pts, func(a, b Point) int {
 			if x == "cache" {
@@ -110,6 +109,8 @@ func axisValue(axis, value string) string {
 	switch axis {
 	case "engine", "profile":
 		return value
+	case "page-cache":
+		return "page cache " + value
 	}
 	return axis + " " + value
 }

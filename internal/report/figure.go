@@ -13,6 +13,7 @@ type figure struct {
 	method string // the page that defines its numbers
 	pic    *picture
 	table  table
+	open   bool // a table without a chart that is not folded away
 }
 
 // pointColumns are the columns that say which point a row is.

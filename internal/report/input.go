@@ -31,6 +31,7 @@ type Sweep struct {
 	result.Sweep
 	Dir    string
 	Points []Point
+	Disk   *result.Disk // nil: the folder holds no limit of its disk
 }
 
 // Point is a point with the folder of its first repeat.
@@ -66,6 +67,9 @@ func readFolder(dir string) (Sweep, error) {
 		s := Sweep{Sweep: *sweep, Dir: dir}
 		for _, p := range sweep.Points {
 			s.Points = append(s.Points, readPoint(dir, p))
+		}
+		if s.Disk, err = result.ReadDisk(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.Warnings = append(s.Warnings, engine.Warning{Code: "disk", Text: "the disk's limit could not be read: " + err.Error()})
 		}
 		return s, nil
 	}

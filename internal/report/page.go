@@ -97,7 +97,13 @@ func Write(w io.Writer, in Input) error {
 func Picture(in Input, w io.Writer) error {
 	curves := in.curves()
 	var pic *picture
-	if len(curves) > 1 {
+	if s := &in.Sweeps[0]; s.compares() && s.arenas()[0].rivals() {
+		pic = s.arenas()[0].enginesChart()
+		if f, ok := s.arenas()[0].loadFigure(); ok {
+			pic = f.pic
+		}
+	}
+	if pic == nil && len(curves) > 1 {
 		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", "block reads per Get", blockReads, true)
 	}
 	for i := 0; pic == nil && i < len(curves); i++ {
@@ -125,7 +131,25 @@ func newPage(in Input) (*page, error) {
 			p.Answers = append(p.Answers, said{s.Name, curve{sweep: s, x: "cache"}.sentence()})
 		}
 	}
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		if !s.compares() {
+			continue
+		}
+		for _, a := range s.arenas() {
+			of := a.heading(len(in.Sweeps) > 1)
+			if of != "" {
+				of += ":"
+			}
+			for _, text := range a.sentences() {
+				p.Answers = append(p.Answers, said{of, text})
+			}
+		}
+	}
 	for _, c := range curves {
+		if c.sweep.compares() {
+			continue
+		}
 		of := ""
 		if len(curves) > 1 {
 			of = c.name(len(in.Sweeps) == 1) + ":"
@@ -145,10 +169,24 @@ func newPage(in Input) (*page, error) {
 // addCharts adds the charts, what answers most first: of several curves, all
 // of them together.
 func (p *page) addCharts(in Input, curves []curve) error {
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		if !s.compares() {
+			continue
+		}
+		title := "Compared"
+		if len(in.Sweeps) > 1 {
+			title += ": " + s.Name
+		}
+		if err := p.addFigures(title, s.comparedEngines()); err != nil {
+			return err
+		}
+	}
 	if len(curves) == 1 {
 		return errors.Join(p.addCurves(curves), p.addSpeed(in))
 	}
-	return errors.Join(p.addFigures("Compared", comparedFigures(curves, len(in.Sweeps) > 1)), p.addSpeed(in), p.addCurves(curves))
+	byCache := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.sweep.compares() })
+	return errors.Join(p.addFigures("Compared", comparedFigures(byCache, len(in.Sweeps) > 1)), p.addSpeed(in), p.addCurves(curves))
 }
 
 func (p *page) addCurves(curves []curve) error {
@@ -176,7 +214,11 @@ func (p *page) addSpeed(in Input) error {
 		if len(in.Sweeps) > 1 {
 			title += ": " + s.Name
 		}
-		if err := p.addFigures(title, axisFigures(s)); err != nil {
+		figures := axisFigures(s)
+		if s.Disk != nil {
+			figures = append(figures, figure{title: "The disk's own limit", note: "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + ".", method: "engines.md", table: ceilingTable(s)})
+		}
+		if err := p.addFigures(title, figures); err != nil {
 			return err
 		}
 	}
@@ -187,7 +229,7 @@ func (p *page) addSpeed(in Input) error {
 func (p *page) addFigures(title string, figures []figure) error {
 	s := section{Title: title}
 	for _, f := range figures {
-		b := block{Title: f.title, Note: f.note, Method: f.method, Table: view(f.table), Folded: f.pic == nil}
+		b := block{Title: f.title, Note: f.note, Method: f.method, Table: view(f.table), Folded: f.pic == nil && !f.open}
 		if f.pic != nil {
 			text, err := f.pic.svg()
 			if err != nil {

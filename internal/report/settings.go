@@ -35,13 +35,22 @@ func (s *Sweep) settings() [][2]string {
 	if !varies["engine"] {
 		engine += " " + run.Engine.Version
 	}
+	profile, database := say("profile", run.Engine.Profile), size(s.Database.Bytes)
+	if varies["engine"] { // each has its own
+		database = ""
+		for _, p := range s.Points {
+			if p.Run != nil && p.Run.Engine.Profile != profile && !varies["profile"] {
+				profile = ""
+			}
+		}
+	}
 	list := [][2]string{
 		{"engine", engine},
-		{"profile", say("profile", run.Engine.Profile)},
+		{"profile", profile},
 		{"workload", w.Name},
 		{"keys", say("keys", unit.ShortCount(float64(w.Keys)))},
 		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
-		{"database", size(s.Database.Bytes)},
+		{"database", database},
 		{"Gets", getsText(w)},
 		{"threads", say("threads", fmt.Sprint(w.Threads))},
 		{"page cache", say("page-cache", run.PageCache)},

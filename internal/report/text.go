@@ -33,6 +33,10 @@ func Text(w io.Writer, in Input) error {
 
 // text writes one sweep: bufio keeps the first error for Flush.
 func (s *Sweep) text(out *bufio.Writer, named bool) {
+	if s.compares() {
+		s.compareText(out, named)
+		return
+	}
 	curves := s.curves(s.xAxis())
 	if len(curves) == 0 {
 		curves = []curve{{sweep: s, x: "cache"}}
@@ -77,6 +81,43 @@ func (s *Sweep) text(out *bufio.Writer, named bool) {
 	}
 	for _, line := range advice {
 		fmt.Fprintln(out, wrap("- "+line, textWidth, "  "))
+	}
+}
+
+// compareText writes a sweep about engines, threads or handles.
+func (s *Sweep) compareText(out *bufio.Writer, named bool) {
+	arenas := s.arenas()
+	for _, a := range arenas {
+		heading := a.heading(named)
+		if heading != "" {
+			heading += ": "
+		}
+		for _, text := range a.sentences() {
+			fmt.Fprintln(out, wrap(heading+text, textWidth, ""))
+		}
+	}
+	if s.Status == result.Interrupted {
+		fmt.Fprintln(out, wrap("Interrupted: what follows was measured until then.", textWidth, ""))
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(out, wrap(s.oneLine(), textWidth, ""))
+	for _, a := range arenas {
+		fmt.Fprintln(out)
+		if a.label != "" {
+			fmt.Fprintln(out, clip(a.label, textWidth))
+		}
+		a.text(out)
+	}
+	for _, f := range s.besidePublished() {
+		fmt.Fprintln(out)
+		fmt.Fprintln(out, wrap(f.title+". "+f.note, textWidth, ""))
+		printAligned(out, f.table)
+	}
+	if lines := inflectionLines(s.Inflection); lines != nil && !slices.Contains(s.varying(), "engine") {
+		fmt.Fprintln(out)
+		for _, line := range lines {
+			fmt.Fprintln(out, wrap(line, textWidth, "    "))
+		}
 	}
 }
 

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+)
+
+// LayoutsText prints the answer and the table of a comparison of layouts.
+func LayoutsText(w io.Writer, l *result.Layouts) error {
+	out := bufio.NewWriter(w)
+	for _, answer := range layoutAnswers(l) {
+		fmt.Fprintln(out, wrap(answer, 80, "  "))
+	}
+	for _, part := range []table{layoutLookupTable(l), layoutCostTable(l)} {
+		fmt.Fprintln(out)
+		printTable(out, part)
+	}
+	if t := layoutOutlookTable(l); len(t.Rows) > 0 {
+		fmt.Fprintln(out, "\nnot built, but carried on from what was:")
+		printTable(out, t)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print the layouts: %w", err)
+	}
+	return nil
+}
+
+// layoutAnswers are the sentences that the user came for.
+func layoutAnswers(l *result.Layouts) (answers []string) {
+	largest := uint64(0)
+	for _, row := range l.Rows {
+		if row.Status == result.OK {
+			largest = max(largest, row.Accounts)
+		}
+	}
+	var costs []string
+	for _, row := range layoutsAt(l, largest) {
+		text := row.Layout + " " + optional(row.BlockReads, perGet) + " reads"
+		if row.BlockReads == nil {
+			text = row.Layout + " " + optional(row.Pages, perGet) + " pages"
+		}
+		if row.LookupNanos != nil {
+			text += ", p50 " + unit.Nanos(float64(row.LookupNanos.P50))
+		}
+		costs = append(costs, text)
+	}
+	if len(costs) > 0 {
+		held := "memory not held"
+		if l.Workload.MemoryBytes > 0 {
+			held = "memory held to " + shortBytes(l.Workload.MemoryBytes)
+		}
+		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s: %s.", unit.ShortCount(float64(largest)), held, strings.Join(costs, "; ")))
+	}
+	for _, v := range l.Roots {
+		switch v.Verdict {
+		case result.Identical:
+			answers = append(answers, fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", unit.ShortCount(float64(v.Accounts)), v.Compared, strings.Join(v.Layouts, ", ")))
+		case result.Different:
+			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", unit.ShortCount(float64(v.Accounts)), v.Block, strings.Join(v.Layouts, ", ")))
+		}
+	}
+	return answers
+}
+
+func layoutsAt(l *result.Layouts, accounts uint64) (rows []result.LayoutRow) {
+	for _, row := range l.Rows {
+		if row.Status == result.OK && row.Accounts == accounts {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// layoutRows adds a row per layout and size, grouped by layout, the failed ones with
+// their reason.
+func layoutRows(l *result.Layouts, t *table, cells func(result.LayoutRow) []string) {
+	for _, name := range layoutNames(l) {
+		for _, of := range l.Rows {
+			if of.Layout != name {
+				continue
+			}
+			label := of.Layout + " " + unit.ShortCount(float64(of.Accounts))
+			if of.Status != result.OK {
+				t.Rows = append(t.Rows, row{Cells: []string{label}, Failed: true, Note: of.Error})
+				continue
+			}
+			t.Rows = append(t.Rows, row{Cells: append([]string{label}, cells(of)...)})
+		}
+	}
+}
+
+func layoutNames(l *result.Layouts) (names []string) {
+	for _, row := range l.Rows {
+		if !slices.Contains(names, row.Layout) {
+			names = append(names, row.Layout)
+		}
+	}
+	return names
+}
+
+// layoutLookupTable holds what a lookup costs, predictions beside it.
+func layoutLookupTable(l *result.Layouts) table {
+	t := table{Columns: []column{{Name: "layout", Unit: "accounts", Text: true}, {Name: "nodes"}, {Name: "formula"}, {Name: "pages"}, {Name: "reads"}, {Name: "formula"},
+		{Name: "device", Unit: "reads"}, {Name: "device", Unit: "bytes"}, {Name: "cold", Unit: "bytes"}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "64 in flight", Unit: "per s"}}}
+	us := scale{"us", 1e3}
+	layoutRows(l, &t, func(of result.LayoutRow) []string {
+		p50, p99 := none, none
+		if of.LookupNanos != nil {
+			p50, p99 = us.in(float64(of.LookupNanos.P50)), us.in(float64(of.LookupNanos.P99))
+		}
+		cold, many := none, none
+		for _, look := range of.Lookups {
+			if look.Kind != result.AccountLookup {
+				continue
+			}
+			if look.Condition == result.ColdLookups {
+				cold = number(look.DeviceBytes)
+			} else if look.InFlight > 1 {
+				many = unit.ShortCount(look.PerSecond)
+			}
+		}
+		return []string{optional(of.Nodes, number), optional(of.PredictedNodes, number), optional(of.Pages, number), optional(of.BlockReads, perGet), optional(of.PredictedReads, number),
+			optional(of.DeviceReads, perGet), optional(of.DeviceBytes, number), cold, p50, p99, many}
+	})
+	t.drop()
+	return t
+}
+
+// layoutCostTable holds what keeping and changing the state costs.
+func layoutCostTable(l *result.Layouts) table {
+	var memories []int64
+	for _, row := range l.Rows {
+		memories = append(memories, row.PeakRSSBytes)
+	}
+	memory, us, ms := byteScale(memories), scale{"us", 1e3}, scale{"ms", 1e6}
+	t := table{Columns: []column{{Name: "layout", Unit: "accounts", Text: true}, {Name: "disk", Unit: "B/account"}, {Name: "update", Unit: "us"}, {Name: "root", Unit: "p50 ms"}, {Name: "new nodes", Unit: "per update"},
+		{Name: "read calls", Unit: "per update"}, {Name: "written", Unit: "x changes"}, {Name: "open", Unit: "ms"}, {Name: "memory", Unit: memory.name}}}
+	layoutRows(l, &t, func(of result.LayoutRow) []string {
+		commit, nodes, reads, written := none, none, none, none
+		if u := of.Updates; u != nil {
+			nodes, reads, written = optional(u.NodesPerUpdate, number), perGet(u.ReadCallsPerUpdate), number(u.WriteAmplification)
+			if u.CommitNanos != nil {
+				commit = ms.in(float64(u.CommitNanos.P50))
+			}
+		}
+		return []string{number(of.DiskPerAccount), optional(of.UpdateNanos, us.in), commit, nodes, reads, written, ms.in(float64(of.OpenNanos)), positive(float64(of.PeakRSSBytes), memory.in)}
+	})
+	t.drop()
+	return t
+}
+
+func layoutOutlookTable(l *result.Layouts) table {
+	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "figure"}, {Name: "value"}, {Name: "basis"}}}
+	for _, o := range l.Outlook {
+		t.add(o.Layout, unit.ShortCount(float64(o.Accounts)), strings.ReplaceAll(o.Figure, "_", " "), number(o.Value), strings.SplitN(o.Basis, " ", 2)[0])
+	}
+	return t
+}
+
+// layoutKindsTable holds every kind of lookup in every condition.
+func layoutKindsTable(l *result.Layouts) table {
+	t := table{Columns: []column{{Name: "layout", Unit: "accounts", Text: true}, {Name: "lookup", Text: true}, {Name: "condition", Text: true}, {Name: "in flight"}, {Name: "nodes"}, {Name: "pages"}, {Name: "block reads"},
+		{Name: "read calls"}, {Name: "faults"}, {Name: "device reads"}, {Name: "device", Unit: "bytes"}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "per second"}}}
+	us := scale{"us", 1e3}
+	for _, row := range l.Rows {
+		for _, of := range row.Lookups {
+			p50, p99 := none, none
+			if of.ServiceNanos != nil {
+				p50, p99 = us.in(float64(of.ServiceNanos.P50)), us.in(float64(of.ServiceNanos.P99))
+			}
+			t.add(row.Layout+" "+unit.ShortCount(float64(row.Accounts)), strings.ReplaceAll(of.Kind, "_", " "), of.Condition, unit.Count(of.InFlight), optional(of.Nodes, number), optional(of.Pages, number), optional(of.BlockReads, perGet),
+				perGet(of.ReadCalls), perGet(of.MajorFaults), optional(of.DeviceReads, perGet), number(of.DeviceBytes), p50, p99, unit.ShortCount(of.PerSecond))
+		}
+	}
+	t.drop()
+	return t
+}
