@@ -68,6 +68,7 @@ var ladder = []rung{
 		"engines/native":               {"engine", "internal/adapter"},
 		"engines/null":                 {"engine", "internal/unit"},
 		"trees/null":                   {"engine", "tree"},
+		"trees/chunktrie":              {"engine", "internal/adapter", "internal/mpt", "internal/unit", "state"},
 		"internal/replay/replaytest":   {"engine", "tree"},
 		"engines/pebble1":              {"engine", "internal/blockio", "internal/blockio/pebble1fs", "internal/pebbledb"},
 		"engines/pebble2":              {"engine", "internal/blockio", "internal/blockio/pebble2fs", "internal/pebbledb"},

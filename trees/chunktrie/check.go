@@ -1,0 +1,159 @@
+package chunktrie
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/statelab/statelab/internal/mpt"
+	"github.com/statelab/statelab/state"
+)
+
+// Report is what Check saw.
+type Report struct {
+	Block                  uint64
+	Root                   state.Hash
+	Accounts, Slots, Nodes int64
+	LiveBytes              int64
+	Chunks                 int // in use
+	DiskBytes              int64
+}
+
+// Check walks the newest root of the state in dir: every node's checksum and hash,
+// what parents say of their children, live bytes of every chunk, no pointer into
+// a free one.
+func Check(dir string) (report Report, err error) {
+	s, err := Open(context.Background(), state.Options{Dir: dir, ReadOnly: true, Overrides: map[string]string{"PinnedLevels": "0"}})
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	c := checker{
+		store: s, live: make([]int64, len(s.chunks.byID)), writer: writer{hasher: mpt.NewHasher()},
+	}
+	newest := s.newest()
+	c.report.Block, c.report.Root = newest.block, newest.hash()
+	if c.report.DiskBytes, err = s.DiskBytes(); err != nil {
+		return report, err
+	}
+	if newest.root.at != 0 {
+		err = c.walk(newest.root, trieOf{accountBranch, accountLeaf}, 0, newest.block)
+	}
+	if err != nil {
+		return c.report, fmt.Errorf("chunktrie: check block %d: %w", newest.block, err)
+	}
+	for id, chunk := range s.chunks.byID {
+		if chunk == nil {
+			continue
+		}
+		c.report.Chunks++
+		if chunk.live != c.live[id] {
+			return c.report, fmt.Errorf("chunktrie: check block %d: chunk %d holds %d live bytes, its table says %d",
+				newest.block, id, c.live[id], chunk.live)
+		}
+	}
+	return c.report, nil
+}
+
+type checker struct {
+	store  *Store
+	writer writer // makes hashes as commits do
+	live   []int64
+	report Report
+}
+
+// walk checks the node at r, which begins at depth in a trie of kind t, and all
+// below. Its parent was written by block parent.
+func (c *checker) walk(r ref, t trieOf, depth int, parent uint64) error {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("node at %#x: %w", uint64(r.at), fmt.Errorf(format, args...))
+	}
+	id := r.at.chunk()
+	if int(id) >= len(c.live) || c.store.chunks.byID[id] == nil {
+		return wrong("chunk %d is free", id)
+	}
+	n, _, err := c.store.nodes.read(r.at, newReadBuffer())
+	switch {
+	case err != nil:
+		return wrong("%w", err)
+	case !n.intact():
+		return wrong("%w", errChecksum)
+	case n.begin() != depth || n.kind() != t.branch && n.kind() != t.leaf:
+		return wrong("%w", errDepth)
+	case n.version() > parent:
+		return wrong("written by block %d, its parent by %d", n.version(), parent)
+	case newPointer(id, r.at.offset(), len(n)) != r.at:
+		return wrong("its pointer reads %d sectors, it is %d bytes long", r.at.sectors(), len(n))
+	}
+	var d draft
+	if err := d.decode(n, nil); err != nil {
+		return wrong("%w", err)
+	}
+	if err := c.checkHash(r, &d, depth); err != nil {
+		return wrong("%w", err)
+	}
+	c.live[id] += int64(len(n))
+	c.report.LiveBytes += int64(len(n))
+	c.report.Nodes++
+	switch n.kind() {
+	case accountLeaf:
+		c.report.Accounts++
+	case slotLeaf:
+		c.report.Slots++
+	}
+	list, place, err := c.place(r.at)
+	if err != nil {
+		return wrong("%w", err)
+	}
+	own := ref{oldest: [lists]uint32{noPlace, noPlace}, version: n.version()}
+	own.oldest[list] = place
+	for i := range d.children {
+		child := &d.children[i]
+		if child.at == 0 {
+			continue
+		}
+		own.reaches(child)
+		below, at := t, d.end()+1
+		if d.kind == accountLeaf {
+			below, at = trieOf{slotBranch, slotLeaf}, 0
+		}
+		if err := c.walk(*child, below, at, n.version()); err != nil {
+			return err
+		}
+	}
+	if own.oldest != r.oldest || own.version != r.version {
+		return wrong("places %v, version %d below: its parent says %v and %d", own.oldest, own.version, r.oldest, r.version)
+	}
+	return nil
+}
+
+func (c *checker) checkHash(r ref, d *draft, depth int) error {
+	hash, err := c.writer.refer(d)
+	if err != nil {
+		return err
+	}
+	if depth == 0 {
+		root := c.writer.hasher.Root(&hash)
+		hash = mpt.HashRef(&root)
+	}
+	if hash != r.hash {
+		return fmt.Errorf("hash %x, its parent says %x", stored(&hash), stored(&r.hash))
+	}
+	return nil
+}
+
+// place finds where in its list a node lies, which must be before the list's end.
+func (c *checker) place(p pointer) (list int, place uint32, err error) {
+	chunk := c.store.chunks.byID[p.chunk()]
+	for i := range c.store.chunks.lists {
+		l := &c.store.chunks.lists[i]
+		first := l.chunks[0].sequence
+		if at := chunk.sequence - first; chunk.sequence >= first && int(at) < len(l.chunks) && l.chunks[at] == chunk {
+			if chunk == l.last() && p.offset() >= l.next {
+				return 0, 0, fmt.Errorf("offset %d is beyond the end of its list", p.offset())
+			}
+			return i, c.store.chunks.place(chunk.sequence, p.offset()), nil
+		}
+	}
+	return 0, 0, errPointer
+}
