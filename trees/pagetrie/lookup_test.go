@@ -1,0 +1,239 @@
+package pagetrie
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/statelab/statelab/internal/mpt"
+	"github.com/statelab/statelab/state"
+)
+
+// externally owned accounts, as the note's simulation has them.
+func plainAccount(h *mpt.Hasher, n uint64) (state.Hash, *state.Account) {
+	a := &state.Account{Nonce: n % 100, CodeHash: state.EmptyCode}
+	binary.BigEndian.PutUint64(a.Balance[24:], n*0x9e3779b97f4a7c15)
+	return h.Sum(binary.BigEndian.AppendUint64(nil, n)), a
+}
+
+// grow makes a state of n accounts, perBlock at a time.
+func grow(t testing.TB, o state.Options, n, perBlock uint64) *pageState {
+	t.Helper()
+	o.Create, o.Overrides = true, map[string]string{"Sync": "false"}
+	s := open1(t, o)
+	h := mpt.NewHasher()
+	for i := range n {
+		account, a := plainAccount(h, i)
+		must(t, s.Change(state.Change{Account: account, New: a}))
+		if (i+1)%perBlock == 0 || i+1 == n {
+			_, err := s.Commit(t.Context())
+			must(t, err)
+		}
+	}
+	return s
+}
+
+// TestNodesAndPagesPerLookup holds what lookups touch against theory: the formula
+// for nodes, and the simulation of the page trie for pages.
+func TestNodesAndPagesPerLookup(t *testing.T) {
+	n, wantPages := uint64(100_000), 3.95
+	if testing.Short() {
+		n, wantPages = 20_000, 0
+	}
+	dir := t.TempDir()
+	s := grow(t, state.Options{Dir: dir}, n, 1000)
+	r, err := s.Reader()
+	must(t, err)
+	h := mpt.NewHasher()
+	for i := range n {
+		account, want := plainAccount(h, i)
+		if a, found, err := r.Account(account); err != nil || !found || a != *want {
+			t.Fatalf("account %d: %+v, %v, %v", i, a, found, err)
+		}
+	}
+	touched := r.Touched()
+	nodes, pages := float64(*touched.Nodes)/float64(n), float64(*touched.Pages)/float64(n)
+	must(t, s.Close())
+	checked := check(t, dir)
+	t.Logf("%d accounts: %.3f nodes, %.3f pages a lookup; pages %.1f %% full; %+v", n, nodes, pages,
+		100*float64(checked.TrieBytes)/float64(checked.TriePages*bodyBytes), checked)
+	if want := mpt.ExpectedNodes(float64(n)); math.Abs(nodes/want-1) > 0.01 {
+		t.Errorf("%.3f nodes a lookup, expected %.3f", nodes, want)
+	}
+	if wantPages > 0 && math.Abs(pages/wantPages-1) > 0.03 {
+		t.Errorf("%.3f pages a lookup, the simulation has %.2f", pages, wantPages)
+	}
+}
+
+func TestLookupsAllocateNothing(t *testing.T) {
+	for how, o := range map[string]state.Options{"mmap": {}, "pread": {MemoryBytes: 64 * pageBytes}} {
+		o.Dir = t.TempDir()
+		s := grow(t, o, 3000, 1000)
+		h := mpt.NewHasher()
+		contract, a := plainAccount(h, 7)
+		var slots []state.Slot
+		for i := range uint64(200) {
+			key, _ := plainAccount(h, i)
+			slots = append(slots, state.Slot{Key: key, Value: []byte{1}})
+		}
+		must(t, s.Change(state.Change{Account: contract, New: a, Slots: slots}))
+		_, err := s.Commit(t.Context())
+		must(t, err)
+		r, err := s.Reader()
+		must(t, err)
+		i, value := 0, make([]byte, 0, 32)
+		if allocated := testing.AllocsPerRun(1000, func() {
+			_, found, err := r.Account(slots[i%200].Key)
+			value, foundSlot, errSlot := r.Slot(contract, slots[i%200].Key, value)
+			if i++; err != nil || errSlot != nil || !found || !foundSlot || len(value) != 1 {
+				t.Fatal(found, foundSlot, err, errSlot)
+			}
+		}); allocated >= 1 {
+			t.Errorf("%s: %g allocations a lookup", how, allocated)
+		}
+	}
+}
+
+// TestOldReadersSeeTheirBlock keeps readers on old blocks, and some that move on,
+// while the writer reuses pages as fast as it may.
+func TestOldReadersSeeTheirBlock(t *testing.T) {
+	for how, o := range map[string]state.Options{"mmap": {}, "pread": {MemoryBytes: 8 * pageBytes}} {
+		t.Run(how, func(t *testing.T) {
+			o.Dir, o.Create, o.Overrides = t.TempDir(), true, map[string]string{"Sync": "false"}
+			s := open1(t, o)
+			w := newChurn(9, 300, 30, false)
+			reference := mpt.NewReference()
+			for range 60 {
+				commit(t, s, reference, w.block())
+			}
+			old, err := s.Reader()
+			must(t, err)
+			then := map[state.Hash]state.Account{}
+			for n := range w.accounts {
+				if a, found := reference.Account(w.key(n)); found {
+					then[w.key(n)] = a
+				}
+			}
+			done := make(chan struct{})
+			var readers sync.WaitGroup
+			for range 3 {
+				readers.Go(func() {
+					for {
+						r, err := s.Reader()
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						for account := range then {
+							if _, _, err := r.Account(account); err != nil {
+								t.Error(err)
+								return
+							}
+						}
+						if err := r.Close(); err != nil {
+							t.Error(err)
+						}
+						select {
+						case <-done:
+							return
+						default:
+						}
+					}
+				})
+			}
+			for range 200 {
+				commit(t, s, reference, w.block())
+			}
+			close(done)
+			readers.Wait()
+			for n := range w.accounts {
+				want, there := then[w.key(n)]
+				if a, found, err := old.Account(w.key(n)); err != nil || found != there || a != want {
+					t.Fatalf("account %d at block 60: %+v, %v, %v; want %+v", n, a, found, err, want)
+				}
+			}
+			held := s.tx.space.pages
+			must(t, old.Refresh())
+			compare(t, old, w, reference)
+			must(t, old.Close())
+			for range 200 {
+				commit(t, s, reference, w.block())
+			}
+			if grown := s.tx.space.pages; grown > held*11/10 {
+				t.Errorf("%d pages after the old reader moved on, %d before: they are not reused", grown, held)
+			}
+		})
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	const accounts = 1_000_000
+	s := grow(b, state.Options{Dir: b.TempDir()}, accounts, 20_000)
+	h := mpt.NewHasher()
+	keys := make([]state.Hash, 1<<16)
+	for i := range keys {
+		keys[i], _ = plainAccount(h, uint64(i)*15%accounts)
+	}
+	lookup := func(b *testing.B, r state.Reader, i int) {
+		if _, found, err := r.Account(keys[i&(len(keys)-1)]); err != nil || !found {
+			b.Error(found, err)
+		}
+	}
+	b.Run("one", func(b *testing.B) {
+		r, err := s.Reader()
+		must(b, err)
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			lookup(b, r, i)
+		}
+		touched := r.Touched()
+		b.ReportMetric(float64(*touched.Pages)/float64(b.N), "pages/op")
+		b.ReportMetric(float64(*touched.Nodes)/float64(b.N), "nodes/op")
+	})
+	b.Run("64 at once", func(b *testing.B) {
+		var workers sync.WaitGroup
+		for w := range 64 {
+			workers.Go(func() {
+				r, err := s.Reader()
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				for i := range b.N/64 + 1 {
+					lookup(b, r, i*64+w)
+				}
+			})
+		}
+		workers.Wait()
+	})
+}
+
+// BenchmarkCommit changes accounts of a state of 200,000, 1000 to a block.
+func BenchmarkCommit(b *testing.B) {
+	for _, sync := range []string{"true", "false"} {
+		b.Run("Sync="+sync, func(b *testing.B) {
+			s := grow(b, state.Options{Dir: b.TempDir()}, 200_000, 10_000)
+			s.file.durable = sync == "true"
+			h := mpt.NewHasher()
+			before := s.Counters()
+			i := uint64(0)
+			for b.Loop() {
+				for range 1000 {
+					account, a := plainAccount(h, i*7919%250_000)
+					a.Nonce = i
+					i++
+					if err := s.Change(state.Change{Account: account, New: a}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if _, err := s.Commit(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			after := s.Counters()
+			b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "accounts/s")
+			b.ReportMetric(float64(*after.WriteBytes-*before.WriteBytes)/pageBytes/float64(i), "pages/account")
+		})
+	}
+}

@@ -1,0 +1,215 @@
+package pagetrie
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/mpt"
+	"github.com/statelab/statelab/state"
+)
+
+// snapshot is a committed block, as readers see it.
+type snapshot struct {
+	block    uint64
+	root     state.Hash
+	rootPage uint32
+	pages    uint32
+}
+
+// pageState is an open state.
+type pageState struct {
+	file     *file
+	source   source
+	readOnly bool
+	reads    string // how
+
+	mu    sync.Mutex
+	at    snapshot
+	live  map[uint64]int // readers by block
+	ended bool
+
+	tx         *tx   // nil when read-only
+	failed     error // why nothing more can be committed
+	dirtyPages atomic.Int64
+	nodesNew   atomic.Int64
+}
+
+func (s *pageState) acquire() snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live[s.at.block]++
+	return s.at
+}
+
+func (s *pageState) release(at snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live[at.block]--; s.live[at.block] == 0 {
+		delete(s.live, at.block)
+	}
+}
+
+// oldest is the block of the oldest reader, or the newest block.
+func (s *pageState) oldest() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	oldest := s.at.block
+	for block := range s.live {
+		oldest = min(oldest, block)
+	}
+	return oldest
+}
+
+func (s *pageState) newest() snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
+}
+
+func (s *pageState) Block() uint64    { return s.newest().block }
+func (s *pageState) Root() state.Hash { return s.newest().root }
+
+func (s *pageState) Reader() (state.Reader, error) {
+	return &reader{descent: descent{source: s.source, at: s.acquire(), buf: new(page)}, s: s}, nil
+}
+
+func (s *pageState) Change(c state.Change) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	for _, slot := range c.Slots {
+		if len(slot.Value) > valueBytes || len(slot.Value) > 0 && slot.Value[0] == 0 {
+			return fmt.Errorf("slot %x of account %x: %x is no value of a slot", slot.Key, c.Account, slot.Value)
+		}
+	}
+	if err := s.change(c); err != nil { // half a change may stand in the pages
+		s.failed = fmt.Errorf("change account %x: %w", c.Account, err)
+		return s.failed
+	}
+	s.dirtyPages.Store(int64(len(s.tx.dirty)))
+	return nil
+}
+
+func (s *pageState) writable() error {
+	switch {
+	case s.readOnly:
+		return errors.New("the state is open for reading only")
+	case s.failed != nil:
+		return fmt.Errorf("the state must be reopened, since an earlier block failed: %w", s.failed)
+	}
+	return nil
+}
+
+func (s *pageState) change(c state.Change) error {
+	t := s.tx
+	if c.New == nil {
+		there, err := t.has(&c.Account, nil)
+		if err != nil || !there {
+			return err
+		}
+		return retry(func() error { return t.deleteAccount(&c.Account) })
+	}
+	if err := t.putAccount(&c.Account, c.New); err != nil {
+		return err
+	}
+	for i := range c.Slots {
+		slot := &c.Slots[i]
+		if len(slot.Value) > 0 {
+			if err := t.putSlot(&c.Account, &slot.Key, slot.Value); err != nil {
+				return fmt.Errorf("slot %x: %w", slot.Key, err)
+			}
+			continue
+		}
+		there, err := t.has(&c.Account, &slot.Key)
+		if err == nil && there {
+			err = t.deleteSlot(&c.Account, &slot.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("delete slot %x: %w", slot.Key, err)
+		}
+	}
+	return nil
+}
+
+func (s *pageState) Commit(context.Context) (state.Hash, error) {
+	if err := s.writable(); err != nil {
+		return state.Hash{}, err
+	}
+	t := s.tx
+	root := t.rehash()
+	m, err := t.write(s.file, root)
+	if err != nil {
+		s.failed = fmt.Errorf("commit block %d: %w", t.block, err)
+		return state.Hash{}, s.failed
+	}
+	s.mu.Lock()
+	s.at = snapshot{m.block, m.root, m.rootPage, m.pages}
+	s.mu.Unlock()
+	s.nodesNew.Store(t.nodesNew)
+	t.next()
+	t.space.begin(m.block, s.oldest())
+	s.dirtyPages.Store(0)
+	return root, nil
+}
+
+// Settle has nothing to wait for: no work is left behind.
+func (s *pageState) Settle(context.Context) error { return nil }
+
+func (s *pageState) Counters() state.Counters {
+	writes, bytes, nodes := s.file.writes.Load(), s.file.writeBytes.Load(), s.nodesNew.Load()
+	c := state.Counters{Reads: s.source.reads(), Writes: &writes, WriteBytes: &bytes, NodesNew: &nodes}
+	if c.Reads != nil {
+		read := *c.Reads * pageBytes
+		c.ReadBytes = &read
+	}
+	return c
+}
+
+func (s *pageState) DiskBytes() (int64, error) {
+	info, err := s.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (s *pageState) Effective() map[string]string {
+	return map[string]string{
+		"reads":       s.reads,
+		"cache_bytes": strconv.FormatInt(s.source.cacheBytes(), 10),
+		"page_bytes":  strconv.Itoa(pageBytes),
+		"Sync":        strconv.FormatBool(s.file.durable),
+	}
+}
+
+func (s *pageState) Memory() []engine.MemoryShare {
+	shares := []engine.MemoryShare{{Use: "pages of the block being built", Bytes: s.dirtyPages.Load() * pageBytes, Basis: "measured"}}
+	if bytes := s.source.cacheBytes(); bytes > 0 {
+		shares = append([]engine.MemoryShare{{Use: "page cache of the layout", Bytes: bytes, Basis: "limit"}}, shares...)
+	}
+	return shares
+}
+
+func (s *pageState) Close() error {
+	if s.ended {
+		return nil
+	}
+	s.ended = true
+	return errors.Join(s.source.close(), s.file.Close())
+}
+
+func newTx(m meta, source source) (*tx, error) {
+	space, err := readSpace(m, source)
+	if err != nil {
+		return nil, err
+	}
+	t := &tx{source: source, space: space, block: m.block + 1, rootPage: m.rootPage, rootHash: m.root, dirty: map[uint32]*page{}, hasher: mpt.NewHasher()}
+	t.look = peek{descent: descent{source: source, dirty: t.dirty, buf: new(page)}}
+	t.space.begin(m.block, m.block)
+	return t, nil
+}
