@@ -235,6 +235,8 @@ type Figures struct {
 	CacheReservedBytes       *int64   `json:"cache_reserved_bytes,omitempty"` // taken from the block cache by memtables, at its most
 
 	*Replay // of a replay: its names stand beside these
+
+	State *State `json:"state,omitempty"` // of a layout
 }
 
 // Latency summarises a histogram kept in latency.hlog. Nanoseconds.
@@ -329,7 +331,7 @@ type Point struct {
 	Runs         []string          `json:"runs"`
 	Status       string            `json:"status"`
 	Error        string            `json:"error,omitempty"`
-	Figures      Figures           `json:"figures"`          // the repeat with the median block_reads_per_get
+	Figures      Figures           `json:"figures"`          // the repeat with the median block_reads_per_get, or of repeats that read the same the median gets_per_second
 	Spread       map[string]Range  `json:"spread,omitempty"` // over repeats, by figure name
 }
 

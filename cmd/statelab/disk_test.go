@@ -27,7 +27,7 @@ func TestDiskAgreesWithFio(t *testing.T) {
 		args = append(args, "--with", "fio")
 	}
 	var printed result.Disk
-	if err := json.Unmarshal([]byte(must(t, args...)), &printed); err != nil {
+	if err := json.Unmarshal([]byte(must(t, args...).stdout), &printed); err != nil {
 		t.Fatal(err)
 	}
 	stored, err2 := result.ReadDisk(out)
@@ -65,7 +65,9 @@ func TestDiskAgreesWithFio(t *testing.T) {
 }
 
 func TestFioSentence(t *testing.T) {
-	point := func(low, high float64) result.DiskPoint { return result.DiskPoint{Spread: result.Range{Low: low, High: high}} }
+	point := func(low, high float64) result.DiskPoint {
+		return result.DiskPoint{Spread: result.Range{Low: low, High: high}}
+	}
 	for _, c := range []struct {
 		ours, theirs result.DiskPoint
 		repeats      int

@@ -41,6 +41,17 @@ func (s *Sweep) comparedEngines() []figure {
 	return append(out, s.besidePublished()...)
 }
 
+// chart is the picture that stands for an arena; nil leaves it to the reads.
+func (a arena) chart() *picture {
+	if f, ok := a.loadFigure(); ok {
+		return f.pic
+	}
+	if a.rivals() {
+		return a.enginesChart()
+	}
+	return nil
+}
+
 func (a arena) repeats() int {
 	most := 0
 	for _, p := range a.pts {

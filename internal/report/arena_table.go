@@ -147,7 +147,10 @@ func memorySpent(m *result.Memory) string {
 	if m.PageCacheBytes != nil {
 		text := "page cache up to " + shortBytes(*m.PageCacheBytes)
 		if m.HeldBy != "" {
-			text += ", held by a " + m.HeldBy
+			text += ", held by " + m.HeldBy
+		}
+		if *m.PageCacheBytes == 0 && m.HeldBy != "" {
+			text = m.HeldBy
 		}
 		parts = append(parts, text)
 	}
@@ -168,6 +171,10 @@ func (a arena) text(out *bufio.Writer) {
 		printAligned(out, t)
 		fmt.Fprintln(out, wrap(a.missSentence(), textWidth, "  "))
 	}
+}
+
+// entrantsText tells what each engine leaves after a kill, and of its memory.
+func (a arena) entrantsText(out *bufio.Writer) {
 	if line := a.pagesNote(); line != "" {
 		fmt.Fprintln(out)
 		fmt.Fprintln(out, wrap(line, textWidth, "  "))

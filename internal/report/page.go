@@ -97,11 +97,8 @@ func Write(w io.Writer, in Input) error {
 func Picture(in Input, w io.Writer) error {
 	curves := in.curves()
 	var pic *picture
-	if s := &in.Sweeps[0]; s.compares() && s.arenas()[0].rivals() {
-		pic = s.arenas()[0].enginesChart()
-		if f, ok := s.arenas()[0].loadFigure(); ok {
-			pic = f.pic
-		}
+	if s := &in.Sweeps[0]; s.compares() {
+		pic = s.arenas()[0].chart()
 	}
 	if pic == nil && len(curves) > 1 {
 		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", "block reads per Get", blockReads, true)

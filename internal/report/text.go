@@ -108,6 +108,9 @@ func (s *Sweep) compareText(out *bufio.Writer, named bool) {
 		}
 		a.text(out)
 	}
+	if len(arenas) > 0 {
+		arenas[0].entrantsText(out)
+	}
 	for _, f := range s.besidePublished() {
 		fmt.Fprintln(out)
 		fmt.Fprintln(out, wrap(f.title+". "+f.note, textWidth, ""))

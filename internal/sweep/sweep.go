@@ -215,7 +215,7 @@ func (s *sweeper) conclude(ctx context.Context, runErr error) {
 }
 
 // point is the outcome of a setting: the repeat with the median of block reads
-// per Get (of Gets a second where those are unknown), and the spread of all.
+// per Get (of Gets a second where those are unknown or the same), and the spread of all.
 func (s *sweeper) point(setting Setting) (p result.Point, warnings []engine.Warning, ok bool) {
 	var runs []*result.Run
 	p = result.Point{Axes: setting.Values, Status: result.OK, Spread: map[string]result.Range{}}
@@ -241,7 +241,11 @@ func (s *sweeper) point(setting Setting) (p result.Point, warnings []engine.Warn
 	if len(runs) == 0 {
 		return p, warnings, true
 	}
-	slices.SortStableFunc(runs, func(a, b *result.Run) int { return cmp.Compare(rank(a), rank(b)) })
+	by := rank
+	if reads := span(runs, rank); reads.High <= alike*reads.Low {
+		by = func(run *result.Run) float64 { return run.Figures.GetsPerSecond }
+	}
+	slices.SortStableFunc(runs, func(a, b *result.Run) int { return cmp.Compare(by(a), by(b)) })
 	median := runs[len(runs)/2]
 	p.Figures = median.Figures
 	p.CacheBytes, p.WarmupGets = median.Cache.Effective, median.Workload.WarmupGets
@@ -252,9 +256,9 @@ func (s *sweeper) point(setting Setting) (p result.Point, warnings []engine.Warn
 		p.Phase = lsm.PhaseOf(p.CacheBytes, *median.Inflection)
 	}
 	if len(runs) > 1 {
-		p.Spread["block_reads_per_get"] = span(runs, func(f result.Figures) float64 { return value(f.BlockReadsPerGet) })
-		p.Spread["gets_per_second"] = span(runs, func(f result.Figures) float64 { return f.GetsPerSecond })
-		p.Spread["device_reads_per_get"] = span(runs, func(f result.Figures) float64 { return value(f.DeviceReadsPerGet) })
+		p.Spread["block_reads_per_get"] = span(runs, func(r *result.Run) float64 { return value(r.Figures.BlockReadsPerGet) })
+		p.Spread["gets_per_second"] = span(runs, func(r *result.Run) float64 { return r.Figures.GetsPerSecond })
+		p.Spread["device_reads_per_get"] = span(runs, func(r *result.Run) float64 { return value(r.Figures.DeviceReadsPerGet) })
 	}
 	return p, warnings, true
 }
@@ -265,6 +269,10 @@ func (s *sweeper) describe(run *result.Run) {
 		s.sweep.Host, s.sweep.Database, s.sweep.Inflection = run.Host, run.Database, run.Inflection
 	}
 }
+
+// alike are repeats that read the same to 1 %: their speed says which of them is
+// the one in the middle.
+const alike = 1.01
 
 func rank(run *result.Run) float64 {
 	if reads := run.Figures.BlockReadsPerGet; reads != nil {
@@ -280,10 +288,10 @@ func value(v *float64) float64 {
 	return *v
 }
 
-func span(runs []*result.Run, figure func(result.Figures) float64) result.Range {
-	r := result.Range{Low: figure(runs[0].Figures), High: figure(runs[0].Figures)}
+func span(runs []*result.Run, figure func(*result.Run) float64) result.Range {
+	r := result.Range{Low: figure(runs[0]), High: figure(runs[0])}
 	for _, run := range runs {
-		v := figure(run.Figures)
+		v := figure(run)
 		r.Low, r.High = min(r.Low, v), max(r.High, v)
 	}
 	return r
