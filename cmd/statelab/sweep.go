@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/bench"
+	"github.com/statelab/statelab/internal/keyspace"
 	"github.com/statelab/statelab/internal/report"
 	"github.com/statelab/statelab/internal/sweep"
 	"github.com/statelab/statelab/internal/workload"
@@ -47,7 +48,9 @@ needs inside that folder.
 func (f *flags) loadFlagsOfSweep(cmd *cobra.Command) {
 	flag := cmd.Flags()
 	flag.StringVar(&f.keys, "keys", "1M", "number of keys of a database made for the sweep (list)")
-	f.keyBytes, f.keyHash, f.valueBytes = "32", "mix", "110"
+	f.keyHash = keyspace.Mix
+	flag.StringVar(&f.keyBytes, "key-bytes", "32", "bytes of a key of a database made for the sweep")
+	flag.StringVar(&f.valueBytes, "value-bytes", "110", "bytes of a value of a database made for the sweep")
 	flag.StringVar(&f.valueModel, "value-model", "random", "value model of a database made for the sweep")
 }
 
