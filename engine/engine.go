@@ -176,6 +176,12 @@ type Writer interface {
 	Close() error
 }
 
+// RangeDeleter is a Writer that can delete a range of keys.
+type RangeDeleter interface {
+	// DeleteRange deletes, with the batch, every key from <= key < to.
+	DeleteRange(from, to []byte) error
+}
+
 // Entries streams n key-value pairs in ascending key order. next returns false
 // after the last. The slices are valid until the following call.
 type Entries func() (key, value []byte, ok bool)

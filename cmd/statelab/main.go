@@ -40,6 +40,9 @@ func main() {
 	if len(os.Args) >= 2 && os.Args[1] == treeRunnerVerb {
 		os.Exit(runner.ServeTrees(strings.Join(os.Args[2:], " "), os.Stdin, os.Stdout, os.Stderr, embeddedTrees()))
 	}
+	if len(os.Args) >= 2 && os.Args[1] == stateRunnerVerb {
+		os.Exit(runner.ServeStates(strings.Join(os.Args[2:], " "), os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()))
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
@@ -120,7 +123,7 @@ stdout is the product, stderr the conversation. Exit codes: 0 done, 1 failed,
 		return pflag.NormalizedName(dashed(name))
 	})
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
-	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.changesetVerb(), a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.importVerb(),
+	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.changesetVerb(), a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.doctorVerb(), a.versionVerb())
 	return root
 }

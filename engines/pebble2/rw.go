@@ -52,6 +52,11 @@ func (w *writer) Delete(key []byte) error {
 	return w.batch.Delete(key, nil)
 }
 
+func (w *writer) DeleteRange(from, to []byte) error {
+	w.bytes += int64(len(from) + len(to))
+	return w.batch.DeleteRange(from, to, nil)
+}
+
 func (w *writer) Commit() error {
 	if w.batch.Empty() {
 		return nil

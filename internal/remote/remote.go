@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/state"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -33,9 +34,10 @@ const DescriptionSchema = "statelab.runner/1"
 
 // Description is what a runner says of itself.
 type Description struct {
-	Schema  string      `json:"schema"`
-	Engines []Described `json:"engines"`
-	Trees   []tree.Info `json:"trees,omitempty"`
+	Schema  string       `json:"schema"`
+	Engines []Described  `json:"engines"`
+	Trees   []tree.Info  `json:"trees,omitempty"`
+	Layouts []state.Info `json:"layouts,omitempty"`
 }
 
 // Described is one engine of a runner. Missing says what keeps it from running

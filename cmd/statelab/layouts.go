@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/layouts"
+	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/report"
+	"github.com/statelab/statelab/internal/supervise"
+	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/state"
+	"github.com/statelab/statelab/trees/flat"
+)
+
+// stateRunnerVerb starts this binary as the runner of the layouts it links.
+const stateRunnerVerb = "__states"
+
+func embeddedLayouts() []state.Layout {
+	return []state.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}}
+}
+
+// outsideLayouts are the layouts in runner binaries of their own.
+func outsideLayouts() []remote.KnownLayout {
+	known := func(name, runner, about, licence, fix string) remote.KnownLayout {
+		return remote.KnownLayout{Layout: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: fix}
+	}
+	return []remote.KnownLayout{
+		known("geth-hash", "geth", "go-ethereum's trie, nodes under their hashes, on Pebble", "LGPL-3.0", treesFix),
+		known("geth-path", "geth", "go-ethereum's trie, nodes under their paths, on Pebble", "LGPL-3.0", treesFix),
+		known("geth-flat", "geth", "go-ethereum's flat state beside its trie, on Pebble", "LGPL-3.0", treesFix),
+	}
+}
+
+// layoutsFlags are the verb's flags as typed.
+type layoutsFlags struct {
+	layout, accounts, contracts, slots, block, updates, updateBlocks, reads, memory, out, db, seed string
+	set                                                                                            []string
+	keep, json, quiet, strict                                                                      bool
+}
+
+func (a *app) layoutsVerb() *cobra.Command {
+	f := new(layoutsFlags)
+	cmd := &cobra.Command{
+		Use:   "layouts --layout LIST --accounts LIST --out L",
+		Short: "Hold state layouts against each other: nodes, reads, bytes and time of a lookup, over the size",
+		Long: `Layouts builds the same accounts in each layout, changes them block by block and
+looks them up, in processes of their own, and compares roots.
+
+  statelab layouts --layout geth-path,flat-pebble --accounts 10k,100k,1M --out L
+  statelab layouts --layout geth-hash,geth-path,geth-flat --accounts 1M --memory 64MiB --out L
+  statelab layouts --db MOUNT ... (a folder on a statelab volume: exact device reads)
+
+Exit 1 if layouts of Ethereum's rule disagree on a root, or one fails.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.layouts(cmd, f, args) },
+	}
+	flag := cmd.Flags()
+	flag.StringVar(&f.layout, "layout", "geth-path,flat-pebble", "layouts (list), LAYOUT or LAYOUT:PROFILE")
+	flag.StringVar(&f.accounts, "accounts", "10k,100k", "sizes (list)")
+	flag.StringVar(&f.contracts, "contracts", "10%", "share of the accounts that have storage")
+	flag.StringVar(&f.slots, "slots", "16", "storage slots of each of those")
+	flag.StringVar(&f.block, "block", "5k", "accounts that a block of the build makes")
+	flag.StringVar(&f.updates, "updates", "500", "accounts that a measured block changes")
+	flag.StringVar(&f.updateBlocks, "update-blocks", "20", "measured blocks; 0: none")
+	flag.StringVar(&f.reads, "reads", "20k", "lookups of each kind")
+	flag.StringVar(&f.memory, "memory", "64MiB", "memory budget of a layout, page cache included; 0: the profile's, nothing is held")
+	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
+	flag.StringVar(&f.db, "db", "", "folder for the states' files (default: states in --out)")
+	flag.StringVar(&f.seed, "seed", "1", "seed of the accounts and the lookups")
+	flag.StringArrayVar(&f.set, "set", nil, "override an option of the layouts: --set Name=Value (repeatable)")
+	flag.BoolVar(&f.keep, "keep", false, "leave the states' files")
+	flag.BoolVar(&f.json, "json", false, "print layouts.json")
+	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	return cmd
+}
+
+func (a *app) layouts(cmd *cobra.Command, f *layoutsFlags, args []string) error {
+	m := new(mistakes)
+	m.unknownFlags(cmd, a.args)
+	m.noArguments(args)
+	base, sizes := f.spec(m)
+	entries, found := a.findLayouts(f.layout, base, m)
+	if err := m.err(); err != nil {
+		return err
+	}
+	out := (&flags{out: f.out}).outFolder("layouts")
+	if err := refuseOther(out); err != nil {
+		return err
+	}
+	plan := layouts.Plan{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, States: absolute(f.db), Keep: f.keep}
+	if plan.States == "" {
+		plan.States = filepath.Join(out, "states")
+	}
+	p := a.progress(f.quiet)
+	done, err := layouts.Compare(a.ctx, plan, out, a.runLayout(found), func(n, of int, e layouts.Entry, accounts uint64, event result.Event) {
+		p.tell(fmt.Sprintf("%d of %d (%s, %s accounts): ", n, of, e.Label, unit.ShortCount(float64(accounts))), event)
+	})
+	p.say("")
+	if done == nil {
+		return err
+	}
+	return errors.Join(err, a.concludeLayouts(f, out, done, p))
+}
+
+func (a *app) concludeLayouts(f *layoutsFlags, out string, done *result.Layouts, p *progress) error {
+	if err := a.explainLayouts(out, filepath.Join(out, result.ReportFile), f.json); err != nil {
+		return err
+	}
+	for _, w := range done.Warnings {
+		p.say("warning: %s", w.Text)
+		if w.Remedy != "" {
+			p.say("         remedy: %s", w.Remedy)
+		}
+	}
+	p.say("layouts folder: %s", out)
+	switch {
+	case done.Status == result.Interrupted:
+		return errInterrupted
+	case done.Status == result.Failed:
+		return errors.New(done.Error)
+	case f.strict && len(done.Warnings) > 0:
+		return &strictError{len(done.Warnings)}
+	}
+	return nil
+}
+
+// explainLayouts prints a folder's answer and writes its report.
+func (a *app) explainLayouts(folder, path string, asJSON bool) error {
+	l, err := result.ReadLayouts(folder)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = a.printJSON(l)
+	} else {
+		err = report.LayoutsText(a.stdout, l)
+	}
+	if err != nil {
+		return err
+	}
+	if err := writeFile(path, func(f *os.File) error { return report.WriteLayouts(f, l) }); err != nil {
+		return err
+	}
+	if !asJSON {
+		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
+	}
+	return nil
+}
+
+// spec turns the flags into what all layouts share.
+func (f *layoutsFlags) spec(m *mistakes) (base layouts.Spec, sizes []uint64) {
+	for _, text := range list(f.accounts) {
+		n := m.atLeastOne("accounts", text, "10k,100k,1M")
+		if slices.Contains(sizes, n) {
+			m.add("--accounts %s: named twice", text)
+		}
+		sizes = append(sizes, n)
+	}
+	slices.Sort(sizes)
+	share, isPercent, err := unit.ParsePercent(f.contracts)
+	if err != nil || !isPercent {
+		m.add("--contracts %q: a share such as --contracts 10%%", f.contracts)
+	}
+	memory, err := unit.ParseBytes(f.memory)
+	if err != nil {
+		m.add("--memory: %v", err)
+	}
+	base = layouts.Spec{MemoryBytes: memory, Overrides: m.overrides(f.set), Reads: m.atLeastOne("reads", f.reads, "100k"),
+		Chain: layouts.Chain{Seed: m.seed(f.seed), ContractShare: share, SlotsPer: m.count("slots", f.slots), BlockAccounts: m.atLeastOne("block", f.block, "5k"),
+			UpdateBlocks: m.count("update-blocks", f.updateBlocks), UpdateAccounts: m.count("updates", f.updates)}}
+	for _, n := range sizes {
+		chain := base.Chain
+		chain.Accounts = max(n, 1)
+		m.addAll("", chain.Check())
+	}
+	return base, sizes
+}
+
+// findLayouts finds the entries of --layout and checks their options.
+func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries []layouts.Entry, found map[string]*remote.Layout) {
+	found = map[string]*remote.Layout{}
+	for _, label := range list(text) {
+		name, profile, _ := strings.Cut(label, ":")
+		if strings.ContainsAny(label, "/\\ ") || name == "" {
+			m.add("--layout %q: write --layout geth-path, or LAYOUT:PROFILE", label)
+			continue
+		}
+		if found[label] != nil {
+			m.add("--layout %s: named twice", label)
+			continue
+		}
+		l, err := a.findLayout(name)
+		if err != nil {
+			m.add("--layout %s: %v", label, err)
+			continue
+		}
+		if profile == "" && len(l.Info.Profiles) > 0 {
+			profile = l.Info.Profiles[0].Name
+		}
+		if !slices.ContainsFunc(l.Info.Profiles, func(p engine.Profile) bool { return p.Name == profile }) {
+			m.add("--layout %s: %s has no profile %q", label, name, profile)
+			continue
+		}
+		m.addAll("layout "+label, l.Check(remote.LayoutQuestion{Profile: profile, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
+		found[label] = l
+		entries = append(entries, layouts.Entry{Label: label, Profile: profile, Info: l.Info})
+	}
+	if len(entries) == 0 {
+		m.add("--layout: say which layouts: --layout geth-path,flat-pebble")
+	}
+	return entries, found
+}
+
+// findLayout finds a layout by name: here, in the runner the table names, or in one
+// that somebody plugged in as statelab-run-NAME.
+func (a *app) findLayout(name string) (*remote.Layout, error) {
+	var names []string
+	for _, l := range embeddedLayouts() {
+		if l.Info().Name == name {
+			self, err := os.Executable()
+			if err != nil {
+				self = os.Args[0]
+			}
+			return &remote.Layout{Path: self, Args: []string{stateRunnerVerb}, Info: l.Info()}, nil
+		}
+		names = append(names, l.Info().Name)
+	}
+	for _, known := range outsideLayouts() {
+		if known.Layout == name {
+			return known.Find()
+		}
+		names = append(names, known.Layout)
+	}
+	plugged := remote.KnownLayout{Layout: name, Runner: "statelab-run-" + name,
+		Fix: "the layouts of this version are " + strings.Join(names, ", ") + "; another needs a runner of that name"}
+	return plugged.Find()
+}
+
+// runLayout carries out one spec in the runner of its layout.
+func (a *app) runLayout(found map[string]*remote.Layout) layouts.RunSpec {
+	return func(ctx context.Context, e layouts.Entry, spec *layouts.Spec, tell result.Tell) (*result.Run, error) {
+		l := found[e.Label]
+		if l == nil {
+			return nil, fmt.Errorf("layout %s was not found", e.Label)
+		}
+		return supervise.Runner{Path: l.Path, Args: l.Args, Patience: a.patience}.Do(ctx, supervise.Job{
+			Spec: spec, Out: spec.Out, Blank: func() *result.Run { return layouts.Blank(spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
+		}, tell)
+	}
+}

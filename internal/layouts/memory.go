@@ -1,0 +1,98 @@
+package layouts
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/host"
+	"github.com/statelab/statelab/result"
+)
+
+// held keeps the process to its budget.
+type held struct{ hold *host.MemoryHold }
+
+// slackBytes are left to the harness: readers, latencies, the Go runtime's room.
+const slackBytes = 12 << 20
+
+// pageCacheShare is the share of a layout's memory that the operating system keeps
+// for it.
+const pageCacheShare = "page cache"
+
+// hold moves the process into a memory control group, without a limit yet: pages
+// belong to the group that reads them first, so it comes before the state is opened.
+func (r *run) hold() {
+	r.result.Memory = &result.Memory{BudgetBytes: r.spec.MemoryBytes, Shares: []engine.MemoryShare{}}
+	if r.spec.MemoryBytes == 0 {
+		return
+	}
+	var err error
+	if r.held.hold, err = host.HoldMemory(); err != nil {
+		r.cannotHold(err)
+	}
+}
+
+// limit leaves the page cache what the layout has not spent of its budget. Called
+// once its caches are warm.
+func (r *run) limit() {
+	m := r.result.Memory
+	m.Shares = r.state.Memory()
+	if r.spec.MemoryBytes == 0 {
+		return
+	}
+	spent := int64(0)
+	for _, share := range m.Shares {
+		if share.Use != pageCacheShare {
+			spent += share.Bytes
+		}
+	}
+	if r.held.hold == nil {
+		return
+	}
+	anonymous, err := host.AnonymousBytes()
+	if err == nil {
+		// A garbage collector needs room to breathe, and must not outgrow it.
+		room := anonymous / 8
+		debug.SetMemoryLimit(anonymous + room/2)
+		pages := max(0, r.spec.MemoryBytes-spent)
+		if err = r.held.hold.Limit(anonymous + room + pages + slackBytes); err == nil {
+			most := pages + room + slackBytes
+			m.PageCacheBytes, m.HeldBy = &most, r.held.hold.How
+			return
+		}
+	}
+	r.cannotHold(err)
+}
+
+func (r *run) cannotHold(err error) {
+	r.result.Absent["page_cache_bytes"] = fmt.Sprintf("the page cache cannot be limited: %v", err)
+	r.warn(engine.Warning{Code: "page_cache_unlimited", Text: fmt.Sprintf("the page cache is not held to the budget: %v", err),
+		Remedy: "run as root where memory control groups are"})
+}
+
+func (h *held) release() error {
+	if h.hold == nil {
+		return nil
+	}
+	debug.SetMemoryLimit(math.MaxInt64)
+	return h.hold.Release()
+}
+
+// evict drops the state's pages and warns of those that stay.
+func (r *run) evict(ctx context.Context) error {
+	method, err := host.Evict(ctx, r.spec.Dir)
+	if err != nil {
+		return err
+	}
+	resident, total, err := host.Resident(r.spec.Dir)
+	if err != nil {
+		return err
+	}
+	if total > 0 && float64(resident) > 0.01*float64(total) {
+		r.warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf("%.1f%% of the state is still in the page cache after %s", 100*float64(resident)/float64(total), method),
+			Remedy: "end other programs that hold it"})
+	}
+	return nil
+}

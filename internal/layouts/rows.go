@@ -1,0 +1,112 @@
+package layouts
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/state"
+)
+
+// row is what both stages found; read is nil where the build failed.
+func (s step) row(name string, build, read *result.Run) result.LayoutRow {
+	info := s.entry.Info
+	row := result.LayoutRow{Layout: s.entry.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error,
+		Build: folder(name, Build), Read: folder(name, Lookup), Accounts: s.accounts, Durability: info.Durability, History: info.History,
+		Options: build.Engine.Options}
+	if b := build.Figures.State; b != nil {
+		row.Slots, row.Root, row.Updates = b.Slots, b.Root, b.Updates
+		row.DiskBytes, row.DiskPerAccount = b.DiskBytes, b.DiskBytesPerAccount
+		if b.Updates != nil {
+			row.UpdateNanos = &b.Updates.UpdateNanos
+		}
+	}
+	if read == nil || read.Figures.State == nil {
+		return row
+	}
+	r := read.Figures.State
+	row.Status, row.Error = read.Status, read.Error
+	row.OpenNanos, row.Lookups, row.Memory, row.PeakRSSBytes = r.OpenNanos, r.Lookups, read.Memory, read.Figures.PeakRSSBytes
+	if r.Root != row.Root && row.Status == result.OK {
+		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+r.Root
+	}
+	for _, l := range r.Lookups {
+		if l.Kind == result.AccountLookup && l.Condition == result.HeldLookups && l.InFlight == 1 {
+			take(&row, l)
+		}
+	}
+	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(row.Layout, row.Nodes != nil, row.Accounts)
+	return row
+}
+
+// take makes l the row's own figures. Reads that the layout does not count are the
+// kernel's count of its read calls; a layout of mapped files has neither.
+func take(row *result.LayoutRow, l result.Lookups) {
+	row.Nodes, row.Pages, row.DeviceReads, row.DeviceBytes, row.LookupNanos = l.Nodes, l.Pages, l.DeviceReads, &l.DeviceBytes, l.ServiceNanos
+	switch {
+	case l.BlockReads != nil:
+		row.BlockReads, row.BlockReadSource = l.BlockReads, "layout"
+	case !mapped(row.Memory):
+		row.BlockReads, row.BlockReadSource = &l.ReadCalls, "read calls"
+	}
+}
+
+// mapped reports whether a layout reads through the operating system's page cache
+// alone, where there are no calls to count.
+func mapped(m *result.Memory) bool {
+	return m != nil && slices.ContainsFunc(m.Shares, func(s engine.MemoryShare) bool { return s.Use == pageCacheShare })
+}
+
+// rootVerdicts holds the roots of every rule against each other, size by size.
+func rootVerdicts(rows []result.LayoutRow, built []*result.Run) (verdicts []result.LayoutRoots) {
+	type group struct {
+		rule     string
+		accounts uint64
+	}
+	var order []group
+	layouts := map[group][]string{}
+	roots := map[group]map[uint64]map[string][]string{} // block -> root -> layouts
+	for i, row := range rows {
+		g := group{row.RootRule, row.Accounts}
+		if g.rule == string(state.NoRoot) || g.rule == string(state.OwnRoot) || built[i].Figures.State == nil {
+			continue // a rule of a layout's own has nobody to agree with
+		}
+		if roots[g] == nil {
+			order, roots[g] = append(order, g), map[uint64]map[string][]string{}
+		}
+		layouts[g] = append(layouts[g], row.Layout)
+		for _, at := range built[i].Figures.State.Roots {
+			if roots[g][at.Block] == nil {
+				roots[g][at.Block] = map[string][]string{}
+			}
+			roots[g][at.Block][at.Root] = append(roots[g][at.Block][at.Root], row.Layout)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b group) int { return cmp.Compare(a.accounts, b.accounts) })
+	for _, g := range order {
+		verdicts = append(verdicts, agreement(g.rule, g.accounts, layouts[g], roots[g]))
+	}
+	return verdicts
+}
+
+func agreement(rule string, accounts uint64, layouts []string, roots map[uint64]map[string][]string) result.LayoutRoots {
+	v := result.LayoutRoots{RootRule: rule, Accounts: accounts, Layouts: layouts, Verdict: result.CannotTell}
+	for block, by := range roots {
+		tellers := 0
+		for _, of := range by {
+			tellers += len(of)
+		}
+		if tellers < 2 {
+			continue
+		}
+		v.Compared++
+		if v.Verdict == result.CannotTell {
+			v.Verdict = result.Identical
+		}
+		if len(by) > 1 && (v.Verdict != result.Different || block < v.Block) {
+			v.Verdict, v.Block, v.ByRoot = result.Different, block, by
+		}
+	}
+	return v
+}

@@ -1,0 +1,200 @@
+package result
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// LayoutsSchema is the version of layouts.json.
+const LayoutsSchema = "statelab.layouts/1"
+
+// LayoutsFile is in the folder of a comparison of layouts.
+const LayoutsFile = "layouts.json"
+
+// Kinds of lookups of state.
+const (
+	AccountLookup       = "account"
+	AbsentAccountLookup = "absent_account"
+	SlotLookup          = "slot"
+	AbsentSlotLookup    = "absent_slot"
+)
+
+// Conditions of lookups.
+const (
+	ColdLookups = "cold" // a process that has just opened the state, no page of it in memory
+	HeldLookups = "held" // caches warm, the process held to its memory budget
+)
+
+// State are the figures of a state's layout, of one that was built or of one that
+// was looked up. nil is absent: see Run.Absent.
+type State struct {
+	Accounts uint64    `json:"accounts"`
+	Slots    uint64    `json:"slots"`
+	Block    uint64    `json:"block"`
+	Root     string    `json:"root,omitempty"`
+	Roots    []StateAt `json:"roots,omitempty"` // after sampled blocks
+
+	DiskBytes           int64   `json:"disk_bytes"`
+	DiskBytesPerAccount float64 `json:"disk_bytes_per_account"`
+
+	BuildSeconds float64       `json:"build_seconds,omitempty"`
+	Updates      *StateUpdates `json:"updates,omitempty"`
+	OpenNanos    int64         `json:"open_ns,omitempty"`
+	Lookups      []Lookups     `json:"lookups,omitempty"`
+}
+
+// StateAt is the root after a block, in hex.
+type StateAt struct {
+	Block uint64 `json:"block"`
+	Root  string `json:"root"`
+}
+
+// StateUpdates is what blocks of changes to existing accounts cost. An update is
+// one changed account with its changed slot, if it has one.
+type StateUpdates struct {
+	Updates              uint64   `json:"updates"`
+	Blocks               uint64   `json:"blocks"`
+	UserBytes            int64    `json:"user_bytes"` // hashes, accounts and slot values
+	UpdateNanos          float64  `json:"update_ns"`  // Change and Commit, per update
+	CommitNanos          *Latency `json:"commit_ns,omitempty"`
+	ReadCallsPerUpdate   float64  `json:"read_calls_per_update"`
+	NodesPerUpdate       *float64 `json:"nodes_per_update,omitempty"` // written
+	DeviceReadsPerUpdate *float64 `json:"device_reads_per_update,omitempty"`
+	DeviceReadBytes      float64  `json:"device_read_bytes_per_update"`
+	DeviceWriteBytes     float64  `json:"device_write_bytes_per_update"` // what settling wrote included
+	WriteAmplification   float64  `json:"write_amplification"`           // device bytes written / user bytes
+}
+
+// Lookups is what one kind of lookup cost in one condition.
+type Lookups struct {
+	Kind      string  `json:"kind"`
+	Condition string  `json:"condition"`
+	InFlight  int     `json:"in_flight"`
+	Count     uint64  `json:"count"`
+	Seconds   float64 `json:"seconds"`
+
+	Nodes        *float64 `json:"nodes_per_lookup,omitempty"`
+	Pages        *float64 `json:"pages_per_lookup,omitempty"`
+	BlockReads   *float64 `json:"block_reads_per_lookup,omitempty"` // the layout's own count
+	BlockBytes   *float64 `json:"block_read_bytes_per_lookup,omitempty"`
+	ReadCalls    float64  `json:"read_calls_per_lookup"` // the kernel's count; none for mapped files
+	MajorFaults  float64  `json:"major_faults_per_lookup"`
+	DeviceReads  *float64 `json:"device_reads_per_lookup,omitempty"`
+	DeviceBytes  float64  `json:"device_bytes_per_lookup"`
+	ServiceNanos *Latency `json:"service_ns,omitempty"`
+	PerSecond    float64  `json:"lookups_per_second"`
+}
+
+// Layouts is layouts.json: layouts of one state at several sizes.
+type Layouts struct {
+	Schema   string            `json:"schema"`
+	Status   string            `json:"status"`
+	Error    string            `json:"error,omitempty"`
+	Started  time.Time         `json:"started"`
+	Command  []string          `json:"command"`
+	Host     Host              `json:"host"`
+	Workload StateWorkload     `json:"workload"`
+	Rows     []LayoutRow       `json:"rows"`
+	Roots    []LayoutRoots     `json:"roots"`
+	Outlook  []LayoutOutlook   `json:"outlook"`
+	Absent   map[string]string `json:"absent"`
+	Warnings []engine.Warning  `json:"warnings"`
+}
+
+// StateWorkload is what every layout was given.
+type StateWorkload struct {
+	Accounts       []uint64 `json:"accounts"`
+	ContractShare  float64  `json:"contract_share"` // of the accounts, that have storage
+	SlotsPer       uint64   `json:"slots_per_contract"`
+	BlockAccounts  uint64   `json:"block_accounts"`
+	UpdateBlocks   uint64   `json:"update_blocks"`
+	UpdateAccounts uint64   `json:"update_accounts"` // of a block
+	Reads          uint64   `json:"reads"`
+	MemoryBytes    int64    `json:"memory_bytes"`
+	Seed           uint64   `json:"seed"`
+}
+
+// LayoutRow is a layout at one size. Its per-lookup figures are of present accounts,
+// caches warm and memory held, one lookup in flight; Lookups has all others.
+type LayoutRow struct {
+	Layout   string `json:"layout"`
+	Version  string `json:"version"`
+	RootRule string `json:"root_rule"`
+	Status   string `json:"status"`
+	Error    string `json:"error,omitempty"`
+	Build    string `json:"build"` // run folders, relative
+	Read     string `json:"read"`
+
+	Accounts uint64 `json:"accounts"`
+	Slots    uint64 `json:"slots"`
+	Root     string `json:"root,omitempty"`
+
+	Nodes           *float64 `json:"nodes_per_lookup,omitempty"`
+	Pages           *float64 `json:"pages_per_lookup,omitempty"`
+	BlockReads      *float64 `json:"block_reads_per_lookup,omitempty"`
+	BlockReadSource string   `json:"block_read_source,omitempty"` // "layout" or "read calls"
+	DeviceReads     *float64 `json:"device_reads_per_lookup,omitempty"`
+	DeviceBytes     *float64 `json:"device_bytes_per_lookup,omitempty"`
+	LookupNanos     *Latency `json:"lookup_ns,omitempty"`
+	UpdateNanos     *float64 `json:"update_ns,omitempty"`
+	OpenNanos       int64    `json:"open_ns"`
+	DiskBytes       int64    `json:"disk_bytes"`
+	DiskPerAccount  float64  `json:"disk_bytes_per_account"`
+	PeakRSSBytes    int64    `json:"peak_rss_bytes"` // of the process that looked up
+
+	PredictedNodes *float64 `json:"predicted_nodes_per_lookup,omitempty"`
+	PredictedReads *float64 `json:"predicted_reads_per_lookup,omitempty"` // of a layout whose reads a formula gives
+	PredictedBasis string   `json:"predicted_basis,omitempty"`
+
+	Updates    *StateUpdates     `json:"updates,omitempty"`
+	Lookups    []Lookups         `json:"lookups,omitempty"`
+	Memory     *Memory           `json:"memory,omitempty"`
+	Durability string            `json:"durability"`
+	History    string            `json:"history"`
+	Options    map[string]string `json:"options,omitempty"`
+}
+
+// LayoutRoots says whether the layouts of one root rule agree at one size.
+type LayoutRoots struct {
+	RootRule string              `json:"root_rule"`
+	Accounts uint64              `json:"accounts"`
+	Layouts  []string            `json:"layouts"`
+	Verdict  string              `json:"verdict"`
+	Compared int                 `json:"blocks_compared"`
+	ByRoot   map[string][]string `json:"by_root,omitempty"` // of the first block that differs
+	Block    uint64              `json:"first_difference,omitempty"`
+}
+
+// LayoutOutlook is a figure at a size that was not built: from a formula, or a line
+// through the sizes that were.
+type LayoutOutlook struct {
+	Layout   string  `json:"layout"`
+	Figure   string  `json:"figure"`
+	Accounts uint64  `json:"accounts"`
+	Value    float64 `json:"value"`
+	Basis    string  `json:"basis"`
+}
+
+// WriteLayouts writes layouts.json into dir, whole or not at all.
+func WriteLayouts(dir string, l *Layouts) error {
+	l.Schema = LayoutsSchema
+	if l.Warnings == nil {
+		l.Warnings = []engine.Warning{}
+	}
+	return writeJSON(filepath.Join(dir, LayoutsFile), l)
+}
+
+// ReadLayouts reads dir/layouts.json.
+func ReadLayouts(dir string) (*Layouts, error) {
+	var l Layouts
+	if err := readJSON(filepath.Join(dir, LayoutsFile), &l); err != nil {
+		return nil, err
+	}
+	if l.Schema != LayoutsSchema {
+		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", filepath.Join(dir, LayoutsFile), l.Schema, LayoutsSchema)
+	}
+	return &l, nil
+}
