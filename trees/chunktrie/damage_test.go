@@ -1,0 +1,91 @@
+package chunktrie
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/statelab/statelab/state"
+)
+
+// sound is the file of a small state with a few versions and a full slow list.
+func sound(f *testing.F) []byte {
+	f.Helper()
+	o := state.Options{Dir: newDir(f), Create: true, Overrides: map[string]string{"ChunkBytes": "64KiB", "Versions": "2",
+		"GarbagePercent": "1"}}
+	c, s := newChain(8), open(f, o)
+	for range 12 {
+		commit(f, s, c.block(f, 30))
+	}
+	must(f, s.Close())
+	file, err := os.ReadFile(filepath.Join(o.Dir, fileName))
+	must(f, err)
+	return file
+}
+
+// FuzzOpen opens a file with eight bytes of damage, its seals made good again: no
+// panic, no endless walk, whatever is done with it.
+func FuzzOpen(f *testing.F) {
+	file := sound(f)
+	c := newChain(8)
+	var changes []state.Change
+	for range 12 {
+		changes = append(changes, c.block(f, 30)...)
+	}
+	for _, at := range []int{0, 33, 41, 512, 516, 532, 1024 + 20, 1536 + 60, 65536, 65542, 2 * 65536, len(file) - 9} {
+		f.Add(uint32(at), uint64(0xff00ff00ff00ff00), true)
+		f.Add(uint32(at), uint64(1), false)
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, at uint32, damage uint64, reseal bool) {
+		damaged := append([]byte{}, file...)
+		at %= uint32(len(file) - 8)
+		here := damaged[at : at+8]
+		binary.LittleEndian.PutUint64(here, binary.LittleEndian.Uint64(here)^damage)
+		if sector := int(at) / sectorBytes * sectorBytes; reseal && sector < placeBytes {
+			seal(damaged[sector : sector+sectorBytes])
+		}
+		must(t, os.WriteFile(filepath.Join(dir, fileName), damaged, 0o644))
+		use(t, dir, changes)
+	})
+}
+
+// use does everything that reads what a file says. Errors are answers.
+func use(t *testing.T, dir string, changes []state.Change) {
+	_, checked := Check(dir)
+	s, err := Open(context.Background(), state.Options{Dir: dir})
+	if err != nil {
+		return
+	}
+	defer func() { must(t, s.Close()) }()
+	r := reader(t, s)
+	var keys []state.Hash
+	for _, c := range changes {
+		keys = append(keys, c.Account)
+		_, _, err = r.Account(c.Account)
+		for _, slot := range c.Slots {
+			if _, _, slotErr := r.Slot(c.Account, slot.Key, nil); err == nil {
+				err = slotErr
+			}
+		}
+		if checked == nil && err != nil {
+			t.Fatalf("account %x of a state that passes its check: %v", c.Account, err)
+		}
+	}
+	if err := r.Accounts(keys, 2, make([]Found, len(keys))); checked == nil && err != nil {
+		t.Fatalf("batch of a state that passes its check: %v", err)
+	}
+	must(t, r.Close())
+	block := map[state.Hash]bool{}
+	for _, c := range changes[:60] {
+		if !block[c.Account] {
+			block[c.Account] = true
+			must(t, s.Change(c))
+		}
+	}
+	if _, err := s.Commit(context.Background()); checked == nil && err != nil {
+		t.Fatalf("commit to a state that passes its check: %v", err)
+	}
+}

@@ -1,0 +1,223 @@
+package chunktrie
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/statelab/statelab/internal/mpt"
+	"github.com/statelab/statelab/state"
+)
+
+// evenly fills a state with n accounts whose keys are spread evenly.
+func evenly(t testing.TB, o state.Options, n int) (*Store, []state.Hash) {
+	t.Helper()
+	s := open(t, o)
+	rng := rand.New(rand.NewPCG(11, 11))
+	keys := make([]state.Hash, n)
+	for i := range keys {
+		for j := 0; j < 32; j += 8 {
+			v := rng.Uint64()
+			for k := range 8 {
+				keys[i][j+k] = byte(v >> (8 * k))
+			}
+		}
+		account := state.Account{Nonce: uint64(i % 300), CodeHash: state.EmptyCode}
+		account.Balance[24] = byte(i)
+		must(t, s.Change(state.Change{Account: keys[i], New: &account}))
+		if i%5000 == 4999 || i == n-1 {
+			_, err := s.Commit(t.Context())
+			must(t, err)
+		}
+	}
+	return s, keys
+}
+
+// expectedReads is the mean number of reads with branches of the first levels in
+// memory: those below, and the leaf.
+func expectedReads(n float64, levels int) float64 {
+	reads := 1.0
+	for d := levels; d < mpt.PathNibbles; d++ {
+		reads += 1 - math.Pow(1-math.Pow(16, -float64(d)), n-1)
+	}
+	return reads
+}
+
+// TestNodesAndReadsAreTheModels holds nodes and reads of a lookup against the
+// closed forms.
+func TestNodesAndReadsAreTheModels(t *testing.T) {
+	n := blocks(20_000, 100_000)
+	o := state.Options{Dir: newDir(t), Create: true}
+	s, keys := evenly(t, o, n)
+	must(t, s.Close())
+	o.Create = false
+	for levels := range pinnedLevels + 1 {
+		o.Overrides = map[string]string{"PinnedLevels": strconv.Itoa(levels)}
+		s := open(t, o)
+		before := *s.Counters().Reads
+		r := reader(t, s)
+		for _, key := range keys {
+			if _, found, err := r.Account(key); !found || err != nil {
+				t.Fatalf("account %x: found %v, %v", key, found, err)
+			}
+		}
+		touched := r.Touched()
+		nodes := float64(*touched.Nodes) / float64(n)
+		if want := mpt.ExpectedNodes(float64(n)); math.Abs(nodes/want-1) > 0.01 {
+			t.Errorf("%d levels pinned: %.4f nodes a lookup, expected %.4f", levels, nodes, want)
+		}
+		reads := float64(*s.Counters().Reads-before) / float64(n)
+		if want := expectedReads(float64(n), levels); math.Abs(reads/want-1) > 0.03 {
+			t.Errorf("%d levels pinned: %.4f reads a lookup, expected %.4f", levels, reads, want)
+		}
+		t.Logf("%d levels pinned: %.4f nodes, %.4f sectors, %.4f reads a lookup (models %.4f and %.4f), %v",
+			levels, nodes, float64(*touched.Pages)/float64(n), reads, mpt.ExpectedNodes(float64(n)),
+			expectedReads(float64(n), levels), s.Memory()[0])
+		must(t, r.Close())
+		must(t, s.Close())
+	}
+}
+
+// TestBudget gives less memory than the levels want, when opened and while blocks
+// are written.
+func TestBudget(t *testing.T) {
+	const n, budget = 40_000, 4 << 20
+	o := state.Options{Dir: newDir(t), Create: true, MemoryBytes: budget}
+	s, keys := evenly(t, o, n)
+	written := s.Effective()["PinnedLevels"]
+	pinnedFits := func(s *Store) {
+		t.Helper()
+		sum := int64(0)
+		for _, share := range s.Memory() {
+			sum += share.Bytes
+		}
+		if sum > budget || sum < budget/2 {
+			t.Errorf("%v of a budget of %d", s.Memory(), budget)
+		}
+	}
+	pinnedFits(s)
+	must(t, s.Close())
+	o.Create = false
+	s = open(t, o)
+	pinnedFits(s)
+	if opened := s.Effective()["PinnedLevels"]; opened != written || opened == "6" || opened == "0" {
+		t.Errorf("%s levels when opened, %s when written", opened, written)
+	}
+	opened := s.pins.levels
+	must(t, s.Change(state.Change{Account: keys[0]}))
+	if _, err := s.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for depth := range opened { // the account of memory goes on where loading left it
+		if d := math.Abs(float64(s.pins.levels[depth] - opened[depth])); d > 2000 {
+			t.Errorf("depth %d: %d bytes after a block, %d before", depth, s.pins.levels[depth], opened[depth])
+		}
+	}
+	must(t, s.Close())
+	o.MemoryBytes = 1 << 20
+	if errs := (Layout{}).Check(o); len(errs) != 1 {
+		t.Errorf("a budget of 1 MiB: %v", errs)
+	}
+}
+
+func TestDirect(t *testing.T) {
+	o := state.Options{Dir: newDir(t), Create: true, Profile: "unpinned", Direct: true}
+	s, keys := evenly(t, o, 1000)
+	r := reader(t, s)
+	for _, key := range keys {
+		if _, found, err := r.Account(key); !found || err != nil {
+			t.Fatalf("account %x: found %v, %v", key, found, err)
+		}
+	}
+	if sectors := r.lookups.readBytes.Load() / s.nodes.align; sectors < *r.Touched().Nodes {
+		t.Errorf("%d sectors read for %d nodes", sectors, *r.Touched().Nodes)
+	}
+	must(t, r.Close())
+	must(t, s.Close())
+}
+
+func TestLookupsAllocateNothing(t *testing.T) {
+	for _, profile := range []string{"default", "unpinned"} {
+		s, keys := evenly(t, state.Options{Dir: newDir(t), Create: true, Profile: profile}, 5000)
+		slot := state.Slot{Key: keys[1], Value: []byte{7}}
+		commit(t, s, []state.Change{{Account: keys[0], New: &state.Account{}, Slots: []state.Slot{slot}}})
+		r := reader(t, s)
+		value := make([]byte, 0, 32)
+		i := 0
+		if n := testing.AllocsPerRun(1000, func() {
+			i++
+			if _, found, err := r.Account(keys[i]); !found || err != nil {
+				t.Error(found, err)
+			}
+			if v, found, err := r.Slot(keys[0], keys[1], value); !found || err != nil || len(v) != 1 {
+				t.Error(v, found, err)
+			}
+		}); n > 0 {
+			t.Errorf("%s: %g allocations a lookup", profile, n)
+		}
+		must(t, r.Close())
+		must(t, s.Close())
+	}
+}
+
+const benchmarkAccounts = 200_000
+
+func BenchmarkLookup(b *testing.B) {
+	for _, profile := range []string{"default", "unpinned"} {
+		s, keys := evenly(b, state.Options{Dir: newDir(b), Create: true, Profile: profile}, benchmarkAccounts)
+		r := reader(b, s)
+		b.Run(profile+"/serial", func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if _, found, err := r.Account(keys[i*7919%len(keys)]); !found || err != nil {
+					b.Fatal(found, err)
+				}
+				i++
+			}
+		})
+		b.Run(profile+"/64 in flight", func(b *testing.B) {
+			const size = 4096
+			batch, out := make([]state.Hash, size), make([]Found, size)
+			i := 0
+			for b.Loop() {
+				for j := range batch {
+					batch[j] = keys[(i*size+j)*7919%len(keys)]
+				}
+				if err := r.Accounts(batch, 64, out); err != nil || !out[0].Exists {
+					b.Fatal(err)
+				}
+				i++
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/key")
+		})
+		must(b, r.Close())
+		must(b, s.Close())
+	}
+}
+
+// BenchmarkCommit changes 1,000 of the accounts a block.
+func BenchmarkCommit(b *testing.B) {
+	s, keys := evenly(b, state.Options{Dir: newDir(b), Create: true}, benchmarkAccounts)
+	const size = 1000
+	before := s.Counters()
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		for range size {
+			i++
+			account := state.Account{Nonce: uint64(i), CodeHash: state.EmptyCode}
+			must(b, s.Change(state.Change{Account: keys[i*7919%len(keys)], New: &account}))
+		}
+		if _, err := s.Commit(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	after := s.Counters()
+	b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "changes/s")
+	b.ReportMetric(float64(*after.NodesNew-*before.NodesNew)/float64(b.N*size), "nodes/change")
+	b.ReportMetric(float64(*after.WriteBytes-*before.WriteBytes)/float64(b.N*size), "B/change")
+	b.ReportMetric(float64(*after.Reads-*before.Reads)/float64(b.N*size), "reads/change")
+	must(b, s.Close())
+}
