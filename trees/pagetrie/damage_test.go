@@ -1,0 +1,144 @@
+package pagetrie
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/statelab/statelab/state"
+)
+
+// small returns the file of a small state and the keys that are in it.
+func small(t testing.TB) ([]byte, *churn) {
+	t.Helper()
+	dir := t.TempDir()
+	w := newChurn(11, 60, 40, false)
+	s := open1(t, state.Options{Dir: dir, Create: true, Overrides: map[string]string{"Sync": "false"}})
+	for range 30 {
+		for _, c := range w.block() {
+			must(t, s.Change(c))
+		}
+		_, err := s.Commit(t.Context())
+		must(t, err)
+	}
+	must(t, s.Close())
+	file, err := os.ReadFile(filepath.Join(dir, fileName))
+	must(t, err)
+	return file, w
+}
+
+// use opens what may be damaged, looks everything up, and changes all of it.
+// Errors are fine; a panic or an endless loop is not.
+func use(t testing.TB, dir string, w *churn) (errs []error) {
+	note := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if _, err := Check(dir); err != nil {
+		note(err)
+	}
+	s, err := Layout{}.Open(t.Context(), state.Options{Dir: dir, Overrides: map[string]string{"Sync": "false"}})
+	if err != nil {
+		return append(errs, err)
+	}
+	defer func() { must(t, s.Close()) }()
+	r, err := s.Reader()
+	must(t, err)
+	for n := range w.accounts {
+		_, _, err := r.Account(w.key(n))
+		note(err)
+		for k := range w.keys {
+			_, _, err := r.Slot(w.key(n), w.key(k), nil)
+			note(err)
+		}
+	}
+	for n := range w.accounts {
+		note(s.Change(w.change(n, n%20)))
+	}
+	_, err = s.Commit(t.Context())
+	note(err)
+	return errs
+}
+
+// TestFlippedBits wants every single flipped bit of a state in use found by Check
+// or harmless, with an error that names a page.
+func TestFlippedBits(t *testing.T) {
+	flips := 6000
+	if testing.Short() {
+		flips = 300
+	}
+	whole, w := small(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	must(t, os.WriteFile(path, whole, 0o644))
+	newest := check(t, dir)
+	rng := rand.New(rand.NewPCG(8, 8))
+	found := 0
+	for range flips {
+		bad := append([]byte{}, whole...)
+		bit := rng.IntN(len(bad) * 8)
+		bad[bit/8] ^= 1 << (bit % 8)
+		must(t, os.WriteFile(path, bad, 0o644))
+		_, err := Check(dir)
+		var named *DamagedError
+		if err != nil {
+			if found++; !errors.As(err, &named) {
+				t.Fatalf("bit %d: %v names no page", bit, err)
+			}
+		}
+		use(t, dir, w)
+	}
+	t.Logf("%d of %d flipped bits found; %+v", found, flips, newest)
+	if live := float64(newest.TrieBytes) / float64(len(whole)); float64(found) < 0.95*live*float64(flips) {
+		t.Errorf("%d of %d flipped bits found, though %.0f %% of the file are nodes", found, flips, 100*live)
+	}
+}
+
+// FuzzOpen opens files of any content.
+func FuzzOpen(f *testing.F) {
+	whole, w := small(f)
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add(make([]byte, 3*pageBytes))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) > 1<<20 {
+			return
+		}
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, fileName), file, 0o644))
+		use(t, dir, w)
+	})
+}
+
+// FuzzPage puts a page of any content where the root page is.
+func FuzzPage(f *testing.F) {
+	whole, w := small(f)
+	dir := f.TempDir()
+	must(f, os.WriteFile(filepath.Join(dir, fileName), whole, 0o644))
+	m, err := func() (meta, error) {
+		file, err := openFile(dir, false, true)
+		must(f, err)
+		defer file.Close()
+		return file.newestMeta()
+	}()
+	must(f, err)
+	at := offset(m.rootPage)
+	f.Add(whole[at : at+pageBytes])
+	f.Fuzz(func(t *testing.T, root []byte) {
+		file := append([]byte{}, whole...)
+		copy(file[at:at+pageBytes], root)
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, fileName), file, 0o644))
+		use(t, dir, w)
+		p := page(file[at : at+pageBytes])
+		if p.validate(m.rootPage, place{}) != nil {
+			return
+		}
+		// What passed may be changed in every way that edits change it.
+		p.compact()
+		must(t, p.validate(m.rootPage, place{}))
+	})
+}
