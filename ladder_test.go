@@ -101,7 +101,7 @@ var ladder = []rung{
 		"cmd/statelab": {"engine", "engines/badger", "engines/bbolt", "engines/goleveldb", "engines/mem", "engines/null", "engines/pebble1",
 			"engines/pebble2", "internal/advise", "internal/bench", "internal/cachesim", "internal/changeset", "internal/contest", "internal/host", "internal/keyspace", "internal/kvdblog",
 			"internal/layouts", "internal/lsm", "internal/pebbledb", "internal/predict", "internal/promexport", "internal/remote", "internal/replay", "internal/report", "internal/resolve", "internal/supervise", "internal/sweep", "internal/trace", "internal/unit",
-			"internal/workload", "result", "runner", "state", "tree", "trees/flat", "trees/null"},
+			"internal/workload", "result", "runner", "state", "tree", "trees/chunktrie", "trees/flat", "trees/null", "trees/pagetrie"},
 		"cmd/statelab-run-rocksdb": {"engines/rocksdb", "runner"},
 	}},
 }

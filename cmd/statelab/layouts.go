@@ -20,14 +20,16 @@ import (
 	"github.com/statelab/statelab/internal/unit"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/state"
+	"github.com/statelab/statelab/trees/chunktrie"
 	"github.com/statelab/statelab/trees/flat"
+	"github.com/statelab/statelab/trees/pagetrie"
 )
 
 // stateRunnerVerb starts this binary as the runner of the layouts it links.
 const stateRunnerVerb = "__states"
 
 func embeddedLayouts() []state.Layout {
-	return []state.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}}
+	return []state.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}, pagetrie.Layout{}, chunktrie.Layout{}}
 }
 
 // outsideLayouts are the layouts in runner binaries of their own.

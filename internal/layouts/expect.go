@@ -54,6 +54,8 @@ func expected(layout string, walks bool, accounts uint64) (nodes, reads *float64
 	case "chunktrie":
 		value := expectedChunkReads(n)
 		return nodes, &value, "nodes below the pinned depth, one read each"
+	case "chunktrie:unpinned":
+		return nodes, nodes, "one read for every node"
 	case "pagetrie":
 		value := expectedPages(n)
 		return nodes, &value, "simulated pages"

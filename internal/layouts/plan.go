@@ -114,7 +114,7 @@ type step struct {
 }
 
 func (s step) run(ctx context.Context, l *result.Layouts) (row result.LayoutRow, build *result.Run, err error) {
-	name := fmt.Sprintf("%s-%d", s.entry.Label, s.accounts)
+	name := fmt.Sprintf("%s-%d", strings.ReplaceAll(s.entry.Label, ":", "-"), s.accounts)
 	dir := filepath.Join(s.plan.States, name)
 	if err := os.RemoveAll(dir); err != nil {
 		return row, nil, fmt.Errorf("clear the state's folder: %w", err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/state"
 )
@@ -41,21 +40,15 @@ func (s step) row(name string, build, read *result.Run) result.LayoutRow {
 }
 
 // take makes l the row's own figures. Reads that the layout does not count are the
-// kernel's count of its read calls; a layout of mapped files has neither.
+// kernel's count of its read calls; where files are mapped there are none.
 func take(row *result.LayoutRow, l result.Lookups) {
 	row.Nodes, row.Pages, row.DeviceReads, row.DeviceBytes, row.LookupNanos = l.Nodes, l.Pages, l.DeviceReads, &l.DeviceBytes, l.ServiceNanos
 	switch {
 	case l.BlockReads != nil:
 		row.BlockReads, row.BlockReadSource = l.BlockReads, "layout"
-	case !mapped(row.Memory):
+	case l.ReadCalls >= l.MajorFaults: // else it reads mapped files
 		row.BlockReads, row.BlockReadSource = &l.ReadCalls, "read calls"
 	}
-}
-
-// mapped reports whether a layout reads through the operating system's page cache
-// alone, where there are no calls to count.
-func mapped(m *result.Memory) bool {
-	return m != nil && slices.ContainsFunc(m.Shares, func(s engine.MemoryShare) bool { return s.Use == pageCacheShare })
 }
 
 // rootVerdicts holds the roots of every rule against each other, size by size.
