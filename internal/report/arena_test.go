@@ -131,6 +131,11 @@ func TestCeiling(t *testing.T) {
 	if got, want := sentences(t, dir), "Of what this disk gives at 4 in flight (40k reads/s, 38k to 44k over its repeats): pebble1 15%, rocksdb 10%."; !strings.Contains(got, want) {
 		t.Errorf("%s\nlacks %s", got, want)
 	}
+	fast := fourEngines(3)
+	fast[1].speed = 21_000 // of 20,000
+	if got := sentences(t, withDisk(t, enginesSweep(t, fast...))); !strings.Contains(got, "pebble1 105%, rocksdb 10%. More than 100%: the disk was busier") {
+		t.Error(got)
+	}
 	s := read(t, dir).Sweeps[0]
 	l, ok := s.limitOf(s.Points[1])
 	if !ok || l.getsPerSecond != 20_000 || l.nanosPerGet != 200_000 || l.share != 0.15 || l.beyondMeasured {

@@ -57,11 +57,13 @@ func (a arena) ceilingSentence() string {
 	stops := a.stops()
 	var parts []string
 	var at limit
+	above := false
 	for _, p := range a.at(stops[len(stops)-1]) {
 		l, ok := a.sweep.limitOf(p)
 		if !ok {
 			continue
 		}
+		above = above || l.share > 1
 		parts, at = append(parts, strings.TrimSpace(a.sweep.entrant(p)+" "+sharePercent(l.share))), l
 	}
 	if len(parts) == 0 {
@@ -73,10 +75,14 @@ func (a arena) ceilingSentence() string {
 	}
 	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", unit.ShortCount(at.disk.ReadsPerSecond), unit.ShortCount(at.disk.Spread.Low), unit.ShortCount(at.disk.Spread.High))
 	gives := fmt.Sprintf("of what this disk gives at %d%s in flight (%s)", at.disk.InFlight, more, noise)
+	text := "Your engine reaches " + parts[0] + " " + gives + "."
 	if a.rivals() {
-		return upper(gives) + ": " + strings.Join(parts, ", ") + "."
+		text = upper(gives) + ": " + strings.Join(parts, ", ") + "."
 	}
-	return "Your engine reaches " + parts[0] + " " + gives + "."
+	if above {
+		text += " More than 100%: the disk was busier when it was measured than under the engine; statelab disk --out measures it again, --disk takes that."
+	}
+	return text
 }
 
 // sharePercent prints a share that is known to a few percent.
