@@ -99,9 +99,9 @@ type lookups struct {
 
 func (l lookups) name() string {
 	if l.warming {
-		return "warm " + l.kind
+		return "warm_" + l.kind
 	}
-	return fmt.Sprintf("%s %s %d", l.condition, l.kind, l.inFlight)
+	return fmt.Sprintf("%s_%s_%d", l.condition, l.kind, l.inFlight)
 }
 
 // series keeps the random choices of different lookups apart, by more than the

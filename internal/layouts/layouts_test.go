@@ -1,0 +1,216 @@
+package layouts_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/layouts"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/state"
+	"github.com/statelab/statelab/trees/chunktrie"
+	"github.com/statelab/statelab/trees/flat"
+	"github.com/statelab/statelab/trees/pagetrie"
+)
+
+func small() layouts.Chain {
+	return layouts.Chain{Seed: 3, Accounts: 3000, ContractShare: .1, SlotsPer: 5, BlockAccounts: 700, UpdateBlocks: 4, UpdateAccounts: 50}
+}
+
+func spec(t *testing.T, l state.Layout, stage, dir string) *layouts.Spec {
+	t.Helper()
+	return &layouts.Spec{Schema: layouts.SpecSchema, Stage: stage, Out: t.TempDir(), Layout: l.Info().Name, Dir: dir, Chain: small(), Reads: 500}
+}
+
+func tell(result.Event) {}
+
+func flatPebble() state.Layout { return flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}} }
+
+// Each stage runs on whatever keeps the contract; the harness checks every value.
+func TestBuildAndLookUp(t *testing.T) {
+	var roots []result.StateAt
+	for _, l := range []state.Layout{flatPebble(), pagetrie.Layout{}, chunktrie.Layout{}} {
+		t.Run(l.Info().Name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			build, err := layouts.Run(context.Background(), l, spec(t, l, layouts.Build, dir), tell)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := build.Figures.State
+			if b.Block != 9 || b.Updates.Updates != 200 || b.Updates.Blocks != 4 || b.DiskBytes == 0 || b.Slots < 1000 || b.Slots > 2000 || b.Slots%5 != 0 {
+				t.Errorf("%+v, updates %+v", b, b.Updates)
+			}
+			if l.Info().Root == state.EthereumRoot {
+				if len(b.Roots) != 9 || roots != nil && roots[8] != b.Roots[8] {
+					t.Errorf("roots %v, another layout has %v", b.Roots, roots)
+				}
+				roots = b.Roots
+			}
+			s := spec(t, l, layouts.Lookup, dir)
+			read, err := layouts.Run(context.Background(), l, s, tell)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Four kinds: cold, and with one and 64 in flight.
+			if got := read.Figures.State.Lookups; len(got) != 12 {
+				t.Fatalf("%d measurements", len(got))
+			}
+			for _, of := range read.Figures.State.Lookups {
+				if of.Count != 500 || of.ServiceNanos.N != 500 || l.Info().Root == state.EthereumRoot && !(*of.Nodes > 1 && *of.Nodes < 10) {
+					t.Errorf("%+v", of)
+				}
+			}
+			if stored, err := result.ReadRun(s.Out); err != nil || stored.Status != result.OK {
+				t.Errorf("the run folder: %+v, %v", stored, err)
+			}
+		})
+	}
+}
+
+// lying answers for an account that was never written, or with another's balance.
+type lying struct {
+	state.Layout
+	absent bool
+}
+
+func (l lying) Open(ctx context.Context, o state.Options) (state.State, error) {
+	s, err := l.Layout.Open(ctx, o)
+	return lyingState{s, l}, err
+}
+
+type lyingState struct {
+	state.State
+	lying
+}
+
+func (s lyingState) Reader() (state.Reader, error) {
+	r, err := s.State.Reader()
+	return lyingReader{r, s.lying}, err
+}
+
+type lyingReader struct {
+	state.Reader
+	lying
+}
+
+func (r lyingReader) Account(account state.Hash) (state.Account, bool, error) {
+	a, found, err := r.Reader.Account(account)
+	if r.absent {
+		return a, true, err
+	}
+	a.Nonce++
+	return a, found, err
+}
+
+func TestWrongAnswersFailTheRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := flatPebble()
+	if _, err := layouts.Run(context.Background(), l, spec(t, l, layouts.Build, dir), tell); err != nil {
+		t.Fatal(err)
+	}
+	for _, absent := range []bool{true, false} {
+		run, err := layouts.Run(context.Background(), lying{l, absent}, spec(t, l, layouts.Lookup, dir), tell)
+		if err == nil || !strings.Contains(err.Error(), "wrong answer") || run.Status != result.Failed {
+			t.Errorf("absent %v: %v, %s", absent, err, run.Status)
+		}
+	}
+}
+
+// A generator that replays the updates knows what they left; one that does not
+// knows what they found.
+func TestGeneratorKnowsTheNewestBlock(t *testing.T) {
+	chain := small()
+	before, after := layouts.NewGenerator(chain, 0), layouts.NewGenerator(chain, chain.UpdateBlocks)
+	accounts, slots, contracts := 0, 0, 0
+	for index := range chain.Accounts {
+		if before.Hash(index) != after.Hash(index) {
+			t.Fatalf("account %d has two names", index)
+		}
+		if before.Account(index) != after.Account(index) {
+			accounts++
+		}
+		if !after.HasStorage(index) {
+			continue
+		}
+		contracts++
+		for j := range chain.SlotsPer {
+			value := after.Slot(nil, index, j)
+			if len(value) == 0 || len(value) > 32 || value[0] == 0 {
+				t.Fatalf("slot %d of account %d: %x", j, index, value)
+			}
+			if string(before.Slot(nil, index, j)) != string(value) {
+				slots++
+			}
+		}
+	}
+	// 4 blocks of 50 different accounts of 3000: some are changed twice.
+	if accounts < 190 || accounts > 200 || slots < 5 || slots > 40 || contracts < 250 || contracts > 350 {
+		t.Errorf("%d accounts and %d slots changed, %d contracts", accounts, slots, contracts)
+	}
+}
+
+func TestChainCheckNamesEveryMistake(t *testing.T) {
+	wrong := layouts.Chain{ContractShare: math.NaN(), SlotsPer: 1 << 30, UpdateAccounts: 1}
+	if errs := wrong.Check(); len(errs) != 5 {
+		t.Errorf("%v", errs)
+	}
+}
+
+// Compare holds runs against each other without caring who measured them.
+func TestCompareFindsTheFirstDifference(t *testing.T) {
+	plan := layouts.Plan{Accounts: []uint64{100, 1000}, States: t.TempDir(), Base: layouts.Spec{Chain: small(), MemoryBytes: 1 << 20, Reads: 10},
+		Entries: []layouts.Entry{{Label: "a", Info: state.Info{Root: state.EthereumRoot}}, {Label: "b", Info: state.Info{Root: state.EthereumRoot}}}}
+	measure := func(_ context.Context, e layouts.Entry, s *layouts.Spec, _ result.Tell) (*result.Run, error) {
+		run := layouts.Blank(s, e.Info)
+		run.Status = result.OK
+		f := run.Figures.State
+		f.Roots = []result.StateAt{{Block: 1, Root: "same"}, {Block: 2, Root: "same"}, {Block: 3, Root: "same"}}
+		if e.Label == "b" && s.Chain.Accounts == 1000 {
+			f.Roots[1].Root, f.Roots[2].Root = "other", "other"
+		}
+		f.DiskBytes = 2 << 20
+		reads := math.Log2(float64(s.Chain.Accounts)) / 4 // one more for every factor of 16
+		f.Lookups = []result.Lookups{{Kind: result.AccountLookup, Condition: result.HeldLookups, InFlight: 1, BlockReads: &reads}}
+		return run, nil
+	}
+	out := t.TempDir()
+	l, err := layouts.Compare(context.Background(), plan, out, measure, func(int, int, layouts.Entry, uint64, result.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Rows) != 4 || len(l.Roots) != 2 || l.Roots[0].Verdict != result.Identical || l.Roots[0].Compared != 3 {
+		t.Errorf("%+v", l.Roots)
+	}
+	if v := l.Roots[1]; v.Verdict != result.Different || v.Block != 2 || v.ByRoot["other"][0] != "b" || l.Status != result.Failed {
+		t.Errorf("%+v, %s %s", v, l.Status, l.Error)
+	}
+	want := math.Log2(1e9) / 4
+	if o := l.Outlook[0]; o.Layout != "a" || o.Accounts != 1e9 || math.Abs(o.Value-want) > 1e-9 || !strings.HasPrefix(o.Basis, "extrapolated") {
+		t.Errorf("%+v, want %g", o, want)
+	}
+	if _, err := os.Stat(filepath.Join(out, result.LayoutsFile)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCompareGoesOnAfterAFailure(t *testing.T) {
+	plan := layouts.Plan{Accounts: []uint64{100}, States: t.TempDir(), Base: layouts.Spec{Chain: small()}, Entries: []layouts.Entry{{Label: "a"}, {Label: "b"}}}
+	measure := func(_ context.Context, e layouts.Entry, s *layouts.Spec, _ result.Tell) (*result.Run, error) {
+		run := layouts.Blank(s, e.Info)
+		if e.Label == "b" {
+			run.Status = result.OK
+			return run, nil
+		}
+		run.Error = errors.New("killed").Error()
+		return run, nil
+	}
+	l, err := layouts.Compare(context.Background(), plan, t.TempDir(), measure, func(int, int, layouts.Entry, uint64, result.Event) {})
+	if err != nil || len(l.Rows) != 2 || l.Rows[0].Status != result.Failed || l.Rows[1].Status != result.OK || l.Error != "a failed at 100 accounts" {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
