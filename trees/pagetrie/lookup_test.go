@@ -2,12 +2,17 @@ package pagetrie
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/statelab/statelab/internal/mpt"
 	"github.com/statelab/statelab/state"
+	"golang.org/x/sys/unix"
 )
 
 // externally owned accounts, as the note's simulation has them.
@@ -167,6 +172,62 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 	}
 }
 
+// TestDirectReadsAreTheKernels holds the pages that lookups touch, where nothing
+// is cached, against what the kernel read from the disk for this process.
+func TestDirectReadsAreTheKernels(t *testing.T) {
+	dir := t.TempDir()
+	s := grow(t, state.Options{Dir: dir}, 5000, 1000)
+	must(t, s.file.Sync())
+	must(t, s.Close())
+	layout, err := Layout{}.Open(t.Context(), state.Options{Dir: dir, Direct: true, ReadOnly: true})
+	if errors.Is(err, unix.EINVAL) {
+		t.Skip("the file system has no O_DIRECT")
+	}
+	must(t, err)
+	defer func() { must(t, layout.Close()) }()
+	r, err := layout.Reader()
+	must(t, err)
+	h := mpt.NewHasher()
+	lookups := func() {
+		for i := range uint64(500) {
+			account, want := plainAccount(h, i*7)
+			if a, found, err := r.Account(account); err != nil || !found || a != *want {
+				t.Fatal(a, found, err)
+			}
+		}
+	}
+	before := kernelReadBytes(t)
+	lookups()
+	kernel := kernelReadBytes(t) - before
+	if kernel == 0 {
+		t.Skip("the file system is in memory")
+	}
+	pages, reads := *r.Touched().Pages, *layout.Counters().Reads
+	if reads != pages || kernel != pages*pageBytes {
+		t.Errorf("%d pages touched, %d read, %d bytes read by the kernel: want the same, %d bytes a page", pages, reads, kernel, pageBytes)
+	}
+}
+
+// kernelReadBytes is what the disk has read for this process.
+func kernelReadBytes(t *testing.T) (bytes int64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/io")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), "\nread_bytes: ")
+	_, err = fmt.Sscan(rest, &bytes)
+	must(t, err)
+	return bytes
+}
+
+// cpuNanos is the processor time of the process: on a busy machine the clock says
+// little.
+func cpuNanos(b *testing.B) int64 {
+	b.Helper()
+	var u unix.Rusage
+	must(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
 func BenchmarkLookup(b *testing.B) {
 	const accounts = 1_000_000
 	s := grow(b, state.Options{Dir: b.TempDir()}, accounts, 20_000)
@@ -184,14 +245,17 @@ func BenchmarkLookup(b *testing.B) {
 		r, err := s.Reader()
 		must(b, err)
 		b.ReportAllocs()
+		cpu := cpuNanos(b)
 		for i := 0; b.Loop(); i++ {
 			lookup(b, r, i)
 		}
+		b.ReportMetric(float64(cpuNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
 		touched := r.Touched()
 		b.ReportMetric(float64(*touched.Pages)/float64(b.N), "pages/op")
 		b.ReportMetric(float64(*touched.Nodes)/float64(b.N), "nodes/op")
 	})
 	b.Run("64 at once", func(b *testing.B) {
+		cpu := cpuNanos(b)
 		var workers sync.WaitGroup
 		for w := range 64 {
 			workers.Go(func() {
@@ -206,6 +270,7 @@ func BenchmarkLookup(b *testing.B) {
 			})
 		}
 		workers.Wait()
+		b.ReportMetric(float64(cpuNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
 	})
 }
 
@@ -216,7 +281,7 @@ func BenchmarkCommit(b *testing.B) {
 			s := grow(b, state.Options{Dir: b.TempDir()}, 200_000, 10_000)
 			s.file.durable = sync == "true"
 			h := mpt.NewHasher()
-			before := s.Counters()
+			before, cpu := s.Counters(), cpuNanos(b)
 			i := uint64(0)
 			for b.Loop() {
 				for range 1000 {
@@ -232,6 +297,7 @@ func BenchmarkCommit(b *testing.B) {
 				}
 			}
 			after := s.Counters()
+			b.ReportMetric(float64(cpuNanos(b)-cpu)/float64(i), "cpu-ns/account")
 			b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "accounts/s")
 			b.ReportMetric(float64(*after.WriteBytes-*before.WriteBytes)/pageBytes/float64(i), "pages/account")
 		})
