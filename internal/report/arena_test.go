@@ -228,3 +228,18 @@ func TestPageFaultsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// Failed engines stay in the legend, as failed; those of which some points
+// failed too.
+func TestLegendOfFailures(t *testing.T) {
+	settings := fourEngines(3)
+	settings[5].failed = "no memory left"
+	pic := read(t, enginesSweep(t, settings...)).Sweeps[0].arenas()[0].enginesChart()
+	var names []string
+	for _, e := range pic.legend {
+		names = append(names, e.name)
+	}
+	if got, want := strings.Join(names, ", "), "pebble1, rocksdb, mdbx (1 failed), badger (failed), ideal"; got != want {
+		t.Errorf("legend %q, want %q", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"image/color"
 	"math"
 	"slices"
@@ -40,12 +41,13 @@ func (a arena) enginesChart() *picture {
 		look := curveStyle(i)
 		fast := &plotter.BarChart{Width: width, Offset: offset, Color: look.color, Values: make(plotter.Values, len(stops))}
 		slow := &plotter.BarChart{Width: width, Offset: offset, Color: look.color, Values: make(plotter.Values, len(stops))}
-		any := false
+		any, failed := false, 0
 		var first *Point
 		for n, p := range groups[i] {
 			at := slices.Index(stops, p.Axes[a.along])
 			if p.Status != result.OK || !(p.Figures.GetsPerSecond > 0) || p.Figures.GetsPerSecond > 1e15 {
 				missing.add(at, offset, look.color)
+				failed++
 				continue
 			}
 			any = true
@@ -79,6 +81,9 @@ func (a arena) enginesChart() *picture {
 		}
 		speed.Add(fast)
 		mean.Add(slow)
+		if failed > 0 {
+			name += fmt.Sprintf(" (%d failed)", failed)
+		}
 		if name != "" {
 			pic.add(name, fast)
 		}
