@@ -138,6 +138,14 @@ func (a *app) concludeLayouts(f *layoutsFlags, out string, done *result.Layouts,
 	return nil
 }
 
+// reportLayouts explains a folder with layouts.json.
+func (a *app) reportLayouts(folders []string, path string) error {
+	if len(folders) > 1 {
+		return usage("%s holds a comparison of layouts: report takes one of those at a time", folders[0])
+	}
+	return a.explainLayouts(folders[0], orDefault(path, filepath.Join(folders[0], result.ReportFile)), false)
+}
+
 // explainLayouts prints a folder's answer and writes its report.
 func (a *app) explainLayouts(folder, path string, asJSON bool) error {
 	l, err := result.ReadLayouts(folder)

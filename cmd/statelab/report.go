@@ -39,6 +39,9 @@ func (a *app) reportVerb() *cobra.Command {
 		if _, err := os.Stat(filepath.Join(folders[0], result.ReplayFile)); err == nil {
 			return a.reportReplay(folders, out)
 		}
+		if _, err := os.Stat(filepath.Join(folders[0], result.LayoutsFile)); err == nil {
+			return a.reportLayouts(folders, out)
+		}
 		in, err := report.FromFolders(folders...)
 		if err != nil {
 			return err

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Layouts end to end: real processes, with go-ethereum's runner beside the binary.
+
+var gethRunner = sync.OnceValue(func() error {
+	command := exec.Command("go", "build", "-o", filepath.Join(scratch, "statelab-run-geth"), "./cmd/statelab-run-geth")
+	command.Dir = filepath.Join("..", "..", "trees", "geth")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the runner: %w\n%s", err, text)
+	}
+	return nil
+})
+
+func TestLayoutsAgreeAndAreExplained(t *testing.T) {
+	if err := gethRunner(); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "L")
+	o := must(t, "layouts", "--layout", "flat-pebble,geth-hash,geth-path,geth-flat,pagetrie,chunktrie", "--accounts", "1k,3k", "--block", "500", "--updates", "50",
+		"--update-blocks", "3", "--reads", "1k", "--out", out, "--json")
+	var l result.Layouts
+	if err := json.Unmarshal([]byte(o.stdout), &l); err != nil {
+		t.Fatal(err, o)
+	}
+	if len(l.Rows) != 12 || l.Status != result.OK || len(l.Roots) != 2 {
+		t.Fatalf("%d rows, %s %s, roots %+v", len(l.Rows), l.Status, l.Error, l.Roots)
+	}
+	for i, v := range l.Roots {
+		blocks := []int{5, 9}[i] // of the build, and 3 updates
+		if v.Verdict != result.Identical || len(v.Layouts) != 5 || v.Compared != blocks {
+			t.Errorf("%+v, want %d blocks", v, blocks)
+		}
+	}
+	for _, row := range l.Rows {
+		walks := row.Layout != "flat-pebble" && row.Layout != "geth-flat"
+		if (row.Nodes != nil) != walks || walks && math.Abs(*row.Nodes-*row.PredictedNodes) > .15 {
+			t.Errorf("%s %d: nodes %v, expected %v", row.Layout, row.Accounts, row.Nodes, row.PredictedNodes)
+		}
+		if row.DiskBytes == 0 || row.PeakRSSBytes == 0 || row.LookupNanos.N != 1000 || *row.UpdateNanos <= 0 || row.OpenNanos == 0 || len(row.Lookups) != 12 {
+			t.Errorf("%+v", row)
+		}
+		for _, stage := range []string{row.Build, row.Read} {
+			if run, err := result.ReadRun(filepath.Join(out, stage)); err != nil || run.Status != result.OK {
+				t.Errorf("%s: %v", stage, err)
+			}
+		}
+		// The layout's own count of its reads is the kernel's, but for the harness's.
+		for _, of := range row.Lookups {
+			if row.Layout == "flat-pebble" && math.Abs(*of.BlockReads-of.ReadCalls) > .02 {
+				t.Errorf("%s %s: %g block reads, %g read calls", of.Condition, of.Kind, *of.BlockReads, of.ReadCalls)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(out, "states", "geth-path-1000")); !os.IsNotExist(err) {
+		t.Errorf("the states are left: %v", err)
+	}
+	again := must(t, "report", out)
+	for _, words := range []string{"A lookup of one of 3k accounts costs, memory held to 64 MiB: flat-pebble", "Roots at 3k accounts: identical, 9 blocks", "geth-path 3k"} {
+		if !strings.Contains(again.stdout, words) {
+			t.Errorf("the report does not say %q:\n%s", words, again.stdout)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(out, result.ReportFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"<svg", "Nodes per lookup", "no measurement"} {
+		if !strings.Contains(string(page), words) {
+			t.Errorf("the page lacks %q", words)
+		}
+	}
+}
+
+func TestLayoutsNamesEveryMistake(t *testing.T) {
+	o := statelab(t, "layouts", "--layout", "flat-pebble,flat-pebble,nothing,pagetrie:none", "--accounts", "0", "--contracts", "12", "--updates", "many", "--memory", "1parsec", "--bogus")
+	refused(t, o, exitUsage, "flat-pebble: named twice", "statelab-run-nothing", `pagetrie has no profile "none"`, "--accounts", "--contracts", "--updates", "--memory", "--bogus")
+}
+
+func TestLayoutThatDiesIsARow(t *testing.T) {
+	runner := filepath.Join(scratch, "statelab-run-dying")
+	script := `#!/bin/sh
+case "$1" in
+describe) echo '{"schema":"statelab.runner/1","engines":null,"layouts":[{"name":"dying","root_rule":"none","profiles":[{"name":"default"}]}]}' ;;
+check) echo '[]' ;;
+*) kill -9 $$ ;;
+esac
+`
+	if err := os.WriteFile(runner, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "L")
+	o := statelab(t, "layouts", "--layout", "dying,flat-pebble", "--accounts", "1k", "--updates", "10", "--update-blocks", "1", "--reads", "100", "--out", out)
+	refused(t, o, exitFailed, "dying failed at 1000 accounts")
+	l, err := result.ReadLayouts(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Rows) != 2 || !strings.Contains(l.Rows[0].Error, "killed by signal 9") || l.Rows[1].Status != result.OK {
+		t.Errorf("%+v", l.Rows)
+	}
+}
