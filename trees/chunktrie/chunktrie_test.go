@@ -62,7 +62,7 @@ func (c *chain) value() []byte {
 
 func (c *chain) slot(account state.Hash) state.Slot {
 	known := c.slots[account]
-	if len(known) > 0 && c.rng.IntN(2) == 0 {
+	if len(known) > 0 && (c.rng.IntN(2) == 0 || len(known) > 100) {
 		s := state.Slot{Key: known[c.rng.IntN(len(known))]}
 		if c.rng.IntN(2) == 0 {
 			s.Value = c.value()
@@ -79,7 +79,7 @@ func (c *chain) slot(account state.Hash) state.Slot {
 
 func (c *chain) change() state.Change {
 	var ch state.Change
-	if len(c.accounts) > 0 && c.rng.IntN(3) > 0 {
+	if len(c.accounts) > 0 && (c.rng.IntN(3) > 0 || len(c.accounts) > 6000) {
 		ch.Account = c.accounts[c.rng.IntN(len(c.accounts))]
 	} else {
 		ch.Account = c.key()
@@ -212,7 +212,7 @@ func TestRootsAndOldReaders(t *testing.T) {
 			o.Create = false
 			var snapshots []snapshot
 			var freed bool
-			for n := range blocks(300, 5000) {
+			for n := range blocks(300, 10_000) {
 				root := commit(t, s, c.block(t, 1+c.rng.IntN(60)))
 				if want := c.reference.Root(); root != want || s.Root() != want {
 					t.Fatalf("block %d: root %x, want %x", n+1, root, want)

@@ -48,7 +48,8 @@ type trieOf struct{ branch, leaf kind }
 
 // writer makes the nodes of a block: every node on the way to an edit anew, in one
 // pass from the root down, sealed from the leaves up. A draft is sealed by its
-// parent, once it is sure that the parent remains a branch.
+// parent, once it is sure that the parent remains a branch: until then it may have
+// to take the parent's path over.
 type writer struct {
 	chunks   *chunkFile
 	nodes    *nodeFile
@@ -207,7 +208,7 @@ func (w *writer) build(t trieOf, depth int, edits []edit) (*draft, error) {
 			return nil, err
 		}
 	}
-	return d, nil
+	return d, w.sealChildren(d)
 }
 
 // collapse returns what is left of a branch that may have lost children: itself,
@@ -215,7 +216,7 @@ func (w *writer) build(t trieOf, depth int, edits []edit) (*draft, error) {
 func (w *writer) collapse(t trieOf, d *draft) (*draft, error) {
 	children, last := d.count()
 	if children > 1 {
-		return d, nil
+		return d, w.sealChildren(d)
 	}
 	defer w.release(d)
 	if children == 0 {
@@ -233,11 +234,10 @@ func (w *writer) collapse(t trieOf, d *draft) (*draft, error) {
 	return child, nil
 }
 
-// seal writes a draft and what below it is not written yet.
-func (w *writer) seal(d *draft) (ref, error) {
-	r := ref{oldest: [lists]uint32{noPlace, noPlace}, version: w.version}
+// sealChildren writes those children of a draft that have to be. They keep their
+// paths: d is a branch for certain.
+func (w *writer) sealChildren(d *draft) (err error) {
 	for i := range d.children {
-		var err error
 		switch c := &d.children[i]; {
 		case d.drafts[i] != nil && d.kind == accountLeaf:
 			*c, err = w.sealRoot(d.drafts[i])
@@ -247,8 +247,20 @@ func (w *writer) seal(d *draft) (ref, error) {
 			*c, err = w.keep(*c)
 		}
 		if err != nil {
-			return ref{}, err
+			return err
 		}
+		d.drafts[i] = nil
+	}
+	return nil
+}
+
+// seal writes a draft and what below it is not written yet.
+func (w *writer) seal(d *draft) (ref, error) {
+	if err := w.sealChildren(d); err != nil {
+		return ref{}, err
+	}
+	r := ref{oldest: [lists]uint32{noPlace, noPlace}, version: w.version}
+	for i := range d.children {
 		if d.children[i].at != 0 {
 			r.reaches(&d.children[i])
 		}
@@ -371,7 +383,7 @@ func (w *writer) loadAny(r ref) (*draft, error) {
 			return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), err)
 		}
 	}
-	d := w.draft(n.kind(), n.begin())
+	d := w.unused()
 	if err := d.decode(n, r.pin); err != nil {
 		return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), err)
 	}
@@ -388,20 +400,21 @@ func (w *writer) loadAny(r ref) (*draft, error) {
 
 // draft returns an empty draft.
 func (w *writer) draft(k kind, begin int) *draft {
-	if len(w.spare) == 0 {
-		return &draft{kind: k, begin: begin}
-	}
-	d := w.spare[len(w.spare)-1]
-	w.spare = w.spare[:len(w.spare)-1]
+	d := w.unused()
 	*d = draft{kind: k, begin: begin}
 	return d
 }
 
-// maxSpare bounds the drafts kept for reuse: about a dozen MiB.
-const maxSpare = 8192
-
-func (w *writer) release(d *draft) {
-	if len(w.spare) < maxSpare {
-		w.spare = append(w.spare, d)
+// unused returns a draft that holds anything.
+func (w *writer) unused() *draft {
+	if len(w.spare) == 0 {
+		return &draft{}
 	}
+	d := w.spare[len(w.spare)-1]
+	w.spare = w.spare[:len(w.spare)-1]
+	return d
 }
+
+// release keeps a draft for reuse: as many as ever were open at once, the
+// children of the branches on one path.
+func (w *writer) release(d *draft) { w.spare = append(w.spare, d) }
