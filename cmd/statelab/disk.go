@@ -34,7 +34,8 @@ under DIR (default: here) gives at most. It reads the files of DIR if they hold
 the same files in turns with ours, and both are compared.
 
   statelab disk /var/lib/geth
-  statelab disk --out disk; statelab sweep --disk disk ...   (draws it as a ceiling)`,
+  statelab disk --out disk
+  statelab sweep --db D --disk disk --out S        (draws it as a ceiling)`,
 	}
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()

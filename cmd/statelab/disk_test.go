@@ -95,3 +95,27 @@ func TestFlights(t *testing.T) {
 		}
 	}
 }
+
+// A sweep keeps the limit that it is given, draws it, and refuses a folder
+// without one before it measures.
+func TestSweepUnderACeiling(t *testing.T) {
+	disk, out := t.TempDir(), filepath.Join(t.TempDir(), "S")
+	given := &result.Disk{Dir: "/data", BlockBytes: 4096, Repeats: 3, Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 1e4, MeanNanos: 1e5, P99Nanos: 2e5, Spread: result.Range{Low: 9e3, High: 11e3}}}}
+	if err := result.WriteDisk(disk, given); err != nil {
+		t.Fatal(err)
+	}
+	db := small(t, "20k")
+	must(t, "sweep", "--db", db, "--threads", "1,2", "--gets", "2k", "--warmup", "0", "--access-gets", "0", "--disk", disk, "--quiet", "--out", out)
+	kept, err := result.ReadDisk(out)
+	if err != nil || len(kept.Points) != 1 || kept.Points[0] != given.Points[0] {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+	page, err := os.ReadFile(filepath.Join(out, result.ReportFile))
+	if err != nil || !strings.Contains(string(page), "own limit") {
+		t.Errorf("the page does not show the disk's limit: %v", err)
+	}
+	refused := statelab(t, "sweep", "--db", db, "--threads", "1,2", "--disk", t.TempDir(), "--out", filepath.Join(t.TempDir(), "T"))
+	if refused.exit != exitUsage || !strings.Contains(refused.stderr, "--disk: ") {
+		t.Errorf("exit %d: %s", refused.exit, refused.stderr)
+	}
+}
