@@ -95,9 +95,10 @@ var ladder = []rung{
 		"internal/promexport": {"result"},
 	}},
 	{"program", map[string][]string{
-		"cmd/statelab-run-lmdb":   {"engines/lmdb", "runner"},
-		"cmd/statelab-run-mdbx":   {"engines/mdbx", "runner"},
-		"cmd/statelab-run-native": {"engines/native", "runner"},
+		"cmd/statelab-run-lmdb":     {"engines/lmdb", "runner"},
+		"cmd/statelab-run-mdbx":     {"engines/mdbx", "runner"},
+		"cmd/statelab-run-flatmdbx": {"engines/mdbx", "runner", "trees/flat"},
+		"cmd/statelab-run-native":   {"engines/native", "runner"},
 		"cmd/statelab": {"engine", "engines/badger", "engines/bbolt", "engines/goleveldb", "engines/mem", "engines/null", "engines/pebble1",
 			"engines/pebble2", "internal/advise", "internal/bench", "internal/cachesim", "internal/changeset", "internal/contest", "internal/host", "internal/keyspace", "internal/kvdblog",
 			"internal/layouts", "internal/lsm", "internal/pebbledb", "internal/predict", "internal/promexport", "internal/remote", "internal/replay", "internal/report", "internal/resolve", "internal/supervise", "internal/sweep", "internal/trace", "internal/unit",

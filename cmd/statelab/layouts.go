@@ -38,6 +38,7 @@ func outsideLayouts() []remote.KnownLayout {
 		return remote.KnownLayout{Layout: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: fix}
 	}
 	return []remote.KnownLayout{
+		known("flat-mdbx", "flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", runnersFix),
 		known("geth-hash", "geth", "go-ethereum's trie, nodes under their hashes, on Pebble", "LGPL-3.0", treesFix),
 		known("geth-path", "geth", "go-ethereum's trie, nodes under their paths, on Pebble", "LGPL-3.0", treesFix),
 		known("geth-flat", "geth", "go-ethereum's flat state beside its trie, on Pebble", "LGPL-3.0", treesFix),

@@ -3,6 +3,7 @@
 package mdbx
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -21,11 +22,20 @@ type writer struct {
 	data  []byte // keys and values of the batch
 }
 
-// entry is a write; its bytes are data[at:at+keyBytes+valueBytes].
+// entry is a write; its bytes are data[at:at+keyBytes+valueBytes]. A range that is
+// deleted has its end for a value.
 type entry struct {
 	at, keyBytes, valueBytes int
-	deleted                  bool
+	kind                     kind
 }
+
+type kind uint8
+
+const (
+	put kind = iota
+	deleteKey
+	deleteRange
+)
 
 func (d *db) Writer() (engine.Writer, error) {
 	if d.readOnly {
@@ -35,17 +45,22 @@ func (d *db) Writer() (engine.Writer, error) {
 }
 
 func (w *writer) Put(key, value []byte) error {
-	w.add(key, value, false)
+	w.add(key, value, put)
 	return nil
 }
 
 func (w *writer) Delete(key []byte) error {
-	w.add(key, nil, true)
+	w.add(key, nil, deleteKey)
 	return nil
 }
 
-func (w *writer) add(key, value []byte, deleted bool) {
-	w.batch = append(w.batch, entry{len(w.data), len(key), len(value), deleted})
+func (w *writer) DeleteRange(from, to []byte) error {
+	w.add(from, to, deleteRange)
+	return nil
+}
+
+func (w *writer) add(key, value []byte, kind kind) {
+	w.batch = append(w.batch, entry{len(w.data), len(key), len(value), kind})
 	w.data = append(append(w.data, key...), value...)
 }
 
@@ -69,20 +84,46 @@ func (w *writer) Commit() error {
 func (w *writer) apply(txn *mdbx.Txn) error {
 	for _, e := range w.batch {
 		key := w.data[e.at : e.at+e.keyBytes]
+		value := w.data[e.at+e.keyBytes : e.at+e.keyBytes+e.valueBytes]
 		var err error
-		if e.deleted {
-			err = txn.Del(w.db.table, key, nil)
-			if mdbx.IsNotFound(err) {
-				err = nil
-			}
-		} else {
-			err = txn.Put(w.db.table, key, w.data[e.at+e.keyBytes:e.at+e.keyBytes+e.valueBytes], mdbx.Upsert)
+		switch e.kind {
+		case put:
+			err = txn.Put(w.db.table, key, value, mdbx.Upsert)
+		case deleteKey:
+			err = absentIsDeleted(txn.Del(w.db.table, key, nil))
+		case deleteRange:
+			err = w.deleteRange(txn, key, value)
 		}
 		if err != nil {
 			return fmt.Errorf("key %x: %w", key, err)
 		}
 	}
 	return nil
+}
+
+// deleteRange deletes every key from <= key < to.
+func (w *writer) deleteRange(txn *mdbx.Txn, from, to []byte) error {
+	cursor, err := txn.OpenCursor(w.db.table)
+	if err != nil {
+		return err
+	}
+	defer cursor.Close()
+	for {
+		key, _, err := cursor.Get(from, nil, mdbx.SetRange)
+		if err != nil || bytes.Compare(key, to) >= 0 {
+			return absentIsDeleted(err)
+		}
+		if err := cursor.Del(0); err != nil {
+			return err
+		}
+	}
+}
+
+func absentIsDeleted(err error) error {
+	if mdbx.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 func (*writer) Close() error { return nil }

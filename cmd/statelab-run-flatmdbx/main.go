@@ -1,0 +1,13 @@
+//go:build cgo
+
+// Statelab-run-flatmdbx looks accounts and slots up as keys of libmdbx; statelab
+// starts it.
+package main
+
+import (
+	"github.com/statelab/statelab/engines/mdbx"
+	"github.com/statelab/statelab/runner"
+	"github.com/statelab/statelab/trees/flat"
+)
+
+func main() { runner.States(flat.Layout{Name: "flat-mdbx", Engine: mdbx.Engine{}}) }
