@@ -2,6 +2,7 @@ package pagetrie
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +54,7 @@ func childMain(job, dir string) error {
 		}
 	}
 	_, missing := os.Stat(dir)
-	s, err := Layout{}.Open(nil, state.Options{Dir: dir, Create: missing != nil})
+	s, err := Layout{}.Open(context.Background(), state.Options{Dir: dir, Create: missing != nil})
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func childMain(job, dir string) error {
 				return err
 			}
 		}
-		root, err := s.Commit(nil)
+		root, err := s.Commit(context.Background())
 		if err != nil {
 			return lastGasp(s, err)
 		}
@@ -83,7 +84,7 @@ func lastGasp(s state.State, full error) error {
 	if !errors.Is(full, unix.EFBIG) {
 		return fmt.Errorf("error %w, want one of a full disk", full)
 	}
-	if _, err := s.Commit(nil); err == nil {
+	if _, err := s.Commit(context.Background()); err == nil {
 		return errors.New("a block was committed over a failed one")
 	}
 	r, err := s.Reader()

@@ -27,8 +27,6 @@ const (
 	hasStorage  = 8
 
 	slotBytes   = mpt.RefBytes + 4
-	maxPrefix   = mpt.PathNibbles / 2
-	maxCell     = 2 + maxPrefix + 2 + 16*slotBytes
 	hashBytes   = 32
 	valueBytes  = 32 // at most
 	nonceBytes  = 8  // at most
