@@ -67,7 +67,7 @@ tools:
 # What the runners are built with. Installed from Debian's packages where that is
 # possible, else named.
 needs:
-	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo:cargo
+	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo:cargo fio:fio
 
 format:
 	@unformatted=$$(gofmt -l . ); test -z "$$unformatted" || { echo "make: not formatted, run gofmt -w:" $$unformatted >&2; exit 1; }
