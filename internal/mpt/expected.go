@@ -7,22 +7,29 @@ import "math"
 //
 //	1 + SUM over d >= 0 of 1 - (1 - 16^-d)^(n-1)
 //
-// A key's path has a branch at depth d if any of the other n-1 keys shares its
-// first d nibbles; extensions do not count. About log16 n + 1.71.
-func ExpectedNodes(n float64) float64 {
+// At depth d of a key's path stands a node above the leaf if any of the other n-1
+// keys shares its first d nibbles: a branch, or an extension, which counts once
+// for each nibble. About log16 n + 1.71.
+func ExpectedNodes(n float64) float64 { return expected(n, 1) }
+
+// ExpectedFoldedNodes is the same for a trie whose branches hold the extension
+// before them:
+//
+//	1 + SUM over d >= 0 of 1 - (1 - 16^-d * 15/16)^(n-1)
+//
+// A branch stands at depth d if another key shares d nibbles and differs in the
+// next.
+func ExpectedFoldedNodes(n float64) float64 { return expected(n, 15./16) }
+
+// expected takes the chance of another key at depth 0 to count there.
+func expected(n, chance float64) float64 {
 	if n < 1 {
 		return 0
 	}
 	nodes := 1.0
-	for d := range PathNibbles {
-		alone := math.Exp((n - 1) * math.Log1p(-math.Pow(16, -float64(d))))
-		if d == 0 {
-			alone = 0
-			if n == 1 {
-				alone = 1
-			}
-		}
-		nodes += 1 - alone
+	for range PathNibbles {
+		nodes += 1 - math.Pow(1-chance, n-1)
+		chance /= 16
 	}
 	return nodes
 }
