@@ -15,7 +15,7 @@ func small(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	w := smallChurn()
-	s := open1(t, state.Options{Dir: dir, Create: true, Overrides: map[string]string{"Sync": "false"}})
+	s := mustOpen(t, state.Options{Dir: dir, Create: true, Overrides: map[string]string{"Sync": "false"}})
 	for range 30 {
 		for _, c := range w.block() {
 			must(t, s.Change(c))
@@ -94,6 +94,35 @@ func TestFlippedBits(t *testing.T) {
 	t.Logf("%d of %d flipped bits found; %+v", found, flips, newest)
 	if live := float64(newest.TrieBytes) / float64(len(whole)); float64(found) < 0.95*live*float64(flips) {
 		t.Errorf("%d of %d flipped bits found, though %.0f %% of the file are nodes", found, flips, 100*live)
+	}
+}
+
+// TestDamagedSlotCostsOneBlock destroys the newest slot after every block of a
+// churn: the block before is whole, and goes on.
+func TestDamagedSlotCostsOneBlock(t *testing.T) {
+	dir := t.TempDir()
+	must(t, grow(t, state.Options{Dir: dir}, 100, 100).Close())
+	for range 40 {
+		s := mustOpen(t, state.Options{Dir: dir, Overrides: map[string]string{"Sync": "false"}})
+		roots := map[uint64]state.Hash{s.Block(): s.Root()}
+		for range 3 {
+			for _, c := range blockOf(s.Block() + 1) {
+				must(t, s.Change(c))
+			}
+			root, err := s.Commit(t.Context())
+			must(t, err)
+			roots[s.Block()] = root
+		}
+		newest := s.Block()
+		must(t, s.Close())
+		file, err := os.OpenFile(filepath.Join(dir, fileName), os.O_RDWR, 0)
+		must(t, err)
+		_, err = file.WriteAt([]byte{0xff}, int64(newest%metaPages)*pageBytes+20)
+		must(t, err)
+		must(t, file.Close())
+		if c := check(t, dir); c.Block != newest-1 || c.Root != roots[newest-1] {
+			t.Fatalf("block %d with root %x, want %d and %x", c.Block, c.Root, newest-1, roots[newest-1])
+		}
 	}
 }
 

@@ -189,7 +189,7 @@ func TestFullDisk(t *testing.T) {
 	if checked.Block != said || checked.Root != root || said < 10 {
 		t.Errorf("block %d with root %x on the disk, %d and %x when it was full", checked.Block, checked.Root, said, root)
 	}
-	s := open1(t, state.Options{Dir: dir}) // there is room again
+	s := mustOpen(t, state.Options{Dir: dir}) // there is room again
 	reference := replayed(said)
 	for b := said + 1; b < said+20; b++ {
 		commit(t, s, reference, blockOf(b))
@@ -213,7 +213,7 @@ func TestOneWriter(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("the child ended by itself")
 	}
-	a, b := open1(t, state.Options{Dir: dir, ReadOnly: true}), open1(t, state.Options{Dir: dir, ReadOnly: true})
+	a, b := mustOpen(t, state.Options{Dir: dir, ReadOnly: true}), mustOpen(t, state.Options{Dir: dir, ReadOnly: true})
 	if a.Root() != b.Root() || a.Change(state.Change{}) == nil {
 		t.Error("two readers differ, or write")
 	}
@@ -223,7 +223,7 @@ func TestOneWriter(t *testing.T) {
 // part of its pages, and its slot torn. The block before must be whole.
 func TestPowerCuts(t *testing.T) {
 	dir := t.TempDir()
-	s := open1(t, state.Options{Dir: dir, Create: true})
+	s := mustOpen(t, state.Options{Dir: dir, Create: true})
 	reference := mpt.NewReference()
 	for b := range uint64(120) {
 		commit(t, s, reference, blockOf(b+1))
@@ -233,7 +233,7 @@ func TestPowerCuts(t *testing.T) {
 	before, err := os.ReadFile(path)
 	must(t, err)
 	root := reference.Root()
-	s = open1(t, state.Options{Dir: dir})
+	s = mustOpen(t, state.Options{Dir: dir})
 	commit(t, s, reference, blockOf(121))
 	must(t, s.Close())
 	after, err := os.ReadFile(path)

@@ -26,7 +26,7 @@ func plainAccount(h *mpt.Hasher, n uint64) (state.Hash, *state.Account) {
 func grow(t testing.TB, o state.Options, n, perBlock uint64) *pageState {
 	t.Helper()
 	o.Create, o.Overrides = true, map[string]string{"Sync": "false"}
-	s := open1(t, o)
+	s := mustOpen(t, o)
 	h := mpt.NewHasher()
 	for i := range n {
 		account, a := plainAccount(h, i)
@@ -108,7 +108,7 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 	for how, o := range map[string]state.Options{"mmap": {}, "pread": {MemoryBytes: 8 * pageBytes}} {
 		t.Run(how, func(t *testing.T) {
 			o.Dir, o.Create, o.Overrides = t.TempDir(), true, map[string]string{"Sync": "false"}
-			s := open1(t, o)
+			s := mustOpen(t, o)
 			w := newChurn(9, 300, 30, false)
 			reference := mpt.NewReference()
 			for range 60 {

@@ -29,7 +29,7 @@ func TestAgreesWithTheReference(t *testing.T) {
 			create := w.options
 			create.Create = true
 			reference := mpt.NewReference()
-			s := open1(t, create)
+			s := mustOpen(t, create)
 			for b := range blocks {
 				commit(t, s, reference, w.churn.block())
 				if b%(blocks/6) == 0 {
@@ -42,12 +42,12 @@ func TestAgreesWithTheReference(t *testing.T) {
 					if checked.Accounts != int64(reference.Accounts()) || checked.Block != uint64(b+1) {
 						t.Fatalf("checked %+v, want %d accounts at block %d", checked, reference.Accounts(), b+1)
 					}
-					s = open1(t, w.options)
+					s = mustOpen(t, w.options)
 				}
 			}
 			must(t, s.Close())
 			t.Logf("%+v", check(t, w.options.Dir))
-			s = open1(t, w.options)
+			s = mustOpen(t, w.options)
 			var all []state.Change
 			for n := range w.churn.accounts {
 				all = append(all, state.Change{Account: w.churn.key(n)})

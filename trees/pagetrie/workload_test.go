@@ -89,7 +89,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func open1(t testing.TB, o state.Options) *pageState {
+func mustOpen(t testing.TB, o state.Options) *pageState {
 	t.Helper()
 	s, err := Layout{}.Open(t.Context(), o)
 	must(t, err)
