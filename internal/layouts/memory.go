@@ -12,7 +12,10 @@ import (
 )
 
 // held keeps the process to its budget.
-type held struct{ hold *host.MemoryHold }
+type held struct {
+	hold *host.MemoryHold
+	base int64 // anonymous memory before the state was opened: the harness's own
+}
 
 // slackBytes are left to the harness: readers, latencies, the Go runtime's room.
 const slackBytes = 12 << 20
@@ -29,7 +32,10 @@ func (r *run) hold() {
 		return
 	}
 	var err error
-	if r.held.hold, err = host.HoldMemory(); err != nil {
+	if r.held.hold, err = host.HoldMemory(); err == nil {
+		r.held.base, err = host.AnonymousBytes()
+	}
+	if err != nil {
 		r.cannotHold(err)
 	}
 }
@@ -52,18 +58,22 @@ func (r *run) limit() {
 		return
 	}
 	anonymous, err := host.AnonymousBytes()
-	if err == nil {
-		// A garbage collector needs room to breathe, and must not outgrow it.
-		room := anonymous / 8
-		debug.SetMemoryLimit(anonymous + room/2)
-		pages := max(0, r.spec.MemoryBytes-spent)
-		if err = r.held.hold.Limit(anonymous + room + pages + slackBytes); err == nil {
-			most := pages + room + slackBytes
-			m.PageCacheBytes, m.HeldBy = &most, r.held.hold.How
-			return
-		}
+	if err != nil {
+		r.cannotHold(err)
+		return
 	}
-	r.cannotHold(err)
+	// Caches that are not full yet may still grow. A garbage collector needs room to
+	// breathe, and must not outgrow it.
+	own := max(anonymous, r.held.base+spent)
+	room := own / 4
+	limit := own + room + slackBytes + max(0, r.spec.MemoryBytes-spent)
+	debug.SetMemoryLimit(own + room/2)
+	if err := r.held.hold.Limit(limit); err != nil {
+		r.cannotHold(err)
+		return
+	}
+	most := limit - anonymous
+	m.PageCacheBytes, m.HeldBy = &most, r.held.hold.How
 }
 
 func (r *run) cannotHold(err error) {

@@ -53,6 +53,7 @@ func layoutsPage(l *result.Layouts) (*page, error) {
 	p.Sections = append(p.Sections,
 		section{Title: "All figures", Blocks: []block{
 			{Title: "A lookup", Note: "Of a present account, caches warm, memory held, one lookup in flight. Formulas stand beside what they predict.", Method: layoutsMethod, Table: view(layoutLookupTable(l))},
+			{Title: "Below the caches, and in a second", Note: "Device bytes with memory held; cold: of a process that has just opened the state.", Method: layoutsMethod, Table: view(layoutDeviceTable(l))},
 			{Title: "Keeping and changing the state", Method: layoutsMethod, Table: view(layoutCostTable(l))},
 			{Title: "Not built, but carried on from what was", Note: "Formulas, and lines through the measured sizes: no measurement.", Method: layoutsMethod, Table: view(layoutOutlookTable(l))},
 		}},

@@ -17,7 +17,10 @@ func LayoutsText(w io.Writer, l *result.Layouts) error {
 	for _, answer := range layoutAnswers(l) {
 		fmt.Fprintln(out, wrap(answer, 80, "  "))
 	}
-	for _, part := range []table{layoutLookupTable(l), layoutCostTable(l)} {
+	for i, part := range []table{layoutLookupTable(l), layoutDeviceTable(l), layoutCostTable(l)} {
+		if i > 0 { // the first has said what failed
+			part.Rows = slices.DeleteFunc(part.Rows, func(r row) bool { return r.Failed })
+		}
 		fmt.Fprintln(out)
 		printTable(out, part)
 	}
@@ -107,26 +110,39 @@ func layoutNames(l *result.Layouts) (names []string) {
 // layoutLookupTable holds what a lookup costs, predictions beside it.
 func layoutLookupTable(l *result.Layouts) table {
 	t := table{Columns: []column{{Name: "layout", Unit: "accounts", Text: true}, {Name: "nodes"}, {Name: "formula"}, {Name: "pages"}, {Name: "reads"}, {Name: "formula"},
-		{Name: "device", Unit: "reads"}, {Name: "device", Unit: "bytes"}, {Name: "cold", Unit: "bytes"}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "64 in flight", Unit: "per s"}}}
+		{Name: "device", Unit: "reads"}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}}}
 	us := scale{"us", 1e3}
 	layoutRows(l, &t, func(of result.LayoutRow) []string {
 		p50, p99 := none, none
 		if of.LookupNanos != nil {
 			p50, p99 = us.in(float64(of.LookupNanos.P50)), us.in(float64(of.LookupNanos.P99))
 		}
-		cold, many := none, none
+		return []string{optional(of.Nodes, number), optional(of.PredictedNodes, number), optional(of.Pages, number), optional(of.BlockReads, perGet), optional(of.PredictedReads, number),
+			optional(of.DeviceReads, perGet), p50, p99}
+	})
+	t.drop()
+	return t
+}
+
+// layoutDeviceTable holds what lookups fetch from the device, cold and with memory
+// held, and how many there are a second.
+func layoutDeviceTable(l *result.Layouts) table {
+	t := table{Columns: []column{{Name: "layout", Unit: "accounts", Text: true}, {Name: "device", Unit: "bytes"}, {Name: "cold", Unit: "reads"}, {Name: "cold", Unit: "bytes"},
+		{Name: "1 in flight", Unit: "per s"}, {Name: "64 in flight", Unit: "per s"}}}
+	layoutRows(l, &t, func(of result.LayoutRow) []string {
+		coldReads, coldBytes, one, many := none, none, none, none
 		for _, look := range of.Lookups {
-			if look.Kind != result.AccountLookup {
-				continue
-			}
-			if look.Condition == result.ColdLookups {
-				cold = number(look.DeviceBytes)
-			} else if look.InFlight > 1 {
+			switch {
+			case look.Kind != result.AccountLookup:
+			case look.Condition == result.ColdLookups:
+				coldReads, coldBytes = optional(look.DeviceReads, perGet), number(look.DeviceBytes)
+			case look.InFlight == 1:
+				one = unit.ShortCount(look.PerSecond)
+			default:
 				many = unit.ShortCount(look.PerSecond)
 			}
 		}
-		return []string{optional(of.Nodes, number), optional(of.PredictedNodes, number), optional(of.Pages, number), optional(of.BlockReads, perGet), optional(of.PredictedReads, number),
-			optional(of.DeviceReads, perGet), optional(of.DeviceBytes, number), cold, p50, p99, many}
+		return []string{optional(of.DeviceBytes, number), coldReads, coldBytes, one, many}
 	})
 	t.drop()
 	return t
@@ -158,9 +174,15 @@ func layoutCostTable(l *result.Layouts) table {
 func layoutOutlookTable(l *result.Layouts) table {
 	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "figure"}, {Name: "value"}, {Name: "basis"}}}
 	for _, o := range l.Outlook {
-		t.add(o.Layout, unit.ShortCount(float64(o.Accounts)), strings.ReplaceAll(o.Figure, "_", " "), number(o.Value), strings.SplitN(o.Basis, " ", 2)[0])
+		t.add(o.Layout, unit.ShortCount(float64(o.Accounts)), strings.ReplaceAll(o.Figure, "_", " "), number(o.Value), layoutBasis(o.Basis))
 	}
 	return t
+}
+
+// layoutBasis is the first word of what a figure stands on.
+func layoutBasis(basis string) string {
+	word, _, _ := strings.Cut(basis, " ")
+	return strings.TrimSuffix(word, ":")
 }
 
 // layoutKindsTable holds every kind of lookup in every condition.
