@@ -81,9 +81,22 @@ func (f *chunkFile) room(list int, bytes int) error {
 		f.byID = append(f.byID, nil)
 	}
 	c.id = uint32(id)
+	if err := f.reach(int64(id+1) * f.chunkBytes); err != nil {
+		return err
+	}
 	f.byID[id] = c
 	l.chunks, l.next = append(l.chunks, c), 0
 	return nil
+}
+
+// reach makes the file as long as whole chunks, without taking room for them: a
+// read of whole sectors at its end would be short, and asked for twice.
+func (f *chunkFile) reach(bytes int64) error {
+	info, err := f.file.Stat()
+	if err != nil || info.Size() >= bytes {
+		return err
+	}
+	return f.file.Truncate(bytes)
 }
 
 // append adds bytes to a list, where room was made for them.
@@ -216,7 +229,7 @@ func (f *nodeFile) read(p pointer, buffer []byte) (n node, asked int64, err erro
 	to := from + int64(sectors)*sectorBytes
 	from, to = from&^(f.align-1), (to+f.align-1)&^(f.align-1)
 	got, err := f.file.ReadAt(buffer[:to-from], from)
-	if err != nil && err != io.EOF { // the file's last sector may be short
+	if err != nil && err != io.EOF { // a file that was cut short may still hold the node
 		return nil, 0, fmt.Errorf("read node: %w", err)
 	}
 	if int64(got) < at-from {

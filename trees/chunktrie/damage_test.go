@@ -89,3 +89,33 @@ func use(t *testing.T, dir string, changes []state.Change) {
 		t.Fatalf("commit to a state that passes its check: %v", err)
 	}
 }
+
+// TestCheckNoticesDamage changes the topmost node's bytes one by one and makes its
+// checksum good again: hashes and what parents say of children must tell.
+func TestCheckNoticesDamage(t *testing.T) {
+	o := state.Options{Dir: newDir(t), Create: true, Overrides: small}
+	s, _ := evenly(t, o, 300)
+	root := s.newest().root
+	top := append(node{}, root.pin.node...)
+	at := int64(root.at.chunk())*s.chunks.chunkBytes + root.at.offset()
+	must(t, s.Close())
+	check(t, o.Dir, 1, s.Root())
+	file, err := os.OpenFile(filepath.Join(o.Dir, fileName), os.O_RDWR, 0)
+	must(t, err)
+	for i := range top {
+		damaged := append(node{}, top...)
+		damaged[i] ^= 0x10
+		if i != 10 && i != 11 { // the checksum itself
+			binary.LittleEndian.PutUint16(damaged[10:], damaged.checksum())
+		}
+		_, err := file.WriteAt(damaged, at)
+		must(t, err)
+		if _, err := Check(o.Dir); err == nil {
+			t.Errorf("byte %d of %d: damage unnoticed", i, len(top))
+		}
+	}
+	_, err = file.WriteAt(top, at)
+	must(t, err)
+	must(t, file.Close())
+	check(t, o.Dir, 1, s.Root())
+}

@@ -1,8 +1,10 @@
 package chunktrie
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"testing"
 
@@ -136,20 +138,44 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestDirect(t *testing.T) {
-	o := state.Options{Dir: newDir(t), Create: true, Profile: "unpinned", Direct: true}
-	s, keys := evenly(t, o, 1000)
-	r := reader(t, s)
-	for _, key := range keys {
-		if _, found, err := r.Account(key); !found || err != nil {
-			t.Fatalf("account %x: found %v, %v", key, found, err)
+// TestReadsAreTheKernels holds the reads and bytes that are counted against the
+// kernel's account of this process, through the page cache and past it.
+func TestReadsAreTheKernels(t *testing.T) {
+	for _, direct := range []bool{false, true} {
+		o := state.Options{Dir: newDir(t), Create: true, Profile: "unpinned", Direct: direct}
+		s, keys := evenly(t, o, 1000)
+		before := s.Counters()
+		r := reader(t, s)
+		bytes, calls := kernelReads(t)
+		for _, key := range keys {
+			if _, found, err := r.Account(key); !found || err != nil {
+				t.Fatalf("account %x: found %v, %v", key, found, err)
+			}
 		}
+		bytesAfter, callsAfter := kernelReads(t)
+		after := s.Counters()
+		bytes, calls = bytesAfter-bytes, callsAfter-calls
+		const own = 10 // calls of reading the account itself and of the runtime
+		if counted := *after.Reads - *before.Reads; counted != *r.Touched().Nodes || calls < counted || calls > counted+own {
+			t.Errorf("direct %v: %d reads counted for %d nodes, the kernel saw %d", direct, counted, *r.Touched().Nodes, calls)
+		}
+		if counted := *after.ReadBytes - *before.ReadBytes; bytes > counted+own*512 || bytes < counted {
+			t.Errorf("direct %v: %d bytes counted, the kernel saw %d", direct, counted, bytes)
+		}
+		must(t, r.Close())
+		must(t, s.Close())
 	}
-	if sectors := r.lookups.readBytes.Load() / s.nodes.align; sectors < *r.Touched().Nodes {
-		t.Errorf("%d sectors read for %d nodes", sectors, *r.Touched().Nodes)
+}
+
+// kernelReads are the bytes and calls of all reads of this process so far.
+func kernelReads(t *testing.T) (bytes, calls int64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/io")
+	must(t, err)
+	if _, err := fmt.Sscanf(string(text), "rchar: %d\nwchar: %d\nsyscr: %d", &bytes, new(int64), &calls); err != nil {
+		t.Fatalf("%v in %q", err, text)
 	}
-	must(t, r.Close())
-	must(t, s.Close())
+	return bytes, calls
 }
 
 func TestLookupsAllocateNothing(t *testing.T) {
