@@ -45,22 +45,21 @@ func expectedPages(n float64) float64 {
 // Ethereum's trie for a layout that walks it, and the reads of those that have a
 // formula.
 func expected(layout string, walks bool, accounts uint64) (nodes, reads *float64, basis string) {
-	n := float64(accounts)
-	if walks {
-		value := mpt.ExpectedNodes(n)
-		nodes = &value
+	if !walks {
+		return nil, nil, ""
 	}
+	n := float64(accounts)
+	folded, chunks, pages := mpt.ExpectedFoldedNodes(n), expectedChunkReads(n), expectedPages(n)
 	switch layout {
 	case "chunktrie":
-		value := expectedChunkReads(n)
-		return nodes, &value, "nodes below the pinned depth, one read each"
+		return &folded, &chunks, "nodes below the pinned depth, one read each"
 	case "chunktrie:unpinned":
-		return nodes, nodes, "one read for every node"
+		return &folded, &folded, "one read for every node"
 	case "pagetrie":
-		value := expectedPages(n)
-		return nodes, &value, "simulated pages"
+		return &folded, &pages, "simulated pages"
 	}
-	return nodes, nil, ""
+	extended := mpt.ExpectedNodes(n)
+	return &extended, nil, ""
 }
 
 // outlookAccounts are the sizes of the question that no test machine builds.
