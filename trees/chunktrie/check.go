@@ -101,7 +101,7 @@ func (c *checker) walk(r ref, t trieOf, depth int, parent uint64) error {
 	case slotLeaf:
 		c.report.Slots++
 	}
-	list, place, err := c.place(r.at)
+	list, place, err := c.place(r.at, len(n))
 	if err != nil {
 		return wrong("%w", err)
 	}
@@ -143,14 +143,14 @@ func (c *checker) checkHash(r ref, d *draft, depth int) error {
 }
 
 // place finds where in its list a node lies, which must be before the list's end.
-func (c *checker) place(p pointer) (list int, place uint32, err error) {
+func (c *checker) place(p pointer, bytes int) (list int, place uint32, err error) {
 	chunk := c.store.chunks.byID[p.chunk()]
 	for i := range c.store.chunks.lists {
 		l := &c.store.chunks.lists[i]
 		first := l.chunks[0].sequence
 		if at := chunk.sequence - first; chunk.sequence >= first && int(at) < len(l.chunks) && l.chunks[at] == chunk {
-			if chunk == l.last() && p.offset() >= l.next {
-				return 0, 0, fmt.Errorf("offset %d is beyond the end of its list", p.offset())
+			if chunk == l.last() && p.offset()+int64(bytes) > l.next {
+				return 0, 0, errors.New("it ends beyond the end of its list")
 			}
 			return i, c.store.chunks.place(chunk.sequence, p.offset()), nil
 		}

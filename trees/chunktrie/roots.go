@@ -69,6 +69,8 @@ type record struct {
 	table extent
 }
 
+var errTail = errors.New("damaged root record: its lists end beyond the newest's")
+
 // extent is a piece of the file with its checksum.
 type extent struct {
 	at       int64

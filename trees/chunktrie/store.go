@@ -84,6 +84,11 @@ func newStore(ctx context.Context, o state.Options, s settings, file *os.File) (
 	}
 	for i := range records {
 		r := &records[i]
+		for list := range lists {
+			if r.tails[list] > store.chunks.lists[list].last().sequence {
+				return nil, errors.Join(fmt.Errorf("block %d: %w", r.block, errTail), store.closeDirect())
+			}
+		}
 		store.versions = append(store.versions, &version{block: r.block, root: r.root, tails: r.tails})
 	}
 	newest := store.newest()
@@ -265,10 +270,12 @@ func (s *Store) publish(next *version) error {
 		s.versions = s.versions[1:]
 	}
 	s.show()
-	kept := s.versions[0]
-	oldest := kept.root.oldest
+	var oldest [lists]uint32
 	for list := range lists {
-		oldest[list] = min(oldest[list], s.chunks.place(kept.tails[list], 0))
+		oldest[list] = noPlace
+		for _, v := range s.versions {
+			oldest[list] = min(oldest[list], v.root.oldest[list], s.chunks.place(v.tails[list], 0))
+		}
 	}
 	return s.chunks.free(oldest)
 }
