@@ -45,8 +45,8 @@ func layoutAnswers(l *result.Layouts) (answers []string) {
 	var costs []string
 	for _, row := range layoutsAt(l, largest) {
 		text := row.Layout + " " + optional(row.BlockReads, perGet) + " reads"
-		if row.BlockReads == nil {
-			text = row.Layout + " " + optional(row.Pages, perGet) + " pages"
+		if row.BlockReads == nil { // of mapped files
+			text = row.Layout + " " + optional(row.DeviceBytes, number) + " bytes of the device"
 		}
 		if row.LookupNanos != nil {
 			text += ", p50 " + unit.Nanos(float64(row.LookupNanos.P50))
