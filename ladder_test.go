@@ -85,7 +85,7 @@ var ladder = []rung{
 		"internal/layouts":   {"engine", "internal/host", "internal/keyspace", "internal/measure", "internal/mpt", "result", "state"},
 		"internal/replay":    {"engine", "internal/changeset", "internal/host", "internal/measure", "result", "tree"},
 		"internal/contest":   {"engine", "internal/replay", "result", "tree"},
-		"runner":             {"engine", "internal/bench", "internal/changeset", "internal/layouts", "internal/remote", "internal/replay", "state", "tree"},
+		"runner":             {"engine", "internal/bench", "internal/changeset", "internal/layouts", "internal/remote", "internal/replay", "result", "state", "tree"},
 	}},
 	{"explain", map[string][]string{
 		"web":                 {},

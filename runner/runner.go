@@ -12,100 +12,47 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"strings"
-	"sync"
-	"syscall"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/bench"
 	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/result"
 )
 
 // Main serves one spec on the standard streams, or answers the question its
 // argument asks, and exits.
 func Main(engines ...engine.Engine) {
-	var err error
-	switch question := strings.Join(os.Args[1:], " "); question {
-	case remote.DescribeArg:
-		err = Describe(os.Stdout, engines)
-	case remote.CheckArg:
-		err = Check(os.Stdin, os.Stdout, engines)
-	default:
-		os.Exit(Serve(os.Stdin, os.Stdout, os.Stderr, engines))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "runner:", err)
-		os.Exit(1)
-	}
+	os.Exit(Serve(asked(), os.Stdin, os.Stdout, os.Stderr, engines))
 }
 
-// maxSpecBytes bounds what is read from the planner.
-const maxSpecBytes = 16 << 20
-
-var errInterrupted = errors.New("interrupted")
-
-// Serve reads a spec from in, runs it and returns the exit code: 0 done, 1
-// failed or interrupted, 2 a spec that cannot be run.
-func Serve(in io.Reader, events, words io.Writer, engines []engine.Engine) int {
-	var spec bench.Spec
-	if err := json.NewDecoder(io.LimitReader(in, maxSpecBytes)).Decode(&spec); err != nil {
-		fmt.Fprintf(words, "runner: read the spec: %v (a runner is started by statelab, not by hand)\n", err)
-		return 2
+// Serve answers a question, or measures the spec on in where none is asked, and
+// returns the exit code: 0 done, 1 failed or interrupted, 2 a spec that cannot be
+// run.
+func Serve(question string, in io.Reader, events, words io.Writer, engines []engine.Engine) int {
+	s := service[engine.Engine, bench.Spec, remote.Question]{
+		word: "engine", items: engines, name: func(e engine.Engine) string { return e.Info().Name },
+		schema: bench.SpecSchema, read: func(s *bench.Spec) (string, string) { return s.Schema, s.Engine },
+		run: func(ctx context.Context, e engine.Engine, spec *bench.Spec, tell result.Tell) error {
+			_, err := bench.Run(ctx, e, spec, tell)
+			return err
+		},
+		describe: func(d *remote.Description, e engine.Engine) {
+			d.Engines = append(d.Engines, remote.Described{Info: e.Info(), Missing: missing(e)})
+		},
+		asked: func(q *remote.Question) string { return q.Engine },
+		check: func(e engine.Engine, q *remote.Question) []error { return e.Check(q.Options.Options()) },
 	}
-	if spec.Schema != bench.SpecSchema {
-		fmt.Fprintf(words, "runner: the spec has schema %q, this runner reads %q: use runner and statelab of one version\n", spec.Schema, bench.SpecSchema)
-		return 2
-	}
-	e, err := find(engines, spec.Engine)
-	if err != nil {
-		fmt.Fprintf(words, "runner: %v\n", err)
-		return 2
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(interrupts)
-	go func() {
-		for range interrupts {
-			cancel(errInterrupted)
-		}
-	}()
-	if _, err := bench.Run(ctx, e, &spec, teller(events)); err != nil {
-		fmt.Fprintln(words, err) // for the case that the run folder could not be written
-		return 1
-	}
-	return 0
+	return s.serve(question, in, events, words)
 }
 
-// teller writes events as JSON lines. A planner that is gone is no reason to
-// lose the run.
-func teller(w io.Writer) bench.Tell {
-	var mutex sync.Mutex
-	lines := json.NewEncoder(w)
-	gone := false
-	return func(e bench.Event) {
-		mutex.Lock()
-		defer mutex.Unlock()
-		if !gone {
-			gone = lines.Encode(e) != nil
+// missing is what keeps an engine from running here.
+func missing(e engine.Engine) string {
+	if d, ok := e.(engine.Dependent); ok {
+		if err := d.Ready(); err != nil {
+			return err.Error()
 		}
 	}
-}
-
-func find(engines []engine.Engine, name string) (engine.Engine, error) {
-	var names []string
-	for _, e := range engines {
-		if e.Info().Name == name {
-			return e, nil
-		}
-		names = append(names, e.Info().Name)
-	}
-	return nil, fmt.Errorf("no engine %q here, only %s", name, strings.Join(names, ", "))
+	return ""
 }

@@ -34,14 +34,16 @@ const (
 const runnerVerb = "__runner"
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == runnerVerb {
-		runner.Main(embedded()...)
-	}
-	if len(os.Args) >= 2 && os.Args[1] == treeRunnerVerb {
-		os.Exit(runner.ServeTrees(strings.Join(os.Args[2:], " "), os.Stdin, os.Stdout, os.Stderr, embeddedTrees()))
-	}
-	if len(os.Args) >= 2 && os.Args[1] == stateRunnerVerb {
-		os.Exit(runner.ServeStates(strings.Join(os.Args[2:], " "), os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()))
+	if len(os.Args) >= 2 {
+		question := strings.Join(os.Args[2:], " ")
+		switch os.Args[1] {
+		case runnerVerb:
+			os.Exit(runner.Serve(question, os.Stdin, os.Stdout, os.Stderr, embedded()))
+		case treeRunnerVerb:
+			os.Exit(runner.ServeTrees(question, os.Stdin, os.Stdout, os.Stderr, embeddedTrees()))
+		case stateRunnerVerb:
+			os.Exit(runner.ServeStates(question, os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()))
+		}
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	interrupts := make(chan os.Signal, 2)

@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/statelab/statelab/internal/changeset"
+	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/tree"
+)
+
+// harvest writes the changes that a tree's forest has kept as a container, beside
+// its place first.
+func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string) (tree.Tree, error)) (err error) {
+	var order remote.HarvestOrder
+	if err := decode(in, &order); err != nil {
+		return fmt.Errorf("read what to harvest: %w", err)
+	}
+	t, err := find(order.Tree)
+	if err != nil {
+		return err
+	}
+	harvester, can := t.(tree.Harvester)
+	if !can {
+		return fmt.Errorf("%s cannot harvest", order.Tree)
+	}
+	survey, err := harvester.Survey(ctx, order.Dir)
+	if err != nil {
+		return fmt.Errorf("survey %s: %w", order.Dir, err)
+	}
+	if order.Out == "" {
+		return json.NewEncoder(out).Encode(remote.Harvested{Stores: survey.Stores, First: survey.First, Last: survey.Last})
+	}
+	first, last := max(order.First, survey.First), survey.Last
+	if order.Last > 0 {
+		last = min(order.Last, last)
+	}
+	if last < first {
+		return fmt.Errorf("%s holds versions %d to %d: none of those asked for", order.Dir, survey.First, survey.Last)
+	}
+	f, err := os.CreateTemp(filepath.Dir(order.Out), "."+filepath.Base(order.Out)+".*")
+	if err != nil {
+		return err
+	}
+	err = writeHarvest(ctx, f, harvester, order, survey, first, last)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), order.Out)
+	}
+	if err != nil {
+		return fmt.Errorf("harvest %s: %w", order.Dir, errors.Join(err, os.Remove(f.Name())))
+	}
+	return json.NewEncoder(out).Encode(remote.Harvested{Stores: survey.Stores, First: first, Last: last})
+}
+
+// writeHarvest streams versions into a container: empty ones too, so that they stay
+// aligned.
+func writeHarvest(ctx context.Context, out io.Writer, from tree.Harvester, order remote.HarvestOrder, survey tree.Survey, first, last int64) error {
+	w, err := changeset.NewWriter(out, changeset.Header{Order: changeset.OrderSortedNet,
+		Provenance: fmt.Sprintf("harvested by %s from %s", order.Tree, filepath.Base(order.Dir))})
+	if err != nil {
+		return err
+	}
+	for _, name := range survey.Stores { // the empty ones too: they have roots
+		if _, err := w.Store(name); err != nil {
+			return err
+		}
+	}
+	at := first - 1
+	upTo := func(version int64) error {
+		for at < version {
+			if at >= first {
+				if err := w.End(changeset.Roots{}); err != nil {
+					return err
+				}
+			}
+			at++
+			if err := w.Begin(at); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = from.Harvest(ctx, order.Dir, first, last, func(version int64, store string, c tree.Change) error {
+		if version < at || version > last {
+			return fmt.Errorf("version %d came after %d, of %d to %d", version, at, first, last)
+		}
+		if err := upTo(version); err != nil {
+			return err
+		}
+		number, err := w.Store(store)
+		if err != nil {
+			return err
+		}
+		return w.Change(changeset.Change{Store: number, Key: c.Key, Value: c.Value, Delete: c.Delete})
+	})
+	if err != nil {
+		return err
+	}
+	if err := upTo(last); err != nil {
+		return err
+	}
+	return errors.Join(w.End(changeset.Roots{}), w.Close())
+}
