@@ -12,6 +12,7 @@ export CGO_ENABLED := 0
 
 # Engines whose runner needs a C compiler, and trees, each a module of its own.
 C_ENGINES := rocksdb mdbx lmdb native
+C_RUNNERS := $(C_ENGINES) flatmdbx
 TREES := $(patsubst trees/%/go.mod,%,$(wildcard trees/*/go.mod))
 # Modules of their own without a runner.
 FIXTURES := fixtures/gethchain
@@ -20,9 +21,9 @@ FIXTURES := fixtures/gethchain
 
 help:
 	@echo "build     bin/statelab"
-	@echo "runners   bin/statelab-run-* of the engines in C, C++ and Rust (installs a C compiler and Maven if missing)"
+	@echo "runners   bin/statelab-run-* of engines in C, C++ and Rust (installs a C compiler and Maven if missing)"
 	@echo "rocksdb   RocksDB's library into bin/lib (Maven fetches it)"
-	@echo "trees     bin/statelab-run-* of the state trees"
+	@echo "trees     bin/statelab-run-* of state trees and layouts"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
 	@echo "test      installs what is missing; format, vet, all tests of all modules"
 	@echo "slow      every published point predicted, every access resolved: half an hour"
@@ -35,8 +36,8 @@ build: tools
 	$(GO) build -o bin/statelab ./cmd/statelab
 
 runners: tools needs rocksdb
-	@set -e; for engine in $(C_ENGINES); do echo "build bin/statelab-run-$$engine"; \
-		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-$$engine ./cmd/statelab-run-$$engine; done
+	@set -e; for name in $(C_RUNNERS); do echo "build bin/statelab-run-$$name"; \
+		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-$$name ./cmd/statelab-run-$$name; done
 
 rocksdb: needs
 	@engines/rocksdb/fetch.sh
@@ -74,7 +75,7 @@ format:
 
 vet:
 	$(GO) vet ./...
-	CGO_ENABLED=1 $(GO) vet $(C_ENGINES:%=./engines/%) $(C_ENGINES:%=./cmd/statelab-run-%)
+	CGO_ENABLED=1 $(GO) vet $(C_ENGINES:%=./engines/%) $(C_RUNNERS:%=./cmd/statelab-run-%)
 	@set -e; for module in $(FIXTURES) $(TREES:%=trees/%); do echo "vet $$module"; (cd $$module && CGO_ENABLED=1 $(GO) vet ./...); done
 
 # The slow ones, marked by testing.Short, have a target of their own.
@@ -82,7 +83,7 @@ unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 c-engines: needs rocksdb
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_ENGINES:%=./engines/%) ./cmd/statelab-run-native
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_ENGINES:%=./engines/%) ./cmd/statelab-run-native ./trees/flat
 
 tree-modules: needs
 	@set -e; for tree in $(TREES); do (cd trees/$$tree && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
