@@ -99,6 +99,9 @@ func (r *run) work(ctx context.Context) error {
 	if err := r.phase(replayPhase, func() error { return r.replay(ctx) }); err != nil {
 		return err
 	}
+	if r.totals.versions == 0 && !r.spec.Resume {
+		return fmt.Errorf("%s holds no version from %d on: nothing was replayed", r.spec.Changes, r.first)
+	}
 	if err := r.phase(settlePhase, func() error { return r.settle(ctx) }); err != nil {
 		return err
 	}
@@ -169,7 +172,7 @@ func (r *run) bounds() (err error) {
 		}
 	}
 	r.last = math.MaxInt64
-	if r.info.Complete {
+	if r.info.Last > 0 { // some forms tell only when they are read to their end
 		r.last = r.info.Last
 	}
 	if r.spec.Versions > 0 {
