@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"runtime/metrics"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/host"
@@ -67,13 +68,25 @@ func (r *run) limit() {
 	own := max(anonymous, r.held.base+spent)
 	room := own / 4
 	limit := own + room + slackBytes + max(0, r.spec.MemoryBytes-spent)
-	debug.SetMemoryLimit(own + room/2)
+	debug.SetMemoryLimit(collectorLimit(anonymous, own, room))
 	if err := r.held.hold.Limit(limit); err != nil {
 		r.cannotHold(err)
 		return
 	}
 	most := limit - anonymous
 	m.PageCacheBytes, m.HeldBy = &most, r.held.hold.How
+}
+
+// collectorLimit is what the Go heap may grow to. Caches may lie in C's memory, which
+// the collector does not see: then what is still to grow is theirs as well.
+func collectorLimit(anonymous, own, room int64) int64 {
+	memory := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(memory)
+	heap := min(int64(memory[0].Value.Uint64()-memory[1].Value.Uint64()), anonymous)
+	if anonymous-heap > slackBytes {
+		return heap + room/2
+	}
+	return own + room/2
 }
 
 func (r *run) cannotHold(err error) {
