@@ -64,27 +64,45 @@ func (r *run) holdMemory(ctx context.Context) error {
 
 func (r *run) usesPageCache() bool { return r.engine.Info().Has(engine.UsesPageCache) }
 
-// holdPageCache leaves an engine with a cache of its own only as much page cache
-// as its budget has unspent. Called once its cache is warm: from then on its
-// memory hardly grows.
+// holdPageCache sets the limit anew before the measured phase. By then it is known
+// what a team of workers takes: the warm-up's is given back. An engine with a cache
+// of its own, which is warm now and hardly grows, is left only as much page cache
+// as its budget has unspent.
 func (r *run) holdPageCache() {
-	if r.memory.hold == nil || r.usesPageCache() {
+	if r.memory.hold == nil {
 		return
 	}
-	spent := int64(0)
-	for _, share := range r.result.Memory.Shares {
-		spent += share.Bytes
-	}
-	anonymous, err := host.AnonymousBytes()
+	before, err := host.AnonymousBytes()
 	if err == nil {
-		// A garbage collector needs room to breathe, and must not outgrow it.
-		room := anonymous / 8
-		debug.SetMemoryLimit(anonymous + room/2)
-		err = r.limitPageCache(max(0, r.spec.MemoryBytes-spent), anonymous+room)
+		debug.FreeOSMemory()
+		var after int64
+		if after, err = host.AnonymousBytes(); err == nil {
+			err = r.limitMeasured(after, max(before-after, leastWorkerBytes*int64(r.spec.Threads)))
+		}
 	}
 	if err != nil {
 		r.cannotHold(err)
 	}
+}
+
+// leastWorkerBytes are the pages of a worker's histograms that are written to.
+const leastWorkerBytes = 64 << 10
+
+// limitMeasured sets the limit for a process of anonymous bytes that is about to
+// make a team of workers.
+func (r *run) limitMeasured(anonymous, team int64) error {
+	if r.usesPageCache() {
+		return r.limitPageCache(r.spec.MemoryBytes, r.memory.base+team)
+	}
+	unspent := r.spec.MemoryBytes
+	for _, share := range r.result.Memory.Shares {
+		unspent -= share.Bytes
+	}
+	// A garbage collector needs room to breathe, and must not outgrow it.
+	own := anonymous + team
+	room := own / 8
+	debug.SetMemoryLimit(own + room/2)
+	return r.limitPageCache(max(0, unspent), own+room)
 }
 
 // limitPageCache leaves pages bytes to the page cache beside anonymous bytes of
