@@ -73,8 +73,11 @@ type Options struct {
 	ReadOnly    bool
 	MemoryBytes int64 // one budget: caches, pinned nodes, write buffers
 	Direct      bool  // O_DIRECT where the layout reads by calls
-	Overrides   map[string]string
-	Log         func(string) // may be nil
+	// Accounts and Slots (of all accounts) are how many the state will come to hold,
+	// for layouts that size something once and for all; 0 if unknown.
+	Accounts, Slots uint64
+	Overrides       map[string]string
+	Log             func(string) // may be nil
 }
 
 // State is an open state. Change and Commit are called by one goroutine; Readers

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/statelab/statelab/internal/keyspace"
 	"github.com/statelab/statelab/state"
@@ -46,6 +47,11 @@ func (c Chain) Check() (errs []error) {
 
 // buildBlocks is how many blocks make the state.
 func (c Chain) buildBlocks() uint64 { return (c.Accounts + c.BlockAccounts - 1) / c.BlockAccounts }
+
+// expectedSlots is how many slots the accounts will have, in the mean.
+func (c Chain) expectedSlots() uint64 {
+	return uint64(math.Ceil(float64(c.Accounts) * c.ContractShare * float64(c.SlotsPer)))
+}
 
 // Generator makes the chain's accounts, slots and changes, the same ones every time.
 // It is for one goroutine.

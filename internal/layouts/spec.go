@@ -54,7 +54,8 @@ type Spec struct {
 func InFlight() []int { return []int{1, 64} }
 
 func (s *Spec) options() state.Options {
-	return state.Options{Dir: s.Dir, Profile: s.Profile, Create: s.Stage == Build, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides}
+	return state.Options{Dir: s.Dir, Profile: s.Profile, Create: s.Stage == Build, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides,
+		Accounts: s.Chain.Accounts, Slots: s.Chain.expectedSlots()}
 }
 
 // WhenDiskIsFull is the way out for the user.
