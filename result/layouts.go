@@ -24,8 +24,12 @@ const (
 
 // Conditions of lookups.
 const (
-	ColdLookups = "cold" // a process that has just opened the state, no page of it in memory
-	HeldLookups = "held" // caches warm, the process held to its memory budget
+	// FirstLookups are each the first one of a state that has just been opened, no
+	// page of it in memory: nothing helps them but what opening left in the layout's
+	// own memory. What making a reader reads is theirs.
+	FirstLookups = "first"
+	ColdLookups  = "cold" // a process that has just opened the state, no page of it in memory
+	HeldLookups  = "held" // caches warm, the process held to its memory budget
 )
 
 // State are the figures of a state's layout, of one that was built or of one that

@@ -60,6 +60,18 @@ func DeviceBetween(before, after result.DeviceIO) result.DeviceIO {
 	}
 }
 
+// DeviceSum adds two counts of one device.
+func DeviceSum(a, b result.DeviceIO) result.DeviceIO {
+	return result.DeviceIO{
+		Device:     a.Device,
+		Reads:      a.Reads + b.Reads,
+		ReadMerges: a.ReadMerges + b.ReadMerges,
+		ReadBytes:  a.ReadBytes + b.ReadBytes,
+		Writes:     a.Writes + b.Writes,
+		WriteBytes: a.WriteBytes + b.WriteBytes,
+	}
+}
+
 // ReadAheadKB is how much a sequential reader, and a fault on mapped memory, may
 // fetch beyond what it asked for.
 func (d Device) ReadAheadKB() (int, error) {

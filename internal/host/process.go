@@ -57,6 +57,22 @@ func ProcessBetween(before, after result.ProcessIO) result.ProcessIO {
 	}
 }
 
+// ProcessSum adds two counts.
+func ProcessSum(a, b result.ProcessIO) result.ProcessIO {
+	return result.ProcessIO{
+		ReadCalls:           a.ReadCalls + b.ReadCalls,
+		ReadChars:           a.ReadChars + b.ReadChars,
+		ReadBytes:           a.ReadBytes + b.ReadBytes,
+		WriteBytes:          a.WriteBytes + b.WriteBytes,
+		MajorFaults:         a.MajorFaults + b.MajorFaults,
+		MinorFaults:         a.MinorFaults + b.MinorFaults,
+		VoluntarySwitches:   a.VoluntarySwitches + b.VoluntarySwitches,
+		InvoluntarySwitches: a.InvoluntarySwitches + b.InvoluntarySwitches,
+		UserNanos:           a.UserNanos + b.UserNanos,
+		SystemNanos:         a.SystemNanos + b.SystemNanos,
+	}
+}
+
 // PeakRSS is the most memory this process has had resident, in bytes, since its
 // start or since ResetPeakRSS.
 func PeakRSS() (int64, error) { return statusBytes("VmHWM") }

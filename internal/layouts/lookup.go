@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/statelab/statelab/internal/measure"
 	"github.com/statelab/statelab/result"
@@ -16,6 +18,14 @@ import (
 
 // coldLookups are few, so that hardly one finds what an earlier one has read.
 const coldLookups = 2000
+
+// First lookups are a hundredth of the others, fewer if opening their states takes
+// longer than firstPatience.
+const (
+	leastFirst    = 5
+	mostFirst     = 50
+	firstPatience = 30 * time.Second
+)
 
 // lookUp opens the state that was built and measures lookups of it.
 func (r *run) lookUp(ctx context.Context) error {
@@ -35,6 +45,11 @@ func (r *run) lookUp(ctx context.Context) error {
 	f.Block = r.state.Block()
 	r.noteRoot(r.state.Root())
 	r.generator = NewGenerator(r.spec.Chain, r.spec.Chain.UpdateBlocks)
+	for _, kind := range r.kinds() {
+		if err := r.first(ctx, kind); err != nil {
+			return err
+		}
+	}
 	for _, kind := range r.kinds() {
 		if err := r.cold(ctx, kind); err != nil {
 			return err
@@ -56,28 +71,80 @@ func (r *run) lookUp(ctx context.Context) error {
 	return nil
 }
 
-// cold measures lookups of a state that was just opened. Opening may write what the
-// log held into files: only when that has settled are they at rest.
+// first measures lookups one by one, each of a state that was just opened.
+func (r *run) first(ctx context.Context, kind string) error {
+	own, err := r.ownReadCalls()
+	if err != nil {
+		return err
+	}
+	l := lookups{kind: kind, condition: result.FirstLookups, inFlight: 1, count: 1}
+	r.tell(result.Event{Phase: l.name()})
+	var total cost
+	var workers []*worker
+	begun, most := time.Now(), min(max(r.spec.Reads/100, leastFirst), mostFirst)
+	for l.skip < most && (l.skip < leastFirst || time.Since(begun) < firstPatience) {
+		if err := r.openCold(ctx); err != nil {
+			return err
+		}
+		var one []*worker
+		c, err := r.between(func() (err error) {
+			one, err = r.drive(ctx, l)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.name(), err)
+		}
+		c.process.ReadCalls -= own
+		if l.skip == 0 {
+			total = c
+		} else {
+			total.add(c)
+		}
+		workers = append(workers, one...)
+		l.skip++
+	}
+	l.count = l.skip
+	r.notePhase(l.name(), l.count, total)
+	r.summarize(l, workers, total)
+	return nil
+}
+
+// ownReadCalls are the read calls that counting makes itself.
+func (r *run) ownReadCalls() (int64, error) {
+	least := int64(math.MaxInt64)
+	for range 3 { // now and then something else reads as well
+		nothing, err := r.between(func() error { return nil })
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, nothing.process.ReadCalls)
+	}
+	return least, nil
+}
+
+// cold measures lookups of a state that was just opened.
 func (r *run) cold(ctx context.Context, kind string) error {
-	if err := r.reopen(ctx); err != nil {
-		return err
-	}
-	if err := r.settle(ctx); err != nil {
-		return err
-	}
-	if err := r.evict(ctx); err != nil {
+	if err := r.openCold(ctx); err != nil {
 		return err
 	}
 	return r.measure(ctx, lookups{kind: kind, condition: result.ColdLookups, inFlight: 1, count: min(coldLookups, r.spec.Reads)})
 }
 
-func (r *run) reopen(ctx context.Context) error {
+// openCold opens the state again, with no page of it in memory. Opening may write
+// what the log held into files: only when that has settled are they at rest.
+func (r *run) openCold(ctx context.Context) error {
 	old := r.state
 	r.state = nil
 	if err := old.Close(); err != nil {
 		return fmt.Errorf("close %s: %w", r.spec.Dir, err)
 	}
-	return r.open(ctx)
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	return r.evict(ctx)
 }
 
 // kinds of lookups that the state has an answer to.
@@ -94,6 +161,7 @@ type lookups struct {
 	kind, condition string
 	inFlight        int
 	count           uint64
+	skip            uint64 // random choices that others made
 	warming         bool
 }
 
@@ -113,6 +181,8 @@ func (l lookups) series() uint64 {
 		return apart
 	case l.condition == result.ColdLookups:
 		return 2 * apart
+	case l.condition == result.FirstLookups:
+		return 0
 	}
 	return uint64(2+l.inFlight) * apart
 }
@@ -137,6 +207,12 @@ func (r *run) measure(ctx context.Context, l lookups) error {
 	if err != nil {
 		return err
 	}
+	r.summarize(l, workers, c)
+	return nil
+}
+
+// summarize makes figures of lookups and what they cost.
+func (r *run) summarize(l lookups, workers []*worker, c cost) {
 	out := result.Lookups{Kind: l.kind, Condition: l.condition, InFlight: l.inFlight, Count: l.count, Seconds: c.seconds, PerSecond: float64(l.count) / c.seconds,
 		BlockReads: each(c.layout.Reads, l.count), BlockBytes: each(c.layout.ReadBytes, l.count),
 		ReadCalls:   float64(c.process.ReadCalls) / float64(l.count),
@@ -152,7 +228,6 @@ func (r *run) measure(ctx context.Context, l lookups) error {
 	}
 	out.Nodes, out.Pages, out.ServiceNanos = each(touched.Nodes, l.count), each(touched.Pages, l.count), r.summed(l.name(), service)
 	r.result.Figures.State.Lookups = append(r.result.Figures.State.Lookups, out)
-	return nil
 }
 
 // plus adds counts; one that is unknown makes the sum unknown.
@@ -230,7 +305,7 @@ func (w *worker) run(count uint64) error {
 		if w.stop.Load() {
 			return nil
 		}
-		c := w.choose(n)
+		c := w.choose(w.lookups.skip + n)
 		var err error
 		if c.slot {
 			err = w.slot(c)

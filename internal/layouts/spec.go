@@ -7,7 +7,7 @@
 // Non-goals: choosing layouts (cmd), surviving their crashes (supervise), explaining
 // (report).
 //
-// Read in this order: spec.go, chain.go, run.go, build.go, lookup.go, memory.go; then
+// Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, memory.go; then
 // plan.go, rows.go, expect.go.
 package layouts
 
