@@ -1,0 +1,41 @@
+//! The user's own options.
+
+use std::ops::RangeInclusive;
+
+/// The user's own options, by the layout's names.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pairs: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// Of pairs of name and value.
+    pub fn new(pairs: Vec<(String, String)>) -> Self {
+        Settings { pairs }
+    }
+
+    /// The value of `name`, the last if there are several.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().rev().find(|(its, _)| its == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of `name` as a whole number in a range, or what is wrong with it.
+    pub fn number(&self, name: &str, legal: RangeInclusive<u64>) -> Result<Option<u64>, String> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match value.parse() {
+            Ok(number) if legal.contains(&number) => Ok(Some(number)),
+            _ => Err(format!(
+                "option {name}=\"{value}\": want a whole number from {} to {}, as in --set {name}={}",
+                legal.start(),
+                legal.end(),
+                legal.start()
+            )),
+        }
+    }
+
+    /// A mistake for every name that is not among the known ones.
+    pub fn unknown(&self, known: &[&str]) -> Vec<String> {
+        let unknown = self.pairs.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        unknown.map(|(name, _)| format!("unknown option \"{name}\": there are {}", known.join(", "))).collect()
+    }
+}

@@ -1,0 +1,111 @@
+//! The header's structs, name by name. What the members mean is said there.
+#![allow(missing_docs, reason = "the header documents them")]
+
+use std::ffi::{c_char, c_void};
+
+use crate::{Account, Hash, Slot};
+
+pub const ABI: u32 = 1;
+
+pub const OK: i32 = 0;
+pub const MISSING: i32 = 1;
+pub const WORKING: i32 = 3;
+pub const FAILED: i32 = -1;
+pub const LOCKED: i32 = -2;
+pub const NOT_A_DATABASE: i32 = -3;
+
+pub const ERROR_BYTES: usize = 1024;
+
+#[repr(C)]
+pub struct RawError {
+    pub text: [c_char; ERROR_BYTES],
+}
+
+#[repr(C)]
+pub struct RawSetting {
+    pub name: *const c_char,
+    pub value: *const c_char,
+}
+
+#[repr(C)]
+pub struct RawOptions {
+    pub directory: *const c_char,
+    pub profile: *const c_char,
+    pub create: i32,
+    pub read_only: i32,
+    pub memory_bytes: i64,
+    pub accounts_hint: u64,
+    pub slots_hint: u64,
+    pub settings_count: usize,
+    pub settings: *const RawSetting,
+}
+
+#[repr(C)]
+pub struct RawProfile {
+    pub name: *const c_char,
+    pub about: *const c_char,
+}
+
+#[repr(C)]
+pub struct RawTouched {
+    pub nodes: i64,
+    pub pages: i64,
+}
+
+#[repr(C)]
+pub struct RawSettling {
+    pub pending_bytes: i64,
+    pub jobs: i64,
+}
+
+#[repr(C)]
+pub struct RawStat {
+    pub name: *const c_char,
+    pub value: i64,
+}
+
+#[repr(C)]
+pub struct RawMemory {
+    pub usage: *const c_char,
+    pub basis: *const c_char,
+    pub bytes: i64,
+}
+
+/// A handle, of a state or of a reader.
+pub type Handle = *mut c_void;
+
+#[repr(C)]
+pub struct Table {
+    pub abi: u32,
+    pub struct_bytes: u32,
+    pub name: *const c_char,
+    pub version: *const c_char,
+    pub licence: *const c_char,
+    pub root: *const c_char,
+    pub durability: *const c_char,
+    pub history: *const c_char,
+    pub profiles: *const RawProfile,
+    pub check: unsafe extern "C" fn(*const RawOptions, *mut RawError) -> i32,
+    pub open: unsafe extern "C" fn(*const RawOptions, *mut Handle, *mut RawError) -> i32,
+    pub close: unsafe extern "C" fn(Handle, *mut RawError) -> i32,
+    pub head: unsafe extern "C" fn(Handle, *mut u64, *mut Hash),
+    pub change: unsafe extern "C" fn(Handle, *const Hash, *const Account, *const Slot, usize, *mut RawError) -> i32,
+    pub commit: unsafe extern "C" fn(Handle, *mut Hash, *mut RawError) -> i32,
+    pub reader_open: unsafe extern "C" fn(Handle, *mut Handle, *mut RawError) -> i32,
+    pub reader_close: unsafe extern "C" fn(Handle),
+    pub account: unsafe extern "C" fn(Handle, *const Hash, *mut Account, *mut RawError) -> i32,
+    pub slot: unsafe extern "C" fn(Handle, *const Hash, *const Hash, *mut Slot, *mut RawError) -> i32,
+    pub touched: unsafe extern "C" fn(Handle, *mut RawTouched),
+    pub settle: unsafe extern "C" fn(Handle, i64, *mut RawSettling, *mut RawError) -> i32,
+    pub stats: unsafe extern "C" fn(Handle, *mut RawStat, usize) -> usize,
+    pub memory: unsafe extern "C" fn(Handle, *mut RawMemory, usize) -> usize,
+    pub effective: unsafe extern "C" fn(Handle, *mut RawSetting, usize) -> usize,
+}
+
+// SAFETY: a table is never written to once it is made, and what it points at lives as long
+// as the library.
+#[allow(unsafe_code)]
+unsafe impl Send for Table {}
+// SAFETY: likewise.
+#[allow(unsafe_code)]
+unsafe impl Sync for Table {}
