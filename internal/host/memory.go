@@ -7,7 +7,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // MemoryHold is a memory control group that holds this process: what it keeps
@@ -18,6 +22,9 @@ type MemoryHold struct {
 	home   string // group the process came from
 	limit  string // file of the limit
 	anchor string // directory that groups are made in
+
+	follower  *follower
+	readCalls atomic.Int64
 }
 
 // cgroupRoots are where the memory controller may be mounted.
@@ -78,8 +85,89 @@ func (h *MemoryHold) Limit(bytes int64) error {
 	return nil
 }
 
+// followEvery is shorter than a process takes to outgrow a few megabytes.
+const followEvery = 10 * time.Millisecond
+
+// Follow keeps the limit at pages bytes above what the process itself has in memory
+// at each moment, until Release: the page cache of the group then stays below pages,
+// however much the process takes or gives back. A process that grows by more than
+// pages within ten milliseconds is killed.
+func (h *MemoryHold) Follow(pages int64) error {
+	f := &follower{hold: h, pages: pages, done: make(chan struct{}), ended: make(chan error, 1)}
+	var err error
+	if f.status, err = os.Open("/proc/self/status"); err != nil {
+		return fmt.Errorf("follow the process's memory: %w", err)
+	}
+	if err := f.look(); err != nil {
+		return errors.Join(err, f.status.Close())
+	}
+	h.follower = f
+	go f.run()
+	return nil
+}
+
+// ReadCalls are the read calls that Follow has made: they are in the kernel's
+// account of this process.
+func (h *MemoryHold) ReadCalls() int64 { return h.readCalls.Load() }
+
+// follower is a running Follow.
+type follower struct {
+	hold   *MemoryHold
+	pages  int64
+	status *os.File
+	text   [4096]byte
+	done   chan struct{}
+	ended  chan error
+}
+
+func (f *follower) run() {
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	var err error
+	for err == nil {
+		select {
+		case <-f.done:
+			f.ended <- f.status.Close()
+			return
+		case <-ticker.C:
+			err = f.look()
+		}
+	}
+	<-f.done
+	f.ended <- errors.Join(err, f.status.Close())
+}
+
+// look sets the limit anew.
+func (f *follower) look() error {
+	n, err := unix.Pread(int(f.status.Fd()), f.text[:], 0)
+	f.hold.readCalls.Add(1)
+	if err != nil {
+		return fmt.Errorf("follow the process's memory: %w", err)
+	}
+	own, err := sizeIn(f.text[:n], "RssAnon")
+	if err != nil {
+		return err
+	}
+	if err := f.hold.Limit(own + f.pages); !errors.Is(err, unix.EBUSY) { // pages that cannot be given up at once: next time
+		return err
+	}
+	return nil
+}
+
+func (f *follower) stop() error {
+	close(f.done)
+	return <-f.ended
+}
+
 // Release moves the process back and removes the group.
 func (h *MemoryHold) Release() error {
+	if h.follower != nil {
+		err := h.follower.stop()
+		h.follower = nil
+		if err != nil {
+			return errors.Join(err, h.Release())
+		}
+	}
 	if err := move(h.home); err != nil {
 		return err
 	}

@@ -83,15 +83,23 @@ func statusBytes(name string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", name, err)
 	}
-	kilobytes, err := parseCounters(status)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", name, err)
+	return sizeIn(status, name)
+}
+
+// sizeIn finds a line such as "VmHWM:     1234 kB" in /proc/self/status.
+func sizeIn(status []byte, name string) (int64, error) {
+	for line := range bytes.Lines(status) {
+		rest, is := bytes.CutPrefix(line, []byte(name+":"))
+		if !is {
+			continue
+		}
+		kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read %s: %w", name, err)
+		}
+		return kilobytes << 10, nil
 	}
-	size, ok := kilobytes[name]
-	if !ok {
-		return 0, fmt.Errorf("the kernel does not tell %s", name)
-	}
-	return size << 10, nil
+	return 0, fmt.Errorf("the kernel does not tell %s", name)
 }
 
 // ResetPeakRSS makes PeakRSS begin again at what is resident now.

@@ -28,6 +28,9 @@ func (r *run) count() (c counted, err error) {
 		c.device = &io
 	}
 	c.process, err = host.ProcessNow()
+	if r.held.hold != nil {
+		c.process.ReadCalls -= r.held.hold.ReadCalls()
+	}
 	c.at = time.Now()
 	return c, err
 }

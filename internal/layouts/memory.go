@@ -18,7 +18,8 @@ type held struct {
 	base int64 // anonymous memory before the state was opened: the harness's own
 }
 
-// slackBytes are left to the harness: readers, latencies, the Go runtime's room.
+// slackBytes are what the process may grow by before its limit follows, and pages of
+// the kernel's that belong to nobody's budget.
 const slackBytes = 12 << 20
 
 // pageCacheShare is the share of a layout's memory that the operating system keeps
@@ -42,8 +43,11 @@ func (r *run) hold() {
 }
 
 // limit leaves the page cache what the layout has not spent of its budget. Called
-// once its caches are warm.
+// once its caches are warm: the peak of memory is of what comes after.
 func (r *run) limit() {
+	if err := host.ResetPeakRSS(); err != nil {
+		r.warn(engine.Warning{Code: "peak_since_start", Text: fmt.Sprintf("the peak of memory is of the whole process, opening and warming included: %v", err)})
+	}
 	m := r.result.Memory
 	m.Shares = r.state.Memory()
 	if r.spec.MemoryBytes == 0 {
@@ -66,15 +70,13 @@ func (r *run) limit() {
 	// Caches that are not full yet may still grow. A garbage collector needs room to
 	// breathe, and must not outgrow it.
 	own := max(anonymous, r.held.base+spent)
-	room := own / 4
-	limit := own + room + slackBytes + max(0, r.spec.MemoryBytes-spent)
-	debug.SetMemoryLimit(collectorLimit(anonymous, own, room))
-	if err := r.held.hold.Limit(limit); err != nil {
+	debug.SetMemoryLimit(collectorLimit(anonymous, own, own/4))
+	pages := max(0, r.spec.MemoryBytes-spent) + slackBytes
+	if err := r.held.hold.Follow(pages); err != nil {
 		r.cannotHold(err)
 		return
 	}
-	most := limit - anonymous
-	m.PageCacheBytes, m.HeldBy = &most, r.held.hold.How
+	m.PageCacheBytes, m.HeldBy = &pages, r.held.hold.How
 }
 
 // collectorLimit is what the Go heap may grow to. Caches may lie in C's memory, which
