@@ -30,6 +30,7 @@ type Store struct {
 	pending   []edit // the block being built
 	lastBytes int64  // that the last block appended
 	failed    error  // no block can follow one that failed
+	closed    bool
 
 	mutex                        sync.Mutex
 	versions                     []*version // addressable ones, oldest first; the last is the newest
@@ -302,6 +303,9 @@ func (s *Store) leave(v *version) {
 func (s *Store) Reader() (state.Reader, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.closed {
+		return nil, errors.New("chunktrie: the state is closed")
+	}
 	return s.reader(s.newest()), nil
 }
 
@@ -378,6 +382,9 @@ func (s *Store) Memory() []engine.MemoryShare {
 
 // Close drops the block being built.
 func (s *Store) Close() error {
+	s.mutex.Lock()
+	s.closed = true
+	s.mutex.Unlock()
 	if err := errors.Join(s.closeDirect(), s.file.Close()); err != nil {
 		return fmt.Errorf("chunktrie: close: %w", err)
 	}

@@ -8,13 +8,16 @@ import (
 )
 
 type reader struct {
-	db    engine.Reader
+	db    engine.Reader // nil once it is closed
 	name  string
 	key   []byte
 	value []byte
 }
 
 func (t *table) Reader() (state.Reader, error) {
+	if t.closed {
+		return nil, fmt.Errorf("%s: it is closed", t.name)
+	}
 	db, err := t.db.Reader()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
@@ -23,6 +26,9 @@ func (t *table) Reader() (state.Reader, error) {
 }
 
 func (r *reader) Account(account state.Hash) (a state.Account, found bool, err error) {
+	if r.db == nil {
+		return a, false, r.closed()
+	}
 	r.key = appendAccountKey(r.key[:0], account)
 	r.value, found, err = r.db.Get(r.key, r.value[:0])
 	if err != nil || !found {
@@ -36,14 +42,28 @@ func (r *reader) Account(account state.Hash) (a state.Account, found bool, err e
 }
 
 func (r *reader) Slot(account, key state.Hash, dst []byte) ([]byte, bool, error) {
+	if r.db == nil {
+		return dst[:0], false, r.closed()
+	}
 	r.key = appendSlotKey(r.key[:0], account, key)
 	return r.db.Get(r.key, dst)
 }
 
 // Refresh: an engine's reader always reads what is newest.
-func (r *reader) Refresh() error { return nil }
+func (r *reader) Refresh() error {
+	if r.db == nil {
+		return r.closed()
+	}
+	return nil
+}
 
 // Touched is unknown: what a Get touches is the engine's.
 func (r *reader) Touched() state.Touched { return state.Touched{} }
 
-func (r *reader) Close() error { return r.db.Close() }
+func (r *reader) Close() error {
+	db := r.db
+	r.db = nil
+	return db.Close()
+}
+
+func (r *reader) closed() error { return fmt.Errorf("%s: the reader is closed", r.name) }

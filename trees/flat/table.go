@@ -21,6 +21,7 @@ type table struct {
 	block  atomic.Uint64
 	key    []byte
 	value  []byte
+	closed bool
 }
 
 func (t *table) prepare(o state.Options) error {
@@ -53,8 +54,8 @@ func (t *table) Block() uint64 { return t.block.Load() }
 func (t *table) Root() state.Hash { return state.Hash{} }
 
 func (t *table) Change(c state.Change) error {
-	if t.writer == nil {
-		return fmt.Errorf("%s: it was opened for reading", t.name)
+	if err := t.writable(); err != nil {
+		return err
 	}
 	t.key = appendAccountKey(t.key[:0], c.Account)
 	var err error
@@ -81,6 +82,16 @@ func (t *table) Change(c state.Change) error {
 	return nil
 }
 
+func (t *table) writable() error {
+	switch {
+	case t.closed:
+		return fmt.Errorf("%s: it is closed", t.name)
+	case t.writer == nil:
+		return fmt.Errorf("%s: it was opened for reading", t.name)
+	}
+	return nil
+}
+
 // deleteSlots deletes all slots of an account: their keys lie together.
 func (t *table) deleteSlots(account state.Hash) error {
 	writer, can := t.writer.(engine.RangeDeleter)
@@ -92,8 +103,8 @@ func (t *table) deleteSlots(account state.Hash) error {
 }
 
 func (t *table) Commit(ctx context.Context) (state.Hash, error) {
-	if t.writer == nil {
-		return state.Hash{}, fmt.Errorf("%s: it was opened for reading", t.name)
+	if err := t.writable(); err != nil {
+		return state.Hash{}, err
 	}
 	next := t.block.Load() + 1
 	err := t.writer.Put([]byte{blockKey}, binary.BigEndian.AppendUint64(nil, next))
@@ -142,6 +153,7 @@ func (t *table) Memory() []engine.MemoryShare {
 }
 
 func (t *table) Close() error {
+	t.closed = true
 	var err error
 	if t.writer != nil {
 		err = t.writer.Close()

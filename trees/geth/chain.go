@@ -31,7 +31,10 @@ type chain struct {
 	head     atomic.Pointer[head]
 	building *block // nil between blocks
 	nodesNew atomic.Int64
+	closed   atomic.Bool
 }
+
+var errStateClosed = errors.New("the state is closed")
 
 func open(l layout, o state.Options) (*chain, error) {
 	s := splitMemory(o.MemoryBytes)
@@ -61,6 +64,9 @@ func (c *chain) Block() uint64 { return c.head.Load().block }
 func (c *chain) Root() state.Hash { return state.Hash(c.head.Load().root) }
 
 func (c *chain) Change(change state.Change) error {
+	if c.closed.Load() {
+		return errStateClosed
+	}
 	if c.building == nil {
 		b, err := c.begin()
 		if err != nil {
@@ -77,6 +83,9 @@ func (c *chain) Change(change state.Change) error {
 // Commit writes the block's nodes, and the head before or after them so that a kill
 // between the two can be told.
 func (c *chain) Commit(context.Context) (state.Hash, error) {
+	if c.closed.Load() {
+		return state.Hash{}, errStateClosed
+	}
 	old := c.head.Load()
 	next := head{block: old.block + 1, root: old.root, parent: old.root}
 	err := c.commit(&next)
@@ -140,6 +149,7 @@ func (c *chain) Memory() []engine.MemoryShare { return c.split.shares(c.layout) 
 // Close writes the path scheme's journal first: without it the next Open would
 // generate the flat state anew.
 func (c *chain) Close() error {
+	c.closed.Store(true)
 	var errs []error
 	if c.layout.byPath && !c.readOnly {
 		if err := c.tries.Journal(c.head.Load().root); err != nil {

@@ -1,6 +1,7 @@
 package geth
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -13,7 +14,12 @@ import (
 	"github.com/statelab/statelab/state"
 )
 
+var errReaderClosed = errors.New("the reader is closed")
+
 func (c *chain) Reader() (state.Reader, error) {
+	if c.closed.Load() {
+		return nil, errStateClosed
+	}
 	if c.layout.flat {
 		r := &flatReader{chain: c}
 		return r, r.Refresh()
@@ -25,7 +31,7 @@ func (c *chain) Reader() (state.Reader, error) {
 // trieReader opens a trie for every lookup: one that is kept would keep the nodes of
 // earlier lookups.
 type trieReader struct {
-	chain *chain
+	chain *chain // nil once it is closed
 	root  common.Hash
 	at    pinned
 	nodes int64
@@ -38,6 +44,9 @@ type pinned struct{ reader database.NodeReader }
 func (p pinned) NodeReader(common.Hash) (database.NodeReader, error) { return p.reader, nil }
 
 func (r *trieReader) Refresh() error {
+	if r.chain == nil {
+		return errReaderClosed
+	}
 	root := r.chain.head.Load().root
 	nodes, err := r.chain.tries.NodeReader(root)
 	if err != nil {
@@ -56,6 +65,9 @@ func (r *trieReader) Account(account state.Hash) (state.Account, bool, error) {
 }
 
 func (r *trieReader) account(account state.Hash) (*types.StateAccount, error) {
+	if r.chain == nil {
+		return nil, errReaderClosed
+	}
 	encoded, err := r.get(trie.StateTrieID(r.root), account)
 	if err != nil || len(encoded) == 0 {
 		return nil, err
@@ -89,15 +101,21 @@ func (r *trieReader) Touched() state.Touched {
 	return state.Touched{Nodes: &nodes}
 }
 
-func (r *trieReader) Close() error { return nil }
+func (r *trieReader) Close() error {
+	r.chain = nil
+	return nil
+}
 
 // flatReader reads the path scheme's flat state: one key a lookup, no node.
 type flatReader struct {
-	chain *chain
+	chain *chain // nil once it is closed
 	at    database.StateReader
 }
 
 func (r *flatReader) Refresh() (err error) {
+	if r.chain == nil {
+		return errReaderClosed
+	}
 	root := r.chain.head.Load().root
 	if r.at, err = r.chain.tries.StateReader(root); err != nil {
 		return fmt.Errorf("%s: read at root %x: %w", r.chain.layout.name, root, err)
@@ -106,6 +124,9 @@ func (r *flatReader) Refresh() (err error) {
 }
 
 func (r *flatReader) Account(account state.Hash) (state.Account, bool, error) {
+	if r.chain == nil {
+		return state.Account{}, false, errReaderClosed
+	}
 	found, err := r.at.Account(common.Hash(account))
 	if err != nil || found == nil {
 		return state.Account{}, false, err
@@ -114,13 +135,19 @@ func (r *flatReader) Account(account state.Hash) (state.Account, bool, error) {
 }
 
 func (r *flatReader) Slot(account, key state.Hash, dst []byte) ([]byte, bool, error) {
+	if r.chain == nil {
+		return dst[:0], false, errReaderClosed
+	}
 	encoded, err := r.at.Storage(common.Hash(account), common.Hash(key))
 	return slotValue(encoded, dst, err)
 }
 
 func (r *flatReader) Touched() state.Touched { return state.Touched{} }
 
-func (r *flatReader) Close() error { return nil }
+func (r *flatReader) Close() error {
+	r.chain = nil
+	return nil
+}
 
 // stateAccount is an account without storage root; no code hash means no code.
 func stateAccount(nonce uint64, balance *uint256.Int, codeHash []byte) state.Account {

@@ -1,6 +1,7 @@
 package pagetrie
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/statelab/statelab/internal/mpt"
@@ -10,13 +11,14 @@ import (
 // reader looks up in the snapshot it holds.
 type reader struct {
 	descent
-	s      *pageState
-	closed bool
+	s *pageState
 }
+
+var errReaderClosed = errors.New("the reader is closed")
 
 // descent goes down the tries of one state.
 type descent struct {
-	source       source
+	source       source           // nil once a reader is closed
 	dirty        map[uint32]*page // of the block being built; nil for readers
 	at           snapshot
 	buf          *page // what is read by calls
@@ -53,6 +55,9 @@ func (r *descent) Slot(account, key state.Hash, dst []byte) (value []byte, found
 }
 
 func (r *descent) account(account *state.Hash) (found, error) {
+	if r.source == nil {
+		return found{}, errReaderClosed
+	}
 	if r.at.rootPage == 0 {
 		return found{}, nil
 	}
@@ -118,6 +123,9 @@ func (r *descent) turn(id uint32) (*page, error) {
 }
 
 func (r *reader) Refresh() error {
+	if r.source == nil {
+		return errReaderClosed
+	}
 	r.s.release(r.at)
 	r.at = r.s.acquire()
 	return nil
@@ -129,8 +137,8 @@ func (r *reader) Touched() state.Touched {
 }
 
 func (r *reader) Close() error {
-	if !r.closed {
-		r.closed = true
+	if r.source != nil {
+		r.source = nil
 		r.s.release(r.at)
 	}
 	return nil

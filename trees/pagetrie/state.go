@@ -39,6 +39,8 @@ type pageState struct {
 	nodesNew   atomic.Int64
 }
 
+var errStateClosed = errors.New("the state is closed")
+
 func (s *pageState) acquire() snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,6 +77,9 @@ func (s *pageState) Block() uint64    { return s.newest().block }
 func (s *pageState) Root() state.Hash { return s.newest().root }
 
 func (s *pageState) Reader() (state.Reader, error) {
+	if s.ended {
+		return nil, errStateClosed
+	}
 	return &reader{descent: descent{source: s.source, at: s.acquire(), buf: new(page)}, s: s}, nil
 }
 
@@ -97,6 +102,8 @@ func (s *pageState) Change(c state.Change) error {
 
 func (s *pageState) writable() error {
 	switch {
+	case s.ended:
+		return errStateClosed
 	case s.readOnly:
 		return errors.New("the state is open for reading only")
 	case s.failed != nil:
