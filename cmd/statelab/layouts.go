@@ -39,11 +39,19 @@ func outsideLayouts() []remote.KnownLayout {
 	}
 	return []remote.KnownLayout{
 		known("flat-mdbx", "flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", runnersFix),
+		known("nomt", "states", "NOMT: values in a B-tree, a trie in pages of six binary levels", "MIT OR Apache-2.0", librariesFix),
+		known("qmdb", "states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", librariesFix),
 		known("geth-hash", "geth", "go-ethereum's trie, nodes under their hashes, on Pebble", "LGPL-3.0", treesFix),
 		known("geth-path", "geth", "go-ethereum's trie, nodes under their paths, on Pebble", "LGPL-3.0", treesFix),
 		known("geth-flat", "geth", "go-ethereum's flat state beside its trie, on Pebble", "LGPL-3.0", treesFix),
 	}
 }
+
+// librariesFix makes the layouts that come as shared libraries.
+const librariesFix = "make runners, in statelab's source (needs a C compiler and Rust)"
+
+// stateLibraryEnv names a user's own library of a layout; statelab-run-states loads it.
+const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
 
 // layoutsFlags are the verb's flags as typed.
 type layoutsFlags struct {
@@ -235,7 +243,7 @@ func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries 
 }
 
 // findLayout finds a layout by name: here, in the runner the table names, or in one
-// that somebody plugged in as statelab-run-NAME.
+// that somebody plugged in, as a library or as statelab-run-NAME.
 func (a *app) findLayout(name string) (*remote.Layout, error) {
 	var names []string
 	for _, l := range embeddedLayouts() {
@@ -254,9 +262,19 @@ func (a *app) findLayout(name string) (*remote.Layout, error) {
 		}
 		names = append(names, known.Layout)
 	}
+	library := remote.KnownLayout{Layout: name, Runner: "statelab-run-states",
+		Fix: "it holds that of the library in $" + stateLibraryEnv + " and those of lib/libstatelab_X.so beside it"}
+	l, noLibrary := library.Find()
+	if noLibrary == nil {
+		return l, nil
+	}
 	plugged := remote.KnownLayout{Layout: name, Runner: "statelab-run-" + name,
-		Fix: "the layouts of this version are " + strings.Join(names, ", ") + "; another needs a runner of that name"}
-	return plugged.Find()
+		Fix: "the layouts of this version are " + strings.Join(names, ", ") + "; another needs a runner of that name, or a library in $" + stateLibraryEnv}
+	l, err := plugged.Find()
+	if err != nil && os.Getenv(stateLibraryEnv) != "" {
+		return nil, noLibrary
+	}
+	return l, err
 }
 
 // runLayout carries out one spec in the runner of its layout.

@@ -11,45 +11,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/sharedlib"
 )
 
-// db is an open database. It knows its readers and writers, because the library
-// may rely on their being closed before it.
+// db is an open database.
 type db struct {
 	library  *library
 	c        *C.statelab_db
 	dir      string
 	readOnly bool
-
-	mutex    sync.Mutex
-	children map[closer]struct{} // open readers and writers
-	closed   bool
+	handle   sharedlib.Handle // readers and writers are its children
 	stats    stats
 }
 
-// closer is a reader or writer; release gives it back to the library.
-type closer interface{ release() }
-
 func (l *library) open(o engine.Options) (*db, error) {
-	options := newOptions(o)
-	defer options.free()
-	failure := newFailure()
-	defer failure.free()
-	d := &db{library: l, dir: o.Dir, readOnly: o.ReadOnly, children: map[closer]struct{}{}}
-	code := C.call_open(l.table, options.c, &d.c, failure.c)
-	err := failure.of("open "+o.Dir, code)
-	switch {
-	case code == C.STATELAB_LOCKED:
-		return nil, &engine.LockedError{Dir: o.Dir, Hint: fmt.Sprintf("stop it first (%v)", err)}
-	case code == C.STATELAB_NOT_A_DATABASE:
-		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", l.path, err)
-	case d.c == nil:
-		return nil, fmt.Errorf("%s: open said it was done but gave no database", l.path)
+	var memory sharedlib.Arena
+	defer memory.Free()
+	options := newOptions(&memory, o)
+	d := &db{library: l, dir: o.Dir, readOnly: o.ReadOnly}
+	err := sharedlib.Open(l.path, o.Dir, func(e *C.statelab_error) C.int32_t { return C.call_open(l.table, options, &d.c, e) })
+	if err == nil && d.c == nil {
+		err = fmt.Errorf("%s: open said it was done but gave no database", l.path)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return d, nil
 }
@@ -66,81 +53,36 @@ func (d *db) examine() error {
 	if err := d.stats.examine(d.readStats(), d.library.capabilities); err != nil {
 		return err
 	}
-	for _, share := range d.Memory() {
-		if share.Bytes < 0 || share.Basis != "limit" && share.Basis != "measured" && share.Basis != "estimate" {
-			return fmt.Errorf("memory %q: %d bytes, basis %q: want a positive size known by limit, measured or estimate", share.Use, share.Bytes, share.Basis)
-		}
-	}
-	return nil
-}
-
-// adopt remembers a reader or writer that has just been opened.
-func (d *db) adopt(c closer) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	d.children[c] = struct{}{}
-}
-
-// disown releases a reader or writer, unless Close has done so.
-func (d *db) disown(c closer) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if _, open := d.children[c]; open {
-		delete(d.children, c)
-		c.release()
-	}
+	return sharedlib.ExamineMemory(d.Memory())
 }
 
 var errClosed = errors.New("native: the database is closed")
 
-func (d *db) isClosed() bool {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	return d.closed
-}
+func (d *db) isClosed() bool { return d.handle.IsClosed() }
 
 // Sync waits for the library's sync; ctx cannot interrupt it.
 func (d *db) Sync(context.Context) error {
 	if d.isClosed() {
 		return errClosed
 	}
-	failure := newFailure()
-	defer failure.free()
-	return failure.of("sync", C.call_sync(d.library.table, d.c, failure.c))
+	return sharedlib.Attempt("sync", func(e *C.statelab_error) C.int32_t { return C.call_sync(d.library.table, d.c, e) })
 }
-
-// settleWaitMillis is how long one call waits: so often ctx is looked at.
-const settleWaitMillis = 200
 
 func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	if d.isClosed() {
 		return errClosed
 	}
-	failure := newFailure()
-	defer failure.free()
-	for {
-		var left C.statelab_settling
-		code := C.call_settle(d.library.table, d.c, settleWaitMillis, &left, failure.c)
-		if code != C.STATELAB_WORKING {
-			return failure.of("settle", code)
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if progress != nil {
-			progress(engine.Settling{PendingBytes: int64(left.pending_bytes), Running: int(left.jobs)})
-		}
-	}
+	return sharedlib.Settle(ctx, func(waitMillis int64, left *C.statelab_settling, e *C.statelab_error) C.int32_t {
+		return C.call_settle(d.library.table, d.c, C.int64_t(waitMillis), left, e)
+	}, progress)
 }
 
 func (d *db) Shape() (engine.Shape, error) {
 	if d.isClosed() {
 		return engine.Shape{}, errClosed
 	}
-	failure := newFailure()
-	defer failure.free()
 	var s C.statelab_shape
-	if err := failure.of("shape", C.call_shape(d.library.table, d.c, &s, failure.c)); err != nil {
+	if err := sharedlib.Attempt("shape", func(e *C.statelab_error) C.int32_t { return C.call_shape(d.library.table, d.c, &s, e) }); err != nil {
 		return engine.Shape{}, err
 	}
 	if s.bytes < 0 || s.files < 0 {
@@ -151,65 +93,31 @@ func (d *db) Shape() (engine.Shape, error) {
 
 // Effective are the library's settings, and the library.
 func (d *db) Effective() map[string]string {
-	e := map[string]string{}
 	if d.isClosed() {
-		return e
+		return nil
 	}
-	for _, s := range filled(func(into *C.statelab_setting, capacity C.size_t) C.size_t {
+	e := sharedlib.Effective(func(into *C.statelab_setting, capacity C.size_t) C.size_t {
 		return C.call_effective(d.library.table, d.c, into, capacity)
-	}) {
-		if s.name != nil && s.value != nil {
-			e[text(s.name)] = text(s.value)
-		}
-	}
+	})
 	e[LibraryOption], e["library_name"], e["library_version"] = d.library.path, d.library.name, d.library.version
 	return e
 }
 
 // Memory is what the library says its memory goes to.
 func (d *db) Memory() []engine.MemoryShare {
-	var shares []engine.MemoryShare
 	if d.isClosed() {
 		return nil
 	}
-	for _, m := range filled(func(into *C.statelab_memory, capacity C.size_t) C.size_t {
+	return sharedlib.Memory(func(into *C.statelab_memory, capacity C.size_t) C.size_t {
 		return C.call_memory(d.library.table, d.c, into, capacity)
-	}) {
-		if m.use != nil && m.basis != nil {
-			shares = append(shares, engine.MemoryShare{Use: text(m.use), Basis: text(m.basis), Bytes: int64(m.bytes)})
-		}
-	}
-	return shares
+	})
 }
 
 func (d *db) Warnings() []engine.Warning { return d.stats.warnings() }
 
 // Close closes what is still open of readers and writers, then the database.
 func (d *db) Close() error {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if d.closed {
-		return nil
-	}
-	d.closed = true
-	for c := range d.children {
-		c.release()
-	}
-	clear(d.children)
-	failure := newFailure()
-	defer failure.free()
-	return failure.of("close "+d.dir, C.call_close(d.library.table, d.c, failure.c))
-}
-
-// mostEntries bounds the lists a library tells.
-const mostEntries = 4096
-
-// filled asks for a list, again with more room if there is more than fits.
-func filled[T any](ask func(into *T, capacity C.size_t) C.size_t) []T {
-	for room := 64; ; room *= 2 {
-		list := make([]T, room)
-		if n := ask(&list[0], C.size_t(room)); n <= C.size_t(room) || room >= mostEntries {
-			return list[:min(int(n), room)]
-		}
-	}
+	return d.handle.Close(func() error {
+		return sharedlib.Attempt("close "+d.dir, func(e *C.statelab_error) C.int32_t { return C.call_close(d.library.table, d.c, e) })
+	})
 }

@@ -13,11 +13,11 @@ package native
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/sharedlib"
 )
 
 type reader struct {
@@ -39,17 +39,15 @@ func (d *db) Reader() (engine.Reader, error) {
 	if d.isClosed() {
 		return nil, errClosed
 	}
-	c := (*C.lookup)(C.calloc(1, C.size_t(unsafe.Sizeof(C.lookup{}))))
-	err := sentence(&c.error, "open a reader", C.call_reader_open(d.library.table, d.c, c))
-	if err == nil && c.reader == nil {
-		err = errors.New("the library said it was done but gave no reader")
-	}
+	c, err := sharedlib.OpenChild("reader", func(c *C.lookup) (bool, error) {
+		code := C.call_reader_open(d.library.table, d.c, c)
+		return c.reader != nil, sharedlib.Answered(&c.error, "open a reader", code)
+	})
 	if err != nil {
-		C.free(unsafe.Pointer(c))
-		return nil, fmt.Errorf("native: open a reader: %w", err)
+		return nil, fmt.Errorf("native: %w", err)
 	}
 	r := &reader{db: d, c: c, guess: firstGuess}
-	d.adopt(r)
+	d.handle.Adopt(r)
 	return r, nil
 }
 
@@ -84,7 +82,7 @@ func (r *reader) otherwise(key, dst []byte, code C.int32_t) ([]byte, bool, error
 		case code == C.STATELAB_MISSING:
 			return dst[:0], false, nil
 		case code != C.STATELAB_TOO_SMALL:
-			return dst[:0], false, fmt.Errorf("%s: %w", r.db.library.name, sentence(&r.c.error, "get", code))
+			return dst[:0], false, fmt.Errorf("%s: %w", r.db.library.name, sharedlib.Answered(&r.c.error, "get", code))
 		case told <= room:
 			return dst[:0], false, fmt.Errorf("the library found a buffer of %d bytes too small for a value of %d", room, told)
 		case told > mostValueBytes:
@@ -98,12 +96,12 @@ func (r *reader) otherwise(key, dst []byte, code C.int32_t) ([]byte, bool, error
 }
 
 func (r *reader) Close() error {
-	r.db.disown(r)
+	r.db.handle.Disown(r)
 	return nil
 }
 
-func (r *reader) release() {
+func (r *reader) Release() {
 	C.call_reader_close(r.db.library.table, r.c)
-	C.free(unsafe.Pointer(r.c))
+	sharedlib.Free(r.c)
 	r.c = nil
 }

@@ -15,13 +15,8 @@ import (
 	"sync"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/sharedlib"
 )
-
-// stat is a counter as the library names it.
-type stat struct {
-	name  string
-	value int64
-}
 
 // Counters are the library's. One that cannot be true is left out, and told by
 // Warnings.
@@ -32,44 +27,28 @@ func (d *db) Counters() engine.Counters {
 	return counters(d.stats.believable(d.readStats()))
 }
 
-func (d *db) readStats() (told []stat) {
-	for _, s := range filled(func(into *C.statelab_stat, capacity C.size_t) C.size_t {
+func (d *db) readStats() []sharedlib.Stat {
+	return sharedlib.Stats(func(into *C.statelab_stat, capacity C.size_t) C.size_t {
 		return C.call_stats(d.library.table, d.c, into, capacity)
-	}) {
-		if s.name != nil {
-			told = append(told, stat{text(s.name), int64(s.value)})
-		}
-	}
-	return told
+	})
 }
 
-// stats remembers what the library told, to see counters fall.
+// stats remembers what the library told that cannot be.
 type stats struct {
+	totals sharedlib.Totals
 	mutex  sync.Mutex
-	last   map[string]int64
 	broken map[string]bool // groups that are believed no more
 	doubts []engine.Warning
 }
 
-// examine refuses names nobody knows, which would be figures silently missing, and
-// counters that are wrong from the start.
-func (s *stats) examine(told []stat, capabilities []engine.Capability) error {
-	seen := map[string]bool{}
-	for _, t := range told {
-		if seen[t.name] {
-			return fmt.Errorf("the counter %s is told twice", t.name)
-		}
-		seen[t.name] = true
-		if t.value < 0 {
-			return fmt.Errorf("the counter %s is %d: it cannot be negative", t.name, t.value)
-		}
-		if _, _, err := cellOf(t.name); err != nil && field(new(engine.Counters), t.name) == nil {
-			return fmt.Errorf("the counter %q is none of statelab_engine.h", t.name)
-		}
+// examine refuses counters that are wrong from the start.
+func (s *stats) examine(told []sharedlib.Stat, capabilities []engine.Capability) error {
+	if err := sharedlib.ExamineStats(told, header, isKnown); err != nil {
+		return err
 	}
-	for name := range seen {
-		if partner := partnerOf(name); partner != "" && !seen[partner] {
-			return fmt.Errorf("the counter %s is told without %s", name, partner)
+	for _, t := range told {
+		if partner := partnerOf(t.Name); partner != "" && !slices.ContainsFunc(told, func(t sharedlib.Stat) bool { return t.Name == partner }) {
+			return fmt.Errorf("the counter %s is told without %s", t.Name, partner)
 		}
 	}
 	if slices.Contains(capabilities, engine.CanReadBlocks) && counters(told).Reads == nil {
@@ -77,6 +56,11 @@ func (s *stats) examine(told []stat, capabilities []engine.Capability) error {
 	}
 	s.believable(told) // to be held against the next
 	return nil
+}
+
+func isKnown(name string) bool {
+	_, _, err := cellOf(name)
+	return err == nil || field(new(engine.Counters), name) != nil
 }
 
 // partnerOf is the counter that must be there, too: a count means little without
@@ -103,25 +87,21 @@ func isGauge(name string) bool {
 
 // believable drops what is negative or has fallen, for good. Counters that are
 // summed up are dropped together: a sum without one of them would be wrong.
-func (s *stats) believable(told []stat) []stat {
+func (s *stats) believable(told []sharedlib.Stat) []sharedlib.Stat {
+	falls := s.totals.Falls(slices.DeleteFunc(slices.Clone(told), func(t sharedlib.Stat) bool { return isGauge(t.Name) && t.Value >= 0 }))
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.last == nil {
-		s.last, s.broken = map[string]int64{}, map[string]bool{}
+	if s.broken == nil {
+		s.broken = map[string]bool{}
 	}
-	for _, t := range told {
-		before := s.last[t.name]
-		if t.value < 0 || t.value < before && !isGauge(t.name) {
-			if !s.broken[groupOf(t.name)] {
-				s.doubts = append(s.doubts, engine.Warning{Code: "native_counter",
-					Text:   fmt.Sprintf("the library's counter %s went from %d to %d: %s is left out", t.name, before, t.value, groupOf(t.name)),
-					Remedy: "correct the library: counters are totals since open and never fall"})
-			}
-			s.broken[groupOf(t.name)] = true
+	for _, f := range falls {
+		if group := groupOf(f.Name); !s.broken[group] {
+			s.broken[group] = true
+			s.doubts = append(s.doubts, engine.Warning{Code: "native_counter", Text: fmt.Sprintf("%v: %s is left out", f, group),
+				Remedy: "correct the library: counters are totals since open and never fall"})
 		}
-		s.last[t.name] = t.value
 	}
-	return slices.DeleteFunc(told, func(t stat) bool { return s.broken[groupOf(t.name)] })
+	return slices.DeleteFunc(told, func(t sharedlib.Stat) bool { return s.broken[groupOf(t.Name)] })
 }
 
 // groupOf is the figure that a counter is a part of.
@@ -143,31 +123,31 @@ func (s *stats) warnings() []engine.Warning {
 }
 
 // counters are what was told, in the words of the contract.
-func counters(told []stat) engine.Counters {
+func counters(told []sharedlib.Stat) engine.Counters {
 	var c engine.Counters
 	for _, t := range told {
-		if to := field(&c, t.name); to != nil {
-			*to = &t.value
+		if to := field(&c, t.Name); to != nil {
+			*to = &t.Value
 			continue
 		}
-		cell, group, err := cellOf(t.name)
+		cell, group, err := cellOf(t.Name)
 		switch {
 		case err != nil: // examine has refused it
 		case group == "accesses":
 			if c.Accesses == nil {
 				c.Accesses = new([engine.NumBlockTypes]int64)
 			}
-			c.Accesses[cell.kind] = t.value
+			c.Accesses[cell.kind] = t.Value
 		case group == "background_reads" || group == "background_read_bytes":
 			if c.BackgroundReads == nil {
 				c.BackgroundReads = new(engine.Tally)
 			}
-			addTo(c.BackgroundReads, group == "background_reads", t.value)
+			addTo(c.BackgroundReads, group == "background_reads", t.Value)
 		default:
 			if c.Reads == nil {
 				c.Reads = new(engine.BlockReads)
 			}
-			addTo(&c.Reads[cell.level][cell.kind], group == "reads", t.value)
+			addTo(&c.Reads[cell.level][cell.kind], group == "reads", t.Value)
 		}
 	}
 	return c

@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/sharedlib"
 )
 
 type writer struct {
@@ -32,17 +33,15 @@ func (d *db) Writer() (engine.Writer, error) {
 	if d.readOnly {
 		return nil, errors.New("native: the database is open for reading only")
 	}
-	c := (*C.batch)(C.calloc(1, C.size_t(unsafe.Sizeof(C.batch{}))))
-	err := sentence(&c.error, "open a writer", C.call_writer_open(d.library.table, d.c, c))
-	if err == nil && c.writer == nil {
-		err = errors.New("the library said it was done but gave no writer")
-	}
+	c, err := sharedlib.OpenChild("writer", func(c *C.batch) (bool, error) {
+		code := C.call_writer_open(d.library.table, d.c, c)
+		return c.writer != nil, sharedlib.Answered(&c.error, "open a writer", code)
+	})
 	if err != nil {
-		C.free(unsafe.Pointer(c))
-		return nil, fmt.Errorf("native: open a writer: %w", err)
+		return nil, fmt.Errorf("native: %w", err)
 	}
 	w := &writer{db: d, c: c}
-	d.adopt(w)
+	d.handle.Adopt(w)
 	return w, nil
 }
 
@@ -50,7 +49,7 @@ func (w *writer) Put(key, value []byte) error {
 	if w.c == nil {
 		return errClosed
 	}
-	return sentence(&w.c.error, "put", C.call_put(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)),
+	return sharedlib.Answered(&w.c.error, "put", C.call_put(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)),
 		(*C.uint8_t)(unsafe.SliceData(value)), C.size_t(len(value))))
 }
 
@@ -58,23 +57,23 @@ func (w *writer) Delete(key []byte) error {
 	if w.c == nil {
 		return errClosed
 	}
-	return sentence(&w.c.error, "remove", C.call_remove(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key))))
+	return sharedlib.Answered(&w.c.error, "remove", C.call_remove(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key))))
 }
 
 func (w *writer) Commit() error {
 	if w.c == nil {
 		return errClosed
 	}
-	return sentence(&w.c.error, "commit", C.call_commit(w.c))
+	return sharedlib.Answered(&w.c.error, "commit", C.call_commit(w.c))
 }
 
 func (w *writer) Close() error {
-	w.db.disown(w)
+	w.db.handle.Disown(w)
 	return nil
 }
 
-func (w *writer) release() {
+func (w *writer) Release() {
 	C.call_writer_close(w.db.library.table, w.c)
-	C.free(unsafe.Pointer(w.c))
+	sharedlib.Free(w.c)
 	w.c = nil
 }

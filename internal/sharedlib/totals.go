@@ -1,0 +1,60 @@
+//go:build cgo
+
+package sharedlib
+
+import (
+	"fmt"
+	"sync"
+)
+
+// ExamineStats refuses counters that are wrong from the start, and names nobody
+// knows, which would be figures silently missing.
+func ExamineStats(told []Stat, header string, isKnown func(name string) bool) error {
+	seen := map[string]bool{}
+	for _, t := range told {
+		if seen[t.Name] {
+			return fmt.Errorf("the counter %s is told twice", t.Name)
+		}
+		seen[t.Name] = true
+		if t.Value < 0 {
+			return fmt.Errorf("the counter %s is %d: it cannot be negative", t.Name, t.Value)
+		}
+		if !isKnown(t.Name) {
+			return fmt.Errorf("the counter %q is none of %s", t.Name, header)
+		}
+	}
+	return nil
+}
+
+// Totals remembers what a library's counters were, to see them fall. The zero value
+// is ready.
+type Totals struct {
+	mutex sync.Mutex
+	last  map[string]int64
+}
+
+// Fall is a counter that was no total: it went down, or below zero.
+type Fall struct {
+	Name     string
+	From, To int64
+}
+
+func (f Fall) String() string {
+	return fmt.Sprintf("the library's counter %s went from %d to %d", f.Name, f.From, f.To)
+}
+
+// Falls are those since the last call.
+func (t *Totals) Falls(told []Stat) (falls []Fall) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.last == nil {
+		t.last = map[string]int64{}
+	}
+	for _, s := range told {
+		if from := t.last[s.Name]; s.Value < from || s.Value < 0 {
+			falls = append(falls, Fall{s.Name, from, s.Value})
+		}
+		t.last[s.Name] = s.Value
+	}
+	return falls
+}
