@@ -7,19 +7,24 @@
 //! is said in the header; here stands what Rust adds to it.
 //!
 //! Read `layout.rs` for the traits, `types.rs` for what they talk about, `border.rs` for the
-//! translation, `table.rs` for the header's structs. Only the latter two use `unsafe`.
+//! translation, `table.rs` for the header's structs. `record.rs` and `heap.rs` are for layouts that
+//! want them. Only the border, the table and the heap use `unsafe`.
 //!
 //! Non-goals: to measure, to cache, to retry.
 
 mod border;
+mod heap;
 mod layout;
+mod record;
 mod settings;
 mod strings;
 mod table;
 mod types;
 
 pub use border::table_of;
+pub use heap::Heap;
 pub use layout::{Layout, Reader, State};
+pub use record::{MOST_ACCOUNT_BYTES, decode_account, encode_account};
 pub use settings::Settings;
 pub use table::{
     ABI, ERROR_BYTES, FAILED, LOCKED, MISSING, NOT_A_DATABASE, OK, RawError, RawMemory, RawOptions, RawProfile, RawSetting, RawSettling, RawStat,
