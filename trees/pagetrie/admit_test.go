@@ -11,10 +11,9 @@ import (
 func TestAdmission(t *testing.T) {
 	for name, o := range map[string]state.Options{
 		"mapped":                {},
-		"by calls, small cache": {MemoryBytes: 16 * pageBytes},
+		"by calls, small cache": {MemoryBytes: 16 * pageBytes, Overrides: map[string]string{"Sync": "false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.Overrides = map[string]string{"Sync": "false"}
 			statetest.Admit(t, Layout{}, statetest.Expectations{Options: o, Sound: passesCheck})
 		})
 	}

@@ -7,34 +7,28 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/statelab/statelab/internal/mpt"
 	"github.com/statelab/statelab/state"
+	"github.com/statelab/statelab/state/statetest"
 )
 
 // small returns the file of a small state and the keys that are in it.
 func small(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	w := smallChurn()
 	s := mustOpen(t, state.Options{Dir: dir, Create: true, Overrides: map[string]string{"Sync": "false"}})
-	for range 30 {
-		for _, c := range w.block() {
-			must(t, s.Change(c))
-		}
-		_, err := s.Commit(t.Context())
-		must(t, err)
-	}
+	play(t, few, s, mpt.NewReference(), 30)
 	must(t, s.Close())
 	file, err := os.ReadFile(filepath.Join(dir, fileName))
 	must(t, err)
 	return file
 }
 
-func smallChurn() *churn { return newChurn(11, 60, 40, false) }
+var few = statetest.Workload{Seed: 11, Accounts: 60, Slots: 40, Changes: 12}
 
-// use opens what may be damaged, looks everything up, and changes all of it.
+// use opens what may be damaged, looks everything up, and changes most of it.
 // Errors are fine; a panic or an endless loop is not.
 func use(t testing.TB, dir string) {
-	w := smallChurn()
 	note := func(err error) {
 		var named *DamagedError
 		if err != nil && !errors.As(err, &named) {
@@ -48,19 +42,21 @@ func use(t testing.TB, dir string) {
 	defer func() { must(t, s.Close()) }()
 	r, err := s.Reader()
 	must(t, err)
-	for n := range w.accounts {
-		_, _, err := r.Account(w.key(n))
+	for n := range few.Accounts {
+		_, _, err := r.Account(few.Hash(n))
 		note(err)
-		for k := range w.keys {
-			_, _, err := r.Slot(w.key(n), w.key(k), nil)
+		for k := range few.Slots {
+			_, _, err := r.Slot(few.Hash(n), few.Hash(k), nil)
 			note(err)
 		}
 	}
-	for n := range w.accounts {
-		note(s.Change(w.change(n, n%20)))
+	for block := range uint64(10) {
+		for _, c := range few.Block(block) {
+			note(s.Change(c))
+		}
+		_, err = s.Commit(t.Context())
+		note(err)
 	}
-	_, err = s.Commit(t.Context())
-	note(err)
 }
 
 // TestFlippedBits wants every single flipped bit of a state in use found by Check
@@ -106,7 +102,7 @@ func TestDamagedSlotCostsOneBlock(t *testing.T) {
 		s := mustOpen(t, state.Options{Dir: dir, Overrides: map[string]string{"Sync": "false"}})
 		roots := map[uint64]state.Hash{s.Block(): s.Root()}
 		for range 3 {
-			for _, c := range blockOf(s.Block() + 1) {
+			for _, c := range many.Block(s.Block() + 1) {
 				must(t, s.Change(c))
 			}
 			root, err := s.Commit(t.Context())

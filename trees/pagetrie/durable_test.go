@@ -16,18 +16,17 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/mpt"
 	"github.com/statelab/statelab/state"
+	"github.com/statelab/statelab/state/statetest"
 	"golang.org/x/sys/unix"
 )
 
 // What a child process does instead of the tests.
 const (
-	childJob  = "STATELAB_PAGETRIE_JOB"
-	childDir  = "STATELAB_PAGETRIE_DIR"
-	childSeed = 77
+	childJob = "STATELAB_PAGETRIE_JOB"
+	childDir = "STATELAB_PAGETRIE_DIR"
 
-	jobCommit = "commit" // commit blocks of the churn, saying so, until killed
-	jobFill   = "fill"   // the same on a disk that ends, then say what happened
-	jobHold   = "hold"   // open, say so, stay until killed
+	jobFill = "fill" // commit blocks on a disk that ends, saying so, then say what happened
+	jobHold = "hold" // open, say so, stay until killed
 
 	diskBytes = 300 * pageBytes
 )
@@ -44,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// childMain goes on with the churn where the state is: block n of a seed is the same
-// in every process.
+var many = statetest.Workload{Seed: 77, Accounts: 2000, Slots: 60, Changes: 12}
+
 func childMain(job, dir string) error {
 	if job == jobFill {
 		limit := unix.Rlimit{Cur: diskBytes, Max: diskBytes}
@@ -64,7 +63,7 @@ func childMain(job, dir string) error {
 		return errors.New("nobody killed the holder")
 	}
 	for {
-		for _, c := range blockOf(s.Block() + 1) {
+		for _, c := range many.Block(s.Block() + 1) {
 			if err := s.Change(c); err != nil {
 				return err
 			}
@@ -76,8 +75,6 @@ func childMain(job, dir string) error {
 		fmt.Printf("%d %x\n", s.Block(), root)
 	}
 }
-
-func blockOf(block uint64) []state.Change { return newChurn(childSeed+block, 2000, 60, false).block() }
 
 // lastGasp is what a state must still do once its disk is full.
 func lastGasp(s state.State, full error) error {
@@ -91,27 +88,14 @@ func lastGasp(s state.State, full error) error {
 	if err != nil {
 		return err
 	}
-	reference := replayed(s.Block())
-	c := newChurn(0, 2000, 0, false)
-	for n := range c.accounts {
-		a, found, err := r.Account(c.key(n))
-		if want, there := reference.Account(c.key(n)); err != nil || found != there || a != want {
-			return fmt.Errorf("account %d on a full disk: %+v, %v, %w", n, a, found, err)
-		}
+	reference, err := many.Replayed(s.Block())
+	if err != nil {
+		return err
+	}
+	if err := many.Compare(r, reference); err != nil {
+		return fmt.Errorf("on a full disk: %w", err)
 	}
 	return s.Close()
-}
-
-func replayed(blocks uint64) *mpt.Reference {
-	reference := mpt.NewReference()
-	for b := uint64(1); b <= blocks; b++ {
-		for _, c := range blockOf(b) {
-			if err := reference.Change(c); err != nil {
-				panic(err) // the churn made it
-			}
-		}
-	}
-	return reference
 }
 
 func startChild(t *testing.T, job, dir string) (*exec.Cmd, *bufio.Reader) {
@@ -139,46 +123,6 @@ func lastLine(t *testing.T, from io.Reader) (block uint64, root state.Hash) {
 	}
 }
 
-// TestSurvivesKills kills a writer at random moments. What it said it had
-// committed is there; one block more may be.
-func TestSurvivesKills(t *testing.T) {
-	kills := 50
-	if testing.Short() {
-		kills = 6
-	}
-	dir := filepath.Join(t.TempDir(), "state")
-	rng := rand.New(rand.NewPCG(5, 5))
-	reference, at := mpt.NewReference(), uint64(0)
-	for range kills {
-		cmd, out := startChild(t, jobCommit, dir)
-		if _, err := out.Peek(1); err != nil {
-			t.Fatalf("the child said nothing: %v", err)
-		}
-		time.Sleep(time.Duration(rng.IntN(60_000)) * time.Microsecond)
-		must(t, cmd.Process.Kill())
-		said, saidRoot := lastLine(t, out)
-		if err := cmd.Wait(); err == nil {
-			t.Fatal("the child ended by itself")
-		}
-		checked := check(t, dir)
-		if checked.Block != said && checked.Block != said+1 {
-			t.Fatalf("at block %d after a kill, the last committed was %d", checked.Block, said)
-		}
-		for ; at < checked.Block; at++ {
-			for _, c := range blockOf(at + 1) {
-				must(t, reference.Change(c))
-			}
-			if at+1 == said && reference.Root() != saidRoot {
-				t.Fatalf("block %d: the child's root %x, want %x", said, saidRoot, reference.Root())
-			}
-		}
-		if root := reference.Root(); checked.Root != root {
-			t.Fatalf("block %d: root %x after a kill, want %x", at, checked.Root, root)
-		}
-	}
-	t.Logf("%d kills, %d blocks", kills, at)
-}
-
 // TestFullDisk lets the file grow to a limit and no further.
 func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
@@ -190,10 +134,9 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("block %d with root %x on the disk, %d and %x when it was full", checked.Block, checked.Root, said, root)
 	}
 	s := mustOpen(t, state.Options{Dir: dir}) // there is room again
-	reference := replayed(said)
-	for b := said + 1; b < said+20; b++ {
-		commit(t, s, reference, blockOf(b))
-	}
+	reference, err := many.Replayed(said)
+	must(t, err)
+	play(t, many, s, reference, 20)
 	must(t, s.Close())
 	check(t, dir)
 }
@@ -225,16 +168,14 @@ func TestPowerCuts(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, state.Options{Dir: dir, Create: true})
 	reference := mpt.NewReference()
-	for b := range uint64(120) {
-		commit(t, s, reference, blockOf(b+1))
-	}
+	play(t, many, s, reference, 120)
 	must(t, s.Close())
 	path := filepath.Join(dir, fileName)
 	before, err := os.ReadFile(path)
 	must(t, err)
 	root := reference.Root()
 	s = mustOpen(t, state.Options{Dir: dir})
-	commit(t, s, reference, blockOf(121))
+	play(t, many, s, reference, 1)
 	must(t, s.Close())
 	after, err := os.ReadFile(path)
 	must(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/internal/mpt"
 	"github.com/statelab/statelab/state"
+	"github.com/statelab/statelab/state/statetest"
 	"golang.org/x/sys/unix"
 )
 
@@ -109,19 +110,12 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			o.Dir, o.Create, o.Overrides = t.TempDir(), true, map[string]string{"Sync": "false"}
 			s := mustOpen(t, o)
-			w := newChurn(9, 300, 30, false)
+			w := statetest.Workload{Seed: 9, Accounts: 300, Slots: 30, Changes: 12}
 			reference := mpt.NewReference()
-			for range 60 {
-				commit(t, s, reference, w.block())
-			}
+			play(t, w, s, reference, 60)
 			old, err := s.Reader()
 			must(t, err)
-			then := map[state.Hash]state.Account{}
-			for n := range w.accounts {
-				if a, found := reference.Account(w.key(n)); found {
-					then[w.key(n)] = a
-				}
-			}
+			then := w.Copy(reference)
 			done := make(chan struct{})
 			var readers sync.WaitGroup
 			for range 3 {
@@ -132,8 +126,8 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						for account := range then {
-							if _, _, err := r.Account(account); err != nil {
+						for n := range w.Accounts {
+							if _, _, err := r.Account(w.Hash(n)); err != nil {
 								t.Error(err)
 								return
 							}
@@ -149,24 +143,15 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 					}
 				})
 			}
-			for range 200 {
-				commit(t, s, reference, w.block())
-			}
+			play(t, w, s, reference, 200)
 			close(done)
 			readers.Wait()
-			for n := range w.accounts {
-				want, there := then[w.key(n)]
-				if a, found, err := old.Account(w.key(n)); err != nil || found != there || a != want {
-					t.Fatalf("account %d at block 60: %+v, %v, %v; want %+v", n, a, found, err, want)
-				}
-			}
+			must(t, w.Compare(old, then))
 			held := s.tx.space.pages
 			must(t, old.Refresh())
-			compare(t, old, w, reference)
+			must(t, w.Compare(old, reference))
 			must(t, old.Close())
-			for range 200 {
-				commit(t, s, reference, w.block())
-			}
+			play(t, w, s, reference, 200)
 			if grown := s.tx.space.pages; grown > held*11/10 {
 				t.Errorf("%d pages after the old reader moved on, %d before: they are not reused", grown, held)
 			}
