@@ -24,11 +24,7 @@ pub fn decode_account(bytes: &[u8]) -> Option<Account> {
     let (&[nonce_count, balance_count], rest) = bytes.split_first_chunk()?;
     let (nonce, rest) = rest.split_at_checked(nonce_count.into())?;
     let (balance, code) = rest.split_at_checked((balance_count & !HAS_CODE).into())?;
-    let code = if balance_count & HAS_CODE == 0 {
-        code.is_empty().then_some(EMPTY_CODE)?
-    } else {
-        code.try_into().ok()?
-    };
+    let code = if balance_count & HAS_CODE == 0 { code.is_empty().then_some(EMPTY_CODE)? } else { code.try_into().ok()? };
     Some(Account { nonce: u64::from_be_bytes(with_leading_zeros(nonce)?), balance: with_leading_zeros(balance)?, code })
 }
 
