@@ -279,6 +279,7 @@ func (r *run) drive(ctx context.Context, l lookups) ([]*worker, error) {
 func closeAll(workers []*worker) (err error) {
 	for _, w := range workers {
 		err = errors.Join(err, w.reader.Close())
+		w.reader = nil // would keep a closed state's caches
 	}
 	return err
 }
