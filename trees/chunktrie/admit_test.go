@@ -8,11 +8,13 @@ import (
 	"github.com/statelab/statelab/state/statetest"
 )
 
+// eager reads every node and rewrites whatever holds a little garbage.
+var eager = map[string]string{"ChunkBytes": "64KiB", "Versions": "2", "PinnedLevels": "0", "GarbagePercent": "1", "CompactionPace": "8"}
+
 func TestAdmission(t *testing.T) {
 	for name, o := range map[string]state.Options{
 		"small chunks, least memory": {Overrides: small, MemoryBytes: leastMemory},
-		"nothing pinned, eager": {Overrides: map[string]string{"ChunkBytes": "64KiB", "Versions": "2", "PinnedLevels": "0",
-			"GarbagePercent": "1", "CompactionPace": "8"}},
+		"nothing pinned, eager":      {Overrides: eager},
 	} {
 		t.Run(name, func(t *testing.T) {
 			statetest.Admit(t, Layout{}, statetest.Expectations{Options: o, Sound: passesCheck})

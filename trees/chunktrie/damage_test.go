@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/statelab/statelab/internal/mpt"
 	"github.com/statelab/statelab/state"
 )
 
@@ -15,10 +16,8 @@ func sound(f *testing.F) []byte {
 	f.Helper()
 	o := state.Options{Dir: newDir(f), Create: true, Overrides: map[string]string{"ChunkBytes": "64KiB", "Versions": "2",
 		"GarbagePercent": "1"}}
-	c, s := newChain(8), open(f, o)
-	for range 12 {
-		commit(f, s, c.block(f, 30))
-	}
+	s := open(f, o)
+	play(f, churned(8), s, mpt.NewReference(), 12)
 	must(f, s.Close())
 	file, err := os.ReadFile(filepath.Join(o.Dir, fileName))
 	must(f, err)
@@ -29,10 +28,9 @@ func sound(f *testing.F) []byte {
 // panic, no endless walk, whatever is done with it.
 func FuzzOpen(f *testing.F) {
 	file := sound(f)
-	c := newChain(8)
 	var changes []state.Change
-	for range 12 {
-		changes = append(changes, c.block(f, 30)...)
+	for block := range uint64(12) {
+		changes = append(changes, churned(8).Block(block+1)...)
 	}
 	for _, at := range []int{0, 33, 41, 512, 516, 532, 1024 + 20, 1536 + 60, 65536, 65542, 2 * 65536, len(file) - 9} {
 		f.Add(uint32(at), uint64(0xff00ff00ff00ff00), true)
