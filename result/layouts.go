@@ -68,8 +68,9 @@ type StateUpdates struct {
 	NodesPerUpdate       *float64 `json:"nodes_per_update,omitempty"` // written
 	DeviceReadsPerUpdate *float64 `json:"device_reads_per_update,omitempty"`
 	DeviceReadBytes      float64  `json:"device_read_bytes_per_update"`
-	DeviceWriteBytes     float64  `json:"device_write_bytes_per_update"` // what settling wrote included
-	WriteAmplification   float64  `json:"write_amplification"`           // device bytes written / user bytes
+	WriteBytes           float64  `json:"write_bytes_per_update"` // what settling wrote included
+	WriteSource          string   `json:"write_source"`           // who counted them: "device", "layout" or "process"
+	WriteAmplification   float64  `json:"write_amplification"`    // bytes written / user bytes
 }
 
 // Lookups is what one kind of lookup cost in one condition.

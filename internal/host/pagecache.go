@@ -45,6 +45,19 @@ func EvictAll(ctx context.Context, dir string) (method string, err error) {
 	return method + ", then drop_caches", nil
 }
 
+// SyncFilesystem returns when all that was written to the filesystem of dir is on its
+// device.
+func SyncFilesystem(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return errors.Join(fmt.Errorf("sync the filesystem of %s: %w", dir, err), f.Close())
+	}
+	return f.Close()
+}
+
 // Warm reads every file below dir, so that the page cache holds what fits into
 // it. progress may be nil.
 func Warm(ctx context.Context, dir string, progress func(done, total int64)) error {

@@ -93,14 +93,15 @@ func (r *run) updates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := float64(u.Updates)
-	written := changed.deviceWriteBytes() + settled.deviceWriteBytes()
+	n, whole := float64(u.Updates), changed
+	whole.add(settled)
+	written, source := whole.written()
 	u.UpdateNanos, u.CommitNanos = float64(inside)/n, r.summed("commit", commits)
 	u.ReadCallsPerUpdate = float64(changed.process.ReadCalls) / n
 	u.NodesPerUpdate = each(changed.layout.NodesNew, u.Updates)
 	u.DeviceReadsPerUpdate = each(changed.deviceReads(), u.Updates)
 	u.DeviceReadBytes = float64(changed.deviceReadBytes()) / n
-	u.DeviceWriteBytes = float64(written) / n
+	u.WriteBytes, u.WriteSource = float64(written)/n, source
 	u.WriteAmplification = float64(written) / float64(u.UserBytes)
 	r.result.Figures.State.Updates = u
 	return nil

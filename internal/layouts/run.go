@@ -89,9 +89,13 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// settle waits for background work and measures what the state takes.
+// settle waits for background work, has everything written to the device, and
+// measures what the state takes.
 func (r *run) settle(ctx context.Context) error {
 	if err := r.state.Settle(ctx); err != nil {
+		return fmt.Errorf("settle: %w", err)
+	}
+	if err := host.SyncFilesystem(r.spec.Dir); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
 	bytes, err := r.state.DiskBytes()
