@@ -25,9 +25,6 @@ func layoutMeasures() []layoutMeasure {
 		{title: "Nodes per lookup", note: "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", label: "nodes per lookup",
 			value: func(r result.LayoutRow) *float64 { return r.Nodes }, predicted: func(r result.LayoutRow) *float64 { return r.PredictedNodes },
 			outlook: "nodes_per_lookup", tick: unit.ShortCount},
-		{title: "Reads per lookup", note: "Reads below the layout's caches, memory held; dashed: where a formula gives them.", label: "reads per lookup",
-			value: func(r result.LayoutRow) *float64 { return r.BlockReads }, predicted: func(r result.LayoutRow) *float64 { return r.PredictedReads },
-			outlook: "reads_per_lookup", tick: unit.ShortCount},
 		{title: "Device bytes per lookup", note: "Fetched from the device, memory held: what an account costs below all caches.", label: "bytes per lookup",
 			value: func(r result.LayoutRow) *float64 { return r.DeviceBytes }, predicted: noFormula, tick: unit.ShortCount},
 		{title: "Median time of a lookup", label: "p50", log: true, predicted: noFormula, tick: shortNanos,
@@ -42,13 +39,108 @@ func layoutMeasures() []layoutMeasure {
 	}
 }
 
+// layoutFigures are the charts over the size: reads first, in both conditions.
 func layoutFigures(l *result.Layouts) (figures []figure) {
+	for _, f := range []figure{layoutReadsFigure(l)} {
+		if f.pic != nil {
+			figures = append(figures, f)
+		}
+	}
 	for _, m := range layoutMeasures() {
 		if f := m.figure(l); f.pic != nil {
 			figures = append(figures, f)
 		}
 	}
 	return figures
+}
+
+// layoutStyle is the look of the i-th layout of a run: beyond the colours there are,
+// another shape.
+func layoutStyle(i int) style {
+	look := curveStyle(i)
+	if i >= maxLines {
+		look.shape = curveStyle(i + 4).shape
+	}
+	return look
+}
+
+// layoutReadsFigure draws the reads of a lookup over the size: above with nothing
+// cached, below with memory held.
+func layoutReadsFigure(l *result.Layouts) figure {
+	e := evidence{l}
+	first, held := newPanel("reads, nothing cached"), newPanel("reads, memory held")
+	pic := &picture{about: "reads per lookup against accounts, with nothing cached and with memory held", panels: []*plot.Plot{first, held}, height: layoutReadsHeight}
+	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "nothing cached", Unit: "reads"}, {Name: "memory held", Unit: "reads"}, {Name: "in memory", Unit: "% of state"}, {Name: "formula", Unit: "reads"}}}
+	var lines, firstLines, heldLines []plotter.XYs
+	for n, name := range layoutNames(l) {
+		var cold, warm, formula plotter.XYs
+		for _, i := range e.sizes(name) {
+			row := l.Rows[i]
+			at := float64(row.Accounts)
+			cells := []string{name, unit.ShortCount(at), none, none, positive(e.share(i), shortOrAll), optional(row.PredictedReads, number)}
+			if r, ok := e.reads(i, result.FirstLookups); ok {
+				cold, cells[2] = append(cold, plotter.XY{X: at, Y: r.value}), perGet(r.value)
+			}
+			if r, ok := e.reads(i, result.HeldLookups); ok {
+				warm, cells[3] = append(warm, plotter.XY{X: at, Y: r.value}), perGet(r.value)
+			}
+			if row.PredictedReads != nil {
+				formula = append(formula, plotter.XY{X: at, Y: *row.PredictedReads})
+			}
+			t.add(cells...)
+		}
+		if o, _, ok := e.ahead(name, "reads_per_lookup", billion); ok && len(formula) > 0 {
+			formula = append(formula, plotter.XY{X: billion, Y: o.Value})
+			t.add(name, unit.ShortCount(billion), none, none, none, number(o.Value))
+		}
+		cold, warm, formula = finite(cold, true, false), finite(warm, true, false), finite(formula, true, false)
+		look := layoutStyle(n)
+		thumb := line(first, cold, look)
+		if below := line(held, warm, look); thumb == nil {
+			thumb = below
+		}
+		if thumb == nil {
+			continue
+		}
+		pic.add(name, thumb...)
+		line(first, formula, style{color: look.color, dash: dashed()})
+		firstLines, heldLines = append(firstLines, cold, formula), append(heldLines, warm)
+		lines = append(lines, cold, warm, formula)
+	}
+	if len(lines) == 0 {
+		return figure{}
+	}
+	for _, panel := range pic.panels {
+		accountsAxis(&panel.X, lines)
+	}
+	first.X.Label.Text = ""
+	scaleY(&first.Y, firstLines, false, unit.ShortCount)
+	scaleY(&held.Y, heldLines, false, unit.ShortCount)
+	return figure{title: "Reads per lookup", note: "Above: each the first lookup of a state that was just opened; dashed: a formula, carried on to 1e9 accounts. Below: caches warm, memory held: a state that fits is read little.", method: layoutsMethod, pic: pic, table: t}
+}
+
+// layoutReadsHeight is the height of a picture with two panels and a legend of many
+// layouts.
+const layoutReadsHeight = 460
+
+// shortOrAll prints a share of a state that memory holds.
+func shortOrAll(share float64) string {
+	if share >= 1 {
+		return "all"
+	}
+	return number(100 * share)
+}
+
+// accountsAxis sets a logarithmic axis of accounts that holds all lines.
+func accountsAxis(axis *plot.Axis, lines []plotter.XYs) {
+	low, high := math.Inf(1), 0.0
+	for _, xys := range lines {
+		for _, p := range xys {
+			low, high = math.Min(low, p.X), math.Max(high, p.X)
+		}
+	}
+	decades(axis, low, high, unit.ShortCount)
+	axis.Label.Text = "accounts"
 }
 
 // figure draws a line per layout, and dashed what a formula says of it, up to sizes
@@ -58,8 +150,6 @@ func (m layoutMeasure) figure(l *result.Layouts) figure {
 	pic := &picture{about: m.title + " against accounts", panels: []*plot.Plot{panel}, height: pictureHeight}
 	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "measured"}, {Name: "formula"}}}
 	var lines []plotter.XYs
-	var places []float64
-	drawn := 0
 	for i, name := range layoutNames(l) {
 		var measured, formula plotter.XYs
 		for _, row := range l.Rows {
@@ -85,27 +175,18 @@ func (m layoutMeasure) figure(l *result.Layouts) figure {
 			}
 		}
 		measured, formula = finite(measured, true, m.log), finite(formula, true, m.log)
-		if len(measured) == 0 || drawn == maxLines {
+		if len(measured) == 0 {
 			continue
 		}
-		drawn++
-		look := curveStyle(i)
+		look := layoutStyle(i)
 		pic.add(name, line(panel, measured, look)...)
 		line(panel, formula, style{color: look.color, dash: dashed()})
 		lines = append(lines, measured, formula)
-		for _, p := range append(append(plotter.XYs{}, measured...), formula...) {
-			places = append(places, p.X)
-		}
 	}
-	if drawn == 0 {
+	if len(lines) == 0 {
 		return figure{}
 	}
-	low, high := math.Inf(1), 0.0
-	for _, v := range places {
-		low, high = math.Min(low, v), math.Max(high, v)
-	}
-	decades(&panel.X, low, high, unit.ShortCount)
-	panel.X.Label.Text = "accounts"
+	accountsAxis(&panel.X, lines)
 	scaleY(&panel.Y, lines, m.log, m.tick)
 	return figure{title: m.title, note: m.note, method: layoutsMethod, pic: pic, table: t}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/unit"
@@ -12,8 +14,11 @@ import (
 	"github.com/statelab/statelab/web"
 )
 
-// layoutsMethod is the page that defines the figures.
-const layoutsMethod = "layouts.md"
+// Pages that define the figures, and that say how claims are held against them.
+const (
+	layoutsMethod = "layouts.md"
+	claimsMethod  = "state-claims.md"
+)
 
 // WriteLayouts makes the page of a comparison of layouts: one file that loads
 // nothing.
@@ -37,18 +42,27 @@ func WriteLayouts(w io.Writer, l *result.Layouts) error {
 }
 
 func layoutsPage(l *result.Layouts) (*page, error) {
-	p := &page{Title: "Statelab: state layouts", Style: template.CSS(web.ReportStyle), Cards: []card{layoutsCard(l)}}
-	for _, answer := range layoutAnswers(l) {
+	claims := claimsJudged(l)
+	p := &page{Title: "Statelab: state layouts", Style: template.CSS(web.ReportStyle), Advice: []said{{Text: layoutsSetting(l)}}}
+	for _, answer := range layoutAnswers(l, claims) {
 		p.Answers = append(p.Answers, said{"", answer})
 	}
-	for _, w := range l.Warnings {
-		p.Warnings = append(p.Warnings, doubt{Text: w.Text, Remedy: w.Remedy})
+	p.Warnings = layoutDoubts(l)
+	if costs := layoutCostsTable(l); len(costs.Rows) > 0 {
+		p.Sections = append(p.Sections, section{Title: "What a lookup costs", Blocks: []block{{
+			Note: "A present account of " + layoutCostsNote(l) + ". Nothing cached: each is the first lookup of a state that was just opened. Memory held: caches warm, the process held to its budget.", Method: layoutsMethod, Table: view(costs)}}})
 	}
-	for figure, why := range l.Absent {
-		p.Warnings = append(p.Warnings, doubt{Text: strings.ReplaceAll(figure, "_", " ") + " is absent: " + why})
+	if len(claims) > 0 {
+		p.Sections = append(p.Sections, section{Title: "Which claims to believe", Blocks: []block{{
+			Note: "Claims of others, each with what this run says of it. A smaller state refutes a bound that it exceeds; it confirms one only up to its size. " + claimsElsewhere(claims), Method: claimsMethod, Verdicts: verdictViews(claims)}}})
 	}
 	if err := p.addFigures("Over the size", layoutFigures(l)); err != nil {
 		return nil, err
+	}
+	for _, s := range p.Sections {
+		for i := range s.Blocks {
+			s.Blocks[i].Aside = s.Blocks[i].SVG != ""
+		}
 	}
 	p.Sections = append(p.Sections,
 		section{Title: "All figures", Blocks: []block{
@@ -65,23 +79,39 @@ func layoutsPage(l *result.Layouts) (*page, error) {
 	return p, nil
 }
 
-func layoutsCard(l *result.Layouts) card {
+// layoutDoubts are the warnings, those of one kind and layout once, and what is absent.
+func layoutDoubts(l *result.Layouts) (doubts []doubt) {
+	type kind struct{ layout, code string }
+	at, more := map[kind]int{}, map[kind]int{}
+	for _, w := range l.Warnings {
+		layout, _, _ := strings.Cut(w.Text, ": ")
+		k := kind{layout, w.Code}
+		if _, known := at[k]; known {
+			more[k]++
+			continue
+		}
+		at[k] = len(doubts)
+		doubts = append(doubts, doubt{Text: w.Text, Remedy: w.Remedy})
+	}
+	for k, n := range more {
+		doubts[at[k]].Where = fmt.Sprintf("and %d more of the kind", n)
+	}
+	for _, figure := range slices.Sorted(maps.Keys(l.Absent)) {
+		doubts = append(doubts, doubt{Text: strings.ReplaceAll(figure, "_", " ") + " is absent: " + l.Absent[figure]})
+	}
+	return doubts
+}
+
+// layoutsSetting is under what everything was measured, in a sentence.
+func layoutsSetting(l *result.Layouts) string {
 	w := l.Workload
 	var sizes []string
 	for _, n := range w.Accounts {
 		sizes = append(sizes, unit.ShortCount(float64(n)))
 	}
-	return card{Name: "layouts", Facts: [][2]string{
-		{"accounts", strings.Join(sizes, ", ")},
-		{"storage", fmt.Sprintf("%d slots of %s of the accounts", w.SlotsPer, unit.Percent(w.ContractShare))},
-		{"updates", fmt.Sprintf("%d blocks of %d accounts", w.UpdateBlocks, w.UpdateAccounts)},
-		{"lookups", unit.Count(w.Reads) + " of each kind"},
-		{"memory", unit.Bytes(w.MemoryBytes)},
-		{"seed", fmt.Sprint(w.Seed)},
-		{"machine", fmt.Sprintf("%s, %d cores, %s", l.Host.CPU, l.Host.Cores, unit.Bytes(l.Host.MemoryBytes))},
-		{"disk", strings.TrimSpace(l.Host.Device + " " + l.Host.Filesystem)},
-		{"measured", l.Started.UTC().Format("2006-01-02 15:04 UTC")},
-	}}
+	return fmt.Sprintf("%s accounts, %d slots of %s of them; %d blocks of %d updates; %s lookups of each kind; seed %d. %s, %d cores, %s, %s; %s.",
+		strings.Join(sizes, ", "), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
+		l.Host.CPU, l.Host.Cores, unit.Bytes(l.Host.MemoryBytes), strings.TrimSpace(l.Host.Device+" "+l.Host.Filesystem), l.Started.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 func layoutLabelsTable(l *result.Layouts) table {

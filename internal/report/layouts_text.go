@@ -11,17 +11,34 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// LayoutsText prints the answer and the table of a comparison of layouts.
+// layoutsWidth is the width of a terminal for a comparison of layouts.
+const layoutsWidth = 100
+
+// LayoutsText prints the answer, what a lookup costs, and what to think of the claims;
+// then all figures.
 func LayoutsText(w io.Writer, l *result.Layouts) error {
 	out := bufio.NewWriter(w)
-	for _, answer := range layoutAnswers(l) {
-		fmt.Fprintln(out, wrap(answer, 80, "  "))
+	claims := claimsJudged(l)
+	for _, answer := range layoutAnswers(l, claims) {
+		fmt.Fprintln(out, wrap(answer, layoutsWidth, "  "))
 	}
+	if t := layoutCostsTable(l); len(t.Rows) > 0 {
+		fmt.Fprintf(out, "\nwhat a lookup costs, %s:\n", layoutCostsNote(l))
+		printTable(out, t)
+	}
+	if len(claims) > 0 {
+		fmt.Fprintln(out, "\nwhich claims to believe:")
+		printClaims(out, claims)
+		if note := claimsElsewhere(claims); note != "" {
+			fmt.Fprintln(out, wrap(note, layoutsWidth, ""))
+		}
+	}
+	fmt.Fprintln(out, "\nall sizes, caches warm, memory held:")
 	for i, part := range []table{layoutLookupTable(l), layoutDeviceTable(l), layoutCostTable(l)} {
 		if i > 0 { // the first has said what failed
 			part.Rows = slices.DeleteFunc(part.Rows, func(r row) bool { return r.Failed })
+			fmt.Fprintln(out)
 		}
-		fmt.Fprintln(out)
 		printTable(out, part)
 	}
 	if t := layoutOutlookTable(l); len(t.Rows) > 0 {
@@ -35,49 +52,132 @@ func LayoutsText(w io.Writer, l *result.Layouts) error {
 }
 
 // layoutAnswers are the sentences that the user came for.
-func layoutAnswers(l *result.Layouts) (answers []string) {
-	largest := uint64(0)
-	for _, row := range l.Rows {
-		if row.Status == result.OK {
-			largest = max(largest, row.Accounts)
-		}
-	}
+func layoutAnswers(l *result.Layouts, claims []judged) (answers []string) {
+	largest := largestLayouts(l)
 	var costs []string
-	for _, row := range layoutsAt(l, largest) {
-		text := row.Layout + " " + optional(row.BlockReads, perGet) + " reads"
-		if row.BlockReads == nil { // of mapped files
-			text = row.Layout + " " + optional(row.DeviceBytes, number) + " bytes of the device"
+	if held := readsRange(l, largest, result.HeldLookups); held != "" {
+		budget := "memory not held"
+		if l.Workload.MemoryBytes > 0 {
+			budget = "memory held to " + shortBytes(l.Workload.MemoryBytes)
 		}
-		if row.LookupNanos != nil {
-			text += ", p50 " + unit.Nanos(float64(row.LookupNanos.P50))
-		}
-		costs = append(costs, text)
+		costs = append(costs, budget+": "+held)
+	}
+	if first := readsRange(l, largest, result.FirstLookups); first != "" {
+		costs = append(costs, "with nothing cached: "+first)
 	}
 	if len(costs) > 0 {
-		held := "memory not held"
-		if l.Workload.MemoryBytes > 0 {
-			held = "memory held to " + shortBytes(l.Workload.MemoryBytes)
-		}
-		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s: %s.", unit.ShortCount(float64(largest)), held, strings.Join(costs, "; ")))
+		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", unit.ShortCount(float64(largest)), strings.Join(costs, "; ")))
 	}
-	for _, v := range l.Roots {
+	if len(claims) > 0 {
+		answers = append(answers, claimsSentence(claims))
+	}
+	return append(answers, rootAnswers(l.Roots)...)
+}
+
+// rootAnswers tell where roots differ, and of the largest size where they agree.
+func rootAnswers(roots []result.LayoutRoots) (answers []string) {
+	agree := ""
+	for _, v := range roots {
 		switch v.Verdict {
 		case result.Identical:
-			answers = append(answers, fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", unit.ShortCount(float64(v.Accounts)), v.Compared, strings.Join(v.Layouts, ", ")))
+			agree = fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", unit.ShortCount(float64(v.Accounts)), v.Compared, strings.Join(v.Layouts, ", "))
 		case result.Different:
 			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", unit.ShortCount(float64(v.Accounts)), v.Block, strings.Join(v.Layouts, ", ")))
 		}
 	}
+	if agree != "" {
+		answers = append(answers, agree)
+	}
 	return answers
 }
 
-func layoutsAt(l *result.Layouts, accounts uint64) (rows []result.LayoutRow) {
+// largestLayouts is the largest state that any layout was measured with.
+func largestLayouts(l *result.Layouts) (accounts uint64) {
 	for _, row := range l.Rows {
-		if row.Status == result.OK && row.Accounts == accounts {
-			rows = append(rows, row)
+		if row.Status == result.OK {
+			accounts = max(accounts, row.Accounts)
 		}
 	}
-	return rows
+	return accounts
+}
+
+// readsRange names the layouts that read least and most at a size: "flat-pebble 0.53
+// to geth-hash 2.12 device reads".
+func readsRange(l *result.Layouts, accounts uint64, condition string) string {
+	e := evidence{l}
+	var least, most reading
+	var from, to string
+	for i, row := range l.Rows {
+		if row.Status != result.OK || row.Accounts != accounts {
+			continue
+		}
+		r, ok := e.reads(i, condition)
+		if !ok {
+			continue
+		}
+		if from == "" || r.value < least.value {
+			least, from = r, row.Layout
+		}
+		if to == "" || r.value > most.value {
+			most, to = r, row.Layout
+		}
+	}
+	switch {
+	case from == "":
+		return ""
+	case from == to:
+		return fmt.Sprintf("%s %s %s", from, perGet(least.value), least.unit)
+	}
+	text := from + " " + perGet(least.value)
+	if least.unit != most.unit {
+		text += " " + least.unit
+	}
+	return fmt.Sprintf("%s to %s %s %s", text, to, perGet(most.value), most.unit)
+}
+
+// layoutCostsTable is what to know of every layout at the largest size.
+func layoutCostsTable(l *result.Layouts) table {
+	e := evidence{l}
+	us := scale{"us", 1e3}
+	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "nothing cached", Unit: "reads"}, {Name: "memory held", Unit: "reads"}, {Name: "in memory", Unit: "% of state"}, {Name: "p50", Unit: "us, held"},
+		{Name: "nodes"}, {Name: "a slot", Unit: "reads, held"}, {Name: "disk", Unit: "B/account"}, {Name: "update", Unit: "us"}}}
+	for _, name := range layoutNames(l) {
+		i, ok := e.largest(name)
+		if !ok {
+			continue
+		}
+		of := l.Rows[i]
+		if of.Accounts < largestLayouts(l) {
+			name += " " + e.accounts(i)
+		}
+		reads := func(kind, condition string) string {
+			r, ok := e.readsOf(i, kind, condition)
+			if !ok {
+				return none
+			}
+			return perGet(r.value)
+		}
+		p50 := none
+		if of.LookupNanos != nil {
+			p50 = us.in(float64(of.LookupNanos.P50))
+		}
+		t.add(name, reads(result.AccountLookup, result.FirstLookups), reads(result.AccountLookup, result.HeldLookups), positive(e.share(i), shortOrAll), p50,
+			optional(of.Nodes, number), reads(result.SlotLookup, result.HeldLookups), number(of.DiskPerAccount), optional(of.UpdateNanos, us.in))
+	}
+	t.drop()
+	return t
+}
+
+// layoutCostsNote says of what the costs are, and what was counted.
+func layoutCostsNote(l *result.Layouts) string {
+	e := evidence{l}
+	var counts []string
+	for i := range l.Rows {
+		if r, ok := e.reads(i, result.HeldLookups); ok && !slices.Contains(counts, r.unit) {
+			counts = append(counts, r.unit)
+		}
+	}
+	return fmt.Sprintf("%s accounts, %s", unit.ShortCount(float64(largestLayouts(l))), strings.Join(counts, " or "))
 }
 
 // layoutRows adds a row per layout and size, grouped by layout, the failed ones with

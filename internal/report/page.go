@@ -53,6 +53,8 @@ type block struct {
 	SVG         template.HTML
 	Pre         string
 	Table       *tableView
+	Aside       bool // the table is folded below its chart
+	Verdicts    []verdictView
 	Folded      bool
 }
 

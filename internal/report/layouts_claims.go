@@ -1,0 +1,196 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/result"
+)
+
+// claim is what somebody published about the cost of state.
+type claim struct {
+	by, source string // source: its address
+	says       string
+	given      string // under what, as its author says
+	judge      func(evidence) finding
+}
+
+// finding is what a run says of a claim.
+type finding struct {
+	word   string
+	clause string   // under what it holds, or why it was not tested
+	needs  []string // layouts that it is about, if the run has none of them
+	ours   []string
+	places []string // of our figures in layouts.json
+}
+
+// Words of findings.
+const (
+	holds    = "holds"
+	holdsIf  = "holds if"
+	fails    = "does not hold"
+	untested = "not tested here"
+)
+
+// verdict is the word, and what limits it.
+func (f finding) verdict() string {
+	switch f.word {
+	case holdsIf:
+		return f.word + " " + f.clause
+	case untested:
+		return f.word + ": " + f.clause
+	}
+	return f.word
+}
+
+// figures are our figures as a sentence.
+func (f finding) figures() string {
+	if len(f.ours) == 0 {
+		return none
+	}
+	return strings.Join(f.ours, "; ") + "."
+}
+
+func (f *finding) note(text string, places ...string) {
+	if text != "" {
+		f.ours, f.places = append(f.ours, text), append(f.places, places...)
+	}
+}
+
+// Sizes that claims speak of.
+const (
+	billion     = 1_000_000_000
+	mainNetwork = 100_000_000 // accounts from which a state is as large as a main network's
+)
+
+// Addresses of claims.
+const (
+	trieDBReadme = "https://github.com/base/triedb/blob/main/README.md"
+	monadDocs    = "https://docs.monad.xyz/monad-arch/execution/monaddb"
+	qmdbPaper    = "https://arxiv.org/abs/2501.05262"
+	nomtSlides   = "https://hackmd.io/@Xo-wxO7bQkKidH1LrqACsw/rkG0lmjWyg"
+	pebbleStudy  = "https://github.com/QuarkChain/bench_kvdb"
+)
+
+// claims are the sides of the argument, in the order in which it went.
+func claims() []claim {
+	return []claim{
+		{"TrieDB", trieDBReadme, "a trie in a key-value store costs O(log N * log N)", "every node is searched for in the whole store",
+			func(e evidence) finding { return judgeGrowth(e, "geth-hash", "geth-path") }},
+		{"TrieDB", trieDBReadme, "~50 disk operations a lookup, with a trie in a key-value store", "a chain like Ethereum or Base; upper nodes can be shared in a block",
+			func(e evidence) finding { return judgeManyReads(e, 50, "geth-hash", "geth-path") }},
+		{"TrieDB", trieDBReadme, "~8 with a layout made for the trie", "the same chain, a node at a time",
+			func(e evidence) finding { return judgeNodes(e, 8, "chunktrie:unpinned") }},
+		{"TrieDB", trieDBReadme, "~4 with several levels of the trie in a page", "the same chain",
+			func(e evidence) finding { return judgeFewReads(e, 4, mainNetwork, "pagetrie") }},
+		{"Monad DB", monadDocs, "one read for every node: the trie itself lies on the disk", "no store below the trie",
+			func(e evidence) finding { return judgeReadPerNode(e, "chunktrie:unpinned") }},
+		{"Pebble study", pebbleStudy, "a Get costs 1-2 reads, whatever the size", "filters and top indexes in memory: 0.2% of the database",
+			func(e evidence) finding { return judgePerGet(e, 1, 2, "flat-pebble") }},
+		{"Pebble study, forum", pebbleStudy, "1-2 reads a Get of a node, hash scheme", "geth's default cache of 2 GB, real blocks",
+			func(e evidence) finding { return judgePerGet(e, 1, 2, "geth-hash") }},
+		{"Pebble study, forum", pebbleStudy, "0.3-0.9 reads a Get of a node, path scheme", "geth's default cache of 2 GB, real blocks",
+			func(e evidence) finding { return judgePerGet(e, 0.3, 0.9, "geth-path") }},
+		{"QMDB", qmdbPaper, "one SSD read a Get", "the index in memory",
+			func(e evidence) finding { return judgeFewReads(e, 1, 0, "qmdb") }},
+		{"QMDB", qmdbPaper, "2.3 bytes of memory an entry", "the index on the SSD too (hybrid)",
+			func(e evidence) finding { return judgeIndexMemory(e, 2.3, "qmdb") }},
+		{"QMDB", qmdbPaper, "2.28 M updates a second", "a server of its authors' choice",
+			func(e evidence) finding { return judgeSpeed(e, "the server of its authors decides it", "qmdb") }},
+		{"NOMT", nomtSlides, "3 reads a key: 1 of the value, 2 of the trie", "1e9 accounts at random, upper pages in memory",
+			func(e evidence) finding { return judgeFewReads(e, 3, billion, "nomt:prove") }},
+		{"NOMT", nomtSlides, "5 writes a key: 2 of the value, 3 of the trie", "1e9 accounts at random",
+			func(e evidence) finding { return judgeWrites(e, 5, "nomt") }},
+		{"NOMT", nomtSlides, "25 K transfers a second", "a goal of its authors, at 1e9 accounts",
+			func(e evidence) finding {
+				return judgeSpeed(e, "a goal for 1e9 accounts and its authors' disk", "nomt")
+			}},
+	}
+}
+
+// judged is a claim with what the run says of it.
+type judged struct {
+	claim
+	finding
+}
+
+// claimsJudged holds every claim against a comparison; nil if it has no figures.
+func claimsJudged(l *result.Layouts) (all []judged) {
+	e := evidence{l}
+	measured := false
+	for _, row := range l.Rows {
+		measured = measured || row.Status == result.OK
+	}
+	if !measured {
+		return nil
+	}
+	for _, c := range claims() {
+		all = append(all, judged{c, c.judge(e)})
+	}
+	return all
+}
+
+// claimsSentence counts the verdicts.
+func claimsSentence(all []judged) string {
+	count := map[string]int{}
+	for _, j := range all {
+		count[j.word]++
+	}
+	return fmt.Sprintf("Of %d published claims %d hold here, %d hold under a condition, %d do not, %d are not tested.",
+		len(all), count[holds], count[holdsIf], count[fails], count[untested])
+}
+
+// claimsElsewhere counts the claims about layouts that the run does not have.
+func claimsElsewhere(all []judged) string {
+	var needs []string
+	n := 0
+	for _, j := range all {
+		if j.needs == nil {
+			continue
+		}
+		n++
+		for _, layout := range j.needs {
+			if !slices.Contains(needs, layout) {
+				needs = append(needs, layout)
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.", n, strings.Join(needs, ","))
+}
+
+// verdictView is a claim on the page.
+type verdictView struct {
+	Word, Clause          string
+	Class                 string // of its word, for the colour
+	Says, By, Source      string
+	Given, Figures, Where string
+}
+
+func verdictViews(all []judged) (views []verdictView) {
+	class := map[string]string{holds: "holds", holdsIf: "if", fails: "fails", untested: "untested"}
+	for _, j := range all {
+		if j.needs != nil {
+			continue
+		}
+		views = append(views, verdictView{Word: j.word, Clause: j.clause, Class: class[j.word], Says: upper(j.says), By: j.by, Source: j.source,
+			Given: j.given, Figures: j.figures(), Where: strings.Join(j.places, ", ")})
+	}
+	return views
+}
+
+// printClaims writes a claim in two paragraphs: what it says, what we found.
+func printClaims(w io.Writer, all []judged) {
+	const margin = "  "
+	for _, j := range all {
+		if j.needs != nil {
+			continue
+		}
+		fmt.Fprintln(w, wrap(j.by+": "+j.says, layoutsWidth, margin))
+		fmt.Fprintln(w, margin+wrap(upper(j.verdict())+". "+strings.TrimSuffix(j.figures(), none), layoutsWidth-len(margin), margin))
+	}
+}
