@@ -293,10 +293,10 @@ func (r *run) writeFigures(m *measured, settled *phaseDelta) {
 	if m.userBytes == 0 {
 		return
 	}
-	written, device := engineWrites(m.engine), m.process.WriteBytes
+	written, device := engineWrites(m.engine), m.written()
 	if settled != nil {
 		written += engineWrites(settled.engine)
-		device += settled.process.WriteBytes
+		device += settled.written()
 	} else {
 		r.absent("background work was still going on when the run ended", "settled_write_amplification")
 	}

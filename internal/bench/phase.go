@@ -47,6 +47,16 @@ type phaseDelta struct {
 	service, response *measure.Histogram
 }
 
+// written are the bytes that reached a private device. Without one they are the
+// kernel's account of the process, which is of whole folios where one page of them is
+// made dirty: too many for small writes in place.
+func (d *phaseDelta) written() int64 {
+	if d.device != nil {
+		return d.device.WriteBytes
+	}
+	return d.process.WriteBytes
+}
+
 // phase runs work as a named phase: events, counters, the entry in run.json. ops
 // may be added to by work while it runs.
 func (r *run) phase(name string, work func(ops *atomic.Uint64) error) (phaseDelta, error) {

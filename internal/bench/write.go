@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/host"
 	"github.com/statelab/statelab/internal/keyspace"
 	"github.com/statelab/statelab/internal/measure"
 	"github.com/statelab/statelab/internal/pace"
@@ -153,8 +154,14 @@ func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 	return r.noteEnd()
 }
 
+// A private device is then given what the kernel still holds: it counts what was
+// written.
 func (r *run) settle(ctx context.Context) error {
-	return r.db.Settle(ctx, func(s engine.Settling) {
+	err := r.db.Settle(ctx, func(s engine.Settling) {
 		r.tell(Event{Phase: "settle", Unit: "bytes", Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running, s.PendingBytes>>20)})
 	})
+	if err == nil && r.device.Private {
+		err = host.SyncFilesystem(r.spec.Dir)
+	}
+	return err
 }

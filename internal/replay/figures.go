@@ -159,7 +159,11 @@ func (r *run) diskFigures(f *result.Replay) {
 	}
 	var written int64
 	for _, p := range r.result.Phases {
-		if p.Process != nil && (p.Name == replayPhase || p.Name == settlePhase) {
+		switch {
+		case p.Name != replayPhase && p.Name != settlePhase:
+		case p.Device != nil:
+			written += p.Device.WriteBytes
+		case p.Process != nil: // whole folios where one page of them is made dirty
 			written += p.Process.WriteBytes
 		}
 	}

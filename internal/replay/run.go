@@ -269,6 +269,11 @@ func (r *run) settle(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
+	if r.device.Private { // it counts what was written
+		if err := host.SyncFilesystem(r.spec.Dir); err != nil {
+			return err
+		}
+	}
 	r.counted = r.forest.Counters()
 	f := r.result.Figures.Replay
 	if f.TreeSize, f.TreeHeight, err = r.shape(); err != nil {
