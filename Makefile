@@ -9,20 +9,26 @@
 GO := go
 MODULE := github.com/statelab/statelab
 export CGO_ENABLED := 0
+export PATH := $(PATH):$(HOME)/.cargo/bin
 
 # Engines whose runner needs a C compiler, and trees, each a module of its own.
 C_ENGINES := rocksdb mdbx lmdb native
-C_RUNNERS := $(C_ENGINES) flatmdbx
+C_RUNNERS := $(C_ENGINES) flatmdbx states
+C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/sharedlib ./trees/native
+# Layouts in Rust: a crate makes the library of the one it is named after.
+RUST_LAYOUTS := $(filter-out abi,$(patsubst native/rust/%/Cargo.toml,%,$(wildcard native/rust/*/Cargo.toml)))
+RUST_VERSION := 1.95
 TREES := $(patsubst trees/%/go.mod,%,$(wildcard trees/*/go.mod))
 # Modules of their own without a runner.
 FIXTURES := fixtures/gethchain
 
-.PHONY: help build runners rocksdb trees demo test tools needs format vet unit e2e c-engines tree-modules fixtures slow race fuzz bench clean
+.PHONY: help build runners rocksdb rust trees demo test tools needs format vet unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench clean
 
 help:
 	@echo "build     bin/statelab"
-	@echo "runners   bin/statelab-run-* of engines in C, C++ and Rust (installs a C compiler and Maven if missing)"
+	@echo "runners   bin/statelab-run-* of engines and layouts in C, C++ and Rust (installs compilers and Maven if missing)"
 	@echo "rocksdb   RocksDB's library into bin/lib (Maven fetches it)"
+	@echo "rust      libraries of the layouts in Rust into bin/lib"
 	@echo "trees     bin/statelab-run-* of state trees and layouts"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
 	@echo "test      installs what is missing; format, vet, all tests of all modules"
@@ -35,12 +41,18 @@ help:
 build: tools
 	$(GO) build -o bin/statelab ./cmd/statelab
 
-runners: tools needs rocksdb
+runners: tools needs rocksdb rust
 	@set -e; for name in $(C_RUNNERS); do echo "build bin/statelab-run-$$name"; \
 		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-$$name ./cmd/statelab-run-$$name; done
 
 rocksdb: needs
 	@engines/rocksdb/fetch.sh
+
+# install replaces a file: a process that has the old one mapped keeps it.
+rust: needs
+	cargo build --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir native/rust/target
+	mkdir -p bin/lib
+	install $(RUST_LAYOUTS:%=native/rust/target/release/libstatelab_%.so) bin/lib
 
 trees: tools needs
 	@set -e; for tree in $(TREES); do echo "build bin/statelab-run-$$tree"; \
@@ -59,7 +71,7 @@ demo: build
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --out S"
 
-test: tools needs format vet runners trees unit c-engines tree-modules fixtures e2e
+test: tools needs format vet runners trees unit c-engines rust-tests tree-modules fixtures e2e
 	@echo "make test: all passed"
 
 tools:
@@ -68,14 +80,14 @@ tools:
 # What the runners are built with. Installed from Debian's packages where that is
 # possible, else named.
 needs:
-	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo:cargo fio:fio
+	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo@$(RUST_VERSION):cargo-web,rustup,cargo fio:fio
 
 format:
 	@unformatted=$$(gofmt -l . ); test -z "$$unformatted" || { echo "make: not formatted, run gofmt -w:" $$unformatted >&2; exit 1; }
 
 vet:
 	$(GO) vet ./...
-	CGO_ENABLED=1 $(GO) vet $(C_ENGINES:%=./engines/%) $(C_RUNNERS:%=./cmd/statelab-run-%)
+	CGO_ENABLED=1 $(GO) vet $(C_PACKAGES) $(C_RUNNERS:%=./cmd/statelab-run-%)
 	@set -e; for module in $(FIXTURES) $(TREES:%=trees/%); do echo "vet $$module"; (cd $$module && CGO_ENABLED=1 $(GO) vet ./...); done
 
 # The slow ones, marked by testing.Short, have a target of their own.
@@ -83,7 +95,10 @@ unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 c-engines: needs rocksdb
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_ENGINES:%=./engines/%) ./cmd/statelab-run-native ./trees/flat
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./trees/flat
+
+rust-tests: needs
+	cargo test --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir native/rust/target
 
 tree-modules: needs
 	@set -e; for tree in $(TREES); do (cd trees/$$tree && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
@@ -112,7 +127,7 @@ fuzz:
 
 bench: needs
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-	CGO_ENABLED=1 $(GO) test -run '^$$' -bench . -benchmem $(C_ENGINES:%=./engines/%)
+	CGO_ENABLED=1 $(GO) test -run '^$$' -bench . -benchmem $(C_PACKAGES)
 
 clean:
 	rm -rf bin demo
