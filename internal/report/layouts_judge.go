@@ -319,7 +319,7 @@ func judgeWrites(e evidence, claimed float64, layout string) finding {
 	pages := u.WriteBytes / writtenPage
 	f := finding{word: fails}
 	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.accounts(i), number(pages), unit.ShortCount(float64(e.Workload.UpdateAccounts))),
-		fmt.Sprintf("rows[%d].updates.device_write_bytes_per_update", i))
+		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
 	if pages <= claimed*(1+tolerance) {
 		f.word, f.clause = holdsIf, "there are no more than "+e.accounts(i)+" accounts: more were not built"
 	}
