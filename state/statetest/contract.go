@@ -117,7 +117,7 @@ func (s suite) testBuffersAreTheCallers(t *testing.T) {
 
 // testRefresh keeps one reader for many blocks.
 func (s suite) testRefresh(t *testing.T) {
-	w := s.workloads()["few accounts"]
+	w := s.workload(fewAccounts)
 	o := s.create(t, newDir(t))
 	r := reader(t, o)
 	must(t, w.Compare(r, o.reference))
@@ -131,7 +131,7 @@ func (s suite) testRefresh(t *testing.T) {
 }
 
 func (s suite) testCountsOnlyGrow(t *testing.T) {
-	w := s.workloads()["few accounts"]
+	w := s.workload(fewAccounts)
 	o := s.create(t, newDir(t))
 	r := reader(t, o)
 	before := counts(o, r)
@@ -224,7 +224,7 @@ func (s suite) testNotAState(t *testing.T) {
 }
 
 func (s suite) testReadOnly(t *testing.T) {
-	w, dir := s.workloads()["few accounts"], newDir(t)
+	w, dir := s.workload(fewAccounts), newDir(t)
 	o := s.create(t, dir)
 	for range 5 {
 		must(t, w.Play(t.Context(), o, o.reference, s.info.Root))

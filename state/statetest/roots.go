@@ -6,13 +6,24 @@ import (
 	"github.com/statelab/statelab/state"
 )
 
-// workloads are what testBlocks plays.
-func (s suite) workloads() map[string]Workload {
+// Workloads are what the suite plays to every layout, by name.
+func Workloads() map[string]Workload {
 	return map[string]Workload{
-		"many accounts":         {Seed: 1, Accounts: 900, Slots: 80, Changes: 12, KeepContracts: s.e.KeepsContracts},
-		"few accounts":          {Seed: 2, Accounts: 12, Slots: 400, Changes: 8, KeepContracts: s.e.KeepsContracts},
-		"keys that differ late": {Seed: 3, Accounts: 300, Slots: 100, Changes: 12, Late: true, KeepContracts: s.e.KeepsContracts},
+		manyAccounts:            {Seed: 1, Accounts: 900, Slots: 80, Changes: 12},
+		fewAccounts:             {Seed: 2, Accounts: 12, Slots: 400, Changes: 8},
+		"keys that differ late": {Seed: 3, Accounts: 300, Slots: 100, Changes: 12, Late: true},
 	}
+}
+
+const (
+	manyAccounts = "many accounts"
+	fewAccounts  = "few accounts"
+)
+
+func (s suite) workload(name string) Workload {
+	w := Workloads()[name]
+	w.KeepContracts = s.e.KeepsContracts
+	return w
 }
 
 // testBlocks changes a state block by block, reopens it now and then, and holds
@@ -23,8 +34,9 @@ func (s suite) testBlocks(t *testing.T) {
 	if testing.Short() {
 		blocks, reopens = 120, 4
 	}
-	for name, w := range s.workloads() {
+	for name := range Workloads() {
 		t.Run(name, func(t *testing.T) {
+			w := s.workload(name)
 			dir := newDir(t)
 			o := s.create(t, dir)
 			for o.Block() < blocks {
@@ -81,7 +93,7 @@ func (s suite) turn(t *testing.T, o *open, dir string) *open {
 // third one that differs in a single balance: a root that does not tell commits to
 // nothing.
 func (s suite) testTwoStatesAgree(t *testing.T) {
-	w := s.workloads()["many accounts"]
+	w := s.workload(manyAccounts)
 	dir := newDir(t)
 	one, two, other := s.create(t, newDir(t)), s.create(t, dir), s.create(t, newDir(t))
 	odd := state.Change{Account: w.Hash(w.Accounts), New: &state.Account{Nonce: 1, CodeHash: state.EmptyCode}}

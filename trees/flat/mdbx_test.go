@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engines/mdbx"
+	"github.com/statelab/statelab/state/statetest"
 )
 
-func TestFlatMDBXKeepsWhatTheReferenceKeeps(t *testing.T) { keepsTheState(t, mdbx.Engine{}) }
+func TestFlatMDBXAdmission(t *testing.T) {
+	statetest.Admit(t, Layout{Name: "flat", Engine: mdbx.Engine{}}, statetest.Expectations{})
+}
