@@ -31,14 +31,10 @@ func (l *library) open(o engine.Options) (*db, error) {
 	defer memory.Free()
 	options := newOptions(&memory, o)
 	d := &db{library: l, dir: o.Dir, readOnly: o.ReadOnly}
-	err := sharedlib.Open(l.path, o.Dir, func(e *C.statelab_error) C.int32_t { return C.call_open(l.table, options, &d.c, e) })
-	if err == nil && d.c == nil {
-		err = fmt.Errorf("%s: open said it was done but gave no database", l.path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
+	return d, sharedlib.Open(l.path, o.Dir, func(e *C.statelab_error) (bool, C.int32_t) {
+		code := C.call_open(l.table, options, &d.c, e)
+		return d.c != nil, code
+	})
 }
 
 // examine checks what an open database tells of itself, so that mistakes show

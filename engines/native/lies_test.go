@@ -28,7 +28,7 @@ func TestLiesAreNamed(t *testing.T) {
 		"silent failure":          "the library failed with code -1 and left no sentence",
 		"unknown code":            "the library answered 77, which means nothing here",
 		"endless sentence":        strings.Repeat("a", 1024),
-		"no database":             "open said it was done but gave no database",
+		"no database":             "open said it was done but gave nothing",
 		"negative counter":        "the counter cache_misses is -3: it cannot be negative",
 		"unknown counter":         `the counter "reads.dta" is none of statelab_engine.h`,
 		"lonely counter":          "the counter reads.data is told without read_bytes.data",

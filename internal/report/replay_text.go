@@ -45,7 +45,7 @@ func printTable(w io.Writer, t table) {
 	for _, c := range t.Columns {
 		heads, units = append(heads, c.Name), append(units, c.Unit)
 	}
-	width := 0
+	width := max(len(heads[0]), len(units[0]))
 	for _, r := range t.Rows {
 		width = max(width, len(r.Cells[0]))
 	}

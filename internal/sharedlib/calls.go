@@ -26,12 +26,19 @@ func Attempt[E any, Code ~int32](doing string, call func(*E) Code) error {
 	return err
 }
 
-// Open is Attempt for the call that opens dir: its errors are those of package engine.
-func Open[E any, Code ~int32](library, dir string, call func(*E) Code) error {
-	code, err := attempt("open "+dir, call)
+// Open is Attempt for the call that opens dir and says whether it was given a handle:
+// its errors are those of package engine.
+func Open[E any, Code ~int32](library, dir string, call func(*E) (given bool, code Code)) error {
+	var given bool
+	code, err := attempt("open "+dir, func(sentence *E) (code Code) {
+		given, code = call(sentence)
+		return code
+	})
 	switch {
-	case err == nil:
+	case err == nil && given:
 		return nil
+	case err == nil:
+		return fmt.Errorf("%s: open said it was done but gave nothing", library)
 	case code == C.STATELAB_LOCKED:
 		return &engine.LockedError{Dir: dir, Hint: fmt.Sprintf("stop it first (%v)", err)}
 	case code == C.STATELAB_NOT_A_DATABASE:

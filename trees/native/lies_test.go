@@ -26,7 +26,7 @@ func TestLiesAreNamed(t *testing.T) {
 		"OTHER_RULE":       `its root is made by the rule "secret"`,
 		"SILENT_CHECK":     "the library failed with code -1 and left no sentence",
 		"UNKNOWN_CODE":     "the library answered 77, which means nothing here",
-		"NO_STATE":         "open said it was done but gave no state",
+		"NO_STATE":         "open said it was done but gave nothing",
 		"NOT_NEW":          "a new state is at block 7",
 		"NEGATIVE_COUNTER": "the counter write_bytes is -3: it cannot be negative",
 		"UNKNOWN_COUNTER":  `the counter "raeds" is none of statelab_state.h`,

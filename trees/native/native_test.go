@@ -78,3 +78,10 @@ func TestErrorsOfOpen(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

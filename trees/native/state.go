@@ -48,10 +48,10 @@ func (l *library) open(o state.Options) (*opened, error) {
 	defer memory.Free()
 	options := newOptions(&memory, o)
 	s := &opened{library: l, dir: o.Dir, readOnly: o.ReadOnly}
-	err := sharedlib.Open(l.path, o.Dir, func(e *C.statelab_error) C.int32_t { return C.call_open(l.table, options, &s.c, e) })
-	if err == nil && s.c == nil {
-		err = fmt.Errorf("%s: open said it was done but gave no state", l.path)
-	}
+	err := sharedlib.Open(l.path, o.Dir, func(e *C.statelab_error) (bool, C.int32_t) {
+		code := C.call_open(l.table, options, &s.c, e)
+		return s.c != nil, code
+	})
 	if err != nil {
 		return nil, err
 	}
