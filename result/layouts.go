@@ -154,6 +154,12 @@ type LayoutRow struct {
 	PredictedReads *float64 `json:"predicted_reads_per_lookup,omitempty"` // of a layout whose reads a formula gives
 	PredictedBasis string   `json:"predicted_basis,omitempty"`
 
+	// As measured, with the memory that the run had: below the layout's own caches,
+	// and below the page cache too.
+	PredictedHeldReads   *float64 `json:"predicted_held_reads_per_lookup,omitempty"`
+	PredictedDeviceReads *float64 `json:"predicted_device_reads_per_lookup,omitempty"`
+	PredictedHeldBasis   string   `json:"predicted_held_basis,omitempty"`
+
 	Updates    *StateUpdates     `json:"updates,omitempty"`
 	Lookups    []Lookups         `json:"lookups,omitempty"`
 	Memory     *Memory           `json:"memory,omitempty"`
@@ -173,14 +179,18 @@ type LayoutRoots struct {
 	Block    uint64              `json:"first_difference,omitempty"`
 }
 
-// LayoutOutlook is a figure at a size that was not built: from a formula, or a line
-// through the sizes that were.
+// LayoutOutlook is a figure at a size that was not built: a prediction, no
+// measurement.
 type LayoutOutlook struct {
-	Layout   string  `json:"layout"`
-	Figure   string  `json:"figure"`
-	Accounts uint64  `json:"accounts"`
-	Value    float64 `json:"value"`
-	Basis    string  `json:"basis"`
+	Layout   string `json:"layout"`
+	Figure   string `json:"figure"`
+	Accounts uint64 `json:"accounts"`
+	// MemoryBytes is the budget of a figure that depends on it. PerAccount tells that it
+	// is the run's own, as much for each account.
+	MemoryBytes int64   `json:"memory_bytes,omitempty"`
+	PerAccount  bool    `json:"memory_per_account,omitempty"`
+	Value       float64 `json:"value"`
+	Basis       string  `json:"basis"`
 }
 
 // WriteLayouts writes layouts.json into dir, whole or not at all.

@@ -32,20 +32,3 @@ func TestExpectedChunkReadsOfRandomKeys(t *testing.T) {
 		t.Errorf("%.4f reads of random keys, formula %.4f without the %.4f below", got, want, rest)
 	}
 }
-
-func TestExpectedPagesGoThroughTheSimulatedSizes(t *testing.T) {
-	for _, p := range simulatedPages() {
-		if got := expectedPages(p[0]); math.Abs(got-p[1]) > 1e-9 {
-			t.Errorf("%g accounts: %g pages, simulated %g", p[0], got, p[1])
-		}
-	}
-	if a, b := expectedPages(10), expectedPages(1e10); a < 1 || b < 7.4 || b > 9 {
-		t.Errorf("beyond them: %g and %g", a, b)
-	}
-}
-
-func TestFittedLine(t *testing.T) {
-	if got := fitted([][2]float64{{1, 3}, {2, 5}, {4, 9}}, 10); math.Abs(got-21) > 1e-9 {
-		t.Errorf("%g", got)
-	}
-}

@@ -83,7 +83,7 @@ func Compare(ctx context.Context, plan Plan, out string, measure RunSpec, progre
 func conclude(l *result.Layouts, plan Plan, built []*result.Run) {
 	l.Roots, l.Outlook = rootVerdicts(l.Rows, built), nil
 	for _, e := range plan.Entries {
-		l.Outlook = append(l.Outlook, outlook(e.Label, l.Rows, plan.Base.MemoryBytes)...)
+		l.Outlook = append(l.Outlook, outlook(e.Label, l.Rows, l.Workload)...)
 	}
 }
 
@@ -136,7 +136,7 @@ func (s step) run(ctx context.Context, l *result.Layouts) (row result.LayoutRow,
 			return row, nil, fmt.Errorf("remove the state of %s: %w", name, err)
 		}
 	}
-	return s.row(name, build, read), build, nil
+	return s.row(name, build, read, l), build, nil
 }
 
 func (s step) stage(ctx context.Context, stage, name, dir string) (*result.Run, error) {

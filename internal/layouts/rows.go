@@ -9,7 +9,7 @@ import (
 )
 
 // row is what both stages found; read is nil where the build failed.
-func (s step) row(name string, build, read *result.Run) result.LayoutRow {
+func (s step) row(name string, build, read *result.Run, l *result.Layouts) result.LayoutRow {
 	info := s.entry.Info
 	row := result.LayoutRow{Layout: s.entry.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error,
 		Build: folder(name, Build), Read: folder(name, Lookup), Accounts: s.accounts, Durability: info.Durability, History: info.History,
@@ -30,12 +30,14 @@ func (s step) row(name string, build, read *result.Run) result.LayoutRow {
 	if r.Root != row.Root && row.Status == result.OK {
 		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+r.Root
 	}
-	for _, l := range r.Lookups {
-		if l.Kind == result.AccountLookup && l.Condition == result.HeldLookups && l.InFlight == 1 {
-			take(&row, l)
+	for _, of := range r.Lookups {
+		if of.Kind == result.AccountLookup && of.Condition == result.HeldLookups && of.InFlight == 1 {
+			take(&row, of)
 		}
 	}
-	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(row.Layout, row.Nodes != nil, row.Accounts)
+	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(row.Layout, row.Nodes != nil, modelled(row, l.Workload, float64(row.Accounts)))
+	held := expectedHeld(row, l.Workload, l.Host.Cores)
+	row.PredictedHeldReads, row.PredictedDeviceReads, row.PredictedHeldBasis = held.reads, held.device, held.basis
 	return row
 }
 

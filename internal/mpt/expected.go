@@ -33,3 +33,40 @@ func expected(n, chance float64) float64 {
 	}
 	return nodes
 }
+
+// Depth is what stands at one nibble depth of a trie of evenly spread keys, in the
+// mean.
+type Depth struct {
+	Branches float64 // that fork there
+	Children float64 // of one
+	OnPath   float64 // chance that a key's path has a branch there
+}
+
+// ExpectedDepths are the depths of a trie of n keys, from the root down. A key's
+// first d+1 nibbles are any with chance q = 16^-(d+1); the 16^d subtries of depth d
+// are empty with chance (1 - 16q)^n, and lead to one child alone with chance
+// 16 * ((1 - 15q)^n - (1 - 16q)^n): else a branch is there.
+func ExpectedDepths(n float64) (depths [PathNibbles]Depth) {
+	q := 1. / 16
+	subtries := 1.0
+	for d := range depths {
+		none := func(children float64) float64 { return math.Exp(n * math.Log1p(-children*q)) }
+		empty := 0.0 // log1p(-1) is -Inf at the root
+		if d > 0 {
+			empty = none(16)
+		}
+		single := 16 * (none(15) - empty)
+		branch, children := 1-empty-single, 16*-math.Expm1(n*math.Log1p(-q))-single
+		if n*q < 1e-4 { // the differences vanish: pairs of keys that fork there
+			branch = 120 * n * (n - 1) * q * q
+			children = 2 * branch
+		}
+		depths[d] = Depth{Branches: subtries * branch, OnPath: -math.Expm1((n - 1) * math.Log1p(-15*q))}
+		if branch > 0 {
+			depths[d].Children = children / branch
+		}
+		q /= 16
+		subtries *= 16
+	}
+	return depths
+}

@@ -1,0 +1,190 @@
+package statemodel
+
+import (
+	"math"
+
+	"github.com/statelab/statelab/internal/mpt"
+)
+
+// GethMemory is how trees/geth spends a budget: a ring of whole nodes or flat states
+// (fastcache), Pebble's block cache, and the page cache.
+type GethMemory struct {
+	CleanBytes, PebbleBytes float64
+	Shards                  int // of Pebble's cache
+	PageCacheBytes          float64
+}
+
+// Nodes of go-ethereum's trie as RLP, in bytes: a leaf is a path and an account, of
+// two hashes and two numbers; a branch has a byte for each child that is missing and
+// 33 for each that is there.
+const (
+	gethLeafHead   = 2 + 1 + 1 + 2
+	gethAccount    = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2*(1+hashBytes)
+	gethSlot       = 1 + slotValue
+	gethBranch     = 3 + 17
+	gethPerChild   = hashBytes
+	gethSlim       = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2 // without the two hashes
+	cleanHead      = 4                                             // lengths in fastcache
+	pathPerKey     = 2                                             // nibbles that a key does not share with the one before
+	emptyHashes    = 2*hashBytes - 6                               // what compression saves of an account without code
+	gethHashKey    = hashBytes
+	gethStorageKey = hashBytes
+)
+
+// trieNode is a sort of node: one depth's branches, or leaves.
+type trieNode struct {
+	count  float64
+	bytes  float64 // RLP
+	path   float64 // nibbles of its key
+	below  float64 // keys of the subtrie under it
+	visits [kinds]float64
+}
+
+// gethTrie are the branches of the account trie from the root down, its leaves, then
+// the branches and the leaves of storage.
+func gethTrie(s State) (branches []trieNode, leaf, slotBranch, slotLeaf trieNode) {
+	below, last := s.Accounts, 0
+	for d, at := range s.depths() {
+		branches = append(branches, trieNode{count: at.Branches, bytes: gethBranch + gethPerChild*at.Children, path: float64(d), below: below + 1,
+			visits: [kinds]float64{at.OnPath, at.OnPath, at.OnPath, at.OnPath}})
+		if at.OnPath > .5 {
+			last = d + 1
+		}
+		below /= 16
+	}
+	rest := float64(mpt.PathNibbles-last)/2 + 1
+	leaf = trieNode{count: s.Accounts, bytes: gethLeafHead + rest + gethAccount, path: float64(last), visits: [kinds]float64{1, 0, 1, 1}}
+	storage := s.storageDepth()
+	slots := s.contracts() * s.SlotsPer
+	slotBranch = trieNode{count: s.contracts() * storage.branches, bytes: gethBranch + gethPerChild*storage.children, path: gethStorageKey,
+		visits: [kinds]float64{0, 0, storage.nodes - 1, storage.nodes - 1}}
+	slotLeaf = trieNode{count: slots, bytes: gethLeafHead + gethAccount/3 + gethSlot, path: gethStorageKey, visits: [kinds]float64{0, 0, 1, 0}}
+	return branches, leaf, slotBranch, slotLeaf
+}
+
+// clean is a node in fastcache, under a key of so many bytes.
+func (n trieNode) clean(keyBytes float64, to []float64) Class {
+	return Class{Units: math.Max(n.count, 1e-9), UnitBytes: cleanHead + keyBytes + n.bytes, Visits: n.visits, To: to}
+}
+
+// stored is what a node takes of a data block, under a key that keeps so many bytes.
+func (n trieNode) stored(keyBytes float64) float64 {
+	return n.count * (pebbleRecord + keyBytes + n.bytes)
+}
+
+// region is blocks of keys that lie together, and what compression leaves of one.
+type region struct {
+	blocks    []Class
+	fileBytes float64
+}
+
+// pebble joins regions under one cache, each with its index, and the file below.
+// Misses above ask for blocks by their place in the joined list, as at says.
+func (g GethMemory) pebble(regions ...region) []Memory {
+	cache := Memory{Bytes: g.PebbleBytes, Policy: ClockPro, Shards: g.Shards}
+	file := Memory{Bytes: g.PageCacheBytes}
+	for _, r := range regions {
+		blocks := 0.0
+		for _, b := range r.blocks {
+			blocks += b.Units
+		}
+		index := Class{Units: math.Max(1, blocks*pebbleIndexEntry/pebbleBlock)}
+		for _, b := range append(r.blocks, index) {
+			b.UnitBytes = pebbleBlock + pebbleV2Charge
+			cache.Classes = append(cache.Classes, b)
+			file.Classes = append(file.Classes, Class{Units: b.Units, UnitBytes: r.fileBytes, EndToEnd: true})
+		}
+	}
+	cache.Classes = passing(cache.Classes)
+	return []Memory{cache, file}
+}
+
+// asks are the requests of one miss: the shares of a region's blocks, and its index
+// block. first is the place of the region among all, size how many there are.
+func asks(first, size int, shares []float64, chance float64) []float64 {
+	to := make([]float64, size)
+	for i, share := range shares {
+		to[first+i] = share * chance
+	}
+	to[first+len(shares)] = 1
+	return to
+}
+
+// GethPath is the path scheme: a node lies under its path, so a data block holds a
+// subtrie or a part of one, parents before children. A branch whose subtrie takes
+// S bytes is in another block than the rest of a key's path with chance
+//
+//	mean of min(1, u * S / 4096), u even between 0 and 1
+func GethPath(s State, g GethMemory) []Memory {
+	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
+	accountBytes, slotBytes := leaf.stored(pathPerKey), slotBranch.stored(pathPerKey)+slotLeaf.stored(pathPerKey)
+	for _, b := range branches {
+		accountBytes += b.stored(pathPerKey)
+	}
+	perAccount := accountBytes / s.Accounts
+	accounts := strewn{units: math.Max(1, accountBytes/pebbleBlock)}
+	var far []float64
+	for _, b := range branches {
+		far = append(far, evenly(b.below*perAccount/pebbleBlock))
+		accounts.levels = append(accounts.levels, level{nodes: b.count})
+	}
+	accounts.levels = append(accounts.levels, level{nodes: math.Inf(1)})
+	blocks, shares := accounts.classes()
+	size := len(blocks) + 1 + 2
+	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
+	for d, b := range branches {
+		clean.Classes = append(clean.Classes, b.clean(b.path, asks(0, size, shares[d], far[d])))
+	}
+	clean.Classes = append(clean.Classes, leaf.clean(leaf.path, asks(0, size, shares[len(branches)], 1)))
+	regions := []region{{blocks, pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)}}
+	slots := region{[]Class{{Units: math.Max(1, slotBytes/pebbleBlock)}}, pebbleBlock}
+	perContract := slotBytes / math.Max(1, s.contracts()) / pebbleBlock
+	clean.Classes = append(clean.Classes, slotBranch.clean(slotBranch.path, asks(len(blocks)+1, size, []float64{1}, evenly(perContract))),
+		slotLeaf.clean(slotLeaf.path, asks(len(blocks)+1, size, []float64{1}, 1)))
+	return append([]Memory{clean}, g.pebble(append(regions, slots)...)...)
+}
+
+// evenly is the mean of min(1, u*x) for u even between 0 and 1.
+func evenly(x float64) float64 {
+	if x <= 1 {
+		return x / 2
+	}
+	return 1 - 1/(2*x)
+}
+
+// GethHash is the hash scheme: nodes lie under their hashes, live and dead, each in any
+// data block. What the files take says how many blocks there are.
+func GethHash(s State, g GethMemory) []Memory {
+	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
+	saved := emptyHashes * (1 - s.ContractShare) * s.Accounts
+	all := strewn{units: math.Max(1, (s.DiskBytes+saved)/pebbleBlock)}
+	nodes := append(branches, slotBranch, slotLeaf, leaf)
+	for _, b := range branches {
+		all.levels = append(all.levels, level{nodes: b.count})
+	}
+	all.levels = append(all.levels, level{nodes: math.Inf(1)})
+	blocks, shares := all.classes()
+	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
+	for i, n := range nodes {
+		clean.Classes = append(clean.Classes, n.clean(gethHashKey, asks(0, len(blocks)+1, shares[min(i, len(branches))], 1)))
+	}
+	return append([]Memory{clean}, g.pebble(region{blocks, s.DiskBytes / all.units})...)
+}
+
+// GethFlat is the flat state that the path scheme keeps: one key an account or slot, in
+// the order of hashes.
+func GethFlat(s State, g GethMemory) []Memory {
+	records := func(count, key, value float64) region {
+		key -= math.Log(math.Max(1, count)) / math.Log(256)
+		return region{[]Class{{Units: math.Max(1, count*(pebbleRecord+key+value)/pebbleBlock)}}, pebbleBlock}
+	}
+	slots := s.contracts() * s.SlotsPer
+	slim := gethSlim + 2*hashBytes*s.ContractShare
+	accounts := trieNode{count: s.Accounts, bytes: slim, visits: [kinds]float64{1, 1, 0, 0}}
+	stored := trieNode{count: slots, bytes: gethSlot, visits: [kinds]float64{0, 0, 1, 1}}
+	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO, Classes: []Class{
+		accounts.clean(hashBytes, asks(0, 4, []float64{1}, 1)),
+		stored.clean(2*hashBytes, asks(2, 4, []float64{1}, 1)),
+	}}
+	return append([]Memory{clean}, g.pebble(records(s.Accounts, accountKey, slim), records(slots, slotKey-hashBytes, gethSlot))...)
+}
