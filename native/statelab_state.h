@@ -94,7 +94,8 @@ typedef struct {
 	/* The handle is gone afterwards, also on failure. */
 	int32_t (*close)(statelab_state *, statelab_error *);
 
-	/* The newest committed block and its root; 0 and the empty state's for a new state. */
+	/* The newest committed block and its root; 0 and the empty state's for a new state.
+	 * Asked after every commit: it must answer from memory. */
 	void (*head)(statelab_state *, uint64_t *block, statelab_hash *root);
 
 	/* Adds one account's changes to the block being built; account NULL deletes it with
@@ -110,7 +111,7 @@ typedef struct {
 	 * seen by the lookup wholly or not at all. */
 	int32_t (*reader_open)(statelab_state *, statelab_state_reader **, statelab_error *);
 	void (*reader_close)(statelab_state_reader *);
-	/* The calls that are measured. OK or MISSING. */
+	/* The calls that are measured. OK or MISSING. slot need not fill the slot's key. */
 	int32_t (*account)(statelab_state_reader *, const statelab_hash *name, statelab_account *, statelab_error *);
 	int32_t (*slot)(statelab_state_reader *, const statelab_hash *name, const statelab_hash *key, statelab_slot *, statelab_error *);
 	void (*touched)(statelab_state_reader *, statelab_touched *);
