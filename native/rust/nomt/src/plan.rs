@@ -16,6 +16,8 @@ const HASHTABLE_BUCKETS: &str = "hashtable_buckets";
 const MIB: u64 = 1 << 20;
 pub const PAGE_BYTES: u64 = 4096;
 
+const POOL_REGION_BYTES: u64 = 256 * MIB;
+
 /// Values below a page of the trie, from which on NOMT stores the page.
 const STORED_FROM: u64 = 20;
 
@@ -93,8 +95,12 @@ impl Plan {
         options
     }
 
-    /// What the state keeps in memory when it has no block in hand.
+    /// What the state keeps in memory when it has no block in hand. All pages come from a pool that
+    /// NOMT takes from the system in regions, never returns, and hands out again only when it
+    /// has handed out the last: sooner or later whole regions are resident, whatever the caches
+    /// hold of them. A budget cannot help that; it is said here.
     pub fn memory(&self, buckets: u64) -> Vec<Memory> {
+        let pooled = self.leaf_cache_bytes + self.page_cache_bytes + upper_level_bytes(self.upper_levels) + self.excess_bytes + self.branch_bytes;
         let part = |usage, basis, bytes| Memory { usage, basis, bytes };
         vec![
             part("leaf cache", Basis::Limit, self.leaf_cache_bytes),
@@ -104,6 +110,7 @@ impl Plan {
             part("the caches' bookkeeping", Basis::Estimate, self.bookkeeping_bytes),
             part("tags of the hash table", Basis::Measured, buckets),
             part("branches of the B-tree", Basis::Estimate, self.branch_bytes),
+            part("free pages of the pool", Basis::Estimate, pooled.next_multiple_of(POOL_REGION_BYTES) - pooled),
         ]
     }
 

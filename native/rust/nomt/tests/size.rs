@@ -5,10 +5,11 @@ mod model;
 use std::fs;
 
 use model::{Folder, hash, open, options};
+use nix::sys::resource::{UsageWho, getrusage};
 use statelab_nomt::{hash_table_buckets, stored_pages};
 use statelab_state::{Account, EMPTY_CODE, Reader, State};
 
-const VALUES: u64 = 300_000;
+const VALUES: u64 = 150_000;
 
 #[test]
 fn pages_and_memory_are_as_said() {
@@ -18,7 +19,7 @@ fn pages_and_memory_are_as_said() {
     lookups_keep_to_the_budget(&folder);
 }
 
-/// Accounts with balances of 32 bytes: about 30 MB of leaves.
+/// Accounts with balances of 32 bytes: about 15 MB of leaves.
 fn build(folder: &Folder) {
     let mut hinted = options(&folder.0, true);
     hinted.accounts_hint = Some(VALUES);
@@ -42,27 +43,43 @@ fn pages_are_as_expected(folder: &Folder) {
     assert!((table.occupied as f64 / expected - 1.0).abs() < 0.02, "{} pages, not {expected}", table.occupied);
 }
 
-/// Every leaf is read, several times the budget; what the process takes more than before is
-/// no more than the budget and its threads' own.
+/// A scan of more leaves than the cache may hold finds none of them again; one of fewer finds
+/// all. What the process takes in all is what the state says.
 fn lookups_keep_to_the_budget(folder: &Folder) {
-    const BUDGET: u64 = 12 << 20;
-    const THREADS_OWN: u64 = 4 << 20;
-    assert!(fs::metadata(folder.0.join("nomt/ln")).unwrap().len() > 2 * BUDGET);
+    let mut names: Vec<_> = (0..VALUES).map(|n| hash("account", n)).collect();
+    names.sort_unstable();
     for profile in ["value", "prove"] {
         let before = anonymous_bytes();
         let mut budgeted = options(&folder.0, false);
         (budgeted.profile, budgeted.read_only, budgeted.memory_bytes) = (profile.into(), true, Some(BUDGET));
         let state = open(&budgeted);
         let mut reader = state.reader().unwrap();
-        for n in (0..VALUES).step_by(3) {
-            assert_eq!(reader.account(&hash("account", n)).unwrap().unwrap().nonce, n);
-        }
-        let taken = anonymous_bytes().saturating_sub(before);
+        let mut scan = |share: usize| {
+            let before = read_bytes();
+            for name in &names[..names.len() / share] {
+                assert!(reader.account(name).unwrap().is_some());
+            }
+            read_bytes() - before
+        };
+        let all = scan(1);
+        assert!(all > 2 * BUDGET, "{profile}: all leaves are {all} bytes");
+        let again = scan(1);
+        assert!(again > all * 9 / 10, "{profile}: {again} of {all} bytes are read again: the cache outgrows its limit");
+        scan(10);
+        let few = scan(10);
+        assert!(few < all / 1000, "{profile}: {few} bytes are read again of a tenth of {all}: the budget is not used");
+        let (taken, said) = (anonymous_bytes() - before, state.memory().iter().map(|part| part.bytes).sum::<u64>());
+        assert!(taken < said + THREADS_OWN, "{profile}: {taken} bytes taken, {said} said");
         drop(reader);
         state.close().unwrap();
-        assert!(taken <= BUDGET + THREADS_OWN, "{profile}: {taken} bytes taken for a budget of {BUDGET}");
-        assert!(taken >= BUDGET / 2, "{profile}: {taken} bytes: the budget is not used");
     }
+}
+
+const BUDGET: u64 = 6 << 20;
+const THREADS_OWN: u64 = 8 << 20;
+
+fn read_bytes() -> u64 {
+    getrusage(UsageWho::RUSAGE_SELF).unwrap().block_reads() as u64 * 512
 }
 
 fn anonymous_bytes() -> u64 {
