@@ -15,12 +15,16 @@ import (
 	"github.com/statelab/statelab/state/statetest"
 )
 
-// builtLibrary names a library that is built already, to have it admitted.
-const builtLibrary = "STATELAB_STATE_TEST_LIBRARY"
+const (
+	// builtLibrary names a library that is built already, to have it admitted.
+	builtLibrary = "STATELAB_STATE_TEST_LIBRARY"
+	// keepsContracts, if set, says that it cannot delete an account that has code.
+	keepsContracts = "STATELAB_STATE_TEST_KEEPS_CONTRACTS"
+)
 
 func TestAdmitted(t *testing.T) {
 	library := libtest.Once(t, builtLibrary, func(t *testing.T) string { return compileMap(t) })
-	statetest.Admit(t, Layout{Library: library}, statetest.Expectations{})
+	statetest.Admit(t, Layout{Library: library}, statetest.Expectations{KeepsContracts: os.Getenv(keepsContracts) != ""})
 }
 
 func compileMap(t testing.TB, flags ...string) string {
