@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -70,30 +71,39 @@ func layoutReadsFigure(l *result.Layouts) figure {
 	e := evidence{l}
 	first, held := newPanel("reads, nothing cached"), newPanel("reads, memory held")
 	pic := &picture{about: "reads per lookup against accounts, with nothing cached and with memory held", panels: []*plot.Plot{first, held}, height: layoutReadsHeight}
-	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "nothing cached", Unit: "reads"}, {Name: "memory held", Unit: "reads"}, {Name: "in memory", Unit: "% of state"}, {Name: "formula", Unit: "reads"}}}
-	var lines, firstLines, heldLines []plotter.XYs
+	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "nothing cached", Unit: "reads"}, {Name: "memory held", Unit: "reads"}, {Name: "in memory", Unit: "% of state"}, {Name: "nothing cached", Unit: "formula"}, {Name: "memory held", Unit: "model"}}}
+	var firstLines, heldLines []plotter.XYs
 	for n, name := range layoutNames(l) {
-		var cold, warm, formula plotter.XYs
+		var cold, warm, formula, model plotter.XYs
 		for _, i := range e.sizes(name) {
 			row := l.Rows[i]
 			at := float64(row.Accounts)
-			cells := []string{name, unit.ShortCount(at), none, none, positive(e.share(i), shortOrAll), optional(row.PredictedReads, number)}
+			cells := []string{name, unit.ShortCount(at), none, none, positive(e.share(i), shortOrAll), optional(row.PredictedReads, number), none}
 			if r, ok := e.reads(i, result.FirstLookups); ok {
 				cold, cells[2] = append(cold, plotter.XY{X: at, Y: r.value}), perGet(r.value)
 			}
 			if r, ok := e.reads(i, result.HeldLookups); ok {
 				warm, cells[3] = append(warm, plotter.XY{X: at, Y: r.value}), perGet(r.value)
 			}
+			if row.PredictedDeviceReads != nil && row.DeviceReads != nil {
+				model, cells[6] = append(model, plotter.XY{X: at, Y: *row.PredictedDeviceReads}), perGet(*row.PredictedDeviceReads)
+			}
 			if row.PredictedReads != nil {
 				formula = append(formula, plotter.XY{X: at, Y: *row.PredictedReads})
 			}
 			t.add(cells...)
 		}
-		if o, _, ok := e.ahead(name, "reads_per_lookup", billion); ok && len(formula) > 0 {
-			formula = append(formula, plotter.XY{X: billion, Y: o.Value})
-			t.add(name, unit.ShortCount(billion), none, none, none, number(o.Value))
+		ahead := []string{name, unit.ShortCount(billion), none, none, none, none, none}
+		if o, _, ok := e.ahead(name, "reads_per_lookup", billion, 0); ok && len(formula) > 0 {
+			formula, ahead[5] = append(formula, plotter.XY{X: billion, Y: o.Value}), number(o.Value)
 		}
-		cold, warm, formula = finite(cold, true, false), finite(warm, true, false), finite(formula, true, false)
+		if o, _, ok := e.aheadAlike(name, "device_reads_per_lookup", billion); ok && len(model) > 0 {
+			model, ahead[6] = append(model, plotter.XY{X: billion, Y: o.Value}), perGet(o.Value)
+		}
+		if ahead[5] != none || ahead[6] != none {
+			t.add(ahead...)
+		}
+		cold, warm, formula, model = finite(cold, true, false), finite(warm, true, false), finite(formula, true, false), finite(model, true, false)
 		look := layoutStyle(n)
 		thumb := line(first, cold, look)
 		if below := line(held, warm, look); thumb == nil {
@@ -104,19 +114,19 @@ func layoutReadsFigure(l *result.Layouts) figure {
 		}
 		pic.add(name, thumb...)
 		line(first, formula, style{color: look.color, dash: dashed()})
-		firstLines, heldLines = append(firstLines, cold, formula), append(heldLines, warm)
-		lines = append(lines, cold, warm, formula)
+		line(held, model, style{color: look.color, dash: dashed()})
+		firstLines, heldLines = append(firstLines, cold, formula), append(heldLines, warm, model)
 	}
-	if len(lines) == 0 {
+	if len(pic.legend) == 0 {
 		return figure{}
 	}
 	for _, panel := range pic.panels {
-		accountsAxis(&panel.X, lines)
+		accountsAxis(&panel.X, slices.Concat(firstLines, heldLines))
 	}
 	first.X.Label.Text = ""
 	scaleY(&first.Y, firstLines, false, unit.ShortCount)
 	scaleY(&held.Y, heldLines, false, unit.ShortCount)
-	return figure{title: "Reads per lookup", note: "Above: each the first lookup of a state that was just opened; dashed: a formula, carried on to 1e9 accounts. Below: caches warm, memory held: a state that fits is read little.", method: layoutsMethod, pic: pic, table: t}
+	return figure{title: "Reads per lookup", note: "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1e9. A state that fits into memory is read little.", method: layoutsMethod, pic: pic, table: t}
 }
 
 // layoutReadsHeight is the height of a picture with two panels and a legend of many

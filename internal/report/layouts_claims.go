@@ -138,8 +138,8 @@ func claimsSentence(all []judged) string {
 	for _, j := range all {
 		count[j.word]++
 	}
-	return fmt.Sprintf("Of %d published claims %d hold here, %d hold under a condition, %d do not, %d are not tested.",
-		len(all), count[holds], count[holdsIf], count[fails], count[untested])
+	return fmt.Sprintf("Of %d published claims %d hold here, %d under a condition only, %d not at all; %d are not tested.",
+		len(all), count[holds]+count[holdsIf], count[holdsIf], count[fails], count[untested])
 }
 
 // claimsElsewhere counts the claims about layouts that the run does not have.

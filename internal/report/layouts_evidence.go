@@ -130,10 +130,20 @@ func (e evidence) cost(i int) (text string, places []string) {
 	return fmt.Sprintf("%s at %s: %s", e.Rows[i].Layout, e.accounts(i), strings.Join(parts, ", ")), places
 }
 
-// ahead is a figure of a layout at a size that was not built.
-func (e evidence) ahead(layout, figure string, accounts uint64) (o result.LayoutOutlook, place string, ok bool) {
+// ahead is a figure of a layout at a size that was not built, with a budget of memory;
+// 0: of one that needs none.
+func (e evidence) ahead(layout, figure string, accounts uint64, memoryBytes int64) (o result.LayoutOutlook, place string, ok bool) {
+	return e.outlook(layout, figure, accounts, func(o result.LayoutOutlook) bool { return !o.PerAccount && o.MemoryBytes == memoryBytes })
+}
+
+// aheadAlike is one with as much memory for each account as the run had.
+func (e evidence) aheadAlike(layout, figure string, accounts uint64) (o result.LayoutOutlook, place string, ok bool) {
+	return e.outlook(layout, figure, accounts, func(o result.LayoutOutlook) bool { return o.PerAccount })
+}
+
+func (e evidence) outlook(layout, figure string, accounts uint64, is func(result.LayoutOutlook) bool) (o result.LayoutOutlook, place string, ok bool) {
 	for i, o := range e.Outlook {
-		if o.Layout == layout && o.Figure == figure && o.Accounts == accounts {
+		if o.Layout == layout && o.Figure == figure && o.Accounts == accounts && is(o) {
 			return o, fmt.Sprintf("outlook[%d]", i), true
 		}
 	}

@@ -9,6 +9,12 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
+// Budgets of the outlook: geth's default cache, and what a server has to spare.
+const (
+	defaultCache = 2 << 30
+	serverMemory = 16 << 30
+)
+
 // tolerance is what a rounded claim may be missed by.
 const tolerance = 0.1
 
@@ -29,6 +35,7 @@ func (e evidence) about(layouts ...string) finding {
 // network. Reads grow with the size: a smaller state that takes fewer says nothing.
 func judgeManyReads(e evidence, claimed float64, layouts ...string) finding {
 	f := e.about(layouts...)
+	largest := -1
 	for _, layout := range layouts {
 		i, ok := e.largest(layout)
 		if !ok {
@@ -38,21 +45,25 @@ func judgeManyReads(e evidence, claimed float64, layouts ...string) finding {
 		if !ok {
 			continue
 		}
-		if text, places := e.cost(i); f.word != fails && f.word != holdsIf {
-			f.note(text, places...)
-		}
-		switch {
-		case first.value >= claimed*(1-tolerance):
-			f.word, f.clause = holdsIf, "nothing is cached"
-		case e.Rows[i].Accounts >= mainNetwork:
-			f.word = fails
-		case f.word == untested:
-			f.clause = "it is of a main network, ours has " + e.accounts(i) + " accounts"
-		}
-		if o, place, ok := e.ahead(layout, "nodes_per_lookup", billion); ok && first.of.Nodes != nil && len(f.ours) == 1 {
+		text, places := e.cost(i)
+		f.note(text, places...)
+		if o, place, ok := e.ahead(layout, "nodes_per_lookup", billion, 0); ok && first.of.Nodes != nil && largest < 0 {
 			f.note(fmt.Sprintf("for the %s nodes of 1e9 accounts it would be %s reads a node, and a node takes %s here",
 				number(o.Value), number(claimed/o.Value), perGet(first.value / *first.of.Nodes)), place)
 		}
+		if first.value >= claimed*(1-tolerance) {
+			f.word, f.clause = holdsIf, "nothing is cached"
+		}
+		if largest < 0 || e.Rows[i].Accounts > e.Rows[largest].Accounts {
+			largest = i
+		}
+	}
+	switch {
+	case largest < 0 || f.word == holdsIf:
+	case e.Rows[largest].Accounts >= mainNetwork:
+		f.word, f.clause = fails, ""
+	default:
+		f.clause = "it is of a main network, ours has " + e.accounts(largest) + " accounts"
 	}
 	return f
 }
@@ -125,7 +136,7 @@ func judgeNodes(e evidence, claimed float64, layout string) finding {
 		return e.about(layout)
 	}
 	first, ok := e.blocks(i, result.FirstLookups)
-	o, place, far := e.ahead(layout, "nodes_per_lookup", billion)
+	o, place, far := e.ahead(layout, "nodes_per_lookup", billion, 0)
 	row := e.Rows[i]
 	if !ok || !far || first.of.Nodes == nil || row.Nodes == nil || row.PredictedNodes == nil {
 		return finding{word: untested, clause: noFigures}
@@ -171,8 +182,11 @@ func judgeFewReads(e evidence, claimed float64, upTo uint64, layout string) find
 	if absent, ok := e.readsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && claimed == 1 {
 		f.note(fmt.Sprintf("%s for an absent account", perGet(absent.value)), absent.place)
 	}
-	if o, place, ok := e.ahead(layout, "reads_per_lookup", billion); ok {
-		f.note(fmt.Sprintf("%s at 1e9 without a cache (%s)", number(o.Value), layoutBasis(o.Basis)), place)
+	if o, place, ok := e.ahead(layout, "reads_per_lookup", billion, 0); ok {
+		f.note(fmt.Sprintf("%s at 1e9 without a cache by %s", number(o.Value), layoutBasis(o.Basis)), place)
+	}
+	if o, place, ok := e.ahead(layout, "device_reads_per_lookup", billion, serverMemory); ok {
+		f.note(fmt.Sprintf("%s with %s by %s", perGet(o.Value), shortBytes(o.MemoryBytes), layoutBasis(o.Basis)), place)
 	}
 	held, ok := e.reads(last, result.HeldLookups)
 	switch {
@@ -243,6 +257,14 @@ func judgePerGet(e evidence, low, high float64, layout string) finding {
 	}
 	if first, ok := e.firstPerGet(layout); ok {
 		f.note(first.text, first.place)
+	}
+	o, place, ok := e.ahead(layout, "held_reads_per_lookup", billion, defaultCache)
+	nodes, _, walks := e.ahead(layout, "nodes_per_lookup", billion, 0)
+	if ok && walks {
+		o.Value /= nodes.Value
+	}
+	if ok {
+		f.note(fmt.Sprintf("%s at 1e9 with %s by %s", perGet(o.Value), shortBytes(o.MemoryBytes), layoutBasis(o.Basis)), place)
 	}
 	return f
 }

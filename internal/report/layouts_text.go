@@ -23,7 +23,7 @@ func LayoutsText(w io.Writer, l *result.Layouts) error {
 		fmt.Fprintln(out, wrap(answer, layoutsWidth, "  "))
 	}
 	if t := layoutCostsTable(l); len(t.Rows) > 0 {
-		fmt.Fprintf(out, "\nwhat a lookup costs, %s:\n", layoutCostsNote(l))
+		fmt.Fprintf(out, "\nwhat a lookup costs, in %s:\n", layoutCostsNote(l))
 		printTable(out, t)
 	}
 	if len(claims) > 0 {
@@ -42,7 +42,7 @@ func LayoutsText(w io.Writer, l *result.Layouts) error {
 		printTable(out, part)
 	}
 	if t := layoutOutlookTable(l); len(t.Rows) > 0 {
-		fmt.Fprintln(out, "\nnot built, but carried on from what was:")
+		fmt.Fprintln(out, "\nnot built, but predicted:")
 		printTable(out, t)
 	}
 	if err := out.Flush(); err != nil {
@@ -107,6 +107,7 @@ func readsRange(l *result.Layouts, accounts uint64, condition string) string {
 	e := evidence{l}
 	var least, most reading
 	var from, to string
+	others := false
 	for i, row := range l.Rows {
 		if row.Status != result.OK || row.Accounts != accounts {
 			continue
@@ -115,6 +116,7 @@ func readsRange(l *result.Layouts, accounts uint64, condition string) string {
 		if !ok {
 			continue
 		}
+		others = from != ""
 		if from == "" || r.value < least.value {
 			least, from = r, row.Layout
 		}
@@ -125,6 +127,8 @@ func readsRange(l *result.Layouts, accounts uint64, condition string) string {
 	switch {
 	case from == "":
 		return ""
+	case from == to && others:
+		return fmt.Sprintf("%s and all others %s %s", from, perGet(least.value), least.unit)
 	case from == to:
 		return fmt.Sprintf("%s %s %s", from, perGet(least.value), least.unit)
 	}
@@ -139,8 +143,8 @@ func readsRange(l *result.Layouts, accounts uint64, condition string) string {
 func layoutCostsTable(l *result.Layouts) table {
 	e := evidence{l}
 	us := scale{"us", 1e3}
-	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "nothing cached", Unit: "reads"}, {Name: "memory held", Unit: "reads"}, {Name: "in memory", Unit: "% of state"}, {Name: "p50", Unit: "us, held"},
-		{Name: "nodes"}, {Name: "a slot", Unit: "reads, held"}, {Name: "disk", Unit: "B/account"}, {Name: "update", Unit: "us"}}}
+	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "nothing", Unit: "cached"}, {Name: "memory", Unit: "held"}, {Name: "in memory", Unit: "% of state"}, {Name: "at 1B with", Unit: "16 GiB"},
+		{Name: "a slot", Unit: "held"}, {Name: "p50", Unit: "us, held"}, {Name: "nodes"}, {Name: "disk", Unit: "B/account"}}}
 	for _, name := range layoutNames(l) {
 		i, ok := e.largest(name)
 		if !ok {
@@ -161,11 +165,20 @@ func layoutCostsTable(l *result.Layouts) table {
 		if of.LookupNanos != nil {
 			p50 = us.in(float64(of.LookupNanos.P50))
 		}
-		t.add(name, reads(result.AccountLookup, result.FirstLookups), reads(result.AccountLookup, result.HeldLookups), positive(e.share(i), shortOrAll), p50,
-			optional(of.Nodes, number), reads(result.SlotLookup, result.HeldLookups), number(of.DiskPerAccount), optional(of.UpdateNanos, us.in))
+		t.add(name, reads(result.AccountLookup, result.FirstLookups), reads(result.AccountLookup, result.HeldLookups), positive(e.share(i), shortOrAll), e.predicted(of.Layout, billion, serverMemory),
+			reads(result.SlotLookup, result.HeldLookups), p50, optional(of.Nodes, number), number(of.DiskPerAccount))
 	}
 	t.drop()
 	return t
+}
+
+// predicted are the device reads at a size that was not built.
+func (e evidence) predicted(layout string, accounts uint64, memoryBytes int64) string {
+	o, _, ok := e.ahead(layout, "device_reads_per_lookup", accounts, memoryBytes)
+	if !ok {
+		return none
+	}
+	return perGet(o.Value)
 }
 
 // layoutCostsNote says of what the costs are, and what was counted.
@@ -177,7 +190,7 @@ func layoutCostsNote(l *result.Layouts) string {
 			counts = append(counts, r.unit)
 		}
 	}
-	return fmt.Sprintf("%s accounts, %s", unit.ShortCount(float64(largestLayouts(l))), strings.Join(counts, " or "))
+	return fmt.Sprintf("%s, %s accounts", strings.Join(counts, " or "), unit.ShortCount(float64(largestLayouts(l))))
 }
 
 // layoutRows adds a row per layout and size, grouped by layout, the failed ones with
@@ -271,11 +284,52 @@ func layoutCostTable(l *result.Layouts) table {
 	return t
 }
 
+// layoutOutlookTable holds figures of sizes that were not built, a row per layout and
+// size: nodes, reads without a cache, device reads by the memory.
 func layoutOutlookTable(l *result.Layouts) table {
-	t := table{Columns: []column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "figure"}, {Name: "value"}, {Name: "basis"}}}
+	e := evidence{l}
+	var sizes []uint64
+	var budgets []int64
+	alike := false
 	for _, o := range l.Outlook {
-		t.add(o.Layout, unit.ShortCount(float64(o.Accounts)), strings.ReplaceAll(o.Figure, "_", " "), number(o.Value), layoutBasis(o.Basis))
+		if !slices.Contains(sizes, o.Accounts) {
+			sizes = append(sizes, o.Accounts)
+		}
+		alike = alike || o.PerAccount
+		if o.MemoryBytes > 0 && !o.PerAccount && !slices.Contains(budgets, o.MemoryBytes) {
+			budgets = append(budgets, o.MemoryBytes)
+		}
 	}
+	slices.Sort(sizes)
+	slices.Sort(budgets)
+	t := table{Columns: []column{{Name: "layout", Unit: "accounts", Text: true}, {Name: "nodes"}, {Name: "reads", Unit: "no cache"}}}
+	if alike {
+		t.Columns = append(t.Columns, column{Name: "device reads", Unit: "memory as here"})
+	}
+	for _, budget := range budgets {
+		t.Columns = append(t.Columns, column{Name: "device reads", Unit: shortBytes(budget)})
+	}
+	for _, name := range layoutNames(l) {
+		for _, accounts := range sizes {
+			figure := func(o result.LayoutOutlook, _ string, ok bool) string {
+				if !ok {
+					return none
+				}
+				return perGet(o.Value)
+			}
+			cells := []string{figure(e.ahead(name, "nodes_per_lookup", accounts, 0)), figure(e.ahead(name, "reads_per_lookup", accounts, 0))}
+			if alike {
+				cells = append(cells, figure(e.aheadAlike(name, "device_reads_per_lookup", accounts)))
+			}
+			for _, budget := range budgets {
+				cells = append(cells, e.predicted(name, accounts, budget))
+			}
+			if slices.ContainsFunc(cells, func(c string) bool { return c != none }) {
+				t.add(append([]string{name + " " + unit.ShortCount(float64(accounts))}, cells...)...)
+			}
+		}
+	}
+	t.drop()
 	return t
 }
 
