@@ -43,12 +43,18 @@ func grow(t testing.TB, o state.Options, n, perBlock uint64) *pageState {
 // TestNodesAndPagesPerLookup holds what lookups touch against theory: the formula
 // for nodes, and the simulation of the page trie for pages.
 func TestNodesAndPagesPerLookup(t *testing.T) {
-	n, wantPages := uint64(100_000), 3.95
 	if testing.Short() {
-		n, wantPages = 20_000, 0
+		holdAgainstTheory(t, 20_000, 1000, 0)
+		return
 	}
+	holdAgainstTheory(t, 100_000, 1000, 3.95)
+	holdAgainstTheory(t, 1_000_000, 20_000, 4.89)
+}
+
+func holdAgainstTheory(t *testing.T, n, perBlock uint64, wantPages float64) {
+	t.Helper()
 	dir := t.TempDir()
-	s := grow(t, state.Options{Dir: dir}, n, 1000)
+	s := grow(t, state.Options{Dir: dir}, n, perBlock)
 	r, err := s.Reader()
 	must(t, err)
 	h := mpt.NewHasher()
