@@ -138,7 +138,10 @@ func Commit(ctx context.Context, s state.State, reference *mpt.Reference, rule s
 	if s.Block() != block || s.Root() != root {
 		return fmt.Errorf("block %d with root %x was committed, the state is at %d with %x", block, root, s.Block(), s.Root())
 	}
-	return expectRoot(root, reference, rule)
+	if err := expectRoot(root, reference, rule); err != nil {
+		return fmt.Errorf("block %d: %w", block, err)
+	}
+	return nil
 }
 
 func expectRoot(root state.Hash, reference *mpt.Reference, rule state.RootRule) error {
