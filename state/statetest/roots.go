@@ -90,7 +90,7 @@ func (s suite) turn(t *testing.T, o *open, dir string) *open {
 }
 
 // testTwoStatesAgree feeds two states the same blocks, one of them reopened, and a
-// third one that differs in a single balance: a root that does not tell commits to
+// third one that gets one account more: a root that does not tell commits to
 // nothing.
 func (s suite) testTwoStatesAgree(t *testing.T) {
 	w := s.workload(manyAccounts)
