@@ -230,9 +230,11 @@ func (w Workload) Copy(reference *mpt.Reference) Copy {
 	return c
 }
 
+// Account looks an account up.
 func (c Copy) Account(account state.Hash) (a state.Account, found bool) {
 	a, found = c.accounts[account]
 	return a, found
 }
 
+// Slot looks a slot up; an absent one is nil.
 func (c Copy) Slot(account, key state.Hash) []byte { return c.slots[[2]state.Hash{account, key}] }
