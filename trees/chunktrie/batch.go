@@ -3,6 +3,7 @@ package chunktrie
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -44,7 +45,7 @@ type batch struct {
 // task is a node and the keys, from <= i < to in order, that lead through it.
 type task struct {
 	at       pointer
-	pin      *pin
+	pin      pin
 	depth    int
 	from, to int
 }
@@ -126,38 +127,42 @@ func (b *batch) work() {
 // visit takes a task's keys through its node. Pinned children are visited at once;
 // those to be read are for whoever is free.
 func (b *batch) visit(t task, buffer []byte) error {
-	n, reads, bytes := node(nil), int64(0), int64(0)
-	if t.pin != nil {
-		n = t.pin.node
-	} else {
-		var err error
-		reads = 1
-		if n, bytes, err = b.reader.store.nodes.read(t.at, buffer); err != nil {
-			return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from), err)
-		}
+	store, lookups := b.reader.store, &b.reader.lookups
+	if t.pin != 0 {
+		lookups.add(1, int64(t.at.sectors()), 0, 0)
+		a, head := store.pins.arena, store.pins.head(t.pin)
+		path := a.path(t.pin, bits.OnesCount16(head.mask()), head.end()-t.depth)
+		return b.part(t, head.mask(), head.end(), path, buffer, func(i int) (pointer, pin) { return a.follow(t.pin, i) })
 	}
-	b.reader.lookups.add(1, int64(t.at.sectors()), reads, bytes)
+	n, asked, err := store.nodes.read(t.at, buffer)
+	if err != nil {
+		return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from), err)
+	}
+	lookups.add(1, int64(t.at.sectors()), 1, asked)
 	if n.begin() != t.depth || n.kind() != accountBranch && n.kind() != accountLeaf {
 		return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from), errDepth)
 	}
 	if n.kind() == accountLeaf {
 		return b.answer(t, n)
 	}
-	for from, end := t.from, n.end(); from < t.to; {
-		if mpt.Common(b.key(from), t.depth, n.path(), end-t.depth) < end-t.depth {
+	return b.part(t, n.mask(), n.end(), n.path(), buffer, func(i int) (pointer, pin) { return n.pointer(i), 0 })
+}
+
+// part sends a task's keys on to the children of its branch.
+func (b *batch) part(t task, mask uint16, end int, path, buffer []byte, child func(i int) (pointer, pin)) error {
+	onPath := func(i int) bool { return mpt.Common(b.key(i), t.depth, path, end-t.depth) == end-t.depth }
+	for from := t.from; from < t.to; {
+		if !onPath(from) {
 			from++
 			continue
 		}
 		nibble, to := mpt.Nibble(b.key(from), end), from+1
-		for to < t.to && mpt.Nibble(b.key(to), end) == nibble && mpt.Common(b.key(to), t.depth, n.path(), end-t.depth) == end-t.depth {
+		for to < t.to && mpt.Nibble(b.key(to), end) == nibble && onPath(to) {
 			to++
 		}
-		if i, exists := n.child(nibble); exists {
-			below := task{at: n.pointer(i), depth: end + 1, from: from, to: to}
-			if t.pin != nil {
-				below.pin = t.pin.child(i)
-			}
-			if below.pin == nil {
+		if i, exists := childIndex(mask, nibble); exists {
+			below := task{depth: end + 1, from: from, to: to}
+			if below.at, below.pin = child(i); below.pin == 0 {
 				b.push(below)
 			} else if err := b.visit(below, buffer); err != nil {
 				return err

@@ -82,11 +82,11 @@ func (c *checker) walk(r ref, t trieOf, depth int, parent uint64) error {
 		return wrong("%w", errDepth)
 	case n.version() > parent:
 		return wrong("written by block %d, its parent by %d", n.version(), parent)
-	case newPointer(id, r.at.offset(), len(n)) != r.at:
-		return wrong("its pointer reads %d sectors, it is %d bytes long", r.at.sectors(), len(n))
+	case newPointer(id, r.at.offset(), len(n), n.kind()) != r.at:
+		return wrong("its pointer reads %d sectors, leaf %v: it is %d bytes long, kind %d", r.at.sectors(), r.at.leaf(), len(n), n.kind())
 	}
 	var d draft
-	if err := d.decode(n, nil); err != nil {
+	if err := d.decode(n, nil, 0); err != nil {
 		return wrong("%w", err)
 	}
 	if err := c.checkHash(r, &d, depth); err != nil {

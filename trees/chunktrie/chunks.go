@@ -99,10 +99,11 @@ func (f *chunkFile) reach(bytes int64) error {
 	return f.file.Truncate(bytes)
 }
 
-// append adds bytes to a list, where room was made for them.
-func (f *chunkFile) append(list int, bytes []byte) (at pointer, place uint32) {
+// append adds a node, or other bytes of kind 0, to a list, where room was made for
+// them.
+func (f *chunkFile) append(list int, k kind, bytes []byte) (at pointer, place uint32) {
 	l := &f.lists[list]
-	at = newPointer(l.last().id, l.next, len(bytes))
+	at = newPointer(l.last().id, l.next, len(bytes), k)
 	place = f.place(l.last().sequence, l.next)
 	l.buffer = append(l.buffer, bytes...)
 	l.next += int64(len(bytes))

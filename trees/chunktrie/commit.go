@@ -280,12 +280,15 @@ func (w *writer) seal(d *draft) (ref, error) {
 		return ref{}, err
 	}
 	var place uint32
-	r.at, place = w.chunks.append(list, n)
+	r.at, place = w.chunks.append(list, d.kind, n)
 	r.oldest[list] = min(r.oldest[list], place)
 	w.chunks.byID[r.at.chunk()].live += int64(len(n))
 	w.nodesNew.Add(1)
 	if w.pins.keeps(d.kind, d.begin) {
-		r.pin = w.pin(d, n)
+		r.pin = w.pin(d, n, r.at)
+	}
+	if r.pin == 0 {
+		w.unpinChildren(d)
 	}
 	w.release(d)
 	return r, nil
@@ -299,20 +302,32 @@ func (r *ref) reaches(child *ref) {
 	r.version = min(r.version, child.version)
 }
 
-func (w *writer) pin(d *draft, n node) *pin {
-	p := &pin{node: append(make(node, 0, len(n)), n...)}
+// pin keeps a node in memory that leads to the pins of its children.
+func (w *writer) pin(d *draft, n node, at pointer) pin {
+	p := w.pins.put(n, at)
+	if p == 0 {
+		return 0
+	}
 	i := 0
 	for nibble := range d.children {
 		if d.children[nibble].at == 0 {
 			continue
 		}
-		if child := d.children[nibble].pin; child != nil {
-			p.set(i, child)
+		if child := d.children[nibble].pin; child != 0 {
+			w.pins.link(p, i, link(child)|pinnedBit)
 		}
 		i++
 	}
-	w.pins.levels[d.begin] += pinMemory(p.node)
 	return p
+}
+
+// unpinChildren gives up pins that no pin leads to.
+func (w *writer) unpinChildren(d *draft) {
+	for i := range d.children {
+		if child := d.children[i].pin; child != 0 {
+			w.pins.cut(w.version, child, -1)
+		}
+	}
 }
 
 // refer makes the hash of a draft whose children are sealed.
@@ -367,24 +382,17 @@ func (w *writer) load(r ref, t trieOf, depth int) (*draft, error) {
 }
 
 func (w *writer) loadAny(r ref) (*draft, error) {
-	var n node
-	if r.pin != nil {
-		n = r.pin.node
-	} else {
-		var asked int64
-		var err error
-		n, asked, err = w.nodes.read(r.at, w.buffer)
-		w.reads.Add(1)
-		w.readBytes.Add(asked)
-		if err == nil && !n.intact() {
-			err = errChecksum
-		}
-		if err != nil {
-			return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), err)
-		}
+	n, asked, err := w.nodes.read(r.at, w.buffer)
+	w.reads.Add(1)
+	w.readBytes.Add(asked)
+	if err == nil && !n.intact() {
+		err = errChecksum
+	}
+	if err != nil {
+		return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), err)
 	}
 	d := w.unused()
-	if err := d.decode(n, r.pin); err != nil {
+	if err := d.decode(n, w.pins.arena, r.pin); err != nil {
 		return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), err)
 	}
 	id := r.at.chunk()
@@ -392,8 +400,8 @@ func (w *writer) loadAny(r ref) (*draft, error) {
 		return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), errPointer)
 	}
 	w.chunks.byID[id].live -= int64(len(n))
-	if r.pin != nil {
-		w.pins.levels[d.begin] -= pinMemory(n)
+	if r.pin != 0 {
+		w.pins.giveUp(w.version, r.pin)
 	}
 	return d, nil
 }

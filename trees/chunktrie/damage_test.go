@@ -94,7 +94,9 @@ func TestCheckNoticesDamage(t *testing.T) {
 	o := state.Options{Dir: newDir(t), Create: true, Overrides: small}
 	s, _ := evenly(t, o, 300)
 	root := s.newest().root
-	top := append(node{}, root.pin.node...)
+	read, _, err := s.nodes.read(root.at, newReadBuffer())
+	must(t, err)
+	top := append(node{}, read...)
 	at := int64(root.at.chunk())*s.chunks.chunkBytes + root.at.offset()
 	must(t, s.Close())
 	check(t, o.Dir, 1, s.Root())

@@ -25,7 +25,7 @@ const fileName = "chunks"
 func (Layout) Info() state.Info {
 	return state.Info{
 		Name:       "chunktrie",
-		Version:    "1",
+		Version:    "2",
 		Licence:    "as statelab",
 		Root:       state.EthereumRoot,
 		Durability: "nodes, then the root record, on the disk before Commit returns: a power cut keeps the block",

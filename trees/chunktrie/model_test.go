@@ -99,7 +99,7 @@ func TestNodesAndReadsAreTheModels(t *testing.T) {
 // TestBudget gives less memory than the levels want, when opened and while blocks
 // are written.
 func TestBudget(t *testing.T) {
-	const n, budget = 40_000, 4 << 20
+	const n, budget = 200_000, 4 << 20
 	o := state.Options{Dir: newDir(t), Create: true, MemoryBytes: budget}
 	s, keys := evenly(t, o, n)
 	written := s.Effective()["PinnedLevels"]

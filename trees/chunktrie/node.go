@@ -102,9 +102,10 @@ func (n node) version() uint64 { return binary.LittleEndian.Uint64(n[12:]) }
 func (n node) children() int   { return bits.OnesCount16(n.mask()) }
 
 // child is the index of the child at a nibble, if there is one.
-func (n node) child(nibble byte) (i int, exists bool) {
+func (n node) child(nibble byte) (i int, exists bool) { return childIndex(n.mask(), nibble) }
+
+func childIndex(mask uint16, nibble byte) (i int, exists bool) {
 	bit := uint16(1) << nibble
-	mask := n.mask()
 	return bits.OnesCount16(mask & (bit - 1)), mask&bit != 0
 }
 
@@ -170,7 +171,7 @@ type ref struct {
 	oldest  [lists]uint32
 	version uint64 // the oldest below
 	hash    mpt.Ref
-	pin     *pin // nil: not in memory
+	pin     pin // 0: not in memory
 }
 
 // draft is a node being made.
@@ -199,11 +200,14 @@ func (d *draft) count() (n, last int) {
 	return n, last
 }
 
-// decode fills d from n.
-func (d *draft) decode(n node, p *pin) error {
+// decode fills d from n, which may be pinned.
+func (d *draft) decode(n node, a *arena, p pin) error {
 	*d = draft{kind: n.kind(), begin: n.begin(), nibbles: n.end() - n.begin(), bytes: len(n.value())}
 	if d.bytes > maxValueBytes {
 		return errSize
+	}
+	if p != 0 && a.head(p).mask() != n.mask() {
+		return errShape
 	}
 	copy(d.value[:], n.value())
 	mpt.AppendNibbles(d.path[:0], n.path(), 0, d.nibbles)
@@ -219,8 +223,8 @@ func (d *draft) decode(n node, p *pin) error {
 		if d.children[nibble].at == 0 {
 			return errPointer
 		}
-		if p != nil && p.children != nil {
-			d.children[nibble].pin = p.children[i]
+		if p != 0 {
+			d.children[nibble].pin = a.child(p, i).pin()
 		}
 	}
 	return nil

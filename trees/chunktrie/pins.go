@@ -3,6 +3,7 @@ package chunktrie
 import (
 	"context"
 	"fmt"
+	"math/bits"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -10,28 +11,10 @@ import (
 // mostPinned is the deepest nibble depth whose branches are kept in memory.
 const mostPinned = 5
 
-// pin is a branch of the account trie in memory. Pins never change: a block makes
-// new ones, and readers of old blocks keep theirs.
-type pin struct {
-	node     node
-	children []*pin // by the child's index; nil where no child is pinned
-}
-
-const pinOverheadBytes = 64 // of the two slices and their allocations
-
-// pinMemory is what a pinned node takes, were all its children pinned.
-func pinMemory(n node) int64 { return int64(len(n)) + 8*int64(n.children()) + pinOverheadBytes }
-
-// child is the pinned child at index i, or nil.
-func (p *pin) child(i int) *pin {
-	if p.children == nil {
-		return nil
-	}
-	return p.children[i]
-}
-
-// pins is how deep branches are pinned and what they take.
+// pins is how deep branches are pinned and what they take. Of the deepest level
+// there are as many as the budget allows.
 type pins struct {
+	*arena
 	depth       int                   // the deepest level; -1: none
 	levels      [mostPinned + 1]int64 // bytes by the depth where a branch begins
 	budgetBytes int64                 // 0: no budget
@@ -45,99 +28,166 @@ func (p *pins) bytes() (sum int64) {
 }
 
 // keeps tells whether a node belongs in memory.
-func (p *pins) keeps(k kind, begin int) bool { return k == accountBranch && begin <= p.depth }
+func (p *pins) keeps(k kind, begin int) bool {
+	return k == accountBranch && (begin < p.depth || begin == p.depth && !p.full())
+}
+
+// full tells whether the deepest level has all that it may: it leaves a sixteenth of
+// the budget to the levels above, which grow.
+func (p *pins) full() bool { return p.budgetBytes > 0 && p.bytes() >= p.budgetBytes-p.budgetBytes/16 }
+
+// put pins a node; 0 where there is no room.
+func (p *pins) put(n node, at pointer) pin {
+	made := p.add(n, at)
+	if made != 0 {
+		p.levels[n.begin()] += 8 * int64(pinWords(n))
+	}
+	return made
+}
+
+// giveUp takes a pin out of the trie from a block on.
+func (p *pins) giveUp(block uint64, old pin) {
+	head := p.head(old)
+	p.levels[head.begin()] -= 8 * int64(head.words())
+	p.retire(block, old)
+}
 
 // fit gives up the deepest levels until the rest is within the budget.
-func (p *pins) fit(root *pin) *pin {
+func (p *pins) fit(block uint64, root pin) pin {
 	for p.budgetBytes > 0 && p.bytes() > p.budgetBytes && p.depth >= 0 {
-		p.levels[p.depth] = 0
 		p.depth--
-		root = cut(root, p.depth)
+		root = p.cut(block, root, p.depth)
 	}
 	return root
 }
 
-// cut copies the pins down to a depth.
-func cut(p *pin, depth int) *pin {
-	if p == nil || p.node.begin() > depth {
-		return nil
+// cut gives up what begins below a depth, and returns what is left of root.
+func (p *pins) cut(block uint64, root pin, depth int) pin {
+	if root == 0 {
+		return 0
 	}
-	short := &pin{node: p.node}
-	for i, child := range p.children {
-		if child := cut(child, depth); child != nil {
-			short.set(i, child)
+	head := p.head(root)
+	for i := range bits.OnesCount16(head.mask()) {
+		child := p.child(root, i).pin()
+		if child == 0 {
+			continue
+		}
+		at := p.pointer(child)
+		if p.cut(block, child, depth) == 0 {
+			p.link(root, i, link(at))
 		}
 	}
-	return short
-}
-
-func (p *pin) set(i int, child *pin) {
-	if p.children == nil {
-		p.children = make([]*pin, p.node.children())
+	if head.begin() <= depth {
+		return root
 	}
-	p.children[i] = child
+	p.giveUp(block, root)
+	return 0
 }
 
-const loaders = 64 // reads in flight while pins are loaded
+const (
+	loaders   = 64   // reads in flight while pins are loaded
+	batchPins = 4096 // read before the next ones are looked for
+)
 
-// wanted is a child of a pinned branch that may be one to pin.
+// wanted is a branch to pin: child i of a pinned one.
 type wanted struct {
-	parent *pin // nil for the root
+	parent pin // 0 for the root
 	i      int
 	at     pointer
-	pin    *pin // once read; nil for a leaf
+	node   node // once read
 }
 
-// load reads the levels from the root down, each at once, as long as they fit.
-func (p *pins) load(ctx context.Context, file *nodeFile, root pointer) (*pin, error) {
-	if root == 0 || p.depth < 0 {
-		return nil, nil
+// load reads the levels from the root down, as far as they fit.
+func (p *pins) load(ctx context.Context, file *nodeFile, root pointer) (top pin, err error) {
+	if root == 0 || root.leaf() || p.depth < 0 {
+		return 0, nil
 	}
-	var top *pin
-	var level [mostPinned + 2][]wanted
-	level[0] = []wanted{{at: root}}
-	for depth := 0; depth <= p.depth; depth++ {
-		todo := level[depth]
-		if err := readLevel(ctx, file, todo, depth); err != nil {
-			return nil, fmt.Errorf("pin nibble depth %d: %w", depth, err)
+	l := pinLoader{pins: p, file: file}
+	l.wanted = append(l.wanted, wanted{at: root})
+	for l.depth = 0; l.depth <= p.depth && !l.full; l.depth++ {
+		if l.top != 0 {
+			err = l.below(ctx, l.top)
 		}
-		for _, w := range todo {
-			if w.pin != nil {
-				p.levels[depth] += pinMemory(w.pin.node)
-			}
+		if err == nil {
+			err = l.flush(ctx)
 		}
-		if p.budgetBytes > 0 && p.bytes() > p.budgetBytes {
-			p.levels[depth] = 0
-			p.depth = depth - 1
-			return top, nil
-		}
-		for _, w := range todo {
-			switch {
-			case w.pin == nil:
-				continue
-			case w.parent == nil:
-				top = w.pin
-			default:
-				w.parent.set(w.i, w.pin)
-			}
-			below := w.pin.node.end() + 1
-			if below > p.depth {
-				continue
-			}
-			for i := range w.pin.node.children() {
-				level[below] = append(level[below], wanted{parent: w.pin, i: i, at: w.pin.node.pointer(i)})
-			}
+		if err != nil {
+			return 0, fmt.Errorf("pin nibble depth %d: %w", l.depth, err)
 		}
 	}
-	return top, nil
+	if l.full {
+		p.depth = l.depth - 1
+	}
+	return l.top, nil
 }
 
-func readLevel(ctx context.Context, file *nodeFile, todo []wanted, depth int) error {
+// pinLoader pins one level after the other.
+type pinLoader struct {
+	pins   *pins
+	file   *nodeFile
+	depth  int
+	top    pin
+	wanted []wanted
+	full   bool
+}
+
+// below looks for branches that begin at the loader's depth.
+func (l *pinLoader) below(ctx context.Context, p pin) error {
+	head := l.pins.head(p)
+	if head.end()+1 > l.depth {
+		return nil
+	}
+	for i := range bits.OnesCount16(head.mask()) {
+		child := l.pins.child(p, i)
+		var err error
+		switch {
+		case l.full:
+			return nil
+		case child.pin() != 0:
+			err = l.below(ctx, child.pin())
+		case head.end()+1 == l.depth && !pointer(child).leaf():
+			if l.wanted = append(l.wanted, wanted{parent: p, i: i, at: pointer(child)}); len(l.wanted) == batchPins {
+				err = l.flush(ctx)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flush reads what is wanted and pins it.
+func (l *pinLoader) flush(ctx context.Context) error {
+	if err := readAll(ctx, l.file, l.wanted, l.depth); err != nil {
+		return err
+	}
+	for _, w := range l.wanted {
+		p := l.pins
+		made := pin(0)
+		if !p.full() {
+			made = p.put(w.node, w.at)
+		}
+		if l.full = made == 0; l.full {
+			break
+		}
+		if w.parent == 0 {
+			l.top = made
+		} else {
+			p.link(w.parent, w.i, link(made)|pinnedBit)
+		}
+	}
+	l.wanted = l.wanted[:0]
+	return nil
+}
+
+// readAll reads branches that begin at a depth, many at a time.
+func readAll(ctx context.Context, file *nodeFile, all []wanted, depth int) error {
 	group, ctx := errgroup.WithContext(ctx)
-	share := (len(todo) + loaders - 1) / loaders
-	for len(todo) > 0 {
-		part := todo[:min(share, len(todo))]
-		todo = todo[len(part):]
+	share := (len(all) + loaders - 1) / loaders
+	for len(all) > 0 {
+		part := all[:min(share, len(all))]
+		all = all[len(part):]
 		group.Go(func() error {
 			buffer := newReadBuffer()
 			for i := range part {
@@ -148,12 +198,10 @@ func readLevel(ctx context.Context, file *nodeFile, todo []wanted, depth int) er
 				if err != nil {
 					return err
 				}
-				if n.begin() != depth {
+				if n.begin() != depth || n.kind() != accountBranch {
 					return errDepth
 				}
-				if n.kind() == accountBranch {
-					part[i].pin = &pin{node: append(make(node, 0, len(n)), n...)}
-				}
+				part[i].node = append(make(node, 0, len(n)), n...)
 			}
 			return nil
 		})

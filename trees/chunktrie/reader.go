@@ -3,6 +3,7 @@ package chunktrie
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/internal/mpt"
@@ -52,7 +53,7 @@ func (r *Reader) Slot(account, key state.Hash, dst []byte) (value []byte, found 
 	if n.mask() == 0 {
 		return nil, false, nil
 	}
-	n, err = r.descend(&key, n.pointer(0), nil, slotBranch, slotLeaf)
+	n, err = r.descend(&key, n.pointer(0), 0, slotBranch, slotLeaf)
 	if n == nil || err != nil {
 		return nil, false, err
 	}
@@ -73,22 +74,32 @@ func (r *Reader) leaf(account *state.Hash) (node, error) {
 
 // descend follows key from the node at p, which begins at depth 0, to its leaf;
 // nil if it is absent.
-func (r *Reader) descend(key *state.Hash, p pointer, pinned *pin, branch, leaf kind) (found node, err error) {
+func (r *Reader) descend(key *state.Hash, p pointer, pinned pin, branch, leaf kind) (found node, err error) {
 	var nodes, sectors, reads, bytes int64
 	for depth := 0; ; {
 		nodes++
 		sectors += int64(p.sectors())
-		var n node
-		if pinned != nil {
-			n = pinned.node
-		} else {
-			var asked int64
-			n, asked, err = r.store.nodes.read(p, r.buffer)
-			reads++
-			bytes += asked
-			if err != nil {
+		if pinned != 0 {
+			a, head := r.store.pins.arena, r.store.pins.head(pinned)
+			end, mask := head.end(), head.mask()
+			if mpt.Common(key, depth, a.path(pinned, bits.OnesCount16(mask), end-depth), end-depth) < end-depth {
 				break
 			}
+			i, exists := childIndex(mask, mpt.Nibble(key, end))
+			if !exists {
+				break
+			}
+			p, pinned = a.follow(pinned, i)
+			depth = end + 1
+			continue
+		}
+		var n node
+		var asked int64
+		n, asked, err = r.store.nodes.read(p, r.buffer)
+		reads++
+		bytes += asked
+		if err != nil {
+			break
 		}
 		end := n.end()
 		if n.begin() != depth || n.kind() != branch && n.kind() != leaf {
@@ -107,9 +118,6 @@ func (r *Reader) descend(key *state.Hash, p pointer, pinned *pin, branch, leaf k
 			break
 		}
 		p, depth = n.pointer(i), end+1
-		if pinned != nil {
-			pinned = pinned.child(i)
-		}
 	}
 	r.lookups.add(nodes, sectors, reads, bytes)
 	if err != nil {

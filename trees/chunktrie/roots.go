@@ -15,7 +15,10 @@ import (
 // write of one never tears another. The ring has one slot more than versions are
 // kept: the oldest kept one outlives the writing of its successor.
 
-const magic = "statelab chunktrie 1\n"
+const (
+	magic      = "statelab chunktrie 2\n"
+	anyVersion = "statelab chunktrie "
+)
 
 // header is what a state was created with.
 type header struct {
@@ -38,6 +41,9 @@ func (h header) encode() []byte {
 }
 
 func decodeHeader(sector []byte) (h header, err error) {
+	if bytes.HasPrefix(sector, []byte(anyVersion)) && !bytes.HasPrefix(sector, []byte(magic)) {
+		return h, errors.New("it is a chunk trie of another version: build the state anew")
+	}
 	if !bytes.HasPrefix(sector, []byte(magic)) {
 		return h, errors.New("its first sector is not a chunk trie's")
 	}

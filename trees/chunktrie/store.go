@@ -80,6 +80,9 @@ func newStore(ctx context.Context, o state.Options, s settings, file *os.File) (
 		}
 	}
 	store.pins = pins{depth: s.levels - 1}
+	if store.pins.arena, err = newArena(); err != nil {
+		return nil, errors.Join(err, store.closeDirect())
+	}
 	if o.MemoryBytes > 0 {
 		store.pins.budgetBytes = o.MemoryBytes - buffersBytes
 	}
@@ -87,14 +90,14 @@ func newStore(ctx context.Context, o state.Options, s settings, file *os.File) (
 		r := &records[i]
 		for list := range lists {
 			if r.tails[list] > store.chunks.lists[list].last().sequence {
-				return nil, errors.Join(fmt.Errorf("block %d: %w", r.block, errTail), store.closeDirect())
+				return nil, errors.Join(fmt.Errorf("block %d: %w", r.block, errTail), store.pins.close(), store.closeDirect())
 			}
 		}
 		store.versions = append(store.versions, &version{block: r.block, root: r.root, tails: r.tails})
 	}
 	newest := store.newest()
 	if newest.root.pin, err = store.pins.load(ctx, store.nodes, newest.root.at); err != nil {
-		return nil, errors.Join(err, store.closeDirect())
+		return nil, errors.Join(err, store.pins.close(), store.closeDirect())
 	}
 	store.writer = &writer{
 		chunks: store.chunks, nodes: store.nodes, hasher: mpt.NewHasher(), pins: &store.pins,
@@ -205,7 +208,7 @@ func (s *Store) write(old *version, block uint64) (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	root.pin = s.pins.fit(root.pin)
+	root.pin = s.pins.fit(block, root.pin)
 	r := record{block: block, root: root}
 	if versions := uint64(s.settings.versions); block >= versions {
 		r.kept = block + 1 - versions
@@ -234,7 +237,7 @@ func (f *chunkFile) commit(r *record, h header) error {
 	table := f.appendTable(make([]byte, 0, most))
 	l := &f.lists[fast]
 	r.table = extent{int64(l.last().id)*f.chunkBytes + l.next, uint32(len(table)), checksum(table)}
-	f.append(fast, table)
+	f.append(fast, 0, table)
 	for i := range f.lists {
 		if err := f.flush(i); err != nil {
 			return err
@@ -263,7 +266,7 @@ func (s *Store) publish(next *version) error {
 	defer s.mutex.Unlock()
 	old := s.newest()
 	if old.readers == 0 {
-		old.root.pin = nil
+		old.root.pin = 0
 	}
 	s.versions = append(s.versions, next)
 	for s.versions[0].readers == 0 && s.versions[0].block+uint64(s.settings.versions) <= next.block {
@@ -271,6 +274,7 @@ func (s *Store) publish(next *version) error {
 		s.versions = s.versions[1:]
 	}
 	s.show()
+	s.pins.reclaim(s.oldestPinned())
 	var oldest [lists]uint32
 	for list := range lists {
 		oldest[list] = noPlace
@@ -279,6 +283,16 @@ func (s *Store) publish(next *version) error {
 		}
 	}
 	return s.chunks.free(oldest)
+}
+
+// oldestPinned is the oldest block whose pins a reader may meet; the mutex is held.
+func (s *Store) oldestPinned() uint64 {
+	for _, v := range s.versions {
+		if v.root.pin != 0 {
+			return v.block
+		}
+	}
+	return s.newest().block
 }
 
 // show copies what others than the writer may ask for.
@@ -295,7 +309,7 @@ func (s *Store) enter(v *version) *version {
 func (s *Store) leave(v *version) {
 	v.readers--
 	if v.readers == 0 && v != s.newest() {
-		v.root.pin = nil
+		v.root.pin = 0
 	}
 }
 
@@ -330,7 +344,8 @@ func (s *Store) reader(v *version) *Reader {
 // Settle has nothing to wait for: compaction is part of Commit.
 func (s *Store) Settle(ctx context.Context) error { return ctx.Err() }
 
-// Counters are reads below the pinned levels, by lookups and commits, and writes.
+// Counters are reads by lookups, of what is not pinned, and by commits, of all that
+// they replace; and writes.
 func (s *Store) Counters() state.Counters {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -375,7 +390,7 @@ func (s *Store) Memory() []engine.MemoryShare {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return []engine.MemoryShare{
-		{Use: fmt.Sprintf("nodes of nibble depth 0 to %d", s.seen.pinnedDepth), Bytes: s.seen.pinnedBytes, Basis: "measured"},
+		{Use: fmt.Sprintf("branches of nibble depth 0 to %d", s.seen.pinnedDepth), Bytes: s.seen.pinnedBytes, Basis: "measured"},
 		{Use: "write buffers", Bytes: buffersBytes, Basis: "limit"},
 	}
 }
@@ -385,7 +400,7 @@ func (s *Store) Close() error {
 	s.mutex.Lock()
 	s.closed = true
 	s.mutex.Unlock()
-	if err := errors.Join(s.closeDirect(), s.file.Close()); err != nil {
+	if err := errors.Join(s.pins.close(), s.closeDirect(), s.file.Close()); err != nil {
 		return fmt.Errorf("chunktrie: close: %w", err)
 	}
 	return nil
