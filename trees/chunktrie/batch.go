@@ -114,42 +114,42 @@ func (b *batch) done(err error) {
 }
 
 func (b *batch) work() {
-	buffer := newReadBuffer()
+	own := newFlight()
 	for {
 		t, some := b.take()
 		if !some {
 			return
 		}
-		b.done(b.visit(t, buffer))
+		b.done(b.visit(t, own))
 	}
 }
 
 // visit takes a task's keys through its node. Pinned children are visited at once;
 // those to be read are for whoever is free.
-func (b *batch) visit(t task, buffer []byte) error {
+func (b *batch) visit(t task, own *flight) error {
 	store, lookups := b.reader.store, &b.reader.lookups
 	if t.pin != 0 {
 		lookups.add(1, int64(t.at.sectors()), 0, 0)
 		a, head := store.pins.arena, store.pins.head(t.pin)
 		path := a.path(t.pin, bits.OnesCount16(head.mask()), head.end()-t.depth)
-		return b.part(t, head.mask(), head.end(), path, buffer, func(i int) (pointer, pin) { return a.follow(t.pin, i) })
+		return b.part(t, head.mask(), head.end(), path, own, func(i int) (pointer, pin) { return a.follow(t.pin, i) })
 	}
-	n, asked, err := store.nodes.read(t.at, buffer)
+	n, asked, err := store.flights.read(store.nodes, t.at, own)
 	if err != nil {
 		return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from), err)
 	}
-	lookups.add(1, int64(t.at.sectors()), 1, asked)
+	lookups.add(1, int64(t.at.sectors()), min(asked, 1), asked)
 	if n.begin() != t.depth || n.kind() != accountBranch && n.kind() != accountLeaf {
 		return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from), errDepth)
 	}
 	if n.kind() == accountLeaf {
 		return b.answer(t, n)
 	}
-	return b.part(t, n.mask(), n.end(), n.path(), buffer, func(i int) (pointer, pin) { return n.pointer(i), 0 })
+	return b.part(t, n.mask(), n.end(), n.path(), own, func(i int) (pointer, pin) { return n.pointer(i), 0 })
 }
 
 // part sends a task's keys on to the children of its branch.
-func (b *batch) part(t task, mask uint16, end int, path, buffer []byte, child func(i int) (pointer, pin)) error {
+func (b *batch) part(t task, mask uint16, end int, path []byte, own *flight, child func(i int) (pointer, pin)) error {
 	onPath := func(i int) bool { return mpt.Common(b.key(i), t.depth, path, end-t.depth) == end-t.depth }
 	for from := t.from; from < t.to; {
 		if !onPath(from) {
@@ -164,7 +164,7 @@ func (b *batch) part(t task, mask uint16, end int, path, buffer []byte, child fu
 			below := task{depth: end + 1, from: from, to: to}
 			if below.at, below.pin = child(i); below.pin == 0 {
 				b.push(below)
-			} else if err := b.visit(below, buffer); err != nil {
+			} else if err := b.visit(below, own); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/internal/mpt"
 	"github.com/statelab/statelab/state"
@@ -13,15 +14,18 @@ import (
 type Report struct {
 	Block                  uint64
 	Root                   state.Hash
-	Accounts, Slots, Nodes int64
+	Accounts, Slots, Nodes int64 // of that root
 	LiveBytes              int64
-	Chunks                 int // in use
+	OlderNodes             int64 // that only older versions reach
+	Versions               int   // walked
+	Chunks                 int   // in use
 	DiskBytes              int64
 }
 
-// Check walks the newest root of the state in dir: every node's checksum and hash,
-// what parents say of their children, live bytes of every chunk, no pointer into
-// a free one.
+// Check walks every kept version of the state in dir, the newest first: every node's
+// checksum and hash, what parents say of their children, live bytes of every chunk,
+// no pointer into a free one. Below a node that a newer version has as well it goes
+// no further.
 func Check(dir string) (report Report, err error) {
 	s, err := Open(context.Background(), state.Options{Dir: dir, ReadOnly: true, Overrides: map[string]string{"PinnedLevels": "0"}})
 	if err != nil {
@@ -29,18 +33,16 @@ func Check(dir string) (report Report, err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	c := checker{
-		store: s, live: make([]int64, len(s.chunks.byID)), writer: writer{hasher: mpt.NewHasher()},
+		store: s, live: make([]int64, len(s.chunks.byID)), met: make([][]uint64, len(s.chunks.byID)),
+		writer: writer{hasher: mpt.NewHasher()}, buffer: newReadBuffer(),
 	}
 	newest := s.newest()
 	c.report.Block, c.report.Root = newest.block, newest.hash()
 	if c.report.DiskBytes, err = s.DiskBytes(); err != nil {
 		return report, err
 	}
-	if newest.root.at != 0 {
-		err = c.walk(newest.root, trieOf{accountBranch, accountLeaf}, 0, newest.block)
-	}
-	if err != nil {
-		return c.report, fmt.Errorf("chunktrie: check block %d: %w", newest.block, err)
+	if err := c.version(newest); err != nil {
+		return c.report, err
 	}
 	for id, chunk := range s.chunks.byID {
 		if chunk == nil {
@@ -52,14 +54,67 @@ func Check(dir string) (report Report, err error) {
 				newest.block, id, c.live[id], chunk.live)
 		}
 	}
+	c.older = true
+	for _, v := range slices.Backward(s.versions[:len(s.versions)-1]) {
+		if err := c.version(v); err != nil {
+			return c.report, err
+		}
+	}
 	return c.report, nil
 }
 
 type checker struct {
 	store  *Store
 	writer writer // makes hashes as commits do
+	buffer []byte
 	live   []int64
+	met    [][]uint64 // by chunk, a bit for each unit of bytes: a node that was walked begins there
+	older  bool       // than the newest version
 	report Report
+}
+
+// metUnitBytes is less than any node has: no two begin in one unit.
+const metUnitBytes = 16
+
+// meet tells whether the node at p was walked before, and notes that it was.
+func (c *checker) meet(p pointer) (before bool) {
+	bits := c.met[p.chunk()]
+	if bits == nil {
+		bits = make([]uint64, c.store.chunks.chunkBytes/metUnitBytes/64)
+		c.met[p.chunk()] = bits
+	}
+	unit := p.offset() / metUnitBytes
+	before = bits[unit/64]>>(unit%64)&1 > 0
+	bits[unit/64] |= 1 << (unit % 64)
+	return before
+}
+
+func (c *checker) version(v *version) error {
+	c.report.Versions++
+	if v.root.at == 0 {
+		return nil
+	}
+	if err := c.walk(v.root, trieOf{accountBranch, accountLeaf}, 0, v.block); err != nil {
+		return fmt.Errorf("chunktrie: check block %d: %w", v.block, err)
+	}
+	return nil
+}
+
+// count adds a node to the report.
+func (c *checker) count(n node, id uint32) {
+	if c.older {
+		c.report.OlderNodes++
+		return
+	}
+	c.live[id] += int64(len(n))
+	c.report.LiveBytes += int64(len(n))
+	c.report.Nodes++
+	switch n.kind() {
+	case accountLeaf:
+		c.report.Accounts++
+	case slotLeaf:
+		c.report.Slots++
+	}
 }
 
 // walk checks the node at r, which begins at depth in a trie of kind t, and all
@@ -72,7 +127,7 @@ func (c *checker) walk(r ref, t trieOf, depth int, parent uint64) error {
 	if int(id) >= len(c.live) || c.store.chunks.byID[id] == nil {
 		return wrong("chunk %d is free", id)
 	}
-	n, _, err := c.store.nodes.read(r.at, newReadBuffer())
+	n, _, err := c.store.nodes.read(r.at, c.buffer)
 	switch {
 	case err != nil:
 		return wrong("%w", err)
@@ -92,20 +147,19 @@ func (c *checker) walk(r ref, t trieOf, depth int, parent uint64) error {
 	if err := c.checkHash(r, &d, depth); err != nil {
 		return wrong("%w", err)
 	}
-	c.live[id] += int64(len(n))
-	c.report.LiveBytes += int64(len(n))
-	c.report.Nodes++
-	switch n.kind() {
-	case accountLeaf:
-		c.report.Accounts++
-	case slotLeaf:
-		c.report.Slots++
+	walked := c.meet(r.at)
+	switch {
+	case !walked:
+		c.count(n, id)
+	case !c.older:
+		return wrong("two nodes lead to it")
 	}
+	parent = n.version() // n is gone once its children are read
 	list, place, err := c.place(r.at, len(n))
 	if err != nil {
 		return wrong("%w", err)
 	}
-	own := ref{oldest: [lists]uint32{noPlace, noPlace}, version: n.version()}
+	own := ref{oldest: [lists]uint32{noPlace, noPlace}, version: parent}
 	own.oldest[list] = place
 	for i := range d.children {
 		child := &d.children[i]
@@ -117,7 +171,10 @@ func (c *checker) walk(r ref, t trieOf, depth int, parent uint64) error {
 		if d.kind == accountLeaf {
 			below, at = trieOf{slotBranch, slotLeaf}, 0
 		}
-		if err := c.walk(*child, below, at, n.version()); err != nil {
+		if walked {
+			continue
+		}
+		if err := c.walk(*child, below, at, parent); err != nil {
 			return err
 		}
 	}

@@ -354,7 +354,9 @@ func (w *writer) refer(d *draft) (mpt.Ref, error) {
 	}
 }
 
-// drop takes a whole subtrie out of the account of live bytes.
+// drop takes a whole subtrie out of the account of live bytes. It reads all of it:
+// nothing else tells which chunks it lies in, so deleting an account costs a read
+// for every node of its storage.
 func (w *writer) drop(r ref) error {
 	if r.at == 0 {
 		return nil

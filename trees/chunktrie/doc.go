@@ -2,7 +2,8 @@
 // packed one behind another into the chunks of one file, each reached by one read,
 // because its parent knows its address and its length.
 //
-// Read layout.go, then reader.go (a lookup), commit.go (a block), node.go and
+// Read layout.go, then reader.go (a lookup), pins.go and arena.go (what is in memory),
+// flights.go and batch.go (many lookups at once), commit.go (a block), node.go and
 // pointer.go (bytes), chunks.go and roots.go (the file), compact.go, check.go.
 //
 // Goals: a lookup that reads each node below the pinned levels once and allocates

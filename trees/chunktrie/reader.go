@@ -14,7 +14,7 @@ import (
 type Reader struct {
 	store   *Store
 	at      *version
-	buffer  []byte
+	flight  *flight
 	lookups tally
 }
 
@@ -95,8 +95,8 @@ func (r *Reader) descend(key *state.Hash, p pointer, pinned pin, branch, leaf ki
 		}
 		var n node
 		var asked int64
-		n, asked, err = r.store.nodes.read(p, r.buffer)
-		reads++
+		n, asked, err = r.store.flights.read(r.store.nodes, p, r.flight)
+		reads += min(asked, 1)
 		bytes += asked
 		if err != nil {
 			break

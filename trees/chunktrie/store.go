@@ -24,6 +24,7 @@ type Store struct {
 	file     *os.File
 	nodes    *nodeFile
 	chunks   *chunkFile
+	flights  *flights
 	pins     pins
 	writer   *writer
 
@@ -68,7 +69,7 @@ func newStore(ctx context.Context, o state.Options, s settings, file *os.File) (
 	if err != nil {
 		return nil, fmt.Errorf("block %d: %w", last.block, err)
 	}
-	store := &Store{options: o, settings: s, file: file, readers: map[*Reader]struct{}{}}
+	store := &Store{options: o, settings: s, file: file, flights: newFlights(), readers: map[*Reader]struct{}{}}
 	store.chunks = newChunkFile(file, h)
 	if err := store.chunks.loadTable(table, last.next); err != nil {
 		return nil, fmt.Errorf("block %d: %w", last.block, err)
@@ -336,7 +337,7 @@ func (s *Store) ReaderAt(block uint64) (*Reader, error) {
 }
 
 func (s *Store) reader(v *version) *Reader {
-	r := &Reader{store: s, at: s.enter(v), buffer: newReadBuffer()}
+	r := &Reader{store: s, at: s.enter(v), flight: newFlight()}
 	s.readers[r] = struct{}{}
 	return r
 }
