@@ -32,7 +32,7 @@ help:
 	@echo "trees     bin/statelab-run-* of state trees and layouts"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
 	@echo "test      installs what is missing; format, vet, all tests of all modules"
-	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: two hours"
+	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
 	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10)"
 	@echo "bench     all benchmarks"
