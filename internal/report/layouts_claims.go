@@ -138,7 +138,7 @@ func claimsSentence(all []judged) string {
 	for _, j := range all {
 		count[j.word]++
 	}
-	return fmt.Sprintf("Of %d published claims %d hold here, %d under a condition only, %d not at all; %d are not tested.",
+	return fmt.Sprintf("Of %d published claims, %d hold here (%d of them under a condition), %d do not, %d are not tested.",
 		len(all), count[holds]+count[holdsIf], count[holdsIf], count[fails], count[untested])
 }
 
@@ -177,7 +177,7 @@ func verdictViews(all []judged) (views []verdictView) {
 		if j.needs != nil {
 			continue
 		}
-		views = append(views, verdictView{Word: j.word, Clause: j.clause, Class: class[j.word], Says: upper(j.says), By: j.by, Source: j.source,
+		views = append(views, verdictView{Word: j.word, Clause: j.clause, Class: class[j.word], Says: upper(j.says), By: j.by, Source: strings.TrimPrefix(j.source, "https://"),
 			Given: j.given, Figures: j.figures(), Where: strings.Join(j.places, ", ")})
 	}
 	return views

@@ -95,7 +95,7 @@ func (e evidence) share(i int) float64 {
 
 // mostlyCached is the share of a state in memory from which reads with memory held
 // say nothing of a state that does not fit.
-const mostlyCached = 0.25
+const mostlyCached = 1.0 / 3
 
 // scarce tells whether memory was held to much less than the state.
 func (e evidence) scarce(i int) bool { return e.share(i) > 0 && e.share(i) < mostlyCached }

@@ -100,11 +100,15 @@ func judgeGrowth(e evidence, layouts ...string) finding {
 			}
 			continue
 		}
-		bySame, bySearch := missedBy(same, reads), missedBy(search, reads)
-		f.note(fmt.Sprintf("%s reads: nodes alone miss by %s, nodes * log N by %s", layout, perGet(bySame), perGet(bySearch)))
+		_, bySame := fit(same, reads)
+		slope, bySearch := fit(search, reads)
+		f.note(fmt.Sprintf("a fit by nodes misses its reads by %s, by nodes * log N by %s", perGet(bySame), perGet(bySearch)))
 		switch {
 		case bySearch < bySame/2:
 			f.word, f.clause = holdsIf, "nothing is cached"
+			if o, place, ok := e.ahead(layout, "nodes_per_lookup", billion, 0); ok {
+				f.note(fmt.Sprintf("that law carried on to 1e9 accounts: %s reads", number(slope*o.Value*math.Log(billion))), place)
+			}
 		case bySame < bySearch/2 && f.word != holdsIf:
 			f.word, f.clause = fails, ""
 		case f.word == untested:
@@ -114,17 +118,19 @@ func judgeGrowth(e evidence, layouts ...string) finding {
 	return f
 }
 
-// missedBy is the root of the mean square by which the best c * x misses y.
-func missedBy(x, y []float64) float64 {
+// fit is the c of least squares by which c * x meets y, and the root of the mean square
+// by which it misses.
+func fit(x, y []float64) (c, missed float64) {
 	xy, xx, sum := 0.0, 0.0, 0.0
 	for i := range x {
 		xy, xx = xy+x[i]*y[i], xx+x[i]*x[i]
 	}
+	c = xy / xx
 	for i := range x {
-		miss := y[i] - xy/xx*x[i]
+		miss := y[i] - c*x[i]
 		sum += miss * miss
 	}
-	return math.Sqrt(sum / float64(len(x)))
+	return c, math.Sqrt(sum / float64(len(x)))
 }
 
 // judgeNodes is of claims about the nodes of a main network, one read each. The run
@@ -186,7 +192,7 @@ func judgeFewReads(e evidence, claimed float64, upTo uint64, layout string) find
 		f.note(fmt.Sprintf("%s at 1e9 without a cache by %s", number(o.Value), layoutBasis(o.Basis)), place)
 	}
 	if o, place, ok := e.ahead(layout, "device_reads_per_lookup", billion, serverMemory); ok {
-		f.note(fmt.Sprintf("%s with %s by %s", perGet(o.Value), shortBytes(o.MemoryBytes), layoutBasis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1e9 with %s by %s", perGet(o.Value), shortBytes(o.MemoryBytes), layoutBasis(o.Basis)), place)
 	}
 	held, ok := e.reads(last, result.HeldLookups)
 	switch {
@@ -238,7 +244,7 @@ func judgePerGet(e evidence, low, high float64, layout string) finding {
 		held, ok := e.blocks(i, result.HeldLookups)
 		if !ok || !e.scarce(i) {
 			if f.word == untested && len(f.ours) == 0 {
-				f.clause = "memory was not held to less than a quarter of the state: see --memory"
+				f.clause = "memory was not held to less than a third of the state: see --memory"
 			}
 			continue
 		}
@@ -252,7 +258,7 @@ func judgePerGet(e evidence, low, high float64, layout string) finding {
 		case perGetReads > high*(1+tolerance):
 			f.word, f.clause = fails, ""
 		case perGetReads < low*(1-tolerance):
-			f.note("fewer than it says")
+			f.note("fewer than claimed")
 		}
 	}
 	if first, ok := e.firstPerGet(layout); ok {

@@ -50,7 +50,7 @@ func layoutsPage(l *result.Layouts) (*page, error) {
 	p.Warnings = layoutDoubts(l)
 	if costs := layoutCostsTable(l); len(costs.Rows) > 0 {
 		p.Sections = append(p.Sections, section{Title: "What a lookup costs", Blocks: []block{{
-			Note: "In " + layoutCostsNote(l) + " of a lookup of a present account. Nothing cached: each is the first lookup of a state that was just opened. Memory held: caches warm, the process held to its budget. At 1B: predicted, not measured.", Method: layoutsMethod, Table: view(costs)}}})
+			Note: upper(layoutCostsNote(l)) + ". Nothing cached: each is the first lookup of a state that was just opened. Memory held: caches warm, the process held to its budget. At 1B: predicted, not measured.", Method: layoutsMethod, Table: view(costs)}}})
 	}
 	if len(claims) > 0 {
 		p.Sections = append(p.Sections, section{Title: "Which claims to believe", Blocks: []block{{
@@ -68,7 +68,7 @@ func layoutsPage(l *result.Layouts) (*page, error) {
 		section{Title: "All figures", Blocks: []block{
 			{Title: "A lookup", Note: "Of a present account, caches warm, memory held, one lookup in flight. Formulas stand beside what they predict.", Method: layoutsMethod, Table: view(layoutLookupTable(l))},
 			{Title: "Below the caches, and in a second", Note: "Device bytes with memory held; cold: of a process that has just opened the state.", Method: layoutsMethod, Table: view(layoutDeviceTable(l))},
-			{Title: "Keeping and changing the state", Method: layoutsMethod, Table: view(layoutCostTable(l))},
+			{Title: "Keeping and changing the state", Note: "Written: times the bytes of what changed. Memory: the peak of the process that looked up.", Method: layoutsMethod, Table: view(layoutCostTable(l))},
 			{Title: "Not built, but predicted", Note: "Nodes by a formula, device reads by a model of each layout's caches and of the page cache: no measurement. Memory as here: as much for each account as this run had.", Method: layoutsMethod, Table: view(layoutOutlookTable(l))},
 		}},
 		section{Title: "Facts", Blocks: []block{

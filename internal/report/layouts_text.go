@@ -23,7 +23,7 @@ func LayoutsText(w io.Writer, l *result.Layouts) error {
 		fmt.Fprintln(out, wrap(answer, layoutsWidth, "  "))
 	}
 	if t := layoutCostsTable(l); len(t.Rows) > 0 {
-		fmt.Fprintf(out, "\nwhat a lookup costs, in %s:\n", layoutCostsNote(l))
+		fmt.Fprintf(out, "\n%s:\n", layoutCostsNote(l))
 		printTable(out, t)
 	}
 	if len(claims) > 0 {
@@ -181,7 +181,7 @@ func (e evidence) predicted(layout string, accounts uint64, memoryBytes int64) s
 	return perGet(o.Value)
 }
 
-// layoutCostsNote says of what the costs are, and what was counted.
+// layoutCostsNote says what was counted, and of what.
 func layoutCostsNote(l *result.Layouts) string {
 	e := evidence{l}
 	var counts []string
@@ -190,7 +190,7 @@ func layoutCostsNote(l *result.Layouts) string {
 			counts = append(counts, r.unit)
 		}
 	}
-	return fmt.Sprintf("%s, %s accounts", strings.Join(counts, " or "), unit.ShortCount(float64(largestLayouts(l))))
+	return fmt.Sprintf("%s of a lookup of one of %s accounts", strings.Join(counts, " or "), unit.ShortCount(float64(largestLayouts(l))))
 }
 
 // layoutRows adds a row per layout and size, grouped by layout, the failed ones with
@@ -268,8 +268,8 @@ func layoutCostTable(l *result.Layouts) table {
 		memories = append(memories, row.PeakRSSBytes)
 	}
 	memory, us, ms := byteScale(memories), scale{"us", 1e3}, scale{"ms", 1e6}
-	t := table{Columns: []column{{Name: "layout", Unit: "accounts", Text: true}, {Name: "disk", Unit: "B/account"}, {Name: "update", Unit: "us"}, {Name: "root", Unit: "p50 ms"}, {Name: "new nodes", Unit: "per update"},
-		{Name: "read calls", Unit: "per update"}, {Name: "written", Unit: "x changes"}, {Name: "open", Unit: "ms"}, {Name: "memory", Unit: memory.name}}}
+	t := table{Columns: []column{{Name: "layout", Unit: "accounts", Text: true}, {Name: "disk", Unit: "B/account"}, {Name: "update", Unit: "us"}, {Name: "root", Unit: "p50 ms"}, {Name: "new nodes", Unit: "/update"},
+		{Name: "read calls", Unit: "/update"}, {Name: "written", Unit: "times"}, {Name: "open", Unit: "ms"}, {Name: "memory", Unit: memory.name}}}
 	layoutRows(l, &t, func(of result.LayoutRow) []string {
 		commit, nodes, reads, written := none, none, none, none
 		if u := of.Updates; u != nil {
