@@ -26,22 +26,27 @@ func expectedChunkReads(n float64) float64 {
 // expected is what formulas say of a lookup of a present account without a cache: the
 // nodes of Ethereum's trie for a layout that walks it, and the reads of those that
 // have a formula.
-func expected(layout string, walks bool, s statemodel.State) (nodes, reads *float64, basis string) {
-	if !walks {
-		return nil, nil, ""
-	}
-	folded, chunks := mpt.ExpectedFoldedNodes(s.Accounts), expectedChunkReads(s.Accounts)
+func expected(layout string, s statemodel.State) (nodes, reads *float64, basis string) {
+	some := func(v float64) *float64 { return &v }
+	folded := some(mpt.ExpectedFoldedNodes(s.Accounts))
 	switch layout {
 	case "chunktrie":
-		return &folded, &chunks, "nodes below the pinned depth, one read each"
+		return folded, some(expectedChunkReads(s.Accounts)), "nodes below the pinned depth, one read each"
 	case "chunktrie:unpinned":
-		return &folded, &folded, "one read for every node"
+		return folded, folded, "one read for every node"
 	case "pagetrie":
 		if pages, ok := statemodel.Pages(s); ok {
-			return &folded, &pages, "pages by simulated splits"
+			return folded, &pages, "pages by simulated splits"
 		}
-		return &folded, nil, ""
+		return folded, nil, ""
+	case "geth-path", "geth-hash":
+		return some(mpt.ExpectedNodes(s.Accounts)), nil, ""
+	case "nomt":
+		return nil, &statemodel.Steady(statemodel.NOMT(s, 0), statemodel.Account)[0], "one leaf page"
+	case "nomt:prove":
+		return nil, some(statemodel.NOMTProof(s)), "stored pages of the trie, and the leaf"
+	case "qmdb":
+		return nil, &statemodel.Steady(statemodel.QMDB(s, 0), statemodel.Account)[0], "the page of the newest operation"
 	}
-	extended := mpt.ExpectedNodes(s.Accounts)
-	return &extended, nil, ""
+	return nil, nil, ""
 }

@@ -20,7 +20,8 @@ type heldReads struct {
 // modelled is the state of a row, or of one with other accounts that takes as much of
 // the disk for each.
 func modelled(row result.LayoutRow, w result.StateWorkload, accounts float64) statemodel.State {
-	return statemodel.State{Accounts: accounts, ContractShare: w.ContractShare, SlotsPer: float64(w.SlotsPer), DiskBytes: row.DiskPerAccount * accounts}
+	return statemodel.State{Accounts: accounts, ContractShare: w.ContractShare, SlotsPer: float64(w.SlotsPer),
+		BlockAccounts: float64(w.BlockAccounts), DiskBytes: row.DiskPerAccount * accounts}
 }
 
 // expectedHeld predicts the measured lookups of a row: after the phases before them,
@@ -67,8 +68,12 @@ func memoryOf(row result.LayoutRow, cores int) (m memory) {
 	m.pageCacheBytes = float64(*row.Memory.PageCacheBytes)
 	for _, share := range row.Memory.Shares {
 		switch share.Use {
-		case "page cache of the layout", "block cache", "block cache and write buffers":
+		case "page cache of the layout", "block cache", "block cache and write buffers", "leaf cache":
 			m.cacheBytes = float64(share.Bytes)
+		case pageCacheShare:
+			if row.Layout == "qmdb" { // others mean the operating system's
+				m.cacheBytes = float64(share.Bytes)
+			}
 		case "clean trie nodes", "clean flat states":
 			m.cleanBytes = float64(share.Bytes)
 		}
@@ -112,6 +117,10 @@ func (m memory) model(layout string, s statemodel.State) ([]statemodel.Memory, s
 		return statemodel.FlatMDBX(s, m.pageCacheBytes), shown{nowhere, 0}, "pages of a B-tree"
 	case "flat-pebble":
 		return statemodel.FlatPebble(s, m.cacheBytes, m.shards, m.pageCacheBytes), shown{0, 1}, "blocks of one level, and their pages"
+	case "nomt":
+		return statemodel.NOMT(s, m.cacheBytes), shown{0, 0}, "leaf pages, read past the page cache"
+	case "qmdb":
+		return statemodel.QMDB(s, m.cacheBytes), shown{0, 0}, "pages of the log, read past the page cache"
 	case "geth-path":
 		return statemodel.GethPath(s, geth), shown{1, 2}, "nodes, blocks of parts of the trie, and their pages"
 	case "geth-hash":

@@ -44,7 +44,7 @@ func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (ou
 					MemoryBytes: of.bytes, PerAccount: of.perAccount, Value: *value, Basis: basis})
 			}
 		}
-		nodes, reads, basis := expected(layout, largest.Nodes != nil, s)
+		nodes, reads, basis := expected(layout, s)
 		add("nodes_per_lookup", nodes, budget{}, "formula")
 		add("reads_per_lookup", reads, budget{}, "formula: "+basis)
 		for _, b := range budgets(largest, w, accounts) {
@@ -59,23 +59,33 @@ func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (ou
 // steadyHeld predicts lookups with a budget that the layout divides as it does, the
 // rest the page cache's.
 func steadyHeld(layout string, s statemodel.State, budgetBytes float64) heldReads {
-	memories, shown, basis := divide(layout, s, budgetBytes).model(layout, s)
+	m, ok := divide(layout, s, budgetBytes)
+	if !ok {
+		return heldReads{}
+	}
+	memories, shown, basis := m.model(layout, s)
 	if memories == nil {
 		return heldReads{}
 	}
 	return shown.of(statemodel.Steady(memories, statemodel.Account), "model: "+basis)
 }
 
-// divide is how a layout spends a budget.
-func divide(layout string, s statemodel.State, bytes float64) memory {
+// divide is how a layout spends a budget; not ok where it cannot run with it.
+func divide(layout string, s statemodel.State, bytes float64) (m memory, ok bool) {
 	switch layout {
 	case "chunktrie":
 		levels, pinned := statemodel.PinnedLevels(s, bytes)
-		return memory{pins: levels, pageCacheBytes: bytes - pinned}
+		return memory{pins: levels, pageCacheBytes: bytes - pinned}, true
 	case "pagetrie", "flat-pebble":
-		return memory{cacheBytes: bytes}
+		return memory{cacheBytes: bytes}, true
 	case "geth-path", "geth-hash", "geth-flat":
-		return memory{cleanBytes: bytes / 2, cacheBytes: bytes / 2}
+		return memory{cleanBytes: bytes / 2, cacheBytes: bytes / 2}, true
+	case "nomt":
+		m.cacheBytes = statemodel.NOMTLeafCache(s, bytes)
+		return m, m.cacheBytes > 0
+	case "qmdb":
+		m.cacheBytes, ok = statemodel.QMDBCache(s, bytes)
+		return m, ok
 	}
-	return memory{pageCacheBytes: bytes}
+	return memory{pageCacheBytes: bytes}, true
 }

@@ -35,7 +35,7 @@ func (s step) row(name string, build, read *result.Run, l *result.Layouts) resul
 			take(&row, of)
 		}
 	}
-	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(row.Layout, row.Nodes != nil, modelled(row, l.Workload, float64(row.Accounts)))
+	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(row.Layout, modelled(row, l.Workload, float64(row.Accounts)))
 	held := expectedHeld(row, l.Workload, l.Host.Cores)
 	row.PredictedHeldReads, row.PredictedDeviceReads, row.PredictedHeldBasis = held.reads, held.device, held.basis
 	return row

@@ -33,44 +33,93 @@ func PinnedLevels(s State, budgetBytes float64) (levels int, bytes float64) {
 // ChunkTrie are the reads of nodes below the pinned levels, and the pages of the page
 // cache that they lie in.
 //
-// A block writes the nodes on the way to its edits, children before their parent, so
-// pages hold nodes of all depths; of the file's pages those with a live leaf count:
-//
-//	pages * (1 - exp(-accounts / pages))
+// A block writes the nodes on the way to its edits, children before their parent: a
+// page holds a few leaves and what is above them. Early blocks wrote fewer branches
+// for an account than late ones, so the file is taken in ages of as many accounts
+// each. A leaf was last written with itself or with the neighbour that made it as
+// deep, whichever came later: the later of two is before age t with chance t*t. A
+// branch with m keys below it was last written with the latest of them: t^m.
 //
 // A branch lies behind the child written last. With one other key below it both
 // leaves were written with it: it costs no other page. With j others it is so for one
 // of j+1; j is Poisson with mean N / 16^d.
 func ChunkTrie(s State, pinned int, pageCacheBytes float64) []Memory {
-	pages := s.DiskBytes / pageBytes
-	pages *= -math.Expm1(-s.Accounts / pages)
 	var reads [kinds]float64
-	file := strewn{units: pages, unitBytes: pageBytes}
-	subtrie := s.Accounts
-	for d, at := range s.depths() {
-		if d >= pinned {
-			met := at.OnPath
-			apart := met * farFromParent(subtrie)
-			l := level{nodes: at.Branches, visits: [kinds]float64{apart, apart, apart, apart}}
-			file.levels = append(file.levels, l)
-			for kind := range kinds {
-				reads[kind] += met
-			}
+	met := s.depths()
+	for d := pinned; d < len(met); d++ {
+		for kind := range kinds {
+			reads[kind] += met[d].OnPath
 		}
-		subtrie /= 16
 	}
-	// The storage trie is written just before its account's leaf, half of it away.
 	storage := s.storageDepth()
-	bytes := s.SlotsPer*(chunkHeaderBytes+hashBytes+slotValue) + storage.branches*(chunkHeaderBytes+chunkPerChildBytes*storage.children)
-	slot := 1 + math.Min(1, bytes/2/pageBytes)
-	file.levels = append(file.levels, level{nodes: math.Inf(1), visits: [kinds]float64{1, 0, slot, slot}})
 	reads[Account]++
 	reads[Slot] += 1 + storage.nodes
 	reads[AbsentSlot] += storage.nodes
-	classes, _ := file.classes()
+	// The storage trie is written just before its account's leaf, half of it away.
+	slot := 1 + math.Min(1, s.chunkStorageBytes()/2/pageBytes)
+	pages := s.chunkPages()
+	var classes []Class
+	for i, written := range pages {
+		share := func(keys float64) float64 { // of what was last written with the latest of so many
+			return math.Pow(float64(i+1)/ages, keys) - math.Pow(float64(i)/ages, keys)
+		}
+		leaves := s.Accounts * share(2)
+		file := strewn{units: written * -math.Expm1(-leaves/written), unitBytes: pageBytes}
+		below := s.Accounts
+		for d, at := range met {
+			if here := share(below + 1); d >= pinned && here > 1e-9 {
+				apart := at.OnPath * farFromParent(below) * here
+				file.levels = append(file.levels, level{nodes: at.Branches * here, visits: [kinds]float64{apart, apart, apart, apart}})
+			}
+			below /= 16
+		}
+		here := leaves / s.Accounts
+		file.levels = append(file.levels, level{nodes: math.Inf(1), visits: [kinds]float64{here, 0, slot * here, slot * here}})
+		of, _ := file.classes()
+		classes = append(classes, of...)
+	}
 	// What the layout counts: nodes, with no cache above the page cache.
 	nodes := []Class{{Units: 1, UnitBytes: 1, Visits: reads, To: make([]float64, len(classes))}}
 	return []Memory{{Classes: nodes}, {Bytes: pageCacheBytes, Classes: classes}}
+}
+
+const ages = 10
+
+// chunkPages are the pages that each age of the build wrote, as many of them as the
+// files are long: compaction gives room back.
+func (s State) chunkPages() []float64 {
+	pages := make([]float64, ages)
+	for i := range pages {
+		accounts := s.Accounts * (float64(i) + .5) / ages
+		pages[i] = s.Accounts / ages * s.chunkBytesPerAccount(accounts) / pageBytes
+	}
+	left := math.Min(1, s.DiskBytes/pageBytes/sum(pages))
+	for i := range pages {
+		pages[i] *= left
+	}
+	return pages
+}
+
+// chunkBytesPerAccount is what a block of the build writes for each of its accounts
+// when there are n: the branches on their paths once for all, the leaf, that of a
+// neighbour that has to give way, and storage. In a trie of n keys paths grow by 1 /
+// ln 16 levels when n grows by as much again, a neighbour gives way for 16/15 of one.
+func (s State) chunkBytesPerAccount(n float64) (bytes float64) {
+	for _, at := range (State{Accounts: n}).depths() {
+		if at.Branches > 0 {
+			touched := at.Branches * -math.Expm1(-s.BlockAccounts*at.OnPath/at.Branches)
+			bytes += touched / s.BlockAccounts * (chunkHeaderBytes + chunkPerChildBytes*at.Children)
+		}
+	}
+	const givingWay = 15. / 16 / (4 * math.Ln2)
+	leaf := chunkHeaderBytes + hashBytes - math.Log2(n)/8 + 2 + nonceBytes + balanceBytes + s.ContractShare*(hashBytes+chunkPerChildBytes)
+	return bytes + (1+givingWay)*leaf + s.ContractShare*s.chunkStorageBytes()
+}
+
+// chunkStorageBytes are the nodes of a contract's storage.
+func (s State) chunkStorageBytes() float64 {
+	t := s.storageDepth()
+	return s.SlotsPer*(chunkHeaderBytes+hashBytes+slotValue) + t.branches*(chunkHeaderBytes+chunkPerChildBytes*t.children)
 }
 
 // farFromParent is the chance that a branch on a key's path is not on the page of what

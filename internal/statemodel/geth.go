@@ -132,8 +132,13 @@ func GethPath(s State, g GethMemory) []Memory {
 	blocks, shares := accounts.classes()
 	size := len(blocks) + 1 + 2
 	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
+	asked, again := 1.0, 0.0
 	for d, b := range branches {
 		clean.Classes = append(clean.Classes, b.clean(b.path, asks(0, size, shares[d], far[d])))
+		asked, again = asked+b.visits[Account]*far[d], again+b.visits[Account]*(1-far[d])
+	}
+	for i := range blocks {
+		blocks[i].Again = again / asked
 	}
 	clean.Classes = append(clean.Classes, leaf.clean(leaf.path, asks(0, size, shares[len(branches)], 1)))
 	regions := []region{{blocks, pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)}}

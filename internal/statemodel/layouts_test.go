@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/state"
+	"github.com/statelab/statelab/trees/chunktrie"
 	"github.com/statelab/statelab/trees/pagetrie"
 )
 
@@ -73,6 +74,44 @@ func TestPagesAgainstPageTries(t *testing.T) {
 	}
 }
 
+// What the blocks of a build write, against the file of trees/chunktrie before anything
+// is compacted; and the reads of its lookups with nothing pinned.
+func TestChunksAgainstAChunkTrie(t *testing.T) {
+	of := State{Accounts: 30_000, ContractShare: .1, SlotsPer: 16, BlockAccounts: 5000, DiskBytes: math.Inf(1)}
+	s, err := chunktrie.Layout{}.Open(context.Background(), state.Options{Dir: t.TempDir(), Create: true, Profile: "unpinned"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes := fill(t, s, int(of.Accounts), int(of.SlotsPer), rand.New(rand.NewPCG(11, 12)))
+	bytes, err := s.DiskBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sum(of.chunkPages()) * pageBytes; math.Abs(got-float64(bytes)) > .1*float64(bytes) {
+		t.Errorf("%.1f MB written, the file takes %.1f MB", got/1e6, float64(bytes)/1e6)
+	}
+	r, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := *s.Counters().Reads
+	for _, h := range hashes {
+		if _, found, err := r.Account(h); !found || err != nil {
+			t.Fatal(found, err)
+		}
+	}
+	counted := float64(*s.Counters().Reads-before) / float64(len(hashes))
+	if got := Steady(ChunkTrie(of, 0, 0), Account)[0]; math.Abs(got-counted) > .01*counted {
+		t.Errorf("%.3f reads a lookup, counted %.3f", got, counted)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A simulation of page splits that shares no code with trees/pagetrie, made before it,
 // gave these pages a lookup.
 func TestPagesAgainstAnotherSimulation(t *testing.T) {
@@ -86,7 +125,7 @@ func TestPagesAgainstAnotherSimulation(t *testing.T) {
 
 // With no memory every unit on the way is read, with all there is none.
 func TestEndsOfMemory(t *testing.T) {
-	s := State{Accounts: 1e6, ContractShare: .1, SlotsPer: 16, DiskBytes: 800e6}
+	s := State{Accounts: 1e6, ContractShare: .1, SlotsPer: 16, BlockAccounts: 5000, DiskBytes: 800e6}
 	pages, _ := Pages(s)
 	paged, _ := PageTrie(s, 0, 0)
 	nodes := 0.0

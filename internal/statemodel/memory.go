@@ -21,6 +21,9 @@ type Class struct {
 	// EndToEnd units lie one behind the other in a file, and memory keeps the pages
 	// that they begin and end on.
 	EndToEnd bool
+	// Again are further requests for the same unit that follow one at once. They are
+	// no misses, but CLOCK-Pro takes them for reuse.
+	Again float64
 	// Visits are requests per lookup of each kind. Below the first memory they are
 	// added to what its misses ask for.
 	Visits [kinds]float64

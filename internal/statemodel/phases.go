@@ -149,9 +149,12 @@ func (p *played) step(asked []float64, lookups float64) (missed []float64) {
 	for _, i := range draws {
 		c := p.memory.Classes[i]
 		id := p.first[i] + p.random.Uint32N(units(c))
-		shard := id * 2654435769 >> 8 % uint32(len(p.shards))
-		if !p.shards[shard].Access(id, int32(c.UnitBytes)) {
+		shard := p.shards[id*2654435769>>8%uint32(len(p.shards))]
+		if !shard.Access(id, int32(c.UnitBytes)) {
 			missed[i]++
+		}
+		for again := c.Again; again > 0 && p.random.Float64() < again; again-- {
+			shard.Access(id, int32(c.UnitBytes))
 		}
 	}
 	for i := range missed {

@@ -11,6 +11,7 @@ type State struct {
 	Accounts      float64
 	ContractShare float64 // of the accounts, that have storage
 	SlotsPer      float64 // of each of those
+	BlockAccounts float64 // that a block of the build made
 	DiskBytes     float64 // of all files; measured, or carried on per account
 }
 
