@@ -1,9 +1,22 @@
 package pagetrie
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
 
-// cache keeps pages, by second chance, in shards with a lock each.
-type cache struct{ shards []cacheShard }
+	"golang.org/x/sys/unix"
+)
+
+// cache keeps pages, by second chance, in shards with a lock each. They lie outside
+// the Go heap, where a collector would keep as much again in reserve.
+type cache struct {
+	memory []byte
+	shards []cacheShard
+	frames atomic.Int64
+	shrunk sync.Once
+}
 
 const cacheShards = 16
 
@@ -11,6 +24,7 @@ type cacheShard struct {
 	mu     sync.Mutex
 	at     map[uint32]int // page -> frame
 	frames []frame
+	pages  []page // by frame
 	hand   int
 	_      [64]byte // neighbours' locks stay off this one's line
 }
@@ -18,27 +32,58 @@ type cacheShard struct {
 type frame struct {
 	id   uint32 // 0: empty
 	used bool
-	page page
 }
 
-func newCache(pages int) *cache {
-	c := &cache{make([]cacheShard, min(cacheShards, pages))}
+func newCache(pages int) (*cache, error) {
+	memory, err := unix.Mmap(-1, 0, pages*pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, fmt.Errorf("room for %d pages of cache: %w", pages, err)
+	}
+	c := &cache{memory: memory, shards: make([]cacheShard, min(cacheShards, pages))}
+	c.frames.Store(int64(pages))
+	all := unsafe.Slice((*page)(unsafe.Pointer(&memory[0])), pages)
 	for i := range c.shards {
 		n := pages / len(c.shards)
 		if i < pages%len(c.shards) {
 			n++
 		}
-		c.shards[i].frames = make([]frame, n)
-		c.shards[i].at = make(map[uint32]int, n)
+		s := &c.shards[i]
+		s.frames, s.at = make([]frame, n), make(map[uint32]int, n)
+		s.pages, all = all[:n], all[n:]
 	}
-	return c
+	return c, nil
 }
 
-func (c *cache) bytes() (sum int64) {
-	for i := range c.shards {
-		sum += int64(len(c.shards[i].frames)) * pageBytes
+func (c *cache) bytes() int64 { return c.frames.Load() * pageBytes }
+
+// shrinkOnce gives up a quarter of the frames, once and for all.
+func (c *cache) shrinkOnce() {
+	c.shrunk.Do(func() {
+		for i := range c.shards {
+			c.frames.Add(-int64(c.shards[i].shrink()))
+		}
+	})
+}
+
+// shrink gives up the last quarter of a shard's frames and their memory.
+func (s *cacheShard) shrink() (frames int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := len(s.frames) / 4
+	if gone == 0 {
+		return 0
 	}
-	return sum
+	keep := len(s.frames) - gone
+	for _, f := range s.frames[keep:] {
+		delete(s.at, f.id)
+	}
+	memory := unsafe.Slice((*byte)(unsafe.Pointer(&s.pages[keep])), gone*pageBytes)
+	s.frames, s.pages = s.frames[:keep], s.pages[:keep]
+	s.hand = 0
+	if err := unix.Madvise(memory, unix.MADV_DONTNEED); err != nil {
+		return 0 // the memory stays taken, and counted
+	}
+	return gone
 }
 
 func (c *cache) shard(id uint32) *cacheShard { return &c.shards[int(id)%len(c.shards)] }
@@ -52,7 +97,7 @@ func (c *cache) read(id uint32, to *page) bool {
 		return false
 	}
 	s.frames[i].used = true
-	*to = s.frames[i].page
+	*to = s.pages[i]
 	return true
 }
 
@@ -67,9 +112,8 @@ func (c *cache) put(id uint32, p *page) {
 		s.frames[s.hand].used = false
 		s.hand = (s.hand + 1) % len(s.frames)
 	}
-	f := &s.frames[s.hand]
-	delete(s.at, f.id)
-	f.id, f.page = id, *p
+	delete(s.at, s.frames[s.hand].id)
+	s.frames[s.hand].id, s.pages[s.hand] = id, *p
 	s.at[id] = s.hand
 	s.hand = (s.hand + 1) % len(s.frames)
 }
@@ -80,6 +124,15 @@ func (c *cache) refresh(id uint32, p *page) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i, ok := s.at[id]; ok {
-		s.frames[i].page = *p
+		s.pages[i] = *p
 	}
+}
+
+func (c *cache) close() error {
+	for i := range c.shards {
+		c.shards[i].mu.Lock()
+		c.shards[i].at = nil // nothing is found any more
+		c.shards[i].mu.Unlock()
+	}
+	return unix.Munmap(c.memory)
 }

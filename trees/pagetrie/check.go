@@ -55,20 +55,12 @@ type checker struct {
 }
 
 func (c *checker) all() error {
-	space, err := readSpace(c.meta, c.source)
-	if err != nil {
+	if err := c.free(); err != nil {
 		return err
-	}
-	c.FreePages, c.ListPages = int64(len(space.free)+len(space.waiting[0].pages)), int64(len(space.lists))
-	for _, ids := range [][]uint32{space.free, space.waiting[0].pages, space.lists} {
-		for _, id := range ids {
-			if err := c.use(id); err != nil {
-				return err
-			}
-		}
 	}
 	var root mpt.Ref
 	if c.meta.rootPage != 0 {
+		var err error
 		if root, err = c.page(c.meta.rootPage, place{}); err != nil {
 			return err
 		}
@@ -80,6 +72,40 @@ func (c *checker) all() error {
 		if !c.used[id] {
 			return damaged(id, "lost: neither in the trie nor free")
 		}
+	}
+	return nil
+}
+
+// free walks the queue of free pages.
+func (c *checker) free() error {
+	q, buf := c.meta.queue, new(page)
+	c.FreePages, c.ListPages = int64(q.ids), int64(q.lists)
+	if q.last != 0 {
+		c.ListPages++
+		if err := c.use(q.last); err != nil {
+			return err
+		}
+	}
+	for at := uint64(0); q.lists > 0; {
+		l, err := q.read(c.source, c.meta.pages, buf)
+		if err != nil {
+			return err
+		}
+		if l.block < at || l.block > c.meta.block {
+			return damaged(q.first, "a list of block %d behind one of block %d, at block %d", l.block, at, c.meta.block)
+		}
+		at = l.block
+		for _, id := range append(l.ids, q.first) {
+			if err := c.use(id); err != nil {
+				return err
+			}
+		}
+		if err := q.pop(l); err != nil {
+			return err
+		}
+	}
+	if q.ids != 0 {
+		return damaged(c.meta.queue.first, "%d free pages too few are listed", q.ids)
 	}
 	return nil
 }

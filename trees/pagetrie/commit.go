@@ -2,6 +2,7 @@ package pagetrie
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/statelab/statelab/internal/mpt"
 	"github.com/statelab/statelab/state"
@@ -12,6 +13,10 @@ import (
 func (t *tx) own(id uint32, at place) (*page, uint32, error) {
 	if p := t.dirty[id]; p != nil {
 		return p, id, nil
+	}
+	if t.spilled[id] {
+		p, err := t.unspill(id)
+		return p, id, err
 	}
 	if id == 0 || id > t.space.pages {
 		return nil, id, damaged(id, "the file has %d pages", t.space.pages)
@@ -33,22 +38,43 @@ func (t *tx) own(id uint32, at place) (*page, uint32, error) {
 	if err := t.space.orphan(id); err != nil {
 		return nil, id, err
 	}
-	newID := t.adopt(buf)
-	return buf, newID, nil
+	newID, err := t.adopt(buf)
+	return buf, newID, err
 }
 
 // fresh returns an empty page.
-func (t *tx) fresh() (*page, uint32) {
+func (t *tx) fresh() (*page, uint32, error) {
 	buf := t.buffer()
 	clear(buf[:])
-	return buf, t.adopt(buf)
+	id, err := t.adopt(buf)
+	return buf, id, err
 }
 
-func (t *tx) adopt(buf *page) (id uint32) {
+func (t *tx) adopt(buf *page) (id uint32, err error) {
 	buf.setBlock(t.block)
-	id = t.space.take()
+	if id, err = t.space.take(); err != nil {
+		return 0, err
+	}
+	if t.dirty[id] != nil || t.spilled[id] {
+		return 0, damaged(id, "free twice")
+	}
 	t.dirty[id] = buf
-	return id
+	return id, nil
+}
+
+// unspill takes a page of this block's back that was written before its end.
+func (t *tx) unspill(id uint32) (*page, error) {
+	buf := t.buffer()
+	p, err := t.source.page(id, buf)
+	if err != nil {
+		return nil, err
+	}
+	if p != buf {
+		*buf = *p
+	}
+	delete(t.spilled, id)
+	t.dirty[id] = buf
+	return buf, nil
 }
 
 func (t *tx) buffer() *page {
@@ -129,27 +155,45 @@ func (t *tx) referChild(p *page, s slot) mpt.Ref {
 	}
 }
 
-// write makes the block durable: its pages, the list of free ones, then the slot
+// spill writes the pages that the block has changed so far, so that it holds no more
+// of them than it may. Until the meta slot says so, no state has these pages.
+func (t *tx) spill(f *file) error {
+	t.rootHash = t.rehash()
+	if err := t.put(f, t.dirty); err != nil {
+		return err
+	}
+	for id, p := range t.dirty {
+		t.spilled[id] = true
+		t.reuse(p)
+	}
+	clear(t.dirty)
+	return nil
+}
+
+func (t *tx) put(f *file, pages map[uint32]*page) error {
+	if err := f.writePages(pages); err != nil {
+		return fmt.Errorf("write %d pages: %w", len(pages), err)
+	}
+	if err := f.cover(t.space.pages); err != nil {
+		return err
+	}
+	for id, p := range pages {
+		t.source.wrote(id, p)
+	}
+	return nil
+}
+
+// write makes the block durable: its pages, the lists of free ones, then the slot
 // that makes them count.
 func (t *tx) write(f *file, root state.Hash) (m meta, err error) {
-	lists, err := t.space.list(t.block)
+	lists, err := t.space.lists(t.block)
 	if err != nil {
 		return m, err
 	}
-	m = meta{block: t.block, root: root, rootPage: t.rootPage, pages: t.space.pages,
-		older: uint32(lists.older), recent: uint32(len(t.space.recent)), listSum: lists.sum}
-	for i, p := range lists.pages {
-		t.dirty[lists.ids[i]] = p
-		m.list = lists.ids[0]
-	}
-	if err := f.writePages(t.dirty); err != nil {
-		return m, fmt.Errorf("write %d pages: %w", len(t.dirty), err)
-	}
-	if err := f.cover(m.pages); err != nil {
+	m = meta{block: t.block, root: root, rootPage: t.rootPage, pages: t.space.pages, queue: t.space.queue}
+	maps.Copy(t.dirty, lists)
+	if err := t.put(f, t.dirty); err != nil {
 		return m, err
-	}
-	for id, p := range t.dirty {
-		t.source.wrote(id, p)
 	}
 	if err := f.sync(); err != nil {
 		return m, fmt.Errorf("sync pages: %w", err)
@@ -160,20 +204,25 @@ func (t *tx) write(f *file, root state.Hash) (m meta, err error) {
 	if err := f.sync(); err != nil {
 		return m, fmt.Errorf("sync the meta slot: %w", err)
 	}
-	t.space.end(t.block, lists.ids)
+	t.space.end()
 	t.rootHash = root
 	return m, nil
 }
 
 // next empties the block for the one after it.
 func (t *tx) next() {
-	for id, p := range t.dirty {
-		delete(t.dirty, id)
-		if len(t.spare) < maxSparePages {
-			t.spare = append(t.spare, p)
-		}
+	for _, p := range t.dirty {
+		t.reuse(p)
 	}
+	clear(t.dirty)
+	clear(t.spilled)
 	t.block++
+}
+
+func (t *tx) reuse(p *page) {
+	if len(t.spare) < min(t.mostDirty, maxSparePages) {
+		t.spare = append(t.spare, p)
+	}
 }
 
 // maxSparePages are the buffers kept from one block to the next, 16 MiB.

@@ -14,9 +14,12 @@ type tx struct {
 	space    space
 	block    uint64
 	rootPage uint32
-	rootHash state.Hash // of the block before
+	rootHash state.Hash // of the block before, or when pages were spilled last
 	dirty    map[uint32]*page
-	spare    []*page // buffers of earlier blocks
+	spilled  map[uint32]bool // pages of this block's that were written before its end
+	spare    []*page         // buffers of earlier pages
+
+	mostDirty int // pages at once, but for those of one change to a slot or an account
 
 	leaf, fork []byte // cells being made
 	path       []byte // nibbles
@@ -145,9 +148,11 @@ func (t *tx) putAccount(account *state.Hash, a *state.Account) error {
 		t.path = mpt.AppendNibbles(t.path[:0], account[:], 0, mpt.PathNibbles)
 		t.leaf = appendAccountLeaf(t.leaf[:0], t.path, a, nil)
 		var p *page
-		p, t.rootPage = t.fresh()
-		p.add(t.leaf)
-		return nil
+		var err error
+		if p, t.rootPage, err = t.fresh(); err == nil {
+			p.add(t.leaf)
+		}
+		return err
 	}
 	return retry(func() error {
 		c, err := t.root()

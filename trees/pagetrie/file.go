@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
@@ -126,17 +127,16 @@ func (f *file) sync() error {
 
 // meta is what a meta slot says of a block: two slots take turns.
 type meta struct {
-	block         uint64
-	root          state.Hash
-	rootPage      uint32
-	pages         uint32 // of the file, without the slots
-	list          uint32 // first page of the free list
-	older, recent uint32 // entries of the list: free for the next block, and for the one after
-	listSum       uint32
+	block    uint64
+	root     state.Hash
+	rootPage uint32
+	pages    uint32 // of the file, without the slots
+	queue    queue  // of free pages
 }
 
 const (
-	metaMagic = "statelab pages 1"
+	metaMagic = "statelab pages 2"
+	anyMagic  = "statelab pages "
 	metaBytes = len(metaMagic) + 8 + 32 + 6*4
 )
 
@@ -144,7 +144,7 @@ func (m meta) encode() (p page) {
 	b := append(p[:0], metaMagic...)
 	b = binary.LittleEndian.AppendUint64(b, m.block)
 	b = append(b, m.root[:]...)
-	for _, n := range []uint32{m.rootPage, m.pages, m.list, m.older, m.recent, m.listSum} {
+	for _, n := range []uint32{m.rootPage, m.pages, m.queue.first, m.queue.last, m.queue.lists, m.queue.ids} {
 		b = binary.LittleEndian.AppendUint32(b, n)
 	}
 	binary.LittleEndian.PutUint32(p[metaBytes:], crc32.Checksum(p[:metaBytes], castagnoli()))
@@ -159,11 +159,11 @@ func decodeMeta(p *page) (m meta, ok bool) {
 	rest := p[len(metaMagic):]
 	m.block = binary.LittleEndian.Uint64(rest)
 	copy(m.root[:], rest[8:])
-	for i, to := range []*uint32{&m.rootPage, &m.pages, &m.list, &m.older, &m.recent, &m.listSum} {
+	for i, to := range []*uint32{&m.rootPage, &m.pages, &m.queue.first, &m.queue.last, &m.queue.lists, &m.queue.ids} {
 		*to = binary.LittleEndian.Uint32(rest[40+4*i:])
 	}
-	return m, m.pages <= maxPages && m.rootPage <= m.pages && m.list <= m.pages &&
-		uint64(m.older)+uint64(m.recent) <= uint64(m.pages) && (m.rootPage == 0) == (m.root == state.EmptyRoot)
+	return m, m.pages <= maxPages && m.rootPage <= m.pages && m.queue.last <= m.pages &&
+		uint64(m.queue.lists)+uint64(m.queue.ids) <= uint64(m.pages) && (m.rootPage == 0) == (m.root == state.EmptyRoot)
 }
 
 func (f *file) writeMeta(m meta) error {
@@ -173,7 +173,7 @@ func (f *file) writeMeta(m meta) error {
 
 // newestMeta returns the newer of the whole slots.
 func (f *file) newestMeta() (m meta, err error) {
-	found := false
+	found, other := false, false
 	for i := range int64(metaPages) {
 		var p page
 		if _, err := f.ReadAt(p[:], i*pageBytes); err != nil {
@@ -182,6 +182,10 @@ func (f *file) newestMeta() (m meta, err error) {
 		if slot, ok := decodeMeta(&p); ok && int64(slot.block%metaPages) == i && (!found || slot.block > m.block) {
 			m, found = slot, true
 		}
+		other = other || strings.HasPrefix(string(p[:len(metaMagic)]), anyMagic) && string(p[:len(metaMagic)]) != metaMagic
+	}
+	if !found && other {
+		return m, errors.New("it is a page trie of another version: build the state anew")
 	}
 	if !found {
 		return m, errors.New("neither meta slot is whole")

@@ -18,7 +18,7 @@ var _ state.Layout = Layout{}
 // Info describes the layout.
 func (Layout) Info() state.Info {
 	return state.Info{
-		Name: "pagetrie", Version: "1", Licence: "as statelab", Root: state.EthereumRoot,
+		Name: "pagetrie", Version: "2", Licence: "as statelab", Root: state.EthereumRoot,
 		Durability: "a block survives a kill and a power cut once committed (pages synced, then the meta slot); with Sync=false a kill only",
 		History:    "blocks that open readers hold",
 		Profiles:   adapter.Infos(profiles()),
@@ -95,10 +95,17 @@ func open(f *file, o state.Options) (_ *pageState, err error) {
 	if o.ReadOnly {
 		return s, nil
 	}
-	if s.tx, err = newTx(m, s.source); err != nil {
-		return nil, errors.Join(err, s.source.close())
-	}
+	s.tx = newTx(m, s.source, mostDirty(o.MemoryBytes))
 	return s, nil
+}
+
+// mostDirty is how many pages a block may hold before it writes them: a quarter of
+// the budget, 64 MiB without one.
+func mostDirty(memoryBytes int64) int {
+	if memoryBytes == 0 {
+		return 64 << 20 / pageBytes
+	}
+	return max(1, int(memoryBytes/pageBytes/4))
 }
 
 // openSource maps the file unless a budget or O_DIRECT asks for reads by calls.

@@ -17,6 +17,9 @@ type source interface {
 	page(id uint32, buf *page) (*page, error)
 	// wrote tells that a page has other bytes now; nobody reads it.
 	wrote(id uint32, p *page)
+	// shareWithWriter gives up what pages of the block being built may take, a quarter
+	// of the budget. Nothing happens but the first time.
+	shareWithWriter()
 	// reads are the read calls so far; nil if none are made.
 	reads() *int64
 	cacheBytes() int64
@@ -40,6 +43,7 @@ func mapFile(f *file) (mapped, error) {
 
 func (m mapped) page(id uint32, _ *page) (*page, error) { return (*page)(m[offset(id):]), nil }
 func (m mapped) wrote(uint32, *page)                    {}
+func (m mapped) shareWithWriter()                       {}
 func (m mapped) reads() *int64                          { return nil }
 func (m mapped) cacheBytes() int64                      { return 0 }
 func (m mapped) close() error                           { return unix.Munmap(m) }
@@ -63,7 +67,9 @@ func openCalled(f *file, direct bool, cacheBytes int64) (*called, error) {
 	}
 	c := &called{file: own, aligned: sync.Pool{New: func() any { return newAligned() }}}
 	if pages := cacheBytes / pageBytes; pages > 0 {
-		c.cache = newCache(int(pages))
+		if c.cache, err = newCache(int(pages)); err != nil {
+			return nil, errors.Join(err, own.Close())
+		}
 	}
 	return c, nil
 }
@@ -91,6 +97,12 @@ func (c *called) wrote(id uint32, p *page) {
 	}
 }
 
+func (c *called) shareWithWriter() {
+	if c.cache != nil {
+		c.cache.shrinkOnce()
+	}
+}
+
 func (c *called) reads() *int64 {
 	n := c.calls.Load()
 	return &n
@@ -103,7 +115,13 @@ func (c *called) cacheBytes() int64 {
 	return c.cache.bytes()
 }
 
-func (c *called) close() error { return c.file.Close() }
+func (c *called) close() error {
+	err := c.file.Close()
+	if c.cache != nil {
+		err = errors.Join(err, c.cache.close())
+	}
+	return err
+}
 
 // newAligned returns a page as O_DIRECT wants it.
 func newAligned() *page {

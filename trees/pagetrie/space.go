@@ -10,32 +10,66 @@ import (
 // space knows which pages of the file are in use. A page orphaned by block k is
 // reused when no reader is older than k, and not before block k+2: until then
 // the older of the two meta slots is still a whole state.
+//
+// What is free stands in a queue of list pages in the file, those of the oldest
+// block first. A block takes whole list pages from the front, as many as it needs,
+// and appends what it orphaned and what it took and did not use: it never touches
+// what lies between, however long the queue is.
 type space struct {
-	pages    uint32          // of the file, free ones included
-	free     []uint32        // to be taken, the last first
-	waiting  []orphans       // by block, ascending
+	source source
+	pages  uint32 // of the file, free ones included
+	queue  queue
+	before uint64 // lists of older blocks than this may be taken
+
+	free     []uint32        // taken from the queue, the last to be used first
 	recent   []uint32        // orphaned by the block being built
 	orphaned map[uint32]bool // recent, as a set
-	lists    []uint32        // pages of the newest list
+	buf      *page
 }
 
-type orphans struct {
-	block uint64
-	pages []uint32
+// queue is where the list pages are.
+type queue struct {
+	first uint32 // the page that is taken next; last if there is none
+	last  uint32 // set aside for the next list to be written; 0 before the first
+	lists uint32 // pages between the two, last excluded
+	ids   uint32 // that they list
 }
 
 var errFull = errors.New("the file has as many pages as it can map")
 
-// take gives out a page, a new one where none is free. list refuses the block
+// take gives out a page, a new one where none is free. lists refuses the block
 // that took more than a file can have.
-func (s *space) take() uint32 {
+func (s *space) take() (uint32, error) {
+	if len(s.free) == 0 {
+		if err := s.refill(); err != nil {
+			return 0, err
+		}
+	}
 	if n := len(s.free); n > 0 {
 		id := s.free[n-1]
 		s.free = s.free[:n-1]
-		return id
+		return id, nil
 	}
 	s.pages++
-	return s.pages
+	return s.pages, nil
+}
+
+// refill takes the first list of the queue, if it is old enough.
+func (s *space) refill() error {
+	if s.queue.lists == 0 {
+		return nil
+	}
+	list, err := s.queue.read(s.source, s.pages, s.buf)
+	if err != nil || list.block >= s.before {
+		return err
+	}
+	s.free = append(s.free, list.ids...)
+	slices.Reverse(s.free) // taken in ascending order, pages make long writes
+	taken := s.queue.first
+	if err := s.queue.pop(list); err != nil {
+		return err
+	}
+	return s.orphan(taken)
 }
 
 // putBack frees a page that no snapshot has seen.
@@ -51,123 +85,125 @@ func (s *space) orphan(id uint32) error {
 	return nil
 }
 
-// begin frees what neither a reader nor the older meta slot needs: newest is the
-// newest committed block, oldest that of the oldest reader.
-func (s *space) begin(newest, oldest uint64) {
-	grown := false
-	for len(s.waiting) > 0 && s.waiting[0].block < newest && s.waiting[0].block <= oldest {
-		s.free = append(s.free, s.waiting[0].pages...)
-		s.waiting = s.waiting[1:]
-		grown = true
-	}
-	if grown { // taken in ascending order, pages make long writes
-		slices.SortFunc(s.free, func(a, b uint32) int { return int(int64(b) - int64(a)) })
-	}
-}
+// begin starts a block: newest is the newest committed one, oldest that of the
+// oldest reader.
+func (s *space) begin(newest, oldest uint64) { s.before = min(newest, oldest+1) }
 
-// end closes the block.
-func (s *space) end(block uint64, lists []uint32) {
-	s.waiting = append(s.waiting, orphans{block, s.recent})
-	s.recent, s.lists = nil, lists
+// end closes the block, which has written its lists.
+func (s *space) end() {
+	s.free, s.recent = s.free[:0], s.recent[:0]
 	clear(s.orphaned)
 }
 
-// A list page holds, behind the header, the next list page's id, its number of
-// entries, and the entries: free pages, then those orphaned by the newest block.
+// A list page holds, behind the header, a checksum of what follows it, the next list
+// page's id, its number of entries, and the entries.
 const (
-	listNextAt   = headerBytes
-	listCountAt  = headerBytes + 4
-	listAt       = headerBytes + 8
+	listSumAt    = headerBytes
+	listNextAt   = headerBytes + 4
+	listCountAt  = headerBytes + 8
+	listAt       = headerBytes + 12
 	listCapacity = (pageBytes - listAt) / 4
 )
 
-type freeList struct {
+// list is a list page's content.
+type list struct {
+	block uint64
+	next  uint32
 	ids   []uint32
-	pages []*page
-	older int // entries orphaned before this block
-	sum   uint32
 }
 
-// list writes the free pages down, on pages taken from them.
-func (s *space) list(block uint64) (l freeList, err error) {
-	for _, id := range s.lists {
-		if err := s.orphan(id); err != nil {
-			return l, err
-		}
+func (p *page) setList(l list) {
+	clear(p[:])
+	p.setBlock(l.block)
+	binary.LittleEndian.PutUint32(p[listNextAt:], l.next)
+	binary.LittleEndian.PutUint32(p[listCountAt:], uint32(len(l.ids)))
+	for k, id := range l.ids {
+		binary.LittleEndian.PutUint32(p[listAt+4*k:], id)
 	}
-	for {
-		entries := len(s.free) + len(s.recent)
-		for _, w := range s.waiting {
-			entries += len(w.pages)
+	binary.LittleEndian.PutUint32(p[listSumAt:], p.listSum())
+}
+
+// listSum covers the header and what is behind the sum itself.
+func (p *page) listSum() uint32 {
+	return crc32.Update(crc32.Checksum(p[:listSumAt], castagnoli()), castagnoli(), p[listNextAt:])
+}
+
+// lists writes the free pages and the orphans down, on pages of the block being
+// built.
+func (s *space) lists(block uint64) (map[uint32]*page, error) {
+	written := map[uint32]*page{}
+	if len(s.free)+len(s.recent) == 0 {
+		return written, nil
+	}
+	var ids []uint32
+	if s.queue.last != 0 {
+		ids = append(ids, s.queue.last)
+	}
+	// Taking a page for a list may take a list, and orphan it: one page more than
+	// the lists need is set aside for the block after.
+	for len(ids) < 2 || (len(ids)-1)*listCapacity < len(s.free)+len(s.recent) {
+		id, err := s.take()
+		if err != nil {
+			return nil, err
 		}
-		if len(l.ids)*listCapacity >= entries {
-			break
-		}
-		l.ids = append(l.ids, s.take())
+		ids = append(ids, id)
 	}
 	if s.pages > maxPages {
-		return l, errFull
+		return nil, errFull
 	}
-	all := slices.Clone(s.free)
-	for _, w := range s.waiting {
-		all = append(all, w.pages...)
+	all := append(append(make([]uint32, 0, len(s.free)+len(s.recent)), s.free...), s.recent...)
+	slices.Sort(all)
+	if s.queue.lists == 0 {
+		s.queue.first = ids[0]
 	}
-	l.older = len(all)
-	all = append(all, s.recent...)
-	for i := range l.ids {
-		p := new(page)
-		p.setBlock(block)
-		if i+1 < len(l.ids) {
-			binary.LittleEndian.PutUint32(p[listNextAt:], l.ids[i+1])
-		}
+	s.queue.last = ids[len(ids)-1]
+	s.queue.ids += uint32(len(all))
+	s.queue.lists += uint32(len(ids) - 1)
+	for i, id := range ids[:len(ids)-1] {
 		n := min(len(all), listCapacity)
-		binary.LittleEndian.PutUint32(p[listCountAt:], uint32(n))
-		for k, id := range all[:n] {
-			binary.LittleEndian.PutUint32(p[listAt+4*k:], id)
-		}
+		written[id] = new(page)
+		written[id].setList(list{block, ids[i+1], all[:n]})
 		all = all[n:]
-		l.pages = append(l.pages, p)
-		l.sum = crc32.Update(l.sum, castagnoli(), p[:])
+	}
+	return written, nil
+}
+
+// read reads the first list. The ids are its own.
+func (q queue) read(source source, pages uint32, buf *page) (l list, err error) {
+	if q.first == 0 || q.first > pages {
+		return l, damaged(q.first, "not a page of the list of free pages")
+	}
+	p, err := source.page(q.first, buf)
+	if err != nil {
+		return l, err
+	}
+	if sum := p.listSum(); sum != binary.LittleEndian.Uint32(p[listSumAt:]) {
+		return l, damaged(q.first, "a list of free pages has the checksum %08x", sum)
+	}
+	l.block, l.next = p.block(), binary.LittleEndian.Uint32(p[listNextAt:])
+	n := binary.LittleEndian.Uint32(p[listCountAt:])
+	if n > listCapacity {
+		return l, damaged(q.first, "%d entries on a list page", n)
+	}
+	for k := range int(n) {
+		id := binary.LittleEndian.Uint32(p[listAt+4*k:])
+		if id == 0 || id > pages {
+			return l, damaged(q.first, "lists page %d of %d as free", id, pages)
+		}
+		l.ids = append(l.ids, id)
 	}
 	return l, nil
 }
 
-// readSpace reads the free list of a committed state.
-func readSpace(m meta, source source) (s space, err error) {
-	s = space{pages: m.pages, orphaned: map[uint32]bool{}}
-	var sum uint32
-	var all []uint32
-	wanted := uint64(m.older) + uint64(m.recent)
-	buf := new(page)
-	for id := m.list; id != 0; {
-		if id > m.pages || uint64(len(s.lists)) > wanted/listCapacity {
-			return s, damaged(id, "not a page of the list of free pages")
-		}
-		p, err := source.page(id, buf)
-		if err != nil {
-			return s, err
-		}
-		s.lists = append(s.lists, id)
-		sum = crc32.Update(sum, castagnoli(), p[:])
-		n := binary.LittleEndian.Uint32(p[listCountAt:])
-		if n > listCapacity {
-			return s, damaged(id, "%d entries on a list page", n)
-		}
-		for k := range int(n) {
-			free := binary.LittleEndian.Uint32(p[listAt+4*k:])
-			if free == 0 || free > m.pages {
-				return s, damaged(id, "lists page %d of %d as free", free, m.pages)
-			}
-			all = append(all, free)
-		}
-		id = binary.LittleEndian.Uint32(p[listNextAt:])
+// pop goes on from the first list, which was read.
+func (q *queue) pop(l list) error {
+	if uint32(len(l.ids)) > q.ids || q.lists == 1 && l.next != q.last {
+		return damaged(q.first, "the queue of free pages does not end here")
 	}
-	if uint64(len(all)) != wanted || sum != m.listSum {
-		return s, damaged(m.list, "the list of free pages has %d entries and checksum %08x, not %d and %08x", len(all), sum, wanted, m.listSum)
-	}
-	s.free = all[:m.older:m.older]
-	s.waiting = []orphans{{m.block, all[m.older:]}}
-	return s, nil
+	q.first = l.next
+	q.ids -= uint32(len(l.ids))
+	q.lists--
+	return nil
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }

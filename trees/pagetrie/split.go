@@ -37,7 +37,10 @@ func (t *tx) split(p *page, id uint32) error {
 			}
 			return fmt.Errorf("page %d is full, and there is nothing to move to another", id)
 		}
-		to, toID := t.fresh()
+		to, toID, err := t.fresh()
+		if err != nil {
+			return err
+		}
 		p.move(int(largest.loc()), to)
 		largest.setLoc(remote(toID)) // moving only makes tombstones: the slot is where it was
 		moved = true

@@ -114,6 +114,7 @@ func (s *pageState) writable() error {
 
 func (s *pageState) change(c state.Change) error {
 	t := s.tx
+	s.source.shareWithWriter()
 	if c.New == nil {
 		there, err := t.has(&c.Account, nil)
 		if err != nil || !there {
@@ -125,6 +126,9 @@ func (s *pageState) change(c state.Change) error {
 		return err
 	}
 	for i := range c.Slots {
+		if err := s.spillIfFull(); err != nil {
+			return err
+		}
 		slot := &c.Slots[i]
 		if len(slot.Value) > 0 {
 			if err := t.putSlot(&c.Account, &slot.Key, slot.Value); err != nil {
@@ -139,6 +143,16 @@ func (s *pageState) change(c state.Change) error {
 		if err != nil {
 			return fmt.Errorf("delete slot %x: %w", slot.Key, err)
 		}
+	}
+	return s.spillIfFull()
+}
+
+func (s *pageState) spillIfFull() error {
+	if len(s.tx.dirty) < s.tx.mostDirty {
+		return nil
+	}
+	if err := s.tx.spill(s.file); err != nil {
+		return fmt.Errorf("write pages before the block's end: %w", err)
 	}
 	return nil
 }
@@ -210,13 +224,11 @@ func (s *pageState) Close() error {
 	return errors.Join(s.source.close(), s.file.Close())
 }
 
-func newTx(m meta, source source) (*tx, error) {
-	space, err := readSpace(m, source)
-	if err != nil {
-		return nil, err
-	}
-	t := &tx{source: source, space: space, block: m.block + 1, rootPage: m.rootPage, rootHash: m.root, dirty: map[uint32]*page{}, hasher: mpt.NewHasher()}
+func newTx(m meta, source source, mostDirty int) *tx {
+	t := &tx{source: source, block: m.block + 1, rootPage: m.rootPage, rootHash: m.root, mostDirty: mostDirty,
+		dirty: map[uint32]*page{}, spilled: map[uint32]bool{}, hasher: mpt.NewHasher()}
+	t.space = space{source: source, pages: m.pages, queue: m.queue, orphaned: map[uint32]bool{}, buf: new(page)}
 	t.look = peek{descent: descent{source: source, dirty: t.dirty, buf: new(page)}}
 	t.space.begin(m.block, m.block)
-	return t, nil
+	return t
 }
