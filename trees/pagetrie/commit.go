@@ -162,6 +162,9 @@ func (t *tx) spill(f *file) error {
 	if err := t.put(f, t.dirty); err != nil {
 		return err
 	}
+	if err := f.startSync(); err != nil {
+		return fmt.Errorf("start to sync pages: %w", err)
+	}
 	for id, p := range t.dirty {
 		t.spilled[id] = true
 		t.reuse(p)

@@ -118,6 +118,15 @@ func (f *file) cover(pages uint32) error {
 	return nil
 }
 
+// startSync sets the disk to work on what was written; the sync to come has the less
+// to wait for.
+func (f *file) startSync() error {
+	if !f.durable {
+		return nil
+	}
+	return unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+}
+
 func (f *file) sync() error {
 	if !f.durable {
 		return nil
