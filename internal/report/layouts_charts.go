@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/statelab/statelab/internal/unit"
 	"github.com/statelab/statelab/result"
@@ -55,12 +56,15 @@ func layoutFigures(l *result.Layouts) (figures []figure) {
 	return figures
 }
 
+// shortReads prints a tick of reads: 0.5, 1, 20.
+func shortReads(v float64) string { return withoutZeros(unit.Significant(v, 1)) }
+
 // layoutStyle is the look of the i-th layout of a run: beyond the colours there are,
-// another shape.
+// a thinner line and another shape.
 func layoutStyle(i int) style {
 	look := curveStyle(i)
 	if i >= maxLines {
-		look.shape = curveStyle(i + 4).shape
+		look.shape, look.width = curveStyle(i+4).shape, vg.Points(0.9)
 	}
 	return look
 }
@@ -103,7 +107,7 @@ func layoutReadsFigure(l *result.Layouts) figure {
 		if ahead[5] != none || ahead[6] != none {
 			t.add(ahead...)
 		}
-		cold, warm, formula, model = finite(cold, true, false), finite(warm, true, false), finite(formula, true, false), finite(model, true, false)
+		cold, warm, formula, model = finite(cold, true, true), finite(warm, true, false), finite(formula, true, true), finite(model, true, false)
 		look := layoutStyle(n)
 		thumb := line(first, cold, look)
 		if below := line(held, warm, look); thumb == nil {
@@ -124,7 +128,7 @@ func layoutReadsFigure(l *result.Layouts) figure {
 		accountsAxis(&panel.X, slices.Concat(firstLines, heldLines))
 	}
 	first.X.Label.Text = ""
-	scaleY(&first.Y, firstLines, false, unit.ShortCount)
+	scaleY(&first.Y, firstLines, true, shortReads)
 	scaleY(&held.Y, heldLines, false, unit.ShortCount)
 	return figure{title: "Reads per lookup", note: "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1e9. A state that fits into memory is read little.", method: layoutsMethod, pic: pic, table: t}
 }
