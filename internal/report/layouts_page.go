@@ -69,6 +69,7 @@ func layoutsPage(l *result.Layouts) (*page, error) {
 			{Title: "A lookup", Note: "Of a present account, caches warm, memory held, one lookup in flight. Formulas stand beside what they predict.", Method: layoutsMethod, Table: view(layoutLookupTable(l))},
 			{Title: "Below the caches, and in a second", Note: "Device bytes with memory held; cold: of a process that has just opened the state.", Method: layoutsMethod, Table: view(layoutDeviceTable(l))},
 			{Title: "Keeping and changing the state", Note: "Written: times the bytes of what changed. Memory: the peak of the process that looked up.", Method: layoutsMethod, Table: view(layoutCostTable(l))},
+			{Title: "Predicted with this memory", Note: "By a model of each layout's caches and of the page cache, beside what was measured.", Method: layoutsMethod, Table: view(layoutModelTable(l))},
 			{Title: "Not built, but predicted", Note: "Nodes by a formula, device reads by a model of each layout's caches and of the page cache: no measurement. Memory as here: as much for each account as this run had.", Method: layoutsMethod, Table: view(layoutOutlookTable(l))},
 		}},
 		section{Title: "Facts", Blocks: []block{

@@ -41,6 +41,10 @@ func LayoutsText(w io.Writer, l *result.Layouts) error {
 		}
 		printTable(out, part)
 	}
+	if t := layoutModelTable(l); len(t.Rows) > 0 {
+		fmt.Fprintln(out, "\nwith this memory, by a model of the caches:")
+		printTable(out, t)
+	}
 	if t := layoutOutlookTable(l); len(t.Rows) > 0 {
 		fmt.Fprintln(out, "\nnot built, but predicted:")
 		printTable(out, t)
