@@ -16,7 +16,7 @@ C_ENGINES := rocksdb mdbx lmdb native
 C_RUNNERS := $(C_ENGINES) flatmdbx states
 C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/sharedlib ./trees/native
 # Layouts in Rust: a crate makes the library of the one it is named after.
-RUST_LAYOUTS := $(filter-out abi,$(patsubst native/rust/%/Cargo.toml,%,$(wildcard native/rust/*/Cargo.toml)))
+RUST_LAYOUTS := $(filter-out abi,$(shell sed -n 's/^members = //p' native/rust/Cargo.toml | tr -d '[]",'))
 RUST_VERSION := 1.95
 TREES := $(patsubst trees/%/go.mod,%,$(wildcard trees/*/go.mod))
 # Modules of their own without a runner.
