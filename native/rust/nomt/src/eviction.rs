@@ -7,22 +7,17 @@
 //! block of NOMT's. That changes no value and no root, writes a page of its log and its
 //! meta page, and makes the lookups of that moment wait for a few milliseconds.
 //!
-//! Pages that were read are the kernel's count for the whole process. What else the process
-//! reads makes evictions a little early. A kernel that keeps no such account leaves the caches
-//! without a limit.
+//! What has been read is the kernel's account of the process (`input.rs`).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use statelab_state::{Error, Result};
+use statelab_state::Result;
 
+use crate::input::read_bytes;
 use crate::plan::PAGE_BYTES;
 
 /// Lookups between two looks at the kernel's count.
 const EVERY: u64 = 64;
-
-/// The kernel counts input in units of 512 bytes.
-const UNIT_BYTES: u64 = 512;
 
 pub struct Eviction {
     excess_bytes: u64,
@@ -50,9 +45,4 @@ impl Eviction {
         self.read_bytes.store(read_bytes()?, Relaxed);
         Ok(())
     }
-}
-
-fn read_bytes() -> Result<u64> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(Error::doing("ask what the process has read"))?;
-    Ok(usage.block_reads() as u64 * UNIT_BYTES)
 }

@@ -6,6 +6,7 @@
 //! - `plan.rs`: what the options come to: the budget divided, the hash table sized.
 //! - `place.rs`: what the machine and the folder must be like.
 //! - `state.rs`: blocks; `lookup.rs`: lookups; `eviction.rs`: why lookups commit now and then.
+//! - `input.rs`: what has been read.
 //!
 //! # What NOMT is, as far as a lookup goes
 //!
@@ -13,14 +14,17 @@
 //! `pread` past the page cache, unless the leaf cache has it. It touches no page of the trie.
 //! A proof walks the trie's pages from the root's, through the page cache or by io_uring;
 //! pages below which there are fewer than 20 values are not stored but made again from the
-//! leaves. Neither kind can be counted exactly by NOMT's public functions (its metrics
-//! count no leaf, and no page that the hash table took for another), so no reads are
-//! reported: the kernel's and the device's counts are the harness's to take. io_uring's reads are
-//! no read calls to the kernel.
+//! leaves.
+//!
+//! NOMT's public functions count neither kind: its metrics leave out the leaves, and the
+//! pages that the hash table took for others. The kernel does: reads are what it says that the
+//! process took in, in pages (`input.rs`). Its count of read calls has no io_uring in it. Writes
+//! cannot be told from others' that way, and are not reported.
 //!
 //! Commits and lookups exclude each other in NOMT, and do here.
 
 mod eviction;
+mod input;
 mod keys;
 mod lookup;
 mod place;

@@ -5,7 +5,6 @@ mod model;
 use std::fs;
 
 use model::{Folder, hash, open, options};
-use nix::sys::resource::{UsageWho, getrusage};
 use statelab_nomt::{hash_table_buckets, stored_pages};
 use statelab_state::{Account, EMPTY_CODE, Reader, State};
 
@@ -27,7 +26,7 @@ fn build(folder: &Folder) {
     for n in 0..VALUES {
         let account = Account { nonce: n, balance: hash("balance", n), code: EMPTY_CODE };
         state.change(&hash("account", n), Some(&account), &[]).unwrap();
-        if (n + 1) % 20_000 == 0 {
+        if (n + 1) % 15_000 == 0 {
             state.commit().unwrap();
         }
     }
@@ -54,6 +53,7 @@ fn lookups_keep_to_the_budget(folder: &Folder) {
         (budgeted.profile, budgeted.read_only, budgeted.memory_bytes) = (profile.into(), true, Some(BUDGET));
         let state = open(&budgeted);
         let mut reader = state.reader().unwrap();
+        let read_bytes = || state.stats().iter().find(|stat| stat.name == "read_bytes").unwrap().value;
         let mut scan = |share: usize| {
             let before = read_bytes();
             for name in &names[..names.len() / share] {
@@ -77,10 +77,6 @@ fn lookups_keep_to_the_budget(folder: &Folder) {
 
 const BUDGET: u64 = 6 << 20;
 const THREADS_OWN: u64 = 8 << 20;
-
-fn read_bytes() -> u64 {
-    getrusage(UsageWho::RUSAGE_SELF).unwrap().block_reads() as u64 * 512
-}
 
 fn anonymous_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
