@@ -56,7 +56,7 @@ func newCache(pages int) (*cache, error) {
 
 func (c *cache) bytes() int64 { return c.frames.Load() * pageBytes }
 
-// shrinkOnce gives up a quarter of the frames, once and for all.
+// shrinkOnce gives up half of the frames, once and for all.
 func (c *cache) shrinkOnce() {
 	c.shrunk.Do(func() {
 		for i := range c.shards {
@@ -65,11 +65,11 @@ func (c *cache) shrinkOnce() {
 	})
 }
 
-// shrink gives up the last quarter of a shard's frames and their memory.
+// shrink gives up the last half of a shard's frames and their memory.
 func (s *cacheShard) shrink() (frames int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := len(s.frames) / 4
+	gone := len(s.frames) / 2
 	if gone == 0 {
 		return 0
 	}

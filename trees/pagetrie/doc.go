@@ -3,7 +3,7 @@
 // copying pages.
 //
 // Read it in this order: page.go (cells in a page), node.go (nodes in cells),
-// lookup.go (a Get), edit.go and split.go (a change), commit.go and space.go (a
+// lookup.go (a Get), pending.go, edit.go and split.go (a change), commit.go and space.go (a
 // block and where its pages go), file.go (what is where in the file), source.go
 // (how pages are read), check.go.
 //

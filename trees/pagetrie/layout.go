@@ -95,17 +95,18 @@ func open(f *file, o state.Options) (_ *pageState, err error) {
 	if o.ReadOnly {
 		return s, nil
 	}
-	s.tx = newTx(m, s.source, mostDirty(o.MemoryBytes))
+	s.tx = newTx(m, s.source, max(1, int(writerShare(o.MemoryBytes)/pageBytes)))
+	s.pending.most = int(writerShare(o.MemoryBytes))
 	return s, nil
 }
 
-// mostDirty is how many pages a block may hold before it writes them: a quarter of
-// the budget, 64 MiB without one.
-func mostDirty(memoryBytes int64) int {
+// writerShare is what changed pages may take, and waiting changes as much again: a
+// quarter of the budget, 64 MiB without one.
+func writerShare(memoryBytes int64) int64 {
 	if memoryBytes == 0 {
-		return 64 << 20 / pageBytes
+		return 64 << 20
 	}
-	return max(1, int(memoryBytes/pageBytes/4))
+	return memoryBytes / 4
 }
 
 // openSource maps the file unless a budget or O_DIRECT asks for reads by calls.

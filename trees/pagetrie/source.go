@@ -17,8 +17,7 @@ type source interface {
 	page(id uint32, buf *page) (*page, error)
 	// wrote tells that a page has other bytes now; nobody reads it.
 	wrote(id uint32, p *page)
-	// shareWithWriter gives up what pages of the block being built may take, a quarter
-	// of the budget. Nothing happens but the first time.
+	// shareWithWriter gives up what the block being built may take, half of the budget. Nothing happens but the first time.
 	shareWithWriter()
 	// reads are the read calls so far; nil if none are made.
 	reads() *int64

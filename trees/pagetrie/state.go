@@ -33,10 +33,12 @@ type pageState struct {
 	live  map[uint64]int // readers by block
 	ended bool
 
-	tx         *tx   // nil when read-only
-	failed     error // why nothing more can be committed
-	dirtyPages atomic.Int64
-	nodesNew   atomic.Int64
+	tx           *tx   // nil when read-only
+	failed       error // why nothing more can be committed
+	pending      pending
+	dirtyPages   atomic.Int64 // most at once
+	pendingBytes atomic.Int64 // most at once
+	nodesNew     atomic.Int64
 }
 
 var errStateClosed = errors.New("the state is closed")
@@ -92,11 +94,25 @@ func (s *pageState) Change(c state.Change) error {
 			return fmt.Errorf("slot %x of account %x: %x is no value of a slot", slot.Key, c.Account, slot.Value)
 		}
 	}
-	if err := s.change(c); err != nil { // half a change may stand in the pages
-		s.failed = fmt.Errorf("change account %x: %w", c.Account, err)
-		return s.failed
+	s.source.shareWithWriter()
+	full := s.pending.add(c)
+	s.pendingBytes.Store(max(s.pendingBytes.Load(), int64(s.pending.bytes)))
+	if full {
+		return s.makePending()
 	}
-	s.dirtyPages.Store(int64(len(s.tx.dirty)))
+	return nil
+}
+
+// makePending makes the changes that wait, in the order of their keys.
+func (s *pageState) makePending() error {
+	for i := range s.pending.inOrder() {
+		e := &s.pending.edits[i]
+		if err := s.change(e); err != nil { // half a change may stand in the pages
+			s.failed = fmt.Errorf("change account %x: %w", e.account, err)
+			return s.failed
+		}
+	}
+	s.pending.clear()
 	return nil
 }
 
@@ -112,33 +128,35 @@ func (s *pageState) writable() error {
 	return nil
 }
 
-func (s *pageState) change(c state.Change) error {
+func (s *pageState) change(e *edit) error {
 	t := s.tx
-	s.source.shareWithWriter()
-	if c.New == nil {
-		there, err := t.has(&c.Account, nil)
+	if e.deleted {
+		there, err := t.has(&e.account, nil)
 		if err != nil || !there {
 			return err
 		}
-		return retry(func() error { return t.deleteAccount(&c.Account) })
+		if err := retry(func() error { return t.deleteAccount(&e.account) }); err != nil {
+			return err
+		}
+		return s.spillIfFull()
 	}
-	if err := t.putAccount(&c.Account, c.New); err != nil {
+	if err := t.putAccount(&e.account, &e.new); err != nil {
 		return err
 	}
-	for i := range c.Slots {
+	for i := range e.slots {
 		if err := s.spillIfFull(); err != nil {
 			return err
 		}
-		slot := &c.Slots[i]
+		slot := &e.slots[i]
 		if len(slot.Value) > 0 {
-			if err := t.putSlot(&c.Account, &slot.Key, slot.Value); err != nil {
+			if err := t.putSlot(&e.account, &slot.Key, slot.Value); err != nil {
 				return fmt.Errorf("slot %x: %w", slot.Key, err)
 			}
 			continue
 		}
-		there, err := t.has(&c.Account, &slot.Key)
+		there, err := t.has(&e.account, &slot.Key)
 		if err == nil && there {
-			err = t.deleteSlot(&c.Account, &slot.Key)
+			err = t.deleteSlot(&e.account, &slot.Key)
 		}
 		if err != nil {
 			return fmt.Errorf("delete slot %x: %w", slot.Key, err)
@@ -148,6 +166,7 @@ func (s *pageState) change(c state.Change) error {
 }
 
 func (s *pageState) spillIfFull() error {
+	s.dirtyPages.Store(max(s.dirtyPages.Load(), int64(len(s.tx.dirty))))
 	if len(s.tx.dirty) < s.tx.mostDirty {
 		return nil
 	}
@@ -159,6 +178,9 @@ func (s *pageState) spillIfFull() error {
 
 func (s *pageState) Commit(context.Context) (state.Hash, error) {
 	if err := s.writable(); err != nil {
+		return state.Hash{}, err
+	}
+	if err := s.makePending(); err != nil {
 		return state.Hash{}, err
 	}
 	t := s.tx
@@ -174,7 +196,6 @@ func (s *pageState) Commit(context.Context) (state.Hash, error) {
 	s.nodesNew.Store(t.nodesNew)
 	t.next()
 	t.space.begin(m.block, s.oldest())
-	s.dirtyPages.Store(0)
 	return root, nil
 }
 
@@ -209,7 +230,8 @@ func (s *pageState) Effective() map[string]string {
 }
 
 func (s *pageState) Memory() []engine.MemoryShare {
-	shares := []engine.MemoryShare{{Use: "pages of the block being built", Bytes: s.dirtyPages.Load() * pageBytes, Basis: "measured"}}
+	shares := []engine.MemoryShare{{Use: "changed pages, most of a block at once", Bytes: s.dirtyPages.Load() * pageBytes, Basis: "measured"},
+		{Use: "changes that wait, most at once", Bytes: s.pendingBytes.Load(), Basis: "measured"}}
 	if bytes := s.source.cacheBytes(); bytes > 0 {
 		shares = append([]engine.MemoryShare{{Use: "page cache of the layout", Bytes: bytes, Basis: "limit"}}, shares...)
 	}
