@@ -1,7 +1,6 @@
 package layouts
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/internal/cachesim"
@@ -60,7 +59,7 @@ type memory struct {
 	cacheBytes     float64 // of pages or blocks
 	cleanBytes     float64 // of nodes or flat states, above it
 	shards         int     // of a block cache
-	pins           int     // levels of a trie in memory
+	pinnedBytes    float64 // of a trie's upper branches
 	pageCacheBytes float64
 }
 
@@ -77,10 +76,8 @@ func memoryOf(row result.LayoutRow, cores int) (m memory) {
 		case "clean trie nodes", "clean flat states":
 			m.cleanBytes = float64(share.Bytes)
 		}
-		if _, deepest, found := strings.Cut(share.Use, "of nibble depth 0 to "); found {
-			if depth, err := strconv.Atoi(deepest); err == nil {
-				m.pins = depth + 1
-			}
+		if strings.HasPrefix(share.Use, "branches of nibble depth") {
+			m.pinnedBytes = float64(share.Bytes)
 		}
 	}
 	m.shards = cachesim.ShardCount(int64(m.cacheBytes), cores)
@@ -106,7 +103,7 @@ func (m memory) model(layout string, s statemodel.State) ([]statemodel.Memory, s
 	geth := statemodel.GethMemory{CleanBytes: m.cleanBytes, PebbleBytes: m.cacheBytes, Shards: m.shards, PageCacheBytes: m.pageCacheBytes}
 	switch layout {
 	case "chunktrie", "chunktrie:unpinned":
-		return statemodel.ChunkTrie(s, m.pins, m.pageCacheBytes), shown{0, 1}, "nodes below the pinned levels, and their pages"
+		return statemodel.ChunkTrie(s, m.pinnedBytes, m.pageCacheBytes), shown{0, 1}, "nodes that are not pinned, and their pages"
 	case "pagetrie":
 		memories, ok := statemodel.PageTrie(s, m.cacheBytes, m.pageCacheBytes)
 		if !ok {

@@ -74,8 +74,8 @@ func steadyHeld(layout string, s statemodel.State, budgetBytes float64) heldRead
 func divide(layout string, s statemodel.State, bytes float64) (m memory, ok bool) {
 	switch layout {
 	case "chunktrie":
-		levels, pinned := statemodel.PinnedLevels(s, bytes)
-		return memory{pins: levels, pageCacheBytes: bytes - pinned}, true
+		pinned := statemodel.Pinned(s, bytes)
+		return memory{pinnedBytes: pinned, pageCacheBytes: bytes - pinned}, true
 	case "pagetrie", "flat-pebble":
 		return memory{cacheBytes: bytes}, true
 	case "geth-path", "geth-hash", "geth-flat":

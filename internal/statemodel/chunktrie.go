@@ -6,32 +6,31 @@ import (
 	"github.com/statelab/statelab/internal/mpt"
 )
 
-// Nodes of trees/chunktrie, in bytes (node.go there).
+// Nodes of trees/chunktrie, in bytes, and branches kept in memory, in words (node.go and
+// arena.go there).
 const (
 	chunkHeaderBytes   = 20
 	chunkPerChildBytes = 26 + hashBytes
 	chunkBuffersBytes  = 2 << 20
-	pinOverheadBytes   = 64
-	mostPinnedLevels   = 6
+	pinHeadWords       = 2
+	pinnedLevels       = 6
 )
 
-// PinnedLevels are the levels of nibble depth 0 and below that fit into a budget, and
-// what they take: level by level, the last that does not fit not at all.
-//
-//	SUM over branches of header + children * (58 + 8) + 64
-func PinnedLevels(s State, budgetBytes float64) (levels int, bytes float64) {
+// Pinned is what branches of nibble depth 0 to 5 take of a budget: a word for each
+// child and two more, as long as a sixteenth of the budget is left.
+func Pinned(s State, budgetBytes float64) (bytes float64) {
 	for d, at := range mpt.ExpectedDepths(s.Accounts) {
-		level := at.Branches * (chunkHeaderBytes + at.Children*(chunkPerChildBytes+8) + pinOverheadBytes)
-		if d == mostPinnedLevels || bytes+level > budgetBytes-chunkBuffersBytes {
-			return d, bytes
+		if d < pinnedLevels {
+			bytes += pinBytes(at)
 		}
-		bytes += level
 	}
-	return mostPinnedLevels, bytes
+	return math.Max(0, math.Min(bytes, (budgetBytes-chunkBuffersBytes)*15/16))
 }
 
-// ChunkTrie are the reads of nodes below the pinned levels, and the pages of the page
-// cache that they lie in.
+func pinBytes(at mpt.Depth) float64 { return math.Max(8, 8*at.Branches*(pinHeadWords+at.Children)) }
+
+// ChunkTrie are the reads of nodes that are not pinned, and the pages of the page cache
+// that they lie in. Pins fill level after level from the root on.
 //
 // A block writes the nodes on the way to its edits, children before their parent: a
 // page holds a few leaves and what is above them. Early blocks wrote fewer branches
@@ -43,12 +42,15 @@ func PinnedLevels(s State, budgetBytes float64) (levels int, bytes float64) {
 // A branch lies behind the child written last. With one other key below it both
 // leaves were written with it: it costs no other page. With j others it is so for one
 // of j+1; j is Poisson with mean N / 16^d.
-func ChunkTrie(s State, pinned int, pageCacheBytes float64) []Memory {
+func ChunkTrie(s State, pinnedBytes, pageCacheBytes float64) []Memory {
 	var reads [kinds]float64
 	met := s.depths()
-	for d := pinned; d < len(met); d++ {
+	read := make([]float64, len(met)) // share of the branches that are not pinned
+	for d, at := range met {
+		read[d] = 1 - math.Min(1, pinnedBytes/pinBytes(at))
+		pinnedBytes -= (1 - read[d]) * pinBytes(at)
 		for kind := range kinds {
-			reads[kind] += met[d].OnPath
+			reads[kind] += read[d] * at.OnPath
 		}
 	}
 	storage := s.storageDepth()
@@ -67,7 +69,7 @@ func ChunkTrie(s State, pinned int, pageCacheBytes float64) []Memory {
 		file := strewn{units: written * -math.Expm1(-leaves/written), unitBytes: pageBytes}
 		below := s.Accounts
 		for d, at := range met {
-			if here := share(below + 1); d >= pinned && here > 1e-9 {
+			if here := share(below+1) * read[d]; here > 1e-9 {
 				apart := at.OnPath * farFromParent(below) * here
 				file.levels = append(file.levels, level{nodes: at.Branches * here, visits: [kinds]float64{apart, apart, apart, apart}})
 			}

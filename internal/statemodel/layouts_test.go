@@ -159,6 +159,28 @@ func TestEndsOfMemory(t *testing.T) {
 	}
 }
 
+// The smallest states have figures too, without storage as well.
+func TestSmallStates(t *testing.T) {
+	for _, s := range []State{{Accounts: 1}, {Accounts: 2}, {Accounts: 30}, {Accounts: 30, ContractShare: .1, SlotsPer: 1}} {
+		s.BlockAccounts, s.DiskBytes = 5000, 1<<20
+		paged, _ := PageTrie(s, 0, 0)
+		geth := GethMemory{Shards: 4}
+		for name, memories := range map[string][]Memory{"pagetrie": paged, "chunktrie": ChunkTrie(s, 0, 0), "flat-mdbx": FlatMDBX(s, 0), "flat-pebble": FlatPebble(s, 0, 4, 0),
+			"geth-path": GethPath(s, geth), "geth-hash": GethHash(s, geth), "geth-flat": GethFlat(s, geth), "nomt": NOMT(s, 0), "qmdb": QMDB(s, 0)} {
+			for i, got := range Steady(memories, Account) {
+				if !(got >= 0 && got < 7) {
+					t.Errorf("%s of %g accounts: %g reads below memory %d", name, s.Accounts, got, i)
+				}
+			}
+			for i, got := range After(memories, []Phase{{Slot, 10}, {Account, 10}}) {
+				if !(got >= 0 && got < 7) {
+					t.Errorf("%s of %g accounts: %g reads at first below memory %d", name, s.Accounts, got, i)
+				}
+			}
+		}
+	}
+}
+
 func TestSplitsAreShares(t *testing.T) {
 	for _, slots := range []float64{0, splitSlots} {
 		splits := parseSplits(slots)
