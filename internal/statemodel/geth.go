@@ -56,6 +56,9 @@ func gethTrie(s State) (branches []trieNode, leaf, slotBranch, slotLeaf trieNode
 	leaf = trieNode{count: s.Accounts, bytes: gethLeafHead + rest + gethAccount, path: float64(last), visits: [kinds]float64{1, 0, 1, 1}}
 	storage := s.storageDepth()
 	slots := s.contracts() * s.SlotsPer
+	if slots == 0 {
+		return branches, leaf, slotBranch, slotLeaf
+	}
 	slotBranch = trieNode{count: s.contracts() * storage.branches, bytes: gethBranch + gethPerChild*storage.children, path: gethStorageKey,
 		visits: [kinds]float64{0, 0, storage.nodes - 1, storage.nodes - 1}}
 	slotLeaf = trieNode{count: slots, bytes: gethLeafHead + gethAccount/3 + gethSlot, path: gethStorageKey, visits: [kinds]float64{0, 0, 1, 0}}
