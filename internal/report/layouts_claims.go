@@ -100,7 +100,7 @@ func claims() []claim {
 		{"QMDB", qmdbPaper, "2.28 M updates a second", "a server of its authors' choice",
 			func(e evidence) finding { return judgeSpeed(e, "the server of its authors decides it", "qmdb") }},
 		{"NOMT", nomtSlides, "3 reads a key: 1 of the value, 2 of the trie", "1e9 accounts at random, upper pages in memory",
-			func(e evidence) finding { return judgeFewReads(e, 3, billion, "nomt:prove") }},
+			func(e evidence) finding { return judgeRingReads(e, 3, billion, "nomt:prove") }},
 		{"NOMT", nomtSlides, "5 writes a key: 2 of the value, 3 of the trie", "1e9 accounts at random",
 			func(e evidence) finding { return judgeWrites(e, 5, "nomt") }},
 		{"NOMT", nomtSlides, "25 K transfers a second", "a goal of its authors, at 1e9 accounts",

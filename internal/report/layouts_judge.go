@@ -211,6 +211,17 @@ func judgeFewReads(e evidence, claimed float64, upTo uint64, layout string) find
 	return f
 }
 
+// judgeRingReads is judgeFewReads of a layout that reads through io_uring: no call is
+// made for a read, so that only a device of its own counts them.
+func judgeRingReads(e evidence, claimed float64, upTo uint64, layout string) finding {
+	if i, ok := e.largest(layout); ok {
+		if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok && first.DeviceReads == nil {
+			return finding{word: untested, clause: "its reads are counted on a volume only: statelab volume"}
+		}
+	}
+	return judgeFewReads(e, claimed, upTo, layout)
+}
+
 // judgeReadPerNode holds the layout's own reads against the nodes of the same lookups,
 // at every size.
 func judgeReadPerNode(e evidence, layout string) finding {
