@@ -84,7 +84,7 @@ type region struct {
 // pebble joins regions under one cache, each with its index, and the file below.
 // Misses above ask for blocks by their place in the joined list, as at says.
 func (g GethMemory) pebble(regions ...region) []Memory {
-	cache := Memory{Bytes: g.PebbleBytes, Policy: ClockPro, Shards: g.Shards}
+	cache := Memory{Bytes: math.Max(0, g.PebbleBytes-gethMemtables), Policy: ClockPro, Shards: g.Shards}
 	file := Memory{Bytes: g.PageCacheBytes}
 	for _, r := range regions {
 		blocks := 0.0
@@ -112,6 +112,12 @@ func asks(first, size int, shares []float64, chance float64) []float64 {
 	to[first+len(shares)] = 1
 	return to
 }
+
+// gethMemtables are what Pebble's cache is without after an Open that replayed a log:
+// the memtable in use and the one before it, kept to be used again. The first has
+// 256 KiB, each is twice the last (open.go and DB.newMemTable of Pebble v2.1.7; its
+// statistics say 1.0 and 0.5 MB).
+const gethMemtables = 1<<20 + 1<<19
 
 // GethPath is the path scheme: a node lies under its path, so a data block holds a
 // subtrie or a part of one, parents before children. A branch whose subtrie takes
