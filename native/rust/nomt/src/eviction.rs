@@ -17,7 +17,7 @@ use crate::input::read_bytes;
 use crate::plan::PAGE_BYTES;
 
 /// Lookups between two looks at the kernel's count.
-const EVERY: u64 = 64;
+const EVERY: u64 = 16;
 
 pub struct Eviction {
     excess_bytes: u64,

@@ -138,31 +138,31 @@ struct Shares {
 
 impl Shares {
     /// A budget goes to what cannot be helped: the hash table's tags, the branches, the trie's
-    /// upper levels; an eighth to what comes with caches; the rest to the caches. A lookup of
-    /// a value needs leaves alone, and then commits need some pages; a proof needs both.
-    /// Without a budget, as NOMT does by default.
+    /// upper levels; an eighth to pages until they are evicted, a sixteenth to the caches' lists; the
+    /// rest to the caches. A lookup of a value needs leaves alone, and then commits need some
+    /// pages; a proof needs both. Without a budget, as NOMT does by default.
     fn of(options: &Options, sizes: &Sizes) -> Result<Shares, String> {
         let Some(budget) = options.memory_bytes else {
             return Ok(Shares {
                 upper_levels: 2,
                 page_cache_bytes: 256 * MIB,
                 leaf_cache_bytes: 256 * MIB,
-                excess_bytes: 32 * MIB,
+                excess_bytes: 64 * MIB,
                 bookkeeping_bytes: 32 * MIB,
             });
         };
         let values_only = options.read_only && options.profile == VALUE;
-        let upper_levels = match budget {
+        let upper_levels = match () {
             _ if values_only => 0,
-            64_000_000.. => 2,
+            _ if budget >= 64 * MIB => 2,
             _ => 1,
         };
-        let excess_bytes = budget / 16;
+        let (excess_bytes, bookkeeping_bytes) = (budget / 8, budget / 16);
         let fixed = sizes.buckets + sizes.branch_bytes + upper_level_bytes(upper_levels);
-        let caches = budget.saturating_sub(fixed + 2 * excess_bytes) / MIB;
+        let caches = budget.saturating_sub(fixed + excess_bytes + bookkeeping_bytes) / MIB;
         if caches < 2 {
-            // What is fixed and two caches of 1 MiB are seven eighths.
-            let least = ((fixed + 3 * MIB) * 8 / 7).div_ceil(MIB);
+            // What is fixed and two caches of 1 MiB are thirteen sixteenths.
+            let least = ((fixed + 2 * MIB) * 16).div_ceil(13).div_ceil(MIB);
             return Err(format!(
                 "a memory of {budget} bytes is too small for {} buckets of the hash table, {} bytes of branches and caches of whole MiB, as in --memory {least}MiB",
                 sizes.buckets, sizes.branch_bytes
@@ -173,13 +173,7 @@ impl Shares {
             () if options.profile == VALUE => (caches / 4).max(1),
             () => caches / 2,
         };
-        Ok(Shares {
-            upper_levels,
-            page_cache_bytes: pages * MIB,
-            leaf_cache_bytes: (caches - pages) * MIB,
-            excess_bytes,
-            bookkeeping_bytes: excess_bytes,
-        })
+        Ok(Shares { upper_levels, page_cache_bytes: pages * MIB, leaf_cache_bytes: (caches - pages) * MIB, excess_bytes, bookkeeping_bytes })
     }
 }
 

@@ -8,7 +8,7 @@ use model::{Folder, hash, open, options};
 use statelab_nomt::{hash_table_buckets, stored_pages};
 use statelab_state::{Account, EMPTY_CODE, Reader, State};
 
-const VALUES: u64 = 150_000;
+const VALUES: u64 = 75_000;
 
 #[test]
 fn pages_and_memory_are_as_said() {
@@ -18,7 +18,7 @@ fn pages_and_memory_are_as_said() {
     lookups_keep_to_the_budget(&folder);
 }
 
-/// Accounts with balances of 32 bytes: about 15 MB of leaves.
+/// Accounts with balances of 32 bytes: about 7 MB of leaves.
 fn build(folder: &Folder) {
     let mut hinted = options(&folder.0, true);
     hinted.accounts_hint = Some(VALUES);
@@ -75,7 +75,7 @@ fn lookups_keep_to_the_budget(folder: &Folder) {
     }
 }
 
-const BUDGET: u64 = 6 << 20;
+const BUDGET: u64 = 3 << 20;
 const THREADS_OWN: u64 = 8 << 20;
 
 fn anonymous_bytes() -> u64 {

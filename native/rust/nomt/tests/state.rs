@@ -226,10 +226,10 @@ fn mistakes_come_with_legal_examples() {
     assert_eq!(
         Nomt::check(&wrong),
         [
-            "a memory of 2097152 bytes is too small for 1024 buckets of the hash table, 0 bytes of branches and caches of whole MiB, as in --memory 4MiB"
+            "a memory of 2097152 bytes is too small for 1024 buckets of the hash table, 0 bytes of branches and caches of whole MiB, as in --memory 3MiB"
         ]
     );
-    wrong.memory_bytes = Some(4 << 20);
+    wrong.memory_bytes = Some(3 << 20);
     assert_eq!(Nomt::check(&wrong), Vec::<String>::new());
     wrong.settings = Settings::new(vec![("io_workers".into(), "0".into()), ("fanout".into(), "2".into())]);
     assert_eq!(
@@ -248,7 +248,7 @@ fn a_budget_is_spent_and_not_exceeded() {
     let folder = Folder::new("budget");
     open(&options(&folder.0, true)).close().unwrap();
     for (profile, read_only, mib, leaf_mib) in
-        [("value", true, 16, 12), ("value", false, 16, 10), ("prove", false, 128, 48), ("value", true, 128, 110)]
+        [("value", true, 16, 11), ("value", false, 16, 9), ("prove", false, 128, 44), ("value", true, 128, 102)]
     {
         let mut budgeted = options(&folder.0, false);
         (budgeted.profile, budgeted.read_only, budgeted.memory_bytes) = (profile.into(), read_only, Some(mib << 20));
