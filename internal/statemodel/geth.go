@@ -149,10 +149,20 @@ func GethPath(s State, g GethMemory) []Memory {
 	for i := range blocks {
 		blocks[i].Again = again / asked
 	}
+	// An absent account's path ends at a branch: no leaf asks for that one's block.
+	for d, b := range branches {
+		ends := b.visits[Account]
+		if d+1 < len(branches) {
+			ends -= branches[d+1].visits[Account]
+		}
+		for i, share := range shares[d] {
+			blocks[i].Visits[AbsentAccount] += ends * (1 - far[d]) * share
+		}
+	}
 	clean.Classes = append(clean.Classes, leaf.clean(leaf.path, asks(0, size, shares[len(branches)], 1)))
 	regions := []region{{blocks, pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)}}
-	slots := region{[]Class{{Units: math.Max(1, slotBytes/pebbleBlock)}}, pebbleBlock}
 	perContract := slotBytes / math.Max(1, s.contracts()) / pebbleBlock
+	slots := region{[]Class{{Units: math.Max(1, slotBytes/pebbleBlock), Visits: [kinds]float64{AbsentSlot: 1 - evenly(perContract)}}}, pebbleBlock}
 	clean.Classes = append(clean.Classes, slotBranch.clean(slotBranch.path, asks(len(blocks)+1, size, []float64{1}, evenly(perContract))),
 		slotLeaf.clean(slotLeaf.path, asks(len(blocks)+1, size, []float64{1}, 1)))
 	return append([]Memory{clean}, g.pebble(append(regions, slots)...)...)
