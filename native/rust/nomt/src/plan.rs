@@ -152,10 +152,10 @@ impl Shares {
             });
         };
         let values_only = options.read_only && options.profile == VALUE;
-        let upper_levels = match () {
+        let upper_levels = match budget >= 64 * MIB {
             _ if values_only => 0,
-            _ if budget >= 64 * MIB => 2,
-            _ => 1,
+            true => 2,
+            false => 1,
         };
         let (excess_bytes, bookkeeping_bytes) = (budget / 8, budget / 16);
         let fixed = sizes.buckets + sizes.branch_bytes + upper_level_bytes(upper_levels);
