@@ -29,7 +29,7 @@ func layoutMeasures() []layoutMeasure {
 			outlook: "nodes_per_lookup", tick: unit.ShortCount},
 		{title: "Device bytes per lookup", note: "Fetched from the device, memory held: what an account costs below all caches.", label: "bytes per lookup",
 			value: func(r result.LayoutRow) *float64 { return r.DeviceBytes }, predicted: noFormula, tick: unit.ShortCount},
-		{title: "Median time of a lookup", label: "p50", log: true, predicted: noFormula, tick: shortNanos,
+		{title: "Median time of a lookup", note: "Caches warm, memory held, one lookup in flight.", label: "p50", log: true, predicted: noFormula, tick: shortNanos,
 			value: func(r result.LayoutRow) *float64 {
 				if r.LookupNanos == nil {
 					return nil
