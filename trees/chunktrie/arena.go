@@ -45,11 +45,14 @@ func (a *arena) close() error {
 	return unix.Munmap(raw)
 }
 
-// take returns room for a pin, 0 where none is left.
+// take returns room for a pin, whose head tells no more than its words; 0 where none
+// is left.
 func (a *arena) take(words int) (p pin) {
-	if free := a.unused[words]; len(free) > 0 {
+	if words := a.reusable(words); words > 0 {
+		free := a.unused[words]
 		p = free[len(free)-1]
 		a.unused[words] = free[:len(free)-1]
+		a.words[p] = uint64(words) << 32
 		return p
 	}
 	if int(a.next)+words > len(a.words) {
@@ -57,7 +60,19 @@ func (a *arena) take(words int) (p pin) {
 	}
 	p = a.next
 	a.next += pin(words)
+	a.words[p] = uint64(words) << 32
 	return p
+}
+
+// reusable is the size of a freed place for that many words, which has at most two
+// more; 0 where there is none.
+func (a *arena) reusable(words int) int {
+	for size := words; size <= min(words+2, mostPinWords); size++ {
+		if len(a.unused[size]) > 0 {
+			return size
+		}
+	}
+	return 0
 }
 
 // retire lets go of a pin that a block replaces.
@@ -75,14 +90,14 @@ func (a *arena) reclaim(oldest uint64) {
 	a.retired = slices.Delete(a.retired, 0, n)
 }
 
-// bytes is what the arena has ever used at once.
-func (a *arena) bytes() int64 { return 8 * int64(a.next) }
+// used is what the arena has ever used at once, in bytes.
+func (a *arena) used() int64 { return 8 * int64(a.next) }
 
 // A pin is a branch of the account trie in memory, as much of it as lookups need:
 // its place among the arena's words, 0 for none. At that place stand
 //
 //	a head: child mask (16 bits), nibble depths where the path begins and ends (8 + 8),
-//	        words of the whole (16)
+//	        words of its place (16)
 //	its pointer
 //	of each child: its pointer, or its pin (pinnedBit)
 //	its path, packed
@@ -95,6 +110,7 @@ const (
 	pinnedBit    = 1 << 62 // of no pointer
 	pinHeadWords = 2
 	mostPinWords = pinHeadWords + 16 + 4
+	evenLevels   = 4
 )
 
 type pinHead uint64
@@ -141,17 +157,25 @@ func (l link) pin() pin {
 	return pin(l)
 }
 
-func pinWords(n node) int { return pinHeadWords + n.children() + (len(n.path())+7)/8 }
+// pinWords is the size of a node's place. In the first levels, whose branches are
+// written anew with nearly every block and grow to 16 children, all places are of one
+// size: one that was freed fits the next.
+func pinWords(n node) int {
+	if n.begin() < evenLevels {
+		return mostPinWords
+	}
+	return pinHeadWords + n.children() + (len(n.path())+7)/8
+}
 
 // add pins node n, which lies at a pointer, with no child pinned; 0 where there is
 // no room.
 func (a *arena) add(n node, at pointer) pin {
-	words, children := pinWords(n), n.children()
-	p := a.take(words)
+	children := n.children()
+	p := a.take(pinWords(n))
 	if p == 0 {
 		return 0
 	}
-	a.words[p] = uint64(n.mask()) | uint64(n.begin())<<16 | uint64(n.end())<<24 | uint64(words)<<32
+	a.words[p] |= uint64(n.mask()) | uint64(n.begin())<<16 | uint64(n.end())<<24
 	a.words[p+1] = uint64(at)
 	for i := range children {
 		a.link(p, i, link(n.pointer(i)))

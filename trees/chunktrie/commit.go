@@ -284,7 +284,7 @@ func (w *writer) seal(d *draft) (ref, error) {
 	r.oldest[list] = min(r.oldest[list], place)
 	w.chunks.byID[r.at.chunk()].live += int64(len(n))
 	w.nodesNew.Add(1)
-	if w.pins.keeps(d.kind, d.begin) {
+	if w.pins.keeps(n) {
 		r.pin = w.pin(d, n, r.at)
 	}
 	if r.pin == 0 {

@@ -28,19 +28,31 @@ func (p *pins) bytes() (sum int64) {
 }
 
 // keeps tells whether a node belongs in memory.
-func (p *pins) keeps(k kind, begin int) bool {
-	return k == accountBranch && (begin < p.depth || begin == p.depth && !p.full())
+func (p *pins) keeps(n node) bool {
+	return n.kind() == accountBranch && (n.begin() < p.depth || n.begin() == p.depth && p.fits(n))
 }
 
-// full tells whether the deepest level has all that it may: it leaves a sixteenth of
-// the budget to the levels above, which grow.
-func (p *pins) full() bool { return p.budgetBytes > 0 && p.bytes() >= p.budgetBytes-p.budgetBytes/16 }
+// fits tells whether the deepest level may have one more node: it leaves room to the
+// levels above, which a block may write anew before the old ones are free, and a
+// sixteenth of the budget for them to grow.
+func (p *pins) fits(n node) bool {
+	words := pinWords(n)
+	return p.budgetBytes == 0 || p.reusable(words) > 0 || p.used()+8*int64(words)+p.above() <= p.budgetBytes-p.budgetBytes/16
+}
+
+// above is what the levels above the deepest take.
+func (p *pins) above() (sum int64) {
+	for _, level := range p.levels[:max(p.depth, 0)] {
+		sum += level
+	}
+	return sum
+}
 
 // put pins a node; 0 where there is no room.
 func (p *pins) put(n node, at pointer) pin {
 	made := p.add(n, at)
 	if made != 0 {
-		p.levels[n.begin()] += 8 * int64(pinWords(n))
+		p.levels[n.begin()] += 8 * int64(p.head(made).words())
 	}
 	return made
 }
@@ -54,7 +66,7 @@ func (p *pins) giveUp(block uint64, old pin) {
 
 // fit gives up the deepest levels until the rest is within the budget.
 func (p *pins) fit(block uint64, root pin) pin {
-	for p.budgetBytes > 0 && p.bytes() > p.budgetBytes && p.depth >= 0 {
+	for p.budgetBytes > 0 && p.bytes()+p.above() > p.budgetBytes && p.depth >= 0 {
 		p.depth--
 		root = p.cut(block, root, p.depth)
 	}
@@ -104,7 +116,8 @@ func (p *pins) load(ctx context.Context, file *nodeFile, root pointer) (top pin,
 	}
 	l := pinLoader{pins: p, file: file}
 	l.wanted = append(l.wanted, wanted{at: root})
-	for l.depth = 0; l.depth <= p.depth && !l.full; l.depth++ {
+	most := p.depth
+	for p.depth = 0; ; p.depth++ {
 		if l.top != 0 {
 			err = l.below(ctx, l.top)
 		}
@@ -112,29 +125,31 @@ func (p *pins) load(ctx context.Context, file *nodeFile, root pointer) (top pin,
 			err = l.flush(ctx)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("pin nibble depth %d: %w", l.depth, err)
+			return 0, fmt.Errorf("pin nibble depth %d: %w", p.depth, err)
+		}
+		if l.full || p.depth == most {
+			break
 		}
 	}
-	if l.full {
-		p.depth = l.depth - 1
+	if l.full && p.levels[p.depth] == 0 {
+		p.depth--
 	}
 	return l.top, nil
 }
 
-// pinLoader pins one level after the other.
+// pinLoader pins one level after the other, the deepest so far being pins.depth.
 type pinLoader struct {
 	pins   *pins
 	file   *nodeFile
-	depth  int
 	top    pin
 	wanted []wanted
 	full   bool
 }
 
-// below looks for branches that begin at the loader's depth.
+// below looks for branches that begin at the deepest level.
 func (l *pinLoader) below(ctx context.Context, p pin) error {
 	head := l.pins.head(p)
-	if head.end()+1 > l.depth {
+	if head.end()+1 > l.pins.depth {
 		return nil
 	}
 	for i := range bits.OnesCount16(head.mask()) {
@@ -145,7 +160,7 @@ func (l *pinLoader) below(ctx context.Context, p pin) error {
 			return nil
 		case child.pin() != 0:
 			err = l.below(ctx, child.pin())
-		case head.end()+1 == l.depth && !pointer(child).leaf():
+		case head.end()+1 == l.pins.depth && !pointer(child).leaf():
 			if l.wanted = append(l.wanted, wanted{parent: p, i: i, at: pointer(child)}); len(l.wanted) == batchPins {
 				err = l.flush(ctx)
 			}
@@ -159,13 +174,13 @@ func (l *pinLoader) below(ctx context.Context, p pin) error {
 
 // flush reads what is wanted and pins it.
 func (l *pinLoader) flush(ctx context.Context) error {
-	if err := readAll(ctx, l.file, l.wanted, l.depth); err != nil {
+	if err := readAll(ctx, l.file, l.wanted, l.pins.depth); err != nil {
 		return err
 	}
 	for _, w := range l.wanted {
 		p := l.pins
 		made := pin(0)
-		if !p.full() {
+		if p.fits(w.node) {
 			made = p.put(w.node, w.at)
 		}
 		if l.full = made == 0; l.full {

@@ -298,7 +298,7 @@ func (s *Store) oldestPinned() uint64 {
 
 // show copies what others than the writer may ask for.
 func (s *Store) show() {
-	s.seen = seen{s.chunks.writes, s.chunks.writeBytes, s.pins.bytes(), s.pins.depth}
+	s.seen = seen{s.chunks.writes, s.chunks.writeBytes, s.pins.used(), s.pins.depth}
 }
 
 // enter and leave count a version's readers; the mutex is held.

@@ -65,7 +65,7 @@ func (p *pending) copy(value []byte) []byte {
 
 // inOrder sorts the edits by account.
 func (p *pending) inOrder() []edit {
-	slices.SortStableFunc(p.edits, func(a, b edit) int { return bytes.Compare(a.account[:], b.account[:]) })
+	slices.SortFunc(p.edits, func(a, b edit) int { return bytes.Compare(a.account[:], b.account[:]) })
 	return p.edits
 }
 

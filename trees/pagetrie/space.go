@@ -20,6 +20,7 @@ type space struct {
 	pages  uint32 // of the file, free ones included
 	queue  queue
 	before uint64 // lists of older blocks than this may be taken
+	young  bool   // the first list is none of them
 
 	free     []uint32        // taken from the queue, the last to be used first
 	recent   []uint32        // orphaned by the block being built
@@ -56,12 +57,15 @@ func (s *space) take() (uint32, error) {
 
 // refill takes the first list of the queue, if it is old enough.
 func (s *space) refill() error {
-	if s.queue.lists == 0 {
+	if s.queue.lists == 0 || s.young {
 		return nil
 	}
 	list, err := s.queue.read(s.source, s.pages, s.buf)
-	if err != nil || list.block >= s.before {
+	if err != nil {
 		return err
+	}
+	if s.young = list.block >= s.before; s.young {
+		return nil
 	}
 	s.free = append(s.free, list.ids...)
 	slices.Reverse(s.free) // taken in ascending order, pages make long writes
@@ -87,7 +91,7 @@ func (s *space) orphan(id uint32) error {
 
 // begin starts a block: newest is the newest committed one, oldest that of the
 // oldest reader.
-func (s *space) begin(newest, oldest uint64) { s.before = min(newest, oldest+1) }
+func (s *space) begin(newest, oldest uint64) { s.before, s.young = min(newest, oldest+1), false }
 
 // end closes the block, which has written its lists.
 func (s *space) end() {
