@@ -72,6 +72,7 @@ const (
 	qmdbPaper    = "https://arxiv.org/abs/2501.05262"
 	nomtSlides   = "https://hackmd.io/@Xo-wxO7bQkKidH1LrqACsw/rkG0lmjWyg"
 	pebbleStudy  = "https://github.com/QuarkChain/bench_kvdb"
+	pebbleReply  = "a reply in that study's forum thread, passed on to us"
 )
 
 // claims are the sides of the argument, in the order in which it went.
@@ -89,9 +90,9 @@ func claims() []claim {
 			func(e evidence) finding { return judgeReadPerNode(e, "chunktrie:unpinned") }},
 		{"Pebble study", pebbleStudy, "a Get costs 1-2 reads, whatever the size", "filters and top indexes in memory: 0.2% of the database",
 			func(e evidence) finding { return judgePerGet(e, 1, 2, "flat-pebble") }},
-		{"Pebble study, forum", pebbleStudy, "1-2 reads a Get of a node, hash scheme", "geth's default cache of 2 GB, real blocks",
+		{"Pebble study, forum", pebbleReply, "1-2 reads a Get of a node, hash scheme", "geth's default cache of 2 GB, real blocks",
 			func(e evidence) finding { return judgePerGet(e, 1, 2, "geth-hash") }},
-		{"Pebble study, forum", pebbleStudy, "0.3-0.9 reads a Get of a node, path scheme", "geth's default cache of 2 GB, real blocks",
+		{"Pebble study, forum", pebbleReply, "0.3-0.9 reads a Get of a node, path scheme", "geth's default cache of 2 GB, real blocks",
 			func(e evidence) finding { return judgePerGet(e, 0.3, 0.9, "geth-path") }},
 		{"QMDB", qmdbPaper, "one SSD read a Get", "the index in memory",
 			func(e evidence) finding { return judgeFewReads(e, 1, 0, "qmdb") }},
