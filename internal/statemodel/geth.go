@@ -102,14 +102,15 @@ func (g GethMemory) pebble(regions ...region) []Memory {
 	return []Memory{cache, file}
 }
 
-// asks are the requests of one miss: the shares of a region's blocks, and its index
-// block. first is the place of the region among all, size how many there are.
-func asks(first, size int, shares []float64, chance float64) []float64 {
+// asks are the requests of one miss that a region has with chance found: its index
+// block, and with chance read the shares of its blocks. first is the place of the
+// region among all classes, size how many there are.
+func asks(first, size int, shares []float64, found, read float64) []float64 {
 	to := make([]float64, size)
 	for i, share := range shares {
-		to[first+i] = share * chance
+		to[first+i] = share * read
 	}
-	to[first+len(shares)] = 1
+	to[first+len(shares)] = found
 	return to
 }
 
@@ -124,48 +125,87 @@ const gethMemtables = 1<<20 + 1<<19
 // S bytes is in another block than the rest of a key's path with chance
 //
 //	mean of min(1, u * S / 4096), u even between 0 and 1
+//
+// and for certain if it is in another level of Pebble's: what was written last is in
+// the levels above the last one.
 func GethPath(s State, g GethMemory) []Memory {
 	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
-	accountBytes, slotBytes := leaf.stored(pathPerKey), slotBranch.stored(pathPerKey)+slotLeaf.stored(pathPerKey)
+	recent := upperShare(s.DiskBytes)
+	late := func(keys float64) float64 { return 1 - math.Pow(1-recent, keys) } // written with the latest of so many
+	bytes := leaf.stored(pathPerKey)
 	for _, b := range branches {
-		accountBytes += b.stored(pathPerKey)
+		bytes += b.stored(pathPerKey)
 	}
-	perAccount := accountBytes / s.Accounts
-	accounts := strewn{units: math.Max(1, accountBytes/pebbleBlock)}
-	var far []float64
-	for _, b := range branches {
-		far = append(far, evenly(b.below*perAccount/pebbleBlock))
-		accounts.levels = append(accounts.levels, level{nodes: b.count})
+	perAccount := bytes / s.Accounts
+	var levels [2]strewn // of accounts: above the last, and the last
+	leafIn := [2]float64{late(2), 1 - late(2)}
+	for i := range levels {
+		units := leaf.stored(pathPerKey) * leafIn[i]
+		for _, b := range branches {
+			in := [2]float64{late(b.below), 1 - late(b.below)}[i]
+			units += b.stored(pathPerKey) * in
+			levels[i].levels = append(levels[i].levels, level{nodes: b.count * in})
+		}
+		levels[i].units = math.Max(1, units/pebbleBlock)
+		levels[i].levels = append(levels[i].levels, level{nodes: math.Inf(1)})
 	}
-	accounts.levels = append(accounts.levels, level{nodes: math.Inf(1)})
-	blocks, shares := accounts.classes()
-	size := len(blocks) + 1 + 2
+	upper, upperShares := levels[0].classes()
+	lower, lowerShares := levels[1].classes()
+	perContract := (slotBranch.stored(pathPerKey) + slotLeaf.stored(pathPerKey)) / math.Max(1, s.contracts()) / pebbleBlock
+	slots := []Class{{Units: math.Max(1, perContract*s.contracts()), Visits: [kinds]float64{AbsentSlot: 1 - evenly(perContract)}}}
+	size := len(upper) + len(lower) + len(slots) + 3
+	lowerAt, slotsAt := len(upper)+1, len(upper)+len(lower)+2
+	both := func(d int, in, up, down float64) []float64 {
+		to := asks(0, size, upperShares[d], in, up)
+		for i, share := range asks(lowerAt, size, lowerShares[d], 1-in, down) {
+			to[i] += share
+		}
+		return to
+	}
 	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
 	asked, again := 1.0, 0.0
 	for d, b := range branches {
-		clean.Classes = append(clean.Classes, b.clean(b.path, asks(0, size, shares[d], far[d])))
-		asked, again = asked+b.visits[Account]*far[d], again+b.visits[Account]*(1-far[d])
-	}
-	for i := range blocks {
-		blocks[i].Again = again / asked
-	}
-	// An absent account's path ends at a branch: no leaf asks for that one's block.
-	for d, b := range branches {
+		near := 1 - evenly(b.below*perAccount/pebbleBlock)
+		in := late(b.below)
+		up, down := in*(1-leafIn[0]*near), (1-in)*(1-leafIn[1]*near)
+		clean.Classes = append(clean.Classes, b.clean(b.path, both(d, in, up, down)))
+		asked, again = asked+b.visits[Account]*(up+down), again+b.visits[Account]*(1-up-down)
+		// An absent account's path ends at a branch: no leaf asks for that one's block.
 		ends := b.visits[Account]
 		if d+1 < len(branches) {
 			ends -= branches[d+1].visits[Account]
 		}
-		for i, share := range shares[d] {
-			blocks[i].Visits[AbsentAccount] += ends * (1 - far[d]) * share
+		for i := range upper {
+			upper[i].Visits[AbsentAccount] += ends * (in - up) * upperShares[d][i]
+			lower[i].Visits[AbsentAccount] += ends * (1 - in - down) * lowerShares[d][i]
 		}
 	}
-	clean.Classes = append(clean.Classes, leaf.clean(leaf.path, asks(0, size, shares[len(branches)], 1)))
-	regions := []region{{blocks, pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)}}
-	perContract := slotBytes / math.Max(1, s.contracts()) / pebbleBlock
-	slots := region{[]Class{{Units: math.Max(1, slotBytes/pebbleBlock), Visits: [kinds]float64{AbsentSlot: 1 - evenly(perContract)}}}, pebbleBlock}
-	clean.Classes = append(clean.Classes, slotBranch.clean(slotBranch.path, asks(len(blocks)+1, size, []float64{1}, evenly(perContract))),
-		slotLeaf.clean(slotLeaf.path, asks(len(blocks)+1, size, []float64{1}, 1)))
-	return append([]Memory{clean}, g.pebble(append(regions, slots)...)...)
+	for i := range upper {
+		upper[i].Again, lower[i].Again = again/asked, again/asked
+	}
+	clean.Classes = append(clean.Classes, leaf.clean(leaf.path, both(len(branches), leafIn[0], leafIn[0], leafIn[1])),
+		slotBranch.clean(slotBranch.path, asks(slotsAt, size, []float64{1}, 1, evenly(perContract))),
+		slotLeaf.clean(slotLeaf.path, asks(slotsAt, size, []float64{1}, 1, 1)))
+	fileBytes := pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)
+	return append([]Memory{clean}, g.pebble(region{upper, fileBytes}, region{lower, fileBytes}, region{slots, pebbleBlock})...)
+}
+
+// upperShare is what Pebble keeps above the last level of a database of that size: the
+// base level has 64 MiB, each below it is larger by one factor, at most 10, and the
+// last has nine tenths if there is no other way.
+func upperShare(bytes float64) float64 {
+	const base, most = 64 << 20, 10
+	last := .9 * bytes
+	if last <= base {
+		return 0
+	}
+	levels := math.Ceil(math.Log(last/base) / math.Log(most))
+	factor, above, level := math.Pow(last/base, 1/levels), 0.0, float64(base)
+	for range int(levels) {
+		above += level
+		level *= factor
+	}
+	return math.Min(1, above/(above+last))
 }
 
 // evenly is the mean of min(1, u*x) for u even between 0 and 1.
@@ -190,7 +230,7 @@ func GethHash(s State, g GethMemory) []Memory {
 	blocks, shares := all.classes()
 	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
 	for i, n := range nodes {
-		clean.Classes = append(clean.Classes, n.clean(gethHashKey, asks(0, len(blocks)+1, shares[min(i, len(branches))], 1)))
+		clean.Classes = append(clean.Classes, n.clean(gethHashKey, asks(0, len(blocks)+1, shares[min(i, len(branches))], 1, 1)))
 	}
 	return append([]Memory{clean}, g.pebble(region{blocks, s.DiskBytes / all.units})...)
 }
@@ -207,8 +247,8 @@ func GethFlat(s State, g GethMemory) []Memory {
 	accounts := trieNode{count: s.Accounts, bytes: slim, visits: [kinds]float64{1, 1, 0, 0}}
 	stored := trieNode{count: slots, bytes: gethSlot, visits: [kinds]float64{0, 0, 1, 1}}
 	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO, Classes: []Class{
-		accounts.clean(hashBytes, asks(0, 4, []float64{1}, 1)),
-		stored.clean(2*hashBytes, asks(2, 4, []float64{1}, 1)),
+		accounts.clean(hashBytes, asks(0, 4, []float64{1}, 1, 1)),
+		stored.clean(2*hashBytes, asks(2, 4, []float64{1}, 1, 1)),
 	}}
 	return append([]Memory{clean}, g.pebble(records(s.Accounts, accountKey, slim), records(slots, slotKey-hashBytes, gethSlot))...)
 }
