@@ -31,8 +31,7 @@ pub struct Place {
 /// Takes hold of the folder, new or not.
 pub fn take(options: &Options) -> Result<Place> {
     let folder = options.directory.clone();
-    let (_lock, operations_per_file) =
-        if options.create { make(&folder, plan::operations_per_file(options))? } else { find(&folder)? };
+    let (_lock, operations_per_file) = if options.create { make(&folder, plan::operations_per_file(options))? } else { find(&folder)? };
     Ok(Place { folder, operations_per_file, _lock })
 }
 

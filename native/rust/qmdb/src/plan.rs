@@ -61,7 +61,8 @@ impl Plan {
         let least = buffers() + LEAST_PAGE_CACHE_BYTES;
         if let Some(budget) = options.memory_bytes.filter(|&budget| budget < least) {
             let least = least.div_ceil(MIB);
-            mistakes.push(format!("a memory of {budget} bytes is too small for the write buffers and the least page cache, as in --memory {least}MiB"));
+            mistakes
+                .push(format!("a memory of {budget} bytes is too small for the write buffers and the least page cache, as in --memory {least}MiB"));
         }
         mistakes
     }
@@ -175,11 +176,8 @@ mod tests {
     fn mistakes_come_with_a_legal_example() {
         let mut wrong = options(Some(MIB), 0);
         wrong.create = false;
-        wrong.settings = Settings::new(vec![
-            ("speed".into(), "1".into()),
-            (HASH_THREADS.into(), "0".into()),
-            (OPERATIONS_PER_FILE.into(), "9".into()),
-        ]);
+        wrong.settings =
+            Settings::new(vec![("speed".into(), "1".into()), (HASH_THREADS.into(), "0".into()), (OPERATIONS_PER_FILE.into(), "9".into())]);
         assert_eq!(
             Plan::check(&wrong),
             [

@@ -73,9 +73,9 @@ impl State for Opened {
     fn commit(&self) -> Result<Hash> {
         let changes = std::mem::take(&mut *self.block.lock().map_err(|_| broken())?);
         let number = self.head().block + 1;
-        let doing = Error::doing(&format!("commit block {number}"));
-        let batch = self.shared.look_up(|runtime, database| database::prepare(runtime, database, number, changes).map_err(&doing))?;
-        let root = self.shared.publish(|runtime, database| database::commit(runtime, database, batch, &self.place)).map_err(doing)?;
+        let doing = format!("commit block {number}");
+        let batch = self.shared.look_up(|runtime, database| database::prepare(runtime, database, number, changes).map_err(Error::doing(&doing)))?;
+        let root = self.shared.publish(&doing, |runtime, database| database::commit(runtime, database, batch, &self.place))?;
         *self.head.lock().expect("nothing that holds the head can panic") = Head { block: number, root };
         Ok(root)
     }
@@ -87,7 +87,7 @@ impl State for Opened {
     /// Nothing runs in the background. A commit leaves the tree's nodes and the note of where the
     /// log was last known to be sound to be made again by the next open: here they are written.
     fn settle(&self, _at_most: Duration) -> Result<Option<Unsettled>> {
-        self.shared.publish(|runtime, database| runtime.wait(database.sync())).map_err(Error::doing("settle"))?;
+        self.shared.publish("settle", |runtime, database| runtime.wait(database.sync()))?;
         Ok(None)
     }
 
@@ -149,9 +149,9 @@ impl Shared {
     }
 
     /// Changes the database, while no lookup is under way, and returns its root.
-    fn publish(&self, f: impl FnOnce(&Runtime, Database) -> Result<Database, QmdbError>) -> Result<Hash> {
+    fn publish(&self, doing: &str, f: impl FnOnce(&Runtime, Database) -> Result<Database, QmdbError>) -> Result<Hash> {
         let mut place = self.database.write().map_err(|_| broken())?;
-        let database = f(&self.runtime, place.take().ok_or_else(broken)?).map_err(|why| Error::Failed(why.to_string()))?;
+        let database = f(&self.runtime, place.take().ok_or_else(broken)?).map_err(Error::doing(doing))?;
         let root = database::root(&database);
         *place = Some(database);
         Ok(root)

@@ -370,7 +370,7 @@ fn after_a_failed_commit_all_is_refused() {
     assert!(why.starts_with("commit block 2: "), "{why}");
     let why = "an earlier commit failed: close the state and open it again";
     assert_eq!(reader.account(&hash(1)).unwrap_err().to_string(), why);
-    assert_eq!(state.settle(Duration::ZERO).unwrap_err().to_string(), format!("settle: {why}"));
+    assert_eq!(state.settle(Duration::ZERO).unwrap_err().to_string(), why);
     drop(reader);
     state.close().unwrap();
 
