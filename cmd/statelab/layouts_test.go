@@ -51,7 +51,7 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 		if (row.Nodes != nil) != walks || walks && math.Abs(*row.Nodes-*row.PredictedNodes) > .15 {
 			t.Errorf("%s %d: nodes %v, expected %v", row.Layout, row.Accounts, row.Nodes, row.PredictedNodes)
 		}
-		if row.DiskBytes == 0 || row.PeakRSSBytes == 0 || row.LookupNanos.N != 1000 || *row.UpdateNanos <= 0 || row.OpenNanos == 0 || len(row.Lookups) != 12 {
+		if row.DiskBytes == 0 || row.PeakRSSBytes == 0 || row.LookupNanos.N != 1000 || *row.UpdateNanos <= 0 || row.OpenNanos == 0 || len(row.Lookups) != 16 {
 			t.Errorf("%+v", row)
 		}
 		for _, stage := range []string{row.Build, row.Read} {
@@ -59,9 +59,10 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 				t.Errorf("%s: %v", stage, err)
 			}
 		}
-		// The layout's own count of its reads is the kernel's, but for the harness's.
+		// The layout's own count of its reads is the kernel's, but for the harness's,
+		// which is too much for a few first lookups.
 		for _, of := range row.Lookups {
-			if row.Layout == "flat-pebble" && math.Abs(*of.BlockReads-of.ReadCalls) > .02 {
+			if row.Layout == "flat-pebble" && of.Condition != result.FirstLookups && math.Abs(*of.BlockReads-of.ReadCalls) > .02 {
 				t.Errorf("%s %s: %g block reads, %g read calls", of.Condition, of.Kind, *of.BlockReads, of.ReadCalls)
 			}
 		}
