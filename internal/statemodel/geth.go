@@ -217,22 +217,39 @@ func evenly(x float64) float64 {
 }
 
 // GethHash is the hash scheme: nodes lie under their hashes, live and dead, each in any
-// data block. What the files take says how many blocks there are.
+// data block of its level: what was written last is above the last level. What the
+// files take says how many blocks there are.
 func GethHash(s State, g GethMemory) []Memory {
 	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
-	saved := emptyHashes * (1 - s.ContractShare) * s.Accounts
-	all := strewn{units: math.Max(1, (s.DiskBytes+saved)/pebbleBlock)}
+	leaf.below, slotBranch.below, slotLeaf.below = 2, 2, 1 // a leaf is written anew when another makes it deeper
 	nodes := append(branches, slotBranch, slotLeaf, leaf)
-	for _, b := range branches {
-		all.levels = append(all.levels, level{nodes: b.count})
+	saved := emptyHashes * (1 - s.ContractShare) * s.Accounts
+	recent, units := upperShare(s.DiskBytes), (s.DiskBytes+saved)/pebbleBlock
+	in := func(n trieNode) [2]float64 {
+		earlier := math.Pow(1-recent, n.below)
+		return [2]float64{1 - earlier, earlier}
 	}
-	all.levels = append(all.levels, level{nodes: math.Inf(1)})
-	blocks, shares := all.classes()
+	levels := [2]strewn{{units: math.Max(1, units*recent)}, {units: math.Max(1, units*(1-recent))}}
+	for i := range levels {
+		for _, b := range branches {
+			levels[i].levels = append(levels[i].levels, level{nodes: b.count * in(b)[i]})
+		}
+		levels[i].levels = append(levels[i].levels, level{nodes: math.Inf(1)})
+	}
+	upper, upperShares := levels[0].classes()
+	lower, lowerShares := levels[1].classes()
+	size := len(upper) + len(lower) + 2
 	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
 	for i, n := range nodes {
-		clean.Classes = append(clean.Classes, n.clean(gethHashKey, asks(0, len(blocks)+1, shares[min(i, len(branches))], 1, 1)))
+		d, found := min(i, len(branches)), in(n)
+		to := asks(0, size, upperShares[d], found[0], found[0])
+		for j, share := range asks(len(upper)+1, size, lowerShares[d], found[1], found[1]) {
+			to[j] += share
+		}
+		clean.Classes = append(clean.Classes, n.clean(gethHashKey, to))
 	}
-	return append([]Memory{clean}, g.pebble(region{blocks, s.DiskBytes / all.units})...)
+	fileBytes := s.DiskBytes / units
+	return append([]Memory{clean}, g.pebble(region{upper, fileBytes}, region{lower, fileBytes})...)
 }
 
 // GethFlat is the flat state that the path scheme keeps: one key an account or slot, in
