@@ -57,9 +57,15 @@ func (f *chunkFile) place(sequence uint32, offset int64) uint32 {
 	return uint32((int64(sequence)*f.chunkBytes + offset) / placeBytes)
 }
 
-// room makes sure that the next bytes of a list lie in one chunk.
+// room makes sure that the next bytes of a list lie in one chunk, and that the buffer
+// has room for them: until the block's root record no state has what it writes.
 func (f *chunkFile) room(list int, bytes int) error {
 	l := &f.lists[list]
+	if len(l.buffer)+bytes > bufferBytes {
+		if err := f.flush(list); err != nil {
+			return err
+		}
+	}
 	if len(l.chunks) > 0 && l.next+int64(bytes) <= f.chunkBytes {
 		return nil
 	}

@@ -152,6 +152,7 @@ func (s *Store) Change(c state.Change) error {
 		size += len(v)
 	}
 	values := make([]byte, 0, size)
+	e.slots = make([]edit, 0, len(c.Slots))
 	for i := range c.Slots {
 		from := len(values)
 		values = append(values, c.Slots[i].Value...)
