@@ -182,8 +182,7 @@ func TestCompareFindsTheFirstDifference(t *testing.T) {
 			f.Roots[1].Root, f.Roots[2].Root = "other", "other"
 		}
 		f.DiskBytes = 2 << 20
-		reads := math.Log2(float64(s.Chain.Accounts)) / 4 // one more for every factor of 16
-		f.Lookups = []result.Lookups{{Kind: result.AccountLookup, Condition: result.HeldLookups, InFlight: 1, BlockReads: &reads}}
+		f.Lookups = []result.Lookups{{Kind: result.AccountLookup, Condition: result.HeldLookups, InFlight: 1}}
 		return run, nil
 	}
 	out := t.TempDir()
@@ -197,9 +196,8 @@ func TestCompareFindsTheFirstDifference(t *testing.T) {
 	if v := l.Roots[1]; v.Verdict != result.Different || v.Block != 2 || v.ByRoot["other"][0] != "b" || l.Status != result.Failed {
 		t.Errorf("%+v, %s %s", v, l.Status, l.Error)
 	}
-	want := math.Log2(1e9) / 4
-	if o := l.Outlook[0]; o.Layout != "a" || o.Accounts != 1e9 || math.Abs(o.Value-want) > 1e-9 || !strings.HasPrefix(o.Basis, "extrapolated") {
-		t.Errorf("%+v, want %g", o, want)
+	if len(l.Outlook) != 0 {
+		t.Errorf("%+v of layouts without a model", l.Outlook)
 	}
 	if _, err := os.Stat(filepath.Join(out, result.LayoutsFile)); err != nil {
 		t.Error(err)
