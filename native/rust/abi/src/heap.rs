@@ -27,6 +27,22 @@ impl Heap {
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Relaxed) as u64
     }
+
+    /// Has the system take back what is not in use. The GNU library keeps what threads freed, for
+    /// each of them, and a state that is closed and opened again would count twice and thrice.
+    pub fn give_back(&self) {
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        // SAFETY: it takes no pointer, and any thread may call it.
+        unsafe {
+            malloc_trim(0);
+        }
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+unsafe extern "C" {
+    /// Of the GNU C library, which the standard library is linked with there.
+    fn malloc_trim(keep_bytes: usize) -> i32;
 }
 
 // SAFETY: all is passed on to the system's allocator, which keeps the trait's rules.

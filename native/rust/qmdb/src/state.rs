@@ -48,6 +48,7 @@ impl Opened {
         let block = number.as_ref().and_then(keys::as_block).ok_or_else(nothing)?;
         let head = Mutex::new(Head { block, root: database::root(&opened) });
         let shared = Arc::new(Shared { database: RwLock::new(Some(opened)), runtime });
+        HEAP.give_back(); // what the replay took
         Ok(Opened { shared, plan, page_cache_bytes, head, block: Mutex::default(), place })
     }
 }
@@ -103,7 +104,7 @@ impl State for Opened {
     fn memory(&self) -> Vec<Memory> {
         let rest = HEAP.used_bytes().saturating_sub(self.page_cache_bytes);
         vec![
-            Memory { usage: "page cache", basis: Basis::Limit, bytes: self.page_cache_bytes },
+            Memory { usage: "page cache of the layout", basis: Basis::Limit, bytes: self.page_cache_bytes },
             Memory { usage: "index and the rest of the heap", basis: Basis::Measured, bytes: rest },
         ]
     }
@@ -117,7 +118,9 @@ impl State for Opened {
         let database = shared.database.into_inner().map_err(|_| broken())?;
         // A state that a commit broke has nothing to be kept.
         let synced = database.map_or(Ok(()), |database| shared.runtime.wait(database.sync()).map(drop).map_err(Error::doing("close")));
-        synced.and(shared.runtime.stop())
+        let stopped = shared.runtime.stop();
+        HEAP.give_back();
+        synced.and(stopped)
     }
 }
 
