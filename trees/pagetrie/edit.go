@@ -274,7 +274,8 @@ func (t *tx) graft(c cursor, how end, common int, key *state.Hash, leaf []byte) 
 	return nil
 }
 
-// deleteAccount drops an account that is there, with its storage.
+// deleteAccount drops an account that is there, with its storage. It reads every page
+// of that: only the pages tell which others are free now.
 func (t *tx) deleteAccount(account *state.Hash) error {
 	c, err := t.accountLeaf(account)
 	if err != nil {
