@@ -97,8 +97,11 @@ unit:
 c-engines: needs rocksdb
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./trees/flat
 
-rust-tests: needs
+rust-tests: rust
 	cargo test --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir native/rust/target
+	@set -e; for name in $(RUST_LAYOUTS); do echo "admit bin/lib/libstatelab_$$name.so"; \
+		STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 STATELAB_STATE_TEST_LIBRARY=$(CURDIR)/bin/lib/libstatelab_$$name.so \
+		CGO_ENABLED=1 $(GO) test -short -timeout 30m ./trees/native -run 'TestAdmitted$$'; done
 
 tree-modules: needs
 	@set -e; for tree in $(TREES); do (cd trees/$$tree && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done

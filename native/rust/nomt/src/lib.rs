@@ -36,7 +36,7 @@ use std::fs;
 use nomt::hasher::Blake3Hasher;
 use statelab_state::{Description, Error, Layout, Options, Profile, Result, Root, export, pinned};
 
-pub use crate::keys::{Path, account_path, decode_account, encode_account, number_path, slot_path};
+pub use crate::keys::{Path, account_path, number_path, slot_path};
 pub use crate::lookup::Lookup;
 pub use crate::plan::{hash_table_buckets, stored_pages};
 pub use crate::state::Opened;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nomt::hasher::{Blake3Hasher, ValueHasher};
 use nomt::proof::{PathProof, PathProofTerminal};
-use statelab_state::{Account, Error, Hash, Reader, Result, Touched, Value};
+use statelab_state::{Account, Error, Hash, Reader, Result, Touched, Value, decode_account};
 
 use crate::keys::{self, Path};
 use crate::plan::PAGE_BYTES;
@@ -48,7 +48,7 @@ impl Lookup {
 impl Reader for Lookup {
     fn account(&mut self, name: &Hash) -> Result<Option<Account>> {
         let Some(bytes) = self.value(keys::account_path(name))? else { return Ok(None) };
-        Ok(Some(keys::decode_account(&bytes).ok_or_else(|| Error::Failed(format!("the state holds no account but {bytes:02x?}")))?))
+        Ok(Some(decode_account(&bytes).ok_or_else(|| Error::Failed(format!("the state holds no account but {bytes:02x?}")))?))
     }
 
     fn slot(&mut self, name: &Hash, key: &Hash) -> Result<Option<Value>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nomt::hasher::Blake3Hasher;
 use nomt::{FinishedSession, KeyReadWrite, Session, SessionParams};
-use statelab_state::{Account, EMPTY_CODE, Error, Hash, Head, Memory, Result, Slot, Stat, State, Unsettled};
+use statelab_state::{Account, EMPTY_CODE, Error, Hash, Head, Memory, Result, Slot, Stat, State, Unsettled, decode_account, encode_account};
 
 use crate::Database;
 use crate::eviction::Eviction;
@@ -66,7 +66,7 @@ impl State for Opened {
     fn change(&self, name: &Hash, account: Option<&Account>, slots: &[Slot]) -> Result<()> {
         let Some(account) = account else { return self.delete(name, slots) };
         let mut block = self.shared.block()?;
-        block.push((keys::account_path(name), KeyReadWrite::Write(Some(keys::encode_account(account)))));
+        block.push((keys::account_path(name), KeyReadWrite::Write(Some(encode_account(account)))));
         block.extend(slots.iter().map(|slot| {
             let value = Some(slot.value.as_bytes().to_vec()).filter(|value| !value.is_empty());
             (keys::slot_path(name, &slot.key), KeyReadWrite::Write(value))
@@ -134,7 +134,7 @@ impl Opened {
         let Some(bytes) = self.shared.with_session(|session| session.read(path).map_err(Error::doing("read the account to delete")))? else {
             return Ok(());
         };
-        let account = keys::decode_account(&bytes).ok_or_else(|| Error::Failed(format!("the state holds no account but {bytes:02x?}")))?;
+        let account = decode_account(&bytes).ok_or_else(|| Error::Failed(format!("the state holds no account but {bytes:02x?}")))?;
         if account.code != EMPTY_CODE {
             return Err(Error::Failed(format!("delete account {name:02x?}: it has code, so it may have slots, and NOMT keeps no list of them")));
         }

@@ -8,8 +8,8 @@ use model::{Folder, Model, hash, open, options};
 use nomt::SessionParams;
 use nomt::hasher::{Blake3Hasher, ValueHasher};
 use nomt::trie::LeafData;
-use statelab_nomt::{Nomt, account_path, encode_account};
-use statelab_state::{Account, EMPTY_CODE, Error, Head, Layout, Reader, Settings, Slot, State, Touched, Value};
+use statelab_nomt::{Nomt, account_path};
+use statelab_state::{Account, EMPTY_CODE, Error, Head, Layout, Reader, Settings, Slot, State, Touched, Value, encode_account};
 
 const ACCOUNTS: u64 = 300;
 
