@@ -18,6 +18,8 @@ C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/sharedlib ./trees/native
 # Layouts in Rust: a crate makes the library of the one it is named after.
 RUST_LAYOUTS := $(filter-out abi,$(shell sed -n 's/^members = //p' native/rust/Cargo.toml | tr -d '[]",'))
 RUST_VERSION := 1.95
+# Outside the checkout, as Go's cache is: QMDB's dependencies take ten minutes of CPU.
+RUST_TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/statelab/rust
 TREES := $(patsubst trees/%/go.mod,%,$(wildcard trees/*/go.mod))
 # Modules of their own without a runner.
 FIXTURES := fixtures/gethchain
@@ -50,9 +52,9 @@ rocksdb: needs
 
 # install replaces a file: a process that has the old one mapped keeps it.
 rust: needs
-	cargo build --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir native/rust/target
+	cargo build --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir $(RUST_TARGET)
 	mkdir -p bin/lib
-	install $(RUST_LAYOUTS:%=native/rust/target/release/libstatelab_%.so) bin/lib
+	install $(RUST_LAYOUTS:%=$(RUST_TARGET)/release/libstatelab_%.so) bin/lib
 
 trees: tools needs
 	@set -e; for tree in $(TREES); do echo "build bin/statelab-run-$$tree"; \
@@ -98,7 +100,7 @@ c-engines: needs rocksdb
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./trees/flat
 
 rust-tests: rust
-	cargo test --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir native/rust/target
+	cargo test --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir $(RUST_TARGET)
 	@set -e; for name in $(RUST_LAYOUTS); do echo "admit bin/lib/libstatelab_$$name.so"; \
 		STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 STATELAB_STATE_TEST_LIBRARY=$(CURDIR)/bin/lib/libstatelab_$$name.so \
 		CGO_ENABLED=1 $(GO) test -short -timeout 30m ./trees/native -run 'TestAdmitted$$'; done
