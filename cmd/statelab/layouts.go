@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/layouts"
+	"github.com/statelab/statelab/internal/layouts/compare"
 	"github.com/statelab/statelab/internal/remote"
 	"github.com/statelab/statelab/internal/report"
 	"github.com/statelab/statelab/internal/supervise"
@@ -110,12 +111,12 @@ func (a *app) layouts(cmd *cobra.Command, f *layoutsFlags, args []string) error 
 	if err := refuseOther(out); err != nil {
 		return err
 	}
-	plan := layouts.Plan{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, States: absolute(f.db), Keep: f.keep}
+	plan := compare.Plan{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, States: absolute(f.db), Keep: f.keep}
 	if plan.States == "" {
 		plan.States = filepath.Join(out, "states")
 	}
 	p := a.progress(f.quiet)
-	done, err := layouts.Compare(a.ctx, plan, out, a.runLayout(found), func(n, of int, e layouts.Entry, accounts uint64, event result.Event) {
+	done, err := compare.Layouts(a.ctx, plan, out, a.runLayout(found), func(n, of int, e compare.Entry, accounts uint64, event result.Event) {
 		p.tell(fmt.Sprintf("%d of %d (%s, %s accounts): ", n, of, e.Label, unit.ShortCount(float64(accounts))), event)
 	})
 	p.say("")
@@ -208,7 +209,7 @@ func (f *layoutsFlags) spec(m *mistakes) (base layouts.Spec, sizes []uint64) {
 }
 
 // findLayouts finds the entries of --layout and checks their options.
-func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries []layouts.Entry, found map[string]*remote.Layout) {
+func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries []compare.Entry, found map[string]*remote.Layout) {
 	found = map[string]*remote.Layout{}
 	for _, label := range list(text) {
 		name, profile, _ := strings.Cut(label, ":")
@@ -234,7 +235,7 @@ func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries 
 		}
 		m.addAll("layout "+label, l.Check(remote.LayoutQuestion{Profile: profile, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
 		found[label] = l
-		entries = append(entries, layouts.Entry{Label: label, Profile: profile, Info: l.Info})
+		entries = append(entries, compare.Entry{Label: label, Profile: profile, Info: l.Info})
 	}
 	if len(entries) == 0 {
 		m.add("--layout: say which layouts: --layout geth-path,flat-pebble")
@@ -278,8 +279,8 @@ func (a *app) findLayout(name string) (*remote.Layout, error) {
 }
 
 // runLayout carries out one spec in the runner of its layout.
-func (a *app) runLayout(found map[string]*remote.Layout) layouts.RunSpec {
-	return func(ctx context.Context, e layouts.Entry, spec *layouts.Spec, tell result.Tell) (*result.Run, error) {
+func (a *app) runLayout(found map[string]*remote.Layout) compare.RunSpec {
+	return func(ctx context.Context, e compare.Entry, spec *layouts.Spec, tell result.Tell) (*result.Run, error) {
 		l := found[e.Label]
 		if l == nil {
 			return nil, fmt.Errorf("layout %s was not found", e.Label)

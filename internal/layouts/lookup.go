@@ -16,8 +16,8 @@ import (
 	"github.com/statelab/statelab/state"
 )
 
-// coldLookups are few, so that hardly one finds what an earlier one has read.
-const coldLookups = 2000
+// ColdLookups are few, so that hardly one finds what an earlier one has read.
+const ColdLookups = 2000
 
 // First lookups are a hundredth of the others, fewer if opening their states takes
 // longer than firstPatience.
@@ -127,7 +127,7 @@ func (r *run) cold(ctx context.Context, kind string) error {
 	if err := r.openCold(ctx); err != nil {
 		return err
 	}
-	return r.measure(ctx, lookups{kind: kind, condition: result.ColdLookups, inFlight: 1, count: min(coldLookups, r.spec.Reads)})
+	return r.measure(ctx, lookups{kind: kind, condition: result.ColdLookups, inFlight: 1, count: min(ColdLookups, r.spec.Reads)})
 }
 
 // openCold opens the state again, with no page of it in memory. Opening may write

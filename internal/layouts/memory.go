@@ -22,9 +22,9 @@ type held struct {
 // the kernel's that belong to nobody's budget.
 const slackBytes = 12 << 20
 
-// pageCacheShare is the share of a layout's memory that the operating system keeps
+// PageCacheShare is the share of a layout's memory that the operating system keeps
 // for it.
-const pageCacheShare = "page cache"
+const PageCacheShare = "page cache"
 
 // hold moves the process into a memory control group, without a limit yet: pages
 // belong to the group that reads them first, so it comes before the state is opened.
@@ -55,7 +55,7 @@ func (r *run) limit() {
 	}
 	spent := int64(0)
 	for _, share := range m.Shares {
-		if share.Use != pageCacheShare {
+		if share.Use != PageCacheShare {
 			spent += share.Bytes
 		}
 	}

@@ -4,11 +4,10 @@
 // Goals: only the layout's calls are timed; every value looked up is held against the
 // generator; caches are warm and memory is held where that is said, nothing is cached
 // where cold is said; layouts of one rule of roots agree after every sampled block.
-// Non-goals: choosing layouts (cmd), surviving their crashes (supervise), explaining
-// (report).
+// Non-goals: choosing layouts (cmd), holding them against each other (compare),
+// surviving their crashes (supervise), explaining (report).
 //
-// Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, memory.go; then
-// plan.go, rows.go, expect.go.
+// Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, memory.go.
 package layouts
 
 import (

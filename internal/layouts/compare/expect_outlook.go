@@ -1,4 +1,4 @@
-package layouts
+package compare
 
 import (
 	"github.com/statelab/statelab/internal/statemodel"

@@ -1,9 +1,10 @@
-package layouts
+package compare
 
 import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/cachesim"
+	"github.com/statelab/statelab/internal/layouts"
 	"github.com/statelab/statelab/internal/statemodel"
 	"github.com/statelab/statelab/result"
 )
@@ -46,7 +47,7 @@ func phases(w result.StateWorkload) (all []statemodel.Phase) {
 	add := func(kind statemodel.Kind, lookups uint64) {
 		all = append(all, statemodel.Phase{Kind: kind, Lookups: float64(lookups)})
 	}
-	add(kinds[len(kinds)-1], min(coldLookups, w.Reads))
+	add(kinds[len(kinds)-1], min(layouts.ColdLookups, w.Reads))
 	for _, kind := range kinds {
 		add(kind, w.Reads)
 	}
@@ -69,7 +70,7 @@ func memoryOf(row result.LayoutRow, cores int) (m memory) {
 		switch share.Use {
 		case "page cache of the layout", "block cache", "block cache and write buffers", "leaf cache":
 			m.cacheBytes = float64(share.Bytes)
-		case pageCacheShare:
+		case layouts.PageCacheShare:
 			if row.Layout == "qmdb" { // others mean the operating system's
 				m.cacheBytes = float64(share.Bytes)
 			}

@@ -1,9 +1,10 @@
-package layouts
+package compare
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/statelab/statelab/internal/layouts"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/state"
 )
@@ -12,7 +13,7 @@ import (
 func (s step) row(name string, build, read *result.Run, l *result.Layouts) result.LayoutRow {
 	info := s.entry.Info
 	row := result.LayoutRow{Layout: s.entry.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error,
-		Build: folder(name, Build), Read: folder(name, Lookup), Accounts: s.accounts, Durability: info.Durability, History: info.History,
+		Build: folder(name, layouts.Build), Read: folder(name, layouts.Lookup), Accounts: s.accounts, Durability: info.Durability, History: info.History,
 		Options: build.Engine.Options}
 	if b := build.Figures.State; b != nil {
 		row.Slots, row.Root, row.Updates = b.Slots, b.Root, b.Updates
@@ -60,7 +61,7 @@ func rootVerdicts(rows []result.LayoutRow, built []*result.Run) (verdicts []resu
 		accounts uint64
 	}
 	var order []group
-	layouts := map[group][]string{}
+	members := map[group][]string{}
 	roots := map[group]map[uint64]map[string][]string{} // block -> root -> layouts
 	for i, row := range rows {
 		g := group{row.RootRule, row.Accounts}
@@ -70,7 +71,7 @@ func rootVerdicts(rows []result.LayoutRow, built []*result.Run) (verdicts []resu
 		if roots[g] == nil {
 			order, roots[g] = append(order, g), map[uint64]map[string][]string{}
 		}
-		layouts[g] = append(layouts[g], row.Layout)
+		members[g] = append(members[g], row.Layout)
 		for _, at := range built[i].Figures.State.Roots {
 			if roots[g][at.Block] == nil {
 				roots[g][at.Block] = map[string][]string{}
@@ -80,13 +81,13 @@ func rootVerdicts(rows []result.LayoutRow, built []*result.Run) (verdicts []resu
 	}
 	slices.SortStableFunc(order, func(a, b group) int { return cmp.Compare(a.accounts, b.accounts) })
 	for _, g := range order {
-		verdicts = append(verdicts, agreement(g.rule, g.accounts, layouts[g], roots[g]))
+		verdicts = append(verdicts, agreement(g.rule, g.accounts, members[g], roots[g]))
 	}
 	return verdicts
 }
 
-func agreement(rule string, accounts uint64, layouts []string, roots map[uint64]map[string][]string) result.LayoutRoots {
-	v := result.LayoutRoots{RootRule: rule, Accounts: accounts, Layouts: layouts, Verdict: result.CannotTell}
+func agreement(rule string, accounts uint64, members []string, roots map[uint64]map[string][]string) result.LayoutRoots {
+	v := result.LayoutRoots{RootRule: rule, Accounts: accounts, Layouts: members, Verdict: result.CannotTell}
 	for block, by := range roots {
 		tellers := 0
 		for _, of := range by {

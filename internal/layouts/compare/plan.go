@@ -1,4 +1,12 @@
-package layouts
+// Package compare holds layouts of state against each other: every layout at every
+// size, a process each; their roots; what formulas and a model of memory predict, for
+// the sizes that were run and for those that nobody can build.
+//
+// It plans and concludes, and measures nothing: that is package layouts, which is all
+// that a runner links.
+//
+// Read in this order: plan.go, rows.go, expect.go, expect_held.go, expect_outlook.go.
+package compare
 
 import (
 	"context"
@@ -9,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statelab/statelab/internal/layouts"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/state"
 )
@@ -16,7 +25,7 @@ import (
 // Plan is a comparison: every layout at every size.
 type Plan struct {
 	Command  []string
-	Base     Spec // what all share
+	Base     layouts.Spec // what all share
 	Entries  []Entry
 	Accounts []uint64
 	States   string // folder of the states' files
@@ -31,7 +40,7 @@ type Entry struct {
 }
 
 // RunSpec carries a spec out in a process of its own.
-type RunSpec func(ctx context.Context, e Entry, spec *Spec, tell result.Tell) (*result.Run, error)
+type RunSpec func(ctx context.Context, e Entry, spec *layouts.Spec, tell result.Tell) (*result.Run, error)
 
 // Progress is told what a comparison is at; n counts from 1.
 type Progress func(n, of int, e Entry, accounts uint64, event result.Event)
@@ -39,9 +48,9 @@ type Progress func(n, of int, e Entry, accounts uint64, event result.Event)
 // runsDir holds the run folders.
 const runsDir = "runs"
 
-// Compare carries a plan out in the folder out. A layout that fails is a row with an
+// Layouts carries a plan out in the folder out. A layout that fails is a row with an
 // error; the error returned is for what kept the comparison from going on.
-func Compare(ctx context.Context, plan Plan, out string, measure RunSpec, progress Progress) (*result.Layouts, error) {
+func Layouts(ctx context.Context, plan Plan, out string, measure RunSpec, progress Progress) (*result.Layouts, error) {
 	c := plan.Base.Chain
 	l := &result.Layouts{Status: result.Interrupted, Started: time.Now().UTC(), Command: plan.Command, Absent: map[string]string{},
 		Rows: []result.LayoutRow{}, Roots: []result.LayoutRoots{}, Outlook: []result.LayoutOutlook{},
@@ -119,14 +128,14 @@ func (s step) run(ctx context.Context, l *result.Layouts) (row result.LayoutRow,
 	if err := os.RemoveAll(dir); err != nil {
 		return row, nil, fmt.Errorf("clear the state's folder: %w", err)
 	}
-	build, err = s.stage(ctx, Build, name, dir)
+	build, err = s.stage(ctx, layouts.Build, name, dir)
 	if err != nil {
 		return row, nil, err
 	}
 	note(l, s.entry, build)
 	var read *result.Run
 	if build.Status == result.OK {
-		if read, err = s.stage(ctx, Lookup, name, dir); err != nil {
+		if read, err = s.stage(ctx, layouts.Lookup, name, dir); err != nil {
 			return row, nil, err
 		}
 		note(l, s.entry, read)
@@ -141,11 +150,11 @@ func (s step) run(ctx context.Context, l *result.Layouts) (row result.LayoutRow,
 
 func (s step) stage(ctx context.Context, stage, name, dir string) (*result.Run, error) {
 	spec := s.plan.Base
-	spec.Schema, spec.Stage, spec.Command = SpecSchema, stage, s.plan.Command
+	spec.Schema, spec.Stage, spec.Command = layouts.SpecSchema, stage, s.plan.Command
 	spec.Layout, spec.Profile, spec.Chain.Accounts = s.entry.Info.Name, s.entry.Profile, s.accounts
 	spec.Dir, spec.Out = dir, filepath.Join(s.out, folder(name, stage))
 	return s.measure(ctx, s.entry, &spec, func(e result.Event) {
-		e.Phase = strings.TrimPrefix(stage+": "+e.Phase, Build+": ")
+		e.Phase = strings.TrimPrefix(stage+": "+e.Phase, layouts.Build+": ")
 		s.tell(e)
 	})
 }
