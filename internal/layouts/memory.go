@@ -45,6 +45,7 @@ func (r *run) hold() {
 // limit leaves the page cache what the layout has not spent of its budget. Called
 // once its caches are warm: the peak of memory is of what comes after.
 func (r *run) limit() {
+	debug.FreeOSMemory() // what states that are closed have left
 	if err := host.ResetPeakRSS(); err != nil {
 		r.warn(engine.Warning{Code: "peak_since_start", Text: fmt.Sprintf("the peak of memory is of the whole process, opening and warming included: %v", err)})
 	}
