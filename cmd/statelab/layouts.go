@@ -54,6 +54,14 @@ const librariesFix = "make runners, in statelab's source (needs a C compiler and
 // stateLibraryEnv names a user's own library of a layout; statelab-run-states loads it.
 const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
 
+// allLayouts stands for every layout that is here, with the profiles that published
+// claims are about.
+const allLayouts = "all"
+
+func everyLayout() []string {
+	return []string{"flat-pebble", "flat-mdbx", "pagetrie", "chunktrie", "chunktrie:unpinned", "geth-flat", "geth-path", "geth-hash", "nomt", "nomt:prove", "qmdb"}
+}
+
 // layoutsFlags are the verb's flags as typed.
 type layoutsFlags struct {
 	layout, accounts, contracts, slots, block, updates, updateBlocks, reads, memory, out, db, seed string
@@ -64,20 +72,20 @@ type layoutsFlags struct {
 func (a *app) layoutsVerb() *cobra.Command {
 	f := new(layoutsFlags)
 	cmd := &cobra.Command{
-		Use:   "layouts --layout LIST --accounts LIST --out L",
+		Use:   "layouts --accounts LIST --memory SIZE --out L",
 		Short: "Hold state layouts against each other: nodes, reads, bytes and time of a lookup, over the size",
 		Long: `Layouts builds the same accounts in each layout, changes them block by block and
 looks them up, in processes of their own, and compares roots.
 
-  statelab layouts --layout geth-path,flat-pebble --accounts 10k,100k,1M --out L
-  statelab layouts --layout geth-hash,geth-path,geth-flat --accounts 1M --memory 64MiB --out L
+  statelab layouts --accounts 10k,100k,1M --memory 64MiB --out L
+  statelab layouts --layout geth-path,flat-pebble --accounts 100k --out L
   statelab layouts --db MOUNT ... (a folder on a statelab volume: exact device reads)
 
 Exit 1 if layouts of Ethereum's rule disagree on a root, or one fails.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.layouts(cmd, f, args) },
 	}
 	flag := cmd.Flags()
-	flag.StringVar(&f.layout, "layout", "geth-path,flat-pebble", "layouts (list), LAYOUT or LAYOUT:PROFILE")
+	flag.StringVar(&f.layout, "layout", allLayouts, "layouts (list), LAYOUT or LAYOUT:PROFILE; all: every one that is here")
 	flag.StringVar(&f.accounts, "accounts", "10k,100k", "sizes (list)")
 	flag.StringVar(&f.contracts, "contracts", "10%", "share of the accounts that have storage")
 	flag.StringVar(&f.slots, "slots", "16", "storage slots of each of those")
@@ -211,7 +219,11 @@ func (f *layoutsFlags) spec(m *mistakes) (base layouts.Spec, sizes []uint64) {
 // findLayouts finds the entries of --layout and checks their options.
 func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries []compare.Entry, found map[string]*remote.Layout) {
 	found = map[string]*remote.Layout{}
-	for _, label := range list(text) {
+	labels, all := list(text), text == allLayouts
+	if all {
+		labels = everyLayout()
+	}
+	for _, label := range labels {
 		name, profile, _ := strings.Cut(label, ":")
 		if strings.ContainsAny(label, "/\\ ") || name == "" {
 			m.add("--layout %q: write --layout geth-path, or LAYOUT:PROFILE", label)
@@ -222,6 +234,10 @@ func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries 
 			continue
 		}
 		l, err := a.findLayout(name)
+		if err != nil && all {
+			fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, err)
+			continue
+		}
 		if err != nil {
 			m.add("--layout %s: %v", label, err)
 			continue

@@ -115,3 +115,31 @@ esac
 		t.Errorf("%+v", l.Rows)
 	}
 }
+
+// Every layout that is here runs, and one that is not is named with the way to it. What
+// make has built is here.
+func TestLayoutsAreAllOfThem(t *testing.T) {
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	out := filepath.Join(t.TempDir(), "all")
+	run := must(t, "layouts", "--accounts", "1k", "--contracts", "0%", "--reads", "100", "--update-blocks", "0", "--memory", "64MiB", "--out", out)
+	l, err := result.ReadLayouts(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := map[string]bool{}
+	for _, row := range l.Rows {
+		ran[row.Layout] = row.Status == result.OK
+	}
+	for _, label := range everyLayout() {
+		if ran[label] == strings.Contains(run.stderr, "left out: "+label+": ") {
+			t.Errorf("%s: ran %v, and the words are %s", label, ran[label], run.stderr)
+		}
+	}
+	if !ran["flat-pebble"] || !ran["pagetrie"] || !ran["chunktrie"] {
+		t.Errorf("the embedded ones: %v", ran)
+	}
+}
