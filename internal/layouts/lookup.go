@@ -60,7 +60,7 @@ func (r *run) lookUp(ctx context.Context) error {
 			return err
 		}
 	}
-	r.limit()
+	r.confine()
 	for _, inFlight := range InFlight() {
 		for _, kind := range r.kinds() {
 			if err := r.measure(ctx, lookups{kind: kind, condition: result.HeldLookups, inFlight: inFlight, count: r.spec.Reads}); err != nil {

@@ -42,13 +42,18 @@ func (r *run) hold() {
 	}
 }
 
-// limit leaves the page cache what the layout has not spent of its budget. Called
-// once its caches are warm: the peak of memory is of what comes after.
-func (r *run) limit() {
+// confine holds the process to its budget, once its caches are warm: the peak of
+// memory is of what comes after.
+func (r *run) confine() {
 	debug.FreeOSMemory() // what states that are closed have left
+	r.limit()
 	if err := host.ResetPeakRSS(); err != nil {
 		r.warn(engine.Warning{Code: "peak_since_start", Text: fmt.Sprintf("the peak of memory is of the whole process, opening and warming included: %v", err)})
 	}
+}
+
+// limit leaves the page cache what the layout has not spent of its budget.
+func (r *run) limit() {
 	m := r.result.Memory
 	m.Shares = r.state.Memory()
 	if r.spec.MemoryBytes == 0 {
