@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -86,12 +87,16 @@ func (h *MemoryHold) Limit(bytes int64) error {
 }
 
 // followEvery is shorter than a process takes to outgrow a few megabytes.
-const followEvery = 10 * time.Millisecond
+const followEvery = 5 * time.Millisecond
 
-// Follow keeps the limit at pages bytes above what the process itself has in memory
-// at each moment, until Release: the page cache of the group then stays below pages,
-// however much the process takes or gives back. A process that grows by more than
-// pages within ten milliseconds is killed.
+// followLooks are those of a second.
+const followLooks = int(time.Second / followEvery)
+
+// Follow keeps the limit at pages bytes above the most that the process itself has had
+// in memory in the last second or two, until Release: the page cache of the group then
+// stays below pages, and what the process has just given back. A process that grows by
+// more than pages within five milliseconds is killed. Where all of Go's processors are
+// busy it may take longer to look: leave one free (GOMAXPROCS).
 func (h *MemoryHold) Follow(pages int64) error {
 	f := &follower{hold: h, pages: pages, done: make(chan struct{}), ended: make(chan error, 1)}
 	var err error
@@ -116,20 +121,31 @@ type follower struct {
 	pages  int64
 	status *os.File
 	text   [4096]byte
+	looks  int
+	most   [2]int64 // own memory, of this second and of the last
 	done   chan struct{}
 	ended  chan error
 }
 
+// run looks from a thread that goes before all others: among many that are busy it
+// would come too late.
 func (f *follower) run() {
-	ticker := time.NewTicker(followEvery)
-	defer ticker.Stop()
-	var err error
+	runtime.LockOSThread() // ends with this goroutine
+	firstOfAll := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	err := unix.SchedSetAttr(0, &firstOfAll, 0)
+	if errors.Is(err, unix.EPERM) {
+		err = nil // then it looks as often as it can
+	}
+	nap := unix.NsecToTimespec(int64(followEvery))
 	for err == nil {
 		select {
 		case <-f.done:
 			f.ended <- f.status.Close()
 			return
-		case <-ticker.C:
+		default:
+		}
+		// A sleep of the thread: a timer would wait for a processor that looks at timers.
+		if err = unix.Nanosleep(&nap, nil); err == nil || errors.Is(err, unix.EINTR) {
 			err = f.look()
 		}
 	}
@@ -148,7 +164,11 @@ func (f *follower) look() error {
 	if err != nil {
 		return err
 	}
-	if err := f.hold.Limit(own + f.pages); !errors.Is(err, unix.EBUSY) { // pages that cannot be given up at once: next time
+	if f.looks++; f.looks%followLooks == 0 {
+		f.most[1], f.most[0] = f.most[0], 0
+	}
+	f.most[0] = max(f.most[0], own)
+	if err := f.hold.Limit(max(f.most[0], f.most[1]) + f.pages); !errors.Is(err, unix.EBUSY) { // pages that cannot be given up at once: next time
 		return err
 	}
 	return nil

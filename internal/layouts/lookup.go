@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,9 +57,12 @@ func (r *run) lookUp(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, kind := range r.kinds() {
-		if err := r.warm(ctx, kind); err != nil {
-			return err
+	debug.FreeOSMemory() // what states that are closed have left
+	for _, inFlight := range slices.Backward(InFlight()) {
+		for _, kind := range r.kinds() {
+			if err := r.warm(ctx, kind, inFlight); err != nil {
+				return err
+			}
 		}
 	}
 	r.confine()
@@ -167,7 +172,7 @@ type lookups struct {
 
 func (l lookups) name() string {
 	if l.warming {
-		return "warm_" + l.kind
+		return fmt.Sprintf("warm_%s_%d", l.kind, l.inFlight)
 	}
 	return fmt.Sprintf("%s_%s_%d", l.condition, l.kind, l.inFlight)
 }
@@ -177,6 +182,8 @@ func (l lookups) name() string {
 func (l lookups) series() uint64 {
 	const apart = 1 << 32
 	switch {
+	case l.warming && l.inFlight > 1:
+		return 1 << 20 * apart
 	case l.warming:
 		return apart
 	case l.condition == result.ColdLookups:
@@ -187,9 +194,16 @@ func (l lookups) series() uint64 {
 	return uint64(2+l.inFlight) * apart
 }
 
-// warm fills the caches as the measured lookups will, with others of the same kind.
-func (r *run) warm(ctx context.Context, kind string) error {
-	l := lookups{kind: kind, condition: result.HeldLookups, inFlight: 1, count: r.spec.Reads, warming: true}
+// fewWarming are enough for many workers to take the memory they need.
+const fewWarming = 10_000
+
+// warm fills the caches as the measured lookups will, with others of the same kind. Many
+// in flight come first, and are few: the caches are left as one in flight fills them.
+func (r *run) warm(ctx context.Context, kind string, inFlight int) error {
+	l := lookups{kind: kind, condition: result.HeldLookups, inFlight: inFlight, count: r.spec.Reads, warming: true}
+	if inFlight > 1 {
+		l.count = min(l.count, fewWarming)
+	}
 	_, err := r.phase(l.name(), func() (uint64, error) {
 		_, err := r.drive(ctx, l)
 		return l.count, err
@@ -241,8 +255,9 @@ func plus(sum, n *int64) *int64 {
 
 // drive runs the lookups, inFlight workers at once.
 func (r *run) drive(ctx context.Context, l lookups) ([]*worker, error) {
-	// A lookup that faults on a mapped page holds its scheduler slot.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(l.inFlight, runtime.GOMAXPROCS(0))))
+	// A lookup that faults on a mapped page holds its scheduler slot, and what holds the
+	// memory needs one.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(l.inFlight, runtime.GOMAXPROCS(0)) + 1))
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	workers := make([]*worker, l.inFlight)

@@ -45,7 +45,6 @@ func (r *run) hold() {
 // confine holds the process to its budget, once its caches are warm: the peak of
 // memory is of what comes after.
 func (r *run) confine() {
-	debug.FreeOSMemory() // what states that are closed have left
 	r.limit()
 	if err := host.ResetPeakRSS(); err != nil {
 		r.warn(engine.Warning{Code: "peak_since_start", Text: fmt.Sprintf("the peak of memory is of the whole process, opening and warming included: %v", err)})
