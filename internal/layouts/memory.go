@@ -22,9 +22,9 @@ type held struct {
 // the kernel's that belong to nobody's budget.
 const slackBytes = 12 << 20
 
-// PageCacheShare is the share of a layout's memory that the operating system keeps
+// pageCacheShare is the share of a layout's memory that the operating system keeps
 // for it.
-const PageCacheShare = "page cache"
+const pageCacheShare = "page cache"
 
 // hold moves the process into a memory control group, without a limit yet: pages
 // belong to the group that reads them first, so it comes before the state is opened.
@@ -60,7 +60,7 @@ func (r *run) limit() {
 	}
 	spent := int64(0)
 	for _, share := range m.Shares {
-		if share.Use != PageCacheShare {
+		if share.Use != pageCacheShare {
 			spent += share.Bytes
 		}
 	}

@@ -70,10 +70,6 @@ func memoryOf(row result.LayoutRow, cores int) (m memory) {
 		switch share.Use {
 		case "page cache of the layout", "block cache", "block cache and write buffers", "leaf cache":
 			m.cacheBytes = float64(share.Bytes)
-		case layouts.PageCacheShare:
-			if row.Layout == "qmdb" { // others mean the operating system's
-				m.cacheBytes = float64(share.Bytes)
-			}
 		case "clean trie nodes", "clean flat states":
 			m.cleanBytes = float64(share.Bytes)
 		}
