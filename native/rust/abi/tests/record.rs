@@ -40,8 +40,9 @@ fn the_heap_counts_what_is_held() {
     let before = HEAP.used_bytes();
     let mut held = vec![0u8; 10 << 20];
     held.resize(30 << 20, 1);
-    let during = HEAP.used_bytes() - before;
-    assert!((30 << 20..31 << 20).contains(&during), "{during}");
+    let during = HEAP.used_bytes().saturating_sub(before);
+    // The other tests of this process hold a little meanwhile, or have given it back.
+    assert!((29 << 20..31 << 20).contains(&during), "{during}");
     drop(held);
     assert!(HEAP.used_bytes() < before + (1 << 20));
 }
