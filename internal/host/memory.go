@@ -96,9 +96,15 @@ const followLooks = int(time.Second / followEvery)
 // in memory in the last second or two, until Release: the page cache of the group then
 // stays below pages, and what the process has just given back. A process that grows by
 // more than pages within five milliseconds is killed. Where all of Go's processors are
-// busy it may take longer to look: leave one free (GOMAXPROCS).
+// busy it takes longer to look: leave one free (GOMAXPROCS), and more pages. Called
+// again it changes how many pages there are.
 func (h *MemoryHold) Follow(pages int64) error {
-	f := &follower{hold: h, pages: pages, done: make(chan struct{}), ended: make(chan error, 1)}
+	if h.follower != nil {
+		h.follower.pages.Store(pages)
+		return nil
+	}
+	f := &follower{hold: h, done: make(chan struct{}), ended: make(chan error, 1)}
+	f.pages.Store(pages)
 	var err error
 	if f.status, err = os.Open("/proc/self/status"); err != nil {
 		return fmt.Errorf("follow the process's memory: %w", err)
@@ -118,7 +124,7 @@ func (h *MemoryHold) ReadCalls() int64 { return h.readCalls.Load() }
 // follower is a running Follow.
 type follower struct {
 	hold   *MemoryHold
-	pages  int64
+	pages  atomic.Int64
 	status *os.File
 	text   [4096]byte
 	looks  int
@@ -168,7 +174,7 @@ func (f *follower) look() error {
 		f.most[1], f.most[0] = f.most[0], 0
 	}
 	f.most[0] = max(f.most[0], own)
-	if err := f.hold.Limit(max(f.most[0], f.most[1]) + f.pages); !errors.Is(err, unix.EBUSY) { // pages that cannot be given up at once: next time
+	if err := f.hold.Limit(max(f.most[0], f.most[1]) + f.pages.Load()); !errors.Is(err, unix.EBUSY) { // pages that cannot be given up at once: next time
 		return err
 	}
 	return nil

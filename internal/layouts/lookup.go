@@ -67,6 +67,9 @@ func (r *run) lookUp(ctx context.Context) error {
 	}
 	r.confine()
 	for _, inFlight := range InFlight() {
+		if err := r.makeRoom(inFlight); err != nil {
+			return err
+		}
 		for _, kind := range r.kinds() {
 			if err := r.measure(ctx, lookups{kind: kind, condition: result.HeldLookups, inFlight: inFlight, count: r.spec.Reads}); err != nil {
 				return err

@@ -16,6 +16,8 @@ import (
 type held struct {
 	hold *host.MemoryHold
 	base int64 // anonymous memory before the state was opened: the harness's own
+	// follows says that the limit is that of page_cache_bytes.
+	follows bool
 }
 
 // slackBytes are what the process may grow by before its limit follows, and pages of
@@ -81,7 +83,20 @@ func (r *run) limit() {
 		r.cannotHold(err)
 		return
 	}
+	r.held.follows = true
 	m.PageCacheBytes, m.HeldBy = &pages, r.held.hold.How
+}
+
+// workerBytes are what each lookup in flight but the first is left: stacks, buffers and
+// garbage, which so many threads make faster than the limit can follow.
+const workerBytes = 1 << 20
+
+// makeRoom leaves room to so many lookups in flight. The page cache can use it too.
+func (r *run) makeRoom(inFlight int) error {
+	if !r.held.follows {
+		return nil
+	}
+	return r.held.hold.Follow(*r.result.Memory.PageCacheBytes + int64(inFlight-1)*workerBytes)
 }
 
 // collectorLimit is what the Go heap may grow to. Caches may lie in C's memory, which

@@ -90,7 +90,7 @@ func TestNodesAndReadsAreTheModels(t *testing.T) {
 		}
 		t.Logf("%d levels pinned: %.4f nodes, %.4f sectors, %.4f reads a lookup (models %.4f, folded %.4f, and %.4f), %v",
 			levels, nodes, float64(*touched.Pages)/float64(n), reads, mpt.ExpectedNodes(float64(n)), foldedNodes(float64(n)),
-			expectedReads(float64(n), levels), s.Memory()[0])
+			expectedReads(float64(n), levels), s.Memory())
 		must(t, r.Close())
 		must(t, s.Close())
 	}

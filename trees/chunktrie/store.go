@@ -391,10 +391,12 @@ func (s *Store) Effective() map[string]string {
 func (s *Store) Memory() []engine.MemoryShare {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return []engine.MemoryShare{
-		{Use: fmt.Sprintf("branches of nibble depth 0 to %d", s.seen.pinnedDepth), Bytes: s.seen.pinnedBytes, Basis: "measured"},
-		{Use: "write buffers", Bytes: buffersBytes, Basis: "limit"},
+	shares := []engine.MemoryShare{{Use: "write buffers", Bytes: buffersBytes, Basis: "limit"}}
+	if s.seen.pinnedDepth < 0 {
+		return shares
 	}
+	pinned := fmt.Sprintf("branches of nibble depth 0 to %d", s.seen.pinnedDepth)
+	return append(shares, engine.MemoryShare{Use: pinned, Bytes: s.seen.pinnedBytes, Basis: "measured"})
 }
 
 // Close drops the block being built.
