@@ -151,7 +151,7 @@ func newDir(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "state")
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/statelab/statelab/internal/mpt"
 	"github.com/statelab/statelab/state"
+	"github.com/statelab/statelab/state/statetest"
 )
 
 // evenly fills a state with n accounts whose keys are spread evenly.
@@ -204,15 +203,6 @@ func TestLookupsAllocateNothing(t *testing.T) {
 
 const benchmarkAccounts = 200_000
 
-// cpuNanos is the processor time of the process so far: on a shared machine the
-// clock tells of the neighbours.
-func cpuNanos(b *testing.B) float64 {
-	b.Helper()
-	var usage unix.Rusage
-	must(b, unix.Getrusage(unix.RUSAGE_SELF, &usage))
-	return float64(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 func BenchmarkLookup(b *testing.B) {
 	for _, c := range []struct {
 		name, profile string
@@ -222,19 +212,19 @@ func BenchmarkLookup(b *testing.B) {
 		r := reader(b, s)
 		b.Run(c.name+"/serial", func(b *testing.B) {
 			b.ReportAllocs()
-			i, cpu := 0, cpuNanos(b)
+			i, cpu := 0, statetest.CPUNanos(b)
 			for b.Loop() {
 				if _, found, err := r.Account(keys[i*7919%len(keys)]); !found || err != nil {
 					b.Fatal(found, err)
 				}
 				i++
 			}
-			b.ReportMetric((cpuNanos(b)-cpu)/float64(i), "cpu-ns/key")
+			b.ReportMetric((statetest.CPUNanos(b)-cpu)/float64(i), "cpu-ns/key")
 		})
 		b.Run(c.name+"/64 in flight", func(b *testing.B) {
 			const size = 4096
 			batch, out := make([]state.Hash, size), make([]Found, size)
-			i, cpu := 0, cpuNanos(b)
+			i, cpu := 0, statetest.CPUNanos(b)
 			for b.Loop() {
 				for j := range batch {
 					batch[j] = keys[(i*size+j)*7919%len(keys)]
@@ -245,7 +235,7 @@ func BenchmarkLookup(b *testing.B) {
 				i++
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i*size), "ns/key")
-			b.ReportMetric((cpuNanos(b)-cpu)/float64(i*size), "cpu-ns/key")
+			b.ReportMetric((statetest.CPUNanos(b)-cpu)/float64(i*size), "cpu-ns/key")
 		})
 		must(b, r.Close())
 		must(b, s.Close())
@@ -257,7 +247,7 @@ func BenchmarkCommit(b *testing.B) {
 	s, keys := evenly(b, state.Options{Dir: newDir(b), Create: true}, benchmarkAccounts)
 	const size = 1000
 	before := s.Counters()
-	i, cpu := 0, cpuNanos(b)
+	i, cpu := 0, statetest.CPUNanos(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		for range size {
@@ -270,7 +260,7 @@ func BenchmarkCommit(b *testing.B) {
 		}
 	}
 	after := s.Counters()
-	b.ReportMetric((cpuNanos(b)-cpu)/float64(i), "cpu-ns/change")
+	b.ReportMetric((statetest.CPUNanos(b)-cpu)/float64(i), "cpu-ns/change")
 	b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "changes/s")
 	b.ReportMetric(float64(*after.NodesNew-*before.NodesNew)/float64(i), "nodes/change")
 	b.ReportMetric(float64(*after.WriteBytes-*before.WriteBytes)/float64(i), "B/change")

@@ -212,15 +212,6 @@ func kernelReadBytes(t *testing.T) (bytes int64) {
 	return bytes
 }
 
-// cpuNanos is the processor time of the process: on a busy machine the clock says
-// little.
-func cpuNanos(b *testing.B) int64 {
-	b.Helper()
-	var u unix.Rusage
-	must(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
-	return u.Utime.Nano() + u.Stime.Nano()
-}
-
 func BenchmarkLookup(b *testing.B) {
 	const accounts = 1_000_000
 	s := grow(b, state.Options{Dir: b.TempDir()}, accounts, 20_000)
@@ -238,17 +229,17 @@ func BenchmarkLookup(b *testing.B) {
 		r, err := s.Reader()
 		must(b, err)
 		b.ReportAllocs()
-		cpu := cpuNanos(b)
+		cpu := statetest.CPUNanos(b)
 		for i := 0; b.Loop(); i++ {
 			lookup(b, r, i)
 		}
-		b.ReportMetric(float64(cpuNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
+		b.ReportMetric((statetest.CPUNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
 		touched := r.Touched()
 		b.ReportMetric(float64(*touched.Pages)/float64(b.N), "pages/op")
 		b.ReportMetric(float64(*touched.Nodes)/float64(b.N), "nodes/op")
 	})
 	b.Run("64 at once", func(b *testing.B) {
-		cpu := cpuNanos(b)
+		cpu := statetest.CPUNanos(b)
 		var workers sync.WaitGroup
 		for w := range 64 {
 			workers.Go(func() {
@@ -263,7 +254,7 @@ func BenchmarkLookup(b *testing.B) {
 			})
 		}
 		workers.Wait()
-		b.ReportMetric(float64(cpuNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
+		b.ReportMetric((statetest.CPUNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
 	})
 }
 
@@ -274,7 +265,7 @@ func BenchmarkCommit(b *testing.B) {
 			s := grow(b, state.Options{Dir: b.TempDir()}, 200_000, 10_000)
 			s.file.durable = sync == "true"
 			h := mpt.NewHasher()
-			before, cpu := s.Counters(), cpuNanos(b)
+			before, cpu := s.Counters(), statetest.CPUNanos(b)
 			i := uint64(0)
 			for b.Loop() {
 				for range 1000 {
@@ -290,7 +281,7 @@ func BenchmarkCommit(b *testing.B) {
 				}
 			}
 			after := s.Counters()
-			b.ReportMetric(float64(cpuNanos(b)-cpu)/float64(i), "cpu-ns/account")
+			b.ReportMetric((statetest.CPUNanos(b)-cpu)/float64(i), "cpu-ns/account")
 			b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "accounts/s")
 			b.ReportMetric(float64(*after.WriteBytes-*before.WriteBytes)/pageBytes/float64(i), "pages/account")
 		})
