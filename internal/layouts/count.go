@@ -130,8 +130,8 @@ func (c cost) deviceReads() *int64 {
 
 // written is what was written, and who counted it: the state's own device, which
 // sees the filesystem's journal too; else the layout; else the kernel's account of the
-// process, which is of whole folios where one page of them is made dirty: up to fifty
-// times too much for small writes in place.
+// process, which is of whole folios, up to 2 MiB, where one page of them is made dirty:
+// many times too much for small writes in place.
 func (c cost) written() (bytes int64, source string) {
 	switch {
 	case c.device != nil:
