@@ -12,15 +12,15 @@ export CGO_ENABLED := 0
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 # Engines whose runner needs a C compiler, and trees, each a module of its own.
-C_ENGINES := rocksdb mdbx lmdb native
-C_RUNNERS := $(C_ENGINES) flatmdbx states
-C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/sharedlib ./trees/native
+C_ENGINES := rocksdb mdbx lmdb cengine
+C_RUNNERS := rocksdb mdbx lmdb native flatmdbx states
+C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/adapt/sharedlib ./layouts/clayout
 # Layouts in Rust: a crate makes the library of the one it is named after.
 RUST_LAYOUTS := $(filter-out abi,$(shell sed -n 's/^members = //p' native/rust/Cargo.toml | tr -d '[]",'))
 RUST_VERSION := 1.95
 # Outside the checkout, as Go's cache is: QMDB's dependencies take ten minutes of CPU.
 RUST_TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/statelab/rust
-TREES := $(patsubst trees/%/go.mod,%,$(wildcard trees/*/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard trees/*/go.mod layouts/*/go.mod))
 # Modules of their own without a runner.
 FIXTURES := fixtures/gethchain
 
@@ -57,8 +57,8 @@ rust: needs
 	install $(RUST_LAYOUTS:%=$(RUST_TARGET)/release/libstatelab_%.so) bin/lib
 
 trees: tools needs
-	@set -e; for tree in $(TREES); do echo "build bin/statelab-run-$$tree"; \
-		(cd trees/$$tree && CGO_ENABLED=1 $(GO) build -o ../../bin/statelab-run-$$tree ./cmd/statelab-run-$$tree); done
+	@set -e; for module in $(MODULES); do runner=statelab-run-$${module##*/}; echo "build bin/$$runner"; \
+		(cd $$module && CGO_ENABLED=1 $(GO) build -o ../../bin/$$runner ./cmd/$$runner); done
 
 # Six caches around the inflection points, so that all three phases show.
 DEMO_KEYS := 800k
@@ -90,23 +90,23 @@ format:
 vet:
 	$(GO) vet ./...
 	CGO_ENABLED=1 $(GO) vet $(C_PACKAGES) $(C_RUNNERS:%=./cmd/statelab-run-%)
-	@set -e; for module in $(FIXTURES) $(TREES:%=trees/%); do echo "vet $$module"; (cd $$module && CGO_ENABLED=1 $(GO) vet ./...); done
+	@set -e; for module in $(FIXTURES) $(MODULES); do echo "vet $$module"; (cd $$module && CGO_ENABLED=1 $(GO) vet ./...); done
 
 # The slow ones, marked by testing.Short, have a target of their own.
 unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 c-engines: needs rocksdb
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./trees/flat
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
 
 rust-tests: rust
 	cargo test --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir $(RUST_TARGET)
 	@set -e; for name in $(RUST_LAYOUTS); do echo "admit bin/lib/libstatelab_$$name.so"; \
 		STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 STATELAB_STATE_TEST_LIBRARY=$(CURDIR)/bin/lib/libstatelab_$$name.so \
-		CGO_ENABLED=1 $(GO) test -short -timeout 30m ./trees/native -run 'TestAdmitted$$'; done
+		CGO_ENABLED=1 $(GO) test -short -timeout 30m ./layouts/clayout -run 'TestAdmitted$$'; done
 
 tree-modules: needs
-	@set -e; for tree in $(TREES); do (cd trees/$$tree && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
+	@set -e; for module in $(MODULES); do (cd $$module && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
 
 fixtures:
 	@set -e; for module in $(FIXTURES); do (cd $$module && $(GO) test -short ./...); done
@@ -116,13 +116,13 @@ e2e: runners trees
 	$(GO) test -count=1 -timeout 30m . ./cmd/statelab
 
 slow: needs
-	$(GO) test -timeout 60m ./internal/predict ./internal/resolve ./trees/pagetrie ./trees/chunktrie
-	CGO_ENABLED=1 $(GO) test -timeout 60m ./trees/flat
-	cd trees/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
+	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
+	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
+	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
 
 race: needs
-	CGO_ENABLED=1 $(GO) test -race ./internal/measure ./internal/bench ./internal/supervise ./internal/sweep ./internal/blockio/... ./engines/...
+	CGO_ENABLED=1 $(GO) test -race ./internal/observe/measure ./internal/run/bench ./internal/plan/supervise ./internal/plan/sweep ./internal/observe/blockio/... ./engines/...
 
 FUZZ_SECONDS := 10
 

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/statelab/statelab/internal/changeset"
-	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/tree"
 )
 

@@ -16,8 +16,8 @@ import (
 	"os"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 

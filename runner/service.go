@@ -12,7 +12,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/result"
 )
 

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statelab/statelab/internal/layouts"
-	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/result"
-	"github.com/statelab/statelab/state"
-	"github.com/statelab/statelab/trees/chunktrie"
 )
 
 func askStates(t *testing.T, question string, in any) (code int, out, words string) {
@@ -21,14 +21,14 @@ func askStates(t *testing.T, question string, in any) (code int, out, words stri
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	code = ServeStates(question, bytes.NewReader(text), &stdout, &stderr, []state.Layout{chunktrie.Layout{}})
+	code = ServeStates(question, bytes.NewReader(text), &stdout, &stderr, []layout.Layout{chunktrie.Layout{}})
 	return code, stdout.String(), stderr.String()
 }
 
 func TestStatesAnswerQuestions(t *testing.T) {
 	code, out, _ := askStates(t, remote.DescribeArg, nil)
 	var d remote.Description
-	if err := json.Unmarshal([]byte(out), &d); code != 0 || err != nil || len(d.Layouts) != 1 || d.Layouts[0].Root != state.EthereumRoot || len(d.Layouts[0].Profiles) != 2 {
+	if err := json.Unmarshal([]byte(out), &d); code != 0 || err != nil || len(d.Layouts) != 1 || d.Layouts[0].Root != layout.EthereumRoot || len(d.Layouts[0].Profiles) != 2 {
 		t.Errorf("%d %s", code, out)
 	}
 	code, out, _ = askStates(t, remote.CheckArg, remote.LayoutQuestion{Layout: "chunktrie", MemoryBytes: 1, Overrides: map[string]string{"Nonsense": "1"}})
@@ -44,12 +44,12 @@ func TestStatesAnswerQuestions(t *testing.T) {
 }
 
 func TestStatesRefuseAndRunSpecs(t *testing.T) {
-	spec := layouts.Spec{Schema: "statelab.layoutspec/0", Layout: "chunktrie", Stage: layouts.Build, Out: t.TempDir(), Dir: filepath.Join(t.TempDir(), "state"),
-		Chain: layouts.Chain{Accounts: 10, BlockAccounts: 3}}
+	spec := lookup.Spec{Schema: "statelab.layoutspec/0", Layout: "chunktrie", Stage: lookup.Build, Out: t.TempDir(), Dir: filepath.Join(t.TempDir(), "state"),
+		Chain: lookup.Chain{Accounts: 10, BlockAccounts: 3}}
 	if code, _, words := askStates(t, "", spec); code != 2 || !strings.Contains(words, spec.Schema) {
 		t.Errorf("another version: %d %s", code, words)
 	}
-	spec.Schema = layouts.SpecSchema
+	spec.Schema = lookup.SpecSchema
 	other := spec
 	other.Layout = "other"
 	if code, _, words := askStates(t, "", other); code != 2 || !strings.Contains(words, "only chunktrie") {

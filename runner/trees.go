@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/statelab/statelab/internal/remote"
-	"github.com/statelab/statelab/internal/replay"
+	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
 )

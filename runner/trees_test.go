@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statelab/statelab/internal/changeset"
-	"github.com/statelab/statelab/internal/remote"
-	"github.com/statelab/statelab/internal/replay/replaytest"
+	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/run/replay/replaytest"
 	"github.com/statelab/statelab/tree"
 )
 

@@ -6,8 +6,8 @@ package main
 
 import (
 	"github.com/statelab/statelab/engines/mdbx"
+	"github.com/statelab/statelab/layouts/flat"
 	"github.com/statelab/statelab/runner"
-	"github.com/statelab/statelab/trees/flat"
 )
 
 func main() { runner.States(flat.Layout{Name: "flat-mdbx", Engine: mdbx.Engine{}}) }

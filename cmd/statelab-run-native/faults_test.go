@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/engines/native"
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/supervise"
-	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/engines/cengine"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
@@ -92,13 +92,13 @@ const keys = 20_000
 
 func loadSpec(t *testing.T, db, library string) *bench.Spec {
 	return &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: "native", Dir: db,
-		Overrides: map[string]string{native.LibraryOption: library}, PageCache: bench.AsIs, Workload: workload.FillRandom,
+		Overrides: map[string]string{cengine.LibraryOption: library}, PageCache: bench.AsIs, Workload: workload.FillRandom,
 		Threads: 1, Seed: 1, BatchKeys: 100, Keys: keys, KeyBytes: 32, KeyHash: "mix", ValueModel: "random", ValueBytes: 110}
 }
 
 func readSpec(t *testing.T, db, library, fault, after string) *bench.Spec {
 	return &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Read, Out: t.TempDir(), Engine: "native", Dir: db, ReadOnly: true, CacheBytes: 1 << 20,
-		Overrides: map[string]string{native.LibraryOption: library, "fault": fault, "after": after}, PageCache: bench.AsIs,
+		Overrides: map[string]string{cengine.LibraryOption: library, "fault": fault, "after": after}, PageCache: bench.AsIs,
 		Workload: workload.ReadRandom, Threads: 1, Seed: 1, Gets: 100_000}
 }
 
@@ -111,7 +111,7 @@ func buildRunner(t *testing.T) string {
 
 func buildFaulty(t *testing.T) string {
 	t.Helper()
-	const example, testdata = "../../examples/native-c/", "../../engines/native/testdata/"
+	const example, testdata = "../../examples/native-c/", "../../engines/cengine/testdata/"
 	path := filepath.Join(t.TempDir(), "libfaulty.so")
 	args := []string{"-O2", "-std=gnu11", "-shared", "-fPIC", "-I../../native", "-I" + example, "-o", path, testdata + "faulty.c"}
 	for _, part := range []string{"table.c", "log.c", "memtable.c", "cache.c", "record.c", "failure.c"} {

@@ -5,8 +5,8 @@
 package main
 
 import (
-	"github.com/statelab/statelab/engines/native"
+	"github.com/statelab/statelab/engines/cengine"
 	"github.com/statelab/statelab/runner"
 )
 
-func main() { runner.Main(native.Engine{}) }
+func main() { runner.Main(cengine.Engine{}) }

@@ -9,16 +9,16 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/layouts/clayout"
 	"github.com/statelab/statelab/runner"
-	"github.com/statelab/statelab/state"
-	"github.com/statelab/statelab/trees/native"
 )
 
 func main() {
 	self, err := os.Executable()
 	if err == nil {
-		var layouts []state.Layout
-		if layouts, err = native.Find(filepath.Dir(self)); err == nil {
+		var layouts []layout.Layout
+		if layouts, err = clayout.Find(filepath.Dir(self)); err == nil {
 			runner.States(layouts...)
 		}
 	}

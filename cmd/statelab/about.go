@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/host"
-	"github.com/statelab/statelab/internal/unit"
-	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/host"
 )
 
 // version of statelab; CHANGELOG.md tells what moved a number in it.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/advise"
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/report"
-	"github.com/statelab/statelab/internal/sweep"
-	"github.com/statelab/statelab/internal/unit"
-	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
 )
 
 // adviseFlags are the flags of advise as typed.

@@ -11,13 +11,13 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/advise"
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/host"
-	"github.com/statelab/statelab/internal/pebbledb"
-	"github.com/statelab/statelab/internal/predict"
-	"github.com/statelab/statelab/internal/sweep"
-	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/statelab/statelab/internal/advise"
+	"github.com/statelab/statelab/internal/explain/advise"
 )
 
 func adviceOf(t *testing.T, text string) (a advise.Advice) {

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/cachesim"
-	"github.com/statelab/statelab/internal/trace"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 

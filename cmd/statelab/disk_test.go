@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statelab/statelab/internal/host"
-	"github.com/statelab/statelab/internal/sweep"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/result"
 )
 

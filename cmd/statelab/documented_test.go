@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/plan/remote"
 )
 
 var documentedCommand = regexp.MustCompile("(?m)(?:^|[\\s`/])statelab +([a-z]+(?: (?:create|remove|info|import|export|generate|harvest|verify))?)((?: +(?:[^\\s`]+))*)")

@@ -18,9 +18,9 @@ import (
 	"github.com/statelab/statelab/engines/null"
 	"github.com/statelab/statelab/engines/pebble1"
 	"github.com/statelab/statelab/engines/pebble2"
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/remote"
-	"github.com/statelab/statelab/internal/supervise"
+	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
@@ -97,7 +97,7 @@ func (a *app) tellLibrary(m *mistakes, overrides ...map[string]string) {
 	}
 }
 
-// The names engines/native takes its library by.
+// The names engines/cengine takes its library by.
 const (
 	libraryOption   = "library"
 	libraryVariable = "STATELAB_NATIVE_LIBRARY"

@@ -4,7 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/statelab/statelab/internal/changeset"
+	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/result"
 )
 

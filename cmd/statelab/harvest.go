@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/statelab/statelab/internal/changeset"
-	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/statelab/statelab/internal/changeset"
+	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/result"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/advise"
-	"github.com/statelab/statelab/internal/lsm"
-	"github.com/statelab/statelab/internal/predict"
-	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/result"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/keyspace"
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/result"
 )
 

@@ -13,24 +13,24 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/pebble2"
-	"github.com/statelab/statelab/internal/layouts"
-	"github.com/statelab/statelab/internal/layouts/compare"
-	"github.com/statelab/statelab/internal/remote"
-	"github.com/statelab/statelab/internal/report"
-	"github.com/statelab/statelab/internal/supervise"
-	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/plan/layoutplan"
+	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/layouts/chunktrie"
+	"github.com/statelab/statelab/layouts/flat"
+	"github.com/statelab/statelab/layouts/pagetrie"
 	"github.com/statelab/statelab/result"
-	"github.com/statelab/statelab/state"
-	"github.com/statelab/statelab/trees/chunktrie"
-	"github.com/statelab/statelab/trees/flat"
-	"github.com/statelab/statelab/trees/pagetrie"
 )
 
 // stateRunnerVerb starts this binary as the runner of the layouts it links.
 const stateRunnerVerb = "__states"
 
-func embeddedLayouts() []state.Layout {
-	return []state.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}, pagetrie.Layout{}, chunktrie.Layout{}}
+func embeddedLayouts() []layout.Layout {
+	return []layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}, pagetrie.Layout{}, chunktrie.Layout{}}
 }
 
 // outsideLayouts are the layouts in runner binaries of their own.
@@ -119,12 +119,12 @@ func (a *app) layouts(cmd *cobra.Command, f *layoutsFlags, args []string) error 
 	if err := refuseOther(out); err != nil {
 		return err
 	}
-	plan := compare.Plan{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, States: absolute(f.db), Keep: f.keep}
+	plan := layoutplan.Plan{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, States: absolute(f.db), Keep: f.keep}
 	if plan.States == "" {
 		plan.States = filepath.Join(out, "states")
 	}
 	p := a.progress(f.quiet)
-	done, err := compare.Layouts(a.ctx, plan, out, a.runLayout(found), func(n, of int, e compare.Entry, accounts uint64, event result.Event) {
+	done, err := layoutplan.Layouts(a.ctx, plan, out, a.runLayout(found), func(n, of int, e layoutplan.Entry, accounts uint64, event result.Event) {
 		p.tell(fmt.Sprintf("%d of %d (%s, %s accounts): ", n, of, e.Label, unit.ShortCount(float64(accounts))), event)
 	})
 	p.say("")
@@ -188,7 +188,7 @@ func (a *app) explainLayouts(folder, path string, asJSON bool) error {
 }
 
 // spec turns the flags into what all layouts share.
-func (f *layoutsFlags) spec(m *mistakes) (base layouts.Spec, sizes []uint64) {
+func (f *layoutsFlags) spec(m *mistakes) (base lookup.Spec, sizes []uint64) {
 	for _, text := range list(f.accounts) {
 		n := m.atLeastOne("accounts", text, "10k,100k,1M")
 		if slices.Contains(sizes, n) {
@@ -205,8 +205,8 @@ func (f *layoutsFlags) spec(m *mistakes) (base layouts.Spec, sizes []uint64) {
 	if err != nil {
 		m.add("--memory: %v", err)
 	}
-	base = layouts.Spec{MemoryBytes: memory, Overrides: m.overrides(f.set), Reads: m.atLeastOne("reads", f.reads, "100k"),
-		Chain: layouts.Chain{Seed: m.seed(f.seed), ContractShare: share, SlotsPer: m.count("slots", f.slots), BlockAccounts: m.atLeastOne("block", f.block, "5k"),
+	base = lookup.Spec{MemoryBytes: memory, Overrides: m.overrides(f.set), Reads: m.atLeastOne("reads", f.reads, "100k"),
+		Chain: lookup.Chain{Seed: m.seed(f.seed), ContractShare: share, SlotsPer: m.count("slots", f.slots), BlockAccounts: m.atLeastOne("block", f.block, "5k"),
 			UpdateBlocks: m.count("update-blocks", f.updateBlocks), UpdateAccounts: m.count("updates", f.updates)}}
 	for _, n := range sizes {
 		chain := base.Chain
@@ -217,7 +217,7 @@ func (f *layoutsFlags) spec(m *mistakes) (base layouts.Spec, sizes []uint64) {
 }
 
 // findLayouts finds the entries of --layout and checks their options.
-func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries []compare.Entry, found map[string]*remote.Layout) {
+func (a *app) findLayouts(text string, base lookup.Spec, m *mistakes) (entries []layoutplan.Entry, found map[string]*remote.Layout) {
 	found = map[string]*remote.Layout{}
 	labels, all := list(text), text == allLayouts
 	if all {
@@ -251,7 +251,7 @@ func (a *app) findLayouts(text string, base layouts.Spec, m *mistakes) (entries 
 		}
 		m.addAll("layout "+label, l.Check(remote.LayoutQuestion{Profile: profile, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
 		found[label] = l
-		entries = append(entries, compare.Entry{Label: label, Profile: profile, Info: l.Info})
+		entries = append(entries, layoutplan.Entry{Label: label, Profile: profile, Info: l.Info})
 	}
 	if len(entries) == 0 {
 		m.add("--layout: say which layouts: --layout geth-path,flat-pebble")
@@ -295,14 +295,14 @@ func (a *app) findLayout(name string) (*remote.Layout, error) {
 }
 
 // runLayout carries out one spec in the runner of its layout.
-func (a *app) runLayout(found map[string]*remote.Layout) compare.RunSpec {
-	return func(ctx context.Context, e compare.Entry, spec *layouts.Spec, tell result.Tell) (*result.Run, error) {
+func (a *app) runLayout(found map[string]*remote.Layout) layoutplan.RunSpec {
+	return func(ctx context.Context, e layoutplan.Entry, spec *lookup.Spec, tell result.Tell) (*result.Run, error) {
 		l := found[e.Label]
 		if l == nil {
 			return nil, fmt.Errorf("layout %s was not found", e.Label)
 		}
 		return supervise.Runner{Path: l.Path, Args: l.Args, Patience: a.patience}.Do(ctx, supervise.Job{
-			Spec: spec, Out: spec.Out, Blank: func() *result.Run { return layouts.Blank(spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
+			Spec: spec, Out: spec.Out, Blank: func() *result.Run { return lookup.Blank(spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
 		}, tell)
 	}
 }

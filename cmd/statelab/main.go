@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/remote"
+	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/runner"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statelab/statelab/internal/host"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
 

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/cachesim"
-	"github.com/statelab/statelab/internal/lsm"
-	"github.com/statelab/statelab/internal/predict"
-	"github.com/statelab/statelab/internal/sweep"
-	"github.com/statelab/statelab/internal/unit"
-	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 

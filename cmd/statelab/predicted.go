@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/pebbledb"
-	"github.com/statelab/statelab/internal/sweep"
-	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 

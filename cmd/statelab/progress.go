@@ -10,8 +10,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/run/bench"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/report"
+	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 

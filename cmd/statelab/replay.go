@@ -13,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/changeset"
-	"github.com/statelab/statelab/internal/contest"
-	"github.com/statelab/statelab/internal/promexport"
-	"github.com/statelab/statelab/internal/remote"
-	"github.com/statelab/statelab/internal/replay"
-	"github.com/statelab/statelab/internal/report"
-	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/explain/promexport"
+	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/plan/contest"
+	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 )
 

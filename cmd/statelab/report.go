@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/kvdblog"
-	"github.com/statelab/statelab/internal/report"
+	"github.com/statelab/statelab/internal/explain/kvdblog"
+	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/result"
 )
 

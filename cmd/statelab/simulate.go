@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/cachesim"
-	"github.com/statelab/statelab/internal/pebbledb"
-	"github.com/statelab/statelab/internal/sweep"
-	"github.com/statelab/statelab/internal/trace"
-	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/plan/sweep"
 )
 
 // simulateFlags are the flags of simulate as typed.

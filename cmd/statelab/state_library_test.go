@@ -20,7 +20,7 @@ func TestALayoutOfTheUsersOwn(t *testing.T) {
 	}
 	library := filepath.Join(t.TempDir(), "mine.so")
 	native("go", "build", "-o", filepath.Join(scratch, "statelab-run-states"), "../statelab-run-states")
-	native("cc", "-O2", "-shared", "-fPIC", "-I../../native", "-o", library, "../../trees/native/testdata/map.c")
+	native("cc", "-O2", "-shared", "-fPIC", "-I../../native", "-o", library, "../../layouts/clayout/testdata/map.c")
 	t.Cleanup(func() {
 		if err := os.RemoveAll(filepath.Join(scratch, "lib")); err != nil {
 			t.Error(err)

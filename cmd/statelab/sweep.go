@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/keyspace"
-	"github.com/statelab/statelab/internal/report"
-	"github.com/statelab/statelab/internal/sweep"
-	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/bench"
-	"github.com/statelab/statelab/internal/resolve"
-	"github.com/statelab/statelab/internal/trace"
-	"github.com/statelab/statelab/internal/unit"
-	"github.com/statelab/statelab/internal/workload"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/resolve"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/statelab/statelab/internal/cachesim"
-	"github.com/statelab/statelab/internal/kvdblog"
-	"github.com/statelab/statelab/internal/lsm"
-	"github.com/statelab/statelab/internal/predict"
-	"github.com/statelab/statelab/internal/report"
-	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/kvdblog"
+	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/result"
 )
 

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/statelab/statelab/internal/keyspace"
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/result"
 )
 

@@ -26,7 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // Engine is Badger.

@@ -10,7 +10,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // settings are the options that shape a measurement, by Badger's names.

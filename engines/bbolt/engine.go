@@ -22,7 +22,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // Engine is bbolt.

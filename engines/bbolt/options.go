@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // settings are the options that can be overridden, by bbolt's names.

@@ -15,7 +15,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 type db struct {

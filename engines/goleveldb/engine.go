@@ -1,7 +1,7 @@
 // Package goleveldb adapts goleveldb, the LevelDB in Go that go-ethereum kept its
 // database in before Pebble, and that Cosmos nodes still use by default.
 //
-// Block reads are counted at the storage layer by internal/blockio: the footer and
+// Block reads are counted at the storage layer by internal/observe/blockio: the footer and
 // index of a table say what lies where, the engine's list of tables says on which
 // level. A LevelDB table has one index block, whole, and one filter block, which go
 // through the block cache like data; so opening a table costs two meta reads
@@ -32,8 +32,8 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/storage"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
-	"github.com/statelab/statelab/internal/blockio"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 // Engine is goleveldb.

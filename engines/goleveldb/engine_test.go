@@ -15,7 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
-	"github.com/statelab/statelab/internal/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }

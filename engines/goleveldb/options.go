@@ -8,7 +8,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/opt"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 const (

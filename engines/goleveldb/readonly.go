@@ -14,7 +14,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/storage"
 	"golang.org/x/sys/unix"
 
-	"github.com/statelab/statelab/internal/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 const lockName = "LOCK"

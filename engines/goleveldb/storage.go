@@ -11,7 +11,7 @@ import (
 
 	"github.com/syndtr/goleveldb/leveldb/storage"
 
-	"github.com/statelab/statelab/internal/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 // counting is a storage whose reads of tables are counted by a recorder.

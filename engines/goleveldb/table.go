@@ -9,7 +9,7 @@ import (
 	"github.com/golang/snappy"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 // table is the layout of a LevelDB table: data blocks, then filter, metaindex and

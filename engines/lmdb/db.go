@@ -12,7 +12,7 @@ import (
 	"github.com/PowerDNS/lmdb-go/lmdb"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/mmapdb"
+	"github.com/statelab/statelab/internal/adapt/mmapdb"
 )
 
 type db struct {

@@ -21,8 +21,8 @@ import (
 	"github.com/PowerDNS/lmdb-go/lmdb"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
-	"github.com/statelab/statelab/internal/mmapdb"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/adapt/mmapdb"
 )
 
 // Engine is LMDB.

@@ -11,7 +11,7 @@ import (
 	"github.com/erigontech/mdbx-go/mdbx"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/mmapdb"
+	"github.com/statelab/statelab/internal/adapt/mmapdb"
 )
 
 type db struct {

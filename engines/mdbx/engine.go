@@ -24,8 +24,8 @@ import (
 	"github.com/erigontech/mdbx-go/mdbx"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
-	"github.com/statelab/statelab/internal/mmapdb"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/adapt/mmapdb"
 )
 
 // Engine is libmdbx.

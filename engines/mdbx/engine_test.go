@@ -14,7 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
-	"github.com/statelab/statelab/internal/mmapdb/mmaptest"
+	"github.com/statelab/statelab/internal/adapt/mmapdb/mmaptest"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }

@@ -9,7 +9,7 @@ import (
 	"github.com/erigontech/mdbx-go/mdbx"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // settings are the engine's, profile and overrides together.

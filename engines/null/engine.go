@@ -14,7 +14,7 @@ import (
 	"strconv"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/unit"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Engine does nothing.

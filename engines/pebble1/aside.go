@@ -6,8 +6,8 @@ import (
 	"github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/vfs"
 
-	"github.com/statelab/statelab/internal/blockio/pebble1fs"
-	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
 )
 
 // aside is a second view of the same files.

@@ -6,8 +6,8 @@ import (
 	"github.com/cockroachdb/pebble"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/blockio"
-	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 type db struct {

@@ -1,7 +1,7 @@
 // Package pebble1 adapts Pebble v1, the engine of go-ethereum databases made
 // before its move to v2.
 //
-// Block reads are counted at the file layer by internal/blockio; what Pebble
+// Block reads are counted at the file layer by internal/observe/blockio; what Pebble
 // counts itself is passed on for self-checks.
 package pebble1
 
@@ -14,9 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/vfs"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/blockio"
-	"github.com/statelab/statelab/internal/blockio/pebble1fs"
-	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
 )
 
 // Engine is Pebble v1.

@@ -6,8 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/statelab/statelab/internal/blockio/pebble2fs"
-	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 )
 
 // aside is a second view of the same files.

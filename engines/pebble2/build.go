@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
 )
 
 // BuildSorted writes tables from ascending keys and ingests them into the shape

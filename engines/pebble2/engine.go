@@ -1,7 +1,7 @@
 // Package pebble2 adapts Pebble v2, the engine of go-ethereum databases made
 // since version 1.17.
 //
-// Block reads are counted at the file layer by internal/blockio; what Pebble
+// Block reads are counted at the file layer by internal/observe/blockio; what Pebble
 // counts itself is passed on for self-checks.
 package pebble2
 
@@ -15,9 +15,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/blockio"
-	"github.com/statelab/statelab/internal/blockio/pebble2fs"
-	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 )
 
 // Engine is Pebble v2.

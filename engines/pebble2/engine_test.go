@@ -12,7 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
-	"github.com/statelab/statelab/internal/pebbledb/pebbletest"
+	"github.com/statelab/statelab/internal/adapt/pebbledb/pebbletest"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
 )
 
 // translate makes Pebble's options of settings; file system, cache and

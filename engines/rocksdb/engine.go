@@ -17,8 +17,8 @@ import (
 	"fmt"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
-	"github.com/statelab/statelab/internal/blockio"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 // Engine is RocksDB.

@@ -15,7 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapter"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // named are options by RocksDB's own names.

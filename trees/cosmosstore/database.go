@@ -8,7 +8,7 @@ import (
 	"cosmossdk.io/log/v2"
 	db "github.com/cosmos/cosmos-db"
 
-	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/internal/adapt/iavlforest"
 )
 
 type levelDB struct{ *db.GoLevelDB }

@@ -14,7 +14,7 @@ import (
 	"github.com/cosmos/iavl"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/internal/adapt/iavlforest"
 	"github.com/statelab/statelab/tree"
 )
 

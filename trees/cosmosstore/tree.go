@@ -18,7 +18,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/store/v2/types"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/internal/adapt/iavlforest"
 	"github.com/statelab/statelab/tree"
 )
 

@@ -3,7 +3,7 @@ package iavl0
 import (
 	db "github.com/cosmos/cosmos-db"
 
-	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/internal/adapt/iavlforest"
 )
 
 type levelDB struct{ *db.GoLevelDB }

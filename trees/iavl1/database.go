@@ -8,7 +8,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/filter"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 
-	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/internal/adapt/iavlforest"
 )
 
 // database is what lies below all stores.

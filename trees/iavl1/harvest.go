@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/internal/adapt/iavlforest"
 	"github.com/statelab/statelab/tree"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"cosmossdk.io/core/store"
 
-	"github.com/statelab/statelab/internal/iavlforest"
+	"github.com/statelab/statelab/internal/adapt/iavlforest"
 )
 
 // mapDB keeps entries in a hash map. iavl looks keys up and writes batches; it

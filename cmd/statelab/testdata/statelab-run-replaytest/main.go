@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 
-	"github.com/statelab/statelab/internal/replay/replaytest"
+	"github.com/statelab/statelab/internal/run/replay/replaytest"
 	"github.com/statelab/statelab/runner"
 	"github.com/statelab/statelab/tree"
 )

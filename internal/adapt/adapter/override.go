@@ -1,0 +1,104 @@
+package adapter
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+)
+
+// Option is an engine's option that can be overridden.
+type Option struct {
+	Name    string // the engine's own
+	Example string // a legal value
+	Set     func(text string) error
+}
+
+// Override sets options as overrides say and reports all that are wrong.
+func Override(options []Option, overrides map[string]string) (errs []error) {
+	names := make([]string, len(options))
+	left := maps.Clone(overrides)
+	for i, o := range options {
+		names[i] = o.Name
+		text, given := left[o.Name]
+		delete(left, o.Name)
+		if !given {
+			continue
+		}
+		if err := o.Set(strings.TrimSpace(text)); err != nil {
+			errs = append(errs, fmt.Errorf("option %s=%s: %w: write %s=%s", o.Name, text, err, o.Name, o.Example))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		errs = append(errs, fmt.Errorf("unknown option %q: use one of %s", name, strings.Join(names, ", ")))
+	}
+	return errs
+}
+
+// Size is an option in bytes of at least least.
+func Size[N int | int64](name, example string, to *N, least N) Option {
+	return Option{name, example, func(text string) error {
+		n, err := unit.ParseBytes(text)
+		if err != nil {
+			return err
+		}
+		if n < int64(least) || n > math.MaxInt {
+			return fmt.Errorf("it must be at least %d bytes", least)
+		}
+		*to = N(n)
+		return nil
+	}}
+}
+
+// Count is an option that is a number of at least least.
+func Count(name, example string, to *int, least int) Option {
+	return Option{name, example, func(text string) error {
+		n, err := unit.ParseCount(text)
+		if err != nil {
+			return err
+		}
+		if n > math.MaxInt32 || int(n) < least {
+			return fmt.Errorf("it must be at least %d", least)
+		}
+		*to = int(n)
+		return nil
+	}}
+}
+
+// Switch is an option that is true or false.
+func Switch(name string, to *bool) Option {
+	return Option{name, "true", func(text string) (err error) {
+		*to, err = strconv.ParseBool(text)
+		return err
+	}}
+}
+
+// Choice is an option that is one of a few words; the first is the example.
+func Choice(name string, to *string, words ...string) Option {
+	return Option{name, words[0], func(text string) error {
+		if !slices.Contains(words, text) {
+			return fmt.Errorf("it must be one of %s", strings.Join(words, ", "))
+		}
+		*to = text
+		return nil
+	}}
+}
+
+// PowerOfTwo is an option in bytes that is a power of two between least and most.
+func PowerOfTwo(name, example string, to *int, least, most int) Option {
+	return Option{name, example, func(text string) error {
+		n, err := unit.ParseBytes(text)
+		if err != nil {
+			return err
+		}
+		if n < int64(least) || n > int64(most) || n&(n-1) != 0 {
+			return fmt.Errorf("it must be a power of two from %d to %d", least, most)
+		}
+		*to = int(n)
+		return nil
+	}}
+}

@@ -1,0 +1,81 @@
+package mmaptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/result"
+)
+
+// read drops the database from the page cache, opens it and gets random keys.
+func read(e engine.Engine, dir, profile string) (c counted, err error) {
+	ctx := context.Background()
+	if _, err := host.Evict(ctx, dir); err != nil {
+		return c, err
+	}
+	if c.Left, _, err = host.Resident(dir); err != nil {
+		return c, err
+	}
+	db, err := e.Open(ctx, engine.Options{Dir: dir, Profile: profile})
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	reader, err := db.Reader()
+	if err != nil {
+		return c, err
+	}
+	device, err := host.DeviceOf(dir)
+	if err != nil {
+		return c, err
+	}
+	begin, err := now(device)
+	if err != nil {
+		return c, err
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	value := make([]byte, 0, 256)
+	for i := range gets {
+		var found bool
+		value, found, err = reader.Get(keyOf(rng.Uint64N(keys)), value)
+		if err != nil || !found {
+			return c, fmt.Errorf("get %d: found %t, error %w", i, found, err)
+		}
+		if i == 0 {
+			first, err := host.ProcessNow()
+			if err != nil {
+				return c, err
+			}
+			c.First = host.ProcessBetween(begin.process, first)
+		}
+	}
+	end, err := now(device)
+	if err != nil {
+		return c, err
+	}
+	c.Process = host.ProcessBetween(begin.process, end.process)
+	c.Device = host.DeviceBetween(begin.device, end.device)
+	accesses := db.Counters().Accesses
+	if accesses == nil {
+		return c, errors.New("the engine does not tell the pages that Gets touch")
+	}
+	c.Accesses = accesses[engine.Page]
+	return c, nil
+}
+
+type counters struct {
+	process result.ProcessIO
+	device  result.DeviceIO
+}
+
+func now(d host.Device) (c counters, err error) {
+	if c.process, err = host.ProcessNow(); err != nil {
+		return c, err
+	}
+	c.device, err = d.Now()
+	return c, err
+}

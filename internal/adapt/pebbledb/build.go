@@ -1,0 +1,314 @@
+package pebbledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/lsm"
+)
+
+// SortedBuild fills an empty database from ascending keys. It writes the tables
+// that random loading would have come to rest in (lsm.Settle) and hands them to
+// Pebble level by level, the last one first: Pebble puts a table one level above
+// what it overlaps, and every table overlaps the level below. What random loading
+// leaves in L0 goes there through the memtable.
+//
+// Which level a key belongs to is decided by a hash of its index. So each table
+// is a job of its own, which streams a range of indexes and keeps those of its
+// level: the same tables come out whatever the number of workers.
+type SortedBuild struct {
+	Adapter string // pebble1 or pebble2
+	Dir     string
+	// The database's own options, defaults resolved.
+	LBaseMaxBytes         int64
+	TargetFileBytes       [Levels]int64
+	MemTableBytes         uint64
+	L0CompactionThreshold int
+
+	// NewTable begins a table with the options of a level. Its Close finishes file.
+	NewTable func(level int, file *TableFile) TableWriter
+	// Release closes the database; OpenForIngestion opens it so that tables
+	// land where they should: without compactions and with a base level of 1;
+	// Reopen opens it as it was.
+	Release          func() error
+	OpenForIngestion func() (Ingester, error)
+	Reopen           func() (engine.DB, error)
+}
+
+// TableWriter is sstable.Writer of either version.
+type TableWriter interface {
+	Set(key, value []byte) error
+	Close() error
+}
+
+// Ingester is a database open for ingestion.
+type Ingester interface {
+	Ingest(ctx context.Context, paths []string) error
+	// TablesPerLevel counts the tables of the current version.
+	TablesPerLevel() ([Levels]int, error)
+	Close() error
+}
+
+// ErrNotEmpty refuses a build into a database that holds keys.
+var ErrNotEmpty = errors.New("the database is not empty")
+
+// buildFolder holds tables that are not part of the database yet. It is inside
+// the database's own directory because ingestion links files.
+const buildFolder = "sorted-build"
+
+// Run builds the database. If it fails before Release, the database is as it was;
+// afterwards it is reopened, but may hold a part of the levels.
+func (b SortedBuild) Run(ctx context.Context, spec engine.SortedSpec, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
+	if spec.Keys == 0 {
+		return nil
+	}
+	folder := filepath.Join(b.Dir, buildFolder)
+	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
+		return b.failed("make room for tables", err)
+	}
+	defer func() {
+		if left := os.RemoveAll(folder); left != nil {
+			err = errors.Join(err, b.failed("remove temporary tables", left))
+		}
+	}()
+	plan, err := b.plan(spec, open)
+	if err != nil {
+		return b.failed("sample keys", err)
+	}
+	tables, err := b.writeTables(ctx, plan, spec.Workers, folder, open, done)
+	if err != nil {
+		return b.failed("write tables", err)
+	}
+	if err := b.Release(); err != nil {
+		return err
+	}
+	ingestError := b.ingest(ctx, tables)
+	if ingestError != nil {
+		ingestError = b.failed("ingest tables", ingestError)
+	}
+	db, err := b.Reopen()
+	if err := errors.Join(ingestError, err); err != nil {
+		return err
+	}
+	if err := b.putRecent(ctx, plan, db, open, done); err != nil {
+		return b.failed("put the keys of level 0", err)
+	}
+	return nil
+}
+
+func (b SortedBuild) plan(spec engine.SortedSpec, open func(from, to uint64) engine.Entries) (buildPlan, error) {
+	bytesPerKey, err := b.sampleTables(spec, open)
+	if err != nil {
+		return buildPlan{}, err
+	}
+	rest := lsm.Settle(spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
+	flushKeys := float64(b.MemTableBytes) / float64(spec.KeyBytes+spec.ValueBytes+memTableEntryBytes)
+	// A level is due at a score of 1, and L0's is twice its depth over the threshold.
+	staysInL0 := b.L0CompactionThreshold > 2
+	return newBuildPlan(spec, rest, bytesPerKey, flushKeys, staysInL0), nil
+}
+
+// memTableEntryBytes is what a memtable spends on a pair beyond its bytes.
+const memTableEntryBytes = 47
+
+// sampledPairs are enough to know the stored size of a key within a percent and
+// few enough to take no time.
+const sampledPairs = 10_000
+
+// sampleTables writes a table of each level into nothing and returns its bytes
+// per key: what values compress to cannot be known without trying.
+func (b SortedBuild) sampleTables(spec engine.SortedSpec, open func(from, to uint64) engine.Entries) (bytesPerKey [Levels]float64, err error) {
+	n := min(spec.Keys, sampledPairs)
+	from := (spec.Keys - n) / 2
+	var group errgroup.Group
+	group.SetLimit(workers(spec.Workers))
+	for level := range bytesPerKey {
+		group.Go(func() error {
+			file := newTableFile(nil)
+			table, next := b.NewTable(level, file), open(from, from+n)
+			for key, value, more := next(); more; key, value, more = next() {
+				if err := table.Set(key, value); err != nil {
+					return errors.Join(fmt.Errorf("key %x: %w", key, err), table.Close())
+				}
+			}
+			if err := table.Close(); err != nil {
+				return err
+			}
+			bytesPerKey[level] = float64(file.bytes) / float64(n)
+			return nil
+		})
+	}
+	return bytesPerKey, group.Wait()
+}
+
+// writeTables writes all tables of the plan and returns the paths of each level.
+func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, parallel int, folder string, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (paths [Levels][]string, err error) {
+	var mu sync.Mutex
+	group, inGroup := errgroup.WithContext(ctx)
+	group.SetLimit(workers(parallel))
+	for number, t := range plan.tables {
+		if inGroup.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.level, number))
+			pairs, err := b.writeTable(inGroup, plan, t, path, open, done)
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			if pairs > 0 {
+				mu.Lock()
+				defer mu.Unlock()
+				paths[t.level] = append(paths[t.level], path)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return paths, err
+	}
+	return paths, context.Cause(ctx)
+}
+
+func workers(asked int) int {
+	if asked > 0 {
+		return asked
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// pairsPerReport is how many pairs pass between two looks at the context.
+const pairsPerReport = 4096
+
+// writeTable writes the pairs of t, syncs the file and returns their number; of
+// none there is no file.
+func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTable, path string, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (pairs uint64, err error) {
+	var table TableWriter // begun at the first pair
+	defer func() {
+		if table != nil {
+			err = errors.Join(err, table.Close())
+		}
+	}()
+	err = plan.stream(t, open, func(key, value []byte) error {
+		if table == nil {
+			file, err := os.Create(path)
+			if err != nil {
+				return err
+			}
+			table = b.NewTable(t.level, newTableFile(file))
+		}
+		if pairs++; pairs%pairsPerReport == 0 {
+			done(pairsPerReport)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		return table.Set(key, value)
+	})
+	done(pairs % pairsPerReport)
+	return pairs, err
+}
+
+// stream calls yield with the pairs of t in ascending order.
+func (p *buildPlan) stream(t plannedTable, open func(from, to uint64) engine.Entries, yield func(key, value []byte) error) error {
+	next, place := open(t.from, t.to), p.placer(t.from)
+	for index := t.from; index < t.to; index++ {
+		key, value, more := next()
+		if !more {
+			return fmt.Errorf("the stream of keys %d to %d ended at %d", t.from, t.to, index)
+		}
+		if !place.holds(t.level, index) {
+			continue
+		}
+		if err := yield(key, value); err != nil {
+			return fmt.Errorf("key %x: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// batchPairs are committed at once.
+const batchPairs = 1000
+
+// putRecent writes the plan's keys of L0 as random loading does: they are its
+// last flush, or what compactions have left of it.
+func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, db engine.DB, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
+	if plan.recent.from == plan.recent.to {
+		return nil
+	}
+	out, err := db.Writer()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var batched uint64
+	commit := func() error {
+		err := out.Commit()
+		done(batched)
+		batched = 0
+		return errors.Join(err, context.Cause(ctx))
+	}
+	if err := plan.stream(plan.recent, open, func(key, value []byte) error {
+		if batched++; batched == batchPairs {
+			return errors.Join(out.Put(key, value), commit())
+		}
+		return out.Put(key, value)
+	}); err != nil {
+		return err
+	}
+	if err := commit(); err != nil {
+		return err
+	}
+	return db.Settle(ctx, nil)
+}
+
+// ingest hands the tables over and checks that each landed on its level.
+func (b SortedBuild) ingest(ctx context.Context, tables [Levels][]string) (err error) {
+	into, err := b.OpenForIngestion()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, into.Close()) }()
+	var want [Levels]int
+	for level := Levels - 1; level >= 0; level-- {
+		if len(tables[level]) == 0 {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := into.Ingest(ctx, tables[level]); err != nil {
+			return fmt.Errorf("level %d, %s and %d more: %w", level, tables[level][0], len(tables[level])-1, err)
+		}
+		want[level] = len(tables[level])
+	}
+	have, err := into.TablesPerLevel()
+	if err == nil && have != want {
+		err = fmt.Errorf("tables per level are %v, not %v as planned", have, want)
+	}
+	return err
+}
+
+func (b SortedBuild) failed(doing string, err error) error {
+	return fmt.Errorf("%s: sorted build of %s: %s: %w", b.Adapter, b.Dir, doing, err)
+}
+
+// Detach closes Pebble for another handle on the same files. Close stays legal
+// and does nothing more; any other use of d is a mistake.
+func (d *DB) Detach() error {
+	err := d.Close()
+	d.version = detached{}
+	return err
+}
+
+type detached struct{ Version }
+
+func (detached) Close() error { return nil }

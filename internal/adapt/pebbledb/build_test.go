@@ -1,0 +1,393 @@
+package pebbledb_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/pebble1"
+	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/keyspace"
+)
+
+func engines() []engine.Engine { return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}} }
+
+// Levels a hundred times smaller than the defaults, so that 300,000 keys fill
+// three of them.
+func smallLevels() map[string]string {
+	return map[string]string{"LBaseMaxBytes": "640KiB", "TargetFileSize": "64KiB", "MemTableSize": "1MiB"}
+}
+
+type pairs struct {
+	keys   keyspace.Keys
+	values *keyspace.Values
+}
+
+func newPairs(t testing.TB, n uint64, order string) pairs {
+	t.Helper()
+	values, err := keyspace.NewValues(keyspace.Random, 110, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pairs{keyspace.Keys{Count: n, Bytes: 32, Order: order, Hash: keyspace.Mix, Seed: 1}, values}
+}
+
+func (p pairs) spec(workers int) engine.SortedSpec {
+	return engine.SortedSpec{Keys: p.keys.Count, KeyBytes: 32, ValueBytes: 110, Seed: 1, Workers: workers}
+}
+
+func (p pairs) stream(from, to uint64) engine.Entries {
+	maker, key := p.keys.Maker(), make([]byte, 32)
+	var value []byte
+	return func() ([]byte, []byte, bool) {
+		if from >= to {
+			return nil, nil, false
+		}
+		maker.Key(key, from)
+		value = p.values.Value(value, from, 0)
+		from++
+		return key, value, true
+	}
+}
+
+// check reads every key back and a few that were never written.
+func (p pairs) check(t *testing.T, db engine.DB) {
+	t.Helper()
+	reader, err := db.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	maker, checker, key := p.keys.Maker(), p.values.Checker(0), make([]byte, 32)
+	var value []byte
+	for i := range p.keys.Count + 1000 {
+		maker.Key(key, i)
+		got, found, err := reader.Get(key, value)
+		if err != nil {
+			t.Fatalf("get key %d: %v", i, err)
+		}
+		if found != (i < p.keys.Count) {
+			t.Fatalf("key %d: found is %v", i, found)
+		}
+		if found {
+			if err := checker.Check(got, i); err != nil {
+				t.Fatalf("key %d: %v", i, err)
+			}
+			value = got
+		}
+	}
+}
+
+func create(t testing.TB, e engine.Engine, overrides map[string]string) (engine.DB, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := e.Open(context.Background(), engine.Options{Dir: dir, Create: true, CacheBytes: 16 << 20, Overrides: overrides})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db, dir
+}
+
+func build(ctx context.Context, db engine.DB, p pairs, workers int, done func(uint64)) error {
+	return db.(engine.SortedBuilder).BuildSorted(ctx, p.spec(workers), p.stream, done)
+}
+
+func shapeOf(t testing.TB, db engine.DB) engine.Shape {
+	t.Helper()
+	shape, err := db.Shape()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shape
+}
+
+func closeDB(t testing.TB, db engine.DB) {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const testKeys = 300_000
+
+func TestBuildSortedHoldsEveryKeyAndLeavesNothingBehind(t *testing.T) {
+	for _, e := range engines() {
+		t.Run(e.Info().Name, func(t *testing.T) {
+			t.Parallel()
+			db, dir := create(t, e, smallLevels())
+			p := newPairs(t, testKeys, keyspace.Sorted)
+			var reported atomic.Uint64
+			if err := build(context.Background(), db, p, 2, func(n uint64) { reported.Add(n) }); err != nil {
+				t.Fatal(err)
+			}
+			if n := reported.Load(); n != testKeys {
+				t.Errorf("%d pairs reported", n)
+			}
+			built := shapeOf(t, db)
+			var keys int64
+			for _, l := range built.Levels {
+				keys += l.Keys
+			}
+			if keys != testKeys {
+				t.Errorf("levels hold %d keys", keys)
+			}
+			p.check(t, db)
+			closeDB(t, db)
+			checkFiles(t, dir, built.Files)
+
+			// Opened with its own options nothing is due: the shape is at rest.
+			db, err := e.Open(context.Background(), engine.Options{Dir: dir, CacheBytes: 16 << 20, Overrides: smallLevels()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Settle(context.Background(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if again := shapeOf(t, db); !reflect.DeepEqual(again, built) {
+				t.Errorf("the shape changed:\n%+v\nafter opening:\n%+v", built, again)
+			}
+			if n := *db.Counters().CompactBytes; n != 0 {
+				t.Errorf("%d bytes compacted", n)
+			}
+			closeDB(t, db)
+		})
+	}
+}
+
+// checkFiles asks the kernel: tables in the directory itself, and nothing below.
+func checkFiles(t *testing.T, dir string, tables int) {
+	t.Helper()
+	found := 0
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && path != dir {
+			t.Errorf("%s is left behind", path)
+		}
+		if strings.HasSuffix(path, ".sst") {
+			found++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found != tables {
+		t.Errorf("%d tables in the directory, %d in the database", found, tables)
+	}
+}
+
+// Real random loading is the oracle. What it leaves varies with the timing of
+// its compactions, most of all near the top.
+func TestBuildSortedHasTheShapeOfRandomLoading(t *testing.T) {
+	for _, e := range engines() {
+		t.Run(e.Info().Name, func(t *testing.T) {
+			t.Parallel()
+			sorted, _ := create(t, e, smallLevels())
+			if err := build(context.Background(), sorted, newPairs(t, testKeys, keyspace.Sorted), 2, func(uint64) {}); err != nil {
+				t.Fatal(err)
+			}
+			random, _ := create(t, e, smallLevels())
+			fillRandom(t, random, newPairs(t, testKeys, keyspace.Hashed))
+			have, want := below(shapeOf(t, sorted)), below(shapeOf(t, random))
+			if len(have) != len(want) || len(want) != 3 {
+				t.Fatalf("levels below L0: %d built, %d at random, 3 expected", len(have), len(want))
+			}
+			for i, w := range want {
+				h := have[i]
+				if h.Level != w.Level {
+					t.Fatalf("L%d built, L%d at random", h.Level, w.Level)
+				}
+				limit, filesLimit := 0.1, 0.3
+				if i == 0 { // the base level: a few files that come and go at once
+					limit, filesLimit = 0.3, 2
+				}
+				for _, figure := range []struct {
+					name       string
+					have, want int64
+					limit      float64
+				}{
+					{"bytes", h.Bytes, w.Bytes, limit},
+					{"keys", h.Keys, w.Keys, limit},
+					{"index bytes", h.IndexBytes, w.IndexBytes, limit},
+					{"filter bytes", h.FilterBytes, w.FilterBytes, limit},
+					{"files", int64(h.Files), int64(w.Files), filesLimit},
+				} {
+					off := math.Abs(float64(figure.have-figure.want)) / float64(figure.want)
+					if off > figure.limit {
+						t.Errorf("L%d %s: %d built, %d at random (%.0f %% off)", h.Level, figure.name, figure.have, figure.want, 100*off)
+					}
+				}
+			}
+			closeDB(t, sorted)
+			closeDB(t, random)
+		})
+	}
+}
+
+func fillRandom(t *testing.T, db engine.DB, p pairs) {
+	t.Helper()
+	out, err := db.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := p.stream(0, p.keys.Count)
+	for n := 1; ; n++ {
+		key, value, more := next()
+		if !more {
+			break
+		}
+		err := out.Put(key, value)
+		if n%1000 == 0 {
+			err = errors.Join(err, out.Commit())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(out.Commit(), out.Close(), db.Settle(context.Background(), nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func below(shape engine.Shape) []engine.Level {
+	if shape.Levels[0].Level == 0 {
+		return shape.Levels[1:]
+	}
+	return shape.Levels
+}
+
+func TestBuildSortedIsTheSameForAnyWorkers(t *testing.T) {
+	for _, e := range engines() {
+		var shapes []engine.Shape
+		for _, workers := range []int{1, 3} {
+			db, _ := create(t, e, smallLevels())
+			if err := build(context.Background(), db, newPairs(t, 100_000, keyspace.Sorted), workers, func(uint64) {}); err != nil {
+				t.Fatal(err)
+			}
+			shapes = append(shapes, shapeOf(t, db))
+			closeDB(t, db)
+		}
+		if !reflect.DeepEqual(shapes[0], shapes[1]) {
+			t.Errorf("%s: 1 worker built\n%+v\n3 workers built\n%+v", e.Info().Name, shapes[0], shapes[1])
+		}
+	}
+}
+
+func TestBuildSortedOfFewKeys(t *testing.T) {
+	for _, e := range engines() {
+		for _, n := range []uint64{0, 1, 2, 1000} {
+			db, _ := create(t, e, nil)
+			p := newPairs(t, max(n, 1), keyspace.Sorted)
+			p.keys.Count = n
+			if err := build(context.Background(), db, p, 4, func(uint64) {}); err != nil {
+				t.Fatal(err)
+			}
+			if n == 0 {
+				closeDB(t, db)
+				continue
+			}
+			if levels := shapeOf(t, db).Levels; len(levels) != 1 || levels[0].Level != 6 {
+				t.Errorf("%s: %d keys are in %+v", e.Info().Name, n, levels)
+			}
+			p.check(t, db)
+			closeDB(t, db)
+		}
+	}
+}
+
+func TestBuildSortedCancelled(t *testing.T) {
+	for _, e := range engines() {
+		db, dir := create(t, e, smallLevels())
+		stopped := errors.New("the user has had enough")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		err := build(ctx, db, newPairs(t, testKeys, keyspace.Sorted), 2, func(uint64) { cancel(stopped) })
+		if !errors.Is(err, stopped) || !strings.Contains(err.Error(), "sorted build of "+dir) {
+			t.Errorf("%s: %v", e.Info().Name, err)
+		}
+		if files := shapeOf(t, db).Files; files != 0 {
+			t.Errorf("%s: %d tables", e.Info().Name, files)
+		}
+		closeDB(t, db)
+		checkFiles(t, dir, 0)
+	}
+}
+
+func TestBuildSortedRefusals(t *testing.T) {
+	for _, e := range engines() {
+		p := newPairs(t, 1000, keyspace.Sorted)
+		db, dir := create(t, e, nil)
+		if err := build(context.Background(), db, p, 1, func(uint64) {}); err != nil {
+			t.Fatal(err)
+		}
+		if err := build(context.Background(), db, p, 1, func(uint64) {}); !errors.Is(err, pebbledb.ErrNotEmpty) {
+			t.Errorf("%s: a second build: %v", e.Info().Name, err)
+		}
+		closeDB(t, db)
+		db, err := e.Open(context.Background(), engine.Options{Dir: dir, ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := build(context.Background(), db, p, 1, func(uint64) {}); err == nil || !strings.Contains(err.Error(), "reading only") {
+			t.Errorf("%s: a build into a read-only database: %v", e.Info().Name, err)
+		}
+		closeDB(t, db)
+
+		db, _ = create(t, e, nil)
+		short := func(from, to uint64) engine.Entries { return p.stream(from, min(to, 700)) }
+		err = db.(engine.SortedBuilder).BuildSorted(context.Background(), p.spec(1), short, func(uint64) {})
+		if err == nil || !strings.Contains(err.Error(), "ended at 700") || !strings.Contains(err.Error(), "L6-") {
+			t.Errorf("%s: a short stream: %v", e.Info().Name, err)
+		}
+		closeDB(t, db)
+	}
+}
+
+// A database that cannot be opened again must still let itself be closed.
+func TestBuildSortedThatCannotReopen(t *testing.T) {
+	for _, e := range engines() {
+		db, dir := create(t, e, nil)
+		err := build(context.Background(), db, newPairs(t, 1000, keyspace.Sorted), 1, func(uint64) {
+			manifests, err := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
+			for _, path := range manifests {
+				err = errors.Join(err, os.Remove(path))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if err == nil || !strings.Contains(err.Error(), "after its build") {
+			t.Errorf("%s: built without a manifest: %v", e.Info().Name, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "sorted-build")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: temporary tables: %v", e.Info().Name, err)
+		}
+		closeDB(t, db)
+	}
+}
+
+// keys/s is the figure; CPU per key tells more on a busy machine.
+func BenchmarkBuildSorted(b *testing.B) {
+	for _, e := range engines() {
+		b.Run(e.Info().Name, func(b *testing.B) {
+			p := newPairs(b, 1_000_000, keyspace.Sorted)
+			for b.Loop() {
+				db, _ := create(b, e, nil)
+				if err := build(context.Background(), db, p, 4, func(uint64) {}); err != nil {
+					b.Fatal(err)
+				}
+				closeDB(b, db)
+			}
+			b.ReportMetric(float64(p.keys.Count)*float64(b.N)/b.Elapsed().Seconds(), "keys/s")
+		})
+	}
+}

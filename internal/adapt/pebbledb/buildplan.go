@@ -1,0 +1,266 @@
+package pebbledb
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/lsm"
+)
+
+const lastLevel = Levels - 1
+
+// buildPlan says which keys go where. It follows from numbers and the seed
+// alone, not from how many workers carry it out.
+//
+// The last level covers the whole key space, those above have gaps: compactions
+// take whole ranges out of a level. In a gap the levels below hold more. So the
+// key space falls into pieces, each with its own shares.
+type buildPlan struct {
+	seed   uint64
+	tables []plannedTable
+	recent plannedTable // the range of L0, which is not a table; may be empty
+	pieces []piece      // ascending
+}
+
+// plannedTable is a file: those keys of indexes from <= i < to that are of its
+// level. density is the part of them, over the level's mean.
+type plannedTable struct {
+	level    int
+	from, to uint64
+	density  float64
+}
+
+// piece is a range of indexes whose keys are divided among the levels alike: one
+// of hash h belongs to the first level with h < ends[level], or to the last one.
+type piece struct {
+	to   uint64
+	ends [Levels]uint64
+}
+
+// newBuildPlan places spec's keys as rest has them. flushKeys are the keys of a
+// full memtable.
+func newBuildPlan(spec engine.SortedSpec, rest lsm.Rest, bytesPerKey [Levels]float64, flushKeys float64, staysInL0 bool) buildPlan {
+	p := buildPlan{seed: spec.Seed}
+	random := rand.New(rand.NewPCG(spec.Seed, spec.Keys))
+	var below []plannedTable
+	for level := lastLevel; level >= rest.Base; level-- {
+		covered := coverage(level, rest.Base, rest.Keys[level]/float64(spec.Keys), flushKeys/rest.Keys[rest.Base])
+		files := int(max(1, math.Round(rest.Keys[level]*bytesPerKey[level]/rest.FileBytes[level])))
+		tables := cut(level, spec.Keys, files, covered, random)
+		p.tables = append(p.tables, overlap(below, tables)...)
+		below = tables
+	}
+	p.tables = append(p.tables, below...)
+	ranges, keys := p.tables, rest.Keys
+	if share := flushKeys / float64(spec.Keys); staysInL0 && share < maxRecentShare {
+		from := uint64(random.Float64() * (1 - recentCoverage) * float64(spec.Keys))
+		p.recent = plannedTable{0, from, from + uint64(recentCoverage*float64(spec.Keys)), 1}
+		ranges, keys[0] = append(slices.Clone(ranges), p.recent), recentCoverage*flushKeys
+	}
+	p.pieces = divide(ranges, keys, spec.Keys)
+	return p
+}
+
+const (
+	// recentCoverage is the part of the last flush that is left in L0: from
+	// nothing to a fifth in settled loads, most often a few files.
+	recentCoverage = 0.09
+	// A database of one or two flushes has not come to that yet.
+	maxRecentShare = 0.5
+)
+
+// coverage is the part of the key space that a level's files span after random
+// loading, fitted to settled loads (docs/methods/loading.md). A compaction out
+// of L0 brings flushes that span all of it; the base level, limited to
+// flushShare times fewer bytes, can then keep a part only. A level's keys must
+// also leave room for others in the ranges they are squeezed into.
+func coverage(level, base int, share, flushShare float64) float64 {
+	const roomForOthers = 1.5
+	switch level {
+	case lastLevel:
+		return 1
+	case base:
+		return min(1, max(0.78/(1+0.55*flushShare), roomForOthers*share))
+	}
+	return min(1, max(0.9/(1+0.15*flushShare), roomForOthers*share))
+}
+
+const (
+	// fileSpread is the standard deviation of a level's file sizes over their
+	// mean after random loading: 0.35 to 0.55 (docs/methods/loading.md).
+	fileSpread                 = 0.45
+	minFileShare, maxFileShare = 0.1, 2 // of the mean
+	// runFiles is how many lie side by side between two gaps. What came down with
+	// one flush is sparse and spans much, what has been merged with several is
+	// dense and spans little: Gets then ask some files far more often than others.
+	runFiles = 4
+	// densitySpread is how far the density of a run is off the mean.
+	densitySpread = 0.6
+)
+
+// cut lays the files of a level over a covered part of the indexes.
+func cut(level int, keys uint64, files int, covered float64, random *rand.Rand) []plannedTable {
+	type span struct{ from, to, density float64 }
+	spans := make([]span, files)
+	var at, run, density float64
+	inRun := 0
+	for i := range spans {
+		if inRun == 0 {
+			run, density = 0, 1
+			if covered < 1 {
+				density += densitySpread * (2*random.Float64() - 1)
+			}
+		}
+		width := min(max(1+fileSpread*random.NormFloat64(), minFileShare), maxFileShare) / density
+		spans[i] = span{at, at + width, density}
+		at, run = at+width, run+width
+		if inRun++; inRun == 2*runFiles || random.IntN(runFiles) == 0 || i == files-1 {
+			at += run * (1 - covered) / covered
+			inRun = 0
+		}
+	}
+	// The gap at the end is as good at the beginning.
+	shift := random.Float64() * (at - spans[files-1].to)
+	tables := make([]plannedTable, 0, files)
+	for i, s := range spans {
+		t := plannedTable{level, uint64((s.from + shift) / at * float64(keys)), uint64((s.to + shift) / at * float64(keys)), s.density}
+		if covered == 1 && i == files-1 {
+			t.to = keys
+		}
+		if t.from < t.to {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
+
+// overlap returns below with tables extended so that each of above spans keys
+// of the level below it: ingestion lets a table sink through a gap.
+func overlap(below, above []plannedTable) []plannedTable {
+	extended := slices.Clone(below)
+	i := 0
+	for _, a := range above {
+		reach := a.from + (a.to-a.from)/4
+		for i < len(extended) && extended[i].to < reach {
+			i++
+		}
+		inside := i < len(extended) && extended[i].from < a.to-(a.to-a.from)/4
+		if !inside && len(extended) > 0 {
+			// Both neighbours are too far: bring the nearer one.
+			if i > 0 {
+				extended[i-1].to = reach
+			} else {
+				extended[0].from = a.to - (a.to-a.from)/4
+			}
+		}
+	}
+	return extended
+}
+
+// divide cuts the key space where any range begins or ends and says how the keys
+// of each piece go to the levels, so that each level gets its number of keys.
+func divide(ranges []plannedTable, levelKeys [Levels]float64, keys uint64) []piece {
+	parts := intersect(ranges, keys)
+	pieces := make([]piece, len(parts))
+	var scale [Levels]float64 // from density to the part of a piece's keys
+	for level := range scale {
+		scale[level] = levelKeys[level] / float64(keys)
+	}
+	// A level must leave room for those below it; what it cannot take there it
+	// takes elsewhere. The numbers come out within a thousandth after few rounds.
+	const rounds, fullest = 20, 0.9
+	for range rounds {
+		var got [Levels]float64
+		from := uint64(0)
+		for i, part := range parts {
+			pieces[i].to = part.to
+			var sum float64
+			for level, density := range part.density {
+				share := min(density*scale[level], fullest*(1-sum))
+				got[level] += share * float64(part.to-from)
+				sum += share
+				pieces[i].ends[level] = uint64(min(sum, 1-1e-9) * math.MaxUint64)
+			}
+			from = part.to
+		}
+		for level, want := range levelKeys {
+			if got[level] > 0 {
+				scale[level] *= want / got[level]
+			}
+		}
+	}
+	return pieces
+}
+
+// part is a piece before its keys are divided: the density of each level there, 0
+// in a gap. The last level takes what is left, whatever its density.
+type part struct {
+	to      uint64
+	density [Levels]float64
+}
+
+func intersect(ranges []plannedTable, keys uint64) (parts []part) {
+	bounds := []uint64{keys}
+	var levels [Levels][]plannedTable
+	for _, r := range ranges {
+		bounds = append(bounds, r.from, r.to)
+		levels[r.level] = append(levels[r.level], r)
+	}
+	slices.Sort(bounds)
+	from := uint64(0)
+	for _, to := range slices.Compact(bounds) {
+		if to == 0 {
+			continue
+		}
+		next := part{to: to}
+		for level, left := range levels {
+			for len(left) > 0 && left[0].to <= from {
+				left = left[1:]
+			}
+			levels[level] = left
+			if level != lastLevel && len(left) > 0 && left[0].from <= from {
+				next.density[level] = left[0].density
+			}
+		}
+		parts = append(parts, next)
+		from = to
+	}
+	return parts
+}
+
+// placer tells the level of ascending indexes.
+type placer struct {
+	seed   uint64
+	pieces []piece // the first one holds the last index asked for
+}
+
+// placer returns a placer for indexes from first on.
+func (p *buildPlan) placer(first uint64) placer {
+	i := sort.Search(len(p.pieces), func(i int) bool { return p.pieces[i].to > first })
+	return placer{p.seed, p.pieces[i:]}
+}
+
+// holds reports whether the key of index belongs to level.
+func (p *placer) holds(level int, index uint64) bool {
+	for index >= p.pieces[0].to {
+		p.pieces = p.pieces[1:]
+	}
+	h := levelHash(index, p.seed)
+	ends := &p.pieces[0].ends
+	if level > 0 && h < ends[level-1] {
+		return false
+	}
+	return h < ends[level] || level == lastLevel
+}
+
+// levelHash is the finaliser of splitmix64 (Steele, Lea, Flood 2014), under a
+// salt of its own: the level of a key must not follow from its bytes.
+func levelHash(index, seed uint64) uint64 {
+	x := index*0x9e3779b97f4a7c15 ^ seed ^ 0x510e527fade682d1
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,271 @@
+package pebbledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockio"
+)
+
+// Version is an open database as one version of Pebble sees it.
+type Version interface {
+	// Tables lists the tables of the current version, those of level 0 from the
+	// oldest to the newest.
+	Tables() ([]blockio.LiveTable, error)
+	// Activity is the background work, but for Finished and TableReads.
+	Activity() Activity
+	// AsyncFlush begins to flush the memtable; the channel is closed at the end.
+	AsyncFlush() (<-chan struct{}, error)
+	// SyncWAL returns when the write-ahead log is on the disk.
+	SyncWAL() error
+	// OpenAside opens the files of dir a second time.
+	OpenAside(dir string) (Aside, error)
+	Close() error
+}
+
+// DB is the part of engine.DB that both versions share. It keeps the recorder
+// informed of levels and layouts while the database changes.
+type DB struct {
+	Recorder *blockio.Recorder
+
+	config  Config
+	version Version
+	events  *Events
+
+	refreshing  sync.Mutex
+	stop        context.CancelFunc // of the follower
+	followers   sync.WaitGroup
+	followError atomic.Pointer[error]
+	unsettled   atomic.Bool
+}
+
+// Config says how a database was opened.
+type Config struct {
+	Adapter    string // pebble1 or pebble2
+	Dir        string
+	ReadOnly   bool
+	DisableWAL bool
+	Effective  map[string]string
+	// Handles is how many tables Pebble may keep open.
+	Handles int
+	// BlockChargeBytes is what the cache charges for a block beyond its content.
+	BlockChargeBytes int64
+	Log              func(string) // may be nil
+}
+
+// Start takes charge of an open database: it learns the tables there are,
+// begins to follow changes and waits for the statistics that Pebble loads of
+// every table, so that afterwards only Gets read. It closes version if it fails.
+func Start(ctx context.Context, c Config, version Version, recorder *blockio.Recorder, events *Events) (*DB, error) {
+	following, stop := context.WithCancel(context.Background())
+	d := &DB{Recorder: recorder, config: c, version: version, events: events, stop: stop}
+	d.followers.Go(func() { d.follow(following) })
+	if err := d.start(ctx); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *DB) start(ctx context.Context) error {
+	if err := d.refresh(ctx, d.logLearning); err != nil {
+		return err
+	}
+	if d.config.ReadOnly {
+		return nil // Pebble loads no statistics then
+	}
+	return d.await(ctx, d.events.statsLoaded)
+}
+
+func (d *DB) logLearning(done, total int) {
+	if d.config.Log != nil && (done%1000 == 0 || done == total) {
+		d.config.Log(fmt.Sprintf("layouts learnt: %d of %d tables", done, total))
+	}
+}
+
+// await waits for done, but not beyond a failure of background work, after
+// which it might never come.
+func (d *DB) await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-d.events.failed:
+		return d.BackgroundError()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// follow keeps levels and layouts up to date.
+func (d *DB) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.events.changed:
+		}
+		if err := d.refresh(ctx, nil); err != nil && ctx.Err() == nil {
+			d.followError.CompareAndSwap(nil, &err)
+		}
+	}
+}
+
+// Refresh tells the recorder which tables are live and learns the new ones.
+func (d *DB) Refresh(ctx context.Context) error { return d.refresh(ctx, nil) }
+
+func (d *DB) refresh(ctx context.Context, progress func(done, total int)) error {
+	d.refreshing.Lock()
+	defer d.refreshing.Unlock()
+	tables, err := d.version.Tables()
+	if err != nil {
+		return d.failed("list the tables", err)
+	}
+	d.Recorder.SetLive(tables, d.tablePath)
+	return d.Recorder.LearnAll(ctx, progress)
+}
+
+func (d *DB) tablePath(number blockio.FileNumber) string { return TablePath(d.config.Dir, number) }
+
+// TablePath names the file of a table.
+func TablePath(dir string, number blockio.FileNumber) string {
+	return filepath.Join(dir, fmt.Sprintf("%06d.sst", number))
+}
+
+// Sync makes what is committed survive a kill.
+func (d *DB) Sync(ctx context.Context) error {
+	if d.config.ReadOnly {
+		return nil
+	}
+	if err := d.BackgroundError(); err != nil {
+		return err
+	}
+	if d.config.DisableWAL {
+		return d.flush(ctx)
+	}
+	if err := d.version.SyncWAL(); err != nil {
+		return d.failed("sync", err)
+	}
+	return nil
+}
+
+// Settle flushes and waits for the end of all background work.
+func (d *DB) Settle(ctx context.Context, progress func(engine.Settling)) error {
+	if d.config.ReadOnly {
+		return nil // nothing goes on
+	}
+	if err := d.flush(ctx); err != nil {
+		return err
+	}
+	settled, err := awaitQuiet(ctx, d.activity, d.events.failed, progress)
+	if err != nil {
+		return d.failed("settle", err)
+	}
+	d.unsettled.Store(!settled)
+	if err := d.BackgroundError(); err != nil {
+		return err
+	}
+	return d.refresh(ctx, nil)
+}
+
+func (d *DB) flush(ctx context.Context) error {
+	done, err := d.version.AsyncFlush()
+	if err == nil {
+		err = d.await(ctx, done)
+	}
+	if err != nil {
+		return d.failed("flush", err)
+	}
+	return nil
+}
+
+func (d *DB) activity() Activity {
+	a := d.version.Activity()
+	a.Finished = d.events.jobs.Load()
+	a.TableReads = d.Recorder.Reads().Total().Count
+	return a
+}
+
+// Shape is the state of the files now.
+func (d *DB) Shape() (engine.Shape, error) {
+	if err := d.Refresh(context.Background()); err != nil {
+		return engine.Shape{}, err
+	}
+	tables, err := d.version.Tables()
+	if err != nil {
+		return engine.Shape{}, d.failed("list the tables", err)
+	}
+	return d.Recorder.Shape(tables, d.config.BlockChargeBytes), nil
+}
+
+// Effective are the options in force.
+func (d *DB) Effective() map[string]string { return d.config.Effective }
+
+// Warnings are doubts about this database or its options.
+func (d *DB) Warnings() []engine.Warning {
+	var warnings []engine.Warning
+	if d.unsettled.Load() {
+		warnings = append(warnings, engine.Warning{
+			Code:   "unsettled",
+			Text:   "a level is due for compaction, yet none starts: the shape may change under later writes",
+			Remedy: "leave DisableAutomaticCompactions off, or load again",
+		})
+	}
+	if err := d.followError.Load(); err != nil {
+		warnings = append(warnings, engine.Warning{
+			Code:   "layout_unknown",
+			Text:   "new tables could not be listed or learnt, their reads may count as meta or under no level: " + (*err).Error(),
+			Remedy: "settle the database before measuring",
+		})
+	}
+	if w, few := d.fewDescriptors(); few {
+		warnings = append(warnings, w)
+	}
+	return warnings
+}
+
+// fewDescriptors warns where tables cannot all be open at once although the
+// engine was allowed to.
+func (d *DB) fewDescriptors() (engine.Warning, bool) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return engine.Warning{}, false
+	}
+	need := min(d.config.Handles, d.Recorder.Tables())
+	if d.Recorder.Direct() {
+		need *= 2 // a table is opened a second time
+	}
+	return engine.Warning{
+		Code:   "few_descriptors",
+		Text:   fmt.Sprintf("%d open files are needed, the process may have %d", need, limit.Cur),
+		Remedy: "raise the limit (ulimit -n) or lower --handles",
+	}, uint64(need) > limit.Cur
+}
+
+// BackgroundError tells what background work could not do.
+func (d *DB) BackgroundError() error {
+	if err := d.events.Err(); err != nil {
+		return d.failed("background work", err)
+	}
+	return nil
+}
+
+// Close ends the following and closes the database.
+func (d *DB) Close() error {
+	d.stop()
+	d.followers.Wait()
+	if err := d.version.Close(); err != nil {
+		return d.failed("close", err)
+	}
+	return nil
+}
+
+// failed says what was being done with which database.
+func (d *DB) failed(doing string, err error) error {
+	return fmt.Errorf("%s: %s %s: %w", d.config.Adapter, doing, d.config.Dir, err)
+}

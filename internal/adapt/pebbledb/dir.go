@@ -1,0 +1,73 @@
+package pebbledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockio"
+)
+
+// newestFormatOfV1 is the newest format Pebble v1 opens.
+const newestFormatOfV1 = 16
+
+// CheckDir refuses a directory that does not hold what o expects of it, before
+// Pebble would create something there. adapter is pebble1 or pebble2.
+func CheckDir(o engine.Options, adapter string) error {
+	if o.Create {
+		return checkEmpty(o)
+	}
+	found, err := Peek(o.Dir)
+	if err != nil {
+		return err
+	}
+	format := found.FormatMajorVersion
+	if adapter == "pebble1" && format > newestFormatOfV1 {
+		return &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("format %d is beyond Pebble v1: use pebble2", format)}
+	}
+	if adapter == "pebble2" && format < FirstFormatOfV2 {
+		return &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("format %d is older than Pebble v2 reads: use pebble1", format)}
+	}
+	return nil
+}
+
+func checkEmpty(o engine.Options) error {
+	if o.ReadOnly {
+		return fmt.Errorf("create %s: the options also say read-only", o.Dir)
+	}
+	entries, err := os.ReadDir(o.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("create %s: %w", o.Dir, err)
+	}
+	for _, entry := range entries {
+		if !engine.MayBeIn(entry.Name()) {
+			return fmt.Errorf("create %s: the directory is not empty: it holds %s", o.Dir, entry.Name())
+		}
+	}
+	return nil
+}
+
+const (
+	// vanishedRetries bounds how often an open is repeated because the process
+	// that holds the database deleted a file meanwhile.
+	vanishedRetries = 20
+	vanishedPause   = 50 * time.Millisecond
+)
+
+// RetryVanished calls open until no file vanished while it ran, if the lock of
+// another process is ignored.
+func RetryVanished[DB any](ctx context.Context, ignoreLock bool, open func() (DB, error)) (DB, error) {
+	for attempt := 1; ; attempt++ {
+		db, err := open()
+		var vanished *blockio.VanishedError
+		gone := errors.As(err, &vanished) || errors.Is(err, fs.ErrNotExist)
+		if !ignoreLock || !gone || attempt == vanishedRetries || ctx.Err() != nil {
+			return db, err
+		}
+		time.Sleep(vanishedPause)
+	}
+}

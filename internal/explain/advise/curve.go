@@ -1,0 +1,341 @@
+package advise
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
+)
+
+// Model is what a curve is drawn from.
+type Model struct {
+	Levels      []engine.Level
+	Input       predict.Input // its levels, caches, reserve and Gets are Draw's
+	MemTables   MemTables
+	RestReserve func(cacheBytes int64) int64 // what memtables take of the cache of an open database at rest
+	NowBytes    int64                        // the cache the node runs
+	LeastBytes  int64                        // the smallest cache the client takes
+	MostBytes   int64                        // the largest cache that is to be had; 0: any
+	// Cost is what a Get costs with a cache of which memtables take reserved bytes,
+	// worked out from the database itself; nil: predict's level model.
+	Cost func(cacheBytes, reservedBytes int64) (Cost, error)
+}
+
+// Cost of a Get once the cache has settled.
+type Cost struct {
+	BlockReadsPerGet float64
+	DataBlocksPerGet float64 // needed, cached or not
+}
+
+// Place is a cache size with what a Get costs there, in a node that has run for
+// long.
+type Place struct {
+	CacheBytes       int64   `json:"cache_bytes"`
+	BlockCacheBytes  int64   `json:"block_cache_bytes"` // of CacheBytes, while the node writes
+	BlockReadsPerGet float64 `json:"block_reads_per_get"`
+	// AtRest is the figure while nothing is written; absent on most of the curve.
+	AtRest float64 `json:"block_reads_per_get_at_rest,omitempty"`
+}
+
+// Curve is a database's cost by cache size with the sizes that answer
+// questions. A question that no size of the curve answers is nil.
+type Curve struct {
+	Points []Place // by cache size; Now and Near are among them
+	// Floor is the block reads that no cache much smaller than the database
+	// saves: the data blocks of a Get.
+	Floor      float64
+	WholeBytes int64 // a cache that holds every block of the database
+
+	Now      Place
+	Below2   *Place // the smallest with fewer reads
+	Below1_1 *Place
+	Near     *Place // the smallest within nearFloor of the floor: what is recommended
+	Flat     *Place // the smallest within flatFloor
+	Doubled  *Place // twice Flat
+	Most     *Place // Model.MostBytes, where that is less than Near
+	// WithFilters is Flat of the same tables with filters, where levels lack them.
+	WithFilters *Place
+
+	// TracedGets are the Gets the curve was worked out from; 0: from the level model.
+	TracedGets int
+}
+
+const (
+	nearFloor = 1.05
+	flatFloor = 1.02
+)
+
+// steadyGets are played before the search for the steady state begins, which
+// goes on by twice as many each time.
+func steadyGets(levels []engine.Level) uint64 {
+	var keys int64
+	for _, l := range levels {
+		keys += l.Keys
+	}
+	return uint64(min(max(keys/50, 50_000), 200_000))
+}
+
+// gridPoints cover the curve from IP1/4 to four times IP2.
+const gridPoints = 10
+
+// Draw predicts the curve. tell is called with how many predictions are done.
+func Draw(ctx context.Context, m Model, tell func(done int)) (Curve, error) {
+	d := drawer{ctx: ctx, Model: m, tell: tell}
+	d.Input.Levels, d.Input.Gets, d.Input.WarmupGets = m.Levels, steadyGets(m.Levels), 0
+	curve, err := d.draw()
+	if err != nil {
+		return Curve{}, fmt.Errorf("draw the curve: %w", err)
+	}
+	return curve, nil
+}
+
+type drawer struct {
+	Model
+	ctx  context.Context
+	tell func(done int)
+	done int
+}
+
+func (d *drawer) draw() (c Curve, err error) {
+	for _, blockBytes := range grid(d.Levels) {
+		p, floor, err := d.at(d.MemTables.Total(blockBytes))
+		if err != nil {
+			return c, err
+		}
+		c.Points, c.Floor = append(c.Points, p), floor
+	}
+	c.WholeBytes = d.MemTables.Total(wholeBytes(d.Levels))
+	if c.Now, err = d.full(d.NowBytes); err != nil {
+		return c, err
+	}
+	c.insert(c.Now)
+	for _, question := range []struct {
+		answer **Place
+		limit  float64
+	}{{&c.Below2, 2}, {&c.Below1_1, 1.1}, {&c.Near, nearFloor * c.Floor}, {&c.Flat, flatFloor * c.Floor}} {
+		if *question.answer, err = d.smallest(c.Points, question.limit); err != nil {
+			return c, err
+		}
+	}
+	if c.Near != nil {
+		if *c.Near, err = d.rest(*c.Near); err != nil {
+			return c, err
+		}
+		c.insert(*c.Near)
+	}
+	if c.Flat != nil {
+		p, _, err := d.at(2 * c.Flat.CacheBytes)
+		if err != nil {
+			return c, err
+		}
+		c.Doubled = &p
+	}
+	if d.MostBytes > 0 && (c.Near == nil || d.MostBytes < c.Near.CacheBytes) {
+		p, err := d.full(d.MostBytes)
+		if err != nil {
+			return c, err
+		}
+		c.Most = &p
+	}
+	c.WithFilters, err = d.withFilters(c.Flat)
+	return c, err
+}
+
+// withFilters is flat with filters in the levels that lack them: what the level
+// model says of the change, applied to what is known of the database as it is.
+func (d *drawer) withFilters(flat *Place) (*Place, error) {
+	filtered, changed := withFilters(d.Levels, d.Input.Version.BlockCharge())
+	if !changed || flat == nil {
+		return nil, nil
+	}
+	model := *d
+	model.Cost = nil
+	without, _, err := model.at(flat.CacheBytes)
+	if err != nil {
+		return nil, err
+	}
+	model.Input.Levels = filtered
+	with, _, err := model.at(flat.CacheBytes + d.MemTables.Total(filterBytes(filtered)) - d.MemTables.Total(0))
+	if err != nil {
+		return nil, err
+	}
+	with.BlockReadsPerGet *= flat.BlockReadsPerGet / without.BlockReadsPerGet
+	return &with, nil
+}
+
+func (c *Curve) insert(p Place) {
+	c.Points = append(c.Points, p)
+	slices.SortStableFunc(c.Points, func(a, b Place) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+}
+
+// MostDrawn is the largest block cache of the grid.
+func MostDrawn(levels []engine.Level) int64 {
+	sizes := grid(levels)
+	return sizes[len(sizes)-1]
+}
+
+// grid are the block caches the curve is drawn through.
+func grid(levels []engine.Level) []int64 {
+	const least = 256 << 10 // below, not one block of a kind fits a shard
+	inflection := lsm.Inflect(levels, 0)
+	low := max(inflection.IP1.CacheBytes/4, least)
+	high := max(4*inflection.IP2.CacheBytes, 4*low)
+	step := math.Pow(float64(high)/float64(low), 1/float64(gridPoints-1))
+	sizes := make([]int64, gridPoints)
+	for i := range sizes {
+		sizes[i] = int64(float64(low) * math.Pow(step, float64(i)))
+	}
+	return sizes
+}
+
+// wholeBytes is what a cache needs to hold all blocks that Gets ask for, with a
+// tenth on top: shards fill unevenly.
+func wholeBytes(levels []engine.Level) (bytes int64) {
+	for _, l := range levels {
+		bytes += l.DataCacheBytes + l.IndexCacheBytes + l.TopIndexCacheBytes
+		if l.FilterConsulted {
+			bytes += l.FilterCacheBytes
+		}
+	}
+	return bytes + bytes/10
+}
+
+// at predicts a place while the node writes.
+func (d *drawer) at(cacheBytes int64) (p Place, floor float64, err error) {
+	reserved := max(d.MemTables.Reserved(cacheBytes), min(d.RestReserve(cacheBytes), cacheBytes))
+	p = Place{CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - reserved}
+	cost, err := d.cost(cacheBytes, reserved)
+	if err != nil {
+		return p, 0, err
+	}
+	p.BlockReadsPerGet = cost.BlockReadsPerGet
+	return p, cost.DataBlocksPerGet, nil
+}
+
+// rest adds what a Get costs at p while nothing is written.
+func (d *drawer) rest(p Place) (Place, error) {
+	p.AtRest = p.BlockReadsPerGet
+	if rest := min(d.RestReserve(p.CacheBytes), p.CacheBytes); rest < p.CacheBytes-p.BlockCacheBytes {
+		cost, err := d.cost(p.CacheBytes, rest)
+		if err != nil {
+			return p, err
+		}
+		p.AtRest = cost.BlockReadsPerGet
+	}
+	return p, nil
+}
+
+// full predicts a place while the node writes and at rest.
+func (d *drawer) full(cacheBytes int64) (Place, error) {
+	p, _, err := d.at(cacheBytes)
+	if err != nil {
+		return p, err
+	}
+	return d.rest(p)
+}
+
+func (d *drawer) cost(cacheBytes, reserved int64) (c Cost, err error) {
+	if d.Cost != nil {
+		c, err = d.Cost(cacheBytes, reserved)
+	} else {
+		c, err = d.modelled(cacheBytes, reserved)
+	}
+	d.done++
+	d.tell(d.done)
+	return c, err
+}
+
+func (d *drawer) modelled(cacheBytes, reserved int64) (Cost, error) {
+	in := d.Input
+	in.CacheBytes, in.ReservedBytes = []int64{cacheBytes}, reserved
+	points, err := predict.Run(d.ctx, in)
+	if err != nil {
+		return Cost{}, err
+	}
+	p := points[0]
+	return Cost{p.SteadyState, p.AccessesPerGet[engine.Data] + p.AccessesPerGet[engine.Value]}, nil
+}
+
+// smallest finds the smallest round cache with at most limit reads: between the
+// two points around it, then predicted itself.
+func (d *drawer) smallest(points []Place, limit float64) (*Place, error) {
+	size, ok := crossing(points, limit)
+	if !ok {
+		return nil, nil
+	}
+	const tries, step, tolerance = 4, 1.06, 1.005 // the last, for what predictions scatter
+	for try := 1; ; try++ {
+		size = max(roundUp(size), d.LeastBytes)
+		p, _, err := d.at(size)
+		if err != nil || p.BlockReadsPerGet <= limit*tolerance || try == tries {
+			return &p, err
+		}
+		size = int64(float64(size) * step)
+	}
+}
+
+// crossing is where the curve falls to limit for good, interpolated on the
+// logarithm of the cache. The smallest point may be below it already.
+func crossing(points []Place, limit float64) (cacheBytes int64, ok bool) {
+	i := len(points)
+	for i > 0 && points[i-1].BlockReadsPerGet <= limit {
+		i--
+	}
+	switch {
+	case i == len(points):
+		return 0, false
+	case i == 0:
+		return points[0].CacheBytes, true
+	}
+	above, below := points[i-1], points[i]
+	share := (above.BlockReadsPerGet - limit) / (above.BlockReadsPerGet - below.BlockReadsPerGet)
+	ratio := float64(below.CacheBytes) / float64(above.CacheBytes)
+	return int64(float64(above.CacheBytes) * math.Pow(ratio, share)), true
+}
+
+// roundUp goes to the next size of two digits, in MiB as nodes take them, or in
+// KiB below 10 MiB.
+func roundUp(bytes int64) int64 {
+	unit := int64(1 << 10)
+	if bytes >= 10<<20 {
+		unit = 1 << 20
+	}
+	for bytes > 100*unit {
+		unit *= 10
+	}
+	return (bytes + unit - 1) / unit * unit
+}
+
+// withFilters gives filters to the levels above the last that lack them.
+func withFilters(levels []engine.Level, blockCharge int64) (filtered []engine.Level, changed bool) {
+	last := -1
+	for i, l := range levels {
+		if l.Files > 0 {
+			last = i
+		}
+	}
+	const bytesPerKey = 1.25 // 10 bits
+	for i, l := range levels {
+		if i < last && l.Files > 0 && !l.FilterConsulted {
+			l.FilterConsulted, changed = true, true
+			l.FilterBytes = int64(bytesPerKey * float64(l.Keys))
+			l.FilterCacheBytes = l.FilterBytes + blockCharge*int64(l.Files)
+		}
+		filtered = append(filtered, l)
+	}
+	return filtered, changed
+}
+
+func filterBytes(levels []engine.Level) (bytes int64) {
+	for _, l := range levels {
+		if l.FilterConsulted {
+			bytes += l.FilterCacheBytes
+		}
+	}
+	return bytes
+}

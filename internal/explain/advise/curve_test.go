@@ -1,0 +1,119 @@
+package advise
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
+)
+
+func TestCrossing(t *testing.T) {
+	curve := []Place{{CacheBytes: 1 << 20, BlockReadsPerGet: 5}, {CacheBytes: 4 << 20, BlockReadsPerGet: 3}, {CacheBytes: 16 << 20, BlockReadsPerGet: 1}}
+	for _, c := range []struct {
+		limit float64
+		want  int64
+		ok    bool
+	}{
+		{4, 2 << 20, true}, // halfway on the logarithm
+		{3, 4 << 20, true},
+		{2, 8 << 20, true},
+		{6, 1 << 20, true}, // already there
+		{0.9, 0, false},
+	} {
+		got, ok := crossing(curve, c.limit)
+		if ok != c.ok || math.Abs(float64(got-c.want)) > 1 {
+			t.Errorf("below %v: %d, %v, want %d, %v", c.limit, got, ok, c.want, c.ok)
+		}
+	}
+	// A dip is no crossing: it must stay below.
+	dip := []Place{{CacheBytes: 1, BlockReadsPerGet: 1}, {CacheBytes: 2, BlockReadsPerGet: 3}, {CacheBytes: 4, BlockReadsPerGet: 1}}
+	if got, _ := crossing(dip, 2); got != 2 && got != 3 {
+		t.Errorf("after the dip: %d", got)
+	}
+}
+
+func TestRoundUp(t *testing.T) {
+	for bytes, want := range map[int64]int64{
+		1: 1 << 10, 99 << 10: 99 << 10, 101 << 10: 110 << 10, 1331 << 10: 1400 << 10,
+		10<<20 + 1: 11 << 20, 101 << 20: 110 << 20, 1331 << 20: 1400 << 20, 1400 << 20: 1400 << 20,
+	} {
+		if got := roundUp(bytes); got != want {
+			t.Errorf("%d: %d, want %d", bytes, got, want)
+		}
+	}
+}
+
+func drawn(t *testing.T, change func(*Model)) (Curve, Model) {
+	t.Helper()
+	m := Model{
+		Levels:    lsm.Natural(lsm.BenchKVDB(2_000_000)),
+		Input:     predict.Input{Version: cachesim.PebbleV1, Cores: 2, Seeds: []uint64{1}},
+		MemTables: MemTables{CacheShare: 8, Live: 4}, RestReserve: func(int64) int64 { return predict.OpenReserve }, NowBytes: 2 << 20,
+	}
+	change(&m)
+	predictions := 0
+	c, err := Draw(context.Background(), m, func(done int) { predictions = done })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if predictions < gridPoints {
+		t.Errorf("told of %d predictions", predictions)
+	}
+	return c, m
+}
+
+func TestDraw(t *testing.T) {
+	c, m := drawn(t, func(m *Model) { m.MostBytes = 3 << 20 })
+	inflection := lsm.Inflect(m.Levels, 0)
+	if len(c.Points) != gridPoints+2 || c.Points[0].BlockCacheBytes > inflection.IP1.CacheBytes/2 || c.Points[gridPoints+1].BlockCacheBytes < 39*inflection.IP2.CacheBytes/10 {
+		t.Errorf("from %d to %d for blocks, IP1 %d, IP2 %d", c.Points[0].BlockCacheBytes, c.Points[gridPoints+1].BlockCacheBytes, inflection.IP1.CacheBytes, inflection.IP2.CacheBytes)
+	}
+	if c.Floor < 0.99 || c.Floor > 1.1 {
+		t.Errorf("floor %.3f", c.Floor)
+	}
+	for name, q := range map[string]struct {
+		p     *Place
+		limit float64
+	}{"below 2": {c.Below2, 2}, "below 1.1": {c.Below1_1, 1.1}, "near": {c.Near, nearFloor * c.Floor}, "flat": {c.Flat, flatFloor * c.Floor}} {
+		if q.p == nil || q.p.BlockReadsPerGet > 1.01*q.limit {
+			t.Errorf("%s: %+v", name, q.p)
+			continue
+		}
+	}
+	// The study's claim: beyond IP2 a Get costs its data block alone.
+	if near := c.Near.BlockCacheBytes; near < inflection.IP1.CacheBytes || near > 3*inflection.IP2.CacheBytes/2 {
+		t.Errorf("recommended %d for blocks, IP1 %d, IP2 %d", near, inflection.IP1.CacheBytes, inflection.IP2.CacheBytes)
+	}
+	if rest := c.Near.AtRest; rest == 0 || rest > c.Near.BlockReadsPerGet || c.Now.AtRest > c.Now.BlockReadsPerGet-0.1 {
+		t.Errorf("at rest: recommended %+v, now %+v", c.Near, c.Now)
+	}
+	if c.Most == nil || c.Most.CacheBytes != 3<<20 || c.Most.BlockReadsPerGet <= c.Near.BlockReadsPerGet {
+		t.Errorf("inside 3 MiB: %+v", c.Most)
+	}
+	if c.WithFilters != nil {
+		t.Error("these levels have filters")
+	}
+	if saved := c.Now.BlockReadsPerGet - c.Near.BlockReadsPerGet; saved < 0.2 {
+		t.Errorf("2 MiB: %.2f, recommended: %.2f", c.Now.BlockReadsPerGet, c.Near.BlockReadsPerGet)
+	}
+}
+
+func TestDrawOfLevelsWithoutFilters(t *testing.T) {
+	c, _ := drawn(t, func(m *Model) {
+		m.MemTables = MemTables{}
+		m.Levels = append([]engine.Level(nil), m.Levels...)
+		for i := range m.Levels {
+			m.Levels[i].FilterConsulted, m.Levels[i].FilterBytes, m.Levels[i].FilterCacheBytes = false, 0, 0
+		}
+	})
+	if c.Floor < 1.5 {
+		t.Errorf("floor %.2f: every level's data block is read", c.Floor)
+	}
+	if c.WithFilters == nil || c.WithFilters.BlockReadsPerGet > 0.95*c.Near.BlockReadsPerGet {
+		t.Errorf("without %+v, with filters %+v", c.Near, c.WithFilters)
+	}
+}

@@ -1,0 +1,250 @@
+package advise
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/result"
+)
+
+// Schema is the version of Advice as JSON.
+const Schema = "statelab.advise/1"
+
+// Evidence is all that a judgement rests on.
+type Evidence struct {
+	Database   result.Database
+	Engine     result.Engine
+	Client     Client
+	Settings   Settings // what the node runs
+	Writes     Writes
+	Curve      Curve
+	Disk       Disk
+	Machine    result.Host
+	Limits     Limits
+	Missing    float64    // share of Gets for absent keys
+	Verified   []Verified // measured here; none: not asked for
+	SampleKeys int        // that Verified asked for, of a database whose keys were sampled; else 0
+}
+
+// Limits are the operator's; 0 is none.
+type Limits struct {
+	MemoryBytes   int64         `json:"memory_bytes,omitempty"`
+	GetsPerSecond float64       `json:"gets_per_second,omitempty"`
+	LatencyGoal   time.Duration `json:"latency_goal_ns,omitempty"`
+}
+
+// Verified is a cache size that was measured beside what was predicted for the
+// same run: its warm-up, its Gets, nothing written.
+type Verified struct {
+	CacheBytes        int64    `json:"cache_bytes"`
+	WarmupGets        uint64   `json:"warmup_gets"`
+	Gets              uint64   `json:"gets"`
+	Predicted         float64  `json:"predicted_block_reads_per_get"`
+	Measured          float64  `json:"measured_block_reads_per_get"`
+	ErrorPercent      float64  `json:"error_percent"`
+	DeviceReadsPerGet *float64 `json:"device_reads_per_get,omitempty"`
+	PageCache         string   `json:"page_cache"`
+}
+
+// Advice is what advise --json prints.
+type Advice struct {
+	Schema         string            `json:"schema"`
+	Answer         string            `json:"answer"`
+	Database       result.Database   `json:"database"`
+	Engine         result.Engine     `json:"engine"`
+	Inflection     result.Inflection `json:"inflection"`
+	Limits         Limits            `json:"limits"`
+	Missing        float64           `json:"missing_share"`
+	Recommendation Recommendation    `json:"recommendation"`
+	Now            State             `json:"now"`
+	Then           State             `json:"then"`
+	Below2         *Place            `json:"below_2,omitempty"`
+	Below1_1       *Place            `json:"below_1_1,omitempty"`
+	Flat           *Place            `json:"within_2_percent_of_floor,omitempty"`
+	Floor          float64           `json:"floor_block_reads_per_get"`
+	WholeBytes     int64             `json:"whole_database_cache_bytes"`
+	Curve          []Place           `json:"curve"`
+	Settings       []Setting         `json:"settings"` // how each kind of client is told
+	Memory         []Share           `json:"memory"`
+	Disk           Disk              `json:"disk"`
+	Reasons        []Reason          `json:"reasons"`
+	Verified       []Verified        `json:"verified,omitempty"`
+}
+
+// Recommendation is what to do.
+type Recommendation struct {
+	Keep            bool     `json:"keep"` // what runs now is enough
+	CacheBytes      int64    `json:"cache_bytes"`
+	BlockCacheBytes int64    `json:"block_cache_bytes"` // of these, while the node writes
+	Client          Client   `json:"client"`
+	Flags           []string `json:"flags"`
+	Handles         int      `json:"handles"`
+}
+
+// State is a place with what it means for this node and disk.
+type State struct {
+	Place
+	Source              string  `json:"source,omitempty"` // how it is known
+	BlockReadsPerSecond float64 `json:"block_reads_per_second,omitempty"`
+	DeviceNanosPerGet   int64   `json:"device_ns_per_get,omitempty"` // if every block read goes to the device
+}
+
+// verdict is the kind of answer.
+type verdict int
+
+const (
+	grow     verdict = iota // a larger cache pays
+	keep                    // what runs is enough
+	limited                 // the memory is less than what is wanted
+	hopeless                // the memory does not hold IP1
+	tiny                    // everything fits the smallest cache there is
+)
+
+// nothing is a share of the block reads too small to change a cache for.
+const nothing = 0.02
+
+// tinyCacheBytes is what no node would save.
+const tinyCacheBytes = GethLeastCache
+
+// Judge reads the evidence.
+func Judge(e Evidence) Advice {
+	c := e.Curve
+	a := Advice{
+		Schema: Schema, Database: e.Database, Engine: e.Engine, Inflection: lsm.Inflect(e.Database.Levels, e.Database.Bytes),
+		Limits: e.Limits, Missing: e.Missing, Below2: c.Below2, Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
+		WholeBytes: c.WholeBytes, Curve: c.Points, Disk: e.Disk, Verified: e.Verified,
+	}
+	v, then := e.decide(a.Inflection)
+	a.Now = e.state(c.Now)
+	a.Now.Source = e.Settings.Source
+	a.Then = e.state(then)
+
+	m := e.Settings.MemTables(e.Writes)
+	own := pebbleSetting(Pebble, then.CacheBytes, m)
+	switch e.Client {
+	case Statelab:
+		own = pebbleSetting(Statelab, then.CacheBytes, m)
+	case Geth:
+		own = gethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(), gethMemTables(m))
+	}
+	a.Settings = append(a.Settings, own)
+	if e.Client != Geth {
+		g := gethMemTables(m)
+		a.Settings = append(a.Settings, gethSetting(g.Total(then.BlockCacheBytes), 0, e.memoryOfMachine(), g))
+	}
+	if e.Client != Pebble {
+		p := MemTables{Bytes: 4 << 20, Live: min(m.Live, 2)} // the library's own defaults
+		a.Settings = append(a.Settings, pebbleSetting(Pebble, p.Total(then.BlockCacheBytes), p))
+	}
+	a.Recommendation = Recommendation{Keep: v == keep || v == tiny, CacheBytes: then.CacheBytes, BlockCacheBytes: then.BlockCacheBytes,
+		Client: e.Client, Flags: own.Flags, Handles: Handles(e.Database.Files)}
+	a.Memory = shares(own, e.Database.Files, e.Limits.MemoryBytes)
+	a.Answer = e.answer(v, then)
+	a.Reasons = e.reasons(v, a)
+	return a
+}
+
+// decide picks the place to go to.
+func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
+	c := e.Curve
+	target := c.Points[len(c.Points)-1]
+	if c.Near != nil {
+		target = *c.Near
+	}
+	switch {
+	case c.Most == nil && c.WholeBytes <= tinyCacheBytes && c.Now.CacheBytes >= c.WholeBytes:
+		return tiny, c.Now
+	case c.Most != nil && c.Most.BlockCacheBytes < i.IP1.CacheBytes:
+		return hopeless, *c.Most
+	case c.Most != nil:
+		return limited, *c.Most
+	case c.Now.CacheBytes >= target.CacheBytes || c.Now.BlockReadsPerGet*(1-nothing) <= target.BlockReadsPerGet:
+		return keep, c.Now
+	}
+	return grow, target
+}
+
+func (e *Evidence) state(p Place) State {
+	s := State{Place: p, BlockReadsPerSecond: p.BlockReadsPerGet * e.Limits.GetsPerSecond}
+	if len(e.Disk.Points) > 0 {
+		s.DeviceNanosPerGet = int64(e.Disk.latency(p.BlockReadsPerGet, s.BlockReadsPerSecond))
+	}
+	return s
+}
+
+func (e *Evidence) memoryOfCaches() int64 {
+	if e.Limits.MemoryBytes == 0 {
+		return 0
+	}
+	return max(e.Limits.MemoryBytes-tableBytes*int64(e.Database.Files), 1)
+}
+
+// memoryOfMachine is what geth takes for the machine's memory.
+func (e *Evidence) memoryOfMachine() int64 {
+	if limit := e.Machine.MemoryLimit; limit > 0 && limit < e.Machine.MemoryBytes {
+		return limit
+	}
+	return e.Machine.MemoryBytes
+}
+
+// answer is the sentence the operator came for.
+func (e *Evidence) answer(v verdict, then Place) string {
+	c := e.Curve
+	run := fmt.Sprintf("you run %s: %s", size(c.Now.CacheBytes), reads(c.Now))
+	switch v {
+	case tiny:
+		return fmt.Sprintf("Nothing is to be gained: the whole database takes %s in a cache, and the %s you run hold it.", size(c.WholeBytes), size(c.Now.CacheBytes))
+	case hopeless:
+		return fmt.Sprintf("%s of memory cannot hold even the filters and top indexes (IP1, %s): a %s cache is the most it allows, ~%s block reads per Get; %s%s.",
+			size(e.Limits.MemoryBytes), size(lsm.Inflect(e.Database.Levels, 0).IP1.CacheBytes), size(then.CacheBytes), reads(then), run, e.wanted())
+	case limited:
+		return fmt.Sprintf("%s of memory allow a %s cache: ~%s block reads per Get; %s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), run, e.wanted())
+	case keep:
+		text := fmt.Sprintf("The %s cache you run is enough: ~%s block reads per Get", size(c.Now.CacheBytes), reads(c.Now))
+		if c.Near != nil && c.Near.CacheBytes < c.Now.CacheBytes {
+			text += fmt.Sprintf("; %s would do for %s", size(c.Near.CacheBytes), reads(*c.Near))
+		}
+		return text + e.beyond() + "."
+	}
+	return fmt.Sprintf("A %s cache brings this database to ~%s block reads per Get; %s%s.", size(then.CacheBytes), reads(then), run, e.beyond())
+}
+
+// wanted is what the memory does not allow.
+func (e *Evidence) wanted() string {
+	if e.Curve.Near == nil {
+		return ""
+	}
+	return fmt.Sprintf("; %s would bring %s", size(e.Curve.Near.CacheBytes), reads(*e.Curve.Near))
+}
+
+// beyond is where a larger cache stops paying: doubling it there caches some
+// data blocks and no more.
+func (e *Evidence) beyond() string {
+	c := e.Curve
+	if c.Flat == nil || c.Doubled == nil {
+		return ""
+	}
+	saved := 1 - c.Doubled.BlockReadsPerGet/c.Flat.BlockReadsPerGet
+	if c.Now.CacheBytes > c.Flat.CacheBytes && c.Now.BlockReadsPerGet < (1-nothing)*c.Flat.BlockReadsPerGet {
+		return fmt.Sprintf("; all beyond %s caches data blocks alone", size(c.Flat.CacheBytes))
+	}
+	if saved < nothing {
+		return fmt.Sprintf("; beyond %s nothing is gained", size(c.Flat.CacheBytes))
+	}
+	return fmt.Sprintf("; beyond %s twice the cache saves %.0f%%", size(c.Flat.CacheBytes), math.Ceil(100*saved))
+}
+
+func size(bytes int64) string { return unit.Bytes(bytes) }
+
+func reads(p Place) string { return perGet(p.BlockReadsPerGet) }
+
+// perGet has three digits, and nothing below a thousandth.
+func perGet(v float64) string {
+	if v < 0.0005 {
+		return "0"
+	}
+	return unit.Significant(math.Round(v*1000)/1000, 3)
+}

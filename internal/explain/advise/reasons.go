@@ -1,0 +1,260 @@
+package advise
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/statelab/statelab/internal/base/unit"
+)
+
+// Reason is one ground for the recommendation, or a doubt about it.
+type Reason struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// reasons are ordered by what an operator can act on.
+func (e *Evidence) reasons(v verdict, a Advice) []Reason {
+	list := []Reason{}
+	add := func(code, text string) {
+		if text != "" {
+			list = append(list, Reason{code, text})
+		}
+	}
+	add("shape", e.shape(a))
+	add("memtables", e.memtables(a))
+	add("no_filters", e.noFilters())
+	add("disk", e.disk(a))
+	add("latency", e.latency(a))
+	add("one_by_one", e.oneByOne(a))
+	add("handles", e.handles(a))
+	add("unused_filters", e.unusedFilters(a))
+	add("level0", e.levelZero())
+	add("page_cache", e.pageCache(a))
+	add("whole", e.whole(v))
+	add("geth_limit", e.gethLimit(a))
+	add("verified", e.verified())
+	add("model", e.model())
+	return list
+}
+
+func (e *Evidence) model() string {
+	source := "predicted from the sizes of its levels"
+	if n := e.Curve.TracedGets; n > 0 {
+		source = fmt.Sprintf("worked out from the database's own filters and indexes for %s Gets", unit.Count(uint64(n)))
+	}
+	return source + ", uniformly random and in steady state: Gets that favour some keys read less"
+}
+
+func (e *Evidence) shape(a Advice) string {
+	i := a.Inflection
+	return fmt.Sprintf("filters and top indexes take %s of a cache (IP1), with all indexes %s (IP2); a Get then reads %s data blocks, which no cache much smaller than the database saves",
+		size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
+}
+
+func (e *Evidence) memtables(a Advice) string {
+	m := e.Settings.MemTables(e.Writes)
+	if m.Live == 0 {
+		return ""
+	}
+	then := a.Then
+	text := fmt.Sprintf("memtables come out of the cache: a node that writes keeps %d of %s, so %s of the %s hold blocks", m.Live, size(m.Each(then.CacheBytes)),
+		size(then.BlockCacheBytes), size(then.CacheBytes))
+	if then.AtRest > 0 && then.AtRest < 0.99*then.BlockReadsPerGet {
+		text += fmt.Sprintf("; while it writes nothing a Get costs %s", perGet(then.AtRest))
+	}
+	if stop := int64(e.Settings.StopMemTables); stop*m.Each(then.CacheBytes) >= then.CacheBytes {
+		text += fmt.Sprintf("; in a write stall %d of them leave nothing", stop)
+	}
+	if e.Writes.BytesPerSecond > 0 {
+		text += fmt.Sprintf("; one fills in %s at %s/s", seconds(float64(m.Each(then.CacheBytes))/e.Writes.BytesPerSecond), size(int64(e.Writes.BytesPerSecond)))
+	}
+	return text
+}
+
+func (e *Evidence) noFilters() string {
+	with := e.Curve.WithFilters
+	if with == nil {
+		return ""
+	}
+	return fmt.Sprintf("levels above the last have no filters, so every Get searches them all: filters of 10 bits a key would bring ~%s block reads per Get at a %s cache; set FilterPolicy and compact",
+		reads(*with), size(with.CacheBytes))
+}
+
+func (e *Evidence) disk(a Advice) string {
+	if len(e.Disk.Points) == 0 {
+		if e.Disk.Absent == "" {
+			return ""
+		}
+		return "the disk was not probed: " + e.Disk.Absent
+	}
+	if e.Limits.GetsPerSecond == 0 {
+		text := fmt.Sprintf("the disk gives %s reads/s: enough for %s Gets/s", unit.ShortCount(e.Disk.most().ReadsPerSecond), e.fed(a.Then))
+		if !a.Recommendation.Keep {
+			text += ", now " + e.fed(a.Now)
+		}
+		return text + "; say --gets-per-second to hear whether it is the limit"
+	}
+	at := fmt.Sprintf("at %s Gets/s it now %s", unit.ShortCount(e.Limits.GetsPerSecond), e.Disk.verdict(a.Now.BlockReadsPerSecond))
+	if a.Recommendation.Keep {
+		return at
+	}
+	return at + fmt.Sprintf("; with %s it %s", size(a.Then.CacheBytes), e.Disk.verdict(a.Then.BlockReadsPerSecond))
+}
+
+// fed is how many Gets a second the disk feeds.
+func (e *Evidence) fed(s State) string {
+	if s.BlockReadsPerGet < 0.001 {
+		return "any number of"
+	}
+	return unit.ShortCount(e.Disk.most().ReadsPerSecond / s.BlockReadsPerGet)
+}
+
+func (e *Evidence) latency(a Advice) string {
+	goal := e.Limits.LatencyGoal
+	if goal == 0 || len(e.Disk.Points) == 0 {
+		return ""
+	}
+	p := e.Disk.feeding(a.Then.BlockReadsPerSecond)
+	say := func(s State) string {
+		met := "misses"
+		if time.Duration(s.DeviceNanosPerGet) <= goal {
+			met = "meets"
+		}
+		return fmt.Sprintf("%s x %s = %s %s", reads(s.Place), unit.Nanos(float64(s.DeviceNanosPerGet)/math.Max(s.BlockReadsPerGet, 1e-3)), unit.Nanos(float64(s.DeviceNanosPerGet)), met)
+	}
+	text := fmt.Sprintf("a Get of %s the goal of %s", say(a.Then), unit.Nanos(float64(goal)))
+	if !a.Recommendation.Keep {
+		text += fmt.Sprintf("; now %s it", say(a.Now))
+	}
+	return text + fmt.Sprintf(" (device time, %d in flight, p99 of one read %s)", p.InFlight, unit.Nanos(float64(p.P99Nanos)))
+}
+
+// oneByOne is the speed of a client that waits for each Get, as block execution
+// does.
+func (e *Evidence) oneByOne(a Advice) string {
+	if len(e.Disk.Points) == 0 || a.Then.BlockReadsPerGet < 0.01 {
+		return ""
+	}
+	one := e.Disk.Points[0]
+	if one.InFlight != 1 {
+		return ""
+	}
+	rate := func(s State) string { return unit.ShortCount(1e9 / (one.MeanNanos * s.BlockReadsPerGet)) }
+	text := fmt.Sprintf("one Get after another, at %s a read, goes no faster than %s Gets/s", unit.Nanos(one.MeanNanos), rate(a.Then))
+	if !a.Recommendation.Keep {
+		text += ", now " + rate(a.Now)
+	}
+	return text
+}
+
+func (e *Evidence) handles(a Advice) string {
+	tables := e.Database.Files
+	need := a.Recommendation.Handles
+	text := fmt.Sprintf("%s tables need %s file handles", unit.Count(tables), unit.Count(need))
+	if tables == 1 {
+		text = fmt.Sprintf("1 table needs %s file handles", unit.Count(need))
+	}
+	if e.Client == Geth {
+		text += fmt.Sprintf(" (geth gives the database half of its limit: ulimit -n %d or more)", 2*need)
+	}
+	const others = 10 // of Pebble, beside tables
+	switch has := e.Settings.Handles; {
+	case has == 0:
+	case has >= need:
+		text += fmt.Sprintf("; the node's %s are enough", unit.Count(has))
+	case has-others >= tables:
+		text += fmt.Sprintf("; the node's %s are just enough", unit.Count(has))
+	default:
+		text += fmt.Sprintf("; the node's %s keep %s open: opening one again costs three more reads", unit.Count(has), unit.Count(max(has-others, 64)))
+	}
+	return text
+}
+
+func (e *Evidence) unusedFilters(a Advice) string {
+	bytes := a.Inflection.LastLevelFilterBytes
+	if bytes == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s of filters on the last level are never consulted by a Get: without them the database, and what compactions write, would be %s smaller; they take no cache",
+		size(bytes), unit.Percent(float64(bytes)/float64(max(e.Database.Bytes, 1))))
+	if e.Settings.LastLevelFilter {
+		return text + "; the node's options still write them"
+	}
+	return text + "; the node's options write no more of them: compactions remove them"
+}
+
+func (e *Evidence) levelZero() string {
+	const many = 3
+	for _, l := range e.Database.Levels {
+		if l.Level == 0 && l.Sublevels >= many {
+			return fmt.Sprintf("level 0 holds %d sublevels, and a Get asks each: compactions are behind; once they have caught up (geth db compact) a Get is cheaper than told here", l.Sublevels)
+		}
+	}
+	return ""
+}
+
+func (e *Evidence) pageCache(a Advice) string {
+	for _, s := range a.Memory {
+		if s.Name == pageCacheShare && s.Bytes > 0 {
+			share := math.Min(1, float64(s.Bytes)/float64(max(e.Database.Bytes, 1)))
+			return fmt.Sprintf("the %s left hold up to %s of the database in the page cache: so many of the block reads at most do not reach the device", size(s.Bytes), unit.Percent(share))
+		}
+	}
+	return ""
+}
+
+// whole is told where memory for all of it may be at hand.
+func (e *Evidence) whole(v verdict) string {
+	const affordable = 4 << 30
+	c := e.Curve
+	if v == tiny || c.WholeBytes > max(affordable, e.Limits.MemoryBytes/2) || c.Now.CacheBytes >= c.WholeBytes {
+		return ""
+	}
+	return fmt.Sprintf("a cache of %s would hold the whole database: no block reads at all once it is warm", size(c.WholeBytes))
+}
+
+func (e *Evidence) gethLimit(a Advice) string {
+	machine := e.memoryOfMachine()
+	if e.Client != Geth || machine == 0 || a.Settings[0].CacheBytes >= a.Then.CacheBytes {
+		return ""
+	}
+	return fmt.Sprintf("geth cuts --cache to a third of the machine's memory (%s here): the database gets %s of it, not %s", size(machine), size(a.Settings[0].CacheBytes), size(a.Then.CacheBytes))
+}
+
+func (e *Evidence) verified() string {
+	if len(e.Verified) == 0 {
+		return ""
+	}
+	worst := 0.0
+	for _, v := range e.Verified {
+		worst = math.Max(worst, math.Abs(v.ErrorPercent))
+	}
+	const good = 10
+	if worst > good {
+		return fmt.Sprintf("measured here, the prediction is off by up to %.0f%%: trust what was measured", worst)
+	}
+	text := fmt.Sprintf("measured here, the prediction is right within %.1f%%", worst)
+	var indexBlocks int64
+	for _, l := range e.Database.Levels {
+		indexBlocks += l.IndexBlocks
+	}
+	// Fewer keys leave index blocks that no Get of the measurement asks for.
+	const keysPerIndexBlock = 3
+	if e.SampleKeys > 0 && int64(e.SampleKeys) < keysPerIndexBlock*indexBlocks {
+		text += fmt.Sprintf("; the %s sampled keys ask for part of the %s index blocks only, and read less than the node does", unit.Count(e.SampleKeys), unit.Count(indexBlocks))
+	}
+	return text
+}
+
+// seconds prints how long something takes.
+func seconds(s float64) string {
+	switch {
+	case s < 120:
+		return unit.Significant(s, 2) + " s"
+	case s < 7200:
+		return unit.Significant(s/60, 2) + " min"
+	}
+	return unit.Significant(s/3600, 2) + " h"
+}

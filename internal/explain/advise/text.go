@@ -1,0 +1,159 @@
+package advise
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/statelab/statelab/internal/base/unit"
+)
+
+const textWidth = 80
+
+// Text prints the advice for a terminal of 80 columns: the answer, what to set,
+// what it rests on.
+func Text(w io.Writer, a Advice) error {
+	out := bufio.NewWriter(w) // keeps the first error for Flush
+	fmt.Fprintln(out, wrap(a.Answer, ""))
+	a.places(out)
+	a.flags(out)
+	a.memory(out)
+	a.disk(out)
+	a.measured(out)
+	fmt.Fprintln(out, "\nWhy")
+	for _, r := range a.Reasons {
+		fmt.Fprintln(out, wrap("- "+r.Text, "  "))
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print the advice: %w", err)
+	}
+	return nil
+}
+
+// places are the cache sizes that answer questions.
+func (a *Advice) places(out io.Writer) {
+	writes, rate := a.Settings[0].MemTables > 0, a.Limits.GetsPerSecond
+	const format = "%-24s %10s %11s %9s %9s %12s\n"
+	line := func(name, cache, blocks, writing, rest, perSecond string) {
+		if !writes {
+			blocks, rest = "", ""
+		}
+		if rate == 0 {
+			perSecond = ""
+		}
+		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf(format, name, cache, blocks, writing, rest, perSecond), " \n"))
+	}
+	if writes || rate > 0 {
+		fmt.Fprintln(out)
+	}
+	if writes {
+		line("", "", "of it for", "reads/Get", "reads/Get", "reads/s at")
+		line("", "cache", "blocks", "writing", "at rest", unit.ShortCount(rate)+" Gets/s")
+	} else {
+		line("", "", "", "", "", "reads/s at")
+		line("", "cache", "", "reads/Get", "", unit.ShortCount(rate)+" Gets/s")
+	}
+	row := func(name string, p Place) {
+		rest := ""
+		if p.AtRest > 0 {
+			rest = perGet(p.AtRest)
+		}
+		line(name, size(p.CacheBytes), size(p.BlockCacheBytes), perGet(p.BlockReadsPerGet), rest, unit.Count(int64(p.BlockReadsPerGet*rate+0.5)))
+	}
+	row("you run", a.Now.Place)
+	if !a.Recommendation.Keep {
+		row("go to", a.Then.Place)
+	}
+	knees := []struct {
+		name  string
+		place *Place
+	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {"within 2% of the floor", a.Flat}}
+	for i, k := range knees {
+		// Of knees at one cache the last says the most.
+		if k.place != nil && (i == len(knees)-1 || knees[i+1].place == nil || knees[i+1].place.CacheBytes != k.place.CacheBytes) {
+			row(k.name, *k.place)
+		}
+	}
+	line("the floor: data blocks", "", "", perGet(a.Floor), "", "")
+	fmt.Fprintln(out, wrap("What you run: "+a.Now.Source+".", ""))
+}
+
+func (a *Advice) flags(out io.Writer) {
+	if a.Recommendation.Keep {
+		fmt.Fprintln(out, "\nFlags: none need to change; for as much cache elsewhere")
+	} else {
+		fmt.Fprintln(out, "\nFlags")
+	}
+	for _, s := range a.Settings {
+		name := map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Pebble: "Pebble's options"}[s.Client]
+		fmt.Fprintf(out, "  %-17s %s\n", name, strings.Join(s.Flags, " "))
+		text := size(s.CacheBytes) + " for the database"
+		if s.MemTables > 0 {
+			text += fmt.Sprintf(": %s for blocks while it writes (%d memtables of %s)", size(s.BlockCacheBytes), s.MemTables, size(s.MemTableBytes))
+		}
+		fmt.Fprintln(out, strings.Repeat(" ", 20)+wrap(text, strings.Repeat(" ", 20)))
+	}
+	fmt.Fprintf(out, "  %-17s %s\n", "file handles", unit.Count(a.Recommendation.Handles))
+}
+
+func (a *Advice) memory(out io.Writer) {
+	if a.Limits.MemoryBytes > 0 {
+		fmt.Fprintf(out, "\nMemory, of %s\n", size(a.Limits.MemoryBytes))
+	} else {
+		fmt.Fprintln(out, "\nMemory")
+	}
+	for _, s := range a.Memory {
+		fmt.Fprintf(out, "  %-26s %10s\n", s.Name, size(s.Bytes))
+	}
+}
+
+func (a *Advice) disk(out io.Writer) {
+	if len(a.Disk.Points) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nDisk: random 4-KiB reads past the page cache\n  %9s %10s %10s %10s\n", "in flight", "reads/s", "mean", "p99")
+	for _, p := range a.Disk.Points {
+		fmt.Fprintf(out, "  %9d %10s %10s %10s\n", p.InFlight, unit.Count(int64(p.ReadsPerSecond)), unit.Nanos(p.MeanNanos), unit.Nanos(float64(p.P99Nanos)))
+	}
+}
+
+func (a *Advice) measured(out io.Writer) {
+	if len(a.Verified) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nVerified: block reads per Get at rest, after the warm-up of the run\n  %10s %10s %10s %8s %10s\n", "cache", "predicted", "measured", "error", "at device")
+	for _, v := range a.Verified {
+		device := "–"
+		if v.DeviceReadsPerGet != nil {
+			device = perGet(*v.DeviceReadsPerGet)
+		}
+		fmt.Fprintf(out, "  %10s %10s %10s %+7.1f%% %10s\n", size(v.CacheBytes), perGet(v.Predicted), perGet(v.Measured), v.ErrorPercent, device)
+	}
+}
+
+// wrap breaks text into lines of at most textWidth; further ones start with
+// indent, which the first is taken to have already.
+func wrap(text, indent string) string {
+	var b strings.Builder
+	used := len(indent)
+	if strings.HasPrefix(text, "- ") {
+		used = 0
+	}
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case used+1+n > textWidth:
+			b.WriteString("\n" + indent)
+			used = len(indent)
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String()
+}

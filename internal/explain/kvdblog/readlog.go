@@ -1,0 +1,270 @@
+package kvdblog
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
+)
+
+// maxLogBytes bounds a log: the published ones have 3 kB.
+const maxLogBytes = 1 << 20
+
+// class is a call site of Pebble's block reads, as the tool names it.
+type class struct {
+	caller string // what the log calls it, without the package path
+	kind   engine.BlockType
+}
+
+// classes in the order of the log's tables. readIndex loads the top level of a
+// two-level index, or the whole index of a table too small for two levels.
+func classes() []class {
+	return []class{
+		{"(*Reader).readFilter", engine.Filter},
+		{"(*Reader).readIndex", engine.TopIndex},
+		{"(*Reader).readMetaindex", engine.Meta},
+		{"(*singleLevelIterator).loadBlock", engine.Data},
+		{"(*twoLevelIterator).loadIndex", engine.Index},
+	}
+}
+
+// served are accesses of one class by outcome.
+type served struct{ hits, misses int64 }
+
+// byType is one "Cache Statistics" table.
+type byType map[engine.BlockType]served
+
+// readLog is what one RadmonRead log says.
+type readLog struct {
+	threads int
+	keys    uint64
+	gets    uint64
+	millis  float64
+
+	warm, end byType // totals since open, after the warm-up and after the reads
+
+	// Of the measured window.
+	filterNegative, filterPositive int64
+	blockCache, tableCache         served
+	ioPerGet                       float64 // as printed, 4 decimals
+
+	cacheUsedBytes int64 // at the end, two or three digits
+}
+
+var (
+	threadsLine = regexp.MustCompile(`^Threads: (\d+)$`)
+	keysLine    = regexp.MustCompile(`^Total data: (\d+) while needInit=(true|false)$`)
+	rowLine     = regexp.MustCompile(`^github\.com/cockroachdb/pebble/sstable\.(\S+)\t(\d+)\t(\d+)\t(\d+)\t[\d.]+$`)
+	readsLine   = regexp.MustCompile(`^Random read: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`)
+	countsLine  = regexp.MustCompile(`^(Filter|BlockCache|TableCache): Hit Count (\d+); Miss Count: (\d+)$`)
+	ioLine      = regexp.MustCompile(`^Avg I/O per Get ≈ ([\d.]+)$`)
+	usedLine    = regexp.MustCompile(`^Block cache: \S+ entries \(([\d.]+[KMGT]?B)\)`)
+)
+
+// parseReadLog reads one RadmonRead log. Lines it does not know are Pebble's
+// own metrics and are passed over; a line it needs must be there once.
+func parseReadLog(r io.Reader) (*readLog, error) {
+	var log readLog
+	var tables []byType
+	seen := map[string]int{} // what was read -> its line
+	err := eachLine(r, func(n int, line string) error {
+		once := func(what string) error {
+			if first := seen[what]; first != 0 {
+				return fmt.Errorf("a second %q, the first is in line %d", what, first)
+			}
+			seen[what] = n
+			return nil
+		}
+		var p numbers
+		switch {
+		case line == "Cache Statistics:":
+			if len(tables) == 2 {
+				return errors.New("a third table of cache statistics")
+			}
+			tables = append(tables, byType{})
+			return nil
+		case strings.HasPrefix(line, "github.com/"):
+			if len(tables) == 0 {
+				return errors.New("a row before its \"Cache Statistics:\"")
+			}
+			return addRow(tables[len(tables)-1], line)
+		case strings.HasPrefix(line, "Threads:"):
+			m := p.match(threadsLine, line)
+			log.threads = int(p.count(m, 1))
+			return errors.Join(p.err, once("Threads"))
+		case strings.HasPrefix(line, "Total data:"):
+			m := p.match(keysLine, line)
+			log.keys = uint64(p.count(m, 1))
+			return errors.Join(p.err, once("Total data"))
+		case strings.HasPrefix(line, "Random read:"):
+			m := p.match(readsLine, line)
+			log.gets, log.millis = uint64(p.count(m, 1)), p.float(m, 2)
+			return errors.Join(p.err, once("Random read"))
+		case strings.HasPrefix(line, "Filter:"), strings.HasPrefix(line, "BlockCache:"), strings.HasPrefix(line, "TableCache:"):
+			m := p.match(countsLine, line)
+			s := served{p.count(m, 2), p.count(m, 3)}
+			if p.err != nil {
+				return p.err
+			}
+			switch m[1] {
+			case "Filter": // Pebble's "hit": the filter said no, a table was saved
+				log.filterNegative, log.filterPositive = s.hits, s.misses
+			case "BlockCache":
+				log.blockCache = s
+			case "TableCache":
+				log.tableCache = s
+			}
+			return once(m[1])
+		case strings.HasPrefix(line, "Avg I/O per Get"):
+			m := p.match(ioLine, line)
+			log.ioPerGet = p.float(m, 1)
+			return errors.Join(p.err, once("Avg I/O per Get"))
+		case strings.HasPrefix(line, "Block cache:"):
+			m := p.match(usedLine, line)
+			log.cacheUsedBytes = p.bytes(m, 1)
+			return errors.Join(p.err, once("Block cache"))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, what := range []string{"Threads", "Total data", "Random read", "Filter", "BlockCache", "TableCache", "Avg I/O per Get", "Block cache"} {
+		if seen[what] == 0 {
+			return nil, fmt.Errorf("the log ends without its %q line: cut short?", what)
+		}
+	}
+	if len(tables) != 2 {
+		return nil, fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?", len(tables))
+	}
+	log.warm, log.end = tables[0], tables[1]
+	return &log, log.check()
+}
+
+// check refuses a log whose numbers cannot all be true.
+func (l *readLog) check() error {
+	switch {
+	case l.gets == 0 || l.millis <= 0:
+		return fmt.Errorf("%d Gets in %v ms: nothing was measured", l.gets, l.millis)
+	case l.keys == 0:
+		return errors.New("a database of 0 keys")
+	case l.threads == 0:
+		return errors.New("0 threads")
+	}
+	for _, c := range classes() {
+		warm, inWarm := l.warm[c.kind]
+		end, inEnd := l.end[c.kind]
+		if inWarm && !inEnd || end.hits < warm.hits || end.misses < warm.misses {
+			return fmt.Errorf("%s counts %d hits and %d misses after the warm-up but %d and %d at the end: totals cannot fall",
+				c.caller, warm.hits, warm.misses, end.hits, end.misses)
+		}
+	}
+	return nil
+}
+
+// measured are the accesses of the measured window: the second table without
+// what the first already held.
+func (l *readLog) measured(kind engine.BlockType) (s served, known bool) {
+	end, known := l.end[kind]
+	warm := l.warm[kind]
+	return served{end.hits - warm.hits, end.misses - warm.misses}, known
+}
+
+func addRow(table byType, line string) error {
+	var p numbers
+	m := p.match(rowLine, line)
+	hits, misses, calls := p.count(m, 2), p.count(m, 3), p.count(m, 4)
+	if p.err != nil {
+		return p.err
+	}
+	for _, c := range classes() {
+		if c.caller != m[1] {
+			continue
+		}
+		if _, twice := table[c.kind]; twice {
+			return fmt.Errorf("%s twice in one table", c.caller)
+		}
+		if hits+misses != calls {
+			return fmt.Errorf("%s: %d hits and %d misses are not %d calls", c.caller, hits, misses, calls)
+		}
+		table[c.kind] = served{hits, misses}
+		return nil
+	}
+	return fmt.Errorf("call site %q is not known: its reads belong to no block type", m[1])
+}
+
+// eachLine calls yield with every line and its number, from 1, and puts the
+// number before yield's error.
+func eachLine(r io.Reader, yield func(n int, line string) error) error {
+	limited := &io.LimitedReader{R: r, N: maxLogBytes + 1}
+	lines := bufio.NewScanner(limited)
+	n := 0
+	for lines.Scan() {
+		n++
+		if err := yield(n, strings.TrimRight(lines.Text(), " \r")); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", n+1, err)
+	}
+	if limited.N <= 0 {
+		return fmt.Errorf("longer than %s: no log of this tool", unit.Bytes(maxLogBytes))
+	}
+	return nil
+}
+
+// numbers reads the groups of a match and keeps the first error.
+type numbers struct{ err error }
+
+func (p *numbers) match(re *regexp.Regexp, line string) []string {
+	m := re.FindStringSubmatch(line)
+	if m == nil {
+		p.err = fmt.Errorf("%q does not read like %s", line, re)
+	}
+	return m
+}
+
+// maxCount keeps sums of a few counts inside an int64.
+const maxCount = 1 << 60
+
+func (p *numbers) count(m []string, group int) int64 {
+	if p.err != nil {
+		return 0
+	}
+	v, err := strconv.ParseInt(m[group], 10, 64)
+	if err != nil || v > maxCount {
+		p.err = fmt.Errorf("%q is no count below 2^60", m[group])
+		return 0
+	}
+	return v
+}
+
+func (p *numbers) float(m []string, group int) float64 {
+	if p.err != nil {
+		return 0
+	}
+	v, err := strconv.ParseFloat(m[group], 64)
+	if err != nil {
+		p.err = fmt.Errorf("%q is no number", m[group])
+	}
+	return v
+}
+
+// bytes reads Pebble's "135MB", which means MiB.
+func (p *numbers) bytes(m []string, group int) int64 {
+	if p.err != nil {
+		return 0
+	}
+	v, err := unit.ParseBytes(strings.TrimSuffix(m[group], "B"))
+	if err != nil {
+		p.err = err
+	}
+	return v
+}

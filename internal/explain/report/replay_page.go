@@ -1,0 +1,156 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/web"
+)
+
+// WriteReplay makes the page of a replay: one file that loads nothing.
+func WriteReplay(w io.Writer, in ReplayInput) error {
+	t, err := template.New("report").Parse(web.Report)
+	if err != nil {
+		return fmt.Errorf("read the report's template: %w", err)
+	}
+	p, err := in.page()
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, p); err != nil {
+		return fmt.Errorf("lay out report: %w", err)
+	}
+	if _, err := out.WriteTo(w); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+func (in ReplayInput) page() (*page, error) {
+	p := &page{Title: "Statelab: change sets into state trees", Style: template.CSS(web.ReportStyle), Cards: []card{in.card()}}
+	for _, answer := range in.answers() {
+		p.Answers = append(p.Answers, said{"", answer})
+	}
+	for _, w := range in.Warnings {
+		p.Warnings = append(p.Warnings, doubt{Text: w.Text, Remedy: w.Remedy})
+	}
+	for _, t := range in.trees {
+		if t.problem != "" {
+			p.Warnings = append(p.Warnings, doubt{Text: "part of a run folder could not be read: " + t.problem, Where: t.Tree})
+		}
+	}
+	if in.Status == result.Interrupted {
+		p.Warnings = append(p.Warnings, doubt{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume"})
+	}
+	summary := section{Title: "All figures", Blocks: []block{
+		{Title: "Speed", Note: "Leaves are changes; settled counts the final sync too, where it took a hundredth of the time or more. " + in.harness(), Method: "replay.md", Table: view(in.speedTable())},
+		{Title: "State and cost", Note: "Memory is the peak of the process.", Method: "replay.md", Table: view(in.stateTable())},
+		{Title: "What the figures stand on", Note: "A tree that keeps less, or writes later, is faster for it.", Table: view(in.labelsTable())},
+	}}
+	p.Sections = append(p.Sections, summary)
+	if err := p.addFigures("As the tree grows", in.replayFigures()); err != nil {
+		return nil, err
+	}
+	facts := section{Title: "Facts", Blocks: []block{
+		{Title: "Roots at the last version", Method: "replay.md", Table: view(in.rootsTable()), Folded: true},
+		{Title: "Counters of every pass", Method: "replay.md", Table: view(in.countersTable()), Folded: true},
+		{Title: "Effective options", Table: view(in.optionsTable()), Folded: true},
+		{Title: "Command", Pre: shell(in.Command), Folded: true},
+	}}
+	p.addSection(facts)
+	return p, nil
+}
+
+func (in ReplayInput) card() card {
+	c := in.Changes
+	facts := [][2]string{{"change set", filepath.Base(c.Path)}, {"form", c.Format}, {"order", c.Order}, {"stores", strings.Join(c.Stores, ", ")}}
+	if c.Last > 0 {
+		facts = append(facts, [2]string{"versions", fmt.Sprintf("%d to %d", c.First, c.Last)})
+	}
+	leaves := uint64(0)
+	for _, t := range in.trees {
+		leaves = max(leaves, t.Figures.Leaves)
+	}
+	facts = append(facts, [2]string{"leaves", unit.Count(leaves)}, [2]string{"provenance", c.Provenance},
+		[2]string{"machine", fmt.Sprintf("%s, %d cores, %s", in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes))},
+		[2]string{"disk", strings.TrimSpace(in.Host.Device + " " + in.Host.Filesystem)}, [2]string{"measured", in.Started.UTC().Format("2006-01-02 15:04 UTC")})
+	var known [][2]string
+	for _, kv := range facts {
+		if kv[1] != "" {
+			known = append(known, kv)
+		}
+	}
+	return card{Name: "replay", Facts: known}
+}
+
+func (in ReplayInput) labelsTable() table {
+	t := table{Columns: []column{{Name: "tree", Text: true}, {Name: "version", Text: true}, {Name: "durability", Text: true}, {Name: "history", Text: true}, {Name: "root rule", Text: true}}}
+	for _, of := range in.trees {
+		t.add(of.Tree, of.Version, of.Durability, of.History, of.RootRule)
+	}
+	return t
+}
+
+func (in ReplayInput) rootsTable() table {
+	t := table{Columns: []column{{Name: "tree", Text: true}, {Name: "version"}, {Name: "store", Text: true}, {Name: "root", Text: true}}}
+	for _, of := range in.trees {
+		f := of.Figures
+		if f.Root == nil {
+			continue
+		}
+		t.add(of.Tree, fmt.Sprint(f.LastVersion), "all", f.Root.Combined)
+		for _, store := range slices.Sorted(maps.Keys(f.Root.Stores)) {
+			t.add(of.Tree, fmt.Sprint(f.LastVersion), store, f.Root.Stores[store])
+		}
+	}
+	return t
+}
+
+func (in ReplayInput) countersTable() table {
+	t := table{Columns: []column{{Name: "tree", Text: true}, {Name: "counter", Text: true}, {Name: "passes", Text: true}, {Name: "verdict", Text: true}}}
+	for _, c := range in.Counters {
+		if len(c.Values) == 0 {
+			t.add(c.Tree, none, none, c.Why)
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Values)) {
+			var values []string
+			for _, v := range c.Values[name] {
+				values = append(values, unit.Count(v))
+			}
+			verdict := result.Identical
+			if slices.Contains(c.Differ, name) {
+				verdict = result.Different
+			}
+			t.add(c.Tree, name, strings.Join(values, " / "), verdict)
+		}
+	}
+	return t
+}
+
+func (in ReplayInput) optionsTable() table {
+	t := table{Columns: []column{{Name: "tree", Text: true}, {Name: "option", Text: true}, {Name: "value", Text: true}}}
+	for _, of := range in.trees {
+		if of.run == nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(of.run.Engine.Options)) {
+			t.add(of.Tree, name, of.run.Engine.Options[name])
+		}
+	}
+	return t
+}
+
+// spanned are the first, the lowest, the median, the highest and the last value.
+func spanned(values []float64, print func(float64) string) []string {
+	sorted := slices.Sorted(slices.Values(values))
+	return []string{print(values[0]), print(sorted[0]), print(sorted[len(sorted)/2]), print(sorted[len(sorted)-1]), print(values[len(values)-1])}
+}

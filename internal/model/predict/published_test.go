@@ -1,0 +1,191 @@
+package predict
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
+)
+
+const published = "testdata/bench_kvdb"
+
+func publishedLevels(t testing.TB, dataset string) []engine.Level {
+	t.Helper()
+	file, err := os.Open(filepath.Join(published, "Properties_"+dataset+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	levels, err := lsm.ParseProperties(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return levels
+}
+
+// publishedRun is what a run's log says of the measured Gets.
+type publishedRun struct {
+	dataset          string
+	cacheBytes       int64
+	blockReadsPerGet float64
+	accesses, hits   map[string]float64
+}
+
+// callers are the log's names of block types.
+var callers = map[string]string{"readFilter": "filter", "readIndex": "top_index", "loadIndex": "index", "loadBlock": "data"}
+
+func readRun(t testing.TB, dataset string, mib int64) publishedRun {
+	t.Helper()
+	file, err := os.Open(filepath.Join(published, fmt.Sprintf("RadmonRead_%s_%dM.log", dataset, mib)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	run := publishedRun{dataset: dataset, cacheBytes: mib << 20, accesses: map[string]float64{}, hits: map[string]float64{}}
+	sign := 1.0 // the first table is the warm-up, the second both
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.Contains(line, "Cache Statistics:") {
+			sign = -sign
+		}
+		if _, figure, found := strings.Cut(line, "Avg I/O per Get ≈ "); found {
+			if _, err := fmt.Sscan(figure, &run.blockReadsPerGet); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if at := strings.LastIndex(line, ")."); at >= 0 {
+			var name string
+			var hits, misses float64
+			if n, _ := fmt.Sscan(line[at+2:], &name, &hits, &misses); n == 3 && callers[name] != "" {
+				run.accesses[callers[name]] += sign * (hits + misses)
+				run.hits[callers[name]] += sign * hits
+			}
+		}
+	}
+	if run.blockReadsPerGet == 0 || len(run.hits) != 4 {
+		t.Fatalf("%s %d MiB: incomplete log: %+v", dataset, mib, run)
+	}
+	return run
+}
+
+var publishedRuns = map[string][]int64{
+	"200M": {23, 32, 45, 90, 135, 180, 210, 225, 450, 676},
+	"2B":   {226, 284, 452, 905, 1360, 1810, 2048, 2263, 4526, 6789},
+}
+
+var publishedKeys = map[string]uint64{"200M": 200_000_000, "2B": 2_000_000_000}
+
+// inputOf is the published set-up: 32 cores, 10 M Gets after a warm-up of 0.05 %
+// of the keys.
+func inputOf(dataset string, levels []engine.Level, mib ...int64) Input {
+	in := Input{
+		Levels: levels, Version: cachesim.PebbleV1, Cores: 32, ReservedBytes: OpenReserve,
+		WarmupGets: publishedKeys[dataset] / 2000, Gets: 10_000_000, Seeds: []uint64{1, 2, 3},
+	}
+	for _, size := range mib {
+		in.CacheBytes = append(in.CacheBytes, size<<20)
+	}
+	return in
+}
+
+// TestAllPublishedPoints is the validation of docs/methods/prediction.md, which
+// holds its output: `go test -run AllPublished -v ./internal/model/predict`.
+func TestAllPublishedPoints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 400 M Gets: a minute and a half on two cores")
+	}
+	for _, from := range []struct {
+		name       string
+		levels     func(dataset string) []engine.Level
+		mean, most float64
+	}{
+		{"the published layout", func(dataset string) []engine.Level { return publishedLevels(t, dataset) }, 0.005, 0.03},
+		{"the number of keys", func(dataset string) []engine.Level { return lsm.Natural(lsm.BenchKVDB(publishedKeys[dataset])) }, 0.01, 0.04},
+	} {
+		var table strings.Builder
+		var sum, most float64
+		n := 0
+		for _, dataset := range []string{"200M", "2B"} {
+			points, err := Run(context.Background(), inputOf(dataset, from.levels(dataset), publishedRuns[dataset]...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, mib := range publishedRuns[dataset] {
+				p, run := points[i], readRun(t, dataset, mib)
+				off := p.BlockReadsPerGet/run.blockReadsPerGet - 1
+				sum, most, n = sum+math.Abs(off), max(most, math.Abs(off)), n+1
+				fmt.Fprintf(&table, "| %s | %d MiB | %.4f | %.4f | %.4f-%.4f | %+.2f %% |", dataset, mib, run.blockReadsPerGet, p.BlockReadsPerGet, p.Low, p.High, 100*off)
+				for _, kind := range []string{"filter", "top_index", "index", "data"} {
+					have, want := p.HitRate[kind], run.hits[kind]/run.accesses[kind]
+					fmt.Fprintf(&table, " %.3f/%.3f |", have, want)
+					if math.Abs(have-want) > 0.01 && from.mean == 0.005 {
+						t.Errorf("%s %d MiB: %s hit rate %.4f, published %.4f", dataset, mib, kind, have, want)
+					}
+				}
+				fmt.Fprintf(&table, " %.4f |\n", p.SteadyState)
+			}
+		}
+		t.Logf("from %s: mean error %.2f %%, worst %.2f %%\n%s", from.name, 100*sum/float64(n), 100*most, table.String())
+		if sum/float64(n) > from.mean || most > from.most {
+			t.Errorf("from %s: errors above %.1f %% and %.1f %%", from.name, 100*from.mean, 100*from.most)
+		}
+	}
+}
+
+// A few points where little is left to luck, with fewer Gets and one seed.
+func TestPublishedPoints(t *testing.T) {
+	for _, c := range []struct {
+		dataset string
+		mib     int64
+		limit   float64
+	}{{"200M", 45, 0.01}, {"200M", 135, 0.01}, {"2B", 1360, 0.015}, {"2B", 6789, 0.01}} {
+		run := readRun(t, c.dataset, c.mib)
+		in := inputOf(c.dataset, publishedLevels(t, c.dataset), c.mib)
+		in.Seeds = in.Seeds[:1]
+		if c.dataset == "200M" {
+			in.Gets = 1_000_000 // that small a cache has seen it all by then
+		}
+		points, err := Run(context.Background(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := points[0].BlockReadsPerGet/run.blockReadsPerGet - 1; math.Abs(off) > c.limit {
+			t.Errorf("%s %d MiB: %.4f block reads per Get, published %.4f (%+.2f %%)", c.dataset, c.mib, points[0].BlockReadsPerGet, run.blockReadsPerGet, 100*off)
+		}
+	}
+}
+
+// The logs count every access: rates must be theirs, whatever the cache.
+func TestAccessRatesAreThePublishedOnes(t *testing.T) {
+	for dataset, sizes := range publishedRuns {
+		levels := publishedLevels(t, dataset)
+		classes, err := accessRates(levels, RandomLoad(levels), cachesim.PebbleV1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := map[string]float64{}
+		for _, c := range classes {
+			have[c.kind.String()] += c.perGet
+		}
+		run := readRun(t, dataset, sizes[0])
+		for kind, accesses := range run.accesses {
+			want := accesses / 10_000_000
+			limit := 0.01
+			if kind == "filter" || kind == "top_index" {
+				limit = 0.09 // where the base level ends is not in the level table
+			}
+			if math.Abs(have[kind]/want-1) > limit {
+				t.Errorf("%s: %.4f accesses of type %s per Get, published %.4f", dataset, have[kind], kind, want)
+			}
+		}
+	}
+}

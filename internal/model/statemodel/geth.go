@@ -1,0 +1,271 @@
+package statemodel
+
+import (
+	"math"
+
+	"github.com/statelab/statelab/internal/chain/mpt"
+)
+
+// GethMemory is how layouts/geth spends a budget: a ring of whole nodes or flat states
+// (fastcache), Pebble's block cache, and the page cache.
+type GethMemory struct {
+	CleanBytes, PebbleBytes float64
+	Shards                  int // of Pebble's cache
+	PageCacheBytes          float64
+}
+
+// Nodes of go-ethereum's trie as RLP, in bytes: a leaf is a path and an account, of
+// two hashes and two numbers; a branch has a byte for each child that is missing and
+// 33 for each that is there.
+const (
+	gethLeafHead   = 2 + 1 + 1 + 2
+	gethAccount    = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2*(1+hashBytes)
+	gethSlot       = 1 + slotValue
+	gethBranch     = 3 + 17
+	gethPerChild   = hashBytes
+	gethSlim       = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2 // without the two hashes
+	cleanHead      = 4                                             // lengths in fastcache
+	pathPerKey     = 2                                             // nibbles that a key does not share with the one before
+	emptyHashes    = 2*hashBytes - 6                               // what compression saves of an account without code
+	gethHashKey    = hashBytes
+	gethStorageKey = hashBytes
+)
+
+// trieNode is a sort of node: one depth's branches, or leaves.
+type trieNode struct {
+	count  float64
+	bytes  float64 // RLP
+	path   float64 // nibbles of its key
+	below  float64 // keys of the subtrie under it
+	visits [kinds]float64
+}
+
+// gethTrie are the branches of the account trie from the root down, its leaves, then
+// the branches and the leaves of storage.
+func gethTrie(s State) (branches []trieNode, leaf, slotBranch, slotLeaf trieNode) {
+	below, last := s.Accounts, 0
+	for d, at := range s.depths() {
+		branches = append(branches, trieNode{count: at.Branches, bytes: gethBranch + gethPerChild*at.Children, path: float64(d), below: below + 1,
+			visits: [kinds]float64{at.OnPath, at.OnPath, at.OnPath, at.OnPath}})
+		if at.OnPath > .5 {
+			last = d + 1
+		}
+		below /= 16
+	}
+	rest := float64(mpt.PathNibbles-last)/2 + 1
+	leaf = trieNode{count: s.Accounts, bytes: gethLeafHead + rest + gethAccount, path: float64(last), visits: [kinds]float64{1, 0, 1, 1}}
+	storage := s.storageDepth()
+	slots := s.contracts() * s.SlotsPer
+	if slots == 0 {
+		return branches, leaf, slotBranch, slotLeaf
+	}
+	slotBranch = trieNode{count: s.contracts() * storage.branches, bytes: gethBranch + gethPerChild*storage.children, path: gethStorageKey,
+		visits: [kinds]float64{0, 0, storage.nodes - 1, storage.nodes - 1}}
+	slotLeaf = trieNode{count: slots, bytes: gethLeafHead + gethAccount/3 + gethSlot, path: gethStorageKey, visits: [kinds]float64{0, 0, 1, 0}}
+	return branches, leaf, slotBranch, slotLeaf
+}
+
+// clean is a node in fastcache, under a key of so many bytes.
+func (n trieNode) clean(keyBytes float64, to []float64) Class {
+	return Class{Units: math.Max(n.count, 1e-9), UnitBytes: cleanHead + keyBytes + n.bytes, Visits: n.visits, To: to}
+}
+
+// stored is what a node takes of a data block, under a key that keeps so many bytes.
+func (n trieNode) stored(keyBytes float64) float64 {
+	return n.count * (pebbleRecord + keyBytes + n.bytes)
+}
+
+// region is blocks of keys that lie together, and what compression leaves of one.
+type region struct {
+	blocks    []Class
+	fileBytes float64
+}
+
+// pebble joins regions under one cache, each with its index, and the file below.
+// Misses above ask for blocks by their place in the joined list, as at says.
+func (g GethMemory) pebble(regions ...region) []Memory {
+	cache := Memory{Bytes: math.Max(0, g.PebbleBytes-gethMemtables), Policy: ClockPro, Shards: g.Shards}
+	file := Memory{Bytes: g.PageCacheBytes}
+	for _, r := range regions {
+		blocks := 0.0
+		for _, b := range r.blocks {
+			blocks += b.Units
+		}
+		index := Class{Units: math.Max(1, blocks*pebbleIndexEntry/pebbleBlock)}
+		for _, b := range append(r.blocks, index) {
+			b.UnitBytes = pebbleBlock + pebbleV2Charge
+			cache.Classes = append(cache.Classes, b)
+			file.Classes = append(file.Classes, Class{Units: b.Units, UnitBytes: r.fileBytes, EndToEnd: true})
+		}
+	}
+	cache.Classes = passing(cache.Classes)
+	return []Memory{cache, file}
+}
+
+// asks are the requests of one miss that a region has with chance found: its index
+// block, and with chance read the shares of its blocks. first is the place of the
+// region among all classes, size how many there are.
+func asks(first, size int, shares []float64, found, read float64) []float64 {
+	to := make([]float64, size)
+	for i, share := range shares {
+		to[first+i] = share * read
+	}
+	to[first+len(shares)] = found
+	return to
+}
+
+// gethMemtables are what Pebble's cache is without after an Open that replayed a log:
+// the memtable in use and the one before it, kept to be used again. The first has
+// 256 KiB, each is twice the last (open.go and DB.newMemTable of Pebble v2.1.7; its
+// statistics say 1.0 and 0.5 MB).
+const gethMemtables = 1<<20 + 1<<19
+
+// GethPath is the path scheme: a node lies under its path, so a data block holds a
+// subtrie or a part of one, parents before children. A branch whose subtrie takes
+// S bytes is in another block than the rest of a key's path with chance
+//
+//	mean of min(1, u * S / 4096), u even between 0 and 1
+//
+// and for certain if it is in another level of Pebble's: what was written last is in
+// the levels above the last one.
+func GethPath(s State, g GethMemory) []Memory {
+	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
+	recent := upperShare(s.DiskBytes)
+	late := func(keys float64) float64 { return 1 - math.Pow(1-recent, keys) } // written with the latest of so many
+	bytes := leaf.stored(pathPerKey)
+	for _, b := range branches {
+		bytes += b.stored(pathPerKey)
+	}
+	perAccount := bytes / s.Accounts
+	var levels [2]strewn // of accounts: above the last, and the last
+	leafIn := [2]float64{late(2), 1 - late(2)}
+	for i := range levels {
+		units := leaf.stored(pathPerKey) * leafIn[i]
+		for _, b := range branches {
+			in := [2]float64{late(b.below), 1 - late(b.below)}[i]
+			units += b.stored(pathPerKey) * in
+			levels[i].levels = append(levels[i].levels, level{nodes: b.count * in})
+		}
+		levels[i].units = math.Max(1, units/pebbleBlock)
+		levels[i].levels = append(levels[i].levels, level{nodes: math.Inf(1)})
+	}
+	upper, upperShares := levels[0].classes()
+	lower, lowerShares := levels[1].classes()
+	perContract := (slotBranch.stored(pathPerKey) + slotLeaf.stored(pathPerKey)) / math.Max(1, s.contracts()) / pebbleBlock
+	slots := []Class{{Units: math.Max(1, perContract*s.contracts()), Visits: [kinds]float64{AbsentSlot: 1 - evenly(perContract)}}}
+	size := len(upper) + len(lower) + len(slots) + 3
+	lowerAt, slotsAt := len(upper)+1, len(upper)+len(lower)+2
+	both := func(d int, in, up, down float64) []float64 {
+		to := asks(0, size, upperShares[d], in, up)
+		for i, share := range asks(lowerAt, size, lowerShares[d], 1-in, down) {
+			to[i] += share
+		}
+		return to
+	}
+	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
+	asked, again := 1.0, 0.0
+	for d, b := range branches {
+		near := 1 - evenly(b.below*perAccount/pebbleBlock)
+		in := late(b.below)
+		up, down := in*(1-leafIn[0]*near), (1-in)*(1-leafIn[1]*near)
+		clean.Classes = append(clean.Classes, b.clean(b.path, both(d, in, up, down)))
+		asked, again = asked+b.visits[Account]*(up+down), again+b.visits[Account]*(1-up-down)
+		// An absent account's path ends at a branch: no leaf asks for that one's block.
+		ends := b.visits[Account]
+		if d+1 < len(branches) {
+			ends -= branches[d+1].visits[Account]
+		}
+		for i := range upper {
+			upper[i].Visits[AbsentAccount] += ends * (in - up) * upperShares[d][i]
+			lower[i].Visits[AbsentAccount] += ends * (1 - in - down) * lowerShares[d][i]
+		}
+	}
+	for i := range upper {
+		upper[i].Again, lower[i].Again = again/asked, again/asked
+	}
+	clean.Classes = append(clean.Classes, leaf.clean(leaf.path, both(len(branches), leafIn[0], leafIn[0], leafIn[1])),
+		slotBranch.clean(slotBranch.path, asks(slotsAt, size, []float64{1}, 1, evenly(perContract))),
+		slotLeaf.clean(slotLeaf.path, asks(slotsAt, size, []float64{1}, 1, 1)))
+	fileBytes := pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)
+	return append([]Memory{clean}, g.pebble(region{upper, fileBytes}, region{lower, fileBytes}, region{slots, pebbleBlock})...)
+}
+
+// upperShare is what Pebble keeps above the last level of a database of that size: the
+// base level has 64 MiB, each below it is larger by one factor, at most 10, and the
+// last has nine tenths if there is no other way.
+func upperShare(bytes float64) float64 {
+	const base, most = 64 << 20, 10
+	last := .9 * bytes
+	if last <= base {
+		return 0
+	}
+	levels := math.Ceil(math.Log(last/base) / math.Log(most))
+	factor, above, level := math.Pow(last/base, 1/levels), 0.0, float64(base)
+	for range int(levels) {
+		above += level
+		level *= factor
+	}
+	return math.Min(1, above/(above+last))
+}
+
+// evenly is the mean of min(1, u*x) for u even between 0 and 1.
+func evenly(x float64) float64 {
+	if x <= 1 {
+		return x / 2
+	}
+	return 1 - 1/(2*x)
+}
+
+// GethHash is the hash scheme: nodes lie under their hashes, live and dead, each in any
+// data block of its level: what was written last is above the last level. What the
+// files take says how many blocks there are.
+func GethHash(s State, g GethMemory) []Memory {
+	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
+	leaf.below, slotBranch.below, slotLeaf.below = 2, 2, 1 // a leaf is written anew when another makes it deeper
+	nodes := append(branches, slotBranch, slotLeaf, leaf)
+	saved := emptyHashes * (1 - s.ContractShare) * s.Accounts
+	recent, units := upperShare(s.DiskBytes), (s.DiskBytes+saved)/pebbleBlock
+	in := func(n trieNode) [2]float64 {
+		earlier := math.Pow(1-recent, n.below)
+		return [2]float64{1 - earlier, earlier}
+	}
+	levels := [2]strewn{{units: math.Max(1, units*recent)}, {units: math.Max(1, units*(1-recent))}}
+	for i := range levels {
+		for _, b := range branches {
+			levels[i].levels = append(levels[i].levels, level{nodes: b.count * in(b)[i]})
+		}
+		levels[i].levels = append(levels[i].levels, level{nodes: math.Inf(1)})
+	}
+	upper, upperShares := levels[0].classes()
+	lower, lowerShares := levels[1].classes()
+	size := len(upper) + len(lower) + 2
+	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
+	for i, n := range nodes {
+		d, found := min(i, len(branches)), in(n)
+		to := asks(0, size, upperShares[d], found[0], found[0])
+		for j, share := range asks(len(upper)+1, size, lowerShares[d], found[1], found[1]) {
+			to[j] += share
+		}
+		clean.Classes = append(clean.Classes, n.clean(gethHashKey, to))
+	}
+	fileBytes := s.DiskBytes / units
+	return append([]Memory{clean}, g.pebble(region{upper, fileBytes}, region{lower, fileBytes})...)
+}
+
+// GethFlat is the flat state that the path scheme keeps: one key an account or slot, in
+// the order of hashes.
+func GethFlat(s State, g GethMemory) []Memory {
+	records := func(count, key, value float64) region {
+		key -= math.Log(math.Max(1, count)) / math.Log(256)
+		return region{[]Class{{Units: math.Max(1, count*(pebbleRecord+key+value)/pebbleBlock)}}, pebbleBlock}
+	}
+	slots := s.contracts() * s.SlotsPer
+	slim := gethSlim + 2*hashBytes*s.ContractShare
+	accounts := trieNode{count: s.Accounts, bytes: slim, visits: [kinds]float64{1, 1, 0, 0}}
+	stored := trieNode{count: slots, bytes: gethSlot, visits: [kinds]float64{0, 0, 1, 1}}
+	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO, Classes: []Class{
+		accounts.clean(hashBytes, asks(0, 4, []float64{1}, 1, 1)),
+		stored.clean(2*hashBytes, asks(2, 4, []float64{1}, 1, 1)),
+	}}
+	return append([]Memory{clean}, g.pebble(records(s.Accounts, accountKey, slim), records(slots, slotKey-hashBytes, gethSlot))...)
+}

@@ -1,0 +1,117 @@
+// Package trace is the file format of block-access traces: which blocks of
+// which tables every Get of a key stream asks for, in order.
+//
+// A trace does not depend on any cache, so one trace answers for every cache
+// size and policy (internal/model/cachesim replays it). Who makes traces:
+// internal/observe/resolve, from a database's filters and indexes.
+//
+// A file is a magic and then frames: a header, any number of frames of Gets,
+// and a footer of counts. Each frame is compressed and carries its own
+// checksum, and defines the blocks it is the first to use: so whatever frames
+// survive a cut or a damaged disk can be replayed, and the reader says how far.
+//
+//	file   = magic frame(header) frame(gets)* frame(footer)
+//	frame  = kind(1) storedBytes(4) rawBytes(4) crc32c(4) stored
+//	stored = zstd(raw); the checksum covers kind, sizes and stored
+//	gets   = n (level type file' offset diskBytes bytes)*n  m get*m
+//	get    = count<<1|found number*count
+//
+// Sizes of a frame are little-endian, everything inside is a varint; file' is
+// the difference to the file of the block defined before. Numbers are of
+// blocks in the order of their first use, so the blocks asked for most have
+// the shortest.
+//
+// Read reader.go for a trace's life, export.go for libCacheSim's format.
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Schema is the format's name and version, in every header.
+const Schema = "statelab.trace/1"
+
+const magic = "SLTRACE1"
+
+// Header says what a trace is of.
+type Header struct {
+	Schema        string `json:"schema"`
+	Engine        string `json:"engine"` // pebble1 or pebble2
+	EngineVersion string `json:"engine_version"`
+	Profile       string `json:"profile,omitempty"`   // engine options, which size memtables
+	ReadOnly      bool   `json:"read_only,omitempty"` // how the run opened the database
+	// Database identifies the database's tables: a trace fits the database it
+	// was made from and no other.
+	Database string `json:"database"`
+	Keys     string `json:"keys,omitempty"` // the key stream in words
+	Seed     uint64 `json:"seed"`
+	// SampleShift k says that only Gets of keys chosen by Sample{k} are here,
+	// one of 2^k.
+	SampleShift int `json:"sample_shift"`
+	WarmupGets  int `json:"warmup_gets"` // how many of these Gets come first, only to fill caches
+	// Opening says that the first of the warm-up Gets is none: it stands for the
+	// blocks that opening the tables brings into the cache.
+	Opening bool `json:"opening,omitempty"`
+}
+
+// Totals are the counts of a whole trace.
+type Totals struct {
+	Offered  uint64 // Gets of the key stream, before sampling
+	Gets     uint64
+	Found    uint64
+	Accesses uint64
+	Blocks   uint64
+}
+
+// DamageError says that a trace ends early or is not what was written.
+type DamageError struct {
+	Frame int    // where, counted from 0, the header
+	Gets  uint64 // usable, all before the damage
+	Err   error
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("trace: frame %d: %v; the %d Gets before it are usable", e.Frame, e.Err, e.Gets)
+}
+
+// Unwrap returns the cause.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+const (
+	headerFrame byte = 'H'
+	getsFrame   byte = 'G'
+	footerFrame byte = 'F'
+)
+
+const (
+	frameHeadBytes = 13
+	// targetFrameBytes of Gets are compressed together, before compression.
+	targetFrameBytes = 256 << 10
+	// maxFrameBytes bounds what is allocated because a file says so.
+	maxFrameBytes = 4 << 20
+	// maxGetAccesses bounds one Get: seven levels and some sublevels ask for
+	// dozens of blocks.
+	maxGetAccesses = 1 << 16
+)
+
+func checksum(head, stored []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
+	return crc32.Update(crc32.Checksum(head, table), table, stored)
+}
+
+// appendFrame appends raw as a frame.
+func appendFrame(dst []byte, encoder *zstd.Encoder, kind byte, raw []byte) []byte {
+	start := len(dst)
+	dst = append(dst, make([]byte, frameHeadBytes)...)
+	dst = encoder.EncodeAll(raw, dst)
+	head, stored := dst[start:start+frameHeadBytes], dst[start+frameHeadBytes:]
+	head[0] = kind
+	binary.LittleEndian.PutUint32(head[1:], uint32(len(stored)))
+	binary.LittleEndian.PutUint32(head[5:], uint32(len(raw)))
+	binary.LittleEndian.PutUint32(head[9:], checksum(head[:9], stored))
+	return dst
+}

@@ -1,0 +1,295 @@
+package trace
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
+)
+
+// Reader reads a trace Get by Get. It holds one frame and the block table, and
+// never allocates by what a damaged file claims. Not safe for concurrent use.
+type Reader struct {
+	in      io.Reader
+	decoder *zstd.Decoder
+	header  Header
+	totals  Totals // so far
+	blocks  []cachesim.Block
+	frame   int // being read
+	ended   bool
+
+	stored, raw, rest []byte
+	left              uint64 // Gets of the frame still to come
+}
+
+// NewReader reads the header. in should be buffered.
+func NewReader(in io.Reader) (*Reader, error) {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrameBytes))
+	if err != nil {
+		return nil, fmt.Errorf("trace: make a decompressor: %w", err)
+	}
+	r := &Reader{in: in, decoder: decoder}
+	var start [len(magic)]byte
+	if _, err := io.ReadFull(in, start[:]); err != nil || string(start[:]) != magic {
+		return nil, fmt.Errorf("trace: this is no trace: it does not begin with %s", magic)
+	}
+	kind, err := r.readFrame()
+	if err != nil {
+		return nil, r.damage(err)
+	}
+	if kind != headerFrame {
+		return nil, r.damage(fmt.Errorf("a frame of kind %q where the header belongs", kind))
+	}
+	if err := json.Unmarshal(r.raw, &r.header); err != nil {
+		return nil, r.damage(fmt.Errorf("read header: %w", err))
+	}
+	if r.header.Schema != Schema {
+		return nil, r.damage(fmt.Errorf("schema %q, this program reads %s", r.header.Schema, Schema))
+	}
+	r.frame++
+	return r, nil
+}
+
+// Header says what the trace is of.
+func (r *Reader) Header() Header { return r.header }
+
+// Blocks are the blocks defined so far, by number. Every number that Next
+// returns is among them. The slice grows with Next.
+func (r *Reader) Blocks() []cachesim.Block { return r.blocks }
+
+// Totals are the counts so far, of the whole trace after Next returned io.EOF.
+func (r *Reader) Totals() Totals { return r.totals }
+
+// Next appends the block numbers of the next Get to dst[:0]. After the last it
+// returns io.EOF, having checked the footer. A trace that was cut or changed is
+// a DamageError: the Gets returned so far are good.
+func (r *Reader) Next(dst []uint32) (numbers []uint32, found bool, err error) {
+	dst = dst[:0]
+	for r.left == 0 {
+		if r.ended {
+			return dst, false, io.EOF
+		}
+		if err := r.nextFrame(); err != nil {
+			return dst, false, r.damage(err)
+		}
+	}
+	head, err := r.uvarint()
+	if err != nil {
+		return dst, false, r.damage(err)
+	}
+	count := head >> 1
+	if count > maxGetAccesses {
+		return dst, false, r.damage(fmt.Errorf("a Get of %d accesses", count))
+	}
+	for range count {
+		number, err := r.uvarint()
+		if err != nil {
+			return dst, false, r.damage(err)
+		}
+		if number >= uint64(len(r.blocks)) {
+			return dst, false, r.damage(fmt.Errorf("access to block %d of %d", number, len(r.blocks)))
+		}
+		dst = append(dst, uint32(number))
+	}
+	r.left--
+	if r.left == 0 && len(r.rest) > 0 {
+		return dst, false, r.damage(fmt.Errorf("%d bytes behind the last Get", len(r.rest)))
+	}
+	found = head&1 == 1
+	if r.totals.Gets++; found {
+		r.totals.Found++
+	}
+	r.totals.Accesses += count
+	if r.left == 0 {
+		r.frame++
+	}
+	return dst, found, nil
+}
+
+// nextFrame reads frames until one has Gets or the trace ended.
+func (r *Reader) nextFrame() error {
+	kind, err := r.readFrame()
+	if err != nil {
+		return err
+	}
+	r.rest = r.raw
+	switch kind {
+	case getsFrame:
+		if err := r.readBlocks(); err != nil {
+			return err
+		}
+		if r.left, err = r.uvarint(); err != nil {
+			return err
+		}
+		if r.left > uint64(len(r.rest)) {
+			claimed := r.left
+			r.left = 0
+			return fmt.Errorf("%d Gets in %d bytes", claimed, len(r.rest))
+		}
+		if r.left == 0 {
+			r.frame++
+		}
+		return nil
+	case footerFrame:
+		return r.readFooter()
+	}
+	return fmt.Errorf("a frame of kind %q", kind)
+}
+
+// minBlockBytes is the least a definition takes.
+const minBlockBytes = 6
+
+func (r *Reader) readBlocks() error {
+	n, err := r.uvarint()
+	if err != nil {
+		return err
+	}
+	if n > uint64(len(r.rest)/minBlockBytes) {
+		return fmt.Errorf("%d blocks in %d bytes", n, len(r.rest))
+	}
+	file := uint64(0)
+	for range n {
+		if len(r.rest) < 2 {
+			return errShort
+		}
+		b := cachesim.Block{Level: r.rest[0], Type: engine.BlockType(r.rest[1])}
+		r.rest = r.rest[2:]
+		step, width := binary.Varint(r.rest)
+		if width <= 0 {
+			return errShort
+		}
+		r.rest = r.rest[width:]
+		file += uint64(step)
+		b.File = file
+		var fields [3]uint64
+		for i := range fields {
+			if fields[i], err = r.uvarint(); err != nil {
+				return err
+			}
+		}
+		if b.Level > engine.LevelUnknown || b.Type >= engine.NumBlockTypes || fields[1] > math.MaxInt32 || fields[2] > math.MaxInt32 {
+			return fmt.Errorf("block %d: impossible level %d, type %d or size", len(r.blocks), b.Level, b.Type)
+		}
+		if len(r.blocks) == math.MaxUint32 {
+			return fmt.Errorf("more than %d blocks", uint32(math.MaxUint32))
+		}
+		b.Offset, b.DiskBytes, b.Bytes = fields[0], int32(fields[1]), int32(fields[2])
+		r.blocks = append(r.blocks, b)
+		r.totals.Blocks++
+	}
+	return nil
+}
+
+func (r *Reader) readFooter() error {
+	var said Totals
+	for _, n := range []*uint64{&said.Offered, &said.Gets, &said.Found, &said.Accesses, &said.Blocks} {
+		v, err := r.uvarint()
+		if err != nil {
+			return err
+		}
+		*n = v
+	}
+	r.totals.Offered = said.Offered
+	if said != r.totals || said.Offered < said.Gets || len(r.rest) > 0 {
+		return fmt.Errorf("the footer counts %+v, the frames hold %+v", said, r.totals)
+	}
+	if n, err := r.in.Read(make([]byte, 1)); n > 0 {
+		return errors.New("bytes behind the footer")
+	} else if err != nil && err != io.EOF {
+		return fmt.Errorf("read behind the footer: %w", err)
+	}
+	r.ended = true
+	return nil
+}
+
+var errShort = errors.New("it ends inside a number")
+
+func (r *Reader) uvarint() (uint64, error) {
+	v, width := binary.Uvarint(r.rest)
+	if width <= 0 {
+		return 0, errShort
+	}
+	r.rest = r.rest[width:]
+	return v, nil
+}
+
+// readFrame reads, checks and decompresses the next frame into r.raw.
+func (r *Reader) readFrame() (kind byte, err error) {
+	var head [frameHeadBytes]byte
+	if n, err := io.ReadFull(r.in, head[:]); err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return 0, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", n, len(head))
+		}
+		return 0, fmt.Errorf("read: %w", err)
+	}
+	storedBytes, rawBytes := binary.LittleEndian.Uint32(head[1:]), binary.LittleEndian.Uint32(head[5:])
+	if storedBytes > maxFrameBytes || rawBytes > maxFrameBytes {
+		return 0, fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are written", storedBytes, rawBytes, maxFrameBytes)
+	}
+	r.stored = grow(r.stored, int(storedBytes))
+	if n, err := io.ReadFull(r.in, r.stored); err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return 0, fmt.Errorf("cut short: %d of %d bytes", n, storedBytes)
+		}
+		return 0, fmt.Errorf("read: %w", err)
+	}
+	if want, have := binary.LittleEndian.Uint32(head[9:]), checksum(head[:9], r.stored); want != have {
+		return 0, fmt.Errorf("damaged: checksum %08x, written as %08x", have, want)
+	}
+	raw, err := r.decoder.DecodeAll(r.stored, grow(r.raw, int(rawBytes))[:0])
+	if err != nil {
+		return 0, fmt.Errorf("decompress: %w", err)
+	}
+	if len(raw) != int(rawBytes) {
+		return 0, fmt.Errorf("%d bytes decompressed, written as %d", len(raw), rawBytes)
+	}
+	r.raw = raw
+	return head[0], nil
+}
+
+func (r *Reader) damage(err error) error {
+	return &DamageError{Frame: r.frame, Gets: r.totals.Gets, Err: err}
+}
+
+// grow returns n bytes, of b if it is large enough.
+func grow(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n)
+	}
+	return b[:n]
+}
+
+// Load reads a whole trace into memory, 4 bytes an access. With a DamageError
+// comes the trace up to the damage.
+func Load(in io.Reader) (*cachesim.Trace, Header, error) {
+	r, err := NewReader(in)
+	if err != nil {
+		return nil, Header{}, err
+	}
+	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets}
+	var numbers []uint32
+	for {
+		numbers, _, err = r.Next(numbers)
+		if err != nil {
+			break
+		}
+		if len(t.Accesses)+len(numbers) > math.MaxUint32 {
+			err = fmt.Errorf("trace: more than %d accesses: use a shorter trace", uint32(math.MaxUint32))
+			break
+		}
+		t.Gets = append(t.Gets, uint32(len(t.Accesses)))
+		t.Accesses = append(t.Accesses, numbers...)
+	}
+	t.Blocks = r.blocks
+	if err == io.EOF {
+		err = nil
+	}
+	return t, r.header, err
+}

@@ -1,0 +1,75 @@
+package pebble2fs
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/objstorage"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockio"
+)
+
+// Learn reads the anatomy of the table at path: all its index blocks and a few
+// data blocks. It uses neither the caches nor the descriptors of a database.
+func Learn(path string) (anatomy *blockio.Anatomy, err error) {
+	file, err := blockio.OpenLearning(path)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := sstable.NewReader(context.Background(), readable{file}, sstable.ReaderOptions{})
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	layout, err := reader.Layout()
+	if err != nil {
+		return nil, err
+	}
+	properties, err := reader.ReadPropertiesBlock(context.Background(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return file.Anatomy(blocksOf(layout), properties.NumEntries)
+}
+
+func blocksOf(l *sstable.Layout) []blockio.Block {
+	blocks := make([]blockio.Block, 0, len(l.Data)+len(l.Index)+len(l.ValueBlock)+8)
+	add := func(kind engine.BlockType, b block.Handle) {
+		if b.Length > 0 {
+			blocks = append(blocks, blockio.Block{Type: kind, Offset: b.Offset, Length: b.Length})
+		}
+	}
+	for _, b := range l.Data {
+		add(engine.Data, b.Handle)
+	}
+	indexType := engine.SingleIndex
+	if l.TopIndex.Length > 0 {
+		indexType = engine.Index
+	}
+	for _, b := range l.Index {
+		add(indexType, b)
+	}
+	add(engine.TopIndex, l.TopIndex)
+	for _, b := range l.Filter {
+		add(engine.Filter, b.Handle)
+	}
+	for _, b := range l.ValueBlock {
+		add(engine.Value, b)
+	}
+	add(engine.Value, l.ValueIndex)
+	for _, b := range []block.Handle{l.RangeDel, l.RangeKey, l.BlobReferenceIndex, l.Properties, l.MetaIndex, l.Footer} {
+		add(engine.Meta, b)
+	}
+	return blocks
+}
+
+// readable completes a LearningFile to what v2 reads tables from.
+type readable struct{ *blockio.LearningFile }
+
+func (r readable) NewReadHandle(objstorage.ReadBeforeSize) objstorage.ReadHandle {
+	handle := objstorage.MakeNoopReadHandle(r)
+	return &handle
+}

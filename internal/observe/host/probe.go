@@ -1,0 +1,278 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/measure"
+)
+
+// ProbePoint is what the disk gives to a number of readers that each wait for
+// one read at a time.
+type ProbePoint struct {
+	InFlight       int     `json:"in_flight"`
+	Reads          uint64  `json:"reads"`
+	Seconds        float64 `json:"seconds"`
+	ReadsPerSecond float64 `json:"reads_per_second"`
+	MeanNanos      float64 `json:"mean_ns"`
+	P99Nanos       int64   `json:"p99_ns"`
+}
+
+// probeBytes is the least data to read from. More would say more of a disk with
+// a large cache of its own, and take longer to write.
+const probeBytes = 256 << 20
+
+// ProbeReads measures random 4-KiB O_DIRECT reads in dir, a point per number of
+// reads in flight, each for seconds. It reads files of dir where they are large
+// enough, and else a file that it writes and deletes. GOMAXPROCS is raised
+// meanwhile: every reader needs a thread that the scheduler lets block.
+func ProbeReads(ctx context.Context, dir string, inFlight []int, seconds float64) ([]ProbePoint, error) {
+	points, err := probeReads(ctx, dir, inFlight, seconds)
+	if err != nil {
+		return nil, fmt.Errorf("probe the disk of %s: %w", dir, err)
+	}
+	return points, nil
+}
+
+func probeReads(ctx context.Context, dir string, inFlight []int, seconds float64) (points []ProbePoint, err error) {
+	if len(inFlight) == 0 || slices.Min(inFlight) < 1 || !(seconds > 0) {
+		return nil, fmt.Errorf("at least one read in flight and a time are needed, not %v for %v s", inFlight, seconds)
+	}
+	p, err := openProbe(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	for _, n := range inFlight {
+		point, err := p.Read(ctx, n, seconds)
+		if err != nil {
+			return nil, err
+		}
+		points = append(points, point)
+	}
+	return points, nil
+}
+
+// Probe holds what ProbeReads reads from open, so that readings can take turns
+// with somebody else's.
+type Probe struct {
+	area   *readArea
+	clock  *measure.Clock
+	remove func() error
+}
+
+// OpenProbe chooses the files of dir to read from, or writes one. Close removes
+// what was written.
+func OpenProbe(ctx context.Context, dir string) (*Probe, error) {
+	p, err := openProbe(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("probe the disk of %s: %w", dir, err)
+	}
+	return p, nil
+}
+
+func openProbe(ctx context.Context, dir string) (*Probe, error) {
+	if err := tryDirect(dir); err != nil {
+		return nil, err
+	}
+	area, remove, err := probeArea(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Probe{area: area, clock: measure.NewClock(), remove: remove}, nil
+}
+
+// Read measures with inFlight readers for seconds.
+func (p *Probe) Read(ctx context.Context, inFlight int, seconds float64) (ProbePoint, error) {
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+	runtime.GOMAXPROCS(max(threads, inFlight+1)) // and one to end them
+	return probePoint(ctx, p.area, p.clock, inFlight, seconds)
+}
+
+// Paths are the files read from.
+func (p *Probe) Paths() []string {
+	var paths []string
+	for _, f := range p.area.files {
+		paths = append(paths, f.Name())
+	}
+	return paths
+}
+
+// Bytes is how much they hold.
+func (p *Probe) Bytes() int64 { return p.area.blocks * directBytes }
+
+// Close removes the file that OpenProbe wrote, if any.
+func (p *Probe) Close() error { return errors.Join(p.area.close(), p.remove()) }
+
+func probePoint(ctx context.Context, area *readArea, clock *measure.Clock, inFlight int, seconds float64) (ProbePoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
+	defer cancel()
+	var stop atomic.Bool
+	times := make([]*measure.Histogram, inFlight)
+	failures := make([]error, inFlight)
+	var readers sync.WaitGroup
+	start := clock.Ticks()
+	for i := range inFlight {
+		times[i] = measure.NewHistogram()
+		readers.Go(func() {
+			failures[i] = readUntil(&stop, area, clock, rand.New(rand.NewPCG(uint64(inFlight), uint64(i))), times[i])
+		})
+	}
+	<-ctx.Done()
+	stop.Store(true)
+	readers.Wait()
+	elapsed := float64(clock.Nanos(clock.Ticks()-start)) / 1e9
+
+	all := times[0]
+	for _, h := range times[1:] {
+		all.Merge(h)
+	}
+	err := errors.Join(failures...)
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the caller's, not ours
+		err = errors.Join(err, ctx.Err())
+	}
+	return ProbePoint{
+		InFlight: inFlight, Reads: all.N(), Seconds: elapsed, ReadsPerSecond: float64(all.N()) / elapsed,
+		MeanNanos: all.Mean(), P99Nanos: all.Quantile(0.99),
+	}, err
+}
+
+func readUntil(stop *atomic.Bool, area *readArea, clock *measure.Clock, random *rand.Rand, times *measure.Histogram) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	block := alignedBlock()
+	for !stop.Load() {
+		fd, offset := area.at(random.Int64N(area.blocks))
+		start := clock.Ticks()
+		n, err := unix.Pread(fd, block, offset)
+		end := clock.Ticks()
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n != directBytes {
+			return fmt.Errorf("read %d bytes at %d: got %d: %w", directBytes, offset, n, err)
+		}
+		times.Add(clock.Nanos(end - start))
+	}
+	return nil
+}
+
+// readArea numbers the whole blocks of several files through.
+type readArea struct {
+	files  []*os.File
+	ends   []int64 // blocks up to the end of each file
+	blocks int64
+}
+
+func (a *readArea) add(f *os.File, bytes int64) {
+	a.blocks += bytes / directBytes
+	a.files = append(a.files, f)
+	a.ends = append(a.ends, a.blocks)
+}
+
+func (a *readArea) at(block int64) (fd int, offset int64) {
+	i := sort.Search(len(a.ends), func(i int) bool { return a.ends[i] > block })
+	if i > 0 {
+		block -= a.ends[i-1]
+	}
+	return int(a.files[i].Fd()), block * directBytes
+}
+
+func (a *readArea) close() error {
+	var errs []error
+	for _, f := range a.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// probeArea opens the largest files of dir or a new one.
+func probeArea(ctx context.Context, dir string) (area *readArea, remove func() error, err error) {
+	type file struct {
+		path  string
+		bytes int64
+	}
+	var found []file
+	if err := eachFile(ctx, dir, func(f *os.File, bytes int64) error {
+		found = append(found, file{f.Name(), bytes})
+		return nil
+	}); err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(found, func(a, b file) int { return cmp.Compare(b.bytes, a.bytes) })
+	const enoughFiles = 256
+	found = found[:min(len(found), enoughFiles)]
+	var bytes int64
+	for _, f := range found {
+		bytes += f.bytes
+	}
+	remove = func() error { return nil }
+	if bytes < probeBytes {
+		path, err := writeProbeFile(ctx, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		found = []file{{path, probeBytes}}
+		remove = func() error { return os.Remove(path) }
+	}
+
+	area = new(readArea)
+	for _, f := range found {
+		opened, err := os.OpenFile(f.path, os.O_RDONLY|unix.O_DIRECT, 0)
+		if err != nil {
+			return nil, nil, errors.Join(err, area.close(), remove())
+		}
+		area.add(opened, f.bytes)
+	}
+	return area, remove, nil
+}
+
+// writeProbeFile writes what no layer below can compress or deduplicate: blocks
+// never written are read without asking the disk.
+func writeProbeFile(ctx context.Context, dir string) (path string, err error) {
+	free, err := FreeBytes(dir)
+	if err != nil {
+		return "", err
+	}
+	if free < 2*probeBytes {
+		return "", fmt.Errorf("%s are free, twice %s are wanted for a file to read", unit.Bytes(free), unit.Bytes(probeBytes))
+	}
+	f, err := os.CreateTemp(dir, ".statelab-probe-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	random := rand.NewChaCha8([32]byte{})
+	chunk := make([]byte, 1<<20)
+	for range probeBytes / len(chunk) {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if _, err := random.Read(chunk); err != nil {
+			return "", err
+		}
+		if _, err := f.Write(chunk); err != nil {
+			return "", err
+		}
+	}
+	return f.Name(), f.Sync()
+}

@@ -1,0 +1,101 @@
+package resolve
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/statelab/statelab/internal/model/cachesim"
+)
+
+const lastLevel = 6
+
+// level is a level, or a sublevel of L0: tables in key order that do not
+// overlap.
+type level struct {
+	number  int
+	tables  []*table
+	largest sortedKeys // of the tables
+}
+
+func newLevel(number int, tables []*table) level {
+	l := level{number: number, tables: tables}
+	for _, t := range tables {
+		l.largest.add(t.largest)
+	}
+	l.largest.finish()
+	return l
+}
+
+// find returns the table that a Get of key looks into. Both versions take the
+// first whose largest key is not below key; only v2 skips it where key lies in
+// the gap before it.
+func (l *level) find(key []byte, version cachesim.PebbleVersion) (at int, found bool) {
+	at = l.largest.seek(key)
+	if at < len(l.tables) && l.tables[at].largestExclusive && bytes.Equal(l.tables[at].largest, key) {
+		at++
+	}
+	if at == len(l.tables) {
+		return at, false
+	}
+	return at, version == cachesim.PebbleV1 || bytes.Compare(l.tables[at].smallest, key) <= 0
+}
+
+// inGetOrder arranges tables as a Get looks at them: sublevels of L0 from the
+// newest to the oldest, then the other levels.
+func inGetOrder(tables []*table) []level {
+	byLevel := make([][]*table, lastLevel+1)
+	for _, t := range tables {
+		byLevel[t.level] = append(byLevel[t.level], t)
+	}
+	var levels []level
+	for _, sublevel := range slices.Backward(sublevels(byLevel[0])) {
+		levels = append(levels, newLevel(0, sublevel))
+	}
+	for number := 1; number <= lastLevel; number++ {
+		if len(byLevel[number]) > 0 {
+			sortByKey(byLevel[number])
+			levels = append(levels, newLevel(number, byLevel[number]))
+		}
+	}
+	return levels
+}
+
+// sublevels divides L0 as Pebble does: oldest first, each table one above the
+// highest that it overlaps.
+func sublevels(tables []*table) [][]*table {
+	byAge := slices.Clone(tables)
+	slices.SortFunc(byAge, func(a, b *table) int {
+		return cmp.Or(
+			cmp.Compare(a.largestSeqNum, b.largestSeqNum),
+			cmp.Compare(a.smallestSeqNum, b.smallestSeqNum),
+			cmp.Compare(a.file, b.file),
+		)
+	})
+	var divided [][]*table
+	for _, t := range byAge {
+		above := len(divided)
+		for above > 0 && !slices.ContainsFunc(divided[above-1], t.overlaps) {
+			above--
+		}
+		if above == len(divided) {
+			divided = append(divided, nil)
+		}
+		divided[above] = append(divided[above], t)
+	}
+	for _, sublevel := range divided {
+		sortByKey(sublevel)
+	}
+	return divided
+}
+
+func sortByKey(tables []*table) {
+	slices.SortFunc(tables, func(a, b *table) int { return bytes.Compare(a.smallest, b.smallest) })
+}
+
+func (t *table) overlaps(u *table) bool { return !t.endsBefore(u) && !u.endsBefore(t) }
+
+func (t *table) endsBefore(u *table) bool {
+	c := bytes.Compare(t.largest, u.smallest)
+	return c < 0 || c == 0 && t.largestExclusive
+}

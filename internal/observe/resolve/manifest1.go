@@ -1,0 +1,73 @@
+package resolve
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	pebble1 "github.com/cockroachdb/pebble"
+	"github.com/cockroachdb/pebble/bloom"
+	"github.com/cockroachdb/pebble/vfs"
+
+	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
+)
+
+// list1 lists a database as Pebble v1 sees it.
+func list1(dir string) (found manifest, err error) {
+	cache := pebble1.NewCache(0)
+	defer cache.Unref()
+	policy := bloom.FilterPolicy(10)
+	db, err := pebble1.Open(dir, &pebble1.Options{
+		FS:               logNoting1{pebble1fs.ReadOnly(vfs.Default, true), &found.logs},
+		Cache:            cache,
+		ReadOnly:         true,
+		ErrorIfNotExists: true,
+		Filters:          map[string]pebble1.FilterPolicy{policy.Name(): policy},
+		Logger:           silent{},
+	})
+	if err != nil {
+		return found, fmt.Errorf("open with Pebble v1: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	levels, err := db.SSTables()
+	if err != nil {
+		return found, fmt.Errorf("list tables: %w", err)
+	}
+	for number, tables := range levels {
+		for _, t := range tables {
+			if t.Virtual || t.BackingType != pebble1.BackingTypeLocal {
+				return found, fmt.Errorf("table %s is virtual or not local, which is not supported", t.FileNum)
+			}
+			found.tables = append(found.tables, tableFacts{
+				file: uint64(t.FileNum), level: number, bytes: int64(t.Size),
+				smallest: t.Smallest.UserKey, largest: t.Largest.UserKey, largestExclusive: t.Largest.IsExclusiveSentinel(),
+				smallestSeqNum: t.SmallestSeqNum, largestSeqNum: t.LargestSeqNum,
+			})
+		}
+	}
+	return found, nil
+}
+
+// logNoting1 notes which logs Pebble reads at open: those that hold what no
+// table does.
+type logNoting1 struct {
+	vfs.FS
+	logs *[]string
+}
+
+func (fs logNoting1) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
+	if strings.HasSuffix(name, ".log") {
+		*fs.logs = append(*fs.logs, name)
+	}
+	return fs.FS.Open(name, options...)
+}
+
+// silent drops the messages of an engine that is opened to look only. What
+// stops it comes back as an error.
+type silent struct{}
+
+func (silent) Infof(string, ...any)  {}
+func (silent) Errorf(string, ...any) {}
+
+// Fatalf is called where Pebble cannot go on and expects no return.
+func (silent) Fatalf(format string, args ...any) { panic("resolve: " + fmt.Sprintf(format, args...)) }

@@ -1,0 +1,64 @@
+package resolve
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	pebble2 "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
+)
+
+// list2 lists a database as Pebble v2 sees it.
+func list2(dir string) (found manifest, err error) {
+	cache := pebble2.NewCache(0)
+	defer cache.Unref()
+	policy := filterPolicy()
+	db, err := pebble2.Open(dir, &pebble2.Options{
+		FS:               logNoting2{pebble2fs.ReadOnly(vfs.Default, true), &found.logs},
+		Cache:            cache,
+		ReadOnly:         true,
+		ErrorIfNotExists: true,
+		Filters:          map[string]pebble2.FilterPolicy{policy.Name(): policy},
+		Logger:           silent{},
+	})
+	if err != nil {
+		return found, fmt.Errorf("open with Pebble v2: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	levels, err := db.SSTables()
+	if err != nil {
+		return found, fmt.Errorf("list tables: %w", err)
+	}
+	for number, tables := range levels {
+		for _, t := range tables {
+			if t.Virtual || t.BackingType != pebble2.BackingTypeLocal {
+				return found, fmt.Errorf("table %s is virtual or not local, which is not supported", t.FileNum)
+			}
+			found.tables = append(found.tables, tableFacts{
+				file: uint64(t.BackingSSTNum), level: number, bytes: int64(t.Size),
+				smallest: t.Smallest.UserKey, largest: t.Largest.UserKey, largestExclusive: t.Largest.IsExclusiveSentinel(),
+				smallestSeqNum: uint64(t.SmallestSeqNum), largestSeqNum: uint64(t.LargestSeqNum),
+			})
+		}
+	}
+	return found, nil
+}
+
+// logNoting2 notes which logs Pebble reads at open.
+type logNoting2 struct {
+	vfs.FS
+	logs *[]string
+}
+
+// Unwrap returns the file system below.
+func (fs logNoting2) Unwrap() vfs.FS { return fs.FS }
+
+func (fs logNoting2) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
+	if strings.HasSuffix(name, ".log") {
+		*fs.logs = append(*fs.logs, name)
+	}
+	return fs.FS.Open(name, options...)
+}

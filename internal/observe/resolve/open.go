@@ -1,0 +1,115 @@
+package resolve
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/model/cachesim"
+)
+
+// vanishedRetries bounds how often Open starts again because the process that
+// holds the database deleted a table meanwhile.
+const vanishedRetries = 5
+
+// Open reads the manifest, the log, and of every table the filter and the index
+// of the database in dir, as Pebble of that version sees it. It writes nothing
+// and ignores the lock, so the database may be in use: what is resolved is its
+// state at one moment.
+//
+// A version of Pebble that cannot open the database is an error, and so is
+// anything in it that could not be resolved exactly.
+func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
+	for attempt := 1; ; attempt++ {
+		r, err := open(dir, version)
+		if err == nil {
+			return r, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
+			return nil, fmt.Errorf("resolve %s: %w", dir, err)
+		}
+	}
+}
+
+func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
+	var list func(dir string) (manifest, error)
+	switch version {
+	case cachesim.PebbleV1:
+		list = list1
+	case cachesim.PebbleV2:
+		list = list2
+	default:
+		return nil, fmt.Errorf("Pebble version %d: 1 or 2", version)
+	}
+	found, err := list(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resolver{version: version, identity: identify(found.tables)}
+	if r.unflushed, err = readLogs(found.logs); err != nil {
+		return nil, err
+	}
+	if r.tables, err = openTables(dir, found.tables); err != nil {
+		return nil, err
+	}
+	if err := r.number(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.levels = inGetOrder(r.tables)
+	return r, nil
+}
+
+// manifest is what a version says a database consists of.
+type manifest struct {
+	tables []tableFacts // from L0 to L6
+	logs   []string     // paths, oldest first, of those that hold what no table does
+}
+
+func openTables(dir string, facts []tableFacts) ([]*table, error) {
+	tables := make([]*table, len(facts))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range facts {
+		group.Go(func() (err error) {
+			tables[i], err = openTable(dir, facts[i])
+			return err
+		})
+	}
+	err := group.Wait()
+	if err == nil {
+		return tables, nil
+	}
+	for i := range tables {
+		if tables[i] != nil {
+			err = errors.Join(err, unix.Munmap(tables[i].mapped))
+		}
+	}
+	return nil, err
+}
+
+func (r *Resolver) number() error {
+	next := uint64(0)
+	for _, t := range r.tables {
+		t.first = uint32(next)
+		next += uint64(t.firstData) + uint64(len(t.data))
+		if next > math.MaxUint32 {
+			return fmt.Errorf("more than %d blocks", uint32(math.MaxUint32))
+		}
+	}
+	r.blocks = uint32(next)
+	return nil
+}
+
+func identify(tables []tableFacts) string {
+	h := sha256.New()
+	for _, t := range tables {
+		fmt.Fprintf(h, "%d %d %d\n", t.level, t.file, t.bytes) // a hash never fails
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}

@@ -1,0 +1,320 @@
+package resolve
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	pebble1 "github.com/cockroachdb/pebble"
+	pebble2 "github.com/cockroachdb/pebble/v2"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
+)
+
+// TestOtherTables: tables that are compressed with zstd, whose indexes have one
+// level, or whose keys share long prefixes.
+func TestOtherTables(t *testing.T) {
+	for _, f := range []flavour{
+		{name: "pebble1 zstd", version: 1, format: uint64(pebble1.FormatNewest), zstd: true},
+		{name: "pebble2 zstd", version: 2, format: uint64(pebble2.FormatNewest), zstd: true},
+		{name: "pebble1 whole indexes", version: 1, format: uint64(pebble1.FormatNewest), noIndexLevels: true},
+		{name: "pebble2 whole indexes", version: 2, format: uint64(pebble2.FormatNewest), noIndexLevels: true},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			const prefix, count = "a prefix that all keys share/", 20_000
+			dir := t.TempDir()
+			s := openStore(t, f, dir, true)
+			random := rand.New(rand.NewPCG(3, 3))
+			key := func(i int) []byte {
+				// Lengths from 1 digit on: keys that are prefixes of others.
+				digits := []byte("0123456789")
+				k := []byte(prefix)
+				for n := i + 1; n > 0; n /= 10 {
+					k = append(k, digits[n%10])
+				}
+				return k
+			}
+			value := make([]byte, 200)
+			for range 3 {
+				b := s.batch()
+				for range count {
+					value[random.IntN(len(value))]++
+					must(t, b.set(key(2*random.IntN(count)), value)) // even numbers only
+				}
+				must(t, b.commit())
+				must(t, s.flush())
+			}
+			s.settle()
+			must(t, s.close())
+			r := openResolver(t, f, dir)
+			t.Log(shapeOf(r))
+			for _, table := range r.tables {
+				if f.noIndexLevels && table.twoLevels() {
+					t.Fatal("an index of two levels")
+				}
+			}
+			compare(t, f, dir, r, 5_000, func() ([]byte, bool) { return key(random.IntN(2*count + 10)), false })
+		})
+	}
+}
+
+// TestKeysInTheLog: what a crash left in the log is found in memory, without a
+// block, and its deletions are not believed to end a Get.
+func TestKeysInTheLog(t *testing.T) {
+	for _, f := range flavours() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			keys := testKeys(20_000)
+			buildPlain(t, f, dir, keys.Count)
+			crashed := writeAndCrash(t, f, dir)
+			r := openResolver(t, f, crashed)
+			if n := r.UnflushedKeys(); n != 2000 {
+				t.Fatalf("%d keys in the log, 2000 were written", n)
+			}
+			random := rand.New(rand.NewPCG(4, 4))
+			maker, key := keys.Maker(), make([]byte, 32)
+			compare(t, f, crashed, r, 10_000, func() ([]byte, bool) {
+				maker.Key(key, random.Uint64N(keys.Count/5))
+				return key, false
+			})
+		})
+	}
+}
+
+// writeAndCrash writes and deletes a thousand keys each, only to the log, and
+// returns a copy of the database as a crash would leave it.
+func writeAndCrash(t *testing.T, f flavour, dir string) (crashed string) {
+	var set, remove func(key []byte) error
+	var closeDB func() error
+	if f.version == 1 {
+		db, err := pebble1.Open(dir, &pebble1.Options{Logger: silent{}, DisableAutomaticCompactions: true})
+		must(t, err)
+		set = func(k []byte) error { return db.Set(k, k, pebble1.NoSync) }
+		remove = func(k []byte) error { return db.Delete(k, pebble1.Sync) }
+		closeDB = db.Close
+	} else {
+		db, err := pebble2.Open(dir, &pebble2.Options{Logger: silent{}, DisableAutomaticCompactions: true})
+		must(t, err)
+		set = func(k []byte) error { return db.Set(k, k, pebble2.NoSync) }
+		remove = func(k []byte) error { return db.Delete(k, pebble2.Sync) }
+		closeDB = db.Close
+	}
+	maker, key := testKeys(20_000).Maker(), make([]byte, 32)
+	for i := range uint64(1000) {
+		maker.Key(key, i)
+		must(t, set(key))
+	}
+	for i := range uint64(1000) {
+		maker.Key(key, 1000+i)
+		must(t, remove(key))
+	}
+	crashed = t.TempDir()
+	must(t, os.CopyFS(crashed, os.DirFS(dir)))
+	must(t, closeDB())
+	return crashed
+}
+
+// TestOpenRefuses what it could not resolve exactly, and names it.
+func TestOpenRefuses(t *testing.T) {
+	newest := flavours()[3]
+	for _, c := range []struct {
+		name, want string
+		write      func(db *pebble2.DB) error
+	}{
+		{"range keys", "range keys", func(db *pebble2.DB) error {
+			return errors.Join(db.RangeKeySet([]byte("a"), []byte("b"), nil, nil, nil), db.Flush())
+		}},
+		{"a range key in the log", "RANGEKEYSET", func(db *pebble2.DB) error {
+			return db.RangeKeySet([]byte("a"), []byte("b"), nil, nil, pebble2.Sync)
+		}},
+	} {
+		dir := t.TempDir()
+		db, err := pebble2.Open(dir, &pebble2.Options{FormatMajorVersion: pebble2.FormatNewest, Logger: silent{}})
+		must(t, err)
+		must(t, c.write(db))
+		must(t, db.Close())
+		if _, err := Open(dir, newest.version); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "nothing"), 1); err == nil {
+		t.Error("opened a directory that is not there")
+	}
+	if _, err := Open(t.TempDir(), 3); err == nil || !strings.Contains(err.Error(), "1 or 2") {
+		t.Error(err)
+	}
+}
+
+func TestMergeOperandIsRefusedWhenMet(t *testing.T) {
+	dir := t.TempDir()
+	db, err := pebble2.Open(dir, &pebble2.Options{FormatMajorVersion: pebble2.FormatNewest, Logger: silent{}})
+	must(t, err)
+	must(t, db.Merge([]byte("merged"), []byte("x"), nil))
+	must(t, db.Set([]byte("set"), []byte("x"), nil))
+	must(t, db.Flush())
+	must(t, db.Close())
+	w := openResolver(t, flavours()[3], dir).Walker()
+	if _, _, err := w.Get([]byte("merged"), false, nil); err == nil || !strings.Contains(err.Error(), "merge operand") {
+		t.Error(err)
+	}
+	if _, found, err := w.Get([]byte("set"), false, nil); err != nil || !found {
+		t.Error(found, err)
+	}
+}
+
+// TestDamagedTable flips bits in tables: an error that names the table, never a
+// panic and never another answer.
+func TestDamagedTable(t *testing.T) {
+	for _, f := range flavours() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			keys := testKeys(5_000)
+			buildPlain(t, f, dir, keys.Count)
+			want := allGets(t, openResolver(t, f, dir))
+			tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+			must(t, err)
+			random := rand.New(rand.NewPCG(8, 8))
+			opened, walked := 0, 0
+			for range 60 {
+				path := tables[random.IntN(len(tables))]
+				content, err := os.ReadFile(path)
+				must(t, err)
+				at, bit := random.IntN(len(content)), byte(1)<<random.IntN(8)
+				if random.IntN(2) == 0 { // indexes and properties are at the end
+					at = len(content) - 1 - random.IntN(min(len(content), 3000))
+				}
+				content[at] ^= bit
+				must(t, os.WriteFile(path, content, 0o644))
+				have, openErr, walkErr := damagedGets(f, dir)
+				content[at] ^= bit
+				must(t, os.WriteFile(path, content, 0o644))
+				switch {
+				case openErr != nil:
+					opened++
+				case walkErr != nil:
+					walked++
+				case !slices.EqualFunc(want, have, slices.Equal):
+					t.Fatalf("byte %d of %s: other accesses without an error", at, filepath.Base(path))
+				}
+			}
+			t.Logf("60 flips: %d noticed at open, %d when met", opened, walked)
+			if opened == 0 || walked == 0 {
+				t.Error("nothing was noticed")
+			}
+		})
+	}
+}
+
+func damagedGets(f flavour, dir string) (accesses [][]uint32, openErr, walkErr error) {
+	r, err := Open(dir, f.version)
+	if err != nil {
+		return nil, err, nil
+	}
+	accesses, err = getAll(r)
+	return accesses, nil, errors.Join(err, r.Close())
+}
+
+func allGets(t *testing.T, r *Resolver) [][]uint32 {
+	accesses, err := getAll(r)
+	must(t, err)
+	return accesses
+}
+
+func getAll(r *Resolver) (accesses [][]uint32, err error) {
+	w, maker, key := r.Walker(), testKeys(5_000).Maker(), make([]byte, 32)
+	for i := range uint64(10_000) {
+		maker.Key(key, i)
+		numbers, _, err := w.Get(key, false, nil)
+		if err != nil {
+			return nil, err
+		}
+		accesses = append(accesses, numbers)
+	}
+	return accesses, nil
+}
+
+// TestTablesMayVanish: a resolver goes on although the owner of the database
+// deleted its tables.
+func TestTablesMayVanish(t *testing.T) {
+	f := flavours()[0]
+	dir := t.TempDir()
+	buildPlain(t, f, dir, 5_000)
+	r := openResolver(t, f, dir)
+	want := allGets(t, r)
+	must(t, os.RemoveAll(dir))
+	if !slices.EqualFunc(want, allGets(t, r), slices.Equal) {
+		t.Error("other accesses")
+	}
+	if _, err := Open(dir, f.version); !errors.Is(err, fs.ErrNotExist) && err == nil {
+		t.Error("opened again")
+	}
+}
+
+// TestDecompressedSizes holds the sizes in the block table against content
+// decompressed in full.
+func TestDecompressedSizes(t *testing.T) {
+	for _, f := range flavours() {
+		dir := t.TempDir()
+		buildPlain(t, f, dir, 10_000)
+		r := openResolver(t, f, dir)
+		checked := map[engine.BlockType]int{}
+		for _, table := range r.tables {
+			check := func(number uint32, h handle) cachesim.Block {
+				b, err := r.Block(table.first + number)
+				must(t, err)
+				content, err := table.decode(h, nil, inPlace)
+				must(t, err)
+				if int(b.Bytes) != len(content) || b.Offset != h.offset || b.File != table.file || int(b.Level) != table.level {
+					t.Fatalf("%+v, content of %d bytes", b, len(content))
+				}
+				checked[b.Type]++
+				return b
+			}
+			check(rootNumber, table.root)
+			if table.filter != nil {
+				check(filterNumber, table.filterAt)
+			}
+			for i, h := range table.partitions {
+				check(uint32(fixedNumbers+i), h)
+			}
+			for i, h := range table.data {
+				check(table.firstData+uint32(i), h)
+			}
+		}
+		t.Log(f.name, checked)
+	}
+}
+
+func TestGetAllocatesNothing(t *testing.T) {
+	for _, f := range flavours() {
+		dir := t.TempDir()
+		buildPlain(t, f, dir, 30_000)
+		w := openResolver(t, f, dir).Walker()
+		maker, key := testKeys(30_000).Maker(), make([]byte, 32)
+		var numbers []uint32
+		index := uint64(0)
+		get := func() {
+			maker.Key(key, index*7919%60_000)
+			index++
+			var err error
+			if numbers, _, err = w.Get(key, false, numbers); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 10_000 {
+			get()
+		}
+		if n := testing.AllocsPerRun(20_000, get); n != 0 {
+			t.Errorf("%s: %v allocations per Get", f.name, n)
+		}
+	}
+}

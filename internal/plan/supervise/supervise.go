@@ -1,0 +1,304 @@
+// Package supervise starts runners and turns whatever becomes of them into a
+// result: a crash, a hang or a kill is an outcome of the engine under test, with
+// its phase and operation, and the next point goes on.
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
+)
+
+// Runner is how to start a runner.
+type Runner struct {
+	Path string
+	Args []string
+	Env  []string // added to this process's
+	// Patience is how long a runner may say nothing new before it counts as hung;
+	// 0 is DefaultPatience.
+	Patience time.Duration
+}
+
+// DefaultPatience is long, since an engine may be silent while it opens a large
+// database.
+const DefaultPatience = 20 * time.Minute
+
+// grace is how long an interrupted runner may take to write down what it has.
+const grace = 30 * time.Second
+
+// lastWords is how long the pipe of a runner that has ended is read on.
+const lastWords = time.Second
+
+// Job is what a runner is started for.
+type Job struct {
+	Spec  any                // encoded as JSON, for its standard input
+	Out   string             // the run folder it writes
+	Blank func() *result.Run // what is known of a run whose runner died
+	// WhenDiskIsFull is the way out for the user.
+	WhenDiskIsFull string
+}
+
+// Run runs spec in a process of its own: see Do.
+func (r Runner) Run(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
+	return r.Do(ctx, Job{Spec: spec, Out: spec.Out, Blank: func() *result.Run { return bench.Blank(spec, "") },
+		WhenDiskIsFull: spec.WhenDiskIsFull()}, tell)
+}
+
+// Do runs a job in a process of its own. The run folder is written in every
+// case, by the runner or, where that died, here. The error is for what kept the
+// runner from being started or its result from being stored: an engine's failure
+// is in the result.
+func (r Runner) Do(ctx context.Context, job Job, tell bench.Tell) (*result.Run, error) {
+	if err := os.MkdirAll(job.Out, 0o755); err != nil {
+		return nil, fmt.Errorf("make the run folder: %w", err)
+	}
+	if err := os.Remove(filepath.Join(job.Out, result.RunFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("clear the run folder: %w", err)
+	}
+	p, err := r.start(job.Spec)
+	if err != nil {
+		return nil, err
+	}
+	p.follow(ctx, tell)
+	if run, err := result.ReadRun(job.Out); err == nil {
+		return run, nil
+	} else if !errors.Is(err, os.ErrNotExist) && p.exit == nil {
+		return nil, err
+	}
+	run := job.Blank()
+	run.Status, run.Error = result.Failed, p.obituary()
+	if strings.Contains(run.Error, diskFull) {
+		run.Error = job.WhenDiskIsFull + ": " + run.Error
+	}
+	if ctx.Err() != nil {
+		run.Status = result.Interrupted
+	}
+	if err := result.WriteRun(job.Out, run); err != nil {
+		return run, fmt.Errorf("%s (and the run folder could not be written: %w)", run.Error, err)
+	}
+	return run, nil
+}
+
+// process is a running runner.
+type process struct {
+	command  *exec.Cmd
+	events   io.Reader
+	words    *tail
+	done     chan struct{} // closed once exit is set
+	exit     error
+	last     bench.Event
+	hung     bool
+	patience time.Duration
+}
+
+func (r Runner) start(spec any) (*process, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode the spec: %w", err)
+	}
+	command := exec.Command(r.Path, r.Args...)
+	command.Env = append(os.Environ(), r.Env...)
+	command.Stdin = bytes.NewReader(text)
+	// A process group of its own: Ctrl-C at the terminal reaches statelab alone,
+	// which passes it on. If statelab is killed the kernel kills the runner.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	words := new(tail)
+	command.Stdout, command.Stderr = write, words
+	p := &process{command: command, events: read, words: words, done: make(chan struct{}), patience: r.Patience}
+	if p.patience == 0 {
+		p.patience = DefaultPatience
+	}
+	started := make(chan error)
+	go func() {
+		// The parent-death signal is tied to the thread that forked.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			p.exit = command.Wait()
+			close(p.done)
+		}
+	}()
+	err = <-started
+	if closeErr := write.Close(); err == nil && closeErr != nil {
+		err = closeErr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the runner %s: %w", r.Path, errors.Join(err, read.Close()))
+	}
+	return p, nil
+}
+
+// follow passes events on until the runner has ended, interrupting it when ctx
+// is done and killing it when it has said nothing new for too long.
+func (p *process) follow(ctx context.Context, tell bench.Tell) {
+	events := make(chan bench.Event)
+	go func() {
+		defer close(events)
+		lines := json.NewDecoder(p.events)
+		for {
+			var e bench.Event
+			if lines.Decode(&e) != nil {
+				return // the runner has closed its end, or talks nonsense and is judged by its exit
+			}
+			events <- e
+		}
+	}()
+	silent := time.NewTimer(p.patience)
+	defer silent.Stop()
+	interrupt := ctx.Done()
+	var last, end <-chan time.Time
+	var note string
+	done := p.done
+	for events != nil || done != nil {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			// A runner whose engine hangs goes on telling where it stands.
+			if moved := e.Done > 0 && e.Done != p.last.Done; done != nil && (moved || e.Phase != p.last.Phase || e.Note != note) {
+				silent.Reset(p.patience)
+			}
+			if e.Done > 0 || e.Phase != p.last.Phase {
+				p.last = e
+			}
+			note = e.Note
+			tell(e)
+		case <-interrupt:
+			p.signal(syscall.SIGINT)
+			interrupt, last = nil, time.After(grace)
+		case <-last:
+			p.signal(syscall.SIGKILL)
+		case <-silent.C:
+			p.hung = true
+			p.signal(syscall.SIGKILL)
+		case <-done:
+			// What it said last is still in the pipe, which a child of its own may keep open.
+			silent.Stop()
+			done, interrupt, last, end = nil, nil, nil, time.After(lastWords)
+		case <-end:
+			return
+		}
+	}
+}
+
+// signal reaches the runner and whatever it has started.
+func (p *process) signal(s syscall.Signal) {
+	if err := syscall.Kill(-p.command.Process.Pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		p.words.Write([]byte(fmt.Sprintf("could not send %v to the runner: %v\n", s, err)))
+	}
+}
+
+// obituary says what the runner died of, where, and its last words.
+func (p *process) obituary() string {
+	var b strings.Builder
+	state, caught, words := p.command.ProcessState, p.words.caught(), p.words.firstAndLast()
+	switch status, ok := state.Sys().(syscall.WaitStatus); {
+	case p.hung:
+		fmt.Fprintf(&b, "hung: silent for %v, killed", p.patience)
+	case ok && status.Signaled():
+		fmt.Fprintf(&b, "killed by signal %d (%s)", status.Signal(), status.Signal())
+	case caught != 0:
+		fmt.Fprintf(&b, "killed by signal %d (%s)", caught, caught)
+	case p.exit != nil:
+		fmt.Fprintf(&b, "the runner died with exit code %d", state.ExitCode())
+	default:
+		b.WriteString("the runner ended without a result")
+	}
+	if p.last.Phase != "" {
+		fmt.Fprintf(&b, " in phase %s", p.last.Phase)
+	}
+	if p.last.Done > 0 {
+		fmt.Fprintf(&b, " at op %s", unit.Count(p.last.Done))
+	}
+	if words != "" {
+		b.WriteString(": " + words)
+	}
+	return b.String()
+}
+
+// tail keeps the first and the last bytes of what is written to it: a Go crash
+// says why at the top, most others at the bottom.
+type tail struct {
+	mutex sync.Mutex
+	head  []byte
+	rest  []byte
+}
+
+const keptBytes = 8 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	room := keptBytes - len(t.head)
+	t.head = append(t.head, b[:min(room, len(b))]...)
+	t.rest = append(t.rest, b[min(room, len(b)):]...)
+	if len(t.rest) > 2*keptBytes {
+		t.rest = append(t.rest[:0], t.rest[len(t.rest)-keptBytes:]...)
+	}
+	return len(b), nil
+}
+
+// diskFull is what programs say of ENOSPC.
+const diskFull = "no space left on device"
+
+// signalLine is what Go's runtime says of a fatal signal in C code, before it exits
+// with a code of its own: "[signal SIGSEGV: segmentation violation code=..." or
+// "SIGABRT: abort".
+var signalLine = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+): `)
+
+// caught is the signal that Go's runtime caught and died of; 0: none.
+func (t *tail) caught() syscall.Signal {
+	if match := signalLine.FindStringSubmatch(t.text()); match != nil {
+		return unix.SignalNum(match[1])
+	}
+	return 0
+}
+
+// firstAndLast is the line that says most: a signal's, a panic or fatal error's,
+// else the last.
+func (t *tail) firstAndLast() string {
+	lines := strings.Split(strings.TrimSpace(t.text()), "\n")
+	for _, line := range lines {
+		if signalLine.MatchString(line) {
+			return strings.Trim(line, "[] ")
+		}
+	}
+	for _, line := range lines {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, diskFull) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+func (t *tail) text() string {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return string(t.head) + string(t.rest)
+}

@@ -1,0 +1,301 @@
+// Package sweep plans runs along axes and carries them out, one runner process
+// a point.
+//
+// Goals: every point keeps its own run folder; what is finished stays finished
+// through Ctrl-C, a crash of a point or of statelab itself; repeats are
+// interleaved, so that drift of the machine hits all points alike.
+// Non-goals: measuring (bench), drawing (report).
+package sweep
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
+)
+
+// Axes by name, in the order they nest.
+const (
+	EngineAxis  = "engine"
+	ProfileAxis = "profile"
+	KeysAxis    = "keys"
+	HandlesAxis = "handles"
+	ThreadsAxis = "threads"
+	MemoryAxis  = "memory"
+	RateAxis    = "rate"
+	CacheAxis   = "cache"
+
+	PageCacheAxis = "page-cache"
+)
+
+// PlanFile is the plan inside a sweep folder: what --resume goes on with.
+const PlanFile = "plan.json"
+
+// Plan is a sweep before it has run.
+type Plan struct {
+	Schema  string        `json:"schema"`
+	Name    string        `json:"name"` // label in charts
+	Command []string      `json:"command"`
+	Base    bench.Spec    `json:"base"`           // what all points share
+	Load    *bench.Spec   `json:"load,omitempty"` // how to make a database where Base.Dir is empty
+	Axes    []result.Axis `json:"axes"`
+	Repeats int           `json:"repeats"`
+	Seed    uint64        `json:"seed"`
+}
+
+// PlanSchema is the version of PlanFile.
+const PlanSchema = "statelab.plan/1"
+
+// maxPoints is far beyond what anybody has the time for.
+const maxPoints = 100_000
+
+// Check names everything wrong with the axes' values.
+func (p Plan) Check() (errs []error) {
+	points := 1
+	for _, axis := range p.Axes {
+		points *= max(1, len(axis.Values))
+		if points > maxPoints {
+			return append(errs, fmt.Errorf("the lists make more than %d points: shorten --%s", maxPoints, axis.Name))
+		}
+		if len(axis.Values) == 0 {
+			errs = append(errs, fmt.Errorf("--%s is empty", axis.Name))
+		}
+		for _, value := range axis.Values {
+			if err := new(Setting).set(axis.Name, value); err != nil {
+				errs = append(errs, fmt.Errorf("--%s: %w", axis.Name, err))
+			}
+		}
+	}
+	return errs
+}
+
+// Setting is one value of every axis.
+type Setting struct {
+	Number  int // 0, 1, ... in axis order: names the folder
+	Values  map[string]string
+	Engine  string
+	Profile string
+	Keys    uint64
+	Handles int
+	Threads int
+	// MemoryBytes is one budget for all that the engine keeps in memory.
+	MemoryBytes int64
+	// Rate is Gets a second, issued whether answered or not.
+	Rate float64
+	// Cache is a size, or a share of the database.
+	CacheBytes int64
+	CacheShare float64
+	PageCache  string
+}
+
+// SettingOf is the setting of one axis' value.
+func SettingOf(axis, value string) (s Setting, err error) {
+	err = s.set(axis, value)
+	return s, err
+}
+
+func (s *Setting) set(axis, value string) (err error) {
+	switch axis {
+	case EngineAxis:
+		s.Engine, s.Profile, err = ParseEngine(value, s.Profile)
+	case ProfileAxis:
+		s.Profile = value
+	case MemoryAxis:
+		s.MemoryBytes, err = ParseMemory(value)
+	case RateAxis:
+		s.Rate, err = ParseRate(value)
+	case KeysAxis:
+		s.Keys, err = unit.ParseCount(value)
+	case HandlesAxis:
+		s.Handles, err = positive(value, "1000")
+	case ThreadsAxis:
+		s.Threads, err = positive(value, "8")
+	case CacheAxis:
+		s.CacheBytes, s.CacheShare, err = ParseCache(value)
+	case PageCacheAxis:
+		if s.PageCache = value; !slices.Contains(bench.PageCacheModes(), value) {
+			err = fmt.Errorf("%q: %s", value, strings.Join(bench.PageCacheModes(), ", "))
+		}
+	default:
+		err = fmt.Errorf("no axis is called %q", axis)
+	}
+	return err
+}
+
+// ParseEngine reads an engine, or an engine with its profile such as
+// rocksdb:partitioned.
+func ParseEngine(value, otherwise string) (name, profile string, err error) {
+	name, profile, given := strings.Cut(value, ":")
+	if name == "" || given && profile == "" {
+		return "", "", fmt.Errorf("%q is no engine: write pebble1, or rocksdb:partitioned for an engine with a profile", value)
+	}
+	if !given {
+		profile = otherwise
+	}
+	return name, profile, nil
+}
+
+// ParseMemory reads a budget such as 512MiB.
+func ParseMemory(value string) (int64, error) {
+	bytes, err := unit.ParseBytes(value)
+	if err != nil || bytes == 0 {
+		return 0, fmt.Errorf("%q is no memory budget: write 512MiB", value)
+	}
+	return bytes, nil
+}
+
+// ParseRate reads Gets a second such as 20k or 20k/s.
+func ParseRate(value string) (float64, error) {
+	n, err := unit.ParseCount(strings.TrimSuffix(value, "/s"))
+	if err != nil {
+		return 0, fmt.Errorf("%q is no rate: Gets per second, such as 20k", value)
+	}
+	return float64(n), nil
+}
+
+// ParseCache reads a size such as 64MiB, or a share of the database such as 1%.
+func ParseCache(value string) (bytes int64, share float64, err error) {
+	if share, ok, err := unit.ParsePercent(value); ok {
+		if err == nil && (share == 0 || share > 1) {
+			err = fmt.Errorf("%q is no share of a database: write 0.1%% to 100%%", value)
+		}
+		return 0, share, err
+	}
+	bytes, err = unit.ParseBytes(value)
+	if err != nil {
+		err = fmt.Errorf("%q is no cache size: write 64MiB or 0.1%%", value)
+	} else if bytes == 0 {
+		err = fmt.Errorf("a cache of 0 bytes: write 64MiB or 0.1%%")
+	}
+	return bytes, 0, err
+}
+
+func positive(value, example string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > 1<<20 {
+		return 0, fmt.Errorf("%q is no number of at least 1: write %s", value, example)
+	}
+	return n, nil
+}
+
+// Settings lists all combinations of the axes' values, the last axis changing
+// fastest.
+func (p Plan) Settings() ([]Setting, error) {
+	settings := []Setting{{Values: map[string]string{}}}
+	for _, axis := range p.Axes {
+		var next []Setting
+		for _, s := range settings {
+			for _, value := range axis.Values {
+				t := s
+				t.Values = map[string]string{axis.Name: value}
+				for name, old := range s.Values {
+					t.Values[name] = old
+				}
+				if err := t.set(axis.Name, value); err != nil {
+					return nil, fmt.Errorf("--%s: %w", axis.Name, err)
+				}
+				next = append(next, t)
+			}
+		}
+		settings = next
+	}
+	for i := range settings {
+		settings[i].Number = i
+	}
+	return settings, nil
+}
+
+// Step is one run of one setting.
+type Step struct{ Setting, Repeat int }
+
+// Order interleaves the steps: the first pass in an order shuffled by seed, the
+// second backwards, the third forwards again (ABBA).
+func Order(settings, repeats int, seed uint64) []Step {
+	pass := rand.New(rand.NewPCG(seed, 0)).Perm(settings)
+	var steps []Step
+	for repeat := range repeats {
+		for _, s := range pass {
+			steps = append(steps, Step{s, repeat})
+		}
+		slices.Reverse(pass)
+	}
+	return steps
+}
+
+// spec is the base with a setting applied; dbBytes turns a share into bytes.
+func (p Plan) spec(s Setting, dbBytes int64) bench.Spec {
+	spec := p.Base
+	if s.Engine != "" {
+		spec.Engine = s.Engine
+	}
+	if s.Profile != "" {
+		spec.Profile = s.Profile
+	}
+	if s.Handles != 0 {
+		spec.Handles = s.Handles
+	}
+	if s.Threads != 0 {
+		spec.Threads = s.Threads
+	}
+	if asked, ok := s.Values[MemoryAxis]; ok {
+		spec.MemoryAsked, spec.MemoryBytes = asked, s.MemoryBytes
+	}
+	if _, ok := s.Values[RateAxis]; ok {
+		spec.Rate = s.Rate
+	}
+	if asked, ok := s.Values[CacheAxis]; ok {
+		spec.CacheAsked, spec.CacheBytes = asked, s.CacheBytes
+	}
+	if s.PageCache != "" {
+		spec.PageCache = s.PageCache
+	}
+	if s.CacheShare > 0 {
+		spec.CacheBytes = int64(s.CacheShare * float64(dbBytes))
+	}
+	return spec
+}
+
+// WritePlan stores the plan in a sweep folder.
+func WritePlan(dir string, p Plan) error {
+	p.Schema = PlanSchema
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the plan: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, PlanFile), append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write the plan: %w", err)
+	}
+	return nil
+}
+
+// ReadPlan reads the plan of a sweep folder.
+func ReadPlan(dir string) (Plan, error) {
+	var p Plan
+	path := filepath.Join(dir, PlanFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return p, fmt.Errorf("%s holds no sweep to resume: there is no %s", dir, PlanFile)
+	}
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	if p.Schema != PlanSchema {
+		return p, fmt.Errorf("%s: schema is %q, this version reads %q", path, p.Schema, PlanSchema)
+	}
+	if p.Repeats < 1 || p.Repeats > maxPoints {
+		return p, fmt.Errorf("%s is damaged: %d repeats", path, p.Repeats)
+	}
+	return p, errors.Join(p.Check()...)
+}

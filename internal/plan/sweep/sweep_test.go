@@ -1,0 +1,231 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
+)
+
+const databaseBytes = 1000 << 20
+
+// laboratory stands in for runner processes: it answers each spec as a runner
+// would, from a formula, and notes what it was asked.
+type laboratory struct {
+	measured []string // cache of each read, in order
+	inspects int
+	loads    []bench.Spec
+	accesses []map[string]float64                    // what each read was told
+	outcome  func(spec *bench.Spec, run *result.Run) // changes the answer
+}
+
+func (l *laboratory) run(_ context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
+	run := bench.Blank(spec, "1")
+	run.Status = result.OK
+	run.Host.Kernel = "6"
+	run.Database.Bytes = databaseBytes
+	tell(bench.Event{Phase: "measure"})
+	switch spec.Verb {
+	case bench.Inspect:
+		l.inspects++
+	case bench.Load:
+		l.loads = append(l.loads, *spec)
+		m := &keyspace.Manifest{Engine: spec.Engine, Keys: spec.Keys, Loaded: spec.Keys, Settled: true, KeyBytes: 32, KeyOrder: keyspace.Hashed,
+			KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 10}
+		if err := keyspace.WriteManifest(spec.Dir, m); err != nil {
+			return nil, err
+		}
+	case bench.Read:
+		l.measured = append(l.measured, spec.CacheAsked)
+		l.accesses = append(l.accesses, spec.Accesses)
+		reads := 1 + float64(100<<20)/float64(spec.CacheBytes)
+		run.Figures = result.Figures{Gets: spec.Gets, BlockReadsPerGet: &reads, BlockAccessesPerGetByType: map[string]float64{"data": 1}}
+	}
+	if l.outcome != nil {
+		l.outcome(spec, run)
+	}
+	if err := os.MkdirAll(spec.Out, 0o755); err != nil {
+		return nil, err
+	}
+	return run, result.WriteRun(spec.Out, run)
+}
+
+func plan(caches ...string) Plan {
+	return Plan{Name: "test", Base: bench.Spec{Verb: bench.Read, Engine: "pebble1", Dir: "somewhere", Gets: 10},
+		Axes: []result.Axis{{Name: CacheAxis, Values: caches}}, Repeats: 1, Seed: 1}
+}
+
+func quiet(int, int, string, bench.Event) {}
+
+func TestRunMeasuresEveryPointOnce(t *testing.T) {
+	l := new(laboratory)
+	out := t.TempDir()
+	done, err := Run(context.Background(), plan("1%", "100MiB", "2GiB"), out, l.run, quiet)
+	if err != nil || done.Status != result.OK {
+		t.Fatal(err, done)
+	}
+	if len(l.measured) != 3 || l.inspects != 1 {
+		t.Errorf("measured %v, inspected %d times", l.measured, l.inspects)
+	}
+	var got []string
+	for _, p := range done.Points {
+		got = append(got, fmt.Sprintf("%s: %d bytes, %.2f%%, %.2f reads, %s", p.Axes["cache"], p.CacheBytes, p.CachePercent, *p.Figures.BlockReadsPerGet, p.Run))
+	}
+	want := []string{
+		"1%: 10485760 bytes, 1.00%, 11.00 reads, points/000",
+		"100MiB: 104857600 bytes, 10.00%, 2.00 reads, points/001",
+		"2GiB: 2147483648 bytes, 204.80%, 1.05 reads, points/002",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	// The accesses of a Get do not depend on the cache: found once, told to the rest.
+	if l.accesses[0] != nil || l.accesses[1]["data"] != 1 || l.accesses[2]["data"] != 1 {
+		t.Errorf("accesses told: %v", l.accesses)
+	}
+	stored, err := result.ReadSweep(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(done.Points, stored.Points, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	if a := stored.Answers; len(a) != 2 || a[0].CacheBytes != 2<<30 || a[0].NotAtCacheBytes != 100<<20 || a[1].CacheBytes != 2<<30 {
+		t.Errorf("answers %+v", a)
+	}
+}
+
+func TestResumeSkipsWhatIsFinished(t *testing.T) {
+	p := plan("1MiB", "2MiB", "4MiB", "8MiB")
+	out := t.TempDir()
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	first := &laboratory{}
+	first.outcome = func(spec *bench.Spec, run *result.Run) {
+		if len(first.measured) == 3 {
+			cancel(stopped)
+			run.Status = result.Interrupted // the third is cut short
+		}
+	}
+	done, err := Run(ctx, p, out, first.run, quiet)
+	if !errors.Is(err, stopped) || done.Status != result.Interrupted || len(done.Points) != 2 {
+		t.Fatalf("%v, %s, %d points", err, done.Status, len(done.Points))
+	}
+	again, err := ReadPlan(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := new(laboratory)
+	done, err = Run(context.Background(), again, out, second.run, quiet)
+	if err != nil || done.Status != result.OK || len(done.Points) != 4 || done.Error != "" {
+		t.Errorf("%v, %s (%s), %d points", err, done.Status, done.Error, len(done.Points))
+	}
+	if want := []string{first.measured[2]}; len(second.measured) != 2 || second.measured[0] != want[0] {
+		t.Errorf("first %v, then %v", first.measured, second.measured)
+	}
+	if second.accesses[0]["data"] != 1 {
+		t.Errorf("the accesses that a finished point has found were not told: %v", second.accesses)
+	}
+	third := new(laboratory)
+	if _, err := Run(context.Background(), again, out, third.run, quiet); err != nil || len(third.measured) != 0 {
+		t.Errorf("%v: a finished sweep measured %v again", err, third.measured)
+	}
+}
+
+func TestAFailedPointDoesNotStopTheOthers(t *testing.T) {
+	l := &laboratory{outcome: func(spec *bench.Spec, run *result.Run) {
+		if spec.CacheAsked == "2MiB" {
+			run.Status, run.Error, run.Figures = result.Failed, "killed by signal 9", result.Figures{}
+		}
+	}}
+	out := t.TempDir()
+	done, err := Run(context.Background(), plan("1MiB", "2MiB", "4MiB"), out, l.run, quiet)
+	if err != nil || done.Status != result.Failed || done.Error != "1 of 3 points failed" || len(done.Points) != 3 {
+		t.Errorf("%v, %s (%s), %d points", err, done.Status, done.Error, len(done.Points))
+	}
+	if p := done.Points[1]; p.Status != result.Failed || p.Error != "killed by signal 9" {
+		t.Errorf("%+v", p)
+	}
+	well := new(laboratory)
+	if done, err = Run(context.Background(), plan("1MiB", "2MiB", "4MiB"), out, well.run, quiet); err != nil || done.Status != result.OK {
+		t.Errorf("%v, %s", err, done.Status)
+	}
+	if diff := cmp.Diff([]string{"2MiB"}, well.measured); diff != "" {
+		t.Errorf("measured again: %s", diff)
+	}
+}
+
+func TestRepeatsGiveMedianAndSpread(t *testing.T) {
+	n := 0
+	l := &laboratory{outcome: func(spec *bench.Spec, run *result.Run) {
+		if spec.Verb == bench.Read {
+			reads := []float64{5, 1, 3}[n%3]
+			n++
+			run.Figures.BlockReadsPerGet, run.Figures.GetsPerSecond = &reads, 100*reads
+		}
+	}}
+	p := plan("1MiB")
+	p.Repeats = 3
+	done, err := Run(context.Background(), p, t.TempDir(), l.run, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	point := done.Points[0]
+	if *point.Figures.BlockReadsPerGet != 3 || len(point.Runs) != 3 {
+		t.Errorf("%v block reads, runs %v", *point.Figures.BlockReadsPerGet, point.Runs)
+	}
+	if got := point.Spread["block_reads_per_get"]; got != (result.Range{Low: 1, High: 5}) {
+		t.Errorf("spread %+v", point.Spread)
+	}
+	if got := point.Spread["gets_per_second"]; got != (result.Range{Low: 100, High: 500}) {
+		t.Errorf("spread %+v", point.Spread)
+	}
+}
+
+// TestASweepLoadsItsOwnDatabases: one for each engine and number of keys.
+func TestASweepLoadsItsOwnDatabases(t *testing.T) {
+	l := new(laboratory)
+	p := plan("1MiB", "2MiB")
+	p.Base.Dir, p.Base.Profile = "", "bench-kvdb"
+	p.Load = &bench.Spec{Verb: bench.Load, Keys: 5}
+	p.Axes = append([]result.Axis{{Name: EngineAxis, Values: []string{"pebble1", "pebble2"}}, {Name: KeysAxis, Values: []string{"1k", "2k"}}}, p.Axes...)
+	out := t.TempDir()
+	if _, err := Run(context.Background(), p, out, l.run, quiet); err != nil {
+		t.Fatal(err)
+	}
+	dirs := map[string]bool{}
+	for _, load := range l.loads {
+		dirs[filepath.Base(load.Dir)] = true
+		if load.Profile != "bench-kvdb" || filepath.Dir(load.Dir) != filepath.Join(out, "databases") {
+			t.Errorf("load %+v", load)
+		}
+	}
+	want := map[string]bool{"pebble1-bench-kvdb-1000": true, "pebble1-bench-kvdb-2000": true, "pebble2-bench-kvdb-1000": true, "pebble2-bench-kvdb-2000": true}
+	if diff := cmp.Diff(want, dirs); diff != "" || len(l.loads) != 4 {
+		t.Errorf("%d loads: %s", len(l.loads), diff)
+	}
+	if len(l.measured) != 8 {
+		t.Errorf("measured %v", l.measured)
+	}
+}
+
+func TestAnUnreadableDatabaseEndsTheSweep(t *testing.T) {
+	l := &laboratory{outcome: func(spec *bench.Spec, run *result.Run) {
+		if spec.Verb == bench.Inspect {
+			run.Status, run.Error = result.Failed, "open somewhere: no such database"
+		}
+	}}
+	done, err := Run(context.Background(), plan("1MiB"), t.TempDir(), l.run, quiet)
+	if err == nil || done.Status != result.Failed || done.Error != "open somewhere: no such database" || len(l.measured) != 0 {
+		t.Errorf("%v, %+v", err, done)
+	}
+}

@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"context"
+	"errors"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/measure"
+)
+
+// accesses learns how many blocks of each type a Get needs. Some engines count
+// them. Else, since they do not depend on the cache, a cache that admits nothing
+// shows every access as a block read.
+func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
+	if len(r.spec.Accesses) > 0 {
+		r.hitRates(r.spec.Accesses, m)
+		return nil
+	}
+	if counted := m.engine.Accesses; counted != nil && m.gets > 0 {
+		found := map[string]float64{}
+		for _, kind := range engine.BlockTypes() {
+			if n := counted[kind]; n > 0 {
+				found[kind.String()] = float64(n) / float64(m.gets)
+			}
+		}
+		r.hitRates(found, m)
+		return nil
+	}
+	if !r.engine.Info().Has(engine.CanTraceAccesses) {
+		r.absent("this engine cannot show accesses that its cache served", "block_accesses_per_get_by_type", "hit_rate")
+		return nil
+	}
+	gets := min(r.spec.AccessGets, m.gets)
+	if gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
+		r.absent("not asked for: --access-gets says how many Gets are replayed without a cache", "block_accesses_per_get_by_type", "hit_rate")
+		return nil
+	}
+	if err := r.close(); err != nil {
+		return err
+	}
+	found := map[string]float64{}
+	_, err := r.phase("accesses", func(ops *atomicCount) error {
+		o := r.spec.openOptions()
+		o.TraceAccesses, o.CacheBytes, o.MemoryBytes, o.Direct = true, 0, 0, false
+		o.ReadOnly = true
+		effective := r.result.Engine
+		cache, memory := r.result.Cache, r.result.Memory
+		if err := r.open(ctx, o); err != nil {
+			return err
+		}
+		r.result.Engine, r.result.Cache, r.result.Memory = effective, cache, memory
+		reader, err := r.db.Reader()
+		if err != nil {
+			return err
+		}
+		// Worker 0's measured Gets, alone: two threads could share one read.
+		one := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: r.clock, service: measure.NewRecorder()}
+		before := r.db.Counters()
+		err = r.drive(ctx, "accesses", &team{workers: []*worker{one}}, gets, ops, measure.NewHistogram(), nil)
+		d := r.db.Counters().Sub(before)
+		for name, tally := range byType(d.Reads) {
+			if name != engine.Meta.String() { // tables are opened once, whatever the cache
+				found[name] = float64(tally.Count) / float64(max(1, ops.Load()))
+			}
+		}
+		return errors.Join(err, reader.Close())
+	})
+	if err != nil {
+		return err
+	}
+	r.hitRates(found, m)
+	return nil
+}

@@ -1,0 +1,331 @@
+package bench
+
+import (
+	"fmt"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/result"
+)
+
+// Tolerances of the self-checks, told in docs/methods/reads.md.
+const (
+	sharedReadLimit = 0.015 // engines that let several Gets wait for one read count each as a miss
+	byteLimit       = 0.02  // the process reads a little besides blocks
+	littleLimit     = 0.8   // share of the threads that must really be in flight
+)
+
+// figures turns the measured phase into what run.json promises.
+func (r *run) figures(m *measured) {
+	f := &r.result.Figures
+	f.Gets, f.Found, f.Missing, f.Seconds = m.gets, m.found, m.missing, m.seconds
+	if m.gets == 0 || m.seconds == 0 {
+		r.absent("no Get was measured", "gets_per_second", "service_ns", "cpu_ns_per_get", "block_reads_per_get", "device_reads_per_get", "agreement")
+		return
+	}
+	gets := float64(m.gets)
+	f.GetsPerSecond = gets / m.seconds
+	service := m.service.Summary()
+	f.ServiceNanos = &service
+	if r.spec.Rate > 0 {
+		response := m.response.Summary()
+		f.ResponseNanos = &response
+	} else {
+		r.absent("closed loop: --rate gives a schedule to respond to", "response_ns")
+	}
+	r.cpuFigures(m, gets)
+	r.blockFigures(m, gets)
+	r.deviceFigures(m, gets)
+	r.inFlight(m)
+	r.growth.judge(r, m.gets, m.room)
+	if r.spec.Workload == workload.ReadWhileWriting {
+		r.writeFigures(m, nil)
+	}
+}
+
+func (r *run) cpuFigures(m *measured, gets float64) {
+	f := &r.result.Figures
+	cpu := float64(m.process.UserNanos + m.process.SystemNanos)
+	f.CPUNanosPerGet = cpu / gets
+	f.CPUPercent = 100 * cpu / (m.seconds * 1e9 * float64(r.result.Host.Cores))
+	f.SwitchesPerGet = float64(m.process.VoluntarySwitches+m.process.InvoluntarySwitches) / gets
+	f.MajorFaultsPerGet = float64(m.process.MajorFaults) / gets
+	f.ReadCallsPerGet = float64(m.process.ReadCalls) / gets
+	if mean := f.ServiceNanos.Mean; mean > 0 && r.result.Host.SwitchNanos > 0 {
+		share := f.SwitchesPerGet * r.result.Host.SwitchNanos / mean
+		f.SwitchShare = &share
+	}
+}
+
+func (r *run) blockFigures(m *measured, gets float64) {
+	f := &r.result.Figures
+	if m.engine.Reads == nil && r.usesPageCache() {
+		r.pageFigures(m, gets)
+		return
+	}
+	if m.engine.Reads == nil {
+		r.absent("this engine's block reads cannot be counted", "block_reads_per_get", "block_reads_per_get_by_type", "block_reads_per_get_by_level",
+			"block_read_bytes_per_get", "hit_rate", "agreement")
+		return
+	}
+	total := m.engine.Reads.Total()
+	f.BlockReadsPerGet = ratio(total.Count, gets)
+	f.BlockReadBytesPerGet = ratio(total.Bytes, gets)
+	f.BlockReadsPerGetByType = perGet(byType(m.engine.Reads), m.gets)
+	f.BlockReadsPerGetByLevel = map[string]float64{}
+	for level := range m.engine.Reads {
+		if n := m.engine.Reads.Level(level).Count; n > 0 {
+			f.BlockReadsPerGetByLevel[levelName(level)] = float64(n) / gets
+		}
+	}
+	if m.engine.TableOpens != nil {
+		f.TableOpensPerGet = ratio(*m.engine.TableOpens, gets)
+	}
+	r.checkMisses(m, total)
+	r.checkBytes(m, total)
+}
+
+// pageFigures are the block reads of an engine that reads through a mapping: the
+// page cache is its cache, so a page that was not there is a major fault.
+func (r *run) pageFigures(m *measured, gets float64) {
+	f := &r.result.Figures
+	f.BlockReadsPerGet = ratio(m.process.MajorFaults, gets)
+	f.BlockReadSource = "major page faults of the process"
+	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): *f.BlockReadsPerGet}
+	r.absent("a page fault does not tell how much the kernel read: see device_read_bytes_per_get", "block_read_bytes_per_get")
+	r.absent("pages have no levels", "block_reads_per_get_by_level")
+}
+
+// checkMisses holds counted reads against the engine's own cache misses. Blocks
+// of background work and the metadata of tables being opened go through the
+// cache too; a table's footer is read past it.
+func (r *run) checkMisses(m *measured, total engine.Tally) {
+	if m.engine.CacheMisses == nil {
+		return
+	}
+	ours := total.Count
+	switch {
+	case m.engine.Accesses != nil: // reads of tables being opened are past the cache
+		ours -= m.engine.Reads.Type(engine.Meta).Count
+	case m.engine.TableOpens != nil:
+		ours -= *m.engine.TableOpens
+	}
+	if m.engine.BackgroundReads != nil {
+		ours += m.engine.BackgroundReads.Count
+	}
+	limit, note := 0.0, "block reads and background reads, without the footers of opened tables"
+	if r.engine.Info().Has(engine.SharesReads) {
+		limit, note = r.sharedLimit(), note+"; a Get that waits for another's read counts as a miss, too"
+	}
+	c := r.check("block reads = the engine's cache misses", float64(ours), float64(*m.engine.CacheMisses), limit, note)
+	if c.OK && limit > 0 && c.Ours != c.Theirs {
+		r.warn(engine.Warning{Code: "shared_reads", Text: fmt.Sprintf(
+			"the engine counts %.2f%% more cache misses than there were reads: Gets that wait for another's read of the same block count as misses; the reads are the truth",
+			100*(c.Theirs-c.Ours)/c.Ours)})
+	}
+}
+
+// sharedLimit is how many more misses than reads there may be. Of the blocks a Get
+// needs about one in four, a filter or a top index, is the only one of its table:
+// the fewer tables, the more often another Get in flight needs it as well.
+func (r *run) sharedLimit() float64 {
+	return sharedReadLimit + float64(r.spec.Threads-1)/float64(4*max(1, r.result.Database.Files))
+}
+
+// checkBytes holds the bytes of counted block reads against the kernel's account
+// of the process.
+func (r *run) checkBytes(m *measured, total engine.Tally) {
+	bytes, note := total.Bytes, "bytes of block reads, rchar of the process"
+	if m.engine.DirectBytes != nil && r.spec.PageCache == Direct {
+		bytes, note = *m.engine.DirectBytes, "bytes of O_DIRECT reads, rchar of the process"
+	}
+	if r.spec.Workload == workload.ReadWhileWriting || bytes < 1<<20 {
+		return
+	}
+	if t := m.engine.BackgroundReads; t != nil {
+		bytes += t.Bytes
+	}
+	r.check("bytes read = the process's read calls", float64(bytes), float64(m.process.ReadChars), byteLimit, note)
+}
+
+func (r *run) check(name string, ours, theirs, limit float64, note string) result.Check {
+	c := result.Check{Name: name, Ours: ours, Theirs: theirs, Limit: limit, Note: note}
+	c.OK = ours == theirs || (ours > 0 && abs(theirs-ours)/ours <= limit)
+	r.result.Checks = append(r.result.Checks, c)
+	if !c.OK {
+		r.warn(engine.Warning{Code: "check_failed", Text: fmt.Sprintf("self-check %q: %.0f against %.0f, allowed %.2f%%", name, ours, theirs, 100*limit),
+			Remedy: "do not publish these figures before the difference is understood"})
+	}
+	return c
+}
+
+// pageBytes is the least that a buffered read brings from the device.
+const pageBytes = 4096
+
+// deviceFigures says how many requests reached the device, where somebody counted
+// them: a private loop device, or under O_DIRECT the kernel's account of the
+// process, which must equal the bytes asked for.
+func (r *run) deviceFigures(m *measured, gets float64) {
+	f := &r.result.Figures
+	f.DeviceReadBytesPerGet = ratio(m.process.ReadBytes, gets)
+	reads := int64(-1)
+	blockReads := int64(0)
+	switch {
+	case m.engine.Reads != nil:
+		blockReads = m.engine.Reads.Total().Count
+	case f.BlockReadsPerGet != nil:
+		blockReads = m.process.MajorFaults
+	}
+	switch {
+	case m.device != nil:
+		reads, f.DeviceSource = m.device.Reads, "requests of the private device "+m.device.Device
+		f.DeviceReadBytesPerGet = ratio(m.device.ReadBytes, gets)
+	case r.spec.PageCache == Direct && m.engine.DirectBytes != nil && *m.engine.DirectBytes > 0:
+		share := float64(m.process.ReadBytes) / float64(*m.engine.DirectBytes)
+		reads = int64(float64(blockReads)*share + 0.5)
+		f.DeviceSource = fmt.Sprintf("one request per O_DIRECT read, by bytes: the kernel saw %.4f of the bytes asked for reach the device", share)
+	case m.process.ReadBytes/pageBytes*100 <= max(blockReads, 1):
+		reads, f.DeviceSource = m.process.ReadBytes/pageBytes, "at most: bytes that reached the device / 4096"
+	default:
+		r.absent("the process counts bytes, not requests: use --page-cache direct, or put the database on a private loop device (statelab volume)",
+			"device_reads_per_get", "agreement")
+	}
+	if reads >= 0 {
+		f.DeviceReadsPerGet = ratio(reads, gets)
+		if blockReads > 0 {
+			f.Agreement = ratio(reads, float64(blockReads))
+		} else if f.BlockReadsPerGet != nil {
+			r.absent("no block was read: the engine's cache served all", "agreement")
+		}
+	}
+	r.judgePageCache(m)
+}
+
+func (r *run) judgePageCache(m *measured) {
+	if m.engine.Reads == nil {
+		return // an engine of the page cache, or one nobody can count
+	}
+	asked := m.engine.Reads.Total().Bytes
+	if asked == 0 {
+		return
+	}
+	share := float64(m.process.ReadBytes) / float64(asked)
+	switch {
+	case r.spec.PageCache == Warm || (r.spec.PageCache == AsIs && share < 0.05):
+		r.warn(engine.Warning{Code: "not_disk_io", Text: fmt.Sprintf(
+			"these block reads were not disk I/O: %.1f%% of their bytes came from the device, the rest from the operating system's page cache", 100*min(share, 1)),
+			Remedy: "--page-cache direct makes every block read a device read"})
+	case r.spec.PageCache == Cold && share < 0.98:
+		r.warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf(
+			"the run started cold but did not stay so: %.1f%% of the bytes of block reads came from the device, the rest had been read before", 100*share),
+			Remedy: "--page-cache direct, or a database much larger than memory"})
+	case r.spec.PageCache == AsIs && share < 0.95:
+		r.warn(engine.Warning{Code: "page_cache", Text: fmt.Sprintf(
+			"%.1f%% of the bytes of block reads came from the device, the rest from the operating system's page cache", 100*share),
+			Remedy: "--page-cache direct or cold says which of the two is measured"})
+	}
+}
+
+// inFlight is Little's law: the sum of service times over the elapsed time is how
+// many requests were really in flight.
+func (r *run) inFlight(m *measured) {
+	f := &r.result.Figures
+	f.InFlight = float64(m.service.Sum()) / (m.seconds * 1e9)
+	if r.spec.Rate == 0 && f.InFlight < littleLimit*float64(r.spec.Threads) {
+		r.warn(engine.Warning{Code: "not_in_flight", Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
+			f.InFlight, r.spec.Threads), Remedy: "fewer --threads, or a machine with more cores"})
+	}
+}
+
+// hitRates derives hits from accesses and reads: what was needed and not read was
+// in the cache.
+func (r *run) hitRates(accesses map[string]float64, m *measured) {
+	f := &r.result.Figures
+	if f.BlockReadsPerGet == nil || m.gets == 0 {
+		return
+	}
+	f.BlockAccessesPerGetByType = accesses
+	total, reads := 0.0, 0.0
+	f.HitRate = map[string]float64{}
+	for name, accessed := range accesses {
+		read := f.BlockReadsPerGetByType[name]
+		total, reads = total+accessed, reads+read
+		if accessed > 0 {
+			// A sample of Gets cannot give a hit rate below 0, which chance makes of one near it.
+			f.HitRate[name] = max(0, 1-read/accessed)
+		}
+	}
+	if total == 0 {
+		return
+	}
+	f.BlockAccessesPerGet = &total
+	f.HitRate["all"] = max(0, 1-reads/total)
+	if h, misses := m.engine.CacheHits, m.engine.CacheMisses; h != nil && misses != nil && *h+*misses > 0 {
+		counted := float64(*h+*misses) / float64(m.gets)
+		r.check("accesses per Get, replayed = counted by the engine", total, counted, byteLimit, "replayed without a cache; hits + misses of the measured Gets")
+	}
+}
+
+// writeFigures are the figures of puts; settled is the work the engine did after
+// the last one, if it was waited for.
+func (r *run) writeFigures(m *measured, settled *phaseDelta) {
+	f := &r.result.Figures
+	f.Puts = m.puts
+	if m.seconds > 0 {
+		f.PutsPerSecond = float64(m.puts) / m.seconds
+	}
+	if f.Seconds == 0 {
+		f.Seconds = m.seconds
+	}
+	if r.putLatency.N() > 0 {
+		commits := r.putLatency.Summary()
+		f.PutNanos = &commits
+	}
+	if r.reservedMax > 0 {
+		reserved := r.reservedMax
+		f.CacheReservedBytes = &reserved
+	}
+	f.Stalls = m.engine.Stalls
+	if m.engine.StallNanos != nil {
+		seconds := float64(*m.engine.StallNanos) / 1e9
+		f.StallSeconds = &seconds
+	}
+	if m.userBytes == 0 {
+		return
+	}
+	written, device := engineWrites(m.engine), m.written()
+	if settled != nil {
+		written += engineWrites(settled.engine)
+		device += settled.written()
+	} else {
+		r.absent("background work was still going on when the run ended", "settled_write_amplification")
+	}
+	if written > 0 {
+		f.WriteAmplification = ratio(written, float64(m.userBytes))
+	}
+	f.DeviceWriteAmplification = ratio(device, float64(m.userBytes))
+}
+
+// engineWrites are the bytes an engine says it wrote.
+func engineWrites(c engine.Counters) (n int64) {
+	for _, part := range []*int64{c.WALBytes, c.FlushBytes, c.CompactBytes, c.IngestBytes} {
+		if part != nil {
+			n += *part
+		}
+	}
+	return n
+}
+
+func levelName(level int) string {
+	if level == engine.LevelUnknown {
+		return "unknown"
+	}
+	return fmt.Sprintf("L%d", level)
+}
+
+func ratio(n int64, by float64) *float64 {
+	v := float64(n) / by
+	return &v
+}
+
+func abs(v float64) float64 { return max(v, -v) }

@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync/atomic"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/workload"
+)
+
+// choice is the next key of a worker; the bytes are the source's and valid until
+// the next choice.
+type choice struct {
+	key    []byte
+	index  uint64
+	absent bool
+}
+
+// keySource chooses keys and knows what they must give. One per worker and phase.
+type keySource interface {
+	next() choice
+	check(asked choice, value []byte) error
+	mayExist() bool // an absent key may be in the database after all
+}
+
+// generated are the keys of a database that statelab loaded.
+type generated struct {
+	stream  *workload.Stream
+	maker   *keyspace.Maker
+	checker *keyspace.Checker
+	key     []byte
+}
+
+func (g *generated) next() choice {
+	index, absent := g.stream.Next()
+	g.maker.Key(g.key, index)
+	return choice{g.key, index, absent}
+}
+
+func (g *generated) check(asked choice, value []byte) error {
+	return g.checker.Check(value, asked.index)
+}
+
+func (g *generated) mayExist() bool { return false }
+
+// sample are keys found in a database that somebody else wrote. What a key must
+// give is what it gave the first time.
+type sample struct {
+	bytes   []byte   // all keys, one after the other
+	ends    []uint32 // where key i ends
+	seen    []atomic.Uint64
+	seed    maphash.Seed
+	longest int
+}
+
+// maxSampleBytes keeps the harness far below 100 MB.
+const maxSampleBytes = 48 << 20
+
+// sampleKeys collects about n keys of db.
+func sampleKeys(ctx context.Context, db engine.DB, n int, seed uint64) (*sample, error) {
+	sampler, ok := db.(engine.KeySampler)
+	if !ok {
+		return nil, errors.New("this engine cannot sample the keys of a database that statelab did not load")
+	}
+	s := &sample{seed: maphash.MakeSeed()}
+	errFull := errors.New("sample is full")
+	err := sampler.SampleKeys(ctx, n, seed, func(key []byte) error {
+		if len(s.bytes)+len(key) > maxSampleBytes || len(s.ends) >= n {
+			return errFull
+		}
+		s.bytes = append(s.bytes, key...)
+		s.ends = append(s.ends, uint32(len(s.bytes)))
+		s.longest = max(s.longest, len(key))
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFull) {
+		return nil, fmt.Errorf("sample keys: %w", err)
+	}
+	if len(s.ends) == 0 {
+		return nil, errors.New("sample keys: the database holds no key")
+	}
+	s.seen = make([]atomic.Uint64, len(s.ends))
+	return s, nil
+}
+
+func (s *sample) len() uint64 { return uint64(len(s.ends)) }
+
+func (s *sample) key(i uint64) []byte {
+	from := uint32(0)
+	if i > 0 {
+		from = s.ends[i-1]
+	}
+	return s.bytes[from:s.ends[i]]
+}
+
+// meanKeyBytes is the mean length of the sampled keys.
+func (s *sample) meanKeyBytes() int { return len(s.bytes) / len(s.ends) }
+
+// sampled draws from a sample.
+type sampled struct {
+	*sample
+	stream *workload.Stream
+	buffer []byte
+}
+
+func (s *sampled) next() choice {
+	index, absent := s.stream.Next()
+	if !absent {
+		return choice{s.key(index), index, false}
+	}
+	// An absent key looks like a present one, its last bytes changed.
+	s.buffer = append(s.buffer[:0], s.key(index%s.len())...)
+	var tail [8]byte
+	binary.LittleEndian.PutUint64(tail[:], index*0x9e3779b97f4a7c15) // odd: different indexes, different tails
+	copy(s.buffer[max(0, len(s.buffer)-len(tail)):], tail[:])
+	return choice{s.buffer, index, true}
+}
+
+func (s *sampled) mayExist() bool { return true }
+
+func (s *sampled) check(asked choice, value []byte) error {
+	sum := maphash.Bytes(s.seed, value) | 1 // 0 is "not read yet"
+	if s.seen[asked.index].CompareAndSwap(0, sum) {
+		return nil
+	}
+	if first := s.seen[asked.index].Load(); first != sum {
+		return fmt.Errorf("a second read gave other bytes than the first (%d bytes)", len(value))
+	}
+	return nil
+}
+
+// reread reads up to n keys again that the run has read, so that even a key read
+// once has been checked against a second read.
+func (s *sample) reread(reader engine.Reader, n int) (checked int, err error) {
+	var value []byte
+	for i := range s.ends {
+		if checked == n {
+			break
+		}
+		if s.seen[i].Load() == 0 {
+			continue
+		}
+		key := bytes.Clone(s.key(uint64(i)))
+		got, found, err := reader.Get(key, value)
+		if err != nil {
+			return checked, fmt.Errorf("get key %x: %w", key, err)
+		}
+		if !found || maphash.Bytes(s.seed, got)|1 != s.seen[i].Load() {
+			return checked, fmt.Errorf("get key %x: a second read gave another answer than the first", key)
+		}
+		value = got[:0]
+		checked++
+	}
+	return checked, nil
+}

@@ -1,0 +1,256 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/pace"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/result"
+)
+
+type atomicCount = atomic.Uint64
+
+// keyset is where the workers' keys come from.
+type keyset struct {
+	choice  workload.Choice
+	space   keyspace.Keys
+	values  *keyspace.Values
+	version uint32  // newest a value may have
+	sample  *sample // of a foreign database, instead of space and values
+}
+
+func (k *keyset) source(phase, worker int) keySource {
+	stream := k.choice.Stream(phase, worker)
+	if k.sample != nil {
+		return &sampled{sample: k.sample, stream: stream}
+	}
+	return &generated{stream: stream, maker: k.space.Maker(), checker: k.values.Checker(k.version), key: make([]byte, k.space.Bytes)}
+}
+
+// read is the verb read: prepare, warm, measure, verify, and the accesses by
+// type. Overwrite and readwhilewriting share it.
+func (r *run) read(ctx context.Context) error {
+	keys, err := r.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	r.raiseProcs()
+	if r.spec.Workload == workload.Overwrite {
+		return r.overwrite(ctx, keys)
+	}
+	if err := r.warm(ctx, keys); err != nil {
+		return err
+	}
+	r.holdPageCache()
+	measured, err := r.measure(ctx, keys)
+	if err != nil && !errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	r.figures(measured)
+	if err != nil {
+		return err
+	}
+	if err := r.verify(ctx, keys); err != nil {
+		return err
+	}
+	if err := r.noteEnd(); err != nil {
+		return err
+	}
+	return r.accesses(ctx, keys, measured)
+}
+
+// prepare puts the page cache into its mode, opens the database and finds its keys.
+func (r *run) prepare(ctx context.Context) (*keyset, error) {
+	var keys *keyset
+	_, err := r.phase("prepare", func(*atomicCount) error {
+		r.floor()
+		if r.spec.PageCache == Cold {
+			if err := r.evict(ctx); err != nil {
+				return err
+			}
+		}
+		if err := r.holdMemory(ctx); err != nil {
+			return err
+		}
+		if err := r.open(ctx, r.spec.openOptions()); err != nil {
+			return err
+		}
+		if err := r.noteDatabase(); err != nil {
+			return err
+		}
+		var err error
+		if keys, err = r.keyset(ctx); err != nil {
+			return err
+		}
+		return r.setPageCache(ctx)
+	})
+	return keys, err
+}
+
+func (r *run) keyset(ctx context.Context) (*keyset, error) {
+	choice := workload.Choice{MissingShare: r.spec.MissingShare, ZipfTheta: r.spec.ZipfTheta, Seed: r.spec.Seed}
+	w := &r.result.Workload
+	if r.spec.Foreign {
+		found, err := sampleKeys(ctx, r.db, r.spec.SampleKeys, r.spec.Seed)
+		if err != nil {
+			return nil, err
+		}
+		choice.Keys = found.len()
+		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = found.len(), found.meanKeyBytes(), "foreign", "foreign"
+		return &keyset{choice: choice, sample: found}, nil
+	}
+	m, values, err := r.manifest()
+	if err != nil {
+		return nil, err
+	}
+	if m.Loaded < m.Keys {
+		return nil, fmt.Errorf("the load of %s is incomplete: %d of %d keys; go on with statelab load --resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
+	}
+	if held, counted := keysIn(r.result.Database); counted && m.Settled && held < m.Keys {
+		return nil, fmt.Errorf("%s holds %s of the %s keys that were loaded into it: its files are damaged or incomplete: load it again",
+			r.spec.Dir, unit.Count(held), unit.Count(m.Keys))
+	}
+	if !m.Settled {
+		r.warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run", Remedy: "statelab load --resume --db " + r.spec.Dir})
+	}
+	choice.Keys = m.Keys
+	w.Keys, w.KeyBytes, w.KeyOrder, w.KeyHash, w.ValueModel, w.ValueBytes = m.Keys, m.KeyBytes, m.KeyOrder, m.KeyHash, m.ValueModel, values.MeanBytes()
+	return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion}, nil
+}
+
+// keysIn sums the keys of the levels; false for an engine without levels, or one
+// whose tables do not tell.
+func keysIn(d result.Database) (keys uint64, counted bool) {
+	for _, level := range d.Levels {
+		if level.KeysEstimated {
+			return 0, false
+		}
+		keys += uint64(level.Keys)
+	}
+	return keys, len(d.Levels) > 0
+}
+
+// team makes the workers of a phase.
+func (r *run) team(keys *keyset, phase int, rate float64) (*team, error) {
+	t := new(team)
+	for i := range r.spec.Threads {
+		reader, err := r.db.Reader()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open reader %d: %w", i, err), t.close())
+		}
+		w := &worker{keys: keys.source(phase, i), reader: reader, clock: r.clock, service: measure.NewRecorder()}
+		if rate > 0 {
+			w.pace, w.response = pace.Constant(rate, i, r.spec.Threads), measure.NewRecorder()
+		}
+		t.workers = append(t.workers, w)
+	}
+	return t, nil
+}
+
+func (t *team) close() error {
+	var errs []error
+	for _, w := range t.workers {
+		errs = append(errs, w.reader.Close())
+	}
+	for _, w := range t.writers {
+		errs = append(errs, w.out.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// measured is the outcome of the phase that counts.
+type measured struct {
+	phaseDelta
+	gets, found, missing uint64
+	puts                 uint64
+	userBytes            int64
+	service, response    *measure.Histogram
+	room                 int64 // what the engine's cache may still take, at the start
+}
+
+func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
+	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram(), room: r.cacheRoom()}
+	var err error
+	m.phaseDelta, err = r.phase("measure", func(ops *atomicCount) error {
+		t, err := r.team(keys, workload.MeasurePhase, r.spec.Rate)
+		if err != nil {
+			return err
+		}
+		if r.spec.Workload == workload.ReadWhileWriting {
+			if err := r.addWriters(t, keys, math.MaxUint64); err != nil {
+				return errors.Join(err, t.close())
+			}
+		}
+		stop := r.growth.follow()
+		err = r.drive(ctx, "measure", t, r.spec.Gets, ops, m.service, m.response)
+		stop()
+		m.gets = ops.Load()
+		for _, w := range t.workers {
+			m.found += w.found
+			m.missing += w.missing
+		}
+		for _, w := range t.writers {
+			m.puts += w.done.Load()
+			m.userBytes += w.userBytes
+		}
+		return errors.Join(err, t.close())
+	})
+	end := time.Now()
+	start := end.Add(-time.Duration(m.seconds * float64(time.Second)))
+	r.latencies = append(r.latencies, measure.LogEntry{Start: start, End: end, Durations: m.service})
+	if r.spec.Rate > 0 {
+		r.latencies = append(r.latencies, measure.LogEntry{Tag: "response", Start: start, End: end, Durations: m.response})
+	}
+	if m.puts > 0 {
+		r.latencies = append(r.latencies, measure.LogEntry{Tag: "commit", Start: start, End: end, Durations: r.putLatency})
+	}
+	return m, err
+}
+
+// rereadKeys bounds the verify phase of a foreign database.
+const rereadKeys = 10_000
+
+// verify checks a foreign database's answers against a second read; answers of
+// our own databases were checked against the generator as they came.
+func (r *run) verify(ctx context.Context, keys *keyset) error {
+	if keys.sample == nil {
+		return nil
+	}
+	_, err := r.phase("verify", func(ops *atomicCount) error {
+		reader, err := r.db.Reader()
+		if err != nil {
+			return err
+		}
+		checked, err := keys.sample.reread(reader, rereadKeys)
+		ops.Add(uint64(checked))
+		return errors.Join(err, reader.Close())
+	})
+	return err
+}
+
+// noteEnd stores the shape after the run where it is another than before.
+func (r *run) noteEnd() error {
+	end, err := r.describe()
+	if err != nil {
+		return err
+	}
+	r.result.After = &end
+	start := r.result.Database
+	if r.spec.Workload == workload.Overwrite || r.spec.Workload == workload.ReadWhileWriting {
+		return nil // writing is what changes a database
+	}
+	if end.Bytes != start.Bytes || end.Files != start.Files {
+		r.warn(engine.Warning{Code: "shape_changed", Text: fmt.Sprintf("the database changed during the run: %d files before, %d after", start.Files, end.Files),
+			Remedy: "settle it first: statelab load --resume --db " + r.spec.Dir})
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/result"
+)
+
+func TestEveryGetIsRecordedOnce(t *testing.T) {
+	for _, rate := range []float64{0, 200_000} {
+		t.Run(fmt.Sprintf("rate %v", rate), func(t *testing.T) {
+			s, spec := loaded(t)
+			s.gets.Store(0)
+			spec.Rate, spec.MissingShare = rate, 0.25
+			run := runOn(t, s, spec)
+			f := run.Figures
+			if calls := uint64(s.gets.Load()); calls != spec.Gets || f.Gets != calls || f.Found+f.Missing != calls {
+				t.Errorf("%d calls of %d, %d Gets in run.json, %d found and %d missing", calls, spec.Gets, f.Gets, f.Found, f.Missing)
+			}
+			if f.ServiceNanos.N != spec.Gets {
+				t.Errorf("%d service times", f.ServiceNanos.N)
+			}
+			if rate > 0 && (f.ResponseNanos == nil || f.ResponseNanos.N != spec.Gets) {
+				t.Errorf("response times %+v", f.ResponseNanos)
+			}
+			if phase := run.Phases[len(run.Phases)-1]; phase.Name != "close" {
+				t.Errorf("the last phase is %s", phase.Name)
+			}
+		})
+	}
+}
+
+// TestSameSeedSameGets: what is asked depends on the seed alone.
+func TestSameSeedSameGets(t *testing.T) {
+	s, spec := loaded(t)
+	spec.MissingShare = 0.25
+	first := runOn(t, s, spec).Figures.Missing
+	if again := runOn(t, s, spec).Figures.Missing; again != first {
+		t.Errorf("%d missing, then %d", first, again)
+	}
+	spec.Seed = 2
+	if other := runOn(t, s, spec).Figures.Missing; other == first {
+		t.Errorf("%d missing with two seeds", other)
+	}
+}
+
+func TestAFailedGetFailsTheRun(t *testing.T) {
+	s, spec := loaded(t)
+	begin := s.gets.Load()
+	s.onGet = func(call int64, _, value []byte, found bool) ([]byte, bool, error) {
+		if call == begin+5000 {
+			return nil, false, errors.New("disk on fire")
+		}
+		return value, found, nil
+	}
+	spec.Gets = 1_000_000
+	run, err := Run(context.Background(), s, spec, func(Event) {})
+	if err == nil || run.Status != result.Failed || !strings.Contains(run.Error, "get key ") || !strings.Contains(run.Error, "disk on fire") {
+		t.Errorf("%s: %s (%v)", run.Status, run.Error, err)
+	}
+	stored, err := result.ReadRun(spec.Out)
+	if err != nil || stored.Error != run.Error {
+		t.Errorf("stored: %+v, %v", stored, err)
+	}
+	if calls := s.gets.Load() - begin; calls > 500_000 {
+		t.Errorf("%d of 1,000,000 Gets: the other threads went on", calls)
+	}
+}
+
+// TestWarmUpEndsWhenTheReadsPerGetAreSteady: the rule is three windows within 1 %
+// and what chance does to them.
+func TestWarmUpEndsWhenTheReadsPerGetAreSteady(t *testing.T) {
+	const window = 20_000 // the least there is
+	for _, c := range []struct {
+		name    string
+		reads   func(window int64) int64
+		windows uint64
+		rule    string
+		warns   bool
+	}{
+		{"steady at once", func(int64) int64 { return 2 }, 3, "until steady: 3 windows of 20000 Gets", false},
+		{"steady after three", func(w int64) int64 { return max(1, 4-w) }, 6, "until steady: 6 windows of 20000 Gets", false},
+		{"never", func(w int64) int64 { return 1 + w%2 }, 40, "given up after 40 windows", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, spec := loaded(t)
+			begin := s.gets.Load()
+			s.reads = func(call int64) int64 { return c.reads((call - begin - 1) / window) }
+			spec.WarmupAuto, spec.Threads, spec.Gets = true, 1, 1000
+			run := runOn(t, s, spec)
+			if got := run.Workload.WarmupGets; got != c.windows*window {
+				t.Errorf("%d warm-up Gets, want %d", got, c.windows*window)
+			}
+			if !strings.Contains(run.Workload.WarmupRule, c.rule) {
+				t.Errorf("rule %q, want %q", run.Workload.WarmupRule, c.rule)
+			}
+			warned := false
+			for _, w := range run.Warnings {
+				warned = warned || w.Code == "not_steady"
+			}
+			if warned != c.warns {
+				t.Errorf("warnings %+v", run.Warnings)
+			}
+		})
+	}
+}
+
+func TestWarmUpOfAGivenNumber(t *testing.T) {
+	s, spec := loaded(t)
+	s.gets.Store(0)
+	spec.WarmupGets, spec.WarmupRule = 2500, "a count"
+	run := runOn(t, s, spec)
+	if run.Workload.WarmupGets != 2500 || s.gets.Load() != 2500+int64(spec.Gets) || run.Figures.Gets != spec.Gets {
+		t.Errorf("warm-up %d, calls %d, measured %d", run.Workload.WarmupGets, s.gets.Load(), run.Figures.Gets)
+	}
+}
+
+// TestAnInterruptKeepsWhatWasMeasured: the figures are those of the Gets so far.
+func TestAnInterruptKeepsWhatWasMeasured(t *testing.T) {
+	s, spec := loaded(t)
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	begin := s.gets.Load()
+	s.onGet = func(call int64, _, value []byte, found bool) ([]byte, bool, error) {
+		if call == begin+3000 {
+			cancel(stopped)
+		}
+		return value, found, nil
+	}
+	spec.Rate, spec.Gets = 20_000, 1_000_000
+	run, err := Run(ctx, s, spec, func(Event) {})
+	if !errors.Is(err, stopped) || run.Status != result.Interrupted {
+		t.Errorf("%s, %v", run.Status, err)
+	}
+	if f := run.Figures; f.Gets < 3000 || f.Gets > 100_000 || f.ServiceNanos.N != f.Gets {
+		t.Errorf("%d Gets, %+v", f.Gets, f.ServiceNanos)
+	}
+}
+
+func TestOverwrittenValuesAreAcceptedInEveryVersion(t *testing.T) {
+	s, spec := loaded(t)
+	spec.Workload, spec.Puts, spec.Threads = workload.Overwrite, 5000, 1
+	if f := runOn(t, s, spec).Figures; f.Puts != 5000 || f.PutNanos.N != 50 {
+		t.Errorf("%d puts in %d commits", f.Puts, f.PutNanos.N)
+	}
+	m, err := keyspace.ReadManifest(spec.Dir)
+	if err != nil || m.MaxVersion != 1 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	spec.Workload, spec.Rate = workload.ReadWhileWriting, 50_000 // long enough for the writer to come in
+	f := runOn(t, s, spec).Figures
+	if f.Found != spec.Gets || f.Puts == 0 {
+		t.Errorf("%d of %d found while %d were written", f.Found, spec.Gets, f.Puts)
+	}
+}
+
+func TestALoadThatLostKeysIsNoticed(t *testing.T) {
+	s, spec := loaded(t)
+	for key := range s.pairs {
+		delete(s.pairs, key)
+		break
+	}
+	spec.Verb, spec.Resume, spec.Workload = Load, true, workload.FillRandom
+	spec.Gets = 0
+	// 2,000 of 10,000 keys are read back: look until one of them is the lost one.
+	for range 20 {
+		if _, err := Run(context.Background(), s, spec, func(Event) {}); err != nil {
+			if !strings.Contains(err.Error(), "verify: get key ") {
+				t.Error(err)
+			}
+			return
+		}
+		for key := range s.pairs {
+			delete(s.pairs, key)
+			break
+		}
+	}
+	t.Error("20 of 10,000 keys are gone and verify saw none missing")
+}
+
+func TestFullDiskNamesTheWayOut(t *testing.T) {
+	s, spec := loaded(t)
+	begin := s.gets.Load()
+	s.onGet = func(call int64, _, value []byte, found bool) ([]byte, bool, error) {
+		if call == begin+1 {
+			return nil, false, fmt.Errorf("write: %w", unix.ENOSPC)
+		}
+		return value, found, nil
+	}
+	_, err := Run(context.Background(), s, spec, func(Event) {})
+	if err == nil || !strings.HasPrefix(err.Error(), "the disk is full: free some space") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(spec.Out, result.RunFile)); err != nil {
+		t.Error(err)
+	}
+}

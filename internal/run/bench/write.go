@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/pace"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/observe/measure"
+)
+
+// writer updates random existing keys in batches, until it has done its share or
+// is stopped.
+type writer struct {
+	stream  *workload.Stream
+	maker   *keyspace.Maker
+	values  *keyspace.Values
+	version uint32 // of what it writes
+	out     engine.Writer
+	pace    pace.Pace // of batches
+	clock   *measure.Clock
+	began   int64
+	commits *measure.Recorder // time of one Commit
+	stop    *atomic.Bool
+
+	batchKeys int
+	share     uint64
+	key       []byte
+	value     []byte
+	done      atomic.Uint64 // puts committed
+	userBytes int64
+}
+
+func (w *writer) run() error {
+	for left := w.share; left > 0; {
+		if due, open := w.pace.Next(); open {
+			w.sleepUntil(due)
+		}
+		if w.stop.Load() {
+			return errStopped
+		}
+		batch := min(left, uint64(w.batchKeys))
+		for range batch {
+			index, _ := w.stream.Next()
+			w.maker.Key(w.key, index)
+			w.value = w.values.Value(w.value, index, w.version)
+			if err := w.out.Put(w.key, w.value); err != nil {
+				return fmt.Errorf("put key %x at put %d: %w", w.key, w.done.Load(), err)
+			}
+			w.userBytes += int64(len(w.key) + len(w.value))
+		}
+		start := w.clock.Ticks()
+		err := w.out.Commit()
+		w.commits.Add(w.clock.Nanos(w.clock.Ticks() - start))
+		if err != nil {
+			return fmt.Errorf("commit %d puts at put %d: %w", batch, w.done.Load(), err)
+		}
+		w.done.Add(batch)
+		left -= batch
+	}
+	return nil
+}
+
+func (w *writer) sleepUntil(due int64) {
+	for {
+		left := due - w.clock.Nanos(w.clock.Ticks()-w.began)
+		if left <= 0 || w.stop.Load() {
+			return
+		}
+		if left > spinNanos {
+			time.Sleep(min(time.Duration(left-spinNanos), 100*time.Millisecond))
+		} else {
+			runtime.Gosched()
+		}
+	}
+}
+
+// addWriters gives the team its writers. The manifest learns of the new version
+// first: a run that dies leaves a database that can still be checked.
+func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
+	if keys.sample != nil {
+		return errors.New("a database that statelab did not load is never written")
+	}
+	m, values, err := r.manifest()
+	if err != nil {
+		return err
+	}
+	m.MaxVersion++
+	if err := keyspace.WriteManifest(r.spec.Dir, m); err != nil {
+		return err
+	}
+	keys.version = m.MaxVersion
+	for _, w := range t.workers {
+		w.keys.(*generated).checker = values.Checker(m.MaxVersion)
+	}
+	choice := workload.Choice{Keys: keys.choice.Keys, ZipfTheta: keys.choice.ZipfTheta, Seed: keys.choice.Seed}
+	for i := range r.spec.Writers {
+		out, err := r.db.Writer()
+		if err != nil {
+			return fmt.Errorf("open writer %d: %w", i, err)
+		}
+		w := &writer{stream: choice.Stream(workload.WritePhase, i), maker: keys.space.Maker(), values: values, version: m.MaxVersion, out: out,
+			clock: r.clock, commits: measure.NewRecorder(), batchKeys: r.spec.BatchKeys, share: math.MaxUint64, key: make([]byte, keys.space.Bytes)}
+		if puts != math.MaxUint64 {
+			w.share = puts / uint64(r.spec.Writers)
+			if uint64(i) < puts%uint64(r.spec.Writers) {
+				w.share++
+			}
+		}
+		if r.spec.WriteRate > 0 {
+			w.pace = pace.Constant(r.spec.WriteRate/float64(r.spec.BatchKeys), i, r.spec.Writers)
+		}
+		t.writers = append(t.writers, w)
+	}
+	return nil
+}
+
+// overwrite is bench_kvdb's random update: writers only, then the engine is left
+// to finish, so that the write amplification counts the whole of its work.
+func (r *run) overwrite(ctx context.Context, keys *keyset) error {
+	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram()}
+	var err error
+	m.phaseDelta, err = r.phase("measure", func(ops *atomicCount) error {
+		t := new(team)
+		if err := r.addWriters(t, keys, r.spec.Puts); err != nil {
+			return errors.Join(err, t.close())
+		}
+		err := r.drive(ctx, "measure", t, r.spec.Puts, ops, m.service, m.response)
+		for _, w := range t.writers {
+			m.puts += w.done.Load()
+			m.userBytes += w.userBytes
+		}
+		ops.Store(m.puts)
+		return errors.Join(err, t.close())
+	})
+	end := time.Now()
+	r.latencies = append(r.latencies, measure.LogEntry{Tag: "commit", Start: end.Add(-time.Duration(m.seconds * float64(time.Second))), End: end, Durations: r.putLatency})
+	if err != nil {
+		return err
+	}
+	settled, err := r.phase("settle", func(*atomicCount) error { return r.settle(ctx) })
+	if err != nil {
+		return err
+	}
+	r.writeFigures(m, &settled)
+	return r.noteEnd()
+}
+
+// A private device is then given what the kernel still holds: it counts what was
+// written.
+func (r *run) settle(ctx context.Context) error {
+	err := r.db.Settle(ctx, func(s engine.Settling) {
+		r.tell(Event{Phase: "settle", Unit: "bytes", Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running, s.PendingBytes>>20)})
+	})
+	if err == nil && r.device.Private {
+		err = host.SyncFilesystem(r.spec.Dir)
+	}
+	return err
+}

@@ -1,0 +1,217 @@
+package lookup
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/layout"
+)
+
+// Chain describes a state and the blocks that make it: Accounts new accounts in
+// blocks of BlockAccounts, then UpdateBlocks that each change UpdateAccounts of them.
+type Chain struct {
+	Seed           uint64  `json:"seed"`
+	Accounts       uint64  `json:"accounts"`
+	ContractShare  float64 `json:"contract_share"` // of the accounts, that have storage
+	SlotsPer       uint64  `json:"slots_per_contract"`
+	BlockAccounts  uint64  `json:"block_accounts"`
+	UpdateBlocks   uint64  `json:"update_blocks"`
+	UpdateAccounts uint64  `json:"update_accounts"`
+}
+
+// maxSlotsPer keeps the numbers of slots of different accounts apart.
+const maxSlotsPer = 1 << 20
+
+// Check names everything wrong with c.
+func (c Chain) Check() (errs []error) {
+	if c.Accounts == 0 || c.Accounts > 1<<40 {
+		errs = append(errs, fmt.Errorf("%d accounts: from 1 to 1T", c.Accounts))
+	}
+	if c.BlockAccounts == 0 {
+		errs = append(errs, errors.New("blocks of 0 accounts"))
+	}
+	if !(c.ContractShare >= 0 && c.ContractShare <= 1) {
+		errs = append(errs, fmt.Errorf("a share of %g contracts: from 0%% to 100%%", c.ContractShare))
+	}
+	if c.SlotsPer > maxSlotsPer {
+		errs = append(errs, fmt.Errorf("%d slots of a contract: at most %d", c.SlotsPer, maxSlotsPer))
+	}
+	if c.UpdateAccounts > c.Accounts/2 {
+		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of %d accounts", c.UpdateAccounts, c.Accounts))
+	}
+	return errs
+}
+
+// buildBlocks is how many blocks make the state.
+func (c Chain) buildBlocks() uint64 { return (c.Accounts + c.BlockAccounts - 1) / c.BlockAccounts }
+
+// expectedSlots is how many slots the accounts will have, in the mean.
+func (c Chain) expectedSlots() uint64 {
+	return uint64(math.Ceil(float64(c.Accounts) * c.ContractShare * float64(c.SlotsPer)))
+}
+
+// Generator makes the chain's accounts, slots and changes, the same ones every time.
+// It is for one goroutine.
+type Generator struct {
+	chain    Chain
+	accounts *keyspace.Maker
+	slots    *keyspace.Maker
+	words    *keyspace.Maker
+	value    [32]byte
+
+	account map[uint64]uint64 // the block of the newest update, of those that had one
+	slot    map[uint64]uint64
+}
+
+// NewGenerator generates c. It knows what the first blocks update blocks leave.
+func NewGenerator(c Chain, updateBlocks uint64) *Generator {
+	g := (&Generator{chain: c, account: map[uint64]uint64{}, slot: map[uint64]uint64{}}).Clone()
+	for n := range updateBlocks {
+		block := c.buildBlocks() + 1 + n
+		g.eachUpdate(block, func(index uint64) {
+			g.account[index] = block
+			if j, has := g.updatedSlot(index, block); has {
+				g.slot[slotNumber(index, j)] = block
+			}
+		})
+	}
+	return g
+}
+
+// Clone is the same generator for another goroutine.
+func (g *Generator) Clone() *Generator {
+	maker := func(salt uint64) *keyspace.Maker {
+		return keyspace.Keys{Count: 1, Bytes: 32, Order: keyspace.Hashed, Hash: keyspace.Mix, Seed: g.chain.Seed*4 + salt}.Maker()
+	}
+	return &Generator{chain: g.chain, accounts: maker(0), slots: maker(1), words: maker(2), account: g.account, slot: g.slot}
+}
+
+// Hash names the account with an index; one at or above Accounts is absent.
+func (g *Generator) Hash(index uint64) (h layout.Hash) {
+	g.accounts.Key(h[:], index)
+	return h
+}
+
+// SlotHash names slot j of an account; one at or above SlotsPer is absent.
+func (g *Generator) SlotHash(index, j uint64) (h layout.Hash) {
+	g.slots.Key(h[:], slotNumber(index, j))
+	return h
+}
+
+func slotNumber(index, j uint64) uint64 { return index*(2*maxSlotsPer) + j }
+
+// word is random, by everything in what.
+func (g *Generator) word(what ...uint64) (w uint64) {
+	for _, part := range what {
+		g.words.Key(g.value[:], w^part)
+		w = binary.BigEndian.Uint64(g.value[8:])
+	}
+	return w
+}
+
+// HasStorage reports whether an account is a contract with slots.
+func (g *Generator) HasStorage(index uint64) bool {
+	const resolution = 1 << 32
+	return g.chain.SlotsPer > 0 && g.word(1, index)%resolution < uint64(g.chain.ContractShare*resolution)
+}
+
+// Account is what the newest block left of an account.
+func (g *Generator) Account(index uint64) layout.Account {
+	return g.accountAt(index, g.changedAt(index))
+}
+
+func (g *Generator) changedAt(index uint64) uint64 {
+	if block, updated := g.account[index]; updated {
+		return block
+	}
+	return index/g.chain.BlockAccounts + 1
+}
+
+// accountAt is what a block writes: balances of 8 to 11 bytes, as of up to some
+// million ether.
+func (g *Generator) accountAt(index, block uint64) layout.Account {
+	a := layout.Account{Nonce: g.word(2, index)%1000 + block, CodeHash: layout.EmptyCode}
+	length := 8 + g.word(3, index, block)%4
+	binary.BigEndian.PutUint64(a.Balance[24:], g.word(4, index, block))
+	binary.BigEndian.PutUint32(a.Balance[20:], uint32(g.word(5, index, block)))
+	clear(a.Balance[:32-length])
+	if g.HasStorage(index) {
+		a.CodeHash = g.SlotHash(index, maxSlotsPer)
+	}
+	return a
+}
+
+// Slot appends what the newest block left of a slot to dst.
+func (g *Generator) Slot(dst []byte, index, j uint64) []byte {
+	block, updated := g.slot[slotNumber(index, j)]
+	if !updated {
+		block = index/g.chain.BlockAccounts + 1
+	}
+	return g.slotAt(dst, index, j, block)
+}
+
+// slotAt is a value of 32 bytes, or of 8 as counters and small amounts have.
+func (g *Generator) slotAt(dst []byte, index, j, block uint64) []byte {
+	w := g.word(6, slotNumber(index, j), block)
+	value := g.value[:]
+	if w%2 == 0 {
+		value = value[:8]
+	}
+	value[0] |= 1 // no leading zero
+	return append(dst, value...)
+}
+
+// updatedSlot is the slot that a block's update of an account changes.
+func (g *Generator) updatedSlot(index, block uint64) (j uint64, has bool) {
+	if !g.HasStorage(index) {
+		return 0, false
+	}
+	return g.word(7, index, block) % g.chain.SlotsPer, true
+}
+
+// eachUpdate yields the accounts that an update block changes, no account twice.
+func (g *Generator) eachUpdate(block uint64, yield func(index uint64)) {
+	seen := make(map[uint64]bool, g.chain.UpdateAccounts)
+	for n := uint64(0); uint64(len(seen)) < g.chain.UpdateAccounts; n++ {
+		index := g.word(8, block, n) % g.chain.Accounts
+		if !seen[index] {
+			seen[index] = true
+			yield(index)
+		}
+	}
+}
+
+// creation is the change that makes an account with all its slots.
+func (g *Generator) creation(index uint64, into *layout.Change, account *layout.Account) {
+	block := index/g.chain.BlockAccounts + 1
+	*account = g.accountAt(index, block)
+	into.Account, into.New, into.Slots = g.Hash(index), account, into.Slots[:0]
+	if !g.HasStorage(index) {
+		return
+	}
+	for j := range g.chain.SlotsPer {
+		into.Slots = append(into.Slots, layout.Slot{Key: g.SlotHash(index, j), Value: g.slotAt(nil, index, j, block)})
+	}
+}
+
+// update is the change that an update block makes to an account.
+func (g *Generator) update(index, block uint64, into *layout.Change, account *layout.Account) {
+	*account = g.accountAt(index, block)
+	into.Account, into.New, into.Slots = g.Hash(index), account, into.Slots[:0]
+	if j, has := g.updatedSlot(index, block); has {
+		into.Slots = append(into.Slots, layout.Slot{Key: g.SlotHash(index, j), Value: g.slotAt(nil, index, j, block)})
+	}
+}
+
+// changeBytes is what a change says: hashes, nonce, balance and code, values.
+func changeBytes(c *layout.Change) int64 {
+	const accountBytes = 32 + 8 + 32 + 32
+	bytes := int64(accountBytes)
+	for _, s := range c.Slots {
+		bytes += int64(len(s.Key) + len(s.Value))
+	}
+	return bytes
+}

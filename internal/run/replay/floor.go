@@ -1,0 +1,53 @@
+package replay
+
+import (
+	"context"
+	"math"
+
+	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/tree"
+)
+
+// floor measures the harness by itself: the same batches into no tree.
+func (r *run) floor() {
+	ns := HarnessFloor(r.clock)
+	r.result.Figures.Replay.HarnessNanos = &ns
+}
+
+// floorLeaves is short enough to go before every run: some milliseconds.
+const floorLeaves = 1_000_000
+
+// HarnessFloor is what the timed part of the harness costs per leaf, in
+// nanoseconds: the loop, the call through the interface and, once a batch, the
+// clock. Batches hold 100 changes, fewer than blocks of a busy chain.
+func HarnessFloor(clock *measure.Clock) float64 {
+	changes := make([]changeset.Change, 100)
+	for i := range changes {
+		changes[i] = changeset.Change{Key: []byte("key"), Value: []byte("value"), Delete: i%4 == 0}
+	}
+	var forest tree.Forest = nothing{}
+	best := math.Inf(1)
+	for range 5 {
+		start := clock.Ticks()
+		var timed int64
+		for range floorLeaves / 5 / len(changes) {
+			begin := clock.Ticks()
+			if _, err := change(forest, changes); err != nil {
+				return math.NaN() // nothing{} never fails
+			}
+			timed += clock.Ticks() - begin
+		}
+		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/(floorLeaves/5))
+	}
+	return best
+}
+
+// nothing is a forest without a tree.
+type nothing struct{ tree.Forest }
+
+func (nothing) Set(int, []byte, []byte) error { return nil }
+
+func (nothing) Remove(int, []byte) error { return nil }
+
+func (nothing) Commit(context.Context) (tree.Commit, error) { return tree.Commit{}, nil }

@@ -1,0 +1,390 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/tree"
+)
+
+// Phases of a replay.
+const (
+	preparePhase = "prepare"
+	replayPhase  = "replay"
+	settlePhase  = "settle"
+	readPhase    = "read"
+	closePhase   = "close"
+)
+
+// run is one replay while it is measured.
+type run struct {
+	spec   *Spec
+	tree   tree.Tree
+	forest tree.Forest
+	tell   result.Tell
+	clock  *measure.Clock
+	guard  *guard
+	device host.Device
+	result *result.Run
+
+	info        changeset.Info
+	first, last int64 // versions of the set that are wanted
+	stores      []string
+	ahead       *ahead
+	source      changeset.Source
+	sample      *sample // nil: no Gets
+	roots       *rootBook
+	ticks       *ticker
+	ack         *acknowledged
+
+	totals  totals
+	commits *measure.Histogram
+	gets    *measure.Histogram
+	counted tree.Counters // at the last tick; in the end of all writes
+}
+
+// Run does what spec says and returns the run as far as it came. The run folder
+// is written in every case; the error is also in it. After a call of the tree
+// that did not return, its goroutine is still there: the process should end.
+func Run(ctx context.Context, t tree.Tree, spec *Spec, tell result.Tell) (*result.Run, error) {
+	r := &run{spec: spec, tree: t, tell: tell, clock: measure.NewClock(), commits: measure.NewHistogram(), gets: measure.NewHistogram()}
+	r.result = Blank(spec, t.Info())
+	r.guard = watch(func(call string, since time.Duration) {
+		tell(result.Event{Phase: replayPhase, Unit: "versions", Note: fmt.Sprintf("%s for %v", call, since.Round(time.Second))})
+	})
+	defer r.guard.close()
+	done := make(chan error, 1)
+	go func() { done <- r.do(ctx) }()
+	var err error
+	select {
+	case err = <-done:
+	case stuck := <-r.guard.stuck:
+		err = errors.Join(stuck, stuck.store(spec.Out))
+		if r.roots != nil {
+			err = errors.Join(err, r.roots.close())
+		}
+	}
+	if errors.Is(err, unix.ENOSPC) {
+		err = fmt.Errorf("%s: %w", spec.WhenDiskIsFull(), err)
+	}
+	r.result.Status, r.result.Error = status(ctx, err)
+	r.figures()
+	return r.result, errors.Join(err, r.store())
+}
+
+// do is the replay, from opening to closing. A tree that panics takes the process
+// along: closing it as well would only hide where.
+func (r *run) do(ctx context.Context) error {
+	err := r.work(ctx)
+	return errors.Join(err, r.close())
+}
+
+func (r *run) work(ctx context.Context) error {
+	if err := r.phase(preparePhase, func() error { return r.prepare(ctx) }); err != nil {
+		return err
+	}
+	if err := r.phase(replayPhase, func() error { return r.replay(ctx) }); err != nil {
+		return err
+	}
+	if r.totals.versions == 0 && !r.spec.Resume {
+		return fmt.Errorf("%s holds no version from %d on: nothing was replayed", r.spec.Changes, r.first)
+	}
+	if err := r.phase(settlePhase, func() error { return r.settle(ctx) }); err != nil {
+		return err
+	}
+	if r.sample == nil {
+		return nil
+	}
+	return r.phase(readPhase, func() error { return r.read(ctx) })
+}
+
+// prepare opens the change set and the tree and begins to decode ahead.
+func (r *run) prepare(ctx context.Context) error {
+	if err := os.MkdirAll(r.spec.Dir, 0o755); err != nil {
+		return fmt.Errorf("make the tree's folder: %w", err)
+	}
+	if device, err := host.DeviceOf(r.spec.Dir); err == nil { // without one, the process' own account has to do
+		r.device = device
+	}
+	r.result.Host = host.Facts(r.spec.Dir)
+	r.result.Host.Clock, r.result.Host.ClockNanos = r.clock.Kind(), r.clock.CostNanos()
+	var err error
+	if r.source, err = openSet(r.spec.Changes); err != nil {
+		return err
+	}
+	var numbers map[string]int
+	r.info = r.source.Info()
+	if r.stores, numbers, err = storesOf(r.info, r.spec.Stores); err != nil {
+		return err
+	}
+	if err := r.bounds(); err != nil {
+		return err
+	}
+	r.describeSet()
+	if r.ack, err = openAcknowledged(r.spec.Out, r.spec.Resume); err != nil {
+		return err
+	}
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	at := max(r.forest.Version(), r.first-1)
+	if err := r.judgeVersion(at); err != nil {
+		return err
+	}
+	if r.roots, err = openRoots(r.spec.Out, r.stores, r.rootsEvery(), at-r.first+1); err != nil {
+		return err
+	}
+	if r.ticks, err = openTicks(r.spec.Out, r.spec.Resume, r.tell); err != nil {
+		return err
+	}
+	from := at + 1
+	if r.spec.Gets > 0 && r.tree.Info().RootRule != result.NoRoots {
+		r.sample, from = newSample(r.spec.Seed), r.first
+	}
+	source, err := changeset.From(r.source, from)
+	if err != nil {
+		return err
+	}
+	r.totals.version = at
+	r.ahead = readAhead(source, window{above: at, last: r.last, stores: numbers, sample: r.sample})
+	r.floor()
+	return nil
+}
+
+// bounds are the versions to replay.
+func (r *run) bounds() (err error) {
+	if r.first = r.info.First; r.first == 0 {
+		if r.first, err = firstVersion(r.spec.Changes); err != nil {
+			return err
+		}
+	}
+	r.last = math.MaxInt64
+	if r.info.Last > 0 { // some forms tell only when they are read to their end
+		r.last = r.info.Last
+	}
+	if r.spec.Versions > 0 {
+		r.last = min(r.last, r.first+r.spec.Versions-1)
+	}
+	return nil
+}
+
+func (r *run) describeSet() {
+	r.result.Changes = &result.ChangeSet{Path: r.spec.Changes, Format: string(r.info.Format), Order: r.info.Order.String(), Stores: r.stores,
+		First: r.first, RootRule: r.info.RootRule, Provenance: r.info.Provenance}
+	if r.last != math.MaxInt64 {
+		r.result.Changes.Last = r.last
+	}
+	if r.info.Damage != nil {
+		r.warn(engine.Warning{Code: "damaged_set", Text: fmt.Sprintf("the change set is damaged and can be read in part only: %v", r.info.Damage), Remedy: "fetch it again"})
+	}
+}
+
+// rootsEvery is the distance of the versions whose roots are stored.
+func (r *run) rootsEvery() int64 {
+	if r.spec.RootsEvery > 0 {
+		return r.spec.RootsEvery
+	}
+	if r.last == math.MaxInt64 {
+		return 100
+	}
+	return max(1, (r.last-r.first)/maxRoots+1)
+}
+
+func (r *run) open(ctx context.Context) error {
+	if !r.spec.Resume {
+		if entries, err := os.ReadDir(r.spec.Dir); err != nil {
+			return err
+		} else if len(entries) > 0 {
+			return fmt.Errorf("%s is not empty: a replay begins with a new tree, or goes on with --resume", r.spec.Dir)
+		}
+	}
+	create := !r.spec.Resume || empty(r.spec.Dir)
+	r.guard.enter("Open", r.first, 0)
+	forest, err := r.tree.Open(ctx, r.spec.openOptions(r.stores, r.first, create, func(string) {}))
+	r.guard.leave()
+	if err != nil {
+		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Tree, err)
+	}
+	r.forest = forest
+	r.result.Engine.Options = forest.Effective()
+	return nil
+}
+
+func empty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) == 0
+}
+
+// judgeVersion compares where the tree is with what was acknowledged before.
+func (r *run) judgeVersion(at int64) error {
+	figures := r.result.Figures.Replay
+	figures.FirstVersion = at + 1
+	if !r.spec.Resume {
+		if at != r.first-1 {
+			return fmt.Errorf("a new tree is at version %d", r.forest.Version())
+		}
+		return nil
+	}
+	figures.ResumedAt = &at
+	r.warn(engine.Warning{Code: "resumed", Text: fmt.Sprintf("the replay went on at version %d: its figures are of the versions after it", at), Remedy: "for figures of the whole set, replay it without a break"})
+	if !r.ack.known {
+		return nil
+	}
+	lost := r.ack.version - at
+	switch {
+	case lost < -1: // a commit may have ended whose return nobody saw
+		return fmt.Errorf("the tree is at version %d, but only %d was ever committed here: it is another replay's", at, r.ack.version)
+	case lost > 0:
+		r.warn(engine.Warning{Code: "lost_versions", Text: fmt.Sprintf("%s was reopened at version %d: %d versions that it had acknowledged were lost", r.spec.Tree, at, lost),
+			Remedy: "what survives a kill is the tree's durability: " + r.tree.Info().Durability})
+	default:
+		lost = 0
+	}
+	figures.LostVersions = &lost
+	return nil
+}
+
+// settle waits until everything is as safe as the tree can make it.
+func (r *run) settle(ctx context.Context) error {
+	// Syncing may end the snapshots and checkpoints of many versions.
+	r.guard.enter("Sync", r.totals.version, 10*r.spec.commitLimit())
+	start := r.clock.Ticks()
+	err := r.forest.Sync(ctx)
+	nanos := r.clock.Nanos(r.clock.Ticks() - start)
+	r.guard.leave()
+	r.totals.syncNanos = nanos
+	if err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	if r.device.Private { // it counts what was written
+		if err := host.SyncFilesystem(r.spec.Dir); err != nil {
+			return err
+		}
+	}
+	r.counted = r.forest.Counters()
+	f := r.result.Figures.Replay
+	if f.TreeSize, f.TreeHeight, err = r.shape(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// shape is the size of all stores and the height of the highest.
+func (r *run) shape() (*int64, *int, error) {
+	shapes, err := r.forest.Shape()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the tree's size: %w", err)
+	}
+	if shapes == nil {
+		return nil, nil, nil
+	}
+	leaves, height := int64(0), 0
+	for _, s := range shapes {
+		leaves += s.Leaves
+		height = max(height, s.Height)
+	}
+	return &leaves, &height, nil
+}
+
+// close lets go of everything, the tree last.
+func (r *run) close() error {
+	var errs []error
+	if r.ahead != nil {
+		r.ahead.close()
+	}
+	if r.source != nil {
+		errs = append(errs, r.source.Close())
+	}
+	if r.roots != nil {
+		errs = append(errs, r.roots.close())
+	}
+	if r.ticks != nil {
+		errs = append(errs, r.ticks.close())
+	}
+	if r.ack != nil {
+		errs = append(errs, r.ack.close())
+	}
+	if r.forest == nil {
+		return errors.Join(errs...)
+	}
+	r.warn(r.forest.Warnings()...)
+	errs = append(errs, r.phase(closePhase, func() error {
+		r.guard.enter("Close", r.totals.version, 10*r.spec.commitLimit())
+		err := r.forest.Close()
+		r.guard.leave()
+		if err != nil {
+			return fmt.Errorf("close %s: %w", r.spec.Dir, err)
+		}
+		return nil
+	}))
+	r.forest = nil
+	return errors.Join(errs...)
+}
+
+func (r *run) warn(warnings ...engine.Warning) {
+	for _, w := range warnings {
+		if !slices.Contains(r.result.Warnings, w) {
+			r.result.Warnings = append(r.result.Warnings, w)
+		}
+	}
+}
+
+// absent says why figures are not there.
+func (r *run) absent(why string, figures ...string) {
+	for _, name := range figures {
+		r.result.Absent[name] = why
+	}
+}
+
+// store writes the run folder.
+func (r *run) store() error {
+	var errs []error
+	if peak, err := host.PeakRSS(); err == nil {
+		r.result.Figures.PeakRSSBytes = peak
+	} else {
+		r.absent(err.Error(), "peak_rss_bytes")
+	}
+	if r.commits.N() > 0 || r.gets.N() > 0 {
+		errs = append(errs, r.storeLatencies())
+	}
+	return errors.Join(append(errs, result.WriteRun(r.spec.Out, r.result))...)
+}
+
+func (r *run) storeLatencies() error {
+	var entries []measure.LogEntry
+	now := time.Now()
+	if r.gets.N() > 0 {
+		entries = append(entries, measure.LogEntry{Start: r.result.Started, End: now, Durations: r.gets})
+	}
+	if r.commits.N() > 0 {
+		entries = append(entries, measure.LogEntry{Tag: "commit", Start: r.result.Started, End: now, Durations: r.commits})
+	}
+	f, err := os.Create(filepath.Join(r.spec.Out, result.LatencyFile))
+	if err != nil {
+		return err
+	}
+	return errors.Join(measure.WriteLog(f, r.result.Started, entries), f.Close())
+}
+
+func status(ctx context.Context, err error) (string, string) {
+	switch {
+	case err == nil:
+		return result.OK, ""
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return result.Interrupted, "interrupted: what was measured until then is kept"
+	}
+	return result.Failed, err.Error()
+}

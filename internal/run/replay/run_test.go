@@ -1,0 +1,305 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/replay/replaytest"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/tree"
+)
+
+// set writes a container: versions of 20 changes over two stores and a third
+// that stays empty; every seventh version is left out, every tenth is empty.
+func set(t *testing.T, versions int64, roots func(version int64) changeset.Roots) (path string, counted result.Replay) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "set.slcs")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := changeset.NewWriter(f, changeset.Header{Order: changeset.OrderInsertion, RootRule: "replaytest", Provenance: "a test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"bank", "acc", "empty"} {
+		_, err := w.Store(name)
+		must(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for v := int64(1); v <= versions; v++ {
+		if v%7 == 0 && v != versions {
+			continue
+		}
+		must(w.Begin(v))
+		for range 20 {
+			if v%10 == 0 {
+				break
+			}
+			c := changeset.Change{Store: random.IntN(2), Key: binary.BigEndian.AppendUint64(nil, random.Uint64N(500)), Delete: random.IntN(4) == 0}
+			if !c.Delete {
+				c.Value = bytes.Repeat([]byte{byte(v)}, random.IntN(40))
+			} else {
+				counted.Removes++
+			}
+			counted.Leaves++
+			counted.UserBytes += int64(len(c.Key) + len(c.Value))
+			must(w.Change(c))
+		}
+		var r changeset.Roots
+		if roots != nil {
+			r = roots(v)
+		}
+		must(w.End(r))
+	}
+	must(w.Close())
+	must(f.Close())
+	return path, counted
+}
+
+func specFor(t *testing.T, changes string, overrides map[string]string) *Spec {
+	dir := t.TempDir()
+	return &Spec{Schema: SpecSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Overrides: overrides, Changes: changes,
+		CommitLimitNanos: int64(time.Minute), Seed: 1}
+}
+
+func quiet(result.Event) {}
+
+func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
+	path, want := set(t, 300, nil)
+	spec := specFor(t, path, nil)
+	spec.Gets = 2000
+	run, err := Run(context.Background(), replaytest.Tree{}, spec, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := run.Figures
+	if f.Leaves != want.Leaves || f.Removes != want.Removes || f.Sets != want.Leaves-want.Removes || f.UserBytes != want.UserBytes {
+		t.Errorf("counted %+v\nwant %+v", *f.Replay, want)
+	}
+	if f.Versions != 300 || f.FirstVersion != 1 || f.LastVersion != 300 || f.CommitNanos.N != 300 {
+		t.Errorf("%d versions from %d to %d, %d commits timed", f.Versions, f.FirstVersion, f.LastVersion, f.CommitNanos.N)
+	}
+	if *f.DBSets != int64(want.Leaves) {
+		t.Errorf("the tree counted %d sets, the set has %d", *f.DBSets, want.Leaves)
+	}
+	if f.Gets != 2000 || f.Found == 0 || f.Missing < 900 || f.FailedGets != 0 || f.ServiceNanos.N != 2000 {
+		t.Errorf("Gets: %d, %d found, %d missing", f.Gets, f.Found, f.Missing)
+	}
+	if f.Root == nil || len(f.Root.Stores) != 3 || len(f.Root.Combined) != 64 || f.RootsDigest == "" {
+		t.Errorf("roots %+v", f.Root)
+	}
+	stored, err := result.ReadRun(spec.Out)
+	if err != nil || stored.Status != result.OK || stored.Figures.Leaves != want.Leaves || stored.Engine.RootRule != "replaytest" {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+	roots, err := result.ReadRoots(spec.Out)
+	if err != nil || len(roots) != 300 || roots[299].Combined != f.Root.Combined {
+		t.Errorf("%d roots stored, %v", len(roots), err)
+	}
+	ticks, err := result.ReadSeries(spec.Out)
+	if err != nil || len(ticks) == 0 || ticks[len(ticks)-1].Tree.Version != 300 || *ticks[len(ticks)-1].Tree.TreeSize != *f.TreeSize {
+		t.Errorf("series %+v, %v", ticks, err)
+	}
+}
+
+func TestWhatGoesWrongInATreeIsAResult(t *testing.T) {
+	good, _ := set(t, 40, nil)
+	spec := specFor(t, good, nil)
+	run, err := Run(context.Background(), replaytest.Tree{}, spec, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = run
+	for _, c := range []struct {
+		what, value, says string
+		gets              uint64
+	}{
+		{replaytest.WrongVersionAt, "13", "the commit returned version 12, not 13: the tree lost or repeated a version", 0},
+		{replaytest.FailAt, "13", "commit version 13: the node store is closed", 0},
+		{replaytest.ForgetAt, "1", "found, but it was removed or never written", 2000},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			spec := specFor(t, good, map[string]string{c.what: c.value})
+			spec.Gets = c.gets
+			run, err := Run(context.Background(), replaytest.Tree{}, spec, quiet)
+			if err == nil || run.Status != result.Failed || !strings.Contains(run.Error, c.says) {
+				t.Errorf("%s: %q, want %q", run.Status, run.Error, c.says)
+			}
+			if c.gets == 0 && run.Figures.LastVersion != 12 {
+				t.Errorf("the last version is %d", run.Figures.LastVersion)
+			}
+		})
+	}
+}
+
+func TestACommitThatDoesNotReturnIsReportedWithItsStack(t *testing.T) {
+	path, _ := set(t, 40, nil)
+	spec := specFor(t, path, map[string]string{replaytest.HangAt: "13"})
+	spec.CommitLimitNanos = int64(300 * time.Millisecond)
+	run, err := Run(context.Background(), replaytest.Tree{}, spec, quiet)
+	var stuck *stuckError
+	if !errors.As(err, &stuck) || run.Status != result.Failed || !strings.Contains(run.Error, "Commit at version 13 did not return within 300ms") {
+		t.Fatalf("%s: %q", run.Status, run.Error)
+	}
+	stacks, err := os.ReadFile(filepath.Join(spec.Out, result.StacksFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(string(stacks), "\n\n"); !strings.Contains(first, "replaytest.hang") {
+		t.Errorf("the first stack is not the guilty one:\n%s", stacks)
+	}
+	if strings.Contains(string(stacks), "testing.(*M)") || strings.Contains(string(stacks), "(*ahead).run") {
+		t.Errorf("stacks of the innocent:\n%s", stacks)
+	}
+	stored, err := result.ReadRun(spec.Out)
+	if err != nil || stored.Status != result.Failed || stored.Figures.LastVersion != 12 || stored.Figures.Root == nil {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+}
+
+func TestRootsAreHeldAgainstTheSets(t *testing.T) {
+	path, _ := set(t, 40, nil)
+	spec := specFor(t, path, nil)
+	if _, err := Run(context.Background(), replaytest.Tree{}, spec, quiet); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := result.ReadRoots(spec.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, _ := set(t, 40, func(version int64) changeset.Roots {
+		var r changeset.Roots
+		for _, name := range []string{"bank", "acc", "empty"} {
+			root, err := fromHex(stored[version-1].Stores[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Stores = append(r.Stores, root)
+		}
+		return r
+	})
+	run, err := Run(context.Background(), replaytest.Tree{}, specFor(t, with, nil), quiet)
+	if err != nil || run.Figures.RootsChecked != 35 { // 40 without 7, 14, 21, 28, 35
+		t.Errorf("%d roots checked, %v", run.Figures.RootsChecked, err)
+	}
+	run, err = Run(context.Background(), replaytest.Tree{}, specFor(t, with, map[string]string{replaytest.WrongRootAt: "20"}), quiet)
+	var wrong *RootError
+	if !errors.As(err, &wrong) || wrong.Version != 20 || wrong.Store != "bank" || run.Status != result.Failed {
+		t.Errorf("%v", err)
+	}
+}
+
+func fromHex(text string) ([]byte, error) {
+	var b []byte
+	_, err := fmt.Sscanf(text, "%x", &b)
+	return b, err
+}
+
+func TestAnInterruptedReplayGoesOnToTheSameRoot(t *testing.T) {
+	path, want := set(t, 400, nil)
+	whole, err := Run(context.Background(), replaytest.Tree{}, specFor(t, path, nil), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := specFor(t, path, map[string]string{replaytest.CommitMillis: "5"})
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(300*time.Millisecond, func() { cancel(interrupted) })
+	first, err := Run(ctx, replaytest.Tree{}, spec, quiet)
+	if !errors.Is(err, interrupted) || first.Status != result.Interrupted || first.Figures.LastVersion < 1 {
+		t.Fatalf("%s: %v", first.Status, err)
+	}
+	spec.Resume, spec.Overrides, spec.Gets = true, nil, 1000
+	second, err := Run(context.Background(), replaytest.Tree{}, spec, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := *second.Figures.ResumedAt; at != first.Figures.LastVersion || *second.Figures.LostVersions != 0 || second.Figures.FirstVersion != at+1 {
+		t.Errorf("resumed at %d after %d, lost %d", at, first.Figures.LastVersion, *second.Figures.LostVersions)
+	}
+	if second.Figures.Root.Combined != whole.Figures.Root.Combined || first.Figures.Leaves+second.Figures.Leaves != want.Leaves {
+		t.Errorf("root %s, want %s; %d + %d leaves, want %d", second.Figures.Root.Combined, whole.Figures.Root.Combined, first.Figures.Leaves, second.Figures.Leaves, want.Leaves)
+	}
+	roots, err := result.ReadRoots(spec.Out)
+	if err != nil || len(roots) != 400 {
+		t.Errorf("%d roots stored, %v", len(roots), err)
+	}
+}
+
+func TestATruncatedSetFailsAfterItsLastWholeVersion(t *testing.T) {
+	path, _ := set(t, 4000, nil)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, info.Size()-info.Size()/8); err != nil {
+		t.Fatal(err)
+	}
+	run, err := Run(context.Background(), replaytest.Tree{}, specFor(t, path, nil), quiet)
+	var damage *changeset.DamageError
+	if !errors.As(err, &damage) || run.Status != result.Failed {
+		t.Fatalf("%s, %v", run.Status, err)
+	}
+	if last := run.Figures.LastVersion; last < 1000 || last >= 4000 || len(run.Figures.Root.Stores) != 3 {
+		t.Errorf("replayed up to %d: %+v", last, run.Figures.Root)
+	}
+}
+
+func TestANewTreeNeedsAnEmptyFolder(t *testing.T) {
+	path, _ := set(t, 3, nil)
+	spec := specFor(t, path, nil)
+	for n := range 2 {
+		_, err := Run(context.Background(), replaytest.Tree{}, spec, quiet)
+		if n == 0 && err != nil || n == 1 && (err == nil || !strings.Contains(err.Error(), "--resume")) {
+			t.Errorf("run %d: %v", n, err)
+		}
+	}
+}
+
+// TestTheHarnessCostsNextToNothing: 3 % of the 10 us that no tree stays below,
+// which leaves room for a race detector.
+func TestTheHarnessCostsNextToNothing(t *testing.T) {
+	if ns := HarnessFloor(measure.NewClock()); !(ns > 0 && ns < 300) {
+		t.Errorf("%v ns per leaf", ns)
+	}
+}
+
+// lean is a tree without a harness' excuse: nothing may be allocated per change.
+type lean struct {
+	tree.Forest
+	n int
+}
+
+func (l *lean) Set(int, []byte, []byte) error { l.n++; return nil }
+
+func (l *lean) Remove(int, []byte) error { l.n++; return nil }
+
+func TestAChangeCostsNoAllocation(t *testing.T) {
+	changes := make([]changeset.Change, 1000)
+	forest := &lean{}
+	if allocs := testing.AllocsPerRun(10, func() {
+		if _, err := change(forest, changes); err != nil {
+			t.Fatal(err)
+		}
+	}); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

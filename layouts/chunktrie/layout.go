@@ -1,0 +1,183 @@
+package chunktrie
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/layout"
+)
+
+// Layout is the chunk trie. The states it opens are *Store, their readers *Reader.
+type Layout struct{}
+
+// fileName is the one file of a state.
+const fileName = "chunks"
+
+// Info describes the layout.
+func (Layout) Info() layout.Info {
+	return layout.Info{
+		Name:       "chunktrie",
+		Version:    "2",
+		Licence:    "as statelab",
+		Root:       layout.EthereumRoot,
+		Durability: "nodes, then the root record, on the disk before Commit returns: a power cut keeps the block",
+		History:    "the last 128 blocks (Versions), and what a reader still looks at",
+		Profiles: []engine.Profile{
+			{Name: "default", About: "branches of nibble depth <= 5 in memory, as far as the budget goes"},
+			{Name: "unpinned", About: "no node in memory: every node of a lookup is a read"},
+		},
+	}
+}
+
+// settings are what profile and overrides say.
+type settings struct {
+	header
+	compaction
+	levels int // pinned: nibble depths 0 to levels-1
+}
+
+const (
+	buffersBytes   = lists * bufferBytes
+	leastMemory    = 4 << 20
+	pinnedLevels   = mostPinned + 1
+	defaultChunk   = maxChunkBytes
+	defaultVersion = 128
+)
+
+func parseOptions(o layout.Options) (s settings, errs []error) {
+	profiles := []adapter.Profile[int]{
+		{Profile: engine.Profile{Name: "default"}, Settings: pinnedLevels},
+		{Profile: engine.Profile{Name: "unpinned"}},
+	}
+	levels, err := adapter.Find(profiles, o.Profile)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	s = settings{header{defaultChunk, defaultVersion}, compaction{garbagePercent: 50, pace: 2}, levels}
+	errs = append(errs, adapter.Override([]adapter.Option{
+		adapter.Size("ChunkBytes", "256MiB", &s.chunkBytes, placeBytes),
+		adapter.Count("Versions", "128", &s.versions, 1),
+		adapter.Count("PinnedLevels", "6", &s.levels, 0),
+		adapter.Count("GarbagePercent", "50", &s.garbagePercent, 1),
+		adapter.Count("CompactionPace", "2", &s.pace, 1),
+	}, o.Overrides)...)
+	if s.levels > pinnedLevels {
+		errs = append(errs, fmt.Errorf("option PinnedLevels=%d: nibble depths 0 to %d can be pinned: write PinnedLevels=%d",
+			s.levels, mostPinned, pinnedLevels))
+	}
+	if err := s.header.check(); err != nil {
+		errs = append(errs, err)
+	}
+	if o.MemoryBytes < 0 || o.MemoryBytes > 0 && o.MemoryBytes < leastMemory {
+		errs = append(errs, fmt.Errorf("a budget of %d bytes: write buffers alone take half of 4MiB: give it 4MiB or more", o.MemoryBytes))
+	}
+	if o.Create && o.ReadOnly {
+		errs = append(errs, errors.New("a state cannot be created for reading only: leave one of the two out"))
+	}
+	return s, errs
+}
+
+// Check names what is wrong with o.
+func (Layout) Check(o layout.Options) []error {
+	_, errs := parseOptions(o)
+	return errs
+}
+
+// Open opens or creates a state.
+func (Layout) Open(ctx context.Context, o layout.Options) (layout.State, error) {
+	s, err := Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Open is Layout's, with all that a Store can do.
+func Open(ctx context.Context, o layout.Options) (*Store, error) {
+	s, errs := parseOptions(o)
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("chunktrie: open: %w", errors.Join(errs...))
+	}
+	path := filepath.Join(o.Dir, fileName)
+	if o.Create {
+		if err := create(o.Dir, path, s.header); err != nil {
+			return nil, fmt.Errorf("chunktrie: create: %w", err)
+		}
+	}
+	file, err := openLocked(o, path)
+	if err != nil {
+		return nil, fmt.Errorf("chunktrie: open: %w", err)
+	}
+	store, err := newStore(ctx, o, s, file)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("chunktrie: open %s: %w", o.Dir, err), file.Close())
+	}
+	return store, nil
+}
+
+// create writes an empty state of block 0.
+func create(dir, path string, h header) (err error) {
+	if err := adapter.MakeEmpty(dir); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	f := newChunkFile(file, h)
+	for list := range lists {
+		if err := f.room(list, 1); err != nil {
+			return err
+		}
+	}
+	empty := record{root: ref{oldest: [lists]uint32{noPlace, noPlace}}}
+	if err := f.commit(&empty, h); err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(h.encode(), 0); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// openLocked opens the file, for this process alone unless it is only read.
+func openLocked(o layout.Options, path string) (*os.File, error) {
+	access, lock := os.O_RDWR, unix.LOCK_EX
+	if o.ReadOnly {
+		access, lock = os.O_RDONLY, unix.LOCK_SH
+	}
+	file, err := os.OpenFile(path, access, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: "there is no file " + fileName}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), lock|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		err = &engine.LockedError{Dir: o.Dir, Hint: "close it there, or read a copy"}
+		return nil, errors.Join(err, file.Close())
+	} else if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+	}
+	return file, nil
+}

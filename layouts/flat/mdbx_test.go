@@ -1,0 +1,14 @@
+//go:build cgo
+
+package flat
+
+import (
+	"testing"
+
+	"github.com/statelab/statelab/engines/mdbx"
+	"github.com/statelab/statelab/layout/layouttest"
+)
+
+func TestFlatMDBXAdmission(t *testing.T) {
+	layouttest.Admit(t, Layout{Name: "flat", Engine: mdbx.Engine{}}, layouttest.Expectations{})
+}
