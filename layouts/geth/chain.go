@@ -36,7 +36,7 @@ type chain struct {
 
 var errStateClosed = errors.New("the state is closed")
 
-func open(l layout, o layout.Options) (*chain, error) {
+func open(l scheme, o layout.Options) (*chain, error) {
 	s := splitMemory(o.MemoryBytes)
 	kv, err := pebble.New(o.Dir, s.pebbleMiB(), handles, "", o.ReadOnly)
 	if err != nil {
