@@ -1,0 +1,104 @@
+// Package experiment is the declaration of what to measure: a Go value, what the
+// flags of a measuring verb mean, and a YAML file that `statelab run` reads. All
+// three are the same thing: one table of fields (fields.go) makes the flags, reads
+// and writes the file, and gives editors a JSON Schema.
+//
+// Non-goals: judging values, which needs engines and databases (cmd/statelab);
+// carrying an experiment out (plan).
+package experiment
+
+import "strings"
+
+// Schema is the version of experiment files.
+const Schema = "statelab.experiment/1"
+
+// File is the experiment inside a folder of results.
+const File = "experiment.yaml"
+
+// What an experiment can measure: the verbs.
+const (
+	Load    = "load"
+	Read    = "read"
+	Sweep   = "sweep"
+	Replay  = "replay"
+	Layouts = "layouts"
+	Disk    = "disk"
+)
+
+// Measures are all of them.
+func Measures() []string { return []string{Load, Read, Sweep, Replay, Layouts, Disk} }
+
+// Here is where an experiment runs if nothing else is said: on this machine.
+const Here = "local"
+
+// List is one value or several with commas between them, a sequence in YAML.
+type List string
+
+// Values are l's values; none for an empty list.
+func (l List) Values() []string {
+	if l == "" {
+		return nil
+	}
+	values := strings.Split(string(l), ",")
+	for i, v := range values {
+		values[i] = strings.TrimSpace(v)
+	}
+	return values
+}
+
+// First is the first value, "" for an empty list.
+func (l List) First() string {
+	if values := l.Values(); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// Several reports whether l is an axis with more than one value.
+func (l List) Several() bool { return len(l.Values()) > 1 }
+
+// Experiment declares a measurement. Values are texts as a user writes them (5M,
+// 64MiB, 0.1%): whoever carries the experiment out reads them, and reports all
+// mistakes at once. A List with several values is an axis: every combination of
+// values is a point.
+type Experiment struct {
+	Measure string // the verb
+	Name    string // label in charts
+	Where   string // Here
+
+	// Subject: what is measured, with which options. Engine, Tree and Layout exclude
+	// each other.
+	Engine, Tree, Layout   List
+	Profile, Cache, Memory List
+	Handles                List
+	CacheNodes             string
+	Options                []string // Name=Value or, as an axis, Name=Value,Value
+
+	// Database: where it is and how it is opened. For trees and layouts DB is the
+	// folder for the files that they make.
+	DB                             string
+	Existing, IgnoreLock, ReadOnly bool
+	Keep, Discard                  bool
+
+	// Load: a database that is made.
+	Keys                                      List
+	KeyBytes, KeyHash, ValueBytes, ValueModel string
+
+	// Workload.
+	Workload, Gets, Warmup, Missing, Zipf      string
+	Rate, Threads, PageCache                   List
+	Writers, WriteRate, Puts, Batch            string
+	AccessGets, SampleKeys                     string
+	Changes, Versions, RootsEvery, CommitLimit string
+	Stores                                     List
+
+	// State of layouts.
+	Accounts                                               List
+	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup string
+
+	// Disk.
+	Dir, Seconds, With, Ceiling string
+	InFlight                    List
+
+	Repeats, Seed string
+}

@@ -1,0 +1,199 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// every sets each field that a verb takes to a value that is not its default.
+func every(verb string) *Experiment {
+	e := New(verb)
+	for _, f := range taken(verb) {
+		switch to := f.target(e).(type) {
+		case *string:
+			*to = "x: #" + f.flag
+		case *List:
+			if *to = List(f.flag); f.isList(verb) {
+				*to += ",2,0.1%"
+			}
+		case *bool:
+			*to = true
+		case *[]string:
+			*to = []string{"A=1", "B.c=2,3", "*d=&x"}
+		}
+	}
+	return e
+}
+
+func TestFileAndValueAreTheSameForEveryVerb(t *testing.T) {
+	for _, verb := range Measures() {
+		for _, want := range []*Experiment{New(verb), every(verb)} {
+			var text bytes.Buffer
+			if err := want.Write(&text); err != nil {
+				t.Fatal(err)
+			}
+			got, err := Parse("e.yaml", text.Bytes())
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", verb, err, &text)
+			}
+			if diff := cmp.Diff(want, &got.Experiment); diff != "" {
+				t.Errorf("%s: %s\n%s", verb, diff, &text)
+			}
+		}
+	}
+}
+
+func TestFlagsAndFileAreTheSameForEveryVerb(t *testing.T) {
+	for _, verb := range Measures() {
+		want, got := every(verb), New(verb)
+		set := pflag.NewFlagSet(verb, pflag.ContinueOnError)
+		got.Flags(set)
+		var args []string
+		for _, f := range taken(verb) {
+			switch from := f.target(want).(type) {
+			case *string:
+				if f.flag == "" {
+					*f.target(got).(*string) = *from
+					continue
+				}
+				args = append(args, "--"+f.flag+"="+*from)
+			case *List:
+				args = append(args, "--"+f.flag+"="+string(*from))
+			case *bool:
+				args = append(args, "--"+f.flag)
+			case *[]string:
+				for _, text := range *from {
+					args = append(args, "--"+f.flag+"="+text)
+				}
+			}
+		}
+		if err := set.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", verb, diff)
+		}
+	}
+}
+
+func TestParseNamesEveryMistakeWithItsPlace(t *testing.T) {
+	_, err := Parse("e.yaml", []byte(`measure: read
+schema: statelab.experiment/9
+colour: red
+subject:
+  cache: [1%, 2%]
+  cache: 3%
+  tree: iavl1
+  options: [a]
+workload:
+  gets: {a: 1}
+  gest: 5
+database:
+  read_only: perhaps
+load: 7
+`))
+	want := []string{
+		`e.yaml:2:9: schema: "statelab.experiment/9" is not known to this version, which reads statelab.experiment/1`,
+		`e.yaml:3:1: colour: there is no such field; statelab run --schema lists them`,
+		`e.yaml:5:10: subject.cache: read takes one value here (sweep takes several)`,
+		`e.yaml:6:3: subject.cache: given twice`,
+		`e.yaml:7:3: subject.tree: read does not take it (replay do)`,
+		`e.yaml:8:12: subject.options: a mapping of names to values`,
+		`e.yaml:10:9: workload.gets: one value`,
+		`e.yaml:11:3: workload.gest: there is no such field; statelab run --schema lists them`,
+		`e.yaml:13:14: database.read_only: true or false`,
+		`e.yaml:14:7: load: a section with indented fields below it`,
+	}
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseRefusesWhatIsNoExperiment(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "not YAML",
+		"7":                               "mapping",
+		"measure: dance":                  `invalid value "dance"`,
+		"name: x":                         "measure: missing",
+		"measure: disk\n---\na: b":        "second document",
+		"measure: sweep\nseed: *a":        "not YAML",
+		"a: &a [1]\nmeasure: load\nb: *a": "no such field",
+	} {
+		if _, err := Parse("e.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestMessageNamesThePlaceInTheFile(t *testing.T) {
+	d, err := Parse("e.yaml", []byte("measure: sweep\nworkload:\n  gets: 0\n  threads: [1, x]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`--gets "0": must be at least 1, such as --gets 500k`: `e.yaml: 3:9: workload.gets: "0": must be at least 1, such as workload.gets: 500k`,
+		"the lists are too long: shorten --threads":           "e.yaml: the lists are too long: shorten workload.threads",
+	} {
+		if got := d.Message(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestSchemaKnowsEveryField(t *testing.T) {
+	text, err := json.Marshal(JSONSchema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields() {
+		if name := f.key[strings.Index(f.key, ".")+1:]; !strings.Contains(string(text), `"`+name+`":`) {
+			t.Errorf("%s is not in the schema", f.key)
+		}
+	}
+}
+
+func TestFieldsAreDeclaredOnce(t *testing.T) {
+	keys, flags := map[string]bool{}, map[string]bool{}
+	for _, f := range fields() {
+		if keys[f.key] || f.flag != "" && flags[f.flag] {
+			t.Errorf("%s --%s is declared twice", f.key, f.flag)
+		}
+		keys[f.key], flags[f.flag] = true, true
+		for _, verb := range strings.Fields(f.of + " " + f.lists) {
+			if !slices.Contains(Measures(), verb) {
+				t.Errorf("%s: there is no verb %s", f.key, verb)
+			}
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("measure: sweep\nsubject:\n  cache: [1%, 2%]\n"))
+	f.Add([]byte("measure: replay\nsubject: {options: {A: [1, 2]}}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := Parse("e.yaml", text)
+		if err != nil {
+			return
+		}
+		var again bytes.Buffer
+		if err := d.Write(&again); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Parse("e.yaml", again.Bytes())
+		if err != nil {
+			t.Fatalf("written as\n%s\nwhich is refused: %v", &again, err)
+		}
+		if diff := cmp.Diff(d.Experiment, e.Experiment); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
