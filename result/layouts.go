@@ -130,8 +130,11 @@ type LayoutRow struct {
 	RootRule string `json:"root_rule"`
 	Status   string `json:"status"`
 	Error    string `json:"error,omitempty"`
-	Build    string `json:"build"` // run folders, relative
+	Build    string `json:"build"` // run folders of the repeat that is shown, relative
 	Read     string `json:"read"`
+	// Runs are the folders of all repeats, Spread the ranges of figures over them.
+	Runs   []string         `json:"runs,omitempty"`
+	Spread map[string]Range `json:"spread,omitempty"`
 
 	Accounts uint64 `json:"accounts"`
 	Slots    uint64 `json:"slots"`

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 )
@@ -206,9 +206,9 @@ const maxProbeSeconds = 60
 // adviceTarget is the database and how --verify reads it: without a write, as
 // all that advise does.
 func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, bench.Spec) {
-	g := &flags{db: dir, useExisting: true, readOnly: true, workload: workload.ReadRandom, gets: f.verifyGets, warmup: "auto", missing: f.missing,
-		zipf: "0", rate: "0", writers: "1", writeRate: "0", puts: "1", batch: "1", pageCache: bench.AsIs, accessGets: "0",
-		sampleKeys: f.sampleKeys, seed: f.seed, ignoreLock: f.ignoreLock}
+	g := newFlags(experiment.Read)
+	g.DB, g.Existing, g.ReadOnly, g.IgnoreLock = dir, true, true, f.ignoreLock
+	g.Gets, g.Missing, g.SampleKeys, g.Seed, g.AccessGets = f.verifyGets, f.missing, f.sampleKeys, f.seed, "0"
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
 	if t.engine != nil && spec.Engine != "pebble1" && spec.Engine != "pebble2" {

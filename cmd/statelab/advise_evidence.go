@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
@@ -203,12 +204,18 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, traced boo
 		sizes = append(sizes, strconv.FormatInt(advice.Then.CacheBytes, 10))
 	}
 	folder := filepath.Join(out, verifyFolder)
-	plan := sweep.Plan{Name: "advise " + r.dir, Command: a.command(), Base: spec, Axes: []result.Axis{{Name: sweep.CacheAxis, Values: sizes}}, Repeats: 1, Seed: r.seed}
-	done, err := sweep.Run(a.ctx, plan, folder, a.runPoint, func(point, points int, label string, e bench.Event) {
-		p.tell(fmt.Sprintf("measuring %d of %d (%s): ", point, points, label), e)
-	})
-	if err == nil && done.Status != result.OK {
-		err = errors.New(done.Error)
+	how := plan.Plan{Out: folder, Repeats: 1, Seed: r.seed}
+	if err := os.MkdirAll(filepath.Join(folder, result.PointsDir), 0o755); err != nil {
+		return nil, fmt.Errorf("make the folder of the measurement: %w", err)
+	}
+	work, err := sweep.New(sweep.Sweep{Name: "advise " + r.dir, Command: a.command(), Base: spec, Axes: []result.Axis{{Name: sweep.CacheAxis, Values: sizes}}}, how, a)
+	if err != nil {
+		return nil, err
+	}
+	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell("measuring: "+stepLabel(at), at.Event) })
+	done := work.Result
+	if err == nil && so.Status != result.OK {
+		err = errors.New(so.Error)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
@@ -23,9 +25,7 @@ import (
 const maxDiskReaders = 1024
 
 func (a *app) diskVerb() *cobra.Command {
-	var inFlight, seconds, repeats, with string
-	f := new(flags)
-	cmd := &cobra.Command{
+	return a.measuringVerb(experiment.Disk, &cobra.Command{
 		Use:   "disk [DIR]",
 		Short: "Measure the disk's own limit: random 4-KiB reads, 1 to 64 in flight",
 		Long: `Disk reads 4 KiB at random with O_DIRECT, without any engine: what the device
@@ -36,62 +36,46 @@ the same files in turns with ours, and both are compared.
   statelab disk /var/lib/geth
   statelab disk --out disk
   statelab sweep --db D --disk disk --out S        (draws it as a ceiling)`,
-	}
-	cmd.FParseErrWhitelist.UnknownFlags = true
-	flag := cmd.Flags()
-	flag.StringVar(&inFlight, "in-flight", "1,2,4,8,16,32,64", "reads in flight (list)")
-	flag.StringVar(&seconds, "seconds", "1", "of one reading")
-	flag.StringVar(&repeats, "repeats", "3", "readings of every point")
-	flag.StringVar(&with, "with", "", "fio: fail where fio is not installed; none: do not ask it")
-	flag.StringVar(&f.out, "out", "", "store disk.json in this folder")
-	flag.BoolVar(&f.json, "json", false, "print disk.json")
-	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
-		plan := host.LimitPlan{Dir: "."}
-		if len(args) > 1 {
-			m.add("name one directory: statelab disk /var/lib/geth")
-		} else if len(args) == 1 {
-			plan.Dir = args[0]
-			if info, err := os.Stat(plan.Dir); err != nil || !info.IsDir() {
-				m.add("%s: no such directory: statelab disk DIR", plan.Dir)
-			}
-		}
-		for _, text := range list(inFlight) {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 || n > maxDiskReaders {
-				m.add("--in-flight: %q is no number from 1 to %d: write 1,4,16", text, maxDiskReaders)
-			}
-			plan.InFlight = append(plan.InFlight, n)
-		}
-		slices.Sort(plan.InFlight)
-		plan.InFlight = slices.Compact(plan.InFlight)
-		var err error
-		if plan.Seconds, err = strconv.ParseFloat(seconds, 64); err != nil || !(plan.Seconds >= 0.05 && plan.Seconds <= 3600) {
-			m.add("--seconds: %q is no time from 0.05 to 3600 s: write 1", seconds)
-		}
-		plan.Repeats = int(m.atLeastOne("repeats", repeats, "3"))
-		if with != "" {
-			m.oneOf("with", with, "fio", diskNone)
-		}
-		if err := m.err(); err != nil {
-			return err
-		}
-		plan.Fio = with != diskNone
-		return a.disk(f, plan, with == "fio")
-	}
-	return cmd
+	})
 }
 
-func (a *app) disk(f *flags, plan host.LimitPlan, fioNeeded bool) error {
+func (a *app) disk(f *flags, m *mistakes) error {
+	limit := host.LimitPlan{Dir: f.Dir, Fio: f.With != diskNone}
+	if info, err := os.Stat(limit.Dir); err != nil || !info.IsDir() {
+		m.add("%s: no such directory: statelab disk DIR", limit.Dir)
+	}
+	for _, text := range f.InFlight.Values() {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxDiskReaders {
+			m.add("--in-flight %q: must be from 1 to %d (example: --in-flight 1,4,16)", text, maxDiskReaders)
+		}
+		limit.InFlight = append(limit.InFlight, n)
+	}
+	slices.Sort(limit.InFlight)
+	limit.InFlight = slices.Compact(limit.InFlight)
+	var err error
+	if limit.Seconds, err = strconv.ParseFloat(f.Seconds, 64); err != nil || !(limit.Seconds >= 0.05 && limit.Seconds <= 3600) {
+		m.add("--seconds %q: must be from 0.05 to 3600 (example: --seconds 1)", f.Seconds)
+	}
+	limit.Repeats = int(m.atLeastOne("repeats", f.Repeats, "3"))
+	if f.With != "" {
+		m.oneOf("with", f.With, "fio", diskNone)
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := refuseOther(f.out); err != nil {
+			return err
+		}
+	}
 	p := a.progress(f.quiet)
-	d, err := host.Limit(a.ctx, plan, func(text string) { p.tell("", bench.Event{Phase: text}) })
+	d, err := host.Limit(a.ctx, limit, func(text string) { p.tell("", result.Event{Phase: text}) })
 	p.say("")
 	if err != nil {
 		return err
 	}
-	if fioNeeded && d.Fio == nil {
+	if f.With == "fio" && d.Fio == nil {
 		return fmt.Errorf("--with fio: %s", d.FioAbsent)
 	}
 	d.Command = a.command()
@@ -99,7 +83,7 @@ func (a *app) disk(f *flags, plan host.LimitPlan, fioNeeded bool) error {
 		if err := os.MkdirAll(f.out, 0o755); err != nil {
 			return fmt.Errorf("make --out: %w", err)
 		}
-		if err := result.WriteDisk(f.out, d); err != nil {
+		if err := errors.Join(result.WriteDisk(f.out, d), a.storeExperiment(f, f.out)); err != nil {
 			return err
 		}
 	}
@@ -190,8 +174,8 @@ const (
 	diskNone = "none"
 )
 
-func (m *mistakes) disk(text string) {
-	if text == diskAuto || text == diskNone {
+func (m *mistakes) ceiling(text string) {
+	if text == "" || text == diskAuto || text == diskNone {
 		return
 	}
 	if _, err := result.ReadDisk(text); err != nil {
@@ -202,7 +186,7 @@ func (m *mistakes) disk(text string) {
 // ceiling stores the disk's limit in the folder of a sweep: the one that from
 // names, or a short look at the disk if the sweep's reads are to reach it. A
 // disk that cannot be probed costs the ceiling, not the sweep.
-func (a *app) ceiling(from string, plan sweep.Plan, out string, p *progress) error {
+func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error {
 	switch from {
 	case "", diskNone:
 		return nil
@@ -214,19 +198,19 @@ func (a *app) ceiling(from string, plan sweep.Plan, out string, p *progress) err
 		}
 		return result.WriteDisk(out, d)
 	}
-	if _, err := os.Stat(filepath.Join(out, result.DiskFile)); err == nil || !reachesDevice(plan) {
+	if _, err := os.Stat(filepath.Join(out, result.DiskFile)); err == nil || !reachesDevice(s) {
 		return nil // a sweep that goes on has it
 	}
 	dir := out
-	if plan.Base.Dir != "" {
+	if s.Base.Dir != "" {
 		var err error
-		if dir, err = elsewhere(plan.Base.Dir, out); err != nil {
+		if dir, err = elsewhere(s.Base.Dir, out); err != nil {
 			p.say("no ceiling: %v", err)
 			return nil
 		}
 	}
-	d, err := host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: flights(plan), Seconds: ceilingSeconds, Repeats: ceilingRepeats},
-		func(text string) { p.tell("", bench.Event{Phase: text}) })
+	d, err := host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: flights(s), Seconds: ceilingSeconds, Repeats: ceilingRepeats},
+		func(text string) { p.tell("", result.Event{Phase: text}) })
 	if err != nil {
 		p.say("no ceiling: %v", err)
 		return a.ctx.Err()
@@ -237,9 +221,9 @@ func (a *app) ceiling(from string, plan sweep.Plan, out string, p *progress) err
 
 // flights are the thread counts of a plan, thinned out evenly, and one more, so
 // that the disk's own curve has a shape.
-func flights(plan sweep.Plan) []int {
-	numbers := []int{plan.Base.Threads}
-	for _, axis := range plan.Axes {
+func flights(s sweep.Sweep) []int {
+	numbers := []int{s.Base.Threads}
+	for _, axis := range s.Axes {
 		if axis.Name != sweep.ThreadsAxis {
 			continue
 		}
@@ -262,9 +246,9 @@ func flights(plan sweep.Plan) []int {
 }
 
 // reachesDevice tells whether a plan's reads are to reach the device.
-func reachesDevice(plan sweep.Plan) bool {
-	modes := []string{plan.Base.PageCache}
-	for _, axis := range plan.Axes {
+func reachesDevice(s sweep.Sweep) bool {
+	modes := []string{s.Base.PageCache}
+	for _, axis := range s.Axes {
 		if axis.Name == sweep.PageCacheAxis {
 			modes = axis.Values
 		}

@@ -89,8 +89,8 @@ func TestFlights(t *testing.T) {
 		threads string
 		want    string
 	}{{"1,4", "[1 4]"}, {"8", "[1 8]"}, {"1,2,4,8,16,32,64", "[1 2 32 64]"}} {
-		plan := sweep.Plan{Axes: []result.Axis{{Name: sweep.ThreadsAxis, Values: list(c.threads)}}}
-		if got := fmt.Sprint(flights(plan)); got != c.want {
+		s := sweep.Sweep{Axes: []result.Axis{{Name: sweep.ThreadsAxis, Values: list(c.threads)}}}
+		if got := fmt.Sprint(flights(s)); got != c.want {
 			t.Errorf("--threads %s: %s, want %s", c.threads, got, c.want)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/engines/null"
 	"github.com/statelab/statelab/engines/pebble1"
 	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/internal/plan/supervise"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -103,23 +104,45 @@ const (
 	libraryVariable = "STATELAB_NATIVE_LIBRARY"
 )
 
-// runPoint runs one spec in the runner of its engine: this binary again, or the
-// engine's own.
+// runPoint runs one spec of an engine.
 func (a *app) runPoint(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
+	return a.Do(ctx, plan.EngineJob(spec), tell)
+}
+
+// runnerOf is the runner of a subject: this binary again, or one of its own.
+func (a *app) runnerOf(kind, name string) (r supervise.Runner, err error) {
+	r.Patience = a.patience
+	switch kind {
+	case plan.Tree:
+		t, err := a.findTree(name)
+		if err != nil {
+			return r, fmt.Errorf("tree %s: %w", name, err)
+		}
+		r.Path, r.Args = t.Path, t.Args
+		return r, nil
+	case plan.Layout:
+		l, err := a.findLayout(name)
+		if err != nil {
+			return r, fmt.Errorf("layout %s: %w", name, err)
+		}
+		r.Path, r.Args = l.Path, l.Args
+		return r, nil
+	}
 	for _, known := range outside() {
-		if known.Engine != spec.Engine {
+		if known.Engine != name {
 			continue
 		}
 		if _, err := a.remoteEngine(known); err != nil {
-			return nil, fmt.Errorf("engine %s: %w", spec.Engine, err)
+			return r, fmt.Errorf("engine %s: %w", name, err)
 		}
-		return supervise.Runner{Path: a.found[known.Engine].Path, Patience: a.patience}.Run(ctx, spec, tell)
+		r.Path = a.found[known.Engine].Path
+		return r, nil
 	}
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
+	if r.Path, err = os.Executable(); err != nil {
+		r.Path = os.Args[0]
 	}
-	return supervise.Runner{Path: self, Args: []string{runnerVerb}, Patience: a.patience}.Run(ctx, spec, tell)
+	r.Args = []string{runnerVerb}
+	return r, nil
 }
 
 // engineRow is a row of engines --json.
@@ -191,24 +214,6 @@ func (a *app) firstEngine(list []string, m *mistakes) (first engine.Engine) {
 		}
 	}
 	return first
-}
-
-// checkEngines checks every entry of an engine list, engine or engine:profile,
-// with the options that all points share.
-func (a *app) checkEngines(list, profiles []string, spec bench.Spec, m *mistakes) {
-	m.twice("engine", list)
-	for _, entry := range list {
-		name, own, _ := strings.Cut(entry, ":")
-		e := a.engine(name, new(mistakes)) // firstEngine has told of those that are missing
-		if e == nil {
-			continue
-		}
-		for _, profile := range append(slices.Clone(profiles), own) {
-			if spec.Engine, spec.Profile = name, profile; profile != "" || len(profiles) == 0 {
-				m.checkOptions(e, spec)
-			}
-		}
-	}
 }
 
 // twice names engines that a list holds twice: their points could not be told

@@ -10,82 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
-	"github.com/statelab/statelab/result"
 )
-
-// flags are the measuring verbs' flags as typed. Everything is text until
-// check: so that all mistakes are found at once.
-type flags struct {
-	engine, db, profile, cache, memory, handles, threads, pageCache                                    string
-	workload, keys, keyBytes, keyOrder, keyHash, valueBytes, valueModel, batch                         string
-	gets, warmup, missing, zipf, rate, writers, writeRate, puts, accessGets, sampleKeys, seed, repeats string
-	set                                                                                                []string
-	out, name, disk                                                                                    string
-	useExisting, ignoreLock, readOnly, resume, ignoreSpace                                             bool
-	json, quiet, strict                                                                                bool
-}
-
-func (f *flags) outputFlags(cmd *cobra.Command) {
-	flag := cmd.Flags()
-	flag.BoolVar(&f.json, "json", false, "print JSON with the names of the run folder")
-	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
-	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
-	cmd.FParseErrWhitelist.UnknownFlags = true
-}
-
-func (f *flags) databaseFlags(cmd *cobra.Command, list string) {
-	flag := cmd.Flags()
-	flag.StringVar(&f.engine, "engine", "", "engine"+list+": statelab engines (default: the database's own, pebble1 for a new one)")
-	flag.StringVar(&f.db, "db", "", "directory of the database")
-	flag.StringVar(&f.profile, "profile", "", "set of engine options"+list+": statelab engines (default: the database's own, else the engine's first)")
-	flag.StringVar(&f.cache, "cache", "", "block cache"+list+": 64MiB, or 0.1% of the database (default: the profile's)")
-	flag.StringVar(&f.memory, "memory", "", "one budget"+list+" for all that the engine keeps in memory, its page cache included: 512MiB")
-	flag.StringVar(&f.handles, "handles", "", "open files the engine may keep"+list+" (default: the profile's)")
-	flag.StringArrayVar(&f.set, "set", nil, "override an engine option: --set MemTableSize=64MiB (repeatable)")
-	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
-	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
-}
-
-func (f *flags) loadFlags(cmd *cobra.Command) {
-	flag := cmd.Flags()
-	flag.StringVar(&f.keys, "keys", "1M", "number of keys")
-	flag.StringVar(&f.keyBytes, "key-bytes", "32", "bytes of a key")
-	flag.StringVar(&f.keyHash, "key-hash", keyspace.Mix, "how keys are hashed: mix, or keccak256 as bench_kvdb does")
-	flag.StringVar(&f.valueBytes, "value-bytes", "110", "bytes of a value")
-	flag.StringVar(&f.valueModel, "value-model", keyspace.Random, "what values look like: random, table32, trie-node")
-	flag.StringVar(&f.batch, "batch", "1000", "keys of a write batch")
-	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "load even if the disk looks too small")
-}
-
-func (f *flags) readFlags(cmd *cobra.Command) {
-	flag := cmd.Flags()
-	flag.StringVar(&f.workload, "workload", workload.ReadRandom, "what to ask: statelab workloads")
-	flag.StringVar(&f.gets, "gets", "500k", "measured Gets")
-	flag.StringVar(&f.warmup, "warmup", "auto", "Gets before: auto (until the reads per Get stop changing), a count, or 0.05% of the keys")
-	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.zipf, "zipf", "0", "exponent of key popularity; 0 is uniform, 0.99 as YCSB")
-	flag.StringVar(&f.rate, "rate", "0", "Gets per second to issue, whether answered or not (open loop; a list in sweep); 0: as fast as they are answered")
-	flag.StringVar(&f.writers, "writers", "1", "writing threads of readwhilewriting")
-	flag.StringVar(&f.writeRate, "write-rate", "10k", "keys per second that readwhilewriting writes; 0: as fast as it goes")
-	flag.StringVar(&f.puts, "puts", "1M", "updates of overwrite")
-	flag.StringVar(&f.batch, "batch", "1000", "keys of a write batch")
-	flag.StringVar(&f.pageCache, "page-cache", bench.AsIs, "page cache: asis, direct (O_DIRECT), cold (dropped and proved), warm")
-	flag.StringVar(&f.accessGets, "access-gets", "20k", "measured Gets replayed without a cache to learn accesses and hit rates by type; 0: none")
-	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "keys to sample from a database that statelab did not load")
-	flag.StringVar(&f.repeats, "repeats", "1", "runs per point, interleaved")
-	flag.BoolVar(&f.useExisting, "use-existing", false, "read a database that statelab did not load (a node's chaindata); it is never written")
-	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read although another process holds the database")
-	flag.BoolVar(&f.readOnly, "read-only", false, "open read-only; by default a database is opened as a node would, with its write buffers")
-}
 
 // target is a database and the engine and profile to read it with.
 type target struct {
@@ -96,11 +29,11 @@ type target struct {
 
 // target finds out what --db holds and which engine reads it.
 func (a *app) target(f *flags, m *mistakes) (t target) {
-	if f.db == "" {
+	if f.DB == "" {
 		m.add("--db: say which database: --db DIR (statelab load --db DIR makes one)")
 		return t
 	}
-	manifest, err := keyspace.ReadManifest(f.db)
+	manifest, err := keyspace.ReadManifest(f.DB)
 	switch {
 	case err == nil:
 		t.manifest = manifest
@@ -110,33 +43,33 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	default:
 		t.foreign = true
 	}
-	name := f.engine
+	name := string(f.Engine)
 	if name == "" && t.manifest != nil {
 		name = t.manifest.Engine
 	}
 	if t.foreign {
 		if name == "" || name == "pebble1" || name == "pebble2" {
-			found, err := pebbledb.Peek(f.db)
+			found, err := pebbledb.Peek(f.DB)
 			if err != nil {
 				m.add("--db: %v; of another engine's database say which: --engine mdbx", err)
 				return t
 			}
 			name = orDefault(name, found.Engine)
 		}
-		if !f.useExisting {
-			m.add("--db %s: statelab did not load this database; --use-existing reads it without ever writing to it", f.db)
+		if !f.Existing {
+			m.add("--db %s: statelab did not load this database; --use-existing reads it without ever writing to it", f.DB)
 		}
 	}
-	a.tellLibrary(m, m.overrides(f.set), t.overrides())
+	a.tellLibrary(m, m.overrides(f.Options), t.overrides())
 	t.engine = a.engine(name, m)
 	if t.foreign && t.engine != nil && !t.engine.Info().Has(engine.CanReadForeign) {
 		m.add("--engine %s: it cannot read a database of another program without touching it", name)
 	}
-	if t.foreign && t.engine != nil && f.profile == "" {
-		f.profile = nodeProfile(t.engine)
+	if t.foreign && t.engine != nil && f.Profile == "" {
+		f.Profile = experiment.List(nodeProfile(t.engine))
 	}
-	if f.profile == "" && t.manifest != nil && (f.engine == "" || f.engine == t.manifest.Engine) {
-		f.profile = t.manifest.Profile
+	if f.Profile == "" && t.manifest != nil && (f.Engine == "" || string(f.Engine) == t.manifest.Engine) {
+		f.Profile = experiment.List(t.manifest.Profile)
 	}
 	return t
 }
@@ -258,12 +191,12 @@ func (m *mistakes) warmup(spec *bench.Spec, text string, keys uint64) {
 // Axes (cache, threads, handles, engine, profile) are set by the caller.
 func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 	spec := bench.Spec{
-		Schema: bench.SpecSchema, Verb: bench.Read, Command: a.command(), Dir: absolute(f.db), Profile: f.profile, Overrides: m.overrides(f.set),
-		ReadOnly: f.readOnly || t.foreign, Foreign: t.foreign, IgnoreLock: f.ignoreLock, PageCache: f.pageCache,
-		Workload: f.workload, Seed: m.seed(f.seed), Gets: m.atLeastOne("gets", f.gets, "500k"), MissingShare: m.share("missing", f.missing),
-		ZipfTheta: m.number("zipf", f.zipf), SampleKeys: int(m.atLeastOne("sample-keys", f.sampleKeys, "200k")),
-		Writers: int(m.atLeastOne("writers", f.writers, "1")), WriteRate: m.rate("write-rate", f.writeRate), Puts: m.atLeastOne("puts", f.puts, "1M"),
-		BatchKeys: int(m.atLeastOne("batch", f.batch, "1000")), AccessGets: m.count("access-gets", f.accessGets),
+		Schema: bench.SpecSchema, Verb: bench.Read, Command: a.command(), Dir: absolute(f.DB), Profile: string(f.Profile), Overrides: m.overrides(f.Options),
+		ReadOnly: f.ReadOnly || t.foreign, Foreign: t.foreign, IgnoreLock: f.IgnoreLock, PageCache: string(f.PageCache),
+		Workload: f.Workload, Seed: m.seed(f.Seed), Gets: m.atLeastOne("gets", f.Gets, "500k"), MissingShare: m.share("missing", f.Missing),
+		ZipfTheta: m.number("zipf", f.Zipf), SampleKeys: int(m.atLeastOne("sample-keys", f.SampleKeys, "200k")),
+		Writers: int(m.atLeastOne("writers", f.Writers, "1")), WriteRate: m.rate("write-rate", f.WriteRate), Puts: m.atLeastOne("puts", f.Puts, "1M"),
+		BatchKeys: int(m.atLeastOne("batch", f.Batch, "1000")), AccessGets: m.count("access-gets", f.AccessGets),
 	}
 	if t.engine != nil {
 		spec.Engine = t.engine.Info().Name
@@ -278,15 +211,15 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 			spec.Overrides = t.manifest.Overrides
 		}
 	}
-	m.warmup(&spec, f.warmup, keys)
-	m.oneOf("page-cache", f.pageCache, bench.PageCacheModes()...)
-	m.oneOf("workload", f.workload, verbWorkloads("read")...)
-	switch f.workload {
+	m.warmup(&spec, f.Warmup, keys)
+	m.oneOf("page-cache", string(f.PageCache), bench.PageCacheModes()...)
+	m.oneOf("workload", f.Workload, verbWorkloads("read")...)
+	switch f.Workload {
 	case workload.ReadMissing:
 		spec.MissingShare = 1
 	case workload.Overwrite, workload.ReadWhileWriting:
-		if t.foreign || f.readOnly {
-			m.add("--workload %s: it writes; not with --use-existing or --read-only", f.workload)
+		if t.foreign || f.ReadOnly {
+			m.add("--workload %s: it writes; not with --use-existing or --read-only", f.Workload)
 		}
 	}
 	m.addAll("", workload.Choice{Keys: keys, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta}.Check())
@@ -337,17 +270,6 @@ func list(text string) []string {
 	return values
 }
 
-// single reports an axis where one value is wanted, and goes on with its first
-// value.
-func (m *mistakes) single(flag, text, verb string) string {
-	values := list(text)
-	if len(values) < 2 {
-		return text
-	}
-	m.add("--%s %s: %s takes one value; statelab sweep takes a list", flag, text, verb)
-	return values[0]
-}
-
 func (m *mistakes) cacheSize(spec *bench.Spec, text string) (share float64) {
 	if text == "" {
 		return 0
@@ -358,21 +280,6 @@ func (m *mistakes) cacheSize(spec *bench.Spec, text string) (share float64) {
 	}
 	spec.CacheAsked, spec.CacheBytes = text, bytes
 	return share
-}
-
-// memory reads one budget.
-func (m *mistakes) memory(spec *bench.Spec, text string) {
-	if text == "" {
-		return
-	}
-	bytes, err := sweep.ParseMemory(text)
-	if err != nil {
-		m.add("--memory: %v", err)
-	}
-	if spec.CacheAsked != "" {
-		m.add("--memory and --cache: a budget covers the cache: give one of them")
-	}
-	spec.MemoryAsked, spec.MemoryBytes = text, bytes
 }
 
 func (m *mistakes) handles(text string) int {
@@ -406,8 +313,6 @@ func refuseOther(dir string, own ...string) error {
 	}
 	return nil
 }
-
-var runFiles = []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.ReportFile}
 
 func absolute(path string) string {
 	if path == "" {

@@ -30,9 +30,9 @@ and what memtables take of the cache.
   statelab inspect CHAINDATA --ignore-lock         (while the node runs)
   statelab inspect properties.txt --engine pebble2`,
 	}
-	f.outputFlags(cmd)
-	cmd.Flags().StringVar(&f.engine, "engine", "", "engine (default: the database's own; for a LOG pebble1: what its cache charges a block)")
-	cmd.Flags().BoolVar(&f.ignoreLock, "ignore-lock", false, "look although another process holds the database")
+	f.displayFlags(cmd)
+	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1: what its cache charges a block)")
+	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "look although another process holds the database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.inspect(cmd, f, args) }
 	return cmd
 }
@@ -62,8 +62,8 @@ func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) error {
 	if len(args) != 1 {
 		m.add("name one database or one level table: statelab inspect DIR")
 	}
-	if len(args) == 1 && f.engine != "" && isFile(args[0]) {
-		m.oneOf("engine", f.engine, "pebble1", "pebble2")
+	if len(args) == 1 && f.Engine != "" && isFile(args[0]) {
+		m.oneOf("engine", string(f.Engine), "pebble1", "pebble2")
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) error {
 func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	found := inspection{Schema: "statelab.inspect/1", Source: path}
 	if isFile(path) {
-		name := orDefault(f.engine, "pebble1")
+		name := orDefault(string(f.Engine), "pebble1")
 		in, p := new(predict.Input), new(prediction)
 		if err := a.levels(&predictFlags{layout: path, engine: name}, in, p); err != nil {
 			return found, "", err
@@ -108,7 +108,7 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 		found.Inflection = &inflection
 		return found, "a level table; charged as by " + name, nil
 	}
-	run, err := a.inspectDatabase(path, f.engine, f.ignoreLock, f.quiet)
+	run, err := a.inspectDatabase(path, string(f.Engine), f.IgnoreLock, f.quiet)
 	if err != nil {
 		return found, "", err
 	}

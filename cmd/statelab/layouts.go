@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,9 +13,10 @@ import (
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/report"
-	"github.com/statelab/statelab/internal/plan/layoutplan"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/internal/plan/remote"
-	"github.com/statelab/statelab/internal/plan/supervise"
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
@@ -62,98 +61,47 @@ func everyLayout() []string {
 	return []string{"flat-pebble", "flat-mdbx", "pagetrie", "chunktrie", "chunktrie:unpinned", "geth-flat", "geth-path", "geth-hash", "nomt", "nomt:prove", "qmdb"}
 }
 
-// layoutsFlags are the verb's flags as typed.
-type layoutsFlags struct {
-	layout, accounts, contracts, slots, block, updates, updateBlocks, reads, memory, out, db, seed string
-	set                                                                                            []string
-	keep, json, quiet, strict                                                                      bool
-}
-
 func (a *app) layoutsVerb() *cobra.Command {
-	f := new(layoutsFlags)
-	cmd := &cobra.Command{
+	return a.measuringVerb(experiment.Layouts, &cobra.Command{
 		Use:   "layouts --accounts LIST --memory SIZE --out L",
-		Short: "Hold state layouts against each other: nodes, reads, bytes and time of a lookup, over the size",
+		Short: "Compare state layouts: nodes, reads, bytes and time of a lookup, by size of the state",
 		Long: `Layouts builds the same accounts in each layout, changes them block by block and
 looks them up, in processes of their own, and compares roots.
 
   statelab layouts --accounts 10k,100k,1M --memory 64MiB --out L
-  statelab layouts --layout geth-path,flat-pebble --accounts 100k --out L
+  statelab layouts --layout geth-path,flat-pebble --accounts 100k --repeats 3 --out L
   statelab layouts --db MOUNT ... (a folder on a statelab volume: exact device reads)
+  statelab layouts --resume --out L                (after Ctrl-C, a kill, a reboot)
 
 Exit 1 if layouts of Ethereum's rule disagree on a root, or one fails.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.layouts(cmd, f, args) },
-	}
-	flag := cmd.Flags()
-	flag.StringVar(&f.layout, "layout", allLayouts, "layouts (list), LAYOUT or LAYOUT:PROFILE; all: every one that is here")
-	flag.StringVar(&f.accounts, "accounts", "10k,100k", "sizes (list)")
-	flag.StringVar(&f.contracts, "contracts", "10%", "share of the accounts that have storage")
-	flag.StringVar(&f.slots, "slots", "16", "storage slots of each of those")
-	flag.StringVar(&f.block, "block", "5k", "accounts that a block of the build makes")
-	flag.StringVar(&f.updates, "updates", "500", "accounts that a measured block changes")
-	flag.StringVar(&f.updateBlocks, "update-blocks", "20", "measured blocks; 0: none")
-	flag.StringVar(&f.reads, "reads", "20k", "lookups of each kind")
-	flag.StringVar(&f.memory, "memory", "64MiB", "memory budget of a layout, page cache included; 0: the profile's, nothing is held")
-	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
-	flag.StringVar(&f.db, "db", "", "folder for the states' files (default: states in --out)")
-	flag.StringVar(&f.seed, "seed", "1", "seed of the accounts and the lookups")
-	flag.StringArrayVar(&f.set, "set", nil, "override an option of the layouts: --set Name=Value (repeatable)")
-	flag.BoolVar(&f.keep, "keep", false, "leave the states' files")
-	flag.BoolVar(&f.json, "json", false, "print layouts.json")
-	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
-	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
-	cmd.FParseErrWhitelist.UnknownFlags = true
-	return cmd
+	})
 }
 
-func (a *app) layouts(cmd *cobra.Command, f *layoutsFlags, args []string) error {
-	m := new(mistakes)
-	m.unknownFlags(cmd, a.args)
-	m.noArguments(args)
-	base, sizes := f.spec(m)
-	entries, found := a.findLayouts(f.layout, base, m)
+func (a *app) layouts(f *flags, m *mistakes) error {
+	fixed, options := m.options(f.Options)
+	base, sizes := f.lookupSpec(fixed, m)
+	entries := a.findLayouts(f.Layout, base, options, m)
+	repeats := int(m.atLeastOne("repeats", f.Repeats, "3"))
 	if err := m.err(); err != nil {
 		return err
 	}
-	out := (&flags{out: f.out}).outFolder("layouts")
-	if err := refuseOther(out); err != nil {
+	how, err := a.begin(f, base.Chain.Seed, repeats)
+	if err != nil {
 		return err
 	}
-	plan := layoutplan.Plan{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, States: absolute(f.db), Keep: f.keep}
-	if plan.States == "" {
-		plan.States = filepath.Join(out, "states")
-	}
+	work := layouts.New(layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep,
+		States: orDefault(absolute(f.DB), filepath.Join(how.Out, "states"))}, how, a)
 	p := a.progress(f.quiet)
-	done, err := layoutplan.Layouts(a.ctx, plan, out, a.runLayout(found), func(n, of int, e layoutplan.Entry, accounts uint64, event result.Event) {
-		p.tell(fmt.Sprintf("%d of %d (%s, %s accounts): ", n, of, e.Label, unit.ShortCount(float64(accounts))), event)
-	})
+	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
 	p.say("")
-	if done == nil {
-		return err
+	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
+	if len(work.Result.Rows) > 0 {
+		d.explain = func() error { return a.explainLayouts(how.Out, filepath.Join(how.Out, result.ReportFile), f.json) }
 	}
-	return errors.Join(err, a.concludeLayouts(f, out, done, p))
-}
-
-func (a *app) concludeLayouts(f *layoutsFlags, out string, done *result.Layouts, p *progress) error {
-	if err := a.explainLayouts(out, filepath.Join(out, result.ReportFile), f.json); err != nil {
-		return err
+	if so.Status == result.Interrupted {
+		d.status, d.error = so.Status, so.Error
 	}
-	for _, w := range done.Warnings {
-		p.say("warning: %s", w.Text)
-		if w.Remedy != "" {
-			p.say("         remedy: %s", w.Remedy)
-		}
-	}
-	p.say("layouts folder: %s", out)
-	switch {
-	case done.Status == result.Interrupted:
-		return errInterrupted
-	case done.Status == result.Failed:
-		return errors.New(done.Error)
-	case f.strict && len(done.Warnings) > 0:
-		return &strictError{len(done.Warnings)}
-	}
-	return nil
+	return a.finish(f, p, d, err)
 }
 
 // reportLayouts explains a folder with layouts.json.
@@ -188,26 +136,29 @@ func (a *app) explainLayouts(folder, path string, asJSON bool) error {
 }
 
 // spec turns the flags into what all layouts share.
-func (f *layoutsFlags) spec(m *mistakes) (base lookup.Spec, sizes []uint64) {
-	for _, text := range list(f.accounts) {
+func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base lookup.Spec, sizes []uint64) {
+	for _, text := range f.Accounts.Values() {
 		n := m.atLeastOne("accounts", text, "10k,100k,1M")
 		if slices.Contains(sizes, n) {
 			m.add("--accounts %s: named twice", text)
 		}
 		sizes = append(sizes, n)
 	}
-	slices.Sort(sizes)
-	share, isPercent, err := unit.ParsePercent(f.contracts)
-	if err != nil || !isPercent {
-		m.add("--contracts %q: a share such as --contracts 10%%", f.contracts)
+	if len(sizes) == 0 {
+		m.add("--accounts: give at least one size (example: --accounts 10k,100k)")
 	}
-	memory, err := unit.ParseBytes(f.memory)
+	slices.Sort(sizes)
+	share, isPercent, err := unit.ParsePercent(f.Contracts)
+	if err != nil || !isPercent {
+		m.add("--contracts %q: a share such as --contracts 10%%", f.Contracts)
+	}
+	memory, err := unit.ParseBytes(string(f.Memory))
 	if err != nil {
 		m.add("--memory: %v", err)
 	}
-	base = lookup.Spec{MemoryBytes: memory, Overrides: m.overrides(f.set), Reads: m.atLeastOne("reads", f.reads, "100k"),
-		Chain: lookup.Chain{Seed: m.seed(f.seed), ContractShare: share, SlotsPer: m.count("slots", f.slots), BlockAccounts: m.atLeastOne("block", f.block, "5k"),
-			UpdateBlocks: m.count("update-blocks", f.updateBlocks), UpdateAccounts: m.count("updates", f.updates)}}
+	base = lookup.Spec{MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
+		Chain: lookup.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
+			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates)}}
 	for _, n := range sizes {
 		chain := base.Chain
 		chain.Accounts = max(n, 1)
@@ -217,22 +168,15 @@ func (f *layoutsFlags) spec(m *mistakes) (base lookup.Spec, sizes []uint64) {
 }
 
 // findLayouts finds the entries of --layout and checks their options.
-func (a *app) findLayouts(text string, base lookup.Spec, m *mistakes) (entries []layoutplan.Entry, found map[string]*remote.Layout) {
-	found = map[string]*remote.Layout{}
-	labels, all := list(text), text == allLayouts
+func (a *app) findLayouts(list experiment.List, base lookup.Spec, options []plan.Option, m *mistakes) (entries []layouts.Entry) {
+	labels, all := list.Values(), list == allLayouts
 	if all {
 		labels = everyLayout()
 	}
+	m.twice("layout", labels)
+	settings, names := plan.Settings(options)
 	for _, label := range labels {
 		name, profile, _ := strings.Cut(label, ":")
-		if strings.ContainsAny(label, "/\\ ") || name == "" {
-			m.add("--layout %q: write --layout geth-path, or LAYOUT:PROFILE", label)
-			continue
-		}
-		if found[label] != nil {
-			m.add("--layout %s: named twice", label)
-			continue
-		}
 		l, err := a.findLayout(name)
 		if err != nil && all {
 			fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, err)
@@ -242,21 +186,30 @@ func (a *app) findLayouts(text string, base lookup.Spec, m *mistakes) (entries [
 			m.add("--layout %s: %v", label, err)
 			continue
 		}
-		if profile == "" && len(l.Info.Profiles) > 0 {
-			profile = l.Info.Profiles[0].Name
-		}
-		if !slices.ContainsFunc(l.Info.Profiles, func(p engine.Profile) bool { return p.Name == profile }) {
-			m.add("--layout %s: %s has no profile %q", label, name, profile)
+		if profile, err = profileOf(name, profile, l.Info.Profiles); err != nil {
+			m.add("--layout %s: %v", label, err)
 			continue
 		}
-		m.addAll("layout "+label, l.Check(remote.LayoutQuestion{Profile: profile, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
-		found[label] = l
-		entries = append(entries, layoutplan.Entry{Label: label, Profile: profile, Info: l.Info})
+		for i, setting := range settings {
+			m.addAll("layout "+label, l.Check(remote.LayoutQuestion{Profile: profile, MemoryBytes: base.MemoryBytes, Overrides: setting}))
+			entries = append(entries, layouts.Entry{Label: label + names[i], Profile: profile, Options: setting, Info: l.Info})
+		}
 	}
-	if len(entries) == 0 {
-		m.add("--layout: say which layouts: --layout geth-path,flat-pebble")
+	if len(labels) == 0 {
+		m.add("--layout: name the layouts to compare: --layout geth-path,flat-pebble")
 	}
-	return entries, found
+	return entries
+}
+
+// profileOf is the profile asked for, or the first.
+func profileOf(name, asked string, known []engine.Profile) (string, error) {
+	if asked == "" && len(known) > 0 {
+		return known[0].Name, nil
+	}
+	if !slices.ContainsFunc(known, func(p engine.Profile) bool { return p.Name == asked }) {
+		return "", fmt.Errorf("%s has no profile %q", name, asked)
+	}
+	return asked, nil
 }
 
 // findLayout finds a layout by name: here, in the runner the table names, or in one
@@ -292,17 +245,4 @@ func (a *app) findLayout(name string) (*remote.Layout, error) {
 		return nil, noLibrary
 	}
 	return l, err
-}
-
-// runLayout carries out one spec in the runner of its layout.
-func (a *app) runLayout(found map[string]*remote.Layout) layoutplan.RunSpec {
-	return func(ctx context.Context, e layoutplan.Entry, spec *lookup.Spec, tell result.Tell) (*result.Run, error) {
-		l := found[e.Label]
-		if l == nil {
-			return nil, fmt.Errorf("layout %s was not found", e.Label)
-		}
-		return supervise.Runner{Path: l.Path, Args: l.Args, Patience: a.patience}.Do(ctx, supervise.Job{
-			Spec: spec, Out: spec.Out, Blank: func() *result.Run { return lookup.Blank(spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
-		}, tell)
-	}
 }

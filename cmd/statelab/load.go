@@ -15,6 +15,8 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -24,8 +26,7 @@ import (
 const defaultLoadCache = "512MiB"
 
 func (a *app) loadVerb() *cobra.Command {
-	f := new(flags)
-	cmd := &cobra.Command{
+	return a.measuringVerb(experiment.Load, &cobra.Command{
 		Use:   "load --db DIR --keys N",
 		Short: "Make a database whose every key and value can be regenerated and checked",
 		Long: `Load writes N keys, waits until the engine's background work has ended, reads
@@ -34,33 +35,20 @@ some keys back and leaves a manifest in the database.
   statelab load --db D --keys 5M
   statelab load --db D --keys 200M --workload fillsorted   (5 to 10 times faster)
   statelab load --db D --resume                            (after a kill)`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.load(cmd, f, args) },
-	}
-	f.databaseFlags(cmd, "")
-	f.loadFlags(cmd)
-	f.outputFlags(cmd)
-	cmd.Flags().StringVar(&f.threads, "threads", "4", "loading threads")
-	cmd.Flags().StringVar(&f.workload, "workload", workload.FillRandom, "fillrandom or fillsorted: statelab workloads")
-	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on with a load that was cut short")
-	return cmd
+	})
 }
 
-func (a *app) load(cmd *cobra.Command, f *flags, args []string) error {
-	m := new(mistakes)
-	m.unknownFlags(cmd, a.args)
-	m.noArguments(args)
-	if f.db == "" {
-		m.add("--db: say where: --db DIR")
+func (a *app) load(f *flags, m *mistakes) error {
+	if f.DB == "" {
+		m.add("--db: name the directory of the new database: --db DIR")
 	}
-	f.engine, f.profile = m.single("engine", f.engine, "load"), m.single("profile", f.profile, "load")
-	f.cache = m.single("cache", f.cache, "load")
 	spec := a.loadSpec(f, m)
-	spec.Dir, spec.Resume = absolute(f.db), f.resume
-	spec.Threads = m.threads(m.single("threads", f.threads, "load"))
-	if share := m.cacheSize(&spec, cmp.Or(f.cache, defaultLoadCache)); share > 0 {
-		m.add("--cache %s: a load does not know the size of the database yet: write --cache 512MiB", f.cache)
+	spec.Dir, spec.Resume = absolute(f.DB), f.resume
+	spec.Threads = m.threads(string(f.Threads))
+	if share := m.cacheSize(&spec, cmp.Or(string(f.Cache), defaultLoadCache)); share > 0 {
+		m.add("--cache %s: a load does not know the size of the database yet: write --cache 512MiB", f.Cache)
 	}
-	spec.Handles = m.handles(m.single("handles", f.handles, "load"))
+	spec.Handles = m.handles(string(f.Handles))
 	if len(m.found) == 0 {
 		a.checkLoadTarget(f, &spec, m)
 	}
@@ -82,26 +70,32 @@ func (a *app) load(cmd *cobra.Command, f *flags, args []string) error {
 	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
 	p := a.progress(f.quiet)
 	p.say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
-	run, err := a.runPoint(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
+	run, err := a.Do(a.ctx, plan.EngineJob(&spec), func(e result.Event) { p.tell("", e) })
 	p.say("")
 	if err != nil {
 		return err
 	}
-	if run.Status == result.OK && !f.json {
-		a.printLoad(run)
-	}
-	return a.conclude(f, run, spec.Out, p)
+	err = a.storeExperiment(f, spec.Out)
+	return a.finish(f, p, finished{status: run.Status, error: run.Error, warnings: run.Warnings, out: spec.Out, explain: func() error {
+		if f.json {
+			return a.printJSON(run)
+		}
+		if run.Status == result.OK {
+			a.printLoad(run)
+		}
+		return nil
+	}}, err)
 }
 
 // loadSpec turns the flags that describe a database to make into a spec.
 func (a *app) loadSpec(f *flags, m *mistakes) bench.Spec {
-	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: a.command(), Engine: cmp.Or(f.engine, "pebble1"), Profile: f.profile,
-		Overrides: m.overrides(f.set), Workload: f.workload, PageCache: bench.AsIs, Seed: m.seed(f.seed), Threads: 4,
-		Keys: m.atLeastOne("keys", f.keys, "5M"), KeyBytes: int(m.count("key-bytes", f.keyBytes)), KeyHash: f.keyHash,
-		ValueModel: f.valueModel, ValueBytes: int(m.count("value-bytes", f.valueBytes)), BatchKeys: int(m.atLeastOne("batch", f.batch, "1000"))}
-	m.oneOf("workload", f.workload, verbWorkloads("load")...)
+	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: a.command(), Engine: cmp.Or(string(f.Engine), "pebble1"), Profile: string(f.Profile),
+		Overrides: m.overrides(f.Options), Workload: f.Workload, PageCache: bench.AsIs, Seed: m.seed(f.Seed), Threads: 4,
+		Keys: m.atLeastOne("keys", string(f.Keys), "5M"), KeyBytes: int(m.count("key-bytes", f.KeyBytes)), KeyHash: f.KeyHash,
+		ValueModel: f.ValueModel, ValueBytes: int(m.count("value-bytes", f.ValueBytes)), BatchKeys: int(m.atLeastOne("batch", f.Batch, "1000"))}
+	m.oneOf("workload", f.Workload, verbWorkloads("load")...)
 	order := keyspace.Hashed
-	if f.workload == workload.FillSorted {
+	if f.Workload == workload.FillSorted {
 		order = keyspace.Sorted
 	}
 	m.addAll("", keyspace.Keys{Count: max(spec.Keys, 1), Bytes: spec.KeyBytes, Order: order, Hash: spec.KeyHash}.Check())
@@ -121,16 +115,16 @@ func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
 		spec.Keys, spec.Workload = manifest.Keys, manifest.Workload
 		return
 	case err == nil && manifest.Loaded == manifest.Keys:
-		m.add("--db %s: holds a complete database of %s keys already: read it, or name a new directory", f.db, unit.Count(manifest.Keys))
+		m.add("--db %s: holds a complete database of %s keys already: read it, or name a new directory", f.DB, unit.Count(manifest.Keys))
 		return
 	case err == nil:
-		m.add("--db %s: holds a load cut short at %s of %s keys: --resume goes on with it", f.db, unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
+		m.add("--db %s: holds a load cut short at %s of %s keys: --resume goes on with it", f.DB, unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
 		return
 	case !errors.Is(err, keyspace.ErrNoManifest):
 		m.add("--db: %v", err)
 		return
 	case f.resume:
-		m.add("--resume: %s holds no load that could go on", f.db)
+		m.add("--resume: %s holds no load that could go on", f.DB)
 		return
 	}
 	entries, err := os.ReadDir(spec.Dir)
@@ -139,7 +133,7 @@ func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
 	}
 	for _, e := range entries {
 		if !engine.MayBeIn(e.Name()) {
-			m.add("--db %s: the directory is not empty (%s): name a new one", f.db, e.Name())
+			m.add("--db %s: the directory is not empty (%s): name a new one", f.DB, e.Name())
 			return
 		}
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
@@ -203,9 +203,9 @@ func (a *app) predictElsewhere(in predict.Input, p prediction, reserve reserveOf
 // is on this machine: nothing about its shape is assumed.
 func (a *app) predictHere(f *predictFlags, in predict.Input, p prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
-	g := &flags{db: f.db, engine: f.engine, useExisting: true, workload: workload.ReadRandom, gets: f.gets, warmup: strconv.FormatUint(in.WarmupGets, 10),
-		missing: f.missing, zipf: "0", rate: "0", writers: "1", writeRate: "0", puts: "1", batch: "1", pageCache: bench.AsIs, accessGets: "0",
-		sampleKeys: "200k", seed: f.seed, ignoreLock: f.ignoreLock}
+	g := newFlags(experiment.Read)
+	g.DB, g.Engine, g.Existing, g.IgnoreLock = f.db, experiment.List(f.engine), true, f.ignoreLock
+	g.Gets, g.Warmup, g.Missing, g.Seed, g.AccessGets = f.gets, strconv.FormatUint(in.WarmupGets, 10), f.missing, f.seed, "0"
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
 	spec.Threads = m.threads(f.threads)
@@ -307,21 +307,19 @@ func (a *app) printPrediction(p prediction) {
 // inspectDatabase runs inspect on a database, statelab's or another's.
 func (a *app) inspectDatabase(dir, engineName string, ignoreLock, quiet bool) (*result.Run, error) {
 	m := new(mistakes)
-	f := &flags{db: dir, engine: engineName, useExisting: true, ignoreLock: ignoreLock, quiet: quiet}
+	f := newFlags(experiment.Read)
+	f.DB, f.Engine, f.Existing, f.IgnoreLock = dir, experiment.List(engineName), true, ignoreLock
 	t := a.target(f, m)
 	if err := m.err(); err != nil {
 		return nil, err
-	}
-	if f.profile == "" {
-		f.profile = t.engine.Info().Profiles[0].Name
 	}
 	out, err := os.MkdirTemp("", "statelab-inspect-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(out)
-	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.engine.Info().Name, Dir: absolute(f.db),
-		Profile: f.profile, ReadOnly: true, Foreign: t.foreign, IgnoreLock: ignoreLock, PageCache: bench.AsIs}
+	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.engine.Info().Name, Dir: absolute(dir),
+		Profile: orDefault(string(f.Profile), t.engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.foreign, IgnoreLock: ignoreLock, PageCache: bench.AsIs}
 	if t.manifest != nil {
 		spec.Overrides = t.manifest.Overrides
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
-	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
 // addPredicted draws the curve that the database's own filters and indexes imply
 // beside the measured one. Where that cannot be worked out the sweep is as good
 // without it; why is a warning.
-func (a *app) addPredicted(plan sweep.Plan, done *result.Sweep, p *progress) {
-	if !predictable(plan) {
+func (a *app) addPredicted(s sweep.Sweep, done *result.Sweep, p *progress) {
+	if !predictable(s) {
 		return
 	}
 	byWarmup := map[uint64][]result.Point{}
@@ -28,7 +28,7 @@ func (a *app) addPredicted(plan sweep.Plan, done *result.Sweep, p *progress) {
 	}
 	done.Predicted = nil
 	for warmup, points := range byWarmup {
-		predicted, err := a.predictPoints(plan, done, warmup, points, p)
+		predicted, err := a.predictPoints(s, done, warmup, points, p)
 		if err != nil {
 			done.Warnings = append(done.Warnings, engine.Warning{Code: "not_predicted", Text: "no predicted curve: " + err.Error()})
 			return
@@ -39,8 +39,8 @@ func (a *app) addPredicted(plan sweep.Plan, done *result.Sweep, p *progress) {
 }
 
 // predictable: the cache alone varies, on Pebble, and nothing is written.
-func predictable(plan sweep.Plan) bool {
-	for _, axis := range plan.Axes {
+func predictable(s sweep.Sweep) bool {
+	for _, axis := range s.Axes {
 		if (axis.Name == sweep.CacheAxis) != (len(axis.Values) > 1) {
 			return false
 		}
@@ -48,18 +48,18 @@ func predictable(plan sweep.Plan) bool {
 			return false
 		}
 	}
-	if name := plan.Base.Engine; name != "pebble1" && name != "pebble2" {
+	if name := s.Base.Engine; name != "pebble1" && name != "pebble2" {
 		return false
 	}
-	w := plan.Base.Workload
-	return (w == workload.ReadRandom || w == workload.ReadMissing) && plan.Base.Gets*2 < maxCurveGets
+	w := s.Base.Workload
+	return (w == workload.ReadRandom || w == workload.ReadMissing) && s.Base.Gets*2 < maxCurveGets
 }
 
-func (a *app) predictPoints(plan sweep.Plan, done *result.Sweep, warmup uint64, points []result.Point, p *progress) ([]result.PredictedPoint, error) {
-	p.tell("", bench.Event{Phase: "predicting"})
-	spec := plan.Base
+func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, warmup uint64, points []result.Point, p *progress) ([]result.PredictedPoint, error) {
+	p.tell("", result.Event{Phase: "predicting"})
+	spec := s.Base
 	spec.WarmupGets = warmup
-	for _, axis := range plan.Axes {
+	for _, axis := range s.Axes {
 		setting, err := sweep.SettingOf(axis.Name, axis.Values[0])
 		if err != nil {
 			return nil, err
@@ -73,7 +73,8 @@ func (a *app) predictPoints(plan sweep.Plan, done *result.Sweep, warmup uint64, 
 		}
 	}
 	m := new(mistakes)
-	f := &flags{db: done.Database.Dir, engine: spec.Engine, profile: spec.Profile, useExisting: true}
+	f := newFlags(experiment.Read)
+	f.DB, f.Engine, f.Profile, f.Existing = done.Database.Dir, experiment.List(spec.Engine), experiment.List(spec.Profile), true
 	t := a.target(f, m)
 	if err := m.err(); err != nil {
 		return nil, err

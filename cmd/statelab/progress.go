@@ -10,6 +10,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/run/bench"
 )
@@ -110,5 +111,16 @@ func (p *progress) say(format string, args ...any) {
 	p.clear()
 	if !p.quiet {
 		fmt.Fprintf(p.out, format+"\n", args...)
+	}
+}
+
+// warn prints a warning, also where progress is not wanted.
+func (p *progress) warn(w engine.Warning) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.clear()
+	fmt.Fprintf(p.out, "warning: %s\n", w.Text)
+	if w.Remedy != "" {
+		fmt.Fprintf(p.out, "         remedy: %s\n", w.Remedy)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,22 +16,15 @@ import (
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/explain/report"
-	"github.com/statelab/statelab/internal/plan/contest"
-	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/replays"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 )
 
-// replayFlags are replay's flags as typed.
-type replayFlags struct {
-	tree, changes, out, db, versions, repeats, commitLimit, gets, cacheNodes, memory, stores, rootsEvery, seed, metrics string
-	set                                                                                                                 []string
-	resume, discard, json, quiet, strict                                                                                bool
-}
-
 func (a *app) replayVerb() *cobra.Command {
-	f := new(replayFlags)
-	cmd := &cobra.Command{
+	return a.measuringVerb(experiment.Replay, &cobra.Command{
 		Use:   "replay --tree LIST --changes SET --out R",
 		Short: "Apply a chain's change sets to state trees: speed, disk, memory, and whether roots agree",
 		Long: `Replay applies a change set (statelab changeset) version by version to each tree,
@@ -43,87 +35,75 @@ a process each, and compares their roots.
   statelab replay --resume --out R                 (after Ctrl-C, a kill, a reboot)
 
 Exit 1 if trees of one root rule disagree, or one fails.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd, f, args) },
-	}
-	flag := cmd.Flags()
-	flag.StringVar(&f.tree, "tree", "", "trees (list), TREE or TREE:PROFILE")
-	flag.StringVar(&f.changes, "changes", "", "the change set: a file or a directory")
-	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
-	flag.StringVar(&f.db, "db", "", "folder for the trees' files (default: trees in --out)")
-	flag.StringVar(&f.versions, "versions", "0", "versions to apply, from the set's first; 0: all")
-	flag.StringVar(&f.repeats, "repeats", "1", "passes per tree, interleaved")
-	flag.StringVar(&f.commitLimit, "commit-limit", "60s", "a call of a tree that takes longer is a failure; 0: never")
-	flag.StringVar(&f.gets, "gets", "0", "lookups after the last version, half of them of absent keys")
-	flag.StringVar(&f.cacheNodes, "cache-nodes", "0", "nodes a tree may cache; 0: the profile's")
-	flag.StringVar(&f.memory, "memory", "0", "memory budget, where a tree has one; 0: the profile's")
-	flag.StringVar(&f.stores, "stores", "", "stores to replay (list; default: all)")
-	flag.StringVar(&f.rootsEvery, "roots-every", "0", "versions between stored roots; 0: at most 10,000 are stored")
-	flag.StringVar(&f.seed, "seed", "1", "seed of the lookups")
-	flag.StringArrayVar(&f.set, "set", nil, "override an option of the trees: --set Name=Value (repeatable)")
-	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it runs, at an address such as 127.0.0.1:9464")
-	flag.BoolVar(&f.resume, "resume", false, "go on with the replay in --out")
-	flag.BoolVar(&f.discard, "discard", false, "remove a tree's files when its run has succeeded")
-	flag.BoolVar(&f.json, "json", false, "print replay.json")
-	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
-	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
-	cmd.FParseErrWhitelist.UnknownFlags = true
-	return cmd
+	})
 }
 
-func (a *app) replay(cmd *cobra.Command, f *replayFlags, args []string) error {
-	m := new(mistakes)
-	m.unknownFlags(cmd, a.args)
-	m.noArguments(args)
-	if f.resume {
-		return a.resumeReplay(f, m)
-	}
-	base := f.spec(m)
-	stores := m.changes(f.changes)
+func (a *app) replay(f *flags, m *mistakes) error {
+	fixed, options := m.options(f.Options)
+	base := f.replaySpec(fixed, m)
+	stores := m.changes(f.Changes)
 	if len(base.Stores) > 0 {
 		stores = base.Stores
 	}
-	entries, found := a.trees(f.tree, base, stores, m)
-	if f.tree == "" {
-		m.add("--tree: say which trees: --tree iavl1,memiavl")
+	entries := a.trees(f.Tree, base, options, stores, m)
+	if f.Tree == "" {
+		m.add("--tree: name the trees to compare: --tree iavl1,memiavl")
 	}
-	repeats := int(m.atLeastOne("repeats", f.repeats, "2"))
+	repeats := int(m.atLeastOne("repeats", f.Repeats, "2"))
 	if base.Gets > 0 && len(entries) == 1 && entries[0].Info.RootRule == result.NoRoots {
 		m.add("--gets: the tree %s keeps nothing to look up", entries[0].Label)
 	}
 	if err := m.err(); err != nil {
 		return err
 	}
-	out := (&flags{out: f.out}).outFolder("replay")
-	if err := refuseOther(out); err != nil {
+	how, err := a.begin(f, base.Seed, repeats)
+	if err != nil {
 		return err
 	}
-	plan := contest.Plan{Command: a.command(), Base: base, Entries: entries, Repeats: repeats, Trees: absolute(f.db), Discard: f.discard}
-	if plan.Trees == "" {
-		plan.Trees = filepath.Join(out, "trees")
+	work := replays.New(replays.Replays{Command: a.command(), Base: base, Entries: entries, Discard: f.Discard,
+		Trees: orDefault(absolute(f.DB), filepath.Join(how.Out, "trees"))}, how, a)
+	p := a.progress(f.quiet)
+	metrics := promexport.NewReplay()
+	if f.metrics != "" {
+		stop, address, err := serveMetrics(f.metrics, metrics)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		p.say("metrics: http://%s/metrics", address)
 	}
-	if taken := plan.Taken(); len(taken) > 0 {
-		return usage("--db %s: it holds trees of another replay (%s): name a new folder", f.db, strings.Join(taken, ", "))
+	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) {
+		metrics.Observe(at.Label, at.Event)
+		p.tell(stepLabel(at), withNote(at.Event))
+	})
+	p.say("")
+	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
+	if len(work.Result.Trees) > 0 {
+		d.explain = func() error { return a.explainReplay(f, how.Out) }
 	}
-	return a.hold(f, plan, out, found)
+	if so.Status == result.Interrupted {
+		d.status, d.error = so.Status, so.Error
+	}
+	return a.finish(f, p, d, err)
 }
 
 // spec turns the flags into what all trees share.
-func (f *replayFlags) spec(m *mistakes) replay.Spec {
-	limit, err := time.ParseDuration(f.commitLimit)
-	if f.commitLimit == "0" {
+func (f *flags) replaySpec(fixed map[string]string, m *mistakes) replay.Spec {
+	limit, err := time.ParseDuration(f.CommitLimit)
+	if f.CommitLimit == "0" {
 		limit, err = 0, nil
 	}
 	if err != nil || limit < 0 {
-		m.add("--commit-limit %q: a duration such as --commit-limit 60s", f.commitLimit)
+		m.add("--commit-limit %q: a duration such as --commit-limit 60s", f.CommitLimit)
 	}
-	memory, err := unit.ParseBytes(f.memory)
+	memory, err := unit.ParseBytes(string(f.Memory))
 	if err != nil {
 		m.add("--memory: %v", err)
 	}
 	return replay.Spec{
-		Overrides: m.overrides(f.set), CacheNodes: int64(m.count("cache-nodes", f.cacheNodes)), MemoryBytes: memory,
-		Changes: absolute(f.changes), Stores: list(f.stores), Versions: int64(m.count("versions", f.versions)),
-		RootsEvery: int64(m.count("roots-every", f.rootsEvery)), CommitLimitNanos: int64(limit), Gets: m.count("gets", f.gets), Seed: m.seed(f.seed),
+		Overrides: fixed, CacheNodes: int64(m.count("cache-nodes", f.CacheNodes)), MemoryBytes: memory,
+		Changes: absolute(f.Changes), Stores: f.Stores.Values(), Versions: int64(m.count("versions", f.Versions)),
+		RootsEvery: int64(m.count("roots-every", f.RootsEvery)), CommitLimitNanos: int64(limit), Gets: m.count("gets", f.Gets), Seed: m.seed(f.Seed),
 	}
 }
 
@@ -146,75 +126,12 @@ func (m *mistakes) changes(path string) (stores []string) {
 	return stores
 }
 
-// resumeReplay goes on with the plan in --out.
-func (a *app) resumeReplay(f *replayFlags, m *mistakes) error {
-	if f.out == "" {
-		m.add("--resume: say which replay: --out FOLDER")
+// withNote says in a replay's event where the tree stands.
+func withNote(e result.Event) result.Event {
+	if e.Tick != nil && e.Tick.Tree != nil {
+		e.Note = tickNote(e.Tick)
 	}
-	if err := m.err(); err != nil {
-		return err
-	}
-	out := absolute(f.out)
-	plan, err := contest.ReadPlan(out)
-	if err != nil {
-		return usage("--resume: %v", err)
-	}
-	found := map[string]*remote.Tree{}
-	for _, e := range plan.Entries {
-		if found[e.Label], err = a.findTree(e.Info.Name); err != nil {
-			return usage("--resume: tree %s: %v", e.Label, err)
-		}
-	}
-	return a.hold(f, plan, out, found)
-}
-
-// hold carries a plan out and prints what came of it.
-func (a *app) hold(f *replayFlags, plan contest.Plan, out string, found map[string]*remote.Tree) error {
-	p := a.progress(f.quiet)
-	metrics := promexport.NewReplay()
-	if f.metrics != "" {
-		stop, address, err := serveMetrics(f.metrics, metrics)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		p.say("metrics: http://%s/metrics", address)
-	}
-	done, err := contest.Run(a.ctx, plan, out, a.runTree(found), func(n, of int, entry contest.Entry, repeat int, e result.Event) {
-		metrics.Observe(entry.Label, e)
-		if e.Tick != nil && e.Tick.Tree != nil {
-			e.Note = tickNote(e.Tick)
-		}
-		p.tell(fmt.Sprintf("run %d of %d (%s, repeat %d): ", n, of, entry.Label, repeat), e)
-	})
-	p.say("")
-	if done == nil {
-		return err
-	}
-	if len(done.Trees) > 0 {
-		if explainErr := a.explainReplay(f, out); explainErr != nil {
-			return errors.Join(err, explainErr)
-		}
-	}
-	for _, w := range done.Warnings {
-		p.say("warning: %s", w.Text)
-		if w.Remedy != "" {
-			p.say("         remedy: %s", w.Remedy)
-		}
-	}
-	p.say("replay folder: %s", out)
-	switch {
-	case done.Status == result.Interrupted:
-		p.say("%s", done.Error)
-		return errInterrupted
-	case err != nil:
-		return err
-	case done.Status == result.Failed:
-		return errors.New(done.Error)
-	case f.strict && len(done.Warnings) > 0:
-		return &strictError{len(done.Warnings)}
-	}
-	return nil
+	return e
 }
 
 // tickNote is a line of the console.
@@ -232,7 +149,7 @@ func tickNote(tick *result.Tick) string {
 }
 
 // explainReplay prints the answer and writes the report.
-func (a *app) explainReplay(f *replayFlags, out string) error {
+func (a *app) explainReplay(f *flags, out string) error {
 	if !f.json {
 		return a.reportReplay([]string{out}, "")
 	}

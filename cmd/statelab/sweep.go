@@ -3,150 +3,181 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
 func (a *app) sweepVerb() *cobra.Command {
-	f := new(flags)
-	cmd := &cobra.Command{
+	return a.measuringVerb(experiment.Sweep, &cobra.Command{
 		Use:   "sweep --db DIR --cache LIST",
 		Short: "Measure many points: lists of caches, threads, handles, profiles, engines",
 		Long: `Sweep measures every combination of the listed values, each in a process of its
-own, and writes one folder with a report. Without --db it loads the databases it
+own, and writes one folder with a report. Without --db it makes the databases it
 needs inside that folder.
 
   statelab sweep --db D --cache 0.1%,0.2%,0.5%,1%,2%,3% --threads 8 --out S
   statelab sweep --keys 2M --engine pebble1,pebble2 --cache 8MiB,64MiB --out S
+  statelab sweep --db D --cache 1% --set MemTableSize=4MiB,64MiB --out S
   statelab sweep --resume --out S                  (after Ctrl-C, a kill, a reboot)`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.sweep(cmd, f, args) },
-	}
-	f.databaseFlags(cmd, " (list)")
-	f.readFlags(cmd)
-	f.loadFlagsOfSweep(cmd)
-	f.outputFlags(cmd)
-	flag := cmd.Flags()
-	flag.StringVar(&f.threads, "threads", "1", "Gets in flight (list)")
-	flag.StringVar(&f.name, "name", "", "label in charts (default: the name of the output folder)")
-	flag.StringVar(&f.disk, "disk", diskAuto, "the disk's own limit, drawn as a ceiling: a folder of statelab disk --out, none, or auto: a short look at the disk with --page-cache direct or cold")
-	flag.BoolVar(&f.resume, "resume", false, "go on with the sweep in --out")
-	return cmd
+	})
 }
 
-// loadFlagsOfSweep are the flags of databases that a sweep makes itself.
-func (f *flags) loadFlagsOfSweep(cmd *cobra.Command) {
-	flag := cmd.Flags()
-	flag.StringVar(&f.keys, "keys", "1M", "number of keys of a database made for the sweep (list)")
-	f.keyHash = keyspace.Mix
-	flag.StringVar(&f.keyBytes, "key-bytes", "32", "bytes of a key of a database made for the sweep")
-	flag.StringVar(&f.valueBytes, "value-bytes", "110", "bytes of a value of a database made for the sweep")
-	flag.StringVar(&f.valueModel, "value-model", "random", "value model of a database made for the sweep")
-}
-
-func (a *app) sweep(cmd *cobra.Command, f *flags, args []string) error {
-	m := new(mistakes)
-	m.unknownFlags(cmd, a.args)
-	m.noArguments(args)
-	m.disk(f.disk)
-	if f.resume {
-		if f.out == "" {
-			m.add("--resume: say which sweep: --out FOLDER")
-		}
-		if err := m.err(); err != nil {
-			return err
-		}
-		plan, err := sweep.ReadPlan(absolute(f.out))
-		if err != nil {
-			return usage("--resume: %v", err)
-		}
-		return a.carryOut(f, plan, absolute(f.out))
-	}
-	var t target
-	var load *bench.Spec
-	axes := []result.Axis{}
-	add := func(name, text string) {
-		if values := list(text); values != nil {
-			axes = append(axes, result.Axis{Name: name, Values: values})
-		}
-	}
-	if f.db != "" {
-		engines := list(f.engine)
-		if len(engines) > 1 {
-			m.add("--engine %s: with --db a sweep reads one database with one engine; without --db it makes a database for each", f.engine)
-			f.engine = engines[0]
-		}
-		m.single("keys", f.keys, "a sweep of --db")
-		t = a.target(f, m)
-	} else {
-		g := *f
-		g.workload, g.engine, g.profile, g.keys = workload.FillRandom, "", "", list(f.keys)[0]
-		spec := a.loadSpec(&g, m)
-		m.cacheSize(&spec, defaultLoadCache)
-		load = &spec
-		a.tellLibrary(m, spec.Overrides)
-		add(sweep.EngineAxis, orDefault(f.engine, "pebble1"))
-		add(sweep.KeysAxis, f.keys)
-	}
-	engines := list(orDefault(f.engine, "pebble1"))
-	if f.db == "" {
-		t.engine = a.firstEngine(engines, m)
-	}
-	profiles := f.profile
-	if f.db == "" && profiles == "" && len(engines) == 1 && t.engine != nil {
-		_, profiles, _ = strings.Cut(engines[0], ":")
-		profiles = orDefault(profiles, t.engine.Info().Profiles[0].Name)
-	}
-	add(sweep.ProfileAxis, profiles)
-	pageCaches := list(f.pageCache)
-	if len(pageCaches) > 1 {
-		add(sweep.PageCacheAxis, f.pageCache)
-		f.pageCache = first(pageCaches)
-		if slices.Contains(pageCaches, bench.Direct) {
-			f.pageCache = bench.Direct // the one that an engine may refuse; the axis sets it
-		}
-	}
-	add(sweep.HandlesAxis, f.handles)
-	add(sweep.ThreadsAxis, f.threads)
-	if f.rate != "0" {
-		add(sweep.RateAxis, f.rate)
-	}
-	add(sweep.MemoryAxis, f.memory)
-	add(sweep.CacheAxis, f.cache)
-	f.profile = first(list(profiles))
-	spec := a.readSpec(f, t, m)
-	m.addAll("", sweep.Plan{Axes: axes}.Check())
-	if f.cache != "" {
-		spec.CacheAsked = first(list(f.cache)) // for the check below; axes set it
-	}
-	m.memory(&spec, first(list(f.memory)))
-	if f.db == "" {
-		a.checkEngines(engines, list(profiles), spec, m)
-		if len(engines) > 1 && profiles == "" {
-			spec.Profile = "" // every engine's own
-		}
-	} else {
-		for _, profile := range list(profiles) {
-			spec.Profile = profile
-			m.checkOptions(t.engine, spec)
-		}
-	}
-	spec.CacheAsked, spec.MemoryAsked, spec.MemoryBytes = "", "", 0
-	repeats := int(m.atLeastOne("repeats", f.repeats, "3"))
+// sweep carries out read and sweep.
+func (a *app) sweep(f *flags, m *mistakes) error {
+	s, repeats := a.sweepOf(f, m)
 	if err := m.err(); err != nil {
 		return err
 	}
-	return a.sweepOfLoaded(f, spec, load, axes, repeats, "sweep")
+	how, err := a.begin(f, s.Base.Seed, repeats)
+	if err != nil {
+		return err
+	}
+	s.Name = orDefault(f.Name, filepath.Base(how.Out))
+	p := a.progress(f.quiet)
+	if err := a.ceiling(f.Ceiling, s, how.Out, p); err != nil {
+		return err
+	}
+	work, err := sweep.New(s, how, a)
+	if err != nil {
+		return err
+	}
+	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
+	p.say("")
+	done := work.Result
+	for _, point := range done.Points {
+		if point.Status == result.Failed {
+			p.say("point %v failed: %s", point.Axes, point.Error)
+		}
+	}
+	if so.Status == result.OK {
+		a.addPredicted(s, done, p)
+		err = errors.Join(err, result.WriteSweep(how.Out, done))
+	}
+	d := finished{status: so.Status, error: so.Error, warnings: done.Warnings, out: how.Out}
+	if len(done.Points) > 0 {
+		d.explain = func() error { return a.explain(f, how.Out) }
+	}
+	return a.finish(f, p, d, err)
+}
+
+// sweepOf is the sweep that f declares.
+func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
+	m.ceiling(f.Ceiling)
+	fixed, options := m.options(f.Options)
+	g := *f // with one value where a list is an axis
+	g.Options = nil
+	for name, value := range fixed {
+		g.Options = append(g.Options, name+"="+value)
+	}
+	var t target
+	switch {
+	case f.DB != "" || f.Measure == experiment.Read:
+		if f.Engine.Several() {
+			m.add("--engine %s: with --db a sweep reads one database with one engine; without --db it makes a database for each", f.Engine)
+		}
+		if f.Keys != "" {
+			m.add("--keys %s: not with --db, whose database has its keys", f.Keys)
+		}
+		g.Engine = experiment.List(f.Engine.First())
+		t = a.target(&g, m)
+	default:
+		s.Load = a.loadOf(&g, m)
+		t.engine = a.firstEngine(engines(f), m)
+	}
+	s.Axes = a.axes(f, &g, t, options)
+	m.addAll("", s.Check())
+	s.Base = a.readSpec(&g, t, m)
+	if f.DB == "" && f.Engine.Several() && f.Profile == "" {
+		s.Base.Profile = "" // every engine's own
+	}
+	s.Command = a.command()
+	m.pointOptions(a, f, s, options)
+	return s, int(m.atLeastOne("repeats", f.Repeats, "3"))
+}
+
+func engines(f *flags) []string { return list(orDefault(string(f.Engine), "pebble1")) }
+
+// loadOf is how a sweep makes its databases.
+func (a *app) loadOf(f *flags, m *mistakes) *bench.Spec {
+	if f.Keys == "" {
+		m.add("give --db DIR to measure a database, or --keys N to make one for the sweep (example: --keys 2M)")
+		return nil
+	}
+	g := *f
+	g.Workload, g.Engine, g.Profile, g.Keys = workload.FillRandom, "", "", experiment.List(f.Keys.First())
+	spec := a.loadSpec(&g, m)
+	m.cacheSize(&spec, defaultLoadCache)
+	a.tellLibrary(m, spec.Overrides)
+	return &spec
+}
+
+// axes are what varies, and the settings that reports name in any case. g gets one
+// value of those that a spec needs.
+func (a *app) axes(f, g *flags, t target, options []plan.Option) (axes []result.Axis) {
+	add := func(name string, values []string) {
+		if len(values) > 0 {
+			axes = append(axes, result.Axis{Name: name, Values: values})
+		}
+	}
+	profiles := g.Profile.Values() // target may have found the database's own
+	if f.DB == "" && f.Measure == experiment.Sweep {
+		add(sweep.EngineAxis, engines(f))
+		add(sweep.KeysAxis, f.Keys.Values())
+		if entry := engines(f); len(profiles) == 0 && len(entry) == 1 && t.engine != nil {
+			_, own, _ := strings.Cut(entry[0], ":")
+			profiles = []string{orDefault(own, t.engine.Info().Profiles[0].Name)}
+		}
+	}
+	add(sweep.ProfileAxis, profiles)
+	g.Profile = experiment.List(first(profiles))
+	if modes := f.PageCache.Values(); len(modes) > 1 {
+		add(sweep.PageCacheAxis, modes)
+		g.PageCache = experiment.List(first(modes))
+	}
+	add(sweep.HandlesAxis, f.Handles.Values())
+	add(sweep.ThreadsAxis, f.Threads.Values())
+	if f.Rate != "0" {
+		add(sweep.RateAxis, f.Rate.Values())
+	}
+	add(sweep.MemoryAxis, f.Memory.Values())
+	add(sweep.CacheAxis, f.Cache.Values())
+	for _, o := range options {
+		if len(o.Values) > 1 {
+			add(sweep.OptionAxis+o.Name, o.Values)
+		}
+	}
+	return axes
+}
+
+// pointOptions asks the engines what they think of the options of the points.
+func (m *mistakes) pointOptions(a *app, f *flags, s sweep.Sweep, options []plan.Option) {
+	if f.Memory != "" && f.Cache != "" {
+		m.add("--memory and --cache: a memory budget covers the cache: give one of them")
+	}
+	specs, err := s.Specs()
+	if err != nil {
+		return // said by Check
+	}
+	if f.DB == "" {
+		m.twice("engine", f.Engine.Values())
+	}
+	checked := map[string]bool{}
+	for _, spec := range specs {
+		if key := fmt.Sprint(spec.Engine, spec.Profile, spec.CacheBytes, spec.MemoryBytes, spec.Handles, spec.Overrides, spec.PageCache); !checked[key] {
+			checked[key] = true
+			m.checkOptions(a.engine(spec.Engine, new(mistakes)), spec) // engines that are missing were named before
+		}
+	}
 }
 
 func orDefault(text, otherwise string) string {
@@ -161,78 +192,6 @@ func first(values []string) string {
 		return ""
 	}
 	return values[0]
-}
-
-// sweepOf measures a read with a relative cache or repeats: a sweep of one point.
-func (a *app) sweepOf(f *flags, spec bench.Spec, axes []result.Axis, repeats int, verb string) error {
-	if spec.CacheAsked != "" {
-		axes = append(axes, result.Axis{Name: sweep.CacheAxis, Values: []string{spec.CacheAsked}})
-	}
-	axes = append(axes, result.Axis{Name: sweep.ThreadsAxis, Values: []string{fmt.Sprint(spec.Threads)}})
-	return a.sweepOfLoaded(f, spec, nil, axes, repeats, verb)
-}
-
-func (a *app) sweepOfLoaded(f *flags, spec bench.Spec, load *bench.Spec, axes []result.Axis, repeats int, verb string) error {
-	out := f.outFolder(verb)
-	if err := refuseOther(out); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return fmt.Errorf("make --out: %w", err)
-	}
-	plan := sweep.Plan{Name: orDefault(f.name, filepath.Base(out)), Command: a.command(), Base: spec, Load: load, Axes: axes, Repeats: repeats, Seed: spec.Seed}
-	return a.carryOut(f, plan, out)
-}
-
-// carryOut runs a plan and prints what came of it.
-func (a *app) carryOut(f *flags, plan sweep.Plan, out string) error {
-	p := a.progress(f.quiet)
-	if err := a.ceiling(f.disk, plan, out, p); err != nil {
-		return err
-	}
-	done, sweepErr := sweep.Run(a.ctx, plan, out, a.runPoint, func(point, points int, label string, e bench.Event) {
-		p.tell(fmt.Sprintf("point %d of %d (%s): ", point, points, label), e)
-	})
-	p.say("")
-	if done == nil {
-		return sweepErr
-	}
-	for _, point := range done.Points {
-		if point.Status == result.Failed {
-			p.say("point %v failed: %s", point.Axes, point.Error)
-		}
-	}
-	if done.Status == result.OK {
-		a.addPredicted(plan, done, p)
-		if err := result.WriteSweep(out, done); err != nil {
-			return err
-		}
-		p.say("")
-	}
-	if len(done.Points) > 0 {
-		if err := a.explain(f, out); err != nil {
-			return err
-		}
-	}
-	for _, w := range done.Warnings {
-		p.say("warning: %s", w.Text)
-		if w.Remedy != "" {
-			p.say("         remedy: %s", w.Remedy)
-		}
-	}
-	p.say("sweep folder: %s", out)
-	switch {
-	case done.Status == result.Interrupted:
-		p.say("%s", done.Error)
-		return errInterrupted
-	case sweepErr != nil:
-		return sweepErr
-	case done.Status == result.Failed:
-		return errors.New(done.Error)
-	case f.strict && len(done.Warnings) > 0:
-		return &strictError{len(done.Warnings)}
-	}
-	return nil
 }
 
 // explain prints the answer and writes the report of a sweep folder.

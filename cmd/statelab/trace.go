@@ -12,15 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/resolve"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
 func (a *app) traceVerb() *cobra.Command {
-	f := &flags{workload: workload.ReadRandom, rate: "0", writers: "1", writeRate: "0", puts: "1", batch: "1", pageCache: bench.AsIs, accessGets: "0", repeats: "1"}
+	f := newFlags(experiment.Read)
 	var sample, run string
 	cmd := &cobra.Command{
 		Use:   "trace --db DIR --out FILE",
@@ -35,18 +35,18 @@ The accesses do not depend on the cache: one trace answers for all sizes.
 	}
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
-	flag.StringVar(&f.db, "db", "", "directory of the database")
+	flag.StringVar(&f.DB, "db", "", "directory of the database")
 	flag.StringVar(&run, "run", "", "run folder whose key stream to take (database, Gets, warm-up, threads, seed)")
-	flag.StringVar(&f.gets, "gets", "500k", "Gets that count")
-	flag.StringVar(&f.warmup, "warmup", "100k", "Gets before, only to fill caches: a count, or a share of the keys")
-	flag.StringVar(&f.threads, "threads", "1", "threads whose streams take turns")
-	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.zipf, "zipf", "0", "exponent of key popularity; 0 is uniform")
-	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
-	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "keys to sample from a database that statelab did not load")
+	flag.StringVar(&f.Gets, "gets", "500k", "Gets that count")
+	flag.StringVar(&f.Warmup, "warmup", "100k", "Gets before, only to fill caches: a count, or a share of the keys")
+	flag.StringVar((*string)(&f.Threads), "threads", "1", "threads whose streams take turns")
+	flag.StringVar(&f.Missing, "missing", "0%", "share of Gets that ask for absent keys")
+	flag.StringVar(&f.Zipf, "zipf", "0", "exponent of key popularity; 0 is uniform")
+	flag.StringVar(&f.Seed, "seed", "1", "seed of all choices")
+	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "keys to sample from a database that statelab did not load")
 	flag.StringVar(&sample, "sample-shift", "0", "keep one of 2^k keys, chosen by hash: for means only, not for simulate")
 	flag.StringVar(&f.out, "out", "", "the trace file")
-	flag.BoolVar(&f.useExisting, "use-existing", false, "trace a database that statelab did not load; it is never written")
+	flag.BoolVar(&f.Existing, "use-existing", false, "trace a database that statelab did not load; it is never written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m := new(mistakes)
@@ -64,12 +64,12 @@ The accesses do not depend on the cache: one trace answers for all sizes.
 		}
 		t := a.target(f, m)
 		spec := a.readSpec(f, t, m)
-		spec.Threads = m.threads(f.threads)
+		spec.Threads = m.threads(string(f.Threads))
 		if spec.WarmupAuto {
 			m.add("--warmup auto: a trace needs a count such as 100k, or a share of the keys such as 0.05%%")
 		}
 		if spec.Engine != "" && spec.Engine != "pebble1" && spec.Engine != "pebble2" {
-			m.add("--db %s: block accesses of %s cannot be worked out, only those of pebble1 and pebble2", f.db, spec.Engine)
+			m.add("--db %s: block accesses of %s cannot be worked out, only those of pebble1 and pebble2", f.DB, spec.Engine)
 		}
 		if err := m.err(); err != nil {
 			return err
@@ -87,10 +87,10 @@ func (m *mistakes) streamOf(f *flags, folder string) {
 		return
 	}
 	w := run.Workload
-	f.db, f.useExisting = run.Database.Dir, run.Database.Written == "foreign"
-	f.gets, f.warmup = strconv.FormatUint(run.Figures.Gets, 10), strconv.FormatUint(w.WarmupGets, 10)
-	f.threads, f.seed = strconv.Itoa(w.Threads), strconv.FormatUint(w.Seed, 10)
-	f.missing, f.zipf = fmt.Sprintf("%g%%", 100*w.MissingShare), fmt.Sprint(w.ZipfTheta)
+	f.DB, f.Existing = run.Database.Dir, run.Database.Written == "foreign"
+	f.Gets, f.Warmup = strconv.FormatUint(run.Figures.Gets, 10), strconv.FormatUint(w.WarmupGets, 10)
+	f.Threads, f.Seed = experiment.List(strconv.Itoa(w.Threads)), strconv.FormatUint(w.Seed, 10)
+	f.Missing, f.Zipf = fmt.Sprintf("%g%%", 100*w.MissingShare), fmt.Sprint(w.ZipfTheta)
 }
 
 // traced is what trace --json prints.
@@ -116,7 +116,7 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample) e
 		return buffered.Flush()
 	})
 	if err != nil {
-		return fmt.Errorf("trace %s: %w", f.db, err)
+		return fmt.Errorf("trace %s: %w", f.DB, err)
 	}
 	info, err := os.Stat(f.out)
 	if err != nil {

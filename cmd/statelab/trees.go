@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/plan/contest"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/remote"
-	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/plan/replays"
 	"github.com/statelab/statelab/internal/run/replay"
-	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
 	"github.com/statelab/statelab/trees/null"
 )
@@ -72,48 +68,26 @@ func (a *app) findTree(name string) (*remote.Tree, error) {
 }
 
 // trees finds the entries of --tree and checks their options.
-func (a *app) trees(text string, base replay.Spec, stores []string, m *mistakes) (entries []contest.Entry, found map[string]*remote.Tree) {
-	found = map[string]*remote.Tree{}
-	for _, label := range list(text) {
+func (a *app) trees(list experiment.List, base replay.Spec, options []plan.Option, stores []string, m *mistakes) (entries []replays.Entry) {
+	m.twice("tree", list.Values())
+	settings, names := plan.Settings(options)
+	for _, label := range list.Values() {
 		name, profile, _ := strings.Cut(label, ":")
-		if strings.ContainsAny(label, "/\\ ") || name == "" {
-			m.add("--tree %q: write --tree iavl1, or --tree memiavl:PROFILE", label)
-			continue
-		}
-		if found[label] != nil {
-			m.add("--tree %s: named twice", label)
-			continue
-		}
 		t, err := a.findTree(name)
+		if err == nil {
+			profile, err = profileOf(name, profile, t.Info.Profiles)
+		}
 		if err != nil {
 			m.add("--tree %s: %v", label, err)
 			continue
 		}
-		if profile == "" && len(t.Info.Profiles) > 0 {
-			profile = t.Info.Profiles[0].Name
+		for i, setting := range settings {
+			if len(stores) > 0 { // else the set has said what is wrong, or names its stores later
+				m.addAll("tree "+label, t.Check(remote.TreeQuestion{Profile: profile, CacheNodes: base.CacheNodes, MemoryBytes: base.MemoryBytes,
+					Overrides: setting, Stores: stores}))
+			}
+			entries = append(entries, replays.Entry{Label: label + names[i], Profile: profile, Options: setting, Info: t.Info})
 		}
-		if !slices.ContainsFunc(t.Info.Profiles, func(p engine.Profile) bool { return p.Name == profile }) {
-			m.add("--tree %s: %s has no profile %q", label, name, profile)
-			continue
-		}
-		if len(stores) > 0 { // else the set has said what is wrong, or names its stores later
-			m.addAll("tree "+label, t.Check(remote.TreeQuestion{Profile: profile, CacheNodes: base.CacheNodes, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides, Stores: stores}))
-		}
-		found[label] = t
-		entries = append(entries, contest.Entry{Label: label, Profile: profile, Info: t.Info})
 	}
-	return entries, found
-}
-
-// runTree replays one spec in the runner of its tree.
-func (a *app) runTree(found map[string]*remote.Tree) contest.RunTree {
-	return func(ctx context.Context, e contest.Entry, spec *replay.Spec, tell result.Tell) (*result.Run, error) {
-		t := found[e.Label]
-		if t == nil {
-			return nil, fmt.Errorf("tree %s was not found", e.Label)
-		}
-		return supervise.Runner{Path: t.Path, Args: t.Args, Patience: a.patience}.Do(ctx, supervise.Job{
-			Spec: spec, Out: spec.Out, Blank: func() *result.Run { return replay.Blank(spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
-		}, tell)
-	}
+	return entries
 }

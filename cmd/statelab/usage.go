@@ -24,7 +24,10 @@ func usage(format string, args ...any) error {
 }
 
 // mistakes collects what is wrong with a command line.
-type mistakes struct{ found []string }
+type mistakes struct {
+	found     []string
+	translate func(string) string // into the terms of an experiment file; nil: flags were typed
+}
 
 // add notes a mistake, once.
 func (m *mistakes) add(format string, args ...any) {
@@ -48,7 +51,14 @@ func (m *mistakes) err() error {
 	if len(m.found) == 0 {
 		return nil
 	}
-	return &usageError{m.found}
+	if m.translate == nil {
+		return &usageError{m.found}
+	}
+	var translated []string
+	for _, text := range m.found {
+		translated = append(translated, m.translate(text))
+	}
+	return &usageError{translated}
 }
 
 func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }

@@ -42,7 +42,7 @@ func fields() []field {
 		{"subject.cache", "cache", onEngine, "", "block cache: 64MiB, or 0.1% of the database (default: the profile's)", Sweep,
 			func(e *Experiment) any { return &e.Cache }},
 		{"subject.memory", "memory", "read sweep replay layouts", " replay=0 layouts=64MiB",
-			"memory budget of one process, page cache included, such as 512MiB (default or 0: the profile's, without a limit)", "sweep layouts",
+			"memory budget of one process, page cache included, such as 512MiB (default or 0: the profile's, without a limit)", Sweep,
 			func(e *Experiment) any { return &e.Memory }},
 		{"subject.handles", "handles", onEngine, "", "open files the engine may keep (default: the profile's)", Sweep,
 			func(e *Experiment) any { return &e.Handles }},

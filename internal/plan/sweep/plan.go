@@ -1,19 +1,13 @@
-// Package sweep plans runs along axes and carries them out, one runner process
-// a point.
+// Package sweep measures an engine along axes: the points of read and sweep, the
+// databases that they need, and what their runs come to.
 //
-// Goals: every point keeps its own run folder; what is finished stays finished
-// through Ctrl-C, a crash of a point or of statelab itself; repeats are
-// interleaved, so that drift of the machine hits all points alike.
-// Non-goals: measuring (bench), drawing (report).
+// Non-goals: the order of runs and what is finished (plan), measuring (bench),
+// drawing (explain).
 package sweep
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,29 +31,23 @@ const (
 	PageCacheAxis = "page-cache"
 )
 
-// PlanFile is the plan inside a sweep folder: what --resume goes on with.
-const PlanFile = "plan.json"
+// OptionAxis begins the name of an axis of an engine option.
+const OptionAxis = "set."
 
-// Plan is a sweep before it has run.
-type Plan struct {
-	Schema  string        `json:"schema"`
-	Name    string        `json:"name"` // label in charts
-	Command []string      `json:"command"`
-	Base    bench.Spec    `json:"base"`           // what all points share
-	Load    *bench.Spec   `json:"load,omitempty"` // how to make a database where Base.Dir is empty
-	Axes    []result.Axis `json:"axes"`
-	Repeats int           `json:"repeats"`
-	Seed    uint64        `json:"seed"`
+// Sweep is what to measure.
+type Sweep struct {
+	Name    string // label in charts
+	Command []string
+	Base    bench.Spec  // what all points share
+	Load    *bench.Spec // how to make a database where Base.Dir is empty
+	Axes    []result.Axis
 }
-
-// PlanSchema is the version of PlanFile.
-const PlanSchema = "statelab.plan/1"
 
 // maxPoints is far beyond what anybody has the time for.
 const maxPoints = 100_000
 
 // Check names everything wrong with the axes' values.
-func (p Plan) Check() (errs []error) {
+func (p Sweep) Check() (errs []error) {
 	points := 1
 	for _, axis := range p.Axes {
 		points *= max(1, len(axis.Values))
@@ -95,6 +83,7 @@ type Setting struct {
 	CacheBytes int64
 	CacheShare float64
 	PageCache  string
+	Options    map[string]string // of OptionAxis
 }
 
 // SettingOf is the setting of one axis' value.
@@ -104,6 +93,14 @@ func SettingOf(axis, value string) (s Setting, err error) {
 }
 
 func (s *Setting) set(axis, value string) (err error) {
+	if option, is := strings.CutPrefix(axis, OptionAxis); is {
+		s.Options = maps.Clone(s.Options) // settings share what the axes before gave them
+		if s.Options == nil {
+			s.Options = map[string]string{}
+		}
+		s.Options[option] = value
+		return nil
+	}
 	switch axis {
 	case EngineAxis:
 		s.Engine, s.Profile, err = ParseEngine(value, s.Profile)
@@ -189,7 +186,7 @@ func positive(value, example string) (int, error) {
 
 // Settings lists all combinations of the axes' values, the last axis changing
 // fastest.
-func (p Plan) Settings() ([]Setting, error) {
+func (p Sweep) Settings() ([]Setting, error) {
 	settings := []Setting{{Values: map[string]string{}}}
 	for _, axis := range p.Axes {
 		var next []Setting
@@ -214,25 +211,8 @@ func (p Plan) Settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// Step is one run of one setting.
-type Step struct{ Setting, Repeat int }
-
-// Order interleaves the steps: the first pass in an order shuffled by seed, the
-// second backwards, the third forwards again (ABBA).
-func Order(settings, repeats int, seed uint64) []Step {
-	pass := rand.New(rand.NewPCG(seed, 0)).Perm(settings)
-	var steps []Step
-	for repeat := range repeats {
-		for _, s := range pass {
-			steps = append(steps, Step{s, repeat})
-		}
-		slices.Reverse(pass)
-	}
-	return steps
-}
-
 // spec is the base with a setting applied; dbBytes turns a share into bytes.
-func (p Plan) spec(s Setting, dbBytes int64) bench.Spec {
+func (p Sweep) spec(s Setting, dbBytes int64) bench.Spec {
 	spec := p.Base
 	if s.Engine != "" {
 		spec.Engine = s.Engine
@@ -258,44 +238,25 @@ func (p Plan) spec(s Setting, dbBytes int64) bench.Spec {
 	if s.PageCache != "" {
 		spec.PageCache = s.PageCache
 	}
+	if len(s.Options) > 0 {
+		spec.Overrides = maps.Clone(spec.Overrides)
+		if spec.Overrides == nil {
+			spec.Overrides = map[string]string{}
+		}
+		maps.Copy(spec.Overrides, s.Options)
+	}
 	if s.CacheShare > 0 {
 		spec.CacheBytes = int64(s.CacheShare * float64(dbBytes))
 	}
 	return spec
 }
 
-// WritePlan stores the plan in a sweep folder.
-func WritePlan(dir string, p Plan) error {
-	p.Schema = PlanSchema
-	text, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the plan: %w", err)
+// Specs are the points' specs, with caches that are a share of the database left out:
+// its size is not known yet.
+func (p Sweep) Specs() (specs []bench.Spec, err error) {
+	settings, err := p.Settings()
+	for _, s := range settings {
+		specs = append(specs, p.spec(s, 0))
 	}
-	if err := os.WriteFile(filepath.Join(dir, PlanFile), append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write the plan: %w", err)
-	}
-	return nil
-}
-
-// ReadPlan reads the plan of a sweep folder.
-func ReadPlan(dir string) (Plan, error) {
-	var p Plan
-	path := filepath.Join(dir, PlanFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return p, fmt.Errorf("%s holds no sweep to resume: there is no %s", dir, PlanFile)
-	}
-	if err != nil {
-		return p, err
-	}
-	if err := json.Unmarshal(text, &p); err != nil {
-		return p, fmt.Errorf("%s is damaged: %w", path, err)
-	}
-	if p.Schema != PlanSchema {
-		return p, fmt.Errorf("%s: schema is %q, this version reads %q", path, p.Schema, PlanSchema)
-	}
-	if p.Repeats < 1 || p.Repeats > maxPoints {
-		return p, fmt.Errorf("%s is damaged: %d repeats", path, p.Repeats)
-	}
-	return p, errors.Join(p.Check()...)
+	return specs, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,124 +13,109 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
-// RunPoint measures one point in a process of its own.
-type RunPoint func(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error)
-
-// Progress is told what the sweep is at; point counts from 1.
-type Progress func(point, points int, label string, e bench.Event)
-
 // limits are the questions of the study.
 var limits = []float64{2, 1.1}
 
-// sweeper is a sweep while it runs.
-type sweeper struct {
-	plan      Plan
+// Work is a sweep while it is carried out.
+type Work struct {
+	sweep     Sweep
 	out       string
-	measure   RunPoint
-	progress  Progress
+	plan      plan.Plan
+	executor  plan.Executor
 	settings  []Setting
 	databases map[string]*result.Run // inspected, by folder
 	accesses  map[string]map[string]float64
-	runs      map[Step]*result.Run
-	sweep     *result.Sweep
+	Result    *result.Sweep
 }
 
-// Run carries out the plan in the folder out. Steps that an earlier Run has
-// finished there are not measured again.
-func Run(ctx context.Context, plan Plan, out string, measure RunPoint, progress Progress) (*result.Sweep, error) {
-	settings, err := plan.Settings()
+// New is the work of measuring s in the folder of p.
+func New(s Sweep, p plan.Plan, executor plan.Executor) (*Work, error) {
+	settings, err := s.Settings()
 	if err != nil {
 		return nil, err
 	}
-	s := &sweeper{plan: plan, out: out, measure: measure, progress: progress, settings: settings,
-		databases: map[string]*result.Run{}, accesses: map[string]map[string]float64{}, runs: map[Step]*result.Run{},
-		sweep: &result.Sweep{Source: "measured", Name: plan.Name, Started: time.Now().UTC(), Command: plan.Command, Axes: plan.Axes}}
-	if err := os.MkdirAll(filepath.Join(out, result.PointsDir), 0o755); err != nil {
-		return nil, fmt.Errorf("make the sweep folder: %w", err)
-	}
-	if err := WritePlan(out, plan); err != nil {
-		return nil, err
-	}
-	runErr := s.run(ctx)
-	s.conclude(ctx, runErr)
-	return s.sweep, errors.Join(runErr, result.WriteSweep(out, s.sweep))
+	return &Work{sweep: s, out: p.Out, plan: p, executor: executor, settings: settings,
+		databases: map[string]*result.Run{}, accesses: map[string]map[string]float64{},
+		Result: &result.Sweep{Source: "measured", Name: s.Name, Started: time.Now().UTC(), Command: s.Command, Axes: s.Axes}}, nil
 }
 
-func (s *sweeper) run(ctx context.Context) error {
-	steps := Order(len(s.settings), s.plan.Repeats, s.plan.Seed)
-	for _, step := range steps {
-		if run, err := result.ReadRun(filepath.Join(s.out, s.folder(step))); err == nil && run.Status == result.OK {
-			s.keep(step, run)
+// Points are the settings; labels name the axes that really vary.
+func (w *Work) Points() (points []plan.Point) {
+	for _, s := range w.settings {
+		var parts []string
+		for _, axis := range w.sweep.Axes {
+			if len(axis.Values) > 1 {
+				parts = append(parts, axis.Name+" "+s.Values[axis.Name])
+			}
 		}
+		points = append(points, plan.Point{Name: fmt.Sprintf("%03d", s.Number), Label: strings.Join(parts, ", ")})
 	}
-	for n, step := range steps {
-		if _, done := s.runs[step]; done {
-			continue
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := s.step(ctx, step, n+1, len(steps)); err != nil {
-			return err
-		}
-		s.conclude(ctx, nil)
-		s.sweep.Status = result.Interrupted // until the last point is in
-		if err := result.WriteSweep(s.out, s.sweep); err != nil {
-			return err
-		}
-	}
-	return nil
+	return points
 }
 
-func (s *sweeper) step(ctx context.Context, step Step, n, of int) error {
-	setting := s.settings[step.Setting]
-	label := s.label(step)
-	tell := func(e bench.Event) { s.progress(n, of, label, e) }
-	spec := s.plan.spec(setting, 0)
+// Status of a run.
+func (w *Work) Status(run *result.Run) string { return run.Status }
+
+// Finished reads a run that is ok.
+func (w *Work) Finished(folder string) (*result.Run, bool) {
+	run, err := result.ReadRun(folder)
+	if err != nil || run.Status != result.OK {
+		return nil, false
+	}
+	w.keep(run)
+	return run, true
+}
+
+// Measure measures a setting once, in a process of its own, and first makes and
+// looks at the database where that has not been done.
+func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell result.Tell) (*result.Run, error) {
+	setting := w.settings[step.Point]
+	spec := w.sweep.spec(setting, 0)
 	if spec.Dir == "" {
-		dir, err := s.ensureLoaded(ctx, setting, spec, tell)
+		dir, err := w.ensureLoaded(ctx, setting, spec, tell)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		spec.Dir = dir
 	}
-	database, err := s.inspect(ctx, spec, tell)
+	database, err := w.inspect(ctx, spec, tell)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir := spec.Dir
-	spec = s.plan.spec(setting, database.Database.Bytes)
-	spec.Dir, spec.Out = dir, filepath.Join(s.out, s.folder(step))
-	spec.Accesses = s.accesses[dir]
-	run, err := s.measure(ctx, &spec, tell)
-	if err != nil {
-		return err
+	spec = w.sweep.spec(setting, database.Database.Bytes)
+	spec.Dir, spec.Out = dir, filepath.Join(w.out, folder)
+	spec.Accesses = w.accesses[dir]
+	run, err := w.measure(ctx, &spec, tell)
+	if err == nil && run.Status != result.Interrupted {
+		w.keep(run)
 	}
-	if run.Status != result.Interrupted {
-		s.keep(step, run)
-	}
-	return nil
+	return run, err
+}
+
+func (w *Work) measure(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
+	return w.executor.Do(ctx, plan.EngineJob(spec), tell)
 }
 
 // keep takes a finished run into the sweep. The accesses of a Get do not depend
 // on the cache: the first point of a database that knows them tells the others.
-func (s *sweeper) keep(step Step, run *result.Run) {
-	s.runs[step] = run
-	if dir := run.Database.Dir; s.accesses[dir] == nil {
-		s.accesses[dir] = run.Figures.BlockAccessesPerGetByType
+func (w *Work) keep(run *result.Run) {
+	if dir := run.Database.Dir; w.accesses[dir] == nil {
+		w.accesses[dir] = run.Figures.BlockAccessesPerGetByType
 	}
 }
 
 // ensureLoaded makes the database of a setting inside the sweep folder.
-func (s *sweeper) ensureLoaded(ctx context.Context, setting Setting, point bench.Spec, tell bench.Tell) (string, error) {
-	load := *s.plan.Load
+func (w *Work) ensureLoaded(ctx context.Context, setting Setting, point bench.Spec, tell result.Tell) (string, error) {
+	load := *w.sweep.Load
 	load.Engine, load.Profile = point.Engine, point.Profile
 	load.Keys = cmp.Or(setting.Keys, load.Keys)
-	load.Dir = filepath.Join(s.out, "databases", databaseName(load))
+	load.Dir = filepath.Join(w.out, "databases", databaseName(load))
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {
 	case err == nil && m.Loaded == m.Keys && m.Settled:
@@ -141,9 +125,12 @@ func (s *sweeper) ensureLoaded(ctx context.Context, setting Setting, point bench
 	case !errors.Is(err, keyspace.ErrNoManifest):
 		return "", err
 	}
-	run, err := s.measure(ctx, &load, tell)
+	run, err := w.measure(ctx, &load, tell)
 	if err != nil {
 		return "", err
+	}
+	if run.Status == result.Interrupted && ctx.Err() != nil {
+		return "", context.Cause(ctx)
 	}
 	if run.Status != result.OK {
 		return "", fmt.Errorf("load %s: %s", load.Dir, run.Error)
@@ -159,114 +146,107 @@ func databaseName(load bench.Spec) string {
 }
 
 // inspect learns the size and shape of the database that spec reads.
-func (s *sweeper) inspect(ctx context.Context, spec bench.Spec, tell bench.Tell) (*result.Run, error) {
-	if known := s.databases[spec.Dir]; known != nil {
+func (w *Work) inspect(ctx context.Context, spec bench.Spec, tell result.Tell) (*result.Run, error) {
+	if known := w.databases[spec.Dir]; known != nil {
 		return known, nil
 	}
 	spec.Verb, spec.ReadOnly, spec.PageCache = bench.Inspect, true, bench.AsIs
-	spec.Out = filepath.Join(s.out, "inspect", fmt.Sprintf("%03d", len(s.databases)))
+	spec.Out = filepath.Join(w.out, "inspect", fmt.Sprintf("%03d", len(w.databases)))
 	spec.CacheBytes, spec.CacheAsked, spec.MemoryBytes, spec.MemoryAsked = 0, "", 0, ""
-	run, err := s.measure(ctx, &spec, tell)
+	run, err := w.measure(ctx, &spec, tell)
 	if err != nil {
 		return nil, err
 	}
-	if run.Status == result.Interrupted {
+	if run.Status == result.Interrupted && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if run.Status != result.OK {
 		return nil, errors.New(run.Error)
 	}
-	s.databases[spec.Dir] = run
+	w.databases[spec.Dir] = run
 	return run, nil
 }
 
-// conclude brings sweep.json up to what is measured.
-func (s *sweeper) conclude(ctx context.Context, runErr error) {
-	s.sweep.Points = s.sweep.Points[:0]
-	s.sweep.Warnings = nil
-	failed := 0
-	for _, setting := range s.settings {
-		point, warnings, ok := s.point(setting)
-		if !ok {
-			continue
-		}
-		if point.Status == result.Failed {
-			failed++
-		}
-		s.sweep.Points = append(s.sweep.Points, point)
-		for _, w := range warnings {
-			// One of a kind: points differ in the figures of a warning only.
-			if !slices.ContainsFunc(s.sweep.Warnings, func(known engine.Warning) bool { return known.Code == w.Code }) {
-				s.sweep.Warnings = append(s.sweep.Warnings, w)
-			}
+// Conclude writes sweep.json.
+func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
+	s := w.Result
+	s.Points, s.Warnings = s.Points[:0], nil
+	for i := range w.settings {
+		if point, ok := w.point(i, done); ok {
+			s.Points = append(s.Points, point)
 		}
 	}
-	s.sweep.Status, s.sweep.Error = result.OK, ""
-	switch {
-	case runErr != nil && ctx.Err() != nil:
-		s.sweep.Status = result.Interrupted
-		s.sweep.Error = fmt.Sprintf("interrupted with %d of %d points measured: statelab sweep --resume --out %s goes on", len(s.sweep.Points), len(s.settings), s.out)
-	case runErr != nil:
-		s.sweep.Status, s.sweep.Error = result.Failed, runErr.Error()
-	case failed > 0:
-		s.sweep.Status, s.sweep.Error = result.Failed, fmt.Sprintf("%d of %d points failed", failed, len(s.settings))
-	}
-	s.sweep.Answers = result.Answers(s.sweep.Points, limits...)
+	s.Status, s.Error = so.Status, so.Error
+	s.Answers = result.Answers(s.Points, limits...)
+	return result.WriteSweep(w.out, s)
 }
 
-// point is the outcome of a setting: the repeat with the median of block reads
-// per Get (of Gets a second where those are unknown or the same), and the spread of all.
-func (s *sweeper) point(setting Setting) (p result.Point, warnings []engine.Warning, ok bool) {
+// point is the outcome of a setting: the repeat that represents it, by block reads
+// per Get (by Gets a second where those are unknown or the same), and the spread of
+// all.
+func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok bool) {
 	var runs []*result.Run
-	p = result.Point{Axes: setting.Values, Status: result.OK, Spread: map[string]result.Range{}}
-	for repeat := range s.plan.Repeats {
-		step := Step{setting.Number, repeat}
-		run := s.runs[step]
+	folders := map[*result.Run]string{}
+	p = result.Point{Axes: w.settings[i].Values, Status: result.OK, Spread: map[string]result.Range{}}
+	for repeat := range w.plan.Repeats {
+		step := plan.Step{Point: i, Repeat: repeat}
+		run := done[step]
 		if run == nil {
 			continue
 		}
-		p.Runs = append(p.Runs, s.folder(step))
-		warnings = append(warnings, run.Warnings...)
+		folders[run] = w.plan.Folder(w.Points(), step)
+		p.Runs = append(p.Runs, folders[run])
+		w.warn(p.Axes[EngineAxis], run.Warnings)
 		if run.Status != result.OK {
-			p.Status, p.Error = run.Status, run.Error
+			p.Status, p.Error, p.Run = run.Status, run.Error, folders[run]
 			continue
 		}
 		runs = append(runs, run)
-		s.describe(run)
+		w.describe(run)
 	}
-	if len(p.Runs) == 0 {
-		return p, nil, false
-	}
-	p.Run = p.Runs[0]
 	if len(runs) == 0 {
-		return p, warnings, true
+		return p, len(p.Runs) > 0
 	}
-	by := rank
-	if reads := span(runs, rank); reads.High <= alike*reads.Low {
-		by = func(run *result.Run) float64 { return run.Figures.GetsPerSecond }
+	cost := func(run *result.Run) float64 { return -run.Figures.GetsPerSecond }
+	if reads := plan.Spread(runs, blockReads); reads.High > alike*reads.Low {
+		cost = blockReads
 	}
-	slices.SortStableFunc(runs, func(a, b *result.Run) int { return cmp.Compare(by(a), by(b)) })
-	median := runs[len(runs)/2]
-	p.Figures = median.Figures
-	p.CacheBytes, p.WarmupGets = median.Cache.Effective, median.Workload.WarmupGets
-	if median.Database.Bytes > 0 {
-		p.CachePercent = 100 * float64(p.CacheBytes) / float64(median.Database.Bytes)
+	shown := plan.Representative(runs, cost)
+	p.Run, p.Figures = folders[shown], shown.Figures
+	p.CacheBytes, p.WarmupGets = shown.Cache.Effective, shown.Workload.WarmupGets
+	if shown.Database.Bytes > 0 {
+		p.CachePercent = 100 * float64(p.CacheBytes) / float64(shown.Database.Bytes)
 	}
-	if median.Inflection != nil {
-		p.Phase = lsm.PhaseOf(p.CacheBytes, *median.Inflection)
+	if shown.Inflection != nil {
+		p.Phase = lsm.PhaseOf(p.CacheBytes, *shown.Inflection)
 	}
 	if len(runs) > 1 {
-		p.Spread["block_reads_per_get"] = span(runs, func(r *result.Run) float64 { return value(r.Figures.BlockReadsPerGet) })
-		p.Spread["gets_per_second"] = span(runs, func(r *result.Run) float64 { return r.Figures.GetsPerSecond })
-		p.Spread["device_reads_per_get"] = span(runs, func(r *result.Run) float64 { return value(r.Figures.DeviceReadsPerGet) })
+		p.Spread["block_reads_per_get"] = plan.Spread(runs, blockReads)
+		p.Spread["gets_per_second"] = plan.Spread(runs, func(r *result.Run) float64 { return r.Figures.GetsPerSecond })
+		p.Spread["device_reads_per_get"] = plan.Spread(runs, func(r *result.Run) float64 { return value(r.Figures.DeviceReadsPerGet) })
 	}
-	return p, warnings, true
+	return p, true
+}
+
+// warn keeps one warning of a kind for each engine: points differ in its figures
+// only.
+func (w *Work) warn(engineName string, warnings []engine.Warning) {
+	for _, warning := range warnings {
+		if engineName != "" {
+			warning.Text = engineName + ": " + warning.Text
+		}
+		if !slices.ContainsFunc(w.Result.Warnings, func(known engine.Warning) bool {
+			return known.Code == warning.Code && (engineName == "" || strings.HasPrefix(known.Text, engineName+": "))
+		}) {
+			w.Result.Warnings = append(w.Result.Warnings, warning)
+		}
+	}
 }
 
 // describe takes host and database from the first run that knows them.
-func (s *sweeper) describe(run *result.Run) {
-	if s.sweep.Host.Kernel == "" {
-		s.sweep.Host, s.sweep.Database, s.sweep.Inflection = run.Host, run.Database, run.Inflection
+func (w *Work) describe(run *result.Run) {
+	if s := w.Result; s.Host.Kernel == "" {
+		s.Host, s.Database, s.Inflection = run.Host, run.Database, run.Inflection
 	}
 }
 
@@ -274,47 +254,11 @@ func (s *sweeper) describe(run *result.Run) {
 // the one in the middle.
 const alike = 1.01
 
-func rank(run *result.Run) float64 {
-	if reads := run.Figures.BlockReadsPerGet; reads != nil {
-		return *reads
-	}
-	return run.Figures.GetsPerSecond
-}
+func blockReads(run *result.Run) float64 { return value(run.Figures.BlockReadsPerGet) }
 
 func value(v *float64) float64 {
 	if v == nil {
 		return 0
 	}
 	return *v
-}
-
-func span(runs []*result.Run, figure func(*result.Run) float64) result.Range {
-	r := result.Range{Low: figure(runs[0]), High: figure(runs[0])}
-	for _, run := range runs {
-		v := figure(run)
-		r.Low, r.High = min(r.Low, v), max(r.High, v)
-	}
-	return r
-}
-
-func (s *sweeper) folder(step Step) string {
-	name := fmt.Sprintf("%03d", step.Setting)
-	if s.plan.Repeats > 1 {
-		name = fmt.Sprintf("%03d-%d", step.Setting, step.Repeat)
-	}
-	return filepath.Join(result.PointsDir, name)
-}
-
-// label names a step for progress lines: the axes that really vary.
-func (s *sweeper) label(step Step) string {
-	var parts []string
-	for _, axis := range s.plan.Axes {
-		if len(axis.Values) > 1 {
-			parts = append(parts, axis.Name+" "+s.settings[step.Setting].Values[axis.Name])
-		}
-	}
-	if s.plan.Repeats > 1 {
-		parts = append(parts, fmt.Sprintf("repeat %d", step.Repeat+1))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -28,12 +29,13 @@ type laboratory struct {
 	outcome  func(spec *bench.Spec, run *result.Run) // changes the answer
 }
 
-func (l *laboratory) run(_ context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
-	run := bench.Blank(spec, "1")
-	run.Status = result.OK
-	run.Host.Kernel = "6"
-	run.Database.Bytes = databaseBytes
-	tell(bench.Event{Phase: "measure"})
+func (l *laboratory) Do(_ context.Context, job plan.Job, tell result.Tell) (*result.Run, error) {
+	spec := job.Spec.(*bench.Spec)
+	answer := bench.Blank(spec, "1")
+	answer.Status = result.OK
+	answer.Host.Kernel = "6"
+	answer.Database.Bytes = databaseBytes
+	tell(result.Event{Phase: "measure"})
 	switch spec.Verb {
 	case bench.Inspect:
 		l.inspects++
@@ -48,28 +50,37 @@ func (l *laboratory) run(_ context.Context, spec *bench.Spec, tell bench.Tell) (
 		l.measured = append(l.measured, spec.CacheAsked)
 		l.accesses = append(l.accesses, spec.Accesses)
 		reads := 1 + float64(100<<20)/float64(spec.CacheBytes)
-		run.Figures = result.Figures{Gets: spec.Gets, BlockReadsPerGet: &reads, BlockAccessesPerGetByType: map[string]float64{"data": 1}}
+		answer.Figures = result.Figures{Gets: spec.Gets, BlockReadsPerGet: &reads, BlockAccessesPerGetByType: map[string]float64{"data": 1}}
 	}
 	if l.outcome != nil {
-		l.outcome(spec, run)
+		l.outcome(spec, answer)
 	}
 	if err := os.MkdirAll(spec.Out, 0o755); err != nil {
 		return nil, err
 	}
-	return run, result.WriteRun(spec.Out, run)
+	return answer, result.WriteRun(spec.Out, answer)
 }
 
-func plan(caches ...string) Plan {
-	return Plan{Name: "test", Base: bench.Spec{Verb: bench.Read, Engine: "pebble1", Dir: "somewhere", Gets: 10},
-		Axes: []result.Axis{{Name: CacheAxis, Values: caches}}, Repeats: 1, Seed: 1}
+func sweepOf(caches ...string) Sweep {
+	return Sweep{Name: "test", Base: bench.Spec{Verb: bench.Read, Engine: "pebble1", Dir: "somewhere", Gets: 10},
+		Axes: []result.Axis{{Name: CacheAxis, Values: caches}}}
 }
 
-func quiet(int, int, string, bench.Event) {}
+// run carries s out in the folder out.
+func run(ctx context.Context, s Sweep, repeats int, out string, l *laboratory) (*result.Sweep, error) {
+	how := plan.Plan{Out: out, Repeats: repeats, Seed: 1}
+	work, err := New(s, how, l)
+	if err != nil {
+		return nil, err
+	}
+	_, err = plan.Run(ctx, how, work, func(plan.Progress) {})
+	return work.Result, err
+}
 
 func TestRunMeasuresEveryPointOnce(t *testing.T) {
 	l := new(laboratory)
 	out := t.TempDir()
-	done, err := Run(context.Background(), plan("1%", "100MiB", "2GiB"), out, l.run, quiet)
+	done, err := run(context.Background(), sweepOf("1%", "100MiB", "2GiB"), 1, out, l)
 	if err != nil || done.Status != result.OK {
 		t.Fatal(err, done)
 	}
@@ -105,7 +116,8 @@ func TestRunMeasuresEveryPointOnce(t *testing.T) {
 }
 
 func TestResumeSkipsWhatIsFinished(t *testing.T) {
-	p := plan("1MiB", "2MiB", "4MiB", "8MiB")
+	const repeats = 1
+	p := sweepOf("1MiB", "2MiB", "4MiB", "8MiB")
 	out := t.TempDir()
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -116,16 +128,13 @@ func TestResumeSkipsWhatIsFinished(t *testing.T) {
 			run.Status = result.Interrupted // the third is cut short
 		}
 	}
-	done, err := Run(ctx, p, out, first.run, quiet)
-	if !errors.Is(err, stopped) || done.Status != result.Interrupted || len(done.Points) != 2 {
+	done, err := run(ctx, p, repeats, out, first)
+	if err != nil || done.Status != result.Interrupted || len(done.Points) != 2 {
 		t.Fatalf("%v, %s, %d points", err, done.Status, len(done.Points))
 	}
-	again, err := ReadPlan(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := p
 	second := new(laboratory)
-	done, err = Run(context.Background(), again, out, second.run, quiet)
+	done, err = run(context.Background(), again, repeats, out, second)
 	if err != nil || done.Status != result.OK || len(done.Points) != 4 || done.Error != "" {
 		t.Errorf("%v, %s (%s), %d points", err, done.Status, done.Error, len(done.Points))
 	}
@@ -136,8 +145,38 @@ func TestResumeSkipsWhatIsFinished(t *testing.T) {
 		t.Errorf("the accesses that a finished point has found were not told: %v", second.accesses)
 	}
 	third := new(laboratory)
-	if _, err := Run(context.Background(), again, out, third.run, quiet); err != nil || len(third.measured) != 0 {
+	if _, err := run(context.Background(), again, repeats, out, third); err != nil || len(third.measured) != 0 {
 		t.Errorf("%v: a finished sweep measured %v again", err, third.measured)
+	}
+}
+
+// An interrupt in the last step leaves a sweep that is not finished.
+func TestAnInterruptInTheLastStepIsNoSuccess(t *testing.T) {
+	for _, caches := range [][]string{{"1MiB"}, {"1MiB", "2MiB"}} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		l := new(laboratory)
+		l.outcome = func(spec *bench.Spec, run *result.Run) {
+			if len(l.measured) == len(caches) {
+				cancel(errors.New("interrupted"))
+				run.Status = result.Interrupted
+			}
+		}
+		done, err := run(ctx, sweepOf(caches...), 1, t.TempDir(), l)
+		if err != nil || done.Status != result.Interrupted || len(done.Points) != len(caches)-1 {
+			t.Errorf("%d points: %v, %s, %d of them", len(caches), err, done.Status, len(done.Points))
+		}
+	}
+}
+
+// A runner that ends by itself as if it were interrupted is not a success either.
+func TestARunInterruptedByAnotherIsAFailure(t *testing.T) {
+	l := &laboratory{outcome: func(spec *bench.Spec, run *result.Run) {
+		if spec.Verb == bench.Read {
+			run.Status = result.Interrupted
+		}
+	}}
+	if done, err := run(context.Background(), sweepOf("1MiB"), 1, t.TempDir(), l); err != nil || done.Status != result.Failed {
+		t.Errorf("%v, %s", err, done.Status)
 	}
 }
 
@@ -148,15 +187,15 @@ func TestAFailedPointDoesNotStopTheOthers(t *testing.T) {
 		}
 	}}
 	out := t.TempDir()
-	done, err := Run(context.Background(), plan("1MiB", "2MiB", "4MiB"), out, l.run, quiet)
-	if err != nil || done.Status != result.Failed || done.Error != "1 of 3 points failed" || len(done.Points) != 3 {
+	done, err := run(context.Background(), sweepOf("1MiB", "2MiB", "4MiB"), 1, out, l)
+	if err != nil || done.Status != result.Failed || done.Error != "1 of 3 runs failed" || len(done.Points) != 3 {
 		t.Errorf("%v, %s (%s), %d points", err, done.Status, done.Error, len(done.Points))
 	}
 	if p := done.Points[1]; p.Status != result.Failed || p.Error != "killed by signal 9" {
 		t.Errorf("%+v", p)
 	}
 	well := new(laboratory)
-	if done, err = Run(context.Background(), plan("1MiB", "2MiB", "4MiB"), out, well.run, quiet); err != nil || done.Status != result.OK {
+	if done, err = run(context.Background(), sweepOf("1MiB", "2MiB", "4MiB"), 1, out, well); err != nil || done.Status != result.OK {
 		t.Errorf("%v, %s", err, done.Status)
 	}
 	if diff := cmp.Diff([]string{"2MiB"}, well.measured); diff != "" {
@@ -173,13 +212,17 @@ func TestRepeatsGiveMedianAndSpread(t *testing.T) {
 			run.Figures.BlockReadsPerGet, run.Figures.GetsPerSecond = &reads, 100*reads
 		}
 	}}
-	p := plan("1MiB")
-	p.Repeats = 3
-	done, err := Run(context.Background(), p, t.TempDir(), l.run, quiet)
+	p := sweepOf("1MiB")
+	const repeats = 3
+	out := t.TempDir()
+	done, err := run(context.Background(), p, repeats, out, l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	point := done.Points[0]
+	if shown, err := result.ReadRun(filepath.Join(out, point.Run)); err != nil || *shown.Figures.BlockReadsPerGet != 3 {
+		t.Errorf("%s is shown as the run of these figures: %v", point.Run, err)
+	}
 	if *point.Figures.BlockReadsPerGet != 3 || len(point.Runs) != 3 {
 		t.Errorf("%v block reads, runs %v", *point.Figures.BlockReadsPerGet, point.Runs)
 	}
@@ -194,12 +237,13 @@ func TestRepeatsGiveMedianAndSpread(t *testing.T) {
 // TestASweepLoadsItsOwnDatabases: one for each engine and number of keys.
 func TestASweepLoadsItsOwnDatabases(t *testing.T) {
 	l := new(laboratory)
-	p := plan("1MiB", "2MiB")
+	const repeats = 1
+	p := sweepOf("1MiB", "2MiB")
 	p.Base.Dir, p.Base.Profile = "", "bench-kvdb"
 	p.Load = &bench.Spec{Verb: bench.Load, Keys: 5}
 	p.Axes = append([]result.Axis{{Name: EngineAxis, Values: []string{"pebble1", "pebble2"}}, {Name: KeysAxis, Values: []string{"1k", "2k"}}}, p.Axes...)
 	out := t.TempDir()
-	if _, err := Run(context.Background(), p, out, l.run, quiet); err != nil {
+	if _, err := run(context.Background(), p, repeats, out, l); err != nil {
 		t.Fatal(err)
 	}
 	dirs := map[string]bool{}
@@ -224,7 +268,7 @@ func TestAnUnreadableDatabaseEndsTheSweep(t *testing.T) {
 			run.Status, run.Error = result.Failed, "open somewhere: no such database"
 		}
 	}}
-	done, err := Run(context.Background(), plan("1MiB"), t.TempDir(), l.run, quiet)
+	done, err := run(context.Background(), sweepOf("1MiB"), 1, t.TempDir(), l)
 	if err == nil || done.Status != result.Failed || done.Error != "open somewhere: no such database" || len(l.measured) != 0 {
 		t.Errorf("%v, %+v", err, done)
 	}

@@ -1,9 +1,8 @@
-package contest
+package replays
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -62,58 +62,73 @@ func TestCountersOfASecondPass(t *testing.T) {
 	}
 }
 
-// TestRunsAreInterleavedAndGoOn: forwards, backwards; what is finished is not
-// run again, what is not goes on with its tree.
-func TestRunsAreInterleavedAndGoOn(t *testing.T) {
+// answers stand in for runner processes.
+type answers func(spec *replay.Spec, run *result.Run) error
+
+func (a answers) Do(_ context.Context, job plan.Job, _ result.Tell) (*result.Run, error) {
+	run := job.Blank()
+	run.Status = result.OK
+	if err := os.MkdirAll(job.Out, 0o755); err != nil {
+		return nil, err
+	}
+	if err := a(job.Spec.(*replay.Spec), run); err != nil {
+		return nil, err
+	}
+	return run, result.WriteRun(job.Out, run)
+}
+
+// What is finished is not run again, what is not goes on with its tree.
+func TestRunsGoOn(t *testing.T) {
 	out := t.TempDir()
-	plan := Plan{Repeats: 2, Trees: filepath.Join(out, "trees"), Entries: []Entry{{Label: "a", Info: tree.Info{Name: "a", RootRule: "r"}},
+	r := Replays{Trees: filepath.Join(out, "trees"), Entries: []Entry{{Label: "a", Info: tree.Info{Name: "a", RootRule: "r"}},
 		{Label: "b:p", Info: tree.Info{Name: "b", RootRule: "r"}}}}
 	var order []string
-	stop := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(context.Background())
-	fail := 3
-	measure := func(_ context.Context, e Entry, spec *replay.Spec, _ result.Tell) (*result.Run, error) {
-		order = append(order, fmt.Sprintf("%s resume=%v", filepath.Base(spec.Out), spec.Resume))
-		run := replay.Blank(spec, e.Info)
-		run.Status = result.OK
-		if fail--; fail == 0 {
-			run.Status = result.Interrupted
-			cancel(stop)
+	left := 3
+	by := answers(func(spec *replay.Spec, run *result.Run) error {
+		order = append(order, filepath.Base(spec.Out))
+		if left == 0 && spec.Resume != (len(order) == 4) {
+			t.Errorf("%s: resume is %v", spec.Out, spec.Resume)
 		}
-		run.Figures.LeavesPerSecond = float64(len(order))
-		for _, dir := range []string{spec.Out, spec.Dir} {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return nil, err
+		if left > 0 {
+			if left--; left == 0 {
+				run.Status = result.Interrupted
+				cancel(errors.New("stopped"))
 			}
 		}
-		if err := os.WriteFile(filepath.Join(spec.Dir, "data"), nil, 0o644); err != nil {
-			return nil, err
+		run.Figures.Replay.LeavesPerSecond = float64(len(order))
+		if err := os.MkdirAll(spec.Dir, 0o755); err != nil {
+			return err
 		}
-		if err := os.WriteFile(filepath.Join(spec.Out, result.AcknowledgedFile), []byte("7"), 0o644); err != nil {
-			return nil, err
+		return errors.Join(os.WriteFile(filepath.Join(spec.Dir, "data"), nil, 0o644),
+			os.WriteFile(filepath.Join(spec.Out, result.AcknowledgedFile), []byte("7"), 0o644))
+	})
+	measure := func(ctx context.Context) *result.ReplayOf {
+		how := plan.Plan{Out: out, Repeats: 2, Seed: 1}
+		work := New(r, how, by)
+		if _, err := plan.Run(ctx, how, work, func(plan.Progress) {}); err != nil {
+			t.Fatal(err)
 		}
-		return run, result.WriteRun(spec.Out, run)
+		return work.Result
 	}
-	quiet := func(int, int, Entry, int, result.Event) {}
-	if r, err := Run(ctx, plan, out, measure, quiet); !errors.Is(err, stop) || r.Status != result.Interrupted {
-		t.Fatal(r.Status, err)
+	if r := measure(ctx); r.Status != result.Interrupted {
+		t.Fatal(r.Status, r.Error)
 	}
-	if _, err := os.Stat(filepath.Join(plan.Trees, "a-1")); !errors.Is(err, os.ErrNotExist) {
-		t.Error("the tree of a repeat that is done still takes room")
+	for _, name := range order[:2] {
+		if _, err := os.Stat(filepath.Join(r.Trees, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the tree of a repeat that is done still takes room", name)
+		}
 	}
-	read, err := ReadPlan(out)
-	if err != nil {
-		t.Fatal(err)
+	done := measure(context.Background())
+	if done.Status != result.OK || len(done.Trees) != 2 {
+		t.Fatalf("%+v", done)
 	}
-	r, err := Run(context.Background(), read, out, measure, quiet)
-	if err != nil || r.Status != result.OK || len(r.Trees) != 2 {
-		t.Fatalf("%+v, %v", r, err)
+	if len(order) != 5 || order[2] != order[3] {
+		t.Errorf("order %q: the third run goes on as the fourth", order)
 	}
-	want := []string{"a-1 resume=false", "b-p-1 resume=false", "b-p-2 resume=false", "b-p-2 resume=true", "a-2 resume=false"}
-	if !slices.Equal(order, want) {
-		t.Errorf("order %q\nwant  %q", order, want)
-	}
-	if a := r.Trees[0]; a.Figures.LeavesPerSecond != 1 || a.Spread["leaves_per_second"] != (result.Range{Low: 1, High: 5}) {
-		t.Errorf("of two repeats the slower is told: %v, %v", a.Figures.LeavesPerSecond, a.Spread)
+	for _, tree := range done.Trees {
+		if spread := tree.Spread["leaves_per_second"]; tree.Figures.Replay.LeavesPerSecond != spread.Low {
+			t.Errorf("of two repeats the slower is shown: %v of %v", tree.Figures.Replay.LeavesPerSecond, spread)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package layoutplan
+package layouts
 
 import (
 	"github.com/statelab/statelab/internal/model/statemodel"
@@ -44,7 +44,7 @@ func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (ou
 					MemoryBytes: of.bytes, PerAccount: of.perAccount, Value: *value, Basis: basis})
 			}
 		}
-		nodes, reads, basis := expected(layout, s)
+		nodes, reads, basis := expected(modelName(layout), s)
 		add("nodes_per_lookup", nodes, budget{}, "formula")
 		add("reads_per_lookup", reads, budget{}, "formula: "+basis)
 		for _, b := range budgets(largest, w, accounts) {
@@ -59,11 +59,11 @@ func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (ou
 // steadyHeld predicts lookups with a budget that the layout divides as it does, the
 // rest the page cache's.
 func steadyHeld(layout string, s statemodel.State, budgetBytes float64) heldReads {
-	m, ok := divide(layout, s, budgetBytes)
+	m, ok := divide(modelName(layout), s, budgetBytes)
 	if !ok {
 		return heldReads{}
 	}
-	memories, shown, basis := m.model(layout, s)
+	memories, shown, basis := m.model(modelName(layout), s)
 	if memories == nil {
 		return heldReads{}
 	}

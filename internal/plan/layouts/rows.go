@@ -1,20 +1,28 @@
-package layoutplan
+package layouts
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
 
-// row is what both stages found; read is nil where the build failed.
-func (s step) row(name string, build, read *result.Run, l *result.Layouts) result.LayoutRow {
-	info := s.entry.Info
-	row := result.LayoutRow{Layout: s.entry.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error,
-		Build: folder(name, lookup.Build), Read: folder(name, lookup.Lookup), Accounts: s.accounts, Durability: info.Durability, History: info.History,
-		Options: build.Engine.Options}
+// built is a build with the row that it belongs to.
+type built struct {
+	row result.LayoutRow
+	run *result.Run
+}
+
+// row is what both runs found.
+func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
+	info, build, read := e.Info, r.Build, r.Read
+	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error,
+		Build: filepath.Join(r.folder, lookup.Build), Read: filepath.Join(r.folder, lookup.Lookup), Accounts: accounts,
+		Durability: info.Durability, History: info.History, Options: build.Engine.Options}
 	if b := build.Figures.State; b != nil {
 		row.Slots, row.Root, row.Updates = b.Slots, b.Root, b.Updates
 		row.DiskBytes, row.DiskPerAccount = b.DiskBytes, b.DiskBytesPerAccount
@@ -25,21 +33,27 @@ func (s step) row(name string, build, read *result.Run, l *result.Layouts) resul
 	if read == nil || read.Figures.State == nil {
 		return row
 	}
-	r := read.Figures.State
+	s := read.Figures.State
 	row.Status, row.Error = read.Status, read.Error
-	row.OpenNanos, row.Lookups, row.Memory, row.PeakRSSBytes = r.OpenNanos, r.Lookups, read.Memory, read.Figures.PeakRSSBytes
-	if r.Root != row.Root && row.Status == result.OK {
-		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+r.Root
+	row.OpenNanos, row.Lookups, row.Memory, row.PeakRSSBytes = s.OpenNanos, s.Lookups, read.Memory, read.Figures.PeakRSSBytes
+	if s.Root != row.Root && row.Status == result.OK {
+		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+s.Root
 	}
-	for _, of := range r.Lookups {
+	for _, of := range s.Lookups {
 		if of.Kind == result.AccountLookup && of.Condition == result.HeldLookups && of.InFlight == 1 {
 			take(&row, of)
 		}
 	}
-	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(row.Layout, modelled(row, l.Workload, float64(row.Accounts)))
-	held := expectedHeld(row, l.Workload, l.Host.Cores)
+	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(modelName(row.Layout), modelled(row, w.Result.Workload, float64(row.Accounts)))
+	held := expectedHeld(row, w.Result.Workload, w.Result.Host.Cores)
 	row.PredictedHeldReads, row.PredictedDeviceReads, row.PredictedHeldBasis = held.reads, held.device, held.basis
 	return row
+}
+
+// modelName is a label without the options that vary: what models know.
+func modelName(label string) string {
+	name, _, _ := strings.Cut(label, " ")
+	return name
 }
 
 // take makes l the row's own figures. Reads that the layout does not count are the
@@ -55,7 +69,7 @@ func take(row *result.LayoutRow, l result.Lookups) {
 }
 
 // rootVerdicts holds the roots of every rule against each other, size by size.
-func rootVerdicts(rows []result.LayoutRow, built []*result.Run) (verdicts []result.LayoutRoots) {
+func rootVerdicts(builds []built) (verdicts []result.LayoutRoots) {
 	type group struct {
 		rule     string
 		accounts uint64
@@ -63,16 +77,19 @@ func rootVerdicts(rows []result.LayoutRow, built []*result.Run) (verdicts []resu
 	var order []group
 	members := map[group][]string{}
 	roots := map[group]map[uint64]map[string][]string{} // block -> root -> layouts
-	for i, row := range rows {
+	for _, b := range builds {
+		row, state := b.row, b.run.Figures.State
 		g := group{row.RootRule, row.Accounts}
-		if g.rule == string(layout.NoRoot) || g.rule == string(layout.OwnRoot) || built[i].Figures.State == nil {
+		if g.rule == string(layout.NoRoot) || g.rule == string(layout.OwnRoot) || state == nil {
 			continue // a rule of a layout's own has nobody to agree with
 		}
 		if roots[g] == nil {
 			order, roots[g] = append(order, g), map[uint64]map[string][]string{}
 		}
-		members[g] = append(members[g], row.Layout)
-		for _, at := range built[i].Figures.State.Roots {
+		if !slices.Contains(members[g], row.Layout) {
+			members[g] = append(members[g], row.Layout)
+		}
+		for _, at := range state.Roots {
 			if roots[g][at.Block] == nil {
 				roots[g][at.Block] = map[string][]string{}
 			}

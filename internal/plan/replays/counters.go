@@ -1,8 +1,9 @@
-package contest
+package replays
 
 import (
 	"slices"
 
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/result"
 )
 
@@ -18,12 +19,12 @@ func repeating(f *result.Replay) map[string]*int64 {
 }
 
 // counterVerdicts holds each tree against a second pass of itself.
-func (c *contest) counterVerdicts() []result.CountersAgree {
+func (c *Work) counterVerdicts() []result.CountersAgree {
 	var verdicts []result.CountersAgree
-	for i, e := range c.plan.Entries {
+	for i, e := range c.Entries {
 		var passes []*result.Replay
 		for repeat := range c.plan.Repeats {
-			if run := c.runs[step{i, repeat}]; run != nil && run.Status == result.OK && run.Figures.ResumedAt == nil {
+			if run := c.runs[plan.Step{Point: i, Repeat: repeat}]; run != nil && run.Status == result.OK && run.Figures.ResumedAt == nil {
 				passes = append(passes, run.Figures.Replay)
 			}
 		}

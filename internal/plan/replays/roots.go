@@ -1,10 +1,12 @@
-package contest
+package replays
 
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/result"
 )
 
@@ -16,24 +18,25 @@ type competitor struct {
 
 // rootVerdicts compares the roots of all runs of one root rule, those of failed
 // runs too as far as they came.
-func (c *contest) rootVerdicts() ([]result.RootsVerdict, error) {
+func (c *Work) rootVerdicts() ([]result.RootsVerdict, error) {
 	byRule := map[string][]competitor{}
 	checked := map[string]uint64{}
 	trees := map[string][]string{}
-	for i, e := range c.plan.Entries {
+	for i, e := range c.Entries {
 		rule := e.Info.RootRule
 		if rule == result.NoRoots {
 			continue
 		}
 		for repeat := range c.plan.Repeats {
-			s := step{i, repeat}
+			s := plan.Step{Point: i, Repeat: repeat}
 			run := c.runs[s]
 			if run == nil {
 				continue
 			}
-			stored, err := result.ReadRoots(c.folder(s))
+			folder := c.plan.Folder(c.Points(), s)
+			stored, err := result.ReadRoots(filepath.Join(c.plan.Out, folder))
 			if err != nil {
-				return nil, fmt.Errorf("roots of %s: %w", c.plan.name(s), err)
+				return nil, fmt.Errorf("roots of %s: %w", folder, err)
 			}
 			name := e.Label
 			if repeat > 0 {

@@ -1,4 +1,4 @@
-package layoutplan
+package layouts
 
 import (
 	"strings"
@@ -30,7 +30,7 @@ func expectedHeld(row result.LayoutRow, w result.StateWorkload, cores int) heldR
 	if row.Memory == nil || row.Memory.PageCacheBytes == nil {
 		return heldReads{}
 	}
-	memories, shown, basis := memoryOf(row, cores).model(row.Layout, modelled(row, w, float64(row.Accounts)))
+	memories, shown, basis := memoryOf(row, cores).model(modelName(row.Layout), modelled(row, w, float64(row.Accounts)))
 	if memories == nil {
 		return heldReads{}
 	}

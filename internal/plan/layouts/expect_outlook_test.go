@@ -1,4 +1,4 @@
-package layoutplan
+package layouts
 
 import (
 	"fmt"

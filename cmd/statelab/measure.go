@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/result"
+)
+
+// flags are a measuring verb's: an experiment, and what to do with its results.
+// Everything is text until it is checked, so that all mistakes are found at once.
+type flags struct {
+	experiment.Experiment
+	out                                     string
+	json, quiet, strict                     bool
+	resume, ignoreSpace, dryRun, printsOnly bool
+	metrics                                 string
+}
+
+func newFlags(verb string) *flags { return &flags{Experiment: *experiment.New(verb)} }
+
+// displayFlags are those of every verb with an answer.
+func (f *flags) displayFlags(cmd *cobra.Command) {
+	flag := cmd.Flags()
+	flag.BoolVar(&f.json, "json", false, "print JSON with the names of the result folder")
+	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr (warnings are shown)")
+	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
+	cmd.FParseErrWhitelist.UnknownFlags = true
+}
+
+// outputFlags are those of a verb that measures.
+func (f *flags) outputFlags(cmd *cobra.Command) {
+	f.displayFlags(cmd)
+	flag := cmd.Flags()
+	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
+	flag.BoolVar(&f.printsOnly, "print-experiment", false, "print the experiment file that these flags mean, and do nothing else")
+	if f.Measure == experiment.Disk {
+		return
+	}
+	flag.BoolVar(&f.resume, "resume", false, "continue what was interrupted in --out")
+	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time, and do nothing else")
+	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk or memory look too small")
+	if f.Measure == experiment.Replay || f.Measure == "" {
+		flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while a replay runs, at an address such as 127.0.0.1:9464")
+	}
+}
+
+// measuringVerb gives cmd the flags of an experiment and carries it out.
+func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
+	f := newFlags(verb)
+	f.Experiment.Flags(cmd.Flags())
+	f.outputFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		if verb == experiment.Disk && len(args) == 1 {
+			f.Dir = args[0]
+		} else {
+			m.noArguments(args)
+		}
+		if f.resume && verb != experiment.Load {
+			cmd.Flags().Visit(func(flag *pflag.Flag) {
+				if f.IsFlag(flag.Name) {
+					m.add("--%s: not with --resume, which continues the experiment stored in --out", flag.Name)
+				}
+			})
+			return a.goOn(f, verb, m)
+		}
+		return a.measure(f, m)
+	}
+	return cmd
+}
+
+func (a *app) runVerb() *cobra.Command {
+	f := new(flags)
+	var schema bool
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Carry out an experiment file",
+		Long: `Run measures what an experiment file declares. Every measuring verb prints the file
+that its flags mean with --print-experiment, and stores it with its results.
+
+  statelab sweep --db D --cache 1%,3% --print-experiment > e.yaml
+  statelab run e.yaml --out S
+  statelab run --resume --out S                    (after Ctrl-C, a kill, a reboot)
+  statelab run --schema > experiment.schema.json   (JSON Schema for editors)
+
+Relative paths in the file start from the current directory.`,
+	}
+	f.outputFlags(cmd)
+	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of experiment files")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		switch {
+		case schema:
+			return a.printJSON(experiment.JSONSchema())
+		case f.resume && len(args) == 0:
+			return a.goOn(f, "", m)
+		case len(args) != 1 || f.resume:
+			m.add("name one experiment file (statelab run FILE), or a folder to continue (statelab run --resume --out S)")
+			return m.err()
+		}
+		d, err := experiment.ReadFile(args[0])
+		if errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err != nil {
+			return usage("%v", err)
+		}
+		f.Experiment, m.translate = d.Experiment, d.Message
+		return a.measure(f, m)
+	}
+	return cmd
+}
+
+// goOn continues the experiment that is stored in --out; verb is the one expected, ""
+// for any.
+func (a *app) goOn(f *flags, verb string, m *mistakes) error {
+	if f.out == "" {
+		m.add("--resume: name the folder to continue: --out FOLDER")
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	path := filepath.Join(absolute(f.out), experiment.File)
+	d, err := experiment.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, old := os.Stat(filepath.Join(f.out, "plan.json")); old == nil {
+			return usage("--resume: %s was begun by statelab 0.1.0: continue it with that version, or measure into a new --out", f.out)
+		}
+		return usage("--resume: %s holds no interrupted experiment: there is no %s", f.out, experiment.File)
+	}
+	if err != nil {
+		return usage("--resume: %v", err)
+	}
+	if verb != "" && d.Measure != verb {
+		return usage("--resume: %s holds the results of statelab %s, not of %s", f.out, d.Measure, verb)
+	}
+	f.Experiment, m.translate = d.Experiment, d.Message
+	return a.measure(f, m)
+}
+
+// measure carries out the experiment that flags or a file declare.
+func (a *app) measure(f *flags, m *mistakes) error {
+	if f.Where != "" && f.Where != experiment.Here {
+		m.add("--where %q: only %s is known to this version", f.Where, experiment.Here)
+	}
+	if f.printsOnly {
+		if err := m.err(); err != nil {
+			return err
+		}
+		return f.Experiment.Write(a.stdout)
+	}
+	switch f.Measure {
+	case experiment.Load:
+		return a.load(f, m)
+	case experiment.Read, experiment.Sweep:
+		return a.sweep(f, m)
+	case experiment.Replay:
+		return a.replay(f, m)
+	case experiment.Layouts:
+		return a.layouts(f, m)
+	case experiment.Disk:
+		return a.disk(f, m)
+	}
+	return usage("there is no experiment %q", f.Measure)
+}
+
+// begin makes the folder of the results, which holds the experiment, and the plan.
+func (a *app) begin(f *flags, seed uint64, repeats int) (plan.Plan, error) {
+	p := plan.Plan{Repeats: repeats, Seed: seed, Out: f.outFolder(f.Measure)}
+	p.Resume = fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out)
+	if !f.resume {
+		if err := refuseOther(p.Out); err != nil {
+			return p, err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(p.Out, result.PointsDir), 0o755); err != nil {
+		return p, fmt.Errorf("make the folder of the results: %w", err)
+	}
+	return p, a.storeExperiment(f, p.Out)
+}
+
+// storeExperiment writes the experiment into the folder of its results.
+func (a *app) storeExperiment(f *flags, out string) error {
+	resolved, err := f.Experiment.Resolved()
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
+}
+
+// stepLabel names a step of a plan in progress lines.
+func stepLabel(at plan.Progress) string {
+	label := fmt.Sprintf("run %d of %d", at.Step, at.Steps)
+	if at.Label != "" {
+		label += " (" + at.Label + ")"
+	}
+	return label + ": "
+}
+
+// finished is what a measuring verb ends with.
+type finished struct {
+	status, error string
+	warnings      []engine.Warning
+	out           string
+	explain       func() error // prints the answer; nil: there is none
+}
+
+// finish prints the answer, the warnings and the folder, and turns the outcome into an
+// error: nil if and only if all that was asked for is measured.
+func (a *app) finish(f *flags, p *progress, d finished, err error) error {
+	if d.explain != nil {
+		if explainErr := d.explain(); explainErr != nil {
+			err = errors.Join(err, explainErr)
+		}
+	}
+	for _, w := range d.warnings {
+		p.warn(w)
+	}
+	p.say("results: %s", d.out)
+	switch {
+	case d.status == result.Interrupted:
+		p.say("%s", d.error)
+		return errInterrupted
+	case err != nil:
+		return err
+	case d.status != result.OK:
+		return errors.New(d.error)
+	case f.strict && len(d.warnings) > 0:
+		return &strictError{len(d.warnings)}
+	}
+	return nil
+}
+
+func (a *app) printJSON(v any) error {
+	encoder := json.NewEncoder(a.stdout)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}
+
+func (m *mistakes) noArguments(args []string) {
+	for _, arg := range args {
+		m.add("%q: not expected here; values follow their flag, such as --db DIR", arg)
+	}
+}
+
+// options are the values of --set: those that every point has, and those that are
+// axes.
+func (m *mistakes) options(set []string) (fixed map[string]string, all []plan.Option) {
+	fixed = map[string]string{}
+	for _, text := range set {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			m.add("--set %q: invalid option (example: --set MemTableSize=64MiB)", text)
+			continue
+		}
+		values := list(value)
+		if len(values) < 2 {
+			values, fixed[name] = []string{value}, value
+		}
+		all = append(all, plan.Option{Name: name, Values: values})
+	}
+	return fixed, all
+}
+
+// Do carries a job out on this machine, in the runner of its subject.
+func (a *app) Do(ctx context.Context, job plan.Job, tell result.Tell) (*result.Run, error) {
+	r, err := a.runnerOf(job.Kind, job.Name)
+	if err != nil {
+		return nil, err
+	}
+	return r.Do(ctx, job.Job, tell)
+}

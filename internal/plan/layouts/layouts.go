@@ -1,0 +1,248 @@
+// Package layouts measures layouts of state at several sizes, builds and lookups in
+// processes of their own, and compares them: their roots; what formulas and a model of
+// memory predict, for the sizes that were run and for those that nobody can build.
+//
+// Non-goals: the order of runs and what is finished (plan), measuring (lookup), drawing
+// (explain).
+//
+// Read in this order: layouts.go, rows.go, expect.go, expect_held.go, expect_outlook.go.
+package layouts
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/result"
+)
+
+// Entry is a layout with a profile.
+type Entry = plan.Entry[layout.Info]
+
+// Layouts is what to measure: every layout at every size.
+type Layouts struct {
+	Command  []string
+	Base     lookup.Spec // what all share
+	Entries  []Entry
+	Accounts []uint64
+	States   string // folder of the states' files
+	Keep     bool   // leave them there
+}
+
+// Runs are the two processes of a step; Read is nil where the build failed.
+type Runs struct{ Build, Read *result.Run }
+
+// Work is a comparison while it is carried out.
+type Work struct {
+	Layouts
+	plan     plan.Plan
+	executor plan.Executor
+	Result   *result.Layouts
+}
+
+// New is the work of measuring l in the folder of p.
+func New(l Layouts, p plan.Plan, executor plan.Executor) *Work {
+	c := l.Base.Chain
+	return &Work{Layouts: l, plan: p, executor: executor,
+		Result: &result.Layouts{Started: time.Now().UTC(), Command: l.Command, Workload: result.StateWorkload{Accounts: l.Accounts, ContractShare: c.ContractShare,
+			SlotsPer: c.SlotsPer, BlockAccounts: c.BlockAccounts, UpdateBlocks: c.UpdateBlocks, UpdateAccounts: c.UpdateAccounts, Reads: l.Base.Reads,
+			MemoryBytes: l.Base.MemoryBytes, Seed: c.Seed}}}
+}
+
+// at are the size and the layout of a point.
+func (w *Work) at(point int) (accounts uint64, e Entry) {
+	return w.Accounts[point/len(w.Entries)], w.Entries[point%len(w.Entries)]
+}
+
+// Points are the layouts at each size.
+func (w *Work) Points() (points []plan.Point) {
+	for i := range len(w.Accounts) * len(w.Entries) {
+		accounts, e := w.at(i)
+		points = append(points, plan.Point{Name: plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)), Label: fmt.Sprintf("%s, %d accounts", e.Label, accounts)})
+	}
+	return points
+}
+
+// Status of both runs.
+func (w *Work) Status(r Runs) string {
+	if r.Build.Status != result.OK {
+		return r.Build.Status
+	}
+	return r.Read.Status
+}
+
+// Finished reads the runs of a step that are both ok.
+func (w *Work) Finished(folder string) (r Runs, ok bool) {
+	for stage, run := range map[string]**result.Run{lookup.Build: &r.Build, lookup.Lookup: &r.Read} {
+		var err error
+		if *run, err = result.ReadRun(filepath.Join(folder, stage)); err != nil || (*run).Status != result.OK {
+			return Runs{}, false
+		}
+	}
+	return r, true
+}
+
+// Measure builds a state and looks it up.
+func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell result.Tell) (r Runs, err error) {
+	accounts, e := w.at(s.Point)
+	dir := filepath.Join(w.States, filepath.Base(folder))
+	if err := plan.Clear(dir, w.plan.Out); err != nil {
+		return r, fmt.Errorf("clear the state's folder: %w", err)
+	}
+	stage := func(name string) (*result.Run, error) {
+		spec := w.Base
+		spec.Schema, spec.Stage, spec.Command = lookup.SpecSchema, name, w.Command
+		spec.Layout, spec.Profile, spec.Overrides, spec.Chain.Accounts = e.Info.Name, e.Profile, e.Options, accounts
+		spec.Dir, spec.Out = dir, filepath.Join(w.plan.Out, folder, name)
+		return w.executor.Do(ctx, plan.Job{Kind: plan.Layout, Name: e.Info.Name, Job: supervise.Job{
+			Spec: &spec, Out: spec.Out, Blank: func() *result.Run { return lookup.Blank(&spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
+		}}, func(event result.Event) {
+			event.Phase = strings.TrimPrefix(name+": "+event.Phase, lookup.Build+": ")
+			tell(event)
+		})
+	}
+	if r.Build, err = stage(lookup.Build); err != nil {
+		return r, err
+	}
+	if r.Build.Status == result.OK {
+		if r.Read, err = stage(lookup.Lookup); err != nil {
+			return r, err
+		}
+	}
+	if !w.Keep {
+		if err := plan.Release(dir, w.plan.Out); err != nil {
+			return r, fmt.Errorf("remove the state of %s: %w", e.Label, err)
+		}
+	}
+	return r, nil
+}
+
+// Conclude writes layouts.json.
+func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
+	l := w.Result
+	l.Rows, l.Roots, l.Outlook, l.Absent, l.Warnings = []result.LayoutRow{}, []result.LayoutRoots{}, []result.LayoutOutlook{}, map[string]string{}, nil
+	var builds []built
+	for i := range w.Points() {
+		accounts, e := w.at(i)
+		var repeats, ok []repeat
+		for n := range w.plan.Repeats {
+			step := plan.Step{Point: i, Repeat: n}
+			runs, known := done[step]
+			if !known {
+				continue
+			}
+			w.note(e, runs)
+			r := repeat{folder: w.plan.Folder(w.Points(), step), Runs: runs}
+			r.row = w.row(e, accounts, r)
+			builds = append(builds, built{r.row, runs.Build})
+			repeats = append(repeats, r)
+			if r.row.Status == result.OK {
+				ok = append(ok, r)
+			}
+		}
+		if len(repeats) > 0 {
+			l.Rows = append(l.Rows, rowOf(repeats, ok))
+		}
+	}
+	l.Roots = rootVerdicts(builds)
+	for _, e := range w.Entries {
+		l.Outlook = append(l.Outlook, outlook(e.Label, l.Rows, l.Workload)...)
+	}
+	l.Status, l.Error = so.Status, so.Error
+	if wrong := wrong(l); wrong != "" && so.Status != result.Interrupted {
+		l.Status, l.Error = result.Failed, wrong
+	}
+	return result.WriteLayouts(w.plan.Out, l)
+}
+
+// repeat is one measurement of a point.
+type repeat struct {
+	Runs
+	folder string
+	row    result.LayoutRow
+}
+
+// rowOf is the repeat that represents a point, by the time of a lookup, and the
+// spread of all; a failed one where none is ok.
+func rowOf(repeats, ok []repeat) result.LayoutRow {
+	shown := repeats[len(repeats)-1]
+	if len(ok) > 0 {
+		shown = plan.Representative(ok, lookupNanos)
+	}
+	row := shown.row
+	for _, r := range repeats {
+		row.Runs = append(row.Runs, r.folder)
+		if r.row.Status != result.OK {
+			row.Status, row.Error = r.row.Status, r.row.Error
+		}
+	}
+	if len(ok) > 1 {
+		row.Spread = map[string]result.Range{"lookup_ns": plan.Spread(ok, lookupNanos),
+			"device_reads_per_lookup": plan.Spread(ok, func(r repeat) float64 { return known(r.row.DeviceReads) }),
+			"block_reads_per_lookup":  plan.Spread(ok, func(r repeat) float64 { return known(r.row.BlockReads) }),
+			"update_ns":               plan.Spread(ok, func(r repeat) float64 { return known(r.row.UpdateNanos) })}
+	}
+	return row
+}
+
+func lookupNanos(r repeat) float64 {
+	if r.row.LookupNanos == nil {
+		return 0
+	}
+	return r.row.LookupNanos.Mean
+}
+
+func known(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// wrong is what went wrong, if anything did.
+func wrong(l *result.Layouts) string {
+	var wrong []string
+	for _, v := range l.Roots {
+		if v.Verdict == result.Different {
+			wrong = append(wrong, fmt.Sprintf("layouts disagree on the root of block %d of %d accounts", v.Block, v.Accounts))
+		}
+	}
+	for _, row := range l.Rows {
+		if row.Status != result.OK {
+			wrong = append(wrong, fmt.Sprintf("%s failed at %d accounts", row.Layout, row.Accounts))
+		}
+	}
+	return strings.Join(wrong, "; ")
+}
+
+// note takes what the runs of a step say of the whole comparison.
+func (w *Work) note(e Entry, runs Runs) {
+	l := w.Result
+	for _, run := range []*result.Run{runs.Build, runs.Read} {
+		if run == nil {
+			continue
+		}
+		if l.Host.Kernel == "" {
+			l.Host = run.Host
+		}
+		for figure, why := range run.Absent {
+			l.Absent[figure] = why
+		}
+		for _, warning := range run.Warnings {
+			warning.Text = e.Label + ": " + warning.Text
+			if !slices.ContainsFunc(l.Warnings, func(known engine.Warning) bool {
+				return known.Code == warning.Code && strings.HasPrefix(known.Text, e.Label+": ")
+			}) {
+				l.Warnings = append(l.Warnings, warning)
+			}
+		}
+	}
+}

@@ -1,0 +1,304 @@
+// Package plan carries out the points of an experiment: in which order, how often,
+// what is measured already, and what came of the whole.
+//
+// Goals: repeats are interleaved, so that drift of the machine meets all points
+// alike; what is finished stays finished through Ctrl-C, a kill or a full disk; a
+// plan is ok if and only if every step has a run that is ok.
+// Non-goals: what a point is and what its runs mean (sweep, replays, layouts);
+// declaring experiments (experiment); starting processes (supervise).
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
+)
+
+// Kinds of subjects.
+const (
+	Engine = "engine"
+	Tree   = "tree"
+	Layout = "layout"
+)
+
+// Job is one process of a step: a spec for the runner of a subject.
+type Job struct {
+	Kind, Name string // of the subject
+	supervise.Job
+}
+
+// EngineJob is the job of a spec for an engine.
+func EngineJob(spec *bench.Spec) Job {
+	return Job{Engine, spec.Engine, supervise.Job{Spec: spec, Out: spec.Out, Blank: func() *result.Run { return bench.Blank(spec, "") },
+		WhenDiskIsFull: spec.WhenDiskIsFull()}}
+}
+
+// Executor carries jobs out: on this machine, or elsewhere. The run that it returns
+// is in the job's folder, too; the error is for what kept the job from being started
+// or its result from being stored.
+type Executor interface {
+	Do(ctx context.Context, job Job, tell result.Tell) (*result.Run, error)
+}
+
+// Point is one setting of every axis.
+type Point struct {
+	Name  string // of its folder
+	Label string // for people; may be empty where there is one point
+}
+
+// Step is one repeat of one point; both count from 0.
+type Step struct{ Point, Repeat int }
+
+// Work is what differs between subjects. T is what came of a step.
+type Work[T any] interface {
+	Points() []Point
+	// Finished reads what was left of a step in its folder; false if anything of it
+	// is missing or failed.
+	Finished(folder string) (T, bool)
+	// Measure carries a step out in its folder, which is relative to the plan's.
+	Measure(ctx context.Context, step Step, folder string, tell result.Tell) (T, error)
+	// Status of what came of a step.
+	Status(T) string
+	// Conclude writes the summary of what is measured so far.
+	Conclude(done map[Step]T, so Outcome) error
+}
+
+// Outcome is how a plan stands.
+type Outcome struct {
+	Status string // of package result
+	Error  string
+}
+
+// Plan is how the work is done.
+type Plan struct {
+	Out     string // folder of the results; exists
+	Repeats int
+	Seed    uint64 // of the order
+	Resume  string // the command that goes on
+}
+
+// Progress is what a plan is at; Step counts from 1.
+type Progress struct {
+	Step, Steps int
+	Label       string
+	Left        time.Duration // estimate for the steps after this one; 0: not known
+	Event       result.Event
+}
+
+// Run measures every step that is not finished. The error is for what kept the plan
+// from going on; it is in the outcome, too.
+func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Outcome, error) {
+	points := w.Points()
+	steps := Order(len(points), p.Repeats, p.Seed)
+	done := map[Step]T{}
+	for _, s := range steps {
+		if found, ok := w.Finished(filepath.Join(p.Out, p.Folder(points, s))); ok {
+			done[s] = found
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { _, ok := done[s]; return ok })
+	began, err := time.Now(), error(nil)
+	for n, s := range missing {
+		if ctx.Err() != nil {
+			break
+		}
+		at := Progress{Step: len(steps) - len(missing) + n + 1, Steps: len(steps), Label: p.label(points, s)}
+		if n > 0 {
+			at.Left = time.Since(began) / time.Duration(n) * time.Duration(len(missing)-n-1)
+		}
+		var came T
+		came, err = w.Measure(ctx, s, p.Folder(points, s), func(e result.Event) { at.Event = e; tell(at) })
+		if err != nil {
+			break
+		}
+		if w.Status(came) != result.Interrupted || ctx.Err() == nil {
+			done[s] = came
+		}
+		if n+1 < len(missing) {
+			if err = w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
+				break
+			}
+		}
+	}
+	if len(missing) > 0 && err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		err = nil // said by the outcome
+	}
+	so := p.outcome(ctx, len(steps), counts(w, done), err)
+	return so, errors.Join(err, w.Conclude(done, so))
+}
+
+// counts are the steps by status.
+func counts[T any](w Work[T], done map[Step]T) map[string]int {
+	by := map[string]int{}
+	for _, came := range done {
+		by[w.Status(came)]++
+	}
+	return by
+}
+
+// outcome: ok if and only if every step is.
+func (p Plan) outcome(ctx context.Context, steps int, by map[string]int, err error) Outcome {
+	switch {
+	case err != nil:
+		return Outcome{result.Failed, err.Error()}
+	case by[result.OK] == steps:
+		return Outcome{Status: result.OK}
+	case ctx.Err() != nil:
+		return Outcome{result.Interrupted, fmt.Sprintf("interrupted with %d of %d runs finished; to continue: %s", by[result.OK], steps, p.Resume)}
+	}
+	return Outcome{result.Failed, fmt.Sprintf("%d of %d runs failed", steps-by[result.OK], steps)}
+}
+
+// Order interleaves repeats: a shuffled pass over the points, then the same pass
+// backwards, and so on. With an even number of repeats every point has the same mean
+// position, so a machine that slows down steadily slows them all alike; shuffling
+// keeps a trend along an axis apart from a trend in time.
+func Order(points, repeats int, seed uint64) []Step {
+	pass := rand.New(rand.NewPCG(seed, 0)).Perm(points)
+	var steps []Step
+	for repeat := range repeats {
+		for _, point := range pass {
+			steps = append(steps, Step{point, repeat})
+		}
+		slices.Reverse(pass)
+	}
+	return steps
+}
+
+// Folder of a step, relative to the plan's.
+func (p Plan) Folder(points []Point, s Step) string {
+	name := points[s.Point].Name
+	if p.Repeats > 1 {
+		name += fmt.Sprintf("-%d", s.Repeat)
+	}
+	return filepath.Join(result.PointsDir, name)
+}
+
+func (p Plan) label(points []Point, s Step) string {
+	var parts []string
+	if label := points[s.Point].Label; label != "" {
+		parts = append(parts, label)
+	}
+	if p.Repeats > 1 {
+		parts = append(parts, fmt.Sprintf("repeat %d", s.Repeat+1))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Representative is the repeat that stands for a point in every figure, chart and
+// table: the one in the middle, of an even number the worse of the two in the
+// middle. cost is lower where a run is better.
+func Representative[T any](repeats []T, cost func(T) float64) T {
+	sorted := slices.Clone(repeats)
+	slices.SortStableFunc(sorted, func(a, b T) int { return cmp.Compare(cost(a), cost(b)) })
+	return sorted[len(sorted)/2]
+}
+
+// Spread is the range of a figure over repeats.
+func Spread[T any](repeats []T, figure func(T) float64) result.Range {
+	r := result.Range{Low: figure(repeats[0]), High: figure(repeats[0])}
+	for _, one := range repeats {
+		v := figure(one)
+		r.Low, r.High = min(r.Low, v), max(r.High, v)
+	}
+	return r
+}
+
+// Entry is a tree or layout of a plan, with a profile and options of its own.
+type Entry[Info any] struct {
+	Label   string // as typed, with the options that vary
+	Profile string
+	Options map[string]string
+	Info    Info
+}
+
+// FileName makes a label the name of a folder.
+func FileName(label string) string { return unsafe.ReplaceAllString(label, "-") }
+
+var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// Settings are all combinations of options that are lists, NAME=A,B; labels name the
+// values of those that vary.
+func Settings(options []Option) (settings []map[string]string, labels []string) {
+	settings, labels = []map[string]string{{}}, []string{""}
+	for _, o := range options {
+		var nextSettings []map[string]string
+		var nextLabels []string
+		for i, s := range settings {
+			for _, value := range o.Values {
+				t := map[string]string{o.Name: value}
+				for name, old := range s {
+					t[name] = old
+				}
+				label := labels[i]
+				if len(o.Values) > 1 {
+					label += " " + o.Name + "=" + value
+				}
+				nextSettings, nextLabels = append(nextSettings, t), append(nextLabels, label)
+			}
+		}
+		settings, labels = nextSettings, nextLabels
+	}
+	return settings, labels
+}
+
+// Option is an option of the subject with the values it takes.
+type Option struct {
+	Name   string
+	Values []string
+}
+
+// Claim makes dir a folder that the plan with results in owner may fill and remove:
+// a new one, or one that it claimed before. A folder that is there already is refused
+// whatever it holds: it is not this plan's to delete. The claim is a file beside the
+// folder.
+func Claim(dir, owner string) error {
+	claim := claimOf(dir)
+	if text, err := os.ReadFile(claim); err == nil {
+		if by := strings.TrimSpace(string(text)); by != owner {
+			return fmt.Errorf("%s belongs to the results in %s: choose another --db", dir, by)
+		}
+		return nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("%s exists and was not made by this experiment: choose another --db, or move it away", dir)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(claim, []byte(owner+"\n"), 0o644)
+}
+
+// Clear removes what a claimed folder holds.
+func Clear(dir, owner string) error {
+	if err := Claim(dir, owner); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// Release removes a claimed folder and its claim.
+func Release(dir, owner string) error {
+	if err := Clear(dir, owner); err != nil {
+		return err
+	}
+	return os.Remove(claimOf(dir))
+}
+
+func claimOf(dir string) string { return dir + ".statelab" }
