@@ -11,14 +11,12 @@
 package runner
 
 import (
-	"context"
 	"io"
 	"os"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/internal/run/bench"
-	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/internal/run/protocol"
 )
 
 // Main serves one spec on the standard streams, or answers the question its
@@ -31,18 +29,11 @@ func Main(engines ...engine.Engine) {
 // returns the exit code: 0 done, 1 failed or interrupted, 2 a spec that cannot be
 // run.
 func Serve(question string, in io.Reader, events, words io.Writer, engines []engine.Engine) int {
-	s := service[engine.Engine, bench.Spec, remote.Question]{
-		word: "engine", items: engines, name: func(e engine.Engine) string { return e.Info().Name },
-		schema: bench.SpecSchema, read: func(s *bench.Spec) (string, string) { return s.Schema, s.Engine },
-		run: func(ctx context.Context, e engine.Engine, spec *bench.Spec, tell result.Tell) error {
-			_, err := bench.Run(ctx, e, spec, tell)
-			return err
+	s := service[engine.Engine, engine.Info, protocol.EngineSpec, protocol.EngineQuestion]{items: engines, schema: protocol.EngineSchema, run: bench.Run,
+		describe: func(d *protocol.Description, e engine.Engine) {
+			d.Engines = append(d.Engines, protocol.DescribedEngine{Info: e.Info(), Missing: missing(e)})
 		},
-		describe: func(d *remote.Description, e engine.Engine) {
-			d.Engines = append(d.Engines, remote.Described{Info: e.Info(), Missing: missing(e)})
-		},
-		asked: func(q *remote.Question) string { return q.Engine },
-		check: func(e engine.Engine, q *remote.Question) []error { return e.Check(q.Options.Options()) },
+		check: func(e engine.Engine, q protocol.EngineQuestion) []error { return e.Check(q.Options.Options()) },
 	}
 	return s.serve(question, in, events, words)
 }

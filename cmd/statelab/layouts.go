@@ -11,14 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan/layoutplan"
-	"github.com/statelab/statelab/internal/plan/remote"
-	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/layouts/flat"
@@ -34,11 +33,11 @@ func embeddedLayouts() []layout.Layout {
 }
 
 // outsideLayouts are the layouts in runner binaries of their own.
-func outsideLayouts() []remote.KnownLayout {
-	known := func(name, runner, about, licence, fix string) remote.KnownLayout {
-		return remote.KnownLayout{Layout: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: fix}
+func outsideLayouts() []runners.Known {
+	known := func(name, runner, about, licence, fix string) runners.Known {
+		return runners.Known{Name: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: fix}
 	}
-	return []remote.KnownLayout{
+	return []runners.Known{
 		known("flat-mdbx", "flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", runnersFix),
 		known("nomt", "states", "NOMT: values in a B-tree, a trie in pages of six binary levels", "MIT OR Apache-2.0", librariesFix),
 		known("qmdb", "states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", librariesFix),
@@ -47,9 +46,6 @@ func outsideLayouts() []remote.KnownLayout {
 		known("geth-flat", "geth", "go-ethereum's flat state beside its trie, on Pebble", "LGPL-3.0", treesFix),
 	}
 }
-
-// librariesFix makes the layouts that come as shared libraries.
-const librariesFix = "make runners, in statelab's source (needs a C compiler and Rust)"
 
 // stateLibraryEnv names a user's own library of a layout; statelab-run-states loads it.
 const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
@@ -111,7 +107,7 @@ func (a *app) layouts(cmd *cobra.Command, f *layoutsFlags, args []string) error 
 	m.unknownFlags(cmd, a.args)
 	m.noArguments(args)
 	base, sizes := f.spec(m)
-	entries, found := a.findLayouts(f.layout, base, m)
+	entries := a.findLayouts(f.layout, base, m)
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -124,7 +120,7 @@ func (a *app) layouts(cmd *cobra.Command, f *layoutsFlags, args []string) error 
 		plan.States = filepath.Join(out, "states")
 	}
 	p := a.progress(f.quiet)
-	done, err := layoutplan.Layouts(a.ctx, plan, out, a.runLayout(found), func(n, of int, e layoutplan.Entry, accounts uint64, event result.Event) {
+	done, err := layoutplan.Layouts(a.ctx, plan, out, a.runLayout, func(n, of int, e layoutplan.Entry, accounts uint64, event result.Event) {
 		p.tell(fmt.Sprintf("%d of %d (%s, %s accounts): ", n, of, e.Label, unit.ShortCount(float64(accounts))), event)
 	})
 	p.say("")
@@ -217,92 +213,42 @@ func (f *layoutsFlags) spec(m *mistakes) (base lookup.Spec, sizes []uint64) {
 }
 
 // findLayouts finds the entries of --layout and checks their options.
-func (a *app) findLayouts(text string, base lookup.Spec, m *mistakes) (entries []layoutplan.Entry, found map[string]*remote.Layout) {
-	found = map[string]*remote.Layout{}
-	labels, all := list(text), text == allLayouts
-	if all {
-		labels = everyLayout()
+func (a *app) findLayouts(text string, base lookup.Spec, m *mistakes) (entries []layoutplan.Entry) {
+	labels := list(text)
+	if text == allLayouts {
+		labels = slices.DeleteFunc(everyLayout(), func(label string) bool {
+			name, _, _ := strings.Cut(label, ":")
+			_, err := a.tables.layouts.find(name)
+			if err != nil {
+				fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, err)
+			}
+			return err != nil
+		})
 	}
-	for _, label := range labels {
-		name, profile, _ := strings.Cut(label, ":")
-		if strings.ContainsAny(label, "/\\ ") || name == "" {
-			m.add("--layout %q: write --layout geth-path, or LAYOUT:PROFILE", label)
-			continue
-		}
-		if found[label] != nil {
-			m.add("--layout %s: named twice", label)
-			continue
-		}
-		l, err := a.findLayout(name)
-		if err != nil && all {
-			fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, err)
-			continue
-		}
-		if err != nil {
-			m.add("--layout %s: %v", label, err)
-			continue
-		}
-		if profile == "" && len(l.Info.Profiles) > 0 {
-			profile = l.Info.Profiles[0].Name
-		}
-		if !slices.ContainsFunc(l.Info.Profiles, func(p engine.Profile) bool { return p.Name == profile }) {
-			m.add("--layout %s: %s has no profile %q", label, name, profile)
-			continue
-		}
-		m.addAll("layout "+label, l.Check(remote.LayoutQuestion{Profile: profile, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
-		found[label] = l
-		entries = append(entries, layoutplan.Entry{Label: label, Profile: profile, Info: l.Info})
+	for _, l := range a.tables.layouts.choose("layout", labels, m) {
+		m.addAll("layout "+l.label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.profile, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
+		entries = append(entries, layoutplan.Entry{Label: l.label, Profile: l.profile, Info: l.Info})
 	}
 	if len(entries) == 0 {
 		m.add("--layout: say which layouts: --layout geth-path,flat-pebble")
 	}
-	return entries, found
+	return entries
 }
 
-// findLayout finds a layout by name: here, in the runner the table names, or in one
-// that somebody plugged in, as a library or as statelab-run-NAME.
-func (a *app) findLayout(name string) (*remote.Layout, error) {
-	var names []string
-	for _, l := range embeddedLayouts() {
-		if l.Info().Name == name {
-			self, err := os.Executable()
-			if err != nil {
-				self = os.Args[0]
-			}
-			return &remote.Layout{Path: self, Args: []string{stateRunnerVerb}, Info: l.Info()}, nil
-		}
-		names = append(names, l.Info().Name)
-	}
-	for _, known := range outsideLayouts() {
-		if known.Layout == name {
-			return known.Find()
-		}
-		names = append(names, known.Layout)
-	}
-	library := remote.KnownLayout{Layout: name, Runner: "statelab-run-states",
-		Fix: "it holds that of the library in $" + stateLibraryEnv + " and those of lib/libstatelab_X.so beside it"}
-	l, noLibrary := library.Find()
-	if noLibrary == nil {
-		return l, nil
-	}
-	plugged := remote.KnownLayout{Layout: name, Runner: "statelab-run-" + name,
-		Fix: "the layouts of this version are " + strings.Join(names, ", ") + "; another needs a runner of that name, or a library in $" + stateLibraryEnv}
-	l, err := plugged.Find()
-	if err != nil && os.Getenv(stateLibraryEnv) != "" {
-		return nil, noLibrary
-	}
-	return l, err
+// pluggedLayouts are runners that may hold a layout that somebody plugged in, as a
+// library or as statelab-run-NAME.
+func pluggedLayouts(name string) ([]runners.Known, string) {
+	return []runners.Known{
+		{Name: name, Runner: "statelab-run-states", Fix: "it holds that of the library in $" + stateLibraryEnv + " and those of lib/libstatelab_X.so beside it"},
+		{Name: name, Runner: "statelab-run-" + name, Fix: "a runner of this name must hold it"},
+	}, "a layout of your own needs a library named in $" + stateLibraryEnv + " or a runner named statelab-run-" + name
 }
 
 // runLayout carries out one spec in the runner of its layout.
-func (a *app) runLayout(found map[string]*remote.Layout) layoutplan.RunSpec {
-	return func(ctx context.Context, e layoutplan.Entry, spec *lookup.Spec, tell result.Tell) (*result.Run, error) {
-		l := found[e.Label]
-		if l == nil {
-			return nil, fmt.Errorf("layout %s was not found", e.Label)
-		}
-		return supervise.Runner{Path: l.Path, Args: l.Args, Patience: a.patience}.Do(ctx, supervise.Job{
-			Spec: spec, Out: spec.Out, Blank: func() *result.Run { return lookup.Blank(spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
-		}, tell)
+func (a *app) runLayout(ctx context.Context, e layoutplan.Entry, spec *lookup.Spec, tell result.Tell) (*result.Run, error) {
+	l, err := a.tables.layouts.find(e.Info.Name)
+	if err != nil {
+		return nil, fmt.Errorf("layout %s: %w", e.Label, err)
 	}
+	return l.Do(ctx, runners.Job{Spec: spec, Blank: func() *result.Run { return lookup.Blank(spec, e.Info) }}, tell)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan/contest"
-	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 )
@@ -82,7 +81,7 @@ func (a *app) replay(cmd *cobra.Command, f *replayFlags, args []string) error {
 	if len(base.Stores) > 0 {
 		stores = base.Stores
 	}
-	entries, found := a.trees(f.tree, base, stores, m)
+	entries := a.trees(f.tree, base, stores, m)
 	if f.tree == "" {
 		m.add("--tree: say which trees: --tree iavl1,memiavl")
 	}
@@ -104,7 +103,7 @@ func (a *app) replay(cmd *cobra.Command, f *replayFlags, args []string) error {
 	if taken := plan.Taken(); len(taken) > 0 {
 		return usage("--db %s: it holds trees of another replay (%s): name a new folder", f.db, strings.Join(taken, ", "))
 	}
-	return a.hold(f, plan, out, found)
+	return a.hold(f, plan, out)
 }
 
 // spec turns the flags into what all trees share.
@@ -159,17 +158,16 @@ func (a *app) resumeReplay(f *replayFlags, m *mistakes) error {
 	if err != nil {
 		return usage("--resume: %v", err)
 	}
-	found := map[string]*remote.Tree{}
 	for _, e := range plan.Entries {
-		if found[e.Label], err = a.findTree(e.Info.Name); err != nil {
+		if _, err := a.tables.trees.find(e.Info.Name); err != nil {
 			return usage("--resume: tree %s: %v", e.Label, err)
 		}
 	}
-	return a.hold(f, plan, out, found)
+	return a.hold(f, plan, out)
 }
 
 // hold carries a plan out and prints what came of it.
-func (a *app) hold(f *replayFlags, plan contest.Plan, out string, found map[string]*remote.Tree) error {
+func (a *app) hold(f *replayFlags, plan contest.Plan, out string) error {
 	p := a.progress(f.quiet)
 	metrics := promexport.NewReplay()
 	if f.metrics != "" {
@@ -180,7 +178,7 @@ func (a *app) hold(f *replayFlags, plan contest.Plan, out string, found map[stri
 		defer stop()
 		p.say("metrics: http://%s/metrics", address)
 	}
-	done, err := contest.Run(a.ctx, plan, out, a.runTree(found), func(n, of int, entry contest.Entry, repeat int, e result.Event) {
+	done, err := contest.Run(a.ctx, plan, out, a.runTree, func(n, of int, entry contest.Entry, repeat int, e result.Event) {
 		metrics.Observe(entry.Label, e)
 		if e.Tick != nil && e.Tick.Tree != nil {
 			e.Note = tickNote(e.Tick)

@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/plan/contest"
-	"github.com/statelab/statelab/internal/plan/remote"
-	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -22,14 +20,12 @@ const treeRunnerVerb = "__trees"
 
 func embeddedTrees() []tree.Tree { return []tree.Tree{null.Tree{}} }
 
-const treesFix = "make trees, in statelab's source"
-
 // outsideTrees are the trees in runner binaries of their own.
-func outsideTrees() []remote.KnownTree {
-	known := func(name, runner, about, licence string) remote.KnownTree {
-		return remote.KnownTree{Tree: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: treesFix}
+func outsideTrees() []runners.Known {
+	known := func(name, runner, about, licence string) runners.Known {
+		return runners.Known{Name: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: treesFix}
 	}
-	return []remote.KnownTree{
+	return []runners.Known{
 		known("iavl0", "iavl0", "Cosmos IAVL v0.21 on goleveldb", "Apache-2.0"),
 		known("iavl1", "iavl1", "Cosmos IAVL v1 on goleveldb", "Apache-2.0"),
 		known("iavl1-map", "iavl1", "Cosmos IAVL v1 on an in-memory map", "Apache-2.0"),
@@ -41,79 +37,33 @@ func outsideTrees() []remote.KnownTree {
 	}
 }
 
-// findTree finds a tree by name: here, in the runner the table names, or in one
-// that somebody plugged in: statelab-run-NAME, or for NAME-VARIANT
-// statelab-run-NAME too.
-func (a *app) findTree(name string) (*remote.Tree, error) {
-	for _, t := range embeddedTrees() {
-		if t.Info().Name == name {
-			self, err := os.Executable()
-			if err != nil {
-				self = os.Args[0]
-			}
-			return &remote.Tree{Path: self, Args: []string{treeRunnerVerb}, Info: t.Info()}, nil
-		}
+// pluggedTrees are runners that somebody plugged in: statelab-run-NAME, or for
+// NAME-VARIANT statelab-run-NAME too.
+func pluggedTrees(name string) (maybe []runners.Known, advice string) {
+	base, _, _ := strings.Cut(name, "-")
+	for _, runner := range slices.Compact([]string{"statelab-run-" + name, "statelab-run-" + base}) {
+		maybe = append(maybe, runners.Known{Name: name, Runner: runner, Fix: "a runner of this name must hold it"})
 	}
-	var names []string
-	for _, known := range outsideTrees() {
-		if known.Tree == name {
-			return known.Find()
-		}
-		names = append(names, known.Tree)
-	}
-	plugged := remote.KnownTree{Tree: name, Runner: "statelab-run-" + name,
-		Fix: "the trees of this version are null, " + strings.Join(names, ", ") + "; another needs a runner of that name"}
-	t, err := plugged.Find()
-	if base, _, isVariant := strings.Cut(name, "-"); err != nil && isVariant {
-		plugged.Runner = "statelab-run-" + base
-		t, err = plugged.Find()
-	}
-	return t, err
+	return maybe, "a tree of your own needs a runner named statelab-run-" + name
 }
 
 // trees finds the entries of --tree and checks their options.
-func (a *app) trees(text string, base replay.Spec, stores []string, m *mistakes) (entries []contest.Entry, found map[string]*remote.Tree) {
-	found = map[string]*remote.Tree{}
-	for _, label := range list(text) {
-		name, profile, _ := strings.Cut(label, ":")
-		if strings.ContainsAny(label, "/\\ ") || name == "" {
-			m.add("--tree %q: write --tree iavl1, or --tree memiavl:PROFILE", label)
-			continue
-		}
-		if found[label] != nil {
-			m.add("--tree %s: named twice", label)
-			continue
-		}
-		t, err := a.findTree(name)
-		if err != nil {
-			m.add("--tree %s: %v", label, err)
-			continue
-		}
-		if profile == "" && len(t.Info.Profiles) > 0 {
-			profile = t.Info.Profiles[0].Name
-		}
-		if !slices.ContainsFunc(t.Info.Profiles, func(p engine.Profile) bool { return p.Name == profile }) {
-			m.add("--tree %s: %s has no profile %q", label, name, profile)
-			continue
-		}
+func (a *app) trees(text string, base replay.Spec, stores []string, m *mistakes) (entries []contest.Entry) {
+	for _, t := range a.tables.trees.choose("tree", list(text), m) {
 		if len(stores) > 0 { // else the set has said what is wrong, or names its stores later
-			m.addAll("tree "+label, t.Check(remote.TreeQuestion{Profile: profile, CacheNodes: base.CacheNodes, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides, Stores: stores}))
+			m.addAll("tree "+t.label, t.Check(protocol.TreeQuestion{Tree: t.Info.Name, Profile: t.profile, CacheNodes: base.CacheNodes, MemoryBytes: base.MemoryBytes,
+				Overrides: base.Overrides, Stores: stores}))
 		}
-		found[label] = t
-		entries = append(entries, contest.Entry{Label: label, Profile: profile, Info: t.Info})
+		entries = append(entries, contest.Entry{Label: t.label, Profile: t.profile, Info: t.Info})
 	}
-	return entries, found
+	return entries
 }
 
 // runTree replays one spec in the runner of its tree.
-func (a *app) runTree(found map[string]*remote.Tree) contest.RunTree {
-	return func(ctx context.Context, e contest.Entry, spec *replay.Spec, tell result.Tell) (*result.Run, error) {
-		t := found[e.Label]
-		if t == nil {
-			return nil, fmt.Errorf("tree %s was not found", e.Label)
-		}
-		return supervise.Runner{Path: t.Path, Args: t.Args, Patience: a.patience}.Do(ctx, supervise.Job{
-			Spec: spec, Out: spec.Out, Blank: func() *result.Run { return replay.Blank(spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
-		}, tell)
+func (a *app) runTree(ctx context.Context, e contest.Entry, spec *replay.Spec, tell result.Tell) (*result.Run, error) {
+	t, err := a.tables.trees.find(e.Info.Name)
+	if err != nil {
+		return nil, fmt.Errorf("tree %s: %w", e.Label, err)
 	}
+	return t.Do(ctx, runners.Job{Spec: spec, Blank: func() *result.Run { return replay.Blank(spec, e.Info) }}, tell)
 }

@@ -4,7 +4,7 @@
 // Goals: repeats are interleaved, so that drift of the machine hits all trees
 // alike; what is finished stays finished through Ctrl-C or a kill; roots are
 // compared version by version, and counters that have to repeat are.
-// Non-goals: replaying (replay), starting processes (supervise), drawing
+// Non-goals: replaying (replay), starting processes (runners), drawing
 // (report).
 package contest
 
