@@ -11,12 +11,17 @@
 package runner
 
 import (
+	"context"
 	"io"
 	"os"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/run/replay"
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/tree"
 )
 
 // Main serves one spec on the standard streams, or answers the question its
@@ -34,6 +39,43 @@ func Serve(question string, in io.Reader, events, words io.Writer, engines []eng
 			d.Engines = append(d.Engines, protocol.DescribedEngine{Info: e.Info(), Missing: missing(e)})
 		},
 		check: func(e engine.Engine, q protocol.EngineQuestion) []error { return e.Check(q.Options.Options()) },
+	}
+	return s.serve(question, in, events, words)
+}
+
+// Trees is Main for state trees: a binary for those that cannot be linked into
+// the main one.
+//
+//	func main() { runner.Trees(mytree.Tree{}) }
+func Trees(trees ...tree.Tree) {
+	os.Exit(ServeTrees(asked(), os.Stdin, os.Stdout, os.Stderr, trees))
+}
+
+// ServeTrees is Serve for state trees.
+func ServeTrees(question string, in io.Reader, events, words io.Writer, trees []tree.Tree) int {
+	s := service[tree.Tree, tree.Info, protocol.TreeSpec, protocol.TreeQuestion]{items: trees, schema: protocol.TreeSchema, run: replay.Run,
+		describe: func(d *protocol.Description, t tree.Tree) { d.Trees = append(d.Trees, t.Info()) },
+		check:    func(t tree.Tree, q protocol.TreeQuestion) []error { return t.Check(q.Options()) },
+	}
+	s.more = map[string]func(context.Context, io.Reader, io.Writer) error{
+		protocol.Harvest: func(ctx context.Context, in io.Reader, out io.Writer) error { return harvest(ctx, in, out, s.find) },
+	}
+	return s.serve(question, in, events, words)
+}
+
+// States is Main for layouts of state: a binary for those that cannot be linked
+// into the main one.
+//
+//	func main() { runner.States(mylayout.Layout{}) }
+func States(layouts ...layout.Layout) {
+	os.Exit(ServeStates(asked(), os.Stdin, os.Stdout, os.Stderr, layouts))
+}
+
+// ServeStates is Serve for layouts of state.
+func ServeStates(question string, in io.Reader, events, words io.Writer, all []layout.Layout) int {
+	s := service[layout.Layout, layout.Info, protocol.LayoutSpec, protocol.LayoutQuestion]{items: all, schema: protocol.LayoutSchema, run: lookup.Run,
+		describe: func(d *protocol.Description, l layout.Layout) { d.Layouts = append(d.Layouts, l.Info()) },
+		check:    func(l layout.Layout, q protocol.LayoutQuestion) []error { return l.Check(q.Options()) },
 	}
 	return s.serve(question, in, events, words)
 }

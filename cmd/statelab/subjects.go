@@ -138,7 +138,7 @@ func (t *table[Info]) findAll(flag string, names []string, m *mistakes) {
 		}
 	}
 	for _, fix := range fixes {
-		m.add("--%s: no runner beside statelab or on PATH for %s; to build it: %s", flag, strings.Join(missing[fix], ", "), fix)
+		m.add("--%s: found no runner for %s beside statelab or on PATH: %s", flag, strings.Join(missing[fix], ", "), fix)
 	}
 }
 

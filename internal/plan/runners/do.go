@@ -1,6 +1,7 @@
 package runners
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -40,6 +41,9 @@ const DefaultPatience = 20 * time.Minute
 
 // grace is how long an interrupted runner may take to write down what it has.
 const grace = 30 * time.Second
+
+// longestEvent bounds what is read of an event.
+const longestEvent = 1 << 20
 
 // lastWords is how long the pipe of a runner that has ended is read on.
 const lastWords = time.Second
@@ -147,13 +151,13 @@ func (p *process) follow(ctx context.Context, tell result.Tell) {
 	events := make(chan result.Event)
 	go func() {
 		defer close(events)
-		lines := json.NewDecoder(p.events)
-		for {
+		lines := bufio.NewScanner(p.events)
+		lines.Buffer(nil, longestEvent)
+		for lines.Scan() {
 			var e result.Event
-			if lines.Decode(&e) != nil {
-				return // the runner has closed its end, or talks nonsense and is judged by its exit
+			if json.Unmarshal(lines.Bytes(), &e) == nil { // else a library wrote to stdout
+				events <- e
 			}
-			events <- e
 		}
 	}()
 	silent := time.NewTimer(p.patience)

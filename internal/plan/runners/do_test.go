@@ -81,6 +81,9 @@ func meet(fate string) int {
 		run.Status, run.Error = result.Interrupted, "interrupted"
 	case "babble":
 		fmt.Println("I am no runner")
+		if err := events.Encode(result.Event{Phase: "measure", Done: 81_204, Total: 100_000, Note: "after the words"}); err != nil {
+			return 2
+		}
 	}
 	if err := result.WriteRun(spec.Out, run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -142,7 +145,7 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 			if stored, err := result.ReadRun(out); err != nil || stored.Status != c.status || stored.Error != c.says || stored.Engine.Name != "pebble1" {
 				t.Errorf("stored %+v, %v", stored, err)
 			}
-			if last.Done != 81_204 || last.Total != 100_000 {
+			if last.Done != 81_204 || last.Total != 100_000 || (last.Note != "") != (c.fate == "babble") {
 				t.Errorf("the last event was %+v", last)
 			}
 		})
