@@ -229,8 +229,8 @@ func (a *app) findLayouts(text string, base lookup.Spec, m *mistakes) (entries [
 		m.addAll("layout "+l.label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.profile, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
 		entries = append(entries, layoutplan.Entry{Label: l.label, Profile: l.profile, Info: l.Info})
 	}
-	if len(entries) == 0 {
-		m.add("--layout: say which layouts: --layout geth-path,flat-pebble")
+	if len(labels) == 0 {
+		m.add("--layout: name at least one layout, such as --layout geth-path,flat-pebble")
 	}
 	return entries
 }
@@ -239,7 +239,7 @@ func (a *app) findLayouts(text string, base lookup.Spec, m *mistakes) (entries [
 // library or as statelab-run-NAME.
 func pluggedLayouts(name string) ([]runners.Known, string) {
 	return []runners.Known{
-		{Name: name, Runner: "statelab-run-states", Fix: "it holds that of the library in $" + stateLibraryEnv + " and those of lib/libstatelab_X.so beside it"},
+		{Name: name, Runner: "statelab-run-states", Fix: "it loads $" + stateLibraryEnv + " and lib/libstatelab_*.so"},
 		{Name: name, Runner: "statelab-run-" + name, Fix: "a runner of this name must hold it"},
 	}, "a layout of your own needs a library named in $" + stateLibraryEnv + " or a runner named statelab-run-" + name
 }
