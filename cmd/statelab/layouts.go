@@ -226,7 +226,8 @@ func (a *app) findLayouts(text string, base lookup.Spec, m *mistakes) (entries [
 		})
 	}
 	for _, l := range a.tables.layouts.choose("layout", labels, m) {
-		m.addAll("layout "+l.label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.profile, MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
+		m.addAll("layout "+l.label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.profile,
+			MemoryBytes: base.MemoryBytes, Overrides: base.Overrides}))
 		entries = append(entries, layoutplan.Entry{Label: l.label, Profile: l.profile, Info: l.Info})
 	}
 	if len(labels) == 0 {

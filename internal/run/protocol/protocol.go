@@ -135,7 +135,8 @@ func (q TreeQuestion) Subject() string { return q.Tree }
 
 // Options are those of the question.
 func (q TreeQuestion) Options() tree.Options {
-	return tree.Options{Dir: q.Dir, Profile: q.Profile, CacheNodes: q.CacheNodes, MemoryBytes: q.MemoryBytes, Overrides: q.Overrides, Stores: q.Stores, Create: true}
+	return tree.Options{Dir: q.Dir, Profile: q.Profile, CacheNodes: q.CacheNodes, MemoryBytes: q.MemoryBytes,
+		Overrides: q.Overrides, Stores: q.Stores, Create: true}
 }
 
 // LayoutQuestion asks what is wrong with options of a layout.
