@@ -122,7 +122,7 @@ slow: needs
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
 
 race: needs
-	CGO_ENABLED=1 $(GO) test -race ./internal/observe/measure ./internal/run/bench ./internal/plan/supervise ./internal/plan/sweep ./internal/observe/blockio/... ./engines/...
+	CGO_ENABLED=1 $(GO) test -race ./internal/observe/measure ./internal/run/bench ./internal/plan/runners ./internal/plan/sweep ./internal/observe/blockio/... ./engines/...
 
 FUZZ_SECONDS := 10
 

@@ -10,15 +10,15 @@ import (
 	"path/filepath"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
-	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/tree"
 )
 
 // harvest writes the changes that a tree's forest has kept as a container, beside
 // its place first.
 func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string) (tree.Tree, error)) (err error) {
-	var order remote.HarvestOrder
-	if err := decode(in, &order); err != nil {
+	var order protocol.HarvestOrder
+	if err := protocol.Decode(in, &order); err != nil {
 		return fmt.Errorf("read what to harvest: %w", err)
 	}
 	t, err := find(order.Tree)
@@ -34,7 +34,7 @@ func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string)
 		return fmt.Errorf("survey %s: %w", order.Dir, err)
 	}
 	if order.Out == "" {
-		return json.NewEncoder(out).Encode(remote.Harvested{Stores: survey.Stores, First: survey.First, Last: survey.Last})
+		return json.NewEncoder(out).Encode(protocol.Harvested{Stores: survey.Stores, First: survey.First, Last: survey.Last})
 	}
 	first, last := max(order.First, survey.First), survey.Last
 	if order.Last > 0 {
@@ -54,12 +54,12 @@ func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string)
 	if err != nil {
 		return fmt.Errorf("harvest %s: %w", order.Dir, errors.Join(err, os.Remove(f.Name())))
 	}
-	return json.NewEncoder(out).Encode(remote.Harvested{Stores: survey.Stores, First: first, Last: last})
+	return json.NewEncoder(out).Encode(protocol.Harvested{Stores: survey.Stores, First: first, Last: last})
 }
 
 // writeHarvest streams versions into a container: empty ones too, so that they stay
 // aligned.
-func writeHarvest(ctx context.Context, out io.Writer, from tree.Harvester, order remote.HarvestOrder, survey tree.Survey, first, last int64) error {
+func writeHarvest(ctx context.Context, out io.Writer, from tree.Harvester, order protocol.HarvestOrder, survey tree.Survey, first, last int64) error {
 	w, err := changeset.NewWriter(out, changeset.Header{Order: changeset.OrderSortedNet,
 		Provenance: fmt.Sprintf("harvested by %s from %s", order.Tree, filepath.Base(order.Dir))})
 	if err != nil {

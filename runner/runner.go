@@ -16,9 +16,12 @@ import (
 	"os"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/internal/run/bench"
-	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/run/replay"
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/tree"
 )
 
 // Main serves one spec on the standard streams, or answers the question its
@@ -31,18 +34,48 @@ func Main(engines ...engine.Engine) {
 // returns the exit code: 0 done, 1 failed or interrupted, 2 a spec that cannot be
 // run.
 func Serve(question string, in io.Reader, events, words io.Writer, engines []engine.Engine) int {
-	s := service[engine.Engine, bench.Spec, remote.Question]{
-		word: "engine", items: engines, name: func(e engine.Engine) string { return e.Info().Name },
-		schema: bench.SpecSchema, read: func(s *bench.Spec) (string, string) { return s.Schema, s.Engine },
-		run: func(ctx context.Context, e engine.Engine, spec *bench.Spec, tell result.Tell) error {
-			_, err := bench.Run(ctx, e, spec, tell)
-			return err
+	s := service[engine.Engine, engine.Info, protocol.EngineSpec, protocol.EngineQuestion]{items: engines, schema: protocol.EngineSchema, run: bench.Run,
+		describe: func(d *protocol.Description, e engine.Engine) {
+			d.Engines = append(d.Engines, protocol.DescribedEngine{Info: e.Info(), Missing: missing(e)})
 		},
-		describe: func(d *remote.Description, e engine.Engine) {
-			d.Engines = append(d.Engines, remote.Described{Info: e.Info(), Missing: missing(e)})
-		},
-		asked: func(q *remote.Question) string { return q.Engine },
-		check: func(e engine.Engine, q *remote.Question) []error { return e.Check(q.Options.Options()) },
+		check: func(e engine.Engine, q protocol.EngineQuestion) []error { return e.Check(q.Options.Options()) },
+	}
+	return s.serve(question, in, events, words)
+}
+
+// Trees is Main for state trees: a binary for those that cannot be linked into
+// the main one.
+//
+//	func main() { runner.Trees(mytree.Tree{}) }
+func Trees(trees ...tree.Tree) {
+	os.Exit(ServeTrees(asked(), os.Stdin, os.Stdout, os.Stderr, trees))
+}
+
+// ServeTrees is Serve for state trees.
+func ServeTrees(question string, in io.Reader, events, words io.Writer, trees []tree.Tree) int {
+	s := service[tree.Tree, tree.Info, protocol.TreeSpec, protocol.TreeQuestion]{items: trees, schema: protocol.TreeSchema, run: replay.Run,
+		describe: func(d *protocol.Description, t tree.Tree) { d.Trees = append(d.Trees, t.Info()) },
+		check:    func(t tree.Tree, q protocol.TreeQuestion) []error { return t.Check(q.Options()) },
+	}
+	s.more = map[string]func(context.Context, io.Reader, io.Writer) error{
+		protocol.Harvest: func(ctx context.Context, in io.Reader, out io.Writer) error { return harvest(ctx, in, out, s.find) },
+	}
+	return s.serve(question, in, events, words)
+}
+
+// States is Main for layouts of state: a binary for those that cannot be linked
+// into the main one.
+//
+//	func main() { runner.States(mylayout.Layout{}) }
+func States(layouts ...layout.Layout) {
+	os.Exit(ServeStates(asked(), os.Stdin, os.Stdout, os.Stderr, layouts))
+}
+
+// ServeStates is Serve for layouts of state.
+func ServeStates(question string, in io.Reader, events, words io.Writer, all []layout.Layout) int {
+	s := service[layout.Layout, layout.Info, protocol.LayoutSpec, protocol.LayoutQuestion]{items: all, schema: protocol.LayoutSchema, run: lookup.Run,
+		describe: func(d *protocol.Description, l layout.Layout) { d.Layouts = append(d.Layouts, l.Info()) },
+		check:    func(l layout.Layout, q protocol.LayoutQuestion) []error { return l.Check(q.Options()) },
 	}
 	return s.serve(question, in, events, words)
 }

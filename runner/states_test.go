@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/result"
@@ -26,17 +26,17 @@ func askStates(t *testing.T, question string, in any) (code int, out, words stri
 }
 
 func TestStatesAnswerQuestions(t *testing.T) {
-	code, out, _ := askStates(t, remote.DescribeArg, nil)
-	var d remote.Description
+	code, out, _ := askStates(t, protocol.Describe, nil)
+	var d protocol.Description
 	if err := json.Unmarshal([]byte(out), &d); code != 0 || err != nil || len(d.Layouts) != 1 || d.Layouts[0].Root != layout.EthereumRoot || len(d.Layouts[0].Profiles) != 2 {
 		t.Errorf("%d %s", code, out)
 	}
-	code, out, _ = askStates(t, remote.CheckArg, remote.LayoutQuestion{Layout: "chunktrie", MemoryBytes: 1, Overrides: map[string]string{"Nonsense": "1"}})
+	code, out, _ = askStates(t, protocol.Check, protocol.LayoutQuestion{Layout: "chunktrie", MemoryBytes: 1, Overrides: map[string]string{"Nonsense": "1"}})
 	var mistakes []string
 	if err := json.Unmarshal([]byte(out), &mistakes); code != 0 || err != nil || len(mistakes) != 2 {
 		t.Errorf("%d %s", code, out)
 	}
-	for _, question := range []string{remote.HarvestArg, "nonsense"} {
+	for _, question := range []string{protocol.Harvest, "nonsense"} {
 		if code, _, words := askStates(t, question, nil); code != 1 || !strings.Contains(words, question) {
 			t.Errorf("%s: %d %s", question, code, words)
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
-	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/replay/replaytest"
 	"github.com/statelab/statelab/tree"
 )
@@ -58,8 +58,8 @@ func ask(t *testing.T, question string, in any, trees ...tree.Tree) (code int, o
 
 func TestHarvestKeepsEveryVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "set.slcs")
-	code, out, words := ask(t, remote.HarvestArg, remote.HarvestOrder{Tree: "replaytest", Dir: "db", First: 1, Last: 20, Out: path}, keeper{})
-	var h remote.Harvested
+	code, out, words := ask(t, protocol.Harvest, protocol.HarvestOrder{Tree: "replaytest", Dir: "db", First: 1, Last: 20, Out: path}, keeper{})
+	var h protocol.Harvested
 	if err := json.Unmarshal([]byte(out), &h); code != 0 || err != nil || h.First != 3 || h.Last != 9 {
 		t.Fatal(code, out, words, err)
 	}
@@ -90,11 +90,11 @@ func TestHarvestKeepsEveryVersion(t *testing.T) {
 
 func TestHarvestThatFailsLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	order := remote.HarvestOrder{Tree: "replaytest", Dir: "db", Out: filepath.Join(dir, "set.slcs")}
-	if code, _, words := ask(t, remote.HarvestArg, order, keeper{backwards: true}); code != 1 || !strings.Contains(words, "acc") && !strings.Contains(words, "6") {
+	order := protocol.HarvestOrder{Tree: "replaytest", Dir: "db", Out: filepath.Join(dir, "set.slcs")}
+	if code, _, words := ask(t, protocol.Harvest, order, keeper{backwards: true}); code != 1 || !strings.Contains(words, "acc") && !strings.Contains(words, "6") {
 		t.Errorf("%d %s", code, words)
 	}
-	if code, _, words := ask(t, remote.HarvestArg, order, replaytest.Tree{}); code != 1 || !strings.Contains(words, "cannot harvest") {
+	if code, _, words := ask(t, protocol.Harvest, order, replaytest.Tree{}); code != 1 || !strings.Contains(words, "cannot harvest") {
 		t.Errorf("%d %s", code, words)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
@@ -103,12 +103,12 @@ func TestHarvestThatFailsLeavesNothing(t *testing.T) {
 }
 
 func TestTreesAnswerQuestions(t *testing.T) {
-	code, out, _ := ask(t, remote.DescribeArg, nil, replaytest.Tree{})
-	var d remote.Description
+	code, out, _ := ask(t, protocol.Describe, nil, replaytest.Tree{})
+	var d protocol.Description
 	if err := json.Unmarshal([]byte(out), &d); code != 0 || err != nil || len(d.Trees) != 1 || d.Trees[0].RootRule != "replaytest" {
 		t.Errorf("%d %s", code, out)
 	}
-	code, out, _ = ask(t, remote.CheckArg, remote.TreeQuestion{Tree: "replaytest", Overrides: map[string]string{"Nonsense": "1"}}, replaytest.Tree{})
+	code, out, _ = ask(t, protocol.Check, protocol.TreeQuestion{Tree: "replaytest", Overrides: map[string]string{"Nonsense": "1"}}, replaytest.Tree{})
 	if code != 0 || strings.TrimSpace(out) != `["unknown option \"Nonsense\""]` {
 		t.Errorf("%d %s", code, out)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/cengine"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -81,7 +81,8 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 
 func measure(t *testing.T, runner string, spec *bench.Spec) *result.Run {
 	t.Helper()
-	run, err := supervise.Runner{Path: runner, Patience: 3 * time.Second}.Run(t.Context(), spec, func(bench.Event) {})
+	run, err := runners.Runner{Path: runner, Patience: 3 * time.Second}.Do(t.Context(),
+		runners.Job{Spec: spec, Blank: func() *result.Run { return bench.Blank(spec, "") }}, func(bench.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}

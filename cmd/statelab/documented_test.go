@@ -10,15 +10,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-
-	"github.com/statelab/statelab/internal/plan/remote"
 )
 
 var documentedCommand = regexp.MustCompile("(?m)(?:^|[\\s`/])statelab +([a-z]+(?: (?:create|remove|info|import|export|generate|harvest|verify))?)((?: +(?:[^\\s`]+))*)")
 
 // A command line in a document or a help text names a verb and flags that exist.
 func TestDocumentedCommandsExist(t *testing.T) {
-	a := &app{ctx: context.Background(), stdout: io.Discard, stderr: io.Discard, engines: embedded(), found: map[string]*remote.Engine{}}
+	a := &app{ctx: context.Background(), stdout: io.Discard, stderr: io.Discard, tables: newTables()}
 	root := a.root()
 	texts := map[string]string{}
 	for _, pattern := range []string{"../../*.md", "../../docs/*/*.md", "../../fixtures/*/*.md", "../../examples/*/*.md"} {

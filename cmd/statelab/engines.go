@@ -18,9 +18,8 @@ import (
 	"github.com/statelab/statelab/engines/null"
 	"github.com/statelab/statelab/engines/pebble1"
 	"github.com/statelab/statelab/engines/pebble2"
-	"github.com/statelab/statelab/internal/plan"
-	"github.com/statelab/statelab/internal/plan/remote"
-	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -30,57 +29,29 @@ func embedded() []engine.Engine {
 	return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, goleveldb.Engine{}, bbolt.Engine{}, badger.Engine{}, mem.Engine{}, null.Engine{}}
 }
 
-// runnersFix makes the runner binaries.
-const runnersFix = "make runners, in statelab's source (needs a C compiler)"
-
 // outside are the engines in runner binaries of their own.
-func outside() []remote.Known {
-	return []remote.Known{
-		{Engine: "rocksdb", About: "RocksDB", Licence: "Apache-2.0", Runner: "statelab-run-rocksdb", Fix: runnersFix},
-		{Engine: "mdbx", About: "libmdbx, the engine of Erigon and reth", Licence: "Apache-2.0", Runner: "statelab-run-mdbx", Fix: runnersFix},
-		{Engine: "lmdb", About: "LMDB", Licence: "OLDAP-2.8", Runner: "statelab-run-lmdb", Fix: runnersFix},
-		{Engine: "native", About: "any shared library that implements native/statelab_engine.h", Licence: "the library's", Runner: "statelab-run-native", Fix: runnersFix},
+func outside() []runners.Known {
+	return []runners.Known{
+		{Name: "rocksdb", About: "RocksDB", Licence: "Apache-2.0", Runner: "statelab-run-rocksdb", Fix: runnersFix},
+		{Name: "mdbx", About: "libmdbx, the engine of Erigon and reth", Licence: "Apache-2.0", Runner: "statelab-run-mdbx", Fix: runnersFix},
+		{Name: "lmdb", About: "LMDB", Licence: "OLDAP-2.8", Runner: "statelab-run-lmdb", Fix: runnersFix},
+		{Name: "native", About: "any shared library that implements native/statelab_engine.h", Licence: "the library's", Runner: "statelab-run-native", Fix: runnersFix},
 	}
 }
 
 // engine finds an engine by name, here or in its runner.
 func (a *app) engine(name string, m *mistakes) engine.Engine {
-	var names []string
-	for _, e := range a.engines {
+	a.tables.engines.findAll("engine", []string{name}, m)
+	found := a.tables.engines.found[name]
+	if found == nil {
+		return nil
+	}
+	for _, e := range embedded() {
 		if e.Info().Name == name {
 			return e
 		}
-		names = append(names, e.Info().Name)
 	}
-	for _, known := range outside() {
-		if known.Engine == name {
-			e, err := a.remoteEngine(known)
-			if err != nil {
-				m.add("--engine %s: %v", name, err)
-				return nil
-			}
-			return e
-		}
-		names = append(names, known.Engine)
-	}
-	m.oneOf("engine", name, names...)
-	return nil
-}
-
-// remoteEngine is an engine whose runner is here and can run.
-func (a *app) remoteEngine(known remote.Known) (engine.Engine, error) {
-	if found := a.found[known.Engine]; found != nil {
-		return found, nil
-	}
-	found, err := known.Find()
-	if err == nil && found.Missing != "" {
-		err = fmt.Errorf("%s", found.Missing)
-	}
-	if err != nil {
-		return nil, err
-	}
-	a.found[known.Engine] = found
-	return found, nil
+	return runners.Engine{Found: found}
 }
 
 // tellLibrary lets the native runner know which library it is asked about before
@@ -105,44 +76,8 @@ const (
 )
 
 // runPoint runs one spec of an engine.
-func (a *app) runPoint(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
-	return a.Do(ctx, plan.EngineJob(spec), tell)
-}
-
-// runnerOf is the runner of a subject: this binary again, or one of its own.
-func (a *app) runnerOf(kind, name string) (r supervise.Runner, err error) {
-	r.Patience = a.patience
-	switch kind {
-	case plan.Tree:
-		t, err := a.findTree(name)
-		if err != nil {
-			return r, fmt.Errorf("tree %s: %w", name, err)
-		}
-		r.Path, r.Args = t.Path, t.Args
-		return r, nil
-	case plan.Layout:
-		l, err := a.findLayout(name)
-		if err != nil {
-			return r, fmt.Errorf("layout %s: %w", name, err)
-		}
-		r.Path, r.Args = l.Path, l.Args
-		return r, nil
-	}
-	for _, known := range outside() {
-		if known.Engine != name {
-			continue
-		}
-		if _, err := a.remoteEngine(known); err != nil {
-			return r, fmt.Errorf("engine %s: %w", name, err)
-		}
-		r.Path = a.found[known.Engine].Path
-		return r, nil
-	}
-	if r.Path, err = os.Executable(); err != nil {
-		r.Path = os.Args[0]
-	}
-	r.Args = []string{runnerVerb}
-	return r, nil
+func (a *app) runPoint(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
+	return a.Do(ctx, sweep.JobOf(spec), tell)
 }
 
 // engineRow is a row of engines --json.
@@ -154,17 +89,17 @@ type engineRow struct {
 }
 
 func (a *app) engineRows() (rows []engineRow) {
-	for _, e := range a.engines {
-		rows = append(rows, engineRow{Info: e.Info(), Available: true})
+	for _, info := range a.tables.engines.linked {
+		rows = append(rows, engineRow{Info: info, Available: true})
 	}
-	for _, known := range outside() {
-		found, err := known.Find()
+	for _, known := range a.tables.engines.outside {
+		found, err := a.tables.engines.look(known.Name)
 		if err != nil {
 			rows = append(rows, engineRow{Missing: err.Error(), Info: engine.Info{
-				Name: known.Engine, Route: "runner " + known.Runner, Licence: known.Licence, Capabilities: []engine.Capability{}, Profiles: []engine.Profile{}}})
+				Name: known.Name, Route: "runner " + known.Runner, Licence: known.Licence, Capabilities: []engine.Capability{}, Profiles: []engine.Profile{}}})
 			continue
 		}
-		rows = append(rows, engineRow{Info: found.Info(), Available: found.Missing == "", Missing: found.Missing, Runner: found.Path})
+		rows = append(rows, engineRow{Info: found.Info, Available: found.Missing == "", Missing: found.Missing, Runner: found.Path})
 	}
 	return rows
 }
@@ -207,13 +142,18 @@ func words(capabilities []engine.Capability) (words []string) {
 
 // firstEngine is the first engine of a list that is here.
 func (a *app) firstEngine(list []string, m *mistakes) (first engine.Engine) {
+	var names []string
 	for _, entry := range list {
 		name, _, _ := strings.Cut(entry, ":")
-		if e := a.engine(name, m); e != nil && first == nil {
-			first = e
+		names = append(names, name)
+	}
+	a.tables.engines.findAll("engine", names, m)
+	for _, name := range names {
+		if a.tables.engines.found[name] != nil {
+			return a.engine(name, m)
 		}
 	}
-	return first
+	return nil
 }
 
 // twice names engines that a list holds twice: their points could not be told

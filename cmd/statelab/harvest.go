@@ -1,23 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
-	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
 )
@@ -49,9 +46,8 @@ beside FILE, so the same command goes on after Ctrl-C or a crash.
 		if info, err := os.Stat(db); err != nil || !info.IsDir() {
 			m.add("--db %q: no such directory; name the database of a stopped node, such as --db data/application.db", db)
 		}
-		if found, err := a.findTree(treeName); err != nil {
-			m.add("--tree %s: %v", treeName, err)
-		} else if h.tree = found; !found.Info.Has(tree.Harvests) {
+		a.tables.trees.findAll("tree", []string{treeName}, m)
+		if h.tree = a.tables.trees.found[treeName]; h.tree != nil && !h.tree.Info.Has(tree.Harvests) {
 			m.add("--tree %s: it cannot harvest", treeName)
 		}
 		if err := m.err(); err != nil {
@@ -68,7 +64,7 @@ beside FILE, so the same command goes on after Ctrl-C or a crash.
 // harvest reads a range of versions in parts, a process each.
 type harvest struct {
 	app      *app
-	tree     *remote.Tree
+	tree     *runners.Found[tree.Info]
 	db, out  string
 	from, to int64
 	jobs     int
@@ -85,7 +81,7 @@ type part struct {
 }
 
 func (h *harvest) run() error {
-	survey, err := h.ask(h.app.ctx, remote.HarvestOrder{})
+	survey, err := h.ask(h.app.ctx, protocol.HarvestOrder{})
 	if err != nil {
 		return err
 	}
@@ -127,7 +123,7 @@ func (h *harvest) readParts(cut []part, versions int64) error {
 	for _, p := range cut {
 		group.Go(func() error {
 			if _, err := os.Stat(p.path); errors.Is(err, fs.ErrNotExist) { // it appears when it is whole
-				if _, err := h.ask(ctx, remote.HarvestOrder{First: p.first, Last: p.last, Out: p.path}); err != nil {
+				if _, err := h.ask(ctx, protocol.HarvestOrder{First: p.first, Last: p.last, Out: p.path}); err != nil {
 					return err
 				}
 			} else if err != nil {
@@ -146,25 +142,10 @@ func (h *harvest) readParts(cut []part, versions int64) error {
 }
 
 // ask gives an order to a process of the tree's runner.
-func (h *harvest) ask(ctx context.Context, order remote.HarvestOrder) (remote.Harvested, error) {
+func (h *harvest) ask(ctx context.Context, order protocol.HarvestOrder) (harvested protocol.Harvested, err error) {
 	order.Tree, order.Dir = h.tree.Info.Name, h.db
-	text, err := json.Marshal(order)
-	if err != nil {
-		return remote.Harvested{}, fmt.Errorf("encode the order to harvest: %w", err)
-	}
-	asked := h.tree.Harvest()
-	command := exec.CommandContext(ctx, asked.Path, asked.Args[1:]...)
-	var words bytes.Buffer
-	command.Stdin, command.Stderr = bytes.NewReader(text), &words
-	answer, err := command.Output()
-	if err != nil {
-		return remote.Harvested{}, fmt.Errorf("%s: %w: %s", filepath.Base(h.tree.Path), err, strings.TrimSpace(words.String()))
-	}
-	var harvested remote.Harvested
-	if err := json.Unmarshal(answer, &harvested); err != nil {
-		return remote.Harvested{}, fmt.Errorf("%s answered %.200q: %w", filepath.Base(h.tree.Path), answer, err)
-	}
-	return harvested, nil
+	err = h.tree.Ask(ctx, protocol.Harvest, order, &harvested)
+	return harvested, err
 }
 
 // join copies the parts one after another into the set.

@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
-	"github.com/statelab/statelab/internal/plan/remote"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/layouts/flat"
@@ -33,11 +33,11 @@ func embeddedLayouts() []layout.Layout {
 }
 
 // outsideLayouts are the layouts in runner binaries of their own.
-func outsideLayouts() []remote.KnownLayout {
-	known := func(name, runner, about, licence, fix string) remote.KnownLayout {
-		return remote.KnownLayout{Layout: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: fix}
+func outsideLayouts() []runners.Known {
+	known := func(name, runner, about, licence, fix string) runners.Known {
+		return runners.Known{Name: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: fix}
 	}
-	return []remote.KnownLayout{
+	return []runners.Known{
 		known("flat-mdbx", "flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", runnersFix),
 		known("nomt", "states", "NOMT: values in a B-tree, a trie in pages of six binary levels", "MIT OR Apache-2.0", librariesFix),
 		known("qmdb", "states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", librariesFix),
@@ -46,9 +46,6 @@ func outsideLayouts() []remote.KnownLayout {
 		known("geth-flat", "geth", "go-ethereum's flat state beside its trie, on Pebble", "LGPL-3.0", treesFix),
 	}
 }
-
-// librariesFix makes the layouts that come as shared libraries.
-const librariesFix = "make runners, in statelab's source (needs a C compiler and Rust)"
 
 // stateLibraryEnv names a user's own library of a layout; statelab-run-states loads it.
 const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
@@ -169,80 +166,36 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base lookup.Sp
 
 // findLayouts finds the entries of --layout and checks their options.
 func (a *app) findLayouts(list experiment.List, base lookup.Spec, options []plan.Option, m *mistakes) (entries []layouts.Entry) {
-	labels, all := list.Values(), list == allLayouts
-	if all {
-		labels = everyLayout()
-	}
-	m.twice("layout", labels)
-	settings, names := plan.Settings(options)
-	for _, label := range labels {
-		name, profile, _ := strings.Cut(label, ":")
-		l, err := a.findLayout(name)
-		if err != nil && all {
-			fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, err)
-			continue
-		}
-		if err != nil {
-			m.add("--layout %s: %v", label, err)
-			continue
-		}
-		if profile, err = profileOf(name, profile, l.Info.Profiles); err != nil {
-			m.add("--layout %s: %v", label, err)
-			continue
-		}
-		for i, setting := range settings {
-			m.addAll("layout "+label, l.Check(remote.LayoutQuestion{Profile: profile, MemoryBytes: base.MemoryBytes, Overrides: setting}))
-			entries = append(entries, layouts.Entry{Label: label + names[i], Profile: profile, Options: setting, Info: l.Info})
-		}
+	labels := list.Values()
+	if list == allLayouts {
+		labels = slices.DeleteFunc(everyLayout(), func(label string) bool {
+			name, _, _ := strings.Cut(label, ":")
+			_, err := a.tables.layouts.find(name)
+			if err != nil {
+				fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, err)
+			}
+			return err != nil
+		})
 	}
 	if len(labels) == 0 {
-		m.add("--layout: name the layouts to compare: --layout geth-path,flat-pebble")
+		m.add("--layout: name at least one layout, such as --layout geth-path,flat-pebble")
+	}
+	settings, names := plan.Settings(options)
+	for _, l := range a.tables.layouts.choose("layout", labels, m) {
+		for i, setting := range settings {
+			m.addAll("layout "+l.label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.profile,
+				MemoryBytes: base.MemoryBytes, Overrides: setting}))
+			entries = append(entries, layouts.Entry{Label: l.label + names[i], Profile: l.profile, Options: setting, Info: l.Info})
+		}
 	}
 	return entries
 }
 
-// profileOf is the profile asked for, or the first.
-func profileOf(name, asked string, known []engine.Profile) (string, error) {
-	if asked == "" && len(known) > 0 {
-		return known[0].Name, nil
-	}
-	if !slices.ContainsFunc(known, func(p engine.Profile) bool { return p.Name == asked }) {
-		return "", fmt.Errorf("%s has no profile %q", name, asked)
-	}
-	return asked, nil
-}
-
-// findLayout finds a layout by name: here, in the runner the table names, or in one
-// that somebody plugged in, as a library or as statelab-run-NAME.
-func (a *app) findLayout(name string) (*remote.Layout, error) {
-	var names []string
-	for _, l := range embeddedLayouts() {
-		if l.Info().Name == name {
-			self, err := os.Executable()
-			if err != nil {
-				self = os.Args[0]
-			}
-			return &remote.Layout{Path: self, Args: []string{stateRunnerVerb}, Info: l.Info()}, nil
-		}
-		names = append(names, l.Info().Name)
-	}
-	for _, known := range outsideLayouts() {
-		if known.Layout == name {
-			return known.Find()
-		}
-		names = append(names, known.Layout)
-	}
-	library := remote.KnownLayout{Layout: name, Runner: "statelab-run-states",
-		Fix: "it holds that of the library in $" + stateLibraryEnv + " and those of lib/libstatelab_X.so beside it"}
-	l, noLibrary := library.Find()
-	if noLibrary == nil {
-		return l, nil
-	}
-	plugged := remote.KnownLayout{Layout: name, Runner: "statelab-run-" + name,
-		Fix: "the layouts of this version are " + strings.Join(names, ", ") + "; another needs a runner of that name, or a library in $" + stateLibraryEnv}
-	l, err := plugged.Find()
-	if err != nil && os.Getenv(stateLibraryEnv) != "" {
-		return nil, noLibrary
-	}
-	return l, err
+// pluggedLayouts are runners that may hold a layout that somebody plugged in, as a
+// library or as statelab-run-NAME.
+func pluggedLayouts(name string) ([]runners.Known, string) {
+	return []runners.Known{
+		{Name: name, Runner: "statelab-run-states", Fix: "it loads $" + stateLibraryEnv + " and lib/libstatelab_*.so"},
+		{Name: name, Runner: "statelab-run-" + name, Fix: "a runner of this name must hold it"},
+	}, "a layout of your own needs a library named in $" + stateLibraryEnv + " or a runner named statelab-run-" + name
 }

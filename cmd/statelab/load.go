@@ -15,8 +15,8 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/host"
-	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -70,7 +70,7 @@ func (a *app) load(f *flags, m *mistakes) error {
 	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
 	p := a.progress(f.quiet)
 	p.say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
-	run, err := a.Do(a.ctx, plan.EngineJob(&spec), func(e result.Event) { p.tell("", e) })
+	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.tell("", e) })
 	p.say("")
 	if err != nil {
 		return err

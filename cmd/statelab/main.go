@@ -12,13 +12,10 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/plan/remote"
 	"github.com/statelab/statelab/runner"
 )
 
@@ -67,13 +64,11 @@ type app struct {
 	ctx            context.Context
 	args           []string
 	stdout, stderr io.Writer
-	engines        []engine.Engine
-	found          map[string]*remote.Engine // engines in runners of their own, asked once
-	patience       time.Duration             // with a silent runner; 0: the supervisor's
+	tables         tables
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{ctx: ctx, args: args, stdout: stdout, stderr: stderr, engines: embedded(), found: map[string]*remote.Engine{}}
+	a := &app{ctx: ctx, args: args, stdout: stdout, stderr: stderr, tables: newTables()}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)

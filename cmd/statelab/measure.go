@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
 
@@ -280,10 +281,10 @@ func (m *mistakes) options(set []string) (fixed map[string]string, all []plan.Op
 }
 
 // Do carries a job out on this machine, in the runner of its subject.
-func (a *app) Do(ctx context.Context, job plan.Job, tell result.Tell) (*result.Run, error) {
-	r, err := a.runnerOf(job.Kind, job.Name)
+func (a *app) Do(ctx context.Context, job runners.Job, tell result.Tell) (*result.Run, error) {
+	r, err := a.tables.runner(job.Spec)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", job.Spec.Head().Subject, err)
 	}
-	return r.Do(ctx, job.Job, tell)
+	return r.Do(ctx, job, tell)
 }

@@ -5,7 +5,7 @@
 // alike; what is finished stays finished through Ctrl-C, a kill or a full disk; a
 // plan is ok if and only if every step has a run that is ok.
 // Non-goals: what a point is and what its runs mean (sweep, replays, layouts);
-// declaring experiments (experiment); starting processes (supervise).
+// declaring experiments (experiment); starting processes (runners).
 package plan
 
 import (
@@ -21,35 +21,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statelab/statelab/internal/plan/supervise"
-	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
-
-// Kinds of subjects.
-const (
-	Engine = "engine"
-	Tree   = "tree"
-	Layout = "layout"
-)
-
-// Job is one process of a step: a spec for the runner of a subject.
-type Job struct {
-	Kind, Name string // of the subject
-	supervise.Job
-}
-
-// EngineJob is the job of a spec for an engine.
-func EngineJob(spec *bench.Spec) Job {
-	return Job{Engine, spec.Engine, supervise.Job{Spec: spec, Out: spec.Out, Blank: func() *result.Run { return bench.Blank(spec, "") },
-		WhenDiskIsFull: spec.WhenDiskIsFull()}}
-}
 
 // Executor carries jobs out: on this machine, or elsewhere. The run that it returns
 // is in the job's folder, too; the error is for what kept the job from being started
 // or its result from being stored.
 type Executor interface {
-	Do(ctx context.Context, job Job, tell result.Tell) (*result.Run, error)
+	Do(ctx context.Context, job runners.Job, tell result.Tell) (*result.Run, error)
 }
 
 // Point is one setting of every axis.

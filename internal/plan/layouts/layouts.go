@@ -18,7 +18,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/plan"
-	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
@@ -102,9 +102,9 @@ func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell res
 		spec.Schema, spec.Stage, spec.Command = lookup.SpecSchema, name, w.Command
 		spec.Layout, spec.Profile, spec.Overrides, spec.Chain.Accounts = e.Info.Name, e.Profile, e.Options, accounts
 		spec.Dir, spec.Out = dir, filepath.Join(w.plan.Out, folder, name)
-		return w.executor.Do(ctx, plan.Job{Kind: plan.Layout, Name: e.Info.Name, Job: supervise.Job{
-			Spec: &spec, Out: spec.Out, Blank: func() *result.Run { return lookup.Blank(&spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull(),
-		}}, func(event result.Event) {
+		return w.executor.Do(ctx, runners.Job{
+			Spec: &spec, Blank: func() *result.Run { return lookup.Blank(&spec, e.Info) },
+		}, func(event result.Event) {
 			event.Phase = strings.TrimPrefix(name+": "+event.Phase, lookup.Build+": ")
 			tell(event)
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/layouts"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
@@ -20,14 +21,14 @@ func chain() lookup.Chain {
 // answers stand in for runner processes.
 type answers func(name string, s *lookup.Spec, run *result.Run)
 
-func (a answers) Do(_ context.Context, job plan.Job, _ result.Tell) (*result.Run, error) {
+func (a answers) Do(_ context.Context, job runners.Job, _ result.Tell) (*result.Run, error) {
 	run := job.Blank()
 	run.Status = result.OK
-	a(job.Name, job.Spec.(*lookup.Spec), run)
-	if err := os.MkdirAll(job.Out, 0o755); err != nil {
+	a(job.Spec.Head().Subject, job.Spec.(*lookup.Spec), run)
+	if err := os.MkdirAll(job.Spec.Head().Out, 0o755); err != nil {
 		return nil, err
 	}
-	return run, result.WriteRun(job.Out, run)
+	return run, result.WriteRun(job.Spec.Head().Out, run)
 }
 
 func entry(name string, root layout.RootRule) layouts.Entry {

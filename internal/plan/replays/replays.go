@@ -18,7 +18,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/plan"
-	"github.com/statelab/statelab/internal/plan/supervise"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -82,8 +82,8 @@ func (c *Work) Measure(ctx context.Context, s plan.Step, folder string, tell res
 			return nil, fmt.Errorf("clear the tree's folder: %w", err)
 		}
 	}
-	run, err := c.executor.Do(ctx, plan.Job{Kind: plan.Tree, Name: e.Info.Name, Job: supervise.Job{
-		Spec: &spec, Out: spec.Out, Blank: func() *result.Run { return replay.Blank(&spec, e.Info) }, WhenDiskIsFull: spec.WhenDiskIsFull()}}, tell)
+	run, err := c.executor.Do(ctx, runners.Job{
+		Spec: &spec, Blank: func() *result.Run { return replay.Blank(&spec, e.Info) }}, tell)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -65,16 +66,16 @@ func TestCountersOfASecondPass(t *testing.T) {
 // answers stand in for runner processes.
 type answers func(spec *replay.Spec, run *result.Run) error
 
-func (a answers) Do(_ context.Context, job plan.Job, _ result.Tell) (*result.Run, error) {
+func (a answers) Do(_ context.Context, job runners.Job, _ result.Tell) (*result.Run, error) {
 	run := job.Blank()
 	run.Status = result.OK
-	if err := os.MkdirAll(job.Out, 0o755); err != nil {
+	if err := os.MkdirAll(job.Spec.Head().Out, 0o755); err != nil {
 		return nil, err
 	}
 	if err := a(job.Spec.(*replay.Spec), run); err != nil {
 		return nil, err
 	}
-	return run, result.WriteRun(job.Out, run)
+	return run, result.WriteRun(job.Spec.Head().Out, run)
 }
 
 // What is finished is not run again, what is not goes on with its tree.

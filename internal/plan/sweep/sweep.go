@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -98,8 +99,13 @@ func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell 
 	return run, err
 }
 
+// JobOf is the job of a spec for an engine.
+func JobOf(spec *bench.Spec) runners.Job {
+	return runners.Job{Spec: spec, Blank: func() *result.Run { return bench.Blank(spec, "") }}
+}
+
 func (w *Work) measure(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
-	return w.executor.Do(ctx, plan.EngineJob(spec), tell)
+	return w.executor.Do(ctx, JobOf(spec), tell)
 }
 
 // keep takes a finished run into the sweep. The accesses of a Get do not depend

@@ -13,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -29,7 +30,7 @@ type laboratory struct {
 	outcome  func(spec *bench.Spec, run *result.Run) // changes the answer
 }
 
-func (l *laboratory) Do(_ context.Context, job plan.Job, tell result.Tell) (*result.Run, error) {
+func (l *laboratory) Do(_ context.Context, job runners.Job, tell result.Tell) (*result.Run, error) {
 	spec := job.Spec.(*bench.Spec)
 	answer := bench.Blank(spec, "1")
 	answer.Status = result.OK

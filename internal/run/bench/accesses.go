@@ -41,7 +41,7 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 	}
 	found := map[string]float64{}
 	_, err := r.phase("accesses", func(ops *atomicCount) error {
-		o := r.spec.openOptions()
+		o := openOptions(r.spec)
 		o.TraceAccesses, o.CacheBytes, o.MemoryBytes, o.Direct = true, 0, 0, false
 		o.ReadOnly = true
 		effective := r.result.Engine

@@ -30,7 +30,7 @@ func (r *run) load(ctx context.Context) error {
 	w := &r.result.Workload
 	w.KeyOrder, w.ValueBytes = m.KeyOrder, values.MeanBytes()
 	if _, err := r.phase("prepare", func(*atomicCount) error {
-		o := r.spec.openOptions()
+		o := openOptions(r.spec)
 		o.Create = m.Loaded == 0
 		if err := r.open(ctx, o); err != nil {
 			return err

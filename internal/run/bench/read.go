@@ -81,7 +81,7 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 		if err := r.holdMemory(ctx); err != nil {
 			return err
 		}
-		if err := r.open(ctx, r.spec.openOptions()); err != nil {
+		if err := r.open(ctx, openOptions(r.spec)); err != nil {
 			return err
 		}
 		if err := r.noteDatabase(); err != nil {

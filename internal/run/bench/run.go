@@ -161,7 +161,7 @@ func (r *run) noteDatabase() error {
 
 func (r *run) inspect(ctx context.Context) error {
 	_, err := r.phase("prepare", func(*atomicCount) error {
-		if err := r.open(ctx, r.spec.openOptions()); err != nil {
+		if err := r.open(ctx, openOptions(r.spec)); err != nil {
 			return err
 		}
 		return r.noteDatabase()

@@ -58,7 +58,7 @@ func streamKeys(ctx context.Context, e engine.Engine, spec *Spec) (*keyset, erro
 		choice.Keys = m.Keys
 		return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion}, err
 	}
-	o := spec.openOptions()
+	o := openOptions(spec)
 	o.ReadOnly, o.Direct = true, false
 	db, err := e.Open(ctx, o)
 	if err != nil {

@@ -45,7 +45,7 @@ func (r *run) build(ctx context.Context) error {
 // create makes all accounts, block by block.
 func (r *run) create(ctx context.Context) (uint64, error) {
 	g, chain := NewGenerator(r.spec.Chain, 0), r.spec.Chain
-	every := chain.buildBlocks()/maxRoots + 1
+	every := buildBlocks(chain)/maxRoots + 1
 	var change layout.Change
 	var account layout.Account
 	for index := range chain.Accounts {
@@ -113,7 +113,7 @@ func (r *run) updateBlocks(ctx context.Context, u *result.StateUpdates, commits 
 	var change layout.Change
 	var account layout.Account
 	for n := range chain.UpdateBlocks {
-		block := chain.buildBlocks() + 1 + n
+		block := buildBlocks(chain) + 1 + n
 		var changeErr error
 		g.eachUpdate(block, func(index uint64) {
 			if changeErr != nil {

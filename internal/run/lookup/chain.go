@@ -2,54 +2,18 @@ package lookup
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 )
 
-// Chain describes a state and the blocks that make it: Accounts new accounts in
-// blocks of BlockAccounts, then UpdateBlocks that each change UpdateAccounts of them.
-type Chain struct {
-	Seed           uint64  `json:"seed"`
-	Accounts       uint64  `json:"accounts"`
-	ContractShare  float64 `json:"contract_share"` // of the accounts, that have storage
-	SlotsPer       uint64  `json:"slots_per_contract"`
-	BlockAccounts  uint64  `json:"block_accounts"`
-	UpdateBlocks   uint64  `json:"update_blocks"`
-	UpdateAccounts uint64  `json:"update_accounts"`
-}
-
-// maxSlotsPer keeps the numbers of slots of different accounts apart.
-const maxSlotsPer = 1 << 20
-
-// Check names everything wrong with c.
-func (c Chain) Check() (errs []error) {
-	if c.Accounts == 0 || c.Accounts > 1<<40 {
-		errs = append(errs, fmt.Errorf("%d accounts: from 1 to 1T", c.Accounts))
-	}
-	if c.BlockAccounts == 0 {
-		errs = append(errs, errors.New("blocks of 0 accounts"))
-	}
-	if !(c.ContractShare >= 0 && c.ContractShare <= 1) {
-		errs = append(errs, fmt.Errorf("a share of %g contracts: from 0%% to 100%%", c.ContractShare))
-	}
-	if c.SlotsPer > maxSlotsPer {
-		errs = append(errs, fmt.Errorf("%d slots of a contract: at most %d", c.SlotsPer, maxSlotsPer))
-	}
-	if c.UpdateAccounts > c.Accounts/2 {
-		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of %d accounts", c.UpdateAccounts, c.Accounts))
-	}
-	return errs
-}
-
 // buildBlocks is how many blocks make the state.
-func (c Chain) buildBlocks() uint64 { return (c.Accounts + c.BlockAccounts - 1) / c.BlockAccounts }
+func buildBlocks(c Chain) uint64 { return (c.Accounts + c.BlockAccounts - 1) / c.BlockAccounts }
 
 // expectedSlots is how many slots the accounts will have, in the mean.
-func (c Chain) expectedSlots() uint64 {
+func expectedSlots(c Chain) uint64 {
 	return uint64(math.Ceil(float64(c.Accounts) * c.ContractShare * float64(c.SlotsPer)))
 }
 
@@ -70,7 +34,7 @@ type Generator struct {
 func NewGenerator(c Chain, updateBlocks uint64) *Generator {
 	g := (&Generator{chain: c, account: map[uint64]uint64{}, slot: map[uint64]uint64{}}).Clone()
 	for n := range updateBlocks {
-		block := c.buildBlocks() + 1 + n
+		block := buildBlocks(c) + 1 + n
 		g.eachUpdate(block, func(index uint64) {
 			g.account[index] = block
 			if j, has := g.updatedSlot(index, block); has {
@@ -101,7 +65,7 @@ func (g *Generator) SlotHash(index, j uint64) (h layout.Hash) {
 	return h
 }
 
-func slotNumber(index, j uint64) uint64 { return index*(2*maxSlotsPer) + j }
+func slotNumber(index, j uint64) uint64 { return index*(2*protocol.MaxSlotsPer) + j }
 
 // word is random, by everything in what.
 func (g *Generator) word(what ...uint64) (w uint64) {
@@ -139,7 +103,7 @@ func (g *Generator) accountAt(index, block uint64) layout.Account {
 	binary.BigEndian.PutUint32(a.Balance[20:], uint32(g.word(5, index, block)))
 	clear(a.Balance[:32-length])
 	if g.HasStorage(index) {
-		a.CodeHash = g.SlotHash(index, maxSlotsPer)
+		a.CodeHash = g.SlotHash(index, protocol.MaxSlotsPer)
 	}
 	return a
 }

@@ -41,7 +41,7 @@ func (r *run) lookUp(ctx context.Context) error {
 	}
 	f := r.result.Figures.State
 	f.OpenNanos = r.clock.Nanos(r.clock.Ticks() - start)
-	if want := r.spec.Chain.buildBlocks() + r.spec.Chain.UpdateBlocks; r.state.Block() != want {
+	if want := buildBlocks(r.spec.Chain) + r.spec.Chain.UpdateBlocks; r.state.Block() != want {
 		return fmt.Errorf("the state was left at block %d and is opened at block %d", want, r.state.Block())
 	}
 	f.Block = r.state.Block()

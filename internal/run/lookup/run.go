@@ -80,7 +80,7 @@ func (r *run) do(ctx context.Context) error {
 }
 
 func (r *run) open(ctx context.Context) error {
-	opened, err := r.layout.Open(ctx, r.spec.options())
+	opened, err := r.layout.Open(ctx, options(r.spec))
 	if err != nil {
 		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Layout, err)
 	}

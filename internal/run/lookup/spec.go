@@ -5,61 +5,40 @@
 // generator; caches are warm and memory is held where that is said, nothing is cached
 // where cold is said; layouts of one rule of roots agree after every sampled block.
 // Non-goals: choosing layouts (cmd), holding them against each other (compare),
-// surviving their crashes (supervise), explaining (report).
+// surviving their crashes (runners), explaining (report).
 //
 // Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, memory.go.
 package lookup
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
 
-// SpecSchema is the version of what a planner tells a runner of layouts.
-const SpecSchema = "statelab.layoutspec/1"
+// What the planner tells a runner, under the names that this package's users know.
+type (
+	Spec  = protocol.LayoutSpec
+	Chain = protocol.Chain
+)
 
-// Stages of a layout at one size, a process each: memory and caches of the second
-// owe nothing to the first.
 const (
-	Build  = "build"  // a new state, then blocks of updates
-	Lookup = "lookup" // of the state that was built
+	SpecSchema    = protocol.LayoutSchema
+	Build, Lookup = protocol.Build, protocol.Lookup
 )
 
 // Verb is what a run is called in run.json.
 const Verb = "layouts"
 
-// Spec is all that a runner is told.
-type Spec struct {
-	Schema  string   `json:"schema"`
-	Stage   string   `json:"stage"`
-	Out     string   `json:"out"`     // the run folder; exists
-	Command []string `json:"command"` // for run.json
-
-	Layout      string            `json:"layout"`
-	Dir         string            `json:"dir"` // of the state
-	Profile     string            `json:"profile"`
-	Overrides   map[string]string `json:"overrides,omitempty"`
-	MemoryBytes int64             `json:"memory_bytes"` // 0: the profile's, and nothing is held
-
-	Chain Chain  `json:"chain"`
-	Reads uint64 `json:"reads"` // lookups of each kind
-}
-
 // InFlight are the lookups at once that are measured.
 func InFlight() []int { return []int{1, 64} }
 
-func (s *Spec) options() layout.Options {
+func options(s *Spec) layout.Options {
 	return layout.Options{Dir: s.Dir, Profile: s.Profile, Create: s.Stage == Build, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides,
-		Accounts: s.Chain.Accounts, Slots: s.Chain.expectedSlots()}
-}
-
-// WhenDiskIsFull is the way out for the user.
-func (s *Spec) WhenDiskIsFull() string {
-	return fmt.Sprintf("the disk is full: free some space, or compare fewer --accounts (the state is in %s)", s.Dir)
+		Accounts: s.Chain.Accounts, Slots: expectedSlots(s.Chain)}
 }
 
 // Blank is a run of which only the plan is known.

@@ -77,7 +77,7 @@ func (r *run) replay(ctx context.Context) error {
 
 // apply makes a batch's changes.
 func (r *run) apply(batch *decoded) error {
-	r.guard.enter("Set and Remove", batch.Version, r.spec.commitLimit())
+	r.guard.enter("Set and Remove", batch.Version, time.Duration(r.spec.CommitLimitNanos))
 	start := r.clock.Ticks()
 	n, err := change(r.forest, batch.Changes)
 	nanos := r.clock.Nanos(r.clock.Ticks() - start)
@@ -112,7 +112,7 @@ func change(forest tree.Forest, changes []changeset.Change) (n int, err error) {
 // commit ends a version and checks the version and the roots that come back.
 func (r *run) commit(ctx context.Context, expected changeset.Roots) error {
 	want := r.totals.version + 1
-	r.guard.enter("Commit", want, r.spec.commitLimit())
+	r.guard.enter("Commit", want, time.Duration(r.spec.CommitLimitNanos))
 	start := r.clock.Ticks()
 	committed, err := r.forest.Commit(context.WithoutCancel(ctx)) // an interrupt comes between versions
 	nanos := r.clock.Nanos(r.clock.Ticks() - start)

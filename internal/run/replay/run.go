@@ -213,7 +213,7 @@ func (r *run) open(ctx context.Context) error {
 	}
 	create := !r.spec.Resume || empty(r.spec.Dir)
 	r.guard.enter("Open", r.first, 0)
-	forest, err := r.tree.Open(ctx, r.spec.openOptions(r.stores, r.first, create, func(string) {}))
+	forest, err := r.tree.Open(ctx, openOptions(r.spec, r.stores, r.first, create, func(string) {}))
 	r.guard.leave()
 	if err != nil {
 		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Tree, err)
@@ -260,7 +260,7 @@ func (r *run) judgeVersion(at int64) error {
 // settle waits until everything is as safe as the tree can make it.
 func (r *run) settle(ctx context.Context) error {
 	// Syncing may end the snapshots and checkpoints of many versions.
-	r.guard.enter("Sync", r.totals.version, 10*r.spec.commitLimit())
+	r.guard.enter("Sync", r.totals.version, 10*time.Duration(r.spec.CommitLimitNanos))
 	start := r.clock.Ticks()
 	err := r.forest.Sync(ctx)
 	nanos := r.clock.Nanos(r.clock.Ticks() - start)
@@ -322,7 +322,7 @@ func (r *run) close() error {
 	}
 	r.warn(r.forest.Warnings()...)
 	errs = append(errs, r.phase(closePhase, func() error {
-		r.guard.enter("Close", r.totals.version, 10*r.spec.commitLimit())
+		r.guard.enter("Close", r.totals.version, 10*time.Duration(r.spec.CommitLimitNanos))
 		err := r.forest.Close()
 		r.guard.leave()
 		if err != nil {

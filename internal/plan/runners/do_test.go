@@ -1,4 +1,4 @@
-package supervise
+package runners
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // The runners of these tests are this test binary again, told by fateOf what to
 // die of.
-const fateOf = "SUPERVISE_TEST_FATE"
+const fateOf = "RUNNERS_TEST_FATE"
 
 func TestMain(m *testing.M) {
 	if fate := os.Getenv(fateOf); fate != "" {
@@ -38,7 +38,7 @@ func meet(fate string) int {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	events := json.NewEncoder(os.Stdout)
-	for _, e := range []bench.Event{{Phase: "prepare"}, {Phase: "measure"}, {Phase: "measure", Done: 81_204, Total: 100_000, Unit: "Gets"}} {
+	for _, e := range []result.Event{{Phase: "prepare"}, {Phase: "measure"}, {Phase: "measure", Done: 81_204, Total: 100_000, Unit: "Gets"}} {
 		if err := events.Encode(e); err != nil {
 			return 2
 		}
@@ -65,7 +65,7 @@ func meet(fate string) int {
 		time.Sleep(time.Hour)
 	case "repeat": // what a runner's ticker does while its engine hangs
 		for {
-			if err := events.Encode(bench.Event{Phase: "measure", Done: 81_204, Total: 100_000, Unit: "Gets", Tick: &result.Tick{}}); err != nil {
+			if err := events.Encode(result.Event{Phase: "measure", Done: 81_204, Total: 100_000, Unit: "Gets", Tick: &result.Tick{}}); err != nil {
 				return 2
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -81,6 +81,9 @@ func meet(fate string) int {
 		run.Status, run.Error = result.Interrupted, "interrupted"
 	case "babble":
 		fmt.Println("I am no runner")
+		if err := events.Encode(result.Event{Phase: "measure", Done: 81_204, Total: 100_000, Note: "after the words"}); err != nil {
+			return 2
+		}
 	}
 	if err := result.WriteRun(spec.Out, run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -104,8 +107,9 @@ func runnerFor(fate string) Runner {
 	return Runner{Path: os.Args[0], Env: []string{fateOf + "=" + fate}, Patience: 20 * time.Second}
 }
 
-func specIn(dir string, verb string) *bench.Spec {
-	return &bench.Spec{Schema: bench.SpecSchema, Verb: verb, Out: dir, Engine: "pebble1", Dir: filepath.Join(dir, "db")}
+func jobIn(dir string) Job {
+	spec := &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Read, Out: dir, Engine: "pebble1", Dir: filepath.Join(dir, "db")}
+	return Job{Spec: spec, Blank: func() *result.Run { return bench.Blank(spec, "") }}
 }
 
 func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
@@ -130,8 +134,8 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 				r.Patience = 500 * time.Millisecond
 			}
 			out := filepath.Join(t.TempDir(), "new", "run") // is made
-			var last bench.Event
-			run, err := r.Run(context.Background(), specIn(out, bench.Read), func(e bench.Event) { last = e })
+			var last result.Event
+			run, err := r.Do(context.Background(), jobIn(out), func(e result.Event) { last = e })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +145,7 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 			if stored, err := result.ReadRun(out); err != nil || stored.Status != c.status || stored.Error != c.says || stored.Engine.Name != "pebble1" {
 				t.Errorf("stored %+v, %v", stored, err)
 			}
-			if last.Done != 81_204 || last.Total != 100_000 {
+			if last.Done != 81_204 || last.Total != 100_000 || (last.Note != "") != (c.fate == "babble") {
 				t.Errorf("the last event was %+v", last)
 			}
 		})
@@ -152,10 +156,10 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 // again still holds the earlier run.
 func TestAnOldResultIsNotMistakenForANewOne(t *testing.T) {
 	out := t.TempDir()
-	if _, err := runnerFor("finish").Run(context.Background(), specIn(out, bench.Read), func(bench.Event) {}); err != nil {
+	if _, err := runnerFor("finish").Do(context.Background(), jobIn(out), func(result.Event) {}); err != nil {
 		t.Fatal(err)
 	}
-	run, err := runnerFor("kill").Run(context.Background(), specIn(out, bench.Read), func(bench.Event) {})
+	run, err := runnerFor("kill").Do(context.Background(), jobIn(out), func(result.Event) {})
 	if err != nil || run.Status != result.Failed {
 		t.Errorf("%+v, %v", run, err)
 	}
@@ -164,7 +168,7 @@ func TestAnOldResultIsNotMistakenForANewOne(t *testing.T) {
 // TestCancelInterruptsTheRunner: it gets the chance to store what it has.
 func TestCancelInterruptsTheRunner(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	run, err := runnerFor("interrupted").Run(ctx, specIn(t.TempDir(), bench.Read), func(e bench.Event) {
+	run, err := runnerFor("interrupted").Do(ctx, jobIn(t.TempDir()), func(e result.Event) {
 		if e.Done > 0 {
 			cancel()
 		}
@@ -175,7 +179,7 @@ func TestCancelInterruptsTheRunner(t *testing.T) {
 }
 
 func TestARunnerThatCannotBeStarted(t *testing.T) {
-	_, err := Runner{Path: filepath.Join(t.TempDir(), "statelab-run-nothing")}.Run(context.Background(), specIn(t.TempDir(), bench.Read), func(bench.Event) {})
+	_, err := Runner{Path: filepath.Join(t.TempDir(), "statelab-run-nothing")}.Do(context.Background(), jobIn(t.TempDir()), func(result.Event) {})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "start the runner") {
 		t.Error(err)
 	}

@@ -1,9 +1,7 @@
-// Package supervise starts runners and turns whatever becomes of them into a
-// result: a crash, a hang or a kill is an outcome of the engine under test, with
-// its phase and operation, and the next point goes on.
-package supervise
+package runners
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -23,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 )
 
@@ -44,33 +42,28 @@ const DefaultPatience = 20 * time.Minute
 // grace is how long an interrupted runner may take to write down what it has.
 const grace = 30 * time.Second
 
+// longestEvent bounds what is read of an event.
+const longestEvent = 1 << 20
+
 // lastWords is how long the pipe of a runner that has ended is read on.
 const lastWords = time.Second
 
 // Job is what a runner is started for.
 type Job struct {
-	Spec  any                // encoded as JSON, for its standard input
-	Out   string             // the run folder it writes
+	Spec  protocol.Spec
 	Blank func() *result.Run // what is known of a run whose runner died
-	// WhenDiskIsFull is the way out for the user.
-	WhenDiskIsFull string
-}
-
-// Run runs spec in a process of its own: see Do.
-func (r Runner) Run(ctx context.Context, spec *bench.Spec, tell bench.Tell) (*result.Run, error) {
-	return r.Do(ctx, Job{Spec: spec, Out: spec.Out, Blank: func() *result.Run { return bench.Blank(spec, "") },
-		WhenDiskIsFull: spec.WhenDiskIsFull()}, tell)
 }
 
 // Do runs a job in a process of its own. The run folder is written in every
 // case, by the runner or, where that died, here. The error is for what kept the
 // runner from being started or its result from being stored: an engine's failure
 // is in the result.
-func (r Runner) Do(ctx context.Context, job Job, tell bench.Tell) (*result.Run, error) {
-	if err := os.MkdirAll(job.Out, 0o755); err != nil {
+func (r Runner) Do(ctx context.Context, job Job, tell result.Tell) (*result.Run, error) {
+	out := job.Spec.Head().Out
+	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, fmt.Errorf("make the run folder: %w", err)
 	}
-	if err := os.Remove(filepath.Join(job.Out, result.RunFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(filepath.Join(out, result.RunFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("clear the run folder: %w", err)
 	}
 	p, err := r.start(job.Spec)
@@ -78,7 +71,7 @@ func (r Runner) Do(ctx context.Context, job Job, tell bench.Tell) (*result.Run, 
 		return nil, err
 	}
 	p.follow(ctx, tell)
-	if run, err := result.ReadRun(job.Out); err == nil {
+	if run, err := result.ReadRun(out); err == nil {
 		return run, nil
 	} else if !errors.Is(err, os.ErrNotExist) && p.exit == nil {
 		return nil, err
@@ -86,12 +79,12 @@ func (r Runner) Do(ctx context.Context, job Job, tell bench.Tell) (*result.Run, 
 	run := job.Blank()
 	run.Status, run.Error = result.Failed, p.obituary()
 	if strings.Contains(run.Error, diskFull) {
-		run.Error = job.WhenDiskIsFull + ": " + run.Error
+		run.Error = job.Spec.WhenDiskIsFull() + ": " + run.Error
 	}
 	if ctx.Err() != nil {
 		run.Status = result.Interrupted
 	}
-	if err := result.WriteRun(job.Out, run); err != nil {
+	if err := result.WriteRun(out, run); err != nil {
 		return run, fmt.Errorf("%s (and the run folder could not be written: %w)", run.Error, err)
 	}
 	return run, nil
@@ -104,12 +97,12 @@ type process struct {
 	words    *tail
 	done     chan struct{} // closed once exit is set
 	exit     error
-	last     bench.Event
+	last     result.Event
 	hung     bool
 	patience time.Duration
 }
 
-func (r Runner) start(spec any) (*process, error) {
+func (r Runner) start(spec protocol.Spec) (*process, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encode the spec: %w", err)
@@ -154,17 +147,17 @@ func (r Runner) start(spec any) (*process, error) {
 
 // follow passes events on until the runner has ended, interrupting it when ctx
 // is done and killing it when it has said nothing new for too long.
-func (p *process) follow(ctx context.Context, tell bench.Tell) {
-	events := make(chan bench.Event)
+func (p *process) follow(ctx context.Context, tell result.Tell) {
+	events := make(chan result.Event)
 	go func() {
 		defer close(events)
-		lines := json.NewDecoder(p.events)
-		for {
-			var e bench.Event
-			if lines.Decode(&e) != nil {
-				return // the runner has closed its end, or talks nonsense and is judged by its exit
+		lines := bufio.NewScanner(p.events)
+		lines.Buffer(nil, longestEvent)
+		for lines.Scan() {
+			var e result.Event
+			if json.Unmarshal(lines.Bytes(), &e) == nil { // else a library wrote to stdout
+				events <- e
 			}
-			events <- e
 		}
 	}()
 	silent := time.NewTimer(p.patience)

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/tree"
+)
+
+// Commands that make runner binaries.
+const (
+	runnersFix   = "make runners, in statelab's source (needs a C compiler)"
+	librariesFix = "make runners, in statelab's source (needs a C compiler and Rust)"
+	treesFix     = "make trees, in statelab's source"
+)
+
+// tables are all that can be measured.
+type tables struct {
+	engines *table[engine.Info]
+	trees   *table[tree.Info]
+	layouts *table[layout.Info]
+}
+
+func newTables() tables {
+	return tables{
+		&table[engine.Info]{linked: infos[engine.Info](embedded()), verb: runnerVerb, outside: outside()},
+		&table[tree.Info]{linked: infos[tree.Info](embeddedTrees()), verb: treeRunnerVerb, outside: outsideTrees(), plugged: pluggedTrees},
+		&table[layout.Info]{linked: infos[layout.Info](embeddedLayouts()), verb: stateRunnerVerb, outside: outsideLayouts(), plugged: pluggedLayouts},
+	}
+}
+
+// runner is the runner of a spec's subject.
+func (t tables) runner(spec protocol.Spec) (runners.Runner, error) {
+	name := spec.Head().Subject
+	switch spec.(type) {
+	case *protocol.TreeSpec:
+		return runnerOf(t.trees, name)
+	case *protocol.LayoutSpec:
+		return runnerOf(t.layouts, name)
+	}
+	return runnerOf(t.engines, name)
+}
+
+func runnerOf[Info protocol.Info](t *table[Info], name string) (runners.Runner, error) {
+	found, err := t.find(name)
+	if err != nil {
+		return runners.Runner{}, err
+	}
+	return found.Runner, nil
+}
+
+func infos[Info any, Item interface{ Info() Info }](items []Item) (infos []Info) {
+	for _, item := range items {
+		infos = append(infos, item.Info())
+	}
+	return infos
+}
+
+// table lists engines, trees or layouts: those that this binary links and those in
+// runners of their own.
+type table[Info protocol.Info] struct {
+	linked  []Info
+	verb    string // starts this binary as the runner of those linked
+	outside []runners.Known
+	// plugged are runners of the user's own that may hold a name which is not listed,
+	// and what to do to have one. nil: there are none.
+	plugged func(name string) (maybe []runners.Known, advice string)
+	found   map[string]*runners.Found[Info] // a runner is asked once
+}
+
+// find finds an engine, tree or layout that runs here by its name.
+func (t *table[Info]) find(name string) (*runners.Found[Info], error) {
+	if found := t.found[name]; found != nil {
+		return found, nil
+	}
+	found, err := t.look(name)
+	if err == nil && found.Missing != "" {
+		err = errors.New(found.Missing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.found == nil {
+		t.found = map[string]*runners.Found[Info]{}
+	}
+	t.found[name] = found
+	return found, nil
+}
+
+func (t *table[Info]) look(name string) (*runners.Found[Info], error) {
+	var names []string
+	for _, info := range t.linked {
+		_, own, _ := protocol.Common(info)
+		if own == name {
+			return &runners.Found[Info]{Runner: runners.Runner{Path: self(), Args: []string{t.verb}}, Info: info}, nil
+		}
+		names = append(names, own)
+	}
+	for _, known := range t.outside {
+		if known.Name == name {
+			return runners.Find[Info](known)
+		}
+		names = append(names, known.Name)
+	}
+	word, _, _ := protocol.Common(*new(Info))
+	unknown := fmt.Errorf("unknown %s %q (available: %s)", word, name, strings.Join(names, ", "))
+	if t.plugged == nil {
+		return nil, unknown
+	}
+	maybe, advice := t.plugged(name)
+	for _, known := range maybe {
+		found, err := runners.Find[Info](known)
+		if err == nil {
+			return found, nil
+		}
+		if !errors.As(err, new(*runners.NotHere)) {
+			unknown = fmt.Errorf("%w; %w", unknown, err)
+		}
+	}
+	return nil, fmt.Errorf("%w; %s", unknown, advice)
+}
+
+// self is this program.
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}
+
+// findAll finds what a flag lists. One mistake names all that have no runner here
+// and the command that builds it.
+func (t *table[Info]) findAll(flag string, names []string, m *mistakes) {
+	var fixes []string
+	missing := map[string][]string{} // by the command
+	for _, name := range names {
+		_, err := t.find(name)
+		var absent *runners.NotHere
+		if !errors.As(err, &absent) {
+			if err != nil {
+				m.add("--%s: %v", flag, err)
+			}
+			continue
+		}
+		if !slices.Contains(fixes, absent.Fix) {
+			fixes = append(fixes, absent.Fix)
+		}
+		if text := fmt.Sprintf("%s (%s)", name, absent.Runner); !slices.Contains(missing[absent.Fix], text) {
+			missing[absent.Fix] = append(missing[absent.Fix], text)
+		}
+	}
+	for _, fix := range fixes {
+		m.add("--%s: found no runner for %s beside statelab or on PATH: %s", flag, strings.Join(missing[fix], ", "), fix)
+	}
+}
+
+// chosen is an entry of a list, NAME or NAME:PROFILE.
+type chosen[Info protocol.Info] struct {
+	*runners.Found[Info]
+	label, profile string
+}
+
+// choose finds the entries of a flag's list; those without a profile get the first.
+func (t *table[Info]) choose(flag string, labels []string, m *mistakes) (entries []chosen[Info]) {
+	var names []string
+	for i, label := range labels {
+		if strings.ContainsAny(label, "/\\ ") || label == "" || label[0] == ':' {
+			m.add("--%s %q: write NAME or NAME:PROFILE", flag, label)
+		} else if slices.Contains(labels[:i], label) {
+			m.add("--%s %s: named twice", flag, label)
+		} else {
+			name, profile, _ := strings.Cut(label, ":")
+			names, entries = append(names, name), append(entries, chosen[Info]{label: label, profile: profile})
+		}
+	}
+	t.findAll(flag, names, m)
+	for i := range entries {
+		c := &entries[i]
+		if c.Found = t.found[names[i]]; c.Found == nil {
+			continue
+		}
+		_, name, profiles := protocol.Common(c.Info)
+		if c.profile == "" && len(profiles) > 0 {
+			c.profile = profiles[0].Name
+		}
+		if !slices.ContainsFunc(profiles, func(p engine.Profile) bool { return p.Name == c.profile }) {
+			m.add("--%s %s: %s has no profile %q", flag, c.label, name, c.profile)
+			c.Found = nil
+		}
+	}
+	return slices.DeleteFunc(entries, func(c chosen[Info]) bool { return c.Found == nil })
+}

@@ -1,0 +1,205 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Versions of the specs.
+const (
+	EngineSchema = "statelab.spec/1"
+	TreeSchema   = "statelab.replayspec/1"
+	LayoutSchema = "statelab.layoutspec/1"
+)
+
+// Spec is what a runner is told of one run, whatever it measures.
+type Spec interface {
+	Head() Head
+	// WhenDiskIsFull is what the user can do about it.
+	WhenDiskIsFull() string
+}
+
+// Head is what every spec says.
+type Head struct {
+	Schema  string
+	Subject string // name of the engine, tree or layout
+	Out     string // the run folder
+}
+
+// Verbs of an EngineSpec.
+const (
+	Inspect = "inspect"
+	Load    = "load"
+	Read    = "read"
+)
+
+// Page cache modes of an EngineSpec.
+const (
+	Direct = "direct" // O_DIRECT: block reads are device reads
+	Cold   = "cold"   // the database's pages are dropped first, and proved to be gone
+	Warm   = "warm"   // the database's pages are read in first
+	AsIs   = "asis"
+)
+
+// EngineSpec is one point of an engine.
+type EngineSpec struct {
+	Schema  string   `json:"schema"`
+	Verb    string   `json:"verb"`
+	Out     string   `json:"out"`     // the run folder; exists
+	Command []string `json:"command"` // for run.json
+
+	Engine     string            `json:"engine"`
+	Dir        string            `json:"dir"`
+	Profile    string            `json:"profile"`
+	Overrides  map[string]string `json:"overrides,omitempty"`
+	ReadOnly   bool              `json:"read_only"`
+	Foreign    bool              `json:"foreign"` // not loaded by statelab: keys are sampled
+	IgnoreLock bool              `json:"ignore_lock"`
+	CacheAsked string            `json:"cache_asked"` // as typed
+	CacheBytes int64             `json:"cache_bytes"` // 0: the profile's
+	// MemoryBytes is one budget for the engine, its page cache included. 0: none.
+	MemoryAsked string `json:"memory_asked,omitempty"` // as typed
+	MemoryBytes int64  `json:"memory_bytes,omitempty"`
+
+	Handles   int    `json:"handles"`
+	PageCache string `json:"page_cache"`
+
+	Workload     string  `json:"workload"`
+	Threads      int     `json:"threads"`
+	Seed         uint64  `json:"seed"`
+	Gets         uint64  `json:"gets"`
+	WarmupGets   uint64  `json:"warmup_gets"`
+	WarmupAuto   bool    `json:"warmup_auto"` // until the reads per Get stop changing
+	WarmupRule   string  `json:"warmup_rule"`
+	MissingShare float64 `json:"missing_share"`
+	ZipfTheta    float64 `json:"zipf_theta"`
+	Rate         float64 `json:"rate_per_second"` // 0: closed loop
+	SampleKeys   int     `json:"sample_keys"`     // of a foreign database
+	Writers      int     `json:"writers"`
+	WriteRate    float64 `json:"write_rate_per_second"` // 0: as fast as they go
+	Puts         uint64  `json:"puts"`                  // overwrite
+	BatchKeys    int     `json:"batch_keys"`
+
+	// AccessGets is how many of the measured Gets are replayed with a cache that
+	// admits nothing, to learn the accesses by type. 0: none.
+	AccessGets uint64 `json:"access_gets"`
+	// Accesses per Get by type, where an earlier point of the same database and
+	// workload has found them.
+	Accesses map[string]float64 `json:"accesses,omitempty"`
+
+	// Load.
+	Keys       uint64 `json:"keys"`
+	KeyBytes   int    `json:"key_bytes"`
+	KeyHash    string `json:"key_hash"`
+	ValueModel string `json:"value_model"`
+	ValueBytes int    `json:"value_bytes"`
+	Resume     bool   `json:"resume"`
+}
+
+func (s EngineSpec) Head() Head { return Head{s.Schema, s.Engine, s.Out} }
+
+func (s EngineSpec) WhenDiskIsFull() string {
+	if s.Verb == Load {
+		return fmt.Sprintf("the disk is full: free some space and go on with statelab load --resume --db %s, or load fewer --keys", s.Dir)
+	}
+	return "the disk is full: free some space and do it again"
+}
+
+// TreeSpec is one change set into one tree.
+type TreeSpec struct {
+	Schema  string   `json:"schema"`
+	Out     string   `json:"out"`     // the run folder; exists
+	Command []string `json:"command"` // for run.json
+
+	Tree        string            `json:"tree"`
+	Dir         string            `json:"dir"` // of the tree
+	Profile     string            `json:"profile"`
+	Overrides   map[string]string `json:"overrides,omitempty"`
+	CacheNodes  int64             `json:"cache_nodes"`
+	MemoryBytes int64             `json:"memory_bytes"`
+
+	Changes  string   `json:"changes"`          // path of the change set
+	Stores   []string `json:"stores,omitempty"` // to replay; none: all that the set names
+	Versions int64    `json:"versions"`         // how many of the set to apply, from its first; 0: all
+	// RootsEvery is how many versions apart roots are stored; 0 chooses a distance
+	// that stores at most 10,000 of them.
+	RootsEvery int64 `json:"roots_every"`
+	// CommitLimitNanos is how long a call of the tree may take; 0: for ever.
+	CommitLimitNanos int64 `json:"commit_limit_ns"`
+	// Resume goes on with the tree in Dir, at the version it is found at.
+	Resume bool `json:"resume"`
+
+	Gets uint64 `json:"gets"` // after the writes; half of present keys
+	Seed uint64 `json:"seed"`
+}
+
+func (s TreeSpec) Head() Head { return Head{s.Schema, s.Tree, s.Out} }
+
+func (s TreeSpec) WhenDiskIsFull() string {
+	return fmt.Sprintf("the disk is full: free some space and go on with the same command and --resume (the tree is in %s), or replay fewer --versions", s.Dir)
+}
+
+// Stages of a LayoutSpec, a process each: memory and caches of the second owe
+// nothing to the first.
+const (
+	Build  = "build"  // a new state, then blocks of updates
+	Lookup = "lookup" // of the state that was built
+)
+
+// LayoutSpec is one stage of one layout at one size.
+type LayoutSpec struct {
+	Schema  string   `json:"schema"`
+	Stage   string   `json:"stage"`
+	Out     string   `json:"out"`     // the run folder; exists
+	Command []string `json:"command"` // for run.json
+
+	Layout      string            `json:"layout"`
+	Dir         string            `json:"dir"` // of the state
+	Profile     string            `json:"profile"`
+	Overrides   map[string]string `json:"overrides,omitempty"`
+	MemoryBytes int64             `json:"memory_bytes"` // 0: the profile's, and nothing is held
+
+	Chain Chain  `json:"chain"`
+	Reads uint64 `json:"reads"` // lookups of each kind
+}
+
+func (s LayoutSpec) Head() Head { return Head{s.Schema, s.Layout, s.Out} }
+
+func (s LayoutSpec) WhenDiskIsFull() string {
+	return fmt.Sprintf("the disk is full: free some space, or compare fewer --accounts (the state is in %s)", s.Dir)
+}
+
+// Chain describes a state and the blocks that make it: Accounts new accounts in
+// blocks of BlockAccounts, then UpdateBlocks that each change UpdateAccounts of them.
+type Chain struct {
+	Seed           uint64  `json:"seed"`
+	Accounts       uint64  `json:"accounts"`
+	ContractShare  float64 `json:"contract_share"` // of the accounts, that have storage
+	SlotsPer       uint64  `json:"slots_per_contract"`
+	BlockAccounts  uint64  `json:"block_accounts"`
+	UpdateBlocks   uint64  `json:"update_blocks"`
+	UpdateAccounts uint64  `json:"update_accounts"`
+}
+
+// MaxSlotsPer keeps the numbers of slots of different accounts apart.
+const MaxSlotsPer = 1 << 20
+
+// Check names everything wrong with c.
+func (c Chain) Check() (errs []error) {
+	if c.Accounts == 0 || c.Accounts > 1<<40 {
+		errs = append(errs, fmt.Errorf("%d accounts: from 1 to 1T", c.Accounts))
+	}
+	if c.BlockAccounts == 0 {
+		errs = append(errs, errors.New("blocks of 0 accounts"))
+	}
+	if !(c.ContractShare >= 0 && c.ContractShare <= 1) {
+		errs = append(errs, fmt.Errorf("a share of %g contracts: from 0%% to 100%%", c.ContractShare))
+	}
+	if c.SlotsPer > MaxSlotsPer {
+		errs = append(errs, fmt.Errorf("%d slots of a contract: at most %d", c.SlotsPer, MaxSlotsPer))
+	}
+	if c.UpdateAccounts > c.Accounts/2 {
+		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of %d accounts", c.UpdateAccounts, c.Accounts))
+	}
+	return errs
+}
