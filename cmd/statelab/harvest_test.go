@@ -57,13 +57,13 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", dir, "--out", file("none.slcs")), exitFailed, "statelab-run-iavl1", "no LevelDB")
 
 	// The roots of the replay become the set's; the order they came from is kept.
-	run := file("R/runs/iavl1")
+	run := file("R/points/iavl1")
 	o = must(t, "changeset", "import", file("set.slcs"), "--roots", run, "--out", file("rooted.slcs"))
 	if !strings.Contains(o.stdout, "expected roots (iavl) of 120 versions") {
 		t.Error(o)
 	}
 	must(t, "replay", "--tree", "iavl1", "--changes", file("rooted.slcs"), "--out", file("R2"), "--quiet")
-	if f := readRun(t, file("R2/runs/iavl1")).Figures; f.RootsChecked != 120 {
+	if f := readRun(t, file("R2/points/iavl1")).Figures; f.RootsChecked != 120 {
 		t.Errorf("the roots of %d versions were checked, want 120", f.RootsChecked)
 	}
 	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--sort", "--roots", run, "--out", file("none.slcs")), exitUsage, "order insertion, this one's is sorted-net")
@@ -161,7 +161,7 @@ func TestEveryFormReplaysToItsRoot(t *testing.T) {
 	root := func(set string) string {
 		out := file("R-" + filepath.Base(set))
 		must(t, "replay", "--tree", "iavl1-map", "--changes", file(set), "--out", out, "--quiet")
-		run, err := result.ReadRun(filepath.Join(out, "runs", "iavl1-map"))
+		run, err := result.ReadRun(filepath.Join(out, "points", "iavl1-map"))
 		if err != nil {
 			t.Fatal(err)
 		}

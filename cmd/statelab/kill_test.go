@@ -166,7 +166,7 @@ func TestInterruptedSweepResumes(t *testing.T) {
 	s := startSlowSweep(t, out)
 	finished, _ := s.secondPointRuns(out)
 	s.signal(syscall.SIGINT)
-	refused(t, s.wait(), exitFailed, "interrupted with 1 of 3 points measured", "statelab sweep --resume --out "+out)
+	refused(t, s.wait(), exitFailed, "interrupted with 1 of 3 runs finished", "statelab sweep --resume --out "+out)
 	if sweep := readSweep(t, out); sweep.Status != result.Interrupted || len(sweep.Points) != 1 {
 		t.Errorf("%s, %d points", sweep.Status, len(sweep.Points))
 	}
@@ -178,16 +178,19 @@ func TestInterruptedReadKeepsWhatItMeasured(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "R")
 	s := start(t, "read", "--db", small(t, "20k"), "--rate", "10k", "--gets", "1M", "--warmup", "0", "--out", out)
 	s.until("a second is measured", func() bool {
-		ticks, err := result.ReadSeries(out)
+		ticks, err := result.ReadSeries(onlyPoint(out))
 		return err == nil && len(ticks) > 0
 	})
 	s.signal(syscall.SIGINT)
-	refused(t, s.wait(), exitFailed, "interrupted: keeping what is measured")
+	refused(t, s.wait(), exitFailed, "interrupted: keeping what is measured", "statelab read --resume --out "+out)
+	if sweep := readSweep(t, out); sweep.Status != result.Interrupted {
+		t.Errorf("the only point was cut short: %s", sweep.Status)
+	}
 	run := readRun(t, out)
 	if run.Status != result.Interrupted || run.Figures.Gets < 5000 || run.Figures.BlockReadsPerGet == nil {
 		t.Errorf("%s, figures %+v", run.Status, run.Figures)
 	}
-	checkLatencies(t, out, "", run.Figures.Gets, run.Figures.ServiceNanos)
+	checkLatencies(t, onlyPoint(out), "", run.Figures.Gets, run.Figures.ServiceNanos)
 }
 
 // TestKilledLoadResumes kills a load before and after its first checkpoint.

@@ -164,11 +164,17 @@ func small(t *testing.T, keys string, more ...string) string {
 func readRun(t *testing.T, dir string) *result.Run {
 	t.Helper()
 	run, err := result.ReadRun(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		run, err = result.ReadRun(onlyPoint(dir))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return run
 }
+
+// onlyPoint is the run folder of a read.
+func onlyPoint(dir string) string { return filepath.Join(dir, result.PointsDir, "000") }
 
 func readSweep(t *testing.T, dir string) *result.Sweep {
 	t.Helper()

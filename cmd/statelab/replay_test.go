@@ -105,7 +105,7 @@ func TestReplayOfATreeThatHangsLiesOrDies(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.fault, r.Trees[0].Error, c.says)
 		}
 		if strings.HasPrefix(c.fault, "Hang") {
-			stacks, err := os.ReadFile(filepath.Join(out, "runs", "replaytest", result.StacksFile))
+			stacks, err := os.ReadFile(filepath.Join(out, "points", "replaytest", result.StacksFile))
 			if err != nil || !strings.Contains(string(stacks), "replaytest.hang") {
 				t.Errorf("stacks: %v\n%s", err, stacks)
 			}
@@ -132,7 +132,7 @@ func TestReplayGoesOnAfterKills(t *testing.T) {
 			s := start(t, args...)
 			args = []string{"replay", "--resume", "--out", out}
 			s.until("the tree has committed", func() bool {
-				text, err := os.ReadFile(filepath.Join(out, "runs", "replaytest", result.AcknowledgedFile))
+				text, err := os.ReadFile(filepath.Join(out, "points", "replaytest", result.AcknowledgedFile))
 				return err == nil && len(text) > 0 && s.runner() != 0 || processGone(s)
 			})
 			time.Sleep(time.Duration(100+random.IntN(400)) * time.Millisecond)
@@ -146,7 +146,7 @@ func TestReplayGoesOnAfterKills(t *testing.T) {
 			if o.exit != exitFailed {
 				break // it was faster
 			}
-			run := readRun(t, filepath.Join(out, "runs", "replaytest"))
+			run := readRun(t, filepath.Join(out, "points", "replaytest"))
 			if run.Status != result.Failed || !strings.Contains(run.Error, "killed by signal 9") {
 				t.Errorf("%s: %s", run.Status, run.Error)
 			}
