@@ -52,7 +52,7 @@ var ladder = []rung{
 			"internal/model/trace"},
 	}},
 	{"adapt", map[string][]string{
-		"internal/adapt/pebbledb":            {"engine", "internal/observe/blockio", "internal/model/lsm", "internal/base/unit"},
+		"internal/adapt/pebbledb":            {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/model/lsm", "internal/base/unit"},
 		"internal/adapt/adapter":             {"engine", "internal/base/unit"},
 		"internal/adapt/mmapdb":              {},
 		"internal/adapt/mmapdb/mmaptest":     {"engine", "internal/observe/host", "result"},

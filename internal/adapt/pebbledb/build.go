@@ -25,8 +25,6 @@ import (
 // is a job of its own, which streams a range of indexes and keeps those of its
 // level: the same tables come out whatever the number of workers.
 type SortedBuild struct {
-	Adapter string // pebble1 or pebble2
-	Dir     string
 	// The database's own options, defaults resolved.
 	LBaseMaxBytes         int64
 	TargetFileBytes       [Levels]int64
@@ -35,25 +33,16 @@ type SortedBuild struct {
 
 	// NewTable begins a table with the options of a level. Its Close finishes file.
 	NewTable func(level int, file *TableFile) TableWriter
-	// Release closes the database; OpenForIngestion opens it so that tables
-	// land where they should: without compactions and with a base level of 1;
-	// Reopen opens it as it was.
-	Release          func() error
-	OpenForIngestion func() (Ingester, error)
-	Reopen           func() (engine.DB, error)
+	// OpenForIngestion opens the database so that tables land where they should:
+	// without compactions and with a base level of 1.
+	OpenForIngestion func() (Version, error)
+
+	db *DB
 }
 
 // TableWriter is sstable.Writer of either version.
 type TableWriter interface {
 	Set(key, value []byte) error
-	Close() error
-}
-
-// Ingester is a database open for ingestion.
-type Ingester interface {
-	Ingest(ctx context.Context, paths []string) error
-	// TablesPerLevel counts the tables of the current version.
-	TablesPerLevel() ([Levels]int, error)
 	Close() error
 }
 
@@ -64,13 +53,57 @@ var ErrNotEmpty = errors.New("the database is not empty")
 // the database's own directory because ingestion links files.
 const buildFolder = "sorted-build"
 
-// Run builds the database. If it fails before Release, the database is as it was;
+// BuildSorted writes tables from ascending keys and ingests them into the shape
+// that random loading ends with (SortedBuild). Pebble is closed and opened again
+// before it returns: no other method may be called meanwhile.
+func (d *DB) BuildSorted(ctx context.Context, spec engine.SortedSpec, entries func(from, to uint64) engine.Entries, done func(pairs uint64)) error {
+	if err := d.checkEmpty(); err != nil {
+		return d.failed("sorted build of", err)
+	}
+	o := d.opened
+	o.Create = false
+	s, errs := Resolve(d.library.About().Profiles, o)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	build, err := d.version.SortedBuild(s, o)
+	if err != nil {
+		return err
+	}
+	build.db = d
+	return build.run(ctx, spec, entries, done)
+}
+
+func (d *DB) checkEmpty() error {
+	if d.config.readOnly {
+		return d.errReadOnly()
+	}
+	empty, err := d.version.Empty()
+	if err == nil && !empty {
+		err = ErrNotEmpty
+	}
+	return err
+}
+
+// reopen opens the database as it was before the build.
+func (d *DB) reopen(ctx context.Context) error {
+	o := d.opened
+	o.Create = false
+	fresh, err := open(context.WithoutCancel(ctx), d.library, o)
+	if err != nil {
+		return fmt.Errorf("%s: open %s after its build: %w", d.config.adapter, d.config.dir, err)
+	}
+	d.live = fresh
+	return nil
+}
+
+// run builds the database. If it fails before detach, the database is as it was;
 // afterwards it is reopened, but may hold a part of the levels.
-func (b SortedBuild) Run(ctx context.Context, spec engine.SortedSpec, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
+func (b SortedBuild) run(ctx context.Context, spec engine.SortedSpec, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
 	if spec.Keys == 0 {
 		return nil
 	}
-	folder := filepath.Join(b.Dir, buildFolder)
+	folder := filepath.Join(b.db.config.dir, buildFolder)
 	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
 		return b.failed("make room for tables", err)
 	}
@@ -87,18 +120,17 @@ func (b SortedBuild) Run(ctx context.Context, spec engine.SortedSpec, open func(
 	if err != nil {
 		return b.failed("write tables", err)
 	}
-	if err := b.Release(); err != nil {
+	if err := b.db.detach(); err != nil {
 		return err
 	}
 	ingestError := b.ingest(ctx, tables)
 	if ingestError != nil {
 		ingestError = b.failed("ingest tables", ingestError)
 	}
-	db, err := b.Reopen()
-	if err := errors.Join(ingestError, err); err != nil {
+	if err := errors.Join(ingestError, b.db.reopen(ctx)); err != nil {
 		return err
 	}
-	if err := b.putRecent(ctx, plan, db, open, done); err != nil {
+	if err := b.putRecent(ctx, plan, open, done); err != nil {
 		return b.failed("put the keys of level 0", err)
 	}
 	return nil
@@ -240,11 +272,11 @@ const batchPairs = 1000
 
 // putRecent writes the plan's keys of L0 as random loading does: they are its
 // last flush, or what compactions have left of it.
-func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, db engine.DB, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
+func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
 	if plan.recent.from == plan.recent.to {
 		return nil
 	}
-	out, err := db.Writer()
+	out, err := b.db.Writer()
 	if err != nil {
 		return err
 	}
@@ -267,7 +299,7 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, db engine.DB
 	if err := commit(); err != nil {
 		return err
 	}
-	return db.Settle(ctx, nil)
+	return b.db.Settle(ctx, nil)
 }
 
 // ingest hands the tables over and checks that each landed on its level.
@@ -290,20 +322,29 @@ func (b SortedBuild) ingest(ctx context.Context, tables [Levels][]string) (err e
 		}
 		want[level] = len(tables[level])
 	}
-	have, err := into.TablesPerLevel()
+	b.db.built.Add(int64(into.Metrics().IngestBytes)) // its handle's metrics end with it
+	have, err := tablesPerLevel(into)
 	if err == nil && have != want {
 		err = fmt.Errorf("tables per level are %v, not %v as planned", have, want)
 	}
 	return err
 }
 
-func (b SortedBuild) failed(doing string, err error) error {
-	return fmt.Errorf("%s: sorted build of %s: %s: %w", b.Adapter, b.Dir, doing, err)
+func tablesPerLevel(v Version) (count [Levels]int, err error) {
+	tables, err := v.Tables()
+	for _, t := range tables {
+		count[t.Level]++
+	}
+	return count, err
 }
 
-// Detach closes Pebble for another handle on the same files. Close stays legal
+func (b SortedBuild) failed(doing string, err error) error {
+	return b.db.failed("sorted build of", fmt.Errorf("%s: %w", doing, err))
+}
+
+// detach closes Pebble for another handle on the same files. Close stays legal
 // and does nothing more; any other use of d is a mistake.
-func (d *DB) Detach() error {
+func (d *live) detach() error {
 	err := d.Close()
 	d.version = detached{}
 	return err
