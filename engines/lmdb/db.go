@@ -92,8 +92,10 @@ func (d *db) Reader() (engine.Reader, error) {
 }
 
 func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
-	if err := r.Current(); err != nil {
-		return dst[:0], false, err
+	if r.Stale() {
+		if err := r.Renew(); err != nil {
+			return dst[:0], false, err
+		}
 	}
 	value, err := r.txn.Get(r.db.table, key)
 	if err != nil && !lmdb.IsNotFound(err) {

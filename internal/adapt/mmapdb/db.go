@@ -123,7 +123,8 @@ type ReadTxn interface {
 }
 
 // Reader is what readers embed, whose Get the adapters write themselves: it is to call
-// nothing through an interface. Current comes before a Get, Count after it.
+// nothing through an interface. It begins with Renew if the reader is Stale, and ends with
+// Count.
 //
 // A reader keeps its transaction as long as nothing is committed: beginning anew for
 // each Get costs twice the lookup itself. Held longer, a transaction would hide
@@ -175,16 +176,12 @@ func (r *Reader) learn() error {
 	return err
 }
 
-// Current begins anew if something was committed meanwhile.
-func (r *Reader) Current() error {
-	if commits := r.db.commits.Load(); commits != r.Seen {
-		return r.renew(commits)
-	}
-	return nil
-}
+// Stale reports whether something was committed since the transaction began.
+func (r *Reader) Stale() bool { return r.db.commits.Load() != r.Seen }
 
-// renew begins at the newest state, which is that of commits or a later one.
-func (r *Reader) renew(commits uint64) error {
+// Renew begins at the newest state, which is that of the commits so far or a later one.
+func (r *Reader) Renew() error {
+	commits := r.db.commits.Load()
 	r.txn.Reset()
 	if err := r.txn.Renew(); err != nil {
 		return err
