@@ -79,18 +79,6 @@ func (v version) OpenTables() error {
 	return err
 }
 
-func (v version) Activity() pebbledb.Activity {
-	m := v.DB.Metrics()
-	a := pebbledb.Activity{
-		Running:      int(m.Compact.NumInProgress + m.Flush.NumInProgress),
-		PendingBytes: int64(m.Compact.EstimatedDebt),
-	}
-	for _, l := range m.Levels {
-		a.Score = max(a.Score, l.Score)
-	}
-	return a
-}
-
 func (v version) Metrics() pebbledb.Metrics {
 	m := v.DB.Metrics()
 	told := pebbledb.Metrics{
@@ -98,8 +86,13 @@ func (v version) Metrics() pebbledb.Metrics {
 		FilterHits: m.Filter.Hits, FilterMisses: m.Filter.Misses,
 		TableCacheHits: m.TableCache.Hits, TableCacheMisses: m.TableCache.Misses,
 		MemtableBytes: int64(m.MemTable.Size), ZombieMemtableBytes: m.MemTable.ZombieSize, WALBytes: m.WAL.BytesWritten,
+		Activity: pebbledb.Activity{
+			Running:      int(m.Compact.NumInProgress + m.Flush.NumInProgress),
+			PendingBytes: int64(m.Compact.EstimatedDebt),
+		},
 	}
 	for _, l := range m.Levels {
+		told.Activity.Score = max(told.Activity.Score, l.Score)
 		told.FlushBytes += l.BytesFlushed
 		told.CompactBytes += l.BytesCompacted
 		told.IngestBytes += l.BytesIngested

@@ -76,21 +76,6 @@ func (v version) OpenTables() error {
 	return err
 }
 
-func (v version) Activity() pebbledb.Activity {
-	m := v.DB.Metrics()
-	a := pebbledb.Activity{
-		Running:      int(m.Compact.NumInProgress + m.Flush.NumInProgress),
-		PendingBytes: int64(m.Compact.EstimatedDebt),
-	}
-	if !m.Table.InitialStatsCollectionComplete || m.Table.PendingStatsCollectionCount > 0 {
-		a.Running++
-	}
-	for _, l := range m.Levels {
-		a.Score = max(a.Score, l.Score)
-	}
-	return a
-}
-
 func (v version) Metrics() pebbledb.Metrics {
 	m := v.DB.Metrics()
 	told := pebbledb.Metrics{
@@ -98,8 +83,16 @@ func (v version) Metrics() pebbledb.Metrics {
 		FilterHits: m.Filter.Hits, FilterMisses: m.Filter.Misses,
 		TableCacheHits: m.FileCache.Hits, TableCacheMisses: m.FileCache.Misses,
 		MemtableBytes: int64(m.MemTable.Size), ZombieMemtableBytes: m.MemTable.ZombieSize, WALBytes: m.WAL.BytesWritten,
+		Activity: pebbledb.Activity{
+			Running:      int(m.Compact.NumInProgress + m.Flush.NumInProgress),
+			PendingBytes: int64(m.Compact.EstimatedDebt),
+		},
+	}
+	if !m.Table.InitialStatsCollectionComplete || m.Table.PendingStatsCollectionCount > 0 {
+		told.Activity.Running++
 	}
 	for _, l := range m.Levels {
+		told.Activity.Score = max(told.Activity.Score, l.Score)
 		told.FlushBytes += l.TableBytesFlushed + l.BlobBytesFlushed
 		told.CompactBytes += l.TableBytesCompacted + l.BlobBytesCompacted
 		told.IngestBytes += l.TableBytesIngested

@@ -36,7 +36,7 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill or power cut: nothing lost (every commit ends with an fsync of goleveldb's journal)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads},
-		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store, no pruning"}},
+		Profiles:     []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB + ", no pruning"}},
 	}
 }
 

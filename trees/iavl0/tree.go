@@ -32,7 +32,7 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill: nothing lost (every commit is written to the kernel); power cut: the newest commits lost (goleveldb's journal without fsync)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
-		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"}},
+		Profiles:     []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB}},
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 // defaultCacheNodes is what was measured before.
 const defaultCacheNodes = 1_000_000
 
+// AboutLevelDB describes the one profile of a tree on the SDK's database.
+const AboutLevelDB = "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"
+
 // SkipFastStorage is iavl's option to keep no index of newest values.
 func SkipFastStorage() tree.Override {
 	return tree.Override{Name: "SkipFastStorageUpgrade", Default: 0, Low: 0, High: 1}

@@ -37,7 +37,10 @@ type SortedBuild struct {
 	// without compactions and with a base level of 1.
 	OpenForIngestion func() (Version, error)
 
-	db *DB
+	db   *DB
+	spec engine.SortedSpec
+	open func(from, to uint64) engine.Entries
+	done func(pairs uint64)
 }
 
 // TableWriter is sstable.Writer of either version.
@@ -56,7 +59,9 @@ const buildFolder = "sorted-build"
 // BuildSorted writes tables from ascending keys and ingests them into the shape
 // that random loading ends with (SortedBuild). Pebble is closed and opened again
 // before it returns: no other method may be called meanwhile.
-func (d *DB) BuildSorted(ctx context.Context, spec engine.SortedSpec, entries func(from, to uint64) engine.Entries, done func(pairs uint64)) error {
+func (d *DB) BuildSorted(
+	ctx context.Context, spec engine.SortedSpec, entries func(from, to uint64) engine.Entries, done func(pairs uint64),
+) error {
 	if err := d.checkEmpty(); err != nil {
 		return d.failed("sorted build of", err)
 	}
@@ -70,8 +75,8 @@ func (d *DB) BuildSorted(ctx context.Context, spec engine.SortedSpec, entries fu
 	if err != nil {
 		return err
 	}
-	build.db = d
-	return build.run(ctx, spec, entries, done)
+	build.db, build.spec, build.open, build.done = d, spec, entries, done
+	return build.run(ctx)
 }
 
 func (d *DB) checkEmpty() error {
@@ -99,8 +104,8 @@ func (d *DB) reopen(ctx context.Context) error {
 
 // run builds the database. If it fails before detach, the database is as it was;
 // afterwards it is reopened, but may hold a part of the levels.
-func (b SortedBuild) run(ctx context.Context, spec engine.SortedSpec, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
-	if spec.Keys == 0 {
+func (b SortedBuild) run(ctx context.Context) (err error) {
+	if b.spec.Keys == 0 {
 		return nil
 	}
 	folder := filepath.Join(b.db.config.dir, buildFolder)
@@ -112,11 +117,11 @@ func (b SortedBuild) run(ctx context.Context, spec engine.SortedSpec, open func(
 			err = errors.Join(err, b.failed("remove temporary tables", left))
 		}
 	}()
-	plan, err := b.plan(spec, open)
+	plan, err := b.plan()
 	if err != nil {
 		return b.failed("sample keys", err)
 	}
-	tables, err := b.writeTables(ctx, plan, spec.Workers, folder, open, done)
+	tables, err := b.writeTables(ctx, plan, folder)
 	if err != nil {
 		return b.failed("write tables", err)
 	}
@@ -130,22 +135,22 @@ func (b SortedBuild) run(ctx context.Context, spec engine.SortedSpec, open func(
 	if err := errors.Join(ingestError, b.db.reopen(ctx)); err != nil {
 		return err
 	}
-	if err := b.putRecent(ctx, plan, open, done); err != nil {
+	if err := b.putRecent(ctx, plan); err != nil {
 		return b.failed("put the keys of level 0", err)
 	}
 	return nil
 }
 
-func (b SortedBuild) plan(spec engine.SortedSpec, open func(from, to uint64) engine.Entries) (buildPlan, error) {
-	bytesPerKey, err := b.sampleTables(spec, open)
+func (b SortedBuild) plan() (buildPlan, error) {
+	bytesPerKey, err := b.sampleTables()
 	if err != nil {
 		return buildPlan{}, err
 	}
-	rest := lsm.Settle(spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
-	flushKeys := float64(b.MemTableBytes) / float64(spec.KeyBytes+spec.ValueBytes+memTableEntryBytes)
+	rest := lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
+	flushKeys := float64(b.MemTableBytes) / float64(b.spec.KeyBytes+b.spec.ValueBytes+memTableEntryBytes)
 	// A level is due at a score of 1, and L0's is twice its depth over the threshold.
 	staysInL0 := b.L0CompactionThreshold > 2
-	return newBuildPlan(spec, rest, bytesPerKey, flushKeys, staysInL0), nil
+	return newBuildPlan(b.spec, rest, bytesPerKey, flushKeys, staysInL0), nil
 }
 
 // memTableEntryBytes is what a memtable spends on a pair beyond its bytes.
@@ -157,15 +162,15 @@ const sampledPairs = 10_000
 
 // sampleTables writes a table of each level into nothing and returns its bytes
 // per key: what values compress to cannot be known without trying.
-func (b SortedBuild) sampleTables(spec engine.SortedSpec, open func(from, to uint64) engine.Entries) (bytesPerKey [Levels]float64, err error) {
-	n := min(spec.Keys, sampledPairs)
-	from := (spec.Keys - n) / 2
+func (b SortedBuild) sampleTables() (bytesPerKey [Levels]float64, err error) {
+	n := min(b.spec.Keys, sampledPairs)
+	from := (b.spec.Keys - n) / 2
 	var group errgroup.Group
-	group.SetLimit(workers(spec.Workers))
+	group.SetLimit(workers(b.spec.Workers))
 	for level := range bytesPerKey {
 		group.Go(func() error {
 			file := newTableFile(nil)
-			table, next := b.NewTable(level, file), open(from, from+n)
+			table, next := b.NewTable(level, file), b.open(from, from+n)
 			for key, value, more := next(); more; key, value, more = next() {
 				if err := table.Set(key, value); err != nil {
 					return errors.Join(fmt.Errorf("key %x: %w", key, err), table.Close())
@@ -182,17 +187,17 @@ func (b SortedBuild) sampleTables(spec engine.SortedSpec, open func(from, to uin
 }
 
 // writeTables writes all tables of the plan and returns the paths of each level.
-func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, parallel int, folder string, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (paths [Levels][]string, err error) {
+func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder string) (paths [Levels][]string, err error) {
 	var mu sync.Mutex
 	group, inGroup := errgroup.WithContext(ctx)
-	group.SetLimit(workers(parallel))
+	group.SetLimit(workers(b.spec.Workers))
 	for number, t := range plan.tables {
 		if inGroup.Err() != nil {
 			break
 		}
 		group.Go(func() error {
 			path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.level, number))
-			pairs, err := b.writeTable(inGroup, plan, t, path, open, done)
+			pairs, err := b.writeTable(inGroup, plan, t, path)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
@@ -222,14 +227,14 @@ const pairsPerReport = 4096
 
 // writeTable writes the pairs of t, syncs the file and returns their number; of
 // none there is no file.
-func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTable, path string, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (pairs uint64, err error) {
+func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTable, path string) (pairs uint64, err error) {
 	var table TableWriter // begun at the first pair
 	defer func() {
 		if table != nil {
 			err = errors.Join(err, table.Close())
 		}
 	}()
-	err = plan.stream(t, open, func(key, value []byte) error {
+	err = plan.stream(t, b.open, func(key, value []byte) error {
 		if table == nil {
 			file, err := os.Create(path)
 			if err != nil {
@@ -238,14 +243,14 @@ func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTa
 			table = b.NewTable(t.level, newTableFile(file))
 		}
 		if pairs++; pairs%pairsPerReport == 0 {
-			done(pairsPerReport)
+			b.done(pairsPerReport)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 		}
 		return table.Set(key, value)
 	})
-	done(pairs % pairsPerReport)
+	b.done(pairs % pairsPerReport)
 	return pairs, err
 }
 
@@ -272,7 +277,7 @@ const batchPairs = 1000
 
 // putRecent writes the plan's keys of L0 as random loading does: they are its
 // last flush, or what compactions have left of it.
-func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
+func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) (err error) {
 	if plan.recent.from == plan.recent.to {
 		return nil
 	}
@@ -284,11 +289,11 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, open func(fr
 	var batched uint64
 	commit := func() error {
 		err := out.Commit()
-		done(batched)
+		b.done(batched)
 		batched = 0
 		return errors.Join(err, context.Cause(ctx))
 	}
-	if err := plan.stream(plan.recent, open, func(key, value []byte) error {
+	if err := plan.stream(plan.recent, b.open, func(key, value []byte) error {
 		if batched++; batched == batchPairs {
 			return errors.Join(out.Put(key, value), commit())
 		}

@@ -12,6 +12,8 @@ type Metrics struct {
 	WALBytes                         uint64
 
 	FlushBytes, CompactBytes, IngestBytes uint64
+
+	Activity Activity // but for Finished and TableReads
 }
 
 // Counters are totals since Open.

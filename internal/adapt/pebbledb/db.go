@@ -28,8 +28,6 @@ type Version interface {
 	// the database deletes them.
 	OpenTables() error
 	Metrics() Metrics
-	// Activity is the background work, but for Finished and TableReads.
-	Activity() Activity
 	// AsyncFlush begins to flush the memtable; the channel is closed at the end.
 	AsyncFlush() (<-chan struct{}, error)
 	// SyncWAL returns when the write-ahead log is on the disk.
@@ -203,7 +201,7 @@ func (d *live) flush(ctx context.Context) error {
 }
 
 func (d *live) activity() Activity {
-	a := d.version.Activity()
+	a := d.version.Metrics().Activity
 	a.Finished = d.events.jobs.Load()
 	a.TableReads = d.recorder.Reads().Total().Count
 	return a
