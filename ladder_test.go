@@ -52,9 +52,9 @@ var ladder = []rung{
 			"internal/model/trace"},
 	}},
 	{"adapt", map[string][]string{
-		"internal/adapt/pebbledb":            {"engine", "internal/observe/blockio", "internal/model/lsm", "internal/base/unit"},
+		"internal/adapt/pebbledb":            {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/model/lsm", "internal/base/unit"},
 		"internal/adapt/adapter":             {"engine", "internal/base/unit"},
-		"internal/adapt/mmapdb":              {},
+		"internal/adapt/mmapdb":              {"engine", "internal/adapt/adapter"},
 		"internal/adapt/mmapdb/mmaptest":     {"engine", "internal/observe/host", "result"},
 		"internal/adapt/sharedlib":           {"engine"},
 		"internal/adapt/sharedlib/libtest":   {},

@@ -15,8 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/PowerDNS/lmdb-go/lmdb"
 
@@ -76,24 +74,12 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	return d, nil
 }
 
+// checkDir finds whoever has the database open, which holds the first byte. LMDB would
+// let us in, as a reader that the holder knows of, by a change to its lock file. Beside a
+// writer that does not know of it, LMDB ends the process: pages change under it.
 func checkDir(o engine.Options) error {
-	if o.Create {
-		if err := adapter.CheckEmpty(o.Dir); err != nil {
-			return err
-		}
-		return os.MkdirAll(o.Dir, 0o755)
-	}
-	if err := adapter.CheckHolds(o.Dir, dataFile); err != nil {
-		return err
-	}
-	// Whoever has the database open holds the first byte. LMDB would let us in, as
-	// a reader that the holder knows of, by a change to its lock file. Beside a
-	// writer that does not know of it, LMDB ends the process: pages change under it.
-	held, err := mmapdb.Held(filepath.Join(o.Dir, lockFile), mmapdb.ToWrite, 1)
-	if err == nil && held {
-		err = &engine.LockedError{Dir: o.Dir, Hint: "stop it, or measure a copy made by mdb_copy"}
-	}
-	return err
+	locked := &engine.LockedError{Dir: o.Dir, Hint: "stop it, or measure a copy made by mdb_copy"}
+	return mmapdb.CheckDir(o, dataFile, lockFile, mmapdb.ToWrite, 1, locked)
 }
 
 func open(o engine.Options, s settings) (d *db, err error) {
@@ -127,7 +113,14 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	if err := env.Open(o.Dir, flags, 0o644); err != nil {
 		return nil, err
 	}
-	d = &db{env: env, settings: s, readOnly: o.ReadOnly, budget: o.MemoryBytes, readers: map[*reader]struct{}{}}
+	d = &db{env: env, settings: s, readOnly: o.ReadOnly}
+	d.DB = mmapdb.New(mmapdb.Config{
+		// Pages that a commit changes are the process's own while it runs, as many as the
+		// batch needs: no part of the budget is theirs.
+		Name: "lmdb", ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
+		Sync:  func() error { const force = true; return env.Sync(force) },
+		Close: env.Close,
+	})
 	return d, env.View(func(txn *lmdb.Txn) (err error) {
 		d.opened = txn.ID()
 		d.table, err = txn.OpenRoot(0)

@@ -93,7 +93,7 @@ func BenchmarkGet(b *testing.B) {
 	})
 	b.Run("AfterACommit", func(b *testing.B) { // a transaction begun anew for each
 		for b.Loop() {
-			r.seen--
+			r.Seen--
 			get(b, key)
 		}
 	})

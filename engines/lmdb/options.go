@@ -3,13 +3,13 @@
 package lmdb
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/PowerDNS/lmdb-go/lmdb"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/adapt/mmapdb"
 )
 
 // settings are the engine's, profile and overrides together.
@@ -53,13 +53,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	return s, append(errs, adapter.Override([]adapter.Option{
 		adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable"),
 		adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20),
-		{Name: "max_readers", Example: "8192", Set: func(text string) (err error) {
-			s.maxReaders, err = strconv.Atoi(text)
-			if err == nil && (s.maxReaders < 1 || s.maxReaders > mostReaders) {
-				err = fmt.Errorf("it must be 1 to %d", mostReaders)
-			}
-			return err
-		}},
+		mmapdb.Readers(&s.maxReaders, 1, mostReaders),
 	}, o.Overrides)...)
 }
 

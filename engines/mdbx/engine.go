@@ -73,26 +73,14 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	return d, nil
 }
 
+// checkDir finds whoever has the database open: libmdbx would wait for ever for a lock on
+// the data alone.
 func checkDir(o engine.Options) error {
-	if o.Create {
-		if err := adapter.CheckEmpty(o.Dir); err != nil {
-			return err
-		}
-		return os.MkdirAll(o.Dir, 0o755)
-	}
-	if err := adapter.CheckHolds(o.Dir, dataFile); err != nil {
-		return err
-	}
 	access := mmapdb.ToWrite
 	if o.ReadOnly {
 		access = mmapdb.ToRead
 	}
-	// libmdbx would wait for ever for a lock on the data alone.
-	held, err := mmapdb.Held(filepath.Join(o.Dir, dataFile), access, 0)
-	if err == nil && held {
-		err = locked(o)
-	}
-	return err
+	return mmapdb.CheckDir(o, dataFile, dataFile, access, 0, locked(o))
 }
 
 // locked has no flag to offer: a reader that the holder does not know of would
@@ -130,7 +118,15 @@ func open(o engine.Options, s settings) (d *db, err error) {
 			env.Close()
 		}
 	}()
-	d = &db{env: env, settings: s, readOnly: o.ReadOnly, budget: o.MemoryBytes, readers: map[*reader]struct{}{}}
+	config := mmapdb.Config{
+		Name: "mdbx", ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
+		Sync:  func() error { const force, wait = true, false; return env.Sync(force, wait) },
+		Close: func() error { env.Close(); return nil },
+	}
+	if !o.ReadOnly {
+		config.Dirty = dirtyBytes(o.MemoryBytes)
+	}
+	d = &db{DB: mmapdb.New(config), env: env, settings: s, readOnly: o.ReadOnly}
 	if err := d.configure(o.Create); err != nil {
 		return nil, err
 	}
@@ -218,12 +214,12 @@ func (d *db) openTable(o engine.Options) error {
 		}
 		return err
 	})
-	if err != nil || d.readOnly || d.budget == 0 {
+	if err != nil || d.readOnly || o.MemoryBytes == 0 {
 		return err
 	}
 	pageBytes, err := d.pageBytes()
 	if err == nil {
-		err = d.env.SetOption(mdbx.OptTxnDpLimit, uint64(dirtyBytes(d.budget)/pageBytes))
+		err = d.env.SetOption(mdbx.OptTxnDpLimit, uint64(dirtyBytes(o.MemoryBytes)/pageBytes))
 	}
 	return err
 }

@@ -45,11 +45,13 @@ func TestTablesOfOthers(t *testing.T) {
 	}))
 	env.Close()
 
-	if _, err := (Engine{}).Open(t.Context(), engine.Options{Dir: dir, Foreign: true}); err == nil || !strings.Contains(err.Error(), "table=NAME: Headers, PlainState") {
+	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	if err == nil || !strings.Contains(err.Error(), "table=NAME: Headers, PlainState") {
 		t.Errorf("no table chosen: error %v, want one that lists the tables", err)
 	}
 	none := map[string]string{"table": "Bodies"}
-	if _, err := (Engine{}).Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: none}); err == nil || !strings.Contains(err.Error(), "Headers, PlainState") {
+	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: none})
+	if err == nil || !strings.Contains(err.Error(), "Headers, PlainState") {
 		t.Errorf("a table that is not there: error %v, want one that lists the tables", err)
 	}
 	for name, want := range map[string]string{"Headers": "2 of Headers", "PlainState": "1 of PlainState"} {
@@ -141,7 +143,7 @@ func BenchmarkGet(b *testing.B) {
 	})
 	b.Run("AfterACommit", func(b *testing.B) { // a transaction begun anew for each
 		for b.Loop() {
-			r.seen--
+			r.Seen--
 			get(b, key)
 		}
 	})

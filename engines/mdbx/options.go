@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/adapt/mmapdb"
 )
 
 // settings are the engine's, profile and overrides together.
@@ -68,20 +69,8 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	errs = append(errs, adapter.Override([]adapter.Option{
 		{Name: "table", Example: "PlainState", Set: func(text string) error { s.table = text; return nil }},
 		adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable"),
-		{Name: "max_readers", Example: "8192", Set: func(text string) (err error) {
-			s.maxReaders, err = strconv.Atoi(text)
-			if err == nil && (s.maxReaders < 4 || s.maxReaders > mostReaders) {
-				err = fmt.Errorf("it must be 4 to %d", mostReaders)
-			}
-			return err
-		}},
-		{Name: "page_size", Example: "4096", Set: func(text string) (err error) {
-			s.pageBytes, err = strconv.Atoi(text)
-			if err == nil && (s.pageBytes < mdbx.MinPageSize || s.pageBytes > mdbx.MaxPageSize || s.pageBytes&(s.pageBytes-1) != 0) {
-				err = fmt.Errorf("it must be a power of two from %d to %d", mdbx.MinPageSize, mdbx.MaxPageSize)
-			}
-			return err
-		}},
+		mmapdb.Readers(&s.maxReaders, 4, mostReaders),
+		adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize, mdbx.MaxPageSize),
 		adapter.Size("size_upper", "2TiB", &s.upperBytes, 1<<20),
 		adapter.Size("growth_step", "16MiB", &s.growthBytes, 1<<16),
 	}, o.Overrides)...)

@@ -1,16 +1,14 @@
 // Package pebble1 adapts Pebble v1, the engine of go-ethereum databases made
 // before its move to v2.
 //
-// Block reads are counted at the file layer by internal/observe/blockio; what Pebble
-// counts itself is passed on for self-checks.
+// What does not name a type of Pebble's is in internal/adapt/pebbledb, for both
+// versions. Block reads are counted at the file layer by internal/observe/blockio;
+// what Pebble counts itself is passed on for self-checks.
 package pebble1
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
 	"github.com/cockroachdb/pebble"
+	"github.com/cockroachdb/pebble/sstable"
 	"github.com/cockroachdb/pebble/vfs"
 
 	"github.com/statelab/statelab/engine"
@@ -20,128 +18,107 @@ import (
 )
 
 // Engine is Pebble v1.
-type Engine struct{}
+type Engine = pebbledb.Engine[library]
 
-const version = "v1.1.5"
+// library is Pebble v1 for pebbledb.
+type library struct{}
 
-// traceCacheBytes is too small for any block to be admitted.
-const traceCacheBytes = 1
+const name = "pebble1"
 
-func profiles() []pebbledb.Profile {
-	return []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.Default()}
-}
-
-// Info describes the adapter.
-func (Engine) Info() engine.Info {
-	return engine.Info{
-		Name:       "pebble1",
-		Version:    version,
-		Route:      "go module",
-		Licence:    "BSD-3-Clause",
-		Durability: pebbledb.Durability,
-		Capabilities: []engine.Capability{
-			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget,
-		},
-		Profiles: pebbledb.Infos(profiles()),
+func (library) About() pebbledb.About {
+	return pebbledb.About{
+		Name: name, Version: "v1.1.5",
+		Profiles: []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.Default()},
 	}
 }
 
-// Check names what is wrong with o.
-func (Engine) Check(o engine.Options) []error {
-	s, errs := pebbledb.Resolve(profiles(), o)
-	if len(errs) > 0 {
-		return errs
-	}
+func (library) Check(s pebbledb.Settings, o engine.Options) error {
 	options, err := translate(s, o)
 	if err != nil {
-		return []error{err}
+		return err
 	}
 	options.FS = vfs.Default
-	if err := options.EnsureDefaults().Validate(); err != nil {
-		return []error{fmt.Errorf("options of %s: %w", version, err)}
-	}
-	return nil
+	return options.EnsureDefaults().Validate()
 }
 
-// Open opens or creates the database in o.Dir.
-func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
-	if err := errors.Join(e.Check(o)...); err != nil {
-		return nil, err
-	}
-	o.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
-	if err := pebbledb.CheckDir(o, "pebble1"); err != nil {
-		return nil, err
-	}
-	opened, err := pebbledb.RetryVanished(ctx, o.IgnoreLock, func() (*db, error) { return open(ctx, o) })
+func (library) Open(
+	s pebbledb.Settings, o engine.Options, recorder *blockio.Recorder, events *pebbledb.Events,
+) (pebbledb.Version, pebbledb.Config, error) {
+	options, err := translate(s, o)
 	if err != nil {
-		return nil, fmt.Errorf("pebble1: open %s: %w", o.Dir, err)
+		return nil, pebbledb.Config{}, err
 	}
-	return opened, nil
-}
-
-func open(ctx context.Context, o engine.Options) (*db, error) {
-	settings, errs := pebbledb.Resolve(profiles(), o)
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	options, err := translate(settings, o)
-	if err != nil {
-		return nil, err
-	}
-	if o.TraceAccesses {
-		settings.CacheBytes = traceCacheBytes
-	}
-	recorder, events := blockio.NewRecorder(pebble1fs.Learn, o.Direct), pebbledb.NewEvents()
-	base := pebble1fs.TypedLock(vfs.Default)
+	base := vfs.Default
 	if o.ReadOnly {
-		base = pebble1fs.ReadOnly(vfs.Default, o.IgnoreLock)
+		base = pebble1fs.ReadOnly(base, o.IgnoreLock)
 	}
 	options.FS = pebble1fs.Counting(base, recorder)
 	options.EventListener = listener(events)
-	options.Logger = pebbledb.Logger{Adapter: "pebble1", Log: o.Log}
-	options.Cache = pebble.NewCache(settings.CacheBytes)
+	options.Cache = pebble.NewCache(s.CacheBytes)
 	defer options.Cache.Unref() // the database holds its own reference
 	options = options.EnsureDefaults()
-
-	opened, err := openPebble(o, options)
-	if err != nil {
-		return nil, err
-	}
-	started, err := pebbledb.Start(ctx, pebbledb.Config{
-		Adapter:    "pebble1",
-		Dir:        o.Dir,
-		ReadOnly:   o.ReadOnly,
-		DisableWAL: settings.DisableWAL,
-		Effective:  effective(options, opened.FormatMajorVersion(), settings.CacheBytes),
-		Handles:    options.MaxOpenFiles,
-		Log:        o.Log,
-	}, source{opened}, recorder, events)
-	if err != nil {
-		return nil, err
-	}
-	return &db{DB: started, pebble: opened, dir: o.Dir, readOnly: o.ReadOnly, opened: o, events: events}, nil
-}
-
-func openPebble(o engine.Options, options *pebble.Options) (*pebble.DB, error) {
-	if o.Direct && !o.Create {
-		if err := blockio.CheckDirect(o.Dir); err != nil {
-			return nil, err
-		}
-	}
 	opened, err := pebble.Open(o.Dir, options)
 	if err != nil {
+		return nil, pebbledb.Config{}, err
+	}
+	return version{opened}, pebbledb.Config{
+		Options:            options.String(),
+		CacheBytes:         s.CacheBytes,
+		Handles:            options.MaxOpenFiles,
+		MemTableBytes:      options.MemTableSize,
+		FormatMajorVersion: uint64(opened.FormatMajorVersion()),
+	}, nil
+}
+
+func listener(e *pebbledb.Events) *pebble.EventListener {
+	return &pebble.EventListener{
+		BackgroundError:  e.Failed,
+		CompactionEnd:    func(pebble.CompactionInfo) { e.TablesChanged() },
+		FlushEnd:         func(pebble.FlushInfo) { e.TablesChanged() },
+		TableIngested:    func(pebble.TableIngestInfo) { e.TablesChanged() },
+		TableStatsLoaded: func(pebble.TableStatsInfo) { e.StatsLoaded() },
+		WriteStallBegin:  func(pebble.WriteStallBeginInfo) { e.StallBegan() },
+		WriteStallEnd:    e.StallEnded,
+	}
+}
+
+func (version) SortedBuild(s pebbledb.Settings, o engine.Options) (pebbledb.SortedBuild, error) {
+	options, err := translate(s, o)
+	if err != nil {
+		return pebbledb.SortedBuild{}, err
+	}
+	options = options.EnsureDefaults()
+	build := pebbledb.SortedBuild{
+		LBaseMaxBytes:         options.LBaseMaxBytes,
+		MemTableBytes:         options.MemTableSize,
+		L0CompactionThreshold: options.L0CompactionThreshold,
+		NewTable: func(level int, file *pebbledb.TableFile) pebbledb.TableWriter {
+			return sstable.NewWriter(file, options.MakeWriterOptions(level, tableFormat(options)))
+		},
+		OpenForIngestion: func() (pebbledb.Version, error) { return openForIngestion(o.Dir, options) },
+	}
+	for level := range build.TargetFileBytes {
+		build.TargetFileBytes[level] = options.Level(level).TargetFileSize
+	}
+	return build, nil
+}
+
+// tableFormat is the one a compaction writes.
+func tableFormat(options *pebble.Options) sstable.TableFormat {
+	format := options.FormatMajorVersion.MaxTableFormat()
+	if format == sstable.TableFormatPebblev3 {
+		return sstable.TableFormatPebblev2 // value blocks are not enabled
+	}
+	return format
+}
+
+func openForIngestion(dir string, options *pebble.Options) (pebbledb.Version, error) {
+	building := options.Clone()
+	building.DisableAutomaticCompactions = true
+	building.LBaseMaxBytes = 1 // a table may land on any level below L0
+	opened, err := pebble.Open(dir, building)
+	if err != nil {
 		return nil, err
 	}
-	if o.Direct && o.Create { // now there is a file to try it on
-		err = blockio.CheckDirect(o.Dir)
-	}
-	if o.IgnoreLock && err == nil {
-		// Properties are in the tables, so this opens them all: they stay
-		// readable when their holder deletes them.
-		_, err = opened.SSTables(pebble.WithProperties())
-	}
-	if err != nil {
-		return nil, errors.Join(err, opened.Close())
-	}
-	return opened, nil
+	return version{opened}, nil
 }

@@ -11,9 +11,11 @@ import (
 )
 
 // translate makes Pebble's options of settings; file system, cache and
-// listeners are the caller's.
+// listeners are the caller's. Both versions' options have most names in common,
+// but no type through which one function could set them.
 func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
 	options := &pebble.Options{
+		Logger:                      pebbledb.Logger{Adapter: name, Log: o.Log},
 		ReadOnly:                    o.ReadOnly || o.Foreign || o.IgnoreLock,
 		MaxOpenFiles:                s.MaxOpenFiles,
 		MemTableSize:                s.MemTableSize,
@@ -73,15 +75,4 @@ func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 		return level, fmt.Errorf("compression %s is not in Pebble v1: use none, snappy or zstd", l.Compression)
 	}
 	return level, nil
-}
-
-// effective are the options as Pebble prints them, and those that shape a
-// measurement by names of ours.
-func effective(options *pebble.Options, format pebble.FormatMajorVersion, cacheBytes int64) map[string]string {
-	return pebbledb.Effective(options.String(), pebbledb.Shaping{
-		CacheBytes:         cacheBytes,
-		Handles:            options.MaxOpenFiles,
-		MemTableBytes:      options.MemTableSize,
-		FormatMajorVersion: uint64(format),
-	})
 }

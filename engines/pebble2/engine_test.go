@@ -25,20 +25,20 @@ func TestGetAddsNoAllocation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := opened.(*db)
-	key, dst := []byte("key"), make([]byte, 0, 128)
-	if err := d.pebble.Set(key, make([]byte, 110), pebble.NoSync); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Settle(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	r, err := d.Reader()
+	r, err := opened.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
+	d := r.(reader).pebble
+	key, dst := []byte("key"), make([]byte, 0, 128)
+	if err := d.Set(key, make([]byte, 110), pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Settle(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
 	bare := testing.AllocsPerRun(5000, func() {
-		_, closer, err := d.pebble.Get(key)
+		_, closer, err := d.Get(key)
 		if err != nil || closer.Close() != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestGetAddsNoAllocation(t *testing.T) {
 	if ours > bare {
 		t.Errorf("%v allocations, a bare Get needs %v", ours, bare)
 	}
-	if err := d.Close(); err != nil {
+	if err := opened.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 // listeners are the caller's.
 func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
 	options := &pebble.Options{
+		Logger:                      pebbledb.Logger{Adapter: name, Log: o.Log},
 		ReadOnly:                    o.ReadOnly || o.Foreign || o.IgnoreLock,
 		MaxOpenFiles:                s.MaxOpenFiles,
 		MemTableSize:                s.MemTableSize,
@@ -72,15 +73,4 @@ func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 	}
 	level.Compression = func() *sstable.CompressionProfile { return profile }
 	return level, nil
-}
-
-// effective are the options as Pebble prints them, and those that shape a
-// measurement by names of ours.
-func effective(options *pebble.Options, format pebble.FormatMajorVersion, cacheBytes int64) map[string]string {
-	return pebbledb.Effective(options.String(), pebbledb.Shaping{
-		CacheBytes:         cacheBytes,
-		Handles:            options.MaxOpenFiles,
-		MemTableBytes:      options.MemTableSize,
-		FormatMajorVersion: uint64(format),
-	})
 }

@@ -4,7 +4,8 @@
 //
 // Read layout.go, then reader.go (a lookup), pins.go and arena.go (what is in memory),
 // flights.go and batch.go (many lookups at once), commit.go (a block), node.go and
-// pointer.go (bytes), chunks.go and roots.go (the file), compact.go, check.go.
+// pointer.go (bytes), chunks.go and roots.go (the file), compact.go. Tests check whole
+// states (whole_test.go).
 //
 // Goals: a lookup that reads each node below the pinned levels once and allocates
 // nothing; every kept version readable while the next is written; whole blocks

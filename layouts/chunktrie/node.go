@@ -94,12 +94,11 @@ func parse(stored []byte) (node, error) {
 	return n, nil
 }
 
-func (n node) mask() uint16    { return binary.LittleEndian.Uint16(n[4:]) }
-func (n node) kind() kind      { return kind(n[6]) }
-func (n node) begin() int      { return int(n[7]) }
-func (n node) end() int        { return int(n[8]) }
-func (n node) version() uint64 { return binary.LittleEndian.Uint64(n[12:]) }
-func (n node) children() int   { return bits.OnesCount16(n.mask()) }
+func (n node) mask() uint16  { return binary.LittleEndian.Uint16(n[4:]) }
+func (n node) kind() kind    { return kind(n[6]) }
+func (n node) begin() int    { return int(n[7]) }
+func (n node) end() int      { return int(n[8]) }
+func (n node) children() int { return bits.OnesCount16(n.mask()) }
 
 // child is the index of the child at a nibble, if there is one.
 func (n node) child(nibble byte) (i int, exists bool) { return childIndex(n.mask(), nibble) }

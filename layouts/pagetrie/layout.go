@@ -28,7 +28,10 @@ func (Layout) Info() layout.Info {
 // profiles are the named settings.
 func profiles() []adapter.Profile[settings] {
 	return []adapter.Profile[settings]{
-		{Profile: engine.Profile{Name: "default", About: "mapped with random advice; by calls with a page cache where memory is given, or O_DIRECT"}, Settings: settings{durable: true}},
+		{
+			Profile:  engine.Profile{Name: "default", About: "mapped with random advice; by calls with a page cache where memory is given, or O_DIRECT"},
+			Settings: settings{durable: true},
+		},
 	}
 }
 

@@ -36,7 +36,7 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill or power cut: nothing lost (every commit ends with an fsync of goleveldb's journal)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads},
-		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store, no pruning"}},
+		Profiles:     []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB + ", no pruning"}},
 	}
 }
 
@@ -46,29 +46,18 @@ func disableFastNode() tree.Override {
 
 // Check names what is wrong with o.
 func (t Tree) Check(o tree.Options) []error {
-	errs := o.Problems(t.Info(), disableFastNode())
-	if o.MemoryBytes > 0 {
-		errs = append(errs, fmt.Errorf("a budget of %d bytes: cosmosstore counts nodes: give it a cache of nodes", o.MemoryBytes))
-	}
-	return errs
+	return iavlforest.Problems(t.Info(), o, disableFastNode())
 }
-
-const defaultCacheNodes = 1_000_000 // as in iavl1, to compare with it
 
 // Open opens or makes the forest in o.Dir.
 func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
-	if errs := t.Check(o); len(errs) > 0 {
-		return nil, fmt.Errorf("cosmosstore: open: %w", errs[0])
-	}
-	if err := expectDir(o); err != nil {
-		return nil, fmt.Errorf("cosmosstore: %w", err)
+	o, err := iavlforest.Prepare("cosmosstore", o, t.Check(o))
+	if err != nil {
+		return nil, err
 	}
 	level, err := db.NewGoLevelDB(iavlforest.DatabaseName, o.Dir, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cosmosstore: open %s: %w", o.Dir, err)
-	}
-	if o.CacheNodes == 0 {
-		o.CacheNodes = defaultCacheNodes
 	}
 	counter := &iavlforest.Counter{IsNode: isNode}
 	f := &forest{
@@ -85,28 +74,8 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	return f, nil
 }
 
-func expectDir(o tree.Options) error {
-	if o.Create {
-		return o.MakeDir()
-	}
-	return o.NeedsFile(iavlforest.DatabaseDir + "/CURRENT")
-}
-
 func (f *forest) open(o tree.Options) error {
-	version, err := iavlforest.Latest(f.level)
-	if err != nil {
-		return err
-	}
-	if version > 0 {
-		held, err := iavlforest.Names(f.level)
-		if err != nil {
-			return err
-		}
-		if err := o.SameStores(held); err != nil {
-			return err
-		}
-	}
-	killed, err := iavlforest.Begin(f.level, version)
+	version, killed, err := iavlforest.Start(f.level, o)
 	if err != nil {
 		return err
 	}

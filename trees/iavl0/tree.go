@@ -32,60 +32,30 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill: nothing lost (every commit is written to the kernel); power cut: the newest commits lost (goleveldb's journal without fsync)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
-		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"}},
+		Profiles:     []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB}},
 	}
-}
-
-func skipFastStorage() tree.Override {
-	return tree.Override{Name: "SkipFastStorageUpgrade", Default: 0, Low: 0, High: 1}
-}
-
-func syncEveryBatch() tree.Override {
-	return tree.Override{Name: "Sync", Default: 0, Low: 0, High: 1}
 }
 
 // Check names what is wrong with o.
 func (t Tree) Check(o tree.Options) []error {
-	errs := o.Problems(t.Info(), skipFastStorage(), syncEveryBatch())
-	if o.MemoryBytes > 0 {
-		errs = append(errs, fmt.Errorf("a budget of %d bytes: iavl0 counts nodes: give it a cache of nodes", o.MemoryBytes))
-	}
-	return errs
+	return iavlforest.Problems(t.Info(), o, iavlforest.SkipFastStorage(), iavlforest.SyncEveryBatch())
 }
-
-const defaultCacheNodes = 1_000_000 // what was measured before
 
 // Open opens or makes the forest in o.Dir.
 func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
-	if errs := t.Check(o); len(errs) > 0 {
-		return nil, fmt.Errorf("iavl0: open: %w", errs[0])
-	}
-	if err := expectDir(o); err != nil {
-		return nil, fmt.Errorf("iavl0: %w", err)
+	o, err := iavlforest.Prepare("iavl0", o, t.Check(o))
+	if err != nil {
+		return nil, err
 	}
 	level, err := db.NewGoLevelDB(iavlforest.DatabaseName, o.Dir, nil)
 	if err != nil {
 		return nil, fmt.Errorf("iavl0: open %s: %w", o.Dir, err)
 	}
-	if o.CacheNodes == 0 {
-		o.CacheNodes = defaultCacheNodes
-	}
-	forest, err := iavlforest.Open(library(o, levelDB{level}), o)
-	if err != nil {
-		return nil, err
-	}
-	return forest, nil
-}
-
-func expectDir(o tree.Options) error {
-	if o.Create {
-		return o.MakeDir()
-	}
-	return o.NeedsFile(iavlforest.DatabaseDir + "/CURRENT")
+	return iavlforest.Open(library(o, levelDB{level}), o)
 }
 
 func library(o tree.Options, level levelDB) iavlforest.Library {
-	skip, sync := skipFastStorage().In(o) == 1, syncEveryBatch().In(o) == 1
+	skip, sync := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
 	return iavlforest.Library{

@@ -35,7 +35,7 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill: nothing lost (every commit is written to the kernel); power cut: the newest commits lost (goleveldb's journal without fsync)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache, tree.Harvests},
-		Profiles:     []engine.Profile{{Name: "goleveldb", About: "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"}},
+		Profiles:     []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB}},
 	}
 }
 
@@ -44,24 +44,15 @@ func (t Tree) Check(o tree.Options) []error { return problems(t.Info(), o) }
 
 // Open opens or makes the forest in o.Dir.
 func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
-	if errs := t.Check(o); len(errs) > 0 {
-		return nil, fmt.Errorf("iavl1: open: %w", errs[0])
-	}
-	if err := expectDir(o); err != nil {
-		return nil, fmt.Errorf("iavl1: %w", err)
+	o, err := iavlforest.Prepare("iavl1", o, t.Check(o))
+	if err != nil {
+		return nil, err
 	}
 	level, err := openLevelDB(o.Dir, iavlforest.DatabaseName, false)
 	if err != nil {
 		return nil, fmt.Errorf("iavl1: open %s: %w", o.Dir, err)
 	}
 	return open("iavl1", o, level)
-}
-
-func expectDir(o tree.Options) error {
-	if o.Create {
-		return o.MakeDir()
-	}
-	return o.NeedsFile(iavlforest.DatabaseDir + "/CURRENT")
 }
 
 // MapTree opens forests on a map in memory.
@@ -96,45 +87,24 @@ func (t MapTree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if errs := t.Check(o); len(errs) > 0 {
 		return nil, fmt.Errorf("iavl1-map: open: %w", errs[0])
 	}
-	return open("iavl1-map", o, newMapDB())
-}
-
-// What was measured before, and iavl's own.
-const (
-	defaultCacheNodes     = 1_000_000
-	defaultFlushThreshold = 100_000
-)
-
-func skipFastStorage() tree.Override {
-	return tree.Override{Name: "SkipFastStorageUpgrade", Default: 0, Low: 0, High: 1}
-}
-
-func syncEveryBatch() tree.Override {
-	return tree.Override{Name: "Sync", Default: 0, Low: 0, High: 1}
+	return open("iavl1-map", iavlforest.WithCache(o), newMapDB())
 }
 
 func flushThreshold() tree.Override {
-	return tree.Override{Name: "FlushThreshold", Default: defaultFlushThreshold, Low: 1000, High: 1 << 30}
+	return tree.Override{Name: "FlushThreshold", Default: 100_000, Low: 1000, High: 1 << 30}
 }
 
 func problems(i tree.Info, o tree.Options) []error {
-	errs := o.Problems(i, skipFastStorage(), syncEveryBatch(), flushThreshold())
-	if o.MemoryBytes > 0 {
-		errs = append(errs, fmt.Errorf("a budget of %d bytes: %s counts nodes: give it a cache of nodes", o.MemoryBytes, i.Name))
-	}
-	return errs
+	return iavlforest.Problems(i, o, iavlforest.SkipFastStorage(), iavlforest.SyncEveryBatch(), flushThreshold())
 }
 
 // open opens the stores on base, which it owns.
 func open(name string, o tree.Options, base database) (tree.Forest, error) {
 	cache := o.CacheNodes
-	if cache == 0 {
-		cache = defaultCacheNodes
-	}
-	skip, sync, flush := skipFastStorage().In(o) == 1, syncEveryBatch().In(o) == 1, flushThreshold().In(o)
+	skip, sync, flush := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1, flushThreshold().In(o)
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
-	forest, err := iavlforest.Open(iavlforest.Library{
+	return iavlforest.Open(iavlforest.Library{
 		Name:     name,
 		Database: base,
 		Counter:  counter,
@@ -159,8 +129,4 @@ func open(name string, o tree.Options, base database) (tree.Forest, error) {
 			return t, err
 		},
 	}, o)
-	if err != nil {
-		return nil, err
-	}
-	return forest, nil
 }

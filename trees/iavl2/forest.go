@@ -146,8 +146,9 @@ func (f *forest) Warnings() (doubts []engine.Warning) {
 		})
 	case unreplayable > 0:
 		doubts = append(doubts, engine.Warning{
-			Code:   "iavl2_unreplayable",
-			Text:   fmt.Sprintf("%d times a version wrote a key more than once, which iavl v2 cannot replay: the forest opens again only after a later checkpoint of every store", unreplayable),
+			Code: "iavl2_unreplayable",
+			Text: fmt.Sprintf("%d times a version wrote a key more than once, which iavl v2 cannot replay: "+
+				"the forest opens again only after a later checkpoint of every store", unreplayable),
 			Remedy: "change sets of net changes, or ForceCheckpoints=1",
 		})
 	}

@@ -39,7 +39,10 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill: nothing lost; power cut: the forest may not open (SQLite with synchronous=OFF)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads},
-		Profiles:     []engine.Profile{{Name: "default", About: "the library's defaults but for pruning, which is off: a checkpoint every 1000 versions, nothing cached beyond it"}},
+		Profiles: []engine.Profile{{
+			Name:  "default",
+			About: "the library's defaults but for pruning, which is off: a checkpoint every 1000 versions, nothing cached beyond it",
+		}},
 	}
 }
 

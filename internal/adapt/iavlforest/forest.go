@@ -47,8 +47,8 @@ type Library struct {
 	Cache func() (hits, misses uint64)
 }
 
-// Forest is an open forest of iavl trees.
-type Forest struct {
+// forest is an open forest of iavl trees.
+type forest struct {
 	library Library
 	names   []string
 	stores  []Store
@@ -58,30 +58,16 @@ type Forest struct {
 
 // Open opens the forest in the library's database, which it closes with the
 // forest or on an error.
-func Open(l Library, o tree.Options) (*Forest, error) {
-	f := &Forest{library: l, names: o.Stores}
+func Open(l Library, o tree.Options) (tree.Forest, error) {
+	f := &forest{library: l, names: o.Stores}
 	if err := f.open(o); err != nil {
 		return nil, fmt.Errorf("%s: open %s: %w", l.Name, o.Dir, errors.Join(err, l.Database.Close()))
 	}
 	return f, nil
 }
 
-func (f *Forest) open(o tree.Options) error {
-	db := f.library.Database
-	version, err := Latest(db)
-	if err != nil {
-		return err
-	}
-	if version > 0 {
-		held, err := Names(db)
-		if err != nil {
-			return err
-		}
-		if err := o.SameStores(held); err != nil {
-			return err
-		}
-	}
-	killed, err := Begin(db, version)
+func (f *forest) open(o tree.Options) error {
+	version, killed, err := Start(f.library.Database, o)
 	if err != nil {
 		return err
 	}
@@ -100,10 +86,10 @@ func (f *Forest) open(o tree.Options) error {
 }
 
 // Version is the newest committed version.
-func (f *Forest) Version() int64 { return f.version }
+func (f *forest) Version() int64 { return f.version }
 
 // Set writes key; iavl keeps the slices it is given.
-func (f *Forest) Set(store int, key, value []byte) error {
+func (f *forest) Set(store int, key, value []byte) error {
 	key, value = tree.Keep(key, value)
 	if _, err := f.stores[store].Set(key, value); err != nil {
 		return fmt.Errorf("%s: set %x in %s: %w", f.library.Name, key, f.names[store], err)
@@ -112,7 +98,7 @@ func (f *Forest) Set(store int, key, value []byte) error {
 }
 
 // Remove deletes key.
-func (f *Forest) Remove(store int, key []byte) error {
+func (f *forest) Remove(store int, key []byte) error {
 	if _, _, err := f.stores[store].Remove(bytes.Clone(key)); err != nil {
 		return fmt.Errorf("%s: remove %x from %s: %w", f.library.Name, key, f.names[store], err)
 	}
@@ -121,7 +107,7 @@ func (f *Forest) Remove(store int, key []byte) error {
 
 // Commit saves every tree, then the number of the version. It does not heed ctx:
 // iavl cannot be interrupted.
-func (f *Forest) Commit(context.Context) (tree.Commit, error) {
+func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	roots := make([][]byte, len(f.stores))
 	for i, s := range f.stores {
 		root, version, err := s.SaveVersion()
@@ -142,12 +128,12 @@ func (f *Forest) Commit(context.Context) (tree.Commit, error) {
 
 // Sync has nothing to wait for: a commit has been handed to the kernel when it
 // returns, and iavl does nothing in the background.
-func (f *Forest) Sync(context.Context) error { return nil }
+func (f *forest) Sync(context.Context) error { return nil }
 
 // Reader reads the newest version.
-func (f *Forest) Reader() (tree.Reader, error) { return reader{f}, nil }
+func (f *forest) Reader() (tree.Reader, error) { return reader{f}, nil }
 
-type reader struct{ forest *Forest }
+type reader struct{ forest *forest }
 
 func (r reader) Get(store int, key, dst []byte) ([]byte, bool, error) {
 	value, err := r.forest.stores[store].Get(key)
@@ -160,7 +146,7 @@ func (r reader) Get(store int, key, dst []byte) ([]byte, bool, error) {
 func (reader) Close() error { return nil }
 
 // Shape is what the root nodes say.
-func (f *Forest) Shape() ([]tree.StoreShape, error) {
+func (f *forest) Shape() ([]tree.StoreShape, error) {
 	shapes := make([]tree.StoreShape, len(f.stores))
 	for i, s := range f.stores {
 		shapes[i] = tree.StoreShape{Leaves: s.Size(), Height: int(s.Height())}
@@ -169,7 +155,7 @@ func (f *Forest) Shape() ([]tree.StoreShape, error) {
 }
 
 // Counters are what the trees asked of the caches and the database.
-func (f *Forest) Counters() tree.Counters {
+func (f *forest) Counters() tree.Counters {
 	c := f.library.Counter.Counters()
 	hits, misses := f.library.Cache()
 	cacheHits, cacheMisses := int64(hits), int64(misses)
@@ -178,13 +164,13 @@ func (f *Forest) Counters() tree.Counters {
 }
 
 // Effective are the options by iavl's names.
-func (f *Forest) Effective() map[string]string { return maps.Clone(f.library.Effective) }
+func (f *forest) Effective() map[string]string { return maps.Clone(f.library.Effective) }
 
 // Warnings are none.
-func (f *Forest) Warnings() []engine.Warning { return nil }
+func (f *forest) Warnings() []engine.Warning { return nil }
 
 // Close drops what was not committed.
-func (f *Forest) Close() error {
+func (f *forest) Close() error {
 	var errs []error
 	if f.library.Close != nil {
 		for _, s := range f.stores {

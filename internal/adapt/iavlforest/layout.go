@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/statelab/statelab/tree"
 )
 
 // The SDK's layout: every store's tree below a prefix, and the newest committed
@@ -26,8 +28,8 @@ const (
 // DatabaseName is what the SDK calls its database; the directory has a suffix.
 const DatabaseName = "application"
 
-// DatabaseDir is the database's directory in a forest's directory.
-const DatabaseDir = DatabaseName + ".db"
+// databaseDir is the database's directory in a forest's directory.
+const databaseDir = DatabaseName + ".db"
 
 // Prefix is what all keys of a store start with.
 func Prefix(store string) []byte { return []byte(storesPrefix + store + "/") }
@@ -106,11 +108,29 @@ func latestValue(version int64) []byte {
 	return binary.AppendUvarint([]byte{latestTag}, uint64(version))
 }
 
-// Begin marks the forest, which is at version, as open. After a kill it also
+// Start begins with what db holds: its newest version, which must be of o's stores.
+func Start(db Database, o tree.Options) (version int64, killed bool, err error) {
+	if version, err = Latest(db); err != nil {
+		return 0, false, err
+	}
+	if version > 0 {
+		held, err := Names(db)
+		if err != nil {
+			return 0, false, err
+		}
+		if err := o.SameStores(held); err != nil {
+			return 0, false, err
+		}
+	}
+	killed, err = begin(db, version)
+	return version, killed, err
+}
+
+// begin marks the forest, which is at version, as open. After a kill it also
 // removes what only a finished version may leave: the trees where none was
 // committed, and the claim that the fast nodes belong to a version, so that iavl
 // makes them again. The library still has to take later versions back.
-func Begin(db Database, version int64) (killed bool, err error) {
+func begin(db Database, version int64) (killed bool, err error) {
 	mark, err := db.Get([]byte(openKey))
 	if err != nil {
 		return false, err

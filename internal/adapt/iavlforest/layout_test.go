@@ -31,11 +31,11 @@ func TestBeginAfterAKill(t *testing.T) {
 		7: "s/1 s/k:bank/fa s/k:bank/sx statelab/open",
 	} {
 		db := memory{"s/1": nil}
-		if killed, err := Begin(db, version); killed || err != nil {
+		if killed, err := begin(db, version); killed || err != nil {
 			t.Fatal(killed, err)
 		}
 		maps.Copy(db, memory{"s/k:bank/sx": nil, "s/k:bank/fa": nil, "s/k:bank/mstorage_version": nil})
-		if killed, err := Begin(db, version); !killed || err != nil {
+		if killed, err := begin(db, version); !killed || err != nil {
 			t.Fatal(killed, err)
 		}
 		if got := strings.Join(slices.Sorted(maps.Keys(db)), " "); got != want {
@@ -44,7 +44,7 @@ func TestBeginAfterAKill(t *testing.T) {
 		if err := End(db); err != nil {
 			t.Fatal(err)
 		}
-		if killed, err := Begin(db, version); killed || err != nil {
+		if killed, err := begin(db, version); killed || err != nil {
 			t.Errorf("after an end: killed %v, %v", killed, err)
 		}
 	}

@@ -1,5 +1,6 @@
-// Package mmapdb holds what adapters of engines that map one file into memory
-// share: whether another process holds the file, and keys sampled with a cursor.
+// Package mmapdb holds what the adapters of LMDB and libmdbx share, which map one file
+// into memory and have one interface, but for the types: whether another process holds
+// the file, counters, readers and writers, and keys sampled with a cursor.
 //
 // Non-goals: opening anything; options (internal/adapt/adapter).
 package mmapdb

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // Access is what a file is wanted for.
@@ -37,4 +41,21 @@ func Held(path string, access Access, length int64) (held bool, err error) {
 		return false, fmt.Errorf("ask who holds %s: %w", path, err)
 	}
 	return lock.Type != unix.F_UNLCK, nil
+}
+
+// CheckDir makes the directory of a new database, or refuses one that does not hold
+// data. lock is the file whose first bytes, length of them, tell whether somebody else
+// stands against access.
+func CheckDir(o engine.Options, data, lock string, access Access, length int64, locked error) error {
+	if o.Create {
+		return adapter.MakeEmpty(o.Dir)
+	}
+	if err := adapter.CheckHolds(o.Dir, data); err != nil {
+		return err
+	}
+	held, err := Held(filepath.Join(o.Dir, lock), access, length)
+	if err == nil && held {
+		err = locked
+	}
+	return err
 }

@@ -25,8 +25,6 @@ import (
 // is a job of its own, which streams a range of indexes and keeps those of its
 // level: the same tables come out whatever the number of workers.
 type SortedBuild struct {
-	Adapter string // pebble1 or pebble2
-	Dir     string
 	// The database's own options, defaults resolved.
 	LBaseMaxBytes         int64
 	TargetFileBytes       [Levels]int64
@@ -35,25 +33,19 @@ type SortedBuild struct {
 
 	// NewTable begins a table with the options of a level. Its Close finishes file.
 	NewTable func(level int, file *TableFile) TableWriter
-	// Release closes the database; OpenForIngestion opens it so that tables
-	// land where they should: without compactions and with a base level of 1;
-	// Reopen opens it as it was.
-	Release          func() error
-	OpenForIngestion func() (Ingester, error)
-	Reopen           func() (engine.DB, error)
+	// OpenForIngestion opens the database so that tables land where they should:
+	// without compactions and with a base level of 1.
+	OpenForIngestion func() (Version, error)
+
+	db   *DB
+	spec engine.SortedSpec
+	open func(from, to uint64) engine.Entries
+	done func(pairs uint64)
 }
 
 // TableWriter is sstable.Writer of either version.
 type TableWriter interface {
 	Set(key, value []byte) error
-	Close() error
-}
-
-// Ingester is a database open for ingestion.
-type Ingester interface {
-	Ingest(ctx context.Context, paths []string) error
-	// TablesPerLevel counts the tables of the current version.
-	TablesPerLevel() ([Levels]int, error)
 	Close() error
 }
 
@@ -64,13 +56,59 @@ var ErrNotEmpty = errors.New("the database is not empty")
 // the database's own directory because ingestion links files.
 const buildFolder = "sorted-build"
 
-// Run builds the database. If it fails before Release, the database is as it was;
+// BuildSorted writes tables from ascending keys and ingests them into the shape
+// that random loading ends with (SortedBuild). Pebble is closed and opened again
+// before it returns: no other method may be called meanwhile.
+func (d *DB) BuildSorted(
+	ctx context.Context, spec engine.SortedSpec, entries func(from, to uint64) engine.Entries, done func(pairs uint64),
+) error {
+	if err := d.checkEmpty(); err != nil {
+		return d.failed("sorted build of", err)
+	}
+	o := d.opened
+	o.Create = false
+	s, errs := Resolve(d.library.About().Profiles, o)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	build, err := d.version.SortedBuild(s, o)
+	if err != nil {
+		return err
+	}
+	build.db, build.spec, build.open, build.done = d, spec, entries, done
+	return build.run(ctx)
+}
+
+func (d *DB) checkEmpty() error {
+	if d.config.readOnly {
+		return d.errReadOnly()
+	}
+	empty, err := d.version.Empty()
+	if err == nil && !empty {
+		err = ErrNotEmpty
+	}
+	return err
+}
+
+// reopen opens the database as it was before the build.
+func (d *DB) reopen(ctx context.Context) error {
+	o := d.opened
+	o.Create = false
+	fresh, err := open(context.WithoutCancel(ctx), d.library, o)
+	if err != nil {
+		return fmt.Errorf("%s: open %s after its build: %w", d.config.adapter, d.config.dir, err)
+	}
+	d.live = fresh
+	return nil
+}
+
+// run builds the database. If it fails before detach, the database is as it was;
 // afterwards it is reopened, but may hold a part of the levels.
-func (b SortedBuild) Run(ctx context.Context, spec engine.SortedSpec, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
-	if spec.Keys == 0 {
+func (b SortedBuild) run(ctx context.Context) (err error) {
+	if b.spec.Keys == 0 {
 		return nil
 	}
-	folder := filepath.Join(b.Dir, buildFolder)
+	folder := filepath.Join(b.db.config.dir, buildFolder)
 	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
 		return b.failed("make room for tables", err)
 	}
@@ -79,41 +117,40 @@ func (b SortedBuild) Run(ctx context.Context, spec engine.SortedSpec, open func(
 			err = errors.Join(err, b.failed("remove temporary tables", left))
 		}
 	}()
-	plan, err := b.plan(spec, open)
+	plan, err := b.plan()
 	if err != nil {
 		return b.failed("sample keys", err)
 	}
-	tables, err := b.writeTables(ctx, plan, spec.Workers, folder, open, done)
+	tables, err := b.writeTables(ctx, plan, folder)
 	if err != nil {
 		return b.failed("write tables", err)
 	}
-	if err := b.Release(); err != nil {
+	if err := b.db.detach(); err != nil {
 		return err
 	}
 	ingestError := b.ingest(ctx, tables)
 	if ingestError != nil {
 		ingestError = b.failed("ingest tables", ingestError)
 	}
-	db, err := b.Reopen()
-	if err := errors.Join(ingestError, err); err != nil {
+	if err := errors.Join(ingestError, b.db.reopen(ctx)); err != nil {
 		return err
 	}
-	if err := b.putRecent(ctx, plan, db, open, done); err != nil {
+	if err := b.putRecent(ctx, plan); err != nil {
 		return b.failed("put the keys of level 0", err)
 	}
 	return nil
 }
 
-func (b SortedBuild) plan(spec engine.SortedSpec, open func(from, to uint64) engine.Entries) (buildPlan, error) {
-	bytesPerKey, err := b.sampleTables(spec, open)
+func (b SortedBuild) plan() (buildPlan, error) {
+	bytesPerKey, err := b.sampleTables()
 	if err != nil {
 		return buildPlan{}, err
 	}
-	rest := lsm.Settle(spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
-	flushKeys := float64(b.MemTableBytes) / float64(spec.KeyBytes+spec.ValueBytes+memTableEntryBytes)
+	rest := lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
+	flushKeys := float64(b.MemTableBytes) / float64(b.spec.KeyBytes+b.spec.ValueBytes+memTableEntryBytes)
 	// A level is due at a score of 1, and L0's is twice its depth over the threshold.
 	staysInL0 := b.L0CompactionThreshold > 2
-	return newBuildPlan(spec, rest, bytesPerKey, flushKeys, staysInL0), nil
+	return newBuildPlan(b.spec, rest, bytesPerKey, flushKeys, staysInL0), nil
 }
 
 // memTableEntryBytes is what a memtable spends on a pair beyond its bytes.
@@ -125,15 +162,15 @@ const sampledPairs = 10_000
 
 // sampleTables writes a table of each level into nothing and returns its bytes
 // per key: what values compress to cannot be known without trying.
-func (b SortedBuild) sampleTables(spec engine.SortedSpec, open func(from, to uint64) engine.Entries) (bytesPerKey [Levels]float64, err error) {
-	n := min(spec.Keys, sampledPairs)
-	from := (spec.Keys - n) / 2
+func (b SortedBuild) sampleTables() (bytesPerKey [Levels]float64, err error) {
+	n := min(b.spec.Keys, sampledPairs)
+	from := (b.spec.Keys - n) / 2
 	var group errgroup.Group
-	group.SetLimit(workers(spec.Workers))
+	group.SetLimit(workers(b.spec.Workers))
 	for level := range bytesPerKey {
 		group.Go(func() error {
 			file := newTableFile(nil)
-			table, next := b.NewTable(level, file), open(from, from+n)
+			table, next := b.NewTable(level, file), b.open(from, from+n)
 			for key, value, more := next(); more; key, value, more = next() {
 				if err := table.Set(key, value); err != nil {
 					return errors.Join(fmt.Errorf("key %x: %w", key, err), table.Close())
@@ -150,17 +187,17 @@ func (b SortedBuild) sampleTables(spec engine.SortedSpec, open func(from, to uin
 }
 
 // writeTables writes all tables of the plan and returns the paths of each level.
-func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, parallel int, folder string, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (paths [Levels][]string, err error) {
+func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder string) (paths [Levels][]string, err error) {
 	var mu sync.Mutex
 	group, inGroup := errgroup.WithContext(ctx)
-	group.SetLimit(workers(parallel))
+	group.SetLimit(workers(b.spec.Workers))
 	for number, t := range plan.tables {
 		if inGroup.Err() != nil {
 			break
 		}
 		group.Go(func() error {
 			path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.level, number))
-			pairs, err := b.writeTable(inGroup, plan, t, path, open, done)
+			pairs, err := b.writeTable(inGroup, plan, t, path)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
@@ -190,14 +227,14 @@ const pairsPerReport = 4096
 
 // writeTable writes the pairs of t, syncs the file and returns their number; of
 // none there is no file.
-func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTable, path string, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (pairs uint64, err error) {
+func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTable, path string) (pairs uint64, err error) {
 	var table TableWriter // begun at the first pair
 	defer func() {
 		if table != nil {
 			err = errors.Join(err, table.Close())
 		}
 	}()
-	err = plan.stream(t, open, func(key, value []byte) error {
+	err = plan.stream(t, b.open, func(key, value []byte) error {
 		if table == nil {
 			file, err := os.Create(path)
 			if err != nil {
@@ -206,14 +243,14 @@ func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTa
 			table = b.NewTable(t.level, newTableFile(file))
 		}
 		if pairs++; pairs%pairsPerReport == 0 {
-			done(pairsPerReport)
+			b.done(pairsPerReport)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 		}
 		return table.Set(key, value)
 	})
-	done(pairs % pairsPerReport)
+	b.done(pairs % pairsPerReport)
 	return pairs, err
 }
 
@@ -240,11 +277,11 @@ const batchPairs = 1000
 
 // putRecent writes the plan's keys of L0 as random loading does: they are its
 // last flush, or what compactions have left of it.
-func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, db engine.DB, open func(from, to uint64) engine.Entries, done func(pairs uint64)) (err error) {
+func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) (err error) {
 	if plan.recent.from == plan.recent.to {
 		return nil
 	}
-	out, err := db.Writer()
+	out, err := b.db.Writer()
 	if err != nil {
 		return err
 	}
@@ -252,11 +289,11 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, db engine.DB
 	var batched uint64
 	commit := func() error {
 		err := out.Commit()
-		done(batched)
+		b.done(batched)
 		batched = 0
 		return errors.Join(err, context.Cause(ctx))
 	}
-	if err := plan.stream(plan.recent, open, func(key, value []byte) error {
+	if err := plan.stream(plan.recent, b.open, func(key, value []byte) error {
 		if batched++; batched == batchPairs {
 			return errors.Join(out.Put(key, value), commit())
 		}
@@ -267,7 +304,7 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan, db engine.DB
 	if err := commit(); err != nil {
 		return err
 	}
-	return db.Settle(ctx, nil)
+	return b.db.Settle(ctx, nil)
 }
 
 // ingest hands the tables over and checks that each landed on its level.
@@ -290,20 +327,29 @@ func (b SortedBuild) ingest(ctx context.Context, tables [Levels][]string) (err e
 		}
 		want[level] = len(tables[level])
 	}
-	have, err := into.TablesPerLevel()
+	b.db.built.Add(int64(into.Metrics().IngestBytes)) // its handle's metrics end with it
+	have, err := tablesPerLevel(into)
 	if err == nil && have != want {
 		err = fmt.Errorf("tables per level are %v, not %v as planned", have, want)
 	}
 	return err
 }
 
-func (b SortedBuild) failed(doing string, err error) error {
-	return fmt.Errorf("%s: sorted build of %s: %s: %w", b.Adapter, b.Dir, doing, err)
+func tablesPerLevel(v Version) (count [Levels]int, err error) {
+	tables, err := v.Tables()
+	for _, t := range tables {
+		count[t.Level]++
+	}
+	return count, err
 }
 
-// Detach closes Pebble for another handle on the same files. Close stays legal
+func (b SortedBuild) failed(doing string, err error) error {
+	return b.db.failed("sorted build of", fmt.Errorf("%s: %w", doing, err))
+}
+
+// detach closes Pebble for another handle on the same files. Close stays legal
 // and does nothing more; any other use of d is a mistake.
-func (d *DB) Detach() error {
+func (d *live) detach() error {
 	err := d.Close()
 	d.version = detached{}
 	return err

@@ -16,28 +16,41 @@ import (
 
 // Version is an open database as one version of Pebble sees it.
 type Version interface {
+	Reader() engine.Reader
+	// Writer returns a NewWriter to d.
+	Writer(d *DB) engine.Writer
+	// Empty reports whether the database holds no key.
+	Empty() (bool, error)
 	// Tables lists the tables of the current version, those of level 0 from the
 	// oldest to the newest.
 	Tables() ([]blockio.LiveTable, error)
-	// Activity is the background work, but for Finished and TableReads.
-	Activity() Activity
+	// OpenTables opens all tables: they stay readable when the process that holds
+	// the database deletes them.
+	OpenTables() error
+	Metrics() Metrics
 	// AsyncFlush begins to flush the memtable; the channel is closed at the end.
 	AsyncFlush() (<-chan struct{}, error)
 	// SyncWAL returns when the write-ahead log is on the disk.
 	SyncWAL() error
 	// OpenAside opens the files of dir a second time.
 	OpenAside(dir string) (Aside, error)
+	// SortedBuild knows the options of new tables, and how to open a database for
+	// their ingestion.
+	SortedBuild(s Settings, o engine.Options) (SortedBuild, error)
+	// Ingest takes finished tables in.
+	Ingest(ctx context.Context, paths []string) error
 	Close() error
 }
 
-// DB is the part of engine.DB that both versions share. It keeps the recorder
-// informed of levels and layouts while the database changes.
-type DB struct {
-	Recorder *blockio.Recorder
+// live is an opening of a database. It keeps the recorder informed of levels and
+// layouts while the database changes.
+type live struct {
+	recorder *blockio.Recorder
 
-	config  Config
-	version Version
-	events  *Events
+	config    Config
+	effective map[string]string
+	version   Version
+	events    *Events
 
 	refreshing  sync.Mutex
 	stop        context.CancelFunc // of the follower
@@ -46,26 +59,29 @@ type DB struct {
 	unsettled   atomic.Bool
 }
 
-// Config says how a database was opened.
+// Config says how a version opened a database.
 type Config struct {
-	Adapter    string // pebble1 or pebble2
-	Dir        string
-	ReadOnly   bool
-	DisableWAL bool
-	Effective  map[string]string
-	// Handles is how many tables Pebble may keep open.
-	Handles int
+	Options    string // as Pebble prints them
+	CacheBytes int64
+	Handles    int // how many tables Pebble may keep open
+
+	MemTableBytes      uint64
+	FormatMajorVersion uint64 // of the database, which may differ from the one asked for
 	// BlockChargeBytes is what the cache charges for a block beyond its content.
 	BlockChargeBytes int64
-	Log              func(string) // may be nil
+
+	adapter, dir         string
+	readOnly, disableWAL bool
+	log                  func(string) // may be nil
 }
 
-// Start takes charge of an open database: it learns the tables there are,
+// start takes charge of an open database: it learns the tables there are,
 // begins to follow changes and waits for the statistics that Pebble loads of
 // every table, so that afterwards only Gets read. It closes version if it fails.
-func Start(ctx context.Context, c Config, version Version, recorder *blockio.Recorder, events *Events) (*DB, error) {
+func start(ctx context.Context, c Config, version Version, recorder *blockio.Recorder, events *Events) (*live, error) {
 	following, stop := context.WithCancel(context.Background())
-	d := &DB{Recorder: recorder, config: c, version: version, events: events, stop: stop}
+	d := &live{recorder: recorder, config: c, version: version, events: events, stop: stop}
+	d.effective = effective(c)
 	d.followers.Go(func() { d.follow(following) })
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -73,25 +89,25 @@ func Start(ctx context.Context, c Config, version Version, recorder *blockio.Rec
 	return d, nil
 }
 
-func (d *DB) start(ctx context.Context) error {
+func (d *live) start(ctx context.Context) error {
 	if err := d.refresh(ctx, d.logLearning); err != nil {
 		return err
 	}
-	if d.config.ReadOnly {
+	if d.config.readOnly {
 		return nil // Pebble loads no statistics then
 	}
 	return d.await(ctx, d.events.statsLoaded)
 }
 
-func (d *DB) logLearning(done, total int) {
-	if d.config.Log != nil && (done%1000 == 0 || done == total) {
-		d.config.Log(fmt.Sprintf("layouts learnt: %d of %d tables", done, total))
+func (d *live) logLearning(done, total int) {
+	if d.config.log != nil && (done%1000 == 0 || done == total) {
+		d.config.log(fmt.Sprintf("layouts learnt: %d of %d tables", done, total))
 	}
 }
 
 // await waits for done, but not beyond a failure of background work, after
 // which it might never come.
-func (d *DB) await(ctx context.Context, done <-chan struct{}) error {
+func (d *live) await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil
@@ -103,7 +119,7 @@ func (d *DB) await(ctx context.Context, done <-chan struct{}) error {
 }
 
 // follow keeps levels and layouts up to date.
-func (d *DB) follow(ctx context.Context) {
+func (d *live) follow(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -117,20 +133,20 @@ func (d *DB) follow(ctx context.Context) {
 }
 
 // Refresh tells the recorder which tables are live and learns the new ones.
-func (d *DB) Refresh(ctx context.Context) error { return d.refresh(ctx, nil) }
+func (d *live) Refresh(ctx context.Context) error { return d.refresh(ctx, nil) }
 
-func (d *DB) refresh(ctx context.Context, progress func(done, total int)) error {
+func (d *live) refresh(ctx context.Context, progress func(done, total int)) error {
 	d.refreshing.Lock()
 	defer d.refreshing.Unlock()
 	tables, err := d.version.Tables()
 	if err != nil {
 		return d.failed("list the tables", err)
 	}
-	d.Recorder.SetLive(tables, d.tablePath)
-	return d.Recorder.LearnAll(ctx, progress)
+	d.recorder.SetLive(tables, d.tablePath)
+	return d.recorder.LearnAll(ctx, progress)
 }
 
-func (d *DB) tablePath(number blockio.FileNumber) string { return TablePath(d.config.Dir, number) }
+func (d *live) tablePath(number blockio.FileNumber) string { return TablePath(d.config.dir, number) }
 
 // TablePath names the file of a table.
 func TablePath(dir string, number blockio.FileNumber) string {
@@ -138,14 +154,14 @@ func TablePath(dir string, number blockio.FileNumber) string {
 }
 
 // Sync makes what is committed survive a kill.
-func (d *DB) Sync(ctx context.Context) error {
-	if d.config.ReadOnly {
+func (d *live) Sync(ctx context.Context) error {
+	if d.config.readOnly {
 		return nil
 	}
 	if err := d.BackgroundError(); err != nil {
 		return err
 	}
-	if d.config.DisableWAL {
+	if d.config.disableWAL {
 		return d.flush(ctx)
 	}
 	if err := d.version.SyncWAL(); err != nil {
@@ -155,8 +171,8 @@ func (d *DB) Sync(ctx context.Context) error {
 }
 
 // Settle flushes and waits for the end of all background work.
-func (d *DB) Settle(ctx context.Context, progress func(engine.Settling)) error {
-	if d.config.ReadOnly {
+func (d *live) Settle(ctx context.Context, progress func(engine.Settling)) error {
+	if d.config.readOnly {
 		return nil // nothing goes on
 	}
 	if err := d.flush(ctx); err != nil {
@@ -173,7 +189,7 @@ func (d *DB) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	return d.refresh(ctx, nil)
 }
 
-func (d *DB) flush(ctx context.Context) error {
+func (d *live) flush(ctx context.Context) error {
 	done, err := d.version.AsyncFlush()
 	if err == nil {
 		err = d.await(ctx, done)
@@ -184,15 +200,15 @@ func (d *DB) flush(ctx context.Context) error {
 	return nil
 }
 
-func (d *DB) activity() Activity {
-	a := d.version.Activity()
+func (d *live) activity() Activity {
+	a := d.version.Metrics().Activity
 	a.Finished = d.events.jobs.Load()
-	a.TableReads = d.Recorder.Reads().Total().Count
+	a.TableReads = d.recorder.Reads().Total().Count
 	return a
 }
 
 // Shape is the state of the files now.
-func (d *DB) Shape() (engine.Shape, error) {
+func (d *live) Shape() (engine.Shape, error) {
 	if err := d.Refresh(context.Background()); err != nil {
 		return engine.Shape{}, err
 	}
@@ -200,14 +216,14 @@ func (d *DB) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, d.failed("list the tables", err)
 	}
-	return d.Recorder.Shape(tables, d.config.BlockChargeBytes), nil
+	return d.recorder.Shape(tables, d.config.BlockChargeBytes), nil
 }
 
 // Effective are the options in force.
-func (d *DB) Effective() map[string]string { return d.config.Effective }
+func (d *live) Effective() map[string]string { return d.effective }
 
 // Warnings are doubts about this database or its options.
-func (d *DB) Warnings() []engine.Warning {
+func (d *live) Warnings() []engine.Warning {
 	var warnings []engine.Warning
 	if d.unsettled.Load() {
 		warnings = append(warnings, engine.Warning{
@@ -231,13 +247,13 @@ func (d *DB) Warnings() []engine.Warning {
 
 // fewDescriptors warns where tables cannot all be open at once although the
 // engine was allowed to.
-func (d *DB) fewDescriptors() (engine.Warning, bool) {
+func (d *live) fewDescriptors() (engine.Warning, bool) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return engine.Warning{}, false
 	}
-	need := min(d.config.Handles, d.Recorder.Tables())
-	if d.Recorder.Direct() {
+	need := min(d.config.Handles, d.recorder.Tables())
+	if d.recorder.Direct() {
 		need *= 2 // a table is opened a second time
 	}
 	return engine.Warning{
@@ -248,7 +264,7 @@ func (d *DB) fewDescriptors() (engine.Warning, bool) {
 }
 
 // BackgroundError tells what background work could not do.
-func (d *DB) BackgroundError() error {
+func (d *live) BackgroundError() error {
 	if err := d.events.Err(); err != nil {
 		return d.failed("background work", err)
 	}
@@ -256,7 +272,7 @@ func (d *DB) BackgroundError() error {
 }
 
 // Close ends the following and closes the database.
-func (d *DB) Close() error {
+func (d *live) Close() error {
 	d.stop()
 	d.followers.Wait()
 	if err := d.version.Close(); err != nil {
@@ -266,6 +282,6 @@ func (d *DB) Close() error {
 }
 
 // failed says what was being done with which database.
-func (d *DB) failed(doing string, err error) error {
-	return fmt.Errorf("%s: %s %s: %w", d.config.Adapter, doing, d.config.Dir, err)
+func (d *live) failed(doing string, err error) error {
+	return fmt.Errorf("%s: %s %s: %w", d.config.adapter, doing, d.config.dir, err)
 }

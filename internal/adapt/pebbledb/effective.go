@@ -6,27 +6,19 @@ import (
 	"strings"
 )
 
-// Shaping are the settings that shape a measurement.
-type Shaping struct {
-	CacheBytes         int64
-	Handles            int
-	MemTableBytes      uint64
-	FormatMajorVersion uint64 // of the database, which may differ from the one asked for
-}
-
-// Effective are all options in force: text is what Pebble prints its options
-// as, to which those of Shaping are added. It is to be called when the database
+// effective are all options in force: those that Pebble prints, and those that
+// shape a measurement by names of ours. It is to be called when the database
 // was just opened: GOMAXPROCS at that time decided on the shards of the cache,
 // so a process that wants more threads raises it afterwards.
-func Effective(text string, s Shaping) map[string]string {
+func effective(c Config) map[string]string {
 	gomaxprocs := runtime.GOMAXPROCS(0)
-	options := parseOptions(text)
-	options["cache_bytes"] = strconv.FormatInt(s.CacheBytes, 10)
-	options["cache_shards"] = strconv.Itoa(cacheShards(s.CacheBytes, gomaxprocs))
-	options["handles"] = strconv.Itoa(s.Handles)
-	options["tables_kept_open"] = strconv.Itoa(max(s.Handles-otherHandles, minTablesKeptOpen))
-	options["memtable_size"] = strconv.FormatUint(s.MemTableBytes, 10)
-	options["format_major_version"] = strconv.FormatUint(s.FormatMajorVersion, 10)
+	options := parseOptions(c.Options)
+	options["cache_bytes"] = strconv.FormatInt(c.CacheBytes, 10)
+	options["cache_shards"] = strconv.Itoa(cacheShards(c.CacheBytes, gomaxprocs))
+	options["handles"] = strconv.Itoa(c.Handles)
+	options["tables_kept_open"] = strconv.Itoa(max(c.Handles-otherHandles, minTablesKeptOpen))
+	options["memtable_size"] = strconv.FormatUint(c.MemTableBytes, 10)
+	options["format_major_version"] = strconv.FormatUint(c.FormatMajorVersion, 10)
 	options["gomaxprocs_at_open"] = strconv.Itoa(gomaxprocs)
 	return options
 }

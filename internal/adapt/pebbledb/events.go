@@ -23,8 +23,8 @@ type Events struct {
 	stallStart atomic.Int64 // Unix nanoseconds; 0: none
 }
 
-// NewEvents returns events of a database that is about to be opened.
-func NewEvents() *Events {
+// newEvents returns events of a database that is about to be opened.
+func newEvents() *Events {
 	return &Events{
 		changed:     make(chan struct{}, 1),
 		statsLoaded: make(chan struct{}),
@@ -74,9 +74,6 @@ func (e *Events) StallEnded() {
 		e.stallNanos.Add(time.Now().UnixNano() - start)
 	}
 }
-
-// Stalls are the write stalls and the time that the finished ones took.
-func (e *Events) Stalls() (count, nanos int64) { return e.stalls.Load(), e.stallNanos.Load() }
 
 // Logger passes Pebble's messages on. It has the method set of the Logger of
 // both versions.

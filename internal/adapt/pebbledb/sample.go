@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -31,6 +32,34 @@ type Aside interface {
 	Close() error
 }
 
+// NewAside is the Aside that an open database is.
+func NewAside(db Getter, notFound error) Aside { return aside{db, notFound} }
+
+// Getter is a database of either version, opened for reading.
+type Getter interface {
+	Get(key []byte) ([]byte, io.Closer, error)
+	Close() error
+}
+
+type aside struct {
+	Getter
+	notFound error
+}
+
+func (a aside) Has(key []byte) (bool, error) {
+	_, closer, err := a.Get(key)
+	if errors.Is(err, a.notFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, closer.Close()
+}
+
+// AsideCacheBytes is the cache of an Aside.
+const AsideCacheBytes = 32 << 20
+
 // drawAttempts bounds how often a draw is repeated that hit a key which is
 // deleted by now.
 const drawAttempts = 16
@@ -48,12 +77,12 @@ const drawAttempts = 16
 // The tables are read apart from the database, by the reader of v2, which still
 // knows the formats of v1: no counter moves and nothing enters the cache. The
 // page cache, however, has the sampled blocks afterwards.
-func (d *DB) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
+func (d *live) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
 	tables, err := d.version.Tables()
 	if err != nil {
 		return d.failed("list the tables", err)
 	}
-	aside, err := d.version.OpenAside(d.config.Dir)
+	aside, err := d.version.OpenAside(d.config.dir)
 	if err != nil {
 		return d.failed("open beside itself", err)
 	}
@@ -81,11 +110,11 @@ func (d *DB) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 }
 
 // drawTables tells how many keys to draw from which table.
-func (d *DB) drawTables(tables []blockio.LiveTable, n int, seed uint64) map[blockio.FileNumber]int {
+func (d *live) drawTables(tables []blockio.LiveTable, n int, seed uint64) map[blockio.FileNumber]int {
 	var total uint64
 	ends := make([]uint64, len(tables))
 	for i, t := range tables {
-		if a := d.Recorder.Anatomy(t.Number); a != nil {
+		if a := d.recorder.Anatomy(t.Number); a != nil {
 			total += a.EntriesOf(t)
 		}
 		ends[i] = total

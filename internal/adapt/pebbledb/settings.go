@@ -1,9 +1,10 @@
-// Package pebbledb holds what the adapters of Pebble v1 and v2 share although
-// the types of the two modules differ: profiles as plain data, overrides by
-// Pebble's own option names, and the recognition of a database directory.
+// Package pebbledb is the adapter of Pebble v1 and v2, but for what names a type of
+// either module: profiles as plain data, overrides by Pebble's own option names, the
+// recognition of a database directory, counters, writers and sorted builds.
 //
-// Non-goals: opening anything. The adapters translate Settings into the options
-// of their version.
+// The adapters (engines/pebble1, engines/pebble2) supply a Library, which translates
+// Settings into the options of their version and opens a Version. Their Get is their
+// own, so that it calls Pebble without an interface between.
 package pebbledb
 
 import (

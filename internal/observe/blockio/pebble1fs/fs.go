@@ -1,21 +1,19 @@
 // Package pebble1fs puts internal/observe/blockio under Pebble v1: a file system that
-// counts the reads of tables, one that refuses every change, and a reader of
-// table anatomies.
+// counts the reads of tables, and one that refuses every change. Anatomies of tables
+// are read by pebble2fs.
 package pebble1fs
 
 import (
-	"errors"
-	"path/filepath"
+	"io"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/cockroachdb/pebble/vfs"
 
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
-// Counting returns base with the reads of its tables counted by recorder.
+// Counting returns base with the reads of its tables counted by recorder and the lock
+// of another process told as an engine.LockedError.
 func Counting(base vfs.FS, recorder *blockio.Recorder) vfs.FS {
 	return countingFS{FS: base, recorder: recorder}
 }
@@ -29,56 +27,57 @@ type countingFS struct {
 // it: those reads are background.
 func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := fs.FS.Open(name, opts...)
-	number, isTable := TableNumber(name)
-	if err != nil || !isTable {
-		return file, err
-	}
-	if slices.Contains(opts, vfs.SequentialReadsOption) {
-		return &backgroundFile{File: file, recorder: fs.recorder}, nil
-	}
-	handle, err := fs.recorder.Open(number, name, file.Fd())
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, err
 	}
-	return &foregroundFile{File: file, handle: handle}, nil
-}
-
-// TableNumber returns the number in the name of a table file.
-func TableNumber(path string) (blockio.FileNumber, bool) {
-	digits, isTable := strings.CutSuffix(filepath.Base(path), ".sst")
-	if !isTable {
-		return 0, false
+	counted, err := fs.recorder.OpenFile(name, file, slices.Contains(opts, vfs.SequentialReadsOption))
+	if err != nil {
+		return nil, err
 	}
-	number, err := strconv.ParseUint(digits, 10, 64)
-	return blockio.FileNumber(number), err == nil
-}
-
-type foregroundFile struct {
-	vfs.File
-	handle *blockio.Handle
-}
-
-// ReadAt reads and counts. Prefetch and Stat stay with the buffered descriptor.
-func (f *foregroundFile) ReadAt(p []byte, offset int64) (int, error) {
-	if f.handle.Direct() {
-		return f.handle.ReadDirect(p, offset)
+	if counted == nil {
+		return file, nil
 	}
-	n, err := f.File.ReadAt(p, offset)
-	f.handle.Count(n, offset)
-	return n, err
+	return &countedFile{*counted, below{file}}, nil
 }
 
-func (f *foregroundFile) Close() error {
-	return errors.Join(f.handle.Close(), f.File.Close())
+func (fs countingFS) Lock(name string) (io.Closer, error) {
+	lock, err := fs.FS.Lock(name)
+	return lock, blockio.AsLocked(err, name)
 }
 
-type backgroundFile struct {
-	vfs.File
-	recorder *blockio.Recorder
+// countedFile has the methods of blockio.CountedFile, and those it lacks from below.
+type countedFile struct {
+	blockio.CountedFile
+	below
 }
 
-func (f *backgroundFile) ReadAt(p []byte, offset int64) (int, error) {
-	n, err := f.File.ReadAt(p, offset)
-	f.recorder.CountBackground(n, offset)
-	return n, err
+type below struct{ vfs.File }
+
+// ReadOnly returns base without any way to change it: whatever would is an
+// error. With ignoreLock the lock of another process is not looked at.
+func ReadOnly(base vfs.FS, ignoreLock bool) vfs.FS {
+	return readOnlyFS{blockio.ReadOnly{IgnoreLock: ignoreLock}, belowFS{base}}
+}
+
+// readOnlyFS has the methods of blockio.ReadOnly, and those it lacks from below.
+type readOnlyFS struct {
+	blockio.ReadOnly
+	belowFS
+}
+
+type belowFS struct{ vfs.FS }
+
+func (fs readOnlyFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := fs.FS.Open(name, opts...)
+	return file, fs.OpenError(err, name)
+}
+
+func (readOnlyFS) Create(name string) (vfs.File, error) { return nil, blockio.Refused("create", name) }
+
+func (readOnlyFS) OpenReadWrite(name string, _ ...vfs.OpenOption) (vfs.File, error) {
+	return nil, blockio.Refused("open for writing", name)
+}
+
+func (readOnlyFS) ReuseForWrite(name, _ string) (vfs.File, error) {
+	return nil, blockio.Refused("reuse", name)
 }

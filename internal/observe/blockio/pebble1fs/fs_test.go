@@ -8,26 +8,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/bloom"
 	"github.com/cockroachdb/pebble/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/sstable"
 	"github.com/cockroachdb/pebble/vfs"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 )
 
 // writeTable makes a table of n keys with a filter and small index blocks.
-func writeTable(t testing.TB, path string, n int) {
+func writeTable(t testing.TB, path string, format sstable.TableFormat, n int) {
 	t.Helper()
 	file, err := vfs.Default.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := sstable.WriterOptions{BlockSize: 1024, IndexBlockSize: 512}
-	for _, policy := range ReaderOptions().Filters {
-		options.FilterPolicy = policy
-	}
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file), options)
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file), sstable.WriterOptions{
+		TableFormat: format, BlockSize: 1024, IndexBlockSize: 512, FilterPolicy: bloom.FilterPolicy(10),
+	})
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i := range n {
 		key := []byte{byte(i >> 16), byte(i >> 8), byte(i)}
@@ -40,47 +40,59 @@ func writeTable(t testing.TB, path string, n int) {
 	}
 }
 
-// TestLearn compares an anatomy with the properties the writer left.
+// TestLearn compares anatomies of v1's tables, as the reader of v2 learns them, with
+// the properties that the writer left.
 func TestLearn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "000001.sst")
-	writeTable(t, path, 5000)
-	a, err := Learn(path)
+	for format := sstable.TableFormatRocksDBv2; format <= sstable.TableFormatMax; format++ {
+		path := filepath.Join(t.TempDir(), "000001.sst")
+		writeTable(t, path, format, 5000)
+		a, err := pebble2fs.Learn(path)
+		if err != nil {
+			t.Fatal(format, err)
+		}
+		p := properties(t, path)
+		if a.Entries != p.NumEntries || a.Entries != 5000 {
+			t.Errorf("%v: %d entries, want %d", format, a.Entries, p.NumEntries)
+		}
+		if got := a.Blocks[engine.Data]; uint64(got.Count) != p.NumDataBlocks || uint64(got.Bytes) != p.DataSize {
+			t.Errorf("%v: data %+v, the properties say %d blocks of %d bytes", format, got, p.NumDataBlocks, p.DataSize)
+		}
+		if got := a.Blocks[engine.Index]; uint64(got.Count) != p.IndexPartitions || got.Count < 2 {
+			t.Errorf("%v: %d index blocks, the properties say %d", format, got.Count, p.IndexPartitions)
+		}
+		if got := a.Blocks[engine.Filter].Bytes; uint64(got) != p.FilterSize+5 {
+			t.Errorf("%v: filter of %d bytes, the properties say %d and a trailer", format, got, p.FilterSize)
+		}
+		raw := p.RawKeySize + p.RawValueSize
+		if got := a.DecodedBytes[engine.Data]; uint64(got) < raw*9/10 || uint64(got) > raw*12/10 {
+			t.Errorf("%v: data of %d bytes when decompressed, keys and values alone are %d", format, got, raw)
+		}
+	}
+}
+
+func properties(t *testing.T, path string) sstable.Properties {
+	t.Helper()
+	file, err := vfs.Default.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := blockio.OpenLearning(path)
+	readable, err := sstable.NewSimpleReadable(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := sstable.NewReader(readable{file}, ReaderOptions())
+	reader, err := sstable.NewReader(readable, sstable.ReaderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	p := reader.Properties
-	if a.Entries != p.NumEntries || a.Entries != 5000 {
-		t.Errorf("%d entries, want %d", a.Entries, p.NumEntries)
-	}
-	if got := a.Blocks[engine.Data]; uint64(got.Count) != p.NumDataBlocks || uint64(got.Bytes) != p.DataSize {
-		t.Errorf("data %+v, the properties say %d blocks of %d bytes", got, p.NumDataBlocks, p.DataSize)
-	}
-	if got := a.Blocks[engine.Index]; uint64(got.Count) != p.IndexPartitions || got.Count < 2 {
-		t.Errorf("%d index blocks, the properties say %d", got.Count, p.IndexPartitions)
-	}
-	if got := a.Blocks[engine.Filter].Bytes; uint64(got) != p.FilterSize+5 {
-		t.Errorf("filter of %d bytes, the properties say %d and a trailer", got, p.FilterSize)
-	}
-	raw := p.RawKeySize + p.RawValueSize
-	if got := a.DecodedBytes[engine.Data]; uint64(got) < raw*9/10 || uint64(got) > raw*12/10 {
-		t.Errorf("data of %d bytes when decompressed, keys and values alone are %d", got, raw)
-	}
+	return reader.Properties
 }
 
 // TestLearnDamaged wants an error, never a panic, for whatever is left of a table.
 func TestLearnDamaged(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "000001.sst")
-	writeTable(t, whole, 500)
+	writeTable(t, whole, sstable.TableFormatRocksDBv2, 500)
 	content, err := os.ReadFile(whole)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +102,7 @@ func TestLearnDamaged(t *testing.T) {
 		if err := os.WriteFile(damaged, content, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Learn(damaged); err == nil {
+		if _, err := pebble2fs.Learn(damaged); err == nil {
 			t.Errorf("%s: learnt", name)
 		}
 	}
@@ -104,7 +116,7 @@ func TestLearnDamaged(t *testing.T) {
 		if err := os.WriteFile(damaged, flipped, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = Learn(damaged) // padding may be flipped unnoticed
+		_, _ = pebble2fs.Learn(damaged) // padding may be flipped unnoticed
 	}
 }
 
@@ -152,8 +164,8 @@ func TestVanished(t *testing.T) {
 // BenchmarkReadAt compares a table read through the wrapper with a bare one.
 func BenchmarkReadAt(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "000001.sst")
-	writeTable(b, path, 50_000)
-	recorder := blockio.NewRecorder(Learn, false)
+	writeTable(b, path, sstable.TableFormatRocksDBv2, 50_000)
+	recorder := blockio.NewRecorder(pebble2fs.Learn, false)
 	for _, c := range []struct {
 		name string
 		fs   vfs.FS

@@ -1,21 +1,19 @@
 // Package pebble2fs puts internal/observe/blockio under Pebble v2: a file system that
-// counts the reads of tables, one that refuses every change, and a reader of
-// table anatomies.
+// counts the reads of tables, one that refuses every change, and a reader of the
+// anatomies of tables, whichever version wrote them.
 package pebble2fs
 
 import (
-	"errors"
-	"path/filepath"
+	"io"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
-// Counting returns base with the reads of its tables counted by recorder.
+// Counting returns base with the reads of its tables counted by recorder and the lock
+// of another process told as an engine.LockedError.
 func Counting(base vfs.FS, recorder *blockio.Recorder) vfs.FS {
 	return countingFS{FS: base, recorder: recorder}
 }
@@ -25,80 +23,69 @@ type countingFS struct {
 	recorder *blockio.Recorder
 }
 
-// Unwrap returns the file system below.
-func (fs countingFS) Unwrap() vfs.FS { return fs.FS }
-
 // Open wraps tables and the files of separated values. Pebble reopens one with
 // SequentialReadsOption to compact it: those reads are background.
 func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := fs.FS.Open(name, opts...)
-	kind, number := fileKind(name)
-	if err != nil || kind == other {
-		return file, err
-	}
-	if slices.Contains(opts, vfs.SequentialReadsOption) {
-		return &backgroundFile{File: file, recorder: fs.recorder}, nil
-	}
-	var handle *blockio.Handle
-	if kind == table {
-		handle, err = fs.recorder.Open(number, name, file.Fd())
-	} else {
-		handle, err = fs.recorder.OpenValues(number, name, file.Fd())
-	}
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, err
 	}
-	return &foregroundFile{File: file, handle: handle}, nil
-}
-
-type kind int
-
-const (
-	other kind = iota
-	table
-	values
-)
-
-func fileKind(path string) (kind, blockio.FileNumber) {
-	base, found := filepath.Base(path), table
-	digits, is := strings.CutSuffix(base, ".sst")
-	if !is {
-		found = values
-		digits, is = strings.CutSuffix(base, ".blob")
+	counted, err := fs.recorder.OpenFile(name, file, slices.Contains(opts, vfs.SequentialReadsOption))
+	if err != nil {
+		return nil, err
 	}
-	number, err := strconv.ParseUint(digits, 10, 64)
-	if !is || err != nil {
-		return other, 0
+	if counted == nil {
+		return file, nil
 	}
-	return found, blockio.FileNumber(number)
+	return &countedFile{*counted, below{file}}, nil
 }
 
-type foregroundFile struct {
-	vfs.File
-	handle *blockio.Handle
+// Unwrap returns the file system below.
+func (fs countingFS) Unwrap() vfs.FS { return fs.FS }
+
+func (fs countingFS) Lock(name string) (io.Closer, error) {
+	lock, err := fs.FS.Lock(name)
+	return lock, blockio.AsLocked(err, name)
 }
 
-// ReadAt reads and counts. Prefetch and Stat stay with the buffered descriptor.
-func (f *foregroundFile) ReadAt(p []byte, offset int64) (int, error) {
-	if f.handle.Direct() {
-		return f.handle.ReadDirect(p, offset)
-	}
-	n, err := f.File.ReadAt(p, offset)
-	f.handle.Count(n, offset)
-	return n, err
+// countedFile has the methods of blockio.CountedFile, and those it lacks from below.
+type countedFile struct {
+	blockio.CountedFile
+	below
 }
 
-func (f *foregroundFile) Close() error {
-	return errors.Join(f.handle.Close(), f.File.Close())
+type below struct{ vfs.File }
+
+// ReadOnly returns base without any way to change it: whatever would is an
+// error. With ignoreLock the lock of another process is not looked at.
+func ReadOnly(base vfs.FS, ignoreLock bool) vfs.FS {
+	return readOnlyFS{blockio.ReadOnly{IgnoreLock: ignoreLock}, belowFS{base}}
 }
 
-type backgroundFile struct {
-	vfs.File
-	recorder *blockio.Recorder
+// readOnlyFS has the methods of blockio.ReadOnly, and those it lacks from below.
+type readOnlyFS struct {
+	blockio.ReadOnly
+	belowFS
 }
 
-func (f *backgroundFile) ReadAt(p []byte, offset int64) (int, error) {
-	n, err := f.File.ReadAt(p, offset)
-	f.recorder.CountBackground(n, offset)
-	return n, err
+type belowFS struct{ vfs.FS }
+
+// Unwrap returns the file system below.
+func (fs readOnlyFS) Unwrap() vfs.FS { return fs.FS }
+
+func (fs readOnlyFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := fs.FS.Open(name, opts...)
+	return file, fs.OpenError(err, name)
+}
+
+func (readOnlyFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, blockio.Refused("create", name)
+}
+
+func (readOnlyFS) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption) (vfs.File, error) {
+	return nil, blockio.Refused("open for writing", name)
+}
+
+func (readOnlyFS) ReuseForWrite(name, _ string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, blockio.Refused("reuse", name)
 }

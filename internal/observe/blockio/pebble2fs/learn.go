@@ -13,7 +13,8 @@ import (
 )
 
 // Learn reads the anatomy of the table at path: all its index blocks and a few
-// data blocks. It uses neither the caches nor the descriptors of a database.
+// data blocks. It uses neither the caches nor the descriptors of a database. It
+// knows all tables of v1, too, but those that RocksDB wrote with range deletions.
 func Learn(path string) (anatomy *blockio.Anatomy, err error) {
 	file, err := blockio.OpenLearning(path)
 	if err != nil {

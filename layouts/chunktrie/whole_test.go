@@ -2,6 +2,7 @@ package chunktrie
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -214,3 +215,6 @@ func (c *checker) place(p pointer, bytes int) (list int, place uint32, err error
 	}
 	return 0, 0, errPointer
 }
+
+// version is the block that wrote n.
+func (n node) version() uint64 { return binary.LittleEndian.Uint64(n[12:]) }

@@ -1,0 +1,64 @@
+package pebbledb
+
+import "github.com/statelab/statelab/engine"
+
+// Metrics are what both versions count.
+type Metrics struct {
+	CacheHits, CacheMisses           int64
+	FilterHits, FilterMisses         int64
+	TableCacheHits, TableCacheMisses int64
+	CacheUsedBytes, MemtableBytes    int64
+	ZombieMemtableBytes              uint64 // what Pebble reserved beyond the live memtables
+	WALBytes                         uint64
+
+	FlushBytes, CompactBytes, IngestBytes uint64
+
+	Activity Activity // but for Finished and TableReads
+}
+
+// Counters are totals since Open.
+func (d *DB) Counters() engine.Counters {
+	m := d.version.Metrics()
+	background := d.recorder.Background()
+	c := engine.Counters{
+		Reads:           d.recorder.Reads(),
+		BackgroundReads: &background,
+		TableOpens:      told(d.recorder.Opens()),
+
+		CacheHits:        &m.CacheHits,
+		CacheMisses:      &m.CacheMisses,
+		FilterNegative:   &m.FilterHits, // a hit of Pebble's is a read saved
+		FilterPositive:   &m.FilterMisses,
+		TableCacheHits:   &m.TableCacheHits,
+		TableCacheMisses: &m.TableCacheMisses,
+
+		CacheUsedBytes:     &m.CacheUsedBytes,
+		MemtableBytes:      &m.MemtableBytes,
+		CacheReservedBytes: told(m.MemtableBytes + int64(m.ZombieMemtableBytes)),
+
+		UserWriteBytes: told(d.written.Load()),
+		WALBytes:       told(int64(m.WALBytes)),
+		FlushBytes:     told(int64(m.FlushBytes)),
+		CompactBytes:   told(int64(m.CompactBytes)),
+		IngestBytes:    told(int64(m.IngestBytes) + d.built.Load()),
+		Stalls:         told(d.events.stalls.Load()),
+		StallNanos:     told(d.events.stallNanos.Load()),
+	}
+	if d.recorder.Direct() {
+		c.DirectBytes = told(d.recorder.DirectBytes())
+	}
+	return c
+}
+
+func told(n int64) *int64 { return &n }
+
+// Memory is how Pebble spends a budget. It charges memtables to the block cache,
+// so that the size of the cache bounds both; open tables keep a few kilobytes of
+// their own, which nothing counts.
+func (d *DB) Memory() []engine.MemoryShare {
+	reserved := min(*d.Counters().CacheReservedBytes, d.config.CacheBytes)
+	return []engine.MemoryShare{
+		{Use: "block cache", Bytes: d.config.CacheBytes - reserved, Basis: "limit"},
+		{Use: "write buffers", Bytes: reserved, Basis: "measured"},
+	}
+}

@@ -1,0 +1,141 @@
+package pebbledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
+)
+
+// Library is a version of Pebble. Its zero value is used.
+type Library interface {
+	About() About
+	// Check names what the version does not accept of options.
+	Check(s Settings, o engine.Options) error
+	// Open opens o.Dir. Reads of tables are counted by recorder; events are told to
+	// events.
+	Open(s Settings, o engine.Options, recorder *blockio.Recorder, events *Events) (Version, Config, error)
+}
+
+// About describes a library.
+type About struct {
+	Name, Version string // of the adapter, of the library
+	Profiles      []Profile
+	Also          []engine.Capability // beyond those of both versions
+}
+
+// Engine is the adapter of L.
+type Engine[L Library] struct{}
+
+// traceCacheBytes is too small for any block to be admitted.
+const traceCacheBytes = 1
+
+// Info describes the adapter.
+func (Engine[L]) Info() engine.Info {
+	var library L
+	about := library.About()
+	return engine.Info{
+		Name:       about.Name,
+		Version:    about.Version,
+		Route:      "go module",
+		Licence:    "BSD-3-Clause",
+		Durability: "commits reach the WAL without waiting: a killed process loses those since the last Sync",
+		Capabilities: append([]engine.Capability{
+			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget,
+		}, about.Also...),
+		Profiles: Infos(about.Profiles),
+	}
+}
+
+// Check names what is wrong with o.
+func (Engine[L]) Check(o engine.Options) []error {
+	var library L
+	about := library.About()
+	s, errs := Resolve(about.Profiles, o)
+	if len(errs) > 0 {
+		return errs
+	}
+	if err := library.Check(s, o); err != nil {
+		return []error{fmt.Errorf("options of %s: %w", about.Version, err)}
+	}
+	return nil
+}
+
+// Open opens or creates the database in o.Dir.
+func (e Engine[L]) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
+	if err := errors.Join(e.Check(o)...); err != nil {
+		return nil, err
+	}
+	var library L
+	name := library.About().Name
+	o.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
+	if err := CheckDir(o, name); err != nil {
+		return nil, err
+	}
+	opened, err := RetryVanished(ctx, o.IgnoreLock, func() (*live, error) { return open(ctx, library, o) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: open %s: %w", name, o.Dir, err)
+	}
+	return &DB{live: opened, library: library, opened: o}, nil
+}
+
+func open(ctx context.Context, library Library, o engine.Options) (*live, error) {
+	s, errs := Resolve(library.About().Profiles, o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if o.TraceAccesses {
+		s.CacheBytes = traceCacheBytes
+	}
+	if o.Direct && !o.Create {
+		if err := blockio.CheckDirect(o.Dir); err != nil {
+			return nil, err
+		}
+	}
+	recorder, events := blockio.NewRecorder(pebble2fs.Learn, o.Direct), newEvents()
+	version, config, err := library.Open(s, o, recorder, events)
+	if err != nil {
+		return nil, err
+	}
+	if o.Direct && o.Create { // now there is a file to try it on
+		err = blockio.CheckDirect(o.Dir)
+	}
+	if o.IgnoreLock && err == nil {
+		err = version.OpenTables()
+	}
+	if err != nil {
+		return nil, errors.Join(err, version.Close())
+	}
+	config.adapter, config.dir, config.log = library.About().Name, o.Dir, o.Log
+	config.readOnly, config.disableWAL = o.ReadOnly, s.DisableWAL
+	return start(ctx, config, version, recorder, events)
+}
+
+// DB is an open database of either version.
+type DB struct {
+	*live // of another opening after a build
+
+	library Library
+	opened  engine.Options // what Open was told
+	written atomic.Int64   // keys and values committed, bytes
+	built   atomic.Int64   // bytes ingested by BuildSorted, whose handle had metrics of its own
+}
+
+// Reader returns a reader of the version's.
+func (d *DB) Reader() (engine.Reader, error) { return d.version.Reader(), nil }
+
+// Writer returns a writer of batches.
+func (d *DB) Writer() (engine.Writer, error) {
+	if d.config.readOnly {
+		return nil, d.errReadOnly()
+	}
+	return d.version.Writer(d), nil
+}
+
+func (d *DB) errReadOnly() error {
+	return fmt.Errorf("%s: the database is open for reading only", d.config.adapter)
+}

@@ -1,0 +1,132 @@
+package blockio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// EngineFile is what the wrapper of a file needs of the one below, which is a
+// vfs.File of either version of Pebble.
+type EngineFile interface {
+	io.ReaderAt
+	io.Closer
+	Fd() uintptr
+}
+
+// CountedFile reads a table or a file of separated values and counts. It is to be
+// embedded above the vfs.File it reads: Prefetch and Stat stay with that one.
+type CountedFile struct {
+	file     EngineFile
+	recorder *Recorder
+	handle   *Handle // nil: of background reads
+}
+
+// OpenFile wraps file, which it closes if it fails. Of a file that is not counted
+// (logs, manifests) it returns nil. sequential tells the reads of compactions.
+func (r *Recorder) OpenFile(name string, file EngineFile, sequential bool) (*CountedFile, error) {
+	kind, number := fileKind(name)
+	if kind == other {
+		return nil, nil
+	}
+	counted := &CountedFile{file: file, recorder: r}
+	if sequential {
+		return counted, nil
+	}
+	open := r.Open
+	if kind == values {
+		open = r.OpenValues
+	}
+	var err error
+	if counted.handle, err = open(number, name, file.Fd()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return counted, nil
+}
+
+type kind int
+
+const (
+	other kind = iota
+	table
+	values
+)
+
+func fileKind(path string) (kind, FileNumber) {
+	base, found := filepath.Base(path), table
+	digits, is := strings.CutSuffix(base, ".sst")
+	if !is {
+		found = values
+		digits, is = strings.CutSuffix(base, ".blob")
+	}
+	number, err := strconv.ParseUint(digits, 10, 64)
+	if !is || err != nil {
+		return other, 0
+	}
+	return found, FileNumber(number)
+}
+
+// ReadAt reads and counts.
+func (f *CountedFile) ReadAt(p []byte, offset int64) (int, error) {
+	if f.handle == nil {
+		n, err := f.file.ReadAt(p, offset)
+		f.recorder.CountBackground(n, offset)
+		return n, err
+	}
+	if f.handle.Direct() {
+		return f.handle.ReadDirect(p, offset)
+	}
+	n, err := f.file.ReadAt(p, offset)
+	f.handle.Count(n, offset)
+	return n, err
+}
+
+// Close closes the handle and the file.
+func (f *CountedFile) Close() error {
+	if f.handle == nil {
+		return f.file.Close()
+	}
+	return errors.Join(f.handle.Close(), f.file.Close())
+}
+
+// ReadOnly is the part of a file system without any way to change it that both
+// versions of Pebble declare alike. It is to be embedded above the file system it
+// reads. With IgnoreLock the lock of another process is not looked at.
+type ReadOnly struct{ IgnoreLock bool }
+
+// OpenError tells a table that is gone by an error of its own where the database
+// is another process's: Pebble ends the process when it misses a file.
+func (r ReadOnly) OpenError(err error, name string) error {
+	if r.IgnoreLock {
+		return AsVanished(err, name)
+	}
+	return err
+}
+
+// Lock takes the lock without creating or truncating its file.
+func (r ReadOnly) Lock(name string) (io.Closer, error) {
+	if r.IgnoreLock {
+		return io.NopCloser(nil), nil
+	}
+	return LockExisting(name)
+}
+
+// Refused is the error of an operation that would change something.
+func Refused(operation, name string) error {
+	return fmt.Errorf("%s %s: refused, the database is open for reading only", operation, name)
+}
+
+// Link is refused, as is all that follows.
+func (ReadOnly) Link(_, name string) error { return Refused("link", name) }
+
+func (ReadOnly) Remove(name string) error { return Refused("remove", name) }
+
+func (ReadOnly) RemoveAll(name string) error { return Refused("remove", name) }
+
+func (ReadOnly) Rename(name, _ string) error { return Refused("rename", name) }
+
+func (ReadOnly) MkdirAll(name string, _ os.FileMode) error { return Refused("make", name) }
