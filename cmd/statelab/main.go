@@ -45,6 +45,9 @@ func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signal.Notify(interrupts, syscall.SIGHUP)
+	}
 	go func() {
 		<-interrupts
 		fmt.Fprintln(os.Stderr, "\ninterrupted: keeping what is measured (again to stop at once)")
