@@ -147,15 +147,22 @@ slow: needs
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
 
+# What runs on several goroutines. Engines in C have only their Go side checked, and
+# admission tests of them take long.
+RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/run/... ./internal/plan/... ./internal/chain/changeset \
+	./internal/model/cachesim ./internal/explain/promexport ./internal/adapt/... ./engines/null ./engines/mem ./engines/pebble1 ./layouts/pagetrie \
+	./layouts/chunktrie ./runner
+
 race: needs
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $(RACE_PACKAGES)
 
 # Every target gets its seconds of one core: three minutes for 34 of them on two.
 FUZZ_SECONDS := 10
 
-fuzz: tools
+# RocksDB's adapter is a package with cgo alone.
+fuzz: needs
 	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | sort | \
-		GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
+		CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
 
 bench: needs
 	$(GO) test -run '^$$' -bench . -benchmem ./...
