@@ -111,7 +111,7 @@ staticcheck: needs
 clippy: needs
 	@scripts/needs rustfmt@1.8:rustfmt-web,rustfmt cargo-clippy@0.$(RUST_VERSION):rust-web-clippy,rust-clippy
 	@set -e; for crate in native/rust examples/native-rust; do echo "clippy $$crate"; \
-		cargo fmt --check --manifest-path $$crate/Cargo.toml; \
+		cargo fmt --all --check --manifest-path $$crate/Cargo.toml; \
 		cargo clippy --quiet --release --locked --all-targets --manifest-path $$crate/Cargo.toml --target-dir $(RUST_TARGET) -- -D warnings; done
 
 shellcheck:
@@ -147,11 +147,9 @@ slow: needs
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
 
-# What runs on several goroutines. Engines in C have only their Go side checked, and
-# admission tests of them take long.
-RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/run/... ./internal/plan/... ./internal/chain/changeset \
-	./internal/model/cachesim ./internal/explain/promexport ./internal/adapt/... ./engines/null ./engines/mem ./engines/pebble1 ./layouts/pagetrie \
-	./layouts/chunktrie ./runner
+# What runs on several goroutines, and an engine of each kind under it.
+RACE_PACKAGES := ./internal/observe/... ./internal/run/... ./internal/plan/supervise ./internal/plan/sweep ./internal/model/cachesim \
+	./internal/explain/promexport ./internal/adapt/pebbledb ./engines/null ./engines/mem ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./runner
 
 race: needs
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $(RACE_PACKAGES)
