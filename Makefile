@@ -148,8 +148,9 @@ slow: needs
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
 
 # What runs on several goroutines, and an engine of each kind under it.
-RACE_PACKAGES := ./internal/observe/... ./internal/run/... ./internal/plan/supervise ./internal/plan/sweep ./internal/model/cachesim \
-	./internal/explain/promexport ./internal/adapt/pebbledb ./engines/null ./engines/mem ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./runner
+RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/observe/resolve ./internal/run/... ./internal/plan/runners \
+	./internal/plan/sweep ./internal/model/cachesim ./internal/explain/promexport ./internal/adapt/pebbledb ./engines/null ./engines/mem \
+	./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./runner
 
 race: needs
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $(RACE_PACKAGES)
