@@ -9,7 +9,9 @@
 GO := go
 MODULE := github.com/statelab/statelab
 export CGO_ENABLED := 0
-export PATH := $(PATH):$(HOME)/.cargo/bin
+# Some CI systems set no home, and Go and cargo keep what they build there.
+export HOME ?= $(shell getent passwd $$(id -u) | cut -d: -f6)
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 # Engines whose runner needs a C compiler, and trees, each a module of its own.
 C_ENGINES := rocksdb mdbx lmdb cengine
@@ -24,7 +26,12 @@ MODULES := $(patsubst %/go.mod,%,$(wildcard trees/*/go.mod layouts/*/go.mod))
 # Modules of their own without a runner.
 FIXTURES := fixtures/gethchain
 
-.PHONY: help build runners rocksdb rust trees demo test tools needs format vet unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench clean
+# An exact version: what it finds is new because the code is. Go's checksum database
+# holds what is run to it.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help build runners rocksdb rust trees demo test tools needs lint format vet staticcheck clippy shellcheck
+.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench clean
 
 help:
 	@echo "build     bin/statelab"
@@ -33,10 +40,12 @@ help:
 	@echo "rust      libraries of the layouts in Rust into bin/lib"
 	@echo "trees     bin/statelab-run-* of state trees and layouts"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
-	@echo "test      installs what is missing; format, vet, all tests of all modules"
+	@echo "test      installs what is missing; lint, all tests of all modules, race, fuzz"
+	@echo "lint      gofmt, go vet and staticcheck of all modules, rustfmt, clippy, shellcheck (installs what is missing)"
 	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
-	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10)"
+	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10) on one core, as many at a time as there are cores;"
+	@echo "          inputs that reach new code stay in Go's cache, those that fail a test in testdata/fuzz beside it"
 	@echo "bench     all benchmarks"
 	@echo "clean     remove bin and demo"
 
@@ -73,7 +82,7 @@ demo: build
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --out S"
 
-test: tools needs format vet runners trees unit c-engines rust-tests tree-modules fixtures e2e
+test: tools needs lint runners trees unit c-engines rust-tests tree-modules fixtures race fuzz e2e
 	@echo "make test: all passed"
 
 tools:
@@ -84,13 +93,30 @@ tools:
 needs:
 	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo@$(RUST_VERSION):cargo-web,rustup,cargo fio:fio
 
-format:
-	@unformatted=$$(gofmt -l . ); test -z "$$unformatted" || { echo "make: not formatted, run gofmt -w:" $$unformatted >&2; exit 1; }
+lint: format vet staticcheck clippy shellcheck
 
-vet:
+format: tools
+	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l .); test -z "$$unformatted" || { echo "make: not formatted, run gofmt -w:" $$unformatted >&2; exit 1; }
+
+# Without cgo as well: the main binary is built so, and other files.
+vet: needs
 	$(GO) vet ./...
-	CGO_ENABLED=1 $(GO) vet $(C_PACKAGES) $(C_RUNNERS:%=./cmd/statelab-run-%)
-	@set -e; for module in $(FIXTURES) $(MODULES); do echo "vet $$module"; (cd $$module && CGO_ENABLED=1 $(GO) vet ./...); done
+	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "vet $$module"; (cd $$module && CGO_ENABLED=1 $(GO) vet ./...); done
+
+staticcheck: needs
+	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "staticcheck $$module"; \
+		(cd $$module && CGO_ENABLED=1 $(GO) run $(STATICCHECK) ./...); done
+
+# As the libraries are built, so that what builds them is compiled once.
+clippy: needs
+	@scripts/needs rustfmt@1.8:rustfmt-web,rustfmt cargo-clippy@0.$(RUST_VERSION):rust-web-clippy,rust-clippy
+	@set -e; for crate in native/rust examples/native-rust; do echo "clippy $$crate"; \
+		cargo fmt --all --check --manifest-path $$crate/Cargo.toml; \
+		cargo clippy --quiet --release --locked --all-targets --manifest-path $$crate/Cargo.toml --target-dir $(RUST_TARGET) -- -D warnings; done
+
+shellcheck:
+	@scripts/needs shellcheck:shellcheck
+	shellcheck .ci/run scripts/* engines/rocksdb/fetch.sh
 
 # The slow ones, marked by testing.Short, have a target of their own.
 unit:
@@ -121,17 +147,21 @@ slow: needs
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
 
-race: needs
-	CGO_ENABLED=1 $(GO) test -race ./internal/observe/measure ./internal/run/bench ./internal/plan/runners ./internal/plan/sweep ./internal/observe/blockio/... ./engines/...
+# What runs on several goroutines, and an engine of each kind under it.
+RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/observe/resolve ./internal/run/... ./internal/plan/runners \
+	./internal/plan/sweep ./internal/model/cachesim ./internal/explain/promexport ./internal/adapt/pebbledb ./engines/null ./engines/mem \
+	./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./runner
 
+race: needs
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $(RACE_PACKAGES)
+
+# Every target gets its seconds of one core: three minutes for 34 of them on two.
 FUZZ_SECONDS := 10
 
-fuzz:
-	@set -e; grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | while IFS=: read -r file target; do \
-		target=$${target#func }; \
-		echo "fuzz $$(dirname $$file) $$target"; \
-		(cd "$$(dirname $$file)" && $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s -fuzzminimizetime 1x . </dev/null); \
-	done
+# RocksDB's adapter is a package with cgo alone.
+fuzz: needs
+	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | sort | \
+		CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
 
 bench: needs
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -17,7 +17,13 @@ func TestDiskBetweenItsPoints(t *testing.T) {
 	for _, c := range []struct {
 		inFlight, reads, mean, p99 float64
 		ok                         bool
-	}{{0.5, 0, 0, 0, false}, {1, 10_000, 100_000, 200_000, true}, {2, 15_000, 110_000, 300_000, true}, {5, 30_000, 140_000, 600_000, true}, {64, 30_000, 140_000, 600_000, true}} {
+	}{
+		{0.5, 0, 0, 0, false},
+		{1, 10_000, 100_000, 200_000, true},
+		{2, 15_000, 110_000, 300_000, true},
+		{5, 30_000, 140_000, 600_000, true},
+		{64, 30_000, 140_000, 600_000, true},
+	} {
 		p, ok := d.At(c.inFlight)
 		if ok != c.ok || p.ReadsPerSecond != c.reads || p.MeanNanos != c.mean || p.P99Nanos != c.p99 {
 			t.Errorf("at %v in flight: %+v, %v", c.inFlight, p, ok)
@@ -30,7 +36,8 @@ func TestDiskBetweenItsPoints(t *testing.T) {
 
 func TestDiskComesBack(t *testing.T) {
 	dir := t.TempDir()
-	want := &Disk{Dir: "d", BlockBytes: 4096, Repeats: 3, Points: []DiskPoint{{InFlight: 1, Reads: 7, ReadsPerSecond: 10, MeanNanos: 1e8, P99Nanos: 2e8, Spread: Range{9, 11}}}}
+	want := &Disk{Dir: "d", BlockBytes: 4096, Repeats: 3,
+		Points: []DiskPoint{{InFlight: 1, Reads: 7, ReadsPerSecond: 10, MeanNanos: 1e8, P99Nanos: 2e8, Spread: Range{9, 11}}}}
 	if err := WriteDisk(dir, want); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +57,8 @@ func TestDamagedDisk(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"schema":"statelab.disk/2"}`:                            `"statelab.disk/2"`,
 		`{"schema":"statelab.disk/1","points":[{"in_flight":1}]}`: "damaged",
-		`{"schema":"statelab.disk/1","points":[{"in_flight":2,"reads_per_second":1,"mean_ns":1},{"in_flight":2,"reads_per_second":1,"mean_ns":1}]}`: "2 in flight after 2",
+		`{"schema":"statelab.disk/1","points":[{"in_flight":2,"reads_per_second":1,"mean_ns":1},` +
+			`{"in_flight":2,"reads_per_second":1,"mean_ns":1}]}`: "2 in flight after 2",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

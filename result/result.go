@@ -331,7 +331,7 @@ type Point struct {
 	Runs         []string          `json:"runs"`
 	Status       string            `json:"status"`
 	Error        string            `json:"error,omitempty"`
-	Figures      Figures           `json:"figures"`          // the repeat with the median block_reads_per_get, or of repeats that read the same the median gets_per_second
+	Figures      Figures           `json:"figures"`          // the repeat with the median block_reads_per_get, or gets_per_second if all read the same
 	Spread       map[string]Range  `json:"spread,omitempty"` // over repeats, by figure name
 }
 

@@ -90,8 +90,8 @@ func TestKeepCopies(t *testing.T) {
 	if string(keptKey) != "key" || string(keptValue) != "value" {
 		t.Errorf("kept %q and %q", keptKey, keptValue)
 	}
-	if keptKey = append(keptKey, '!'); !bytes.Equal(keptValue, []byte("value")) {
-		t.Errorf("a longer key overwrote the value: %q", keptValue)
+	if longer := append(keptKey, '!'); !bytes.Equal(keptValue, []byte("value")) {
+		t.Errorf("%q overwrote the value: %q", longer, keptValue)
 	}
 	if _, empty := Keep(nil, nil); empty == nil {
 		t.Error("an empty value became nil")

@@ -55,13 +55,11 @@ const (
 
 // child never returns.
 func child(e engine.Engine, job, dir string) {
-	if err := doChildJob(e, job, dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	fmt.Fprintln(os.Stderr, doChildJob(e, job, dir))
+	os.Exit(1)
 }
 
+// doChildJob returns only when it fails.
 func doChildJob(e engine.Engine, job, dir string) error {
 	ctx := context.Background()
 	db, err := e.Open(ctx, engine.Options{Dir: dir, Create: job == jobWrite, CacheBytes: cacheBytes})

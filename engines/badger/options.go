@@ -61,7 +61,8 @@ func profiles() []adapter.Profile[settings] {
 	mapped.Compression, mapped.BlockCacheSize = "none", 0
 	return []adapter.Profile[settings]{
 		{Profile: engine.Profile{Name: "noreadahead", About: "default, with mapped tables advised for random reads: a fault reads one page"}, Settings: random},
-		{Profile: engine.Profile{Name: "default", About: "the library's own defaults without conflict detection: snappy, a block cache of 256 MiB"}, Settings: defaults()},
+		{Profile: engine.Profile{Name: "default", About: "the library's own defaults without conflict detection: snappy, a block cache of 256 MiB"},
+			Settings: defaults()},
 		{Profile: engine.Profile{Name: "mapped", About: "no compression and no block cache: everything is read where it is mapped"}, Settings: mapped},
 	}
 }
@@ -94,7 +95,8 @@ func resolve(o engine.Options) (settings, []error) {
 	}
 	most := min(batchBytes(s.MemTableSize), mib)
 	if s.ValueThreshold > most {
-		errs = append(errs, fmt.Errorf("option ValueThreshold=%d: Badger takes at most %d with this MemTableSize: write ValueThreshold=%d", s.ValueThreshold, most, most))
+		errs = append(errs, fmt.Errorf("option ValueThreshold=%d: Badger takes at most %d with this MemTableSize: write ValueThreshold=%d",
+			s.ValueThreshold, most, most))
 	}
 	s.ValueThreshold = cmp.Or(s.ValueThreshold, most)
 	if s.Compression != "none" && s.BlockCacheSize == 0 {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
@@ -87,9 +88,9 @@ func open(o engine.Options, options *bbolt.Options) (*db, error) {
 	path := filepath.Join(o.Dir, fileName)
 	bolt, err := bbolt.Open(path, 0o644, options)
 	switch {
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, &engine.LockedError{Dir: o.Dir, Hint: "stop that process: a bbolt file cannot be read beside its writer"}
-	case errors.Is(err, bbolt.ErrInvalid), errors.Is(err, bbolt.ErrVersionMismatch), errors.Is(err, bbolt.ErrChecksum):
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
 		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("%s: %v", fileName, err)}
 	case err != nil:
 		return nil, err

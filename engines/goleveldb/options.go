@@ -58,8 +58,11 @@ func profiles() []adapter.Profile[settings] {
 	cosmos := defaults()
 	cosmos.BloomBitsPerKey = bloomBitsPerKey
 	return []adapter.Profile[settings]{
-		{Profile: engine.Profile{Name: "geth-legacy", About: "go-ethereum on LevelDB: bloom filters of 10 bits, write buffers with the cache, no compactions by seeks"}, Settings: geth},
-		{Profile: engine.Profile{Name: "cosmos", About: "cosmos-db's defaults: the library's own and bloom filters of 10 bits; Gets can start compactions"}, Settings: cosmos},
+		{Profile: engine.Profile{Name: "geth-legacy",
+			About: "go-ethereum on LevelDB: bloom filters of 10 bits, write buffers with the cache, no compactions by seeks"},
+			Settings: geth},
+		{Profile: engine.Profile{Name: "cosmos", About: "cosmos-db's defaults: the library's own and bloom filters of 10 bits; Gets can start compactions"},
+			Settings: cosmos},
 		{Profile: engine.Profile{Name: "default", About: "the library's own defaults: no filters"}, Settings: defaults()},
 	}
 }

@@ -222,7 +222,7 @@ static int32_t answer(const record *r, uint8_t *value, size_t capacity, size_t *
 }
 
 static int32_t engine_get(statelab_reader *r, const uint8_t *key, size_t key_bytes, uint8_t *value, size_t capacity, size_t *value_bytes,
-                          statelab_error *error) {
+		statelab_error *error) {
 	statelab_db *db = r->db;
 	record found;
 	int32_t code = STATELAB_MISSING;
@@ -252,7 +252,7 @@ static void engine_writer_close(statelab_writer *w) {
 }
 
 static int32_t engine_put(statelab_writer *w, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes,
-                          statelab_error *error) {
+		statelab_error *error) {
 	if (key_bytes > RECORD_MAX || value_bytes > RECORD_MAX) return fail(error, "a key of %zu and a value of %zu bytes are too large", key_bytes, value_bytes);
 	record r = {.key = key, .key_bytes = (uint32_t)key_bytes, .value = value, .value_bytes = (uint32_t)value_bytes};
 	return log_batch_add(&w->batch, &r, error);
@@ -433,30 +433,30 @@ static int32_t engine_shape(statelab_db *db, statelab_shape *shape, statelab_err
 }
 
 static const statelab_engine functions = {
-    .abi = STATELAB_ENGINE_ABI,
-    .struct_bytes = sizeof(statelab_engine),
-    .name = "sortedtable",
-    .version = "1",
-    .licence = "Apache-2.0",
-    .durability = "a kill: every commit; a power cut: what a sync or settle returned for",
-    .capabilities = "block_reads block_accesses direct memory_budget",
-    .check = engine_check,
-    .open = engine_open,
-    .close = engine_close,
-    .reader_open = engine_reader_open,
-    .reader_close = engine_reader_close,
-    .get = engine_get,
-    .writer_open = engine_writer_open,
-    .writer_close = engine_writer_close,
-    .put = engine_put,
-    .remove = engine_remove,
-    .commit = engine_commit,
-    .sync = engine_sync,
-    .settle = engine_settle,
-    .stats = engine_stats,
-    .memory = engine_memory,
-    .effective = engine_effective,
-    .shape = engine_shape,
+	.abi = STATELAB_ENGINE_ABI,
+	.struct_bytes = sizeof(statelab_engine),
+	.name = "sortedtable",
+	.version = "1",
+	.licence = "Apache-2.0",
+	.durability = "a kill: every commit; a power cut: what a sync or settle returned for",
+	.capabilities = "block_reads block_accesses direct memory_budget",
+	.check = engine_check,
+	.open = engine_open,
+	.close = engine_close,
+	.reader_open = engine_reader_open,
+	.reader_close = engine_reader_close,
+	.get = engine_get,
+	.writer_open = engine_writer_open,
+	.writer_close = engine_writer_close,
+	.put = engine_put,
+	.remove = engine_remove,
+	.commit = engine_commit,
+	.sync = engine_sync,
+	.settle = engine_settle,
+	.stats = engine_stats,
+	.memory = engine_memory,
+	.effective = engine_effective,
+	.shape = engine_shape,
 };
 
 const statelab_engine *statelab_engine_v1(void) { return &functions; }

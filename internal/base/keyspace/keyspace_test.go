@@ -120,7 +120,8 @@ func TestManifestRoundTripAndDamage(t *testing.T) {
 	if _, err := ReadManifest(dir); err != ErrNoManifest {
 		t.Errorf("empty folder: %v, want ErrNoManifest", err)
 	}
-	want := &Manifest{Engine: "mem", Workload: "fillrandom", Keys: 10, KeyBytes: 32, KeyOrder: Hashed, KeyHash: Mix, ValueModel: Random, ValueBytes: 110, Loaded: 10}
+	want := &Manifest{Engine: "mem", Workload: "fillrandom", Keys: 10, KeyBytes: 32, KeyOrder: Hashed, KeyHash: Mix, ValueModel: Random, ValueBytes: 110,
+		Loaded: 10}
 	if err := WriteManifest(dir, want); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,8 @@ func TestManifestRoundTripAndDamage(t *testing.T) {
 }
 
 func FuzzParseManifest(f *testing.F) {
-	f.Add([]byte(`{"schema":"statelab.manifest/1","keys":10,"key_bytes":32,"key_order":"hashed","key_hash":"mix","value_model":"random","value_bytes":110,"loaded":10}`))
+	f.Add([]byte(`{"schema":"statelab.manifest/1","keys":10,"key_bytes":32,"key_order":"hashed","key_hash":"mix","value_model":"random","value_bytes":110,` +
+		`"loaded":10}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := parseManifest(text)
 		if err == nil && (m.Keys == 0 || m.Loaded > m.Keys) {

@@ -130,7 +130,8 @@ func pack(t testing.TB, w io.WriteCloser, text []byte) {
 func TestCronos(t *testing.T) {
 	long := strings.Repeat("w", 200_000)
 	s, err := Open(fstest.MapFS{
-		"set/bank/block-0.zz":       {Data: deflated(t, append(cronosVersion(2, append(cronosPair("a", "1", 0), cronosPair("b", "", 1)...)), cronosVersion(3, nil)...))},
+		"set/bank/block-0.zz": {Data: deflated(t,
+			append(cronosVersion(2, append(cronosPair("a", "1", 0), cronosPair("b", "", 1)...)), cronosVersion(3, nil)...))},
 		"set/bank/block-10.zz":      {Data: deflated(t, cronosVersion(12, cronosPair("a", "", 0)))},
 		"set/bank/notes.txt":        {Data: []byte("not a set")},
 		"set/ibc/block-0.snappy":    {Data: snapped(t, append(cronosVersion(2, cronosPair("c", long, 0)), cronosVersion(5, cronosPair("c", "", 1))...))},
@@ -147,7 +148,8 @@ func TestCronos(t *testing.T) {
 		{5, []string{"ibc: delete 63"}, ""},
 		{12, []string{"bank: set 61 = "}, ""},
 	}
-	if i := s.Info(); i.Format != FormatCronos || i.Order != OrderSortedNet || i.First != 2 || !cmp.Equal(i.Stores, []string{"bank", "evidence", "ibc", "upgrade", "wasm"}) {
+	if i := s.Info(); i.Format != FormatCronos || i.Order != OrderSortedNet || i.First != 2 ||
+		!cmp.Equal(i.Stores, []string{"bank", "evidence", "ibc", "upgrade", "wasm"}) {
 		t.Errorf("%+v", i)
 	}
 	if diff := cmp.Diff(want, read(t, s, 1)); diff != "" {
@@ -182,7 +184,8 @@ func node(store, key, value string, remove bool, block uint64) []byte {
 
 func TestNodes(t *testing.T) {
 	s, err := Open(fstest.MapFS{
-		"00000001-00000004.pb.gz": {Data: gzipped(t, bytes.Join([][]byte{node("bank", "b", "1", false, 1), node("", "a", "", false, 1), node("bank", "b", "", true, 4)}, nil))},
+		"00000001-00000004.pb.gz": {Data: gzipped(t,
+			bytes.Join([][]byte{node("bank", "b", "1", false, 1), node("", "a", "", false, 1), node("bank", "b", "", true, 4)}, nil))},
 		"00000005-00000009.pb.gz": {Data: gzipped(t, bytes.Join([][]byte{node("ibc", "c", "2", false, 5), node("bank", "a", "3", false, 5)}, nil))},
 		"00000010-00000019.pb.gz": {Data: gzipped(t, nil)},
 	}, ".", "")
@@ -223,28 +226,39 @@ func TestDamagedForeignSets(t *testing.T) {
 		set  fstest.MapFS
 		want []string
 	}{
-		{"bench: message of 2^60", bench("000000002.delimpb", huge), []string{"000000002.delimpb", "offset 9", "version 2", "a message of 1152921504606846976 bytes"}},
-		{"bench: field of 2^60", bench("000000002.delimpb", delimited(append([]byte{3<<3 | 2}, huge...))), []string{"000000002.delimpb", "version 2", "a field of 1152921504606846976 bytes"}},
+		{"bench: message of 2^60", bench("000000002.delimpb", huge),
+			[]string{"000000002.delimpb", "offset 9", "version 2", "a message of 1152921504606846976 bytes"}},
+		{"bench: field of 2^60", bench("000000002.delimpb", delimited(append([]byte{3<<3 | 2}, huge...))),
+			[]string{"000000002.delimpb", "version 2", "a field of 1152921504606846976 bytes"}},
 		{"bench: endless number", bench("000000002.delimpb", bytes.Repeat([]byte{0xff}, 20)), []string{"000000002.delimpb", "more than 64 bits"}},
-		{"bench: cut", bench("000000003.delimpb", delimited(storeKVPair(pair{"bank", "k3", "v3", false}))[:9]), []string{"000000003.delimpb", "offset 9", "version 3", "cut short"}},
+		{"bench: cut", bench("000000003.delimpb", delimited(storeKVPair(pair{"bank", "k3", "v3", false}))[:9]),
+			[]string{"000000003.delimpb", "offset 9", "version 3", "cut short"}},
 		{"bench: file missing", gapped, []string{"000000002.delimpb", "version 2", "does not exist"}},
-		{"bench: unknown store", bench("000000001.delimpb", delimited(storeKVPair(pair{"gov", "k", "v", false}))), []string{"000000001.delimpb", `store "gov"`, "store_names"}},
+		{"bench: unknown store", bench("000000001.delimpb", delimited(storeKVPair(pair{"gov", "k", "v", false}))),
+			[]string{"000000001.delimpb", `store "gov"`, "store_names"}},
 		{"bench: empty key", bench("000000001.delimpb", delimited(storeKVPair(pair{"bank", "", "v", false}))), []string{"empty key"}},
 		{"bench: info", bench("changeset_info.json", []byte(`{"versions":`)), []string{"changeset_info.json"}},
 		{"bench: store twice", bench("changeset_info.json", []byte(`{"versions":1,"store_names":["a","a"]}`)), []string{"changeset_info.json", `store "a" twice`}},
-		{"cronos: version of 2^60 bytes", cronos("block-0", binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 7), 1<<60)), []string{"bank/block-0", "offset 16", "version 7", "1152921504606846976"}},
-		{"cronos: key of 2^60 bytes", cronos("block-0", cronosVersion(7, append([]byte{0}, huge...))), []string{"bank/block-0", "offset 26", "version 7", "a key of 1152921504606846976 bytes"}},
+		{"cronos: version of 2^60 bytes", cronos("block-0", binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 7), 1<<60)),
+			[]string{"bank/block-0", "offset 16", "version 7", "1152921504606846976"}},
+		{"cronos: key of 2^60 bytes", cronos("block-0", cronosVersion(7, append([]byte{0}, huge...))),
+			[]string{"bank/block-0", "offset 26", "version 7", "a key of 1152921504606846976 bytes"}},
 		{"cronos: cut", cronos("block-0", plainCronos[:len(plainCronos)-1]), []string{"bank/block-0", "offset 41", "version 2", "cut short"}},
 		{"cronos: cut in the header", cronos("block-0", plainCronos[:25]), []string{"bank/block-0", "offset 25", "version 1", "cut short"}},
-		{"cronos: versions descend", cronos("block-0", append(cronosVersion(5, nil), cronosVersion(4, nil)...)), []string{"bank/block-0", "version 4 after version 5"}},
-		{"cronos: size too small", cronos("block-0", append(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 7), 2), cronosPair("a", "1", 0)...)), []string{"bank/block-0", "behind the version"}},
+		{"cronos: versions descend", cronos("block-0", append(cronosVersion(5, nil), cronosVersion(4, nil)...)),
+			[]string{"bank/block-0", "version 4 after version 5"}},
+		{"cronos: size too small", cronos("block-0",
+			append(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 7), 2), cronosPair("a", "1", 0)...)),
+			[]string{"bank/block-0", "behind the version"}},
 		{"cronos: neither set nor delete", cronos("block-0", cronosVersion(1, []byte{9, 1, 'a'})), []string{"0x9 where"}},
 		{"cronos: no zlib", cronos("block-0.zz", []byte("plain")), []string{"bank/block-0.zz"}},
 		{"cronos: cut zlib", cronos("block-0.zz", deflated(t, plainCronos)[:20]), []string{"bank/block-0.zz", "cut short"}},
 		{"cronos: flipped snappy", cronos("block-0.snappy", flipped(snapped(t, bytes.Repeat(plainCronos[:20], 1)), 15)), []string{"bank/block-0.snappy"}},
-		{"nodes: blocks descend", fstest.MapFS{"1-9.pb.gz": {Data: gzipped(t, append(bytes.Clone(oneNode), node("bank", "b", "1", false, 4)...))}}, []string{"1-9.pb.gz", "block 4 after block 5"}},
+		{"nodes: blocks descend", fstest.MapFS{"1-9.pb.gz": {Data: gzipped(t, append(bytes.Clone(oneNode), node("bank", "b", "1", false, 4)...))}},
+			[]string{"1-9.pb.gz", "block 4 after block 5"}},
 		{"nodes: block 0", fstest.MapFS{"1-9.pb.gz": {Data: gzipped(t, node("bank", "b", "1", false, 0))}}, []string{"block 0"}},
-		{"nodes: message of 4 GiB", fstest.MapFS{"1-9.pb.gz": {Data: gzipped(t, []byte{255, 255, 255, 255})}}, []string{"1-9.pb.gz", "offset 4", "a message of 4294967295 bytes"}},
+		{"nodes: message of 4 GiB", fstest.MapFS{"1-9.pb.gz": {Data: gzipped(t, []byte{255, 255, 255, 255})}},
+			[]string{"1-9.pb.gz", "offset 4", "a message of 4294967295 bytes"}},
 		{"nodes: cut", fstest.MapFS{"1-9.pb.gz": {Data: gzipped(t, oneNode[:9])}}, []string{"1-9.pb.gz", "offset 9", "cut short"}},
 		{"nodes: cut gzip", fstest.MapFS{"1-9.pb.gz": {Data: gzipped(t, oneNode)[:20]}}, []string{"1-9.pb.gz", "cut short"}},
 		{"nodes: flipped gzip", fstest.MapFS{"1-9.pb.gz": {Data: flipped(gzipped(t, oneNode), -6)}}, []string{"1-9.pb.gz"}},

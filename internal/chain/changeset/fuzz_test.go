@@ -123,7 +123,8 @@ func FuzzCronos(f *testing.F) {
 	version := append(cronosVersion(1, append(cronosPair("a", "1", 0), cronosPair("b", "", 1)...)), cronosVersion(3, nil)...)
 	f.Add(version, version, deflated(f, version), snapped(f, version))
 	f.Fuzz(func(t *testing.T, plain, more, zz, snappy []byte) {
-		s, err := Open(fstest.MapFS{"a/block-0": {Data: plain}, "a/block-5": {Data: more}, "b/block-0.zz": {Data: zz}, "c/block-0.snappy": {Data: snappy}}, ".", FormatCronos)
+		s, err := Open(fstest.MapFS{"a/block-0": {Data: plain}, "a/block-5": {Data: more}, "b/block-0.zz": {Data: zz}, "c/block-0.snappy": {Data: snappy}}, ".",
+			FormatCronos)
 		holds(t, s, err)
 	})
 }

@@ -161,7 +161,8 @@ func TestImpossibleGenerationsAreRefused(t *testing.T) {
 			t.Errorf("%q is not among %q", want, text)
 		}
 	}
-	if errs := (Generation{Profiles: []string{"osmo-like-many"}, Versions: 1, Scale: 1000}).Check(); len(errs) != 1 || !strings.Contains(errs[0].Error(), "a smaller --scale") {
+	if errs := (Generation{Profiles: []string{"osmo-like-many"}, Versions: 1, Scale: 1000}).Check(); len(errs) != 1 ||
+		!strings.Contains(errs[0].Error(), "a smaller --scale") {
 		t.Error(errs)
 	}
 	if _, err := Generate(Generation{}); err == nil {

@@ -30,7 +30,6 @@ type nodesSource struct {
 	in      *stream
 	message []byte
 	version int64 // being read, or the last
-	open    bool
 	done    error
 
 	// The node in message, if pending.

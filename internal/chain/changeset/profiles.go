@@ -35,7 +35,8 @@ type Profile struct {
 // lengths and shares of its stores); keys there are uniform. The others add what
 // chains have and those lack.
 func Profiles() []Profile {
-	bank := Shape{Store: "bank", KeyMean: 56, KeyDev: 3, ValueMean: 100, ValueDev: 1200, Initial: 35_000, Final: 2_200_200, ChangesPerVersion: 1840, DeleteShare: .25}
+	bank := Shape{Store: "bank", KeyMean: 56, KeyDev: 3, ValueMean: 100, ValueDev: 1200, Initial: 35_000, Final: 2_200_200, ChangesPerVersion: 1840,
+		DeleteShare: .25}
 	skewed, prefix := bank, bank
 	skewed.Store, skewed.ZipfTheta = "skewed", .99
 	prefix.Store, prefix.GroupKeys, prefix.RunKeys = "prefix", 64, 8
@@ -55,7 +56,8 @@ func Profiles() []Profile {
 
 // steady is a store that keeps its size.
 func steady(store string, keyMean, keyDev, valueMean, valueDev, keys float64) Shape {
-	return Shape{Store: store, KeyMean: keyMean, KeyDev: keyDev, ValueMean: valueMean, ValueDev: valueDev, Initial: keys, Final: keys, ChangesPerVersion: 1000, DeleteShare: .2}
+	return Shape{Store: store, KeyMean: keyMean, KeyDev: keyDev, ValueMean: valueMean, ValueDev: valueDev, Initial: keys, Final: keys, ChangesPerVersion: 1000,
+		DeleteShare: .2}
 }
 
 // Generation says what to generate.

@@ -201,7 +201,8 @@ func (e *Evidence) answer(v verdict, then Place) string {
 		return fmt.Sprintf("%s of memory cannot hold even the filters and top indexes (IP1, %s): a %s cache is the most it allows, ~%s block reads per Get; %s%s.",
 			size(e.Limits.MemoryBytes), size(lsm.Inflect(e.Database.Levels, 0).IP1.CacheBytes), size(then.CacheBytes), reads(then), run, e.wanted())
 	case limited:
-		return fmt.Sprintf("%s of memory allow a %s cache: ~%s block reads per Get; %s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), run, e.wanted())
+		return fmt.Sprintf("%s of memory allow a %s cache: ~%s block reads per Get; %s%s.",
+			size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), run, e.wanted())
 	case keep:
 		text := fmt.Sprintf("The %s cache you run is enough: ~%s block reads per Get", size(c.Now.CacheBytes), reads(c.Now))
 		if c.Near != nil && c.Near.CacheBytes < c.Now.CacheBytes {

@@ -61,7 +61,8 @@ func TestAnswers(t *testing.T) {
 		{"nearly enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 3700 * mib, BlockReadsPerGet: 1.06} },
 			"The 3.61 GiB cache you run is enough: ~1.06 block reads per Get; beyond 4.10 GiB nothing is gained.", true, 3700 * mib},
 		{"data blocks are cached", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 64 * gib, BlockReadsPerGet: 0.9} },
-			"The 64.0 GiB cache you run is enough: ~0.900 block reads per Get; 3.71 GiB would do for 1.05; all beyond 4.10 GiB caches data blocks alone.", true, 64 * gib},
+			"The 64.0 GiB cache you run is enough: ~0.900 block reads per Get; 3.71 GiB would do for 1.05; all beyond 4.10 GiB caches data blocks alone.", true,
+			64 * gib},
 		{"a small database goes on gaining", func(e *Evidence) { e.Curve.Doubled.BlockReadsPerGet = 0.8 },
 			"A 3.71 GiB cache brings this database to ~1.05 block reads per Get; you run 2.00 GiB: 1.60; beyond 4.10 GiB twice the cache saves 22%.", false, 3800 * mib},
 		{"too little memory", func(e *Evidence) {
@@ -69,7 +70,8 @@ func TestAnswers(t *testing.T) {
 		}, "5.00 GiB of memory allow a 3.00 GiB cache: ~1.20 block reads per Get; you run 2.00 GiB: 1.60; 3.71 GiB would bring 1.05.", false, 3 * gib},
 		{"memory below IP1", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
-		}, "256 MiB of memory cannot hold even the filters and top indexes (IP1, 284 MiB): a 150 MiB cache is the most it allows, ~4.40 block reads per Get; you run 2.00 GiB: 1.60; 3.71 GiB would bring 1.05.", false, 150 * mib},
+		}, "256 MiB of memory cannot hold even the filters and top indexes (IP1, 284 MiB): a 150 MiB cache is the most it allows, ~4.40 block reads per Get; " +
+			"you run 2.00 GiB: 1.60; 3.71 GiB would bring 1.05.", false, 150 * mib},
 		{"everything fits", func(e *Evidence) {
 			e.Curve.WholeBytes, e.Curve.Now = 9*mib, Place{CacheBytes: 16 * mib}
 		}, "Nothing is to be gained: the whole database takes 9.00 MiB in a cache, and the 16.0 MiB you run hold it.", true, 16 * mib},
@@ -101,35 +103,46 @@ func TestReasons(t *testing.T) {
 		change func(*Evidence)
 		want   string // "": no such reason
 	}{
-		{"shape", func(*Evidence) {}, "filters and top indexes take 284 MiB of a cache (IP1), with all indexes 1.91 GiB (IP2); a Get then reads 1.00 data blocks, which no cache much smaller than the database saves"},
-		{"memtables", func(*Evidence) {}, "a node that writes keeps 4 of 475 MiB, so 1.86 GiB of the 3.71 GiB hold blocks; while it writes nothing a Get costs 1.00; in a write stall 8 of them leave nothing"},
+		{"shape", func(*Evidence) {}, "filters and top indexes take 284 MiB of a cache (IP1), with all indexes 1.91 GiB (IP2); a Get then reads 1.00 data " +
+			"blocks, which no cache much smaller than the database saves"},
+		{"memtables", func(*Evidence) {}, "a node that writes keeps 4 of 475 MiB, so 1.86 GiB of the 3.71 GiB hold blocks; while it writes nothing a Get costs " +
+			"1.00; in a write stall 8 of them leave nothing"},
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "keeps 2 of 475 MiB"},
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "one fills in 7.9 min at 1.00 MiB/s"},
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true} }, ""},
 		{"disk", func(*Evidence) {}, "the disk gives 67k reads/s: enough for 63.8k Gets/s, now 41.9k; say --gets-per-second"},
-		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 5000 }, "at 5k Gets/s it now needs 8k reads/s of this disk's 27k at 1 in flight: not the disk; with 3.71 GiB it needs 5.25k reads/s"},
-		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 50_000 }, "it now needs 80k reads/s of this disk's 67k at 16 in flight: the disk is the limit; with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at 16 in flight: close"},
+		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 5000 },
+			"at 5k Gets/s it now needs 8k reads/s of this disk's 27k at 1 in flight: not the disk; with 3.71 GiB it needs 5.25k reads/s"},
+		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 50_000 },
+			"it now needs 80k reads/s of this disk's 67k at 16 in flight: the disk is the limit; with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at 16 in " +
+				"flight: close"},
 		{"disk", func(e *Evidence) { e.Disk = Disk{Absent: "tmpfs"} }, "the disk was not probed: tmpfs"},
-		{"latency", func(e *Evidence) { e.Limits.LatencyGoal = 50 * time.Microsecond }, "a Get of 1.05 x 36.0 us = 37.8 us meets the goal of 50.0 us; now 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},
+		{"latency", func(e *Evidence) { e.Limits.LatencyGoal = 50 * time.Microsecond },
+			"a Get of 1.05 x 36.0 us = 37.8 us meets the goal of 50.0 us; now 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},
 		{"latency", func(*Evidence) {}, ""},
 		{"one_by_one", func(*Evidence) {}, "one Get after another, at 36.0 us a read, goes no faster than 26.5k Gets/s, now 17.4k"},
-		{"handles", func(*Evidence) {}, "7,105 tables need 8,892 file handles (geth gives the database half of its limit: ulimit -n 17784 or more); the node's 5,000 keep 4,990 open"},
+		{"handles", func(*Evidence) {}, "7,105 tables need 8,892 file handles (geth gives the database half of its limit: ulimit -n 17784 or more); the node's " +
+			"5,000 keep 4,990 open"},
 		{"handles", func(e *Evidence) { e.Settings.Handles = 8000 }, "the node's 8,000 are just enough"},
-		{"unused_filters", func(*Evidence) {}, "2.00 GiB of filters on the last level are never consulted by a Get: without them the database, and what compactions write, would be 0.893% smaller; they take no cache; the node's options write no more of them"},
+		{"unused_filters", func(*Evidence) {}, "2.00 GiB of filters on the last level are never consulted by a Get: without them the database, and what " +
+			"compactions write, would be 0.893% smaller; they take no cache; the node's options write no more of them"},
 		{"unused_filters", func(e *Evidence) { e.Settings.LastLevelFilter = true }, "the node's options still write them"},
 		{"unused_filters", func(e *Evidence) { e.Database.Levels[2].FilterBytes = 0 }, ""},
 		{"no_filters", func(*Evidence) {}, ""},
-		{"no_filters", func(e *Evidence) { e.Curve.WithFilters = &Place{CacheBytes: 4 * gib, BlockReadsPerGet: 1.06} }, "would bring ~1.06 block reads per Get at a 4.00 GiB cache"},
+		{"no_filters", func(e *Evidence) { e.Curve.WithFilters = &Place{CacheBytes: 4 * gib, BlockReadsPerGet: 1.06} },
+			"would bring ~1.06 block reads per Get at a 4.00 GiB cache"},
 		{"level0", func(*Evidence) {}, ""},
 		{"level0", func(e *Evidence) { e.Database.Levels[0].Sublevels = 9 }, "level 0 holds 9 sublevels"},
 		{"page_cache", func(e *Evidence) { e.Limits.MemoryBytes = 32 * gib }, "of the database in the page cache"},
 		{"whole", func(*Evidence) {}, ""},
 		{"whole", func(e *Evidence) { e.Curve.WholeBytes = 3 * gib }, "a cache of 3.00 GiB would hold the whole database"},
 		{"geth_limit", func(*Evidence) {}, ""},
-		{"geth_limit", func(e *Evidence) { e.Machine.MemoryBytes = 8 * gib }, "geth cuts --cache to a third of the machine's memory (8.00 GiB here): the database gets 2.40 GiB of it, not 3.71 GiB"},
+		{"geth_limit", func(e *Evidence) { e.Machine.MemoryBytes = 8 * gib },
+			"geth cuts --cache to a third of the machine's memory (8.00 GiB here): the database gets 2.40 GiB of it, not 3.71 GiB"},
 		{"geth_limit", func(e *Evidence) { e.Machine.MemoryLimit = 8 * gib }, "(8.00 GiB here)"},
 		{"verified", func(e *Evidence) { e.Verified = []Verified{{ErrorPercent: -1.2}, {ErrorPercent: 0.3}} }, "the prediction is right within 1.2%"},
-		{"verified", func(e *Evidence) { e.Verified, e.SampleKeys = []Verified{{ErrorPercent: 1}}, 200_000 }, "the 200,000 sampled keys ask for part of the 460,000 index blocks only"},
+		{"verified", func(e *Evidence) { e.Verified, e.SampleKeys = []Verified{{ErrorPercent: 1}}, 200_000 },
+			"the 200,000 sampled keys ask for part of the 460,000 index blocks only"},
 		{"verified", func(e *Evidence) { e.Verified = []Verified{{ErrorPercent: 15}} }, "off by up to 15%: trust what was measured"},
 		{"verified", func(*Evidence) {}, ""},
 	} {
@@ -211,7 +224,8 @@ func TestText(t *testing.T) {
 	e := someEvidence()
 	e.Limits = Limits{MemoryBytes: 8 * gib, GetsPerSecond: 5000, LatencyGoal: time.Millisecond}
 	device := 1.05
-	e.Verified = []Verified{{CacheBytes: 2 * gib, Predicted: 1.05, Measured: 1.06, ErrorPercent: -0.9, DeviceReadsPerGet: &device}, {CacheBytes: 3800 * mib, Predicted: 1, Measured: 0.99, ErrorPercent: 1}}
+	e.Verified = []Verified{{CacheBytes: 2 * gib, Predicted: 1.05, Measured: 1.06, ErrorPercent: -0.9, DeviceReadsPerGet: &device},
+		{CacheBytes: 3800 * mib, Predicted: 1, Measured: 0.99, ErrorPercent: 1}}
 	var out strings.Builder
 	if err := Text(&out, Judge(e)); err != nil {
 		t.Fatal(err)

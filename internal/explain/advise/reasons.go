@@ -49,7 +49,8 @@ func (e *Evidence) model() string {
 
 func (e *Evidence) shape(a Advice) string {
 	i := a.Inflection
-	return fmt.Sprintf("filters and top indexes take %s of a cache (IP1), with all indexes %s (IP2); a Get then reads %s data blocks, which no cache much smaller than the database saves",
+	return fmt.Sprintf("filters and top indexes take %s of a cache (IP1), with all indexes %s (IP2); a Get then reads %s data blocks, which no cache much "+
+		"smaller than the database saves",
 		size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
 }
 
@@ -78,7 +79,8 @@ func (e *Evidence) noFilters() string {
 	if with == nil {
 		return ""
 	}
-	return fmt.Sprintf("levels above the last have no filters, so every Get searches them all: filters of 10 bits a key would bring ~%s block reads per Get at a %s cache; set FilterPolicy and compact",
+	return fmt.Sprintf("levels above the last have no filters, so every Get searches them all: filters of 10 bits a key would bring ~%s block reads per Get "+
+		"at a %s cache; set FilterPolicy and compact",
 		reads(*with), size(with.CacheBytes))
 }
 
@@ -122,7 +124,8 @@ func (e *Evidence) latency(a Advice) string {
 		if time.Duration(s.DeviceNanosPerGet) <= goal {
 			met = "meets"
 		}
-		return fmt.Sprintf("%s x %s = %s %s", reads(s.Place), unit.Nanos(float64(s.DeviceNanosPerGet)/math.Max(s.BlockReadsPerGet, 1e-3)), unit.Nanos(float64(s.DeviceNanosPerGet)), met)
+		return fmt.Sprintf("%s x %s = %s %s", reads(s.Place), unit.Nanos(float64(s.DeviceNanosPerGet)/math.Max(s.BlockReadsPerGet, 1e-3)),
+			unit.Nanos(float64(s.DeviceNanosPerGet)), met)
 	}
 	text := fmt.Sprintf("a Get of %s the goal of %s", say(a.Then), unit.Nanos(float64(goal)))
 	if !a.Recommendation.Keep {
@@ -177,7 +180,8 @@ func (e *Evidence) unusedFilters(a Advice) string {
 	if bytes == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s of filters on the last level are never consulted by a Get: without them the database, and what compactions write, would be %s smaller; they take no cache",
+	text := fmt.Sprintf("%s of filters on the last level are never consulted by a Get: without them the database, and what compactions write, would be %s "+
+		"smaller; they take no cache",
 		size(bytes), unit.Percent(float64(bytes)/float64(max(e.Database.Bytes, 1))))
 	if e.Settings.LastLevelFilter {
 		return text + "; the node's options still write them"
@@ -189,7 +193,8 @@ func (e *Evidence) levelZero() string {
 	const many = 3
 	for _, l := range e.Database.Levels {
 		if l.Level == 0 && l.Sublevels >= many {
-			return fmt.Sprintf("level 0 holds %d sublevels, and a Get asks each: compactions are behind; once they have caught up (geth db compact) a Get is cheaper than told here", l.Sublevels)
+			return fmt.Sprintf("level 0 holds %d sublevels, and a Get asks each: compactions are behind; once they have caught up (geth db compact) a Get is "+
+				"cheaper than told here", l.Sublevels)
 		}
 	}
 	return ""
@@ -199,7 +204,8 @@ func (e *Evidence) pageCache(a Advice) string {
 	for _, s := range a.Memory {
 		if s.Name == pageCacheShare && s.Bytes > 0 {
 			share := math.Min(1, float64(s.Bytes)/float64(max(e.Database.Bytes, 1)))
-			return fmt.Sprintf("the %s left hold up to %s of the database in the page cache: so many of the block reads at most do not reach the device", size(s.Bytes), unit.Percent(share))
+			return fmt.Sprintf("the %s left hold up to %s of the database in the page cache: so many of the block reads at most do not reach the device",
+				size(s.Bytes), unit.Percent(share))
 		}
 	}
 	return ""
@@ -220,7 +226,8 @@ func (e *Evidence) gethLimit(a Advice) string {
 	if e.Client != Geth || machine == 0 || a.Settings[0].CacheBytes >= a.Then.CacheBytes {
 		return ""
 	}
-	return fmt.Sprintf("geth cuts --cache to a third of the machine's memory (%s here): the database gets %s of it, not %s", size(machine), size(a.Settings[0].CacheBytes), size(a.Then.CacheBytes))
+	return fmt.Sprintf("geth cuts --cache to a third of the machine's memory (%s here): the database gets %s of it, not %s",
+		size(machine), size(a.Settings[0].CacheBytes), size(a.Then.CacheBytes))
 }
 
 func (e *Evidence) verified() string {
@@ -243,7 +250,8 @@ func (e *Evidence) verified() string {
 	// Fewer keys leave index blocks that no Get of the measurement asks for.
 	const keysPerIndexBlock = 3
 	if e.SampleKeys > 0 && int64(e.SampleKeys) < keysPerIndexBlock*indexBlocks {
-		text += fmt.Sprintf("; the %s sampled keys ask for part of the %s index blocks only, and read less than the node does", unit.Count(e.SampleKeys), unit.Count(indexBlocks))
+		text += fmt.Sprintf("; the %s sampled keys ask for part of the %s index blocks only, and read less than the node does",
+			unit.Count(e.SampleKeys), unit.Count(indexBlocks))
 	}
 	return text
 }

@@ -89,7 +89,8 @@ func TestLiveMemTables(t *testing.T) {
 
 // What Total gives is what Reserved leaves, and not much more.
 func TestTotalLeavesTheBlocksTheirShare(t *testing.T) {
-	for _, m := range []MemTables{{CacheShare: 8, Live: 4}, {CacheShare: 4, Live: 2}, {CacheShare: 8, Live: 2}, {CacheShare: 8}, {Bytes: 4 << 20, Live: 2}, {CacheShare: 4, Live: 4}} {
+	for _, m := range []MemTables{{CacheShare: 8, Live: 4}, {CacheShare: 4, Live: 2}, {CacheShare: 8, Live: 2}, {CacheShare: 8}, {Bytes: 4 << 20, Live: 2},
+		{CacheShare: 4, Live: 4}} {
 		for _, blocks := range []int64{1 << 10, 100_000, 1 << 20, 3<<20 + 1, 1 << 30, 50 << 30} {
 			total := m.Total(blocks)
 			left := total - m.Reserved(total)

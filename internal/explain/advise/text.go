@@ -123,7 +123,8 @@ func (a *Advice) measured(out io.Writer) {
 	if len(a.Verified) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nVerified: block reads per Get at rest, after the warm-up of the run\n  %10s %10s %10s %8s %10s\n", "cache", "predicted", "measured", "error", "at device")
+	fmt.Fprintf(out, "\nVerified: block reads per Get at rest, after the warm-up of the run\n  %10s %10s %10s %8s %10s\n",
+		"cache", "predicted", "measured", "error", "at device")
 	for _, v := range a.Verified {
 		device := "–"
 		if v.DeviceReadsPerGet != nil {

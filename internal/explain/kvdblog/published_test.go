@@ -125,7 +125,8 @@ func TestLoadIsImported(t *testing.T) {
 		t.Fatal(err)
 	}
 	if run.Figures.Puts != 200_000_000 || math.Abs(run.Figures.PutsPerSecond-1_300_711) > 1 || *run.Figures.WriteAmplification != 8.4 {
-		t.Errorf("puts %d at %.0f/s, write amplification %v: the log says 200000000, 1300711.49, 8.4", run.Figures.Puts, run.Figures.PutsPerSecond, *run.Figures.WriteAmplification)
+		t.Errorf("puts %d at %.0f/s, write amplification %v: the log says 200000000, 1300711.49, 8.4",
+			run.Figures.Puts, run.Figures.PutsPerSecond, *run.Figures.WriteAmplification)
 	}
 	if len(run.Warnings) != 1 || !strings.Contains(run.Warnings[0].Text, "9.20 GiB") {
 		t.Errorf("warnings %v, want one of 9.20 GiB of compactions owed", run.Warnings)
@@ -139,9 +140,10 @@ func TestDamagedReadLog(t *testing.T) {
 		from, to string // "": cut the log at from
 		want     string
 	}{
-		"cut within a row":          {"\t10338939\t", "", "line 54: "},
-		"cut before the reads":      {"Random read:", "", `without its "Random read" line: cut short?`},
-		"no second table":           {"\nCache Statistics:\n--------------------------------------------------------\nCaller\t\tHits\tMisses\tCalls\tHitRate\ngithub.com/cockroachdb/pebble/sstable.(*Reader).readFilter\t35104011", "", "after 1 of 2 tables"},
+		"cut within a row":     {"\t10338939\t", "", "line 54: "},
+		"cut before the reads": {"Random read:", "", `without its "Random read" line: cut short?`},
+		"no second table": {"\nCache Statistics:\n--------------------------------------------------------\nCaller\t\tHits\tMisses\tCalls\tHitRate\n" +
+			"github.com/cockroachdb/pebble/sstable.(*Reader).readFilter\t35104011", "", "after 1 of 2 tables"},
 		"calls that do not add up":  {"346507\t590\t347097", "346507\t590\t347098", "line 8: (*Reader).readFilter: 346507 hits and 590 misses are not 347098 calls"},
 		"totals that fall":          {"35104011\t1081\t35105092", "346000\t590\t346590", "totals cannot fall"},
 		"a negative count":          {"Miss Count: 14448981", "Miss Count: -1", "line 16: "},

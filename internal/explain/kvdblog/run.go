@@ -26,10 +26,12 @@ func (f logFile) run(database result.Database) *result.Run {
 	l := f.log
 	warmup := uint64(math.Round(float64(l.keys) * warmupShare))
 	run := &result.Run{
-		Status:  result.OK,
-		Verb:    "read",
-		Command: []string{"bench_kvdb", "-T", strconv.FormatUint(l.keys, 10), "-t", strconv.Itoa(l.threads), "-r", strconv.FormatUint(l.gets, 10), "-c", strconv.FormatInt(f.cacheBytes>>20, 10)},
-		Engine:  result.Engine{Name: "pebble1", Version: pebbleVersion, Profile: "bench_kvdb", Options: map[string]string{"cache_bytes": strconv.FormatInt(f.cacheBytes, 10)}},
+		Status: result.OK,
+		Verb:   "read",
+		Command: []string{"bench_kvdb", "-T", strconv.FormatUint(l.keys, 10), "-t", strconv.Itoa(l.threads), "-r", strconv.FormatUint(l.gets, 10), "-c",
+			strconv.FormatInt(f.cacheBytes>>20, 10)},
+		Engine: result.Engine{Name: "pebble1", Version: pebbleVersion, Profile: "bench_kvdb",
+			Options: map[string]string{"cache_bytes": strconv.FormatInt(f.cacheBytes, 10)}},
 		Workload: result.Workload{
 			Name: "readrandom", Keys: l.keys, KeyBytes: keyBytes, ValueBytes: valueBytes, KeyOrder: "hashed",
 			Threads: l.threads, Gets: l.gets, WarmupGets: warmup, WarmupRule: "0.05% of the keys, as the study says; not in the log",
@@ -178,7 +180,8 @@ func absent() map[string]string {
 // doubts are what is known to limit these figures.
 func doubts() []engine.Warning {
 	return []engine.Warning{
-		{Code: "call_sites", Text: "reads are counted by call site, not by block type: readIndex is the top level of two-level indexes and the whole index of small tables",
+		{Code: "call_sites", Text: "reads are counted by call site, not by block type: readIndex is the top level of two-level indexes and the whole index of " +
+			"small tables",
 			Remedy: "measure with statelab, which classifies by the block's place in its file"},
 		{Code: "warmup_subtracted", Text: "the logs' tables of classes include the warm-up: the first table is subtracted from the second",
 			Remedy: "none needed: the self-check holds the difference against the cache's own counters"},

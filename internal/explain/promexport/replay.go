@@ -98,7 +98,8 @@ func (r *Replay) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(describe(name+"_total", help[name]), prometheus.CounterValue, sum, tree)
 		}
 		t := s.last.Tree
-		out <- prometheus.MustNewConstMetric(describe("versions_total", "Versions committed by the running replay."), prometheus.CounterValue, float64(s.versions), tree)
+		out <- prometheus.MustNewConstMetric(describe("versions_total", "Versions committed by the running replay."),
+			prometheus.CounterValue, float64(s.versions), tree)
 		gauge("version_number", "The last version that is committed.", float64(t.Version))
 		gauge("resident_memory_bytes", "Resident memory of the runner.", float64(t.RSSBytes))
 		if t.TreeSize != nil {

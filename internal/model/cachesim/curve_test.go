@@ -58,7 +58,8 @@ func TestCurve(t *testing.T) {
 			seen[number] = true
 		}
 		last := points[len(points)-1]
-		if last.Gets != 15_000 || last.Accesses[engine.Data] != 15_000 || last.Reads[engine.Data] != fresh || last.Reads[engine.Filter] != 0 || last.ReadsByLevel[6] != fresh || last.DiskBytesRead != 3100*fresh {
+		if last.Gets != 15_000 || last.Accesses[engine.Data] != 15_000 || last.Reads[engine.Data] != fresh || last.Reads[engine.Filter] != 0 ||
+			last.ReadsByLevel[6] != fresh || last.DiskBytesRead != 3100*fresh {
 			t.Errorf("%s: %+v, want %d data reads of 3100 bytes", policy, last, fresh)
 		}
 		if names := slices.Sorted(maps.Keys(last.HitRates())); !slices.Equal(names, []string{"all", "data", "filter", "index", "top_index"}) {

@@ -79,11 +79,11 @@ func accessRates(levels []engine.Level, geometry []Geometry, version cachesim.Pe
 func checkLevel(l engine.Level) error {
 	switch {
 	case !l.InCacheKnown:
-		return fmt.Errorf("L%d: what its blocks take in a cache is not known", l.Level)
+		return fmt.Errorf("level %d: what its blocks take in a cache is not known", l.Level)
 	case l.Files < 0 || l.Keys <= 0 || l.DataBlocks <= 0 || l.DataCacheBytes <= 0:
-		return fmt.Errorf("L%d: %d files with %d keys in %d data blocks of %d bytes in a cache", l.Level, l.Files, l.Keys, l.DataBlocks, l.DataCacheBytes)
+		return fmt.Errorf("level %d: %d files with %d keys in %d data blocks of %d bytes in a cache", l.Level, l.Files, l.Keys, l.DataBlocks, l.DataCacheBytes)
 	case l.IndexBlocks+l.SingleIndexes <= 0:
-		return fmt.Errorf("L%d: no index blocks", l.Level)
+		return fmt.Errorf("level %d: no index blocks", l.Level)
 	}
 	return nil
 }

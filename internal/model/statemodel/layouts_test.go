@@ -46,7 +46,8 @@ func fill(t *testing.T, s layout.State, accounts, slots int, r *rand.Rand) (hash
 
 // The table of splits, carried from one depth to another, against layouts/pagetrie.
 func TestPagesAgainstPageTries(t *testing.T) {
-	for _, of := range []State{{Accounts: 12_000}, {Accounts: 40_000}, {Accounts: 25_000, ContractShare: .1, SlotsPer: 16}, {Accounts: 25_000, ContractShare: .1, SlotsPer: 8}} {
+	for _, of := range []State{{Accounts: 12_000}, {Accounts: 40_000}, {Accounts: 25_000, ContractShare: .1, SlotsPer: 16},
+		{Accounts: 25_000, ContractShare: .1, SlotsPer: 8}} {
 		s, err := pagetrie.Layout{}.Open(context.Background(), layout.Options{Dir: t.TempDir(), Create: true})
 		if err != nil {
 			t.Fatal(err)
@@ -165,8 +166,9 @@ func TestSmallStates(t *testing.T) {
 		s.BlockAccounts, s.DiskBytes = 5000, 1<<20
 		paged, _ := PageTrie(s, 0, 0)
 		geth := GethMemory{Shards: 4}
-		for name, memories := range map[string][]Memory{"pagetrie": paged, "chunktrie": ChunkTrie(s, 0, 0), "flat-mdbx": FlatMDBX(s, 0), "flat-pebble": FlatPebble(s, 0, 4, 0),
-			"geth-path": GethPath(s, geth), "geth-hash": GethHash(s, geth), "geth-flat": GethFlat(s, geth), "nomt": NOMT(s, 0), "qmdb": QMDB(s, 0)} {
+		for name, memories := range map[string][]Memory{"pagetrie": paged, "chunktrie": ChunkTrie(s, 0, 0), "flat-mdbx": FlatMDBX(s, 0),
+			"flat-pebble": FlatPebble(s, 0, 4, 0), "geth-path": GethPath(s, geth), "geth-hash": GethHash(s, geth),
+			"geth-flat": GethFlat(s, geth), "nomt": NOMT(s, 0), "qmdb": QMDB(s, 0)} {
 			for i, got := range Steady(memories, Account) {
 				if !(got >= 0 && got < 7) {
 					t.Errorf("%s of %g accounts: %g reads below memory %d", name, s.Accounts, got, i)

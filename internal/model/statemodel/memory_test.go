@@ -188,7 +188,8 @@ func TestEndToEndAgainstPages(t *testing.T) {
 				}
 			}
 			played := float64(missed) / lookups
-			got := Steady([]Memory{{Bytes: memory, Classes: []Class{{Units: units, UnitBytes: float64(unitBytes), EndToEnd: true, Visits: [kinds]float64{1}}}}}, Account)[0]
+			got := Steady([]Memory{{Bytes: memory, Classes: []Class{{Units: units, UnitBytes: float64(unitBytes), EndToEnd: true, Visits: [kinds]float64{1}}}}},
+				Account)[0]
 			if math.Abs(got-played) > .06*played {
 				t.Errorf("%d bytes, memory for %.0f %%: %.4f reads, played %.4f", unitBytes, 100*share, got, played)
 			}

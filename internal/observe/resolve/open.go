@@ -45,7 +45,7 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	case cachesim.PebbleV2:
 		list = list2
 	default:
-		return nil, fmt.Errorf("Pebble version %d: 1 or 2", version)
+		return nil, fmt.Errorf("invalid Pebble version %d: must be 1 or 2", version)
 	}
 	found, err := list(dir)
 	if err != nil {

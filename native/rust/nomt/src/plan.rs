@@ -164,7 +164,8 @@ impl Shares {
             // What is fixed and two caches of 1 MiB are thirteen sixteenths.
             let least = ((fixed + 2 * MIB) * 16).div_ceil(13).div_ceil(MIB);
             return Err(format!(
-                "a memory of {budget} bytes is too small for {} buckets of the hash table, {} bytes of branches and caches of whole MiB, as in --memory {least}MiB",
+                "a memory of {budget} bytes is too small for {} buckets of the hash table, {} bytes of branches and caches of whole MiB, \
+                 as in --memory {least}MiB",
                 sizes.buckets, sizes.branch_bytes
             ));
         }
