@@ -21,24 +21,29 @@ import (
 // stepped is a verb whose plan has steps.
 type stepped struct {
 	verb  string
-	args  []string
+	args  func(t *testing.T) []string
 	steps int
 	// figures are those that have to repeat, whatever happened on the way.
 	figures func(t *testing.T, out string) string
 }
 
 func steppedVerbs(t *testing.T) []stepped {
-	set, db := changes(t, 40), small(t, "20k")
-	reads := []string{"--db", db, "--rate", "10k", "--gets", "6k", "--warmup", "0", "--access-gets", "0"}
+	set := changes(t, 40)
+	reads := func(cache string) func(t *testing.T) []string {
+		return func(t *testing.T) []string { // a database is one process's at a time
+			return []string{"--db", small(t, "20k"), "--cache", cache, "--rate", "10k", "--gets", "6k", "--warmup", "0", "--access-gets", "0"}
+		}
+	}
+	fixed := func(args ...string) func(t *testing.T) []string { return func(*testing.T) []string { return args } }
 	return []stepped{
-		{experiment.Read, append([]string{"--cache", "1MiB"}, reads...), 1, sweepFigures},
-		{experiment.Sweep, append([]string{"--cache", "64KiB,1MiB"}, reads...), 2, sweepFigures},
-		{experiment.Replay, []string{"--tree", "replaytest", "--changes", set, "--set", "CommitMillis=10", "--repeats", "2"}, 2,
+		{experiment.Read, reads("1MiB"), 1, sweepFigures},
+		{experiment.Sweep, reads("64KiB,1MiB"), 2, sweepFigures},
+		{experiment.Replay, fixed("--tree", "replaytest", "--changes", set, "--set", "CommitMillis=10", "--repeats", "2"), 2,
 			func(t *testing.T, out string) string {
 				f := readReplay(t, out).Trees[0].Figures
 				return fmt.Sprint(f.Root.Combined, f.LastVersion)
 			}},
-		{experiment.Layouts, []string{"--layout", "flat-pebble,pagetrie", "--accounts", "5k", "--reads", "2k", "--update-blocks", "2"}, 2,
+		{experiment.Layouts, fixed("--layout", "flat-pebble,pagetrie", "--accounts", "5k", "--reads", "2k", "--update-blocks", "2"), 2,
 			func(t *testing.T, out string) (text string) {
 				l, err := result.ReadLayouts(out)
 				if err != nil {
@@ -101,7 +106,7 @@ func TestOutcomesAreHonest(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, v := range steppedVerbs(t) {
 		alone := filepath.Join(t.TempDir(), "alone")
-		must(t, append([]string{v.verb, "--out", alone}, v.args...)...)
+		must(t, append([]string{v.verb, "--out", alone}, v.args(t)...)...)
 		want := v.figures(t, alone)
 		for step := 1; step <= v.steps; step++ {
 			if testing.Short() && step < v.steps {
@@ -120,7 +125,7 @@ func TestOutcomesAreHonest(t *testing.T) {
 
 func (v stepped) meets(t *testing.T, step int, fate string, wait time.Duration, want string) {
 	out := filepath.Join(t.TempDir(), "out")
-	s := start(t, append([]string{v.verb, "--out", out}, v.args...)...)
+	s := start(t, append([]string{v.verb, "--out", out}, v.args(t)...)...)
 	s.until("the step has begun", func() bool {
 		finished, begun := finishedSteps(t, out)
 		return finished >= step-1 && begun >= step && s.runner() != 0 || processGone(s)

@@ -111,7 +111,9 @@ Relative paths in the file start from the current directory.`,
 			return a.goOn(f, "", m)
 		case len(args) != 1 || f.resume:
 			m.add("name one experiment file (statelab run FILE), or a folder to continue (statelab run --resume --out S)")
-			return m.err()
+		}
+		if err := m.err(); err != nil {
+			return err
 		}
 		d, err := experiment.ReadFile(args[0])
 		if errors.Is(err, os.ErrNotExist) {

@@ -308,7 +308,7 @@ func (r *reader) scalar(n *yaml.Node, key string) string {
 		r.wrong(n, key, "one value")
 		return ""
 	}
-	if n.Tag == "!!null" {
+	if n.Value == "~" { // and "null" is the name of an engine and of a tree
 		return ""
 	}
 	return n.Value
