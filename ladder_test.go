@@ -44,7 +44,7 @@ var ladder = []rung{
 	}},
 	{"observe", map[string][]string{
 		"internal/observe/measure":           {"result"},
-		"internal/observe/host":              {"internal/observe/measure", "internal/base/unit", "result"},
+		"internal/observe/host":              {"engine", "internal/observe/measure", "internal/base/unit", "result"},
 		"internal/observe/blockio":           {"engine"},
 		"internal/observe/blockio/pebble1fs": {"engine", "internal/observe/blockio"},
 		"internal/observe/blockio/pebble2fs": {"engine", "internal/observe/blockio"},

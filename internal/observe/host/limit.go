@@ -33,6 +33,7 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, probe.Close()) }()
+	watch := StartWatch(plan.Dir)
 	d = &result.Disk{Started: time.Now(), Dir: plan.Dir, Host: Facts(plan.Dir), BlockBytes: directBytes, AreaBytes: probe.Bytes(), Seconds: plan.Seconds, Repeats: plan.Repeats}
 	fio, why := findFio(plan.Fio, probe.Paths())
 	d.FioAbsent = why
@@ -60,6 +61,7 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 			d.Fio = append(d.Fio, limitOf(n, theirs[n]))
 		}
 	}
+	d.Machine, d.Warnings = watch.Stop()
 	return d, nil
 }
 
