@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -105,6 +106,18 @@ func (d *Disk) Judge(measured ...DiskPoint) string {
 		}
 	}
 	return ""
+}
+
+// DeviceReads are the device reads a second of a point, for Disk.Judge: none where they
+// were not counted. threads is of a point whose axes do not tell.
+func (p Point) DeviceReads(threads int) DiskPoint {
+	if n, err := strconv.Atoi(p.Axes["threads"]); err == nil {
+		threads = n
+	}
+	if p.Figures.DeviceReadsPerGet == nil {
+		return DiskPoint{InFlight: threads}
+	}
+	return DiskPoint{InFlight: threads, ReadsPerSecond: p.Figures.GetsPerSecond * *p.Figures.DeviceReadsPerGet}
 }
 
 // Doubt is the warning of a probe that is contradicted.

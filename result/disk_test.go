@@ -92,6 +92,14 @@ func TestContradictedProbe(t *testing.T) {
 			t.Errorf("%s: %q, then %q", c.about, got, again)
 		}
 	}
+	reads := 2.0
+	p := Point{Axes: map[string]string{"threads": "5"}, Figures: Figures{GetsPerSecond: 200, DeviceReadsPerGet: &reads}}
+	if got := p.DeviceReads(1); got.InFlight != 5 || got.ReadsPerSecond != 400 {
+		t.Errorf("%+v", got)
+	}
+	if got := (Point{Figures: Figures{GetsPerSecond: 200}}).DeviceReads(8); got.InFlight != 8 || got.ReadsPerSecond != 0 {
+		t.Errorf("not counted: %+v", got)
+	}
 	if got := (*Disk)(nil).Judge(steady...); got != "" {
 		t.Errorf("a disk nobody measured: %q", got)
 	}

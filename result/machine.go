@@ -1,5 +1,11 @@
 package result
 
+import (
+	"slices"
+
+	"github.com/statelab/statelab/engine"
+)
+
 // Machine is what the machine did besides a process while that measured. nil is
 // absent: see Absent.
 type Machine struct {
@@ -29,12 +35,12 @@ const (
 	ReadAhead   = "readahead"
 )
 
-// OfMachine tells whether a warning is about the machine: of several runs compared,
-// one such warning of a kind says enough.
-func OfMachine(code string) bool {
-	switch code {
+// Told reports whether a warning about the machine is among known ones: of several
+// runs compared, one of a kind says enough.
+func Told(known []engine.Warning, w engine.Warning) bool {
+	switch w.Code {
 	case BusyMachine, CPUStolen, BusyDisk, Governor, ReadAhead:
-		return true
+		return slices.ContainsFunc(known, func(k engine.Warning) bool { return k.Code == w.Code })
 	}
 	return false
 }

@@ -219,6 +219,26 @@ func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error
 	return result.WriteDisk(out, d)
 }
 
+// judgeCeiling marks a limit that what was measured contradicts.
+func judgeCeiling(s sweep.Sweep, done *result.Sweep, out string) error {
+	d, err := result.ReadDisk(out)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var measured []result.DiskPoint
+	for _, p := range done.Points {
+		measured = append(measured, p.DeviceReads(s.Base.Threads))
+	}
+	if d.Judge(measured...) == "" {
+		return nil
+	}
+	done.Warnings = append(done.Warnings, d.Doubt())
+	return result.WriteDisk(out, d)
+}
+
 // flights are the thread counts of a plan, thinned out evenly, and one more, so
 // that the disk's own curve has a shape.
 func flights(s sweep.Sweep) []int {

@@ -68,7 +68,7 @@ func TestWarningsOfTheMachine(t *testing.T) {
 		var got []string
 		for _, w := range warnings(c.machine, c.own, c.governor, c.readAhead) {
 			got = append(got, w.Code)
-			if w.Text == "" || w.Remedy == "" || !result.OfMachine(w.Code) {
+			if w.Text == "" || w.Remedy == "" || result.Told(nil, w) || !result.Told([]engine.Warning{w}, w) {
 				t.Errorf("%s: %+v", c.about, w)
 			}
 		}
@@ -76,7 +76,7 @@ func TestWarningsOfTheMachine(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.about, got, c.want)
 		}
 	}
-	if result.OfMachine(engine.Warning{Code: "check_failed"}.Code) {
+	if failed := (engine.Warning{Code: "check_failed"}); result.Told([]engine.Warning{failed}, failed) {
 		t.Error("a failed check is the machine's")
 	}
 }
