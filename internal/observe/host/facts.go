@@ -144,6 +144,9 @@ func virtualised(cpu cpuInfo) string {
 
 func memoryBytes() int64 { return meminfo("MemTotal") }
 
+// AvailableMemory is what programs can still have, the page cache included, in bytes.
+func AvailableMemory() int64 { return meminfo("MemAvailable") }
+
 // meminfo is 0 where the kernel does not tell.
 func meminfo(name string) int64 {
 	text, err := os.ReadFile("/proc/meminfo")

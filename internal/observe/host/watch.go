@@ -85,7 +85,7 @@ func (w *Watch) lacks(why error, figures ...string) {
 }
 
 func (w *Watch) now() (m moment) {
-	m = moment{load: loadAverage(), available: meminfo("MemAvailable")}
+	m = moment{load: loadAverage(), available: AvailableMemory()}
 	var err error
 	if m.own, err = ProcessNow(); err != nil {
 		w.lacks(err, cpuOthers, cpuStolen, diskBusy, diskReads, diskWrites)
