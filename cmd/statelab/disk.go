@@ -79,6 +79,10 @@ func (a *app) disk(f *flags, m *mistakes) error {
 		return fmt.Errorf("--with fio: %s", d.FioAbsent)
 	}
 	d.Command = a.command()
+	for _, w := range d.Warnings {
+		p.say("warning: %s", w.Text)
+		p.say("         remedy: %s", w.Remedy)
+	}
 	if f.out != "" {
 		if err := os.MkdirAll(f.out, 0o755); err != nil {
 			return fmt.Errorf("make --out: %w", err)

@@ -62,6 +62,9 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 		}
 	}
 	d.Machine, d.Warnings = watch.Stop()
+	if d.Judge() != "" {
+		d.Warnings = append(d.Warnings, d.Doubt())
+	}
 	return d, nil
 }
 
