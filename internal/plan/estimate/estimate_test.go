@@ -186,3 +186,21 @@ func TestMeasuredLayouts(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// 120 versions of the generated set of docs/methods/replay.md.
+func TestMeasuredReplays(t *testing.T) {
+	for tree, c := range map[string]struct{ memory, disk float64 }{"iavl1": {900, 279e6}, "iavl1-map": {1228, 0}, "avlite": {1026, 106e6}, "iavl2": {253, 258e6},
+		"memiavl": {400, 103e6}, "cosmosstore": {959, 280e6}} {
+		s := Replay(ReplaySpec{Tree: tree, Changes: 175_563, Bytes: 101_451_056, Stores: 4}, studyMachine)
+		within(t, tree+": memory", float64(s.MemoryBytes), c.memory*(1<<20), 1.3)
+		if c.disk == 0 && s.DiskBytes != 0 {
+			t.Errorf("%s: %d bytes on disk", tree, s.DiskBytes)
+		} else if c.disk > 0 {
+			within(t, tree+": disk", float64(s.DiskBytes), c.disk, 2)
+		}
+	}
+	few := Replay(ReplaySpec{Tree: "iavl1", Changes: 100e6, Bytes: 50e9, Stores: 1, CacheNodes: 1e5}, studyMachine)
+	if few.MemoryBytes > gib {
+		t.Errorf("a cache of 100k nodes takes %d bytes", few.MemoryBytes)
+	}
+}

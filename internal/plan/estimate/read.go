@@ -58,7 +58,9 @@ func Read(r ReadSpec, m Machine) Step {
 	if r.Cold { // what is read for the first time comes from the device, whatever memory there is
 		device = max(device, min(gets*reads, float64(r.DatabaseBytes)/4096))
 	}
-	const bufferedNanos = 6e3 // a block read that the page cache serves
+	// A block read that the page cache serves: with 1 MiB of cache a Get of 300k keys takes
+	// 1.0 block reads and 6.1 us more CPU than with 512 MiB.
+	const bufferedNanos = 6e3
 	cpu := gets*costs.getNanos + (gets*reads-device)*bufferedNanos
 	seconds := device/m.readRate(threads) + cpu/1e9/min(float64(threads), m.cores())
 	if r.Rate > 0 {
@@ -82,7 +84,8 @@ func Read(r ReadSpec, m Machine) Step {
 // heapFactor: a cache of 256 MiB on the Go heap made 667 MiB resident.
 const heapFactor = 2.2
 
-// accessesPerGet are the blocks that a Get of an LSM tree needs, none cached.
+// accessesPerGet are the blocks that a Get of an LSM tree needs, none cached: 4 of 300k keys
+// on one level, a filter, a top index and an index more for each further level.
 const accessesPerGet = 12
 
 // readsPerGet is the shape of the study's curve: one read of a data block, less what the
