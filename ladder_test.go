@@ -101,7 +101,7 @@ var ladder = []rung{
 		"internal/plan/replays": {"engine", "internal/plan", "internal/plan/runners", "internal/run/replay", "result", "tree"},
 		"internal/plan/layouts": {"engine", "internal/chain/mpt", "internal/model/cachesim", "internal/model/statemodel", "internal/plan",
 			"internal/plan/runners", "internal/run/lookup", "layout", "result"},
-		"internal/plan/estimate":   {"internal/base/unit", "result"},
+		"internal/plan/estimate": {"internal/base/unit", "result"},
 	}},
 	{"explain", map[string][]string{
 		"web":                         {},
