@@ -2,7 +2,7 @@
 // disk, bytes of memory, seconds.
 //
 // Goals: a plan that cannot fit is refused at once, with what would fit; bytes within a
-// third, times within a factor of two on a machine like the one that the constants are
+// half, times within a factor of two on a machine like the one that the constants are
 // of; pure: what is known of the machine is an argument.
 // Non-goals: predicting figures (predict, statemodel), looking at the machine (host).
 //
