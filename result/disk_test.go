@@ -79,7 +79,8 @@ func TestContradictedProbe(t *testing.T) {
 	}{
 		{"below the limit", steady, []DiskPoint{{InFlight: 1, ReadsPerSecond: 90}, {InFlight: 5, ReadsPerSecond: 300}}, ""},
 		{"within the noise", steady, []DiskPoint{{InFlight: 1, ReadsPerSecond: 110}}, ""},
-		{"beyond the limit", steady, []DiskPoint{{InFlight: 1, ReadsPerSecond: 90}, {InFlight: 3, ReadsPerSecond: 221}}, "200 reads/s with 3 in flight, the engine then made 221"},
+		{"beyond the limit", steady, []DiskPoint{{InFlight: 1, ReadsPerSecond: 90}, {InFlight: 3, ReadsPerSecond: 221}},
+			"200 reads/s with 3 in flight, the engine then made 221"},
 		{"no number in flight so small", steady, []DiskPoint{{InFlight: 0, ReadsPerSecond: 1e6}}, ""},
 		{"spread", []DiskPoint{{InFlight: 8, ReadsPerSecond: 39, Spread: Range{11, 478}}}, nil, "11 to 478 reads/s"},
 	} {

@@ -31,7 +31,8 @@ func TestDoctorExaminesThisMachine(t *testing.T) {
 func TestJudges(t *testing.T) {
 	failed := errors.New("no")
 	seen := func(cpu, stolen, disk float64) *result.Machine {
-		return &result.Machine{CPUOthersShare: &cpu, CPUStolenShare: &stolen, Disk: "sda", DiskBusyShare: &disk, DiskOthersReadBytes: &disk, DiskOthersWriteBytes: &disk}
+		return &result.Machine{CPUOthersShare: &cpu, CPUStolenShare: &stolen, Disk: "sda", DiskBusyShare: &disk,
+			DiskOthersReadBytes: &disk, DiskOthersWriteBytes: &disk}
 	}
 	unseen := &result.Machine{Absent: map[string]string{cpuOthers: "no", diskBusy: "no"}}
 	for _, c := range []struct {

@@ -163,12 +163,14 @@ func warnings(m *result.Machine, own result.ProcessIO, governor string, readAhea
 	}
 	if m.CPUOthersShare != nil && *m.CPUOthersShare > mostOthersCPU {
 		warn(result.BusyMachine, "stop the other processes, or use --repeats and compare the spread",
-			"other processes used %s of the processors during the run (load average %.1f at its end): throughput and latency are worse than on an idle machine; counts are not affected",
+			"other processes used %s of the processors during the run (load average %.1f at its end): "+
+				"throughput and latency are worse than on an idle machine; counts are not affected",
 			unit.Percent(*m.CPUOthersShare), m.LoadAverageEnd)
 	}
 	if m.CPUStolenShare != nil && *m.CPUStolenShare > mostStolenCPU {
 		warn(result.CPUStolen, "use a machine with dedicated cores, or --repeats, and compare the spread",
-			"the hypervisor gave %s of the processor time to other virtual machines: throughput and latency are worse than on a dedicated machine; counts are not affected",
+			"the hypervisor gave %s of the processor time to other virtual machines: "+
+				"throughput and latency are worse than on a dedicated machine; counts are not affected",
 			unit.Percent(*m.CPUStolenShare))
 	}
 	if m.DiskOthersReadBytes != nil {

@@ -97,7 +97,8 @@ func Load(l LoadSpec, m Machine) Step {
 		peak = 0
 	}
 	s := Step{Kind: LoadKind, Name: fmt.Sprintf("loading %s keys with %s", unit.ShortCount(float64(l.Keys)), l.Engine), Flag: "--keys", Count: l.Keys,
-		DiskBytes: bytes(user*space + logs), PeakDiskBytes: bytes(max(user*peak, user*space) + peakLogs), MemoryBytes: bytes(memory), fixed: bytes(peakLogs), Basis: basis}
+		DiskBytes: bytes(user*space + logs), PeakDiskBytes: bytes(user*max(peak, space) + peakLogs),
+		MemoryBytes: bytes(memory), fixed: bytes(peakLogs), Basis: basis}
 	if l.Engine == "mem" {
 		s.MemoryBytes = bytes(2*user + 128<<20)
 	}

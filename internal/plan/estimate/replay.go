@@ -68,7 +68,8 @@ func Replay(r ReplaySpec, m Machine) Step {
 		kept = min(1, float64(max(1, r.Stores))*float64(nodes)/max(1, changes))
 	}
 	const compactions = 1.2
-	s := Step{Kind: ReplayKind, Name: fmt.Sprintf("%s changes into %s", unit.ShortCount(changes), r.Tree), DiskBytes: bytes(disk), PeakDiskBytes: bytes(disk * compactions),
+	s := Step{Kind: ReplayKind, Name: fmt.Sprintf("%s changes into %s", unit.ShortCount(changes), r.Tree),
+		DiskBytes: bytes(disk), PeakDiskBytes: bytes(disk * compactions),
 		MemoryBytes: bytes(100<<20 + kept*costs.memory*float64(r.Bytes)), Seconds: 2 + max(changes/costs.leavesPerSecond, disk/m.writeRate()),
 		Basis: "measured with 433,182 changes"}
 	if !costs.known {

@@ -247,7 +247,8 @@ func (r *run) judgeFit(m *measured) {
 		}
 	}
 	if why := fits(r.result.Database.Bytes, room, reads, name); why != "" {
-		r.warn(engine.Warning{Code: "fits_in_memory", Text: "everything fitted in memory: " + why + "; these figures say nothing about a database that is larger than memory", Remedy: remedy})
+		r.warn(engine.Warning{Code: "fits_in_memory", Remedy: remedy,
+			Text: "everything fitted in memory: " + why + "; these figures say nothing about a database that is larger than memory"})
 	}
 }
 
