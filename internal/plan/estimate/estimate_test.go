@@ -40,7 +40,8 @@ func TestTheSmallSetOfTheStudy(t *testing.T) {
 		return Total(steps).Seconds
 	}
 	within(t, "four caches, automatic warm-up", sweep(true, 0, 50, 100, 200, 300), 1105, 2)
-	small := ReadSpec{Engine: "pebble1", Keys: 5e6, DatabaseBytes: 769e6, CacheBytes: 16 << 20, Threads: 8, Gets: 200e3, WarmupAuto: true, AccessGets: 20e3, Direct: true}
+	small := ReadSpec{Engine: "pebble1", Keys: 5e6, DatabaseBytes: 769e6, CacheBytes: 16 << 20, Threads: 8, Gets: 200e3, WarmupAuto: true,
+		AccessGets: 20e3, Direct: true}
 	next := small
 	next.CacheBytes, next.AccessGets = 64<<20, 0
 	within(t, "two caches of a small database", Read(small, studyMachine).Seconds+Read(next, studyMachine).Seconds, 39, 2)
@@ -67,6 +68,12 @@ func TestMeasuredLoads(t *testing.T) {
 		if s.PeakDiskBytes < s.DiskBytes {
 			t.Errorf("%s: %d at most, %d at the end", c.engine, s.PeakDiskBytes, s.DiskBytes)
 		}
+	}
+}
+
+func TestNullKeepsNothing(t *testing.T) {
+	if s := Load(LoadSpec{Engine: "null", Keys: 1e6, PairBytes: pair, CacheBytes: 512 << 20}, Machine{}); s.PeakDiskBytes != 0 || s.DiskBytes != 0 || !(s.Seconds > 0) {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -82,19 +82,17 @@ const tableSpace = 0.77
 func Load(l LoadSpec, m Machine) Step {
 	costs := costsOf(l.Engine)
 	user := float64(l.Keys) * l.PairBytes
-	space := costs.space
+	compressed := 1.0
 	if l.Table32 && !costs.mapped {
-		space *= tableSpace
+		compressed = tableSpace
 	}
+	space := compressed * costs.space
 	cache := float64(l.CacheBytes)
 	logs, peakLogs, rate, written := costs.logs*cache, costs.peakLogs*cache, costs.keysPerSecond, user*costs.amplification(l.Keys)
-	peak, memory, basis := max(space, space/costs.space*costs.peak), costs.memory*cache+128<<20, "measured with 1M keys"
+	peak, memory, basis := max(space, compressed*costs.peak), costs.memory*cache+128<<20, "measured with 1M keys"
 	if l.Sorted && l.pebble() {
-		logs, peakLogs, rate, written = sortedLogs*cache, sortedPeakLogs*cache, sortedKeysPerSecond, user*space/costs.space*sortedAmplification
+		logs, peakLogs, rate, written = sortedLogs*cache, sortedPeakLogs*cache, sortedKeysPerSecond, user*compressed*sortedAmplification
 		peak, memory, basis = space, sortedMemory, "measured with 200M keys"
-	}
-	if costs.space == 0 {
-		peak = 0
 	}
 	s := Step{Kind: LoadKind, Name: fmt.Sprintf("loading %s keys with %s", unit.ShortCount(float64(l.Keys)), l.Engine), Flag: "--keys", Count: l.Keys,
 		DiskBytes: bytes(user*space + logs), PeakDiskBytes: bytes(user*max(peak, space) + peakLogs),
