@@ -240,7 +240,7 @@ func (r *run) judgeFit(m *measured) {
 	case !r.usesPageCache():
 		return // nobody counts its reads, or it has no files
 	default:
-		reads, name, remedy = m.process.MajorFaults, "its cache, the page cache,", "use a smaller --memory, or load more --keys"
+		reads, name, remedy = m.process.MajorFaults, "its cache, the page cache,", "use a --memory smaller than the database, or load more --keys"
 		room = host.AvailableMemory()
 		if limit := r.result.Memory; limit != nil && limit.PageCacheBytes != nil {
 			room = *limit.PageCacheBytes
