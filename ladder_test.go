@@ -44,7 +44,7 @@ var ladder = []rung{
 	}},
 	{"observe", map[string][]string{
 		"internal/observe/measure":           {"result"},
-		"internal/observe/host":              {"internal/observe/measure", "internal/base/unit", "result"},
+		"internal/observe/host":              {"engine", "internal/observe/measure", "internal/base/unit", "result"},
 		"internal/observe/blockio":           {"engine"},
 		"internal/observe/blockio/pebble1fs": {"engine", "internal/observe/blockio"},
 		"internal/observe/blockio/pebble2fs": {"engine", "internal/observe/blockio"},
@@ -101,6 +101,7 @@ var ladder = []rung{
 		"internal/plan/replays": {"engine", "internal/plan", "internal/plan/runners", "internal/run/replay", "result", "tree"},
 		"internal/plan/layouts": {"engine", "internal/chain/mpt", "internal/model/cachesim", "internal/model/statemodel", "internal/plan",
 			"internal/plan/runners", "internal/run/lookup", "layout", "result"},
+		"internal/plan/estimate": {"internal/base/unit", "result"},
 	}},
 	{"explain", map[string][]string{
 		"web":                         {},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -23,6 +24,7 @@ type Disk struct {
 	Command    []string  `json:"command"`
 	Dir        string    `json:"dir"`
 	Host       Host      `json:"host"`
+	Machine    *Machine  `json:"machine,omitempty"` // what else ran on it
 	BlockBytes int       `json:"block_bytes"`
 	AreaBytes  int64     `json:"area_bytes"` // read from at random
 	Seconds    float64   `json:"seconds"`    // of one reading of one point
@@ -34,7 +36,9 @@ type Disk struct {
 	FioVersion string      `json:"fio_version,omitempty"`
 	FioAbsent  string      `json:"fio_absent,omitempty"` // why fio was not asked
 
-	Warnings []engine.Warning `json:"warnings"`
+	// Contradicted says why these figures are no limit. Empty: nothing speaks against it.
+	Contradicted string           `json:"contradicted,omitempty"`
+	Warnings     []engine.Warning `json:"warnings"`
 }
 
 // DiskPoint is a number of readers that each wait for one read at a time. The
@@ -71,6 +75,55 @@ func (d *Disk) At(n float64) (p DiskPoint, ok bool) {
 		}
 	}
 	return d.Points[len(d.Points)-1], true
+}
+
+// What a probe of the disk may differ by before it is no limit.
+const (
+	mostBeyondLimit = 1.1 // measured reads a second / the probe's
+	mostProbeSpread = 2.0 // fastest / slowest repeat of a number in flight
+)
+
+// Judge looks for what contradicts the probe: repeats too far apart, or measured reads
+// a second, with so many in flight, beyond what it says the disk can give. It stores
+// the reason in Contradicted and returns it.
+func (d *Disk) Judge(measured ...DiskPoint) string {
+	switch {
+	case d == nil:
+		return ""
+	case d.Contradicted != "":
+		return d.Contradicted
+	}
+	for _, p := range d.Points {
+		if p.Spread.High > mostProbeSpread*p.Spread.Low {
+			d.Contradicted = fmt.Sprintf("with %d reads in flight its repeats gave %.0f to %.0f reads/s", p.InFlight, p.Spread.Low, p.Spread.High)
+			return d.Contradicted
+		}
+	}
+	for _, m := range measured {
+		if limit, ok := d.At(float64(m.InFlight)); ok && m.ReadsPerSecond > mostBeyondLimit*limit.ReadsPerSecond {
+			d.Contradicted = fmt.Sprintf("it gave %.0f reads/s with %d in flight, the engine then made %.0f", limit.ReadsPerSecond, m.InFlight, m.ReadsPerSecond)
+			return d.Contradicted
+		}
+	}
+	return ""
+}
+
+// DeviceReads are the device reads a second of a point, for Disk.Judge: none where they
+// were not counted. threads is of a point whose axes do not tell.
+func (p Point) DeviceReads(threads int) DiskPoint {
+	if n, err := strconv.Atoi(p.Axes["threads"]); err == nil {
+		threads = n
+	}
+	if p.Figures.DeviceReadsPerGet == nil {
+		return DiskPoint{InFlight: threads}
+	}
+	return DiskPoint{InFlight: threads, ReadsPerSecond: p.Figures.GetsPerSecond * *p.Figures.DeviceReadsPerGet}
+}
+
+// Doubt is the warning of a probe that is contradicted.
+func (d *Disk) Doubt() engine.Warning {
+	return engine.Warning{Code: "disk_contradicted", Text: "the probe of the disk is not used as its limit: " + d.Contradicted,
+		Remedy: "stop other users of the disk, measure it again with statelab disk --out DIR, and give that folder to --disk"}
 }
 
 // WriteDisk writes disk.json into dir, whole or not at all.

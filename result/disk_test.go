@@ -68,3 +68,40 @@ func TestDamagedDisk(t *testing.T) {
 		}
 	}
 }
+
+func TestContradictedProbe(t *testing.T) {
+	steady := []DiskPoint{{InFlight: 1, ReadsPerSecond: 100, Spread: Range{80, 120}}, {InFlight: 5, ReadsPerSecond: 300, Spread: Range{200, 400}}}
+	for _, c := range []struct {
+		about    string
+		points   []DiskPoint
+		measured []DiskPoint
+		want     string
+	}{
+		{"below the limit", steady, []DiskPoint{{InFlight: 1, ReadsPerSecond: 90}, {InFlight: 5, ReadsPerSecond: 300}}, ""},
+		{"within the noise", steady, []DiskPoint{{InFlight: 1, ReadsPerSecond: 110}}, ""},
+		{"beyond the limit", steady, []DiskPoint{{InFlight: 1, ReadsPerSecond: 90}, {InFlight: 3, ReadsPerSecond: 221}},
+			"200 reads/s with 3 in flight, the engine then made 221"},
+		{"no number in flight so small", steady, []DiskPoint{{InFlight: 0, ReadsPerSecond: 1e6}}, ""},
+		{"spread", []DiskPoint{{InFlight: 8, ReadsPerSecond: 39, Spread: Range{11, 478}}}, nil, "11 to 478 reads/s"},
+	} {
+		d := &Disk{Points: c.points}
+		got := d.Judge(c.measured...)
+		if got != d.Contradicted || (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, kept %q, want %q", c.about, got, d.Contradicted, c.want)
+		}
+		if again := d.Judge(); again != got {
+			t.Errorf("%s: %q, then %q", c.about, got, again)
+		}
+	}
+	reads := 2.0
+	p := Point{Axes: map[string]string{"threads": "5"}, Figures: Figures{GetsPerSecond: 200, DeviceReadsPerGet: &reads}}
+	if got := p.DeviceReads(1); got.InFlight != 5 || got.ReadsPerSecond != 400 {
+		t.Errorf("%+v", got)
+	}
+	if got := (Point{Figures: Figures{GetsPerSecond: 200}}).DeviceReads(8); got.InFlight != 8 || got.ReadsPerSecond != 0 {
+		t.Errorf("not counted: %+v", got)
+	}
+	if got := (*Disk)(nil).Judge(steady...); got != "" {
+		t.Errorf("a disk nobody measured: %q", got)
+	}
+}

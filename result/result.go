@@ -45,6 +45,7 @@ type Run struct {
 	PageCache  string      `json:"page_cache"` // direct, cold, warm, asis
 	Memory     *Memory     `json:"memory,omitempty"`
 	Host       Host        `json:"host"`
+	Machine    *Machine    `json:"machine,omitempty"`      // what else ran on it
 	Database   Database    `json:"database"`               // at the start (after a load: at its end)
 	After      *Database   `json:"database_end,omitempty"` // at the end
 	Phases     []Phase     `json:"phases"`
@@ -182,6 +183,7 @@ type DeviceIO struct {
 	ReadBytes  int64  `json:"read_bytes"`
 	Writes     int64  `json:"writes"`
 	WriteBytes int64  `json:"write_bytes"`
+	BusyMillis int64  `json:"busy_ms,omitempty"` // at least one request was under way
 }
 
 // Figures are the numbers of the measured phase. nil is absent: see Run.Absent.

@@ -79,6 +79,10 @@ func (a *app) disk(f *flags, m *mistakes) error {
 		return fmt.Errorf("--with fio: %s", d.FioAbsent)
 	}
 	d.Command = a.command()
+	for _, w := range d.Warnings {
+		p.say("warning: %s", w.Text)
+		p.say("         remedy: %s", w.Remedy)
+	}
 	if f.out != "" {
 		if err := os.MkdirAll(f.out, 0o755); err != nil {
 			return fmt.Errorf("make --out: %w", err)
@@ -216,6 +220,26 @@ func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error
 		return a.ctx.Err()
 	}
 	d.Command = a.command()
+	return result.WriteDisk(out, d)
+}
+
+// judgeCeiling marks a limit that what was measured contradicts.
+func judgeCeiling(s sweep.Sweep, done *result.Sweep, out string) error {
+	d, err := result.ReadDisk(out)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var measured []result.DiskPoint
+	for _, p := range done.Points {
+		measured = append(measured, p.DeviceReads(s.Base.Threads))
+	}
+	if d.Judge(measured...) == "" {
+		return nil
+	}
+	done.Warnings = append(done.Warnings, d.Doubt())
 	return result.WriteDisk(out, d)
 }
 

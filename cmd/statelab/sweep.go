@@ -59,6 +59,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 			p.say("point %v failed: %s", point.Axes, point.Error)
 		}
 	}
+	err = errors.Join(err, judgeCeiling(s, done, how.Out))
 	if so.Status == result.OK {
 		a.addPredicted(s, done, p)
 		err = errors.Join(err, result.WriteSweep(how.Out, done))

@@ -57,6 +57,7 @@ func DeviceBetween(before, after result.DeviceIO) result.DeviceIO {
 		ReadBytes:  after.ReadBytes - before.ReadBytes,
 		Writes:     after.Writes - before.Writes,
 		WriteBytes: after.WriteBytes - before.WriteBytes,
+		BusyMillis: after.BusyMillis - before.BusyMillis,
 	}
 }
 
@@ -69,6 +70,7 @@ func DeviceSum(a, b result.DeviceIO) result.DeviceIO {
 		ReadBytes:  a.ReadBytes + b.ReadBytes,
 		Writes:     a.Writes + b.Writes,
 		WriteBytes: a.WriteBytes + b.WriteBytes,
+		BusyMillis: a.BusyMillis + b.BusyMillis,
 	}
 }
 
@@ -151,15 +153,15 @@ func onlyUser(name, number string) (bool, error) {
 	return users == 1 && len(holders) == 0, nil
 }
 
-// parseBlockStat reads the first seven numbers of Documentation/block/stat:
-// reads, merged, sectors, ms; writes, merged, sectors. A sector is 512 bytes
-// whatever the device.
+// parseBlockStat reads the first ten numbers of Documentation/block/stat: reads,
+// merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy. A sector is
+// 512 bytes whatever the device.
 func parseBlockStat(text string) (result.DeviceIO, error) {
 	fields := strings.Fields(text)
-	if len(fields) < 7 {
+	if len(fields) < 10 {
 		return result.DeviceIO{}, fmt.Errorf("no block statistics: %.200q", text)
 	}
-	var n [7]int64
+	var n [10]int64
 	for i := range n {
 		v, err := strconv.ParseInt(fields[i], 10, 64)
 		if err != nil {
@@ -168,17 +170,31 @@ func parseBlockStat(text string) (result.DeviceIO, error) {
 		n[i] = v
 	}
 	const sector = 512
-	return result.DeviceIO{Reads: n[0], ReadMerges: n[1], ReadBytes: n[2] * sector, Writes: n[4], WriteBytes: n[6] * sector}, nil
+	return result.DeviceIO{Reads: n[0], ReadMerges: n[1], ReadBytes: n[2] * sector, Writes: n[4], WriteBytes: n[6] * sector, BusyMillis: n[9]}, nil
 }
 
 // queue is the path of a setting of the device's request queue, which a
 // partition shares with its disk.
 func (d Device) queue(setting string) string {
+	return filepath.Join(sysBlock, d.whole().Name, "queue", setting)
+}
+
+// whole is the disk that a partition is part of.
+func (d Device) whole() Device {
 	dir := filepath.Join(sysBlock, d.Name)
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
 		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = filepath.Dir(resolved)
+			d.Name = filepath.Base(filepath.Dir(resolved))
 		}
 	}
-	return filepath.Join(dir, "queue", setting)
+	return d
+}
+
+// diskOf is the disk below dir that others may use too: a loop device is its file's.
+func diskOf(dir string) (Device, error) {
+	d, err := DeviceOf(dir)
+	if err == nil && d.Backing != "" {
+		d, err = DeviceOf(filepath.Dir(d.Backing))
+	}
+	return d.whole(), err
 }

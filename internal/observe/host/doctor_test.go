@@ -5,7 +5,8 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
+
+	"github.com/statelab/statelab/result"
 )
 
 func TestDoctorExaminesThisMachine(t *testing.T) {
@@ -29,7 +30,11 @@ func TestDoctorExaminesThisMachine(t *testing.T) {
 
 func TestJudges(t *testing.T) {
 	failed := errors.New("no")
-	idle := neighbours{}
+	seen := func(cpu, stolen, disk float64) *result.Machine {
+		return &result.Machine{CPUOthersShare: &cpu, CPUStolenShare: &stolen, Disk: "sda", DiskBusyShare: &disk,
+			DiskOthersReadBytes: &disk, DiskOthersWriteBytes: &disk}
+	}
+	unseen := &result.Machine{Absent: map[string]string{cpuOthers: "no", diskBusy: "no"}}
 	for _, c := range []struct {
 		about string
 		got   Finding
@@ -68,15 +73,14 @@ func TestJudges(t *testing.T) {
 		{"slow monotonic", judgeClock("monotonic", "why", 500), Doubt},
 		{"iron", judgeVirtualisation(""), OK},
 		{"virtual", judgeVirtualisation("virtual machine: x"), Doubt},
-		{"idle CPU", judgeCPUNeighbours(idle, nil), OK},
-		{"CPU shared", judgeCPUNeighbours(neighbours{cpuShare: 0.11}, nil), Doubt},
-		{"CPU shared and stolen", judgeCPUNeighbours(neighbours{cpuShare: 0.3, stealShare: 0.3}, nil), Problem},
-		{"CPU unknown", judgeCPUNeighbours(idle, failed), Doubt},
-		{"idle disk", judgeDiskNeighbours("sda", neighbours{diskShare: 0.05}, nil), OK},
-		{"disk shared", judgeDiskNeighbours("sda", neighbours{diskShare: 0.06}, nil), Doubt},
-		{"disk taken", judgeDiskNeighbours("sda", neighbours{diskShare: 0.31}, nil), Problem},
-		{"no disk", judgeDiskNeighbours("", idle, nil), Doubt},
-		{"disk unknown", judgeDiskNeighbours("sda", idle, failed), Doubt},
+		{"idle CPU", judgeCPUNeighbours(seen(0, 0, 0)), OK},
+		{"CPU shared", judgeCPUNeighbours(seen(0.11, 0, 0)), Doubt},
+		{"CPU shared and stolen", judgeCPUNeighbours(seen(0.3, 0.3, 0)), Problem},
+		{"CPU unknown", judgeCPUNeighbours(unseen), Doubt},
+		{"idle disk", judgeDiskNeighbours(seen(0, 0, 0.05)), OK},
+		{"disk shared", judgeDiskNeighbours(seen(0, 0, 0.06)), Doubt},
+		{"disk taken", judgeDiskNeighbours(seen(0, 0, 0.31)), Problem},
+		{"disk unknown", judgeDiskNeighbours(unseen), Doubt},
 	} {
 		if c.got.Verdict != c.want {
 			t.Errorf("%s: %s (%s), want %s", c.about, c.got.Verdict, c.got.State, c.want)
@@ -85,42 +89,4 @@ func TestJudges(t *testing.T) {
 			t.Errorf("%s: %s, spoils %q, remedy %q", c.about, c.got.Verdict, c.got.Spoils, c.got.Remedy)
 		}
 	}
-}
-
-func TestLoadBetween(t *testing.T) {
-	start := time.Unix(1000, 0)
-	first := load{at: start, cpu: cpuTicks{busy: 1000, idle: 5000, steal: 10}, ownNanos: 5e9, disk: diskCounts{100, 200, 3000}}
-	// Two seconds of two processors are 400 ticks: 100 busy, 20 of them ours.
-	last := load{at: start.Add(2 * time.Second), cpu: cpuTicks{busy: 1100, idle: 5280, steal: 30}, ownNanos: 5.2e9, disk: diskCounts{300, 210, 3500}}
-	want := neighbours{cpuShare: 0.2, stealShare: 0.05, diskShare: 0.25, diskReads: 100, diskWrites: 5}
-	if got := loadBetween(first, last); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-}
-
-func TestParseLoad(t *testing.T) {
-	cpu, err := parseCPUTicks("cpu  10 20 30 400 50 6 7 8 99 99\ncpu0 1 2 3\n")
-	if want := (cpuTicks{busy: 73, idle: 450, steal: 8}); err != nil || cpu != want {
-		t.Errorf("%+v, want %+v, error %v", cpu, want, err)
-	}
-	const rows = " 254 0 vda 11 12 13 14 15 16 17 18 0 20 21 0 0\n 254 1 vda1 1 2 3 4 5 6 7 8 9 10 11\n"
-	disk, err := parseDiskCounts(rows, "vda")
-	if want := (diskCounts{reads: 11, writes: 15, busyMillis: 20}); err != nil || disk != want {
-		t.Errorf("%+v, want %+v, error %v", disk, want, err)
-	}
-	if _, err := parseDiskCounts(rows, "vd"); err == nil {
-		t.Error("an unknown device has counters")
-	}
-}
-
-func FuzzParseLoad(f *testing.F) {
-	f.Add("cpu  10 20 30 400 50 6 7 8\n", " 254 0 vda 11 12 13 14 15 16 17 18 0 20 21\n")
-	f.Fuzz(func(t *testing.T, stat, diskstats string) {
-		if ticks, err := parseCPUTicks(stat); err != nil && ticks != (cpuTicks{}) {
-			t.Errorf("%q is refused and counted", stat)
-		}
-		if counts, err := parseDiskCounts(diskstats, "vda"); err != nil && counts != (diskCounts{}) {
-			t.Errorf("%q is refused and counted", diskstats)
-		}
-	})
 }

@@ -32,7 +32,7 @@ func Facts(dir string) result.Host {
 		MemoryLimit: memoryLimit(),
 		Go:          runtime.Version(),
 		THP:         chosen(firstLine("/sys/kernel/mm/transparent_hugepage/enabled")),
-		Governor:    firstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+		Governor:    governor(),
 		FDLimit:     fdLimit(),
 		Root:        os.Geteuid() == 0,
 		LoadAverage: loadAverage(),
@@ -142,7 +142,13 @@ func virtualised(cpu cpuInfo) string {
 	return "virtual machine: " + name
 }
 
-func memoryBytes() int64 {
+func memoryBytes() int64 { return meminfo("MemTotal") }
+
+// AvailableMemory is what programs can still have, the page cache included, in bytes.
+func AvailableMemory() int64 { return meminfo("MemAvailable") }
+
+// meminfo is 0 where the kernel does not tell.
+func meminfo(name string) int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return 0
@@ -151,8 +157,11 @@ func memoryBytes() int64 {
 	if err != nil {
 		return 0
 	}
-	return kilobytes["MemTotal"] << 10
+	return kilobytes[name] << 10
 }
+
+// governor is "" where the kernel does not set the frequency of processors.
+func governor() string { return firstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") }
 
 func fdLimit() uint64 {
 	var limit unix.Rlimit

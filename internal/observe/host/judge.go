@@ -5,6 +5,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/result"
 )
 
 // The judges below are pure: a reading in, a finding out.
@@ -170,42 +171,43 @@ func judgeVirtualisation(machine string) Finding {
 	}
 }
 
-func judgeCPUNeighbours(n neighbours, err error) Finding {
-	f := Finding{Name: "CPU used by others", Verdict: OK, State: unit.Percent(n.cpuShare)}
-	if n.stealShare > 0 {
-		f.State += fmt.Sprintf(", and %s stolen by the hypervisor", unit.Percent(n.stealShare))
-	}
-	switch taken := n.cpuShare + n.stealShare; {
-	case err != nil:
-		f.State, f.Verdict = "unknown: "+err.Error(), Doubt
-	case taken > 0.5:
-		f.Verdict = Problem
-	case taken > 0.1:
-		f.Verdict = Doubt
-	default:
-		return f
+func judgeCPUNeighbours(m *result.Machine) Finding {
+	f := Finding{Name: "CPU used by others", Verdict: OK}
+	if m.CPUOthersShare == nil {
+		f.State, f.Verdict = "unknown: "+m.Absent[cpuOthers], Doubt
+	} else {
+		f.State = unit.Percent(*m.CPUOthersShare)
+		if *m.CPUStolenShare > 0 {
+			f.State += fmt.Sprintf(", and %s stolen by the hypervisor", unit.Percent(*m.CPUStolenShare))
+		}
+		switch taken := *m.CPUOthersShare + *m.CPUStolenShare; {
+		case taken > 0.5:
+			f.Verdict = Problem
+		case taken > mostOthersCPU:
+			f.Verdict = Doubt
+		default:
+			return f
+		}
 	}
 	f.Spoils = "throughput and latency; counts per Get stay right"
 	f.Remedy = "stop the others, or use --repeats and look at the spread"
 	return f
 }
 
-func judgeDiskNeighbours(device string, n neighbours, err error) Finding {
+func judgeDiskNeighbours(m *result.Machine) Finding {
 	f := Finding{Name: "disk used by others", Verdict: OK}
-	switch {
-	case err != nil:
-		f.State, f.Verdict = "unknown: "+err.Error(), Doubt
-	case device == "":
-		f.State, f.Verdict = "unknown: no block device", Doubt
-	default:
-		f.State = fmt.Sprintf("%s busy %s of the time, %s reads and %s writes a second",
-			device, unit.Percent(n.diskShare), unit.ShortCount(n.diskReads), unit.ShortCount(n.diskWrites))
-		if n.diskShare <= 0.05 {
+	if m.DiskBusyShare == nil {
+		f.State, f.Verdict = "unknown: "+m.Absent[diskBusy], Doubt
+	} else {
+		f.State = fmt.Sprintf("%s busy %s of the time, %s read and %s written a second", m.Disk, unit.Percent(*m.DiskBusyShare),
+			unit.Bytes(int64(*m.DiskOthersReadBytes)), unit.Bytes(int64(*m.DiskOthersWriteBytes)))
+		switch {
+		case *m.DiskBusyShare <= 0.05:
 			return f
-		}
-		f.Verdict = Doubt
-		if n.diskShare > 0.3 {
+		case *m.DiskBusyShare > 0.3:
 			f.Verdict = Problem
+		default:
+			f.Verdict = Doubt
 		}
 	}
 	f.Spoils = "latency of device reads, and their count unless the volume is private"

@@ -33,6 +33,7 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, probe.Close()) }()
+	watch := StartWatch(plan.Dir)
 	d = &result.Disk{Started: time.Now(), Dir: plan.Dir, Host: Facts(plan.Dir), BlockBytes: directBytes, AreaBytes: probe.Bytes(), Seconds: plan.Seconds, Repeats: plan.Repeats}
 	fio, why := findFio(plan.Fio, probe.Paths())
 	d.FioAbsent = why
@@ -59,6 +60,10 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 		if fio != "" {
 			d.Fio = append(d.Fio, limitOf(n, theirs[n]))
 		}
+	}
+	d.Machine, d.Warnings = watch.Stop()
+	if d.Judge() != "" {
+		d.Warnings = append(d.Warnings, d.Doubt())
 	}
 	return d, nil
 }

@@ -103,6 +103,18 @@ func (p *Probe) Read(ctx context.Context, inFlight int, seconds float64) (ProbeP
 	return probePoint(ctx, p.area, p.clock, inFlight, seconds)
 }
 
+// ProbeWrite is how many bytes a second a file in dir is written at, in order, until the
+// disk has them. It writes and deletes 64 MiB: enough to size up a load, no more.
+func ProbeWrite(ctx context.Context, dir string) (bytesPerSecond float64, err error) {
+	const bytes = 64 << 20
+	start := time.Now()
+	path, err := writeProbeFile(ctx, dir, bytes)
+	if err != nil {
+		return 0, fmt.Errorf("probe the disk of %s: %w", dir, err)
+	}
+	return bytes / time.Since(start).Seconds(), os.Remove(path)
+}
+
 // Paths are the files read from.
 func (p *Probe) Paths() []string {
 	var paths []string
@@ -222,7 +234,7 @@ func probeArea(ctx context.Context, dir string) (area *readArea, remove func() e
 	}
 	remove = func() error { return nil }
 	if bytes < probeBytes {
-		path, err := writeProbeFile(ctx, dir)
+		path, err := writeProbeFile(ctx, dir, probeBytes)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -243,13 +255,13 @@ func probeArea(ctx context.Context, dir string) (area *readArea, remove func() e
 
 // writeProbeFile writes what no layer below can compress or deduplicate: blocks
 // never written are read without asking the disk.
-func writeProbeFile(ctx context.Context, dir string) (path string, err error) {
+func writeProbeFile(ctx context.Context, dir string, bytes int64) (path string, err error) {
 	free, err := FreeBytes(dir)
 	if err != nil {
 		return "", err
 	}
-	if free < 2*probeBytes {
-		return "", fmt.Errorf("%s are free, twice %s are wanted for a file to read", unit.Bytes(free), unit.Bytes(probeBytes))
+	if free < 2*bytes {
+		return "", fmt.Errorf("%s are free, twice %s are wanted for a file to read", unit.Bytes(free), unit.Bytes(bytes))
 	}
 	f, err := os.CreateTemp(dir, ".statelab-probe-*")
 	if err != nil {
@@ -263,7 +275,7 @@ func writeProbeFile(ctx context.Context, dir string) (path string, err error) {
 	}()
 	random := rand.NewChaCha8([32]byte{})
 	chunk := make([]byte, 1<<20)
-	for range probeBytes / len(chunk) {
+	for range bytes / int64(len(chunk)) {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}

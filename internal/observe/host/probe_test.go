@@ -88,3 +88,14 @@ func TestCancelledProbeSaysSo(t *testing.T) {
 	}
 	wantNothing(t, dir)
 }
+
+func TestProbeWriteLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	speed, err := ProbeWrite(context.Background(), dir)
+	if err != nil || !(speed > 0) {
+		t.Errorf("%g bytes/s, error %v", speed, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, error %v", left, err)
+	}
+}

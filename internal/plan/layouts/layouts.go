@@ -237,12 +237,28 @@ func (w *Work) note(e Entry, runs Runs) {
 			l.Absent[figure] = why
 		}
 		for _, warning := range run.Warnings {
-			warning.Text = e.Label + ": " + warning.Text
-			if !slices.ContainsFunc(l.Warnings, func(known engine.Warning) bool {
-				return known.Code == warning.Code && strings.HasPrefix(known.Text, e.Label+": ")
-			}) {
-				l.Warnings = append(l.Warnings, warning)
-			}
+			l.Warnings = labelled(l.Warnings, e.Label, warning)
 		}
 	}
+}
+
+// labelled adds a warning: one of a code for each label, a sentence that several say
+// once with all their labels, and those about the machine once.
+func labelled(all []engine.Warning, label string, w engine.Warning) []engine.Warning {
+	if result.Told(all, w) {
+		return all
+	}
+	for i, known := range all {
+		labels, text, _ := strings.Cut(known.Text, ": ")
+		switch {
+		case known.Code != w.Code:
+		case slices.Contains(strings.Split(labels, ", "), label):
+			return all
+		case text == w.Text:
+			all[i].Text = labels + ", " + label + ": " + text
+			return all
+		}
+	}
+	w.Text = label + ": " + w.Text
+	return append(all, w)
 }

@@ -182,8 +182,11 @@ func (c *Work) tree(i int, e Entry) (t result.ReplayedTree, ok bool) {
 // speed of a run that succeeded.
 func speed(run *result.Run) float64 { return run.Figures.Replay.LeavesPerSecond }
 
-// warn notes a warning of a tree's run, once per tree.
+// warn notes a warning of a tree's run, once per tree; one about the machine, once.
 func (c *Work) warn(label string, w engine.Warning) {
+	if result.Told(c.Result.Warnings, w) {
+		return
+	}
 	w.Text = label + ": " + w.Text
 	if !slices.Contains(c.Result.Warnings, w) {
 		c.Result.Warnings = append(c.Result.Warnings, w)

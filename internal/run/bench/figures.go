@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
 
@@ -37,6 +39,7 @@ func (r *run) figures(m *measured) {
 	r.blockFigures(m, gets)
 	r.deviceFigures(m, gets)
 	r.inFlight(m)
+	r.judgeFit(m)
 	r.growth.judge(r, m.gets, m.room)
 	if r.spec.Workload == workload.ReadWhileWriting {
 		r.writeFigures(m, nil)
@@ -224,6 +227,40 @@ func (r *run) judgePageCache(m *measured) {
 			"%.1f%% of the bytes of block reads came from the device, the rest from the operating system's page cache", 100*share),
 			Remedy: "--page-cache direct or cold says which of the two is measured"})
 	}
+}
+
+// judgeFit warns of Gets that no disk could have slowed down.
+func (r *run) judgeFit(m *measured) {
+	room, reads, name, remedy := r.result.Cache.Effective, int64(-1), "the cache", "use a smaller --cache or --memory, or load more --keys"
+	switch {
+	case r.spec.Workload == workload.ReadWhileWriting:
+		return
+	case m.engine.Reads != nil:
+		reads = m.engine.Reads.Total().Count
+	case !r.usesPageCache():
+		return // nobody counts its reads, or it has no files
+	default:
+		reads, name, remedy = m.process.MajorFaults, "its cache, the page cache,", "use a --memory smaller than the database, or load more --keys"
+		room = host.AvailableMemory()
+		if limit := r.result.Memory; limit != nil && limit.PageCacheBytes != nil {
+			room = *limit.PageCacheBytes
+		}
+	}
+	if why := fits(r.result.Database.Bytes, room, reads, name); why != "" {
+		r.warn(engine.Warning{Code: "fits_in_memory", Remedy: remedy,
+			Text: "everything fitted in memory: " + why + "; these figures say nothing about a database that is larger than memory"})
+	}
+}
+
+// fits says how it is known that nothing had to be read anew; "" where it had to.
+func fits(database, room, reads int64, name string) string {
+	switch {
+	case reads == 0:
+		return "no block was read while measuring"
+	case database > 0 && database <= room:
+		return fmt.Sprintf("the database of %s is smaller than %s of %s", unit.Bytes(database), name, unit.Bytes(room))
+	}
+	return ""
 }
 
 // inFlight is Little's law: the sum of service times over the elapsed time is how

@@ -49,6 +49,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell Tell) (*result.R
 	r := &run{spec: spec, engine: e, tell: tell, clock: measure.NewClock(), putLatency: measure.NewHistogram()}
 	r.result = Blank(spec, e.Info().Version)
 	r.result.Host = host.Facts(existing(spec.Dir))
+	machine := host.StartWatch(spec.Dir)
 	if spec.Verb == Read {
 		var err error
 		if r.result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {
@@ -68,6 +69,9 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell Tell) (*result.R
 		err = fmt.Errorf("%s: %w", spec.WhenDiskIsFull(), err)
 	}
 	r.result.Status, r.result.Error = status(ctx, err)
+	var warnings []engine.Warning
+	r.result.Machine, warnings = machine.Stop()
+	r.warn(warnings...)
 	if writeErr := r.store(); writeErr != nil {
 		return r.result, errors.Join(err, writeErr)
 	}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/result"
@@ -203,5 +205,23 @@ func TestFullDiskNamesTheWayOut(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(spec.Out, result.RunFile)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFiguresOfMemoryAloneCarryAWarning(t *testing.T) {
+	for reads, want := range map[int64]bool{0: true, 1: false} { // the shelf's 10,000 bytes exceed its cache of 4096
+		s, spec := loaded(t)
+		s.reads = func(int64) int64 { return reads }
+		run := runOn(t, s, spec)
+		at := slices.IndexFunc(run.Warnings, func(w engine.Warning) bool { return w.Code == "fits_in_memory" })
+		if (at >= 0) != want || want && !strings.Contains(run.Warnings[at].Remedy, "--cache") {
+			t.Errorf("%d reads a Get: warnings %+v", reads, run.Warnings)
+		}
+	}
+	if got := fits(100, 100, 7, "the cache"); !strings.Contains(got, "100 B is smaller than the cache of 100 B") {
+		t.Errorf("a database as large as the cache: %q", got)
+	}
+	if got := fits(101, 100, 7, "the cache") + fits(0, 100, 7, "the cache"); got != "" {
+		t.Errorf("a larger database, or one of unknown size: %q", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
@@ -76,7 +77,31 @@ func (r *run) lookUp(ctx context.Context) error {
 			}
 		}
 	}
+	r.judgeFit()
 	return nil
+}
+
+// judgeFit warns of a state that needs no disk once it is warm.
+func (r *run) judgeFit() {
+	f := r.result.Figures.State
+	if !fits(f, r.spec.MemoryBytes) {
+		return
+	}
+	r.warn(engine.Warning{Code: "fits_in_memory", Text: fmt.Sprintf(
+		"a state of %d accounts fits in memory: warm lookups hardly read the disk, and say nothing about a state that is larger than memory", f.Accounts),
+		Remedy: "use more --accounts, or a smaller --memory"})
+}
+
+// fits tells whether warm lookups read nothing, or the state is smaller than its budget.
+// 0: none.
+func fits(f *result.State, budget int64) bool {
+	read := 0.0
+	for _, l := range f.Lookups {
+		if l.Condition == result.HeldLookups {
+			read += l.DeviceBytes
+		}
+	}
+	return read == 0 || f.DiskBytes <= budget
 }
 
 // first measures lookups one by one, each of a state that was just opened.

@@ -36,6 +36,7 @@ type run struct {
 // written in every case; the error is also in it.
 func Run(ctx context.Context, layout layout.Layout, spec *Spec, tell result.Tell) (*result.Run, error) {
 	r := &run{spec: spec, layout: layout, tell: tell, clock: measure.NewClock(), result: Blank(spec, layout.Info())}
+	machine := host.StartWatch(spec.Dir)
 	err := r.do(ctx)
 	if r.state != nil {
 		if closeErr := r.state.Close(); closeErr != nil {
@@ -54,6 +55,9 @@ func Run(ctx context.Context, layout layout.Layout, spec *Spec, tell result.Tell
 	default:
 		r.result.Error = err.Error()
 	}
+	var warnings []engine.Warning
+	r.result.Machine, warnings = machine.Stop()
+	r.warn(warnings...)
 	return r.result, errors.Join(err, r.store())
 }
 
@@ -116,9 +120,11 @@ func (r *run) noteRoot(root layout.Hash) {
 	f.Roots = append(f.Roots, result.StateAt{Block: r.state.Block(), Root: f.Root})
 }
 
-func (r *run) warn(w engine.Warning) {
-	if !slices.Contains(r.result.Warnings, w) {
-		r.result.Warnings = append(r.result.Warnings, w)
+func (r *run) warn(warnings ...engine.Warning) {
+	for _, w := range warnings {
+		if !slices.Contains(r.result.Warnings, w) {
+			r.result.Warnings = append(r.result.Warnings, w)
+		}
 	}
 }
 

@@ -62,6 +62,7 @@ type run struct {
 func Run(ctx context.Context, t tree.Tree, spec *Spec, tell result.Tell) (*result.Run, error) {
 	r := &run{spec: spec, tree: t, tell: tell, clock: measure.NewClock(), commits: measure.NewHistogram(), gets: measure.NewHistogram()}
 	r.result = Blank(spec, t.Info())
+	machine := host.StartWatch(spec.Dir)
 	r.guard = watch(func(call string, since time.Duration) {
 		tell(result.Event{Phase: replayPhase, Unit: "versions", Note: fmt.Sprintf("%s for %v", call, since.Round(time.Second))})
 	})
@@ -81,6 +82,9 @@ func Run(ctx context.Context, t tree.Tree, spec *Spec, tell result.Tell) (*resul
 		err = fmt.Errorf("%s: %w", spec.WhenDiskIsFull(), err)
 	}
 	r.result.Status, r.result.Error = status(ctx, err)
+	var warnings []engine.Warning
+	r.result.Machine, warnings = machine.Stop()
+	r.warn(warnings...)
 	r.figures()
 	return r.result, errors.Join(err, r.store())
 }

@@ -1,0 +1,195 @@
+// Package estimate says, before anything starts, what an experiment will take: bytes on
+// disk, bytes of memory, seconds.
+//
+// Goals: a plan that cannot fit is refused at once, with what would fit; bytes within a
+// half, times within a factor of two on a machine like the one that the constants are
+// of; pure: what is known of the machine is an argument.
+// Non-goals: predicting figures (predict, statemodel), looking at the machine (host).
+//
+// Read in this order: estimate.go, load.go, read.go, layout.go, replay.go.
+package estimate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/result"
+)
+
+// Kinds of steps: times of one kind are off by one factor.
+const (
+	LoadKind   = "load"
+	ReadKind   = "read"
+	LayoutKind = "layout"
+	ReplayKind = "replay"
+)
+
+// Step is what one process of a plan will take.
+type Step struct {
+	Kind, Name    string
+	DiskBytes     int64 // left when the step has ended; 0: it removes what it wrote
+	PeakDiskBytes int64 // at most while it runs
+	MemoryBytes   int64
+	Seconds       float64
+	Basis         string // where the figures come from
+
+	Flag  string // whose value scales the disk: "--keys"; empty: none does
+	Count uint64 // its value
+	fixed int64  // part of PeakDiskBytes that Count does not scale
+}
+
+// Estimate is what a plan will take, its steps one after the other.
+type Estimate struct {
+	Steps         []Step
+	DiskBytes     int64 // left at the end
+	PeakDiskBytes int64
+	MemoryBytes   int64
+	Seconds       float64
+
+	fullest int // the step at which the disk is fullest
+}
+
+// Machine is what is known of the machine. Zero values are unknown, and taken from the
+// machine that the constants were measured on.
+type Machine struct {
+	Cores           int
+	AvailableMemory int64
+	WriteBytes      float64      // sequential, a second
+	Disk            *result.Disk // random reads by number in flight
+}
+
+// Total adds up steps that run one after the other.
+func Total(steps []Step) Estimate {
+	e := Estimate{Steps: steps}
+	for i, s := range steps {
+		if peak := add(e.DiskBytes, s.PeakDiskBytes); peak > e.PeakDiskBytes {
+			e.PeakDiskBytes, e.fullest = peak, i
+		}
+		e.DiskBytes = add(e.DiskBytes, s.DiskBytes)
+		e.MemoryBytes = max(e.MemoryBytes, s.MemoryBytes)
+		e.Seconds += s.Seconds
+	}
+	return e
+}
+
+// Remaining are the seconds of the steps that have not ended, corrected by how long the
+// ended ones took: actual holds their seconds, in the order of the steps.
+func (e Estimate) Remaining(actual []float64) float64 {
+	expected, took := map[string]float64{}, map[string]float64{}
+	for i, seconds := range actual[:min(len(actual), len(e.Steps))] {
+		expected[e.Steps[i].Kind] += e.Steps[i].Seconds
+		took[e.Steps[i].Kind] += seconds
+	}
+	left := 0.0
+	for _, s := range e.Steps[min(len(actual), len(e.Steps)):] {
+		seconds := s.Seconds
+		if expected[s.Kind] > 0 {
+			seconds *= took[s.Kind] / expected[s.Kind]
+		}
+		left += seconds
+	}
+	return left
+}
+
+// Fits is nil if a plan fits into what is free, else an error that says what would.
+func (e Estimate) Fits(freeDisk, freeMemory int64) error {
+	var errs []error
+	if e.PeakDiskBytes > freeDisk {
+		errs = append(errs, fmt.Errorf("%s needs about %s of disk (%s at the end), %s is free: %s",
+			e.Steps[e.fullest].Name, unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(freeDisk), e.whatFits(freeDisk)))
+	}
+	for _, s := range e.Steps {
+		if s.MemoryBytes > freeMemory {
+			errs = append(errs, fmt.Errorf("%s needs about %s of memory, %s is available: use a smaller --cache or --memory",
+				s.Name, unit.Bytes(s.MemoryBytes), unit.Bytes(freeMemory)))
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// whatFits scales the flag of the step at which the disk is fullest. What earlier steps
+// leave scales along if it is of the same value.
+func (e Estimate) whatFits(free int64) string {
+	full := e.Steps[e.fullest]
+	const nothing = "use a disk with more free space"
+	if full.Flag == "" {
+		return nothing
+	}
+	fixed, scaled := full.fixed, full.PeakDiskBytes-full.fixed
+	for _, s := range e.Steps[:e.fullest] {
+		if s.Flag == full.Flag && s.Count == full.Count {
+			part := min(s.fixed, s.DiskBytes)
+			fixed, scaled = add(fixed, part), add(scaled, s.DiskBytes-part)
+		} else {
+			fixed = add(fixed, s.DiskBytes)
+		}
+	}
+	count := twoDigits(float64(full.Count) * float64(free-fixed) / float64(scaled))
+	if !(count >= 1) {
+		return nothing
+	}
+	return fmt.Sprintf("%s %s fits", full.Flag, unit.ShortCount(count))
+}
+
+// twoDigits rounds down.
+func twoDigits(v float64) float64 {
+	if !(v >= 1) {
+		return 0
+	}
+	digit := math.Pow(10, math.Floor(math.Log10(v))-1)
+	return math.Floor(v/digit) * digit
+}
+
+// add of sizes that may be beyond what 64 bits hold.
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+func bytes(v float64) int64 {
+	if v >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(v)
+}
+
+func (m Machine) cores() float64 {
+	if m.Cores < 1 {
+		return 2
+	}
+	return float64(m.Cores)
+}
+
+// writeRate: 200M keys by fillsorted, 22 GiB in 60 s. `dd bs=1M count=2048 conv=fsync` on
+// the same machine, busy, gave 221 MB/s.
+func (m Machine) writeRate() float64 {
+	if m.WriteBytes > 0 {
+		return m.WriteBytes
+	}
+	return 400e6
+}
+
+// defaultDisk are the reads a second that docs/methods/engines.md tells of `statelab disk`.
+var defaultDisk = result.Disk{Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 10_200}, {InFlight: 4, ReadsPerSecond: 22_900},
+	{InFlight: 16, ReadsPerSecond: 46_300}, {InFlight: 64, ReadsPerSecond: 55_400}}}
+
+// readRate are the device's random reads a second.
+func (m Machine) readRate(inFlight int) float64 {
+	if p, ok := m.Disk.At(float64(inFlight)); ok && m.Disk.Contradicted == "" {
+		return p.ReadsPerSecond
+	}
+	p, _ := defaultDisk.At(float64(max(1, inFlight)))
+	return p.ReadsPerSecond
+}
+
+func (m Machine) memory() int64 {
+	if m.AvailableMemory > 0 {
+		return m.AvailableMemory
+	}
+	return 16 << 30
+}

@@ -1,0 +1,219 @@
+package estimate
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/result"
+)
+
+const (
+	gib  = 1 << 30
+	pair = 142 // bytes of the default key and value
+)
+
+var studyMachine = Machine{Cores: 2, AvailableMemory: 20 * gib}
+
+func within(t *testing.T, about string, got, want, factor float64) {
+	t.Helper()
+	if !(got >= want/factor && got <= want*factor) {
+		t.Errorf("%s: %.4g, want %.4g within a factor of %g", about, got, want, factor)
+	}
+}
+
+// The study's Small set as it was measured: docs/methods/loading.md and its command.
+func TestTheSmallSetOfTheStudy(t *testing.T) {
+	sorted := Load(LoadSpec{Engine: "pebble1", Sorted: true, Keys: 200e6, PairBytes: pair, Table32: true, CacheBytes: 512 << 20}, studyMachine)
+	within(t, "seconds of fillsorted", sorted.Seconds, 60, 2)
+	within(t, "bytes of fillsorted", float64(sorted.DiskBytes), 22.1*gib, 1.2)
+	random := Load(LoadSpec{Engine: "pebble1", Keys: 200e6, PairBytes: pair, Table32: true, CacheBytes: 512 << 20}, studyMachine)
+	within(t, "seconds of fillrandom", random.Seconds, 744, 2)
+
+	sweep := func(auto bool, warmup uint64, megabytes ...int64) float64 {
+		var steps []Step
+		for _, cache := range megabytes {
+			steps = append(steps, Read(ReadSpec{Engine: "pebble1", Keys: 200e6, DatabaseBytes: 22 * gib, CacheBytes: cache << 20, Threads: 8, Gets: 200e3,
+				WarmupAuto: auto, WarmupGets: warmup, Direct: true}, studyMachine))
+		}
+		return Total(steps).Seconds
+	}
+	within(t, "four caches, automatic warm-up", sweep(true, 0, 50, 100, 200, 300), 1105, 2)
+	small := ReadSpec{Engine: "pebble1", Keys: 5e6, DatabaseBytes: 769e6, CacheBytes: 16 << 20, Threads: 8, Gets: 200e3, WarmupAuto: true,
+		AccessGets: 20e3, Direct: true}
+	next := small
+	next.CacheBytes, next.AccessGets = 64<<20, 0
+	within(t, "two caches of a small database", Read(small, studyMachine).Seconds+Read(next, studyMachine).Seconds, 39, 2)
+	within(t, "five caches, a million Gets to warm", sweep(false, 1e6, 32, 45, 90, 210, 225), 338, 2)
+}
+
+// Measured with the commands beside the constants.
+func TestMeasuredLoads(t *testing.T) {
+	for _, c := range []struct {
+		engine     string
+		keys       uint64
+		sorted     bool
+		disk, peak float64
+	}{
+		{"pebble1", 1e6, false, 449e6, 1433e6}, {"pebble1", 5e6, false, 1359e6, 1454e6},
+		{"pebble1", 4e6, true, 910e6, 1343e6}, {"pebble2", 5e6, false, 1359e6, 1430e6},
+		{"rocksdb", 1e6, false, 154e6, 263e6}, {"rocksdb", 5e6, false, 768e6, 1321e6},
+		{"goleveldb", 1e6, false, 154e6, 299e6}, {"goleveldb", 5e6, false, 771e6, 978e6},
+		{"badger", 1e6, false, 164e6, 322e6}, {"bbolt", 1e6, false, 246e6, 246e6}, {"mdbx", 1e6, false, 249e6, 249e6}, {"lmdb", 1e6, false, 248e6, 248e6},
+	} {
+		s := Load(LoadSpec{Engine: c.engine, Keys: c.keys, Sorted: c.sorted, PairBytes: pair, CacheBytes: 512 << 20}, studyMachine)
+		within(t, c.engine+" at the end", float64(s.DiskBytes), c.disk, 1.7)
+		within(t, c.engine+" at most", float64(s.PeakDiskBytes), c.peak, 1.6)
+		if s.PeakDiskBytes < s.DiskBytes {
+			t.Errorf("%s: %d at most, %d at the end", c.engine, s.PeakDiskBytes, s.DiskBytes)
+		}
+	}
+}
+
+func TestNullKeepsNothing(t *testing.T) {
+	if s := Load(LoadSpec{Engine: "null", Keys: 1e6, PairBytes: pair, CacheBytes: 512 << 20}, Machine{}); s.PeakDiskBytes != 0 || s.DiskBytes != 0 || !(s.Seconds > 0) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestScaleIsLinear(t *testing.T) {
+	for about, step := range map[string]func(n uint64) Step{
+		"load": func(n uint64) Step {
+			return Load(LoadSpec{Engine: "pebble1", Sorted: true, Keys: n, PairBytes: pair}, studyMachine)
+		},
+		"layout": func(n uint64) Step {
+			return Layout(LayoutSpec{Layout: "pagetrie", Accounts: n, ContractShare: 0.1, SlotsPer: 16, Keep: true}, studyMachine)
+		},
+		"replay": func(n uint64) Step {
+			return Replay(ReplaySpec{Tree: "iavl1", Changes: int64(n), Bytes: 500 * int64(n)}, studyMachine)
+		},
+	} {
+		one, ten := step(100e6), step(1e9)
+		within(t, about+": seconds", ten.Seconds, 10*one.Seconds, 1.1)
+		within(t, about+": bytes", float64(ten.DiskBytes), 10*float64(one.DiskBytes), 1.01)
+		within(t, about+": bytes at most", float64(ten.PeakDiskBytes), 10*float64(one.PeakDiskBytes), 1.01)
+	}
+	spec := ReadSpec{Engine: "rocksdb", DatabaseBytes: 100 * gib, CacheBytes: gib, Threads: 4, Gets: 1e6, Direct: true}
+	one := Read(spec, studyMachine)
+	spec.Gets *= 10
+	within(t, "read: seconds", Read(spec, studyMachine).Seconds, 10*one.Seconds, 1.1)
+}
+
+func TestRefusalSaysWhatFits(t *testing.T) {
+	load := func(keys uint64) Step {
+		return Load(LoadSpec{Engine: "pebble1", Keys: keys, PairBytes: pair, CacheBytes: 512 << 20}, studyMachine)
+	}
+	refused := Total([]Step{load(2e9)}).Fits(75*gib, 20*gib)
+	if refused == nil {
+		t.Fatal("two billion keys fit into 75 GiB")
+	}
+	text := refused.Error()
+	for _, want := range []string{"loading 2B keys with pebble1 needs about ", " of disk", "75.0 GiB is free", ": --keys ", " fits"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+	_, after, _ := strings.Cut(text, "--keys ")
+	keys, err := unit.ParseCount(strings.TrimSuffix(after, " fits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Total([]Step{load(keys)}).Fits(75*gib, 20*gib); err != nil {
+		t.Errorf("what is said to fit does not: %v", err)
+	}
+	if err := Total([]Step{load(keys + keys/5)}).Fits(75*gib, 20*gib); err == nil {
+		t.Errorf("%d keys are said to fit, and a fifth more do", keys)
+	}
+
+	both := Total([]Step{load(2e8), Read(ReadSpec{Engine: "pebble1", Keys: 2e8, CacheBytes: 64 * gib, Threads: 1}, studyMachine)})
+	if err := both.Fits(100*gib, 20*gib); err == nil || strings.Contains(err.Error(), "of disk") ||
+		!strings.Contains(err.Error(), "of memory, 20.0 GiB is available: use a smaller --cache or --memory") {
+		t.Errorf("a cache of 64 GiB: %v", err)
+	}
+	if err := both.Fits(gib/4, 1<<40); err == nil || !strings.Contains(err.Error(), "use a disk with more free space") {
+		t.Errorf("not even the logs fit: %v", err)
+	}
+}
+
+// Databases of several engines are on the disk together; a layout's states go away.
+func TestTotalKeepsWhatStays(t *testing.T) {
+	steps := []Step{{DiskBytes: 10, PeakDiskBytes: 30, MemoryBytes: 7, Seconds: 1, Flag: "--keys", Count: 100, Name: "a"},
+		{DiskBytes: 10, PeakDiskBytes: 40, MemoryBytes: 5, Seconds: 2, Flag: "--keys", Count: 100, Name: "b"}, {PeakDiskBytes: 20, Seconds: 4, Name: "c"}}
+	e := Total(steps)
+	if e.DiskBytes != 20 || e.PeakDiskBytes != 50 || e.MemoryBytes != 7 || e.Seconds != 7 {
+		t.Errorf("%+v", e)
+	}
+	if err := e.Fits(25, 7); err == nil || !strings.Contains(err.Error(), "b needs about 50 B of disk (20 B at the end), 25 B is free: --keys 50 fits") {
+		t.Errorf("%v", err)
+	}
+	if err := e.Fits(50, 7); err != nil {
+		t.Error(err)
+	}
+	whole := Total([]Step{{DiskBytes: math.MaxInt64, PeakDiskBytes: math.MaxInt64}, {PeakDiskBytes: 1}})
+	if whole.PeakDiskBytes != math.MaxInt64 {
+		t.Errorf("%+v", whole)
+	}
+}
+
+func TestFinishedPointsCorrectTheRest(t *testing.T) {
+	e := Total([]Step{{Kind: LoadKind, Seconds: 100}, {Kind: ReadKind, Seconds: 10}, {Kind: ReadKind, Seconds: 20}, {Kind: ReadKind, Seconds: 40}})
+	for _, c := range []struct {
+		actual []float64
+		want   float64
+	}{{nil, 170}, {[]float64{300}, 70}, {[]float64{300, 30}, 180}, {[]float64{300, 30, 30}, 80}, {[]float64{1, 1, 1, 1, 1}, 0}} {
+		if got := e.Remaining(c.actual); got != c.want {
+			t.Errorf("after %v: %g s, want %g", c.actual, got, c.want)
+		}
+	}
+}
+
+func TestTheDisksOwnReadsCount(t *testing.T) {
+	spec := ReadSpec{Engine: "pebble1", Keys: 200e6, DatabaseBytes: 22 * gib, CacheBytes: 64 << 20, Threads: 8, Gets: 5e6, Direct: true}
+	usual := Read(spec, studyMachine).Seconds
+	slow := studyMachine
+	slow.Disk = &result.Disk{Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 200}}}
+	if got := Read(spec, slow).Seconds; got < 20*usual {
+		t.Errorf("%g s on a slow disk, %g s on a usual one", got, usual)
+	}
+	slow.Disk.Contradicted = "it was busy"
+	if got := Read(spec, slow).Seconds; got != usual {
+		t.Errorf("%g s by a probe that is contradicted, %g s without", got, usual)
+	}
+	spec.Direct = false
+	large := Machine{Cores: 2, AvailableMemory: 64 * gib}
+	if got := Read(spec, large).Seconds; got > usual/2 {
+		t.Errorf("%g s from the page cache, %g s from the disk", got, usual)
+	}
+}
+
+// Layouts of 100,000 accounts took so long here, each with others beside it.
+func TestMeasuredLayouts(t *testing.T) {
+	for layout, seconds := range map[string]float64{"flat-pebble": 12, "flat-mdbx": 4, "pagetrie": 10, "chunktrie": 26,
+		"geth-flat": 49, "geth-path": 60, "geth-hash": 64, "nomt": 10, "qmdb": 63} {
+		s := Layout(LayoutSpec{Layout: layout, Accounts: 100e3, ContractShare: 0.1, SlotsPer: 16, Reads: 2000, MemoryBytes: 64 << 20}, studyMachine)
+		within(t, layout, s.Seconds, seconds, 2)
+	}
+	s := Layout(LayoutSpec{Layout: "unheard-of", Accounts: 1e6}, studyMachine)
+	if !strings.Contains(s.Basis, "no measurement of unheard-of") || s.PeakDiskBytes == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// 120 versions of the generated set of docs/methods/replay.md.
+func TestMeasuredReplays(t *testing.T) {
+	for tree, c := range map[string]struct{ memory, disk float64 }{"iavl1": {900, 279e6}, "iavl1-map": {1228, 0}, "avlite": {1026, 106e6}, "iavl2": {253, 258e6},
+		"memiavl": {400, 103e6}, "cosmosstore": {959, 280e6}} {
+		s := Replay(ReplaySpec{Tree: tree, Changes: 175_563, Bytes: 101_451_056, Stores: 4}, studyMachine)
+		within(t, tree+": memory", float64(s.MemoryBytes), c.memory*(1<<20), 1.3)
+		if c.disk == 0 && s.DiskBytes != 0 {
+			t.Errorf("%s: %d bytes on disk", tree, s.DiskBytes)
+		} else if c.disk > 0 {
+			within(t, tree+": disk", float64(s.DiskBytes), c.disk, 2)
+		}
+	}
+	few := Replay(ReplaySpec{Tree: "iavl1", Changes: 100e6, Bytes: 50e9, Stores: 1, CacheNodes: 1e5}, studyMachine)
+	if few.MemoryBytes > gib {
+		t.Errorf("a cache of 100k nodes takes %d bytes", few.MemoryBytes)
+	}
+}
