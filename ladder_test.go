@@ -120,7 +120,7 @@ var ladder = []rung{
 			"engines/pebble2", "internal/adapt/pebbledb", "internal/base/keyspace", "internal/base/unit", "internal/base/workload",
 			"internal/chain/changeset", "internal/explain/advise", "internal/explain/kvdblog", "internal/explain/promexport",
 			"internal/explain/report", "internal/model/cachesim", "internal/model/lsm", "internal/model/predict", "internal/model/trace",
-			"internal/observe/host", "internal/observe/resolve", "internal/plan", "internal/plan/experiment", "internal/plan/layouts",
+			"internal/observe/host", "internal/observe/resolve", "internal/plan", "internal/plan/estimate", "internal/plan/experiment", "internal/plan/layouts",
 			"internal/plan/replays", "internal/plan/runners", "internal/plan/sweep", "internal/run/bench", "internal/run/lookup",
 			"internal/run/protocol", "internal/run/replay", "layout", "layouts/chunktrie", "layouts/flat", "layouts/pagetrie", "result", "runner",
 			"tree", "trees/null"},

@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/internal/plan/runners"
@@ -82,12 +83,15 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	how, err := a.begin(f, base.Chain.Seed, repeats)
+	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep}
+	how, err := a.prepare(f, base.Chain.Seed, repeats, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+		return layoutSteps(l, how, on), nil
+	})
 	if err != nil {
 		return err
 	}
-	work := layouts.New(layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep,
-		States: orDefault(absolute(f.DB), filepath.Join(how.Out, "states"))}, how, a)
+	l.States = orDefault(absolute(f.DB), filepath.Join(how.Out, "states"))
+	work := layouts.New(l, how, a)
 	p := a.progress(f.quiet)
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
 	p.say("")

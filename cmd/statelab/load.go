@@ -14,7 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -62,10 +62,17 @@ func (a *app) load(f *flags, m *mistakes) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	if !f.ignoreSpace && !f.resume {
-		if err := checkSpace(&spec); err != nil {
-			return err
-		}
+	near := existing(spec.Dir)
+	on, err := a.machine(f, near, false)
+	if err != nil {
+		return err
+	}
+	step, err := loadStep(&spec, on)
+	if err != nil {
+		return err
+	}
+	if _, err := a.estimated(f, near, []estimate.Step{step}); err != nil {
+		return err
 	}
 	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
 	p := a.progress(f.quiet)
@@ -137,35 +144,6 @@ func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
 			return
 		}
 	}
-}
-
-// spaceFactor is what a load needs at its height, over the size of its keys and
-// values: tables being compacted exist twice.
-const spaceFactor = 1.4
-
-// checkSpace refuses a load that the disk cannot hold.
-func checkSpace(spec *bench.Spec) error {
-	values, err := keyspace.NewValues(spec.ValueModel, spec.ValueBytes, spec.Seed)
-	if err != nil {
-		return err
-	}
-	dir := spec.Dir
-	for {
-		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	free, err := host.FreeBytes(dir)
-	if err != nil {
-		return fmt.Errorf("look how much space is free: %w", err)
-	}
-	if need := float64(spec.Keys) * (float64(spec.KeyBytes) + values.MeanBytes()) * spaceFactor; need > float64(free) {
-		fit := uint64(float64(free) / need * float64(spec.Keys))
-		return usage("--keys %s: needs about %s while loading, %s is free in %s: at most about --keys %s fit; --ignore-space tries all the same",
-			unit.ShortCount(float64(spec.Keys)), unit.Bytes(int64(min(need, 1<<62))), unit.Bytes(free), dir, unit.ShortCount(float64(fit)))
-	}
-	return nil
 }
 
 func (a *app) printLoad(run *result.Run) {

@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var usage *usageError
 	var strict *strictError
 	switch {
-	case err == nil:
+	case err == nil || errors.As(err, new(dryRun)):
 		return exitDone
 	case errors.As(err, &strict):
 		fmt.Fprintln(stderr, "statelab:", err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
@@ -181,14 +182,36 @@ func (a *app) measure(f *flags, m *mistakes) error {
 	return usage("there is no experiment %q", f.Measure)
 }
 
-// begin makes the folder of the results, which holds the experiment, and the plan.
-func (a *app) begin(f *flags, seed uint64, repeats int) (plan.Plan, error) {
+// prepare estimates the steps, refuses those that cannot fit, and makes the folder of
+// the results, which holds the experiment.
+func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
+	stepsOf func(plan.Plan, estimate.Machine) ([]estimate.Step, error)) (plan.Plan, error) {
 	p := plan.Plan{Repeats: repeats, Seed: seed, Out: f.outFolder(f.Measure)}
 	p.Resume = fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out)
 	if !f.resume {
 		if err := refuseOther(p.Out); err != nil {
 			return p, err
 		}
+	}
+	dir := p.Out
+	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB != "" {
+		dir = absolute(f.DB)
+	}
+	dir = existing(dir)
+	on, err := a.machine(f, dir, direct)
+	if err != nil {
+		return p, err
+	}
+	steps, err := stepsOf(p, on)
+	if err != nil {
+		return p, err
+	}
+	e, err := a.estimated(f, dir, steps)
+	if err != nil {
+		return p, err
+	}
+	if len(steps) > 0 {
+		p.Remaining = e.Remaining
 	}
 	if err := os.MkdirAll(filepath.Join(p.Out, result.PointsDir), 0o755); err != nil {
 		return p, fmt.Errorf("make the folder of the results: %w", err)
@@ -210,6 +233,9 @@ func stepLabel(at plan.Progress) string {
 	label := fmt.Sprintf("run %d of %d", at.Step, at.Steps)
 	if at.Label != "" {
 		label += " (" + at.Label + ")"
+	}
+	if at.Left > 0 {
+		label += ", about " + roughly(at.Left.Seconds()) + " left"
 	}
 	return label + ": "
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/replays"
 	"github.com/statelab/statelab/internal/run/replay"
@@ -41,7 +42,8 @@ Exit 1 if trees of one root rule disagree, or one fails.`,
 func (a *app) replay(f *flags, m *mistakes) error {
 	fixed, options := m.options(f.Options)
 	base := f.replaySpec(fixed, m)
-	stores := m.changes(f.Changes)
+	info := m.changes(f.Changes)
+	stores := info.Stores
 	if len(base.Stores) > 0 {
 		stores = base.Stores
 	}
@@ -56,12 +58,15 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	how, err := a.begin(f, base.Seed, repeats)
+	r := replays.Replays{Command: a.command(), Base: base, Entries: entries, Discard: f.Discard}
+	how, err := a.prepare(f, base.Seed, repeats, false, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+		return replaySteps(r, info, how, on), nil
+	})
 	if err != nil {
 		return err
 	}
-	work := replays.New(replays.Replays{Command: a.command(), Base: base, Entries: entries, Discard: f.Discard,
-		Trees: orDefault(absolute(f.DB), filepath.Join(how.Out, "trees"))}, how, a)
+	r.Trees = orDefault(absolute(f.DB), filepath.Join(how.Out, "trees"))
+	work := replays.New(r, how, a)
 	p := a.progress(f.quiet)
 	metrics := promexport.NewReplay()
 	if f.metrics != "" {
@@ -107,23 +112,23 @@ func (f *flags) replaySpec(fixed map[string]string, m *mistakes) replay.Spec {
 	}
 }
 
-// changes opens the set as the runners will, and says which stores it names.
-func (m *mistakes) changes(path string) (stores []string) {
+// changes opens the set as the runners will, and says what it knows of itself.
+func (m *mistakes) changes(path string) (info changeset.Info) {
 	if path == "" {
-		m.add("--changes: say which change set: --changes set.slcs (statelab changeset makes one)")
-		return nil
+		m.add("--changes: name the change set: --changes set.slcs (statelab changeset makes one)")
+		return info
 	}
 	full := absolute(path)
 	source, err := changeset.Open(os.DirFS(filepath.Dir(full)), filepath.Base(full), "")
 	if err != nil {
 		m.add("--changes: %v", err)
-		return nil
+		return info
 	}
-	stores = source.Info().Stores
+	info = source.Info()
 	if err := source.Close(); err != nil {
 		m.add("--changes: %v", err)
 	}
-	return stores
+	return info
 }
 
 // withNote says in a replay's event where the tree stands.

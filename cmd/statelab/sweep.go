@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -38,7 +39,9 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	how, err := a.begin(f, s.Base.Seed, repeats)
+	how, err := a.prepare(f, s.Base.Seed, repeats, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+		return sweepSteps(s, how, on)
+	})
 	if err != nil {
 		return err
 	}
@@ -165,7 +168,7 @@ func (m *mistakes) pointOptions(a *app, f *flags, s sweep.Sweep, options []plan.
 	if f.Memory != "" && f.Cache != "" {
 		m.add("--memory and --cache: a memory budget covers the cache: give one of them")
 	}
-	specs, err := s.Specs()
+	settings, err := s.Settings()
 	if err != nil {
 		return // said by Check
 	}
@@ -173,7 +176,8 @@ func (m *mistakes) pointOptions(a *app, f *flags, s sweep.Sweep, options []plan.
 		m.twice("engine", f.Engine.Values())
 	}
 	checked := map[string]bool{}
-	for _, spec := range specs {
+	for _, setting := range settings {
+		spec := s.Spec(setting, 0)
 		if key := fmt.Sprint(spec.Engine, spec.Profile, spec.CacheBytes, spec.MemoryBytes, spec.Handles, spec.Overrides, spec.PageCache); !checked[key] {
 			checked[key] = true
 			m.checkOptions(a.engine(spec.Engine, new(mistakes)), spec) // engines that are missing were named before

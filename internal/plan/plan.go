@@ -67,13 +67,16 @@ type Plan struct {
 	Repeats int
 	Seed    uint64 // of the order
 	Resume  string // the command that goes on
+	// Remaining are the seconds of the steps that are left, by those of the finished
+	// ones; nil: not known.
+	Remaining func(finished []float64) float64
 }
 
 // Progress is what a plan is at; Step counts from 1.
 type Progress struct {
 	Step, Steps int
 	Label       string
-	Left        time.Duration // estimate for the steps after this one; 0: not known
+	Left        time.Duration // estimate for this step and those after it, when it began; 0: not known
 	Event       result.Event
 }
 
@@ -89,20 +92,26 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 		}
 	}
 	missing := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { _, ok := done[s]; return ok })
-	began, err := time.Now(), error(nil)
+	if err := w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
+		return Outcome{result.Failed, err.Error()}, err // better now than after an hour
+	}
+	var took []float64 // by step, seconds
+	var err error
 	for n, s := range missing {
+		began := time.Now()
 		if ctx.Err() != nil {
 			break
 		}
 		at := Progress{Step: len(steps) - len(missing) + n + 1, Steps: len(steps), Label: p.label(points, s)}
-		if n > 0 {
-			at.Left = time.Since(began) / time.Duration(n) * time.Duration(len(missing)-n-1)
+		if p.Remaining != nil && len(missing) == len(steps) {
+			at.Left = time.Duration(p.Remaining(took) * float64(time.Second))
 		}
 		var came T
 		came, err = w.Measure(ctx, s, p.Folder(points, s), func(e result.Event) { at.Event = e; tell(at) })
 		if err != nil {
 			break
 		}
+		took = append(took, time.Since(began).Seconds())
 		if w.Status(came) != result.Interrupted || ctx.Err() == nil {
 			done[s] = came
 		}

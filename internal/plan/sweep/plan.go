@@ -6,6 +6,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -211,8 +212,8 @@ func (p Sweep) Settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// spec is the base with a setting applied; dbBytes turns a share into bytes.
-func (p Sweep) spec(s Setting, dbBytes int64) bench.Spec {
+// Spec is the base with a setting applied; dbBytes turns a share into bytes.
+func (p Sweep) Spec(s Setting, dbBytes int64) bench.Spec {
 	spec := p.Base
 	if s.Engine != "" {
 		spec.Engine = s.Engine
@@ -251,12 +252,13 @@ func (p Sweep) spec(s Setting, dbBytes int64) bench.Spec {
 	return spec
 }
 
-// Specs are the points' specs, with caches that are a share of the database left out:
-// its size is not known yet.
-func (p Sweep) Specs() (specs []bench.Spec, err error) {
-	settings, err := p.Settings()
-	for _, s := range settings {
-		specs = append(specs, p.spec(s, 0))
-	}
-	return specs, err
+// LoadOf is how the database of a setting is made. Dir is its name among the sweep's
+// databases: engines and profiles lay out files differently.
+func (p Sweep) LoadOf(s Setting) bench.Spec {
+	point, load := p.Spec(s, 0), *p.Load
+	load.Engine, load.Profile = point.Engine, point.Profile
+	load.Keys = cmp.Or(s.Keys, load.Keys)
+	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys)}
+	load.Dir = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
+	return load
 }

@@ -27,7 +27,7 @@ func TestSettingsAreTheProductOfTheAxes(t *testing.T) {
 		if s.Number != i {
 			t.Errorf("setting %d has number %d", i, s.Number)
 		}
-		spec := p.spec(s, 1000<<20)
+		spec := p.Spec(s, 1000<<20)
 		got = append(got, strings.Join([]string{s.Values["engine"], s.Values["handles"], s.Values["cache"]}, " "))
 		if spec.Engine != s.Values["engine"] || spec.Handles != 500 || spec.CacheAsked != s.Values["cache"] || spec.Overrides["MemTableSize"] != s.Values["set.MemTableSize"] {
 			t.Errorf("spec %+v of %v", spec, s.Values)
@@ -38,7 +38,7 @@ func TestSettingsAreTheProductOfTheAxes(t *testing.T) {
 		t.Error(diff)
 	}
 	for i, bytes := range []int64{5 << 20, 64 << 20, 1 << 30} {
-		if got := p.spec(settings[i], 1000<<20).CacheBytes; got != bytes {
+		if got := p.Spec(settings[i], 1000<<20).CacheBytes; got != bytes {
 			t.Errorf("cache %s of 1000 MiB is %d bytes, want %d", settings[i].Values["cache"], got, bytes)
 		}
 	}
@@ -46,7 +46,7 @@ func TestSettingsAreTheProductOfTheAxes(t *testing.T) {
 
 func TestNoAxisIsOnePoint(t *testing.T) {
 	settings, err := Sweep{Base: bench.Spec{Threads: 3}}.Settings()
-	if err != nil || len(settings) != 1 || (Sweep{Base: bench.Spec{Threads: 3}}).spec(settings[0], 0).Threads != 3 {
+	if err != nil || len(settings) != 1 || (Sweep{Base: bench.Spec{Threads: 3}}).Spec(settings[0], 0).Threads != 3 {
 		t.Errorf("%+v, %v", settings, err)
 	}
 }

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +75,9 @@ func (w *Work) Finished(folder string) (*result.Run, bool) {
 // looks at the database where that has not been done.
 func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell result.Tell) (*result.Run, error) {
 	setting := w.settings[step.Point]
-	spec := w.sweep.spec(setting, 0)
+	spec := w.sweep.Spec(setting, 0)
 	if spec.Dir == "" {
-		dir, err := w.ensureLoaded(ctx, setting, spec, tell)
+		dir, err := w.ensureLoaded(ctx, setting, tell)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +88,7 @@ func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell 
 		return nil, err
 	}
 	dir := spec.Dir
-	spec = w.sweep.spec(setting, database.Database.Bytes)
+	spec = w.sweep.Spec(setting, database.Database.Bytes)
 	spec.Dir, spec.Out = dir, filepath.Join(w.out, folder)
 	spec.Accesses = w.accesses[dir]
 	run, err := w.measure(ctx, &spec, tell)
@@ -117,11 +116,9 @@ func (w *Work) keep(run *result.Run) {
 }
 
 // ensureLoaded makes the database of a setting inside the sweep folder.
-func (w *Work) ensureLoaded(ctx context.Context, setting Setting, point bench.Spec, tell result.Tell) (string, error) {
-	load := *w.sweep.Load
-	load.Engine, load.Profile = point.Engine, point.Profile
-	load.Keys = cmp.Or(setting.Keys, load.Keys)
-	load.Dir = filepath.Join(w.out, "databases", databaseName(load))
+func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Tell) (string, error) {
+	load := w.sweep.LoadOf(setting)
+	load.Dir = filepath.Join(w.out, "databases", load.Dir)
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {
 	case err == nil && m.Loaded == m.Keys && m.Settled:
@@ -142,13 +139,6 @@ func (w *Work) ensureLoaded(ctx context.Context, setting Setting, point bench.Sp
 		return "", fmt.Errorf("load %s: %s", load.Dir, run.Error)
 	}
 	return load.Dir, nil
-}
-
-// databaseName tells the databases of a sweep apart: engines and profiles lay out
-// files differently.
-func databaseName(load bench.Spec) string {
-	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys)}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
 }
 
 // inspect learns the size and shape of the database that spec reads.
