@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemoryHold is a memory control group that holds this process: what it keeps
+// MemoryLimit is a memory control group with this process in it: what it keeps
 // resident and the pages of files it touches, together, stay below a limit.
-type MemoryHold struct {
+type MemoryLimit struct {
 	How    string // the kernel's name of the limit
 	dir    string
 	home   string // group the process came from
 	limit  string // file of the limit
 	anchor string // directory that groups are made in
 
-	follower  *follower
-	readCalls atomic.Int64
+	follower             *follower
+	readCalls, readChars atomic.Int64
 }
 
 // cgroupRoots are where the memory controller may be mounted.
@@ -36,15 +36,15 @@ var cgroupRoots = []struct{ root, limit, how string }{
 
 const groupPrefix = "statelab-"
 
-// HoldMemory moves this process into a memory control group of its own with no
+// LimitMemory moves this process into a memory control group of its own with no
 // limit yet. The error says why that cannot be done here.
-func HoldMemory() (*MemoryHold, error) {
+func LimitMemory() (*MemoryLimit, error) {
 	var errs []error
 	for _, c := range cgroupRoots {
 		if _, err := os.Stat(filepath.Join(c.root, "cgroup.procs")); err != nil {
 			continue
 		}
-		h := &MemoryHold{How: c.how, anchor: c.root, dir: filepath.Join(c.root, groupPrefix+strconv.Itoa(os.Getpid()))}
+		h := &MemoryLimit{How: c.how, anchor: c.root, dir: filepath.Join(c.root, groupPrefix+strconv.Itoa(os.Getpid()))}
 		h.limit = filepath.Join(h.dir, c.limit)
 		if err := h.enter(); err != nil {
 			errs = append(errs, err)
@@ -58,7 +58,7 @@ func HoldMemory() (*MemoryHold, error) {
 	return nil, errors.Join(errs...)
 }
 
-func (h *MemoryHold) enter() error {
+func (h *MemoryLimit) enter() error {
 	sweepGroups(h.anchor)
 	home, err := memoryGroup()
 	if err != nil {
@@ -77,9 +77,9 @@ func (h *MemoryHold) enter() error {
 	return nil
 }
 
-// Limit sets the limit in bytes. Pages of files are given up first to keep to it;
+// set sets the limit in bytes. Pages of files are given up first to keep to it;
 // a process that needs more than it anonymously is killed by the kernel.
-func (h *MemoryHold) Limit(bytes int64) error {
+func (h *MemoryLimit) set(bytes int64) error {
 	if err := os.WriteFile(h.limit, []byte(strconv.FormatInt(bytes, 10)), 0o644); err != nil {
 		return fmt.Errorf("limit memory to %d bytes: %w", bytes, err)
 	}
@@ -98,12 +98,12 @@ const followLooks = int(time.Second / followEvery)
 // more than pages within five milliseconds is killed. Where all of Go's processors are
 // busy it takes longer to look: leave one free (GOMAXPROCS), and more pages. Called
 // again it changes how many pages there are.
-func (h *MemoryHold) Follow(pages int64) error {
+func (h *MemoryLimit) Follow(pages int64) error {
 	if h.follower != nil {
 		h.follower.pages.Store(pages)
 		return nil
 	}
-	f := &follower{hold: h, done: make(chan struct{}), ended: make(chan error, 1)}
+	f := &follower{limit: h, done: make(chan struct{}), ended: make(chan error, 1)}
 	f.pages.Store(pages)
 	var err error
 	if f.status, err = os.Open("/proc/self/status"); err != nil {
@@ -117,13 +117,14 @@ func (h *MemoryHold) Follow(pages int64) error {
 	return nil
 }
 
-// ReadCalls are the read calls that Follow has made: they are in the kernel's
-// account of this process.
-func (h *MemoryHold) ReadCalls() int64 { return h.readCalls.Load() }
+// Reads are the read calls that Follow has made, and their bytes: they are in the
+// kernel's account of this process.
+func (h *MemoryLimit) Reads() (calls, chars int64) { return h.readCalls.Load(), h.readChars.Load() }
 
 // follower is a running Follow.
 type follower struct {
-	hold   *MemoryHold
+	limit  *MemoryLimit
+	set    int64 // the limit that is set
 	pages  atomic.Int64
 	status *os.File
 	text   [4096]byte
@@ -133,8 +134,8 @@ type follower struct {
 	ended  chan error
 }
 
-// run looks from a thread that goes before all others: among many that are busy it
-// would come too late.
+// run looks from a thread with real-time priority: among many that are busy it would
+// come too late.
 func (f *follower) run() {
 	runtime.LockOSThread() // ends with this goroutine
 	firstOfAll := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
@@ -162,7 +163,8 @@ func (f *follower) run() {
 // look sets the limit anew.
 func (f *follower) look() error {
 	n, err := unix.Pread(int(f.status.Fd()), f.text[:], 0)
-	f.hold.readCalls.Add(1)
+	f.limit.readCalls.Add(1)
+	f.limit.readChars.Add(int64(max(n, 0)))
 	if err != nil {
 		return fmt.Errorf("follow the process's memory: %w", err)
 	}
@@ -174,10 +176,16 @@ func (f *follower) look() error {
 		f.most[1], f.most[0] = f.most[0], 0
 	}
 	f.most[0] = max(f.most[0], own)
-	if err := f.hold.Limit(max(f.most[0], f.most[1]) + f.pages.Load()); !errors.Is(err, unix.EBUSY) { // pages that cannot be given up at once: next time
-		return err
+	bytes := max(f.most[0], f.most[1]) + f.pages.Load()
+	if bytes == f.set {
+		return nil
 	}
-	return nil
+	err = f.limit.set(bytes)
+	if errors.Is(err, unix.EBUSY) { // pages that cannot be given up at once: next time
+		return nil
+	}
+	f.set = bytes
+	return err
 }
 
 func (f *follower) stop() error {
@@ -186,7 +194,7 @@ func (f *follower) stop() error {
 }
 
 // Release moves the process back and removes the group.
-func (h *MemoryHold) Release() error {
+func (h *MemoryLimit) Release() error {
 	if h.follower != nil {
 		err := h.follower.stop()
 		h.follower = nil

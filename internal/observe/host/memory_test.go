@@ -15,11 +15,11 @@ const heldFileBytes = 96 << 20
 
 // residentAfter runs body in a child that is in a group of its own, with a file of
 // heldFileBytes, and returns how much of the file is in memory afterwards.
-func residentAfter(t *testing.T, body func(h *MemoryHold, path string)) int64 {
+func residentAfter(t *testing.T, body func(h *MemoryLimit, path string)) int64 {
 	t.Helper()
 	const variable = "HOLD_TEST_FILE"
 	if path := os.Getenv(variable); path != "" {
-		h, err := HoldMemory()
+		h, err := LimitMemory()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func residentAfter(t *testing.T, body func(h *MemoryHold, path string)) int64 {
 		}
 		t.SkipNow() // the parent judges
 	}
-	if h, err := HoldMemory(); err != nil {
+	if h, err := LimitMemory(); err != nil {
 		t.Skipf("no memory control group here: %v", err)
 	} else if err := h.Release(); err != nil {
 		t.Fatal(err)
@@ -67,10 +67,10 @@ func readThrough(t *testing.T, path string) {
 	}
 }
 
-func TestMemoryHoldLimitsThePageCache(t *testing.T) {
+func TestMemoryLimitBoundsThePageCache(t *testing.T) {
 	const limit = 48 << 20
-	resident := residentAfter(t, func(h *MemoryHold, path string) {
-		if err := h.Limit(limit); err != nil {
+	resident := residentAfter(t, func(h *MemoryLimit, path string) {
+		if err := h.set(limit); err != nil {
 			t.Fatal(err)
 		}
 		readThrough(t, path)
@@ -84,7 +84,7 @@ func TestMemoryHoldLimitsThePageCache(t *testing.T) {
 // not killed, and its pages stay few.
 func TestFollowKeepsThePageCacheSmall(t *testing.T) {
 	const pages, own = 24 << 20, 64 << 20
-	resident := residentAfter(t, func(h *MemoryHold, path string) {
+	resident := residentAfter(t, func(h *MemoryLimit, path string) {
 		if err := h.Follow(pages); err != nil {
 			t.Fatal(err)
 		}
@@ -102,8 +102,8 @@ func TestFollowKeepsThePageCacheSmall(t *testing.T) {
 			debug.FreeOSMemory()
 			time.Sleep(2 * followEvery)
 		}
-		if h.ReadCalls() < 10 {
-			t.Errorf("%d read calls", h.ReadCalls())
+		if calls, chars := h.Reads(); calls < 10 || chars < 100*calls {
+			t.Errorf("%d read calls of %d bytes", calls, chars)
 		}
 	})
 	if resident > pages {

@@ -17,7 +17,7 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		r.hitRates(r.spec.Accesses, m)
 		return nil
 	}
-	if counted := m.engine.Accesses; counted != nil && m.gets > 0 {
+	if counted := m.Subject.Accesses; counted != nil && m.gets > 0 {
 		found := map[string]float64{}
 		for _, kind := range engine.BlockTypes() {
 			if n := counted[kind]; n > 0 {
@@ -28,36 +28,36 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		return nil
 	}
 	if !r.engine.Info().Has(engine.CanTraceAccesses) {
-		r.absent("this engine cannot show accesses that its cache served", "block_accesses_per_get_by_type", "hit_rate")
+		r.Absent("this engine cannot show accesses that its cache served", "block_accesses_per_get_by_type", "hit_rate")
 		return nil
 	}
 	gets := min(r.spec.AccessGets, m.gets)
 	if gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
-		r.absent("not asked for: --access-gets says how many Gets are replayed without a cache", "block_accesses_per_get_by_type", "hit_rate")
+		r.Absent("not asked for: --access-gets says how many Gets are replayed without a cache", "block_accesses_per_get_by_type", "hit_rate")
 		return nil
 	}
 	if err := r.close(); err != nil {
 		return err
 	}
 	found := map[string]float64{}
-	_, err := r.phase("accesses", func(ops *atomicCount) error {
+	_, err := r.Phase("accesses", func(ops *atomicCount) error {
 		o := openOptions(r.spec)
 		o.TraceAccesses, o.CacheBytes, o.MemoryBytes, o.Direct = true, 0, 0, false
 		o.ReadOnly = true
-		effective := r.result.Engine
-		cache, memory := r.result.Cache, r.result.Memory
+		effective := r.Result.Engine
+		cache, memory := r.Result.Cache, r.Result.Memory
 		if err := r.open(ctx, o); err != nil {
 			return err
 		}
-		r.result.Engine, r.result.Cache, r.result.Memory = effective, cache, memory
+		r.Result.Engine, r.Result.Cache, r.Result.Memory = effective, cache, memory
 		reader, err := r.db.Reader()
 		if err != nil {
 			return err
 		}
 		// Worker 0's measured Gets, alone: two threads could share one read.
-		one := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: r.clock, service: measure.NewRecorder()}
+		one := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: r.Clock, service: measure.NewRecorder()}
 		before := r.db.Counters()
-		err = r.drive(ctx, "accesses", &team{workers: []*worker{one}}, gets, ops, measure.NewHistogram(), nil)
+		err = r.drive(ctx, &team{workers: []*worker{one}}, stretch{phase: "accesses", gets: gets, ops: ops, service: measure.NewHistogram()})
 		d := r.db.Counters().Sub(before)
 		for name, tally := range byType(d.Reads) {
 			if name != engine.Meta.String() { // tables are opened once, whatever the cache

@@ -19,21 +19,21 @@ const (
 
 // figures turns the measured phase into what run.json promises.
 func (r *run) figures(m *measured) {
-	f := &r.result.Figures
-	f.Gets, f.Found, f.Missing, f.Seconds = m.gets, m.found, m.missing, m.seconds
-	if m.gets == 0 || m.seconds == 0 {
-		r.absent("no Get was measured", "gets_per_second", "service_ns", "cpu_ns_per_get", "block_reads_per_get", "device_reads_per_get", "agreement")
+	f := &r.Result.Figures
+	f.Gets, f.Found, f.Missing, f.Seconds = m.gets, m.found, m.missing, m.Seconds
+	if m.gets == 0 || m.Seconds == 0 {
+		r.Absent("no Get was measured", "gets_per_second", "service_ns", "cpu_ns_per_get", "block_reads_per_get", "device_reads_per_get", "agreement")
 		return
 	}
 	gets := float64(m.gets)
-	f.GetsPerSecond = gets / m.seconds
+	f.GetsPerSecond = gets / m.Seconds
 	service := m.service.Summary()
 	f.ServiceNanos = &service
 	if r.spec.Rate > 0 {
 		response := m.response.Summary()
 		f.ResponseNanos = &response
 	} else {
-		r.absent("closed loop: --rate gives a schedule to respond to", "response_ns")
+		r.Absent("closed loop: --rate gives a schedule to respond to", "response_ns")
 	}
 	r.cpuFigures(m, gets)
 	r.blockFigures(m, gets)
@@ -47,42 +47,42 @@ func (r *run) figures(m *measured) {
 }
 
 func (r *run) cpuFigures(m *measured, gets float64) {
-	f := &r.result.Figures
-	cpu := float64(m.process.UserNanos + m.process.SystemNanos)
+	f := &r.Result.Figures
+	cpu := float64(m.Process.UserNanos + m.Process.SystemNanos)
 	f.CPUNanosPerGet = cpu / gets
-	f.CPUPercent = 100 * cpu / (m.seconds * 1e9 * float64(r.result.Host.Cores))
-	f.SwitchesPerGet = float64(m.process.VoluntarySwitches+m.process.InvoluntarySwitches) / gets
-	f.MajorFaultsPerGet = float64(m.process.MajorFaults) / gets
-	f.ReadCallsPerGet = float64(m.process.ReadCalls) / gets
-	if mean := f.ServiceNanos.Mean; mean > 0 && r.result.Host.SwitchNanos > 0 {
-		share := f.SwitchesPerGet * r.result.Host.SwitchNanos / mean
+	f.CPUPercent = 100 * cpu / (m.Seconds * 1e9 * float64(r.Result.Host.Cores))
+	f.SwitchesPerGet = float64(m.Process.VoluntarySwitches+m.Process.InvoluntarySwitches) / gets
+	f.MajorFaultsPerGet = float64(m.Process.MajorFaults) / gets
+	f.ReadCallsPerGet = float64(m.Process.ReadCalls) / gets
+	if mean := f.ServiceNanos.Mean; mean > 0 && r.Result.Host.SwitchNanos > 0 {
+		share := f.SwitchesPerGet * r.Result.Host.SwitchNanos / mean
 		f.SwitchShare = &share
 	}
 }
 
 func (r *run) blockFigures(m *measured, gets float64) {
-	f := &r.result.Figures
-	if m.engine.Reads == nil && r.usesPageCache() {
+	f := &r.Result.Figures
+	if m.Subject.Reads == nil && r.usesPageCache() {
 		r.pageFigures(m, gets)
 		return
 	}
-	if m.engine.Reads == nil {
-		r.absent("this engine's block reads cannot be counted", "block_reads_per_get", "block_reads_per_get_by_type", "block_reads_per_get_by_level",
+	if m.Subject.Reads == nil {
+		r.Absent("this engine's block reads cannot be counted", "block_reads_per_get", "block_reads_per_get_by_type", "block_reads_per_get_by_level",
 			"block_read_bytes_per_get", "hit_rate", "agreement")
 		return
 	}
-	total := m.engine.Reads.Total()
+	total := m.Subject.Reads.Total()
 	f.BlockReadsPerGet = ratio(total.Count, gets)
 	f.BlockReadBytesPerGet = ratio(total.Bytes, gets)
-	f.BlockReadsPerGetByType = perGet(byType(m.engine.Reads), m.gets)
+	f.BlockReadsPerGetByType = perGet(byType(m.Subject.Reads), m.gets)
 	f.BlockReadsPerGetByLevel = map[string]float64{}
-	for level := range m.engine.Reads {
-		if n := m.engine.Reads.Level(level).Count; n > 0 {
+	for level := range m.Subject.Reads {
+		if n := m.Subject.Reads.Level(level).Count; n > 0 {
 			f.BlockReadsPerGetByLevel[levelName(level)] = float64(n) / gets
 		}
 	}
-	if m.engine.TableOpens != nil {
-		f.TableOpensPerGet = ratio(*m.engine.TableOpens, gets)
+	if m.Subject.TableOpens != nil {
+		f.TableOpensPerGet = ratio(*m.Subject.TableOpens, gets)
 	}
 	r.checkMisses(m, total)
 	r.checkBytes(m, total)
@@ -91,38 +91,38 @@ func (r *run) blockFigures(m *measured, gets float64) {
 // pageFigures are the block reads of an engine that reads through a mapping: the
 // page cache is its cache, so a page that was not there is a major fault.
 func (r *run) pageFigures(m *measured, gets float64) {
-	f := &r.result.Figures
-	f.BlockReadsPerGet = ratio(m.process.MajorFaults, gets)
+	f := &r.Result.Figures
+	f.BlockReadsPerGet = ratio(m.Process.MajorFaults, gets)
 	f.BlockReadSource = "major page faults of the process"
 	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): *f.BlockReadsPerGet}
-	r.absent("a page fault does not tell how much the kernel read: see device_read_bytes_per_get", "block_read_bytes_per_get")
-	r.absent("pages have no levels", "block_reads_per_get_by_level")
+	r.Absent("a page fault does not tell how much the kernel read: see device_read_bytes_per_get", "block_read_bytes_per_get")
+	r.Absent("pages have no levels", "block_reads_per_get_by_level")
 }
 
 // checkMisses holds counted reads against the engine's own cache misses. Blocks
 // of background work and the metadata of tables being opened go through the
 // cache too; a table's footer is read past it.
 func (r *run) checkMisses(m *measured, total engine.Tally) {
-	if m.engine.CacheMisses == nil {
+	if m.Subject.CacheMisses == nil {
 		return
 	}
 	ours := total.Count
 	switch {
-	case m.engine.Accesses != nil: // reads of tables being opened are past the cache
-		ours -= m.engine.Reads.Type(engine.Meta).Count
-	case m.engine.TableOpens != nil:
-		ours -= *m.engine.TableOpens
+	case m.Subject.Accesses != nil: // reads of tables being opened are past the cache
+		ours -= m.Subject.Reads.Type(engine.Meta).Count
+	case m.Subject.TableOpens != nil:
+		ours -= *m.Subject.TableOpens
 	}
-	if m.engine.BackgroundReads != nil {
-		ours += m.engine.BackgroundReads.Count
+	if m.Subject.BackgroundReads != nil {
+		ours += m.Subject.BackgroundReads.Count
 	}
 	limit, note := 0.0, "block reads and background reads, without the footers of opened tables"
 	if r.engine.Info().Has(engine.SharesReads) {
 		limit, note = r.sharedLimit(), note+"; a Get that waits for another's read counts as a miss, too"
 	}
-	c := r.check("block reads = the engine's cache misses", float64(ours), float64(*m.engine.CacheMisses), limit, note)
+	c := r.check("block reads = the engine's cache misses", float64(ours), float64(*m.Subject.CacheMisses), limit, note)
 	if c.OK && limit > 0 && c.Ours != c.Theirs {
-		r.warn(engine.Warning{Code: "shared_reads", Text: fmt.Sprintf(
+		r.Warn(engine.Warning{Code: "shared_reads", Text: fmt.Sprintf(
 			"the engine counts %.2f%% more cache misses than there were reads: Gets that wait for another's read of the same block count as misses; the reads are the truth",
 			100*(c.Theirs-c.Ours)/c.Ours)})
 	}
@@ -132,31 +132,31 @@ func (r *run) checkMisses(m *measured, total engine.Tally) {
 // needs about one in four, a filter or a top index, is the only one of its table:
 // the fewer tables, the more often another Get in flight needs it as well.
 func (r *run) sharedLimit() float64 {
-	return sharedReadLimit + float64(r.spec.Threads-1)/float64(4*max(1, r.result.Database.Files))
+	return sharedReadLimit + float64(r.spec.Threads-1)/float64(4*max(1, r.Result.Database.Files))
 }
 
 // checkBytes holds the bytes of counted block reads against the kernel's account
 // of the process.
 func (r *run) checkBytes(m *measured, total engine.Tally) {
 	bytes, note := total.Bytes, "bytes of block reads, rchar of the process"
-	if m.engine.DirectBytes != nil && r.spec.PageCache == Direct {
-		bytes, note = *m.engine.DirectBytes, "bytes of O_DIRECT reads, rchar of the process"
+	if m.Subject.DirectBytes != nil && r.spec.PageCache == Direct {
+		bytes, note = *m.Subject.DirectBytes, "bytes of O_DIRECT reads, rchar of the process"
 	}
 	if r.spec.Workload == workload.ReadWhileWriting || bytes < 1<<20 {
 		return
 	}
-	if t := m.engine.BackgroundReads; t != nil {
+	if t := m.Subject.BackgroundReads; t != nil {
 		bytes += t.Bytes
 	}
-	r.check("bytes read = the process's read calls", float64(bytes), float64(m.process.ReadChars), byteLimit, note)
+	r.check("bytes read = the process's read calls", float64(bytes), float64(m.Process.ReadChars), byteLimit, note)
 }
 
 func (r *run) check(name string, ours, theirs, limit float64, note string) result.Check {
 	c := result.Check{Name: name, Ours: ours, Theirs: theirs, Limit: limit, Note: note}
 	c.OK = ours == theirs || (ours > 0 && abs(theirs-ours)/ours <= limit)
-	r.result.Checks = append(r.result.Checks, c)
+	r.Result.Checks = append(r.Result.Checks, c)
 	if !c.OK {
-		r.warn(engine.Warning{Code: "check_failed", Text: fmt.Sprintf("self-check %q: %.0f against %.0f, allowed %.2f%%", name, ours, theirs, 100*limit),
+		r.Warn(engine.Warning{Code: "check_failed", Text: fmt.Sprintf("self-check %q: %.0f against %.0f, allowed %.2f%%", name, ours, theirs, 100*limit),
 			Remedy: "do not publish these figures before the difference is understood"})
 	}
 	return c
@@ -169,28 +169,28 @@ const pageBytes = 4096
 // them: a private loop device, or under O_DIRECT the kernel's account of the
 // process, which must equal the bytes asked for.
 func (r *run) deviceFigures(m *measured, gets float64) {
-	f := &r.result.Figures
-	f.DeviceReadBytesPerGet = ratio(m.process.ReadBytes, gets)
+	f := &r.Result.Figures
+	f.DeviceReadBytesPerGet = ratio(m.Process.ReadBytes, gets)
 	reads := int64(-1)
 	blockReads := int64(0)
 	switch {
-	case m.engine.Reads != nil:
-		blockReads = m.engine.Reads.Total().Count
+	case m.Subject.Reads != nil:
+		blockReads = m.Subject.Reads.Total().Count
 	case f.BlockReadsPerGet != nil:
-		blockReads = m.process.MajorFaults
+		blockReads = m.Process.MajorFaults
 	}
 	switch {
-	case m.device != nil:
-		reads, f.DeviceSource = m.device.Reads, "requests of the private device "+m.device.Device
-		f.DeviceReadBytesPerGet = ratio(m.device.ReadBytes, gets)
-	case r.spec.PageCache == Direct && m.engine.DirectBytes != nil && *m.engine.DirectBytes > 0:
-		share := float64(m.process.ReadBytes) / float64(*m.engine.DirectBytes)
+	case m.Device != nil:
+		reads, f.DeviceSource = m.Device.Reads, "requests of the private device "+m.Device.Device
+		f.DeviceReadBytesPerGet = ratio(m.Device.ReadBytes, gets)
+	case r.spec.PageCache == Direct && m.Subject.DirectBytes != nil && *m.Subject.DirectBytes > 0:
+		share := float64(m.Process.ReadBytes) / float64(*m.Subject.DirectBytes)
 		reads = int64(float64(blockReads)*share + 0.5)
 		f.DeviceSource = fmt.Sprintf("one request per O_DIRECT read, by bytes: the kernel saw %.4f of the bytes asked for reach the device", share)
-	case m.process.ReadBytes/pageBytes*100 <= max(blockReads, 1):
-		reads, f.DeviceSource = m.process.ReadBytes/pageBytes, "at most: bytes that reached the device / 4096"
+	case m.Process.ReadBytes/pageBytes*100 <= max(blockReads, 1):
+		reads, f.DeviceSource = m.Process.ReadBytes/pageBytes, "at most: bytes that reached the device / 4096"
 	default:
-		r.absent("the process counts bytes, not requests: use --page-cache direct, or put the database on a private loop device (statelab volume)",
+		r.Absent("the process counts bytes, not requests: use --page-cache direct, or put the database on a private loop device (statelab volume)",
 			"device_reads_per_get", "agreement")
 	}
 	if reads >= 0 {
@@ -198,32 +198,32 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 		if blockReads > 0 {
 			f.Agreement = ratio(reads, float64(blockReads))
 		} else if f.BlockReadsPerGet != nil {
-			r.absent("no block was read: the engine's cache served all", "agreement")
+			r.Absent("no block was read: the engine's cache served all", "agreement")
 		}
 	}
 	r.judgePageCache(m)
 }
 
 func (r *run) judgePageCache(m *measured) {
-	if m.engine.Reads == nil {
+	if m.Subject.Reads == nil {
 		return // an engine of the page cache, or one nobody can count
 	}
-	asked := m.engine.Reads.Total().Bytes
+	asked := m.Subject.Reads.Total().Bytes
 	if asked == 0 {
 		return
 	}
-	share := float64(m.process.ReadBytes) / float64(asked)
+	share := float64(m.Process.ReadBytes) / float64(asked)
 	switch {
 	case r.spec.PageCache == Warm || (r.spec.PageCache == AsIs && share < 0.05):
-		r.warn(engine.Warning{Code: "not_disk_io", Text: fmt.Sprintf(
+		r.Warn(engine.Warning{Code: "not_disk_io", Text: fmt.Sprintf(
 			"these block reads were not disk I/O: %.1f%% of their bytes came from the device, the rest from the operating system's page cache", 100*min(share, 1)),
 			Remedy: "--page-cache direct makes every block read a device read"})
 	case r.spec.PageCache == Cold && share < 0.98:
-		r.warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf(
+		r.Warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf(
 			"the run started cold but did not stay so: %.1f%% of the bytes of block reads came from the device, the rest had been read before", 100*share),
 			Remedy: "--page-cache direct, or a database much larger than memory"})
 	case r.spec.PageCache == AsIs && share < 0.95:
-		r.warn(engine.Warning{Code: "page_cache", Text: fmt.Sprintf(
+		r.Warn(engine.Warning{Code: "page_cache", Text: fmt.Sprintf(
 			"%.1f%% of the bytes of block reads came from the device, the rest from the operating system's page cache", 100*share),
 			Remedy: "--page-cache direct or cold says which of the two is measured"})
 	}
@@ -231,23 +231,23 @@ func (r *run) judgePageCache(m *measured) {
 
 // judgeFit warns of Gets that no disk could have slowed down.
 func (r *run) judgeFit(m *measured) {
-	room, reads, name, remedy := r.result.Cache.Effective, int64(-1), "the cache", "use a smaller --cache or --memory, or load more --keys"
+	room, reads, name, remedy := r.Result.Cache.Effective, int64(-1), "the cache", "use a smaller --cache or --memory, or load more --keys"
 	switch {
 	case r.spec.Workload == workload.ReadWhileWriting:
 		return
-	case m.engine.Reads != nil:
-		reads = m.engine.Reads.Total().Count
+	case m.Subject.Reads != nil:
+		reads = m.Subject.Reads.Total().Count
 	case !r.usesPageCache():
 		return // nobody counts its reads, or it has no files
 	default:
-		reads, name, remedy = m.process.MajorFaults, "its cache, the page cache,", "use a --memory smaller than the database, or load more --keys"
+		reads, name, remedy = m.Process.MajorFaults, "its cache, the page cache,", "use a --memory smaller than the database, or load more --keys"
 		room = host.AvailableMemory()
-		if limit := r.result.Memory; limit != nil && limit.PageCacheBytes != nil {
+		if limit := r.Result.Memory; limit != nil && limit.PageCacheBytes != nil {
 			room = *limit.PageCacheBytes
 		}
 	}
-	if why := fits(r.result.Database.Bytes, room, reads, name); why != "" {
-		r.warn(engine.Warning{Code: "fits_in_memory", Remedy: remedy,
+	if why := fits(r.Result.Database.Bytes, room, reads, name); why != "" {
+		r.Warn(engine.Warning{Code: "fits_in_memory", Remedy: remedy,
 			Text: "everything fitted in memory: " + why + "; these figures say nothing about a database that is larger than memory"})
 	}
 }
@@ -266,10 +266,10 @@ func fits(database, room, reads int64, name string) string {
 // inFlight is Little's law: the sum of service times over the elapsed time is how
 // many requests were really in flight.
 func (r *run) inFlight(m *measured) {
-	f := &r.result.Figures
-	f.InFlight = float64(m.service.Sum()) / (m.seconds * 1e9)
+	f := &r.Result.Figures
+	f.InFlight = float64(m.service.Sum()) / (m.Seconds * 1e9)
 	if r.spec.Rate == 0 && f.InFlight < littleLimit*float64(r.spec.Threads) {
-		r.warn(engine.Warning{Code: "not_in_flight", Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
+		r.Warn(engine.Warning{Code: "not_in_flight", Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
 			f.InFlight, r.spec.Threads), Remedy: "fewer --threads, or a machine with more cores"})
 	}
 }
@@ -277,7 +277,7 @@ func (r *run) inFlight(m *measured) {
 // hitRates derives hits from accesses and reads: what was needed and not read was
 // in the cache.
 func (r *run) hitRates(accesses map[string]float64, m *measured) {
-	f := &r.result.Figures
+	f := &r.Result.Figures
 	if f.BlockReadsPerGet == nil || m.gets == 0 {
 		return
 	}
@@ -297,7 +297,7 @@ func (r *run) hitRates(accesses map[string]float64, m *measured) {
 	}
 	f.BlockAccessesPerGet = &total
 	f.HitRate["all"] = max(0, 1-reads/total)
-	if h, misses := m.engine.CacheHits, m.engine.CacheMisses; h != nil && misses != nil && *h+*misses > 0 {
+	if h, misses := m.Subject.CacheHits, m.Subject.CacheMisses; h != nil && misses != nil && *h+*misses > 0 {
 		counted := float64(*h+*misses) / float64(m.gets)
 		r.check("accesses per Get, replayed = counted by the engine", total, counted, byteLimit, "replayed without a cache; hits + misses of the measured Gets")
 	}
@@ -305,14 +305,14 @@ func (r *run) hitRates(accesses map[string]float64, m *measured) {
 
 // writeFigures are the figures of puts; settled is the work the engine did after
 // the last one, if it was waited for.
-func (r *run) writeFigures(m *measured, settled *phaseDelta) {
-	f := &r.result.Figures
+func (r *run) writeFigures(m *measured, settled *cost) {
+	f := &r.Result.Figures
 	f.Puts = m.puts
-	if m.seconds > 0 {
-		f.PutsPerSecond = float64(m.puts) / m.seconds
+	if m.Seconds > 0 {
+		f.PutsPerSecond = float64(m.puts) / m.Seconds
 	}
 	if f.Seconds == 0 {
-		f.Seconds = m.seconds
+		f.Seconds = m.Seconds
 	}
 	if r.putLatency.N() > 0 {
 		commits := r.putLatency.Summary()
@@ -322,23 +322,23 @@ func (r *run) writeFigures(m *measured, settled *phaseDelta) {
 		reserved := r.reservedMax
 		f.CacheReservedBytes = &reserved
 	}
-	f.Stalls = m.engine.Stalls
-	if m.engine.StallNanos != nil {
-		seconds := float64(*m.engine.StallNanos) / 1e9
+	f.Stalls = m.Subject.Stalls
+	if m.Subject.StallNanos != nil {
+		seconds := float64(*m.Subject.StallNanos) / 1e9
 		f.StallSeconds = &seconds
 	}
 	if m.userBytes == 0 {
 		return
 	}
-	written, device := engineWrites(m.engine), m.written()
+	wrote, device := engineWrites(m.Subject), written(m.cost)
 	if settled != nil {
-		written += engineWrites(settled.engine)
-		device += settled.written()
+		wrote += engineWrites(settled.Subject)
+		device += written(*settled)
 	} else {
-		r.absent("background work was still going on when the run ended", "settled_write_amplification")
+		r.Absent("background work was still going on when the run ended", "settled_write_amplification")
 	}
-	if written > 0 {
-		f.WriteAmplification = ratio(written, float64(m.userBytes))
+	if wrote > 0 {
+		f.WriteAmplification = ratio(wrote, float64(m.userBytes))
 	}
 	f.DeviceWriteAmplification = ratio(device, float64(m.userBytes))
 }

@@ -1,19 +1,19 @@
 package bench
 
 import (
-	"math"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 )
 
 // floor measures the harness by itself: the same loop on an engine that answers
 // "absent" at once.
 func (r *run) floor() {
-	ns := HarnessFloor(r.clock)
-	r.result.Figures.HarnessNanosPerGet = &ns
+	ns := HarnessFloor(r.Clock)
+	r.Result.Figures.HarnessNanosPerGet = &ns
 }
 
 // floorGets is short enough to go before every run: some 20 ms.
@@ -25,15 +25,7 @@ func HarnessFloor(clock *measure.Clock) float64 {
 	keys := &keyset{choice: workload.Choice{Keys: 1 << 20, MissingShare: 1, Seed: 1},
 		space: keyspace.Keys{Count: 1 << 20, Bytes: 32, Order: keyspace.Hashed, Hash: keyspace.Mix}, values: new(keyspace.Values)}
 	w := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: nothing{}, clock: clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
-	best := math.Inf(1)
-	for range 5 {
-		start := clock.Ticks()
-		if err := w.run(floorGets / 5); err != nil {
-			return math.NaN() // nothing{} never fails
-		}
-		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/(floorGets/5))
-	}
-	return best
+	return session.Floor(clock, floorGets, w.run)
 }
 
 // nothing is an engine's reader without an engine.

@@ -14,7 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
-	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/internal/run/session"
 )
 
 // load is the verb load: create (or resume), load, settle, verify.
@@ -27,9 +27,9 @@ func (r *run) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &r.result.Workload
+	w := &r.Result.Workload
 	w.KeyOrder, w.ValueBytes = m.KeyOrder, values.MeanBytes()
-	if _, err := r.phase("prepare", func(*atomicCount) error {
+	if _, err := r.Phase("prepare", func(*atomicCount) error {
 		o := openOptions(r.spec)
 		o.Create = m.Loaded == 0
 		if err := r.open(ctx, o); err != nil {
@@ -40,7 +40,7 @@ func (r *run) load(ctx context.Context) error {
 		return err
 	}
 	loaded := new(measured)
-	if loaded.phaseDelta, err = r.phase("load", func(ops *atomicCount) error {
+	if loaded.cost, err = r.Phase("load", func(ops *atomicCount) error {
 		defer func() { loaded.puts = ops.Load() }()
 		if m.Loaded == m.Keys {
 			return nil
@@ -53,7 +53,7 @@ func (r *run) load(ctx context.Context) error {
 		return err
 	}
 	loaded.userBytes = int64(float64(loaded.puts) * (float64(m.KeyBytes) + values.MeanBytes()))
-	settled, err := r.phase("settle", func(*atomicCount) error { return r.settle(ctx) })
+	settled, err := r.Phase("settle", func(*atomicCount) error { return r.settle(ctx) })
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (r *run) load(ctx context.Context) error {
 		return err
 	}
 	r.writeFigures(loaded, &settled)
-	return r.noteDatabase()
+	return nil
 }
 
 // loadManifest is the plan of a fresh load, or the manifest of the one to resume.
@@ -84,12 +84,12 @@ func (r *run) loadManifest() (*keyspace.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &r.result.Workload
+	w := &r.Result.Workload
 	w.Name, w.Keys, w.KeyBytes, w.KeyHash, w.ValueModel, w.BatchKeys, w.Seed = m.Workload, m.Keys, m.KeyBytes, m.KeyHash, m.ValueModel, m.BatchKeys, m.Seed
 	// Half-built tables cannot be told from whole ones, and before the first
 	// checkpoint nothing is durable.
 	if m.Loaded == 0 || m.Workload == workload.FillSorted && m.Loaded < m.Keys {
-		r.tell(Event{Phase: "prepare", Note: "nothing that the load could go on from: starting it again"})
+		r.Tell(Event{Phase: "prepare", Note: "nothing that the load could go on from: starting it again"})
 		if err := removeDatabase(s.Dir); err != nil {
 			return nil, fmt.Errorf("remove the unfinished load: %w", err)
 		}
@@ -118,81 +118,86 @@ func removeDatabase(dir string) error {
 // checkpointEvery is how often the manifest learns what is durably loaded.
 const checkpointEvery = time.Second
 
-// fillRandom writes batches through the write path from several threads. Thread
-// t of T writes batches t, t+T, t+2T, ...: the keys below the slowest thread's
-// next batch are all in, and a resume starts there.
+// filling is a load through the write path from several threads. Thread t of T writes
+// batches t, t+T, t+2T, ...: the keys below the slowest thread's next batch are all in,
+// and a resume starts there.
+type filling struct {
+	manifest *keyspace.Manifest
+	values   *keyspace.Values
+	ops      *atomicCount
+	before   uint64          // keys that an earlier load has left
+	next     []atomic.Uint64 // each thread's next batch
+	batches  uint64
+	stop     atomic.Bool
+	failed   chan error
+	done     chan struct{}
+}
+
 func (r *run) fillRandom(ctx context.Context, m *keyspace.Manifest, values *keyspace.Values, ops *atomicCount) error {
-	threads := r.spec.Threads
-	first := m.Loaded / uint64(m.BatchKeys)
-	batches := (m.Keys + uint64(m.BatchKeys) - 1) / uint64(m.BatchKeys)
-	next := make([]atomic.Uint64, threads) // a thread's next batch
-	failed := make(chan error, threads)
-	var stop atomic.Bool
+	threads, batchKeys := r.spec.Threads, uint64(m.BatchKeys)
+	first := m.Loaded / batchKeys
+	f := &filling{manifest: m, values: values, ops: ops, before: first * batchKeys, next: make([]atomic.Uint64, threads), batches: (m.Keys + batchKeys - 1) / batchKeys,
+		failed: make(chan error, threads), done: make(chan struct{})}
 	var group sync.WaitGroup
 	for t := range threads {
-		next[t].Store(first + uint64(t))
+		f.next[t].Store(first + uint64(t))
 		group.Go(func() {
-			if err := r.fillThread(m, values, &next[t], uint64(threads), batches, ops, &stop); err != nil {
-				failed <- err
-				stop.Store(true)
+			if err := r.fillThread(f, &f.next[t]); err != nil {
+				f.failed <- err
+				f.stop.Store(true)
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { group.Wait(); close(done) }()
-
-	checkpoint := func() error {
-		low := next[0].Load()
-		for t := range next {
-			low = min(low, next[t].Load())
-		}
-		if err := r.db.Sync(ctx); err != nil {
-			return fmt.Errorf("make %d loaded keys durable: %w", low*uint64(m.BatchKeys), err)
-		}
-		m.Loaded = min(low*uint64(m.BatchKeys), m.Keys)
-		return keyspace.WriteManifest(r.spec.Dir, m)
+	go func() { group.Wait(); close(f.done) }()
+	err := r.watchFilling(ctx, f)
+	f.stop.Store(true)
+	var lost *backgroundFailure
+	if errors.As(err, &lost) {
+		return err // its threads may wait for ever
 	}
-	start, last, lastOps := time.Now(), time.Now(), uint64(0)
-	tick := time.NewTicker(tickEvery / 2)
+	<-f.done
+	close(f.failed)
+	whole := err == nil || ctx.Err() != nil
+	for threadErr := range f.failed {
+		err, whole = errors.Join(err, threadErr), false
+	}
+	if whole {
+		err = errors.Join(err, r.checkpoint(context.WithoutCancel(ctx), f))
+	}
+	return err
+}
+
+// watchFilling follows the threads until they are done, and notes how far they are.
+func (r *run) watchFilling(ctx context.Context, f *filling) error {
+	interval, err := r.Interval("load")
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(session.TickEvery / 2)
 	defer tick.Stop()
+	written := uint64(0)
 	for checkpointed := time.Now(); ; {
 		select {
-		case <-done:
-			var errs []error
-			for range len(failed) {
-				errs = append(errs, <-failed)
-			}
-			if len(errs) > 0 {
-				return errors.Join(errs...)
-			}
-			if err := checkpoint(); err != nil {
-				return err
-			}
-			if m.Loaded < m.Keys {
-				return context.Cause(ctx)
-			}
+		case <-f.done:
 			return nil
 		case <-ctx.Done():
-			stop.Store(true)
-			<-done
-			return errors.Join(checkpoint(), context.Cause(ctx))
+			return context.Cause(ctx)
 		case <-tick.C:
 		}
 		if err := r.backgroundError(); err != nil {
-			stop.Store(true)
 			return err
 		}
-		r.tell(Event{Phase: "load", Done: first*uint64(m.BatchKeys) + ops.Load(), Total: m.Keys, Unit: "keys"})
-		if now := time.Now(); now.Sub(last) >= tickEvery {
-			n := ops.Load()
-			if err := r.series.write(result.Tick{Phase: "load", Seconds: now.Sub(start).Seconds(), Ops: n - lastOps, OpsPerSecond: float64(n-lastOps) / now.Sub(last).Seconds()}); err != nil {
+		n, now := f.ops.Load(), time.Now()
+		r.Tell(Event{Phase: "load", Done: f.before + n, Total: f.manifest.Keys, Unit: "keys"})
+		if interval.Due(now) {
+			t, _, err := interval.End(now, n-written)
+			if err := errors.Join(err, r.WriteTick(t)); err != nil {
 				return err
 			}
-			last, lastOps = now, n
+			written = n
 		}
-		if time.Since(checkpointed) >= checkpointEvery {
-			if err := checkpoint(); err != nil {
-				stop.Store(true)
+		if now.Sub(checkpointed) >= checkpointEvery {
+			if err := r.checkpoint(ctx, f); err != nil {
 				return err
 			}
 			checkpointed = time.Now()
@@ -200,20 +205,35 @@ func (r *run) fillRandom(ctx context.Context, m *keyspace.Manifest, values *keys
 	}
 }
 
-func (r *run) fillThread(m *keyspace.Manifest, values *keyspace.Values, next *atomic.Uint64, step, batches uint64, ops *atomicCount, stop *atomic.Bool) (err error) {
+// checkpoint makes durable what is in, and tells the manifest.
+func (r *run) checkpoint(ctx context.Context, f *filling) error {
+	low := f.batches
+	for t := range f.next {
+		low = min(low, f.next[t].Load())
+	}
+	keys := min(low*uint64(f.manifest.BatchKeys), f.manifest.Keys)
+	if err := r.db.Sync(ctx); err != nil {
+		return fmt.Errorf("make %d loaded keys durable: %w", keys, err)
+	}
+	f.manifest.Loaded = keys
+	return keyspace.WriteManifest(r.spec.Dir, f.manifest)
+}
+
+func (r *run) fillThread(f *filling, next *atomic.Uint64) (err error) {
 	out, err := r.db.Writer()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
+	m, step := f.manifest, uint64(len(f.next))
 	maker, key := m.KeySpace().Maker(), make([]byte, m.KeyBytes)
 	var value []byte
-	for batch := next.Load(); batch < batches && !stop.Load(); batch += step {
+	for batch := next.Load(); batch < f.batches && !f.stop.Load(); batch += step {
 		from := batch * uint64(m.BatchKeys)
 		to := min(from+uint64(m.BatchKeys), m.Keys)
 		for index := from; index < to; index++ {
 			maker.Key(key, index)
-			value = values.Value(value, index, 0)
+			value = f.values.Value(value, index, 0)
 			if err := out.Put(key, value); err != nil {
 				return fmt.Errorf("put key %x at op %d: %w", key, index, err)
 			}
@@ -221,7 +241,7 @@ func (r *run) fillThread(m *keyspace.Manifest, values *keyspace.Values, next *at
 		if err := out.Commit(); err != nil {
 			return fmt.Errorf("commit keys %d to %d: %w", from, to, err)
 		}
-		ops.Add(to - from)
+		f.ops.Add(to - from)
 		next.Store(batch + step)
 	}
 	return nil
@@ -252,7 +272,7 @@ func (r *run) fillSorted(ctx context.Context, m *keyspace.Manifest, values *keys
 	}, func(pairs uint64) {
 		ops.Add(pairs)
 		if tenth := int64(time.Since(start) / (100 * time.Millisecond)); told.Swap(tenth) != tenth {
-			r.tell(Event{Phase: "load", Done: ops.Load(), Total: m.Keys, Unit: "keys"})
+			r.Tell(Event{Phase: "load", Done: ops.Load(), Total: m.Keys, Unit: "keys"})
 		}
 	})
 }
@@ -261,16 +281,19 @@ func (r *run) fillSorted(ctx context.Context, m *keyspace.Manifest, values *keys
 const verifyKeys = 2000
 
 func (r *run) verifyLoad(m *keyspace.Manifest, values *keyspace.Values) error {
-	_, err := r.phase("verify", func(ops *atomicCount) error {
+	_, err := r.Phase("verify", func(ops *atomicCount) error {
 		reader, err := r.db.Reader()
 		if err != nil {
 			return err
 		}
 		keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 0.1, Seed: m.Seed}, space: m.KeySpace(), values: values, version: m.MaxVersion}
-		w := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: r.clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
+		w := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: r.Clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
 		err = w.run(verifyKeys)
 		ops.Add(w.found + w.missing)
-		return errors.Join(err, reader.Close())
+		if err := errors.Join(err, reader.Close()); err != nil {
+			return err
+		}
+		return r.noteDatabase()
 	})
 	return err
 }

@@ -8,32 +8,15 @@ import (
 	"github.com/statelab/statelab/internal/observe/host"
 )
 
-// evict drops the database's pages and says how.
-func (r *run) evict(ctx context.Context) error {
-	method, err := host.Evict(ctx, r.spec.Dir)
-	if err != nil {
-		return fmt.Errorf("drop the pages of %s from the page cache: %w", r.spec.Dir, err)
-	}
-	resident, total, err := host.Resident(r.spec.Dir)
-	if err != nil {
-		return fmt.Errorf("look at the page cache: %w", err)
-	}
-	if total > 0 && float64(resident) > 0.01*float64(total) {
-		r.warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf("%.1f%% of the database is still in the page cache after %s", 100*float64(resident)/float64(total), method),
-			Remedy: "end other programs that hold it, or use --page-cache direct"})
-	}
-	return nil
-}
-
 func (r *run) setPageCache(ctx context.Context) error {
 	switch r.spec.PageCache {
 	case Direct:
 		return host.DirectSupported(r.spec.Dir)
 	case Cold:
-		return r.evict(ctx) // opening read some of it in
+		return r.Evict(ctx) // opening read some of it in
 	case Warm:
 		err := host.Warm(ctx, r.spec.Dir, func(done, total int64) {
-			r.tell(Event{Phase: "prepare", Done: uint64(done), Total: uint64(total), Unit: "bytes", Note: "reading the database into the page cache"})
+			r.Tell(Event{Phase: "prepare", Done: uint64(done), Total: uint64(total), Unit: "bytes", Note: "reading the database into the page cache"})
 		})
 		if err != nil {
 			return fmt.Errorf("read %s into the page cache: %w", r.spec.Dir, err)
@@ -43,7 +26,7 @@ func (r *run) setPageCache(ctx context.Context) error {
 			return fmt.Errorf("look at the page cache: %w", err)
 		}
 		if float64(resident) < 0.99*float64(total) {
-			r.warn(engine.Warning{Code: "not_warm", Text: fmt.Sprintf("only %.1f%% of the database fits into the page cache", 100*float64(resident)/float64(total)),
+			r.Warn(engine.Warning{Code: "not_warm", Text: fmt.Sprintf("only %.1f%% of the database fits into the page cache", 100*float64(resident)/float64(total)),
 				Remedy: "a machine with more memory, or a smaller database"})
 		}
 	}

@@ -1,99 +1,36 @@
 package bench
 
 import (
-	"errors"
-	"fmt"
-	"sync/atomic"
-	"time"
-
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/host"
-	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
 )
 
-// snapshot is every counter at one moment. A phase is the difference of two.
-type snapshot struct {
-	at      time.Time
-	engine  engine.Counters
-	process result.ProcessIO
-	device  *result.DeviceIO
+// cost is what one phase cost.
+type cost = session.Cost[engine.Counters]
+
+// counters are the engine's; nil while no database is open.
+func (r *run) counters() *engine.Counters {
+	if r.db == nil {
+		return nil
+	}
+	now := r.db.Counters()
+	return &now
 }
 
-func (r *run) snapshot() (s snapshot, err error) {
-	s.at = time.Now()
-	if r.db != nil {
-		s.engine = r.db.Counters()
-	}
-	if s.process, err = host.ProcessNow(); err != nil {
-		return s, fmt.Errorf("read the process's counters: %w", err)
-	}
-	if r.device.Private {
-		io, err := r.device.Now()
-		if err != nil {
-			return s, fmt.Errorf("read the counters of %s: %w", r.device.Name, err)
-		}
-		s.device = &io
-	}
-	return s, nil
-}
+func between(before, after engine.Counters) engine.Counters { return after.Sub(before) }
 
-// phaseDelta is what one phase cost.
-type phaseDelta struct {
-	seconds           float64
-	engine            engine.Counters
-	process           result.ProcessIO
-	device            *result.DeviceIO
-	service, response *measure.Histogram
-}
+func note(c engine.Counters, p *result.Phase) { p.Reads, p.Engine = byType(c.Reads), named(c) }
 
 // written are the bytes that reached a private device. Without one they are the
 // kernel's account of the process, which is of whole folios where one page of them is
 // made dirty: too many for small writes in place.
-func (d *phaseDelta) written() int64 {
-	if d.device != nil {
-		return d.device.WriteBytes
+func written(c cost) int64 {
+	if c.Device != nil {
+		return c.Device.WriteBytes
 	}
-	return d.process.WriteBytes
+	return c.Process.WriteBytes
 }
-
-// phase runs work as a named phase: events, counters, the entry in run.json. ops
-// may be added to by work while it runs.
-func (r *run) phase(name string, work func(ops *atomic.Uint64) error) (phaseDelta, error) {
-	r.tell(Event{Phase: name})
-	before, err := r.snapshot()
-	if err != nil {
-		return phaseDelta{}, err
-	}
-	var ops atomic.Uint64
-	r.phaseBegan = before.at
-	workErr := work(&ops)
-	after, err := r.snapshot()
-	if err != nil {
-		return phaseDelta{}, errors.Join(workErr, err)
-	}
-	d := phaseDelta{seconds: after.at.Sub(before.at).Seconds(), engine: after.engine, process: host.ProcessBetween(before.process, after.process)}
-	if r.opened(before) {
-		d.engine = after.engine.Sub(before.engine)
-	}
-	if after.device != nil && before.device != nil {
-		io := host.DeviceBetween(*before.device, *after.device)
-		d.device = &io
-	}
-	r.result.Phases = append(r.result.Phases, result.Phase{
-		Name: name, Seconds: d.seconds, Ops: ops.Load(),
-		CPUNanos: d.process.UserNanos + d.process.SystemNanos,
-		Reads:    byType(d.engine.Reads), Process: &d.process, Device: d.device, Engine: named(d.engine),
-	})
-	if workErr != nil {
-		return d, fmt.Errorf("%s: %w", name, workErr)
-	}
-	return d, nil
-}
-
-// opened reports whether s was taken with the database open: before, its
-// counters are all unknown and the difference to them would be too.
-func (r *run) opened(s snapshot) bool { return s.engine != engine.Counters{} }
 
 func byType(reads *engine.BlockReads) map[string]engine.Tally {
 	if reads == nil {

@@ -50,7 +50,7 @@ func (r *run) read(ctx context.Context) error {
 	if err := r.warm(ctx, keys); err != nil {
 		return err
 	}
-	r.holdPageCache()
+	r.LimitPageCache(r.spec.Threads)
 	measured, err := r.measure(ctx, keys)
 	if err != nil && !errors.Is(err, context.Cause(ctx)) {
 		return err
@@ -59,10 +59,7 @@ func (r *run) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.verify(ctx, keys); err != nil {
-		return err
-	}
-	if err := r.noteEnd(); err != nil {
+	if err := r.verify(keys); err != nil {
 		return err
 	}
 	return r.accesses(ctx, keys, measured)
@@ -71,14 +68,14 @@ func (r *run) read(ctx context.Context) error {
 // prepare puts the page cache into its mode, opens the database and finds its keys.
 func (r *run) prepare(ctx context.Context) (*keyset, error) {
 	var keys *keyset
-	_, err := r.phase("prepare", func(*atomicCount) error {
+	_, err := r.Phase("prepare", func(*atomicCount) error {
 		r.floor()
 		if r.spec.PageCache == Cold {
-			if err := r.evict(ctx); err != nil {
+			if err := r.Evict(ctx); err != nil {
 				return err
 			}
 		}
-		if err := r.holdMemory(ctx); err != nil {
+		if err := r.beginBudget(ctx); err != nil {
 			return err
 		}
 		if err := r.open(ctx, openOptions(r.spec)); err != nil {
@@ -91,6 +88,9 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 		if keys, err = r.keyset(ctx); err != nil {
 			return err
 		}
+		if r.usesPageCache() { // it is to warm no more than it may keep
+			r.LimitPageCache(r.spec.Threads)
+		}
 		return r.setPageCache(ctx)
 	})
 	return keys, err
@@ -98,7 +98,7 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 
 func (r *run) keyset(ctx context.Context) (*keyset, error) {
 	choice := workload.Choice{MissingShare: r.spec.MissingShare, ZipfTheta: r.spec.ZipfTheta, Seed: r.spec.Seed}
-	w := &r.result.Workload
+	w := &r.Result.Workload
 	if r.spec.Foreign {
 		found, err := sampleKeys(ctx, r.db, r.spec.SampleKeys, r.spec.Seed)
 		if err != nil {
@@ -115,12 +115,12 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 	if m.Loaded < m.Keys {
 		return nil, fmt.Errorf("the load of %s is incomplete: %d of %d keys; go on with statelab load --resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
 	}
-	if held, counted := keysIn(r.result.Database); counted && m.Settled && held < m.Keys {
+	if found, counted := keysIn(r.Result.Database); counted && m.Settled && found < m.Keys {
 		return nil, fmt.Errorf("%s holds %s of the %s keys that were loaded into it: its files are damaged or incomplete: load it again",
-			r.spec.Dir, unit.Count(held), unit.Count(m.Keys))
+			r.spec.Dir, unit.Count(found), unit.Count(m.Keys))
 	}
 	if !m.Settled {
-		r.warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run", Remedy: "statelab load --resume --db " + r.spec.Dir})
+		r.Warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run", Remedy: "statelab load --resume --db " + r.spec.Dir})
 	}
 	choice.Keys = m.Keys
 	w.Keys, w.KeyBytes, w.KeyOrder, w.KeyHash, w.ValueModel, w.ValueBytes = m.Keys, m.KeyBytes, m.KeyOrder, m.KeyHash, m.ValueModel, values.MeanBytes()
@@ -147,7 +147,7 @@ func (r *run) team(keys *keyset, phase int, rate float64) (*team, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open reader %d: %w", i, err), t.close())
 		}
-		w := &worker{keys: keys.source(phase, i), reader: reader, clock: r.clock, service: measure.NewRecorder()}
+		w := &worker{keys: keys.source(phase, i), reader: reader, clock: r.Clock, service: measure.NewRecorder()}
 		if rate > 0 {
 			w.pace, w.response = pace.Constant(rate, i, r.spec.Threads), measure.NewRecorder()
 		}
@@ -169,7 +169,7 @@ func (t *team) close() error {
 
 // measured is the outcome of the phase that counts.
 type measured struct {
-	phaseDelta
+	cost
 	gets, found, missing uint64
 	puts                 uint64
 	userBytes            int64
@@ -180,7 +180,7 @@ type measured struct {
 func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram(), room: r.cacheRoom()}
 	var err error
-	m.phaseDelta, err = r.phase("measure", func(ops *atomicCount) error {
+	m.cost, err = r.Phase("measure", func(ops *atomicCount) error {
 		t, err := r.team(keys, workload.MeasurePhase, r.spec.Rate)
 		if err != nil {
 			return err
@@ -191,7 +191,7 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 			}
 		}
 		stop := r.growth.follow()
-		err = r.drive(ctx, "measure", t, r.spec.Gets, ops, m.service, m.response)
+		err = r.drive(ctx, t, stretch{"measure", r.spec.Gets, ops, m.service, m.response})
 		stop()
 		m.gets = ops.Load()
 		for _, w := range t.workers {
@@ -205,13 +205,13 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 		return errors.Join(err, t.close())
 	})
 	end := time.Now()
-	start := end.Add(-time.Duration(m.seconds * float64(time.Second)))
-	r.latencies = append(r.latencies, measure.LogEntry{Start: start, End: end, Durations: m.service})
+	start := end.Add(-time.Duration(m.Seconds * float64(time.Second)))
+	r.Latency(measure.LogEntry{Start: start, End: end, Durations: m.service})
 	if r.spec.Rate > 0 {
-		r.latencies = append(r.latencies, measure.LogEntry{Tag: "response", Start: start, End: end, Durations: m.response})
+		r.Latency(measure.LogEntry{Tag: "response", Start: start, End: end, Durations: m.response})
 	}
 	if m.puts > 0 {
-		r.latencies = append(r.latencies, measure.LogEntry{Tag: "commit", Start: start, End: end, Durations: r.putLatency})
+		r.Latency(measure.LogEntry{Tag: "commit", Start: start, End: end, Durations: r.putLatency})
 	}
 	return m, err
 }
@@ -219,20 +219,24 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 // rereadKeys bounds the verify phase of a foreign database.
 const rereadKeys = 10_000
 
-// verify checks a foreign database's answers against a second read; answers of
-// our own databases were checked against the generator as they came.
-func (r *run) verify(ctx context.Context, keys *keyset) error {
-	if keys.sample == nil {
-		return nil
-	}
-	_, err := r.phase("verify", func(ops *atomicCount) error {
+// verify checks a foreign database's answers against a second read, and any database's
+// shape against that before the run; answers of our own databases were checked against
+// the generator as they came.
+func (r *run) verify(keys *keyset) error {
+	_, err := r.Phase("verify", func(ops *atomicCount) error {
+		if keys.sample == nil {
+			return r.noteEnd()
+		}
 		reader, err := r.db.Reader()
 		if err != nil {
 			return err
 		}
 		checked, err := keys.sample.reread(reader, rereadKeys)
 		ops.Add(uint64(checked))
-		return errors.Join(err, reader.Close())
+		if err := errors.Join(err, reader.Close()); err != nil {
+			return err
+		}
+		return r.noteEnd()
 	})
 	return err
 }
@@ -243,13 +247,13 @@ func (r *run) noteEnd() error {
 	if err != nil {
 		return err
 	}
-	r.result.After = &end
-	start := r.result.Database
+	r.Result.After = &end
+	start := r.Result.Database
 	if r.spec.Workload == workload.Overwrite || r.spec.Workload == workload.ReadWhileWriting {
 		return nil // writing is what changes a database
 	}
 	if end.Bytes != start.Bytes || end.Files != start.Files {
-		r.warn(engine.Warning{Code: "shape_changed", Text: fmt.Sprintf("the database changed during the run: %d files before, %d after", start.Files, end.Files),
+		r.Warn(engine.Warning{Code: "shape_changed", Text: fmt.Sprintf("the database changed during the run: %d files before, %d after", start.Files, end.Files),
 			Remedy: "settle it first: statelab load --resume --db " + r.spec.Dir})
 	}
 	return nil

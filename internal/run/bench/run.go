@@ -4,39 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
 )
 
 // run is one point while it is measured: what every verb needs.
 type run struct {
+	*session.Session[engine.Counters]
 	spec   *Spec
 	engine engine.Engine
 	db     engine.DB
-	tell   Tell
-	clock  *measure.Clock
-	device host.Device
-	series *series
-	result *result.Run
 
-	phaseBegan  time.Time
-	latencies   []measure.LogEntry
 	putLatency  *measure.Histogram
 	reservedMax int64 // cache taken by memtables, at its most
-	memory      memory
 	growth      growth
 }
 
@@ -46,36 +35,22 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell Tell) (*result.R
 	if spec.Profile == "" && len(e.Info().Profiles) > 0 {
 		spec.Profile = e.Info().Profiles[0].Name
 	}
-	r := &run{spec: spec, engine: e, tell: tell, clock: measure.NewClock(), putLatency: measure.NewHistogram()}
-	r.result = Blank(spec, e.Info().Version)
-	r.result.Host = host.Facts(existing(spec.Dir))
-	machine := host.StartWatch(spec.Dir)
+	r := &run{spec: spec, engine: e, putLatency: measure.NewHistogram()}
+	r.Session = session.Begin(Blank(spec, e.Info().Version), spec.Out, spec.Dir, tell,
+		session.Subject[engine.Counters]{Now: r.counters, Between: between, Note: note})
 	if spec.Verb == Read {
 		var err error
-		if r.result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {
-			r.absent(err.Error(), "context_switch_share")
+		if r.Result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {
+			r.Absent(err.Error(), "context_switch_share")
 		}
 	}
-	r.result.Engine.Durability = e.Info().Durability
-	r.result.Host.Clock, r.result.Host.ClockNanos = r.clock.Kind(), r.clock.CostNanos()
-
+	r.Result.Engine.Durability = e.Info().Durability
 	err := r.do(ctx)
 	var lost *backgroundFailure
 	if r.db != nil && !errors.As(err, &lost) { // a database that failed may never close
 		err = errors.Join(err, r.close())
 	}
-	err = errors.Join(err, r.releaseMemory())
-	if errors.Is(err, unix.ENOSPC) {
-		err = fmt.Errorf("%s: %w", spec.WhenDiskIsFull(), err)
-	}
-	r.result.Status, r.result.Error = status(ctx, err)
-	var warnings []engine.Warning
-	r.result.Machine, warnings = machine.Stop()
-	r.warn(warnings...)
-	if writeErr := r.store(); writeErr != nil {
-		return r.result, errors.Join(err, writeErr)
-	}
-	return r.result, err
+	return r.End(ctx, err, spec.WhenDiskIsFull())
 }
 
 // Blank is a run of which only the plan is known.
@@ -97,19 +72,15 @@ func Blank(spec *Spec, engineVersion string) *result.Run {
 }
 
 func (r *run) do(ctx context.Context) error {
-	var err error
-	if r.series, err = newSeries(r.spec.Out); err != nil {
+	if err := r.OpenSeries(false); err != nil {
 		return err
 	}
-	if r.device, err = host.DeviceOf(existing(r.spec.Dir)); err != nil {
-		r.warn(engine.Warning{Code: "no_device", Text: fmt.Sprintf("requests to the device cannot be counted: %v", err), Remedy: "put the database on a disk's own filesystem"})
-	}
-	switch {
-	case r.spec.Verb == Inspect:
+	switch r.spec.Verb {
+	case Inspect:
 		return r.inspect(ctx)
-	case r.spec.Verb == Load:
+	case Load:
 		return r.load(ctx)
-	case r.spec.Verb == Read:
+	case Read:
 		return r.read(ctx)
 	}
 	return fmt.Errorf("this runner knows no verb %q", r.spec.Verb)
@@ -122,10 +93,10 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 		r.db = nil
 		return fmt.Errorf("open %s with %s: %w", o.Dir, r.engine.Info().Name, err)
 	}
-	r.result.Engine.Options = r.db.Effective()
+	r.Result.Engine.Options = r.db.Effective()
 	r.noteMemory()
-	if text, ok := r.result.Engine.Options["cache_bytes"]; ok {
-		if r.result.Cache.Effective, err = strconv.ParseInt(text, 10, 64); err != nil {
+	if text, ok := r.Result.Engine.Options["cache_bytes"]; ok {
+		if r.Result.Cache.Effective, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return fmt.Errorf("effective cache_bytes: %w", err)
 		}
 	}
@@ -143,7 +114,7 @@ func (r *run) describe() (result.Database, error) {
 		writer = "foreign"
 	}
 	return result.Database{Dir: r.spec.Dir, Bytes: shape.Bytes, Files: shape.Files, Levels: shape.Levels, Written: writer,
-		Format: r.result.Engine.Options["format_major_version"]}, nil
+		Format: r.Result.Engine.Options["format_major_version"]}, nil
 }
 
 // noteDatabase stores the state of the files and the inflection points.
@@ -152,19 +123,19 @@ func (r *run) noteDatabase() error {
 	if err != nil {
 		return err
 	}
-	r.result.Database = database
+	r.Result.Database = database
 	if len(database.Levels) > 0 {
 		points := lsm.Inflect(database.Levels, database.Bytes)
 		if r.spec.Verb == Read {
-			points.Phase = lsm.PhaseOf(r.result.Cache.Effective, points)
+			points.Phase = lsm.PhaseOf(r.Result.Cache.Effective, points)
 		}
-		r.result.Inflection = &points
+		r.Result.Inflection = &points
 	}
 	return nil
 }
 
 func (r *run) inspect(ctx context.Context) error {
-	_, err := r.phase("prepare", func(*atomicCount) error {
+	_, err := r.Phase("prepare", func(*atomicCount) error {
 		if err := r.open(ctx, openOptions(r.spec)); err != nil {
 			return err
 		}
@@ -174,8 +145,8 @@ func (r *run) inspect(ctx context.Context) error {
 }
 
 func (r *run) close() error {
-	r.warn(r.db.Warnings()...)
-	_, err := r.phase("close", func(*atomicCount) error {
+	r.Warn(r.db.Warnings()...)
+	_, err := r.Phase("close", func(*atomicCount) error {
 		if err := r.db.Close(); err != nil {
 			return fmt.Errorf("close %s: %w", r.spec.Dir, err)
 		}
@@ -186,46 +157,6 @@ func (r *run) close() error {
 	return err
 }
 
-// store writes the run folder.
-func (r *run) store() error {
-	var errs []error
-	if r.series != nil {
-		errs = append(errs, r.series.close())
-	}
-	if len(r.latencies) > 0 {
-		errs = append(errs, r.storeLatencies())
-	}
-	if peak, err := host.PeakRSS(); err == nil {
-		r.result.Figures.PeakRSSBytes = peak
-	} else {
-		r.absent(err.Error(), "peak_rss_bytes")
-	}
-	return errors.Join(append(errs, result.WriteRun(r.spec.Out, r.result))...)
-}
-
-func (r *run) storeLatencies() error {
-	f, err := os.Create(filepath.Join(r.spec.Out, result.LatencyFile))
-	if err != nil {
-		return err
-	}
-	return errors.Join(measure.WriteLog(f, r.result.Started, r.latencies), f.Close())
-}
-
-func (r *run) warn(warnings ...engine.Warning) {
-	for _, w := range warnings {
-		if !slices.Contains(r.result.Warnings, w) {
-			r.result.Warnings = append(r.result.Warnings, w)
-		}
-	}
-}
-
-// absent says why figures are not there.
-func (r *run) absent(why string, figures ...string) {
-	for _, name := range figures {
-		r.result.Absent[name] = why
-	}
-}
-
 // raiseProcs lets as many requests be in flight as there are threads: with fewer
 // scheduler slots, Gets would queue in the Go runtime instead of at the disk.
 // Call it after the engine is open: engines size their caches' shards by it.
@@ -233,31 +164,7 @@ func (r *run) raiseProcs() {
 	if r.spec.Threads > runtime.GOMAXPROCS(0) {
 		runtime.GOMAXPROCS(r.spec.Threads)
 	}
-	r.result.Host.Gomaxprocs = runtime.GOMAXPROCS(0)
-}
-
-func status(ctx context.Context, err error) (string, string) {
-	switch {
-	case err == nil:
-		return result.OK, ""
-	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return result.Interrupted, "interrupted: what was measured until then is kept"
-	}
-	return result.Failed, err.Error()
-}
-
-// existing is the nearest folder above dir that exists: dir may be made later.
-func existing(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil {
-			return dir
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return dir
-		}
-		dir = up
-	}
+	r.Result.Host.Gomaxprocs = runtime.GOMAXPROCS(0)
 }
 
 // manifest reads the manifest of a database that statelab loaded.

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
-	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/internal/run/session"
 )
 
 // team is the workers of a phase with what a phase does around them.
@@ -23,45 +22,24 @@ type team struct {
 	readersDone atomic.Bool
 }
 
-// drive runs the team until every worker has done its share of gets, writing a
-// line a second to the series. A worker that fails stops the others.
-func (r *run) drive(ctx context.Context, name string, t *team, gets uint64, ops *atomic.Uint64, service, response *measure.Histogram) error {
-	failed := make(chan error, len(t.workers)+len(t.writers)+1)
-	var group, writing sync.WaitGroup
-	began := r.clock.Ticks()
-	for i, w := range t.workers {
-		share := gets / uint64(len(t.workers))
-		if uint64(i) < gets%uint64(len(t.workers)) {
-			share++
-		}
-		w.stop, w.began = &t.stop, began
-		group.Go(func() {
-			if err := w.run(share); err != nil && !errors.Is(err, errStopped) {
-				failed <- fmt.Errorf("thread %d: %w", i, err)
-				t.stop.Store(true)
-			}
-		})
+// stretch is what a team does at once: a phase, or a window of one.
+type stretch struct {
+	phase             string
+	gets              uint64
+	ops               *atomicCount
+	service, response *measure.Histogram
+}
+
+// drive runs the team until every worker has done its share of the stretch's Gets,
+// writing a line a second to the series. A worker that fails stops the others.
+func (r *run) drive(ctx context.Context, t *team, s stretch) error {
+	failed := make(chan error, len(t.workers)+len(t.writers))
+	done := r.start(t, s.gets, failed)
+	watched := r.watch(ctx, t, s, done)
+	if watched != nil {
+		t.stop.Store(true)
+		<-done
 	}
-	for i, w := range t.writers {
-		w.stop, w.began = &t.readersDone, began
-		if len(t.workers) == 0 {
-			w.stop = &t.stop
-		}
-		writing.Go(func() {
-			if err := w.run(); err != nil && !errors.Is(err, errStopped) {
-				failed <- fmt.Errorf("writer %d: %w", i, err)
-				t.stop.Store(true)
-			}
-		})
-	}
-	done := make(chan struct{})
-	go func() {
-		group.Wait()
-		t.readersDone.Store(true)
-		writing.Wait()
-		close(done)
-	}()
-	watched := r.watch(ctx, name, t, gets, ops, service, response, done)
 	close(failed)
 	var errs []error
 	for err := range failed {
@@ -73,93 +51,124 @@ func (r *run) drive(ctx context.Context, name string, t *team, gets uint64, ops 
 	return errors.Join(errs...)
 }
 
-const (
-	tickEvery = time.Second
-	patience  = 50 * time.Millisecond // for workers to hand their histograms over
-)
+// start lets the team run; done is closed when all of it has ended.
+func (r *run) start(t *team, gets uint64, failed chan<- error) (done chan struct{}) {
+	var reading, writing sync.WaitGroup
+	began := r.Clock.Ticks()
+	run := func(group *sync.WaitGroup, who string, i int, work func() error) {
+		group.Go(func() {
+			if err := work(); err != nil && !errors.Is(err, errStopped) {
+				failed <- fmt.Errorf("%s %d: %w", who, i, err)
+				t.stop.Store(true)
+			}
+		})
+	}
+	for i, w := range t.workers {
+		share := gets / uint64(len(t.workers))
+		if uint64(i) < gets%uint64(len(t.workers)) {
+			share++
+		}
+		w.stop, w.began = &t.stop, began
+		run(&reading, "thread", i, func() error { return w.run(share) })
+	}
+	for i, w := range t.writers {
+		w.stop, w.began = &t.readersDone, began
+		if len(t.workers) == 0 {
+			w.stop = &t.stop
+		}
+		run(&writing, "writer", i, w.run)
+	}
+	done = make(chan struct{})
+	go func() {
+		reading.Wait()
+		t.readersDone.Store(true)
+		writing.Wait()
+		close(done)
+	}()
+	return done
+}
 
-// watch follows a running team until it is done: a tick a second.
-func (r *run) watch(ctx context.Context, name string, t *team, gets uint64, ops *atomic.Uint64, service, response *measure.Histogram, done <-chan struct{}) error {
-	services, responses, puts := t.recorders()
-	ticker := time.NewTicker(tickEvery)
-	defer ticker.Stop()
-	began, last := r.phaseBegan, time.Now()
-	counted := r.db.Counters()
-	processed, err := host.ProcessNow()
-	if err != nil {
-		t.stop.Store(true)
-		<-done
+const patience = 50 * time.Millisecond // for workers to hand their histograms over
+
+// watch follows a running team until it is done: a tick a second. Where it returns an
+// error but for an interrupt's, the team may still run.
+func (r *run) watch(ctx context.Context, t *team, s stretch, done <-chan struct{}) error {
+	w := &watcher{run: r, team: t, stretch: s, puts: t.puts(), counted: r.db.Counters()}
+	var err error
+	if w.interval, err = r.Interval(s.phase); err != nil {
 		return err
 	}
-	putsBefore := t.puts()
+	ticker := time.NewTicker(session.TickEvery)
+	defer ticker.Stop()
 	end := ctx.Done()
 	var interrupted error
 	for {
-		ended := false
 		select {
 		case <-done:
-			ended = true
+			return errors.Join(w.tick(true), interrupted)
 		case <-end:
 			t.stop.Store(true)
 			end, interrupted = nil, context.Cause(ctx)
-			continue
 		case <-ticker.C:
-		}
-		interval := measure.NewHistogram()
-		collect := func(recorders []*measure.Recorder, into *measure.Histogram) {
-			if ended {
-				measure.Rest(recorders, into)
-			} else {
-				measure.Interval(recorders, patience, into)
-			}
-		}
-		collect(services, interval)
-		service.Merge(interval)
-		collect(responses, response)
-		collect(puts, r.putLatency)
-		ops.Add(interval.N())
-		r.tell(Event{Phase: name, Done: ops.Load(), Total: r.expected(name, gets), Unit: "Gets"})
-
-		now, counters := time.Now(), r.db.Counters()
-		process, err := host.ProcessNow()
-		if err != nil {
-			t.stop.Store(true)
-			<-done
-			return err
-		}
-		seconds := now.Sub(last).Seconds()
-		tick := result.Tick{Phase: name, Seconds: now.Sub(began).Seconds(), Ops: interval.N(), OpsPerSecond: float64(interval.N()) / seconds,
-			DeviceReadBytes: process.ReadBytes - processed.ReadBytes}
-		if interval.N() > 0 {
-			tick.P50, tick.P99 = interval.Quantile(0.5), interval.Quantile(0.99)
-			d := counters.Sub(counted)
-			if d.Reads != nil {
-				perOp := float64(d.Reads.Total().Count) / float64(interval.N())
-				tick.BlockReadsPerOp, tick.ByType = &perOp, perGet(byType(d.Reads), interval.N())
-			}
-		}
-		if len(t.writers) > 0 {
-			n := t.puts()
-			tick.PutsPerSecond = float64(n-putsBefore) / seconds
-			putsBefore = n
-		}
-		if counters.CacheReservedBytes != nil {
-			tick.CacheReserved = *counters.CacheReservedBytes
-			r.reservedMax = max(r.reservedMax, tick.CacheReserved)
-		}
-		// The last stretch is often a fraction of a second: too short for a rate.
-		if !ended || seconds > tickEvery.Seconds()/4 || now.Sub(began) < tickEvery {
-			if err := r.series.write(tick); err != nil {
-				t.stop.Store(true)
-				<-done
+			if err := w.tick(false); err != nil {
 				return err
 			}
 		}
-		last, counted, processed = now, counters, process
+	}
+}
+
+// watcher turns what a team does into lines of the series.
+type watcher struct {
+	*run
+	team *team
+	stretch
+	interval *session.Interval
+	puts     uint64
+	counted  engine.Counters
+}
+
+// tick collects what the team did since the last one; ended, it has stopped.
+func (w *watcher) tick(ended bool) error {
+	collect := func(recorders []*measure.Recorder, into *measure.Histogram) {
 		if ended {
-			return interrupted
+			measure.Rest(recorders, into)
+		} else {
+			measure.Interval(recorders, patience, into)
 		}
 	}
+	services, responses, commits := w.team.recorders()
+	times := measure.NewHistogram()
+	collect(services, times)
+	w.service.Merge(times)
+	collect(responses, w.response)
+	collect(commits, w.putLatency)
+	gets := times.N()
+	w.ops.Add(gets)
+	w.Tell(Event{Phase: w.phase, Done: w.ops.Load(), Total: w.expected(w.phase, w.gets), Unit: "Gets"})
+
+	now, counters, puts := time.Now(), w.db.Counters(), w.team.puts()
+	short := ended && w.interval.TooShort(now)
+	seconds := w.interval.Seconds(now)
+	tick, _, err := w.interval.End(now, gets)
+	if err != nil {
+		return err
+	}
+	if gets > 0 {
+		tick.P50, tick.P99 = times.Quantile(0.5), times.Quantile(0.99)
+		if d := counters.Sub(w.counted); d.Reads != nil {
+			tick.BlockReadsPerOp, tick.ByType = ratio(d.Reads.Total().Count, float64(gets)), perGet(byType(d.Reads), gets)
+		}
+	}
+	tick.PutsPerSecond = float64(puts-w.puts) / seconds
+	if counters.CacheReservedBytes != nil {
+		tick.CacheReserved = *counters.CacheReservedBytes
+		w.reservedMax = max(w.reservedMax, tick.CacheReserved)
+	}
+	w.puts, w.counted = puts, counters
+	if short {
+		return nil
+	}
+	return w.WriteTick(tick)
 }
 
 // expected is how many Gets a phase is going to be, 0 where it ends by itself.

@@ -9,6 +9,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 )
 
 // warm runs Gets that are not measured: a given number, or until a window's
@@ -18,10 +19,10 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 		return nil
 	}
 	if r.usesPageCache() && r.spec.PageCache == Cold && r.spec.MemoryBytes == 0 {
-		r.result.Workload.WarmupRule = "none: the page cache is this engine's cache, and it was to be cold"
+		r.Result.Workload.WarmupRule = "none: the page cache is this engine's cache, and it was to be cold"
 		return nil
 	}
-	_, err := r.phase("warm", func(ops *atomicCount) error {
+	_, err := r.Phase("warm", func(ops *atomicCount) error {
 		t, err := r.team(keys, workload.WarmPhase, 0)
 		if err != nil {
 			return err
@@ -30,11 +31,11 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 		if r.spec.WarmupAuto {
 			err = r.warmUntilSteady(ctx, t, keys.choice.Keys, ops, service)
 		} else {
-			err = r.drive(ctx, "warm", t, r.spec.WarmupGets, ops, service, nil)
+			err = r.drive(ctx, t, stretch{phase: "warm", gets: r.spec.WarmupGets, ops: ops, service: service})
 		}
-		r.result.Workload.WarmupGets = ops.Load()
+		r.Result.Workload.WarmupGets = ops.Load()
 		if err == nil && r.spec.PageCache == Cold && !r.usesPageCache() {
-			err = r.evict(ctx) // the warm-up was for the engine's cache
+			err = r.Evict(ctx) // the warm-up was for the engine's cache
 		}
 		return errors.Join(err, t.close())
 	})
@@ -61,38 +62,38 @@ func (r *run) warmUntilSteady(ctx context.Context, t *team, keys uint64, ops *at
 	var readsPerGet []float64
 	used := int64(0)
 	for n := 1; ; n++ {
-		before, err := r.snapshot()
+		before, err := r.Snapshot()
 		if err != nil {
 			return err
 		}
-		if err := r.drive(ctx, "warm", t, window, ops, service, nil); err != nil {
+		if err := r.drive(ctx, t, stretch{phase: "warm", gets: window, ops: ops, service: service}); err != nil {
 			return err
 		}
-		end, err := r.snapshot()
+		end, err := r.Snapshot()
 		if err != nil {
 			return err
 		}
 		reads, known := r.readsBetween(before, end)
 		if !known {
 			if n == steadyWindows {
-				r.result.Workload.WarmupRule = fmt.Sprintf("%d windows of %d Gets (no block reads to watch)", n, window)
+				r.Result.Workload.WarmupRule = fmt.Sprintf("%d windows of %d Gets (no block reads to watch)", n, window)
 				return nil
 			}
 			continue
 		}
 		readsPerGet = append(readsPerGet, float64(reads)/float64(window))
-		filling, after := false, end.engine
+		filling, after := false, end.Subject
 		if after.CacheUsedBytes != nil {
-			filling = *after.CacheUsedBytes > used+used/100 && float64(*after.CacheUsedBytes) < 0.95*float64(r.result.Cache.Effective)
+			filling = *after.CacheUsedBytes > used+used/100 && float64(*after.CacheUsedBytes) < 0.95*float64(r.Result.Cache.Effective)
 			used = *after.CacheUsedBytes
 		}
 		if n >= steadyWindows && !filling && spread(readsPerGet[n-steadyWindows:]) <= allowed {
-			r.result.Workload.WarmupRule = fmt.Sprintf("until steady: %d windows of %d Gets, the last %d within %.1f%%", n, window, steadyWindows, 100*allowed)
+			r.Result.Workload.WarmupRule = fmt.Sprintf("until steady: %d windows of %d Gets, the last %d within %.1f%%", n, window, steadyWindows, 100*allowed)
 			return nil
 		}
 		if n == maxWarmWindows {
-			r.result.Workload.WarmupRule = fmt.Sprintf("until steady, given up after %d windows of %d Gets", n, window)
-			r.warn(engine.Warning{Code: "not_steady", Text: fmt.Sprintf("the reads per Get still changed after %d warm-up Gets", ops.Load()), Remedy: "--warmup with a larger count, or a larger --gets"})
+			r.Result.Workload.WarmupRule = fmt.Sprintf("until steady, given up after %d windows of %d Gets", n, window)
+			r.Warn(engine.Warning{Code: "not_steady", Text: fmt.Sprintf("the reads per Get still changed after %d warm-up Gets", ops.Load()), Remedy: "--warmup with a larger count, or a larger --gets"})
 			return nil
 		}
 	}
@@ -100,11 +101,11 @@ func (r *run) warmUntilSteady(ctx context.Context, t *team, keys uint64, ops *at
 
 // readsBetween is the number of block reads between two snapshots, however they
 // are counted; false where nobody counts them.
-func (r *run) readsBetween(before, after snapshot) (reads int64, known bool) {
-	if d := after.engine.Sub(before.engine); d.Reads != nil {
+func (r *run) readsBetween(before, after session.Snapshot[engine.Counters]) (reads int64, known bool) {
+	if d := after.Subject.Sub(*before.Subject); d.Reads != nil {
 		return d.Reads.Total().Count, true
 	}
-	return after.process.MajorFaults - before.process.MajorFaults, r.usesPageCache()
+	return after.Process.MajorFaults - before.Process.MajorFaults, r.usesPageCache()
 }
 
 // spread is (max - min) / max of positive numbers.

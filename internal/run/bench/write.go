@@ -108,7 +108,7 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 			return fmt.Errorf("open writer %d: %w", i, err)
 		}
 		w := &writer{stream: choice.Stream(workload.WritePhase, i), maker: keys.space.Maker(), values: values, version: m.MaxVersion, out: out,
-			clock: r.clock, commits: measure.NewRecorder(), batchKeys: r.spec.BatchKeys, share: math.MaxUint64, key: make([]byte, keys.space.Bytes)}
+			clock: r.Clock, commits: measure.NewRecorder(), batchKeys: r.spec.BatchKeys, share: math.MaxUint64, key: make([]byte, keys.space.Bytes)}
 		if puts != math.MaxUint64 {
 			w.share = puts / uint64(r.spec.Writers)
 			if uint64(i) < puts%uint64(r.spec.Writers) {
@@ -128,12 +128,12 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram()}
 	var err error
-	m.phaseDelta, err = r.phase("measure", func(ops *atomicCount) error {
+	m.cost, err = r.Phase("measure", func(ops *atomicCount) error {
 		t := new(team)
 		if err := r.addWriters(t, keys, r.spec.Puts); err != nil {
 			return errors.Join(err, t.close())
 		}
-		err := r.drive(ctx, "measure", t, r.spec.Puts, ops, m.service, m.response)
+		err := r.drive(ctx, t, stretch{"measure", r.spec.Puts, ops, m.service, m.response})
 		for _, w := range t.writers {
 			m.puts += w.done.Load()
 			m.userBytes += w.userBytes
@@ -142,25 +142,30 @@ func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 		return errors.Join(err, t.close())
 	})
 	end := time.Now()
-	r.latencies = append(r.latencies, measure.LogEntry{Tag: "commit", Start: end.Add(-time.Duration(m.seconds * float64(time.Second))), End: end, Durations: r.putLatency})
+	r.Latency(measure.LogEntry{Tag: "commit", Start: end.Add(-time.Duration(m.Seconds * float64(time.Second))), End: end, Durations: r.putLatency})
 	if err != nil {
 		return err
 	}
-	settled, err := r.phase("settle", func(*atomicCount) error { return r.settle(ctx) })
+	settled, err := r.Phase("settle", func(*atomicCount) error {
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
+		return r.noteEnd()
+	})
 	if err != nil {
 		return err
 	}
 	r.writeFigures(m, &settled)
-	return r.noteEnd()
+	return nil
 }
 
 // A private device is then given what the kernel still holds: it counts what was
 // written.
 func (r *run) settle(ctx context.Context) error {
 	err := r.db.Settle(ctx, func(s engine.Settling) {
-		r.tell(Event{Phase: "settle", Unit: "bytes", Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running, s.PendingBytes>>20)})
+		r.Tell(Event{Phase: "settle", Unit: "bytes", Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running, s.PendingBytes>>20)})
 	})
-	if err == nil && r.device.Private {
+	if err == nil && r.Device.Private {
 		err = host.SyncFilesystem(r.spec.Dir)
 	}
 	return err

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/result"
+)
+
+// Snapshot is every counter at one moment.
+type Snapshot[C any] struct {
+	Subject *C // nil: not open
+	Process result.ProcessIO
+	at      time.Time
+	device  *result.DeviceIO
+}
+
+// Snapshot reads every counter.
+func (s *Session[C]) Snapshot() (now Snapshot[C], err error) {
+	now.at, now.Subject = time.Now(), s.subject.Now()
+	if now.Process, err = host.ProcessNow(); err != nil {
+		return now, fmt.Errorf("read the process's counters: %w", err)
+	}
+	s.memory.withoutOwn(&now.Process)
+	if s.Device.Private {
+		io, err := s.Device.Now()
+		if err != nil {
+			return now, fmt.Errorf("read the counters of %s: %w", s.Device.Name, err)
+		}
+		now.device = &io
+	}
+	return now, nil
+}
+
+// Cost is the difference of two snapshots.
+type Cost[C any] struct {
+	Seconds float64
+	Subject C
+	Process result.ProcessIO
+	Device  *result.DeviceIO // of a private device
+}
+
+func (s *Session[C]) cost(before, after Snapshot[C]) Cost[C] {
+	c := Cost[C]{Seconds: after.at.Sub(before.at).Seconds(), Process: host.ProcessBetween(before.Process, after.Process)}
+	switch {
+	case after.Subject == nil:
+	case before.Subject == nil:
+		c.Subject = *after.Subject
+	default:
+		c.Subject = s.subject.Between(*before.Subject, *after.Subject)
+	}
+	if before.device != nil && after.device != nil {
+		io := host.DeviceBetween(*before.device, *after.device)
+		c.Device = &io
+	}
+	return c
+}
+
+// Between runs work and returns what every counter counted meanwhile, also where
+// work fails.
+func (s *Session[C]) Between(work func() error) (Cost[C], error) {
+	before, err := s.Snapshot()
+	if err != nil {
+		return Cost[C]{}, err
+	}
+	workErr := work()
+	after, err := s.Snapshot()
+	if err != nil {
+		c := Cost[C]{Seconds: after.at.Sub(before.at).Seconds()}
+		if workErr != nil {
+			return c, fmt.Errorf("%w (and %w)", workErr, err)
+		}
+		return c, err
+	}
+	return s.cost(before, after), workErr
+}
+
+// Phase runs work as a named phase: event, counters, the entry in run.json. work may
+// add to ops while it runs. The error names the phase.
+func (s *Session[C]) Phase(name string, work func(ops *atomic.Uint64) error) (c Cost[C], err error) {
+	err = s.PhaseOf(name, func(ops *atomic.Uint64) (Cost[C], error) {
+		c, err = s.Between(func() error { return work(ops) })
+		return c, err
+	})
+	return c, err
+}
+
+// PhaseOf is Phase for work that counts its own cost, as a part of what it does.
+func (s *Session[C]) PhaseOf(name string, work func(ops *atomic.Uint64) (Cost[C], error)) error {
+	s.Tell(result.Event{Phase: name})
+	s.phaseBegan = time.Now()
+	var ops atomic.Uint64
+	c, err := work(&ops)
+	p := result.Phase{Name: name, Seconds: c.Seconds, Ops: ops.Load(), CPUNanos: c.Process.UserNanos + c.Process.SystemNanos, Device: c.Device}
+	if c.Process != (result.ProcessIO{}) {
+		p.Process = &c.Process
+	}
+	s.subject.Note(c.Subject, &p)
+	s.Result.Phases = append(s.Result.Phases, p)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+// Package session is the part of a runner that surrounds a timed loop: the clock,
+// phases with counters before and after, the memory budget, warnings, absent
+// figures, the series, the latency log and the run folder.
+//
+// Goals: engines, trees and layouts are measured by one set of rules; whatever
+// fails is in run.json with the phase it failed in.
+// Non-goals: the timed loops (bench, replay, lookup); choosing what to run.
+//
+// Read in this order: session.go, phase.go, series.go, memory.go, diskfull.go.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/result"
+)
+
+// Subject says how to count what is measured. C are its own counters.
+type Subject[C any] struct {
+	// Now returns the counters; nil where the subject is not open.
+	Now func() *C
+	// Between is what was counted from one moment to another.
+	Between func(before, after C) C
+	// Note enters a difference into run.json.
+	Note func(C, *result.Phase)
+}
+
+// Session surrounds one run.
+type Session[C any] struct {
+	Result *result.Run
+	Clock  *measure.Clock
+	Device host.Device // that the database is on
+	Tell   result.Tell
+
+	out, dir   string
+	subject    Subject[C]
+	series     *series
+	phaseBegan time.Time
+	latencies  []measure.LogEntry
+	memory     memory
+}
+
+// Begin starts a session. run is what is known of the run so far, out the run
+// folder, and dir where the database is or will be.
+func Begin[C any](run *result.Run, out, dir string, tell result.Tell, subject Subject[C]) *Session[C] {
+	s := &Session[C]{Result: run, Clock: measure.NewClock(), Tell: tell, out: out, dir: dir, subject: subject}
+	// Facts of the machine at the start of a run belong here, those at its end into End.
+	run.Host = host.Facts(existing(dir))
+	run.Host.Clock, run.Host.ClockNanos = s.Clock.Kind(), s.Clock.CostNanos()
+	var err error
+	if s.Device, err = host.DeviceOf(existing(dir)); err != nil {
+		s.Warn(engine.Warning{Code: "no_device", Text: fmt.Sprintf("requests to the device cannot be counted: %v", err),
+			Remedy: "put the database on a disk's own filesystem"})
+	}
+	return s
+}
+
+// End writes the run folder. err is what ended the run, and fullDisk tells the user
+// what to do where that was a full disk.
+func (s *Session[C]) End(ctx context.Context, err error, fullDisk string) (*result.Run, error) {
+	err = errors.Join(err, s.releaseMemory())
+	if err != nil && DiskIsFull(s.dir, err.Error()) {
+		err = fmt.Errorf("%s: %w", fullDisk, err)
+	}
+	s.Result.Status, s.Result.Error = status(ctx, err)
+	return s.Result, errors.Join(err, s.store())
+}
+
+const interrupted = "interrupted: what was measured until then is kept"
+
+// status is how a run ended. What an interrupt made a subject return is no failure;
+// what went wrong besides is told, and a failure that came first stays one.
+func status(ctx context.Context, err error) (string, string) {
+	if err == nil {
+		return result.OK, ""
+	}
+	others := besides(ctx, err)
+	switch {
+	case others == nil:
+		return result.Interrupted, interrupted
+	case others.Error() != err.Error():
+		return result.Interrupted, fmt.Sprintf("%s (and %v)", interrupted, others)
+	}
+	return result.Failed, err.Error()
+}
+
+// besides are the errors joined in err that no interrupt explains.
+func besides(ctx context.Context, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, one := range joined.Unwrap() {
+			errs = append(errs, besides(ctx, one))
+		}
+		if left := errors.Join(errs...); left == nil || left.Error() != errors.Join(joined.Unwrap()...).Error() {
+			return left
+		}
+		return err // a wrapping error says more than its parts
+	}
+	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || strings.Contains(err.Error(), ctx.Err().Error())) {
+		return nil
+	}
+	return err
+}
+
+func (s *Session[C]) store() error {
+	var errs []error
+	if s.series != nil {
+		errs = append(errs, s.series.close())
+	}
+	if len(s.latencies) > 0 {
+		errs = append(errs, s.storeLatencies())
+	}
+	if peak, err := host.PeakRSS(); err == nil {
+		s.Result.Figures.PeakRSSBytes = peak
+	} else {
+		s.Absent(err.Error(), "peak_rss_bytes")
+	}
+	return errors.Join(append(errs, result.WriteRun(s.out, s.Result))...)
+}
+
+// Latency keeps a histogram for latency.hlog.
+func (s *Session[C]) Latency(entry measure.LogEntry) { s.latencies = append(s.latencies, entry) }
+
+func (s *Session[C]) storeLatencies() error {
+	f, err := os.Create(filepath.Join(s.out, result.LatencyFile))
+	if err != nil {
+		return err
+	}
+	return errors.Join(measure.WriteLog(f, s.Result.Started, s.latencies), f.Close())
+}
+
+// Warn adds warnings that the run does not have yet.
+func (s *Session[C]) Warn(warnings ...engine.Warning) {
+	for _, w := range warnings {
+		if !slices.Contains(s.Result.Warnings, w) {
+			s.Result.Warnings = append(s.Result.Warnings, w)
+		}
+	}
+}
+
+// Absent says why figures are not there.
+func (s *Session[C]) Absent(why string, figures ...string) {
+	for _, name := range figures {
+		s.Result.Absent[name] = why
+	}
+}
+
+// Evict drops the database's pages from the page cache and warns of those that stay.
+func (s *Session[C]) Evict(ctx context.Context) error {
+	method, err := host.Evict(ctx, s.dir)
+	if err != nil {
+		return fmt.Errorf("drop the pages of %s from the page cache: %w", s.dir, err)
+	}
+	resident, total, err := host.Resident(s.dir)
+	if err != nil {
+		return fmt.Errorf("look at the page cache: %w", err)
+	}
+	if total > 0 && float64(resident) > 0.01*float64(total) {
+		s.Warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf("%.1f%% of the database is still in the page cache after %s", 100*float64(resident)/float64(total), method),
+			Remedy: "end other programs that hold it, or use --page-cache direct"})
+	}
+	return nil
+}
+
+// floorRounds are tries of which the fastest is the harness's own cost.
+const floorRounds = 5
+
+// Floor is what a loop costs without a subject, in nanoseconds an operation: work
+// runs the loop for ops operations. It is NaN where the loop fails.
+func Floor(clock *measure.Clock, ops uint64, work func(ops uint64) error) float64 {
+	best := math.Inf(1)
+	for range floorRounds {
+		start := clock.Ticks()
+		if err := work(ops / floorRounds); err != nil {
+			return math.NaN()
+		}
+		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/float64(ops/floorRounds))
+	}
+	return best
+}
+
+// existing is the nearest folder above dir that exists: dir may be made later.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return dir
+		}
+		dir = up
+	}
+}
