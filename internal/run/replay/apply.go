@@ -41,9 +41,9 @@ func (r *run) replay(ctx context.Context) error {
 		return err
 	}
 	for {
-		start := r.clock.Ticks()
+		start := r.Clock.Ticks()
 		batch, err := r.ahead.next()
-		r.totals.waitNanos += r.clock.Nanos(r.clock.Ticks() - start)
+		r.totals.waitNanos += r.Clock.Nanos(r.Clock.Ticks() - start)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (r *run) replay(ctx context.Context) error {
 				return err
 			}
 		}
-		if now := time.Now(); r.ticks.due(now) {
+		if now := time.Now(); r.ticks.Due(now) {
 			if err := r.ticks.tick(r, now, batch.Last); err != nil {
 				return err
 			}
@@ -78,9 +78,9 @@ func (r *run) replay(ctx context.Context) error {
 // apply makes a batch's changes.
 func (r *run) apply(batch *decoded) error {
 	r.guard.enter("Set and Remove", batch.Version, time.Duration(r.spec.CommitLimitNanos))
-	start := r.clock.Ticks()
+	start := r.Clock.Ticks()
 	n, err := change(r.forest, batch.Changes)
-	nanos := r.clock.Nanos(r.clock.Ticks() - start)
+	nanos := r.Clock.Nanos(r.Clock.Ticks() - start)
 	r.guard.leave() // nothing is touched before it: a call given up on must not come back
 	r.totals.applyNanos += nanos
 	r.totals.leaves += uint64(n)
@@ -113,9 +113,9 @@ func change(forest tree.Forest, changes []changeset.Change) (n int, err error) {
 func (r *run) commit(ctx context.Context, expected changeset.Roots) error {
 	want := r.totals.version + 1
 	r.guard.enter("Commit", want, time.Duration(r.spec.CommitLimitNanos))
-	start := r.clock.Ticks()
+	start := r.Clock.Ticks()
 	committed, err := r.forest.Commit(context.WithoutCancel(ctx)) // an interrupt comes between versions
-	nanos := r.clock.Nanos(r.clock.Ticks() - start)
+	nanos := r.Clock.Nanos(r.Clock.Ticks() - start)
 	r.guard.leave()
 	if err != nil {
 		return fmt.Errorf("commit version %d: %w", want, err)
@@ -145,8 +145,11 @@ func (r *run) expected(roots changeset.Roots) changeset.Roots {
 // lastTick is for what came after the last whole second, unless it is too short
 // for a rate.
 func (r *run) lastTick() error {
+	if r.totals.versions == 0 && !r.spec.Resume {
+		return fmt.Errorf("%s holds no version from %d on: nothing was replayed", r.spec.Changes, r.first)
+	}
 	now := time.Now()
-	if now.Sub(r.ticks.last) < tickEvery/4 && now.Sub(r.ticks.began) > tickEvery {
+	if r.ticks.TooShort(now) {
 		return nil
 	}
 	return r.ticks.tick(r, now, true)

@@ -4,91 +4,65 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"time"
+	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
 )
 
-// phase runs work as a named phase with its own counters.
-func (r *run) phase(name string, work func() error) error {
-	r.tell(result.Event{Phase: name})
-	began, leaves := time.Now(), r.totals.leaves
-	gets := r.result.Figures.Gets
-	var counters tree.Counters
-	if r.forest != nil {
-		counters = r.forest.Counters()
-	}
-	device, err := r.deviceNow()
-	if err != nil {
+type cost = session.Cost[tree.Counters]
+
+// phase runs work as a named phase; its operations are leaves and Gets.
+func (r *run) phase(name string, work func() error) (cost, error) {
+	return r.Phase(name, func(ops *atomic.Uint64) error {
+		before := r.totals.leaves + r.Result.Figures.Gets
+		err := work()
+		ops.Store(r.totals.leaves + r.Result.Figures.Gets - before)
 		return err
-	}
-	before, err := host.ProcessNow()
-	if err != nil {
-		return err
-	}
-	workErr := work()
-	p := result.Phase{Name: name, Seconds: time.Since(began).Seconds(), Ops: r.totals.leaves - leaves + r.result.Figures.Gets - gets}
-	if r.forest != nil && name != closePhase {
-		p.Engine = between(counters, r.forest.Counters())
-	}
-	if after, err := host.ProcessNow(); err == nil {
-		io := host.ProcessBetween(before, after)
-		p.Process, p.CPUNanos = &io, io.UserNanos+io.SystemNanos
-	}
-	if after, err := r.deviceNow(); err == nil && after != nil && device != nil {
-		io := host.DeviceBetween(*device, *after)
-		p.Device = &io
-	}
-	r.result.Phases = append(r.result.Phases, p)
-	return workErr
+	})
 }
 
-// deviceNow are the counters of a block device that is the tree's alone, nil
-// where there is none.
-func (r *run) deviceNow() (*result.DeviceIO, error) {
-	if !r.device.Private {
-		return nil, nil
+// counters are the tree's; nil while it is not open.
+func (r *run) counters() *tree.Counters {
+	if r.forest == nil {
+		return nil
 	}
-	io, err := r.device.Now()
-	if err != nil {
-		return nil, fmt.Errorf("read the counters of %s: %w", r.device.Name, err)
-	}
-	return &io, nil
+	now := r.forest.Counters()
+	return &now
 }
 
-// between lists the tree's counters that are known, as differences.
-func between(before, after tree.Counters) map[string]int64 {
-	known := map[string]int64{}
-	for name, pair := range map[string][2]*int64{
-		"nodes": {before.Nodes, after.Nodes}, "cache_hits": {before.CacheHits, after.CacheHits}, "cache_misses": {before.CacheMisses, after.CacheMisses},
-		"db_gets": {before.DBGets, after.DBGets}, "db_sets": {before.DBSets, after.DBSets}, "db_bytes": {before.DBBytes, after.DBBytes},
-	} {
-		if pair[1] == nil {
-			continue
-		}
-		known[name] = *pair[1]
-		if pair[0] != nil {
-			known[name] -= *pair[0]
+func between(before, after tree.Counters) tree.Counters {
+	return tree.Counters{Nodes: difference(before.Nodes, after.Nodes), CacheHits: difference(before.CacheHits, after.CacheHits),
+		CacheMisses: difference(before.CacheMisses, after.CacheMisses), DBGets: difference(before.DBGets, after.DBGets),
+		DBSets: difference(before.DBSets, after.DBSets), DBBytes: difference(before.DBBytes, after.DBBytes)}
+}
+
+// note lists the tree's counters that are known.
+func note(c tree.Counters, p *result.Phase) {
+	p.Engine = map[string]int64{}
+	for name, n := range map[string]*int64{"nodes": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
+		"db_gets": c.DBGets, "db_sets": c.DBSets, "db_bytes": c.DBBytes} {
+		if n != nil {
+			p.Engine[name] = *n
 		}
 	}
-	return known
 }
 
 // tellProgress reports the last committed version.
 func (r *run) tellProgress(tick *result.Tick) {
 	e := result.Event{Phase: replayPhase, Done: r.totals.versions, Unit: "versions", Tick: tick}
 	if r.last != math.MaxInt64 {
-		e.Total = uint64(r.last - r.result.Figures.FirstVersion + 1)
+		e.Total = uint64(r.last - r.Result.Figures.FirstVersion + 1)
 	}
-	r.tell(e)
+	r.Tell(e)
 }
 
 // figures puts the totals into the result, as far as the run came.
 func (r *run) figures() {
-	t, f := r.totals, r.result.Figures.Replay
+	t, f := r.totals, r.Result.Figures.Replay
 	f.Leaves, f.Sets, f.Removes, f.Versions, f.LastVersion, f.UserBytes = t.leaves, t.leaves-t.removes, t.removes, t.versions, t.version, t.userBytes
 	f.ApplySeconds, f.CommitSeconds = float64(t.applyNanos)/1e9, float64(t.commitNanos)/1e9
 	f.SyncSeconds, f.WaitSeconds = float64(t.syncNanos)/1e9, float64(t.waitNanos)/1e9
@@ -122,8 +96,8 @@ func (r *run) figures() {
 const maxHarnessPercent = 3
 
 func (r *run) judgeHarness(percent float64) {
-	if percent > maxHarnessPercent && r.result.Engine.RootRule != result.NoRoots {
-		r.warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("the harness took %.1f%% of the time per leaf", percent), Remedy: "compare such a tree by its own time: subtract harness_ns_per_leaf"})
+	if percent > maxHarnessPercent && r.Result.Engine.RootRule != result.NoRoots {
+		r.Warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("the harness took %.1f%% of the time per leaf", percent), Remedy: "compare such a tree by its own time: subtract harness_ns_per_leaf"})
 	}
 }
 
@@ -134,7 +108,7 @@ func (r *run) treeFigures(f *result.Replay, t totals) {
 	f.NodesPerSecond, f.DBGetsPerSecond = rate(c.Nodes, t.seconds()), rate(c.DBGets, t.seconds())
 	if c.DBBytes != nil && t.userBytes > 0 {
 		amplification := float64(*c.DBBytes) / float64(t.userBytes)
-		r.result.Figures.WriteAmplification = &amplification
+		r.Result.Figures.WriteAmplification = &amplification
 	}
 	why := "the tree does not tell"
 	if f.TreeSize == nil {
@@ -143,7 +117,7 @@ func (r *run) treeFigures(f *result.Replay, t totals) {
 	for name, figure := range map[string]*int64{"nodes_per_second": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
 		"db_gets_per_second": c.DBGets, "write_amplification": c.DBBytes, "tree_size": f.TreeSize} {
 		if figure == nil {
-			r.absent(why, name)
+			r.Absent(why, name)
 		}
 	}
 }
@@ -152,13 +126,13 @@ func (r *run) treeFigures(f *result.Replay, t totals) {
 func (r *run) diskFigures(f *result.Replay) {
 	bytes, files, err := host.Allocated(r.spec.Dir)
 	if err != nil {
-		r.absent(err.Error(), "disk_bytes")
+		r.Absent(err.Error(), "disk_bytes")
 	} else {
 		f.DiskBytes = &bytes
-		r.result.Database.Bytes, r.result.Database.Files, r.result.Database.Written = bytes, files, "statelab"
+		r.Result.Database.Bytes, r.Result.Database.Files, r.Result.Database.Written = bytes, files, "statelab"
 	}
 	var written int64
-	for _, p := range r.result.Phases {
+	for _, p := range r.Result.Phases {
 		switch {
 		case p.Name != replayPhase && p.Name != settlePhase:
 		case p.Device != nil:
@@ -169,6 +143,6 @@ func (r *run) diskFigures(f *result.Replay) {
 	}
 	if f.UserBytes > 0 {
 		amplification := float64(written) / float64(f.UserBytes)
-		r.result.Figures.DeviceWriteAmplification = &amplification
+		r.Result.Figures.DeviceWriteAmplification = &amplification
 	}
 }

@@ -2,17 +2,17 @@ package replay
 
 import (
 	"context"
-	"math"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/tree"
 )
 
 // floor measures the harness by itself: the same batches into no tree.
 func (r *run) floor() {
-	ns := HarnessFloor(r.clock)
-	r.result.Figures.Replay.HarnessNanos = &ns
+	ns := HarnessFloor(r.Clock)
+	r.Result.Figures.Replay.HarnessNanos = &ns
 }
 
 // floorLeaves is short enough to go before every run: some milliseconds.
@@ -27,20 +27,17 @@ func HarnessFloor(clock *measure.Clock) float64 {
 		changes[i] = changeset.Change{Key: []byte("key"), Value: []byte("value"), Delete: i%4 == 0}
 	}
 	var forest tree.Forest = nothing{}
-	best := math.Inf(1)
-	for range 5 {
-		start := clock.Ticks()
+	return session.Floor(clock, floorLeaves, func(leaves uint64) error {
 		var timed int64
-		for range floorLeaves / 5 / len(changes) {
+		for range leaves / uint64(len(changes)) {
 			begin := clock.Ticks()
 			if _, err := change(forest, changes); err != nil {
-				return math.NaN() // nothing{} never fails
+				return err
 			}
 			timed += clock.Ticks() - begin
 		}
-		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/(floorLeaves/5))
-	}
-	return best
+		return nil
+	})
 }
 
 // nothing is a forest without a tree.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
 
@@ -21,29 +20,23 @@ type answer struct {
 // read looks sampled keys up at the last version. Answers are checked after the
 // clock is read, against what the harness saw written.
 func (r *run) read(ctx context.Context) (err error) {
-	before, err := host.ProcessNow()
-	if err != nil {
-		return err
-	}
 	reader, err := r.forest.Reader()
 	if err != nil {
 		return fmt.Errorf("make a reader: %w", err)
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	figures := &r.result.Figures
+	figures := &r.Result.Figures
 	gets := r.sample.gets(r.spec.Gets, r.spec.Seed)
-	var nanos int64
 	var dst []byte
 	for i, g := range gets {
-		start := r.clock.Ticks()
+		start := r.Clock.Ticks()
 		value, found, err := reader.Get(g.store, g.key, dst)
-		took := r.clock.Nanos(r.clock.Ticks() - start)
+		took := r.Clock.Nanos(r.Clock.Ticks() - start)
 		if err != nil {
 			figures.FailedGets++
 			return fmt.Errorf("get key %x of store %s: %w", g.key, r.stores[g.store], err)
 		}
 		r.gets.Add(took)
-		nanos += took
 		dst = value
 		figures.Gets++
 		if err := g.check(answer{xxhash.Sum64(value), len(value), found}); err != nil {
@@ -58,25 +51,25 @@ func (r *run) read(ctx context.Context) (err error) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			r.tell(result.Event{Phase: readPhase, Done: uint64(i), Total: uint64(len(gets)), Unit: "Gets"})
+			r.Tell(result.Event{Phase: readPhase, Done: uint64(i), Total: uint64(len(gets)), Unit: "Gets"})
 		}
 	}
-	after, err := host.ProcessNow()
-	if err != nil {
-		return err
-	}
+	return nil
+}
+
+func (r *run) readFigures(c cost) {
+	figures := &r.Result.Figures
 	if figures.Gets == 0 {
-		r.absent("the change set has no keys to look up", "gets")
-		return nil
+		r.Absent("the change set has no keys to look up", "gets")
+		return
 	}
-	figures.Seconds = float64(nanos) / 1e9
+	figures.Seconds = float64(r.gets.Sum()) / 1e9
 	figures.GetsPerSecond = float64(figures.Gets) / figures.Seconds
 	service := r.gets.Summary()
 	figures.ServiceNanos = &service
-	bytes := float64(after.ReadBytes-before.ReadBytes) / float64(figures.Gets)
+	bytes := float64(c.Process.ReadBytes) / float64(figures.Gets)
 	figures.DeviceReadBytesPerGet = &bytes
 	figures.DeviceSource = "the kernel's account of the process (/proc/self/io)"
-	return nil
 }
 
 // check compares an answer with what was written.

@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
 )
@@ -31,14 +28,11 @@ const (
 
 // run is one replay while it is measured.
 type run struct {
+	*session.Session[tree.Counters]
 	spec   *Spec
 	tree   tree.Tree
-	forest tree.Forest
-	tell   result.Tell
-	clock  *measure.Clock
+	forest tree.Forest // nil: not open
 	guard  *guard
-	device host.Device
-	result *result.Run
 
 	info        changeset.Info
 	first, last int64 // versions of the set that are wanted
@@ -47,7 +41,7 @@ type run struct {
 	source      changeset.Source
 	sample      *sample // nil: no Gets
 	roots       *rootBook
-	ticks       *ticker
+	ticks       ticker
 	ack         *acknowledged
 
 	totals  totals
@@ -60,9 +54,8 @@ type run struct {
 // is written in every case; the error is also in it. After a call of the tree
 // that did not return, its goroutine is still there: the process should end.
 func Run(ctx context.Context, t tree.Tree, spec *Spec, tell result.Tell) (*result.Run, error) {
-	r := &run{spec: spec, tree: t, tell: tell, clock: measure.NewClock(), commits: measure.NewHistogram(), gets: measure.NewHistogram()}
-	r.result = Blank(spec, t.Info())
-	machine := host.StartWatch(spec.Dir)
+	r := &run{spec: spec, tree: t, commits: measure.NewHistogram(), gets: measure.NewHistogram()}
+	r.Session = session.Begin(Blank(spec, t.Info()), spec.Out, spec.Dir, tell, session.Subject[tree.Counters]{Now: r.counters, Between: between, Note: note})
 	r.guard = watch(func(call string, since time.Duration) {
 		tell(result.Event{Phase: replayPhase, Unit: "versions", Note: fmt.Sprintf("%s for %v", call, since.Round(time.Second))})
 	})
@@ -78,15 +71,9 @@ func Run(ctx context.Context, t tree.Tree, spec *Spec, tell result.Tell) (*resul
 			err = errors.Join(err, r.roots.close())
 		}
 	}
-	if errors.Is(err, unix.ENOSPC) {
-		err = fmt.Errorf("%s: %w", spec.WhenDiskIsFull(), err)
-	}
-	r.result.Status, r.result.Error = status(ctx, err)
-	var warnings []engine.Warning
-	r.result.Machine, warnings = machine.Stop()
-	r.warn(warnings...)
 	r.figures()
-	return r.result, errors.Join(err, r.store())
+	r.latencies()
+	return r.End(ctx, err, spec.WhenDiskIsFull())
 }
 
 // do is the replay, from opening to closing. A tree that panics takes the process
@@ -97,22 +84,23 @@ func (r *run) do(ctx context.Context) error {
 }
 
 func (r *run) work(ctx context.Context) error {
-	if err := r.phase(preparePhase, func() error { return r.prepare(ctx) }); err != nil {
-		return err
-	}
-	if err := r.phase(replayPhase, func() error { return r.replay(ctx) }); err != nil {
-		return err
-	}
-	if r.totals.versions == 0 && !r.spec.Resume {
-		return fmt.Errorf("%s holds no version from %d on: nothing was replayed", r.spec.Changes, r.first)
-	}
-	if err := r.phase(settlePhase, func() error { return r.settle(ctx) }); err != nil {
-		return err
+	for _, phase := range []struct {
+		name string
+		work func(context.Context) error
+	}{{preparePhase, r.prepare}, {replayPhase, r.replay}, {settlePhase, r.settle}} {
+		if _, err := r.phase(phase.name, func() error { return phase.work(ctx) }); err != nil {
+			return err
+		}
 	}
 	if r.sample == nil {
 		return nil
 	}
-	return r.phase(readPhase, func() error { return r.read(ctx) })
+	cost, err := r.phase(readPhase, func() error { return r.read(ctx) })
+	if err != nil {
+		return err
+	}
+	r.readFigures(cost)
+	return nil
 }
 
 // prepare opens the change set and the tree and begins to decode ahead.
@@ -120,11 +108,6 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(r.spec.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the tree's folder: %w", err)
 	}
-	if device, err := host.DeviceOf(r.spec.Dir); err == nil { // without one, the process' own account has to do
-		r.device = device
-	}
-	r.result.Host = host.Facts(r.spec.Dir)
-	r.result.Host.Clock, r.result.Host.ClockNanos = r.clock.Kind(), r.clock.CostNanos()
 	var err error
 	if r.source, err = openSet(r.spec.Changes); err != nil {
 		return err
@@ -151,7 +134,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.roots, err = openRoots(r.spec.Out, r.stores, r.rootsEvery(), at-r.first+1); err != nil {
 		return err
 	}
-	if r.ticks, err = openTicks(r.spec.Out, r.spec.Resume, r.tell); err != nil {
+	if err := r.OpenSeries(r.spec.Resume); err != nil {
 		return err
 	}
 	from := at + 1
@@ -186,13 +169,13 @@ func (r *run) bounds() (err error) {
 }
 
 func (r *run) describeSet() {
-	r.result.Changes = &result.ChangeSet{Path: r.spec.Changes, Format: string(r.info.Format), Order: r.info.Order.String(), Stores: r.stores,
+	r.Result.Changes = &result.ChangeSet{Path: r.spec.Changes, Format: string(r.info.Format), Order: r.info.Order.String(), Stores: r.stores,
 		First: r.first, RootRule: r.info.RootRule, Provenance: r.info.Provenance}
 	if r.last != math.MaxInt64 {
-		r.result.Changes.Last = r.last
+		r.Result.Changes.Last = r.last
 	}
 	if r.info.Damage != nil {
-		r.warn(engine.Warning{Code: "damaged_set", Text: fmt.Sprintf("the change set is damaged and can be read in part only: %v", r.info.Damage), Remedy: "fetch it again"})
+		r.Warn(engine.Warning{Code: "damaged_set", Text: fmt.Sprintf("the change set is damaged and can be read in part only: %v", r.info.Damage), Remedy: "fetch it again"})
 	}
 }
 
@@ -216,6 +199,13 @@ func (r *run) open(ctx context.Context) error {
 		}
 	}
 	create := !r.spec.Resume || empty(r.spec.Dir)
+	if r.spec.MemoryBytes > 0 {
+		if err := r.BeginBudget(ctx, r.spec.MemoryBytes); err != nil {
+			return err
+		}
+		r.Warn(engine.Warning{Code: "memory_not_reported", Text: "trees do not report what they keep in memory: the whole budget is left to the page cache, in addition to that",
+			Remedy: "compare peak_rss_bytes as well"})
+	}
 	r.guard.enter("Open", r.first, 0)
 	forest, err := r.tree.Open(ctx, openOptions(r.spec, r.stores, r.first, create, func(string) {}))
 	r.guard.leave()
@@ -223,7 +213,8 @@ func (r *run) open(ctx context.Context) error {
 		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Tree, err)
 	}
 	r.forest = forest
-	r.result.Engine.Options = forest.Effective()
+	r.Result.Engine.Options = forest.Effective()
+	r.LimitPageCache(1)
 	return nil
 }
 
@@ -234,7 +225,7 @@ func empty(dir string) bool {
 
 // judgeVersion compares where the tree is with what was acknowledged before.
 func (r *run) judgeVersion(at int64) error {
-	figures := r.result.Figures.Replay
+	figures := r.Result.Figures.Replay
 	figures.FirstVersion = at + 1
 	if !r.spec.Resume {
 		if at != r.first-1 {
@@ -243,7 +234,7 @@ func (r *run) judgeVersion(at int64) error {
 		return nil
 	}
 	figures.ResumedAt = &at
-	r.warn(engine.Warning{Code: "resumed", Text: fmt.Sprintf("the replay went on at version %d: its figures are of the versions after it", at), Remedy: "for figures of the whole set, replay it without a break"})
+	r.Warn(engine.Warning{Code: "resumed", Text: fmt.Sprintf("the replay went on at version %d: its figures are of the versions after it", at), Remedy: "for figures of the whole set, replay it without a break"})
 	if !r.ack.known {
 		return nil
 	}
@@ -252,7 +243,7 @@ func (r *run) judgeVersion(at int64) error {
 	case lost < -1: // a commit may have ended whose return nobody saw
 		return fmt.Errorf("the tree is at version %d, but only %d was ever committed here: it is another replay's", at, r.ack.version)
 	case lost > 0:
-		r.warn(engine.Warning{Code: "lost_versions", Text: fmt.Sprintf("%s was reopened at version %d: %d versions that it had acknowledged were lost", r.spec.Tree, at, lost),
+		r.Warn(engine.Warning{Code: "lost_versions", Text: fmt.Sprintf("%s was reopened at version %d: %d versions that it had acknowledged were lost", r.spec.Tree, at, lost),
 			Remedy: "what survives a kill is the tree's durability: " + r.tree.Info().Durability})
 	default:
 		lost = 0
@@ -265,21 +256,21 @@ func (r *run) judgeVersion(at int64) error {
 func (r *run) settle(ctx context.Context) error {
 	// Syncing may end the snapshots and checkpoints of many versions.
 	r.guard.enter("Sync", r.totals.version, 10*time.Duration(r.spec.CommitLimitNanos))
-	start := r.clock.Ticks()
+	start := r.Clock.Ticks()
 	err := r.forest.Sync(ctx)
-	nanos := r.clock.Nanos(r.clock.Ticks() - start)
+	nanos := r.Clock.Nanos(r.Clock.Ticks() - start)
 	r.guard.leave()
 	r.totals.syncNanos = nanos
 	if err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
-	if r.device.Private { // it counts what was written
+	if r.Device.Private { // it counts what was written
 		if err := host.SyncFilesystem(r.spec.Dir); err != nil {
 			return err
 		}
 	}
 	r.counted = r.forest.Counters()
-	f := r.result.Figures.Replay
+	f := r.Result.Figures.Replay
 	if f.TreeSize, f.TreeHeight, err = r.shape(); err != nil {
 		return err
 	}
@@ -305,6 +296,11 @@ func (r *run) shape() (*int64, *int, error) {
 
 // close lets go of everything, the tree last.
 func (r *run) close() error {
+	_, err := r.phase(closePhase, r.closeAll)
+	return err
+}
+
+func (r *run) closeAll() error {
 	var errs []error
 	if r.ahead != nil {
 		r.ahead.close()
@@ -315,80 +311,28 @@ func (r *run) close() error {
 	if r.roots != nil {
 		errs = append(errs, r.roots.close())
 	}
-	if r.ticks != nil {
-		errs = append(errs, r.ticks.close())
-	}
 	if r.ack != nil {
 		errs = append(errs, r.ack.close())
 	}
-	if r.forest == nil {
-		return errors.Join(errs...)
-	}
-	r.warn(r.forest.Warnings()...)
-	errs = append(errs, r.phase(closePhase, func() error {
+	if forest := r.forest; forest != nil {
+		r.Warn(forest.Warnings()...)
+		r.forest = nil
 		r.guard.enter("Close", r.totals.version, 10*time.Duration(r.spec.CommitLimitNanos))
-		err := r.forest.Close()
+		err := forest.Close()
 		r.guard.leave()
 		if err != nil {
-			return fmt.Errorf("close %s: %w", r.spec.Dir, err)
+			errs = append(errs, fmt.Errorf("close %s: %w", r.spec.Dir, err))
 		}
-		return nil
-	}))
-	r.forest = nil
+	}
 	return errors.Join(errs...)
 }
 
-func (r *run) warn(warnings ...engine.Warning) {
-	for _, w := range warnings {
-		if !slices.Contains(r.result.Warnings, w) {
-			r.result.Warnings = append(r.result.Warnings, w)
+// latencies keeps the times of Gets and commits.
+func (r *run) latencies() {
+	for _, of := range []measure.LogEntry{{Durations: r.gets}, {Tag: "commit", Durations: r.commits}} {
+		if of.Durations.N() > 0 {
+			of.Start, of.End = r.Result.Started, time.Now()
+			r.Latency(of)
 		}
 	}
-}
-
-// absent says why figures are not there.
-func (r *run) absent(why string, figures ...string) {
-	for _, name := range figures {
-		r.result.Absent[name] = why
-	}
-}
-
-// store writes the run folder.
-func (r *run) store() error {
-	var errs []error
-	if peak, err := host.PeakRSS(); err == nil {
-		r.result.Figures.PeakRSSBytes = peak
-	} else {
-		r.absent(err.Error(), "peak_rss_bytes")
-	}
-	if r.commits.N() > 0 || r.gets.N() > 0 {
-		errs = append(errs, r.storeLatencies())
-	}
-	return errors.Join(append(errs, result.WriteRun(r.spec.Out, r.result))...)
-}
-
-func (r *run) storeLatencies() error {
-	var entries []measure.LogEntry
-	now := time.Now()
-	if r.gets.N() > 0 {
-		entries = append(entries, measure.LogEntry{Start: r.result.Started, End: now, Durations: r.gets})
-	}
-	if r.commits.N() > 0 {
-		entries = append(entries, measure.LogEntry{Tag: "commit", Start: r.result.Started, End: now, Durations: r.commits})
-	}
-	f, err := os.Create(filepath.Join(r.spec.Out, result.LatencyFile))
-	if err != nil {
-		return err
-	}
-	return errors.Join(measure.WriteLog(f, r.result.Started, entries), f.Close())
-}
-
-func status(ctx context.Context, err error) (string, string) {
-	switch {
-	case err == nil:
-		return result.OK, ""
-	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return result.Interrupted, "interrupted: what was measured until then is kept"
-	}
-	return result.Failed, err.Error()
 }

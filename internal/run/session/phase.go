@@ -90,7 +90,7 @@ func (s *Session[C]) Phase(name string, work func(ops *atomic.Uint64) error) (c 
 // PhaseOf is Phase for work that counts its own cost, as a part of what it does.
 func (s *Session[C]) PhaseOf(name string, work func(ops *atomic.Uint64) (Cost[C], error)) error {
 	s.Tell(result.Event{Phase: name})
-	s.phaseBegan = time.Now()
+	s.phase, s.phaseBegan = name, time.Now()
 	var ops atomic.Uint64
 	c, err := work(&ops)
 	p := result.Phase{Name: name, Seconds: c.Seconds, Ops: ops.Load(), CPUNanos: c.Process.UserNanos + c.Process.SystemNanos, Device: c.Device}
@@ -98,7 +98,7 @@ func (s *Session[C]) PhaseOf(name string, work func(ops *atomic.Uint64) (Cost[C]
 		p.Process = &c.Process
 	}
 	s.subject.Note(c.Subject, &p)
-	s.Result.Phases = append(s.Result.Phases, p)
+	s.Result.Phases, s.phase = append(s.Result.Phases, p), ""
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -46,6 +46,7 @@ type Session[C any] struct {
 	out, dir   string
 	subject    Subject[C]
 	series     *series
+	phase      string // "": none
 	phaseBegan time.Time
 	latencies  []measure.LogEntry
 	memory     memory
@@ -69,6 +70,10 @@ func Begin[C any](run *result.Run, out, dir string, tell result.Tell, subject Su
 // End writes the run folder. err is what ended the run, and fullDisk tells the user
 // what to do where that was a full disk.
 func (s *Session[C]) End(ctx context.Context, err error, fullDisk string) (*result.Run, error) {
+	if s.phase != "" { // a call of the subject never returned
+		s.Result.Phases = append(s.Result.Phases, result.Phase{Name: s.phase, Seconds: time.Since(s.phaseBegan).Seconds()})
+		err = fmt.Errorf("%s: %w", s.phase, err)
+	}
 	err = errors.Join(err, s.releaseMemory())
 	if err != nil && DiskIsFull(s.dir, err.Error()) {
 		err = fmt.Errorf("%s: %w", fullDisk, err)
