@@ -175,7 +175,6 @@ func (r *run) watchFilling(ctx context.Context, f *filling) error {
 	}
 	tick := time.NewTicker(session.TickEvery / 2)
 	defer tick.Stop()
-	written := uint64(0)
 	for checkpointed := time.Now(); ; {
 		select {
 		case <-f.done:
@@ -187,16 +186,12 @@ func (r *run) watchFilling(ctx context.Context, f *filling) error {
 		if err := r.backgroundError(); err != nil {
 			return err
 		}
-		n, now := f.ops.Load(), time.Now()
+		n := f.ops.Load()
 		r.Tell(Event{Phase: "load", Done: f.before + n, Total: f.manifest.Keys, Unit: "keys"})
-		if interval.Due(now) {
-			t, _, err := interval.End(now, n-written)
-			if err := errors.Join(err, r.WriteTick(t)); err != nil {
-				return err
-			}
-			written = n
+		if err := interval.Progress(n); err != nil {
+			return err
 		}
-		if now.Sub(checkpointed) >= checkpointEvery {
+		if time.Since(checkpointed) >= checkpointEvery {
 			if err := r.checkpoint(ctx, f); err != nil {
 				return err
 			}

@@ -93,7 +93,7 @@ const patience = 50 * time.Millisecond // for workers to hand their histograms o
 // watch follows a running team until it is done: a tick a second. Where it returns an
 // error but for an interrupt's, the team may still run.
 func (r *run) watch(ctx context.Context, t *team, s stretch, done <-chan struct{}) error {
-	w := &watcher{run: r, team: t, stretch: s, puts: t.puts(), counted: r.db.Counters()}
+	w := &watcher{run: r, team: t, stretch: s, puts: t.puts()}
 	var err error
 	if w.interval, err = r.Interval(s.phase); err != nil {
 		return err
@@ -122,9 +122,8 @@ type watcher struct {
 	*run
 	team *team
 	stretch
-	interval *session.Interval
+	interval *session.Interval[engine.Counters]
 	puts     uint64
-	counted  engine.Counters
 }
 
 // tick collects what the team did since the last one; ended, it has stopped.
@@ -146,25 +145,24 @@ func (w *watcher) tick(ended bool) error {
 	w.ops.Add(gets)
 	w.Tell(Event{Phase: w.phase, Done: w.ops.Load(), Total: w.expected(w.phase, w.gets), Unit: "Gets"})
 
-	now, counters, puts := time.Now(), w.db.Counters(), w.team.puts()
-	short := ended && w.interval.TooShort(now)
-	seconds := w.interval.Seconds(now)
-	tick, _, err := w.interval.End(now, gets)
+	puts := w.team.puts()
+	short := ended && w.interval.TooShort()
+	tick, cost, err := w.interval.End(gets)
 	if err != nil {
 		return err
 	}
 	if gets > 0 {
 		tick.P50, tick.P99 = times.Quantile(0.5), times.Quantile(0.99)
-		if d := counters.Sub(w.counted); d.Reads != nil {
-			tick.BlockReadsPerOp, tick.ByType = ratio(d.Reads.Total().Count, float64(gets)), perGet(byType(d.Reads), gets)
+		if reads := cost.Subject.Reads; reads != nil {
+			tick.BlockReadsPerOp, tick.ByType = ratio(reads.Total().Count, float64(gets)), perGet(byType(reads), gets)
 		}
 	}
-	tick.PutsPerSecond = float64(puts-w.puts) / seconds
-	if counters.CacheReservedBytes != nil {
-		tick.CacheReserved = *counters.CacheReservedBytes
+	tick.PutsPerSecond = float64(puts-w.puts) / cost.Seconds
+	if reserved := w.db.Counters().CacheReservedBytes; reserved != nil {
+		tick.CacheReserved = *reserved
 		w.reservedMax = max(w.reservedMax, tick.CacheReserved)
 	}
-	w.puts, w.counted = puts, counters
+	w.puts = puts
 	if short {
 		return nil
 	}

@@ -126,6 +126,7 @@ func foreign(stack string) bool {
 		path, _, _ := strings.Cut(line, "(")
 		host, _, isModule := strings.Cut(path, "/")
 		if isModule && strings.Contains(host, ".") && !strings.Contains(path, "/internal/run/replay.") && !strings.Contains(path, "/internal/chain/changeset.") &&
+			!strings.Contains(path, "/internal/observe/host.") &&
 			!strings.HasPrefix(path, "github.com/statelab/statelab/runner.") {
 			return true
 		}

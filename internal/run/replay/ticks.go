@@ -17,16 +17,15 @@ const diskShare = 20
 // ticker writes a line of series.jsonl about every second. It is called between
 // versions, never while the tree's time is taken.
 type ticker struct {
-	*session.Interval
+	*session.Interval[tree.Counters]
 	at       totals
-	counters tree.Counters
 	commits  *measure.Histogram // of this tick
 	diskNext time.Time
 }
 
 // begin starts the clock of the series.
 func (t *ticker) begin(r *run) (err error) {
-	t.counters, t.commits = r.forest.Counters(), measure.NewHistogram()
+	t.commits = measure.NewHistogram()
 	t.Interval, err = r.Interval(replayPhase)
 	return err
 }
@@ -34,18 +33,16 @@ func (t *ticker) begin(r *run) (err error) {
 // tick writes what happened since the last one. between is true where the tree
 // has committed all it was given, so that its shape may be asked for.
 func (t *ticker) tick(r *run, now time.Time, between bool) error {
-	counters := r.forest.Counters()
 	sum := r.totals.minus(t.at)
-	tick, process, err := t.End(now, sum.leaves)
+	tick, cost, err := t.End(sum.leaves)
 	if err != nil {
 		return err
 	}
 	if t.commits.N() > 0 {
 		tick.P50, tick.P99 = t.commits.Quantile(0.5), t.commits.Quantile(0.99)
 	}
-	of := result.TreeTick{Version: r.totals.version, Leaves: r.totals.leaves, WriteBytes: process.WriteBytes, UserBytes: sum.userBytes,
-		Nodes: difference(t.counters.Nodes, counters.Nodes), DBGets: difference(t.counters.DBGets, counters.DBGets),
-		CacheHits: difference(t.counters.CacheHits, counters.CacheHits), CacheMisses: difference(t.counters.CacheMisses, counters.CacheMisses)}
+	of := result.TreeTick{Version: r.totals.version, Leaves: r.totals.leaves, WriteBytes: cost.Process.WriteBytes, UserBytes: sum.userBytes,
+		Nodes: cost.Subject.Nodes, DBGets: cost.Subject.DBGets, CacheHits: cost.Subject.CacheHits, CacheMisses: cost.Subject.CacheMisses}
 	if inTree := sum.seconds(); inTree > 0 {
 		of.LeavesPerSecond = float64(sum.leaves) / inTree
 		of.NodesPerSecond = rate(of.Nodes, inTree)
@@ -67,8 +64,7 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 		of.DiskBytes, t.diskNext = &bytes, now.Add(diskShare*time.Since(now))
 	}
 	tick.Tree = &of
-	t.at, t.counters = r.totals, counters
-	r.counted = counters
+	t.at, r.counted = r.totals, r.forest.Counters()
 	t.commits.Reset()
 	r.tellProgress(&tick)
 	return r.WriteTick(tick)

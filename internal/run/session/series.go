@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
 
@@ -47,39 +46,51 @@ func (s *Session[C]) WriteTick(t result.Tick) error {
 func (s *series) close() error { return s.file.Close() }
 
 // Interval is the part of a phase that the next line of the series is of.
-type Interval struct {
-	phase       string
-	began, last time.Time
-	process     result.ProcessIO
+type Interval[C any] struct {
+	session *Session[C]
+	phase   string
+	began   time.Time
+	last    Snapshot[C]
+	done    uint64 // operations before it
 }
 
 // Interval begins at this moment; the line's time counts from the phase's beginning.
-func (s *Session[C]) Interval(phase string) (*Interval, error) {
-	process, err := host.ProcessNow()
-	return &Interval{phase: phase, began: s.phaseBegan, last: time.Now(), process: process}, err
+func (s *Session[C]) Interval(phase string) (*Interval[C], error) {
+	now, err := s.Snapshot()
+	return &Interval[C]{session: s, phase: phase, began: s.phaseBegan, last: now}, err
 }
 
 // Due reports whether it is time for a line.
-func (i *Interval) Due(now time.Time) bool { return now.Sub(i.last) >= TickEvery }
-
-// Seconds is how long the interval is.
-func (i *Interval) Seconds(now time.Time) float64 { return now.Sub(i.last).Seconds() }
+func (i *Interval[C]) Due(now time.Time) bool { return now.Sub(i.last.at) >= TickEvery }
 
 // TooShort reports whether a phase's last interval is too short for a rate.
-func (i *Interval) TooShort(now time.Time) bool {
-	return now.Sub(i.last) <= TickEvery/4 && now.Sub(i.began) >= TickEvery
+func (i *Interval[C]) TooShort() bool {
+	return time.Since(i.last.at) <= TickEvery/4 && time.Since(i.began) >= TickEvery
 }
 
-// End is the line of the interval in which ops operations were done, and the
-// process's counters in it. The next interval begins.
-func (i *Interval) End(now time.Time, ops uint64) (result.Tick, result.ProcessIO, error) {
-	process, err := host.ProcessNow()
+// End is the line of the interval in which ops operations were done, and what it cost.
+// The next interval begins.
+func (i *Interval[C]) End(ops uint64) (result.Tick, Cost[C], error) {
+	now, err := i.session.Snapshot()
 	if err != nil {
-		return result.Tick{}, process, err
+		return result.Tick{}, Cost[C]{}, err
 	}
-	spent := host.ProcessBetween(i.process, process)
-	tick := result.Tick{Phase: i.phase, Seconds: now.Sub(i.began).Seconds(), Ops: ops, OpsPerSecond: float64(ops) / i.Seconds(now),
-		DeviceReadBytes: spent.ReadBytes}
-	i.last, i.process = now, process
-	return tick, spent, nil
+	cost := i.session.cost(i.last, now)
+	i.last = now
+	return result.Tick{Phase: i.phase, Seconds: now.at.Sub(i.began).Seconds(), Ops: ops, OpsPerSecond: float64(ops) / cost.Seconds,
+		DeviceReadBytes: cost.Process.ReadBytes}, cost, nil
+}
+
+// Progress writes a line where it is time for one; done are the operations since the
+// first interval began.
+func (i *Interval[C]) Progress(done uint64) error {
+	if !i.Due(time.Now()) {
+		return nil
+	}
+	tick, _, err := i.End(done - i.done)
+	if err != nil {
+		return err
+	}
+	i.done = done
+	return i.session.WriteTick(tick)
 }

@@ -49,6 +49,8 @@ type Session[C any] struct {
 	phase      string // "": none
 	phaseBegan time.Time
 	latencies  []measure.LogEntry
+	looks      int64            // snapshots so far
+	look       result.ProcessIO // what one of them reads
 	memory     memory
 }
 
