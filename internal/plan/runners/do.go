@@ -22,6 +22,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
 )
 
@@ -78,7 +79,7 @@ func (r Runner) Do(ctx context.Context, job Job, tell result.Tell) (*result.Run,
 	}
 	run := job.Blank()
 	run.Status, run.Error = result.Failed, p.obituary()
-	if strings.Contains(run.Error, diskFull) {
+	if session.DiskIsFull(run.Database.Dir, run.Error) {
 		run.Error = job.Spec.WhenDiskIsFull() + ": " + run.Error
 	}
 	if ctx.Err() != nil {
@@ -257,9 +258,6 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// diskFull is what programs say of ENOSPC.
-const diskFull = "no space left on device"
-
 // signalLine is what Go's runtime says of a fatal signal in C code, before it exits
 // with a code of its own: "[signal SIGSEGV: segmentation violation code=..." or
 // "SIGABRT: abort".
@@ -283,7 +281,7 @@ func (t *tail) firstAndLast() string {
 		}
 	}
 	for _, line := range lines {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, diskFull) {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || session.SaysDiskFull(line) {
 			return strings.TrimSpace(line)
 		}
 	}

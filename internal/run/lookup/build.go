@@ -2,10 +2,7 @@ package lookup
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/layout"
@@ -18,18 +15,23 @@ const maxRoots = 100
 
 // build makes the state and then measures updates of it.
 func (r *run) build(ctx context.Context) error {
-	if err := r.open(ctx); err != nil {
+	if _, err := r.phase("prepare", func() (uint64, error) {
+		if err := r.open(ctx); err != nil {
+			return 0, err
+		}
+		if r.state.Block() != 0 {
+			return 0, fmt.Errorf("a new state is at block %d", r.state.Block())
+		}
+		return 0, nil
+	}); err != nil {
 		return err
 	}
-	if r.state.Block() != 0 {
-		return fmt.Errorf("a new state is at block %d", r.state.Block())
-	}
-	f := r.result.Figures.State
+	f := r.Result.Figures.State
 	created, err := r.phase("build", func() (uint64, error) { return r.create(ctx) })
 	if err != nil {
 		return err
 	}
-	f.BuildSeconds = created.seconds
+	f.BuildSeconds = created.Seconds
 	if _, err := r.phase("settle", func() (uint64, error) { return 0, r.settle(ctx) }); err != nil {
 		return err
 	}
@@ -48,9 +50,13 @@ func (r *run) create(ctx context.Context) (uint64, error) {
 	every := buildBlocks(chain)/maxRoots + 1
 	var change layout.Change
 	var account layout.Account
+	series, err := r.Interval("build")
+	if err != nil {
+		return 0, err
+	}
 	for index := range chain.Accounts {
 		g.creation(index, &change, &account)
-		r.result.Figures.State.Slots += uint64(len(change.Slots))
+		r.Result.Figures.State.Slots += uint64(len(change.Slots))
 		if err := r.state.Change(change); err != nil {
 			return index, err
 		}
@@ -68,7 +74,10 @@ func (r *run) create(ctx context.Context) (uint64, error) {
 		if r.state.Block()%every == 0 || last {
 			r.noteRoot(root)
 		}
-		r.tell(result.Event{Phase: "build", Done: index + 1, Total: chain.Accounts, Unit: "accounts"})
+		r.Tell(result.Event{Phase: "build", Done: index + 1, Total: chain.Accounts, Unit: "accounts"})
+		if err := series.Progress(index + 1); err != nil {
+			return index, err
+		}
 		if ctx.Err() != nil {
 			return index, context.Cause(ctx)
 		}
@@ -93,17 +102,16 @@ func (r *run) updates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, whole := float64(u.Updates), changed
-	whole.add(settled)
-	written, source := whole.written()
+	n := float64(u.Updates)
+	bytes, source := written(sum(changed, settled))
 	u.UpdateNanos, u.CommitNanos = float64(inside)/n, r.summed("commit", commits)
-	u.ReadCallsPerUpdate = float64(changed.process.ReadCalls) / n
-	u.NodesPerUpdate = each(changed.layout.NodesNew, u.Updates)
-	u.DeviceReadsPerUpdate = each(changed.deviceReads(), u.Updates)
-	u.DeviceReadBytes = float64(changed.deviceReadBytes()) / n
-	u.WriteBytes, u.WriteSource = float64(written)/n, source
-	u.WriteAmplification = float64(written) / float64(u.UserBytes)
-	r.result.Figures.State.Updates = u
+	u.ReadCallsPerUpdate = float64(changed.Process.ReadCalls) / n
+	u.NodesPerUpdate = each(changed.Subject.NodesNew, u.Updates)
+	u.DeviceReadsPerUpdate = each(deviceReads(changed), u.Updates)
+	u.DeviceReadBytes = float64(deviceReadBytes(changed)) / n
+	u.WriteBytes, u.WriteSource = float64(bytes)/n, source
+	u.WriteAmplification = float64(bytes) / float64(u.UserBytes)
+	r.Result.Figures.State.Updates = u
 	return nil
 }
 
@@ -112,6 +120,10 @@ func (r *run) updateBlocks(ctx context.Context, u *result.StateUpdates, commits 
 	g, chain := NewGenerator(r.spec.Chain, 0), r.spec.Chain
 	var change layout.Change
 	var account layout.Account
+	series, err := r.Interval("update")
+	if err != nil {
+		return 0, err
+	}
 	for n := range chain.UpdateBlocks {
 		block := buildBlocks(chain) + 1 + n
 		var changeErr error
@@ -122,34 +134,29 @@ func (r *run) updateBlocks(ctx context.Context, u *result.StateUpdates, commits 
 			g.update(index, block, &change, &account)
 			u.Updates++
 			u.UserBytes += changeBytes(&change)
-			start := r.clock.Ticks()
+			start := r.Clock.Ticks()
 			changeErr = r.state.Change(change)
-			inside += r.clock.Nanos(r.clock.Ticks() - start)
+			inside += r.Clock.Nanos(r.Clock.Ticks() - start)
 		})
 		if changeErr != nil {
 			return inside, changeErr
 		}
-		start := r.clock.Ticks()
+		start := r.Clock.Ticks()
 		root, err := r.state.Commit(ctx)
-		nanos := r.clock.Nanos(r.clock.Ticks() - start)
+		nanos := r.Clock.Nanos(r.Clock.Ticks() - start)
 		if err != nil {
 			return inside, err
 		}
 		inside += nanos
 		commits.Add(nanos)
 		r.noteRoot(root)
-		r.tell(result.Event{Phase: "update", Done: n + 1, Total: chain.UpdateBlocks, Unit: "blocks"})
+		r.Tell(result.Event{Phase: "update", Done: n + 1, Total: chain.UpdateBlocks, Unit: "blocks"})
+		if err := series.Progress(u.Updates); err != nil {
+			return inside, err
+		}
 		if ctx.Err() != nil {
 			return inside, context.Cause(ctx)
 		}
 	}
 	return inside, nil
-}
-
-func (r *run) storeLatencies() error {
-	f, err := os.Create(filepath.Join(r.spec.Out, result.LatencyFile))
-	if err != nil {
-		return err
-	}
-	return errors.Join(measure.WriteLog(f, r.result.Started, r.log), f.Close())
 }

@@ -67,7 +67,23 @@ func (g *Generator) SlotHash(index, j uint64) (h layout.Hash) {
 
 func slotNumber(index, j uint64) uint64 { return index*(2*protocol.MaxSlotsPer) + j }
 
-// word is random, by everything in what.
+// Streams keep random choices for different purposes apart. Their numbers must stay as
+// they are: states that were built before are looked up by them.
+const (
+	hasStorageStream     = iota + 1 // whether an account is a contract
+	nonceStream                     // of an account
+	balanceBytesStream              // how long a balance is
+	balanceStream                   // its low eight bytes
+	balanceTopStream                // its bytes above them
+	slotStream                      // the value of a slot
+	updatedSlotStream               // which slot an update changes
+	updatedAccountStream            // which accounts a block changes
+	lookupStream                    // which account is looked up
+	contractStream                  // another one, where a slot is looked up and it has none
+	lookupSlotStream                // which slot is looked up
+)
+
+// word is random, by everything in what: a stream first.
 func (g *Generator) word(what ...uint64) (w uint64) {
 	for _, part := range what {
 		g.words.Key(g.value[:], w^part)
@@ -79,7 +95,7 @@ func (g *Generator) word(what ...uint64) (w uint64) {
 // HasStorage reports whether an account is a contract with slots.
 func (g *Generator) HasStorage(index uint64) bool {
 	const resolution = 1 << 32
-	return g.chain.SlotsPer > 0 && g.word(1, index)%resolution < uint64(g.chain.ContractShare*resolution)
+	return g.chain.SlotsPer > 0 && g.word(hasStorageStream, index)%resolution < uint64(g.chain.ContractShare*resolution)
 }
 
 // Account is what the newest block left of an account.
@@ -97,10 +113,10 @@ func (g *Generator) changedAt(index uint64) uint64 {
 // accountAt is what a block writes: balances of 8 to 11 bytes, as of up to some
 // million ether.
 func (g *Generator) accountAt(index, block uint64) layout.Account {
-	a := layout.Account{Nonce: g.word(2, index)%1000 + block, CodeHash: layout.EmptyCode}
-	length := 8 + g.word(3, index, block)%4
-	binary.BigEndian.PutUint64(a.Balance[24:], g.word(4, index, block))
-	binary.BigEndian.PutUint32(a.Balance[20:], uint32(g.word(5, index, block)))
+	a := layout.Account{Nonce: g.word(nonceStream, index)%1000 + block, CodeHash: layout.EmptyCode}
+	length := 8 + g.word(balanceBytesStream, index, block)%4
+	binary.BigEndian.PutUint64(a.Balance[24:], g.word(balanceStream, index, block))
+	binary.BigEndian.PutUint32(a.Balance[20:], uint32(g.word(balanceTopStream, index, block)))
 	clear(a.Balance[:32-length])
 	if g.HasStorage(index) {
 		a.CodeHash = g.SlotHash(index, protocol.MaxSlotsPer)
@@ -119,7 +135,7 @@ func (g *Generator) Slot(dst []byte, index, j uint64) []byte {
 
 // slotAt is a value of 32 bytes, or of 8 as counters and small amounts have.
 func (g *Generator) slotAt(dst []byte, index, j, block uint64) []byte {
-	w := g.word(6, slotNumber(index, j), block)
+	w := g.word(slotStream, slotNumber(index, j), block)
 	value := g.value[:]
 	if w%2 == 0 {
 		value = value[:8]
@@ -133,14 +149,14 @@ func (g *Generator) updatedSlot(index, block uint64) (j uint64, has bool) {
 	if !g.HasStorage(index) {
 		return 0, false
 	}
-	return g.word(7, index, block) % g.chain.SlotsPer, true
+	return g.word(updatedSlotStream, index, block) % g.chain.SlotsPer, true
 }
 
 // eachUpdate yields the accounts that an update block changes, no account twice.
 func (g *Generator) eachUpdate(block uint64, yield func(index uint64)) {
 	seen := make(map[uint64]bool, g.chain.UpdateAccounts)
 	for n := uint64(0); uint64(len(seen)) < g.chain.UpdateAccounts; n++ {
-		index := g.word(8, block, n) % g.chain.Accounts
+		index := g.word(updatedAccountStream, block, n) % g.chain.Accounts
 		if !seen[index] {
 			seen[index] = true
 			yield(index)

@@ -1,95 +1,48 @@
 package lookup
 
 import (
-	"errors"
-	"fmt"
-	"time"
+	"sync/atomic"
 
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
 
-// counted is every counter at one moment.
-type counted struct {
-	at      time.Time
-	layout  layout.Counters
-	process result.ProcessIO
-	device  *result.DeviceIO
+type cost = session.Cost[layout.Counters]
+
+// subject says how a layout counts.
+func (r *run) subject() session.Subject[layout.Counters] {
+	return session.Subject[layout.Counters]{
+		Now: func() *layout.Counters {
+			if r.state == nil {
+				return nil
+			}
+			now := r.state.Counters()
+			return &now
+		},
+		Between: func(before, after layout.Counters) layout.Counters {
+			return layout.Counters{Reads: less(after.Reads, before.Reads), ReadBytes: less(after.ReadBytes, before.ReadBytes),
+				Writes: less(after.Writes, before.Writes), WriteBytes: less(after.WriteBytes, before.WriteBytes), NodesNew: less(after.NodesNew, before.NodesNew)}
+		},
+		Note: func(c layout.Counters, p *result.Phase) {
+			p.Engine = map[string]int64{}
+			for name, n := range map[string]*int64{"reads": c.Reads, "read_bytes": c.ReadBytes, "writes": c.Writes, "write_bytes": c.WriteBytes, "nodes_new": c.NodesNew} {
+				if n != nil {
+					p.Engine[name] = *n
+				}
+			}
+		},
+	}
 }
 
-func (r *run) count() (c counted, err error) {
-	c.layout = r.state.Counters()
-	if r.device.Private {
-		io, err := r.device.Now()
-		if err != nil {
-			return c, err
-		}
-		c.device = &io
-	}
-	c.process, err = host.ProcessNow()
-	if r.held.hold != nil {
-		c.process.ReadCalls -= r.held.hold.ReadCalls()
-	}
-	c.at = time.Now()
-	return c, err
-}
-
-// cost is the difference of two counts.
-type cost struct {
-	seconds float64
-	layout  layout.Counters
-	process result.ProcessIO
-	device  *result.DeviceIO
-}
-
-// between runs work and returns what every counter counted meanwhile.
-func (r *run) between(work func() error) (cost, error) {
-	before, err := r.count()
-	if err != nil {
-		return cost{}, err
-	}
-	workErr := work()
-	after, err := r.count()
-	if err := errors.Join(workErr, err); err != nil {
-		return cost{}, err
-	}
-	c := cost{seconds: after.at.Sub(before.at).Seconds(), process: host.ProcessBetween(before.process, after.process), layout: layout.Counters{
-		Reads: less(after.layout.Reads, before.layout.Reads), ReadBytes: less(after.layout.ReadBytes, before.layout.ReadBytes),
-		Writes: less(after.layout.Writes, before.layout.Writes), WriteBytes: less(after.layout.WriteBytes, before.layout.WriteBytes),
-		NodesNew: less(after.layout.NodesNew, before.layout.NodesNew)}}
-	if before.device != nil && after.device != nil {
-		io := host.DeviceBetween(*before.device, *after.device)
-		c.device = &io
-	}
-	return c, nil
-}
-
-// phase runs work as a named phase with its own counters.
+// phase runs work as a named phase.
 func (r *run) phase(name string, work func() (ops uint64, err error)) (cost, error) {
-	r.tell(result.Event{Phase: name})
-	var ops uint64
-	c, err := r.between(func() (err error) {
-		ops, err = work()
+	return r.Phase(name, func(ops *atomic.Uint64) error {
+		n, err := work()
+		ops.Store(n)
 		return err
 	})
-	if err != nil {
-		return cost{}, fmt.Errorf("%s: %w", name, err)
-	}
-	r.notePhase(name, ops, c)
-	return c, nil
-}
-
-func (r *run) notePhase(name string, ops uint64, c cost) {
-	known := map[string]int64{}
-	for name, n := range map[string]*int64{"reads": c.layout.Reads, "read_bytes": c.layout.ReadBytes, "writes": c.layout.Writes,
-		"write_bytes": c.layout.WriteBytes, "nodes_new": c.layout.NodesNew} {
-		if n != nil {
-			known[name] = *n
-		}
-	}
-	r.result.Phases = append(r.result.Phases, result.Phase{Name: name, Seconds: c.seconds, Ops: ops, Process: &c.process, Device: c.device,
-		CPUNanos: c.process.UserNanos + c.process.SystemNanos, Engine: known})
 }
 
 func less(a, b *int64) *int64 {
@@ -101,45 +54,46 @@ func less(a, b *int64) *int64 {
 }
 
 // deviceReadBytes are the private device's, else the kernel's account of the process.
-func (c cost) deviceReadBytes() int64 {
-	if c.device != nil {
-		return c.device.ReadBytes
+func deviceReadBytes(c cost) int64 {
+	if c.Device != nil {
+		return c.Device.ReadBytes
 	}
-	return c.process.ReadBytes
+	return c.Process.ReadBytes
 }
 
-// add adds a cost that came after c.
-func (c *cost) add(next cost) {
-	c.seconds += next.seconds
-	c.process = host.ProcessSum(c.process, next.process)
-	c.layout = layout.Counters{Reads: plus(c.layout.Reads, next.layout.Reads), ReadBytes: plus(c.layout.ReadBytes, next.layout.ReadBytes),
-		Writes: plus(c.layout.Writes, next.layout.Writes), WriteBytes: plus(c.layout.WriteBytes, next.layout.WriteBytes),
-		NodesNew: plus(c.layout.NodesNew, next.layout.NodesNew)}
-	if c.device != nil && next.device != nil {
-		sum := host.DeviceSum(*c.device, *next.device)
-		c.device = &sum
+// sum is a cost and one that came after it.
+func sum(c, next cost) cost {
+	c.Seconds += next.Seconds
+	c.Process = host.ProcessSum(c.Process, next.Process)
+	c.Subject = layout.Counters{Reads: plus(c.Subject.Reads, next.Subject.Reads), ReadBytes: plus(c.Subject.ReadBytes, next.Subject.ReadBytes),
+		Writes: plus(c.Subject.Writes, next.Subject.Writes), WriteBytes: plus(c.Subject.WriteBytes, next.Subject.WriteBytes),
+		NodesNew: plus(c.Subject.NodesNew, next.Subject.NodesNew)}
+	if c.Device != nil && next.Device != nil {
+		both := host.DeviceSum(*c.Device, *next.Device)
+		c.Device = &both
 	}
+	return c
 }
 
-func (c cost) deviceReads() *int64 {
-	if c.device == nil {
+func deviceReads(c cost) *int64 {
+	if c.Device == nil {
 		return nil
 	}
-	return &c.device.Reads
+	return &c.Device.Reads
 }
 
 // written is what was written, and who counted it: the state's own device, which
 // sees the filesystem's journal too; else the layout; else the kernel's account of the
 // process, which is of whole folios, up to 2 MiB, where one page of them is made dirty:
 // many times too much for small writes in place.
-func (c cost) written() (bytes int64, source string) {
+func written(c cost) (bytes int64, source string) {
 	switch {
-	case c.device != nil:
-		return c.device.WriteBytes, "device"
-	case c.layout.WriteBytes != nil:
-		return *c.layout.WriteBytes, "layout"
+	case c.Device != nil:
+		return c.Device.WriteBytes, "device"
+	case c.Subject.WriteBytes != nil:
+		return *c.Subject.WriteBytes, "layout"
 	}
-	return c.process.WriteBytes, "process"
+	return c.Process.WriteBytes, "process"
 }
 
 func each(total *int64, ops uint64) *float64 {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -14,7 +13,9 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
@@ -32,22 +33,9 @@ const (
 
 // lookUp opens the state that was built and measures lookups of it.
 func (r *run) lookUp(ctx context.Context) error {
-	if err := r.evict(ctx); err != nil {
+	if _, err := r.phase("prepare", func() (uint64, error) { return 0, r.prepare(ctx) }); err != nil {
 		return err
 	}
-	r.hold()
-	start := r.clock.Ticks()
-	if err := r.open(ctx); err != nil {
-		return err
-	}
-	f := r.result.Figures.State
-	f.OpenNanos = r.clock.Nanos(r.clock.Ticks() - start)
-	if want := buildBlocks(r.spec.Chain) + r.spec.Chain.UpdateBlocks; r.state.Block() != want {
-		return fmt.Errorf("the state was left at block %d and is opened at block %d", want, r.state.Block())
-	}
-	f.Block = r.state.Block()
-	r.noteRoot(r.state.Root())
-	r.generator = NewGenerator(r.spec.Chain, r.spec.Chain.UpdateBlocks)
 	for _, kind := range r.kinds() {
 		if err := r.first(ctx, kind); err != nil {
 			return err
@@ -66,10 +54,44 @@ func (r *run) lookUp(ctx context.Context) error {
 			}
 		}
 	}
-	r.confine()
+	return r.measureWarm(ctx)
+}
+
+// prepare opens the state with no page of it in memory.
+func (r *run) prepare(ctx context.Context) error {
+	r.floor()
+	if err := r.Evict(ctx); err != nil {
+		return err
+	}
+	if err := r.BeginBudget(ctx, r.spec.MemoryBytes); err != nil {
+		return err
+	}
+	start := r.Clock.Ticks()
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	f := r.Result.Figures.State
+	f.OpenNanos = r.Clock.Nanos(r.Clock.Ticks() - start)
+	if want := buildBlocks(r.spec.Chain) + r.spec.Chain.UpdateBlocks; r.state.Block() != want {
+		return fmt.Errorf("the state was left at block %d and is opened at block %d", want, r.state.Block())
+	}
+	f.Block = r.state.Block()
+	r.noteRoot(r.state.Root())
+	r.generator = NewGenerator(r.spec.Chain, r.spec.Chain.UpdateBlocks)
+	return nil
+}
+
+// measureWarm measures lookups with warm caches under the memory budget: the peak of
+// memory is of what comes after it is set.
+func (r *run) measureWarm(ctx context.Context) error {
+	r.Result.Memory.Shares = r.state.Memory()
+	r.LimitPageCache(1)
+	if err := host.ResetPeakRSS(); err != nil {
+		r.Warn(engine.Warning{Code: "peak_since_start", Text: fmt.Sprintf("the peak of memory is of the whole process, opening and warming included: %v", err)})
+	}
 	for _, inFlight := range InFlight() {
-		if err := r.makeRoom(inFlight); err != nil {
-			return err
+		if inFlight > 1 {
+			r.LimitPageCache(inFlight)
 		}
 		for _, kind := range r.kinds() {
 			if err := r.measure(ctx, lookups{kind: kind, condition: result.HeldLookups, inFlight: inFlight, count: r.spec.Reads}); err != nil {
@@ -83,11 +105,11 @@ func (r *run) lookUp(ctx context.Context) error {
 
 // judgeFit warns of a state that needs no disk once it is warm.
 func (r *run) judgeFit() {
-	f := r.result.Figures.State
+	f := r.Result.Figures.State
 	if !fits(f, r.spec.MemoryBytes) {
 		return
 	}
-	r.warn(engine.Warning{Code: "fits_in_memory", Text: fmt.Sprintf(
+	r.Warn(engine.Warning{Code: "fits_in_memory", Text: fmt.Sprintf(
 		"a state of %d accounts fits in memory: warm lookups hardly read the disk, and say nothing about a state that is larger than memory", f.Accounts),
 		Remedy: "use more --accounts, or a smaller --memory"})
 }
@@ -106,78 +128,57 @@ func fits(f *result.State, budget int64) bool {
 
 // first measures lookups one by one, each of a state that was just opened.
 func (r *run) first(ctx context.Context, kind string) error {
-	own, err := r.ownReadCalls()
-	if err != nil {
-		return err
-	}
 	l := lookups{kind: kind, condition: result.FirstLookups, inFlight: 1, count: 1}
-	r.tell(result.Event{Phase: l.name()})
 	var total cost
 	var workers []*worker
 	begun, most := time.Now(), min(max(r.spec.Reads/100, leastFirst), mostFirst)
-	for l.skip < most && (l.skip < leastFirst || time.Since(begun) < firstPatience) {
-		if err := r.openCold(ctx); err != nil {
-			return err
+	err := r.PhaseOf(l.name(), func(ops *atomic.Uint64) (cost, error) {
+		for l.skip < most && (l.skip < leastFirst || time.Since(begun) < firstPatience) {
+			if err := r.openCold(ctx); err != nil {
+				return total, err
+			}
+			one, c, err := r.drive(ctx, l)
+			if l.skip == 0 {
+				total = c
+			} else {
+				total = sum(total, c)
+			}
+			if err != nil {
+				return total, err
+			}
+			workers = append(workers, one...)
+			l.skip++
+			ops.Store(l.skip)
 		}
-		var one []*worker
-		c, err := r.between(func() (err error) {
-			one, err = r.drive(ctx, l)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", l.name(), err)
-		}
-		c.process.ReadCalls -= own
-		if l.skip == 0 {
-			total = c
-		} else {
-			total.add(c)
-		}
-		workers = append(workers, one...)
-		l.skip++
+		return total, nil
+	})
+	if err != nil {
+		return err
 	}
 	l.count = l.skip
-	r.notePhase(l.name(), l.count, total)
 	r.summarize(l, workers, total)
 	return nil
 }
 
-// ownReadCalls are the read calls that counting makes itself.
-func (r *run) ownReadCalls() (int64, error) {
-	least := int64(math.MaxInt64)
-	for range 3 { // now and then something else reads as well
-		nothing, err := r.between(func() error { return nil })
-		if err != nil {
-			return 0, err
-		}
-		least = min(least, nothing.process.ReadCalls)
-	}
-	return least, nil
-}
-
 // cold measures lookups of a state that was just opened.
 func (r *run) cold(ctx context.Context, kind string) error {
-	if err := r.openCold(ctx); err != nil {
-		return err
-	}
-	return r.measure(ctx, lookups{kind: kind, condition: result.ColdLookups, inFlight: 1, count: min(ColdLookups, r.spec.Reads)})
+	l := lookups{kind: kind, condition: result.ColdLookups, inFlight: 1, count: min(ColdLookups, r.spec.Reads), reopens: true}
+	return r.measure(ctx, l)
 }
 
 // openCold opens the state again, with no page of it in memory. Opening may write
 // what the log held into files: only when that has settled are they at rest.
 func (r *run) openCold(ctx context.Context) error {
-	old := r.state
-	r.state = nil
-	if err := old.Close(); err != nil {
-		return fmt.Errorf("close %s: %w", r.spec.Dir, err)
+	if err := r.close(); err != nil {
+		return err
 	}
 	if err := r.open(ctx); err != nil {
 		return err
 	}
 	if err := r.settle(ctx); err != nil {
-		return err
+		return fmt.Errorf("settle: %w", err)
 	}
-	return r.evict(ctx)
+	return r.Evict(ctx)
 }
 
 // kinds of lookups that the state has an answer to.
@@ -196,6 +197,7 @@ type lookups struct {
 	count           uint64
 	skip            uint64 // random choices that others made
 	warming         bool
+	reopens         bool // the state, first
 }
 
 func (l lookups) name() string {
@@ -232,20 +234,12 @@ func (r *run) warm(ctx context.Context, kind string, inFlight int) error {
 	if inFlight > 1 {
 		l.count = min(l.count, fewWarming)
 	}
-	_, err := r.phase(l.name(), func() (uint64, error) {
-		_, err := r.drive(ctx, l)
-		return l.count, err
-	})
+	_, _, err := r.phaseOf(ctx, l)
 	return err
 }
 
 func (r *run) measure(ctx context.Context, l lookups) error {
-	var workers []*worker
-	c, err := r.phase(l.name(), func() (uint64, error) {
-		var err error
-		workers, err = r.drive(ctx, l)
-		return l.count, err
-	})
+	workers, c, err := r.phaseOf(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -253,13 +247,30 @@ func (r *run) measure(ctx context.Context, l lookups) error {
 	return nil
 }
 
+// phaseOf is a phase that makes lookups.
+func (r *run) phaseOf(ctx context.Context, l lookups) (workers []*worker, c cost, err error) {
+	err = r.PhaseOf(l.name(), func(ops *atomic.Uint64) (cost, error) {
+		if l.reopens {
+			if err := r.openCold(ctx); err != nil {
+				return cost{}, err
+			}
+		}
+		workers, c, err = r.drive(ctx, l)
+		for _, w := range workers {
+			ops.Add(w.done.Load())
+		}
+		return c, err
+	})
+	return workers, c, err
+}
+
 // summarize makes figures of lookups and what they cost.
 func (r *run) summarize(l lookups, workers []*worker, c cost) {
-	out := result.Lookups{Kind: l.kind, Condition: l.condition, InFlight: l.inFlight, Count: l.count, Seconds: c.seconds, PerSecond: float64(l.count) / c.seconds,
-		BlockReads: each(c.layout.Reads, l.count), BlockBytes: each(c.layout.ReadBytes, l.count),
-		ReadCalls:   float64(c.process.ReadCalls) / float64(l.count),
-		MajorFaults: float64(c.process.MajorFaults) / float64(l.count),
-		DeviceReads: each(c.deviceReads(), l.count), DeviceBytes: float64(c.deviceReadBytes()) / float64(l.count)}
+	out := result.Lookups{Kind: l.kind, Condition: l.condition, InFlight: l.inFlight, Count: l.count, Seconds: c.Seconds, PerSecond: float64(l.count) / c.Seconds,
+		BlockReads: each(c.Subject.Reads, l.count), BlockBytes: each(c.Subject.ReadBytes, l.count),
+		ReadCalls:   float64(c.Process.ReadCalls) / float64(l.count),
+		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count),
+		DeviceReads: each(deviceReads(c), l.count), DeviceBytes: float64(deviceReadBytes(c)) / float64(l.count)}
 	service := measure.NewHistogram()
 	touched := layout.Touched{Nodes: new(int64), Pages: new(int64)}
 	for _, w := range workers {
@@ -269,7 +280,7 @@ func (r *run) summarize(l lookups, workers []*worker, c cost) {
 		touched.Nodes, touched.Pages = plus(touched.Nodes, w.touched.Nodes), plus(touched.Pages, w.touched.Pages)
 	}
 	out.Nodes, out.Pages, out.ServiceNanos = each(touched.Nodes, l.count), each(touched.Pages, l.count), r.summed(l.name(), service)
-	r.result.Figures.State.Lookups = append(r.result.Figures.State.Lookups, out)
+	r.Result.Figures.State.Lookups = append(r.Result.Figures.State.Lookups, out)
 }
 
 // plus adds counts; one that is unknown makes the sum unknown.
@@ -281,13 +292,54 @@ func plus(sum, n *int64) *int64 {
 	return &total
 }
 
-// drive runs the lookups, inFlight workers at once.
-func (r *run) drive(ctx context.Context, l lookups) ([]*worker, error) {
-	// A lookup that faults on a mapped page holds its scheduler slot, and what holds the
-	// memory needs one.
+// drive makes the lookups, inFlight workers at once, and returns what that cost.
+func (r *run) drive(ctx context.Context, l lookups) (workers []*worker, c cost, err error) {
+	// A lookup that faults on a mapped page occupies its scheduler slot, and what limits
+	// the memory needs one.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(l.inFlight, runtime.GOMAXPROCS(0)) + 1))
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	var series *watcher
+	c, err = r.Between(func() error {
+		if workers, err = r.workers(l, &stop); err != nil {
+			return err
+		}
+		if l.condition != result.FirstLookups {
+			if series, err = r.follow(l.name(), workers); err != nil {
+				return errors.Join(err, closeAll(workers))
+			}
+		}
+		errs := make([]error, len(workers))
+		var group sync.WaitGroup
+		for i, w := range workers {
+			group.Go(func() {
+				if errs[i] = w.runInParts(); errs[i] != nil {
+					stop.Store(true)
+				}
+				w.touched = w.reader.Touched()
+			})
+		}
+		done := make(chan struct{})
+		go func() { group.Wait(); close(done) }()
+		watched := series.watch(done)
+		if watched != nil {
+			stop.Store(true)
+			<-done
+		}
+		err := errors.Join(append(errs, watched)...)
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return errors.Join(err, closeAll(workers))
+	})
+	if series != nil && err == nil && !series.interval.TooShort() {
+		err = series.tick()
+	}
+	return workers, c, err
+}
+
+// workers share the lookups.
+func (r *run) workers(l lookups, stop *atomic.Bool) ([]*worker, error) {
 	workers := make([]*worker, l.inFlight)
 	for i := range workers {
 		share := l.count / uint64(l.inFlight)
@@ -298,25 +350,10 @@ func (r *run) drive(ctx context.Context, l lookups) ([]*worker, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make a reader: %w", err), closeAll(workers[:i]))
 		}
-		workers[i] = &worker{reader: reader, clock: r.clock, stop: &stop, lookups: l, seed: l.series() + uint64(i),
+		workers[i] = &worker{reader: reader, clock: r.Clock, stop: stop, lookups: l, seed: l.series() + uint64(i),
 			generator: r.generator.Clone(), nanos: make([]int64, 0, share)}
 	}
-	errs := make([]error, len(workers))
-	var group sync.WaitGroup
-	for i, w := range workers {
-		group.Go(func() {
-			if errs[i] = w.run(uint64(cap(w.nanos))); errs[i] != nil {
-				stop.Store(true)
-			}
-			w.touched = w.reader.Touched()
-		})
-	}
-	group.Wait()
-	err := errors.Join(errs...)
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return workers, errors.Join(err, closeAll(workers))
+	return workers, nil
 }
 
 func closeAll(workers []*worker) (err error) {
@@ -327,8 +364,66 @@ func closeAll(workers []*worker) (err error) {
 	return err
 }
 
+// watcher turns what workers do into lines of the series.
+type watcher struct {
+	*run
+	interval *session.Interval[layout.Counters]
+	workers  []*worker
+	times    [][]int64 // of each worker: as many as it has done are written
+	seen     []uint64
+}
+
+func (r *run) follow(phase string, workers []*worker) (*watcher, error) {
+	w := &watcher{run: r, workers: workers, seen: make([]uint64, len(workers))}
+	for _, of := range workers {
+		w.times = append(w.times, of.nanos[:cap(of.nanos)])
+	}
+	var err error
+	w.interval, err = r.Interval(phase)
+	return w, err
+}
+
+// watch writes a line a second until the workers are done.
+func (w *watcher) watch(done <-chan struct{}) error {
+	if w == nil {
+		<-done
+		return nil
+	}
+	ticker := time.NewTicker(session.TickEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-ticker.C:
+			if err := w.tick(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (w *watcher) tick() error {
+	times := measure.NewHistogram()
+	for i, of := range w.workers {
+		done := of.done.Load()
+		for _, nanos := range w.times[i][w.seen[i]:done] {
+			times.Add(nanos)
+		}
+		w.seen[i] = done
+	}
+	tick, cost, err := w.interval.End(times.N())
+	if err != nil {
+		return err
+	}
+	if n := times.N(); n > 0 {
+		tick.P50, tick.P99, tick.BlockReadsPerOp = times.Quantile(0.5), times.Quantile(0.99), each(cost.Subject.Reads, n)
+	}
+	return w.WriteTick(tick)
+}
+
 // worker makes the lookups of one goroutine. Nothing in it is shared while it runs
-// but the stop flag.
+// but the stop flag and how many are done.
 type worker struct {
 	reader    layout.Reader
 	generator *Generator
@@ -337,9 +432,27 @@ type worker struct {
 	lookups   lookups
 	seed      uint64
 	nanos     []int64
+	done      atomic.Uint64
 	touched   layout.Touched
 	value     []byte
 	want      []byte
+}
+
+// partLookups are made between two times that a worker says how many it has done.
+const partLookups = 64
+
+// runInParts makes as many lookups as there is room for their times.
+func (w *worker) runInParts() error {
+	for left := uint64(cap(w.nanos)); left > 0; {
+		part := min(left, partLookups)
+		if err := w.run(part); err != nil {
+			return err
+		}
+		w.done.Store(uint64(len(w.nanos)))
+		w.lookups.skip += part
+		left -= part
+	}
+	return nil
 }
 
 // run is the data path: choose, call, record, check. Only the call is between the
@@ -372,7 +485,7 @@ type choice struct {
 
 func (w *worker) choose(n uint64) choice {
 	g := w.generator
-	random := g.word(9, w.seed, n)
+	random := g.word(lookupStream, w.seed, n)
 	c := choice{index: random % g.chain.Accounts}
 	switch w.lookups.kind {
 	case result.AbsentAccountLookup:
@@ -383,9 +496,9 @@ func (w *worker) choose(n uint64) choice {
 	}
 	c.slot = true
 	for try := uint64(0); !g.HasStorage(c.index); try++ {
-		c.index = g.word(10, w.seed, n, try) % g.chain.Accounts
+		c.index = g.word(contractStream, w.seed, n, try) % g.chain.Accounts
 	}
-	c.j = g.word(11, w.seed, n) % g.chain.SlotsPer
+	c.j = g.word(lookupSlotStream, w.seed, n) % g.chain.SlotsPer
 	if w.lookups.kind == result.AbsentSlotLookup {
 		c.j, c.absent = c.j+g.chain.SlotsPer, true
 	}
