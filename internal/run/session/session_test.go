@@ -1,0 +1,121 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/result"
+)
+
+func begin(t *testing.T, tell result.Tell) *Session[int] {
+	t.Helper()
+	run := &result.Run{Schema: result.RunSchema, Absent: map[string]string{}, Warnings: []engine.Warning{}}
+	count := 0
+	return Begin(run, t.TempDir(), t.TempDir(), tell, Subject[int]{
+		Now:     func() *int { count++; now := count; return &now },
+		Between: func(before, after int) int { return after - before },
+		Note:    func(c int, p *result.Phase) { p.Engine = map[string]int64{"looks": int64(c)} },
+	})
+}
+
+// TestCountersThatFailAreToldInTheirPhase: before or after the work.
+func TestCountersThatFailAreToldInTheirPhase(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		s := begin(t, func(result.Event) {})
+		s.Device = host.Device{}
+		lost := func() { s.Device = host.Device{Name: "nothing0", Private: true} }
+		if _, err := s.Phase("prepare", func(*atomic.Uint64) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if before {
+			lost()
+		}
+		worked := false
+		_, err := s.Phase("measure", func(ops *atomic.Uint64) error { worked = true; ops.Add(7); lost(); return nil })
+		if err == nil || !strings.HasPrefix(err.Error(), "measure: read the counters of nothing0") || worked == before {
+			t.Errorf("before %v: %v", before, err)
+		}
+		last := s.Result.Phases[len(s.Result.Phases)-1]
+		if last.Name != "measure" || last.Process != nil || !before && last.Ops != 7 {
+			t.Errorf("%+v", last)
+		}
+		run, _ := s.End(context.Background(), err, "")
+		if run.Status != result.Failed || run.Error != err.Error() {
+			t.Errorf("%s: %s", run.Status, run.Error)
+		}
+	}
+}
+
+func TestLookingAtCountersIsNotCounted(t *testing.T) {
+	s := begin(t, func(result.Event) {})
+	cost, err := s.Phase("prepare", func(*atomic.Uint64) error {
+		for range 50 {
+			if _, err := s.Snapshot(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || cost.Process.ReadCalls > 20 {
+		t.Errorf("%+v, %v", cost.Process, err)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	stop, wrong := errors.New("signal: terminated"), errors.New("wrong answer")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(stop)
+	for _, c := range []struct {
+		ctx          context.Context
+		err          error
+		status, says string
+	}{
+		{ctx, nil, result.OK, ""},
+		{ctx, stop, result.Interrupted, interrupted},
+		{ctx, errors.Join(stop, nil), result.Interrupted, interrupted},
+		{ctx, errors.Join(stop, errors.New("close: lock lost")), result.Interrupted, interrupted + " (and close: lock lost)"},
+		{ctx, wrong, result.Failed, "wrong answer"},
+		{context.Background(), stop, result.Failed, "signal: terminated"},
+	} {
+		if status, says := status(c.ctx, c.err); status != c.status || says != c.says {
+			t.Errorf("%v: %s, %q", c.err, status, says)
+		}
+	}
+}
+
+func TestAWarningIsToldOnce(t *testing.T) {
+	s := begin(t, func(result.Event) {})
+	s.Result.Warnings = nil
+	for range 3 {
+		s.Warn(engine.Warning{Code: "a"}, engine.Warning{Code: "b"})
+	}
+	if len(s.Result.Warnings) != 2 {
+		t.Errorf("%v", s.Result.Warnings)
+	}
+}
+
+// TestDiskIsFull: /proc is a filesystem without a free block.
+func TestDiskIsFull(t *testing.T) {
+	for _, c := range []struct {
+		dir, text string
+		full      bool
+	}{
+		{t.TempDir(), "IO error: No space left on device: While appending", true},
+		{t.TempDir(), "write 000007.log: no space left on device", true},
+		{"/proc", "mdb_txn_commit: Input/output error", true},
+		{"/proc/none/here", "killed by signal 7 (bus error) in phase load", true},
+		{"/proc", "SIGBUS: bus error", true},
+		{"/proc", "mdbx_txn_commit: MDBX_EIO", true},
+		{"/proc", "key not found", false},
+		{t.TempDir(), "read 000007.sst: input/output error", false},
+	} {
+		if full := DiskIsFull(c.dir, c.text); full != c.full {
+			t.Errorf("%s, %q: %v", c.dir, c.text, full)
+		}
+	}
+}
