@@ -69,27 +69,47 @@ func TestCheckerAcceptsItsValuesAndNothingElse(t *testing.T) {
 		for index := range uint64(200) {
 			for version := range uint32(4) {
 				value = v.Value(value, index, version)
-				if err := checker.Check(value, index); err != nil {
+				if err := checker.Check(value, index, false); err != nil {
 					t.Fatalf("%s index %d version %d: %v", model, index, version, err)
 				}
+				// Two versions of a table's value are one row now and then.
+				if err := checker.Check(value, index, true); err == nil != (version == 3 || bytes.Equal(value, v.Value(nil, index, 3))) {
+					t.Fatalf("%s index %d version %d, where only 3 is right: %v", model, index, version, err)
+				}
 				value[len(value)/2] ^= 1
-				if checker.Check(value, index) == nil {
+				if checker.Check(value, index, false) == nil {
 					t.Fatalf("%s index %d version %d: a flipped bit passed", model, index, version)
 				}
 				value[len(value)/2] ^= 1
-				if model != Table32 && checker.Check(value, index+1) == nil {
+				if model != Table32 && checker.Check(value, index+1, false) == nil {
 					t.Fatalf("%s: the value of key %d passed for key %d", model, index, index+1)
 				}
-				if checker.Check(value[:len(value)-1], index) == nil {
+				if checker.Check(value[:len(value)-1], index, false) == nil {
 					t.Fatalf("%s: a value cut short passed", model)
 				}
 			}
 			if model == Random {
-				if v.Checker(3).Check(v.Value(nil, index, 4), index) == nil {
+				if v.Checker(3).Check(v.Value(nil, index, 4), index, false) == nil {
 					t.Fatalf("version 4 passed where 3 is the newest")
 				}
 			}
 		}
+	}
+}
+
+func TestAcknowledgedKeys(t *testing.T) {
+	var none *Acknowledged
+	if none.Has(0) {
+		t.Error("a nil set has a key")
+	}
+	a := NewAcknowledged(130)
+	a.Add(129)
+	a.Add(1 << 40) // beyond what is followed
+	if a.Has(128) || !a.Has(129) || a.Has(1<<40) {
+		t.Error("of 129 added, the set has another")
+	}
+	if n := len(NewAcknowledged(1<<50).words) * 8; n != 8<<20 {
+		t.Errorf("a large set takes %d bytes", n)
 	}
 }
 
@@ -106,7 +126,7 @@ func TestNothingAllocates(t *testing.T) {
 		c, value := v.Checker(1), v.Value(nil, 9, 1)
 		if n := testing.AllocsPerRun(100, func() {
 			value = v.Value(value, 9, 1)
-			if err := c.Check(value, 9); err != nil {
+			if err := c.Check(value, 9, true); err != nil {
 				t.Fatal(err)
 			}
 		}); n != 0 {

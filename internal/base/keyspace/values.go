@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 )
 
 // Value models, by the names used in flags and manifests.
@@ -85,6 +86,32 @@ func (v *Values) row(index uint64, version uint32) uint64 {
 	return mix(index+uint64(version)*golden^v.Seed) % tableRows
 }
 
+// Acknowledged are the keys of which a commit of the newest version has returned. One
+// set is shared by those who write and those who read.
+type Acknowledged struct{ words []atomic.Uint64 }
+
+// maxAcknowledged bounds the memory of a set to 8 MiB: of larger databases the first
+// keys are followed, which hashing has spread over all.
+const maxAcknowledged = 64 << 20
+
+// NewAcknowledged is an empty set of keys below keys.
+func NewAcknowledged(keys uint64) *Acknowledged {
+	return &Acknowledged{words: make([]atomic.Uint64, (min(keys, maxAcknowledged)+63)/64)}
+}
+
+// Add notes that the newest version of a key has been acknowledged.
+func (a *Acknowledged) Add(index uint64) {
+	if word := index / 64; word < uint64(len(a.words)) {
+		a.words[word].Or(1 << (index % 64))
+	}
+}
+
+// Has reports whether a Get that starts now must find the newest version. A nil set
+// has none.
+func (a *Acknowledged) Has(index uint64) bool {
+	return a != nil && index/64 < uint64(len(a.words)) && a.words[index/64].Load()&(1<<(index%64)) != 0
+}
+
 // Checker checks values for one goroutine without allocating.
 type Checker struct {
 	values     *Values
@@ -97,12 +124,16 @@ func (v *Values) Checker(maxVersion uint32) *Checker {
 	return &Checker{values: v, maxVersion: maxVersion}
 }
 
-// Check returns an error unless got is a value that index may have.
-func (c *Checker) Check(got []byte, index uint64) error {
+// Check returns an error unless got is a value that index may have: any version up to
+// the newest, or that alone.
+func (c *Checker) Check(got []byte, index uint64, newest bool) error {
 	version := uint32(0)
 	switch c.values.Model {
 	case Table32:
-		if c.maxVersion == 0 {
+		if newest {
+			version = c.maxVersion
+		}
+		if c.maxVersion == 0 || newest {
 			break
 		}
 		for _, row := range c.values.table {
@@ -122,6 +153,9 @@ func (c *Checker) Check(got []byte, index uint64) error {
 		return fmt.Errorf("value of %d bytes is damaged: it claims version %d, the database knows %d", len(got), version, c.maxVersion)
 	}
 	c.want = c.values.Value(c.want, index, version)
+	if newest && version < c.maxVersion && len(c.want) >= minVersionedBytes && bytes.Equal(got, c.want) {
+		return fmt.Errorf("lost update: version %d of the value, but version %d was acknowledged before the Get", version, c.maxVersion)
+	}
 	if !bytes.Equal(got, c.want) {
 		return fmt.Errorf("value differs from what was written: %d bytes, expected %d", len(got), len(c.want))
 	}

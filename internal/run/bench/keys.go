@@ -20,6 +20,7 @@ type choice struct {
 	key    []byte
 	index  uint64
 	absent bool
+	newest bool // the newest version was acknowledged before
 }
 
 // keySource chooses keys and knows what they must give. One per worker and phase.
@@ -35,16 +36,18 @@ type generated struct {
 	maker   *keyspace.Maker
 	checker *keyspace.Checker
 	key     []byte
+	// acknowledged is nil where nobody writes meanwhile.
+	acknowledged *keyspace.Acknowledged
 }
 
 func (g *generated) next() choice {
 	index, absent := g.stream.Next()
 	g.maker.Key(g.key, index)
-	return choice{g.key, index, absent}
+	return choice{g.key, index, absent, g.acknowledged.Has(index)}
 }
 
 func (g *generated) check(asked choice, value []byte) error {
-	return g.checker.Check(value, asked.index)
+	return g.checker.Check(value, asked.index, asked.newest)
 }
 
 func (g *generated) mayExist() bool { return false }
@@ -112,14 +115,14 @@ type sampled struct {
 func (s *sampled) next() choice {
 	index, absent := s.stream.Next()
 	if !absent {
-		return choice{s.key(index), index, false}
+		return choice{key: s.key(index), index: index}
 	}
 	// An absent key looks like a present one, its last bytes changed.
 	s.buffer = append(s.buffer[:0], s.key(index%s.len())...)
 	var tail [8]byte
 	binary.LittleEndian.PutUint64(tail[:], index*0x9e3779b97f4a7c15) // odd: different indexes, different tails
 	copy(s.buffer[max(0, len(s.buffer)-len(tail)):], tail[:])
-	return choice{s.buffer, index, true}
+	return choice{key: s.buffer, index: index, absent: true}
 }
 
 func (s *sampled) mayExist() bool { return true }

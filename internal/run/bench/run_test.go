@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -163,6 +165,29 @@ func TestOverwrittenValuesAreAcceptedInEveryVersion(t *testing.T) {
 	f := runOn(t, s, spec).Figures
 	if f.Found != spec.Gets || f.Puts == 0 {
 		t.Errorf("%d of %d found while %d were written", f.Found, spec.Gets, f.Puts)
+	}
+}
+
+// TestALostUpdateFailsTheRun: an engine that goes on returning what a key was before an
+// acknowledged commit is wrong, also while others write.
+func TestALostUpdateFailsTheRun(t *testing.T) {
+	for _, stale := range []bool{false, true} {
+		s, spec := loaded(t)
+		before, begin, loading := maps.Clone(s.pairs), s.gets.Load(), s.commits.Load()
+		s.onGet = func(call int64, key, value []byte, found bool) ([]byte, bool, error) {
+			for call == begin+1 && s.commits.Load() < loading+100 { // of 100 keys each
+				time.Sleep(time.Millisecond)
+			}
+			if stale {
+				value = before[string(key)]
+			}
+			return value, found, nil
+		}
+		spec.Workload, spec.Threads = workload.ReadWhileWriting, 1
+		run, err := Run(context.Background(), s, spec, func(Event) {})
+		if !stale && err != nil || stale && !strings.Contains(run.Error, "lost update: version 0 of the value, but version 1 was acknowledged before the Get") {
+			t.Errorf("stale %v: %v", stale, err)
+		}
 	}
 }
 

@@ -21,10 +21,11 @@ type shelf struct {
 	mutex sync.RWMutex
 	pairs map[string][]byte
 
-	gets  atomic.Int64
-	onGet func(call int64, key, value []byte, found bool) ([]byte, bool, error) // nil: the truth
-	reads func(call int64) int64                                                // block reads of a Get; nil: not counted
-	count atomic.Int64
+	gets    atomic.Int64
+	commits atomic.Int64
+	onGet   func(call int64, key, value []byte, found bool) ([]byte, bool, error) // nil: the truth
+	reads   func(call int64) int64                                                // block reads of a Get; nil: not counted
+	count   atomic.Int64
 }
 
 func newShelf() *shelf { return &shelf{pairs: map[string][]byte{}} }
@@ -84,6 +85,7 @@ func (w *shelfWriter) Commit() error {
 	defer w.mutex.Unlock()
 	maps.Copy(w.pairs, w.batch)
 	clear(w.batch)
+	w.commits.Add(1)
 	return nil
 }
 func (*shelfWriter) Close() error { return nil }

@@ -33,10 +33,13 @@ type writer struct {
 
 	batchKeys int
 	share     uint64
-	key       []byte
-	value     []byte
-	done      atomic.Uint64 // puts committed
-	userBytes int64
+	batch     []uint64 // keys of the batch
+	// acknowledged learns of keys once their commit has returned.
+	acknowledged *keyspace.Acknowledged
+	key          []byte
+	value        []byte
+	done         atomic.Uint64 // puts committed
+	userBytes    int64
 }
 
 func (w *writer) run() error {
@@ -48,6 +51,7 @@ func (w *writer) run() error {
 			return errStopped
 		}
 		batch := min(left, uint64(w.batchKeys))
+		w.batch = w.batch[:0]
 		for range batch {
 			index, _ := w.stream.Next()
 			w.maker.Key(w.key, index)
@@ -56,6 +60,7 @@ func (w *writer) run() error {
 				return fmt.Errorf("put key %x at put %d: %w", w.key, w.done.Load(), err)
 			}
 			w.userBytes += int64(len(w.key) + len(w.value))
+			w.batch = append(w.batch, index)
 		}
 		start := w.clock.Ticks()
 		err := w.out.Commit()
@@ -64,6 +69,11 @@ func (w *writer) run() error {
 			return fmt.Errorf("commit %d puts at put %d: %w", batch, w.done.Load(), err)
 		}
 		w.done.Add(batch)
+		if w.acknowledged != nil {
+			for _, index := range w.batch {
+				w.acknowledged.Add(index)
+			}
+		}
 		left -= batch
 	}
 	return nil
@@ -98,8 +108,13 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 		return err
 	}
 	keys.version = m.MaxVersion
+	var acknowledged *keyspace.Acknowledged
+	if len(t.workers) > 0 {
+		acknowledged = keyspace.NewAcknowledged(keys.choice.Keys)
+	}
 	for _, w := range t.workers {
-		w.keys.(*generated).checker = values.Checker(m.MaxVersion)
+		source := w.keys.(*generated)
+		source.checker, source.acknowledged = values.Checker(m.MaxVersion), acknowledged
 	}
 	choice := workload.Choice{Keys: keys.choice.Keys, ZipfTheta: keys.choice.ZipfTheta, Seed: keys.choice.Seed}
 	for i := range r.spec.Writers {
@@ -108,7 +123,8 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 			return fmt.Errorf("open writer %d: %w", i, err)
 		}
 		w := &writer{stream: choice.Stream(workload.WritePhase, i), maker: keys.space.Maker(), values: values, version: m.MaxVersion, out: out,
-			clock: r.Clock, commits: measure.NewRecorder(), batchKeys: r.spec.BatchKeys, share: math.MaxUint64, key: make([]byte, keys.space.Bytes)}
+			clock: r.Clock, commits: measure.NewRecorder(), batchKeys: r.spec.BatchKeys, share: math.MaxUint64, key: make([]byte, keys.space.Bytes),
+			batch: make([]uint64, 0, r.spec.BatchKeys), acknowledged: acknowledged}
 		if puts != math.MaxUint64 {
 			w.share = puts / uint64(r.spec.Writers)
 			if uint64(i) < puts%uint64(r.spec.Writers) {
