@@ -25,6 +25,7 @@ type Generator struct {
 	slots    *keyspace.Maker
 	words    *keyspace.Maker
 	value    [32]byte
+	name     layout.Hash // so that naming allocates nothing
 
 	account map[uint64]uint64 // the block of the newest update, of those that had one
 	slot    map[uint64]uint64
@@ -54,15 +55,15 @@ func (g *Generator) Clone() *Generator {
 }
 
 // Hash names the account with an index; one at or above Accounts is absent.
-func (g *Generator) Hash(index uint64) (h layout.Hash) {
-	g.accounts.Key(h[:], index)
-	return h
+func (g *Generator) Hash(index uint64) layout.Hash {
+	g.accounts.Key(g.name[:], index)
+	return g.name
 }
 
 // SlotHash names slot j of an account; one at or above SlotsPer is absent.
-func (g *Generator) SlotHash(index, j uint64) (h layout.Hash) {
-	g.slots.Key(h[:], slotNumber(index, j))
-	return h
+func (g *Generator) SlotHash(index, j uint64) layout.Hash {
+	g.slots.Key(g.name[:], slotNumber(index, j))
+	return g.name
 }
 
 func slotNumber(index, j uint64) uint64 { return index*(2*protocol.MaxSlotsPer) + j }

@@ -16,7 +16,7 @@ func (r *run) floor() {
 	r.Result.Figures.HarnessNanosPerGet = &ns
 }
 
-// floorLookups is short enough to go before every run: some 20 ms.
+// floorLookups is short enough to go before every run: some 50 ms.
 const floorLookups = 100_000
 
 // HarnessFloor is the cost of the loop around a lookup of an absent account, in
