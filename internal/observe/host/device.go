@@ -84,14 +84,6 @@ func (d Device) ReadAheadKB() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// SetReadAheadKB needs root, and holds for files opened afterwards.
-func (d Device) SetReadAheadKB(kilobytes int) error {
-	if err := os.WriteFile(d.queue("read_ahead_kb"), []byte(strconv.Itoa(kilobytes)), 0); err != nil {
-		return fmt.Errorf("set the readahead of %s to %d KB: %w", d.Name, kilobytes, err)
-	}
-	return nil
-}
-
 const sysBlock = "/sys/class/block"
 
 func deviceOf(dir string) (Device, error) {

@@ -30,21 +30,6 @@ func Evict(ctx context.Context, dir string) (method string, err error) {
 	return "fsync and fadvise(DONTNEED) of each file", nil
 }
 
-// EvictAll does what Evict does and then drops every clean page, directory entry
-// and inode of the machine, the neighbours' as well. It needs root.
-func EvictAll(ctx context.Context, dir string) (method string, err error) {
-	method, err = Evict(ctx, dir)
-	if err != nil {
-		return "", err
-	}
-	unix.Sync()
-	const pagesAndInodes = "3" // Documentation/admin-guide/sysctl/vm.rst, drop_caches
-	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte(pagesAndInodes), 0); err != nil {
-		return "", fmt.Errorf("drop the machine's page cache (needs root): %w", err)
-	}
-	return method + ", then drop_caches", nil
-}
-
 // SyncFilesystem returns when all that was written to the filesystem of dir is on its
 // device.
 func SyncFilesystem(dir string) error {

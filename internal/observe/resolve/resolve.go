@@ -53,10 +53,6 @@ func (r *Resolver) Version() cachesim.PebbleVersion { return r.version }
 // Blocks is the number of block numbers: all are below it, not all are blocks.
 func (r *Resolver) Blocks() uint32 { return r.blocks }
 
-// UnflushedKeys is the number of keys whose newest entry is in the log only: a
-// Get finds them in memory.
-func (r *Resolver) UnflushedKeys() int { return len(r.unflushed) }
-
 // Block describes the block of a number that a Walker returned. It reads the
 // block's first and last bytes to learn its decompressed size.
 func (r *Resolver) Block(number uint32) (cachesim.Block, error) {

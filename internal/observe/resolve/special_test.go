@@ -76,7 +76,7 @@ func TestKeysInTheLog(t *testing.T) {
 			buildPlain(t, f, dir, keys.Count)
 			crashed := writeAndCrash(t, f, dir)
 			r := openResolver(t, f, crashed)
-			if n := r.UnflushedKeys(); n != 2000 {
+			if n := len(r.unflushed); n != 2000 {
 				t.Fatalf("%d keys in the log, 2000 were written", n)
 			}
 			random := rand.New(rand.NewPCG(4, 4))

@@ -178,7 +178,7 @@ func (r *run) watchFilling(ctx context.Context, f *filling) error {
 	for checkpointed := time.Now(); ; {
 		select {
 		case <-f.done:
-			return nil
+			return interval.Progress(f.ops.Load(), true)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
@@ -188,7 +188,7 @@ func (r *run) watchFilling(ctx context.Context, f *filling) error {
 		}
 		n := f.ops.Load()
 		r.Tell(Event{Phase: "load", Done: f.before + n, Total: f.manifest.Keys, Unit: "keys"})
-		if err := interval.Progress(n); err != nil {
+		if err := interval.Progress(n, false); err != nil {
 			return err
 		}
 		if time.Since(checkpointed) >= checkpointEvery {

@@ -75,7 +75,7 @@ func (r *run) create(ctx context.Context) (uint64, error) {
 			r.noteRoot(root)
 		}
 		r.Tell(result.Event{Phase: "build", Done: index + 1, Total: chain.Accounts, Unit: "accounts"})
-		if err := series.Progress(index + 1); err != nil {
+		if err := series.Progress(index+1, last); err != nil {
 			return index, err
 		}
 		if ctx.Err() != nil {
@@ -151,7 +151,7 @@ func (r *run) updateBlocks(ctx context.Context, u *result.StateUpdates, commits 
 		commits.Add(nanos)
 		r.noteRoot(root)
 		r.Tell(result.Event{Phase: "update", Done: n + 1, Total: chain.UpdateBlocks, Unit: "blocks"})
-		if err := series.Progress(u.Updates); err != nil {
+		if err := series.Progress(u.Updates, n+1 == chain.UpdateBlocks); err != nil {
 			return inside, err
 		}
 		if ctx.Err() != nil {

@@ -81,10 +81,10 @@ func (i *Interval[C]) End(ops uint64) (result.Tick, Cost[C], error) {
 		DeviceReadBytes: cost.Process.ReadBytes}, cost, nil
 }
 
-// Progress writes a line where it is time for one; done are the operations since the
-// first interval began.
-func (i *Interval[C]) Progress(done uint64) error {
-	if !i.Due(time.Now()) {
+// Progress writes a line where it is time for one, and at the end of the work unless
+// that is too short for a rate. done are the operations since the first interval began.
+func (i *Interval[C]) Progress(done uint64, ended bool) error {
+	if !i.Due(time.Now()) && (!ended || i.TooShort()) {
 		return nil
 	}
 	tick, _, err := i.End(done - i.done)
