@@ -106,10 +106,9 @@ func (a *Acknowledged) Add(index uint64) {
 	}
 }
 
-// Has reports whether a Get that starts now must find the newest version. A nil set
-// has none.
+// Has reports whether a Get that starts now must find the newest version.
 func (a *Acknowledged) Has(index uint64) bool {
-	return a != nil && index/64 < uint64(len(a.words)) && a.words[index/64].Load()&(1<<(index%64)) != 0
+	return index/64 < uint64(len(a.words)) && a.words[index/64].Load()&(1<<(index%64)) != 0
 }
 
 // Checker checks values for one goroutine without allocating.

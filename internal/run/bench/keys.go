@@ -43,7 +43,7 @@ type generated struct {
 func (g *generated) next() choice {
 	index, absent := g.stream.Next()
 	g.maker.Key(g.key, index)
-	return choice{g.key, index, absent, g.acknowledged.Has(index)}
+	return choice{g.key, index, absent, g.acknowledged != nil && g.acknowledged.Has(index)}
 }
 
 func (g *generated) check(asked choice, value []byte) error {
