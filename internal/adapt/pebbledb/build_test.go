@@ -78,7 +78,7 @@ func (p pairs) check(t *testing.T, db engine.DB) {
 			t.Fatalf("key %d: found is %v", i, found)
 		}
 		if found {
-			if err := checker.Check(got, i); err != nil {
+			if err := checker.Check(got, i, false); err != nil {
 				t.Fatalf("key %d: %v", i, err)
 			}
 			value = got
