@@ -99,7 +99,7 @@ func (r *run) pageFigures(m *measured, gets float64) {
 	r.Absent("pages have no levels", "block_reads_per_get_by_level")
 }
 
-// checkMisses holds counted reads against the engine's own cache misses. Blocks
+// checkMisses compares counted reads with the engine's own cache misses. Blocks
 // of background work and the metadata of tables being opened go through the
 // cache too; a table's footer is read past it.
 func (r *run) checkMisses(m *measured, total engine.Tally) {
@@ -135,7 +135,7 @@ func (r *run) sharedLimit() float64 {
 	return sharedReadLimit + float64(r.spec.Threads-1)/float64(4*max(1, r.Result.Database.Files))
 }
 
-// checkBytes holds the bytes of counted block reads against the kernel's account
+// checkBytes compares the bytes of counted block reads with the kernel's account
 // of the process.
 func (r *run) checkBytes(m *measured, total engine.Tally) {
 	bytes, note := total.Bytes, "bytes of block reads, rchar of the process"

@@ -7,7 +7,7 @@
 // Non-goals: choosing points (sweep), surviving an engine's crash (runners),
 // explaining figures (report).
 //
-// Read in this order: spec.go, read.go, warm.go, phase.go, worker.go, figures.go;
+// Read in this order: spec.go, read.go, warm.go, team.go, worker.go, figures.go;
 // then load.go and write.go.
 package bench
 

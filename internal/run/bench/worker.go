@@ -61,7 +61,7 @@ func (w *worker) run(gets uint64) error {
 	return nil
 }
 
-// check holds the answer against what the key must give. A fast wrong answer is
+// check compares the answer with what the key must give. A fast wrong answer is
 // a failure.
 func (w *worker) check(asked choice, value []byte, found bool) error {
 	switch {

@@ -175,8 +175,8 @@ func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 	return nil
 }
 
-// A private device is then given what the kernel still holds: it counts what was
-// written.
+// settle waits for background work, then has the kernel write what it still buffers to a
+// private device, which counts what was written.
 func (r *run) settle(ctx context.Context) error {
 	err := r.db.Settle(ctx, func(s engine.Settling) {
 		r.Tell(Event{Phase: "settle", Unit: "bytes", Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running, s.PendingBytes>>20)})

@@ -1,13 +1,13 @@
 // Package lookup builds a state in a layout, changes it block by block and looks it
 // up, and says what that cost.
 //
-// Goals: only the layout's calls are timed; every value looked up is held against the
-// generator; caches are warm and memory is held where that is said, nothing is cached
-// where cold is said; layouts of one rule of roots agree after every sampled block.
+// Goals: only the layout's calls are timed; every value looked up is compared with the
+// generator's; "held" lookups have warm caches and limited memory, cold ones have nothing
+// cached; layouts of one rule of roots agree after every sampled block.
 // Non-goals: choosing layouts (cmd), holding them against each other (compare),
 // surviving their crashes (runners), explaining (report).
 //
-// Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, memory.go.
+// Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, floor.go.
 package lookup
 
 import (

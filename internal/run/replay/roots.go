@@ -16,8 +16,8 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// maxRoots is how many versions' roots a run folder holds where nobody asks for
-// more: a few megabytes.
+// maxRoots is how many versions' roots a run folder holds unless more are
+// asked for: a few megabytes.
 const maxRoots = 10_000
 
 // CombinedRoot is one root over all stores: SHA-256 of, for each store in the
@@ -46,7 +46,7 @@ type rootBook struct {
 	file   *os.File
 
 	digest  [sha256.Size]byte // of all combined roots so far, chained
-	checked uint64            // versions held against the set's own roots
+	checked uint64            // versions compared with the set's own roots
 
 	version  int64 // the last
 	roots    [][]byte
@@ -85,7 +85,7 @@ func openRoots(dir string, stores []string, every, at int64) (*rootBook, error) 
 	return b, nil
 }
 
-// add takes the roots of a version, holding them against the set's own.
+// add takes the roots of a version and compares them with the set's own.
 func (b *rootBook) add(version int64, roots [][]byte, expected changeset.Roots) error {
 	if len(roots) != len(b.stores) {
 		return fmt.Errorf("the commit of version %d returned %d roots for %d stores", version, len(roots), len(b.stores))
@@ -104,17 +104,17 @@ func (b *rootBook) add(version int64, roots [][]byte, expected changeset.Roots) 
 
 // check finds the first store whose root is not what the set says.
 func (b *rootBook) check(expected changeset.Roots) error {
-	held := false
+	compared := false
 	for i, want := range expected.Stores {
 		if want == nil {
 			continue
 		}
-		held = true
+		compared = true
 		if !bytes.Equal(b.roots[i], want) {
 			return &RootError{Version: b.version, Store: b.stores[i], Got: b.roots[i], Want: want}
 		}
 	}
-	if held {
+	if compared {
 		b.checked++
 	}
 	return nil

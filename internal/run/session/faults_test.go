@@ -256,6 +256,11 @@ func engineRun(load bool, change func(*bench.Spec)) runWith {
 
 func treeRun(t *testing.T, ctx context.Context, f *fault) (string, error) {
 	t.Helper()
+	return treeWith(t, ctx, f, 0)
+}
+
+func treeWith(t *testing.T, ctx context.Context, f *fault, memory int64) (string, error) {
+	t.Helper()
 	dir := t.TempDir()
 	var set bytes.Buffer
 	w, err := changeset.NewWriter(&set, changeset.Header{Order: changeset.OrderInsertion})
@@ -278,7 +283,7 @@ func treeRun(t *testing.T, ctx context.Context, f *fault) (string, error) {
 	must(w.Close())
 	path := filepath.Join(dir, "set.slcs")
 	must(os.WriteFile(path, set.Bytes(), 0o600))
-	spec := &replay.Spec{Schema: replay.SpecSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Changes: path, Gets: 100, Seed: 1}
+	spec := &replay.Spec{Schema: replay.SpecSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Changes: path, Gets: 100, Seed: 1, MemoryBytes: memory}
 	_, err = replay.Run(ctx, faultyTree{fault: f}, spec, quiet)
 	return spec.Out, err
 }
@@ -363,6 +368,35 @@ func TestAFailureInAnyPhaseIsInTheRunFolder(t *testing.T) {
 				t.Errorf("phases %+v", stored.Phases)
 			}
 		})
+	}
+}
+
+// TestTheBudgetIsOneRule: subjects that report no memory of their own get the same page
+// cache for the same budget.
+func TestTheBudgetIsOneRule(t *testing.T) {
+	const budget, slack = 64 << 20, 12 << 20
+	for name, run := range map[string]runWith{
+		"engine": engineRun(false, func(s *bench.Spec) { s.MemoryBytes = budget }),
+		"tree":   func(t *testing.T, ctx context.Context, f *fault) (string, error) { return treeWith(t, ctx, f, budget) },
+	} {
+		out, err := run(t, context.Background(), new(fault))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := result.ReadRun(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := stored.Memory
+		if m == nil || m.BudgetBytes != budget {
+			t.Fatalf("%s: %+v", name, m)
+		}
+		if why := stored.Absent["page_cache_bytes"]; why != "" && m.PageCacheBytes == nil {
+			t.Skip(why)
+		}
+		if m.PageCacheBytes == nil || *m.PageCacheBytes != budget+slack || m.HeldBy == "" {
+			t.Errorf("%s: %+v", name, m)
+		}
 	}
 }
 
