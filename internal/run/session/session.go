@@ -45,6 +45,7 @@ type Session[C any] struct {
 
 	out, dir   string
 	subject    Subject[C]
+	machine    *host.Watch
 	series     *series
 	phase      string // "": none
 	phaseBegan time.Time
@@ -57,8 +58,7 @@ type Session[C any] struct {
 // Begin starts a session. run is what is known of the run so far, out the run
 // folder, and dir where the database is or will be.
 func Begin[C any](run *result.Run, out, dir string, tell result.Tell, subject Subject[C]) *Session[C] {
-	s := &Session[C]{Result: run, Clock: measure.NewClock(), Tell: tell, out: out, dir: dir, subject: subject}
-	// Facts of the machine at the start of a run belong here, those at its end into End.
+	s := &Session[C]{Result: run, Clock: measure.NewClock(), Tell: tell, out: out, dir: dir, subject: subject, machine: host.StartWatch(dir)}
 	run.Host = host.Facts(existing(dir))
 	run.Host.Clock, run.Host.ClockNanos = s.Clock.Kind(), s.Clock.CostNanos()
 	var err error
@@ -81,6 +81,9 @@ func (s *Session[C]) End(ctx context.Context, err error, fullDisk string) (*resu
 		err = fmt.Errorf("%s: %w", fullDisk, err)
 	}
 	s.Result.Status, s.Result.Error = status(ctx, err)
+	var warnings []engine.Warning
+	s.Result.Machine, warnings = s.machine.Stop()
+	s.Warn(warnings...)
 	return s.Result, errors.Join(err, s.store())
 }
 
