@@ -136,7 +136,8 @@ type filling struct {
 func (r *run) fillRandom(ctx context.Context, m *keyspace.Manifest, values *keyspace.Values, ops *atomicCount) error {
 	threads, batchKeys := r.spec.Threads, uint64(m.BatchKeys)
 	first := m.Loaded / batchKeys
-	f := &filling{manifest: m, values: values, ops: ops, before: first * batchKeys, next: make([]atomic.Uint64, threads), batches: (m.Keys + batchKeys - 1) / batchKeys,
+	f := &filling{manifest: m, values: values, ops: ops, before: first * batchKeys,
+		next: make([]atomic.Uint64, threads), batches: (m.Keys + batchKeys - 1) / batchKeys,
 		failed: make(chan error, threads), done: make(chan struct{})}
 	var group sync.WaitGroup
 	for t := range threads {
