@@ -194,6 +194,22 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 		"--layout: found no runner for flat-mdbx (statelab-run-flatmdbx) beside statelab or on PATH: make runners")
 }
 
+// TestNullMeasuresTheHarness: it keeps nothing, so it needs no database and its
+// answers are not checked.
+func TestNullMeasuresTheHarness(t *testing.T) {
+	for name, args := range map[string][]string{"without a database": nil, "after a load": {"--db", small(t, "10k", "--engine", "null"), "--missing", "20%"},
+		"of another engine's keys": {"--db", small(t, "10k")}} {
+		o := must(t, append([]string{"read", "--engine", "null", "--gets", "20k", "--warmup", "0", "--json", "--quiet"}, args...)...)
+		var run result.Run
+		if err := json.Unmarshal([]byte(o.stdout), &run); err != nil {
+			t.Fatal(err)
+		}
+		if run.Status != result.OK || run.Figures.Found != 20_000 || run.Figures.HarnessNanosPerGet == nil {
+			t.Errorf("%s: %s, %d found", name, run.Status, run.Figures.Found)
+		}
+	}
+}
+
 // TestBudgets: what cannot be held to is refused before anything is measured.
 func TestBudgets(t *testing.T) {
 	db := database(t, "pebble1")
