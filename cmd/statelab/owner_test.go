@@ -48,8 +48,8 @@ func leaveEachOther(t *testing.T, engines ...string) {
 				if writer == "mem" || writer == "null" {
 					return // left nothing
 				}
-				untouched(t, foreign, reads && asked != "null", writer, asked, append(read, foreign, "--use-existing")...)
-				if !reads || asked == "rocksdb" || asked == "null" { // else the files could be its own
+				untouched(t, foreign, reads, writer, asked, append(read, foreign, "--use-existing")...)
+				if !reads || asked == "null" { // else the files could be its own
 					untouched(t, foreign, false, writer, asked, "load", "--engine", asked, "--db", foreign)
 				}
 			})
@@ -60,10 +60,7 @@ func leaveEachOther(t *testing.T, engines ...string) {
 // readers are the engines that read a database of writer without changing it, with
 // the profiles that they load by default.
 func readers(writer string) []string {
-	switch writer {
-	case "goleveldb":
-		return []string{"rocksdb", "null"}
-	case "pebble2": // in the oldest format that it opens, which is v1's too
+	if writer == "pebble2" { // in the oldest format that it opens, which v1 opens too
 		return []string{"pebble1", "null"}
 	}
 	return []string{"null"}

@@ -52,8 +52,8 @@ const (
 )
 
 // Check refuses to let the engine of that name open o.Dir as o says if another
-// engine wrote it, unless it can read the files without changing them and o asks
-// for no more. A directory that is not recognised is left to the engine.
+// engine wrote it, unless both open the files' format and o asks to read only. A
+// directory that is not recognised is left to the engine.
 func Check(name string, o engine.Options) error {
 	loaded := ""
 	manifest, err := keyspace.ReadManifest(o.Dir)
@@ -72,7 +72,7 @@ func Check(name string, o engine.Options) error {
 	switch {
 	case fits && (loaded == "" || loaded == name),
 		!o.Create && name == nullEngine,
-		readOnly && found.Engine != "" && found.reads(name),
+		readOnly && found.opens(name),
 		readOnly && loaded == "" && name == nativeEngine:
 		return nil
 	}
@@ -85,7 +85,7 @@ func Check(name string, o engine.Options) error {
 			name, filepath.Join(o.Dir, engine.OwnFolder), found.Engine)
 	case o.Create:
 		refusal.Remedy = "give " + name + " a directory of its own with --db"
-	case found.Engine != "" && found.reads(name):
+	case found.opens(name):
 		refusal.Remedy += ", or read it with " + name + " and --read-only"
 	}
 	return refusal

@@ -41,18 +41,6 @@ func (f Found) opens(name string) bool {
 	return name == "pebble2" && f.PebbleFormat >= FirstOfPebble2
 }
 
-// reads reports whether the adapter of that name reads the database without
-// changing a byte: RocksDB still knows the tables of LevelDB.
-func (f Found) reads(name string) bool {
-	return f.opens(name) || f.Engine == levelDB && name == rocksDB
-}
-
-// The adapters of files that tell no version.
-const (
-	levelDB = "goleveldb"
-	rocksDB = "rocksdb"
-)
-
 // vanishedRetries bounds how often a directory is looked at again because the
 // process that holds the database replaced a file meanwhile.
 const vanishedRetries = 20
@@ -132,9 +120,9 @@ func family(dir string, names []string) (Found, error) {
 	case len(options) > 0:
 		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its OPTIONS files are of no engine that is known here"}
 	case slices.Contains(names, "IDENTITY"): // RocksDB's before it wrote options
-		return Found{Engine: rocksDB}, nil
+		return Found{Engine: "rocksdb"}, nil
 	}
-	return Found{Engine: levelDB}, nil
+	return Found{Engine: "goleveldb"}, nil
 }
 
 // maxOptionsBytes bounds what is read of an options file.
@@ -154,7 +142,7 @@ func optionsOf(path string) (found Found, err error) {
 		case "pebble_version":
 			return Found{"pebble1", 1}, nil
 		case "rocksdb_version":
-			return Found{Engine: rocksDB}, nil
+			return Found{Engine: "rocksdb"}, nil
 		}
 	}
 	return Found{}, lines.Err()

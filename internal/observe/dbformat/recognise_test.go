@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 		{"RocksDB on a foreign Pebble", "", pebble("016"), "rocksdb", engine.Options{Foreign: true}, "of pebble2, not of rocksdb: use --engine pebble2"},
 		{"both Pebbles on a foreign one", "", pebble("016"), "pebble1", engine.Options{Foreign: true}, ""},
 		{"Pebble on RocksDB", "rocksdb", rocks, "pebble1", engine.Options{}, "of rocksdb, not of pebble1: use --engine rocksdb"},
-		{"RocksDB on LevelDB, to read", "goleveldb", leveldb, "rocksdb", readOnly, ""},
+		{"RocksDB on LevelDB, to read", "goleveldb", leveldb, "rocksdb", readOnly, "of goleveldb, not of rocksdb"},
 		{"RocksDB on LevelDB, to write", "goleveldb", leveldb, "rocksdb", engine.Options{}, "of goleveldb, not of rocksdb"},
 		{"LevelDB on RocksDB", "", rocks, "goleveldb", engine.Options{Foreign: true}, "of rocksdb, not of goleveldb"},
 		{"a new one over another's", "", pebble("001"), "rocksdb", create, "of pebble1, not of rocksdb: give rocksdb a directory of its own with --db"},
