@@ -82,10 +82,21 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 // unrecognised says what to do about a directory whose engine is not known.
 func unrecognised(err error) error {
 	var not *engine.NotADatabaseError
-	if errors.As(err, &not) {
-		return fmt.Errorf("%s is not a Pebble database: %s. Give the chaindata folder itself", not.Dir, not.Why)
+	if !errors.As(err, &not) {
+		return err
 	}
-	return err
+	if _, err := os.Stat(not.Dir); err != nil {
+		return fmt.Errorf("%s: %s", not.Dir, not.Why)
+	}
+	return fmt.Errorf("%s is not a Pebble database: %s. Give the chaindata folder itself.", not.Dir, not.Why)
+}
+
+// asTyped is a runner's message with the database named as the user did.
+func (f *flags) asTyped(message string) string {
+	if f.DB == "" {
+		return message
+	}
+	return strings.ReplaceAll(message, absolute(f.DB), f.DB)
 }
 
 // overrides are those the database was loaded with.
