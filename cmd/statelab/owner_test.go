@@ -44,6 +44,9 @@ func leaveEachOther(t *testing.T, engines, more []string) {
 		if err := os.RemoveAll(filepath.Join(foreign, engine.OwnFolder)); err != nil {
 			t.Fatal(err)
 		}
+		if slices.Contains(engines, writer) && slices.Contains([]string{"pebble1", "pebble2", "goleveldb", "rocksdb", "mdbx", "lmdb"}, writer) {
+			untouched(t, foreign, true, "", "", "inspect", foreign) // known without --engine
+		}
 		for _, asked := range all {
 			if asked == writer || slices.Contains(more, asked) && slices.Contains(more, writer) {
 				continue
