@@ -91,14 +91,6 @@ func unrecognised(err error) error {
 	return fmt.Errorf("%s is not a Pebble database: %s. Give the chaindata folder itself.", not.Dir, not.Why)
 }
 
-// asTyped is a runner's message with the database named as the user did.
-func (f *flags) asTyped(message string) string {
-	if f.DB == "" {
-		return message
-	}
-	return strings.ReplaceAll(message, absolute(f.DB), f.DB)
-}
-
 // overrides are those the database was loaded with.
 func (t target) overrides() map[string]string {
 	if t.manifest == nil {

@@ -268,7 +268,7 @@ func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 	case err != nil:
 		return err
 	case d.status != result.OK:
-		return errors.New(f.asTyped(d.error))
+		return errors.New(d.error)
 	case f.strict && len(d.warnings) > 0:
 		return &strictError{len(d.warnings)}
 	}

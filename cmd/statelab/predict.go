@@ -327,7 +327,7 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock, quiet bool) (*
 	p := a.progress(quiet)
 	run, err := a.runPoint(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
 	if err == nil && run.Status != result.OK {
-		err = errors.New(f.asTyped(run.Error))
+		err = errors.New(run.Error)
 	}
 	return run, err
 }
