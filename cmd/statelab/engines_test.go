@@ -199,11 +199,9 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 func TestNullMeasuresTheHarness(t *testing.T) {
 	for name, args := range map[string][]string{"without a database": nil, "after a load": {"--db", small(t, "10k", "--engine", "null"), "--missing", "20%"},
 		"of another engine's keys": {"--db", small(t, "10k")}} {
-		o := must(t, append([]string{"read", "--engine", "null", "--gets", "20k", "--warmup", "0", "--json", "--quiet"}, args...)...)
-		var run result.Run
-		if err := json.Unmarshal([]byte(o.stdout), &run); err != nil {
-			t.Fatal(err)
-		}
+		out := filepath.Join(t.TempDir(), "R")
+		must(t, append([]string{"read", "--engine", "null", "--gets", "20k", "--warmup", "0", "--out", out, "--quiet"}, args...)...)
+		run := runsOf(t, out, sweepOf(t, out))[0]
 		if run.Status != result.OK || run.Figures.Found != 20_000 || run.Figures.HarnessNanosPerGet == nil {
 			t.Errorf("%s: %s, %d found", name, run.Status, run.Figures.Found)
 		}

@@ -219,7 +219,7 @@ func TestHeldDatabase(t *testing.T) {
 			refused(t, statelab(t, read...), exitFailed, fmt.Sprintf("%s is in use by process %d: stop it, or add --ignore-lock", typed, owner.Process.Pid))
 			read[len(read)-1] += "2"
 			must(t, append(read, "--ignore-lock")...)
-			if run := readRun(t, read[len(read)-1]); run.Figures.Found != 5000 {
+			if run := runsOf(t, read[len(read)-1], sweepOf(t, read[len(read)-1]))[0]; run.Figures.Found != 5000 {
 				t.Errorf("%d of 5000 found", run.Figures.Found)
 			}
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
