@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/statelab/statelab/result"
 )
 
@@ -204,6 +206,14 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 		run := runsOf(t, out, sweepOf(t, out))[0]
 		if run.Status != result.OK || run.Figures.Found != 20_000 || run.Figures.HarnessNanosPerGet == nil {
 			t.Errorf("%s: %s, %d found", name, run.Status, run.Figures.Found)
+		}
+	}
+	db := small(t, "10k")
+	for _, workload := range []string{"overwrite", "readwhilewriting"} {
+		before := fingerprint(t, db)
+		refused(t, statelab(t, "read", "--engine", "null", "--db", db, "--workload", workload, "--warmup", "0"), exitFailed, "keeps nothing")
+		if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
+			t.Errorf("%s changed the database:\n%s", workload, diff)
 		}
 	}
 }
