@@ -53,7 +53,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	if t.foreign {
 		found, err := dbformat.Recognise(f.DB)
 		if err != nil && (name == "" || name == "pebble1" || name == "pebble2") {
-			m.add("%v", unrecognised(err))
+			m.add("%s", unrecognised(err))
 			return t
 		}
 		name = orDefault(name, found.Engine)
@@ -80,15 +80,15 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 }
 
 // unrecognised says what to do about a directory whose engine is not known.
-func unrecognised(err error) error {
+func unrecognised(err error) string {
 	var not *engine.NotADatabaseError
 	if !errors.As(err, &not) {
-		return err
+		return err.Error()
 	}
 	if _, err := os.Stat(not.Dir); err != nil {
-		return fmt.Errorf("%s: %s", not.Dir, not.Why)
+		return not.Dir + ": " + not.Why
 	}
-	return fmt.Errorf("%s is not a Pebble database: %s. Give the chaindata folder itself.", not.Dir, not.Why)
+	return fmt.Sprintf("%s is not a Pebble database: %s. Give the chaindata folder itself.", not.Dir, not.Why)
 }
 
 // overrides are those the database was loaded with.
