@@ -29,6 +29,7 @@ const (
 	CanTraceAccesses Capability = "block_accesses" // Options.TraceAccesses is honoured
 	SharesReads      Capability = "shared_reads"   // Gets that wait for another's read of a block count as cache misses
 	IsVolatile       Capability = "volatile"       // keeps nothing on disk
+	KeepsNothing     Capability = "keeps_nothing"  // a Get finds every key, with any value: answers are not checked
 	UsesPageCache    Capability = "page_cache"     // reads through mmap: the operating system's page cache is its cache
 	CanBudget        Capability = "memory_budget"  // Options.MemoryBytes is honoured, and the DB is a MemoryReporter
 	HasNoCache       Capability = "no_block_cache" // keeps no blocks itself: CacheBytes has no effect, cache_bytes is 0
@@ -249,12 +250,17 @@ type Warning struct {
 
 // LockedError says that another process holds the database.
 type LockedError struct {
-	Dir  string
-	Hint string // the way out, such as a flag
+	Dir     string
+	Hint    string // the way out, such as a flag
+	Process int    // its number; 0: not known
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s is held by another process: %s", e.Dir, e.Hint)
+	by := "another process"
+	if e.Process > 0 {
+		by = fmt.Sprintf("process %d", e.Process)
+	}
+	return fmt.Sprintf("%s is in use by %s: %s", e.Dir, by, e.Hint)
 }
 
 // NotADatabaseError says that Dir holds nothing this engine can open.

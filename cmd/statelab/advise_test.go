@@ -128,7 +128,7 @@ func TestAdviceOnAHeldDatabase(t *testing.T) {
 	if _, err := words.Read(held); err != nil || string(held) != "held\n" {
 		t.Fatalf("the owner says %q, %v", held, err)
 	}
-	refused(t, statelab(t, "advise", db), exitFailed, "held by another process", "--ignore-lock")
+	refused(t, statelab(t, "advise", db), exitFailed, "is in use by process", "--ignore-lock")
 	before := fingerprint(t, db)
 	must(t, "advise", db, "--ignore-lock", "--probe-seconds", "0", "--quiet")
 	if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {

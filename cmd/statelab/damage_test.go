@@ -135,20 +135,21 @@ func TestWrongFolders(t *testing.T) {
 		exit  int
 		words []string
 	}{
-		{"no database", []string{"read", "--db", other, "--use-existing"}, exitUsage, []string{"--db", other, "holds no database"}},
-		{"no directory", []string{"read", "--db", missing}, exitUsage, []string{"--db", missing, "no such directory"}},
-		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"--db", "letter.txt"}},
+		{"no database", []string{"read", "--db", other, "--use-existing"}, exitUsage, []string{other + " is not a Pebble database: it has no CURRENT file. Give the chaindata folder itself"}},
+		{"no directory", []string{"read", "--db", missing}, exitUsage, []string{missing, "no such directory"}},
+		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"letter.txt"}},
 		{"foreign without --use-existing", []string{"read", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},
 		{"foreign and written", []string{"read", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage, []string{"--workload overwrite", "--use-existing"}},
 		{"load over a database", []string{"load", "--db", db}, exitUsage, []string{db, "complete database"}},
 		{"load over a foreign database", []string{"load", "--db", foreign}, exitUsage, []string{foreign, "not empty"}},
+		{"load over another engine's database", []string{"load", "--engine", "goleveldb", "--db", foreign}, exitUsage, []string{foreign, "not of goleveldb", "--db"}},
 		{"load over other things", []string{"load", "--db", other}, exitUsage, []string{other, "letter.txt"}},
 		{"sweep into other things", []string{"sweep", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
 		{"read into other things", []string{"read", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
 		{"report of other things", []string{"report", other}, exitFailed, []string{other}},
 		{"import of other things", []string{"import", other, "--out", missing}, exitFailed, []string{other}},
-		{"v1 with pebble2", []string{"read", "--db", db, "--engine", "pebble2"}, exitFailed, []string{db, "pebble1"}},
-		{"a newer format with pebble1", []string{"read", "--db", columnar, "--engine", "pebble1"}, exitFailed, []string{columnar, "pebble2"}},
+		{"v1 with pebble2", []string{"read", "--db", db, "--engine", "pebble2"}, exitUsage, []string{db, "of pebble1, not of pebble2"}},
+		{"a newer format with pebble1", []string{"read", "--db", columnar, "--engine", "pebble1"}, exitUsage, []string{columnar, "of pebble2, not of pebble1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !slices.Contains(c.args, "--out") && c.args[0] == "read" {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/statelab/statelab/result"
 )
 
@@ -192,6 +194,28 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 	refused(t, statelab(t, "layouts", "--layout", "flat-pebble,geth-path,flat-mdbx,geth-flat", "--out", "L"), exitUsage,
 		"--layout: found no runner for geth-path (statelab-run-geth), geth-flat (statelab-run-geth) beside statelab or on PATH: make trees",
 		"--layout: found no runner for flat-mdbx (statelab-run-flatmdbx) beside statelab or on PATH: make runners")
+}
+
+// TestNullMeasuresTheHarness: it keeps nothing, so it needs no database and its
+// answers are not checked.
+func TestNullMeasuresTheHarness(t *testing.T) {
+	for name, args := range map[string][]string{"without a database": nil, "after a load": {"--db", small(t, "10k", "--engine", "null"), "--missing", "20%"},
+		"of another engine's keys": {"--db", small(t, "10k")}} {
+		out := filepath.Join(t.TempDir(), "R")
+		must(t, append([]string{"read", "--engine", "null", "--gets", "20k", "--warmup", "0", "--out", out, "--quiet"}, args...)...)
+		run := runsOf(t, out, sweepOf(t, out))[0]
+		if run.Status != result.OK || run.Figures.Found != 20_000 || run.Figures.HarnessNanosPerGet == nil {
+			t.Errorf("%s: %s, %d found", name, run.Status, run.Figures.Found)
+		}
+	}
+	db := small(t, "10k")
+	for _, workload := range []string{"overwrite", "readwhilewriting"} {
+		before := fingerprint(t, db)
+		refused(t, statelab(t, "read", "--engine", "null", "--db", db, "--workload", workload, "--warmup", "0"), exitFailed, "keeps nothing")
+		if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
+			t.Errorf("%s changed the database:\n%s", workload, diff)
+		}
+	}
 }
 
 // TestBudgets: what cannot be held to is refused before anything is measured.

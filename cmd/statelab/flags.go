@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -29,6 +29,9 @@ type target struct {
 
 // target finds out what --db holds and which engine reads it.
 func (a *app) target(f *flags, m *mistakes) (t target) {
+	if f.DB == "" && f.Engine == "null" {
+		f.DB = "." // it opens nothing
+	}
 	if f.DB == "" {
 		m.add("--db: say which database: --db DIR (statelab load --db DIR makes one)")
 		return t
@@ -41,24 +44,26 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		m.add("--db: %v", err)
 		return t
 	default:
-		t.foreign = true
+		t.foreign = f.Engine != "null"
 	}
 	name := string(f.Engine)
 	if name == "" && t.manifest != nil {
 		name = t.manifest.Engine
 	}
 	if t.foreign {
-		if name == "" || name == "pebble1" || name == "pebble2" {
-			found, err := pebbledb.Peek(f.DB)
-			if err != nil {
-				m.add("--db: %v; of another engine's database say which: --engine mdbx", err)
-				return t
-			}
-			name = orDefault(name, found.Engine)
+		found, err := dbformat.Recognise(f.DB)
+		if err != nil && (name == "" || name == "pebble1" || name == "pebble2") {
+			m.add("%s", unrecognised(err))
+			return t
 		}
+		name = orDefault(name, found.Engine)
 		if !f.Existing {
 			m.add("--db %s: statelab did not load this database; --use-existing reads it without ever writing to it", f.DB)
 		}
+	}
+	if err := dbformat.Check(name, engine.Options{Dir: f.DB, ReadOnly: f.ReadOnly || f.onlyLooks || t.foreign}); err != nil {
+		m.add("%v", err)
+		return t
 	}
 	a.tellLibrary(m, m.overrides(f.Options), t.overrides())
 	t.engine = a.engine(name, m)
@@ -72,6 +77,18 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		f.Profile = experiment.List(t.manifest.Profile)
 	}
 	return t
+}
+
+// unrecognised says what to do about a directory whose engine is not known.
+func unrecognised(err error) string {
+	var not *engine.NotADatabaseError
+	if !errors.As(err, &not) {
+		return err.Error()
+	}
+	if _, err := os.Stat(not.Dir); err != nil {
+		return not.Dir + ": " + not.Why
+	}
+	return fmt.Sprintf("%s is not a Pebble database: %s. Give the chaindata folder itself.", not.Dir, not.Why)
 }
 
 // overrides are those the database was loaded with.

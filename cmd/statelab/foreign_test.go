@@ -214,11 +214,12 @@ func TestHeldDatabase(t *testing.T) {
 				t.Fatalf("the owner says %q, %v", line, err)
 			}
 			before := settled(t, db)
-			read := []string{"read", "--db", db, "--use-existing", "--gets", "5k", "--warmup", "0", "--sample-keys", "5k", "--out", filepath.Join(t.TempDir(), "R")}
-			refused(t, statelab(t, read...), exitFailed, db, "held by another process", "--ignore-lock")
+			typed := db + "/." // errors name it so
+			read := []string{"read", "--db", typed, "--use-existing", "--gets", "5k", "--warmup", "0", "--sample-keys", "5k", "--out", filepath.Join(t.TempDir(), "R")}
+			refused(t, statelab(t, read...), exitFailed, fmt.Sprintf("%s is in use by process %d: stop it, or add --ignore-lock", typed, owner.Process.Pid))
 			read[len(read)-1] += "2"
 			must(t, append(read, "--ignore-lock")...)
-			if run := readRun(t, read[len(read)-1]); run.Figures.Found != 5000 {
+			if run := runsOf(t, read[len(read)-1], sweepOf(t, read[len(read)-1]))[0]; run.Figures.Found != 5000 {
 				t.Errorf("%d of 5000 found", run.Figures.Found)
 			}
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {

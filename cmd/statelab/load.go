@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -118,6 +119,12 @@ func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
 	manifest, err := keyspace.ReadManifest(spec.Dir)
 	switch {
 	case err == nil && f.resume:
+		if f.Engine != "" && string(f.Engine) != manifest.Engine {
+			m.add("--engine %s: --resume goes on with the load of %s by %s: leave --engine out", f.Engine, f.DB, manifest.Engine)
+		}
+		if err := dbformat.Check(manifest.Engine, engine.Options{Dir: f.DB}); err != nil {
+			m.add("--resume: %v", err)
+		}
 		spec.Engine, spec.Profile, spec.Overrides = manifest.Engine, manifest.Profile, manifest.Overrides
 		spec.Keys, spec.Workload = manifest.Keys, manifest.Workload
 		return
@@ -132,6 +139,10 @@ func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
 		return
 	case f.resume:
 		m.add("--resume: %s holds no load that could go on", f.DB)
+		return
+	}
+	if err := dbformat.Check(spec.Engine, engine.Options{Dir: f.DB, Create: true}); err != nil {
+		m.add("%v", err)
 		return
 	}
 	entries, err := os.ReadDir(spec.Dir)

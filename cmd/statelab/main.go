@@ -92,8 +92,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "statelab: interrupted")
 		return exitFailed
 	}
-	fmt.Fprintln(stderr, "statelab:", err)
+	fmt.Fprintln(stderr, "statelab:", asTyped(err.Error(), args))
 	return exitFailed
+}
+
+// asTyped is a message with paths as the arguments name them: runners know full
+// paths only.
+func asTyped(message string, args []string) string {
+	for _, arg := range args {
+		if _, value, is := strings.Cut(arg, "="); is {
+			arg = value
+		}
+		if arg != "" {
+			message = strings.ReplaceAll(message, absolute(arg), arg)
+		}
+	}
+	return message
 }
 
 func (a *app) root() *cobra.Command {

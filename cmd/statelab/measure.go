@@ -27,6 +27,7 @@ type flags struct {
 	out                                     string
 	json, quiet, strict                     bool
 	resume, ignoreSpace, dryRun, printsOnly bool
+	onlyLooks                               bool // no flag: the verb opens nothing for writing
 	metrics                                 string
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -204,7 +205,7 @@ func (a *app) predictElsewhere(in predict.Input, p prediction, reserve reserveOf
 func (a *app) predictHere(f *predictFlags, in predict.Input, p prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
 	g := newFlags(experiment.Read)
-	g.DB, g.Engine, g.Existing, g.IgnoreLock = f.db, experiment.List(f.engine), true, f.ignoreLock
+	g.DB, g.Engine, g.Existing, g.onlyLooks, g.IgnoreLock = f.db, experiment.List(f.engine), true, true, f.ignoreLock
 	g.Gets, g.Warmup, g.Missing, g.Seed, g.AccessGets = f.gets, strconv.FormatUint(in.WarmupGets, 10), f.missing, f.seed, "0"
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
@@ -308,7 +309,7 @@ func (a *app) printPrediction(p prediction) {
 func (a *app) inspectDatabase(dir, engineName string, ignoreLock, quiet bool) (*result.Run, error) {
 	m := new(mistakes)
 	f := newFlags(experiment.Read)
-	f.DB, f.Engine, f.Existing, f.IgnoreLock = dir, experiment.List(engineName), true, ignoreLock
+	f.DB, f.Engine, f.Existing, f.onlyLooks, f.IgnoreLock = dir, experiment.List(engineName), true, true, ignoreLock
 	t := a.target(f, m)
 	if err := m.err(); err != nil {
 		return nil, err
@@ -326,7 +327,7 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock, quiet bool) (*
 	p := a.progress(quiet)
 	run, err := a.runPoint(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
 	if err == nil && run.Status != result.OK {
-		err = fmt.Errorf("%s", run.Error)
+		err = errors.New(run.Error)
 	}
 	return run, err
 }

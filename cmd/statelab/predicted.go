@@ -74,7 +74,7 @@ func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, warmup uint64, po
 	}
 	m := new(mistakes)
 	f := newFlags(experiment.Read)
-	f.DB, f.Engine, f.Profile, f.Existing = done.Database.Dir, experiment.List(spec.Engine), experiment.List(spec.Profile), true
+	f.DB, f.Engine, f.Profile, f.Existing, f.onlyLooks = done.Database.Dir, experiment.List(spec.Engine), experiment.List(spec.Profile), true, true
 	t := a.target(f, m)
 	if err := m.err(); err != nil {
 		return nil, err

@@ -2,8 +2,8 @@
 // cost of the harness.
 //
 // A Get finds every key and returns as many value bytes as ValueBytes says (the
-// override; 0 by default) without touching them. Nothing is kept, so values are
-// not to be checked.
+// override; 0 by default) without touching them. Nothing is kept, so the harness
+// does not check values, and reads without a database.
 package null
 
 import (
@@ -27,8 +27,8 @@ func (Engine) Info() engine.Info {
 		Version:      "1",
 		Route:        "built in",
 		Licence:      "as statelab",
-		Capabilities: []engine.Capability{engine.IsVolatile},
-		Profiles:     []engine.Profile{{Name: "default", About: "does nothing: measures the harness"}},
+		Capabilities: []engine.Capability{engine.IsVolatile, engine.KeepsNothing},
+		Profiles:     []engine.Profile{{Name: "default", About: "does nothing: statelab read --engine null, with or without a --db, measures the harness"}},
 	}
 }
 

@@ -71,7 +71,7 @@ func (a *account) update(now statistics) {
 		count(k.as, n)
 	}
 	if a.kinds == nil {
-		blocks = a.since(now, "read.block.get.micros")
+		blocks = a.since(now, getBlocks)
 		count(a.all, blocks)
 	}
 	// Reads that were for no block opened tables. Between the readings of two

@@ -37,5 +37,5 @@ func checkUnlocked(dir string) error {
 }
 
 func locked(dir string) error {
-	return &engine.LockedError{Dir: dir, Hint: "stop it, or add --ignore-lock to read what it has written so far"}
+	return &engine.LockedError{Dir: dir, Hint: "stop it, or add --ignore-lock"}
 }

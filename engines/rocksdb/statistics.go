@@ -64,4 +64,7 @@ func (s statistics) fileReadBytes() int64 {
 // compactionBlocks counts blocks that compactions needed and no cache served.
 const compactionBlocks = "read.block.compaction.micros"
 
+// getBlocks counts blocks that Gets needed and no cache served.
+const getBlocks = "read.block.get.micros"
+
 func (s statistics) compactionBytes() int64 { return s.count("compact.read.bytes") }

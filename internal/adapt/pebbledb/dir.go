@@ -10,10 +10,11 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
-// newestFormatOfV1 is the newest format Pebble v1 opens.
-const newestFormatOfV1 = 16
+// FirstFormatOfV2 is the oldest format Pebble v2 opens.
+const FirstFormatOfV2 = dbformat.FirstOfPebble2
 
 // CheckDir refuses a directory that does not hold what o expects of it, before
 // Pebble would create something there. adapter is pebble1 or pebble2.
@@ -21,12 +22,15 @@ func CheckDir(o engine.Options, adapter string) error {
 	if o.Create {
 		return checkEmpty(o)
 	}
-	found, err := Peek(o.Dir)
+	found, err := dbformat.Recognise(o.Dir)
 	if err != nil {
 		return err
 	}
-	format := found.FormatMajorVersion
-	if adapter == "pebble1" && format > newestFormatOfV1 {
+	format := found.PebbleFormat
+	if format == 0 {
+		return &engine.NotADatabaseError{Dir: o.Dir, Why: "it is a database of " + found.Engine}
+	}
+	if adapter == "pebble1" && format > dbformat.LastOfPebble1 {
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("format %d is beyond Pebble v1: use pebble2", format)}
 	}
 	if adapter == "pebble2" && format < FirstFormatOfV2 {

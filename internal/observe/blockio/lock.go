@@ -14,7 +14,7 @@ import (
 )
 
 // lockHint is the way out of a LockedError.
-const lockHint = "stop that process, or read beside it with --ignore-lock"
+const lockHint = "stop it, or add --ignore-lock"
 
 // LockExisting takes the lock of a database by its lock file at path, as Pebble
 // does (fcntl, whole file), but leaves the file untouched. No file: nobody ever

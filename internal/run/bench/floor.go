@@ -22,10 +22,17 @@ const floorGets = 200_000
 // HarnessFloor is the cost of the loop around a Get, in nanoseconds: choosing and
 // making a 32-byte key, two clock reads, recording.
 func HarnessFloor(clock *measure.Clock) float64 {
-	keys := &keyset{choice: workload.Choice{Keys: 1 << 20, MissingShare: 1, Seed: 1},
-		space: keyspace.Keys{Count: 1 << 20, Bytes: 32, Order: keyspace.Hashed, Hash: keyspace.Mix}, values: new(keyspace.Values)}
+	m := floorManifest()
+	keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 1, Seed: 1}, space: m.KeySpace(), values: new(keyspace.Values)}
 	w := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: nothing{}, clock: clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
 	return session.Floor(clock, floorGets, w.run)
+}
+
+// floorManifest describes the keys that the harness is measured with.
+func floorManifest() *keyspace.Manifest {
+	const keys, keyBytes, valueBytes = 1 << 20, 32, 110
+	return &keyspace.Manifest{Engine: "null", Keys: keys, Loaded: keys, Settled: true, KeyBytes: keyBytes, KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix,
+		ValueModel: keyspace.Random, ValueBytes: valueBytes}
 }
 
 // nothing is an engine's reader without an engine.

@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
 )
@@ -90,6 +91,9 @@ func (r *run) loadManifest() (*keyspace.Manifest, error) {
 	// checkpoint nothing is durable.
 	if m.Loaded == 0 || m.Workload == workload.FillSorted && m.Loaded < m.Keys {
 		r.Tell(Event{Phase: "prepare", Note: "nothing that the load could go on from: starting it again"})
+		if err := dbformat.Check(s.Engine, engine.Options{Dir: s.Dir, Create: true}); err != nil {
+			return nil, err
+		}
 		if err := removeDatabase(s.Dir); err != nil {
 			return nil, fmt.Errorf("remove the unfinished load: %w", err)
 		}
@@ -282,7 +286,8 @@ func (r *run) verifyLoad(m *keyspace.Manifest, values *keyspace.Values) error {
 		if err != nil {
 			return err
 		}
-		keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 0.1, Seed: m.Seed}, space: m.KeySpace(), values: values, version: m.MaxVersion}
+		keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 0.1, Seed: m.Seed}, space: m.KeySpace(), values: values, version: m.MaxVersion,
+			any: r.engine.Info().Has(engine.KeepsNothing)}
 		w := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: r.Clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
 		err = w.run(verifyKeys)
 		ops.Add(w.found + w.missing)

@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
@@ -89,9 +90,8 @@ func (r *run) do(ctx context.Context) error {
 // open opens the database and writes down what came of the options.
 func (r *run) open(ctx context.Context, o engine.Options) error {
 	var err error
-	if r.db, err = r.engine.Open(ctx, o); err != nil {
-		r.db = nil
-		return fmt.Errorf("open %s with %s: %w", o.Dir, r.engine.Info().Name, err)
+	if r.db, err = dbformat.Open(ctx, r.engine, o); err != nil {
+		return err
 	}
 	r.Result.Engine.Options = r.db.Effective()
 	r.noteMemory()

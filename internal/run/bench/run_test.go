@@ -250,3 +250,30 @@ func TestFiguresOfMemoryAloneCarryAWarning(t *testing.T) {
 		t.Errorf("a larger database, or one of unknown size: %q", got)
 	}
 }
+
+// TestAnotherEnginesDatabase: neither a read nor a load that starts again touches
+// files that another engine has put where ours were.
+func TestAnotherEnginesDatabase(t *testing.T) {
+	s, spec := loaded(t)
+	theirs := filepath.Join(spec.Dir, "marker.format-version.000001.013")
+	if err := os.WriteFile(theirs, []byte("theirs"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m, err := keyspace.ReadManifest(spec.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Loaded = 0 // what there is would be removed
+	if err := keyspace.WriteManifest(spec.Dir, m); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{Read, Load} {
+		spec.Verb, spec.Resume, spec.Out = verb, true, t.TempDir()
+		if _, err := Run(context.Background(), s, spec, func(Event) {}); err == nil || !strings.Contains(err.Error(), "of pebble2, not of shelf") {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+	if text, err := os.ReadFile(theirs); err != nil || string(text) != "theirs" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -3,11 +3,11 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // KeyStream returns the keys that a run of spec asks for, in order: first
@@ -60,9 +60,9 @@ func streamKeys(ctx context.Context, e engine.Engine, spec *Spec) (*keyset, erro
 	}
 	o := openOptions(spec)
 	o.ReadOnly, o.Direct = true, false
-	db, err := e.Open(ctx, o)
+	db, err := dbformat.Open(ctx, e, o)
 	if err != nil {
-		return nil, fmt.Errorf("open %s with %s: %w", spec.Dir, e.Info().Name, err)
+		return nil, err
 	}
 	found, err := sampleKeys(ctx, db, spec.SampleKeys, spec.Seed)
 	if err := errors.Join(err, db.Close()); err != nil {

@@ -99,6 +99,9 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 	if keys.sample != nil {
 		return errors.New("a database that statelab did not load is never written")
 	}
+	if keys.any {
+		return fmt.Errorf("%s keeps nothing that could be overwritten: use --workload readrandom", r.engine.Info().Name)
+	}
 	m, values, err := r.manifest()
 	if err != nil {
 		return err

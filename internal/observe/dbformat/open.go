@@ -1,0 +1,92 @@
+// Package dbformat tells whose database a directory holds, from the manifest that
+// statelab leaves and from the files, and lets no engine open another's: engines of
+// one family take each other's files for their own and rewrite them.
+//
+// Non-goals: whether a database is whole; what it holds.
+package dbformat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/keyspace"
+)
+
+// OtherEngineError says that another engine wrote the database.
+type OtherEngineError struct {
+	Dir           string
+	Asked, Writer string // engines
+	Remedy        string // what to type
+}
+
+func (e *OtherEngineError) Error() string {
+	return fmt.Sprintf("%s is a database of %s, not of %s: %s", e.Dir, e.Writer, e.Asked, e.Remedy)
+}
+
+// Open opens the database in o.Dir with e, unless another engine wrote it. If
+// another process holds it, the error is an engine.LockedError that names it.
+func Open(ctx context.Context, e engine.Engine, o engine.Options) (engine.DB, error) {
+	name := e.Info().Name
+	if err := Check(name, o); err != nil {
+		return nil, err
+	}
+	db, err := e.Open(ctx, o)
+	var locked *engine.LockedError
+	switch {
+	case errors.As(err, &locked):
+		return nil, &engine.LockedError{Dir: o.Dir, Hint: locked.Hint, Process: cmp.Or(locked.Process, holder(o.Dir))}
+	case err != nil:
+		return nil, fmt.Errorf("open %s with %s: %w", o.Dir, name, err)
+	}
+	return db, nil
+}
+
+// Engines with rules of their own.
+const (
+	nullEngine   = "null"   // touches no file
+	nativeEngine = "native" // what a library reads and writes is not known
+)
+
+// Check refuses to let the engine of that name open o.Dir as o says if another
+// engine wrote it, unless both open the files' format and o asks to read only. A
+// directory that is not recognised is left to the engine.
+func Check(name string, o engine.Options) error {
+	loaded := ""
+	manifest, err := keyspace.ReadManifest(o.Dir)
+	switch {
+	case err == nil:
+		loaded = manifest.Engine
+	case !errors.Is(err, keyspace.ErrNoManifest):
+		return err
+	}
+	found, err := Recognise(o.Dir)
+	if none := new(engine.NotADatabaseError); err != nil && !errors.As(err, &none) {
+		return err
+	}
+	fits := found.Engine == "" || found.opens(name) || name == nativeEngine && loaded == nativeEngine
+	readOnly := (o.ReadOnly || o.Foreign || o.IgnoreLock) && !o.Create
+	switch {
+	case fits && (loaded == "" || loaded == name),
+		!o.Create && name == nullEngine,
+		readOnly && found.opens(name),
+		readOnly && loaded == "" && name == nativeEngine:
+		return nil
+	}
+	refusal := &OtherEngineError{Dir: o.Dir, Asked: name, Writer: cmp.Or(loaded, found.Engine)}
+	refusal.Remedy = "use --engine " + refusal.Writer
+	switch {
+	case loaded == name: // but the files are not its
+		refusal.Writer = found.Engine
+		refusal.Remedy = fmt.Sprintf("statelab loaded it with %s, and something else wrote there since; without the folder %s, --engine %s --use-existing reads it",
+			name, filepath.Join(o.Dir, engine.OwnFolder), found.Engine)
+	case o.Create:
+		refusal.Remedy = "give " + name + " a directory of its own with --db"
+	case found.opens(name):
+		refusal.Remedy += ", or read it with " + name + " and --read-only"
+	}
+	return refusal
+}

@@ -1,0 +1,205 @@
+package dbformat
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// Found is what the files of a directory say about their writer.
+type Found struct {
+	// Engine is the adapter that reads them. Pebble's are pebble1's below format 13,
+	// which v2 no longer reads, and pebble2's from there.
+	Engine string
+	// PebbleFormat is Pebble's format major version, 1 for the oldest; 0 for other engines.
+	PebbleFormat uint64
+}
+
+// Pebble v1 and v2 both open the formats from FirstOfPebble2 to LastOfPebble1.
+const (
+	FirstOfPebble2 = 13
+	LastOfPebble1  = 16
+)
+
+// opens reports whether the adapter of that name opens the database as its own.
+func (f Found) opens(name string) bool {
+	switch {
+	case f.PebbleFormat == 0:
+		return name == f.Engine
+	case name == "pebble1":
+		return f.PebbleFormat <= LastOfPebble1
+	}
+	return name == "pebble2" && f.PebbleFormat >= FirstOfPebble2
+}
+
+// vanishedRetries bounds how often a directory is looked at again because the
+// process that holds the database replaced a file meanwhile.
+const vanishedRetries = 20
+
+// Recognise tells whose database the files of dir are, without opening a database
+// or taking a lock. Any other directory is an engine.NotADatabaseError.
+func Recognise(dir string) (Found, error) {
+	for attempt := 1; ; attempt++ {
+		found, err := recognise(dir)
+		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
+			return found, err
+		}
+	}
+}
+
+func recognise(dir string) (Found, error) {
+	not := func(why string) (Found, error) {
+		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: why}
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return not("there is no such directory")
+	}
+	if err != nil {
+		return Found{}, fmt.Errorf("look into %s: %w", dir, err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	format, err := newestMarker(names, formatMarker)
+	switch {
+	case err != nil:
+		return not(err.Error())
+	case format != "":
+		version, err := strconv.ParseUint(format, 10, 32)
+		if err != nil {
+			return not("its format marker is unreadable: " + format)
+		}
+		if version >= FirstOfPebble2 {
+			return Found{"pebble2", version}, nil
+		}
+		return Found{"pebble1", max(version, 1)}, nil
+	case slices.Contains(names, "CURRENT"):
+		return family(dir, names)
+	case len(names) == 0:
+		return not("it is empty")
+	}
+	for _, sign := range signs() {
+		if !slices.Contains(names, sign.file) {
+			continue
+		}
+		if is, err := sign.in(dir); is || err != nil {
+			return Found{Engine: sign.engine}, err
+		}
+	}
+	return not("it has no CURRENT file")
+}
+
+// family tells Pebble, RocksDB and LevelDB apart, which all have a file CURRENT:
+// the newest options file that names a writer decides. LevelDB has none.
+func family(dir string, names []string) (Found, error) {
+	var options []string
+	for _, name := range names {
+		if strings.HasPrefix(name, "OPTIONS-") {
+			options = append(options, name)
+		}
+	}
+	slices.SortFunc(options, func(a, b string) int { return strings.Compare(b, a) }) // numbers of six digits
+	for _, name := range options {
+		found, err := optionsOf(filepath.Join(dir, name))
+		if found != (Found{}) || err != nil {
+			return found, err
+		}
+	}
+	switch {
+	case len(options) > 0:
+		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its OPTIONS files are of no engine that is known here"}
+	case slices.Contains(names, "IDENTITY"): // RocksDB's before it wrote options
+		return Found{Engine: "rocksdb"}, nil
+	}
+	return Found{Engine: "goleveldb"}, nil
+}
+
+// maxOptionsBytes bounds what is read of an options file.
+const maxOptionsBytes = 1 << 20
+
+// optionsOf says who wrote an options file; nobody, if it does not tell.
+func optionsOf(path string) (found Found, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Found{}, fmt.Errorf("read options file: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	lines := bufio.NewScanner(io.LimitReader(file, maxOptionsBytes))
+	for lines.Scan() {
+		name, _, _ := strings.Cut(strings.TrimSpace(lines.Text()), "=")
+		switch strings.TrimSpace(name) {
+		case "pebble_version":
+			return Found{"pebble1", 1}, nil
+		case "rocksdb_version":
+			return Found{Engine: "rocksdb"}, nil
+		}
+	}
+	return Found{}, lines.Err()
+}
+
+const formatMarker = "marker.format-version."
+
+// newestMarker returns the value of an atomic marker: of the files
+// prefix.<iteration>.<value> the one of the highest iteration.
+func newestMarker(names []string, prefix string) (value string, err error) {
+	newest := int64(-1)
+	for _, name := range names {
+		rest, is := strings.CutPrefix(name, prefix)
+		if !is {
+			continue
+		}
+		iteration, v, is := strings.Cut(rest, ".")
+		n, err := strconv.ParseInt(iteration, 10, 63)
+		if !is || err != nil {
+			return "", fmt.Errorf("unreadable marker file %s", name)
+		}
+		if n > newest {
+			newest, value = n, v
+		}
+	}
+	return value, nil
+}
+
+// sign is what a file of an engine holds at offset, on a little-endian machine.
+type sign struct {
+	file, engine string
+	offset       int64
+	bytes        string
+}
+
+// signs are those of engines that keep everything in one file, and of Badger. A
+// file is known by its content: LMDB and libmdbx have used each other's names.
+func signs() (all []sign) {
+	for _, file := range []string{"mdbx.dat", "data.mdb", "bolt.db"} {
+		all = append(all,
+			sign{file, "mdbx", 21, "\x11\x4c\xef\xbd\x9d\x65\x59"},
+			sign{file, "lmdb", 16, "\xde\xc0\xef\xbe"},
+			sign{file, "bbolt", 16, "\xed\xda\x0c\xed"},
+		)
+	}
+	return append(all, sign{"MANIFEST", "badger", 0, "Bdgr"})
+}
+
+func (s sign) in(dir string) (is bool, err error) {
+	file, err := os.Open(filepath.Join(dir, s.file))
+	if err != nil {
+		return false, fmt.Errorf("look into %s: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	head := make([]byte, len(s.bytes))
+	if _, err := file.ReadAt(head, s.offset); err != nil && err != io.EOF {
+		return false, fmt.Errorf("look into %s: %w", dir, err)
+	}
+	return string(head) == s.bytes, nil
+}
