@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
+	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -30,7 +33,10 @@ type target struct {
 // target finds out what --db holds and which engine reads it.
 func (a *app) target(f *flags, m *mistakes) (t target) {
 	if f.DB == "" {
-		m.add("--db: say which database: --db DIR (statelab load --db DIR makes one)")
+		m.add("--db is missing: name a database (statelab load --db DIR makes one)")
+		return t
+	}
+	if !m.readable("--db: ", f.DB) {
 		return t
 	}
 	manifest, err := keyspace.ReadManifest(f.DB)
@@ -38,7 +44,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	case err == nil:
 		t.manifest = manifest
 	case !errors.Is(err, keyspace.ErrNoManifest):
-		m.add("--db: %v", err)
+		m.cannotRead("--db: %v", err)
 		return t
 	default:
 		t.foreign = true
@@ -51,13 +57,13 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		if name == "" || name == "pebble1" || name == "pebble2" {
 			found, err := pebbledb.Peek(f.DB)
 			if err != nil {
-				m.add("--db: %v; of another engine's database say which: --engine mdbx", err)
+				m.notPebble(err, f.pebbleOnly)
 				return t
 			}
 			name = orDefault(name, found.Engine)
 		}
 		if !f.Existing {
-			m.add("--db %s: statelab did not load this database; --use-existing reads it without ever writing to it", f.DB)
+			m.add("--db %s: statelab did not load this database. Add --use-existing to read it; it is never written to", f.DB)
 		}
 	}
 	a.tellLibrary(m, m.overrides(f.Options), t.overrides())
@@ -72,6 +78,63 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		f.Profile = experiment.List(t.manifest.Profile)
 	}
 	return t
+}
+
+// notPebble says why a folder is no database of Pebble's, and what to do.
+func (m *mistakes) notPebble(err error, pebbleOnly bool) {
+	var not *engine.NotADatabaseError
+	switch {
+	case !errors.As(err, &not):
+		m.cannotRead("%v", err)
+	case pebbleOnly:
+		m.cannotRead("%s is not a Pebble database: %s. Give the folder of the database itself, such as chaindata", not.Dir, not.Why)
+	default:
+		m.cannotRead("%s is not a Pebble database: %s. If another engine wrote it, name the engine (example: --engine mdbx)", not.Dir, not.Why)
+	}
+}
+
+// readable reports a path that is not there, as it was typed.
+func (m *mistakes) readable(flag, path string) bool {
+	_, err := os.Stat(path)
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		m.cannotRead("%s%s: %v", flag, path, err)
+	}
+	return err == nil
+}
+
+// newFile checks the path of a file to make; force, where the verb has that flag,
+// lets it replace one.
+func (m *mistakes) newFile(flag, path string, force *bool) string {
+	err := output.File(path, replaces(force))
+	var exists output.ExistsError
+	switch {
+	case errors.As(err, &exists) && force != nil:
+		m.add("%s%v, or add --force to replace it", flag, err)
+	case err != nil:
+		m.add("%s%v", flag, err)
+	}
+	return absolute(path)
+}
+
+// newFolder checks --out of a verb that makes a whole folder.
+func (m *mistakes) newFolder(out, example string) string {
+	if out == "" {
+		m.add("--out is missing: name a new folder (example: --out %s)", example)
+	} else if err := output.NewFolder(out); err != nil {
+		m.add("--out: %v", err)
+	}
+	return absolute(out)
+}
+
+func replaces(force *bool) output.Replaces {
+	if force != nil && *force {
+		return output.Anything
+	}
+	return nil
 }
 
 // overrides are those the database was loaded with.
@@ -104,8 +167,11 @@ func (m *mistakes) count(flag, text string) uint64 {
 
 func (m *mistakes) atLeastOne(flag, text, example string) uint64 {
 	n, err := unit.ParseCount(text)
-	if err != nil || n == 0 {
-		m.add("--%s %q: at least 1, such as --%s %s", flag, text, flag, example)
+	switch {
+	case err != nil:
+		m.add("--%s: %v", flag, err)
+	case n == 0:
+		m.add("--%s %s: must be at least 1 (example: %s)", flag, text, example)
 	}
 	return n
 }
@@ -113,7 +179,7 @@ func (m *mistakes) atLeastOne(flag, text, example string) uint64 {
 func (m *mistakes) threads(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 4096 {
-		m.add("--threads %q: from 1 to 4096, such as --threads 8", text)
+		m.add("--threads %q: must be from 1 to 4096 (example: 8)", text)
 		return 1
 	}
 	return n
@@ -121,8 +187,8 @@ func (m *mistakes) threads(text string) int {
 
 func (m *mistakes) number(flag, text string) float64 {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0) {
-		m.add("--%s %q: a number such as --%s 0.99", flag, text, flag)
+	if err != nil || !(v >= 0 && v <= math.MaxFloat64) {
+		m.add("--%s %q: must be a number that is not negative (example: 0.5)", flag, text)
 	}
 	return v
 }
@@ -130,7 +196,7 @@ func (m *mistakes) number(flag, text string) float64 {
 func (m *mistakes) share(flag, text string) float64 {
 	share, ok, err := unit.ParsePercent(text)
 	if err != nil || !ok || share > 1 {
-		m.add("--%s %q: a share from 0%% to 100%%, such as --%s 20%%", flag, text, flag)
+		m.add("--%s %q: must be a share from 0%% to 100%% (example: 20%%)", flag, text)
 		return 0
 	}
 	return share
@@ -140,7 +206,7 @@ func (m *mistakes) share(flag, text string) float64 {
 func (m *mistakes) rate(flag, text string) float64 {
 	n, err := unit.ParseCount(strings.TrimSuffix(text, "/s"))
 	if err != nil {
-		m.add("--%s %q: operations per second, such as --%s 20k", flag, text, flag)
+		m.add("--%s %q: must be a number of operations per second (example: 20k)", flag, text)
 	}
 	return float64(n)
 }
@@ -148,7 +214,7 @@ func (m *mistakes) rate(flag, text string) float64 {
 func (m *mistakes) seed(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		m.add("--seed %q: a whole number, such as --seed 1", text)
+		m.add("--seed %q: must be a whole number (example: 1)", text)
 	}
 	return n
 }
@@ -158,7 +224,7 @@ func (m *mistakes) overrides(set []string) map[string]string {
 	for _, text := range set {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			m.add("--set %q: write --set Name=Value, such as --set MemTableSize=64MiB", text)
+			m.add("--set %q: must be Name=Value (example: MemTableSize=64MiB)", text)
 			continue
 		}
 		overrides[name] = value
@@ -181,7 +247,7 @@ func (m *mistakes) warmup(spec *bench.Spec, text string, keys uint64) {
 	default:
 		n, err := unit.ParseCount(text)
 		if err != nil {
-			m.add("--warmup %q: auto, a count such as 100k, or a share of the keys such as 0.05%%", text)
+			m.add("--warmup %q: must be auto, a number such as 100k, or a share of the keys such as 0.05%%", text)
 		}
 		spec.WarmupGets, spec.WarmupRule = n, "a count"
 	}
@@ -219,7 +285,7 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 		spec.MissingShare = 1
 	case workload.Overwrite, workload.ReadWhileWriting:
 		if t.foreign || f.ReadOnly {
-			m.add("--workload %s: it writes; not with --use-existing or --read-only", f.Workload)
+			m.add("--workload %s writes to the database: remove --use-existing and --read-only", f.Workload)
 		}
 	}
 	m.addAll("", workload.Choice{Keys: keys, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta}.Check())
@@ -247,15 +313,20 @@ func (m *mistakes) checkOptions(e engine.Engine, spec bench.Spec) {
 	}
 	info := e.Info()
 	if spec.MemoryBytes > 0 && !info.Has(engine.CanBudget) {
-		m.add("--memory: %s takes no budget: give it a --cache", info.Name)
+		m.add("--memory: %s has no memory budget: use --cache", info.Name)
 		spec.MemoryBytes = 0
 	}
 	if spec.PageCache == bench.Direct && !info.Has(engine.CanDirect) {
-		m.add("--page-cache direct: %s cannot read past the page cache: write --page-cache cold", info.Name)
+		m.add("--page-cache direct: %s cannot bypass the page cache: use --page-cache cold", info.Name)
 		spec.PageCache = bench.Cold
 	}
-	m.addAll("set", e.Check(engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Handles: spec.Handles,
-		Overrides: spec.Overrides, ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}))
+	options := engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Handles: spec.Handles,
+		ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}
+	wrong := e.Check(options)
+	m.addAll("", wrong)
+	if options.Overrides = spec.Overrides; len(wrong) == 0 && len(spec.Overrides) > 0 {
+		m.addAll("set", e.Check(options))
+	}
 }
 
 // list splits a value that may be an axis.
@@ -266,6 +337,15 @@ func list(text string) []string {
 	var values []string
 	for _, v := range strings.Split(text, ",") {
 		values = append(values, strings.TrimSpace(v))
+	}
+	return values
+}
+
+// values splits a list that must not be empty.
+func (m *mistakes) values(flag, text, example string) []string {
+	values := list(text)
+	if len(values) == 0 {
+		m.add("--%s is empty (example: %s)", flag, example)
 	}
 	return values
 }
@@ -298,20 +378,27 @@ func (f *flags) outFolder(verb string) string {
 }
 
 // refuseOther keeps results from being mixed with a folder's other contents.
-func refuseOther(dir string, own ...string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return usage("--out %s: %v", dir, err)
-	}
-	for _, e := range entries {
-		if !slices.Contains(own, e.Name()) {
-			return usage("--out %s: the folder holds other things (%s): name a new one", dir, e.Name())
-		}
+func refuseOther(dir string) error {
+	if err := output.Folder(dir); err != nil {
+		return usage("--out: %v", err)
 	}
 	return nil
+}
+
+// listenAddress reads where to listen: on this machine only, unless a host is
+// given.
+func (m *mistakes) listenAddress(flag, text string) string {
+	host, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		m.add("--%s %q: must be an address (examples: :9464 for this machine only, 0.0.0.0:9464)", flag, text)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
 }
 
 func absolute(path string) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -25,7 +26,8 @@ import (
 type flags struct {
 	experiment.Experiment
 	out                                     string
-	json, quiet, strict                     bool
+	json, strict                            bool
+	pebbleOnly                              bool // the verb has no --engine
 	resume, ignoreSpace, dryRun, printsOnly bool
 	metrics                                 string
 }
@@ -36,7 +38,6 @@ func newFlags(verb string) *flags { return &flags{Experiment: *experiment.New(ve
 func (f *flags) displayFlags(cmd *cobra.Command) {
 	flag := cmd.Flags()
 	flag.BoolVar(&f.json, "json", false, "print JSON with the names of the result folder")
-	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr (warnings are shown)")
 	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
 	cmd.FParseErrWhitelist.UnknownFlags = true
 }
@@ -225,7 +226,7 @@ func (a *app) storeExperiment(f *flags, out string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
+	return output.Atomically(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
 }
 
 // stepLabel names a step of a plan in progress lines.
@@ -256,9 +257,7 @@ func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 			err = errors.Join(err, explainErr)
 		}
 	}
-	for _, w := range d.warnings {
-		p.warn(w)
-	}
+	p.warn(d.warnings...)
 	p.say("results: %s", d.out)
 	switch {
 	case d.status == result.Interrupted:

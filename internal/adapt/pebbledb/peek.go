@@ -73,7 +73,7 @@ func peek(dir string) (Found, error) {
 		if len(names) == 0 {
 			return not("it is empty")
 		}
-		return not("neither a format marker nor a CURRENT file")
+		return not("it has no CURRENT file")
 	}
 	// LevelDB and RocksDB have a CURRENT too; the options file tells.
 	pebble, err := writtenByPebble(dir, names)
@@ -81,7 +81,7 @@ func peek(dir string) (Found, error) {
 		return Found{}, err
 	}
 	if !pebble {
-		return not("a CURRENT file, but no options file of Pebble: another engine of the family")
+		return not("it has a CURRENT file but no options file of Pebble: another engine wrote it")
 	}
 	return Found{1, "pebble1"}, nil
 }
