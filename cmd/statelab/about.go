@@ -126,7 +126,7 @@ its own, so the kernel's counters of that device count the database alone.
 			return usage("name one image file (example: statelab volume remove V)")
 		}
 		for _, path := range []string{args[0], args[0] + ".mount"} { // what a crash has left of a volume is removed, too
-			if _, err := os.Lstat(path); err == nil {
+			if _, err := os.Stat(path); err == nil {
 				return host.VolumeRemove(absolute(args[0]))
 			}
 		}

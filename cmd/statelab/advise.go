@@ -95,9 +95,9 @@ func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) (err err
 		return err
 	}
 	if f.out != "" {
-		tidy, err := output.MakeFolder(f.out)
-		if err != nil {
-			return fmt.Errorf("--out: %w", err)
+		tidy, wrong := output.MakeFolder(f.out)
+		if wrong != nil {
+			return usage("--out: %v", wrong)
 		}
 		defer func() { err = errors.Join(err, tidy()) }()
 	}

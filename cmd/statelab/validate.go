@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -20,17 +21,19 @@ import (
 // validate predicts every published point from the published level table and
 // prints both. The machine of the published runs is in the
 // study: 32 cores.
-func (a *app) validate(f *predictFlags) error {
+func (a *app) validate(f *predictFlags) (err error) {
 	m := new(mistakes)
 	in, _ := f.input(m)
 	in.Cores = 32
-	if f.out != "" {
-		if err := output.OutsideDatabases(f.out); err != nil {
-			m.add("--out: %v", err)
-		}
-	}
 	if err := m.err(); err != nil {
 		return err
+	}
+	if f.out != "" {
+		tidy, wrong := f.makeFolder()
+		if wrong != nil {
+			return usage("--out: %v", wrong)
+		}
+		defer func() { err = errors.Join(err, tidy()) }()
 	}
 	dir, err := os.MkdirTemp("", "statelab-validate-")
 	if err != nil {
@@ -88,6 +91,14 @@ func (a *app) validate(f *predictFlags) error {
 		_, err := file.WriteString(text)
 		return err
 	})
+}
+
+// makeFolder makes --out; with --force it may hold other files.
+func (f *predictFlags) makeFolder() (tidy func() error, err error) {
+	if _, err := os.Stat(f.out); err == nil && f.force {
+		return func() error { return nil }, output.OutsideDatabases(f.out)
+	}
+	return output.MakeFolder(f.out)
 }
 
 // predictSweep fills the predicted points of an imported sweep.
