@@ -62,8 +62,9 @@ func (a *app) doctorVerb() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{Use: "doctor", Short: "Check this machine for what would distort a measurement, and say how to fix it", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := os.Stat(dir); err != nil {
-				return fmt.Errorf("--db: %w", err)
+			m := new(mistakes)
+			if !m.readable("--db: ", dir) {
+				return m.err()
 			}
 			findings := host.Doctor(a.ctx, dir)
 			if asJSON {

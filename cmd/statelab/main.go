@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/runner"
 )
 
@@ -144,7 +145,27 @@ fatal.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.runVerb(), a.changesetVerb(), a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.doctorVerb(), a.versionVerb())
+	completeValues(root.Commands())
 	return root
+}
+
+// completeValues lets shells complete what flags can be.
+func completeValues(commands []*cobra.Command) {
+	all := newTables()
+	for flag, values := range map[string][]string{
+		"engine": all.engines.names(), "tree": all.trees.names(), "layout": all.layouts.names(), "page-cache": bench.PageCacheModes(),
+		"workload": append(verbWorkloads("load"), verbWorkloads("read")...),
+	} {
+		complete := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+		for _, verb := range commands {
+			if verb.Name() == "predict" && flag == "layout" { // a file there
+				continue
+			}
+			if verb.Flags().Lookup(flag) != nil && verb.RegisterFlagCompletionFunc(flag, complete) != nil {
+				panic("completion of --" + flag + " is registered twice")
+			}
+		}
+	}
 }
 
 // strictError says that warnings were made fatal.

@@ -111,7 +111,20 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 	if f.layout != "" {
 		m.readable("--layout: ", f.layout)
 	}
-	sizes := m.values("cache", f.cache, "1%")
+	if f.db != "" {
+		m.readable("--db: ", f.db)
+	}
+	if f.keys != "" {
+		f.natural(m)
+	}
+	var sizes, shares []float64
+	for _, text := range m.values("cache", f.cache, "1%") {
+		bytes, share, err := sweep.ParseCache(text)
+		if err != nil {
+			m.add("--cache: %v", err)
+		}
+		sizes, shares = append(sizes, float64(bytes)), append(shares, share)
+	}
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -131,15 +144,8 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 	p.Inflection = lsm.Inflect(in.Levels, p.Database)
 	var spec bench.Spec
 	m.warmup(&spec, f.warmup, uint64(total))
-	for _, text := range sizes {
-		bytes, share, err := sweep.ParseCache(text)
-		if err != nil {
-			m.add("--cache: %v", err)
-		}
-		if share > 0 {
-			bytes = int64(share * float64(p.Database))
-		}
-		in.CacheBytes = append(in.CacheBytes, bytes)
+	for i, bytes := range sizes {
+		in.CacheBytes = append(in.CacheBytes, int64(bytes+shares[i]*float64(p.Database)))
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -247,10 +253,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
 		in.Version = version1or2(p.Engine)
 		return nil // sizes in the cache are measured, the charge included
 	default:
-		spec, err := f.natural()
-		if err != nil {
-			return err
-		}
+		spec := f.natural(new(mistakes)) // they were told
 		in.Levels, p.Source = lsm.Natural(spec), "imaginary: "+f.keys+" keys loaded in random order"
 	}
 	in.Version = version1or2(p.Engine)
@@ -266,8 +269,7 @@ func version1or2(engine string) cachesim.PebbleVersion {
 }
 
 // natural describes the database that --keys imagines.
-func (f *predictFlags) natural() (lsm.NaturalSpec, error) {
-	m := new(mistakes)
+func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
 	spec := lsm.BenchKVDB(m.atLeastOne("keys", f.keys, "20B"))
 	spec.KeyBytes, spec.ValueBytes = int(m.atLeastOne("key-bytes", f.keyBytes, "32")), int(m.count("value-bytes", f.valueBytes))
 	ratios := m.values("compression", f.compression, "0.935,0.775")
@@ -289,7 +291,7 @@ func (f *predictFlags) natural() (lsm.NaturalSpec, error) {
 	if spec.KeyBytes > 1<<10 || spec.ValueBytes > 1<<20 {
 		m.add("--key-bytes %s, --value-bytes %s: must be at most 1024 and 1048576", f.keyBytes, f.valueBytes)
 	}
-	return spec, m.err()
+	return spec
 }
 
 func (a *app) printPrediction(p prediction) {

@@ -35,6 +35,9 @@ func (a *app) reportVerb() *cobra.Command {
 		if len(folders) == 0 {
 			m.add("no folder given: statelab report S")
 		}
+		for _, folder := range folders {
+			m.readable("", folder)
+		}
 		if picture != "" {
 			m.newFile("--picture: ", picture, &force)
 		}

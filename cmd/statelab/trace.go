@@ -65,8 +65,8 @@ do not depend on the cache, so one trace serves for all cache sizes.
 		} else {
 			m.newFile("--out: ", f.out, &force)
 		}
-		if run != "" {
-			m.streamOf(f, run)
+		if run != "" && !m.streamOf(f, run) {
+			return m.err()
 		}
 		t := a.target(f, m)
 		spec := a.readSpec(f, t, m)
@@ -86,17 +86,18 @@ do not depend on the cache, so one trace serves for all cache sizes.
 }
 
 // streamOf takes the key stream of a run that was measured.
-func (m *mistakes) streamOf(f *flags, folder string) {
+func (m *mistakes) streamOf(f *flags, folder string) bool {
 	run, err := result.ReadRun(folder)
 	if err != nil {
 		m.cannotRead("--run: %v", err)
-		return
+		return false
 	}
 	w := run.Workload
 	f.DB, f.Existing = run.Database.Dir, run.Database.Written == "foreign"
 	f.Gets, f.Warmup = strconv.FormatUint(run.Figures.Gets, 10), strconv.FormatUint(w.WarmupGets, 10)
 	f.Threads, f.Seed = experiment.List(strconv.Itoa(w.Threads)), strconv.FormatUint(w.Seed, 10)
 	f.Missing, f.Zipf = fmt.Sprintf("%g%%", 100*w.MissingShare), fmt.Sprint(w.ZipfTheta)
+	return true
 }
 
 // traced is what trace --json prints.
