@@ -55,7 +55,7 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time, and do nothing else")
 	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk or memory look too small")
 	if f.Measure == experiment.Replay || f.Measure == "" {
-		flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while a replay runs, at an address such as 127.0.0.1:9464")
+		flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while a replay runs, at :PORT for this machine only, or at HOST:PORT")
 	}
 }
 
@@ -161,6 +161,9 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 func (a *app) measure(f *flags, m *mistakes) error {
 	if f.Where != "" && f.Where != experiment.Here {
 		m.add("--where %q: only %s is known to this version", f.Where, experiment.Here)
+	}
+	if f.metrics != "" {
+		f.metrics = m.listenAddress("metrics", f.metrics)
 	}
 	if f.printsOnly {
 		if err := m.err(); err != nil {
