@@ -129,7 +129,9 @@ func TestNothingIsPutInsideADatabase(t *testing.T) {
 func TestFoldersAreNewOrEmpty(t *testing.T) {
 	dir := t.TempDir()
 	file := put(t, filepath.Join(dir, "file"), "x")
-	for name, why := range map[string]string{"sweep.json": "already holds a sweep: choose another folder, or add --resume", "run.json": "already holds a run", "notes.txt": "it holds notes.txt"} {
+	for name, why := range map[string]string{
+		"sweep.json": "already holds a sweep: choose another folder, or add --resume", "run.json": "already holds a run", "notes.txt": "it holds notes.txt",
+	} {
 		path := filepath.Join(dir, "of-"+name)
 		put(t, filepath.Join(path, name), "x")
 		refused(t, Folder(path), path, why)

@@ -6,7 +6,9 @@ import (
 )
 
 func TestParseBytes(t *testing.T) {
-	for text, want := range map[string]int64{"512B": 512, "1k": 1024, "1,500KiB": 1500 << 10, " 0 ": 0, "64MiB": 64 << 20, "512MB": 512e6, "1.5GiB": 3 << 29, "2 GiB": 2 << 30, "0": 0} {
+	for text, want := range map[string]int64{
+		"512B": 512, "1k": 1024, "1,500KiB": 1500 << 10, " 0 ": 0, "64MiB": 64 << 20, "512MB": 512e6, "1.5GiB": 3 << 29, "2 GiB": 2 << 30, "0": 0,
+	} {
 		if got, err := ParseBytes(text); err != nil || got != want {
 			t.Errorf("%q = %d, %v; want %d", text, got, err, want)
 		}
