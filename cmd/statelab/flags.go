@@ -36,6 +36,10 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		m.add("--db is missing: name a database (statelab load --db DIR makes one)")
 		return t
 	}
+	if isFile(f.DB) {
+		m.cannotRead("--db: %s is a file: name the folder of a database", f.DB)
+		return t
+	}
 	if !m.readable("--db: ", f.DB) {
 		return t
 	}

@@ -183,6 +183,6 @@ func editDistance(a, b string) int {
 // oneOf reports a value that is none of the legal ones.
 func (m *mistakes) oneOf(flag, value string, legal ...string) {
 	if !slices.Contains(legal, value) {
-		m.add("invalid --%s %q: use one of %s", flag, value, strings.Join(legal, ", "))
+		m.add("--%s %q: must be one of %s", flag, value, strings.Join(legal, ", "))
 	}
 }
