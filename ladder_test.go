@@ -24,11 +24,12 @@ type rung struct {
 
 var ladder = []rung{
 	{"words", map[string][]string{
-		"engine":             {},
-		"internal/base/unit": {},
-		"result":             {"engine"},
-		"tree":               {"engine"},
-		"layout":             {"engine"},
+		"engine":               {},
+		"internal/base/unit":   {},
+		"internal/base/output": {"engine"},
+		"result":               {"engine", "internal/base/output"},
+		"tree":                 {"engine"},
+		"layout":               {"engine"},
 	}},
 	{"pure", map[string][]string{
 		"internal/base/keyspace":    {"engine"},
@@ -119,7 +120,7 @@ var ladder = []rung{
 		"cmd/statelab-run-native":   {"engines/cengine", "runner"},
 		"cmd/statelab-run-states":   {"runner", "layout", "layouts/clayout"},
 		"cmd/statelab": {"engine", "engines/badger", "engines/bbolt", "engines/goleveldb", "engines/mem", "engines/null", "engines/pebble1",
-			"engines/pebble2", "internal/adapt/pebbledb", "internal/base/keyspace", "internal/base/unit", "internal/base/workload",
+			"engines/pebble2", "internal/adapt/pebbledb", "internal/base/keyspace", "internal/base/output", "internal/base/unit", "internal/base/workload",
 			"internal/chain/changeset", "internal/explain/advise", "internal/explain/kvdblog", "internal/explain/promexport",
 			"internal/explain/report", "internal/model/cachesim", "internal/model/lsm", "internal/model/predict", "internal/model/trace",
 			"internal/observe/dbformat", "internal/observe/host", "internal/observe/resolve", "internal/plan", "internal/plan/estimate",

@@ -2,13 +2,13 @@ package result
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // File names inside a folder.
@@ -70,32 +70,16 @@ func ReadSweep(dir string) (*Sweep, error) {
 // out; damage anywhere else is an error.
 func ReadSeries(dir string) ([]Tick, error) { return readLines[Tick](filepath.Join(dir, SeriesFile)) }
 
-// writeJSON writes to a temporary name first, so that a kill or a full disk
-// leaves the old file or none.
+// writeJSON leaves the old file or none where it fails.
 func writeJSON(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
+	return output.Atomically(path, func(f *os.File) error {
+		_, err := f.Write(append(text, '\n'))
 		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
+	})
 }
 
 func readJSON(path string, v any) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"text/tabwriter"
@@ -17,9 +18,9 @@ import (
 const version = "0.1.0"
 
 func (a *app) versionVerb() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version of statelab and of the engines in it", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "version", Short: "Print the version of statelab and of the engines in it", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintf(a.stdout, "statelab %s, %s %s/%s%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
+			fmt.Fprintln(a.stdout, versionLine())
 			for _, row := range a.engineRows() {
 				if row.Available {
 					fmt.Fprintf(a.stdout, "%-9s %s\n", row.Name, row.Version)
@@ -27,6 +28,10 @@ func (a *app) versionVerb() *cobra.Command {
 			}
 			return nil
 		}}
+}
+
+func versionLine() string {
+	return fmt.Sprintf("statelab %s, %s %s/%s%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
 }
 
 func revision() string {
@@ -43,7 +48,7 @@ func revision() string {
 }
 
 func (a *app) workloadsVerb() *cobra.Command {
-	return &cobra.Command{Use: "workloads", Short: "List the workloads", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "workloads", Short: "List the workloads", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			for _, w := range workload.All() {
 				fmt.Fprintf(a.stdout, "%-5s --workload %-17s %s\n", w.Verb, w.Name, w.Text)
@@ -55,8 +60,12 @@ func (a *app) workloadsVerb() *cobra.Command {
 func (a *app) doctorVerb() *cobra.Command {
 	var dir string
 	var asJSON bool
-	cmd := &cobra.Command{Use: "doctor", Short: "Examine this machine: what would spoil a measurement, and the remedy", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "doctor", Short: "Check this machine for what would distort a measurement, and say how to fix it", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
+			m := new(mistakes)
+			if !m.readable("--db: ", dir) {
+				return m.err()
+			}
 			findings := host.Doctor(a.ctx, dir)
 			if asJSON {
 				return a.printJSON(findings)
@@ -67,39 +76,40 @@ func (a *app) doctorVerb() *cobra.Command {
 					doubts++
 				}
 			}
-			fmt.Fprintf(a.stdout, "%s of %d would touch a measurement in %s\n\n", plural(doubts, "finding"), len(findings), dir)
+			fmt.Fprintf(a.stdout, "%s of %d would affect a measurement in %s\n\n", plural(doubts, "finding"), len(findings), dir)
 			table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			for _, f := range findings {
 				fmt.Fprintf(table, "%s\t%s\t%s\n", f.Verdict, f.Name, f.State)
 				if f.Verdict != host.OK {
-					fmt.Fprintf(table, "\t\tspoils: %s\n\t\tremedy: %s\n", f.Spoils, f.Remedy)
+					fmt.Fprintf(table, "\t\taffects: %s\n\t\tremedy: %s\n", f.Spoils, f.Remedy)
 				}
 			}
 			return table.Flush()
 		}}
-	cmd.Flags().StringVar(&dir, "db", ".", "where databases are going to be")
+	cmd.Flags().StringVar(&dir, "db", ".", "folder of the databases to measure")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 func (a *app) volumeVerb() *cobra.Command {
-	cmd := &cobra.Command{Use: "volume", Short: "Make a private loop device: databases in it get exact device reads (root)",
-		Long: `A volume is a file with a filesystem, mounted through a loop device of its own.
-The kernel's counters of that device are then those of the database alone.
+	cmd := &cobra.Command{Use: "volume", Short: "Make a loop device of its own for databases, so that device reads are exact (needs root)",
+		Long: `A volume is a file that holds a filesystem. It is mounted through a loop device of
+its own, so the kernel's counters of that device count the database alone.
 
   statelab volume create V --size 4GiB     (mounts V.mount)
   statelab load --db V.mount/D --keys 5M
-  statelab volume remove V`,
-		RunE: func(cmd *cobra.Command, args []string) error { return usage("volume create or volume remove") }}
+  statelab volume remove V`}
 	var size string
 	create := &cobra.Command{Use: "create IMAGE --size SIZE", Short: "Make and mount a volume", RunE: func(_ *cobra.Command, args []string) error {
 		m := new(mistakes)
-		bytes, err := unit.ParseBytes(size)
+		bytes, err := unit.ParseSize("volume size", size, "4GiB, 500MB")
 		if err != nil {
 			m.add("--size: %v", err)
 		}
 		if len(args) != 1 {
-			m.add("name one image file: statelab volume create V --size 4GiB")
+			m.add("name one image file (example: statelab volume create V --size 4GiB)")
+		} else {
+			m.newFile("", args[0], nil)
 		}
 		if err := m.err(); err != nil {
 			return err
@@ -111,13 +121,17 @@ The kernel's counters of that device are then those of the database alone.
 		fmt.Fprintln(a.stdout, mount)
 		return nil
 	}}
-	create.Flags().StringVar(&size, "size", "", "bytes of the volume, such as 4GiB")
+	create.Flags().StringVar(&size, "size", "", "size of the volume (example: 4GiB)")
 	remove := &cobra.Command{Use: "remove IMAGE", Short: "Unmount a volume and delete it with all databases inside", RunE: func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usage("name one image file: statelab volume remove V")
+			return usage("name one image file (example: statelab volume remove V)")
 		}
-		return host.VolumeRemove(absolute(args[0]))
+		for _, path := range []string{args[0], args[0] + ".mount"} { // what a crash has left of a volume is removed, too
+			if _, err := os.Stat(path); err == nil {
+				return host.VolumeRemove(absolute(args[0]))
+			}
+		}
+		return fmt.Errorf("%s: there is no such volume", args[0])
 	}}
-	cmd.AddCommand(create, remove)
-	return cmd
+	return a.group(cmd, create, remove)
 }

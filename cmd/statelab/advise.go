@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -23,7 +24,7 @@ import (
 type adviseFlags struct {
 	memory, cache, gets, latency, writeRate, missing, cores string
 	probeSeconds, verifyGets, sampleKeys, seed, out         string
-	verify, ignoreLock, json, quiet                         bool
+	verify, ignoreLock, json                                bool
 }
 
 // Files of an --out folder.
@@ -37,39 +38,38 @@ func (a *app) adviseVerb() *cobra.Command {
 	f := new(adviseFlags)
 	cmd := &cobra.Command{
 		Use:   "advise DIR",
-		Short: "Say how large the cache must be, which flags do it, and whether the disk is the limit",
-		Long: `Advise looks at a Pebble database without changing it, predicts what a Get costs
-at every cache size, probes the disk, and says what to set.
+		Short: "Recommend a cache size for a node and the flags that set it, and tell whether the disk is the limit",
+		Long: `Advise reads a Pebble database without changing it, predicts what a Get costs at
+every cache size, probes the disk, and recommends settings.
 
   statelab advise CHAINDATA
   statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k --latency-goal 1ms
-  statelab advise CHAINDATA --verify --out A       (measures now and then as well)
+  statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
   statelab advise CHAINDATA --ignore-lock          (while the node runs)
 
-What the node runs is read from the OPTIONS file that its Pebble has left; --cache
-overrides it. A node that writes loses part of its cache to memtables: advise
-reckons with that unless --write-rate 0 says that nothing is written.`,
+The settings of the node are read from the OPTIONS file of its database; --cache
+overrides the cache size. While a node writes, memtables take part of its cache;
+advise allows for that unless --write-rate 0 says that nothing is written.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.advise(cmd, f, args) },
 	}
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
-	flag.StringVar(&f.memory, "memory", "", "memory for the database: cache, memtables, open tables, page cache; for geth its other caches too")
-	flag.StringVar(&f.cache, "cache", "", "the cache the node runs (default: what its OPTIONS file says)")
-	flag.StringVar(&f.gets, "gets-per-second", "", "lookups the node makes a second")
-	flag.StringVar(&f.latency, "latency-goal", "", "device time a Get may take, such as 1ms")
-	flag.StringVar(&f.writeRate, "write-rate", "", "keys the node writes a second; 0: none (default: it writes as fast as it can)")
+	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
+	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
+	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
+	flag.StringVar(&f.latency, "latency-goal", "", "longest device time of a Get, such as 1ms")
+	flag.StringVar(&f.writeRate, "write-rate", "", "keys that the node writes per second; 0: none (default: as many as it can)")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the node's machine: they set the cache's shards")
-	flag.StringVar(&f.probeSeconds, "probe-seconds", "1", "how long to read from the disk, for each number of reads in flight; 0: leave it alone")
-	flag.BoolVar(&f.verify, "verify", false, "measure the present and the recommended cache, and hold the prediction against it")
-	flag.StringVar(&f.verifyGets, "gets", "200k", "with --verify: measured Gets")
-	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "with --verify: keys to sample from a database that statelab did not load")
-	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
-	flag.StringVar(&f.out, "out", "", "folder for the advice as JSON, its picture and what --verify measures")
-	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "look although another process holds the database")
-	flag.Bool("use-existing", true, "read a database that statelab did not load: implied, nothing is ever written")
+	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the node's machine; Pebble's cache has shards for each")
+	flag.StringVar(&f.probeSeconds, "probe-seconds", "1", "duration of the disk probe for each number of reads in flight; 0: no probe")
+	flag.BoolVar(&f.verify, "verify", false, "measure the present and the recommended cache, and compare with the prediction")
+	flag.StringVar(&f.verifyGets, "gets", "200k", "with --verify: number of measured Gets")
+	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "with --verify: number of keys to sample from a database that statelab did not load")
+	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
+	flag.StringVar(&f.out, "out", "", "new folder for the advice (JSON), its picture and the runs of --verify")
+	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
+	flag.Bool("use-existing", true, "read a database that statelab did not load; always on, since nothing is written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 	return cmd
 }
 
@@ -89,13 +89,21 @@ type request struct {
 	spec         bench.Spec // what verify measures
 }
 
-func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) error {
+func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) (err error) {
 	r, err := a.adviceAsked(cmd, f, args)
 	if err != nil {
 		return err
 	}
-	p := a.progress(f.quiet)
-	run, err := a.inspectDatabase(r.dir, "", f.ignoreLock, f.quiet)
+	if f.out != "" {
+		tidy, wrong := output.MakeFolder(f.out)
+		if wrong != nil {
+			return usage("--out: %v", wrong)
+		}
+		defer func() { err = errors.Join(err, tidy()) }()
+	}
+	p := a.progress()
+	defer p.done()
+	run, err := a.inspectDatabase(r.dir, "", f.ignoreLock)
 	if err != nil {
 		return err
 	}
@@ -149,13 +157,12 @@ func (a *app) adviceAsked(cmd *cobra.Command, f *adviseFlags, args []string) (r 
 	m := new(mistakes)
 	m.unknownFlags(cmd, a.args)
 	if len(args) != 1 {
-		m.add("name one database: statelab advise DIR")
+		m.add("name one database (example: statelab advise CHAINDATA)")
 	}
 	r.missing, r.seed, r.verify = m.share("missing", f.missing), m.seed(f.seed), f.verify
 	if f.memory != "" {
-		r.limits.MemoryBytes, err = unit.ParseBytes(f.memory)
-		if err != nil || r.limits.MemoryBytes == 0 {
-			m.add("--memory %q: a size such as --memory 8GiB", f.memory)
+		if r.limits.MemoryBytes, err = sweep.ParseMemory(f.memory); err != nil {
+			m.add("--memory: %v", err)
 		}
 	}
 	if f.cache != "" {
@@ -165,13 +172,13 @@ func (a *app) adviceAsked(cmd *cobra.Command, f *adviseFlags, args []string) (r 
 	}
 	if f.gets != "" {
 		if r.limits.GetsPerSecond = m.rate("gets-per-second", f.gets); r.limits.GetsPerSecond == 0 {
-			m.add("--gets-per-second %s: at least 1, such as --gets-per-second 5k", f.gets)
+			m.add("--gets-per-second %s: must be at least 1 (example: 5k)", f.gets)
 		}
 	}
 	if f.latency != "" {
 		r.limits.LatencyGoal, err = time.ParseDuration(f.latency)
 		if err != nil || r.limits.LatencyGoal <= 0 {
-			m.add("--latency-goal %q: a time such as --latency-goal 1ms", f.latency)
+			m.add("--latency-goal %q: must be a duration (example: 1ms)", f.latency)
 		}
 	}
 	if f.writeRate != "" {
@@ -180,24 +187,22 @@ func (a *app) adviceAsked(cmd *cobra.Command, f *adviseFlags, args []string) (r 
 	}
 	r.cores, err = strconv.Atoi(f.cores)
 	if err != nil || r.cores < 1 || r.cores > 1<<12 {
-		m.add("--cores %q: from 1 to 4096, such as --cores 32", f.cores)
+		m.add("--cores %q: must be from 1 to 4096 (example: 32)", f.cores)
 	}
 	r.probeSeconds = m.number("probe-seconds", f.probeSeconds)
 	if r.probeSeconds > maxProbeSeconds {
-		m.add("--probe-seconds %s: at most %d", f.probeSeconds, maxProbeSeconds)
+		m.add("--probe-seconds %s: must be at most %d", f.probeSeconds, maxProbeSeconds)
 	}
 	if len(args) == 1 {
 		r.dir = args[0]
 		r.target, r.spec = a.adviceTarget(f, r.dir, m)
 	}
-	if err := m.err(); err != nil {
-		return r, err
+	if f.out != "" {
+		if err := output.Folder(f.out); err != nil {
+			m.add("--out: %v", err)
+		}
 	}
-	own := []string{adviceFile, advicePicture}
-	if f.out == "" {
-		return r, nil
-	}
-	return r, refuseOther(absolute(f.out), own...)
+	return r, m.err()
 }
 
 // maxProbeSeconds bounds what a node's disk is made to suffer.
@@ -212,7 +217,7 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
 	if t.engine != nil && spec.Engine != "pebble1" && spec.Engine != "pebble2" {
-		m.add("%s: a database of %s; advise knows the caches of pebble1 and pebble2", dir, spec.Engine)
+		m.add("%s: a database of %s; advise supports pebble1 and pebble2", dir, spec.Engine)
 	}
 	return t, spec
 }
@@ -241,14 +246,14 @@ func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *progress) error {
 }
 
 func keepAdvice(dir string, advice advise.Advice) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make --out: %w", err)
-	}
 	text, err := json.MarshalIndent(advice, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the advice: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, adviceFile), append(text, '\n'), 0o644); err != nil {
+	if err := output.Write(filepath.Join(dir, adviceFile), nil, func(f *os.File) error {
+		_, err := f.Write(append(text, '\n'))
+		return err
+	}); err != nil {
 		return err
 	}
 	outlook := report.Outlook{DatabaseBytes: advice.Database.Bytes}
@@ -265,5 +270,5 @@ func keepAdvice(dir string, advice advise.Advice) error {
 	for _, v := range advice.Verified {
 		outlook.Measured = append(outlook.Measured, report.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
 	}
-	return writeFile(filepath.Join(dir, advicePicture), func(f *os.File) error { return outlook.PNG(f) })
+	return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return outlook.PNG(f) })
 }

@@ -33,7 +33,7 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 		}
 	}
 	if keys == 0 {
-		return e, fmt.Errorf("%s holds no tables yet: there is nothing to advise on before it has data", r.dir)
+		return e, fmt.Errorf("%s has no tables yet: advise needs a database with data", r.dir)
 	}
 	if r.keysWritten != nil {
 		e.Writes = advise.Writes{Known: true, BytesPerSecond: *r.keysWritten * float64(run.Database.Bytes) / float64(keys)}
@@ -181,14 +181,11 @@ func elsewhere(dir, out string) (string, error) {
 		if other == "" {
 			continue
 		}
-		if err := os.MkdirAll(other, 0o755); err != nil {
-			return "", err
-		}
 		if d, err := host.DeviceOf(other); err == nil && d.Name == own.Name {
 			return other, nil
 		}
 	}
-	return "", fmt.Errorf("the database is small, and no file is written beside a node's: name a folder on %s with --out", own.Name)
+	return "", fmt.Errorf("the database is too small to be probed, and statelab writes nothing into its folder: name a folder on %s with --out", own.Name)
 }
 
 // verifyAdvice measures the cache that runs and the recommended one, each in a

@@ -37,20 +37,19 @@ const (
 func (a *app) traceForAdvice(r request, run *result.Run, p *progress) (*adviceTrace, error) {
 	gets := max(leastTracedGets, 5*tracedBlocksPerFill*advise.MostDrawn(run.Database.Levels)/usualBlockBytes/tracedWarmupShare)
 	if gets > maxCurveGets || metadataBytes(run) > maxTracedMetadata {
-		p.say("the database is too large to trace its Gets: predicting from the sizes of its levels")
+		p.say("the database is too large to be traced: the prediction uses the sizes of its levels")
 		return nil, nil
 	}
-	p.tell("", bench.Event{Phase: "tracing", Done: 0, Total: uint64(gets), Unit: "Gets"})
 	spec := r.spec
 	spec.Threads, spec.WarmupAuto = 1, false
 	spec.WarmupGets = uint64(gets) * tracedWarmupShare / (tracedWarmupShare + 1)
 	spec.Gets = uint64(gets) - spec.WarmupGets
 	var file bytes.Buffer
-	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}); err != nil {
+	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, func(e bench.Event) { p.tell("", e) }); err != nil {
 		if a.ctx.Err() != nil {
 			return nil, err
 		}
-		p.say("its Gets cannot be traced (%v): predicting from the sizes of its levels", err)
+		p.say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
 		return nil, nil
 	}
 	accesses, _, err := trace.Load(&file)

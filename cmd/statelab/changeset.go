@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/result"
@@ -21,9 +21,9 @@ import (
 
 func (a *app) changesetVerb() *cobra.Command {
 	cmd := &cobra.Command{Use: "changeset", Short: "Make, convert and check change sets: what each block of a chain wrote",
-		Long: `A change set lists what each block wrote, version by version: what statelab replay
-applies to state trees. All forms are read; statelab's own (.slcs) is one file
-with checksums, that can be read from any version.
+		Long: `A change set lists what each block of a chain wrote, version by version. statelab
+replay applies it to state trees. The formats of other tools can be read, too.
+Statelab's own (.slcs) is one file with checksums that can be read from any version.
 
   statelab changeset generate --profile bank,staking --versions 300 --scale 0.01 --out set.slcs
   statelab changeset import DIR --out set.slcs      (iavl-bench, cronos, .pb.gz, Ethereum diffs)
@@ -31,10 +31,8 @@ with checksums, that can be read from any version.
   statelab changeset info set.slcs
   statelab changeset verify set.slcs
   statelab changeset export set.slcs --format cronos --out DIR`,
-		RunE: func(*cobra.Command, []string) error {
-			return usage("changeset info, import, export, generate, harvest or verify: statelab changeset --help")
-		}}
-	cmd.AddCommand(a.changesetInfo(), a.changesetImport(), a.changesetExport(), a.changesetGenerate(), a.changesetHarvest(), a.changesetVerify())
+	}
+	a.group(cmd, a.changesetInfo(), a.changesetImport(), a.changesetExport(), a.changesetGenerate(), a.changesetHarvest(), a.changesetVerify())
 	for _, sub := range cmd.Commands() {
 		sub.FParseErrWhitelist.UnknownFlags = true
 	}
@@ -44,24 +42,20 @@ with checksums, that can be read from any version.
 // setFlags are the flags that changeset's verbs share, as typed.
 type setFlags struct {
 	format, from, to, out string
-	sort, json, quiet     bool
+	sort, json            bool
 }
 
 func (f *setFlags) formatFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.format, "format", "auto", "form of the set: auto, "+names(changeset.Formats()))
+	cmd.Flags().StringVar(&f.format, "format", "auto", "format of the set: auto, "+names(changeset.Formats()))
 }
 
 func (f *setFlags) rangeFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.from, "from", "0", "first version; 0: the first there is")
-	cmd.Flags().StringVar(&f.to, "to", "0", "last version; 0: the last there is")
+	cmd.Flags().StringVar(&f.from, "from", "0", "first version; 0: the set's first")
+	cmd.Flags().StringVar(&f.to, "to", "0", "last version; 0: the set's last")
 }
 
 func (f *setFlags) sortFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.sort, "sort", false, "sort every version by store and key and keep the last change of a key (order sorted-net)")
-}
-
-func (f *setFlags) quietFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	cmd.Flags().BoolVar(&f.sort, "sort", false, "sort each version by store and key, and keep the last change of each key (order sorted-net)")
 }
 
 func names(formats []changeset.Format) string {
@@ -75,7 +69,7 @@ func names(formats []changeset.Format) string {
 // openSet opens the set that args name; its errors name the path as typed.
 func (m *mistakes) openSet(args []string, format, example string) (set changeset.Source, path string) {
 	if len(args) != 1 {
-		m.add("name one change set: statelab changeset %s", example)
+		m.add("name one change set (example: statelab changeset %s)", example)
 		return nil, ""
 	}
 	form := changeset.Format(format)
@@ -84,13 +78,13 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 	} else {
 		m.oneOf("format", format, append([]string{"auto"}, strings.Split(names(changeset.Formats()), ", ")...)...)
 	}
-	if m.err() != nil {
-		return nil, ""
-	}
 	path = args[0]
+	if !m.readable("", path) || m.typed {
+		return nil, path
+	}
 	set, err := changeset.Open(os.DirFS(filepath.Dir(absolute(path))), filepath.Base(absolute(path)), form)
 	if err != nil {
-		m.add("%v", err)
+		m.cannotRead("%v", err)
 		return nil, path
 	}
 	return set, path
@@ -100,7 +94,7 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, error) {
 	from, to := m.version("from", f.from), m.version("to", f.to)
 	if to > 0 && to < from {
-		m.add("--to %d: at least --from %d", to, from)
+		m.add("--to %d: must be at least --from (%d)", to, from)
 	}
 	if err := m.err(); err != nil || set == nil {
 		return nil, err
@@ -123,28 +117,23 @@ func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, 
 func (m *mistakes) version(flag, text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		m.add("--%s %q: a version such as --%s 1000, or 0", flag, text, flag)
+		m.add("--%s %q: must be a version, or 0 (example: 1000)", flag, text)
 	}
 	return n
 }
 
-// newPath checks --out: results never replace what is there.
-func (m *mistakes) newPath(out, example string) string {
+// newSet checks --out: a set never replaces a file.
+func (m *mistakes) newSet(out string) string {
 	if out == "" {
-		m.add("--out: say where to, such as --out %s", example)
+		m.add("--out is missing: name a new file (example: --out set.slcs)")
 		return ""
 	}
-	if _, err := os.Lstat(out); err == nil {
-		m.add("--out %s: exists already: name a new one", out)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		m.add("--out: %v", err)
-	}
-	return absolute(out)
+	return m.newFile("--out: ", out, nil)
 }
 
 // told shows progress and ends the work when the user does.
-func (a *app) told(phase string, info changeset.Info, quiet bool) (changeset.Told, func()) {
-	p := a.progress(quiet)
+func (a *app) told(phase string, info changeset.Info) (changeset.Told, func()) {
+	p := a.progress()
 	first, total := info.First, uint64(0)
 	if info.Last > 0 {
 		total = uint64(info.Last - info.First + 1)
@@ -155,16 +144,16 @@ func (a *app) told(phase string, info changeset.Info, quiet bool) (changeset.Tol
 		}
 		p.tell("", result.Event{Phase: phase, Done: uint64(max(version-first+1, 0)), Total: total, Unit: "versions"})
 		return context.Cause(a.ctx)
-	}, p.clear
+	}, p.done
 }
 
-// writeContainer writes set beside its place, then renames it.
-func (a *app) writeContainer(out string, set changeset.Source, provenance, phase string, quiet bool) error {
+// writeContainer writes set in statelab's own format.
+func (a *app) writeContainer(out string, set changeset.Source, provenance, phase string) error {
 	info := set.Info()
 	if provenance == "" {
 		provenance = info.Provenance
 	}
-	return writeBeside(out, func(f io.Writer) error {
+	return output.Write(out, nil, func(f *os.File) error {
 		w, err := changeset.NewWriter(f, changeset.Header{Order: info.Order, RootRule: info.RootRule, Provenance: provenance})
 		if err != nil {
 			return err
@@ -176,7 +165,7 @@ func (a *app) writeContainer(out string, set changeset.Source, provenance, phase
 				}
 			}
 		}
-		told, done := a.told(phase, info, quiet)
+		told, done := a.told(phase, info)
 		defer done()
 		if err := w.Copy(set, told); err != nil {
 			return err
@@ -185,40 +174,20 @@ func (a *app) writeContainer(out string, set changeset.Source, provenance, phase
 	})
 }
 
-// writeBeside writes a file next to path and renames it when it is whole.
-func writeBeside(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
-}
-
 func (a *app) changesetImport() *cobra.Command {
 	f := new(setFlags)
 	var provenance, roots string
-	cmd := &cobra.Command{Use: "import SET --out FILE", Short: "Turn a set of any form into statelab's own"}
+	cmd := &cobra.Command{Use: "import SET --out FILE", Short: "Convert a set of any format to statelab's own"}
 	f.formatFlag(cmd)
 	f.rangeFlags(cmd)
 	f.sortFlag(cmd)
-	f.quietFlag(cmd)
-	cmd.Flags().StringVar(&f.out, "out", "", "the file to write, such as set.slcs")
-	cmd.Flags().StringVar(&provenance, "provenance", "", "where the set comes from, kept in the file (default: what the set says, or its name)")
-	cmd.Flags().StringVar(&roots, "roots", "", "run folder of a replay of this set: its roots become those that every tree of its rule must have")
+	cmd.Flags().StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
+	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the set, kept in the file (default: what the set says, or its name)")
+	cmd.Flags().StringVar(&roots, "roots", "", "run folder of a replay of this set; later replays must find its roots again, in each tree with the same root rule")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
-		out := m.newPath(f.out, "set.slcs")
+		out := m.newSet(f.out)
 		source, path := m.openSet(args, f.format, "import DIR --out set.slcs")
 		if source != nil {
 			defer source.Close() // nothing was written
@@ -236,7 +205,7 @@ func (a *app) changesetImport() *cobra.Command {
 		if provenance == "" && set.Info().Provenance == "" {
 			provenance = fmt.Sprintf("imported from %s (%s)", filepath.Base(path), set.Info().Format)
 		}
-		if err := a.writeContainer(out, set, provenance, "import", f.quiet); err != nil {
+		if err := a.writeContainer(out, set, provenance, "import"); err != nil {
 			return err
 		}
 		return a.describeSet(out, f.out)
@@ -246,17 +215,16 @@ func (a *app) changesetImport() *cobra.Command {
 
 func (a *app) changesetExport() *cobra.Command {
 	f := new(setFlags)
-	cmd := &cobra.Command{Use: "export SET --format FORM --out DIR", Short: "Turn a set into the form of another tool"}
+	cmd := &cobra.Command{Use: "export SET --format FORM --out DIR", Short: "Convert a set to the format of another tool"}
 	f.rangeFlags(cmd)
 	f.sortFlag(cmd)
-	f.quietFlag(cmd)
-	cmd.Flags().StringVar(&f.format, "format", "", "form to write: "+names(changeset.ExportFormats()))
-	cmd.Flags().StringVar(&f.out, "out", "", "the directory to make")
+	cmd.Flags().StringVar(&f.format, "format", "", "format to write: "+names(changeset.ExportFormats()))
+	cmd.Flags().StringVar(&f.out, "out", "", "new folder to write")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
 		m.oneOf("format", f.format, strings.Split(names(changeset.ExportFormats()), ", ")...)
-		out := m.newPath(f.out, "DIR")
+		out := m.newFolder(f.out, "DIR")
 		source, path := m.openSet(args, "auto", "export set.slcs --format cronos --out DIR")
 		if source != nil {
 			defer source.Close() // nothing was written
@@ -266,8 +234,8 @@ func (a *app) changesetExport() *cobra.Command {
 			return err
 		}
 		versions := int64(0)
-		err = makeBeside(out, func(dir string) error {
-			told, done := a.told("export", set.Info(), f.quiet)
+		err = output.WriteFolder(out, func(dir string) error {
+			told, done := a.told("export", set.Info())
 			defer done()
 			return changeset.Export(folder(dir), set, changeset.Format(f.format), func(version int64) error {
 				versions++
@@ -277,27 +245,10 @@ func (a *app) changesetExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the form of %s\n", f.out, unit.Count(versions), path, f.format)
+		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the format of %s\n", f.out, unit.Count(versions), path, f.format)
 		return nil
 	}
 	return cmd
-}
-
-// makeBeside fills a directory next to path and renames it when it is whole.
-func makeBeside(path string, fill func(dir string) error) error {
-	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	if err = fill(dir); err == nil {
-		if err = os.Chmod(dir, 0o755); err == nil {
-			err = os.Rename(dir, path)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.RemoveAll(dir)))
-	}
-	return nil
 }
 
 // folder is a directory that exports write to.
@@ -315,7 +266,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 	f := new(setFlags)
 	var profiles, versions, scale, seed, emptyValues string
 	var emptyStore bool
-	cmd := &cobra.Command{Use: "generate --profile LIST --out FILE", Short: "Make a set that is the same for the same seed"}
+	cmd := &cobra.Command{Use: "generate --profile LIST --out FILE", Short: "Generate a set; the same seed gives the same set"}
 	var about strings.Builder
 	about.WriteString("Profiles:\n")
 	for _, p := range changeset.Profiles() {
@@ -323,20 +274,19 @@ func (a *app) changesetGenerate() *cobra.Command {
 	}
 	cmd.Long = about.String()
 	flag := cmd.Flags()
-	flag.StringVar(&profiles, "profile", "", "profiles (list); their stores make one set")
-	flag.StringVar(&versions, "versions", "300", "versions")
-	flag.StringVar(&scale, "scale", "0.01", "factor on the profile's keys and changes per version")
-	flag.StringVar(&seed, "seed", "1", "seed of keys, values and choices")
-	flag.BoolVar(&emptyStore, "empty-store", false, "add a store that never gets a key")
+	flag.StringVar(&profiles, "profile", "", "profiles (list); the set has the stores of all")
+	flag.StringVar(&versions, "versions", "300", "number of versions")
+	flag.StringVar(&scale, "scale", "0.01", "factor for the profile's keys and changes per version")
+	flag.StringVar(&seed, "seed", "1", "seed of all keys, values and random choices")
+	flag.BoolVar(&emptyStore, "empty-store", false, "add a store that stays empty")
 	flag.StringVar(&emptyValues, "empty-values", "0%", "share of values that are empty")
-	flag.StringVar(&f.out, "out", "", "the file to write, such as set.slcs")
+	flag.StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
 	f.sortFlag(cmd)
-	f.quietFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
 		m.noArguments(args)
-		out := m.newPath(f.out, "set.slcs")
+		out := m.newSet(f.out)
 		g := changeset.Generation{Profiles: list(profiles), Versions: int64(m.count("versions", versions)), Scale: m.number("scale", scale), Seed: m.seed(seed),
 			EmptyStore: emptyStore, EmptyValueShare: m.share("empty-values", emptyValues)}
 		m.addAll("", g.Check())
@@ -350,7 +300,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 		if f.sort {
 			set = changeset.Net(set)
 		}
-		if err := a.writeContainer(out, set, "", "generate", f.quiet); err != nil {
+		if err := a.writeContainer(out, set, "", "generate"); err != nil {
 			return err
 		}
 		return a.describeSet(out, f.out)
@@ -360,7 +310,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 
 func (a *app) changesetInfo() *cobra.Command {
 	f := new(setFlags)
-	cmd := &cobra.Command{Use: "info SET", Short: "Show what a set says of itself, without reading its changes"}
+	cmd := &cobra.Command{Use: "info SET", Short: "Show the header of a set, without reading its changes"}
 	f.formatFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -383,12 +333,11 @@ func (a *app) changesetInfo() *cobra.Command {
 func (a *app) changesetVerify() *cobra.Command {
 	f := new(setFlags)
 	var strict bool
-	cmd := &cobra.Command{Use: "verify SET", Short: "Read all of a set: checksums, versions, gaps, order, counts",
-		Long: `Verify exits 1 if the set is damaged, or is not what it says of itself. Versions
-that are missing are no damage: a replay commits them without changes. --strict
-makes them one (exit 3).`}
+	cmd := &cobra.Command{Use: "verify SET", Short: "Read a whole set and check checksums, versions, gaps, order and counts",
+		Long: `Verify exits 1 if the set is damaged or contradicts its own header. A missing
+version is not damage: a replay commits it without changes. With --strict, missing
+versions exit 3.`}
 	f.formatFlag(cmd)
-	f.quietFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 if versions are missing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -399,7 +348,7 @@ makes them one (exit 3).`}
 			return err
 		}
 		defer set.Close() // nothing was written
-		told, done := a.told("verify", set.Info(), f.quiet)
+		told, done := a.told("verify", set.Info())
 		verdict, damage := changeset.Verify(set, told)
 		done()
 		if err := context.Cause(a.ctx); err != nil {
@@ -420,6 +369,7 @@ makes them one (exit 3).`}
 			return fmt.Errorf("%s: %w", path, damage)
 		}
 		if strict && verdict.Missing > 0 {
+			a.progress().warn(engine.Warning{Text: unit.Count(verdict.Missing) + " versions are missing"})
 			return &strictError{1}
 		}
 		return nil
@@ -536,18 +486,18 @@ func (s setFacts) sentence() string {
 	case s.First > 0:
 		text += fmt.Sprintf(" from %d", s.First)
 	}
-	text += fmt.Sprintf(", %s, order %s, form %s", plural(len(s.Stores), "store"), s.Order, s.Format)
+	text += fmt.Sprintf(", %s, order %s, format %s", plural(len(s.Stores), "store"), s.Order, s.Format)
 	if s.Changes == nil {
-		text += "; verify or import counts them"
+		text += "; verify and import count them"
 	}
 	return text
 }
 
 func (a *app) printVerdict(s setFacts) {
 	if s.Damage == "" {
-		fmt.Fprintln(a.stdout, "sound: everything that can be checked of this form holds")
+		fmt.Fprintln(a.stdout, "sound: every check of this format passed")
 	} else {
-		fmt.Fprintln(a.stdout, "DAMAGED: the counts below end before the damage")
+		fmt.Fprintln(a.stdout, "DAMAGED: the counts below end where the damage begins")
 	}
 	damage := s.Damage
 	s.Damage = "" // the error follows on stderr

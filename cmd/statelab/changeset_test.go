@@ -120,8 +120,8 @@ func TestWindowsOfASet(t *testing.T) {
 	if s.First != 10 || s.Last != 19 || *s.Versions != 10 || s.Order != "sorted-net" || !s.Verified.IsSortedNet {
 		t.Errorf("%+v, %+v", s, s.Verified)
 	}
-	refused(t, statelab(t, "changeset", "import", set, "--out", part), exitUsage, "--out", part, "exists already")
-	refused(t, statelab(t, "changeset", "import", set, "--from", "9", "--to", "8", "--out", filepath.Join(dir, "x")), exitUsage, "--to 8: at least --from 9")
+	refused(t, statelab(t, "changeset", "import", set, "--out", part), exitUsage, "--out", part, "already exists")
+	refused(t, statelab(t, "changeset", "import", set, "--from", "9", "--to", "8", "--out", filepath.Join(dir, "x")), exitUsage, "--to 8: must be at least --from (9)")
 }
 
 func TestDamagedSets(t *testing.T) {
@@ -151,9 +151,9 @@ func TestDamagedSets(t *testing.T) {
 
 	flip(t, cut, size(t, cut)/2)
 	refused(t, statelab(t, "changeset", "verify", cut), exitFailed, "cut.slcs: offset ", "checksum")
-	refused(t, statelab(t, "changeset", "info", t.TempDir()), exitUsage, "no change set of a known form")
-	refused(t, statelab(t, "changeset", "info", filepath.Join(t.TempDir(), "missing")), exitUsage, "missing")
-	refused(t, statelab(t, "changeset", "info", cut, "--format", "cronos"), exitUsage, "cut.slcs")
+	refused(t, statelab(t, "changeset", "info", t.TempDir()), exitFailed, "no change set of a known form")
+	refused(t, statelab(t, "changeset", "info", filepath.Join(t.TempDir(), "missing")), exitFailed, "missing")
+	refused(t, statelab(t, "changeset", "info", cut, "--format", "cronos"), exitFailed, "cut.slcs")
 }
 
 func TestMissingVersionsAreSeen(t *testing.T) {

@@ -93,7 +93,7 @@ func TestDamagedDatabase(t *testing.T) {
 			manifest := filepath.Join(db, engine.OwnFolder, "manifest.json")
 			truncate(t, manifest, 20)
 			return manifest
-		}, exitUsage, []string{"damaged"}},
+		}, exitFailed, []string{"damaged"}},
 		{"wrong value", func(t *testing.T, db string) string {
 			manifest := filepath.Join(db, engine.OwnFolder, "manifest.json")
 			text, err := os.ReadFile(manifest)
@@ -135,9 +135,9 @@ func TestWrongFolders(t *testing.T) {
 		exit  int
 		words []string
 	}{
-		{"no database", []string{"read", "--db", other, "--use-existing"}, exitUsage, []string{other + " is not a Pebble database: it has no CURRENT file. Give the chaindata folder itself"}},
-		{"no directory", []string{"read", "--db", missing}, exitUsage, []string{missing, "no such directory"}},
-		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"letter.txt"}},
+		{"no database", []string{"read", "--db", other, "--use-existing"}, exitFailed, []string{other, "is not a Pebble database: it has no CURRENT file. Give the chaindata folder itself"}},
+		{"no directory", []string{"read", "--db", missing}, exitFailed, []string{"--db", missing, "no such file or directory"}},
+		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitFailed, []string{"--db", "letter.txt", "is a file"}},
 		{"foreign without --use-existing", []string{"read", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},
 		{"foreign and written", []string{"read", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage, []string{"--workload overwrite", "--use-existing"}},
 		{"load over a database", []string{"load", "--db", db}, exitUsage, []string{db, "complete database"}},

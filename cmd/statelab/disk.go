@@ -69,7 +69,7 @@ func (a *app) disk(f *flags, m *mistakes) error {
 			return err
 		}
 	}
-	p := a.progress(f.quiet)
+	p := a.progress()
 	d, err := host.Limit(a.ctx, limit, func(text string) { p.tell("", result.Event{Phase: text}) })
 	p.say("")
 	if err != nil {

@@ -106,7 +106,7 @@ func (a *app) engineRows() (rows []engineRow) {
 
 func (a *app) enginesVerb() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "engines", Short: "List the engines: version, profiles, what can be measured of each, whether it runs here", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "engines", Short: "List the engines: version, profiles, what can be measured of each, whether it runs here", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			rows := a.engineRows()
 			if asJSON {

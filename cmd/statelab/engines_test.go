@@ -222,8 +222,8 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	db := database(t, "pebble1")
 	refused(t, statelab(t, "read", "--db", db, "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
-	refused(t, statelab(t, "read", "--db", db, "--memory", "lots"), exitUsage, "write 512MiB")
-	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem takes no budget")
+	refused(t, statelab(t, "read", "--db", db, "--memory", "lots"), exitUsage, "examples: 512MiB")
+	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem has no memory budget")
 	var run result.Run
 	o := must(t, "read", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--json", "--quiet")
 	if err := json.Unmarshal([]byte(o.stdout), &run); err != nil {

@@ -13,16 +13,16 @@ import (
 func expectRoots(set changeset.Source, runDir string, m *mistakes) changeset.Source {
 	run, err := result.ReadRun(runDir)
 	if err != nil {
-		m.add("--roots: %v", err)
+		m.cannotRead("--roots: %v", err)
 		return set
 	}
 	order := set.Info().Order.String()
 	switch {
 	case run.Verb != "replay" || run.Changes == nil || run.Engine.RootRule == "" || run.Status != result.OK:
-		m.add("--roots %s: no replay that ended well in a tree with roots: name a run of one, such as R/runs/iavl1", runDir)
+		m.add("--roots %s is not a finished replay into a tree with roots: name the run folder of one (example: R/runs/iavl1)", runDir)
 		return set
 	case run.Changes.Order != order:
-		m.add("--roots %s: it replayed a set of order %s, this one's is %s: their roots differ", runDir, run.Changes.Order, order)
+		m.add("--roots %s: it replayed a set of order %s, but this set has order %s, so the roots differ", runDir, run.Changes.Order, order)
 		return set
 	}
 	lines, err := result.ReadRoots(runDir)

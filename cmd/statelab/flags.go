@@ -3,15 +3,18 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
+	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -33,7 +36,14 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		f.DB = "." // it opens nothing
 	}
 	if f.DB == "" {
-		m.add("--db: say which database: --db DIR (statelab load --db DIR makes one)")
+		m.add("--db is missing: name a database (statelab load --db DIR makes one)")
+		return t
+	}
+	if isFile(f.DB) {
+		m.cannotRead("--db: %s is a file: name the folder of a database", f.DB)
+		return t
+	}
+	if !m.readable("--db: ", f.DB) {
 		return t
 	}
 	manifest, err := keyspace.ReadManifest(f.DB)
@@ -41,7 +51,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	case err == nil:
 		t.manifest = manifest
 	case !errors.Is(err, keyspace.ErrNoManifest):
-		m.add("--db: %v", err)
+		m.cannotRead("--db: %v", err)
 		return t
 	default:
 		t.foreign = f.Engine != "null"
@@ -53,12 +63,12 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	if t.foreign {
 		found, err := dbformat.Recognise(f.DB)
 		if err != nil && (name == "" || name == "pebble1" || name == "pebble2") {
-			m.add("%s", unrecognised(err))
+			m.unrecognised(err)
 			return t
 		}
 		name = orDefault(name, found.Engine)
 		if !f.Existing {
-			m.add("--db %s: statelab did not load this database; --use-existing reads it without ever writing to it", f.DB)
+			m.add("--db %s: statelab did not load this database. Add --use-existing to read it; it is never written to", f.DB)
 		}
 	}
 	if err := dbformat.Check(name, engine.Options{Dir: f.DB, ReadOnly: f.ReadOnly || f.onlyLooks || t.foreign}); err != nil {
@@ -80,15 +90,56 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 }
 
 // unrecognised says what to do about a directory whose engine is not known.
-func unrecognised(err error) string {
+func (m *mistakes) unrecognised(err error) {
 	var not *engine.NotADatabaseError
-	if !errors.As(err, &not) {
-		return err.Error()
+	if errors.As(err, &not) {
+		err = fmt.Errorf("%s is not a Pebble database: %s. Give the chaindata folder itself", not.Dir, not.Why)
 	}
-	if _, err := os.Stat(not.Dir); err != nil {
-		return not.Dir + ": " + not.Why
+	m.cannotRead("%v", err)
+}
+
+// readable reports a path that is not there, as it was typed.
+func (m *mistakes) readable(flag, path string) bool {
+	_, err := os.Stat(path)
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		m.cannotRead("%s%s: %v", flag, path, err)
 	}
-	return fmt.Sprintf("%s is not a Pebble database: %s. Give the chaindata folder itself.", not.Dir, not.Why)
+	return err == nil
+}
+
+// newFile checks the path of a file to make; force, where the verb has that flag,
+// lets it replace one.
+func (m *mistakes) newFile(flag, path string, force *bool) string {
+	err := output.File(path, replaces(force))
+	var exists output.ExistsError
+	switch {
+	case errors.As(err, &exists) && force != nil:
+		m.add("%s%v, or add --force to replace it", flag, err)
+	case err != nil:
+		m.add("%s%v", flag, err)
+	}
+	return absolute(path)
+}
+
+// newFolder checks --out of a verb that makes a whole folder.
+func (m *mistakes) newFolder(out, example string) string {
+	if out == "" {
+		m.add("--out is missing: name a new folder (example: --out %s)", example)
+	} else if err := output.NewFolder(out); err != nil {
+		m.add("--out: %v", err)
+	}
+	return absolute(out)
+}
+
+func replaces(force *bool) output.Replaces {
+	if force != nil && *force {
+		return output.Anything
+	}
+	return nil
 }
 
 // overrides are those the database was loaded with.
@@ -121,8 +172,11 @@ func (m *mistakes) count(flag, text string) uint64 {
 
 func (m *mistakes) atLeastOne(flag, text, example string) uint64 {
 	n, err := unit.ParseCount(text)
-	if err != nil || n == 0 {
-		m.add("--%s %q: at least 1, such as --%s %s", flag, text, flag, example)
+	switch {
+	case err != nil:
+		m.add("--%s: %v", flag, err)
+	case n == 0:
+		m.add("--%s %s: must be at least 1 (example: %s)", flag, text, example)
 	}
 	return n
 }
@@ -130,7 +184,7 @@ func (m *mistakes) atLeastOne(flag, text, example string) uint64 {
 func (m *mistakes) threads(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 4096 {
-		m.add("--threads %q: from 1 to 4096, such as --threads 8", text)
+		m.add("--threads %q: must be from 1 to 4096 (example: 8)", text)
 		return 1
 	}
 	return n
@@ -138,8 +192,8 @@ func (m *mistakes) threads(text string) int {
 
 func (m *mistakes) number(flag, text string) float64 {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0) {
-		m.add("--%s %q: a number such as --%s 0.99", flag, text, flag)
+	if err != nil || !(v >= 0 && v <= math.MaxFloat64) {
+		m.add("--%s %q: must be a number that is not negative (example: 0.5)", flag, text)
 	}
 	return v
 }
@@ -147,7 +201,7 @@ func (m *mistakes) number(flag, text string) float64 {
 func (m *mistakes) share(flag, text string) float64 {
 	share, ok, err := unit.ParsePercent(text)
 	if err != nil || !ok || share > 1 {
-		m.add("--%s %q: a share from 0%% to 100%%, such as --%s 20%%", flag, text, flag)
+		m.add("--%s %q: must be a share from 0%% to 100%% (example: 20%%)", flag, text)
 		return 0
 	}
 	return share
@@ -157,7 +211,7 @@ func (m *mistakes) share(flag, text string) float64 {
 func (m *mistakes) rate(flag, text string) float64 {
 	n, err := unit.ParseCount(strings.TrimSuffix(text, "/s"))
 	if err != nil {
-		m.add("--%s %q: operations per second, such as --%s 20k", flag, text, flag)
+		m.add("--%s %q: must be a number of operations per second (example: 20k)", flag, text)
 	}
 	return float64(n)
 }
@@ -165,7 +219,7 @@ func (m *mistakes) rate(flag, text string) float64 {
 func (m *mistakes) seed(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		m.add("--seed %q: a whole number, such as --seed 1", text)
+		m.add("--seed %q: must be a whole number (example: 1)", text)
 	}
 	return n
 }
@@ -175,7 +229,7 @@ func (m *mistakes) overrides(set []string) map[string]string {
 	for _, text := range set {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			m.add("--set %q: write --set Name=Value, such as --set MemTableSize=64MiB", text)
+			m.add("--set %q: must be Name=Value (example: MemTableSize=64MiB)", text)
 			continue
 		}
 		overrides[name] = value
@@ -198,7 +252,7 @@ func (m *mistakes) warmup(spec *bench.Spec, text string, keys uint64) {
 	default:
 		n, err := unit.ParseCount(text)
 		if err != nil {
-			m.add("--warmup %q: auto, a count such as 100k, or a share of the keys such as 0.05%%", text)
+			m.add("--warmup %q: must be auto, a number such as 100k, or a share of the keys such as 0.05%%", text)
 		}
 		spec.WarmupGets, spec.WarmupRule = n, "a count"
 	}
@@ -236,7 +290,7 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 		spec.MissingShare = 1
 	case workload.Overwrite, workload.ReadWhileWriting:
 		if t.foreign || f.ReadOnly {
-			m.add("--workload %s: it writes; not with --use-existing or --read-only", f.Workload)
+			m.add("--workload %s writes to the database: remove --use-existing and --read-only", f.Workload)
 		}
 	}
 	m.addAll("", workload.Choice{Keys: keys, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta}.Check())
@@ -264,15 +318,20 @@ func (m *mistakes) checkOptions(e engine.Engine, spec bench.Spec) {
 	}
 	info := e.Info()
 	if spec.MemoryBytes > 0 && !info.Has(engine.CanBudget) {
-		m.add("--memory: %s takes no budget: give it a --cache", info.Name)
+		m.add("--memory: %s has no memory budget: use --cache", info.Name)
 		spec.MemoryBytes = 0
 	}
 	if spec.PageCache == bench.Direct && !info.Has(engine.CanDirect) {
-		m.add("--page-cache direct: %s cannot read past the page cache: write --page-cache cold", info.Name)
+		m.add("--page-cache direct: %s cannot bypass the page cache: use --page-cache cold", info.Name)
 		spec.PageCache = bench.Cold
 	}
-	m.addAll("set", e.Check(engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Handles: spec.Handles,
-		Overrides: spec.Overrides, ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}))
+	options := engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Handles: spec.Handles,
+		ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}
+	wrong := e.Check(options)
+	m.addAll("", wrong)
+	if options.Overrides = spec.Overrides; len(wrong) == 0 && len(spec.Overrides) > 0 {
+		m.addAll("set", e.Check(options))
+	}
 }
 
 // list splits a value that may be an axis.
@@ -283,6 +342,15 @@ func list(text string) []string {
 	var values []string
 	for _, v := range strings.Split(text, ",") {
 		values = append(values, strings.TrimSpace(v))
+	}
+	return values
+}
+
+// values splits a list that must not be empty.
+func (m *mistakes) values(flag, text, example string) []string {
+	values := list(text)
+	if len(values) == 0 {
+		m.add("--%s is empty (example: %s)", flag, example)
 	}
 	return values
 }
@@ -315,20 +383,27 @@ func (f *flags) outFolder(verb string) string {
 }
 
 // refuseOther keeps results from being mixed with a folder's other contents.
-func refuseOther(dir string, own ...string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return usage("--out %s: %v", dir, err)
-	}
-	for _, e := range entries {
-		if !slices.Contains(own, e.Name()) {
-			return usage("--out %s: the folder holds other things (%s): name a new one", dir, e.Name())
-		}
+func refuseOther(dir string) error {
+	if err := output.Folder(dir); err != nil {
+		return usage("--out: %v", err)
 	}
 	return nil
+}
+
+// listenAddress reads where to listen: on this machine only, unless a host is
+// given.
+func (m *mistakes) listenAddress(flag, text string) string {
+	host, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		m.add("--%s %q: must be an address (examples: :9464 for this machine only, 0.0.0.0:9464)", flag, text)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
 }
 
 func absolute(path string) string {

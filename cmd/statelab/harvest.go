@@ -22,33 +22,34 @@ import (
 func (a *app) changesetHarvest() *cobra.Command {
 	f := new(setFlags)
 	var treeName, db, jobs string
-	cmd := &cobra.Command{Use: "harvest --tree TREE --db DIR --out FILE", Short: "Read the changes back out of a node's own database",
-		Long: `Harvest reads what every version changed out of a database that kept all versions
-(a Cosmos node's application.db, not pruned). Stop the node or copy its directory
-first. Ranges of versions are read by several processes; those that are done stay
-beside FILE, so the same command goes on after Ctrl-C or a crash.
+	cmd := &cobra.Command{Use: "harvest --tree TREE --db DIR --out FILE", Short: "Recover the changes from a node's own database",
+		Long: `Harvest recovers the changes of each version from a database that has kept all
+versions (a Cosmos node's application.db, not pruned). Stop the node first, or copy
+its folder. Several processes read ranges of versions. Finished ranges are kept
+next to FILE, so the same command continues after Ctrl-C or a crash.
 
   statelab changeset harvest --tree iavl1 --db data/application.db --out set.slcs
   statelab changeset harvest --tree iavl1 --db data/application.db --from 1000 --to 2000 --out set.slcs`}
 	flag := cmd.Flags()
-	flag.StringVar(&treeName, "tree", "iavl1", "tree whose runner reads the database")
+	flag.StringVar(&treeName, "tree", "iavl1", "tree of the node, whose runner reads the database")
 	flag.StringVar(&db, "db", "", "directory of the database")
-	flag.StringVar(&jobs, "jobs", "2", "processes at a time")
-	flag.StringVar(&f.out, "out", "", "the file to write, such as set.slcs")
+	flag.StringVar(&jobs, "jobs", "2", "number of processes at a time")
+	flag.StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
 	f.rangeFlags(cmd)
-	f.quietFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
 		m.noArguments(args)
-		h := harvest{app: a, db: absolute(db), out: m.newPath(f.out, "set.slcs"), from: m.version("from", f.from), to: m.version("to", f.to),
-			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress(f.quiet)}
-		if info, err := os.Stat(db); err != nil || !info.IsDir() {
-			m.add("--db %q: no such directory; name the database of a stopped node, such as --db data/application.db", db)
+		h := harvest{app: a, db: absolute(db), out: m.newSet(f.out), from: m.version("from", f.from), to: m.version("to", f.to),
+			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress()}
+		if db == "" {
+			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
+		} else {
+			m.readable("--db: ", db)
 		}
 		a.tables.trees.findAll("tree", []string{treeName}, m)
 		if h.tree = a.tables.trees.found[treeName]; h.tree != nil && !h.tree.Info.Has(tree.Harvests) {
-			m.add("--tree %s: it cannot harvest", treeName)
+			m.add("--tree %s cannot be harvested", treeName)
 		}
 		if err := m.err(); err != nil {
 			return err
@@ -90,7 +91,7 @@ func (h *harvest) run() error {
 		last = min(h.to, last)
 	}
 	if last < first {
-		return fmt.Errorf("%s holds versions %d to %d: none of those asked for", h.db, survey.First, survey.Last)
+		return fmt.Errorf("%s has the versions %d to %d, and none in the range of --from and --to", h.db, survey.First, survey.Last)
 	}
 	dir := fmt.Sprintf("%s.parts-%d-%d", h.out, first, last)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -98,7 +99,7 @@ func (h *harvest) run() error {
 	}
 	cut := cutRange(dir, first, last)
 	if err := h.readParts(cut, last-first+1); err != nil {
-		return fmt.Errorf("%w (the parts that are done are kept: the same command goes on)", err)
+		return fmt.Errorf("%w (finished ranges are kept: run the same command again to continue)", err)
 	}
 	if err := h.join(cut); err != nil {
 		return err
@@ -134,7 +135,7 @@ func (h *harvest) readParts(cut []part, versions int64) error {
 		})
 	}
 	err := group.Wait()
-	h.progress.clear()
+	h.progress.done()
 	if cause := context.Cause(h.app.ctx); cause != nil {
 		return cause
 	}
@@ -166,5 +167,5 @@ func (h *harvest) join(cut []part) error {
 	if err != nil {
 		return err
 	}
-	return h.app.writeContainer(h.out, joined, "", "join", h.progress.quiet)
+	return h.app.writeContainer(h.out, joined, "", "join")
 }

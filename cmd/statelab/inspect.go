@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"text/tabwriter"
@@ -21,18 +22,18 @@ func (a *app) inspectVerb() *cobra.Command {
 		Use:   "inspect DIR|LOG",
 		Short: "Show a database's levels and inflection points without reading its data",
 		Long: `Inspect opens a database read-only, or reads the level table that pebble db
-properties prints, and shows the levels and the two cache sizes that matter: IP1
-(filters and top-level indexes) and IP2 (those and all indexes), on disk and as a
-cache must hold them; the filters no Get consults, the file handles its tables need
-and what memtables take of the cache.
+properties prints. It shows the levels and the two cache sizes that matter: IP1
+(filters and top-level indexes) and IP2 (IP1 and all other indexes), both on disk
+and in the cache. It also shows which filters no Get consults, how many file
+handles the tables need, and how much of the cache memtables take.
 
   statelab inspect CHAINDATA
   statelab inspect CHAINDATA --ignore-lock         (while the node runs)
   statelab inspect properties.txt --engine pebble2`,
 	}
 	f.displayFlags(cmd)
-	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1: what its cache charges a block)")
-	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "look although another process holds the database")
+	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
+	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.inspect(cmd, f, args) }
 	return cmd
 }
@@ -45,8 +46,9 @@ type inspection struct {
 	Levels     []engine.Level     `json:"levels"`
 	Inflection *result.Inflection `json:"inflection"`
 	// Handles are the open files that spare a node from opening tables again.
-	Handles   int            `json:"handles,omitempty"`
-	MemTables *memTableShare `json:"memtables,omitempty"`
+	Handles   int              `json:"handles,omitempty"`
+	MemTables *memTableShare   `json:"memtables,omitempty"`
+	Warnings  []engine.Warning `json:"warnings,omitempty"`
 }
 
 // memTableShare is what memtables take of the cache while a node writes.
@@ -56,11 +58,11 @@ type memTableShare struct {
 	Source        string `json:"source"` // how these settings are known
 }
 
-func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) error {
+func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) (err error) {
 	m := new(mistakes)
 	m.unknownFlags(cmd, a.args)
 	if len(args) != 1 {
-		m.add("name one database or one level table: statelab inspect DIR")
+		m.add("name one database or one level table (example: statelab inspect DIR)")
 	}
 	if len(args) == 1 && f.Engine != "" && isFile(args[0]) {
 		m.oneOf("engine", string(f.Engine), "pebble1", "pebble2")
@@ -75,13 +77,16 @@ func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) error {
 	if len(found.Levels) > 0 {
 		found.Handles = advise.Handles(found.Database.Files)
 	}
+	if a.progress().warn(found.Warnings...); f.strict && len(found.Warnings) > 0 {
+		defer func() { err = cmp.Or(err, error(&strictError{len(found.Warnings)})) }()
+	}
 	if f.json {
 		return a.printJSON(found)
 	}
 	fmt.Fprintf(a.stdout, "%s in %s (%s)\n\n", unit.Bytes(found.Database.Bytes), plural(found.Database.Files, "file"), engineText)
 	a.printLevels(found.Levels, found.Inflection)
 	if found.Handles > 0 {
-		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions make\n", unit.Count(uint64(found.Handles)), plural(found.Database.Files, "table"))
+		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(found.Database.Files, "table"))
 	}
 	if t := found.MemTables; t != nil {
 		fmt.Fprintf(a.stdout, "memtables: %s of a %s cache while a node writes (%s)\n", unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)
@@ -108,10 +113,11 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 		found.Inflection = &inflection
 		return found, "a level table; charged as by " + name, nil
 	}
-	run, err := a.inspectDatabase(path, string(f.Engine), f.IgnoreLock, f.quiet)
+	run, err := a.inspectDatabase(path, string(f.Engine), f.IgnoreLock)
 	if err != nil {
 		return found, "", err
 	}
+	found.Warnings = run.Warnings
 	found.Database, found.Levels, found.Inflection = run.Database, run.Database.Levels, run.Inflection
 	if run.Engine.Name == "pebble1" || run.Engine.Name == "pebble2" {
 		settings, err := nodeSettings(path, run.Engine.Profile)

@@ -92,7 +92,7 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	}
 	l.States = orDefault(absolute(f.DB), filepath.Join(how.Out, "states"))
 	work := layouts.New(l, how, a)
-	p := a.progress(f.quiet)
+	p := a.progress()
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
 	p.say("")
 	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}

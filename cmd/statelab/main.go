@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/runner"
 )
 
@@ -67,10 +68,12 @@ type app struct {
 	ctx            context.Context
 	args           []string
 	stdout, stderr io.Writer
+	quiet          bool // --quiet, which every verb has
 	tables         tables
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	stdout, stderr = plain{stdout}, plain{stderr}
 	a := &app{ctx: ctx, args: args, stdout: stdout, stderr: stderr, tables: newTables()}
 	root := a.root()
 	root.SetArgs(args)
@@ -87,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitStrict
 	case errors.As(err, &usage):
 		fmt.Fprintln(stderr, usage)
-		return exitUsage
+		return usage.exit
 	case errors.Is(err, errInterrupted):
 		fmt.Fprintln(stderr, "statelab: interrupted")
 		return exitFailed
@@ -117,34 +120,71 @@ func (a *app) root() *cobra.Command {
 		Long: `Statelab measures a lookup down to the device, explains it by block type and
 level, and says how large a cache must be.
 
-  statelab load  --db D --keys 5M                  make a database
+  statelab advise CHAINDATA                         the right cache size for your node (never written)
+  statelab load  --db D --keys 5M                   make a database
   statelab sweep --db D --cache 0.1%,1%,3% --out S  measure it at several cache sizes
   statelab sweep --db CHAINDATA --use-existing ...  measure your node's database (never written)
 
-stdout is the product, stderr the conversation. Exit codes: 0 done, 1 failed,
-2 a mistake on the command line, 3 done but a warning is fatal under --strict.`,
-		SilenceUsage: true, SilenceErrors: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+Results go to stdout, progress and warnings to stderr. Exit codes: 0 done,
+1 failed, 2 a mistake on the command line, 3 done, but --strict made a warning
+fatal.`,
+		SilenceUsage: true, SilenceErrors: true, Version: versionLine(),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("there is no verb %q: statelab --help lists them", args[0])
+				return unknownCommand(cmd, args[0])
 			}
-			return nil
+			m := new(mistakes)
+			m.unknownFlags(cmd, a.args)
+			return m.err()
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.FParseErrWhitelist.UnknownFlags = true // they are told with all other mistakes
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "show no progress; warnings are shown all the same")
+	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Help about any command", RunE: func(cmd *cobra.Command, args []string) error {
+		found, rest, err := root.Find(args)
+		if err != nil {
+			return usage("%v", err)
+		}
+		if len(rest) > 0 {
+			return unknownCommand(found, rest[0])
+		}
+		found.InitDefaultHelpFlag()
+		return found.Help()
+	}})
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(dashed(name))
 	})
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.runVerb(), a.changesetVerb(), a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.doctorVerb(), a.versionVerb())
+	completeValues(root.Commands())
 	return root
+}
+
+// completeValues lets shells complete what flags can be.
+func completeValues(commands []*cobra.Command) {
+	all := newTables()
+	for flag, values := range map[string][]string{
+		"engine": all.engines.names(), "tree": all.trees.names(), "layout": all.layouts.names(), "page-cache": bench.PageCacheModes(),
+		"workload": append(verbWorkloads("load"), verbWorkloads("read")...),
+	} {
+		complete := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+		for _, verb := range commands {
+			if verb.Name() == "predict" && flag == "layout" { // a file there
+				continue
+			}
+			if verb.Flags().Lookup(flag) != nil && verb.RegisterFlagCompletionFunc(flag, complete) != nil {
+				panic("completion of --" + flag + " is registered twice")
+			}
+		}
+	}
 }
 
 // strictError says that warnings were made fatal.
 type strictError struct{ warnings int }
 
 func (e *strictError) Error() string {
-	return fmt.Sprintf("--strict: %d warnings", e.warnings)
+	return "--strict: " + plural(e.warnings, "warning")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -25,7 +26,7 @@ import (
 type flags struct {
 	experiment.Experiment
 	out                                     string
-	json, quiet, strict                     bool
+	json, strict                            bool
 	resume, ignoreSpace, dryRun, printsOnly bool
 	onlyLooks                               bool // no flag: the verb opens nothing for writing
 	metrics                                 string
@@ -37,7 +38,6 @@ func newFlags(verb string) *flags { return &flags{Experiment: *experiment.New(ve
 func (f *flags) displayFlags(cmd *cobra.Command) {
 	flag := cmd.Flags()
 	flag.BoolVar(&f.json, "json", false, "print JSON with the names of the result folder")
-	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr (warnings are shown)")
 	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
 	cmd.FParseErrWhitelist.UnknownFlags = true
 }
@@ -55,7 +55,7 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time, and do nothing else")
 	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk or memory look too small")
 	if f.Measure == experiment.Replay || f.Measure == "" {
-		flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while a replay runs, at an address such as 127.0.0.1:9464")
+		flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while a replay runs, at :PORT for this machine only, or at HOST:PORT")
 	}
 }
 
@@ -162,6 +162,9 @@ func (a *app) measure(f *flags, m *mistakes) error {
 	if f.Where != "" && f.Where != experiment.Here {
 		m.add("--where %q: only %s is known to this version", f.Where, experiment.Here)
 	}
+	if f.metrics != "" {
+		f.metrics = m.listenAddress("metrics", f.metrics)
+	}
 	if f.printsOnly {
 		if err := m.err(); err != nil {
 			return err
@@ -226,7 +229,7 @@ func (a *app) storeExperiment(f *flags, out string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
+	return output.Atomically(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
 }
 
 // stepLabel names a step of a plan in progress lines.
@@ -257,9 +260,7 @@ func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 			err = errors.Join(err, explainErr)
 		}
 	}
-	for _, w := range d.warnings {
-		p.warn(w)
-	}
+	p.warn(d.warnings...)
 	p.say("results: %s", d.out)
 	switch {
 	case d.status == result.Interrupted:

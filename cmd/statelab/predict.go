@@ -26,46 +26,47 @@ type predictFlags struct {
 	engine, cores, threads, gets, warmup, missing, cache string
 	reserve, seed, seeds                                 string
 	validate, out                                        string
-	ignoreLock, json, quiet                              bool
+	ignoreLock, force, json                              bool
 }
 
 func (a *app) predictVerb() *cobra.Command {
 	f := new(predictFlags)
 	cmd := &cobra.Command{
 		Use:   "predict --layout LOG | --db DIR | --keys N",
-		Short: "Say what a Get will cost on a database that need not exist here",
-		Long: `Predict draws the block accesses that a level table implies and plays them to a
-model of Pebble's cache, for as many Gets as the run would make.
+		Short: "Predict what a Get costs on a database that need not exist here",
+		Long: `Predict draws random block accesses from a table of levels and replays them through
+a model of Pebble's cache, for as many Gets as a run would make. Of a database
+that is here (--db) it traces the accesses instead.
 
   statelab predict --db D --cache 0.1%,0.5%,1%
   statelab predict --layout Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
   statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% --cache 0.1%,0.2%,1%
-  statelab predict --validate LOGS                 (published runs against the model)`,
+  statelab predict --validate LOGS                 (compares published runs with the model)`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.predict(cmd, f, args) },
 	}
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
-	flag.StringVar(&f.layout, "layout", "", "level table: what pebble db properties prints")
-	flag.StringVar(&f.db, "db", "", "database whose level table to take")
-	flag.StringVar(&f.keys, "keys", "", "number of keys of a database that is only imagined, loaded in random order")
-	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: bytes of a key")
-	flag.StringVar(&f.valueBytes, "value-bytes", "110", "with --keys: mean bytes of a value")
-	flag.StringVar(&f.compression, "compression", "1", "with --keys: stored/raw size of data blocks; two values: upper levels, last level")
+	flag.StringVar(&f.layout, "layout", "", "level table: the output of pebble db properties")
+	flag.StringVar(&f.db, "db", "", "database to predict for")
+	flag.StringVar(&f.keys, "keys", "", "number of keys of an imaginary database, loaded in random order")
+	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: size of a key in bytes")
+	flag.StringVar(&f.valueBytes, "value-bytes", "110", "with --keys: mean size of a value in bytes")
+	flag.StringVar(&f.compression, "compression", "1", "with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level")
 	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
-	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine predicted for: they set the cache's shards")
-	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change speed, not block reads")
-	flag.StringVar(&f.gets, "gets", "500k", "measured Gets of the run predicted")
-	flag.StringVar(&f.warmup, "warmup", "0.05%", "Gets before: a count, or a share of the keys")
+	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine to predict for; Pebble's cache has shards for each")
+	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
+	flag.StringVar(&f.gets, "gets", "500k", "number of measured Gets of the predicted run")
+	flag.StringVar(&f.warmup, "warmup", "0.05%", "Gets before the measured ones: a number, or a share of the keys")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "block caches: sizes, or shares of the database")
-	flag.StringVar(&f.reserve, "reserve", "auto", "cache taken by memtables: auto (of an open database at rest), or a size such as 64MiB (of a node that writes)")
-	flag.StringVar(&f.seed, "seed", "1", "seed of all choices")
-	flag.StringVar(&f.seeds, "seeds", "3", "how often to draw which file meets which shard: gives the band")
-	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict every point and compare")
+	flag.StringVar(&f.cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "cache sizes, or shares of the database (list)")
+	flag.StringVar(&f.reserve, "reserve", "auto", "part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
+	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
+	flag.StringVar(&f.seeds, "seeds", "3", "random file-to-shard assignments to simulate; the band is their range")
+	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict each of their points and compare")
 	flag.StringVar(&f.out, "out", "", "with --validate: folder for the table and the charts")
-	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: look although another process holds the database")
+	flag.BoolVar(&f.force, "force", false, "with --out: replace files that exist")
+	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	flag.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 	return cmd
 }
 
@@ -91,6 +92,7 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 	m.unknownFlags(cmd, a.args)
 	m.noArguments(args)
 	if f.validate != "" {
+		m.readable("--validate: ", f.validate)
 		if err := m.err(); err != nil {
 			return err
 		}
@@ -105,7 +107,24 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 		}
 	}
 	if sources != 1 {
-		m.add("say which database, in one way: --layout LOG, --db DIR or --keys 20B")
+		m.add("give exactly one of --layout, --db and --keys (example: --keys 20B)")
+	}
+	if f.layout != "" {
+		m.readable("--layout: ", f.layout)
+	}
+	if f.db != "" {
+		m.readable("--db: ", f.db)
+	}
+	if f.keys != "" {
+		f.natural(m)
+	}
+	var sizes, shares []float64
+	for _, text := range m.values("cache", f.cache, "1%") {
+		bytes, share, err := sweep.ParseCache(text)
+		if err != nil {
+			m.add("--cache: %v", err)
+		}
+		sizes, shares = append(sizes, float64(bytes)), append(shares, share)
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -126,15 +145,8 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 	p.Inflection = lsm.Inflect(in.Levels, p.Database)
 	var spec bench.Spec
 	m.warmup(&spec, f.warmup, uint64(total))
-	for _, text := range list(f.cache) {
-		bytes, share, err := sweep.ParseCache(text)
-		if err != nil {
-			m.add("--cache: %v", err)
-		}
-		if share > 0 {
-			bytes = int64(share * float64(p.Database))
-		}
-		in.CacheBytes = append(in.CacheBytes, bytes)
+	for i, bytes := range sizes {
+		in.CacheBytes = append(in.CacheBytes, int64(bytes+shares[i]*float64(p.Database)))
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -160,19 +172,19 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 func (f *predictFlags) input(m *mistakes) (predict.Input, prediction) {
 	cores, err := strconv.Atoi(f.cores)
 	if err != nil || cores < 1 || cores > 1<<12 {
-		m.add("--cores %q: from 1 to 4096, such as --cores 32", f.cores)
+		m.add("--cores %q: must be from 1 to 4096 (example: 32)", f.cores)
 	}
 	m.threads(f.threads)
 	if f.engine != "" {
 		m.oneOf("engine", f.engine, "pebble1", "pebble2")
 	}
 	if f.warmup == "auto" {
-		m.add("--warmup auto: a prediction needs a count such as 100k, or a share of the keys such as 0.05%%")
+		m.add("--warmup auto: a prediction needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
 	in := predict.Input{Cores: cores, Gets: m.atLeastOne("gets", f.gets, "10M"), AbsentShare: m.share("missing", f.missing)}
 	seed, seeds := m.seed(f.seed), m.atLeastOne("seeds", f.seeds, "3")
 	if seeds > 100 {
-		m.add("--seeds %s: from 1 to 100", f.seeds)
+		m.add("--seeds %s: must be from 1 to 100", f.seeds)
 		seeds = 1
 	}
 	for n := range seeds {
@@ -185,7 +197,10 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, prediction) {
 func (a *app) predictElsewhere(in predict.Input, p prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
 	var out []result.PredictedPoint
 	all := in.CacheBytes
-	for _, size := range all {
+	progress := a.progress()
+	defer progress.done()
+	for i, size := range all {
+		progress.tell("", bench.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(all)), Unit: "cache sizes"})
 		var err error
 		if in.ReservedBytes, err = reserve(p.Engine, "bench-kvdb", size, false); err != nil {
 			return nil, err
@@ -231,7 +246,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
 		}
 		p.Source = f.layout
 	case f.db != "":
-		run, err := a.inspectDatabase(f.db, "", f.ignoreLock, f.quiet)
+		run, err := a.inspectDatabase(f.db, "", f.ignoreLock)
 		if err != nil {
 			return err
 		}
@@ -239,11 +254,8 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
 		in.Version = version1or2(p.Engine)
 		return nil // sizes in the cache are measured, the charge included
 	default:
-		spec, err := f.natural()
-		if err != nil {
-			return err
-		}
-		in.Levels, p.Source = lsm.Natural(spec), "imagined: "+f.keys+" keys loaded in random order"
+		spec := f.natural(new(mistakes)) // they were told
+		in.Levels, p.Source = lsm.Natural(spec), "imaginary: "+f.keys+" keys loaded in random order"
 	}
 	in.Version = version1or2(p.Engine)
 	in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())
@@ -258,11 +270,13 @@ func version1or2(engine string) cachesim.PebbleVersion {
 }
 
 // natural describes the database that --keys imagines.
-func (f *predictFlags) natural() (lsm.NaturalSpec, error) {
-	m := new(mistakes)
+func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
 	spec := lsm.BenchKVDB(m.atLeastOne("keys", f.keys, "20B"))
 	spec.KeyBytes, spec.ValueBytes = int(m.atLeastOne("key-bytes", f.keyBytes, "32")), int(m.count("value-bytes", f.valueBytes))
-	ratios := list(f.compression)
+	ratios := m.values("compression", f.compression, "0.935,0.775")
+	if len(ratios) == 0 {
+		ratios = []string{"1"}
+	}
 	for level := range spec.Compression {
 		text := ratios[0]
 		if level == len(spec.Compression)-1 {
@@ -270,15 +284,15 @@ func (f *predictFlags) natural() (lsm.NaturalSpec, error) {
 		}
 		ratio, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(ratio > 0 && ratio <= 1.1) || len(ratios) > 2 {
-			m.add("--compression %q: one or two ratios of stored to raw size, such as 0.935,0.775", f.compression)
+			m.add("--compression %q: must be one or two ratios of stored to raw size, above 0 and at most 1.1 (example: 0.935,0.775)", f.compression)
 			break
 		}
 		spec.Compression[level] = ratio
 	}
 	if spec.KeyBytes > 1<<10 || spec.ValueBytes > 1<<20 {
-		m.add("--key-bytes %s, --value-bytes %s: at most 1024 and 1048576", f.keyBytes, f.valueBytes)
+		m.add("--key-bytes %s, --value-bytes %s: must be at most 1024 and 1048576", f.keyBytes, f.valueBytes)
 	}
-	return spec, m.err()
+	return spec
 }
 
 func (a *app) printPrediction(p prediction) {
@@ -306,7 +320,7 @@ func (a *app) printPrediction(p prediction) {
 }
 
 // inspectDatabase runs inspect on a database, statelab's or another's.
-func (a *app) inspectDatabase(dir, engineName string, ignoreLock, quiet bool) (*result.Run, error) {
+func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool) (*result.Run, error) {
 	m := new(mistakes)
 	f := newFlags(experiment.Read)
 	f.DB, f.Engine, f.Existing, f.onlyLooks, f.IgnoreLock = dir, experiment.List(engineName), true, true, ignoreLock
@@ -324,8 +338,9 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock, quiet bool) (*
 	if t.manifest != nil {
 		spec.Overrides = t.manifest.Overrides
 	}
-	p := a.progress(quiet)
+	p := a.progress()
 	run, err := a.runPoint(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
+	p.done()
 	if err == nil && run.Status != result.OK {
 		err = errors.New(run.Error)
 	}

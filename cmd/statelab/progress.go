@@ -4,65 +4,109 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
 )
 
 const (
-	barAfter  = 2 * time.Second // shorter work needs no bar
-	lineEvery = 15 * time.Second
+	barAfter  = 2 * time.Second // shorter work needs no progress
+	drawEvery = 100 * time.Millisecond
+	firstLine = 10 * time.Second // without a terminal, then twice as long each time
+	rarest    = 2 * time.Minute
 )
 
-// progress draws events: a bar on a terminal, a line now and then elsewhere.
+// progress tells how far the work is: one line that changes on a terminal, a line
+// now and then elsewhere. All verbs use it; it is safe for concurrent use.
 type progress struct {
-	mutex    sync.Mutex
-	out      io.Writer
-	quiet    bool
-	terminal bool
-	bar      *progressbar.ProgressBar
-	phase    string
-	began    time.Time
-	lined    time.Time
+	mutex  sync.Mutex
+	out    io.Writer
+	screen *os.File // nil: not a terminal
+	quiet  bool     // no progress; warnings are shown all the same
+	now    func() time.Time
+	beat   *time.Timer // draws while no event comes
+
+	event                *result.Event // the last; nil: nothing is going on
+	label, phase         string
+	offset               uint64    // what was done when the phase began
+	began, phased, shown time.Time // the work, its phase, the last line
+	pause                time.Duration
+	isDrawn              bool
 }
 
-func (a *app) progress(quiet bool) *progress {
-	f, isFile := a.stderr.(*os.File)
-	return &progress{out: a.stderr, quiet: quiet, terminal: isFile && term.IsTerminal(int(f.Fd()))}
+func newProgress(stderr io.Writer, quiet bool) *progress {
+	p := &progress{out: plain{stderr}, quiet: quiet, now: time.Now, pause: firstLine}
+	if inner, is := stderr.(plain); is {
+		p.out, stderr = inner, inner.Writer
+	}
+	if f, is := stderr.(*os.File); is && term.IsTerminal(int(f.Fd())) {
+		p.screen = f
+	}
+	return p
 }
+
+func (a *app) progress() *progress { return newProgress(a.stderr, a.quiet) }
 
 // tell shows an event of the work called label.
-func (p *progress) tell(label string, e bench.Event) {
+func (p *progress) tell(label string, e result.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.quiet {
 		return
 	}
-	if phase := label + e.Phase; phase != p.phase {
-		p.clear()
-		p.phase, p.began, p.lined = phase, time.Now(), time.Now()
+	now := p.now()
+	if p.event == nil {
+		p.beat = time.AfterFunc(time.Second, p.again)
 	}
-	if time.Since(p.began) < barAfter {
-		return
+	if p.began.IsZero() {
+		p.began, p.shown = now, now
 	}
-	if p.terminal {
-		p.drawBar(label, e)
-		return
+	if p.event == nil || label != p.label || e.Phase != p.phase {
+		p.label, p.phase, p.phased, p.offset = label, e.Phase, now, e.Done
 	}
-	if time.Since(p.lined) >= lineEvery {
-		p.lined = time.Now()
-		fmt.Fprintln(p.out, p.line(label, e))
+	p.event = &e
+	p.show(now)
+}
+
+// again shows the last event once more: its time goes on.
+func (p *progress) again() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.event != nil {
+		p.show(p.now())
+		p.beat.Reset(time.Second)
 	}
 }
 
-func (p *progress) line(label string, e bench.Event) string {
-	text := label + e.Phase
+func (p *progress) show(now time.Time) {
+	switch {
+	case now.Sub(p.began) < barAfter:
+	case p.screen == nil:
+		if now.Sub(p.shown) >= p.pause {
+			p.shown, p.pause = now, min(2*p.pause, rarest)
+			fmt.Fprintln(p.out, p.line(now))
+		}
+	case !p.isDrawn || now.Sub(p.shown) >= drawEvery:
+		width, _, err := term.GetSize(int(p.screen.Fd()))
+		if err != nil || width < 2 {
+			width = 80
+		}
+		line := []rune(cleaned(p.line(now)))
+		p.shown, p.isDrawn = now, true
+		fmt.Fprint(p.screen, "\r\x1b[K"+string(line[:min(len(line), width-1)]))
+	}
+}
+
+// line is the phase, how much of it is done, how fast, and how long it will take.
+func (p *progress) line(now time.Time) string {
+	e, took := p.event, now.Sub(p.phased)
+	text := p.label + e.Phase
 	if e.Done > 0 {
 		text += " " + unit.Count(e.Done)
 		if e.Total > 0 {
@@ -70,41 +114,51 @@ func (p *progress) line(label string, e bench.Event) string {
 		}
 		text += " " + e.Unit
 	}
+	if rate := float64(e.Done-min(e.Done, p.offset)) / took.Seconds(); took >= time.Second && rate > 0 {
+		text += ", " + rateOf(rate, e.Unit)
+		if e.Total > e.Done {
+			left := min(float64(e.Total-e.Done)/rate, 1e9)
+			text += ", ETA " + time.Duration(left*float64(time.Second)).Round(time.Second).String()
+		}
+	} else {
+		text += ", " + took.Round(time.Second).String()
+	}
 	if e.Note != "" {
 		text += ": " + e.Note
 	}
 	return text
 }
 
-func (p *progress) drawBar(label string, e bench.Event) {
-	if p.bar == nil {
-		total := int64(-1) // a spinner
-		if e.Total > 0 {
-			total = int64(e.Total)
+func rateOf(perSecond float64, what string) string {
+	for _, per := range []struct {
+		seconds float64
+		name    string
+	}{{1, "s"}, {60, "min"}} {
+		if perSecond*per.seconds >= 1 {
+			return unit.ShortCount(perSecond*per.seconds) + " " + what + "/" + per.name
 		}
-		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.out), progressbar.OptionSetWidth(24),
-			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
 	}
-	text := label + e.Phase
-	if e.Note != "" {
-		text += ": " + e.Note
-	}
-	p.bar.Describe(text)
-	if err := p.bar.Set64(int64(min(e.Done, max(e.Total, e.Done)))); err != nil {
-		p.bar = nil // a bar that cannot be drawn is not worth a failed run
-	}
+	return unit.ShortCount(perSecond*3600) + " " + what + "/h"
+}
+
+// done ends what tell began.
+func (p *progress) done() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.clear()
 }
 
 func (p *progress) clear() {
-	if p.bar != nil {
-		if err := p.bar.Clear(); err != nil {
-			p.quiet = true
-		}
-		p.bar = nil
+	if p.beat != nil {
+		p.beat.Stop()
+	}
+	if p.event = nil; p.isDrawn {
+		fmt.Fprint(p.screen, "\r\x1b[K")
+		p.isDrawn = false
 	}
 }
 
-// say prints a line of the conversation.
+// say prints what --quiet hides.
 func (p *progress) say(format string, args ...any) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -114,13 +168,36 @@ func (p *progress) say(format string, args ...any) {
 	}
 }
 
-// warn prints a warning, also where progress is not wanted.
-func (p *progress) warn(w engine.Warning) {
+// warn prints warnings, each once; --quiet does not hide them.
+func (p *progress) warn(warnings ...engine.Warning) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.clear()
-	fmt.Fprintf(p.out, "warning: %s\n", w.Text)
-	if w.Remedy != "" {
-		fmt.Fprintf(p.out, "         remedy: %s\n", w.Remedy)
+	seen := map[engine.Warning]bool{}
+	for _, w := range warnings {
+		if seen[w] {
+			continue
+		}
+		seen[w] = true
+		fmt.Fprintln(p.out, "warning:", w.Text)
+		if w.Remedy != "" {
+			fmt.Fprintln(p.out, "         remedy:", w.Remedy)
+		}
 	}
 }
+
+// plain keeps escape sequences, which names in files may hold, from a terminal.
+type plain struct{ io.Writer }
+
+func (p plain) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(p.Writer, cleaned(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+func cleaned(text string) string { return control.ReplaceAllString(text, "") }
+
+// control matches escape sequences, then every control character but tab and
+// newline.
+var control = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f]")

@@ -67,7 +67,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	}
 	r.Trees = orDefault(absolute(f.DB), filepath.Join(how.Out, "trees"))
 	work := replays.New(r, how, a)
-	p := a.progress(f.quiet)
+	p := a.progress()
 	metrics := promexport.NewReplay()
 	if f.metrics != "" {
 		stop, address, err := serveMetrics(f.metrics, metrics)

@@ -12,26 +12,28 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/result"
 )
 
 // simulateFlags are the flags of simulate as typed.
 type simulateFlags struct {
 	policy, cache, cores, reserve, export string
-	json                                  bool
+	force, json                           bool
 }
 
 func (a *app) simulateVerb() *cobra.Command {
 	f := new(simulateFlags)
 	cmd := &cobra.Command{
 		Use:   "simulate TRACE --cache LIST",
-		Short: "Replay a trace against any cache size and policy: the exact miss curve",
-		Long: `Simulate plays a trace of block accesses (statelab trace makes one) to models of
-block caches. clockpro1 and clockpro2 are the caches of Pebble v1 and v2, block
-for block; the others tell what another policy would have read.
+		Short: "Replay a trace through models of block caches: the exact miss curve",
+		Long: `Simulate replays a trace of block accesses (made by statelab trace) through models
+of block caches. clockpro1 and clockpro2 behave exactly as the caches of Pebble v1
+and v2; the other policies show what a different cache would read.
 
   statelab simulate T --cache 1MiB,2MiB,4MiB,8MiB,16MiB
   statelab simulate T --policy clockpro1,lru,s3fifo --cache 8MiB --json
@@ -40,11 +42,12 @@ for block; the others tell what another policy would have read.
 	}
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
-	flag.StringVar(&f.policy, "policy", "", "cache policies (list); default: the cache of the engine traced")
+	flag.StringVar(&f.policy, "policy", "", "cache policies (list; default: that of the traced engine)")
 	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes (list)")
-	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine: they set the shards of Pebble's caches")
-	flag.StringVar(&f.reserve, "reserve", "auto", "cache taken by memtables: auto (of an open database at rest), or a size such as 64MiB (of a node that writes)")
-	flag.StringVar(&f.export, "export", "", "write the trace for libCacheSim (oracleGeneral) to this file")
+	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine; Pebble's caches have shards for each")
+	flag.StringVar(&f.reserve, "reserve", "auto", "part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
+	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's oracleGeneral format")
+	flag.BoolVar(&f.force, "force", false, "with --export: replace the file if it exists")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
 }
@@ -69,19 +72,24 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 	m := new(mistakes)
 	m.unknownFlags(cmd, a.args)
 	if len(args) != 1 {
-		m.add("name one trace: statelab simulate T")
+		m.add("name one trace (example: statelab simulate T)")
+	} else {
+		m.readable("", args[0])
+	}
+	if f.export != "" {
+		m.newFile("--export: ", f.export, &f.force)
 	}
 	setup := cachesim.Setup{}
 	var err error
 	if setup.Cores, err = strconv.Atoi(f.cores); err != nil || setup.Cores < 1 || setup.Cores > 1<<12 {
-		m.add("--cores %q: from 1 to 4096, such as --cores 8", f.cores)
+		m.add("--cores %q: must be from 1 to 4096 (example: 8)", f.cores)
 	}
 	reserve := m.reserve(f.reserve)
 	var sizes []int64
-	for _, text := range list(f.cache) {
+	for _, text := range m.values("cache", f.cache, "64MiB") {
 		bytes, share, err := sweep.ParseCache(text)
 		if err == nil && share > 0 {
-			err = fmt.Errorf("%q: a trace does not know the size of its database: write 64MiB", text)
+			err = fmt.Errorf("%s: a trace does not contain the size of its database; use a size such as 64MiB", text)
 		}
 		if err != nil {
 			m.add("--cache: %v", err)
@@ -104,16 +112,18 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 		return err
 	}
 	if f.export != "" {
-		return a.export(f.export, t, header)
+		return a.export(f, t, header)
 	}
 	if header.SampleShift > 0 {
-		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) does not give a miss curve: trace all keys", args[0], 1<<header.SampleShift)
+		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) gives no miss curve: trace all keys", args[0], 1<<header.SampleShift)
 	}
 	if len(policies) == 0 {
 		policies = []cachesim.Policy{policyOf(header.Engine)}
 	}
+	p := a.progress()
 	out := simulation{Schema: "statelab.simulate/1", Trace: header}
-	for _, policy := range policies {
+	for i, policy := range policies {
+		p.tell(string(policy)+": ", result.Event{Phase: "simulating", Done: uint64(i), Total: uint64(len(policies)), Unit: "policies"})
 		setup.Policy = policy
 		points, err := curve(a.ctx, t, setup, sizes, func(cacheBytes int64) (int64, error) {
 			return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
@@ -126,6 +136,7 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 			out.Points = append(out.Points, simulated(policy, p))
 		}
 	}
+	p.done()
 	if f.json {
 		return a.printJSON(out)
 	}
@@ -140,7 +151,7 @@ func (m *mistakes) reserve(text string) reserveOf {
 	}
 	bytes, err := unit.ParseBytes(text)
 	if err != nil {
-		m.add("--reserve %q: auto, or a size such as 64MiB", text)
+		m.add("--reserve: %v, or auto", err)
 	}
 	return func(string, string, int64, bool) (int64, error) { return bytes, nil }
 }
@@ -187,10 +198,10 @@ func (a *app) printSimulation(s simulation) {
 	}
 }
 
-func (a *app) export(path string, t *cachesim.Trace, header trace.Header) error {
+func (a *app) export(f *simulateFlags, t *cachesim.Trace, header trace.Header) error {
 	charge := version1or2(header.Engine).BlockCharge()
-	return writeFile(path, func(f *os.File) error {
-		out := bufio.NewWriterSize(f, 1<<20)
+	return output.Write(f.export, replaces(&f.force), func(file *os.File) error {
+		out := bufio.NewWriterSize(file, 1<<20)
 		return errors.Join(trace.WriteOracleGeneral(out, t, charge), out.Flush())
 	})
 }

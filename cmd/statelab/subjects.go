@@ -95,22 +95,18 @@ func (t *table[Info]) find(name string) (*runners.Found[Info], error) {
 }
 
 func (t *table[Info]) look(name string) (*runners.Found[Info], error) {
-	var names []string
 	for _, info := range t.linked {
-		_, own, _ := protocol.Common(info)
-		if own == name {
+		if _, own, _ := protocol.Common(info); own == name {
 			return &runners.Found[Info]{Runner: runners.Runner{Path: self(), Args: []string{t.verb}}, Info: info}, nil
 		}
-		names = append(names, own)
 	}
 	for _, known := range t.outside {
 		if known.Name == name {
 			return runners.Find[Info](known)
 		}
-		names = append(names, known.Name)
 	}
 	word, _, _ := protocol.Common(*new(Info))
-	unknown := fmt.Errorf("unknown %s %q (available: %s)", word, name, strings.Join(names, ", "))
+	unknown := fmt.Errorf("unknown %s %q (available: %s)", word, name, strings.Join(t.names(), ", "))
 	if t.plugged == nil {
 		return nil, unknown
 	}
@@ -125,6 +121,18 @@ func (t *table[Info]) look(name string) (*runners.Found[Info], error) {
 		}
 	}
 	return nil, fmt.Errorf("%w; %s", unknown, advice)
+}
+
+// names are all that this version lists.
+func (t *table[Info]) names() (names []string) {
+	for _, info := range t.linked {
+		_, own, _ := protocol.Common(info)
+		names = append(names, own)
+	}
+	for _, known := range t.outside {
+		names = append(names, known.Name)
+	}
+	return names
 }
 
 // self is this program.

@@ -46,7 +46,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		return err
 	}
 	s.Name = orDefault(f.Name, filepath.Base(how.Out))
-	p := a.progress(f.quiet)
+	p := a.progress()
 	if err := a.ceiling(f.Ceiling, s, how.Out, p); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/resolve"
@@ -22,30 +23,32 @@ import (
 func (a *app) traceVerb() *cobra.Command {
 	f := newFlags(experiment.Read)
 	var sample, run string
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "trace --db DIR --out FILE",
-		Short: "Work out which blocks every Get of a key stream asks for, without making the Gets",
-		Long: `Trace reads a Pebble database's bounds, filters and indexes, and writes the exact
-sequence of block accesses of the Gets that read would make with the same flags.
-The accesses do not depend on the cache: one trace answers for all sizes.
+		Short: "Compute which blocks the Gets of a key stream need, without making the Gets",
+		Long: `Trace reads the filters and indexes of a Pebble database and writes the exact
+sequence of block accesses that read would cause with the same flags. The accesses
+do not depend on the cache, so one trace serves for all cache sizes.
 
   statelab trace --db D --gets 500k --warmup 100k --out T
-  statelab trace --run R --out T                   (of a run that was measured)
+  statelab trace --run R --out T                   (the key stream of a measured run)
   statelab simulate T --cache 1MiB,4MiB,16MiB`,
 	}
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
 	flag.StringVar(&f.DB, "db", "", "directory of the database")
-	flag.StringVar(&run, "run", "", "run folder whose key stream to take (database, Gets, warm-up, threads, seed)")
-	flag.StringVar(&f.Gets, "gets", "500k", "Gets that count")
-	flag.StringVar(&f.Warmup, "warmup", "100k", "Gets before, only to fill caches: a count, or a share of the keys")
-	flag.StringVar((*string)(&f.Threads), "threads", "1", "threads whose streams take turns")
+	flag.StringVar(&run, "run", "", "run folder to take the key stream from (database, Gets, warm-up, threads, seed)")
+	flag.StringVar(&f.Gets, "gets", "500k", "number of Gets that count")
+	flag.StringVar(&f.Warmup, "warmup", "100k", "Gets before those, which only fill caches: a number, or a share of the keys")
+	flag.StringVar((*string)(&f.Threads), "threads", "1", "number of threads; their streams take turns")
 	flag.StringVar(&f.Missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.Zipf, "zipf", "0", "exponent of key popularity; 0 is uniform")
-	flag.StringVar(&f.Seed, "seed", "1", "seed of all choices")
-	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "keys to sample from a database that statelab did not load")
-	flag.StringVar(&sample, "sample-shift", "0", "keep one of 2^k keys, chosen by hash: for means only, not for simulate")
-	flag.StringVar(&f.out, "out", "", "the trace file")
+	flag.StringVar(&f.Zipf, "zipf", "0", "Zipf exponent of key popularity: 0 is uniform")
+	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
+	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "number of keys to sample from a database that statelab did not load")
+	flag.StringVar(&sample, "sample-shift", "0", "k: keep one of 2^k keys, chosen by hash (for averages only, not for simulate)")
+	flag.StringVar(&f.out, "out", "", "trace file to write")
+	flag.BoolVar(&force, "force", false, "replace the trace file if it exists")
 	flag.BoolVar(&f.Existing, "use-existing", false, "trace a database that statelab did not load; it is never written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -54,43 +57,46 @@ The accesses do not depend on the cache: one trace answers for all sizes.
 		m.noArguments(args)
 		shift, err := strconv.Atoi(sample)
 		if err != nil || shift < 0 || shift > 30 {
-			m.add("--sample-shift %q: from 0 (all keys) to 30", sample)
+			m.add("--sample-shift %q: must be from 0 (all keys) to 30", sample)
 		}
 		if f.out == "" {
-			m.add("--out: say which file: --out T")
+			m.add("--out is missing: name the trace file (example: --out T)")
+		} else {
+			m.newFile("--out: ", f.out, &force)
 		}
-		if run != "" {
-			m.streamOf(f, run)
+		if run != "" && !m.streamOf(f, run) {
+			return m.err()
 		}
 		t := a.target(f, m)
 		spec := a.readSpec(f, t, m)
 		spec.Threads = m.threads(string(f.Threads))
 		if spec.WarmupAuto {
-			m.add("--warmup auto: a trace needs a count such as 100k, or a share of the keys such as 0.05%%")
+			m.add("--warmup auto: a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
 		}
 		if spec.Engine != "" && spec.Engine != "pebble1" && spec.Engine != "pebble2" {
-			m.add("--db %s: block accesses of %s cannot be worked out, only those of pebble1 and pebble2", f.DB, spec.Engine)
+			m.add("--db %s: a database of %s; only pebble1 and pebble2 can be traced", f.DB, spec.Engine)
 		}
 		if err := m.err(); err != nil {
 			return err
 		}
-		return a.trace(f, t, &spec, trace.Sample{Shift: shift})
+		return a.trace(f, t, &spec, trace.Sample{Shift: shift}, replaces(&force))
 	}
 	return cmd
 }
 
 // streamOf takes the key stream of a run that was measured.
-func (m *mistakes) streamOf(f *flags, folder string) {
+func (m *mistakes) streamOf(f *flags, folder string) bool {
 	run, err := result.ReadRun(folder)
 	if err != nil {
-		m.add("--run: %v", err)
-		return
+		m.cannotRead("--run: %v", err)
+		return false
 	}
 	w := run.Workload
 	f.DB, f.Existing = run.Database.Dir, run.Database.Written == "foreign"
 	f.Gets, f.Warmup = strconv.FormatUint(run.Figures.Gets, 10), strconv.FormatUint(w.WarmupGets, 10)
 	f.Threads, f.Seed = experiment.List(strconv.Itoa(w.Threads)), strconv.FormatUint(w.Seed, 10)
 	f.Missing, f.Zipf = fmt.Sprintf("%g%%", 100*w.MissingShare), fmt.Sprint(w.ZipfTheta)
+	return true
 }
 
 // traced is what trace --json prints.
@@ -104,17 +110,19 @@ type traced struct {
 	Bytes    int64        `json:"bytes"`
 }
 
-func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample) error {
+func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample, replaces output.Replaces) error {
 	began := time.Now()
 	var header trace.Header
 	var totals trace.Totals
-	err := writeFile(f.out, func(file *os.File) (err error) {
+	p := a.progress()
+	err := output.Write(f.out, replaces, func(file *os.File) (err error) {
 		buffered := bufio.NewWriterSize(file, 1<<20)
-		if header, totals, err = a.record(buffered, t, spec, sample); err != nil {
+		if header, totals, err = a.record(buffered, t, spec, sample, func(e bench.Event) { p.tell("", e) }); err != nil {
 			return err
 		}
 		return buffered.Flush()
 	})
+	p.done()
 	if err != nil {
 		return fmt.Errorf("trace %s: %w", f.DB, err)
 	}
@@ -132,7 +140,7 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample) e
 }
 
 // record writes the trace of spec's key stream.
-func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sample) (header trace.Header, totals trace.Totals, err error) {
+func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sample, tell bench.Tell) (header trace.Header, totals trace.Totals, err error) {
 	resolver, err := resolve.Open(spec.Dir, version1or2(spec.Engine))
 	if err != nil {
 		return header, totals, err
@@ -157,7 +165,13 @@ func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sampl
 			return header, totals, err
 		}
 	}
-	offered, err := resolver.Record(a.ctx, keys, sample, out)
+	asked := uint64(0)
+	offered, err := resolver.Record(a.ctx, func() ([]byte, bool, bool) {
+		if asked++; asked%10_000 == 0 {
+			tell(bench.Event{Phase: "tracing", Done: asked, Total: spec.WarmupGets + spec.Gets, Unit: "Gets"})
+		}
+		return keys()
+	}, sample, out)
 	if err != nil {
 		return header, totals, err
 	}

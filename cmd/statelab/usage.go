@@ -10,7 +10,10 @@ import (
 )
 
 // usageError is every mistake on a command line at once.
-type usageError struct{ mistakes []string }
+type usageError struct {
+	mistakes []string
+	exit     int
+}
 
 func (e *usageError) Error() string {
 	if len(e.mistakes) == 1 {
@@ -20,17 +23,25 @@ func (e *usageError) Error() string {
 }
 
 func usage(format string, args ...any) error {
-	return &usageError{[]string{fmt.Sprintf(format, args...)}}
+	return &usageError{[]string{fmt.Sprintf(format, args...)}, exitUsage}
 }
 
 // mistakes collects what is wrong with a command line.
 type mistakes struct {
 	found     []string
+	typed     bool                // not all of it is files that cannot be read
 	translate func(string) string // into the terms of an experiment file; nil: flags were typed
 }
 
 // add notes a mistake, once.
 func (m *mistakes) add(format string, args ...any) {
+	m.typed = true
+	m.cannotRead(format, args...)
+}
+
+// cannotRead notes a file or folder that cannot be read: no mistake in what was
+// typed as far as anybody knows.
+func (m *mistakes) cannotRead(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(m.found, text) {
 		m.found = append(m.found, text)
 	}
@@ -51,14 +62,55 @@ func (m *mistakes) err() error {
 	if len(m.found) == 0 {
 		return nil
 	}
+	code := exitUsage
+	if !m.typed {
+		code = exitFailed
+	}
 	if m.translate == nil {
-		return &usageError{m.found}
+		return &usageError{m.found, code}
 	}
 	var translated []string
 	for _, text := range m.found {
 		translated = append(translated, m.translate(text))
 	}
-	return &usageError{translated}
+	return &usageError{translated, code}
+}
+
+// unknownCommand is the answer to a command that parent does not have.
+func unknownCommand(parent *cobra.Command, name string) error {
+	var names []string
+	for _, c := range parent.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if near := nearest(names, name); near != "" {
+		return usage("unknown command %q. Did you mean %q?", name, near)
+	}
+	return usage("unknown command %q: %s --help lists the commands", name, parent.CommandPath())
+}
+
+// group makes cmd, which does nothing itself, name its commands.
+func (a *app) group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(commands...)
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		m.add("%s needs a command: %s --help lists them", cmd.Name(), cmd.CommandPath())
+		return m.err()
+	}
+	return cmd
+}
+
+// noArguments is for commands that take none.
+func noArguments(_ *cobra.Command, args []string) error {
+	m := new(mistakes)
+	m.noArguments(args)
+	return m.err()
 }
 
 func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
@@ -77,7 +129,7 @@ func (m *mistakes) unknownFlags(cmd *cobra.Command, args []string) {
 			isValue = false
 			continue
 		case !isLong && len(arg) > 1 && arg[0] == '-' && arg != "-h":
-			m.add("%s: no such flag; %s --help lists them", arg, cmd.CommandPath())
+			m.add("unknown flag %s: %s --help lists the flags", arg, cmd.CommandPath())
 			continue
 		case !isLong:
 			continue
@@ -88,21 +140,23 @@ func (m *mistakes) unknownFlags(cmd *cobra.Command, args []string) {
 			isValue = !together && known.NoOptDefVal == ""
 			continue
 		}
-		if near := nearest(cmd.Flags(), name); near != "" {
-			m.add("--%s: no such flag; did you mean --%s?", name, near)
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest(names, name); near != "" {
+			m.add("unknown flag --%s. Did you mean --%s?", name, near)
 		} else {
-			m.add("--%s: no such flag; %s --help lists them", name, cmd.CommandPath())
+			m.add("unknown flag --%s: %s --help lists the flags", name, cmd.CommandPath())
 		}
 	}
 }
 
-func nearest(flags *pflag.FlagSet, name string) (best string) {
+func nearest(names []string, name string) (best string) {
 	least := 3
-	flags.VisitAll(func(f *pflag.Flag) {
-		if d := editDistance(f.Name, name); d < least {
-			best, least = f.Name, d
+	for _, n := range names {
+		if d := editDistance(n, name); d < least {
+			best, least = n, d
 		}
-	})
+	}
 	return best
 }
 
@@ -129,6 +183,6 @@ func editDistance(a, b string) int {
 // oneOf reports a value that is none of the legal ones.
 func (m *mistakes) oneOf(flag, value string, legal ...string) {
 	if !slices.Contains(legal, value) {
-		m.add("--%s %q: write one of %s", flag, value, strings.Join(legal, ", "))
+		m.add("--%s %q: must be one of %s", flag, value, strings.Join(legal, ", "))
 	}
 }

@@ -82,3 +82,16 @@ func TestEveryVerbHasItsHelpInGolden(t *testing.T) {
 		}
 	}
 }
+
+func TestMetricsStayOnThisMachine(t *testing.T) {
+	for text, want := range map[string]string{
+		":9464": "127.0.0.1:9464", "127.0.0.1:0": "127.0.0.1:0", "0.0.0.0:9464": "0.0.0.0:9464", "[::1]:9464": "[::1]:9464",
+		"9464": "", ":http": "", ":70000": "", "": "", "host": "",
+	} {
+		m := new(mistakes)
+		got := m.listenAddress("metrics", text)
+		if err := m.err(); (err == nil) != (want != "") || want != "" && got != want {
+			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
+		}
+	}
+}

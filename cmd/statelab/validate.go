@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/internal/explain/report"
@@ -17,14 +19,21 @@ import (
 )
 
 // validate predicts every published point from the published level table and
-// prints both beside each other. The machine of the published runs is in the
+// prints both. The machine of the published runs is in the
 // study: 32 cores.
-func (a *app) validate(f *predictFlags) error {
+func (a *app) validate(f *predictFlags) (err error) {
 	m := new(mistakes)
 	in, _ := f.input(m)
 	in.Cores = 32
 	if err := m.err(); err != nil {
 		return err
+	}
+	if f.out != "" {
+		tidy, wrong := f.makeFolder()
+		if wrong != nil {
+			return usage("--out: %v", wrong)
+		}
+		defer func() { err = errors.Join(err, tidy()) }()
 	}
 	dir, err := os.MkdirTemp("", "statelab-validate-")
 	if err != nil {
@@ -64,7 +73,7 @@ func (a *app) validate(f *predictFlags) error {
 			worst, sum, points = max(worst, math.Abs(miss)), sum+math.Abs(miss), points+1
 		}
 		if f.out != "" {
-			if err := a.pictureOf(folder, filepath.Join(f.out, "predicted-"+strings.ToLower(filepath.Base(folder))+".png")); err != nil {
+			if err := f.pictureOf(folder, filepath.Join(f.out, "predicted-"+strings.ToLower(filepath.Base(folder))+".png")); err != nil {
 				return err
 			}
 		}
@@ -77,8 +86,19 @@ func (a *app) validate(f *predictFlags) error {
 	if f.out == "" {
 		return nil
 	}
-	text := "# Published runs against the prediction\n\nMade by `statelab predict --validate LOGS --out docs/methods`; do not edit.\n\n" + table.String()
-	return os.WriteFile(filepath.Join(f.out, "prediction-validation.md"), []byte(text), 0o644)
+	text := "# Published runs against the prediction\n\nMade by `statelab predict --validate LOGS --out docs/methods --force`; do not edit.\n\n" + table.String()
+	return output.Write(filepath.Join(f.out, "prediction-validation.md"), replaces(&f.force), func(file *os.File) error {
+		_, err := file.WriteString(text)
+		return err
+	})
+}
+
+// makeFolder makes --out; with --force it may hold other files.
+func (f *predictFlags) makeFolder() (tidy func() error, err error) {
+	if _, err := os.Stat(f.out); err == nil && f.force {
+		return func() error { return nil }, output.OutsideDatabases(f.out)
+	}
+	return output.MakeFolder(f.out)
 }
 
 // predictSweep fills the predicted points of an imported sweep.
@@ -106,10 +126,10 @@ func predictSweep(a *app, in predict.Input, s *result.Sweep) error {
 	return nil
 }
 
-func (a *app) pictureOf(folder, path string) error {
+func (f *predictFlags) pictureOf(folder, path string) error {
 	in, err := report.FromFolders(folder)
 	if err != nil {
 		return err
 	}
-	return writeFile(path, func(f *os.File) error { return report.Picture(in, f) })
+	return output.Write(path, replaces(&f.force), func(file *os.File) error { return report.Picture(in, file) })
 }

@@ -53,7 +53,7 @@ func valueBytes(o engine.Options) (n int64, errs []error) {
 			errs = append(errs, fmt.Errorf("unknown option %q: use ValueBytes", name))
 			continue
 		}
-		parsed, err := unit.ParseBytes(o.Overrides[name])
+		parsed, err := unit.ParseBytes(unit.WithUnit(o.Overrides[name]))
 		if err != nil || parsed > maxValueBytes {
 			errs = append(errs, fmt.Errorf("option ValueBytes=%s is illegal: write ValueBytes=110", o.Overrides[name]))
 		}

@@ -26,9 +26,9 @@ func Check(info engine.Info, o engine.Options) (errs []error) {
 	}
 	switch {
 	case o.MemoryBytes < 0:
-		wrong("a budget of %d bytes: give it 64MiB or more", o.MemoryBytes)
+		wrong("a memory budget of %d bytes is too small: it needs at least 64MiB", o.MemoryBytes)
 	case o.MemoryBytes > 0 && o.CacheBytes > 0:
-		wrong("a cache of %d bytes and a budget of %d for everything: give one of the two", o.CacheBytes, o.MemoryBytes)
+		wrong("a memory budget includes the cache: give only one of --memory (%d bytes) and --cache (%d bytes)", o.MemoryBytes, o.CacheBytes)
 	case o.MemoryBytes > 0 && !info.Has(engine.CanBudget):
 		wrong("a budget of %d bytes cannot be kept: limit the process instead (systemd-run -p MemoryMax=1G)", o.MemoryBytes)
 	}

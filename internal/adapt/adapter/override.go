@@ -42,7 +42,7 @@ func Override(options []Option, overrides map[string]string) (errs []error) {
 // Size is an option in bytes of at least least.
 func Size[N int | int64](name, example string, to *N, least N) Option {
 	return Option{name, example, func(text string) error {
-		n, err := unit.ParseBytes(text)
+		n, err := unit.ParseBytes(unit.WithUnit(text))
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func Choice(name string, to *string, words ...string) Option {
 // PowerOfTwo is an option in bytes that is a power of two between least and most.
 func PowerOfTwo(name, example string, to *int, least, most int) Option {
 	return Option{name, example, func(text string) error {
-		n, err := unit.ParseBytes(text)
+		n, err := unit.ParseBytes(unit.WithUnit(text))
 		if err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func illegal(name string, value any, example string) error {
 
 func size(name, example string, set func(*Settings, int64)) option {
 	return option{name, example, func(s *Settings, v string) error {
-		n, err := unit.ParseBytes(v)
+		n, err := unit.ParseBytes(unit.WithUnit(v))
 		if err == nil {
 			set(s, n)
 		}
@@ -153,7 +153,7 @@ func levelSize(name, example string, set func(*LevelSettings, int64)) option {
 
 func parseLevelSize(set func(*LevelSettings, int64)) func(*LevelSettings, string) error {
 	return func(l *LevelSettings, v string) error {
-		n, err := unit.ParseBytes(v)
+		n, err := unit.ParseBytes(unit.WithUnit(v))
 		if err == nil && n > 1<<31-1 {
 			err = fmt.Errorf("%s is beyond 2 GiB", v)
 		}
@@ -175,7 +175,7 @@ func setTargetFileSizes(s *Settings, v string) error {
 		if len(parts) > 1 {
 			part, shift = parts[i], 0
 		}
-		n, err := unit.ParseBytes(part)
+		n, err := unit.ParseBytes(unit.WithUnit(part))
 		if err != nil {
 			return err
 		}

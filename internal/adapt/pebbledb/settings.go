@@ -9,8 +9,10 @@ package pebbledb
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Levels is the number of levels of a Pebble tree.
@@ -90,9 +92,9 @@ func Resolve(profiles []Profile, o engine.Options) (Settings, []error) {
 	}
 	switch {
 	case o.MemoryBytes > 0 && o.CacheBytes > 0:
-		errs = append(errs, errors.New("a memory budget covers the cache: give one of them"))
+		errs = append(errs, errors.New("a memory budget includes the cache: give only one of --memory and --cache"))
 	case o.MemoryBytes < 0 || o.MemoryBytes > 0 && o.MemoryBytes < minBudgetBytes:
-		errs = append(errs, illegal("memory", o.MemoryBytes, "64MiB"))
+		errs = append(errs, fmt.Errorf("a memory budget of %s is too small for Pebble: it needs at least %s", unit.Bytes(o.MemoryBytes), unit.Bytes(minBudgetBytes)))
 	}
 	if o.Handles < 0 {
 		errs = append(errs, illegal("handles", o.Handles, "1000"))

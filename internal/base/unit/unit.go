@@ -5,13 +5,14 @@ package unit
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
-// byteUnits are accepted case-insensitively; a bare number is bytes.
+// byteUnits are accepted case-insensitively.
 var byteUnits = map[string]float64{
-	"": 1, "b": 1,
+	"b":  1,
 	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
 	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
 	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
@@ -19,20 +20,41 @@ var byteUnits = map[string]float64{
 
 var countUnits = map[string]float64{"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
-// ParseBytes reads "512", "512MB" (10^6), "512MiB" or "512M" (2^20).
-func ParseBytes(s string) (int64, error) {
-	v, err := parse(s, byteUnits)
-	if err != nil {
-		return 0, fmt.Errorf("%q is no size: write 64MiB, 1.5GiB or 512MB", s)
+// ParseBytes reads "512MB" (10^6), "512MiB" or "512M" (2^20). A number without a
+// unit is refused: some programs count its bytes, others its MiB.
+func ParseBytes(s string) (int64, error) { return ParseSize("size", s, "64MiB, 1.5GiB") }
+
+// ParseSize is ParseBytes; its errors name what the size is of and give examples.
+func ParseSize(what, s, examples string) (int64, error) {
+	if v, err := parse(s, byteUnits); err == nil {
+		return int64(v), nil
 	}
-	return int64(v), nil
+	v, err := parse(s, map[string]float64{"": 1})
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("invalid %s %q (examples: %s)", what, s, examples)
+	case v != 0:
+		return 0, fmt.Errorf("invalid %s %q: add a unit (examples: %s)", what, s, examples)
+	}
+	return 0, nil
 }
+
+// WithUnit makes bytes of a bare number. Plans written before units were
+// required, and options whose unit is the engine's own, mean bytes by it.
+func WithUnit(s string) string {
+	if bareNumber.MatchString(s) {
+		return s + "B"
+	}
+	return s
+}
+
+var bareNumber = regexp.MustCompile(`^\s*[0-9][0-9_,.eE+]*\s*$`)
 
 // ParseCount reads "500000", "500k", "5M", "2B".
 func ParseCount(s string) (uint64, error) {
 	v, err := parse(s, countUnits)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no count: write 500000, 500k, 5M or 2B", s)
+		return 0, fmt.Errorf("invalid number %q (examples: 1000, 5k, 2M)", s)
 	}
 	return uint64(v), nil
 }
@@ -45,14 +67,18 @@ func ParsePercent(s string) (share float64, ok bool, err error) {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
-		return 0, true, fmt.Errorf("%q is no percentage: write 0.1%%", s)
+		return 0, true, fmt.Errorf("invalid percentage %q (example: 0.1%%)", s)
 	}
 	return v / 100, true, nil
 }
 
+var thousands = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})+[^0-9,]*$`)
+
 func parse(s string, units map[string]float64) (float64, error) {
 	text := strings.ReplaceAll(strings.TrimSpace(s), "_", "")
-	text = strings.ReplaceAll(text, ",", "")
+	if thousands.MatchString(text) { // elsewhere a comma may be a decimal point
+		text = strings.ReplaceAll(text, ",", "")
+	}
 	end := len(text)
 	for end > 0 && (text[end-1] < '0' || text[end-1] > '9') && text[end-1] != '.' {
 		end--

@@ -1,16 +1,47 @@
 package unit
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestParseBytes(t *testing.T) {
-	for text, want := range map[string]int64{"512": 512, "1k": 1024, "64MiB": 64 << 20, "512MB": 512e6, "1.5GiB": 3 << 29, "2 GiB": 2 << 30, "0": 0} {
+	for text, want := range map[string]int64{
+		"512B": 512, "1k": 1024, "1,500KiB": 1500 << 10, " 0 ": 0, "64MiB": 64 << 20, "512MB": 512e6, "1.5GiB": 3 << 29, "2 GiB": 2 << 30, "0": 0,
+	} {
 		if got, err := ParseBytes(text); err != nil || got != want {
 			t.Errorf("%q = %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "3q", "-1", "MiB", "1e40", "NaN", "9999999TiB"} {
+	for _, text := range []string{"", "3q", "-1", "MiB", "1e40", "NaN", "NaNMiB", "InfMiB", "1/2", "1/2MiB", "-1MiB", "1,5GiB", "9999999TiB", "1 TiB 2"} {
 		if got, err := ParseBytes(text); err == nil {
 			t.Errorf("%q was read as %d", text, got)
+		}
+	}
+}
+
+func TestSizesWithoutAUnitAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"64":   `invalid cache size "64": add a unit (examples: 64MiB, 0.1%)`,
+		"1e6":  `invalid cache size "1e6": add a unit (examples: 64MiB, 0.1%)`,
+		"3q":   `invalid cache size "3q" (examples: 64MiB, 0.1%)`,
+		"-1":   `invalid cache size "-1" (examples: 64MiB, 0.1%)`,
+		"NaN":  `invalid cache size "NaN" (examples: 64MiB, 0.1%)`,
+		"0.00": "",
+	} {
+		_, err := ParseSize("cache size", text, "64MiB, 0.1%")
+		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]int64{"1048576": 1 << 20, "64MiB": 64 << 20, "1e6": 1e6, "0": 0} {
+		if got, err := ParseBytes(WithUnit(text)); err != nil || got != want {
+			t.Errorf("stored %q = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "NaN", "-1", "3q"} {
+		if got, err := ParseBytes(WithUnit(text)); err == nil {
+			t.Errorf("stored %q was read as %d", text, got)
 		}
 	}
 }

@@ -262,7 +262,7 @@ func (p *numbers) bytes(m []string, group int) int64 {
 	if p.err != nil {
 		return 0
 	}
-	v, err := unit.ParseBytes(strings.TrimSuffix(m[group], "B"))
+	v, err := unit.ParseBytes(unit.WithUnit(strings.TrimSuffix(m[group], "B")))
 	if err != nil {
 		p.err = err
 	}

@@ -47,7 +47,8 @@ type Sweep struct {
 // maxPoints is far beyond what anybody has the time for.
 const maxPoints = 100_000
 
-// Check names everything wrong with the axes' values.
+// Check names everything wrong with the axes' values as typed. Stored plans may
+// hold sizes without a unit.
 func (p Sweep) Check() (errs []error) {
 	points := 1
 	for _, axis := range p.Axes {
@@ -59,12 +60,24 @@ func (p Sweep) Check() (errs []error) {
 			errs = append(errs, fmt.Errorf("--%s is empty", axis.Name))
 		}
 		for _, value := range axis.Values {
-			if err := new(Setting).set(axis.Name, value); err != nil {
+			if err := checkTyped(axis.Name, value); err != nil {
 				errs = append(errs, fmt.Errorf("--%s: %w", axis.Name, err))
 			}
 		}
 	}
 	return errs
+}
+
+func checkTyped(axis, value string) (err error) {
+	switch axis {
+	case CacheAxis:
+		_, _, err = ParseCache(value)
+	case MemoryAxis:
+		_, err = ParseMemory(value)
+	default:
+		_, err = SettingOf(axis, value)
+	}
+	return err
 }
 
 // Setting is one value of every axis.
@@ -108,7 +121,7 @@ func (s *Setting) set(axis, value string) (err error) {
 	case ProfileAxis:
 		s.Profile = value
 	case MemoryAxis:
-		s.MemoryBytes, err = ParseMemory(value)
+		s.MemoryBytes, err = ParseMemory(unit.WithUnit(value))
 	case RateAxis:
 		s.Rate, err = ParseRate(value)
 	case KeysAxis:
@@ -118,7 +131,7 @@ func (s *Setting) set(axis, value string) (err error) {
 	case ThreadsAxis:
 		s.Threads, err = positive(value, "8")
 	case CacheAxis:
-		s.CacheBytes, s.CacheShare, err = ParseCache(value)
+		s.CacheBytes, s.CacheShare, err = ParseCache(unit.WithUnit(value))
 	case PageCacheAxis:
 		if s.PageCache = value; !slices.Contains(bench.PageCacheModes(), value) {
 			err = fmt.Errorf("%q: %s", value, strings.Join(bench.PageCacheModes(), ", "))
@@ -134,7 +147,7 @@ func (s *Setting) set(axis, value string) (err error) {
 func ParseEngine(value, otherwise string) (name, profile string, err error) {
 	name, profile, given := strings.Cut(value, ":")
 	if name == "" || given && profile == "" {
-		return "", "", fmt.Errorf("%q is no engine: write pebble1, or rocksdb:partitioned for an engine with a profile", value)
+		return "", "", fmt.Errorf("invalid engine %q (examples: pebble1, rocksdb:partitioned)", value)
 	}
 	if !given {
 		profile = otherwise
@@ -144,18 +157,18 @@ func ParseEngine(value, otherwise string) (name, profile string, err error) {
 
 // ParseMemory reads a budget such as 512MiB.
 func ParseMemory(value string) (int64, error) {
-	bytes, err := unit.ParseBytes(value)
-	if err != nil || bytes == 0 {
-		return 0, fmt.Errorf("%q is no memory budget: write 512MiB", value)
+	bytes, err := unit.ParseSize("memory budget", value, "512MiB, 2GiB")
+	if err == nil && bytes == 0 {
+		err = fmt.Errorf("the memory budget must be larger than 0 (example: 512MiB)")
 	}
-	return bytes, nil
+	return bytes, err
 }
 
 // ParseRate reads Gets a second such as 20k or 20k/s.
 func ParseRate(value string) (float64, error) {
 	n, err := unit.ParseCount(strings.TrimSuffix(value, "/s"))
 	if err != nil {
-		return 0, fmt.Errorf("%q is no rate: Gets per second, such as 20k", value)
+		return 0, fmt.Errorf("invalid rate %q: Gets per second (example: 20k)", value)
 	}
 	return float64(n), nil
 }
@@ -164,15 +177,13 @@ func ParseRate(value string) (float64, error) {
 func ParseCache(value string) (bytes int64, share float64, err error) {
 	if share, ok, err := unit.ParsePercent(value); ok {
 		if err == nil && (share == 0 || share > 1) {
-			err = fmt.Errorf("%q is no share of a database: write 0.1%% to 100%%", value)
+			err = fmt.Errorf("invalid cache size %q: a share of the database is above 0%% and at most 100%%", value)
 		}
 		return 0, share, err
 	}
-	bytes, err = unit.ParseBytes(value)
-	if err != nil {
-		err = fmt.Errorf("%q is no cache size: write 64MiB or 0.1%%", value)
-	} else if bytes == 0 {
-		err = fmt.Errorf("a cache of 0 bytes: write 64MiB or 0.1%%")
+	bytes, err = unit.ParseSize("cache size", value, "64MiB, 0.1%")
+	if err == nil && bytes == 0 {
+		err = fmt.Errorf("the cache must be larger than 0 (examples: 64MiB, 0.1%%)")
 	}
 	return bytes, 0, err
 }
@@ -180,7 +191,7 @@ func ParseCache(value string) (bytes int64, share float64, err error) {
 func positive(value, example string) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > 1<<20 {
-		return 0, fmt.Errorf("%q is no number of at least 1: write %s", value, example)
+		return 0, fmt.Errorf("invalid number %q: a whole number from 1 (example: %s)", value, example)
 	}
 	return n, nil
 }

@@ -62,16 +62,16 @@ func TestParseCache(t *testing.T) {
 	}{
 		{"64MiB", 64 << 20, 0, ""},
 		{"64M", 64 << 20, 0, ""},
-		{"1048576", 1 << 20, 0, ""},
+		{"1048576", 0, 0, "add a unit (examples: 64MiB, 0.1%)"},
 		{"0.1%", 0, 0.001, ""},
 		{"100%", 0, 1, ""},
 		{" 2 % ", 0, 0.02, ""},
-		{"0%", 0, 0, "0.1% to 100%"},
-		{"101%", 0, 0, "0.1% to 100%"},
-		{"-1%", 0, 0, "no percentage"},
-		{"0", 0, 0, "64MiB or 0.1%"},
-		{"3q", 0, 0, "64MiB or 0.1%"},
-		{"", 0, 0, "64MiB or 0.1%"},
+		{"0%", 0, 0, "at most 100%"},
+		{"101%", 0, 0, "at most 100%"},
+		{"-1%", 0, 0, "invalid percentage"},
+		{"0", 0, 0, "(examples: 64MiB, 0.1%)"},
+		{"3q", 0, 0, "(examples: 64MiB, 0.1%)"},
+		{"", 0, 0, "(examples: 64MiB, 0.1%)"},
 	} {
 		bytes, share, err := ParseCache(c.text)
 		if c.wrong != "" {
@@ -94,13 +94,24 @@ func TestCheckNamesEveryMistake(t *testing.T) {
 		{Name: "colour", Values: []string{"red"}},
 	}}.Check()
 	text := errors.Join(errs...).Error()
-	for _, want := range []string{`--cache: "3q"`, `--threads: "0"`, `--threads: "x"`, "--handles is empty", `no axis is called "colour"`} {
+	for _, want := range []string{`--cache: invalid cache size "3q"`, `--threads: invalid number "0"`, `--threads: invalid number "x"`, "--handles is empty", `no axis is called "colour"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}
 	}
 	if len(errs) != 5 {
 		t.Errorf("%d mistakes:\n%s", len(errs), text)
+	}
+}
+
+func TestBareNumbersOfStoredPlansAreBytes(t *testing.T) {
+	plan := Sweep{Axes: []result.Axis{{Name: CacheAxis, Values: []string{"1048576"}}, {Name: MemoryAxis, Values: []string{"2097152"}}}}
+	if errs := plan.Check(); len(errs) != 2 {
+		t.Errorf("typed without a unit: %v", errs)
+	}
+	settings, err := plan.Settings()
+	if err != nil || settings[0].CacheBytes != 1<<20 || settings[0].MemoryBytes != 2<<20 {
+		t.Errorf("%v, %v", settings, err)
 	}
 }
 
