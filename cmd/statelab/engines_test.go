@@ -162,11 +162,9 @@ func TestALibraryOfOnesOwn(t *testing.T) {
 	}
 	db := filepath.Join(dir, "D")
 	must(t, "load", "--engine", "native", "--set", "library="+libraries[0], "--keys", "20k", "--db", db, "--quiet")
-	o := must(t, "read", "--db", db, "--gets", "5k", "--cache", "1MiB", "--json", "--quiet") // the library is known from the load
-	var run result.Run
-	if err := json.Unmarshal([]byte(o.stdout), &run); err != nil {
-		t.Fatal(err)
-	}
+	out := filepath.Join(dir, "R")
+	must(t, "read", "--db", db, "--gets", "5k", "--cache", "1MiB", "--out", out) // the library is known from the load
+	run := readRun(t, out)
 	if run.Figures.Found != 5000 || run.Engine.Options["library"] != libraries[0] || run.Figures.BlockReadsPerGet == nil {
 		t.Errorf("found %d, options %v", run.Figures.Found, run.Engine.Options)
 	}
@@ -224,11 +222,9 @@ func TestBudgets(t *testing.T) {
 	refused(t, statelab(t, "read", "--db", db, "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
 	refused(t, statelab(t, "read", "--db", db, "--memory", "lots"), exitUsage, "examples: 512MiB")
 	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem has no memory budget")
-	var run result.Run
-	o := must(t, "read", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--json", "--quiet")
-	if err := json.Unmarshal([]byte(o.stdout), &run); err != nil {
-		t.Fatal(err)
-	}
+	direct := filepath.Join(t.TempDir(), "R")
+	must(t, "read", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--out", direct)
+	run := readRun(t, direct)
 	if run.Cache.Effective != 4<<20 || run.Memory == nil || run.Memory.PageCacheBytes == nil || *run.Memory.PageCacheBytes != 0 {
 		t.Errorf("cache %d, memory %+v", run.Cache.Effective, run.Memory)
 	}

@@ -111,6 +111,13 @@ func (m *mistakes) readable(flag, path string) bool {
 	return err == nil
 }
 
+// outside refuses a folder inside a database.
+func (m *mistakes) outside(flag, dir string) {
+	if err := output.OutsideDatabases(dir); err != nil {
+		m.add("%s: %v", flag, err)
+	}
+}
+
 // newFile checks the path of a file to make; force, where the verb has that flag,
 // lets it replace one.
 func (m *mistakes) newFile(flag, path string, force *bool) string {

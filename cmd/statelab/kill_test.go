@@ -121,7 +121,7 @@ func TestKilledRunnerIsAResult(t *testing.T) {
 	if err := syscall.Kill(runner, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, s.wait(), exitFailed, "killed by signal 9", "1 of 3 points failed")
+	refused(t, s.wait(), exitFailed, "killed by signal 9", "1 of 3 runs failed")
 	sweep := readSweep(t, out)
 	if sweep.Status != result.Failed || len(sweep.Points) != 3 {
 		t.Fatalf("%s, %d points", sweep.Status, len(sweep.Points))

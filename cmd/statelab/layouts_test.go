@@ -18,7 +18,7 @@ import (
 
 var gethRunner = sync.OnceValue(func() error {
 	command := exec.Command("go", "build", "-o", filepath.Join(scratch, "statelab-run-geth"), "./cmd/statelab-run-geth")
-	command.Dir = filepath.Join("..", "..", "trees", "geth")
+	command.Dir = filepath.Join("..", "..", "layouts", "geth")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the runner: %w\n%s", err, text)

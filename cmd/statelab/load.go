@@ -50,6 +50,14 @@ func (a *app) load(f *flags, m *mistakes) error {
 		m.add("--cache %s: a load does not know the size of the database yet: write --cache 512MiB", f.Cache)
 	}
 	spec.Handles = m.handles(string(f.Handles))
+	if f.DB != "" {
+		m.outside("--db", filepath.Dir(spec.Dir))
+	}
+	if f.out != "" {
+		if err := refuseOther(f.out); err != nil {
+			m.add("%v", err)
+		}
+	}
 	if len(m.found) == 0 {
 		a.checkLoadTarget(f, &spec, m)
 	}

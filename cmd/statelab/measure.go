@@ -199,6 +199,10 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 	}
 	dir := p.Out
 	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB != "" {
+		m := new(mistakes)
+		if m.outside("--db", f.DB); m.err() != nil {
+			return p, m.err()
+		}
 		dir = absolute(f.DB)
 	}
 	dir = existing(dir)

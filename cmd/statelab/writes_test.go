@@ -58,9 +58,6 @@ var writers = map[string]writer{
 // only their refusals are tested.
 var onlyRefused = []string{"changeset harvest", "disk", "predict", "volume create", "volume remove"}
 
-// unsafeYet are flags that may still write where they should not.
-var unsafeYet = []string{"layouts --db", "load --out", "load --db", "replay --db"}
-
 func TestEveryCommandIsAWriter(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
@@ -140,9 +137,6 @@ func TestOnlyNamedPathsChange(t *testing.T) {
 			}
 			for _, flag := range w.flags {
 				flag, shared := strings.CutSuffix(flag, "/")
-				if slices.Contains(unsafeYet, name+" "+flag) {
-					continue
-				}
 				for what, target := range targets {
 					if shared && !strings.Contains(what, "database") {
 						continue
