@@ -29,7 +29,7 @@ func TestFullDiskEndsTheLoad(t *testing.T) {
 		}
 	})
 	db := filepath.Join(disk, "db")
-	refused(t, statelab(t, "load", "--db", db, "--keys", "2M"), exitUsage, "loading 2M keys", "64.0 MiB is free", "--keys ", "--ignore-space")
+	refused(t, statelab(t, "load", "--db", db, "--keys", "2M"), exitUsage, "loading 2M keys", "64.0 MiB is free", "--ignore-space")
 	for _, engine := range []string{"pebble1", "pebble2"} {
 		// Small memtables fill the disk with tables, which Pebble would retry for
 		// ever; large ones with its log, which makes it panic.
