@@ -15,7 +15,7 @@ import (
 
 // addFacts adds what the figures rest on: checks, database, phases, options,
 // host and commands.
-func (p *page) addFacts(in Input) {
+func addFacts(p *page, in Input) {
 	trust := section{Title: "Can it be trusted?"}
 	if t := checksTable(in); len(t.Rows) > 0 {
 		trust.Blocks = append(trust.Blocks, block{Title: "Self-checks", Note: "Our counters against counters we did not write, over all points.", Method: "reads.md", Table: view(t)})

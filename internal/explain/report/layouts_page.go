@@ -1,9 +1,7 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"slices"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/result"
-	"github.com/statelab/statelab/web"
 )
 
 // Pages that define the figures, and that say how claims are held against them.
@@ -23,27 +20,16 @@ const (
 // WriteLayouts makes the page of a comparison of layouts: one file that loads
 // nothing.
 func WriteLayouts(w io.Writer, l *result.Layouts) error {
-	t, err := template.New("report").Parse(web.Report)
-	if err != nil {
-		return fmt.Errorf("read the report's template: %w", err)
-	}
 	p, err := layoutsPage(l)
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer // nothing is written of a page that fails halfway
-	if err := t.Execute(&out, p); err != nil {
-		return fmt.Errorf("lay out report: %w", err)
-	}
-	if _, err := out.WriteTo(w); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return p.write(w)
 }
 
 func layoutsPage(l *result.Layouts) (*page, error) {
 	claims := claimsJudged(l)
-	p := &page{Title: "Statelab: state layouts", Style: template.CSS(web.ReportStyle), Advice: []said{{Text: layoutsSetting(l)}}}
+	p := &page{Title: "Statelab: state layouts", Advice: []said{{Text: layoutsSetting(l)}}}
 	for _, answer := range layoutAnswers(l, claims) {
 		p.Answers = append(p.Answers, said{"", answer})
 	}

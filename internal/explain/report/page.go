@@ -76,13 +76,19 @@ func (r rowView) Left() int { return max(1, len(r.columns)-len(r.Cells)) }
 
 // Write makes the page: one file that loads nothing.
 func Write(w io.Writer, in Input) error {
-	t, err := template.New("report").Parse(web.Report)
-	if err != nil {
-		return fmt.Errorf("read the report's template: %w", err)
-	}
 	p, err := newPage(in)
 	if err != nil {
 		return err
+	}
+	return p.write(w)
+}
+
+// write lays the page out: one file that loads nothing.
+func (p *page) write(w io.Writer) error {
+	p.Style = template.CSS(web.ReportStyle)
+	t, err := template.New("report").Parse(web.Report)
+	if err != nil {
+		return fmt.Errorf("read the report's template: %w", err)
 	}
 	var out bytes.Buffer // nothing is written of a page that fails halfway
 	if err := t.Execute(&out, p); err != nil {
@@ -118,7 +124,7 @@ func Picture(in Input, w io.Writer) error {
 
 func newPage(in Input) (*page, error) {
 	curves := in.curves()
-	p := &page{Title: "Statelab: what a lookup costs", Style: template.CSS(web.ReportStyle), Warnings: in.doubts()}
+	p := &page{Title: "Statelab: what a lookup costs", Warnings: in.doubts()}
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
 		name := s.Name
@@ -158,16 +164,16 @@ func newPage(in Input) (*page, error) {
 			p.Advice = append(p.Advice, said{strings.TrimSuffix(of, ":"), line})
 		}
 	}
-	if err := p.addCharts(in, curves); err != nil {
+	if err := addCharts(p, in, curves); err != nil {
 		return nil, err
 	}
-	p.addFacts(in)
+	addFacts(p, in)
 	return p, nil
 }
 
 // addCharts adds the charts, what answers most first: of several curves, all
 // of them together.
-func (p *page) addCharts(in Input, curves []curve) error {
+func addCharts(p *page, in Input, curves []curve) error {
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
 		if !s.compares() {
@@ -182,13 +188,13 @@ func (p *page) addCharts(in Input, curves []curve) error {
 		}
 	}
 	if len(curves) == 1 {
-		return errors.Join(p.addCurves(curves), p.addSpeed(in))
+		return errors.Join(addCurves(p, curves), addSpeed(p, in))
 	}
 	byCache := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.sweep.compares() })
-	return errors.Join(p.addFigures("Compared", comparedFigures(byCache, len(in.Sweeps) > 1)), p.addSpeed(in), p.addCurves(curves))
+	return errors.Join(p.addFigures("Compared", comparedFigures(byCache, len(in.Sweeps) > 1)), addSpeed(p, in), addCurves(p, curves))
 }
 
-func (p *page) addCurves(curves []curve) error {
+func addCurves(p *page, curves []curve) error {
 	for i, c := range curves {
 		title := c.name(false)
 		if title == "" {
@@ -206,7 +212,7 @@ func (p *page) addCurves(curves []curve) error {
 	return nil
 }
 
-func (p *page) addSpeed(in Input) error {
+func addSpeed(p *page, in Input) error {
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
 		title := "Speed"

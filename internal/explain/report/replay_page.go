@@ -1,9 +1,7 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"path/filepath"
@@ -12,31 +10,19 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/result"
-	"github.com/statelab/statelab/web"
 )
 
 // WriteReplay makes the page of a replay: one file that loads nothing.
 func WriteReplay(w io.Writer, in ReplayInput) error {
-	t, err := template.New("report").Parse(web.Report)
-	if err != nil {
-		return fmt.Errorf("read the report's template: %w", err)
-	}
 	p, err := in.page()
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	if err := t.Execute(&out, p); err != nil {
-		return fmt.Errorf("lay out report: %w", err)
-	}
-	if _, err := out.WriteTo(w); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return p.write(w)
 }
 
 func (in ReplayInput) page() (*page, error) {
-	p := &page{Title: "Statelab: change sets into state trees", Style: template.CSS(web.ReportStyle), Cards: []card{in.card()}}
+	p := &page{Title: "Statelab: change sets into state trees", Cards: []card{in.card()}}
 	for _, answer := range in.answers() {
 		p.Answers = append(p.Answers, said{"", answer})
 	}
