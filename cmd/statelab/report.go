@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/result"
@@ -36,34 +37,48 @@ func (a *app) reportVerb() *cobra.Command {
 		if err := m.err(); err != nil {
 			return err
 		}
-		if _, err := os.Stat(filepath.Join(folders[0], result.ReplayFile)); err == nil {
-			return a.reportReplay(folders, out)
+		if err := a.explain(false, out, folders...); err != nil || picture == "" {
+			return err
 		}
-		if _, err := os.Stat(filepath.Join(folders[0], result.LayoutsFile)); err == nil {
-			return a.reportLayouts(folders, out)
-		}
-		in, err := report.FromFolders(folders...)
+		in, err := enginereport.Read(folders...)
 		if err != nil {
 			return err
 		}
-		if err := report.Text(a.stdout, in); err != nil {
-			return err
-		}
-		path := orDefault(out, filepath.Join(folders[0], result.ReportFile))
-		if err := writeReport(path, in); err != nil {
-			return err
-		}
-		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
-		if picture == "" {
-			return nil
-		}
-		return writeFile(picture, func(f *os.File) error { return report.Picture(in, f) })
+		return writeFile(picture, func(f *os.File) error { return in.Picture(f) })
 	}
 	return cmd
 }
 
-func writeReport(path string, in report.Input) error {
-	return writeFile(path, func(f *os.File) error { return report.Write(f, in) })
+// explain prints what folders say and writes their page, into the first of them
+// unless a path is given.
+func (a *app) explain(asJSON bool, path string, folders ...string) error {
+	r, err := report.Open(folders...)
+	if errors.Is(err, report.ErrOneAtATime) {
+		return usage("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = a.printJSON(r.JSON())
+	} else {
+		err = r.Text(a.stdout)
+	}
+	if err != nil {
+		return err
+	}
+	page, err := r.Page()
+	if err != nil {
+		return err
+	}
+	path = orDefault(path, filepath.Join(folders[0], result.ReportFile))
+	if err := writeFile(path, func(f *os.File) error { return page.Write(f) }); err != nil {
+		return err
+	}
+	if !asJSON {
+		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
+	}
+	return nil
 }
 
 func writeFile(path string, write func(*os.File) error) error {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
-	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -107,9 +107,9 @@ func predictSweep(a *app, in predict.Input, s *result.Sweep) error {
 }
 
 func (a *app) pictureOf(folder, path string) error {
-	in, err := report.FromFolders(folder)
+	in, err := enginereport.Read(folder)
 	if err != nil {
 		return err
 	}
-	return writeFile(path, func(f *os.File) error { return report.Picture(in, f) })
+	return writeFile(path, func(f *os.File) error { return in.Picture(f) })
 }
