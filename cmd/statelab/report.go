@@ -67,12 +67,8 @@ func (a *app) explain(asJSON bool, path string, folders ...string) error {
 	if err != nil {
 		return err
 	}
-	page, err := r.Page()
-	if err != nil {
-		return err
-	}
 	path = orDefault(path, filepath.Join(folders[0], result.ReportFile))
-	if err := writeFile(path, func(f *os.File) error { return page.Write(f) }); err != nil {
+	if err := writeFile(path, func(f *os.File) error { return r.Page().Write(f) }); err != nil {
 		return err
 	}
 	if !asJSON {

@@ -11,12 +11,23 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
+// Published is a figure as its author gives it: one number, or a range.
+type Published struct {
+	Low, High float64
+	Unit      string
+	Source    string // its address
+}
+
 // claim is what somebody published about the cost of state.
 type claim struct {
-	By, Source string // source: its address
-	Says       string
-	Given      string // under what, as its author says
-	judge      func(Evidence) finding
+	By    string
+	Says  string
+	Given string // under what, as its author says
+	Published
+	layouts []string // that it is about
+	upTo    uint64   // accounts that it is of; 0: any number
+	why     string   // our machine cannot tell
+	judge   func(Evidence, claim) finding
 }
 
 // finding is what a run says of a claim.
@@ -30,24 +41,25 @@ type finding struct {
 
 // Words of findings.
 const (
-	Holds    = "holds"
-	HoldsIf  = "holds if"
-	Fails    = "does not hold"
-	Untested = "not tested here"
+	Holds      = "holds"
+	HoldsIf    = "holds if"
+	Fails      = "does not hold"
+	CannotTell = "cannot tell here"
+	Untested   = "not tested here"
 )
 
-// verdict is the word, and what limits it.
+// Verdict is the word, and what limits it.
 func (f finding) Verdict() string {
 	switch f.Word {
 	case HoldsIf:
 		return f.Word + " " + f.Clause
-	case Untested:
+	case Untested, CannotTell:
 		return f.Word + ": " + f.Clause
 	}
 	return f.Word
 }
 
-// figures are our figures as a sentence.
+// Figures are our figures as a sentence.
 func (f finding) Figures() string {
 	if len(f.ours) == 0 {
 		return view.None
@@ -77,39 +89,39 @@ const (
 	pebbleReply  = "a reply in that study's forum thread, passed on to us"
 )
 
-// All are the sides of the argument, in the order in which it went.
-func All() []claim {
+// all are the sides of the argument, in the order in which it went.
+func all() []claim {
+	of := func(low, high float64, unit, source string) Published { return Published{low, high, unit, source} }
+	inKV := []string{"geth-hash", "geth-path"}
 	return []claim{
-		{"TrieDB", trieDBReadme, "a trie in a key-value store costs O(log N * log N)", "every node is searched for in the whole store",
-			func(e Evidence) finding { return judgeGrowth(e, "geth-hash", "geth-path") }},
-		{"TrieDB", trieDBReadme, "~50 disk operations a lookup, with a trie in a key-value store", "a chain like Ethereum or Base; upper nodes can be shared in a block",
-			func(e Evidence) finding { return judgeManyReads(e, 50, "geth-hash", "geth-path") }},
-		{"TrieDB", trieDBReadme, "~8 with a layout made for the trie", "the same chain, a node at a time",
-			func(e Evidence) finding { return judgeNodes(e, 8, "chunktrie:unpinned") }},
-		{"TrieDB", trieDBReadme, "~4 with several levels of the trie in a page", "the same chain",
-			func(e Evidence) finding { return judgeFewReads(e, 4, mainNetwork, "pagetrie") }},
-		{"Monad DB", monadDocs, "one read for every node: the trie itself lies on the disk", "no store below the trie",
-			func(e Evidence) finding { return judgeReadPerNode(e, "chunktrie:unpinned") }},
-		{"Pebble study", pebbleStudy, "a Get costs 1-2 reads, whatever the size", "filters and top indexes in memory: 0.2% of the database",
-			func(e Evidence) finding { return judgePerGet(e, 1, 2, "flat-pebble") }},
-		{"Pebble study, forum", pebbleReply, "1-2 reads a Get of a node, hash scheme", "geth's default cache of 2 GB, real blocks",
-			func(e Evidence) finding { return judgePerGet(e, 1, 2, "geth-hash") }},
-		{"Pebble study, forum", pebbleReply, "0.3-0.9 reads a Get of a node, path scheme", "geth's default cache of 2 GB, real blocks",
-			func(e Evidence) finding { return judgePerGet(e, 0.3, 0.9, "geth-path") }},
-		{"QMDB", qmdbPaper, "one SSD read a Get", "the index in memory",
-			func(e Evidence) finding { return judgeFewReads(e, 1, 0, "qmdb") }},
-		{"QMDB", qmdbPaper, "2.3 bytes of memory an entry", "the index on the SSD too (hybrid)",
-			func(e Evidence) finding { return judgeIndexMemory(e, 2.3, "qmdb") }},
-		{"QMDB", qmdbPaper, "2.28 M updates a second", "a server of its authors' choice",
-			func(e Evidence) finding { return judgeSpeed(e, "the server of its authors decides it", "qmdb") }},
-		{"NOMT", nomtSlides, "3 reads a key: 1 of the value, 2 of the trie", "1e9 accounts at random, upper pages in memory",
-			func(e Evidence) finding { return judgeRingReads(e, 3, Billion, "nomt:prove") }},
-		{"NOMT", nomtSlides, "5 writes a key: 2 of the value, 3 of the trie", "1e9 accounts at random",
-			func(e Evidence) finding { return judgeWrites(e, 5, "nomt") }},
-		{"NOMT", nomtSlides, "25 K transfers a second", "a goal of its authors, at 1e9 accounts",
-			func(e Evidence) finding {
-				return judgeSpeed(e, "a goal for 1e9 accounts and its authors' disk", "nomt")
-			}},
+		{By: "TrieDB", Says: "a trie in a key-value store costs O(log N * log N)", Given: "every node is searched for in the whole store",
+			Published: of(0, 0, "reads ~ nodes * log N", trieDBReadme), layouts: inKV, judge: judgeGrowth},
+		{By: "TrieDB", Says: "~50 disk operations a lookup, with a trie in a key-value store", Given: "a chain like Ethereum or Base; upper nodes can be shared in a block",
+			Published: of(50, 50, "reads a lookup", trieDBReadme), layouts: inKV, judge: judgeManyReads},
+		{By: "TrieDB", Says: "~8 with a layout made for the trie", Given: "the same chain, a node at a time",
+			Published: of(8, 8, "reads a lookup", trieDBReadme), layouts: []string{"chunktrie:unpinned"}, judge: judgeNodes},
+		{By: "TrieDB", Says: "~4 with several levels of the trie in a page", Given: "the same chain",
+			Published: of(4, 4, "reads a lookup", trieDBReadme), layouts: []string{"pagetrie"}, upTo: mainNetwork, judge: judgeFewReads},
+		{By: "Monad DB", Says: "one read for every node: the trie itself lies on the disk", Given: "no store below the trie",
+			Published: of(1, 1, "reads a node", monadDocs), layouts: []string{"chunktrie:unpinned"}, judge: judgeReadPerNode},
+		{By: "Pebble study", Says: "a Get costs 1-2 reads, whatever the size", Given: "filters and top indexes in memory: 0.2% of the database",
+			Published: of(1, 2, "reads a Get", pebbleStudy), layouts: []string{"flat-pebble"}, judge: judgePerGet},
+		{By: "Pebble study, forum", Says: "1-2 reads a Get of a node, hash scheme", Given: "geth's default cache of 2 GB, real blocks",
+			Published: of(1, 2, "reads a node", pebbleReply), layouts: []string{"geth-hash"}, judge: judgePerGet},
+		{By: "Pebble study, forum", Says: "0.3-0.9 reads a Get of a node, path scheme", Given: "geth's default cache of 2 GB, real blocks",
+			Published: of(0.3, 0.9, "reads a node", pebbleReply), layouts: []string{"geth-path"}, judge: judgePerGet},
+		{By: "QMDB", Says: "one SSD read a Get", Given: "the index in memory",
+			Published: of(1, 1, "reads a Get", qmdbPaper), layouts: []string{"qmdb"}, judge: judgeFewReads},
+		{By: "QMDB", Says: "2.3 bytes of memory an entry", Given: "the index on the SSD too (hybrid)",
+			Published: of(2.3, 2.3, "bytes an entry", qmdbPaper), layouts: []string{"qmdb"}, judge: judgeIndexMemory},
+		{By: "QMDB", Says: "2.28 M updates a second", Given: "a server of its authors' choice",
+			Published: of(2.28e6, 2.28e6, "updates/s", qmdbPaper), layouts: []string{"qmdb"}, why: "the server of its authors decides it", judge: judgeSpeed},
+		{By: "NOMT", Says: "3 reads a key: 1 of the value, 2 of the trie", Given: "1e9 accounts at random, upper pages in memory",
+			Published: of(3, 3, "reads a key", nomtSlides), layouts: []string{"nomt:prove"}, upTo: Billion, judge: judgeRingReads},
+		{By: "NOMT", Says: "5 writes a key: 2 of the value, 3 of the trie", Given: "1e9 accounts at random",
+			Published: of(5, 5, "writes a key", nomtSlides), layouts: []string{"nomt"}, judge: judgeWrites},
+		{By: "NOMT", Says: "25 K transfers a second", Given: "a goal of its authors, at 1e9 accounts",
+			Published: of(25e3, 25e3, "transfers/s", nomtSlides), layouts: []string{"nomt"}, why: "a goal for 1e9 accounts and its authors' disk", judge: judgeSpeed},
 	}
 }
 
@@ -119,20 +131,32 @@ type Judged struct {
 	finding
 }
 
-// Judge holds every claim against a comparison; nil if it has no figures.
-func Judge(l *result.Layouts) (all []Judged) {
+// Judge judges every claim by a comparison; nil if it has no figures.
+func Judge(l *result.Layouts) (found []Judged) {
 	e := Evidence{l}
-	measured := false
-	for _, row := range l.Rows {
-		measured = measured || row.Status == result.OK
-	}
-	if !measured {
+	if Largest(l) == 0 {
 		return nil
 	}
-	for _, c := range All() {
-		all = append(all, Judged{c, c.judge(e)})
+	for _, c := range all() {
+		found = append(found, Judged{c, c.found(e)})
 	}
-	return all
+	return found
+}
+
+// found is the finding of a claim. A state that fitted in memory confirms nothing
+// about one that does not.
+func (c claim) found(e Evidence) finding {
+	f := c.judge(e, c)
+	if f.Word != Holds && f.Word != HoldsIf {
+		return f
+	}
+	for _, layout := range c.layouts {
+		if i, ok := e.Largest(layout); ok && !e.fitted(i) {
+			return f
+		}
+	}
+	f.Word, f.Clause = CannotTell, "the state fitted in memory, build a larger one or hold less memory (--accounts, --memory)"
+	return f
 }
 
 // Sentence counts the verdicts.
@@ -141,8 +165,12 @@ func Sentence(all []Judged) string {
 	for _, j := range all {
 		count[j.Word]++
 	}
-	return fmt.Sprintf("Of %d published claims, %d hold here (%d of them under a condition), %d do not, %d are not tested.",
+	text := fmt.Sprintf("Of %d published claims, %d hold here (%d of them under a condition), %d do not, %d are not tested",
 		len(all), count[Holds]+count[HoldsIf], count[HoldsIf], count[Fails], count[Untested])
+	if n := count[CannotTell]; n > 0 {
+		text += fmt.Sprintf("; of %d this run cannot tell, because the state fitted in memory", n)
+	}
+	return text + "."
 }
 
 // Elsewhere counts the claims about layouts that the run does not have.

@@ -109,8 +109,8 @@ func TestVerdicts(t *testing.T) {
 					l.Outlook = append(l.Outlook, result.LayoutOutlook{Layout: row.Layout, Figure: "nodes_per_lookup", Accounts: Billion, Value: c.outlook, Basis: "formula"})
 				}
 			}
-			if got := All()[c.claim].judge(Evidence{l}).Verdict(); got != c.verdict {
-				t.Errorf("%q, want %q: %s", got, c.verdict, All()[c.claim].judge(Evidence{l}).Figures())
+			if got := all()[c.claim].found(Evidence{l}).Verdict(); got != c.verdict {
+				t.Errorf("%q, want %q: %s", got, c.verdict, all()[c.claim].found(Evidence{l}).Figures())
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestFiguresOfAVerdict(t *testing.T) {
 		9:  {"qmdb at 1M: 15.0 bytes an entry of index.", "rows[1].memory.shares[1]"},
 		10: {"qmdb at 1M: 100k updates a second on 2 cores, in blocks of 1k.", "rows[1].update_ns"},
 	} {
-		f := All()[i].judge(Evidence{l})
+		f := all()[i].found(Evidence{l})
 		if got := [2]string{f.Figures(), strings.Join(f.Places, ", ")}; got != want {
 			t.Errorf("claim %d: %q, want %q", i, got, want)
 		}

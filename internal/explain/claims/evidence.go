@@ -6,18 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
-
-// ShortOrAll prints a share of a state that memory holds.
-func ShortOrAll(share float64) string {
-	if share >= 1 {
-		return "all"
-	}
-	return view.Number(100 * share)
-}
 
 // Evidence is a comparison of layouts as claims look at it.
 type Evidence struct{ *result.Layouts }
@@ -106,6 +99,21 @@ func (e Evidence) Share(i int) float64 {
 // say nothing of a state that does not fit.
 const mostlyCached = 1.0 / 3
 
+// FitsInMemory is the code of the warning that a state or a database fitted in memory.
+const FitsInMemory = "fits_in_memory"
+
+// fitted tells whether a row's state was in memory as a whole: it is as large as the
+// budget, or nothing held it and the machine has more, or the run says so.
+func (e Evidence) fitted(i int) bool {
+	row := e.Rows[i]
+	if e.Workload.MemoryBytes == 0 && row.DiskBytes < e.Host.MemoryBytes {
+		return true
+	}
+	return e.Share(i) >= 1 || slices.ContainsFunc(e.Warnings, func(w engine.Warning) bool {
+		return w.Code == FitsInMemory && (strings.HasPrefix(w.Text, row.Layout+" ") || strings.HasPrefix(w.Text, row.Layout+":"))
+	})
+}
+
 // scarce tells whether memory was held to much less than the state.
 func (e Evidence) scarce(i int) bool { return e.Share(i) > 0 && e.Share(i) < mostlyCached }
 
@@ -169,13 +177,13 @@ func Largest(l *result.Layouts) (accounts uint64) {
 	return accounts
 }
 
-// predicted are the device reads at a size that was not built.
-func (e Evidence) Predicted(layout string, accounts uint64, memoryBytes int64) string {
+// Predicted are the device reads at a size that was not built.
+func (e Evidence) Predicted(layout string, accounts uint64, memoryBytes int64) *float64 {
 	o, _, ok := e.Ahead(layout, "device_reads_per_lookup", accounts, memoryBytes)
 	if !ok {
-		return view.None
+		return nil
 	}
-	return view.PerGet(o.Value)
+	return &o.Value
 }
 
 func Names(l *result.Layouts) (names []string) {

@@ -34,7 +34,8 @@ func (e Evidence) about(layouts ...string) finding {
 
 // judgeManyReads is of claims that a lookup costs as much as claimed on a main
 // network. Reads grow with the size: a smaller state that takes fewer says nothing.
-func judgeManyReads(e Evidence, claimed float64, layouts ...string) finding {
+func judgeManyReads(e Evidence, c claim) finding {
+	claimed, layouts := c.Low, c.layouts
 	f := e.about(layouts...)
 	largest := -1
 	for _, layout := range layouts {
@@ -72,10 +73,11 @@ func judgeManyReads(e Evidence, claimed float64, layouts ...string) finding {
 // spanOfGrowth are the decades that sizes must span to tell a law of growth.
 const spanOfGrowth = 2
 
-// judgeGrowth holds the reads of a first lookup against c * nodes, where a Get of a
+// judgeGrowth fits the reads of a first lookup by c * nodes, where a Get of a
 // node costs the same at every size, and c * nodes * log N, where it costs a search of
 // the whole store. Nodes themselves grow with log N.
-func judgeGrowth(e Evidence, layouts ...string) finding {
+func judgeGrowth(e Evidence, c claim) finding {
+	layouts := c.layouts
 	f := e.about(layouts...)
 	for _, layout := range layouts {
 		var same, search, reads []float64
@@ -103,7 +105,7 @@ func judgeGrowth(e Evidence, layouts ...string) finding {
 		}
 		_, bySame := fit(same, reads)
 		slope, bySearch := fit(search, reads)
-		f.note(fmt.Sprintf("a fit by nodes misses its reads by %s, by nodes * log N by %s", view.PerGet(bySame), view.PerGet(bySearch)))
+		f.note(fmt.Sprintf("RMS error of reads = c * nodes: %s, of reads = c * nodes * log N: %s", view.PerGet(bySame), view.PerGet(bySearch)))
 		switch {
 		case bySearch < bySame/2:
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
@@ -137,7 +139,8 @@ func fit(x, y []float64) (c, missed float64) {
 // judgeNodes is of claims about the nodes of a main network, one read each. The run
 // tells whether a node is a read and whether the formula gives the nodes; then so it
 // does at a size that was not built.
-func judgeNodes(e Evidence, claimed float64, layout string) finding {
+func judgeNodes(e Evidence, c claim) finding {
+	layout := c.layouts[0]
 	i, ok := e.Largest(layout)
 	if !ok {
 		return e.about(layout)
@@ -156,7 +159,7 @@ func judgeNodes(e Evidence, claimed float64, layout string) finding {
 	switch {
 	case math.Abs(off) > tolerance/2:
 		f.Word, f.Clause = Untested, "the formula for the nodes misses ours"
-	case math.Abs(reads/claimed-1) <= 2*tolerance:
+	case math.Abs(reads/c.High-1) <= 2*tolerance:
 		f.Word, f.Clause = HoldsIf, "nothing is cached"
 	}
 	return f
@@ -165,7 +168,8 @@ func judgeNodes(e Evidence, claimed float64, layout string) finding {
 // judgeFewReads is of claims that a lookup costs no more than claimed, up to a number
 // of accounts (0: at any). Reads grow with the size: more than claimed in a smaller
 // state refutes it, no more confirms it only so far.
-func judgeFewReads(e Evidence, claimed float64, upTo uint64, layout string) finding {
+func judgeFewReads(e Evidence, c claim) finding {
+	claimed, layout := c.High, c.layouts[0]
 	var f finding
 	limit := claimed * (1 + tolerance)
 	var within, beyond, last int = -1, -1, -1
@@ -197,7 +201,7 @@ func judgeFewReads(e Evidence, claimed float64, upTo uint64, layout string) find
 	}
 	held, ok := e.Reads(last, result.HeldLookups)
 	switch {
-	case beyond < 0 && e.Rows[last].Accounts >= upTo:
+	case beyond < 0 && e.Rows[last].Accounts >= c.upTo:
 		f.Word = Holds
 	case beyond < 0:
 		f.Word, f.Clause = HoldsIf, "there are no more than "+e.Accounts(last)+" accounts: more were not built"
@@ -214,18 +218,19 @@ func judgeFewReads(e Evidence, claimed float64, upTo uint64, layout string) find
 
 // judgeRingReads is judgeFewReads of a layout that reads through io_uring: no call is
 // made for a read, so that only a device of its own counts them.
-func judgeRingReads(e Evidence, claimed float64, upTo uint64, layout string) finding {
-	if i, ok := e.Largest(layout); ok {
+func judgeRingReads(e Evidence, c claim) finding {
+	if i, ok := e.Largest(c.layouts[0]); ok {
 		if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok && first.DeviceReads == nil {
 			return finding{Word: Untested, Clause: "its reads are counted on a volume only: statelab volume"}
 		}
 	}
-	return judgeFewReads(e, claimed, upTo, layout)
+	return judgeFewReads(e, c)
 }
 
-// judgeReadPerNode holds the layout's own reads against the nodes of the same lookups,
+// judgeReadPerNode compares the layout's own reads with the nodes of the same lookups,
 // at every size.
-func judgeReadPerNode(e Evidence, layout string) finding {
+func judgeReadPerNode(e Evidence, c claim) finding {
+	layout := c.layouts[0]
 	f := e.about(layout)
 	for _, i := range e.Sizes(layout) {
 		first, ok := e.blocks(i, result.FirstLookups)
@@ -250,7 +255,8 @@ func judgeReadPerNode(e Evidence, layout string) finding {
 // judgePerGet is of claims about one Get of a key-value store with memory held: of a
 // node where a lookup walks a trie, else of the account. The reads are those below
 // the store's cache.
-func judgePerGet(e Evidence, low, high float64, layout string) finding {
+func judgePerGet(e Evidence, c claim) finding {
+	low, high, layout := c.Low, c.High, c.layouts[0]
 	f := e.about(layout)
 	for _, i := range e.Sizes(layout) {
 		held, ok := e.blocks(i, result.HeldLookups)
@@ -306,9 +312,10 @@ func (e Evidence) firstPerGet(layout string) (perGetFigure, bool) {
 	return perGetFigure{view.PerGet(reads) + " with nothing cached at " + e.Accounts(i), first.place}, true
 }
 
-// judgeIndexMemory holds memory against entries. The claim is of an index on the
+// judgeIndexMemory divides memory by entries. The claim is of an index on the
 // disk, ours is all in memory.
-func judgeIndexMemory(e Evidence, claimed float64, layout string) finding {
+func judgeIndexMemory(e Evidence, c claim) finding {
+	layout := c.layouts[0]
 	i, ok := e.Largest(layout)
 	if !ok {
 		return e.about(layout)
@@ -329,13 +336,14 @@ func judgeIndexMemory(e Evidence, claimed float64, layout string) finding {
 	return f
 }
 
-// judgeSpeed puts our speed beside a claim that hardware decides.
-func judgeSpeed(e Evidence, why, layout string) finding {
+// judgeSpeed gives our speed for a claim that hardware decides.
+func judgeSpeed(e Evidence, c claim) finding {
+	layout := c.layouts[0]
 	i, ok := e.Largest(layout)
 	if !ok {
 		return e.about(layout)
 	}
-	f := finding{Word: Untested, Clause: why}
+	f := finding{Word: Untested, Clause: c.why}
 	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
 		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), unit.ShortCount(1e9 / *nanos), e.Host.Cores, unit.ShortCount(float64(e.Workload.UpdateAccounts))), fmt.Sprintf("rows[%d].update_ns", i))
 	}
@@ -345,9 +353,10 @@ func judgeSpeed(e Evidence, why, layout string) finding {
 // writtenPage is what a claim counts as a write.
 const writtenPage = 4096
 
-// judgeWrites holds the bytes written for a changed account, in pages, against a
+// judgeWrites compares the bytes written for a changed account, in pages, with a
 // claim of at most so many.
-func judgeWrites(e Evidence, claimed float64, layout string) finding {
+func judgeWrites(e Evidence, c claim) finding {
+	layout := c.layouts[0]
 	i, ok := e.Largest(layout)
 	if !ok {
 		return e.about(layout)
@@ -360,7 +369,7 @@ func judgeWrites(e Evidence, claimed float64, layout string) finding {
 	f := finding{Word: Fails}
 	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), view.Number(pages), unit.ShortCount(float64(e.Workload.UpdateAccounts))),
 		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
-	if pages <= claimed*(1+tolerance) {
+	if pages <= c.High*(1+tolerance) {
 		f.Word, f.Clause = HoldsIf, "there are no more than "+e.Accounts(i)+" accounts: more were not built"
 	}
 	return f

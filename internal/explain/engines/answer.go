@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -21,7 +22,7 @@ const gained = 0.01
 func (c curve) sentence() string {
 	ok := c.measured()
 	if len(ok) == 0 {
-		return "Nothing was measured: " + c.failure() + "."
+		return "Nothing was measured: " + c.whyNothing() + "."
 	}
 	read := c.withReads()
 	if len(read) == 0 {
@@ -132,28 +133,12 @@ func (p Point) absent(figure string) string {
 	return "not known"
 }
 
-// failure is why a curve has no figures.
-func (c curve) failure() string {
+// whyNothing is why a curve has no figures.
+func (c curve) whyNothing() string {
 	if len(c.pts) > 0 {
-		return reason(c.pts[0])
+		return failure(c.pts[0])
 	}
-	if c.sweep.Error != "" {
-		return c.sweep.Error
-	}
-	return "the sweep has no points"
-}
-
-// reason is why a point has no figures.
-func reason(p Point) string {
-	switch {
-	case p.Error != "":
-		return p.Error
-	case p.Problem != "":
-		return p.Problem
-	case p.Status == "":
-		return "not run"
-	}
-	return p.Status
+	return cmp.Or(c.sweep.Error, "the sweep has no points")
 }
 
 // advice are the cache sizes that the measured points speak for.
@@ -240,7 +225,7 @@ func inflectionLines(i *result.Inflection) []string {
 }
 
 // pointName tells a point from the others of its curve.
-func pointName(c curve, p Point) string {
+func (c curve) pointName(p Point) string {
 	if c.x != "cache" && c.x != "" {
 		return axisValue(c.x, p.Axes[c.x])
 	}

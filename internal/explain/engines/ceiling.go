@@ -2,8 +2,8 @@ package engines
 
 import (
 	"fmt"
+	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -54,18 +54,18 @@ func (p Point) threads() int {
 }
 
 // ceilingSentence says which part of the disk's limit is reached at the last stop.
-func (a arena) ceilingSentence() string {
-	stops := a.stops()
+func (c curve) ceilingSentence() string {
+	stops := c.stops()
 	var parts []string
 	var at limit
 	above := false
-	for _, p := range a.at(stops[len(stops)-1]) {
-		l, ok := a.sweep.limitOf(p)
+	for _, p := range c.at(stops[len(stops)-1]) {
+		l, ok := c.sweep.limitOf(p)
 		if !ok {
 			continue
 		}
 		above = above || l.share > 1
-		parts, at = append(parts, strings.TrimSpace(a.sweep.entrant(p)+" "+sharePercent(l.share))), l
+		parts, at = append(parts, strings.TrimSpace(c.sweep.entrant(p)+" "+sharePercent(l.share))), l
 	}
 	if len(parts) == 0 {
 		return ""
@@ -75,9 +75,9 @@ func (a arena) ceilingSentence() string {
 		more = " or more"
 	}
 	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", unit.ShortCount(at.disk.ReadsPerSecond), unit.ShortCount(at.disk.Spread.Low), unit.ShortCount(at.disk.Spread.High))
-	gives := fmt.Sprintf("of what this disk gives at %d%s in flight (%s)", at.disk.InFlight, more, noise)
+	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more, noise)
 	text := "Your engine reaches " + parts[0] + " " + gives + "."
-	if a.rivals() {
+	if c.rivals() {
 		text = view.Upper(gives) + ": " + strings.Join(parts, ", ") + "."
 	}
 	if above {
@@ -95,42 +95,77 @@ func sharePercent(share float64) string {
 }
 
 // ceilingTable is the disk's own account.
-func ceilingTable(s *Sweep) view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "in flight"}, {Name: "reads", Unit: "per s"}, {Name: "lowest repeat", Unit: "per s"}, {Name: "highest repeat", Unit: "per s"}, {Name: "mean", Unit: "us"}, {Name: "p99", Unit: "us"}}}
-	us := view.Scale{Name: "us", Size: 1e3}
-	for _, p := range s.Disk.Points {
-		t.Add(unit.Count(p.InFlight), view.Number(p.ReadsPerSecond), view.Number(p.Spread.Low), view.Number(p.Spread.High), us.In(p.MeanNanos), us.In(p.P99Nanos))
+func ceilingTable(d *result.Disk) view.Table {
+	type column = view.Column[result.DiskPoint]
+	of := func(name, unit string, value func(result.DiskPoint) float64) column {
+		return column{Name: name, Unit: unit, Value: func(p result.DiskPoint) *float64 { return view.Some(value(p)) }}
 	}
-	return t
+	inFlight := of("in flight", "", func(p result.DiskPoint) float64 { return float64(p.InFlight) })
+	inFlight.Key, inFlight.Format = true, view.Digits
+	return view.TableOf(d.Points, nil,
+		inFlight,
+		of("reads", "per s", func(p result.DiskPoint) float64 { return p.ReadsPerSecond }),
+		of("lowest repeat", "per s", func(p result.DiskPoint) float64 { return p.Spread.Low }),
+		of("highest repeat", "per s", func(p result.DiskPoint) float64 { return p.Spread.High }),
+		of("mean", "", func(p result.DiskPoint) float64 { return p.MeanNanos }).In(view.Micros),
+		of("p99", "", func(p result.DiskPoint) float64 { return p.P99Nanos }).In(view.Micros))
 }
 
-// ceilingsDrawn are the limits of curves worth drawing: near enough to be seen.
-func ceilingsDrawn(s *Sweep, groups [][]Point) [][]limit {
-	top := 0.0
-	for _, pts := range groups {
-		for _, p := range pts {
-			top = math.Max(top, p.Figures.GetsPerSecond)
+// Disk is a folder that holds a disk's own limit.
+type Disk struct{ *result.Disk }
+
+// ReadDisk reads a folder that holds disk.json.
+func ReadDisk(dir string) (Disk, error) {
+	d, err := result.ReadDisk(dir)
+	return Disk{d}, err
+}
+
+// JSON is what the folder says, for a program.
+func (d Disk) JSON() any { return d.Disk }
+
+// answer is what the disk gives at its best.
+func (d Disk) answer() string {
+	if len(d.Points) == 0 {
+		return "Nothing was measured."
+	}
+	best := d.Points[0]
+	for _, p := range d.Points {
+		if p.ReadsPerSecond > best.ReadsPerSecond {
+			best = p
 		}
 	}
-	out := make([][]limit, len(groups))
-	known := 0
-	for i, pts := range groups {
-		for _, p := range pts {
-			l, ok := s.limitOf(p)
-			if ok && l.getsPerSecond > 20*top {
-				ok = false
-			}
-			if !ok {
-				l = limit{}
-			}
-			out[i] = append(out[i], l)
-		}
-		if slices.ContainsFunc(out[i], func(l limit) bool { return l.getsPerSecond > 0 }) {
-			known++
-		}
+	return fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s.", unit.ShortCount(best.ReadsPerSecond), best.InFlight,
+		unit.ShortCount(best.Spread.Low), unit.ShortCount(best.Spread.High), unit.Nanos(best.MeanNanos))
+}
+
+// Text writes the limit for a terminal.
+func (d Disk) Text(w io.Writer) error {
+	out := view.NewText(w, textWidth)
+	out.Wrap(d.answer(), "")
+	out.Line("")
+	out.Table(ceilingTable(d.Disk))
+	return out.Flush()
+}
+
+// Page is what a browser shows.
+func (d Disk) Page() *view.Page {
+	p := &view.Page{Title: "Statelab: a disk's own limit", Answers: []view.Said{{Text: d.answer()}}}
+	for _, w := range d.Warnings {
+		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
-	if known == 0 {
-		return nil
+	pic := view.NewPicture("random reads per second by reads in flight", "reads per second")
+	pic.LogX, pic.Panels[0].LogY = true, true
+	var xys view.XYs
+	for _, at := range d.Points {
+		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
 	}
-	return out
+	if pic.Panels[0].Line("", xys, view.CurveStyle(0)) {
+		pic.Decades("reads in flight", unit.ShortCount)
+		pic.Panels[0].FitY(unit.ShortCount)
+	} else {
+		pic = nil
+	}
+	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "engines.md", Picture: pic, Table: ceilingTable(d.Disk)})
+	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
+	return p
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -16,142 +15,124 @@ import (
 
 // addFacts adds what the figures rest on: checks, database, phases, options,
 // host and commands.
-func addFacts(p *view.Page, in Input) {
-	trust := view.Section{Title: "Can it be trusted?"}
-	if t := checksTable(in); len(t.Rows) > 0 {
-		trust.Blocks = append(trust.Blocks, view.Block{Title: "Self-checks", Note: "Our counters against counters we did not write, over all points.", Method: "reads.md", Table: view.ViewOf(t)})
-	}
-	if t := failedTable(in); len(t.Rows) > 0 {
-		trust.Blocks = append(trust.Blocks, view.Block{Title: "Points without figures", Table: view.ViewOf(t)})
-	}
-	if t := absentTable(in); len(t.Rows) > 0 {
-		trust.Blocks = append(trust.Blocks, view.Block{Title: "Figures that are absent, and why", Table: view.ViewOf(t), Folded: true})
-	}
-	p.AddSection(trust)
-
-	database := view.Section{Title: "The database"}
+func (in Input) addFacts(p *view.Page) {
+	p.Add("Can it be trusted?",
+		view.Block{Title: "Self-checks", Note: "Our counters and counters that we did not write, over all points.", Method: "reads.md", Table: in.checks()},
+		view.Block{Title: "Points without figures", Table: in.failed()},
+		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
+	var database, again []view.Block
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
 		name := ""
 		if len(in.Sweeps) > 1 {
 			name = ": " + s.Name
 		}
-		if t := inflectionTable(s); len(t.Rows) > 0 {
-			database.Blocks = append(database.Blocks, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: view.ViewOf(t)})
+		database = append(database, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: s.inflectionTable()},
+			view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md", Table: levels(s.Database.Levels)})
+		host := s.Host
+		run := s.firstRun()
+		if run != nil && host == (result.Host{}) {
+			host = run.Host
 		}
-		if t := levelsTable(s.Database.Levels); len(t.Rows) > 0 {
-			database.Blocks = append(database.Blocks, view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md", Table: view.ViewOf(t)})
+		b := view.Block{Title: "Host" + name, Table: hostTable(host), Folded: true}
+		if run != nil && run.Absent["host"] != "" {
+			b.Note = "Not known: " + run.Absent["host"] + "."
 		}
+		again = append(again, s.commandBlock(name), b,
+			view.Block{Title: "Effective engine options" + name, Table: s.options(), Folded: true},
+			view.Block{Title: "Phases" + name, Method: "reads.md", Table: s.phases(), Folded: true})
 	}
-	p.AddSection(database)
-
-	again := view.Section{Title: "Run it again"}
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
-		name := ""
-		if len(in.Sweeps) > 1 {
-			name = ": " + s.Name
-		}
-		again.Blocks = append(again.Blocks, view.Block{Title: "Command" + name, Note: s.commandNote(), Pre: view.Shell(s.command())},
-			view.Block{Title: "Host" + name, Table: view.ViewOf(hostTable(s)), Note: s.hostNote(), Folded: true})
-		if t := optionsTable(s); len(t.Rows) > 0 {
-			again.Blocks = append(again.Blocks, view.Block{Title: "Effective engine options" + name, Table: view.ViewOf(t), Folded: true})
-		}
-		if t := phasesTable(s); len(t.Rows) > 0 {
-			again.Blocks = append(again.Blocks, view.Block{Title: "Phases" + name, Method: "reads.md", Table: view.ViewOf(t), Folded: true})
-		}
-	}
-	p.AddSection(again)
+	p.Add("The database", database...)
+	p.Add("Run it again", again...)
 }
 
-// checksTable has a row per check: the worst over all points.
-func checksTable(in Input) view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "check", Text: true}, {Name: "points"}, {Name: "ours", Unit: "at the worst"}, {Name: "theirs", Unit: "at the worst"},
-		{Name: "difference", Unit: "%, worst"}, {Name: "allowed", Unit: "%"}, {Name: "passed"}}}
-	type worst struct {
-		result.Check
-		points, passed int
-		difference     float64
-	}
-	var order []string
+// worst is a check with what it found where it was furthest off.
+type worst struct {
+	result.Check
+	points, passed int
+	difference     float64
+}
+
+// checks has a row per check: the worst over all points.
+func (in Input) checks() view.Table {
+	var rows []*worst
 	byName := map[string]*worst{}
-	for _, s := range in.Sweeps {
-		for _, p := range s.Points {
-			if p.Run == nil {
-				continue
+	for p := range in.points() {
+		if p.Run == nil {
+			continue
+		}
+		for _, check := range p.Run.Checks {
+			w := byName[check.Name]
+			if w == nil {
+				w = &worst{Check: check, difference: -1}
+				byName[check.Name] = w
+				rows = append(rows, w)
 			}
-			for _, check := range p.Run.Checks {
-				w := byName[check.Name]
-				if w == nil {
-					w = &worst{Check: check, difference: -1}
-					byName[check.Name] = w
-					order = append(order, check.Name)
-				}
-				w.points++
-				if check.OK {
-					w.passed++
-				}
-				difference := relative(check.Ours, check.Theirs)
-				if difference > w.difference {
-					w.Check, w.difference = check, difference
-				}
+			w.points++
+			if check.OK {
+				w.passed++
+			}
+			difference := 0.0
+			if check.Ours != check.Theirs {
+				difference = math.Abs(check.Ours-check.Theirs) / math.Max(math.Abs(check.Theirs), math.SmallestNonzeroFloat32)
+			}
+			if difference > w.difference {
+				w.Check, w.difference = check, difference
 			}
 		}
 	}
-	for _, name := range order {
-		w := byName[name]
-		if w.Note != "" {
-			name += " (" + w.Note + ")"
+	of := func(name, unit string, value func(*worst) float64) view.Column[*worst] {
+		return view.Column[*worst]{Name: name, Unit: unit, Value: func(w *worst) *float64 { return view.Some(value(w)) }}
+	}
+	difference := of("difference", "%, worst", func(w *worst) float64 { return math.Min(100*w.difference, 1e7) })
+	difference.Format = func(v float64) string {
+		switch {
+		case v > 0 && v < 0.0001:
+			return "<0.0001"
+		case v > 1e6:
+			return ">1,000,000"
 		}
-		passed := "all"
-		if w.passed < w.points {
-			passed = fmt.Sprintf("%d of %d", w.passed, w.points)
-		}
-		t.Add(name, unit.Count(w.points), view.Number(w.Ours), view.Number(w.Theirs), small(100*w.difference), view.Number(100*w.Limit), passed)
+		return view.Number(v)
 	}
-	return t
+	points := of("points", "", func(w *worst) float64 { return float64(w.points) })
+	points.Format = view.Digits
+	return view.TableOf(rows, nil,
+		view.Column[*worst]{Name: "check", Left: true, Key: true, Words: func(w *worst) string {
+			if w.Note != "" {
+				return w.Name + " (" + w.Note + ")"
+			}
+			return w.Name
+		}},
+		points,
+		of("ours", "at the worst", func(w *worst) float64 { return w.Ours }), of("theirs", "at the worst", func(w *worst) float64 { return w.Theirs }),
+		difference, of("allowed", "%", func(w *worst) float64 { return 100 * w.Limit }),
+		view.Column[*worst]{Name: "passed", Words: func(w *worst) string {
+			if w.passed < w.points {
+				return fmt.Sprintf("%d of %d", w.passed, w.points)
+			}
+			return "all"
+		}})
 }
 
-// relative difference of two figures; 0 of two zeros.
-func relative(ours, theirs float64) float64 {
-	if ours == theirs {
-		return 0
-	}
-	return math.Abs(ours-theirs) / math.Max(math.Abs(theirs), math.SmallestNonzeroFloat32)
-}
-
-// small prints a difference in percent, which may be tiny or huge.
-func small(v float64) string {
-	switch {
-	case v == 0:
-		return "0"
-	case v < 0.0001:
-		return "<0.0001"
-	case v > 1e6:
-		return ">1,000,000"
-	}
-	return view.Number(v)
-}
-
-// failedTable lists every point without figures.
-func failedTable(in Input) view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "sweep", Text: true}, {Name: "point", Text: true}, {Name: "status", Text: true}, {Name: "reason", Text: true}}}
+// failed lists every point without figures.
+func (in Input) failed() view.Table {
+	var rows [][]string
 	for _, s := range in.Sweeps {
 		for _, p := range s.Points {
 			if p.Status != result.OK {
-				t.Add(s.Name, pointLabel(p), p.Status, reason(p))
+				rows = append(rows, []string{s.Name, pointLabel(p), p.Status, failure(p)})
 			}
 		}
 		if s.Status != result.OK && s.Error != "" {
-			t.Add(s.Name, "all", s.Status, s.Error)
+			rows = append(rows, []string{s.Name, "all", s.Status, s.Error})
 		}
 	}
-	return t
+	return view.Listing([]string{"sweep", "point", "status", "reason"}, rows)
 }
 
-// absentTable has each absent figure once per sweep.
-func absentTable(in Input) view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "sweep", Text: true}, {Name: "figure", Text: true}, {Name: "reason", Text: true}}}
+// absent has each absent figure once per sweep.
+func (in Input) absent() view.Table {
+	var rows [][]string
 	for _, s := range in.Sweeps {
 		seen := map[string]bool{}
 		for _, p := range s.Points {
@@ -161,185 +142,86 @@ func absentTable(in Input) view.Table {
 			for _, figure := range slices.Sorted(maps.Keys(p.Run.Absent)) {
 				if line := figure + p.Run.Absent[figure]; !seen[line] {
 					seen[line] = true
-					t.Add(s.Name, figure, p.Run.Absent[figure])
+					rows = append(rows, []string{s.Name, figure, p.Run.Absent[figure]})
 				}
 			}
 		}
 	}
-	return t
+	return view.Listing([]string{"sweep", "figure", "reason"}, rows)
 }
 
-func inflectionTable(s *Sweep) view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "point", Text: true}, {Name: "in cache"}, {Name: "in cache", Unit: "% of DB"}, {Name: "on disk"}, {Name: "on disk", Unit: "% of DB"}, {Name: "holds", Text: true}}}
+// inflected is an inflection point with what it holds.
+type inflected struct {
+	name, holds string
+	result.Size
+}
+
+func (s *Sweep) inflectionTable() view.Table {
 	i := s.Inflection
 	if i == nil || i.IP2.DiskBytes == 0 {
 		return view.Table{}
 	}
-	of := view.ByteScale([]int64{i.IP1.DiskBytes, i.IP1.CacheBytes, i.IP2.DiskBytes, i.IP2.CacheBytes, i.LastLevelFilterBytes})
-	t.Columns[1].Unit, t.Columns[3].Unit = of.Name, of.Name
-	add := func(name string, size result.Size, holds string) {
-		t.Add(name, view.Positive(float64(size.CacheBytes), of.In), view.Positive(size.CachePercent, view.Number), view.Positive(float64(size.DiskBytes), of.In), view.Positive(size.PercentOfDB, view.Number), holds)
+	rows := []inflected{{"IP1", "filters that Gets consult, top indexes", i.IP1}, {"IP2", "those and all index blocks", i.IP2},
+		{"unused", "filters no Get consults", result.Size{DiskBytes: i.LastLevelFilterBytes, PercentOfDB: view.PercentOf(i.LastLevelFilterBytes, s.Database.Bytes)}}}
+	type column = view.Column[inflected]
+	bytes := func(name string, of func(inflected) int64) column {
+		return column{Name: name, Value: func(r inflected) *float64 { return view.Of(of(r)) }}.Suited(rows)
 	}
-	add("IP1", i.IP1, "filters that Gets consult, top indexes")
-	add("IP2", i.IP2, "those and all index blocks")
-	t.Add("unused", view.None, view.None, view.Positive(float64(i.LastLevelFilterBytes), of.In), view.Positive(view.PercentOf(i.LastLevelFilterBytes, s.Database.Bytes), view.Number), "filters no Get consults")
-	return t
+	percent := func(name string, of func(inflected) float64) column {
+		return column{Name: name, Unit: "% of DB", Value: func(r inflected) *float64 { return view.Of(of(r)) }}
+	}
+	return view.TableOf(rows, nil,
+		column{Name: "point", Left: true, Key: true, Words: func(r inflected) string { return r.name }},
+		bytes("in cache", func(r inflected) int64 { return r.CacheBytes }), percent("in cache", func(r inflected) float64 { return r.CachePercent }),
+		bytes("on disk", func(r inflected) int64 { return r.DiskBytes }), percent("on disk", func(r inflected) float64 { return r.PercentOfDB }),
+		column{Name: "holds", Left: true, Words: func(r inflected) string { return r.holds }})
 }
 
-// levelsTable has a row per level with files, and their sum.
-func levelsTable(levels []engine.Level) view.Table {
-	type size struct {
-		name string
-		of   func(engine.Level) int64
-	}
-	sizes := []size{
-		{"size", func(l engine.Level) int64 { return l.Bytes }},
-		{"data", func(l engine.Level) int64 { return l.DataBytes }},
-		{"values apart", func(l engine.Level) int64 { return l.ValueBytes }},
-		{"index", func(l engine.Level) int64 { return l.IndexBytes }},
-		{"index in cache", func(l engine.Level) int64 { return l.IndexCacheBytes }},
-		{"top index", func(l engine.Level) int64 { return l.TopIndexBytes }},
-		{"filter", func(l engine.Level) int64 { return l.FilterBytes }},
-		{"filter in cache", func(l engine.Level) int64 { return l.FilterCacheBytes }},
-	}
-	t := view.Table{Columns: []view.Column{{Name: "level", Text: true}, {Name: "files"}, {Name: "keys"}, {Name: "data blocks"}, {Name: "index blocks"}, {Name: "single indexes"}}}
-	scales := make([]view.Scale, len(sizes))
-	var sum engine.Level
-	totals := make([]int64, len(sizes))
-	for i, s := range sizes {
-		var all []int64
-		for _, l := range levels {
-			all = append(all, s.of(l))
-			totals[i] += s.of(l)
-		}
-		scales[i] = view.ByteScale(all)
-		t.Columns = append(t.Columns, view.Column{Name: s.name, Unit: scales[i].Name})
-	}
-	t.Columns = append(t.Columns, view.Column{Name: "filter", Unit: "consulted", Text: true})
-	cells := func(name string, l engine.Level, bytes func(int) int64, consulted string) []string {
-		out := []string{name, unit.Count(l.Files), unit.Count(l.Keys), unit.Count(l.DataBlocks), unit.Count(l.IndexBlocks), unit.Count(l.SingleIndexes)}
-		for i := range sizes {
-			out = append(out, view.Positive(float64(bytes(i)), scales[i].In))
-		}
-		return append(out, consulted)
-	}
-	for _, l := range levels {
-		if l.Files == 0 {
-			continue
-		}
-		consulted := "no"
-		if l.FilterConsulted {
-			consulted = "yes"
-		}
-		t.Add(cells(fmt.Sprintf("L%d", l.Level), l, func(i int) int64 { return sizes[i].of(l) }, consulted)...)
-		sum.Files, sum.Keys, sum.DataBlocks = sum.Files+l.Files, sum.Keys+l.Keys, sum.DataBlocks+l.DataBlocks
-		sum.IndexBlocks, sum.SingleIndexes = sum.IndexBlocks+l.IndexBlocks, sum.SingleIndexes+l.SingleIndexes
-	}
-	if len(t.Rows) > 0 {
-		t.Add(cells("all", sum, func(i int) int64 { return totals[i] }, "")...)
-		t.Drop()
-	}
-	return t
-}
-
-// phasesTable has a row per phase of every point.
-func phasesTable(s *Sweep) view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "point", Text: true}, {Name: "phase", Text: true}, {Name: "seconds"}, {Name: "operations"}, {Name: "CPU", Unit: "s"}, {Name: "block reads"},
-		{Name: "read calls"}, {Name: "read from device", Unit: "MiB"}, {Name: "device reads"}, {Name: "major faults"}}}
-	mib := view.Scale{Name: "MiB", Size: 1 << 20}
-	for _, p := range s.Points {
-		if p.Run == nil {
-			continue
-		}
-		for _, phase := range p.Run.Phases {
-			var reads int64
-			for _, tally := range phase.Reads {
-				reads += tally.Count
-			}
-			calls, fromDevice, faults, requests := view.None, view.None, view.None, view.None
-			if io := phase.Process; io != nil {
-				calls, fromDevice, faults = unit.Count(io.ReadCalls), mib.In(float64(io.ReadBytes)), unit.Count(io.MajorFaults)
-			}
-			if device := phase.Device; device != nil {
-				requests = unit.Count(device.Reads)
-			}
-			t.Add(pointLabel(p), phase.Name, view.Positive(phase.Seconds, view.Number), unit.Count(phase.Ops), view.Positive(float64(phase.CPUNanos)/1e9, view.Number),
-				unit.Count(reads), calls, fromDevice, requests, faults)
-		}
-	}
-	t.Drop()
-	return t
-}
-
-// optionsTable has the options of all runs; one that differs shows its values.
-func optionsTable(s *Sweep) view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "option", Text: true}, {Name: "value", Text: true}}}
-	values := map[string][]string{}
-	for _, p := range s.Points {
-		if p.Run == nil {
-			continue
-		}
-		for name, value := range p.Run.Engine.Options {
-			if !slices.Contains(values[name], value) {
-				values[name] = append(values[name], value)
-			}
-		}
-	}
+// options are those of all runs; one that differs shows its values.
+func (s *Sweep) options() view.Table {
+	values := s.optionValues()
+	var rows [][]string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		t.Add(name, view.Clip(strings.Join(values[name], ", "), 300))
+		rows = append(rows, []string{name, view.Clip(strings.Join(values[name], ", "), 300)})
 	}
-	return t
+	return view.Listing([]string{"option", "value"}, rows)
 }
 
 // hostTable leaves out what is not known.
-func hostTable(s *Sweep) view.Table {
-	h := s.Host
-	if run := s.firstRun(); run != nil && h == (result.Host{}) {
-		h = run.Host
-	}
-	t := view.Table{Columns: []view.Column{{Name: "fact", Text: true}, {Name: "value", Text: true}}}
+func hostTable(h result.Host) view.Table {
 	if h == (result.Host{}) {
-		return t
+		return view.Table{}
 	}
-	for _, kv := range [][2]string{
-		{"system", strings.TrimSpace(h.OS + " " + h.Kernel)}, {"CPU", h.CPU}, {"cores", view.Whole(int64(h.Cores))}, {"GOMAXPROCS", view.Whole(int64(h.Gomaxprocs))},
-		{"memory", view.SizeOf(h.MemoryBytes)}, {"memory limit", view.SizeOf(h.MemoryLimit)}, {"filesystem", h.Filesystem}, {"mount options", h.Mount}, {"device", h.Device},
+	var rows [][]string
+	whole := func(n int64) string { return strings.TrimPrefix(unit.Count(n), "0") }
+	for _, kv := range view.Known([][2]string{
+		{"system", strings.TrimSpace(h.OS + " " + h.Kernel)}, {"CPU", h.CPU}, {"cores", whole(int64(h.Cores))}, {"GOMAXPROCS", whole(int64(h.Gomaxprocs))},
+		{"memory", size(h.MemoryBytes)}, {"memory limit", size(h.MemoryLimit)}, {"filesystem", h.Filesystem}, {"mount options", h.Mount}, {"device", h.Device},
 		{"rotational", strconv.FormatBool(h.Rotational)}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)}, {"I/O scheduler", h.Scheduler},
-		{"transparent huge pages", h.THP}, {"CPU governor", h.Governor}, {"open files allowed", view.Whole(int64(min(h.FDLimit, math.MaxInt64)))},
+		{"transparent huge pages", h.THP}, {"CPU governor", h.Governor}, {"open files allowed", whole(int64(min(h.FDLimit, math.MaxInt64)))},
 		{"root", strconv.FormatBool(h.Root)}, {"load average before", view.Number(h.LoadAverage)}, {"virtualised", h.Virtualised},
 		{"clock", fmt.Sprintf("%s, %s to read", h.Clock, unit.Nanos(h.ClockNanos))}, {"Go", h.Go}, {"statelab", h.Statelab}, {"cgo", strconv.FormatBool(h.Cgo)},
-	} {
-		if kv[1] != "" {
-			t.Add(kv[0], kv[1])
-		}
+	}) {
+		rows = append(rows, []string{kv[0], kv[1]})
 	}
-	return t
+	return view.Listing([]string{"fact", "value"}, rows)
 }
 
-func (s *Sweep) hostNote() string {
-	if run := s.firstRun(); run != nil && run.Absent["host"] != "" {
-		return "Not known: " + run.Absent["host"] + "."
+func size(n int64) string {
+	if n == 0 {
+		return ""
 	}
-	return ""
+	return unit.Bytes(n)
 }
 
-// command is what made the sweep, else what made its first point.
-func (s *Sweep) command() []string {
+// commandBlock is what made the sweep, else what made its first point.
+func (s *Sweep) commandBlock(name string) view.Block {
+	b := view.Block{Title: "Command" + name, Pre: view.Shell(s.Command)}
 	if len(s.Command) > 0 {
-		return s.Command
+		return b
 	}
-	if run := s.firstRun(); run != nil {
-		return run.Command
+	if run := s.firstRun(); run != nil && len(run.Command) > 0 {
+		b.Pre, b.Note = view.Shell(run.Command), "Of the first point; the others differ in their axes."
 	}
-	return nil
-}
-
-func (s *Sweep) commandNote() string {
-	switch {
-	case len(s.command()) == 0:
-		return "The folder does not hold the command that made it."
-	case len(s.Command) == 0:
-		return "Of the first point; the others differ in their axes."
-	}
-	return ""
+	return b
 }

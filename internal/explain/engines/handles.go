@@ -2,37 +2,26 @@ package engines
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
 )
 
 // handlesTable is what open-file handles decide: how often a Get finds its table
 // closed, and what it then reads to open it.
-func (a arena) handlesTable() view.Table {
-	if a.along != "handles" {
+func (c curve) handlesTable() view.Table {
+	if c.x != "handles" {
 		return view.Table{}
 	}
-	us := view.Scale{Name: "us", Size: 1e3}
-	t := view.Table{Columns: append(a.keys(), view.Column{Name: "table opens", Unit: "/Get"}, view.Column{Name: "their reads", Unit: "/Get"}, view.Column{Name: "block reads", Unit: "/Get"}, view.Column{Name: "mean", Unit: "us"}, view.Column{Name: "CPU", Unit: "us/Get"})}
-	known := false
-	for _, p := range a.measured() {
-		known = known || p.Figures.TableOpensPerGet != nil
-	}
-	if !known {
+	if !slices.ContainsFunc(c.measured(), func(p Point) bool { return p.Figures.TableOpensPerGet != nil }) {
 		return view.Table{}
 	}
-	a.add(&t, func(p Point) []string {
-		f := p.Figures
-		mean := view.None
-		if f.ServiceNanos != nil {
-			mean = us.In(f.ServiceNanos.Mean)
-		}
-		return []string{view.Optional(f.TableOpensPerGet, view.PerGet), view.Counted(f.BlockReadsPerGetByType, engine.Meta.String()), view.Optional(f.BlockReadsPerGet, view.PerGet), mean, view.Positive(f.CPUNanosPerGet, us.In)}
-	})
-	return t
+	return c.table(perGet("table opens", func(f result.Figures) *float64 { return f.TableOpensPerGet }), readsOf("their reads", engine.Meta), blockReads(),
+		latency("mean", service, meanOf), cpuTime())
 }
 
 // fewestOpens is the least difference in table opens per Get from which the cost
@@ -74,10 +63,10 @@ func missOf(pts []Point) (m miss, ok bool) {
 }
 
 // missSentence is the estimate for every entrant.
-func (a arena) missSentence() string {
+func (c curve) missSentence() string {
 	var parts []string
-	for _, name := range a.entrants() {
-		m, ok := missOf(curve{pts: a.of(name)}.measured())
+	for _, name := range c.entrants() {
+		m, ok := missOf(c.of(name).measured())
 		if name != "" {
 			name += ": "
 		}

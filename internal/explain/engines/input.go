@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/statelab/statelab/engine"
@@ -20,6 +24,19 @@ type Input struct {
 	Sweeps []Sweep
 }
 
+// points are those of all sweeps.
+func (in Input) points() iter.Seq[Point] {
+	return func(yield func(Point) bool) {
+		for _, s := range in.Sweeps {
+			for _, p := range s.Points {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // JSON is what the first folder says, for a program.
 func (in Input) JSON() any { return in.Sweeps[0].Sweep }
 
@@ -29,12 +46,14 @@ type Sweep struct {
 	Dir    string
 	Points []Point
 	Disk   *result.Disk // nil: the folder holds no limit of its disk
+
+	differs []string // engine options in which the sweep differs from others in the report
 }
 
-// Point is a point with the folder of its first repeat.
+// Point is a point with the run whose figures it shows.
 type Point struct {
 	result.Point
-	Run     *result.Run // nil: not there, see Problem
+	Run     *result.Run // nil: it could not be read, see Problem
 	Problem string      // why part of the folder could not be read
 
 	Ticks             []result.Tick
@@ -55,6 +74,7 @@ func Read(dirs ...string) (Input, error) {
 		}
 		in.Sweeps = append(in.Sweeps, s)
 	}
+	in.tellApart()
 	return in, nil
 }
 
@@ -110,23 +130,38 @@ func fromRun(dir string, run *result.Run) Sweep {
 	}
 }
 
+// readPoint reads the run of a point: of its repeats the one whose figures the point
+// shows, so that charts, tables and sentences tell of one run. Run names it; folders of
+// version 0.1.0 name the first repeat there.
 func readPoint(dir string, p result.Point) Point {
 	point := Point{Point: p}
-	if p.Run == "" {
-		return point
+	candidates := append([]string{p.Run}, p.Runs...)
+	for i, rel := range candidates {
+		if rel == "" || slices.Contains(candidates[:i], rel) {
+			continue
+		}
+		if !filepath.IsLocal(filepath.FromSlash(rel)) {
+			point.Problem = fmt.Sprintf("the run folder %q lies outside the sweep: not read", rel)
+			return point
+		}
+		folder := filepath.Join(dir, filepath.FromSlash(rel))
+		run, err := result.ReadRun(folder)
+		if err != nil {
+			point.Problem = strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")
+			continue
+		}
+		if point.Run == nil {
+			point.Run, point.Point.Run = run, rel // for its settings, if none has the figures
+		}
+		if reflect.DeepEqual(run.Figures, p.Figures) {
+			point.Run, point.Point.Run = run, rel
+			point.readSamples(folder)
+			return point
+		}
 	}
-	if !filepath.IsLocal(filepath.FromSlash(p.Run)) {
-		point.Problem = fmt.Sprintf("the run folder %q lies outside the sweep: not read", p.Run)
-		return point
+	if point.Run != nil && point.Problem == "" && p.Status == result.OK {
+		point.Problem = "none of its repeats has the figures that the sweep shows"
 	}
-	folder := filepath.Join(dir, filepath.FromSlash(p.Run))
-	run, err := result.ReadRun(folder)
-	if err != nil {
-		point.Problem = err.Error()
-		return point
-	}
-	point.Run = run
-	point.readSamples(folder)
 	return point
 }
 

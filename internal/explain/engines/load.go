@@ -3,17 +3,14 @@ package engines
 import (
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
-	"github.com/statelab/statelab/result"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 )
 
-// The knee is the first rate that an engine does not bear: its response p99 is
+// The knee is the first rate that an engine does not keep up with: its response p99 is
 // more than kneeTimes that of the lowest rate, or it achieves less than
 // kneeShare of what was offered.
 const (
@@ -50,17 +47,17 @@ func knee(pts []Point) int {
 	return -1
 }
 
-// bears tells whether a rate is borne, where the lowest rate has p99 base.
+// bears tells whether an engine keeps up with a rate, where the lowest rate has p99 base.
 func (p Point) bears(base float64) bool {
 	l := p.Figures.ResponseNanos
 	return l != nil && float64(l.P99) <= kneeTimes*base && p.Figures.GetsPerSecond >= kneeShare*p.offered()
 }
 
-// kneeSentences tell for every entrant which rate it does not bear any more.
-func (a arena) kneeSentences() []string {
+// kneeSentences tell for every entrant the first rate that it does not keep up with.
+func (c curve) kneeSentences() []string {
 	var out []string
-	for _, name := range a.entrants() {
-		pts := curve{pts: a.of(name)}.measured()
+	for _, name := range c.entrants() {
+		pts := c.of(name).measured()
 		if len(pts) == 0 {
 			continue
 		}
@@ -87,7 +84,7 @@ func (a arena) kneeSentences() []string {
 		if first.Figures.ResponseNanos != nil {
 			for _, q := range pts[at+1:] {
 				if q.bears(float64(first.Figures.ResponseNanos.P99)) {
-					text += "; but " + unit.ShortCount(q.offered()) + " was borne: noise, more --gets would tell"
+					text += "; but " + unit.ShortCount(q.offered()) + " was achieved again: noise, more --gets would tell"
 					break
 				}
 			}
@@ -98,92 +95,71 @@ func (a arena) kneeSentences() []string {
 }
 
 // loadFigure is latency against load: where waiting begins.
-func (a arena) loadFigure() (view.Figure, bool) {
-	if a.along != "rate" {
-		return view.Figure{}, false
+func (c curve) loadFigure() view.Block {
+	if c.x != "rate" {
+		return view.Block{}
 	}
-	panel := view.NewPanel("response time")
-	pic := &view.Picture{About: "response time by offered rate", Panels: []*plot.Plot{panel}, Height: view.PictureHeight, Marks: &view.Marks{}}
-	var all []plotter.XYs
-	var rates []float64
-	for i, name := range a.entrants() {
-		look := view.CurveStyle(i)
-		var p50, p99 plotter.XYs
-		pts := curve{pts: a.of(name)}.measured()
-		for _, p := range pts {
-			if l := p.Figures.ResponseNanos; l != nil {
-				p50 = append(p50, plotter.XY{X: p.offered(), Y: float64(l.P50)})
-				p99 = append(p99, plotter.XY{X: p.offered(), Y: float64(l.P99)})
-				rates = append(rates, p.offered())
-			}
+	pic := view.NewPicture("response time by offered rate", "response time")
+	pic.LogX = true
+	panel := pic.Panels[0]
+	panel.LogY = true
+	offered := column{Value: func(p Point) *float64 { return view.Of(p.offered()) }}
+	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
+	for i, name := range c.entrants() {
+		look, pts := view.CurveStyle(i), c.of(name).measured()
+		if name != "" {
+			name += " "
 		}
-		p50, p99 = view.Finite(p50, true, true), view.Finite(p99, true, true)
-		all = append(all, p50, p99)
-		label := name
-		if label != "" {
-			label += " "
-		}
-		if thumb := view.Line(panel, p99, look); thumb != nil {
-			pic.Add(label+"p99", thumb...)
-		} else {
-			pic.Add(label+"(failed)", view.EmptyThumb{Color: look.Color})
+		if !panel.Line(name+"p99", p99.Against(offered, pts), look) {
+			pic.Failed(strings.TrimSpace(name), look.Color)
 		}
 		dots := look
 		dots.Dash, dots.Width = view.Dashed(), vg.Points(1.2)
-		if thumb := view.Line(panel, p50, dots); thumb != nil {
-			pic.Add(label+"p50", thumb...)
-		}
+		panel.Line(name+"p50", p50.Against(offered, pts), dots)
 		if at := knee(pts); at >= 0 {
-			pic.Marks.List = append(pic.Marks.List, view.Mark{X: pts[at].offered(), Name: label + "knee", Color: look.Color, Dashed: true})
+			pic.Marks = append(pic.Marks, view.Mark{X: pts[at].offered(), Name: name + "knee", Color: look.Color, Dashed: true})
 		}
 	}
-	if len(rates) == 0 || !view.AnyPoints(all) {
-		return view.Figure{}, false
+	if !pic.Drawn() {
+		return view.Block{}
 	}
-	slices.Sort(rates)
-	view.ValueAxis(&panel.X, slices.Compact(rates), unit.ShortCount)
-	panel.X.Label.Text = "Gets per second offered"
-	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first rate whose response p99 is over %g times that of the lowest rate, or that is achieved to less than %.0f%%.", kneeTimes, 100*kneeShare)
-	for _, p := range a.measured() {
-		if l, ok := a.sweep.limitOf(p); ok && l.getsPerSecond > panel.X.Min && l.getsPerSecond < 2*panel.X.Max {
-			panel.X.Max = math.Max(panel.X.Max, 1.05*l.getsPerSecond)
-			pic.Marks.List = append(pic.Marks.List, view.Mark{X: l.getsPerSecond, Name: "disk's limit", Color: view.Muted})
+	rates := offered.Values(c.measured())
+	low, high := pic.SpanX()
+	var also []float64
+	for _, p := range c.measured() {
+		if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond > low && l.getsPerSecond < 2*high {
+			also = append(also, l.getsPerSecond)
+			pic.Marks = append(pic.Marks, view.Mark{X: l.getsPerSecond, Name: "disk's limit", Color: view.Muted})
 			break
 		}
 	}
-	panel.Add(pic.Marks)
-	view.ScaleY(&panel.Y, all, true, view.ShortNanos)
-	return view.Figure{Title: "Latency against load", Note: note, Method: "engines.md", Pic: pic, Table: a.loadTable()}, true
+	pic.Places("Gets per second offered", rates, unit.ShortCount, also...)
+	panel.FitY(view.ShortNanos)
+	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first rate whose response p99 is over %g times that of the lowest rate, "+
+		"or that is achieved to less than %.0f%%.", kneeTimes, 100*kneeShare)
+	return view.Block{Title: "Latency against load", Note: note, Method: "engines.md", Picture: pic, Table: c.loadTable()}
 }
 
-func (a arena) loadTable() view.Table {
-	us := view.Scale{Name: "us", Size: 1e3}
-	t := view.Table{Columns: append(a.keys(), view.Column{Name: "achieved", Unit: "per s"}, view.Column{Name: "achieved", Unit: "% of offered"}, view.Column{Name: "response p50", Unit: "us"}, view.Column{Name: "response p99", Unit: "us"},
-		view.Column{Name: "service p50", Unit: "us"}, view.Column{Name: "service p99", Unit: "us"}, view.Column{Name: "", Text: true})}
+func (c curve) loadTable() view.Table {
 	knees := map[string]bool{}
-	for _, name := range a.entrants() {
-		pts := curve{pts: a.of(name)}.measured()
+	for _, name := range c.entrants() {
+		pts := c.of(name).measured()
 		if at := knee(pts); at >= 0 {
-			knees[pts[at].Point.Run] = true
+			knees[pointLabel(pts[at])] = true
 		}
 	}
-	a.add(&t, func(p Point) []string {
-		cells := []string{view.Number(p.Figures.GetsPerSecond), view.None}
-		if rate := p.offered(); rate > 0 {
-			cells[1] = view.Number(100 * p.Figures.GetsPerSecond / rate)
-		}
-		for _, l := range []*result.Latency{p.Figures.ResponseNanos, p.Figures.ServiceNanos} {
-			if l == nil {
-				cells = append(cells, view.None, view.None)
-			} else {
-				cells = append(cells, us.In(float64(l.P50)), us.In(float64(l.P99)))
+	return c.table(gets().Named("achieved", "per s"),
+		column{Name: "achieved", Unit: "% of offered", Value: func(p Point) *float64 {
+			if rate := p.offered(); rate > 0 {
+				return view.Some(100 * p.Figures.GetsPerSecond / rate)
 			}
-		}
-		said := ""
-		if knees[p.Point.Run] {
-			said = "knee"
-		}
-		return append(cells, said)
-	})
-	return t
+			return nil
+		}},
+		latency("response p50", response, p50Of), latency("response p99", response, p99Of), latency("service p50", service, p50Of), latency("service p99", service, p99Of),
+		column{Left: true, Words: func(p Point) string {
+			if knees[pointLabel(p)] {
+				return "knee"
+			}
+			return ""
+		}})
 }

@@ -18,7 +18,7 @@ func TestOutlook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := pic.Svg()
+	text, err := pic.SVG()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -24,10 +25,13 @@ func (in Input) Picture(w io.Writer) error {
 	curves := in.curves()
 	var pic *view.Picture
 	if s := &in.Sweeps[0]; s.compares() {
-		pic = s.arenas()[0].chart()
+		a := s.arenas()[0]
+		if pic = a.loadFigure().Picture; pic == nil && a.rivals() {
+			pic = a.enginesChart()
+		}
 	}
 	if pic == nil && len(curves) > 1 {
-		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", "block reads per Get", blockReads, true)
+		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", blockReads(), "block reads per Get", true)
 	}
 	for i := 0; pic == nil && i < len(curves); i++ {
 		if pic = readsChart(curves[i]); pic == nil {
@@ -37,13 +41,15 @@ func (in Input) Picture(w io.Writer) error {
 	if pic == nil {
 		return errors.New("nothing to draw: no point has block reads per Get")
 	}
-	return pic.Png(w)
+	return pic.PNG(w)
 }
 
-// Page is what a browser shows.
-func (in Input) Page() (*view.Page, error) {
+// Page is what a browser shows: what answers most first; of several curves, all of them
+// together.
+func (in Input) Page() *view.Page {
 	curves := in.curves()
-	p := &view.Page{Title: "Statelab: what a lookup costs", Warnings: in.doubts()}
+	p := &view.Page{Title: "Statelab: what a lookup costs", Warnings: in.warnings()}
+	several := len(in.Sweeps) > 1
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
 		name := s.Name
@@ -51,141 +57,97 @@ func (in Input) Page() (*view.Page, error) {
 			name = "settings"
 		}
 		p.Cards = append(p.Cards, view.Card{Name: name, Facts: s.settings()})
-		if len(s.Points) == 0 {
+		switch {
+		case len(s.Points) == 0:
 			p.Answers = append(p.Answers, view.Said{Of: s.Name, Text: curve{sweep: s, x: "cache"}.sentence()})
-		}
-	}
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
-		if !s.compares() {
-			continue
-		}
-		for _, a := range s.arenas() {
-			of := a.heading(len(in.Sweeps) > 1)
-			if of != "" {
-				of += ":"
-			}
-			for _, text := range a.sentences() {
-				p.Answers = append(p.Answers, view.Said{Of: of, Text: text})
+		case s.compares():
+			for _, a := range s.arenas() {
+				of := a.heading(several)
+				if of != "" {
+					of += ":"
+				}
+				for _, text := range a.sentences() {
+					p.Answers = append(p.Answers, view.Said{Of: of, Text: text})
+				}
 			}
 		}
-	}
-	for _, c := range curves {
-		if c.sweep.compares() {
-			continue
-		}
-		of := ""
-		if len(curves) > 1 {
-			of = c.name(len(in.Sweeps) == 1) + ":"
-		}
-		p.Answers = append(p.Answers, view.Said{Of: of, Text: c.sentence()})
-		if line := c.beyond(); line != "" {
-			p.Advice = append(p.Advice, view.Said{Of: strings.TrimSuffix(of, ":"), Text: line})
-		}
-	}
-	if err := addCharts(p, in, curves); err != nil {
-		return nil, err
-	}
-	addFacts(p, in)
-	return p, nil
-}
-
-// addCharts adds the charts, what answers most first: of several curves, all
-// of them together.
-func addCharts(p *view.Page, in Input, curves []curve) error {
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
-		if !s.compares() {
-			continue
-		}
-		title := "Compared"
-		if len(in.Sweeps) > 1 {
-			title += ": " + s.Name
-		}
-		if err := p.AddFigures(title, s.comparedEngines()); err != nil {
-			return err
-		}
-	}
-	if len(curves) == 1 {
-		return errors.Join(addCurves(p, curves), addSpeed(p, in))
 	}
 	byCache := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.sweep.compares() })
-	return errors.Join(p.AddFigures("Compared", comparedFigures(byCache, len(in.Sweeps) > 1)), addSpeed(p, in), addCurves(p, curves))
+	for _, c := range byCache {
+		of := ""
+		if len(curves) > 1 {
+			of = c.name(!several)
+			p.Answers = append(p.Answers, view.Said{Of: of + ":", Text: c.sentence()})
+		} else {
+			p.Answers = append(p.Answers, view.Said{Text: c.sentence()})
+		}
+		if line := c.beyond(); line != "" {
+			p.Advice = append(p.Advice, view.Said{Of: of, Text: line})
+		}
+	}
+	of := func(title string, s *Sweep) string {
+		if several {
+			return title + ": " + s.Name
+		}
+		return title
+	}
+	for i := range in.Sweeps {
+		if s := &in.Sweeps[i]; s.compares() {
+			p.Add(of("Compared", s), s.comparedEngines()...)
+		}
+	}
+	if len(curves) > 1 {
+		p.Add("Compared", comparedCurves(byCache, several)...)
+	} else {
+		addCurves(p, curves)
+	}
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		blocks := axisFigures(s)
+		if s.Disk != nil {
+			blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + ".",
+				Method: "engines.md", Table: ceilingTable(s.Disk), Folded: true})
+		}
+		p.Add(of("Speed", s), blocks...)
+	}
+	if len(curves) > 1 {
+		addCurves(p, curves)
+	}
+	in.addFacts(p)
+	return p
 }
 
-func addCurves(p *view.Page, curves []curve) error {
+func addCurves(p *view.Page, curves []curve) {
 	for i, c := range curves {
-		title := c.name(false)
-		if title == "" {
-			title = "Measured"
-		}
 		if i == maxDetailed {
 			p.Sections = append(p.Sections, view.Section{Title: "Further curves", Blocks: []view.Block{{
 				Note: unit.Count(len(curves)-i) + " more curves have no charts of their own here: their points are in the tables above. A report of fewer sweeps shows them."}}})
 			break
 		}
-		if err := p.AddFigures(title, curveFigures(c)); err != nil {
-			return err
+		title := c.name(false)
+		if title == "" {
+			title = "Measured"
 		}
-	}
-	return nil
-}
-
-func addSpeed(p *view.Page, in Input) error {
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
-		title := "Speed"
-		if len(in.Sweeps) > 1 {
-			title += ": " + s.Name
-		}
-		figures := axisFigures(s)
-		if s.Disk != nil {
-			figures = append(figures, view.Figure{Title: "The disk's own limit", Note: "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + ".", Method: "engines.md", Table: ceilingTable(s)})
-		}
-		if err := p.AddFigures(title, figures); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func blockReads(f result.Figures) *float64 { return f.BlockReadsPerGet }
-
-func hitRate(name string) func(result.Figures) *float64 {
-	return func(f result.Figures) *float64 {
-		rate, ok := f.HitRate[name]
-		if !ok {
-			return nil
-		}
-		rate *= 100
-		return &rate
+		p.Add(title, c.blocks()...)
 	}
 }
 
-// comparedFigures lay all curves over each other.
-func comparedFigures(curves []curve, shares bool) []view.Figure {
-	var out []view.Figure
-	for _, f := range []struct {
-		title, y, unit, method string
-		value                  func(result.Figures) *float64
-		print                  func(float64) string
+// comparedCurves lay all curves over each other.
+func comparedCurves(curves []curve, shares bool) (out []view.Block) {
+	for n, f := range []struct {
+		title, axis, method string
+		column
 	}{
-		{"Block reads per Get", "block reads per Get", "block reads/Get", "reads.md", blockReads, view.PerGet},
-		{"Index hit rate", "hit rate of index blocks, %", "%", "reads.md", hitRate("index"), view.Number},
-		{"Overall hit rate", "hit rate of all blocks, %", "%", "reads.md", hitRate("all"), view.Number},
-		{"Device reads per Get", "device reads per Get", "device reads/Get", "device-reads.md", func(f result.Figures) *float64 { return f.DeviceReadsPerGet }, view.PerGet},
+		{"Block reads per Get", "block reads per Get", "reads.md", blockReads()},
+		{"Index hit rate", "hit rate of index blocks, %", "reads.md", hitRate("index hit rate", "index")},
+		{"Overall hit rate", "hit rate of all blocks, %", "reads.md", hitRate("hit rate", "all")},
+		{"Device reads per Get", "device reads per Get", "device-reads.md", deviceReads()},
 	} {
-		reads := f.title == "Block reads per Get"
-		with := 0
-		for _, c := range curves {
-			if slices.ContainsFunc(c.measured(), func(p Point) bool { return f.value(p.Figures) != nil }) {
-				with++
-			}
-		}
-		if with < 2 {
+		with := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return len(f.Values(c.measured())) == 0 })
+		if len(with) < 2 {
 			continue // nothing to compare
 		}
-		pic := overlay(curves, shares, f.title+" by cache size", f.y, f.value, reads)
+		pic := overlay(curves, shares, f.title+" by cache size", f.column, f.axis, n == 0)
 		if pic == nil {
 			continue
 		}
@@ -196,111 +158,79 @@ func comparedFigures(curves []curve, shares bool) []view.Figure {
 		if len(curves) > view.MaxLines {
 			note += fmt.Sprintf(" %d curves are drawn; the table has all %d.", view.MaxLines, len(curves))
 		}
-		out = append(out, view.Figure{Title: f.title, Note: note, Method: f.method, Pic: pic, Table: overlayTable(curves, f.unit, f.value, f.print)})
+		out = append(out, view.Block{Title: f.title, Note: note, Method: f.method, Picture: pic, Table: curvesTable(curves, f.column)})
 	}
 	return out
 }
 
-// curveFigures are the charts of one curve.
-func curveFigures(c curve) []view.Figure {
-	var out []view.Figure
-	add := func(f view.Figure) {
-		if f.Pic != nil {
-			out = append(out, f)
+// blocks are the charts of one curve.
+func (c curve) blocks() []view.Block {
+	var out []view.Block
+	add := func(b view.Block) {
+		if b.Picture != nil {
+			out = append(out, b)
 		}
 	}
-	if reads := (view.Figure{Title: "Block reads per Get, by type", Method: "reads.md", Table: readsTable(c)}); c.x == "cache" && len(c.withReads()) > 1 {
-		reads.Pic = readsChart(c)
-		reads.Note = "Each band is a block type; the line joins what was measured." + marksNote(c.sweep.Inflection)
-		add(reads)
+	reads := view.Block{Title: "Block reads per Get, by type", Method: "reads.md", Table: c.table(c.readsColumns()...)}
+	if c.x == "cache" && len(c.withReads()) > 1 {
+		reads.Picture, reads.Note = readsChart(c), "Each band is a block type; the line joins what was measured."
+		if c.sweep.Inflection != nil {
+			reads.Note += " IP1: filters that Gets consult and top indexes fit in the cache; IP2: all indexes too. " +
+				"Solid where the cache must be as large, dashed their size on disk."
+		}
 	} else {
-		reads.Pic = typeBars(c)
-		reads.Note = "Each part of a bar is a block type."
-		add(reads)
+		reads.Picture, reads.Note = typeBars(c), "Each part of a bar is a block type."
 	}
+	add(reads)
 	if c.x == "cache" {
-		add(view.Figure{Title: "Hit rate, by type", Note: "Share of block accesses that the cache served.", Method: "reads.md", Pic: hitRateChart(c), Table: hitRateTable(c)})
-		add(view.Figure{Title: "Overall hit rate", Note: "All block types together. It hides what the types show: most accesses are of blocks that are always cached.", Method: "reads.md",
-			Pic: overlay([]curve{c}, false, "overall hit rate by cache size", "hit rate of all blocks, %", hitRate("all"), false), Table: hitRateTable(c).Only("cache", "phase", "all")})
-		add(view.Figure{Title: "Block reads against device reads", Note: "The number at a point is the agreement: device reads / block reads." + countedBy(c), Method: "device-reads.md", Pic: deviceChart(c), Table: deviceTable(c)})
+		var rates []column
+		for _, kind := range typesIn(c.withReads(), hitsByType) {
+			rates = append(rates, hitRate(typeLabel(kind), kind.String()))
+		}
+		all := hitRate("all", "all")
+		add(view.Block{Title: "Hit rate, by type", Note: "Share of block accesses that the cache served.", Method: "reads.md",
+			Picture: hitRateChart(c), Table: c.table(append(rates, all)...)})
+		add(view.Block{Title: "Overall hit rate", Method: "reads.md",
+			Note:    "All block types together. It hides what the types show: most accesses are of blocks that are always cached.",
+			Picture: overlay([]curve{c}, false, "overall hit rate by cache size", all, "hit rate of all blocks, %", false), Table: c.table(all)})
+		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads." + countedBy(c), Method: "device-reads.md",
+			Picture: deviceChart(c), Table: c.table(blockReads(), deviceReads(), agreement(),
+				figure("read by blocks", "bytes/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }), deviceBytes().Named("read from device", "bytes/Get"))})
 	}
-	if t, ok := levelReads(c); ok {
-		out = append(out, view.Figure{Title: "Block reads per Get, by level", Method: "reads.md", Table: t})
+	var levels []column
+	for level := range engine.MaxLevels {
+		levels = append(levels, readsAtLevel(fmt.Sprintf("L%d", level)))
 	}
-	service := func(f result.Figures) *result.Latency { return f.ServiceNanos }
-	response := func(f result.Figures) *result.Latency { return f.ResponseNanos }
-	add(view.Figure{Title: "Service time", Note: "From the call to its return. The axis stretches towards 100%: each step to the right is a tenth of the Gets left.", Method: "reads.md",
-		Pic: latencyChart(c, "service", func(p Point) *hdrhistogram.Histogram { return p.Service }), Table: latencyTable(c, service)})
-	add(view.Figure{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
-		Pic: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: latencyTable(c, response)})
+	levels = slices.DeleteFunc(append(levels, readsAtLevel("unknown")), func(at column) bool {
+		return !slices.ContainsFunc(at.Values(c.measured()), func(v float64) bool { return v > 0 })
+	})
+	if len(levels) > 0 {
+		out = append(out, view.Block{Title: "Block reads per Get, by level", Method: "reads.md", Table: c.table(levels...), Folded: true})
+	}
+	add(view.Block{Title: "Service time", Method: "reads.md", Table: c.table(latencyColumns(c, service)...),
+		Note:    "From the call to its return. The axis stretches towards 100%: each step to the right is a tenth of the Gets left.",
+		Picture: latencyChart(c, "service", func(p Point) *hdrhistogram.Histogram { return p.Service })})
+	add(view.Block{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
+		Picture: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: c.table(latencyColumns(c, response)...)})
 	pic, all := seriesChart(c)
-	add(view.Figure{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state.", Method: "reads.md", Pic: pic, Table: seriesTable(c, all)})
+	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state.", Method: "reads.md",
+		Picture: pic, Table: seriesTable(c, all)})
 	return out
 }
 
 // countedBy tells where device reads come from.
 func countedBy(c curve) string {
-	var sources []string
-	for _, p := range c.measured() {
-		if source := p.Figures.DeviceSource; source != "" && !slices.Contains(sources, source) {
-			sources = append(sources, source)
-		}
-	}
+	sources := slices.DeleteFunc(distinct(c.measured(), func(p Point) string { return p.Figures.DeviceSource }), func(s string) bool { return s == "" })
 	if len(sources) == 0 {
 		return ""
 	}
 	return " Counted by: " + strings.Join(sources, "; ") + "."
 }
 
-func marksNote(i *result.Inflection) string {
-	if i == nil {
-		return ""
-	}
-	return " IP1: filters that Gets consult and top indexes fit in the cache; IP2: all indexes too. Solid where the cache must be as large, dashed their size on disk."
-}
-
-// levelReads is the table of reads by level, where an engine tells.
-func levelReads(c curve) (view.Table, bool) {
-	names := []string{}
-	for level := range engine.MaxLevels {
-		names = append(names, fmt.Sprintf("L%d", level))
-	}
-	names = append(names, "unknown")
-	var used []string
-	for _, name := range names {
-		if slices.ContainsFunc(c.measured(), func(p Point) bool { return p.Figures.BlockReadsPerGetByLevel[name] > 0 }) {
-			used = append(used, name)
-		}
-	}
-	t := pointColumns(c)
-	for _, name := range used {
-		t.Columns = append(t.Columns, view.Column{Name: name, Unit: "per Get"})
-	}
-	c.rows(&t, func(p Point) []string {
-		var cells []string
-		for _, name := range used {
-			cells = append(cells, view.Counted(p.Figures.BlockReadsPerGetByLevel, name))
-		}
-		return cells
-	})
-	return t, len(used) > 0
-}
-
-// doubts are the warnings of sweeps and runs, each once, with where it holds.
-func (in Input) doubts() []view.Warning {
-	var out []view.Warning
-	index := map[[2]string]int{}
-	where := map[[2]string][]string{}
-	add := func(w engine.Warning, at string) {
-		key := [2]string{w.Code, w.Text}
-		if _, known := index[key]; !known {
-			index[key] = len(out)
-			out = append(out, view.Warning{Text: w.Text, Remedy: w.Remedy})
-		}
-		if at != "" && !slices.Contains(where[key], at) {
-			where[key] = append(where[key], at)
-		}
-	}
+// warnings are those of sweeps and runs, each once, with the points where it holds; of
+// one that holds everywhere, no points.
+func (in Input) warnings() []view.Warning {
+	var all view.Warnings
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
 		name := ""
@@ -308,39 +238,84 @@ func (in Input) doubts() []view.Warning {
 			name = s.Name
 		}
 		if s.Status == result.Interrupted {
-			add(engine.Warning{Code: "interrupted", Text: "the sweep was interrupted: points are missing", Remedy: "run it again with --resume"}, name)
+			all.Add("interrupted", "the sweep was interrupted: points are missing", "run it again with --resume", name)
 		}
-		for _, w := range s.Warnings {
-			add(w, name)
+		s.warnEach(&all, name)
+		for _, w := range s.damages() {
+			all.Add("damaged", w.Text, "", name)
 		}
 		for _, p := range s.Points {
+			at := strings.TrimPrefix(name+", "+pointLabel(p), ", ")
 			if p.Status != result.OK {
-				add(engine.Warning{Code: "failed", Text: "points failed or were not run: see the tables"}, strings.TrimPrefix(name+", "+pointLabel(p), ", "))
-			} else if p.Problem != "" {
-				add(engine.Warning{Code: "damaged", Text: "part of a point's folder could not be read: " + p.Problem}, name)
+				all.Add("failed", "points failed or were not run: see the tables", "", at)
 			}
 			if p.Run == nil {
 				continue
 			}
-			for _, w := range p.Run.Warnings {
-				if slices.Contains(s.Warnings, w) {
-					continue
-				}
-				add(w, strings.TrimPrefix(name+", "+pointLabel(p), ", "))
-			}
 			for _, check := range p.Run.Checks {
 				if !check.OK {
-					add(engine.Warning{Code: "check", Text: "self-check failed: " + check.Name}, strings.TrimPrefix(name+", "+pointLabel(p), ", "))
+					all.Add("check", "self-check failed: "+check.Name, "", at)
 				}
 			}
 		}
 	}
-	for key, i := range index {
-		if len(where[key]) < len(in.Sweeps) || len(in.Sweeps) == 1 { // else it holds everywhere
-			out[i].Where = view.Clip(strings.Join(where[key], "; "), 200)
+	return all.List()
+}
+
+// warnEach adds what the sweep and its runs warn of. A sweep keeps one text of a kind,
+// since those of its points differ in figures only: where it holds is known of the runs.
+func (s *Sweep) warnEach(all *view.Warnings, name string) {
+	list := slices.Clone(s.Warnings)
+	for _, p := range s.Points {
+		if p.Run == nil {
+			continue
+		}
+		for _, w := range p.Run.Warnings {
+			if !slices.ContainsFunc(s.Warnings, func(known engine.Warning) bool { return known.Code == w.Code }) && !slices.Contains(list, w) {
+				list = append(list, w)
+			}
 		}
 	}
-	return out
+	for _, w := range list {
+		var at []string
+		whole := map[string]bool{}
+		for _, p := range s.Points {
+			warns := p.Run != nil && slices.ContainsFunc(p.Run.Warnings, func(of engine.Warning) bool {
+				return of == w || of.Code == w.Code && slices.Contains(s.Warnings, w)
+			})
+			if warns {
+				at = append(at, pointLabel(p))
+			}
+			entrant := s.entrant(p)
+			if before, known := whole[entrant]; !known || before {
+				whole[entrant] = warns
+			}
+		}
+		if len(at) == 0 || len(at) == len(s.Points) {
+			all.Add(w.Code, w.Text, w.Remedy, name)
+			continue
+		}
+		for _, p := range s.Points {
+			place := pointLabel(p)
+			if !slices.Contains(at, place) {
+				continue
+			}
+			if entrant := s.entrant(p); entrant != "" && whole[entrant] {
+				place = entrant // of all its points
+			}
+			all.Add(w.Code, w.Text, w.Remedy, strings.TrimPrefix(name+", "+place, ", "))
+		}
+	}
+}
+
+// damages tell which folders of points could not be read.
+func (s *Sweep) damages() (list []view.Warning) {
+	for _, p := range s.Points {
+		if p.Problem != "" {
+			list = append(list, view.Warning{Text: "part of the folder of " + pointLabel(p) + " could not be read: " + p.Problem})
+		}
+	}
+	return list
 }
 
 // pointLabel tells a point by all its axes.
@@ -354,4 +329,144 @@ func pointLabel(p Point) string {
 		return cacheText(p)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// comparedEngines are the figures of a sweep that is about engines, threads or
+// handles: the charts, then what a Get takes of the machine.
+func (s *Sweep) comparedEngines() (out []view.Block) {
+	arenas := s.arenas()
+	for _, a := range arenas {
+		of := ""
+		if a.label != "" {
+			of = ": " + a.label
+		}
+		b := view.Block{Title: "Speed by " + a.x, Method: "engines.md", Table: a.speedTable()}
+		if load := a.loadFigure(); load.Picture != nil {
+			b = load
+		} else if a.rivals() {
+			b.Title, b.Note = "Speed by engine", "A group of bars for each value of "+a.x+", a bar an engine; a cross where a point failed."
+			if a.x == "" {
+				b.Note = "A bar an engine; a cross where a point failed."
+			}
+			if a.repeats() > 1 {
+				b.Note += " A thin line spans the repeats."
+			}
+			if s.Disk != nil {
+				b.Note += " Dashed red: the disk's limit (its reads a second at that number in flight / device reads per Get), where device reads are known and the limit is near."
+			}
+			b.Picture = a.enginesChart()
+		}
+		b.Title += of
+		out = append(out, b, view.Block{Title: "What a Get takes" + of, Note: a.pagesNote(), Method: "engines.md", Table: a.efficiencyTable()},
+			view.Block{Title: "What a closed table costs" + of, Note: a.missSentence(), Method: "engines.md", Table: a.handlesTable()})
+	}
+	out = append(out, view.Block{Title: "The engines, their memory, what survives", Method: "engines.md", Table: arenas[0].entrantTable(),
+		Note: "Survives: what a kill of the process and a power cut leave of acknowledged writes. Memory: how the budget was spent."})
+	return append(out, s.published()...)
+}
+
+// speedTable is what every point costs, in the columns a terminal has room for.
+// Device reads where every point has them, else bytes: one unit down a column.
+func (c curve) speedTable() view.Table {
+	device := deviceBytes().Named("device", "B/Get")
+	if ok := c.measured(); len(deviceReads().Values(ok)) == len(ok) {
+		device = deviceReads().Named("device", "/Get")
+	}
+	first, second := latency("mean", service, meanOf), latency("p99", service, p99Of)
+	if c.x == "rate" {
+		first, second = latency("", response, p50Of).Named("resp.", "p50 us"), latency("", response, p99Of).Named("resp.", "p99 us")
+	}
+	spare := func(rank int, c column) column {
+		c.Spare = rank
+		return c
+	}
+	return c.table(kops(), repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent(), blockReads().Named("block", "/Get"), device,
+		spare(2, perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) })),
+		spare(2, figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) })), spare(3, peakMemory()))
+}
+
+// efficiencyTable is what a Get takes of the machine.
+func (c curve) efficiencyTable() view.Table {
+	return c.table(blockReads(), deviceReads(), deviceBytes(),
+		perGet("read calls", func(f result.Figures) *float64 { return view.Some(f.ReadCallsPerGet) }),
+		perGet("major faults", func(f result.Figures) *float64 { return view.Some(f.MajorFaultsPerGet) }),
+		cpuTime(), peakMemory().Named("peak RSS", "MiB"),
+		column{Name: "budget", Value: func(p Point) *float64 {
+			if p.Run == nil || p.Run.Memory == nil {
+				return nil
+			}
+			return view.Of(p.Run.Memory.BudgetBytes)
+		}}.In(view.MiB),
+		column{Name: "disk's limit", Unit: "% reached", Format: sharePercent, Value: func(p Point) *float64 {
+			if l, ok := c.sweep.limitOf(p); ok {
+				return &l.share
+			}
+			return nil
+		}})
+}
+
+// ofEachEntrant is a measured point of every engine, with its run.
+func (c curve) ofEachEntrant() (pts []Point) {
+	for _, name := range c.entrants() {
+		of := c.of(name).having(func(p Point) bool { return p.Run != nil && p.Status == result.OK })
+		pts = append(pts, of[:min(1, len(of))]...)
+	}
+	return pts
+}
+
+// entrantTable says what each engine is: version, what survives, and how its
+// budget was spent.
+func (c curve) entrantTable() view.Table {
+	words := func(name string, of func(Point) string) column { return column{Name: name, Left: true, Words: of} }
+	return view.TableOf(c.ofEachEntrant(), nil,
+		words("engine", func(p Point) string { return p.Run.Engine.Name }), words("version", func(p Point) string { return p.Run.Engine.Version }),
+		words("survives", func(p Point) string { return p.Run.Engine.Durability }), words("memory", func(p Point) string { return memorySpent(p.Run.Memory) }),
+		words("block reads are", func(p Point) string {
+			if p.Figures.BlockReadSource == "" && p.Figures.BlockReadsPerGet != nil {
+				return "counted at the file layer, or by the engine"
+			}
+			return p.Figures.BlockReadSource
+		}))
+}
+
+// memorySpent is how one budget came to be used.
+func memorySpent(m *result.Memory) string {
+	if m == nil {
+		return ""
+	}
+	var parts []string
+	for _, share := range m.Shares {
+		text := share.Use + " " + view.ShortBytes(share.Bytes)
+		if share.Basis != "limit" && share.Basis != "" {
+			text += " " + share.Basis
+		}
+		parts = append(parts, text)
+	}
+	if m.PageCacheBytes != nil {
+		text := "page cache up to " + view.ShortBytes(*m.PageCacheBytes)
+		if m.HeldBy != "" {
+			text += ", held by " + m.HeldBy
+		}
+		if *m.PageCacheBytes == 0 && m.HeldBy != "" {
+			text = m.HeldBy
+		}
+		parts = append(parts, text)
+	}
+	if m.BudgetBytes > 0 {
+		return view.ShortBytes(m.BudgetBytes) + ": " + strings.Join(parts, "; ")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// pagesNote tells whose block reads are something else.
+func (c curve) pagesNote() string {
+	pts := slices.DeleteFunc(c.measured(), func(p Point) bool { return p.Figures.BlockReadSource == "" })
+	names := slices.DeleteFunc(distinct(pts, c.sweep.entrant), func(name string) bool { return name == "" })
+	switch {
+	case len(pts) == 0:
+		return ""
+	case len(names) == 0:
+		return "Block reads are " + pts[0].Figures.BlockReadSource + "."
+	}
+	return "Block reads of " + strings.Join(names, ", ") + " are " + pts[len(pts)-1].Figures.BlockReadSource + "."
 }

@@ -23,9 +23,7 @@ const maxPageBytes = 1 << 20
 func page1(t testing.TB, in Input) string {
 	t.Helper()
 	var out bytes.Buffer
-	page, err := in.Page()
-	must(t, err)
-	must(t, page.Write(&out))
+	must(t, in.Page().Write(&out))
 	return out.String()
 }
 
@@ -100,7 +98,7 @@ func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 		`<p class="answer">1.05 block reads per Get (1.08 device reads) at a 9.6 MiB cache (1.20% of the database); &lt; 2 from 4 MiB, &lt; 1.1 from 9.6 MiB. 1 of 9 points failed.</p>`,
 		"Remedy: run as root",
 		"failed: killed by signal 9 in phase load at op 81,204",
-		"<h3>Block reads per Get, by type</h3>", "<h3>Hit rate, by type</h3>", "<h3>Overall hit rate</h3>", "<h3>Block reads against device reads</h3>",
+		"<h3>Block reads per Get, by type</h3>", "<h3>Hit rate, by type</h3>", "<h3>Overall hit rate</h3>", "<h3>Block reads and device reads</h3>",
 		"<h3>Service time</h3>", "<h3>Second by second</h3>", "<h3>Speed by cache</h3>", "<h3>Self-checks</h3>", "<h3>Inflection points</h3>", "<h3>Levels</h3>",
 		"statelab sweep --cache 0.1%,1% --db &#39;my db&#39;",
 		"<td>3.09</td><td>1.02</td><td>1.00</td><td>0.107</td><td>0.641</td><td>0.320</td><td>3.03 to 3.18</td><td>3.15</td>",
@@ -177,7 +175,7 @@ func TestDamagedSamples(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "points", "002", result.RunFile)))
 	text := page1(t, read(t, dir))
 	wellFormed(t, text)
-	if !strings.Contains(text, "is damaged") || !strings.Contains(text, "part of a point&#39;s folder could not be read") {
+	if !strings.Contains(text, "is damaged") || !strings.Contains(text, "part of the folder of cache 1MiB could not be read") {
 		t.Error("the page does not say what is damaged")
 	}
 	if !strings.Contains(text, "<h3>Block reads per Get, by type</h3>") {
@@ -216,7 +214,7 @@ func TestPicture(t *testing.T) {
 				colors[fmt.Sprint(drawn.At(x, y))] = true
 			}
 		}
-		if drawn.Bounds().Dx() != view.PictureWidth*view.PngDPI/72 || len(colors) < 10 {
+		if drawn.Bounds().Dx() != view.PictureWidth*view.PictureDPI/72 || len(colors) < 10 {
 			t.Errorf("%s: %v with %d colours", name, drawn.Bounds(), len(colors))
 		}
 	}

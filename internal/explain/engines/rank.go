@@ -54,43 +54,43 @@ func rank(pts []Point) (r ranking, ok bool) {
 }
 
 // sentences are the answer of an arena: who is fastest, and what the disk leaves.
-func (a arena) sentences() []string {
-	if len(a.measured()) == 0 {
-		return []string{"Nothing was measured: " + curve{sweep: a.sweep, pts: a.pts}.failure() + "."}
+func (c curve) sentences() []string {
+	if len(c.measured()) == 0 {
+		return []string{"Nothing was measured: " + c.whyNothing() + "."}
 	}
 	var out []string
 	switch {
-	case a.along == "rate":
-		out = append(out, a.kneeSentences()...)
-	case a.rivals():
-		out = append(out, a.rankRivals()...)
+	case c.x == "rate":
+		out = append(out, c.kneeSentences()...)
+	case c.rivals():
+		out = append(out, c.rankRivals()...)
 	default:
-		out = append(out, a.rankStops())
+		out = append(out, c.rankStops())
 	}
-	if line := a.ceilingSentence(); line != "" {
+	if line := c.ceilingSentence(); line != "" {
 		out = append(out, line)
 	}
-	if failed := len(a.pts) - len(a.measured()); failed > 0 {
-		out = append(out, fmt.Sprintf("%d of %d points failed.", failed, len(a.pts)))
+	if failed := len(c.pts) - len(c.measured()); failed > 0 {
+		out = append(out, fmt.Sprintf("%d of %d points failed.", failed, len(c.pts)))
 	}
 	return out
 }
 
 // rankRivals is a sentence for each outcome, with the stops at which it came.
-func (a arena) rankRivals() []string {
+func (c curve) rankRivals() []string {
 	var outcomes []string
 	stops := map[string][]string{}
-	for _, stop := range a.stops() {
-		pts := curve{pts: a.at(stop)}.measured()
+	for _, stop := range c.stops() {
+		pts := measured(c.at(stop))
 		if len(pts) < 2 {
 			continue
 		}
 		r, ok := rank(pts)
 		outcome := unranked(r.repeats)
 		if ok && len(r.leaders) == 1 {
-			outcome = a.sweep.entrant(r.leaders[0]) + " is fastest"
+			outcome = c.sweep.entrant(r.leaders[0]) + " is fastest"
 		} else if ok {
-			outcome = "cannot tell who is fastest of " + a.names(r.leaders)
+			outcome = "cannot tell who is fastest of " + c.names(r.leaders)
 		}
 		if !slices.Contains(outcomes, outcome) {
 			outcomes = append(outcomes, outcome)
@@ -103,13 +103,13 @@ func (a arena) rankRivals() []string {
 		at := stops[outcome]
 		last = at[len(at)-1]
 		text := outcome
-		if a.along != "" && (len(outcomes) > 1 || len(a.stops()) > 1) {
-			text = "With " + counted1(a.along, at) + " " + text
+		if c.x != "" && (len(outcomes) > 1 || len(c.stops()) > 1) {
+			text = "With " + counted1(c.x, at) + " " + text
 		}
-		out = append(out, view.Upper(text)+": "+a.speeds(curve{pts: a.at(last)}.measured(), last)+".")
+		out = append(out, view.Upper(text)+": "+c.speeds(measured(c.at(last)), last)+".")
 	}
 	if len(out) == 0 {
-		out = append(out, "Only one was measured: "+a.speeds(a.measured(), "")+".")
+		out = append(out, "Only one was measured: "+c.speeds(c.measured(), "")+".")
 	}
 	return out
 }
@@ -133,35 +133,35 @@ func unranked(repeats int) string {
 	return fmt.Sprintf("%d runs each cannot rank (--repeats %d can)", repeats, rankRepeats)
 }
 
-func (a arena) names(pts []Point) string {
+func (c curve) names(pts []Point) string {
 	var names []string
 	for _, p := range pts {
-		names = append(names, a.sweep.entrant(p))
+		names = append(names, c.sweep.entrant(p))
 	}
 	return strings.Join(names, ", ")
 }
 
 // speeds lists Gets a second with their ranges, in the order of the axes.
-func (a arena) speeds(pts []Point, stop string) string {
+func (c curve) speeds(pts []Point, stop string) string {
 	var parts []string
 	for _, p := range pts {
-		text := a.sweep.entrant(p) + " " + unit.ShortCount(p.Figures.GetsPerSecond)
+		text := c.sweep.entrant(p) + " " + unit.ShortCount(p.Figures.GetsPerSecond)
 		if r, ok := p.Spread["gets_per_second"]; ok && r.Low < r.High {
 			text += " (" + unit.ShortCount(r.Low) + " to " + unit.ShortCount(r.High) + ")"
 		}
 		parts = append(parts, text)
 	}
 	text := strings.Join(parts, ", ") + " Gets/s"
-	if stop != "" && a.along != "" && len(a.stops()) > 1 {
-		text += " with " + counted1(a.along, []string{stop})
+	if stop != "" && c.x != "" && len(c.stops()) > 1 {
+		text += " with " + counted1(c.x, []string{stop})
 	}
 	return text
 }
 
 // rankStops is the answer where threads, handles or sizes vary alone.
-func (a arena) rankStops() string {
-	ok := a.measured()
-	at := func(p Point) string { return counted1(a.along, []string{p.Axes[a.along]}) }
+func (c curve) rankStops() string {
+	ok := c.measured()
+	at := func(p Point) string { return counted1(c.x, []string{p.Axes[c.x]}) }
 	speed := func(p Point) string {
 		text := unit.ShortCount(p.Figures.GetsPerSecond) + " Gets/s"
 		if r, known := p.Spread["gets_per_second"]; known && r.Low < r.High {
@@ -181,13 +181,13 @@ func (a arena) rankStops() string {
 	// memory.
 	best := r.leaders[0]
 	text := speed(best)
-	if first := ok[0]; first.Figures.GetsPerSecond > 0 && best.Axes[a.along] != first.Axes[a.along] {
+	if first := ok[0]; first.Figures.GetsPerSecond > 0 && best.Axes[c.x] != first.Axes[c.x] {
 		text += fmt.Sprintf(", %s times those with %s", view.Number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), at(first))
 	}
 	if len(r.leaders) > 1 {
 		var others []string
 		for _, p := range r.leaders[1:] {
-			others = append(others, p.Axes[a.along])
+			others = append(others, p.Axes[c.x])
 		}
 		text += "; cannot tell " + strings.Join(others, ", ") + " from it"
 	}

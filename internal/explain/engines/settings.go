@@ -2,7 +2,9 @@ package engines
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -36,7 +38,7 @@ func (s *Sweep) settings() [][2]string {
 	if !varies["engine"] {
 		engine += " " + run.Engine.Version
 	}
-	profile, database := say("profile", run.Engine.Profile), view.SizeOf(s.Database.Bytes)
+	profile, database := say("profile", run.Engine.Profile), size(s.Database.Bytes)
 	if varies["engine"] { // each has its own
 		database = ""
 		for _, p := range s.Points {
@@ -64,6 +66,7 @@ func (s *Sweep) settings() [][2]string {
 	if h := run.Figures.HarnessNanosPerGet; h != nil {
 		list = append(list, [2]string{"harness floor", unit.Nanos(*h) + " per Get"})
 	}
+	list = append(list, [2]string{"options that differ", strings.Join(s.differs, ", ")})
 	if n := s.repeats(); n > 1 {
 		list = append(list, [2]string{"repeats", fmt.Sprint(n)})
 	}
@@ -71,13 +74,7 @@ func (s *Sweep) settings() [][2]string {
 	if !s.Started.IsZero() {
 		list = append(list, [2]string{"measured", s.Started.UTC().Format("2006-01-02 15:04 UTC")})
 	}
-	var known [][2]string
-	for _, kv := range list {
-		if kv[1] != "" {
-			known = append(known, kv)
-		}
-	}
-	return known
+	return view.Known(list)
 }
 
 func getsText(w result.Workload) string {
@@ -99,6 +96,90 @@ func (s *Sweep) firstRun() *result.Run {
 		}
 	}
 	return any
+}
+
+// optionValues are the values of every engine option over the points.
+func (s *Sweep) optionValues() map[string][]string {
+	values := map[string][]string{}
+	for _, p := range s.Points {
+		if p.Run == nil {
+			continue
+		}
+		for name, value := range p.Run.Engine.Options {
+			if !slices.Contains(values[name], value) {
+				values[name] = append(values[name], value)
+			}
+		}
+	}
+	return values
+}
+
+// tellApart finds the engine options in which sweeps differ, and those in which points
+// differ that share all axes: such an option is an axis of the sweep. Sweeps of one name
+// are called by what differs.
+func (in *Input) tellApart() {
+	all := make([]map[string][]string, len(in.Sweeps))
+	for i := range in.Sweeps {
+		in.Sweeps[i].optionsAsAxes()
+		all[i] = in.Sweeps[i].optionValues()
+	}
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		for _, name := range slices.Sorted(maps.Keys(all[i])) {
+			mine := all[i][name]
+			differs := slices.ContainsFunc(all, func(of map[string][]string) bool { return len(of[name]) == 1 && of[name][0] != mine[0] })
+			if len(mine) == 1 && differs { // an option with several values follows an axis
+				s.differs = append(s.differs, name+"="+mine[0])
+			}
+		}
+	}
+	const most = 2 // in a name
+	names := map[string]int{}
+	for _, s := range in.Sweeps {
+		names[s.Name]++
+	}
+	for i := range in.Sweeps {
+		if s := &in.Sweeps[i]; names[s.Name] > 1 && len(s.differs) > 0 {
+			s.Name = strings.TrimSpace(s.Name + " " + strings.Join(s.differs[:min(most, len(s.differs))], " "))
+		}
+	}
+}
+
+// optionsAsAxes makes an axis of every engine option in which points differ that are the
+// same on all axes.
+func (s *Sweep) optionsAsAxes() {
+	byAxes := map[string][]int{}
+	for i, p := range s.Points {
+		byAxes[pointLabel(p)] = append(byAxes[pointLabel(p)], i)
+	}
+	options := map[string]bool{}
+	for _, same := range byAxes {
+		alike := Sweep{}
+		for _, i := range same {
+			alike.Points = append(alike.Points, s.Points[i])
+		}
+		for name, values := range alike.optionValues() {
+			options[name] = options[name] || len(values) > 1
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		if !options[name] {
+			continue
+		}
+		axis := result.Axis{Name: name}
+		for i, p := range s.Points {
+			if p.Run == nil {
+				continue
+			}
+			value := p.Run.Engine.Options[name]
+			s.Points[i].Axes = maps.Clone(p.Axes)
+			s.Points[i].Axes[name] = value
+			if !slices.Contains(axis.Values, value) {
+				axis.Values = append(axis.Values, value)
+			}
+		}
+		s.Axes = append(s.Axes, axis)
+	}
 }
 
 func (s *Sweep) repeats() int {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
 
@@ -58,7 +57,7 @@ func TestText(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n, line := range strings.Split(out.String(), "\n") {
-				if len([]rune(line)) > view.TextWidth {
+				if len([]rune(line)) > textWidth {
 					t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
 				}
 			}

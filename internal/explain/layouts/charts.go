@@ -1,67 +1,128 @@
 package layouts
 
 import (
-	"math"
+	"cmp"
 	"slices"
+
+	"gonum.org/v1/plot/vg"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 )
 
-// measureOf is one chart over the number of accounts.
-type measureOf struct {
-	title, note, label string
-	log                bool
-	value, predicted   func(result.LayoutRow) *float64
-	outlook            string // figure carried on to sizes that were not built
-	tick               func(float64) string
+// point is a layout at a size that was built or not: what a chart draws over the size.
+type point struct {
+	layout   string
+	accounts float64
+	built    *row // nil: predicted only
 }
 
-func measures() []measureOf {
-	noFormula := func(result.LayoutRow) *float64 { return nil }
-	return []measureOf{
-		{title: "Nodes per lookup", note: "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", label: "nodes per lookup",
-			value: func(r result.LayoutRow) *float64 { return r.Nodes }, predicted: func(r result.LayoutRow) *float64 { return r.PredictedNodes },
-			outlook: "nodes_per_lookup", tick: unit.ShortCount},
-		{title: "Device bytes per lookup", note: "Fetched from the device, memory held: what an account costs below all caches.", label: "bytes per lookup",
-			value: func(r result.LayoutRow) *float64 { return r.DeviceBytes }, predicted: noFormula, tick: unit.ShortCount},
-		{title: "Median time of a lookup", note: "Caches warm, memory held, one lookup in flight.", label: "p50", log: true, predicted: noFormula, tick: view.ShortNanos,
-			value: func(r result.LayoutRow) *float64 {
-				if r.LookupNanos == nil {
-					return nil
-				}
-				return view.Some(float64(r.LookupNanos.P50))
-			}},
-		{title: "Disk per account", note: "Blocks allocated below the state's folder, over its accounts: slots and updates included.", label: "bytes per account",
-			value: func(r result.LayoutRow) *float64 { return view.Some(r.DiskPerAccount) }, predicted: noFormula, tick: unit.ShortCount},
+func accounts() view.Column[point] {
+	return view.Column[point]{Name: "accounts", Format: unit.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
+}
+
+// line is a figure that a chart draws over the size, with what predicts it.
+type line struct {
+	panel, head, unit string // the y axis, and the head of the column
+	log               bool
+	tick, print       func(float64) string
+	value, formula    func(point) *float64
+	by                string // what predicts: a formula, a model
+}
+
+// points are all places of a layout: the sizes built, smallest first, then one ahead.
+func (in Input) points() (all []point) {
+	for _, name := range claims.Names(in.Layouts) {
+		rows := slices.DeleteFunc(in.measured(), func(of row) bool { return of.Layout != name })
+		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
+		for i := range rows {
+			all = append(all, point{name, float64(rows[i].Accounts), &rows[i]})
+		}
+		var sizes []uint64
+		for _, o := range in.Outlook {
+			if o.Layout == name && !slices.Contains(sizes, o.Accounts) {
+				sizes = append(sizes, o.Accounts)
+			}
+		}
+		slices.Sort(sizes)
+		for _, n := range sizes {
+			all = append(all, point{name, float64(n), nil})
+		}
+	}
+	return all
+}
+
+// built is a figure of a row.
+func built(value func(row) *float64) func(point) *float64 {
+	return func(p point) *float64 {
+		if p.built == nil {
+			return nil
+		}
+		return value(*p.built)
 	}
 }
 
-// figures are the charts over the size: reads first, in both conditions.
-func figures(l *result.Layouts) (figures []view.Figure) {
-	for _, f := range []view.Figure{readsFigure(l)} {
-		if f.Pic != nil {
-			figures = append(figures, f)
+func absent(point) *float64 { return nil }
+
+// charts are over the size: reads first, in both conditions.
+func (in Input) charts() (blocks []view.Block) {
+	e := claims.Evidence{Layouts: in.Layouts}
+	reads := func(condition string) func(point) *float64 {
+		return built(func(of row) *float64 {
+			if r, ok := e.Reads(of.at, condition); ok {
+				return &r.Value
+			}
+			return nil
+		})
+	}
+	// orAhead is a prediction of rows, carried on to a size that was not built.
+	orAhead := func(value func(row) *float64, figure string, alike bool, only uint64) func(point) *float64 {
+		return func(p point) *float64 {
+			n := uint64(p.accounts)
+			switch {
+			case p.built != nil:
+				return value(*p.built)
+			case only > 0 && n != only:
+				return nil
+			case alike:
+				return valueOf(e.AheadAlike(p.layout, figure, n))
+			}
+			return valueOf(e.Ahead(p.layout, figure, n, 0))
 		}
 	}
-	for _, m := range measures() {
-		if f := m.figure(l); f.Pic != nil {
-			figures = append(figures, f)
-		}
+	single := func(title, note, label string, log bool, tick func(float64) string, value, formula func(point) *float64) view.Block {
+		return in.chart(title, note, line{panel: label, head: "measured", log: log, tick: tick, value: value, formula: formula})
 	}
-	return figures
+	all := []view.Block{
+		in.chart("Reads per lookup", "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. "+
+			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1e9. A state that fits into memory is read little.",
+			line{panel: "reads, nothing cached", head: "nothing cached", unit: "reads", log: true, tick: shortReads, value: reads(result.FirstLookups), print: view.PerGet,
+				by: "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, claims.Billion)},
+			line{panel: "reads, memory held", head: "memory held", unit: "reads", tick: unit.ShortCount, value: reads(result.HeldLookups), print: view.PerGet,
+				by: "model", formula: orAhead(func(of row) *float64 {
+					if of.DeviceReads == nil {
+						return nil
+					}
+					return of.PredictedDeviceReads
+				}, "device_reads_per_lookup", true, claims.Billion)}),
+		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", "nodes per lookup", false, unit.ShortCount,
+			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),
+		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", "bytes per lookup", false, unit.ShortCount,
+			built(func(of row) *float64 { return of.DeviceBytes }), absent),
+		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.", "p50", true, view.ShortNanos, built(p50().Value), absent),
+		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", "bytes per account", false, unit.ShortCount,
+			built(disk().Value), absent),
+	}
+	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Picture == nil })
 }
 
 // shortReads prints a tick of reads: 0.5, 1, 20.
 func shortReads(v float64) string { return view.WithoutZeros(unit.Significant(v, 1)) }
 
-// styleOf is the look of the i-th layout of a run: beyond the colours there are,
-// a thinner line and another shape.
+// styleOf is the look of the i-th layout of a run: beyond the colours there are, a
+// thinner line and another shape.
 func styleOf(i int) view.Style {
 	look := view.CurveStyle(i)
 	if i >= view.MaxLines {
@@ -70,130 +131,62 @@ func styleOf(i int) view.Style {
 	return look
 }
 
-// readsFigure draws the reads of a lookup over the size: above with nothing
-// cached, below with memory held.
-func readsFigure(l *result.Layouts) view.Figure {
-	e := claims.Evidence{Layouts: l}
-	first, held := view.NewPanel("reads, nothing cached"), view.NewPanel("reads, memory held")
-	pic := &view.Picture{About: "reads per lookup against accounts, with nothing cached and with memory held", Panels: []*plot.Plot{first, held}, Height: readsHeight}
-	t := view.Table{Columns: []view.Column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "nothing cached", Unit: "reads"}, {Name: "memory held", Unit: "reads"}, {Name: "in memory", Unit: "% of state"}, {Name: "nothing cached", Unit: "formula"}, {Name: "memory held", Unit: "model"}}}
-	var firstLines, heldLines []plotter.XYs
-	for n, name := range claims.Names(l) {
-		var cold, warm, formula, model plotter.XYs
-		for _, i := range e.Sizes(name) {
-			row := l.Rows[i]
-			at := float64(row.Accounts)
-			cells := []string{name, unit.ShortCount(at), view.None, view.None, view.Positive(e.Share(i), claims.ShortOrAll), view.Optional(row.PredictedReads, view.Number), view.None}
-			if r, ok := e.Reads(i, result.FirstLookups); ok {
-				cold, cells[2] = append(cold, plotter.XY{X: at, Y: r.Value}), view.PerGet(r.Value)
-			}
-			if r, ok := e.Reads(i, result.HeldLookups); ok {
-				warm, cells[3] = append(warm, plotter.XY{X: at, Y: r.Value}), view.PerGet(r.Value)
-			}
-			if row.PredictedDeviceReads != nil && row.DeviceReads != nil {
-				model, cells[6] = append(model, plotter.XY{X: at, Y: *row.PredictedDeviceReads}), view.PerGet(*row.PredictedDeviceReads)
-			}
-			if row.PredictedReads != nil {
-				formula = append(formula, plotter.XY{X: at, Y: *row.PredictedReads})
-			}
-			t.Add(cells...)
-		}
-		ahead := []string{name, unit.ShortCount(claims.Billion), view.None, view.None, view.None, view.None, view.None}
-		if o, _, ok := e.Ahead(name, "reads_per_lookup", claims.Billion, 0); ok && len(formula) > 0 {
-			formula, ahead[5] = append(formula, plotter.XY{X: claims.Billion, Y: o.Value}), view.Number(o.Value)
-		}
-		if o, _, ok := e.AheadAlike(name, "device_reads_per_lookup", claims.Billion); ok && len(model) > 0 {
-			model, ahead[6] = append(model, plotter.XY{X: claims.Billion, Y: o.Value}), view.PerGet(o.Value)
-		}
-		if ahead[5] != view.None || ahead[6] != view.None {
-			t.Add(ahead...)
-		}
-		cold, warm, formula, model = view.Finite(cold, true, true), view.Finite(warm, true, false), view.Finite(formula, true, true), view.Finite(model, true, false)
-		look := styleOf(n)
-		thumb := view.Line(first, cold, look)
-		if below := view.Line(held, warm, look); thumb == nil {
-			thumb = below
-		}
-		if thumb == nil {
-			continue
-		}
-		pic.Add(name, thumb...)
-		view.Line(first, formula, view.Style{Color: look.Color, Dash: view.Dashed()})
-		view.Line(held, model, view.Style{Color: look.Color, Dash: view.Dashed()})
-		firstLines, heldLines = append(firstLines, cold, formula), append(heldLines, warm, model)
+// chart draws a panel for every line over the number of accounts: a curve per layout,
+// and dashed what a formula says of it, up to sizes that nobody built.
+func (in Input) chart(title, note string, lines ...line) view.Block {
+	var ys []string
+	columns := []view.Column[point]{{Name: "layout", Left: true, Key: true, Words: func(p point) string { return p.layout }}, accounts()}
+	for _, l := range lines {
+		ys = append(ys, l.panel)
+		columns = append(columns, view.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
 	}
-	if len(pic.Legend) == 0 {
-		return view.Figure{}
+	if len(lines) > 1 {
+		e := claims.Evidence{Layouts: in.Layouts}
+		share := shareColumn(e)
+		columns = append(columns, view.Column[point]{Name: share.Name, Unit: share.Unit, Format: share.Format, Value: built(share.Value)})
 	}
-	for _, panel := range pic.Panels {
-		accountsAxis(&panel.X, slices.Concat(firstLines, heldLines))
-	}
-	first.X.Label.Text = ""
-	view.ScaleY(&first.Y, firstLines, true, shortReads)
-	view.ScaleY(&held.Y, heldLines, false, unit.ShortCount)
-	return view.Figure{Title: "Reads per lookup", Note: "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1e9. A state that fits into memory is read little.", Method: method, Pic: pic, Table: t}
-}
-
-// readsHeight is the height of a picture with two panels and a legend of many
-// layouts.
-const readsHeight = 460
-
-// accountsAxis sets a logarithmic axis of accounts that holds all lines.
-func accountsAxis(axis *plot.Axis, lines []plotter.XYs) {
-	low, high := math.Inf(1), 0.0
-	for _, xys := range lines {
-		for _, p := range xys {
-			low, high = math.Min(low, p.X), math.Max(high, p.X)
+	for _, l := range lines {
+		c := view.Column[point]{Name: "formula", Format: l.print, Value: l.formula}
+		if l.by != "" {
+			c = c.Named(l.head, l.by)
 		}
+		columns = append(columns, c)
 	}
-	view.DecadeAxis(axis, low, high, unit.ShortCount)
-	axis.Label.Text = "accounts"
-}
-
-// Figure draws a line per layout, and dashed what a formula says of it, up to sizes
-// that nobody built.
-func (m measureOf) figure(l *result.Layouts) view.Figure {
-	panel := view.NewPanel(m.label)
-	pic := &view.Picture{About: m.title + " against accounts", Panels: []*plot.Plot{panel}, Height: view.PictureHeight}
-	t := view.Table{Columns: []view.Column{{Name: "layout", Text: true}, {Name: "accounts"}, {Name: "measured"}, {Name: "formula"}}}
-	var lines []plotter.XYs
-	for i, name := range claims.Names(l) {
-		var measured, formula plotter.XYs
-		for _, row := range l.Rows {
-			if row.Layout != name || row.Status != result.OK {
+	pic := view.NewPicture(title+" against accounts", ys...)
+	pic.LogX = true
+	var drawn []point
+	points := in.points()
+	for n, name := range claims.Names(in.Layouts) {
+		of := slices.DeleteFunc(slices.Clone(points), func(p point) bool { return p.layout != name })
+		look, named := styleOf(n), name
+		for i, l := range lines {
+			panel := pic.Panels[i]
+			panel.LogY = l.log
+			value, formula := columns[2+i], columns[len(columns)-len(lines)+i]
+			if !panel.Line(named, value.Against(accounts(), of), look) {
 				continue
 			}
-			value, predicted := m.value(row), m.predicted(row)
-			at := float64(row.Accounts)
-			if value != nil {
-				measured = append(measured, plotter.XY{X: at, Y: *value})
+			named = ""
+			var known []point // of a formula without a size that was built a chart says nothing
+			if slices.ContainsFunc(of, func(p point) bool { return p.built != nil && l.formula(p) != nil }) {
+				known = of
 			}
-			if predicted != nil {
-				formula = append(formula, plotter.XY{X: at, Y: *predicted})
-			}
-			if value != nil || predicted != nil {
-				t.Add(name, unit.ShortCount(at), view.Optional(value, view.Number), view.Optional(predicted, view.Number))
-			}
+			panel.Line("", formula.Against(accounts(), known), view.Style{Color: look.Color, Dash: view.Dashed()})
 		}
-		for _, o := range l.Outlook {
-			if o.Layout == name && o.Figure == m.outlook && m.outlook != "" && len(formula) > 0 {
-				formula = append(formula, plotter.XY{X: float64(o.Accounts), Y: o.Value})
-				t.Add(name, unit.ShortCount(float64(o.Accounts)), view.None, view.Number(o.Value))
-			}
-		}
-		measured, formula = view.Finite(measured, true, m.log), view.Finite(formula, true, m.log)
-		if len(measured) == 0 {
-			continue
-		}
-		look := styleOf(i)
-		pic.Add(name, view.Line(panel, measured, look)...)
-		view.Line(panel, formula, view.Style{Color: look.Color, Dash: view.Dashed()})
-		lines = append(lines, measured, formula)
+		drawn = append(drawn, of...)
 	}
-	if len(lines) == 0 {
-		return view.Figure{}
+	for i, panel := range pic.Panels {
+		panel.FitY(lines[i].tick)
 	}
-	accountsAxis(&panel.X, lines)
-	view.ScaleY(&panel.Y, lines, m.log, m.tick)
-	return view.Figure{Title: m.title, Note: m.note, Method: method, Pic: pic, Table: t}
+	if !pic.Drawn() {
+		return view.Block{}
+	}
+	if len(pic.Panels) > 1 {
+		pic.Height *= 1.15 // a legend of many layouts
+	}
+	pic.Decades("accounts", unit.ShortCount)
+	drawn = slices.DeleteFunc(drawn, func(p point) bool {
+		return !slices.ContainsFunc(columns[2:], func(c view.Column[point]) bool { return c.Value(p) != nil })
+	})
+	return view.Block{Title: title, Note: note, Method: method, Aside: true, Picture: pic, Table: view.TableOf(drawn, nil, columns...)}
 }

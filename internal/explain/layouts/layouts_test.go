@@ -42,7 +42,7 @@ func TestLayoutsText(t *testing.T) {
 	var out bytes.Buffer
 	must(t, Input{measuredLayouts(t)}.Text(&out))
 	for n, line := range strings.Split(out.String(), "\n") {
-		if len([]rune(line)) > layoutsWidth {
+		if len([]rune(line)) > width {
 			t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
 		}
 	}
@@ -123,10 +123,4 @@ func wellFormed(t *testing.T, text string) {
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
-func writePage(w io.Writer, l *result.Layouts) error {
-	page, err := Input{l}.Page()
-	if err != nil {
-		return err
-	}
-	return page.Write(w)
-}
+func writePage(w io.Writer, l *result.Layouts) error { return Input{l}.Page().Write(w) }

@@ -25,7 +25,7 @@ import (
 
 // Report is what a folder says: as a page for a browser and as text for a terminal.
 type Report interface {
-	Page() (*view.Page, error)
+	Page() *view.Page
 	Text(io.Writer) error
 	JSON() any
 }
@@ -43,7 +43,7 @@ func Open(folders ...string) (Report, error) {
 			{result.ReplayFile, "a replay", func(dir string) (Report, error) { return trees.Read(dir) }},
 			{result.LayoutsFile, "a comparison of layouts", func(dir string) (Report, error) { return layouts.Read(dir) }},
 		} {
-			if _, err := os.Stat(filepath.Join(folder, kind.file)); err != nil {
+			if !holds(folder, kind.file) {
 				continue
 			}
 			if len(folders) > 1 {
@@ -52,5 +52,13 @@ func Open(folders ...string) (Report, error) {
 			return kind.read(folder)
 		}
 	}
+	if len(folders) == 1 && !holds(folders[0], result.SweepFile) && !holds(folders[0], result.RunFile) && holds(folders[0], result.DiskFile) {
+		return engines.ReadDisk(folders[0])
+	}
 	return engines.Read(folders...)
+}
+
+func holds(dir, file string) bool {
+	_, err := os.Stat(filepath.Join(dir, file))
+	return err == nil
 }

@@ -91,11 +91,7 @@ func TestReplayTellsWhatItsFolderHolds(t *testing.T) {
 			t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
 		}
 	}
-	drawn, err := in.Page()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := drawn.Write(&page); err != nil {
+	if err := in.Page().Write(&page); err != nil {
 		t.Fatal(err)
 	}
 	html := page.String()

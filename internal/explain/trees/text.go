@@ -1,7 +1,7 @@
 package trees
 
 import (
-	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 
@@ -10,95 +10,104 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Text prints the answer, the table of figures and what they stand on.
+// Text prints the answer, the table of figures and what they depend on.
 func (in Input) Text(w io.Writer) error {
-	out := bufio.NewWriter(w)
+	out := view.NewText(w, 80)
 	for _, answer := range in.answers() {
-		fmt.Fprintln(out, view.Wrap(answer, 80, "  "))
+		out.Wrap(answer, "  ")
 	}
-	for _, part := range []view.Table{in.speedTable(), in.stateTable()} {
-		fmt.Fprintln(out)
-		view.PrintTable(out, part)
+	out.Warnings(in.damages())
+	for _, table := range []view.Table{in.speed(), in.state()} {
+		out.Line("")
+		out.Table(table)
 	}
-	fmt.Fprintln(out, "\ndurability and history: what a faster tree may have left out")
+	out.Line("\ndurability and history: what a faster tree may have left out")
 	for _, t := range in.trees {
-		fmt.Fprintln(out, "  "+view.Wrap(fmt.Sprintf("%s: %s; history: %s", t.Tree, t.Durability, t.History), 78, "    "))
+		out.Wrap(fmt.Sprintf("- %s: %s; history: %s", t.Tree, t.Durability, t.History), "  ")
 	}
-	fmt.Fprintln(out, "\ncounters that have to repeat:")
+	out.Line("\ncounters that must repeat:")
 	for _, c := range in.Counters {
-		fmt.Fprintln(out, "  "+view.Wrap(countersSentence(c), 78, "    "))
+		out.Wrap("- "+countersSentence(c), "  ")
 	}
 	if line := in.harness(); line != "" {
-		fmt.Fprintln(out, "\n"+view.Wrap(line, 80, "  "))
+		out.Line("")
+		out.Wrap(line, "  ")
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print the replay: %w", err)
-	}
-	return nil
+	return out.Flush()
 }
 
-// rows adds a row per tree, the failed ones with their reason.
-func (in Input) rows(t *view.Table, cells func(replayed) []string) {
-	for _, of := range in.trees {
-		if of.Status != result.OK {
-			t.Rows = append(t.Rows, view.Row{Cells: []string{of.Tree}, Failed: true, Note: of.Error})
-			continue
-		}
-		t.Rows = append(t.Rows, view.Row{Cells: append([]string{of.Tree}, cells(of)...)})
-	}
+type column = view.Column[replayed]
+
+func ofTree() column {
+	return column{Name: "tree", Left: true, Key: true, Words: func(of replayed) string { return of.Tree }}
 }
 
-// speedTable holds what a tree does in a second.
-func (in Input) speedTable() view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "tree", Text: true}, {Name: "leaves", Unit: "per s"}, {Name: "repeats", Unit: "from to"}, {Name: "settled", Unit: "per s"}, {Name: "nodes", Unit: "per s"},
-		{Name: "commit", Unit: "p50 ms"}, {Name: "commit", Unit: "p99 ms"}, {Name: "db gets", Unit: "per s"}, {Name: "Get", Unit: "p50 us"}}}
-	ms, us := view.Scale{Name: "ms", Size: 1e6}, view.Scale{Name: "us", Size: 1e3}
-	in.rows(&t, func(of replayed) []string {
-		f := of.Figures
-		p50, p99, get := view.None, view.None, view.None
-		if f.CommitNanos != nil {
-			p50, p99 = ms.In(float64(f.CommitNanos.P50)), ms.In(float64(f.CommitNanos.P99))
-		}
-		if f.ServiceNanos != nil {
-			get = us.In(float64(f.ServiceNanos.P50))
-		}
-		spread := view.None
-		if r, ok := of.Spread["leaves_per_second"]; ok {
-			spread = unit.ShortCount(r.Low) + " " + unit.ShortCount(r.High)
-		}
-		settled := view.None
-		if f.SettledPerSecond < .99*f.LeavesPerSecond {
-			settled = view.Number(f.SettledPerSecond)
-		}
-		return []string{view.Number(f.LeavesPerSecond), spread, settled, view.Optional(f.NodesPerSecond, view.Number), p50, p99, view.Optional(f.DBGetsPerSecond, view.Number), get}
-	})
-	t.Drop()
-	return t
+// figure is a column of figures of a tree.
+func figure(name, unit string, value func(result.Figures) *float64) column {
+	return column{Name: name, Unit: unit, Value: func(of replayed) *float64 { return value(of.Figures) }}
 }
 
-// stateTable holds what a tree has become and what it takes.
-func (in Input) stateTable() view.Table {
-	var disks, memories []int64
-	for _, of := range in.trees {
-		memories = append(memories, of.Figures.PeakRSSBytes)
-		if d := of.Figures.DiskBytes; d != nil {
-			disks = append(disks, *d)
+// quantile is a column of a quantile of durations.
+func quantile(name, unit string, in view.Scale, of func(result.Figures) *result.Latency, value func(*result.Latency) int64) column {
+	c := figure(name, "", func(f result.Figures) *float64 {
+		if l := of(f); l != nil {
+			return view.Some(float64(value(l)))
 		}
+		return nil
+	}).In(in)
+	return c.Named(name, unit)
+}
+
+func (in Input) table(columns ...column) view.Table {
+	failed := func(of replayed) string {
+		if of.Status == result.OK {
+			return ""
+		}
+		return cmp.Or(of.Error, of.Status)
 	}
-	disk, memory := view.ByteScale(disks), view.ByteScale(memories)
-	t := view.Table{Columns: []view.Column{{Name: "tree", Text: true}, {Name: "memory", Unit: memory.Name}, {Name: "disk", Unit: disk.Name}, {Name: "written", Unit: "x changes"},
-		{Name: "tree size", Unit: "leaves"}, {Name: "height"}, {Name: "cache hits"}, {Name: "misses"}}}
-	in.rows(&t, func(of replayed) []string {
-		f := of.Figures
-		height := view.None
-		if f.TreeHeight != nil {
-			height = fmt.Sprint(*f.TreeHeight)
-		}
-		return []string{view.Positive(float64(f.PeakRSSBytes), memory.In), view.Counting(f.DiskBytes, disk.In), view.Optional(f.DeviceWriteAmplification, view.Number),
-			view.Counting(f.TreeSize, view.Number), height, view.Counting(f.CacheHits, view.Number), view.Counting(f.CacheMisses, view.Number)}
-	})
-	t.Drop()
-	return t
+	return view.TableOf(in.trees, failed, append([]column{ofTree()}, columns...)...)
+}
+
+// speed is what a tree does in a second.
+func (in Input) speed() view.Table {
+	commit := func(f result.Figures) *result.Latency { return f.CommitNanos }
+	p50, p99 := func(l *result.Latency) int64 { return l.P50 }, func(l *result.Latency) int64 { return l.P99 }
+	return in.table(
+		figure("leaves", "per s", func(f result.Figures) *float64 { return view.Some(f.LeavesPerSecond) }),
+		column{Name: "repeats", Unit: "from to", Spare: 1, Words: func(of replayed) string {
+			r, ok := of.Spread["leaves_per_second"]
+			if !ok {
+				return view.None
+			}
+			return unit.ShortCount(r.Low) + " " + unit.ShortCount(r.High)
+		}},
+		figure("settled", "per s", func(f result.Figures) *float64 {
+			if f.SettledPerSecond < .99*f.LeavesPerSecond {
+				return view.Some(f.SettledPerSecond)
+			}
+			return nil
+		}),
+		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
+		quantile("commit", "p50 ms", view.Millis, commit, p50),
+		quantile("commit", "p99 ms", view.Millis, commit, p99),
+		figure("db gets", "per s", func(f result.Figures) *float64 { return f.DBGetsPerSecond }),
+		quantile("Get", "p50 us", view.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50),
+	)
+}
+
+// state is what a tree has become and what it takes.
+func (in Input) state() view.Table {
+	height := figure("height", "", func(f result.Figures) *float64 { return view.Whole(f.TreeHeight) })
+	height.Format = view.Digits
+	return in.table(
+		figure("memory", "", func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).Suited(in.trees),
+		figure("disk", "", func(f result.Figures) *float64 { return view.Whole(f.DiskBytes) }).Suited(in.trees),
+		figure("written", "x changes", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
+		figure("tree size", "leaves", func(f result.Figures) *float64 { return view.Whole(f.TreeSize) }),
+		height,
+		figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
+		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }),
+	)
 }
 
 // harness says how much of the fastest tree's time was the harness'.
@@ -112,5 +121,6 @@ func (in Input) harness() string {
 	if of.Tree == "" {
 		return ""
 	}
-	return fmt.Sprintf("Harness: %s per leaf, %s%% of the time of %s, the most of any tree here.", unit.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
+	return fmt.Sprintf("Harness: %s per leaf, %s%% of the time of %s, the most of any tree here.",
+		unit.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
 }

@@ -6,43 +6,192 @@ import (
 	"math"
 	"slices"
 
-	"github.com/statelab/statelab/internal/base/unit"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
+
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // maxTicks keeps tick labels apart at the width of a page.
 const maxTicks = 9
 
-// FixedTicks are ticks decided beforehand.
-type FixedTicks []plot.Tick
+// fixedTicks are ticks decided beforehand.
+type fixedTicks []plot.Tick
 
-func (t FixedTicks) Ticks(_, _ float64) []plot.Tick { return t }
+func (t fixedTicks) Ticks(_, _ float64) []plot.Tick { return t }
 
-// LinearAxis sets a panel's y axis to 0..top with round steps.
-func LinearAxis(axis *plot.Axis, top float64) {
-	if !(top > 0) || math.IsInf(top, 0) {
-		top = 1
+// x sets the x axis of every panel; its label is below the last, or below each of
+// panels side by side.
+func (p *Picture) x(label string, set func(*plot.Axis)) {
+	for i, panel := range p.Panels {
+		set(&panel.X)
+		if p.Beside || i == len(p.Panels)-1 {
+			panel.X.Label.Text = label
+		}
 	}
-	step := RoundStep(top / 7)
-	axis.Min, axis.Max = 0, step*math.Ceil(top/step*0.9999)
-	axis.Tick.Marker = Steps(0, axis.Max, step, func(v float64) string { return Trimmed(v, step) })
 }
 
-// Steps are ticks from low to high.
-func Steps(low, high, step float64, label func(float64) string) FixedTicks {
-	var ticks FixedTicks
-	for i := 0; ; i++ {
+// SpanX is how far the lines reach.
+func (p *Picture) SpanX() (low, high float64) {
+	return span(p.Panels, func(at XY) float64 { return at.X })
+}
+
+// Sizes makes x a logarithmic axis of cache sizes in bytes over the lines and further
+// places, with the share of a database of dbBytes below each size.
+func (p *Picture) Sizes(dbBytes float64, also ...float64) {
+	low, high := p.SpanX()
+	for _, v := range also {
+		low, high = math.Min(low, v), math.Max(high, v)
+	}
+	label := "cache size"
+	if dbBytes > 0 {
+		label += ", and as a share of the database"
+	}
+	p.x(label, func(axis *plot.Axis) {
+		logarithmic(axis, low, high)
+		octaves := math.Log2(axis.Max / axis.Min)
+		every := max(1, int(math.Ceil(octaves/maxTicks)))
+		var ticks fixedTicks
+		for k := int(math.Floor(math.Log2(axis.Min))); k <= int(math.Log2(axis.Max)); k++ {
+			if k%every != 0 {
+				continue
+			}
+			v := math.Exp2(float64(k))
+			ticks = append(ticks, sizeTick(v, dbBytes))
+			if octaves < 4 && every == 1 {
+				ticks = append(ticks, sizeTick(1.5*v, dbBytes))
+			}
+		}
+		axis.Tick.Marker = inside(ticks, axis)
+	})
+}
+
+func sizeTick(v, dbBytes float64) plot.Tick {
+	label := ShortBytes(int64(v))
+	if dbBytes > 0 {
+		label += "\n" + unit.Significant(100*v/dbBytes, 2) + "%"
+	}
+	return plot.Tick{Value: v, Label: label}
+}
+
+// Decades makes x a logarithmic axis.
+func (p *Picture) Decades(label string, tick func(float64) string) {
+	low, high := p.SpanX()
+	p.x(label, func(axis *plot.Axis) { decades(axis, low, high, tick) })
+}
+
+// Places makes x a logarithmic axis with ticks at the values given, leaving out those
+// whose labels would touch; also widens it.
+func (p *Picture) Places(label string, values []float64, tick func(float64) string, also ...float64) {
+	values = slices.Compact(slices.Sorted(slices.Values(values)))
+	low, high := values[0], values[len(values)-1]
+	for _, v := range also {
+		low, high = math.Min(low, v), math.Max(high, v)
+	}
+	p.x(label, func(axis *plot.Axis) {
+		logarithmic(axis, low, high)
+		var ticks fixedTicks
+		last := math.Inf(-1)
+		for _, v := range values {
+			if place := math.Log(v/axis.Min) / math.Log(axis.Max/axis.Min); place-last > 0.07 {
+				ticks = append(ticks, plot.Tick{Value: v, Label: tick(v)})
+				last = place
+			}
+		}
+		axis.Tick.Marker = ticks
+	})
+}
+
+// Linear makes x an axis in round steps from low to high.
+func (p *Picture) Linear(label string, low, high float64, tick func(v, step float64) string) {
+	step := roundStep((high - low) / 8)
+	p.x(label, func(axis *plot.Axis) {
+		axis.Min, axis.Max = low, high
+		axis.Tick.Marker = steps(step*math.Ceil(low/step), high, step, func(v float64) string { return tick(v, step) })
+	})
+}
+
+// Percentiles makes x an axis of -log10(1-q), which stretches towards 100%.
+func (p *Picture) Percentiles() {
+	_, nines := p.SpanX()
+	p.x("percentile", func(axis *plot.Axis) {
+		axis.Min, axis.Max = 0, math.Max(1, nines)*1.02
+		ticks := fixedTicks{{Value: 0, Label: "0"}, {Value: -math.Log10(0.5), Label: "50"}}
+		for i, label := range []string{"90", "99", "99.9", "99.99", "99.999", "99.9999", "99.99999"} {
+			ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: label})
+		}
+		axis.Tick.Marker = inside(ticks, axis)
+	})
+}
+
+// names makes x an axis of places 0, 1, 2, ... with a name each.
+func (p *Picture) names(label string, texts []string) {
+	p.x(label, func(axis *plot.Axis) {
+		axis.Min, axis.Max = -0.6, float64(len(texts))-0.4
+		var ticks fixedTicks
+		for i, text := range texts {
+			ticks = append(ticks, plot.Tick{Value: float64(i), Label: Clip(text, max(6, 60/len(texts)))})
+		}
+		axis.Tick.Marker = ticks
+		axis.Tick.Color = color.Transparent // keeps the distance to the names
+	})
+}
+
+// FitY fits y to the lines: from 0, unless the panel may be logarithmic and that would
+// press most points together. tick nil: with the decimals that the steps need.
+func (p *Panel) FitY(tick func(float64) string) {
+	low, high := span([]*Panel{p}, func(at XY) float64 { return at.Y })
+	switch {
+	case math.IsInf(low, 1):
+	case p.LogY && high > 4*low:
+		decades(&p.Y, low/1.2, high*1.2, tick)
+	default:
+		fromZero(&p.Y, 1.06*high, tick)
+	}
+}
+
+// FitPercents makes y an axis of 0 to 100, with room for lines at both ends.
+func (p *Panel) FitPercents() {
+	p.Y.Min, p.Y.Max = -2, 102
+	p.Y.Tick.Marker = steps(0, 100, 20, func(v float64) string { return Trimmed(v, 20) })
+}
+
+// fromZero sets an axis to 0..top with round steps.
+func fromZero(axis *plot.Axis, top float64, tick func(float64) string) {
+	if !(top > 0) || !Sane(top) {
+		top = 1
+	}
+	step := roundStep(top / 7)
+	axis.Min, axis.Max = 0, step*math.Ceil(top/step*0.9999)
+	axis.Tick.Marker = steps(0, axis.Max, step, func(v float64) string {
+		switch {
+		case tick == nil:
+			return Trimmed(v, step)
+		case v == 0:
+			return "0"
+		}
+		return tick(v)
+	})
+}
+
+// steps are ticks from low to high.
+func steps(low, high, step float64, label func(float64) string) fixedTicks {
+	const most = 100
+	var ticks fixedTicks
+	for i := range most {
 		v := low + float64(i)*step
-		if v > high+step/1e3 || i > 100 {
-			return ticks
+		if !(v <= high+step/1e3) {
+			break
 		}
 		ticks = append(ticks, plot.Tick{Value: v, Label: label(v)})
 	}
+	return ticks
 }
 
-// RoundStep is the smallest of 1, 2, 5 times a power of ten that is not below v.
-func RoundStep(v float64) float64 {
+// roundStep is the smallest of 1, 2, 5 times a power of ten that is not below v.
+func roundStep(v float64) float64 {
+	if !(v > 0) || !Sane(v) {
+		return 1
+	}
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
 		if m*power >= v*0.9999 {
@@ -61,50 +210,10 @@ func Trimmed(v, step float64) string {
 	return fmt.Sprintf("%.*f", decimals, v)
 }
 
-// PercentAxis sets a y axis to 0..100, with room for lines at both ends.
-func PercentAxis(axis *plot.Axis) {
-	axis.Min, axis.Max = -2, 102
-	axis.Tick.Marker = Steps(0, 100, 20, func(v float64) string { return Trimmed(v, 20) })
-}
-
-// SizeAxis sets an x axis of cache sizes in bytes, logarithmic, with the share of
-// the database below each size.
-func SizeAxis(axis *plot.Axis, low, high, dbBytes float64) {
-	axis.Scale = plot.LogScale{}
-	axis.Min, axis.Max = widen(low, high)
-	octaves := math.Log2(axis.Max / axis.Min)
-	every := max(1, int(math.Ceil(octaves/maxTicks)))
-	var ticks FixedTicks
-	for k := math.Floor(math.Log2(axis.Min)); k <= math.Log2(axis.Max); k++ {
-		v := math.Exp2(k)
-		if math.Mod(k, float64(every)) != 0 {
-			continue
-		}
-		ticks = append(ticks, sizeTick(v, dbBytes))
-		if octaves < 4 && every == 1 {
-			ticks = append(ticks, sizeTick(1.5*v, dbBytes))
-		}
-	}
-	axis.Tick.Marker = Inside(ticks, axis)
-	axis.Label.Text = "cache size"
-	if dbBytes > 0 {
-		axis.Label.Text = "cache size, and as a share of the database"
-	}
-}
-
-func sizeTick(v, dbBytes float64) plot.Tick {
-	label := ShortBytes(int64(v))
-	if dbBytes > 0 {
-		label += "\n" + unit.Significant(100*v/dbBytes, 2) + "%"
-	}
-	return plot.Tick{Value: v, Label: label}
-}
-
-// DecadeAxis sets a logarithmic axis with ticks at 1, 2, 5 times powers of ten, or
-// fewer where they would crowd.
-func DecadeAxis(axis *plot.Axis, low, high float64, label func(float64) string) {
-	axis.Scale = plot.LogScale{}
-	axis.Min, axis.Max = widen(low, high)
+// decades sets a logarithmic axis with ticks at 1, 2, 5 times powers of ten, or fewer
+// where they would crowd.
+func decades(axis *plot.Axis, low, high float64, label func(float64) string) {
+	logarithmic(axis, low, high)
 	span := math.Log10(axis.Max / axis.Min)
 	factors := []float64{1, 2, 5}
 	switch {
@@ -113,108 +222,31 @@ func DecadeAxis(axis *plot.Axis, low, high float64, label func(float64) string) 
 	case span > 2.5:
 		factors = []float64{1, 3}
 	}
-	var ticks FixedTicks
-	for e := math.Floor(math.Log10(axis.Min)); e <= math.Log10(axis.Max); e++ {
+	var ticks fixedTicks
+	for e := int(math.Floor(math.Log10(axis.Min))); e <= int(math.Log10(axis.Max)); e++ {
 		for _, f := range factors {
-			v := f * math.Pow(10, e)
+			v := f * math.Pow10(e)
 			ticks = append(ticks, plot.Tick{Value: v, Label: label(v)})
 		}
 	}
-	axis.Tick.Marker = Inside(ticks, axis)
+	axis.Tick.Marker = inside(ticks, axis)
 }
 
-// ValueAxis sets a logarithmic axis with ticks at the values given, leaving out
-// those whose labels would touch.
-func ValueAxis(axis *plot.Axis, at []float64, label func(float64) string) {
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, v := range at {
-		low, high = math.Min(low, v), math.Max(high, v)
-	}
+// logarithmic sets an axis to a range with room at its ends. A range that no machine
+// measures becomes one that can be drawn: an axis has at most some thirty decades.
+func logarithmic(axis *plot.Axis, low, high float64) {
 	axis.Scale = plot.LogScale{}
-	axis.Min, axis.Max = widen(low, high)
-	var ticks FixedTicks
-	last := math.Inf(-1)
-	for _, v := range at {
-		if place := math.Log(v/axis.Min) / math.Log(axis.Max/axis.Min); place-last > 0.07 {
-			ticks = append(ticks, plot.Tick{Value: v, Label: label(v)})
-			last = place
-		}
+	if !(low > 0) || !(high >= low) || !Sane(high) {
+		axis.Min, axis.Max = 0.5, 2
+		return
 	}
-	axis.Tick.Marker = ticks
-}
-
-// NameAxis sets an axis of places 0, 1, 2, ... with a name each.
-func NameAxis(axis *plot.Axis, texts []string) {
-	axis.Min, axis.Max = -0.6, float64(len(texts))-0.4
-	var ticks FixedTicks
-	for i, text := range texts {
-		ticks = append(ticks, plot.Tick{Value: float64(i), Label: Clip(text, max(6, 60/len(texts)))})
-	}
-	axis.Tick.Marker = ticks
-	axis.Tick.Color = color.Transparent // keeps the distance to the names
-}
-
-// widen gives a logarithmic range room at its ends.
-func widen(low, high float64) (float64, float64) {
-	if !(low > 0) || !(high >= low) || math.IsInf(high, 0) {
-		return 0.5, 2
-	}
+	low = math.Max(low, 1/mostOf)
+	high = math.Max(low, high)
 	room := math.Max(1.08, math.Pow(high/low, 0.03))
-	return low / room, high * room
+	axis.Min, axis.Max = low/room, high*room
 }
 
-// Inside drops ticks outside the axis.
-func Inside(ticks FixedTicks, axis *plot.Axis) FixedTicks {
-	var in FixedTicks
-	for _, t := range ticks {
-		if t.Value >= axis.Min && t.Value <= axis.Max {
-			in = append(in, t)
-		}
-	}
-	return in
-}
-
-// ScaleY starts at 0 unless that would press most points together.
-func ScaleY(axis *plot.Axis, lines []plotter.XYs, log bool, label func(float64) string) {
-	low, high := math.Inf(1), 0.0
-	for _, xys := range lines {
-		for _, p := range xys {
-			low, high = math.Min(low, p.Y), math.Max(high, p.Y)
-		}
-	}
-	if math.IsInf(low, 1) {
-		return
-	}
-	if log && high > 4*low {
-		if !math.IsInf(axis.Max, 0) {
-			high = math.Max(high, axis.Max) // the ideal line
-		}
-		DecadeAxis(axis, low/1.2, high*1.2, label)
-		return
-	}
-	LinearAxis(axis, 1.05*high)
-	step := RoundStep(1.05 * high / 7)
-	axis.Tick.Marker = Steps(0, axis.Max, step, func(v float64) string {
-		if v == 0 {
-			return "0"
-		}
-		return label(v)
-	})
-}
-
-func AnyPoints(lines []plotter.XYs) bool {
-	return slices.ContainsFunc(lines, func(xys plotter.XYs) bool { return len(xys) > 0 })
-}
-
-// Relabel prints an axis' round steps in other words.
-func Relabel(axis *plot.Axis, label func(float64) string) {
-	ticks, ok := axis.Tick.Marker.(FixedTicks)
-	if !ok {
-		return
-	}
-	for i, t := range ticks {
-		if ticks[i].Label = label(t.Value); t.Value == 0 {
-			ticks[i].Label = "0"
-		}
-	}
+// inside drops ticks outside the axis.
+func inside(ticks fixedTicks, axis *plot.Axis) fixedTicks {
+	return slices.DeleteFunc(ticks, func(t plot.Tick) bool { return t.Value < axis.Min || t.Value > axis.Max })
 }

@@ -8,27 +8,6 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 )
 
-func Whole(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return unit.Count(n)
-}
-
-func SizeOf(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return unit.Bytes(n)
-}
-
-func PercentOf(part, whole int64) float64 {
-	if whole <= 0 {
-		return 0
-	}
-	return 100 * float64(part) / float64(whole)
-}
-
 // None stands where a figure is absent.
 const None = "–"
 
@@ -37,6 +16,8 @@ func Number(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return None
+	case math.Abs(v) > mostOf:
+		return Absurd
 	case math.Abs(v) >= 1e3:
 		return unit.Count(int64(math.Round(v)))
 	}
@@ -55,40 +36,6 @@ func PerGet(v float64) string {
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
 	return Number(v)
-}
-
-// Optional prints a figure that may be absent.
-func Optional(v *float64, print func(float64) string) string {
-	if v == nil {
-		return None
-	}
-	return print(*v)
-}
-
-// Typed prints the entry of a map by type, absent if there is none.
-func Typed(m map[string]float64, name string, print func(float64) string) string {
-	v, ok := m[name]
-	if !ok {
-		return None
-	}
-	return print(v)
-}
-
-// Counted prints the entry of a map of counts per Get: where any type was
-// counted, a type that is not there was counted 0 times.
-func Counted(m map[string]float64, name string) string {
-	if len(m) == 0 {
-		return None
-	}
-	return PerGet(m[name])
-}
-
-// Positive prints a figure for which 0 means that it was not measured.
-func Positive(v float64, print func(float64) string) string {
-	if v <= 0 {
-		return None
-	}
-	return print(v)
 }
 
 // ShortBytes prints a size that somebody chose: 64 MiB, not 64.0 MiB.
@@ -123,12 +70,12 @@ type Scale struct {
 
 // ByteScale picks the unit in which the middle of the sizes, on a logarithmic
 // scale, is at least 1.
-func ByteScale(sizes []int64) Scale {
+func ByteScale(sizes []float64) Scale {
 	units := []Scale{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}}
 	least, most := math.Inf(1), 0.0
 	for _, n := range sizes {
 		if n > 0 {
-			least, most = math.Min(least, float64(n)), math.Max(most, float64(n))
+			least, most = math.Min(least, n), math.Max(most, n)
 		}
 	}
 	best := units[0]
@@ -158,9 +105,6 @@ func TimeScale(nanos []float64) Scale {
 	}
 	return best
 }
-
-// in prints v in the scale.
-func (s Scale) In(v float64) string { return Number(v / s.Size) }
 
 // Clip shortens s to n runes.
 func Clip(s string, n int) string {
@@ -203,3 +147,61 @@ func Counting(n *int64, print func(float64) string) string {
 
 // Some is a figure that is there.
 func Some(v float64) *float64 { return &v }
+
+// Of is a figure for which 0 means that it was not measured.
+func Of[N int | int64 | uint64 | float64](v N) *float64 {
+	if v <= 0 {
+		return nil
+	}
+	return Some(float64(v))
+}
+
+// Times is a figure that may be absent, in another measure.
+func Times(v *float64, by float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return Some(*v * by)
+}
+
+// Whole is a count that may be absent.
+func Whole[N int | int64](n *N) *float64 {
+	if n == nil {
+		return nil
+	}
+	return Some(float64(*n))
+}
+
+// Print prints a figure that may be absent.
+func Print(v *float64, format func(float64) string) string {
+	if v == nil {
+		return None
+	}
+	return format(*v)
+}
+
+// Digits prints a whole number, thousands separated.
+func Digits(v float64) string { return unit.Count(int64(v)) }
+
+// ShortScales of columns whose unit does not depend on their values.
+var (
+	Micros = Scale{"us", 1e3}
+	Millis = Scale{"ms", 1e6}
+	MiB    = Scale{"MiB", 1 << 20}
+)
+
+// PercentOf is a share in percent; 0 of nothing.
+func PercentOf(part, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}
+
+// Upper begins a sentence.
+func Upper(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -39,7 +39,7 @@ func RampStyle(i, n int) Style {
 }
 
 // Dashed is the pattern of what was not measured by us: the device's account,
-// a prediction, an ideal.
+// a prediction, a limit of scaling.
 func Dashed() []vg.Length { return []vg.Length{vg.Points(5), vg.Points(3)} }
 
 // Dotted is the pattern of what the disk leaves.

@@ -1,196 +1,205 @@
 package view
 
 import (
-	"bufio"
+	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
-	"strings"
-	"text/tabwriter"
+	"strconv"
 )
 
-// PrintAligned prints a table in the width of a terminal: first the ranges, then
-// what the efficiency table of the page has too, give way where it is too wide.
-func PrintAligned(out *bufio.Writer, t Table) {
-	for _, unwanted := range []string{"", "repeats", "switch", "memory"} {
-		if unwanted != "" {
-			t = t.without(unwanted)
-		}
-		if t.width(1) <= TextWidth {
-			break
-		}
-	}
-	gap := 2
-	if t.width(gap) > TextWidth {
-		gap = 1
-	}
-	widths := t.widths()
-	print := func(cells []string) {
-		var b strings.Builder
-		for i, cell := range cells {
-			space := strings.Repeat(" ", max(0, widths[i]-len([]rune(cell))))
-			if i > 0 {
-				b.WriteString(strings.Repeat(" ", gap))
-			}
-			if t.Columns[i].Text {
-				b.WriteString(cell + space)
-			} else {
-				b.WriteString(space + cell)
-			}
-		}
-		fmt.Fprintln(out, strings.TrimRight(Clip(b.String(), TextWidth), " "))
-	}
-	var heads, units []string
-	for _, c := range t.Columns {
-		heads, units = append(heads, c.Name), append(units, c.Unit)
-	}
-	print(heads)
-	print(units)
-	for _, r := range t.Rows {
-		cells := r.Cells
-		if r.Failed {
-			cells = append(slices.Clone(cells), "failed")
-			for len(cells) < len(t.Columns) {
-				cells = append(cells, "")
-			}
-		}
-		print(cells[:min(len(cells), len(t.Columns))])
-	}
+// Column is declared once and feeds the table of a page, that of a terminal, a chart
+// and a CSV file.
+type Column[R any] struct {
+	Name, Unit string
+	Value      func(R) *float64     // nil: absent
+	Format     func(float64) string // prints a value in its unit; nil: Number
+	Per        float64              // what a value is divided by to come to the unit; 0: 1
+	Words      func(R) string       // of a column without values
+	Left       bool                 // words that are aligned to the left
+	Key        bool                 // says which row it is: shown of a row that failed, too
+	Spare      int                  // on a narrow terminal the columns with 1 give way first, then those with 2; 0: never
 }
 
-func (t Table) widths() []int {
-	widths := make([]int, len(t.Columns))
-	for i, c := range t.Columns {
-		widths[i] = max(len([]rune(c.Name)), len([]rune(c.Unit)))
-	}
-	for _, r := range t.Rows {
-		for i, cell := range r.Cells {
-			if i < len(widths) {
-				widths[i] = max(widths[i], len([]rune(cell)))
-			}
-		}
-		if n := len(r.Cells); r.Failed && n < len(widths) {
-			widths[n] = max(widths[n], len("failed"))
-		}
-	}
-	return widths
+// In is the column in a unit that suits its values.
+func (c Column[R]) In(s Scale) Column[R] {
+	c.Unit, c.Per = s.Name, s.Size
+	return c
 }
 
-// width of the table with a gap between its columns.
-func (t Table) width(gap int) int {
-	sum := -gap
-	for _, w := range t.widths() {
-		sum += w + gap
-	}
-	return sum
+// Named is the column under another name.
+func (c Column[R]) Named(name, unit string) Column[R] {
+	c.Name, c.Unit = name, unit
+	return c
 }
 
-// without drops the columns of a name.
-func (t Table) without(name string) Table {
-	var keep []string
-	for _, c := range t.Columns {
-		if c.Name != name {
-			keep = append(keep, c.Name)
+// Values are those of the rows that have one.
+func (c Column[R]) Values(rows []R) (all []float64) {
+	for _, r := range rows {
+		if v := c.Value(r); v != nil {
+			all = append(all, *v)
 		}
 	}
-	return t.Only(keep...)
+	return all
 }
 
-// PrintTable aligns numbers to the right; a failed row tells why.
-func PrintTable(w io.Writer, t Table) {
-	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	var heads, units []string
-	for _, c := range t.Columns {
-		heads, units = append(heads, c.Name), append(units, c.Unit)
-	}
-	width := max(len(heads[0]), len(units[0]))
-	for _, r := range t.Rows {
-		width = max(width, len(r.Cells[0]))
-	}
-	left := func(text string) string { return text + strings.Repeat(" ", width-len(text)) }
-	fmt.Fprintf(aligned, "%s\t%s\t\n", left(heads[0]), strings.Join(heads[1:], "\t"))
-	fmt.Fprintf(aligned, "%s\t%s\t\n", left(units[0]), strings.Join(units[1:], "\t"))
-	var failed []Row
-	for _, r := range t.Rows {
-		if r.Failed {
-			failed = append(failed, r)
-			continue
+// Suited is the column of sizes in the unit that suits them.
+func (c Column[R]) Suited(rows []R) Column[R] { return c.In(ByteScale(c.Values(rows))) }
+
+// Against are the values of the column over those of another, for a chart.
+func (c Column[R]) Against(x Column[R], rows []R) (xys XYs) {
+	for _, r := range rows {
+		if a, b := x.Value(r), c.Value(r); a != nil && b != nil {
+			xys = append(xys, XY{X: *a, Y: *b})
 		}
-		fmt.Fprintf(aligned, "%s\t%s\t\n", left(r.Cells[0]), strings.Join(r.Cells[1:], "\t"))
 	}
-	aligned.Flush() // into a bufio.Writer, which keeps its error
-	for _, r := range failed {
-		fmt.Fprintln(w, Wrap(r.Cells[0]+" failed: "+r.Note, 80, "  "))
+	return xys
+}
+
+func (c Column[R]) cell(r R) (text string, value *float64) {
+	if c.Words != nil {
+		return c.Words(r), nil
 	}
+	v := c.Value(r)
+	if v == nil {
+		return None, nil
+	}
+	scaled := *v
+	if c.Per != 0 {
+		scaled /= c.Per
+	}
+	switch {
+	case !Sane(*v):
+		return Absurd, nil
+	case c.Format == nil:
+		return Number(scaled), &scaled
+	}
+	return c.Format(scaled), &scaled
 }
 
 // Table is the data under a chart, or a list of facts.
 type Table struct {
-	Columns []Column
-	Rows    []Row
+	Heads []Head
+	Rows  []Row
 }
 
-type Column struct {
-	Name string
-	Unit string
-	Text bool // words, left-aligned; else numbers, right-aligned
+// Head is a column of a table.
+type Head struct {
+	Name, Unit string
+	Text       bool // words, left-aligned; else numbers, right-aligned
+	key        bool
+	spare      int
 }
 
+// Row is a row as it is shown, with the values of its cells for a program.
 type Row struct {
 	Cells  []string
-	Failed bool   // Cells only say which point it is
+	Values []*float64
+	Failed bool   // Cells only say which row it is
 	Note   string // why it failed
 }
 
-func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, Row{Cells: cells}) }
-
-// drop removes the columns in which no row has a figure.
-func (t *Table) Drop() {
-	keep := make([]bool, len(t.Columns))
-	for _, r := range t.Rows {
-		for i, cell := range r.Cells {
-			keep[i] = keep[i] || cell != None && cell != ""
+// TableOf lays rows out in columns. failed says why a row has no figures; "" if it has.
+// Columns in which no row has anything are left out.
+func TableOf[R any](rows []R, failed func(R) string, columns ...Column[R]) Table {
+	var t Table
+	used := make([]bool, len(columns))
+	texts, values := make([][]string, len(rows)), make([][]*float64, len(rows))
+	notes := make([]string, len(rows))
+	for n, r := range rows {
+		if failed != nil {
+			notes[n] = failed(r)
+		}
+		for i, c := range columns {
+			text, value := "", (*float64)(nil)
+			if notes[n] == "" || c.Key {
+				text, value = c.cell(r)
+			}
+			texts[n], values[n] = append(texts[n], text), append(values[n], value)
+			used[i] = used[i] || text != "" && text != None
 		}
 	}
-	var columns []Column
-	for i, c := range t.Columns {
-		if keep[i] {
-			columns = append(columns, c)
+	for i, c := range columns {
+		if used[i] {
+			t.Heads = append(t.Heads, Head{c.Name, c.Unit, c.Left, c.Key, c.Spare})
 		}
 	}
-	t.Columns = columns
-	for n := range t.Rows {
-		var cells []string
-		for i, cell := range t.Rows[n].Cells {
-			if keep[i] {
-				cells = append(cells, cell)
+	for n := range rows {
+		row := Row{Failed: notes[n] != "", Note: notes[n]}
+		for i, c := range columns {
+			if used[i] && (!row.Failed || c.Key) {
+				row.Cells, row.Values = append(row.Cells, texts[n][i]), append(row.Values, values[n][i])
 			}
 		}
-		t.Rows[n].Cells = cells
+		t.Rows = append(t.Rows, row)
 	}
+	return t
 }
 
-// only keeps the columns with these names.
-func (t Table) Only(names ...string) Table {
-	var out Table
-	var keep []int
-	for i, c := range t.Columns {
-		if slices.Contains(names, c.Name) {
-			out.Columns = append(out.Columns, c)
-			keep = append(keep, i)
-		}
+// Listing is a table of words.
+func Listing(heads []string, rows [][]string) Table {
+	var t Table
+	for i, name := range heads {
+		t.Heads = append(t.Heads, Head{Name: name, Text: true, key: i == 0})
 	}
-	for _, r := range t.Rows {
-		kept := Row{Failed: r.Failed, Note: r.Note}
-		for _, i := range keep {
-			if i < len(r.Cells) {
-				kept.Cells = append(kept.Cells, r.Cells[i])
-			}
+	for _, cells := range rows {
+		t.Rows = append(t.Rows, Row{Cells: cells, Values: make([]*float64, len(cells))})
+	}
+	return t
+}
+
+// IsText tells how a cell is aligned; Left is how many columns a failed row has not
+// filled. The page's template asks.
+func (t *Table) IsText(i int) bool { return i < len(t.Heads) && t.Heads[i].Text }
+func (t *Table) Left(row Row) int  { return max(1, len(t.Heads)-len(row.Cells)) }
+func (t *Table) without(i int) Table {
+	out := Table{Heads: slices.Delete(slices.Clone(t.Heads), i, i+1)}
+	for _, row := range t.Rows {
+		if i < len(row.Cells) {
+			row.Cells = slices.Delete(slices.Clone(row.Cells), i, i+1)
 		}
-		out.Rows = append(out.Rows, kept)
+		out.Rows = append(out.Rows, row)
 	}
 	return out
 }
 
-// TextWidth is the width of a terminal nobody has resized.
-const TextWidth = 80
+// CSV writes the table for a program: values in full, a row that failed with its reason.
+func (t *Table) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	var heads []string
+	for _, h := range t.Heads {
+		name := h.Name
+		if h.Unit != "" {
+			name += " [" + h.Unit + "]"
+		}
+		heads = append(heads, name)
+	}
+	records := [][]string{append(heads, "failed")}
+	for _, row := range t.Rows {
+		record := make([]string, len(heads)+1)
+		for i, cell := range row.Cells {
+			if row.Values[i] != nil {
+				cell = strconv.FormatFloat(*row.Values[i], 'g', -1, 64)
+			} else if cell == None {
+				cell = ""
+			}
+			record[i] = cell
+		}
+		record[len(heads)] = row.Note
+		records = append(records, record)
+	}
+	if err := out.WriteAll(records); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}
+
+// mostOf is what a figure may be at most: no machine measures more of anything.
+const mostOf = 1e15
+
+// Absurd stands where a folder has a figure that no machine measures.
+const Absurd = "implausible"
+
+// Sane tells whether a figure can be shown.
+func Sane(v float64) bool { return !math.IsNaN(v) && math.Abs(v) <= mostOf }

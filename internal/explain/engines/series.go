@@ -4,12 +4,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 )
+
+const seriesPoints = 3 // of a curve: the smallest, a middle and the largest
 
 // timed is the series of one point.
 type timed struct {
@@ -25,71 +24,56 @@ type moment struct {
 	reads *float64 // block reads per operation
 }
 
-func (t timed) speeds() plotter.XYs {
-	var xys plotter.XYs
+func (t timed) speeds() view.XYs {
+	var xys view.XYs
 	for _, m := range t.ticks {
-		xys = append(xys, plotter.XY{X: m.at, Y: m.ops})
+		xys = append(xys, view.XY{X: m.at, Y: m.ops})
 	}
-	return view.Finite(xys, false, false)
+	return xys
 }
 
-func (t timed) reads() plotter.XYs {
-	var xys plotter.XYs
+func (t timed) reads() view.XYs {
+	var xys view.XYs
 	for _, m := range t.ticks {
 		if m.reads != nil {
-			xys = append(xys, plotter.XY{X: m.at, Y: *m.reads})
+			xys = append(xys, view.XY{X: m.at, Y: *m.reads})
 		}
 	}
-	return view.Finite(xys, false, false)
+	return xys
 }
 
 // seriesChart is what happened second by second in the warm and the measured
 // phase.
 func seriesChart(c curve) (*view.Picture, []timed) {
-	var with []Point
-	for _, p := range c.pts {
-		if len(p.Ticks) > 1 {
-			with = append(with, p)
-		}
-	}
-	if len(with) == 0 {
-		return nil, nil
-	}
-	speed, reads := view.NewPanel("operations per second"), view.NewPanel("block reads per op")
-	pic := &view.Picture{About: "operations per second and block reads per operation over time", Panels: []*plot.Plot{speed}, Height: view.PictureHeight}
+	with := c.having(func(p Point) bool { return len(p.Ticks) > 1 })
+	pic := view.NewPicture("operations per second and block reads per operation over time", "operations per second", "block reads per op")
+	speed, reads := pic.Panels[0], pic.Panels[1]
 	var all []timed
-	topSpeed, topReads, first, last := 0.0, 0.0, 0.0, 0.0
-	for n, i := range view.Spaced(len(with), view.SeriesPoints) {
+	for n, i := range view.Spaced(len(with), seriesPoints) {
+		if i >= len(with) {
+			break
+		}
 		t := seriesOf(with[i])
-		ops, perOp := t.speeds(), t.reads()
-		if len(ops) < 2 {
+		if len(t.ticks) < 2 {
 			continue
 		}
 		look := view.RampStyle(n*3, view.MaxLines)
-		pic.Add(pointName(c, t.point), view.Line(speed, view.Thin(ops), look)...)
-		view.Line(reads, view.Thin(perOp), look)
-		topSpeed, topReads = math.Max(topSpeed, view.Highest(ops)), math.Max(topReads, view.Highest(perOp))
-		first, last = math.Min(first, ops[0].X), math.Max(last, ops[len(ops)-1].X)
+		speed.Line(c.pointName(t.point), view.Thin(t.speeds()), look)
+		if perOp := t.reads(); slices.ContainsFunc(perOp, func(at view.XY) bool { return at.Y > 0 }) {
+			reads.Line("", view.Thin(perOp), look)
+		}
 		all = append(all, t)
 	}
-	if len(all) == 0 {
+	speed.FitY(nil)
+	reads.FitY(nil)
+	if !pic.Drawn() {
 		return nil, nil
 	}
-	if topReads > 0 {
-		pic.Panels = append(pic.Panels, reads)
-		pic.Height = view.TwoPanels
+	first, last := pic.SpanX()
+	if first < 0 {
+		pic.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
 	}
-	view.LinearAxis(&speed.Y, 1.05*topSpeed)
-	view.LinearAxis(&reads.Y, 1.05*topReads)
-	for _, panel := range pic.Panels {
-		panel.X.Min, panel.X.Max = first, math.Max(last, first+1)
-		step := view.RoundStep((last - first) / 8)
-		panel.X.Tick.Marker = view.Steps(step*math.Ceil(first/step), last, step, func(v float64) string { return view.Trimmed(v, math.Min(step, 100)) })
-		if first < 0 {
-			panel.Add(&view.Marks{List: []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}})
-		}
-	}
-	pic.Panels[len(pic.Panels)-1].X.Label.Text = "seconds since measuring began"
+	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), func(v, step float64) string { return view.Trimmed(v, math.Min(step, 100)) })
 	return pic, all
 }
 
@@ -136,25 +120,36 @@ func restarted(tick result.Tick, last float64) bool {
 
 // seriesTable summarises each phase of each line; every tick is in series.jsonl.
 func seriesTable(c curve, all []timed) view.Table {
-	t := view.Table{Columns: []view.Column{{Name: "point", Text: true}, {Name: "phase", Text: true}, {Name: "ticks"},
-		{Name: "slowest", Unit: "ops/s"}, {Name: "median", Unit: "ops/s"}, {Name: "fastest", Unit: "ops/s"},
-		{Name: "first", Unit: "block reads/op"}, {Name: "last", Unit: "block reads/op"}}}
-	for _, s := range all {
-		for _, part := range byPhase(s) {
+	var parts []timed
+	for _, t := range all {
+		parts = append(parts, byPhase(t)...)
+	}
+	type column = view.Column[timed]
+	rate := func(name string, pick func(sorted []float64) float64) column {
+		return column{Name: name, Unit: "ops/s", Value: func(t timed) *float64 {
 			var rates []float64
-			for _, m := range part.ticks {
+			for _, m := range t.ticks {
 				rates = append(rates, m.ops)
 			}
 			slices.Sort(rates)
-			first, last := view.None, view.None
-			if reads := part.reads(); len(reads) > 0 {
-				first, last = view.PerGet(reads[0].Y), view.PerGet(reads[len(reads)-1].Y)
-			}
-			t.Add(pointName(c, s.point), part.ticks[0].phase, unit.Count(len(rates)), view.Number(rates[0]), view.Number(rates[len(rates)/2]), view.Number(rates[len(rates)-1]), first, last)
-		}
+			return view.Some(pick(rates))
+		}}
 	}
-	t.Drop()
-	return t
+	read := func(name string, pick func(view.XYs) view.XY) column {
+		return column{Name: name, Unit: "block reads/op", Format: view.PerGet, Value: func(t timed) *float64 {
+			if reads := t.reads(); len(reads) > 0 {
+				return view.Some(pick(reads).Y)
+			}
+			return nil
+		}}
+	}
+	return view.TableOf(parts, nil,
+		column{Name: "point", Left: true, Key: true, Words: func(t timed) string { return c.pointName(t.point) }},
+		column{Name: "phase", Left: true, Key: true, Words: func(t timed) string { return t.ticks[0].phase }},
+		column{Name: "ticks", Format: view.Digits, Value: func(t timed) *float64 { return view.Some(float64(len(t.ticks))) }},
+		rate("slowest", func(s []float64) float64 { return s[0] }), rate("median", func(s []float64) float64 { return s[len(s)/2] }),
+		rate("fastest", func(s []float64) float64 { return s[len(s)-1] }),
+		read("first", func(xys view.XYs) view.XY { return xys[0] }), read("last", func(xys view.XYs) view.XY { return xys[len(xys)-1] }))
 }
 
 // byPhase cuts a series where its phase changes.
