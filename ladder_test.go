@@ -109,7 +109,7 @@ var ladder = []rung{
 		"internal/explain/advise":  {"engine", "internal/model/lsm", "internal/model/predict", "internal/base/unit", "result"},
 		"internal/explain/kvdblog": {"engine", "internal/model/lsm", "internal/base/unit", "result"},
 		"internal/explain/view":    {"internal/base/unit", "web"},
-		"internal/explain/claims":  {"internal/base/unit", "internal/explain/view", "result"},
+		"internal/explain/claims":  {"engine", "internal/base/unit", "internal/explain/view", "result"},
 		"internal/explain/engines": {"engine", "internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},
 		"internal/explain/trees":   {"internal/base/unit", "internal/explain/view", "result"},
 		"internal/explain/layouts": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},

@@ -70,18 +70,25 @@ func ReadSweep(dir string) (*Sweep, error) {
 // out; damage anywhere else is an error.
 func ReadSeries(dir string) ([]Tick, error) { return readLines[Tick](filepath.Join(dir, SeriesFile)) }
 
-// writeJSON writes to a temporary name first, so that a kill or a full disk
-// leaves the old file or none.
 func writeJSON(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
+	return WriteFile(path, func(f *os.File) error {
+		_, err := f.Write(append(text, '\n'))
+		return err
+	})
+}
+
+// WriteFile writes to a temporary name first, so that a kill or a full disk
+// leaves the old file or none.
+func WriteFile(path string, write func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(text, '\n'))
+	err = write(f)
 	if err == nil {
 		err = f.Chmod(0o644)
 	}

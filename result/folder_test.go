@@ -1,6 +1,7 @@
 package result
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,5 +70,30 @@ func TestAnswersAreMeasuredPoints(t *testing.T) {
 		if got[i].CacheBytes != want.at || got[i].NotAtCacheBytes != want.not {
 			t.Errorf("%s: %+v, want at %d, not at %d", got[i].Question, got[i], want.at, want.not)
 		}
+	}
+}
+
+// A file that cannot be written as a whole leaves the one before it, and nothing else.
+func TestWriteFileIsWholeOrNotAtAll(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ReportFile)
+	if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("no space left on device")
+	err := WriteFile(path, func(f *os.File) error {
+		if _, err := f.WriteString("half"); err != nil {
+			t.Fatal(err)
+		}
+		return full
+	})
+	if !errors.Is(err, full) {
+		t.Errorf("error %v", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "before" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%d files left, %v", len(left), err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
 )
 
 // adviseFlags are the flags of advise as typed.
@@ -265,5 +266,5 @@ func keepAdvice(dir string, advice advise.Advice) error {
 	for _, v := range advice.Verified {
 		outlook.Measured = append(outlook.Measured, enginereport.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
 	}
-	return writeFile(filepath.Join(dir, advicePicture), func(f *os.File) error { return outlook.PNG(f) })
+	return result.WriteFile(filepath.Join(dir, advicePicture), func(f *os.File) error { return outlook.PNG(f) })
 }

@@ -44,7 +44,7 @@ func (a *app) reportVerb() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return writeFile(picture, func(f *os.File) error { return in.Picture(f) })
+		return result.WriteFile(picture, func(f *os.File) error { return in.Picture(f) })
 	}
 	return cmd
 }
@@ -68,22 +68,11 @@ func (a *app) explain(asJSON bool, path string, folders ...string) error {
 		return err
 	}
 	path = orDefault(path, filepath.Join(folders[0], result.ReportFile))
-	if err := writeFile(path, func(f *os.File) error { return r.Page().Write(f) }); err != nil {
+	if err := result.WriteFile(path, func(f *os.File) error { return r.Page().Write(f) }); err != nil {
 		return err
 	}
 	if !asJSON {
 		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
-	}
-	return nil
-}
-
-func writeFile(path string, write func(*os.File) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

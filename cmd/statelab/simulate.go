@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/result"
 )
 
 // simulateFlags are the flags of simulate as typed.
@@ -189,7 +190,7 @@ func (a *app) printSimulation(s simulation) {
 
 func (a *app) export(path string, t *cachesim.Trace, header trace.Header) error {
 	charge := version1or2(header.Engine).BlockCharge()
-	return writeFile(path, func(f *os.File) error {
+	return result.WriteFile(path, func(f *os.File) error {
 		out := bufio.NewWriterSize(f, 1<<20)
 		return errors.Join(trace.WriteOracleGeneral(out, t, charge), out.Flush())
 	})

@@ -108,7 +108,7 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample) e
 	began := time.Now()
 	var header trace.Header
 	var totals trace.Totals
-	err := writeFile(f.out, func(file *os.File) (err error) {
+	err := result.WriteFile(f.out, func(file *os.File) (err error) {
 		buffered := bufio.NewWriterSize(file, 1<<20)
 		if header, totals, err = a.record(buffered, t, spec, sample); err != nil {
 			return err

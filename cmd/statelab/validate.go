@@ -111,5 +111,5 @@ func (a *app) pictureOf(folder, path string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, func(f *os.File) error { return in.Picture(f) })
+	return result.WriteFile(path, func(f *os.File) error { return in.Picture(f) })
 }

@@ -146,3 +146,33 @@ func TestFit(t *testing.T) {
 		t.Error(c, missed)
 	}
 }
+
+// What a state that fitted in memory seems to confirm is not confirmed.
+func TestNothingHoldsInMemory(t *testing.T) {
+	const perNode = 4
+	rows := []result.LayoutRow{aRow("chunktrie:unpinned", 1e4, 5, 5, 5), aRow("chunktrie:unpinned", 1e5, 6, 6, 6)}
+	state := rows[1].DiskBytes
+	for name, c := range map[string]struct {
+		l    result.Layouts
+		want string
+	}{
+		"held to less":          {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state / 2}}, Holds},
+		"held to as much":       {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state}}, CannotTell},
+		"held to nothing":       {result.Layouts{Host: result.Host{MemoryBytes: 100 * state}}, CannotTell},
+		"the run says so":       {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state / 2}, Warnings: []engine.Warning{{Code: FitsInMemory, Text: "chunktrie:unpinned 100k: all"}}}, CannotTell},
+		"another layout fitted": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state / 2}, Warnings: []engine.Warning{{Code: FitsInMemory, Text: "chunktrie 100k: all"}}}, Holds},
+	} {
+		c.l.Rows = rows
+		judged := Judge(&c.l)
+		if got := judged[perNode].Word; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if says := strings.Contains(Sentence(judged), "cannot tell"); says != (c.want == CannotTell) {
+			t.Errorf("%s: %s", name, Sentence(judged))
+		}
+	}
+	rows[1] = aRow("chunktrie:unpinned", 1e5, 9, 9, 6) // a bound that a small state exceeds is refuted all the same
+	if got := Judge(&result.Layouts{Rows: rows, Workload: result.StateWorkload{MemoryBytes: state}})[perNode].Word; got != Fails {
+		t.Errorf("%q, want %q", got, Fails)
+	}
+}

@@ -345,7 +345,7 @@ func judgeSpeed(e Evidence, c claim) finding {
 	}
 	f := finding{Word: Untested, Clause: c.why}
 	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
-		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), unit.ShortCount(1e9 / *nanos), e.Host.Cores, unit.ShortCount(float64(e.Workload.UpdateAccounts))), fmt.Sprintf("rows[%d].update_ns", i))
+		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), view.ShortCount(1e9 / *nanos), e.Host.Cores, view.ShortCount(float64(e.Workload.UpdateAccounts))), fmt.Sprintf("rows[%d].update_ns", i))
 	}
 	return f
 }
@@ -367,7 +367,7 @@ func judgeWrites(e Evidence, c claim) finding {
 	}
 	pages := u.WriteBytes / writtenPage
 	f := finding{Word: Fails}
-	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), view.Number(pages), unit.ShortCount(float64(e.Workload.UpdateAccounts))),
+	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), view.Number(pages), view.ShortCount(float64(e.Workload.UpdateAccounts))),
 		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
 	if pages <= c.High*(1+tolerance) {
 		f.Word, f.Clause = HoldsIf, "there are no more than "+e.Accounts(i)+" accounts: more were not built"

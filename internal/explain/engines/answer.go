@@ -110,7 +110,7 @@ func withoutReads(p Point) string {
 			text += " at a " + view.ShortBytes(p.CacheBytes) + " cache"
 		}
 		if l := f.ServiceNanos; l != nil {
-			text += fmt.Sprintf(", p50 %s, p99 %s", unit.Nanos(float64(l.P50)), unit.Nanos(float64(l.P99)))
+			text += fmt.Sprintf(", p50 %s, p99 %s", view.Nanos(float64(l.P50)), view.Nanos(float64(l.P99)))
 		}
 		return text + "; block reads: " + p.absent("block_reads_per_get") + "."
 	case f.Puts > 0:

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -74,7 +73,7 @@ func (c curve) ceilingSentence() string {
 	if at.beyondMeasured {
 		more = " or more"
 	}
-	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", unit.ShortCount(at.disk.ReadsPerSecond), unit.ShortCount(at.disk.Spread.Low), unit.ShortCount(at.disk.Spread.High))
+	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", view.ShortCount(at.disk.ReadsPerSecond), view.ShortCount(at.disk.Spread.Low), view.ShortCount(at.disk.Spread.High))
 	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more, noise)
 	text := "Your engine reaches " + parts[0] + " " + gives + "."
 	if c.rivals() {
@@ -134,8 +133,8 @@ func (d Disk) answer() string {
 			best = p
 		}
 	}
-	return fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s.", unit.ShortCount(best.ReadsPerSecond), best.InFlight,
-		unit.ShortCount(best.Spread.Low), unit.ShortCount(best.Spread.High), unit.Nanos(best.MeanNanos))
+	return fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s.", view.ShortCount(best.ReadsPerSecond), best.InFlight,
+		view.ShortCount(best.Spread.Low), view.ShortCount(best.Spread.High), view.Nanos(best.MeanNanos))
 }
 
 // Text writes the limit for a terminal.
@@ -160,8 +159,8 @@ func (d Disk) Page() *view.Page {
 		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
 	}
 	if pic.Panels[0].Line("", xys, view.CurveStyle(0)) {
-		pic.Decades("reads in flight", unit.ShortCount)
-		pic.Panels[0].FitY(unit.ShortCount)
+		pic.Decades("reads in flight", view.ShortCount)
+		pic.Panels[0].FitY(view.ShortCount)
 	} else {
 		pic = nil
 	}

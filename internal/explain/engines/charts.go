@@ -490,7 +490,7 @@ func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
 	if drawn == 0 {
 		return nil, 0
 	}
-	speed.FitY(unit.ShortCount)
+	speed.FitY(view.ShortCount)
 	slow.FitY(view.ShortNanos)
 	if !pic.Drawn() {
 		return nil, 0
@@ -498,7 +498,7 @@ func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
 	if x == "cache" {
 		pic.Sizes(0)
 	} else {
-		pic.Places(x, places, unit.ShortCount)
+		pic.Places(x, places, view.ShortCount)
 	}
 	return pic, left
 }
@@ -541,7 +541,7 @@ func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []
 // axisBars draws a group of bars per value of x, a bar per curve.
 func axisBars(x string, curves []curve) *view.Picture {
 	bars := view.Bars{About: "Gets per second and p99 service time by " + x, X: x, Beside: true,
-		Panels: []view.BarPanel{{Y: "Gets per second", Tick: unit.ShortCount}, {Y: "p99 service time", Tick: view.ShortNanos}}}
+		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "p99 service time", Tick: view.ShortNanos}}}
 	for _, c := range curves {
 		for _, stop := range c.stops() {
 			if !slices.Contains(bars.Groups, stop) {
@@ -579,7 +579,7 @@ func valuesAt(groups []string, x string, pts []Point, columns ...column) [][]flo
 func (c curve) enginesChart() *view.Picture {
 	stops := c.stops()
 	bars := view.Bars{About: "Gets per second and mean service time by engine", X: c.x, Groups: stops,
-		Panels: []view.BarPanel{{Y: "Gets per second", Tick: unit.ShortCount}, {Y: "mean service time", Tick: view.ShortNanos}}}
+		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "mean service time", Tick: view.ShortNanos}}}
 	most := 0.0
 	for _, v := range gets().Values(c.measured()) {
 		most = math.Max(most, v)

@@ -75,7 +75,22 @@ func Read(dirs ...string) (Input, error) {
 		in.Sweeps = append(in.Sweeps, s)
 	}
 	in.tellApart()
-	return in, nil
+	return in, in.nothing()
+}
+
+// nothing is the error that no point of any folder could be read; nil if there is one
+// that failed, or that has figures.
+func (in Input) nothing() error {
+	var problem string
+	for p := range in.points() {
+		if problem = p.Problem; p.Run != nil || problem == "" || p.Status != result.OK || p.Figures.Gets > 0 || p.Figures.Puts > 0 {
+			return nil
+		}
+	}
+	if problem == "" {
+		return nil
+	}
+	return errors.New("nothing could be drawn: " + problem)
 }
 
 func readFolder(dir string) (Sweep, error) {

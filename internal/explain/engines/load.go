@@ -67,24 +67,24 @@ func (c curve) kneeSentences() []string {
 		at := knee(pts)
 		last := pts[len(pts)-1]
 		if at < 0 {
-			text := fmt.Sprintf("%sno knee up to %s Gets/s offered", name, unit.ShortCount(last.offered()))
+			text := fmt.Sprintf("%sno knee up to %s Gets/s offered", name, view.ShortCount(last.offered()))
 			if l := last.Figures.ResponseNanos; l != nil {
-				text += ", response p99 " + unit.Nanos(float64(l.P99)) + " there"
+				text += ", response p99 " + view.Nanos(float64(l.P99)) + " there"
 			}
 			out = append(out, view.Upper(text)+".")
 			continue
 		}
 		p, first := pts[at], pts[0]
-		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, unit.ShortCount(p.offered()), unit.ShortCount(p.Figures.GetsPerSecond), unit.Nanos(float64(p.Figures.ResponseNanos.P99)))
+		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, view.ShortCount(p.offered()), view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(float64(p.Figures.ResponseNanos.P99)))
 		if at > 0 && first.Figures.ResponseNanos != nil {
-			text += fmt.Sprintf(" (%s at %s)", unit.Nanos(float64(first.Figures.ResponseNanos.P99)), unit.ShortCount(first.offered()))
+			text += fmt.Sprintf(" (%s at %s)", view.Nanos(float64(first.Figures.ResponseNanos.P99)), view.ShortCount(first.offered()))
 		} else {
 			text += ", at the lowest rate offered already"
 		}
 		if first.Figures.ResponseNanos != nil {
 			for _, q := range pts[at+1:] {
 				if q.bears(float64(first.Figures.ResponseNanos.P99)) {
-					text += "; but " + unit.ShortCount(q.offered()) + " was achieved again: noise, more --gets would tell"
+					text += "; but " + view.ShortCount(q.offered()) + " was achieved again: noise, more --gets would tell"
 					break
 				}
 			}
@@ -133,7 +133,7 @@ func (c curve) loadFigure() view.Block {
 			break
 		}
 	}
-	pic.Places("Gets per second offered", rates, unit.ShortCount, also...)
+	pic.Places("Gets per second offered", rates, view.ShortCount, also...)
 	panel.FitY(view.ShortNanos)
 	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first rate whose response p99 is over %g times that of the lowest rate, "+
 		"or that is achieved to less than %.0f%%.", kneeTimes, 100*kneeShare)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 )
 
@@ -145,9 +144,9 @@ func (c curve) names(pts []Point) string {
 func (c curve) speeds(pts []Point, stop string) string {
 	var parts []string
 	for _, p := range pts {
-		text := c.sweep.entrant(p) + " " + unit.ShortCount(p.Figures.GetsPerSecond)
+		text := c.sweep.entrant(p) + " " + view.ShortCount(p.Figures.GetsPerSecond)
 		if r, ok := p.Spread["gets_per_second"]; ok && r.Low < r.High {
-			text += " (" + unit.ShortCount(r.Low) + " to " + unit.ShortCount(r.High) + ")"
+			text += " (" + view.ShortCount(r.Low) + " to " + view.ShortCount(r.High) + ")"
 		}
 		parts = append(parts, text)
 	}
@@ -163,9 +162,9 @@ func (c curve) rankStops() string {
 	ok := c.measured()
 	at := func(p Point) string { return counted1(c.x, []string{p.Axes[c.x]}) }
 	speed := func(p Point) string {
-		text := unit.ShortCount(p.Figures.GetsPerSecond) + " Gets/s"
+		text := view.ShortCount(p.Figures.GetsPerSecond) + " Gets/s"
 		if r, known := p.Spread["gets_per_second"]; known && r.Low < r.High {
-			text += " (" + unit.ShortCount(r.Low) + " to " + unit.ShortCount(r.High) + ")"
+			text += " (" + view.ShortCount(r.Low) + " to " + view.ShortCount(r.High) + ")"
 		}
 		return text + " with " + at(p)
 	}

@@ -51,7 +51,7 @@ func (s *Sweep) settings() [][2]string {
 		{"engine", engine},
 		{"profile", profile},
 		{"workload", w.Name},
-		{"keys", say("keys", unit.ShortCount(float64(w.Keys)))},
+		{"keys", say("keys", view.ShortCount(float64(w.Keys)))},
 		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
 		{"database", database},
 		{"Gets", getsText(w)},
@@ -64,7 +64,7 @@ func (s *Sweep) settings() [][2]string {
 		list = append(list, [2]string{"seed", fmt.Sprint(w.Seed)})
 	}
 	if h := run.Figures.HarnessNanosPerGet; h != nil {
-		list = append(list, [2]string{"harness floor", unit.Nanos(*h) + " per Get"})
+		list = append(list, [2]string{"harness floor", view.Nanos(*h) + " per Get"})
 	}
 	list = append(list, [2]string{"options that differ", strings.Join(s.differs, ", ")})
 	if n := s.repeats(); n > 1 {
@@ -81,7 +81,7 @@ func getsText(w result.Workload) string {
 	if w.Gets == 0 {
 		return ""
 	}
-	return unit.ShortCount(float64(w.Gets)) + " after " + unit.ShortCount(float64(w.WarmupGets)) + " to warm up"
+	return view.ShortCount(float64(w.Gets)) + " after " + view.ShortCount(float64(w.WarmupGets)) + " to warm up"
 }
 
 // firstRun is the first run that can be read, measured ones before failed ones.

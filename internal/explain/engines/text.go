@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -157,7 +156,7 @@ func (c curve) readsTable() view.Table {
 	speed := gets()
 	speed.Format = func(v float64) string {
 		if v >= 1e6 {
-			return unit.ShortCount(v)
+			return view.ShortCount(v)
 		}
 		return view.Number(v)
 	}

@@ -20,7 +20,7 @@ type point struct {
 }
 
 func accounts() view.Column[point] {
-	return view.Column[point]{Name: "accounts", Format: unit.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
+	return view.Column[point]{Name: "accounts", Format: view.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
 }
 
 // line is a figure that a chart draws over the size, with what predicts it.
@@ -100,19 +100,19 @@ func (in Input) charts() (blocks []view.Block) {
 			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1e9. A state that fits into memory is read little.",
 			line{panel: "reads, nothing cached", head: "nothing cached", unit: "reads", log: true, tick: shortReads, value: reads(result.FirstLookups), print: view.PerGet,
 				by: "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, claims.Billion)},
-			line{panel: "reads, memory held", head: "memory held", unit: "reads", tick: unit.ShortCount, value: reads(result.HeldLookups), print: view.PerGet,
+			line{panel: "reads, memory held", head: "memory held", unit: "reads", tick: view.ShortCount, value: reads(result.HeldLookups), print: view.PerGet,
 				by: "model", formula: orAhead(func(of row) *float64 {
 					if of.DeviceReads == nil {
 						return nil
 					}
 					return of.PredictedDeviceReads
 				}, "device_reads_per_lookup", true, claims.Billion)}),
-		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", "nodes per lookup", false, unit.ShortCount,
+		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", "nodes per lookup", false, view.ShortCount,
 			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),
-		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", "bytes per lookup", false, unit.ShortCount,
+		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", "bytes per lookup", false, view.ShortCount,
 			built(func(of row) *float64 { return of.DeviceBytes }), absent),
 		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.", "p50", true, view.ShortNanos, built(p50().Value), absent),
-		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", "bytes per account", false, unit.ShortCount,
+		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", "bytes per account", false, view.ShortCount,
 			built(disk().Value), absent),
 	}
 	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Picture == nil })
@@ -184,7 +184,7 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 	if len(pic.Panels) > 1 {
 		pic.Height *= 1.15 // a legend of many layouts
 	}
-	pic.Decades("accounts", unit.ShortCount)
+	pic.Decades("accounts", view.ShortCount)
 	drawn = slices.DeleteFunc(drawn, func(p point) bool {
 		return !slices.ContainsFunc(columns[2:], func(c view.Column[point]) bool { return c.Value(p) != nil })
 	})

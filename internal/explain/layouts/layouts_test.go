@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
 
@@ -124,3 +125,27 @@ func wellFormed(t *testing.T, text string) {
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
 func writePage(w io.Writer, l *result.Layouts) error { return Input{l}.Page().Write(w) }
+
+// Figures that no machine measures are drawn as absent, with a word.
+func TestAbsurdFiguresAreBounded(t *testing.T) {
+	for name, change := range map[string]func(*result.Layouts){
+		"disk":  func(l *result.Layouts) { l.Rows[0].DiskPerAccount = 1e308 },
+		"nodes": func(l *result.Layouts) { l.Rows[0].Nodes = ptr(1e308) },
+		"reads": func(l *result.Layouts) { l.Rows[0].Lookups[0].DeviceReads = ptr(1e308) },
+		"tiny":  func(l *result.Layouts) { l.Rows[0].PredictedReads = ptr(1e-308) },
+		"outlook": func(l *result.Layouts) {
+			l.Outlook[slices.IndexFunc(l.Outlook, func(o result.LayoutOutlook) bool { return o.Figure == "nodes_per_lookup" })].Value = 1e308
+		},
+		"size": func(l *result.Layouts) { l.Rows[0].Accounts = 1 << 63 },
+	} {
+		l := measuredLayouts(t)
+		change(l)
+		var page, text bytes.Buffer
+		must(t, writePage(&page, l))
+		must(t, Input{l}.Text(&text))
+		wellFormed(t, page.String())
+		if name != "tiny" && !strings.Contains(page.String(), view.Absurd) {
+			t.Errorf("%s: the page does not say %q", name, view.Absurd)
+		}
+	}
+}

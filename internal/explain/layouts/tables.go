@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -47,7 +46,7 @@ func failure(of row) string {
 	return of.Error
 }
 
-func accountsText(n uint64) string { return unit.ShortCount(float64(n)) }
+func accountsText(n uint64) string { return view.ShortCount(float64(n)) }
 
 func layoutKey() column {
 	return column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(of row) string { return of.Layout + " " + accountsText(of.Accounts) }}
@@ -179,8 +178,8 @@ func (in Input) device() view.Table {
 		figure("device", "bytes", nil, func(r result.LayoutRow) *float64 { return r.DeviceBytes }),
 		of("cold", "reads", view.PerGet, cold, func(l result.Lookups) *float64 { return l.DeviceReads }),
 		of("cold", "bytes", nil, cold, func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }),
-		of("1 in flight", "per s", unit.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight == 1 }, rate),
-		of("64 in flight", "per s", unit.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight > 1 }, rate))
+		of("1 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight == 1 }, rate),
+		of("64 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight > 1 }, rate))
 }
 
 // upkeep is what keeping and changing the state costs.
@@ -328,7 +327,7 @@ func (in Input) kinds() view.Table {
 		number("device", "bytes", nil, func(l result.Lookups) *float64 { return &l.DeviceBytes }),
 		quantile("p50", func(l *result.Latency) int64 { return l.P50 }),
 		quantile("p99", func(l *result.Latency) int64 { return l.P99 }),
-		number("per second", "", unit.ShortCount, func(l result.Lookups) *float64 { return &l.PerSecond }))
+		number("per second", "", view.ShortCount, func(l result.Lookups) *float64 { return &l.PerSecond }))
 }
 
 // labels say what each layout is.

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -28,15 +27,15 @@ func measures() []measure {
 	var disk *float64
 	return []measure{
 		{title: "Leaves per second", note: "Changes applied in each second over the time in the tree: Set, Remove and Commit.", label: "leaves per second", log: true,
-			tick: unit.ShortCount, Column: of("leaves/s", func(t *result.TreeTick) *float64 { return view.Some(t.LeavesPerSecond) })},
+			tick: view.ShortCount, Column: of("leaves/s", func(t *result.TreeTick) *float64 { return view.Some(t.LeavesPerSecond) })},
 		{title: "Nodes per second", note: "Nodes written, inner ones included, over the time in the tree.", label: "nodes per second", log: true,
-			tick: unit.ShortCount, Column: of("nodes/s", func(t *result.TreeTick) *float64 { return t.NodesPerSecond })},
+			tick: view.ShortCount, Column: of("nodes/s", func(t *result.TreeTick) *float64 { return t.NodesPerSecond })},
 		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", label: "p99 of commits", log: true, tick: view.ShortNanos,
 			Column: view.Column[result.Tick]{Value: func(t result.Tick) *float64 { return view.Some(float64(t.P99)) }}.In(view.Millis)},
 		{title: "Memory", note: "Resident memory of the runner's process.", label: "resident memory", bytes: true,
-			tick: unit.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Some(float64(t.RSSBytes)) })},
+			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Some(float64(t.RSSBytes)) })},
 		{title: "Disk", note: "Blocks allocated below the tree's folder.", label: "disk", bytes: true,
-			tick: unit.ShortCount, Column: of("", func(t *result.TreeTick) *float64 {
+			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 {
 				if t.DiskBytes != nil {
 					disk = view.Whole(t.DiskBytes)
 				}
@@ -52,7 +51,7 @@ func measures() []measure {
 				return view.Some(written / user)
 			})},
 		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.", label: "db gets per second", log: true,
-			tick: unit.ShortCount, Column: of("gets/s", func(t *result.TreeTick) *float64 { return t.DBGetsPerSecond })},
+			tick: view.ShortCount, Column: of("gets/s", func(t *result.TreeTick) *float64 { return t.DBGetsPerSecond })},
 		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", label: "hit rate, %", percent: true,
 			Column: of("%", func(t *result.TreeTick) *float64 {
 				if t.CacheHits == nil || t.CacheMisses == nil || *t.CacheHits+*t.CacheMisses == 0 {
@@ -158,7 +157,7 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 		panel.FitPercents()
 	}
 	_, right := pic.SpanX()
-	pic.Linear(x.Name, 0, math.Max(right*1.02, 1), func(v, _ float64) string { return unit.ShortCount(v) })
+	pic.Linear(x.Name, 0, math.Max(right*1.02, 1), func(v, _ float64) string { return view.ShortCount(v) })
 	return view.Block{Title: m.title, Note: m.note, Method: method, Picture: pic, Table: m.summary(all)}
 }
 

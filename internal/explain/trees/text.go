@@ -79,7 +79,7 @@ func (in Input) speed() view.Table {
 			if !ok {
 				return view.None
 			}
-			return unit.ShortCount(r.Low) + " " + unit.ShortCount(r.High)
+			return view.ShortCount(r.Low) + " " + view.ShortCount(r.High)
 		}},
 		figure("settled", "per s", func(f result.Figures) *float64 {
 			if f.SettledPerSecond < .99*f.LeavesPerSecond {
@@ -122,5 +122,5 @@ func (in Input) harness() string {
 		return ""
 	}
 	return fmt.Sprintf("Harness: %s per leaf, %s%% of the time of %s, the most of any tree here.",
-		unit.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
+		view.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
 }

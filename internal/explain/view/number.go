@@ -42,9 +42,9 @@ func PerGet(v float64) string {
 func ShortBytes(n int64) string { return WithoutZeros(unit.Bytes(n)) }
 
 // ShortNanos and shortPercent print ticks: 30 us, 0.1%.
-func ShortNanos(ns float64) string { return WithoutZeros(unit.Nanos(ns)) }
+func ShortNanos(ns float64) string { return WithoutZeros(Nanos(ns)) }
 
-func ShortPercent(p float64) string { return WithoutZeros(unit.Significant(p, 3)) + "%" }
+func ShortPercent(p float64) string { return WithoutZeros(Number(p)) + "%" }
 
 // WithoutZeros drops the zeros at the end of the decimals of a number, which a
 // unit may follow.
@@ -60,7 +60,7 @@ func WithoutZeros(text string) string {
 }
 
 // Percent prints a percentage, "0.143%".
-func Percent(p float64) string { return unit.Significant(p, 3) + "%" }
+func Percent(p float64) string { return Number(p) + "%" }
 
 // Scale is the one unit of a column: its name and its size.
 type Scale struct {
@@ -204,4 +204,17 @@ func Upper(text string) string {
 		return ""
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// ShortCount prints a count for a sentence or an axis: 1.05k.
+func ShortCount(v float64) string { return orAbsurd(v, unit.ShortCount) }
+
+// Nanos prints a duration.
+func Nanos(ns float64) string { return orAbsurd(ns, unit.Nanos) }
+
+func orAbsurd(v float64, print func(float64) string) string {
+	if !Sane(v) {
+		return Absurd
+	}
+	return print(v)
 }
