@@ -96,7 +96,8 @@ func all() []claim {
 	return []claim{
 		{By: "TrieDB", Says: "a trie in a key-value store costs O(log N * log N)", Given: "every node is searched for in the whole store",
 			Published: of(0, 0, "reads ~ nodes * log N", trieDBReadme), layouts: inKV, judge: judgeGrowth},
-		{By: "TrieDB", Says: "~50 disk operations a lookup, with a trie in a key-value store", Given: "a chain like Ethereum or Base; upper nodes can be shared in a block",
+		{By: "TrieDB", Says: "~50 disk operations a lookup, with a trie in a key-value store",
+			Given:     "a chain like Ethereum or Base; upper nodes can be shared in a block",
 			Published: of(50, 50, "reads a lookup", trieDBReadme), layouts: inKV, judge: judgeManyReads},
 		{By: "TrieDB", Says: "~8 with a layout made for the trie", Given: "the same chain, a node at a time",
 			Published: of(8, 8, "reads a lookup", trieDBReadme), layouts: []string{"chunktrie:unpinned"}, judge: judgeNodes},

@@ -154,7 +154,8 @@ func judgeNodes(e Evidence, c claim) finding {
 	perNode, off := first.Value / *first.of.Nodes, *row.Nodes / *row.PredictedNodes - 1
 	reads := o.Value * perNode
 	f := finding{Word: Fails}
-	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1e9", layout, view.PerGet(perNode), view.Number(*row.Nodes), e.Accounts(i), unit.Percent(math.Abs(off)), view.Number(o.Value)),
+	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1e9", layout, view.PerGet(perNode),
+		view.Number(*row.Nodes), e.Accounts(i), unit.Percent(math.Abs(off)), view.Number(o.Value)),
 		first.place, fmt.Sprintf("rows[%d].nodes_per_lookup", i), place)
 	switch {
 	case math.Abs(off) > tolerance/2:
@@ -326,12 +327,14 @@ func judgeIndexMemory(e Evidence, c claim) finding {
 	if row.Memory != nil {
 		for n, share := range row.Memory.Shares {
 			if strings.Contains(share.Use, "index") {
-				f.note(fmt.Sprintf("%s at %s: %s bytes an entry of %s", layout, e.Accounts(i), view.Number(float64(share.Bytes)/entries), share.Use), fmt.Sprintf("rows[%d].memory.shares[%d]", i, n))
+				f.note(fmt.Sprintf("%s at %s: %s bytes an entry of %s", layout, e.Accounts(i), view.Number(float64(share.Bytes)/entries), share.Use),
+					fmt.Sprintf("rows[%d].memory.shares[%d]", i, n))
 			}
 		}
 	}
 	if len(f.ours) == 0 {
-		f.note(fmt.Sprintf("%s at %s: %s bytes an entry of the whole process", layout, e.Accounts(i), view.Number(float64(row.PeakRSSBytes)/entries)), fmt.Sprintf("rows[%d].peak_rss_bytes", i))
+		f.note(fmt.Sprintf("%s at %s: %s bytes an entry of the whole process", layout, e.Accounts(i), view.Number(float64(row.PeakRSSBytes)/entries)),
+			fmt.Sprintf("rows[%d].peak_rss_bytes", i))
 	}
 	return f
 }
@@ -345,7 +348,8 @@ func judgeSpeed(e Evidence, c claim) finding {
 	}
 	f := finding{Word: Untested, Clause: c.why}
 	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
-		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), view.ShortCount(1e9 / *nanos), e.Host.Cores, view.ShortCount(float64(e.Workload.UpdateAccounts))), fmt.Sprintf("rows[%d].update_ns", i))
+		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), view.ShortCount(1e9 / *nanos), e.Host.Cores,
+			view.ShortCount(float64(e.Workload.UpdateAccounts))), fmt.Sprintf("rows[%d].update_ns", i))
 	}
 	return f
 }
@@ -367,7 +371,8 @@ func judgeWrites(e Evidence, c claim) finding {
 	}
 	pages := u.WriteBytes / writtenPage
 	f := finding{Word: Fails}
-	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), view.Number(pages), view.ShortCount(float64(e.Workload.UpdateAccounts))),
+	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), view.Number(pages),
+		view.ShortCount(float64(e.Workload.UpdateAccounts))),
 		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
 	if pages <= c.High*(1+tolerance) {
 		f.Word, f.Clause = HoldsIf, "there are no more than "+e.Accounts(i)+" accounts: more were not built"

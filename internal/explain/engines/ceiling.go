@@ -73,7 +73,8 @@ func (c curve) ceilingSentence() string {
 	if at.beyondMeasured {
 		more = " or more"
 	}
-	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", view.ShortCount(at.disk.ReadsPerSecond), view.ShortCount(at.disk.Spread.Low), view.ShortCount(at.disk.Spread.High))
+	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", view.ShortCount(at.disk.ReadsPerSecond), view.ShortCount(at.disk.Spread.Low),
+		view.ShortCount(at.disk.Spread.High))
 	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more, noise)
 	text := "Your engine reaches " + parts[0] + " " + gives + "."
 	if c.rivals() {
@@ -164,7 +165,8 @@ func (d Disk) Page() *view.Page {
 	} else {
 		pic = nil
 	}
-	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "engines.md", Picture: pic, Table: ceilingTable(d.Disk)})
+	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "engines.md",
+		Picture: pic, Table: ceilingTable(d.Disk)})
 	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
 	return p
 }

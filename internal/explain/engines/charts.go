@@ -596,7 +596,8 @@ func (c curve) enginesChart() *view.Picture {
 		of := c.of(name)
 		set := view.BarSet{Name: name, Color: view.CurveStyle(i).Color, Spans: make([]view.Range, len(stops)), Failed: make([]bool, len(stops))}
 		set.Values = valuesAt(stops, c.x, of.measured(), gets(), latency("mean", service, meanOf))
-		set.Limits = valuesAt(stops, c.x, of.measured(), limits(func(l limit) float64 { return l.getsPerSecond }), limits(func(l limit) float64 { return l.nanosPerGet }))
+		set.Limits = valuesAt(stops, c.x, of.measured(), limits(func(l limit) float64 { return l.getsPerSecond }),
+			limits(func(l limit) float64 { return l.nanosPerGet }))
 		failed := 0
 		for _, p := range of.pts {
 			at := slices.Index(stops, p.Axes[c.x])

@@ -65,12 +65,7 @@ func p99Of(l *result.Latency) float64  { return float64(l.P99) }
 func meanOf(l *result.Latency) float64 { return l.Mean }
 
 func latency(name string, of func(result.Figures) *result.Latency, quantile func(*result.Latency) float64) column {
-	return figure(name, "", nil, func(f result.Figures) *float64 {
-		if l := of(f); l != nil {
-			return view.Some(quantile(l))
-		}
-		return nil
-	}).In(view.Micros)
+	return figure(name, "", nil, func(f result.Figures) *float64 { return view.Via(of(f), quantile) }).In(view.Micros)
 }
 
 // readsOf are the block reads of some types. Where any type was counted, a type that is
@@ -202,7 +197,8 @@ func levels(list []engine.Level) view.Table {
 	sum := engine.Level{Level: -1}
 	for _, l := range list {
 		sum.Files, sum.Keys, sum.DataBlocks, sum.IndexBlocks = sum.Files+l.Files, sum.Keys+l.Keys, sum.DataBlocks+l.DataBlocks, sum.IndexBlocks+l.IndexBlocks
-		sum.SingleIndexes, sum.Bytes, sum.DataBytes, sum.ValueBytes = sum.SingleIndexes+l.SingleIndexes, sum.Bytes+l.Bytes, sum.DataBytes+l.DataBytes, sum.ValueBytes+l.ValueBytes
+		sum.SingleIndexes, sum.Bytes, sum.DataBytes, sum.ValueBytes = sum.SingleIndexes+l.SingleIndexes, sum.Bytes+l.Bytes, sum.DataBytes+l.DataBytes,
+			sum.ValueBytes+l.ValueBytes
 		sum.IndexBytes, sum.IndexCacheBytes, sum.TopIndexBytes = sum.IndexBytes+l.IndexBytes, sum.IndexCacheBytes+l.IndexCacheBytes, sum.TopIndexBytes+l.TopIndexBytes
 		sum.FilterBytes, sum.FilterCacheBytes = sum.FilterBytes+l.FilterBytes, sum.FilterCacheBytes+l.FilterCacheBytes
 	}
@@ -214,7 +210,8 @@ func levels(list []engine.Level) view.Table {
 			return fmt.Sprintf("L%d", l.Level)
 		}},
 		count("files", func(l engine.Level) int64 { return int64(l.Files) }), count("keys", func(l engine.Level) int64 { return int64(l.Keys) }),
-		count("data blocks", func(l engine.Level) int64 { return int64(l.DataBlocks) }), count("index blocks", func(l engine.Level) int64 { return int64(l.IndexBlocks) }),
+		count("data blocks", func(l engine.Level) int64 { return int64(l.DataBlocks) }), count("index blocks",
+			func(l engine.Level) int64 { return int64(l.IndexBlocks) }),
 		count("single indexes", func(l engine.Level) int64 { return int64(l.SingleIndexes) }),
 		size("size", func(l engine.Level) int64 { return l.Bytes }), size("data", func(l engine.Level) int64 { return l.DataBytes }),
 		size("values apart", func(l engine.Level) int64 { return l.ValueBytes }),
@@ -249,15 +246,10 @@ func (s *Sweep) phases() view.Table {
 		}
 	}
 	type column = view.Column[phased]
-	process := func(name string, of func(*result.ProcessIO) int64) column {
-		return column{Name: name, Format: view.Digits, Value: func(p phased) *float64 {
-			if p.Process == nil {
-				return nil
-			}
-			return view.Some(float64(of(p.Process)))
-		}}
+	process := func(name string, of func(*result.ProcessIO) float64) column {
+		return column{Name: name, Format: view.Digits, Value: func(p phased) *float64 { return view.Via(p.Process, of) }}
 	}
-	fromDevice := process("read from device", func(io *result.ProcessIO) int64 { return io.ReadBytes })
+	fromDevice := process("read from device", func(io *result.ProcessIO) float64 { return float64(io.ReadBytes) })
 	fromDevice.Format = nil
 	return view.TableOf(rows, nil,
 		column{Name: "point", Left: true, Key: true, Words: func(p phased) string { return pointLabel(p.of) }},
@@ -272,13 +264,10 @@ func (s *Sweep) phases() view.Table {
 			}
 			return &sum
 		}},
-		process("read calls", func(io *result.ProcessIO) int64 { return io.ReadCalls }),
+		process("read calls", func(io *result.ProcessIO) float64 { return float64(io.ReadCalls) }),
 		fromDevice.In(view.MiB),
 		column{Name: "device reads", Format: view.Digits, Value: func(p phased) *float64 {
-			if p.Device == nil {
-				return nil
-			}
-			return view.Some(float64(p.Device.Reads))
+			return view.Via(p.Device, func(d *result.DeviceIO) float64 { return float64(d.Reads) })
 		}},
-		process("major faults", func(io *result.ProcessIO) int64 { return io.MajorFaults }))
+		process("major faults", func(io *result.ProcessIO) float64 { return float64(io.MajorFaults) }))
 }

@@ -28,7 +28,8 @@ func (in Input) addFacts(p *view.Page) {
 			name = ": " + s.Name
 		}
 		database = append(database, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: s.inflectionTable()},
-			view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md", Table: levels(s.Database.Levels)})
+			view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
+				Table: levels(s.Database.Levels)})
 		host := s.Host
 		run := s.firstRun()
 		if run != nil && host == (result.Host{}) {

@@ -75,7 +75,8 @@ func (c curve) missSentence() string {
 		case m.nanos <= 0:
 			parts = append(parts, fmt.Sprintf("%sa closed table costs %s reads; its time is lost in the noise", name, view.Number(m.reads)))
 		default:
-			parts = append(parts, fmt.Sprintf("%sa closed table costs about %s and %s reads (%s against %s opens per Get)", name, view.Nanos(m.nanos), view.Number(m.reads), view.PerGet(m.manyOpen), view.PerGet(m.fewOpens)))
+			parts = append(parts, fmt.Sprintf("%sa closed table costs about %s and %s reads (%s against %s opens per Get)", name, view.Nanos(m.nanos),
+				view.Number(m.reads), view.PerGet(m.manyOpen), view.PerGet(m.fewOpens)))
 		}
 	}
 	return "An estimate, from the difference of two points: " + strings.Join(parts, "; ") + "."

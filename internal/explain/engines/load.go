@@ -75,7 +75,8 @@ func (c curve) kneeSentences() []string {
 			continue
 		}
 		p, first := pts[at], pts[0]
-		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, view.ShortCount(p.offered()), view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(float64(p.Figures.ResponseNanos.P99)))
+		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, view.ShortCount(p.offered()),
+			view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(float64(p.Figures.ResponseNanos.P99)))
 		if at > 0 && first.Figures.ResponseNanos != nil {
 			text += fmt.Sprintf(" (%s at %s)", view.Nanos(float64(first.Figures.ResponseNanos.P99)), view.ShortCount(first.offered()))
 		} else {
@@ -155,7 +156,8 @@ func (c curve) loadTable() view.Table {
 			}
 			return nil
 		}},
-		latency("response p50", response, p50Of), latency("response p99", response, p99Of), latency("service p50", service, p50Of), latency("service p99", service, p99Of),
+		latency("response p50", response, p50Of), latency("response p99", response, p99Of), latency("service p50", service, p50Of), latency("service p99",
+			service, p99Of),
 		column{Left: true, Words: func(p Point) string {
 			if knees[pointLabel(p)] {
 				return "knee"

@@ -193,9 +193,11 @@ func (c curve) blocks() []view.Block {
 		add(view.Block{Title: "Overall hit rate", Method: "reads.md",
 			Note:    "All block types together. It hides what the types show: most accesses are of blocks that are always cached.",
 			Picture: overlay([]curve{c}, false, "overall hit rate by cache size", all, "hit rate of all blocks, %", false), Table: c.table(all)})
-		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads." + countedBy(c), Method: "device-reads.md",
+		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads." + countedBy(c),
+			Method:  "device-reads.md",
 			Picture: deviceChart(c), Table: c.table(blockReads(), deviceReads(), agreement(),
-				figure("read by blocks", "bytes/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }), deviceBytes().Named("read from device", "bytes/Get"))})
+				figure("read by blocks", "bytes/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
+				deviceBytes().Named("read from device", "bytes/Get"))})
 	}
 	var levels []column
 	for level := range engine.MaxLevels {
@@ -213,7 +215,8 @@ func (c curve) blocks() []view.Block {
 	add(view.Block{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
 		Picture: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: c.table(latencyColumns(c, response)...)})
 	pic, all := seriesChart(c)
-	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state.", Method: "reads.md",
+	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state.",
+		Method:  "reads.md",
 		Picture: pic, Table: seriesTable(c, all)})
 	return out
 }
@@ -380,7 +383,8 @@ func (c curve) speedTable() view.Table {
 		c.Spare = rank
 		return c
 	}
-	return c.table(kops(), repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent(), blockReads().Named("block", "/Get"), device,
+	return c.table(kops(), repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent(),
+		blockReads().Named("block", "/Get"), device,
 		spare(2, perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) })),
 		spare(2, figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) })), spare(3, peakMemory()))
 }

@@ -32,7 +32,8 @@ func typeColor(kind engine.BlockType) color.RGBA {
 
 // typeShape tells types apart in black and white.
 func typeShape(kind engine.BlockType) draw.GlyphDrawer {
-	shapes := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.PlusGlyph{}, draw.CrossGlyph{}, draw.TriangleGlyph{}, draw.SquareGlyph{}}
+	shapes := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.PlusGlyph{}, draw.CrossGlyph{},
+		draw.TriangleGlyph{}, draw.SquareGlyph{}}
 	return shapes[int(kind)%len(shapes)]
 }
 

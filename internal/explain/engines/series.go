@@ -73,7 +73,10 @@ func seriesChart(c curve) (*view.Picture, []timed) {
 	if first < 0 {
 		pic.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
 	}
-	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), func(v, step float64) string { return view.Trimmed(v, math.Min(step, 100)) })
+	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), func(v, step float64) string {
+		return view.Trimmed(v,
+			math.Min(step, 100))
+	})
 	return pic, all
 }
 

@@ -98,8 +98,9 @@ func (in Input) charts() (blocks []view.Block) {
 	all := []view.Block{
 		in.chart("Reads per lookup", "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. "+
 			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1e9. A state that fits into memory is read little.",
-			line{panel: "reads, nothing cached", head: "nothing cached", unit: "reads", log: true, tick: shortReads, value: reads(result.FirstLookups), print: view.PerGet,
-				by: "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, claims.Billion)},
+			line{panel: "reads, nothing cached", head: "nothing cached", unit: "reads", log: true, tick: shortReads, value: reads(result.FirstLookups),
+				print: view.PerGet,
+				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, claims.Billion)},
 			line{panel: "reads, memory held", head: "memory held", unit: "reads", tick: view.ShortCount, value: reads(result.HeldLookups), print: view.PerGet,
 				by: "model", formula: orAhead(func(of row) *float64 {
 					if of.DeviceReads == nil {
@@ -112,7 +113,8 @@ func (in Input) charts() (blocks []view.Block) {
 		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", "bytes per lookup", false, view.ShortCount,
 			built(func(of row) *float64 { return of.DeviceBytes }), absent),
 		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.", "p50", true, view.ShortNanos, built(p50().Value), absent),
-		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", "bytes per account", false, view.ShortCount,
+		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", "bytes per account", false,
+			view.ShortCount,
 			built(disk().Value), absent),
 	}
 	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Picture == nil })

@@ -78,12 +78,12 @@ func duration(name, unit string, in view.Scale, value func(result.LayoutRow) *fl
 	return figure(name, "", nil, value).In(in).Named(name, unit)
 }
 
+func p50Of(l *result.Latency) float64 { return float64(l.P50) }
+func p99Of(l *result.Latency) float64 { return float64(l.P99) }
+
 func p50() column {
 	return duration("p50", "us", view.Micros, func(r result.LayoutRow) *float64 {
-		if r.LookupNanos == nil {
-			return nil
-		}
-		return view.Some(float64(r.LookupNanos.P50))
+		return view.Via(r.LookupNanos, p50Of)
 	})
 }
 
@@ -150,12 +150,7 @@ func (in Input) lookup() view.Table {
 		blockReads(),
 		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedReads }),
 		deviceReads(), p50(),
-		duration("p99", "us", view.Micros, func(r result.LayoutRow) *float64 {
-			if r.LookupNanos == nil {
-				return nil
-			}
-			return view.Some(float64(r.LookupNanos.P99))
-		}))
+		duration("p99", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p99Of) }))
 }
 
 // device is what lookups fetch from the device, cold and with memory held, and how many
@@ -194,12 +189,7 @@ func (in Input) upkeep() view.Table {
 	}
 	return view.TableOf(in.measured(), nil, layoutKey(), disk(),
 		duration("update", "us", view.Micros, func(r result.LayoutRow) *float64 { return r.UpdateNanos }),
-		update("root", "", nil, func(u *result.StateUpdates) *float64 {
-			if u.CommitNanos == nil {
-				return nil
-			}
-			return view.Some(float64(u.CommitNanos.P50))
-		}).In(view.Millis).Named("root", "p50 ms"),
+		update("root", "", nil, func(u *result.StateUpdates) *float64 { return view.Via(u.CommitNanos, p50Of) }).In(view.Millis).Named("root", "p50 ms"),
 		update("new nodes", "/update", nil, func(u *result.StateUpdates) *float64 { return u.NodesPerUpdate }),
 		update("read calls", "/update", view.PerGet, func(u *result.StateUpdates) *float64 { return &u.ReadCallsPerUpdate }),
 		update("written", "times", nil, func(u *result.StateUpdates) *float64 { return &u.WriteAmplification }),
@@ -305,13 +295,8 @@ func (in Input) kinds() view.Table {
 	number := func(name, unit string, format func(float64) string, value func(result.Lookups) *float64) view.Column[kind] {
 		return view.Column[kind]{Name: name, Unit: unit, Format: format, Value: func(k kind) *float64 { return value(k.Lookups) }}
 	}
-	quantile := func(name string, value func(*result.Latency) int64) view.Column[kind] {
-		return number(name, "", nil, func(l result.Lookups) *float64 {
-			if l.ServiceNanos == nil {
-				return nil
-			}
-			return view.Some(float64(value(l.ServiceNanos)))
-		}).In(view.Micros)
+	quantile := func(name string, value func(*result.Latency) float64) view.Column[kind] {
+		return number(name, "", nil, func(l result.Lookups) *float64 { return view.Via(l.ServiceNanos, value) }).In(view.Micros)
 	}
 	return view.TableOf(all, nil,
 		words("layout", func(k kind) string { return layoutKey().Words(k.of) }).Named("layout", "accounts"),
@@ -325,8 +310,7 @@ func (in Input) kinds() view.Table {
 		number("faults", "", view.PerGet, func(l result.Lookups) *float64 { return &l.MajorFaults }),
 		number("device reads", "", view.PerGet, func(l result.Lookups) *float64 { return l.DeviceReads }),
 		number("device", "bytes", nil, func(l result.Lookups) *float64 { return &l.DeviceBytes }),
-		quantile("p50", func(l *result.Latency) int64 { return l.P50 }),
-		quantile("p99", func(l *result.Latency) int64 { return l.P99 }),
+		quantile("p50", p50Of), quantile("p99", p99Of),
 		number("per second", "", view.ShortCount, func(l result.Lookups) *float64 { return &l.PerSecond }))
 }
 

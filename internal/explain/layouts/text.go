@@ -74,7 +74,8 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 		case result.Identical:
 			agree = fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", accountsText(v.Accounts), v.Compared, strings.Join(v.Layouts, ", "))
 		case result.Different:
-			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", accountsText(v.Accounts), v.Block, strings.Join(v.Layouts, ", ")))
+			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", accountsText(v.Accounts), v.Block,
+				strings.Join(v.Layouts, ", ")))
 		}
 	}
 	if agree != "" {

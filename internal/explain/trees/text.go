@@ -48,14 +48,8 @@ func figure(name, unit string, value func(result.Figures) *float64) column {
 }
 
 // quantile is a column of a quantile of durations.
-func quantile(name, unit string, in view.Scale, of func(result.Figures) *result.Latency, value func(*result.Latency) int64) column {
-	c := figure(name, "", func(f result.Figures) *float64 {
-		if l := of(f); l != nil {
-			return view.Some(float64(value(l)))
-		}
-		return nil
-	}).In(in)
-	return c.Named(name, unit)
+func quantile(name, unit string, in view.Scale, of func(result.Figures) *result.Latency, value func(*result.Latency) float64) column {
+	return figure(name, "", func(f result.Figures) *float64 { return view.Via(of(f), value) }).In(in).Named(name, unit)
 }
 
 func (in Input) table(columns ...column) view.Table {
@@ -71,7 +65,7 @@ func (in Input) table(columns ...column) view.Table {
 // speed is what a tree does in a second.
 func (in Input) speed() view.Table {
 	commit := func(f result.Figures) *result.Latency { return f.CommitNanos }
-	p50, p99 := func(l *result.Latency) int64 { return l.P50 }, func(l *result.Latency) int64 { return l.P99 }
+	p50, p99 := func(l *result.Latency) float64 { return float64(l.P50) }, func(l *result.Latency) float64 { return float64(l.P99) }
 	return in.table(
 		figure("leaves", "per s", func(f result.Figures) *float64 { return view.Some(f.LeavesPerSecond) }),
 		column{Name: "repeats", Unit: "from to", Spare: 1, Words: func(of replayed) string {

@@ -164,6 +164,14 @@ func Times(v *float64, by float64) *float64 {
 	return Some(*v * by)
 }
 
+// Via is a figure of what may be absent.
+func Via[T any](p *T, of func(*T) float64) *float64 {
+	if p == nil {
+		return nil
+	}
+	return Some(of(p))
+}
+
 // Whole is a count that may be absent.
 func Whole[N int | int64](n *N) *float64 {
 	if n == nil {
