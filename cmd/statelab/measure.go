@@ -225,7 +225,7 @@ func (a *app) storeExperiment(f *flags, out string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
+	return result.WriteFile(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
 }
 
 // stepLabel names a step of a plan in progress lines.

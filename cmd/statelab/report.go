@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) reportVerb() *cobra.Command {
-	var out, picture string
+	var out, picture, tables string
 	cmd := &cobra.Command{
 		Use:   "report FOLDER...",
 		Short: "Draw sweep or run folders as one offline HTML file; several are overlaid",
@@ -23,11 +23,12 @@ func (a *app) reportVerb() *cobra.Command {
 
   statelab report S                                (writes S/report.html)
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
-  statelab report S --picture curve.png`,
+  statelab report S --picture curve.png --csv figures.csv`,
 	}
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	cmd.Flags().StringVar(&out, "out", "", "the HTML file (default: report.html in the first folder)")
 	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this PNG file")
+	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into this CSV file")
 	cmd.RunE = func(cmd *cobra.Command, folders []string) error {
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
@@ -37,8 +38,20 @@ func (a *app) reportVerb() *cobra.Command {
 		if err := m.err(); err != nil {
 			return err
 		}
-		if err := a.explain(false, out, folders...); err != nil || picture == "" {
+		if err := a.explain(false, out, folders...); err != nil {
 			return err
+		}
+		if tables != "" {
+			r, err := report.Open(folders...)
+			if err != nil {
+				return err
+			}
+			if err := result.WriteFile(tables, func(f *os.File) error { return r.Page().CSV(f) }); err != nil {
+				return err
+			}
+		}
+		if picture == "" {
+			return nil
 		}
 		in, err := enginereport.Read(folders...)
 		if err != nil {

@@ -69,7 +69,8 @@ func readsAt(p Point) string {
 	switch bytes := f.DeviceReadBytesPerGet; {
 	case f.BlockReadSource == "":
 	case bytes != nil && *bytes > readAheadTimes*pageBytes**f.BlockReadsPerGet && *bytes >= 1:
-		text = view.Number(*bytes) + " bytes per Get from the device (" + view.PerGet(*f.BlockReadsPerGet) + " page faults: read-ahead hides the rest from that count)"
+		text = view.Number(*bytes) + " bytes per Get from the device (" +
+			view.PerGet(*f.BlockReadsPerGet) + " page faults: read-ahead hides the rest from that count)"
 	default:
 		text = view.PerGet(*f.BlockReadsPerGet) + " page faults per Get"
 	}

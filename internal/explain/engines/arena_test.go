@@ -27,7 +27,8 @@ type setting struct {
 func enginesSweep(t testing.TB, settings ...setting) string {
 	t.Helper()
 	dir := t.TempDir()
-	sweep := &result.Sweep{Status: result.OK, Source: "measured", Name: "engines", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Command: []string{"statelab", "sweep"}, Database: result.Database{Bytes: 100 * mib}}
+	sweep := &result.Sweep{Status: result.OK, Source: "measured", Name: "engines", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Command: []string{"statelab", "sweep"}, Database: result.Database{Bytes: 100 * mib}}
 	axes := map[string][]string{}
 	for i, s := range settings {
 		rel := fmt.Sprintf("points/%03d", i)
@@ -49,13 +50,16 @@ func enginesSweep(t testing.TB, settings ...setting) string {
 		}
 		threads := 1
 		fmt.Sscan(s.threads, &threads)
-		run := &result.Run{Status: result.OK, Verb: "read", Engine: result.Engine{Name: s.engine, Version: "v1", Profile: "default", Durability: "a power cut takes it all"},
+		run := &result.Run{Status: result.OK, Verb: "read", Engine: result.Engine{Name: s.engine, Version: "v1", Profile: "default",
+			Durability: "a power cut takes it all"},
 			Workload: result.Workload{Name: "readrandom", Keys: 1000, Threads: threads, Seed: 1}, PageCache: "cold",
-			Memory: &result.Memory{BudgetBytes: 64 * mib, PageCacheBytes: ptr(int64(20 * mib)), HeldBy: "memory control group v1", Shares: []engine.MemoryShare{{Use: "block cache", Bytes: 60 * mib, Basis: "limit"}}}}
+			Memory: &result.Memory{BudgetBytes: 64 * mib, PageCacheBytes: ptr(int64(20 * mib)), HeldBy: "memory control group v1",
+				Shares: []engine.MemoryShare{{Use: "block cache", Bytes: 60 * mib, Basis: "limit"}}}}
 		if s.failed != "" {
 			run.Status, run.Error, p.Status, p.Error = result.Failed, s.failed, result.Failed, s.failed
 		} else {
-			run.Figures = result.Figures{Gets: 1000, Found: 1000, Seconds: 1, GetsPerSecond: s.speed, BlockReadsPerGet: ptr(1.5), DeviceReadsPerGet: ptr(2.0), DeviceReadBytesPerGet: ptr(8192.0), CPUPercent: 50, CPUNanosPerGet: 9000, PeakRSSBytes: 90 * mib,
+			run.Figures = result.Figures{Gets: 1000, Found: 1000, Seconds: 1, GetsPerSecond: s.speed, BlockReadsPerGet: ptr(1.5), DeviceReadsPerGet: ptr(2.0),
+				DeviceReadBytesPerGet: ptr(8192.0), CPUPercent: 50, CPUNanosPerGet: 9000, PeakRSSBytes: 90 * mib,
 				SwitchesPerGet: 2, SwitchShare: ptr(0.03), ServiceNanos: &result.Latency{P50: 90_000, P99: 300_000, Mean: 100_000, N: 1000}}
 			if s.change != nil {
 				s.change(run)
@@ -115,7 +119,8 @@ func TestRanking(t *testing.T) {
 	for repeats, want := range map[int]string{
 		1: "With 1, 4 threads one run each cannot rank (--repeats 3 can): ",
 		2: "With 1, 4 threads 2 runs each cannot rank (--repeats 3 can): ",
-		3: "With 1 thread cannot tell who is fastest of pebble1, rocksdb: pebble1 1k (900 to 1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) Gets/s with 1 thread.\n" +
+		3: "With 1 thread cannot tell who is fastest of pebble1, rocksdb: pebble1 1k (900 to 1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) " +
+			"Gets/s with 1 thread.\n" +
 			"With 4 threads pebble1 is fastest: pebble1 3k (2.8k to 3.1k), rocksdb 2k (1.9k to 2.1k), mdbx 900 (800 to 1k) Gets/s with 4 threads.\n" +
 			"2 of 8 points failed.",
 	} {
@@ -129,7 +134,8 @@ func TestRanking(t *testing.T) {
 func TestCeiling(t *testing.T) {
 	dir := withDisk(t, enginesSweep(t, fourEngines(3)...))
 	// 4 in flight give 40,000 reads: 20,000 Gets of 2 reads.
-	if got, want := sentences(t, dir), "Of this disk's limit at 4 in flight (40k reads/s, 38k to 44k over its repeats): pebble1 15%, rocksdb 10%."; !strings.Contains(got, want) {
+	if got, want := sentences(t, dir), "Of this disk's limit at 4 in flight (40k reads/s, 38k to 44k over its repeats): pebble1 15%, rocksdb "+
+		"10%."; !strings.Contains(got, want) {
 		t.Errorf("%s\nlacks %s", got, want)
 	}
 	fast := fourEngines(3)
@@ -149,16 +155,20 @@ func TestCeiling(t *testing.T) {
 
 func TestKnee(t *testing.T) {
 	at := func(rate string, achieved float64, p99 int64) setting {
-		return setting{engine: "pebble1", threads: "4", rate: rate, speed: achieved, repeats: 1, change: func(r *result.Run) { r.Figures.ResponseNanos = &result.Latency{P50: p99 / 5, P99: p99, N: 1000} }}
+		return setting{engine: "pebble1", threads: "4", rate: rate, speed: achieved, repeats: 1,
+			change: func(r *result.Run) { r.Figures.ResponseNanos = &result.Latency{P50: p99 / 5, P99: p99, N: 1000} }}
 	}
 	for _, c := range []struct {
 		name   string
 		points []setting
 		want   string
 	}{
-		{"waiting", []setting{at("1k", 1000, 1e6), at("2k", 2000, 2e6), at("4k", 4000, 2_000_001)}, "Knee at 4k Gets/s offered: 4k achieved, response p99 2.00 ms (1.00 ms at 1k)."},
-		{"not achieved", []setting{at("1k", 1000, 1e6), at("2k", 1950, 1e6), at("4k", 2000, 9e6)}, "Knee at 2k Gets/s offered: 1.95k achieved, response p99 1.00 ms (1.00 ms at 1k)."},
-		{"borne again", []setting{at("1k", 1000, 1e6), at("2k", 1000, 1e6), at("4k", 4000, 1e6)}, "Knee at 2k Gets/s offered: 1k achieved, response p99 1.00 ms (1.00 ms at 1k); but 4k was achieved again: noise, more --gets would tell."},
+		{"waiting", []setting{at("1k", 1000, 1e6), at("2k", 2000, 2e6), at("4k", 4000, 2_000_001)},
+			"Knee at 4k Gets/s offered: 4k achieved, response p99 2.00 ms (1.00 ms at 1k)."},
+		{"not achieved", []setting{at("1k", 1000, 1e6), at("2k", 1950, 1e6), at("4k", 2000, 9e6)},
+			"Knee at 2k Gets/s offered: 1.95k achieved, response p99 1.00 ms (1.00 ms at 1k)."},
+		{"borne again", []setting{at("1k", 1000, 1e6), at("2k", 1000, 1e6), at("4k", 4000, 1e6)},
+			"Knee at 2k Gets/s offered: 1k achieved, response p99 1.00 ms (1.00 ms at 1k); but 4k was achieved again: noise, more --gets would tell."},
 		{"none", []setting{at("1k", 1000, 1e6), at("2k", 1990, 1e6)}, "No knee up to 2k Gets/s offered, response p99 1.00 ms there."},
 	} {
 		dir := enginesSweep(t, c.points...)
@@ -182,7 +192,8 @@ func TestMissCost(t *testing.T) {
 	var out bytes.Buffer
 	must(t, read(t, enginesSweep(t, at("3", 0.6, 3.1, 250_000), at("500", 0.1, 0.6, 100_000))).Text(&out))
 	// 0.5 opens more cost 150 us and 2.5 reads more.
-	if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, "a closed table costs about 300 us and 5.00 reads (0.600 against 0.100 opens per Get)") {
+	if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got,
+		"a closed table costs about 300 us and 5.00 reads (0.600 against 0.100 opens per Get)") {
 		t.Error(got)
 	}
 }
@@ -202,12 +213,14 @@ func TestPublishedFigures(t *testing.T) {
 	for _, r := range io.Rows {
 		rows = append(rows, strings.Join(r.Cells, " | "))
 	}
-	want := "1 | mdbx | here | 0.500 | 100 | 50.0\n1 | rocksdb | here | 1.05 | 100 | 50.0\n2 | mdbx | theirs | 21.0 | 85.0 | 0.800\n2 | rocksdb | theirs | 12.0 | 160 | 1.10\n" +
+	want := "1 | mdbx | here | 0.500 | 100 | 50.0\n1 | rocksdb | here | 1.05 | 100 | 50.0\n2 | mdbx | theirs | 21.0 | 85.0 | 0.800\n2 | rocksdb | theirs " +
+		"| 12.0 | 160 | 1.10\n" +
 		"4 | mdbx | here | 0.900 | 100 | 50.0\n4 | mdbx | theirs | 48.0"
 	if text := strings.Join(rows, "\n"); !strings.HasPrefix(text, want) || len(rows) != 16 {
 		t.Errorf("%s\nwant\n%s", text, want)
 	}
-	only := read(t, enginesSweep(t, setting{engine: "pebble1", threads: "1", speed: 1}, setting{engine: "pebble2", threads: "1", speed: 1}, setting{engine: "pebble1", threads: "4", speed: 1}, setting{engine: "pebble2", threads: "4", speed: 1}))
+	only := read(t, enginesSweep(t, setting{engine: "pebble1", threads: "1", speed: 1}, setting{engine: "pebble2", threads: "1", speed: 1},
+		setting{engine: "pebble1", threads: "4", speed: 1}, setting{engine: "pebble2", threads: "4", speed: 1}))
 	if f := only.Sweeps[0].published(); len(f) != 0 {
 		t.Errorf("studies of other engines: %+v", f)
 	}

@@ -25,13 +25,16 @@ func fixture(t testing.TB, name string, caches []float64, axis string, values []
 	t.Helper()
 	dir := t.TempDir()
 	db := result.Database{Dir: "db", Bytes: 800 * mib, Files: 210, Written: "statelab", Format: "pebble v2.1.7", Levels: []engine.Level{
-		{Level: 0, Sublevels: 1, Files: 4, Bytes: 8 * mib, Keys: 50_000, DataBlocks: 1900, DataBytes: 7 * mib, SingleIndexes: 4, IndexBytes: 60_000, SingleIndexBytes: 60_000, FilterBytes: 62_000, IndexCacheBytes: 61_000, FilterCacheBytes: 63_000, InCacheKnown: true, FilterConsulted: true},
-		{Level: 6, Sublevels: 1, Files: 206, Bytes: 792 * mib, Keys: 4_950_000, DataBlocks: 190_000, DataBytes: 780 * mib, IndexBlocks: 1200, IndexBytes: 5 * mib, TopIndexBytes: 90_000, FilterBytes: 6 * mib, IndexCacheBytes: 7 * mib, TopIndexCacheBytes: 96_000, InCacheKnown: true},
+		{Level: 0, Sublevels: 1, Files: 4, Bytes: 8 * mib, Keys: 50_000, DataBlocks: 1900, DataBytes: 7 * mib, SingleIndexes: 4, IndexBytes: 60_000,
+			SingleIndexBytes: 60_000, FilterBytes: 62_000, IndexCacheBytes: 61_000, FilterCacheBytes: 63_000, InCacheKnown: true, FilterConsulted: true},
+		{Level: 6, Sublevels: 1, Files: 206, Bytes: 792 * mib, Keys: 4_950_000, DataBlocks: 190_000, DataBytes: 780 * mib, IndexBlocks: 1200,
+			IndexBytes: 5 * mib, TopIndexBytes: 90_000, FilterBytes: 6 * mib, IndexCacheBytes: 7 * mib, TopIndexCacheBytes: 96_000, InCacheKnown: true},
 	}}
 	inflection := &result.Inflection{
 		IP1: result.Size{DiskBytes: 12 * mib / 10, CacheBytes: 14 * mib / 10, PercentOfDB: 0.15, CachePercent: 0.175},
 		IP2: result.Size{DiskBytes: 62 * mib / 10, CacheBytes: 84 * mib / 10, PercentOfDB: 0.775, CachePercent: 1.05}, LastLevelFilterBytes: 6 * mib}
-	host := result.Host{OS: "linux", Kernel: "6.1.0", CPU: "Example CPU", Cores: 2, Gomaxprocs: 2, MemoryBytes: 24 << 30, Go: "go1.26", Clock: "tsc", ClockNanos: 11, Device: "vda", Filesystem: "ext4"}
+	host := result.Host{OS: "linux", Kernel: "6.1.0", CPU: "Example CPU", Cores: 2, Gomaxprocs: 2, MemoryBytes: 24 << 30, Go: "go1.26", Clock: "tsc",
+		ClockNanos: 11, Device: "vda", Filesystem: "ext4"}
 	sweep := &result.Sweep{Status: result.OK, Source: "measured", Name: name, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Command: []string{"statelab", "sweep", "--cache", "0.1%,1%", "--db", "my db"}, Host: host, Database: db, Inflection: inflection,
 		Warnings: []engine.Warning{{Code: "no_root", Text: "device reads were counted by O_DIRECT, not by a private device", Remedy: "run as root"}}}
@@ -51,14 +54,17 @@ func fixture(t testing.TB, name string, caches []float64, axis string, values []
 		for ci, c := range caches {
 			n++
 			rel := fmt.Sprintf("points/%03d", n)
-			p := result.Point{Axes: map[string]string{"cache": cacheAxis.Values[ci]}, CacheBytes: int64(c * mib), CachePercent: c / 8, Phase: 1 + b2i(c > 1.4) + b2i(c > 8.4), Run: rel, Runs: []string{rel, rel, rel}, Status: result.OK}
+			p := result.Point{Axes: map[string]string{"cache": cacheAxis.Values[ci]}, CacheBytes: int64(c * mib), CachePercent: c / 8,
+				Phase: 1 + b2i(c > 1.4) + b2i(c > 8.4), Run: rel, Runs: []string{rel, rel, rel}, Status: result.OK}
 			if axis != "" {
 				p.Axes[axis] = value
 			}
 			run := &result.Run{Status: result.OK, Verb: "read", Started: sweep.Started, Command: []string{"statelab", "read", "--cache", cacheAxis.Values[ci]},
-				Engine:   result.Engine{Name: "pebble2", Version: "v2.1.7", Profile: "geth", Options: map[string]string{"cache_bytes": fmt.Sprint(p.CacheBytes), "handles": "1000"}},
-				Workload: result.Workload{Name: "readrandom", Keys: 5_000_000, KeyBytes: 32, ValueBytes: 110, ValueModel: "half-compressible", KeyOrder: "hashed", Threads: 4, Gets: 200_000, WarmupGets: 50_000, Seed: 42},
-				Cache:    result.Cache{Requested: cacheAxis.Values[ci], Effective: p.CacheBytes}, PageCache: "direct", Host: host, Database: db, Inflection: inflection}
+				Engine: result.Engine{Name: "pebble2", Version: "v2.1.7", Profile: "geth", Options: map[string]string{"cache_bytes": fmt.Sprint(p.CacheBytes),
+					"handles": "1000"}},
+				Workload: result.Workload{Name: "readrandom", Keys: 5_000_000, KeyBytes: 32, ValueBytes: 110, ValueModel: "half-compressible", KeyOrder: "hashed",
+					Threads: 4, Gets: 200_000, WarmupGets: 50_000, Seed: 42},
+				Cache: result.Cache{Requested: cacheAxis.Values[ci], Effective: p.CacheBytes}, PageCache: "direct", Host: host, Database: db, Inflection: inflection}
 			if n-1 == fail {
 				run.Status, run.Error = result.Failed, "killed by signal 9 in phase load at op 81,204"
 				p.Status, p.Error = run.Status, run.Error
@@ -70,7 +76,8 @@ func fixture(t testing.TB, name string, caches []float64, axis string, values []
 					Reads: map[string]engine.Tally{"data": {Count: 200_000, Bytes: 800_000_000}}, Process: &result.ProcessIO{ReadCalls: 210_000, ReadBytes: 900_000_000}}}
 				p.Figures = run.Figures
 				r := *run.Figures.BlockReadsPerGet
-				p.Spread = map[string]result.Range{"block_reads_per_get": {Low: r * 0.98, High: r * 1.03}, "gets_per_second": {Low: run.Figures.GetsPerSecond * 0.95, High: run.Figures.GetsPerSecond * 1.04}}
+				p.Spread = map[string]result.Range{"block_reads_per_get": {Low: r * 0.98, High: r * 1.03},
+					"gets_per_second": {Low: run.Figures.GetsPerSecond * 0.95, High: run.Figures.GetsPerSecond * 1.04}}
 			}
 			folder := filepath.Join(dir, rel)
 			must(t, os.MkdirAll(folder, 0o755))
@@ -101,10 +108,13 @@ func figuresAt(c float64, speed int) result.Figures {
 	rate := 20_000 / total * math.Pow(1.6, float64(speed))
 	return result.Figures{
 		Gets: 200_000, Found: 200_000, Seconds: 10, GetsPerSecond: rate,
-		BlockReadsPerGet: &total, BlockReadsPerGetByType: map[string]float64{"filter": metadata * 0.3, "top_index": metadata * 0.6, "single_index": metadata * 0.1, "index": index, "data": data, "meta": 0},
+		BlockReadsPerGet: &total, BlockReadsPerGetByType: map[string]float64{"filter": metadata * 0.3, "top_index": metadata * 0.6,
+			"single_index": metadata * 0.1, "index": index, "data": data, "meta": 0},
 		BlockReadsPerGetByLevel: map[string]float64{"L0": metadata * 0.2, "L6": total - metadata*0.2},
-		HitRate:                 map[string]float64{"filter": 1 - metadata*0.1, "top_index": 1 - metadata*0.2, "index": 1 - index, "data": 0.01 * c / 8, "all": 1 - total/10},
-		BlockReadBytesPerGet:    ptr(4096 * total), DeviceReadsPerGet: ptr(total * 1.02), DeviceReadBytesPerGet: ptr(4200 * total), Agreement: ptr(1.02), DeviceSource: "O_DIRECT reads of the process",
+		HitRate: map[string]float64{"filter": 1 - metadata*0.1, "top_index": 1 - metadata*0.2, "index": 1 - index, "data": 0.01 * c / 8,
+			"all": 1 - total/10},
+		BlockReadBytesPerGet: ptr(4096 * total), DeviceReadsPerGet: ptr(total * 1.02), DeviceReadBytesPerGet: ptr(4200 * total), Agreement: ptr(1.02),
+		DeviceSource:   "O_DIRECT reads of the process",
 		ServiceNanos:   &result.Latency{P50: p50, P90: 2 * p50, P99: 5 * p50, P999: 20 * p50, Max: 100 * p50, Mean: 1.2 * float64(p50), N: 200_000},
 		CPUNanosPerGet: 18_000, CPUPercent: 61, PeakRSSBytes: 90 * mib, HarnessNanosPerGet: ptr(55.0), InFlight: 3.9,
 	}

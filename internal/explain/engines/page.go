@@ -121,7 +121,8 @@ func addCurves(p *view.Page, curves []curve) {
 	for i, c := range curves {
 		if i == maxDetailed {
 			p.Sections = append(p.Sections, view.Section{Title: "Further curves", Blocks: []view.Block{{
-				Note: unit.Count(len(curves)-i) + " more curves have no charts of their own here: their points are in the tables above. A report of fewer sweeps shows them."}}})
+				Note: unit.Count(len(curves)-i) + " more curves have no charts of their own here: their points are in the tables above. " +
+					"A report of fewer sweeps shows them."}}})
 			break
 		}
 		title := c.name(false)
@@ -355,7 +356,8 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 				b.Note += " A thin line spans the repeats."
 			}
 			if s.Disk != nil {
-				b.Note += " Dashed red: the disk's limit (its reads a second at that number in flight / device reads per Get), where device reads are known and the limit is near."
+				b.Note += " Dashed red: the disk's limit (its reads a second at that number in flight / device reads per Get), " +
+					"where device reads are known and the limit is near."
 			}
 			b.Picture = a.enginesChart()
 		}

@@ -85,7 +85,8 @@ func TestLayoutsPage(t *testing.T) {
 	var out bytes.Buffer
 	must(t, writePage(&out, l))
 	at := 0
-	for _, words := range []string{"A lookup of one of 100k accounts costs", "What a lookup costs", "Which claims to believe", "One read for every node", "Reads per lookup", "All figures", "no measurement", "Every kind of lookup"} {
+	for _, words := range []string{"A lookup of one of 100k accounts costs", "What a lookup costs", "Which claims to believe", "One read for every node",
+		"Reads per lookup", "All figures", "no measurement", "Every kind of lookup"} {
 		next := strings.Index(out.String()[at:], words)
 		if next < 0 {
 			t.Fatalf("the page lacks %q, or has it too early", words)

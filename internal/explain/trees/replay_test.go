@@ -24,14 +24,17 @@ func replayFolder(t *testing.T) string {
 	height := 12
 	of := result.ReplayOf{Status: result.Failed, Error: "trees disagree on roots", Started: time.Unix(0, 0), Command: []string{"statelab", "replay"},
 		Changes: result.ChangeSet{Path: "set.slcs", Format: "slcs", Order: "insertion", Stores: []string{"bank<script>"}, First: 1, Last: 100},
-		Roots: []result.RootsVerdict{{RootRule: "iavl", Trees: []string{"one", "two"}, Verdict: result.Different, Compared: 100, FirstDifference: 42, LastAgreement: 41,
-			ByRoot: map[string][]string{strings.Repeat("ab", 32): {"one"}, strings.Repeat("cd", 32): {"two"}}, DifferingStores: []string{"bank<script>"}}},
+		Roots: []result.RootsVerdict{{RootRule: "iavl", Trees: []string{"one", "two"}, Verdict: result.Different, Compared: 100, FirstDifference: 42,
+			LastAgreement: 41,
+			ByRoot:        map[string][]string{strings.Repeat("ab", 32): {"one"}, strings.Repeat("cd", 32): {"two"}}, DifferingStores: []string{"bank<script>"}}},
 		Counters: []result.CountersAgree{{Tree: "one", Verdict: result.Different, Values: map[string][]int64{"nodes": {300, 301}}, Differ: []string{"nodes"}}},
 		Warnings: []engine.Warning{{Code: "lost_versions", Text: "two: 3 versions were lost", Remedy: "none"}}}
 	for i, name := range []string{"one", "two", "broken", "null"} {
-		figures := result.Figures{PeakRSSBytes: 1 << 30, Replay: &result.Replay{Leaves: 1000, LeavesPerSecond: 1000 * float64(i+1), TreeSize: n(900), TreeHeight: &height,
-			DiskBytes: n(5 << 20), NodesPerSecond: f(3000), CacheHits: n(10), HarnessNanos: f(3), HarnessPercent: f(.3)}}
-		tree := result.ReplayedTree{Tree: name, RootRule: "iavl", Durability: "kill: nothing", History: "all", Status: result.OK, Run: "runs/" + name, Figures: figures}
+		figures := result.Figures{PeakRSSBytes: 1 << 30, Replay: &result.Replay{Leaves: 1000, LeavesPerSecond: 1000 * float64(i+1), TreeSize: n(900),
+			TreeHeight: &height,
+			DiskBytes:  n(5 << 20), NodesPerSecond: f(3000), CacheHits: n(10), HarnessNanos: f(3), HarnessPercent: f(.3)}}
+		tree := result.ReplayedTree{Tree: name, RootRule: "iavl", Durability: "kill: nothing", History: "all", Status: result.OK, Run: "runs/" + name,
+			Figures: figures}
 		switch name {
 		case "broken":
 			tree.Status, tree.Error = result.Failed, "Commit at version 13 did not return within 1m0s"
@@ -43,13 +46,15 @@ func replayFolder(t *testing.T) string {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := result.WriteRun(folder, &result.Run{Status: tree.Status, Figures: figures, Engine: result.Engine{Options: map[string]string{"cache": "<b>"}}}); err != nil {
+		if err := result.WriteRun(folder, &result.Run{Status: tree.Status, Figures: figures,
+			Engine: result.Engine{Options: map[string]string{"cache": "<b>"}}}); err != nil {
 			t.Fatal(err)
 		}
 		var lines bytes.Buffer
 		for s := range 100 {
-			tick := result.Tick{Phase: "replay", Seconds: float64(s + 1), Ops: 10, P50: 1e6, P99: int64(5e6 + s), Tree: &result.TreeTick{Version: int64(s + 1), LeavesPerSecond: float64(2000 - 10*s),
-				TreeSize: n(int64(9 * s)), RSSBytes: int64(s) << 23, WriteBytes: 100, UserBytes: 50, DiskBytes: n(int64(s) << 16)}}
+			tick := result.Tick{Phase: "replay", Seconds: float64(s + 1), Ops: 10, P50: 1e6, P99: int64(5e6 + s), Tree: &result.TreeTick{Version: int64(s + 1),
+				LeavesPerSecond: float64(2000 - 10*s),
+				TreeSize:        n(int64(9 * s)), RSSBytes: int64(s) << 23, WriteBytes: 100, UserBytes: 50, DiskBytes: n(int64(s) << 16)}}
 			if err := json.NewEncoder(&lines).Encode(tick); err != nil {
 				t.Fatal(err)
 			}

@@ -112,6 +112,24 @@ func (p *Page) Write(w io.Writer) error {
 	return nil
 }
 
+// CSV writes all tables of the page for a program, each below a line with its title.
+func (p *Page) CSV(w io.Writer) error {
+	for _, s := range p.Sections {
+		for _, b := range s.Blocks {
+			if b.Data() == nil {
+				continue
+			}
+			if _, err := fmt.Fprintf(w, "# %s: %s\n", s.Title, b.Title); err != nil {
+				return fmt.Errorf("write CSV: %w", err)
+			}
+			if err := b.Table.csv(w); err != nil {
+				return fmt.Errorf("write CSV: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // Warnings gathers warnings: each once, with all the places where it holds.
 type Warnings struct {
 	list  []Warning

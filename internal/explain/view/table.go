@@ -2,7 +2,6 @@ package view
 
 import (
 	"encoding/csv"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -164,8 +163,8 @@ func (t *Table) without(i int) Table {
 	return out
 }
 
-// CSV writes the table for a program: values in full, a row that failed with its reason.
-func (t *Table) CSV(w io.Writer) error {
+// csv writes the table for a program: values in full, a row that failed with its reason.
+func (t *Table) csv(w io.Writer) error {
 	out := csv.NewWriter(w)
 	var heads []string
 	for _, h := range t.Heads {
@@ -189,10 +188,7 @@ func (t *Table) CSV(w io.Writer) error {
 		record[len(heads)] = row.Note
 		records = append(records, record)
 	}
-	if err := out.WriteAll(records); err != nil {
-		return fmt.Errorf("write CSV: %w", err)
-	}
-	return nil
+	return out.WriteAll(records)
 }
 
 // mostOf is what a figure may be at most: no machine measures more of anything.
