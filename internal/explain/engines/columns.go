@@ -3,7 +3,6 @@ package engines
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -181,52 +180,50 @@ func failure(p Point) string {
 	return cmp.Or(p.Error, p.Problem, p.Status, "not run")
 }
 
+// levelRow is a level, or all of them.
+type levelRow struct {
+	name, consulted string
+	of              []engine.Level
+}
+
 // levels has a row per level with files, and their sum.
 func levels(list []engine.Level) view.Table {
-	list = slices.DeleteFunc(slices.Clone(list), func(l engine.Level) bool { return l.Files == 0 })
-	if len(list) == 0 {
+	var rows []levelRow
+	for _, l := range list {
+		if l.Files > 0 {
+			rows = append(rows, levelRow{fmt.Sprintf("L%d", l.Level), map[bool]string{true: "yes", false: "no"}[l.FilterConsulted], []engine.Level{l}})
+		}
+	}
+	if len(rows) == 0 {
 		return view.Table{}
 	}
-	type level = view.Column[engine.Level]
-	count := func(name string, of func(engine.Level) int64) level {
-		return level{Name: name, Format: view.Digits, Value: func(l engine.Level) *float64 { return view.Some(float64(of(l))) }}
-	}
-	size := func(name string, of func(engine.Level) int64) level {
-		return level{Name: name, Value: func(l engine.Level) *float64 { return view.Of(of(l)) }}.Suited(list)
-	}
-	sum := engine.Level{Level: -1}
-	for _, l := range list {
-		sum.Files, sum.Keys, sum.DataBlocks, sum.IndexBlocks = sum.Files+l.Files, sum.Keys+l.Keys, sum.DataBlocks+l.DataBlocks, sum.IndexBlocks+l.IndexBlocks
-		sum.SingleIndexes, sum.Bytes, sum.DataBytes, sum.ValueBytes = sum.SingleIndexes+l.SingleIndexes, sum.Bytes+l.Bytes, sum.DataBytes+l.DataBytes,
-			sum.ValueBytes+l.ValueBytes
-		sum.IndexBytes, sum.IndexCacheBytes, sum.TopIndexBytes = sum.IndexBytes+l.IndexBytes, sum.IndexCacheBytes+l.IndexCacheBytes, sum.TopIndexBytes+l.TopIndexBytes
-		sum.FilterBytes, sum.FilterCacheBytes = sum.FilterBytes+l.FilterBytes, sum.FilterCacheBytes+l.FilterCacheBytes
-	}
-	return view.TableOf(append(list, sum), nil,
-		level{Name: "level", Left: true, Key: true, Words: func(l engine.Level) string {
-			if l == sum {
-				return "all"
+	rows = append(rows, levelRow{name: "all", of: list})
+	type column = view.Column[levelRow]
+	sum := func(name string, format func(float64) string, of func(engine.Level) int64) column {
+		return column{Name: name, Format: format, Value: func(r levelRow) *float64 {
+			total := int64(0)
+			for _, l := range r.of {
+				total += of(l)
 			}
-			return fmt.Sprintf("L%d", l.Level)
-		}},
+			return view.Of(total)
+		}}
+	}
+	count := func(name string, of func(engine.Level) int64) column { return sum(name, view.Digits, of) }
+	size := func(name string, of func(engine.Level) int64) column {
+		return sum(name, nil, of).Suited(rows[:len(rows)-1])
+	}
+	return view.TableOf(rows, nil,
+		column{Name: "level", Left: true, Key: true, Words: func(r levelRow) string { return r.name }},
 		count("files", func(l engine.Level) int64 { return int64(l.Files) }), count("keys", func(l engine.Level) int64 { return int64(l.Keys) }),
-		count("data blocks", func(l engine.Level) int64 { return int64(l.DataBlocks) }), count("index blocks",
-			func(l engine.Level) int64 { return int64(l.IndexBlocks) }),
+		count("data blocks", func(l engine.Level) int64 { return int64(l.DataBlocks) }),
+		count("index blocks", func(l engine.Level) int64 { return int64(l.IndexBlocks) }),
 		count("single indexes", func(l engine.Level) int64 { return int64(l.SingleIndexes) }),
 		size("size", func(l engine.Level) int64 { return l.Bytes }), size("data", func(l engine.Level) int64 { return l.DataBytes }),
 		size("values apart", func(l engine.Level) int64 { return l.ValueBytes }),
 		size("index", func(l engine.Level) int64 { return l.IndexBytes }), size("index in cache", func(l engine.Level) int64 { return l.IndexCacheBytes }),
 		size("top index", func(l engine.Level) int64 { return l.TopIndexBytes }),
 		size("filter", func(l engine.Level) int64 { return l.FilterBytes }), size("filter in cache", func(l engine.Level) int64 { return l.FilterCacheBytes }),
-		level{Name: "filter", Unit: "consulted", Left: true, Words: func(l engine.Level) string {
-			switch {
-			case l == sum:
-				return ""
-			case l.FilterConsulted:
-				return "yes"
-			}
-			return "no"
-		}})
+		column{Name: "filter", Unit: "consulted", Left: true, Words: func(r levelRow) string { return r.consulted }})
 }
 
 // phased is a phase of a point's run.

@@ -137,14 +137,6 @@ func Wrap(text string, width int, indent string) string {
 	return b.String()
 }
 
-// Counting prints a count that may be absent.
-func Counting(n *int64, print func(float64) string) string {
-	if n == nil {
-		return None
-	}
-	return print(float64(*n))
-}
-
 // Some is a figure that is there.
 func Some(v float64) *float64 { return &v }
 
@@ -178,14 +170,6 @@ func Whole[N int | int64](n *N) *float64 {
 		return nil
 	}
 	return Some(float64(*n))
-}
-
-// Print prints a figure that may be absent.
-func Print(v *float64, format func(float64) string) string {
-	if v == nil {
-		return None
-	}
-	return format(*v)
 }
 
 // Digits prints a whole number, thousands separated.
