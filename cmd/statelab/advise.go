@@ -14,7 +14,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
-	"github.com/statelab/statelab/internal/explain/report"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -256,9 +256,9 @@ func keepAdvice(dir string, advice advise.Advice) error {
 	}); err != nil {
 		return err
 	}
-	outlook := report.Outlook{DatabaseBytes: advice.Database.Bytes}
-	spot := func(name string, p advise.Place) report.Spot {
-		return report.Spot{Name: name, CacheBytes: p.CacheBytes, BlockReadsPerGet: p.BlockReadsPerGet}
+	outlook := enginereport.Outlook{DatabaseBytes: advice.Database.Bytes}
+	spot := func(name string, p advise.Place) enginereport.Spot {
+		return enginereport.Spot{Name: name, CacheBytes: p.CacheBytes, BlockReadsPerGet: p.BlockReadsPerGet}
 	}
 	for _, place := range advice.Curve {
 		outlook.Curve = append(outlook.Curve, spot("", place))
@@ -268,7 +268,7 @@ func keepAdvice(dir string, advice advise.Advice) error {
 		outlook.Places = append(outlook.Places, spot("go there", advice.Then.Place))
 	}
 	for _, v := range advice.Verified {
-		outlook.Measured = append(outlook.Measured, report.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
+		outlook.Measured = append(outlook.Measured, enginereport.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
 	}
 	return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return outlook.PNG(f) })
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -97,43 +95,12 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	p.say("")
 	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
 	if len(work.Result.Rows) > 0 {
-		d.explain = func() error { return a.explainLayouts(how.Out, filepath.Join(how.Out, result.ReportFile), f.json) }
+		d.explain = func() error { return a.explain(f.json, "", how.Out) }
 	}
 	if so.Status == result.Interrupted {
 		d.status, d.error = so.Status, so.Error
 	}
 	return a.finish(f, p, d, err)
-}
-
-// reportLayouts explains a folder with layouts.json.
-func (a *app) reportLayouts(folders []string, path string) error {
-	if len(folders) > 1 {
-		return usage("%s holds a comparison of layouts: report takes one of those at a time", folders[0])
-	}
-	return a.explainLayouts(folders[0], orDefault(path, filepath.Join(folders[0], result.ReportFile)), false)
-}
-
-// explainLayouts prints a folder's answer and writes its report.
-func (a *app) explainLayouts(folder, path string, asJSON bool) error {
-	l, err := result.ReadLayouts(folder)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		err = a.printJSON(l)
-	} else {
-		err = report.LayoutsText(a.stdout, l)
-	}
-	if err != nil {
-		return err
-	}
-	if err := writeFile(path, func(f *os.File) error { return report.WriteLayouts(f, l) }); err != nil {
-		return err
-	}
-	if !asJSON {
-		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
-	}
-	return nil
 }
 
 // spec turns the flags into what all layouts share.

@@ -15,7 +15,6 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/explain/promexport"
-	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -84,7 +83,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	p.say("")
 	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
 	if len(work.Result.Trees) > 0 {
-		d.explain = func() error { return a.explainReplay(f, how.Out) }
+		d.explain = func() error { return a.explain(f.json, "", how.Out) }
 	}
 	if so.Status == result.Interrupted {
 		d.status, d.error = so.Status, so.Error
@@ -151,45 +150,6 @@ func tickNote(tick *result.Tick) string {
 		parts = append(parts, "disk "+unit.Bytes(*t.DiskBytes))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// explainReplay prints the answer and writes the report.
-func (a *app) explainReplay(f *flags, out string) error {
-	if !f.json {
-		return a.reportReplay([]string{out}, "")
-	}
-	in, err := report.ReplayFromFolder(out)
-	if err != nil {
-		return err
-	}
-	if err := a.printJSON(in.ReplayOf); err != nil {
-		return err
-	}
-	return writeReplayReport(filepath.Join(out, result.ReportFile), in)
-}
-
-// reportReplay explains a folder with replay.json.
-func (a *app) reportReplay(folders []string, path string) error {
-	if len(folders) > 1 {
-		return usage("%s holds a replay: report takes one of those at a time", folders[0])
-	}
-	in, err := report.ReplayFromFolder(folders[0])
-	if err != nil {
-		return err
-	}
-	if err := report.ReplayText(a.stdout, in); err != nil {
-		return err
-	}
-	path = orDefault(path, filepath.Join(folders[0], result.ReportFile))
-	if err := writeReplayReport(path, in); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
-	return nil
-}
-
-func writeReplayReport(path string, in report.ReplayInput) error {
-	return writeFile(path, func(f *os.File) error { return report.WriteReplay(f, in) })
 }
 
 // serveMetrics serves until stop is called.

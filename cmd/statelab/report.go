@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/output"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/result"
 )
 
 func (a *app) reportVerb() *cobra.Command {
-	var out, picture string
+	var out, picture, tables string
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "report FOLDER...",
@@ -23,12 +25,13 @@ func (a *app) reportVerb() *cobra.Command {
 
   statelab report S                                (writes S/report.html)
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
-  statelab report S --picture curve.png`,
+  statelab report S --picture curve.png --csv figures.csv`,
 	}
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	cmd.Flags().StringVar(&out, "out", "", "the HTML file (default: report.html in the first folder)")
 	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this PNG file")
-	cmd.Flags().BoolVar(&force, "force", false, "with --picture: replace the file if it exists")
+	cmd.Flags().BoolVar(&force, "force", false, "with --picture or --csv: replace the file if it exists")
+	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into this CSV file")
 	cmd.RunE = func(cmd *cobra.Command, folders []string) error {
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
@@ -41,6 +44,9 @@ func (a *app) reportVerb() *cobra.Command {
 		if picture != "" {
 			m.newFile("--picture: ", picture, &force)
 		}
+		if tables != "" {
+			m.newFile("--csv: ", tables, &force)
+		}
 		if out != "" {
 			if err := output.File(out, output.Reports); err != nil {
 				m.add("--out: %v", err)
@@ -49,39 +55,56 @@ func (a *app) reportVerb() *cobra.Command {
 		if err := m.err(); err != nil {
 			return err
 		}
-		if _, err := os.Stat(filepath.Join(folders[0], result.ReplayFile)); err == nil {
-			return a.reportReplay(folders, out)
-		}
-		if _, err := os.Stat(filepath.Join(folders[0], result.LayoutsFile)); err == nil {
-			return a.reportLayouts(folders, out)
-		}
-		in, err := report.FromFolders(folders...)
-		if err != nil {
+		if err := a.explain(false, out, folders...); err != nil {
 			return err
 		}
-		if err := report.Text(a.stdout, in); err != nil {
-			return err
+		if tables != "" {
+			r, err := report.Open(folders...)
+			if err != nil {
+				return err
+			}
+			if err := output.Write(tables, replaces(&force), func(f *os.File) error { return r.Page().CSV(f) }); err != nil {
+				return err
+			}
 		}
-		path := orDefault(out, filepath.Join(folders[0], result.ReportFile))
-		if err := writeReport(path, in); err != nil {
-			return err
-		}
-		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
 		if picture == "" {
 			return nil
 		}
-		return output.Write(picture, replaces(&force), func(f *os.File) error { return report.Picture(in, f) })
+		in, err := enginereport.Read(folders...)
+		if err != nil {
+			return err
+		}
+		return output.Write(picture, replaces(&force), func(f *os.File) error { return in.Picture(f) })
 	}
 	return cmd
 }
 
-func writeReport(path string, in report.Input) error {
-	return writeFile(path, func(f *os.File) error { return report.Write(f, in) })
-}
-
-// writeFile writes a report, which may replace an earlier one.
-func writeFile(path string, write func(*os.File) error) error {
-	return output.Write(path, output.Reports, write)
+// explain prints what folders say and writes their page, into the first of them
+// unless a path is given.
+func (a *app) explain(asJSON bool, path string, folders ...string) error {
+	r, err := report.Open(folders...)
+	if errors.Is(err, report.ErrOneAtATime) {
+		return usage("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = a.printJSON(r.JSON())
+	} else {
+		err = r.Text(a.stdout)
+	}
+	if err != nil {
+		return err
+	}
+	path = orDefault(path, filepath.Join(folders[0], result.ReportFile))
+	if err := output.Write(path, output.Reports, func(f *os.File) error { return r.Page().Write(f) }); err != nil {
+		return err
+	}
+	if !asJSON {
+		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
+	}
+	return nil
 }
 
 func (a *app) importVerb() *cobra.Command {

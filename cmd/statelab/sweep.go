@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -69,7 +68,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	}
 	d := finished{status: so.Status, error: so.Error, warnings: done.Warnings, out: how.Out}
 	if len(done.Points) > 0 {
-		d.explain = func() error { return a.explain(f, how.Out) }
+		d.explain = func() error { return a.explain(f.json, "", how.Out) }
 	}
 	return a.finish(f, p, d, err)
 }
@@ -197,31 +196,4 @@ func first(values []string) string {
 		return ""
 	}
 	return values[0]
-}
-
-// explain prints the answer and writes the report of a sweep folder.
-func (a *app) explain(f *flags, out string) error {
-	in, err := report.FromFolders(out)
-	if err != nil {
-		return err
-	}
-	if f.json {
-		done, err := result.ReadSweep(out)
-		if err != nil {
-			return err
-		}
-		if err := a.printJSON(done); err != nil {
-			return err
-		}
-	} else if err := report.Text(a.stdout, in); err != nil {
-		return err
-	}
-	path := filepath.Join(out, result.ReportFile)
-	if err := writeReport(path, in); err != nil {
-		return err
-	}
-	if !f.json {
-		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
-	}
-	return nil
 }

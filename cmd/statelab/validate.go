@@ -10,8 +10,8 @@ import (
 
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
-	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -127,9 +127,9 @@ func predictSweep(a *app, in predict.Input, s *result.Sweep) error {
 }
 
 func (f *predictFlags) pictureOf(folder, path string) error {
-	in, err := report.FromFolders(folder)
+	in, err := enginereport.Read(folder)
 	if err != nil {
 		return err
 	}
-	return output.Write(path, replaces(&f.force), func(file *os.File) error { return report.Picture(in, file) })
+	return output.Write(path, replaces(&f.force), func(file *os.File) error { return in.Picture(file) })
 }

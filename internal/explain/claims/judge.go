@@ -1,0 +1,381 @@
+package claims
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// Budgets of the outlook: geth's default cache, and what a server has to spare.
+const (
+	defaultCache = 2 << 30
+	ServerMemory = 16 << 30
+)
+
+// tolerance is what a rounded claim may be missed by.
+const tolerance = 0.1
+
+// noFigures is why a claim is not tested whose layout was run.
+const noFigures = "the run lacks the figures"
+
+// about begins the finding of a claim about layouts, none of which may be in the run.
+func (e Evidence) about(layouts ...string) finding {
+	for _, layout := range layouts {
+		if len(e.Sizes(layout)) > 0 {
+			return finding{Word: Untested, Clause: noFigures}
+		}
+	}
+	return finding{Word: Untested, Clause: "needs --layout " + strings.Join(layouts, " or "), Needs: layouts}
+}
+
+// judgeManyReads is of claims that a lookup costs as much as claimed on a main
+// network. Reads grow with the size: a smaller state that takes fewer says nothing.
+func judgeManyReads(e Evidence, c claim) finding {
+	claimed, layouts := c.Low, c.layouts
+	f := e.about(layouts...)
+	largest := -1
+	for _, layout := range layouts {
+		i, ok := e.Largest(layout)
+		if !ok {
+			continue
+		}
+		first, ok := e.Reads(i, result.FirstLookups)
+		if !ok {
+			continue
+		}
+		text, places := e.cost(i)
+		f.note(text, places...)
+		if o, place, ok := e.Ahead(layout, "nodes_per_lookup", Billion, 0); ok && first.of.Nodes != nil && largest < 0 {
+			f.note(fmt.Sprintf("for the %s nodes of 1e9 accounts it would be %s reads a node, and a node takes %s here",
+				view.Number(o.Value), view.Number(claimed/o.Value), view.PerGet(first.Value / *first.of.Nodes)), place)
+		}
+		if first.Value >= claimed*(1-tolerance) {
+			f.Word, f.Clause = HoldsIf, "nothing is cached"
+		}
+		if largest < 0 || e.Rows[i].Accounts > e.Rows[largest].Accounts {
+			largest = i
+		}
+	}
+	switch {
+	case largest < 0 || f.Word == HoldsIf:
+	case e.Rows[largest].Accounts >= mainNetwork:
+		f.Word, f.Clause = Fails, ""
+	default:
+		f.Clause = "it is of a main network, ours has " + e.Accounts(largest) + " accounts"
+	}
+	return f
+}
+
+// spanOfGrowth are the decades that sizes must span to tell a law of growth.
+const spanOfGrowth = 2
+
+// judgeGrowth fits the reads of a first lookup by c * nodes, where a Get of a
+// node costs the same at every size, and c * nodes * log N, where it costs a search of
+// the whole store. Nodes themselves grow with log N.
+func judgeGrowth(e Evidence, c claim) finding {
+	layouts := c.layouts
+	f := e.about(layouts...)
+	for _, layout := range layouts {
+		var same, search, reads []float64
+		var rows []int
+		for _, i := range e.Sizes(layout) {
+			if first, ok := e.Reads(i, result.FirstLookups); ok && first.of.Nodes != nil && first.Value > 0 {
+				rows, reads = append(rows, i), append(reads, first.Value)
+				same, search = append(same, *first.of.Nodes), append(search, *first.of.Nodes*math.Log(float64(e.Rows[i].Accounts)))
+				f.Places = append(f.Places, first.place)
+			}
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		small, large := rows[0], rows[len(rows)-1]
+		smallReads, largeReads := reads[0], reads[len(reads)-1]
+		f.note(fmt.Sprintf("%s, nothing cached: %s reads a node at %s accounts, %s at %s", layout,
+			view.PerGet(smallReads/same[0]), e.Accounts(small), view.PerGet(largeReads/same[len(same)-1]), e.Accounts(large)))
+		decades := math.Log10(float64(e.Rows[large].Accounts) / float64(e.Rows[small].Accounts))
+		if len(rows) < 3 || decades < spanOfGrowth-1e-9 {
+			if f.Word == Untested {
+				f.Clause = "needs three sizes over two decades, such as --accounts 10k,100k,1M"
+			}
+			continue
+		}
+		_, bySame := fit(same, reads)
+		slope, bySearch := fit(search, reads)
+		f.note(fmt.Sprintf("RMS error of reads = c * nodes: %s, of reads = c * nodes * log N: %s", view.PerGet(bySame), view.PerGet(bySearch)))
+		switch {
+		case bySearch < bySame/2:
+			f.Word, f.Clause = HoldsIf, "nothing is cached"
+			if o, place, ok := e.Ahead(layout, "nodes_per_lookup", Billion, 0); ok {
+				f.note(fmt.Sprintf("that law carried on to 1e9 accounts: %s reads", view.Number(slope*o.Value*math.Log(Billion))), place)
+			}
+		case bySame < bySearch/2 && f.Word != HoldsIf:
+			f.Word, f.Clause = Fails, ""
+		case f.Word == Untested:
+			f.Clause = "both laws fit about as well"
+		}
+	}
+	return f
+}
+
+// fit is the c of least squares by which c * x meets y, and the root of the mean square
+// by which it misses.
+func fit(x, y []float64) (c, missed float64) {
+	xy, xx, sum := 0.0, 0.0, 0.0
+	for i := range x {
+		xy, xx = xy+x[i]*y[i], xx+x[i]*x[i]
+	}
+	c = xy / xx
+	for i := range x {
+		miss := y[i] - c*x[i]
+		sum += miss * miss
+	}
+	return c, math.Sqrt(sum / float64(len(x)))
+}
+
+// judgeNodes is of claims about the nodes of a main network, one read each. The run
+// tells whether a node is a read and whether the formula gives the nodes; then so it
+// does at a size that was not built.
+func judgeNodes(e Evidence, c claim) finding {
+	layout := c.layouts[0]
+	i, ok := e.Largest(layout)
+	if !ok {
+		return e.about(layout)
+	}
+	first, ok := e.blocks(i, result.FirstLookups)
+	o, place, far := e.Ahead(layout, "nodes_per_lookup", Billion, 0)
+	row := e.Rows[i]
+	if !ok || !far || first.of.Nodes == nil || row.Nodes == nil || row.PredictedNodes == nil {
+		return finding{Word: Untested, Clause: noFigures}
+	}
+	perNode, off := first.Value / *first.of.Nodes, *row.Nodes / *row.PredictedNodes - 1
+	reads := o.Value * perNode
+	f := finding{Word: Fails}
+	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1e9", layout, view.PerGet(perNode),
+		view.Number(*row.Nodes), e.Accounts(i), unit.Percent(math.Abs(off)), view.Number(o.Value)),
+		first.place, fmt.Sprintf("rows[%d].nodes_per_lookup", i), place)
+	switch {
+	case math.Abs(off) > tolerance/2:
+		f.Word, f.Clause = Untested, "the formula for the nodes misses ours"
+	case math.Abs(reads/c.High-1) <= 2*tolerance:
+		f.Word, f.Clause = HoldsIf, "nothing is cached"
+	}
+	return f
+}
+
+// judgeFewReads is of claims that a lookup costs no more than claimed, up to a number
+// of accounts (0: at any). Reads grow with the size: more than claimed in a smaller
+// state refutes it, no more confirms it only so far.
+func judgeFewReads(e Evidence, c claim) finding {
+	claimed, layout := c.High, c.layouts[0]
+	var f finding
+	limit := claimed * (1 + tolerance)
+	var within, beyond, last int = -1, -1, -1
+	for _, i := range e.Sizes(layout) {
+		first, ok := e.Reads(i, result.FirstLookups)
+		if !ok {
+			continue
+		}
+		last = i
+		if first.Value <= limit && beyond < 0 {
+			within = i
+		} else {
+			beyond = i
+		}
+	}
+	if last < 0 {
+		return e.about(layout)
+	}
+	text, places := e.cost(last)
+	f.note(text, places...)
+	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && claimed == 1 {
+		f.note(fmt.Sprintf("%s for an absent account", view.PerGet(absent.Value)), absent.place)
+	}
+	if o, place, ok := e.Ahead(layout, "reads_per_lookup", Billion, 0); ok {
+		f.note(fmt.Sprintf("%s at 1e9 without a cache by %s", view.Number(o.Value), Basis(o.Basis)), place)
+	}
+	if o, place, ok := e.Ahead(layout, "device_reads_per_lookup", Billion, ServerMemory); ok {
+		f.note(fmt.Sprintf("%s at 1e9 with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
+	}
+	held, ok := e.Reads(last, result.HeldLookups)
+	switch {
+	case beyond < 0 && e.Rows[last].Accounts >= c.upTo:
+		f.Word = Holds
+	case beyond < 0:
+		f.Word, f.Clause = HoldsIf, "there are no more than "+e.Accounts(last)+" accounts: more were not built"
+	case ok && e.scarce(last) && held.Value <= limit:
+		f.Word, f.Clause = HoldsIf, e.isHeld(last)+", at "+e.Accounts(last)+" accounts"
+		if within >= 0 {
+			f.Clause += "; with nothing cached, up to " + e.Accounts(within)
+		}
+	default:
+		f.Word = Fails
+	}
+	return f
+}
+
+// judgeRingReads is judgeFewReads of a layout that reads through io_uring: no call is
+// made for a read, so that only a device of its own counts them.
+func judgeRingReads(e Evidence, c claim) finding {
+	if i, ok := e.Largest(c.layouts[0]); ok {
+		if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok && first.DeviceReads == nil {
+			return finding{Word: Untested, Clause: "its reads are counted on a volume only: statelab volume"}
+		}
+	}
+	return judgeFewReads(e, c)
+}
+
+// judgeReadPerNode compares the layout's own reads with the nodes of the same lookups,
+// at every size.
+func judgeReadPerNode(e Evidence, c claim) finding {
+	layout := c.layouts[0]
+	f := e.about(layout)
+	for _, i := range e.Sizes(layout) {
+		first, ok := e.blocks(i, result.FirstLookups)
+		if !ok || first.of.Nodes == nil {
+			continue
+		}
+		perNode := first.Value / *first.of.Nodes
+		if math.Abs(perNode-1) > tolerance/10 {
+			f.Word = Fails
+		} else if f.Word == Untested {
+			f.Word, f.Clause = Holds, ""
+		}
+		text := fmt.Sprintf("%s at %s: %s %s for %s nodes", layout, e.Accounts(i), view.PerGet(first.Value), first.Unit, view.PerGet(*first.of.Nodes))
+		if first.of.DeviceReads != nil {
+			text += fmt.Sprintf(", %s of the device, which reads pages", view.PerGet(*first.of.DeviceReads))
+		}
+		f.ours, f.Places = []string{text}, append(f.Places, first.place)
+	}
+	return f
+}
+
+// judgePerGet is of claims about one Get of a key-value store with memory held: of a
+// node where a lookup walks a trie, else of the account. The reads are those below
+// the store's cache.
+func judgePerGet(e Evidence, c claim) finding {
+	low, high, layout := c.Low, c.High, c.layouts[0]
+	f := e.about(layout)
+	for _, i := range e.Sizes(layout) {
+		held, ok := e.blocks(i, result.HeldLookups)
+		if !ok || !e.scarce(i) {
+			if f.Word == Untested && len(f.ours) == 0 {
+				f.Clause = "memory was not held to less than a third of the state: see --memory"
+			}
+			continue
+		}
+		perGetReads, what := held.Value, "a Get"
+		if held.of.Nodes != nil {
+			perGetReads, what = held.Value / *held.of.Nodes, "a node"
+		}
+		text := fmt.Sprintf("%s at %s: %s %s %s with %s", layout, e.Accounts(i), view.PerGet(perGetReads), held.Unit, what, e.memory(i))
+		f = finding{Word: HoldsIf, Clause: e.isHeld(i), ours: []string{text}, Places: []string{held.place}}
+		switch {
+		case perGetReads > high*(1+tolerance):
+			f.Word, f.Clause = Fails, ""
+		case perGetReads < low*(1-tolerance):
+			f.note("fewer than claimed")
+		}
+	}
+	if first, ok := e.firstPerGet(layout); ok {
+		f.note(first.text, first.place)
+	}
+	o, place, ok := e.Ahead(layout, "held_reads_per_lookup", Billion, defaultCache)
+	nodes, _, walks := e.Ahead(layout, "nodes_per_lookup", Billion, 0)
+	if ok && walks {
+		o.Value /= nodes.Value
+	}
+	if ok {
+		f.note(fmt.Sprintf("%s at 1e9 with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
+	}
+	return f
+}
+
+type perGetFigure struct{ text, place string }
+
+// firstPerGet are the reads of a Get with nothing cached, at the largest size.
+func (e Evidence) firstPerGet(layout string) (perGetFigure, bool) {
+	i, ok := e.Largest(layout)
+	if !ok {
+		return perGetFigure{}, false
+	}
+	first, ok := e.blocks(i, result.FirstLookups)
+	if !ok {
+		return perGetFigure{}, false
+	}
+	reads := first.Value
+	if first.of.Nodes != nil {
+		reads /= *first.of.Nodes
+	}
+	return perGetFigure{view.PerGet(reads) + " with nothing cached at " + e.Accounts(i), first.place}, true
+}
+
+// judgeIndexMemory divides memory by entries. The claim is of an index on the
+// disk, ours is all in memory.
+func judgeIndexMemory(e Evidence, c claim) finding {
+	layout := c.layouts[0]
+	i, ok := e.Largest(layout)
+	if !ok {
+		return e.about(layout)
+	}
+	f := finding{Word: Untested, Clause: "our layout keeps its whole index in memory"}
+	row := e.Rows[i]
+	entries := float64(row.Accounts + row.Slots)
+	if row.Memory != nil {
+		for n, share := range row.Memory.Shares {
+			if strings.Contains(share.Use, "index") {
+				f.note(fmt.Sprintf("%s at %s: %s bytes an entry of %s", layout, e.Accounts(i), view.Number(float64(share.Bytes)/entries), share.Use),
+					fmt.Sprintf("rows[%d].memory.shares[%d]", i, n))
+			}
+		}
+	}
+	if len(f.ours) == 0 {
+		f.note(fmt.Sprintf("%s at %s: %s bytes an entry of the whole process", layout, e.Accounts(i), view.Number(float64(row.PeakRSSBytes)/entries)),
+			fmt.Sprintf("rows[%d].peak_rss_bytes", i))
+	}
+	return f
+}
+
+// judgeSpeed gives our speed for a claim that hardware decides.
+func judgeSpeed(e Evidence, c claim) finding {
+	layout := c.layouts[0]
+	i, ok := e.Largest(layout)
+	if !ok {
+		return e.about(layout)
+	}
+	f := finding{Word: Untested, Clause: c.why}
+	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
+		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), view.ShortCount(1e9 / *nanos), e.Host.Cores,
+			view.ShortCount(float64(e.Workload.UpdateAccounts))), fmt.Sprintf("rows[%d].update_ns", i))
+	}
+	return f
+}
+
+// writtenPage is what a claim counts as a write.
+const writtenPage = 4096
+
+// judgeWrites compares the bytes written for a changed account, in pages, with a
+// claim of at most so many.
+func judgeWrites(e Evidence, c claim) finding {
+	layout := c.layouts[0]
+	i, ok := e.Largest(layout)
+	if !ok {
+		return e.about(layout)
+	}
+	u := e.Rows[i].Updates
+	if u == nil {
+		return finding{Word: Untested, Clause: "the run has no updates: see --update-blocks"}
+	}
+	pages := u.WriteBytes / writtenPage
+	f := finding{Word: Fails}
+	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), view.Number(pages),
+		view.ShortCount(float64(e.Workload.UpdateAccounts))),
+		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
+	if pages <= c.High*(1+tolerance) {
+		f.Word, f.Clause = HoldsIf, "there are no more than "+e.Accounts(i)+" accounts: more were not built"
+	}
+	return f
+}

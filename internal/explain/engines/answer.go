@@ -1,0 +1,252 @@
+package engines
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// The study's two questions, in block reads per Get.
+const (
+	nearTwo = 2.0
+	nearOne = 1.1
+)
+
+// gained is the share of block reads that a larger cache must save to count.
+const gained = 0.01
+
+// sentence is what the user came for.
+func (c curve) sentence() string {
+	ok := c.measured()
+	if len(ok) == 0 {
+		return "Nothing was measured: " + c.whyNothing() + "."
+	}
+	read := c.withReads()
+	if len(read) == 0 {
+		return withoutReads(ok[len(ok)-1])
+	}
+	answers := result.Answers(plain(read), nearTwo, nearOne)
+	head := read[len(read)-1]
+	for _, p := range read {
+		if p.CacheBytes == answers[1].CacheBytes {
+			head = p
+			break
+		}
+	}
+	text := readsAt(head)
+	if len(read) > 1 {
+		text += "; " + reached(answers[0], read) + ", " + reached(answers[1], read)
+	}
+	return text + "." + c.left()
+}
+
+// left tells how many points have no figures: an answer from fewer points than
+// were asked for may be another one.
+func (c curve) left() string {
+	failed := len(c.pts) - len(c.measured())
+	if failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d of %d points failed.", failed, len(c.pts))
+}
+
+// Page faults of a mapped file say what was read if each brings one page.
+const (
+	pageBytes      = 4096
+	readAheadTimes = 2
+)
+
+// readsAt is "1.04 block reads per Get at a 210 MiB cache (0.933% of the database)".
+func readsAt(p Point) string {
+	f := p.Figures
+	if f.BlockReadsPerGet == nil {
+		return "block reads: " + p.absent("block_reads_per_get")
+	}
+	text := view.PerGet(*f.BlockReadsPerGet) + " block reads per Get"
+	switch bytes := f.DeviceReadBytesPerGet; {
+	case f.BlockReadSource == "":
+	case bytes != nil && *bytes > readAheadTimes*pageBytes**f.BlockReadsPerGet && *bytes >= 1:
+		text = view.Number(*bytes) + " bytes per Get from the device (" +
+			view.PerGet(*f.BlockReadsPerGet) + " page faults: read-ahead hides the rest from that count)"
+	default:
+		text = view.PerGet(*f.BlockReadsPerGet) + " page faults per Get"
+	}
+	if d := f.DeviceReadsPerGet; d != nil {
+		text += " (" + view.PerGet(*d) + " device reads)"
+	}
+	switch {
+	case p.CacheBytes > 0:
+		text += " at a " + view.ShortBytes(p.CacheBytes) + " cache"
+	case p.Run != nil && p.Run.Memory != nil && p.Run.Memory.BudgetBytes > 0:
+		text += " in a budget of " + view.ShortBytes(p.Run.Memory.BudgetBytes)
+	}
+	if p.CachePercent > 0 {
+		text += " (" + view.Percent(p.CachePercent) + " of the database)"
+	}
+	return text
+}
+
+// reached is "< 2 from 45 MiB".
+func reached(a result.Answer, measured []Point) string {
+	if a.CacheBytes == 0 {
+		return fmt.Sprintf("not below %g at any cache measured (up to %s)", a.Limit, view.ShortBytes(measured[len(measured)-1].CacheBytes))
+	}
+	if a.NotAtCacheBytes == 0 {
+		return fmt.Sprintf("< %g already at %s, the smallest measured", a.Limit, view.ShortBytes(a.CacheBytes))
+	}
+	return fmt.Sprintf("< %g from %s", a.Limit, view.ShortBytes(a.CacheBytes))
+}
+
+// withoutReads is the answer of a run whose engine counts no blocks, or that
+// wrote.
+func withoutReads(p Point) string {
+	f := p.Figures
+	switch {
+	case f.Gets > 0:
+		text := view.Number(f.GetsPerSecond) + " Gets/s"
+		if p.CacheBytes > 0 {
+			text += " at a " + view.ShortBytes(p.CacheBytes) + " cache"
+		}
+		if l := f.ServiceNanos; l != nil {
+			text += fmt.Sprintf(", p50 %s, p99 %s", view.Nanos(float64(l.P50)), view.Nanos(float64(l.P99)))
+		}
+		return text + "; block reads: " + p.absent("block_reads_per_get") + "."
+	case f.Puts > 0:
+		text := fmt.Sprintf("%s Puts at %s Puts/s", unit.Count(f.Puts), view.Number(f.PutsPerSecond))
+		if f.WriteAmplification != nil {
+			text += fmt.Sprintf("; write amplification %s", view.Number(*f.WriteAmplification))
+		}
+		return text + "."
+	}
+	return "Nothing was looked up in this run."
+}
+
+// absent is why a figure is not there.
+func (p Point) absent(figure string) string {
+	if p.Run != nil {
+		if why := p.Run.Absent[figure]; why != "" {
+			return why
+		}
+	}
+	return "not known"
+}
+
+// whyNothing is why a curve has no figures.
+func (c curve) whyNothing() string {
+	if len(c.pts) > 0 {
+		return failure(c.pts[0])
+	}
+	return cmp.Or(c.sweep.Error, "the sweep has no points")
+}
+
+// advice are the cache sizes that the measured points speak for.
+func (c curve) advice() []string {
+	read := c.withReads()
+	if c.x != "cache" || len(read) < 2 {
+		return nil
+	}
+	var lines []string
+	for _, a := range result.Answers(plain(read), nearTwo, nearOne) {
+		if a.CacheBytes == 0 {
+			lines = append(lines, fmt.Sprintf("fewer than %g block reads per Get need more than %s, the largest cache measured",
+				a.Limit, view.ShortBytes(read[len(read)-1].CacheBytes)))
+			continue
+		}
+		line := fmt.Sprintf("fewer than %g block reads per Get: a cache of %s", a.Limit, view.ShortBytes(a.CacheBytes))
+		if a.CachePercent > 0 {
+			line += fmt.Sprintf(" (%s of the database)", view.Percent(a.CachePercent))
+		}
+		line += ", the smallest measured that does it"
+		if a.NotAtCacheBytes > 0 {
+			line += fmt.Sprintf("; %s does not", view.ShortBytes(a.NotAtCacheBytes))
+		}
+		lines = append(lines, line)
+	}
+	if line := c.beyond(); line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// beyond is where a larger cache stops helping; "" if no measured point shows it.
+func (c curve) beyond() string {
+	read := c.withReads()
+	if c.x != "cache" || len(read) < 2 {
+		return ""
+	}
+	p, ok := plateau(read)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("beyond %s nothing is gained: up to %s, a larger cache saved less than %g%% of the block reads",
+		view.ShortBytes(p.CacheBytes), view.ShortBytes(read[len(read)-1].CacheBytes), 100*gained)
+}
+
+// plateau is the smallest cache, with a larger one measured, beyond which block
+// reads fall by less than what counts as gained.
+func plateau(pts []Point) (Point, bool) {
+	last := pts[len(pts)-1]
+	for _, p := range pts[:len(pts)-1] {
+		if p.CacheBytes >= last.CacheBytes {
+			break
+		}
+		low := *p.Figures.BlockReadsPerGet
+		enough := true
+		for _, q := range pts {
+			if q.CacheBytes > p.CacheBytes && *q.Figures.BlockReadsPerGet < low*(1-gained) {
+				enough = false
+			}
+		}
+		if enough {
+			return p, true
+		}
+	}
+	return Point{}, false
+}
+
+// inflectionLines tell both points, both ways.
+func inflectionLines(i *result.Inflection) []string {
+	if i == nil || i.IP2.DiskBytes == 0 {
+		return nil
+	}
+	say := func(name string, s result.Size, what string) string {
+		line := name + " "
+		if s.CacheBytes > 0 {
+			line += view.ShortBytes(s.CacheBytes) + " in cache, "
+		}
+		return line + view.ShortBytes(s.DiskBytes) + " on disk (" + view.Percent(s.PercentOfDB) + "): " + what
+	}
+	return []string{
+		say("IP1", i.IP1, "filters that Gets consult, top indexes"),
+		say("IP2", i.IP2, "those and all index blocks"),
+	}
+}
+
+// pointName tells a point from the others of its curve.
+func (c curve) pointName(p Point) string {
+	if c.x != "cache" && c.x != "" {
+		return axisValue(c.x, p.Axes[c.x])
+	}
+	return cacheText(p)
+}
+
+func cacheText(p Point) string {
+	switch {
+	case p.CacheBytes > 0:
+		return view.ShortBytes(p.CacheBytes)
+	case p.Axes["cache"] != "":
+		return p.Axes["cache"]
+	}
+	return "run"
+}
+
+func plain(pts []Point) []result.Point {
+	out := make([]result.Point, len(pts))
+	for i, p := range pts {
+		out[i] = p.Point
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package engines
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// fewestReads is the least number of device reads per Get with which the device
+// says anything about Gets.
+const fewestReads = 0.01
+
+// limit is what the disk leaves to a point.
+type limit struct {
+	disk           result.DiskPoint
+	inFlight       int     // threads: each has one Get, and that at most one read, under way
+	getsPerSecond  float64 // the disk's reads a second / device reads per Get
+	share          float64 // reached of it
+	nanosPerGet    float64 // the mean Get is no shorter: in flight / getsPerSecond
+	beyondMeasured bool    // more in flight than the disk was measured with
+}
+
+// limitOf is known where reads reach the device and were counted there.
+func (s *Sweep) limitOf(p Point) (l limit, ok bool) {
+	reads := p.Figures.DeviceReadsPerGet
+	if s.Disk == nil || s.Disk.Contradicted != "" || reads == nil || *reads < fewestReads || p.Status != result.OK {
+		return l, false
+	}
+	l.inFlight = p.threads()
+	if l.disk, ok = s.Disk.At(float64(l.inFlight)); !ok {
+		return l, false
+	}
+	l.beyondMeasured = l.inFlight > s.Disk.Points[len(s.Disk.Points)-1].InFlight
+	l.getsPerSecond = l.disk.ReadsPerSecond / *reads
+	l.share = p.Figures.GetsPerSecond / l.getsPerSecond
+	l.nanosPerGet = 1e9 * float64(l.inFlight) / l.getsPerSecond
+	return l, !math.IsNaN(l.share) && !math.IsInf(l.share, 0) && l.getsPerSecond < 1e15
+}
+
+func (p Point) threads() int {
+	if n, err := strconv.Atoi(p.Axes["threads"]); err == nil {
+		return n
+	}
+	if p.Run != nil {
+		return p.Run.Workload.Threads
+	}
+	return 0
+}
+
+// ceilingSentence says which part of the disk's limit is reached at the last stop.
+func (c curve) ceilingSentence() string {
+	stops := c.stops()
+	var parts []string
+	var at limit
+	for _, p := range c.at(stops[len(stops)-1]) {
+		l, ok := c.sweep.limitOf(p)
+		if !ok {
+			continue
+		}
+		parts, at = append(parts, strings.TrimSpace(c.sweep.entrant(p)+" "+sharePercent(l.share))), l
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	more := ""
+	if at.beyondMeasured {
+		more = " or more"
+	}
+	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", view.ShortCount(at.disk.ReadsPerSecond), view.ShortCount(at.disk.Spread.Low),
+		view.ShortCount(at.disk.Spread.High))
+	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more, noise)
+	text := "Your engine reaches " + parts[0] + " " + gives + "."
+	if c.rivals() {
+		text = view.Upper(gives) + ": " + strings.Join(parts, ", ") + "."
+	}
+	return text
+}
+
+// sharePercent prints a share that is known to a few percent.
+func sharePercent(share float64) string {
+	if share < 0.01 {
+		return "< 1%"
+	}
+	return fmt.Sprintf("%.0f%%", 100*share)
+}
+
+// ceilingTable is the disk's own account.
+func ceilingTable(d *result.Disk) view.Table {
+	type column = view.Column[result.DiskPoint]
+	of := func(name, unit string, value func(result.DiskPoint) float64) column {
+		return column{Name: name, Unit: unit, Value: func(p result.DiskPoint) *float64 { return view.Some(value(p)) }}
+	}
+	inFlight := of("in flight", "", func(p result.DiskPoint) float64 { return float64(p.InFlight) })
+	inFlight.Key, inFlight.Format = true, view.Digits
+	return view.TableOf(d.Points, nil,
+		inFlight,
+		of("reads", "per s", func(p result.DiskPoint) float64 { return p.ReadsPerSecond }),
+		of("lowest repeat", "per s", func(p result.DiskPoint) float64 { return p.Spread.Low }),
+		of("highest repeat", "per s", func(p result.DiskPoint) float64 { return p.Spread.High }),
+		of("mean", "", func(p result.DiskPoint) float64 { return p.MeanNanos }).In(view.Micros),
+		of("p99", "", func(p result.DiskPoint) float64 { return p.P99Nanos }).In(view.Micros))
+}
+
+// Disk is a folder that holds a disk's own limit.
+type Disk struct{ *result.Disk }
+
+// ReadDisk reads a folder that holds disk.json.
+func ReadDisk(dir string) (Disk, error) {
+	d, err := result.ReadDisk(dir)
+	return Disk{d}, err
+}
+
+// JSON is what the folder says, for a program.
+func (d Disk) JSON() any { return d.Disk }
+
+// answer is what the disk gives at its best.
+func (d Disk) answer() string {
+	if len(d.Points) == 0 {
+		return "Nothing was measured."
+	}
+	best := d.Points[0]
+	for _, p := range d.Points {
+		if p.ReadsPerSecond > best.ReadsPerSecond {
+			best = p
+		}
+	}
+	return fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s.", view.ShortCount(best.ReadsPerSecond), best.InFlight,
+		view.ShortCount(best.Spread.Low), view.ShortCount(best.Spread.High), view.Nanos(best.MeanNanos))
+}
+
+// Text writes the limit for a terminal.
+func (d Disk) Text(w io.Writer) error {
+	out := view.NewText(w, textWidth)
+	out.Wrap(d.answer(), "")
+	out.Line("")
+	out.Table(ceilingTable(d.Disk))
+	return out.Flush()
+}
+
+// Page is what a browser shows.
+func (d Disk) Page() *view.Page {
+	p := &view.Page{Title: "Statelab: a disk's own limit", Answers: []view.Said{{Text: d.answer()}}}
+	for _, w := range d.Warnings {
+		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
+	}
+	pic := view.NewPicture("random reads per second by reads in flight", "reads per second")
+	pic.LogX, pic.Panels[0].LogY = true, true
+	var xys view.XYs
+	for _, at := range d.Points {
+		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
+	}
+	if pic.Panels[0].Line("", xys, view.CurveStyle(0)) {
+		pic.Decades("reads in flight", view.ShortCount)
+		pic.Panels[0].FitY(view.ShortCount)
+	} else {
+		pic = nil
+	}
+	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "engines.md",
+		Picture: pic, Table: ceilingTable(d.Disk)})
+	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
+	return p
+}

@@ -1,0 +1,270 @@
+package engines
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// Every figure of a point is declared here once, for tables, charts and texts.
+type column = view.Column[Point]
+
+func figure(name, unit string, format func(float64) string, value func(result.Figures) *float64) column {
+	return column{Name: name, Unit: unit, Format: format, Value: func(p Point) *float64 { return value(p.Figures) }}
+}
+
+func perGet(name string, value func(result.Figures) *float64) column {
+	return figure(name, "/Get", view.PerGet, value)
+}
+
+func blockReads() column {
+	return perGet("block reads", func(f result.Figures) *float64 { return f.BlockReadsPerGet })
+}
+
+func deviceReads() column {
+	return perGet("device reads", func(f result.Figures) *float64 { return f.DeviceReadsPerGet })
+}
+
+func deviceBytes() column {
+	return figure("device bytes", "/Get", nil, func(f result.Figures) *float64 { return f.DeviceReadBytesPerGet })
+}
+
+func agreement() column {
+	return figure("agreement", "device / block", nil, func(f result.Figures) *float64 { return f.Agreement })
+}
+
+func gets() column {
+	return figure("Gets", "/s", nil, func(f result.Figures) *float64 { return view.Of(f.GetsPerSecond) })
+}
+
+func kops() column { return gets().In(view.Scale{Name: "/s", Size: 1e3}).Named("Kops", "/s") }
+
+func cpuPercent() column {
+	return figure("CPU", "%", nil, func(f result.Figures) *float64 { return view.Of(f.CPUPercent) })
+}
+
+func cpuTime() column {
+	c := figure("CPU", "", nil, func(f result.Figures) *float64 { return view.Of(f.CPUNanosPerGet) })
+	return c.In(view.Micros).Named("CPU", "us/Get")
+}
+
+func peakMemory() column {
+	return figure("memory", "", nil, func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).In(view.MiB)
+}
+
+// Latencies that a column can take a quantile of.
+func service(f result.Figures) *result.Latency  { return f.ServiceNanos }
+func response(f result.Figures) *result.Latency { return f.ResponseNanos }
+
+func p50Of(l *result.Latency) float64  { return float64(l.P50) }
+func p99Of(l *result.Latency) float64  { return float64(l.P99) }
+func meanOf(l *result.Latency) float64 { return l.Mean }
+
+func latency(name string, of func(result.Figures) *result.Latency, quantile func(*result.Latency) float64) column {
+	return figure(name, "", nil, func(f result.Figures) *float64 { return view.Via(of(f), quantile) }).In(view.Micros)
+}
+
+// readsOf are the block reads of some types. Where any type was counted, a type that is
+// not there was counted 0 times.
+func readsOf(name string, kinds ...engine.BlockType) column {
+	return perGet(name, func(f result.Figures) *float64 {
+		if len(f.BlockReadsPerGetByType) == 0 {
+			return nil
+		}
+		sum := 0.0
+		for _, kind := range kinds {
+			sum += f.BlockReadsPerGetByType[kind.String()]
+		}
+		return &sum
+	})
+}
+
+func readsAtLevel(level string) column {
+	return perGet(level, func(f result.Figures) *float64 {
+		if len(f.BlockReadsPerGetByLevel) == 0 {
+			return nil
+		}
+		return view.Some(f.BlockReadsPerGetByLevel[level])
+	})
+}
+
+// hitRate is that of a type of blocks, in percent: nothing finer than 0.01.
+func hitRate(label, name string) column {
+	return figure(label, "%", func(p float64) string {
+		switch {
+		case p > 0 && p < 0.005:
+			return "<0.01"
+		case p < 10:
+			return fmt.Sprintf("%.2f", p)
+		}
+		return view.Number(p)
+	}, func(f result.Figures) *float64 {
+		if rate, ok := f.HitRate[name]; ok {
+			return view.Some(100 * rate)
+		}
+		return nil
+	})
+}
+
+// predicted is what the prediction of the sweep says of a point's cache.
+func (s *Sweep) predicted() column {
+	return column{Name: "predicted", Unit: "/Get", Format: view.PerGet, Value: func(p Point) *float64 {
+		for _, g := range s.Predicted {
+			if g.CacheBytes == p.CacheBytes {
+				return &g.BlockReadsPerGet
+			}
+		}
+		return nil
+	}}
+}
+
+// repeats is the range of a figure over the repeats of a point.
+func repeats(name, unit, spread, between string, scale float64, format func(float64) string) column {
+	return column{Name: name, Unit: unit, Spare: 1, Words: func(p Point) string {
+		r, ok := p.Spread[spread]
+		if !ok || len(p.Runs) < 2 {
+			return view.None
+		}
+		return format(r.Low/scale) + between + format(r.High/scale)
+	}}
+}
+
+func cacheBytes() column {
+	return column{Name: "cache", Key: true, Value: func(p Point) *float64 { return view.Of(p.CacheBytes) }}
+}
+
+func cacheShare() column {
+	return column{Name: "cache", Unit: "% of DB", Key: true, Value: func(p Point) *float64 { return view.Of(p.CachePercent) }}
+}
+
+func phase() column {
+	return column{Name: "phase", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Phase) }}
+}
+
+// axis is the value of a point on an axis, in words.
+func axis(name string) column {
+	return column{Name: name, Key: true, Words: func(p Point) string { return p.Axes[name] }}
+}
+
+func (s *Sweep) engineColumn() column {
+	return column{Name: "engine", Left: true, Key: true, Words: s.entrant}
+}
+
+// keys say which point of a curve a row is.
+func (c curve) keys() (keys []column) {
+	if c.rivals() && !competes(c.x) {
+		keys = append(keys, c.sweep.engineColumn())
+	}
+	switch c.x {
+	case "cache":
+		return append(keys, cacheBytes().Suited(c.pts), cacheShare(), phase())
+	case "":
+		return keys
+	}
+	return append(keys, axis(c.x))
+}
+
+// table has a row for every point, the failed ones with their reason.
+func (c curve) table(columns ...column) view.Table {
+	return view.TableOf(c.pts, failure, append(c.keys(), columns...)...)
+}
+
+// failure is why a point has no figures; "" if it has.
+func failure(p Point) string {
+	if p.Status == result.OK {
+		return ""
+	}
+	return cmp.Or(p.Error, p.Problem, p.Status, "not run")
+}
+
+// levelRow is a level, or all of them.
+type levelRow struct {
+	name, consulted string
+	of              []engine.Level
+}
+
+// levels has a row per level with files, and their sum.
+func levels(list []engine.Level) view.Table {
+	var rows []levelRow
+	for _, l := range list {
+		if l.Files > 0 {
+			rows = append(rows, levelRow{fmt.Sprintf("L%d", l.Level), map[bool]string{true: "yes", false: "no"}[l.FilterConsulted], []engine.Level{l}})
+		}
+	}
+	if len(rows) == 0 {
+		return view.Table{}
+	}
+	rows = append(rows, levelRow{name: "all", of: list})
+	type column = view.Column[levelRow]
+	sum := func(name string, format func(float64) string, of func(engine.Level) int64) column {
+		return column{Name: name, Format: format, Value: func(r levelRow) *float64 {
+			total := int64(0)
+			for _, l := range r.of {
+				total += of(l)
+			}
+			return view.Of(total)
+		}}
+	}
+	count := func(name string, of func(engine.Level) int64) column { return sum(name, view.Digits, of) }
+	size := func(name string, of func(engine.Level) int64) column {
+		return sum(name, nil, of).Suited(rows[:len(rows)-1])
+	}
+	return view.TableOf(rows, nil,
+		column{Name: "level", Left: true, Key: true, Words: func(r levelRow) string { return r.name }},
+		count("files", func(l engine.Level) int64 { return int64(l.Files) }), count("keys", func(l engine.Level) int64 { return int64(l.Keys) }),
+		count("data blocks", func(l engine.Level) int64 { return int64(l.DataBlocks) }),
+		count("index blocks", func(l engine.Level) int64 { return int64(l.IndexBlocks) }),
+		count("single indexes", func(l engine.Level) int64 { return int64(l.SingleIndexes) }),
+		size("size", func(l engine.Level) int64 { return l.Bytes }), size("data", func(l engine.Level) int64 { return l.DataBytes }),
+		size("values apart", func(l engine.Level) int64 { return l.ValueBytes }),
+		size("index", func(l engine.Level) int64 { return l.IndexBytes }), size("index in cache", func(l engine.Level) int64 { return l.IndexCacheBytes }),
+		size("top index", func(l engine.Level) int64 { return l.TopIndexBytes }),
+		size("filter", func(l engine.Level) int64 { return l.FilterBytes }), size("filter in cache", func(l engine.Level) int64 { return l.FilterCacheBytes }),
+		column{Name: "filter", Unit: "consulted", Left: true, Words: func(r levelRow) string { return r.consulted }})
+}
+
+// phased is a phase of a point's run.
+type phased struct {
+	of Point
+	result.Phase
+}
+
+// phases has a row per phase of every point.
+func (s *Sweep) phases() view.Table {
+	var rows []phased
+	for _, p := range s.Points {
+		if p.Run != nil {
+			for _, phase := range p.Run.Phases {
+				rows = append(rows, phased{p, phase})
+			}
+		}
+	}
+	type column = view.Column[phased]
+	process := func(name string, of func(*result.ProcessIO) float64) column {
+		return column{Name: name, Format: view.Digits, Value: func(p phased) *float64 { return view.Via(p.Process, of) }}
+	}
+	fromDevice := process("read from device", func(io *result.ProcessIO) float64 { return float64(io.ReadBytes) })
+	fromDevice.Format = nil
+	return view.TableOf(rows, nil,
+		column{Name: "point", Left: true, Key: true, Words: func(p phased) string { return pointLabel(p.of) }},
+		column{Name: "phase", Left: true, Key: true, Words: func(p phased) string { return p.Name }},
+		column{Name: "seconds", Value: func(p phased) *float64 { return view.Of(p.Seconds) }},
+		column{Name: "operations", Value: func(p phased) *float64 { return view.Some(float64(p.Ops)) }, Format: view.Digits},
+		column{Name: "CPU", Unit: "s", Value: func(p phased) *float64 { return view.Of(float64(p.CPUNanos) / 1e9) }},
+		column{Name: "block reads", Format: view.Digits, Value: func(p phased) *float64 {
+			sum := 0.0
+			for _, tally := range p.Reads {
+				sum += float64(tally.Count)
+			}
+			return &sum
+		}},
+		process("read calls", func(io *result.ProcessIO) float64 { return float64(io.ReadCalls) }),
+		fromDevice.In(view.MiB),
+		column{Name: "device reads", Format: view.Digits, Value: func(p phased) *float64 {
+			return view.Via(p.Device, func(d *result.DeviceIO) float64 { return float64(d.Reads) })
+		}},
+		process("major faults", func(io *result.ProcessIO) float64 { return float64(io.MajorFaults) }))
+}

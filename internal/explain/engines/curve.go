@@ -1,0 +1,221 @@
+package engines
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/result"
+)
+
+// curve is points of a sweep that can be compared: they differ in the x axis and, in a
+// sweep that is about engines, in what competes.
+type curve struct {
+	sweep *Sweep
+	label string // the other axes, such as "threads 4"; "" if there are none
+	x     string // the axis that varies, "cache" or another; "" for one point
+	pts   []Point
+}
+
+// compares tells whether a sweep is about engines, threads or handles, not about
+// cache sizes.
+func (s *Sweep) compares() bool { return s.xAxis() != "cache" }
+
+func competes(axis string) bool { return axis == "engine" || axis == "profile" }
+
+// xAxis is the axis a sweep is looked at along first: the cache if it varies.
+func (s *Sweep) xAxis() string {
+	varying := s.varying()
+	if slices.Contains(varying, "cache") || len(varying) == 0 {
+		return "cache"
+	}
+	return varying[0]
+}
+
+// along is the axis that a table of competitors has its rows along.
+func (s *Sweep) along() string {
+	rest := slices.DeleteFunc(s.varying(), competes)
+	for _, axis := range []string{"rate", "threads", "handles"} {
+		if slices.Contains(rest, axis) {
+			return axis
+		}
+	}
+	if len(rest) > 0 {
+		return rest[0]
+	}
+	return ""
+}
+
+// varying are the axes with more than one value among the points.
+func (s *Sweep) varying() []string {
+	var names []string
+	for _, axis := range s.Axes {
+		values := map[string]bool{}
+		for _, p := range s.Points {
+			values[p.Axes[axis.Name]] = true
+		}
+		if len(values) > 1 {
+			names = append(names, axis.Name)
+		}
+	}
+	return names
+}
+
+// curves splits the sweep along x: one curve for every combination of the other axes.
+func (s *Sweep) curves(x string) []curve {
+	return s.split(x, func(axis string) bool { return axis != x })
+}
+
+// arenas splits it along what a table has its rows along: in each, engines and
+// profiles compete.
+func (s *Sweep) arenas() []curve {
+	x := s.along()
+	return s.split(x, func(axis string) bool { return axis != x && !competes(axis) })
+}
+
+// split makes a curve of the points with the same values on the axes held, ordered by
+// cache or as the x axis lists its values.
+func (s *Sweep) split(x string, held func(axis string) bool) []curve {
+	var out []curve
+	index := map[string]int{}
+	varying := s.varying()
+	for _, p := range s.Points {
+		var parts []string
+		for _, axis := range varying {
+			if held(axis) {
+				parts = append(parts, axisValue(axis, p.Axes[axis]))
+			}
+		}
+		label := strings.Join(parts, ", ")
+		i, known := index[label]
+		if !known {
+			i = len(out)
+			index[label] = i
+			out = append(out, curve{sweep: s, label: label, x: x})
+		}
+		out[i].pts = append(out[i].pts, p)
+	}
+	var order []string
+	for _, a := range s.Axes {
+		if a.Name == x {
+			order = a.Values
+		}
+	}
+	for _, c := range out {
+		slices.SortStableFunc(c.pts, func(a, b Point) int {
+			if x == "cache" {
+				return cmp.Compare(a.CacheBytes, b.CacheBytes)
+			}
+			return cmp.Compare(slices.Index(order, a.Axes[x]), slices.Index(order, b.Axes[x]))
+		})
+	}
+	return out
+}
+
+// axisValue is a value with its axis where it does not speak for itself.
+func axisValue(axis, value string) string {
+	switch axis {
+	case "engine", "profile":
+		return value
+	case "page-cache":
+		return "page cache " + value
+	}
+	return axis + " " + value
+}
+
+// curves are those of all sweeps along their own x axes.
+func (in Input) curves() (all []curve) {
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		all = append(all, s.curves(s.xAxis())...)
+	}
+	return all
+}
+
+// name is how a legend calls the curve. alone: no other sweep in the picture.
+func (c curve) name(alone bool) string {
+	switch {
+	case c.label == "":
+		return c.sweep.Name
+	case alone:
+		return c.label
+	}
+	return c.sweep.Name + ", " + c.label
+}
+
+func sameSweep(curves []curve) bool {
+	return !slices.ContainsFunc(curves, func(c curve) bool { return c.sweep != curves[0].sweep })
+}
+
+// having are the points that fulfil a condition.
+func (c curve) having(is func(Point) bool) []Point {
+	return slices.DeleteFunc(slices.Clone(c.pts), func(p Point) bool { return !is(p) })
+}
+
+// measured are the points that did not fail.
+func (c curve) measured() []Point { return measured(c.pts) }
+
+func measured(pts []Point) []Point {
+	return curve{pts: pts}.having(func(p Point) bool { return p.Status == result.OK })
+}
+
+// withReads are the measured points that have a place on a cache axis.
+func (c curve) withReads() []Point {
+	return c.having(func(p Point) bool {
+		return p.Status == result.OK && p.Figures.BlockReadsPerGet != nil && p.CacheBytes > 0
+	})
+}
+
+// at are the points with one value of the x axis, of those of one entrant.
+func (c curve) at(stop string) []Point {
+	return c.having(func(p Point) bool { return p.Axes[c.x] == stop })
+}
+
+func (c curve) of(entrant string) curve {
+	c.pts = c.having(func(p Point) bool { return c.sweep.entrant(p) == entrant })
+	return c
+}
+
+// entrant names what competes: "rocksdb:partitioned"; "" where nothing does.
+func (s *Sweep) entrant(p Point) string {
+	var parts []string
+	for _, axis := range s.varying() {
+		if competes(axis) {
+			parts = append(parts, p.Axes[axis])
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// entrants are the names in the order of their axes, failed ones too; stops are the
+// values of the x axis.
+func (c curve) entrants() []string { return distinct(c.pts, c.sweep.entrant) }
+func (c curve) stops() []string    { return distinct(c.pts, func(p Point) string { return p.Axes[c.x] }) }
+
+func distinct(pts []Point, of func(Point) string) (all []string) {
+	for _, p := range pts {
+		if text := of(p); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// rivals tells whether engines or profiles compete, rather than threads alone.
+func (c curve) rivals() bool { return len(c.entrants()) > 1 }
+
+// heading precedes what is said of a curve.
+func (c curve) heading(named bool) string {
+	if !named {
+		return c.label
+	}
+	return strings.TrimSuffix(c.sweep.Name+", "+c.label, ", ")
+}
+
+// repeats is how often the points were measured at most.
+func (c curve) repeats() (most int) {
+	for _, p := range c.pts {
+		most = max(most, len(p.Runs))
+	}
+	return most
+}

@@ -1,0 +1,228 @@
+package engines
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// addFacts adds what the figures rest on: checks, database, phases, options,
+// host and commands.
+func (in Input) addFacts(p *view.Page) {
+	p.Add("Can it be trusted?",
+		view.Block{Title: "Self-checks", Note: "Our counters and counters that we did not write, over all points.", Method: "reads.md", Table: in.checks()},
+		view.Block{Title: "Points without figures", Table: in.failed()},
+		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
+	var database, again []view.Block
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		name := ""
+		if len(in.Sweeps) > 1 {
+			name = ": " + s.Name
+		}
+		database = append(database, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: s.inflectionTable()},
+			view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
+				Table: levels(s.Database.Levels)})
+		host := s.Host
+		run := s.firstRun()
+		if run != nil && host == (result.Host{}) {
+			host = run.Host
+		}
+		b := view.Block{Title: "Host" + name, Table: hostTable(host), Folded: true}
+		if run != nil && run.Absent["host"] != "" {
+			b.Note = "Not known: " + run.Absent["host"] + "."
+		}
+		again = append(again, s.commandBlock(name), b,
+			view.Block{Title: "Effective engine options" + name, Table: s.options(), Folded: true},
+			view.Block{Title: "Phases" + name, Method: "reads.md", Table: s.phases(), Folded: true})
+	}
+	p.Add("The database", database...)
+	p.Add("Run it again", again...)
+}
+
+// worst is a check with what it found where it was furthest off.
+type worst struct {
+	result.Check
+	points, passed int
+	difference     float64
+}
+
+// checks has a row per check: the worst over all points.
+func (in Input) checks() view.Table {
+	var rows []*worst
+	byName := map[string]*worst{}
+	for p := range in.points() {
+		if p.Run == nil {
+			continue
+		}
+		for _, check := range p.Run.Checks {
+			w := byName[check.Name]
+			if w == nil {
+				w = &worst{Check: check, difference: -1}
+				byName[check.Name] = w
+				rows = append(rows, w)
+			}
+			w.points++
+			if check.OK {
+				w.passed++
+			}
+			difference := 0.0
+			if check.Ours != check.Theirs {
+				difference = math.Abs(check.Ours-check.Theirs) / math.Max(math.Abs(check.Theirs), math.SmallestNonzeroFloat32)
+			}
+			if difference > w.difference {
+				w.Check, w.difference = check, difference
+			}
+		}
+	}
+	of := func(name, unit string, value func(*worst) float64) view.Column[*worst] {
+		return view.Column[*worst]{Name: name, Unit: unit, Value: func(w *worst) *float64 { return view.Some(value(w)) }}
+	}
+	difference := of("difference", "%, worst", func(w *worst) float64 { return math.Min(100*w.difference, 1e7) })
+	difference.Format = func(v float64) string {
+		switch {
+		case v > 0 && v < 0.0001:
+			return "<0.0001"
+		case v > 1e6:
+			return ">1,000,000"
+		}
+		return view.Number(v)
+	}
+	points := of("points", "", func(w *worst) float64 { return float64(w.points) })
+	points.Format = view.Digits
+	return view.TableOf(rows, nil,
+		view.Column[*worst]{Name: "check", Left: true, Key: true, Words: func(w *worst) string {
+			if w.Note != "" {
+				return w.Name + " (" + w.Note + ")"
+			}
+			return w.Name
+		}},
+		points,
+		of("ours", "at the worst", func(w *worst) float64 { return w.Ours }), of("theirs", "at the worst", func(w *worst) float64 { return w.Theirs }),
+		difference, of("allowed", "%", func(w *worst) float64 { return 100 * w.Limit }),
+		view.Column[*worst]{Name: "passed", Words: func(w *worst) string {
+			if w.passed < w.points {
+				return fmt.Sprintf("%d of %d", w.passed, w.points)
+			}
+			return "all"
+		}})
+}
+
+// failed lists every point without figures.
+func (in Input) failed() view.Table {
+	var rows [][]string
+	for _, s := range in.Sweeps {
+		for _, p := range s.Points {
+			if p.Status != result.OK {
+				rows = append(rows, []string{s.Name, pointLabel(p), p.Status, failure(p)})
+			}
+		}
+		if s.Status != result.OK && s.Error != "" {
+			rows = append(rows, []string{s.Name, "all", s.Status, s.Error})
+		}
+	}
+	return view.Listing([]string{"sweep", "point", "status", "reason"}, rows)
+}
+
+// absent has each absent figure once per sweep.
+func (in Input) absent() view.Table {
+	var rows [][]string
+	for _, s := range in.Sweeps {
+		seen := map[string]bool{}
+		for _, p := range s.Points {
+			if p.Run == nil {
+				continue
+			}
+			for _, figure := range slices.Sorted(maps.Keys(p.Run.Absent)) {
+				if line := figure + p.Run.Absent[figure]; !seen[line] {
+					seen[line] = true
+					rows = append(rows, []string{s.Name, figure, p.Run.Absent[figure]})
+				}
+			}
+		}
+	}
+	return view.Listing([]string{"sweep", "figure", "reason"}, rows)
+}
+
+// inflected is an inflection point with what it holds.
+type inflected struct {
+	name, holds string
+	result.Size
+}
+
+func (s *Sweep) inflectionTable() view.Table {
+	i := s.Inflection
+	if i == nil || i.IP2.DiskBytes == 0 {
+		return view.Table{}
+	}
+	rows := []inflected{{"IP1", "filters that Gets consult, top indexes", i.IP1}, {"IP2", "those and all index blocks", i.IP2},
+		{"unused", "filters no Get consults", result.Size{DiskBytes: i.LastLevelFilterBytes, PercentOfDB: view.PercentOf(i.LastLevelFilterBytes, s.Database.Bytes)}}}
+	type column = view.Column[inflected]
+	bytes := func(name string, of func(inflected) int64) column {
+		return column{Name: name, Value: func(r inflected) *float64 { return view.Of(of(r)) }}.Suited(rows)
+	}
+	percent := func(name string, of func(inflected) float64) column {
+		return column{Name: name, Unit: "% of DB", Value: func(r inflected) *float64 { return view.Of(of(r)) }}
+	}
+	return view.TableOf(rows, nil,
+		column{Name: "point", Left: true, Key: true, Words: func(r inflected) string { return r.name }},
+		bytes("in cache", func(r inflected) int64 { return r.CacheBytes }), percent("in cache", func(r inflected) float64 { return r.CachePercent }),
+		bytes("on disk", func(r inflected) int64 { return r.DiskBytes }), percent("on disk", func(r inflected) float64 { return r.PercentOfDB }),
+		column{Name: "holds", Left: true, Words: func(r inflected) string { return r.holds }})
+}
+
+// options are those of all runs; one that differs shows its values.
+func (s *Sweep) options() view.Table {
+	values := s.optionValues()
+	var rows [][]string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		rows = append(rows, []string{name, view.Clip(strings.Join(values[name], ", "), 300)})
+	}
+	return view.Listing([]string{"option", "value"}, rows)
+}
+
+// hostTable leaves out what is not known.
+func hostTable(h result.Host) view.Table {
+	if h == (result.Host{}) {
+		return view.Table{}
+	}
+	var rows [][]string
+	whole := func(n int64) string { return strings.TrimPrefix(unit.Count(n), "0") }
+	for _, kv := range view.Known([][2]string{
+		{"system", strings.TrimSpace(h.OS + " " + h.Kernel)}, {"CPU", h.CPU}, {"cores", whole(int64(h.Cores))}, {"GOMAXPROCS", whole(int64(h.Gomaxprocs))},
+		{"memory", size(h.MemoryBytes)}, {"memory limit", size(h.MemoryLimit)}, {"filesystem", h.Filesystem}, {"mount options", h.Mount}, {"device", h.Device},
+		{"rotational", strconv.FormatBool(h.Rotational)}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)}, {"I/O scheduler", h.Scheduler},
+		{"transparent huge pages", h.THP}, {"CPU governor", h.Governor}, {"open files allowed", whole(int64(min(h.FDLimit, math.MaxInt64)))},
+		{"root", strconv.FormatBool(h.Root)}, {"load average before", view.Number(h.LoadAverage)}, {"virtualised", h.Virtualised},
+		{"clock", fmt.Sprintf("%s, %s to read", h.Clock, view.Nanos(h.ClockNanos))}, {"Go", h.Go}, {"statelab", h.Statelab}, {"cgo", strconv.FormatBool(h.Cgo)},
+	}) {
+		rows = append(rows, []string{kv[0], kv[1]})
+	}
+	return view.Listing([]string{"fact", "value"}, rows)
+}
+
+func size(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return unit.Bytes(n)
+}
+
+// commandBlock is what made the sweep, else what made its first point.
+func (s *Sweep) commandBlock(name string) view.Block {
+	b := view.Block{Title: "Command" + name, Pre: view.Shell(s.Command)}
+	if len(s.Command) > 0 {
+		return b
+	}
+	if run := s.firstRun(); run != nil && len(run.Command) > 0 {
+		b.Pre, b.Note = view.Shell(run.Command), "Of the first point; the others differ in their axes."
+	}
+	return b
+}

@@ -1,0 +1,246 @@
+// Package engines explains runs and sweeps of key-value engines: what a Get costs, by
+// cache size, engine, threads or rate.
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// Input is what a report is made from.
+type Input struct {
+	Sweeps []Sweep
+}
+
+// points are those of all sweeps.
+func (in Input) points() iter.Seq[Point] {
+	return func(yield func(Point) bool) {
+		for _, s := range in.Sweeps {
+			for _, p := range s.Points {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// JSON is what the first folder says, for a program.
+func (in Input) JSON() any { return in.Sweeps[0].Sweep }
+
+// Sweep is a sweep folder, or a run folder seen as a sweep of one point.
+type Sweep struct {
+	result.Sweep
+	Dir    string
+	Points []Point
+	Disk   *result.Disk // nil: the folder holds no limit of its disk
+
+	differs []string // engine options in which the sweep differs from others in the report
+}
+
+// Point is a point with the run whose figures it shows.
+type Point struct {
+	result.Point
+	Run     *result.Run // nil: it could not be read, see Problem
+	Problem string      // why part of the folder could not be read
+
+	Ticks             []result.Tick
+	Service, Response *hdrhistogram.Histogram // nil: none kept
+}
+
+// Read reads sweep or run folders. Points whose folder cannot be read
+// stay, with the reason.
+func Read(dirs ...string) (Input, error) {
+	var in Input
+	if len(dirs) == 0 {
+		return in, errors.New("no folder given: name a sweep or a run folder")
+	}
+	for _, dir := range dirs {
+		s, err := readFolder(dir)
+		if err != nil {
+			return Input{}, err
+		}
+		in.Sweeps = append(in.Sweeps, s)
+	}
+	in.tellApart()
+	return in, in.nothing()
+}
+
+// nothing is the error that no point of any folder could be read; nil if there is one
+// that failed, or that has figures.
+func (in Input) nothing() error {
+	var problem string
+	for p := range in.points() {
+		if problem = p.Problem; p.Run != nil || problem == "" || p.Status != result.OK || p.Figures.Gets > 0 || p.Figures.Puts > 0 {
+			return nil
+		}
+	}
+	if problem == "" {
+		return nil
+	}
+	return errors.New("nothing could be drawn: " + problem)
+}
+
+func readFolder(dir string) (Sweep, error) {
+	sweep, err := result.ReadSweep(dir)
+	if err == nil {
+		s := Sweep{Sweep: *sweep, Dir: dir}
+		for _, p := range sweep.Points {
+			s.Points = append(s.Points, readPoint(dir, p))
+		}
+		if s.Disk, err = result.ReadDisk(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.Warnings = append(s.Warnings, engine.Warning{Code: "disk", Text: "the disk's limit could not be read: " + err.Error()})
+		}
+		var made []result.DiskPoint
+		for _, p := range s.Points {
+			made = append(made, p.DeviceReads(p.threads()))
+		}
+		told := func(w engine.Warning) bool { return w.Code == result.DiskContradicted }
+		if s.Disk.Judge(made...) != "" && !slices.ContainsFunc(s.Warnings, told) {
+			s.Warnings = append(slices.Clip(s.Warnings), s.Disk.Doubt())
+		}
+		return s, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return Sweep{}, err
+	}
+	run, err := result.ReadRun(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		for file, what := range map[string]string{result.ReplayFile: "a replay", result.LayoutsFile: "a comparison of layouts"} {
+			if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+				return Sweep{}, fmt.Errorf("%s is %s: report it on its own", dir, what)
+			}
+		}
+		return Sweep{}, fmt.Errorf("%s is no folder of results: it has neither %s nor %s", dir, result.SweepFile, result.RunFile)
+	}
+	if err != nil {
+		return Sweep{}, err
+	}
+	return fromRun(dir, run), nil
+}
+
+// fromRun sees a run as a sweep without axes.
+func fromRun(dir string, run *result.Run) Sweep {
+	database := run.Database
+	if run.After != nil {
+		database = *run.After
+	}
+	p := Point{
+		Point: result.Point{
+			Axes: map[string]string{}, CacheBytes: run.Cache.Effective, CachePercent: view.PercentOf(run.Cache.Effective, database.Bytes),
+			Run: ".", Status: run.Status, Error: run.Error, Figures: run.Figures,
+		},
+		Run: run,
+	}
+	if run.Inflection != nil {
+		p.Phase = run.Inflection.Phase
+	}
+	p.readSamples(dir)
+	return Sweep{
+		Sweep: result.Sweep{
+			Status: run.Status, Error: run.Error, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
+			Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{},
+		},
+		Dir:    dir,
+		Points: []Point{p},
+	}
+}
+
+// readPoint reads the run of a point: of its repeats the one whose figures the point
+// shows, so that charts, tables and sentences tell of one run. Run names it; folders of
+// version 0.1.0 name the first repeat there.
+func readPoint(dir string, p result.Point) Point {
+	point := Point{Point: p}
+	candidates := append([]string{p.Run}, p.Runs...)
+	for i, rel := range candidates {
+		if rel == "" || slices.Contains(candidates[:i], rel) {
+			continue
+		}
+		if !filepath.IsLocal(filepath.FromSlash(rel)) {
+			point.Problem = fmt.Sprintf("the run folder %q lies outside the sweep: not read", rel)
+			return point
+		}
+		folder := filepath.Join(dir, filepath.FromSlash(rel))
+		run, err := result.ReadRun(folder)
+		if err != nil {
+			point.Problem = strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")
+			continue
+		}
+		if point.Run == nil {
+			point.Run, point.Point.Run = run, rel // for its settings, if none has the figures
+		}
+		if reflect.DeepEqual(run.Figures, p.Figures) {
+			point.Run, point.Point.Run = run, rel
+			point.readSamples(folder)
+			return point
+		}
+	}
+	if point.Run != nil && point.Problem == "" && p.Status == result.OK {
+		point.Problem = "none of its repeats has the figures that the sweep shows"
+	}
+	return point
+}
+
+// readSamples reads what run.json only summarises. A damaged file costs its
+// chart, not the report.
+func (p *Point) readSamples(folder string) {
+	var err error
+	if p.Ticks, err = result.ReadSeries(folder); err != nil {
+		p.Problem = err.Error()
+	}
+	if p.Service, p.Response, err = readLatencies(filepath.Join(folder, result.LatencyFile)); err != nil {
+		p.Problem = err.Error()
+	}
+}
+
+// maxLatencyBytes bounds a latency.hlog: a histogram line has some kB.
+const maxLatencyBytes = 16 << 20
+
+// readLatencies merges the intervals of a latency.hlog by their tag: none for
+// service times, "response" for response times. Other tags are passed over.
+func readLatencies(path string) (service, response *hdrhistogram.Histogram, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	log := hdrhistogram.NewHistogramLogReader(io.LimitReader(f, maxLatencyBytes))
+	for {
+		h, err := log.NextIntervalHistogram()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s is damaged: %w", path, err)
+		}
+		if h == nil {
+			return service, response, nil
+		}
+		switch h.Tag() {
+		case "":
+			service = merged(service, h)
+		case "response":
+			response = merged(response, h)
+		}
+	}
+}
+
+func merged(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	if into == nil {
+		return h
+	}
+	into.Merge(h)
+	return into
+}

@@ -1,0 +1,167 @@
+package engines
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"gonum.org/v1/plot/vg"
+)
+
+// The knee is the first rate that an engine does not keep up with: its response p99 is
+// more than kneeTimes that of the lowest rate, or it achieves less than
+// kneeShare of what was offered.
+const (
+	kneeTimes = 2.0
+	kneeShare = 0.98
+)
+
+// offered is the rate that a schedule asked for.
+func (p Point) offered() float64 {
+	if n, err := unit.ParseCount(p.Axes["rate"]); err == nil && n > 0 {
+		return float64(n)
+	}
+	if p.Run != nil {
+		return p.Run.Workload.Rate
+	}
+	return 0
+}
+
+// knee is the place of the knee in points of ascending rate; -1: none measured.
+func knee(pts []Point) int {
+	base := math.NaN()
+	for i, p := range pts {
+		l := p.Figures.ResponseNanos
+		if l == nil {
+			continue
+		}
+		if math.IsNaN(base) {
+			base = float64(l.P99)
+		}
+		if !p.bears(base) {
+			return i
+		}
+	}
+	return -1
+}
+
+// bears tells whether an engine keeps up with a rate, where the lowest rate has p99 base.
+func (p Point) bears(base float64) bool {
+	l := p.Figures.ResponseNanos
+	return l != nil && float64(l.P99) <= kneeTimes*base && p.Figures.GetsPerSecond >= kneeShare*p.offered()
+}
+
+// kneeSentences tell for every entrant the first rate that it does not keep up with.
+func (c curve) kneeSentences() []string {
+	var out []string
+	for _, name := range c.entrants() {
+		pts := c.of(name).measured()
+		if len(pts) == 0 {
+			continue
+		}
+		if name != "" {
+			name += ": "
+		}
+		at := knee(pts)
+		last := pts[len(pts)-1]
+		if at < 0 {
+			text := fmt.Sprintf("%sno knee up to %s Gets/s offered", name, view.ShortCount(last.offered()))
+			if l := last.Figures.ResponseNanos; l != nil {
+				text += ", response p99 " + view.Nanos(float64(l.P99)) + " there"
+			}
+			out = append(out, view.Upper(text)+".")
+			continue
+		}
+		p, first := pts[at], pts[0]
+		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, view.ShortCount(p.offered()),
+			view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(float64(p.Figures.ResponseNanos.P99)))
+		if at > 0 && first.Figures.ResponseNanos != nil {
+			text += fmt.Sprintf(" (%s at %s)", view.Nanos(float64(first.Figures.ResponseNanos.P99)), view.ShortCount(first.offered()))
+		} else {
+			text += ", at the lowest rate offered already"
+		}
+		if first.Figures.ResponseNanos != nil {
+			for _, q := range pts[at+1:] {
+				if q.bears(float64(first.Figures.ResponseNanos.P99)) {
+					text += "; but " + view.ShortCount(q.offered()) + " was achieved again: noise, more --gets would tell"
+					break
+				}
+			}
+		}
+		out = append(out, view.Upper(text)+".")
+	}
+	return out
+}
+
+// loadFigure is latency against load: where waiting begins.
+func (c curve) loadFigure() view.Block {
+	if c.x != "rate" {
+		return view.Block{}
+	}
+	pic := view.NewPicture("response time by offered rate", "response time")
+	pic.LogX = true
+	panel := pic.Panels[0]
+	panel.LogY = true
+	offered := column{Value: func(p Point) *float64 { return view.Of(p.offered()) }}
+	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
+	for i, name := range c.entrants() {
+		look, pts := view.CurveStyle(i), c.of(name).measured()
+		if name != "" {
+			name += " "
+		}
+		if !panel.Line(name+"p99", p99.Against(offered, pts), look) {
+			pic.Failed(strings.TrimSpace(name), look.Color)
+		}
+		dots := look
+		dots.Dash, dots.Width = view.Dashed(), vg.Points(1.2)
+		panel.Line(name+"p50", p50.Against(offered, pts), dots)
+		if at := knee(pts); at >= 0 {
+			pic.Marks = append(pic.Marks, view.Mark{X: pts[at].offered(), Name: name + "knee", Color: look.Color, Dashed: true})
+		}
+	}
+	if !pic.Drawn() {
+		return view.Block{}
+	}
+	rates := offered.Values(c.measured())
+	low, high := pic.SpanX()
+	var also []float64
+	for _, p := range c.measured() {
+		if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond > low && l.getsPerSecond < 2*high {
+			also = append(also, l.getsPerSecond)
+			pic.Marks = append(pic.Marks, view.Mark{X: l.getsPerSecond, Name: "disk's limit", Color: view.Muted})
+			break
+		}
+	}
+	pic.Places("Gets per second offered", rates, view.ShortCount, also...)
+	panel.FitY(view.ShortNanos)
+	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first rate whose response p99 is "+
+		"over %g times that of the lowest rate, or that is achieved to less than %.0f%%.", kneeTimes, 100*kneeShare)
+	return view.Block{Title: "Latency against load", Note: note, Method: "engines.md", Picture: pic, Table: c.loadTable()}
+}
+
+func (c curve) loadTable() view.Table {
+	knees := map[string]bool{}
+	for _, name := range c.entrants() {
+		pts := c.of(name).measured()
+		if at := knee(pts); at >= 0 {
+			knees[pointLabel(pts[at])] = true
+		}
+	}
+	return c.table(gets().Named("achieved", "per s"),
+		column{Name: "achieved", Unit: "% of offered", Value: func(p Point) *float64 {
+			if rate := p.offered(); rate > 0 {
+				return view.Some(100 * p.Figures.GetsPerSecond / rate)
+			}
+			return nil
+		}},
+		latency("response p50", response, p50Of), latency("response p99", response, p99Of), latency("service p50", service, p50Of), latency("service p99",
+			service, p99Of),
+		column{Left: true, Words: func(p Point) string {
+			if knees[pointLabel(p)] {
+				return "knee"
+			}
+			return ""
+		}})
+}

@@ -1,0 +1,478 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// maxDetailed is how many curves get charts of their own: a page stays below
+// 1 MB. Further ones are in the compared charts and in the tables.
+const maxDetailed = 4
+
+// Picture draws the main chart as a PNG: the stacked reads of one curve, or the
+// block reads of several in one picture.
+func (in Input) Picture(w io.Writer) error {
+	curves := in.curves()
+	var pic *view.Picture
+	if s := &in.Sweeps[0]; s.compares() {
+		a := s.arenas()[0]
+		if pic = a.loadFigure().Picture; pic == nil && a.rivals() {
+			pic = a.enginesChart()
+		}
+	}
+	if pic == nil && len(curves) > 1 {
+		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", blockReads(), "block reads per Get", true)
+	}
+	for i := 0; pic == nil && i < len(curves); i++ {
+		if pic = readsChart(curves[i]); pic == nil {
+			pic = typeBars(curves[i])
+		}
+	}
+	if pic == nil {
+		return errors.New("nothing to draw: no point has block reads per Get")
+	}
+	return pic.PNG(w)
+}
+
+// Page is what a browser shows: what answers most first; of several curves, all of them
+// together.
+func (in Input) Page() *view.Page {
+	curves := in.curves()
+	p := &view.Page{Title: "Statelab: what a lookup costs", Warnings: in.warnings()}
+	several := len(in.Sweeps) > 1
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		name := s.Name
+		if name == "" {
+			name = "settings"
+		}
+		p.Cards = append(p.Cards, view.Card{Name: name, Facts: s.settings()})
+		switch {
+		case len(s.Points) == 0:
+			p.Answers = append(p.Answers, view.Said{Of: s.Name, Text: curve{sweep: s, x: "cache"}.sentence()})
+		case s.compares():
+			for _, a := range s.arenas() {
+				of := a.heading(several)
+				if of != "" {
+					of += ":"
+				}
+				for _, text := range a.sentences() {
+					p.Answers = append(p.Answers, view.Said{Of: of, Text: text})
+				}
+			}
+		}
+	}
+	byCache := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.sweep.compares() })
+	for _, c := range byCache {
+		of := ""
+		if len(curves) > 1 {
+			of = c.name(!several)
+			p.Answers = append(p.Answers, view.Said{Of: of + ":", Text: c.sentence()})
+		} else {
+			p.Answers = append(p.Answers, view.Said{Text: c.sentence()})
+		}
+		if line := c.beyond(); line != "" {
+			p.Advice = append(p.Advice, view.Said{Of: of, Text: line})
+		}
+	}
+	of := func(title string, s *Sweep) string {
+		if several {
+			return title + ": " + s.Name
+		}
+		return title
+	}
+	for i := range in.Sweeps {
+		if s := &in.Sweeps[i]; s.compares() {
+			p.Add(of("Compared", s), s.comparedEngines()...)
+		}
+	}
+	if len(curves) > 1 {
+		p.Add("Compared", comparedCurves(byCache, several)...)
+	} else {
+		addCurves(p, curves)
+	}
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		blocks := axisFigures(s)
+		if s.Disk != nil {
+			blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + ".",
+				Method: "engines.md", Table: ceilingTable(s.Disk), Folded: true})
+		}
+		p.Add(of("Speed", s), blocks...)
+	}
+	if len(curves) > 1 {
+		addCurves(p, curves)
+	}
+	in.addFacts(p)
+	return p
+}
+
+func addCurves(p *view.Page, curves []curve) {
+	for i, c := range curves {
+		if i == maxDetailed {
+			p.Sections = append(p.Sections, view.Section{Title: "Further curves", Blocks: []view.Block{{
+				Note: unit.Count(len(curves)-i) + " more curves have no charts of their own here: their points are in the tables above. " +
+					"A report of fewer sweeps shows them."}}})
+			break
+		}
+		title := c.name(false)
+		if title == "" {
+			title = "Measured"
+		}
+		p.Add(title, c.blocks()...)
+	}
+}
+
+// comparedCurves lay all curves over each other.
+func comparedCurves(curves []curve, shares bool) (out []view.Block) {
+	for n, f := range []struct {
+		title, axis, method string
+		column
+	}{
+		{"Block reads per Get", "block reads per Get", "reads.md", blockReads()},
+		{"Index hit rate", "hit rate of index blocks, %", "reads.md", hitRate("index hit rate", "index")},
+		{"Overall hit rate", "hit rate of all blocks, %", "reads.md", hitRate("hit rate", "all")},
+		{"Device reads per Get", "device reads per Get", "device-reads.md", deviceReads()},
+	} {
+		with := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return len(f.Values(c.measured())) == 0 })
+		if len(with) < 2 {
+			continue // nothing to compare
+		}
+		pic := overlay(curves, shares, f.title+" by cache size", f.column, f.axis, n == 0)
+		if pic == nil {
+			continue
+		}
+		note := "One line per curve, through its measured points."
+		if shares {
+			note += " The cache is a share of each database, so that their sizes do not matter."
+		}
+		if len(curves) > view.MaxLines {
+			note += fmt.Sprintf(" %d curves are drawn; the table has all %d.", view.MaxLines, len(curves))
+		}
+		out = append(out, view.Block{Title: f.title, Note: note, Method: f.method, Picture: pic, Table: curvesTable(curves, f.column)})
+	}
+	return out
+}
+
+// blocks are the charts of one curve.
+func (c curve) blocks() []view.Block {
+	var out []view.Block
+	add := func(b view.Block) {
+		if b.Picture != nil {
+			out = append(out, b)
+		}
+	}
+	reads := view.Block{Title: "Block reads per Get, by type", Method: "reads.md", Table: c.table(c.readsColumns()...)}
+	if c.x == "cache" && len(c.withReads()) > 1 {
+		reads.Picture, reads.Note = readsChart(c), "Each band is a block type; the line joins what was measured."
+		if c.sweep.Inflection != nil {
+			reads.Note += " IP1: filters that Gets consult and top indexes fit in the cache; IP2: all indexes too. " +
+				"Solid where the cache must be as large, dashed their size on disk."
+		}
+	} else {
+		reads.Picture, reads.Note = typeBars(c), "Each part of a bar is a block type."
+	}
+	add(reads)
+	if c.x == "cache" {
+		var rates []column
+		for _, kind := range typesIn(c.withReads(), hitsByType) {
+			rates = append(rates, hitRate(typeLabel(kind), kind.String()))
+		}
+		all := hitRate("all", "all")
+		add(view.Block{Title: "Hit rate, by type", Note: "Share of block accesses that the cache served.", Method: "reads.md",
+			Picture: hitRateChart(c), Table: c.table(append(rates, all)...)})
+		add(view.Block{Title: "Overall hit rate", Method: "reads.md",
+			Note:    "All block types together. It hides what the types show: most accesses are of blocks that are always cached.",
+			Picture: overlay([]curve{c}, false, "overall hit rate by cache size", all, "hit rate of all blocks, %", false), Table: c.table(all)})
+		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads." + countedBy(c),
+			Method:  "device-reads.md",
+			Picture: deviceChart(c), Table: c.table(blockReads(), deviceReads(), agreement(),
+				figure("read by blocks", "bytes/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
+				deviceBytes().Named("read from device", "bytes/Get"))})
+	}
+	var levels []column
+	for level := range engine.MaxLevels {
+		levels = append(levels, readsAtLevel(fmt.Sprintf("L%d", level)))
+	}
+	levels = slices.DeleteFunc(append(levels, readsAtLevel("unknown")), func(at column) bool {
+		return !slices.ContainsFunc(at.Values(c.measured()), func(v float64) bool { return v > 0 })
+	})
+	if len(levels) > 0 {
+		out = append(out, view.Block{Title: "Block reads per Get, by level", Method: "reads.md", Table: c.table(levels...), Folded: true})
+	}
+	add(view.Block{Title: "Service time", Method: "reads.md", Table: c.table(latencyColumns(c, service)...),
+		Note:    "From the call to its return. The axis stretches towards 100%: each step to the right is a tenth of the Gets left.",
+		Picture: latencyChart(c, "service", func(p Point) *hdrhistogram.Histogram { return p.Service })})
+	add(view.Block{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
+		Picture: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: c.table(latencyColumns(c, response)...)})
+	pic, all := seriesChart(c)
+	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state.",
+		Method:  "reads.md",
+		Picture: pic, Table: seriesTable(c, all)})
+	return out
+}
+
+// countedBy tells where device reads come from.
+func countedBy(c curve) string {
+	sources := slices.DeleteFunc(distinct(c.measured(), func(p Point) string { return p.Figures.DeviceSource }), func(s string) bool { return s == "" })
+	if len(sources) == 0 {
+		return ""
+	}
+	return " Counted by: " + strings.Join(sources, "; ") + "."
+}
+
+// warnings are those of sweeps and runs, each once, with the points where it holds; of
+// one that holds everywhere, no points.
+func (in Input) warnings() []view.Warning {
+	var all view.Warnings
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		name := ""
+		if len(in.Sweeps) > 1 {
+			name = s.Name
+		}
+		if s.Status == result.Interrupted {
+			all.Add("interrupted", "the sweep was interrupted: points are missing", "run it again with --resume", name)
+		}
+		s.warnEach(&all, name)
+		for _, w := range s.damages() {
+			all.Add("damaged", w.Text, "", name)
+		}
+		for _, p := range s.Points {
+			at := strings.TrimPrefix(name+", "+pointLabel(p), ", ")
+			if p.Status != result.OK {
+				all.Add("failed", "points failed or were not run: see the tables", "", at)
+			}
+			if p.Run == nil {
+				continue
+			}
+			for _, check := range p.Run.Checks {
+				if !check.OK {
+					all.Add("check", "self-check failed: "+check.Name, "", at)
+				}
+			}
+		}
+	}
+	return all.List()
+}
+
+// warnEach adds what the sweep and its runs warn of. A sweep keeps one text of a kind,
+// since those of its points differ in figures only: where it holds is known of the runs.
+func (s *Sweep) warnEach(all *view.Warnings, name string) {
+	list := slices.Clone(s.Warnings)
+	for _, p := range s.Points {
+		if p.Run == nil {
+			continue
+		}
+		for _, w := range p.Run.Warnings {
+			if !slices.ContainsFunc(s.Warnings, func(known engine.Warning) bool { return known.Code == w.Code }) && !slices.Contains(list, w) {
+				list = append(list, w)
+			}
+		}
+	}
+	for _, w := range list {
+		var at []string
+		whole := map[string]bool{}
+		for _, p := range s.Points {
+			warns := p.Run != nil && slices.ContainsFunc(p.Run.Warnings, func(of engine.Warning) bool {
+				return of == w || of.Code == w.Code && slices.Contains(s.Warnings, w)
+			})
+			if warns {
+				at = append(at, pointLabel(p))
+			}
+			entrant := s.entrant(p)
+			if before, known := whole[entrant]; !known || before {
+				whole[entrant] = warns
+			}
+		}
+		if len(at) == 0 || len(at) == len(s.Points) {
+			all.Add(w.Code, w.Text, w.Remedy, name)
+			continue
+		}
+		for _, p := range s.Points {
+			place := pointLabel(p)
+			if !slices.Contains(at, place) {
+				continue
+			}
+			if entrant := s.entrant(p); entrant != "" && whole[entrant] {
+				place = entrant // of all its points
+			}
+			all.Add(w.Code, w.Text, w.Remedy, strings.TrimPrefix(name+", "+place, ", "))
+		}
+	}
+}
+
+// damages tell which folders of points could not be read.
+func (s *Sweep) damages() (list []view.Warning) {
+	for _, p := range s.Points {
+		if p.Problem != "" {
+			list = append(list, view.Warning{Text: "part of the folder of " + pointLabel(p) + " could not be read: " + p.Problem})
+		}
+	}
+	return list
+}
+
+// pointLabel tells a point by all its axes.
+func pointLabel(p Point) string {
+	var parts []string
+	for axis, value := range p.Axes {
+		parts = append(parts, axisValue(axis, value))
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return cacheText(p)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// comparedEngines are the figures of a sweep that is about engines, threads or
+// handles: the charts, then what a Get takes of the machine.
+func (s *Sweep) comparedEngines() (out []view.Block) {
+	arenas := s.arenas()
+	for _, a := range arenas {
+		of := ""
+		if a.label != "" {
+			of = ": " + a.label
+		}
+		b := view.Block{Title: "Speed by " + a.x, Method: "engines.md", Table: a.speedTable()}
+		if load := a.loadFigure(); load.Picture != nil {
+			b = load
+		} else if a.rivals() {
+			b.Title, b.Note = "Speed by engine", "A group of bars for each value of "+a.x+", a bar an engine; a cross where a point failed."
+			if a.x == "" {
+				b.Note = "A bar an engine; a cross where a point failed."
+			}
+			if a.repeats() > 1 {
+				b.Note += " A thin line spans the repeats."
+			}
+			if s.Disk != nil {
+				b.Note += " Dashed red: the disk's limit (its reads a second at that number in flight / device reads per Get), " +
+					"where device reads are known and the limit is near."
+			}
+			b.Picture = a.enginesChart()
+		}
+		b.Title += of
+		out = append(out, b, view.Block{Title: "What a Get takes" + of, Note: a.pagesNote(), Method: "engines.md", Table: a.efficiencyTable()},
+			view.Block{Title: "What a closed table costs" + of, Note: a.missSentence(), Method: "engines.md", Table: a.handlesTable()})
+	}
+	out = append(out, view.Block{Title: "The engines, their memory, what survives", Method: "engines.md", Table: arenas[0].entrantTable(),
+		Note: "Survives: what a kill of the process and a power cut leave of acknowledged writes. Memory: how the budget was spent."})
+	return append(out, s.published()...)
+}
+
+// speedTable is what every point costs, in the columns a terminal has room for.
+// Device reads where every point has them, else bytes: one unit down a column.
+func (c curve) speedTable() view.Table {
+	device := deviceBytes().Named("device", "B/Get")
+	if ok := c.measured(); len(deviceReads().Values(ok)) == len(ok) {
+		device = deviceReads().Named("device", "/Get")
+	}
+	first, second := latency("mean", service, meanOf), latency("p99", service, p99Of)
+	if c.x == "rate" {
+		first, second = latency("", response, p50Of).Named("resp.", "p50 us"), latency("", response, p99Of).Named("resp.", "p99 us")
+	}
+	spare := func(rank int, c column) column {
+		c.Spare = rank
+		return c
+	}
+	return c.table(kops(), repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent(),
+		blockReads().Named("block", "/Get"), device,
+		spare(2, perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) })),
+		spare(2, figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) })), spare(3, peakMemory()))
+}
+
+// efficiencyTable is what a Get takes of the machine.
+func (c curve) efficiencyTable() view.Table {
+	return c.table(blockReads(), deviceReads(), deviceBytes(),
+		perGet("read calls", func(f result.Figures) *float64 { return view.Some(f.ReadCallsPerGet) }),
+		perGet("major faults", func(f result.Figures) *float64 { return view.Some(f.MajorFaultsPerGet) }),
+		cpuTime(), peakMemory().Named("peak RSS", "MiB"),
+		column{Name: "budget", Value: func(p Point) *float64 {
+			if p.Run == nil || p.Run.Memory == nil {
+				return nil
+			}
+			return view.Of(p.Run.Memory.BudgetBytes)
+		}}.In(view.MiB),
+		column{Name: "disk's limit", Unit: "% reached", Format: sharePercent, Value: func(p Point) *float64 {
+			if l, ok := c.sweep.limitOf(p); ok {
+				return &l.share
+			}
+			return nil
+		}})
+}
+
+// ofEachEntrant is a measured point of every engine, with its run.
+func (c curve) ofEachEntrant() (pts []Point) {
+	for _, name := range c.entrants() {
+		of := c.of(name).having(func(p Point) bool { return p.Run != nil && p.Status == result.OK })
+		pts = append(pts, of[:min(1, len(of))]...)
+	}
+	return pts
+}
+
+// entrantTable says what each engine is: version, what survives, and how its
+// budget was spent.
+func (c curve) entrantTable() view.Table {
+	words := func(name string, of func(Point) string) column { return column{Name: name, Left: true, Words: of} }
+	return view.TableOf(c.ofEachEntrant(), nil,
+		words("engine", func(p Point) string { return p.Run.Engine.Name }), words("version", func(p Point) string { return p.Run.Engine.Version }),
+		words("survives", func(p Point) string { return p.Run.Engine.Durability }), words("memory", func(p Point) string { return memorySpent(p.Run.Memory) }),
+		words("block reads are", func(p Point) string {
+			if p.Figures.BlockReadSource == "" && p.Figures.BlockReadsPerGet != nil {
+				return "counted at the file layer, or by the engine"
+			}
+			return p.Figures.BlockReadSource
+		}))
+}
+
+// memorySpent is how one budget came to be used.
+func memorySpent(m *result.Memory) string {
+	if m == nil {
+		return ""
+	}
+	var parts []string
+	for _, share := range m.Shares {
+		text := share.Use + " " + view.ShortBytes(share.Bytes)
+		if share.Basis != "limit" && share.Basis != "" {
+			text += " " + share.Basis
+		}
+		parts = append(parts, text)
+	}
+	if m.PageCacheBytes != nil {
+		text := "page cache up to " + view.ShortBytes(*m.PageCacheBytes)
+		if m.HeldBy != "" {
+			text += ", held by " + m.HeldBy
+		}
+		if *m.PageCacheBytes == 0 && m.HeldBy != "" {
+			text = m.HeldBy
+		}
+		parts = append(parts, text)
+	}
+	if m.BudgetBytes > 0 {
+		return view.ShortBytes(m.BudgetBytes) + ": " + strings.Join(parts, "; ")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// pagesNote tells whose block reads are something else.
+func (c curve) pagesNote() string {
+	pts := slices.DeleteFunc(c.measured(), func(p Point) bool { return p.Figures.BlockReadSource == "" })
+	names := slices.DeleteFunc(distinct(pts, c.sweep.entrant), func(name string) bool { return name == "" })
+	switch {
+	case len(pts) == 0:
+		return ""
+	case len(names) == 0:
+		return "Block reads are " + pts[0].Figures.BlockReadSource + "."
+	}
+	return "Block reads of " + strings.Join(names, ", ") + " are " + pts[len(pts)-1].Figures.BlockReadSource + "."
+}

@@ -1,0 +1,169 @@
+package engines
+
+import (
+	"math"
+	"slices"
+
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+const seriesPoints = 3 // of a curve: the smallest, a middle and the largest
+
+// timed is the series of one point.
+type timed struct {
+	point Point
+	ticks []moment
+}
+
+// moment is a tick on a clock that is 0 where measuring begins.
+type moment struct {
+	phase string
+	at    float64
+	ops   float64  // per second
+	reads *float64 // block reads per operation
+}
+
+func (t timed) speeds() view.XYs {
+	var xys view.XYs
+	for _, m := range t.ticks {
+		xys = append(xys, view.XY{X: m.at, Y: m.ops})
+	}
+	return xys
+}
+
+func (t timed) reads() view.XYs {
+	var xys view.XYs
+	for _, m := range t.ticks {
+		if m.reads != nil {
+			xys = append(xys, view.XY{X: m.at, Y: *m.reads})
+		}
+	}
+	return xys
+}
+
+// seriesChart is what happened second by second in the warm and the measured
+// phase.
+func seriesChart(c curve) (*view.Picture, []timed) {
+	with := c.having(func(p Point) bool { return len(p.Ticks) > 1 })
+	pic := view.NewPicture("operations per second and block reads per operation over time", "operations per second", "block reads per op")
+	speed, reads := pic.Panels[0], pic.Panels[1]
+	var all []timed
+	for n, i := range view.Spaced(len(with), seriesPoints) {
+		if i >= len(with) {
+			break
+		}
+		t := seriesOf(with[i])
+		if len(t.ticks) < 2 {
+			continue
+		}
+		look := view.RampStyle(n*3, view.MaxLines)
+		speed.Line(c.pointName(t.point), view.Thin(t.speeds()), look)
+		if perOp := t.reads(); slices.ContainsFunc(perOp, func(at view.XY) bool { return at.Y > 0 }) {
+			reads.Line("", view.Thin(perOp), look)
+		}
+		all = append(all, t)
+	}
+	speed.FitY(nil)
+	reads.FitY(nil)
+	if !pic.Drawn() {
+		return nil, nil
+	}
+	first, last := pic.SpanX()
+	if first < 0 {
+		pic.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
+	}
+	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), func(v, step float64) string {
+		return view.Trimmed(v,
+			math.Min(step, 100))
+	})
+	return pic, all
+}
+
+// seriesOf lays the phases one after the other, on a clock that is 0 where
+// measuring begins (or, in a run that never did, at the first tick). Of a run
+// that measured, only the warm and the measured phase are shown.
+func seriesOf(p Point) timed {
+	measured := slices.ContainsFunc(p.Ticks, func(tick result.Tick) bool { return tick.Phase == "measure" })
+	t := timed{point: p}
+	now, zero, phase := 0.0, 0.0, ""
+	var last float64 // the phase's clock at the tick before
+	for _, tick := range p.Ticks {
+		if measured && tick.Phase != "warm" && tick.Phase != "measure" {
+			continue
+		}
+		if tick.Phase != phase || restarted(tick, last) {
+			last = 0
+		}
+		if tick.Phase == "measure" && phase != "measure" {
+			zero = now
+		}
+		now, last, phase = now+tick.Seconds-last, tick.Seconds, tick.Phase
+		m := moment{phase: tick.Phase, at: now, ops: tick.OpsPerSecond, reads: tick.BlockReadsPerOp}
+		if m.ops == 0 {
+			m.ops = tick.PutsPerSecond
+		}
+		t.ticks = append(t.ticks, m)
+	}
+	for i := range t.ticks {
+		t.ticks[i].at -= zero
+	}
+	return t
+}
+
+// restarted reports whether a tick began before the one before it ended at
+// last: a phase made of several rounds starts its clock again with each.
+func restarted(tick result.Tick, last float64) bool {
+	if tick.Ops == 0 || !(tick.OpsPerSecond > 0) {
+		return tick.Seconds <= last
+	}
+	length := float64(tick.Ops) / tick.OpsPerSecond
+	return tick.Seconds-length < last-length/2
+}
+
+// seriesTable summarises each phase of each line; every tick is in series.jsonl.
+func seriesTable(c curve, all []timed) view.Table {
+	var parts []timed
+	for _, t := range all {
+		parts = append(parts, byPhase(t)...)
+	}
+	type column = view.Column[timed]
+	rate := func(name string, pick func(sorted []float64) float64) column {
+		return column{Name: name, Unit: "ops/s", Value: func(t timed) *float64 {
+			var rates []float64
+			for _, m := range t.ticks {
+				rates = append(rates, m.ops)
+			}
+			slices.Sort(rates)
+			return view.Some(pick(rates))
+		}}
+	}
+	read := func(name string, pick func(view.XYs) view.XY) column {
+		return column{Name: name, Unit: "block reads/op", Format: view.PerGet, Value: func(t timed) *float64 {
+			if reads := t.reads(); len(reads) > 0 {
+				return view.Some(pick(reads).Y)
+			}
+			return nil
+		}}
+	}
+	return view.TableOf(parts, nil,
+		column{Name: "point", Left: true, Key: true, Words: func(t timed) string { return c.pointName(t.point) }},
+		column{Name: "phase", Left: true, Key: true, Words: func(t timed) string { return t.ticks[0].phase }},
+		column{Name: "ticks", Format: view.Digits, Value: func(t timed) *float64 { return view.Some(float64(len(t.ticks))) }},
+		rate("slowest", func(s []float64) float64 { return s[0] }), rate("median", func(s []float64) float64 { return s[len(s)/2] }),
+		rate("fastest", func(s []float64) float64 { return s[len(s)-1] }),
+		read("first", func(xys view.XYs) view.XY { return xys[0] }), read("last", func(xys view.XYs) view.XY { return xys[len(xys)-1] }))
+}
+
+// byPhase cuts a series where its phase changes.
+func byPhase(t timed) []timed {
+	var parts []timed
+	for i, m := range t.ticks {
+		if i == 0 || m.phase != t.ticks[i-1].phase {
+			parts = append(parts, timed{point: t.point})
+		}
+		last := &parts[len(parts)-1]
+		last.ticks = append(last.ticks, m)
+	}
+	return parts
+}

@@ -1,0 +1,196 @@
+package engines
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// settings are what a reader must know to judge the figures, in few words.
+func (s *Sweep) settings() [][2]string {
+	run := s.firstRun()
+	if run == nil {
+		return [][2]string{{"source", s.Source}}
+	}
+	w := run.Workload
+	varies := map[string]bool{}
+	for _, axis := range s.varying() {
+		varies[axis] = true
+	}
+	say := func(axis, value string) string {
+		if !varies[axis] {
+			return value
+		}
+		for _, a := range s.Axes {
+			if a.Name == axis {
+				return strings.Join(a.Values, ", ")
+			}
+		}
+		return value
+	}
+	engine := say("engine", run.Engine.Name)
+	if !varies["engine"] {
+		engine += " " + run.Engine.Version
+	}
+	profile, database := say("profile", run.Engine.Profile), size(s.Database.Bytes)
+	if varies["engine"] { // each has its own
+		database = ""
+		for _, p := range s.Points {
+			if p.Run != nil && p.Run.Engine.Profile != profile && !varies["profile"] {
+				profile = ""
+			}
+		}
+	}
+	list := [][2]string{
+		{"engine", engine},
+		{"profile", profile},
+		{"workload", w.Name},
+		{"keys", say("keys", view.ShortCount(float64(w.Keys)))},
+		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
+		{"database", database},
+		{"Gets", getsText(w)},
+		{"threads", say("threads", fmt.Sprint(w.Threads))},
+		{"page cache", say("page-cache", run.PageCache)},
+	}
+	if why := run.Absent["seed"]; why != "" {
+		list = append(list, [2]string{"seed", "not recorded"})
+	} else {
+		list = append(list, [2]string{"seed", fmt.Sprint(w.Seed)})
+	}
+	if h := run.Figures.HarnessNanosPerGet; h != nil {
+		list = append(list, [2]string{"harness floor", view.Nanos(*h) + " per Get"})
+	}
+	list = append(list, [2]string{"options that differ", strings.Join(s.differs, ", ")})
+	if n := s.repeats(); n > 1 {
+		list = append(list, [2]string{"repeats", fmt.Sprint(n)})
+	}
+	list = append(list, [2]string{"source", s.Source})
+	if !s.Started.IsZero() {
+		list = append(list, [2]string{"measured", s.Started.UTC().Format("2006-01-02 15:04 UTC")})
+	}
+	return view.Known(list)
+}
+
+func getsText(w result.Workload) string {
+	if w.Gets == 0 {
+		return ""
+	}
+	return view.ShortCount(float64(w.Gets)) + " after " + view.ShortCount(float64(w.WarmupGets)) + " to warm up"
+}
+
+// firstRun is the first run that can be read, measured ones before failed ones.
+func (s *Sweep) firstRun() *result.Run {
+	var any *result.Run
+	for _, p := range s.Points {
+		if p.Run != nil && p.Status == result.OK {
+			return p.Run
+		}
+		if any == nil {
+			any = p.Run
+		}
+	}
+	return any
+}
+
+// optionValues are the values of every engine option over the points.
+func (s *Sweep) optionValues() map[string][]string {
+	values := map[string][]string{}
+	for _, p := range s.Points {
+		if p.Run == nil {
+			continue
+		}
+		for name, value := range p.Run.Engine.Options {
+			if !slices.Contains(values[name], value) {
+				values[name] = append(values[name], value)
+			}
+		}
+	}
+	return values
+}
+
+// tellApart finds the engine options in which sweeps differ, and those in which points
+// differ that share all axes: such an option is an axis of the sweep. Sweeps of one name
+// are called by what differs.
+func (in *Input) tellApart() {
+	all := make([]map[string][]string, len(in.Sweeps))
+	for i := range in.Sweeps {
+		in.Sweeps[i].optionsAsAxes()
+		all[i] = in.Sweeps[i].optionValues()
+	}
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		for _, name := range slices.Sorted(maps.Keys(all[i])) {
+			mine := all[i][name]
+			differs := slices.ContainsFunc(all, func(of map[string][]string) bool { return len(of[name]) == 1 && of[name][0] != mine[0] })
+			if len(mine) == 1 && differs { // an option with several values follows an axis
+				s.differs = append(s.differs, name+"="+mine[0])
+			}
+		}
+	}
+	const most = 2 // in a name
+	names := map[string]int{}
+	for _, s := range in.Sweeps {
+		names[s.Name]++
+	}
+	for i := range in.Sweeps {
+		if s := &in.Sweeps[i]; names[s.Name] > 1 && len(s.differs) > 0 {
+			s.Name = strings.TrimSpace(s.Name + " " + strings.Join(s.differs[:min(most, len(s.differs))], " "))
+		}
+	}
+}
+
+// optionsAsAxes makes an axis of every engine option in which points differ that are the
+// same on all axes.
+func (s *Sweep) optionsAsAxes() {
+	byAxes := map[string][]int{}
+	for i, p := range s.Points {
+		byAxes[pointLabel(p)] = append(byAxes[pointLabel(p)], i)
+	}
+	options := map[string]bool{}
+	for _, same := range byAxes {
+		alike := Sweep{}
+		for _, i := range same {
+			alike.Points = append(alike.Points, s.Points[i])
+		}
+		for name, values := range alike.optionValues() {
+			options[name] = options[name] || len(values) > 1
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		if !options[name] {
+			continue
+		}
+		axis := result.Axis{Name: name}
+		for i, p := range s.Points {
+			if p.Run == nil {
+				continue
+			}
+			value := p.Run.Engine.Options[name]
+			s.Points[i].Axes = maps.Clone(p.Axes)
+			s.Points[i].Axes[name] = value
+			if !slices.Contains(axis.Values, value) {
+				axis.Values = append(axis.Values, value)
+			}
+		}
+		s.Axes = append(s.Axes, axis)
+	}
+}
+
+func (s *Sweep) repeats() int {
+	n := math.MaxInt
+	for _, p := range s.Points {
+		if p.Status == result.OK {
+			n = min(n, len(p.Runs))
+		}
+	}
+	if n == math.MaxInt {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package engines
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// textWidth is the width of a terminal nobody has resized.
+const textWidth = 80
+
+// Text writes the answer and its table for a terminal of 80 columns.
+func (in Input) Text(w io.Writer) error {
+	out := view.NewText(w, textWidth)
+	for i := range in.Sweeps {
+		s := &in.Sweeps[i]
+		if i > 0 {
+			out.Line("")
+		}
+		s.text(out, len(in.Sweeps) > 1)
+	}
+	return out.Flush()
+}
+
+func (s *Sweep) text(out *view.Text, named bool) {
+	say := func(heading string, sentences ...string) {
+		if heading != "" {
+			heading += ": "
+		}
+		for _, text := range sentences {
+			out.Wrap(heading+text, "")
+		}
+	}
+	curves := s.curves(s.xAxis())
+	if s.compares() {
+		curves = s.arenas()
+	} else if len(curves) == 0 {
+		curves = []curve{{sweep: s, x: "cache"}}
+	}
+	for _, c := range curves {
+		switch {
+		case s.compares():
+			say(c.heading(named), c.sentences()...)
+		case named:
+			say(c.name(false), c.sentence())
+		default:
+			say(c.label, c.sentence())
+		}
+	}
+	if s.Status == result.Interrupted {
+		out.Wrap("Interrupted: what follows was measured until then.", "")
+	}
+	out.Warnings(s.damages())
+	out.Line("")
+	out.Wrap(s.oneLine(), "")
+	for _, c := range curves {
+		if !s.compares() && !c.looksUp() {
+			continue
+		}
+		out.Line("")
+		if c.label != "" {
+			out.Line(view.Clip(c.label, textWidth))
+		}
+		if !s.compares() {
+			out.Table(c.readsTable())
+			continue
+		}
+		out.Table(c.speedTable())
+		if t := c.handlesTable(); len(t.Rows) > 0 {
+			out.Line("")
+			out.Table(t)
+			out.Wrap(c.missSentence(), "  ")
+		}
+	}
+	paragraph := func(indent string, lines ...string) {
+		if len(lines) > 0 {
+			out.Line("")
+		}
+		for _, line := range lines {
+			out.Wrap(line, indent)
+		}
+	}
+	if s.compares() {
+		s.enginesText(out, curves[0], paragraph)
+	}
+	if !slices.Contains(s.varying(), "engine") || !s.compares() {
+		paragraph("    ", inflectionLines(s.Inflection)...)
+	}
+	var advice []string
+	for _, c := range curves {
+		if len(curves) == 1 && !s.compares() {
+			advice = c.advice()
+		} else if line := c.beyond(); line != "" && !s.compares() { // the rest is in the sentences above
+			advice = append(advice, c.label+": "+line)
+		}
+	}
+	for i := range advice {
+		advice[i] = "- " + advice[i]
+	}
+	paragraph("  ", advice...)
+}
+
+// enginesText tells what each engine leaves after a kill, of its memory, and what others
+// published.
+func (s *Sweep) enginesText(out *view.Text, c curve, paragraph func(indent string, lines ...string)) {
+	if line := c.pagesNote(); line != "" {
+		paragraph("  ", line)
+	}
+	var lines []string
+	for _, p := range c.ofEachEntrant() {
+		if told := strings.Trim(p.Run.Engine.Durability+". "+memorySpent(p.Run.Memory), ". "); told != "" {
+			lines = append(lines, p.Run.Engine.Name+" "+p.Run.Engine.Version+": "+told)
+		}
+	}
+	paragraph("  ", lines...)
+	for _, b := range s.published() {
+		paragraph("", b.Title+". "+b.Note)
+		out.Table(b.Table)
+	}
+}
+
+// looksUp reports whether any point made Gets, or should have.
+func (c curve) looksUp() bool {
+	return slices.ContainsFunc(c.pts, func(p Point) bool { return p.Figures.Gets > 0 || p.Status != result.OK })
+}
+
+// oneLine are the settings in one sentence.
+func (s *Sweep) oneLine() string {
+	var parts []string
+	if s.Name != "" {
+		parts = append(parts, s.Name)
+	}
+	for _, kv := range s.settings() {
+		switch kv[0] {
+		case "engine", "profile", "workload", "database", "options that differ":
+			parts = append(parts, kv[1])
+		case "keys", "threads":
+			parts = append(parts, kv[1]+" "+kv[0])
+		case "seed", "page cache":
+			parts = append(parts, kv[0]+" "+kv[1])
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// readsTable is what the points of a curve read, in the columns a terminal has room for.
+//
+// "top index" counts top-level indexes and the whole indexes of tables too small
+// for two levels: both are what a Get reads to find its way inside a table.
+func (c curve) readsTable() view.Table {
+	times := view.TimeScale(latency("", service, p50Of).Values(c.measured()))
+	speed := gets()
+	speed.Format = func(v float64) string {
+		if v >= 1e6 {
+			return view.ShortCount(v)
+		}
+		return view.Number(v)
+	}
+	return c.table(blockReads(), readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
+		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data), deviceReads(),
+		latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed)
+}

@@ -1,0 +1,132 @@
+package engines
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/statelab/statelab/internal/explain/kvdblog"
+	"github.com/statelab/statelab/result"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
+
+// study imports the published logs, which the predictor is tested against too.
+func study(t testing.TB) []string {
+	t.Helper()
+	folders, err := kvdblog.Import(os.DirFS("../../model/predict/testdata/bench_kvdb"), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
+func read(t testing.TB, dirs ...string) Input {
+	t.Helper()
+	in, err := Read(dirs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+var someCaches = []float64{0.5, 1, 1.5, 2, 4, 6, 9.6, 16, 32}
+
+func TestText(t *testing.T) {
+	published := study(t)
+	demo := fixture(t, "demo", someCaches, "", nil, 3)
+	for name, dirs := range map[string][]string{
+		"study":        published,
+		"cache":        {demo},
+		"threads":      {fixture(t, "threads", []float64{9.6}, "threads", []string{"1", "2", "4", "8"}, 2)},
+		"two-axes":     {fixture(t, "both", []float64{1, 9.6}, "engine", []string{"pebble1", "pebble2"}, -1)},
+		"one-run":      {filepath.Join(demo, "points", "003")},
+		"load":         {filepath.Join(published[0], "load")},
+		"all-failed":   {fixture(t, "broken", []float64{4}, "", nil, 0)},
+		"no-points":    {emptySweep(t)},
+		"engines":      {withDisk(t, enginesSweep(t, fourEngines(3)...))},
+		"page-engines": {withoutTypes(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := read(t, dirs...).Text(&out); err != nil {
+				t.Fatal(err)
+			}
+			for n, line := range strings.Split(out.String(), "\n") {
+				if len([]rune(line)) > textWidth {
+					t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
+				}
+			}
+			golden := filepath.Join("testdata", name+".txt")
+			if *update {
+				must(t, os.WriteFile(golden, out.Bytes(), 0o644))
+			}
+			want, err := os.ReadFile(golden)
+			must(t, err)
+			if diff := cmp.Diff(string(want), out.String()); diff != "" {
+				t.Errorf("text differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// "Nothing is gained" is only said where a larger cache was measured.
+func TestBeyond(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		reads []float64 // at 1, 2, 4, ... MiB
+		want  string
+	}{
+		{"flat after the second", []float64{2, 1.02, 1.019, 1.018}, "beyond 2 MiB nothing is gained: up to 8 MiB"},
+		{"still falling", []float64{2, 1.5, 1.2, 1.1}, ""},
+		{"falls at the very end", []float64{1.5, 1.5, 1.5, 1.1}, ""},
+		{"one point", []float64{1}, ""},
+	} {
+		s := Sweep{Sweep: result.Sweep{Axes: []result.Axis{{Name: "cache"}}}}
+		for i, v := range c.reads {
+			p := result.Point{Status: result.OK, CacheBytes: mib << i, Axes: map[string]string{"cache": strings.Repeat("x", i)}}
+			p.Figures.BlockReadsPerGet = &v
+			s.Points = append(s.Points, Point{Point: p})
+		}
+		got := s.curves("cache")[0].beyond()
+		if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func emptySweep(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, result.WriteSweep(dir, &result.Sweep{Status: result.Failed, Error: "the database could not be opened", Name: "nothing", Source: "measured"}))
+	return dir
+}
+
+// withoutTypes is a sweep of an engine that counts no block reads.
+func withoutTypes(t testing.TB) string {
+	t.Helper()
+	dir := fixture(t, "mmap", []float64{4, 8}, "", nil, -1)
+	sweep, err := result.ReadSweep(dir)
+	must(t, err)
+	sweep.Predicted, sweep.Inflection = nil, nil
+	for i := range sweep.Points {
+		p := &sweep.Points[i]
+		p.Figures = withoutReadFigures(p.Figures)
+		folder := filepath.Join(dir, p.Run)
+		run, err := result.ReadRun(folder)
+		must(t, err)
+		run.Figures, run.Inflection = p.Figures, nil
+		run.Absent = map[string]string{"block_reads_per_get": "the engine maps its file: it makes no read calls"}
+		must(t, result.WriteRun(folder, run))
+	}
+	must(t, result.WriteSweep(dir, sweep))
+	return dir
+}
+
+func withoutReadFigures(f result.Figures) result.Figures {
+	return result.Figures{Gets: f.Gets, Seconds: f.Seconds, GetsPerSecond: f.GetsPerSecond, ServiceNanos: f.ServiceNanos}
+}

@@ -1,0 +1,194 @@
+package layouts
+
+import (
+	"cmp"
+	"slices"
+
+	"gonum.org/v1/plot/vg"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/claims"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// point is a layout at a size that was built or not: what a chart draws over the size.
+type point struct {
+	layout   string
+	accounts float64
+	built    *row // nil: predicted only
+}
+
+func accounts() view.Column[point] {
+	return view.Column[point]{Name: "accounts", Format: view.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
+}
+
+// line is a figure that a chart draws over the size, with what predicts it.
+type line struct {
+	panel, head, unit string // the y axis, and the head of the column
+	log               bool
+	tick, print       func(float64) string
+	value, formula    func(point) *float64
+	by                string // what predicts: a formula, a model
+}
+
+// points are all places of a layout: the sizes built, smallest first, then one ahead.
+func (in Input) points() (all []point) {
+	for _, name := range claims.Names(in.Layouts) {
+		rows := slices.DeleteFunc(in.measured(), func(of row) bool { return of.Layout != name })
+		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
+		for i := range rows {
+			all = append(all, point{name, float64(rows[i].Accounts), &rows[i]})
+		}
+		var sizes []uint64
+		for _, o := range in.Outlook {
+			if o.Layout == name && !slices.Contains(sizes, o.Accounts) {
+				sizes = append(sizes, o.Accounts)
+			}
+		}
+		slices.Sort(sizes)
+		for _, n := range sizes {
+			all = append(all, point{name, float64(n), nil})
+		}
+	}
+	return all
+}
+
+// built is a figure of a row.
+func built(value func(row) *float64) func(point) *float64 {
+	return func(p point) *float64 {
+		if p.built == nil {
+			return nil
+		}
+		return value(*p.built)
+	}
+}
+
+func absent(point) *float64 { return nil }
+
+// charts are over the size: reads first, in both conditions.
+func (in Input) charts() (blocks []view.Block) {
+	e := claims.Evidence{Layouts: in.Layouts}
+	reads := func(condition string) func(point) *float64 {
+		return built(func(of row) *float64 {
+			if r, ok := e.Reads(of.at, condition); ok {
+				return &r.Value
+			}
+			return nil
+		})
+	}
+	// orAhead is a prediction of rows, carried on to a size that was not built.
+	orAhead := func(value func(row) *float64, figure string, alike bool, only uint64) func(point) *float64 {
+		return func(p point) *float64 {
+			n := uint64(p.accounts)
+			switch {
+			case p.built != nil:
+				return value(*p.built)
+			case only > 0 && n != only:
+				return nil
+			case alike:
+				return valueOf(e.AheadAlike(p.layout, figure, n))
+			}
+			return valueOf(e.Ahead(p.layout, figure, n, 0))
+		}
+	}
+	single := func(title, note, label string, log bool, tick func(float64) string, value, formula func(point) *float64) view.Block {
+		return in.chart(title, note, line{panel: label, head: "measured", log: log, tick: tick, value: value, formula: formula})
+	}
+	all := []view.Block{
+		in.chart("Reads per lookup", "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. "+
+			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1e9. A state that fits into memory is read little.",
+			line{panel: "reads, nothing cached", head: "nothing cached", unit: "reads", log: true, tick: shortReads, value: reads(result.FirstLookups),
+				print: view.PerGet,
+				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, claims.Billion)},
+			line{panel: "reads, memory held", head: "memory held", unit: "reads", tick: view.ShortCount, value: reads(result.HeldLookups), print: view.PerGet,
+				by: "model", formula: orAhead(func(of row) *float64 {
+					if of.DeviceReads == nil {
+						return nil
+					}
+					return of.PredictedDeviceReads
+				}, "device_reads_per_lookup", true, claims.Billion)}),
+		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", "nodes per lookup", false, view.ShortCount,
+			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),
+		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", "bytes per lookup", false, view.ShortCount,
+			built(func(of row) *float64 { return of.DeviceBytes }), absent),
+		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.", "p50", true, view.ShortNanos, built(p50().Value), absent),
+		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", "bytes per account", false,
+			view.ShortCount,
+			built(disk().Value), absent),
+	}
+	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Picture == nil })
+}
+
+// shortReads prints a tick of reads: 0.5, 1, 20.
+func shortReads(v float64) string { return view.WithoutZeros(unit.Significant(v, 1)) }
+
+// styleOf is the look of the i-th layout of a run: beyond the colours there are, a
+// thinner line and another shape.
+func styleOf(i int) view.Style {
+	look := view.CurveStyle(i)
+	if i >= view.MaxLines {
+		look.Shape, look.Width = view.CurveStyle(i+4).Shape, vg.Points(0.9)
+	}
+	return look
+}
+
+// chart draws a panel for every line over the number of accounts: a curve per layout,
+// and dashed what a formula says of it, up to sizes that nobody built.
+func (in Input) chart(title, note string, lines ...line) view.Block {
+	var ys []string
+	columns := []view.Column[point]{{Name: "layout", Left: true, Key: true, Words: func(p point) string { return p.layout }}, accounts()}
+	for _, l := range lines {
+		ys = append(ys, l.panel)
+		columns = append(columns, view.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
+	}
+	if len(lines) > 1 {
+		e := claims.Evidence{Layouts: in.Layouts}
+		share := shareColumn(e)
+		columns = append(columns, view.Column[point]{Name: share.Name, Unit: share.Unit, Format: share.Format, Value: built(share.Value)})
+	}
+	for _, l := range lines {
+		c := view.Column[point]{Name: "formula", Format: l.print, Value: l.formula}
+		if l.by != "" {
+			c = c.Named(l.head, l.by)
+		}
+		columns = append(columns, c)
+	}
+	pic := view.NewPicture(title+" against accounts", ys...)
+	pic.LogX = true
+	var drawn []point
+	points := in.points()
+	for n, name := range claims.Names(in.Layouts) {
+		of := slices.DeleteFunc(slices.Clone(points), func(p point) bool { return p.layout != name })
+		look, named := styleOf(n), name
+		for i, l := range lines {
+			panel := pic.Panels[i]
+			panel.LogY = l.log
+			value, formula := columns[2+i], columns[len(columns)-len(lines)+i]
+			if !panel.Line(named, value.Against(accounts(), of), look) {
+				continue
+			}
+			named = ""
+			var known []point // of a formula without a size that was built a chart says nothing
+			if slices.ContainsFunc(of, func(p point) bool { return p.built != nil && l.formula(p) != nil }) {
+				known = of
+			}
+			panel.Line("", formula.Against(accounts(), known), view.Style{Color: look.Color, Dash: view.Dashed()})
+		}
+		drawn = append(drawn, of...)
+	}
+	for i, panel := range pic.Panels {
+		panel.FitY(lines[i].tick)
+	}
+	if !pic.Drawn() {
+		return view.Block{}
+	}
+	if len(pic.Panels) > 1 {
+		pic.Height *= 1.15 // a legend of many layouts
+	}
+	pic.Decades("accounts", view.ShortCount)
+	drawn = slices.DeleteFunc(drawn, func(p point) bool {
+		return !slices.ContainsFunc(columns[2:], func(c view.Column[point]) bool { return c.Value(p) != nil })
+	})
+	return view.Block{Title: title, Note: note, Method: method, Aside: true, Picture: pic, Table: view.TableOf(drawn, nil, columns...)}
+}

@@ -1,0 +1,152 @@
+package layouts
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// measuredLayouts is a run of statelab layouts on a volume of its own:
+//
+//	--layout flat-pebble,pagetrie,chunktrie:unpinned,geth-hash,geth-path
+//	--accounts 1k,10k,100k --reads 2k --memory 16MiB --updates 500 --update-blocks 5
+func measuredLayouts(t testing.TB) *result.Layouts {
+	t.Helper()
+	l, err := result.ReadLayouts(filepath.Join("testdata", "layouts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestLayoutsText(t *testing.T) {
+	var out bytes.Buffer
+	must(t, Input{measuredLayouts(t)}.Text(&out))
+	for n, line := range strings.Split(out.String(), "\n") {
+		if len([]rune(line)) > width {
+			t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
+		}
+	}
+	golden := filepath.Join("testdata", "layouts.txt")
+	if *update {
+		must(t, os.WriteFile(golden, out.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	must(t, err)
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Errorf("text differs (-want +got):\n%s", diff)
+	}
+}
+
+// The page says what the text says, answer first, and loads nothing.
+func TestLayoutsPage(t *testing.T) {
+	l := measuredLayouts(t)
+	many := *l
+	for _, name := range []string{"nomt", "nomt:prove", "qmdb", "ours:<b>"} {
+		for _, row := range l.Rows[:1] {
+			row.Layout = name
+			many.Rows = append(slices.Clone(many.Rows), row)
+		}
+	}
+	for name, l := range map[string]*result.Layouts{"measured": l, "many": &many, "nothing": {Command: []string{"statelab", "layouts"}},
+		"failed": {Rows: []result.LayoutRow{{Layout: "pagetrie", Accounts: 1000, Status: result.Failed, Error: "killed"}}}} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			must(t, writePage(&out, l))
+			page := out.String()
+			wellFormed(t, page)
+			for _, bad := range []string{"<script", "<link", "<img", "@import", "url(", "NaN", "%!", "ZgotmplZ", "<nil>", "<b>ours", "<td>ours:<b>"} {
+				if strings.Contains(page, bad) {
+					t.Errorf("the page holds %q", bad)
+				}
+			}
+		})
+	}
+	var out bytes.Buffer
+	must(t, writePage(&out, l))
+	at := 0
+	for _, words := range []string{"A lookup of one of 100k accounts costs", "What a lookup costs", "Which claims to believe", "One read for every node",
+		"Reads per lookup", "All figures", "no measurement", "Every kind of lookup"} {
+		next := strings.Index(out.String()[at:], words)
+		if next < 0 {
+			t.Fatalf("the page lacks %q, or has it too early", words)
+		}
+		at += next
+	}
+}
+
+// wellFormed parses the page and refuses what could run or load something.
+func wellFormed(t *testing.T, text string) {
+	t.Helper()
+	parser := xml.NewDecoder(strings.NewReader(text))
+	for {
+		token, err := parser.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("the page is not well-formed: %v", err)
+		}
+		element, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		if name := element.Name.Local; slices.Contains([]string{"script", "img", "link", "iframe", "object", "image", "use"}, name) {
+			t.Errorf("the page holds a <%s>", name)
+		}
+		for _, attr := range element.Attr {
+			name := attr.Name.Local
+			if strings.HasPrefix(name, "on") || name == "src" || name == "href" && !strings.HasPrefix(attr.Value, "docs/methods/") {
+				t.Errorf("the page holds %s=%q", name, attr.Value)
+			}
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
+
+func writePage(w io.Writer, l *result.Layouts) error { return Input{l}.Page().Write(w) }
+
+// Figures that no machine measures are drawn as absent, with a word.
+func TestAbsurdFiguresAreBounded(t *testing.T) {
+	for name, change := range map[string]func(*result.Layouts){
+		"disk":  func(l *result.Layouts) { l.Rows[0].DiskPerAccount = 1e308 },
+		"nodes": func(l *result.Layouts) { l.Rows[0].Nodes = ptr(1e308) },
+		"reads": func(l *result.Layouts) { l.Rows[0].Lookups[0].DeviceReads = ptr(1e308) },
+		"tiny":  func(l *result.Layouts) { l.Rows[0].PredictedReads = ptr(1e-308) },
+		"outlook": func(l *result.Layouts) {
+			l.Outlook[slices.IndexFunc(l.Outlook, func(o result.LayoutOutlook) bool { return o.Figure == "nodes_per_lookup" })].Value = 1e308
+		},
+		"size": func(l *result.Layouts) { l.Rows[0].Accounts = 1 << 63 },
+	} {
+		l := measuredLayouts(t)
+		change(l)
+		var page, text bytes.Buffer
+		must(t, writePage(&page, l))
+		must(t, Input{l}.Text(&text))
+		wellFormed(t, page.String())
+		if name != "tiny" && !strings.Contains(page.String(), view.Absurd) {
+			t.Errorf("%s: the page does not say %q", name, view.Absurd)
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package layouts
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/internal/explain/claims"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// row is a layout at one size, with its place in layouts.json.
+type row struct {
+	result.LayoutRow
+	at int
+}
+
+type column = view.Column[row]
+
+// rows are those of all layouts, grouped by layout.
+func (in Input) rows() (all []row) {
+	for _, name := range claims.Names(in.Layouts) {
+		for i, of := range in.Rows {
+			if of.Layout == name {
+				all = append(all, row{of, i})
+			}
+		}
+	}
+	return all
+}
+
+// measured are the rows that have figures.
+func (in Input) measured() []row {
+	return slices.DeleteFunc(in.rows(), func(of row) bool { return of.Status != result.OK })
+}
+
+func failure(of row) string {
+	switch {
+	case of.Status == result.OK:
+		return ""
+	case of.Error == "":
+		return of.Status
+	}
+	return of.Error
+}
+
+func accountsText(n uint64) string { return view.ShortCount(float64(n)) }
+
+func layoutKey() column {
+	return column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(of row) string { return of.Layout + " " + accountsText(of.Accounts) }}
+}
+
+// figure is a column of figures of a layout at a size.
+func figure(name, unit string, format func(float64) string, value func(result.LayoutRow) *float64) column {
+	return column{Name: name, Unit: unit, Format: format, Value: func(of row) *float64 { return value(of.LayoutRow) }}
+}
+
+func nodes() column {
+	return figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
+}
+
+func blockReads() column {
+	return figure("reads", "", view.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
+}
+
+func deviceReads() column {
+	return figure("device", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
+}
+
+func disk() column {
+	return figure("disk", "B/account", nil, func(r result.LayoutRow) *float64 { return view.Some(r.DiskPerAccount) })
+}
+
+// duration is a column of a quantile of durations.
+func duration(name, unit string, in view.Scale, value func(result.LayoutRow) *float64) column {
+	return figure(name, "", nil, value).In(in).Named(name, unit)
+}
+
+func p50Of(l *result.Latency) float64 { return float64(l.P50) }
+func p99Of(l *result.Latency) float64 { return float64(l.P99) }
+
+func p50() column {
+	return duration("p50", "us", view.Micros, func(r result.LayoutRow) *float64 {
+		return view.Via(r.LookupNanos, p50Of)
+	})
+}
+
+// costs is what to know of every layout at the largest size.
+func (in Input) costs() view.Table {
+	e := claims.Evidence{Layouts: in.Layouts}
+	var largest []row
+	for _, name := range claims.Names(in.Layouts) {
+		if i, ok := e.Largest(name); ok {
+			largest = append(largest, row{in.Rows[i], i})
+		}
+	}
+	reads := func(name, unit, kind, condition string) column {
+		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 {
+			if r, ok := e.ReadsOf(of.at, kind, condition); ok {
+				return &r.Value
+			}
+			return nil
+		}}
+	}
+	return view.TableOf(largest, nil,
+		column{Name: "layout", Left: true, Key: true, Words: func(of row) string {
+			if of.Accounts < claims.Largest(in.Layouts) {
+				return of.Layout + " " + accountsText(of.Accounts)
+			}
+			return of.Layout
+		}},
+		reads("nothing", "cached", result.AccountLookup, result.FirstLookups),
+		reads("memory", "held", result.AccountLookup, result.HeldLookups),
+		shareColumn(e),
+		column{Name: "at 1B with", Unit: "16 GiB", Format: view.PerGet, Value: func(of row) *float64 {
+			return e.Predicted(of.Layout, claims.Billion, claims.ServerMemory)
+		}},
+		reads("a slot", "held", result.SlotLookup, result.HeldLookups),
+		p50().Named("p50", "us, held"), nodes(), disk())
+}
+
+func shareColumn(e claims.Evidence) column {
+	return column{Name: "in memory", Unit: "% of state", Value: func(of row) *float64 { return view.Of(e.Share(of.at)) }, Format: func(share float64) string {
+		if share >= 1 {
+			return "all"
+		}
+		return view.Number(100 * share)
+	}}
+}
+
+// costsNote says what was counted, and of what.
+func (in Input) costsNote() string {
+	e := claims.Evidence{Layouts: in.Layouts}
+	var counts []string
+	for i := range in.Rows {
+		if r, ok := e.Reads(i, result.HeldLookups); ok && !slices.Contains(counts, r.Unit) {
+			counts = append(counts, r.Unit)
+		}
+	}
+	return fmt.Sprintf("%s of a lookup of one of %s accounts", strings.Join(counts, " or "), accountsText(claims.Largest(in.Layouts)))
+}
+
+// lookup is what a lookup costs, and what was predicted.
+func (in Input) lookup() view.Table {
+	return view.TableOf(in.rows(), failure, layoutKey(), nodes(),
+		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedNodes }),
+		figure("pages", "", nil, func(r result.LayoutRow) *float64 { return r.Pages }),
+		blockReads(),
+		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedReads }),
+		deviceReads(), p50(),
+		duration("p99", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p99Of) }))
+}
+
+// device is what lookups fetch from the device, cold and with memory held, and how many
+// there are a second.
+func (in Input) device() view.Table {
+	of := func(name, unit string, format func(float64) string, is func(result.Lookups) bool, value func(result.Lookups) *float64) column {
+		return figure(name, unit, format, func(r result.LayoutRow) (found *float64) {
+			for _, look := range r.Lookups {
+				if look.Kind == result.AccountLookup && is(look) {
+					found = value(look)
+				}
+			}
+			return found
+		})
+	}
+	cold := func(l result.Lookups) bool { return l.Condition == result.ColdLookups }
+	held := func(l result.Lookups) bool { return l.Condition == result.HeldLookups }
+	rate := func(l result.Lookups) *float64 { return view.Some(l.PerSecond) }
+	return view.TableOf(in.measured(), nil, layoutKey(),
+		figure("device", "bytes", nil, func(r result.LayoutRow) *float64 { return r.DeviceBytes }),
+		of("cold", "reads", view.PerGet, cold, func(l result.Lookups) *float64 { return l.DeviceReads }),
+		of("cold", "bytes", nil, cold, func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }),
+		of("1 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight == 1 }, rate),
+		of("64 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight > 1 }, rate))
+}
+
+// upkeep is what keeping and changing the state costs.
+func (in Input) upkeep() view.Table {
+	update := func(name, unit string, format func(float64) string, value func(*result.StateUpdates) *float64) column {
+		return figure(name, unit, format, func(r result.LayoutRow) *float64 {
+			if r.Updates == nil {
+				return nil
+			}
+			return value(r.Updates)
+		})
+	}
+	return view.TableOf(in.measured(), nil, layoutKey(), disk(),
+		duration("update", "us", view.Micros, func(r result.LayoutRow) *float64 { return r.UpdateNanos }),
+		update("root", "", nil, func(u *result.StateUpdates) *float64 { return view.Via(u.CommitNanos, p50Of) }).In(view.Millis).Named("root", "p50 ms"),
+		update("new nodes", "/update", nil, func(u *result.StateUpdates) *float64 { return u.NodesPerUpdate }),
+		update("read calls", "/update", view.PerGet, func(u *result.StateUpdates) *float64 { return &u.ReadCallsPerUpdate }),
+		update("written", "times", nil, func(u *result.StateUpdates) *float64 { return &u.WriteAmplification }),
+		duration("open", "ms", view.Millis, func(r result.LayoutRow) *float64 { return view.Some(float64(r.OpenNanos)) }),
+		figure("memory", "", nil, func(r result.LayoutRow) *float64 { return view.Of(r.PeakRSSBytes) }).Suited(in.rows()))
+}
+
+// model compares the reads that a model of the caches predicted with those that were
+// measured, below the layout's own caches and below the page cache.
+func (in Input) model() view.Table {
+	rows := slices.DeleteFunc(in.measured(), func(of row) bool { return of.PredictedHeldReads == nil && of.PredictedDeviceReads == nil })
+	predicted := func(value func(result.LayoutRow) *float64) column { return figure("predicted", "", view.PerGet, value) }
+	held := predicted(func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
+	device := predicted(func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
+	return view.TableOf(rows, nil, layoutKey(), blockReads(), held, offBy(blockReads(), held), deviceReads(), device, offBy(deviceReads(), device))
+}
+
+// offBy is how far a prediction is off. Of a lookup in twenty that reads at all a share
+// says little: there it is left out.
+func offBy(measured, predicted column) column {
+	const few = .05
+	return column{Name: "off by", Format: func(v float64) string { return fmt.Sprintf("%+d %%", int(math.Round(v))) }, Value: func(of row) *float64 {
+		m, p := measured.Value(of), predicted.Value(of)
+		if m == nil || p == nil || *m < few {
+			return nil
+		}
+		return view.Some(100 * (*p / *m - 1))
+	}}
+}
+
+// ahead is a layout at a size that was not built.
+type ahead struct {
+	layout   string
+	accounts uint64
+}
+
+// outlook has figures of sizes that were not built, a row per layout and size: nodes,
+// reads without a cache, device reads by the memory.
+func (in Input) outlook() view.Table {
+	e := claims.Evidence{Layouts: in.Layouts}
+	var sizes []uint64
+	var budgets []int64
+	for _, o := range in.Outlook {
+		if !slices.Contains(sizes, o.Accounts) {
+			sizes = append(sizes, o.Accounts)
+		}
+		if o.MemoryBytes > 0 && !o.PerAccount && !slices.Contains(budgets, o.MemoryBytes) {
+			budgets = append(budgets, o.MemoryBytes)
+		}
+	}
+	slices.Sort(sizes)
+	slices.Sort(budgets)
+	columns := []view.Column[ahead]{
+		{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }},
+		{Name: "nodes", Format: view.PerGet, Value: func(a ahead) *float64 { return valueOf(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }},
+		{Name: "reads", Unit: "no cache", Format: view.PerGet, Value: func(a ahead) *float64 {
+			return valueOf(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0))
+		}},
+		{Name: "device reads", Unit: "memory as here", Format: view.PerGet, Value: func(a ahead) *float64 {
+			return valueOf(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
+		}},
+	}
+	for _, budget := range budgets {
+		columns = append(columns, view.Column[ahead]{Name: "device reads", Unit: view.ShortBytes(budget), Format: view.PerGet,
+			Value: func(a ahead) *float64 { return e.Predicted(a.layout, a.accounts, budget) }})
+	}
+	var rows []ahead
+	for _, name := range claims.Names(in.Layouts) {
+		for _, accounts := range sizes {
+			a := ahead{name, accounts}
+			if slices.ContainsFunc(columns[1:], func(c view.Column[ahead]) bool { return c.Value(a) != nil }) {
+				rows = append(rows, a)
+			}
+		}
+	}
+	return view.TableOf(rows, nil, columns...)
+}
+
+func valueOf(o result.LayoutOutlook, _ string, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	return &o.Value
+}
+
+// kind is one kind of lookup of a row.
+type kind struct {
+	of row
+	result.Lookups
+}
+
+// kinds has every kind of lookup in every condition.
+func (in Input) kinds() view.Table {
+	var all []kind
+	for i, r := range in.Rows {
+		for _, look := range r.Lookups {
+			all = append(all, kind{row{r, i}, look})
+		}
+	}
+	words := func(name string, value func(kind) string) view.Column[kind] {
+		return view.Column[kind]{Name: name, Left: true, Key: true, Words: value}
+	}
+	number := func(name, unit string, format func(float64) string, value func(result.Lookups) *float64) view.Column[kind] {
+		return view.Column[kind]{Name: name, Unit: unit, Format: format, Value: func(k kind) *float64 { return value(k.Lookups) }}
+	}
+	quantile := func(name string, value func(*result.Latency) float64) view.Column[kind] {
+		return number(name, "", nil, func(l result.Lookups) *float64 { return view.Via(l.ServiceNanos, value) }).In(view.Micros)
+	}
+	return view.TableOf(all, nil,
+		words("layout", func(k kind) string { return layoutKey().Words(k.of) }).Named("layout", "accounts"),
+		words("lookup", func(k kind) string { return strings.ReplaceAll(k.Kind, "_", " ") }),
+		words("condition", func(k kind) string { return k.Condition }),
+		number("in flight", "", view.Digits, func(l result.Lookups) *float64 { return view.Some(float64(l.InFlight)) }),
+		number("nodes", "", nil, func(l result.Lookups) *float64 { return l.Nodes }),
+		number("pages", "", nil, func(l result.Lookups) *float64 { return l.Pages }),
+		number("block reads", "", view.PerGet, func(l result.Lookups) *float64 { return l.BlockReads }),
+		number("read calls", "", view.PerGet, func(l result.Lookups) *float64 { return &l.ReadCalls }),
+		number("faults", "", view.PerGet, func(l result.Lookups) *float64 { return &l.MajorFaults }),
+		number("device reads", "", view.PerGet, func(l result.Lookups) *float64 { return l.DeviceReads }),
+		number("device", "bytes", nil, func(l result.Lookups) *float64 { return &l.DeviceBytes }),
+		quantile("p50", p50Of), quantile("p99", p99Of),
+		number("per second", "", view.ShortCount, func(l result.Lookups) *float64 { return &l.PerSecond }))
+}
+
+// labels say what each layout is.
+func (in Input) labels() view.Table {
+	var rows [][]string
+	last := ""
+	for _, of := range in.rows() {
+		if of.Layout != last {
+			rows = append(rows, []string{of.Layout, of.Version, of.RootRule, of.Durability, of.History})
+		}
+		last = of.Layout
+	}
+	return view.Listing([]string{"layout", "version", "root rule", "durability", "history"}, rows)
+}

@@ -1,0 +1,123 @@
+package layouts
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/statelab/statelab/internal/explain/claims"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// width is that of a terminal for a comparison of layouts.
+const width = 100
+
+// Text prints the answer, what a lookup costs, and what to think of the claims; then
+// all figures.
+func (in Input) Text(w io.Writer) error {
+	out := view.NewText(w, width)
+	judged := claims.Judge(in.Layouts)
+	for _, answer := range in.answers(judged) {
+		out.Wrap(answer, "  ")
+	}
+	part := func(title string, table view.Table) {
+		if len(table.Rows) > 0 {
+			out.Line("\n" + title + ":")
+			out.Table(table)
+		}
+	}
+	part(in.costsNote(), in.costs())
+	if len(judged) > 0 {
+		out.Line("\nwhich claims to believe:")
+		for _, j := range judged {
+			if j.Needs == nil {
+				out.Wrap(j.By+": "+j.Says, "  ")
+				out.Wrap("  "+view.Upper(j.Verdict())+". "+strings.TrimSuffix(j.Figures(), view.None), "  ")
+			}
+		}
+		out.Wrap(claims.Elsewhere(judged), "")
+	}
+	part("all sizes, caches warm, memory held", in.lookup())
+	for _, table := range []view.Table{in.device(), in.upkeep()} {
+		out.Line("")
+		out.Table(table)
+	}
+	part("with this memory, by a model of the caches", in.model())
+	part("not built, but predicted", in.outlook())
+	return out.Flush()
+}
+
+// answers are the sentences that the user came for.
+func (in Input) answers(judged []claims.Judged) (answers []string) {
+	largest := claims.Largest(in.Layouts)
+	var costs []string
+	if held := in.readsRange(largest, result.HeldLookups); held != "" {
+		budget := "memory not held"
+		if in.Workload.MemoryBytes > 0 {
+			budget = "memory held to " + view.ShortBytes(in.Workload.MemoryBytes)
+		}
+		costs = append(costs, budget+": "+held)
+	}
+	if first := in.readsRange(largest, result.FirstLookups); first != "" {
+		costs = append(costs, "with nothing cached: "+first)
+	}
+	if len(costs) > 0 {
+		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", accountsText(largest), strings.Join(costs, "; ")))
+	}
+	if len(judged) > 0 {
+		answers = append(answers, claims.Sentence(judged))
+	}
+	agree := "" // of the largest size
+	for _, v := range in.Roots {
+		switch v.Verdict {
+		case result.Identical:
+			agree = fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", accountsText(v.Accounts), v.Compared, strings.Join(v.Layouts, ", "))
+		case result.Different:
+			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", accountsText(v.Accounts), v.Block,
+				strings.Join(v.Layouts, ", ")))
+		}
+	}
+	if agree != "" {
+		answers = append(answers, agree)
+	}
+	return answers
+}
+
+// readsRange names the layouts that read least and most at a size: "flat-pebble 0.53
+// to geth-hash 2.12 device reads".
+func (in Input) readsRange(accounts uint64, condition string) string {
+	e := claims.Evidence{Layouts: in.Layouts}
+	var least, most claims.Reading
+	var from, to string
+	others := false
+	for i, row := range in.Rows {
+		if row.Status != result.OK || row.Accounts != accounts {
+			continue
+		}
+		r, ok := e.Reads(i, condition)
+		if !ok {
+			continue
+		}
+		others = from != ""
+		if from == "" || r.Value < least.Value {
+			least, from = r, row.Layout
+		}
+		if to == "" || r.Value > most.Value {
+			most, to = r, row.Layout
+		}
+	}
+	switch {
+	case from == "":
+		return ""
+	case from == to && others:
+		return fmt.Sprintf("%s and all others %s %s", from, view.PerGet(least.Value), least.Unit)
+	case from == to:
+		return fmt.Sprintf("%s %s %s", from, view.PerGet(least.Value), least.Unit)
+	}
+	text := from + " " + view.PerGet(least.Value)
+	if least.Unit != most.Unit {
+		text += " " + least.Unit
+	}
+	return fmt.Sprintf("%s to %s %s %s", text, to, view.PerGet(most.Value), most.Unit)
+}

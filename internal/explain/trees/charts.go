@@ -1,0 +1,180 @@
+package trees
+
+import (
+	"math"
+	"slices"
+
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// measure is one chart of the report: a column of ticks, and how it is drawn.
+type measure struct {
+	title, note, label string // label is that of the y axis
+	log                bool   // else from 0
+	bytes              bool   // values are sizes: one unit is chosen for all
+	percent            bool
+	tick               func(float64) string // prints a tick of the y axis
+	view.Column[result.Tick]
+}
+
+// measures in the order of the page. A column may sum up: it is asked tick by tick.
+func measures() []measure {
+	of := func(unit string, value func(*result.TreeTick) *float64) view.Column[result.Tick] {
+		return view.Column[result.Tick]{Unit: unit, Value: func(t result.Tick) *float64 { return value(t.Tree) }}
+	}
+	var written, user float64
+	var disk *float64
+	return []measure{
+		{title: "Leaves per second", note: "Changes applied in each second over the time in the tree: Set, Remove and Commit.", label: "leaves per second", log: true,
+			tick: view.ShortCount, Column: of("leaves/s", func(t *result.TreeTick) *float64 { return view.Some(t.LeavesPerSecond) })},
+		{title: "Nodes per second", note: "Nodes written, inner ones included, over the time in the tree.", label: "nodes per second", log: true,
+			tick: view.ShortCount, Column: of("nodes/s", func(t *result.TreeTick) *float64 { return t.NodesPerSecond })},
+		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", label: "p99 of commits", log: true, tick: view.ShortNanos,
+			Column: view.Column[result.Tick]{Value: func(t result.Tick) *float64 { return view.Some(float64(t.P99)) }}.In(view.Millis)},
+		{title: "Memory", note: "Resident memory of the runner's process.", label: "resident memory", bytes: true,
+			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Some(float64(t.RSSBytes)) })},
+		{title: "Disk", note: "Blocks allocated below the tree's folder.", label: "disk", bytes: true,
+			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 {
+				if t.DiskBytes != nil {
+					disk = view.Whole(t.DiskBytes)
+				}
+				return disk
+			})},
+		{title: "Write amplification", label: "bytes written per byte changed",
+			note: "Bytes the process sent to devices so far, per byte of keys and values. Pages that the kernel still holds are not counted.",
+			Column: of("x", func(t *result.TreeTick) *float64 {
+				written, user = written+float64(t.WriteBytes), user+float64(t.UserBytes)
+				if user == 0 {
+					return nil
+				}
+				return view.Some(written / user)
+			})},
+		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.", label: "db gets per second", log: true,
+			tick: view.ShortCount, Column: of("gets/s", func(t *result.TreeTick) *float64 { return t.DBGetsPerSecond })},
+		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", label: "hit rate, %", percent: true,
+			Column: of("%", func(t *result.TreeTick) *float64 {
+				if t.CacheHits == nil || t.CacheMisses == nil || *t.CacheHits+*t.CacheMisses == 0 {
+					return nil
+				}
+				return view.Some(100 * float64(*t.CacheHits) / float64(*t.CacheHits+*t.CacheMisses))
+			})},
+	}
+}
+
+// charts draw every measure that any tree tells, all trees in one panel.
+func (in Input) charts() (blocks []view.Block) {
+	x := in.against()
+	for n := range measures() {
+		if b := in.chart(func() measure { return measures()[n] }, x); b.Picture != nil {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// against is what the measures are drawn over: the tree's size where every tree
+// that keeps something tells it, else the version.
+func (in Input) against() view.Column[result.Tick] {
+	size := view.Column[result.Tick]{Name: "leaves in the tree", Value: func(t result.Tick) *float64 { return view.Whole(t.Tree.TreeSize) }}
+	for _, of := range in.trees {
+		known := slices.ContainsFunc(of.ticks, func(t result.Tick) bool { return t.Tree.TreeSize != nil && *t.Tree.TreeSize > 0 })
+		if len(of.ticks) > 0 && !known && of.RootRule != result.NoRoots {
+			return view.Column[result.Tick]{Name: "version", Value: func(t result.Tick) *float64 { return view.Some(float64(t.Tree.Version)) }}
+		}
+	}
+	return size
+}
+
+// told is what a tree tells of one measure.
+type told struct {
+	tree   string
+	values []float64
+	xys    view.XYs
+	nth    int // of the tree among those that keep something: it has one look in all charts
+}
+
+// chart is one measure: a line per tree and a row per tree below. fresh makes the
+// measure anew for each tree.
+func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Block {
+	m := fresh()
+	var all []told
+	nth := -1
+	for _, of := range in.trees {
+		if of.RootRule == result.NoRoots {
+			continue
+		}
+		nth++
+		t := told{tree: of.Tree, nth: nth}
+		column := fresh().Column
+		for _, tick := range of.ticks {
+			if v := column.Value(tick); v != nil {
+				t.values = append(t.values, *v)
+				if at := x.Value(tick); at != nil {
+					t.xys = append(t.xys, view.XY{X: *at, Y: *v})
+				}
+			}
+		}
+		if len(t.xys) > 0 {
+			all = append(all, t)
+		}
+	}
+	if len(all) == 0 {
+		return view.Block{}
+	}
+	if m.bytes {
+		var most []float64
+		for _, t := range all {
+			most = append(most, slices.Max(t.values))
+		}
+		scale := view.ByteScale(most)
+		m.Column, m.label = m.In(scale), m.label+", "+scale.Name
+		for _, t := range all {
+			for i := range t.xys {
+				t.xys[i].Y /= scale.Size
+			}
+		}
+	}
+	pic := view.NewPicture(m.title+" against "+x.Name, m.label)
+	panel := pic.Panels[0]
+	panel.LogY = m.log
+	for _, t := range all {
+		if t.nth >= view.MaxLines {
+			m.note += " " + t.tree + " is in the table only."
+			continue
+		}
+		look, xys := view.CurveStyle(t.nth), view.Thin(t.xys)
+		if len(xys) > 30 {
+			look.Shape = nil // the points of a long line hide it
+		}
+		panel.Line(t.tree, xys, look)
+	}
+	if !pic.Drawn() {
+		return view.Block{}
+	}
+	panel.FitY(m.tick)
+	if m.percent {
+		panel.FitPercents()
+	}
+	_, right := pic.SpanX()
+	pic.Linear(x.Name, 0, math.Max(right*1.02, 1), func(v, _ float64) string { return view.ShortCount(v) })
+	return view.Block{Title: m.title, Note: m.note, Method: method, Picture: pic, Table: m.summary(all)}
+}
+
+// summary has the first, the lowest, the median, the highest and the last value of
+// every tree.
+func (m measure) summary(all []told) view.Table {
+	of := func(name string, pick func(values, sorted []float64) float64) view.Column[told] {
+		return view.Column[told]{Name: name, Unit: m.Unit, Per: m.Per, Value: func(t told) *float64 {
+			return view.Some(pick(t.values, slices.Sorted(slices.Values(t.values))))
+		}}
+	}
+	return view.TableOf(all, nil,
+		view.Column[told]{Name: "tree", Left: true, Key: true, Words: func(t told) string { return t.tree }},
+		view.Column[told]{Name: "seconds measured", Format: view.Digits, Value: func(t told) *float64 { return view.Some(float64(len(t.values))) }},
+		of("first", func(v, _ []float64) float64 { return v[0] }),
+		of("lowest", func(_, s []float64) float64 { return s[0] }),
+		of("median", func(_, s []float64) float64 { return s[len(s)/2] }),
+		of("highest", func(_, s []float64) float64 { return s[len(s)-1] }),
+		of("last", func(v, _ []float64) float64 { return v[len(v)-1] }))
+}

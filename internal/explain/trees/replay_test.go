@@ -1,0 +1,117 @@
+package trees
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/result"
+)
+
+// replayFolder is a replay of two trees that disagree, one that failed and one
+// that keeps nothing, with hostile names.
+func replayFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	n := func(v int64) *int64 { return &v }
+	f := func(v float64) *float64 { return &v }
+	height := 12
+	of := result.ReplayOf{Status: result.Failed, Error: "trees disagree on roots", Started: time.Unix(0, 0), Command: []string{"statelab", "replay"},
+		Changes: result.ChangeSet{Path: "set.slcs", Format: "slcs", Order: "insertion", Stores: []string{"bank<script>"}, First: 1, Last: 100},
+		Roots: []result.RootsVerdict{{RootRule: "iavl", Trees: []string{"one", "two"}, Verdict: result.Different, Compared: 100, FirstDifference: 42,
+			LastAgreement: 41,
+			ByRoot:        map[string][]string{strings.Repeat("ab", 32): {"one"}, strings.Repeat("cd", 32): {"two"}}, DifferingStores: []string{"bank<script>"}}},
+		Counters: []result.CountersAgree{{Tree: "one", Verdict: result.Different, Values: map[string][]int64{"nodes": {300, 301}}, Differ: []string{"nodes"}}},
+		Warnings: []engine.Warning{{Code: "lost_versions", Text: "two: 3 versions were lost", Remedy: "none"}}}
+	for i, name := range []string{"one", "two", "broken", "null"} {
+		figures := result.Figures{PeakRSSBytes: 1 << 30, Replay: &result.Replay{Leaves: 1000, LeavesPerSecond: 1000 * float64(i+1), TreeSize: n(900),
+			TreeHeight: &height,
+			DiskBytes:  n(5 << 20), NodesPerSecond: f(3000), CacheHits: n(10), HarnessNanos: f(3), HarnessPercent: f(.3)}}
+		tree := result.ReplayedTree{Tree: name, RootRule: "iavl", Durability: "kill: nothing", History: "all", Status: result.OK, Run: "runs/" + name,
+			Figures: figures}
+		switch name {
+		case "broken":
+			tree.Status, tree.Error = result.Failed, "Commit at version 13 did not return within 1m0s"
+		case "null":
+			tree.RootRule = "none"
+		}
+		of.Trees = append(of.Trees, tree)
+		folder := filepath.Join(dir, "runs", name)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := result.WriteRun(folder, &result.Run{Status: tree.Status, Figures: figures,
+			Engine: result.Engine{Options: map[string]string{"cache": "<b>"}}}); err != nil {
+			t.Fatal(err)
+		}
+		var lines bytes.Buffer
+		for s := range 100 {
+			tick := result.Tick{Phase: "replay", Seconds: float64(s + 1), Ops: 10, P50: 1e6, P99: int64(5e6 + s), Tree: &result.TreeTick{Version: int64(s + 1),
+				LeavesPerSecond: float64(2000 - 10*s),
+				TreeSize:        n(int64(9 * s)), RSSBytes: int64(s) << 23, WriteBytes: 100, UserBytes: 50, DiskBytes: n(int64(s) << 16)}}
+			if err := json.NewEncoder(&lines).Encode(tick); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, result.SeriesFile), lines.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := result.WriteReplay(dir, &of); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestReplayTellsWhatItsFolderHolds(t *testing.T) {
+	in, err := Read(replayFolder(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, page bytes.Buffer
+	if err := in.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	flat := strings.Join(strings.Fields(text.String()), " ")
+	for _, says := range []string{
+		"two applies 2,000 leaves/s, 2.00 times one (their repeats overlap or there is one of each: not a ranking).",
+		"1 of 4 trees failed.",
+		"DIFFERENT, first seen at version 42: abababababab… of one against cdcdcdcdcdcd… of two; stores bank<script>. All agree at version 41.",
+		"broken failed: Commit at version 13 did not return within 1m0s",
+		"one: nodes differ between passes",
+		"Harness: 3.00 ns per leaf, 0.30% of the time of one",
+	} {
+		if !strings.Contains(flat, says) {
+			t.Errorf("the text does not say %q:\n%s", says, text.String())
+		}
+	}
+	for n, line := range strings.Split(text.String(), "\n") {
+		if len([]rune(line)) > 100 {
+			t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
+		}
+	}
+	if err := in.Page().Write(&page); err != nil {
+		t.Fatal(err)
+	}
+	html := page.String()
+	if strings.Contains(html, "<script>") || strings.Contains(html, "<b>&lt;") || strings.Contains(html, "src=") {
+		t.Error("the page runs or loads what a folder says")
+	}
+	for _, title := range []string{"Leaves per second", "Commit time, p99", "Memory", "Disk", "Write amplification"} {
+		if !strings.Contains(html, fmt.Sprintf("<h3>%s</h3>", title)) {
+			t.Errorf("the page has no %q", title)
+		}
+	}
+	if svgs := strings.Count(html, "<svg"); svgs != 5 {
+		t.Errorf("%d charts: what no tree tells has none", svgs)
+	}
+	if !strings.Contains(html, "leaves in the tree") {
+		t.Error("the charts are not over the tree's size")
+	}
+}

@@ -1,0 +1,214 @@
+package view
+
+import (
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Bars are groups of bars, in panels above or beside each other.
+type Bars struct {
+	About, X string
+	Groups   []string
+	Panels   []BarPanel
+	Sets     []BarSet
+	Stacked  bool // the sets stand on each other, not side by side
+	Beside   bool // the panels
+}
+
+// BarPanel is the y axis of one panel.
+type BarPanel struct {
+	Y    string
+	Tick func(float64) string // nil: with the decimals that the steps need
+}
+
+// BarSet is a bar of each group.
+type BarSet struct {
+	Name   string
+	Color  color.RGBA
+	Values [][]float64 // by panel, by group; 0: no bar
+	Failed []bool      // by group: a cross stands there
+	Spans  []Range     // by group, over the first panel's bars
+	Limits [][]float64 // by panel, by group: a dashed line across the bar's place; 0: none
+}
+
+// nearLimit is how far above the bars a limit may be and still be drawn.
+const nearLimit = 1.6
+
+// Picture draws the bars; nil if there is none. Over stacked bars stands their sum.
+func (b Bars) Picture(sum func(float64) string) *Picture {
+	pic := NewPicture(b.About)
+	pic.Beside = b.Beside
+	count := len(b.Sets)
+	if b.Stacked {
+		count = 1
+	}
+	width := vg.Points(math.Min(60, 470/float64(max(1, len(b.Groups)*(count+1)))))
+	any := false
+	for n, of := range b.Panels {
+		panel := &Panel{Plot: newPanel(of.Y), of: pic}
+		var below *plotter.BarChart
+		sums, top := make([]float64, len(b.Groups)), 0.0
+		marks := &barMarks{width: width}
+		for i, set := range b.Sets {
+			offset := width * vg.Length(float64(i)-float64(count-1)/2)
+			if b.Stacked {
+				offset = 0
+			}
+			bar := &plotter.BarChart{Width: width, Offset: offset, Color: Faded(set.Color, 0xe8), Values: make(plotter.Values, len(b.Groups))}
+			drawn := false
+			for g, v := range set.Values[n] {
+				if set.Failed != nil && set.Failed[g] {
+					marks.crosses = append(marks.crosses, barMark{g, offset, Range{}, set.Color})
+				}
+				if !Sane(v) || v <= 0 {
+					if !Sane(v) {
+						pic.Omitted++
+					}
+					continue
+				}
+				drawn, bar.Values[g] = true, v
+				sums[g] += v
+				top = math.Max(top, math.Max(v, sums[g]*float64(b2i(b.Stacked))))
+				if n == 0 && set.Spans != nil {
+					if r := set.Spans[g]; Sane(r.High) && r.Low > 0 && r.High > r.Low {
+						marks.spans = append(marks.spans, barMark{g, offset, r, Muted})
+						top = math.Max(top, r.High)
+					}
+				}
+				if set.Limits != nil && set.Limits[n][g] > 0 && Sane(set.Limits[n][g]) {
+					marks.limits = append(marks.limits, barMark{g, offset, Range{High: set.Limits[n][g]}, limitColor})
+				}
+			}
+			if b.Stacked && below != nil {
+				bar.StackOn(below)
+			}
+			if drawn {
+				any = true
+				panel.Plot.Add(bar)
+				below = bar
+			}
+			if n == 0 && drawn {
+				pic.name(set.Name, nil, bar)
+			} else if n == 0 && set.Name != "" {
+				pic.Failed(set.Name, set.Color)
+			}
+		}
+		panel.Plot.Add(marks)
+		for _, l := range marks.limits {
+			if n == 0 && l.span.High < nearLimit*top {
+				top = math.Max(top, l.span.High)
+			}
+		}
+		fromZero(&panel.Y, 1.06*top, of.Tick)
+		if n == 0 && len(marks.limits) > 0 {
+			pic.name("disk's limit", func() bool { return marks.anyBelow(panel.Y.Max) }, limitThumb{})
+		}
+		if b.Stacked {
+			var at XYs
+			var texts []string
+			for g, v := range sums {
+				at, texts = append(at, XY{X: float64(g), Y: v}), append(texts, sum(v))
+			}
+			panel.Labels(at, texts)
+		}
+		if top > 0 || n == 0 {
+			pic.Panels = append(pic.Panels, panel)
+		}
+	}
+	if !any {
+		return nil
+	}
+	if b.Stacked { // the legend reads as the stack does, from the top
+		for i, j := 0, len(pic.legend)-1; i < j; i, j = i+1, j-1 {
+			pic.legend[i], pic.legend[j] = pic.legend[j], pic.legend[i]
+		}
+	}
+	if len(pic.Panels) > 1 && !b.Beside {
+		pic.Height = 1.2 * twoPanels
+	}
+	for _, panel := range pic.Panels { // adding bars widened the axes
+		y := panel.Y
+		pic.names(b.X, b.Groups)
+		panel.Y = y
+	}
+	return pic
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+var limitColor = color.RGBA{0xb0, 0x00, 0x20, 0xff}
+
+// barMarks draws what stands at the places of bars: the range over repeats, a line
+// across the place, a cross where a point failed.
+type barMarks struct {
+	width                  vg.Length
+	spans, limits, crosses []barMark
+}
+
+// barMark is a place on a bar chart: the group, and the bar's offset from its middle.
+type barMark struct {
+	group  int
+	offset vg.Length
+	span   Range
+	color  color.RGBA
+}
+
+func (b *barMarks) anyBelow(top float64) bool {
+	for _, m := range b.limits {
+		if m.span.High <= top {
+			return true
+		}
+	}
+	return false
+}
+
+func limitStyle() draw.LineStyle {
+	return draw.LineStyle{Color: limitColor, Width: vg.Points(1.6), Dashes: []vg.Length{vg.Points(3), vg.Points(1.5)}}
+}
+
+// Plot draws them; a line above the panel is left out.
+func (b *barMarks) Plot(c draw.Canvas, p *plot.Plot) {
+	toX, toY := p.Transforms(&c)
+	edge := draw.LineStyle{Color: paper, Width: vg.Points(3.2)} // seen on a bar of its colour
+	for _, m := range b.spans {
+		x, low, high := toX(float64(m.group))+m.offset, toY(m.span.Low), toY(math.Min(m.span.High, p.Y.Max))
+		c.StrokeLine2(edge, x, low, x, high)
+		c.StrokeLine2(draw.LineStyle{Color: m.color, Width: vg.Points(1)}, x, low, x, high)
+	}
+	for _, m := range b.limits {
+		if m.span.High <= p.Y.Max {
+			x, y := toX(float64(m.group))+m.offset, toY(m.span.High)
+			c.StrokeLine2(edge, x-b.width/2, y, x+b.width/2, y)
+			c.StrokeLine2(limitStyle(), x-b.width/2, y, x+b.width/2, y)
+		}
+	}
+	for _, m := range b.crosses {
+		c.DrawGlyph(crossOf(m.color), vg.Point{X: toX(float64(m.group)) + m.offset, Y: toY(0) + 5})
+	}
+}
+
+func crossOf(c color.RGBA) draw.GlyphStyle {
+	return draw.GlyphStyle{Color: c, Radius: vg.Points(4), Shape: draw.CrossGlyph{}}
+}
+
+// limitThumb is a limit in a legend.
+type limitThumb struct{}
+
+func (limitThumb) Thumbnail(c *draw.Canvas) {
+	c.StrokeLine2(limitStyle(), c.Min.X, c.Center().Y, c.Max.X, c.Center().Y)
+}
+
+// emptyThumb is a cross in a legend: nothing was measured.
+type emptyThumb struct{ color color.RGBA }
+
+func (e emptyThumb) Thumbnail(c *draw.Canvas) { c.DrawGlyph(crossOf(e.color), c.Center()) }

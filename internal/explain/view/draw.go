@@ -1,0 +1,367 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"image/color"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Sizes of pictures, in points. The page scales them to its width.
+const (
+	PictureWidth  = 760
+	pictureHeight = 330
+	twoPanels     = 400 // height of two panels, one above the other
+	legendRunes   = 24
+	PictureDPI    = 144
+)
+
+var (
+	Ink   = color.RGBA{0x22, 0x22, 0x22, 0xff}
+	Muted = color.RGBA{0x66, 0x66, 0x66, 0xff}
+	grid  = color.RGBA{0xe4, 0xe4, 0xe4, 0xff}
+	paper = color.RGBA{0xff, 0xff, 0xff, 0xff}
+)
+
+// XY is a point of a chart, XYs are those of a line.
+type (
+	XY  = plotter.XY
+	XYs = plotter.XYs
+)
+
+// Range is from the least to the greatest.
+type Range struct{ Low, High float64 }
+
+// Picture is one or two panels with one legend to their right.
+type Picture struct {
+	about   string // for readers who cannot see it
+	Panels  []*Panel
+	Beside  bool // panels left and right instead of above each other
+	Height  vg.Length
+	LogX    bool
+	Marks   []Mark // vertical lines, named above the first panel
+	Omitted int    // figures that no machine measures: they are not drawn
+	legend  []legendEntry
+	marks   *marks
+}
+
+// Panel is a plot that remembers its lines: they decide how far its axes reach.
+type Panel struct {
+	*plot.Plot
+	LogY  bool // where the lines span enough for it
+	of    *Picture
+	lines []XYs
+}
+
+type legendEntry struct {
+	name  string
+	thumb []plot.Thumbnailer
+	seen  func() bool // nil: always; else whether any of it is inside the axes
+}
+
+// Style is how a line and its points look.
+type Style struct {
+	Color color.RGBA
+	Shape draw.GlyphDrawer // nil: no points
+	Dash  []vg.Length
+	Width vg.Length
+	Guide bool // a line to compare with: it does not stretch the axes
+}
+
+// NewPicture has a panel for every y axis.
+func NewPicture(about string, ys ...string) *Picture {
+	p := &Picture{about: about, Height: pictureHeight, marks: &marks{}}
+	for _, y := range ys {
+		p.Panels = append(p.Panels, &Panel{Plot: newPanel(y), of: p})
+	}
+	if len(ys) > 1 {
+		p.Height = twoPanels
+	}
+	return p
+}
+
+// Drawn drops the panels without a line and reports whether any is left.
+func (p *Picture) Drawn() bool {
+	p.Panels = slices.DeleteFunc(p.Panels, func(panel *Panel) bool { return len(panel.lines) == 0 })
+	if len(p.Panels) == 1 {
+		p.Height = pictureHeight
+	}
+	return len(p.Panels) > 0
+}
+
+// Legend are the names that the legend shows.
+func (p *Picture) Legend() (names []string) {
+	for _, e := range p.legend {
+		if e.seen == nil || e.seen() {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
+func (p *Picture) name(name string, seen func() bool, thumb ...plot.Thumbnailer) {
+	if name != "" {
+		p.legend = append(p.legend, legendEntry{name, thumb, seen})
+	}
+}
+
+// Failed names what has nothing to draw.
+func (p *Picture) Failed(name string, c color.RGBA) { p.name(name+" (failed)", nil, emptyThumb{c}) }
+
+// sane leaves out what cannot be drawn, and counts what no machine measures.
+func (p *Panel) sane(xys XYs) (ok XYs) {
+	for _, at := range xys {
+		switch {
+		case !Sane(at.X) || !Sane(at.Y):
+			p.of.Omitted++
+		case p.of.LogX && at.X <= 0 || p.LogY && at.Y <= 0:
+		default:
+			ok = append(ok, at)
+		}
+	}
+	return ok
+}
+
+// Line adds a line with its points, named in the legend. It reports whether there was
+// anything to draw.
+func (p *Panel) Line(name string, xys XYs, s Style) bool {
+	if xys = p.sane(xys); len(xys) == 0 {
+		return false
+	}
+	if s.Width == 0 {
+		s.Width = vg.Points(1.8)
+	}
+	l := &plotter.Line{XYs: xys, LineStyle: draw.LineStyle{Color: s.Color, Width: s.Width, Dashes: s.Dash}}
+	thumbs := []plot.Thumbnailer{l}
+	p.Add(l)
+	if s.Shape != nil {
+		points := &plotter.Scatter{XYs: xys, GlyphStyle: draw.GlyphStyle{Color: s.Color, Radius: vg.Points(3), Shape: s.Shape}}
+		p.Add(points)
+		thumbs = append(thumbs, points)
+	}
+	p.keep(name, xys, s.Guide, thumbs...)
+	return true
+}
+
+// Dots adds points without a line.
+func (p *Panel) Dots(name string, xys XYs, s Style) {
+	if xys = p.sane(xys); len(xys) == 0 {
+		return
+	}
+	dots := &plotter.Scatter{XYs: xys, GlyphStyle: draw.GlyphStyle{Color: s.Color, Radius: vg.Points(3.5), Shape: s.Shape}}
+	p.Add(dots)
+	p.keep(name, xys, s.Guide, dots)
+}
+
+// Area adds a filled outline: one figure in it that cannot be drawn leaves it out.
+func (p *Panel) Area(name string, outline XYs, fill color.Color) {
+	if len(outline) == 0 || len(p.sane(outline)) < len(outline) {
+		return
+	}
+	polygon := &plotter.Polygon{XYs: []plotter.XYs{outline}, Color: fill}
+	p.Add(polygon)
+	p.keep(name, outline, false, polygon)
+}
+
+func (p *Panel) keep(name string, xys XYs, guide bool, thumbs ...plot.Thumbnailer) {
+	if !guide {
+		p.lines = append(p.lines, xys)
+	}
+	p.of.name(name, func() bool {
+		return slices.ContainsFunc(xys, func(at XY) bool { return at.X >= p.X.Min && at.X <= p.X.Max && at.Y >= p.Y.Min && at.Y <= p.Y.Max })
+	}, thumbs...)
+}
+
+// Spread adds error bars around points whose range holds them.
+func (p *Panel) Spread(xys XYs, ranges []Range, c color.Color) {
+	b := &plotter.YErrorBars{LineStyle: draw.LineStyle{Color: c, Width: vg.Points(1)}, CapWidth: vg.Points(5)}
+	for i, r := range ranges {
+		at := xys[i]
+		if len(p.sane(XYs{at, {X: at.X, Y: r.Low}, {X: at.X, Y: r.High}})) == 3 && r.Low <= at.Y && at.Y <= r.High && r.Low < r.High {
+			b.XYs = append(b.XYs, at)
+			b.YErrors = append(b.YErrors, struct{ Low, High float64 }{at.Y - r.Low, r.High - at.Y})
+		}
+	}
+	if len(b.XYs) > 0 {
+		p.Add(b)
+	}
+}
+
+// Labels writes a text beside each point.
+func (p *Panel) Labels(xys XYs, texts []string) {
+	labels := &valueLabels{beside: p.of}
+	for i, at := range xys {
+		if len(p.sane(XYs{at})) == 1 {
+			labels.at, labels.texts = append(labels.at, at), append(labels.texts, texts[i])
+		}
+	}
+	p.Add(labels)
+}
+
+// span is how far the lines reach along x or y.
+func span(panels []*Panel, of func(XY) float64) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, p := range panels {
+		for _, xys := range p.lines {
+			for _, at := range xys {
+				low, high = math.Min(low, of(at)), math.Max(high, of(at))
+			}
+		}
+	}
+	return low, high
+}
+
+// newPanel is an empty plot in the house style: a light grid, no box, small
+// sans-serif type.
+func newPanel(y string) *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil
+	p.Y.Label.Text = y
+	p.X.Padding, p.Y.Padding = 0, 0
+	p.X.LineStyle = draw.LineStyle{Color: Muted, Width: vg.Points(0.8)}
+	p.Y.LineStyle.Width = 0
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Font = sans(10.5)
+		axis.Label.TextStyle.Color = Ink
+		axis.Label.Padding = vg.Points(5)
+		axis.Tick.Label.Font = sans(10)
+		axis.Tick.Label.Color = Ink
+		axis.Tick.LineStyle = draw.LineStyle{Color: Muted, Width: vg.Points(0.6)}
+		axis.Tick.Length = vg.Points(4)
+	}
+	p.Y.Tick.Length = 0
+	lines := plotter.NewGrid()
+	lines.Horizontal = draw.LineStyle{Color: grid, Width: vg.Points(0.7)}
+	lines.Vertical = draw.LineStyle{Color: grid, Width: vg.Points(0.7)}
+	p.Add(lines)
+	return p
+}
+
+func sans(size float64) font.Font {
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
+}
+
+// draw puts the picture on a canvas.
+func (p *Picture) draw(c draw.Canvas) {
+	legend := plot.NewLegend()
+	legend.TextStyle.Font = sans(10)
+	legend.TextStyle.Color = Ink
+	legend.Top, legend.Left = true, true
+	legend.ThumbnailWidth = vg.Points(18)
+	legend.Padding = vg.Points(5)
+	for _, e := range p.legend {
+		if e.seen == nil || e.seen() {
+			legend.Add(Clip(e.name, legendRunes), e.thumb...)
+		}
+	}
+	right := vg.Length(8)
+	if len(p.Legend()) > 0 {
+		size := legend.Rectangle(c).Size()
+		right = size.X + 20
+		legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-size.X-4, -4, 0, -vg.Points(8)))
+	}
+	area := draw.Crop(c, 2, -right, 2, -6)
+	if len(p.Marks) > 0 {
+		p.marks.list = p.Marks
+		p.marks.place(p.Panels[0].Plot, area)
+		area.Max.Y -= p.marks.height()
+	}
+	tiles := draw.Tiles{Rows: len(p.Panels), Cols: 1, PadY: vg.Points(10)}
+	rows := make([][]*plot.Plot, len(p.Panels))
+	for i, panel := range p.Panels {
+		rows[i] = []*plot.Plot{panel.Plot}
+	}
+	if p.Beside {
+		tiles = draw.Tiles{Rows: 1, Cols: len(p.Panels), PadX: vg.Points(16)}
+		rows = [][]*plot.Plot{slices.Concat(rows...)}
+	}
+	for i, row := range plot.Align(rows, tiles, area) {
+		for j, canvas := range row {
+			rows[i][j].Draw(canvas)
+			if len(p.Marks) > 0 {
+				p.marks.draw(rows[i][j].DataCanvas(canvas), rows[i][j], i+j == 0)
+			}
+		}
+	}
+}
+
+// Of the text that vgsvg writes, what a page does better without: absolute
+// sizes, and fonts a reader may not have.
+var (
+	svgOpen   = regexp.MustCompile(`(?s)^.*?<svg [^>]*viewBox="([^"]*)"[^>]*>`)
+	svgFamily = regexp.MustCompile(`font-family:[^;"]*;font-variant:[^;"]*;font-weight:[^;"]*;font-style:[^;"]*;?`)
+)
+
+// SVG draws the picture for a page: sized by its container, text in the page's
+// own sans-serif (the Liberation fonts it was laid out with have the widths of
+// Arial and Helvetica).
+func (p *Picture) SVG() (string, error) {
+	canvas := vgsvg.New(PictureWidth, p.Height)
+	p.draw(draw.New(canvas))
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return "", fmt.Errorf("draw %s: %w", p.about, err)
+	}
+	text := svgOpen.ReplaceAllString(out.String(),
+		`<svg viewBox="$1" role="img" aria-label="`+strings.ReplaceAll(html.EscapeString(p.about), "$", "$$")+`">`)
+	text = svgFamily.ReplaceAllString(text, "")
+	return strings.ReplaceAll(text, "\n\t", " "), nil
+}
+
+// PNG draws the picture on white, for a README.
+func (p *Picture) PNG(w io.Writer) error {
+	canvas := vgimg.NewWith(vgimg.UseWH(PictureWidth, p.Height), vgimg.UseDPI(PictureDPI), vgimg.UseBackgroundColor(paper))
+	p.draw(draw.New(canvas))
+	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w); err != nil {
+		return fmt.Errorf("draw %s: %w", p.about, err)
+	}
+	return nil
+}
+
+// Spaced picks at most k of n places, evenly, with the first and the last.
+func Spaced(n, k int) []int {
+	k = min(n, k)
+	if k == 1 {
+		return []int{0}
+	}
+	var picked []int
+	for i := range k {
+		picked = append(picked, i*(n-1)/(k-1))
+	}
+	return picked
+}
+
+// lineDots is how many points of a line can be told apart on a page.
+const lineDots = 240
+
+// Thin averages neighbours until a line has at most lineDots points.
+func Thin(xys XYs) XYs {
+	every := (len(xys) + lineDots - 1) / lineDots
+	if every <= 1 {
+		return xys
+	}
+	var out XYs
+	for group := range slices.Chunk(xys, every) {
+		var sum XY
+		for _, p := range group {
+			sum.X += p.X
+			sum.Y += p.Y
+		}
+		n := float64(len(group))
+		out = append(out, XY{X: sum.X / n, Y: sum.Y / n})
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+// Package view lays out what a report shows: columns, tables, charts, a page and
+// text for a terminal. It knows no subject.
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/web"
+)
+
+// Page is what the template lays out.
+type Page struct {
+	Title    string
+	Answers  []Said
+	Advice   []Said
+	Warnings []Warning
+	Cards    []Card
+	Sections []Section
+}
+
+// Said is a sentence, and of what it is if a page tells of several things.
+type Said struct{ Of, Text string }
+
+// Warning is what a reader must know before the figures.
+type Warning struct{ Text, Where, Remedy string }
+
+// Card is a list of facts.
+type Card struct {
+	Name  string
+	Facts [][2]string
+}
+
+// Section is a part of a page under one title.
+type Section struct {
+	Title  string
+	Blocks []Block
+}
+
+// Block is a chart, a table or a text with what explains it.
+type Block struct {
+	Title, Note string
+	Method      string // file in docs/methods
+	Picture     *Picture
+	Table       Table
+	Aside       bool // the table is folded below its chart
+	Pre         string
+	Verdicts    []Verdict
+	Folded      bool
+}
+
+// Verdict is a claim and what is found of it.
+type Verdict struct {
+	Word, Clause          string
+	Class                 string // of its word, for the colour
+	Says, By, Source      string
+	Given, Figures, Where string
+}
+
+// Add adds a section of the blocks that show anything; none, no section.
+func (p *Page) Add(title string, blocks ...Block) {
+	blocks = slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool {
+		return b.Picture == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.Verdicts) == 0
+	})
+	for i := range blocks {
+		if pic := blocks[i].Picture; pic != nil && pic.Omitted > 0 {
+			blocks[i].Note += fmt.Sprintf(" Not drawn: %d %s figures.", pic.Omitted, Absurd)
+		}
+	}
+	if len(blocks) > 0 {
+		p.Sections = append(p.Sections, Section{title, blocks})
+	}
+}
+
+// Style is the page's own style sheet.
+func (p *Page) Style() template.CSS { return template.CSS(web.ReportStyle) }
+
+// SVG is the block's chart; gonum's SVG canvas escapes its texts.
+func (b Block) SVG() (template.HTML, error) {
+	if b.Picture == nil {
+		return "", nil
+	}
+	text, err := b.Picture.SVG()
+	return template.HTML(text), err
+}
+
+// Data is the block's table; nil if it has none.
+func (b Block) Data() *Table {
+	if len(b.Table.Rows) == 0 {
+		return nil
+	}
+	return &b.Table
+}
+
+// Write makes the page: one file that loads nothing.
+func (p *Page) Write(w io.Writer) error {
+	t, err := template.New("report").Parse(web.Report)
+	if err != nil {
+		return fmt.Errorf("read the report's template: %w", err)
+	}
+	var out bytes.Buffer // nothing is written of a page that fails halfway
+	if err := t.Execute(&out, p); err != nil {
+		return fmt.Errorf("lay out report: %w", err)
+	}
+	if _, err := out.WriteTo(w); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// CSV writes all tables of the page for a program, each below a line with its title.
+func (p *Page) CSV(w io.Writer) error {
+	for _, s := range p.Sections {
+		for _, b := range s.Blocks {
+			if b.Data() == nil {
+				continue
+			}
+			if _, err := fmt.Fprintf(w, "# %s: %s\n", s.Title, b.Title); err != nil {
+				return fmt.Errorf("write CSV: %w", err)
+			}
+			if err := b.Table.csv(w); err != nil {
+				return fmt.Errorf("write CSV: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Warnings gathers warnings: each once, with all the places where it holds.
+type Warnings struct {
+	list  []Warning
+	where [][]string
+	known map[[2]string]int
+}
+
+// Add adds a warning. Those of one kind and text are the same.
+func (w *Warnings) Add(kind, text, remedy, where string) {
+	key := [2]string{kind, text}
+	i, known := w.known[key]
+	if !known {
+		if w.known == nil {
+			w.known = map[[2]string]int{}
+		}
+		i = len(w.list)
+		w.known[key] = i
+		w.list, w.where = append(w.list, Warning{Text: text, Remedy: remedy}), append(w.where, nil)
+	}
+	if where != "" && !slices.Contains(w.where[i], where) {
+		w.where[i] = append(w.where[i], where)
+	}
+}
+
+// List is every warning with its places, few enough to be read.
+func (w *Warnings) List() []Warning {
+	const most = 200
+	for i, places := range w.where {
+		w.list[i].Where = Clip(strings.Join(places, "; "), most)
+	}
+	return w.list
+}
+
+// Known leaves out the facts without a value.
+func Known(facts [][2]string) [][2]string {
+	return slices.DeleteFunc(facts, func(f [2]string) bool { return f[1] == "" })
+}
+
+// Shell quotes a command for a POSIX shell.
+func Shell(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = word
+		plain := strings.IndexFunc(word, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+./:,@%", r))
+		}) < 0
+		if !plain || word == "" {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}

@@ -1,0 +1,201 @@
+package view
+
+import (
+	"encoding/csv"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Column is declared once and feeds the table of a page, that of a terminal, a chart
+// and a CSV file.
+type Column[R any] struct {
+	Name, Unit string
+	Value      func(R) *float64     // nil: absent
+	Format     func(float64) string // prints a value in its unit; nil: Number
+	Per        float64              // what a value is divided by to come to the unit; 0: 1
+	Words      func(R) string       // of a column without values
+	Left       bool                 // words that are aligned to the left
+	Key        bool                 // says which row it is: shown of a row that failed, too
+	Spare      int                  // on a narrow terminal the columns with 1 give way first, then those with 2; 0: never
+}
+
+// In is the column in a unit that suits its values.
+func (c Column[R]) In(s Scale) Column[R] {
+	c.Unit, c.Per = s.Name, s.Size
+	return c
+}
+
+// Named is the column under another name.
+func (c Column[R]) Named(name, unit string) Column[R] {
+	c.Name, c.Unit = name, unit
+	return c
+}
+
+// Values are those of the rows that have one.
+func (c Column[R]) Values(rows []R) (all []float64) {
+	for _, r := range rows {
+		if v := c.Value(r); v != nil {
+			all = append(all, *v)
+		}
+	}
+	return all
+}
+
+// Suited is the column of sizes in the unit that suits them.
+func (c Column[R]) Suited(rows []R) Column[R] { return c.In(ByteScale(c.Values(rows))) }
+
+// Against are the values of the column over those of another, for a chart.
+func (c Column[R]) Against(x Column[R], rows []R) (xys XYs) {
+	for _, r := range rows {
+		if a, b := x.Value(r), c.Value(r); a != nil && b != nil {
+			xys = append(xys, XY{X: *a, Y: *b})
+		}
+	}
+	return xys
+}
+
+func (c Column[R]) cell(r R) (text string, value *float64) {
+	if c.Words != nil {
+		return c.Words(r), nil
+	}
+	v := c.Value(r)
+	if v == nil {
+		return None, nil
+	}
+	scaled := *v
+	if c.Per != 0 {
+		scaled /= c.Per
+	}
+	switch {
+	case !Sane(*v):
+		return Absurd, nil
+	case c.Format == nil:
+		return Number(scaled), &scaled
+	}
+	return c.Format(scaled), &scaled
+}
+
+// Table is the data under a chart, or a list of facts.
+type Table struct {
+	Heads []Head
+	Rows  []Row
+}
+
+// Head is a column of a table.
+type Head struct {
+	Name, Unit string
+	Text       bool // words, left-aligned; else numbers, right-aligned
+	key        bool
+	spare      int
+}
+
+// Row is a row as it is shown, with the values of its cells for a program.
+type Row struct {
+	Cells  []string
+	Values []*float64
+	Failed bool   // Cells only say which row it is
+	Note   string // why it failed
+}
+
+// TableOf lays rows out in columns. failed says why a row has no figures; "" if it has.
+// Columns in which no row has anything are left out.
+func TableOf[R any](rows []R, failed func(R) string, columns ...Column[R]) Table {
+	var t Table
+	used := make([]bool, len(columns))
+	texts, values := make([][]string, len(rows)), make([][]*float64, len(rows))
+	notes := make([]string, len(rows))
+	for n, r := range rows {
+		if failed != nil {
+			notes[n] = failed(r)
+		}
+		for i, c := range columns {
+			text, value := "", (*float64)(nil)
+			if notes[n] == "" || c.Key {
+				text, value = c.cell(r)
+			}
+			texts[n], values[n] = append(texts[n], text), append(values[n], value)
+			used[i] = used[i] || text != "" && text != None
+		}
+	}
+	for i, c := range columns {
+		if used[i] {
+			t.Heads = append(t.Heads, Head{c.Name, c.Unit, c.Left, c.Key, c.Spare})
+		}
+	}
+	for n := range rows {
+		row := Row{Failed: notes[n] != "", Note: notes[n]}
+		for i, c := range columns {
+			if used[i] && (!row.Failed || c.Key) {
+				row.Cells, row.Values = append(row.Cells, texts[n][i]), append(row.Values, values[n][i])
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// Listing is a table of words.
+func Listing(heads []string, rows [][]string) Table {
+	var t Table
+	for i, name := range heads {
+		t.Heads = append(t.Heads, Head{Name: name, Text: true, key: i == 0})
+	}
+	for _, cells := range rows {
+		t.Rows = append(t.Rows, Row{Cells: cells, Values: make([]*float64, len(cells))})
+	}
+	return t
+}
+
+// IsText tells how a cell is aligned; Left is how many columns a failed row has not
+// filled. The page's template asks.
+func (t *Table) IsText(i int) bool { return i < len(t.Heads) && t.Heads[i].Text }
+func (t *Table) Left(row Row) int  { return max(1, len(t.Heads)-len(row.Cells)) }
+func (t *Table) without(i int) Table {
+	out := Table{Heads: slices.Delete(slices.Clone(t.Heads), i, i+1)}
+	for _, row := range t.Rows {
+		if i < len(row.Cells) {
+			row.Cells = slices.Delete(slices.Clone(row.Cells), i, i+1)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// csv writes the table for a program: values in full, a row that failed with its reason.
+func (t *Table) csv(w io.Writer) error {
+	out := csv.NewWriter(w)
+	var heads []string
+	for _, h := range t.Heads {
+		name := h.Name
+		if h.Unit != "" {
+			name += " [" + h.Unit + "]"
+		}
+		heads = append(heads, name)
+	}
+	records := [][]string{append(heads, "failed")}
+	for _, row := range t.Rows {
+		record := make([]string, len(heads)+1)
+		for i, cell := range row.Cells {
+			if row.Values[i] != nil {
+				cell = strconv.FormatFloat(*row.Values[i], 'g', -1, 64)
+			} else if cell == None {
+				cell = ""
+			}
+			record[i] = cell
+		}
+		record[len(heads)] = row.Note
+		records = append(records, record)
+	}
+	return out.WriteAll(records)
+}
+
+// mostOf is what a figure may be at most: no machine measures more of anything.
+const mostOf = 1e15
+
+// Absurd stands where a folder has a figure that no machine measures.
+const Absurd = "implausible"
+
+// Sane tells whether a figure can be shown.
+func Sane(v float64) bool { return !math.IsNaN(v) && math.Abs(v) <= mostOf }
