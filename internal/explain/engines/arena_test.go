@@ -140,7 +140,11 @@ func TestCeiling(t *testing.T) {
 	}
 	fast := fourEngines(3)
 	fast[1].speed = 21_000 // of 20,000
-	if got := sentences(t, withDisk(t, enginesSweep(t, fast...))); !strings.Contains(got, "pebble1 105%, rocksdb 10%. More than 100%: the disk was busier") {
+	if got := sentences(t, withDisk(t, enginesSweep(t, fast...))); !strings.Contains(got, "pebble1 105%, rocksdb 10%.") {
+		t.Error(got)
+	}
+	fast[1].speed = 23_000 // more than the disk gives: the probe was disturbed
+	if got := sentences(t, withDisk(t, enginesSweep(t, fast...))); strings.Contains(got, "this disk's limit") {
 		t.Error(got)
 	}
 	s := read(t, dir).Sweeps[0]

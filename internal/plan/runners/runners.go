@@ -5,7 +5,7 @@
 // or Rust, or a module that cannot be linked with the others. A crash, a hang or a
 // kill of a runner is an outcome of what it measures, with its phase and operation,
 // and the next run goes on.
-// Non-goals: choosing runs (sweep, contest, layoutplan), serving (runner).
+// Non-goals: choosing runs (plan and its subjects), serving (runner).
 //
 // Read in this order: runners.go, do.go.
 package runners

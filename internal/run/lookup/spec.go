@@ -4,7 +4,7 @@
 // Goals: only the layout's calls are timed; every value looked up is compared with the
 // generator's; "held" lookups have warm caches and limited memory, cold ones have nothing
 // cached; layouts of one rule of roots agree after every sampled block.
-// Non-goals: choosing layouts (cmd), holding them against each other (compare),
+// Non-goals: choosing layouts and comparing them (plan/layouts),
 // surviving their crashes (runners), explaining (report).
 //
 // Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, floor.go.

@@ -5,7 +5,7 @@
 // time, roots against the set's own where it has them; a call that does not
 // return is a result with the stacks that hang, and a tree that lost versions
 // says how many.
-// Non-goals: choosing trees and holding them against each other (contest),
+// Non-goals: choosing trees and comparing them (plan/replays),
 // surviving a tree's crash (runners), explaining figures (report).
 //
 // Read in this order: spec.go, run.go, apply.go, ahead.go, guard.go; then ticks.go,
