@@ -29,7 +29,7 @@ func awaitQuiet(ctx context.Context, db *pebble.Database) error {
 		}
 		found := compactions.FindStringSubmatch(text)
 		if found == nil {
-			return errors.New("Pebble's statistics do not tell of compactions")
+			return errors.New("the statistics of Pebble do not tell of compactions")
 		}
 		if found[1] != last || found[2] != "0" {
 			last, quietSince = found[1], time.Now()

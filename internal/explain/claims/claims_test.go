@@ -12,13 +12,6 @@ const mib = 1 << 20
 
 func ptr[T any](v T) *T { return &v }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // aRow is a layout at a size that reads first with nothing cached and held with memory
 // held, and meets nodes.
 func aRow(layout string, accounts uint64, first, held, nodes float64) result.LayoutRow {

@@ -53,6 +53,7 @@ func (in Input) Page() *view.Page {
 			Note: "Device bytes with memory held; cold: of a process that has just opened the state."},
 		view.Block{Title: "Keeping and changing the state", Method: method, Table: in.upkeep(),
 			Note: "Written: times the bytes of what changed. Memory: the peak of the process that looked up."},
+		view.Block{Title: "Lowest and highest of the repeats", Method: method, Table: in.spread(), Note: "The other tables show the run with the median time of a lookup."},
 		view.Block{Title: "Predicted with this memory", Method: method, Table: in.model(),
 			Note: "By a model of each layout's caches and of the page cache, next to what was measured."},
 		view.Block{Title: "Not built, but predicted", Method: method, Table: in.outlook(),

@@ -43,6 +43,7 @@ func (in Input) Text(w io.Writer) error {
 		out.Line("")
 		out.Table(table)
 	}
+	part("lowest and highest of the repeats", in.spread())
 	part("with this memory, by a model of the caches", in.model())
 	part("not built, but predicted", in.outlook())
 	return out.Flush()
