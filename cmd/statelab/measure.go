@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,11 +119,14 @@ Relative paths in the file start from the current directory.`,
 			return err
 		}
 		d, err := experiment.ReadFile(args[0])
-		if errors.Is(err, os.ErrNotExist) {
-			return err
+		if d == nil {
+			if errors.As(err, new(*fs.PathError)) {
+				return err
+			}
+			return usage("%v", err)
 		}
 		if err != nil {
-			return usage("%v", err)
+			m.found = strings.Split(err.Error(), "\n") // those of the values follow
 		}
 		f.Experiment, m.translate = d.Experiment, d.Message
 		return a.measure(f, m)

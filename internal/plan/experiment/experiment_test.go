@@ -140,7 +140,7 @@ func TestMessageNamesThePlaceInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		`--gets "0": must be at least 1, such as --gets 500k`: `e.yaml: 3:9: workload.gets: "0": must be at least 1, such as workload.gets: 500k`,
+		`--gets "0": must be at least 1, such as --gets 500k`: `e.yaml:3:9: workload.gets: "0": must be at least 1, such as workload.gets: 500k`,
 		"the lists are too long: shorten --threads":           "e.yaml: the lists are too long: shorten workload.threads",
 	} {
 		if got := d.Message(text); got != want {

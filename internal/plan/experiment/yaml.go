@@ -120,7 +120,8 @@ type place struct {
 }
 
 // ReadFile reads the experiment file at path, "-" for standard input. The error
-// names every mistake with its line and column.
+// names every mistake with its line and column; with a document, which holds what was
+// right, if it is known what is to be measured.
 func ReadFile(path string) (*Document, error) {
 	in := os.Stdin
 	if path != "-" {
@@ -158,25 +159,29 @@ func Parse(path string, text []byte) (*Document, error) {
 		r.wrong(root, "", "an experiment is a mapping that begins with measure: sweep")
 		return nil, r.err()
 	}
-	r.verb(root)
-	if r.document.Measure != "" {
-		r.mapping(root, "")
+	if r.verb(root); d.Measure == "" {
+		return nil, r.err()
 	}
+	r.mapping(root, "")
 	return d, r.err()
 }
 
 // Message is a mistake of the experiment in terms of its file: "--gets x" becomes
 // the line and column of workload.gets.
 func (d *Document) Message(text string) string {
+	if strings.HasPrefix(text, d.path+":") {
+		return text // of the file already
+	}
+	colon := ": "
 	if match := flagName.FindStringSubmatch(text); match != nil {
 		for name, p := range d.places {
 			if match[1] == name {
-				text = fmt.Sprintf("%d:%d: %s", p.node.Line, p.node.Column, text)
+				text, colon = fmt.Sprintf("%d:%d: %s", p.node.Line, p.node.Column, text), ":"
 				break
 			}
 		}
 	}
-	return d.path + ":" + flagValue.ReplaceAllStringFunc(" "+text, func(found string) string {
+	return d.path + colon + strings.TrimPrefix(flagValue.ReplaceAllStringFunc(" "+text, func(found string) string {
 		match := flagValue.FindStringSubmatch(found)
 		for _, f := range taken(d.Measure) {
 			if f.flag == match[2] {
@@ -184,7 +189,7 @@ func (d *Document) Message(text string) string {
 			}
 		}
 		return found
-	})
+	}), " ")
 }
 
 var (
