@@ -3,10 +3,8 @@ package cachesim
 import (
 	"context"
 	"fmt"
-	"runtime"
+	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -91,8 +89,8 @@ func (p *Point) HitRates() map[string]float64 {
 	return rates
 }
 
-// Curve replays the trace against caches of each size, as many at a time as
-// there are processors. Points come in the order of cacheBytes.
+// Curve replays the trace against caches of each size, on all processors.
+// Points come in the order of cacheBytes.
 func Curve(ctx context.Context, trace *Trace, setup Setup, cacheBytes []int64) ([]Point, error) {
 	if err := trace.check(); err != nil {
 		return nil, fmt.Errorf("simulate: %w", err)
@@ -103,111 +101,71 @@ func Curve(ctx context.Context, trace *Trace, setup Setup, cacheBytes []int64) (
 	if setup.Cores < 1 || setup.ReservedBytes < 0 {
 		return nil, fmt.Errorf("simulate: %d cores and %d reserved bytes: want at least 1 and 0", setup.Cores, setup.ReservedBytes)
 	}
-	for _, size := range cacheBytes {
+	points := make([]Point, len(cacheBytes))
+	members := map[group][]int{}
+	for i, size := range cacheBytes {
 		if size < 1 {
 			return nil, fmt.Errorf("simulate: a cache of %d bytes", size)
 		}
+		points[i] = Point{CacheBytes: size, Gets: int64(len(trace.Gets) - trace.WarmupGets)}
+		g := groupOf(trace, setup, size)
+		members[g] = append(members[g], i)
 	}
-	points := make([]Point, len(cacheBytes))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(runtime.GOMAXPROCS(0))
-	for i, size := range cacheBytes {
-		work.Go(func() (err error) {
-			points[i], err = replay(ctx, trace, setup, size)
-			return err
-		})
-	}
-	return points, work.Wait()
-}
-
-// replay runs the trace through one cache.
-func replay(ctx context.Context, trace *Trace, setup Setup, cacheBytes int64) (Point, error) {
-	cache := newShardedCache(trace, setup, cacheBytes)
-	first := trace.Gets[trace.WarmupGets]
-	if err := each(ctx, trace.Accesses[:first], func(number uint32) { cache.access(number) }); err != nil {
-		return Point{}, err
-	}
-	// Reads are counted per block and summed up afterwards: one counter to
-	// touch in the loop.
-	reads := make([]uint32, len(trace.Blocks))
-	err := each(ctx, trace.Accesses[first:], func(number uint32) {
-		if !cache.access(number) {
-			reads[number]++
+	for g, indexes := range members {
+		some := make([]*Point, len(indexes))
+		for n, i := range indexes {
+			some[n] = &points[i]
 		}
-	})
-	if err != nil {
-		return Point{}, err
-	}
-	point := Point{CacheBytes: cacheBytes, Gets: int64(len(trace.Gets) - trace.WarmupGets)}
-	for _, number := range trace.Accesses[first:] {
-		point.Accesses[trace.Blocks[number].Type]++
-	}
-	for number, n := range reads {
-		b := &trace.Blocks[number]
-		point.Reads[b.Type] += int64(n)
-		point.ReadsByLevel[b.Level] += int64(n)
-		point.DiskBytesRead += int64(n) * int64(b.DiskBytes)
-	}
-	for _, shard := range cache.shards {
-		point.UsedBytesAtEnd += shard.UsedBytes()
-	}
-	return point, nil
-}
-
-// each calls visit for every access, and looks now and then whether to stop.
-func each(ctx context.Context, accesses []uint32, visit func(number uint32)) error {
-	const stretch = 1 << 20
-	for len(accesses) > 0 {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("simulate: %w", err)
+		var err error
+		if g.stack && len(some) <= maxStackSizes {
+			err = playStack(ctx, trace, some)
+		} else {
+			err = newReplay(trace, setup, g.shards, some).run(ctx)
 		}
-		n := min(stretch, len(accesses))
-		for _, number := range accesses[:n] {
-			visit(number)
+		if err != nil {
+			return nil, fmt.Errorf("simulate: %w", err)
 		}
-		accesses = accesses[n:]
 	}
-	return nil
+	return points, nil
 }
 
-// shardedCache is a cache over the blocks of a trace.
-type shardedCache struct {
-	shards  []Cache
-	shardOf []uint16 // by block number
-	bytes   []int32  // by block number, with the cache's charge
+// group tells which cache sizes can be replayed in one pass.
+type group struct {
+	shards int
+	stack  bool // see lrustack.go
 }
 
-func newShardedCache(trace *Trace, setup Setup, cacheBytes int64) *shardedCache {
-	c := &shardedCache{shardOf: make([]uint16, len(trace.Blocks)), bytes: make([]int32, len(trace.Blocks))}
-	var version PebbleVersion
+func groupOf(trace *Trace, setup Setup, cacheBytes int64) group {
 	switch setup.Policy {
-	case ClockPro1Policy:
-		version = PebbleV1
-	case ClockPro2Policy:
-		version = PebbleV2
+	case ClockPro1Policy, ClockPro2Policy:
+		return group{shards: ShardCount(cacheBytes, setup.Cores)}
 	case LRUPolicy:
-		c.shards = []Cache{NewLRU(cacheBytes)}
-	case ClockPolicy:
-		c.shards = []Cache{NewClock(cacheBytes)}
-	case SievePolicy:
-		c.shards = []Cache{NewSieve(cacheBytes)}
-	case S3FIFOPolicy:
-		c.shards = []Cache{NewS3FIFO(cacheBytes)}
+		fits := !slices.ContainsFunc(trace.Blocks, func(b Block) bool { return int64(b.Bytes) > cacheBytes })
+		return group{shards: 1, stack: fits}
 	}
-	if version != 0 {
-		for _, shard := range NewPebbleShards(cacheBytes, setup.Cores, setup.ReservedBytes) {
-			c.shards = append(c.shards, shard)
-		}
-	}
-	for i, b := range trace.Blocks {
-		c.bytes[i] = b.Bytes + int32(version.BlockCharge())
-		if version != 0 {
-			c.shardOf[i] = uint16(version.Shard(b.File, b.Offset, len(c.shards)))
-		}
-	}
-	return c
+	return group{shards: 1}
 }
 
-func (c *shardedCache) access(number uint32) (hit bool) {
-	return c.shards[c.shardOf[number]].Access(number, c.bytes[number])
+// class is a block's type and level in one number, to count by.
+type class uint8
+
+const numClasses = int(engine.NumBlockTypes) * (engine.MaxLevels + 1)
+
+func classOf(b *Block) class { return class(int(b.Type)*(engine.MaxLevels+1) + int(b.Level)) }
+
+// counts are counted accesses or misses by class.
+type counts [numClasses]int64
+
+func (p *Point) addReads(misses *counts, diskBytes int64) {
+	for c, n := range misses {
+		p.Reads[c/(engine.MaxLevels+1)] += n
+		p.ReadsByLevel[c%(engine.MaxLevels+1)] += n
+	}
+	p.DiskBytesRead += diskBytes
+}
+
+func (p *Point) addAccesses(accesses *counts) {
+	for c, n := range accesses {
+		p.Accesses[c/(engine.MaxLevels+1)] += n
+	}
 }

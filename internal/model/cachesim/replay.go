@@ -1,0 +1,169 @@
+package cachesim
+
+import (
+	"context"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// request is an access as a shard gets it, with all that is counted of it.
+type request struct {
+	id        uint32 // of the block, in its shard
+	bytes     int32  // with the cache's charge
+	diskBytes int32
+	shard     uint16
+	class     class
+}
+
+// replay plays a trace to caches of several sizes that have the same number of
+// shards. A shard's life does not depend on the others', so the trace is dealt
+// to them a stretch at a time, and every shard of every size plays its part
+// alone: on any processor, in little memory, which stays in that one's caches.
+type replay struct {
+	trace    *Trace
+	requests []request // by block number
+	points   []*Point
+	players  []*player // of all points, shard by shard
+	accesses counts
+}
+
+// stretchAccesses are dealt at a time.
+const stretchAccesses = 1 << 20
+
+// hand is a stretch as dealt, by shard.
+type hand [][]request
+
+// player is a shard of a cache and what it missed.
+type player struct {
+	cache     Cache
+	shard     int
+	point     *Point
+	misses    counts
+	diskBytes int64
+}
+
+func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
+	r := &replay{trace: trace, points: points, requests: make([]request, len(trace.Blocks))}
+	version := setup.version()
+	next := make([]uint32, shards)
+	for i := range trace.Blocks {
+		b := &trace.Blocks[i]
+		q := request{bytes: b.Bytes + int32(version.BlockCharge()), diskBytes: b.DiskBytes, class: classOf(b)}
+		if version != 0 {
+			q.shard = uint16(version.Shard(b.File, b.Offset, shards))
+		}
+		q.id = next[q.shard]
+		next[q.shard]++
+		r.requests[i] = q
+	}
+	for _, p := range points {
+		for shard, cache := range newShards(setup, p.CacheBytes) {
+			r.players = append(r.players, &player{cache: cache, shard: shard, point: p})
+		}
+	}
+	return r
+}
+
+// version is that of Pebble whose cache is simulated; 0 is none.
+func (s Setup) version() PebbleVersion {
+	switch s.Policy {
+	case ClockPro1Policy:
+		return PebbleV1
+	case ClockPro2Policy:
+		return PebbleV2
+	}
+	return 0
+}
+
+func newShards(setup Setup, cacheBytes int64) (shards []Cache) {
+	switch setup.Policy {
+	case LRUPolicy:
+		return []Cache{NewLRU(cacheBytes)}
+	case ClockPolicy:
+		return []Cache{NewClock(cacheBytes)}
+	case SievePolicy:
+		return []Cache{NewSieve(cacheBytes)}
+	case S3FIFOPolicy:
+		return []Cache{NewS3FIFO(cacheBytes)}
+	}
+	for _, shard := range NewPebbleShards(cacheBytes, setup.Cores, setup.ReservedBytes) {
+		shards = append(shards, shard)
+	}
+	return shards
+}
+
+func (r *replay) run(ctx context.Context) error {
+	first := r.trace.Gets[r.trace.WarmupGets]
+	if err := r.play(ctx, r.trace.Accesses[:first], false); err != nil {
+		return err
+	}
+	if err := r.play(ctx, r.trace.Accesses[first:], true); err != nil {
+		return err
+	}
+	for _, p := range r.points {
+		p.addAccesses(&r.accesses)
+	}
+	for _, p := range r.players {
+		p.point.addReads(&p.misses, p.diskBytes)
+		p.point.UsedBytesAtEnd += p.cache.UsedBytes()
+	}
+	return nil
+}
+
+// play plays one stretch while it deals the next.
+func (r *replay) play(ctx context.Context, accesses []uint32, counted bool) error {
+	shards := len(r.players) / len(r.points)
+	dealt, next := make(hand, shards), make(hand, shards)
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := min(stretchAccesses, len(accesses))
+		var work errgroup.Group
+		work.SetLimit(runtime.GOMAXPROCS(0))
+		work.Go(func() error {
+			r.deal(accesses[:n], next, counted)
+			return nil
+		})
+		for _, p := range r.players {
+			work.Go(func() error {
+				p.play(dealt[p.shard], counted)
+				return nil
+			})
+		}
+		if err := work.Wait(); err != nil {
+			return err
+		}
+		more, accesses = n > 0, accesses[n:]
+		dealt, next = next, dealt
+	}
+	return nil
+}
+
+func (r *replay) deal(accesses []uint32, to hand, counted bool) {
+	for i := range to {
+		to[i] = to[i][:0]
+	}
+	for _, number := range accesses {
+		q := r.requests[number]
+		to[q.shard] = append(to[q.shard], q)
+	}
+	if counted {
+		for _, requests := range to {
+			for i := range requests {
+				r.accesses[requests[i].class]++
+			}
+		}
+	}
+}
+
+func (p *player) play(requests []request, counted bool) {
+	for i := range requests {
+		q := &requests[i]
+		if !p.cache.Access(q.id, q.bytes) && counted {
+			p.misses[q.class]++
+			p.diskBytes += int64(q.diskBytes)
+		}
+	}
+}

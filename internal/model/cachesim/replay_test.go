@@ -1,0 +1,125 @@
+package cachesim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// mixedTrace is Gets of one to six accesses to blocks of all types and sizes,
+// some popular.
+func mixedTrace(t testing.TB, seed uint64, gets, blocks, maxBytes int) *Trace {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 11))
+	popular := newZipf(random, blocks, 0.8)
+	trace := &Trace{WarmupGets: gets / 5}
+	for range gets {
+		trace.BeginGet()
+		for range 1 + random.IntN(6) {
+			id := uint64(popular.next())
+			b := Block{File: 1 + id%13, Offset: id / 13 * 4096, Bytes: int32(id * 2654435769 % uint64(maxBytes)), DiskBytes: int32(id % 977),
+				Type: engine.BlockType(id % uint64(engine.NumBlockTypes)), Level: uint8(id % (engine.MaxLevels + 1))}
+			if err := trace.Touch(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return trace
+}
+
+// oneAfterTheOther replays a trace to one cache, access for access.
+func oneAfterTheOther(trace *Trace, setup Setup, cacheBytes int64) Point {
+	p := Point{CacheBytes: cacheBytes, Gets: int64(len(trace.Gets) - trace.WarmupGets)}
+	shards := newShards(setup, cacheBytes)
+	for i, number := range trace.Accesses {
+		b, shard := &trace.Blocks[number], 0
+		if setup.version() != 0 {
+			shard = setup.version().Shard(b.File, b.Offset, len(shards))
+		}
+		hit := shards[shard].Access(number, b.Bytes+int32(setup.version().BlockCharge()))
+		if i < int(trace.Gets[trace.WarmupGets]) {
+			continue
+		}
+		p.Accesses[b.Type]++
+		if !hit {
+			p.Reads[b.Type]++
+			p.ReadsByLevel[b.Level]++
+			p.DiskBytesRead += int64(b.DiskBytes)
+		}
+	}
+	for _, shard := range shards {
+		p.UsedBytesAtEnd += shard.UsedBytes()
+	}
+	return p
+}
+
+// TestCurveIsOneCacheAfterTheOther: dealing to shards, all sizes in one pass and
+// LRU as one stack change nothing, whatever is reserved and however many
+// processors there are.
+func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	// Not in order, one twice; some smaller than the largest block.
+	sizes := []int64{3 << 20, 700, 40_000, 1 << 20, 90_000, 1, 1 << 20, 20 << 20, 250_000, 400_000, 6_001}
+	for seed, shape := range []struct{ gets, blocks, maxBytes int }{{20_000, 3000, 6000}, {20_000, 300, 60_000}, {3, 5, 100}, {8000, 8000, 1}} {
+		trace := mixedTrace(t, uint64(seed), shape.gets, shape.blocks, shape.maxBytes)
+		for _, policy := range Policies() {
+			for _, setup := range []Setup{{policy, 1, 0}, {policy, 3, 256 << 10}, {policy, 1, 1 << 20}} {
+				runtime.GOMAXPROCS(1 + 2*setup.Cores)
+				have, err := Curve(t.Context(), trace, setup, sizes)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, size := range sizes {
+					if diff := cmp.Diff(oneAfterTheOther(trace, setup, size), have[i]); diff != "" {
+						t.Fatalf("trace %d, %+v, %d bytes: curve (+) differs:\n%s", seed, setup, size, diff)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestLongTracesAreDealtWhole replays more than one stretch.
+func TestLongTracesAreDealtWhole(t *testing.T) {
+	trace := mixedTrace(t, 9, 2*stretchAccesses/3, 20_000, 6000)
+	for _, policy := range []Policy{ClockPro2Policy, LRUPolicy, SievePolicy} {
+		setup := Setup{policy, 1, 0}
+		have, err := Curve(t.Context(), trace, setup, []int64{8 << 20, 30 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range have {
+			if diff := cmp.Diff(oneAfterTheOther(trace, setup, p.CacheBytes), p); diff != "" {
+				t.Errorf("%s, %d bytes: curve (+) differs:\n%s", policy, p.CacheBytes, diff)
+			}
+		}
+	}
+}
+
+// BenchmarkCurve is ten sizes of one trace; the metric counts an access for
+// each size.
+func BenchmarkCurve(b *testing.B) {
+	for _, gets := range []int{200_000, 2_000_000} {
+		trace := mixedTrace(b, 1, gets, gets/2, 6000)
+		var sizes []int64
+		for i := range 10 {
+			sizes = append(sizes, 1<<20<<i)
+		}
+		for _, policy := range []Policy{ClockPro1Policy, LRUPolicy, SievePolicy} {
+			b.Run(fmt.Sprintf("%s/%dk", policy, gets/1000), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := Curve(b.Context(), trace, Setup{policy, 2, 0}, sizes); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(trace.Accesses))/10, "ns/access")
+			})
+		}
+	}
+}
