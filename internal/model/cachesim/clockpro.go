@@ -22,7 +22,7 @@ type ClockPro struct {
 	reservedBytes int64
 	coldTarget    int64
 
-	index index
+	index
 	ring
 
 	handHot, handCold, handTest    int32

@@ -4,6 +4,7 @@ package cachesim
 // a lookup is one cache line and a deletion leaves no tombstone. Slots are
 // positive; 0 is none.
 type index struct {
+	slots   []int32      // by id, where ids are known to be dense; then the rest is not used
 	entries []indexEntry // a power of two, at most half full
 	shift   uint         // 32 - log2(len(entries))
 	n       int
@@ -22,7 +23,13 @@ func newIndex() index {
 // home is where id would like to be: Fibonacci hashing spreads dense ids.
 func (x *index) home(id uint32) uint32 { return id * 2654435769 >> x.shift }
 
+// expect tells an empty index that ids are below n.
+func (x *index) expect(n uint32) { x.slots, x.entries = make([]int32, n), nil }
+
 func (x *index) get(id uint32) int32 {
+	if x.slots != nil {
+		return x.slots[id]
+	}
 	mask := uint32(len(x.entries) - 1)
 	for i := x.home(id); ; i = (i + 1) & mask {
 		e := x.entries[i&mask]
@@ -34,6 +41,10 @@ func (x *index) get(id uint32) int32 {
 
 // put adds id, which must not be there.
 func (x *index) put(id uint32, slot int32) {
+	if x.slots != nil {
+		x.slots[id] = slot
+		return
+	}
 	if 2*x.n >= len(x.entries) {
 		x.grow()
 	}
@@ -48,6 +59,10 @@ func (x *index) put(id uint32, slot int32) {
 
 // remove takes id, which must be there, away and closes the gap.
 func (x *index) remove(id uint32) {
+	if x.slots != nil {
+		x.slots[id] = 0
+		return
+	}
 	mask := uint32(len(x.entries) - 1)
 	gap := x.home(id)
 	for x.entries[gap].id != id || x.entries[gap].slot == 0 {

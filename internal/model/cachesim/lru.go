@@ -3,7 +3,7 @@ package cachesim
 // LRU evicts the block not asked for the longest.
 type LRU struct {
 	maxBytes, usedBytes int64
-	index               index
+	index
 	ring
 	newest int32
 }

@@ -34,9 +34,15 @@ const stretchAccesses = 1 << 20
 // hand is a stretch as dealt, by shard.
 type hand [][]request
 
+// shardCache is a cache that can be told that ids are below n.
+type shardCache interface {
+	Cache
+	expect(n uint32)
+}
+
 // player is a shard of a cache and what it missed.
 type player struct {
-	cache     Cache
+	cache     shardCache
 	shard     int
 	point     *Point
 	misses    counts
@@ -59,6 +65,7 @@ func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 	}
 	for _, p := range points {
 		for shard, cache := range newShards(setup, p.CacheBytes) {
+			cache.expect(next[shard])
 			r.players = append(r.players, &player{cache: cache, shard: shard, point: p})
 		}
 	}
@@ -76,16 +83,16 @@ func (s Setup) version() PebbleVersion {
 	return 0
 }
 
-func newShards(setup Setup, cacheBytes int64) (shards []Cache) {
+func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
 	switch setup.Policy {
 	case LRUPolicy:
-		return []Cache{NewLRU(cacheBytes)}
+		return []shardCache{NewLRU(cacheBytes)}
 	case ClockPolicy:
-		return []Cache{NewClock(cacheBytes)}
+		return []shardCache{NewClock(cacheBytes)}
 	case SievePolicy:
-		return []Cache{NewSieve(cacheBytes)}
+		return []shardCache{NewSieve(cacheBytes)}
 	case S3FIFOPolicy:
-		return []Cache{NewS3FIFO(cacheBytes)}
+		return []shardCache{NewS3FIFO(cacheBytes)}
 	}
 	for _, shard := range NewPebbleShards(cacheBytes, setup.Cores, setup.ReservedBytes) {
 		shards = append(shards, shard)

@@ -6,7 +6,7 @@ package cachesim
 // as the large one, reuse counted up to three.
 type S3FIFO struct {
 	maxBytes, smallMaxBytes int64
-	index                   index
+	index
 	ring
 	queues [3]fifo // by kind
 }

@@ -7,7 +7,7 @@ type Sieve struct {
 	Reinsert bool
 
 	maxBytes, usedBytes int64
-	index               index
+	index
 	ring
 	newest int32
 	hand   int32 // the next block to look at; 0: the oldest
