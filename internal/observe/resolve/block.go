@@ -27,26 +27,34 @@ func (t *table) corrupt(h handle, why string) error {
 	return fmt.Errorf("table %06d, block at %d: %s", t.file, h.offset, why)
 }
 
-// stored returns the block as stored, with its trailer.
-func (t *table) stored(h handle) ([]byte, error) {
+// buffer is memory for one block at a time. The zero value is ready.
+type buffer struct{ stored, content []byte }
+
+// read returns the block as stored, with its trailer, in the buffer.
+func (t *table) read(h handle, in *buffer) ([]byte, error) {
 	end := h.offset + uint64(h.bytes) + trailerBytes
-	if h.offset > uint64(len(t.mapped)) || end > uint64(len(t.mapped)) {
+	if h.offset > uint64(t.bytes) || end > uint64(t.bytes) {
 		return nil, t.corrupt(h, "beyond the end of the table")
 	}
-	return t.mapped[h.offset:end], nil
+	in.stored = sized(in.stored, int(end-h.offset))
+	if _, err := t.opened.ReadAt(in.stored, int64(h.offset)); err != nil {
+		return nil, fmt.Errorf("table %06d, block at %d: %w", t.file, h.offset, err)
+	}
+	return in.stored, nil
 }
 
-// inPlace and copied say whether the content of an uncompressed block may stay
-// in the mapped file. Columns must not: they have to be aligned.
-const (
-	inPlace = false
-	copied  = true
-)
+// sized returns n bytes, of b if it is large enough.
+func sized(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n, n+n/4)
+	}
+	return b[:n]
+}
 
-// decode checks the block and returns its content: in *scratch, which grows, in
-// new memory if scratch is nil, or in the mapped file.
-func (t *table) decode(h handle, scratch *[]byte, copied bool) ([]byte, error) {
-	stored, err := t.stored(h)
+// decode checks the block and returns its content, in the buffer. It begins
+// where memory was allocated, so that columns are aligned.
+func (t *table) decode(h handle, in *buffer) ([]byte, error) {
+	stored, err := t.read(h, in)
 	if err != nil {
 		return nil, err
 	}
@@ -55,28 +63,16 @@ func (t *table) decode(h handle, scratch *[]byte, copied bool) ([]byte, error) {
 	}
 	payload := stored[:h.bytes]
 	compression := block.CompressionIndicator(stored[h.bytes])
-	bytes := len(payload)
-	if compression != block.NoCompressionIndicator {
-		if bytes, err = block.DecompressedLen(compression, payload); err != nil || bytes > maxBlockBytes {
-			return nil, t.corrupt(h, "impossible decompressed size")
-		}
-	} else if !copied {
+	if compression == block.NoCompressionIndicator {
 		return payload, nil
 	}
-	var local []byte
-	if scratch == nil {
-		scratch = &local
+	bytes, err := block.DecompressedLen(compression, payload)
+	if err != nil || bytes > maxBlockBytes {
+		return nil, t.corrupt(h, "impossible decompressed size")
 	}
-	if cap(*scratch) < bytes {
-		*scratch = make([]byte, bytes+bytes/4)
-	}
-	content := (*scratch)[:bytes]
-	if compression == block.NoCompressionIndicator {
-		copy(content, payload)
-		return content, nil
-	}
-	if err := block.DecompressInto(compression, payload, content); err != nil {
+	in.content = sized(in.content, bytes)
+	if err := block.DecompressInto(compression, payload, in.content); err != nil {
 		return nil, t.corrupt(h, err.Error())
 	}
-	return content, nil
+	return in.content, nil
 }

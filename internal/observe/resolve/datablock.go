@@ -21,8 +21,8 @@ type entry struct {
 // dataBlock searches data blocks for one key at a time. The zero value is
 // ready. Not safe for concurrent use.
 type dataBlock struct {
-	content []byte // scratch
-	key     []byte
+	buffer buffer
+	key    []byte
 
 	columnar bool
 	rows     rowblk.Iter
@@ -31,7 +31,7 @@ type dataBlock struct {
 
 // load makes data block i of t the one to search for key.
 func (d *dataBlock) load(t *table, i int, key []byte) error {
-	content, err := t.decode(t.data[i], &d.content, t.columnar)
+	content, err := t.decode(t.data[i], &d.buffer)
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (t *table) readDataHandles(index handle, obsolete obsoleteProperty) error {
 }
 
 func (t *table) eachIndexEntry(index handle, visit func(separator []byte, entry block.HandleWithProperties) error) error {
-	content, err := t.decode(index, nil, t.columnar)
+	content, err := t.decode(index, new(buffer))
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"math"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
@@ -87,7 +87,7 @@ func openTables(dir string, facts []tableFacts) ([]*table, error) {
 	}
 	for i := range tables {
 		if tables[i] != nil {
-			err = errors.Join(err, unix.Munmap(tables[i].mapped))
+			err = errors.Join(err, tables[i].opened.Close())
 		}
 	}
 	return nil, err
@@ -103,6 +103,7 @@ func (r *Resolver) number() error {
 		}
 	}
 	r.blocks = uint32(next)
+	r.sizes = make([]atomic.Int32, next)
 	return nil
 }
 

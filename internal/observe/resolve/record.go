@@ -1,9 +1,11 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -80,7 +82,7 @@ func receive(ctx context.Context, from <-chan *batch) (*batch, error) {
 }
 
 // batchGets are resolved together by one worker.
-const batchGets = 1024
+const batchGets = 1 << 14
 
 // batch is a stretch of the stream.
 type batch struct {
@@ -88,13 +90,25 @@ type batch struct {
 	keyEnds []int
 	known   []bool
 
-	numbers    []uint32 // of the Gets, one after the other
-	numberEnds []int
-	found      []bool
-	err        error
+	order   []place // in which the Gets are resolved
+	gets    []resolved
+	numbers []uint32 // of the Gets, in that order
+	err     error    // of the Get behind the last of gets
 
-	done   chan struct{}
-	buffer []uint32
+	done            chan struct{}
+	buffer, unknown []uint32
+}
+
+// place is a Get of a batch, by its number, and where its key is.
+type place struct {
+	head uint64
+	get  int32
+}
+
+// resolved is what a Get came to: its numbers are [from, to) of the batch's.
+type resolved struct {
+	from, to int32
+	found    bool
 }
 
 func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64) (more bool) {
@@ -118,40 +132,64 @@ func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64) (more bool
 	return true
 }
 
+// resolve resolves the Gets in the order of their keys, which is that of blocks
+// in tables, and learns the sizes of the blocks.
 func (b *batch) resolve(w *Walker) {
-	b.numbers, b.numberEnds, b.found, b.err = b.numbers[:0], b.numberEnds[:0], b.found[:0], nil
-	start := 0
-	for i, end := range b.keyEnds {
-		key := b.keys[start:end]
-		start = end
+	b.order, b.numbers, b.gets, b.err = b.order[:0], b.numbers[:0], slices.Grow(b.gets[:0], len(b.keyEnds))[:len(b.keyEnds)], nil
+	for i := range b.keyEnds {
+		b.order = append(b.order, place{headOf(b.key(i)), int32(i)})
+	}
+	slices.SortFunc(b.order, func(x, y place) int { return cmp.Compare(x.head, y.head) })
+	for _, p := range b.order {
+		i := int(p.get)
+		if i >= len(b.gets) {
+			continue // behind one that failed
+		}
 		var found bool
-		if b.buffer, found, b.err = w.Get(key, b.known[i], b.buffer); b.err != nil {
-			return
+		var err error
+		if b.buffer, found, err = w.Get(b.key(i), b.known[i], b.buffer); err == nil && b.known[i] && !found {
+			err = fmt.Errorf("resolve key %x: it should be in the database and is not", b.key(i))
 		}
-		if b.known[i] && !found {
-			b.err = fmt.Errorf("resolve key %x: it should be in the database and is not", key)
-			return
+		if err != nil {
+			b.gets, b.err = b.gets[:i], err
+			continue
 		}
+		from := int32(len(b.numbers))
 		b.numbers = append(b.numbers, b.buffer...)
-		b.numberEnds = append(b.numberEnds, len(b.numbers))
-		b.found = append(b.found, found)
+		b.gets[i] = resolved{from, int32(len(b.numbers)), found}
+	}
+	b.unknown = b.unknown[:0]
+	for _, number := range b.numbers {
+		if w.r.sizes[number].Load() == 0 {
+			b.unknown = append(b.unknown, number)
+		}
+	}
+	if err := w.r.learnAll(b.unknown, &w.data.buffer); err != nil && b.err == nil {
+		b.err = err // unless it is met again where the block is first used
 	}
 }
 
-func (b *batch) write(n *numbering, out *trace.Writer) error {
+func (b *batch) key(i int) []byte {
 	start := 0
-	for i, end := range b.numberEnds {
-		for j := start; j < end; j++ {
-			number, err := n.of(b.numbers[j], out)
+	if i > 0 {
+		start = b.keyEnds[i-1]
+	}
+	return b.keys[start:b.keyEnds[i]]
+}
+
+func (b *batch) write(n *numbering, out *trace.Writer) error {
+	for _, g := range b.gets {
+		numbers := b.numbers[g.from:g.to]
+		for j := range numbers {
+			number, err := n.of(numbers[j], out)
 			if err != nil {
 				return err
 			}
-			b.numbers[j] = number
+			numbers[j] = number
 		}
-		if err := out.Get(b.found[i], b.numbers[start:end]); err != nil {
+		if err := out.Get(g.found, numbers); err != nil {
 			return err
 		}
-		start = end
 	}
 	return b.err // behind the Gets that went well
 }

@@ -22,24 +22,23 @@ package resolve
 import (
 	"errors"
 	"sort"
-
-	"golang.org/x/sys/unix"
+	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 // Resolver knows the tables of a database as they were at Open; they stay
 // readable although their owner deletes them. It holds all indexes
-// decompressed (about 30 bytes a data block); filters and data stay in files
-// mapped into memory. Safe for concurrent use through Walkers.
+// decompressed, and the filters that a Get asks for: about 45 bytes a data block.
+// Data stay in the files. Safe for concurrent use through Walkers.
 type Resolver struct {
 	version   cachesim.PebbleVersion
 	identity  string
 	levels    []level  // in the order a Get looks
 	tables    []*table // by the numbers of their blocks
 	blocks    uint32
+	sizes     []atomic.Int32       // decompressed, by number, plus one; 0: not learnt yet
 	unflushed map[string]entryKind // newest entries of keys that no table holds yet
 }
 
@@ -53,18 +52,30 @@ func (r *Resolver) Version() cachesim.PebbleVersion { return r.version }
 // Blocks is the number of block numbers: all are below it, not all are blocks.
 func (r *Resolver) Blocks() uint32 { return r.blocks }
 
-// Block describes the block of a number that a Walker returned. It reads the
-// block's first and last bytes to learn its decompressed size.
+// Block describes the block of a number that a Walker returned. Unless Record
+// has learnt its decompressed size, it reads the block.
 func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
-	i := sort.Search(len(r.tables), func(i int) bool { return r.tables[i].first > number }) - 1
-	return r.tables[i].describe(number)
+	t := r.tableOf(number)
+	b, h := t.describe(number)
+	if r.sizes[number].Load() == 0 {
+		if err := r.learn(t, number, new(buffer)); err != nil {
+			return b, err
+		}
+	}
+	b.Offset, b.DiskBytes, b.Bytes = h.offset, int32(h.bytes)+trailerBytes, r.sizes[number].Load()-1
+	return b, nil
 }
 
-// Close unmaps the tables. No Walker may be used afterwards.
+func (r *Resolver) tableOf(number uint32) *table {
+	i := sort.Search(len(r.tables), func(i int) bool { return r.tables[i].first > number }) - 1
+	return r.tables[i]
+}
+
+// Close closes the tables. No Walker may be used afterwards.
 func (r *Resolver) Close() error {
 	var errs []error
 	for _, t := range r.tables {
-		errs = append(errs, unix.Munmap(t.mapped))
+		errs = append(errs, t.opened.Close())
 	}
 	r.tables, r.levels = nil, nil
 	return errors.Join(errs...)
@@ -79,9 +90,9 @@ const (
 	fixedNumbers   = 3
 )
 
-func (t *table) describe(number uint32) (cachesim.Block, error) {
-	b := cachesim.Block{File: t.file, Level: uint8(t.level)}
-	var h handle
+// describe tells all of a block that does not need its content.
+func (t *table) describe(number uint32) (b cachesim.Block, h handle) {
+	b = cachesim.Block{File: t.file, Level: uint8(t.level)}
 	switch at := number - t.first; {
 	case at == rootNumber:
 		b.Type, h = engine.SingleIndex, t.root
@@ -97,14 +108,5 @@ func (t *table) describe(number uint32) (cachesim.Block, error) {
 	default:
 		b.Type, h = engine.Data, t.data[at-t.firstData]
 	}
-	stored, err := t.stored(h)
-	if err != nil {
-		return b, err
-	}
-	bytes, ok := blockio.DecodedBytes(stored)
-	if !ok || bytes > maxBlockBytes {
-		return b, t.corrupt(h, "unknown compression")
-	}
-	b.Offset, b.DiskBytes, b.Bytes = h.offset, int32(len(stored)), int32(bytes)
-	return b, nil
+	return b, h
 }

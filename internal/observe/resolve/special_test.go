@@ -271,7 +271,7 @@ func TestDecompressedSizes(t *testing.T) {
 			check := func(number uint32, h handle) cachesim.Block {
 				b, err := r.Block(table.first + number)
 				must(t, err)
-				content, err := table.decode(h, nil, inPlace)
+				content, err := table.decode(h, new(buffer))
 				must(t, err)
 				if int(b.Bytes) != len(content) || b.Offset != h.offset || b.File != table.file || int(b.Level) != table.level {
 					t.Fatalf("%+v, content of %d bytes", b, len(content))

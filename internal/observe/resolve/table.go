@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	pebble2 "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
-	"golang.org/x/sys/unix"
 )
 
 // tableFacts are what the manifest says of a table.
@@ -27,7 +28,7 @@ type tableFacts struct {
 // table is one table, open for resolving. Immutable once its numbers are set.
 type table struct {
 	tableFacts
-	mapped   []byte
+	opened   *os.File
 	checksum block.ChecksumType
 	columnar bool
 	// hidesObsolete: entries marked obsolete (shadowed within the table) are
@@ -51,18 +52,20 @@ type table struct {
 	// excluded are data blocks with nothing but obsolete entries, which a Get
 	// steps over by a property in the index. nil: none.
 	excluded []bool
+
+	looked atomic.Int32 // data blocks whose size was asked for, one by one
 }
 
-// openTable maps the table and reads its index and range deletions. The
+// openTable opens the table and reads its index and range deletions. The
 // reader of v2 reads tables of v1 as well.
 func openTable(dir string, facts tableFacts) (*table, error) {
-	mapped, err := mapFile(filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.file)))
+	opened, err := openFile(filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.file)), facts.bytes)
 	if err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.file, err)
 	}
-	t := &table{tableFacts: facts, mapped: mapped}
+	t := &table{tableFacts: facts, opened: opened}
 	if err := t.open(); err != nil {
-		return nil, fmt.Errorf("table %06d: %w", facts.file, errors.Join(err, unix.Munmap(mapped)))
+		return nil, fmt.Errorf("table %06d: %w", facts.file, errors.Join(err, opened.Close()))
 	}
 	return t, nil
 }
@@ -70,7 +73,7 @@ func openTable(dir string, facts tableFacts) (*table, error) {
 func (t *table) open() (err error) {
 	ctx := context.Background()
 	policy := filterPolicy()
-	reader, err := sstable.NewReader(ctx, mappedFile(t.mapped), sstable.ReaderOptions{
+	reader, err := sstable.NewReader(ctx, readable{t}, sstable.ReaderOptions{
 		Filters: map[string]sstable.FilterPolicy{policy.Name(): policy},
 	})
 	if err != nil {
@@ -91,17 +94,18 @@ func (t *table) open() (err error) {
 	t.propertiesAt = handle{layout.Properties.Offset, uint32(layout.Properties.Length)}
 	t.columnar = layout.Format.BlockColumnar()
 	t.hidesObsolete = layout.Format >= sstable.TableFormatPebblev4
-	t.checksum = block.ChecksumType(t.mapped[layout.Footer.Offset])
+	var checksum [1]byte
+	if _, err := t.opened.ReadAt(checksum[:], int64(layout.Footer.Offset)); err != nil {
+		return fmt.Errorf("read footer: %w", err)
+	}
+	t.checksum = block.ChecksumType(checksum[0])
 	if err := t.readIndex(layout, properties.UserProperties); err != nil {
 		return err
 	}
 	if err := t.readFilter(layout, policy.Name()); err != nil {
 		return err
 	}
-	if err := t.readTombstones(ctx, reader, layout); err != nil {
-		return err
-	}
-	return madviseRandom(t.mapped)
+	return t.readTombstones(ctx, reader, layout)
 }
 
 // filterPolicy is the one filter Pebble has; the number of bits matters to
@@ -132,7 +136,7 @@ func (t *table) readFilter(layout *sstable.Layout, policy string) (err error) {
 		if t.filterAt, err = newHandle(f.Handle); err != nil {
 			return err
 		}
-		t.filter, err = t.decode(t.filterAt, nil, inPlace)
+		t.filter, err = t.decode(t.filterAt, new(buffer))
 		return err
 	}
 	return nil

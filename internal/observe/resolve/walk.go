@@ -31,7 +31,7 @@ type Walker struct {
 }
 
 // lookEvery is how often a known key is looked for all the same.
-const lookEvery = 64
+const lookEvery = 1024
 
 // Walker returns a walker for one goroutine.
 func (r *Resolver) Walker() *Walker { return &Walker{r: r, policy: filterPolicy()} }
@@ -40,7 +40,7 @@ func (r *Resolver) Walker() *Walker { return &Walker{r: r, policy: filterPolicy(
 // in order, and reports whether it finds the key. known says that the caller
 // knows the key to be in the database: then the last level is believed to hold
 // it, mostly without a look into the data, which is most of the time. Every
-// 64th time it is looked, so that a caller who does not know is found out.
+// 1024th time it is looked, so that a caller who does not know is found out.
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	w.key, w.known, w.numbers, w.deleted = key, known, dst[:0], false
 	if len(w.r.unflushed) > 0 {
