@@ -22,8 +22,8 @@ import (
 
 // simulateFlags are the flags of simulate as typed.
 type simulateFlags struct {
-	policy, cache, cores, reserve, export string
-	force, json                           bool
+	policy, cache, cores, reserve, export, sample string
+	force, json                                   bool
 }
 
 func (a *app) simulateVerb() *cobra.Command {
@@ -37,6 +37,7 @@ and v2; the other policies show what a different cache would read.
 
   statelab simulate T --cache 1MiB,2MiB,4MiB,8MiB,16MiB
   statelab simulate T --policy clockpro1,lru,s3fifo --cache 8MiB --json
+  statelab trace --db D --out - | statelab simulate - --cache 4MiB,16MiB
   statelab simulate T --export T.oracleGeneral     (for libCacheSim)`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.simulate(cmd, f, args) },
 	}
@@ -46,6 +47,7 @@ and v2; the other policies show what a different cache would read.
 	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes (list)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine; Pebble's caches have shards for each")
 	flag.StringVar(&f.reserve, "reserve", "auto", "part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
+	flag.StringVar(&f.sample, "sample-shift", "0", "k: replay one of 2^k blocks, chosen by hash, and estimate the curve with its error (a trace larger than memory)")
 	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's oracleGeneral format")
 	flag.BoolVar(&f.force, "force", false, "with --export: replace the file if it exists")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
@@ -66,6 +68,8 @@ type simulatedPoint struct {
 	ReadsPerGet float64            `json:"block_reads_per_get"`
 	ByType      map[string]float64 `json:"block_reads_per_get_by_type"`
 	HitRate     map[string]float64 `json:"hit_rate"`
+	// Error is half the 95 % interval of ReadsPerGet, of a sample.
+	Error float64 `json:"block_reads_per_get_error,omitempty"`
 }
 
 func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) error {
@@ -73,8 +77,12 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 	m.unknownFlags(cmd, a.args)
 	if len(args) != 1 {
 		m.add("name one trace (example: statelab simulate T)")
-	} else {
+	} else if args[0] != pipe {
 		m.readable("", args[0])
+	}
+	shift := m.shift(f.sample, "blocks")
+	if f.export != "" && shift > 0 {
+		m.add("--sample-shift: a sample cannot be exported")
 	}
 	if f.export != "" {
 		m.newFile("--export: ", f.export, &f.force)
@@ -107,7 +115,7 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 	if err := m.err(); err != nil {
 		return err
 	}
-	t, header, err := loadTrace(args[0])
+	t, header, err := loadTrace(args[0], shift)
 	if err != nil {
 		return err
 	}
@@ -156,13 +164,32 @@ func (m *mistakes) reserve(text string) reserveOf {
 	return func(string, string, int64, bool) (int64, error) { return bytes, nil }
 }
 
-func loadTrace(path string) (*cachesim.Trace, trace.Header, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, trace.Header{}, err
+// pipe as the name of a trace is standard input or output.
+const pipe = "-"
+
+// shift reads --sample-shift.
+func (m *mistakes) shift(text, of string) int {
+	shift, err := strconv.Atoi(text)
+	if err != nil || shift < 0 || shift > 30 {
+		m.add("--sample-shift %q: must be from 0 (all %s) to 30", text, of)
 	}
-	defer file.Close()
-	t, header, err := trace.Load(bufio.NewReaderSize(file, 1<<20))
+	return shift
+}
+
+func loadTrace(path string, shift int) (t *cachesim.Trace, header trace.Header, err error) {
+	file := os.Stdin
+	if path != pipe {
+		if file, err = os.Open(path); err != nil {
+			return nil, header, err
+		}
+		defer file.Close()
+	}
+	in := bufio.NewReaderSize(file, 1<<20)
+	if shift > 0 {
+		t, header, err = trace.LoadSample(in, shift)
+	} else {
+		t, header, err = trace.Load(in)
+	}
 	if err != nil {
 		return nil, header, fmt.Errorf("%s: %w", path, err)
 	}
@@ -177,7 +204,8 @@ func policyOf(engine string) cachesim.Policy {
 }
 
 func simulated(policy cachesim.Policy, p cachesim.Point) simulatedPoint {
-	s := simulatedPoint{Policy: string(policy), CacheBytes: p.CacheBytes, ReadsPerGet: p.BlockReadsPerGet(), ByType: map[string]float64{}, HitRate: p.HitRates()}
+	s := simulatedPoint{Policy: string(policy), CacheBytes: p.CacheBytes, ReadsPerGet: p.BlockReadsPerGet(), ByType: map[string]float64{}, HitRate: p.HitRates(),
+		Error: p.ReadsPerGetError}
 	for _, kind := range engine.BlockTypes() {
 		if p.Accesses[kind] > 0 {
 			s.ByType[kind.String()] = float64(p.Reads[kind]) / float64(p.Gets)
@@ -192,9 +220,13 @@ func (a *app) printSimulation(s simulation) {
 	fmt.Fprintln(a.stdout, "policy     cache      all  filter  top ix   index    data  filter   index    all")
 	for _, p := range s.Points {
 		top := p.ByType[engine.TopIndex.String()] + p.ByType[engine.SingleIndex.String()]
-		fmt.Fprintf(a.stdout, "%-9s %8s %7.4f %7.4f %7.4f %7.4f %7.4f  %6.2f  %6.2f %6.2f\n", p.Policy, unit.Bytes(p.CacheBytes), p.ReadsPerGet,
+		within := ""
+		if p.Error > 0 {
+			within = fmt.Sprintf("  all: +- %.4f", p.Error)
+		}
+		fmt.Fprintf(a.stdout, "%-9s %8s %7.4f %7.4f %7.4f %7.4f %7.4f  %6.2f  %6.2f %6.2f%s\n", p.Policy, unit.Bytes(p.CacheBytes), p.ReadsPerGet,
 			p.ByType[engine.Filter.String()], top, p.ByType[engine.Index.String()], p.ByType[engine.Data.String()],
-			100*p.HitRate[engine.Filter.String()], 100*p.HitRate[engine.Index.String()], 100*p.HitRate["all"])
+			100*p.HitRate[engine.Filter.String()], 100*p.HitRate[engine.Index.String()], 100*p.HitRate["all"], within)
 	}
 }
 

@@ -47,7 +47,7 @@ do not depend on the cache, so one trace serves for all cache sizes.
 	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
 	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "number of keys to sample from a database that statelab did not load")
 	flag.StringVar(&sample, "sample-shift", "0", "k: keep one of 2^k keys, chosen by hash (for averages only, not for simulate)")
-	flag.StringVar(&f.out, "out", "", "trace file to write")
+	flag.StringVar(&f.out, "out", "", "trace file to write; - is standard output")
 	flag.BoolVar(&force, "force", false, "replace the trace file if it exists")
 	flag.BoolVar(&f.Existing, "use-existing", false, "trace a database that statelab did not load; it is never written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
@@ -55,14 +55,13 @@ do not depend on the cache, so one trace serves for all cache sizes.
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
 		m.noArguments(args)
-		shift, err := strconv.Atoi(sample)
-		if err != nil || shift < 0 || shift > 30 {
-			m.add("--sample-shift %q: must be from 0 (all keys) to 30", sample)
-		}
+		shift := m.shift(sample, "keys")
 		if f.out == "" {
 			m.add("--out is missing: name the trace file (example: --out T)")
-		} else {
+		} else if f.out != pipe {
 			m.newFile("--out: ", f.out, &force)
+		} else if f.json {
+			m.add("--json: with --out - the trace itself goes to standard output")
 		}
 		if run != "" && !m.streamOf(f, run) {
 			return m.err()
@@ -115,16 +114,25 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample, r
 	var header trace.Header
 	var totals trace.Totals
 	p := a.progress()
-	err := output.Write(f.out, replaces, func(file *os.File) (err error) {
-		buffered := bufio.NewWriterSize(file, 1<<20)
+	write := func(to io.Writer) (err error) {
+		buffered := bufio.NewWriterSize(to, 1<<20)
 		if header, totals, err = a.record(buffered, t, spec, sample, func(e bench.Event) { p.tell("", e) }); err != nil {
 			return err
 		}
 		return buffered.Flush()
-	})
+	}
+	var err error
+	if f.out == pipe {
+		err = write(os.Stdout) // a.stdout takes control characters out
+	} else {
+		err = output.Write(f.out, replaces, func(file *os.File) error { return write(file) })
+	}
 	p.done()
 	if err != nil {
 		return fmt.Errorf("trace %s: %w", f.DB, err)
+	}
+	if f.out == pipe {
+		return nil
 	}
 	info, err := os.Stat(f.out)
 	if err != nil {

@@ -45,6 +45,8 @@ type Setup struct {
 	Policy        Policy
 	Cores         int   // Pebble divides its cache by them
 	ReservedBytes int64 // taken by memtables (Pebble)
+
+	sampleShift int // caches are 2^sampleShift times smaller than they are called
 }
 
 // Point is what a cache of one size did to a trace, after its warm-up.
@@ -56,6 +58,9 @@ type Point struct {
 	ReadsByLevel   [engine.MaxLevels + 1]int64
 	DiskBytesRead  int64
 	UsedBytesAtEnd int64
+	// ReadsPerGetError is how far BlockReadsPerGet may be off, with 95 %
+	// confidence, if the trace is a sample; 0: it is exact.
+	ReadsPerGetError float64
 }
 
 // BlockReadsPerGet is the mean number of accesses that missed.
@@ -101,6 +106,9 @@ func Curve(ctx context.Context, trace *Trace, setup Setup, cacheBytes []int64) (
 	if setup.Cores < 1 || setup.ReservedBytes < 0 {
 		return nil, fmt.Errorf("simulate: %d cores and %d reserved bytes: want at least 1 and 0", setup.Cores, setup.ReservedBytes)
 	}
+	if trace.sample != nil {
+		return trace.sample.curve(ctx, trace, setup, cacheBytes)
+	}
 	points := make([]Point, len(cacheBytes))
 	members := map[group][]int{}
 	for i, size := range cacheBytes {
@@ -118,7 +126,7 @@ func Curve(ctx context.Context, trace *Trace, setup Setup, cacheBytes []int64) (
 		}
 		var err error
 		if g.stack && len(some) <= maxStackSizes {
-			err = playStack(ctx, trace, some)
+			err = playStack(ctx, trace, setup, some)
 		} else {
 			err = newReplay(trace, setup, g.shards, some).run(ctx)
 		}
@@ -140,7 +148,7 @@ func groupOf(trace *Trace, setup Setup, cacheBytes int64) group {
 	case ClockPro1Policy, ClockPro2Policy:
 		return group{shards: ShardCount(cacheBytes, setup.Cores)}
 	case LRUPolicy:
-		fits := !slices.ContainsFunc(trace.Blocks, func(b Block) bool { return int64(b.Bytes) > cacheBytes })
+		fits := !slices.ContainsFunc(trace.Blocks, func(b Block) bool { return int64(b.Bytes) > cacheBytes>>setup.sampleShift })
 		return group{shards: 1, stack: fits}
 	}
 	return group{shards: 1}

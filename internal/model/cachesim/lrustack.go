@@ -149,12 +149,12 @@ const maxStackParts = 8
 // playStack replays the trace to LRU caches of all sizes, in parts at the same
 // time: what the caches hold where a part begins follows from the accesses
 // before it.
-func playStack(ctx context.Context, trace *Trace, points []*Point) error {
+func playStack(ctx context.Context, trace *Trace, setup Setup, points []*Point) error {
 	points = slices.Clone(points)
 	slices.SortFunc(points, func(a, b *Point) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 	maxBytes := make([]int64, len(points))
 	for i, p := range points {
-		maxBytes[i] = p.CacheBytes
+		maxBytes[i] = p.CacheBytes >> setup.sampleShift
 	}
 	first := int(trace.Gets[trace.WarmupGets])
 	counted := len(trace.Accesses) - first

@@ -32,7 +32,11 @@ func ShardCount(cacheBytes int64, cores int) int {
 // NewPebbleShards returns the shards of a Pebble cache, reservedBytes of it
 // taken by memtables.
 func NewPebbleShards(cacheBytes int64, cores int, reservedBytes int64) []*ClockPro {
-	n := int64(ShardCount(cacheBytes, cores))
+	return newPebbleShards(cacheBytes, ShardCount(cacheBytes, cores), reservedBytes)
+}
+
+func newPebbleShards(cacheBytes int64, count int, reservedBytes int64) []*ClockPro {
+	n := int64(count)
 	shards := make([]*ClockPro, n)
 	for i := range shards {
 		shards[i] = NewClockPro(cacheBytes / n)

@@ -84,6 +84,8 @@ func (s Setup) version() PebbleVersion {
 }
 
 func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
+	full := cacheBytes
+	cacheBytes >>= setup.sampleShift
 	switch setup.Policy {
 	case LRUPolicy:
 		return []shardCache{NewLRU(cacheBytes)}
@@ -94,7 +96,7 @@ func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
 	case S3FIFOPolicy:
 		return []shardCache{NewS3FIFO(cacheBytes)}
 	}
-	for _, shard := range NewPebbleShards(cacheBytes, setup.Cores, setup.ReservedBytes) {
+	for _, shard := range newPebbleShards(cacheBytes, ShardCount(full, setup.Cores), setup.ReservedBytes>>setup.sampleShift) {
 		shards = append(shards, shard)
 	}
 	return shards

@@ -69,7 +69,7 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 	for seed, shape := range []struct{ gets, blocks, maxBytes int }{{20_000, 3000, 6000}, {20_000, 300, 60_000}, {3, 5, 100}, {8000, 8000, 1}} {
 		trace := mixedTrace(t, uint64(seed), shape.gets, shape.blocks, shape.maxBytes)
 		for _, policy := range Policies() {
-			for _, setup := range []Setup{{policy, 1, 0}, {policy, 3, 256 << 10}, {policy, 1, 1 << 20}} {
+			for _, setup := range []Setup{{Policy: policy, Cores: 1}, {Policy: policy, Cores: 3, ReservedBytes: 256 << 10}, {Policy: policy, Cores: 1, ReservedBytes: 1 << 20}} {
 				runtime.GOMAXPROCS(1 + 2*setup.Cores)
 				have, err := Curve(t.Context(), trace, setup, sizes)
 				if err != nil {
@@ -89,7 +89,7 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 func TestLongTracesAreDealtWhole(t *testing.T) {
 	trace := mixedTrace(t, 9, 2*stretchAccesses/3, 20_000, 6000)
 	for _, policy := range []Policy{ClockPro2Policy, LRUPolicy, SievePolicy} {
-		setup := Setup{policy, 1, 0}
+		setup := Setup{Policy: policy, Cores: 1}
 		have, err := Curve(t.Context(), trace, setup, []int64{8 << 20, 30 << 20})
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func BenchmarkCurve(b *testing.B) {
 		for _, policy := range []Policy{ClockPro1Policy, LRUPolicy, SievePolicy} {
 			b.Run(fmt.Sprintf("%s/%dk", policy, gets/1000), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := Curve(b.Context(), trace, Setup{policy, 2, 0}, sizes); err != nil {
+					if _, err := Curve(b.Context(), trace, Setup{Policy: policy, Cores: 2}, sizes); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -29,6 +29,7 @@ type Trace struct {
 	WarmupGets int
 
 	numbers map[blockKey]uint32
+	sample  *sample // nil: this is the whole trace
 }
 
 type blockKey struct{ file, offset uint64 }

@@ -274,22 +274,43 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 		return nil, Header{}, err
 	}
 	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets}
-	var numbers []uint32
-	for {
-		numbers, _, err = r.Next(numbers)
-		if err != nil {
-			break
-		}
+	err = r.each(func(numbers []uint32) error {
 		if len(t.Accesses)+len(numbers) > math.MaxUint32 {
-			err = fmt.Errorf("trace: more than %d accesses: use a shorter trace", uint32(math.MaxUint32))
-			break
+			return fmt.Errorf("trace: more than %d accesses: simulate a sample of its blocks", uint32(math.MaxUint32))
 		}
 		t.Gets = append(t.Gets, uint32(len(t.Accesses)))
 		t.Accesses = append(t.Accesses, numbers...)
-	}
+		return nil
+	})
 	t.Blocks = r.blocks
-	if err == io.EOF {
-		err = nil
-	}
 	return t, r.header, err
+}
+
+// LoadSample reads the accesses to one of 2^shift blocks into memory, and 44
+// bytes of every block. With a DamageError comes what was before the damage.
+func LoadSample(in io.Reader, shift int) (*cachesim.Trace, Header, error) {
+	r, err := NewReader(in)
+	if err != nil {
+		return nil, Header{}, err
+	}
+	s := cachesim.NewSampler(shift, r.header.WarmupGets)
+	err = r.each(func(numbers []uint32) error { return s.Get(numbers, r.blocks) })
+	return s.Trace(), r.header, err
+}
+
+// each visits all Gets.
+func (r *Reader) each(visit func(numbers []uint32) error) error {
+	var numbers []uint32
+	for {
+		var err error
+		if numbers, _, err = r.Next(numbers); err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = visit(numbers)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
