@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -88,16 +89,19 @@ func (r *Reader) Next(dst []uint32) (numbers []uint32, found bool, err error) {
 	if count > maxGetAccesses {
 		return dst, false, r.damage(fmt.Errorf("a Get of %d accesses", count))
 	}
+	rest, known := r.rest, uint64(len(r.blocks)) // not through r: this loop is most of reading a trace
 	for range count {
-		number, err := r.uvarint()
-		if err != nil {
-			return dst, false, r.damage(err)
+		number, width := binary.Uvarint(rest)
+		if width <= 0 {
+			return dst, false, r.damage(errShort)
 		}
-		if number >= uint64(len(r.blocks)) {
-			return dst, false, r.damage(fmt.Errorf("access to block %d of %d", number, len(r.blocks)))
+		rest = rest[width:]
+		if number >= known {
+			return dst, false, r.damage(fmt.Errorf("access to block %d of %d", number, known))
 		}
 		dst = append(dst, uint32(number))
 	}
+	r.rest = rest
 	r.left--
 	if r.left == 0 && len(r.rest) > 0 {
 		return dst, false, r.damage(fmt.Errorf("%d bytes behind the last Get", len(r.rest)))
@@ -279,6 +283,9 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 			return fmt.Errorf("trace: more than %d accesses: simulate a sample of its blocks", uint32(math.MaxUint32))
 		}
 		t.Gets = append(t.Gets, uint32(len(t.Accesses)))
+		if cap(t.Accesses)-len(t.Accesses) < len(numbers) { // doubling copies less than append's growth
+			t.Accesses = slices.Grow(t.Accesses, len(t.Accesses)+len(numbers))
+		}
 		t.Accesses = append(t.Accesses, numbers...)
 		return nil
 	})
