@@ -6,7 +6,8 @@
 //
 // Read clockpro.go for the policy, pebble.go for how Pebble divides a cache
 // into shards, trace.go and curve.go for replaying one trace against many
-// sizes.
+// sizes: replay.go does it shard by shard, lrustack.go all sizes of LRU at once,
+// sample.go with a part of the blocks.
 //
 // Accesses are replayed one after the other. Two lookups that miss one block at
 // the same time (two reads in Pebble v1) are not modelled, nor is time.

@@ -29,7 +29,7 @@ type replay struct {
 }
 
 // stretchAccesses are dealt at a time.
-const stretchAccesses = 1 << 20
+const stretchAccesses = 1 << 18
 
 // hand is a stretch as dealt, by shard.
 type hand [][]request
