@@ -12,8 +12,8 @@ import (
 )
 
 // mixedTrace is Gets of one to six accesses to blocks of all types and sizes,
-// some popular.
-func mixedTrace(t testing.TB, seed uint64, gets, blocks, maxBytes int) *Trace {
+// some popular; sizes are multiples of unit.
+func mixedTrace(t testing.TB, seed uint64, gets, blocks, maxBytes, unit int) *Trace {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 11))
 	popular := newZipf(random, blocks, 0.8)
@@ -22,7 +22,7 @@ func mixedTrace(t testing.TB, seed uint64, gets, blocks, maxBytes int) *Trace {
 		trace.BeginGet()
 		for range 1 + random.IntN(6) {
 			id := uint64(popular.next())
-			b := Block{File: 1 + id%13, Offset: id / 13 * 4096, Bytes: int32(id * 2654435769 % uint64(maxBytes)), DiskBytes: int32(id % 977),
+			b := Block{File: 1 + id%13, Offset: id / 13 * 4096, Bytes: int32(int(id*2654435769%uint64(maxBytes)) / unit * unit), DiskBytes: int32(id % 977),
 				Type: engine.BlockType(id % uint64(engine.NumBlockTypes)), Level: uint8(id % (engine.MaxLevels + 1))}
 			if err := trace.Touch(b); err != nil {
 				t.Fatal(err)
@@ -66,11 +66,14 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 	defer runtime.GOMAXPROCS(before)
 	// Not in order, one twice; some smaller than the largest block.
 	sizes := []int64{3 << 20, 700, 40_000, 1 << 20, 90_000, 1, 1 << 20, 20 << 20, 250_000, 400_000, 6_001}
-	for seed, shape := range []struct{ gets, blocks, maxBytes int }{{20_000, 3000, 6000}, {20_000, 300, 60_000}, {3, 5, 100}, {8000, 8000, 1}} {
-		trace := mixedTrace(t, uint64(seed), shape.gets, shape.blocks, shape.maxBytes)
+	for seed, shape := range []struct{ gets, blocks, maxBytes, unit int }{
+		{20_000, 3000, 6000, 1}, {20_000, 300, 60_000, 1}, {3, 5, 100, 1}, {8000, 8000, 1, 1}, {8000, 2000, 6000, 1000},
+	} {
+		trace := mixedTrace(t, uint64(seed), shape.gets, shape.blocks, shape.maxBytes, shape.unit)
 		for _, policy := range Policies() {
-			for _, setup := range []Setup{{Policy: policy, Cores: 1}, {Policy: policy, Cores: 3, ReservedBytes: 256 << 10}, {Policy: policy, Cores: 1, ReservedBytes: 1 << 20}} {
-				runtime.GOMAXPROCS(1 + 2*setup.Cores)
+			for cores, reserved := range map[int]int64{1: 0, 3: 256 << 10, 2: 1 << 20} {
+				setup := Setup{Policy: policy, Cores: cores, ReservedBytes: reserved}
+				runtime.GOMAXPROCS(2*cores - 1)
 				have, err := Curve(t.Context(), trace, setup, sizes)
 				if err != nil {
 					t.Fatal(err)
@@ -87,7 +90,7 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 
 // TestLongTracesAreDealtWhole replays more than one stretch.
 func TestLongTracesAreDealtWhole(t *testing.T) {
-	trace := mixedTrace(t, 9, 2*stretchAccesses/3, 20_000, 6000)
+	trace := mixedTrace(t, 9, 2*stretchAccesses/3, 20_000, 6000, 1)
 	for _, policy := range []Policy{ClockPro2Policy, LRUPolicy, SievePolicy} {
 		setup := Setup{Policy: policy, Cores: 1}
 		have, err := Curve(t.Context(), trace, setup, []int64{8 << 20, 30 << 20})
@@ -106,7 +109,7 @@ func TestLongTracesAreDealtWhole(t *testing.T) {
 // each size.
 func BenchmarkCurve(b *testing.B) {
 	for _, gets := range []int{200_000, 2_000_000} {
-		trace := mixedTrace(b, 1, gets, gets/2, 6000)
+		trace := mixedTrace(b, 1, gets, gets/2, 6000, 1)
 		var sizes []int64
 		for i := range 10 {
 			sizes = append(sizes, 1<<20<<i)
