@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -45,7 +46,8 @@ type SortedBuild struct {
 
 // TableWriter is sstable.Writer of either version.
 type TableWriter interface {
-	Set(key, value []byte) error
+	// Set adds a pair that was written with that sequence number.
+	Set(key, value []byte, number uint64) error
 	Close() error
 }
 
@@ -62,8 +64,10 @@ const buildFolder = "sorted-build"
 func (d *DB) BuildSorted(
 	ctx context.Context, spec engine.SortedSpec, entries func(from, to uint64) engine.Entries, done func(pairs uint64),
 ) error {
-	if err := d.checkEmpty(); err != nil {
-		return d.failed("sorted build of", err)
+	if !spec.Resume {
+		if err := d.checkEmpty(); err != nil {
+			return d.failed("sorted build of", err)
+		}
 	}
 	o := d.opened
 	o.Create = false
@@ -103,20 +107,19 @@ func (d *DB) reopen(ctx context.Context) error {
 }
 
 // run builds the database. If it fails before detach, the database is as it was;
-// afterwards it is reopened, but may hold a part of the levels.
+// afterwards it is reopened, but may hold a part of the levels. What has been done
+// is left for a build that resumes: whole tables and whole levels.
 func (b SortedBuild) run(ctx context.Context) (err error) {
 	if b.spec.Keys == 0 {
 		return nil
 	}
 	folder := filepath.Join(b.db.config.dir, buildFolder)
-	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
+	if !b.spec.Resume {
+		err = os.RemoveAll(folder)
+	}
+	if err := errors.Join(err, os.MkdirAll(folder, 0o755)); err != nil {
 		return b.failed("make room for tables", err)
 	}
-	defer func() {
-		if left := os.RemoveAll(folder); left != nil {
-			err = errors.Join(err, b.failed("remove temporary tables", left))
-		}
-	}()
 	plan, err := b.plan()
 	if err != nil {
 		return b.failed("sample keys", err)
@@ -137,6 +140,9 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 	}
 	if err := b.putRecent(ctx, plan); err != nil {
 		return b.failed("put the keys of level 0", err)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return b.failed("remove temporary tables", err)
 	}
 	return nil
 }
@@ -160,23 +166,28 @@ const memTableEntryBytes = 47
 // few enough to take no time.
 const sampledPairs = 10_000
 
+// maxSampleStep bounds how many keys are passed over.
+const maxSampleStep = 1000
+
 // sampleTables writes a table of each level into nothing and returns its bytes
-// per key: what values compress to cannot be known without trying.
+// per key: what values compress to cannot be known without trying. Keys and
+// sequence numbers are about as dense as the level's, of which each holds a tenth
+// of the keys of the next.
 func (b SortedBuild) sampleTables() (bytesPerKey [Levels]float64, err error) {
 	n := min(b.spec.Keys, sampledPairs)
-	from := (b.spec.Keys - n) / 2
 	var group errgroup.Group
 	group.SetLimit(workers(b.spec.Workers))
 	for level := range bytesPerKey {
 		group.Go(func() error {
+			share := uint64(math.Pow10(lastLevel - level))
+			step := max(1, min(share, maxSampleStep, b.spec.Keys/n))
+			from := (b.spec.Keys - n*step) / 2
 			file := newTableFile(nil)
-			table, next := b.NewTable(level, file), b.open(from, from+n)
-			for key, value, more := next(); more; key, value, more = next() {
-				if err := table.Set(key, value); err != nil {
-					return errors.Join(fmt.Errorf("key %x: %w", key, err), table.Close())
-				}
-			}
-			if err := table.Close(); err != nil {
+			table := b.NewTable(level, file)
+			err := stream(b.open, from, from+n*step, func(index uint64) (uint64, bool) {
+				return sequenceNumber(level, levelHash(index, b.spec.Seed)/share, b.spec.Keys), (index-from)%step == 0
+			}, table.Set)
+			if err := errors.Join(err, table.Close()); err != nil {
 				return err
 			}
 			bytesPerKey[level] = float64(file.bytes) / float64(n)
@@ -188,6 +199,10 @@ func (b SortedBuild) sampleTables() (bytesPerKey [Levels]float64, err error) {
 
 // writeTables writes all tables of the plan and returns the paths of each level.
 func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder string) (paths [Levels][]string, err error) {
+	ingested, err := tablesPerLevel(b.db.version)
+	if err != nil {
+		return paths, err
+	}
 	var mu sync.Mutex
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(workers(b.spec.Workers))
@@ -195,8 +210,17 @@ func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder str
 		if inGroup.Err() != nil {
 			break
 		}
+		if ingested[t.level] > 0 {
+			continue
+		}
+		path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.level, number))
+		if _, err := os.Stat(path); err == nil {
+			mu.Lock()
+			paths[t.level] = append(paths[t.level], path)
+			mu.Unlock()
+			continue
+		}
 		group.Go(func() error {
-			path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.level, number))
 			pairs, err := b.writeTable(inGroup, plan, t, path)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
@@ -228,44 +252,69 @@ const pairsPerReport = 4096
 // writeTable writes the pairs of t, syncs the file and returns their number; of
 // none there is no file.
 func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTable, path string) (pairs uint64, err error) {
+	partial := path + ".partial"
 	var table TableWriter // begun at the first pair
-	defer func() {
-		if table != nil {
-			err = errors.Join(err, table.Close())
-		}
-	}()
-	err = plan.stream(t, b.open, func(key, value []byte) error {
+	// Ingest refuses a table whose first or last pair has a sequence number. The
+	// others' are not looked at: all pairs of an ingested table read as having one
+	// number of its own.
+	var last struct {
+		key, value []byte
+		number     uint64
+	}
+	err = b.stream(plan, t, func(key, value []byte, number uint64) error {
 		if table == nil {
-			file, err := os.Create(path)
+			file, err := os.Create(partial)
 			if err != nil {
 				return err
 			}
-			table = b.NewTable(t.level, newTableFile(file))
+			table, number = b.NewTable(t.level, newTableFile(file)), 0
+		} else if err := table.Set(last.key, last.value, last.number); err != nil {
+			return err
 		}
+		last.key, last.value, last.number = append(last.key[:0], key...), append(last.value[:0], value...), number
 		if pairs++; pairs%pairsPerReport == 0 {
 			b.done(pairsPerReport)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 		}
-		return table.Set(key, value)
+		return nil
 	})
 	b.done(pairs % pairsPerReport)
+	if table == nil {
+		return pairs, err
+	}
+	if err == nil {
+		err = table.Set(last.key, last.value, 0)
+	}
+	if err = errors.Join(err, table.Close()); err == nil {
+		err = os.Rename(partial, path)
+	}
 	return pairs, err
 }
 
 // stream calls yield with the pairs of t in ascending order.
-func (p *buildPlan) stream(t plannedTable, open func(from, to uint64) engine.Entries, yield func(key, value []byte) error) error {
-	next, place := open(t.from, t.to), p.placer(t.from)
-	for index := t.from; index < t.to; index++ {
-		key, value, more := next()
-		if !more {
-			return fmt.Errorf("the stream of keys %d to %d ended at %d", t.from, t.to, index)
+func (b SortedBuild) stream(plan buildPlan, t plannedTable, yield func(key, value []byte, number uint64) error) error {
+	place := plan.placer(t.from)
+	return stream(b.open, t.from, t.to, func(index uint64) (uint64, bool) { return place.holds(t.level, index) }, yield)
+}
+
+// stream calls yield with those pairs that are wanted, and their sequence numbers.
+func stream(
+	open func(from, to uint64) engine.Entries, from, to uint64,
+	wanted func(index uint64) (number uint64, is bool), yield func(key, value []byte, number uint64) error,
+) error {
+	next := open(from, to)
+	for index := from; index < to; index++ {
+		number, is := wanted(index)
+		key, value, err := next(!is)
+		if err != nil {
+			return fmt.Errorf("the stream of keys %d to %d ended at %d: %w", from, to, index, err)
 		}
-		if !place.holds(t.level, index) {
+		if !is {
 			continue
 		}
-		if err := yield(key, value); err != nil {
+		if err := yield(key, value, number); err != nil {
 			return fmt.Errorf("key %x: %w", key, err)
 		}
 	}
@@ -293,7 +342,7 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) (err error) 
 		batched = 0
 		return errors.Join(err, context.Cause(ctx))
 	}
-	if err := plan.stream(plan.recent, b.open, func(key, value []byte) error {
+	if err := b.stream(plan, plan.recent, func(key, value []byte, _ uint64) error {
 		if batched++; batched == batchPairs {
 			return errors.Join(out.Put(key, value), commit())
 		}
@@ -314,7 +363,10 @@ func (b SortedBuild) ingest(ctx context.Context, tables [Levels][]string) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, into.Close()) }()
-	var want [Levels]int
+	want, err := tablesPerLevel(into) // of a build that this one resumes
+	if err != nil {
+		return err
+	}
 	for level := Levels - 1; level >= 0; level-- {
 		if len(tables[level]) == 0 {
 			continue
