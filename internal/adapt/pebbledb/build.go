@@ -69,18 +69,24 @@ func (d *DB) BuildSorted(
 			return d.failed("sorted build of", err)
 		}
 	}
+	build, err := d.sortedBuild()
+	if err != nil {
+		return err
+	}
+	build.spec, build.open, build.done = spec, entries, done
+	return build.run(ctx)
+}
+
+func (d *DB) sortedBuild() (SortedBuild, error) {
 	o := d.opened
 	o.Create = false
 	s, errs := Resolve(d.library.About().Profiles, o)
 	if len(errs) > 0 {
-		return errors.Join(errs...)
+		return SortedBuild{}, errors.Join(errs...)
 	}
 	build, err := d.version.SortedBuild(s, o)
-	if err != nil {
-		return err
-	}
-	build.db, build.spec, build.open, build.done = d, spec, entries, done
-	return build.run(ctx)
+	build.db = d
+	return build, err
 }
 
 func (d *DB) checkEmpty() error {
@@ -147,12 +153,20 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 	return nil
 }
 
+// settle works out where the keys come to rest.
+func (b SortedBuild) settle() (rest lsm.Rest, bytesPerKey [Levels]float64, err error) {
+	bytesPerKey, err = b.sampleTables()
+	if err == nil {
+		rest = lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
+	}
+	return rest, bytesPerKey, err
+}
+
 func (b SortedBuild) plan() (buildPlan, error) {
-	bytesPerKey, err := b.sampleTables()
+	rest, bytesPerKey, err := b.settle()
 	if err != nil {
 		return buildPlan{}, err
 	}
-	rest := lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
 	flushKeys := float64(b.MemTableBytes) / float64(b.spec.KeyBytes+b.spec.ValueBytes+memTableEntryBytes)
 	// A level is due at a score of 1, and L0's is twice its depth over the threshold.
 	staysInL0 := b.L0CompactionThreshold > 2
@@ -164,28 +178,32 @@ const memTableEntryBytes = 47
 
 // sampledPairs are enough to know the stored size of a key within a percent and
 // few enough to take no time.
-const sampledPairs = 10_000
+const sampledPairs = 30_000
 
 // maxSampleStep bounds how many keys are passed over.
 const maxSampleStep = 1000
 
 // sampleTables writes a table of each level into nothing and returns its bytes
 // per key: what values compress to cannot be known without trying. Keys and
-// sequence numbers are about as dense as the level's, of which each holds a tenth
-// of the keys of the next.
+// sequence numbers are about as dense as the level's. A level holds a tenth of the
+// keys of the next, those of about twice as many writes: some ranges of it have
+// been compacted lately, others have not.
 func (b SortedBuild) sampleTables() (bytesPerKey [Levels]float64, err error) {
 	n := min(b.spec.Keys, sampledPairs)
 	var group errgroup.Group
 	group.SetLimit(workers(b.spec.Workers))
 	for level := range bytesPerKey {
+		share := uint64(math.Pow10(lastLevel - level))
+		if b.spec.Keys/share < n {
+			continue // no level, or one whose files hardly matter
+		}
 		group.Go(func() error {
-			share := uint64(math.Pow10(lastLevel - level))
-			step := max(1, min(share, maxSampleStep, b.spec.Keys/n))
+			step := min(share, maxSampleStep)
 			from := (b.spec.Keys - n*step) / 2
 			file := newTableFile(nil)
 			table := b.NewTable(level, file)
 			err := stream(b.open, from, from+n*step, func(index uint64) (uint64, bool) {
-				return sequenceNumber(level, levelHash(index, b.spec.Seed)/share, b.spec.Keys), (index-from)%step == 0
+				return sequenceNumber(level, levelHash(index, b.spec.Seed)/share*2, b.spec.Keys), (index-from)%step == 0
 			}, table.Set)
 			if err := errors.Join(err, table.Close()); err != nil {
 				return err
@@ -194,7 +212,13 @@ func (b SortedBuild) sampleTables() (bytesPerKey [Levels]float64, err error) {
 			return nil
 		})
 	}
-	return bytesPerKey, group.Wait()
+	err = group.Wait()
+	for level := lastLevel - 1; level >= 0; level-- {
+		if bytesPerKey[level] == 0 {
+			bytesPerKey[level] = bytesPerKey[level+1]
+		}
+	}
+	return bytesPerKey, err
 }
 
 // writeTables writes all tables of the plan and returns the paths of each level.
