@@ -23,7 +23,7 @@ import (
 
 // load is the verb load: create (or resume), load, settle, verify.
 func (r *run) load(ctx context.Context) error {
-	m, err := r.loadManifest()
+	m, create, err := r.loadManifest()
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (r *run) load(ctx context.Context) error {
 	w.KeyOrder, w.ValueBytes = m.KeyOrder, values.MeanBytes()
 	if _, err := r.Phase("prepare", func(*atomicCount) error {
 		o := openOptions(r.spec)
-		o.Create = m.Loaded == 0
+		o.Create = create
 		if err := r.open(ctx, o); err != nil {
 			return err
 		}
@@ -73,16 +73,16 @@ func (r *run) load(ctx context.Context) error {
 }
 
 // loadManifest is the plan of a fresh load, or the manifest of the one to resume.
-func (r *run) loadManifest() (*keyspace.Manifest, error) {
+// The database is to be created if nothing of it is left.
+func (r *run) loadManifest() (m *keyspace.Manifest, create bool, err error) {
 	s := r.spec
 	if !s.Resume {
 		return &keyspace.Manifest{Engine: s.Engine, Version: r.engine.Info().Version, Profile: s.Profile, Overrides: s.Overrides, Workload: s.Workload,
 			Keys: s.Keys, KeyBytes: s.KeyBytes, KeyOrder: keyspace.Hashed, KeyHash: s.KeyHash, ValueModel: s.ValueModel, ValueBytes: s.ValueBytes,
-			Seed: s.Seed, BatchKeys: s.BatchKeys}, nil
+			Seed: s.Seed, BatchKeys: s.BatchKeys}, true, nil
 	}
-	m, err := keyspace.ReadManifest(s.Dir)
-	if err != nil {
-		return nil, err
+	if m, err = keyspace.ReadManifest(s.Dir); err != nil {
+		return nil, false, err
 	}
 	w := &r.Result.Workload
 	w.Name, w.Keys, w.KeyBytes, w.KeyHash, w.ValueModel, w.BatchKeys, w.Seed = m.Workload, m.Keys, m.KeyBytes, m.KeyHash, m.ValueModel, m.BatchKeys, m.Seed
@@ -91,14 +91,14 @@ func (r *run) loadManifest() (*keyspace.Manifest, error) {
 	if m.Loaded == 0 && (m.Workload != workload.FillSorted || m.KeyOrder == keyspace.Sorted) {
 		r.Tell(Event{Phase: "prepare", Note: "nothing that the load could go on from: starting it again"})
 		if err := dbformat.Check(s.Engine, engine.Options{Dir: s.Dir, Create: true}); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if err := removeDatabase(s.Dir); err != nil {
-			return nil, fmt.Errorf("remove the unfinished load: %w", err)
+			return nil, false, fmt.Errorf("remove the unfinished load: %w", err)
 		}
-		m.KeyOrder = keyspace.Hashed
+		m.KeyOrder, create = keyspace.Hashed, true
 	}
-	return m, nil
+	return m, create, nil
 }
 
 // removeDatabase empties dir, but for what is not the engine's.
