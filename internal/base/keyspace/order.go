@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -20,7 +18,7 @@ import (
 const IndexBytes = 8
 
 const (
-	bucketPairs  = 1 << 20 // sorted in memory at once, by each worker
+	bucketPairs  = 1 << 18 // sorted in memory at once, by each worker
 	maxBuckets   = 1 << 13 // bounds the buffers; beyond it buckets grow
 	bufferedPair = 256     // of each bucket and worker, between two writes
 	pairBytes    = 16
@@ -41,7 +39,7 @@ type sorter struct {
 
 // WriteOrder writes to the file path the indexes of all keys present in ascending
 // order of the keys. A file at path is whole. It takes 16 bytes a key on disk
-// besides, and some ten MiB of memory per worker for up to 8 billion keys. done is
+// besides, and about 40 MiB of memory a worker for up to 2 billion keys. done is
 // told how many keys more are finished.
 func (k Keys) WriteOrder(ctx context.Context, path string, workers int, done func(keys uint64)) (err error) {
 	s := sorter{keys: k, buckets: min(k.Count/bucketPairs+1, maxBuckets), workers: workers, done: done}
@@ -134,21 +132,21 @@ func (s *sorter) sort(ctx context.Context, out *os.File) error {
 			if _, err := s.pairs.ReadAt(text, int64(bucket*s.capacity*pairBytes)); err != nil {
 				return err
 			}
-			type pair struct{ word, index uint64 }
-			pairs := make([]pair, n)
-			for i := range pairs {
-				at := text[i*pairBytes:]
-				pairs[i] = pair{binary.BigEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])}
-			}
+			pairs := s.spread(text)
 			maker, keyA, keyB := s.keys.Maker(), make([]byte, s.keys.Bytes), make([]byte, s.keys.Bytes)
-			slices.SortFunc(pairs, func(a, b pair) int {
+			before := func(a, b pair) bool {
 				if a.word != b.word {
-					return cmp.Compare(a.word, b.word)
+					return a.word < b.word
 				}
 				maker.Key(keyA, a.index)
 				maker.Key(keyB, b.index)
-				return bytes.Compare(keyA, keyB)
-			})
+				return bytes.Compare(keyA, keyB) < 0
+			}
+			for i := range pairs { // every pair is at its place but for a few
+				for j := i; j > 0 && before(pairs[j], pairs[j-1]); j-- {
+					pairs[j], pairs[j-1] = pairs[j-1], pairs[j]
+				}
+			}
 			text = text[:0]
 			for _, p := range pairs {
 				text = binary.LittleEndian.AppendUint64(text, p.index)
@@ -159,4 +157,30 @@ func (s *sorter) sort(ctx context.Context, out *os.File) error {
 		})
 	}
 	return group.Wait()
+}
+
+type pair struct{ word, index uint64 }
+
+// spread returns the pairs of a bucket in as many slots as there are pairs, one
+// on average.
+func (s *sorter) spread(text []byte) []pair {
+	n := uint64(len(text) / pairBytes)
+	starts, pairs := make([]uint32, n+1), make([]pair, n)
+	each := func(yield func(slot uint64, p pair)) {
+		for at := 0; at < len(text); at += pairBytes {
+			word := binary.BigEndian.Uint64(text[at:])
+			_, inBucket := bits.Mul64(word, s.buckets)
+			slot, _ := bits.Mul64(inBucket, n)
+			yield(slot, pair{word, binary.LittleEndian.Uint64(text[at+8:])})
+		}
+	}
+	each(func(slot uint64, _ pair) { starts[slot+1]++ })
+	for slot := range n {
+		starts[slot+1] += starts[slot]
+	}
+	each(func(slot uint64, p pair) {
+		pairs[starts[slot]] = p
+		starts[slot]++
+	})
+	return pairs
 }
