@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -126,7 +125,7 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 	if err := errors.Join(err, os.MkdirAll(folder, 0o755)); err != nil {
 		return b.failed("make room for tables", err)
 	}
-	plan, err := b.plan()
+	plan, _, err := b.plan()
 	if err != nil {
 		return b.failed("sample keys", err)
 	}
@@ -153,63 +152,76 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// settle works out where the keys come to rest.
-func (b SortedBuild) settle() (rest lsm.Rest, bytesPerKey [Levels]float64, err error) {
-	bytesPerKey, err = b.sampleTables()
-	if err == nil {
-		rest = lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
-	}
-	return rest, bytesPerKey, err
-}
-
-func (b SortedBuild) plan() (buildPlan, error) {
-	rest, bytesPerKey, err := b.settle()
-	if err != nil {
-		return buildPlan{}, err
-	}
+// plan lays out the levels. How well they compress decides how many keys they
+// take, and that how far apart their sequence numbers are, by which they compress:
+// it samples a plan to make the next one.
+func (b SortedBuild) plan() (plan buildPlan, rest lsm.Rest, err error) {
 	flushKeys := float64(b.MemTableBytes) / float64(b.spec.KeyBytes+b.spec.ValueBytes+memTableEntryBytes)
 	// A level is due at a score of 1, and L0's is twice its depth over the threshold.
 	staysInL0 := b.L0CompactionThreshold > 2
-	return newBuildPlan(b.spec, rest, bytesPerKey, flushKeys, staysInL0), nil
+	var bytesPerKey [Levels]float64
+	for level := range bytesPerKey {
+		bytesPerKey[level] = float64(b.spec.KeyBytes + b.spec.ValueBytes)
+	}
+	for round := 0; ; round++ {
+		rest = lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
+		plan = newBuildPlan(b.spec, rest, bytesPerKey, flushKeys, staysInL0)
+		if round == 2 {
+			return plan, rest, nil
+		}
+		if bytesPerKey, err = b.sampleTables(plan); err != nil {
+			return plan, rest, err
+		}
+	}
 }
 
 // memTableEntryBytes is what a memtable spends on a pair beyond its bytes.
 const memTableEntryBytes = 47
 
-// sampledPairs are enough to know the stored size of a key within a percent and
-// few enough to take no time.
-const sampledPairs = 30_000
+const (
+	// sampledPairs of each of a level's sampledRuns are enough to know the stored
+	// size of a key within a percent and few enough to take no time.
+	sampledPairs = 4000
+	sampledRuns  = 8
+	// maxSampleRange bounds how many keys of other levels are passed over.
+	maxSampleRange = 4 << 20
+)
 
-// maxSampleStep bounds how many keys are passed over.
-const maxSampleStep = 1000
-
-// sampleTables writes a table of each level into nothing and returns its bytes
-// per key: what values compress to cannot be known without trying. Keys and
-// sequence numbers are about as dense as the level's. A level holds a tenth of the
-// keys of the next, those of about twice as many writes: some ranges of it have
-// been compacted lately, others have not.
-func (b SortedBuild) sampleTables() (bytesPerKey [Levels]float64, err error) {
-	n := min(b.spec.Keys, sampledPairs)
+// sampleTables writes parts of the plan's tables into nothing and returns the
+// bytes per key of each level: what values compress to cannot be known without
+// trying. A level that the plan has not is like the next one.
+func (b SortedBuild) sampleTables(plan buildPlan) (bytesPerKey [Levels]float64, err error) {
+	var levels [Levels][]plannedTable
+	for _, t := range plan.tables {
+		levels[t.level] = append(levels[t.level], t)
+	}
+	errEnough := errors.New("enough pairs")
 	var group errgroup.Group
 	group.SetLimit(workers(b.spec.Workers))
-	for level := range bytesPerKey {
-		share := uint64(math.Pow10(lastLevel - level))
-		if b.spec.Keys/share < n {
-			continue // no level, or one whose files hardly matter
-		}
+	for level, tables := range levels {
 		group.Go(func() error {
-			step := min(share, maxSampleStep)
-			from := (b.spec.Keys - n*step) / 2
-			file := newTableFile(nil)
-			table := b.NewTable(level, file)
-			err := stream(b.open, from, from+n*step, func(index uint64) (uint64, bool) {
-				return sequenceNumber(level, levelHash(index, b.spec.Seed)/share*2, b.spec.Keys), (index-from)%step == 0
-			}, table.Set)
-			if err := errors.Join(err, table.Close()); err != nil {
-				return err
+			file, pairs := newTableFile(nil), 0
+			out := b.NewTable(level, file)
+			for run := range min(sampledRuns, len(tables)) {
+				t := tables[run*len(tables)/min(sampledRuns, len(tables))]
+				t.to = min(t.to, t.from+maxSampleRange)
+				enough := pairs + sampledPairs
+				err := b.stream(plan, t, func(key, value []byte, number uint64) error {
+					if pairs == enough {
+						return errEnough
+					}
+					pairs++
+					return out.Set(key, value, number)
+				})
+				if err != nil && !errors.Is(err, errEnough) {
+					return errors.Join(err, out.Close())
+				}
 			}
-			bytesPerKey[level] = float64(file.bytes) / float64(n)
-			return nil
+			err := out.Close()
+			if pairs > 0 {
+				bytesPerKey[level] = float64(file.bytes) / float64(pairs)
+			}
+			return err
 		})
 	}
 	err = group.Wait()

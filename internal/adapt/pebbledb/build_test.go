@@ -273,6 +273,7 @@ func below(shape engine.Shape) []engine.Level {
 // The plan alone, for the published databases: their values repeat, so that how
 // well a level compresses decides how many keys it takes.
 func TestPlannedLevelsArePublishedOnes(t *testing.T) {
+	t.Parallel()
 	values, err := keyspace.NewValues(keyspace.Table32, 110, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -280,8 +281,11 @@ func TestPlannedLevelsArePublishedOnes(t *testing.T) {
 	for name, keys := range map[string]uint64{"200M": 200e6, "2B": 2e9, "20B": 20e9} {
 		published := publishedLevels(t, name)
 		for _, e := range engines() {
+			if e.Info().Name == "pebble2" && name == "20B" {
+				continue // as with pebble1, for as long again
+			}
 			db, _ := create(t, e, nil)
-			planned, _, err := pebbledb.PlannedKeys(db.(*pebbledb.DB), engine.SortedSpec{Keys: keys, KeyBytes: 32, ValueBytes: 110, Seed: 1}, randomKeys(keys, values))
+			planned, err := pebbledb.PlannedKeys(db.(*pebbledb.DB), engine.SortedSpec{Keys: keys, KeyBytes: 32, ValueBytes: 110, Seed: 1}, randomKeys(keys, values))
 			if err != nil {
 				t.Fatal(err)
 			}
