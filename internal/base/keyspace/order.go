@@ -18,10 +18,10 @@ import (
 const IndexBytes = 8
 
 const (
-	bucketPairs  = 1 << 18 // sorted in memory at once, by each worker
-	maxBuckets   = 1 << 13 // bounds the buffers; beyond it buckets grow
-	bufferedPair = 256     // of each bucket and worker, between two writes
-	pairBytes    = 16
+	bucketPairs   = 1 << 18 // sorted in memory at once, by each worker
+	maxBuckets    = 1 << 13 // bounds the buffers; beyond it buckets grow
+	bufferedPairs = 256     // of each bucket and worker, between two writes
+	pairBytes     = 16
 )
 
 // sorter sorts the indexes of hashed keys by their keys on disk. The first word of
@@ -38,8 +38,8 @@ type sorter struct {
 }
 
 // WriteOrder writes to the file path the indexes of all keys present in ascending
-// order of the keys. A file at path is whole. It takes 16 bytes a key on disk
-// besides, and about 40 MiB of memory a worker for up to 2 billion keys. done is
+// order of the keys. A file at path is whole. It takes 16 bytes per key on disk
+// besides, and some 30 MiB of memory per worker for up to 2 billion keys. done is
 // told how many keys more are finished.
 func (k Keys) WriteOrder(ctx context.Context, path string, workers int, done func(keys uint64)) (err error) {
 	s := sorter{keys: k, buckets: min(k.Count/bucketPairs+1, maxBuckets), workers: workers, done: done}
@@ -50,19 +50,17 @@ func (k Keys) WriteOrder(ctx context.Context, path string, workers int, done fun
 	if s.pairs, err = os.Create(pairsPath); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.pairs.Close(), os.Remove(pairsPath)) }()
-	if err := s.scatter(ctx); err != nil {
-		return fmt.Errorf("write %s: %w", pairsPath, err)
-	}
 	out, err := os.Create(partial)
 	if err != nil {
-		return err
+		return errors.Join(err, s.pairs.Close(), os.Remove(pairsPath))
 	}
-	err = s.sort(ctx, out)
+	if err = s.scatter(ctx); err == nil {
+		err = s.sort(ctx, out)
+	}
 	if err == nil {
 		err = out.Sync()
 	}
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err = errors.Join(err, out.Close(), s.pairs.Close(), os.Remove(pairsPath)); err != nil {
 		return fmt.Errorf("write %s: %w", partial, err)
 	}
 	return os.Rename(partial, path)
@@ -97,7 +95,7 @@ func (s *sorter) scatter(ctx context.Context) error {
 					maker.Key(key, index)
 					bucket, _ := bits.Mul64(binary.BigEndian.Uint64(key), s.buckets)
 					buffers[bucket] = binary.LittleEndian.AppendUint64(append(buffers[bucket], key[:8]...), index)
-					if len(buffers[bucket]) == bufferedPair*pairBytes {
+					if len(buffers[bucket]) == bufferedPairs*pairBytes {
 						if err := flush(bucket); err != nil {
 							return err
 						}
