@@ -183,16 +183,18 @@ type RangeDeleter interface {
 	DeleteRange(from, to []byte) error
 }
 
-// Entries streams n key-value pairs in ascending key order. next returns false
-// after the last. The slices are valid until the following call.
-type Entries func() (key, value []byte, ok bool)
+// Entries streams pairs in ascending key order and ends with io.EOF. A pair that
+// is skipped costs little and is not returned. The slices are valid until the
+// following call.
+type Entries func(skip bool) (key, value []byte, err error)
 
 // SortedBuilder is a DB that can take keys in ascending order far faster than
 // through Put, into the level shape that random loading would have ended with.
 type SortedBuilder interface {
-	// BuildSorted fills the empty database with spec.Keys pairs. open(from, to)
-	// streams the pairs number from <= i < to; it is called from several
-	// goroutines. done is told how many pairs more are finished.
+	// BuildSorted fills the empty database with spec.Keys pairs, or goes on with a
+	// build of the same spec that was interrupted. open(from, to) streams the pairs
+	// number from <= i < to; it is called from several goroutines. done is told how
+	// many pairs more are finished.
 	BuildSorted(ctx context.Context, spec SortedSpec, open func(from, to uint64) Entries, done func(pairs uint64)) error
 }
 
@@ -203,6 +205,7 @@ type SortedSpec struct {
 	ValueBytes int // mean
 	Seed       uint64
 	Workers    int
+	Resume     bool // the database may hold a part of this build
 }
 
 // KeySampler is a DB whose keys can be sampled without reading all of it.

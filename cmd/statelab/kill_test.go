@@ -258,3 +258,43 @@ func TestTerminateIsAnInterrupt(t *testing.T) {
 	}
 	must(t, "load", "--db", db, "--resume")
 }
+
+// A sorted build that is killed while it writes tables goes on from them.
+func TestKilledSortedLoadResumes(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "db")
+	s := start(t, "load", "--db", dir, "--keys", "2M", "--workload", "fillsorted", "--key-hash", "keccak256")
+	var tables []string
+	s.until("tables are written", func() bool {
+		var err error
+		if tables, err = filepath.Glob(filepath.Join(dir, "sorted-build", "*.table")); err != nil {
+			t.Fatal(err)
+		}
+		return len(tables) > 1
+	})
+	s.signal(syscall.SIGKILL)
+	s.wait()
+	if m, err := keyspace.ReadManifest(dir); err != nil || m.Loaded != 0 {
+		t.Fatalf("the killed load: %+v, %v", m, err)
+	}
+	must(t, "load", "--resume", "--db", dir)
+	if m, err := keyspace.ReadManifest(dir); err != nil || m.Loaded != 2_000_000 {
+		t.Fatalf("the resumed load: %+v, %v", m, err)
+	}
+	run, err := result.ReadRun(filepath.Join(dir, engine.OwnFolder, "load"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := int64(0)
+	for _, l := range run.Database.Levels {
+		keys += l.Keys
+	}
+	if keys != 2_000_000 {
+		t.Errorf("the levels hold %d keys", keys)
+	}
+	for _, left := range []string{"sorted-build", filepath.Join(engine.OwnFolder, "key-order*")} {
+		if found, err := filepath.Glob(filepath.Join(dir, left)); err != nil || len(found) > 0 {
+			t.Errorf("left behind: %v, %v", found, err)
+		}
+	}
+}

@@ -13,7 +13,6 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -110,11 +109,7 @@ func (a *app) loadSpec(f *flags, m *mistakes) bench.Spec {
 		Keys: m.atLeastOne("keys", string(f.Keys), "5M"), KeyBytes: int(m.count("key-bytes", f.KeyBytes)), KeyHash: f.KeyHash,
 		ValueModel: f.ValueModel, ValueBytes: int(m.count("value-bytes", f.ValueBytes)), BatchKeys: int(m.atLeastOne("batch", f.Batch, "1000"))}
 	m.oneOf("workload", f.Workload, verbWorkloads("load")...)
-	order := keyspace.Hashed
-	if f.Workload == workload.FillSorted {
-		order = keyspace.Sorted
-	}
-	m.addAll("", keyspace.Keys{Count: max(spec.Keys, 1), Bytes: spec.KeyBytes, Order: order, Hash: spec.KeyHash}.Check())
+	m.addAll("", keyspace.Keys{Count: max(spec.Keys, 1), Bytes: spec.KeyBytes, Order: keyspace.Hashed, Hash: spec.KeyHash}.Check())
 	if _, err := keyspace.NewValues(spec.ValueModel, spec.ValueBytes, spec.Seed); err != nil {
 		m.add("%v", err)
 	}

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -92,11 +93,11 @@ func sortedKey(i uint64) []byte { return binary.BigEndian.AppendUint64(nil, i) }
 
 func sortedEntries(from, to uint64) engine.Entries {
 	next := from
-	return func() (key, value []byte, ok bool) {
+	return func(bool) (key, value []byte, err error) {
 		if next == to {
-			return nil, nil, false
+			return nil, nil, io.EOF
 		}
 		next++
-		return sortedKey(next - 1), valueOf(next - 1), true
+		return sortedKey(next - 1), valueOf(next - 1), nil
 	}
 }

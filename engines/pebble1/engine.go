@@ -93,7 +93,7 @@ func (version) SortedBuild(s pebbledb.Settings, o engine.Options) (pebbledb.Sort
 		MemTableBytes:         options.MemTableSize,
 		L0CompactionThreshold: options.L0CompactionThreshold,
 		NewTable: func(level int, file *pebbledb.TableFile) pebbledb.TableWriter {
-			return sstable.NewWriter(file, options.MakeWriterOptions(level, tableFormat(options)))
+			return tableWriter{sstable.NewWriter(file, options.MakeWriterOptions(level, tableFormat(options)))}
 		},
 		OpenForIngestion: func() (pebbledb.Version, error) { return openForIngestion(o.Dir, options) },
 	}
@@ -110,6 +110,12 @@ func tableFormat(options *pebble.Options) sstable.TableFormat {
 		return sstable.TableFormatPebblev2 // value blocks are not enabled
 	}
 	return format
+}
+
+type tableWriter struct{ *sstable.Writer }
+
+func (w tableWriter) Set(key, value []byte, number uint64) error {
+	return w.Add(pebble.InternalKey{UserKey: key, Trailer: number<<8 | uint64(pebble.InternalKeyKindSet)}, value)
 }
 
 func openForIngestion(dir string, options *pebble.Options) (pebbledb.Version, error) {

@@ -101,10 +101,16 @@ func (v version) SortedBuild(s pebbledb.Settings, o engine.Options) (pebbledb.So
 		MemTableBytes:         options.MemTableSize,
 		L0CompactionThreshold: options.L0CompactionThreshold,
 		NewTable: func(level int, file *pebbledb.TableFile) pebbledb.TableWriter {
-			return sstable.NewWriter(file, options.MakeWriterOptions(level, format))
+			return tableWriter{sstable.NewWriter(file, options.MakeWriterOptions(level, format))}
 		},
 		OpenForIngestion: func() (pebbledb.Version, error) { return openForIngestion(o.Dir, options) },
 	}, nil
+}
+
+type tableWriter struct{ *sstable.Writer }
+
+func (w tableWriter) Set(key, value []byte, number uint64) error {
+	return w.Raw().Add(pebble.InternalKey{UserKey: key, Trailer: pebble.InternalKeyTrailer(number<<8) | pebble.InternalKeyTrailer(pebble.InternalKeyKindSet)}, value, false)
 }
 
 func openForIngestion(dir string, options *pebble.Options) (pebbledb.Version, error) {

@@ -45,7 +45,8 @@ type SortedBuild struct {
 
 // TableWriter is sstable.Writer of either version.
 type TableWriter interface {
-	Set(key, value []byte) error
+	// Set adds a pair that was written with that sequence number.
+	Set(key, value []byte, number uint64) error
 	Close() error
 }
 
@@ -62,21 +63,29 @@ const buildFolder = "sorted-build"
 func (d *DB) BuildSorted(
 	ctx context.Context, spec engine.SortedSpec, entries func(from, to uint64) engine.Entries, done func(pairs uint64),
 ) error {
-	if err := d.checkEmpty(); err != nil {
-		return d.failed("sorted build of", err)
+	if !spec.Resume {
+		if err := d.checkEmpty(); err != nil {
+			return d.failed("sorted build of", err)
+		}
 	}
+	build, err := d.sortedBuild()
+	if err != nil {
+		return err
+	}
+	build.spec, build.open, build.done = spec, entries, done
+	return build.run(ctx)
+}
+
+func (d *DB) sortedBuild() (SortedBuild, error) {
 	o := d.opened
 	o.Create = false
 	s, errs := Resolve(d.library.About().Profiles, o)
 	if len(errs) > 0 {
-		return errors.Join(errs...)
+		return SortedBuild{}, errors.Join(errs...)
 	}
 	build, err := d.version.SortedBuild(s, o)
-	if err != nil {
-		return err
-	}
-	build.db, build.spec, build.open, build.done = d, spec, entries, done
-	return build.run(ctx)
+	build.db = d
+	return build, err
 }
 
 func (d *DB) checkEmpty() error {
@@ -103,21 +112,20 @@ func (d *DB) reopen(ctx context.Context) error {
 }
 
 // run builds the database. If it fails before detach, the database is as it was;
-// afterwards it is reopened, but may hold a part of the levels.
+// afterwards it is reopened, but may hold a part of the levels. What has been done
+// is left for a build that resumes: whole tables and whole levels.
 func (b SortedBuild) run(ctx context.Context) (err error) {
 	if b.spec.Keys == 0 {
 		return nil
 	}
 	folder := filepath.Join(b.db.config.dir, buildFolder)
-	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
+	if !b.spec.Resume {
+		err = os.RemoveAll(folder)
+	}
+	if err := errors.Join(err, os.MkdirAll(folder, 0o755)); err != nil {
 		return b.failed("make room for tables", err)
 	}
-	defer func() {
-		if left := os.RemoveAll(folder); left != nil {
-			err = errors.Join(err, b.failed("remove temporary tables", left))
-		}
-	}()
-	plan, err := b.plan()
+	plan, _, err := b.plan()
 	if err != nil {
 		return b.failed("sample keys", err)
 	}
@@ -138,56 +146,99 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 	if err := b.putRecent(ctx, plan); err != nil {
 		return b.failed("put the keys of level 0", err)
 	}
+	if err := os.RemoveAll(folder); err != nil {
+		return b.failed("remove temporary tables", err)
+	}
 	return nil
 }
 
-func (b SortedBuild) plan() (buildPlan, error) {
-	bytesPerKey, err := b.sampleTables()
-	if err != nil {
-		return buildPlan{}, err
-	}
-	rest := lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
+// plan lays out the levels. How well they compress decides how many keys they
+// take, and that how far apart their sequence numbers are, by which they compress:
+// it samples a plan to make the next one.
+func (b SortedBuild) plan() (plan buildPlan, rest lsm.Rest, err error) {
 	flushKeys := float64(b.MemTableBytes) / float64(b.spec.KeyBytes+b.spec.ValueBytes+memTableEntryBytes)
 	// A level is due at a score of 1, and L0's is twice its depth over the threshold.
 	staysInL0 := b.L0CompactionThreshold > 2
-	return newBuildPlan(b.spec, rest, bytesPerKey, flushKeys, staysInL0), nil
+	var bytesPerKey [Levels]float64
+	for level := range bytesPerKey {
+		bytesPerKey[level] = float64(b.spec.KeyBytes + b.spec.ValueBytes)
+	}
+	for round := 0; ; round++ {
+		rest = lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
+		plan = newBuildPlan(b.spec, rest, bytesPerKey, flushKeys, staysInL0)
+		if round == 2 {
+			return plan, rest, nil
+		}
+		if bytesPerKey, err = b.sampleTables(plan); err != nil {
+			return plan, rest, err
+		}
+	}
 }
 
 // memTableEntryBytes is what a memtable spends on a pair beyond its bytes.
 const memTableEntryBytes = 47
 
-// sampledPairs are enough to know the stored size of a key within a percent and
-// few enough to take no time.
-const sampledPairs = 10_000
+const (
+	// sampledPairs of each of a level's sampledRuns are enough to know the stored
+	// size of a key within a percent and few enough to take no time.
+	sampledPairs = 4000
+	sampledRuns  = 8
+	// maxSampleRange bounds how many keys of other levels are passed over.
+	maxSampleRange = 4 << 20
+)
 
-// sampleTables writes a table of each level into nothing and returns its bytes
-// per key: what values compress to cannot be known without trying.
-func (b SortedBuild) sampleTables() (bytesPerKey [Levels]float64, err error) {
-	n := min(b.spec.Keys, sampledPairs)
-	from := (b.spec.Keys - n) / 2
+// sampleTables writes parts of the plan's tables into nothing and returns the
+// bytes per key of each level: what values compress to cannot be known without
+// trying. A level that the plan has not is like the next one.
+func (b SortedBuild) sampleTables(plan buildPlan) (bytesPerKey [Levels]float64, err error) {
+	var levels [Levels][]plannedTable
+	for _, t := range plan.tables {
+		levels[t.level] = append(levels[t.level], t)
+	}
+	errEnough := errors.New("enough pairs")
 	var group errgroup.Group
 	group.SetLimit(workers(b.spec.Workers))
-	for level := range bytesPerKey {
+	for level, tables := range levels {
 		group.Go(func() error {
-			file := newTableFile(nil)
-			table, next := b.NewTable(level, file), b.open(from, from+n)
-			for key, value, more := next(); more; key, value, more = next() {
-				if err := table.Set(key, value); err != nil {
-					return errors.Join(fmt.Errorf("key %x: %w", key, err), table.Close())
+			file, pairs := newTableFile(nil), 0
+			out := b.NewTable(level, file)
+			for run := range min(sampledRuns, len(tables)) {
+				t := tables[run*len(tables)/min(sampledRuns, len(tables))]
+				t.to = min(t.to, t.from+maxSampleRange)
+				enough := pairs + sampledPairs
+				err := b.stream(plan, t, func(key, value []byte, number uint64) error {
+					if pairs == enough {
+						return errEnough
+					}
+					pairs++
+					return out.Set(key, value, number)
+				})
+				if err != nil && !errors.Is(err, errEnough) {
+					return errors.Join(err, out.Close())
 				}
 			}
-			if err := table.Close(); err != nil {
-				return err
+			err := out.Close()
+			if pairs > 0 {
+				bytesPerKey[level] = float64(file.bytes) / float64(pairs)
 			}
-			bytesPerKey[level] = float64(file.bytes) / float64(n)
-			return nil
+			return err
 		})
 	}
-	return bytesPerKey, group.Wait()
+	err = group.Wait()
+	for level := lastLevel - 1; level >= 0; level-- {
+		if bytesPerKey[level] == 0 {
+			bytesPerKey[level] = bytesPerKey[level+1]
+		}
+	}
+	return bytesPerKey, err
 }
 
 // writeTables writes all tables of the plan and returns the paths of each level.
 func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder string) (paths [Levels][]string, err error) {
+	ingested, err := tablesPerLevel(b.db.version)
+	if err != nil {
+		return paths, err
+	}
 	var mu sync.Mutex
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(workers(b.spec.Workers))
@@ -195,8 +246,17 @@ func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder str
 		if inGroup.Err() != nil {
 			break
 		}
+		if ingested[t.level] > 0 {
+			continue
+		}
+		path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.level, number))
+		if _, err := os.Stat(path); err == nil {
+			mu.Lock()
+			paths[t.level] = append(paths[t.level], path)
+			mu.Unlock()
+			continue
+		}
 		group.Go(func() error {
-			path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.level, number))
 			pairs, err := b.writeTable(inGroup, plan, t, path)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
@@ -228,44 +288,69 @@ const pairsPerReport = 4096
 // writeTable writes the pairs of t, syncs the file and returns their number; of
 // none there is no file.
 func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTable, path string) (pairs uint64, err error) {
+	partial := path + ".partial"
 	var table TableWriter // begun at the first pair
-	defer func() {
-		if table != nil {
-			err = errors.Join(err, table.Close())
-		}
-	}()
-	err = plan.stream(t, b.open, func(key, value []byte) error {
+	// Ingest refuses a table whose first or last pair has a sequence number. The
+	// others' are not looked at: all pairs of an ingested table read as having one
+	// number of its own.
+	var last struct {
+		key, value []byte
+		number     uint64
+	}
+	err = b.stream(plan, t, func(key, value []byte, number uint64) error {
 		if table == nil {
-			file, err := os.Create(path)
+			file, err := os.Create(partial)
 			if err != nil {
 				return err
 			}
-			table = b.NewTable(t.level, newTableFile(file))
+			table, number = b.NewTable(t.level, newTableFile(file)), 0
+		} else if err := table.Set(last.key, last.value, last.number); err != nil {
+			return err
 		}
+		last.key, last.value, last.number = append(last.key[:0], key...), append(last.value[:0], value...), number
 		if pairs++; pairs%pairsPerReport == 0 {
 			b.done(pairsPerReport)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 		}
-		return table.Set(key, value)
+		return nil
 	})
 	b.done(pairs % pairsPerReport)
+	if table == nil {
+		return pairs, err
+	}
+	if err == nil {
+		err = table.Set(last.key, last.value, 0)
+	}
+	if err = errors.Join(err, table.Close()); err == nil {
+		err = os.Rename(partial, path)
+	}
 	return pairs, err
 }
 
 // stream calls yield with the pairs of t in ascending order.
-func (p *buildPlan) stream(t plannedTable, open func(from, to uint64) engine.Entries, yield func(key, value []byte) error) error {
-	next, place := open(t.from, t.to), p.placer(t.from)
-	for index := t.from; index < t.to; index++ {
-		key, value, more := next()
-		if !more {
-			return fmt.Errorf("the stream of keys %d to %d ended at %d", t.from, t.to, index)
+func (b SortedBuild) stream(plan buildPlan, t plannedTable, yield func(key, value []byte, number uint64) error) error {
+	place := plan.placer(t.from)
+	return stream(b.open, t.from, t.to, func(index uint64) (uint64, bool) { return place.holds(t.level, index) }, yield)
+}
+
+// stream calls yield with those pairs that are wanted, and their sequence numbers.
+func stream(
+	open func(from, to uint64) engine.Entries, from, to uint64,
+	wanted func(index uint64) (number uint64, is bool), yield func(key, value []byte, number uint64) error,
+) error {
+	next := open(from, to)
+	for index := from; index < to; index++ {
+		number, is := wanted(index)
+		key, value, err := next(!is)
+		if err != nil {
+			return fmt.Errorf("the stream of keys %d to %d ended at %d: %w", from, to, index, err)
 		}
-		if !place.holds(t.level, index) {
+		if !is {
 			continue
 		}
-		if err := yield(key, value); err != nil {
+		if err := yield(key, value, number); err != nil {
 			return fmt.Errorf("key %x: %w", key, err)
 		}
 	}
@@ -293,7 +378,7 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) (err error) 
 		batched = 0
 		return errors.Join(err, context.Cause(ctx))
 	}
-	if err := plan.stream(plan.recent, b.open, func(key, value []byte) error {
+	if err := b.stream(plan, plan.recent, func(key, value []byte, _ uint64) error {
 		if batched++; batched == batchPairs {
 			return errors.Join(out.Put(key, value), commit())
 		}
@@ -314,7 +399,10 @@ func (b SortedBuild) ingest(ctx context.Context, tables [Levels][]string) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, into.Close()) }()
-	var want [Levels]int
+	want, err := tablesPerLevel(into) // of a build that this one resumes
+	if err != nil {
+		return err
+	}
 	for level := Levels - 1; level >= 0; level-- {
 		if len(tables[level]) == 0 {
 			continue

@@ -2,9 +2,12 @@ package pebbledb_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,6 +20,7 @@ import (
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/model/lsm"
 )
 
 func engines() []engine.Engine { return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}} }
@@ -48,14 +52,14 @@ func (p pairs) spec(workers int) engine.SortedSpec {
 func (p pairs) stream(from, to uint64) engine.Entries {
 	maker, key := p.keys.Maker(), make([]byte, 32)
 	var value []byte
-	return func() ([]byte, []byte, bool) {
+	return func(bool) ([]byte, []byte, error) {
 		if from >= to {
-			return nil, nil, false
+			return nil, nil, io.EOF
 		}
 		maker.Key(key, from)
 		value = p.values.Value(value, from, 0)
 		from++
-		return key, value, true
+		return key, value, nil
 	}
 }
 
@@ -242,11 +246,11 @@ func fillRandom(t *testing.T, db engine.DB, p pairs) {
 	}
 	next := p.stream(0, p.keys.Count)
 	for n := 1; ; n++ {
-		key, value, more := next()
-		if !more {
+		key, value, err := next(false)
+		if err == io.EOF {
 			break
 		}
-		err := out.Put(key, value)
+		err = errors.Join(err, out.Put(key, value))
 		if n%1000 == 0 {
 			err = errors.Join(err, out.Commit())
 		}
@@ -264,6 +268,77 @@ func below(shape engine.Shape) []engine.Level {
 		return shape.Levels[1:]
 	}
 	return shape.Levels
+}
+
+// The plan alone, for the published databases: their values repeat, so that how
+// well a level compresses decides how many keys it takes.
+func TestPlannedLevelsArePublishedOnes(t *testing.T) {
+	t.Parallel()
+	values, err := keyspace.NewValues(keyspace.Table32, 110, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, keys := range map[string]uint64{"200M": 200e6, "2B": 2e9, "20B": 20e9} {
+		published := publishedLevels(t, name)
+		for _, e := range engines() {
+			if e.Info().Name == "pebble2" && name == "20B" {
+				continue // as with pebble1, for as long again
+			}
+			db, _ := create(t, e, nil)
+			planned, err := pebbledb.PlannedKeys(db.(*pebbledb.DB), engine.SortedSpec{Keys: keys, KeyBytes: 32, ValueBytes: 110, Seed: 1}, randomKeys(keys, values))
+			if err != nil {
+				t.Fatal(err)
+			}
+			base := true
+			for _, l := range published[1:] {
+				want, limit := float64(l.Keys), 0.02
+				if base && l.Keys > 0 {
+					base, limit = false, 0.13 // a few files that come and go at once
+				}
+				off := planned[l.Level]/max(want, 1) - 1
+				t.Logf("%s %s L%d: %.0f planned, %.0f published, %+.2f %%", e.Info().Name, name, l.Level, planned[l.Level], want, 100*off)
+				if (want > 0 || planned[l.Level] > 0) && math.Abs(off) > limit {
+					t.Errorf("%s %s L%d: %.0f keys planned, %.0f published", e.Info().Name, name, l.Level, planned[l.Level], want)
+				}
+			}
+			closeDB(t, db)
+		}
+	}
+}
+
+func publishedLevels(t *testing.T, name string) []engine.Level {
+	t.Helper()
+	file, err := os.Open("../../model/predict/testdata/bench_kvdb/Properties_" + name + ".log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	levels, err := lsm.ParseProperties(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return levels
+}
+
+// randomKeys streams ascending keys as far apart as those of n hashes.
+func randomKeys(n uint64, values *keyspace.Values) func(from, to uint64) engine.Entries {
+	return func(from, to uint64) engine.Entries {
+		random, key := rand.New(rand.NewPCG(from, n)), make([]byte, 32)
+		word, gap := float64(from)/float64(n)*(1<<64), float64(1<<64)/float64(n)
+		at, value := uint64(word), []byte(nil)
+		return func(skip bool) ([]byte, []byte, error) {
+			at += 1 + uint64(random.ExpFloat64()*gap)
+			if skip {
+				return nil, nil, nil
+			}
+			binary.BigEndian.PutUint64(key, at)
+			for i := 8; i < len(key); i += 8 {
+				binary.BigEndian.PutUint64(key[i:], random.Uint64())
+			}
+			value = values.Value(value, random.Uint64(), 0)
+			return key, value, nil
+		}
+	}
 }
 
 func TestBuildSortedIsTheSameForAnyWorkers(t *testing.T) {
@@ -305,20 +380,45 @@ func TestBuildSortedOfFewKeys(t *testing.T) {
 	}
 }
 
-func TestBuildSortedCancelled(t *testing.T) {
+// A build that was stopped and resumed ends as one that was not.
+func TestBuildSortedCancelledAndResumed(t *testing.T) {
 	for _, e := range engines() {
+		p := newPairs(t, testKeys, keyspace.Sorted)
+		whole, _ := create(t, e, smallLevels())
+		if err := build(context.Background(), whole, p, 2, func(uint64) {}); err != nil {
+			t.Fatal(err)
+		}
 		db, dir := create(t, e, smallLevels())
 		stopped := errors.New("the user has had enough")
 		ctx, cancel := context.WithCancelCause(context.Background())
-		err := build(ctx, db, newPairs(t, testKeys, keyspace.Sorted), 2, func(uint64) { cancel(stopped) })
+		var first, second atomic.Uint64
+		err := build(ctx, db, p, 2, func(n uint64) {
+			if first.Add(n) > testKeys/2 {
+				cancel(stopped)
+			}
+		})
 		if !errors.Is(err, stopped) || !strings.Contains(err.Error(), "sorted build of "+dir) {
 			t.Errorf("%s: %v", e.Info().Name, err)
 		}
 		if files := shapeOf(t, db).Files; files != 0 {
 			t.Errorf("%s: %d tables", e.Info().Name, files)
 		}
+		spec := p.spec(2)
+		spec.Resume = true
+		if err := db.(engine.SortedBuilder).BuildSorted(context.Background(), spec, p.stream, func(n uint64) { second.Add(n) }); err != nil {
+			t.Fatal(err)
+		}
+		built := shapeOf(t, db)
+		if want := shapeOf(t, whole); !reflect.DeepEqual(built, want) {
+			t.Errorf("%s: resumed\n%+v\nin one go\n%+v", e.Info().Name, built, want)
+		}
+		if second.Load() > testKeys*3/4 {
+			t.Errorf("%s: %d keys were written again", e.Info().Name, second.Load())
+		}
+		p.check(t, db)
 		closeDB(t, db)
-		checkFiles(t, dir, 0)
+		closeDB(t, whole)
+		checkFiles(t, dir, built.Files)
 	}
 }
 
@@ -345,7 +445,7 @@ func TestBuildSortedRefusals(t *testing.T) {
 		db, _ = create(t, e, nil)
 		short := func(from, to uint64) engine.Entries { return p.stream(from, min(to, 700)) }
 		err = db.(engine.SortedBuilder).BuildSorted(context.Background(), p.spec(1), short, func(uint64) {})
-		if err == nil || !strings.Contains(err.Error(), "ended at 700") || !strings.Contains(err.Error(), "L6-") {
+		if err == nil || !strings.Contains(err.Error(), "ended at 700") {
 			t.Errorf("%s: a short stream: %v", e.Info().Name, err)
 		}
 		closeDB(t, db)
@@ -367,9 +467,6 @@ func TestBuildSortedThatCannotReopen(t *testing.T) {
 		})
 		if err == nil || !strings.Contains(err.Error(), "after its build") {
 			t.Errorf("%s: built without a manifest: %v", e.Info().Name, err)
-		}
-		if _, err := os.Stat(filepath.Join(dir, "sorted-build")); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: temporary tables: %v", e.Info().Name, err)
 		}
 		closeDB(t, db)
 	}

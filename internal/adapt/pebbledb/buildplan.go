@@ -2,6 +2,7 @@ package pebbledb
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -19,7 +20,7 @@ const lastLevel = Levels - 1
 // take whole ranges out of a level. In a gap the levels below hold more. So the
 // key space falls into pieces, each with its own shares.
 type buildPlan struct {
-	seed   uint64
+	spec   engine.SortedSpec
 	tables []plannedTable
 	recent plannedTable // the range of L0, which is not a table; may be empty
 	pieces []piece      // ascending
@@ -43,7 +44,7 @@ type piece struct {
 // newBuildPlan places spec's keys as rest has them. flushKeys are the keys of a
 // full memtable.
 func newBuildPlan(spec engine.SortedSpec, rest lsm.Rest, bytesPerKey [Levels]float64, flushKeys float64, staysInL0 bool) buildPlan {
-	p := buildPlan{seed: spec.Seed}
+	p := buildPlan{spec: spec}
 	random := rand.New(rand.NewPCG(spec.Seed, spec.Keys))
 	var below []plannedTable
 	for level := lastLevel; level >= rest.Base; level-- {
@@ -233,27 +234,39 @@ func intersect(ranges []plannedTable, keys uint64) (parts []part) {
 
 // placer tells the level of ascending indexes.
 type placer struct {
-	seed   uint64
+	spec   engine.SortedSpec
 	pieces []piece // the first one holds the last index asked for
 }
 
 // placer returns a placer for indexes from first on.
 func (p *buildPlan) placer(first uint64) placer {
 	i := sort.Search(len(p.pieces), func(i int) bool { return p.pieces[i].to > first })
-	return placer{p.seed, p.pieces[i:]}
+	return placer{p.spec, p.pieces[i:]}
 }
 
-// holds reports whether the key of index belongs to level.
-func (p *placer) holds(level int, index uint64) bool {
+// holds reports whether the key of index belongs to level, and its sequence number.
+func (p *placer) holds(level int, index uint64) (number uint64, held bool) {
 	for index >= p.pieces[0].to {
 		p.pieces = p.pieces[1:]
 	}
-	h := levelHash(index, p.seed)
+	h := levelHash(index, p.spec.Seed)
 	ends := &p.pieces[0].ends
 	if level > 0 && h < ends[level-1] {
-		return false
+		return 0, false
 	}
-	return h < ends[level] || level == lastLevel
+	return sequenceNumber(level, h, p.spec.Keys), h < ends[level] || level == lastLevel
+}
+
+// sequenceNumber is the number that random loading gives a key. In any range of
+// keys the upper levels hold the newest ones, and hashes order the levels: a key's
+// hash is its age. Compactions into the last level set the number to 0. Numbers
+// decide how well blocks compress.
+func sequenceNumber(level int, h, newest uint64) uint64 {
+	if level == lastLevel {
+		return 0
+	}
+	age, _ := bits.Mul64(h, newest)
+	return newest - age
 }
 
 // levelHash is the finaliser of splitmix64 (Steele, Lea, Flood 2014), under a

@@ -28,7 +28,7 @@ func TestPlanPlacesEveryKeyOnce(t *testing.T) {
 		for _, r := range append(plan.tables, plan.recent) {
 			place := plan.placer(min(r.from, keys-1))
 			for i := r.from; i < r.to; i++ {
-				if place.holds(r.level, i) {
+				if _, is := place.holds(r.level, i); is {
 					placed[i]++
 					held[r.level]++
 				}

@@ -19,7 +19,7 @@ import (
 // Orders and hashes, by the names used in flags and manifests.
 const (
 	Hashed = "hashed" // index order is random in key order: loading by index is fillrandom
-	Sorted = "sorted" // index order is key order
+	Sorted = "sorted" // index order is key order: databases that version 0.1.0 built by fillsorted
 
 	Mix       = "mix"       // splitmix64 words: about 5 ns a key
 	Keccak256 = "keccak256" // keccak256 of the 32-byte big-endian index, as bench_kvdb does: about 500 ns a key

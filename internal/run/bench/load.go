@@ -1,9 +1,12 @@
 package bench
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,7 +23,7 @@ import (
 
 // load is the verb load: create (or resume), load, settle, verify.
 func (r *run) load(ctx context.Context) error {
-	m, err := r.loadManifest()
+	m, create, err := r.loadManifest()
 	if err != nil {
 		return err
 	}
@@ -32,7 +35,7 @@ func (r *run) load(ctx context.Context) error {
 	w.KeyOrder, w.ValueBytes = m.KeyOrder, values.MeanBytes()
 	if _, err := r.Phase("prepare", func(*atomicCount) error {
 		o := openOptions(r.spec)
-		o.Create = m.Loaded == 0
+		o.Create = create
 		if err := r.open(ctx, o); err != nil {
 			return err
 		}
@@ -70,36 +73,32 @@ func (r *run) load(ctx context.Context) error {
 }
 
 // loadManifest is the plan of a fresh load, or the manifest of the one to resume.
-func (r *run) loadManifest() (*keyspace.Manifest, error) {
+// The database is to be created if nothing of it is left.
+func (r *run) loadManifest() (m *keyspace.Manifest, create bool, err error) {
 	s := r.spec
-	order := keyspace.Hashed
-	if s.Workload == workload.FillSorted {
-		order = keyspace.Sorted
-	}
 	if !s.Resume {
 		return &keyspace.Manifest{Engine: s.Engine, Version: r.engine.Info().Version, Profile: s.Profile, Overrides: s.Overrides, Workload: s.Workload,
-			Keys: s.Keys, KeyBytes: s.KeyBytes, KeyOrder: order, KeyHash: s.KeyHash, ValueModel: s.ValueModel, ValueBytes: s.ValueBytes,
-			Seed: s.Seed, BatchKeys: s.BatchKeys}, nil
+			Keys: s.Keys, KeyBytes: s.KeyBytes, KeyOrder: keyspace.Hashed, KeyHash: s.KeyHash, ValueModel: s.ValueModel, ValueBytes: s.ValueBytes,
+			Seed: s.Seed, BatchKeys: s.BatchKeys}, true, nil
 	}
-	m, err := keyspace.ReadManifest(s.Dir)
-	if err != nil {
-		return nil, err
+	if m, err = keyspace.ReadManifest(s.Dir); err != nil {
+		return nil, false, err
 	}
 	w := &r.Result.Workload
 	w.Name, w.Keys, w.KeyBytes, w.KeyHash, w.ValueModel, w.BatchKeys, w.Seed = m.Workload, m.Keys, m.KeyBytes, m.KeyHash, m.ValueModel, m.BatchKeys, m.Seed
-	// Half-built tables cannot be told from whole ones, and before the first
-	// checkpoint nothing is durable.
-	if m.Loaded == 0 || m.Workload == workload.FillSorted && m.Loaded < m.Keys {
+	// Before the first checkpoint nothing is durable. A sorted build goes on from
+	// its tables, unless version 0.1.0 began it, which had keys of its own.
+	if m.Loaded == 0 && (m.Workload != workload.FillSorted || m.KeyOrder == keyspace.Sorted) {
 		r.Tell(Event{Phase: "prepare", Note: "nothing that the load could go on from: starting it again"})
 		if err := dbformat.Check(s.Engine, engine.Options{Dir: s.Dir, Create: true}); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if err := removeDatabase(s.Dir); err != nil {
-			return nil, fmt.Errorf("remove the unfinished load: %w", err)
+			return nil, false, fmt.Errorf("remove the unfinished load: %w", err)
 		}
-		m.Loaded = 0
+		m.KeyOrder, create = keyspace.Hashed, true
 	}
-	return m, nil
+	return m, create, nil
 }
 
 // removeDatabase empties dir, but for what is not the engine's.
@@ -247,34 +246,57 @@ func (r *run) fillThread(f *filling, next *atomic.Uint64) (err error) {
 	return nil
 }
 
-// fillSorted builds tables from the ascending keys and ingests them.
-func (r *run) fillSorted(ctx context.Context, m *keyspace.Manifest, values *keyspace.Values, ops *atomicCount) error {
+// fillSorted sorts the keys, builds tables from them and ingests those.
+func (r *run) fillSorted(ctx context.Context, m *keyspace.Manifest, values *keyspace.Values, ops *atomicCount) (err error) {
 	builder, ok := r.db.(engine.SortedBuilder)
 	if !ok {
 		return fmt.Errorf("%s cannot be built from sorted keys: use --workload fillrandom", r.engine.Info().Name)
 	}
-	spec := engine.SortedSpec{Keys: m.Keys, KeyBytes: m.KeyBytes, ValueBytes: int(values.MeanBytes()), Seed: m.Seed, Workers: r.spec.Threads}
 	start := time.Now()
 	var told atomic.Int64
-	return builder.BuildSorted(ctx, spec, func(from, to uint64) engine.Entries {
-		maker, key := m.KeySpace().Maker(), make([]byte, m.KeyBytes)
-		var value []byte
-		index := from
-		return func() ([]byte, []byte, bool) {
-			if index >= to {
-				return nil, nil, false
+	progress := func(phase string, count *atomicCount) func(keys uint64) {
+		return func(keys uint64) {
+			done := count.Add(keys)
+			if tenth := int64(time.Since(start) / (100 * time.Millisecond)); told.Swap(tenth) != tenth {
+				r.Tell(Event{Phase: phase, Done: done, Total: m.Keys, Unit: "keys"})
 			}
-			maker.Key(key, index)
-			value = values.Value(value, index, 0)
-			index++
-			return key, value, true
 		}
-	}, func(pairs uint64) {
-		ops.Add(pairs)
-		if tenth := int64(time.Since(start) / (100 * time.Millisecond)); told.Swap(tenth) != tenth {
-			r.Tell(Event{Phase: "load", Done: ops.Load(), Total: m.Keys, Unit: "keys"})
+	}
+	path := filepath.Join(r.spec.Dir, engine.OwnFolder, "key-order")
+	if _, err := os.Stat(path); !r.spec.Resume || err != nil {
+		if err := m.KeySpace().WriteOrder(ctx, path, r.spec.Threads, progress("sort", new(atomicCount))); err != nil {
+			return fmt.Errorf("sort the keys: %w", err)
 		}
-	})
+	}
+	order, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, order.Close()) }()
+	spec := engine.SortedSpec{Keys: m.Keys, KeyBytes: m.KeyBytes, ValueBytes: int(values.MeanBytes()), Seed: m.Seed, Workers: r.spec.Threads, Resume: r.spec.Resume}
+	if err := builder.BuildSorted(ctx, spec, func(from, to uint64) engine.Entries {
+		return entries(m, values, io.NewSectionReader(order, int64(from*keyspace.IndexBytes), int64((to-from)*keyspace.IndexBytes)))
+	}, progress("load", ops)); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// entries streams the pairs of the indexes that order holds.
+func entries(m *keyspace.Manifest, values *keyspace.Values, order io.Reader) engine.Entries {
+	indexes := bufio.NewReaderSize(order, 64<<10)
+	maker, key := m.KeySpace().Maker(), make([]byte, m.KeyBytes)
+	var value []byte
+	var word [keyspace.IndexBytes]byte
+	return func(skip bool) ([]byte, []byte, error) {
+		if _, err := io.ReadFull(indexes, word[:]); err != nil || skip {
+			return nil, nil, err
+		}
+		index := binary.LittleEndian.Uint64(word[:])
+		maker.Key(key, index)
+		value = values.Value(value, index, 0)
+		return key, value, nil
+	}
 }
 
 // verifyKeys are read back after a load.
