@@ -93,3 +93,13 @@ func TestLegendNamesWhatIsDrawn(t *testing.T) {
 		t.Errorf("%d omitted, y to %v", pic.Omitted, panel.Y.Max)
 	}
 }
+
+// A table in which everything failed has no columns left.
+func TestATableWithoutColumns(t *testing.T) {
+	var out strings.Builder
+	text := NewText(&out, 80)
+	text.Table(Table{Rows: []Row{{Failed: true}}})
+	if err := text.Flush(); err != nil {
+		t.Error(err)
+	}
+}

@@ -157,7 +157,8 @@ func (t *Table) layout(heads func(Head) []string) (lines [][]string, widths []in
 			lines[n] = append(lines[n], word)
 		}
 	}
-	if units := lines[tall-1]; !slices.ContainsFunc(units, func(unit string) bool { return unit != "" }) {
+	// The last head line are units, which may all be empty; a table of failures has none.
+	if tall > 0 && !slices.ContainsFunc(lines[tall-1], func(unit string) bool { return unit != "" }) {
 		lines = lines[:tall-1]
 	}
 	for _, row := range t.Rows {
