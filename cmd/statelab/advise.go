@@ -50,9 +50,7 @@ every cache size, probes the disk, and recommends settings.
 The settings of the node are read from the OPTIONS file of its database; --cache
 overrides the cache size. While a node writes, memtables take part of its cache;
 advise allows for that unless --write-rate 0 says that nothing is written.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.advise(cmd, f, args) },
 	}
-	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
 	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
 	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
@@ -70,7 +68,7 @@ advise allows for that unless --write-rate 0 says that nothing is written.`,
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
 	flag.Bool("use-existing", true, "read a database that statelab did not load; always on, since nothing is written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	return cmd
+	return a.checked(cmd, func(m *mistakes, args []string) error { return a.advise(f, m, args) })
 }
 
 // request are the flags of advise understood.
@@ -89,8 +87,8 @@ type request struct {
 	spec         bench.Spec // what verify measures
 }
 
-func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) (err error) {
-	r, err := a.adviceAsked(cmd, f, args)
+func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
+	r, err := a.adviceAsked(f, m, args)
 	if err != nil {
 		return err
 	}
@@ -133,7 +131,7 @@ func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) (err err
 	}
 	advice := advise.Judge(e)
 	if r.verify {
-		if e.Verified, err = a.verifyAdvice(r, f.outFolder(), model, traced != nil, advice, p); err != nil {
+		if e.Verified, err = a.verifyAdvice(r, outFolder(f.out, "advise"), model, traced != nil, advice, p); err != nil {
 			return a.orInterrupted(err)
 		}
 		if r.target.foreign {
@@ -153,9 +151,7 @@ func (a *app) orInterrupted(err error) error {
 }
 
 // adviceAsked reads the flags, all mistakes at once.
-func (a *app) adviceAsked(cmd *cobra.Command, f *adviseFlags, args []string) (r request, err error) {
-	m := new(mistakes)
-	m.unknownFlags(cmd, a.args)
+func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request, err error) {
 	if len(args) != 1 {
 		m.add("name one database (example: statelab advise CHAINDATA)")
 	}
@@ -185,10 +181,7 @@ func (a *app) adviceAsked(cmd *cobra.Command, f *adviseFlags, args []string) (r 
 		rate := m.rate("write-rate", f.writeRate)
 		r.keysWritten = &rate
 	}
-	r.cores, err = strconv.Atoi(f.cores)
-	if err != nil || r.cores < 1 || r.cores > 1<<12 {
-		m.add("--cores %q: must be from 1 to 4096 (example: 32)", f.cores)
-	}
+	r.cores = m.upTo("cores", f.cores, 4096, "32")
 	r.probeSeconds = m.number("probe-seconds", f.probeSeconds)
 	if r.probeSeconds > maxProbeSeconds {
 		m.add("--probe-seconds %s: must be at most %d", f.probeSeconds, maxProbeSeconds)
@@ -221,9 +214,6 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 	}
 	return t, spec
 }
-
-// outFolder is where --verify leaves its runs.
-func (f *adviseFlags) outFolder() string { return (&flags{out: f.out}).outFolder("advise") }
 
 // deliver prints the advice and fills the --out folder.
 func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *progress) error {

@@ -32,11 +32,7 @@ Statelab's own (.slcs) is one file with checksums that can be read from any vers
   statelab changeset verify set.slcs
   statelab changeset export set.slcs --format cronos --out DIR`,
 	}
-	a.group(cmd, a.changesetInfo(), a.changesetImport(), a.changesetExport(), a.changesetGenerate(), a.changesetHarvest(), a.changesetVerify())
-	for _, sub := range cmd.Commands() {
-		sub.FParseErrWhitelist.UnknownFlags = true
-	}
-	return cmd
+	return a.group(cmd, a.changesetInfo(), a.changesetImport(), a.changesetExport(), a.changesetGenerate(), a.changesetHarvest(), a.changesetVerify())
 }
 
 // setFlags are the flags that changeset's verbs share, as typed.
@@ -46,7 +42,7 @@ type setFlags struct {
 }
 
 func (f *setFlags) formatFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.format, "format", "auto", "format of the set: auto, "+names(changeset.Formats()))
+	cmd.Flags().StringVar(&f.format, "format", "auto", "format of the set: auto, "+strings.Join(words(changeset.Formats()), ", "))
 }
 
 func (f *setFlags) rangeFlags(cmd *cobra.Command) {
@@ -56,14 +52,6 @@ func (f *setFlags) rangeFlags(cmd *cobra.Command) {
 
 func (f *setFlags) sortFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.sort, "sort", false, "sort each version by store and key, and keep the last change of each key (order sorted-net)")
-}
-
-func names(formats []changeset.Format) string {
-	var text []string
-	for _, f := range formats {
-		text = append(text, string(f))
-	}
-	return strings.Join(text, ", ")
 }
 
 // openSet opens the set that args name; its errors name the path as typed.
@@ -76,7 +64,7 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 	if form == "auto" {
 		form = ""
 	} else {
-		m.oneOf("format", format, append([]string{"auto"}, strings.Split(names(changeset.Formats()), ", ")...)...)
+		m.oneOf("format", format, append([]string{"auto"}, words(changeset.Formats())...)...)
 	}
 	path = args[0]
 	if !m.readable("", path) || m.typed {
@@ -184,9 +172,7 @@ func (a *app) changesetImport() *cobra.Command {
 	cmd.Flags().StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
 	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the set, kept in the file (default: what the set says, or its name)")
 	cmd.Flags().StringVar(&roots, "roots", "", "run folder of a replay of this set; later replays must find its roots again, in each tree with the same root rule")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		out := m.newSet(f.out)
 		source, path := m.openSet(args, f.format, "import DIR --out set.slcs")
 		if source != nil {
@@ -209,8 +195,7 @@ func (a *app) changesetImport() *cobra.Command {
 			return err
 		}
 		return a.describeSet(out, f.out)
-	}
-	return cmd
+	})
 }
 
 func (a *app) changesetExport() *cobra.Command {
@@ -218,12 +203,10 @@ func (a *app) changesetExport() *cobra.Command {
 	cmd := &cobra.Command{Use: "export SET --format FORM --out DIR", Short: "Convert a set to the format of another tool"}
 	f.rangeFlags(cmd)
 	f.sortFlag(cmd)
-	cmd.Flags().StringVar(&f.format, "format", "", "format to write: "+names(changeset.ExportFormats()))
+	cmd.Flags().StringVar(&f.format, "format", "", "format to write: "+strings.Join(words(changeset.ExportFormats()), ", "))
 	cmd.Flags().StringVar(&f.out, "out", "", "new folder to write")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
-		m.oneOf("format", f.format, strings.Split(names(changeset.ExportFormats()), ", ")...)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		m.oneOf("format", f.format, words(changeset.ExportFormats())...)
 		out := m.newFolder(f.out, "DIR")
 		source, path := m.openSet(args, "auto", "export set.slcs --format cronos --out DIR")
 		if source != nil {
@@ -247,8 +230,7 @@ func (a *app) changesetExport() *cobra.Command {
 		}
 		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the format of %s\n", f.out, unit.Count(versions), path, f.format)
 		return nil
-	}
-	return cmd
+	})
 }
 
 // folder is a directory that exports write to.
@@ -282,9 +264,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 	flag.StringVar(&emptyValues, "empty-values", "0%", "share of values that are empty")
 	flag.StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
 	f.sortFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
 		out := m.newSet(f.out)
 		g := changeset.Generation{Profiles: list(profiles), Versions: int64(m.count("versions", versions)), Scale: m.number("scale", scale), Seed: m.seed(seed),
@@ -304,8 +284,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 			return err
 		}
 		return a.describeSet(out, f.out)
-	}
-	return cmd
+	})
 }
 
 func (a *app) changesetInfo() *cobra.Command {
@@ -313,9 +292,7 @@ func (a *app) changesetInfo() *cobra.Command {
 	cmd := &cobra.Command{Use: "info SET", Short: "Show the header of a set, without reading its changes"}
 	f.formatFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		set, path := m.openSet(args, f.format, "info set.slcs")
 		if err := m.err(); err != nil {
 			return err
@@ -326,8 +303,7 @@ func (a *app) changesetInfo() *cobra.Command {
 		}
 		a.printSet(setFactsOf(path, set.Info()))
 		return nil
-	}
-	return cmd
+	})
 }
 
 func (a *app) changesetVerify() *cobra.Command {
@@ -340,9 +316,7 @@ versions exit 3.`}
 	f.formatFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 if versions are missing")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		set, path := m.openSet(args, f.format, "verify set.slcs")
 		if err := m.err(); err != nil {
 			return err
@@ -373,8 +347,7 @@ versions exit 3.`}
 			return &strictError{1}
 		}
 		return nil
-	}
-	return cmd
+	})
 }
 
 // setFacts is what info and verify print with --json. Pointers are nil where only

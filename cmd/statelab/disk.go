@@ -45,11 +45,7 @@ func (a *app) disk(f *flags, m *mistakes) error {
 		m.add("%s: no such directory: statelab disk DIR", limit.Dir)
 	}
 	for _, text := range f.InFlight.Values() {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxDiskReaders {
-			m.add("--in-flight %q: must be from 1 to %d (example: --in-flight 1,4,16)", text, maxDiskReaders)
-		}
-		limit.InFlight = append(limit.InFlight, n)
+		limit.InFlight = append(limit.InFlight, m.upTo("in-flight", text, maxDiskReaders, "--in-flight 1,4,16"))
 	}
 	slices.Sort(limit.InFlight)
 	limit.InFlight = slices.Compact(limit.InFlight)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -19,9 +18,6 @@ import (
 	"github.com/statelab/statelab/engines/pebble1"
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/plan/runners"
-	"github.com/statelab/statelab/internal/plan/sweep"
-	"github.com/statelab/statelab/internal/run/bench"
-	"github.com/statelab/statelab/result"
 )
 
 // embedded are the engines that this binary links.
@@ -74,11 +70,6 @@ const (
 	libraryOption   = "library"
 	libraryVariable = "STATELAB_NATIVE_LIBRARY"
 )
-
-// runPoint runs one spec of an engine.
-func (a *app) runPoint(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
-	return a.Do(ctx, sweep.JobOf(spec), tell)
-}
 
 // engineRow is a row of engines --json.
 type engineRow struct {
@@ -133,9 +124,9 @@ func (a *app) enginesVerb() *cobra.Command {
 	return cmd
 }
 
-func words(capabilities []engine.Capability) (words []string) {
-	for _, c := range capabilities {
-		words = append(words, string(c))
+func words[T ~string](values []T) (words []string) {
+	for _, v := range values {
+		words = append(words, string(v))
 	}
 	return words
 }

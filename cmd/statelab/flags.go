@@ -188,10 +188,13 @@ func (m *mistakes) atLeastOne(flag, text, example string) uint64 {
 	return n
 }
 
-func (m *mistakes) threads(text string) int {
+func (m *mistakes) threads(text string) int { return m.upTo("threads", text, 4096, "8") }
+
+// upTo reads a number from 1 to most.
+func (m *mistakes) upTo(flag, text string, most int, example string) int {
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > 4096 {
-		m.add("--threads %q: must be from 1 to 4096 (example: 8)", text)
+	if err != nil || n < 1 || n > most {
+		m.add("--%s %q: must be from 1 to %d (example: %s)", flag, text, most, example)
 		return 1
 	}
 	return n
@@ -342,16 +345,7 @@ func (m *mistakes) checkOptions(e engine.Engine, spec bench.Spec) {
 }
 
 // list splits a value that may be an axis.
-func list(text string) []string {
-	if text == "" {
-		return nil
-	}
-	var values []string
-	for _, v := range strings.Split(text, ",") {
-		values = append(values, strings.TrimSpace(v))
-	}
-	return values
-}
+func list(text string) []string { return experiment.List(text).Values() }
 
 // values splits a list that must not be empty.
 func (m *mistakes) values(flag, text, example string) []string {
@@ -382,9 +376,9 @@ func (m *mistakes) handles(text string) int {
 }
 
 // outFolder is where results go: --out, or a new folder.
-func (f *flags) outFolder(verb string) string {
-	if f.out != "" {
-		return absolute(f.out)
+func outFolder(out, verb string) string {
+	if out != "" {
+		return absolute(out)
 	}
 	return absolute(filepath.Join("statelab-runs", verb+"-"+time.Now().UTC().Format("20060102-150405.000")))
 }

@@ -36,9 +36,7 @@ next to FILE, so the same command continues after Ctrl-C or a crash.
 	flag.StringVar(&jobs, "jobs", "2", "number of processes at a time")
 	flag.StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
 	f.rangeFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
 		h := harvest{app: a, db: absolute(db), out: m.newSet(f.out), from: m.version("from", f.from), to: m.version("to", f.to),
 			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress()}
@@ -58,8 +56,7 @@ next to FILE, so the same command continues after Ctrl-C or a crash.
 			return err
 		}
 		return a.describeSet(h.out, f.out)
-	}
-	return cmd
+	})
 }
 
 // harvest reads a range of versions in parts, a process each.

@@ -34,8 +34,7 @@ handles the tables need, and how much of the cache memtables take.
 	f.displayFlags(cmd)
 	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
 	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.inspect(cmd, f, args) }
-	return cmd
+	return a.checked(cmd, func(m *mistakes, args []string) error { return a.inspect(f, m, args) })
 }
 
 // inspection is what inspect --json prints.
@@ -58,9 +57,7 @@ type memTableShare struct {
 	Source        string `json:"source"` // how these settings are known
 }
 
-func (a *app) inspect(cmd *cobra.Command, f *flags, args []string) (err error) {
-	m := new(mistakes)
-	m.unknownFlags(cmd, a.args)
+func (a *app) inspect(f *flags, m *mistakes, args []string) (err error) {
 	if len(args) != 1 {
 		m.add("name one database or one level table (example: statelab inspect DIR)")
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/layouts/flat"
 	"github.com/statelab/statelab/layouts/pagetrie"
-	"github.com/statelab/statelab/result"
 )
 
 // stateRunnerVerb starts this binary as the runner of the layouts it links.
@@ -94,13 +93,7 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
 	p.say("")
 	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
-	if len(work.Result.Rows) > 0 {
-		d.explain = func() error { return a.explain(f.json, "", how.Out) }
-	}
-	if so.Status == result.Interrupted {
-		d.status, d.error = so.Status, so.Error
-	}
-	return a.finish(f, p, d, err)
+	return a.compared(f, p, d, so, len(work.Result.Rows) > 0, err)
 }
 
 // spec turns the flags into what all layouts share.

@@ -40,7 +40,6 @@ func (f *flags) displayFlags(cmd *cobra.Command) {
 	flag := cmd.Flags()
 	flag.BoolVar(&f.json, "json", false, "print JSON with the names of the result folder")
 	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
-	cmd.FParseErrWhitelist.UnknownFlags = true
 }
 
 // outputFlags are those of a verb that measures.
@@ -65,9 +64,7 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 	f := newFlags(verb)
 	f.Experiment.Flags(cmd.Flags())
 	f.outputFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if verb == experiment.Disk && len(args) == 1 {
 			f.Dir = args[0]
 		} else {
@@ -82,8 +79,7 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 			return a.goOn(f, verb, m)
 		}
 		return a.measure(f, m)
-	}
-	return cmd
+	})
 }
 
 func (a *app) runVerb() *cobra.Command {
@@ -104,9 +100,7 @@ Relative paths in the file start from the current directory.`,
 	}
 	f.outputFlags(cmd)
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of experiment files")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		switch {
 		case schema:
 			return a.printJSON(experiment.JSONSchema())
@@ -130,8 +124,7 @@ Relative paths in the file start from the current directory.`,
 		}
 		f.Experiment, m.translate = d.Experiment, d.Message
 		return a.measure(f, m)
-	}
-	return cmd
+	})
 }
 
 // goOn continues the experiment that is stored in --out; verb is the one expected, ""
@@ -194,7 +187,7 @@ func (a *app) measure(f *flags, m *mistakes) error {
 // the results, which holds the experiment.
 func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 	stepsOf func(plan.Plan, estimate.Machine) ([]estimate.Step, error)) (plan.Plan, error) {
-	p := plan.Plan{Repeats: repeats, Seed: seed, Out: f.outFolder(f.Measure)}
+	p := plan.Plan{Repeats: repeats, Seed: seed, Out: outFolder(f.out, f.Measure)}
 	p.Resume = fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out)
 	if !f.resume {
 		if err := refuseOther(p.Out); err != nil {
@@ -282,6 +275,17 @@ func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 		return &strictError{len(d.warnings)}
 	}
 	return nil
+}
+
+// compared finishes a plan, whose report is shown if it has a row.
+func (a *app) compared(f *flags, p *progress, d finished, so plan.Outcome, hasRows bool, err error) error {
+	if hasRows {
+		d.explain = func() error { return a.explain(f.json, "", d.out) }
+	}
+	if so.Status == result.Interrupted {
+		d.status, d.error = so.Status, so.Error
+	}
+	return a.finish(f, p, d, err)
 }
 
 func (a *app) printJSON(v any) error {

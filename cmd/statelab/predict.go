@@ -42,9 +42,7 @@ that is here (--db) it traces the accesses instead.
   statelab predict --layout Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
   statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% --cache 0.1%,0.2%,1%
   statelab predict --validate LOGS                 (compares published runs with the model)`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.predict(cmd, f, args) },
 	}
-	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
 	flag.StringVar(&f.layout, "layout", "", "level table: the output of pebble db properties")
 	flag.StringVar(&f.db, "db", "", "database to predict for")
@@ -67,7 +65,7 @@ that is here (--db) it traces the accesses instead.
 	flag.BoolVar(&f.force, "force", false, "with --out: replace files that exist")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	return cmd
+	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, m, args) })
 }
 
 // prediction is what predict --json prints.
@@ -87,9 +85,7 @@ type prediction struct {
 	Points     []result.PredictedPoint `json:"points"`
 }
 
-func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error {
-	m := new(mistakes)
-	m.unknownFlags(cmd, a.args)
+func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	m.noArguments(args)
 	if f.validate != "" {
 		m.readable("--validate: ", f.validate)
@@ -170,10 +166,7 @@ func (a *app) predict(cmd *cobra.Command, f *predictFlags, args []string) error 
 
 // input reads the flags that do not depend on the level table.
 func (f *predictFlags) input(m *mistakes) (predict.Input, prediction) {
-	cores, err := strconv.Atoi(f.cores)
-	if err != nil || cores < 1 || cores > 1<<12 {
-		m.add("--cores %q: must be from 1 to 4096 (example: 32)", f.cores)
-	}
+	cores := m.upTo("cores", f.cores, 4096, "32")
 	m.threads(f.threads)
 	if f.engine != "" {
 		m.oneOf("engine", f.engine, "pebble1", "pebble2")
@@ -339,7 +332,7 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool) (*result.
 		spec.Overrides = t.manifest.Overrides
 	}
 	p := a.progress()
-	run, err := a.runPoint(a.ctx, &spec, func(e bench.Event) { p.tell("", e) })
+	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e bench.Event) { p.tell("", e) })
 	p.done()
 	if err == nil && run.Status != result.OK {
 		err = errors.New(run.Error)

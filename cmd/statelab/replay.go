@@ -82,13 +82,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	})
 	p.say("")
 	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
-	if len(work.Result.Trees) > 0 {
-		d.explain = func() error { return a.explain(f.json, "", how.Out) }
-	}
-	if so.Status == result.Interrupted {
-		d.status, d.error = so.Status, so.Error
-	}
-	return a.finish(f, p, d, err)
+	return a.compared(f, p, d, so, len(work.Result.Trees) > 0, err)
 }
 
 // spec turns the flags into what all trees share.

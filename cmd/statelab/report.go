@@ -27,14 +27,11 @@ func (a *app) reportVerb() *cobra.Command {
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
   statelab report S --picture curve.png --csv figures.csv`,
 	}
-	cmd.FParseErrWhitelist.UnknownFlags = true
 	cmd.Flags().StringVar(&out, "out", "", "the HTML file (default: report.html in the first folder)")
 	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this PNG file")
 	cmd.Flags().BoolVar(&force, "force", false, "with --picture or --csv: replace the file if it exists")
 	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into this CSV file")
-	cmd.RunE = func(cmd *cobra.Command, folders []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, folders []string) error {
 		if len(folders) == 0 {
 			m.add("no folder given: statelab report S")
 		}
@@ -75,8 +72,7 @@ func (a *app) reportVerb() *cobra.Command {
 			return err
 		}
 		return output.Write(picture, replaces(&force), func(f *os.File) error { return in.Picture(f) })
-	}
-	return cmd
+	})
 }
 
 // explain prints what folders say and writes their page, into the first of them
@@ -118,11 +114,8 @@ sweep folder per dataset.
   statelab import LOGS --out published
   statelab report S published/200M published/2B --out both.html`,
 	}
-	cmd.FParseErrWhitelist.UnknownFlags = true
 	cmd.Flags().StringVar(&out, "out", "", "new folder for the sweep folders")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if len(args) != 1 {
 			m.add("name one folder of logs (example: statelab import LOGS --out DIR)")
 		} else {
@@ -144,6 +137,5 @@ sweep folder per dataset.
 			fmt.Fprintln(a.stdout, filepath.Join(out, filepath.Base(folder)))
 		}
 		return nil
-	}
-	return cmd
+	})
 }

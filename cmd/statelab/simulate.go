@@ -39,9 +39,7 @@ and v2; the other policies show what a different cache would read.
   statelab simulate T --policy clockpro1,lru,s3fifo --cache 8MiB --json
   statelab trace --db D --out - | statelab simulate - --cache 4MiB,16MiB
   statelab simulate T --export T.oracleGeneral     (for libCacheSim)`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.simulate(cmd, f, args) },
 	}
-	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
 	flag.StringVar(&f.policy, "policy", "", "cache policies (list; default: that of the traced engine)")
 	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes (list)")
@@ -51,7 +49,7 @@ and v2; the other policies show what a different cache would read.
 	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's oracleGeneral format")
 	flag.BoolVar(&f.force, "force", false, "with --export: replace the file if it exists")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	return cmd
+	return a.checked(cmd, func(m *mistakes, args []string) error { return a.simulate(f, m, args) })
 }
 
 // simulation is what simulate --json prints.
@@ -72,9 +70,7 @@ type simulatedPoint struct {
 	Error float64 `json:"block_reads_per_get_error,omitempty"`
 }
 
-func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) error {
-	m := new(mistakes)
-	m.unknownFlags(cmd, a.args)
+func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	if len(args) != 1 {
 		m.add("name one trace (example: statelab simulate T)")
 	} else if args[0] != pipe {
@@ -87,11 +83,7 @@ func (a *app) simulate(cmd *cobra.Command, f *simulateFlags, args []string) erro
 	if f.export != "" {
 		m.newFile("--export: ", f.export, &f.force)
 	}
-	setup := cachesim.Setup{}
-	var err error
-	if setup.Cores, err = strconv.Atoi(f.cores); err != nil || setup.Cores < 1 || setup.Cores > 1<<12 {
-		m.add("--cores %q: must be from 1 to 4096 (example: 8)", f.cores)
-	}
+	setup := cachesim.Setup{Cores: m.upTo("cores", f.cores, 4096, "8")}
 	reserve := m.reserve(f.reserve)
 	var sizes []int64
 	for _, text := range m.values("cache", f.cache, "64MiB") {

@@ -66,11 +66,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		a.addPredicted(s, done, p)
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
 	}
-	d := finished{status: so.Status, error: so.Error, warnings: done.Warnings, out: how.Out}
-	if len(done.Points) > 0 {
-		d.explain = func() error { return a.explain(f.json, "", how.Out) }
-	}
-	return a.finish(f, p, d, err)
+	return a.compared(f, p, finished{status: so.Status, error: so.Error, warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
 }
 
 // sweepOf is the sweep that f declares.

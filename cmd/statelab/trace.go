@@ -35,7 +35,6 @@ do not depend on the cache, so one trace serves for all cache sizes.
   statelab trace --run R --out T                   (the key stream of a measured run)
   statelab simulate T --cache 1MiB,4MiB,16MiB`,
 	}
-	cmd.FParseErrWhitelist.UnknownFlags = true
 	flag := cmd.Flags()
 	flag.StringVar(&f.DB, "db", "", "directory of the database")
 	flag.StringVar(&run, "run", "", "run folder to take the key stream from (database, Gets, warm-up, threads, seed)")
@@ -51,9 +50,7 @@ do not depend on the cache, so one trace serves for all cache sizes.
 	flag.BoolVar(&force, "force", false, "replace the trace file if it exists")
 	flag.BoolVar(&f.Existing, "use-existing", false, "trace a database that statelab did not load; it is never written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
 		shift := m.shift(sample, "keys")
 		if f.out == "" {
@@ -79,8 +76,7 @@ do not depend on the cache, so one trace serves for all cache sizes.
 			return err
 		}
 		return a.trace(f, t, &spec, trace.Sample{Shift: shift}, replaces(&force))
-	}
-	return cmd
+	})
 }
 
 // streamOf takes the key stream of a run that was measured.

@@ -93,15 +93,23 @@ func unknownCommand(parent *cobra.Command, name string) error {
 // group makes cmd, which does nothing itself, name its commands.
 func (a *app) group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(commands...)
-	cmd.FParseErrWhitelist.UnknownFlags = true
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if len(args) > 0 {
 			return unknownCommand(cmd, args[0])
 		}
-		m := new(mistakes)
-		m.unknownFlags(cmd, a.args)
 		m.add("%s needs a command: %s --help lists them", cmd.Name(), cmd.CommandPath())
 		return m.err()
+	})
+}
+
+// checked makes cmd do its work with a list of the mistakes on its command line, which begins
+// with the unknown flags.
+func (a *app) checked(cmd *cobra.Command, do func(m *mistakes, args []string) error) *cobra.Command {
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m := new(mistakes)
+		m.unknownFlags(cmd, a.args)
+		return do(m, args)
 	}
 	return cmd
 }
