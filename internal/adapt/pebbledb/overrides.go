@@ -41,11 +41,11 @@ func options() []option {
 			s.ReadSamplingMultiplier, err = strconv.ParseInt(v, 10, 64)
 			return err
 		}},
-		levelSize("BlockSize", "4KiB", func(l *LevelSettings, n int64) { l.BlockSize = int(n) }),
-		levelSize("IndexBlockSize", "4KiB", func(l *LevelSettings, n int64) { l.IndexBlockSize = int(n) }),
+		everyLevel("BlockSize", "4KiB"),
+		everyLevel("IndexBlockSize", "4KiB"),
 		{"TargetFileSize", "2MiB", setTargetFileSizes},
-		everyLevel("Compression", "snappy", setCompression),
-		everyLevel("FilterBitsPerKey", "10", setFilterBits),
+		everyLevel("Compression", "snappy"),
+		everyLevel("FilterBitsPerKey", "10"),
 		{"FilterLevels", "0-5", setFilterLevels},
 	}
 }
@@ -136,7 +136,9 @@ func flag(name string, set func(*Settings, bool)) option {
 	}}
 }
 
-func everyLevel(name, example string, set func(*LevelSettings, string) error) option {
+// everyLevel is an option of a level, said of all of them.
+func everyLevel(name, example string) option {
+	set := levelOptions()[name]
 	return option{name, example, func(s *Settings, v string) error {
 		for i := range s.Levels {
 			if err := set(&s.Levels[i], v); err != nil {
@@ -145,10 +147,6 @@ func everyLevel(name, example string, set func(*LevelSettings, string) error) op
 		}
 		return nil
 	}}
-}
-
-func levelSize(name, example string, set func(*LevelSettings, int64)) option {
-	return everyLevel(name, example, parseLevelSize(set))
 }
 
 func parseLevelSize(set func(*LevelSettings, int64)) func(*LevelSettings, string) error {

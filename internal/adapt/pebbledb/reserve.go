@@ -1,6 +1,10 @@
 package pebbledb
 
-import "github.com/statelab/statelab/engine"
+import (
+	"cmp"
+
+	"github.com/statelab/statelab/engine"
+)
 
 const (
 	firstMemTableBytes   = 256 << 10 // Pebble starts with a small memtable and doubles it
@@ -26,9 +30,5 @@ func OpenReserveBytes(adapter, profile string, cacheBytes int64, readOnly bool) 
 	if len(errs) > 0 {
 		return 0, errs[0]
 	}
-	memTable := int64(s.MemTableSize)
-	if memTable == 0 {
-		memTable = libraryMemTableBytes
-	}
-	return firstMemTableBytes + min(2*firstMemTableBytes, memTable), nil
+	return firstMemTableBytes + min(2*firstMemTableBytes, cmp.Or(int64(s.MemTableSize), libraryMemTableBytes)), nil
 }

@@ -7,18 +7,17 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"sort"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/objstorage"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/sstable/block/blockkind"
 	"github.com/cockroachdb/pebble/v2/sstable/colblk"
 	"github.com/cockroachdb/pebble/v2/sstable/rowblk"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"golang.org/x/sync/errgroup"
 
@@ -196,11 +195,11 @@ const (
 )
 
 func openSampled(ctx context.Context, path string) (*sampledTable, error) {
-	file, err := os.Open(path)
+	file, err := vfs.Default.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	source, err := newSampledFile(file)
+	source, err := sstable.NewSimpleReadable(file)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -291,31 +290,3 @@ func (t *sampledTable) readColumnar(data []byte) error {
 
 // prefixBundle is what Pebble's own default schema uses.
 const prefixBundle = 16
-
-// sampledFile is a plain file as v2 reads tables.
-type sampledFile struct {
-	file  *os.File
-	bytes int64
-}
-
-func newSampledFile(file *os.File) (objstorage.Readable, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return sampledFile{file, info.Size()}, nil
-}
-
-func (f sampledFile) ReadAt(_ context.Context, p []byte, offset int64) error {
-	_, err := f.file.ReadAt(p, offset)
-	return err
-}
-
-func (f sampledFile) Close() error { return f.file.Close() }
-
-func (f sampledFile) Size() int64 { return f.bytes }
-
-func (f sampledFile) NewReadHandle(objstorage.ReadBeforeSize) objstorage.ReadHandle {
-	handle := objstorage.MakeNoopReadHandle(f)
-	return &handle
-}

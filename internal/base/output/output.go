@@ -174,21 +174,6 @@ var results = []struct{ file, what, orElse string }{
 
 const orResume = ", or add --resume to go on with it"
 
-// Resumed checks that the folder path holds file, the mark of what is to go on.
-func Resumed(path, file string) error {
-	if err := OutsideDatabases(path); err != nil {
-		return err
-	}
-	info, err := os.Lstat(filepath.Join(path, file))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s holds nothing to resume: it has no %s", path, file)
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", filepath.Join(path, file))
-	}
-	return err
-}
-
 // MakeFolder makes a folder that Folder allows. tidy removes what was made as
 // long as it is empty: a run that failed early leaves no trace.
 func MakeFolder(path string) (tidy func() error, err error) {

@@ -115,7 +115,6 @@ func TestNothingIsPutInsideADatabase(t *testing.T) {
 		for _, path := range []string{db, filepath.Join(db, mark), filepath.Join(db, "new"), filepath.Join(db, "a", "b", "c"), filepath.Join(into, "new")} {
 			refused(t, Write(path, Anything, write("new")), path, "inside a database", db)
 			refused(t, errors.Join(Folder(path), WriteFolder(path, nil)), path, "inside a database", db)
-			refused(t, Resumed(path, "plan.json"), "inside a database")
 			_, err := MakeFolder(path)
 			refused(t, err, "inside a database")
 		}
@@ -139,16 +138,6 @@ func TestFoldersAreNewOrEmpty(t *testing.T) {
 	refused(t, Folder(file), "is not a folder")
 	empty := filepath.Join(dir, "empty")
 	if err := errors.Join(os.MkdirAll(filepath.Join(empty, "lost+found"), 0o755), Folder(empty), Folder(filepath.Join(dir, "a", "b"))); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestResumedFoldersHoldTheirMark(t *testing.T) {
-	dir := t.TempDir()
-	refused(t, Resumed(dir, "plan.json"), "has no plan.json")
-	link(t, put(t, filepath.Join(dir, "elsewhere"), "x"), filepath.Join(dir, "plan.json"))
-	refused(t, Resumed(dir, "plan.json"), "not a regular file")
-	if err := Resumed(dir, "elsewhere"); err != nil {
 		t.Error(err)
 	}
 }
