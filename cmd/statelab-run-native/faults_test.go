@@ -82,7 +82,7 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 func measure(t *testing.T, runner string, spec *bench.Spec) *result.Run {
 	t.Helper()
 	run, err := runners.Runner{Path: runner, Patience: 3 * time.Second}.Do(t.Context(),
-		runners.Job{Spec: spec, Blank: func() *result.Run { return bench.Blank(spec, "") }}, func(bench.Event) {})
+		runners.Job{Spec: spec, Blank: func() *result.Run { return bench.Blank(spec, "") }}, func(result.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
 )
 
 // adviseFlags are the flags of advise as typed.
@@ -118,7 +119,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 		model.Cost = traced.cost
 	}
 	e.Curve, err = advise.Draw(a.ctx, model, func(done int) {
-		p.tell("", bench.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
+		p.tell("", result.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
 	})
 	if err != nil {
 		return a.orInterrupted(err)

@@ -156,7 +156,7 @@ func (a *app) probe(r request, out string, run *result.Run, p *progress) (advise
 			return advise.Disk{Absent: err.Error()}, nil
 		}
 	}
-	p.tell("", bench.Event{Phase: "probing the disk"})
+	p.tell("", result.Event{Phase: "probing the disk"})
 	points, err := host.ProbeReads(a.ctx, dir, []int{1, 4, 16}, r.probeSeconds)
 	if err != nil && a.ctx.Err() == nil {
 		return advise.Disk{Absent: err.Error()}, nil // the rest of the advice stands

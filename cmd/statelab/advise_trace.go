@@ -8,7 +8,6 @@ import (
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
@@ -45,7 +44,7 @@ func (a *app) traceForAdvice(r request, run *result.Run, p *progress) (*adviceTr
 	spec.WarmupGets = uint64(gets) * tracedWarmupShare / (tracedWarmupShare + 1)
 	spec.Gets = uint64(gets) - spec.WarmupGets
 	var file bytes.Buffer
-	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, func(e bench.Event) { p.tell("", e) }); err != nil {
+	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, func(e result.Event) { p.tell("", e) }); err != nil {
 		if a.ctx.Err() != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ func (a *app) curveOf(t target, spec bench.Spec, cores int, reserve reserveOf, c
 	}
 	spec.Gets *= 2
 	var file bytes.Buffer
-	if _, _, err := a.record(&file, t, &spec, trace.Sample{}, func(bench.Event) {}); err != nil {
+	if _, _, err := a.record(&file, t, &spec, trace.Sample{}, func(result.Event) {}); err != nil {
 		return nil, fmt.Errorf("trace %s: %w", spec.Dir, err)
 	}
 	accesses, header, err := trace.Load(&file)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -99,16 +98,6 @@ func roughly(seconds float64) string {
 		return fmt.Sprintf("%.0f min", math.Ceil(d.Minutes()))
 	}
 	return fmt.Sprintf("%.0f h", math.Ceil(d.Hours()))
-}
-
-// existing is the nearest folder above dir that exists: dir may be made later.
-func existing(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
 }
 
 // bytesIn is what the files below dir hold; those that vanish meanwhile do not count.

@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -70,7 +71,7 @@ func (a *app) load(f *flags, m *mistakes) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	near := existing(spec.Dir)
+	near := host.Existing(spec.Dir)
 	on, err := a.machine(f, near, false)
 	if err != nil {
 		return err

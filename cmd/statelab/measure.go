@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -202,7 +203,7 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 		}
 		dir = absolute(f.DB)
 	}
-	dir = existing(dir)
+	dir = host.Existing(dir)
 	on, err := a.machine(f, dir, direct)
 	if err != nil {
 		return p, err

@@ -193,7 +193,7 @@ func (a *app) predictElsewhere(in predict.Input, p prediction, reserve reserveOf
 	progress := a.progress()
 	defer progress.done()
 	for i, size := range all {
-		progress.tell("", bench.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(all)), Unit: "cache sizes"})
+		progress.tell("", result.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(all)), Unit: "cache sizes"})
 		var err error
 		if in.ReservedBytes, err = reserve(p.Engine, "bench-kvdb", size, false); err != nil {
 			return nil, err
@@ -332,7 +332,7 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool) (*result.
 		spec.Overrides = t.manifest.Overrides
 	}
 	p := a.progress()
-	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e bench.Event) { p.tell("", e) })
+	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.tell("", e) })
 	p.done()
 	if err == nil && run.Status != result.OK {
 		err = errors.New(run.Error)

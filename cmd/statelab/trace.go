@@ -112,7 +112,7 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample, r
 	p := a.progress()
 	write := func(to io.Writer) (err error) {
 		buffered := bufio.NewWriterSize(to, 1<<20)
-		if header, totals, err = a.record(buffered, t, spec, sample, func(e bench.Event) { p.tell("", e) }); err != nil {
+		if header, totals, err = a.record(buffered, t, spec, sample, func(e result.Event) { p.tell("", e) }); err != nil {
 			return err
 		}
 		return buffered.Flush()
@@ -144,7 +144,7 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample, r
 }
 
 // record writes the trace of spec's key stream.
-func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sample, tell bench.Tell) (header trace.Header, totals trace.Totals, err error) {
+func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sample, tell result.Tell) (header trace.Header, totals trace.Totals, err error) {
 	resolver, err := resolve.Open(spec.Dir, version1or2(spec.Engine))
 	if err != nil {
 		return header, totals, err
@@ -172,7 +172,7 @@ func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sampl
 	asked := uint64(0)
 	offered, err := resolver.Record(a.ctx, func() ([]byte, bool, bool) {
 		if asked++; asked%10_000 == 0 {
-			tell(bench.Event{Phase: "tracing", Done: asked, Total: spec.WarmupGets + spec.Gets, Unit: "Gets"})
+			tell(result.Event{Phase: "tracing", Done: asked, Total: spec.WarmupGets + spec.Gets, Unit: "Gets"})
 		}
 		return keys()
 	}, sample, out)

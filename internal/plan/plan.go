@@ -205,6 +205,14 @@ func Spread[T any](repeats []T, figure func(T) float64) result.Range {
 	return r
 }
 
+// OrZero is a figure, 0 where it is not known.
+func OrZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
 // Entry is a tree or layout of a plan, with a profile and options of its own.
 type Entry[Info any] struct {
 	Label   string // as typed, with the options that vary

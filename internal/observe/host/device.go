@@ -24,6 +24,16 @@ type Device struct {
 	Backing string // file behind a loop device
 }
 
+// Existing is the nearest folder above dir that exists: dir may be made later.
+func Existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
 // DeviceOf returns the device that holds dir; an error for a filesystem without
 // one (tmpfs, overlay, network).
 func DeviceOf(dir string) (Device, error) {

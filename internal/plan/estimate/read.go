@@ -9,7 +9,6 @@ import (
 
 // ReadSpec is a point of a read or a sweep.
 type ReadSpec struct {
-	Name          string // for the refusal; empty: made from the engine and its cache
 	Engine        string
 	Keys          uint64
 	DatabaseBytes int64 // 0: as Load makes it of Keys pairs of 142 bytes
@@ -22,7 +21,6 @@ type ReadSpec struct {
 	AccessGets    uint64 // replayed without a cache
 	Direct        bool
 	Cold          bool
-	ReadsPerGet   float64 // 0: by the cache's share of the database
 	Rate          float64 // Gets a second; 0: closed loop
 }
 
@@ -40,10 +38,7 @@ func Read(r ReadSpec, m Machine) Step {
 	if cache == 0 && costs.mapped {
 		cache = m.memory()
 	}
-	reads, basis := r.ReadsPerGet, "predicted reads"
-	if reads == 0 {
-		reads, basis = readsPerGet(cache, r.DatabaseBytes), "reads by the cache's share of the database"
-	}
+	reads := readsPerGet(cache, r.DatabaseBytes)
 	warm := float64(r.WarmupGets)
 	if r.WarmupAuto {
 		warm = automatic(r.Keys, cache, reads)
@@ -67,10 +62,6 @@ func Read(r ReadSpec, m Machine) Step {
 		seconds += max(0, float64(r.Gets)/r.Rate-seconds*float64(r.Gets)/max(1, gets))
 	}
 	seconds += float64(r.AccessGets) * accessesPerGet * (fromDevice/m.readRate(1) + bufferedNanos/1e9)
-	name := r.Name
-	if name == "" {
-		name = fmt.Sprintf("reading with %s, cache %s", r.Engine, unit.Bytes(cache))
-	}
 	memory := 100<<20 + int64(threads)<<20
 	switch {
 	case r.MemoryBytes > 0:
@@ -78,7 +69,8 @@ func Read(r ReadSpec, m Machine) Step {
 	case !costs.mapped:
 		memory = add(memory, bytes(heapFactor*float64(r.CacheBytes)))
 	}
-	return Step{Kind: ReadKind, Name: name, MemoryBytes: memory, Seconds: pointSeconds + seconds, Basis: basis + ", the disk's random reads, CPU of a Get"}
+	return Step{Kind: ReadKind, Name: fmt.Sprintf("reading with %s, cache %s", r.Engine, unit.Bytes(cache)), MemoryBytes: memory,
+		Seconds: pointSeconds + seconds, Basis: "reads by the cache's share of the database, the disk's random reads, CPU of a Get"}
 }
 
 // heapFactor: a cache of 256 MiB on the Go heap made 667 MiB resident.

@@ -186,9 +186,9 @@ func rowOf(repeats, ok []repeat) result.LayoutRow {
 	}
 	if len(ok) > 1 {
 		row.Spread = map[string]result.Range{"lookup_ns": plan.Spread(ok, lookupNanos),
-			"device_reads_per_lookup": plan.Spread(ok, func(r repeat) float64 { return known(r.row.DeviceReads) }),
-			"block_reads_per_lookup":  plan.Spread(ok, func(r repeat) float64 { return known(r.row.BlockReads) }),
-			"update_ns":               plan.Spread(ok, func(r repeat) float64 { return known(r.row.UpdateNanos) })}
+			"device_reads_per_lookup": plan.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.DeviceReads) }),
+			"block_reads_per_lookup":  plan.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.BlockReads) }),
+			"update_ns":               plan.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.UpdateNanos) })}
 	}
 	return row
 }
@@ -198,13 +198,6 @@ func lookupNanos(r repeat) float64 {
 		return 0
 	}
 	return r.row.LookupNanos.Mean
-}
-
-func known(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 // wrong is what went wrong, if anything did.

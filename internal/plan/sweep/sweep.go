@@ -219,7 +219,7 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 	if len(runs) > 1 {
 		p.Spread["block_reads_per_get"] = plan.Spread(runs, blockReads)
 		p.Spread["gets_per_second"] = plan.Spread(runs, func(r *result.Run) float64 { return r.Figures.GetsPerSecond })
-		p.Spread["device_reads_per_get"] = plan.Spread(runs, func(r *result.Run) float64 { return value(r.Figures.DeviceReadsPerGet) })
+		p.Spread["device_reads_per_get"] = plan.Spread(runs, func(r *result.Run) float64 { return plan.OrZero(r.Figures.DeviceReadsPerGet) })
 	}
 	return p, true
 }
@@ -250,11 +250,4 @@ func (w *Work) describe(run *result.Run) {
 // the one in the middle.
 const alike = 1.01
 
-func blockReads(run *result.Run) float64 { return value(run.Figures.BlockReadsPerGet) }
-
-func value(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
+func blockReads(run *result.Run) float64 { return plan.OrZero(run.Figures.BlockReadsPerGet) }

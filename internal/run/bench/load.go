@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/result"
 )
 
 // load is the verb load: create (or resume), load, settle, verify.
@@ -89,7 +90,7 @@ func (r *run) loadManifest() (m *keyspace.Manifest, create bool, err error) {
 	// Before the first checkpoint nothing is durable. A sorted build goes on from
 	// its tables, unless version 0.1.0 began it, which had keys of its own.
 	if m.Loaded == 0 && (m.Workload != workload.FillSorted || m.KeyOrder == keyspace.Sorted) {
-		r.Tell(Event{Phase: "prepare", Note: "nothing that the load could go on from: starting it again"})
+		r.Tell(result.Event{Phase: "prepare", Note: "nothing that the load could go on from: starting it again"})
 		if err := dbformat.Check(s.Engine, engine.Options{Dir: s.Dir, Create: true}); err != nil {
 			return nil, false, err
 		}
@@ -191,7 +192,7 @@ func (r *run) watchFilling(ctx context.Context, f *filling) error {
 			return err
 		}
 		n := f.ops.Load()
-		r.Tell(Event{Phase: "load", Done: f.before + n, Total: f.manifest.Keys, Unit: "keys"})
+		r.Tell(result.Event{Phase: "load", Done: f.before + n, Total: f.manifest.Keys, Unit: "keys"})
 		if err := interval.Progress(n, false); err != nil {
 			return err
 		}
@@ -258,7 +259,7 @@ func (r *run) fillSorted(ctx context.Context, m *keyspace.Manifest, values *keys
 		return func(keys uint64) {
 			done := count.Add(keys)
 			if tenth := int64(time.Since(start) / (100 * time.Millisecond)); told.Swap(tenth) != tenth {
-				r.Tell(Event{Phase: phase, Done: done, Total: m.Keys, Unit: "keys"})
+				r.Tell(result.Event{Phase: phase, Done: done, Total: m.Keys, Unit: "keys"})
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/result"
 )
 
 func (r *run) setPageCache(ctx context.Context) error {
@@ -16,7 +17,7 @@ func (r *run) setPageCache(ctx context.Context) error {
 		return r.Evict(ctx) // opening read some of it in
 	case Warm:
 		err := host.Warm(ctx, r.spec.Dir, func(done, total int64) {
-			r.Tell(Event{Phase: "prepare", Done: uint64(done), Total: uint64(total), Unit: "bytes", Note: "reading the database into the page cache"})
+			r.Tell(result.Event{Phase: "prepare", Done: uint64(done), Total: uint64(total), Unit: "bytes", Note: "reading the database into the page cache"})
 		})
 		if err != nil {
 			return fmt.Errorf("read %s into the page cache: %w", r.spec.Dir, err)

@@ -60,11 +60,5 @@ func named(c engine.Counters) map[string]int64 {
 	if t := c.BackgroundReads; t != nil {
 		all["background_reads"], all["background_read_bytes"] = &t.Count, &t.Bytes
 	}
-	known := map[string]int64{}
-	for name, value := range all {
-		if value != nil {
-			known[name] = *value
-		}
-	}
-	return known
+	return session.Known(all)
 }

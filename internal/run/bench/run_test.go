@@ -68,7 +68,7 @@ func TestAFailedGetFailsTheRun(t *testing.T) {
 		return value, found, nil
 	}
 	spec.Gets = 1_000_000
-	run, err := Run(context.Background(), s, spec, func(Event) {})
+	run, err := Run(context.Background(), s, spec, func(result.Event) {})
 	if err == nil || run.Status != result.Failed || !strings.Contains(run.Error, "get key ") || !strings.Contains(run.Error, "disk on fire") {
 		t.Errorf("%s: %s (%v)", run.Status, run.Error, err)
 	}
@@ -142,7 +142,7 @@ func TestAnInterruptKeepsWhatWasMeasured(t *testing.T) {
 		return value, found, nil
 	}
 	spec.Rate, spec.Gets = 20_000, 1_000_000
-	run, err := Run(ctx, s, spec, func(Event) {})
+	run, err := Run(ctx, s, spec, func(result.Event) {})
 	if !errors.Is(err, stopped) || run.Status != result.Interrupted {
 		t.Errorf("%s, %v", run.Status, err)
 	}
@@ -184,7 +184,7 @@ func TestALostUpdateFailsTheRun(t *testing.T) {
 			return value, found, nil
 		}
 		spec.Workload, spec.Threads = workload.ReadWhileWriting, 1
-		run, err := Run(context.Background(), s, spec, func(Event) {})
+		run, err := Run(context.Background(), s, spec, func(result.Event) {})
 		if !stale && err != nil || stale && !strings.Contains(run.Error, "lost update: version 0 of the value, but version 1 was acknowledged before the Get") {
 			t.Errorf("stale %v: %v", stale, err)
 		}
@@ -201,7 +201,7 @@ func TestALoadThatLostKeysIsNoticed(t *testing.T) {
 	spec.Gets = 0
 	// 2,000 of 10,000 keys are read back: look until one of them is the lost one.
 	for range 20 {
-		if _, err := Run(context.Background(), s, spec, func(Event) {}); err != nil {
+		if _, err := Run(context.Background(), s, spec, func(result.Event) {}); err != nil {
 			if !strings.Contains(err.Error(), "verify: get key ") {
 				t.Error(err)
 			}
@@ -224,7 +224,7 @@ func TestFullDiskNamesTheWayOut(t *testing.T) {
 		}
 		return value, found, nil
 	}
-	_, err := Run(context.Background(), s, spec, func(Event) {})
+	_, err := Run(context.Background(), s, spec, func(result.Event) {})
 	if err == nil || !strings.HasPrefix(err.Error(), "the disk is full: free some space") {
 		t.Error(err)
 	}
@@ -269,7 +269,7 @@ func TestAnotherEnginesDatabase(t *testing.T) {
 	}
 	for _, verb := range []string{Read, Load} {
 		spec.Verb, spec.Resume, spec.Out = verb, true, t.TempDir()
-		if _, err := Run(context.Background(), s, spec, func(Event) {}); err == nil || !strings.Contains(err.Error(), "of pebble2, not of shelf") {
+		if _, err := Run(context.Background(), s, spec, func(result.Event) {}); err == nil || !strings.Contains(err.Error(), "of pebble2, not of shelf") {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}

@@ -98,7 +98,7 @@ func loaded(t *testing.T) (*shelf, *Spec) {
 	s := newShelf()
 	spec := &Spec{Schema: SpecSchema, Verb: Load, Out: t.TempDir(), Engine: "shelf", Dir: t.TempDir(), PageCache: AsIs, Workload: workload.FillRandom,
 		Keys: shelfKeys, KeyBytes: 32, KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 110, BatchKeys: 100, Threads: 3, Seed: 1}
-	if _, err := Run(context.Background(), s, spec, func(Event) {}); err != nil {
+	if _, err := Run(context.Background(), s, spec, func(result.Event) {}); err != nil {
 		t.Fatal(err)
 	}
 	return s, &Spec{Schema: SpecSchema, Verb: Read, Out: t.TempDir(), Engine: "shelf", Dir: spec.Dir, PageCache: AsIs, Workload: workload.ReadRandom,
@@ -107,7 +107,7 @@ func loaded(t *testing.T) (*shelf, *Spec) {
 
 func runOn(t *testing.T, s *shelf, spec *Spec) *result.Run {
 	t.Helper()
-	r, err := Run(context.Background(), s, spec, func(Event) {})
+	r, err := Run(context.Background(), s, spec, func(result.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ package bench
 import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/run/protocol"
-	"github.com/statelab/statelab/result"
 )
 
 // What the planner tells a runner, under the names that this package's users know.
@@ -28,12 +27,6 @@ const (
 
 // PageCacheModes in the order of help texts.
 func PageCacheModes() []string { return []string{AsIs, Direct, Cold, Warm} }
-
-// Event is progress that a runner reports while it works.
-type Event = result.Event
-
-// Tell receives events; it must be quick and safe for concurrent use.
-type Tell = result.Tell
 
 func openOptions(s *Spec) engine.Options {
 	return engine.Options{

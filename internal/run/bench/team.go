@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/result"
 )
 
 // team is the workers of a phase with what a phase does around them.
@@ -143,7 +144,7 @@ func (w *watcher) tick(ended bool) error {
 	collect(commits, w.putLatency)
 	gets := times.N()
 	w.ops.Add(gets)
-	w.Tell(Event{Phase: w.phase, Done: w.ops.Load(), Total: w.expected(w.phase, w.gets), Unit: "Gets"})
+	w.Tell(result.Event{Phase: w.phase, Done: w.ops.Load(), Total: w.expected(w.phase, w.gets), Unit: "Gets"})
 
 	puts := w.team.puts()
 	short := ended && w.interval.TooShort()

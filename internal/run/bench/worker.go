@@ -38,7 +38,7 @@ func (w *worker) run(gets uint64) error {
 		next := w.keys.next()
 		due, open := w.pace.Next()
 		if open {
-			w.sleepUntil(due)
+			sleepUntil(w.clock, w.began, due, w.stop)
 		}
 		if w.stop.Load() {
 			return errStopped
@@ -87,11 +87,12 @@ func (w *worker) check(asked choice, value []byte, found bool) error {
 // this much.
 const spinNanos = 60_000
 
-func (w *worker) sleepUntil(due int64) {
+// sleepUntil returns due nanoseconds after began, which is in ticks, or when stop is set.
+func sleepUntil(clock *measure.Clock, began, due int64, stop *atomic.Bool) {
 	for {
-		left := due - w.clock.Nanos(w.clock.Ticks()-w.began)
+		left := due - clock.Nanos(clock.Ticks()-began)
 		switch {
-		case left <= 0 || w.stop.Load():
+		case left <= 0 || stop.Load():
 			return
 		case left > spinNanos:
 			time.Sleep(min(time.Duration(left-spinNanos), 100*time.Millisecond))

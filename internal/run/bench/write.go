@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/result"
 )
 
 // writer updates random existing keys in batches, until it has done its share or
@@ -45,7 +45,7 @@ type writer struct {
 func (w *writer) run() error {
 	for left := w.share; left > 0; {
 		if due, open := w.pace.Next(); open {
-			w.sleepUntil(due)
+			sleepUntil(w.clock, w.began, due, w.stop)
 		}
 		if w.stop.Load() {
 			return errStopped
@@ -77,20 +77,6 @@ func (w *writer) run() error {
 		left -= batch
 	}
 	return nil
-}
-
-func (w *writer) sleepUntil(due int64) {
-	for {
-		left := due - w.clock.Nanos(w.clock.Ticks()-w.began)
-		if left <= 0 || w.stop.Load() {
-			return
-		}
-		if left > spinNanos {
-			time.Sleep(min(time.Duration(left-spinNanos), 100*time.Millisecond))
-		} else {
-			runtime.Gosched()
-		}
-	}
 }
 
 // addWriters gives the team its writers. The manifest learns of the new version
@@ -182,7 +168,7 @@ func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 // private device, which counts what was written.
 func (r *run) settle(ctx context.Context) error {
 	err := r.db.Settle(ctx, func(s engine.Settling) {
-		r.Tell(Event{Phase: "settle", Unit: "bytes", Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running, s.PendingBytes>>20)})
+		r.Tell(result.Event{Phase: "settle", Unit: "bytes", Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running, s.PendingBytes>>20)})
 	})
 	if err == nil && r.Device.Private {
 		err = host.SyncFilesystem(r.spec.Dir)

@@ -22,16 +22,13 @@ func (r *run) subject() session.Subject[layout.Counters] {
 			return &now
 		},
 		Between: func(before, after layout.Counters) layout.Counters {
-			return layout.Counters{Reads: less(after.Reads, before.Reads), ReadBytes: less(after.ReadBytes, before.ReadBytes),
-				Writes: less(after.Writes, before.Writes), WriteBytes: less(after.WriteBytes, before.WriteBytes), NodesNew: less(after.NodesNew, before.NodesNew)}
+			less := session.Difference
+			return layout.Counters{Reads: less(before.Reads, after.Reads), ReadBytes: less(before.ReadBytes, after.ReadBytes),
+				Writes: less(before.Writes, after.Writes), WriteBytes: less(before.WriteBytes, after.WriteBytes), NodesNew: less(before.NodesNew, after.NodesNew)}
 		},
 		Note: func(c layout.Counters, p *result.Phase) {
-			p.Engine = map[string]int64{}
-			for name, n := range map[string]*int64{"reads": c.Reads, "read_bytes": c.ReadBytes, "writes": c.Writes, "write_bytes": c.WriteBytes, "nodes_new": c.NodesNew} {
-				if n != nil {
-					p.Engine[name] = *n
-				}
-			}
+			p.Engine = session.Known(map[string]*int64{"reads": c.Reads, "read_bytes": c.ReadBytes, "writes": c.Writes, "write_bytes": c.WriteBytes,
+				"nodes_new": c.NodesNew})
 		},
 	}
 }
@@ -43,14 +40,6 @@ func (r *run) phase(name string, work func() (ops uint64, err error)) (cost, err
 		ops.Store(n)
 		return err
 	})
-}
-
-func less(a, b *int64) *int64 {
-	if a == nil || b == nil {
-		return nil
-	}
-	d := *a - *b
-	return &d
 }
 
 // deviceReadBytes are the private device's, else the kernel's account of the process.
@@ -96,10 +85,4 @@ func written(c cost) (bytes int64, source string) {
 	return c.Process.WriteBytes, "process"
 }
 
-func each(total *int64, ops uint64) *float64 {
-	if total == nil || ops == 0 {
-		return nil
-	}
-	per := float64(*total) / float64(ops)
-	return &per
-}
+func each(total *int64, ops uint64) *float64 { return session.Per(total, float64(ops)) }

@@ -35,20 +35,15 @@ func (r *run) counters() *tree.Counters {
 }
 
 func between(before, after tree.Counters) tree.Counters {
-	return tree.Counters{Nodes: difference(before.Nodes, after.Nodes), CacheHits: difference(before.CacheHits, after.CacheHits),
-		CacheMisses: difference(before.CacheMisses, after.CacheMisses), DBGets: difference(before.DBGets, after.DBGets),
-		DBSets: difference(before.DBSets, after.DBSets), DBBytes: difference(before.DBBytes, after.DBBytes)}
+	return tree.Counters{Nodes: session.Difference(before.Nodes, after.Nodes), CacheHits: session.Difference(before.CacheHits, after.CacheHits),
+		CacheMisses: session.Difference(before.CacheMisses, after.CacheMisses), DBGets: session.Difference(before.DBGets, after.DBGets),
+		DBSets: session.Difference(before.DBSets, after.DBSets), DBBytes: session.Difference(before.DBBytes, after.DBBytes)}
 }
 
 // note lists the tree's counters that are known.
 func note(c tree.Counters, p *result.Phase) {
-	p.Engine = map[string]int64{}
-	for name, n := range map[string]*int64{"nodes": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
-		"db_gets": c.DBGets, "db_sets": c.DBSets, "db_bytes": c.DBBytes} {
-		if n != nil {
-			p.Engine[name] = *n
-		}
-	}
+	p.Engine = session.Known(map[string]*int64{"nodes": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
+		"db_gets": c.DBGets, "db_sets": c.DBSets, "db_bytes": c.DBBytes})
 }
 
 // tellProgress reports the last committed version.
@@ -105,7 +100,7 @@ func (r *run) judgeHarness(percent float64) {
 func (r *run) treeFigures(f *result.Replay, t totals) {
 	c := r.counted
 	f.Nodes, f.CacheHits, f.CacheMisses, f.DBGets, f.DBSets, f.DBBytes = c.Nodes, c.CacheHits, c.CacheMisses, c.DBGets, c.DBSets, c.DBBytes
-	f.NodesPerSecond, f.DBGetsPerSecond = rate(c.Nodes, t.seconds()), rate(c.DBGets, t.seconds())
+	f.NodesPerSecond, f.DBGetsPerSecond = session.Per(c.Nodes, t.seconds()), session.Per(c.DBGets, t.seconds())
 	if c.DBBytes != nil && t.userBytes > 0 {
 		amplification := float64(*c.DBBytes) / float64(t.userBytes)
 		r.Result.Figures.WriteAmplification = &amplification

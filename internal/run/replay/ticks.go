@@ -45,8 +45,8 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 		Nodes: cost.Subject.Nodes, DBGets: cost.Subject.DBGets, CacheHits: cost.Subject.CacheHits, CacheMisses: cost.Subject.CacheMisses}
 	if inTree := sum.seconds(); inTree > 0 {
 		of.LeavesPerSecond = float64(sum.leaves) / inTree
-		of.NodesPerSecond = rate(of.Nodes, inTree)
-		of.DBGetsPerSecond = rate(of.DBGets, inTree)
+		of.NodesPerSecond = session.Per(of.Nodes, inTree)
+		of.DBGetsPerSecond = session.Per(of.DBGets, inTree)
 	}
 	if of.RSSBytes, err = host.RSS(); err != nil {
 		return err
@@ -68,20 +68,4 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 	t.commits.Reset()
 	r.tellProgress(&tick)
 	return r.WriteTick(tick)
-}
-
-func difference(before, after *int64) *int64 {
-	if before == nil || after == nil {
-		return nil
-	}
-	d := *after - *before
-	return &d
-}
-
-func rate(n *int64, seconds float64) *float64 {
-	if n == nil || seconds <= 0 {
-		return nil
-	}
-	v := float64(*n) / seconds
-	return &v
 }

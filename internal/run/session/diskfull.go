@@ -26,7 +26,7 @@ func DiskIsFull(dir, text string) bool {
 	text = strings.ToLower(text)
 	for _, sign := range []string{"input/output error", "i/o error", "mdb_", "mdbx_", "sigbus", "bus error"} {
 		if strings.Contains(text, sign) {
-			free, err := host.FreeBytes(existing(dir))
+			free, err := host.FreeBytes(host.Existing(dir))
 			return err == nil && free < leastFree
 		}
 	}

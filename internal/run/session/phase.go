@@ -80,6 +80,35 @@ func (s *Session[C]) cost(before, after Snapshot[C]) Cost[C] {
 	return c
 }
 
+// Known are the counters that are not nil, as run.json has them.
+func Known(counters map[string]*int64) map[string]int64 {
+	known := map[string]int64{}
+	for name, n := range counters {
+		if n != nil {
+			known[name] = *n
+		}
+	}
+	return known
+}
+
+// Difference is what was counted from before to after, nil where that is not known.
+func Difference(before, after *int64) *int64 {
+	if before == nil || after == nil {
+		return nil
+	}
+	d := *after - *before
+	return &d
+}
+
+// Per is n over by, nil where n is not known or by is nothing.
+func Per(n *int64, by float64) *float64 {
+	if n == nil || by <= 0 {
+		return nil
+	}
+	v := float64(*n) / by
+	return &v
+}
+
 // Between runs work and returns what every counter counted meanwhile, also where
 // work fails.
 func (s *Session[C]) Between(work func() error) (Cost[C], error) {

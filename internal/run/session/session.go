@@ -59,10 +59,10 @@ type Session[C any] struct {
 // folder, and dir where the database is or will be.
 func Begin[C any](run *result.Run, out, dir string, tell result.Tell, subject Subject[C]) *Session[C] {
 	s := &Session[C]{Result: run, Clock: measure.NewClock(), Tell: tell, out: out, dir: dir, subject: subject, machine: host.StartWatch(dir)}
-	run.Host = host.Facts(existing(dir))
+	run.Host = host.Facts(host.Existing(dir))
 	run.Host.Clock, run.Host.ClockNanos = s.Clock.Kind(), s.Clock.CostNanos()
 	var err error
-	if s.Device, err = host.DeviceOf(existing(dir)); err != nil {
+	if s.Device, err = host.DeviceOf(host.Existing(dir)); err != nil {
 		s.Warn(engine.Warning{Code: "no_device", Text: fmt.Sprintf("requests to the device cannot be counted: %v", err),
 			Remedy: "put the database on a disk's own filesystem"})
 	}
@@ -198,18 +198,4 @@ func Floor(clock *measure.Clock, ops uint64, work func(ops uint64) error) float6
 		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/float64(ops/floorRounds))
 	}
 	return best
-}
-
-// existing is the nearest folder above dir that exists: dir may be made later.
-func existing(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil {
-			return dir
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return dir
-		}
-		dir = up
-	}
 }
