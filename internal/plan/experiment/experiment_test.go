@@ -14,8 +14,8 @@ import (
 // every sets each field that a verb takes to a value that is not its default.
 func every(verb string) *Experiment {
 	e := New(verb)
-	for _, f := range taken(verb) {
-		switch to := f.target(e).(type) {
+	for _, f := range e.taken() {
+		switch to := f.target.(type) {
 		case *string:
 			*to = "x: #" + f.flag
 		case *List:
@@ -55,11 +55,11 @@ func TestFlagsAndFileAreTheSameForEveryVerb(t *testing.T) {
 		set := pflag.NewFlagSet(verb, pflag.ContinueOnError)
 		got.Flags(set)
 		var args []string
-		for _, f := range taken(verb) {
-			switch from := f.target(want).(type) {
+		for i, f := range want.taken() {
+			switch from := f.target.(type) {
 			case *string:
 				if f.flag == "" {
-					*f.target(got).(*string) = *from
+					*got.taken()[i].target.(*string) = *from
 					continue
 				}
 				args = append(args, "--"+f.flag+"="+*from)
@@ -154,7 +154,7 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range fields() {
+	for _, f := range fields(new(Experiment)) {
 		if name := f.key[strings.Index(f.key, ".")+1:]; !strings.Contains(string(text), `"`+name+`":`) {
 			t.Errorf("%s is not in the schema", f.key)
 		}
@@ -163,7 +163,7 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 
 func TestFieldsAreDeclaredOnce(t *testing.T) {
 	keys, flags := map[string]bool{}, map[string]bool{}
-	for _, f := range fields() {
+	for _, f := range fields(new(Experiment)) {
 		if keys[f.key] || f.flag != "" && flags[f.flag] {
 			t.Errorf("%s --%s is declared twice", f.key, f.flag)
 		}

@@ -16,7 +16,7 @@ type field struct {
 	value  string // default; a verb's own default follows its name: "1 load=4"
 	about  string // (list) follows for verbs in lists
 	lists  string // verbs in which several values are an axis; the others take one
-	target func(*Experiment) any
+	target any    // pointer to its value in the experiment
 }
 
 const (
@@ -25,108 +25,89 @@ const (
 	measured = "load read sweep replay layouts"
 )
 
-// fields in the order of files and help.
-func fields() []field {
+// fields of e in the order of files and help.
+func fields(e *Experiment) []field {
 	return []field{
-		{"name", "name", Sweep, "", "label in charts (default: the name of the output folder)", "", func(e *Experiment) any { return &e.Name }},
-		{"where", "where", measured, Here, "where to run: local is this machine", "", func(e *Experiment) any { return &e.Where }},
+		{"name", "name", Sweep, "", "label in charts (default: the name of the output folder)", "", &e.Name},
+		{"where", "where", measured, Here, "where to run: local is this machine", "", &e.Where},
 
-		{"subject.engine", "engine", onEngine, "", "engine: statelab engines (default: the database's own, pebble1 for a new one)", Sweep,
-			func(e *Experiment) any { return &e.Engine }},
-		{"subject.tree", "tree", Replay, "", "trees, TREE or TREE:PROFILE", Replay, func(e *Experiment) any { return &e.Tree }},
-		{"subject.layout", "layout", Layouts, "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed", Layouts,
-			func(e *Experiment) any { return &e.Layout }},
-		{"subject.profile", "profile", onEngine, "",
-			"set of engine options: statelab engines (default: the database's own, else the engine's first)", Sweep,
-			func(e *Experiment) any { return &e.Profile }},
-		{"subject.cache", "cache", onEngine, "", "block cache: 64MiB, or 0.1% of the database (default: the profile's)", Sweep,
-			func(e *Experiment) any { return &e.Cache }},
+		{"subject.engine", "engine", onEngine, "", "engine: statelab engines (default: the database's own, pebble1 for a new one)", Sweep, &e.Engine},
+		{"subject.tree", "tree", Replay, "", "trees, TREE or TREE:PROFILE", Replay, &e.Tree},
+		{"subject.layout", "layout", Layouts, "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed", Layouts, &e.Layout},
+		{"subject.profile", "profile", onEngine, "", "set of engine options: statelab engines (default: the database's own, else the engine's first)", Sweep,
+			&e.Profile},
+		{"subject.cache", "cache", onEngine, "", "block cache: 64MiB, or 0.1% of the database (default: the profile's)", Sweep, &e.Cache},
 		{"subject.memory", "memory", "read sweep replay layouts", " replay=0 layouts=64MiB",
-			"memory budget of one process, page cache included, such as 512MiB (default or 0: the profile's, without a limit)", Sweep,
-			func(e *Experiment) any { return &e.Memory }},
-		{"subject.handles", "handles", onEngine, "", "open files the engine may keep (default: the profile's)", Sweep,
-			func(e *Experiment) any { return &e.Handles }},
-		{"subject.cache_nodes", "cache-nodes", Replay, "0", "nodes a tree may cache; 0: the profile's", "",
-			func(e *Experiment) any { return &e.CacheNodes }},
+			"memory budget of one process, page cache included, such as 512MiB (default or 0: the profile's, without a limit)", Sweep, &e.Memory},
+		{"subject.handles", "handles", onEngine, "", "open files the engine may keep (default: the profile's)", Sweep, &e.Handles},
+		{"subject.cache_nodes", "cache-nodes", Replay, "0", "nodes a tree may cache; 0: the profile's", "", &e.CacheNodes},
 		{"subject.options", "set", measured, "", "set an option of the engine, tree or layout: --set Name=Value (repeatable; Name=A,B is an axis)", "",
-			func(e *Experiment) any { return &e.Options }},
+			&e.Options},
 
-		{"database.dir", "db", measured, "", "directory of the database; of replay and layouts: folder for the files they make (default: in --out)", "",
-			func(e *Experiment) any { return &e.DB }},
+		{"database.dir", "db", measured, "", "directory of the database; of replay and layouts: folder for the files they make (default: in --out)", "", &e.DB},
 		{"database.use_existing", "use-existing", onReads, "", "read a database that statelab did not load (a node's chaindata); it is never written", "",
-			func(e *Experiment) any { return &e.Existing }},
-		{"database.ignore_lock", "ignore-lock", onReads, "", "read although another process holds the database", "",
-			func(e *Experiment) any { return &e.IgnoreLock }},
+			&e.Existing},
+		{"database.ignore_lock", "ignore-lock", onReads, "", "read although another process holds the database", "", &e.IgnoreLock},
 		{"database.read_only", "read-only", onReads, "", "open read-only; by default a database is opened as a node opens it, with its write buffers", "",
-			func(e *Experiment) any { return &e.ReadOnly }},
-		{"database.keep", "keep", Layouts, "", "leave the states' files", "", func(e *Experiment) any { return &e.Keep }},
-		{"database.discard", "discard", Replay, "", "remove a tree's files when its run has succeeded", "", func(e *Experiment) any { return &e.Discard }},
+			&e.ReadOnly},
+		{"database.keep", "keep", Layouts, "", "leave the states' files", "", &e.Keep},
+		{"database.discard", "discard", Replay, "", "remove a tree's files when its run has succeeded", "", &e.Discard},
 
-		{"load.keys", "keys", "load sweep", "1M sweep=", "number of keys; in sweep: of a database made for the sweep, needed without --db", Sweep,
-			func(e *Experiment) any { return &e.Keys }},
-		{"load.key_bytes", "key-bytes", "load sweep", "32", "bytes of a key", "", func(e *Experiment) any { return &e.KeyBytes }},
-		{"load.key_hash", "key-hash", "load sweep", "mix", "how keys are hashed: mix, or keccak256 as bench_kvdb does", "",
-			func(e *Experiment) any { return &e.KeyHash }},
-		{"load.value_bytes", "value-bytes", "load sweep", "110", "bytes of a value", "", func(e *Experiment) any { return &e.ValueBytes }},
-		{"load.value_model", "value-model", "load sweep", "random", "what values look like: random, table32, trie-node", "",
-			func(e *Experiment) any { return &e.ValueModel }},
+		{"load.keys", "keys", "load sweep", "1M sweep=", "number of keys; in sweep: of a database made for the sweep, needed without --db", Sweep, &e.Keys},
+		{"load.key_bytes", "key-bytes", "load sweep", "32", "bytes of a key", "", &e.KeyBytes},
+		{"load.key_hash", "key-hash", "load sweep", "mix", "how keys are hashed: mix, or keccak256 as bench_kvdb does", "", &e.KeyHash},
+		{"load.value_bytes", "value-bytes", "load sweep", "110", "bytes of a value", "", &e.ValueBytes},
+		{"load.value_model", "value-model", "load sweep", "random", "what values look like: random, table32, trie-node", "", &e.ValueModel},
 
-		{"workload.name", "workload", onEngine, "readrandom load=fillrandom", "what to do: statelab workloads", "",
-			func(e *Experiment) any { return &e.Workload }},
+		{"workload.name", "workload", onEngine, "readrandom load=fillrandom", "what to do: statelab workloads", "", &e.Workload},
 		{"workload.gets", "gets", "read sweep replay", "500k replay=0", "measured Gets; of replay: after the last version, half of them of absent keys", "",
-			func(e *Experiment) any { return &e.Gets }},
+			&e.Gets},
 		{"workload.warmup", "warmup", onReads, "auto", "Gets before: auto (until the reads per Get stop changing), a count, or 0.05% of the keys", "",
-			func(e *Experiment) any { return &e.Warmup }},
-		{"workload.missing", "missing", onReads, "0%", "share of Gets that ask for absent keys", "", func(e *Experiment) any { return &e.Missing }},
-		{"workload.zipf", "zipf", onReads, "0", "exponent of key popularity; 0 is uniform, 0.99 as YCSB", "", func(e *Experiment) any { return &e.Zipf }},
+			&e.Warmup},
+		{"workload.missing", "missing", onReads, "0%", "share of Gets that ask for absent keys", "", &e.Missing},
+		{"workload.zipf", "zipf", onReads, "0", "exponent of key popularity; 0 is uniform, 0.99 as YCSB", "", &e.Zipf},
 		{"workload.rate", "rate", onReads, "0", "Gets per second to issue, whether answered or not (open loop); 0: as fast as they are answered", Sweep,
-			func(e *Experiment) any { return &e.Rate }},
-		{"workload.threads", "threads", onEngine, "1 load=4", "Gets or loading threads at the same time", Sweep,
-			func(e *Experiment) any { return &e.Threads }},
-		{"workload.writers", "writers", onReads, "1", "writing threads of readwhilewriting", "", func(e *Experiment) any { return &e.Writers }},
-		{"workload.write_rate", "write-rate", onReads, "10k", "keys per second that readwhilewriting writes; 0: as fast as possible", "",
-			func(e *Experiment) any { return &e.WriteRate }},
-		{"workload.puts", "puts", onReads, "1M", "updates of overwrite", "", func(e *Experiment) any { return &e.Puts }},
-		{"workload.batch", "batch", onEngine, "1000", "keys of a write batch", "", func(e *Experiment) any { return &e.Batch }},
-		{"workload.page_cache", "page-cache", onReads, "asis", "page cache: asis, direct (O_DIRECT), cold (dropped and checked), warm", Sweep,
-			func(e *Experiment) any { return &e.PageCache }},
+			&e.Rate},
+		{"workload.threads", "threads", onEngine, "1 load=4", "Gets or loading threads at the same time", Sweep, &e.Threads},
+		{"workload.writers", "writers", onReads, "1", "writing threads of readwhilewriting", "", &e.Writers},
+		{"workload.write_rate", "write-rate", onReads, "10k", "keys per second that readwhilewriting writes; 0: as fast as possible", "", &e.WriteRate},
+		{"workload.puts", "puts", onReads, "1M", "updates of overwrite", "", &e.Puts},
+		{"workload.batch", "batch", onEngine, "1000", "keys of a write batch", "", &e.Batch},
+		{"workload.page_cache", "page-cache", onReads, "asis", "page cache: asis, direct (O_DIRECT), cold (dropped and checked), warm", Sweep, &e.PageCache},
 		{"workload.access_gets", "access-gets", onReads, "20k",
-			"measured Gets replayed without a cache to learn accesses and hit rates by type; 0: none", "", func(e *Experiment) any { return &e.AccessGets }},
-		{"workload.sample_keys", "sample-keys", onReads, "200k", "keys to sample from a database that statelab did not load", "",
-			func(e *Experiment) any { return &e.SampleKeys }},
+			"measured Gets replayed without a cache to learn accesses and hit rates by type; 0: none", "", &e.AccessGets},
+		{"workload.sample_keys", "sample-keys", onReads, "200k", "keys to sample from a database that statelab did not load", "", &e.SampleKeys},
 
-		{"changes.path", "changes", Replay, "", "the change set: a file or a directory", "", func(e *Experiment) any { return &e.Changes }},
-		{"changes.versions", "versions", Replay, "0", "versions to apply, from the set's first; 0: all", "", func(e *Experiment) any { return &e.Versions }},
-		{"changes.stores", "stores", Replay, "", "stores to replay, separated by commas (default: all)", "", func(e *Experiment) any { return &e.Stores }},
-		{"changes.commit_limit", "commit-limit", Replay, "60s", "a call of a tree that takes longer is a failure; 0: never", "",
-			func(e *Experiment) any { return &e.CommitLimit }},
-		{"changes.roots_every", "roots-every", Replay, "0", "versions between stored roots; 0: at most 10,000 are stored", "",
-			func(e *Experiment) any { return &e.RootsEvery }},
+		{"changes.path", "changes", Replay, "", "the change set: a file or a directory", "", &e.Changes},
+		{"changes.versions", "versions", Replay, "0", "versions to apply, from the set's first; 0: all", "", &e.Versions},
+		{"changes.stores", "stores", Replay, "", "stores to replay, separated by commas (default: all)", "", &e.Stores},
+		{"changes.commit_limit", "commit-limit", Replay, "60s", "a call of a tree that takes longer is a failure; 0: never", "", &e.CommitLimit},
+		{"changes.roots_every", "roots-every", Replay, "0", "versions between stored roots; 0: at most 10,000 are stored", "", &e.RootsEvery},
 
-		{"state.accounts", "accounts", Layouts, "10k,100k", "sizes", Layouts, func(e *Experiment) any { return &e.Accounts }},
-		{"state.contracts", "contracts", Layouts, "10%", "share of the accounts that have storage", "", func(e *Experiment) any { return &e.Contracts }},
-		{"state.slots", "slots", Layouts, "16", "storage slots of each of those", "", func(e *Experiment) any { return &e.Slots }},
-		{"state.block", "block", Layouts, "5k", "accounts that a block of the build makes", "", func(e *Experiment) any { return &e.Block }},
-		{"state.updates", "updates", Layouts, "500", "accounts that a measured block changes", "", func(e *Experiment) any { return &e.Updates }},
-		{"state.update_blocks", "update-blocks", Layouts, "20", "measured blocks; 0: none", "", func(e *Experiment) any { return &e.UpdateBlocks }},
-		{"state.reads", "reads", Layouts, "20k", "lookups of each kind", "", func(e *Experiment) any { return &e.Lookup }},
+		{"state.accounts", "accounts", Layouts, "10k,100k", "sizes", Layouts, &e.Accounts},
+		{"state.contracts", "contracts", Layouts, "10%", "share of the accounts that have storage", "", &e.Contracts},
+		{"state.slots", "slots", Layouts, "16", "storage slots of each of those", "", &e.Slots},
+		{"state.block", "block", Layouts, "5k", "accounts that a block of the build makes", "", &e.Block},
+		{"state.updates", "updates", Layouts, "500", "accounts that a measured block changes", "", &e.Updates},
+		{"state.update_blocks", "update-blocks", Layouts, "20", "measured blocks; 0: none", "", &e.UpdateBlocks},
+		{"state.reads", "reads", Layouts, "20k", "lookups of each kind", "", &e.Lookup},
 
-		{"disk.dir", "", Disk, ".", "", "", func(e *Experiment) any { return &e.Dir }},
-		{"disk.in_flight", "in-flight", Disk, "1,2,4,8,16,32,64", "reads in flight", Disk, func(e *Experiment) any { return &e.InFlight }},
-		{"disk.seconds", "seconds", Disk, "1", "duration of one reading, in seconds", "", func(e *Experiment) any { return &e.Seconds }},
-		{"disk.with", "with", Disk, "", "fio: fail where fio is not installed; none: do not run it", "", func(e *Experiment) any { return &e.With }},
+		{"disk.dir", "", Disk, ".", "", "", &e.Dir},
+		{"disk.in_flight", "in-flight", Disk, "1,2,4,8,16,32,64", "reads in flight", Disk, &e.InFlight},
+		{"disk.seconds", "seconds", Disk, "1", "duration of one reading, in seconds", "", &e.Seconds},
+		{"disk.with", "with", Disk, "", "fio: fail where fio is not installed; none: do not run it", "", &e.With},
 		{"disk.ceiling", "disk", Sweep, "auto",
 			"the disk's own limit, drawn in the report: a folder of statelab disk --out, none, or auto: a short probe with --page-cache direct or cold", "",
-			func(e *Experiment) any { return &e.Ceiling }},
+			&e.Ceiling},
 
-		{"repeats", "repeats", "read sweep replay layouts disk", "1 disk=3", "runs of each point, interleaved", "", func(e *Experiment) any { return &e.Repeats }},
-		{"seed", "seed", measured, "1", "seed of all random choices", "", func(e *Experiment) any { return &e.Seed }},
+		{"repeats", "repeats", "read sweep replay layouts disk", "1 disk=3", "runs of each point, interleaved", "", &e.Repeats},
+		{"seed", "seed", measured, "1", "seed of all random choices", "", &e.Seed},
 	}
 }
 
-// taken are the fields of a verb.
-func taken(verb string) []field {
-	return slices.DeleteFunc(fields(), func(f field) bool { return !f.takes(verb) })
+// taken are the fields of e's verb.
+func (e *Experiment) taken() []field {
+	return slices.DeleteFunc(fields(e), func(f field) bool { return !f.takes(e.Measure) })
 }
 
 func (f field) takes(verb string) bool { return slices.Contains(strings.Fields(f.of), verb) }
@@ -147,8 +128,8 @@ func (f field) fallback(verb string) string {
 // New is an experiment with a verb's defaults.
 func New(verb string) *Experiment {
 	e := &Experiment{Measure: verb}
-	for _, f := range taken(verb) {
-		switch to := f.target(e).(type) {
+	for _, f := range e.taken() {
+		switch to := f.target.(type) {
 		case *string:
 			*to = f.fallback(verb)
 		case *List:
@@ -160,7 +141,7 @@ func New(verb string) *Experiment {
 
 // Flags are the flags that set e's fields.
 func (e *Experiment) Flags(into *pflag.FlagSet) {
-	for _, f := range taken(e.Measure) {
+	for _, f := range e.taken() {
 		if f.flag == "" {
 			continue
 		}
@@ -168,7 +149,7 @@ func (e *Experiment) Flags(into *pflag.FlagSet) {
 		if f.isList(e.Measure) {
 			about += " (list)"
 		}
-		switch to := f.target(e).(type) {
+		switch to := f.target.(type) {
 		case *string:
 			into.StringVar(to, f.flag, *to, about)
 		case *List:
@@ -183,5 +164,5 @@ func (e *Experiment) Flags(into *pflag.FlagSet) {
 
 // IsFlag reports whether a flag sets a field of e.
 func (e *Experiment) IsFlag(name string) bool {
-	return slices.ContainsFunc(taken(e.Measure), func(f field) bool { return f.flag == name })
+	return slices.ContainsFunc(e.taken(), func(f field) bool { return f.flag == name })
 }

@@ -11,7 +11,7 @@ func JSONSchema() map[string]any {
 	properties := root["properties"].(map[string]any)
 	properties["schema"] = map[string]any{"const": Schema}
 	properties["measure"] = map[string]any{"enum": Measures(), "description": "what to measure: the verb"}
-	for _, f := range fields() {
+	for _, f := range fields(new(Experiment)) {
 		section, name, nested := strings.Cut(f.key, ".")
 		into := properties
 		if nested {
@@ -38,7 +38,7 @@ func (f field) schema() map[string]any {
 	value := map[string]any{"type": []string{"string", "number"}}
 	several := map[string]any{"anyOf": []any{value, map[string]any{"type": "array", "items": value}}}
 	s := value
-	switch f.target(new(Experiment)).(type) {
+	switch f.target.(type) {
 	case *bool:
 		s = map[string]any{"type": "boolean"}
 	case *List:

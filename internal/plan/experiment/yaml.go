@@ -25,8 +25,8 @@ func (e *Experiment) Write(out io.Writer) error {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put(root, "schema", scalar(Schema))
 	put(root, "measure", scalar(e.Measure))
-	for _, f := range taken(e.Measure) {
-		if value := node(f.target(e), f.isList(e.Measure)); value != nil {
+	for _, f := range e.taken() {
+		if value := node(f.target, f.isList(e.Measure)); value != nil {
 			section, name := at(root, f.key)
 			put(section, name, value)
 		}
@@ -183,7 +183,7 @@ func (d *Document) Message(text string) string {
 	}
 	return d.path + colon + strings.TrimPrefix(flagValue.ReplaceAllStringFunc(" "+text, func(found string) string {
 		match := flagValue.FindStringSubmatch(found)
-		for _, f := range taken(d.Measure) {
+		for _, f := range d.taken() {
 			if f.flag == match[2] {
 				return match[1] + f.key + map[bool]string{true: ": ", false: match[3]}[match[3] == " " || match[3] == "="]
 			}
@@ -262,23 +262,24 @@ func (r *reader) mapping(m *yaml.Node, section string) {
 }
 
 func isSection(key string) bool {
-	return slices.ContainsFunc(fields(), func(f field) bool { return strings.HasPrefix(f.key, key+".") })
+	return slices.ContainsFunc(fields(new(Experiment)), func(f field) bool { return strings.HasPrefix(f.key, key+".") })
 }
 
 func (r *reader) field(name, value *yaml.Node, key string) {
 	verb := r.document.Measure
-	i := slices.IndexFunc(fields(), func(f field) bool { return f.key == key })
+	all := fields(&r.document.Experiment)
+	i := slices.IndexFunc(all, func(f field) bool { return f.key == key })
 	if i < 0 {
 		r.wrong(name, key, "there is no such field; statelab run --schema lists them")
 		return
 	}
-	f := fields()[i]
+	f := all[i]
 	if !f.takes(verb) {
 		r.wrong(name, key, "%s does not take it (%s do)", verb, strings.Join(strings.Fields(f.of), ", "))
 		return
 	}
 	r.document.places[f.flag] = place{key, value}
-	switch to := f.target(&r.document.Experiment).(type) {
+	switch to := f.target.(type) {
 	case *string:
 		*to = r.scalar(value, key)
 	case *bool:
