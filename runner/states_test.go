@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
@@ -44,12 +43,12 @@ func TestStatesAnswerQuestions(t *testing.T) {
 }
 
 func TestStatesRefuseAndRunSpecs(t *testing.T) {
-	spec := lookup.Spec{Schema: "statelab.layoutspec/0", Layout: "chunktrie", Stage: lookup.Build, Out: t.TempDir(), Dir: filepath.Join(t.TempDir(), "state"),
-		Chain: lookup.Chain{Accounts: 10, BlockAccounts: 3}}
+	spec := protocol.LayoutSpec{Schema: "statelab.layoutspec/0", Layout: "chunktrie", Stage: protocol.Build, Out: t.TempDir(), Dir: filepath.Join(t.TempDir(), "state"),
+		Chain: protocol.Chain{Accounts: 10, BlockAccounts: 3}}
 	if code, _, words := askStates(t, "", spec); code != 2 || !strings.Contains(words, spec.Schema) {
 		t.Errorf("another version: %d %s", code, words)
 	}
-	spec.Schema = lookup.SpecSchema
+	spec.Schema = protocol.LayoutSchema
 	other := spec
 	other.Layout = "other"
 	if code, _, words := askStates(t, "", other); code != 2 || !strings.Contains(words, "only chunktrie") {

@@ -15,7 +15,6 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/internal/plan/runners"
-	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
@@ -97,7 +96,7 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 }
 
 // spec turns the flags into what all layouts share.
-func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base lookup.Spec, sizes []uint64) {
+func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.LayoutSpec, sizes []uint64) {
 	for _, text := range f.Accounts.Values() {
 		n := m.atLeastOne("accounts", text, "10k,100k,1M")
 		if slices.Contains(sizes, n) {
@@ -117,8 +116,8 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base lookup.Sp
 	if err != nil {
 		m.add("--memory: %v", err)
 	}
-	base = lookup.Spec{MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
-		Chain: lookup.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
+	base = protocol.LayoutSpec{MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
+		Chain: protocol.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
 			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates)}}
 	for _, n := range sizes {
 		chain := base.Chain
@@ -129,7 +128,7 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base lookup.Sp
 }
 
 // findLayouts finds the entries of --layout and checks their options.
-func (a *app) findLayouts(list experiment.List, base lookup.Spec, options []plan.Option, m *mistakes) (entries []layouts.Entry) {
+func (a *app) findLayouts(list experiment.List, base protocol.LayoutSpec, options []plan.Option, m *mistakes) (entries []layouts.Entry) {
 	labels := list.Values()
 	if list == allLayouts {
 		labels = slices.DeleteFunc(everyLayout(), func(label string) bool {

@@ -19,7 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/replays"
-	"github.com/statelab/statelab/internal/run/replay"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 )
 
@@ -86,7 +86,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 }
 
 // spec turns the flags into what all trees share.
-func (f *flags) replaySpec(fixed map[string]string, m *mistakes) replay.Spec {
+func (f *flags) replaySpec(fixed map[string]string, m *mistakes) protocol.TreeSpec {
 	limit, err := time.ParseDuration(f.CommitLimit)
 	if f.CommitLimit == "0" {
 		limit, err = 0, nil
@@ -98,7 +98,7 @@ func (f *flags) replaySpec(fixed map[string]string, m *mistakes) replay.Spec {
 	if err != nil {
 		m.add("--memory: %v", err)
 	}
-	return replay.Spec{
+	return protocol.TreeSpec{
 		Overrides: fixed, CacheNodes: int64(m.count("cache-nodes", f.CacheNodes)), MemoryBytes: memory,
 		Changes: absolute(f.Changes), Stores: f.Stores.Values(), Versions: int64(m.count("versions", f.Versions)),
 		RootsEvery: int64(m.count("roots-every", f.RootsEvery)), CommitLimitNanos: int64(limit), Gets: m.count("gets", f.Gets), Seed: m.seed(f.Seed),

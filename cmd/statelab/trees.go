@@ -9,7 +9,6 @@ import (
 	"github.com/statelab/statelab/internal/plan/replays"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
-	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/tree"
 	"github.com/statelab/statelab/trees/null"
 )
@@ -47,7 +46,7 @@ func pluggedTrees(name string) (maybe []runners.Known, advice string) {
 }
 
 // trees finds the entries of --tree and checks their options.
-func (a *app) trees(list experiment.List, base replay.Spec, options []plan.Option, stores []string, m *mistakes) (entries []replays.Entry) {
+func (a *app) trees(list experiment.List, base protocol.TreeSpec, options []plan.Option, stores []string, m *mistakes) (entries []replays.Entry) {
 	settings, names := plan.Settings(options)
 	for _, t := range a.tables.trees.choose("tree", list.Values(), m) {
 		for i, setting := range settings {

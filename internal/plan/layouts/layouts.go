@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
@@ -30,7 +31,7 @@ type Entry = plan.Entry[layout.Info]
 // Layouts is what to measure: every layout at every size.
 type Layouts struct {
 	Command  []string
-	Base     lookup.Spec // what all share
+	Base     protocol.LayoutSpec // what all share
 	Entries  []Entry
 	Accounts []uint64
 	States   string // folder of the states' files
@@ -81,7 +82,7 @@ func (w *Work) Status(r Runs) string {
 
 // Finished reads the runs of a step that are both ok.
 func (w *Work) Finished(folder string) (r Runs, ok bool) {
-	for stage, run := range map[string]**result.Run{lookup.Build: &r.Build, lookup.Lookup: &r.Read} {
+	for stage, run := range map[string]**result.Run{protocol.Build: &r.Build, protocol.Lookup: &r.Read} {
 		var err error
 		if *run, err = result.ReadRun(filepath.Join(folder, stage)); err != nil || (*run).Status != result.OK {
 			return Runs{}, false
@@ -99,21 +100,21 @@ func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell res
 	}
 	stage := func(name string) (*result.Run, error) {
 		spec := w.Base
-		spec.Schema, spec.Stage, spec.Command = lookup.SpecSchema, name, w.Command
+		spec.Schema, spec.Stage, spec.Command = protocol.LayoutSchema, name, w.Command
 		spec.Layout, spec.Profile, spec.Overrides, spec.Chain.Accounts = e.Info.Name, e.Profile, e.Options, accounts
 		spec.Dir, spec.Out = dir, filepath.Join(w.plan.Out, folder, name)
 		return w.executor.Do(ctx, runners.Job{
 			Spec: &spec, Blank: func() *result.Run { return lookup.Blank(&spec, e.Info) },
 		}, func(event result.Event) {
-			event.Phase = strings.TrimPrefix(name+": "+event.Phase, lookup.Build+": ")
+			event.Phase = strings.TrimPrefix(name+": "+event.Phase, protocol.Build+": ")
 			tell(event)
 		})
 	}
-	if r.Build, err = stage(lookup.Build); err != nil {
+	if r.Build, err = stage(protocol.Build); err != nil {
 		return r, err
 	}
 	if r.Build.Status == result.OK {
-		if r.Read, err = stage(lookup.Lookup); err != nil {
+		if r.Read, err = stage(protocol.Lookup); err != nil {
 			return r, err
 		}
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/internal/plan/runners"
-	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
 
-func chain() lookup.Chain {
-	return lookup.Chain{Seed: 3, Accounts: 3000, ContractShare: .1, SlotsPer: 5, BlockAccounts: 700, UpdateBlocks: 4, UpdateAccounts: 50}
+func chain() protocol.Chain {
+	return protocol.Chain{Seed: 3, Accounts: 3000, ContractShare: .1, SlotsPer: 5, BlockAccounts: 700, UpdateBlocks: 4, UpdateAccounts: 50}
 }
 
 // answers stand in for runner processes.
-type answers func(name string, s *lookup.Spec, run *result.Run)
+type answers func(name string, s *protocol.LayoutSpec, run *result.Run)
 
 func (a answers) Do(_ context.Context, job runners.Job, _ result.Tell) (*result.Run, error) {
 	run := job.Blank()
 	run.Status = result.OK
-	a(job.Spec.Head().Subject, job.Spec.(*lookup.Spec), run)
+	a(job.Spec.Head().Subject, job.Spec.(*protocol.LayoutSpec), run)
 	if err := os.MkdirAll(job.Spec.Head().Out, 0o755); err != nil {
 		return nil, err
 	}
@@ -45,10 +45,10 @@ func measure(l layouts.Layouts, repeats int, out string, by answers) (*result.La
 
 // Runs are compared without caring who measured them.
 func TestFindsTheFirstDifference(t *testing.T) {
-	comparison := layouts.Layouts{Accounts: []uint64{100, 1000}, States: t.TempDir(), Base: lookup.Spec{Chain: chain(), MemoryBytes: 1 << 20, Reads: 10},
+	comparison := layouts.Layouts{Accounts: []uint64{100, 1000}, States: t.TempDir(), Base: protocol.LayoutSpec{Chain: chain(), MemoryBytes: 1 << 20, Reads: 10},
 		Entries: []layouts.Entry{entry("a", layout.EthereumRoot), entry("b", layout.EthereumRoot)}}
 	out := t.TempDir()
-	l, err := measure(comparison, 1, out, func(name string, s *lookup.Spec, run *result.Run) {
+	l, err := measure(comparison, 1, out, func(name string, s *protocol.LayoutSpec, run *result.Run) {
 		f := run.Figures.State
 		f.Roots = []result.StateAt{{Block: 1, Root: "same"}, {Block: 2, Root: "same"}, {Block: 3, Root: "same"}}
 		if name == "b" && s.Chain.Accounts == 1000 {
@@ -75,10 +75,10 @@ func TestFindsTheFirstDifference(t *testing.T) {
 }
 
 func TestGoesOnAfterAFailure(t *testing.T) {
-	comparison := layouts.Layouts{Accounts: []uint64{100}, States: t.TempDir(), Base: lookup.Spec{Chain: chain()}, Entries: []layouts.Entry{entry("a", ""), entry("b", "")}}
+	comparison := layouts.Layouts{Accounts: []uint64{100}, States: t.TempDir(), Base: protocol.LayoutSpec{Chain: chain()}, Entries: []layouts.Entry{entry("a", ""), entry("b", "")}}
 	fail := true
 	measured := 0
-	by := func(name string, _ *lookup.Spec, run *result.Run) {
+	by := func(name string, _ *protocol.LayoutSpec, run *result.Run) {
 		measured++
 		if name == "a" && fail {
 			run.Status, run.Error = result.Failed, "killed"
@@ -98,11 +98,11 @@ func TestGoesOnAfterAFailure(t *testing.T) {
 // Of three repeats the one with the median time of a lookup is shown, with the range
 // of all.
 func TestRepeatsGiveOneRowWithSpread(t *testing.T) {
-	comparison := layouts.Layouts{Accounts: []uint64{100}, States: t.TempDir(), Base: lookup.Spec{Chain: chain()}, Entries: []layouts.Entry{entry("a", "")}}
+	comparison := layouts.Layouts{Accounts: []uint64{100}, States: t.TempDir(), Base: protocol.LayoutSpec{Chain: chain()}, Entries: []layouts.Entry{entry("a", "")}}
 	nanos := []float64{5, 1, 3}
 	out := t.TempDir()
-	l, err := measure(comparison, 3, out, func(_ string, s *lookup.Spec, run *result.Run) {
-		if s.Stage == lookup.Lookup {
+	l, err := measure(comparison, 3, out, func(_ string, s *protocol.LayoutSpec, run *result.Run) {
+		if s.Stage == protocol.Lookup {
 			run.Figures.State.Lookups = []result.Lookups{{Kind: result.AccountLookup, Condition: result.HeldLookups, InFlight: 1,
 				ServiceNanos: &result.Latency{Mean: nanos[0]}}}
 			nanos = nanos[1:]

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
@@ -21,7 +21,7 @@ type built struct {
 func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
 	info, build, read := e.Info, r.Build, r.Read
 	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error,
-		Build: filepath.Join(r.folder, lookup.Build), Read: filepath.Join(r.folder, lookup.Lookup), Accounts: accounts,
+		Build: filepath.Join(r.folder, protocol.Build), Read: filepath.Join(r.folder, protocol.Lookup), Accounts: accounts,
 		Durability: info.Durability, History: info.History, Options: build.Engine.Options}
 	if b := build.Figures.State; b != nil {
 		row.Slots, row.Root, row.Updates = b.Slots, b.Root, b.Updates

@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -30,7 +31,7 @@ type Entry = plan.Entry[tree.Info]
 // Replays is what to measure.
 type Replays struct {
 	Command []string
-	Base    replay.Spec // what all trees share
+	Base    protocol.TreeSpec // what all trees share
 	Entries []Entry
 	Trees   string // folder of the trees' own folders
 	Discard bool   // each tree's folder goes when its run has succeeded
@@ -71,7 +72,7 @@ func (c *Work) Finished(folder string) (*result.Run, bool) {
 func (c *Work) Measure(ctx context.Context, s plan.Step, folder string, tell result.Tell) (*result.Run, error) {
 	e := c.Entries[s.Point]
 	spec := c.Base
-	spec.Schema, spec.Command = replay.SpecSchema, c.Command
+	spec.Schema, spec.Command = protocol.TreeSchema, c.Command
 	spec.Tree, spec.Profile, spec.Overrides = e.Info.Name, e.Profile, e.Options
 	spec.Out, spec.Dir = filepath.Join(c.plan.Out, folder), filepath.Join(c.Trees, filepath.Base(folder))
 	if err := plan.Claim(spec.Dir, c.plan.Out); err != nil {

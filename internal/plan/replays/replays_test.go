@@ -12,7 +12,7 @@ import (
 
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/runners"
-	"github.com/statelab/statelab/internal/run/replay"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
 )
@@ -64,7 +64,7 @@ func TestCountersOfASecondPass(t *testing.T) {
 }
 
 // answers stand in for runner processes.
-type answers func(spec *replay.Spec, run *result.Run) error
+type answers func(spec *protocol.TreeSpec, run *result.Run) error
 
 func (a answers) Do(_ context.Context, job runners.Job, _ result.Tell) (*result.Run, error) {
 	run := job.Blank()
@@ -72,7 +72,7 @@ func (a answers) Do(_ context.Context, job runners.Job, _ result.Tell) (*result.
 	if err := os.MkdirAll(job.Spec.Head().Out, 0o755); err != nil {
 		return nil, err
 	}
-	if err := a(job.Spec.(*replay.Spec), run); err != nil {
+	if err := a(job.Spec.(*protocol.TreeSpec), run); err != nil {
 		return nil, err
 	}
 	return run, result.WriteRun(job.Spec.Head().Out, run)
@@ -86,7 +86,7 @@ func TestRunsGoOn(t *testing.T) {
 	var order []string
 	ctx, cancel := context.WithCancelCause(context.Background())
 	left := 3
-	by := answers(func(spec *replay.Spec, run *result.Run) error {
+	by := answers(func(spec *protocol.TreeSpec, run *result.Run) error {
 		order = append(order, filepath.Base(spec.Out))
 		if left == 0 && spec.Resume != (len(order) == 4) {
 			t.Errorf("%s: resume is %v", spec.Out, spec.Resume)

@@ -10,17 +10,19 @@ import (
 )
 
 // buildBlocks is how many blocks make the state.
-func buildBlocks(c Chain) uint64 { return (c.Accounts + c.BlockAccounts - 1) / c.BlockAccounts }
+func buildBlocks(c protocol.Chain) uint64 {
+	return (c.Accounts + c.BlockAccounts - 1) / c.BlockAccounts
+}
 
 // expectedSlots is how many slots the accounts will have, in the mean.
-func expectedSlots(c Chain) uint64 {
+func expectedSlots(c protocol.Chain) uint64 {
 	return uint64(math.Ceil(float64(c.Accounts) * c.ContractShare * float64(c.SlotsPer)))
 }
 
 // Generator makes the chain's accounts, slots and changes, the same ones every time.
 // It is for one goroutine.
 type Generator struct {
-	chain    Chain
+	chain    protocol.Chain
 	accounts *keyspace.Maker
 	slots    *keyspace.Maker
 	words    *keyspace.Maker
@@ -32,7 +34,7 @@ type Generator struct {
 }
 
 // NewGenerator generates c. It knows what the first blocks update blocks leave.
-func NewGenerator(c Chain, updateBlocks uint64) *Generator {
+func NewGenerator(c protocol.Chain, updateBlocks uint64) *Generator {
 	g := (&Generator{chain: c, account: map[uint64]uint64{}, slot: map[uint64]uint64{}}).Clone()
 	for n := range updateBlocks {
 		block := buildBlocks(c) + 1 + n

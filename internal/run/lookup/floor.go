@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
@@ -32,8 +33,8 @@ func HarnessFloor(clock *measure.Clock) float64 {
 // nullWorker looks up absent accounts in no layout.
 func nullWorker(clock *measure.Clock, most uint64) *worker {
 	const accounts = 1 << 20
-	return &worker{reader: nothing{}, generator: NewGenerator(Chain{Seed: 1, Accounts: accounts, BlockAccounts: accounts}, 0), clock: clock, stop: new(atomic.Bool),
-		lookups: lookups{kind: result.AbsentAccountLookup}, nanos: make([]int64, 0, most)}
+	return &worker{reader: nothing{}, generator: NewGenerator(protocol.Chain{Seed: 1, Accounts: accounts, BlockAccounts: accounts}, 0), clock: clock,
+		stop: new(atomic.Bool), lookups: lookups{kind: result.AbsentAccountLookup}, nanos: make([]int64, 0, most)}
 }
 
 // nothing is a layout's reader without a layout.

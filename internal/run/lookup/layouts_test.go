@@ -9,6 +9,7 @@ import (
 
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/layouts/flat"
@@ -16,13 +17,13 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-func small() lookup.Chain {
-	return lookup.Chain{Seed: 3, Accounts: 3000, ContractShare: .1, SlotsPer: 5, BlockAccounts: 700, UpdateBlocks: 4, UpdateAccounts: 50}
+func small() protocol.Chain {
+	return protocol.Chain{Seed: 3, Accounts: 3000, ContractShare: .1, SlotsPer: 5, BlockAccounts: 700, UpdateBlocks: 4, UpdateAccounts: 50}
 }
 
-func spec(t *testing.T, l layout.Layout, stage, dir string) *lookup.Spec {
+func spec(t *testing.T, l layout.Layout, stage, dir string) *protocol.LayoutSpec {
 	t.Helper()
-	return &lookup.Spec{Schema: lookup.SpecSchema, Stage: stage, Out: t.TempDir(), Layout: l.Info().Name, Dir: dir, Chain: small(), Reads: 500}
+	return &protocol.LayoutSpec{Schema: protocol.LayoutSchema, Stage: stage, Out: t.TempDir(), Layout: l.Info().Name, Dir: dir, Chain: small(), Reads: 500}
 }
 
 func tell(result.Event) {}
@@ -35,7 +36,7 @@ func TestBuildAndLookUp(t *testing.T) {
 	for _, l := range []layout.Layout{flatPebble(), pagetrie.Layout{}, chunktrie.Layout{}} {
 		t.Run(l.Info().Name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
-			build, err := lookup.Run(context.Background(), l, spec(t, l, lookup.Build, dir), tell)
+			build, err := lookup.Run(context.Background(), l, spec(t, l, protocol.Build, dir), tell)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +50,7 @@ func TestBuildAndLookUp(t *testing.T) {
 				}
 				roots = b.Roots
 			}
-			s := spec(t, l, lookup.Lookup, dir)
+			s := spec(t, l, protocol.Lookup, dir)
 			read, err := lookup.Run(context.Background(), l, s, tell)
 			if err != nil {
 				t.Fatal(err)
@@ -116,11 +117,11 @@ func (r lyingReader) Account(account layout.Hash) (layout.Account, bool, error) 
 func TestWrongAnswersFailTheRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := flatPebble()
-	if _, err := lookup.Run(context.Background(), l, spec(t, l, lookup.Build, dir), tell); err != nil {
+	if _, err := lookup.Run(context.Background(), l, spec(t, l, protocol.Build, dir), tell); err != nil {
 		t.Fatal(err)
 	}
 	for _, absent := range []bool{true, false} {
-		run, err := lookup.Run(context.Background(), lying{l, absent}, spec(t, l, lookup.Lookup, dir), tell)
+		run, err := lookup.Run(context.Background(), lying{l, absent}, spec(t, l, protocol.Lookup, dir), tell)
 		if err == nil || !strings.Contains(err.Error(), "wrong answer") || run.Status != result.Failed {
 			t.Errorf("absent %v: %v, %s", absent, err, run.Status)
 		}
@@ -161,7 +162,7 @@ func TestGeneratorKnowsTheNewestBlock(t *testing.T) {
 }
 
 func TestChainCheckNamesEveryMistake(t *testing.T) {
-	wrong := lookup.Chain{ContractShare: math.NaN(), SlotsPer: 1 << 30, UpdateAccounts: 1}
+	wrong := protocol.Chain{ContractShare: math.NaN(), SlotsPer: 1 << 30, UpdateAccounts: 1}
 	if errs := wrong.Check(); len(errs) != 5 {
 		t.Errorf("%v", errs)
 	}

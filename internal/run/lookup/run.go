@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
@@ -18,7 +19,7 @@ import (
 // run is one stage of a layout while it is measured.
 type run struct {
 	*session.Session[layout.Counters]
-	spec      *Spec
+	spec      *protocol.LayoutSpec
 	layout    layout.Layout
 	state     layout.State // nil: not open
 	generator *Generator   // of the newest block
@@ -26,7 +27,7 @@ type run struct {
 
 // Run does what spec says and returns the run as far as it came. The run folder is
 // written in every case; the error is also in it.
-func Run(ctx context.Context, layout layout.Layout, spec *Spec, tell result.Tell) (*result.Run, error) {
+func Run(ctx context.Context, layout layout.Layout, spec *protocol.LayoutSpec, tell result.Tell) (*result.Run, error) {
 	r := &run{spec: spec, layout: layout}
 	r.Session = session.Begin(Blank(spec, layout.Info()), spec.Out, spec.Dir, tell, r.subject())
 	err := r.do(ctx)
@@ -51,9 +52,9 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	switch r.spec.Stage {
-	case Build:
+	case protocol.Build:
 		return r.build(ctx)
-	case Lookup:
+	case protocol.Lookup:
 		return r.lookUp(ctx)
 	}
 	return fmt.Errorf("this runner knows no stage %q", r.spec.Stage)

@@ -19,30 +19,19 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// What the planner tells a runner, under the names that this package's users know.
-type (
-	Spec  = protocol.LayoutSpec
-	Chain = protocol.Chain
-)
-
-const (
-	SpecSchema    = protocol.LayoutSchema
-	Build, Lookup = protocol.Build, protocol.Lookup
-)
-
 // Verb is what a run is called in run.json.
 const Verb = "layouts"
 
 // InFlight are the lookups at once that are measured.
 func InFlight() []int { return []int{1, 64} }
 
-func options(s *Spec) layout.Options {
-	return layout.Options{Dir: s.Dir, Profile: s.Profile, Create: s.Stage == Build, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides,
+func options(s *protocol.LayoutSpec) layout.Options {
+	return layout.Options{Dir: s.Dir, Profile: s.Profile, Create: s.Stage == protocol.Build, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides,
 		Accounts: s.Chain.Accounts, Slots: expectedSlots(s.Chain)}
 }
 
 // Blank is a run of which only the plan is known.
-func Blank(spec *Spec, info layout.Info) *result.Run {
+func Blank(spec *protocol.LayoutSpec, info layout.Info) *result.Run {
 	return &result.Run{
 		Schema: result.RunSchema, Status: result.Failed, Verb: Verb, Started: time.Now().UTC(), Command: spec.Command,
 		Engine: result.Engine{Name: spec.Layout, Version: info.Version, Profile: spec.Profile, Options: map[string]string{},

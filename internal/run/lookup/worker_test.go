@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
@@ -27,7 +28,7 @@ func (r right) Slot(_, key layout.Hash, dst []byte) ([]byte, bool, error) {
 
 // workerOn is a worker over a small state that is all in memory.
 func workerOn(kind string, most int) *worker {
-	chain := Chain{Seed: 3, Accounts: 2000, ContractShare: .2, SlotsPer: 4, BlockAccounts: 500, UpdateBlocks: 2, UpdateAccounts: 100}
+	chain := protocol.Chain{Seed: 3, Accounts: 2000, ContractShare: .2, SlotsPer: 4, BlockAccounts: 500, UpdateBlocks: 2, UpdateAccounts: 100}
 	g := NewGenerator(chain, chain.UpdateBlocks)
 	state := right{accounts: map[layout.Hash]layout.Account{}, slots: map[layout.Hash][]byte{}}
 	for index := range chain.Accounts {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/tree"
 )
@@ -32,5 +33,5 @@ func BenchmarkApply(b *testing.B) {
 }
 
 func benchRun(f tree.Forest) *run {
-	return &run{Session: &session.Session[tree.Counters]{Clock: measure.NewClock()}, spec: new(Spec), forest: f}
+	return &run{Session: &session.Session[tree.Counters]{Clock: measure.NewClock()}, spec: new(protocol.TreeSpec), forest: f}
 }

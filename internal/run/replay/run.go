@@ -12,6 +12,7 @@ import (
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -29,7 +30,7 @@ const (
 // run is one replay while it is measured.
 type run struct {
 	*session.Session[tree.Counters]
-	spec   *Spec
+	spec   *protocol.TreeSpec
 	tree   tree.Tree
 	forest tree.Forest // nil: not open
 	guard  *guard
@@ -53,7 +54,7 @@ type run struct {
 // Run does what spec says and returns the run as far as it came. The run folder
 // is written in every case; the error is also in it. After a call of the tree
 // that did not return, its goroutine is still there: the process should end.
-func Run(ctx context.Context, t tree.Tree, spec *Spec, tell result.Tell) (*result.Run, error) {
+func Run(ctx context.Context, t tree.Tree, spec *protocol.TreeSpec, tell result.Tell) (*result.Run, error) {
 	r := &run{spec: spec, tree: t, commits: measure.NewHistogram(), gets: measure.NewHistogram()}
 	r.Session = session.Begin(Blank(spec, t.Info()), spec.Out, spec.Dir, tell, session.Subject[tree.Counters]{Now: r.counters, Between: between, Note: note})
 	r.guard = watch(func(call string, since time.Duration) {

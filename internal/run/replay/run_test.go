@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/replay/replaytest"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -74,9 +75,9 @@ func set(t *testing.T, versions int64, roots func(version int64) changeset.Roots
 	return path, counted
 }
 
-func specFor(t *testing.T, changes string, overrides map[string]string) *Spec {
+func specFor(t *testing.T, changes string, overrides map[string]string) *protocol.TreeSpec {
 	dir := t.TempDir()
-	return &Spec{Schema: SpecSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Overrides: overrides, Changes: changes,
+	return &protocol.TreeSpec{Schema: protocol.TreeSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Overrides: overrides, Changes: changes,
 		CommitLimitNanos: int64(time.Minute), Seed: 1}
 }
 

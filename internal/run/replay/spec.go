@@ -21,18 +21,12 @@ import (
 	"github.com/statelab/statelab/tree"
 )
 
-// Spec is what the planner tells a runner, under the name that this package's users
-// know.
-type Spec = protocol.TreeSpec
-
-const SpecSchema = protocol.TreeSchema
-
 // Verb is what a replay is called in run.json.
 const Verb = "replay"
 
 // Blank is a run of which only the plan is known; info is empty where the tree
 // could not be asked.
-func Blank(spec *Spec, info tree.Info) *result.Run {
+func Blank(spec *protocol.TreeSpec, info tree.Info) *result.Run {
 	return &result.Run{
 		Schema: result.RunSchema, Status: result.Failed, Verb: Verb, Started: time.Now().UTC(), Command: spec.Command,
 		Engine: result.Engine{Name: spec.Tree, Version: info.Version, Profile: spec.Profile, Options: map[string]string{},
@@ -47,7 +41,7 @@ func Blank(spec *Spec, info tree.Info) *result.Run {
 	}
 }
 
-func openOptions(s *Spec, stores []string, first int64, create bool, log func(string)) tree.Options {
+func openOptions(s *protocol.TreeSpec, stores []string, first int64, create bool, log func(string)) tree.Options {
 	return tree.Options{Dir: s.Dir, Profile: s.Profile, Create: create, Stores: stores, FirstVersion: first,
 		CacheNodes: s.CacheNodes, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides, Log: log}
 }

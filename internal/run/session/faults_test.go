@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/internal/run/replay/replaytest"
 	"github.com/statelab/statelab/layout"
@@ -283,7 +284,7 @@ func treeWith(t *testing.T, ctx context.Context, f *fault, memory int64) (string
 	must(w.Close())
 	path := filepath.Join(dir, "set.slcs")
 	must(os.WriteFile(path, set.Bytes(), 0o600))
-	spec := &replay.Spec{Schema: replay.SpecSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Changes: path, Gets: 100, Seed: 1, MemoryBytes: memory}
+	spec := &protocol.TreeSpec{Schema: protocol.TreeSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Changes: path, Gets: 100, Seed: 1, MemoryBytes: memory}
 	_, err = replay.Run(ctx, faultyTree{fault: f}, spec, quiet)
 	return spec.Out, err
 }
@@ -291,11 +292,11 @@ func treeWith(t *testing.T, ctx context.Context, f *fault, memory int64) (string
 func layoutRun(stage string) runWith {
 	return func(t *testing.T, ctx context.Context, f *fault) (string, error) {
 		t.Helper()
-		chain := lookup.Chain{Seed: 3, Accounts: 400, ContractShare: .5, SlotsPer: 3, BlockAccounts: 100, UpdateBlocks: 2, UpdateAccounts: 20}
-		spec := &lookup.Spec{Schema: lookup.SpecSchema, Stage: stage, Out: t.TempDir(), Layout: "pagetrie", Dir: filepath.Join(t.TempDir(), "state"), Chain: chain, Reads: 100}
-		if stage == lookup.Lookup {
+		chain := protocol.Chain{Seed: 3, Accounts: 400, ContractShare: .5, SlotsPer: 3, BlockAccounts: 100, UpdateBlocks: 2, UpdateAccounts: 20}
+		spec := &protocol.LayoutSpec{Schema: protocol.LayoutSchema, Stage: stage, Out: t.TempDir(), Layout: "pagetrie", Dir: filepath.Join(t.TempDir(), "state"), Chain: chain, Reads: 100}
+		if stage == protocol.Lookup {
 			build := *spec
-			build.Stage = lookup.Build
+			build.Stage = protocol.Build
 			if _, err := lookup.Run(ctx, pagetrie.Layout{}, &build, quiet); err != nil {
 				t.Fatal(err)
 			}
@@ -314,7 +315,7 @@ func TestAFailureInAnyPhaseIsInTheRunFolder(t *testing.T) {
 	both := engineRun(false, func(s *bench.Spec) {
 		s.Workload, s.Rate = workload.ReadWhileWriting, 5000
 	})
-	build, look := layoutRun(lookup.Build), layoutRun(lookup.Lookup)
+	build, look := layoutRun(protocol.Build), layoutRun(protocol.Lookup)
 	// Of each of four kinds 5 first lookups and 100 cold ones; then 100 to warm the caches
 	// with 64 in flight, 100 with one, and 100 of each that are measured.
 	const firstOpens, opens, lookups = 1 + 5*4, 1 + 5*4 + 4, 2 * 5
@@ -404,7 +405,7 @@ func TestTheBudgetIsOneRule(t *testing.T) {
 // done is not told to the user.
 func TestAnInterruptWhileOpeningIsNoFailure(t *testing.T) {
 	for name, run := range map[string]runWith{"load": engineRun(true, nil), "read": engineRun(false, func(*bench.Spec) {}), "tree": treeRun,
-		"build": layoutRun(lookup.Build), "lookup": layoutRun(lookup.Lookup)} {
+		"build": layoutRun(protocol.Build), "lookup": layoutRun(protocol.Lookup)} {
 		for wrapping, wrap := range map[string]func(error) error{
 			"wrapped": func(err error) error { return fmt.Errorf("read the log: %w", err) },
 			"told":    func(err error) error { return errors.New("read the log: " + err.Error()) },
@@ -430,7 +431,7 @@ func TestAnInterruptWhileOpeningIsNoFailure(t *testing.T) {
 
 // TestAFullDiskNamesTheWayOut in the words of an engine that passes no ENOSPC on.
 func TestAFullDiskNamesTheWayOut(t *testing.T) {
-	for name, run := range map[string]runWith{"load": engineRun(true, nil), "tree": treeRun, "build": layoutRun(lookup.Build)} {
+	for name, run := range map[string]runWith{"load": engineRun(true, nil), "tree": treeRun, "build": layoutRun(protocol.Build)} {
 		t.Run(name, func(t *testing.T) {
 			f := &fault{call: "Commit", n: 2, err: func(context.Context) error {
 				return errors.New("IO error: No space left on device: While appending to file: 000012.sst")
