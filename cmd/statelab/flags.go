@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,7 +67,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 			m.unrecognised(err)
 			return t
 		}
-		name = orDefault(name, found.Engine)
+		name = cmp.Or(name, found.Engine)
 		if !f.Existing {
 			m.add("--db %s: statelab did not load this database. Add --use-existing to read it; it is never written to", f.DB)
 		}

@@ -95,7 +95,7 @@ func (a *app) inspect(f *flags, m *mistakes, args []string) (err error) {
 func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	found := inspection{Schema: "statelab.inspect/1", Source: path}
 	if isFile(path) {
-		name := orDefault(string(f.Engine), "pebble1")
+		name := cmp.Or(string(f.Engine), "pebble1")
 		in, p := new(predict.Input), new(prediction)
 		if err := a.levels(&predictFlags{layout: path, engine: name}, in, p); err != nil {
 			return found, "", err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -86,7 +87,7 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	if err != nil {
 		return err
 	}
-	l.States = orDefault(absolute(f.DB), filepath.Join(how.Out, "states"))
+	l.States = cmp.Or(absolute(f.DB), filepath.Join(how.Out, "states"))
 	work := layouts.New(l, how, a)
 	p := a.progress()
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })

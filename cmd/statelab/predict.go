@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -226,7 +227,7 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p prediction, reser
 
 // levels finds the level table.
 func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
-	p.Engine = orDefault(f.engine, "pebble1")
+	p.Engine = cmp.Or(f.engine, "pebble1")
 	switch {
 	case f.layout != "":
 		file, err := os.Open(f.layout)
@@ -243,7 +244,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
 		if err != nil {
 			return err
 		}
-		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db, orDefault(f.engine, run.Engine.Name)
+		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db, cmp.Or(f.engine, run.Engine.Name)
 		in.Version = version1or2(p.Engine)
 		return nil // sizes in the cache are measured, the charge included
 	default:
@@ -327,7 +328,7 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool) (*result.
 	}
 	defer os.RemoveAll(out)
 	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.engine.Info().Name, Dir: absolute(dir),
-		Profile: orDefault(string(f.Profile), t.engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.foreign, IgnoreLock: ignoreLock, PageCache: bench.AsIs}
+		Profile: cmp.Or(string(f.Profile), t.engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.foreign, IgnoreLock: ignoreLock, PageCache: bench.AsIs}
 	if t.manifest != nil {
 		spec.Overrides = t.manifest.Overrides
 	}

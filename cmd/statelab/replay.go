@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -64,7 +65,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	if err != nil {
 		return err
 	}
-	r.Trees = orDefault(absolute(f.DB), filepath.Join(how.Out, "trees"))
+	r.Trees = cmp.Or(absolute(f.DB), filepath.Join(how.Out, "trees"))
 	work := replays.New(r, how, a)
 	p := a.progress()
 	metrics := promexport.NewReplay()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -93,7 +94,7 @@ func (a *app) explain(asJSON bool, path string, folders ...string) error {
 	if err != nil {
 		return err
 	}
-	path = orDefault(path, filepath.Join(folders[0], result.ReportFile))
+	path = cmp.Or(path, filepath.Join(folders[0], result.ReportFile))
 	if err := output.Write(path, output.Reports, func(f *os.File) error { return r.Page().Write(f) }); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -44,7 +45,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if err != nil {
 		return err
 	}
-	s.Name = orDefault(f.Name, filepath.Base(how.Out))
+	s.Name = cmp.Or(f.Name, filepath.Base(how.Out))
 	p := a.progress()
 	if err := a.ceiling(f.Ceiling, s, how.Out, p); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
 	return s, int(m.atLeastOne("repeats", f.Repeats, "3"))
 }
 
-func engines(f *flags) []string { return list(orDefault(string(f.Engine), "pebble1")) }
+func engines(f *flags) []string { return list(cmp.Or(string(f.Engine), "pebble1")) }
 
 // loadOf is how a sweep makes its databases.
 func (a *app) loadOf(f *flags, m *mistakes) *bench.Spec {
@@ -134,14 +135,17 @@ func (a *app) axes(f, g *flags, t target, options []plan.Option) (axes []result.
 		add(sweep.KeysAxis, f.Keys.Values())
 		if entry := engines(f); len(profiles) == 0 && len(entry) == 1 && t.engine != nil {
 			_, own, _ := strings.Cut(entry[0], ":")
-			profiles = []string{orDefault(own, t.engine.Info().Profiles[0].Name)}
+			profiles = []string{cmp.Or(own, t.engine.Info().Profiles[0].Name)}
 		}
 	}
 	add(sweep.ProfileAxis, profiles)
-	g.Profile = experiment.List(first(profiles))
+	g.Profile = ""
+	if len(profiles) > 0 {
+		g.Profile = experiment.List(profiles[0])
+	}
 	if modes := f.PageCache.Values(); len(modes) > 1 {
 		add(sweep.PageCacheAxis, modes)
-		g.PageCache = experiment.List(first(modes))
+		g.PageCache = experiment.List(modes[0])
 	}
 	add(sweep.HandlesAxis, f.Handles.Values())
 	add(sweep.ThreadsAxis, f.Threads.Values())
@@ -178,18 +182,4 @@ func (m *mistakes) pointOptions(a *app, f *flags, s sweep.Sweep, options []plan.
 			m.checkOptions(a.engine(spec.Engine, new(mistakes)), spec) // engines that are missing were named before
 		}
 	}
-}
-
-func orDefault(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
 }

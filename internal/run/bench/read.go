@@ -187,6 +187,13 @@ type measured struct {
 	room                 int64 // what the engine's cache may still take, at the start
 }
 
+func (m *measured) addPuts(t *team) {
+	for _, w := range t.writers {
+		m.puts += w.done.Load()
+		m.userBytes += w.userBytes
+	}
+}
+
 func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram(), room: r.cacheRoom()}
 	var err error
@@ -208,10 +215,7 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 			m.found += w.found
 			m.missing += w.missing
 		}
-		for _, w := range t.writers {
-			m.puts += w.done.Load()
-			m.userBytes += w.userBytes
-		}
+		m.addPuts(t)
 		return errors.Join(err, t.close())
 	})
 	end := time.Now()

@@ -65,10 +65,7 @@ func (r *run) start(t *team, gets uint64, failed chan<- error) (done chan struct
 		})
 	}
 	for i, w := range t.workers {
-		share := gets / uint64(len(t.workers))
-		if uint64(i) < gets%uint64(len(t.workers)) {
-			share++
-		}
+		share := session.Share(gets, i, len(t.workers))
 		w.stop, w.began = &t.stop, began
 		run(&reading, "thread", i, func() error { return w.run(share) })
 	}

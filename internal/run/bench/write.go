@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
 )
 
@@ -115,10 +116,7 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 			clock: r.Clock, commits: measure.NewRecorder(), batchKeys: r.spec.BatchKeys, share: math.MaxUint64, key: make([]byte, keys.space.Bytes),
 			batch: make([]uint64, 0, r.spec.BatchKeys), acknowledged: acknowledged}
 		if puts != math.MaxUint64 {
-			w.share = puts / uint64(r.spec.Writers)
-			if uint64(i) < puts%uint64(r.spec.Writers) {
-				w.share++
-			}
+			w.share = session.Share(puts, i, r.spec.Writers)
 		}
 		if r.spec.WriteRate > 0 {
 			w.pace = pace.Constant(r.spec.WriteRate/float64(r.spec.BatchKeys), i, r.spec.Writers)
@@ -139,10 +137,7 @@ func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 			return errors.Join(err, t.close())
 		}
 		err := r.drive(ctx, t, stretch{"measure", r.spec.Puts, ops, m.service, m.response})
-		for _, w := range t.writers {
-			m.puts += w.done.Load()
-			m.userBytes += w.userBytes
-		}
+		m.addPuts(t)
 		ops.Store(m.puts)
 		return errors.Join(err, t.close())
 	})

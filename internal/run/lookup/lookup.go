@@ -342,16 +342,12 @@ func (r *run) drive(ctx context.Context, l lookups) (workers []*worker, c cost, 
 func (r *run) workers(l lookups, stop *atomic.Bool) ([]*worker, error) {
 	workers := make([]*worker, l.inFlight)
 	for i := range workers {
-		share := l.count / uint64(l.inFlight)
-		if uint64(i) < l.count%uint64(l.inFlight) {
-			share++
-		}
 		reader, err := r.state.Reader()
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make a reader: %w", err), closeAll(workers[:i]))
 		}
 		workers[i] = &worker{reader: reader, clock: r.Clock, stop: stop, lookups: l, seed: l.series() + uint64(i),
-			generator: r.generator.Clone(), nanos: make([]int64, 0, share)}
+			generator: r.generator.Clone(), nanos: make([]int64, 0, session.Share(l.count, i, l.inFlight))}
 	}
 	return workers, nil
 }

@@ -183,6 +183,15 @@ func (s *Session[C]) Evict(ctx context.Context) error {
 	return nil
 }
 
+// Share is part i of total operations, divided among so many workers.
+func Share(total uint64, i, workers int) uint64 {
+	share := total / uint64(workers)
+	if uint64(i) < total%uint64(workers) {
+		share++
+	}
+	return share
+}
+
 // floorRounds are tries of which the fastest is the harness's own cost.
 const floorRounds = 5
 
