@@ -100,14 +100,14 @@ func readsChart(c curve) *view.Picture {
 	band, middle := predictedIn(c.sweep.Predicted, float64(pts[0].CacheBytes), float64(pts[len(pts)-1].CacheBytes))
 	panel.Area("predicted, range", band, view.Faded(view.Muted, 0x40))
 	panel.Line("predicted", middle, view.Style{Color: view.Muted, Dash: view.Dashed(), Width: vg.Points(1.6)})
-	device, total := deviceReads().Against(cacheBytes(), pts), blockReads().Against(cacheBytes(), pts)
+	device, total := deviceReads.Against(cacheBytes, pts), blockReads.Against(cacheBytes, pts)
 	panel.Line("device reads", device, deviceLook())
 	if !panel.Line("measured", total, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}, Width: vg.Points(1.4)}) {
 		return nil
 	}
 	c.onCaches(pic)
 	panel.FitY(nil)
-	spread(panel, pts, cacheBytes(), blockReads(), "block_reads_per_get", view.Ink)
+	spread(panel, pts, cacheBytes, blockReads, "block_reads_per_get", view.Ink)
 	labels(panel, pts, func(p Point) string { return view.PerGet(*p.Figures.BlockReadsPerGet) })
 	return pic
 }
@@ -162,11 +162,11 @@ func spread(panel *view.Panel, pts []Point, x, y column, name string, c color.RG
 
 // readsColumns are the data of readsChart.
 func (c curve) readsColumns() []column {
-	columns := []column{blockReads()}
+	columns := []column{blockReads}
 	for _, kind := range typesIn(c.measured(), readsByType) {
 		columns = append(columns, readsOf(typeLabel(kind), kind))
 	}
-	return append(columns, repeats("over repeats", "low to high", "block_reads_per_get", " to ", 1, view.PerGet), deviceReads(), c.sweep.predicted())
+	return append(columns, repeats("over repeats", "low to high", "block_reads_per_get", " to ", 1, view.PerGet), deviceReads, c.sweep.predicted())
 }
 
 // typeBars stands for readsChart where the cache does not vary: a stacked bar for each
@@ -197,7 +197,7 @@ func hitRateChart(c curve) *view.Picture {
 	}
 	for _, kind := range typesIn(pts, hitsByType) {
 		look := view.Style{Color: typeColor(kind), Shape: typeShape(kind)}
-		pic.Panels[0].Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes(), pts), look)
+		pic.Panels[0].Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes, pts), look)
 	}
 	if !pic.Drawn() {
 		return nil
@@ -210,21 +210,21 @@ func hitRateChart(c curve) *view.Picture {
 // deviceChart compares the device's account with the engine's.
 func deviceChart(c curve) *view.Picture {
 	pts := c.withReads()
-	device := deviceReads().Against(cacheBytes(), pts)
+	device := deviceReads.Against(cacheBytes, pts)
 	if len(device) < 2 {
 		return nil
 	}
 	pic := view.NewPicture("device reads and block reads per Get by cache size", "reads per Get")
 	pic.LogX = true
 	panel := pic.Panels[0]
-	panel.Line("block reads", blockReads().Against(cacheBytes(), pts), view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
+	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
 	panel.Line("device reads", device, deviceLook())
 	if !pic.Drawn() {
 		return nil
 	}
 	pic.Sizes(float64(c.sweep.Database.Bytes))
 	panel.FitY(nil)
-	spread(panel, pts, cacheBytes(), deviceReads(), "device_reads_per_get", typeColor(engine.Page))
+	spread(panel, pts, cacheBytes, deviceReads, "device_reads_per_get", typeColor(engine.Page))
 	labels(panel, slices.DeleteFunc(pts, func(p Point) bool { return p.Figures.DeviceReadsPerGet == nil || p.Figures.Agreement == nil }),
 		func(p Point) string { return "×" + view.Number(*p.Figures.Agreement) })
 	return pic
@@ -237,9 +237,9 @@ func overlay(curves []curve, shares bool, title string, y column, axis string, g
 	pic := view.NewPicture(title, axis)
 	pic.LogX = true
 	panel := pic.Panels[0]
-	x := cacheBytes()
+	x := cacheBytes
 	if shares {
-		x = cacheShare()
+		x = cacheShare
 	}
 	var drawn []curve
 	alone := sameSweep(curves)
@@ -302,9 +302,9 @@ func curvesTable(curves []curve, y column) view.Table {
 	of := func(c column) view.Column[ofCurve] {
 		return view.Column[ofCurve]{Name: c.Name, Unit: c.Unit, Format: c.Format, Per: c.Per, Key: c.Key, Value: func(o ofCurve) *float64 { return c.Value(o.Point) }}
 	}
-	share := cacheShare()
+	share := cacheShare
 	if alone {
-		share = cacheBytes()
+		share = cacheBytes
 	}
 	slices.SortStableFunc(rows, func(a, b ofCurve) int {
 		left, right := share.Value(a.Point), share.Value(b.Point)
@@ -322,7 +322,7 @@ func curvesTable(curves []curve, y column) view.Table {
 	}
 	return view.TableOf(rows, func(o ofCurve) string { return failure(o.Point) },
 		view.Column[ofCurve]{Name: "curve", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.name(alone) }},
-		of(cacheBytes().Suited(all)), of(cacheShare()), of(y))
+		of(cacheBytes.Suited(all)), of(cacheShare), of(y))
 }
 
 // latencyLines are as many as can be followed.
@@ -438,14 +438,14 @@ func axisTable(x string, curves []curve) view.Table {
 	}
 	return view.TableOf(pts, failure,
 		column{Name: "curve", Left: true, Key: true, Words: func(p Point) string { return labels[pointLabel(p)] }},
-		axis(x), gets(),
+		axis(x), gets,
 		column{Name: "times the first", Value: func(p Point) *float64 {
 			if of := first[labels[pointLabel(p)]]; of > 0 {
 				return view.Some(p.Figures.GetsPerSecond / of)
 			}
 			return nil
 		}},
-		latency("p50", service, p50Of), latency("p99", service, p99Of), cpuPercent().Named("CPU", "% of all cores"), cpuTime(),
+		latency("p50", service, p50Of), latency("p99", service, p99Of), cpuPercent.Named("CPU", "% of all cores"), cpuTime,
 		figure("in flight", "", nil, func(f result.Figures) *float64 { return view.Of(f.InFlight) }))
 }
 
@@ -464,7 +464,7 @@ func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
 	drawn := 0
 	for i, c := range curves {
 		pts := c.measured()
-		xys := gets().Against(at, pts)
+		xys := gets.Against(at, pts)
 		if len(xys) == 0 {
 			continue
 		}
@@ -483,8 +483,8 @@ func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
 		}
 		speed.Line(name, xys, look)
 		slow.Line("", p99.Against(at, pts), look)
-		speed.Line("  disk's limit", c.ceiling(at, 20*slices.Max(gets().Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: vg.Points(1.4)})
-		spread(speed, pts, at, gets(), "gets_per_second", look.Color)
+		speed.Line("  disk's limit", c.ceiling(at, 20*slices.Max(gets.Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: vg.Points(1.4)})
+		spread(speed, pts, at, gets, "gets_per_second", look.Color)
 		drawn++
 	}
 	if drawn == 0 {
@@ -554,7 +554,7 @@ func axisBars(x string, curves []curve) *view.Picture {
 		if len(curves) > 1 {
 			set.Name = c.name(sameSweep(curves))
 		}
-		set.Values = valuesAt(bars.Groups, c.x, c.measured(), gets(), latency("p99", service, p99Of))
+		set.Values = valuesAt(bars.Groups, c.x, c.measured(), gets, latency("p99", service, p99Of))
 		bars.Sets = append(bars.Sets, set)
 	}
 	return bars.Picture(nil)
@@ -581,7 +581,7 @@ func (c curve) enginesChart() *view.Picture {
 	bars := view.Bars{About: "Gets per second and mean service time by engine", X: c.x, Groups: stops,
 		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "mean service time", Tick: view.ShortNanos}}}
 	most := 0.0
-	for _, v := range gets().Values(c.measured()) {
+	for _, v := range gets.Values(c.measured()) {
 		most = math.Max(most, v)
 	}
 	limits := func(of func(limit) float64) column {
@@ -595,7 +595,7 @@ func (c curve) enginesChart() *view.Picture {
 	for i, name := range c.entrants() {
 		of := c.of(name)
 		set := view.BarSet{Name: name, Color: view.CurveStyle(i).Color, Spans: make([]view.Range, len(stops)), Failed: make([]bool, len(stops))}
-		set.Values = valuesAt(stops, c.x, of.measured(), gets(), latency("mean", service, meanOf))
+		set.Values = valuesAt(stops, c.x, of.measured(), gets, latency("mean", service, meanOf))
 		set.Limits = valuesAt(stops, c.x, of.measured(), limits(func(l limit) float64 { return l.getsPerSecond }),
 			limits(func(l limit) float64 { return l.nanosPerGet }))
 		failed := 0

@@ -19,8 +19,8 @@ func (c curve) handlesTable() view.Table {
 	if !slices.ContainsFunc(c.measured(), func(p Point) bool { return p.Figures.TableOpensPerGet != nil }) {
 		return view.Table{}
 	}
-	return c.table(perGet("table opens", func(f result.Figures) *float64 { return f.TableOpensPerGet }), readsOf("their reads", engine.Meta), blockReads(),
-		latency("mean", service, meanOf), cpuTime())
+	return c.table(perGet("table opens", func(f result.Figures) *float64 { return f.TableOpensPerGet }), readsOf("their reads", engine.Meta), blockReads,
+		latency("mean", service, meanOf), cpuTime)
 }
 
 // fewestOpens is the least difference in table opens per Get from which the cost

@@ -149,7 +149,7 @@ func (c curve) loadTable() view.Table {
 			knees[pointLabel(pts[at])] = true
 		}
 	}
-	return c.table(gets().Named("achieved", "per s"),
+	return c.table(gets.Named("achieved", "per s"),
 		column{Name: "achieved", Unit: "% of offered", Value: func(p Point) *float64 {
 			if rate := p.offered(); rate > 0 {
 				return view.Some(100 * p.Figures.GetsPerSecond / rate)

@@ -31,7 +31,7 @@ func (in Input) Picture(w io.Writer) error {
 		}
 	}
 	if pic == nil && len(curves) > 1 {
-		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", blockReads(), "block reads per Get", true)
+		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", blockReads, "block reads per Get", true)
 	}
 	for i := 0; pic == nil && i < len(curves); i++ {
 		if pic = readsChart(curves[i]); pic == nil {
@@ -139,10 +139,10 @@ func comparedCurves(curves []curve, shares bool) (out []view.Block) {
 		title, axis, method string
 		column
 	}{
-		{"Block reads per Get", "block reads per Get", "reads.md", blockReads()},
+		{"Block reads per Get", "block reads per Get", "reads.md", blockReads},
 		{"Index hit rate", "hit rate of index blocks, %", "reads.md", hitRate("index hit rate", "index")},
 		{"Overall hit rate", "hit rate of all blocks, %", "reads.md", hitRate("hit rate", "all")},
-		{"Device reads per Get", "device reads per Get", "device-reads.md", deviceReads()},
+		{"Device reads per Get", "device reads per Get", "device-reads.md", deviceReads},
 	} {
 		with := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return len(f.Values(c.measured())) == 0 })
 		if len(with) < 2 {
@@ -196,9 +196,9 @@ func (c curve) blocks() []view.Block {
 			Picture: overlay([]curve{c}, false, "overall hit rate by cache size", all, "hit rate of all blocks, %", false), Table: c.table(all)})
 		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads." + countedBy(c),
 			Method:  "device-reads.md",
-			Picture: deviceChart(c), Table: c.table(blockReads(), deviceReads(), agreement(),
+			Picture: deviceChart(c), Table: c.table(blockReads, deviceReads, agreement,
 				figure("read by blocks", "bytes/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
-				deviceBytes().Named("read from device", "bytes/Get"))})
+				deviceBytes.Named("read from device", "bytes/Get"))})
 	}
 	var levels []column
 	for level := range engine.MaxLevels {
@@ -373,9 +373,9 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 // speedTable is what every point costs, in the columns a terminal has room for.
 // Device reads where every point has them, else bytes: one unit down a column.
 func (c curve) speedTable() view.Table {
-	device := deviceBytes().Named("device", "B/Get")
-	if ok := c.measured(); len(deviceReads().Values(ok)) == len(ok) {
-		device = deviceReads().Named("device", "/Get")
+	device := deviceBytes.Named("device", "B/Get")
+	if ok := c.measured(); len(deviceReads.Values(ok)) == len(ok) {
+		device = deviceReads.Named("device", "/Get")
 	}
 	first, second := latency("mean", service, meanOf), latency("p99", service, p99Of)
 	if c.x == "rate" {
@@ -385,18 +385,18 @@ func (c curve) speedTable() view.Table {
 		c.Spare = rank
 		return c
 	}
-	return c.table(kops(), repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent(),
-		blockReads().Named("block", "/Get"), device,
+	return c.table(kops, repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent,
+		blockReads.Named("block", "/Get"), device,
 		spare(2, perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) })),
-		spare(2, figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) })), spare(3, peakMemory()))
+		spare(2, figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) })), spare(3, peakMemory))
 }
 
 // efficiencyTable is what a Get takes of the machine.
 func (c curve) efficiencyTable() view.Table {
-	return c.table(blockReads(), deviceReads(), deviceBytes(),
+	return c.table(blockReads, deviceReads, deviceBytes,
 		perGet("read calls", func(f result.Figures) *float64 { return view.Some(f.ReadCallsPerGet) }),
 		perGet("major faults", func(f result.Figures) *float64 { return view.Some(f.MajorFaultsPerGet) }),
-		cpuTime(), peakMemory().Named("peak RSS", "MiB"),
+		cpuTime, peakMemory.Named("peak RSS", "MiB"),
 		column{Name: "budget", Value: func(p Point) *float64 {
 			if p.Run == nil || p.Run.Memory == nil {
 				return nil

@@ -74,8 +74,7 @@ func seriesChart(c curve) (*view.Picture, []timed) {
 		pic.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
 	}
 	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), func(v, step float64) string {
-		return view.Trimmed(v,
-			math.Min(step, 100))
+		return view.Trimmed(v, math.Min(step, 100))
 	})
 	return pic, all
 }

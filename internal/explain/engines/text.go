@@ -153,14 +153,14 @@ func (s *Sweep) oneLine() string {
 // for two levels: both are what a Get reads to find its way inside a table.
 func (c curve) readsTable() view.Table {
 	times := view.TimeScale(latency("", service, p50Of).Values(c.measured()))
-	speed := gets()
+	speed := gets
 	speed.Format = func(v float64) string {
 		if v >= 1e6 {
 			return view.ShortCount(v)
 		}
 		return view.Number(v)
 	}
-	return c.table(blockReads(), readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
-		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data), deviceReads(),
+	return c.table(blockReads, readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
+		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data), deviceReads,
 		latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed)
 }

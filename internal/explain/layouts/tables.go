@@ -48,30 +48,20 @@ func failure(of row) string {
 
 func accountsText(n uint64) string { return view.ShortCount(float64(n)) }
 
-func layoutKey() column {
-	return column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(of row) string { return of.Layout + " " + accountsText(of.Accounts) }}
-}
-
 // figure is a column of figures of a layout at a size.
 func figure(name, unit string, format func(float64) string, value func(result.LayoutRow) *float64) column {
 	return column{Name: name, Unit: unit, Format: format, Value: func(of row) *float64 { return value(of.LayoutRow) }}
 }
 
-func nodes() column {
-	return figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
-}
-
-func blockReads() column {
-	return figure("reads", "", view.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
-}
-
-func deviceReads() column {
-	return figure("device", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
-}
-
-func disk() column {
-	return figure("disk", "B/account", nil, func(r result.LayoutRow) *float64 { return view.Some(r.DiskPerAccount) })
-}
+// Columns that several tables share.
+var (
+	layoutKey   = column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(r row) string { return r.Layout + " " + accountsText(r.Accounts) }}
+	nodes       = figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
+	blockReads  = figure("reads", "", view.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
+	deviceReads = figure("device", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
+	disk        = figure("disk", "B/account", nil, func(r result.LayoutRow) *float64 { return view.Some(r.DiskPerAccount) })
+	p50         = duration("p50", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p50Of) })
+)
 
 // duration is a column of a quantile of durations.
 func duration(name, unit string, in view.Scale, value func(result.LayoutRow) *float64) column {
@@ -80,12 +70,6 @@ func duration(name, unit string, in view.Scale, value func(result.LayoutRow) *fl
 
 func p50Of(l *result.Latency) float64 { return float64(l.P50) }
 func p99Of(l *result.Latency) float64 { return float64(l.P99) }
-
-func p50() column {
-	return duration("p50", "us", view.Micros, func(r result.LayoutRow) *float64 {
-		return view.Via(r.LookupNanos, p50Of)
-	})
-}
 
 // costs is what to know of every layout at the largest size.
 func (in Input) costs() view.Table {
@@ -118,7 +102,7 @@ func (in Input) costs() view.Table {
 			return e.Predicted(of.Layout, claims.Billion, claims.ServerMemory)
 		}},
 		reads("a slot", "held", result.SlotLookup, result.HeldLookups),
-		p50().Named("p50", "us, held"), nodes(), disk())
+		p50.Named("p50", "us, held"), nodes, disk)
 }
 
 func shareColumn(e claims.Evidence) column {
@@ -144,12 +128,12 @@ func (in Input) costsNote() string {
 
 // lookup is what a lookup costs, and what was predicted.
 func (in Input) lookup() view.Table {
-	return view.TableOf(in.rows(), failure, layoutKey(), nodes(),
+	return view.TableOf(in.rows(), failure, layoutKey, nodes,
 		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedNodes }),
 		figure("pages", "", nil, func(r result.LayoutRow) *float64 { return r.Pages }),
-		blockReads(),
+		blockReads,
 		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedReads }),
-		deviceReads(), p50(),
+		deviceReads, p50,
 		duration("p99", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p99Of) }))
 }
 
@@ -169,7 +153,7 @@ func (in Input) device() view.Table {
 	cold := func(l result.Lookups) bool { return l.Condition == result.ColdLookups }
 	held := func(l result.Lookups) bool { return l.Condition == result.HeldLookups }
 	rate := func(l result.Lookups) *float64 { return view.Some(l.PerSecond) }
-	return view.TableOf(in.measured(), nil, layoutKey(),
+	return view.TableOf(in.measured(), nil, layoutKey,
 		figure("device", "bytes", nil, func(r result.LayoutRow) *float64 { return r.DeviceBytes }),
 		of("cold", "reads", view.PerGet, cold, func(l result.Lookups) *float64 { return l.DeviceReads }),
 		of("cold", "bytes", nil, cold, func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }),
@@ -187,7 +171,7 @@ func (in Input) upkeep() view.Table {
 			return value(r.Updates)
 		})
 	}
-	return view.TableOf(in.measured(), nil, layoutKey(), disk(),
+	return view.TableOf(in.measured(), nil, layoutKey, disk,
 		duration("update", "us", view.Micros, func(r result.LayoutRow) *float64 { return r.UpdateNanos }),
 		update("root", "", nil, func(u *result.StateUpdates) *float64 { return view.Via(u.CommitNanos, p50Of) }).In(view.Millis).Named("root", "p50 ms"),
 		update("new nodes", "/update", nil, func(u *result.StateUpdates) *float64 { return u.NodesPerUpdate }),
@@ -204,7 +188,7 @@ func (in Input) model() view.Table {
 	predicted := func(value func(result.LayoutRow) *float64) column { return figure("predicted", "", view.PerGet, value) }
 	held := predicted(func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
 	device := predicted(func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
-	return view.TableOf(rows, nil, layoutKey(), blockReads(), held, offBy(blockReads(), held), deviceReads(), device, offBy(deviceReads(), device))
+	return view.TableOf(rows, nil, layoutKey, blockReads, held, offBy(blockReads, held), deviceReads, device, offBy(deviceReads, device))
 }
 
 // offBy is how far a prediction is off. Of a lookup in twenty that reads at all a share
@@ -299,7 +283,7 @@ func (in Input) kinds() view.Table {
 		return number(name, "", nil, func(l result.Lookups) *float64 { return view.Via(l.ServiceNanos, value) }).In(view.Micros)
 	}
 	return view.TableOf(all, nil,
-		words("layout", func(k kind) string { return layoutKey().Words(k.of) }).Named("layout", "accounts"),
+		words("layout", func(k kind) string { return layoutKey.Words(k.of) }).Named("layout", "accounts"),
 		words("lookup", func(k kind) string { return strings.ReplaceAll(k.Kind, "_", " ") }),
 		words("condition", func(k kind) string { return k.Condition }),
 		number("in flight", "", view.Digits, func(l result.Lookups) *float64 { return view.Some(float64(l.InFlight)) }),

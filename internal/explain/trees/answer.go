@@ -34,9 +34,7 @@ func (in Input) fastest() string {
 			done = append(done, t)
 		}
 	}
-	slices.SortStableFunc(done, func(a, b replayed) int {
-		return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond)
-	})
+	slices.SortStableFunc(done, func(a, b replayed) int { return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond) })
 	var text string
 	switch {
 	case len(done) == 0 && failed > 0:

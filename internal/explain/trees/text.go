@@ -38,10 +38,6 @@ func (in Input) Text(w io.Writer) error {
 
 type column = view.Column[replayed]
 
-func ofTree() column {
-	return column{Name: "tree", Left: true, Key: true, Words: func(of replayed) string { return of.Tree }}
-}
-
 // figure is a column of figures of a tree.
 func figure(name, unit string, value func(result.Figures) *float64) column {
 	return column{Name: name, Unit: unit, Value: func(of replayed) *float64 { return value(of.Figures) }}
@@ -59,7 +55,8 @@ func (in Input) table(columns ...column) view.Table {
 		}
 		return cmp.Or(of.Error, of.Status)
 	}
-	return view.TableOf(in.trees, failed, append([]column{ofTree()}, columns...)...)
+	tree := column{Name: "tree", Left: true, Key: true, Words: func(of replayed) string { return of.Tree }}
+	return view.TableOf(in.trees, failed, append([]column{tree}, columns...)...)
 }
 
 // speed is what a tree does in a second.

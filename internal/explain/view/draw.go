@@ -315,8 +315,7 @@ func (p *Picture) SVG() (string, error) {
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return "", fmt.Errorf("draw %s: %w", p.about, err)
 	}
-	text := svgOpen.ReplaceAllString(out.String(),
-		`<svg viewBox="$1" role="img" aria-label="`+strings.ReplaceAll(html.EscapeString(p.about), "$", "$$")+`">`)
+	text := svgOpen.ReplaceAllString(out.String(), `<svg viewBox="$1" role="img" aria-label="`+strings.ReplaceAll(html.EscapeString(p.about), "$", "$$")+`">`)
 	text = svgFamily.ReplaceAllString(text, "")
 	return strings.ReplaceAll(text, "\n\t", " "), nil
 }

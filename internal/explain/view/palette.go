@@ -46,6 +46,4 @@ func Dashed() []vg.Length { return []vg.Length{vg.Points(5), vg.Points(3)} }
 func Dotted() []vg.Length { return []vg.Length{vg.Points(1.5), vg.Points(2.5)} }
 
 // Faded is c at opacity alpha, premultiplied as image/color wants it.
-func Faded(c color.RGBA, alpha uint8) color.Color {
-	return color.NRGBA{c.R, c.G, c.B, alpha}
-}
+func Faded(c color.RGBA, alpha uint8) color.Color { return color.NRGBA{c.R, c.G, c.B, alpha} }
