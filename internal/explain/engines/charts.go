@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
@@ -302,19 +303,11 @@ func curvesTable(curves []curve, y column) view.Table {
 	of := func(c column) view.Column[ofCurve] {
 		return view.Column[ofCurve]{Name: c.Name, Unit: c.Unit, Format: c.Format, Per: c.Per, Key: c.Key, Value: func(o ofCurve) *float64 { return c.Value(o.Point) }}
 	}
-	share := cacheShare
-	if alone {
-		share = cacheBytes
-	}
 	slices.SortStableFunc(rows, func(a, b ofCurve) int {
-		left, right := share.Value(a.Point), share.Value(b.Point)
-		switch {
-		case left == nil || right == nil || *left == *right:
-			return 0
-		case *left < *right:
-			return -1
+		if alone {
+			return cmp.Compare(a.CacheBytes, b.CacheBytes)
 		}
-		return 1
+		return cmp.Compare(a.CachePercent, b.CachePercent)
 	})
 	var all []Point
 	for _, r := range rows {
@@ -391,15 +384,9 @@ func latencyColumns(c curve, of func(result.Figures) *result.Latency) (columns [
 // comes first: the other axes' figures then have a line for each cache.
 func axisFigures(s *Sweep) (out []view.Block) {
 	axes := s.varying()
-	slices.SortStableFunc(axes, func(a, b string) int {
-		switch {
-		case a == "cache" && b != "cache":
-			return -1
-		case b == "cache" && a != "cache":
-			return 1
-		}
-		return 0
-	})
+	if at := slices.Index(axes, "cache"); at > 0 {
+		axes = slices.Insert(slices.Delete(axes, at, at+1), 0, "cache")
+	}
 	for _, x := range axes {
 		curves := s.curves(x)
 		if s.compares() && s.arenas()[0].rivals() && (competes(x) || len(curves[0].stops()) < 3) || x == "rate" {
@@ -580,10 +567,7 @@ func (c curve) enginesChart() *view.Picture {
 	stops := c.stops()
 	bars := view.Bars{About: "Gets per second and mean service time by engine", X: c.x, Groups: stops,
 		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "mean service time", Tick: view.ShortNanos}}}
-	most := 0.0
-	for _, v := range gets.Values(c.measured()) {
-		most = math.Max(most, v)
-	}
+	most := slices.Max(append(gets.Values(c.measured()), 0))
 	limits := func(of func(limit) float64) column {
 		return column{Value: func(p Point) *float64 {
 			if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond <= 20*most {

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,23 +53,17 @@ func (in Input) Page() *view.Page {
 	several := len(in.Sweeps) > 1
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		name := s.Name
-		if name == "" {
-			name = "settings"
-		}
-		p.Cards = append(p.Cards, view.Card{Name: name, Facts: s.settings()})
+		p.Cards = append(p.Cards, view.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings()})
 		switch {
 		case len(s.Points) == 0:
-			p.Answers = append(p.Answers, view.Said{Of: s.Name, Text: curve{sweep: s, x: "cache"}.sentence()})
+			p.Answer(s.Name, curve{sweep: s, x: "cache"}.sentence())
 		case s.compares():
 			for _, a := range s.arenas() {
 				of := a.heading(several)
 				if of != "" {
 					of += ":"
 				}
-				for _, text := range a.sentences() {
-					p.Answers = append(p.Answers, view.Said{Of: of, Text: text})
-				}
+				p.Answer(of, a.sentences()...)
 			}
 		}
 	}
@@ -125,11 +120,7 @@ func addCurves(p *view.Page, curves []curve) {
 					"A report of fewer sweeps shows them."}}})
 			break
 		}
-		title := c.name(false)
-		if title == "" {
-			title = "Measured"
-		}
-		p.Add(title, c.blocks()...)
+		p.Add(cmp.Or(c.name(false), "Measured"), c.blocks()...)
 	}
 }
 

@@ -1,6 +1,7 @@
 package layouts
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -37,13 +38,10 @@ func (in Input) measured() []row {
 }
 
 func failure(of row) string {
-	switch {
-	case of.Status == result.OK:
+	if of.Status == result.OK {
 		return ""
-	case of.Error == "":
-		return of.Status
 	}
-	return of.Error
+	return cmp.Or(of.Error, of.Status)
 }
 
 func accountsText(n uint64) string { return view.ShortCount(float64(n)) }

@@ -76,6 +76,13 @@ func (p *Page) Add(title string, blocks ...Block) {
 	}
 }
 
+// Answer adds sentences; of says what they tell of.
+func (p *Page) Answer(of string, texts ...string) {
+	for _, text := range texts {
+		p.Answers = append(p.Answers, Said{Of: of, Text: text})
+	}
+}
+
 // Style is the page's own style sheet.
 func (p *Page) Style() template.CSS { return template.CSS(web.ReportStyle) }
 
