@@ -334,9 +334,6 @@ func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) 
 	}
 	chosen := view.Spaced(len(pts), most)
 	for n, i := range chosen {
-		if i >= len(pts) {
-			break
-		}
 		look := view.RampStyle(n, len(chosen))
 		if competes(c.x) { // engines have no order for a ramp to show; colours as in the other charts
 			look.Color = view.CurveStyle(slices.Index(c.stops(), pts[i].Axes[c.x])).Color

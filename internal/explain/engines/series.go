@@ -50,9 +50,6 @@ func seriesChart(c curve) (*view.Picture, []timed) {
 	speed, reads := pic.Panels[0], pic.Panels[1]
 	var all []timed
 	for n, i := range view.Spaced(len(with), seriesPoints) {
-		if i >= len(with) {
-			break
-		}
 		t := seriesOf(with[i])
 		if len(t.ticks) < 2 {
 			continue
@@ -73,9 +70,8 @@ func seriesChart(c curve) (*view.Picture, []timed) {
 	if first < 0 {
 		pic.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
 	}
-	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), func(v, step float64) string {
-		return view.Trimmed(v, math.Min(step, 100))
-	})
+	seconds := func(v, step float64) string { return view.Trimmed(v, math.Min(step, 100)) }
+	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), seconds)
 	return pic, all
 }
 

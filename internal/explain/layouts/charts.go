@@ -36,14 +36,7 @@ func (in Input) points() (all []point) {
 		for i := range rows {
 			all = append(all, point{name, float64(rows[i].Accounts), &rows[i]})
 		}
-		var sizes []uint64
-		for _, o := range in.Outlook {
-			if o.Layout == name && !slices.Contains(sizes, o.Accounts) {
-				sizes = append(sizes, o.Accounts)
-			}
-		}
-		slices.Sort(sizes)
-		for _, n := range sizes {
+		for _, n := range (claims.Evidence{Layouts: in.Layouts}).SizesAhead(name) {
 			all = append(all, point{name, float64(n), nil})
 		}
 	}
@@ -66,12 +59,7 @@ func absent(point) *float64 { return nil }
 func (in Input) charts() (blocks []view.Block) {
 	e := claims.Evidence{Layouts: in.Layouts}
 	reads := func(condition string) func(point) *float64 {
-		return built(func(of row) *float64 {
-			if r, ok := e.Reads(of.at, condition); ok {
-				return &r.Value
-			}
-			return nil
-		})
+		return built(func(of row) *float64 { return e.ReadsValue(of.at, result.AccountLookup, condition) })
 	}
 	// orAhead is a prediction of rows, carried on to a size that was not built.
 	orAhead := func(value func(row) *float64, figure string, alike bool, only uint64) func(point) *float64 {
@@ -83,9 +71,9 @@ func (in Input) charts() (blocks []view.Block) {
 			case only > 0 && n != only:
 				return nil
 			case alike:
-				return valueOf(e.AheadAlike(p.layout, figure, n))
+				return claims.Value(e.AheadAlike(p.layout, figure, n))
 			}
-			return valueOf(e.Ahead(p.layout, figure, n, 0))
+			return claims.Value(e.Ahead(p.layout, figure, n, 0))
 		}
 	}
 	single := func(title, note, label string, log bool, tick func(float64) string, value, formula func(point) *float64) view.Block {
@@ -140,8 +128,7 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 		columns = append(columns, view.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
 	}
 	if len(lines) > 1 {
-		e := claims.Evidence{Layouts: in.Layouts}
-		share := shareColumn(e)
+		share := shareColumn(claims.Evidence{Layouts: in.Layouts})
 		columns = append(columns, view.Column[point]{Name: share.Name, Unit: share.Unit, Format: share.Format, Value: built(share.Value)})
 	}
 	for _, l := range lines {

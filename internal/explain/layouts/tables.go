@@ -79,12 +79,7 @@ func (in Input) costs() view.Table {
 		}
 	}
 	reads := func(name, unit, kind, condition string) column {
-		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 {
-			if r, ok := e.ReadsOf(of.at, kind, condition); ok {
-				return &r.Value
-			}
-			return nil
-		}}
+		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 { return e.ReadsValue(of.at, kind, condition) }}
 	}
 	return view.TableOf(largest, nil,
 		column{Name: "layout", Left: true, Key: true, Words: func(of row) string {
@@ -212,26 +207,23 @@ type ahead struct {
 // reads without a cache, device reads by the memory.
 func (in Input) outlook() view.Table {
 	e := claims.Evidence{Layouts: in.Layouts}
-	var sizes []uint64
 	var budgets []int64
 	for _, o := range in.Outlook {
-		if !slices.Contains(sizes, o.Accounts) {
-			sizes = append(sizes, o.Accounts)
-		}
 		if o.MemoryBytes > 0 && !o.PerAccount && !slices.Contains(budgets, o.MemoryBytes) {
 			budgets = append(budgets, o.MemoryBytes)
 		}
 	}
-	slices.Sort(sizes)
 	slices.Sort(budgets)
 	columns := []view.Column[ahead]{
 		{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }},
-		{Name: "nodes", Format: view.PerGet, Value: func(a ahead) *float64 { return valueOf(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }},
+		{Name: "nodes", Format: view.PerGet, Value: func(a ahead) *float64 {
+			return claims.Value(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0))
+		}},
 		{Name: "reads", Unit: "no cache", Format: view.PerGet, Value: func(a ahead) *float64 {
-			return valueOf(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0))
+			return claims.Value(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0))
 		}},
 		{Name: "device reads", Unit: "memory as here", Format: view.PerGet, Value: func(a ahead) *float64 {
-			return valueOf(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
+			return claims.Value(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
 		}},
 	}
 	for _, budget := range budgets {
@@ -240,7 +232,7 @@ func (in Input) outlook() view.Table {
 	}
 	var rows []ahead
 	for _, name := range claims.Names(in.Layouts) {
-		for _, accounts := range sizes {
+		for _, accounts := range e.SizesAhead("") {
 			a := ahead{name, accounts}
 			if slices.ContainsFunc(columns[1:], func(c view.Column[ahead]) bool { return c.Value(a) != nil }) {
 				rows = append(rows, a)
@@ -248,13 +240,6 @@ func (in Input) outlook() view.Table {
 		}
 	}
 	return view.TableOf(rows, nil, columns...)
-}
-
-func valueOf(o result.LayoutOutlook, _ string, ok bool) *float64 {
-	if !ok {
-		return nil
-	}
-	return &o.Value
 }
 
 // kind is one kind of lookup of a row.
