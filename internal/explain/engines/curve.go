@@ -132,13 +132,10 @@ func (in Input) curves() (all []curve) {
 
 // name is how a legend calls the curve. alone: no other sweep in the picture.
 func (c curve) name(alone bool) string {
-	switch {
-	case c.label == "":
-		return c.sweep.Name
-	case alone:
-		return c.label
+	if alone {
+		return cmp.Or(c.label, c.sweep.Name)
 	}
-	return c.sweep.Name + ", " + c.label
+	return c.heading(true)
 }
 
 func sameSweep(curves []curve) bool {

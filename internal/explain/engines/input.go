@@ -118,11 +118,6 @@ func readFolder(dir string) (Sweep, error) {
 	}
 	run, err := result.ReadRun(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		for file, what := range map[string]string{result.ReplayFile: "a replay", result.LayoutsFile: "a comparison of layouts"} {
-			if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
-				return Sweep{}, fmt.Errorf("%s is %s: report it on its own", dir, what)
-			}
-		}
 		return Sweep{}, fmt.Errorf("%s is no folder of results: it has neither %s nor %s", dir, result.SweepFile, result.RunFile)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package engines
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -74,21 +75,17 @@ func (c curve) kneeSentences() []string {
 			out = append(out, view.Upper(text)+".")
 			continue
 		}
-		p, first := pts[at], pts[0]
+		p, base := pts[at], pts[0].Figures.ResponseNanos
 		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, view.ShortCount(p.offered()),
 			view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(float64(p.Figures.ResponseNanos.P99)))
-		if at > 0 && first.Figures.ResponseNanos != nil {
-			text += fmt.Sprintf(" (%s at %s)", view.Nanos(float64(first.Figures.ResponseNanos.P99)), view.ShortCount(first.offered()))
+		if at > 0 && base != nil {
+			text += fmt.Sprintf(" (%s at %s)", view.Nanos(float64(base.P99)), view.ShortCount(pts[0].offered()))
 		} else {
 			text += ", at the lowest rate offered already"
 		}
-		if first.Figures.ResponseNanos != nil {
-			for _, q := range pts[at+1:] {
-				if q.bears(float64(first.Figures.ResponseNanos.P99)) {
-					text += "; but " + view.ShortCount(q.offered()) + " was achieved again: noise, more --gets would tell"
-					break
-				}
-			}
+		again := func(q Point) bool { return base != nil && q.bears(float64(base.P99)) }
+		if i := slices.IndexFunc(pts[at+1:], again); i >= 0 {
+			text += "; but " + view.ShortCount(pts[at+1+i].offered()) + " was achieved again: noise, more --gets would tell"
 		}
 		out = append(out, view.Upper(text)+".")
 	}

@@ -272,30 +272,23 @@ func (s *Sweep) warnEach(all *view.Warnings, name string) {
 		}
 	}
 	for _, w := range list {
-		var at []string
-		whole := map[string]bool{}
+		var at []Point
+		spared := map[string]bool{} // entrants with a point where it does not hold
+		same := func(of engine.Warning) bool { return of == w || of.Code == w.Code && slices.Contains(s.Warnings, w) }
 		for _, p := range s.Points {
-			warns := p.Run != nil && slices.ContainsFunc(p.Run.Warnings, func(of engine.Warning) bool {
-				return of == w || of.Code == w.Code && slices.Contains(s.Warnings, w)
-			})
-			if warns {
-				at = append(at, pointLabel(p))
-			}
-			entrant := s.entrant(p)
-			if before, known := whole[entrant]; !known || before {
-				whole[entrant] = warns
+			if p.Run != nil && slices.ContainsFunc(p.Run.Warnings, same) {
+				at = append(at, p)
+			} else {
+				spared[s.entrant(p)] = true
 			}
 		}
 		if len(at) == 0 || len(at) == len(s.Points) {
 			all.Add(w.Code, w.Text, w.Remedy, name)
 			continue
 		}
-		for _, p := range s.Points {
+		for _, p := range at {
 			place := pointLabel(p)
-			if !slices.Contains(at, place) {
-				continue
-			}
-			if entrant := s.entrant(p); entrant != "" && whole[entrant] {
+			if entrant := s.entrant(p); entrant != "" && !spared[entrant] {
 				place = entrant // of all its points
 			}
 			all.Add(w.Code, w.Text, w.Remedy, strings.TrimPrefix(name+", "+place, ", "))
@@ -331,10 +324,7 @@ func pointLabel(p Point) string {
 func (s *Sweep) comparedEngines() (out []view.Block) {
 	arenas := s.arenas()
 	for _, a := range arenas {
-		of := ""
-		if a.label != "" {
-			of = ": " + a.label
-		}
+		of := strings.TrimSuffix(": "+a.label, ": ")
 		b := view.Block{Title: "Speed by " + a.x, Method: "engines.md", Table: a.speedTable()}
 		if load := a.loadFigure(); load.Picture != nil {
 			b = load

@@ -27,14 +27,6 @@ func (in Input) Text(w io.Writer) error {
 }
 
 func (s *Sweep) text(out *view.Text, named bool) {
-	say := func(heading string, sentences ...string) {
-		if heading != "" {
-			heading += ": "
-		}
-		for _, text := range sentences {
-			out.Wrap(heading+text, "")
-		}
-	}
 	curves := s.curves(s.xAxis())
 	if s.compares() {
 		curves = s.arenas()
@@ -42,13 +34,12 @@ func (s *Sweep) text(out *view.Text, named bool) {
 		curves = []curve{{sweep: s, x: "cache"}}
 	}
 	for _, c := range curves {
-		switch {
-		case s.compares():
-			say(c.heading(named), c.sentences()...)
-		case named:
-			say(c.name(false), c.sentence())
-		default:
-			say(c.label, c.sentence())
+		heading := c.heading(named)
+		if heading != "" {
+			heading += ": "
+		}
+		for _, text := range c.answers() {
+			out.Wrap(heading+text, "")
 		}
 	}
 	if s.Status == result.Interrupted {
@@ -121,6 +112,14 @@ func (s *Sweep) enginesText(out *view.Text, c curve, paragraph func(indent strin
 		paragraph("", b.Title+". "+b.Note)
 		out.Table(b.Table)
 	}
+}
+
+// answers are the sentences of a curve, about engines or about cache sizes.
+func (c curve) answers() []string {
+	if c.sweep.compares() {
+		return c.sentences()
+	}
+	return []string{c.sentence()}
 }
 
 // looksUp reports whether any point made Gets, or should have.

@@ -96,17 +96,13 @@ func rootsSentence(v result.RootsVerdict) string {
 func countersSentence(c result.CountersAgree) string {
 	switch c.Verdict {
 	case result.Identical:
-		return fmt.Sprintf("%s: identical in %d passes (%s)", c.Tree, passes(c), strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
+		passes := 0
+		for _, values := range c.Values {
+			passes = max(passes, len(values))
+		}
+		return fmt.Sprintf("%s: identical in %d passes (%s)", c.Tree, passes, strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
 	case result.Different:
 		return fmt.Sprintf("%s: %s differ between passes", c.Tree, strings.Join(c.Differ, ", "))
 	}
 	return fmt.Sprintf("%s: cannot tell, %s", c.Tree, c.Why)
-}
-
-func passes(c result.CountersAgree) int {
-	n := 0
-	for _, values := range c.Values {
-		n = max(n, len(values))
-	}
-	return n
 }
