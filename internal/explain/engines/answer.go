@@ -78,8 +78,8 @@ func readsAt(p Point) string {
 	switch {
 	case p.CacheBytes > 0:
 		text += " at a " + view.ShortBytes(p.CacheBytes) + " cache"
-	case p.Run != nil && p.Run.Memory != nil && p.Run.Memory.BudgetBytes > 0:
-		text += " in a budget of " + view.ShortBytes(p.Run.Memory.BudgetBytes)
+	case p.budget() > 0:
+		text += " in a budget of " + view.ShortBytes(p.budget())
 	}
 	if p.CachePercent > 0 {
 		text += " (" + view.Percent(p.CachePercent) + " of the database)"

@@ -191,11 +191,11 @@ func typeBars(c curve) *view.Picture {
 // hitRateChart is the hit rate of each block type by cache size.
 func hitRateChart(c curve) *view.Picture {
 	pts := c.withReads()
-	pic := view.NewPicture("hit rate of each block type by cache size", "hit rate, %")
-	pic.LogX = true
 	if len(pts) < 2 {
 		return nil
 	}
+	pic := view.NewPicture("hit rate of each block type by cache size", "hit rate, %")
+	pic.LogX = true
 	for _, kind := range typesIn(pts, hitsByType) {
 		look := view.Style{Color: typeColor(kind), Shape: typeShape(kind)}
 		pic.Panels[0].Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes, pts), look)
@@ -294,8 +294,10 @@ type ofCurve struct {
 // those of the same size are next to each other.
 func curvesTable(curves []curve, y column) view.Table {
 	var rows []ofCurve
+	var all []Point
 	alone := sameSweep(curves)
 	for _, c := range curves {
+		all = append(all, c.pts...)
 		for _, p := range c.pts {
 			rows = append(rows, ofCurve{p, c})
 		}
@@ -309,10 +311,6 @@ func curvesTable(curves []curve, y column) view.Table {
 		}
 		return cmp.Compare(a.CachePercent, b.CachePercent)
 	})
-	var all []Point
-	for _, r := range rows {
-		all = append(all, r.Point)
-	}
 	return view.TableOf(rows, func(o ofCurve) string { return failure(o.Point) },
 		view.Column[ofCurve]{Name: "curve", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.name(alone) }},
 		of(cacheBytes.Suited(all)), of(cacheShare), of(y))
@@ -361,20 +359,13 @@ func quantiles(h *hdrhistogram.Histogram) (xys view.XYs) {
 
 // latencyColumns are the summaries of run.json: they are there even where the histogram
 // is not.
-func latencyColumns(c curve, of func(result.Figures) *result.Latency) (columns []column) {
+func latencyColumns(c curve, of func(result.Figures) *result.Latency) []column {
 	s := view.TimeScale(latency("", of, p50Of).Values(c.measured()))
-	for _, q := range []struct {
-		name string
-		of   func(*result.Latency) float64
-	}{
-		{"p50", p50Of}, {"p90", func(l *result.Latency) float64 { return float64(l.P90) }}, {"p99", p99Of},
-		{"p99.9", func(l *result.Latency) float64 { return float64(l.P999) }}, {"max", func(l *result.Latency) float64 { return float64(l.Max) }}, {"mean", meanOf},
-	} {
-		columns = append(columns, latency(q.name, of, q.of).In(s))
-	}
 	samples := latency("samples", of, func(l *result.Latency) float64 { return float64(l.N) }).In(view.Scale{Size: 1})
 	samples.Format = view.Digits
-	return append(columns, samples)
+	return []column{latency("p50", of, p50Of).In(s), latency("p90", of, func(l *result.Latency) float64 { return float64(l.P90) }).In(s),
+		latency("p99", of, p99Of).In(s), latency("p99.9", of, func(l *result.Latency) float64 { return float64(l.P999) }).In(s),
+		latency("max", of, func(l *result.Latency) float64 { return float64(l.Max) }).In(s), latency("mean", of, meanOf).In(s), samples}
 }
 
 // axisFigures are throughput and p99 along every axis that varies. The cache
@@ -526,13 +517,11 @@ func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []
 func axisBars(x string, curves []curve) *view.Picture {
 	bars := view.Bars{About: "Gets per second and p99 service time by " + x, X: x, Beside: true,
 		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "p99 service time", Tick: view.ShortNanos}}}
+	var all []Point
 	for _, c := range curves {
-		for _, stop := range c.stops() {
-			if !slices.Contains(bars.Groups, stop) {
-				bars.Groups = append(bars.Groups, stop)
-			}
-		}
+		all = append(all, c.pts...)
 	}
+	bars.Groups = curve{x: x, pts: all}.stops()
 	for i, c := range curves {
 		set := view.BarSet{Color: view.CurveStyle(i).Color}
 		if len(curves) > 1 {

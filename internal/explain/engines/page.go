@@ -59,11 +59,7 @@ func (in Input) Page() *view.Page {
 			p.Answer(s.Name, curve{sweep: s, x: "cache"}.sentence())
 		case s.compares():
 			for _, a := range s.arenas() {
-				of := a.heading(several)
-				if of != "" {
-					of += ":"
-				}
-				p.Answer(of, a.sentences()...)
+				p.Answer(colon(a.heading(several)), a.sentences()...)
 			}
 		}
 	}
@@ -72,10 +68,8 @@ func (in Input) Page() *view.Page {
 		of := ""
 		if len(curves) > 1 {
 			of = c.name(!several)
-			p.Answers = append(p.Answers, view.Said{Of: of + ":", Text: c.sentence()})
-		} else {
-			p.Answers = append(p.Answers, view.Said{Text: c.sentence()})
 		}
+		p.Answer(colon(of), c.sentence())
 		if line := c.beyond(); line != "" {
 			p.Advice = append(p.Advice, view.Said{Of: of, Text: line})
 		}
@@ -110,6 +104,14 @@ func (in Input) Page() *view.Page {
 	}
 	in.addFacts(p)
 	return p
+}
+
+// colon ends what precedes a sentence; nothing precedes one of its own.
+func colon(of string) string {
+	if of == "" {
+		return ""
+	}
+	return of + ":"
 }
 
 func addCurves(p *view.Page, curves []curve) {
@@ -362,14 +364,10 @@ func (c curve) speedTable() view.Table {
 	if c.x == "rate" {
 		first, second = latency("", response, p50Of).Named("resp.", "p50 us"), latency("", response, p99Of).Named("resp.", "p99 us")
 	}
-	spare := func(rank int, c column) column {
-		c.Spare = rank
-		return c
-	}
 	return c.table(kops, repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent,
 		blockReads.Named("block", "/Get"), device,
-		spare(2, perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) })),
-		spare(2, figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) })), spare(3, peakMemory))
+		perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) }).Spared(2),
+		figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) }).Spared(2), peakMemory.Spared(3))
 }
 
 // efficiencyTable is what a Get takes of the machine.
@@ -378,12 +376,7 @@ func (c curve) efficiencyTable() view.Table {
 		perGet("read calls", func(f result.Figures) *float64 { return view.Some(f.ReadCallsPerGet) }),
 		perGet("major faults", func(f result.Figures) *float64 { return view.Some(f.MajorFaultsPerGet) }),
 		cpuTime, peakMemory.Named("peak RSS", "MiB"),
-		column{Name: "budget", Value: func(p Point) *float64 {
-			if p.Run == nil || p.Run.Memory == nil {
-				return nil
-			}
-			return view.Of(p.Run.Memory.BudgetBytes)
-		}}.In(view.MiB),
+		column{Name: "budget", Value: func(p Point) *float64 { return view.Of(p.budget()) }}.In(view.MiB),
 		column{Name: "disk's limit", Unit: "% reached", Format: sharePercent, Value: func(p Point) *float64 {
 			if l, ok := c.sweep.limitOf(p); ok {
 				return &l.share
@@ -443,6 +436,14 @@ func memorySpent(m *result.Memory) string {
 		return view.ShortBytes(m.BudgetBytes) + ": " + strings.Join(parts, "; ")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// budget is the memory that a run was given; 0: none is known.
+func (p Point) budget() int64 {
+	if p.Run == nil || p.Run.Memory == nil {
+		return 0
+	}
+	return p.Run.Memory.BudgetBytes
 }
 
 // pagesNote tells whose block reads are something else.

@@ -33,6 +33,12 @@ func (c Column[R]) Named(name, unit string) Column[R] {
 	return c
 }
 
+// Spared is the column that gives way on a narrow terminal.
+func (c Column[R]) Spared(rank int) Column[R] {
+	c.Spare = rank
+	return c
+}
+
 // Values are those of the rows that have one.
 func (c Column[R]) Values(rows []R) (all []float64) {
 	for _, r := range rows {
