@@ -93,11 +93,9 @@ func (c curve) rankRivals() []string {
 		stops[outcome] = append(stops[outcome], stop)
 	}
 	var out []string
-	last := ""
 	for _, outcome := range outcomes {
-		at := stops[outcome]
-		last = at[len(at)-1]
-		text := outcome
+		at, text := stops[outcome], outcome
+		last := at[len(at)-1]
 		if c.x != "" && (len(outcomes) > 1 || len(c.stops()) > 1) {
 			text = "With " + counted1(c.x, at) + " " + text
 		}

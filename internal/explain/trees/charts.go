@@ -105,16 +105,7 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 			continue
 		}
 		nth++
-		t := told{tree: of.Tree, nth: nth}
-		column := fresh().Column
-		for _, tick := range of.ticks {
-			if v := column.Value(tick); v != nil {
-				t.values = append(t.values, *v)
-				if at := x.Value(tick); at != nil {
-					t.xys = append(t.xys, view.XY{X: *at, Y: *v})
-				}
-			}
-		}
+		t := told{tree: of.Tree, nth: nth, values: fresh().Values(of.ticks), xys: fresh().Against(x, of.ticks)}
 		if len(t.xys) > 0 {
 			all = append(all, t)
 		}
