@@ -81,9 +81,8 @@ func judgeGrowth(e Evidence, c claim) finding {
 			continue
 		}
 		small, large := rows[0], rows[len(rows)-1]
-		smallReads, largeReads := reads[0], reads[len(reads)-1]
 		f.note(fmt.Sprintf("%s, nothing cached: %s reads a node at %s accounts, %s at %s", layout,
-			view.PerGet(smallReads/same[0]), e.Accounts(small), view.PerGet(largeReads/same[len(same)-1]), e.Accounts(large)))
+			view.PerGet(reads[0]/same[0]), e.Accounts(small), view.PerGet(reads[len(reads)-1]/same[len(same)-1]), e.Accounts(large)))
 		decades := math.Log10(float64(e.Rows[large].Accounts) / float64(e.Rows[small].Accounts))
 		if len(rows) < 3 || decades < spanOfGrowth-1e-9 {
 			if f.Word == Untested {
@@ -155,9 +154,8 @@ func judgeNodes(e Evidence, c claim) finding {
 // of accounts (0: at any). Reads grow with the size: more than claimed in a smaller
 // state refutes it, no more confirms it only so far.
 func judgeFewReads(e Evidence, c claim) finding {
-	claimed, layout := c.High, c.layouts[0]
+	layout, limit := c.layouts[0], c.High*(1+tolerance)
 	var f finding
-	limit := claimed * (1 + tolerance)
 	var within, beyond, last int = -1, -1, -1
 	for _, i := range e.Sizes(layout) {
 		first, ok := e.Reads(i, result.FirstLookups)
@@ -176,7 +174,7 @@ func judgeFewReads(e Evidence, c claim) finding {
 	}
 	text, places := e.cost(last)
 	f.note(text, places...)
-	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && claimed == 1 {
+	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && c.High == 1 {
 		f.note(fmt.Sprintf("%s for an absent account", view.PerGet(absent.Value)), absent.place)
 	}
 	if o, place, ok := e.Ahead(layout, "reads_per_lookup", Billion, 0); ok {

@@ -56,9 +56,7 @@ func (c curve) missSentence() string {
 	var parts []string
 	for _, name := range c.entrants() {
 		m, ok := missOf(c.of(name).measured())
-		if name != "" {
-			name += ": "
-		}
+		name = before(name, ": ")
 		switch {
 		case !ok:
 			parts = append(parts, name+"no two points differ enough in table opens to tell what one costs")

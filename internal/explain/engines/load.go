@@ -62,9 +62,7 @@ func (c curve) kneeSentences() []string {
 		if len(pts) == 0 {
 			continue
 		}
-		if name != "" {
-			name += ": "
-		}
+		name = before(name, ": ")
 		at := knee(pts)
 		last := pts[len(pts)-1]
 		if at < 0 {
@@ -105,9 +103,7 @@ func (c curve) loadFigure() view.Block {
 	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
 	for i, name := range c.entrants() {
 		look, pts := view.CurveStyle(i), c.of(name).measured()
-		if name != "" {
-			name += " "
-		}
+		name = before(name, " ")
 		if !panel.Line(name+"p99", p99.Against(offered, pts), look) {
 			pic.Failed(strings.TrimSpace(name), look.Color)
 		}

@@ -59,7 +59,7 @@ func (in Input) Page() *view.Page {
 			p.Answer(s.Name, curve{sweep: s, x: "cache"}.sentence())
 		case s.compares():
 			for _, a := range s.arenas() {
-				p.Answer(colon(a.heading(several)), a.sentences()...)
+				p.Answer(before(a.heading(several), ":"), a.sentences()...)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func (in Input) Page() *view.Page {
 		if len(curves) > 1 {
 			of = c.name(!several)
 		}
-		p.Answer(colon(of), c.sentence())
+		p.Answer(before(of, ":"), c.sentence())
 		if line := c.beyond(); line != "" {
 			p.Advice = append(p.Advice, view.Said{Of: of, Text: line})
 		}
@@ -106,12 +106,12 @@ func (in Input) Page() *view.Page {
 	return p
 }
 
-// colon ends what precedes a sentence; nothing precedes one of its own.
-func colon(of string) string {
-	if of == "" {
+// before is a name that precedes a sentence, with the mark between them; "" of no name.
+func before(name, mark string) string {
+	if name == "" {
 		return ""
 	}
-	return of + ":"
+	return name + mark
 }
 
 func addCurves(p *view.Page, curves []curve) {

@@ -73,16 +73,12 @@ func getsText(w result.Workload) string {
 
 // firstRun is the first run that can be read, measured ones before failed ones.
 func (s *Sweep) firstRun() *result.Run {
-	var any *result.Run
-	for _, p := range s.Points {
-		if p.Run != nil && p.Status == result.OK {
+	for _, p := range append(measured(s.Points), s.Points...) {
+		if p.Run != nil {
 			return p.Run
 		}
-		if any == nil {
-			any = p.Run
-		}
 	}
-	return any
+	return nil
 }
 
 // optionValues are the values of every engine option over the points.

@@ -34,12 +34,8 @@ func (s *Sweep) text(out *view.Text, named bool) {
 		curves = []curve{{sweep: s, x: "cache"}}
 	}
 	for _, c := range curves {
-		heading := c.heading(named)
-		if heading != "" {
-			heading += ": "
-		}
 		for _, text := range c.answers() {
-			out.Wrap(heading+text, "")
+			out.Wrap(before(c.heading(named), ": ")+text, "")
 		}
 	}
 	if s.Status == result.Interrupted {
