@@ -294,10 +294,8 @@ type ofCurve struct {
 // those of the same size are next to each other.
 func curvesTable(curves []curve, y column) view.Table {
 	var rows []ofCurve
-	var all []Point
 	alone := sameSweep(curves)
 	for _, c := range curves {
-		all = append(all, c.pts...)
 		for _, p := range c.pts {
 			rows = append(rows, ofCurve{p, c})
 		}
@@ -313,7 +311,7 @@ func curvesTable(curves []curve, y column) view.Table {
 	})
 	return view.TableOf(rows, func(o ofCurve) string { return failure(o.Point) },
 		view.Column[ofCurve]{Name: "curve", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.name(alone) }},
-		of(cacheBytes.Suited(all)), of(cacheShare), of(y))
+		of(cacheBytes.Suited(pointsOf(curves))), of(cacheShare), of(y))
 }
 
 // latencyLines are as many as can be followed.
@@ -488,6 +486,13 @@ func (c curve) ceiling(x column, most float64) (xys view.XYs) {
 	return xys
 }
 
+func pointsOf(curves []curve) (all []Point) {
+	for _, c := range curves {
+		all = append(all, c.pts...)
+	}
+	return all
+}
+
 // axisPlaces says where a point is on x, and all places; nil where its values are not
 // positive numbers.
 func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []float64) {
@@ -501,14 +506,9 @@ func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []
 		}
 		return view.Of(n)
 	}
-	for _, c := range curves {
-		for _, p := range c.pts {
-			v := place(p)
-			if v == nil {
-				return nil, nil
-			}
-			places = append(places, *v)
-		}
+	pts := pointsOf(curves)
+	if places = (column{Value: place}).Values(pts); len(places) < len(pts) {
+		return nil, nil
 	}
 	return place, places
 }
@@ -517,11 +517,7 @@ func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []
 func axisBars(x string, curves []curve) *view.Picture {
 	bars := view.Bars{About: "Gets per second and p99 service time by " + x, X: x, Beside: true,
 		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "p99 service time", Tick: view.ShortNanos}}}
-	var all []Point
-	for _, c := range curves {
-		all = append(all, c.pts...)
-	}
-	bars.Groups = curve{x: x, pts: all}.stops()
+	bars.Groups = curve{x: x, pts: pointsOf(curves)}.stops()
 	for i, c := range curves {
 		set := view.BarSet{Color: view.CurveStyle(i).Color}
 		if len(curves) > 1 {

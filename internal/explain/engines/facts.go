@@ -24,10 +24,7 @@ func (in Input) addFacts(p *view.Page) {
 	var database, again []view.Block
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		name := ""
-		if len(in.Sweeps) > 1 {
-			name = ": " + s.Name
-		}
+		name := in.suffix(s)
 		database = append(database, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: s.inflectionTable()},
 			view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
 				Table: levels(s.Database.Levels)})
@@ -44,6 +41,14 @@ func (in Input) addFacts(p *view.Page) {
 	}
 	p.Add("The database", database...)
 	p.Add("Run it again", again...)
+}
+
+// suffix names a sweep in a title, if there are others.
+func (in Input) suffix(s *Sweep) string {
+	if len(in.Sweeps) == 1 {
+		return ""
+	}
+	return ": " + s.Name
 }
 
 // worst is a check with what it found where it was furthest off.

@@ -74,12 +74,7 @@ func (in Input) Page() *view.Page {
 			p.Advice = append(p.Advice, view.Said{Of: of, Text: line})
 		}
 	}
-	of := func(title string, s *Sweep) string {
-		if several {
-			return title + ": " + s.Name
-		}
-		return title
-	}
+	of := func(title string, s *Sweep) string { return title + in.suffix(s) }
 	for i := range in.Sweeps {
 		if s := &in.Sweeps[i]; s.compares() {
 			p.Add(of("Compared", s), s.comparedEngines()...)
@@ -230,10 +225,7 @@ func (in Input) warnings() []view.Warning {
 	var all view.Warnings
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		name := ""
-		if len(in.Sweeps) > 1 {
-			name = s.Name
-		}
+		name := strings.TrimPrefix(in.suffix(s), ": ")
 		if s.Status == result.Interrupted {
 			all.Add("interrupted", "the sweep was interrupted: points are missing", "run it again with --resume", name)
 		}

@@ -24,16 +24,9 @@ func (in Input) answers() []string {
 
 // fastest ranks the trees that keep something.
 func (in Input) fastest() string {
-	var done []replayed
-	failed := 0
-	for _, t := range in.trees {
-		switch {
-		case t.Status != result.OK:
-			failed++
-		case t.RootRule != result.NoRoots:
-			done = append(done, t)
-		}
-	}
+	ok := slices.DeleteFunc(slices.Clone(in.trees), func(t replayed) bool { return t.Status != result.OK })
+	failed := len(in.trees) - len(ok)
+	done := slices.DeleteFunc(ok, func(t replayed) bool { return t.RootRule == result.NoRoots })
 	slices.SortStableFunc(done, func(a, b replayed) int { return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond) })
 	var text string
 	switch {
