@@ -89,10 +89,10 @@ func readsAt(p Point) string {
 
 // reached is "< 2 from 45 MiB".
 func reached(a result.Answer, measured []Point) string {
-	if a.CacheBytes == 0 {
+	switch {
+	case a.CacheBytes == 0:
 		return fmt.Sprintf("not below %g at any cache measured (up to %s)", a.Limit, view.ShortBytes(measured[len(measured)-1].CacheBytes))
-	}
-	if a.NotAtCacheBytes == 0 {
+	case a.NotAtCacheBytes == 0:
 		return fmt.Sprintf("< %g already at %s, the smallest measured", a.Limit, view.ShortBytes(a.CacheBytes))
 	}
 	return fmt.Sprintf("< %g from %s", a.Limit, view.ShortBytes(a.CacheBytes))
@@ -209,10 +209,7 @@ func inflectionLines(i *result.Inflection) []string {
 		}
 		return line + view.ShortBytes(s.DiskBytes) + " on disk (" + view.Percent(s.PercentOfDB) + "): " + what
 	}
-	return []string{
-		say("IP1", i.IP1, "filters that Gets consult, top indexes"),
-		say("IP2", i.IP2, "those and all index blocks"),
-	}
+	return []string{say("IP1", i.IP1, "filters that Gets consult, top indexes"), say("IP2", i.IP2, "those and all index blocks")}
 }
 
 // pointName tells a point from the others of its curve.

@@ -214,21 +214,19 @@ func (in Input) outlook() view.Table {
 		}
 	}
 	slices.Sort(budgets)
+	reads := func(name, unit string, value func(ahead) *float64) view.Column[ahead] {
+		return view.Column[ahead]{Name: name, Unit: unit, Format: view.PerGet, Value: value}
+	}
 	columns := []view.Column[ahead]{
 		{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }},
-		{Name: "nodes", Format: view.PerGet, Value: func(a ahead) *float64 {
-			return claims.Value(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0))
-		}},
-		{Name: "reads", Unit: "no cache", Format: view.PerGet, Value: func(a ahead) *float64 {
-			return claims.Value(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0))
-		}},
-		{Name: "device reads", Unit: "memory as here", Format: view.PerGet, Value: func(a ahead) *float64 {
+		reads("nodes", "", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
+		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
+		reads("device reads", "memory as here", func(a ahead) *float64 {
 			return claims.Value(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
-		}},
+		}),
 	}
 	for _, budget := range budgets {
-		columns = append(columns, view.Column[ahead]{Name: "device reads", Unit: view.ShortBytes(budget), Format: view.PerGet,
-			Value: func(a ahead) *float64 { return e.Predicted(a.layout, a.accounts, budget) }})
+		columns = append(columns, reads("device reads", view.ShortBytes(budget), func(a ahead) *float64 { return e.Predicted(a.layout, a.accounts, budget) }))
 	}
 	var rows []ahead
 	for _, name := range claims.Names(in.Layouts) {

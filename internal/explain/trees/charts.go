@@ -163,9 +163,7 @@ func (m measure) summary(all []told) view.Table {
 	return view.TableOf(all, nil,
 		view.Column[told]{Name: "tree", Left: true, Key: true, Words: func(t told) string { return t.tree }},
 		view.Column[told]{Name: "seconds measured", Format: view.Digits, Value: func(t told) *float64 { return view.Some(float64(len(t.values))) }},
-		of("first", func(v, _ []float64) float64 { return v[0] }),
-		of("lowest", func(_, s []float64) float64 { return s[0] }),
-		of("median", func(_, s []float64) float64 { return s[len(s)/2] }),
-		of("highest", func(_, s []float64) float64 { return s[len(s)-1] }),
+		of("first", func(v, _ []float64) float64 { return v[0] }), of("lowest", func(_, s []float64) float64 { return s[0] }),
+		of("median", func(_, s []float64) float64 { return s[len(s)/2] }), of("highest", func(_, s []float64) float64 { return s[len(s)-1] }),
 		of("last", func(v, _ []float64) float64 { return v[len(v)-1] }))
 }

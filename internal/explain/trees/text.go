@@ -79,11 +79,9 @@ func (in Input) speed() view.Table {
 			return nil
 		}),
 		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
-		quantile("commit", "p50 ms", view.Millis, commit, p50),
-		quantile("commit", "p99 ms", view.Millis, commit, p99),
+		quantile("commit", "p50 ms", view.Millis, commit, p50), quantile("commit", "p99 ms", view.Millis, commit, p99),
 		figure("db gets", "per s", func(f result.Figures) *float64 { return f.DBGetsPerSecond }),
-		quantile("Get", "p50 us", view.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50),
-	)
+		quantile("Get", "p50 us", view.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50))
 }
 
 // state is what a tree has become and what it takes.
@@ -95,10 +93,8 @@ func (in Input) state() view.Table {
 		figure("disk", "", func(f result.Figures) *float64 { return view.Whole(f.DiskBytes) }).Suited(in.trees),
 		figure("written", "x changes", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
 		figure("tree size", "leaves", func(f result.Figures) *float64 { return view.Whole(f.TreeSize) }),
-		height,
-		figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
-		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }),
-	)
+		height, figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
+		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }))
 }
 
 // harness says how much of the fastest tree's time was the harness'.
