@@ -144,15 +144,15 @@ func (d Disk) Page() *view.Page {
 	for _, w := range d.Warnings {
 		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
-	pic := view.NewPicture("random reads per second by reads in flight", "reads per second")
-	pic.LogX, pic.Panels[0].LogY = true, true
+	pic, panel := logChart("random reads per second by reads in flight", "reads per second")
+	panel.LogY = true
 	var xys view.XYs
 	for _, at := range d.Points {
 		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
 	}
-	if pic.Panels[0].Line("", xys, view.CurveStyle(0)) {
+	if panel.Line("", xys, view.CurveStyle(0)) {
 		pic.Decades("reads in flight", view.ShortCount)
-		pic.Panels[0].FitY(view.ShortCount)
+		panel.FitY(view.ShortCount)
 	} else {
 		pic = nil
 	}

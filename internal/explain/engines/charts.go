@@ -72,6 +72,13 @@ func (c curve) onCaches(pic *view.Picture) {
 	pic.Sizes(float64(c.sweep.Database.Bytes), also...)
 }
 
+// logChart is a picture of one panel over a logarithmic x axis.
+func logChart(about, y string) (*view.Picture, *view.Panel) {
+	pic := view.NewPicture(about, y)
+	pic.LogX = true
+	return pic, pic.Panels[0]
+}
+
 // readsChart is the main chart: block reads per Get by cache size, stacked by
 // type, with the inflection points, the device's account and the prediction.
 func readsChart(c curve) *view.Picture {
@@ -79,9 +86,7 @@ func readsChart(c curve) *view.Picture {
 	if len(pts) < 2 {
 		return nil
 	}
-	pic := view.NewPicture("block reads per Get by cache size, stacked by block type", "block reads per Get")
-	pic.LogX = true
-	panel := pic.Panels[0]
+	pic, panel := logChart("block reads per Get by cache size, stacked by block type", "block reads per Get")
 	base := make([]float64, len(pts))
 	kinds := typesIn(pts, readsByType)
 	var areas []func()
@@ -194,17 +199,16 @@ func hitRateChart(c curve) *view.Picture {
 	if len(pts) < 2 {
 		return nil
 	}
-	pic := view.NewPicture("hit rate of each block type by cache size", "hit rate, %")
-	pic.LogX = true
+	pic, panel := logChart("hit rate of each block type by cache size", "hit rate, %")
 	for _, kind := range typesIn(pts, hitsByType) {
 		look := view.Style{Color: typeColor(kind), Shape: typeShape(kind)}
-		pic.Panels[0].Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes, pts), look)
+		panel.Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes, pts), look)
 	}
 	if !pic.Drawn() {
 		return nil
 	}
 	c.onCaches(pic)
-	pic.Panels[0].FitPercents()
+	panel.FitPercents()
 	return pic
 }
 
@@ -215,9 +219,7 @@ func deviceChart(c curve) *view.Picture {
 	if len(device) < 2 {
 		return nil
 	}
-	pic := view.NewPicture("device reads and block reads per Get by cache size", "reads per Get")
-	pic.LogX = true
-	panel := pic.Panels[0]
+	pic, panel := logChart("device reads and block reads per Get by cache size", "reads per Get")
 	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
 	panel.Line("device reads", device, deviceLook())
 	if !pic.Drawn() {
@@ -235,9 +237,7 @@ func deviceChart(c curve) *view.Picture {
 // the share of the database, so that databases of any size compare. A line that another
 // covers is seen: later ones are thinner.
 func overlay(curves []curve, shares bool, title string, y column, axis string, guess bool) *view.Picture {
-	pic := view.NewPicture(title, axis)
-	pic.LogX = true
-	panel := pic.Panels[0]
+	pic, panel := logChart(title, axis)
 	x := cacheBytes
 	if shares {
 		x = cacheShare
@@ -612,9 +612,7 @@ func (o Outlook) picture() (*view.Picture, error) {
 		}
 		return xys, texts
 	}
-	pic := view.NewPicture("predicted block reads per Get by cache size", "block reads per Get")
-	pic.LogX = true
-	panel := pic.Panels[0]
+	pic, panel := logChart("predicted block reads per Get by cache size", "block reads per Get")
 	curve, _ := points(o.Curve)
 	places, texts := points(o.Places)
 	measured, _ := points(o.Measured)

@@ -95,9 +95,7 @@ func (c curve) loadFigure() view.Block {
 	if c.x != "rate" {
 		return view.Block{}
 	}
-	pic := view.NewPicture("response time by offered rate", "response time")
-	pic.LogX = true
-	panel := pic.Panels[0]
+	pic, panel := logChart("response time by offered rate", "response time")
 	panel.LogY = true
 	offered := column{Value: func(p Point) *float64 { return view.Of(p.offered()) }}
 	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
