@@ -144,9 +144,12 @@ func Judge(l *result.Layouts) (found []Judged) {
 	return found
 }
 
-// found is the finding of a claim. A state that fitted in memory confirms nothing
-// about one that does not.
+// found is the finding of a claim. Judges see at least one of its layouts. A state that
+// fitted in memory confirms nothing about one that does not.
 func (c claim) found(e Evidence) finding {
+	if !slices.ContainsFunc(c.layouts, func(layout string) bool { return len(e.Sizes(layout)) > 0 }) {
+		return finding{Word: Untested, Clause: "needs --layout " + strings.Join(c.layouts, " or "), Needs: c.layouts}
+	}
 	f := c.judge(e, c)
 	if f.Word != Holds && f.Word != HoldsIf {
 		return f

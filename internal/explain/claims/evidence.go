@@ -179,11 +179,35 @@ func Largest(l *result.Layouts) (accounts uint64) {
 
 // Predicted are the device reads at a size that was not built.
 func (e Evidence) Predicted(layout string, accounts uint64, memoryBytes int64) *float64 {
-	o, _, ok := e.Ahead(layout, "device_reads_per_lookup", accounts, memoryBytes)
+	return Value(e.Ahead(layout, "device_reads_per_lookup", accounts, memoryBytes))
+}
+
+// Value is that of a figure of the outlook, for a column.
+func Value(o result.LayoutOutlook, _ string, ok bool) *float64 {
 	if !ok {
 		return nil
 	}
 	return &o.Value
+}
+
+// ReadsValue is that of ReadsOf, for a column.
+func (e Evidence) ReadsValue(i int, kind, condition string) *float64 {
+	if r, ok := e.ReadsOf(i, kind, condition); ok {
+		return &r.Value
+	}
+	return nil
+}
+
+// SizesAhead are the numbers of accounts that a layout has figures of without having been
+// built so large; layout "": any.
+func (e Evidence) SizesAhead(layout string) (sizes []uint64) {
+	for _, o := range e.Outlook {
+		if layout == "" || o.Layout == layout {
+			sizes = append(sizes, o.Accounts)
+		}
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
 }
 
 func Names(l *result.Layouts) (names []string) {

@@ -22,25 +22,14 @@ const tolerance = 0.1
 // noFigures is why a claim is not tested whose layout was run.
 const noFigures = "the run lacks the figures"
 
-// about begins the finding of a claim about layouts, none of which may be in the run.
-func (e Evidence) about(layouts ...string) finding {
-	for _, layout := range layouts {
-		if len(e.Sizes(layout)) > 0 {
-			return finding{Word: Untested, Clause: noFigures}
-		}
-	}
-	return finding{Word: Untested, Clause: "needs --layout " + strings.Join(layouts, " or "), Needs: layouts}
-}
-
 // judgeManyReads is of claims that a lookup costs as much as claimed on a main
 // network. Reads grow with the size: a smaller state that takes fewer says nothing.
 func judgeManyReads(e Evidence, c claim) finding {
-	claimed, layouts := c.Low, c.layouts
-	f := e.about(layouts...)
+	f := finding{Word: Untested, Clause: noFigures}
 	largest := -1
-	for _, layout := range layouts {
-		i, ok := e.Largest(layout)
-		if !ok {
+	for _, layout := range c.layouts {
+		i, there := e.Largest(layout)
+		if !there {
 			continue
 		}
 		first, ok := e.Reads(i, result.FirstLookups)
@@ -51,9 +40,9 @@ func judgeManyReads(e Evidence, c claim) finding {
 		f.note(text, places...)
 		if o, place, ok := e.Ahead(layout, "nodes_per_lookup", Billion, 0); ok && first.of.Nodes != nil && largest < 0 {
 			f.note(fmt.Sprintf("for the %s nodes of 1e9 accounts it would be %s reads a node, and a node takes %s here",
-				view.Number(o.Value), view.Number(claimed/o.Value), view.PerGet(first.Value / *first.of.Nodes)), place)
+				view.Number(o.Value), view.Number(c.Low/o.Value), view.PerGet(first.Value / *first.of.Nodes)), place)
 		}
-		if first.Value >= claimed*(1-tolerance) {
+		if first.Value >= c.Low*(1-tolerance) {
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
 		}
 		if largest < 0 || e.Rows[i].Accounts > e.Rows[largest].Accounts {
@@ -77,9 +66,8 @@ const spanOfGrowth = 2
 // node costs the same at every size, and c * nodes * log N, where it costs a search of
 // the whole store. Nodes themselves grow with log N.
 func judgeGrowth(e Evidence, c claim) finding {
-	layouts := c.layouts
-	f := e.about(layouts...)
-	for _, layout := range layouts {
+	f := finding{Word: Untested, Clause: noFigures}
+	for _, layout := range c.layouts {
 		var same, search, reads []float64
 		var rows []int
 		for _, i := range e.Sizes(layout) {
@@ -93,9 +81,8 @@ func judgeGrowth(e Evidence, c claim) finding {
 			continue
 		}
 		small, large := rows[0], rows[len(rows)-1]
-		smallReads, largeReads := reads[0], reads[len(reads)-1]
 		f.note(fmt.Sprintf("%s, nothing cached: %s reads a node at %s accounts, %s at %s", layout,
-			view.PerGet(smallReads/same[0]), e.Accounts(small), view.PerGet(largeReads/same[len(same)-1]), e.Accounts(large)))
+			view.PerGet(reads[0]/same[0]), e.Accounts(small), view.PerGet(reads[len(reads)-1]/same[len(same)-1]), e.Accounts(large)))
 		decades := math.Log10(float64(e.Rows[large].Accounts) / float64(e.Rows[small].Accounts))
 		if len(rows) < 3 || decades < spanOfGrowth-1e-9 {
 			if f.Word == Untested {
@@ -141,10 +128,7 @@ func fit(x, y []float64) (c, missed float64) {
 // does at a size that was not built.
 func judgeNodes(e Evidence, c claim) finding {
 	layout := c.layouts[0]
-	i, ok := e.Largest(layout)
-	if !ok {
-		return e.about(layout)
-	}
+	i, _ := e.Largest(layout)
 	first, ok := e.blocks(i, result.FirstLookups)
 	o, place, far := e.Ahead(layout, "nodes_per_lookup", Billion, 0)
 	row := e.Rows[i]
@@ -170,9 +154,8 @@ func judgeNodes(e Evidence, c claim) finding {
 // of accounts (0: at any). Reads grow with the size: more than claimed in a smaller
 // state refutes it, no more confirms it only so far.
 func judgeFewReads(e Evidence, c claim) finding {
-	claimed, layout := c.High, c.layouts[0]
+	layout, limit := c.layouts[0], c.High*(1+tolerance)
 	var f finding
-	limit := claimed * (1 + tolerance)
 	var within, beyond, last int = -1, -1, -1
 	for _, i := range e.Sizes(layout) {
 		first, ok := e.Reads(i, result.FirstLookups)
@@ -187,11 +170,11 @@ func judgeFewReads(e Evidence, c claim) finding {
 		}
 	}
 	if last < 0 {
-		return e.about(layout)
+		return finding{Word: Untested, Clause: noFigures}
 	}
 	text, places := e.cost(last)
 	f.note(text, places...)
-	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && claimed == 1 {
+	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && c.High == 1 {
 		f.note(fmt.Sprintf("%s for an absent account", view.PerGet(absent.Value)), absent.place)
 	}
 	if o, place, ok := e.Ahead(layout, "reads_per_lookup", Billion, 0); ok {
@@ -220,10 +203,9 @@ func judgeFewReads(e Evidence, c claim) finding {
 // judgeRingReads is judgeFewReads of a layout that reads through io_uring: no call is
 // made for a read, so that only a device of its own counts them.
 func judgeRingReads(e Evidence, c claim) finding {
-	if i, ok := e.Largest(c.layouts[0]); ok {
-		if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok && first.DeviceReads == nil {
-			return finding{Word: Untested, Clause: "its reads are counted on a volume only: statelab volume"}
-		}
+	i, _ := e.Largest(c.layouts[0])
+	if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok && first.DeviceReads == nil {
+		return finding{Word: Untested, Clause: "its reads are counted on a volume only: statelab volume"}
 	}
 	return judgeFewReads(e, c)
 }
@@ -231,8 +213,7 @@ func judgeRingReads(e Evidence, c claim) finding {
 // judgeReadPerNode compares the layout's own reads with the nodes of the same lookups,
 // at every size.
 func judgeReadPerNode(e Evidence, c claim) finding {
-	layout := c.layouts[0]
-	f := e.about(layout)
+	layout, f := c.layouts[0], finding{Word: Untested, Clause: noFigures}
 	for _, i := range e.Sizes(layout) {
 		first, ok := e.blocks(i, result.FirstLookups)
 		if !ok || first.of.Nodes == nil {
@@ -257,8 +238,7 @@ func judgeReadPerNode(e Evidence, c claim) finding {
 // node where a lookup walks a trie, else of the account. The reads are those below
 // the store's cache.
 func judgePerGet(e Evidence, c claim) finding {
-	low, high, layout := c.Low, c.High, c.layouts[0]
-	f := e.about(layout)
+	layout, f := c.layouts[0], finding{Word: Untested, Clause: noFigures}
 	for _, i := range e.Sizes(layout) {
 		held, ok := e.blocks(i, result.HeldLookups)
 		if !ok || !e.scarce(i) {
@@ -274,14 +254,18 @@ func judgePerGet(e Evidence, c claim) finding {
 		text := fmt.Sprintf("%s at %s: %s %s %s with %s", layout, e.Accounts(i), view.PerGet(perGetReads), held.Unit, what, e.memory(i))
 		f = finding{Word: HoldsIf, Clause: e.isHeld(i), ours: []string{text}, Places: []string{held.place}}
 		switch {
-		case perGetReads > high*(1+tolerance):
+		case perGetReads > c.High*(1+tolerance):
 			f.Word, f.Clause = Fails, ""
-		case perGetReads < low*(1-tolerance):
+		case perGetReads < c.Low*(1-tolerance):
 			f.note("fewer than claimed")
 		}
 	}
-	if first, ok := e.firstPerGet(layout); ok {
-		f.note(first.text, first.place)
+	i, _ := e.Largest(layout)
+	if first, ok := e.blocks(i, result.FirstLookups); ok {
+		if first.of.Nodes != nil {
+			first.Value /= *first.of.Nodes
+		}
+		f.note(view.PerGet(first.Value)+" with nothing cached at "+e.Accounts(i), first.place)
 	}
 	o, place, ok := e.Ahead(layout, "held_reads_per_lookup", Billion, defaultCache)
 	nodes, _, walks := e.Ahead(layout, "nodes_per_lookup", Billion, 0)
@@ -294,33 +278,11 @@ func judgePerGet(e Evidence, c claim) finding {
 	return f
 }
 
-type perGetFigure struct{ text, place string }
-
-// firstPerGet are the reads of a Get with nothing cached, at the largest size.
-func (e Evidence) firstPerGet(layout string) (perGetFigure, bool) {
-	i, ok := e.Largest(layout)
-	if !ok {
-		return perGetFigure{}, false
-	}
-	first, ok := e.blocks(i, result.FirstLookups)
-	if !ok {
-		return perGetFigure{}, false
-	}
-	reads := first.Value
-	if first.of.Nodes != nil {
-		reads /= *first.of.Nodes
-	}
-	return perGetFigure{view.PerGet(reads) + " with nothing cached at " + e.Accounts(i), first.place}, true
-}
-
 // judgeIndexMemory divides memory by entries. The claim is of an index on the
 // disk, ours is all in memory.
 func judgeIndexMemory(e Evidence, c claim) finding {
 	layout := c.layouts[0]
-	i, ok := e.Largest(layout)
-	if !ok {
-		return e.about(layout)
-	}
+	i, _ := e.Largest(layout)
 	f := finding{Word: Untested, Clause: "our layout keeps its whole index in memory"}
 	row := e.Rows[i]
 	entries := float64(row.Accounts + row.Slots)
@@ -342,10 +304,7 @@ func judgeIndexMemory(e Evidence, c claim) finding {
 // judgeSpeed gives our speed for a claim that hardware decides.
 func judgeSpeed(e Evidence, c claim) finding {
 	layout := c.layouts[0]
-	i, ok := e.Largest(layout)
-	if !ok {
-		return e.about(layout)
-	}
+	i, _ := e.Largest(layout)
 	f := finding{Word: Untested, Clause: c.why}
 	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
 		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), view.ShortCount(1e9 / *nanos), e.Host.Cores,
@@ -361,10 +320,7 @@ const writtenPage = 4096
 // claim of at most so many.
 func judgeWrites(e Evidence, c claim) finding {
 	layout := c.layouts[0]
-	i, ok := e.Largest(layout)
-	if !ok {
-		return e.about(layout)
-	}
+	i, _ := e.Largest(layout)
 	u := e.Rows[i].Updates
 	if u == nil {
 		return finding{Word: Untested, Clause: "the run has no updates: see --update-blocks"}

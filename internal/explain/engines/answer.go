@@ -3,6 +3,7 @@ package engines
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -29,14 +30,11 @@ func (c curve) sentence() string {
 		return withoutReads(ok[len(ok)-1])
 	}
 	answers := result.Answers(plain(read), nearTwo, nearOne)
-	head := read[len(read)-1]
-	for _, p := range read {
-		if p.CacheBytes == answers[1].CacheBytes {
-			head = p
-			break
-		}
+	at := slices.IndexFunc(read, func(p Point) bool { return p.CacheBytes == answers[1].CacheBytes })
+	if at < 0 {
+		at = len(read) - 1
 	}
-	text := readsAt(head)
+	text := readsAt(read[at])
 	if len(read) > 1 {
 		text += "; " + reached(answers[0], read) + ", " + reached(answers[1], read)
 	}
@@ -80,8 +78,8 @@ func readsAt(p Point) string {
 	switch {
 	case p.CacheBytes > 0:
 		text += " at a " + view.ShortBytes(p.CacheBytes) + " cache"
-	case p.Run != nil && p.Run.Memory != nil && p.Run.Memory.BudgetBytes > 0:
-		text += " in a budget of " + view.ShortBytes(p.Run.Memory.BudgetBytes)
+	case p.budget() > 0:
+		text += " in a budget of " + view.ShortBytes(p.budget())
 	}
 	if p.CachePercent > 0 {
 		text += " (" + view.Percent(p.CachePercent) + " of the database)"
@@ -91,10 +89,10 @@ func readsAt(p Point) string {
 
 // reached is "< 2 from 45 MiB".
 func reached(a result.Answer, measured []Point) string {
-	if a.CacheBytes == 0 {
+	switch {
+	case a.CacheBytes == 0:
 		return fmt.Sprintf("not below %g at any cache measured (up to %s)", a.Limit, view.ShortBytes(measured[len(measured)-1].CacheBytes))
-	}
-	if a.NotAtCacheBytes == 0 {
+	case a.NotAtCacheBytes == 0:
 		return fmt.Sprintf("< %g already at %s, the smallest measured", a.Limit, view.ShortBytes(a.CacheBytes))
 	}
 	return fmt.Sprintf("< %g from %s", a.Limit, view.ShortBytes(a.CacheBytes))
@@ -126,12 +124,10 @@ func withoutReads(p Point) string {
 
 // absent is why a figure is not there.
 func (p Point) absent(figure string) string {
-	if p.Run != nil {
-		if why := p.Run.Absent[figure]; why != "" {
-			return why
-		}
+	if p.Run == nil {
+		return "not known"
 	}
-	return "not known"
+	return cmp.Or(p.Run.Absent[figure], "not known")
 }
 
 // whyNothing is why a curve has no figures.
@@ -193,14 +189,8 @@ func plateau(pts []Point) (Point, bool) {
 		if p.CacheBytes >= last.CacheBytes {
 			break
 		}
-		low := *p.Figures.BlockReadsPerGet
-		enough := true
-		for _, q := range pts {
-			if q.CacheBytes > p.CacheBytes && *q.Figures.BlockReadsPerGet < low*(1-gained) {
-				enough = false
-			}
-		}
-		if enough {
+		low := *p.Figures.BlockReadsPerGet * (1 - gained)
+		if !slices.ContainsFunc(pts, func(q Point) bool { return q.CacheBytes > p.CacheBytes && *q.Figures.BlockReadsPerGet < low }) {
 			return p, true
 		}
 	}
@@ -219,10 +209,7 @@ func inflectionLines(i *result.Inflection) []string {
 		}
 		return line + view.ShortBytes(s.DiskBytes) + " on disk (" + view.Percent(s.PercentOfDB) + "): " + what
 	}
-	return []string{
-		say("IP1", i.IP1, "filters that Gets consult, top indexes"),
-		say("IP2", i.IP2, "those and all index blocks"),
-	}
+	return []string{say("IP1", i.IP1, "filters that Gets consult, top indexes"), say("IP2", i.IP2, "those and all index blocks")}
 }
 
 // pointName tells a point from the others of its curve.
@@ -234,13 +221,10 @@ func (c curve) pointName(p Point) string {
 }
 
 func cacheText(p Point) string {
-	switch {
-	case p.CacheBytes > 0:
+	if p.CacheBytes > 0 {
 		return view.ShortBytes(p.CacheBytes)
-	case p.Axes["cache"] != "":
-		return p.Axes["cache"]
 	}
-	return "run"
+	return cmp.Or(p.Axes["cache"], "run")
 }
 
 func plain(pts []Point) []result.Point {

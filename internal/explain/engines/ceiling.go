@@ -1,9 +1,11 @@
 package engines
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,11 +76,10 @@ func (c curve) ceilingSentence() string {
 	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", view.ShortCount(at.disk.ReadsPerSecond), view.ShortCount(at.disk.Spread.Low),
 		view.ShortCount(at.disk.Spread.High))
 	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more, noise)
-	text := "Your engine reaches " + parts[0] + " " + gives + "."
 	if c.rivals() {
-		text = view.Upper(gives) + ": " + strings.Join(parts, ", ") + "."
+		return view.Upper(gives) + ": " + strings.Join(parts, ", ") + "."
 	}
-	return text
+	return "Your engine reaches " + parts[0] + " " + gives + "."
 }
 
 // sharePercent prints a share that is known to a few percent.
@@ -123,12 +124,7 @@ func (d Disk) answer() string {
 	if len(d.Points) == 0 {
 		return "Nothing was measured."
 	}
-	best := d.Points[0]
-	for _, p := range d.Points {
-		if p.ReadsPerSecond > best.ReadsPerSecond {
-			best = p
-		}
-	}
+	best := slices.MaxFunc(d.Points, func(a, b result.DiskPoint) int { return cmp.Compare(a.ReadsPerSecond, b.ReadsPerSecond) })
 	return fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s.", view.ShortCount(best.ReadsPerSecond), best.InFlight,
 		view.ShortCount(best.Spread.Low), view.ShortCount(best.Spread.High), view.Nanos(best.MeanNanos))
 }
@@ -148,15 +144,15 @@ func (d Disk) Page() *view.Page {
 	for _, w := range d.Warnings {
 		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
-	pic := view.NewPicture("random reads per second by reads in flight", "reads per second")
-	pic.LogX, pic.Panels[0].LogY = true, true
+	pic, panel := logChart("random reads per second by reads in flight", "reads per second")
+	panel.LogY = true
 	var xys view.XYs
 	for _, at := range d.Points {
 		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
 	}
-	if pic.Panels[0].Line("", xys, view.CurveStyle(0)) {
+	if panel.Line("", xys, view.CurveStyle(0)) {
 		pic.Decades("reads in flight", view.ShortCount)
-		pic.Panels[0].FitY(view.ShortCount)
+		panel.FitY(view.ShortCount)
 	} else {
 		pic = nil
 	}

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
@@ -71,6 +72,13 @@ func (c curve) onCaches(pic *view.Picture) {
 	pic.Sizes(float64(c.sweep.Database.Bytes), also...)
 }
 
+// logChart is a picture of one panel over a logarithmic x axis.
+func logChart(about, y string) (*view.Picture, *view.Panel) {
+	pic := view.NewPicture(about, y)
+	pic.LogX = true
+	return pic, pic.Panels[0]
+}
+
 // readsChart is the main chart: block reads per Get by cache size, stacked by
 // type, with the inflection points, the device's account and the prediction.
 func readsChart(c curve) *view.Picture {
@@ -78,9 +86,7 @@ func readsChart(c curve) *view.Picture {
 	if len(pts) < 2 {
 		return nil
 	}
-	pic := view.NewPicture("block reads per Get by cache size, stacked by block type", "block reads per Get")
-	pic.LogX = true
-	panel := pic.Panels[0]
+	pic, panel := logChart("block reads per Get by cache size, stacked by block type", "block reads per Get")
 	base := make([]float64, len(pts))
 	kinds := typesIn(pts, readsByType)
 	var areas []func()
@@ -100,14 +106,14 @@ func readsChart(c curve) *view.Picture {
 	band, middle := predictedIn(c.sweep.Predicted, float64(pts[0].CacheBytes), float64(pts[len(pts)-1].CacheBytes))
 	panel.Area("predicted, range", band, view.Faded(view.Muted, 0x40))
 	panel.Line("predicted", middle, view.Style{Color: view.Muted, Dash: view.Dashed(), Width: vg.Points(1.6)})
-	device, total := deviceReads().Against(cacheBytes(), pts), blockReads().Against(cacheBytes(), pts)
+	device, total := deviceReads.Against(cacheBytes, pts), blockReads.Against(cacheBytes, pts)
 	panel.Line("device reads", device, deviceLook())
 	if !panel.Line("measured", total, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}, Width: vg.Points(1.4)}) {
 		return nil
 	}
 	c.onCaches(pic)
 	panel.FitY(nil)
-	spread(panel, pts, cacheBytes(), blockReads(), "block_reads_per_get", view.Ink)
+	spread(panel, pts, cacheBytes, blockReads, "block_reads_per_get", view.Ink)
 	labels(panel, pts, func(p Point) string { return view.PerGet(*p.Figures.BlockReadsPerGet) })
 	return pic
 }
@@ -162,11 +168,11 @@ func spread(panel *view.Panel, pts []Point, x, y column, name string, c color.RG
 
 // readsColumns are the data of readsChart.
 func (c curve) readsColumns() []column {
-	columns := []column{blockReads()}
+	columns := []column{blockReads}
 	for _, kind := range typesIn(c.measured(), readsByType) {
 		columns = append(columns, readsOf(typeLabel(kind), kind))
 	}
-	return append(columns, repeats("over repeats", "low to high", "block_reads_per_get", " to ", 1, view.PerGet), deviceReads(), c.sweep.predicted())
+	return append(columns, repeats("over repeats", "low to high", "block_reads_per_get", " to ", 1, view.PerGet), deviceReads, c.sweep.predicted())
 }
 
 // typeBars stands for readsChart where the cache does not vary: a stacked bar for each
@@ -190,41 +196,38 @@ func typeBars(c curve) *view.Picture {
 // hitRateChart is the hit rate of each block type by cache size.
 func hitRateChart(c curve) *view.Picture {
 	pts := c.withReads()
-	pic := view.NewPicture("hit rate of each block type by cache size", "hit rate, %")
-	pic.LogX = true
 	if len(pts) < 2 {
 		return nil
 	}
+	pic, panel := logChart("hit rate of each block type by cache size", "hit rate, %")
 	for _, kind := range typesIn(pts, hitsByType) {
 		look := view.Style{Color: typeColor(kind), Shape: typeShape(kind)}
-		pic.Panels[0].Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes(), pts), look)
+		panel.Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes, pts), look)
 	}
 	if !pic.Drawn() {
 		return nil
 	}
 	c.onCaches(pic)
-	pic.Panels[0].FitPercents()
+	panel.FitPercents()
 	return pic
 }
 
 // deviceChart compares the device's account with the engine's.
 func deviceChart(c curve) *view.Picture {
 	pts := c.withReads()
-	device := deviceReads().Against(cacheBytes(), pts)
+	device := deviceReads.Against(cacheBytes, pts)
 	if len(device) < 2 {
 		return nil
 	}
-	pic := view.NewPicture("device reads and block reads per Get by cache size", "reads per Get")
-	pic.LogX = true
-	panel := pic.Panels[0]
-	panel.Line("block reads", blockReads().Against(cacheBytes(), pts), view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
+	pic, panel := logChart("device reads and block reads per Get by cache size", "reads per Get")
+	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
 	panel.Line("device reads", device, deviceLook())
 	if !pic.Drawn() {
 		return nil
 	}
 	pic.Sizes(float64(c.sweep.Database.Bytes))
 	panel.FitY(nil)
-	spread(panel, pts, cacheBytes(), deviceReads(), "device_reads_per_get", typeColor(engine.Page))
+	spread(panel, pts, cacheBytes, deviceReads, "device_reads_per_get", typeColor(engine.Page))
 	labels(panel, slices.DeleteFunc(pts, func(p Point) bool { return p.Figures.DeviceReadsPerGet == nil || p.Figures.Agreement == nil }),
 		func(p Point) string { return "×" + view.Number(*p.Figures.Agreement) })
 	return pic
@@ -234,12 +237,10 @@ func deviceChart(c curve) *view.Picture {
 // the share of the database, so that databases of any size compare. A line that another
 // covers is seen: later ones are thinner.
 func overlay(curves []curve, shares bool, title string, y column, axis string, guess bool) *view.Picture {
-	pic := view.NewPicture(title, axis)
-	pic.LogX = true
-	panel := pic.Panels[0]
-	x := cacheBytes()
+	pic, panel := logChart(title, axis)
+	x := cacheBytes
 	if shares {
-		x = cacheShare()
+		x = cacheShare
 	}
 	var drawn []curve
 	alone := sameSweep(curves)
@@ -302,27 +303,15 @@ func curvesTable(curves []curve, y column) view.Table {
 	of := func(c column) view.Column[ofCurve] {
 		return view.Column[ofCurve]{Name: c.Name, Unit: c.Unit, Format: c.Format, Per: c.Per, Key: c.Key, Value: func(o ofCurve) *float64 { return c.Value(o.Point) }}
 	}
-	share := cacheShare()
-	if alone {
-		share = cacheBytes()
-	}
 	slices.SortStableFunc(rows, func(a, b ofCurve) int {
-		left, right := share.Value(a.Point), share.Value(b.Point)
-		switch {
-		case left == nil || right == nil || *left == *right:
-			return 0
-		case *left < *right:
-			return -1
+		if alone {
+			return cmp.Compare(a.CacheBytes, b.CacheBytes)
 		}
-		return 1
+		return cmp.Compare(a.CachePercent, b.CachePercent)
 	})
-	var all []Point
-	for _, r := range rows {
-		all = append(all, r.Point)
-	}
 	return view.TableOf(rows, func(o ofCurve) string { return failure(o.Point) },
 		view.Column[ofCurve]{Name: "curve", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.name(alone) }},
-		of(cacheBytes().Suited(all)), of(cacheShare()), of(y))
+		of(cacheBytes.Suited(pointsOf(curves))), of(cacheShare), of(y))
 }
 
 // latencyLines are as many as can be followed.
@@ -341,9 +330,6 @@ func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) 
 	}
 	chosen := view.Spaced(len(pts), most)
 	for n, i := range chosen {
-		if i >= len(pts) {
-			break
-		}
 		look := view.RampStyle(n, len(chosen))
 		if competes(c.x) { // engines have no order for a ramp to show; colours as in the other charts
 			look.Color = view.CurveStyle(slices.Index(c.stops(), pts[i].Axes[c.x])).Color
@@ -371,35 +357,22 @@ func quantiles(h *hdrhistogram.Histogram) (xys view.XYs) {
 
 // latencyColumns are the summaries of run.json: they are there even where the histogram
 // is not.
-func latencyColumns(c curve, of func(result.Figures) *result.Latency) (columns []column) {
+func latencyColumns(c curve, of func(result.Figures) *result.Latency) []column {
 	s := view.TimeScale(latency("", of, p50Of).Values(c.measured()))
-	for _, q := range []struct {
-		name string
-		of   func(*result.Latency) float64
-	}{
-		{"p50", p50Of}, {"p90", func(l *result.Latency) float64 { return float64(l.P90) }}, {"p99", p99Of},
-		{"p99.9", func(l *result.Latency) float64 { return float64(l.P999) }}, {"max", func(l *result.Latency) float64 { return float64(l.Max) }}, {"mean", meanOf},
-	} {
-		columns = append(columns, latency(q.name, of, q.of).In(s))
-	}
 	samples := latency("samples", of, func(l *result.Latency) float64 { return float64(l.N) }).In(view.Scale{Size: 1})
 	samples.Format = view.Digits
-	return append(columns, samples)
+	return []column{latency("p50", of, p50Of).In(s), latency("p90", of, func(l *result.Latency) float64 { return float64(l.P90) }).In(s),
+		latency("p99", of, p99Of).In(s), latency("p99.9", of, func(l *result.Latency) float64 { return float64(l.P999) }).In(s),
+		latency("max", of, func(l *result.Latency) float64 { return float64(l.Max) }).In(s), latency("mean", of, meanOf).In(s), samples}
 }
 
 // axisFigures are throughput and p99 along every axis that varies. The cache
 // comes first: the other axes' figures then have a line for each cache.
 func axisFigures(s *Sweep) (out []view.Block) {
 	axes := s.varying()
-	slices.SortStableFunc(axes, func(a, b string) int {
-		switch {
-		case a == "cache" && b != "cache":
-			return -1
-		case b == "cache" && a != "cache":
-			return 1
-		}
-		return 0
-	})
+	if at := slices.Index(axes, "cache"); at > 0 {
+		axes = slices.Insert(slices.Delete(axes, at, at+1), 0, "cache")
+	}
 	for _, x := range axes {
 		curves := s.curves(x)
 		if s.compares() && s.arenas()[0].rivals() && (competes(x) || len(curves[0].stops()) < 3) || x == "rate" {
@@ -438,14 +411,14 @@ func axisTable(x string, curves []curve) view.Table {
 	}
 	return view.TableOf(pts, failure,
 		column{Name: "curve", Left: true, Key: true, Words: func(p Point) string { return labels[pointLabel(p)] }},
-		axis(x), gets(),
+		axis(x), gets,
 		column{Name: "times the first", Value: func(p Point) *float64 {
 			if of := first[labels[pointLabel(p)]]; of > 0 {
 				return view.Some(p.Figures.GetsPerSecond / of)
 			}
 			return nil
 		}},
-		latency("p50", service, p50Of), latency("p99", service, p99Of), cpuPercent().Named("CPU", "% of all cores"), cpuTime(),
+		latency("p50", service, p50Of), latency("p99", service, p99Of), cpuPercent.Named("CPU", "% of all cores"), cpuTime,
 		figure("in flight", "", nil, func(f result.Figures) *float64 { return view.Of(f.InFlight) }))
 }
 
@@ -464,7 +437,7 @@ func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
 	drawn := 0
 	for i, c := range curves {
 		pts := c.measured()
-		xys := gets().Against(at, pts)
+		xys := gets.Against(at, pts)
 		if len(xys) == 0 {
 			continue
 		}
@@ -483,8 +456,8 @@ func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
 		}
 		speed.Line(name, xys, look)
 		slow.Line("", p99.Against(at, pts), look)
-		speed.Line("  disk's limit", c.ceiling(at, 20*slices.Max(gets().Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: vg.Points(1.4)})
-		spread(speed, pts, at, gets(), "gets_per_second", look.Color)
+		speed.Line("  disk's limit", c.ceiling(at, 20*slices.Max(gets.Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: vg.Points(1.4)})
+		spread(speed, pts, at, gets, "gets_per_second", look.Color)
 		drawn++
 	}
 	if drawn == 0 {
@@ -513,6 +486,13 @@ func (c curve) ceiling(x column, most float64) (xys view.XYs) {
 	return xys
 }
 
+func pointsOf(curves []curve) (all []Point) {
+	for _, c := range curves {
+		all = append(all, c.pts...)
+	}
+	return all
+}
+
 // axisPlaces says where a point is on x, and all places; nil where its values are not
 // positive numbers.
 func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []float64) {
@@ -526,14 +506,9 @@ func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []
 		}
 		return view.Of(n)
 	}
-	for _, c := range curves {
-		for _, p := range c.pts {
-			v := place(p)
-			if v == nil {
-				return nil, nil
-			}
-			places = append(places, *v)
-		}
+	pts := pointsOf(curves)
+	if places = (column{Value: place}).Values(pts); len(places) < len(pts) {
+		return nil, nil
 	}
 	return place, places
 }
@@ -542,19 +517,13 @@ func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []
 func axisBars(x string, curves []curve) *view.Picture {
 	bars := view.Bars{About: "Gets per second and p99 service time by " + x, X: x, Beside: true,
 		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "p99 service time", Tick: view.ShortNanos}}}
-	for _, c := range curves {
-		for _, stop := range c.stops() {
-			if !slices.Contains(bars.Groups, stop) {
-				bars.Groups = append(bars.Groups, stop)
-			}
-		}
-	}
+	bars.Groups = curve{x: x, pts: pointsOf(curves)}.stops()
 	for i, c := range curves {
 		set := view.BarSet{Color: view.CurveStyle(i).Color}
 		if len(curves) > 1 {
 			set.Name = c.name(sameSweep(curves))
 		}
-		set.Values = valuesAt(bars.Groups, c.x, c.measured(), gets(), latency("p99", service, p99Of))
+		set.Values = valuesAt(bars.Groups, c.x, c.measured(), gets, latency("p99", service, p99Of))
 		bars.Sets = append(bars.Sets, set)
 	}
 	return bars.Picture(nil)
@@ -580,10 +549,7 @@ func (c curve) enginesChart() *view.Picture {
 	stops := c.stops()
 	bars := view.Bars{About: "Gets per second and mean service time by engine", X: c.x, Groups: stops,
 		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "mean service time", Tick: view.ShortNanos}}}
-	most := 0.0
-	for _, v := range gets().Values(c.measured()) {
-		most = math.Max(most, v)
-	}
+	most := slices.Max(append(gets.Values(c.measured()), 0))
 	limits := func(of func(limit) float64) column {
 		return column{Value: func(p Point) *float64 {
 			if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond <= 20*most {
@@ -595,7 +561,7 @@ func (c curve) enginesChart() *view.Picture {
 	for i, name := range c.entrants() {
 		of := c.of(name)
 		set := view.BarSet{Name: name, Color: view.CurveStyle(i).Color, Spans: make([]view.Range, len(stops)), Failed: make([]bool, len(stops))}
-		set.Values = valuesAt(stops, c.x, of.measured(), gets(), latency("mean", service, meanOf))
+		set.Values = valuesAt(stops, c.x, of.measured(), gets, latency("mean", service, meanOf))
 		set.Limits = valuesAt(stops, c.x, of.measured(), limits(func(l limit) float64 { return l.getsPerSecond }),
 			limits(func(l limit) float64 { return l.nanosPerGet }))
 		failed := 0
@@ -646,9 +612,7 @@ func (o Outlook) picture() (*view.Picture, error) {
 		}
 		return xys, texts
 	}
-	pic := view.NewPicture("predicted block reads per Get by cache size", "block reads per Get")
-	pic.LogX = true
-	panel := pic.Panels[0]
+	pic, panel := logChart("predicted block reads per Get by cache size", "block reads per Get")
 	curve, _ := points(o.Curve)
 	places, texts := points(o.Places)
 	measured, _ := points(o.Measured)

@@ -20,40 +20,21 @@ func perGet(name string, value func(result.Figures) *float64) column {
 	return figure(name, "/Get", view.PerGet, value)
 }
 
-func blockReads() column {
-	return perGet("block reads", func(f result.Figures) *float64 { return f.BlockReadsPerGet })
-}
-
-func deviceReads() column {
-	return perGet("device reads", func(f result.Figures) *float64 { return f.DeviceReadsPerGet })
-}
-
-func deviceBytes() column {
-	return figure("device bytes", "/Get", nil, func(f result.Figures) *float64 { return f.DeviceReadBytesPerGet })
-}
-
-func agreement() column {
-	return figure("agreement", "device / block", nil, func(f result.Figures) *float64 { return f.Agreement })
-}
-
-func gets() column {
-	return figure("Gets", "/s", nil, func(f result.Figures) *float64 { return view.Of(f.GetsPerSecond) })
-}
-
-func kops() column { return gets().In(view.Scale{Name: "/s", Size: 1e3}).Named("Kops", "/s") }
-
-func cpuPercent() column {
-	return figure("CPU", "%", nil, func(f result.Figures) *float64 { return view.Of(f.CPUPercent) })
-}
-
-func cpuTime() column {
-	c := figure("CPU", "", nil, func(f result.Figures) *float64 { return view.Of(f.CPUNanosPerGet) })
-	return c.In(view.Micros).Named("CPU", "us/Get")
-}
-
-func peakMemory() column {
-	return figure("memory", "", nil, func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).In(view.MiB)
-}
+// Columns of a point that several tables and charts share.
+var (
+	blockReads  = perGet("block reads", func(f result.Figures) *float64 { return f.BlockReadsPerGet })
+	deviceReads = perGet("device reads", func(f result.Figures) *float64 { return f.DeviceReadsPerGet })
+	deviceBytes = figure("device bytes", "/Get", nil, func(f result.Figures) *float64 { return f.DeviceReadBytesPerGet })
+	agreement   = figure("agreement", "device / block", nil, func(f result.Figures) *float64 { return f.Agreement })
+	gets        = figure("Gets", "/s", nil, func(f result.Figures) *float64 { return view.Of(f.GetsPerSecond) })
+	kops        = gets.In(view.Scale{Name: "/s", Size: 1e3}).Named("Kops", "/s")
+	cpuPercent  = figure("CPU", "%", nil, func(f result.Figures) *float64 { return view.Of(f.CPUPercent) })
+	cpuTime     = figure("CPU", "", nil, func(f result.Figures) *float64 { return view.Of(f.CPUNanosPerGet) }).In(view.Micros).Named("CPU", "us/Get")
+	peakMemory  = figure("memory", "", nil, func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).In(view.MiB)
+	cacheBytes  = column{Name: "cache", Key: true, Value: func(p Point) *float64 { return view.Of(p.CacheBytes) }}
+	cacheShare  = column{Name: "cache", Unit: "% of DB", Key: true, Value: func(p Point) *float64 { return view.Of(p.CachePercent) }}
+	phase       = column{Name: "phase", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Phase) }}
+)
 
 // Latencies that a column can take a quantile of.
 func service(f result.Figures) *result.Latency  { return f.ServiceNanos }
@@ -132,18 +113,6 @@ func repeats(name, unit, spread, between string, scale float64, format func(floa
 	}}
 }
 
-func cacheBytes() column {
-	return column{Name: "cache", Key: true, Value: func(p Point) *float64 { return view.Of(p.CacheBytes) }}
-}
-
-func cacheShare() column {
-	return column{Name: "cache", Unit: "% of DB", Key: true, Value: func(p Point) *float64 { return view.Of(p.CachePercent) }}
-}
-
-func phase() column {
-	return column{Name: "phase", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Phase) }}
-}
-
 // axis is the value of a point on an axis, in words.
 func axis(name string) column {
 	return column{Name: name, Key: true, Words: func(p Point) string { return p.Axes[name] }}
@@ -160,7 +129,7 @@ func (c curve) keys() (keys []column) {
 	}
 	switch c.x {
 	case "cache":
-		return append(keys, cacheBytes().Suited(c.pts), cacheShare(), phase())
+		return append(keys, cacheBytes.Suited(c.pts), cacheShare, phase)
 	case "":
 		return keys
 	}

@@ -35,13 +35,10 @@ func (s *Sweep) xAxis() string {
 // along is the axis that a table of competitors has its rows along.
 func (s *Sweep) along() string {
 	rest := slices.DeleteFunc(s.varying(), competes)
-	for _, axis := range []string{"rate", "threads", "handles"} {
+	for _, axis := range append([]string{"rate", "threads", "handles"}, rest...) {
 		if slices.Contains(rest, axis) {
 			return axis
 		}
-	}
-	if len(rest) > 0 {
-		return rest[0]
 	}
 	return ""
 }
@@ -50,15 +47,21 @@ func (s *Sweep) along() string {
 func (s *Sweep) varying() []string {
 	var names []string
 	for _, axis := range s.Axes {
-		values := map[string]bool{}
-		for _, p := range s.Points {
-			values[p.Axes[axis.Name]] = true
-		}
-		if len(values) > 1 {
+		if len(distinct(s.Points, func(p Point) string { return p.Axes[axis.Name] })) > 1 {
 			names = append(names, axis.Name)
 		}
 	}
 	return names
+}
+
+// values are those of an axis in their order.
+func (s *Sweep) values(axis string) []string {
+	for _, a := range s.Axes {
+		if a.Name == axis {
+			return a.Values
+		}
+	}
+	return nil
 }
 
 // curves splits the sweep along x: one curve for every combination of the other axes.
@@ -95,12 +98,7 @@ func (s *Sweep) split(x string, held func(axis string) bool) []curve {
 		}
 		out[i].pts = append(out[i].pts, p)
 	}
-	var order []string
-	for _, a := range s.Axes {
-		if a.Name == x {
-			order = a.Values
-		}
-	}
+	order := s.values(x)
 	for _, c := range out {
 		slices.SortStableFunc(c.pts, func(a, b Point) int {
 			if x == "cache" {
@@ -134,13 +132,10 @@ func (in Input) curves() (all []curve) {
 
 // name is how a legend calls the curve. alone: no other sweep in the picture.
 func (c curve) name(alone bool) string {
-	switch {
-	case c.label == "":
-		return c.sweep.Name
-	case alone:
-		return c.label
+	if alone {
+		return cmp.Or(c.label, c.sweep.Name)
 	}
-	return c.sweep.Name + ", " + c.label
+	return c.heading(true)
 }
 
 func sameSweep(curves []curve) bool {

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -23,21 +24,16 @@ func (in Input) addFacts(p *view.Page) {
 	var database, again []view.Block
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		name := ""
-		if len(in.Sweeps) > 1 {
-			name = ": " + s.Name
-		}
+		name := in.suffix(s)
 		database = append(database, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: s.inflectionTable()},
 			view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
 				Table: levels(s.Database.Levels)})
-		host := s.Host
-		run := s.firstRun()
-		if run != nil && host == (result.Host{}) {
-			host = run.Host
-		}
-		b := view.Block{Title: "Host" + name, Table: hostTable(host), Folded: true}
-		if run != nil && run.Absent["host"] != "" {
-			b.Note = "Not known: " + run.Absent["host"] + "."
+		b := view.Block{Title: "Host" + name, Table: hostTable(s.Host), Folded: true}
+		if run := s.firstRun(); run != nil {
+			b.Table = hostTable(cmp.Or(s.Host, run.Host))
+			if run.Absent["host"] != "" {
+				b.Note = "Not known: " + run.Absent["host"] + "."
+			}
 		}
 		again = append(again, s.commandBlock(name), b,
 			view.Block{Title: "Effective engine options" + name, Table: s.options(), Folded: true},
@@ -45,6 +41,14 @@ func (in Input) addFacts(p *view.Page) {
 	}
 	p.Add("The database", database...)
 	p.Add("Run it again", again...)
+}
+
+// suffix names a sweep in a title, if there are others.
+func (in Input) suffix(s *Sweep) string {
+	if len(in.Sweeps) == 1 {
+		return ""
+	}
+	return ": " + s.Name
 }
 
 // worst is a check with what it found where it was furthest off.
@@ -99,10 +103,7 @@ func (in Input) checks() view.Table {
 	points.Format = view.Digits
 	return view.TableOf(rows, nil,
 		view.Column[*worst]{Name: "check", Left: true, Key: true, Words: func(w *worst) string {
-			if w.Note != "" {
-				return w.Name + " (" + w.Note + ")"
-			}
-			return w.Name
+			return strings.TrimSuffix(w.Name+" ("+w.Note+")", " ()")
 		}},
 		points,
 		of("ours", "at the worst", func(w *worst) float64 { return w.Ours }), of("theirs", "at the worst", func(w *worst) float64 { return w.Theirs }),
@@ -218,10 +219,7 @@ func size(n int64) string {
 // commandBlock is what made the sweep, else what made its first point.
 func (s *Sweep) commandBlock(name string) view.Block {
 	b := view.Block{Title: "Command" + name, Pre: view.Shell(s.Command)}
-	if len(s.Command) > 0 {
-		return b
-	}
-	if run := s.firstRun(); run != nil && len(run.Command) > 0 {
+	if run := s.firstRun(); len(s.Command) == 0 && run != nil && len(run.Command) > 0 {
 		b.Pre, b.Note = view.Shell(run.Command), "Of the first point; the others differ in their axes."
 	}
 	return b

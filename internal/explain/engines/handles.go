@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,14 +14,12 @@ import (
 // handlesTable is what open-file handles decide: how often a Get finds its table
 // closed, and what it then reads to open it.
 func (c curve) handlesTable() view.Table {
-	if c.x != "handles" {
+	opens := perGet("table opens", func(f result.Figures) *float64 { return f.TableOpensPerGet })
+	if c.x != "handles" || len(opens.Values(c.measured())) == 0 {
 		return view.Table{}
 	}
-	if !slices.ContainsFunc(c.measured(), func(p Point) bool { return p.Figures.TableOpensPerGet != nil }) {
-		return view.Table{}
-	}
-	return c.table(perGet("table opens", func(f result.Figures) *float64 { return f.TableOpensPerGet }), readsOf("their reads", engine.Meta), blockReads(),
-		latency("mean", service, meanOf), cpuTime())
+	return c.table(opens, readsOf("their reads", engine.Meta), blockReads,
+		latency("mean", service, meanOf), cpuTime)
 }
 
 // fewestOpens is the least difference in table opens per Get from which the cost
@@ -35,21 +34,12 @@ type miss struct {
 }
 
 func missOf(pts []Point) (m miss, ok bool) {
-	var few, many *Point
-	for _, p := range pts {
-		if p.Figures.TableOpensPerGet == nil || p.Figures.ServiceNanos == nil {
-			continue
-		}
-		if few == nil || *p.Figures.TableOpensPerGet < *few.Figures.TableOpensPerGet {
-			few = &p
-		}
-		if many == nil || *p.Figures.TableOpensPerGet > *many.Figures.TableOpensPerGet {
-			many = &p
-		}
-	}
-	if few == nil {
+	pts = slices.DeleteFunc(slices.Clone(pts), func(p Point) bool { return p.Figures.TableOpensPerGet == nil || p.Figures.ServiceNanos == nil })
+	if len(pts) == 0 {
 		return m, false
 	}
+	byOpens := func(a, b Point) int { return cmp.Compare(*a.Figures.TableOpensPerGet, *b.Figures.TableOpensPerGet) }
+	few, many := slices.MinFunc(pts, byOpens), slices.MaxFunc(pts, byOpens)
 	m.fewOpens, m.manyOpen = *few.Figures.TableOpensPerGet, *many.Figures.TableOpensPerGet
 	opens := m.manyOpen - m.fewOpens
 	if opens < fewestOpens {
@@ -66,9 +56,7 @@ func (c curve) missSentence() string {
 	var parts []string
 	for _, name := range c.entrants() {
 		m, ok := missOf(c.of(name).measured())
-		if name != "" {
-			name += ": "
-		}
+		name = before(name, ": ")
 		switch {
 		case !ok:
 			parts = append(parts, name+"no two points differ enough in table opens to tell what one costs")

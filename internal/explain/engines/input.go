@@ -118,11 +118,6 @@ func readFolder(dir string) (Sweep, error) {
 	}
 	run, err := result.ReadRun(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		for file, what := range map[string]string{result.ReplayFile: "a replay", result.LayoutsFile: "a comparison of layouts"} {
-			if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
-				return Sweep{}, fmt.Errorf("%s is %s: report it on its own", dir, what)
-			}
-		}
 		return Sweep{}, fmt.Errorf("%s is no folder of results: it has neither %s nor %s", dir, result.SweepFile, result.RunFile)
 	}
 	if err != nil {
@@ -137,25 +132,15 @@ func fromRun(dir string, run *result.Run) Sweep {
 	if run.After != nil {
 		database = *run.After
 	}
-	p := Point{
-		Point: result.Point{
-			Axes: map[string]string{}, CacheBytes: run.Cache.Effective, CachePercent: view.PercentOf(run.Cache.Effective, database.Bytes),
-			Run: ".", Status: run.Status, Error: run.Error, Figures: run.Figures,
-		},
-		Run: run,
-	}
+	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, CacheBytes: run.Cache.Effective,
+		CachePercent: view.PercentOf(run.Cache.Effective, database.Bytes), Run: ".", Status: run.Status, Error: run.Error, Figures: run.Figures}}
 	if run.Inflection != nil {
 		p.Phase = run.Inflection.Phase
 	}
 	p.readSamples(dir)
-	return Sweep{
-		Sweep: result.Sweep{
-			Status: run.Status, Error: run.Error, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
-			Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{},
-		},
-		Dir:    dir,
-		Points: []Point{p},
-	}
+	return Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
+		Status: run.Status, Error: run.Error, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
+		Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{}}}
 }
 
 // readPoint reads the run of a point: of its repeats the one whose figures the point

@@ -3,6 +3,7 @@ package engines
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -61,9 +62,7 @@ func (c curve) kneeSentences() []string {
 		if len(pts) == 0 {
 			continue
 		}
-		if name != "" {
-			name += ": "
-		}
+		name = before(name, ": ")
 		at := knee(pts)
 		last := pts[len(pts)-1]
 		if at < 0 {
@@ -74,21 +73,17 @@ func (c curve) kneeSentences() []string {
 			out = append(out, view.Upper(text)+".")
 			continue
 		}
-		p, first := pts[at], pts[0]
+		p, base := pts[at], pts[0].Figures.ResponseNanos
 		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, view.ShortCount(p.offered()),
 			view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(float64(p.Figures.ResponseNanos.P99)))
-		if at > 0 && first.Figures.ResponseNanos != nil {
-			text += fmt.Sprintf(" (%s at %s)", view.Nanos(float64(first.Figures.ResponseNanos.P99)), view.ShortCount(first.offered()))
+		if at > 0 && base != nil {
+			text += fmt.Sprintf(" (%s at %s)", view.Nanos(float64(base.P99)), view.ShortCount(pts[0].offered()))
 		} else {
 			text += ", at the lowest rate offered already"
 		}
-		if first.Figures.ResponseNanos != nil {
-			for _, q := range pts[at+1:] {
-				if q.bears(float64(first.Figures.ResponseNanos.P99)) {
-					text += "; but " + view.ShortCount(q.offered()) + " was achieved again: noise, more --gets would tell"
-					break
-				}
-			}
+		again := func(q Point) bool { return base != nil && q.bears(float64(base.P99)) }
+		if i := slices.IndexFunc(pts[at+1:], again); i >= 0 {
+			text += "; but " + view.ShortCount(pts[at+1+i].offered()) + " was achieved again: noise, more --gets would tell"
 		}
 		out = append(out, view.Upper(text)+".")
 	}
@@ -100,17 +95,13 @@ func (c curve) loadFigure() view.Block {
 	if c.x != "rate" {
 		return view.Block{}
 	}
-	pic := view.NewPicture("response time by offered rate", "response time")
-	pic.LogX = true
-	panel := pic.Panels[0]
+	pic, panel := logChart("response time by offered rate", "response time")
 	panel.LogY = true
 	offered := column{Value: func(p Point) *float64 { return view.Of(p.offered()) }}
 	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
 	for i, name := range c.entrants() {
 		look, pts := view.CurveStyle(i), c.of(name).measured()
-		if name != "" {
-			name += " "
-		}
+		name = before(name, " ")
 		if !panel.Line(name+"p99", p99.Against(offered, pts), look) {
 			pic.Failed(strings.TrimSpace(name), look.Color)
 		}
@@ -149,7 +140,7 @@ func (c curve) loadTable() view.Table {
 			knees[pointLabel(pts[at])] = true
 		}
 	}
-	return c.table(gets().Named("achieved", "per s"),
+	return c.table(gets.Named("achieved", "per s"),
 		column{Name: "achieved", Unit: "% of offered", Value: func(p Point) *float64 {
 			if rate := p.offered(); rate > 0 {
 				return view.Some(100 * p.Figures.GetsPerSecond / rate)

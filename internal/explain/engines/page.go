@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ func (in Input) Picture(w io.Writer) error {
 		}
 	}
 	if pic == nil && len(curves) > 1 {
-		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", blockReads(), "block reads per Get", true)
+		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", blockReads, "block reads per Get", true)
 	}
 	for i := 0; pic == nil && i < len(curves); i++ {
 		if pic = readsChart(curves[i]); pic == nil {
@@ -52,23 +53,13 @@ func (in Input) Page() *view.Page {
 	several := len(in.Sweeps) > 1
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		name := s.Name
-		if name == "" {
-			name = "settings"
-		}
-		p.Cards = append(p.Cards, view.Card{Name: name, Facts: s.settings()})
+		p.Cards = append(p.Cards, view.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings()})
 		switch {
 		case len(s.Points) == 0:
-			p.Answers = append(p.Answers, view.Said{Of: s.Name, Text: curve{sweep: s, x: "cache"}.sentence()})
+			p.Answer(s.Name, curve{sweep: s, x: "cache"}.sentence())
 		case s.compares():
 			for _, a := range s.arenas() {
-				of := a.heading(several)
-				if of != "" {
-					of += ":"
-				}
-				for _, text := range a.sentences() {
-					p.Answers = append(p.Answers, view.Said{Of: of, Text: text})
-				}
+				p.Answer(before(a.heading(several), ":"), a.sentences()...)
 			}
 		}
 	}
@@ -77,20 +68,13 @@ func (in Input) Page() *view.Page {
 		of := ""
 		if len(curves) > 1 {
 			of = c.name(!several)
-			p.Answers = append(p.Answers, view.Said{Of: of + ":", Text: c.sentence()})
-		} else {
-			p.Answers = append(p.Answers, view.Said{Text: c.sentence()})
 		}
+		p.Answer(before(of, ":"), c.sentence())
 		if line := c.beyond(); line != "" {
 			p.Advice = append(p.Advice, view.Said{Of: of, Text: line})
 		}
 	}
-	of := func(title string, s *Sweep) string {
-		if several {
-			return title + ": " + s.Name
-		}
-		return title
-	}
+	of := func(title string, s *Sweep) string { return title + in.suffix(s) }
 	for i := range in.Sweeps {
 		if s := &in.Sweeps[i]; s.compares() {
 			p.Add(of("Compared", s), s.comparedEngines()...)
@@ -117,6 +101,14 @@ func (in Input) Page() *view.Page {
 	return p
 }
 
+// before is a name that precedes a sentence, with the mark between them; "" of no name.
+func before(name, mark string) string {
+	if name == "" {
+		return ""
+	}
+	return name + mark
+}
+
 func addCurves(p *view.Page, curves []curve) {
 	for i, c := range curves {
 		if i == maxDetailed {
@@ -125,11 +117,7 @@ func addCurves(p *view.Page, curves []curve) {
 					"A report of fewer sweeps shows them."}}})
 			break
 		}
-		title := c.name(false)
-		if title == "" {
-			title = "Measured"
-		}
-		p.Add(title, c.blocks()...)
+		p.Add(cmp.Or(c.name(false), "Measured"), c.blocks()...)
 	}
 }
 
@@ -139,10 +127,10 @@ func comparedCurves(curves []curve, shares bool) (out []view.Block) {
 		title, axis, method string
 		column
 	}{
-		{"Block reads per Get", "block reads per Get", "reads.md", blockReads()},
+		{"Block reads per Get", "block reads per Get", "reads.md", blockReads},
 		{"Index hit rate", "hit rate of index blocks, %", "reads.md", hitRate("index hit rate", "index")},
 		{"Overall hit rate", "hit rate of all blocks, %", "reads.md", hitRate("hit rate", "all")},
-		{"Device reads per Get", "device reads per Get", "device-reads.md", deviceReads()},
+		{"Device reads per Get", "device reads per Get", "device-reads.md", deviceReads},
 	} {
 		with := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return len(f.Values(c.measured())) == 0 })
 		if len(with) < 2 {
@@ -196,9 +184,9 @@ func (c curve) blocks() []view.Block {
 			Picture: overlay([]curve{c}, false, "overall hit rate by cache size", all, "hit rate of all blocks, %", false), Table: c.table(all)})
 		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads." + countedBy(c),
 			Method:  "device-reads.md",
-			Picture: deviceChart(c), Table: c.table(blockReads(), deviceReads(), agreement(),
+			Picture: deviceChart(c), Table: c.table(blockReads, deviceReads, agreement,
 				figure("read by blocks", "bytes/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
-				deviceBytes().Named("read from device", "bytes/Get"))})
+				deviceBytes.Named("read from device", "bytes/Get"))})
 	}
 	var levels []column
 	for level := range engine.MaxLevels {
@@ -237,10 +225,7 @@ func (in Input) warnings() []view.Warning {
 	var all view.Warnings
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		name := ""
-		if len(in.Sweeps) > 1 {
-			name = s.Name
-		}
+		name := strings.TrimPrefix(in.suffix(s), ": ")
 		if s.Status == result.Interrupted {
 			all.Add("interrupted", "the sweep was interrupted: points are missing", "run it again with --resume", name)
 		}
@@ -281,30 +266,23 @@ func (s *Sweep) warnEach(all *view.Warnings, name string) {
 		}
 	}
 	for _, w := range list {
-		var at []string
-		whole := map[string]bool{}
+		var at []Point
+		spared := map[string]bool{} // entrants with a point where it does not hold
+		same := func(of engine.Warning) bool { return of == w || of.Code == w.Code && slices.Contains(s.Warnings, w) }
 		for _, p := range s.Points {
-			warns := p.Run != nil && slices.ContainsFunc(p.Run.Warnings, func(of engine.Warning) bool {
-				return of == w || of.Code == w.Code && slices.Contains(s.Warnings, w)
-			})
-			if warns {
-				at = append(at, pointLabel(p))
-			}
-			entrant := s.entrant(p)
-			if before, known := whole[entrant]; !known || before {
-				whole[entrant] = warns
+			if p.Run != nil && slices.ContainsFunc(p.Run.Warnings, same) {
+				at = append(at, p)
+			} else {
+				spared[s.entrant(p)] = true
 			}
 		}
 		if len(at) == 0 || len(at) == len(s.Points) {
 			all.Add(w.Code, w.Text, w.Remedy, name)
 			continue
 		}
-		for _, p := range s.Points {
+		for _, p := range at {
 			place := pointLabel(p)
-			if !slices.Contains(at, place) {
-				continue
-			}
-			if entrant := s.entrant(p); entrant != "" && whole[entrant] {
+			if entrant := s.entrant(p); entrant != "" && !spared[entrant] {
 				place = entrant // of all its points
 			}
 			all.Add(w.Code, w.Text, w.Remedy, strings.TrimPrefix(name+", "+place, ", "))
@@ -340,10 +318,7 @@ func pointLabel(p Point) string {
 func (s *Sweep) comparedEngines() (out []view.Block) {
 	arenas := s.arenas()
 	for _, a := range arenas {
-		of := ""
-		if a.label != "" {
-			of = ": " + a.label
-		}
+		of := strings.TrimSuffix(": "+a.label, ": ")
 		b := view.Block{Title: "Speed by " + a.x, Method: "engines.md", Table: a.speedTable()}
 		if load := a.loadFigure(); load.Picture != nil {
 			b = load
@@ -373,36 +348,27 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 // speedTable is what every point costs, in the columns a terminal has room for.
 // Device reads where every point has them, else bytes: one unit down a column.
 func (c curve) speedTable() view.Table {
-	device := deviceBytes().Named("device", "B/Get")
-	if ok := c.measured(); len(deviceReads().Values(ok)) == len(ok) {
-		device = deviceReads().Named("device", "/Get")
+	device := deviceBytes.Named("device", "B/Get")
+	if ok := c.measured(); len(deviceReads.Values(ok)) == len(ok) {
+		device = deviceReads.Named("device", "/Get")
 	}
 	first, second := latency("mean", service, meanOf), latency("p99", service, p99Of)
 	if c.x == "rate" {
 		first, second = latency("", response, p50Of).Named("resp.", "p50 us"), latency("", response, p99Of).Named("resp.", "p99 us")
 	}
-	spare := func(rank int, c column) column {
-		c.Spare = rank
-		return c
-	}
-	return c.table(kops(), repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent(),
-		blockReads().Named("block", "/Get"), device,
-		spare(2, perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) })),
-		spare(2, figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) })), spare(3, peakMemory()))
+	return c.table(kops, repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent,
+		blockReads.Named("block", "/Get"), device,
+		perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) }).Spared(2),
+		figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) }).Spared(2), peakMemory.Spared(3))
 }
 
 // efficiencyTable is what a Get takes of the machine.
 func (c curve) efficiencyTable() view.Table {
-	return c.table(blockReads(), deviceReads(), deviceBytes(),
+	return c.table(blockReads, deviceReads, deviceBytes,
 		perGet("read calls", func(f result.Figures) *float64 { return view.Some(f.ReadCallsPerGet) }),
 		perGet("major faults", func(f result.Figures) *float64 { return view.Some(f.MajorFaultsPerGet) }),
-		cpuTime(), peakMemory().Named("peak RSS", "MiB"),
-		column{Name: "budget", Value: func(p Point) *float64 {
-			if p.Run == nil || p.Run.Memory == nil {
-				return nil
-			}
-			return view.Of(p.Run.Memory.BudgetBytes)
-		}}.In(view.MiB),
+		cpuTime, peakMemory.Named("peak RSS", "MiB"),
+		column{Name: "budget", Value: func(p Point) *float64 { return view.Of(p.budget()) }}.In(view.MiB),
 		column{Name: "disk's limit", Unit: "% reached", Format: sharePercent, Value: func(p Point) *float64 {
 			if l, ok := c.sweep.limitOf(p); ok {
 				return &l.share
@@ -462,6 +428,14 @@ func memorySpent(m *result.Memory) string {
 		return view.ShortBytes(m.BudgetBytes) + ": " + strings.Join(parts, "; ")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// budget is the memory that a run was given; 0: none is known.
+func (p Point) budget() int64 {
+	if p.Run == nil || p.Run.Memory == nil {
+		return 0
+	}
+	return p.Run.Memory.BudgetBytes
 }
 
 // pagesNote tells whose block reads are something else.

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"image/color"
 
 	"github.com/statelab/statelab/engine"
@@ -11,23 +12,16 @@ import (
 // that readers with any kind of colour vision can tell apart (Okabe and Ito,
 // "Color Universal Design", 2008), with a darker yellow.
 func typeColor(kind engine.BlockType) color.RGBA {
-	switch kind {
-	case engine.Filter:
-		return color.RGBA{0x00, 0x72, 0xb2, 0xff} // blue
-	case engine.TopIndex:
-		return color.RGBA{0x56, 0xb4, 0xe9, 0xff} // sky
-	case engine.Index:
-		return color.RGBA{0xe6, 0x9f, 0x00, 0xff} // orange
-	case engine.Data:
-		return color.RGBA{0x00, 0x9e, 0x73, 0xff} // green
-	case engine.Value:
-		return color.RGBA{0xcc, 0x79, 0xa7, 0xff} // purple
-	case engine.Meta:
-		return color.RGBA{0x99, 0x99, 0x99, 0xff}
-	case engine.SingleIndex:
-		return color.RGBA{0xc9, 0xb8, 0x00, 0xff} // yellow
+	colors := map[engine.BlockType]color.RGBA{
+		engine.Filter:      {0x00, 0x72, 0xb2, 0xff}, // blue
+		engine.TopIndex:    {0x56, 0xb4, 0xe9, 0xff}, // sky
+		engine.Index:       {0xe6, 0x9f, 0x00, 0xff}, // orange
+		engine.Data:        {0x00, 0x9e, 0x73, 0xff}, // green
+		engine.Value:       {0xcc, 0x79, 0xa7, 0xff}, // purple
+		engine.Meta:        {0x99, 0x99, 0x99, 0xff}, // grey
+		engine.SingleIndex: {0xc9, 0xb8, 0x00, 0xff}, // yellow
 	}
-	return color.RGBA{0xd5, 0x5e, 0x00, 0xff} // vermilion: page
+	return cmp.Or(colors[kind], color.RGBA{0xd5, 0x5e, 0x00, 0xff}) // vermilion: page
 }
 
 // typeShape tells types apart in black and white.
@@ -39,13 +33,6 @@ func typeShape(kind engine.BlockType) draw.GlyphDrawer {
 
 // typeLabel is a block type in a legend or a header.
 func typeLabel(kind engine.BlockType) string {
-	switch kind {
-	case engine.TopIndex:
-		return "top index"
-	case engine.SingleIndex:
-		return "single index"
-	case engine.Meta:
-		return "table open"
-	}
-	return kind.String()
+	labels := map[engine.BlockType]string{engine.TopIndex: "top index", engine.SingleIndex: "single index", engine.Meta: "table open"}
+	return cmp.Or(labels[kind], kind.String())
 }

@@ -69,9 +69,7 @@ func family(engine string) string {
 // both of its engines are in the sweep.
 func (s *Sweep) comparedWith(study claims.Study) (rows []compared) {
 	found := map[string]bool{}
-	measured := func(low, high float64, unit string) claims.Published {
-		return claims.Published{Low: low, High: high, Unit: unit}
-	}
+	ours := func(figure float64, unit string) claims.Published { return claims.Published{Low: figure, Unit: unit} }
 	for _, p := range s.Points {
 		name := s.entrant(p)
 		if !slices.Contains(study.Of[:], family(name)) {
@@ -83,9 +81,9 @@ func (s *Sweep) comparedWith(study claims.Study) (rows []compared) {
 			row.pageCache = p.pageCache()
 		}
 		if f := p.Figures; p.Status == result.OK {
-			row.kops, row.cpu = measured(f.GetsPerSecond/1e3, 0, "Kops/s"), measured(f.CPUPercent, 0, "%")
+			row.kops, row.cpu = ours(f.GetsPerSecond/1e3, "Kops/s"), ours(f.CPUPercent, "%")
 			if f.ServiceNanos != nil {
-				row.mean = measured(f.ServiceNanos.Mean/1e3, 0, "us")
+				row.mean = ours(f.ServiceNanos.Mean/1e3, "us")
 			}
 		}
 		rows = append(rows, row)
@@ -103,11 +101,8 @@ func (s *Sweep) comparedWith(study claims.Study) (rows []compared) {
 }
 
 func (p Point) pageCache() string {
-	if mode := p.Axes["page-cache"]; mode != "" {
+	if mode := p.Axes["page-cache"]; mode != "" || p.Run == nil {
 		return mode
 	}
-	if p.Run != nil {
-		return p.Run.PageCache
-	}
-	return ""
+	return p.Run.PageCache
 }

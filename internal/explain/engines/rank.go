@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,12 +37,7 @@ func rank(pts []Point) (r ranking, ok bool) {
 	if len(pts) < 2 || r.repeats < rankRepeats {
 		return r, false
 	}
-	best := pts[0]
-	for _, p := range pts {
-		if p.Figures.GetsPerSecond > best.Figures.GetsPerSecond {
-			best = p
-		}
-	}
+	best := slices.MaxFunc(pts, func(a, b Point) int { return cmp.Compare(a.Figures.GetsPerSecond, b.Figures.GetsPerSecond) })
 	for _, p := range pts {
 		if p.Spread["gets_per_second"].High >= best.Spread["gets_per_second"].Low {
 			r.leaders = append(r.leaders, p)
@@ -69,8 +65,8 @@ func (c curve) sentences() []string {
 	if line := c.ceilingSentence(); line != "" {
 		out = append(out, line)
 	}
-	if failed := len(c.pts) - len(c.measured()); failed > 0 {
-		out = append(out, fmt.Sprintf("%d of %d points failed.", failed, len(c.pts)))
+	if left := c.left(); left != "" {
+		out = append(out, strings.TrimSpace(left))
 	}
 	return out
 }
@@ -89,7 +85,7 @@ func (c curve) rankRivals() []string {
 		if ok && len(r.leaders) == 1 {
 			outcome = c.sweep.entrant(r.leaders[0]) + " is fastest"
 		} else if ok {
-			outcome = "cannot tell who is fastest of " + c.names(r.leaders)
+			outcome = "cannot tell who is fastest of " + view.List(r.leaders, c.sweep.entrant)
 		}
 		if !slices.Contains(outcomes, outcome) {
 			outcomes = append(outcomes, outcome)
@@ -97,11 +93,9 @@ func (c curve) rankRivals() []string {
 		stops[outcome] = append(stops[outcome], stop)
 	}
 	var out []string
-	last := ""
 	for _, outcome := range outcomes {
-		at := stops[outcome]
-		last = at[len(at)-1]
-		text := outcome
+		at, text := stops[outcome], outcome
+		last := at[len(at)-1]
 		if c.x != "" && (len(outcomes) > 1 || len(c.stops()) > 1) {
 			text = "With " + counted1(c.x, at) + " " + text
 		}
@@ -132,29 +126,23 @@ func unranked(repeats int) string {
 	return fmt.Sprintf("%d runs each cannot rank (--repeats %d can)", repeats, rankRepeats)
 }
 
-func (c curve) names(pts []Point) string {
-	var names []string
-	for _, p := range pts {
-		names = append(names, c.sweep.entrant(p))
-	}
-	return strings.Join(names, ", ")
-}
-
 // speeds lists Gets a second with their ranges, in the order of the axes.
 func (c curve) speeds(pts []Point, stop string) string {
-	var parts []string
-	for _, p := range pts {
-		text := c.sweep.entrant(p) + " " + view.ShortCount(p.Figures.GetsPerSecond)
-		if r, ok := p.Spread["gets_per_second"]; ok && r.Low < r.High {
-			text += " (" + view.ShortCount(r.Low) + " to " + view.ShortCount(r.High) + ")"
-		}
-		parts = append(parts, text)
-	}
-	text := strings.Join(parts, ", ") + " Gets/s"
+	text := view.List(pts, func(p Point) string {
+		return c.sweep.entrant(p) + " " + view.ShortCount(p.Figures.GetsPerSecond) + p.getsRange()
+	}) + " Gets/s"
 	if stop != "" && c.x != "" && len(c.stops()) > 1 {
 		text += " with " + counted1(c.x, []string{stop})
 	}
 	return text
+}
+
+// getsRange is the range of Gets a second over the repeats, in brackets.
+func (p Point) getsRange() string {
+	if r := p.Spread["gets_per_second"]; r.Low < r.High {
+		return " (" + view.ShortCount(r.Low) + " to " + view.ShortCount(r.High) + ")"
+	}
+	return ""
 }
 
 // rankStops is the answer where threads, handles or sizes vary alone.
@@ -162,11 +150,7 @@ func (c curve) rankStops() string {
 	ok := c.measured()
 	at := func(p Point) string { return counted1(c.x, []string{p.Axes[c.x]}) }
 	speed := func(p Point) string {
-		text := view.ShortCount(p.Figures.GetsPerSecond) + " Gets/s"
-		if r, known := p.Spread["gets_per_second"]; known && r.Low < r.High {
-			text += " (" + view.ShortCount(r.Low) + " to " + view.ShortCount(r.High) + ")"
-		}
-		return text + " with " + at(p)
+		return view.ShortCount(p.Figures.GetsPerSecond) + " Gets/s" + p.getsRange() + " with " + at(p)
 	}
 	r, ranked := rank(ok)
 	if !ranked {
@@ -184,11 +168,7 @@ func (c curve) rankStops() string {
 		text += fmt.Sprintf(", %s times those with %s", view.Number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), at(first))
 	}
 	if len(r.leaders) > 1 {
-		var others []string
-		for _, p := range r.leaders[1:] {
-			others = append(others, p.Axes[c.x])
-		}
-		text += "; cannot tell " + strings.Join(others, ", ") + " from it"
+		text += "; cannot tell " + view.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] }) + " from it"
 	}
 	return text + "; " + readsAt(best) + "."
 }

@@ -24,47 +24,33 @@ type moment struct {
 	reads *float64 // block reads per operation
 }
 
-func (t timed) speeds() view.XYs {
-	var xys view.XYs
-	for _, m := range t.ticks {
-		xys = append(xys, view.XY{X: m.at, Y: m.ops})
-	}
-	return xys
-}
-
-func (t timed) reads() view.XYs {
-	var xys view.XYs
-	for _, m := range t.ticks {
-		if m.reads != nil {
-			xys = append(xys, view.XY{X: m.at, Y: *m.reads})
-		}
-	}
-	return xys
-}
+// Figures of a moment, over the clock.
+var (
+	clock   = view.Column[moment]{Value: func(m moment) *float64 { return &m.at }}
+	speed   = view.Column[moment]{Value: func(m moment) *float64 { return &m.ops }}
+	perTick = view.Column[moment]{Value: func(m moment) *float64 { return m.reads }}
+)
 
 // seriesChart is what happened second by second in the warm and the measured
 // phase.
 func seriesChart(c curve) (*view.Picture, []timed) {
 	with := c.having(func(p Point) bool { return len(p.Ticks) > 1 })
 	pic := view.NewPicture("operations per second and block reads per operation over time", "operations per second", "block reads per op")
-	speed, reads := pic.Panels[0], pic.Panels[1]
+	speeds, reads := pic.Panels[0], pic.Panels[1]
 	var all []timed
 	for n, i := range view.Spaced(len(with), seriesPoints) {
-		if i >= len(with) {
-			break
-		}
 		t := seriesOf(with[i])
 		if len(t.ticks) < 2 {
 			continue
 		}
 		look := view.RampStyle(n*3, view.MaxLines)
-		speed.Line(c.pointName(t.point), view.Thin(t.speeds()), look)
-		if perOp := t.reads(); slices.ContainsFunc(perOp, func(at view.XY) bool { return at.Y > 0 }) {
+		speeds.Line(c.pointName(t.point), view.Thin(speed.Against(clock, t.ticks)), look)
+		if perOp := perTick.Against(clock, t.ticks); slices.ContainsFunc(perOp, func(at view.XY) bool { return at.Y > 0 }) {
 			reads.Line("", view.Thin(perOp), look)
 		}
 		all = append(all, t)
 	}
-	speed.FitY(nil)
+	speeds.FitY(nil)
 	reads.FitY(nil)
 	if !pic.Drawn() {
 		return nil, nil
@@ -73,10 +59,8 @@ func seriesChart(c curve) (*view.Picture, []timed) {
 	if first < 0 {
 		pic.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
 	}
-	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), func(v, step float64) string {
-		return view.Trimmed(v,
-			math.Min(step, 100))
-	})
+	seconds := func(v, step float64) string { return view.Trimmed(v, math.Min(step, 100)) }
+	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), seconds)
 	return pic, all
 }
 
@@ -130,18 +114,13 @@ func seriesTable(c curve, all []timed) view.Table {
 	type column = view.Column[timed]
 	rate := func(name string, pick func(sorted []float64) float64) column {
 		return column{Name: name, Unit: "ops/s", Value: func(t timed) *float64 {
-			var rates []float64
-			for _, m := range t.ticks {
-				rates = append(rates, m.ops)
-			}
-			slices.Sort(rates)
-			return view.Some(pick(rates))
+			return view.Some(pick(slices.Sorted(slices.Values(speed.Values(t.ticks)))))
 		}}
 	}
-	read := func(name string, pick func(view.XYs) view.XY) column {
+	read := func(name string, pick func([]float64) float64) column {
 		return column{Name: name, Unit: "block reads/op", Format: view.PerGet, Value: func(t timed) *float64 {
-			if reads := t.reads(); len(reads) > 0 {
-				return view.Some(pick(reads).Y)
+			if reads := perTick.Values(t.ticks); len(reads) > 0 {
+				return view.Some(pick(reads))
 			}
 			return nil
 		}}
@@ -152,7 +131,7 @@ func seriesTable(c curve, all []timed) view.Table {
 		column{Name: "ticks", Format: view.Digits, Value: func(t timed) *float64 { return view.Some(float64(len(t.ticks))) }},
 		rate("slowest", func(s []float64) float64 { return s[0] }), rate("median", func(s []float64) float64 { return s[len(s)/2] }),
 		rate("fastest", func(s []float64) float64 { return s[len(s)-1] }),
-		read("first", func(xys view.XYs) view.XY { return xys[0] }), read("last", func(xys view.XYs) view.XY { return xys[len(xys)-1] }))
+		read("first", func(of []float64) float64 { return of[0] }), read("last", func(of []float64) float64 { return of[len(of)-1] }))
 }
 
 // byPhase cuts a series where its phase changes.

@@ -3,7 +3,6 @@ package engines
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -24,13 +23,8 @@ func (s *Sweep) settings() [][2]string {
 		varies[axis] = true
 	}
 	say := func(axis, value string) string {
-		if !varies[axis] {
-			return value
-		}
-		for _, a := range s.Axes {
-			if a.Name == axis {
-				return strings.Join(a.Values, ", ")
-			}
+		if varies[axis] {
+			return strings.Join(s.values(axis), ", ")
 		}
 		return value
 	}
@@ -47,32 +41,25 @@ func (s *Sweep) settings() [][2]string {
 			}
 		}
 	}
-	list := [][2]string{
-		{"engine", engine},
-		{"profile", profile},
-		{"workload", w.Name},
-		{"keys", say("keys", view.ShortCount(float64(w.Keys)))},
-		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
-		{"database", database},
-		{"Gets", getsText(w)},
-		{"threads", say("threads", fmt.Sprint(w.Threads))},
-		{"page cache", say("page-cache", run.PageCache)},
-	}
-	if why := run.Absent["seed"]; why != "" {
-		list = append(list, [2]string{"seed", "not recorded"})
-	} else {
-		list = append(list, [2]string{"seed", fmt.Sprint(w.Seed)})
+	seed, harness, repeats, measured := fmt.Sprint(w.Seed), "", "", ""
+	if run.Absent["seed"] != "" {
+		seed = "not recorded"
 	}
 	if h := run.Figures.HarnessNanosPerGet; h != nil {
-		list = append(list, [2]string{"harness floor", view.Nanos(*h) + " per Get"})
+		harness = view.Nanos(*h) + " per Get"
 	}
-	list = append(list, [2]string{"options that differ", strings.Join(s.differs, ", ")})
 	if n := s.repeats(); n > 1 {
-		list = append(list, [2]string{"repeats", fmt.Sprint(n)})
+		repeats = fmt.Sprint(n)
 	}
-	list = append(list, [2]string{"source", s.Source})
 	if !s.Started.IsZero() {
-		list = append(list, [2]string{"measured", s.Started.UTC().Format("2006-01-02 15:04 UTC")})
+		measured = s.Started.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	list := [][2]string{
+		{"engine", engine}, {"profile", profile}, {"workload", w.Name}, {"keys", say("keys", view.ShortCount(float64(w.Keys)))},
+		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
+		{"database", database}, {"Gets", getsText(w)}, {"threads", say("threads", fmt.Sprint(w.Threads))}, {"page cache", say("page-cache", run.PageCache)},
+		{"seed", seed}, {"harness floor", harness}, {"options that differ", strings.Join(s.differs, ", ")}, {"repeats", repeats},
+		{"source", s.Source}, {"measured", measured},
 	}
 	return view.Known(list)
 }
@@ -86,16 +73,12 @@ func getsText(w result.Workload) string {
 
 // firstRun is the first run that can be read, measured ones before failed ones.
 func (s *Sweep) firstRun() *result.Run {
-	var any *result.Run
-	for _, p := range s.Points {
-		if p.Run != nil && p.Status == result.OK {
+	for _, p := range append(measured(s.Points), s.Points...) {
+		if p.Run != nil {
 			return p.Run
 		}
-		if any == nil {
-			any = p.Run
-		}
 	}
-	return any
+	return nil
 }
 
 // optionValues are the values of every engine option over the points.
@@ -182,15 +165,11 @@ func (s *Sweep) optionsAsAxes() {
 	}
 }
 
+// repeats is how often every point was measured at least.
 func (s *Sweep) repeats() int {
-	n := math.MaxInt
-	for _, p := range s.Points {
-		if p.Status == result.OK {
-			n = min(n, len(p.Runs))
-		}
-	}
-	if n == math.MaxInt {
+	ok := measured(s.Points)
+	if len(ok) == 0 {
 		return 0
 	}
-	return n
+	return len(slices.MinFunc(ok, func(a, b Point) int { return len(a.Runs) - len(b.Runs) }).Runs)
 }

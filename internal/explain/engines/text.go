@@ -27,14 +27,6 @@ func (in Input) Text(w io.Writer) error {
 }
 
 func (s *Sweep) text(out *view.Text, named bool) {
-	say := func(heading string, sentences ...string) {
-		if heading != "" {
-			heading += ": "
-		}
-		for _, text := range sentences {
-			out.Wrap(heading+text, "")
-		}
-	}
 	curves := s.curves(s.xAxis())
 	if s.compares() {
 		curves = s.arenas()
@@ -42,13 +34,8 @@ func (s *Sweep) text(out *view.Text, named bool) {
 		curves = []curve{{sweep: s, x: "cache"}}
 	}
 	for _, c := range curves {
-		switch {
-		case s.compares():
-			say(c.heading(named), c.sentences()...)
-		case named:
-			say(c.name(false), c.sentence())
-		default:
-			say(c.label, c.sentence())
+		for _, text := range c.answers() {
+			out.Wrap(before(c.heading(named), ": ")+text, "")
 		}
 	}
 	if s.Status == result.Interrupted {
@@ -123,6 +110,14 @@ func (s *Sweep) enginesText(out *view.Text, c curve, paragraph func(indent strin
 	}
 }
 
+// answers are the sentences of a curve, about engines or about cache sizes.
+func (c curve) answers() []string {
+	if c.sweep.compares() {
+		return c.sentences()
+	}
+	return []string{c.sentence()}
+}
+
 // looksUp reports whether any point made Gets, or should have.
 func (c curve) looksUp() bool {
 	return slices.ContainsFunc(c.pts, func(p Point) bool { return p.Figures.Gets > 0 || p.Status != result.OK })
@@ -153,14 +148,14 @@ func (s *Sweep) oneLine() string {
 // for two levels: both are what a Get reads to find its way inside a table.
 func (c curve) readsTable() view.Table {
 	times := view.TimeScale(latency("", service, p50Of).Values(c.measured()))
-	speed := gets()
+	speed := gets
 	speed.Format = func(v float64) string {
 		if v >= 1e6 {
 			return view.ShortCount(v)
 		}
 		return view.Number(v)
 	}
-	return c.table(blockReads(), readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
-		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data), deviceReads(),
+	return c.table(blockReads, readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
+		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data), deviceReads,
 		latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed)
 }

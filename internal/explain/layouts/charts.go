@@ -19,10 +19,6 @@ type point struct {
 	built    *row // nil: predicted only
 }
 
-func accounts() view.Column[point] {
-	return view.Column[point]{Name: "accounts", Format: view.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
-}
-
 // line is a figure that a chart draws over the size, with what predicts it.
 type line struct {
 	panel, head, unit string // the y axis, and the head of the column
@@ -40,14 +36,7 @@ func (in Input) points() (all []point) {
 		for i := range rows {
 			all = append(all, point{name, float64(rows[i].Accounts), &rows[i]})
 		}
-		var sizes []uint64
-		for _, o := range in.Outlook {
-			if o.Layout == name && !slices.Contains(sizes, o.Accounts) {
-				sizes = append(sizes, o.Accounts)
-			}
-		}
-		slices.Sort(sizes)
-		for _, n := range sizes {
+		for _, n := range (claims.Evidence{Layouts: in.Layouts}).SizesAhead(name) {
 			all = append(all, point{name, float64(n), nil})
 		}
 	}
@@ -70,12 +59,7 @@ func absent(point) *float64 { return nil }
 func (in Input) charts() (blocks []view.Block) {
 	e := claims.Evidence{Layouts: in.Layouts}
 	reads := func(condition string) func(point) *float64 {
-		return built(func(of row) *float64 {
-			if r, ok := e.Reads(of.at, condition); ok {
-				return &r.Value
-			}
-			return nil
-		})
+		return built(func(of row) *float64 { return e.ReadsValue(of.at, result.AccountLookup, condition) })
 	}
 	// orAhead is a prediction of rows, carried on to a size that was not built.
 	orAhead := func(value func(row) *float64, figure string, alike bool, only uint64) func(point) *float64 {
@@ -87,9 +71,9 @@ func (in Input) charts() (blocks []view.Block) {
 			case only > 0 && n != only:
 				return nil
 			case alike:
-				return valueOf(e.AheadAlike(p.layout, figure, n))
+				return claims.Value(e.AheadAlike(p.layout, figure, n))
 			}
-			return valueOf(e.Ahead(p.layout, figure, n, 0))
+			return claims.Value(e.Ahead(p.layout, figure, n, 0))
 		}
 	}
 	single := func(title, note, label string, log bool, tick func(float64) string, value, formula func(point) *float64) view.Block {
@@ -112,10 +96,10 @@ func (in Input) charts() (blocks []view.Block) {
 			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),
 		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", "bytes per lookup", false, view.ShortCount,
 			built(func(of row) *float64 { return of.DeviceBytes }), absent),
-		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.", "p50", true, view.ShortNanos, built(p50().Value), absent),
+		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.", "p50", true, view.ShortNanos, built(p50.Value), absent),
 		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", "bytes per account", false,
 			view.ShortCount,
-			built(disk().Value), absent),
+			built(disk.Value), absent),
 	}
 	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Picture == nil })
 }
@@ -137,14 +121,14 @@ func styleOf(i int) view.Style {
 // and dashed what a formula says of it, up to sizes that nobody built.
 func (in Input) chart(title, note string, lines ...line) view.Block {
 	var ys []string
-	columns := []view.Column[point]{{Name: "layout", Left: true, Key: true, Words: func(p point) string { return p.layout }}, accounts()}
+	accounts := view.Column[point]{Name: "accounts", Format: view.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
+	columns := []view.Column[point]{{Name: "layout", Left: true, Key: true, Words: func(p point) string { return p.layout }}, accounts}
 	for _, l := range lines {
 		ys = append(ys, l.panel)
 		columns = append(columns, view.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
 	}
 	if len(lines) > 1 {
-		e := claims.Evidence{Layouts: in.Layouts}
-		share := shareColumn(e)
+		share := shareColumn(claims.Evidence{Layouts: in.Layouts})
 		columns = append(columns, view.Column[point]{Name: share.Name, Unit: share.Unit, Format: share.Format, Value: built(share.Value)})
 	}
 	for _, l := range lines {
@@ -165,7 +149,7 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 			panel := pic.Panels[i]
 			panel.LogY = l.log
 			value, formula := columns[2+i], columns[len(columns)-len(lines)+i]
-			if !panel.Line(named, value.Against(accounts(), of), look) {
+			if !panel.Line(named, value.Against(accounts, of), look) {
 				continue
 			}
 			named = ""
@@ -173,7 +157,7 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 			if slices.ContainsFunc(of, func(p point) bool { return p.built != nil && l.formula(p) != nil }) {
 				known = of
 			}
-			panel.Line("", formula.Against(accounts(), known), view.Style{Color: look.Color, Dash: view.Dashed()})
+			panel.Line("", formula.Against(accounts, known), view.Style{Color: look.Color, Dash: view.Dashed()})
 		}
 		drawn = append(drawn, of...)
 	}

@@ -36,9 +36,7 @@ func (in Input) JSON() any { return in.Layouts }
 func (in Input) Page() *view.Page {
 	judged := claims.Judge(in.Layouts)
 	p := &view.Page{Title: "Statelab: state layouts", Advice: []view.Said{{Text: in.setting()}}, Warnings: in.warnings()}
-	for _, answer := range in.answers(judged) {
-		p.Answers = append(p.Answers, view.Said{Text: answer})
-	}
+	p.Answer("", in.answers(judged)...)
 	p.Add("What a lookup costs", view.Block{Method: method, Table: in.costs(),
 		Note: view.Upper(in.costsNote()) + ". Nothing cached: each is the first lookup of a state that was just opened. " +
 			"Memory held: caches warm, the process held to its budget. At 1B: predicted, not measured."})
@@ -104,12 +102,8 @@ func (in Input) warnings() (list []view.Warning) {
 // setting is under what everything was measured, in a sentence.
 func (in Input) setting() string {
 	w := in.Workload
-	var sizes []string
-	for _, n := range w.Accounts {
-		sizes = append(sizes, accountsText(n))
-	}
 	return fmt.Sprintf("%s accounts, %d slots of %s of them; %d blocks of %d updates; %s lookups of each kind; seed %d. %s, %d cores, %s, %s; %s.",
-		strings.Join(sizes, ", "), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
+		view.List(w.Accounts, accountsText), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
 		in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes), strings.TrimSpace(in.Host.Device+" "+in.Host.Filesystem),
 		in.Started.UTC().Format("2006-01-02 15:04 UTC"))
 }

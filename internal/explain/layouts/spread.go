@@ -23,7 +23,7 @@ func (in Input) spread() view.Table {
 			repeated = append(repeated, of)
 		}
 	}
-	return view.TableOf(repeated, failure, layoutKey(), column{Name: "runs", Words: func(of row) string { return strconv.Itoa(len(of.Runs)) }},
+	return view.TableOf(repeated, failure, layoutKey, column{Name: "runs", Words: func(of row) string { return strconv.Itoa(len(of.Runs)) }},
 		between("lookup", "us, mean", "lookup_ns", 1e-3), between("reads", "/lookup", "block_reads_per_lookup", 1),
 		between("device reads", "/lookup", "device_reads_per_lookup", 1), between("update", "us", "update_ns", 1e-3))
 }

@@ -1,6 +1,7 @@
 package layouts
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -37,41 +38,28 @@ func (in Input) measured() []row {
 }
 
 func failure(of row) string {
-	switch {
-	case of.Status == result.OK:
+	if of.Status == result.OK {
 		return ""
-	case of.Error == "":
-		return of.Status
 	}
-	return of.Error
+	return cmp.Or(of.Error, of.Status)
 }
 
 func accountsText(n uint64) string { return view.ShortCount(float64(n)) }
-
-func layoutKey() column {
-	return column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(of row) string { return of.Layout + " " + accountsText(of.Accounts) }}
-}
 
 // figure is a column of figures of a layout at a size.
 func figure(name, unit string, format func(float64) string, value func(result.LayoutRow) *float64) column {
 	return column{Name: name, Unit: unit, Format: format, Value: func(of row) *float64 { return value(of.LayoutRow) }}
 }
 
-func nodes() column {
-	return figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
-}
-
-func blockReads() column {
-	return figure("reads", "", view.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
-}
-
-func deviceReads() column {
-	return figure("device", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
-}
-
-func disk() column {
-	return figure("disk", "B/account", nil, func(r result.LayoutRow) *float64 { return view.Some(r.DiskPerAccount) })
-}
+// Columns that several tables share.
+var (
+	layoutKey   = column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(r row) string { return r.Layout + " " + accountsText(r.Accounts) }}
+	nodes       = figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
+	blockReads  = figure("reads", "", view.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
+	deviceReads = figure("device", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
+	disk        = figure("disk", "B/account", nil, func(r result.LayoutRow) *float64 { return view.Some(r.DiskPerAccount) })
+	p50         = duration("p50", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p50Of) })
+)
 
 // duration is a column of a quantile of durations.
 func duration(name, unit string, in view.Scale, value func(result.LayoutRow) *float64) column {
@@ -80,12 +68,6 @@ func duration(name, unit string, in view.Scale, value func(result.LayoutRow) *fl
 
 func p50Of(l *result.Latency) float64 { return float64(l.P50) }
 func p99Of(l *result.Latency) float64 { return float64(l.P99) }
-
-func p50() column {
-	return duration("p50", "us", view.Micros, func(r result.LayoutRow) *float64 {
-		return view.Via(r.LookupNanos, p50Of)
-	})
-}
 
 // costs is what to know of every layout at the largest size.
 func (in Input) costs() view.Table {
@@ -97,12 +79,7 @@ func (in Input) costs() view.Table {
 		}
 	}
 	reads := func(name, unit, kind, condition string) column {
-		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 {
-			if r, ok := e.ReadsOf(of.at, kind, condition); ok {
-				return &r.Value
-			}
-			return nil
-		}}
+		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 { return e.ReadsValue(of.at, kind, condition) }}
 	}
 	return view.TableOf(largest, nil,
 		column{Name: "layout", Left: true, Key: true, Words: func(of row) string {
@@ -118,7 +95,7 @@ func (in Input) costs() view.Table {
 			return e.Predicted(of.Layout, claims.Billion, claims.ServerMemory)
 		}},
 		reads("a slot", "held", result.SlotLookup, result.HeldLookups),
-		p50().Named("p50", "us, held"), nodes(), disk())
+		p50.Named("p50", "us, held"), nodes, disk)
 }
 
 func shareColumn(e claims.Evidence) column {
@@ -144,12 +121,12 @@ func (in Input) costsNote() string {
 
 // lookup is what a lookup costs, and what was predicted.
 func (in Input) lookup() view.Table {
-	return view.TableOf(in.rows(), failure, layoutKey(), nodes(),
+	return view.TableOf(in.rows(), failure, layoutKey, nodes,
 		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedNodes }),
 		figure("pages", "", nil, func(r result.LayoutRow) *float64 { return r.Pages }),
-		blockReads(),
+		blockReads,
 		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedReads }),
-		deviceReads(), p50(),
+		deviceReads, p50,
 		duration("p99", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p99Of) }))
 }
 
@@ -169,7 +146,7 @@ func (in Input) device() view.Table {
 	cold := func(l result.Lookups) bool { return l.Condition == result.ColdLookups }
 	held := func(l result.Lookups) bool { return l.Condition == result.HeldLookups }
 	rate := func(l result.Lookups) *float64 { return view.Some(l.PerSecond) }
-	return view.TableOf(in.measured(), nil, layoutKey(),
+	return view.TableOf(in.measured(), nil, layoutKey,
 		figure("device", "bytes", nil, func(r result.LayoutRow) *float64 { return r.DeviceBytes }),
 		of("cold", "reads", view.PerGet, cold, func(l result.Lookups) *float64 { return l.DeviceReads }),
 		of("cold", "bytes", nil, cold, func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }),
@@ -187,7 +164,7 @@ func (in Input) upkeep() view.Table {
 			return value(r.Updates)
 		})
 	}
-	return view.TableOf(in.measured(), nil, layoutKey(), disk(),
+	return view.TableOf(in.measured(), nil, layoutKey, disk,
 		duration("update", "us", view.Micros, func(r result.LayoutRow) *float64 { return r.UpdateNanos }),
 		update("root", "", nil, func(u *result.StateUpdates) *float64 { return view.Via(u.CommitNanos, p50Of) }).In(view.Millis).Named("root", "p50 ms"),
 		update("new nodes", "/update", nil, func(u *result.StateUpdates) *float64 { return u.NodesPerUpdate }),
@@ -204,7 +181,7 @@ func (in Input) model() view.Table {
 	predicted := func(value func(result.LayoutRow) *float64) column { return figure("predicted", "", view.PerGet, value) }
 	held := predicted(func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
 	device := predicted(func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
-	return view.TableOf(rows, nil, layoutKey(), blockReads(), held, offBy(blockReads(), held), deviceReads(), device, offBy(deviceReads(), device))
+	return view.TableOf(rows, nil, layoutKey, blockReads, held, offBy(blockReads, held), deviceReads, device, offBy(deviceReads, device))
 }
 
 // offBy is how far a prediction is off. Of a lookup in twenty that reads at all a share
@@ -230,35 +207,30 @@ type ahead struct {
 // reads without a cache, device reads by the memory.
 func (in Input) outlook() view.Table {
 	e := claims.Evidence{Layouts: in.Layouts}
-	var sizes []uint64
 	var budgets []int64
 	for _, o := range in.Outlook {
-		if !slices.Contains(sizes, o.Accounts) {
-			sizes = append(sizes, o.Accounts)
-		}
 		if o.MemoryBytes > 0 && !o.PerAccount && !slices.Contains(budgets, o.MemoryBytes) {
 			budgets = append(budgets, o.MemoryBytes)
 		}
 	}
-	slices.Sort(sizes)
 	slices.Sort(budgets)
+	reads := func(name, unit string, value func(ahead) *float64) view.Column[ahead] {
+		return view.Column[ahead]{Name: name, Unit: unit, Format: view.PerGet, Value: value}
+	}
 	columns := []view.Column[ahead]{
 		{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }},
-		{Name: "nodes", Format: view.PerGet, Value: func(a ahead) *float64 { return valueOf(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }},
-		{Name: "reads", Unit: "no cache", Format: view.PerGet, Value: func(a ahead) *float64 {
-			return valueOf(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0))
-		}},
-		{Name: "device reads", Unit: "memory as here", Format: view.PerGet, Value: func(a ahead) *float64 {
-			return valueOf(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
-		}},
+		reads("nodes", "", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
+		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
+		reads("device reads", "memory as here", func(a ahead) *float64 {
+			return claims.Value(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
+		}),
 	}
 	for _, budget := range budgets {
-		columns = append(columns, view.Column[ahead]{Name: "device reads", Unit: view.ShortBytes(budget), Format: view.PerGet,
-			Value: func(a ahead) *float64 { return e.Predicted(a.layout, a.accounts, budget) }})
+		columns = append(columns, reads("device reads", view.ShortBytes(budget), func(a ahead) *float64 { return e.Predicted(a.layout, a.accounts, budget) }))
 	}
 	var rows []ahead
 	for _, name := range claims.Names(in.Layouts) {
-		for _, accounts := range sizes {
+		for _, accounts := range e.SizesAhead("") {
 			a := ahead{name, accounts}
 			if slices.ContainsFunc(columns[1:], func(c view.Column[ahead]) bool { return c.Value(a) != nil }) {
 				rows = append(rows, a)
@@ -266,13 +238,6 @@ func (in Input) outlook() view.Table {
 		}
 	}
 	return view.TableOf(rows, nil, columns...)
-}
-
-func valueOf(o result.LayoutOutlook, _ string, ok bool) *float64 {
-	if !ok {
-		return nil
-	}
-	return &o.Value
 }
 
 // kind is one kind of lookup of a row.
@@ -299,7 +264,7 @@ func (in Input) kinds() view.Table {
 		return number(name, "", nil, func(l result.Lookups) *float64 { return view.Via(l.ServiceNanos, value) }).In(view.Micros)
 	}
 	return view.TableOf(all, nil,
-		words("layout", func(k kind) string { return layoutKey().Words(k.of) }).Named("layout", "accounts"),
+		words("layout", func(k kind) string { return layoutKey.Words(k.of) }).Named("layout", "accounts"),
 		words("lookup", func(k kind) string { return strings.ReplaceAll(k.Kind, "_", " ") }),
 		words("condition", func(k kind) string { return k.Condition }),
 		number("in flight", "", view.Digits, func(l result.Lookups) *float64 { return view.Some(float64(l.InFlight)) }),

@@ -71,12 +71,12 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	}
 	agree := "" // of the largest size
 	for _, v := range in.Roots {
+		size, names := accountsText(v.Accounts), strings.Join(v.Layouts, ", ")
 		switch v.Verdict {
 		case result.Identical:
-			agree = fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", accountsText(v.Accounts), v.Compared, strings.Join(v.Layouts, ", "))
+			agree = fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", size, v.Compared, names)
 		case result.Different:
-			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", accountsText(v.Accounts), v.Block,
-				strings.Join(v.Layouts, ", ")))
+			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", size, v.Block, names))
 		}
 	}
 	if agree != "" {

@@ -24,19 +24,10 @@ func (in Input) answers() []string {
 
 // fastest ranks the trees that keep something.
 func (in Input) fastest() string {
-	var done []replayed
-	failed := 0
-	for _, t := range in.trees {
-		switch {
-		case t.Status != result.OK:
-			failed++
-		case t.RootRule != result.NoRoots:
-			done = append(done, t)
-		}
-	}
-	slices.SortStableFunc(done, func(a, b replayed) int {
-		return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond)
-	})
+	ok := slices.DeleteFunc(slices.Clone(in.trees), func(t replayed) bool { return t.Status != result.OK })
+	failed := len(in.trees) - len(ok)
+	done := slices.DeleteFunc(ok, func(t replayed) bool { return t.RootRule == result.NoRoots })
+	slices.SortStableFunc(done, func(a, b replayed) int { return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond) })
 	var text string
 	switch {
 	case len(done) == 0 && failed > 0:
@@ -98,17 +89,13 @@ func rootsSentence(v result.RootsVerdict) string {
 func countersSentence(c result.CountersAgree) string {
 	switch c.Verdict {
 	case result.Identical:
-		return fmt.Sprintf("%s: identical in %d passes (%s)", c.Tree, passes(c), strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
+		passes := 0
+		for _, values := range c.Values {
+			passes = max(passes, len(values))
+		}
+		return fmt.Sprintf("%s: identical in %d passes (%s)", c.Tree, passes, strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
 	case result.Different:
 		return fmt.Sprintf("%s: %s differ between passes", c.Tree, strings.Join(c.Differ, ", "))
 	}
 	return fmt.Sprintf("%s: cannot tell, %s", c.Tree, c.Why)
-}
-
-func passes(c result.CountersAgree) int {
-	n := 0
-	for _, values := range c.Values {
-		n = max(n, len(values))
-	}
-	return n
 }

@@ -105,16 +105,7 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 			continue
 		}
 		nth++
-		t := told{tree: of.Tree, nth: nth}
-		column := fresh().Column
-		for _, tick := range of.ticks {
-			if v := column.Value(tick); v != nil {
-				t.values = append(t.values, *v)
-				if at := x.Value(tick); at != nil {
-					t.xys = append(t.xys, view.XY{X: *at, Y: *v})
-				}
-			}
-		}
+		t := told{tree: of.Tree, nth: nth, values: fresh().Values(of.ticks), xys: fresh().Against(x, of.ticks)}
 		if len(t.xys) > 0 {
 			all = append(all, t)
 		}
@@ -172,9 +163,7 @@ func (m measure) summary(all []told) view.Table {
 	return view.TableOf(all, nil,
 		view.Column[told]{Name: "tree", Left: true, Key: true, Words: func(t told) string { return t.tree }},
 		view.Column[told]{Name: "seconds measured", Format: view.Digits, Value: func(t told) *float64 { return view.Some(float64(len(t.values))) }},
-		of("first", func(v, _ []float64) float64 { return v[0] }),
-		of("lowest", func(_, s []float64) float64 { return s[0] }),
-		of("median", func(_, s []float64) float64 { return s[len(s)/2] }),
-		of("highest", func(_, s []float64) float64 { return s[len(s)-1] }),
+		of("first", func(v, _ []float64) float64 { return v[0] }), of("lowest", func(_, s []float64) float64 { return s[0] }),
+		of("median", func(_, s []float64) float64 { return s[len(s)/2] }), of("highest", func(_, s []float64) float64 { return s[len(s)-1] }),
 		of("last", func(v, _ []float64) float64 { return v[len(v)-1] }))
 }

@@ -17,9 +17,7 @@ const method = "replay.md"
 // Page is what a browser shows.
 func (in Input) Page() *view.Page {
 	p := &view.Page{Title: "Statelab: change sets into state trees", Cards: []view.Card{in.card()}}
-	for _, answer := range in.answers() {
-		p.Answers = append(p.Answers, view.Said{Text: answer})
-	}
+	p.Answer("", in.answers()...)
 	for _, w := range in.Warnings {
 		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}

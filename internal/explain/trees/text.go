@@ -38,10 +38,6 @@ func (in Input) Text(w io.Writer) error {
 
 type column = view.Column[replayed]
 
-func ofTree() column {
-	return column{Name: "tree", Left: true, Key: true, Words: func(of replayed) string { return of.Tree }}
-}
-
 // figure is a column of figures of a tree.
 func figure(name, unit string, value func(result.Figures) *float64) column {
 	return column{Name: name, Unit: unit, Value: func(of replayed) *float64 { return value(of.Figures) }}
@@ -59,7 +55,8 @@ func (in Input) table(columns ...column) view.Table {
 		}
 		return cmp.Or(of.Error, of.Status)
 	}
-	return view.TableOf(in.trees, failed, append([]column{ofTree()}, columns...)...)
+	tree := column{Name: "tree", Left: true, Key: true, Words: func(of replayed) string { return of.Tree }}
+	return view.TableOf(in.trees, failed, append([]column{tree}, columns...)...)
 }
 
 // speed is what a tree does in a second.
@@ -82,11 +79,9 @@ func (in Input) speed() view.Table {
 			return nil
 		}),
 		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
-		quantile("commit", "p50 ms", view.Millis, commit, p50),
-		quantile("commit", "p99 ms", view.Millis, commit, p99),
+		quantile("commit", "p50 ms", view.Millis, commit, p50), quantile("commit", "p99 ms", view.Millis, commit, p99),
 		figure("db gets", "per s", func(f result.Figures) *float64 { return f.DBGetsPerSecond }),
-		quantile("Get", "p50 us", view.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50),
-	)
+		quantile("Get", "p50 us", view.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50))
 }
 
 // state is what a tree has become and what it takes.
@@ -98,10 +93,8 @@ func (in Input) state() view.Table {
 		figure("disk", "", func(f result.Figures) *float64 { return view.Whole(f.DiskBytes) }).Suited(in.trees),
 		figure("written", "x changes", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
 		figure("tree size", "leaves", func(f result.Figures) *float64 { return view.Whole(f.TreeSize) }),
-		height,
-		figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
-		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }),
-	)
+		height, figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
+		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }))
 }
 
 // harness says how much of the fastest tree's time was the harness'.

@@ -39,9 +39,7 @@ func (p *Picture) SpanX() (low, high float64) {
 // places, with the share of a database of dbBytes below each size.
 func (p *Picture) Sizes(dbBytes float64, also ...float64) {
 	low, high := p.SpanX()
-	for _, v := range also {
-		low, high = math.Min(low, v), math.Max(high, v)
-	}
+	low, high = slices.Min(append(also, low)), slices.Max(append(also, high))
 	label := "cache size"
 	if dbBytes > 0 {
 		label += ", and as a share of the database"
@@ -83,10 +81,7 @@ func (p *Picture) Decades(label string, tick func(float64) string) {
 // whose labels would touch; also widens it.
 func (p *Picture) Places(label string, values []float64, tick func(float64) string, also ...float64) {
 	values = slices.Compact(slices.Sorted(slices.Values(values)))
-	low, high := values[0], values[len(values)-1]
-	for _, v := range also {
-		low, high = math.Min(low, v), math.Max(high, v)
-	}
+	low, high := slices.Min(append(also, values[0])), slices.Max(append(also, values[len(values)-1]))
 	p.x(label, func(axis *plot.Axis) {
 		logarithmic(axis, low, high)
 		var ticks fixedTicks

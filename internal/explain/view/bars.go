@@ -3,6 +3,7 @@ package view
 import (
 	"image/color"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -65,15 +66,17 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 				if set.Failed != nil && set.Failed[g] {
 					marks.crosses = append(marks.crosses, barMark{g, offset, Range{}, set.Color})
 				}
+				if !Sane(v) {
+					pic.Omitted++
+				}
 				if !Sane(v) || v <= 0 {
-					if !Sane(v) {
-						pic.Omitted++
-					}
 					continue
 				}
 				drawn, bar.Values[g] = true, v
 				sums[g] += v
-				top = math.Max(top, math.Max(v, sums[g]*float64(b2i(b.Stacked))))
+				if top = math.Max(top, v); b.Stacked {
+					top = math.Max(top, sums[g])
+				}
 				if n == 0 && set.Spans != nil {
 					if r := set.Spans[g]; Sane(r.High) && r.Low > 0 && r.High > r.Low {
 						marks.spans = append(marks.spans, barMark{g, offset, r, Muted})
@@ -106,7 +109,8 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 		}
 		fromZero(&panel.Y, 1.06*top, of.Tick)
 		if n == 0 && len(marks.limits) > 0 {
-			pic.name("disk's limit", func() bool { return marks.anyBelow(panel.Y.Max) }, limitThumb{})
+			below := func(m barMark) bool { return m.span.High <= panel.Y.Max }
+			pic.name("disk's limit", func() bool { return slices.ContainsFunc(marks.limits, below) }, limitThumb{})
 		}
 		if b.Stacked {
 			var at XYs
@@ -124,9 +128,7 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 		return nil
 	}
 	if b.Stacked { // the legend reads as the stack does, from the top
-		for i, j := 0, len(pic.legend)-1; i < j; i, j = i+1, j-1 {
-			pic.legend[i], pic.legend[j] = pic.legend[j], pic.legend[i]
-		}
+		slices.Reverse(pic.legend)
 	}
 	if len(pic.Panels) > 1 && !b.Beside {
 		pic.Height = 1.2 * twoPanels
@@ -137,13 +139,6 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 		panel.Y = y
 	}
 	return pic
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 var limitColor = color.RGBA{0xb0, 0x00, 0x20, 0xff}
@@ -161,15 +156,6 @@ type barMark struct {
 	offset vg.Length
 	span   Range
 	color  color.RGBA
-}
-
-func (b *barMarks) anyBelow(top float64) bool {
-	for _, m := range b.limits {
-		if m.span.High <= top {
-			return true
-		}
-	}
-	return false
 }
 
 func limitStyle() draw.LineStyle {

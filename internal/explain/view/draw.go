@@ -315,8 +315,7 @@ func (p *Picture) SVG() (string, error) {
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return "", fmt.Errorf("draw %s: %w", p.about, err)
 	}
-	text := svgOpen.ReplaceAllString(out.String(),
-		`<svg viewBox="$1" role="img" aria-label="`+strings.ReplaceAll(html.EscapeString(p.about), "$", "$$")+`">`)
+	text := svgOpen.ReplaceAllString(out.String(), `<svg viewBox="$1" role="img" aria-label="`+strings.ReplaceAll(html.EscapeString(p.about), "$", "$$")+`">`)
 	text = svgFamily.ReplaceAllString(text, "")
 	return strings.ReplaceAll(text, "\n\t", " "), nil
 }
@@ -334,12 +333,9 @@ func (p *Picture) PNG(w io.Writer) error {
 // Spaced picks at most k of n places, evenly, with the first and the last.
 func Spaced(n, k int) []int {
 	k = min(n, k)
-	if k == 1 {
-		return []int{0}
-	}
 	var picked []int
 	for i := range k {
-		picked = append(picked, i*(n-1)/(k-1))
+		picked = append(picked, i*(n-1)/max(1, k-1))
 	}
 	return picked
 }

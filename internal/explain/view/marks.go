@@ -117,7 +117,7 @@ type valueLabels struct {
 // Plot writes the labels, the outermost first.
 func (v *valueLabels) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
-	sty := text.Style{Color: Ink, Font: sans(9.5), YAlign: draw.YBottom, Handler: plot.DefaultTextHandler}
+	sty := markStyle(Ink)
 	var taken []vg.Rectangle
 	for _, k := range v.beside.Marks {
 		taken = append(taken, vg.Rectangle{Min: vg.Point{X: toX(k.X) - 1, Y: c.Min.Y}, Max: vg.Point{X: toX(k.X) + 1, Y: c.Max.Y}})
@@ -149,12 +149,9 @@ func (v *valueLabels) Plot(c draw.Canvas, p *plot.Plot) {
 func outermostFirst(n int) []int {
 	var order []int
 	for low, high := 0, n-1; low <= high; low, high = low+1, high-1 {
-		order = append(order, low)
-		if high != low {
-			order = append(order, high)
-		}
+		order = append(order, low, high)
 	}
-	return order
+	return slices.Compact(order) // the middle one twice
 }
 
 func overlap(a, b vg.Rectangle) bool {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -49,14 +50,11 @@ func ShortPercent(p float64) string { return WithoutZeros(Number(p)) + "%" }
 // WithoutZeros drops the zeros at the end of the decimals of a number, which a
 // unit may follow.
 func WithoutZeros(text string) string {
-	number, unit, apart := strings.Cut(text, " ")
+	number, unit, _ := strings.Cut(text, " ")
 	if strings.Contains(number, ".") {
 		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
 	}
-	if !apart {
-		return number
-	}
-	return number + " " + unit
+	return strings.TrimSuffix(number+" "+unit, " ")
 }
 
 // Percent prints a percentage, "0.143%".
@@ -71,35 +69,32 @@ type Scale struct {
 // ByteScale picks the unit in which the middle of the sizes, on a logarithmic
 // scale, is at least 1.
 func ByteScale(sizes []float64) Scale {
-	units := []Scale{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}}
-	least, most := math.Inf(1), 0.0
-	for _, n := range sizes {
-		if n > 0 {
-			least, most = math.Min(least, n), math.Max(most, n)
-		}
-	}
-	best := units[0]
-	for _, u := range units {
-		if most > 0 && math.Sqrt(least*most) >= u.Size {
-			best = u
-		}
-	}
-	return best
+	least, most := positive(sizes)
+	return largest(math.Sqrt(least*most), Scale{"B", 1}, Scale{"KiB", 1 << 10}, MiB, Scale{"GiB", 1 << 30}, Scale{"TiB", 1 << 40})
 }
 
 // TimeScale picks the unit in which the shortest of the durations is at least
 // one half.
 func TimeScale(nanos []float64) Scale {
-	units := []Scale{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}
-	least := math.Inf(1)
-	for _, n := range nanos {
-		if n > 0 {
-			least = math.Min(least, n)
+	least, _ := positive(nanos)
+	return largest(2*least, Scale{"ns", 1}, Micros, Millis, Scale{"s", 1e9})
+}
+
+// positive is the range of the values above 0; 0 if there are none.
+func positive(values []float64) (least, most float64) {
+	for _, v := range values {
+		if v > 0 {
+			least, most = cmp.Or(math.Min(least, v), v), math.Max(most, v)
 		}
 	}
+	return least, most
+}
+
+// largest is the last of ascending units that is not above v, else the first.
+func largest(v float64, units ...Scale) Scale {
 	best := units[0]
 	for _, u := range units {
-		if !math.IsInf(least, 1) && least >= u.Size/2 {
+		if v >= u.Size {
 			best = u
 		}
 	}
@@ -150,10 +145,7 @@ func Of[N int | int64 | uint64 | float64](v N) *float64 {
 
 // Times is a figure that may be absent, in another measure.
 func Times(v *float64, by float64) *float64 {
-	if v == nil {
-		return nil
-	}
-	return Some(*v * by)
+	return Via(v, func(v *float64) float64 { return *v * by })
 }
 
 // Via is a figure of what may be absent.
@@ -166,10 +158,7 @@ func Via[T any](p *T, of func(*T) float64) *float64 {
 
 // Whole is a count that may be absent.
 func Whole[N int | int64](n *N) *float64 {
-	if n == nil {
-		return nil
-	}
-	return Some(float64(*n))
+	return Via(n, func(n *N) float64 { return float64(*n) })
 }
 
 // Digits prints a whole number, thousands separated.
@@ -209,4 +198,13 @@ func orAbsurd(v float64, print func(float64) string) string {
 		return Absurd
 	}
 	return print(v)
+}
+
+// List joins what is said of each, by commas.
+func List[T any](all []T, say func(T) string) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = say(one)
+	}
+	return strings.Join(texts, ", ")
 }

@@ -76,6 +76,13 @@ func (p *Page) Add(title string, blocks ...Block) {
 	}
 }
 
+// Answer adds sentences; of says what they tell of.
+func (p *Page) Answer(of string, texts ...string) {
+	for _, text := range texts {
+		p.Answers = append(p.Answers, Said{Of: of, Text: text})
+	}
+}
+
 // Style is the page's own style sheet.
 func (p *Page) Style() template.CSS { return template.CSS(web.ReportStyle) }
 
@@ -132,22 +139,18 @@ func (p *Page) CSV(w io.Writer) error {
 
 // Warnings gathers warnings: each once, with all the places where it holds.
 type Warnings struct {
+	keys  [][2]string // kind and text
 	list  []Warning
 	where [][]string
-	known map[[2]string]int
 }
 
 // Add adds a warning. Those of one kind and text are the same.
 func (w *Warnings) Add(kind, text, remedy, where string) {
 	key := [2]string{kind, text}
-	i, known := w.known[key]
-	if !known {
-		if w.known == nil {
-			w.known = map[[2]string]int{}
-		}
+	i := slices.Index(w.keys, key)
+	if i < 0 {
 		i = len(w.list)
-		w.known[key] = i
-		w.list, w.where = append(w.list, Warning{Text: text, Remedy: remedy}), append(w.where, nil)
+		w.keys, w.list, w.where = append(w.keys, key), append(w.list, Warning{Text: text, Remedy: remedy}), append(w.where, nil)
 	}
 	if where != "" && !slices.Contains(w.where[i], where) {
 		w.where[i] = append(w.where[i], where)
@@ -173,10 +176,10 @@ func Shell(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		quoted[i] = word
-		plain := strings.IndexFunc(word, func(r rune) bool {
+		special := strings.ContainsFunc(word, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+./:,@%", r))
-		}) < 0
-		if !plain || word == "" {
+		})
+		if special || word == "" {
 			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}

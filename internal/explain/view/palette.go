@@ -14,13 +14,11 @@ const MaxLines = 9
 func CurveStyle(i int) Style {
 	colors := [MaxLines]color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
-		{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x22, 0x22, 0x22, 0xff}, {0xc9, 0xb8, 0x00, 0xff},
-		{0x8c, 0x5a, 0x32, 0xff},
+		{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x22, 0x22, 0x22, 0xff}, {0xc9, 0xb8, 0x00, 0xff}, {0x8c, 0x5a, 0x32, 0xff},
 	}
 	shapes := [MaxLines]draw.GlyphDrawer{
 		draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{},
-		draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
-		draw.BoxGlyph{},
+		draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.BoxGlyph{},
 	}
 	return Style{Color: colors[i%MaxLines], Shape: shapes[i%MaxLines]}
 }
@@ -46,6 +44,4 @@ func Dashed() []vg.Length { return []vg.Length{vg.Points(5), vg.Points(3)} }
 func Dotted() []vg.Length { return []vg.Length{vg.Points(1.5), vg.Points(2.5)} }
 
 // Faded is c at opacity alpha, premultiplied as image/color wants it.
-func Faded(c color.RGBA, alpha uint8) color.Color {
-	return color.NRGBA{c.R, c.G, c.B, alpha}
-}
+func Faded(c color.RGBA, alpha uint8) color.Color { return color.NRGBA{c.R, c.G, c.B, alpha} }

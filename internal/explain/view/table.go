@@ -33,6 +33,12 @@ func (c Column[R]) Named(name, unit string) Column[R] {
 	return c
 }
 
+// Spared is the column that gives way on a narrow terminal.
+func (c Column[R]) Spared(rank int) Column[R] {
+	c.Spare = rank
+	return c
+}
+
 // Values are those of the rows that have one.
 func (c Column[R]) Values(rows []R) (all []float64) {
 	for _, r := range rows {
@@ -103,35 +109,32 @@ type Row struct {
 // Columns in which no row has anything are left out.
 func TableOf[R any](rows []R, failed func(R) string, columns ...Column[R]) Table {
 	var t Table
-	used := make([]bool, len(columns))
-	texts, values := make([][]string, len(rows)), make([][]*float64, len(rows))
-	notes := make([]string, len(rows))
-	for n, r := range rows {
+	for _, r := range rows {
+		row := Row{}
 		if failed != nil {
-			notes[n] = failed(r)
-		}
-		for i, c := range columns {
-			text, value := "", (*float64)(nil)
-			if notes[n] == "" || c.Key {
-				text, value = c.cell(r)
-			}
-			texts[n], values[n] = append(texts[n], text), append(values[n], value)
-			used[i] = used[i] || text != "" && text != None
-		}
-	}
-	for i, c := range columns {
-		if used[i] {
-			t.Heads = append(t.Heads, Head{c.Name, c.Unit, c.Left, c.Key, c.Spare})
-		}
-	}
-	for n := range rows {
-		row := Row{Failed: notes[n] != "", Note: notes[n]}
-		for i, c := range columns {
-			if used[i] && (!row.Failed || c.Key) {
-				row.Cells, row.Values = append(row.Cells, texts[n][i]), append(row.Values, values[n][i])
-			}
+			row.Note = failed(r)
+			row.Failed = row.Note != ""
 		}
 		t.Rows = append(t.Rows, row)
+	}
+	for _, c := range columns {
+		used := false
+		texts, values := make([]string, len(rows)), make([]*float64, len(rows))
+		for n, r := range rows {
+			if !t.Rows[n].Failed || c.Key {
+				texts[n], values[n] = c.cell(r)
+				used = used || texts[n] != "" && texts[n] != None
+			}
+		}
+		if !used {
+			continue
+		}
+		t.Heads = append(t.Heads, Head{c.Name, c.Unit, c.Left, c.Key, c.Spare})
+		for n := range t.Rows {
+			if row := &t.Rows[n]; !row.Failed || c.Key {
+				row.Cells, row.Values = append(row.Cells, texts[n]), append(row.Values, values[n])
+			}
+		}
 	}
 	return t
 }

@@ -158,7 +158,7 @@ func (t *Table) layout(heads func(Head) []string) (lines [][]string, widths []in
 		}
 	}
 	// The last head line are units, which may all be empty; a table of failures has none.
-	if tall > 0 && !slices.ContainsFunc(lines[tall-1], func(unit string) bool { return unit != "" }) {
+	if tall > 0 && strings.Join(lines[tall-1], "") == "" {
 		lines = lines[:tall-1]
 	}
 	for _, row := range t.Rows {
@@ -166,9 +166,7 @@ func (t *Table) layout(heads func(Head) []string) (lines [][]string, widths []in
 		if row.Failed {
 			cells = append(cells, "failed")
 		}
-		for len(cells) < len(t.Heads) {
-			cells = append(cells, "")
-		}
+		cells = append(cells, make([]string, len(t.Heads))...)
 		lines = append(lines, cells[:len(t.Heads)])
 	}
 	widths = make([]int, len(t.Heads))
