@@ -30,10 +30,6 @@ const lineWidth = 160
 var (
 	code     = regexp.MustCompile(`\.(go|rs|c|h|sh)$|(^|/)Makefile$|^scripts/|^\.ci/`)
 	testdata = regexp.MustCompile(`(^|/)testdata/`)
-
-	// stillWide are the files whose long lines are not broken yet.
-	stillWide = regexp.MustCompile(`^(ladder_test\.go|internal/(run|plan|observe/host|observe/blockio|adapt)/|runner/|cmd/statelab|` +
-		`engines/(pebble1|pebble2|lmdb|mdbx|rocksdb)/|layouts/|trees/)`)
 )
 
 func TestTrackedFilesAreTidy(t *testing.T) {
@@ -48,7 +44,7 @@ func TestTrackedFilesAreTidy(t *testing.T) {
 		if bytes.IndexByte(text, 0) >= 0 {
 			continue // not text
 		}
-		narrow := code.MatchString(path) && !testdata.MatchString(path) && !stillWide.MatchString(path)
+		narrow := code.MatchString(path) && !testdata.MatchString(path)
 		for n, line := range strings.Split(string(text), "\n") {
 			if width := utf8.RuneCountInString(line); narrow && width > lineWidth {
 				t.Errorf("%s:%d: %d characters, more than %d", path, n+1, width, lineWidth)

@@ -27,7 +27,8 @@ func askStates(t *testing.T, question string, in any) (code int, out, words stri
 func TestStatesAnswerQuestions(t *testing.T) {
 	code, out, _ := askStates(t, protocol.Describe, nil)
 	var d protocol.Description
-	if err := json.Unmarshal([]byte(out), &d); code != 0 || err != nil || len(d.Layouts) != 1 || d.Layouts[0].Root != layout.EthereumRoot || len(d.Layouts[0].Profiles) != 2 {
+	if err := json.Unmarshal([]byte(out), &d); code != 0 || err != nil || len(d.Layouts) != 1 || d.Layouts[0].Root != layout.EthereumRoot ||
+		len(d.Layouts[0].Profiles) != 2 {
 		t.Errorf("%d %s", code, out)
 	}
 	code, out, _ = askStates(t, protocol.Check, protocol.LayoutQuestion{Layout: "chunktrie", MemoryBytes: 1, Overrides: map[string]string{"Nonsense": "1"}})
@@ -43,7 +44,8 @@ func TestStatesAnswerQuestions(t *testing.T) {
 }
 
 func TestStatesRefuseAndRunSpecs(t *testing.T) {
-	spec := protocol.LayoutSpec{Schema: "statelab.layoutspec/0", Layout: "chunktrie", Stage: protocol.Build, Out: t.TempDir(), Dir: filepath.Join(t.TempDir(), "state"),
+	spec := protocol.LayoutSpec{Schema: "statelab.layoutspec/0", Layout: "chunktrie", Stage: protocol.Build, Out: t.TempDir(),
+		Dir:   filepath.Join(t.TempDir(), "state"),
 		Chain: protocol.Chain{Accounts: 10, BlockAccounts: 3}}
 	if code, _, words := askStates(t, "", spec); code != 2 || !strings.Contains(words, spec.Schema) {
 		t.Errorf("another version: %d %s", code, words)

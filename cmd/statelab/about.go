@@ -122,16 +122,17 @@ its own, so the kernel's counters of that device count the database alone.
 		return nil
 	}}
 	create.Flags().StringVar(&size, "size", "", "size of the volume (example: 4GiB)")
-	remove := &cobra.Command{Use: "remove IMAGE", Short: "Unmount a volume and delete it with all databases inside", RunE: func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usage("name one image file (example: statelab volume remove V)")
-		}
-		for _, path := range []string{args[0], args[0] + ".mount"} { // what a crash has left of a volume is removed, too
-			if _, err := os.Stat(path); err == nil {
-				return host.VolumeRemove(absolute(args[0]))
+	remove := &cobra.Command{Use: "remove IMAGE", Short: "Unmount a volume and delete it with all databases inside",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("name one image file (example: statelab volume remove V)")
 			}
-		}
-		return fmt.Errorf("%s: there is no such volume", args[0])
-	}}
+			for _, path := range []string{args[0], args[0] + ".mount"} { // what a crash has left of a volume is removed, too
+				if _, err := os.Stat(path); err == nil {
+					return host.VolumeRemove(absolute(args[0]))
+				}
+			}
+			return fmt.Errorf("%s: there is no such volume", args[0])
+		}}
 	return a.group(cmd, create, remove)
 }

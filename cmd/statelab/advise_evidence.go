@@ -93,8 +93,9 @@ func profileSettings(profile string) (advise.Settings, error) {
 	}
 	const libraryMemTableBytes, libraryStop = 4 << 20, 2 // where a profile says nothing
 	return advise.Settings{
-		CacheBytes: s.CacheBytes, MemTableBytes: cmp.Or(int64(s.MemTableSize), libraryMemTableBytes), StopMemTables: cmp.Or(s.MemTableStopWritesThreshold, libraryStop),
-		Handles: s.MaxOpenFiles, LastLevelFilter: s.Levels[pebbledb.Levels-1].FilterBitsPerKey > 0,
+		CacheBytes: s.CacheBytes, MemTableBytes: cmp.Or(int64(s.MemTableSize), libraryMemTableBytes),
+		StopMemTables: cmp.Or(s.MemTableStopWritesThreshold, libraryStop),
+		Handles:       s.MaxOpenFiles, LastLevelFilter: s.Levels[pebbledb.Levels-1].FilterBitsPerKey > 0,
 		Source: "assumed: it has no OPTIONS file, so the default of the profile " + profile,
 	}, nil
 }
@@ -163,7 +164,8 @@ func (a *app) probe(r request, out string, run *result.Run, p *progress) (advise
 	}
 	var disk advise.Disk
 	for _, point := range points {
-		disk.Points = append(disk.Points, advise.ProbePoint{InFlight: point.InFlight, ReadsPerSecond: point.ReadsPerSecond, MeanNanos: point.MeanNanos, P99Nanos: point.P99Nanos})
+		disk.Points = append(disk.Points, advise.ProbePoint{InFlight: point.InFlight, ReadsPerSecond: point.ReadsPerSecond, MeanNanos: point.MeanNanos,
+			P99Nanos: point.P99Nanos})
 	}
 	return disk, err
 }
@@ -205,7 +207,8 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, traced boo
 	if err := os.MkdirAll(filepath.Join(folder, result.PointsDir), 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of the measurement: %w", err)
 	}
-	work, err := sweep.New(sweep.Sweep{Name: "advise " + r.dir, Command: a.command(), Base: spec, Axes: []result.Axis{{Name: sweep.CacheAxis, Values: sizes}}}, how, a)
+	work, err := sweep.New(sweep.Sweep{Name: "advise " + r.dir, Command: a.command(), Base: spec, Axes: []result.Axis{{Name: sweep.CacheAxis, Values: sizes}}},
+		how, a)
 	if err != nil {
 		return nil, err
 	}

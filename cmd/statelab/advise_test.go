@@ -96,7 +96,8 @@ func TestAdviceForANode(t *testing.T) {
 				}
 			}
 			// 60,000 keys of 48 bytes: a cache of 16 MiB holds them all.
-			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB", "--quiet"); !strings.HasPrefix(a.stdout, "Nothing is to be gained: the whole database") {
+			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB", "--quiet"); !strings.HasPrefix(a.stdout,
+				"Nothing is to be gained: the whole database") {
 				t.Error(a)
 			}
 			if a := must(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--write-rate", "0", "--quiet"); !strings.Contains(a.stdout, "of memory") {

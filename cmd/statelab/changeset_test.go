@@ -37,7 +37,8 @@ func facts(t *testing.T, o outcome) (s setFacts) {
 func TestGeneratedSetIsWhatItSays(t *testing.T) {
 	set := newSet(t)
 	s := facts(t, must(t, "changeset", "verify", set, "--json"))
-	if s.Order != "insertion" || s.First != 1 || s.Last != 50 || *s.Versions != 50 || len(s.Stores) != 3 || s.Verified.MissingVersions != 0 || s.Verified.IsSortedNet {
+	if s.Order != "insertion" || s.First != 1 || s.Last != 50 || *s.Versions != 50 || len(s.Stores) != 3 || s.Verified.MissingVersions != 0 ||
+		s.Verified.IsSortedNet {
 		t.Errorf("%+v, %+v", s, s.Verified)
 	}
 	// 70 keys at first; 4 changes a version, one a delete, replaced; growth to 4400.
@@ -121,7 +122,8 @@ func TestWindowsOfASet(t *testing.T) {
 		t.Errorf("%+v, %+v", s, s.Verified)
 	}
 	refused(t, statelab(t, "changeset", "import", set, "--out", part), exitUsage, "--out", part, "already exists")
-	refused(t, statelab(t, "changeset", "import", set, "--from", "9", "--to", "8", "--out", filepath.Join(dir, "x")), exitUsage, "--to 8: must be at least --from (9)")
+	refused(t, statelab(t, "changeset", "import", set, "--from", "9", "--to", "8", "--out", filepath.Join(dir, "x")), exitUsage,
+		"--to 8: must be at least --from (9)")
 }
 
 func TestDamagedSets(t *testing.T) {

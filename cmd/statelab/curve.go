@@ -21,7 +21,8 @@ const maxCurveGets = 4_000_000
 func (a *app) curveOf(t target, spec bench.Spec, cores int, reserve reserveOf, cacheBytes []int64) ([]result.PredictedPoint, error) {
 	measured := spec.Gets
 	if spec.WarmupGets+2*spec.Gets > maxCurveGets {
-		return nil, fmt.Errorf("%d warm-up and %d measured Gets are more than a trace in memory holds: trace and simulate them, or predict from --layout", spec.WarmupGets, spec.Gets)
+		return nil, fmt.Errorf("%d warm-up and %d measured Gets are more than a trace in memory holds: trace and simulate them, or predict from --layout",
+			spec.WarmupGets, spec.Gets)
 	}
 	spec.Gets *= 2
 	var file bytes.Buffer
@@ -58,7 +59,8 @@ func (a *app) curveOf(t target, spec bench.Spec, cores int, reserve reserveOf, c
 }
 
 // curve simulates all sizes, those with the same reserve together.
-func curve(ctx context.Context, t *cachesim.Trace, setup cachesim.Setup, sizes []int64, reserve func(cacheBytes int64) (int64, error)) ([]cachesim.Point, error) {
+func curve(ctx context.Context, t *cachesim.Trace, setup cachesim.Setup, sizes []int64, reserve func(cacheBytes int64) (int64, error)) ([]cachesim.Point,
+	error) {
 	points := make([]cachesim.Point, len(sizes))
 	byReserve := map[int64][]int{}
 	for i, size := range sizes {

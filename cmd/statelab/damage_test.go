@@ -135,11 +135,13 @@ func TestWrongFolders(t *testing.T) {
 		exit  int
 		words []string
 	}{
-		{"no database", []string{"read", "--db", other, "--use-existing"}, exitFailed, []string{other, "is not a Pebble database: it has no CURRENT file. Give the chaindata folder itself"}},
+		{"no database", []string{"read", "--db", other, "--use-existing"}, exitFailed,
+			[]string{other, "is not a Pebble database: it has no CURRENT file. Give the chaindata folder itself"}},
 		{"no directory", []string{"read", "--db", missing}, exitFailed, []string{"--db", missing, "no such file or directory"}},
 		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitFailed, []string{"--db", "letter.txt", "is a file"}},
 		{"foreign without --use-existing", []string{"read", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},
-		{"foreign and written", []string{"read", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage, []string{"--workload overwrite", "--use-existing"}},
+		{"foreign and written", []string{"read", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage,
+			[]string{"--workload overwrite", "--use-existing"}},
 		{"load over a database", []string{"load", "--db", db}, exitUsage, []string{db, "complete database"}},
 		{"load over a foreign database", []string{"load", "--db", foreign}, exitUsage, []string{foreign, "not empty"}},
 		{"load over another engine's database", []string{"load", "--engine", "goleveldb", "--db", foreign}, exitUsage, []string{foreign, "not of goleveldb", "--db"}},

@@ -100,7 +100,8 @@ func TestFlights(t *testing.T) {
 // without one before it measures.
 func TestSweepUnderACeiling(t *testing.T) {
 	disk, out := t.TempDir(), filepath.Join(t.TempDir(), "S")
-	given := &result.Disk{Dir: "/data", BlockBytes: 4096, Repeats: 3, Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 1e4, MeanNanos: 1e5, P99Nanos: 2e5, Spread: result.Range{Low: 9e3, High: 11e3}}}}
+	given := &result.Disk{Dir: "/data", BlockBytes: 4096, Repeats: 3,
+		Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 1e4, MeanNanos: 1e5, P99Nanos: 2e5, Spread: result.Range{Low: 9e3, High: 11e3}}}}
 	if err := result.WriteDisk(disk, given); err != nil {
 		t.Fatal(err)
 	}

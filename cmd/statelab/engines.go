@@ -31,7 +31,8 @@ func outside() []runners.Known {
 		{Name: "rocksdb", About: "RocksDB", Licence: "Apache-2.0", Runner: "statelab-run-rocksdb", Fix: runnersFix},
 		{Name: "mdbx", About: "libmdbx, the engine of Erigon and reth", Licence: "Apache-2.0", Runner: "statelab-run-mdbx", Fix: runnersFix},
 		{Name: "lmdb", About: "LMDB", Licence: "OLDAP-2.8", Runner: "statelab-run-lmdb", Fix: runnersFix},
-		{Name: "native", About: "any shared library that implements native/statelab_engine.h", Licence: "the library's", Runner: "statelab-run-native", Fix: runnersFix},
+		{Name: "native", About: "any shared library that implements native/statelab_engine.h", Licence: "the library's", Runner: "statelab-run-native",
+			Fix: runnersFix},
 	}
 }
 

@@ -138,7 +138,8 @@ func TestHandles(t *testing.T) {
 	dir := t.TempDir()
 	db, out := filepath.Join(dir, "D"), filepath.Join(dir, "S")
 	must(t, "load", "--db", db, "--keys", "200k", "--set", "TargetFileSize=32KiB", "--quiet")
-	o := must(t, "sweep", "--db", db, "--handles", "64,100000", "--cache", "8MiB", "--gets", "10k", "--warmup", "5k", "--access-gets", "0", "--out", out, "--quiet")
+	o := must(t, "sweep", "--db", db, "--handles", "64,100000", "--cache", "8MiB", "--gets", "10k", "--warmup", "5k", "--access-gets", "0", "--out", out,
+		"--quiet")
 	runs := runsOf(t, out, sweepOf(t, out))
 	few, many := runs[0].Figures, runs[1].Figures
 	if runs[0].Database.Files < 200 {
@@ -187,7 +188,8 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 	}
 	refused(t, statelab(t, "load", "--engine", "rocksdb", "--db", "D", "--keys", "1k"), exitUsage, "statelab-run-rocksdb", "make runners")
 	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble1:nothing", "--keys", "1k", "--out", "S"), exitUsage, "statelab-run-mdbx", "nothing")
-	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble9,mdbx:default,lmdb", "--keys", "1k", "--out", "S"), exitUsage, `--engine: unknown engine "pebble9" (available: pebble1, `,
+	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble9,mdbx:default,lmdb", "--keys", "1k", "--out", "S"), exitUsage,
+		`--engine: unknown engine "pebble9" (available: pebble1, `,
 		"--engine: found no runner for mdbx (statelab-run-mdbx), lmdb (statelab-run-lmdb) beside statelab or on PATH: make runners")
 	refused(t, statelab(t, "layouts", "--layout", "flat-pebble,geth-path,flat-mdbx,geth-flat", "--out", "L"), exitUsage,
 		"--layout: found no runner for geth-path (statelab-run-geth), geth-flat (statelab-run-geth) beside statelab or on PATH: make trees",

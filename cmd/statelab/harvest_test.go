@@ -33,7 +33,8 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	withRunner(t, "iavl1")
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	must(t, "changeset", "generate", "--profile", "bank,skewed", "--versions", "120", "--scale", "0.003", "--empty-store", "--empty-values", "5%", "--out", file("set.slcs"))
+	must(t, "changeset", "generate", "--profile", "bank,skewed", "--versions", "120", "--scale", "0.003", "--empty-store", "--empty-values", "5%", "--out",
+		file("set.slcs"))
 	must(t, "changeset", "import", file("set.slcs"), "--sort", "--out", file("sorted.slcs"))
 	must(t, "replay", "--tree", "iavl1", "--changes", file("set.slcs"), "--out", file("R"), "--quiet")
 	db := file("R/trees/iavl1/application.db")
@@ -53,7 +54,8 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	if diff := cmp.Diff(changesOf(t, file("window.slcs")), changesOf(t, file("some.slcs"))); diff != "" {
 		t.Errorf("versions 50 to 59:\n%.2000s", diff)
 	}
-	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "121", "--out", file("none.slcs")), exitFailed, "versions 1 to 120: none of those asked for")
+	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "121", "--out", file("none.slcs")), exitFailed,
+		"versions 1 to 120: none of those asked for")
 	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", dir, "--out", file("none.slcs")), exitFailed, "statelab-run-iavl1", "no LevelDB")
 
 	// The roots of the replay become the set's; the order they came from is kept.
@@ -66,7 +68,8 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	if f := readRun(t, file("R2/points/iavl1")).Figures; f.RootsChecked != 120 {
 		t.Errorf("the roots of %d versions were checked, want 120", f.RootsChecked)
 	}
-	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--sort", "--roots", run, "--out", file("none.slcs")), exitUsage, "order insertion, this one's is sorted-net")
+	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--sort", "--roots", run, "--out", file("none.slcs")), exitUsage,
+		"order insertion, this one's is sorted-net")
 	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--roots", dir, "--out", file("none.slcs")), exitUsage, "--roots")
 
 	interruptedHarvest(t, db, file("again.slcs"))

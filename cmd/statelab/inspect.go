@@ -155,7 +155,8 @@ func (a *app) printLevels(levels []engine.Level, i *result.Inflection) {
 	}
 	fmt.Fprintf(a.stdout, "\n%-41s %10s  %10s\n", "", "on disk", "in cache")
 	row := func(name string, s result.Size) {
-		fmt.Fprintf(a.stdout, "%-41s %10s  %10s  (%s%% of the database)\n", name, unit.Bytes(s.DiskBytes), unit.Bytes(s.CacheBytes), unit.Significant(s.CachePercent, 3))
+		fmt.Fprintf(a.stdout, "%-41s %10s  %10s  (%s%% of the database)\n", name, unit.Bytes(s.DiskBytes), unit.Bytes(s.CacheBytes),
+			unit.Significant(s.CachePercent, 3))
 	}
 	row("IP1: filters Gets consult, top indexes", i.IP1)
 	row("IP2: IP1 and all indexes", i.IP2)

@@ -21,7 +21,8 @@ import (
 // long a point takes, not the machine.
 func startSlowSweep(t *testing.T, out string) *session {
 	t.Helper()
-	return start(t, "sweep", "--db", small(t, "20k"), "--cache", "1MiB,2MiB,3MiB", "--rate", "10k", "--gets", "20k", "--warmup", "0", "--access-gets", "0", "--out", out)
+	return start(t, "sweep", "--db", small(t, "20k"), "--cache", "1MiB,2MiB,3MiB", "--rate", "10k", "--gets", "20k", "--warmup", "0", "--access-gets", "0",
+		"--out", out)
 }
 
 // secondPointRuns waits until one point is finished and another has measured for

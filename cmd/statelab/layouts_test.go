@@ -71,7 +71,8 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 		t.Errorf("the states are left: %v", err)
 	}
 	again := must(t, "report", out)
-	for _, words := range []string{"A lookup of one of 3k accounts costs, memory held to 64 MiB: flat-pebble", "Roots at 3k accounts: identical, 9 blocks", "geth-path 3k"} {
+	for _, words := range []string{"A lookup of one of 3k accounts costs, memory held to 64 MiB: flat-pebble", "Roots at 3k accounts: identical, 9 blocks",
+		"geth-path 3k"} {
 		if !strings.Contains(again.stdout, words) {
 			t.Errorf("the report does not say %q:\n%s", words, again.stdout)
 		}
@@ -88,8 +89,10 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 }
 
 func TestLayoutsNamesEveryMistake(t *testing.T) {
-	o := statelab(t, "layouts", "--layout", "flat-pebble,flat-pebble,nothing,pagetrie:none", "--accounts", "0", "--contracts", "12", "--updates", "many", "--memory", "1parsec", "--bogus")
-	refused(t, o, exitUsage, "flat-pebble: named twice", `--layout: unknown layout "nothing" (available: flat-pebble, pagetrie, `, "statelab-run-nothing", `pagetrie has no profile "none"`, "--accounts", "--contracts", "--updates", "--memory", "--bogus")
+	o := statelab(t, "layouts", "--layout", "flat-pebble,flat-pebble,nothing,pagetrie:none", "--accounts", "0", "--contracts", "12", "--updates", "many",
+		"--memory", "1parsec", "--bogus")
+	refused(t, o, exitUsage, "flat-pebble: named twice", `--layout: unknown layout "nothing" (available: flat-pebble, pagetrie, `, "statelab-run-nothing",
+		`pagetrie has no profile "none"`, "--accounts", "--contracts", "--updates", "--memory", "--bogus")
 }
 
 func TestLayoutThatDiesIsARow(t *testing.T) {

@@ -50,7 +50,8 @@ that is here (--db) it traces the accesses instead.
 	flag.StringVar(&f.keys, "keys", "", "number of keys of an imaginary database, loaded in random order")
 	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: size of a key in bytes")
 	flag.StringVar(&f.valueBytes, "value-bytes", "110", "with --keys: mean size of a value in bytes")
-	flag.StringVar(&f.compression, "compression", "1", "with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level")
+	flag.StringVar(&f.compression, "compression", "1",
+		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level")
 	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine to predict for; Pebble's cache has shards for each")
 	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
@@ -58,7 +59,8 @@ that is here (--db) it traces the accesses instead.
 	flag.StringVar(&f.warmup, "warmup", "0.05%", "Gets before the measured ones: a number, or a share of the keys")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
 	flag.StringVar(&f.cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "cache sizes, or shares of the database (list)")
-	flag.StringVar(&f.reserve, "reserve", "auto", "part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
+	flag.StringVar(&f.reserve, "reserve", "auto",
+		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
 	flag.StringVar(&f.seeds, "seeds", "3", "random file-to-shard assignments to simulate; the band is their range")
 	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict each of their points and compare")
@@ -309,7 +311,8 @@ func (a *app) printPrediction(p prediction) {
 			unit.Significant(100*float64(q.CacheBytes)/float64(p.Database), 3), q.BlockReadsPerGet, band,
 			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data), q.SteadyState)
 	}
-	fmt.Fprintf(a.stdout, "\nIP1 %s, IP2 %s in cache; after %s warm-up and %s measured Gets\n", unit.Bytes(p.Inflection.IP1.CacheBytes), unit.Bytes(p.Inflection.IP2.CacheBytes),
+	fmt.Fprintf(a.stdout, "\nIP1 %s, IP2 %s in cache; after %s warm-up and %s measured Gets\n", unit.Bytes(p.Inflection.IP1.CacheBytes),
+		unit.Bytes(p.Inflection.IP2.CacheBytes),
 		unit.Count(p.WarmupGets), unit.Count(p.Gets))
 }
 

@@ -73,7 +73,8 @@ func TestSlowRatesAreReadable(t *testing.T) {
 
 func TestEscapeSequencesDoNotReachTheTerminal(t *testing.T) {
 	for text, want := range map[string]string{
-		"a\x1b[31mred\x1b[0m\n": "ared\n", "\x1b]0;title\x07b": "b", "c\x1b]8;;http://x\x1b\\link": "clink", "d\x1b\r\x7f\u009b1m\te": "d1m\te", "größe 3 µs": "größe 3 µs",
+		"a\x1b[31mred\x1b[0m\n": "ared\n", "\x1b]0;title\x07b": "b", "c\x1b]8;;http://x\x1b\\link": "clink",
+		"d\x1b\r\x7f\u009b1m\te": "d1m\te", "größe 3 µs": "größe 3 µs",
 	} {
 		var out strings.Builder
 		n, err := fmt.Fprint(plain{&out}, text)

@@ -82,7 +82,8 @@ func TestReplayComparesRootsOfTrees(t *testing.T) {
 	refused(t, statelab(t, "replay", "--tree", "replaytest,replaytest-impostor", "--changes", set, "--out", different), exitFailed, "trees disagree on roots")
 	r := readReplay(t, different)
 	v := r.Roots[0]
-	if r.Status != result.Failed || v.Verdict != result.Different || v.FirstDifference != 20 || v.LastAgreement != 19 || len(v.ByRoot) != 2 || len(v.DifferingStores) != 2 {
+	if r.Status != result.Failed || v.Verdict != result.Different || v.FirstDifference != 20 || v.LastAgreement != 19 || len(v.ByRoot) != 2 ||
+		len(v.DifferingStores) != 2 {
 		t.Errorf("%s: %+v", r.Status, v)
 	}
 }
@@ -173,7 +174,8 @@ func processGone(s *session) bool {
 func TestReplayServesMetrics(t *testing.T) {
 	t.Parallel()
 	set := changes(t, 200)
-	s := start(t, "replay", "--tree", "replaytest", "--changes", set, "--out", filepath.Join(t.TempDir(), "R"), "--set", "CommitMillis=20", "--metrics", "127.0.0.1:19464")
+	s := start(t, "replay", "--tree", "replaytest", "--changes", set, "--out", filepath.Join(t.TempDir(), "R"), "--set", "CommitMillis=20", "--metrics",
+		"127.0.0.1:19464")
 	s.until("a tick is served", func() bool {
 		answer, err := http.Get("http://127.0.0.1:19464/metrics")
 		if err != nil {
@@ -195,5 +197,6 @@ func TestReplayServesMetrics(t *testing.T) {
 
 func TestReplayNamesEveryMistake(t *testing.T) {
 	refused(t, statelab(t, "replay", "--tree", "iavl9,null", "--changes", "nowhere.slcs", "--repeats", "0", "--commit-limit", "soon"), exitUsage,
-		`--tree: unknown tree "iavl9" (available: null, iavl0, `, "a runner named statelab-run-iavl9", "--changes: open change set", "--repeats", "--commit-limit \"soon\"")
+		`--tree: unknown tree "iavl9" (available: null, iavl0, `, "a runner named statelab-run-iavl9", "--changes: open change set", "--repeats",
+		"--commit-limit \"soon\"")
 }

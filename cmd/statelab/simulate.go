@@ -44,8 +44,10 @@ and v2; the other policies show what a different cache would read.
 	flag.StringVar(&f.policy, "policy", "", "cache policies (list; default: that of the traced engine)")
 	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes (list)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine; Pebble's caches have shards for each")
-	flag.StringVar(&f.reserve, "reserve", "auto", "part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
-	flag.StringVar(&f.sample, "sample-shift", "0", "k: replay one of 2^k blocks, chosen by hash, and estimate the curve with its error (a trace larger than memory)")
+	flag.StringVar(&f.reserve, "reserve", "auto",
+		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
+	flag.StringVar(&f.sample, "sample-shift", "0",
+		"k: replay one of 2^k blocks, chosen by hash, and estimate the curve with its error (a trace larger than memory)")
 	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's oracleGeneral format")
 	flag.BoolVar(&f.force, "force", false, "with --export: replace the file if it exists")
 	flag.BoolVar(&f.json, "json", false, "print JSON")

@@ -69,7 +69,8 @@ func (a *app) validate(f *predictFlags) (err error) {
 			for _, kind := range []string{"filter", "top_index", "index", "data"} {
 				hits = max(hits, math.Abs(q.HitRate[kind]-p.Figures.HitRate[kind]))
 			}
-			fmt.Fprintf(&table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name, unit.Bytes(p.CacheBytes), *p.Figures.BlockReadsPerGet, q.BlockReadsPerGet, 100*miss, hits)
+			fmt.Fprintf(&table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name, unit.Bytes(p.CacheBytes), *p.Figures.BlockReadsPerGet,
+				q.BlockReadsPerGet, 100*miss, hits)
 			worst, sum, points = max(worst, math.Abs(miss)), sum+math.Abs(miss), points+1
 		}
 		if f.out != "" {

@@ -88,7 +88,8 @@ func TestOnlyNamedPathsChange(t *testing.T) {
 	before := holding(t, tree)
 	at := func(name string) string { return filepath.Join(tree, name) }
 	targets := map[string]string{
-		"file": at("mine/notes.txt"), "page": at("mine/page.html"), "folder": at("mine"), "run": at("run"), "link": at("link"), "linked folder": at("linked"), "dangling link": at("dangling"),
+		"file": at("mine/notes.txt"), "page": at("mine/page.html"), "folder": at("mine"), "run": at("run"), "link": at("link"),
+		"linked folder": at("linked"), "dangling link": at("dangling"),
 		"file of a database": at("db/CURRENT"), "new in a database": at("db/new/deeper"), "new in a linked database": at("linked/new"),
 	}
 	for name, w := range writers {

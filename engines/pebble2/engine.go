@@ -110,7 +110,8 @@ func (v version) SortedBuild(s pebbledb.Settings, o engine.Options) (pebbledb.So
 type tableWriter struct{ *sstable.Writer }
 
 func (w tableWriter) Set(key, value []byte, number uint64) error {
-	return w.Raw().Add(pebble.InternalKey{UserKey: key, Trailer: pebble.InternalKeyTrailer(number<<8) | pebble.InternalKeyTrailer(pebble.InternalKeyKindSet)}, value, false)
+	return w.Raw().Add(pebble.InternalKey{UserKey: key, Trailer: pebble.InternalKeyTrailer(number<<8) | pebble.InternalKeyTrailer(pebble.InternalKeyKindSet)},
+		value, false)
 }
 
 func openForIngestion(dir string, options *pebble.Options) (pebbledb.Version, error) {

@@ -69,7 +69,8 @@ func (d *db) rebalance() error {
 	outside := d.number("rocksdb.estimate-table-readers-mem")
 	cache := d.settings.budget.cache(outside)
 	if cache < minCacheBytes {
-		return fmt.Errorf("open tables keep %d bytes of filters and indexes outside the block cache: a budget of %d leaves no cache, give it at least %d, or use profile partitioned",
+		return fmt.Errorf("open tables keep %d bytes of filters and indexes outside the block cache: a budget of %d leaves no cache, give it at least %d, or "+
+			"use profile partitioned",
 			outside, d.settings.budget.total, d.settings.budget.writeBuffers+outside+minCacheBytes)
 	}
 	C.rocks_cache_set_capacity(d.cache, C.size_t(cache))

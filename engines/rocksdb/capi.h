@@ -82,7 +82,8 @@ typedef unsigned char rocksdb_bool;
 
 // Exported by newer versions only; NULL where it is missing.
 #define ROCKSDB_OPTIONAL(FUNCTION) \
-	FUNCTION(rocksdb_bool, get_into_buffer, (rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, size_t *needed, rocksdb_bool *found, char **err), (db, o, key, n, buffer, room, needed, found, err))
+	FUNCTION(rocksdb_bool, get_into_buffer, (rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, \
+		size_t *needed, rocksdb_bool *found, char **err), (db, o, key, n, buffer, room, needed, found, err))
 
 #define FIELD(returned, name, parameters, arguments) returned(*name) parameters;
 

@@ -42,7 +42,8 @@ func profiles() []adapter.Profile[layout] {
 	}
 	return []adapter.Profile[layout]{
 		{
-			Profile: engine.Profile{Name: "default", About: "filters and indexes outside the block cache, as RocksDB has it by default; a table's are read when it is opened"},
+			Profile: engine.Profile{Name: "default",
+				About: "filters and indexes outside the block cache, as RocksDB has it by default; a table's are read when it is opened"},
 			Settings: with(named{
 				"cache_index_and_filter_blocks": "false",
 			}),

@@ -34,7 +34,8 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 	}
 	defer func() { err = errors.Join(err, probe.Close()) }()
 	watch := StartWatch(plan.Dir)
-	d = &result.Disk{Started: time.Now(), Dir: plan.Dir, Host: Facts(plan.Dir), BlockBytes: directBytes, AreaBytes: probe.Bytes(), Seconds: plan.Seconds, Repeats: plan.Repeats}
+	d = &result.Disk{Started: time.Now(), Dir: plan.Dir, Host: Facts(plan.Dir), BlockBytes: directBytes, AreaBytes: probe.Bytes(), Seconds: plan.Seconds,
+		Repeats: plan.Repeats}
 	fio, why := findFio(plan.Fio, probe.Paths())
 	d.FioAbsent = why
 	ours, theirs := map[int][]ProbePoint{}, map[int][]ProbePoint{}

@@ -72,7 +72,8 @@ func TestMeasuredLoads(t *testing.T) {
 }
 
 func TestNullKeepsNothing(t *testing.T) {
-	if s := Load(LoadSpec{Engine: "null", Keys: 1e6, PairBytes: pair, CacheBytes: 512 << 20}, Machine{}); s.PeakDiskBytes != 0 || s.DiskBytes != 0 || !(s.Seconds > 0) {
+	if s := Load(LoadSpec{Engine: "null", Keys: 1e6, PairBytes: pair, CacheBytes: 512 << 20}, Machine{}); s.PeakDiskBytes != 0 || s.DiskBytes != 0 ||
+		!(s.Seconds > 0) {
 		t.Errorf("%+v", s)
 	}
 }

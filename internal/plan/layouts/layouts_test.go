@@ -75,7 +75,8 @@ func TestFindsTheFirstDifference(t *testing.T) {
 }
 
 func TestGoesOnAfterAFailure(t *testing.T) {
-	comparison := layouts.Layouts{Accounts: []uint64{100}, States: t.TempDir(), Base: protocol.LayoutSpec{Chain: chain()}, Entries: []layouts.Entry{entry("a", ""), entry("b", "")}}
+	comparison := layouts.Layouts{Accounts: []uint64{100}, States: t.TempDir(), Base: protocol.LayoutSpec{Chain: chain()},
+		Entries: []layouts.Entry{entry("a", ""), entry("b", "")}}
 	fail := true
 	measured := 0
 	by := func(name string, _ *protocol.LayoutSpec, run *result.Run) {
@@ -98,7 +99,8 @@ func TestGoesOnAfterAFailure(t *testing.T) {
 // Of three repeats the one with the median time of a lookup is shown, with the range
 // of all.
 func TestRepeatsGiveOneRowWithSpread(t *testing.T) {
-	comparison := layouts.Layouts{Accounts: []uint64{100}, States: t.TempDir(), Base: protocol.LayoutSpec{Chain: chain()}, Entries: []layouts.Entry{entry("a", "")}}
+	comparison := layouts.Layouts{Accounts: []uint64{100}, States: t.TempDir(), Base: protocol.LayoutSpec{Chain: chain()},
+		Entries: []layouts.Entry{entry("a", "")}}
 	nanos := []float64{5, 1, 3}
 	out := t.TempDir()
 	l, err := measure(comparison, 3, out, func(_ string, s *protocol.LayoutSpec, run *result.Run) {

@@ -143,7 +143,8 @@ func (c *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 // tree is what came of an entry: the repeat that represents it by its rate, and
 // the spread of all.
 func (c *Work) tree(i int, e Entry) (t result.ReplayedTree, ok bool) {
-	t = result.ReplayedTree{Tree: e.Label, Version: e.Info.Version, RootRule: e.Info.RootRule, Durability: e.Info.Durability, History: e.Info.History, Status: result.OK}
+	t = result.ReplayedTree{Tree: e.Label, Version: e.Info.Version, RootRule: e.Info.RootRule, Durability: e.Info.Durability, History: e.Info.History,
+		Status: result.OK}
 	var done []*result.Run
 	folder := map[*result.Run]string{}
 	for repeat := range c.plan.Repeats {

@@ -39,7 +39,8 @@ func TestTheFirstDifferenceIsFound(t *testing.T) {
 			result.RootsVerdict{Verdict: result.Different, Compared: 3, FirstDifference: 3, LastAgreement: 2,
 				ByRoot: map[string][]string{"3": {"a", "c"}, "x": {"b"}}, DifferingStores: []string{"bank"}}},
 		{"one tree", []competitor{rooted("a", "1", "2")}, result.RootsVerdict{Verdict: result.CannotTell, Why: "no version has the roots of two runs"}},
-		{"no version in common", []competitor{rooted("a", "1", ""), rooted("b", "", "2")}, result.RootsVerdict{Verdict: result.CannotTell, Why: "no version has the roots of two runs"}},
+		{"no version in common", []competitor{rooted("a", "1", ""), rooted("b", "", "2")},
+			result.RootsVerdict{Verdict: result.CannotTell, Why: "no version has the roots of two runs"}},
 	} {
 		if diff := cmp.Diff(c.want, judge(c.all)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)

@@ -71,7 +71,8 @@ func meet(fate string) int {
 			time.Sleep(50 * time.Millisecond)
 		}
 	case "crash":
-		fmt.Fprintln(os.Stderr, "fatal error: unexpected signal during runtime execution\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x7f]\n\nruntime stack:")
+		fmt.Fprintln(os.Stderr, "fatal error: unexpected signal during runtime execution\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 "+
+			"pc=0x7f]\n\nruntime stack:")
 		return 2
 	case "abort":
 		fmt.Fprintln(os.Stderr, "assertion failed\nSIGABRT: abort\nPC=0x7f m=5 sigcode=18446744073709551610\nsignal arrived during cgo execution")
@@ -123,7 +124,8 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 		{"kill", result.Failed, "killed by signal 9 (killed) in phase measure at op 81,204"},
 		{"hang", result.Failed, "hung: silent for 500ms, killed in phase measure at op 81,204"},
 		{"repeat", result.Failed, "hung: silent for 500ms, killed in phase measure at op 81,204"},
-		{"crash", result.Failed, "killed by signal 11 (segmentation fault) in phase measure at op 81,204: signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x7f"},
+		{"crash", result.Failed, "killed by signal 11 (segmentation fault) in phase measure at op 81,204: signal SIGSEGV: segmentation violation code=0x1 " +
+			"addr=0x0 pc=0x7f"},
 		{"abort", result.Failed, "killed by signal 6 (aborted) in phase measure at op 81,204: SIGABRT: abort"},
 		{"fill", result.Failed, "the disk is full: free some space and do it again: killed by signal 9 (killed) in phase measure at op 81,204: " +
 			"engine: write 000007.log: no space left on device"},

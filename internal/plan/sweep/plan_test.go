@@ -29,7 +29,8 @@ func TestSettingsAreTheProductOfTheAxes(t *testing.T) {
 		}
 		spec := p.Spec(s, 1000<<20)
 		got = append(got, strings.Join([]string{s.Values["engine"], s.Values["handles"], s.Values["cache"]}, " "))
-		if spec.Engine != s.Values["engine"] || spec.Handles != 500 || spec.CacheAsked != s.Values["cache"] || spec.Overrides["MemTableSize"] != s.Values["set.MemTableSize"] {
+		if spec.Engine != s.Values["engine"] || spec.Handles != 500 || spec.CacheAsked != s.Values["cache"] ||
+			spec.Overrides["MemTableSize"] != s.Values["set.MemTableSize"] {
 			t.Errorf("spec %+v of %v", spec, s.Values)
 		}
 	}
@@ -94,7 +95,8 @@ func TestCheckNamesEveryMistake(t *testing.T) {
 		{Name: "colour", Values: []string{"red"}},
 	}}.Check()
 	text := errors.Join(errs...).Error()
-	for _, want := range []string{`--cache: invalid cache size "3q"`, `--threads: invalid number "0"`, `--threads: invalid number "x"`, "--handles is empty", `no axis is called "colour"`} {
+	for _, want := range []string{`--cache: invalid cache size "3q"`, `--threads: invalid number "0"`, `--threads: invalid number "x"`, "--handles is empty",
+		`no axis is called "colour"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

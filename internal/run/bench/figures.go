@@ -123,7 +123,8 @@ func (r *run) checkMisses(m *measured, total engine.Tally) {
 	c := r.check("block reads = the engine's cache misses", float64(ours), float64(*m.Subject.CacheMisses), limit, note)
 	if c.OK && limit > 0 && c.Ours != c.Theirs {
 		r.Warn(engine.Warning{Code: "shared_reads", Text: fmt.Sprintf(
-			"the engine counts %.2f%% more cache misses than there were reads: Gets that wait for another's read of the same block count as misses; the reads are the truth",
+			"the engine counts %.2f%% more cache misses than there were reads: Gets that wait for another's read of the same block count as misses; the reads are "+
+				"the truth",
 			100*(c.Theirs-c.Ours)/c.Ours)})
 	}
 }
@@ -269,8 +270,9 @@ func (r *run) inFlight(m *measured) {
 	f := &r.Result.Figures
 	f.InFlight = float64(m.service.Sum()) / (m.Seconds * 1e9)
 	if r.spec.Rate == 0 && f.InFlight < littleLimit*float64(r.spec.Threads) {
-		r.Warn(engine.Warning{Code: "not_in_flight", Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
-			f.InFlight, r.spec.Threads), Remedy: "fewer --threads, or a machine with more cores"})
+		r.Warn(engine.Warning{Code: "not_in_flight",
+			Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
+				f.InFlight, r.spec.Threads), Remedy: "fewer --threads, or a machine with more cores"})
 	}
 }
 

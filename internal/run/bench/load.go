@@ -274,7 +274,8 @@ func (r *run) fillSorted(ctx context.Context, m *keyspace.Manifest, values *keys
 		return err
 	}
 	defer func() { err = errors.Join(err, order.Close()) }()
-	spec := engine.SortedSpec{Keys: m.Keys, KeyBytes: m.KeyBytes, ValueBytes: int(values.MeanBytes()), Seed: m.Seed, Workers: r.spec.Threads, Resume: r.spec.Resume}
+	spec := engine.SortedSpec{Keys: m.Keys, KeyBytes: m.KeyBytes, ValueBytes: int(values.MeanBytes()), Seed: m.Seed, Workers: r.spec.Threads,
+		Resume: r.spec.Resume}
 	if err := builder.BuildSorted(ctx, spec, func(from, to uint64) engine.Entries {
 		return entries(m, values, io.NewSectionReader(order, int64(from*keyspace.IndexBytes), int64((to-from)*keyspace.IndexBytes)))
 	}, progress("load", ops)); err != nil {

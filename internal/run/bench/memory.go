@@ -104,6 +104,7 @@ func (g *growth) judge(r *run, gets uint64, room int64) {
 	if grown < growthLimit || slices.Min(steps) < growthLimit/16 {
 		return
 	}
-	r.Warn(engine.Warning{Code: "memory_grows", Text: fmt.Sprintf("memory grew by %s while measuring, %d bytes a Get, beyond what the cache had room for: the engine leaks",
-		unit.Bytes(grown), grown/int64(gets)), Remedy: "look for values or handles that are not released after a Get"})
+	r.Warn(engine.Warning{Code: "memory_grows",
+		Text: fmt.Sprintf("memory grew by %s while measuring, %d bytes a Get, beyond what the cache had room for: the engine leaks",
+			unit.Bytes(grown), grown/int64(gets)), Remedy: "look for values or handles that are not released after a Get"})
 }

@@ -130,7 +130,8 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 			r.spec.Dir, unit.Count(found), unit.Count(m.Keys))
 	}
 	if !m.Settled {
-		r.Warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run", Remedy: "statelab load --resume --db " + r.spec.Dir})
+		r.Warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run",
+			Remedy: "statelab load --resume --db " + r.spec.Dir})
 	}
 	choice.Keys = m.Keys
 	w.Keys, w.KeyBytes, w.KeyOrder, w.KeyHash, w.ValueModel, w.ValueBytes = m.Keys, m.KeyBytes, m.KeyOrder, m.KeyHash, m.ValueModel, values.MeanBytes()

@@ -93,7 +93,8 @@ func (r *run) warmUntilSteady(ctx context.Context, t *team, keys uint64, ops *at
 		}
 		if n == maxWarmWindows {
 			r.Result.Workload.WarmupRule = fmt.Sprintf("until steady, given up after %d windows of %d Gets", n, window)
-			r.Warn(engine.Warning{Code: "not_steady", Text: fmt.Sprintf("the reads per Get still changed after %d warm-up Gets", ops.Load()), Remedy: "--warmup with a larger count, or a larger --gets"})
+			r.Warn(engine.Warning{Code: "not_steady", Text: fmt.Sprintf("the reads per Get still changed after %d warm-up Gets", ops.Load()),
+				Remedy: "--warmup with a larger count, or a larger --gets"})
 			return nil
 		}
 	}

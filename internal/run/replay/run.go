@@ -176,7 +176,8 @@ func (r *run) describeSet() {
 		r.Result.Changes.Last = r.last
 	}
 	if r.info.Damage != nil {
-		r.Warn(engine.Warning{Code: "damaged_set", Text: fmt.Sprintf("the change set is damaged and can be read in part only: %v", r.info.Damage), Remedy: "fetch it again"})
+		r.Warn(engine.Warning{Code: "damaged_set", Text: fmt.Sprintf("the change set is damaged and can be read in part only: %v", r.info.Damage),
+			Remedy: "fetch it again"})
 	}
 }
 
@@ -204,7 +205,8 @@ func (r *run) open(ctx context.Context) error {
 		if err := r.BeginBudget(ctx, r.spec.MemoryBytes); err != nil {
 			return err
 		}
-		r.Warn(engine.Warning{Code: "memory_not_reported", Text: "trees do not report what they keep in memory: the whole budget is left to the page cache, in addition to that",
+		r.Warn(engine.Warning{Code: "memory_not_reported",
+			Text:   "trees do not report what they keep in memory: the whole budget is left to the page cache, in addition to that",
 			Remedy: "compare peak_rss_bytes as well"})
 	}
 	r.guard.enter("Open", r.first, 0)
@@ -235,7 +237,8 @@ func (r *run) judgeVersion(at int64) error {
 		return nil
 	}
 	figures.ResumedAt = &at
-	r.Warn(engine.Warning{Code: "resumed", Text: fmt.Sprintf("the replay went on at version %d: its figures are of the versions after it", at), Remedy: "for figures of the whole set, replay it without a break"})
+	r.Warn(engine.Warning{Code: "resumed", Text: fmt.Sprintf("the replay went on at version %d: its figures are of the versions after it", at),
+		Remedy: "for figures of the whole set, replay it without a break"})
 	if !r.ack.known {
 		return nil
 	}
@@ -244,7 +247,8 @@ func (r *run) judgeVersion(at int64) error {
 	case lost < -1: // a commit may have ended whose return nobody saw
 		return fmt.Errorf("the tree is at version %d, but only %d was ever committed here: it is another replay's", at, r.ack.version)
 	case lost > 0:
-		r.Warn(engine.Warning{Code: "lost_versions", Text: fmt.Sprintf("%s was reopened at version %d: %d versions that it had acknowledged were lost", r.spec.Tree, at, lost),
+		r.Warn(engine.Warning{Code: "lost_versions",
+			Text:   fmt.Sprintf("%s was reopened at version %d: %d versions that it had acknowledged were lost", r.spec.Tree, at, lost),
 			Remedy: "what survives a kill is the tree's durability: " + r.tree.Info().Durability})
 	default:
 		lost = 0

@@ -237,7 +237,8 @@ func TestAnInterruptedReplayGoesOnToTheSameRoot(t *testing.T) {
 		t.Errorf("resumed at %d after %d, lost %d", at, first.Figures.LastVersion, *second.Figures.LostVersions)
 	}
 	if second.Figures.Root.Combined != whole.Figures.Root.Combined || first.Figures.Leaves+second.Figures.Leaves != want.Leaves {
-		t.Errorf("root %s, want %s; %d + %d leaves, want %d", second.Figures.Root.Combined, whole.Figures.Root.Combined, first.Figures.Leaves, second.Figures.Leaves, want.Leaves)
+		t.Errorf("root %s, want %s; %d + %d leaves, want %d", second.Figures.Root.Combined, whole.Figures.Root.Combined, first.Figures.Leaves,
+			second.Figures.Leaves, want.Leaves)
 	}
 	roots, err := result.ReadRoots(spec.Out)
 	if err != nil || len(roots) != 400 {

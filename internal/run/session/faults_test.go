@@ -237,8 +237,9 @@ func quiet(result.Event) {}
 func engineRun(load bool, change func(*bench.Spec)) runWith {
 	return func(t *testing.T, ctx context.Context, f *fault) (string, error) {
 		t.Helper()
-		spec := &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: "mem", Dir: t.TempDir(), PageCache: bench.AsIs, Workload: workload.FillRandom,
-			Keys: 1000, KeyBytes: 32, KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 40, BatchKeys: 100, Threads: 1, Seed: 1}
+		spec := &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: "mem", Dir: t.TempDir(), PageCache: bench.AsIs,
+			Workload: workload.FillRandom,
+			Keys:     1000, KeyBytes: 32, KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 40, BatchKeys: 100, Threads: 1, Seed: 1}
 		e := &faultyEngine{fault: f}
 		if !load {
 			e.fault = new(fault)
@@ -284,7 +285,8 @@ func treeWith(t *testing.T, ctx context.Context, f *fault, memory int64) (string
 	must(w.Close())
 	path := filepath.Join(dir, "set.slcs")
 	must(os.WriteFile(path, set.Bytes(), 0o600))
-	spec := &protocol.TreeSpec{Schema: protocol.TreeSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Changes: path, Gets: 100, Seed: 1, MemoryBytes: memory}
+	spec := &protocol.TreeSpec{Schema: protocol.TreeSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Changes: path, Gets: 100, Seed: 1,
+		MemoryBytes: memory}
 	_, err = replay.Run(ctx, faultyTree{fault: f}, spec, quiet)
 	return spec.Out, err
 }
@@ -293,7 +295,8 @@ func layoutRun(stage string) runWith {
 	return func(t *testing.T, ctx context.Context, f *fault) (string, error) {
 		t.Helper()
 		chain := protocol.Chain{Seed: 3, Accounts: 400, ContractShare: .5, SlotsPer: 3, BlockAccounts: 100, UpdateBlocks: 2, UpdateAccounts: 20}
-		spec := &protocol.LayoutSpec{Schema: protocol.LayoutSchema, Stage: stage, Out: t.TempDir(), Layout: "pagetrie", Dir: filepath.Join(t.TempDir(), "state"), Chain: chain, Reads: 100}
+		spec := &protocol.LayoutSpec{Schema: protocol.LayoutSchema, Stage: stage, Out: t.TempDir(), Layout: "pagetrie", Dir: filepath.Join(t.TempDir(), "state"),
+			Chain: chain, Reads: 100}
 		if stage == protocol.Lookup {
 			build := *spec
 			build.Stage = protocol.Build
@@ -330,23 +333,29 @@ func TestAFailureInAnyPhaseIsInTheRunFolder(t *testing.T) {
 		{"load", load, "Writer.Close", 1, "load"}, {"load", load, "Sync", 1, "load"}, {"load", load, "Settle", 1, "settle"}, {"load", load, "Reader", 1, "verify"},
 		{"load", load, "Get", 5, "verify"}, {"load", load, "Reader.Close", 1, "verify"}, {"load", load, "Shape", 1, "verify"}, {"load", load, "Close", 1, "close"},
 		{"read", read, "Open", 1, "prepare"}, {"read", read, "Shape", 1, "prepare"}, {"read", read, "Reader", 1, "warm"}, {"read", read, "Get", 300, "warm"},
-		{"read", read, "Reader.Close", 1, "warm"}, {"read", read, "Reader", 2, "measure"}, {"read", read, "Get", 301, "measure"}, {"read", read, "Reader.Close", 2, "measure"},
+		{"read", read, "Reader.Close", 1, "warm"}, {"read", read, "Reader", 2, "measure"}, {"read", read, "Get", 301, "measure"}, {"read", read, "Reader.Close", 2,
+			"measure"},
 		{"read", read, "Shape", 2, "verify"}, {"read", read, "Close", 1, "close"}, {"read", read, "Open", 2, "accesses"}, {"read", read, "Get", 801, "accesses"},
 		{"read", read, "Close", 2, "close"},
 		{"overwrite", overwrite, "Writer", 1, "measure"}, {"overwrite", overwrite, "Put", 1, "measure"}, {"overwrite", overwrite, "Commit", 2, "measure"},
 		{"overwrite", overwrite, "Settle", 1, "settle"}, {"overwrite", overwrite, "Shape", 2, "settle"},
 		{"readwhilewriting", both, "Commit", 1, "measure"},
-		{"tree", treeRun, "Open", 1, "prepare"}, {"tree", treeRun, "Set", 13, "replay"}, {"tree", treeRun, "Commit", 3, "replay"}, {"tree", treeRun, "Shape", 1, "replay"},
+		{"tree", treeRun, "Open", 1, "prepare"}, {"tree", treeRun, "Set", 13, "replay"}, {"tree", treeRun, "Commit", 3, "replay"}, {"tree", treeRun, "Shape", 1,
+			"replay"},
 		{"tree", treeRun, "Sync", 1, "settle"}, {"tree", treeRun, "Shape", 2, "settle"}, {"tree", treeRun, "Reader", 1, "read"}, {"tree", treeRun, "Get", 9, "read"},
 		{"tree", treeRun, "Reader.Close", 1, "read"}, {"tree", treeRun, "Close", 1, "close"},
-		{"build", build, "Open", 1, "prepare"}, {"build", build, "Change", 150, "build"}, {"build", build, "Commit", 4, "build"}, {"build", build, "Settle", 1, "settle"},
-		{"build", build, "DiskBytes", 1, "settle"}, {"build", build, "Change", 401, "update"}, {"build", build, "Commit", 5, "update"}, {"build", build, "Settle", 2, "settle"},
+		{"build", build, "Open", 1, "prepare"}, {"build", build, "Change", 150, "build"}, {"build", build, "Commit", 4, "build"}, {"build", build, "Settle", 1,
+			"settle"},
+		{"build", build, "DiskBytes", 1, "settle"}, {"build", build, "Change", 401, "update"}, {"build", build, "Commit", 5, "update"}, {"build", build, "Settle",
+			2, "settle"},
 		{"build", build, "Close", 1, "close"},
 		{"lookup", look, "Open", 1, "prepare"}, {"lookup", look, "Close", 1, "first_account_1"}, {"lookup", look, "Open", 2, "first_account_1"},
-		{"lookup", look, "Settle", 1, "first_account_1"}, {"lookup", look, "DiskBytes", 6, "first_absent_account_1"}, {"lookup", look, "Reader", 2, "first_account_1"},
+		{"lookup", look, "Settle", 1, "first_account_1"}, {"lookup", look, "DiskBytes", 6, "first_absent_account_1"}, {"lookup", look, "Reader", 2,
+			"first_account_1"},
 		{"lookup", look, "Account", 5, "first_account_1"}, {"lookup", look, "Slot", 1, "first_slot_1"}, {"lookup", look, "Reader.Close", 16, "first_absent_slot_1"},
 		{"lookup", look, "Open", firstOpens + 1, "cold_account_1"}, {"lookup", look, "Account", lookups + 101, "cold_absent_account_1"},
-		{"lookup", look, "Slot", lookups + 1, "cold_slot_1"}, {"lookup", look, "Account", lookups + 201, "warm_account_64"}, {"lookup", look, "Slot", lookups + 401, "warm_slot_1"},
+		{"lookup", look, "Slot", lookups + 1, "cold_slot_1"}, {"lookup", look, "Account", lookups + 201, "warm_account_64"}, {"lookup", look, "Slot",
+			lookups + 401, "warm_slot_1"},
 		{"lookup", look, "Account", lookups + 601, "held_account_1"}, {"lookup", look, "Slot", lookups + 901, "held_absent_slot_64"},
 		{"lookup", look, "Close", opens, "close"},
 	} {
@@ -365,7 +374,8 @@ func TestAFailureInAnyPhaseIsInTheRunFolder(t *testing.T) {
 			if at > 0 && stored.Phases[at].Name == "close" && c.phase != "close" {
 				at--
 			}
-			if at < 0 || stored.Phases[at].Name != c.phase || stored.Phases[at].Process == nil && !strings.HasPrefix(c.phase, "first") && !strings.HasPrefix(c.phase, "cold") {
+			if at < 0 || stored.Phases[at].Name != c.phase || stored.Phases[at].Process == nil && !strings.HasPrefix(c.phase, "first") &&
+				!strings.HasPrefix(c.phase, "cold") {
 				t.Errorf("phases %+v", stored.Phases)
 			}
 		})

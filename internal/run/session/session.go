@@ -177,7 +177,8 @@ func (s *Session[C]) Evict(ctx context.Context) error {
 		return fmt.Errorf("look at the page cache: %w", err)
 	}
 	if total > 0 && float64(resident) > 0.01*float64(total) {
-		s.Warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf("%.1f%% of the database is still in the page cache after %s", 100*float64(resident)/float64(total), method),
+		s.Warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf("%.1f%% of the database is still in the page cache after %s",
+			100*float64(resident)/float64(total), method),
 			Remedy: "end other programs that use the database, or use --page-cache direct"})
 	}
 	return nil
