@@ -32,7 +32,7 @@ func Studies() []Study {
 	thread := func(engine string, threads int, cache string, low, high, cpuLow, cpuHigh float64) StudyPoint {
 		return StudyPoint{Engine: engine, Threads: threads, PageCache: cache, Kops: kops(low, high, threadStudy), CPU: cpu(cpuLow, cpuHigh, threadStudy)}
 	}
-	arena := func(engine string, threads int, k, mean, percent float64) StudyPoint {
+	point := func(engine string, threads int, k, mean, percent float64) StudyPoint {
 		return StudyPoint{Engine: engine, Threads: threads, Kops: kops(k, k, ioarena), CPU: cpu(percent, percent, ioarena),
 			Mean: Published{mean, mean, "us", ioarena}}
 	}
@@ -48,12 +48,12 @@ func Studies() []Study {
 		{Of: [2]string{"rocksdb", "mdbx"},
 			What: "ioarena, 1.6 B entries, 16-byte keys, 32-byte values; RocksDB ~84 GB, MDBX ~128 GB; its authors call RocksDB at 64 threads imprecise",
 			Points: []StudyPoint{
-				arena("rocksdb", 2, 12, 160, 1.1), arena("mdbx", 2, 21, 85, 0.8),
-				arena("rocksdb", 4, 30, 130, 2.2), arena("mdbx", 4, 48, 84, 1.3),
-				arena("rocksdb", 8, 85, 92, 4.5), arena("mdbx", 8, 97, 83, 2.5),
-				arena("rocksdb", 16, 180, 90, 8), arena("mdbx", 16, 180, 86, 6),
-				arena("rocksdb", 32, 300, 110, 24), arena("mdbx", 32, 360, 90, 13),
-				arena("rocksdb", 64, 350, 100, 45), arena("mdbx", 64, 800, 80, 33),
+				point("rocksdb", 2, 12, 160, 1.1), point("mdbx", 2, 21, 85, 0.8),
+				point("rocksdb", 4, 30, 130, 2.2), point("mdbx", 4, 48, 84, 1.3),
+				point("rocksdb", 8, 85, 92, 4.5), point("mdbx", 8, 97, 83, 2.5),
+				point("rocksdb", 16, 180, 90, 8), point("mdbx", 16, 180, 86, 6),
+				point("rocksdb", 32, 300, 110, 24), point("mdbx", 32, 360, 90, 13),
+				point("rocksdb", 64, 350, 100, 45), point("mdbx", 64, 800, 80, 33),
 			}},
 	}
 }

@@ -375,7 +375,7 @@ func axisFigures(s *Sweep) (out []view.Block) {
 	}
 	for _, x := range axes {
 		curves := s.curves(x)
-		if s.compares() && s.arenas()[0].rivals() && (competes(x) || len(curves[0].stops()) < 3) || x == "rate" {
+		if s.compares() && s.comparisons()[0].rivals() && (competes(x) || len(curves[0].stops()) < 3) || x == "rate" {
 			continue // the chart of engines, and that of latency against load, say it better
 		}
 		pic, left := axisChart(x, curves)

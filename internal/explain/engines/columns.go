@@ -33,7 +33,7 @@ var (
 	peakMemory  = figure("memory", "", nil, func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).In(view.MiB)
 	cacheBytes  = column{Name: "cache", Key: true, Value: func(p Point) *float64 { return view.Of(p.CacheBytes) }}
 	cacheShare  = column{Name: "cache", Unit: "% of DB", Key: true, Value: func(p Point) *float64 { return view.Of(p.CachePercent) }}
-	phase       = column{Name: "phase", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Phase) }}
+	phase       = column{Name: "regime", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Phase) }}
 )
 
 // Latencies that a column can take a quantile of.

@@ -69,9 +69,9 @@ func (s *Sweep) curves(x string) []curve {
 	return s.split(x, func(axis string) bool { return axis != x })
 }
 
-// arenas splits it along what a table has its rows along: in each, engines and
+// comparisons splits it along what a table has its rows along: in each, engines and
 // profiles compete.
-func (s *Sweep) arenas() []curve {
+func (s *Sweep) comparisons() []curve {
 	x := s.along()
 	return s.split(x, func(axis string) bool { return axis != x && !competes(axis) })
 }

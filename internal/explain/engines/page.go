@@ -26,7 +26,7 @@ func (in Input) Picture(w io.Writer) error {
 	curves := in.curves()
 	var pic *view.Picture
 	if s := &in.Sweeps[0]; s.compares() {
-		a := s.arenas()[0]
+		a := s.comparisons()[0]
 		if pic = a.loadFigure().Picture; pic == nil && a.rivals() {
 			pic = a.enginesChart()
 		}
@@ -58,7 +58,7 @@ func (in Input) Page() *view.Page {
 		case len(s.Points) == 0:
 			p.Answer(s.Name, curve{sweep: s, x: "cache"}.sentence())
 		case s.compares():
-			for _, a := range s.arenas() {
+			for _, a := range s.comparisons() {
 				p.Answer(before(a.heading(several), ":"), a.sentences()...)
 			}
 		}
@@ -316,8 +316,8 @@ func pointLabel(p Point) string {
 // comparedEngines are the figures of a sweep that is about engines, threads or
 // handles: the charts, then what a Get takes of the machine.
 func (s *Sweep) comparedEngines() (out []view.Block) {
-	arenas := s.arenas()
-	for _, a := range arenas {
+	comparisons := s.comparisons()
+	for _, a := range comparisons {
 		of := strings.TrimSuffix(": "+a.label, ": ")
 		b := view.Block{Title: "Speed by " + a.x, Method: "engines.md", Table: a.speedTable()}
 		if load := a.loadFigure(); load.Picture != nil {
@@ -340,7 +340,7 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 		out = append(out, b, view.Block{Title: "What a Get takes" + of, Note: a.pagesNote(), Method: "engines.md", Table: a.efficiencyTable()},
 			view.Block{Title: "What a closed table costs" + of, Note: a.missSentence(), Method: "engines.md", Table: a.handlesTable()})
 	}
-	out = append(out, view.Block{Title: "The engines, their memory, what survives", Method: "engines.md", Table: arenas[0].entrantTable(),
+	out = append(out, view.Block{Title: "The engines, their memory, what survives", Method: "engines.md", Table: comparisons[0].entrantTable(),
 		Note: "Survives: what a kill of the process and a power cut leave of acknowledged writes. Memory: how the budget was spent."})
 	return append(out, s.published()...)
 }

@@ -48,7 +48,7 @@ func rank(pts []Point) (r ranking, ok bool) {
 	return r, true
 }
 
-// sentences are the answer of an arena: who is fastest, and what the disk leaves.
+// sentences are the answer of a comparison: who is fastest, and what the disk leaves.
 func (c curve) sentences() []string {
 	if len(c.measured()) == 0 {
 		return []string{"Nothing was measured: " + c.whyNothing() + "."}

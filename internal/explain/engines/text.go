@@ -29,7 +29,7 @@ func (in Input) Text(w io.Writer) error {
 func (s *Sweep) text(out *view.Text, named bool) {
 	curves := s.curves(s.xAxis())
 	if s.compares() {
-		curves = s.arenas()
+		curves = s.comparisons()
 	} else if len(curves) == 0 {
 		curves = []curve{{sweep: s, x: "cache"}}
 	}

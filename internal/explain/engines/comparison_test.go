@@ -108,7 +108,7 @@ func sentences(t testing.TB, dir string) string {
 	t.Helper()
 	s := read(t, dir).Sweeps[0]
 	var all []string
-	for _, a := range s.arenas() {
+	for _, a := range s.comparisons() {
 		all = append(all, a.sentences()...)
 	}
 	return strings.Join(all, "\n")
@@ -253,7 +253,7 @@ func TestPageFaultsAreNamed(t *testing.T) {
 func TestLegendOfFailures(t *testing.T) {
 	settings := fourEngines(3)
 	settings[5].failed = "no memory left"
-	pic := read(t, enginesSweep(t, settings...)).Sweeps[0].arenas()[0].enginesChart()
+	pic := read(t, enginesSweep(t, settings...)).Sweeps[0].comparisons()[0].enginesChart()
 	if got, want := strings.Join(pic.Legend(), ", "), "pebble1, rocksdb, mdbx (1 failed), badger (failed)"; got != want {
 		t.Errorf("legend %q, want %q", got, want)
 	}
