@@ -41,6 +41,9 @@ func TestTrackedFilesAreTidy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(text) > 2<<20 {
+			t.Errorf("%s: %d bytes: built files and data do not belong here", path, len(text))
+		}
 		if bytes.IndexByte(text, 0) >= 0 {
 			continue // not text
 		}
