@@ -151,8 +151,8 @@ func storesOf(info changeset.Info, asked []string) ([]string, map[string]int, er
 	if len(asked) > 0 {
 		stores = asked
 	} else if !info.Complete && info.Damage == nil { // of a damaged set, what can be read
-		return nil, nil, errors.New("the change set names its stores only in its changes: say which to replay (--stores), or make a container of it (statelab " +
-			"changeset convert)")
+		return nil, nil, errors.New("the list of stores of this change set is not known before it is read: name those to replay with --stores, " +
+			"or convert the set first (statelab changeset convert)")
 	}
 	if len(stores) == 0 {
 		return nil, nil, errors.Join(errors.New("the change set has no stores"), info.Damage)
