@@ -144,12 +144,14 @@ e2e: runners trees
 slow: needs
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 60m ./internal/observe/resolve ./internal/adapt/pebbledb
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
 
-# What runs on several goroutines, and an engine of each kind under it.
-RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/observe/resolve ./internal/run/... ./internal/plan/runners \
-	./internal/plan/sweep ./internal/model/cachesim ./internal/explain/promexport ./internal/adapt/pebbledb ./engines/null ./engines/mem \
+# What runs on several goroutines, and an engine of each kind under it. Those that take more
+# than a minute are in slow.
+RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/run/... ./internal/plan/runners \
+	./internal/plan/sweep ./internal/model/cachesim ./internal/explain/promexport ./engines/null ./engines/mem \
 	./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./runner
 
 race: needs
