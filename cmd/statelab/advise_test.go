@@ -66,7 +66,7 @@ func TestAdviceComesTrue(t *testing.T) {
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
-			refused(t, statelab(t, "advise", db, "--out", out), exitUsage, "holds other things", verifyFolder)
+			refused(t, statelab(t, "advise", db, "--out", out), exitUsage, "already holds advice: choose another folder")
 		})
 	}
 }

@@ -55,7 +55,7 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 		t.Errorf("versions 50 to 59:\n%.2000s", diff)
 	}
 	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "121", "--out", file("none.slcs")), exitFailed,
-		"versions 1 to 120: none of those asked for")
+		"has the versions 1 to 120, and none in the range of --from and --to")
 	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", dir, "--out", file("none.slcs")), exitFailed, "statelab-run-iavl1", "no LevelDB")
 
 	// The roots of the replay become the set's; the order they came from is kept.
@@ -69,8 +69,8 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 		t.Errorf("the roots of %d versions were checked, want 120", f.RootsChecked)
 	}
 	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--sort", "--roots", run, "--out", file("none.slcs")), exitUsage,
-		"order insertion, this one's is sorted-net")
-	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--roots", dir, "--out", file("none.slcs")), exitUsage, "--roots")
+		"order insertion, but this set has order sorted-net")
+	refused(t, statelab(t, "changeset", "import", file("set.slcs"), "--roots", dir, "--out", file("none.slcs")), exitFailed, "--roots")
 
 	interruptedHarvest(t, db, file("again.slcs"))
 	if diff := cmp.Diff(want, changesOf(t, file("again.slcs"))); diff != "" {
