@@ -139,9 +139,10 @@ fixtures:
 
 # Go's test cache does not see what a child process read: never cached.
 e2e: runners trees
-	$(GO) test -count=1 -timeout 30m . ./cmd/statelab
+	$(GO) test -short -count=1 -timeout 30m . ./cmd/statelab
 
 slow: needs
+	$(GO) test -timeout 60m -run TestOutcomesAreHonest ./cmd/statelab
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 60m ./internal/observe/resolve ./internal/adapt/pebbledb
