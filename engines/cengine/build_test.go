@@ -20,7 +20,7 @@ func use(t *testing.T, build func(*testing.T) string) {
 
 func buildExampleInC(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "libsortedtable.so")
+	path := filepath.Join(t.TempDir(), "libhashlog.so")
 	libtest.Tool(t, "install gcc and make (apt-get install gcc make)", "make", "--silent", "-C", "../../examples/native-c", "OUT="+path)
 	return path
 }
