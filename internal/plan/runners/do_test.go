@@ -122,8 +122,8 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 		{"exit", result.Failed, "the runner died with exit code 7 in phase measure at op 81,204: engine: cannot go on"},
 		{"vanish", result.Failed, "the runner ended without a result in phase measure at op 81,204"},
 		{"kill", result.Failed, "killed by signal 9 (killed) in phase measure at op 81,204"},
-		{"hang", result.Failed, "hung: silent for 500ms, killed in phase measure at op 81,204"},
-		{"repeat", result.Failed, "hung: silent for 500ms, killed in phase measure at op 81,204"},
+		{"hang", result.Failed, "hung: silent for 2s, killed in phase measure at op 81,204"},
+		{"repeat", result.Failed, "hung: silent for 2s, killed in phase measure at op 81,204"},
 		{"crash", result.Failed, "killed by signal 11 (segmentation fault) in phase measure at op 81,204: signal SIGSEGV: segmentation violation code=0x1 " +
 			"addr=0x0 pc=0x7f"},
 		{"abort", result.Failed, "killed by signal 6 (aborted) in phase measure at op 81,204: SIGABRT: abort"},
@@ -133,7 +133,7 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 		t.Run(c.fate, func(t *testing.T) {
 			r := runnerFor(c.fate)
 			if c.fate == "hang" || c.fate == "repeat" {
-				r.Patience = 500 * time.Millisecond
+				r.Patience = 2 * time.Second // starting takes its time on a busy machine
 			}
 			out := filepath.Join(t.TempDir(), "new", "run") // is made
 			var last result.Event

@@ -116,8 +116,13 @@ func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
 		t.Errorf("%d roots stored, %v", len(roots), err)
 	}
 	ticks, err := result.ReadSeries(spec.Out)
-	if err != nil || len(ticks) == 0 || ticks[len(ticks)-1].Tree.Version != 300 || *ticks[len(ticks)-1].Tree.TreeSize != *f.TreeSize {
-		t.Errorf("series %+v, %v", ticks, err)
+	if err != nil || len(ticks) == 0 {
+		t.Fatalf("series %+v, %v", ticks, err)
+	}
+	// A run of more than a second leaves out a last interval that is too short for a rate.
+	last := ticks[len(ticks)-1].Tree
+	if last.Version > 300 || last.Leaves > want.Leaves || last.Version == 300 && *last.TreeSize != *f.TreeSize {
+		t.Errorf("the series ends with %+v", last)
 	}
 }
 
@@ -154,10 +159,10 @@ func TestWhatGoesWrongInATreeIsAResult(t *testing.T) {
 func TestACommitThatDoesNotReturnIsReportedWithItsStack(t *testing.T) {
 	path, _ := set(t, 40, nil)
 	spec := specFor(t, path, map[string]string{replaytest.HangAt: "13"})
-	spec.CommitLimitNanos = int64(300 * time.Millisecond)
+	spec.CommitLimitNanos = int64(2 * time.Second) // a busy machine delays sound commits too
 	run, err := Run(context.Background(), replaytest.Tree{}, spec, quiet)
 	var stuck *stuckError
-	if !errors.As(err, &stuck) || run.Status != result.Failed || !strings.Contains(run.Error, "Commit at version 13 did not return within 300ms") {
+	if !errors.As(err, &stuck) || run.Status != result.Failed || !strings.Contains(run.Error, "Commit at version 13 did not return within 2s") {
 		t.Fatalf("%s: %q", run.Status, run.Error)
 	}
 	stacks, err := os.ReadFile(filepath.Join(spec.Out, result.StacksFile))
@@ -223,8 +228,11 @@ func TestAnInterruptedReplayGoesOnToTheSameRoot(t *testing.T) {
 	spec := specFor(t, path, map[string]string{replaytest.CommitMillis: "5"})
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(context.Background())
-	time.AfterFunc(300*time.Millisecond, func() { cancel(interrupted) })
-	first, err := Run(ctx, replaytest.Tree{}, spec, quiet)
+	first, err := Run(ctx, replaytest.Tree{}, spec, func(e result.Event) {
+		if e.Phase == replayPhase && e.Done > 0 {
+			cancel(interrupted)
+		}
+	})
 	if !errors.Is(err, interrupted) || first.Status != result.Interrupted || first.Figures.LastVersion < 1 {
 		t.Fatalf("%s: %v", first.Status, err)
 	}
