@@ -142,21 +142,23 @@ e2e: runners trees
 	$(GO) test -short -count=1 -timeout 30m . ./cmd/statelab
 
 slow: needs
-	$(GO) test -timeout 60m -run TestOutcomesAreHonest ./cmd/statelab
+	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio" ./cmd/statelab
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 60m ./internal/observe/resolve ./internal/adapt/pebbledb
+	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
 
-# What runs on several goroutines, and an engine of each kind under it. Those that take more
-# than a minute are in slow.
+# What runs on several goroutines, and of engines, layouts and the simulator the tests that do.
+# Those that take more than a minute are in slow.
 RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/run/... ./internal/plan/runners \
-	./internal/plan/sweep ./internal/model/cachesim ./internal/explain/promexport ./engines/null ./engines/mem \
-	./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./runner
+	./internal/plan/sweep ./internal/explain/promexport ./engines/null ./engines/mem ./runner
+RACE := CGO_ENABLED=1 $(GO) test -race -short -timeout 30m
 
 race: needs
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $(RACE_PACKAGES)
+	$(RACE) $(RACE_PACKAGES)
+	$(RACE) -run 'TestEngine/(PutGetDelete|ReadersBesideAWriter|SettleEnds)' ./engines/pebble1 ./engines/goleveldb
+	$(RACE) -run 'Reader|Curve|LongTraces' ./layouts/chunktrie ./internal/model/cachesim
 
 # Every target gets its seconds of one core: three minutes for 34 of them on two.
 FUZZ_SECONDS := 10
