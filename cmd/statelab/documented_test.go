@@ -20,7 +20,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	a := &app{ctx: context.Background(), stdout: io.Discard, stderr: io.Discard, tables: newTables()}
 	root := a.root()
 	texts := map[string]string{}
-	for _, pattern := range []string{"../../*.md", "../../docs/*/*.md", "../../fixtures/*/*.md", "../../examples/*/*.md"} {
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md", "../../fixtures/*/*.md", "../../examples/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
