@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,9 @@ import (
 var binary, scratch string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) >= 2 && slices.Contains([]string{runnerVerb, treeRunnerVerb, stateRunnerVerb}, os.Args[1]) {
+		main() // started by a command that a test runs in its own process
+	}
 	if engine, dir, asked := strings.Cut(os.Getenv(holderOf), ":"); asked {
 		fmt.Fprintln(os.Stderr, hold(engine, dir))
 		os.Exit(1)
