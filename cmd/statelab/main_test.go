@@ -111,7 +111,14 @@ const tooLong = 6 * time.Minute
 
 func start(t *testing.T, args ...string) *session {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith adds variables to the environment.
+func startWith(t *testing.T, variables []string, args ...string) *session {
+	t.Helper()
 	s := &session{t: t, command: exec.Command(binary, args...), began: time.Now()}
+	s.command.Env = append(os.Environ(), variables...)
 	s.command.Dir = t.TempDir() // nothing may depend on it
 	s.command.Stdout, s.command.Stderr = &s.stdout, &s.stderr
 	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
