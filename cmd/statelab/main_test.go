@@ -111,15 +111,15 @@ const tooLong = 6 * time.Minute
 
 func start(t *testing.T, args ...string) *session {
 	t.Helper()
-	return startWith(t, nil, args...)
+	return startIn(t, t.TempDir(), nil, args...) // nothing may depend on it
 }
 
-// startWith adds variables to the environment.
-func startWith(t *testing.T, variables []string, args ...string) *session {
+// startIn starts statelab in a directory, with variables added to the environment.
+func startIn(t *testing.T, dir string, variables []string, args ...string) *session {
 	t.Helper()
 	s := &session{t: t, command: exec.Command(binary, args...), began: time.Now()}
 	s.command.Env = append(os.Environ(), variables...)
-	s.command.Dir = t.TempDir() // nothing may depend on it
+	s.command.Dir = dir
 	s.command.Stdout, s.command.Stderr = &s.stdout, &s.stderr
 	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.command.Start(); err != nil {
