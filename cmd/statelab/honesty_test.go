@@ -44,17 +44,19 @@ func steppedVerbs(t *testing.T) []stepped {
 				return fmt.Sprint(f.Root.Combined, f.LastVersion)
 			}},
 		{experiment.Layouts, fixed("--layout", "flat-pebble,pagetrie", "--accounts", "5k", "--reads", "2k", "--update-blocks", "2"), 2,
-			func(t *testing.T, out string) (text string) {
-				l, err := result.ReadLayouts(out)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, row := range l.Rows {
-					text += fmt.Sprintln(row.Layout, row.Status, row.Root, row.Slots)
-				}
-				return text
-			}},
+			steppedLayouts},
 	}
+}
+
+func steppedLayouts(t *testing.T, out string) (text string) {
+	l, err := result.ReadLayouts(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range l.Rows {
+		text += fmt.Sprintln(row.Layout, row.Status, row.Root, row.Slots)
+	}
+	return text
 }
 
 func sweepFigures(t *testing.T, out string) (text string) {

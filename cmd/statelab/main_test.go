@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,9 @@ import (
 var binary, scratch string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) >= 2 && slices.Contains([]string{runnerVerb, treeRunnerVerb, stateRunnerVerb}, os.Args[1]) {
+		main() // started by a command that a test runs in its own process
+	}
 	if engine, dir, asked := strings.Cut(os.Getenv(holderOf), ":"); asked {
 		fmt.Fprintln(os.Stderr, hold(engine, dir))
 		os.Exit(1)
@@ -107,8 +111,15 @@ const tooLong = 6 * time.Minute
 
 func start(t *testing.T, args ...string) *session {
 	t.Helper()
+	return startIn(t, t.TempDir(), nil, args...) // nothing may depend on it
+}
+
+// startIn starts statelab in a directory, with variables added to the environment.
+func startIn(t *testing.T, dir string, variables []string, args ...string) *session {
+	t.Helper()
 	s := &session{t: t, command: exec.Command(binary, args...), began: time.Now()}
-	s.command.Dir = t.TempDir() // nothing may depend on it
+	s.command.Env = append(os.Environ(), variables...)
+	s.command.Dir = dir
 	s.command.Stdout, s.command.Stderr = &s.stdout, &s.stderr
 	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.command.Start(); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -10,17 +9,9 @@ import (
 // TestALayoutOfTheUsersOwn comes as a shared library. A broken one beside the runner
 // hides no other, and says what is wrong with it when it is asked for.
 func TestALayoutOfTheUsersOwn(t *testing.T) {
-	native := func(name string, args ...string) {
-		t.Helper()
-		command := exec.Command(name, args...)
-		command.Env = append(os.Environ(), "CGO_ENABLED=1")
-		if text, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", command, err, text)
-		}
-	}
 	library := filepath.Join(t.TempDir(), "mine.so")
-	native("go", "build", "-o", filepath.Join(scratch, "statelab-run-states"), "../statelab-run-states")
-	native("cc", "-O2", "-shared", "-fPIC", "-I../../native", "-o", library, "../../layouts/clayout/testdata/map.c")
+	native(t, "go", "build", "-o", filepath.Join(scratch, "statelab-run-states"), "../statelab-run-states")
+	native(t, "cc", "-O2", "-shared", "-fPIC", "-I../../native", "-o", library, "../../layouts/clayout/testdata/map.c")
 	t.Cleanup(func() {
 		if err := os.RemoveAll(filepath.Join(scratch, "lib")); err != nil {
 			t.Error(err)

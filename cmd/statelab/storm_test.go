@@ -1,0 +1,457 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/result"
+)
+
+// A storm draws experiments and faults from a seed. An experiment is killed and
+// interrupted again and again, or its disk fails, and resumed each time; then its
+// figures, roots and keys are those of an undisturbed one, no point was measured
+// twice or lost, no process is left, and nothing else was written.
+var (
+	stormFor    = flag.Duration("storm", 0, "how long the storm lasts (default: one round of each kind; make storm: STORM)")
+	stormSeed   = flag.Uint64("storm-seed", 1, "seed of the first round; the next round has the next")
+	stormLedger = flag.String("storm-ledger", "", "file to which each round adds a line of JSON")
+)
+
+// stormRound is a line of the ledger.
+type stormRound struct {
+	Seed     uint64         `json:"seed"`
+	Verb     string         `json:"verb"`
+	Args     []string       `json:"args"`
+	Disk     string         `json:"disk"`
+	Starts   int            `json:"starts"`
+	Faults   map[string]int `json:"faults"`
+	Finished int            `json:"finished_early"` // starts that were over before their fault
+	OK       bool           `json:"ok"`
+	Seconds  float64        `json:"seconds"`
+}
+
+const (
+	wholeDisk = "sound"
+	fullDisk  = "tmpfs that fills up"
+	thinDisk  = "ext4 on a loop device without space behind it" // EIO, then read-only
+)
+
+// stormSubject is what a round does.
+type stormSubject struct {
+	verb string
+	args []string // without --db and --out
+	// usesDB says that --db names a folder for the files that it makes.
+	usesDB bool
+	// truth is what has to come out, whatever happened on the way.
+	truth func(t *testing.T, db, out string) string
+}
+
+func stormSubjects(t *testing.T) []stormSubject {
+	reads := func(workload ...string) []string {
+		return append(workload, "--rate", "20k", "--gets", "4k", "--warmup", "0", "--access-gets", "0")
+	}
+	readDB := small(t, "20k")
+	figures := func(of func(*testing.T, string) string) func(*testing.T, string, string) string {
+		return func(t *testing.T, _, out string) string { return of(t, out) }
+	}
+	roots := func(t *testing.T, out string) (text string) {
+		for _, tree := range readReplay(t, out).Trees {
+			text += fmt.Sprintln(tree.Tree, tree.Figures.Root.Combined, tree.Figures.LastVersion, tree.Figures.Replay.Leaves)
+		}
+		return text
+	}
+	all := []stormSubject{
+		{experiment.Sweep, append([]string{"--db", readDB, "--cache", "64KiB,256KiB,1MiB", "--disk", "none"}, reads()...), false, figures(sweepFigures)},
+		{experiment.Replay, []string{"--tree", "replaytest", "--changes", changes(t, 40), "--set", "CommitMillis=5", "--repeats", "2"}, true,
+			figures(roots)},
+		{experiment.Layouts, []string{"--layout", "flat-pebble,pagetrie,chunktrie", "--accounts", "3k", "--reads", "500", "--update-blocks", "2", "--memory", "0"},
+			true, figures(steppedLayouts)},
+	}
+	for _, name := range []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger"} {
+		load := []string{"--engine", name, "--keys", "20k"}
+		if strings.HasPrefix(name, "pebble") {
+			load = append(load, "--set", "MemTableSize=64KiB")
+		}
+		all = append(all, stormSubject{experiment.Load, load, true, everyKey})
+	}
+	// Trees that make built: their commits are killed in replays.
+	made, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"iavl1", "memiavl", "avlite"} {
+		if _, err := os.Stat(filepath.Join(made, "statelab-run-"+name)); err == nil && *stormFor > 0 {
+			t.Setenv("PATH", made+string(os.PathListSeparator)+os.Getenv("PATH"))
+			all = append(all, stormSubject{experiment.Replay, []string{"--tree", name, "--changes", changes(t, 300), "--repeats", "2"}, true, figures(roots)})
+		}
+	}
+	return all
+}
+
+// everyKey asks a loaded database for more keys than it has.
+func everyKey(t *testing.T, db, _ string) string {
+	m, err := keyspace.ReadManifest(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, "read", "--db", db, "--gets", "60k", "--warmup", "0", "--access-gets", "0", "--out", filepath.Join(t.TempDir(), "R"))
+	return fmt.Sprintln(m.Loaded, m.Keys, m.Settled)
+}
+
+func TestStorm(t *testing.T) {
+	subjects := stormSubjects(t)
+	undisturbed := map[int]*calm{}
+	faults, rounds := map[string]int{}, 0
+	for began := time.Now(); ; rounds++ {
+		seed := *stormSeed + uint64(rounds)
+		random := rand.New(rand.NewPCG(seed, 4))
+		i := random.IntN(len(subjects))
+		disk := []string{wholeDisk, wholeDisk, fullDisk, thinDisk}[random.IntN(4)]
+		if *stormFor == 0 { // one of each kind
+			if rounds == 5 {
+				break
+			}
+			i, disk = []int{0, 1, 2, 3, 3}[rounds], []string{wholeDisk, wholeDisk, wholeDisk, wholeDisk, fullDisk}[rounds]
+		} else if time.Since(began) > *stormFor {
+			break
+		}
+		if os.Geteuid() != 0 || subjects[i].verb == experiment.Sweep {
+			disk = wholeDisk // only root mounts; a sweep writes next to nothing
+		}
+		r := &stormRound{Seed: seed, Verb: subjects[i].verb, Args: subjects[i].args, Disk: disk, Faults: map[string]int{}}
+		if undisturbed[i] == nil {
+			undisturbed[i] = subjects[i].calm(t)
+		}
+		start := time.Now()
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			subjects[i].weather(t, random, r, undisturbed[i])
+			r.OK = !t.Failed()
+		})
+		r.Seconds = time.Since(start).Seconds()
+		for fault, n := range r.Faults {
+			faults[fault] += n
+		}
+		enter(t, r)
+	}
+	t.Logf("%d rounds from seed %d: %v", rounds, *stormSeed, faults)
+}
+
+// calm is what comes of a subject that nobody disturbs.
+type calm struct {
+	truth string
+	took  time.Duration
+	bytes int64
+}
+
+func (s stormSubject) calm(t *testing.T) *calm {
+	dir := t.TempDir()
+	o := must(t, s.command(dir, dir)...)
+	return &calm{s.truth(t, filepath.Join(dir, "db"), filepath.Join(dir, "out")), o.took, bytesBelow(t, dir)}
+}
+
+func enter(t *testing.T, r *stormRound) {
+	if *stormLedger == "" {
+		return
+	}
+	f, err := os.OpenFile(*stormLedger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := json.NewEncoder(f).Encode(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// command starts from nothing, or goes on with what is there.
+func (s stormSubject) command(dbIn, outIn string) []string {
+	db, out := filepath.Join(dbIn, "db"), filepath.Join(outIn, "out")
+	if s.verb == experiment.Load {
+		if _, err := keyspace.ReadManifest(db); err == nil {
+			return []string{s.verb, "--db", db, "--resume", "--ignore-space"}
+		}
+		return append([]string{s.verb, "--db", db, "--ignore-space"}, s.args...)
+	}
+	if _, err := os.Stat(filepath.Join(out, experiment.File)); err == nil {
+		return []string{s.verb, "--resume", "--out", out, "--ignore-space"}
+	}
+	args := append([]string{s.verb, "--out", out, "--ignore-space"}, s.args...)
+	if s.usesDB {
+		args = append(args, "--db", db)
+	}
+	return args
+}
+
+// weather is one round.
+func (s stormSubject) weather(t *testing.T, random *rand.Rand, r *stormRound, undisturbed *calm) {
+	home := t.TempDir()
+	dbIn, outIn := filepath.Join(home, "disk"), filepath.Join(home, "mine")
+	for _, dir := range []string{dbIn, outIn, filepath.Join(home, "others")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(home, "others", "letter.txt"), "dear reader")
+	d := stormDisk{t, r.Disk, dbIn, filepath.Join(home, "behind")}
+	d.mount(undisturbed.bytes * int64(2+random.IntN(88)) / 100)
+	if r.Disk != wholeDisk {
+		// The results are on the failing disk, too, of every second round.
+		if random.IntN(2) == 0 {
+			outIn = dbIn
+		}
+		o := s.once(t, home, dbIn, outIn, r)
+		r.Faults[r.Disk]++
+		if o.exit == exitDone && r.Disk == fullDisk {
+			r.Finished++
+		} else if o.exit == exitFailed && !strings.Contains(o.stderr, "--resume") && !strings.Contains(o.stderr, "statelab "+s.verb) {
+			t.Errorf("a failed disk without a way out: %v", o)
+		} else if o.exit != exitDone && o.exit != exitFailed {
+			t.Errorf("a failed disk: %v", o)
+		}
+		d.repair()
+	}
+	finished := map[string]time.Time{}
+	for range 1 + random.IntN(12) {
+		if s.interrupted(t, random, r, home, dbIn, outIn, undisturbed.took) {
+			break // it was over before
+		}
+		s.keeps(t, filepath.Join(outIn, "out"), finished)
+	}
+	o := s.once(t, home, dbIn, outIn, r)
+	if o.exit != exitDone && !(s.verb == experiment.Load && strings.Contains(o.stderr, "complete database")) {
+		t.Fatalf("the last start: %v", o)
+	}
+	s.keeps(t, filepath.Join(outIn, "out"), finished)
+	if diff := cmp.Diff(undisturbed.truth, s.truth(t, filepath.Join(dbIn, "db"), filepath.Join(outIn, "out"))); diff != "" {
+		t.Errorf("not as undisturbed: %s", diff)
+	}
+	for path, holds := range map[string][]string{home: {"behind", "disk", "mine", "others", "tmp", "work"}, filepath.Join(home, "others"): {"letter.txt"},
+		dbIn: {"db", "out", "lost+found"}, outIn: {"out", "db", "lost+found"}, filepath.Join(home, "work"): nil} {
+		for _, e := range entriesOf(t, path) {
+			if !slices.Contains(holds, e) {
+				t.Errorf("%s was written", filepath.Join(path, e))
+			}
+		}
+	}
+}
+
+// interrupted starts the subject and disturbs it at a random moment; over says that it
+// ended well before.
+func (s stormSubject) interrupted(t *testing.T, random *rand.Rand, r *stormRound, home, dbIn, outIn string, undisturbed time.Duration) (over bool) {
+	run := s.start(t, home, dbIn, outIn, r)
+	wait := time.Duration(random.Float64() * random.Float64() * float64(undisturbed)) // more often early: what is resumed is shorter
+	fate := []string{"kill statelab", "kill statelab", "kill its runner", "kill its runner", "SIGTERM", "SIGINT", "SIGHUP", "pause"}[random.IntN(8)]
+	for began := time.Now(); time.Since(began) < wait && !processGone(run); {
+		time.Sleep(time.Millisecond)
+	}
+	if processGone(run) {
+		r.Finished++
+	} else {
+		r.Faults[fate]++
+	}
+	runner := run.runner()
+	switch fate {
+	case "kill statelab":
+		run.signal(syscall.SIGKILL)
+	case "kill its runner":
+		if runner != 0 {
+			if err := syscall.Kill(runner, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+				t.Fatal(err)
+			}
+		}
+	case "SIGTERM":
+		run.signal(syscall.SIGTERM)
+	case "SIGINT":
+		run.signal(syscall.SIGINT)
+	case "SIGHUP":
+		run.signal(syscall.SIGHUP)
+	case "pause": // a clock that jumps, to all that is measured
+		for _, pid := range []int{run.command.Process.Pid, runner} {
+			if pid == 0 {
+				continue
+			}
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err == nil {
+				time.Sleep(100 * time.Millisecond)
+				err = syscall.Kill(pid, syscall.SIGCONT)
+				if err != nil && err != syscall.ESRCH {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	o := run.wait()
+	noOrphan(t, filepath.Join(home, "work"))
+	if strings.Contains(o.stderr, "goroutine ") || o.exit == exitUsage {
+		t.Errorf("after %s: %v", fate, o)
+	}
+	return o.exit == exitDone
+}
+
+func (s stormSubject) start(t *testing.T, home, dbIn, outIn string, r *stormRound) *session {
+	t.Helper()
+	for _, dir := range []string{"work", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Starts++
+	return startIn(t, filepath.Join(home, "work"), []string{"TMPDIR=" + filepath.Join(home, "tmp")}, s.command(dbIn, outIn)...)
+}
+
+func (s stormSubject) once(t *testing.T, home, dbIn, outIn string, r *stormRound) outcome {
+	t.Helper()
+	o := s.start(t, home, dbIn, outIn, r).wait()
+	noOrphan(t, filepath.Join(home, "work"))
+	return o
+}
+
+// noOrphan waits until no process is left that was started in dir.
+func noOrphan(t *testing.T, dir string) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		left := ""
+		links, err := filepath.Glob("/proc/[0-9]*/cwd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range links {
+			if at, err := os.Readlink(link); err == nil && at == dir {
+				left = link
+			}
+		}
+		if left == "" {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%s is left behind", left)
+		}
+	}
+}
+
+// keeps expects that points which were finished are still there, and not measured
+// again, and notes those that are finished now.
+func (s stormSubject) keeps(t *testing.T, out string, finished map[string]time.Time) {
+	t.Helper()
+	now := map[string]time.Time{}
+	folders, err := filepath.Glob(filepath.Join(out, result.PointsDir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range folders {
+		for _, last := range []string{"", "lookup"} {
+			dir := filepath.Join(dir, last)
+			if run, err := result.ReadRun(dir); err == nil && run.Status == result.OK {
+				now[dir] = run.Started
+			}
+		}
+	}
+	for dir, started := range finished {
+		if !now[dir].Equal(started) {
+			t.Errorf("%s was finished, and is lost or measured again (%v, %v)", dir, started, now[dir])
+		}
+	}
+	for dir, started := range now {
+		finished[dir] = started
+	}
+}
+
+// stormDisk is where the round's databases are.
+type stormDisk struct {
+	t        *testing.T
+	kind, at string
+	backing  string
+}
+
+func (d stormDisk) mount(bytes int64) {
+	d.t.Helper()
+	if d.kind == wholeDisk {
+		return
+	}
+	on := d.at
+	if d.kind == thinDisk {
+		if err := os.Mkdir(d.backing, 0o755); err != nil {
+			d.t.Fatal(err)
+		}
+		on, bytes = d.backing, bytes+2<<20 // the file system's own
+	}
+	if err := syscall.Mount("tmpfs", on, "tmpfs", 0, fmt.Sprintf("size=%d", max(bytes, 64<<10))); err != nil {
+		d.t.Skipf("this machine does not let root mount a small disk: %v", err)
+	}
+	d.t.Cleanup(func() { d.tool("umount", on) })
+	if d.kind == fullDisk {
+		return
+	}
+	image := filepath.Join(d.backing, "image")
+	write(d.t, image, "")
+	truncate(d.t, image, 256<<20)
+	d.tool("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,nodiscard", "-J", "size=4", image)
+	d.tool("mount", "-o", "loop", image, d.at)
+	d.t.Cleanup(func() { d.tool("umount", d.at) })
+}
+
+// repair makes space. A file system that met errors is taken down and checked, as after
+// a restart of the machine.
+func (d stormDisk) repair() {
+	d.t.Helper()
+	if d.kind == fullDisk {
+		d.tool("mount", "-o", "remount,size=1g", d.at)
+		return
+	}
+	d.tool("mount", "-o", "remount,size=1g", d.backing)
+	d.tool("umount", d.at)
+	image := filepath.Join(d.backing, "image")
+	if text, err := exec.Command("fsck.ext4", "-fy", image).CombinedOutput(); err != nil { // it exits 1 when it has repaired
+		if exit, is := err.(*exec.ExitError); !is || exit.ExitCode() > 2 {
+			d.t.Fatalf("fsck: %v\n%s", err, text)
+		}
+	}
+	d.tool("mount", "-o", "loop", image, d.at)
+}
+
+func (d stormDisk) tool(name string, args ...string) {
+	d.t.Helper()
+	if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		d.t.Fatalf("%s %v: %v\n%s", name, args, err, text)
+	}
+}
+
+func bytesBelow(t *testing.T, dir string) (bytes int64) {
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}
+
+func entriesOf(t *testing.T, dir string) (names []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
