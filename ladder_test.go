@@ -56,7 +56,7 @@ var ladder = []rung{
 	}},
 	{"adapt", map[string][]string{
 		"internal/adapt/pebbledb": {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
-			"internal/model/lsm", "internal/base/unit"},
+			"internal/model/cachesim", "internal/model/lsm", "internal/base/unit"},
 		"internal/adapt/adapter":             {"engine", "internal/base/unit"},
 		"internal/adapt/mmapdb":              {"engine", "internal/adapt/adapter"},
 		"internal/adapt/mmapdb/mmaptest":     {"engine", "internal/observe/host", "result"},

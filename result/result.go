@@ -98,6 +98,9 @@ type Workload struct {
 type Cache struct {
 	Requested string `json:"requested"`
 	Effective int64  `json:"effective"`
+	// BlockBytes is what blocks have of it before the first Get: memtables take the
+	// rest. Absent where the engine does not tell.
+	BlockBytes *int64 `json:"block_bytes,omitempty"`
 }
 
 // Memory is what the engine may keep in memory and how it was held to that.

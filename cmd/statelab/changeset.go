@@ -165,7 +165,9 @@ func (a *app) writeContainer(out string, set changeset.Source, provenance, phase
 func (a *app) changesetImport() *cobra.Command {
 	f := new(setFlags)
 	var provenance, roots string
+	var strict bool
 	cmd := &cobra.Command{Use: "import SET --out FILE", Short: "Convert a set of any format to statelab's own"}
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 and write nothing if files have names that the format does not know")
 	f.formatFlag(cmd)
 	f.rangeFlags(cmd)
 	f.sortFlag(cmd)
@@ -186,6 +188,9 @@ func (a *app) changesetImport() *cobra.Command {
 			set = expectRoots(set, roots, m)
 		}
 		if err := m.err(); err != nil {
+			return err
+		}
+		if err := a.tellUnknown(source, strict); err != nil {
 			return err
 		}
 		if provenance == "" && set.Info().Provenance == "" {
@@ -214,6 +219,9 @@ func (a *app) changesetExport() *cobra.Command {
 		}
 		set, err := f.window(source, m)
 		if err != nil {
+			return err
+		}
+		if err := a.tellUnknown(source, false); err != nil {
 			return err
 		}
 		versions := int64(0)
@@ -298,6 +306,9 @@ func (a *app) changesetInfo() *cobra.Command {
 			return err
 		}
 		defer set.Close() // nothing was written
+		if err := a.tellUnknown(set, false); err != nil {
+			return err
+		}
 		if f.json {
 			return a.printJSON(setFactsOf(path, set.Info()))
 		}
@@ -312,10 +323,10 @@ func (a *app) changesetVerify() *cobra.Command {
 	cmd := &cobra.Command{Use: "verify SET", Short: "Read a whole set and check checksums, versions, gaps, order and counts",
 		Long: `Verify exits 1 if the set is damaged or contradicts its own header. A missing
 version is not damage: a replay commits it without changes. With --strict, missing
-versions exit 3.`}
+versions and files whose names the format does not know exit 3.`}
 	f.formatFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 if versions are missing")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 if versions are missing, or files have names that the format does not know")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		set, path := m.openSet(args, f.format, "verify set.slcs")
 		if err := m.err(); err != nil {
@@ -342,12 +353,54 @@ versions exit 3.`}
 		if damage != nil {
 			return fmt.Errorf("%s: %w", path, damage)
 		}
+		warnings := unknownFiles(set.Info())
+		a.progress().warn(warnings...)
 		if strict && verdict.Missing > 0 {
+			warnings = append(warnings, engine.Warning{})
 			a.progress().warn(engine.Warning{Text: unit.Count(verdict.Missing) + " versions are missing"})
-			return &strictError{1}
+		}
+		if strict && len(warnings) > 0 {
+			return &strictError{len(warnings)}
 		}
 		return nil
 	})
+}
+
+// mostNamed bounds how many files a warning names.
+const mostNamed = 20
+
+// unknownFiles names the files of a set's directory that are left out.
+func unknownFiles(info changeset.Info) []engine.Warning {
+	n := len(info.Unknown)
+	if n == 0 {
+		return nil
+	}
+	named, more := info.Unknown, ""
+	if n > mostNamed {
+		named, more = named[:mostNamed], fmt.Sprintf(" and %d more", n-mostNamed)
+	}
+	return []engine.Warning{{
+		Code:   "unknown_files",
+		Text:   fmt.Sprintf("%s left out, since the format %s does not know such names: %s%s", plural(n, "file"), info.Format, strings.Join(named, ", "), more),
+		Remedy: "rename them if they hold changes; " + fileNames[info.Format],
+	}}
+}
+
+// tellUnknown warns of files that are left out.
+func (a *app) tellUnknown(set changeset.Source, strict bool) error {
+	warnings := unknownFiles(set.Info())
+	if a.progress().warn(warnings...); strict && len(warnings) > 0 {
+		return &strictError{len(warnings)}
+	}
+	return nil
+}
+
+// fileNames are those of the formats that are directories.
+var fileNames = map[changeset.Format]string{
+	changeset.FormatIAVLBench: "a version is in a file such as 000000017.delimpb",
+	changeset.FormatCronos:    "the files of a store are STORE/block-NUMBER, also with .zz, .snappy or .sz behind",
+	changeset.FormatNodes:     "blocks are in files such as 00000001-00000500.pb.gz or 00000005.pb.gz",
+	changeset.FormatDiffs:     "a block is in a file such as 17.json, 0x11.json or block-17.jsonl, also with .gz behind",
 }
 
 // setFacts is what info and verify print with --json. Pointers are nil where only
@@ -365,6 +418,7 @@ type setFacts struct {
 	RootRule   string           `json:"root_rule,omitempty"`
 	Provenance string           `json:"provenance,omitempty"`
 	Stores     []storeFacts     `json:"stores"`
+	Unknown    []string         `json:"unknown_files,omitempty"` // left out: the format does not know their names
 	Damage     string           `json:"damage,omitempty"`
 	Verified   *verifiedFacts   `json:"verified,omitempty"`
 }
@@ -383,7 +437,7 @@ type verifiedFacts struct {
 
 func setFactsOf(path string, info changeset.Info) setFacts {
 	s := setFacts{Schema: "statelab.changeset_info/1", Path: path, Format: info.Format, Order: info.Order.String(), First: info.First, Last: info.Last,
-		RootRule: info.RootRule, Provenance: info.Provenance, Stores: []storeFacts{}}
+		RootRule: info.RootRule, Provenance: info.Provenance, Stores: []storeFacts{}, Unknown: info.Unknown}
 	for _, name := range info.Stores {
 		s.Stores = append(s.Stores, storeFacts{Name: name})
 	}

@@ -56,17 +56,23 @@ func (library) Open(
 	options.EventListener = listener(events)
 	options.Cache = pebble.NewCache(s.CacheBytes)
 	defer options.Cache.Unref() // the database holds its own reference
+	replayed := func(pebbledb.Metrics) int64 { return 0 }
+	if o.ReadOnly {
+		replayed = pebbledb.ReplayBesideCache(options.Cache, name, s.CacheBytes)
+	}
 	options = options.EnsureDefaults()
 	opened, err := pebble.Open(o.Dir, options)
 	if err != nil {
 		return nil, pebbledb.Config{}, err
 	}
-	return version{opened}, pebbledb.Config{
+	v := version{opened}
+	return v, pebbledb.Config{
 		Options:            options.String(),
 		CacheBytes:         s.CacheBytes,
 		Handles:            options.MaxOpenFiles,
 		MemTableBytes:      options.MemTableSize,
 		FormatMajorVersion: uint64(opened.FormatMajorVersion()),
+		BesideCacheBytes:   replayed(v.Metrics()),
 	}, nil
 }
 

@@ -16,6 +16,9 @@ type Metrics struct {
 	Activity Activity // but for Finished and TableReads
 }
 
+// reservedBytes are those of memtables, which Pebble charges to the block cache.
+func (m Metrics) reservedBytes() int64 { return m.MemtableBytes + int64(m.ZombieMemtableBytes) }
+
 // Counters are totals since Open.
 func (d *DB) Counters() engine.Counters {
 	m := d.version.Metrics()
@@ -34,7 +37,7 @@ func (d *DB) Counters() engine.Counters {
 
 		CacheUsedBytes:     &m.CacheUsedBytes,
 		MemtableBytes:      &m.MemtableBytes,
-		CacheReservedBytes: told(m.MemtableBytes + int64(m.ZombieMemtableBytes)),
+		CacheReservedBytes: told(m.reservedBytes() - d.config.BesideCacheBytes),
 
 		UserWriteBytes: told(d.written.Load()),
 		WALBytes:       told(int64(m.WALBytes)),
@@ -57,8 +60,22 @@ func told(n int64) *int64 { return &n }
 // their own, which nothing counts.
 func (d *DB) Memory() []engine.MemoryShare {
 	reserved := min(*d.Counters().CacheReservedBytes, d.config.CacheBytes)
-	return []engine.MemoryShare{
+	shares := []engine.MemoryShare{
 		{Use: "block cache", Bytes: d.config.CacheBytes - reserved, Basis: "limit"},
 		{Use: "write buffers", Bytes: reserved, Basis: "measured"},
 	}
+	if log := d.replayedBytes(); log > 0 {
+		shares = append(shares, engine.MemoryShare{Use: "replayed log", Bytes: log, Basis: "measured"})
+	}
+	return shares
+}
+
+// replayedBytes are those of memtables that came from the log of a database open
+// for reading. Pebble charges none of a batch too large for a memtable.
+func (d *live) replayedBytes() int64 {
+	if !d.config.readOnly {
+		return 0
+	}
+	m := d.version.Metrics()
+	return max(m.MemtableBytes, m.reservedBytes()) - (m.reservedBytes() - d.config.BesideCacheBytes)
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -69,6 +70,9 @@ type Config struct {
 	FormatMajorVersion uint64 // of the database, which may differ from the one asked for
 	// BlockChargeBytes is what the cache charges for a block beyond its content.
 	BlockChargeBytes int64
+	// BesideCacheBytes are those of memtables replayed from the log of a database that
+	// is open for reading, which are not charged to the cache: see ReplayBesideCache.
+	BesideCacheBytes int64
 
 	adapter, dir         string
 	readOnly, disableWAL bool
@@ -239,10 +243,35 @@ func (d *live) Warnings() []engine.Warning {
 			Remedy: "settle the database before measuring",
 		})
 	}
+	if w, much := d.muchInLog(); much {
+		warnings = append(warnings, w)
+	}
 	if w, few := d.fewDescriptors(); few {
 		warnings = append(warnings, w)
 	}
 	return warnings
+}
+
+// noticeableLog is the share of a database from which on its log is told.
+const noticeableLog = 0.01
+
+// muchInLog warns of a log that answers Gets as no table does.
+func (d *live) muchInLog() (engine.Warning, bool) {
+	tables, err := d.version.Tables()
+	if err != nil {
+		return engine.Warning{}, false
+	}
+	var bytes int64
+	for _, t := range tables {
+		bytes += t.Bytes
+	}
+	log := d.replayedBytes()
+	return engine.Warning{
+		Code: "unflushed_log",
+		Text: fmt.Sprintf("the write-ahead log holds writes that are in no table yet. They were replayed into %s of memory beside the cache; Gets of their keys "+
+			"read no block", unit.Bytes(log)),
+		Remedy: "start and stop the node that owns the database once, if its tables shall hold everything",
+	}, float64(log) > noticeableLog*float64(bytes)
 }
 
 // fewDescriptors warns where tables cannot all be open at once although the

@@ -2,8 +2,10 @@ package pebbledb
 
 import (
 	"cmp"
+	"runtime"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
 const (
@@ -31,4 +33,36 @@ func OpenReserveBytes(adapter, profile string, cacheBytes int64, readOnly bool) 
 		return 0, errs[0]
 	}
 	return firstMemTableBytes + min(2*firstMemTableBytes, cmp.Or(int64(s.MemTableSize), libraryMemTableBytes)), nil
+}
+
+// Cache is what both versions' block caches have in common.
+type Cache interface {
+	// Reserve makes the cache smaller by bytes, or larger if they are negative.
+	Reserve(bytes int) (release func())
+}
+
+// replayAllowance is more, for each shard of a cache, than any log's memtables.
+const replayAllowance = 1 << 40
+
+// ReplayBesideCache lets Pebble replay the write-ahead log of a database that is
+// opened for reading without taking the block cache for it. Pebble charges
+// memtables to the cache; a log of half a gigabyte, which a killed node leaves, would
+// take all of it, where a node that runs writes the memtables to tables and has the
+// cache back. Call it before the database is opened, and replayed afterwards with
+// what its memtables take. It returns how many bytes are taken beside the cache.
+//
+// The cache is made larger before and smaller after, never too small in between:
+// CLOCK-Pro's target for cold blocks would not recover.
+func ReplayBesideCache(cache Cache, adapter string, cacheBytes int64) (replayed func(Metrics) (besideBytes int64)) {
+	n := cachesim.ShardCount(cacheBytes, runtime.GOMAXPROCS(0))
+	cache.Reserve(-n*replayAllowance - (n - 1)) // Pebble rounds up what a shard reserves
+	rest := int64(0)
+	if adapter == "pebble2" {
+		rest = firstMemTableBytes
+	}
+	return func(m Metrics) int64 {
+		beside := max(0, m.reservedBytes()-rest)
+		cache.Reserve(n*replayAllowance - int(beside))
+		return beside
+	}
 }

@@ -95,6 +95,9 @@ type Info struct {
 	Provenance string   // where the set comes from, as text
 	// Totals are nil where only reading tells.
 	Totals *Totals
+	// Unknown are files of the set's directory whose names the format does not know:
+	// what is in them is left out.
+	Unknown []string
 	// Damage is why a container without a usable footer can be read in part only.
 	// Next returns it after the last version that is whole.
 	Damage error

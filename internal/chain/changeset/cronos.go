@@ -9,14 +9,13 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zlib"
 )
 
 // The form of cronos and memiavl: a directory a store with files block-N, plain or
-// behind .zz (zlib) or .snappy, read in the order of N. A file is
+// behind .zz (zlib), .snappy or .sz, read in the order of N. A file is
 //
 //	{version u64le, size u64le, {delete u8, keyLen uvarint, key, [valueLen uvarint, value]}*}*
 //
@@ -27,6 +26,7 @@ type cronosSource struct {
 	fsys    fs.FS
 	stores  []*cronosStore
 	names   []string
+	unknown []string
 	version int64 // being read, or the last
 	store   int   // being read; len(stores) between versions
 	first   int64
@@ -47,7 +47,7 @@ type cronosStore struct {
 	last    int64
 }
 
-var cronosFile = regexp.MustCompile(`^block-(\d{1,18})(\.zz|\.snappy)?$`)
+var cronosFile = regexp.MustCompile(`^block-(\d{1,18})(\.zz|\.snappy|\.sz)?$`)
 
 func openCronos(fsys fs.FS, dir string) (*cronosSource, error) {
 	s := &cronosSource{fsys: fsys}
@@ -74,14 +74,19 @@ func (s *cronosSource) find(dir string) error {
 	}
 	for _, entry := range entries {
 		if !entry.IsDir() {
+			s.unknown = append(s.unknown, path.Join(dir, entry.Name()))
 			continue
 		}
-		files, err := cronosFiles(s.fsys, path.Join(dir, entry.Name()))
+		files, unknown, err := blockFiles(s.fsys, path.Join(dir, entry.Name()), cronosFile)
 		if err != nil {
 			return err
 		}
+		s.unknown = append(s.unknown, unknown...)
 		s.names = append(s.names, entry.Name())
 		s.stores = append(s.stores, &cronosStore{name: entry.Name(), files: files})
+	}
+	if !slices.ContainsFunc(s.stores, func(store *cronosStore) bool { return len(store.files) > 0 }) {
+		return fmt.Errorf("%s: no file is called STORE/block-NUMBER", dir)
 	}
 	if _, err := newStoreTable(s.names); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
@@ -89,41 +94,8 @@ func (s *cronosSource) find(dir string) error {
 	return nil
 }
 
-// cronosFiles are the files of one store, by their first block.
-func cronosFiles(fsys fs.FS, dir string) ([]string, error) {
-	entries, err := fs.ReadDir(fsys, dir)
-	if err != nil {
-		return nil, fmt.Errorf("list change sets: %w", err)
-	}
-	type numbered struct {
-		block int64
-		file  string
-	}
-	var found []numbered
-	for _, entry := range entries {
-		parts := cronosFile.FindStringSubmatch(entry.Name())
-		if parts == nil {
-			continue
-		}
-		block, err := strconv.ParseInt(parts[1], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path.Join(dir, entry.Name()), err)
-		}
-		found = append(found, numbered{block, path.Join(dir, entry.Name())})
-	}
-	slices.SortFunc(found, func(a, b numbered) int { return int(max(-1, min(1, a.block-b.block))) })
-	var files []string
-	for i, f := range found {
-		if i > 0 && found[i-1].block == f.block {
-			return nil, fmt.Errorf("%s and %s begin with the same block", found[i-1].file, f.file)
-		}
-		files = append(files, f.file)
-	}
-	return files, nil
-}
-
 func (s *cronosSource) Info() Info {
-	return Info{Format: FormatCronos, Order: OrderSortedNet, Stores: s.names, Complete: true, First: s.first}
+	return Info{Format: FormatCronos, Order: OrderSortedNet, Stores: s.names, Complete: true, First: s.first, Unknown: s.unknown}
 }
 
 func (s *cronosSource) Close() error {
@@ -239,7 +211,7 @@ func (s *cronosStore) openFile(fsys fs.FS) (err error) {
 	switch path.Ext(file) {
 	case ".zz":
 		unpack = func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) }
-	case ".snappy":
+	case ".snappy", ".sz":
 		unpack = func(r io.Reader) (io.Reader, error) {
 			return s2.NewReader(r, s2.ReaderMaxBlockSize(1<<20)), nil
 		}

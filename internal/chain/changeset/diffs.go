@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -19,10 +18,11 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Ethereum state diffs: a file NUMBER.json or NUMBER.json.gz a block, with what
-// debug_traceBlockByNumber returns for the prestateTracer in diffMode: a list of
-// {"txHash", "result": {"pre", "post"}}, as it comes or inside the JSON-RPC
-// envelope; or the {"pre", "post"} of a single transaction.
+// Ethereum state diffs: a file a block, NUMBER.json, block-NUMBER.json or .jsonl, also
+// with .gz behind, NUMBER decimal or 0x-hex. It holds what debug_traceBlockByNumber
+// returns for the prestateTracer in diffMode: a list of {"txHash", "result": {"pre",
+// "post"}}, as it comes or inside the JSON-RPC envelope; or values of one transaction
+// each, one behind the other: {"pre", "post"}, or that as a result.
 //
 // pre holds every account that a transaction changed, as it was; post what became
 // different. What is in pre but not in post was deleted, or for a slot set to zero.
@@ -45,20 +45,23 @@ const (
 )
 
 var (
-	diffFile      = regexp.MustCompile(`^(\d{1,18})\.json(\.gz)?$`)
+	diffFile      = regexp.MustCompile(`^(?:block[-_])?(\d{1,18}|0x[0-9a-fA-F]{1,15})\.jsonl?(\.gz)?$`)
 	errNoDiff     = errors.New(`no state diff: neither a list of {"result": {"pre", "post"}} nor one {"pre", "post"}`)
+	errTwoBlocks  = errors.New("a second value behind a block: a file holds one block, or one transaction a line")
 	errLargeBlock = fmt.Errorf("more than %d bytes of JSON", maxDiffFileBytes)
 )
 
 type diffSource struct {
 	fsys    fs.FS
 	files   []string
+	unknown []string
 	numbers []int64
 	at      int // the file being read
 
 	in      *stream
 	json    *json.Decoder
-	list    bool     // more than one diff may come in this file
+	list    bool     // the value being read is a list of diffs
+	around  int      // objects that the value being read is in
 	changes []Change // of the transaction being handed out
 	given   int
 	done    error
@@ -69,46 +72,40 @@ func openDiffs(fsys fs.FS, name string) (*diffSource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open change set: %w", err)
 	}
-	dir, names := path.Dir(name), []string{path.Base(name)}
+	s := &diffSource{fsys: fsys, files: []string{name}}
 	if info.IsDir() {
-		dir, names = name, nil
-		entries, err := fs.ReadDir(fsys, name)
-		if err != nil {
-			return nil, fmt.Errorf("list change sets: %w", err)
-		}
-		for _, entry := range entries {
-			names = append(names, entry.Name())
+		if s.files, s.unknown, err = blockFiles(fsys, name, diffFile); err != nil {
+			return nil, err
 		}
 	}
-	s := &diffSource{fsys: fsys}
-	byNumber := map[int64]string{}
-	for _, name := range names {
-		parts := diffFile.FindStringSubmatch(name)
+	for _, file := range s.files {
+		parts := diffFile.FindStringSubmatch(path.Base(file))
 		if parts == nil {
-			continue
+			return nil, fmt.Errorf("%s: no name of a block (examples: 17.json, 0x11.json, block-17.json)", file)
 		}
-		number, err := strconv.ParseInt(parts[1], 10, 64)
+		number, err := strconv.ParseInt(strings.TrimPrefix(parts[1], "0x"), base(parts[1]), 64)
 		if err != nil || number == 0 {
-			return nil, fmt.Errorf("%s: block %q: they count from 1", path.Join(dir, name), parts[1])
+			return nil, fmt.Errorf("%s: block %q: they count from 1", file, parts[1])
 		}
-		if other, twice := byNumber[number]; twice {
-			return nil, fmt.Errorf("%s and %s are the same block", other, path.Join(dir, name))
-		}
-		byNumber[number] = path.Join(dir, name)
+		s.numbers = append(s.numbers, number)
 	}
-	if len(byNumber) == 0 {
+	if len(s.numbers) == 0 {
 		return nil, fmt.Errorf("%s: no file is called NUMBER.json or NUMBER.json.gz after a block", name)
-	}
-	s.numbers = slices.Sorted(maps.Keys(byNumber))
-	for _, number := range s.numbers {
-		s.files = append(s.files, byNumber[number])
 	}
 	return s, nil
 }
 
+// base is the one that a block's number is written in.
+func base(number string) int {
+	if strings.HasPrefix(number, "0x") {
+		return 16
+	}
+	return 10
+}
+
 func (s *diffSource) Info() Info {
 	return Info{Format: FormatDiffs, Order: OrderUnknown, Stores: []string{"account", "storage", "code"}, Complete: true,
-		First: s.numbers[0], Last: s.numbers[len(s.numbers)-1]}
+		First: s.numbers[0], Last: s.numbers[len(s.numbers)-1], Unknown: s.unknown}
 }
 
 func (s *diffSource) Close() error {
@@ -193,12 +190,17 @@ func (c *capped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// enter goes to the first diff of a file, past an envelope.
+// enter goes to the first diff of a value, past an envelope.
 func (s *diffSource) enter() error {
+	s.list, s.around = false, 0
 	token, err := s.json.Token()
 	if err != nil {
 		return short(err)
 	}
+	return s.open(token)
+}
+
+func (s *diffSource) open(token json.Token) error {
 	if token == json.Delim('[') {
 		s.list = true
 		return nil
@@ -214,7 +216,12 @@ func (s *diffSource) enter() error {
 		}
 		switch name {
 		case "result":
-			return s.enter()
+			s.around++
+			inner, err := s.json.Token()
+			if err != nil {
+				return short(err)
+			}
+			return s.open(inner)
 		case "error":
 			var text json.RawMessage
 			if err := s.json.Decode(&text); err != nil {
@@ -232,18 +239,63 @@ func (s *diffSource) enter() error {
 			return short(err)
 		}
 	}
-	s.list = false
+	if _, err := s.json.Token(); err != nil { // the closing brace
+		return short(err)
+	}
 	return s.add(alone)
+}
+
+// leave reads to the end of the objects around the value that was read.
+func (s *diffSource) leave() error {
+	for ; s.around > 0; s.around-- {
+		for s.json.More() {
+			if _, err := s.json.Token(); err != nil {
+				return short(err)
+			}
+			if err := s.json.Decode(&json.RawMessage{}); err != nil {
+				return short(err)
+			}
+		}
+		if _, err := s.json.Token(); err != nil {
+			return short(err)
+		}
+	}
+	return nil
+}
+
+// nextValue goes to the next transaction of a file that has one a line.
+func (s *diffSource) nextValue() (more bool, err error) {
+	blockEnded := s.list
+	if err := s.leave(); err != nil {
+		return false, err
+	}
+	token, err := s.json.Token()
+	if err == io.EOF {
+		return false, nil
+	}
+	if err != nil {
+		return false, short(err)
+	}
+	s.changes, s.given, s.list = s.changes[:0], 0, false
+	if err := s.open(token); err != nil {
+		return false, err
+	}
+	if blockEnded || s.list {
+		return false, errTwoBlocks
+	}
+	return true, nil
 }
 
 // transaction decodes the next diff of the file into s.changes.
 func (s *diffSource) transaction() (more bool, err error) {
 	if !s.list {
-		return false, nil
+		return s.nextValue()
 	}
 	if !s.json.More() {
-		_, err := s.json.Token() // the closing bracket, or what is wrong
-		return false, short(err)
+		if _, err := s.json.Token(); err != nil { // the closing bracket, or what is wrong
+			return false, short(err)
+		}
+		return s.nextValue()
 	}
 	var traced struct {
 		Result *diff  `json:"result"`

@@ -301,3 +301,95 @@ func TestGapsAreSeen(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
+
+// Every file of a set is read or named, whatever tools call theirs.
+func TestUnknownFilesAreNamed(t *testing.T) {
+	change := func(block uint64) []byte { return node("bank", "k", "1", false, block) }
+	diff := []byte(`{"pre": {}, "post": {"0x00000000000000000000000000000000000000aa": {"balance": "0x1"}}}`)
+	bench := benchSet()
+	bench["0000000003.delimpb"], bench["000000004.delimpb"] = &fstest.MapFile{}, &fstest.MapFile{}
+	for _, c := range []struct {
+		name     string
+		set      fstest.MapFS
+		versions string
+		unknown  []string
+	}{
+		{"nodes", fstest.MapFS{"00000001-00000004.pb.gz": {Data: gzipped(t, change(2))}, "00000005.pb.gz": {Data: gzipped(t, change(5))},
+			"6-10.pb.gz": {Data: gzipped(t, change(10))}, "notes.txt": {}, "00000011.pb": {}}, "[2 5 10]", []string{"00000011.pb", "notes.txt"}},
+		{"diffs", fstest.MapFS{"1.json": {Data: diff}, "0x2.json": {Data: diff}, "block-3.json": {Data: diff}, "0x0a.jsonl": {Data: diff},
+			"block_11.json.gz": {Data: gzipped(t, diff)}, "four.json": {}}, "[1 2 3 10 11]", []string{"four.json"}},
+		{"cronos", fstest.MapFS{"bank/block-1": {Data: cronosVersion(1, cronosPair("a", "1", 0))},
+			"bank/block-21.sz": {Data: snapped(t, cronosVersion(21, cronosPair("a", "2", 0)))}, "bank/block-31.lz4": {}, "README": {}},
+			"[1 21]", []string{"README", "bank/block-31.lz4"}},
+		{"iavl-bench", bench, "[1 2 3]", []string{"0000000003.delimpb", "000000004.delimpb"}},
+	} {
+		s, err := Open(c.set, ".", "")
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		var versions []int64
+		for _, v := range read(t, s, 0) {
+			versions = append(versions, v.Number)
+		}
+		if fmt.Sprint(versions) != c.versions {
+			t.Errorf("%s: versions %v, want %v", c.name, versions, c.versions)
+		}
+		if diff := cmp.Diff(c.unknown, s.Info().Unknown); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
+// A format that finds none of its files is the wrong one.
+func TestWrongFormat(t *testing.T) {
+	for format, set := range map[Format]fstest.MapFS{
+		FormatNodes:  {"bank/block-0": {Data: cronosVersion(1, nil)}},
+		FormatCronos: {"1-9.pb.gz": {Data: gzipped(t, nil)}},
+		FormatDiffs:  {"bank/block-0": {Data: cronosVersion(1, nil)}},
+	} {
+		if _, err := Open(set, ".", format); err == nil || !strings.Contains(err.Error(), "no file is called") {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
+
+// One transaction a line is one block; two blocks in a file are refused.
+func TestJSONLines(t *testing.T) {
+	post := func(last string) string {
+		return `{"pre": {}, "post": {"0x00000000000000000000000000000000000000` + last + `": {"balance": "0x1"}}}`
+	}
+	traced := func(last string) string { return `{"txHash": "0x1", "result": ` + post(last) + `, "more": [1]}` }
+	for _, c := range []struct {
+		name, text string
+		changes    int
+		want       string // of the error
+	}{
+		{"diffs", post("aa") + "\n" + post("ab") + "\n" + post("ac") + "\n", 3, ""},
+		{"results", traced("aa") + "\n" + traced("ab") + "\n", 2, ""},
+		{"envelopes of transactions", `{"jsonrpc": "2.0", "id": 1, "result": ` + post("aa") + `}` + traced("ab"), 2, ""},
+		{"a list", "[" + traced("aa") + "," + traced("ab") + "]\n", 2, ""},
+		{"an envelope", `{"jsonrpc": "2.0", "result": [` + traced("aa") + `], "id": 1}`, 1, ""},
+		{"two lists", "[" + traced("aa") + "]\n[" + traced("ab") + "]", 0, "a second value behind a block"},
+		{"two envelopes", `{"result": [` + traced("aa") + `]}{"result": [` + traced("ab") + `]}`, 0, "a second value behind a block"},
+		{"a transaction and a list", post("aa") + "[" + traced("ab") + "]", 0, "a second value behind a block"},
+		{"a line cut short", post("aa") + "\n" + post("ab")[:40], 0, "cut short"},
+		{"an envelope cut short", `{"result": [` + traced("aa") + `]`, 0, "cut short"},
+		{"something else", post("aa") + "\n7", 0, "no state diff"},
+	} {
+		s, err := Open(fstest.MapFS{"7.json": {Data: []byte(c.text)}}, ".", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v Verdict
+		v, err = Verify(s, nil)
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			}
+			continue
+		}
+		if err != nil || v.Totals.Changes != int64(c.changes) || v.Totals.Versions != 1 {
+			t.Errorf("%s: %d changes of %d versions, %v; want %d", c.name, v.Totals.Changes, v.Totals.Versions, err, c.changes)
+		}
+	}
+}

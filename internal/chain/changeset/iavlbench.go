@@ -29,6 +29,7 @@ type benchSource struct {
 	fsys     fs.FS
 	dir      string
 	versions int64
+	unknown  []string
 	stores   *storeTable
 	version  int64 // being read, or the last
 	in       *stream
@@ -55,7 +56,20 @@ func openBench(fsys fs.FS, dir string) (*benchSource, error) {
 	if err != nil {
 		return nil, &DamageError{File: file, Offset: -1, Err: err}
 	}
-	return &benchSource{fsys: fsys, dir: dir, versions: info.Versions, stores: stores}, nil
+	s := &benchSource{fsys: fsys, dir: dir, versions: info.Versions, stores: stores}
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("list change sets: %w", err)
+	}
+	for _, entry := range entries {
+		version := int64(0)
+		if name := entry.Name(); name != benchInfoFile {
+			if fmt.Sscanf(name, "%09d.delimpb", &version); version < 1 || version > s.versions || name != benchFile(version) {
+				s.unknown = append(s.unknown, path.Join(dir, name))
+			}
+		}
+	}
+	return s, nil
 }
 
 // readSmall reads a file of at most limit bytes.
@@ -75,7 +89,7 @@ func readSmall(fsys fs.FS, file string, limit int64) (text []byte, err error) {
 }
 
 func (s *benchSource) Info() Info {
-	info := Info{Format: FormatIAVLBench, Order: OrderInsertion, Stores: s.stores.names, Complete: true, Last: s.versions}
+	info := Info{Format: FormatIAVLBench, Order: OrderInsertion, Stores: s.stores.names, Complete: true, Last: s.versions, Unknown: s.unknown}
 	if s.versions > 0 {
 		info.First = 1
 	}

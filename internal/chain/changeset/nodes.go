@@ -6,14 +6,13 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"path"
 	"regexp"
 
 	"github.com/klauspost/compress/gzip"
 )
 
-// The form of the Osmosis sets: files NNNNNNNN-MMMMMMMM.pb.gz, read in the order of
-// their names, each gzip of {len u32le, Node}*, where Node is {1 key, 2 value,
+// The form of the Osmosis sets: files NNNNNNNN-MMMMMMMM.pb.gz, or NNNNNNNN.pb.gz for a
+// single block, read in the order of their first blocks, each gzip of {len u32le, Node}*, where Node is {1 key, 2 value,
 // 3 delete, 4 block, 5 store_key, 6 hash, 7 first_version, 8 last_version}. The
 // order is that of the chain's writes. A block without changes is not there: the
 // set has a gap. Stores are known by their changes only; a node without one
@@ -21,11 +20,12 @@ import (
 
 const defaultStore = "default"
 
-var nodesFile = regexp.MustCompile(`^\d+-\d+\.pb\.gz$`)
+var nodesFile = regexp.MustCompile(`^(\d{1,18})(-\d{1,18})?\.pb\.gz$`)
 
 type nodesSource struct {
 	fsys    fs.FS
 	files   []string
+	unknown []string
 	stores  *storeTable
 	in      *stream
 	message []byte
@@ -54,20 +54,17 @@ func openNodes(fsys fs.FS, name string) (*nodesSource, error) {
 		s.files = []string{name}
 		return s, nil
 	}
-	entries, err := fs.ReadDir(fsys, name) // sorted, and the numbers are padded
-	if err != nil {
-		return nil, fmt.Errorf("list change sets: %w", err)
+	if s.files, s.unknown, err = blockFiles(fsys, name, nodesFile); err != nil {
+		return nil, err
 	}
-	for _, entry := range entries {
-		if nodesFile.MatchString(entry.Name()) {
-			s.files = append(s.files, path.Join(name, entry.Name()))
-		}
+	if len(s.files) == 0 {
+		return nil, fmt.Errorf("%s: no file is called FIRST-LAST.pb.gz or BLOCK.pb.gz after its blocks", name)
 	}
 	return s, nil
 }
 
 func (s *nodesSource) Info() Info {
-	return Info{Format: FormatNodes, Order: OrderInsertion, Stores: s.stores.names}
+	return Info{Format: FormatNodes, Order: OrderInsertion, Stores: s.stores.names, Unknown: s.unknown}
 }
 
 func (s *nodesSource) Close() error {

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -108,7 +111,7 @@ func Detect(fsys fs.FS, name string) (Format, error) {
 		if !entry.IsDir() {
 			continue
 		}
-		files, err := cronosFiles(fsys, path.Join(name, entry.Name()))
+		files, _, err := blockFiles(fsys, path.Join(name, entry.Name()), cronosFile)
 		if err != nil {
 			return "", err
 		}
@@ -116,7 +119,7 @@ func Detect(fsys fs.FS, name string) (Format, error) {
 			return FormatCronos, nil
 		}
 	}
-	return "", fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER", name, benchInfoFile)
+	return "", fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz, NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER", name, benchInfoFile)
 }
 
 func detectFile(fsys fs.FS, name string) (format Format, err error) {
@@ -139,4 +142,37 @@ func detectFile(fsys fs.FS, name string) (format Format, err error) {
 		return "", fmt.Errorf("%s: no change set of a known form: no container (it does not begin with %s), no .pb.gz, no NUMBER.json", name, magic)
 	}
 	return FormatContainer, nil
+}
+
+// blockFiles are the files of dir whose names match, by the block that the first group
+// of match is; unknown are all others.
+func blockFiles(fsys fs.FS, dir string, match *regexp.Regexp) (files, unknown []string, err error) {
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list change sets: %w", err)
+	}
+	byBlock := map[int64]string{}
+	for _, entry := range entries {
+		file := path.Join(dir, entry.Name())
+		parts := match.FindStringSubmatch(entry.Name())
+		if parts == nil || entry.IsDir() {
+			unknown = append(unknown, file)
+			continue
+		}
+		block, err := strconv.ParseInt(parts[1], 0, 64)
+		if strings.TrimLeft(parts[1], "0123456789") == "" { // leading zeros are no sign of base 8
+			block, err = strconv.ParseInt(parts[1], 10, 64)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if other, twice := byBlock[block]; twice {
+			return nil, nil, fmt.Errorf("%s and %s begin with the same block", other, file)
+		}
+		byBlock[block] = file
+	}
+	for _, block := range slices.Sorted(maps.Keys(byBlock)) {
+		files = append(files, byBlock[block])
+	}
+	return files, unknown, nil
 }

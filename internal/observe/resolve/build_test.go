@@ -23,6 +23,12 @@ type flavour struct {
 	zstd          bool
 	noIndexLevels bool // whole indexes only
 	small         bool // many small tables
+	inLog         bool // what is written reaches the log, and no table before a flush
+}
+
+// hasRangeKeys: the format knows them.
+func (f flavour) hasRangeKeys() bool {
+	return f.version == 2 || f.format >= uint64(pebble1.FormatRangeKeys)
 }
 
 func (f flavour) tableBytes(level int) int64 {
@@ -62,10 +68,14 @@ type store struct {
 }
 
 type writeBatch struct {
-	set         func(key, value []byte) error
-	delete      func(key []byte) error
-	deleteRange func(start, end []byte) error
-	commit      func() error
+	set          func(key, value []byte) error
+	delete       func(key []byte) error
+	singleDelete func(key []byte) error
+	deleteSized  func(key []byte) error // where the format has it
+	merge        func(key, operand []byte) error
+	deleteRange  func(start, end []byte) error
+	rangeKey     func(start, end []byte) error
+	commit       func() error
 }
 
 // openStore opens a database that grows many levels from little data.
@@ -86,9 +96,13 @@ const (
 func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 	o := &pebble1.Options{
 		FormatMajorVersion: pebble1.FormatMajorVersion(f.format), MemTableSize: memTableBytes, LBaseMaxBytes: baseBytes,
-		L0CompactionThreshold: l0Threshold, DisableAutomaticCompactions: !compactions, DisableWAL: true, Logger: silent{},
+		L0CompactionThreshold: l0Threshold, DisableAutomaticCompactions: !compactions, DisableWAL: !f.inLog, Logger: silent{},
 		L0StopWritesThreshold: 1000,
 	}
+	o.Experimental.EnableValueBlocks = func() bool { return true }
+	comparer := *pebble1.DefaultComparer
+	comparer.Split = func(key []byte) int { return len(key) } // what v2's has: without it there are no range keys
+	o.Comparer = &comparer
 	o.Levels = make([]pebble1.LevelOptions, 7)
 	for i := range o.Levels {
 		l := &o.Levels[i]
@@ -113,10 +127,19 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 		batch: func() writeBatch {
 			b := db.NewBatch()
 			return writeBatch{
-				set:         func(k, v []byte) error { return b.Set(k, v, nil) },
-				delete:      func(k []byte) error { return b.Delete(k, nil) },
+				set:          func(k, v []byte) error { return b.Set(k, v, nil) },
+				delete:       func(k []byte) error { return b.Delete(k, nil) },
+				singleDelete: func(k []byte) error { return b.SingleDelete(k, nil) },
+				deleteSized: func(k []byte) error {
+					if db.FormatMajorVersion() < pebble1.FormatDeleteSizedAndObsolete {
+						return b.Delete(k, nil)
+					}
+					return b.DeleteSized(k, 110, nil)
+				},
+				merge:       func(k, v []byte) error { return b.Merge(k, v, nil) },
 				deleteRange: func(s, e []byte) error { return b.DeleteRange(s, e, nil) },
-				commit:      func() error { return b.Commit(pebble1.NoSync) },
+				rangeKey:    func(s, e []byte) error { return b.RangeKeySet(s, e, nil, []byte("v"), nil) },
+				commit:      func() error { return b.Commit(&pebble1.WriteOptions{Sync: f.inLog}) },
 			}
 		},
 	}
@@ -125,9 +148,10 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
 	o := &pebble2.Options{
 		FormatMajorVersion: pebble2.FormatMajorVersion(f.format), MemTableSize: memTableBytes, LBaseMaxBytes: baseBytes,
-		L0CompactionThreshold: l0Threshold, DisableAutomaticCompactions: !compactions, DisableWAL: true, Logger: silent{},
+		L0CompactionThreshold: l0Threshold, DisableAutomaticCompactions: !compactions, DisableWAL: !f.inLog, Logger: silent{},
 		L0StopWritesThreshold: 1000,
 	}
+	o.Experimental.EnableValueBlocks = func() bool { return true }
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy, o.TargetFileSizes[i] = bloom2.FilterPolicy(10), f.tableBytes(i)
 		if f.zstd {
@@ -150,10 +174,19 @@ func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
 		batch: func() writeBatch {
 			b := db.NewBatch()
 			return writeBatch{
-				set:         func(k, v []byte) error { return b.Set(k, v, nil) },
-				delete:      func(k []byte) error { return b.Delete(k, nil) },
+				set:          func(k, v []byte) error { return b.Set(k, v, nil) },
+				delete:       func(k []byte) error { return b.Delete(k, nil) },
+				singleDelete: func(k []byte) error { return b.SingleDelete(k, nil) },
+				deleteSized: func(k []byte) error {
+					if db.FormatMajorVersion() < pebble2.FormatDeleteSizedAndObsolete {
+						return b.Delete(k, nil)
+					}
+					return b.DeleteSized(k, 110, nil)
+				},
+				merge:       func(k, v []byte) error { return b.Merge(k, v, nil) },
 				deleteRange: func(s, e []byte) error { return b.DeleteRange(s, e, nil) },
-				commit:      func() error { return b.Commit(pebble2.NoSync) },
+				rangeKey:    func(s, e []byte) error { return b.RangeKeySet(s, e, nil, []byte("v"), nil) },
+				commit:      func() error { return b.Commit(&pebble2.WriteOptions{Sync: f.inLog}) },
 			}
 		},
 	}

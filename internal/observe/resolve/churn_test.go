@@ -15,6 +15,7 @@ import (
 // entries.
 type churner struct {
 	t         testing.TB
+	f         flavour
 	s         store
 	random    *rand.Rand
 	sorted    [][]byte // all keys
@@ -23,7 +24,7 @@ type churner struct {
 
 func churn(t testing.TB, f flavour, dir string, keys keyspace.Keys) (sorted [][]byte) {
 	t.Helper()
-	c := &churner{t: t, random: rand.New(rand.NewPCG(9, 9))}
+	c := &churner{t: t, f: f, random: rand.New(rand.NewPCG(9, 9))}
 	maker := keys.Maker()
 	for i := range keys.Count {
 		key := make([]byte, keys.Bytes)
@@ -62,6 +63,9 @@ func churn(t testing.TB, f flavour, dir string, keys keyspace.Keys) (sorted [][]
 		must(t, c.s.flush())
 	}
 	c.endWithRangeDeletion(c.sorted[n/5])
+	if f.hasRangeKeys() {
+		c.onlyRangeKeys(c.sorted[n/6], c.sorted[n/5])
+	}
 	c.close()
 	return c.sorted
 }
@@ -115,12 +119,22 @@ func (c *churner) change(n int) {
 		switch c.random.IntN(40) {
 		case 0:
 			must(c.t, b.deleteRange(c.sorted[at], c.sorted[at+1+c.random.IntN(50)]))
-		case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
+		case 1:
+			must(c.t, b.singleDelete(c.sorted[at]))
+		case 2:
+			must(c.t, b.deleteSized(c.sorted[at]))
+		case 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
 			must(c.t, b.delete(c.sorted[at]))
+		case 13, 14, 15, 16, 17, 18:
+			must(c.t, b.merge(c.sorted[at], value[:20]))
 		default:
 			randomize(c.random, value)
 			must(c.t, b.set(c.sorted[at], value))
 		}
+	}
+	if c.f.hasRangeKeys() {
+		at := c.random.IntN(len(c.sorted) - 300)
+		must(c.t, b.rangeKey(c.sorted[at], append(bytes.Clone(c.sorted[at+c.random.IntN(300)]), 1)))
 	}
 	// The first and the last key of all tables.
 	must(c.t, b.delete(c.sorted[0]))
@@ -134,6 +148,14 @@ func (c *churner) endWithRangeDeletion(key []byte) {
 	b := c.s.batch()
 	must(c.t, b.set(c.sorted[0], key))
 	must(c.t, b.deleteRange(c.sorted[1], key))
+	must(c.t, b.commit())
+	must(c.t, c.s.flush())
+}
+
+// onlyRangeKeys flushes a table that has no other.
+func (c *churner) onlyRangeKeys(start, end []byte) {
+	b := c.s.batch()
+	must(c.t, b.rangeKey(start, end))
 	must(c.t, b.commit())
 	must(c.t, c.s.flush())
 }
@@ -187,8 +209,17 @@ func TestChurnedDatabases(t *testing.T) {
 
 // checkChurned makes sure that the database has what it was churned for.
 func checkChurned(t *testing.T, f flavour, r *Resolver) {
-	var blocks, partitions, tables, tombstones, endWithOne int
+	var blocks, partitions, tables, tombstones, endWithOne, merges, beyondPoints, noPoints int
 	for _, table := range r.tables {
+		switch {
+		case table.points == nil:
+			noPoints++
+		case !bytes.Equal(table.points.largest, table.largest):
+			beyondPoints++
+		}
+		if table.merges {
+			merges++
+		}
 		for _, excluded := range table.excluded {
 			if excluded {
 				blocks++
@@ -207,10 +238,10 @@ func checkChurned(t *testing.T, f flavour, r *Resolver) {
 			endWithOne++
 		}
 	}
-	t.Logf("%sobsolete: %d blocks, %d partitions, %d tables; %d range deletions, %d tables end with one",
-		shapeOf(r), blocks, partitions, tables, tombstones, endWithOne)
+	t.Logf("%sobsolete: %d blocks, %d partitions, %d tables; %d range deletions, %d tables end with one, %d with merges, %d end with range keys, %d have only those",
+		shapeOf(r), blocks, partitions, tables, tombstones, endWithOne, merges, beyondPoints, noPoints)
 	marksObsolete := f.name == "pebble1 newest" || f.name == "pebble2 newest"
-	if tombstones == 0 || endWithOne == 0 || marksObsolete != (blocks > 0 && partitions > 0 && tables > 0) {
+	if tombstones == 0 || endWithOne == 0 || merges == 0 || f.hasRangeKeys() != (beyondPoints > 0 && noPoints > 0) || marksObsolete != (blocks > 0 && partitions > 0 && tables > 0) {
 		t.Error("the database lacks what this test is about")
 	}
 }

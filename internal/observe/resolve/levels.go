@@ -19,9 +19,12 @@ type level struct {
 }
 
 func newLevel(number int, tables []*table) level {
-	l := level{number: number, tables: tables}
+	l := level{number: number}
 	for _, t := range tables {
-		l.largest.add(t.largest)
+		if t.points != nil {
+			l.tables = append(l.tables, t)
+			l.largest.add(t.points.largest)
+		}
 	}
 	l.largest.finish()
 	return l
@@ -32,13 +35,13 @@ func newLevel(number int, tables []*table) level {
 // the gap before it.
 func (l *level) find(key []byte, version cachesim.PebbleVersion) (at int, found bool) {
 	at = l.largest.seek(key)
-	if at < len(l.tables) && l.tables[at].largestExclusive && bytes.Equal(l.tables[at].largest, key) {
+	if at < len(l.tables) && l.tables[at].points.largestExclusive && bytes.Equal(l.tables[at].points.largest, key) {
 		at++
 	}
 	if at == len(l.tables) {
 		return at, false
 	}
-	return at, version == cachesim.PebbleV1 || bytes.Compare(l.tables[at].smallest, key) <= 0
+	return at, version == cachesim.PebbleV1 || bytes.Compare(l.tables[at].points.smallest, key) <= 0
 }
 
 // inGetOrder arranges tables as a Get looks at them: sublevels of L0 from the

@@ -40,7 +40,7 @@ func list1(dir string) (found manifest, err error) {
 			}
 			found.tables = append(found.tables, tableFacts{
 				file: uint64(t.FileNum), level: number, bytes: int64(t.Size),
-				smallest: t.Smallest.UserKey, largest: t.Largest.UserKey, largestExclusive: t.Largest.IsExclusiveSentinel(),
+				bounds:         bounds{t.Smallest.UserKey, t.Largest.UserKey, t.Largest.IsExclusiveSentinel()},
 				smallestSeqNum: t.SmallestSeqNum, largestSeqNum: t.LargestSeqNum,
 			})
 		}

@@ -39,7 +39,7 @@ func list2(dir string) (found manifest, err error) {
 			}
 			found.tables = append(found.tables, tableFacts{
 				file: uint64(t.BackingSSTNum), level: number, bytes: int64(t.Size),
-				smallest: t.Smallest.UserKey, largest: t.Largest.UserKey, largestExclusive: t.Largest.IsExclusiveSentinel(),
+				bounds:         bounds{t.Smallest.UserKey, t.Largest.UserKey, t.Largest.IsExclusiveSentinel()},
 				smallestSeqNum: uint64(t.SmallestSeqNum), largestSeqNum: uint64(t.LargestSeqNum),
 			})
 		}

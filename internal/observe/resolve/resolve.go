@@ -11,8 +11,8 @@
 // filter said yes above the last level, or a key may be absent.
 //
 // Goals: exactness, then speed (no allocation per Get, all cores). What it
-// cannot resolve exactly it refuses to open: range keys, virtual or remote
-// tables, values in blob files, comparers of the user's.
+// cannot resolve exactly it refuses to open: virtual or remote tables, values in
+// blob files, comparers of the user's.
 // Non-goals: time; values; concurrent writes.
 //
 // Read open.go for what is taken from a database, walk.go for one Get,
@@ -38,8 +38,8 @@ type Resolver struct {
 	levels    []level  // in the order a Get looks
 	tables    []*table // by the numbers of their blocks
 	blocks    uint32
-	sizes     []atomic.Int32       // decompressed, by number, plus one; 0: not learnt yet
-	unflushed map[string]entryKind // newest entries of keys that no table holds yet
+	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
+	unflushed *unflushed     // what no table holds yet
 }
 
 // Identity identifies the database by its tables: their numbers, levels and

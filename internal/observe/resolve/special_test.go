@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -66,7 +67,7 @@ func TestOtherTables(t *testing.T) {
 }
 
 // TestKeysInTheLog: what a crash left in the log is found in memory, without a
-// block, and its deletions are not believed to end a Get.
+// block; its deletions are not believed to end a Get, those of ranges are.
 func TestKeysInTheLog(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
@@ -76,8 +77,17 @@ func TestKeysInTheLog(t *testing.T) {
 			buildPlain(t, f, dir, keys.Count)
 			crashed := writeAndCrash(t, f, dir)
 			r := openResolver(t, f, crashed)
-			if n := len(r.unflushed); n != 2000 {
-				t.Fatalf("%d keys in the log, 2000 were written", n)
+			kinds := map[entryKind]int{}
+			for key := range r.unflushed.newest {
+				kind, gone := r.unflushed.find([]byte(key))
+				kinds[kind]++
+				if gone && kind != setEntry {
+					kinds[mergeEntry+1]++
+				}
+			}
+			t.Logf("keys in the log by kind, the last those in a deleted range: %v", kinds)
+			if len(kinds) != 5 {
+				t.Error("the log lacks what this test is about")
 			}
 			random := rand.New(rand.NewPCG(4, 4))
 			maker, key := keys.Maker(), make([]byte, 32)
@@ -89,84 +99,70 @@ func TestKeysInTheLog(t *testing.T) {
 	}
 }
 
-// writeAndCrash writes and deletes a thousand keys each, only to the log, and
-// returns a copy of the database as a crash would leave it.
+// writeAndCrash writes entries of every kind, only to the log, and returns a copy
+// of the database as a crash would leave it.
 func writeAndCrash(t *testing.T, f flavour, dir string) (crashed string) {
-	var set, remove func(key []byte) error
-	var closeDB func() error
-	if f.version == 1 {
-		db, err := pebble1.Open(dir, &pebble1.Options{Logger: silent{}, DisableAutomaticCompactions: true})
-		must(t, err)
-		set = func(k []byte) error { return db.Set(k, k, pebble1.NoSync) }
-		remove = func(k []byte) error { return db.Delete(k, pebble1.Sync) }
-		closeDB = db.Close
-	} else {
-		db, err := pebble2.Open(dir, &pebble2.Options{Logger: silent{}, DisableAutomaticCompactions: true})
-		must(t, err)
-		set = func(k []byte) error { return db.Set(k, k, pebble2.NoSync) }
-		remove = func(k []byte) error { return db.Delete(k, pebble2.Sync) }
-		closeDB = db.Close
-	}
-	maker, key := testKeys(20_000).Maker(), make([]byte, 32)
-	for i := range uint64(1000) {
+	f.inLog = true
+	s := openStore(t, f, dir, false)
+	keys := testKeys(20_000)
+	var sorted [][]byte
+	for i, maker := uint64(0), keys.Maker(); i < 2000; i++ {
+		key := make([]byte, keys.Bytes)
 		maker.Key(key, i)
-		must(t, set(key))
+		sorted = append(sorted, key)
 	}
-	for i := range uint64(1000) {
-		maker.Key(key, 1000+i)
-		must(t, remove(key))
+	slices.SortFunc(sorted, bytes.Compare)
+	random, value := rand.New(rand.NewPCG(2, 2)), make([]byte, 20)
+	for range 30 {
+		b := s.batch()
+		for range 100 {
+			key := sorted[random.IntN(len(sorted)-5)]
+			switch random.IntN(8) {
+			case 0:
+				must(t, b.delete(key))
+			case 1:
+				must(t, b.singleDelete(key))
+			case 2:
+				must(t, b.deleteSized(key))
+			case 3, 4:
+				must(t, b.merge(key, value))
+			default:
+				must(t, b.set(key, value))
+			}
+		}
+		at := random.IntN(len(sorted) - 60)
+		must(t, b.deleteRange(sorted[at], sorted[at+1+random.IntN(50)]))
+		if f.hasRangeKeys() {
+			must(t, b.rangeKey(sorted[at], sorted[at+50]))
+		}
+		must(t, b.commit())
 	}
 	crashed = t.TempDir()
 	must(t, os.CopyFS(crashed, os.DirFS(dir)))
-	must(t, closeDB())
+	must(t, s.close())
 	return crashed
 }
 
 // TestOpenRefuses what it could not resolve exactly, and names it.
 func TestOpenRefuses(t *testing.T) {
-	newest := flavours()[3]
-	for _, c := range []struct {
-		name, want string
-		write      func(db *pebble2.DB) error
-	}{
-		{"range keys", "range keys", func(db *pebble2.DB) error {
-			return errors.Join(db.RangeKeySet([]byte("a"), []byte("b"), nil, nil, nil), db.Flush())
-		}},
-		{"a range key in the log", "RANGEKEYSET", func(db *pebble2.DB) error {
-			return db.RangeKeySet([]byte("a"), []byte("b"), nil, nil, pebble2.Sync)
-		}},
-	} {
-		dir := t.TempDir()
-		db, err := pebble2.Open(dir, &pebble2.Options{FormatMajorVersion: pebble2.FormatNewest, Logger: silent{}})
-		must(t, err)
-		must(t, c.write(db))
-		must(t, db.Close())
-		if _, err := Open(dir, newest.version); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", c.name, err)
-		}
+	dir := t.TempDir()
+	o := &pebble2.Options{FormatMajorVersion: pebble2.FormatNewest, Logger: silent{}}
+	o.Experimental.ValueSeparationPolicy = func() pebble2.ValueSeparationPolicy {
+		return pebble2.ValueSeparationPolicy{Enabled: true, MinimumSize: 1, MaxBlobReferenceDepth: 1}
+	}
+	db, err := pebble2.Open(dir, o)
+	must(t, err)
+	must(t, db.Set([]byte("key"), make([]byte, 1000), nil))
+	must(t, db.Flush())
+	must(t, db.Close())
+	if _, err := Open(dir, 2); err == nil || !strings.Contains(err.Error(), "values are in blob files") {
+		t.Errorf("values in a blob file: %v", err)
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "nothing"), 1); err == nil {
 		t.Error("opened a directory that is not there")
 	}
 	if _, err := Open(t.TempDir(), 3); err == nil || !strings.Contains(err.Error(), "1 or 2") {
 		t.Error(err)
-	}
-}
-
-func TestMergeOperandIsRefusedWhenMet(t *testing.T) {
-	dir := t.TempDir()
-	db, err := pebble2.Open(dir, &pebble2.Options{FormatMajorVersion: pebble2.FormatNewest, Logger: silent{}})
-	must(t, err)
-	must(t, db.Merge([]byte("merged"), []byte("x"), nil))
-	must(t, db.Set([]byte("set"), []byte("x"), nil))
-	must(t, db.Flush())
-	must(t, db.Close())
-	w := openResolver(t, flavours()[3], dir).Walker()
-	if _, _, err := w.Get([]byte("merged"), false, nil); err == nil || !strings.Contains(err.Error(), "merge operand") {
-		t.Error(err)
-	}
-	if _, found, err := w.Get([]byte("set"), false, nil); err != nil || !found {
-		t.Error(found, err)
 	}
 }
 

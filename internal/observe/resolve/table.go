@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,13 +17,18 @@ import (
 
 // tableFacts are what the manifest says of a table.
 type tableFacts struct {
-	file              uint64
-	level             int
-	bytes             int64
+	file  uint64
+	level int
+	bytes int64
+	bounds
+	smallestSeqNum, largestSeqNum uint64
+}
+
+// bounds are the first and the last key of a table.
+type bounds struct {
 	smallest, largest []byte
 	// largestExclusive: the bound is the end of a range deletion, no key.
-	largestExclusive              bool
-	smallestSeqNum, largestSeqNum uint64
+	largestExclusive bool
 }
 
 // table is one table, open for resolving. Immutable once its numbers are set.
@@ -35,6 +41,10 @@ type table struct {
 	// invisible to a Get, from table format Pebble v4 on.
 	hidesObsolete bool
 	allObsolete   bool // then not even the index is read
+
+	// points are the bounds without range keys, which no Get sees; nil: there are only
+	// range keys.
+	points *bounds
 
 	first, firstData uint32 // block numbers; firstData counts from first
 
@@ -52,6 +62,9 @@ type table struct {
 	// excluded are data blocks with nothing but obsolete entries, which a Get
 	// steps over by a property in the index. nil: none.
 	excluded []bool
+
+	// merges: a Get may need more than the block where its key is first met.
+	merges bool
 
 	looked atomic.Int32 // data blocks whose size was asked for, one by one
 }
@@ -92,7 +105,7 @@ func (t *table) open() (err error) {
 		return err
 	}
 	t.propertiesAt = handle{layout.Properties.Offset, uint32(layout.Properties.Length)}
-	t.columnar = layout.Format.BlockColumnar()
+	t.columnar, t.merges = layout.Format.BlockColumnar(), properties.NumMergeOperands > 0
 	t.hidesObsolete = layout.Format >= sstable.TableFormatPebblev4
 	var checksum [1]byte
 	if _, err := t.opened.ReadAt(checksum[:], int64(layout.Footer.Offset)); err != nil {
@@ -105,7 +118,42 @@ func (t *table) open() (err error) {
 	if err := t.readFilter(layout, policy.Name()); err != nil {
 		return err
 	}
-	return t.readTombstones(ctx, reader, layout)
+	if err := t.readTombstones(ctx, reader, layout); err != nil {
+		return err
+	}
+	t.points = &t.bounds
+	if properties.NumRangeKeys() > 0 {
+		t.points, err = t.pointBounds(reader)
+	}
+	return err
+}
+
+// pointBounds are those of keys and range deletions: the manifest tells them
+// together with those of range keys.
+func (t *table) pointBounds(reader *sstable.Reader) (_ *bounds, err error) {
+	keys, err := reader.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	var b *bounds
+	if first := keys.First(); first != nil {
+		b = &bounds{smallest: bytes.Clone(first.K.UserKey)}
+		b.largest = bytes.Clone(keys.Last().K.UserKey)
+	}
+	if n := len(t.tombstones); n > 0 {
+		start, end := t.tombstones[0].start, t.tombstones[n-1].end
+		if b == nil {
+			b = &bounds{start, end, true}
+		}
+		if bytes.Compare(start, b.smallest) < 0 {
+			b.smallest = start
+		}
+		if bytes.Compare(end, b.largest) > 0 {
+			b.largest, b.largestExclusive = end, true
+		}
+	}
+	return b, keys.Error()
 }
 
 // filterPolicy is the one filter Pebble has; the number of bits matters to
@@ -117,8 +165,6 @@ func supported(p *sstable.Properties) error {
 	switch {
 	case p.ComparerName != pebble2.DefaultComparer.Name && p.ComparerName != "":
 		return fmt.Errorf("its keys are ordered by %s, only %s is supported", p.ComparerName, pebble2.DefaultComparer.Name)
-	case p.NumRangeKeys() > 0:
-		return errors.New("it holds range keys, which are not supported")
 	case p.NumValuesInBlobFiles > 0:
 		return errors.New("its values are in blob files, which are not supported")
 	}

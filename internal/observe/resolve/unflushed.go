@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,19 +25,53 @@ const (
 	mergeEntry
 )
 
-// readLogs returns the newest entry of each key in the logs, which Pebble
-// replays into memory at open. Both versions write the same records.
-func readLogs(paths []string) (map[string]entryKind, error) {
-	newest := map[string]entryKind{}
+// unflushed is what the logs hold: what Pebble replays into memory at open.
+type unflushed struct {
+	newest     map[string]logged
+	tombstones []tombstone // in the order written, then disjoint; numbered by entry
+	entries    uint64      // so far
+}
+
+// logged is the newest entry of a key, and under a merge operand the older ones.
+type logged struct {
+	kind   entryKind
+	number uint64 // among the entries of the logs
+	older  *logged
+}
+
+// readLogs reads the logs, oldest first. Both versions write the same records.
+func readLogs(paths []string) (*unflushed, error) {
+	u := &unflushed{newest: map[string]logged{}}
 	for _, path := range paths {
-		if err := readLog(path, newest); err != nil {
+		if err := readLog(path, u); err != nil {
 			return nil, fmt.Errorf("read log %s: %w", filepath.Base(path), err)
 		}
 	}
-	return newest, nil
+	u.tombstones = disjoint(u.tombstones)
+	return u, nil
 }
 
-func readLog(path string, newest map[string]entryKind) (err error) {
+// find tells what a Get meets in memory: the newest entry that counts, a merge
+// operand only where everything older is in the tables. gone: a range deletion hides
+// what lies below.
+func (u *unflushed) find(key []byte) (kind entryKind, gone bool) {
+	deletedAt, gone := coveredBy(u.tombstones, key)
+	newest, is := u.newest[string(key)]
+	if !is || gone && newest.number < deletedAt {
+		return noEntry, gone
+	}
+	if newest.kind != mergeEntry {
+		return newest.kind, gone
+	}
+	for e := newest.older; e != nil && !(gone && e.number < deletedAt); e = e.older {
+		if e.kind != mergeEntry {
+			return setEntry, gone // a merge ends at what is not one
+		}
+	}
+	return mergeEntry, gone
+}
+
+func readLog(path string, into *unflushed) (err error) {
 	digits, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".log"), "-")
 	number, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
@@ -60,7 +95,7 @@ func readLog(path string, newest map[string]entryKind) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := readBatch(batch, newest); err != nil {
+		if err := into.read(batch); err != nil {
 			return err
 		}
 	}
@@ -72,21 +107,33 @@ func numbered[N ~uint64](open func(io.Reader, N) *record.Reader, in io.Reader, n
 	return open(in, N(number))
 }
 
-func readBatch(batch []byte, newest map[string]entryKind) error {
+func (u *unflushed) read(batch []byte) error {
 	entries := batchrepr.Read(batch)
 	for {
-		kind, key, _, more, err := entries.Next()
+		kind, key, value, more, err := entries.Next()
 		if !more || err != nil {
 			return err
 		}
+		u.entries++
+		e := logged{number: u.entries}
 		switch kind {
 		case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete:
-			newest[string(key)] = setEntry
+			e.kind = setEntry
 		case pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete, pebble2.InternalKeyKindDeleteSized:
-			newest[string(key)] = deleteEntry
-		case pebble2.InternalKeyKindLogData:
+			e.kind = deleteEntry
+		case pebble2.InternalKeyKindMerge:
+			e.kind = mergeEntry
+			if before, is := u.newest[string(key)]; is {
+				e.older = &before
+			}
+		case pebble2.InternalKeyKindRangeDelete: // the value is the end
+			u.tombstones = append(u.tombstones, tombstone{bytes.Clone(key), bytes.Clone(value), u.entries})
+			continue
+		case pebble2.InternalKeyKindLogData, pebble2.InternalKeyKindRangeKeySet, pebble2.InternalKeyKindRangeKeyUnset, pebble2.InternalKeyKindRangeKeyDelete:
+			continue // no Get sees it
 		default:
 			return fmt.Errorf("it holds an entry of kind %v, which is not supported", kind)
 		}
+		u.newest[string(key)] = e
 	}
 }

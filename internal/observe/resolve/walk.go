@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"bytes"
-	"fmt"
 
 	pebble2 "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -21,6 +20,7 @@ type Walker struct {
 	numbers []uint32
 	trusted uint // how often known was believed
 	deleted bool // a deletion was seen: what lies below is only looked at
+	merging bool // a merge operand was seen: older ones belong to it, up to an entry of another kind
 
 	// Of the level being looked into:
 	level     *level
@@ -42,14 +42,13 @@ func (r *Resolver) Walker() *Walker { return &Walker{r: r, policy: filterPolicy(
 // it, mostly without a look into the data, which is most of the time. Every
 // 1024th time it is looked, so that a caller who does not know is found out.
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
-	w.key, w.known, w.numbers, w.deleted = key, known, dst[:0], false
-	if len(w.r.unflushed) > 0 {
-		switch w.r.unflushed[string(key)] {
-		case setEntry:
-			return w.numbers, true, nil
-		case deleteEntry:
-			w.deleted = true
+	w.key, w.known, w.numbers, w.deleted, w.merging = key, known, dst[:0], false, false
+	if w.r.unflushed.entries > 0 {
+		kind, gone := w.r.unflushed.find(key)
+		if kind == setEntry || gone {
+			return w.numbers, kind == setEntry || kind == mergeEntry, nil
 		}
+		w.deleted, w.merging = kind == deleteEntry, kind == mergeEntry
 	}
 	for i := range w.r.levels {
 		w.level = &w.r.levels[i]
@@ -60,10 +59,10 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 		w.tableAt = at
 		answer, err := w.lookInto(i == len(w.r.levels)-1)
 		if err != nil || answer != goOn {
-			return w.numbers, answer == isHere, err
+			return w.numbers, answer == isHere || w.merging, err
 		}
 	}
-	return w.numbers, false, nil
+	return w.numbers, w.merging, nil
 }
 
 // answer is what a level says of a key.
@@ -84,7 +83,7 @@ func (w *Walker) lookInto(last bool) (answer, error) {
 	if err != nil || certain {
 		return isHere, err
 	}
-	if e.end && w.r.version == cachesim.PebbleV1 && w.table().rangeDelAt.bytes == 0 && bytes.Equal(w.key, w.table().largest) {
+	if e.end && w.r.version == cachesim.PebbleV1 && w.table().rangeDelAt.bytes == 0 && bytes.Equal(w.key, w.table().points.largest) {
 		// The table was searched to its end without its own largest key.
 		if err := w.enterNext(&goneBelow, &gone); err != nil {
 			return isGone, err
@@ -96,12 +95,11 @@ func (w *Walker) lookInto(last bool) (answer, error) {
 		}
 		switch {
 		case w.deleted:
-		case e.kind == setEntry:
+		case e.kind == setEntry, w.merging && e.kind == deleteEntry:
 			return isHere, nil
-		case e.kind == mergeEntry:
-			return isGone, fmt.Errorf("resolve key %x: its entry in table %06d is a merge operand, which is not supported", w.key, w.table().file)
+		default:
+			w.deleted, w.merging = e.kind == deleteEntry, e.kind == mergeEntry
 		}
-		w.deleted = true
 		if e, err = w.next(); err != nil {
 			return isGone, err
 		}
@@ -153,7 +151,7 @@ func (w *Walker) seek(last bool) (e entry, certain bool, err error) {
 	if !w.advance(wanted) {
 		return entry{end: true}, false, nil
 	}
-	if w.known && last && !w.deleted && t.excluded == nil && t.rangeDelAt.bytes == 0 {
+	if w.known && last && !w.deleted && !w.merging && !t.merges && t.excluded == nil && t.rangeDelAt.bytes == 0 {
 		if w.trusted++; w.trusted%lookEvery != 0 {
 			return entry{}, true, nil
 		}
@@ -239,7 +237,7 @@ func (w *Walker) advance(from int) bool {
 // it opens the next ones and reads their first entries, until one has a visible
 // entry or range deletions that the level must not leave behind.
 func (w *Walker) enterNext(goneBelow *uint64, gone *bool) error {
-	for !w.table().largestExclusive && w.tableAt+1 < len(w.level.tables) {
+	for !w.table().points.largestExclusive && w.tableAt+1 < len(w.level.tables) {
 		w.tableAt++
 		t := w.table()
 		if below, is := w.enter(); t.rangeDelAt.bytes > 0 {

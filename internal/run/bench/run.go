@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -99,6 +100,23 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 		if r.Result.Cache.Effective, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return fmt.Errorf("effective cache_bytes: %w", err)
 		}
+	}
+	return r.noteBlockCache()
+}
+
+// noteBlockCache stores what memtables leave of the cache for blocks. Gets with a
+// cache that keeps no block measure nothing that the size of the cache explains.
+func (r *run) noteBlockCache() error {
+	reserved := r.db.Counters().CacheReservedBytes
+	if reserved == nil {
+		return nil
+	}
+	size := r.Result.Cache.Effective
+	left := max(0, size-*reserved)
+	r.Result.Cache.BlockBytes = &left
+	if r.spec.Verb == Read && left == 0 {
+		return fmt.Errorf("memtables take %s of a cache of %s, which leaves nothing for blocks: use a larger --cache, such as %s",
+			unit.Bytes(*reserved), unit.Bytes(size), unit.Bytes(2**reserved))
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ func Run(t *testing.T, e engine.Engine) {
 	t.Run("InCacheSizes", l.testInCacheSizes)
 	t.Run("TinyCache", l.testTinyCache)
 	t.Run("CacheReserved", l.testCacheReserved)
+	t.Run("LogTakesNoCache", l.testLogTakesNoCache)
 	t.Run("TruncatedTable", l.testTruncatedTable)
 	t.Run("BesideALiveWriter", l.testBesideALiveWriter)
 	t.Run("SampleMixedSizes", l.testSampleMixedSizes)
@@ -348,6 +349,51 @@ func (l lab) testCacheReserved(t *testing.T) {
 	put(t, db, 0, 20_000)
 	if got := *db.Counters().CacheReservedBytes; got < 1<<20 {
 		t.Errorf("%d bytes reserved after 3 MB were written", got)
+	}
+}
+
+// testLogTakesNoCache: a database that was killed with a log larger than the cache
+// reads as many blocks as it does without the log, Get for Get.
+func (l lab) testLogTakesNoCache(t *testing.T) {
+	dir, killed := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "killed")
+	must(t, os.CopyFS(dir, os.DirFS(l.dir)))
+	db := l.open(t, engine.Options{Dir: dir, CacheBytes: 64 << 20, Overrides: map[string]string{"MemTableSize": "64MiB", "DisableAutomaticCompactions": "true"}})
+	w, err := db.Writer()
+	must(t, err)
+	must(t, w.Put([]byte("large"), make([]byte, 20<<20))) // makes a memtable that has room for the rest
+	for i := uint64(n); i < n+20_000; i++ {
+		if i%50 == 0 { // larger batches get no memtable where the cache is small
+			must(t, w.Commit())
+		}
+		must(t, w.Put(key(i), value(i)))
+	}
+	must(t, w.Commit())
+	must(t, w.Close())
+	must(t, db.Sync(t.Context()))
+	must(t, os.CopyFS(killed, os.DirFS(dir)))
+	must(t, db.Close())
+	reads := func(dir string) engine.BlockReads {
+		db := l.open(t, engine.Options{Dir: dir, ReadOnly: true})
+		must(t, get(db, 1, n, gets))
+		c := db.Counters()
+		if rest := int64(256 << 10); *c.CacheReservedBytes > rest {
+			t.Errorf("%d bytes of the cache reserved, at most %d are by an open database", *c.CacheReservedBytes, rest)
+		}
+		if log := *c.MemtableBytes; (dir == killed) != (log > 1<<20) {
+			t.Errorf("memtables of %d bytes", log)
+		}
+		told := false
+		for _, w := range db.Warnings() {
+			told = told || w.Code == "unflushed_log"
+		}
+		if told != (dir == killed) {
+			t.Errorf("warned of a log: %v", told)
+		}
+		must(t, db.Close())
+		return *c.Reads
+	}
+	if without, with := reads(l.dir), reads(killed); without != with {
+		t.Errorf("%v reads with a log, %v without", with.Total(), without.Total())
 	}
 }
 
