@@ -79,6 +79,10 @@ type EngineSpec struct {
 	WriteRate    float64 `json:"write_rate_per_second"` // 0: as fast as they go
 	Puts         uint64  `json:"puts"`                  // overwrite
 	BatchKeys    int     `json:"batch_keys"`
+	BatchGets    int     `json:"batch_gets,omitempty"` // keys of a batch of Gets; 0: one Get at a time
+	BatchSorted  bool    `json:"batch_sorted,omitempty"`
+	InFlight     int     `json:"in_flight,omitempty"` // Gets of a batch at once; 0: the engine's GetMany, or one
+	Procs        int     `json:"procs,omitempty"`     // GOMAXPROCS while measuring; 0: as many as Gets at once
 
 	// AccessGets is how many of the measured Gets are replayed with a cache that
 	// admits nothing, to learn the accesses by type. 0: none.
