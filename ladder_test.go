@@ -41,6 +41,7 @@ var ladder = []rung{
 		"internal/model/cachesim":   {"engine"},
 		"internal/model/trace":      {"engine", "internal/model/cachesim"},
 		"internal/model/predict":    {"engine", "internal/model/cachesim", "internal/model/lsm", "result"},
+		"internal/model/scaling":    {},
 		"internal/model/statemodel": {"internal/model/cachesim", "internal/chain/mpt"},
 	}},
 	{"observe", map[string][]string{
@@ -115,7 +116,7 @@ var ladder = []rung{
 		"internal/explain/kvdblog": {"engine", "internal/model/lsm", "internal/base/unit", "result"},
 		"internal/explain/view":    {"internal/base/unit", "web"},
 		"internal/explain/claims":  {"engine", "internal/base/unit", "internal/explain/view", "result"},
-		"internal/explain/engines": {"engine", "internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},
+		"internal/explain/engines": {"engine", "internal/base/unit", "internal/explain/claims", "internal/explain/view", "internal/model/scaling", "result"},
 		"internal/explain/trees":   {"internal/base/unit", "internal/explain/view", "result"},
 		"internal/explain/layouts": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},
 		"internal/explain/report": {"internal/explain/engines", "internal/explain/layouts", "internal/explain/trees", "internal/explain/view",

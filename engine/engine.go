@@ -31,6 +31,7 @@ const (
 	IsVolatile       Capability = "volatile"       // keeps nothing on disk
 	KeepsNothing     Capability = "keeps_nothing"  // a Get finds every key, with any value: answers are not checked
 	UsesPageCache    Capability = "page_cache"     // reads through mmap: the operating system's page cache is its cache
+	FaultsInGo       Capability = "faults_in_go"   // and its Go code touches the mapped pages: a page fault keeps the goroutine's processor
 	CanBudget        Capability = "memory_budget"  // Options.MemoryBytes is honoured, and the DB is a MemoryReporter
 	HasNoCache       Capability = "no_block_cache" // keeps no blocks itself: CacheBytes has no effect, cache_bytes is 0
 	HasNoHandles     Capability = "no_handles"     // keeps all its files open: Handles has no effect, handles is 0

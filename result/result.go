@@ -68,6 +68,9 @@ type Engine struct {
 	// Durability says what survives a kill and what a power cut.
 	Durability string `json:"durability,omitempty"`
 
+	// FaultsInGo: its Go code touches mapped pages, so that a page fault keeps a processor of Go's scheduler.
+	FaultsInGo bool `json:"faults_in_go,omitempty"`
+
 	// Of a tree.
 	RootRule string `json:"root_rule,omitempty"`
 	History  string `json:"history,omitempty"`

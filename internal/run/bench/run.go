@@ -45,7 +45,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 			r.Absent(err.Error(), "context_switch_share")
 		}
 	}
-	r.Result.Engine.Durability = e.Info().Durability
+	r.Result.Engine.Durability, r.Result.Engine.FaultsInGo = e.Info().Durability, e.Info().Has(engine.FaultsInGo)
 	err := r.do(ctx)
 	var lost *backgroundFailure
 	if r.db != nil && !errors.As(err, &lost) { // a database that failed may never close
