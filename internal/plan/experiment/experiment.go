@@ -23,10 +23,11 @@ const (
 	Replay  = "replay"
 	Layouts = "layouts"
 	Disk    = "disk"
+	Price   = "price"
 )
 
 // Measures are all of them.
-func Measures() []string { return []string{Load, Read, Sweep, Replay, Layouts, Disk} }
+func Measures() []string { return []string{Load, Read, Sweep, Replay, Layouts, Disk, Price} }
 
 // Here is where an experiment runs if nothing else is said: on this machine.
 const Here = "local"
@@ -108,11 +109,16 @@ type Experiment struct {
 
 	// State of layouts.
 	Accounts                                               List
+	ContractSlots                                          List
 	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup string
 
 	// Disk.
 	Dir, Seconds, With, Ceiling string
 	InFlight                    List // of multireadrandom and layouts, too
+
+	// Price.
+	From, At, ContractAt, Hardware List
+	GasPerSecond                   string
 
 	Repeats, Seed string
 }

@@ -183,6 +183,10 @@ type Chain struct {
 	BlockAccounts  uint64  `json:"block_accounts"`
 	UpdateBlocks   uint64  `json:"update_blocks"`
 	UpdateAccounts uint64  `json:"update_accounts"`
+	// ContractSlots are those of one contract, the account with index 0, beside the others. Slots
+	// are then looked up in it, and update blocks in turn change accounts without storage and
+	// slots of it. 0: there is none.
+	ContractSlots uint64 `json:"contract_slots,omitempty"`
 }
 
 // MaxSlotsPer keeps the numbers of slots of different accounts apart.
@@ -201,6 +205,12 @@ func (c Chain) Check() (errs []error) {
 	}
 	if c.SlotsPer > MaxSlotsPer {
 		errs = append(errs, fmt.Errorf("%d slots of a contract: at most %d", c.SlotsPer, MaxSlotsPer))
+	}
+	if c.ContractSlots > MaxSlotsPer {
+		errs = append(errs, fmt.Errorf("%d slots of the one contract: at most %d can be built", c.ContractSlots, MaxSlotsPer))
+	}
+	if c.ContractSlots > 0 && c.UpdateAccounts > c.ContractSlots/2 {
+		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of the %d slots of the one contract", c.UpdateAccounts, c.ContractSlots))
 	}
 	if c.UpdateAccounts > c.Accounts/2 {
 		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of %d accounts", c.UpdateAccounts, c.Accounts))
