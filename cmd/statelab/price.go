@@ -96,7 +96,8 @@ func (a *app) price(f *flags, m *mistakes) error {
 			break
 		}
 	}
-	done.Host, done.Hardware, done.Rows = pricing.Layouts[0].Host, pricing.Hardware, pricing.Rows()
+	rows, unused := pricing.Rows()
+	done.Host, done.Hardware, done.Rows, done.Warnings = pricing.Layouts[0].Host, pricing.Hardware, rows, append(done.Warnings, unused...)
 	d := finished{status: done.Status, error: done.Error, warnings: done.Warnings, out: out}
 	err := result.WritePrice(out, done)
 	if err == nil && len(done.Rows) > 0 {

@@ -57,7 +57,7 @@ func TestThePageHasItsFormulaAndMarksPredictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, formula := range gas.Formula(100e6) {
-		if !strings.Contains(page.String(), html.EscapeString(formula)) {
+		if !strings.Contains(html.UnescapeString(page.String()), formula) {
 			t.Errorf("%q is not on the page", formula)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/result"
@@ -27,7 +28,7 @@ type access = result.PriceRow
 
 // Rows are the prices of every access that was measured or can be predicted, those of
 // one layout, size and condition together.
-func (p Pricing) Rows() (rows []result.PriceRow) {
+func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 	var built []access
 	for _, l := range p.Layouts {
 		for _, of := range l.Rows {
@@ -38,7 +39,13 @@ func (p Pricing) Rows() (rows []result.PriceRow) {
 	}
 	all := slices.Clone(built)
 	for _, size := range p.Ahead {
-		all = append(all, p.predicted(built, size)...)
+		predicted, unused := p.predicted(built, size)
+		all = append(all, predicted...)
+		for _, w := range unused {
+			if !slices.Contains(warnings, w) { // each size says the same
+				warnings = append(warnings, w)
+			}
+		}
 	}
 	for _, h := range p.Hardware {
 		priced := map[string]result.PriceRow{}
@@ -52,7 +59,7 @@ func (p Pricing) Rows() (rows []result.PriceRow) {
 			}
 		}
 	}
-	return rows
+	return rows, warnings
 }
 
 // place is what rows must have in common for one to follow from others.
@@ -235,9 +242,8 @@ func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
 }
 
 // predicted are the accesses of every layout at a size that was not built, with nothing
-// cached: reads by the model of the layout, times what was measured over what the model
-// says of the largest size that was built.
-func (p Pricing) predicted(built []access, size Size) (all []access) {
+// cached, and why others are not.
+func (p Pricing) predicted(built []access, size Size) (all []access, unused []engine.Warning) {
 	var names []string
 	for _, r := range built {
 		if !slices.Contains(names, r.Layout) {
@@ -246,14 +252,27 @@ func (p Pricing) predicted(built []access, size Size) (all []access) {
 	}
 	for _, name := range names {
 		for _, k := range pricedKinds() {
-			if r, ok := p.ahead(built, name, k, size); ok {
+			r, ok := p.ahead(built, name, k, size)
+			switch {
+			case !ok:
+			case r.TestedError != nil && *r.TestedError > worstTested:
+				unused = append(unused, engine.Warning{Code: "not_predicted", Text: fmt.Sprintf(
+					"%s of %s (absent: %v) is not predicted: the same prediction was off by %.0f%% at the largest size that was built", k.parameter, name, k.absent,
+					100**r.TestedError), Remedy: "build larger sizes: --accounts"})
+			default:
 				all = append(all, r)
 			}
 		}
 	}
-	return all
+	return all, unused
 }
 
+// worstTested is the tested error from which a prediction says too little to be shown.
+const worstTested = .25
+
+// ahead predicts a layout's reads of a kind. Its model is right but for what was measured
+// over what it says of the largest size built, as a factor or as a difference: whichever
+// was closer when the largest size was predicted from the one before.
 func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (r access, ok bool) {
 	var at []access // smallest first
 	for _, b := range built {
@@ -267,32 +286,39 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 	slices.SortStableFunc(at, func(a, b access) int {
 		return cmp.Or(cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots))
 	})
+	model := func(s Size) float64 {
+		reads, known := p.uncached(layout, s, k.model)
+		if !known {
+			return math.NaN()
+		}
+		return reads
+	}
+	sizeOf := func(b access) Size { return Size{b.Accounts, b.ContractSlots} }
+	factor := func(from access, to Size) float64 { return from.Reads.Value * model(to) / model(sizeOf(from)) }
+	difference := func(from access, to Size) float64 { return max(0, from.Reads.Value+model(to)-model(sizeOf(from))) }
 	if len(at) == 0 {
 		return r, false
 	}
-	factor := func(b access) float64 {
-		model, known := p.uncached(layout, Size{b.Accounts, b.ContractSlots}, k.model)
-		if !known || model <= 0 {
-			return math.NaN()
-		}
-		return b.Reads.Value / model
-	}
 	largest := at[len(at)-1]
-	model, known := p.uncached(layout, size, k.model)
-	scale := factor(largest)
-	if !known || math.IsNaN(scale) || scale == 0 {
-		return r, false
-	}
+	how, words := factor, "times what was measured over the model"
 	r = largest
-	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts, size.ContractSlots, true, nil, nil
-	r.Basis = fmt.Sprintf("predicted: a model of the layout x %.3f, as measured over the model at %d accounts, %d slots", scale, largest.Accounts,
-		largest.ContractSlots)
 	off := (largest.Reads.High - largest.Reads.Low) / 2 / max(largest.Reads.Value, 1e-9)
 	if len(at) > 1 {
-		tested := math.Abs(factor(at[len(at)-2])/scale - 1)
-		r.TestedError, off = &tested, max(off, tested)
+		tested := func(how func(access, Size) float64) float64 {
+			return math.Abs(how(at[len(at)-2], sizeOf(largest))/max(largest.Reads.Value, 1e-9) - 1)
+		}
+		if tested(difference) < tested(factor) || math.IsNaN(tested(factor)) {
+			how, words = difference, "and the difference of what was measured from the model"
+		}
+		e := tested(how)
+		r.TestedError, off = &e, max(off, e)
 	}
-	reads := model * scale
+	reads := how(largest, size)
+	if math.IsNaN(reads) || math.IsInf(reads, 0) {
+		return r, false
+	}
+	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts, size.ContractSlots, true, nil, nil
+	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words, largest.Accounts, largest.ContractSlots)
 	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
 	r.CPUNanos *= max(1, reads/max(largest.Reads.Value, 1e-9))
 	return r, true
