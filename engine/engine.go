@@ -31,9 +31,11 @@ const (
 	IsVolatile       Capability = "volatile"       // keeps nothing on disk
 	KeepsNothing     Capability = "keeps_nothing"  // a Get finds every key, with any value: answers are not checked
 	UsesPageCache    Capability = "page_cache"     // reads through mmap: the operating system's page cache is its cache
+	FaultsInGo       Capability = "faults_in_go"   // and its Go code touches the mapped pages: a page fault keeps the goroutine's processor
 	CanBudget        Capability = "memory_budget"  // Options.MemoryBytes is honoured, and the DB is a MemoryReporter
 	HasNoCache       Capability = "no_block_cache" // keeps no blocks itself: CacheBytes has no effect, cache_bytes is 0
 	HasNoHandles     Capability = "no_handles"     // keeps all its files open: Handles has no effect, handles is 0
+	CanGetMany       Capability = "get_many"       // Readers are ManyGetters
 	AllocatesPerGet  Capability = "get_allocates"  // a Get of the engine allocates more than a handful of objects
 )
 
@@ -164,6 +166,22 @@ type Reader interface {
 	// returns it; the caller owns it. found is false for an absent key, which is no error.
 	Get(key, dst []byte) (value []byte, found bool, err error)
 	Close() error
+}
+
+// ManyGetter is a Reader that looks up several keys in one call, for engines that
+// can read for one key while they wait for another.
+type ManyGetter interface {
+	Reader
+	// GetMany looks keys[i] up into answers[i], which are as many. sorted says that the
+	// keys ascend. After an error no answer counts.
+	GetMany(keys [][]byte, sorted bool, answers []Answer) error
+}
+
+// Answer is what Get returns for one of several keys. Its Value is dst before the call
+// and value after it: the caller's in both cases.
+type Answer struct {
+	Value []byte
+	Found bool
 }
 
 // Writer collects writes into batches. Not safe for concurrent use. Key and

@@ -30,6 +30,8 @@ const (
 	FirstLookups = "first"
 	ColdLookups  = "cold" // a process that has just opened the state, no page of it in memory
 	HeldLookups  = "held" // caches warm, the process held to its memory budget
+	// AgainLookups each follow the same lookup at once: what a warm access costs.
+	AgainLookups = "again"
 )
 
 // State are the figures of a state's layout, of one that was built or of one that
@@ -71,6 +73,22 @@ type StateUpdates struct {
 	WriteBytes           float64  `json:"write_bytes_per_update"` // what settling wrote included
 	WriteSource          string   `json:"write_source"`           // who counted them: "device", "layout" or "process"
 	WriteAmplification   float64  `json:"write_amplification"`    // bytes written / user bytes
+
+	// Of blocks that change either accounts without storage or slots of one contract.
+	Accounts *StateWrites `json:"account_writes,omitempty"`
+	Slots    *StateWrites `json:"slot_writes,omitempty"`
+}
+
+// StateWrites is what a write of one kind cost in blocks of nothing else. The commit of
+// the block is shared by its writes.
+type StateWrites struct {
+	Writes     uint64  `json:"writes"`
+	Blocks     uint64  `json:"blocks"`
+	Nanos      float64 `json:"write_ns"`
+	Spread     Range   `json:"write_ns_spread"` // of the mean over the blocks: twice its standard error
+	CPUNanos   float64 `json:"cpu_ns_per_write"`
+	Reads      float64 `json:"reads_per_write"` // read calls, or page faults where there are more of those
+	WriteBytes float64 `json:"write_bytes_per_write"`
 }
 
 // Lookups is what one kind of lookup cost in one condition.
@@ -87,7 +105,9 @@ type Lookups struct {
 	BlockBytes   *float64 `json:"block_read_bytes_per_lookup,omitempty"`
 	ReadCalls    float64  `json:"read_calls_per_lookup"` // the kernel's count; none for mapped files
 	MajorFaults  float64  `json:"major_faults_per_lookup"`
+	CPUNanos     float64  `json:"cpu_ns_per_lookup,omitempty"` // of the process, the harness included
 	DeviceReads  *float64 `json:"device_reads_per_lookup,omitempty"`
+	ReadsError   *float64 `json:"reads_per_lookup_standard_error,omitempty"` // of the first of the counts of reads that is known; of lookups counted one by one
 	DeviceBytes  float64  `json:"device_bytes_per_lookup"`
 	ServiceNanos *Latency `json:"service_ns,omitempty"`
 	PerSecond    float64  `json:"lookups_per_second"`
@@ -117,6 +137,7 @@ type StateWorkload struct {
 	BlockAccounts  uint64   `json:"block_accounts"`
 	UpdateBlocks   uint64   `json:"update_blocks"`
 	UpdateAccounts uint64   `json:"update_accounts"` // of a block
+	ContractSlots  uint64   `json:"contract_slots,omitempty"`
 	Reads          uint64   `json:"reads"`
 	MemoryBytes    int64    `json:"memory_bytes"`
 	Seed           uint64   `json:"seed"`

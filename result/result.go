@@ -68,6 +68,9 @@ type Engine struct {
 	// Durability says what survives a kill and what a power cut.
 	Durability string `json:"durability,omitempty"`
 
+	// FaultsInGo: its Go code touches mapped pages, so that a page fault keeps a processor of Go's scheduler.
+	FaultsInGo bool `json:"faults_in_go,omitempty"`
+
 	// Of a tree.
 	RootRule string `json:"root_rule,omitempty"`
 	History  string `json:"history,omitempty"`
@@ -91,6 +94,9 @@ type Workload struct {
 	Rate         float64 `json:"rate_per_second,omitempty"`
 	WriteRate    float64 `json:"write_rate_per_second,omitempty"`
 	BatchKeys    int     `json:"batch_keys,omitempty"`
+	BatchGets    int     `json:"batch_gets,omitempty"`   // keys of a batch; 0: one Get at a time
+	BatchSorted  bool    `json:"batch_sorted,omitempty"` // its keys ascend
+	InFlight     int     `json:"in_flight,omitempty"`    // Gets of a batch at once; 0: by the engine's own call, if it has one
 	Seed         uint64  `json:"seed"`
 }
 

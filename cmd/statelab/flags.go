@@ -299,13 +299,38 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 	switch f.Workload {
 	case workload.ReadMissing:
 		spec.MissingShare = 1
+	case workload.MultiReadRandom:
+		m.batches(&spec, f)
 	case workload.Overwrite, workload.ReadWhileWriting:
 		if t.foreign || f.ReadOnly {
 			m.add("--workload %s writes to the database: remove --use-existing and --read-only", f.Workload)
 		}
 	}
+	if spec.BatchGets == 0 {
+		for _, s := range experiment.New(f.Measure).Batches(&f.Experiment) {
+			m.add("--%s: only with --workload %s", s, workload.MultiReadRandom)
+		}
+	}
 	m.addAll("", workload.Choice{Keys: keys, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta}.Check())
 	return spec
+}
+
+// batches reads the settings of multireadrandom; where they are axes, the first values.
+func (m *mistakes) batches(spec *bench.Spec, f *flags) {
+	for _, s := range []struct {
+		axis  string
+		value experiment.List
+	}{{sweep.BatchGetsAxis, f.BatchGets}, {sweep.BatchOrderAxis, f.BatchOrder}, {sweep.InFlightAxis, f.InFlight}} {
+		set, err := sweep.SettingOf(s.axis, s.value.First())
+		if err != nil && f.Measure != experiment.Sweep { // an axis is checked with the others
+			m.add("--%s: %v", s.axis, err)
+		}
+		spec.BatchGets, spec.BatchSorted, spec.InFlight = max(spec.BatchGets, set.BatchGets), spec.BatchSorted || set.BatchOrder == sweep.SortedOrder,
+			max(spec.InFlight, set.InFlight)
+	}
+	if f.Rate != "0" {
+		m.add("--rate: not with --workload %s, which makes its next batch when one is answered", workload.MultiReadRandom)
+	}
 }
 
 func verbWorkloads(verb string) (names []string) {

@@ -73,27 +73,36 @@ Exit 1 if layouts of Ethereum's rule disagree on a root, or one fails.`,
 }
 
 func (a *app) layouts(f *flags, m *mistakes) error {
+	p := a.progress()
+	work, how, so, err := a.measureLayouts(f, m, p, "")
+	if work == nil {
+		return err
+	}
+	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
+	return a.compared(f, p, d, so, len(work.Result.Rows) > 0, err)
+}
+
+// measureLayouts measures the layouts that f declares; nil where it did not begin.
+func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) (work *layouts.Work, how plan.Plan, so plan.Outcome, err error) {
 	fixed, options := m.options(f.Options)
 	base, sizes := f.lookupSpec(fixed, m)
 	entries := a.findLayouts(f.Layout, base, options, m)
 	repeats := int(m.atLeastOne("repeats", f.Repeats, "3"))
 	if err := m.err(); err != nil {
-		return err
+		return nil, how, so, err
 	}
 	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep}
-	how, err := a.prepare(f, base.Chain.Seed, repeats, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+	how, err = a.prepare(f, base.Chain.Seed, repeats, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return layoutSteps(l, how, on), nil
 	})
 	if err != nil {
-		return err
+		return nil, how, so, err
 	}
 	l.States = cmp.Or(absolute(f.DB), filepath.Join(how.Out, "states"))
-	work := layouts.New(l, how, a)
-	p := a.progress()
-	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
+	work = layouts.New(l, how, a)
+	so, err = plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(before+stepLabel(at), at.Event) })
 	p.say("")
-	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
-	return a.compared(f, p, d, so, len(work.Result.Rows) > 0, err)
+	return work, how, so, err
 }
 
 // spec turns the flags into what all layouts share.
@@ -119,7 +128,8 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.
 	}
 	base = protocol.LayoutSpec{MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
 		Chain: protocol.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
-			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates)}}
+			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates),
+			ContractSlots: m.count("contract-slots", f.ContractSlots.First())}}
 	for _, n := range sizes {
 		chain := base.Chain
 		chain.Accounts = max(n, 1)

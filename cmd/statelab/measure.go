@@ -180,6 +180,8 @@ func (a *app) measure(f *flags, m *mistakes) error {
 		return a.layouts(f, m)
 	case experiment.Disk:
 		return a.disk(f, m)
+	case experiment.Price:
+		return a.price(f, m)
 	}
 	return usage("there is no experiment %q", f.Measure)
 }

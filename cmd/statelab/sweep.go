@@ -152,6 +152,14 @@ func (a *app) axes(f, g *flags, t target, options []plan.Option) (axes []result.
 	if f.Rate != "0" {
 		add(sweep.RateAxis, f.Rate.Values())
 	}
+	if f.Workload == workload.MultiReadRandom {
+		add(sweep.BatchGetsAxis, f.BatchGets.Values())
+		add(sweep.BatchOrderAxis, f.BatchOrder.Values())
+		add(sweep.InFlightAxis, f.InFlight.Values())
+	}
+	if f.Procs != "0" {
+		add(sweep.ProcsAxis, f.Procs.Values())
+	}
 	add(sweep.MemoryAxis, f.Memory.Values())
 	add(sweep.CacheAxis, f.Cache.Values())
 	for _, o := range options {

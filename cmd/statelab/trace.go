@@ -13,9 +13,11 @@ import (
 
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -43,6 +45,9 @@ do not depend on the cache, so one trace serves for all cache sizes.
 	flag.StringVar((*string)(&f.Threads), "threads", "1", "number of threads; their streams take turns")
 	flag.StringVar(&f.Missing, "missing", "0%", "share of Gets that ask for absent keys")
 	flag.StringVar(&f.Zipf, "zipf", "0", "Zipf exponent of key popularity: 0 is uniform")
+	flag.StringVar(&f.Workload, "workload", f.Workload, "workload whose keys are traced: readrandom, multireadrandom")
+	flag.StringVar((*string)(&f.BatchGets), "batch-gets", string(f.BatchGets), "keys of a batch of multireadrandom")
+	flag.StringVar((*string)(&f.BatchOrder), "batch-order", string(f.BatchOrder), "keys of a batch of multireadrandom: random, or sorted in ascending order")
 	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
 	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "number of keys to sample from a database that statelab did not load")
 	flag.StringVar(&sample, "sample-shift", "0", "k: keep one of 2^k keys, chosen by hash (for averages only, not for simulate)")
@@ -90,6 +95,12 @@ func (m *mistakes) streamOf(f *flags, folder string) bool {
 	f.DB, f.Existing = run.Database.Dir, run.Database.Written == "foreign"
 	f.Gets, f.Warmup = strconv.FormatUint(run.Figures.Gets, 10), strconv.FormatUint(w.WarmupGets, 10)
 	f.Threads, f.Seed = experiment.List(strconv.Itoa(w.Threads)), strconv.FormatUint(w.Seed, 10)
+	if w.BatchGets > 0 {
+		f.Workload, f.BatchGets, f.BatchOrder = workload.MultiReadRandom, experiment.List(strconv.Itoa(w.BatchGets)), sweep.RandomOrder
+		if w.BatchSorted {
+			f.BatchOrder = sweep.SortedOrder
+		}
+	}
 	f.Missing, f.Zipf = fmt.Sprintf("%g%%", 100*w.MissingShare), fmt.Sprint(w.ZipfTheta)
 	return true
 }
@@ -187,5 +198,9 @@ func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sampl
 }
 
 func streamWords(spec *bench.Spec) string {
-	return fmt.Sprintf("%s, %d threads in turn, %g absent, zipf %g", spec.Workload, spec.Threads, spec.MissingShare, spec.ZipfTheta)
+	words := fmt.Sprintf("%s, %d threads in turn, %g absent, zipf %g", spec.Workload, spec.Threads, spec.MissingShare, spec.ZipfTheta)
+	if spec.BatchGets > 0 {
+		words += fmt.Sprintf(", batches of %d, sorted: %v", spec.BatchGets, spec.BatchSorted)
+	}
+	return words
 }

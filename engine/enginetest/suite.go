@@ -55,6 +55,7 @@ func Run(t *testing.T, e engine.Engine) {
 		{"Locked", suite.testLocked, s.info.Has(engine.CanReadForeign)},
 		{"SampleKeys", suite.testSampleKeys, durable},
 		{"MemoryBudget", suite.testMemoryBudget, s.info.Has(engine.CanBudget)},
+		{"GetMany", suite.testGetMany, s.info.Has(engine.CanGetMany)},
 		{"BuildSorted", suite.testBuildSorted, s.info.Has(engine.CanIngest)},
 	} {
 		if c.apply {

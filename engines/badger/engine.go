@@ -42,7 +42,7 @@ func (Engine) Info() engine.Info {
 		Route:        "go module",
 		Licence:      "Apache-2.0",
 		Durability:   "kill: every commit survives (its log is memory-mapped); power cut: what was synced or flushed before it",
-		Capabilities: []engine.Capability{engine.UsesPageCache, engine.CanBudget, engine.HasNoHandles, engine.AllocatesPerGet},
+		Capabilities: []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoHandles, engine.AllocatesPerGet},
 		Profiles:     adapter.Infos(profiles()),
 	}
 }

@@ -49,7 +49,7 @@ func (Engine) Info() engine.Info {
 		Licence: "MIT",
 		Durability: "kill: every commit survives; power cut: with profile default every commit, " +
 			"with async only a database synced before it (later commits may damage the file)",
-		Capabilities: []engine.Capability{engine.UsesPageCache, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
+		Capabilities: []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
 		Profiles:     adapter.Infos(profiles()),
 	}
 }

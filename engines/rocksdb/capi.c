@@ -90,3 +90,67 @@ int64_t rocks_get_all(rocks_reader *r, const char *keys, size_t n, size_t count,
 	}
 	return found;
 }
+
+rocksdb_bool rocks_can_get_many(void) {
+	return rocks_functions.batched_multi_get_cf != NULL && rocks_functions.get_default_column_family_handle != NULL;
+}
+
+static bool grow(void *array, size_t count, size_t size) {
+	void **at = array, *grown = realloc(*at, count * size);
+	if (grown != NULL)
+		*at = grown;
+	return grown != NULL;
+}
+
+rocksdb_bool rocks_many_room(rocks_many *m, size_t count) {
+	if (count <= m->room)
+		return 1;
+	if (!grow(&m->keys, count, sizeof *m->keys) || !grow(&m->sizes, count, sizeof *m->sizes) || !grow(&m->values, count, sizeof *m->values) ||
+	    !grow(&m->lengths, count, sizeof *m->lengths) || !grow(&m->slices, count, sizeof *m->slices) || !grow(&m->errs, count, sizeof *m->errs))
+		return 0;
+	m->room = count;
+	return 1;
+}
+
+int64_t rocks_get_many(rocks_reader *r, rocks_many *m, size_t count, rocksdb_bool sorted) {
+	if (m->options == NULL) {
+		m->options = rocks_readoptions_create();
+		m->family = rocks_functions.get_default_column_family_handle(r->db);
+		if (rocks_functions.readoptions_set_async_io != NULL)
+			rocks_functions.readoptions_set_async_io(m->options, 1);
+	}
+	rocks_functions.batched_multi_get_cf(r->db, m->options, m->family, count, m->keys, m->sizes, m->slices, m->errs, sorted);
+	int64_t found = 0;
+	for (size_t i = 0; i < count; i++) {
+		m->values[i] = NULL;
+		if (m->slices[i] != NULL) {
+			m->values[i] = rocks_pinnableslice_value(m->slices[i], &m->lengths[i]);
+			found++;
+		}
+		if (m->errs[i] == NULL)
+			continue;
+		if (r->err == NULL)
+			r->err = m->errs[i]; // the first tells enough
+		else
+			free(m->errs[i]);
+	}
+	return r->err == NULL ? found : rocks_failed;
+}
+
+void rocks_many_release(rocks_many *m, size_t count) {
+	for (size_t i = 0; i < count; i++)
+		if (m->slices[i] != NULL)
+			rocks_pinnableslice_destroy(m->slices[i]);
+}
+
+void rocks_many_free(rocks_many *m) {
+	if (m->options != NULL)
+		rocks_readoptions_destroy(m->options);
+	free(m->keys);
+	free(m->sizes);
+	free(m->values);
+	free(m->lengths);
+	free(m->slices);
+	free(m->errs);
+	free(m);
+}

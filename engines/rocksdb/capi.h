@@ -21,6 +21,7 @@ typedef struct rocksdb_writebatch_t rocksdb_writebatch_t;
 typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_iterator_t rocksdb_iterator_t;
 typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
+typedef struct rocksdb_column_family_handle_t rocksdb_family_t;
 typedef unsigned char rocksdb_bool;
 
 // Exported by every version the adapter takes.
@@ -83,7 +84,12 @@ typedef unsigned char rocksdb_bool;
 // Exported by newer versions only; NULL where it is missing.
 #define ROCKSDB_OPTIONAL(FUNCTION) \
 	FUNCTION(rocksdb_bool, get_into_buffer, (rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, \
-		size_t *needed, rocksdb_bool *found, char **err), (db, o, key, n, buffer, room, needed, found, err))
+		size_t *needed, rocksdb_bool *found, char **err), (db, o, key, n, buffer, room, needed, found, err)) \
+	FUNCTION(rocksdb_family_t *, get_default_column_family_handle, (rocksdb_t *db), (db)) \
+	FUNCTION(void, readoptions_set_async_io, (rocksdb_readoptions_t *o, rocksdb_bool on), (o, on)) \
+	FUNCTION(void, batched_multi_get_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family, size_t count, const char *const *keys, \
+		const size_t *sizes, rocksdb_pinnableslice_t **values, char **errs, rocksdb_bool sorted), \
+		(db, o, family, count, keys, sizes, values, errs, sorted))
 
 #define FIELD(returned, name, parameters, arguments) returned(*name) parameters;
 
@@ -117,6 +123,32 @@ typedef struct {
 	rocksdb_readoptions_t *options;
 	char *err;
 } rocks_reader;
+
+// rocks_many is a batch of Gets in C's memory. Where keys[i] is and its size are the
+// caller's to write; values[i] is NULL for a key that is missing.
+typedef struct {
+	rocksdb_readoptions_t *options;
+	rocksdb_family_t *family; // of the database: not freed
+	size_t room;              // keys that the arrays hold
+	const char **keys;
+	size_t *sizes;
+	const char **values;
+	size_t *lengths;
+	rocksdb_pinnableslice_t **slices;
+	char **errs;
+} rocks_many;
+
+// rocks_can_get_many tells whether the loaded library has what rocks_get_many needs.
+rocksdb_bool rocks_can_get_many(void);
+
+// rocks_many_room makes the arrays hold count keys; 0 if there is no memory.
+rocksdb_bool rocks_many_room(rocks_many *m, size_t count);
+
+// rocks_get_many finds count keys. Values live until rocks_many_release. It returns
+// rocks_failed, with the reader's err, if one could not be read.
+int64_t rocks_get_many(rocks_reader *r, rocks_many *m, size_t count, rocksdb_bool sorted);
+void rocks_many_release(rocks_many *m, size_t count);
+void rocks_many_free(rocks_many *m);
 
 enum { rocks_missing = -1, rocks_failed = -2 };
 

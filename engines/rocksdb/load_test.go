@@ -81,6 +81,9 @@ func reading(t testing.TB, d *db) *reader {
 			t.Error(err)
 		}
 	})
+	if many, is := r.(*manyReader); is {
+		return &many.reader
+	}
 	return r.(*reader)
 }
 

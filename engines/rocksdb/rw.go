@@ -26,7 +26,10 @@ type reader struct{ c *C.rocks_reader }
 func (d *db) Reader() (engine.Reader, error) {
 	c := (*C.rocks_reader)(C.calloc(1, C.sizeof_rocks_reader))
 	c.db, c.options = d.rocks, C.rocks_readoptions_create()
-	return &reader{c}, nil
+	if !canGetMany() {
+		return &reader{c}, nil
+	}
+	return newManyReader(reader{c}), nil
 }
 
 // Get is one call into C, which copies the value to where the caller wants it; a

@@ -16,6 +16,7 @@ const (
 	FillRandom       = "fillrandom"       // load in random key order through the write path
 	FillSorted       = "fillsorted"       // build sorted tables and ingest them into the shape fillrandom settles into
 	ReadRandom       = "readrandom"       // Gets of existing keys
+	MultiReadRandom  = "multireadrandom"  // readrandom in batches: MultiGet
 	ReadMissing      = "readmissing"      // Gets of absent keys
 	Overwrite        = "overwrite"        // random updates of existing keys
 	ReadWhileWriting = "readwhilewriting" // readrandom beside one or more writers
@@ -30,6 +31,7 @@ func All() []About {
 		{FillRandom, "load", "write every key once, in random key order, through the engine's write path"},
 		{FillSorted, "load", "build sorted tables and ingest them into the level shape that fillrandom settles into"},
 		{ReadRandom, "read", "Gets of existing keys, uniform or --zipf; --missing 20% mixes absent keys in"},
+		{MultiReadRandom, "read", "Gets of existing keys in batches of --batch-gets, --in-flight of them at once"},
 		{ReadMissing, "read", "Gets of absent keys only"},
 		{Overwrite, "read", "random updates of existing keys, in batches, settled afterwards"},
 		{ReadWhileWriting, "read", "readrandom while writers update random keys at --write-rate"},

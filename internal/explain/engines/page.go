@@ -87,7 +87,7 @@ func (in Input) Page() *view.Page {
 	}
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		blocks := axisFigures(s)
+		blocks := append(s.scalingBlocks(), axisFigures(s)...)
 		if s.Disk != nil {
 			blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + ".",
 				Method: "engines.md", Table: ceilingTable(s.Disk), Folded: true})

@@ -71,6 +71,9 @@ func (s *Sweep) text(out *view.Text, named bool) {
 			out.Wrap(line, indent)
 		}
 	}
+	for _, l := range s.laws() {
+		paragraph("  ", l.sentences()...)
+	}
 	if s.compares() {
 		s.enginesText(out, curves[0], paragraph)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/layouts"
+	"github.com/statelab/statelab/internal/explain/prices"
 	"github.com/statelab/statelab/internal/explain/trees"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -41,6 +42,7 @@ func Open(folders ...string) (Report, error) {
 			read       func(string) (Report, error)
 		}{
 			{result.ReplayFile, "a replay", func(dir string) (Report, error) { return trees.Read(dir) }},
+			{result.PriceFile, "a price table", func(dir string) (Report, error) { return prices.Read(dir) }},
 			{result.LayoutsFile, "a comparison of layouts", func(dir string) (Report, error) { return layouts.Read(dir) }},
 		} {
 			if !holds(folder, kind.file) {

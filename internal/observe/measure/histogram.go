@@ -55,6 +55,20 @@ func (h *Histogram) Add(nanos int64) {
 	}
 }
 
+// AddMany counts n durations that are the same.
+func (h *Histogram) AddMany(nanos int64, n uint64) {
+	if uint64(nanos) > MaxNanos {
+		for range n {
+			h.addOutside(nanos)
+		}
+		return
+	}
+	h.counts[counter(nanos)] += n
+	h.n += n
+	h.sum += nanos * int64(n)
+	h.max = max(h.max, nanos)
+}
+
 func (h *Histogram) addOutside(nanos int64) {
 	if nanos < 0 {
 		h.negative++

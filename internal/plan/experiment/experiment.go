@@ -23,10 +23,11 @@ const (
 	Replay  = "replay"
 	Layouts = "layouts"
 	Disk    = "disk"
+	Price   = "price"
 )
 
 // Measures are all of them.
-func Measures() []string { return []string{Load, Read, Sweep, Replay, Layouts, Disk} }
+func Measures() []string { return []string{Load, Read, Sweep, Replay, Layouts, Disk, Price} }
 
 // Here is where an experiment runs if nothing else is said: on this machine.
 const Here = "local"
@@ -56,6 +57,19 @@ func (l List) First() string {
 
 // Several reports whether l is an axis with more than one value.
 func (l List) Several() bool { return len(l.Values()) > 1 }
+
+// Batches names the flags of batches that other sets in another way than e does.
+func (e *Experiment) Batches(other *Experiment) (flags []string) {
+	for _, s := range []struct {
+		flag      string
+		mine, its List
+	}{{"batch-gets", e.BatchGets, other.BatchGets}, {"batch-order", e.BatchOrder, other.BatchOrder}, {"in-flight", e.InFlight, other.InFlight}} {
+		if s.mine != s.its {
+			flags = append(flags, s.flag)
+		}
+	}
+	return flags
+}
 
 // Experiment declares a measurement. Values are texts as a user writes them (5M,
 // 64MiB, 0.1%): whoever carries the experiment out reads them, and reports all
@@ -87,6 +101,7 @@ type Experiment struct {
 	// Workload.
 	Workload, Gets, Warmup, Missing, Zipf      string
 	Rate, Threads, PageCache                   List
+	BatchGets, BatchOrder, Procs               List
 	Writers, WriteRate, Puts, Batch            string
 	AccessGets, SampleKeys                     string
 	Changes, Versions, RootsEvery, CommitLimit string
@@ -94,11 +109,16 @@ type Experiment struct {
 
 	// State of layouts.
 	Accounts                                               List
+	ContractSlots                                          List
 	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup string
 
 	// Disk.
 	Dir, Seconds, With, Ceiling string
-	InFlight                    List
+	InFlight                    List // of multireadrandom and layouts, too
+
+	// Price.
+	From, At, ContractAt, Hardware List
+	GasPerSecond                   string
 
 	Repeats, Seed string
 }

@@ -164,10 +164,16 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 func TestFieldsAreDeclaredOnce(t *testing.T) {
 	keys, flags := map[string]bool{}, map[string]bool{}
 	for _, f := range fields(new(Experiment)) {
-		if keys[f.key] || f.flag != "" && flags[f.flag] {
-			t.Errorf("%s --%s is declared twice", f.key, f.flag)
+		if keys[f.key] {
+			t.Errorf("%s is declared twice", f.key)
 		}
-		keys[f.key], flags[f.flag] = true, true
+		keys[f.key] = true
+		for _, verb := range strings.Fields(f.of) {
+			if f.flag != "" && flags[verb+" --"+f.flag] {
+				t.Errorf("%s --%s is declared twice", verb, f.flag)
+			}
+			flags[verb+" --"+f.flag] = true
+		}
 		for _, verb := range strings.Fields(f.of + " " + f.lists) {
 			if !slices.Contains(Measures(), verb) {
 				t.Errorf("%s: there is no verb %s", f.key, verb)

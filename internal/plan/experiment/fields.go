@@ -22,7 +22,8 @@ type field struct {
 const (
 	onEngine = "load read sweep"
 	onReads  = "read sweep"
-	measured = "load read sweep replay layouts"
+	measured = "load read sweep replay layouts price"
+	onStates = "layouts price"
 )
 
 // fields of e in the order of files and help.
@@ -33,11 +34,11 @@ func fields(e *Experiment) []field {
 
 		{"subject.engine", "engine", onEngine, "", "engine: statelab engines (default: the database's own, pebble1 for a new one)", Sweep, &e.Engine},
 		{"subject.tree", "tree", Replay, "", "trees, TREE or TREE:PROFILE", Replay, &e.Tree},
-		{"subject.layout", "layout", Layouts, "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed", Layouts, &e.Layout},
+		{"subject.layout", "layout", onStates, "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed", onStates, &e.Layout},
 		{"subject.profile", "profile", onEngine, "", "set of engine options: statelab engines (default: the database's own, else the engine's first)", Sweep,
 			&e.Profile},
 		{"subject.cache", "cache", onEngine, "", "block cache: 64MiB, or 0.1% of the database (default: the profile's)", Sweep, &e.Cache},
-		{"subject.memory", "memory", "read sweep replay layouts", " replay=0 layouts=64MiB",
+		{"subject.memory", "memory", "read sweep replay layouts price", " replay=0 layouts=64MiB price=64MiB",
 			"memory budget of one process, page cache included, such as 512MiB (default or 0: the profile's, without a limit)", Sweep, &e.Memory},
 		{"subject.handles", "handles", onEngine, "", "open files the engine may keep (default: the profile's)", Sweep, &e.Handles},
 		{"subject.cache_nodes", "cache-nodes", Replay, "0", "nodes a tree may cache; 0: the profile's", "", &e.CacheNodes},
@@ -50,7 +51,7 @@ func fields(e *Experiment) []field {
 		{"database.ignore_lock", "ignore-lock", onReads, "", "read although another process holds the database", "", &e.IgnoreLock},
 		{"database.read_only", "read-only", onReads, "", "open read-only; by default a database is opened as a node opens it, with its write buffers", "",
 			&e.ReadOnly},
-		{"database.keep", "keep", Layouts, "", "leave the states' files", "", &e.Keep},
+		{"database.keep", "keep", onStates, "", "leave the states' files", "", &e.Keep},
 		{"database.discard", "discard", Replay, "", "remove a tree's files when its run has succeeded", "", &e.Discard},
 
 		{"load.keys", "keys", "load sweep", "1M sweep=", "number of keys; in sweep: of a database made for the sweep, needed without --db", Sweep, &e.Keys},
@@ -69,6 +70,13 @@ func fields(e *Experiment) []field {
 		{"workload.rate", "rate", onReads, "0", "Gets per second to issue, whether answered or not (open loop); 0: as fast as they are answered", Sweep,
 			&e.Rate},
 		{"workload.threads", "threads", onEngine, "1 load=4", "Gets or loading threads at the same time", Sweep, &e.Threads},
+		{"workload.batch_gets", "batch-gets", onReads, "16", "keys of a batch of multireadrandom", Sweep, &e.BatchGets},
+		{"workload.batch_order", "batch-order", onReads, "random", "keys of a batch of multireadrandom: random, or sorted in ascending order", Sweep,
+			&e.BatchOrder},
+		{"workload.in_flight", "in-flight", onReads, "0",
+			"Gets of a batch at the same time, in as many goroutines; 0: the engine's own call for many keys if it has one, else one", Sweep, &e.InFlight},
+		{"workload.procs", "procs", onReads, "0", "processors of Go's scheduler (GOMAXPROCS) while measuring; 0: as many as Gets at the same time", Sweep,
+			&e.Procs},
 		{"workload.writers", "writers", onReads, "1", "writing threads of readwhilewriting", "", &e.Writers},
 		{"workload.write_rate", "write-rate", onReads, "10k", "keys per second that readwhilewriting writes; 0: as fast as possible", "", &e.WriteRate},
 		{"workload.puts", "puts", onReads, "1M", "updates of overwrite", "", &e.Puts},
@@ -84,13 +92,15 @@ func fields(e *Experiment) []field {
 		{"changes.commit_limit", "commit-limit", Replay, "60s", "a call of a tree that takes longer is a failure; 0: never", "", &e.CommitLimit},
 		{"changes.roots_every", "roots-every", Replay, "0", "versions between stored roots; 0: at most 10,000 are stored", "", &e.RootsEvery},
 
-		{"state.accounts", "accounts", Layouts, "10k,100k", "sizes", Layouts, &e.Accounts},
-		{"state.contracts", "contracts", Layouts, "10%", "share of the accounts that have storage", "", &e.Contracts},
-		{"state.slots", "slots", Layouts, "16", "storage slots of each of those", "", &e.Slots},
-		{"state.block", "block", Layouts, "5k", "accounts that a block of the build makes", "", &e.Block},
-		{"state.updates", "updates", Layouts, "500", "accounts that a measured block changes", "", &e.Updates},
-		{"state.update_blocks", "update-blocks", Layouts, "20", "measured blocks; 0: none", "", &e.UpdateBlocks},
-		{"state.reads", "reads", Layouts, "20k", "lookups of each kind", "", &e.Lookup},
+		{"state.accounts", "accounts", onStates, "10k,100k", "sizes", onStates, &e.Accounts},
+		{"state.contracts", "contracts", onStates, "10% price=0%", "share of the accounts that have storage", "", &e.Contracts},
+		{"state.slots", "slots", onStates, "16 price=0", "storage slots of each of those", "", &e.Slots},
+		{"state.contract_slots", "contract-slots", onStates, "0 price=10k",
+			"slots of one contract beside the accounts; slots are then looked up and changed in it alone", Price, &e.ContractSlots},
+		{"state.block", "block", onStates, "5k", "accounts that a block of the build makes", "", &e.Block},
+		{"state.updates", "updates", onStates, "500", "accounts that a measured block changes", "", &e.Updates},
+		{"state.update_blocks", "update-blocks", onStates, "20", "measured blocks; 0: none", "", &e.UpdateBlocks},
+		{"state.reads", "reads", onStates, "20k", "lookups of each kind", "", &e.Lookup},
 
 		{"disk.dir", "", Disk, ".", "", "", &e.Dir},
 		{"disk.in_flight", "in-flight", Disk, "1,2,4,8,16,32,64", "reads in flight", Disk, &e.InFlight},
@@ -100,7 +110,14 @@ func fields(e *Experiment) []field {
 			"the disk's own limit, drawn in the report: a folder of statelab disk --out, none, or auto: a short probe with --page-cache direct or cold", "",
 			&e.Ceiling},
 
-		{"repeats", "repeats", "read sweep replay layouts disk", "1 disk=3", "runs of each point, interleaved", "", &e.Repeats},
+		{"price.from", "from", Price, "", "folders of layouts --contract-slots to price, instead of building states", Price, &e.From},
+		{"price.at", "at", Price, "1M,300M", "accounts of states that are predicted where they were not built", Price, &e.At},
+		{"price.contract_at", "contract-at", Price, "10k,100M", "slots of their one contract; 100M are about 10 GB", Price, &e.ContractAt},
+		{"price.hardware", "hardware", Price, "here",
+			"disks: here (a probe of this one), a folder of statelab disk --out, a profile (docs/methods/prices.md), or fio's JSON output", Price, &e.Hardware},
+		{"price.gas_per_second", "gas-per-second", Price, "100M", "gas that a second buys", "", &e.GasPerSecond},
+
+		{"repeats", "repeats", "read sweep replay layouts disk price", "1 disk=3", "runs of each point, interleaved", "", &e.Repeats},
 		{"seed", "seed", measured, "1", "seed of all random choices", "", &e.Seed},
 	}
 }

@@ -29,7 +29,17 @@ const (
 	RateAxis    = "rate"
 	CacheAxis   = "cache"
 
-	PageCacheAxis = "page-cache"
+	PageCacheAxis  = "page-cache"
+	BatchGetsAxis  = "batch-gets"
+	BatchOrderAxis = "batch-order"
+	InFlightAxis   = "in-flight"
+	ProcsAxis      = "procs"
+)
+
+// Orders of the keys in a batch of Gets.
+const (
+	RandomOrder = "random"
+	SortedOrder = "sorted"
 )
 
 // OptionAxis begins the name of an axis of an engine option.
@@ -97,6 +107,10 @@ type Setting struct {
 	CacheBytes int64
 	CacheShare float64
 	PageCache  string
+	BatchGets  int
+	BatchOrder string
+	InFlight   int
+	Procs      int
 	Options    map[string]string // of OptionAxis
 }
 
@@ -130,6 +144,16 @@ func (s *Setting) set(axis, value string) (err error) {
 		s.Handles, err = positive(value, "1000")
 	case ThreadsAxis:
 		s.Threads, err = positive(value, "8")
+	case BatchGetsAxis:
+		s.BatchGets, err = positive(value, "16")
+	case BatchOrderAxis:
+		if s.BatchOrder = value; value != RandomOrder && value != SortedOrder {
+			err = fmt.Errorf("%q: %s, %s", value, RandomOrder, SortedOrder)
+		}
+	case InFlightAxis:
+		s.InFlight, err = upTo(value, maxInFlight)
+	case ProcsAxis:
+		s.Procs, err = upTo(value, maxInFlight)
 	case CacheAxis:
 		s.CacheBytes, s.CacheShare, err = ParseCache(unit.WithUnit(value))
 	case PageCacheAxis:
@@ -186,6 +210,18 @@ func ParseCache(value string) (bytes int64, share float64, err error) {
 		err = fmt.Errorf("the cache must be larger than 0 (examples: 64MiB, 0.1%%)")
 	}
 	return bytes, 0, err
+}
+
+// maxInFlight is far beyond what any device answers at once.
+const maxInFlight = 4096
+
+// upTo reads a number that may be 0.
+func upTo(value string, most int) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("invalid number %q: a whole number from 0 to %d", value, most)
+	}
+	return n, nil
 }
 
 func positive(value, example string) (int, error) {
@@ -249,6 +285,18 @@ func (p Sweep) Spec(s Setting, dbBytes int64) bench.Spec {
 	}
 	if s.PageCache != "" {
 		spec.PageCache = s.PageCache
+	}
+	if s.BatchGets != 0 {
+		spec.BatchGets = s.BatchGets
+	}
+	if s.BatchOrder != "" {
+		spec.BatchSorted = s.BatchOrder == SortedOrder
+	}
+	if _, ok := s.Values[InFlightAxis]; ok {
+		spec.InFlight = s.InFlight
+	}
+	if _, ok := s.Values[ProcsAxis]; ok {
+		spec.Procs = s.Procs
 	}
 	if len(s.Options) > 0 {
 		spec.Overrides = maps.Clone(spec.Overrides)

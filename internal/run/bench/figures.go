@@ -15,6 +15,7 @@ const (
 	sharedReadLimit = 0.015 // engines that let several Gets wait for one read count each as a miss
 	byteLimit       = 0.02  // the process reads a little besides blocks
 	littleLimit     = 0.8   // share of the threads that must really be in flight
+	faultsLimit     = 0.05  // page faults per Get that make a difference
 )
 
 // figures turns the measured phase into what run.json promises.
@@ -133,7 +134,7 @@ func (r *run) checkMisses(m *measured, total engine.Tally) {
 // needs about one in four, a filter or a top index, is the only one of its table:
 // the fewer tables, the more often another Get in flight needs it as well.
 func (r *run) sharedLimit() float64 {
-	return sharedReadLimit + float64(r.spec.Threads-1)/float64(4*max(1, r.Result.Database.Files))
+	return sharedReadLimit + float64(r.spec.Threads*max(1, r.spec.InFlight)-1)/float64(4*max(1, r.Result.Database.Files))
 }
 
 // checkBytes compares the bytes of counted block reads with the kernel's account
@@ -269,10 +270,18 @@ func fits(database, room, reads int64, name string) string {
 func (r *run) inFlight(m *measured) {
 	f := &r.Result.Figures
 	f.InFlight = float64(m.service.Sum()) / (m.Seconds * 1e9)
-	if r.spec.Rate == 0 && f.InFlight < littleLimit*float64(r.spec.Threads) {
+	asked := r.spec.Threads * max(1, r.spec.BatchGets)
+	procs := r.Result.Host.Gomaxprocs
+	if r.Result.Engine.FaultsInGo && f.MajorFaultsPerGet >= faultsLimit && asked > procs && f.InFlight < littleLimit*float64(asked) {
+		r.Warn(engine.Warning{Code: "page_faults_hold_processors", Text: fmt.Sprintf(
+			"only %.1f of %d Gets were under way on average: a page fault in Go code keeps its processor until the page is read, and there were %d processors",
+			f.InFlight, asked, procs), Remedy: "--procs 0 gives Go's scheduler as many processors as there are Gets at the same time"})
+		return
+	}
+	if r.spec.Rate == 0 && f.InFlight < littleLimit*float64(asked) {
 		r.Warn(engine.Warning{Code: "not_in_flight",
 			Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
-				f.InFlight, r.spec.Threads), Remedy: "fewer --threads, or a machine with more cores"})
+				f.InFlight, asked), Remedy: "fewer --threads, or a machine with more cores"})
 	}
 }
 

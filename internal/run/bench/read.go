@@ -41,6 +41,11 @@ func (k *keyset) source(phase, worker int) keySource {
 	return made
 }
 
+// batches are the keys of a worker that makes batches.
+func (k *keyset) batches(phase, worker int, spec *Spec) *batches {
+	return &batches{keySource: k.source(phase, worker), sorted: spec.BatchSorted}
+}
+
 // read is the verb read: prepare, warm, measure, verify, and the accesses by
 // type. Overwrite and readwhilewriting share it.
 func (r *run) read(ctx context.Context) error {
@@ -163,6 +168,12 @@ func (r *run) team(keys *keyset, phase int, rate float64) (*team, error) {
 			w.pace, w.response = pace.Constant(rate, i, r.spec.Threads), measure.NewRecorder()
 		}
 		t.workers = append(t.workers, w)
+		if r.spec.BatchGets > 0 {
+			w.batches, w.answers = keys.batches(phase, i, r.spec), make([]engine.Answer, r.spec.BatchGets)
+			if w.many, err = manyOf(reader, r.spec.InFlight, r.db.Reader); err != nil {
+				return nil, errors.Join(fmt.Errorf("open the readers of thread %d: %w", i, err), t.close())
+			}
+		}
 	}
 	return t, nil
 }
@@ -170,7 +181,7 @@ func (r *run) team(keys *keyset, phase int, rate float64) (*team, error) {
 func (t *team) close() error {
 	var errs []error
 	for _, w := range t.workers {
-		errs = append(errs, w.reader.Close())
+		errs = append(errs, w.close())
 	}
 	for _, w := range t.writers {
 		errs = append(errs, w.out.Close())

@@ -46,7 +46,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 			r.Absent(err.Error(), "context_switch_share")
 		}
 	}
-	r.Result.Engine.Durability = e.Info().Durability
+	r.Result.Engine.Durability, r.Result.Engine.FaultsInGo = e.Info().Durability, e.Info().Has(engine.FaultsInGo)
 	err := r.do(ctx)
 	var lost *backgroundFailure
 	if r.db != nil && !errors.As(err, &lost) { // a database that failed may never close
@@ -66,6 +66,7 @@ func Blank(spec *Spec, engineVersion string) *result.Run {
 			Name: spec.Workload, Keys: spec.Keys, KeyBytes: spec.KeyBytes, ValueBytes: float64(spec.ValueBytes), ValueModel: spec.ValueModel,
 			KeyHash: spec.KeyHash, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta, Threads: spec.Threads, Gets: spec.Gets,
 			WarmupGets: spec.WarmupGets, WarmupRule: spec.WarmupRule, Rate: spec.Rate, WriteRate: spec.WriteRate, BatchKeys: spec.BatchKeys, Seed: spec.Seed,
+			BatchGets: spec.BatchGets, BatchSorted: spec.BatchSorted, InFlight: spec.InFlight,
 		},
 		Database: result.Database{Dir: spec.Dir},
 		Absent:   map[string]string{},
@@ -176,11 +177,15 @@ func (r *run) close() error {
 }
 
 // raiseProcs lets as many requests be in flight as there are threads: with fewer
-// scheduler slots, Gets would queue in the Go runtime instead of at the disk.
+// scheduler slots, Gets would queue in the Go runtime instead of at the disk. The spec's
+// own number is for measuring just that.
 // Call it after the engine is open: engines size their caches' shards by it.
 func (r *run) raiseProcs() {
-	if r.spec.Threads > runtime.GOMAXPROCS(0) {
-		runtime.GOMAXPROCS(r.spec.Threads)
+	switch atOnce := r.spec.Threads * max(1, r.spec.InFlight); {
+	case r.spec.Procs > 0:
+		runtime.GOMAXPROCS(r.spec.Procs)
+	case atOnce > runtime.GOMAXPROCS(0):
+		runtime.GOMAXPROCS(atOnce)
 	}
 	r.Result.Host.Gomaxprocs = runtime.GOMAXPROCS(0)
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/run/session"
 )
 
 // KeyStream returns the keys that a run of spec asks for, in order: first
 // spec.WarmupGets, then spec.Gets. With one thread it is the order of the run;
-// with more the threads take turns, as they do on average. next returns a key
+// with more the threads take turns, as they do on average, batch by batch. next returns a key
 // valid until the following call, and whether it is known to be in the database.
 //
 // The keys of a foreign database are sampled with e, which opens it read-only.
@@ -22,27 +23,43 @@ func KeyStream(ctx context.Context, e engine.Engine, spec *Spec) (next func() (k
 		return nil, err
 	}
 	phase, left := workload.WarmPhase, spec.WarmupGets
-	sources := keys.sources(phase, spec.Threads)
+	sources := keys.sources(phase, spec)
+	shares := sharesOf(left, spec.Threads)
 	turn := 0
+	var batch []choice
 	return func() ([]byte, bool, bool) {
 		if left == 0 && phase == workload.WarmPhase {
 			phase, left, turn = workload.MeasurePhase, spec.Gets, 0
-			sources = keys.sources(phase, spec.Threads)
+			sources, shares = keys.sources(phase, spec), sharesOf(left, spec.Threads)
 		}
 		if left == 0 {
 			return nil, false, false
 		}
+		for len(batch) == 0 {
+			n := min(shares[turn], uint64(max(1, spec.BatchGets)))
+			shares[turn] -= n
+			batch = sources[turn].take(int(n))
+			turn = (turn + 1) % len(sources)
+		}
 		left--
-		asked := sources[turn].next()
-		turn = (turn + 1) % len(sources)
+		asked := batch[0]
+		batch = batch[1:]
 		return asked.key, !asked.absent, true
 	}, nil
 }
 
-func (k *keyset) sources(phase, threads int) []keySource {
-	sources := make([]keySource, threads)
+func sharesOf(gets uint64, threads int) []uint64 {
+	shares := make([]uint64, threads)
+	for i := range shares {
+		shares[i] = session.Share(gets, i, threads)
+	}
+	return shares
+}
+
+func (k *keyset) sources(phase int, spec *Spec) []*batches {
+	sources := make([]*batches, spec.Threads)
 	for i := range sources {
-		sources[i] = k.source(phase, i)
+		sources[i] = k.batches(phase, i, spec)
 	}
 	return sources
 }

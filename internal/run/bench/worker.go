@@ -26,6 +26,11 @@ type worker struct {
 	value    []byte
 	found    uint64
 	missing  uint64
+
+	// Of batches.
+	batches *batches // nil: one Get at a time
+	many    getMany
+	answers []engine.Answer // as many as a batch has keys
 }
 
 // errStopped ends a worker early; what it has measured stays.
@@ -34,6 +39,9 @@ var errStopped = errors.New("stopped")
 // run is the data path: choose, wait, call, record, check. Only the call may
 // sit between the two clock reads.
 func (w *worker) run(gets uint64) error {
+	if w.batches != nil {
+		return w.runBatches(gets)
+	}
 	for range gets {
 		next := w.keys.next()
 		due, open := w.pace.Next()
@@ -59,6 +67,13 @@ func (w *worker) run(gets uint64) error {
 		w.value = value[:0]
 	}
 	return nil
+}
+
+func (w *worker) close() error {
+	if w.many != nil {
+		return w.many.Close()
+	}
+	return w.reader.Close()
 }
 
 // check compares the answer with what the key must give. A fast wrong answer is

@@ -118,38 +118,27 @@ func (r *run) updates(ctx context.Context) error {
 // updateBlocks makes the update blocks and returns the nanoseconds in the layout.
 func (r *run) updateBlocks(ctx context.Context, u *result.StateUpdates, commits *measure.Histogram) (inside int64, err error) {
 	g, chain := NewGenerator(r.spec.Chain, 0), r.spec.Chain
-	var change layout.Change
-	var account layout.Account
 	series, err := r.Interval("update")
 	if err != nil {
 		return 0, err
 	}
+	var accounts, slots writes
 	for n := range chain.UpdateBlocks {
 		block := buildBlocks(chain) + 1 + n
-		var changeErr error
-		g.eachUpdate(block, func(index uint64) {
-			if changeErr != nil {
-				return
-			}
-			g.update(index, block, &change, &account)
-			u.Updates++
-			u.UserBytes += changeBytes(&change)
-			start := r.Clock.Ticks()
-			changeErr = r.state.Change(change)
-			inside += r.Clock.Nanos(r.Clock.Ticks() - start)
-		})
-		if changeErr != nil {
-			return inside, changeErr
+		before, of := u.Updates, &accounts
+		if g.changesContract(block) {
+			of = &slots
 		}
-		start := r.Clock.Ticks()
-		root, err := r.state.Commit(ctx)
-		nanos := r.Clock.Nanos(r.Clock.Ticks() - start)
+		var nanos int64
+		c, err := r.Between(func() (err error) {
+			nanos, err = r.updateBlock(ctx, g, block, u, commits)
+			return err
+		})
 		if err != nil {
 			return inside, err
 		}
 		inside += nanos
-		commits.Add(nanos)
-		r.noteRoot(root)
+		of.add(u.Updates-before, nanos, c)
 		r.Tell(result.Event{Phase: "update", Done: n + 1, Total: chain.UpdateBlocks, Unit: "blocks"})
 		if err := series.Progress(u.Updates, n+1 == chain.UpdateBlocks); err != nil {
 			return inside, err
@@ -158,5 +147,80 @@ func (r *run) updateBlocks(ctx context.Context, u *result.StateUpdates, commits 
 			return inside, context.Cause(ctx)
 		}
 	}
+	if chain.ContractSlots > 0 {
+		u.Accounts, u.Slots = accounts.cost(), slots.cost()
+	}
 	return inside, nil
+}
+
+// updateBlock makes one update block and returns the nanoseconds in the layout.
+func (r *run) updateBlock(ctx context.Context, g *Generator, block uint64, u *result.StateUpdates, commits *measure.Histogram) (inside int64, err error) {
+	var change layout.Change
+	var account layout.Account
+	apply := func(writes int) {
+		u.Updates += uint64(writes)
+		u.UserBytes += changeBytes(&change)
+		start := r.Clock.Ticks()
+		err = r.state.Change(change)
+		inside += r.Clock.Nanos(r.Clock.Ticks() - start)
+	}
+	if g.changesContract(block) {
+		g.contractUpdate(block, &change, &account)
+		apply(len(change.Slots))
+	} else {
+		g.eachUpdate(block, func(index uint64) {
+			if err == nil {
+				g.update(index, block, &change, &account)
+				apply(1)
+			}
+		})
+	}
+	if err != nil {
+		return inside, err
+	}
+	start := r.Clock.Ticks()
+	root, err := r.state.Commit(ctx)
+	nanos := r.Clock.Nanos(r.Clock.Ticks() - start)
+	if err != nil {
+		return inside, err
+	}
+	commits.Add(nanos)
+	r.noteRoot(root)
+	return inside + nanos, nil
+}
+
+// writes are blocks of one kind of write.
+type writes struct {
+	result.StateWrites
+	total cost
+	each  []float64 // nanoseconds of a write, by block
+}
+
+func (w *writes) add(n uint64, nanos int64, c cost) {
+	w.Writes += n
+	if w.Blocks++; w.Blocks == 1 {
+		w.total = c
+	} else {
+		w.total = sum(w.total, c)
+	}
+	w.each = append(w.each, float64(nanos)/float64(n))
+}
+
+// cost is nil of no blocks.
+func (w *writes) cost() *result.StateWrites {
+	if w.Writes == 0 {
+		return nil
+	}
+	n, mean, off := float64(w.Writes), 0.0, 0.0
+	for _, v := range w.each {
+		mean += v / float64(len(w.each))
+	}
+	if e := standardError(w.each); e != nil {
+		off = 2 * *e
+	}
+	bytes, _ := written(w.total)
+	w.Nanos, w.Spread = mean, result.Range{Low: max(0, mean-off), High: mean + off}
+	w.CPUNanos = float64(w.total.Process.UserNanos+w.total.Process.SystemNanos) / n
+	w.Reads, w.WriteBytes = float64(max(w.total.Process.ReadCalls, w.total.Process.MajorFaults))/n, float64(bytes)/n
+	return &w.StateWrites
 }

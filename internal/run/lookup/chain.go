@@ -16,7 +16,7 @@ func buildBlocks(c protocol.Chain) uint64 {
 
 // expectedSlots is how many slots the accounts will have, in the mean.
 func expectedSlots(c protocol.Chain) uint64 {
-	return uint64(math.Ceil(float64(c.Accounts) * c.ContractShare * float64(c.SlotsPer)))
+	return c.ContractSlots + uint64(math.Ceil(float64(c.Accounts)*c.ContractShare*float64(c.SlotsPer)))
 }
 
 // Generator makes the chain's accounts, slots and changes, the same ones every time.
@@ -38,6 +38,11 @@ func NewGenerator(c protocol.Chain, updateBlocks uint64) *Generator {
 	g := (&Generator{chain: c, account: map[uint64]uint64{}, slot: map[uint64]uint64{}}).Clone()
 	for n := range updateBlocks {
 		block := buildBlocks(c) + 1 + n
+		if g.changesContract(block) {
+			g.account[0] = block
+			g.eachSlot(block, func(j uint64) { g.slot[slotNumber(0, j)] = block })
+			continue
+		}
 		g.eachUpdate(block, func(index uint64) {
 			g.account[index] = block
 			if j, has := g.updatedSlot(index, block); has {
@@ -98,6 +103,9 @@ func (g *Generator) word(what ...uint64) (w uint64) {
 // HasStorage reports whether an account is a contract with slots.
 func (g *Generator) HasStorage(index uint64) bool {
 	const resolution = 1 << 32
+	if index == 0 && g.chain.ContractSlots > 0 {
+		return true
+	}
 	return g.chain.SlotsPer > 0 && g.word(hasStorageStream, index)%resolution < uint64(g.chain.ContractShare*resolution)
 }
 
@@ -149,10 +157,47 @@ func (g *Generator) slotAt(dst []byte, index, j, block uint64) []byte {
 
 // updatedSlot is the slot that a block's update of an account changes.
 func (g *Generator) updatedSlot(index, block uint64) (j uint64, has bool) {
-	if !g.HasStorage(index) {
-		return 0, false
+	if slots := g.slotsOf(index); slots > 0 {
+		return g.word(updatedSlotStream, index, block) % slots, true
 	}
-	return g.word(updatedSlotStream, index, block) % g.chain.SlotsPer, true
+	return 0, false
+}
+
+// slotsOf is how many slots an account has.
+func (g *Generator) slotsOf(index uint64) uint64 {
+	switch {
+	case !g.HasStorage(index):
+		return 0
+	case index == 0 && g.chain.ContractSlots > 0:
+		return g.chain.ContractSlots
+	}
+	return g.chain.SlotsPer
+}
+
+// changesContract reports whether an update block changes slots of the one contract:
+// every second one does.
+func (g *Generator) changesContract(block uint64) bool {
+	return g.chain.ContractSlots > 0 && (block-buildBlocks(g.chain))%2 == 0
+}
+
+// eachSlot yields the slots of the one contract that a block changes, none twice.
+func (g *Generator) eachSlot(block uint64, yield func(j uint64)) {
+	seen := make(map[uint64]bool, g.chain.UpdateAccounts)
+	for n := uint64(0); uint64(len(seen)) < g.chain.UpdateAccounts; n++ {
+		if j := g.word(updatedSlotStream, block, n) % g.chain.ContractSlots; !seen[j] {
+			seen[j] = true
+			yield(j)
+		}
+	}
+}
+
+// contractUpdate is the change that a block makes to the one contract.
+func (g *Generator) contractUpdate(block uint64, into *layout.Change, account *layout.Account) {
+	*account = g.accountAt(0, block)
+	into.Account, into.New, into.Slots = g.Hash(0), account, into.Slots[:0]
+	g.eachSlot(block, func(j uint64) {
+		into.Slots = append(into.Slots, layout.Slot{Key: g.SlotHash(0, j), Value: g.slotAt(nil, 0, j, block)})
+	})
 }
 
 // eachUpdate yields the accounts that an update block changes, no account twice.
@@ -160,7 +205,7 @@ func (g *Generator) eachUpdate(block uint64, yield func(index uint64)) {
 	seen := make(map[uint64]bool, g.chain.UpdateAccounts)
 	for n := uint64(0); uint64(len(seen)) < g.chain.UpdateAccounts; n++ {
 		index := g.word(updatedAccountStream, block, n) % g.chain.Accounts
-		if !seen[index] {
+		if !seen[index] && (index > 0 || g.chain.ContractSlots == 0) { // the one contract has blocks of its own
 			seen[index] = true
 			yield(index)
 		}
@@ -172,10 +217,7 @@ func (g *Generator) creation(index uint64, into *layout.Change, account *layout.
 	block := index/g.chain.BlockAccounts + 1
 	*account = g.accountAt(index, block)
 	into.Account, into.New, into.Slots = g.Hash(index), account, into.Slots[:0]
-	if !g.HasStorage(index) {
-		return
-	}
-	for j := range g.chain.SlotsPer {
+	for j := range g.slotsOf(index) {
 		into.Slots = append(into.Slots, layout.Slot{Key: g.SlotHash(index, j), Value: g.slotAt(nil, index, j, block)})
 	}
 }

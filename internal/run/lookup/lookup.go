@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -100,6 +101,14 @@ func (r *run) measureWarm(ctx context.Context) error {
 		}
 	}
 	r.judgeFit()
+	if r.spec.Chain.ContractSlots == 0 {
+		return nil
+	}
+	for _, kind := range []string{result.AccountLookup, result.SlotLookup} {
+		if err := r.measure(ctx, lookups{kind: kind, condition: result.AgainLookups, inFlight: 1, count: min(ColdLookups, r.spec.Reads)}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -131,6 +140,7 @@ func (r *run) first(ctx context.Context, kind string) error {
 	l := lookups{kind: kind, condition: result.FirstLookups, inFlight: 1, count: 1}
 	var total cost
 	var workers []*worker
+	var each []float64
 	begun, most := time.Now(), min(max(r.spec.Reads/100, leastFirst), mostFirst)
 	err := r.PhaseOf(l.name(), func(ops *atomic.Uint64) (cost, error) {
 		for l.skip < most && (l.skip < leastFirst || time.Since(begun) < firstPatience) {
@@ -146,7 +156,7 @@ func (r *run) first(ctx context.Context, kind string) error {
 			if err != nil {
 				return total, err
 			}
-			workers = append(workers, one...)
+			workers, each = append(workers, one...), append(each, readsOf(c))
 			l.skip++
 			ops.Store(l.skip)
 		}
@@ -157,7 +167,37 @@ func (r *run) first(ctx context.Context, kind string) error {
 	}
 	l.count = l.skip
 	r.summarize(l, workers, total)
+	lookups := r.Result.Figures.State.Lookups
+	lookups[len(lookups)-1].ReadsError = standardError(each)
 	return nil
+}
+
+// readsOf are the reads of a cost by the best count there is.
+func readsOf(c cost) float64 {
+	switch reads := deviceReads(c); {
+	case reads != nil:
+		return float64(*reads)
+	case c.Subject.Reads != nil:
+		return float64(*c.Subject.Reads)
+	}
+	return float64(max(c.Process.ReadCalls, c.Process.MajorFaults))
+}
+
+// standardError of a mean; nil of fewer than two values.
+func standardError(values []float64) *float64 {
+	n := float64(len(values))
+	if n < 2 {
+		return nil
+	}
+	mean, squares := 0.0, 0.0
+	for _, v := range values {
+		mean += v / n
+	}
+	for _, v := range values {
+		squares += (v - mean) * (v - mean)
+	}
+	e := math.Sqrt(squares / (n - 1) / n)
+	return &e
 }
 
 // cold measures lookups of a state that was just opened.
@@ -184,7 +224,7 @@ func (r *run) openCold(ctx context.Context) error {
 // kinds of lookups that the state has an answer to.
 func (r *run) kinds() []string {
 	kinds := []string{result.AccountLookup, result.AbsentAccountLookup}
-	if r.spec.Chain.SlotsPer > 0 && r.spec.Chain.ContractShare > 0 {
+	if c := r.spec.Chain; c.SlotsPer > 0 && c.ContractShare > 0 || c.ContractSlots > 0 {
 		kinds = append(kinds, result.SlotLookup, result.AbsentSlotLookup)
 	}
 	return kinds
@@ -218,6 +258,8 @@ func (l lookups) series() uint64 {
 		return apart
 	case l.condition == result.ColdLookups:
 		return 2 * apart
+	case l.condition == result.AgainLookups:
+		return 1 << 21 * apart
 	case l.condition == result.FirstLookups:
 		return 0
 	}
@@ -269,7 +311,7 @@ func (r *run) summarize(l lookups, workers []*worker, c cost) {
 	out := result.Lookups{Kind: l.kind, Condition: l.condition, InFlight: l.inFlight, Count: l.count, Seconds: c.Seconds, PerSecond: float64(l.count) / c.Seconds,
 		BlockReads: each(c.Subject.Reads, l.count), BlockBytes: each(c.Subject.ReadBytes, l.count),
 		ReadCalls:   float64(c.Process.ReadCalls) / float64(l.count),
-		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count),
+		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count), CPUNanos: float64(c.Process.UserNanos+c.Process.SystemNanos) / float64(l.count),
 		DeviceReads: each(deviceReads(c), l.count), DeviceBytes: float64(deviceReadBytes(c)) / float64(l.count)}
 	service := measure.NewHistogram()
 	touched := layout.Touched{Nodes: new(int64), Pages: new(int64)}
@@ -491,18 +533,27 @@ func (w *worker) choose(n uint64) choice {
 		return c
 	}
 	c.slot = true
+	if g.chain.ContractSlots > 0 {
+		c.index = 0
+	}
 	for try := uint64(0); !g.HasStorage(c.index); try++ {
 		c.index = g.word(contractStream, w.seed, n, try) % g.chain.Accounts
 	}
-	c.j = g.word(lookupSlotStream, w.seed, n) % g.chain.SlotsPer
+	slots := g.slotsOf(c.index)
+	c.j = g.word(lookupSlotStream, w.seed, n) % slots
 	if w.lookups.kind == result.AbsentSlotLookup {
-		c.j, c.absent = c.j+g.chain.SlotsPer, true
+		c.j, c.absent = c.j+slots, true
 	}
 	return c
 }
 
 func (w *worker) account(c choice) error {
 	hash := w.generator.Hash(c.index)
+	if w.lookups.condition == result.AgainLookups {
+		if _, _, err := w.reader.Account(hash); err != nil {
+			return err
+		}
+	}
 	start := w.clock.Ticks()
 	got, found, err := w.reader.Account(hash)
 	end := w.clock.Ticks()
@@ -521,6 +572,12 @@ func (w *worker) account(c choice) error {
 
 func (w *worker) slot(c choice) error {
 	hash, key := w.generator.Hash(c.index), w.generator.SlotHash(c.index, c.j)
+	if w.lookups.condition == result.AgainLookups {
+		var err error
+		if w.value, _, err = w.reader.Slot(hash, key, w.value); err != nil {
+			return err
+		}
+	}
 	start := w.clock.Ticks()
 	got, found, err := w.reader.Slot(hash, key, w.value)
 	end := w.clock.Ticks()

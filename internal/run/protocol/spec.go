@@ -79,6 +79,10 @@ type EngineSpec struct {
 	WriteRate    float64 `json:"write_rate_per_second"` // 0: as fast as they go
 	Puts         uint64  `json:"puts"`                  // overwrite
 	BatchKeys    int     `json:"batch_keys"`
+	BatchGets    int     `json:"batch_gets,omitempty"` // keys of a batch of Gets; 0: one Get at a time
+	BatchSorted  bool    `json:"batch_sorted,omitempty"`
+	InFlight     int     `json:"in_flight,omitempty"` // Gets of a batch at once; 0: the engine's GetMany, or one
+	Procs        int     `json:"procs,omitempty"`     // GOMAXPROCS while measuring; 0: as many as Gets at once
 
 	// AccessGets is how many of the measured Gets are replayed with a cache that
 	// admits nothing, to learn the accesses by type. 0: none.
@@ -179,6 +183,10 @@ type Chain struct {
 	BlockAccounts  uint64  `json:"block_accounts"`
 	UpdateBlocks   uint64  `json:"update_blocks"`
 	UpdateAccounts uint64  `json:"update_accounts"`
+	// ContractSlots are those of one contract, the account with index 0, beside the others. Slots
+	// are then looked up in it, and update blocks in turn change accounts without storage and
+	// slots of it. 0: there is none.
+	ContractSlots uint64 `json:"contract_slots,omitempty"`
 }
 
 // MaxSlotsPer keeps the numbers of slots of different accounts apart.
@@ -197,6 +205,12 @@ func (c Chain) Check() (errs []error) {
 	}
 	if c.SlotsPer > MaxSlotsPer {
 		errs = append(errs, fmt.Errorf("%d slots of a contract: at most %d", c.SlotsPer, MaxSlotsPer))
+	}
+	if c.ContractSlots > MaxSlotsPer {
+		errs = append(errs, fmt.Errorf("%d slots of the one contract: at most %d can be built", c.ContractSlots, MaxSlotsPer))
+	}
+	if c.ContractSlots > 0 && c.UpdateAccounts > c.ContractSlots/2 {
+		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of the %d slots of the one contract", c.UpdateAccounts, c.ContractSlots))
 	}
 	if c.UpdateAccounts > c.Accounts/2 {
 		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of %d accounts", c.UpdateAccounts, c.Accounts))

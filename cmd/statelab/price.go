@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/model/gas"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/layouts"
+	"github.com/statelab/statelab/result"
+)
+
+func (a *app) priceVerb() *cobra.Command {
+	return a.measuringVerb(experiment.Price, &cobra.Command{
+		Use:   "price --layout LIST --accounts LIST --out P",
+		Short: "Price accesses to state in gas, by layout, size of the state and hardware",
+		Long: `Price builds states with one contract, looks accounts and slots up and changes
+them, and computes the gas of each access by the formula of EIP-8038 from the
+reads, the CPU time and the disk. Sizes that are not built are predicted.
+
+  statelab price --layout flat-pebble,geth-path --accounts 10k,100k --out P
+  statelab price --hardware here,nvme.json,fio.json --at 1M,300M --out P
+  statelab price --from L --hardware disk --out P  (price what layouts measured)
+  statelab price --resume --out P                  (after Ctrl-C, a kill, a reboot)`,
+	})
+}
+
+// here stands for the disk under the folder of the results.
+const here = "here"
+
+func (a *app) price(f *flags, m *mistakes) error {
+	pricing := m.pricing(f)
+	var contracts []string
+	if from := f.From.Values(); len(from) > 0 {
+		for _, dir := range from {
+			pricing.Layouts = append(pricing.Layouts, m.pricedLayouts(dir))
+		}
+	} else if contracts = f.ContractSlots.Values(); len(contracts) == 0 {
+		m.add("--contract-slots: give at least one size of the contract (example: --contract-slots 10k)")
+	}
+	for _, text := range contracts {
+		if m.atLeastOne("contract-slots", text, "10k") == 0 {
+			continue
+		}
+		g := contractOf(f, text)
+		fixed, _ := m.options(g.Options)
+		g.lookupSpec(fixed, m)
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	out := outFolder(f.out, f.Measure)
+	if f.dryRun {
+		return a.dryPrice(f, contracts, out)
+	}
+	if !f.resume {
+		if err := refuseOther(out); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the results: %w", err)
+	}
+	if err := a.storeExperiment(f, out); err != nil {
+		return err
+	}
+	p := a.progress()
+	done := &result.Price{Status: result.OK, Started: time.Now().UTC(), Command: a.command(), GasPerSecond: pricing.GasPerSecond,
+		Formula: gas.Formula(pricing.GasPerSecond), Parameters: gas.Parameters(), Layouts: f.From.Values()}
+	if err := a.hardware(f, out, &pricing, p); err != nil {
+		return err
+	}
+	for _, text := range contracts {
+		folder := "contract-" + text
+		l, err := a.priceContract(f, text, filepath.Join(out, folder), p)
+		if err != nil {
+			return err
+		}
+		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, folder)
+		if l.Status != result.OK {
+			done.Status, done.Error = l.Status, l.Error
+		}
+		for _, w := range l.Warnings {
+			if !result.Told(done.Warnings, w) {
+				done.Warnings = append(done.Warnings, w)
+			}
+		}
+		if l.Status == result.Interrupted {
+			break
+		}
+	}
+	rows, unused := pricing.Rows()
+	done.Host, done.Hardware, done.Rows, done.Warnings = pricing.Layouts[0].Host, pricing.Hardware, rows, append(done.Warnings, unused...)
+	d := finished{status: done.Status, error: done.Error, warnings: done.Warnings, out: out}
+	err := result.WritePrice(out, done)
+	if err == nil && len(done.Rows) > 0 {
+		d.explain = func() error { return a.explain(f.json, "", out) }
+	}
+	return a.finish(f, p, d, err)
+}
+
+// dryPrice estimates the states of every size of the contract.
+func (a *app) dryPrice(f *flags, contracts []string, out string) error {
+	for _, text := range contracts {
+		if _, err := a.priceContract(f, text, filepath.Join(out, "contract-"+text), a.progress()); !errors.As(err, new(dryRun)) {
+			return err
+		}
+	}
+	return dryRun{}
+}
+
+// contractOf is the comparison of layouts with one size of the contract.
+func contractOf(f *flags, slots string) *flags {
+	g := *f
+	g.Experiment = *experiment.New(experiment.Layouts)
+	g.Name, g.Where, g.Layout, g.Memory, g.Options, g.DB, g.Keep = f.Name, f.Where, f.Layout, f.Memory, f.Options, f.DB, f.Keep
+	g.Accounts, g.Contracts, g.Slots, g.Block, g.Updates, g.UpdateBlocks = f.Accounts, f.Contracts, f.Slots, f.Block, f.Updates, f.UpdateBlocks
+	g.Lookup, g.Repeats, g.Seed, g.ContractSlots = f.Lookup, f.Repeats, f.Seed, experiment.List(slots)
+	return &g
+}
+
+// priceContract measures the layouts with one size of the contract, or goes on with it.
+func (a *app) priceContract(f *flags, slots, out string, p *progress) (*result.Layouts, error) {
+	g := contractOf(f, slots)
+	g.out = out
+	_, err := os.Stat(filepath.Join(out, experiment.File))
+	if g.resume = f.resume && err == nil; g.resume {
+		g.Experiment, err = stored(out)
+		if err != nil {
+			return nil, err
+		}
+	}
+	work, _, so, err := a.measureLayouts(g, new(mistakes), p, "contract of "+slots+" slots: ")
+	if err != nil {
+		return nil, err
+	}
+	if so.Status == result.Interrupted {
+		work.Result.Status, work.Result.Error = so.Status, so.Error
+	}
+	return work.Result, nil
+}
+
+// stored is the experiment in a folder of results.
+func stored(out string) (experiment.Experiment, error) {
+	d, err := experiment.ReadFile(filepath.Join(out, experiment.File))
+	if err != nil {
+		return experiment.Experiment{}, err
+	}
+	return d.Experiment, nil
+}
+
+// pricing reads what price takes besides what it measures.
+func (m *mistakes) pricing(f *flags) (p layouts.Pricing) {
+	p.GasPerSecond = float64(m.atLeastOne("gas-per-second", f.GasPerSecond, "100M"))
+	for _, accounts := range f.At.Values() {
+		for _, slots := range f.ContractAt.Values() {
+			p.Ahead = append(p.Ahead, layouts.Size{Accounts: m.atLeastOne("at", accounts, "300M"), ContractSlots: m.atLeastOne("contract-at", slots, "100M")})
+		}
+	}
+	if len(f.Hardware.Values()) == 0 {
+		m.add("--hardware: name at least one disk (example: --hardware here)")
+	}
+	for _, name := range f.Hardware.Values() {
+		if name == here {
+			continue
+		}
+		h, err := result.ReadHardware(name)
+		if err != nil {
+			m.cannotRead("--hardware: %v", err)
+			continue
+		}
+		p.Hardware = append(p.Hardware, *h)
+	}
+	return p
+}
+
+// pricedLayouts reads a comparison of layouts that can be priced.
+func (m *mistakes) pricedLayouts(dir string) *result.Layouts {
+	l, err := result.ReadLayouts(dir)
+	if err != nil {
+		m.cannotRead("--from: %v", err)
+		return nil
+	}
+	if l.Workload.ContractSlots == 0 {
+		m.add("--from %s: its states have no contract to price slots of: measure them with statelab layouts --contract-slots 10k", dir)
+	}
+	return l
+}
+
+// hardware adds the disk under out where the experiment names it.
+func (a *app) hardware(f *flags, out string, pricing *layouts.Pricing, p *progress) error {
+	if !strings.Contains(","+string(f.Hardware)+",", ","+here+",") {
+		return nil
+	}
+	d, err := result.ReadDisk(out)
+	if errors.Is(err, os.ErrNotExist) {
+		d, err = host.Limit(a.ctx, host.LimitPlan{Dir: out, InFlight: []int{1, 2, 4, 8, 16, 32, 64}, Seconds: ceilingSeconds, Repeats: ceilingRepeats},
+			func(text string) { p.tell("", result.Event{Phase: text}) })
+		if err == nil {
+			d.Command = a.command()
+			err = result.WriteDisk(out, d)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("measure the disk: %w", err)
+	}
+	h, err := result.ReadHardware(out)
+	if err != nil {
+		return err
+	}
+	h.Name = here
+	pricing.Hardware = append([]result.Hardware{*h}, pricing.Hardware...)
+	return nil
+}

@@ -1,0 +1,199 @@
+package engines
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/scaling"
+	"github.com/statelab/statelab/result"
+)
+
+// scales reports whether an axis is how many Gets are made at the same time.
+func scales(axis string) bool { return axis == "threads" || axis == "in-flight" }
+
+// lawSeed makes bands the same in every report of a folder.
+const lawSeed = 1
+
+// law is the Universal Scalability Law of a curve along threads or Gets in flight.
+type law struct {
+	curve
+	scaling.USL
+	place func(Point) *float64
+}
+
+// laws are those of every curve that has enough points.
+func (s *Sweep) laws() (all []law) {
+	for _, x := range s.varying() {
+		if !scales(x) {
+			continue
+		}
+		curves := s.curves(x)
+		place, _ := axisPlaces(x, curves)
+		if place == nil {
+			continue
+		}
+		for _, c := range curves {
+			var samples []scaling.Sample
+			for _, p := range c.measured() {
+				for _, throughput := range repeated(p) {
+					samples = append(samples, scaling.Sample{Threads: *place(p), Throughput: throughput})
+				}
+			}
+			if fitted, err := scaling.Fit(samples, lawSeed); err == nil {
+				all = append(all, law{c, fitted, place})
+			}
+		}
+	}
+	return all
+}
+
+// repeated are the throughputs of a point that its folder tells: the one that is shown,
+// and the ends of the range of its repeats.
+func repeated(p Point) []float64 {
+	all := []float64{p.Figures.GetsPerSecond}
+	if r, ok := p.Spread["gets_per_second"]; ok && len(p.Runs) > 2 {
+		all = append(all, r.Low, r.High)
+	}
+	return all
+}
+
+// withoutIt is how far a fit to the other points is off a point, in percent.
+func (l law) withoutIt(p Point) *float64 {
+	var others []scaling.Sample
+	for _, other := range l.measured() {
+		for _, throughput := range repeated(other) {
+			if *l.place(other) != *l.place(p) {
+				others = append(others, scaling.Sample{Threads: *l.place(other), Throughput: throughput})
+			}
+		}
+	}
+	fitted, err := scaling.Fit(others, lawSeed)
+	if err != nil || p.Figures.GetsPerSecond == 0 {
+		return nil
+	}
+	return view.Some(100 * (fitted.At(*l.place(p))/p.Figures.GetsPerSecond - 1))
+}
+
+// evidence is what a point tells of the resource that binds.
+func (l law) evidence(p Point) scaling.Evidence {
+	saturated, _ := l.Saturation()
+	f := p.Figures
+	e := scaling.Evidence{Threads: int(*l.place(p)), InFlight: f.InFlight, CPUShare: f.CPUPercent / 100, FaultsPerGet: f.MajorFaultsPerGet,
+		Saturated: *l.place(p) >= float64(saturated)}
+	if f.ServiceNanos != nil {
+		e.ServiceNanos = f.ServiceNanos.Mean
+	}
+	if reads := f.DeviceReadsPerGet; reads != nil {
+		e.ReadsPerGet, e.ReadsPerSecond = *reads, *reads*f.GetsPerSecond
+	}
+	if run := p.Run; run != nil {
+		e.Procs, e.FaultsAreInCode = run.Host.Gomaxprocs, run.Engine.FaultsInGo
+		if run.Machine != nil && run.Machine.CPUOthersShare != nil {
+			e.OthersShare = *run.Machine.CPUOthersShare
+		}
+	}
+	if d := l.sweep.Disk; d != nil && d.Contradicted == "" {
+		for _, at := range d.Points {
+			e.DeviceMost = max(e.DeviceMost, at.ReadsPerSecond)
+		}
+		if d.Points[0].InFlight == 1 {
+			e.DeviceOneNanos = d.Points[0].MeanNanos
+		}
+	}
+	return e
+}
+
+// sentences say where a curve stops to grow, what stops it, and what the published rule
+// for the size of a pool is worth here.
+func (l law) sentences() []string {
+	pts := l.measured()
+	last := pts[len(pts)-1]
+	at, most := l.Saturation()
+	low, high := l.SaturationBand()
+	measured := *l.place(last)
+	word := strings.ReplaceAll(l.x, "-", " ")
+	var where string
+	if float64(at) > measured {
+		where = fmt.Sprintf("Throughput still grows at %s %s, the most that was measured", view.ShortCount(measured), word)
+	} else {
+		where = fmt.Sprintf("%d %s give nine tenths of the most, %s Gets/s (95%% of the fits: %d to %d %s)", at, word, view.ShortCount(most), low, high, word)
+	}
+	resource, why := l.evidence(last).Binds()
+	out := []string{before(l.heading(false), ": ") + where + ". What binds at " + view.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
+	half := l.At(measured) / 2
+	if advised, needed, ok := l.AdviceAt(half); ok {
+		verdict := "holds"
+		if needed > 1.25*advised+1 {
+			verdict = "asks for too few"
+		}
+		out = append(out, fmt.Sprintf("The rule S*N/T (time of a read x reads / time for all) %s: for %s Gets/s it asks for %s %s, the fit for %s.",
+			verdict, view.ShortCount(half), view.Number(advised), word, view.ShortCount(needed)))
+	}
+	return out
+}
+
+// scalingBlocks are a chart and a table for each law.
+func (s *Sweep) scalingBlocks() (out []view.Block) {
+	for _, l := range s.laws() {
+		title := "How it scales"
+		if l.label != "" {
+			title += ": " + l.label
+		}
+		out = append(out, view.Block{Title: title, Method: "scaling.md", Picture: l.chart(), Table: l.table(),
+			Note: fmt.Sprintf("Universal Scalability Law: %s Gets/s of one, contention %.3g, coherency %.2g. Shaded: where 95 of 100 measurements are expected. "+
+				"Dotted: the disk's limit.", view.ShortCount(l.Lambda), l.Sigma, l.Kappa) + " " + strings.Join(l.sentences(), " ")})
+	}
+	return out
+}
+
+func (l law) chart() *view.Picture {
+	pic, panel := logChart("Gets per second by "+l.x+", with the Universal Scalability Law", "Gets per second")
+	panel.LogY = true
+	at := column{Value: l.place}
+	pts := l.measured()
+	first, last := *l.place(pts[0]), *l.place(pts[len(pts)-1])
+	var line, lows, outline view.XYs
+	for n := first; ; n *= 1.15 {
+		n = min(n, last)
+		low, high := l.Band(n)
+		line, lows, outline = append(line, view.XY{X: n, Y: l.At(n)}), append(lows, view.XY{X: n, Y: low}), append(outline, view.XY{X: n, Y: high})
+		if n == last {
+			break
+		}
+	}
+	for i := len(lows) - 1; i >= 0; i-- {
+		outline = append(outline, lows[i])
+	}
+	look := view.CurveStyle(0)
+	panel.Area("95% band", outline, view.Faded(view.Muted, 0x40))
+	panel.Line("fit", line, view.Style{Color: view.Muted, Dash: view.Dashed()})
+	panel.Line("disk's limit", l.ceiling(at, 20*l.At(last)), view.Style{Color: look.Color, Dash: view.Dotted()})
+	if !panel.Line("measured", gets.Against(at, pts), look) {
+		return nil
+	}
+	spread(panel, pts, at, gets, "gets_per_second", look.Color)
+	panel.FitY(view.ShortCount)
+	_, places := axisPlaces(l.x, []curve{l.curve})
+	pic.Places(l.x, places, view.ShortCount)
+	return pic
+}
+
+func (l law) table() view.Table {
+	of := func(name, unit string, value func(n float64) float64) column {
+		return column{Name: name, Unit: unit, Format: view.ShortCount, Value: func(p Point) *float64 { return view.Some(value(*l.place(p))) }}
+	}
+	return view.TableOf(l.pts, failure, axis(l.x), gets, of("fit", "Gets/s", l.At),
+		of("low", "95%", func(n float64) float64 { low, _ := l.Band(n); return low }),
+		of("high", "95%", func(n float64) float64 { _, high := l.Band(n); return high }),
+		column{Name: "fit without it", Unit: "off by %", Value: l.withoutIt},
+		figure("in flight", "", nil, func(f result.Figures) *float64 { return view.Of(f.InFlight) }), cpuPercent,
+		latency("p50", service, p50Of), latency("p99", service, p99Of),
+		column{Name: "binds", Left: true, Words: func(p Point) string {
+			if p.Status != result.OK {
+				return view.None
+			}
+			r, _ := l.evidence(p).Binds()
+			return string(r)
+		}})
+}

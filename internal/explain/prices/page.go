@@ -1,0 +1,363 @@
+// Package prices explains price tables: what accesses to state cost in gas, which
+// resource sets each price, and what would have to be true for a price to be safe.
+package prices
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/gas"
+	"github.com/statelab/statelab/result"
+)
+
+// method is the page that defines the figures.
+const method = "prices.md"
+
+// Input is a price table.
+type Input struct{ *result.Price }
+
+// Read reads a folder that holds price.json.
+func Read(dir string) (Input, error) {
+	p, err := result.ReadPrice(dir)
+	return Input{p}, err
+}
+
+// JSON is what the folder says, for a program.
+func (in Input) JSON() any { return in.Price }
+
+type row = result.PriceRow
+
+type column = view.Column[row]
+
+func count(n uint64) string { return view.ShortCount(float64(n)) }
+
+func words(name, unit string, value func(row) string) column {
+	return column{Name: name, Unit: unit, Left: true, Key: true, Words: value}
+}
+
+func number(name, unit string, format func(float64) string, value func(row) *float64) column {
+	return column{Name: name, Unit: unit, Format: format, Value: value}
+}
+
+func gasText(v float64) string { return unit.Count(int64(v + .5)) }
+
+// band is an estimate with its range where that is wide enough to be seen.
+func band(name, unit string, scale float64, format func(float64) string, of func(row) result.Estimate) column {
+	return column{Name: name, Unit: unit, Words: func(r row) string {
+		e := of(r)
+		value, low, high := format(e.Value/scale), format(e.Low/scale), format(e.High/scale)
+		if low == value && high == value {
+			return value
+		}
+		return value + " (" + low + " to " + high + ")"
+	}}
+}
+
+// The columns of every table of prices.
+func (in Input) columns(keys ...column) []column {
+	price := func(name string, of func(result.PriceParameter) float64) column {
+		return number(name, "gas", gasText, func(r row) *float64 {
+			if p, known := in.parameter(r.Parameter); known {
+				return view.Some(of(p))
+			}
+			return nil
+		})
+	}
+	return append(keys,
+		number("accesses", "", nil, func(r row) *float64 { return r.Accesses }),
+		band("reads", "", 1, view.PerGet, func(r row) result.Estimate { return r.Reads }),
+		number("bytes", "of device", nil, func(r row) *float64 { return r.Bytes }),
+		number("CPU", "us", nil, func(r row) *float64 { return view.Some(r.CPUNanos / 1e3) }),
+		band("alone", "us", 1e3, view.Number, func(r row) result.Estimate { return r.AloneNanos }),
+		band("at depth", "us", 1e3, view.Number, func(r row) result.Estimate { return r.QueuedNanos }),
+		band("alone", "gas", 1, gasText, func(r row) result.Estimate { return r.AloneGas }),
+		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
+		price("today", func(p result.PriceParameter) float64 { return p.Today }),
+		price("proposed", func(p result.PriceParameter) float64 { return p.Proposed }),
+		column{Name: "set by", Left: true, Words: func(r row) string { return r.Binds }})
+}
+
+func (in Input) parameter(name string) (p result.PriceParameter, known bool) {
+	for _, p := range in.Parameters {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+func parameter(r row) string {
+	if r.Absent {
+		return r.Parameter + ", absent"
+	}
+	return r.Parameter
+}
+
+func size(r row) string {
+	text := count(r.Accounts) + " / " + count(r.ContractSlots)
+	if r.Predicted {
+		text += " predicted"
+	}
+	return text
+}
+
+// having are the rows that fulfil a condition.
+func (in Input) having(is func(row) bool) (rows []row) {
+	for _, r := range in.Rows {
+		if is(r) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// shown is the hardware that the first tables are of, and the largest size built.
+func (in Input) shown() (h result.Hardware, accounts, slots uint64) {
+	if len(in.Hardware) > 0 {
+		h = in.Hardware[0]
+	}
+	for _, r := range in.Rows {
+		if !r.Predicted && (r.Accounts > accounts || r.Accounts == accounts && r.ContractSlots > slots) {
+			accounts, slots = r.Accounts, r.ContractSlots
+		}
+	}
+	return h, accounts, slots
+}
+
+// main is the table of the largest size that was built, with nothing cached.
+func (in Input) main() []row {
+	h, accounts, slots := in.shown()
+	rows := in.having(func(r row) bool {
+		return r.Hardware == h.Name && r.Condition == result.FirstLookups && r.Accounts == accounts && r.ContractSlots == slots && !r.Predicted
+	})
+	place := func(r row) int {
+		return slices.IndexFunc(in.Parameters, func(p result.PriceParameter) bool { return p.Name == r.Parameter })
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		if d := place(a) - place(b); d != 0 {
+			return d
+		}
+		return strings.Compare(parameter(a), parameter(b))
+	})
+	return rows
+}
+
+// answers are one sentence for each of the two prices of cold accesses.
+func (in Input) answers() (out []string) {
+	h, accounts, slots := in.shown()
+	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
+		p, _ := in.parameter(name)
+		var within, above, never []string
+		for _, r := range in.main() {
+			if r.Parameter != name || r.Absent {
+				continue
+			}
+			text := r.Layout + " " + gasText(r.QueuedGas.Value)
+			switch {
+			case r.AloneGas.High <= p.Proposed:
+				within = append(within, text)
+			case r.QueuedGas.High <= p.Proposed:
+				above = append(above, text)
+			default:
+				never = append(never, text)
+			}
+		}
+		parts := []string{}
+		add := func(what string, of []string) {
+			if len(of) > 0 {
+				parts = append(parts, what+": "+strings.Join(of, ", "))
+			}
+		}
+		add("within it even one read at a time", within)
+		add("within it at the disk's useful queue depth only", above)
+		add("above it, or too close to tell", never)
+		if len(parts) > 0 {
+			out = append(out, fmt.Sprintf("%s, proposed %s gas, nothing cached, %s accounts, a contract of %s slots, disk %s, gas at %d reads in flight: %s.",
+				name, gasText(p.Proposed), count(accounts), count(slots), h.Name, gas.Useful(h).InFlight, strings.Join(parts, "; ")))
+		}
+	}
+	return out
+}
+
+// safety says what would have to be true for the proposed prices to be safe.
+func (in Input) safety() (out []string) {
+	h, _, _ := in.shown()
+	for _, r := range in.main() {
+		p, known := in.parameter(r.Parameter)
+		if !known || r.Absent || (r.Parameter != gas.ColdAccount && r.Parameter != gas.ColdStorage) {
+			continue
+		}
+		s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
+		text := fmt.Sprintf("%s of %s at %s gas (%s us): ", r.Parameter, r.Layout, gasText(p.Proposed), view.Number(p.Proposed/in.GasPerSecond*1e6))
+		switch {
+		case s.Already:
+			text += "safe here with one access after another."
+		case s.Never:
+			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.", view.Number(r.CPUNanos/1e3))
+		default:
+			depth := "no number of reads in flight that was measured is enough on this disk"
+			if s.InFlight > 0 {
+				depth = fmt.Sprintf("%d or more reads in flight on this disk", s.InFlight)
+			}
+			text += fmt.Sprintf("safe if one of these is true: %s; %.0f%% of its %s reads are cached; or a read takes at most %s us.", depth, 100*s.CachedPart,
+				view.PerGet(r.Reads.Value), view.Number(s.ReadNanos/1e3))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// Page is what a browser shows.
+func (in Input) Page() *view.Page {
+	h, accounts, slots := in.shown()
+	p := &view.Page{Title: "Statelab: what a state access should cost"}
+	p.Answer("", in.answers()...)
+	for _, w := range in.Warnings {
+		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
+	}
+	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil,
+		in.columns(words("parameter", "", parameter), words("layout", "", func(r row) string { return r.Layout }))...),
+		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Gas follows from the row: %s. In brackets: lowest and highest.",
+			count(accounts), count(slots), h.Name, strings.Join(in.Formula, "; "))})
+	p.Add("Over the size of the state", in.charts()...)
+	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, Pre: strings.Join(in.safety(), "\n")})
+	p.Add("All rows", view.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: view.TableOf(in.Rows, nil,
+		append(in.columns(words("parameter", "", parameter), words("layout", "", func(r row) string { return r.Layout }),
+			words("accounts / slots", "", size), words("caches", "", condition), words("disk", "", func(r row) string { return r.Hardware })),
+			number("tested error", "%", nil, func(r row) *float64 { return view.Times(r.TestedError, 100) }),
+			words("basis", "", func(r row) string { return r.Basis }))...),
+		Note: "Predicted rows are of states that were not built: their error is what the same prediction was off by at the largest size that was."})
+	p.Add("Hardware", view.Block{Title: "Disks", Method: method, Table: in.disks(),
+		Note: "Random reads of 4 KiB. The useful depth has nine tenths of the most reads a second."})
+	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(in.Command), Folded: true})
+	return p
+}
+
+func condition(r row) string {
+	if r.Condition == result.FirstLookups {
+		return "nothing cached"
+	}
+	return "memory held"
+}
+
+// reading is a reading of a disk.
+type reading struct {
+	of result.Hardware
+	at result.DiskPoint
+}
+
+func (in Input) disks() view.Table {
+	var all []reading
+	for _, h := range in.Hardware {
+		for _, at := range h.Points {
+			all = append(all, reading{h, at})
+		}
+	}
+	of := func(name, unit string, format func(float64) string, value func(reading) float64) view.Column[reading] {
+		return view.Column[reading]{Name: name, Unit: unit, Format: format, Value: func(r reading) *float64 { return view.Some(value(r)) }}
+	}
+	return view.TableOf(all, nil,
+		view.Column[reading]{Name: "disk", Left: true, Key: true, Words: func(r reading) string { return r.of.Name }},
+		of("in flight", "", view.Digits, func(r reading) float64 { return float64(r.at.InFlight) }),
+		of("reads", "per s", view.ShortCount, func(r reading) float64 { return r.at.ReadsPerSecond }),
+		of("lowest repeat", "per s", view.ShortCount, func(r reading) float64 { return r.at.Spread.Low }),
+		of("highest repeat", "per s", view.ShortCount, func(r reading) float64 { return r.at.Spread.High }),
+		of("mean", "us", nil, func(r reading) float64 { return r.at.MeanNanos / 1e3 }),
+		view.Column[reading]{Name: "useful", Left: true, Words: func(r reading) string {
+			if gas.Useful(r.of).InFlight == r.at.InFlight {
+				return "yes"
+			}
+			return view.None
+		}})
+}
+
+// charts are the two prices of cold accesses over the accounts, with the prices drawn in.
+func (in Input) charts() (blocks []view.Block) {
+	h, _, slots := in.shown()
+	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
+		rows := in.having(func(r row) bool {
+			return r.Parameter == name && !r.Absent && r.Condition == result.FirstLookups && r.Hardware == h.Name && r.ContractSlots == slots
+		})
+		pic := view.NewPicture(name+" in gas by accounts, nothing cached", "gas at the useful depth")
+		pic.LogX = true
+		panel := pic.Panels[0]
+		panel.LogY = true
+		var names []string
+		low, high := 0.0, 0.0
+		for _, r := range rows {
+			if n := float64(r.Accounts); low == 0 || n < low {
+				low = n
+			}
+			high = max(high, float64(r.Accounts))
+			if !slices.Contains(names, r.Layout) {
+				names = append(names, r.Layout)
+			}
+		}
+		for i, layout := range names {
+			var xys view.XYs
+			for _, r := range rows {
+				if r.Layout == layout {
+					xys = append(xys, view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)})
+				}
+			}
+			slices.SortFunc(xys, func(a, b view.XY) int { return int(max(-1, min(1, a.X-b.X))) })
+			panel.Line(layout, xys, view.CurveStyle(i))
+		}
+		p, _ := in.parameter(name)
+		line := func(text string, price float64, dashed view.Style) {
+			panel.Line(text, view.XYs{{X: low, Y: price}, {X: high, Y: price}}, dashed)
+		}
+		line("today", p.Today, view.Style{Color: view.Muted, Dash: view.Dotted()})
+		line("proposed", p.Proposed, view.Style{Color: view.Ink, Dash: view.Dashed()})
+		if len(rows) == 0 || low == high || !pic.Drawn() {
+			continue
+		}
+		panel.FitY(view.ShortCount)
+		pic.Decades("accounts", view.ShortCount)
+		blocks = append(blocks, view.Block{Title: name, Method: method, Picture: pic,
+			Note:  fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were not built are predicted.", count(slots), h.Name),
+			Table: view.TableOf(rows, nil, in.columns(words("layout", "", func(r row) string { return r.Layout }), words("accounts / slots", "", size))...),
+			Aside: true})
+	}
+	return blocks
+}
+
+// narrow are the columns that a terminal has room for.
+func (in Input) narrow() []column {
+	plain := func(name, unit string, value func(row) float64) column {
+		return number(name, unit, gasText, func(r row) *float64 { return view.Some(value(r)) })
+	}
+	all := in.columns()
+	return []column{words("parameter", "", parameter), words("layout", "", func(r row) string { return r.Layout }),
+		number("reads", "", view.PerGet, func(r row) *float64 { return &r.Reads.Value }), all[3],
+		plain("alone", "gas", func(r row) float64 { return r.AloneGas.Value }),
+		plain("at depth", "gas", func(r row) float64 { return r.QueuedGas.Value }),
+		plain("lowest", "gas", func(r row) float64 { return r.QueuedGas.Low }), plain("highest", "gas", func(r row) float64 { return r.QueuedGas.High }),
+		all[8], all[9], all[10]}
+}
+
+// width is that of a terminal for a price table.
+const width = 110
+
+// Text writes the answers, the table and what would have to be true.
+func (in Input) Text(w io.Writer) error {
+	out := view.NewText(w, width)
+	for _, answer := range in.answers() {
+		out.Wrap(answer, "  ")
+	}
+	out.Line("")
+	out.Table(view.TableOf(in.main(), nil, in.narrow()...))
+	out.Line("")
+	for _, formula := range in.Formula {
+		out.Wrap(formula, "  ")
+	}
+	out.Line("")
+	for _, text := range in.safety() {
+		out.Wrap("- "+text, "  ")
+	}
+	return out.Flush()
+}

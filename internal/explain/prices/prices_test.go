@@ -1,0 +1,81 @@
+package prices
+
+import (
+	"bytes"
+	"html"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/internal/model/gas"
+	"github.com/statelab/statelab/result"
+)
+
+// table has two layouts at two sizes on one disk; the larger size is predicted.
+func table() Input {
+	h := result.Hardware{Name: "nvme", Points: []result.DiskPoint{
+		{InFlight: 1, ReadsPerSecond: 12_500, MeanNanos: 80_000, Spread: result.Range{Low: 12_000, High: 13_000}},
+		{InFlight: 32, ReadsPerSecond: 250_000, MeanNanos: 128_000, Spread: result.Range{Low: 240_000, High: 260_000}}}}
+	p := &result.Price{Status: result.OK, GasPerSecond: 100e6, Formula: gas.Formula(100e6), Parameters: gas.Parameters(), Hardware: []result.Hardware{h}}
+	for name, reads := range map[string]float64{"flat": .1, "trie": 4, "slow": 4} {
+		for _, accounts := range []uint64{100_000, 300_000_000} {
+			r := result.PriceRow{Parameter: gas.ColdAccount, Layout: name, Accounts: accounts, ContractSlots: 10_000, Condition: result.FirstLookups,
+				Reads: result.Estimate{Value: reads, Low: reads, High: reads}, CPUNanos: 5000, Predicted: accounts > 100_000}
+			if name == "slow" {
+				r.CPUNanos = 40_000
+			}
+			gas.Fill(&r, h, p.GasPerSecond)
+			p.Rows = append(p.Rows, r)
+		}
+	}
+	return Input{p}
+}
+
+// 30 us buy .1 reads of 80 us and 5 us of CPU; 4 reads only with 32 in flight, where each
+// takes 4 us; 40 us of CPU on no disk.
+func TestAnswersAndSafetyByHand(t *testing.T) {
+	in := table()
+	answer, safe := strings.Join(in.answers(), "\n"), strings.Join(in.safety(), "\n")
+	for _, want := range []string{"one read at a time: flat 540", "useful queue depth only: trie 2,100", "too close to tell: slow 5,600"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("%q is not in:\n%s", want, answer)
+		}
+	}
+	for _, want := range []string{"of flat at 3,000 gas (30.0 us): safe here with one access after another", "32 or more reads in flight on this disk; 92% of its 4.00 reads",
+		"a read takes at most 6.25 us", "of slow at 3,000 gas (30.0 us): not safe whatever the disk: its CPU time alone is 40.0 us"} {
+		if !strings.Contains(safe, want) {
+			t.Errorf("%q is not in:\n%s", want, safe)
+		}
+	}
+}
+
+func TestThePageHasItsFormulaAndMarksPredictions(t *testing.T) {
+	var page, text bytes.Buffer
+	if err := table().Page().Write(&page); err != nil {
+		t.Fatal(err)
+	}
+	if err := table().Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, formula := range gas.Formula(100e6) {
+		if !strings.Contains(html.UnescapeString(page.String()), formula) {
+			t.Errorf("%q is not on the page", formula)
+		}
+	}
+	if !strings.Contains(page.String(), "300M / 10k predicted") || strings.Count(page.String(), "<svg") == 0 {
+		t.Error("no chart, or a prediction without a mark")
+	}
+	if !strings.Contains(text.String(), "COLD_ACCOUNT_ACCESS") {
+		t.Errorf("%s", &text)
+	}
+}
+
+// A folder without a row that was built, as after an interrupt, can still be drawn.
+func TestAnEmptyTableIsDrawn(t *testing.T) {
+	var out bytes.Buffer
+	if err := (Input{&result.Price{}}).Page().Write(&out); err != nil {
+		t.Error(err)
+	}
+	if err := (Input{&result.Price{}}).Text(&out); err != nil {
+		t.Error(err)
+	}
+}

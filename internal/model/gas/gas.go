@@ -1,0 +1,159 @@
+// Package gas turns what an access to state costs into a price, by the formula of
+// EIP-8038 and the parameters that it changes.
+//
+//	gas = gas per second x seconds of the access
+//
+// Goals: prices that follow from the columns beside them by arithmetic that anybody can
+// repeat; a band for each. Non-goals: measuring, predicting reads (statemodel).
+package gas
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Names of parameters that others follow from.
+const (
+	ColdAccount  = "COLD_ACCOUNT_ACCESS"
+	ColdStorage  = "COLD_STORAGE_ACCESS"
+	Warm         = "WARM_ACCESS"
+	Code         = "CODE_SECOND_READ"
+	AccountWrite = "ACCOUNT_WRITE"
+	StorageWrite = "STORAGE_WRITE"
+	Create       = "CREATE_ACCESS"
+	Refund       = "STORAGE_CLEAR_REFUND"
+	ListAddress  = "ACCESS_LIST_ADDRESS"
+	ListKey      = "ACCESS_LIST_KEY"
+)
+
+// Parameters are those of EIP-8038 (ethereum/EIPs at f767a1e, November 2026), the first
+// six of which are measured.
+func Parameters() []result.PriceParameter {
+	measured := []result.PriceParameter{
+		{Name: ColdAccount, Today: 2600, Proposed: 3000, About: "load an account"},
+		{Name: ColdStorage, Today: 2100, Proposed: 2100, About: "load a slot of the one contract"},
+		{Name: Warm, Today: 100, Proposed: 100, About: "touch what the transaction has loaded"},
+		{Name: Code, Today: 100, Proposed: 100, About: "the second read of EXTCODESIZE and EXTCODECOPY: code by its hash"},
+		{Name: AccountWrite, Today: 6700, Proposed: 9000, About: "change an account that exists"},
+		{Name: StorageWrite, Today: 2800, Proposed: 10_000, About: "change a slot that exists"},
+	}
+	proposed := map[string]float64{}
+	for _, p := range measured {
+		proposed[p.Name] = p.Proposed
+	}
+	for _, d := range Derived() {
+		measured = append(measured, result.PriceParameter{Name: d.Name, Today: d.Today, Proposed: d.From(proposed), About: d.About})
+	}
+	return measured
+}
+
+// Derivation is a parameter that follows from others.
+type Derivation struct {
+	Name, About string
+	Of          []string // parameters that it needs
+	Today       float64  // EIP-2930 and EIP-3529 do not compute theirs
+	Absent      bool     // of accesses to what does not exist, where they differ
+	From        func(gas map[string]float64) float64
+}
+
+// Derived are the parameters that EIP-8038 computes from the others.
+func Derived() []Derivation {
+	return []Derivation{
+		{Name: Create, Today: 7000, About: "ACCOUNT_WRITE + COLD_ACCOUNT_ACCESS", Of: []string{AccountWrite, ColdAccount}, Absent: true,
+			From: func(g map[string]float64) float64 { return g[AccountWrite] + g[ColdAccount] }},
+		{Name: Refund, Today: 4800, About: "(STORAGE_WRITE + COLD_STORAGE_ACCESS) x 4800/5000", Of: []string{StorageWrite, ColdStorage},
+			From: func(g map[string]float64) float64 { return (g[StorageWrite] + g[ColdStorage]) * 4800 / 5000 }},
+		{Name: ListAddress, Today: 2400, About: "COLD_ACCOUNT_ACCESS - WARM_ACCESS", Of: []string{ColdAccount, Warm},
+			From: func(g map[string]float64) float64 { return g[ColdAccount] - g[Warm] }},
+		{Name: ListKey, Today: 1900, About: "COLD_STORAGE_ACCESS - WARM_ACCESS", Of: []string{ColdStorage, Warm},
+			From: func(g map[string]float64) float64 { return g[ColdStorage] - g[Warm] }},
+	}
+}
+
+// usefulShare is the share of a disk's most reads a second from which more in flight are
+// of little use.
+const usefulShare = .9
+
+// Useful is the reading of the fewest reads in flight with nine tenths of the most reads
+// a second.
+func Useful(h result.Hardware) result.DiskPoint {
+	most := 0.0
+	for _, p := range h.Points {
+		most = math.Max(most, p.ReadsPerSecond)
+	}
+	for _, p := range h.Points {
+		if p.ReadsPerSecond >= usefulShare*most {
+			return p
+		}
+	}
+	return h.Points[len(h.Points)-1]
+}
+
+// Formula is what Fill computes, in words.
+func Formula(gasPerSecond float64) []string {
+	return []string{
+		"time alone = CPU + reads x the disk's mean latency with one read in flight",
+		"time at depth Q = CPU + reads / the disk's reads a second with Q in flight, Q the fewest with 90% of the most",
+		fmt.Sprintf("gas = %.0f gas a second x time", gasPerSecond),
+		"lowest and highest: those of the reads, with the fastest and slowest repeat of the disk's reading",
+	}
+}
+
+// What is the larger part of a time.
+const (
+	CPU    = "CPU"
+	Device = "device reads"
+)
+
+// Fill computes a row's times and gas from its reads and CPU time.
+func Fill(r *result.PriceRow, h result.Hardware, gasPerSecond float64) {
+	one, useful := h.Points[0], Useful(h)
+	r.Hardware, r.QueueDepth = h.Name, useful.InFlight
+	time := func(nanosOfRead func(result.DiskPoint) float64, p result.DiskPoint) result.Estimate {
+		read := nanosOfRead(p)
+		fastest, slowest := read*p.ReadsPerSecond/p.Spread.High, read*p.ReadsPerSecond/p.Spread.Low
+		return result.Estimate{Value: r.CPUNanos + r.Reads.Value*read, Low: r.CPUNanos + r.Reads.Low*fastest, High: r.CPUNanos + r.Reads.High*slowest}
+	}
+	r.AloneNanos = time(func(p result.DiskPoint) float64 { return p.MeanNanos }, one)
+	r.QueuedNanos = time(func(p result.DiskPoint) float64 { return 1e9 / p.ReadsPerSecond }, useful)
+	price := func(t result.Estimate) result.Estimate {
+		return result.Estimate{Value: t.Value * gasPerSecond / 1e9, Low: t.Low * gasPerSecond / 1e9, High: t.High * gasPerSecond / 1e9}
+	}
+	r.AloneGas, r.QueuedGas = price(r.AloneNanos), price(r.QueuedNanos)
+	r.Binds = CPU
+	if r.QueuedNanos.Value > 2*r.CPUNanos {
+		r.Binds = Device
+	}
+}
+
+// Safe is what would have to be true for a row to cost no more than a price.
+type Safe struct {
+	Already    bool    // it does, one access at a time
+	Never      bool    // its CPU time alone costs more
+	ReadNanos  float64 // or a read takes no longer than this
+	CachedPart float64 // or so much of the reads is cached, with a disk like this and one read in flight
+	InFlight   int     // or so many reads are in flight on this disk; 0: none of the measured numbers is enough
+}
+
+// SafeAt says so for a price.
+func SafeAt(r result.PriceRow, h result.Hardware, price, gasPerSecond float64) (s Safe) {
+	budget := price / gasPerSecond * 1e9
+	left := budget - r.CPUNanos
+	switch {
+	case r.AloneNanos.Value <= budget:
+		return Safe{Already: true}
+	case left <= 0:
+		return Safe{Never: true}
+	}
+	s.ReadNanos = left / r.Reads.Value
+	s.CachedPart = 1 - left/(r.Reads.Value*h.Points[0].MeanNanos)
+	for _, p := range h.Points {
+		if 1e9/p.ReadsPerSecond <= s.ReadNanos {
+			s.InFlight = p.InFlight
+			break
+		}
+	}
+	return s
+}

@@ -1,0 +1,159 @@
+// Package scaling says how throughput grows with the number of threads, where it stops,
+// and which resource stops it.
+//
+// The model is the Universal Scalability Law (N. Gunther, Guerrilla Capacity Planning,
+// Springer 2007, chapter 4):
+//
+//	X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1))
+//
+// lambda is the throughput of one thread, sigma the share of the work that only one
+// thread can do at a time, kappa what threads cost each other in pairs.
+//
+// Goals: a fit whose parameters cannot be negative, bands by resampling, the same on
+// every machine. Non-goals: measuring, drawing.
+package scaling
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Sample is a throughput that was measured with so many threads, or reads in flight.
+type Sample struct {
+	Threads    float64
+	Throughput float64 // a second
+}
+
+// USL is a fitted law.
+type USL struct {
+	Lambda, Sigma, Kappa float64
+
+	samples   []Sample
+	residuals []float64 // relative, widened by the degrees of freedom
+	refits    []USL     // of resampled throughputs
+}
+
+const (
+	fewestThreads = 3 // different numbers of threads that a fit takes
+	refits        = 400
+	bandShare     = .95
+)
+
+// ErrTooFew is of samples at fewer than three numbers of threads.
+var ErrTooFew = errors.New("a fit takes measurements at three numbers of threads or more")
+
+// Fit is the law whose N/X is nearest to the samples', by relative error:
+//
+//	N/X = a + b (N-1) + c N (N-1), with a, b, c >= 0
+//
+// sigma is b/a, kappa c/a. Its bands are those of laws fitted to throughputs that are
+// drawn again with the fit's own residuals.
+func Fit(samples []Sample, seed uint64) (USL, error) {
+	different := map[float64]bool{}
+	for _, s := range samples {
+		if !(s.Threads >= 1) || !(s.Throughput > 0) || math.IsInf(s.Throughput, 0) {
+			return USL{}, errors.New("a fit takes throughputs above 0 of one thread or more")
+		}
+		different[s.Threads] = true
+	}
+	if len(different) < fewestThreads {
+		return USL{}, ErrTooFew
+	}
+	u := fit(samples)
+	u.samples = slices.Clone(samples)
+	free := len(samples) - u.used()
+	widen := math.Sqrt(float64(len(samples)) / math.Max(1, float64(free)))
+	for _, s := range samples {
+		u.residuals = append(u.residuals, (s.Throughput/u.At(s.Threads)-1)*widen)
+	}
+	random := rand.New(rand.NewPCG(seed, uint64(len(samples))))
+	for range refits {
+		drawn := make([]Sample, len(samples))
+		for i, s := range samples {
+			drawn[i] = Sample{s.Threads, u.At(s.Threads) * math.Max(.01, 1+u.residuals[random.IntN(len(u.residuals))])}
+		}
+		u.refits = append(u.refits, fit(drawn))
+	}
+	return u, nil
+}
+
+func fit(samples []Sample) USL {
+	var rows [][]float64
+	var ones []float64
+	for _, s := range samples {
+		per := s.Throughput / s.Threads // each row divided by N/X: relative errors
+		rows = append(rows, []float64{per, per * (s.Threads - 1), per * s.Threads * (s.Threads - 1)})
+		ones = append(ones, 1)
+	}
+	x := NonNegative(rows, ones)
+	if x[0] <= 0 { // nothing but contention: one thread's own time cannot be told
+		x[0] = 1e-3 * (x[1] + x[2])
+	}
+	return USL{Lambda: 1 / x[0], Sigma: x[1] / x[0], Kappa: x[2] / x[0]}
+}
+
+func (u USL) used() (n int) {
+	for _, p := range []float64{u.Lambda, u.Sigma, u.Kappa} {
+		if p > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// At is the throughput of n threads.
+func (u USL) At(n float64) float64 {
+	return u.Lambda * n / (1 + u.Sigma*(n-1) + u.Kappa*n*(n-1))
+}
+
+// Band is where a measurement with n threads is expected, in 95 of 100 cases: the
+// parameters' uncertainty and the noise of a measurement.
+func (u USL) Band(n float64) (low, high float64) {
+	var at []float64
+	for i, other := range u.refits {
+		at = append(at, other.At(n)*math.Max(0, 1+u.residuals[i%len(u.residuals)]))
+	}
+	return middle(at)
+}
+
+func middle(values []float64) (low, high float64) {
+	if len(values) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	slices.Sort(values)
+	tail := (1 - bandShare) / 2 * float64(len(values)-1)
+	return values[int(tail)], values[len(values)-1-int(tail)]
+}
+
+// mostThreads bounds where a saturation point is looked for.
+const (
+	mostThreads    = 1024
+	saturatedShare = .9
+)
+
+// Saturation is the smallest number of threads with nine tenths of the most that up to
+// 1,024 threads give, and that most.
+func (u USL) Saturation() (threads int, most float64) {
+	for n := 1.0; n <= mostThreads; n++ {
+		most = math.Max(most, u.At(n))
+	}
+	for n := 1; n < mostThreads; n++ {
+		if u.At(float64(n)) >= saturatedShare*most {
+			return n, most
+		}
+	}
+	return mostThreads, most
+}
+
+// SaturationBand is the range of Saturation over the laws that the band is made of.
+func (u USL) SaturationBand() (low, high int) {
+	var at []float64
+	for _, other := range u.refits {
+		n, _ := other.Saturation()
+		at = append(at, float64(n))
+	}
+	least, most := middle(at)
+	return int(least), int(most)
+}

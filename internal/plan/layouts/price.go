@@ -1,0 +1,369 @@
+package layouts
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/gas"
+	"github.com/statelab/statelab/internal/model/statemodel"
+	"github.com/statelab/statelab/result"
+)
+
+// Pricing is what to make of comparisons of layouts.
+type Pricing struct {
+	Layouts      []*result.Layouts // of states with one contract each
+	Hardware     []result.Hardware
+	GasPerSecond float64
+	Ahead        []Size // that were not built
+}
+
+// Size is that of a state: its accounts, and the slots of its one contract.
+type Size struct{ Accounts, ContractSlots uint64 }
+
+// access is a row before its hardware.
+type access = result.PriceRow
+
+// Rows are the prices of every access that was measured or can be predicted, those of
+// one layout, size and condition together.
+func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
+	var built []access
+	for _, l := range p.Layouts {
+		for _, of := range l.Rows {
+			if of.Status == result.OK {
+				built = append(built, measuredAccesses(l, of)...)
+			}
+		}
+	}
+	all := slices.Clone(built)
+	for _, size := range p.Ahead {
+		predicted, unused := p.predicted(built, size)
+		all = append(all, predicted...)
+		for _, w := range unused {
+			if !slices.Contains(warnings, w) { // each size says the same
+				warnings = append(warnings, w)
+			}
+		}
+	}
+	for _, h := range p.Hardware {
+		priced := map[string]result.PriceRow{}
+		for i, r := range all {
+			gas.Fill(&r, h, p.GasPerSecond)
+			rows = append(rows, r)
+			priced[priceKey(r.Parameter, r.Absent)] = r
+			if i+1 == len(all) || placeOf(all[i+1]) != placeOf(r) {
+				rows = append(rows, derived(priced)...)
+				clear(priced)
+			}
+		}
+	}
+	return rows, warnings
+}
+
+// place is what rows must have in common for one to follow from others.
+type place struct {
+	layout, condition string
+	size              Size
+}
+
+func placeOf(r access) place { return place{r.Layout, r.Condition, Size{r.Accounts, r.ContractSlots}} }
+
+func priceKey(parameter string, absent bool) string { return fmt.Sprint(parameter, absent) }
+
+// derived are the parameters that follow from others of the same place.
+func derived(from map[string]result.PriceRow) (rows []result.PriceRow) {
+	for _, d := range gas.Derived() {
+		var parts []result.PriceRow
+		for _, name := range d.Of {
+			r, known := from[priceKey(name, d.Absent)]
+			if !known {
+				r, known = from[priceKey(name, false)]
+			}
+			if known {
+				parts = append(parts, r)
+			}
+		}
+		if len(parts) < len(d.Of) {
+			continue
+		}
+		r := parts[0]
+		combined := func(of func(result.PriceRow) result.Estimate) result.Estimate {
+			value, low, high := map[string]float64{}, map[string]float64{}, map[string]float64{}
+			for _, part := range parts {
+				e := of(part)
+				value[part.Parameter], low[part.Parameter], high[part.Parameter] = e.Value, e.Low, e.High
+				if part.Parameter == gas.Warm { // taken away
+					low[part.Parameter], high[part.Parameter] = e.High, e.Low
+				}
+			}
+			return result.Estimate{Value: d.From(value), Low: d.From(low), High: d.From(high)}
+		}
+		r.Parameter, r.Absent, r.Basis, r.Accesses, r.Bytes = d.Name, false, "= "+d.About, nil, nil
+		r.AloneGas = combined(func(r result.PriceRow) result.Estimate { return r.AloneGas })
+		r.QueuedGas = combined(func(r result.PriceRow) result.Estimate { return r.QueuedGas })
+		r.Reads = combined(func(r result.PriceRow) result.Estimate { return r.Reads })
+		r.AloneNanos = combined(func(r result.PriceRow) result.Estimate { return r.AloneNanos })
+		r.QueuedNanos = combined(func(r result.PriceRow) result.Estimate { return r.QueuedNanos })
+		r.CPUNanos = combined(func(r result.PriceRow) result.Estimate { return result.Estimate{Value: r.CPUNanos} }).Value
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// measuredAccesses are those of a layout at a size, in both conditions.
+func measuredAccesses(l *result.Layouts, of result.LayoutRow) (all []access) {
+	find := func(kind, condition string) *result.Lookups {
+		for i := range of.Lookups {
+			if look := &of.Lookups[i]; look.Kind == kind && look.Condition == condition && look.InFlight == 1 {
+				return look
+			}
+		}
+		return nil
+	}
+	blank := access{Layout: of.Layout, Accounts: of.Accounts, ContractSlots: l.Workload.ContractSlots}
+	for _, condition := range []string{result.FirstLookups, result.HeldLookups} {
+		blank.Condition = condition
+		for _, k := range pricedKinds() {
+			look, cpu := find(k.lookup, condition), find(k.lookup, result.HeldLookups)
+			if condition == result.FirstLookups { // opening is part of a first lookup's CPU time
+				cpu = find(k.lookup, result.ColdLookups)
+			}
+			if look == nil || cpu == nil {
+				continue
+			}
+			r := blank
+			r.Parameter, r.Absent, r.Basis = k.parameter, k.absent, "measured"
+			r.Reads, r.ReadUnit = readsOf(look)
+			r.Accesses, r.Bytes, r.CPUNanos = cmp.Or(look.Nodes, look.Pages), &look.DeviceBytes, cpu.CPUNanos
+			all = append(all, r)
+		}
+		all = append(all, others(blank, of, find, l)...)
+	}
+	return all
+}
+
+// pricedKind is a parameter that lookups of one kind measure.
+type pricedKind struct {
+	parameter, lookup string
+	absent            bool
+	model             statemodel.Kind
+}
+
+func pricedKinds() []pricedKind {
+	return []pricedKind{
+		{gas.ColdAccount, result.AccountLookup, false, statemodel.Account}, {gas.ColdAccount, result.AbsentAccountLookup, true, statemodel.AbsentAccount},
+		{gas.ColdStorage, result.SlotLookup, false, statemodel.Slot}, {gas.ColdStorage, result.AbsentSlotLookup, true, statemodel.AbsentSlot},
+	}
+}
+
+// others are warm accesses, code and writes.
+func others(blank access, of result.LayoutRow, find func(kind, condition string) *result.Lookups, l *result.Layouts) (all []access) {
+	if again := find(result.AccountLookup, result.AgainLookups); again != nil && again.ServiceNanos != nil {
+		r := blank
+		r.Parameter, r.ReadUnit, r.CPUNanos = gas.Warm, "device reads", float64(again.ServiceNanos.P50)
+		r.Basis = "measured: the median time of a lookup right after the same one, all of it taken as CPU"
+		all = append(all, r)
+	}
+	if code, found := codeRead(l, of.Accounts, blank.Condition); found {
+		r := blank
+		code.Layout = of.Layout
+		r.Parameter, r.Reads, r.ReadUnit, r.CPUNanos, r.Bytes = gas.Code, code.Reads, code.ReadUnit, code.CPUNanos, code.Bytes
+		r.Basis = "one Get of the flat table on Pebble, as of code by its hash; the length of the code is not included"
+		all = append(all, r)
+	}
+	if of.Updates == nil {
+		return all
+	}
+	for _, w := range []struct {
+		parameter string
+		cost      *result.StateWrites
+	}{{gas.AccountWrite, of.Updates.Accounts}, {gas.StorageWrite, of.Updates.Slots}} {
+		if w.cost == nil {
+			continue
+		}
+		r := blank
+		off := 0.0
+		if w.cost.Nanos > 0 {
+			off = w.cost.Reads * (w.cost.Spread.High/w.cost.Nanos - 1)
+		}
+		r.Parameter, r.CPUNanos, r.ReadUnit, r.Bytes = w.parameter, w.cost.CPUNanos, "read calls", &w.cost.WriteBytes
+		r.Reads = result.Estimate{Value: w.cost.Reads, Low: max(0, w.cost.Reads-off), High: w.cost.Reads + off}
+		r.Basis = "measured: blocks of such writes alone, the commit included, right after the build; bytes are written ones"
+		all = append(all, r)
+	}
+	return all
+}
+
+// codeRead is a Get of the flat table at that size.
+func codeRead(l *result.Layouts, accounts uint64, condition string) (r access, found bool) {
+	const flatTable = "flat-pebble"
+	for _, of := range l.Rows {
+		if of.Layout != flatTable || of.Accounts != accounts || of.Status != result.OK {
+			continue
+		}
+		for i := range of.Lookups {
+			look := &of.Lookups[i]
+			if look.Kind != result.AccountLookup || look.InFlight != 1 {
+				continue
+			}
+			if look.Condition == condition {
+				r.Reads, r.ReadUnit = readsOf(look)
+				r.Bytes, found = &look.DeviceBytes, true
+			}
+			if look.Condition == condition && condition == result.HeldLookups || look.Condition == result.ColdLookups && condition == result.FirstLookups {
+				r.CPUNanos = look.CPUNanos
+			}
+		}
+	}
+	return r, found
+}
+
+// readsOf are the reads of a lookup by the best count there is, with twice their standard
+// error where it is known.
+func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
+	switch {
+	case look.DeviceReads != nil:
+		e.Value, unit = *look.DeviceReads, "device reads"
+	case look.BlockReads != nil:
+		e.Value, unit = *look.BlockReads, "block reads"
+	case look.ReadCalls >= look.MajorFaults:
+		e.Value, unit = look.ReadCalls, "read calls"
+	default:
+		e.Value, unit = look.MajorFaults, "page faults"
+	}
+	off := 0.0
+	if look.ReadsError != nil {
+		off = 2 * *look.ReadsError
+	}
+	e.Low, e.High = max(0, e.Value-off), e.Value+off
+	return e, unit
+}
+
+// predicted are the accesses of every layout at a size that was not built, with nothing
+// cached, and why others are not.
+func (p Pricing) predicted(built []access, size Size) (all []access, unused []engine.Warning) {
+	var names []string
+	for _, r := range built {
+		if !slices.Contains(names, r.Layout) {
+			names = append(names, r.Layout)
+		}
+	}
+	for _, name := range names {
+		for _, k := range pricedKinds() {
+			r, ok := p.ahead(built, name, k, size)
+			switch {
+			case !ok:
+			case r.TestedError != nil && *r.TestedError > worstTested:
+				unused = append(unused, engine.Warning{Code: "not_predicted", Text: fmt.Sprintf(
+					"%s of %s (absent: %v) is not predicted: the same prediction was off by %.0f%% at the largest size that was built", k.parameter, name, k.absent,
+					100**r.TestedError), Remedy: "build larger sizes: --accounts"})
+			default:
+				all = append(all, r)
+			}
+		}
+	}
+	return all, unused
+}
+
+// worstTested is the tested error from which a prediction says too little to be shown.
+const worstTested = .25
+
+// ahead predicts a layout's reads of a kind. Its model is right but for what was measured
+// over what it says of the largest size built, as a factor or as a difference: whichever
+// was closer when the largest size was predicted from the one before.
+func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (r access, ok bool) {
+	var at []access // smallest first
+	for _, b := range built {
+		if b.Layout == layout && b.Parameter == k.parameter && b.Absent == k.absent && b.Condition == result.FirstLookups {
+			if (Size{b.Accounts, b.ContractSlots}) == size {
+				return r, false // it was built
+			}
+			at = append(at, b)
+		}
+	}
+	slices.SortStableFunc(at, func(a, b access) int {
+		return cmp.Or(cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots))
+	})
+	model := func(s Size) float64 {
+		reads, known := p.uncached(layout, s, k.model)
+		if !known {
+			return math.NaN()
+		}
+		return reads
+	}
+	sizeOf := func(b access) Size { return Size{b.Accounts, b.ContractSlots} }
+	factor := func(from access, to Size) float64 { return from.Reads.Value * model(to) / model(sizeOf(from)) }
+	difference := func(from access, to Size) float64 { return max(0, from.Reads.Value+model(to)-model(sizeOf(from))) }
+	if len(at) == 0 {
+		return r, false
+	}
+	largest := at[len(at)-1]
+	how, words := factor, "times what was measured over the model"
+	r = largest
+	off := (largest.Reads.High - largest.Reads.Low) / 2 / max(largest.Reads.Value, 1e-9)
+	if len(at) > 1 {
+		tested := func(how func(access, Size) float64) float64 {
+			return math.Abs(how(at[len(at)-2], sizeOf(largest))/max(largest.Reads.Value, 1e-9) - 1)
+		}
+		if tested(difference) < tested(factor) || math.IsNaN(tested(factor)) {
+			how, words = difference, "and the difference of what was measured from the model"
+		}
+		e := tested(how)
+		r.TestedError, off = &e, max(off, e)
+	}
+	reads := how(largest, size)
+	if math.IsNaN(reads) || math.IsInf(reads, 0) {
+		return r, false
+	}
+	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts, size.ContractSlots, true, nil, nil
+	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words, largest.Accounts, largest.ContractSlots)
+	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
+	r.CPUNanos *= max(1, reads/max(largest.Reads.Value, 1e-9))
+	return r, true
+}
+
+// uncached is what a lookup of a kind reads with nothing cached, by the model of the
+// layout. A contract's trie is paged as one of as many accounts.
+func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads float64, known bool) {
+	name := modelName(layout)
+	s := p.state(layout, size)
+	if name == "pagetrie" {
+		s.ContractShare, s.SlotsPer = 0, 0
+		reads, known = statemodel.Pages(s)
+		if kind == statemodel.Slot || kind == statemodel.AbsentSlot {
+			s.Accounts = float64(size.ContractSlots)
+			below, ok := statemodel.Pages(s)
+			reads, known = reads+below, known && ok
+		}
+		return reads, known
+	}
+	m := memory{}
+	if name == "chunktrie" {
+		m.pinnedBytes = statemodel.Pinned(s, float64(p.Layouts[0].Workload.MemoryBytes))
+	}
+	memories, shown, _ := m.model(name, s)
+	if memories == nil {
+		return 0, false
+	}
+	return statemodel.Steady(memories, kind)[max(shown.reads, 0)], true
+}
+
+// state is one of a size, whose files take as much for each account and slot as those of
+// the largest state of the layout that was built.
+func (p Pricing) state(layout string, size Size) statemodel.State {
+	s := statemodel.State{Accounts: float64(size.Accounts), ContractShare: 1 / float64(size.Accounts), SlotsPer: float64(size.ContractSlots)}
+	most := 0.0
+	for _, l := range p.Layouts {
+		s.BlockAccounts = float64(l.Workload.BlockAccounts)
+		for _, of := range l.Rows {
+			records := float64(of.Accounts + l.Workload.ContractSlots)
+			if of.Layout == layout && of.Status == result.OK && records > most {
+				most = records
+				s.DiskBytes = float64(of.DiskBytes) / records * (s.Accounts + s.SlotsPer)
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,124 @@
+package layouts
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/internal/model/gas"
+	"github.com/statelab/statelab/result"
+)
+
+// compared is a comparison of one layout whose lookups read so much, by accounts.
+func compared(layout string, slots uint64, reads map[uint64]float64) *result.Layouts {
+	l := &result.Layouts{Workload: result.StateWorkload{BlockAccounts: 5000, MemoryBytes: 64 << 20, ContractSlots: slots}}
+	for accounts, r := range reads {
+		row := result.LayoutRow{Layout: layout, Status: result.OK, Accounts: accounts, DiskBytes: int64(300 * (accounts + slots)),
+			Updates: &result.StateUpdates{Accounts: &result.StateWrites{Nanos: 9e4, Spread: result.Range{Low: 8e4, High: 1e5}, CPUNanos: 7e4, Reads: 3},
+				Slots: &result.StateWrites{Nanos: 5e4, Spread: result.Range{Low: 4e4, High: 6e4}, CPUNanos: 4e4, Reads: 2}}}
+		for _, kind := range []string{result.AccountLookup, result.AbsentAccountLookup, result.SlotLookup, result.AbsentSlotLookup} {
+			for _, condition := range []string{result.FirstLookups, result.ColdLookups, result.HeldLookups} {
+				row.Lookups = append(row.Lookups, result.Lookups{Kind: kind, Condition: condition, InFlight: 1, BlockReads: &r, ReadsError: new(float64), CPUNanos: 5000})
+			}
+		}
+		row.Lookups = append(row.Lookups, result.Lookups{Kind: result.AccountLookup, Condition: result.AgainLookups, InFlight: 1,
+			ServiceNanos: &result.Latency{P50: 900}})
+		l.Rows = append(l.Rows, row)
+	}
+	return l
+}
+
+func disks() []result.Hardware {
+	return []result.Hardware{{Name: "a", Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 1e4, MeanNanos: 1e5, Spread: result.Range{Low: 9e3, High: 11e3}},
+		{InFlight: 16, ReadsPerSecond: 1e5, MeanNanos: 16e4, Spread: result.Range{Low: 9e4, High: 11e4}}}}}
+}
+
+// Prices follow from the columns of their rows by the formula that is printed; derived
+// ones from the rows that they name.
+func TestPricesFollowFromTheirColumns(t *testing.T) {
+	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{10_000: 2, 100_000: 2.2})}, Hardware: disks(), GasPerSecond: 100e6,
+		Ahead: []Size{{1_000_000, 1000}, {300_000_000, 100_000_000}}}
+	rows, _ := p.Rows()
+	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b)+1e-9 }
+	seen, predicted := map[string]int{}, 0
+	for _, r := range rows {
+		seen[r.Parameter]++
+		if r.Predicted {
+			predicted++
+		}
+		if !(r.QueuedGas.Low <= r.QueuedGas.Value && r.QueuedGas.Value <= r.QueuedGas.High) {
+			t.Errorf("%s: %+v is outside its band", r.Parameter, r.QueuedGas)
+		}
+		if strings.HasPrefix(r.Basis, "= ") {
+			continue
+		}
+		if alone := r.CPUNanos + r.Reads.Value*1e5; !near(r.AloneNanos.Value, alone) || !near(r.AloneGas.Value, alone/10) {
+			t.Errorf("%s: %+v, want %v ns alone", r.Parameter, r, alone)
+		}
+		if queued := r.CPUNanos + r.Reads.Value*1e4; r.QueueDepth != 16 || !near(r.QueuedNanos.Value, queued) || !near(r.QueuedGas.Value, queued/10) {
+			t.Errorf("%s: %+v, want %v ns at depth", r.Parameter, r, queued)
+		}
+	}
+	for _, parameter := range gas.Parameters() {
+		if seen[parameter.Name] == 0 {
+			t.Errorf("no row of %s", parameter.Name)
+		}
+	}
+	if predicted != 2*4 {
+		t.Errorf("%d predicted rows, want two sizes of four kinds of lookups", predicted)
+	}
+	for i, r := range rows {
+		if r.Parameter != gas.Create || r.Predicted {
+			continue
+		}
+		want := 0.0
+		for _, part := range rows[:i] {
+			if placeOf(part) == placeOf(r) && (part.Parameter == gas.AccountWrite || part.Parameter == gas.ColdAccount && part.Absent) {
+				want += part.QueuedGas.Value
+			}
+		}
+		if !near(r.QueuedGas.Value, want) {
+			t.Errorf("CREATE_ACCESS costs %v, its parts %v", r.QueuedGas.Value, want)
+		}
+	}
+}
+
+// A layout that reads as its model says is predicted as the model says, and its tested
+// error is 0; one that does not has the error that it was off by.
+func TestPredictionIsTestedAtTheLargestSizeBuilt(t *testing.T) {
+	p := Pricing{Layouts: []*result.Layouts{compared("chunktrie:unpinned", 1000, map[uint64]float64{10_000: 1, 100_000: 1})},
+		Hardware: disks(), GasPerSecond: 100e6}
+	model := map[uint64]float64{}
+	for _, accounts := range []uint64{10_000, 100_000, 1_000_000} {
+		model[accounts], _ = p.uncached("chunktrie:unpinned", Size{accounts, 1000}, pricedKinds()[0].model)
+	}
+	for _, off := range []float64{1, 1.1} {
+		p.Layouts = []*result.Layouts{compared("chunktrie:unpinned", 1000, map[uint64]float64{10_000: model[10_000], 100_000: off * model[100_000]})}
+		p.Ahead = []Size{{1_000_000, 1000}}
+		rows, _ := p.Rows()
+		for _, r := range rows {
+			if !r.Predicted || r.Parameter != gas.ColdAccount || r.Absent {
+				continue
+			}
+			if want := off * model[1_000_000]; math.Abs(r.Reads.Value-want) > 1e-9+math.Abs(off-1) || r.TestedError == nil ||
+				math.Abs(*r.TestedError-math.Abs(1/off-1)) > 1e-9 {
+				t.Errorf("%+v, want %v reads", r, want)
+			}
+		}
+	}
+}
+
+// What was off by more than a quarter is not shown, and the reason is given.
+func TestABadPredictionIsNotShown(t *testing.T) {
+	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{10_000: 1, 100_000: 3})}, Hardware: disks(), GasPerSecond: 100e6,
+		Ahead: []Size{{1_000_000, 1000}}}
+	rows, warnings := p.Rows()
+	for _, r := range rows {
+		if r.Predicted {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(warnings) != 4 || !strings.Contains(warnings[0].Text, "67%") {
+		t.Errorf("%+v", warnings)
+	}
+}
