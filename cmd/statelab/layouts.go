@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,7 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep}
+	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep, Class: string(f.Constraint)}
 	how, err := a.prepare(f, base.Chain.Seed, repeats, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return layoutSteps(l, how, on), nil
 	})
@@ -89,6 +90,9 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	}
 	l.States = cmp.Or(absolute(f.DB), filepath.Join(how.Out, "states"))
 	work := layouts.New(l, how, a)
+	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
+		return errors.Join(err, a.printMatrix(f, how, work.Points()))
+	}
 	p := a.progress()
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
 	p.say("")

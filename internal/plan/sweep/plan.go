@@ -28,6 +28,7 @@ const (
 	MemoryAxis  = "memory"
 	RateAxis    = "rate"
 	CacheAxis   = "cache"
+	ClassAxis   = "class" // of hardware
 
 	PageCacheAxis = "page-cache"
 )
@@ -42,6 +43,8 @@ type Sweep struct {
 	Base    bench.Spec  // what all points share
 	Load    *bench.Spec // how to make a database where Base.Dir is empty
 	Axes    []result.Axis
+	// Databases is the folder of those that are made; empty: in the folder of the results.
+	Databases string
 }
 
 // maxPoints is far beyond what anybody has the time for.
@@ -86,6 +89,7 @@ type Setting struct {
 	Values  map[string]string
 	Engine  string
 	Profile string
+	Class   string // of hardware; empty: any
 	Keys    uint64
 	Handles int
 	Threads int
@@ -120,6 +124,8 @@ func (s *Setting) set(axis, value string) (err error) {
 		s.Engine, s.Profile, err = ParseEngine(value, s.Profile)
 	case ProfileAxis:
 		s.Profile = value
+	case ClassAxis:
+		s.Class = value
 	case MemoryAxis:
 		s.MemoryBytes, err = ParseMemory(unit.WithUnit(value))
 	case RateAxis:
