@@ -124,6 +124,24 @@ func TestCluster(t *testing.T) {
 	})
 }
 
+// TestClusterSharesNothing: the nodes see neither the folder of the results nor this program.
+func TestClusterSharesNothing(t *testing.T) {
+	home := t.TempDir() // hidden from the nodes
+	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1", Hides: []string{home, scratch}}, {Name: "n2", Hides: []string{home, scratch}}})
+	t.Setenv("SLURM_CONF", c.Conf)
+	args := []string{"sweep", "--keys", "20k", "--cache", "40KiB,120KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0"}
+	here, there := filepath.Join(home, "L"), filepath.Join(home, "S")
+	must(t, append(args, "--out", here)...)
+	o := must(t, append(args, "--on", "slurm", "--scratch", t.TempDir(), "--out", there)...)
+	if !strings.Contains(o.stderr, "delivering statelab to n1") {
+		t.Errorf("nothing was delivered\n%v", o)
+	}
+	sameReads(t, here, there)
+	if left, err := filepath.Glob(filepath.Join(there, "slurm", "collected-*")); err != nil || len(left) > 0 {
+		t.Errorf("left here: %v, %v", left, err)
+	}
+}
+
 // copied is a database of which every node has a copy, and the value of --db-at that says so.
 func copied(t *testing.T, nodes ...string) (db, copies string) {
 	t.Helper()
@@ -228,9 +246,6 @@ func storm(t *testing.T, c *slurmtest.Cluster, db, copies string, random *rand.R
 	if o.exit == exitDone {
 		t.Log("it was over before it could be killed")
 	}
-	for _, node := range []string{"n1", "n2"} {
-		c.Ask("scontrol", "update", "NodeName="+node, "State=RESUME") // refused for one that is not down
-	}
 	measured := map[string]time.Time{} // before --resume
 	folders, err := filepath.Glob(filepath.Join(out, result.PointsDir, "*"))
 	if err != nil {
@@ -244,7 +259,27 @@ func storm(t *testing.T, c *slurmtest.Cluster, db, copies string, random *rand.R
 	if _, err := os.Stat(filepath.Join(out, "experiment.yaml")); errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("%v\nwas killed before it began", o)
 	}
-	resumed := must(t, "sweep", "--resume", "--out", out)
+	// The administrator puts nodes back that are down, or that Slurm has drained.
+	put := func() {
+		for _, node := range []string{"n1", "n2"} {
+			c.Ask("scontrol", "update", "NodeName="+node, "State=RESUME") // refused for one that is not down
+		}
+	}
+	again, over := start(t, "sweep", "--resume", "--out", out), make(chan outcome)
+	go func() { over <- again.wait() }()
+	var resumed outcome
+	for waits := true; waits; {
+		select {
+		case resumed = <-over:
+			waits = false
+		case <-time.After(time.Second):
+			put()
+		}
+	}
+	put()
+	if resumed.exit != exitDone {
+		t.Fatal(resumed)
+	}
 	s := readSweep(t, out)
 	if s.Status != result.OK || len(s.Points) != points {
 		t.Errorf("%s, %d points\n%v", s.Status, len(s.Points), resumed)

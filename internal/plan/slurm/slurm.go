@@ -117,6 +117,7 @@ type batch struct {
 	tell     func(Update)
 	silent   int // polls that the controller did not answer
 	avoid    []string
+	left     []string // jobs in the queue whose result is there: their node was given up, yet finished
 	cancel   context.CancelFunc // of collectors
 	came     chan collected
 }
@@ -147,6 +148,7 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 			return err
 		}
 		if w.all(func(t *task) bool { return t.ended }) {
+			w.stop(w.left)
 			return w.failures()
 		}
 		if ctx.Err() != nil && !slices.ContainsFunc(w.tasks, func(t *task) bool { return t.row != nil && !t.ended }) {
@@ -213,7 +215,12 @@ func (w *batch) poll(collecting context.Context) error {
 	if w.silent >= 3 {
 		w.note("Slurm's controller answers again")
 	}
-	w.silent = 0
+	w.silent, w.left = 0, nil
+	for _, t := range w.tasks {
+		if r := rows[t.number]; t.ended && r != nil && r.state == "PD" {
+			w.left = append(w.left, r.job)
+		}
+	}
 	for _, t := range w.tasks {
 		if t.ended {
 			continue
@@ -227,6 +234,9 @@ func (w *batch) poll(collecting context.Context) error {
 			}
 		}
 		if end, err := readEnd(t.To); err == nil {
+			if t.row != nil && t.row.state == "PD" {
+				w.left = append(w.left, t.row.job)
+			}
 			w.end(t, end.Node)
 			continue
 		}

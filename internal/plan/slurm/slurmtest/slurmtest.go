@@ -23,8 +23,9 @@ import (
 // Node is a node to be.
 type Node struct {
 	Name     string
-	Features string // with commas between them
-	CPUs     int    // 0: 1
+	Features string   // with commas between them
+	CPUs     int      // 0: 1
+	Hides    []string // folders that are empty there, as on a machine that shares no disk
 }
 
 // Cluster is a Slurm that runs.
@@ -33,6 +34,7 @@ type Cluster struct {
 	dir     string
 	Conf    string // SLURM_CONF of its users
 	running map[string]*exec.Cmd
+	hides   map[string][]string // by node
 }
 
 // Needs are the programs that must be installed: scripts/needs gets them.
@@ -62,7 +64,7 @@ func Start(t testing.TB, nodes []Node, more ...string) *Cluster {
 	if err := os.Chmod(dir, 0o755); err != nil { // munge asks for that
 		t.Fatal(err)
 	}
-	c := &Cluster{t: t, dir: dir, Conf: filepath.Join(dir, "slurm.conf"), running: map[string]*exec.Cmd{}}
+	c := &Cluster{t: t, dir: dir, Conf: filepath.Join(dir, "slurm.conf"), running: map[string]*exec.Cmd{}, hides: map[string][]string{}}
 	c.configure(nodes, more)
 	t.Cleanup(c.stop)
 	key := make([]byte, 1024)
@@ -78,6 +80,7 @@ func Start(t testing.TB, nodes []Node, more ...string) *Cluster {
 	})
 	c.StartController()
 	for _, n := range nodes {
+		c.hides[n.Name] = n.Hides
 		c.StartNode(n.Name)
 	}
 	c.Until("all nodes are idle", func() bool {
@@ -187,7 +190,17 @@ func (c *Cluster) StartController() {
 // StartNode starts a node's slurmd, perhaps again.
 func (c *Cluster) StartNode(name string) {
 	c.t.Helper()
-	c.start(name, "slurmd", "-D", "-N", name)
+	path, err := find("slurmd")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if hides := c.hides[name]; len(hides) > 0 {
+		// In a mount namespace of its own.
+		script := `for dir; do mount -t tmpfs none "$dir" || exit 1; done; exec "$0" -D -N ` + name
+		c.start(name, "unshare", append([]string{"--mount", "/bin/sh", "-c", script, path}, hides...)...)
+		return
+	}
+	c.start(name, path, "-D", "-N", name)
 }
 
 // Kill kills a node's slurmd, or slurmctld; what its jobs started lives on.
