@@ -12,6 +12,8 @@
 package result
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -146,6 +148,16 @@ type Host struct {
 	ClockNanos  float64 `json:"clock_ns"`                    // cost of reading it once
 	SwitchNanos float64 `json:"context_switch_ns,omitempty"` // one switch between two threads on one core
 	Virtualised string  `json:"virtualised,omitempty"`
+
+	// Of a node of a cluster.
+	Node  string `json:"node,omitempty"`
+	Class string `json:"class,omitempty"` // the hardware that the run asked for
+	Job   string `json:"job,omitempty"`
+}
+
+// Kind is what two machines must share for their times to be compared.
+func (h Host) Kind() string {
+	return fmt.Sprintf("%s, %d cores, %.0f GiB", cmp.Or(h.CPU, "unknown CPU"), h.Cores, float64(h.MemoryBytes)/(1<<30))
 }
 
 // Database is the state of the files.

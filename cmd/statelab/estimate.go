@@ -62,7 +62,7 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 			return e, err
 		}
 	}
-	if wrong := e.Fits(free, memory); wrong != nil && !f.ignoreSpace && !f.resume {
+	if wrong := e.Fits(free, memory); wrong != nil && !f.ignoreSpace && !f.resume && !f.elsewhere() {
 		return e, usage("%v; --ignore-space starts all the same", wrong)
 	}
 	if f.dryRun {

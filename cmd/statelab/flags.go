@@ -44,6 +44,10 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		m.cannotRead("--db: %s is a file: name the folder of a database", f.DB)
 		return t
 	}
+	if _, err := os.Stat(f.DB); err != nil && f.elsewhere() { // the node that has it looks at it
+		t.engine = a.engine(cmp.Or(f.Engine.First(), "pebble1"), m)
+		return t
+	}
 	if !m.readable("--db: ", f.DB) {
 		return t
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -91,7 +92,7 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) 
 	if err := m.err(); err != nil {
 		return nil, how, so, err
 	}
-	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep}
+	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep, Class: string(f.Constraint)}
 	how, err = a.prepare(f, base.Chain.Seed, repeats, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return layoutSteps(l, how, on), nil
 	})
@@ -100,6 +101,9 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) 
 	}
 	l.States = cmp.Or(absolute(f.DB), filepath.Join(how.Out, "states"))
 	work = layouts.New(l, how, a)
+	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
+		return nil, how, so, errors.Join(err, a.printMatrix(f, how, work.Points()))
+	}
 	so, err = plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(before+stepLabel(at), at.Event) })
 	p.say("")
 	return work, how, so, err

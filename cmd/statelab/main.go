@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/runner"
 )
@@ -56,9 +57,19 @@ func main() {
 		<-interrupts
 		os.Exit(exitFailed) // the kernel takes the runner along
 	}()
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := begin(ctx, os.Args[1:])
 	cancel(nil)
 	os.Exit(code)
+}
+
+// begin runs the program, as a node's part of a job if it is that.
+func begin(ctx context.Context, args []string) int {
+	if len(args) == 2 && args[0] == slurm.ElementVerb {
+		return slurm.Element(ctx, args[1], os.Stdin, os.Stderr, func(args []string) int {
+			return (&app{ctx: ctx, args: args, stdout: io.Discard, stderr: os.Stderr, events: os.Stdout, quiet: true}).run()
+		})
+	}
+	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -68,18 +79,23 @@ type app struct {
 	ctx            context.Context
 	args           []string
 	stdout, stderr io.Writer
-	quiet          bool // --quiet, which every verb has
+	events         io.Writer // of a node's part of a job: what progress shows, as JSON; nil elsewhere
+	quiet          bool      // --quiet, which every verb has
 	tables         tables
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	stdout, stderr = plain{stdout}, plain{stderr}
-	a := &app{ctx: ctx, args: args, stdout: stdout, stderr: stderr, tables: newTables()}
+	return (&app{ctx: ctx, args: args, stdout: stdout, stderr: stderr}).run()
+}
+
+func (a *app) run() int {
+	a.stdout, a.stderr, a.tables = plain{a.stdout}, plain{a.stderr}, newTables()
+	stderr, args := a.stderr, a.args
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(a.stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := root.ExecuteContext(a.ctx)
 	var usage *usageError
 	var strict *strictError
 	switch {
@@ -160,7 +176,7 @@ fatal.`,
 	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.priceVerb(),
 		a.runVerb(), a.changesetVerb(), a.inspectVerb(), a.traceVerb(),
 		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.importVerb(),
-		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.doctorVerb(), a.versionVerb())
+		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
 	completeValues(root.Commands())
 	return root
 }

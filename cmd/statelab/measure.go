@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,8 @@ type flags struct {
 	resume, ignoreSpace, dryRun, printsOnly bool
 	onlyLooks                               bool // no flag: the verb opens nothing for writing
 	metrics                                 string
+	point, databases                        string
+	matrix                                  bool
 }
 
 func newFlags(verb string) *flags { return &flags{Experiment: *experiment.New(verb)} }
@@ -54,6 +57,9 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 	}
 	flag.BoolVar(&f.resume, "resume", false, "continue what was interrupted in --out")
 	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time, and do nothing else")
+	flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point, and do nothing else")
+	flag.StringVar(&f.point, "point", "", "measure only this run of --print-matrix, on this machine")
+	flag.StringVar(&f.databases, "databases", "", "with --point: folder for the databases that runs load and share (default: in --out)")
 	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk or memory look too small")
 	if f.Measure == experiment.Replay || f.Measure == "" {
 		flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while a replay runs, at :PORT for this machine only, or at HOST:PORT")
@@ -86,6 +92,7 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 func (a *app) runVerb() *cobra.Command {
 	f := new(flags)
 	var schema bool
+	var on string
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Carry out an experiment file",
@@ -94,18 +101,23 @@ that its flags mean with --print-experiment, and stores it with its results.
 
   statelab sweep --db D --cache 1%,3% --print-experiment > e.yaml
   statelab run e.yaml --out S
+  statelab run e.yaml --on slurm:fast --out S      (a node of a cluster for each run)
   statelab run --resume --out S                    (after Ctrl-C, a kill, a reboot)
   statelab run --schema > experiment.schema.json   (JSON Schema for editors)
 
 Relative paths in the file start from the current directory.`,
 	}
 	f.outputFlags(cmd)
+	cmd.Flags().StringVar(&on, "on", "", "where to run, in place of what the file says: local, slurm or slurm:PARTITION")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of experiment files")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		switch {
 		case schema:
 			return a.printJSON(experiment.JSONSchema())
 		case f.resume && len(args) == 0:
+			if on != "" {
+				m.add("--on: not with --resume, which continues where the experiment in --out runs")
+			}
 			return a.goOn(f, "", m)
 		case len(args) != 1 || f.resume:
 			m.add("name one experiment file (statelab run FILE), or a folder to continue (statelab run --resume --out S)")
@@ -124,6 +136,7 @@ Relative paths in the file start from the current directory.`,
 			m.found = strings.Split(err.Error(), "\n") // those of the values follow
 		}
 		f.Experiment, m.translate = d.Experiment, d.Message
+		f.Where = cmp.Or(on, f.Where)
 		return a.measure(f, m)
 	})
 }
@@ -157,9 +170,7 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 
 // measure carries out the experiment that flags or a file declare.
 func (a *app) measure(f *flags, m *mistakes) error {
-	if f.Where != "" && f.Where != experiment.Here {
-		m.add("--where %q: only %s is known to this version", f.Where, experiment.Here)
-	}
+	f.checkWhere(m)
 	if f.metrics != "" {
 		f.metrics = m.listenAddress("metrics", f.metrics)
 	}
@@ -192,6 +203,9 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 	stepsOf func(plan.Plan, estimate.Machine) ([]estimate.Step, error)) (plan.Plan, error) {
 	p := plan.Plan{Repeats: repeats, Seed: seed, Out: outFolder(f.out, f.Measure)}
 	p.Resume = fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out)
+	if f.matrix {
+		return p, nil
+	}
 	if !f.resume {
 		if err := refuseOther(p.Out); err != nil {
 			return p, err
@@ -204,6 +218,11 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 			return p, m.err()
 		}
 		dir = absolute(f.DB)
+	}
+	if f.elsewhere() {
+		if err := a.toCluster(f, &p); err != nil {
+			return p, err
+		}
 	}
 	dir = host.Existing(dir)
 	on, err := a.machine(f, dir, direct)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -27,8 +28,9 @@ const (
 type progress struct {
 	mutex  sync.Mutex
 	out    io.Writer
-	screen *os.File // nil: not a terminal
-	quiet  bool     // no progress; warnings are shown all the same
+	screen *os.File  // nil: not a terminal
+	events io.Writer // gets every event as JSON; nil: nothing does
+	quiet  bool      // no progress; warnings are shown all the same
 	now    func() time.Time
 	beat   *time.Timer // draws while no event comes
 
@@ -51,16 +53,27 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 	return p
 }
 
-func (a *app) progress() *progress { return newProgress(a.stderr, a.quiet) }
+func (a *app) progress() *progress {
+	p := newProgress(a.stderr, a.quiet)
+	p.events = a.events
+	return p
+}
 
 // tell shows an event of the work called label.
 func (p *progress) tell(label string, e result.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	now := p.now()
+	if p.events != nil && (e.Phase != p.phase || now.Sub(p.shown) >= time.Second) {
+		p.phase, p.shown = e.Phase, now
+		e.Tick = nil
+		if text, err := json.Marshal(e); err == nil {
+			fmt.Fprintf(p.events, "%s\n", text)
+		}
+	}
 	if p.quiet {
 		return
 	}
-	now := p.now()
 	if p.event == nil {
 		p.beat = time.AfterFunc(time.Second, p.again)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -58,7 +59,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	r := replays.Replays{Command: a.command(), Base: base, Entries: entries, Discard: f.Discard}
+	r := replays.Replays{Command: a.command(), Base: base, Entries: entries, Discard: f.Discard, Class: string(f.Constraint)}
 	how, err := a.prepare(f, base.Seed, repeats, false, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return replaySteps(r, info, how, on), nil
 	})
@@ -67,6 +68,9 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	}
 	r.Trees = cmp.Or(absolute(f.DB), filepath.Join(how.Out, "trees"))
 	work := replays.New(r, how, a)
+	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
+		return errors.Join(err, a.printMatrix(f, how, work.Points()))
+	}
 	p := a.progress()
 	metrics := promexport.NewReplay()
 	if f.metrics != "" {

@@ -46,12 +46,16 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		return err
 	}
 	s.Name = cmp.Or(f.Name, filepath.Base(how.Out))
-	p := a.progress()
-	if err := a.ceiling(f.Ceiling, s, how.Out, p); err != nil {
-		return err
-	}
+	s.Databases = absolute(f.databases)
 	work, err := sweep.New(s, how, a)
 	if err != nil {
+		return err
+	}
+	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
+		return errors.Join(err, a.printMatrix(f, how, work.Points()))
+	}
+	p := a.progress()
+	if err := a.ceiling(f.Ceiling, s, how.Out, p); err != nil {
 		return err
 	}
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
@@ -63,7 +67,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		}
 	}
 	err = errors.Join(err, judgeCeiling(s, done, how.Out))
-	if so.Status == result.OK {
+	if so.Status == result.OK && how.Only == nil {
 		a.addPredicted(s, done, p)
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
 	}
@@ -129,6 +133,7 @@ func (a *app) axes(f, g *flags, t target, options []plan.Option) (axes []result.
 			axes = append(axes, result.Axis{Name: name, Values: values})
 		}
 	}
+	add(sweep.ClassAxis, f.Constraint.Values())
 	profiles := g.Profile.Values() // target may have found the database's own
 	if f.DB == "" && f.Measure == experiment.Sweep {
 		add(sweep.EngineAxis, engines(f))

@@ -25,9 +25,9 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Executor carries jobs out: on this machine, or elsewhere. The run that it returns
-// is in the job's folder, too; the error is for what kept the job from being started
-// or its result from being stored.
+// Executor carries jobs out on this machine. The run that it returns is in the job's
+// folder, too; the error is for what kept the job from being started or its result from
+// being stored.
 type Executor interface {
 	Do(ctx context.Context, job runners.Job, tell result.Tell) (*result.Run, error)
 }
@@ -36,6 +36,23 @@ type Executor interface {
 type Point struct {
 	Name  string // of its folder
 	Label string // for people; may be empty where there is one point
+	Class string // hardware that it asks for; empty: any
+}
+
+// Elsewhere carries steps out on other machines, several at a time. What came of a step
+// is in its folder when ended is called, by one goroutine; the error names the steps that
+// left nothing.
+type Elsewhere interface {
+	Carry(ctx context.Context, steps []Remote, tell func(r Remote, running int, e result.Event), ended func(Remote)) error
+}
+
+// Remote is a step for another machine.
+type Remote struct {
+	Step
+	Number int // of the step in the plan's order, which counts those that are measured too
+	Point  Point
+	Folder string // of the step
+	Label  string
 }
 
 // Step is one repeat of one point; both count from 0.
@@ -44,9 +61,9 @@ type Step struct{ Point, Repeat int }
 // Work is what differs between subjects. T is what came of a step.
 type Work[T any] interface {
 	Points() []Point
-	// Finished reads what was left of a step in its folder; false if anything of it
-	// is missing or failed.
-	Finished(folder string) (T, bool)
+	// Stored reads what came of a step from its folder, ok or not; false if anything of
+	// it is missing.
+	Stored(folder string) (T, bool)
 	// Measure carries a step out in its folder, which is relative to the plan's.
 	Measure(ctx context.Context, step Step, folder string, tell result.Tell) (T, error)
 	// Status of what came of a step.
@@ -67,6 +84,10 @@ type Plan struct {
 	Repeats int
 	Seed    uint64 // of the order
 	Resume  string // the command that goes on
+	// Only is the number of the one step to measure; nil: all.
+	Only *int
+	// Elsewhere is where the steps run; nil: here, one after the other.
+	Elsewhere Elsewhere
 	// Remaining are the seconds of the steps that are left, by those of the finished
 	// ones; nil: not known.
 	Remaining func(finished []float64) float64
@@ -85,9 +106,12 @@ type Progress struct {
 func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Outcome, error) {
 	points := w.Points()
 	steps := Order(len(points), p.Repeats, p.Seed)
+	if p.Only != nil {
+		steps = steps[*p.Only : *p.Only+1]
+	}
 	done := map[Step]T{}
 	for _, s := range steps {
-		if found, ok := w.Finished(filepath.Join(p.Out, p.Folder(points, s))); ok {
+		if found, ok := w.Stored(filepath.Join(p.Out, p.Folder(points, s))); ok && w.Status(found) == result.OK {
 			done[s] = found
 		}
 	}
@@ -95,37 +119,97 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 	if err := w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
 		return Outcome{result.Failed, err.Error()}, err // better now than after an hour
 	}
-	var took []float64 // by step, seconds
+	carry := here[T]
+	if p.Elsewhere != nil {
+		carry = elsewhere[T]
+	}
 	var err error
-	for n, s := range missing {
-		began := time.Now()
-		if ctx.Err() != nil {
-			break
-		}
-		at := Progress{Step: len(steps) - len(missing) + n + 1, Steps: len(steps), Label: p.label(points, s)}
-		if p.Remaining != nil && len(missing) == len(steps) {
-			at.Left = time.Duration(p.Remaining(took) * float64(time.Second))
-		}
-		var came T
-		came, err = w.Measure(ctx, s, p.Folder(points, s), func(e result.Event) { at.Event = e; tell(at) })
-		if err != nil {
-			break
-		}
-		took = append(took, time.Since(began).Seconds())
-		if w.Status(came) != result.Interrupted || ctx.Err() == nil {
-			done[s] = came
-		}
-		if n+1 < len(missing) {
-			if err = w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
-				break
-			}
-		}
+	if len(missing) > 0 {
+		err = carry(ctx, p, w, len(steps), missing, done, tell)
 	}
 	if len(missing) > 0 && err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil // said by the outcome
 	}
 	so := p.outcome(ctx, len(steps), counts(w, done), err)
 	return so, errors.Join(err, w.Conclude(done, so))
+}
+
+// here measures steps on this machine, one after the other.
+func here[T any](ctx context.Context, p Plan, w Work[T], steps int, missing []Step, done map[Step]T, tell func(Progress)) error {
+	points := w.Points()
+	var took []float64 // by step, seconds
+	for n, s := range missing {
+		began := time.Now()
+		if ctx.Err() != nil {
+			break
+		}
+		at := Progress{Step: steps - len(missing) + n + 1, Steps: steps, Label: p.label(points, s)}
+		if p.Remaining != nil && len(missing) == steps {
+			at.Left = time.Duration(p.Remaining(took) * float64(time.Second))
+		}
+		came, err := w.Measure(ctx, s, p.Folder(points, s), func(e result.Event) { at.Event = e; tell(at) })
+		if err != nil {
+			return err
+		}
+		took = append(took, time.Since(began).Seconds())
+		if w.Status(came) != result.Interrupted || ctx.Err() == nil {
+			done[s] = came
+		}
+		if n+1 < len(missing) {
+			if err := w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// elsewhere has steps measured on other machines.
+func elsewhere[T any](ctx context.Context, p Plan, w Work[T], steps int, missing []Step, done map[Step]T, tell func(Progress)) error {
+	points := w.Points()
+	var remote []Remote
+	for n, s := range Order(len(points), p.Repeats, p.Seed) {
+		if !slices.Contains(missing, s) {
+			continue
+		}
+		remote = append(remote, Remote{Step: s, Number: n, Point: points[s.Point],
+			Folder: filepath.Join(p.Out, p.Folder(points, s)), Label: p.label(points, s)})
+	}
+	began, ended := time.Now(), 0
+	var concluding error
+	err := p.Elsewhere.Carry(ctx, remote, func(r Remote, running int, e result.Event) {
+		at := Progress{Step: steps - len(missing) + min(ended+running, len(missing)), Steps: steps, Label: r.Label, Event: e}
+		if ended > 0 {
+			at.Left = time.Since(began) / time.Duration(ended) * time.Duration(len(missing)-ended)
+		}
+		tell(at)
+	}, func(r Remote) {
+		ended++
+		if came, ok := w.Stored(r.Folder); ok {
+			done[r.Step] = came
+			if ended < len(missing) {
+				concluding = errors.Join(concluding, w.Conclude(done, Outcome{Status: result.Interrupted}))
+			}
+		}
+	})
+	return errors.Join(err, concluding)
+}
+
+// Matrix lists the steps of a plan in their order, for those who start each with a command of
+// its own.
+func (p Plan) Matrix(points []Point) (steps []Listed) {
+	for n, s := range Order(len(points), p.Repeats, p.Seed) {
+		steps = append(steps, Listed{Number: n, Label: p.label(points, s), Class: points[s.Point].Class, Folder: p.Folder(points, s)})
+	}
+	return steps
+}
+
+// Listed is a step in a list for other programs.
+type Listed struct {
+	Number int    `json:"point"`
+	Label  string `json:"label"`
+	Class  string `json:"class,omitempty"`
+	Folder string `json:"folder"`
 }
 
 // counts are the steps by status.

@@ -39,6 +39,9 @@ func Facts(dir string) result.Host {
 		Clock:       clock.Kind(),
 		ClockNanos:  clock.CostNanos(),
 		Virtualised: virtualised(cpu),
+		Node:        os.Getenv("SLURMD_NODENAME"),
+		Class:       os.Getenv("STATELAB_CLASS"),
+		Job:         os.Getenv("SLURM_JOB_ID"),
 	}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		h.Statelab, h.Cgo = describeBuild(build)

@@ -32,6 +32,9 @@ func Measures() []string { return []string{Load, Read, Sweep, Replay, Layouts, D
 // Here is where an experiment runs if nothing else is said: on this machine.
 const Here = "local"
 
+// Cluster is Slurm; a partition follows a colon.
+const Cluster = "slurm"
+
 // List is one value or several with commas between them, a sequence in YAML.
 type List string
 
@@ -78,7 +81,11 @@ func (e *Experiment) Batches(other *Experiment) (flags []string) {
 type Experiment struct {
 	Measure string // the verb
 	Name    string // label in charts
-	Where   string // Here
+	Where   string // Here, or Cluster with or without a partition
+
+	// Cluster: which nodes, and what is where on them.
+	Constraint, DBAt, Submit List
+	Scratch                  string
 
 	// Subject: what is measured, with which options. Engine, Tree and Layout exclude
 	// each other.

@@ -24,13 +24,19 @@ const (
 	onReads  = "read sweep"
 	measured = "load read sweep replay layouts price"
 	onStates = "layouts price"
+	// onCluster can run on other machines.
+	onCluster = "read sweep replay layouts"
 )
 
 // fields of e in the order of files and help.
 func fields(e *Experiment) []field {
 	return []field{
 		{"name", "name", Sweep, "", "label in charts (default: the name of the output folder)", "", &e.Name},
-		{"where", "where", measured, Here, "where to run: local is this machine", "", &e.Where},
+		{"where", "on", measured, Here, "where to run: local is this machine; slurm or slurm:PARTITION, a node of a cluster for each run", "", &e.Where},
+		{"cluster.constraint", "constraint", onCluster, "", "hardware class: a feature of the cluster's nodes, or several joined by &", Sweep, &e.Constraint},
+		{"cluster.databases", "db-at", onReads, "", "nodes that hold the database: NODE, or NODE=DIR where it has another path there", "read sweep", &e.DBAt},
+		{"cluster.scratch", "scratch", onCluster, "/tmp", "folder on the nodes' own disks, for the databases that points load", "", &e.Scratch},
+		{"cluster.submit", "sbatch", onCluster, "", "further arguments of sbatch, such as --sbatch=--account=research (separated by commas)", onCluster, &e.Submit},
 
 		{"subject.engine", "engine", onEngine, "", "engine: statelab engines (default: the database's own, pebble1 for a new one)", Sweep, &e.Engine},
 		{"subject.tree", "tree", Replay, "", "trees, TREE or TREE:PROFILE", Replay, &e.Tree},

@@ -36,6 +36,7 @@ type Layouts struct {
 	Accounts []uint64
 	States   string // folder of the states' files
 	Keep     bool   // leave them there
+	Class    string // hardware that it asks for; empty: any
 }
 
 // Runs are the two processes of a step; Read is nil where the build failed.
@@ -67,7 +68,8 @@ func (w *Work) at(point int) (accounts uint64, e Entry) {
 func (w *Work) Points() (points []plan.Point) {
 	for i := range len(w.Accounts) * len(w.Entries) {
 		accounts, e := w.at(i)
-		points = append(points, plan.Point{Name: plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)), Label: fmt.Sprintf("%s, %d accounts", e.Label, accounts)})
+		points = append(points, plan.Point{Name: plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)), Label: fmt.Sprintf("%s, %d accounts", e.Label, accounts),
+			Class: w.Class})
 	}
 	return points
 }
@@ -80,11 +82,14 @@ func (w *Work) Status(r Runs) string {
 	return r.Read.Status
 }
 
-// Finished reads the runs of a step that are both ok.
-func (w *Work) Finished(folder string) (r Runs, ok bool) {
-	for stage, run := range map[string]**result.Run{protocol.Build: &r.Build, protocol.Lookup: &r.Read} {
-		var err error
-		if *run, err = result.ReadRun(filepath.Join(folder, stage)); err != nil || (*run).Status != result.OK {
+// Stored reads the runs of a step; the second is there if the first is ok.
+func (w *Work) Stored(folder string) (r Runs, ok bool) {
+	var err error
+	if r.Build, err = result.ReadRun(filepath.Join(folder, protocol.Build)); err != nil {
+		return r, false
+	}
+	if r.Build.Status == result.OK {
+		if r.Read, err = result.ReadRun(filepath.Join(folder, protocol.Lookup)); err != nil {
 			return Runs{}, false
 		}
 	}

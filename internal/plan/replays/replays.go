@@ -34,6 +34,7 @@ type Replays struct {
 	Base    protocol.TreeSpec // what all trees share
 	Entries []Entry
 	Trees   string // folder of the trees' own folders
+	Class   string // hardware that it asks for; empty: any
 	Discard bool   // each tree's folder goes when its run has succeeded
 }
 
@@ -54,7 +55,7 @@ func New(r Replays, p plan.Plan, executor plan.Executor) *Work {
 // Points are the trees.
 func (c *Work) Points() (points []plan.Point) {
 	for _, e := range c.Entries {
-		points = append(points, plan.Point{Name: plan.FileName(e.Label), Label: e.Label})
+		points = append(points, plan.Point{Name: plan.FileName(e.Label), Label: e.Label, Class: c.Class})
 	}
 	return points
 }
@@ -62,10 +63,10 @@ func (c *Work) Points() (points []plan.Point) {
 // Status of a run.
 func (c *Work) Status(run *result.Run) string { return run.Status }
 
-// Finished reads a run that is ok.
-func (c *Work) Finished(folder string) (*result.Run, bool) {
+// Stored reads a run.
+func (c *Work) Stored(folder string) (*result.Run, bool) {
 	run, err := result.ReadRun(folder)
-	return run, err == nil && run.Status == result.OK
+	return run, err == nil
 }
 
 // Measure replays into one tree.

@@ -28,6 +28,7 @@ const (
 	MemoryAxis  = "memory"
 	RateAxis    = "rate"
 	CacheAxis   = "cache"
+	ClassAxis   = "class" // of hardware
 
 	PageCacheAxis  = "page-cache"
 	BatchGetsAxis  = "batch-gets"
@@ -52,6 +53,8 @@ type Sweep struct {
 	Base    bench.Spec  // what all points share
 	Load    *bench.Spec // how to make a database where Base.Dir is empty
 	Axes    []result.Axis
+	// Databases is the folder of those that are made; empty: in the folder of the results.
+	Databases string
 }
 
 // maxPoints is far beyond what anybody has the time for.
@@ -96,6 +99,7 @@ type Setting struct {
 	Values  map[string]string
 	Engine  string
 	Profile string
+	Class   string // of hardware; empty: any
 	Keys    uint64
 	Handles int
 	Threads int
@@ -134,6 +138,8 @@ func (s *Setting) set(axis, value string) (err error) {
 		s.Engine, s.Profile, err = ParseEngine(value, s.Profile)
 	case ProfileAxis:
 		s.Profile = value
+	case ClassAxis:
+		s.Class = value
 	case MemoryAxis:
 		s.MemoryBytes, err = ParseMemory(unit.WithUnit(value))
 	case RateAxis:

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func (w *Work) Points() (points []plan.Point) {
 				parts = append(parts, axis.Name+" "+s.Values[axis.Name])
 			}
 		}
-		points = append(points, plan.Point{Name: fmt.Sprintf("%03d", s.Number), Label: strings.Join(parts, ", ")})
+		points = append(points, plan.Point{Name: fmt.Sprintf("%03d", s.Number), Label: strings.Join(parts, ", "), Class: s.Class})
 	}
 	return points
 }
@@ -61,13 +62,15 @@ func (w *Work) Points() (points []plan.Point) {
 // Status of a run.
 func (w *Work) Status(run *result.Run) string { return run.Status }
 
-// Finished reads a run that is ok.
-func (w *Work) Finished(folder string) (*result.Run, bool) {
+// Stored reads a run.
+func (w *Work) Stored(folder string) (*result.Run, bool) {
 	run, err := result.ReadRun(folder)
-	if err != nil || run.Status != result.OK {
+	if err != nil {
 		return nil, false
 	}
-	w.keep(run)
+	if run.Status == result.OK {
+		w.keep(run)
+	}
 	return run, true
 }
 
@@ -118,7 +121,7 @@ func (w *Work) keep(run *result.Run) {
 // ensureLoaded makes the database of a setting inside the sweep folder.
 func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Tell) (string, error) {
 	load := w.sweep.LoadOf(setting)
-	load.Dir = filepath.Join(w.out, "databases", load.Dir)
+	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {
 	case err == nil && m.Loaded == m.Keys && m.Settled:

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/slurm"
+	"github.com/statelab/statelab/result"
+)
+
+// elsewhere reports whether the runs are for the nodes of a cluster.
+func (f *flags) elsewhere() bool {
+	name, _, _ := strings.Cut(f.Where, ":")
+	return name == experiment.Cluster && f.point == ""
+}
+
+// checkWhere checks the flags that say where to run.
+func (f *flags) checkWhere(m *mistakes) {
+	name, partition, given := strings.Cut(f.Where, ":")
+	switch {
+	case f.Where == "" || f.Where == experiment.Here:
+	case name != experiment.Cluster || given && partition == "":
+		m.add("--on %q: must be local, slurm or slurm:PARTITION (example: --on slurm:fast)", f.Where)
+	case f.Measure == experiment.Load:
+		m.add("--on %s: a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
+			"which loads on every node that needs it", f.Where)
+	}
+	if f.point != "" {
+		f.Where = experiment.Here
+	}
+	if !f.elsewhere() && f.point == "" && !f.matrix {
+		for flag, value := range map[string]experiment.List{"constraint": f.Constraint, "db-at": f.DBAt, "sbatch": f.Submit} {
+			if value != "" {
+				m.add("--%s %s: is about the nodes of a cluster: add --on slurm", flag, value)
+			}
+		}
+	}
+	if f.databases != "" && f.point == "" {
+		m.add("--databases: only with --point; databases of a sweep are in its --out")
+	}
+	if f.point != "" && f.matrix {
+		m.add("--point and --print-matrix: give one of them")
+	}
+	if f.elsewhere() && f.DB != "" && (f.Measure == experiment.Replay || f.Measure == experiment.Layouts) {
+		m.add("--db %s: with --on slurm the files that %s makes are on the scratch disk of each node: --scratch DIR", f.DB, f.Measure)
+	}
+	if f.point != "" {
+		f.databaseHere()
+	}
+}
+
+// databaseHere takes the path that --db-at gives for this node.
+func (f *flags) databaseHere() {
+	for _, entry := range f.DBAt.Values() {
+		if node, dir, other := strings.Cut(entry, "="); other && node == os.Getenv("SLURMD_NODENAME") {
+			f.DB = dir
+		}
+	}
+}
+
+// only is the step that --point names.
+func (f *flags) only(how plan.Plan, points []plan.Point) (*int, error) {
+	if f.point == "" {
+		return nil, nil
+	}
+	n, err := strconv.Atoi(f.point)
+	if most := len(points)*how.Repeats - 1; err != nil || n < 0 || n > most {
+		return nil, usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point, most)
+	}
+	return &n, nil
+}
+
+// printMatrix prints the steps as the strategy.matrix of GitHub Actions takes them.
+func (a *app) printMatrix(f *flags, how plan.Plan, points []plan.Point) error {
+	if !f.matrix {
+		return nil
+	}
+	return a.printJSON(map[string]any{"include": how.Matrix(points)})
+}
+
+// toCluster makes p a plan for a cluster, whose nodes must be there and alike.
+func (a *app) toCluster(f *flags, p *plan.Plan) error {
+	_, partition, _ := strings.Cut(f.Where, ":")
+	c := &onCluster{f: f, out: p.Out, progress: a.progress(), Cluster: slurm.Cluster{Partition: partition, Submit: f.Submit.Values(), Scratch: f.Scratch,
+		Programs: a.programs()}}
+	nodes, err := slurm.Nodes(partition)
+	if err != nil {
+		return err
+	}
+	for _, class := range cmp.Or(f.Constraint, " ").Values() {
+		if err := slurm.Alike(nodes, class); err != nil {
+			return usage("--constraint: %v", err)
+		}
+		if slurm.AllDown(nodes, class) {
+			c.progress.say("no node can run a job now (sinfo -R says why): runs wait until one can")
+		}
+	}
+	for _, entry := range f.DBAt.Values() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(nodes, func(n slurm.Node) bool { return n.Name == name }) {
+			return usage("--db-at %s: the partition has no node %q", entry, name)
+		}
+		c.nodes = append(c.nodes, name)
+	}
+	if f.Ceiling == "auto" {
+		f.Ceiling = "none" // this machine's disk is not theirs
+	}
+	p.Elsewhere = c
+	return nil
+}
+
+// programs are this binary and the runners that were found for what is measured.
+func (a *app) programs() []string {
+	paths := []string{self()}
+	add := func(path string) {
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	for _, found := range a.tables.engines.found {
+		add(found.Path)
+	}
+	for _, found := range a.tables.trees.found {
+		add(found.Path)
+	}
+	for _, found := range a.tables.layouts.found {
+		add(found.Path)
+	}
+	return paths
+}
+
+// slurmDir holds what belongs to jobs, in the folder of the results.
+const slurmDir = "slurm"
+
+// onCluster carries the steps of an experiment out on a cluster's nodes: every one is
+// statelab run FILE --point N there.
+type onCluster struct {
+	slurm.Cluster
+	f        *flags
+	out      string
+	nodes    []string // that have the database; none: any
+	progress *progress
+}
+
+func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(plan.Remote, int, result.Event), ended func(plan.Remote)) error {
+	resolved, err := c.f.Experiment.Resolved()
+	if err != nil {
+		return err
+	}
+	var file strings.Builder
+	if err := resolved.Write(&file); err != nil {
+		return err
+	}
+	b := slurm.Batch{Cluster: c.Cluster, Folder: filepath.Join(c.out, slurmDir), Files: map[string]string{experiment.File: file.String()}}
+	for _, s := range steps {
+		relative, err := filepath.Rel(c.out, s.Folder)
+		if err != nil {
+			return err
+		}
+		b.Numbers = append(b.Numbers, s.Number)
+		b.Tasks = append(b.Tasks, slurm.Task{
+			Args: []string{"run", filepath.Join(slurm.Work, experiment.File), "--point", strconv.Itoa(s.Number), "--out", filepath.Join(slurm.Work, "out"),
+				"--databases", filepath.Join(slurm.Scratch, "databases")},
+			From: filepath.Join("out", relative), To: s.Folder, Class: s.Point.Class, Nodes: c.nodes, Label: "run " + strconv.Itoa(s.Number)})
+		t := &b.Tasks[len(b.Tasks)-1]
+		if s.Label != "" {
+			t.Label += " (" + s.Label + ")"
+		}
+		// Repeats of a point share a machine. A database of which nobody says where it is has
+		// one user at a time, so that all of its points do.
+		t.Together, t.Node = s.Point.Name, machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
+		if c.f.DB != "" && len(c.nodes) == 0 {
+			t.Together, t.Node = "database of "+s.Point.Class, ""
+			if c.f.Constraint == "" || !c.f.Constraint.Several() {
+				t.Node = machineOf(filepath.Join(filepath.Dir(s.Folder), "*"))
+			}
+		}
+	}
+	ok := 0
+	err = b.Do(ctx, func(u slurm.Update) {
+		if u.Note != "" {
+			c.progress.say("%s", u.Note)
+		}
+		if u.Task < 0 {
+			return
+		}
+		s := steps[u.Task]
+		if u.Finished {
+			if ended(s); slurm.EndedWell(s.Folder) {
+				ok++
+			}
+			return
+		}
+		s.Label = strings.TrimPrefix(s.Label+", on "+u.Node, ", ")
+		tell(s, u.Running, u.Event)
+	})
+	if err == nil && ok == len(steps) && c.f.DB == "" && c.f.Measure == experiment.Sweep {
+		if err := c.Clean(b.Folder, nodesOf(filepath.Join(c.out, result.PointsDir, "*"))); err != nil {
+			c.progress.say("%v", err)
+		}
+	}
+	return err
+}
+
+// machineOf is a node that one of the folders was measured on; "" if none was.
+func machineOf(folders string) string {
+	if nodes := nodesOf(folders); len(nodes) > 0 {
+		return nodes[0]
+	}
+	return ""
+}
+
+// nodesOf are the nodes that folders were measured on.
+func nodesOf(folders string) (nodes []string) {
+	all, err := filepath.Glob(folders)
+	if err != nil {
+		return nil
+	}
+	for _, folder := range all {
+		if node := slurm.NodeOf(folder); node != "" && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+func (a *app) clusterVerb() *cobra.Command {
+	return a.group(&cobra.Command{
+		Use:   "cluster",
+		Short: "Look at a Slurm cluster before an experiment runs on it",
+		Long: `Experiments run on a Slurm cluster with --on slurm[:PARTITION]: every run is an
+element of a job array, alone on its node.
+
+  statelab cluster check                           (what is missing on which node)
+  statelab sweep --keys 2M --cache 1%,3% --on slurm:fast --out S`,
+	}, a.clusterCheckVerb())
+}
+
+func (a *app) clusterCheckVerb() *cobra.Command {
+	var scratch, at string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [PARTITION]",
+		Short: "Say what is missing on which node, in a sentence each",
+		Long: `Check asks Slurm about its settings and nodes, and starts a short job on each node
+that is free: scratch space, a shared folder, statelab itself, memory control groups.
+
+  statelab cluster check
+  statelab cluster check fast --scratch /local --shared /home/me/results`,
+	}
+	cmd.Flags().StringVar(&scratch, "scratch", "/tmp", "folder on the nodes' own disks")
+	cmd.Flags().StringVar(&at, "shared", ".", "folder that results would be in")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		if len(args) > 1 {
+			m.add("name one partition (example: statelab cluster check fast)")
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
+		partition := strings.Join(args, "")
+		checked, err := slurm.Check(a.ctx, slurm.Cluster{Partition: partition, Scratch: scratch, Programs: []string{self()}}, absolute(at))
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			if err := a.printJSON(checked); err != nil {
+				return err
+			}
+		} else {
+			for _, c := range checked {
+				fmt.Fprintf(a.stdout, "%s: %s\n", c.Where, c.Text)
+				if c.Remedy != "" {
+					fmt.Fprintf(a.stdout, "    remedy: %s\n", c.Remedy)
+				}
+			}
+		}
+		if slices.ContainsFunc(checked, func(c slurm.Finding) bool { return c.Remedy != "" && !c.OK }) {
+			return errors.New("the cluster is not ready: see the remedies")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/internal/plan/slurm"
+	"github.com/statelab/statelab/internal/plan/slurm/slurmtest"
+	"github.com/statelab/statelab/result"
+)
+
+// A real Slurm, on loopback: every node is a slurmd of this test on this machine.
+
+func fourNodes(t *testing.T) *slurmtest.Cluster {
+	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1", Features: "small,ssd"}, {Name: "n2", Features: "small,ssd"},
+		{Name: "n3", Features: "large"}, {Name: "n4", Features: "large,fat", CPUs: 2}})
+	t.Setenv("SLURM_CONF", c.Conf)
+	return c
+}
+
+func TestCluster(t *testing.T) {
+	c := fourNodes(t)
+	db, copies := copied(t, "n1", "n2")
+	scratch := t.TempDir()
+	file := filepath.Join(t.TempDir(), "e.yaml")
+	write := func(more string) {
+		t.Helper()
+		text := "schema: statelab.experiment/1\nmeasure: sweep\nsubject: {cache: [40KiB, 120KiB, 600KiB]}\ndatabase: {dir: " + db + "}\n" +
+			"workload: {gets: 20k, warmup: 1000}\nrepeats: 2\ncluster: {constraint: small, databases: [" + copies + "], scratch: " + scratch + more + "}\n"
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := t.TempDir()
+	t.Run("reads what this machine reads", func(t *testing.T) {
+		write("")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		local := filepath.Join(t.TempDir(), "e.yaml")
+		if err := os.WriteFile(local, []byte(text[:strings.Index(string(text), "cluster:")]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		here, there := filepath.Join(out, "L"), filepath.Join(out, "S")
+		must(t, "run", local, "--out", here)
+		must(t, "run", file, "--on", "slurm:main", "--out", there)
+		sameReads(t, here, there)
+		must(t, "report", here, there)
+		nodes := map[string]string{}
+		for _, p := range readSweep(t, there).Points {
+			for _, folder := range p.Runs {
+				h := readRun(t, filepath.Join(there, folder)).Host
+				if h.Node != "n1" && h.Node != "n2" || h.Class != "small" || h.Job == "" {
+					t.Errorf("%s: node %q, class %q, job %q", folder, h.Node, h.Class, h.Job)
+				}
+				point := fmt.Sprint(p.Axes)
+				if known := nodes[point]; known != "" && known != h.Node {
+					t.Errorf("the repeats of %s ran on %s and %s", point, known, h.Node)
+				}
+				nodes[point] = h.Node
+			}
+		}
+		if left, err := filepath.Glob(filepath.Join(scratch, "*", "*", "[0-9]*")); err != nil || len(left) > 0 {
+			t.Errorf("left on the nodes: %v, %v", left, err)
+		}
+	})
+	t.Run("mistakes", func(t *testing.T) {
+		for _, wrong := range []struct {
+			args  []string
+			words []string
+		}{
+			{[]string{"--on", "moon"}, []string{`--on "moon": must be local, slurm or slurm:PARTITION`}},
+			{[]string{"--on", "slurm:none"}, []string{`no partition "none"`, "main"}},
+			{[]string{"--on", "slurm", "--constraint", "gpu"}, []string{`no node has "gpu"`, "fat, large, small, ssd"}},
+			{[]string{"--on", "slurm", "--constraint", "large"}, []string{"nodes of different kinds", "n3 with 1 CPUs", "n4 with 2 CPUs"}},
+			{[]string{"--on", "slurm", "--constraint", "small", "--db-at", "n9"}, []string{`no node "n9"`}},
+			{[]string{"--constraint", "small"}, []string{"add --on slurm"}},
+		} {
+			o := statelab(t, append([]string{"sweep", "--db", db, "--cache", "1MiB", "--out", filepath.Join(t.TempDir(), "S")}, wrong.args...)...)
+			if o.exit == exitDone {
+				t.Errorf("%v is accepted", wrong.args)
+			}
+			refused(t, o, o.exit, wrong.words...)
+		}
+	})
+	t.Run("check", func(t *testing.T) {
+		c.Must("scontrol", "update", "NodeName=n3", "State=DOWN", "Reason=broken fan")
+		o := statelab(t, "cluster", "check", "--shared", t.TempDir())
+		c.Ask("scontrol", "update", "NodeName=n3", "State=RESUME") // refused if its slurmd was faster
+		refused(t, o, exitFailed, "the cluster is not ready")
+		for _, want := range []string{"cluster: Slurm ", "n1: ready: 1 CPUs", "n3: it is down (broken fan)", "remedy: start slurmd there"} {
+			if !strings.Contains(o.stdout, want) {
+				t.Errorf("check does not say %q\n%v", want, o)
+			}
+		}
+	})
+	t.Run("every node loads its own", func(t *testing.T) {
+		out := filepath.Join(out, "own")
+		must(t, "sweep", "--keys", "20k", "--cache", "40KiB,600KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0", "--on", "slurm",
+			"--constraint", "small,fat", "--scratch", scratch, "--out", out)
+		s := readSweep(t, out)
+		if len(s.Points) != 4 || s.Status != result.OK {
+			t.Fatalf("%d points, %s", len(s.Points), s.Status)
+		}
+		for _, p := range s.Points {
+			h := readRun(t, filepath.Join(out, p.Run)).Host
+			if h.Class != p.Axes["class"] || (h.Node == "n4") != (h.Class == "fat") {
+				t.Errorf("%v ran on %s of class %s", p.Axes, h.Node, h.Class)
+			}
+		}
+		if left, err := filepath.Glob(filepath.Join(scratch, "*", "*", "databases", "*")); err != nil || len(left) > 0 {
+			t.Errorf("left on the nodes: %v, %v", left, err)
+		}
+	})
+}
+
+// TestClusterSharesNothing: the nodes see neither the folder of the results nor this program.
+func TestClusterSharesNothing(t *testing.T) {
+	home := t.TempDir() // hidden from the nodes
+	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1", Hides: []string{home, scratch}}, {Name: "n2", Hides: []string{home, scratch}}})
+	t.Setenv("SLURM_CONF", c.Conf)
+	args := []string{"sweep", "--keys", "20k", "--cache", "40KiB,120KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0"}
+	here, there := filepath.Join(home, "L"), filepath.Join(home, "S")
+	must(t, append(args, "--out", here)...)
+	o := must(t, append(args, "--on", "slurm", "--scratch", t.TempDir(), "--out", there)...)
+	if !strings.Contains(o.stderr, "delivering statelab to n1") {
+		t.Errorf("nothing was delivered\n%v", o)
+	}
+	sameReads(t, here, there)
+	if left, err := filepath.Glob(filepath.Join(there, "slurm", "collected-*")); err != nil || len(left) > 0 {
+		t.Errorf("left here: %v, %v", left, err)
+	}
+}
+
+// copied is a database of which every node has a copy, and the value of --db-at that says so.
+func copied(t *testing.T, nodes ...string) (db, copies string) {
+	t.Helper()
+	db = small(t, "20k")
+	var list []string
+	for _, n := range nodes {
+		dir := filepath.Join(t.TempDir(), "db")
+		if err := os.CopyFS(dir, os.DirFS(db)); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, n+"="+dir)
+	}
+	return db, strings.Join(list, ",")
+}
+
+// sameReads expects the same points with the same block reads, bit for bit.
+func sameReads(t *testing.T, a, b string) {
+	t.Helper()
+	of := func(dir string) map[string]any {
+		reads := map[string]any{}
+		for _, p := range readSweep(t, dir).Points {
+			axes := maps.Clone(p.Axes)
+			delete(axes, "class")
+			for i, folder := range p.Runs {
+				f := readRun(t, filepath.Join(dir, folder)).Figures
+				reads[fmt.Sprint(axes, i)] = []any{*f.BlockReadsPerGet, f.BlockReadsPerGetByType, f.BlockReadsPerGetByLevel, f.Gets, f.Found}
+			}
+		}
+		return reads
+	}
+	if one, other := of(a), of(b); !reflect.DeepEqual(one, other) || len(one) == 0 {
+		t.Errorf("%s: %v\n%s: %v", a, one, b, other)
+	}
+}
+
+// TestClusterStorms: whatever fails while an experiment runs, --resume ends with every run
+// measured once.
+func TestClusterStorms(t *testing.T) {
+	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1"}, {Name: "n2"}})
+	t.Setenv("SLURM_CONF", c.Conf)
+	db, copies := copied(t, "n1", "n2")
+	storms := 20
+	if testing.Short() {
+		storms = 1
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for n := range storms {
+		began := time.Now()
+		storm(t, c, db, copies, random)
+		t.Logf("storm %d took %v", n+1, time.Since(began).Round(time.Second))
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func storm(t *testing.T, c *slurmtest.Cluster, db, copies string, random *rand.Rand) {
+	t.Helper()
+	const points = 5
+	scratch, out := t.TempDir(), filepath.Join(t.TempDir(), "S")
+	run := start(t, "sweep", "--db", db, "--cache", "1MiB,2MiB,3MiB,4MiB,5MiB", "--rate", "10k", "--gets", "10k", "--warmup", "0", "--access-gets", "0",
+		"--on", "slurm", "--db-at", copies, "--scratch", scratch, "--out", out)
+	running := func() bool {
+		text, err := c.Ask("squeue", "--noheader", "--states=R")
+		return err == nil && text != ""
+	}
+	run.until("a point runs", running)
+	pause := func() { time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond) }
+	events := []func(){
+		func() {
+			node := fmt.Sprint("n", 1+random.IntN(2))
+			t.Logf("%s is set down", node)
+			c.Must("scontrol", "update", "NodeName="+node, "State=DOWN", "Reason=storm")
+			pause()
+		},
+		func() {
+			node := fmt.Sprint("n", 1+random.IntN(2))
+			t.Logf("slurmd of %s is killed", node)
+			c.Kill(node)
+			pause()
+			c.StartNode(node)
+		},
+		func() {
+			t.Log("slurmctld is killed")
+			c.Kill("slurmctld")
+			pause()
+			c.StartController()
+		},
+		func() {
+			t.Log("statelab is killed")
+			run.signal(syscall.SIGKILL)
+		},
+	}
+	random.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	for _, event := range events {
+		pause()
+		event()
+	}
+	o := run.wait()
+	if o.exit == exitDone {
+		t.Log("it was over before it could be killed")
+	}
+	measured := map[string]time.Time{} // before --resume
+	folders, err := filepath.Glob(filepath.Join(out, result.PointsDir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		if run, err := result.ReadRun(folder); err == nil && run.Status == result.OK {
+			measured[filepath.Base(folder)] = run.Started
+		}
+	}
+	if _, err := os.Stat(filepath.Join(out, "experiment.yaml")); errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("%v\nwas killed before it began", o)
+	}
+	// The administrator puts nodes back that are down, or that Slurm has drained.
+	put := func() {
+		for _, node := range []string{"n1", "n2"} {
+			c.Ask("scontrol", "update", "NodeName="+node, "State=RESUME") // refused for one that is not down
+		}
+	}
+	again, over := start(t, "sweep", "--resume", "--out", out), make(chan outcome)
+	go func() { over <- again.wait() }()
+	var resumed outcome
+	for waits := true; waits; {
+		select {
+		case resumed = <-over:
+			waits = false
+		case <-time.After(time.Second):
+			put()
+		}
+	}
+	put()
+	if resumed.exit != exitDone {
+		t.Fatal(resumed)
+	}
+	s := readSweep(t, out)
+	if s.Status != result.OK || len(s.Points) != points {
+		t.Errorf("%s, %d points\n%v", s.Status, len(s.Points), resumed)
+	}
+	for _, p := range s.Points {
+		run := readRun(t, filepath.Join(out, p.Run))
+		if p.Status != result.OK || run.Figures.Gets != 10_000 || len(p.Runs) != 1 {
+			t.Errorf("point %v: %s, %d Gets, %v", p.Axes, p.Status, run.Figures.Gets, p.Runs)
+		}
+		if before, known := measured[filepath.Base(p.Run)]; known && !before.Equal(run.Started) {
+			t.Errorf("point %v was measured again", p.Axes)
+		}
+		if slurm.NodeOf(filepath.Join(out, p.Run)) == "" {
+			t.Errorf("point %v has no node", p.Axes)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(out, result.PointsDir))
+	if err != nil || len(entries) != points {
+		t.Errorf("the folder of points holds %v, %v", entries, err)
+	}
+	t.Logf("%d of %d points were measured before --resume", len(measured), points)
+	c.Until("the queue is empty", func() bool {
+		text, err := c.Ask("squeue", "--noheader")
+		return err == nil && text == ""
+	})
+}

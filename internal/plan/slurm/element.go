@@ -1,0 +1,225 @@
+package slurm
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ElementVerb starts statelab as an element of a job array.
+const ElementVerb = "__element"
+
+// EndFile is in the folder of every result that came from a node.
+const EndFile = "node.json"
+
+// End says where and how a task ended.
+type End struct {
+	Exit  int       `json:"exit"`
+	Node  string    `json:"node"`
+	Job   string    `json:"job"`
+	Class string    `json:"class,omitempty"`
+	Ended time.Time `json:"ended"`
+}
+
+func readEnd(folder string) (e End, err error) {
+	f, err := os.Open(filepath.Join(folder, EndFile))
+	if err != nil {
+		return e, err
+	}
+	defer f.Close()
+	return e, json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(&e)
+}
+
+// NodeOf is the node that a result came from, "" if it is not known.
+func NodeOf(folder string) string {
+	e, err := readEnd(folder)
+	if err != nil {
+		return ""
+	}
+	return e.Node
+}
+
+// EndedWell reports whether a result is there that its task made without a mistake.
+func EndedWell(folder string) bool {
+	e, err := readEnd(folder)
+	return err == nil && e.Exit == 0
+}
+
+// patience is how long a node without our folders waits until its result is collected.
+const patience = 10 * time.Minute
+
+// Element carries out the task of the array's element that this process is: carryOut in a
+// folder below base, on the node's own disk. What it made goes to its place, whole or not at
+// all, unless a result without a mistake is there.
+func Element(ctx context.Context, base string, in io.Reader, words io.Writer, carryOut func(args []string) int) int {
+	code, err := element(ctx, base, in, carryOut)
+	if err != nil {
+		fmt.Fprintln(words, "statelab:", err)
+		return 1
+	}
+	return code
+}
+
+func element(ctx context.Context, base string, in io.Reader, carryOut func(args []string) int) (int, error) {
+	var o order
+	if err := json.NewDecoder(io.LimitReader(in, longestAnswer)).Decode(&o); err != nil {
+		return 1, fmt.Errorf("read the order of this job: %w", err)
+	}
+	number, err := strconv.Atoi(os.Getenv("SLURM_ARRAY_TASK_ID"))
+	t := o.Tasks[number]
+	if err != nil || t == nil {
+		return 1, fmt.Errorf("this job has no task %q", os.Getenv("SLURM_ARRAY_TASK_ID"))
+	}
+	shared := seen(o)
+	if end, err := readEnd(t.To); shared && err == nil && end.Exit == 0 {
+		return 0, nil // another start of this element was first
+	}
+	own := filepath.Join(base, o.Jobs)
+	if err := os.MkdirAll(filepath.Join(own, "log"), 0o755); err != nil {
+		return 1, fmt.Errorf("make a folder on the node's disk: %w", err)
+	}
+	if !t.Shares {
+		// What a node that was given up still measures is waited for.
+		lock, err := exclusively(ctx, filepath.Join(base, "lock"))
+		if err != nil {
+			return 1, err
+		}
+		defer lock.Close()
+	}
+	work := filepath.Join(own, strconv.Itoa(number))
+	if err := os.RemoveAll(work); err != nil {
+		return 1, err
+	}
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(work)
+	for name, text := range o.Files {
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
+			return 1, err
+		}
+	}
+	var args []string
+	for _, arg := range t.Args {
+		args = append(args, strings.NewReplacer(Work, work, Scratch, own).Replace(arg))
+	}
+	code := carryOut(args)
+	made := filepath.Join(work, t.From)
+	if _, err := os.Stat(made); errors.Is(err, os.ErrNotExist) {
+		return max(code, 1), nil // why is on stderr
+	}
+	end := End{Exit: code, Node: os.Getenv("SLURMD_NODENAME"), Job: os.Getenv("SLURM_JOB_ID"), Class: os.Getenv("STATELAB_CLASS"), Ended: time.Now().UTC()}
+	text, err := json.Marshal(end)
+	if err != nil {
+		return 1, err
+	}
+	if err := os.WriteFile(filepath.Join(made, EndFile), append(text, '\n'), 0o644); err != nil {
+		return 1, err
+	}
+	if ctx.Err() != nil && code != 0 {
+		return code, nil // cut short: the next start does it again
+	}
+	if shared {
+		return code, place(made, t.To)
+	}
+	return code, offer(ctx, own, number, made)
+}
+
+// seen reports whether this node sees the batch's folder.
+func seen(o order) bool {
+	text, err := os.ReadFile(filepath.Join(o.Where, nonceFile))
+	return err == nil && strings.TrimSpace(string(text)) == o.Nonce
+}
+
+// exclusively waits for the lock of a node.
+func exclusively(ctx context.Context, path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock the node: %w", err)
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock the node: %w", err), f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// place makes a copy of the folder made the folder to, in one step. Who comes second with
+// a result leaves the first one's.
+func place(made, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return fmt.Errorf("store the result: %w", err)
+	}
+	near := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"-"+randomText())
+	defer os.RemoveAll(near)
+	if err := os.CopyFS(near, os.DirFS(made)); err != nil {
+		return fmt.Errorf("store the result: %w", err)
+	}
+	for range 10 {
+		err := os.Rename(near, to)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("store the result: %w", err)
+		}
+		if end, err := readEnd(to); err == nil && end.Exit == 0 {
+			return nil
+		}
+		old := near + "-old"
+		if err := os.Rename(to, old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("replace the failed result: %w", err)
+		}
+		if end, err := readEnd(old); err == nil && end.Exit == 0 { // it came this very moment
+			if os.Rename(old, to) == nil {
+				return nil
+			}
+		}
+		if err := os.RemoveAll(old); err != nil {
+			return fmt.Errorf("replace the failed result: %w", err)
+		}
+	}
+	return fmt.Errorf("store the result: %s is always taken", to)
+}
+
+// offer leaves a result where it can be collected, and waits for that.
+func offer(ctx context.Context, own string, number int, made string) error {
+	at := filepath.Join(own, "offered-"+strconv.Itoa(number))
+	if err := os.RemoveAll(at); err != nil {
+		return err
+	}
+	if err := os.Rename(made, at); err != nil {
+		return fmt.Errorf("offer the result: %w", err)
+	}
+	defer os.RemoveAll(at)
+	for until := time.Now().Add(patience); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(at, collectedFile)); err == nil {
+			return nil
+		}
+	}
+	return errors.New("nobody collected the result: this node does not see the folder of the results, and statelab did not ask for it")
+}
+
+// collectedFile is made in an offered result that was sent.
+const collectedFile = ".collected"
+
+func randomText() string { return strings.ToLower(rand.Text()) }
