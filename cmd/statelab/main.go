@@ -157,7 +157,7 @@ fatal.`,
 		return pflag.NormalizedName(dashed(name))
 	})
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
-	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.runVerb(), a.changesetVerb(), a.inspectVerb(), a.traceVerb(),
+	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.runVerb(), a.changesetVerb(), a.accessesVerb(), a.inspectVerb(), a.traceVerb(),
 		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.doctorVerb(), a.versionVerb())
 	completeValues(root.Commands())
