@@ -34,6 +34,7 @@ var ladder = []rung{
 	{"pure", map[string][]string{
 		"internal/base/keyspace":    {"engine"},
 		"internal/base/workload":    {},
+		"internal/chain/accesses":   {"internal/chain/mpt", "layout"},
 		"internal/chain/changeset":  {},
 		"internal/chain/mpt":        {"layout"},
 		"internal/base/pace":        {},
@@ -136,7 +137,8 @@ var ladder = []rung{
 		"cmd/statelab-run-states":   {"runner", "layout", "layouts/clayout"},
 		"cmd/statelab": {"engine", "engines/badger", "engines/bbolt", "engines/goleveldb", "engines/mem", "engines/null", "engines/pebble1",
 			"engines/pebble2", "internal/adapt/pebbledb", "internal/base/keyspace", "internal/base/output", "internal/base/unit", "internal/base/workload",
-			"internal/chain/changeset", "internal/explain/advise", "internal/explain/engines", "internal/explain/kvdblog", "internal/explain/promexport",
+			"internal/chain/accesses", "internal/chain/changeset", "internal/chain/mpt", "internal/explain/advise", "internal/explain/engines", "internal/explain/kvdblog",
+			"internal/explain/promexport",
 			"internal/explain/report", "internal/model/cachesim", "internal/model/gas", "internal/model/lsm", "internal/model/predict", "internal/model/trace",
 			"internal/observe/dbformat", "internal/observe/host", "internal/observe/resolve", "internal/plan", "internal/plan/estimate",
 			"internal/plan/experiment", "internal/plan/layouts",

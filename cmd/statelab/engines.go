@@ -119,10 +119,22 @@ func (a *app) enginesVerb() *cobra.Command {
 					fmt.Fprintf(a.stdout, "  --profile %-14s %s\n", p.Name, p.About)
 				}
 			}
+			a.listLayouts()
 			return nil
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// listLayouts names the layouts of state and what builds them. It asks no runner.
+func (a *app) listLayouts() {
+	fmt.Fprintln(a.stdout, "\nLayouts of state, for statelab layouts --layout:")
+	for _, info := range a.tables.layouts.linked {
+		fmt.Fprintf(a.stdout, "%s (built in)\n", info.Name)
+	}
+	for _, known := range a.tables.layouts.outside {
+		fmt.Fprintf(a.stdout, "%s (%s, %s)\n  %s\n  built by: %s\n", known.Name, known.Runner, known.Licence, known.About, known.Fix)
+	}
 }
 
 func words[T ~string](values []T) (words []string) {

@@ -40,6 +40,7 @@ func outsideLayouts() []runners.Known {
 		known("flat-mdbx", "flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", runnersFix),
 		known("nomt", "states", "NOMT: values in a B-tree, a trie in pages of six binary levels", "MIT OR Apache-2.0", librariesFix),
 		known("qmdb", "states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", librariesFix),
+		known("triedb", "states", "Base's TrieDB: Ethereum's trie in pages of a mapped file", "MIT", triedbFix),
 		known("geth-hash", "geth", "go-ethereum's trie, nodes under their hashes, on Pebble", "LGPL-3.0", treesFix),
 		known("geth-path", "geth", "go-ethereum's trie, nodes under their paths, on Pebble", "LGPL-3.0", treesFix),
 		known("geth-flat", "geth", "go-ethereum's flat state beside its trie, on Pebble", "LGPL-3.0", treesFix),
@@ -54,7 +55,8 @@ const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
 const allLayouts = "all"
 
 func everyLayout() []string {
-	return []string{"flat-pebble", "flat-mdbx", "pagetrie", "chunktrie", "chunktrie:unpinned", "geth-flat", "geth-path", "geth-hash", "nomt", "nomt:prove", "qmdb"}
+	return []string{"flat-pebble", "flat-mdbx", "pagetrie", "triedb", "chunktrie", "chunktrie:unpinned", "geth-flat", "geth-path", "geth-hash", "nomt", "nomt:prove",
+		"qmdb"}
 }
 
 func (a *app) layoutsVerb() *cobra.Command {

@@ -18,6 +18,7 @@ import (
 const (
 	runnersFix   = "make runners, in statelab's source (needs a C compiler)"
 	librariesFix = "make runners, in statelab's source (needs a C compiler and Rust)"
+	triedbFix    = "make triedb, in statelab's source (needs a C compiler, Rust and GitHub, or TRIEDB_SOURCE=DIR with a clone of github.com/base/triedb)"
 	treesFix     = "make trees, in statelab's source"
 )
 

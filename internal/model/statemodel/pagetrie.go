@@ -108,6 +108,12 @@ func PageTrie(s State, cacheBytes, pageCacheBytes float64) (memories []Memory, o
 	return []Memory{{Bytes: cacheBytes, Classes: passing(classes)}, {Bytes: pageCacheBytes, Classes: quiet(classes)}}, true
 }
 
+// TrieDB is Base's TrieDB, by the pages of PageTrie: mapped into memory, without a cache of its own.
+func TrieDB(s State, pageCacheBytes float64) (memories []Memory, ok bool) {
+	classes, ok := pageClasses(s)
+	return []Memory{{Bytes: pageCacheBytes, Classes: classes}}, ok
+}
+
 // passing sends the misses of each class to the same class below.
 func passing(classes []Class) []Class {
 	for i := range classes {

@@ -39,6 +39,10 @@ func expected(layout string, s statemodel.State) (nodes, reads *float64, basis s
 			return folded, &pages, "pages by simulated splits"
 		}
 		return folded, nil, ""
+	case "triedb": // by the model of pagetrie, which is after it
+		if pages, ok := statemodel.Pages(s); ok {
+			return nil, &pages, "pages by simulated splits of pagetrie"
+		}
 	case "geth-path", "geth-hash":
 		return some(mpt.ExpectedNodes(s.Accounts)), nil, ""
 	case "nomt":

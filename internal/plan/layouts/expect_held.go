@@ -107,6 +107,12 @@ func (m memory) model(layout string, s statemodel.State) ([]statemodel.Memory, s
 			return nil, shown{}, ""
 		}
 		return memories, shown{0, 1}, "pages by simulated splits"
+	case "triedb":
+		memories, ok := statemodel.TrieDB(s, m.pageCacheBytes)
+		if !ok {
+			return nil, shown{}, ""
+		}
+		return memories, shown{nowhere, 0}, "pages by simulated splits of pagetrie"
 	case "flat-mdbx":
 		return statemodel.FlatMDBX(s, m.pageCacheBytes), shown{nowhere, 0}, "pages of a B-tree"
 	case "flat-pebble":

@@ -1,0 +1,297 @@
+package accesses
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/statelab/statelab/internal/chain/mpt"
+)
+
+// Block access lists of EIP-7928, as go-ethereum v1.17 and the fork Amsterdam have them:
+//
+//	list    = [account, ...]                         ascending by address
+//	account = [address, [[slot, [[index, value], ...]], ...], [slot, ...], [[index, balance], ...], [[index, nonce], ...], [[index, code], ...]]
+//
+// Numbers have no leading zeros. A list has no order of its accesses: they come by account and slot,
+// each at the transaction that changes it first. It does not tell who reads code.
+
+var errNotBAL = errors.New("not a block access list of EIP-7928 as the Amsterdam fork has it")
+
+// DecodeBAL decodes the block access list of a block into b's Accesses and After. Its hash is the
+// header's block access list hash.
+func DecodeBAL(b *Block, text []byte) (hash Word, err error) {
+	hasher := mpt.NewHasher()
+	if len(text) > MaxBlockBytes {
+		return hash, fmt.Errorf("%w: %d bytes", errNotBAL, len(text))
+	}
+	whole := rlp{rest: text}
+	accounts := whole.list()
+	if whole.err == nil && len(whole.rest) > 0 {
+		whole.fail("%d bytes after its end", len(whole.rest))
+	}
+	if whole.err != nil {
+		return hash, fmt.Errorf("%w: %w", errNotBAL, whole.err)
+	}
+	b.Accesses, b.After = b.Accesses[:0], nil
+	var last []byte
+	for len(accounts.rest) > 0 {
+		a := accounts.list()
+		address := a.bytes(20)
+		if a.err == nil && last != nil && bytes.Compare(last, address) >= 0 {
+			a.fail("account 0x%x comes after 0x%x", address, last)
+		}
+		if err := errors.Join(accounts.err, a.err); err != nil {
+			return hash, fmt.Errorf("%w: %w", errNotBAL, err)
+		}
+		last = address
+		if err := b.account(Address(address), a, hasher); err != nil {
+			return hash, fmt.Errorf("%w: account 0x%x: %w", errNotBAL, address, err)
+		}
+	}
+	markFirst(b.Accesses)
+	return Word(hasher.Sum(text)), nil
+}
+
+// account decodes what is after an account's address.
+func (b *Block) account(address Address, a rlp, hasher *mpt.Hasher) error {
+	v := Values{Address: address}
+	type touched struct {
+		slot  []byte
+		tx    uint32
+		write bool
+	}
+	var slots []touched
+	changed, lastSlot := a.list(), []byte(nil)
+	for changed.more() {
+		c := changed.list()
+		slot := c.number(32)
+		writes := c.list()
+		if c.end(); c.err != nil {
+			changed.err = c.err
+			break
+		}
+		changed.ascend("slot", &lastSlot, slot)
+		first, value := indexed(&writes, "value", func(w *rlp) []byte { return w.number(32) })
+		if writes.err == nil && value == nil {
+			writes.fail("slot 0x%x changes and has no change", slot)
+		}
+		if changed.err = errors.Join(changed.err, writes.err); changed.err != nil {
+			break
+		}
+		slots = append(slots, touched{slot, first, true})
+		v.Slots = append(v.Slots, Stored{word(slot), word(value)})
+	}
+	reads, writes := a.list(), len(slots)
+	lastSlot = nil
+	for at := 0; reads.more(); {
+		slot := reads.number(32)
+		reads.ascend("slot", &lastSlot, slot)
+		for at < writes && compareNumbers(slots[at].slot, slot) < 0 {
+			at++
+		}
+		if reads.err == nil && at < writes && bytes.Equal(slots[at].slot, slot) {
+			reads.fail("slot 0x%x is both read and changed", slot)
+		}
+		slots = append(slots, touched{slot: slot})
+	}
+	balances, nonces, codes := a.list(), a.list(), a.list()
+	a.end()
+	balanceAt, balance := indexed(&balances, "balance", func(w *rlp) []byte { return w.number(32) })
+	nonceAt, nonce := indexed(&nonces, "nonce", func(w *rlp) []byte { return w.number(8) })
+	codeAt, code := indexed(&codes, "code", func(w *rlp) []byte { return w.string(MaxCodeBytes) })
+	if err := errors.Join(a.err, changed.err, reads.err, balances.err, nonces.err, codes.err); err != nil {
+		return err
+	}
+	access := Access{Kind: Account, Address: address, Write: balance != nil || nonce != nil || code != nil}
+	if access.Write {
+		access.Tx = min(orLater(balance, balanceAt), orLater(nonce, nonceAt), orLater(code, codeAt))
+	}
+	b.Accesses = append(b.Accesses, access)
+	if balance != nil {
+		v.Balance = new(word(balance))
+	}
+	if nonce != nil {
+		n, _ := be64(nonce)
+		v.Nonce = &n
+	}
+	if code != nil {
+		v.Code = codeHash(hasher, code)
+		b.Accesses = append(b.Accesses, Access{Kind: Code, Address: address, Write: true, Tx: codeAt})
+	}
+	// Both parts ascend; together they do again.
+	i, j := 0, writes
+	for i < writes || j < len(slots) {
+		var s touched
+		if j == len(slots) || i < writes && compareNumbers(slots[i].slot, slots[j].slot) < 0 {
+			s, i = slots[i], i+1
+		} else {
+			s, j = slots[j], j+1
+		}
+		b.Accesses = append(b.Accesses, Access{Kind: Slot, Address: address, Slot: word(s.slot), Write: s.write, Tx: s.tx})
+	}
+	if len(b.Accesses) > MaxAccesses {
+		return fmt.Errorf("more than %d accesses in a block", MaxAccesses)
+	}
+	if access.Write || len(v.Slots) > 0 {
+		b.After = append(b.After, v)
+	}
+	return nil
+}
+
+// orLater is at, or later than everything where there is no change.
+func orLater(change []byte, at uint32) uint32 {
+	if change == nil {
+		return ^uint32(0)
+	}
+	return at
+}
+
+// indexed reads [[index, value], ...]: the first index and the last value; nil where there is none.
+func indexed(list *rlp, what string, value func(*rlp) []byte) (first uint32, newest []byte) {
+	last := int64(-1)
+	for list.more() {
+		pair := list.list()
+		index, v := pair.number(4), value(&pair)
+		if pair.end(); pair.err != nil {
+			list.err = pair.err
+			return first, nil
+		}
+		n, _ := be64(index)
+		if int64(n) <= last {
+			list.fail("a %s of transaction %d after one of %d", what, n, last)
+			return first, nil
+		}
+		if last < 0 {
+			first = uint32(n)
+		}
+		last, newest = int64(n), v
+	}
+	return first, newest
+}
+
+func word(number []byte) (w Word) {
+	copy(w[32-len(number):], number)
+	return w
+}
+
+// compareNumbers compares numbers without leading zeros.
+func compareNumbers(a, b []byte) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return bytes.Compare(a, b)
+}
+
+// rlp reads items of a list, or of the whole text. After an error it has nothing more.
+type rlp struct {
+	rest []byte
+	err  error
+}
+
+func (r *rlp) fail(text string, args ...any) {
+	r.rest = nil
+	if r.err == nil {
+		r.err = fmt.Errorf(text, args...)
+	}
+}
+
+func (r *rlp) more() bool { return r.err == nil && len(r.rest) > 0 }
+
+func (r *rlp) end() {
+	if r.more() {
+		r.fail("%d bytes too many", len(r.rest))
+	}
+}
+
+// item takes the next item's payload; every length has one encoding.
+func (r *rlp) item() (payload []byte, isList bool) {
+	if r.err != nil {
+		return nil, false
+	}
+	if len(r.rest) == 0 {
+		r.fail("it ends early")
+		return nil, false
+	}
+	kind, length, header := r.rest[0], 0, 1
+	switch {
+	case kind < 0x80:
+		length, header = 1, 0
+	case kind < 0xb8:
+		length = int(kind - 0x80)
+		if length == 1 && len(r.rest) > 1 && r.rest[1] < 0x80 {
+			r.fail("a byte behind a length that it does not need")
+			return nil, false
+		}
+	case kind >= 0xc0 && kind < 0xf8:
+		length, isList = int(kind-0xc0), true
+	default:
+		base := byte(0xb7)
+		if isList = kind >= 0xf8; isList {
+			base = 0xf7
+		}
+		digits := int(kind - base)
+		if len(r.rest) < 1+digits {
+			r.fail("it ends inside a length")
+			return nil, false
+		}
+		n, ok := be64(r.rest[1 : 1+digits])
+		if !ok || r.rest[1] == 0 || n < 56 || n > uint64(len(r.rest)) {
+			r.fail("a length of %d bytes where %d are left", n, len(r.rest)-1-digits)
+			return nil, false
+		}
+		length, header = int(n), 1+digits
+	}
+	if len(r.rest) < header+length {
+		r.fail("an item of %d bytes where %d are left", length, len(r.rest)-header)
+		return nil, false
+	}
+	payload, r.rest = r.rest[header:header+length], r.rest[header+length:]
+	return payload, isList
+}
+
+func (r *rlp) list() rlp {
+	payload, isList := r.item()
+	if r.err == nil && !isList {
+		r.fail("a string where a list belongs")
+	}
+	return rlp{payload, r.err}
+}
+
+// string is never nil but after an error.
+func (r *rlp) string(most int) []byte {
+	payload, isList := r.item()
+	if r.err == nil && (isList || len(payload) > most) {
+		r.fail("a list, or more than %d bytes, where a string of at most that belongs", most)
+	}
+	if r.err != nil {
+		return nil
+	}
+	return payload
+}
+
+func (r *rlp) bytes(count int) []byte {
+	payload := r.string(count)
+	if r.err == nil && len(payload) != count {
+		r.fail("%d bytes where %d belong", len(payload), count)
+		return nil
+	}
+	return payload
+}
+
+func (r *rlp) number(most int) []byte {
+	payload := r.string(most)
+	if len(payload) > 0 && payload[0] == 0 {
+		r.fail("a number with a leading zero")
+		return nil
+	}
+	return payload
+}
+
+// ascend fails unless numbers come in ascending order.
+func (r *rlp) ascend(what string, last *[]byte, number []byte) {
+	if r.err == nil && *last != nil && compareNumbers(*last, number) >= 0 {
+		r.fail("%s 0x%x comes after 0x%x", what, number, *last)
+	}
+	*last = number
+}

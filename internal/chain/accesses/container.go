@@ -1,0 +1,232 @@
+package accesses
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A list of our own is lines of JSON, compressed by zstd: a header, then a block a line. An access is
+// text: "a", "s" or "c", "w" where it is a write, then the transaction's position, the address and
+// the slot, without 0x and the slot without leading zeros:
+//
+//	{"number": 7, "root": "0x..", "accesses": ["aw 0 5b38da6a701c568545dcfcb03fcb875f56beddc4", "s 0 5b38.. 2a"], "after": [..]}
+
+const (
+	containerSchema = "statelab.accesses/1"
+	maxLineBytes    = MaxBlockBytes
+)
+
+type header struct {
+	Schema string `json:"schema"`
+	Info
+}
+
+type line struct {
+	Number   uint64   `json:"number"`
+	Hash     *Word    `json:"hash,omitempty"`
+	Parent   *Word    `json:"parent,omitempty"`
+	Root     *Word    `json:"root,omitempty"`
+	Accesses []string `json:"accesses"`
+	Before   []Values `json:"before,omitempty"`
+	After    []Values `json:"after,omitempty"`
+}
+
+// Writer writes a list.
+type Writer struct {
+	to   *zstd.Encoder
+	text *json.Encoder
+}
+
+// NewWriter writes the header.
+func NewWriter(to io.Writer, info Info) (*Writer, error) {
+	packed, err := zstd.NewWriter(to)
+	if err != nil {
+		return nil, fmt.Errorf("make a compressor: %w", err)
+	}
+	w := &Writer{packed, json.NewEncoder(packed)}
+	return w, w.text.Encode(header{containerSchema, info})
+}
+
+// Add writes the next block.
+func (w *Writer) Add(b *Block) error {
+	l := line{Number: b.Number, Hash: b.Hash, Parent: b.Parent, Root: b.Root, Before: b.Before, After: b.After, Accesses: make([]string, len(b.Accesses))}
+	for i, a := range b.Accesses {
+		l.Accesses[i] = a.text()
+	}
+	return w.text.Encode(l)
+}
+
+// Close ends the list.
+func (w *Writer) Close() error { return w.to.Close() }
+
+func (a Access) text() string {
+	text := []byte{byte(a.Kind)}
+	if a.Write {
+		text = append(text, 'w')
+	}
+	text = strconv.AppendUint(append(text, ' '), uint64(a.Tx), 10)
+	text = hex.AppendEncode(append(text, ' '), a.Address[:])
+	if a.Kind != Slot {
+		return string(text)
+	}
+	slot := strings.TrimLeft(hex.EncodeToString(a.Slot[:]), "0")
+	if slot == "" {
+		slot = "0"
+	}
+	return string(append(append(text, ' '), slot...))
+}
+
+func parseAccess(text string) (a Access, err error) {
+	parts := strings.Split(text, " ")
+	bad := func() (Access, error) { return a, fmt.Errorf("%.200q is not an access", text) }
+	kind, write := strings.CutSuffix(parts[0], "w")
+	if len(kind) != 1 || len(parts) < 3 {
+		return bad()
+	}
+	a.Kind, a.Write = Kind(kind[0]), write
+	switch {
+	case a.Kind == Slot && len(parts) == 4:
+		if err := a.Slot.UnmarshalText([]byte("0x" + parts[3])); err != nil {
+			return bad()
+		}
+	case (a.Kind == Account || a.Kind == Code) && len(parts) == 3:
+	default:
+		return bad()
+	}
+	tx, err := strconv.ParseUint(parts[1], 10, 32)
+	if err != nil || a.Address.UnmarshalText([]byte("0x"+parts[2])) != nil {
+		return bad()
+	}
+	a.Tx = uint32(tx)
+	return a, nil
+}
+
+// Container reads a list of our own.
+type Container struct {
+	name   string
+	in     *bufio.Reader
+	unpack *zstd.Decoder
+	closer io.Closer
+	info   Info
+	last   Block // the newest block, without its parts
+	any    bool
+	line   []byte
+}
+
+// OpenContainer reads the header. Errors name the file name.
+func OpenContainer(in io.ReadCloser, name string) (*Container, error) {
+	unpack, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+	if err != nil {
+		return nil, fmt.Errorf("make a decompressor: %w", err)
+	}
+	c := &Container{name: name, in: bufio.NewReaderSize(unpack, 1<<16), unpack: unpack, closer: in}
+	var h header
+	if err := c.decode(&h); err != nil {
+		unpack.Close()
+		return nil, fmt.Errorf("%s: not an access list of statelab: %w (statelab accesses import makes one)", name, err)
+	}
+	if h.Schema != containerSchema {
+		unpack.Close()
+		return nil, fmt.Errorf("%s: schema %.80q, this version reads %s", name, h.Schema, containerSchema)
+	}
+	c.info = h.Info
+	return c, nil
+}
+
+// Info implements Source.
+func (c *Container) Info() Info { return c.info }
+
+// Close implements Source.
+func (c *Container) Close() error {
+	c.unpack.Close()
+	return c.closer.Close()
+}
+
+// Next implements Source.
+func (c *Container) Next(b *Block) error {
+	var l line
+	err := c.decode(&l)
+	if err == io.EOF {
+		return io.EOF
+	}
+	if err != nil {
+		return c.damage(c.last.Number+1, err)
+	}
+	*b = Block{Number: l.Number, Hash: l.Hash, Parent: l.Parent, Root: l.Root, Before: l.Before, After: l.After, Accesses: b.Accesses[:0]}
+	if len(l.Accesses) > MaxAccesses {
+		return c.damage(b.Number, fmt.Errorf("%d accesses in a block", len(l.Accesses)))
+	}
+	for _, text := range l.Accesses {
+		a, err := parseAccess(text)
+		if err != nil {
+			return c.damage(b.Number, err)
+		}
+		b.Accesses = append(b.Accesses, a)
+	}
+	markFirst(b.Accesses)
+	if c.any {
+		if err := follows(&c.last, b); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	c.last, c.any = Block{Number: b.Number, Hash: b.Hash}, true
+	return nil
+}
+
+func (c *Container) damage(number uint64, err error) error {
+	return fmt.Errorf("%s: block %d: %w: the file is damaged or incomplete, import or generate it again", c.name, number, err)
+}
+
+// follows tells whether a block can come after another.
+func follows(last, b *Block) error {
+	if b.Number <= last.Number {
+		return fmt.Errorf("block %d comes after block %d: blocks must ascend", b.Number, last.Number)
+	}
+	if b.Number == last.Number+1 && last.Hash != nil && b.Parent != nil && *last.Hash != *b.Parent {
+		return fmt.Errorf("block %d has the parent %v, and block %d of this list is %v: the chain was reorganised between them; fetch both again",
+			b.Number, *b.Parent, last.Number, *last.Hash)
+	}
+	return nil
+}
+
+var errLongLine = fmt.Errorf("a line of more than %d bytes", maxLineBytes)
+
+// decode reads a line. A list ends with a whole line.
+func (c *Container) decode(into any) error {
+	c.line = c.line[:0]
+	for {
+		part, err := c.in.ReadSlice('\n')
+		if len(c.line)+len(part) > maxLineBytes {
+			return errLongLine
+		}
+		c.line = append(c.line, part...)
+		switch {
+		case err == nil:
+			decoder := json.NewDecoder(bytes.NewReader(c.line))
+			decoder.DisallowUnknownFields()
+			if err := decoder.Decode(into); err != nil {
+				if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+					err = errors.New("it ends early")
+				}
+				return err
+			}
+			return nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err == io.EOF && len(c.line) == 0:
+			return io.EOF
+		case err == io.EOF:
+			return errors.New("it ends early")
+		default:
+			return err
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package accesses
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A folder has files named after blocks, each also as .gz:
+//
+//	genesis.json       the whole state before the first block (a genesis file, or its alloc)
+//	NUMBER.rlp         a block access list of EIP-7928, as bytes or 0x-hex
+//	NUMBER.json        traces of what the block reads, or of what it changes
+//	NUMBER.diff.json   the traces in diffMode, beside those of what it reads
+//	NUMBER.block.json  the answer of eth_getBlockByNumber: hashes that the others are held against
+var (
+	blockFile = regexp.MustCompile(`^(\d{1,18})\.(rlp|json|diff\.json|block\.json)(\.gz)?$`)
+	// ErrNoFiles: the folder has no list.
+	ErrNoFiles = errors.New("no file is called NUMBER.rlp or NUMBER.json after a block")
+)
+
+// Folder reads a folder of files.
+type Folder struct {
+	fsys    fs.FS
+	info    Info
+	numbers []uint64
+	files   map[uint64]map[string]string // number -> kind -> path
+	genesis string
+	at      int
+	join    *joiner
+}
+
+// OpenFolder lists a folder, or takes one file of it.
+func OpenFolder(fsys fs.FS, name string) (*Folder, error) {
+	found, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("open access lists: %w", err)
+	}
+	dir, names := path.Dir(name), []string{path.Base(name)}
+	if found.IsDir() {
+		entries, err := fs.ReadDir(fsys, name)
+		if err != nil {
+			return nil, fmt.Errorf("list access lists: %w", err)
+		}
+		dir, names = name, nil
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+	}
+	f := &Folder{fsys: fsys, files: map[uint64]map[string]string{}, join: newJoiner()}
+	forms := map[string]bool{}
+	for _, base := range names {
+		full := path.Join(dir, base)
+		if base == "genesis.json" || base == "genesis.json.gz" {
+			f.genesis = full
+			continue
+		}
+		parts := blockFile.FindStringSubmatch(base)
+		if parts == nil {
+			continue
+		}
+		number, err := strconv.ParseUint(parts[1], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", full, err)
+		}
+		if f.files[number] == nil {
+			f.files[number] = map[string]string{}
+		}
+		if other := f.files[number][parts[2]]; other != "" {
+			return nil, fmt.Errorf("%s and %s are the same block", other, full)
+		}
+		f.files[number][parts[2]] = full
+		forms[parts[2]] = true
+	}
+	maps.DeleteFunc(f.files, func(_ uint64, kinds map[string]string) bool { return len(kinds) == 1 && kinds["block.json"] != "" })
+	if len(f.files) == 0 {
+		return nil, fmt.Errorf("%s: %w", name, ErrNoFiles)
+	}
+	f.numbers = slices.Sorted(maps.Keys(f.files))
+	f.info = Info{Complete: f.genesis != "", Form: "traces of a client"}
+	if forms["rlp"] {
+		f.info.Form = "block access lists of EIP-7928"
+	}
+	return f, nil
+}
+
+// Info implements Source.
+func (f *Folder) Info() Info { return f.info }
+
+// Close implements Source.
+func (f *Folder) Close() error { return nil }
+
+// Next implements Source.
+func (f *Folder) Next(b *Block) error {
+	if f.at == len(f.numbers) {
+		return io.EOF
+	}
+	*b = Block{Number: f.numbers[f.at], Accesses: b.Accesses[:0]}
+	f.at++
+	files := f.files[b.Number]
+	if f.at == 1 && f.genesis != "" {
+		if err := f.decode(f.genesis, func(text []byte) (err error) {
+			b.Before, err = Genesis(text)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	var balHash *Word
+	if name := files["block.json"]; name != "" {
+		if err := f.decode(name, func(text []byte) (err error) {
+			balHash, err = decodeHeader(b, text)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if name := files["rlp"]; name != "" {
+		if err := f.decode(name, func(text []byte) error {
+			if bytes.HasPrefix(text, []byte("0x")) {
+				text = bytes.TrimSpace(text)
+				raw := make([]byte, hex.DecodedLen(len(text)-2))
+				if _, err := hex.Decode(raw, text[2:]); err != nil {
+					return err
+				}
+				text = raw
+			}
+			hash, err := DecodeBAL(b, text)
+			if err == nil && balHash != nil && hash != *balHash {
+				return fmt.Errorf("the list's hash is %v, the block's header says %v: they are of different blocks, fetch both again", hash, *balHash)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	for _, kind := range []string{"json", "diff.json"} {
+		name := files[kind]
+		if name == "" {
+			continue
+		}
+		if files["rlp"] != "" {
+			return fmt.Errorf("%s: block %d has a block access list too: keep one of them", name, b.Number)
+		}
+		if err := f.decode(name, func(text []byte) error { return DecodeTraces(b, text) }); err != nil {
+			return err
+		}
+	}
+	return f.join.join(b)
+}
+
+// decode reads a file and says of an error which block it is.
+func (f *Folder) decode(name string, decode func([]byte) error) error {
+	text, err := f.read(name)
+	if err == nil {
+		err = decode(text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (f *Folder) read(name string) ([]byte, error) {
+	file, err := f.fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // it is only read
+	var in io.Reader = file
+	if strings.HasSuffix(name, ".gz") {
+		if in, err = gzip.NewReader(file); err != nil {
+			return nil, err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(in, MaxBlockBytes+1))
+	if err == nil && len(text) > MaxBlockBytes {
+		err = fmt.Errorf("more than %d bytes", MaxBlockBytes)
+	}
+	return text, err
+}
+
+// decodeHeader takes what eth_getBlockByNumber answers.
+func decodeHeader(b *Block, text []byte) (balHash *Word, err error) {
+	var envelope struct{ Result json.RawMessage }
+	if err := strict(text, &envelope); err != nil {
+		return nil, err
+	}
+	if envelope.Result != nil {
+		text = envelope.Result
+	}
+	var h struct {
+		Number              *number
+		Hash                *Word
+		ParentHash          *Word
+		StateRoot           *Word
+		BlockAccessListHash *Word
+	}
+	if err := strict(text, &h); err != nil {
+		return nil, err
+	}
+	if h.Number == nil || Word(*h.Number) != uintWord(b.Number) {
+		return nil, fmt.Errorf("it is not the header of block %d", b.Number)
+	}
+	b.Hash, b.Parent, b.Root = h.Hash, h.ParentHash, h.StateRoot
+	return h.BlockAccessListHash, nil
+}

@@ -1,0 +1,100 @@
+package accesses
+
+import (
+	"fmt"
+	"slices"
+)
+
+// joiner keeps of what blocks and their transactions tell what a list holds: values from before the
+// list once, values after a block once for each account.
+type joiner struct {
+	accounts map[Address]bool
+	slots    map[slotOf]bool
+	last     Block
+	any      bool
+}
+
+type slotOf struct {
+	Address
+	Word
+}
+
+func newJoiner() *joiner {
+	return &joiner{accounts: map[Address]bool{}, slots: map[slotOf]bool{}}
+}
+
+// join makes a block of what decoders have added to it.
+func (j *joiner) join(b *Block) error {
+	if j.any {
+		if err := follows(&j.last, b); err != nil {
+			return err
+		}
+	}
+	j.last, j.any = Block{Number: b.Number, Hash: b.Hash}, true
+	if len(b.Accesses) > MaxAccesses {
+		return fmt.Errorf("block %d has %d accesses, at most %d are read", b.Number, len(b.Accesses), MaxAccesses)
+	}
+	before := b.Before
+	b.Before = nil
+	for _, v := range before {
+		v.Slots = slices.DeleteFunc(v.Slots, func(s Stored) bool {
+			seen := j.slots[slotOf{v.Address, s.Slot}]
+			j.slots[slotOf{v.Address, s.Slot}] = true
+			return seen
+		})
+		if j.accounts[v.Address] {
+			if len(v.Slots) == 0 {
+				continue
+			}
+			v = Values{Address: v.Address, Slots: v.Slots}
+		}
+		j.accounts[v.Address] = true
+		b.Before = append(b.Before, v)
+	}
+	b.After = lastOf(b.After)
+	for _, v := range b.After { // what a block list changes is not from before the list
+		j.accounts[v.Address] = true
+		for _, s := range v.Slots {
+			j.slots[slotOf{v.Address, s.Slot}] = true
+		}
+	}
+	slices.SortStableFunc(b.Accesses, func(a, b Access) int { return int(a.Tx) - int(b.Tx) })
+	markFirst(b.Accesses)
+	return nil
+}
+
+// lastOf merges what transactions leave of an account.
+func lastOf(all []Values) (merged []Values) {
+	at := map[Address]int{}
+	for _, v := range all {
+		i, seen := at[v.Address]
+		if !seen || v.Absent || merged[i].Absent {
+			if !seen {
+				at[v.Address] = len(merged)
+				merged = append(merged, v)
+			} else {
+				merged[i] = v
+			}
+			continue
+		}
+		m := &merged[i]
+		if v.Nonce != nil {
+			m.Nonce = v.Nonce
+		}
+		if v.Balance != nil {
+			m.Balance = v.Balance
+		}
+		if v.Code != nil {
+			m.Code = v.Code
+		}
+		for _, s := range v.Slots {
+			if k := slices.IndexFunc(m.Slots, func(have Stored) bool { return have.Slot == s.Slot }); k >= 0 {
+				m.Slots[k].Value = s.Value
+			} else {
+				m.Slots = append(m.Slots, s)
+			}
+		}
+	}
+	slices.SortFunc(merged, func(a, b Values) int { return compareAddresses(a.Address, b.Address) })
+	return merged
+}

@@ -1,0 +1,428 @@
+package accesses
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/statelab/statelab/internal/chain/mpt"
+)
+
+// What clients' tracers return, in JSON:
+//
+//   - prestateTracer: an object of accounts, as they were before the transaction: what it touches;
+//   - prestateTracer with diffMode: {"pre", "post"}: what it changes, and nothing else;
+//   - trace_replayBlockTransactions with stateDiff (Erigon, Nethermind, Reth, OpenEthereum): an object of
+//     accounts whose fields are "=", {"+": new}, {"-": old} or {"*": {"from", "to"}}.
+//
+// Each alone, in {"result"}, in a list of {"txHash", "result"} or {"stateDiff"} as a block's traces
+// come, or any of these inside the envelope of JSON-RPC. Numbers are JSON numbers, 0x-hex or decimal
+// strings. JSON objects have no order: the accesses of a transaction are sorted by account and slot.
+
+// maxDepth of wrappings.
+const maxDepth = 8
+
+var errNoTrace = errors.New("neither a prestate trace nor a state diff")
+
+// DecodeTraces adds the traces of a block's transactions to b.
+func DecodeTraces(b *Block, text []byte) error {
+	d := traces{b: b, hasher: mpt.NewHasher()}
+	if len(text) > MaxBlockBytes {
+		return fmt.Errorf("%d bytes of JSON, at most %d are read", len(text), MaxBlockBytes)
+	}
+	if err := d.any(text, 0); err != nil {
+		return err
+	}
+	if d.count == 0 && !d.list {
+		return errNoTrace
+	}
+	return nil
+}
+
+type traces struct {
+	b      *Block
+	hasher *mpt.Hasher
+	count  uint32
+	list   bool
+}
+
+func (d *traces) any(text json.RawMessage, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("%w: wrapped more than %d times", errNoTrace, maxDepth)
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) > 0 && text[0] == '[' {
+		d.list = true
+		var items []json.RawMessage
+		if err := strict(text, &items); err != nil {
+			return err
+		}
+		for i, item := range items {
+			if err := d.any(item, depth+1); err != nil {
+				return fmt.Errorf("transaction %d: %w", i, err)
+			}
+		}
+		return nil
+	}
+	var object map[string]json.RawMessage
+	if err := strict(text, &object); err != nil {
+		return err
+	}
+	if failed, has := object["error"]; has && string(failed) != "null" {
+		return fmt.Errorf("the node answered with an error: %.200s", failed)
+	}
+	if result, has := object["result"]; has {
+		return d.any(result, depth+1)
+	}
+	if diff, has := object["stateDiff"]; has {
+		return d.stateDiff(diff)
+	}
+	_, pre := object["pre"]
+	_, post := object["post"]
+	if pre || post {
+		return d.diff(object["pre"], object["post"])
+	}
+	return d.prestate(text)
+}
+
+// strict decodes one value and nothing after it.
+func strict(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(into); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("the JSON ends early")
+		}
+		return err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return errors.New("something follows the JSON value")
+	}
+	return nil
+}
+
+type tracedAccount struct {
+	Balance  *number       `json:"balance"`
+	Nonce    *number       `json:"nonce"`
+	Code     *hexBytes     `json:"code"`
+	CodeHash *Word         `json:"codeHash"`
+	Storage  map[Word]Word `json:"storage"`
+}
+
+// number is a JSON number, 0x-hex or a decimal string.
+type number Word
+
+func (n *number) UnmarshalJSON(text []byte) error {
+	digits := string(bytes.Trim(text, `"`))
+	if len(digits) > 80 {
+		return fmt.Errorf("%.80q is not a number of 256 bits", digits)
+	}
+	value, ok := new(big.Int).SetString(digits, 10)
+	if len(digits) > 2 && digits[:2] == "0x" {
+		value, ok = new(big.Int).SetString(digits[2:], 16)
+	} else if digits == "0x" {
+		value, ok = new(big.Int), true
+	}
+	if !ok || value.Sign() < 0 || value.BitLen() > 256 {
+		return fmt.Errorf("%.80q is not a number of 256 bits", digits)
+	}
+	value.FillBytes(n[:])
+	return nil
+}
+
+func (n *number) uint64() (*uint64, error) {
+	value, ok := be64(bytes.TrimLeft(n[:], "\x00"))
+	if !ok {
+		return nil, fmt.Errorf("a nonce of %v", Word(*n))
+	}
+	return &value, nil
+}
+
+type hexBytes []byte
+
+func (h *hexBytes) UnmarshalText(text []byte) error {
+	*h = make([]byte, max(len(text)-2, 0)/2)
+	return fromHex(*h, text, true)
+}
+
+func (a *tracedAccount) values(address Address, hasher *mpt.Hasher) (v Values, err error) {
+	v.Address = address
+	if a.Nonce != nil {
+		if v.Nonce, err = a.Nonce.uint64(); err != nil {
+			return v, err
+		}
+	}
+	if a.Balance != nil {
+		v.Balance = new(Word(*a.Balance))
+	}
+	switch {
+	case a.CodeHash != nil && *a.CodeHash != (Word{}):
+		v.Code = a.CodeHash
+	case a.Code != nil:
+		v.Code = codeHash(hasher, *a.Code)
+	}
+	for _, slot := range slices.SortedFunc(maps.Keys(a.Storage), compareWords) {
+		v.Slots = append(v.Slots, Stored{slot, a.Storage[slot]})
+	}
+	return v, nil
+}
+
+func compareWords(a, b Word) int { return bytes.Compare(a[:], b[:]) }
+
+func compareAddresses(a, b Address) int { return bytes.Compare(a[:], b[:]) }
+
+// prestate is a transaction's: it tells what was there, not what is written.
+func (d *traces) prestate(text []byte) error {
+	var accounts map[Address]*tracedAccount
+	if err := strict(text, &accounts); err != nil {
+		return fmt.Errorf("%w: %w", errNoTrace, err)
+	}
+	tx := d.next()
+	for _, address := range slices.SortedFunc(maps.Keys(accounts), compareAddresses) {
+		a := accounts[address]
+		if a == nil {
+			return fmt.Errorf("%w: account %v is null", errNoTrace, address)
+		}
+		v, err := a.values(address, d.hasher)
+		if err != nil {
+			return fmt.Errorf("account %v: %w", address, err)
+		}
+		d.add(Access{Kind: Account, Address: address, Tx: tx})
+		if a.Code != nil && len(*a.Code) > 0 {
+			d.add(Access{Kind: Code, Address: address, Tx: tx})
+		}
+		for _, s := range v.Slots {
+			d.add(Access{Kind: Slot, Address: address, Slot: s.Slot, Tx: tx})
+		}
+		whole(&v)
+		d.b.Before = append(d.b.Before, v)
+	}
+	return nil
+}
+
+// whole says of an account what a prestate leaves out: geth omits zeros.
+func whole(v *Values) {
+	if v.Nonce == nil {
+		v.Nonce = new(uint64)
+	}
+	if v.Balance == nil {
+		v.Balance = new(Word)
+	}
+	if v.Code == nil {
+		v.Code = &emptyCode
+	}
+}
+
+func (d *traces) next() uint32 {
+	d.count++
+	return d.count
+}
+
+func (d *traces) add(a Access) { d.b.Accesses = append(d.b.Accesses, a) }
+
+// diff is what a transaction changes. What is in pre but not in post was deleted, or for a slot set
+// to zero.
+func (d *traces) diff(pre, post json.RawMessage) error {
+	var before, after map[Address]*tracedAccount
+	for _, part := range []struct {
+		text json.RawMessage
+		into *map[Address]*tracedAccount
+	}{{pre, &before}, {post, &after}} {
+		if part.text == nil {
+			continue
+		}
+		if err := strict(part.text, part.into); err != nil {
+			return fmt.Errorf("%w: %w", errNoTrace, err)
+		}
+	}
+	tx := d.next()
+	all := maps.Clone(before)
+	if all == nil {
+		all = map[Address]*tracedAccount{}
+	}
+	maps.Copy(all, after)
+	for _, address := range slices.SortedFunc(maps.Keys(all), compareAddresses) {
+		old, hadOld := before[address]
+		now, lives := after[address]
+		if old == nil {
+			old = &tracedAccount{}
+		}
+		was, err := old.values(address, d.hasher)
+		if err != nil {
+			return fmt.Errorf("account %v: %w", address, err)
+		}
+		is := Values{Address: address, Absent: true}
+		if lives && now != nil {
+			if is, err = now.values(address, d.hasher); err != nil {
+				return fmt.Errorf("account %v: %w", address, err)
+			}
+		}
+		if hadOld {
+			whole(&was)
+		} else {
+			was.Absent = true
+		}
+		slots := map[Word]bool{}
+		for _, s := range slices.Concat(was.Slots, is.Slots) {
+			slots[s.Slot] = true
+		}
+		if !is.Absent {
+			for slot := range slots {
+				if !slices.ContainsFunc(is.Slots, func(s Stored) bool { return s.Slot == slot }) {
+					is.Slots = append(is.Slots, Stored{Slot: slot})
+				}
+			}
+			slices.SortFunc(is.Slots, func(a, b Stored) int { return compareWords(a.Slot, b.Slot) })
+		}
+		d.changed(tx, was, is, slices.SortedFunc(maps.Keys(slots), compareWords))
+	}
+	return nil
+}
+
+// changed adds the writes of an account, what was there before and what is afterwards.
+func (d *traces) changed(tx uint32, was, is Values, slots []Word) {
+	d.add(Access{Kind: Account, Address: was.Address, Tx: tx, Write: true})
+	if is.Code != nil && *is.Code != emptyCode && (was.Code == nil || *was.Code != *is.Code) {
+		d.add(Access{Kind: Code, Address: was.Address, Tx: tx, Write: true})
+	}
+	for _, slot := range slots {
+		d.add(Access{Kind: Slot, Address: was.Address, Slot: slot, Tx: tx, Write: true})
+		if !slices.ContainsFunc(was.Slots, func(s Stored) bool { return s.Slot == slot }) {
+			was.Slots = append(was.Slots, Stored{Slot: slot}) // it was zero
+		}
+	}
+	d.b.Before, d.b.After = append(d.b.Before, was), append(d.b.After, is)
+}
+
+// change is a field of a state diff.
+type change struct {
+	from, to json.RawMessage
+	changes  bool
+}
+
+func (c *change) UnmarshalJSON(text []byte) error {
+	if string(text) == `"="` {
+		return nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil || len(object) != 1 {
+		return fmt.Errorf("%.80s: want \"=\", {\"+\"}, {\"-\"} or {\"*\"}", text)
+	}
+	c.changes = true
+	c.to, c.from = object["+"], object["-"]
+	if both, has := object["*"]; has {
+		var parts struct{ From, To json.RawMessage }
+		if err := json.Unmarshal(both, &parts); err != nil {
+			return err
+		}
+		c.from, c.to = parts.From, parts.To
+	}
+	if c.from == nil && c.to == nil {
+		return fmt.Errorf("%.80s: want \"=\", {\"+\"}, {\"-\"} or {\"*\"}", text)
+	}
+	return nil
+}
+
+// stateDiff is a transaction's, in the form that OpenEthereum made.
+func (d *traces) stateDiff(text json.RawMessage) error {
+	tx := d.next()
+	if string(text) == "null" {
+		return errors.New("the trace has no state diff: ask for trace_replayBlockTransactions with [\"stateDiff\"]")
+	}
+	var accounts map[Address]*struct {
+		Balance, Nonce, Code change
+		Storage              map[Word]change
+	}
+	if err := strict(text, &accounts); err != nil {
+		return fmt.Errorf("%w: %w", errNoTrace, err)
+	}
+	for _, address := range slices.SortedFunc(maps.Keys(accounts), compareAddresses) {
+		a := accounts[address]
+		if a == nil {
+			return fmt.Errorf("%w: account %v is null", errNoTrace, address)
+		}
+		sides := [2]tracedAccount{{Storage: map[Word]Word{}}, {Storage: map[Word]Word{}}}
+		missing := [2]bool{}
+		for side, take := range []func(change) json.RawMessage{func(c change) json.RawMessage { return c.from }, func(c change) json.RawMessage { return c.to }} {
+			t := &sides[side]
+			for _, field := range []struct {
+				of   change
+				into any
+			}{{a.Balance, &t.Balance}, {a.Nonce, &t.Nonce}, {a.Code, &t.Code}} {
+				if value := take(field.of); value != nil {
+					if err := strict(value, field.into); err != nil {
+						return fmt.Errorf("account %v: %w", address, err)
+					}
+				} else if field.of.changes {
+					missing[side] = true // born, or dead
+				}
+			}
+			for slot, c := range a.Storage {
+				var value Word
+				if text := take(c); text != nil {
+					if err := strict(text, &value); err != nil {
+						return fmt.Errorf("account %v, slot %v: %w", address, slot, err)
+					}
+				}
+				t.Storage[slot] = value
+			}
+		}
+		was, err := sides[0].values(address, d.hasher)
+		if err != nil {
+			return fmt.Errorf("account %v: %w", address, err)
+		}
+		is, err := sides[1].values(address, d.hasher)
+		if err != nil {
+			return fmt.Errorf("account %v: %w", address, err)
+		}
+		if was.Absent = missing[0]; was.Absent {
+			was = Values{Address: address, Absent: true}
+		}
+		if missing[1] {
+			is = Values{Address: address, Absent: true}
+		}
+		d.changed(tx, was, is, slices.SortedFunc(maps.Keys(a.Storage), compareWords))
+	}
+	return nil
+}
+
+// Genesis reads the state of a genesis file, or of its alloc alone.
+func Genesis(text []byte) (values []Values, err error) {
+	if len(text) > MaxBlockBytes {
+		return nil, fmt.Errorf("%d bytes of JSON, at most %d are read", len(text), MaxBlockBytes)
+	}
+	var object struct{ Alloc json.RawMessage }
+	if err := strict(text, &object); err != nil {
+		return nil, err
+	}
+	if object.Alloc == nil {
+		object.Alloc = text
+	}
+	var accounts map[string]*tracedAccount
+	if err := strict(object.Alloc, &accounts); err != nil {
+		return nil, fmt.Errorf("not a genesis file: %w", err)
+	}
+	hasher := mpt.NewHasher()
+	for _, name := range slices.Sorted(maps.Keys(accounts)) {
+		var address Address
+		digits := name
+		if len(name) == 40 {
+			digits = "0x" + name
+		}
+		if err := address.UnmarshalText([]byte(digits)); err != nil || accounts[name] == nil {
+			return nil, fmt.Errorf("not a genesis file: account %s", strconv.Quote(name))
+		}
+		v, err := accounts[name].values(address, hasher)
+		if err != nil {
+			return nil, fmt.Errorf("account %v: %w", address, err)
+		}
+		whole(&v)
+		values = append(values, v)
+	}
+	return values, nil
+}
