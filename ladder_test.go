@@ -118,8 +118,9 @@ var ladder = []rung{
 		"internal/explain/engines": {"engine", "internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},
 		"internal/explain/trees":   {"internal/base/unit", "internal/explain/view", "result"},
 		"internal/explain/layouts": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},
-		"internal/explain/report": {"internal/explain/engines", "internal/explain/layouts", "internal/explain/trees", "internal/explain/view",
-			"result"},
+		"internal/explain/studies": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},
+		"internal/explain/report": {"internal/explain/engines", "internal/explain/layouts", "internal/explain/studies", "internal/explain/trees",
+			"internal/explain/view", "result"},
 		"internal/explain/promexport": {"result"},
 	}},
 	{"program", map[string][]string{
