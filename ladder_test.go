@@ -124,9 +124,9 @@ var ladder = []rung{
 		"internal/explain/trees":   {"internal/base/unit", "internal/explain/view", "result"},
 		"internal/explain/prices":  {"internal/base/unit", "internal/explain/view", "internal/model/gas", "result"},
 		"internal/explain/layouts": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},
-		"internal/explain/report": {"internal/explain/engines", "internal/explain/layouts", "internal/explain/prices",
-			"internal/explain/trees", "internal/explain/view",
-			"result"},
+		"internal/explain/studies": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},
+		"internal/explain/report": {"internal/explain/engines", "internal/explain/layouts", "internal/explain/prices", "internal/explain/studies",
+			"internal/explain/trees", "internal/explain/view", "result"},
 		"internal/explain/promexport": {"result"},
 	}},
 	{"program", map[string][]string{

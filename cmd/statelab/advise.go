@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,8 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -25,6 +28,7 @@ import (
 type adviseFlags struct {
 	memory, cache, gets, latency, writeRate, missing, cores string
 	probeSeconds, verifyGets, sampleKeys, seed, out         string
+	profile                                                 string
 	verify, ignoreLock, json                                bool
 }
 
@@ -38,7 +42,7 @@ const (
 func (a *app) adviseVerb() *cobra.Command {
 	f := new(adviseFlags)
 	cmd := &cobra.Command{
-		Use:   "advise DIR",
+		Use:   "advise DIR | LEVELS",
 		Short: "Recommend a cache size for a node and the flags that set it, and tell whether the disk is the limit",
 		Long: `Advise reads a Pebble database without changing it, predicts what a Get costs at
 every cache size, probes the disk, and recommends settings.
@@ -47,12 +51,14 @@ every cache size, probes the disk, and recommends settings.
   statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k --latency-goal 1ms
   statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
   statelab advise CHAINDATA --ignore-lock          (while the node runs)
+  statelab advise Properties.log --cores 16        (from the output of pebble db properties)
 
 The settings of the node are read from the OPTIONS file of its database; --cache
 overrides the cache size. While a node writes, memtables take part of its cache;
 advise allows for that unless --write-rate 0 says that nothing is written.`,
 	}
 	flag := cmd.Flags()
+	flag.StringVar(&f.profile, "profile", "geth-1.17-v1", "of a level table: the options that its node runs: statelab engines")
 	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
 	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
 	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
@@ -75,6 +81,7 @@ advise allows for that unless --write-rate 0 says that nothing is written.`,
 // request are the flags of advise understood.
 type request struct {
 	dir          string
+	table        bool // dir is a file with a level table
 	target       target
 	limits       advise.Limits
 	cacheBytes   int64 // the node's, if it was told
@@ -102,7 +109,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	}
 	p := a.progress()
 	defer p.done()
-	run, err := a.inspectDatabase(r.dir, "", f.ignoreLock)
+	run, err := a.looked(r, f)
 	if err != nil {
 		return err
 	}
@@ -111,9 +118,11 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 		return err
 	}
 	model := r.model(e)
-	traced, err := a.traceForAdvice(r, run, p)
-	if err != nil {
-		return a.orInterrupted(err)
+	var traced *adviceTrace
+	if !r.table {
+		if traced, err = a.traceForAdvice(r, run, p); err != nil {
+			return a.orInterrupted(err)
+		}
 	}
 	if traced != nil {
 		model.Cost = traced.cost
@@ -141,6 +150,27 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 		advice = advise.Judge(e)
 	}
 	return a.deliver(f, advice, p)
+}
+
+// looked is what advise sees of a database: inspect's run, or a level table alone.
+func (a *app) looked(r request, f *adviseFlags) (*result.Run, error) {
+	if !r.table {
+		return a.inspectDatabase(r.dir, "", f.ignoreLock)
+	}
+	levels, err := levelTable(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	run := &result.Run{Engine: result.Engine{Name: "pebble1", Profile: f.profile}, Host: host.Facts(".")}
+	if strings.HasSuffix(f.profile, "-v2") || f.profile == "columnar" {
+		run.Engine.Name = "pebble2"
+	}
+	run.Database = result.Database{Dir: r.dir, Levels: lsm.WithCharge(levels, version1or2(run.Engine.Name).BlockCharge())}
+	for _, l := range levels {
+		run.Database.Bytes += l.Bytes
+		run.Database.Files += l.Files
+	}
+	return run, nil
 }
 
 // orInterrupted is err, or that the user stopped the work that failed.
@@ -189,7 +219,17 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 	}
 	if len(args) == 1 {
 		r.dir = args[0]
-		r.target, r.spec = a.adviceTarget(f, r.dir, m)
+		if info, err := os.Stat(r.dir); err == nil && info.Mode().IsRegular() {
+			r.table, r.spec.Profile, r.probeSeconds = true, f.profile, 0
+			if _, err := profileSettings(f.profile); err != nil {
+				m.add("--profile: %v", err)
+			}
+			if f.verify {
+				m.add("--verify: a level table cannot be measured: name the database")
+			}
+		} else {
+			r.target, r.spec = a.adviceTarget(f, r.dir, m)
+		}
 	}
 	if f.out != "" {
 		if err := output.Folder(f.out); err != nil {

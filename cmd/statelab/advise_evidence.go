@@ -39,7 +39,13 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 		e.Writes = advise.Writes{Known: true, BytesPerSecond: *r.keysWritten * float64(run.Database.Bytes) / float64(keys)}
 	}
 	var err error
-	if e.Settings, err = nodeSettings(r.dir, r.spec.Profile); err != nil {
+	if r.table {
+		e.Settings, err = profileSettings(r.spec.Profile)
+		e.Settings.Source = "assumed: a level table has no OPTIONS file, so the default of the profile " + r.spec.Profile
+	} else {
+		e.Settings, err = nodeSettings(r.dir, r.spec.Profile)
+	}
+	if err != nil {
 		return e, err
 	}
 	if r.cacheShare > 0 {
@@ -84,10 +90,14 @@ func nodeSettings(dir, profile string) (advise.Settings, error) {
 	return s, nil
 }
 
+// pebbleProfiles are those of both versions.
+func pebbleProfiles() []pebbledb.Profile {
+	return []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.GethV2(), pebbledb.Columnar(pebbledb.FirstFormatOfV2), pebbledb.Default()}
+}
+
 // profileSettings assume that the node runs a profile as it is.
 func profileSettings(profile string) (advise.Settings, error) {
-	all := []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.GethV2(), pebbledb.Columnar(pebbledb.FirstFormatOfV2), pebbledb.Default()}
-	s, errs := pebbledb.Resolve(all, engine.Options{Profile: profile})
+	s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: profile})
 	if len(errs) > 0 {
 		return advise.Settings{}, errors.Join(errs...)
 	}
@@ -103,6 +113,12 @@ func profileSettings(profile string) (advise.Settings, error) {
 // client tells whose database it is. geth's has a folder of ancient blocks, and
 // eight memtables of an eighth of the cache stop its writes.
 func (r *request) client(s advise.Settings) (advise.Client, error) {
+	if r.table && strings.HasPrefix(r.spec.Profile, "geth-") {
+		return advise.Geth, nil
+	}
+	if r.table {
+		return advise.Pebble, nil
+	}
 	if !r.target.foreign {
 		return advise.Statelab, nil
 	}
@@ -148,6 +164,9 @@ func (r *request) restReserve(engineName string, readOnly bool) func(int64) int6
 // large enough; nothing is written beside the files of another's database.
 func (a *app) probe(r request, out string, run *result.Run, p *progress) (advise.Disk, error) {
 	if r.probeSeconds == 0 {
+		if r.table {
+			return advise.Disk{Absent: "a level table has no disk to read from"}, nil
+		}
 		return advise.Disk{Absent: "--probe-seconds 0"}, nil
 	}
 	dir := r.dir

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -24,6 +26,7 @@ import (
 // predictFlags are the flags of predict as typed.
 type predictFlags struct {
 	layout, db, keys, keyBytes, valueBytes, compression  string
+	valueModel, profile                                  string
 	engine, cores, threads, gets, warmup, missing, cache string
 	reserve, seed, seeds                                 string
 	validate, out                                        string
@@ -50,8 +53,11 @@ that is here (--db) it traces the accesses instead.
 	flag.StringVar(&f.keys, "keys", "", "number of keys of an imaginary database, loaded in random order")
 	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: size of a key in bytes")
 	flag.StringVar(&f.valueBytes, "value-bytes", "110", "with --keys: mean size of a value in bytes")
-	flag.StringVar(&f.compression, "compression", "1",
-		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level")
+	flag.StringVar(&f.valueModel, "value-model", keyspace.Table32,
+		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
+	flag.StringVar(&f.compression, "compression", "",
+		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
+	flag.StringVar(&f.profile, "profile", "bench-kvdb", "set of engine options: statelab engines; it decides what memtables reserve and, with --keys, the levels")
 	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine to predict for; Pebble's cache has shards for each")
 	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
@@ -78,6 +84,7 @@ type prediction struct {
 	Keys       int64                   `json:"keys"`
 	Database   int64                   `json:"database_bytes"`
 	Engine     string                  `json:"engine"`
+	Profile    string                  `json:"profile"`
 	Cores      int                     `json:"cores"`
 	Gets       uint64                  `json:"gets"`
 	WarmupGets uint64                  `json:"warmup_gets"`
@@ -198,7 +205,7 @@ func (a *app) predictElsewhere(in predict.Input, p prediction, reserve reserveOf
 	for i, size := range all {
 		progress.tell("", result.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(all)), Unit: "cache sizes"})
 		var err error
-		if in.ReservedBytes, err = reserve(p.Engine, "bench-kvdb", size, false); err != nil {
+		if in.ReservedBytes, err = reserve(p.Engine, p.Profile, size, false); err != nil {
 			return nil, err
 		}
 		in.CacheBytes = []int64{size}
@@ -229,16 +236,12 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p prediction, reser
 
 // levels finds the level table.
 func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
-	p.Engine = cmp.Or(f.engine, "pebble1")
+	p.Engine, p.Profile = cmp.Or(f.engine, "pebble1"), f.profile
 	switch {
 	case f.layout != "":
-		file, err := os.Open(f.layout)
-		if err != nil {
+		var err error
+		if in.Levels, err = levelTable(f.layout); err != nil {
 			return err
-		}
-		defer file.Close()
-		if in.Levels, err = lsm.ParseProperties(file); err != nil {
-			return fmt.Errorf("%s: %w", f.layout, err)
 		}
 		p.Source = f.layout
 	case f.db != "":
@@ -258,6 +261,20 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
 	return nil
 }
 
+// levelTable reads the output of pebble db properties.
+func levelTable(path string) ([]engine.Level, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	levels, err := lsm.ParseProperties(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return levels, nil
+}
+
 func version1or2(engine string) cachesim.PebbleVersion {
 	if engine == "pebble2" {
 		return cachesim.PebbleV2
@@ -269,11 +286,24 @@ func version1or2(engine string) cachesim.PebbleVersion {
 func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
 	spec := lsm.BenchKVDB(m.atLeastOne("keys", f.keys, "20B"))
 	spec.KeyBytes, spec.ValueBytes = int(m.atLeastOne("key-bytes", f.keyBytes, "32")), int(m.count("value-bytes", f.valueBytes))
-	ratios := m.values("compression", f.compression, "0.935,0.775")
-	if len(ratios) == 0 {
-		ratios = []string{"1"}
+	if ratios, err := lsm.ValueCompression(f.valueModel); err != nil {
+		m.add("--value-model: %v", err)
+	} else {
+		spec.Compression = ratios
+	}
+	if s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: f.profile}); len(errs) > 0 {
+		m.addAll("--profile: ", errs)
+	} else {
+		spec = profiled(spec, s)
+	}
+	var ratios []string // none: the value model's
+	if f.compression != "" {
+		ratios = m.values("compression", f.compression, "0.935,0.775")
 	}
 	for level := range spec.Compression {
+		if len(ratios) == 0 {
+			break
+		}
 		text := ratios[0]
 		if level == len(spec.Compression)-1 {
 			text = ratios[len(ratios)-1]
@@ -288,6 +318,23 @@ func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
 	if spec.KeyBytes > 1<<10 || spec.ValueBytes > 1<<20 {
 		m.add("--key-bytes %s, --value-bytes %s: must be at most 1024 and 1048576", f.keyBytes, f.valueBytes)
 	}
+	return spec
+}
+
+// profiled gives a load the options of a profile. What the profile does not set is
+// Pebble's own default.
+func profiled(spec lsm.NaturalSpec, s pebbledb.Settings) lsm.NaturalSpec {
+	spec.LBaseMaxBytes = cmp.Or(s.LBaseMaxBytes, spec.LBaseMaxBytes)
+	for i, level := range s.Levels {
+		spec.TargetFileBytes[i] = cmp.Or(level.TargetFileSize, 2<<20<<i)
+		if i > 0 && level.FilterBitsPerKey == 0 && !level.NoFilter {
+			spec.FilterLevels[i] = false
+		}
+	}
+	if s.Levels[0].FilterBitsPerKey == 0 {
+		spec.FilterBitsPerKey = 0
+	}
+	spec.BlockBytes = cmp.Or(s.Levels[0].BlockSize, spec.BlockBytes)
 	return spec
 }
 

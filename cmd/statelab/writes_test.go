@@ -172,7 +172,7 @@ func sentinels(t *testing.T) string {
 	}
 	files := map[string]string{"mine/notes.txt": "mine", "mine/page.html": "<!DOCTYPE html>\n<p>my page</p>"}
 	for _, name := range []string{"RadmonRead_200M_135M.log", "Properties_200M.log"} {
-		text, err := os.ReadFile(filepath.Join("../../internal/model/predict/testdata/bench_kvdb", name))
+		text, err := os.ReadFile(filepath.Join("../../studies/bench_kvdb/logs", name))
 		if err != nil {
 			t.Fatal(err)
 		}

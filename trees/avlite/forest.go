@@ -25,6 +25,7 @@ type forest struct {
 	version int64
 	next    int64
 	nodes   int64 // in each store's cache
+	every   int64 // log segments between two checkpoints
 	ignored bool  // a memory budget was asked for
 }
 
@@ -33,7 +34,8 @@ func create(o tree.Options) (*forest, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &forest{names: o.Stores, db: db, next: max(1, o.FirstVersion), nodes: o.CacheNodes, ignored: o.MemoryBytes > 0}
+	f := &forest{names: o.Stores, db: db, next: max(1, o.FirstVersion), nodes: o.CacheNodes, every: checkpointSegments().In(o),
+		ignored: o.MemoryBytes > 0}
 	for _, name := range o.Stores {
 		s, err := f.createStore(filepath.Join(o.Dir, name), name)
 		if err != nil {
@@ -87,7 +89,7 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 // stays in memory.
 func (f *forest) Sync(ctx context.Context) error {
 	for i, s := range f.stores {
-		if err := s.waitCheckpoint(ctx); err != nil {
+		if err := s.waitCheckpoint(ctx, f.every); err != nil {
 			return fmt.Errorf("avlite: checkpoint %s: %w", f.names[i], err)
 		}
 	}
@@ -118,7 +120,7 @@ func (f *forest) Counters() tree.Counters { return f.counts.read() }
 func (f *forest) Effective() map[string]string {
 	return map[string]string{
 		"cache_nodes":            strconv.FormatInt(f.nodes, 10) + " a store",
-		"checkpoint_interval":    strconv.Itoa(checkpointSegments) + " log segments",
+		"checkpoint_interval":    strconv.FormatInt(f.every, 10) + " log segments",
 		"skipFastStorageUpgrade": "true",
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"reflect"
 	"time"
 
 	"cosmossdk.io/log"
 	dbm "github.com/cosmos/cosmos-db"
 	"github.com/cosmos/iavl"
+
+	"github.com/statelab/statelab/tree"
 )
 
 // store is one tree with its log, whose full segments a goroutine checkpoints.
@@ -43,6 +46,9 @@ func (f *forest) createStore(dir, name string) (*store, error) {
 	}
 	s.wal.MetricWalSize = s.segments
 	s.wal.MetricCacheHit = &f.counts.cacheHits
+	if err := checkpointEvery(s.wal, f.every); err != nil {
+		return nil, errors.Join(err, segments.Close())
+	}
 	nodes, err := iavl.NewKeyValueBackend(db, int(f.nodes), s.wal)
 	if err != nil {
 		return nil, errors.Join(err, segments.Close())
@@ -75,17 +81,30 @@ func (s *store) alive() error {
 }
 
 // checkpointSegments is how many log segments lie between two checkpoints.
-const checkpointSegments = 100
+func checkpointSegments() tree.Override {
+	return tree.Override{Name: "CheckpointSegments", Default: 100, Low: 1, High: 10_000}
+}
+
+// checkpointEvery sets the distance of checkpoints, for which the library has a field
+// but no option.
+func checkpointEvery(log *iavl.Wal, segments int64) error {
+	field := reflect.ValueOf(log).Elem().FieldByName("checkpointInterval")
+	if !field.IsValid() || field.Kind() != reflect.Int || field.Int() != checkpointSegments().Default {
+		return errors.New("this version of the library has no checkpoint interval of 100 segments")
+	}
+	*(*int)(field.Addr().UnsafePointer()) = int(segments)
+	return nil
+}
 
 // waitCheckpoint returns when all due checkpoints are written. A checkpoint ends
 // with the removal of the segments before it, and the first is due when
-// checkpointSegments follow the first segment.
-func (s *store) waitCheckpoint(ctx context.Context) error {
+// every segments follow the first one.
+func (s *store) waitCheckpoint(ctx context.Context, every int64) error {
 	written := s.segments.adds.Load()
-	if written <= checkpointSegments {
+	if written <= every {
 		return s.alive()
 	}
-	first := uint64(1 + (written-1)/checkpointSegments*checkpointSegments)
+	first := uint64(1 + (written-1)/every*every)
 	for {
 		at, err := s.wal.FirstIndex()
 		if err == nil {

@@ -7,7 +7,7 @@
 // It is a record of that design, set up as its authors benchmarked it: one
 // LevelDB for all stores, a cache of a million nodes, no fast nodes. A log
 // segment holds 50 MiB, so that the first checkpoint of a store comes after 5 GB
-// of changes; until then the tree is in memory alone. The library swaps its caches
+// of changes (option CheckpointSegments); until then the tree is in memory alone. The library swaps its caches
 // without waiting for a commit under way: a checkpoint that begins inside one can
 // end the process (a map written while it is read). Stores commit one after the
 // other, as the library counts into variables they share.
@@ -45,7 +45,7 @@ func (Tree) Info() tree.Info {
 
 // Check names what is wrong with o.
 func (t Tree) Check(o tree.Options) []error {
-	errs := o.Problems(t.Info())
+	errs := o.Problems(t.Info(), checkpointSegments())
 	if !o.Create {
 		errs = append(errs, fmt.Errorf("open %s: avlite cannot open a forest again: replay into a new directory", o.Dir))
 	}

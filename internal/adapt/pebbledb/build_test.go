@@ -312,7 +312,7 @@ func TestPlannedLevelsArePublishedOnes(t *testing.T) {
 
 func publishedLevels(t *testing.T, name string) []engine.Level {
 	t.Helper()
-	file, err := os.Open("../../model/predict/testdata/bench_kvdb/Properties_" + name + ".log")
+	file, err := os.Open("../../../studies/bench_kvdb/logs/Properties_" + name + ".log")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // published are the study's logs, which the predictor is tested against too.
-const published = "../../model/predict/testdata/bench_kvdb"
+const published = "../../../studies/bench_kvdb/logs"
 
 // The study's table of both datasets, at four cache sizes: what its text says
 // its logs show.
@@ -22,8 +22,8 @@ func TestImportAgreesWithTheStudysTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(folders) != 2 || filepath.Base(folders[0]) != "200M" || filepath.Base(folders[1]) != "2B" {
-		t.Fatalf("folders %v, want 200M and 2B", folders)
+	if len(folders) != 3 || filepath.Base(folders[0]) != "200M" || filepath.Base(folders[1]) != "2B" || filepath.Base(folders[2]) != "20B" {
+		t.Fatalf("folders %v, want 200M, 2B and 20B", folders)
 	}
 	for _, want := range []struct {
 		folder                             int
@@ -78,8 +78,8 @@ func TestImportedSweepIsWhole(t *testing.T) {
 		if len(sweep.Points) != 10 {
 			t.Errorf("%s: %d points, want 10", folder, len(sweep.Points))
 		}
-		// Sizes the study gives: IP1 32 and 284 MB, IP2 207 MB and 2.0 GB (its MB are MiB).
-		ip1, ip2 := []float64{32, 284}[i], []float64{207, 2.0 * 1024}[i]
+		// Sizes the study gives: IP1 32 MB, 284 MB and 2.52 GB, IP2 207 MB, 2.0 GB and 20.5 GB (its MB are MiB).
+		ip1, ip2 := []float64{32, 284, 2.52 * 1024}[i], []float64{207, 2.0 * 1024, 20.5 * 1024}[i]
 		if got := float64(sweep.Inflection.IP1.DiskBytes) / (1 << 20); math.Abs(got-ip1) > 0.02*ip1 {
 			t.Errorf("%s: IP1 is %.1f MiB, the study says %.0f", folder, got, ip1)
 		}

@@ -1,6 +1,6 @@
 // Package report recognises what a folder holds and hands it to the package that
 // explains it: runs and sweeps to engines, replays to trees, comparisons of
-// layouts to layouts.
+// layouts to layouts, published studies to studies.
 //
 // It reads folders only, never a live object, so that a report made years later
 // from the same folder says the same. A figure that a folder does not hold is
@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/layouts"
 	"github.com/statelab/statelab/internal/explain/prices"
+	"github.com/statelab/statelab/internal/explain/studies"
 	"github.com/statelab/statelab/internal/explain/trees"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -34,8 +35,12 @@ type Report interface {
 // ErrOneAtATime is of folders that are explained on their own only.
 var ErrOneAtATime = errors.New("report it on its own")
 
-// Open reads folders: several runs and sweeps, or one folder of another kind.
+// Open reads folders: several runs and sweeps, a study with sweeps that stand for its
+// own, or one folder of another kind.
 func Open(folders ...string) (Report, error) {
+	if len(folders) > 0 && holds(folders[0], studies.File) {
+		return studies.Open(folders[0], folders[1:]...)
+	}
 	for _, folder := range folders {
 		for _, kind := range []struct {
 			file, what string

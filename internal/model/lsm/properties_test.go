@@ -10,7 +10,7 @@ import (
 
 func readPublished(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "predict", "testdata", "bench_kvdb", name))
+	text, err := os.ReadFile(filepath.Join("../../../studies/bench_kvdb/logs", name))
 	if err != nil {
 		t.Fatal(err)
 	}

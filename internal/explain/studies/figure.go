@@ -1,0 +1,204 @@
+package studies
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/claims"
+	"github.com/statelab/statelab/internal/explain/view"
+)
+
+// figure finds "RUN PATH" among the study's results, in the claim's unit; nil for "", and
+// where the result has no such point. PATH is names with dots between them. Of a list,
+// [name=value] chooses the items in which a name has a value, and the figures of all that
+// are left are added up. "PATH + PATH" adds, "PATH / PATH" divides, "PATH - PATH"
+// subtracts, from left to right. RUN:PATH is of another run.
+func (s *Study) figure(place, unitName string) (*float64, error) {
+	if place == "" {
+		return nil, nil
+	}
+	run, terms, _ := strings.Cut(place, " ")
+	root, ok := s.results[run]
+	if !ok {
+		return nil, fmt.Errorf("%q: the study has no run %q", place, run)
+	}
+	words := strings.Fields(terms)
+	if len(words)%2 == 0 {
+		return nil, fmt.Errorf("%q: write RUN PATH, or RUN PATH + PATH", place)
+	}
+	total := 0.0
+	for i := 0; i < len(words); i += 2 {
+		from, path := root, words[i]
+		if other, rest, named := strings.Cut(path, ":"); named {
+			if from, ok = s.results[other]; !ok {
+				return nil, fmt.Errorf("%q: the study has no run %q", place, other)
+			}
+			path = rest
+		}
+		v, found, err := walk(from, path)
+		if n, isNumber := strconv.ParseFloat(words[i], 64); isNumber == nil {
+			v, found, err = n, true, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", place, err)
+		}
+		if !found {
+			return nil, nil
+		}
+		operator := "+"
+		if i > 0 {
+			operator = words[i-1]
+		}
+		switch operator {
+		case "+":
+			total += v
+		case "-":
+			total -= v
+		case "/":
+			if v == 0 {
+				return nil, nil
+			}
+			total /= v
+		default:
+			return nil, fmt.Errorf("%q: unknown operator %q", place, operator)
+		}
+	}
+	return view.Some(total / scale(unitName)), nil
+}
+
+// scale is what a figure of a result is divided by for a unit.
+func scale(unitName string) float64 {
+	switch unitName {
+	case "MiB":
+		return 1 << 20
+	case "GiB":
+		return 1 << 30
+	case "TiB":
+		return 1 << 40
+	case "%":
+		return 0.01
+	case "us":
+		return 1e3
+	}
+	return 1
+}
+
+// walk adds up what is at path below node.
+func walk(node any, path string) (sum float64, found bool, err error) {
+	if path == "" {
+		switch v := node.(type) {
+		case json.Number:
+			sum, err = v.Float64()
+			return sum, err == nil, err
+		case []any:
+			for _, item := range v {
+				one, ok, err := walk(item, "")
+				if err != nil {
+					return 0, false, err
+				}
+				sum, found = sum+one, found || ok
+			}
+			return sum, found, nil
+		case nil:
+			return 0, false, nil
+		}
+		return 0, false, fmt.Errorf("%T is no figure", node)
+	}
+	name, rest := path, ""
+	if at := strings.IndexAny(path, ".["); at >= 0 {
+		name, rest = path[:at], strings.TrimPrefix(path[at:], ".")
+	}
+	choice := ""
+	if strings.HasPrefix(rest, "[") {
+		end := strings.Index(rest, "]")
+		if end < 0 {
+			return 0, false, fmt.Errorf("%q: no ] after [", path)
+		}
+		choice, rest = rest[1:end], strings.TrimPrefix(rest[end+1:], ".")
+		if strings.HasPrefix(rest, "[") {
+			return 0, false, fmt.Errorf("%q: several choices go into one pair of brackets, with commas", path)
+		}
+	}
+	object, ok := node.(map[string]any)
+	if !ok {
+		return 0, false, nil
+	}
+	list, isList := object[name].([]any)
+	if !isList {
+		if object[name] == nil {
+			return 0, false, nil
+		}
+		return walk(object[name], rest)
+	}
+	for _, item := range list {
+		chosen, err := matches(item, choice)
+		if err != nil {
+			return 0, false, err
+		}
+		if !chosen {
+			continue
+		}
+		one, ok, err := walk(item, rest)
+		if err != nil {
+			return 0, false, err
+		}
+		sum, found = sum+one, found || ok
+	}
+	return sum, found, nil
+}
+
+// matches tells whether an item has the values that a choice names. A size such as 32MiB
+// stands for its bytes.
+func matches(item any, choice string) (bool, error) {
+	if choice == "" {
+		return true, nil
+	}
+	for _, one := range strings.Split(choice, ",") {
+		name, want, ok := strings.Cut(one, "=")
+		if !ok {
+			return false, fmt.Errorf("choice %q: write [name=value]", one)
+		}
+		value := item
+		for _, part := range strings.Split(name, ".") {
+			object, _ := value.(map[string]any)
+			value = object[part]
+		}
+		if fmt.Sprint(value) == want {
+			continue
+		}
+		bytes, err := unit.ParseBytes(want)
+		if err != nil || fmt.Sprint(value) != strconv.FormatInt(bytes, 10) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // bytes stay exact
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	return v, nil
+}
+
+// parsePublished reads "2.25" or "1-2".
+func parsePublished(text, unitName, source string) (p claims.Published, err error) {
+	low, high, isRange := strings.Cut(text, "-")
+	if p.Low, err = strconv.ParseFloat(low, 64); err != nil {
+		return p, fmt.Errorf("published %q: must be a number or a range such as 1-2", text)
+	}
+	p.High, p.Unit, p.Source = p.Low, unitName, source
+	if isRange {
+		if p.High, err = strconv.ParseFloat(high, 64); err != nil || p.High < p.Low {
+			return p, fmt.Errorf("published %q: must be a number or a range such as 1-2", text)
+		}
+	}
+	return p, nil
+}

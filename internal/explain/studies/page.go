@@ -1,0 +1,287 @@
+package studies
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/internal/explain/claims"
+	"github.com/statelab/statelab/internal/explain/view"
+)
+
+// Sentence counts the verdicts.
+func (s *Study) Sentence() string {
+	count := map[string]int{}
+	all := s.words()
+	for _, word := range all {
+		count[word]++
+	}
+	return fmt.Sprintf("Of %d published claims and figures, %d hold here (%d of them under a condition), %d do not, %d cannot be told here.",
+		len(all), count[claims.Holds]+count[claims.HoldsIf], count[claims.HoldsIf], count[claims.Fails], count[claims.CannotTell]+count[claims.Untested])
+}
+
+func (s *Study) words() (all []string) {
+	for _, c := range s.claims {
+		all = append(all, c.Word)
+	}
+	for _, j := range s.judged() {
+		all = append(all, j.Word)
+	}
+	return all
+}
+
+// judged are the claims about layouts, by package claims.
+func (s *Study) judged() []claims.Judged {
+	if s.layouts == nil {
+		return nil
+	}
+	return claims.Judge(s.layouts)
+}
+
+var placeholder = regexp.MustCompile(`\{[a-z0-9.-]+\}`)
+
+// answers are the study's sentences with figures of claims put in.
+func (s *Study) answers() (all []string, err error) {
+	for _, text := range append(slices.Clone(s.Answers), s.Sentence()) {
+		filled := placeholder.ReplaceAllStringFunc(text, func(place string) string {
+			id, which, _ := strings.Cut(strings.Trim(place, "{}"), ".")
+			c, known := s.known[id]
+			ours, _ := c.Ours()
+			switch {
+			case known && which == "published":
+				return published(c)
+			case known && which == "verdict":
+				return c.Verdict()
+			case known && ours != nil:
+				return number(ours)
+			}
+			err = fmt.Errorf("the answer names a claim without a figure: %s", place)
+			return place
+		})
+		all = append(all, filled)
+	}
+	return all, err
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return view.None
+	}
+	return view.Number(*v)
+}
+
+func published(c Claim) string {
+	text := number(&c.Theirs.Low)
+	if c.Theirs.High > c.Theirs.Low {
+		text += "-" + number(&c.Theirs.High)
+	}
+	switch c.Bound {
+	case "most":
+		return "at most " + text
+	case "least":
+		return "at least " + text
+	}
+	return text
+}
+
+func percent(d *float64) string {
+	if d == nil {
+		return view.None
+	}
+	return fmt.Sprintf("%+.1f%%", 100**d)
+}
+
+// columns of every table, for the page, the terminal and Markdown.
+func columns() []view.Column[Claim] {
+	words := func(name string, of func(Claim) string) view.Column[Claim] {
+		return view.Column[Claim]{Name: name, Left: true, Key: true, Words: of}
+	}
+	figure := func(name string, of func(Claim) string) view.Column[Claim] {
+		return view.Column[Claim]{Name: name, Words: of}
+	}
+	return []view.Column[Claim]{
+		words("claim", func(c Claim) string { return c.Says }),
+		words("unit", func(c Claim) string { return c.Unit }),
+		figure("published", published),
+		figure("predicted", func(c Claim) string { return number(c.PredictedFigure) }),
+		figure("difference", func(c Claim) string { return percent(c.Difference(c.PredictedFigure)) }),
+		figure("measured", func(c Claim) string { return number(c.MeasuredFigure) }),
+		figure("difference ", func(c Claim) string { return percent(c.Difference(c.MeasuredFigure)) }),
+		figure("by formula", func(c Claim) string { return number(c.ModelFigure) }),
+		words("verdict", Claim.Verdict),
+	}
+}
+
+// note says what a section's claims have in common: conditions, sources, mean errors,
+// why figures differ.
+func note(all []Claim) string {
+	var parts []string
+	add := func(text string) {
+		if text != "" && !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	for _, of := range []struct {
+		name   string
+		figure func(Claim) *float64
+	}{{"Predicted", func(c Claim) *float64 { return c.PredictedFigure }}, {"Measured", func(c Claim) *float64 { return c.MeasuredFigure }}} {
+		if mean, worst, n := spread(all, of.figure); n > 2 {
+			add(fmt.Sprintf("%s against published, %d figures: mean difference %.2f%%, worst %.2f%%.", of.name, n, 100*mean, 100*worst))
+		}
+	}
+	for _, c := range all {
+		add(c.Given)
+	}
+	for _, c := range all {
+		add(c.Explained)
+	}
+	for _, c := range all {
+		add("Source: " + c.Source + ".")
+	}
+	return strings.Join(parts, " ")
+}
+
+// commands are those that made the results of some claims, each once.
+func (s *Study) commands(all []Claim) (commands []string) {
+	for _, c := range all {
+		for _, place := range []string{c.Measured, c.Predicted, c.Model, c.Band, c.Without} {
+			run, _, _ := strings.Cut(place, " ")
+			if command := s.Runs[run].Command; command != "" && !slices.Contains(commands, command) {
+				commands = append(commands, command)
+			}
+		}
+	}
+	return commands
+}
+
+// Page is what a browser shows.
+func (s *Study) Page() *view.Page {
+	p := &view.Page{Title: "Statelab: " + s.Title}
+	answers, _ := s.answers() // Open checks them
+	p.Answer("", answers...)
+	for _, text := range s.Misleads {
+		p.Warnings = append(p.Warnings, view.Warning{Text: text})
+	}
+	names, by := s.sections()
+	for _, name := range names {
+		p.Add(name, view.Block{Title: name, Note: note(by[name]), Table: view.TableOf(by[name], nil, columns()...)},
+			view.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
+	}
+	var verdicts [][]string
+	for _, j := range s.judged() {
+		verdicts = append(verdicts, []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures()})
+	}
+	p.Add("Claims about layouts of state", view.Block{Title: "Claims about layouts of state", Method: "layouts.md",
+		Table: view.Listing([]string{"by", "claim", "condition", "verdict", "our figures"}, verdicts)})
+	return p
+}
+
+// Text is what a terminal shows.
+func (s *Study) Text(w io.Writer) error {
+	const width = 100
+	t := view.NewText(w, width)
+	p := s.Page()
+	for _, answer := range p.Answers {
+		t.Wrap(answer.Text, "")
+	}
+	for _, section := range p.Sections {
+		for _, b := range section.Blocks {
+			if b.Data() == nil {
+				continue
+			}
+			t.Line("")
+			t.Line(b.Title)
+			t.Table(b.Table)
+			t.Wrap(b.Note, "")
+		}
+	}
+	t.Line("")
+	t.Warnings(p.Warnings)
+	return t.Flush()
+}
+
+// Line is a claim as JSON.
+type Line struct {
+	Section   string   `json:"section"`
+	Says      string   `json:"says"`
+	Low       float64  `json:"published_low"`
+	High      float64  `json:"published_high"`
+	Unit      string   `json:"unit"`
+	Source    string   `json:"source"`
+	Measured  *float64 `json:"measured,omitempty"`
+	Predicted *float64 `json:"predicted,omitempty"`
+	Model     *float64 `json:"model,omitempty"`
+	Verdict   string   `json:"verdict"`
+	Command   string   `json:"command,omitempty"`
+}
+
+// JSON is what report --json prints.
+func (s *Study) JSON() any {
+	var lines []Line
+	for _, c := range s.claims {
+		lines = append(lines, Line{c.Section, c.Says, c.Theirs.Low, c.Theirs.High, c.Unit, c.Source, c.MeasuredFigure, c.PredictedFigure, c.ModelFigure, c.Verdict(),
+			s.Command(c)})
+	}
+	return lines
+}
+
+// Markdown is the study's page in docs/studies.
+func (s *Study) Markdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", s.Title, s.Question)
+	answers, err := s.answers()
+	if err != nil {
+		return err
+	}
+	for _, text := range answers {
+		fmt.Fprintf(&b, "- %s\n", text)
+	}
+	fmt.Fprintf(&b, "\nEvery verdict is computed from the results in the study's `runs` folder; `statelab report` on the folder prints\nthese tables. Sources: %s.\n",
+		strings.Join(s.Sources, ", "))
+	if len(s.Misleads) > 0 {
+		fmt.Fprint(&b, "\n## Where a reader could be misled\n\n")
+		for _, text := range s.Misleads {
+			fmt.Fprintf(&b, "- %s\n", text)
+		}
+	}
+	for _, section := range s.Page().Sections {
+		for _, block := range section.Blocks {
+			if block.Pre != "" {
+				fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(block.Pre, "\n", "\n    "))
+				continue
+			}
+			fmt.Fprintf(&b, "\n## %s\n\n", block.Title)
+			markdownTable(&b, block.Table)
+			if block.Note != "" {
+				fmt.Fprintf(&b, "\n%s\n", block.Note)
+			}
+		}
+	}
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+func markdownTable(b *strings.Builder, t view.Table) {
+	row := func(cells []string) {
+		for _, cell := range cells {
+			fmt.Fprintf(b, "| %s ", strings.NewReplacer("|", "\\|", "\n", " ").Replace(cell))
+		}
+		b.WriteString("|\n")
+	}
+	var heads, rules []string
+	for _, head := range t.Heads {
+		heads = append(heads, head.Name)
+		rule := "--:"
+		if head.Text {
+			rule = "---"
+		}
+		rules = append(rules, rule)
+	}
+	row(heads)
+	row(rules)
+	for _, r := range t.Rows {
+		row(r.Cells)
+	}
+}

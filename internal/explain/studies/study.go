@@ -1,0 +1,334 @@
+// Package studies goes through a published study claim by claim: what it says, what the
+// folders of runs beside it say, and the difference.
+//
+// A study is a folder with study.yaml (the published figures as data, each with its unit,
+// source and the figure of ours that answers it), experiment files, and runs/, the results
+// that were measured or predicted with them. A verdict is computed from those results each
+// time; none is written down.
+// Non-goals: measuring; claims about layouts, which package claims judges.
+package studies
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/statelab/statelab/internal/explain/claims"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// File is what makes a folder a study.
+const File = "study.yaml"
+
+// RunsDir holds the results a study is judged by.
+const RunsDir = "runs"
+
+// maxFileBytes bounds a study and each of its results.
+const maxFileBytes = 16 << 20
+
+// Study is study.yaml as written.
+type Study struct {
+	Title, Question string
+	Sources         []string         // addresses
+	Answers         []string         // sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
+	Misleads        []string         // where its readers could go wrong
+	Runs            map[string]Run   // results by the name of their folder or file below runs/
+	Groups          []Group          `yaml:"claims"`
+	Layouts         string           // a run of statelab layouts, judged by package claims
+	results         map[string]any   // decoded
+	layouts         *result.Layouts  // of Layouts
+	known           map[string]Claim // by id
+	claims          []Claim
+}
+
+// Run is a result with the command that made it.
+type Run struct {
+	Command string // that makes it again
+	Of      string // what was measured or predicted: size, conditions
+}
+
+// Group is claims of one kind; its texts may hold {name} for the values of a row.
+type Group struct {
+	Section             string
+	ID, Says, Given     string
+	Unit, Source        string
+	Bound               string  // "", most or least: a figure to meet, not to exceed, or to reach
+	Tolerance           float64 // share of the published figure; 0: a hundredth
+	Slack               float64 // further tolerance, in the unit
+	Measured, Predicted string  // RUN PATH of our figure
+	Model               string  // RUN PATH of a figure that a formula gives
+	Band                string  // RUN PATH of a predicted point whose low and high span chance
+	Without             string  // RUN PATH of the figure where Given does not hold
+	If                  string  // the condition of Band or Without
+	Explained           string  // why the figures differ
+	Cannot              string  // why this machine cannot tell
+	Rows                []map[string]string
+	Published           string // of a group without rows
+}
+
+// Claim is one published figure with what was found of it.
+type Claim struct {
+	Group
+	Theirs                                       claims.Published
+	MeasuredFigure, PredictedFigure, ModelFigure *float64
+	low, high, withoutFigure                     *float64
+	Word, Clause                                 string
+	run                                          string // of the figure that decided
+}
+
+// Open reads a study. More folders hold results measured elsewhere: one whose sweep has
+// the name of one of the study's runs takes its place.
+func Open(dir string, fresh ...string) (*Study, error) {
+	text, err := readBounded(filepath.Join(dir, File))
+	if err != nil {
+		return nil, err
+	}
+	s, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, File), err)
+	}
+	for name := range s.Runs {
+		if err := s.add(name, filepath.Join(dir, RunsDir, name)); err != nil {
+			return nil, err
+		}
+	}
+	for _, folder := range fresh {
+		sweep, err := result.ReadSweep(folder)
+		if err != nil {
+			return nil, err
+		}
+		if _, known := s.Runs[sweep.Name]; !known {
+			return nil, fmt.Errorf("%s: its name is %q, and %s has no run of that name", folder, sweep.Name, dir)
+		}
+		if err := s.add(sweep.Name, folder); err != nil {
+			return nil, err
+		}
+	}
+	if s.Layouts != "" {
+		if s.layouts, err = result.ReadLayouts(filepath.Join(dir, RunsDir, s.Layouts)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.judge(); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	if _, err := s.answers(); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func parse(text []byte) (*Study, error) {
+	s := &Study{results: map[string]any{}, known: map[string]Claim{}}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(s); err != nil {
+		return nil, err
+	}
+	if s.Title == "" {
+		return nil, errors.New("no title")
+	}
+	for name := range s.Runs {
+		if name == "" || name != filepath.Base(name) || name == ".." || name == "." {
+			return nil, fmt.Errorf("run %q: must be the name of a folder or file in %s", name, RunsDir)
+		}
+	}
+	return s, nil
+}
+
+// add reads the result that has a name: a file, or the summary in a folder.
+func (s *Study) add(name, path string) error {
+	var text []byte
+	err := os.ErrNotExist
+	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile)} {
+		if text, err = readBounded(file); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("run %s of the study: %w", name, err)
+	}
+	decoded, err := decode(text)
+	if err != nil {
+		return fmt.Errorf("run %s of the study: %w", name, err)
+	}
+	s.results[name] = decoded
+	return nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err == nil && len(text) > maxFileBytes {
+		err = fmt.Errorf("%s: larger than %d MiB", path, maxFileBytes>>20)
+	}
+	return text, err
+}
+
+// judge makes a claim of every row and finds its verdict.
+func (s *Study) judge() error {
+	for _, g := range s.Groups {
+		rows := g.Rows
+		if rows == nil {
+			rows = []map[string]string{{"published": g.Published}}
+		}
+		for _, row := range rows {
+			c, err := s.claim(g, row)
+			if err != nil {
+				return fmt.Errorf("claim %q: %w", c.Says, err)
+			}
+			if c.ID != "" {
+				s.known[c.ID] = c
+			}
+			s.claims = append(s.claims, c)
+		}
+	}
+	return nil
+}
+
+// claim is a group with the values of a row.
+func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
+	var pairs []string
+	for name, value := range row {
+		pairs = append(pairs, "{"+name+"}", value)
+	}
+	fill := strings.NewReplacer(pairs...)
+	for _, text := range []*string{&g.ID, &g.Says, &g.Given, &g.Source, &g.Unit, &g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Without, &g.Explained, &g.Cannot,
+		&g.If} {
+		*text = fill.Replace(*text)
+	}
+	c.Group = g
+	if c.Theirs, err = parsePublished(row["published"], g.Unit, g.Source); err != nil {
+		return c, err
+	}
+	for _, of := range []struct {
+		place string
+		to    **float64
+	}{{g.Measured, &c.MeasuredFigure}, {g.Predicted, &c.PredictedFigure}, {g.Model, &c.ModelFigure}, {below(g.Band, "low"), &c.low}, {below(g.Band, "high"), &c.high}, {g.Without, &c.withoutFigure}} {
+		if *of.to, err = s.figure(of.place, g.Unit); err != nil {
+			return c, err
+		}
+	}
+	c.Word, c.Clause = c.verdict()
+	for _, of := range []struct {
+		figure *float64
+		place  string
+	}{{c.MeasuredFigure, g.Measured}, {c.PredictedFigure, g.Predicted}, {c.ModelFigure, g.Model}} {
+		if of.figure != nil {
+			c.run, _, _ = strings.Cut(of.place, " ")
+			break
+		}
+	}
+	return c, nil
+}
+
+func below(place, name string) string {
+	if place == "" {
+		return ""
+	}
+	return place + "." + name
+}
+
+// Ours is the figure that decides: measured, else predicted, else by formula.
+func (c Claim) Ours() (figure *float64, how string) {
+	switch {
+	case c.MeasuredFigure != nil:
+		return c.MeasuredFigure, "measured"
+	case c.PredictedFigure != nil:
+		return c.PredictedFigure, "predicted"
+	case c.ModelFigure != nil:
+		return c.ModelFigure, "model"
+	}
+	return nil, ""
+}
+
+const ordinaryTolerance = 0.01
+
+// within tells whether a figure is what the claim says.
+func (c Claim) within(figure float64) bool {
+	slack := c.Tolerance
+	if slack == 0 {
+		slack = ordinaryTolerance
+	}
+	low, high := c.Theirs.Low-slack*math.Abs(c.Theirs.Low)-c.Slack, c.Theirs.High+slack*math.Abs(c.Theirs.High)+c.Slack
+	return (c.Bound == "most" || figure >= low) && (c.Bound == "least" || figure <= high)
+}
+
+func (c Claim) verdict() (word, clause string) {
+	ours, _ := c.Ours()
+	switch {
+	case ours == nil && c.Cannot == "":
+		return "", ""
+	case ours == nil:
+		return claims.CannotTell, c.Cannot
+	case c.within(*ours) && c.withoutFigure != nil && !c.within(*c.withoutFigure):
+		return claims.HoldsIf, c.If
+	case c.within(*ours):
+		return claims.Holds, ""
+	case c.low != nil && c.high != nil && *c.low <= min(*ours, c.Theirs.Low) && max(*ours, c.Theirs.High) <= *c.high:
+		return claims.HoldsIf, c.If
+	case c.Cannot != "":
+		return claims.CannotTell, c.Cannot
+	}
+	return claims.Fails, ""
+}
+
+// Verdict is the word with what limits it.
+func (c Claim) Verdict() string {
+	switch {
+	case c.Word == claims.HoldsIf:
+		return c.Word + " " + c.Clause
+	case c.Clause != "":
+		return c.Word + ": " + c.Clause
+	}
+	return c.Word
+}
+
+// Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound or zero.
+func (c Claim) Difference(ours *float64) *float64 {
+	if ours == nil || c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
+		return nil
+	}
+	return view.Some(*ours/c.Theirs.Low - 1)
+}
+
+// Claims are all of the study, in its order.
+func (s *Study) Claims() []Claim { return s.claims }
+
+// Command makes the result that decided a claim.
+func (s *Study) Command(c Claim) string { return s.Runs[c.run].Command }
+
+// errors of a group: mean and worst size of the differences.
+func spread(all []Claim, of func(Claim) *float64) (mean, worst float64, n int) {
+	for _, c := range all {
+		if d := c.Difference(of(c)); d != nil {
+			mean, worst, n = mean+math.Abs(*d), max(worst, math.Abs(*d)), n+1
+		}
+	}
+	return mean / float64(max(n, 1)), worst, n
+}
+
+// sections are the claims by section, in order.
+func (s *Study) sections() (names []string, by map[string][]Claim) {
+	by = map[string][]Claim{}
+	for _, c := range s.claims {
+		if !slices.Contains(names, c.Section) {
+			names = append(names, c.Section)
+		}
+		by[c.Section] = append(by[c.Section], c)
+	}
+	return names, by
+}
