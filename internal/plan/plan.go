@@ -67,6 +67,8 @@ type Plan struct {
 	Repeats int
 	Seed    uint64 // of the order
 	Resume  string // the command that goes on
+	// Now are the repeats that this call measures, so that plans can take turns; 0: all.
+	Now int
 	// Remaining are the seconds of the steps that are left, by those of the finished
 	// ones; nil: not known.
 	Remaining func(finished []float64) float64
@@ -84,7 +86,7 @@ type Progress struct {
 // from going on; it is in the outcome, too.
 func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Outcome, error) {
 	points := w.Points()
-	steps := Order(len(points), p.Repeats, p.Seed)
+	steps := Order(len(points), cmp.Or(p.Now, p.Repeats), p.Seed)
 	done := map[Step]T{}
 	for _, s := range steps {
 		if found, ok := w.Finished(filepath.Join(p.Out, p.Folder(points, s))); ok {

@@ -41,7 +41,9 @@ type Sweep struct {
 	Command []string
 	Base    bench.Spec  // what all points share
 	Load    *bench.Spec // how to make a database where Base.Dir is empty
-	Axes    []result.Axis
+	// Databases is the folder for those; "": one inside the results.
+	Databases string
+	Axes      []result.Axis
 }
 
 // maxPoints is far beyond what anybody has the time for.

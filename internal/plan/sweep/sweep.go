@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +119,7 @@ func (w *Work) keep(run *result.Run) {
 // ensureLoaded makes the database of a setting inside the sweep folder.
 func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Tell) (string, error) {
 	load := w.sweep.LoadOf(setting)
-	load.Dir = filepath.Join(w.out, "databases", load.Dir)
+	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {
 	case err == nil && m.Loaded == m.Keys && m.Settled:
