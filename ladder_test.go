@@ -124,6 +124,7 @@ var ladder = []rung{
 		"internal/explain/report": {"internal/explain/engines", "internal/explain/layouts", "internal/explain/trees", "internal/explain/view",
 			"result"},
 		"internal/explain/promexport": {"result"},
+		"internal/explain/serve":      {"internal/base/unit", "internal/explain/report", "internal/explain/view", "result", "web"},
 	}},
 	{"program", map[string][]string{
 		"cmd/statelab-run-lmdb":     {"engines/lmdb", "runner"},
@@ -135,7 +136,7 @@ var ladder = []rung{
 			"engines/pebble2", "internal/adapt/pebbledb", "internal/base/keyspace", "internal/base/output", "internal/base/unit", "internal/base/workload",
 			"internal/chain/changeset", "internal/explain/advise", "internal/explain/compare",
 			"internal/explain/engines", "internal/explain/kvdblog", "internal/explain/promexport",
-			"internal/explain/report", "internal/model/cachesim", "internal/model/lsm", "internal/model/predict", "internal/model/trace",
+			"internal/explain/report", "internal/explain/serve", "internal/model/cachesim", "internal/model/lsm", "internal/model/predict", "internal/model/trace",
 			"internal/observe/dbformat", "internal/observe/host", "internal/observe/resolve", "internal/plan", "internal/plan/estimate",
 			"internal/plan/experiment", "internal/plan/layouts",
 			"internal/plan/replays", "internal/plan/runners", "internal/plan/sweep", "internal/run/bench",

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/runner"
 )
@@ -70,6 +71,7 @@ type app struct {
 	stdout, stderr io.Writer
 	quiet          bool // --quiet, which every verb has
 	tables         tables
+	live           *promexport.Live // --metrics; nil: not asked for
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -158,7 +160,7 @@ fatal.`,
 	})
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.runVerb(), a.changesetVerb(), a.inspectVerb(), a.traceVerb(),
-		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.importVerb(),
+		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.serveVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.doctorVerb(), a.versionVerb())
 	completeValues(root.Commands())
 	return root

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/result"
 )
 
@@ -29,6 +30,7 @@ type progress struct {
 	out    io.Writer
 	screen *os.File // nil: not a terminal
 	quiet  bool     // no progress; warnings are shown all the same
+	live   *promexport.Live
 	now    func() time.Time
 	beat   *time.Timer // draws while no event comes
 
@@ -51,12 +53,19 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 	return p
 }
 
-func (a *app) progress() *progress { return newProgress(a.stderr, a.quiet) }
+func (a *app) progress() *progress {
+	p := newProgress(a.stderr, a.quiet)
+	p.live = a.live
+	return p
+}
 
 // tell shows an event of the work called label.
 func (p *progress) tell(label string, e result.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if p.live != nil {
+		p.live.Observe(e)
+	}
 	if p.quiet {
 		return
 	}
