@@ -1,13 +1,22 @@
-// Package web holds the page templates and style sheets that are built into
+// Package web holds the page templates, style sheets and scripts that are built into
 // the binary, so that every page works without a network.
 package web
 
 import _ "embed"
 
-// Report is the html/template of a report; ReportStyle is its style sheet.
+// Report is the html/template of a report, ReportStyle its style sheet and ReportScript
+// what makes its charts answer the mouse; Serve and the others are of the list of results.
 var (
 	//go:embed report.html
 	Report string
 	//go:embed report.css
 	ReportStyle string
+	//go:embed report.js
+	ReportScript string
+	//go:embed serve.html
+	Serve string
+	//go:embed serve.css
+	ServeStyle string
+	//go:embed serve.js
+	ServeScript string
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/runner"
@@ -82,6 +83,7 @@ type app struct {
 	events         io.Writer // of a node's part of a job: what progress shows, as JSON; nil elsewhere
 	quiet          bool      // --quiet, which every verb has
 	tables         tables
+	live           *promexport.Live // --metrics; nil: not asked for
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -175,7 +177,7 @@ fatal.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.priceVerb(),
 		a.runVerb(), a.changesetVerb(), a.accessesVerb(), a.inspectVerb(), a.traceVerb(),
-		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.importVerb(),
+		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.serveVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
 	completeValues(root.Commands())
 	return root

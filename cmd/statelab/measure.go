@@ -16,6 +16,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -61,9 +62,7 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 	flag.StringVar(&f.point, "point", "", "measure only this run of --print-matrix, on this machine")
 	flag.StringVar(&f.databases, "databases", "", "with --point: folder for the databases that runs load and share (default: in --out)")
 	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk or memory look too small")
-	if f.Measure == experiment.Replay || f.Measure == "" {
-		flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while a replay runs, at :PORT for this machine only, or at HOST:PORT")
-	}
+	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
 }
 
 // measuringVerb gives cmd the flags of an experiment and carries it out.
@@ -179,6 +178,15 @@ func (a *app) measure(f *flags, m *mistakes) error {
 			return err
 		}
 		return f.Experiment.Write(a.stdout)
+	}
+	if f.metrics != "" && m.err() == nil {
+		a.live = promexport.NewLive(f.Measure)
+		stop, address, err := serveMetrics(f.metrics, a.live)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		a.progress().say("metrics: http://%s/metrics", address)
 	}
 	switch f.Measure {
 	case experiment.Load:

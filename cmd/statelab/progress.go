@@ -13,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/result"
 )
 
@@ -31,6 +32,7 @@ type progress struct {
 	screen *os.File  // nil: not a terminal
 	events io.Writer // gets every event as JSON; nil: nothing does
 	quiet  bool      // no progress; warnings are shown all the same
+	live   *promexport.Live
 	now    func() time.Time
 	beat   *time.Timer // draws while no event comes
 
@@ -56,6 +58,7 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 func (a *app) progress() *progress {
 	p := newProgress(a.stderr, a.quiet)
 	p.events = a.events
+	p.live = a.live
 	return p
 }
 
@@ -63,6 +66,9 @@ func (a *app) progress() *progress {
 func (p *progress) tell(label string, e result.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if p.live != nil {
+		p.live.Observe(e)
+	}
 	now := p.now()
 	if p.events != nil && (e.Phase != p.phase || now.Sub(p.shown) >= time.Second) {
 		p.phase, p.shown = e.Phase, now

@@ -72,17 +72,10 @@ func (a *app) replay(f *flags, m *mistakes) error {
 		return errors.Join(err, a.printMatrix(f, how, work.Points()))
 	}
 	p := a.progress()
-	metrics := promexport.NewReplay()
-	if f.metrics != "" {
-		stop, address, err := serveMetrics(f.metrics, metrics)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		p.say("metrics: http://%s/metrics", address)
-	}
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) {
-		metrics.Observe(at.Label, at.Event)
+		if a.live != nil {
+			a.live.Replay.Observe(at.Label, at.Event)
+		}
 		p.tell(stepLabel(at), withNote(at.Event))
 	})
 	p.say("")
@@ -152,7 +145,7 @@ func tickNote(tick *result.Tick) string {
 }
 
 // serveMetrics serves until stop is called.
-func serveMetrics(address string, metrics *promexport.Replay) (stop func(), bound string, err error) {
+func serveMetrics(address string, metrics *promexport.Live) (stop func(), bound string, err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, "", fmt.Errorf("--metrics %s: %w", address, err)

@@ -88,6 +88,8 @@ type Plan struct {
 	Only *int
 	// Elsewhere is where the steps run; nil: here, one after the other.
 	Elsewhere Elsewhere
+	// Now are the repeats that this call measures, so that plans can take turns; 0: all.
+	Now int
 	// Remaining are the seconds of the steps that are left, by those of the finished
 	// ones; nil: not known.
 	Remaining func(finished []float64) float64
@@ -105,7 +107,7 @@ type Progress struct {
 // from going on; it is in the outcome, too.
 func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Outcome, error) {
 	points := w.Points()
-	steps := Order(len(points), p.Repeats, p.Seed)
+	steps := Order(len(points), cmp.Or(p.Now, p.Repeats), p.Seed)
 	if p.Only != nil {
 		steps = steps[*p.Only : *p.Only+1]
 	}

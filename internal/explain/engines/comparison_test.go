@@ -42,8 +42,9 @@ func enginesSweep(t testing.TB, settings ...setting) string {
 				axes[axis] = append(axes[axis], value)
 			}
 		}
-		for range max(1, s.repeats) {
-			p.Runs = append(p.Runs, rel)
+		repeats := max(1, s.repeats)
+		for n := range repeats {
+			p.Runs = append(p.Runs, strings.TrimSuffix(fmt.Sprintf("%s-%d", rel, n), "-0"))
 		}
 		if s.high > 0 {
 			p.Spread["gets_per_second"] = result.Range{Low: s.low, High: s.high}
@@ -66,8 +67,14 @@ func enginesSweep(t testing.TB, settings ...setting) string {
 			}
 			p.Figures = run.Figures
 		}
-		must(t, os.MkdirAll(filepath.Join(dir, rel), 0o755))
-		must(t, result.WriteRun(filepath.Join(dir, rel), run))
+		for n, folder := range p.Runs { // evenly from low to high, the point's own first
+			one := *run
+			if n > 0 && s.failed == "" {
+				one.Figures.GetsPerSecond = s.low + (s.high-s.low)*float64(n-1)/float64(max(1, repeats-2))
+			}
+			must(t, os.MkdirAll(filepath.Join(dir, folder), 0o755))
+			must(t, result.WriteRun(filepath.Join(dir, folder), &one))
+		}
 		sweep.Points = append(sweep.Points, p)
 	}
 	for _, axis := range []string{"engine", "handles", "threads", "rate"} {
@@ -117,28 +124,28 @@ func sentences(t testing.TB, dir string) string {
 // Nobody is called faster within the noise, nor after one run.
 func TestRanking(t *testing.T) {
 	for repeats, want := range map[int]string{
-		1: "With 1, 4 threads one run each cannot rank (--repeats 3 can): ",
-		2: "With 1, 4 threads 2 runs each cannot rank (--repeats 3 can): ",
-		3: "With 1 thread cannot tell who is fastest of pebble1, rocksdb: pebble1 1k (900 to 1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) " +
+		1: "With 1, 4 threads too few runs to rank: 1 each, 5 needed (--repeats 5): ",
+		2: "With 1, 4 threads too few runs to rank: 2 each, 5 needed (--repeats 5): ",
+		6: "With 1 thread cannot tell who is fastest of pebble1, rocksdb: pebble1 1k (900 to 1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) " +
 			"Gets/s with 1 thread.\n" +
 			"With 4 threads pebble1 is fastest: pebble1 3k (2.8k to 3.1k), rocksdb 2k (1.9k to 2.1k), mdbx 900 (800 to 1k) Gets/s with 4 threads.\n" +
 			"2 of 8 points failed.",
 	} {
 		got := sentences(t, enginesSweep(t, fourEngines(repeats)...))
-		if !strings.HasPrefix(got, want) || repeats < 3 && strings.Contains(got, "fastest") {
+		if !strings.HasPrefix(got, want) || repeats < 5 && strings.Contains(got, "fastest") {
 			t.Errorf("%d repeats:\n%s\nwant\n%s", repeats, got, want)
 		}
 	}
 }
 
 func TestCeiling(t *testing.T) {
-	dir := withDisk(t, enginesSweep(t, fourEngines(3)...))
+	dir := withDisk(t, enginesSweep(t, fourEngines(6)...))
 	// 4 in flight give 40,000 reads: 20,000 Gets of 2 reads.
 	if got, want := sentences(t, dir), "Of this disk's limit at 4 in flight (40k reads/s, 38k to 44k over its repeats): pebble1 15%, rocksdb "+
 		"10%."; !strings.Contains(got, want) {
 		t.Errorf("%s\nlacks %s", got, want)
 	}
-	fast := fourEngines(3)
+	fast := fourEngines(6)
 	fast[1].speed = 21_000 // of 20,000
 	if got := sentences(t, withDisk(t, enginesSweep(t, fast...))); !strings.Contains(got, "pebble1 105%, rocksdb 10%.") {
 		t.Error(got)
@@ -204,7 +211,7 @@ func TestMissCost(t *testing.T) {
 
 // The study's figures are next to ours where both of its engines are there.
 func TestPublishedFigures(t *testing.T) {
-	in := read(t, enginesSweep(t, fourEngines(3)...))
+	in := read(t, enginesSweep(t, fourEngines(6)...))
 	got := map[string]view.Table{}
 	for _, f := range in.Sweeps[0].published() {
 		got[f.Title] = f.Table
@@ -251,7 +258,7 @@ func TestPageFaultsAreNamed(t *testing.T) {
 // Failed engines stay in the legend, as failed; those of which some points
 // failed too.
 func TestLegendOfFailures(t *testing.T) {
-	settings := fourEngines(3)
+	settings := fourEngines(6)
 	settings[5].failed = "no memory left"
 	pic := read(t, enginesSweep(t, settings...)).Sweeps[0].comparisons()[0].enginesChart()
 	if got, want := strings.Join(pic.Legend(), ", "), "pebble1, rocksdb, mdbx (1 failed), badger (failed)"; got != want {

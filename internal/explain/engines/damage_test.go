@@ -54,7 +54,7 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dirs := []string{fixture(t, "one", []float64{1, 4}, "", nil, -1), fixture(t, "many", []float64{2, 9.6}, "threads", []string{"1", "2"}, -1),
-				enginesSweep(t, fourEngines(3)...)}
+				enginesSweep(t, fourEngines(6)...)}
 			for _, dir := range dirs {
 				changeSweep(t, dir, func(s *result.Sweep) { change(&s.Points[0]) })
 				wellFormed(t, page1(t, read(t, dir)))
@@ -182,7 +182,7 @@ func TestWarningNamesItsEngine(t *testing.T) {
 	warn := func(r *result.Run) {
 		r.Warnings = []engine.Warning{{Code: "fits_in_memory", Text: "everything fitted in memory", Remedy: "use a larger database"}}
 	}
-	settings := fourEngines(3)
+	settings := fourEngines(6)
 	settings[2].change, settings[3].change = warn, warn
 	in := read(t, enginesSweep(t, settings...))
 	for _, w := range in.warnings() {

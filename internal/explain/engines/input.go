@@ -56,6 +56,7 @@ type Point struct {
 	Run     *result.Run // nil: it could not be read, see Problem
 	Problem string      // why part of the folder could not be read
 
+	speeds            []float64 // Gets a second of every repeat
 	Ticks             []result.Tick
 	Service, Response *hdrhistogram.Histogram // nil: none kept
 }
@@ -148,6 +149,7 @@ func fromRun(dir string, run *result.Run) Sweep {
 // version 0.1.0 name the first repeat there.
 func readPoint(dir string, p result.Point) Point {
 	point := Point{Point: p}
+	point.speeds = speedsOf(dir, p)
 	candidates := append([]string{p.Run}, p.Runs...)
 	for i, rel := range candidates {
 		if rel == "" || slices.Contains(candidates[:i], rel) {
@@ -176,6 +178,25 @@ func readPoint(dir string, p result.Point) Point {
 		point.Problem = "none of its repeats has the figures that the sweep shows"
 	}
 	return point
+}
+
+// speedsOf are the Gets a second of every repeat; none if one of them cannot be read: a
+// part of them ranks nothing.
+func speedsOf(dir string, p result.Point) (speeds []float64) {
+	if len(p.Runs) < 2 || p.Status != result.OK {
+		return nil
+	}
+	for _, rel := range p.Runs {
+		if !filepath.IsLocal(filepath.FromSlash(rel)) {
+			return nil
+		}
+		run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(rel)))
+		if err != nil || !(run.Figures.GetsPerSecond > 0) {
+			return nil
+		}
+		speeds = append(speeds, run.Figures.GetsPerSecond)
+	}
+	return speeds
 }
 
 // readSamples reads what run.json only summarises. A damaged file costs its

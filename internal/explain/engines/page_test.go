@@ -37,7 +37,7 @@ func TestPageIsSound(t *testing.T) {
 		"study and ours":   append([]string{demo}, published...),
 		"threads":          {fixture(t, "threads", []float64{2, 9.6}, "threads", []string{"1", "2", "4", "8", "16"}, 4)},
 		"engines":          {fixture(t, "engines", []float64{9.6}, "engine", []string{"pebble1", "pebble2", "mdbx"}, 1)},
-		"engines, threads": {withDisk(t, enginesSweep(t, fourEngines(3)...))},
+		"engines, threads": {withDisk(t, enginesSweep(t, fourEngines(6)...))},
 		"one run":          {filepath.Join(demo, "points", "003")},
 		"a failed run":     {filepath.Join(demo, "points", "004")},
 		"load":             {filepath.Join(published[0], "load")},

@@ -7,42 +7,36 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/difference"
 )
 
-// rankRepeats is the least number of runs that rank anything: the ranges of
-// three runs each of two equal engines are apart 1 time in 10.
-const rankRepeats = 3
+// accepted is the probability of ranking engines that are equally fast.
+const accepted = 0.05
 
-// ranking is who may be called fastest: whoever's range of Gets a second reaches
-// that of the best. Nothing is ordered by one run.
+// ranking is who may be called fastest: everybody who is not certainly slower than the
+// fastest. Nothing is ordered by too few runs.
 type ranking struct {
 	leaders []Point
-	behind  *Point // the best of those that are certainly slower
-	repeats int    // the least of any
+	repeats int // the least of any
+	needs   int // repeats that could rank so many
 }
 
-// rank holds measured points against each other. ok is false where they were not
-// repeated enough.
+// rank compares every point with the fastest by Mann and Whitney's test over the repeats,
+// as statelab compare does. ok is false where they were not repeated enough.
 func rank(pts []Point) (r ranking, ok bool) {
-	r.repeats = -1
-	for _, p := range pts {
-		if r.repeats < 0 || len(p.Runs) < r.repeats {
-			r.repeats = len(p.Runs)
-		}
-		spread, known := p.Spread["gets_per_second"]
-		if !known || !(spread.Low > 0) || spread.High < spread.Low {
-			r.repeats = min(r.repeats, 1)
-		}
+	if len(pts) < 2 {
+		return r, false
 	}
-	if len(pts) < 2 || r.repeats < rankRepeats {
+	alpha := accepted / float64(len(pts)-1)
+	r.needs = difference.Needs(alpha)
+	r.repeats = len(slices.MinFunc(pts, func(a, b Point) int { return cmp.Compare(len(a.speeds), len(b.speeds)) }).speeds)
+	if r.repeats < r.needs {
 		return r, false
 	}
 	best := slices.MaxFunc(pts, func(a, b Point) int { return cmp.Compare(a.Figures.GetsPerSecond, b.Figures.GetsPerSecond) })
 	for _, p := range pts {
-		if p.Spread["gets_per_second"].High >= best.Spread["gets_per_second"].Low {
+		if found := difference.Compare(p.speeds, best.speeds, alpha); found.Verdict != difference.Differs || found.Change <= 0 {
 			r.leaders = append(r.leaders, p)
-		} else if r.behind == nil || p.Figures.GetsPerSecond > r.behind.Figures.GetsPerSecond {
-			r.behind = &p
 		}
 	}
 	return r, true
@@ -81,7 +75,7 @@ func (c curve) rankRivals() []string {
 			continue
 		}
 		r, ok := rank(pts)
-		outcome := unranked(r.repeats)
+		outcome := r.unranked()
 		if ok && len(r.leaders) == 1 {
 			outcome = c.sweep.entrant(r.leaders[0]) + " is fastest"
 		} else if ok {
@@ -119,11 +113,8 @@ func counted1(along string, stops []string) string {
 }
 
 // unranked says why nobody is called faster, and what would help.
-func unranked(repeats int) string {
-	if repeats <= 1 {
-		return fmt.Sprintf("one run each cannot rank (--repeats %d can)", rankRepeats)
-	}
-	return fmt.Sprintf("%d runs each cannot rank (--repeats %d can)", repeats, rankRepeats)
+func (r ranking) unranked() string {
+	return fmt.Sprintf("too few runs to rank: %d each, %d needed (--repeats %d)", max(1, r.repeats), r.needs, r.needs)
 }
 
 // speeds lists Gets a second with their ranges, in the order of the axes.
@@ -156,7 +147,7 @@ func (c curve) rankStops() string {
 	if !ranked {
 		text := speed(ok[0])
 		if last := ok[len(ok)-1]; len(ok) > 1 {
-			text += ", " + speed(last) + "; " + unranked(r.repeats)
+			text += ", " + speed(last) + "; " + r.unranked()
 		}
 		return text + "; " + readsAt(ok[len(ok)-1]) + "."
 	}

@@ -48,7 +48,7 @@ func TestText(t *testing.T) {
 		"load":         {filepath.Join(published[0], "load")},
 		"all-failed":   {fixture(t, "broken", []float64{4}, "", nil, 0)},
 		"no-points":    {emptySweep(t)},
-		"engines":      {withDisk(t, enginesSweep(t, fourEngines(3)...))},
+		"engines":      {withDisk(t, enginesSweep(t, fourEngines(6)...))},
 		"page-engines": {withoutTypes(t)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,12 +8,10 @@ package promexport
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/statelab/statelab/result"
 )
@@ -33,13 +31,6 @@ type treeState struct {
 
 // NewReplay returns a collector that has heard nothing.
 func NewReplay() *Replay { return &Replay{trees: map[string]*treeState{}} }
-
-// Handler serves /metrics' content.
-func (r *Replay) Handler() http.Handler {
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(r)
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-}
 
 // Observe takes an event of tree's runner.
 func (r *Replay) Observe(tree string, e result.Event) {

@@ -14,7 +14,8 @@ import (
 // TestMetricsArePrometheus: parsed by Prometheus' own parser, with the values of
 // two ticks.
 func TestMetricsArePrometheus(t *testing.T) {
-	r := NewReplay()
+	live := NewLive("replay")
+	r := live.Replay
 	n := func(v int64) *int64 { return &v }
 	for i := range int64(2) {
 		r.Observe("iavl1", result.Event{Done: uint64(10 * (i + 1)), Tick: &result.Tick{Ops: 100, P50: 1e6, P99: 5e6,
@@ -22,7 +23,7 @@ func TestMetricsArePrometheus(t *testing.T) {
 	}
 	r.Observe("null", result.Event{Phase: "prepare"})
 	answer := httptest.NewRecorder()
-	r.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	live.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	text, err := io.ReadAll(answer.Result().Body)
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 				offset = 0
 			}
 			bar := &plotter.BarChart{Width: width, Offset: offset, Color: Faded(set.Color, 0xe8), Values: make(plotter.Values, len(b.Groups))}
-			drawn := false
+			drawn, told := false, series{name: set.Name, shift: offset, color: set.Color}
 			for g, v := range set.Values[n] {
 				if set.Failed != nil && set.Failed[g] {
 					marks.crosses = append(marks.crosses, barMark{g, offset, Range{}, set.Color})
@@ -74,6 +74,7 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 				}
 				drawn, bar.Values[g] = true, v
 				sums[g] += v
+				told.xys, told.labels = append(told.xys, XY{X: float64(g), Y: v}), append(told.labels, b.Groups[g])
 				if top = math.Max(top, v); b.Stacked {
 					top = math.Max(top, sums[g])
 				}
@@ -93,6 +94,9 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 			if drawn {
 				any = true
 				panel.Plot.Add(bar)
+				if !b.Stacked { // the ends of stacked bars are sums
+					panel.series = append(panel.series, told)
+				}
 				below = bar
 			}
 			if n == 0 && drawn {

@@ -56,6 +56,24 @@ type Picture struct {
 	Omitted int    // figures that no machine measures: they are not drawn
 	legend  []legendEntry
 	marks   *marks
+	hits    []hit // what was drawn last
+}
+
+// hit is a place of a picture that tells its value to a mouse that is over it.
+type hit struct {
+	at    vg.Point
+	name  string // of its series
+	text  string
+	color color.RGBA
+}
+
+// series are points that tell their values.
+type series struct {
+	name   string
+	xys    XYs
+	shift  vg.Length // of bars that stand beside each other
+	color  color.RGBA
+	labels []string // of x, for each; nil: numbers
 }
 
 // Panel is a plot that remembers its lines: they decide how far its axes reach.
@@ -64,6 +82,8 @@ type Panel struct {
 	LogY  bool // where the lines span enough for it
 	of    *Picture
 	lines []XYs
+
+	series []series
 }
 
 type legendEntry struct {
@@ -153,6 +173,7 @@ func (p *Panel) Line(name string, xys XYs, s Style) bool {
 		thumbs = append(thumbs, points)
 	}
 	p.keep(name, xys, s.Guide, thumbs...)
+	p.series = append(p.series, series{name: name, xys: xys, color: s.Color})
 	return true
 }
 
@@ -164,6 +185,7 @@ func (p *Panel) Dots(name string, xys XYs, s Style) {
 	dots := &plotter.Scatter{XYs: xys, GlyphStyle: draw.GlyphStyle{Color: s.Color, Radius: vg.Points(3.5), Shape: s.Shape}}
 	p.Add(dots)
 	p.keep(name, xys, s.Guide, dots)
+	p.series = append(p.series, series{name: name, xys: xys, color: s.Color})
 }
 
 // Area adds a filled outline: one figure in it that cannot be drawn leaves it out.
@@ -288,14 +310,57 @@ func (p *Picture) draw(c draw.Canvas) {
 		tiles = draw.Tiles{Rows: 1, Cols: len(p.Panels), PadX: vg.Points(16)}
 		rows = [][]*plot.Plot{slices.Concat(rows...)}
 	}
+	p.hits = nil
 	for i, row := range plot.Align(rows, tiles, area) {
 		for j, canvas := range row {
 			rows[i][j].Draw(canvas)
+			p.hits = append(p.hits, p.Panels[i+j].hits(rows[i][j].DataCanvas(canvas))...)
 			if len(p.Marks) > 0 {
 				p.marks.draw(rows[i][j].DataCanvas(canvas), rows[i][j], i+j == 0)
 			}
 		}
 	}
+}
+
+// hits are the points of all series on a canvas of data.
+func (p *Panel) hits(c draw.Canvas) (out []hit) {
+	toX, toY := p.Transforms(&c)
+	for _, s := range p.series {
+		if len(s.xys) > lineDots {
+			continue // a line of so many points has none that a mouse could find
+		}
+		for i, at := range s.xys {
+			if at.X < p.X.Min || at.X > p.X.Max || at.Y < p.Y.Min || at.Y > p.Y.Max {
+				continue
+			}
+			x := nearestTick(&p.X, at.X)
+			if s.labels != nil {
+				x = s.labels[i]
+			}
+			text := strings.TrimPrefix(s.name+": ", ": ") + Number(at.Y) + " " + p.Y.Label.Text
+			if x != "" {
+				text += " at " + x
+			}
+			out = append(out, hit{vg.Point{X: toX(at.X) + s.shift, Y: toY(at.Y)}, s.name, text, s.color})
+		}
+	}
+	return out
+}
+
+// nearestTick is a value on an axis as its ticks would print it: the label of a tick at
+// that place, else the value.
+func nearestTick(axis *plot.Axis, v float64) string {
+	if axis.Tick.Marker != nil {
+		for _, t := range axis.Tick.Marker.Ticks(axis.Min, axis.Max) {
+			if math.Abs(t.Value-v) <= 1e-9*math.Abs(v) && t.Label != "" {
+				return strings.ReplaceAll(t.Label, "\n", ", ")
+			}
+		}
+	}
+	if strings.HasPrefix(axis.Label.Text, "cache size") {
+		return ShortBytes(int64(v))
+	}
+	return Number(v)
 }
 
 // Of the text that vgsvg writes, what a page does better without: absolute
@@ -317,6 +382,14 @@ func (p *Picture) SVG() (string, error) {
 	}
 	text := svgOpen.ReplaceAllString(out.String(), `<svg viewBox="$1" role="img" aria-label="`+strings.ReplaceAll(html.EscapeString(p.about), "$", "$$")+`">`)
 	text = svgFamily.ReplaceAllString(text, "")
+	var hits strings.Builder // browsers show a title under the mouse; the page's script does more
+	for _, h := range p.hits {
+		fmt.Fprintf(&hits, `<circle class="hit" cx="%.1f" cy="%.1f" r="7" fill="transparent" data-series="%s" data-color="%d,%d,%d"><title>%s</title></circle>`+"\n",
+			float64(h.at.X), float64(p.Height-h.at.Y), html.EscapeString(h.name), h.color.R, h.color.G, h.color.B, html.EscapeString(h.text))
+	}
+	if i := strings.LastIndex(text, "</svg>"); i >= 0 {
+		text = text[:i] + hits.String() + text[i:]
+	}
 	return strings.ReplaceAll(text, "\n\t", " "), nil
 }
 

@@ -86,6 +86,9 @@ func (p *Page) Answer(of string, texts ...string) {
 // Style is the page's own style sheet.
 func (p *Page) Style() template.CSS { return template.CSS(web.ReportStyle) }
 
+// Script is what makes charts answer the mouse, and saves charts and tables.
+func (p *Page) Script() template.JS { return template.JS(web.ReportScript) }
+
 // SVG is the block's chart; gonum's SVG canvas escapes its texts.
 func (b Block) SVG() (template.HTML, error) {
 	if b.Picture == nil {

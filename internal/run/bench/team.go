@@ -141,8 +141,6 @@ func (w *watcher) tick(ended bool) error {
 	collect(commits, w.putLatency)
 	gets := times.N()
 	w.ops.Add(gets)
-	w.Tell(result.Event{Phase: w.phase, Done: w.ops.Load(), Total: w.expected(w.phase, w.gets), Unit: "Gets"})
-
 	puts := w.team.puts()
 	short := ended && w.interval.TooShort()
 	tick, cost, err := w.interval.End(gets)
@@ -161,9 +159,13 @@ func (w *watcher) tick(ended bool) error {
 		w.reservedMax = max(w.reservedMax, tick.CacheReserved)
 	}
 	w.puts = puts
+	e := result.Event{Phase: w.phase, Done: w.ops.Load(), Total: w.expected(w.phase, w.gets), Unit: "Gets"}
 	if short {
+		w.Tell(e)
 		return nil
 	}
+	e.Tick = &tick
+	w.Tell(e)
 	return w.WriteTick(tick)
 }
 

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/explain/compare"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/estimate"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
+)
+
+// comparing is what compare is told beside an experiment.
+type comparing struct {
+	*flags
+	run                  bool
+	by                   string
+	allow, failIf        []string
+	page, benchOut, csvs string
+	force                bool
+	margin               string
+	names                []string // of the settings that are run
+}
+
+// looks are the pairs of runs after which compare --run judges, as long as nothing is
+// decided. Each judges with its part of the accepted false alarms.
+func looks(most int) (at []int) {
+	for _, n := range []int{6, 10, 20, 40} {
+		if n < most {
+			at = append(at, n)
+		}
+	}
+	return append(at, most)
+}
+
+func (a *app) compareVerb() *cobra.Command {
+	c := &comparing{flags: newFlags(experiment.Sweep)}
+	cmd := &cobra.Command{
+		Use:   "compare A B...",
+		Short: "Decide whether results differ: better, worse, no difference, or cannot tell",
+		Long: `Compare judges every figure of the folders given with that of the first one, the
+baseline. It reads runs, sweeps, replays and comparisons of layouts. It refuses
+folders that were measured under different conditions and names the setting.
+
+  statelab compare OLD NEW
+  statelab compare S --by engine                   (one sweep, split by an axis)
+  statelab compare OLD NEW --fail-if 'block_reads_per_get > +2%'   (exit 1, for CI)
+  statelab compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 1%
+  statelab compare OLD NEW --bench old-new.txt     (lines that benchstat reads)
+
+Block reads of one thread with equal seeds repeat exactly, so one run each shows a
+change. Other figures need repeats (at least 5 each): a Mann-Whitney test, with an
+interval for the change. With --run, compare measures both settings in turns and
+stops as soon as every figure is decided, or after --repeats pairs (default 20).
+Settings are flags of statelab sweep without dashes; flags outside the quotes apply
+to both sides.`,
+	}
+	c.Experiment.Flags(cmd.Flags())
+	flag := cmd.Flags()
+	flag.BoolVar(&c.run, "run", false, "measure the settings given, in turns, instead of reading folders")
+	flag.StringVar(&c.by, "by", "", "split one folder by this axis; its first value is the baseline")
+	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ (list), as the refusal names them")
+	flag.StringArrayVar(&c.failIf, "fail-if", nil, "exit 1 if a figure certainly changed beyond this, or if that cannot be told: 'FIGURE > +N%'")
+	flag.StringVar(&c.margin, "margin", "2%", "with --run: stop when a change, if there is any, is smaller than this")
+	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
+	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")
+	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this CSV file")
+	flag.BoolVar(&c.force, "force", false, "with --page, --bench or --csv: replace the file if it exists")
+	flag.BoolVar(&c.json, "json", false, "print JSON")
+	flag.StringVar(&c.out, "out", "", "with --run: folder for the results (default: a new one under statelab-runs)")
+	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk or memory look too small")
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		var limits []compare.Limit
+		for _, text := range c.failIf {
+			limit, err := compare.ParseLimit(text)
+			if err != nil {
+				m.add("--fail-if %v", err)
+			}
+			limits = append(limits, limit)
+		}
+		for name, path := range map[string]string{"--page: ": c.page, "--bench: ": c.benchOut, "--csv: ": c.csvs} {
+			if path != "" {
+				m.newFile(name, path, &c.force)
+			}
+		}
+		if !c.run {
+			flag.Visit(func(set *pflag.Flag) {
+				if c.IsFlag(set.Name) || slices.Contains([]string{"out", "margin", "ignore-space"}, set.Name) {
+					m.add("--%s: only with --run, which measures; without it compare reads folders", set.Name)
+				}
+			})
+		}
+		switch {
+		case c.run && len(args) != 2:
+			m.add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 1%%)")
+		case c.run && c.by != "":
+			m.add("--by: not with --run")
+		case !c.run && c.by != "" && len(args) != 1:
+			m.add("--by splits one folder: name exactly one")
+		case !c.run && c.by == "" && len(args) < 2:
+			m.add("name at least two folders (example: statelab compare OLD NEW), or split one sweep: statelab compare S --by engine")
+		}
+		if c.run {
+			return a.compareRuns(c, limits, m, args)
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
+		result, err := c.judge(0, args...)
+		if err != nil {
+			return err
+		}
+		return a.tellComparison(c, result, limits)
+	})
+}
+
+// judge compares folders.
+func (c *comparing) judge(alpha float64, folders ...string) (*compare.Comparison, error) {
+	var sides []compare.Side
+	for _, folder := range folders {
+		side, err := compare.Open(folder)
+		if err != nil {
+			return nil, err
+		}
+		if c.run {
+			side.Name = c.names[len(sides)]
+		}
+		sides = append(sides, side)
+	}
+	if c.by != "" {
+		var err error
+		if sides, err = sides[0].Split(c.by); err != nil {
+			return nil, err
+		}
+	}
+	return compare.Of(sides, compare.Options{Allow: c.allow, Alpha: alpha})
+}
+
+// tellComparison prints the verdicts and writes the files asked for.
+func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []compare.Limit) error {
+	if c.json {
+		if err := a.printJSON(found.JSON()); err != nil {
+			return err
+		}
+	} else if err := found.Text(a.stdout); err != nil {
+		return err
+	}
+	for _, to := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{{c.page, found.Page().Write}, {c.benchOut, found.Bench}, {c.csvs, found.Page().CSV}} {
+		if to.path == "" {
+			continue
+		}
+		if err := output.Write(to.path, replaces(&c.force), func(f *os.File) error { return to.write(f) }); err != nil {
+			return err
+		}
+	}
+	var failed []string
+	for _, limit := range limits {
+		failed = append(failed, found.Failures(limit)...)
+	}
+	if len(failed) > 0 {
+		return errors.New("--fail-if: " + strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+// mostPairs is how many pairs of runs compare --run measures if --repeats is not given.
+const mostPairs = 20
+
+// compareRuns measures two settings in turns (A B, B A, ...) until their figures are
+// decided.
+func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, settings []string) error {
+	margin := m.share("margin", c.margin)
+	if c.Repeats == "1" || c.Repeats == "" {
+		c.Repeats = fmt.Sprint(mostPairs)
+	}
+	most := int(m.atLeastOne("repeats", c.Repeats, "20"))
+	if err := m.err(); err != nil {
+		return err
+	}
+	out := outFolder(c.out, "compare")
+	type side struct {
+		folder string
+		how    plan.Plan
+		work   *sweep.Work
+	}
+	var sides []side
+	p := a.progress()
+	for i, setting := range settings {
+		f, err := c.with(setting)
+		if err != nil {
+			return usage("%q: %v", setting, err)
+		}
+		f.out = filepath.Join(out, string(rune('a'+i)))
+		s, repeats := a.sweepOf(f, m)
+		if err := m.err(); err != nil {
+			return err
+		}
+		for _, axis := range s.Axes {
+			if len(axis.Values) > 1 {
+				return usage("%q: --%s has %d values; compare --run takes one value of each setting", setting, axis.Name, len(axis.Values))
+			}
+		}
+		s.Name, s.Databases = setting, filepath.Join(out, "databases")
+		how, err := a.prepare(f, s.Base.Seed, repeats, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+			return sweepSteps(s, how, on)
+		})
+		if err != nil {
+			return err
+		}
+		work, err := sweep.New(s, how, a)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, side{how.Out, how, work})
+	}
+	c.names = settings
+	var names []string
+	for _, limit := range limits {
+		names = append(names, limit.Figure)
+	}
+	at := looks(most)
+	for pair := 1; pair <= most; pair++ {
+		for n := range sides {
+			s := &sides[(n+pair-1)%2] // A B, B A, ...: drift meets both alike
+			s.how.Now = pair
+			so, err := plan.Run(a.ctx, s.how, s.work, func(at plan.Progress) {
+				p.tell(fmt.Sprintf("pair %d, %s: ", pair, filepath.Base(s.folder)), at.Event)
+			})
+			p.say("")
+			switch {
+			case so.Status == result.Interrupted:
+				p.say("interrupted after %d pairs: statelab compare %s %s judges them", pair-1, sides[0].folder, sides[1].folder)
+				return errInterrupted
+			case err != nil:
+				return err
+			case so.Status != result.OK:
+				return fmt.Errorf("%s: %s", s.folder, so.Error)
+			}
+		}
+		if pair != 1 && !slices.Contains(at, pair) {
+			continue
+		}
+		found, err := c.judge(compare.Alpha/float64(len(at)), sides[0].folder, sides[1].folder)
+		if err != nil {
+			return err
+		}
+		if pair == most || found.Decided(margin, names...) {
+			p.say("stopped after %d of at most %d pairs; results: %s", pair, most, out)
+			return a.tellComparison(c, found, limits)
+		}
+	}
+	return nil
+}
+
+// with are the flags with the settings of one side, such as engine=pebble1 cache=1%.
+func (c *comparing) with(settings string) (*flags, error) {
+	f := *c.flags
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.Experiment.Flags(set)
+	f.Experiment = c.Experiment // Flags wrote its defaults
+	for _, word := range strings.Fields(settings) {
+		name, value, ok := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%q is not NAME=VALUE (example: engine=pebble2)", word)
+		case name == "set":
+			f.Options = append(slices.Clip(f.Options), value)
+		case set.Lookup(dashed(name)) == nil:
+			return nil, fmt.Errorf("statelab sweep has no flag --%s", name)
+		default:
+			if err := set.Set(dashed(name), value); err != nil {
+				return nil, fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+	}
+	return &f, nil
+}

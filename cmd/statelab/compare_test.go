@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/internal/explain/compare"
+	"github.com/statelab/statelab/result"
+)
+
+// Caches on both sides of IP2 are told apart by one run each: one thread and equal seeds
+// make block reads exact. A cache of the same size reads the same.
+func TestCompareRun(t *testing.T) {
+	db := database(t, "pebble1")
+	first := filepath.Join(t.TempDir(), "first")
+	must(t, "read", "--db", db, "--cache", "1%", "--gets", "1k", "--warmup", "1k", "--access-gets", "100", "--out", first)
+	run, err := result.ReadRun(filepath.Join(first, "points", "000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ip2 := run.Inflection.IP2.CacheBytes
+	judge := func(a, b int64) (c compare.Comparison, out string) {
+		out = filepath.Join(t.TempDir(), "C")
+		done := must(t, "compare", "--run", fmt.Sprintf("cache=%dB", a), fmt.Sprintf("cache=%dB", b), "--db", db, "--gets", "5k", "--warmup", "5k",
+			"--access-gets", "100", "--threads", "1", "--repeats", "5", "--fail-if", "block_reads_per_get > 0%", "--out", out, "--json")
+		if err := json.Unmarshal([]byte(done.stdout), &c); err != nil {
+			t.Fatal(err)
+		}
+		return c, out
+	}
+	c, out := judge(ip2*8/10, ip2*13/10)
+	f := c.Pairs[0].Figures[0]
+	if c.Pairs[0].Runs != [2]int{1, 1} || f.Name != "block_reads_per_get" || f.Verdict != compare.Changed || f.Better == nil || !*f.Better {
+		t.Errorf("%+v", c.Pairs[0])
+	}
+	if c, _ := judge(ip2*8/10, ip2*8/10); c.Pairs[0].Figures[0].Verdict != compare.Same || len(c.Pairs[0].Differs) > 0 {
+		t.Errorf("%+v", c.Pairs[0])
+	}
+	a, b := filepath.Join(out, "a"), filepath.Join(out, "b")
+	if text := must(t, "compare", a, b).stdout; !strings.Contains(text, "fewer block reads per Get (exact count, 1 run each;") {
+		t.Error(text)
+	}
+	worse := statelab(t, "compare", b, a, "--fail-if", "block_reads_per_get > +2%")
+	if worse.exit != exitFailed || !strings.Contains(worse.stderr, "statelab: --fail-if: block_reads_per_get > +2%: ") {
+		t.Errorf("%+v", worse)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"compare", first, a}, exitFailed, "were measured under different conditions: gets (1000 and 5000)"},
+		{[]string{"compare", a}, exitUsage, "name at least two folders"},
+		{[]string{"compare", a, b, "--gets", "5k"}, exitUsage, "--gets: only with --run"},
+		{[]string{"compare", "--run", "cache"}, exitUsage, "--run needs two settings in quotes"},
+		{[]string{"compare", "--run", "cache", "cache=1%", "--db", db}, exitUsage, `"cache" is not NAME=VALUE`},
+		{[]string{"compare", a, b, "--fail-if", "speed > 2%"}, exitUsage, `unknown figure "speed"`},
+	} {
+		if got := statelab(t, c.args...); got.exit != c.code || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%v: exit %d, %s", c.args, got.exit, got.stderr)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Debian's Prometheus scrapes a sweep and a replay while they run, and every query of the
+// Grafana dashboard gives a series of one of them; promtool accepts the alerts.
+func TestPrometheusScrapesWhatRuns(t *testing.T) {
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		t.Fatalf("%v: scripts/needs prometheus:prometheus installs it", err)
+	}
+	examples, err := filepath.Abs("../../examples/grafana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("promtool", "check", "rules", filepath.Join(examples, "alerts.yml")).CombinedOutput(); err != nil {
+		t.Fatalf("promtool: %v\n%s", err, out)
+	}
+	sweepAt, replayAt, promAt := freeAddress(t), freeAddress(t), freeAddress(t)
+	dir := t.TempDir()
+	config := fmt.Sprintf("global: {scrape_interval: 200ms}\nrule_files: [%q]\nscrape_configs: [{job_name: s, static_configs: [{targets: [%q, %q]}]}]\n",
+		filepath.Join(examples, "alerts.yml"), sweepAt, replayAt)
+	if err := os.WriteFile(filepath.Join(dir, "p.yml"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	prometheus := exec.Command("prometheus", "--config.file", filepath.Join(dir, "p.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
+		"--web.listen-address", promAt, "--log.level", "error")
+	if err := prometheus.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := prometheus.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = prometheus.Wait() // killed: its status says so
+	})
+	swept := start(t, "sweep", "--db", database(t, "pebble1"), "--cache", "1%", "--rate", "2k", "--gets", "60k", "--warmup", "0", "--disk", "none",
+		"--access-gets", "0", "--threads", "1", "--out", filepath.Join(t.TempDir(), "S"), "--metrics", sweepAt)
+	replayed := start(t, "replay", "--tree", "replaytest", "--changes", changes(t, 1500), "--out", filepath.Join(t.TempDir(), "R"),
+		"--set", "CommitMillis=20", "--metrics", replayAt)
+	waiting := queries(t, filepath.Join(examples, "dashboard.json"))
+	if len(waiting) < 10 {
+		t.Fatalf("only %d queries in the dashboard", len(waiting))
+	}
+	swept.until("every query of the dashboard gives a series", func() bool {
+		for query := range waiting {
+			if series(promAt, query) > 0 {
+				delete(waiting, query)
+			}
+		}
+		return len(waiting) == 0 || processGone(swept) && processGone(replayed)
+	})
+	for query := range waiting {
+		t.Errorf("no series for %s", query)
+	}
+	for _, s := range []*session{swept, replayed} {
+		if !processGone(s) {
+			s.signal(syscall.SIGINT)
+		}
+		s.wait()
+	}
+}
+
+// freeAddress is a port of this machine that nobody listens at now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// queries are those of a dashboard's panels.
+func queries(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			all[strings.ReplaceAll(target.Expr, "[1m]", "[5s]")] = true
+		}
+	}
+	return all
+}
+
+// series is how many a query gives.
+func series(at, query string) int {
+	answer, err := http.Get("http://" + at + "/api/v1/query?query=" + url.QueryEscape(query))
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	var found struct {
+		Data struct{ Result []json.RawMessage }
+	}
+	if json.NewDecoder(answer.Body).Decode(&found) != nil {
+		return 0
+	}
+	return len(found.Data.Result)
+}

@@ -1,0 +1,289 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/csv"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/result"
+)
+
+// made is a run of a test, as a runner would write it.
+func made(speed float64, change ...func(*result.Run)) *result.Run {
+	reads, device := 2.5, 2.4
+	r := &result.Run{Status: result.OK, Verb: "read", PageCache: "direct",
+		Engine:   result.Engine{Name: "pebble1", Version: "v1.1.5", Profile: "geth", Options: map[string]string{"MemTableSize": "4MiB"}},
+		Workload: result.Workload{Name: "readrandom", Keys: 1000, KeyBytes: 32, ValueBytes: 110, Threads: 1, Gets: 1000, WarmupGets: 100, Seed: 1, WriteRate: 10_000},
+		Host:     result.Host{OS: "linux", CPU: "Example", Cores: 2, MemoryBytes: 1 << 30, Filesystem: "ext4", Device: "vda"},
+		Cache:    result.Cache{Effective: 1 << 20},
+		Figures: result.Figures{Gets: 1000, GetsPerSecond: speed, BlockReadsPerGet: &reads, DeviceReadsPerGet: &device, CPUNanosPerGet: 1e9 / speed,
+			ServiceNanos: &result.Latency{P50: int64(1e9 / speed), P99: int64(3e9 / speed)}}}
+	for _, f := range change {
+		f(r)
+	}
+	return r
+}
+
+// group is a side of runs with speeds around one, a little apart.
+func group(name string, n int, speed float64, change ...func(*result.Run)) Side {
+	g := Group{Axes: map[string]string{}, All: n}
+	for i := range n {
+		g.Runs = append(g.Runs, made(speed*(1+0.01*float64(i%5)+0.0001*float64(i)), change...))
+	}
+	return Side{Name: name, Groups: []Group{g}}
+}
+
+func extraRead(r *result.Run) {
+	more := *r.Figures.BlockReadsPerGet + 1
+	r.Figures.BlockReadsPerGet = &more
+}
+
+func find(t *testing.T, c *Comparison, name string) Figure {
+	t.Helper()
+	for _, f := range c.Pairs[0].Figures {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("no figure %s in %+v", name, c.Pairs[0])
+	return Figure{}
+}
+
+func compared(t *testing.T, sides ...Side) *Comparison {
+	t.Helper()
+	c, err := Of(sides, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		name, figure, verdict, sentence string
+		a, b                            Side
+	}{
+		{"an extra read, one run each", "block_reads_per_get", Changed, "40 % more block reads per Get (exact count, 1 run each; 2.50 and 3.50)",
+			group("a", 1, 1000), group("b", 1, 1000, extraRead)},
+		{"the same count", "block_reads_per_get", Same, "the same block reads per Get: 2.50 (exact count)", group("a", 1, 1000), group("b", 1, 1500)},
+		{"two threads are no exact count", "block_reads_per_get", string(difference.CannotTell),
+			"block reads per Get: cannot tell: needs 5 runs each, has 2: --repeats 5 (2.50 and 3.50)",
+			group("a", 2, 1000, func(r *result.Run) { r.Workload.Threads = 2 }), group("b", 2, 1000, func(r *result.Run) { r.Workload.Threads = 2 }, extraRead)},
+		{"other seeds are no exact count", "block_reads_per_get", string(difference.CannotTell),
+			"block reads per Get: cannot tell: needs 5 runs each, has 1: --repeats 5 (2.50 and 3.50)",
+			group("a", 1, 1000), group("b", 1, 1000, func(r *result.Run) { r.Workload.Seed = 2 }, extraRead)},
+		{"faster", "gets_per_second", string(difference.Differs), "20 % more Gets per second (95 % CI 18 to 23 %, 10 runs each; 1,020 and 1,227)",
+			group("a", 10, 1000), group("b", 10, 1202)},
+		{"slower", "service_p99_ns", string(difference.Differs), "20 % higher p99 service time (95 % CI 18 to 22 %, 10 runs each; 2,940 us and 3,528 us)",
+			group("a", 10, 1000), group("b", 10, 1000/1.2)},
+		{"noise", "gets_per_second", string(difference.NotFound),
+			"no difference found in Gets per second (95 % CI −1.9 to +2.1 %, 10 runs each; 1,020 and 1,021)", group("a", 10, 1000), group("b", 10, 1000.5)},
+	} {
+		result := compared(t, c.a, c.b)
+		f := find(t, result, c.figure)
+		if got := result.Pairs[0].Sentence(f); f.Verdict != c.verdict || got != c.sentence {
+			t.Errorf("%s: %s\n got %s\nwant %s", c.name, f.Verdict, got, c.sentence)
+		}
+	}
+}
+
+func TestDifferentConditionsAreRefused(t *testing.T) {
+	a := group("a", 1, 1000)
+	b := group("b", 1, 1000, func(r *result.Run) { r.Workload.Keys, r.PageCache, r.Host.CPU = 2000, "cold", "Other" })
+	_, err := Of([]Side{a, b}, Options{})
+	if want := "a and b were measured under different conditions: keys (1000 and 2000), page-cache (direct and cold), cpu (Example and Other). " +
+		"Measure both alike, or compare them all the same with --allow keys,page-cache,cpu"; err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	c, err := Of([]Side{a, b}, Options{Allow: []string{"keys", "page-cache", "cpu"}})
+	if err != nil || len(c.Pairs[0].Allowed) != 3 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	// What people compare is no condition, and is named.
+	c = compared(t, a, group("b", 1, 1000, func(r *result.Run) { r.Engine.Name, r.Workload.Threads = "rocksdb", 4 }))
+	if got := c.Pairs[0].differing(); got != "They differ in engine (pebble1 and rocksdb), threads (1 and 4)." {
+		t.Error(got)
+	}
+	// Writers have conditions of their own.
+	writes := func(rate float64) func(*result.Run) {
+		return func(r *result.Run) { r.Figures.Puts, r.Workload.WriteRate = 10, rate }
+	}
+	_, err = Of([]Side{group("a", 1, 1, writes(5)), group("b", 1, 1, writes(6))}, Options{})
+	if err == nil || !strings.Contains(err.Error(), "write-rate (5 and 6)") {
+		t.Error(err)
+	}
+}
+
+func TestSweepsAreMatchedByTheirAxes(t *testing.T) {
+	sweep := func(name string, axes ...map[string]string) Side {
+		s := Side{Name: name}
+		for _, a := range axes {
+			g := group("", 1, 1000).Groups[0]
+			g.Axes = a
+			s.Groups = append(s.Groups, g)
+		}
+		return s
+	}
+	at := func(engine, cache string) map[string]string {
+		return map[string]string{"engine": engine, "cache": cache}
+	}
+	c := compared(t, sweep("a", at("pebble1", "1%"), at("pebble1", "2%")), sweep("b", at("pebble2", "2%"), at("pebble2", "4%")))
+	if len(c.Pairs) != 1 || c.Pairs[0].At != "cache 2%" || len(c.Unmatched) != 2 {
+		t.Errorf("%+v", c)
+	}
+	sides, err := sweep("s", at("pebble1", "1%"), at("pebble2", "1%"), at("rocksdb", "1%")).Split("engine")
+	if err != nil || len(sides) != 3 || sides[2].Name != "engine rocksdb" {
+		t.Errorf("%+v, %v", sides, err)
+	}
+	if _, err := sweep("s", at("pebble1", "1%")).Split("engine"); err == nil || !strings.Contains(err.Error(), "two are needed (its axes: cache, engine)") {
+		t.Error(err)
+	}
+}
+
+// testdata/noise.csv has 430 real runs of one configuration on a busy machine. In windows
+// of twenty, run in the order of compare --run (A B, B A, ...), at most 5 % of the pairs
+// of ten may be called different in any figure; nor where the order is random, which
+// drift of the machine does not balance.
+func TestFalseAlarmsOfRealNoise(t *testing.T) {
+	f, err := os.Open("testdata/noise.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	reader := csv.NewReader(f)
+	reader.Comment = '#'
+	rows, err := reader.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []*result.Run
+	for _, row := range rows[1:] {
+		v := make([]float64, len(row))
+		for i := range row {
+			if v[i], err = strconv.ParseFloat(row[i], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runs = append(runs, made(v[0], func(r *result.Run) {
+			r.Workload.Threads = 2
+			r.Figures.ServiceNanos = &result.Latency{P50: int64(v[1]), P99: int64(v[2])}
+			r.Figures.CPUNanosPerGet, r.Figures.DeviceReadsPerGet = v[3], &v[4]
+		}))
+	}
+	for name, order := range map[string]func(i int) int{
+		"in turns":  func(i int) int { return (i + i/2) % 2 },
+		"at random": nil,
+	} {
+		t.Run(name, func(t *testing.T) { falseAlarms(t, runs, order) })
+	}
+}
+
+func falseAlarms(t *testing.T, runs []*result.Run, order func(int) int) {
+	const pairs, each = 200, 10
+	rng := rand.New(rand.NewPCG(1, 2))
+	alarms := 0
+	for n := range pairs {
+		window := slices.Clone(runs[2*n : 2*n+2*each])
+		if order == nil {
+			rng.Shuffle(len(window), func(i, j int) { window[i], window[j] = window[j], window[i] })
+		}
+		sides := []Side{{Name: "a", Groups: []Group{{All: each}}}, {Name: "b", Groups: []Group{{All: each}}}}
+		for i, run := range window {
+			side := &sides[i/each].Groups[0]
+			if order != nil {
+				side = &sides[order(i)].Groups[0]
+			}
+			side.Runs = append(side.Runs, run)
+		}
+		for _, f := range compared(t, sides...).Pairs[0].Figures {
+			if f.Certain() {
+				alarms++
+				break
+			}
+		}
+	}
+	t.Logf("%d false alarms in %d pairs", alarms, pairs)
+	if alarms > pairs*5/100 {
+		t.Errorf("%d of %d pairs of one configuration are called different", alarms, pairs)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	more := compared(t, group("a", 1, 1000), group("b", 1, 1000, extraRead))
+	for text, want := range map[string]string{
+		"block_reads_per_get > +2%":  "40 % more block reads per Get",
+		"block-reads-per-get > 0.5":  "40 % more block reads per Get",
+		"block_reads_per_get > +50%": "",
+		"block_reads_per_get > 1.5":  "",
+		"block_reads_per_get < -2%":  "",
+		"gets_per_second < -2%":      "cannot tell",
+		"leaves_per_second < -2%":    "do not have this figure",
+	} {
+		l, err := ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(more.Failures(l), "; ")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{"x": "no > or <", "reads > 2%": `unknown figure "reads"`, "gets_per_second < fast": `invalid change "fast"`} {
+		if _, err := ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A page shows names as text; folders are read from disk as they are written.
+func TestFoldersAndPage(t *testing.T) {
+	var dirs []string
+	for i, name := range []string{"a", `b <script>"x"`} {
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		run := made(1000)
+		if i == 1 {
+			extraRead(run)
+		}
+		if err := result.WriteRun(dir, run); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, dir)
+	}
+	var sides []Side
+	for _, dir := range dirs {
+		side, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sides = append(sides, side)
+	}
+	c := compared(t, sides...)
+	var page, text, bench bytes.Buffer
+	for _, err := range []error{c.Page().Write(&page), c.Text(&text), c.Bench(&bench)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(page.String(), "<script>\"x\"") || !strings.Contains(page.String(), "b &lt;script&gt;") {
+		t.Error("the page does not escape a name")
+	}
+	if !strings.Contains(text.String(), "Worse: block reads per Get.") {
+		t.Error(text.String())
+	}
+	if got := strings.Count(bench.String(), "\nBenchmarkReadrandom/threads=1 1000 2.5 block-reads/op"); got != 1 {
+		t.Error(bench.String())
+	}
+	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a folder of results") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,156 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/statelab/statelab/internal/model/difference"
+)
+
+// Limit is a change that fails a comparison, such as block_reads_per_get > +2%.
+type Limit struct {
+	Text    string
+	Figure  string
+	Above   bool    // fails when the change is above Value, else when below
+	Value   float64 // a share, or in the unit of the figure
+	Percent bool
+}
+
+// ParseLimit reads FIGURE > +N%, FIGURE < -N%, or the same without % in the figure's unit.
+func ParseLimit(text string) (Limit, error) {
+	l := Limit{Text: text, Above: true}
+	name, value, found := strings.Cut(text, ">")
+	if !found {
+		l.Above = false
+		if name, value, found = strings.Cut(text, "<"); !found {
+			return l, fmt.Errorf("%q: no > or < in it (example: 'block_reads_per_get > +2%%')", text)
+		}
+	}
+	l.Figure = strings.ReplaceAll(strings.TrimSpace(name), "-", "_")
+	if !slices.Contains(Names(), l.Figure) {
+		return l, fmt.Errorf("%q: unknown figure %q (one of %s)", text, l.Figure, strings.Join(Names(), ", "))
+	}
+	number, percent := strings.CutSuffix(strings.TrimSpace(value), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || v != v {
+		return l, fmt.Errorf("%q: invalid change %q (examples: +2%%, -10%%, +0.05)", text, strings.TrimSpace(value))
+	}
+	if l.Value, l.Percent = v, percent; percent {
+		l.Value /= 100
+	}
+	return l, nil
+}
+
+// Failures says where a limit is certainly passed, and where that cannot be told: both
+// fail a comparison, since a check that cannot tell has not passed.
+func (c *Comparison) Failures(l Limit) (failed []string) {
+	seen := false
+	for _, p := range c.Pairs {
+		for _, f := range p.Figures {
+			if f.Name != l.Figure {
+				continue
+			}
+			seen = true
+			low, high := f.Low, f.High
+			switch {
+			case l.Percent && !f.Relative:
+				if f.A == f.B {
+					continue
+				}
+				failed = append(failed, fmt.Sprintf("%s: %s was 0 in one of the runs, so a change in %% is undefined: give the limit without %%", l.Text, f.metric.noun))
+				continue
+			case !l.Percent && f.Relative:
+				low, high = low*f.A, high*f.A
+			}
+			switch {
+			case f.Verdict == string(difference.CannotTell):
+				failed = append(failed, l.Text+": "+p.Sentence(f))
+			case f.Certain() && (l.Above && low > l.Value || !l.Above && high < l.Value):
+				failed = append(failed, l.Text+": "+p.Sentence(f))
+			}
+		}
+	}
+	if !seen {
+		failed = append(failed, fmt.Sprintf("%s: the runs do not have this figure", l.Text))
+	}
+	return failed
+}
+
+// Decided tells whether the figures named (none: all) need no more runs: each is exact,
+// or differs, or its interval lies within margin (a share) of no change.
+func (c *Comparison) Decided(margin float64, names ...string) bool {
+	for _, p := range c.Pairs {
+		for _, f := range p.Figures {
+			if len(names) > 0 && !slices.Contains(names, f.Name) {
+				continue
+			}
+			if !f.Certain() && f.Verdict != Same && (!f.Relative || f.Low < -margin || f.High > margin || f.Verdict == string(difference.CannotTell)) {
+				return false
+			}
+		}
+	}
+	return len(c.Pairs) > 0
+}
+
+// Bench writes a line of the Go benchmark format for each run, so that benchstat reads
+// them (https://go.dev/design/14313-benchmark-format).
+func (c *Comparison) Bench(w io.Writer) error {
+	for _, side := range c.sides {
+		if _, err := fmt.Fprintf(w, "side: %s\n", strings.Join(strings.Fields(side.Name), "-")); err != nil {
+			return err
+		}
+		for _, g := range side.Groups {
+			for _, run := range g.Runs {
+				line := fmt.Sprintf("Benchmark%s/threads=%d", benchName(run.Workload.Name), run.Workload.Threads)
+				for _, axis := range sortedAxes(g) {
+					line += "/" + benchWord(axis) + "=" + benchWord(g.Axes[axis])
+				}
+				ops := run.Figures.Gets + run.Figures.Puts
+				if f := run.Figures.Replay; f != nil {
+					ops = f.Leaves
+				}
+				line += fmt.Sprintf(" %d", max(1, ops))
+				for _, m := range metrics() {
+					if v := m.value(run); v != nil {
+						line += " " + strconv.FormatFloat(*v, 'g', -1, 64) + " " + m.bench
+					}
+				}
+				if _, err := fmt.Fprintln(w, line); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func sortedAxes(g Group) (names []string) {
+	for name := range g.Axes {
+		if name != "threads" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func benchName(s string) string {
+	if s == "" {
+		return "Lookup"
+	}
+	return strings.ToUpper(s[:1]) + benchWord(s[1:])
+}
+
+// benchWord is text without what ends a name in the format.
+func benchWord(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || r == '/' || r == '=' || !unicode.IsGraphic(r) {
+			return '_'
+		}
+		return r
+	}, s)
+}

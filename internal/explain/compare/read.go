@@ -1,0 +1,195 @@
+// Package compare judges whether the runs of one folder differ from those of another,
+// figure by figure: runs, sweeps, replays and comparisons of layouts.
+//
+// Folders whose workload, page cache or host differ are refused, and the setting is
+// named: their figures would answer no question. What may differ, and is named in the
+// answer, is what people compare: engine, version, options, cache, memory, threads.
+//
+// A count that repeats exactly (one thread, equal seeds) is compared exactly; any other
+// figure by a test over the repeats (model/difference). Non-goals: measuring
+// (cmd/statelab starts the runs of compare --run), charts of curves (explain/engines).
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Side is what one folder holds.
+type Side struct {
+	Name   string // the folder, as given
+	Groups []Group
+}
+
+// Group are the runs of one setting of the axes.
+type Group struct {
+	Axes map[string]string
+	Runs []*result.Run // those that are ok
+	All  int           // with those that failed
+}
+
+// Open reads the runs of a folder.
+func Open(dir string) (Side, error) {
+	side := Side{Name: dir}
+	add := func(axes map[string]string, folders ...string) error {
+		g := Group{Axes: axes, All: len(folders)}
+		for _, folder := range folders {
+			if !filepath.IsLocal(filepath.FromSlash(folder)) {
+				return fmt.Errorf("%s: the run folder %q lies outside", dir, folder)
+			}
+			run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
+			if err != nil {
+				return err
+			}
+			if run.Status == result.OK {
+				g.Runs = append(g.Runs, run)
+			}
+		}
+		side.Groups = append(side.Groups, g)
+		return nil
+	}
+	switch sweep, err := result.ReadSweep(dir); {
+	case err == nil:
+		for _, p := range sweep.Points {
+			if err := add(p.Axes, p.Runs...); err != nil {
+				return side, err
+			}
+		}
+		return side, side.empty()
+	case !errors.Is(err, os.ErrNotExist):
+		return side, err
+	}
+	switch replay, err := result.ReadReplay(dir); {
+	case err == nil:
+		for _, t := range replay.Trees {
+			if err := add(map[string]string{"tree": t.Tree}, t.Runs...); err != nil {
+				return side, err
+			}
+		}
+		return side, side.empty()
+	case !errors.Is(err, os.ErrNotExist):
+		return side, err
+	}
+	switch layouts, err := result.ReadLayouts(dir); {
+	case err == nil:
+		for _, row := range layouts.Rows {
+			reads := []string{row.Read}
+			if len(row.Runs) > 0 {
+				reads = nil
+				for _, folder := range row.Runs {
+					reads = append(reads, folder+"/"+filepath.Base(row.Read))
+				}
+			}
+			if err := add(map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads...); err != nil {
+				return side, err
+			}
+		}
+		return side, side.empty()
+	case !errors.Is(err, os.ErrNotExist):
+		return side, err
+	}
+	err := add(map[string]string{}, ".")
+	if errors.Is(err, os.ErrNotExist) {
+		return side, fmt.Errorf("%s is not a folder of results: it has none of %s, %s, %s, %s", dir, result.RunFile, result.SweepFile, result.ReplayFile,
+			result.LayoutsFile)
+	}
+	return side, errors.Join(err, side.empty())
+}
+
+func (s Side) empty() error {
+	if slices.ContainsFunc(s.Groups, func(g Group) bool { return len(g.Runs) > 0 }) {
+		return nil
+	}
+	return fmt.Errorf("%s: no run succeeded, so there is nothing to compare", s.Name)
+}
+
+// Split makes a side of every value of an axis of s.
+func (s Side) Split(axis string) (sides []Side, err error) {
+	at := map[string]int{}
+	axes := map[string]bool{}
+	for _, g := range s.Groups {
+		for name := range g.Axes {
+			axes[name] = true
+		}
+		value, ok := g.Axes[axis]
+		if !ok {
+			continue
+		}
+		if _, known := at[value]; !known {
+			at[value] = len(sides)
+			sides = append(sides, Side{Name: axis + " " + value})
+		}
+		sides[at[value]].Groups = append(sides[at[value]].Groups, g)
+	}
+	if len(sides) < 2 {
+		return nil, fmt.Errorf("%s has %d values of %q, two are needed (its axes: %s)", s.Name, len(sides), axis, strings.Join(slices.Sorted(maps.Keys(axes)), ", "))
+	}
+	return sides, nil
+}
+
+// pair is a group of each of two sides that are compared.
+type pair struct {
+	at   string // their common setting; "" if there is one pair
+	a, b Group
+}
+
+// pairs match groups by the axes that both sides have, without those that have one value
+// on each side: these are what is compared. left are settings of one side only.
+func pairs(a, b Side) (matched []pair, left []string) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(valuesOf(a))) {
+		mine, theirs := valuesOf(a)[name], valuesOf(b)[name]
+		if len(mine) > 1 || len(theirs) > 1 {
+			names = append(names, name)
+		}
+	}
+	for name, theirs := range valuesOf(b) {
+		if len(theirs) > 1 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	label := func(g Group) string {
+		var parts []string
+		for _, name := range names {
+			parts = append(parts, name+" "+g.Axes[name])
+		}
+		return strings.Join(parts, ", ")
+	}
+	used := map[string]bool{}
+	for _, g := range a.Groups {
+		i := slices.IndexFunc(b.Groups, func(h Group) bool { return label(h) == label(g) })
+		if i < 0 {
+			left = append(left, label(g)+" ("+a.Name+" only)")
+			continue
+		}
+		used[label(g)] = true
+		matched = append(matched, pair{label(g), g, b.Groups[i]})
+	}
+	for _, h := range b.Groups {
+		if !used[label(h)] {
+			left = append(left, label(h)+" ("+b.Name+" only)")
+		}
+	}
+	return matched, left
+}
+
+func valuesOf(s Side) map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, g := range s.Groups {
+		for name, value := range g.Axes {
+			if all[name] == nil {
+				all[name] = map[string]bool{}
+			}
+			all[name][value] = true
+		}
+	}
+	return all
+}

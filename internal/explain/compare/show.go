@@ -1,0 +1,230 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/result"
+)
+
+func busiest(runs []*result.Run) (share float64) {
+	for _, run := range runs {
+		if m := run.Machine; m != nil && m.CPUOthersShare != nil {
+			share = max(share, *m.CPUOthersShare)
+		}
+	}
+	return share
+}
+
+// runsEach is "10 runs each", "5 and 6 runs".
+func (p Pair) runsEach() string {
+	switch {
+	case p.Runs[0] != p.Runs[1]:
+		return fmt.Sprintf("%d and %d runs", p.Runs[0], p.Runs[1])
+	case p.Runs[0] == 1:
+		return "1 run each"
+	}
+	return fmt.Sprintf("%d runs each", p.Runs[0])
+}
+
+// Sentence is the verdict on a figure.
+func (p Pair) Sentence(f Figure) string {
+	m := f.metric
+	between := m.print(f.A) + " and " + m.print(f.B)
+	evidence := func(low, high string) string {
+		return fmt.Sprintf("(95 %% CI %s to %s, %s; %s)", low, high, p.runsEach(), between)
+	}
+	percent := func(v float64) string { return unit.Significant(100*v, 2) }
+	switch f.Verdict {
+	case Same:
+		return fmt.Sprintf("the same %s: %s (exact count)", m.noun, m.print(f.A))
+	case string(difference.CannotTell):
+		return fmt.Sprintf("%s: cannot tell: needs %d runs each, has %d: --repeats %d (%s)", m.noun, f.Needs, min(p.Runs[0], p.Runs[1]), f.Needs, between)
+	case string(difference.NotFound):
+		if !f.Relative {
+			return fmt.Sprintf("no difference found in %s %s", m.noun, evidence(signed(f.Low, m.print), signed(f.High, m.print)))
+		}
+		return fmt.Sprintf("no difference found in %s %s", m.noun, evidence(signed(f.Low, percent), signed(f.High, percent)+" %"))
+	}
+	if f.Verdict == Changed {
+		by := m.print(math.Abs(f.B - f.A))
+		if f.Relative {
+			by = percent(math.Abs(f.Change)) + " %"
+		}
+		return fmt.Sprintf("%s %s %s (exact count, %s; %s)", by, m.direction(f.Change), m.noun, p.runsEach(), between)
+	}
+	low, high := math.Abs(f.Low), math.Abs(f.High)
+	if low > high {
+		low, high = high, low
+	}
+	if !f.Relative {
+		return fmt.Sprintf("%s %s %s %s", m.print(math.Abs(f.Change)), m.direction(f.Change), m.noun, evidence(m.print(low), m.print(high)))
+	}
+	return fmt.Sprintf("%s %% %s %s %s", percent(math.Abs(f.Change)), m.direction(f.Change), m.noun, evidence(percent(low), percent(high)+" %"))
+}
+
+func signed(v float64, print func(float64) string) string {
+	if v > 0 {
+		return "+" + print(v)
+	}
+	return strings.Replace(print(v), "-", "−", 1)
+}
+
+// Title says who is compared, and by what they differ.
+func (p Pair) Title() string {
+	title := p.B + " compared with " + p.A
+	if p.At != "" {
+		title += ", " + p.At
+	}
+	return title
+}
+
+func (p Pair) differing() string {
+	if len(p.Differs) == 0 {
+		return "Their settings are the same."
+	}
+	return "They differ in " + view.List(p.Differs, Difference.String) + "."
+}
+
+// lead is the answer in one sentence.
+func (p Pair) lead() string {
+	var better, worse, unclear []string
+	for _, f := range p.Figures {
+		switch {
+		case f.Better != nil && *f.Better:
+			better = append(better, f.metric.noun)
+		case f.Better != nil:
+			worse = append(worse, f.metric.noun)
+		case f.Verdict == string(difference.CannotTell):
+			unclear = append(unclear, f.metric.noun)
+		}
+	}
+	join := func(list []string) string { return strings.Join(list, ", ") }
+	rest := "."
+	if len(unclear) > 0 {
+		rest = ". Too few runs to judge " + join(unclear) + "."
+	}
+	switch {
+	case len(p.Figures) == 0:
+		return "Nothing can be compared: " + cmp.Or(strings.Join(p.Notes, "; "), "the runs have no figure in common") + "."
+	case len(better) == 0 && len(worse) == 0 && len(unclear) > 0:
+		return "Cannot tell: too few runs for " + join(unclear) + "."
+	case len(better) == 0 && len(worse) == 0:
+		return "No difference found."
+	case len(worse) == 0:
+		return "Better: " + join(better) + rest
+	case len(better) == 0:
+		return "Worse: " + join(worse) + rest
+	}
+	return "Better: " + join(better) + ". Worse: " + join(worse) + rest
+}
+
+// Text writes the verdicts for a terminal.
+func (c *Comparison) Text(w io.Writer) error {
+	out := view.NewText(w, 80)
+	for i, p := range c.Pairs {
+		if i > 0 {
+			out.Line("")
+		}
+		out.Wrap(p.Title(), "")
+		out.Wrap(p.lead(), "")
+		out.Wrap(p.differing(), "")
+		for _, d := range p.Allowed {
+			out.Wrap("Warning: measured under different conditions: "+d.String(), "  ")
+		}
+		for _, note := range p.Notes {
+			out.Wrap("Warning: "+note, "  ")
+		}
+		for _, f := range p.Figures {
+			out.Wrap("- "+p.Sentence(f), "  ")
+		}
+	}
+	for _, left := range c.Unmatched {
+		out.Wrap("Not compared: "+left, "  ")
+	}
+	return out.Flush()
+}
+
+// JSON is the comparison for a program.
+func (c *Comparison) JSON() any { return c }
+
+// row is a figure of a pair in the page's table.
+type row struct {
+	p Pair
+	f Figure
+}
+
+// Page is the comparison for a browser.
+func (c *Comparison) Page() *view.Page {
+	page := &view.Page{Title: "Comparison"}
+	var all view.Warnings
+	for _, p := range c.Pairs {
+		of := ""
+		if len(c.Pairs) > 1 {
+			of = cmp.Or(p.At, p.B)
+		}
+		page.Answer(of, p.lead())
+		for _, d := range p.Allowed {
+			all.Add("allowed", "measured under different conditions: "+d.String(), "measure both alike", of)
+		}
+		for _, note := range p.Notes {
+			all.Add("note", note, "", of)
+		}
+		var rows []row
+		for _, f := range p.Figures {
+			rows = append(rows, row{p, f})
+		}
+		words := func(name string, of func(row) string) view.Column[row] {
+			return view.Column[row]{Name: name, Left: true, Words: of}
+		}
+		change := func(name string, of func(Figure) float64) view.Column[row] {
+			return view.Column[row]{Name: name, Unit: "%", Value: func(r row) *float64 {
+				if !r.f.Relative {
+					return nil
+				}
+				return view.Some(100 * of(r.f))
+			}}
+		}
+		table := view.TableOf(rows, nil,
+			words("figure", func(r row) string { return r.f.metric.noun }), words("baseline, median", func(r row) string { return r.f.metric.print(r.f.A) }),
+			words("compared, median", func(r row) string { return r.f.metric.print(r.f.B) }),
+			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
+			change("to", func(f Figure) float64 { return f.High }),
+			words("verdict", func(r row) string { return strings.ReplaceAll(r.f.Verdict, "_", " ") }),
+			view.Column[row]{Name: "p", Value: func(r row) *float64 { return view.Of(r.f.P) }}, words("method", func(r row) string { return r.f.Method }))
+		var sentences [][]string
+		for _, f := range p.Figures {
+			sentences = append(sentences, []string{p.Sentence(f)})
+		}
+		page.Add(p.Title(),
+			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: view.Listing([]string{"verdict"}, sentences), Picture: changes(p)},
+			view.Block{Title: "Figures", Note: fmt.Sprintf("Runs: %d and %d. The intervals of the %d figures that need statistics hold together with 95 %% confidence.",
+				p.Runs[0], p.Runs[1], p.PerFigure), Method: "compare.md", Table: table})
+	}
+	page.Warnings = all.List()
+	return page
+}
+
+// changes is a bar of every relative change, with its interval.
+func changes(p Pair) *view.Picture {
+	bars := view.Bars{About: "change of each figure", X: "figure", Panels: []view.BarPanel{{Y: "compared / baseline"}}}
+	set := view.BarSet{Color: view.CurveStyle(0).Color, Values: [][]float64{nil}}
+	for _, f := range p.Figures {
+		if f.Relative {
+			bars.Groups = append(bars.Groups, strings.ReplaceAll(f.metric.noun, " per ", "/"))
+			set.Values[0], set.Spans = append(set.Values[0], 1+f.Change), append(set.Spans, view.Range{Low: 1 + f.Low, High: 1 + f.High})
+			set.Failed = append(set.Failed, false)
+		}
+	}
+	if len(bars.Groups) == 0 {
+		return nil
+	}
+	bars.Sets = []view.BarSet{set}
+	return bars.Picture(nil)
+}

@@ -1,0 +1,87 @@
+package promexport
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Live collects the progress of any measuring verb, and of a replay what its trees tell.
+// Safe for concurrent use.
+type Live struct {
+	Replay *Replay
+
+	verb  string
+	mutex sync.Mutex
+	event result.Event
+	tick  *result.Tick
+	sums  map[string]float64
+}
+
+// NewLive returns a collector that has heard nothing.
+func NewLive(verb string) *Live {
+	return &Live{Replay: NewReplay(), verb: verb, sums: map[string]float64{"operations": 0, "device_read_bytes": 0}}
+}
+
+// Handler serves /metrics' content.
+func (l *Live) Handler() http.Handler {
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(l, l.Replay)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// Observe takes an event of a runner.
+func (l *Live) Observe(e result.Event) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.event = e
+	if e.Tick != nil {
+		l.tick = e.Tick
+		l.sums["operations"] += float64(e.Tick.Ops)
+		l.sums["device_read_bytes"] += float64(e.Tick.DeviceReadBytes)
+	}
+}
+
+// Describe implements prometheus.Collector: an unchecked one, as Replay is.
+func (l *Live) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (l *Live) Collect(out chan<- prometheus.Metric) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	send := func(name, help string, kind prometheus.ValueType, v float64, labels ...string) {
+		var names, values []string
+		for i := 0; i < len(labels); i += 2 {
+			names, values = append(names, labels[i]), append(values, labels[i+1])
+		}
+		desc := prometheus.NewDesc("statelab_run_"+name, help, append([]string{"verb"}, names...), nil)
+		out <- prometheus.MustNewConstMetric(desc, kind, v, append([]string{l.verb}, values...)...)
+	}
+	help := map[string]string{"operations": "Operations of all phases so far.", "device_read_bytes": "Bytes that the runners fetched from devices."}
+	for _, name := range slices.Sorted(maps.Keys(l.sums)) {
+		send(name+"_total", help[name], prometheus.CounterValue, l.sums[name])
+	}
+	if l.event.Phase == "" {
+		return
+	}
+	send("phase", "1, with the phase that is going on as a label.", prometheus.GaugeValue, 1, "phase", l.event.Phase)
+	send("phase_done", "What is done of the phase, in its own unit.", prometheus.GaugeValue, float64(l.event.Done))
+	send("phase_expected", "What the phase will do; 0: not known.", prometheus.GaugeValue, float64(l.event.Total))
+	if t := l.tick; t != nil {
+		send("operations_per_second", "Operations of the last second.", prometheus.GaugeValue, t.OpsPerSecond)
+		const service = "Service time of the last second, by quantile."
+		if t.P99 > 0 {
+			send("service_seconds", service, prometheus.GaugeValue, float64(t.P50)/1e9, "quantile", "0.5")
+			send("service_seconds", service, prometheus.GaugeValue, float64(t.P99)/1e9, "quantile", "0.99")
+		}
+		if t.BlockReadsPerOp != nil {
+			send("block_reads_per_operation", "Block reads per operation of the last second.", prometheus.GaugeValue, *t.BlockReadsPerOp)
+		}
+	}
+}
