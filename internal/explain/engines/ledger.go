@@ -24,7 +24,8 @@ func (s *Sweep) ledger() view.Table {
 	commits := func(f result.Figures) *result.Latency { return f.PutNanos }
 	return view.TableOf(wrote, failure, column{Name: "point", Left: true, Key: true, Words: s.differing},
 		figure("puts", "/s", view.ShortCount, func(f result.Figures) *float64 { return view.Of(f.PutsPerSecond) }),
-		bytes(result.LedgerUser).Named("user", "B/put"), bytes(result.LedgerJournal), bytes(result.LedgerFlush), bytes(result.LedgerCompaction).Named("compact", "B/put"), bytes(result.LedgerDevice),
+		bytes(result.LedgerUser).Named("user", "B/put"), bytes(result.LedgerJournal), bytes(result.LedgerFlush),
+		bytes(result.LedgerCompaction).Named("compact", "B/put"), bytes(result.LedgerDevice),
 		latency("commit p50", commits, p50Of), latency("commit p99", commits, p99Of),
 		figure("stalls", "", view.Digits, func(f result.Figures) *float64 { return view.Whole(f.Stalls) }).Spared(2),
 		figure("stalled", "s", nil, func(f result.Figures) *float64 { return f.StallSeconds }).Spared(2),
