@@ -100,6 +100,7 @@ type Workload struct {
 	BatchSorted  bool    `json:"batch_sorted,omitempty"` // its keys ascend
 	InFlight     int     `json:"in_flight,omitempty"`    // Gets of a batch at once; 0: by the engine's own call, if it has one
 	Seed         uint64  `json:"seed"`
+	Aged         int     `json:"aged_rounds,omitempty"` // of the database: random overwrites of a quarter of its keys
 }
 
 // Cache is the block cache: what was asked for and what the engine runs with.
@@ -257,9 +258,34 @@ type Figures struct {
 	StallSeconds             *float64 `json:"write_stall_seconds,omitempty"`
 	CacheReservedBytes       *int64   `json:"cache_reserved_bytes,omitempty"` // taken from the block cache by memtables, at its most
 
+	// WriteBytesPerPut are the bytes written for each key that was put, by what wrote them: "keys and values"
+	// are the user's; journal, flush, compaction and ingestion the engine's; "device" all that the process wrote.
+	WriteBytesPerPut map[string]float64 `json:"write_bytes_per_put,omitempty"`
+
+	Age []AgeRound `json:"age,omitempty"` // of a load that went on to overwrite
+
 	*Replay // of a replay: its names stand beside these
 
 	State *State `json:"state,omitempty"` // of a layout
+}
+
+// Who wrote bytes, in Figures.WriteBytesPerPut.
+const (
+	LedgerUser       = "keys and values"
+	LedgerJournal    = "journal"
+	LedgerFlush      = "flush"
+	LedgerCompaction = "compaction"
+	LedgerIngestion  = "ingestion"
+	LedgerDevice     = "device"
+)
+
+// AgeRound is what one round of random overwrites left of a database, and cost.
+type AgeRound struct {
+	Round              int      `json:"round"`
+	Puts               uint64   `json:"puts"`
+	Bytes              int64    `json:"bytes"`
+	LevelBytes         []int64  `json:"level_bytes,omitempty"` // from level 0 on
+	WriteAmplification *float64 `json:"write_amplification,omitempty"`
 }
 
 // Latency summarises a histogram kept in latency.hlog. Nanoseconds.

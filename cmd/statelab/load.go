@@ -110,7 +110,10 @@ func (a *app) loadSpec(f *flags, m *mistakes) bench.Spec {
 	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: a.command(), Engine: cmp.Or(string(f.Engine), "pebble1"), Profile: string(f.Profile),
 		Overrides: m.overrides(f.Options), Workload: f.Workload, PageCache: bench.AsIs, Seed: m.seed(f.Seed), Threads: 4,
 		Keys: m.atLeastOne("keys", string(f.Keys), "5M"), KeyBytes: int(m.count("key-bytes", f.KeyBytes)), KeyHash: f.KeyHash,
-		ValueModel: f.ValueModel, ValueBytes: int(m.count("value-bytes", f.ValueBytes)), BatchKeys: int(m.atLeastOne("batch", f.Batch, "1000"))}
+		ValueModel: f.ValueModel, ValueBytes: int(m.count("value-bytes", f.ValueBytes)), BatchKeys: int(m.atLeastOne("batch", f.Batch, "1000")), Age: f.Age.First()}
+	if _, _, err := bench.AgeRounds(spec.Age); err != nil {
+		m.add("--age: %v", err)
+	}
 	m.oneOf("workload", f.Workload, verbWorkloads("load")...)
 	m.addAll("", keyspace.Keys{Count: max(spec.Keys, 1), Bytes: spec.KeyBytes, Order: keyspace.Hashed, Hash: spec.KeyHash}.Check())
 	if _, err := keyspace.NewValues(spec.ValueModel, spec.ValueBytes, spec.Seed); err != nil {

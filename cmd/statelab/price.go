@@ -87,13 +87,15 @@ func (a *app) price(f *flags, m *mistakes) error {
 		if l.Status != result.OK {
 			done.Status, done.Error = l.Status, l.Error
 		}
+		if l.Status == result.Interrupted {
+			break
+		}
+	}
+	for _, l := range pricing.Layouts {
 		for _, w := range l.Warnings {
 			if !result.Told(done.Warnings, w) {
 				done.Warnings = append(done.Warnings, w)
 			}
-		}
-		if l.Status == result.Interrupted {
-			break
 		}
 	}
 	rows, unused := pricing.Rows()

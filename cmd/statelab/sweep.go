@@ -89,6 +89,9 @@ func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
 		if f.Engine.Several() {
 			m.add("--engine %s: with --db a sweep reads one database with one engine; without --db it makes a database for each", f.Engine)
 		}
+		if f.Age.Several() || f.Measure == experiment.Sweep && f.Age != bench.NoAge {
+			m.add("--age %s: not with --db, whose database is as it was loaded (statelab load --age)", f.Age)
+		}
 		if f.Keys != "" {
 			m.add("--keys %s: not with --db, whose database has its keys", f.Keys)
 		}
@@ -138,6 +141,9 @@ func (a *app) axes(f, g *flags, t target, options []plan.Option) (axes []result.
 	if f.DB == "" && f.Measure == experiment.Sweep {
 		add(sweep.EngineAxis, engines(f))
 		add(sweep.KeysAxis, f.Keys.Values())
+		if f.Age != bench.NoAge {
+			add(sweep.AgeAxis, f.Age.Values())
+		}
 		if entry := engines(f); len(profiles) == 0 && len(entry) == 1 && t.engine != nil {
 			_, own, _ := strings.Cut(entry[0], ":")
 			profiles = []string{cmp.Or(own, t.engine.Info().Profiles[0].Name)}

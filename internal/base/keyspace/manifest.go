@@ -42,6 +42,9 @@ type Manifest struct {
 	Settled bool   `json:"settled"` // background work had ended when the load did
 	// MaxVersion is how many times any key may have been overwritten.
 	MaxVersion uint32 `json:"max_version"`
+	// Age is how long the load was to overwrite keys, Aged how many rounds it has.
+	Age  string `json:"age,omitempty"`
+	Aged uint32 `json:"aged,omitempty"`
 }
 
 // KeySpace returns the manifest's keys.

@@ -88,6 +88,10 @@ func (in Input) Page() *view.Page {
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
 		blocks := append(s.scalingBlocks(), axisFigures(s)...)
+		if t := s.ledger(); len(t.Rows) > 0 {
+			blocks = append(blocks, view.Block{Title: "The ledger of writes", Method: "writes.md", Table: t,
+				Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
+		}
 		if s.Disk != nil {
 			blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + ".",
 				Method: "engines.md", Table: ceilingTable(s.Disk), Folded: true})

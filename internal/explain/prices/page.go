@@ -219,10 +219,9 @@ func (in Input) Page() *view.Page {
 	for _, w := range in.Warnings {
 		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
-	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil,
-		in.columns(words("parameter", "", parameter), words("layout", "", func(r row) string { return r.Layout }))...),
-		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Gas follows from the row: %s. In brackets: lowest and highest.",
-			count(accounts), count(slots), h.Name, strings.Join(in.Formula, "; "))})
+	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil, in.narrow()...),
+		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.", count(accounts),
+			count(slots), h.Name, strings.Join(in.Formula, "; "))})
 	p.Add("Over the size of the state", in.charts()...)
 	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, Pre: strings.Join(in.safety(), "\n")})
 	p.Add("All rows", view.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: view.TableOf(in.Rows, nil,

@@ -104,7 +104,7 @@ func Formula(gasPerSecond float64) []string {
 // What is the larger part of a time.
 const (
 	CPU    = "CPU"
-	Device = "device reads"
+	Device = "device"
 )
 
 // Fill computes a row's times and gas from its reads and CPU time.

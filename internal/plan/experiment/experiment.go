@@ -102,7 +102,7 @@ type Experiment struct {
 	Keep, Discard                  bool
 
 	// Load: a database that is made.
-	Keys                                      List
+	Keys, Age                                 List
 	KeyBytes, KeyHash, ValueBytes, ValueModel string
 
 	// Workload.

@@ -66,6 +66,10 @@ func fields(e *Experiment) []field {
 		{"load.value_bytes", "value-bytes", "load sweep", "110", "bytes of a value", "", &e.ValueBytes},
 		{"load.value_model", "value-model", "load sweep", "random", "what values look like: random, table32, trie-node", "", &e.ValueModel},
 
+		{"load.age", "age", "load sweep", "none",
+			"then overwrite: none, steady (until level sizes and write amplification stop changing), or a number of rounds of a quarter of the keys", Sweep,
+			&e.Age},
+
 		{"workload.name", "workload", onEngine, "readrandom load=fillrandom", "what to do: statelab workloads", "", &e.Workload},
 		{"workload.gets", "gets", "read sweep replay", "500k replay=0", "measured Gets; of replay: after the last version, half of them of absent keys", "",
 			&e.Gets},

@@ -35,6 +35,7 @@ const (
 	BatchOrderAxis = "batch-order"
 	InFlightAxis   = "in-flight"
 	ProcsAxis      = "procs"
+	AgeAxis        = "age"
 )
 
 // Orders of the keys in a batch of Gets.
@@ -115,6 +116,7 @@ type Setting struct {
 	BatchOrder string
 	InFlight   int
 	Procs      int
+	Age        string
 	Options    map[string]string // of OptionAxis
 }
 
@@ -150,6 +152,9 @@ func (s *Setting) set(axis, value string) (err error) {
 		s.Handles, err = positive(value, "1000")
 	case ThreadsAxis:
 		s.Threads, err = positive(value, "8")
+	case AgeAxis:
+		s.Age = value
+		_, _, err = bench.AgeRounds(value)
 	case BatchGetsAxis:
 		s.BatchGets, err = positive(value, "16")
 	case BatchOrderAxis:
@@ -323,7 +328,11 @@ func (p Sweep) LoadOf(s Setting) bench.Spec {
 	point, load := p.Spec(s, 0), *p.Load
 	load.Engine, load.Profile = point.Engine, point.Profile
 	load.Keys = cmp.Or(s.Keys, load.Keys)
+	load.Age = cmp.Or(s.Age, load.Age)
 	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys)}
+	if rounds, _, err := bench.AgeRounds(load.Age); err == nil && rounds > 0 {
+		parts = append(parts, "age-"+load.Age)
+	}
 	load.Dir = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
 	return load
 }

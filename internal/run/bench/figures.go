@@ -341,6 +341,7 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 	if m.userBytes == 0 {
 		return
 	}
+	r.ledger(m, settled)
 	wrote, device := engineWrites(m.Subject), written(m.cost)
 	if settled != nil {
 		wrote += engineWrites(settled.Subject)
@@ -352,6 +353,26 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 		f.WriteAmplification = ratio(wrote, float64(m.userBytes))
 	}
 	f.DeviceWriteAmplification = ratio(device, float64(m.userBytes))
+}
+
+// ledger are the bytes that a put cost, by what wrote them.
+func (r *run) ledger(m *measured, settled *cost) {
+	puts := float64(m.puts)
+	parts := map[string]float64{result.LedgerUser: float64(m.userBytes) / puts, result.LedgerDevice: float64(written(m.cost)) / puts}
+	add := func(c engine.Counters) {
+		for name, n := range map[string]*int64{result.LedgerJournal: c.WALBytes, result.LedgerFlush: c.FlushBytes, result.LedgerCompaction: c.CompactBytes,
+			result.LedgerIngestion: c.IngestBytes} {
+			if n != nil {
+				parts[name] += float64(*n) / puts
+			}
+		}
+	}
+	add(m.Subject)
+	if settled != nil {
+		add(settled.Subject)
+		parts[result.LedgerDevice] += float64(written(*settled)) / puts
+	}
+	r.Result.Figures.WriteBytesPerPut = parts
 }
 
 // engineWrites are the bytes an engine says it wrote.

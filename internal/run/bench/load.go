@@ -62,7 +62,11 @@ func (r *run) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.Loaded, m.Settled = m.Keys, true
+	m.Loaded = m.Keys
+	if err := r.age(ctx, m, values); err != nil {
+		return err
+	}
+	m.Settled = true
 	if err := keyspace.WriteManifest(r.spec.Dir, m); err != nil {
 		return err
 	}
@@ -80,7 +84,7 @@ func (r *run) loadManifest() (m *keyspace.Manifest, create bool, err error) {
 	if !s.Resume {
 		return &keyspace.Manifest{Engine: s.Engine, Version: r.engine.Info().Version, Profile: s.Profile, Overrides: s.Overrides, Workload: s.Workload,
 			Keys: s.Keys, KeyBytes: s.KeyBytes, KeyOrder: keyspace.Hashed, KeyHash: s.KeyHash, ValueModel: s.ValueModel, ValueBytes: s.ValueBytes,
-			Seed: s.Seed, BatchKeys: s.BatchKeys}, true, nil
+			Seed: s.Seed, BatchKeys: s.BatchKeys, Age: s.Age}, true, nil
 	}
 	if m, err = keyspace.ReadManifest(s.Dir); err != nil {
 		return nil, false, err

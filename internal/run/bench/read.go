@@ -138,7 +138,7 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 		r.Warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run",
 			Remedy: "statelab load --resume --db " + r.spec.Dir})
 	}
-	choice.Keys = m.Keys
+	choice.Keys, w.Aged = m.Keys, int(m.Aged)
 	w.Keys, w.KeyBytes, w.KeyOrder, w.KeyHash, w.ValueModel, w.ValueBytes = m.Keys, m.KeyBytes, m.KeyOrder, m.KeyHash, m.ValueModel, values.MeanBytes()
 	return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion, any: unchecked}, nil
 }

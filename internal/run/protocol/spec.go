@@ -98,6 +98,7 @@ type EngineSpec struct {
 	ValueModel string `json:"value_model"`
 	ValueBytes int    `json:"value_bytes"`
 	Resume     bool   `json:"resume"`
+	Age        string `json:"age,omitempty"` // overwriting after the load: none, steady, or a number of rounds
 }
 
 func (s EngineSpec) Head() Head { return Head{s.Schema, s.Engine, s.Out} }
