@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"

@@ -197,7 +197,8 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 		}
 		s := steps[u.Task]
 		if u.Finished {
-			if ended(s); slurm.EndedWell(s.Folder) {
+			ended(s)
+			if _, well := slurm.EndedWell(s.Folder); well {
 				ok++
 			}
 			return

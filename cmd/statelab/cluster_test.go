@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/slurm/slurmtest"
 	"github.com/statelab/statelab/result"
@@ -104,6 +107,18 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	})
+	t.Run("parts make the whole", func(t *testing.T) {
+		db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
+		whole := must(t, "inspect", db, "--json").stdout
+		if there := must(t, "inspect", db, "--json", "--on", "slurm", "--parts", "3", "--scratch", scratch).stdout; there != whole {
+			t.Errorf("in parts: %s\nwhole: %s", there, whole)
+		}
+		curve := []string{"predict", "--keys", "10M", "--cores", "4", "--gets", "10k", "--warmup", "10k", "--seeds", "1", "--cache", "0.1%,1%,3%", "--json"}
+		whole = must(t, curve...).stdout
+		if there := must(t, append(curve, "--on", "slurm", "--scratch", scratch)...).stdout; there != whole {
+			t.Errorf("on nodes: %s\nhere: %s", there, whole)
+		}
+	})
 	t.Run("every node loads its own", func(t *testing.T) {
 		out := filepath.Join(out, "own")
 		must(t, "sweep", "--keys", "20k", "--cache", "40KiB,600KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0", "--on", "slurm",
@@ -122,6 +137,58 @@ func TestCluster(t *testing.T) {
 			t.Errorf("left on the nodes: %v, %v", left, err)
 		}
 	})
+}
+
+func TestInspectionInParts(t *testing.T) {
+	db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
+	whole := must(t, "inspect", db, "--json").stdout
+	if !strings.Contains(whole, `"level": 6`) || !strings.Contains(whole, `"level": 5`) {
+		t.Fatalf("not several levels: %s", whole)
+	}
+	var files []string
+	for k := range 3 {
+		file := filepath.Join(t.TempDir(), "part")
+		text := must(t, "inspect", db, "--json", "--part", fmt.Sprintf("%d/3", k+1)).stdout
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	merge := func(files ...string) outcome {
+		return statelab(t, append([]string{"inspect", "--merge", "--json"}, files...)...)
+	}
+	if o := merge(files...); o.stdout != whole {
+		t.Errorf("%v\nwhole: %s", o, whole)
+	}
+	refused(t, merge(files[0], files[2]), exitFailed, "part 2/3 is missing")
+	refused(t, merge(files[0], files[0]), exitFailed, "part 1/3 is given twice")
+	refused(t, statelab(t, "inspect", db, "--part", "4/3", "--json"), exitUsage, `--part "4/3": must be K/N`)
+}
+
+// TestPointsOneByOne: programs that start each run of a matrix themselves put the folders
+// together and let --resume write the summary.
+func TestPointsOneByOne(t *testing.T) {
+	db, out := small(t, "20k"), filepath.Join(t.TempDir(), "S")
+	args := []string{"sweep", "--db", db, "--cache", "40KiB,600KiB", "--gets", "5k", "--warmup", "0", "--access-gets", "0", "--repeats", "2"}
+	var matrix struct{ Include []plan.Listed }
+	if err := json.Unmarshal([]byte(must(t, append(args, "--print-matrix")...).stdout), &matrix); err != nil || len(matrix.Include) != 4 {
+		t.Fatalf("%+v, %v", matrix, err)
+	}
+	for _, point := range matrix.Include {
+		part := filepath.Join(t.TempDir(), "part")
+		must(t, append(args, "--point", strconv.Itoa(point.Number), "--out", part)...)
+		if err := os.CopyFS(filepath.Join(out, point.Folder), os.DirFS(filepath.Join(part, point.Folder))); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(part, "experiment.yaml"), filepath.Join(out, "experiment.yaml")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, "sweep", "--resume", "--out", out)
+	if s := readSweep(t, out); s.Status != result.OK || len(s.Points) != 2 || len(s.Points[1].Runs) != 2 {
+		t.Errorf("%+v", s)
+	}
+	refused(t, statelab(t, append(args, "--point", "4")...), exitUsage, `--point "4": must be from 0 to 3`)
 }
 
 // TestClusterSharesNothing: the nodes see neither the folder of the results nor this program.
