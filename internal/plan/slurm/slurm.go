@@ -498,7 +498,7 @@ func (w *batch) settle() {
 			}
 		}
 		w.stop(waiting)
-		if !running {
+		if !running && len(waiting) == 0 {
 			return
 		}
 		time.Sleep(pollEvery / 2)
