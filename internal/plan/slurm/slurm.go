@@ -490,10 +490,10 @@ func (w *batch) settle() {
 		}
 		var waiting []string
 		running := false
-		for _, t := range w.tasks {
-			if r := rows[t.number]; r != nil && r.state == "PD" {
+		for _, r := range rows { // those of tasks that an earlier process saw end, too
+			if r.state == "PD" {
 				waiting = append(waiting, r.job)
-			} else if r != nil && r.state != "CG" {
+			} else if r.state != "CG" {
 				running = true
 			}
 		}
