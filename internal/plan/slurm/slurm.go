@@ -493,7 +493,7 @@ func (w *batch) settle() {
 		for _, r := range rows { // those of tasks that an earlier process saw end, too
 			if r.state == "PD" {
 				waiting = append(waiting, r.job)
-			} else if r.state != "CG" {
+			} else {
 				running = true
 			}
 		}
