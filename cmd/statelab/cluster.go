@@ -258,7 +258,7 @@ func (a *app) clusterCheckVerb() *cobra.Command {
 that is free: scratch space, a shared folder, statelab itself, memory control groups.
 
   statelab cluster check
-  statelab cluster check fast --scratch /local --shared /home/me/results`,
+  statelab cluster check fast --scratch /local --shared results`,
 	}
 	cmd.Flags().StringVar(&scratch, "scratch", "/tmp", "folder on the nodes' own disks")
 	cmd.Flags().StringVar(&at, "shared", ".", "folder that results would be in")

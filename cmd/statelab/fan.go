@@ -172,7 +172,8 @@ func (a *app) inspectParts(f *flags, on *fan, m *mistakes, args []string) error 
 	var commands [][]string
 	for i := range parts {
 		// Nodes look at the same time: nobody holds the database's lock.
-		commands = append(commands, []string{"inspect", absolute(args[0]), "--json", "--ignore-lock", "--engine=" + string(f.Engine), fmt.Sprintf("--part=%d/%d", i+1, parts)})
+		commands = append(commands, []string{"inspect", absolute(args[0]), "--json", "--ignore-lock", "--engine=" + string(f.Engine),
+			fmt.Sprintf("--part=%d/%d", i+1, parts)})
 	}
 	answers, err := a.ask(on, c, "inspect", commands)
 	if err != nil {

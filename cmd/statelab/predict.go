@@ -387,7 +387,8 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engi
 	}
 	defer os.RemoveAll(out)
 	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.engine.Info().Name, Dir: absolute(dir),
-		Profile: cmp.Or(string(f.Profile), t.engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.foreign, IgnoreLock: ignoreLock, PageCache: bench.AsIs, Part: part}
+		Profile: cmp.Or(string(f.Profile), t.engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.foreign,
+		IgnoreLock: ignoreLock, PageCache: bench.AsIs, Part: part}
 	if t.manifest != nil {
 		spec.Overrides = t.manifest.Overrides
 	}

@@ -125,7 +125,8 @@ func element(ctx context.Context, base string, in io.Reader, carryOut func(args 
 	if _, err := os.Stat(made); errors.Is(err, os.ErrNotExist) {
 		return max(code, 1), nil // why is on stderr
 	}
-	end := End{Exit: code, Node: os.Getenv("SLURMD_NODENAME"), Job: os.Getenv("SLURM_JOB_ID"), Class: os.Getenv("STATELAB_CLASS"), Ended: time.Now().UTC(), Seconds: time.Since(began).Seconds()}
+	end := End{Exit: code, Node: os.Getenv("SLURMD_NODENAME"), Job: os.Getenv("SLURM_JOB_ID"), Class: os.Getenv("STATELAB_CLASS"),
+		Ended: time.Now().UTC(), Seconds: time.Since(began).Seconds()}
 	text, err := json.Marshal(end)
 	if err != nil {
 		return 1, err

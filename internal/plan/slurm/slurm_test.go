@@ -30,7 +30,8 @@ func TestQueueIsRead(t *testing.T) {
 	}
 }
 
-const someNodes = "n1|idle|small,ssd|4|16000|main*|none\nn2|down*|small,ssd|4|16000|main*|broken fan\nn3|idle|small,big|8|16000|main*|none\nn4|mix|(null)|4+|16000+|gpu|none\n"
+const someNodes = "n1|idle|small,ssd|4|16000|main*|none\nn2|down*|small,ssd|4|16000|main*|broken fan\nn3|idle|small,big|8|16000|main*|none\n" +
+	"n4|mix|(null)|4+|16000+|gpu|none\n"
 
 func TestNodesOfAClassAreAlike(t *testing.T) {
 	nodes, err := parseNodes(someNodes, "")
