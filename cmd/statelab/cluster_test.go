@@ -40,7 +40,8 @@ func TestCluster(t *testing.T) {
 		t.Helper()
 		text := "schema: statelab.experiment/1\nmeasure: sweep\nsubject: {cache: [40KiB, 600KiB]}\n" +
 			"database: {dir: " + db + "}\n" +
-			"workload: {gets: 20k, warmup: 1000, access_gets: 0}\nrepeats: 2\ncluster: {constraint: small, databases: [" + copies + "], scratch: " + scratch + more + "}\n"
+			"workload: {gets: 20k, warmup: 1000, access_gets: 0}\nrepeats: 2\n" +
+			"cluster: {constraint: small, databases: [" + copies + "], scratch: " + scratch + more + "}\n"
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
