@@ -30,8 +30,11 @@ FIXTURES := fixtures/gethchain
 # holds what is run to it.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# What a cluster on loopback takes.
+CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
+
 .PHONY: help build runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench clean
+.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench clean cluster-needs cluster-test
 
 help:
 	@echo "build     bin/statelab"
@@ -44,6 +47,7 @@ help:
 	@echo "test      installs what is missing; lint, all tests of all modules, race, fuzz"
 	@echo "lint      gofmt, go vet and staticcheck of all modules, rustfmt, clippy, shellcheck (installs what is missing)"
 	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
+	@echo "cluster-test  Slurm on loopback, and twenty storms of failures: ten minutes (a short form is in test)"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
 	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10) on one core, as many at a time as there are cores;"
 	@echo "          inputs that reach new code stay in Go's cache, those that fail a test in testdata/fuzz beside it"
@@ -163,8 +167,16 @@ fixtures:
 	@set -e; for module in $(FIXTURES); do (cd $$module && $(GO) test -short ./...); done
 
 # Go's test cache does not see what a child process read: never cached.
-e2e: runners trees
+e2e: runners trees cluster-needs
 	$(GO) test -short -count=1 -timeout 30m . ./cmd/statelab
+
+# Daemons that the packages start are of no use to the tests, which start their own.
+cluster-needs:
+	@PATH="$$PATH:/usr/sbin" scripts/needs $(CLUSTER_NEEDS)
+
+cluster-test: tools cluster-needs
+	$(GO) test -count=1 -timeout 60m ./internal/plan/slurm
+	$(GO) test -count=1 -timeout 60m -v -run 'Cluster|InParts|OneByOne' ./cmd/statelab
 
 slow: needs
 	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio" ./cmd/statelab

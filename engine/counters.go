@@ -219,3 +219,29 @@ type Level struct {
 	// FilterConsulted is false where a Get never asks the level's filters.
 	FilterConsulted bool `json:"filter_consulted"`
 }
+
+// Plus is the level that the tables of l and of other, none in both, make together.
+func (l Level) Plus(other Level) Level {
+	l.Sublevels = max(l.Sublevels, other.Sublevels)
+	l.Files += other.Files
+	l.Bytes += other.Bytes
+	l.Keys += other.Keys
+	l.KeysEstimated = l.KeysEstimated || other.KeysEstimated
+	l.DataBlocks += other.DataBlocks
+	l.DataBytes += other.DataBytes
+	l.IndexBlocks += other.IndexBlocks
+	l.SingleIndexes += other.SingleIndexes
+	l.IndexBytes += other.IndexBytes
+	l.TopIndexBytes += other.TopIndexBytes
+	l.SingleIndexBytes += other.SingleIndexBytes
+	l.FilterBytes += other.FilterBytes
+	l.ValueBytes += other.ValueBytes
+	l.IndexCacheBytes += other.IndexCacheBytes
+	l.TopIndexCacheBytes += other.TopIndexCacheBytes
+	l.FilterCacheBytes += other.FilterCacheBytes
+	l.DataCacheBytes += other.DataCacheBytes
+	l.SingleIndexCacheBytes += other.SingleIndexCacheBytes
+	l.InCacheKnown = l.InCacheKnown && other.InCacheKnown
+	l.InCacheSampled = l.InCacheSampled || other.InCacheSampled
+	return l
+}

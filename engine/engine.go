@@ -124,6 +124,10 @@ type Options struct {
 	// access becomes a block read: Counters then hold the accesses of a Get.
 	TraceAccesses bool
 
+	// Part is the part of the tables that Shape is to describe, alone. Engines whose Shape
+	// is not the sum over table files ignore it.
+	Part Part
+
 	// Overrides are engine options by the engine's own names, such as
 	// "MemTableSize": "64MiB" or "Levels[0].BlockSize": "8192".
 	Overrides map[string]string
@@ -131,6 +135,17 @@ type Options struct {
 	// Log receives the engine's own messages; nil drops them.
 	Log func(string)
 }
+
+// Part is part Number, from 1, of the Of parts that the files of tables are divided into by
+// their numbers. The zero value is the whole. The fields of levels of all parts sum up to
+// those of the whole.
+type Part struct {
+	Number int `json:"number"`
+	Of     int `json:"of"`
+}
+
+// Has reports whether a file belongs to p.
+func (p Part) Has(file uint64) bool { return p.Of == 0 || file%uint64(p.Of) == uint64(p.Number-1) }
 
 // DB is an open database. Methods are safe for concurrent use.
 type DB interface {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
@@ -155,7 +156,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 // looked is what advise sees of a database: inspect's run, or a level table alone.
 func (a *app) looked(r request, f *adviseFlags) (*result.Run, error) {
 	if !r.table {
-		return a.inspectDatabase(r.dir, "", f.ignoreLock)
+		return a.inspectDatabase(r.dir, "", f.ignoreLock, engine.Part{})
 	}
 	levels, err := levelTable(r.dir)
 	if err != nil {

@@ -197,7 +197,8 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 		}
 		s := steps[u.Task]
 		if u.Finished {
-			if ended(s); slurm.EndedWell(s.Folder) {
+			ended(s)
+			if _, well := slurm.EndedWell(s.Folder); well {
 				ok++
 			}
 			return
@@ -257,7 +258,7 @@ func (a *app) clusterCheckVerb() *cobra.Command {
 that is free: scratch space, a shared folder, statelab itself, memory control groups.
 
   statelab cluster check
-  statelab cluster check fast --scratch /local --shared /home/me/results`,
+  statelab cluster check fast --scratch /local --shared results`,
 	}
 	cmd.Flags().StringVar(&scratch, "scratch", "/tmp", "folder on the nodes' own disks")
 	cmd.Flags().StringVar(&at, "shared", ".", "folder that results would be in")

@@ -1,18 +1,22 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/user"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/slurm/slurmtest"
 	"github.com/statelab/statelab/result"
@@ -34,8 +38,10 @@ func TestCluster(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "e.yaml")
 	write := func(more string) {
 		t.Helper()
-		text := "schema: statelab.experiment/1\nmeasure: sweep\nsubject: {cache: [40KiB, 120KiB, 600KiB]}\ndatabase: {dir: " + db + "}\n" +
-			"workload: {gets: 20k, warmup: 1000}\nrepeats: 2\ncluster: {constraint: small, databases: [" + copies + "], scratch: " + scratch + more + "}\n"
+		text := "schema: statelab.experiment/1\nmeasure: sweep\nsubject: {cache: [40KiB, 600KiB]}\n" +
+			"database: {dir: " + db + "}\n" +
+			"workload: {gets: 20k, warmup: 1000, access_gets: 0}\nrepeats: 2\n" +
+			"cluster: {constraint: small, databases: [" + copies + "], scratch: " + scratch + more + "}\n"
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -104,6 +110,18 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	})
+	t.Run("parts make the whole", func(t *testing.T) {
+		db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
+		whole := must(t, "inspect", db, "--json").stdout
+		if there := must(t, "inspect", db, "--json", "--on", "slurm", "--parts", "3", "--scratch", scratch).stdout; there != whole {
+			t.Errorf("in parts: %s\nwhole: %s", there, whole)
+		}
+		curve := []string{"predict", "--keys", "10M", "--cores", "4", "--gets", "10k", "--warmup", "10k", "--seeds", "1", "--cache", "0.1%,1%,3%", "--json"}
+		whole = must(t, curve...).stdout
+		if there := must(t, append(curve, "--on", "slurm", "--scratch", scratch)...).stdout; there != whole {
+			t.Errorf("on nodes: %s\nhere: %s", there, whole)
+		}
+	})
 	t.Run("every node loads its own", func(t *testing.T) {
 		out := filepath.Join(out, "own")
 		must(t, "sweep", "--keys", "20k", "--cache", "40KiB,600KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0", "--on", "slurm",
@@ -122,6 +140,58 @@ func TestCluster(t *testing.T) {
 			t.Errorf("left on the nodes: %v, %v", left, err)
 		}
 	})
+}
+
+func TestInspectionInParts(t *testing.T) {
+	db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
+	whole := must(t, "inspect", db, "--json").stdout
+	if !strings.Contains(whole, `"level": 6`) || !strings.Contains(whole, `"level": 5`) {
+		t.Fatalf("not several levels: %s", whole)
+	}
+	var files []string
+	for k := range 3 {
+		file := filepath.Join(t.TempDir(), "part")
+		text := must(t, "inspect", db, "--json", "--part", fmt.Sprintf("%d/3", k+1)).stdout
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	merge := func(files ...string) outcome {
+		return statelab(t, append([]string{"inspect", "--merge", "--json"}, files...)...)
+	}
+	if o := merge(files...); o.stdout != whole {
+		t.Errorf("%v\nwhole: %s", o, whole)
+	}
+	refused(t, merge(files[0], files[2]), exitFailed, "part 2/3 is missing")
+	refused(t, merge(files[0], files[0]), exitFailed, "part 1/3 is given twice")
+	refused(t, statelab(t, "inspect", db, "--part", "4/3", "--json"), exitUsage, `--part "4/3": must be K/N`)
+}
+
+// TestPointsOneByOne: programs that start each run of a matrix themselves put the folders
+// together and let --resume write the summary.
+func TestPointsOneByOne(t *testing.T) {
+	db, out := small(t, "20k"), filepath.Join(t.TempDir(), "S")
+	args := []string{"sweep", "--db", db, "--cache", "40KiB,600KiB", "--gets", "5k", "--warmup", "0", "--access-gets", "0", "--repeats", "2"}
+	var matrix struct{ Include []plan.Listed }
+	if err := json.Unmarshal([]byte(must(t, append(args, "--print-matrix")...).stdout), &matrix); err != nil || len(matrix.Include) != 4 {
+		t.Fatalf("%+v, %v", matrix, err)
+	}
+	for _, point := range matrix.Include {
+		part := filepath.Join(t.TempDir(), "part")
+		must(t, append(args, "--point", strconv.Itoa(point.Number), "--out", part)...)
+		if err := os.CopyFS(filepath.Join(out, point.Folder), os.DirFS(filepath.Join(part, point.Folder))); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(part, "experiment.yaml"), filepath.Join(out, "experiment.yaml")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, "sweep", "--resume", "--out", out)
+	if s := readSweep(t, out); s.Status != result.OK || len(s.Points) != 2 || len(s.Points[1].Runs) != 2 {
+		t.Errorf("%+v", s)
+	}
+	refused(t, statelab(t, append(args, "--point", "4")...), exitUsage, `--point "4": must be from 0 to 3`)
 }
 
 // TestClusterSharesNothing: the nodes see neither the folder of the results nor this program.
@@ -198,6 +268,14 @@ func TestClusterStorms(t *testing.T) {
 			return
 		}
 	}
+}
+
+func me() string {
+	u, err := user.Current()
+	if err != nil {
+		return "root"
+	}
+	return u.Username
 }
 
 func storm(t *testing.T, c *slurmtest.Cluster, db, copies string, random *rand.Rand) {
@@ -301,7 +379,13 @@ func storm(t *testing.T, c *slurmtest.Cluster, db, copies string, random *rand.R
 		t.Errorf("the folder of points holds %v, %v", entries, err)
 	}
 	t.Logf("%d of %d points were measured before --resume", len(measured), points)
+	// A job that a node still completes may be put back after statelab has ended: started
+	// again, it finds its result and ends.
+	if left, err := c.Ask("squeue", "--noheader", "--array", "--format=%K %t %r"); err == nil && left != "" {
+		t.Logf("left in the queue: %s", left)
+	}
 	c.Until("the queue is empty", func() bool {
+		c.Ask("scancel", "--user="+me()) // a controller that forgot its last seconds may bring back jobs of earlier storms
 		text, err := c.Ask("squeue", "--noheader")
 		return err == nil && text == ""
 	})

@@ -34,7 +34,21 @@ handles the tables need, and how much of the cache memtables take.
 	f.displayFlags(cmd)
 	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
 	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
-	return a.checked(cmd, func(m *mistakes, args []string) error { return a.inspect(f, m, args) })
+	var part string
+	var merge bool
+	cmd.Flags().StringVar(&part, "part", "", "look at part K/N of the table files only (example: 2/4); --merge puts the parts together")
+	cmd.Flags().BoolVar(&merge, "merge", false, "the arguments are the JSON of all parts of one database: print the whole")
+	on := fanFlags(cmd)
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		switch {
+		case merge:
+			return a.mergeParts(f, m, args)
+		case on.where != "":
+			return a.inspectParts(f, on, m, args)
+		}
+		f.part = m.part(part)
+		return a.inspect(f, m, args)
+	})
 }
 
 // inspection is what inspect --json prints.
@@ -48,6 +62,8 @@ type inspection struct {
 	Handles   int              `json:"handles,omitempty"`
 	MemTables *memTableShare   `json:"memtables,omitempty"`
 	Warnings  []engine.Warning `json:"warnings,omitempty"`
+	// Part is the one that was looked at; absent: all.
+	Part engine.Part `json:"part,omitzero"`
 }
 
 // memTableShare is what memtables take of the cache while a node writes.
@@ -71,6 +87,16 @@ func (a *app) inspect(f *flags, m *mistakes, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if f.part.Of > 0 {
+		if found.Part = f.part; !f.json {
+			return usage("--part: prints JSON only: add --json")
+		}
+	}
+	return a.printInspection(f, found, engineText)
+}
+
+// printInspection prints what was found.
+func (a *app) printInspection(f *flags, found inspection, engineText string) (err error) {
 	if len(found.Levels) > 0 {
 		found.Handles = advise.Handles(found.Database.Files)
 	}
@@ -110,13 +136,17 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 		found.Inflection = &inflection
 		return found, "a level table; charged as by " + name, nil
 	}
-	run, err := a.inspectDatabase(path, string(f.Engine), f.IgnoreLock)
+	run, err := a.inspectDatabase(path, string(f.Engine), f.IgnoreLock, f.part)
 	if err != nil {
 		return found, "", err
 	}
 	found.Warnings = run.Warnings
 	found.Database, found.Levels, found.Inflection = run.Database, run.Database.Levels, run.Inflection
-	if run.Engine.Name == "pebble1" || run.Engine.Name == "pebble2" {
+	isPebble := run.Engine.Name == "pebble1" || run.Engine.Name == "pebble2"
+	if f.part.Of > 0 && !isPebble {
+		return found, "", usage("--part: %s has no table files that can be looked at one by one; only pebble1 and pebble2 have", run.Engine.Name)
+	}
+	if isPebble {
 		settings, err := nodeSettings(path, run.Engine.Profile)
 		if err != nil {
 			return found, "", err

@@ -36,6 +36,7 @@ type flags struct {
 	metrics                                 string
 	point, databases                        string
 	matrix                                  bool
+	part                                    engine.Part // of inspect
 }
 
 func newFlags(verb string) *flags { return &flags{Experiment: *experiment.New(verb)} }

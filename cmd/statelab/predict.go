@@ -31,6 +31,7 @@ type predictFlags struct {
 	reserve, seed, seeds                                 string
 	validate, out                                        string
 	ignoreLock, force, json                              bool
+	on                                                   *fan
 }
 
 func (a *app) predictVerb() *cobra.Command {
@@ -74,6 +75,7 @@ that is here (--db) it traces the accesses instead.
 	flag.BoolVar(&f.force, "force", false, "with --out: replace files that exist")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
+	f.on = fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, m, args) })
 }
 
@@ -118,6 +120,10 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	if f.layout != "" {
 		m.readable("--layout: ", f.layout)
 	}
+	f.on.check(m)
+	if f.on.where != "" && f.db != "" {
+		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.where)
+	}
 	if f.db != "" {
 		m.readable("--db: ", f.db)
 	}
@@ -159,9 +165,12 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	}
 	in.WarmupGets = spec.WarmupGets
 	p.WarmupGets = in.WarmupGets
-	if f.db != "" {
+	switch {
+	case f.on.where != "":
+		p.Points, err = a.predictOnNodes(f)
+	case f.db != "":
 		p.Points, err = a.predictHere(f, in, p, reserve)
-	} else {
+	default:
 		p.Points, err = a.predictElsewhere(in, p, reserve)
 	}
 	if err != nil {
@@ -245,7 +254,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
 		}
 		p.Source = f.layout
 	case f.db != "":
-		run, err := a.inspectDatabase(f.db, "", f.ignoreLock)
+		run, err := a.inspectDatabase(f.db, "", f.ignoreLock, engine.Part{})
 		if err != nil {
 			return err
 		}
@@ -363,8 +372,8 @@ func (a *app) printPrediction(p prediction) {
 		unit.Count(p.WarmupGets), unit.Count(p.Gets))
 }
 
-// inspectDatabase runs inspect on a database, statelab's or another's.
-func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool) (*result.Run, error) {
+// inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.
+func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engine.Part) (*result.Run, error) {
 	m := new(mistakes)
 	f := newFlags(experiment.Read)
 	f.DB, f.Engine, f.Existing, f.onlyLooks, f.IgnoreLock = dir, experiment.List(engineName), true, true, ignoreLock
@@ -378,7 +387,8 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool) (*result.
 	}
 	defer os.RemoveAll(out)
 	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.engine.Info().Name, Dir: absolute(dir),
-		Profile: cmp.Or(string(f.Profile), t.engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.foreign, IgnoreLock: ignoreLock, PageCache: bench.AsIs}
+		Profile: cmp.Or(string(f.Profile), t.engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.foreign,
+		IgnoreLock: ignoreLock, PageCache: bench.AsIs, Part: part}
 	if t.manifest != nil {
 		spec.Overrides = t.manifest.Overrides
 	}

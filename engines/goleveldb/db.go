@@ -206,7 +206,7 @@ func (d *db) shape() (engine.Shape, error) {
 			return engine.Shape{}, err
 		}
 	}
-	shape := d.recorder.Shape(tables, 0)
+	shape := d.recorder.Shape(tables, tables, 0)
 	for i := range shape.Levels {
 		shape.Levels[i].FilterConsulted = d.settings.BloomBitsPerKey > 0
 		shape.Levels[i].KeysEstimated = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -76,6 +77,7 @@ type Config struct {
 
 	adapter, dir         string
 	readOnly, disableWAL bool
+	part                 engine.Part
 	log                  func(string) // may be nil
 }
 
@@ -146,8 +148,16 @@ func (d *live) refresh(ctx context.Context, progress func(done, total int)) erro
 	if err != nil {
 		return d.failed("list the tables", err)
 	}
-	d.recorder.SetLive(tables, d.tablePath)
+	d.recorder.SetLive(d.inPart(tables), d.tablePath)
 	return d.recorder.LearnAll(ctx, progress)
+}
+
+// inPart are the tables that this opening is about.
+func (d *live) inPart(tables []blockio.LiveTable) []blockio.LiveTable {
+	if d.config.part.Of == 0 {
+		return tables
+	}
+	return slices.DeleteFunc(slices.Clone(tables), func(t blockio.LiveTable) bool { return !d.config.part.Has(uint64(t.Number)) })
 }
 
 func (d *live) tablePath(number blockio.FileNumber) string { return TablePath(d.config.dir, number) }
@@ -220,7 +230,7 @@ func (d *live) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, d.failed("list the tables", err)
 	}
-	return d.recorder.Shape(tables, d.config.BlockChargeBytes), nil
+	return d.recorder.Shape(d.inPart(tables), tables, d.config.BlockChargeBytes), nil
 }
 
 // Effective are the options in force.

@@ -111,7 +111,7 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		return nil, errors.Join(err, version.Close())
 	}
 	config.adapter, config.dir, config.log = library.About().Name, o.Dir, o.Log
-	config.readOnly, config.disableWAL = o.ReadOnly, s.DisableWAL
+	config.readOnly, config.disableWAL, config.part = o.ReadOnly, s.DisableWAL, o.Part
 	return start(ctx, config, version, recorder, events)
 }
 

@@ -202,7 +202,9 @@ func hostTable(h result.Host) view.Table {
 		{"rotational", strconv.FormatBool(h.Rotational)}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)}, {"I/O scheduler", h.Scheduler},
 		{"transparent huge pages", h.THP}, {"CPU governor", h.Governor}, {"open files allowed", whole(int64(min(h.FDLimit, math.MaxInt64)))},
 		{"root", strconv.FormatBool(h.Root)}, {"load average before", view.Number(h.LoadAverage)}, {"virtualised", h.Virtualised},
-		{"clock", fmt.Sprintf("%s, %s to read", h.Clock, view.Nanos(h.ClockNanos))}, {"Go", h.Go}, {"statelab", h.Statelab}, {"cgo", strconv.FormatBool(h.Cgo)},
+		{"clock", fmt.Sprintf("%s, %s to read", h.Clock, view.Nanos(h.ClockNanos))},
+		{"node", h.Node}, {"hardware class", h.Class}, {"Slurm job", h.Job},
+		{"Go", h.Go}, {"statelab", h.Statelab}, {"cgo", strconv.FormatBool(h.Cgo)},
 	}) {
 		rows = append(rows, []string{kv[0], kv[1]})
 	}

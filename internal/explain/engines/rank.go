@@ -17,8 +17,9 @@ const accepted = 0.05
 // fastest. Nothing is ordered by too few runs.
 type ranking struct {
 	leaders []Point
-	repeats int // the least of any
-	needs   int // repeats that could rank so many
+	repeats int      // the least of any
+	needs   int      // repeats that could rank so many
+	kinds   []string // of the machines, where times on them cannot be compared; else one or none
 }
 
 // rank compares every point with the fastest by Mann and Whitney's test over the repeats,
@@ -28,9 +29,9 @@ func rank(pts []Point) (r ranking, ok bool) {
 		return r, false
 	}
 	alpha := accepted / float64(len(pts)-1)
-	r.needs = difference.Needs(alpha)
+	r.needs, r.kinds = difference.Needs(alpha), mixedKinds(pts)
 	r.repeats = len(slices.MinFunc(pts, func(a, b Point) int { return cmp.Compare(len(a.speeds), len(b.speeds)) }).speeds)
-	if r.repeats < r.needs {
+	if r.repeats < r.needs || len(r.kinds) > 1 {
 		return r, false
 	}
 	best := slices.MaxFunc(pts, func(a, b Point) int { return cmp.Compare(a.Figures.GetsPerSecond, b.Figures.GetsPerSecond) })
@@ -112,8 +113,26 @@ func counted1(along string, stops []string) string {
 	return along + " " + strings.Join(stops, ", ")
 }
 
+// mixedKinds are the kinds of machines that points were measured on, unless the hardware
+// class is what they differ in.
+func mixedKinds(pts []Point) (kinds []string) {
+	classes := distinct(pts, func(p Point) string { return p.Axes["class"] })
+	for _, p := range pts {
+		if p.Run == nil || len(classes) > 1 {
+			continue
+		}
+		if kind := p.Run.Host.Kind(); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 // unranked says why nobody is called faster, and what would help.
 func (r ranking) unranked() string {
+	if len(r.kinds) > 1 {
+		return "runs on machines of different kinds cannot be ranked (" + strings.Join(r.kinds, "; ") + ")"
+	}
 	return fmt.Sprintf("too few runs to rank: %d each, %d needed (--repeats %d)", max(1, r.repeats), r.needs, r.needs)
 }
 

@@ -16,13 +16,13 @@ type LiveTable struct {
 	Smallest, Largest []byte // user keys
 }
 
-// Shape sums up the tables by level. chargeBytes is what the engine's cache
-// charges for a block beyond its content. Tables of level 0 come oldest first.
+// Shape sums up the tables by level, of all that there are. chargeBytes is what the
+// engine's cache charges for a block beyond its content. Tables of level 0 come oldest first.
 // Values in files of their own are not told: they belong to no level.
 //
 // The last level's filters are not consulted: both Pebble versions decide by
 // the number of the level (6), not by whether it is the last with data.
-func (r *Recorder) Shape(tables []LiveTable, chargeBytes int64) engine.Shape {
+func (r *Recorder) Shape(tables, all []LiveTable, chargeBytes int64) engine.Shape {
 	levels := make([]engine.Level, engine.MaxLevels)
 	for i := range levels {
 		levels[i] = engine.Level{Level: i, FilterConsulted: i != engine.MaxLevels-1, InCacheKnown: true}
@@ -49,7 +49,7 @@ func (r *Recorder) Shape(tables []LiveTable, chargeBytes int64) engine.Shape {
 		}
 		l.Sublevels = 1
 		if i == 0 {
-			l.Sublevels = sublevels(tables)
+			l.Sublevels = sublevels(all)
 		}
 		shape.Levels = append(shape.Levels, l)
 	}

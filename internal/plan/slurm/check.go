@@ -23,8 +23,8 @@ type Finding struct {
 // compared. "" or a space is the class of all nodes.
 func Alike(nodes []Node, class string) error {
 	class = strings.TrimSpace(class)
-	if strings.ContainsAny(class, "|[]()*,") {
-		return fmt.Errorf("%q: must be one feature, or several joined by & (example: nvme&64gb)", class)
+	if err := HasClass(nodes, class); err != nil {
+		return err
 	}
 	kinds := map[string][]string{}
 	var features []string
@@ -38,10 +38,7 @@ func Alike(nodes []Node, class string) error {
 	if class != "" {
 		what = "class " + class
 	}
-	switch len(kinds) {
-	case 0:
-		return fmt.Errorf("no node has %q (features of the nodes: %s)", class, strings.Join(unique(features), ", "))
-	case 1:
+	if len(kinds) == 1 {
 		return nil
 	}
 	var texts []string
@@ -51,6 +48,31 @@ func Alike(nodes []Node, class string) error {
 	slices.Sort(texts)
 	return fmt.Errorf("%s has nodes of different kinds: %s. Choose a feature that only nodes of one kind have (features: %s)",
 		what, strings.Join(texts, "; "), strings.Join(unique(features), ", "))
+}
+
+// HasClass refuses a class that no node has.
+func HasClass(nodes []Node, class string) error {
+	if strings.ContainsAny(class, "|[]()*,") {
+		return fmt.Errorf("%q: must be one feature, or several joined by & (example: nvme&64gb)", class)
+	}
+	var features []string
+	for _, n := range nodes {
+		if has(n, class) {
+			return nil
+		}
+		features = append(features, n.Features...)
+	}
+	return fmt.Errorf("no node has %q (features of the nodes: %s)", class, strings.Join(unique(features), ", "))
+}
+
+// Processors are those of the nodes of a class that jobs can run on, at least 1.
+func Processors(nodes []Node, class string) (all int) {
+	for _, n := range nodes {
+		if has(n, class) && !n.Down() {
+			all += n.CPUs
+		}
+	}
+	return max(all, 1)
 }
 
 // AllDown reports whether no node of a class can run a job now.

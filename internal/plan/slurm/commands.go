@@ -46,7 +46,8 @@ func output(text, name string, args ...string) (string, error) {
 	}
 	if err := command.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return "", fmt.Errorf("%s is not installed here: statelab needs Slurm's programs on the machine that it starts jobs from (Debian: apt install slurm-client)", name)
+			return "", fmt.Errorf("%s is not installed here: statelab needs Slurm's programs on the machine that it starts jobs from "+
+				"(Debian: apt install slurm-client)", name)
 		}
 		return "", fmt.Errorf("start %s: %w", name, err)
 	}

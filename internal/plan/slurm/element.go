@@ -29,6 +29,8 @@ type End struct {
 	Job   string    `json:"job"`
 	Class string    `json:"class,omitempty"`
 	Ended time.Time `json:"ended"`
+	// Seconds are those of the task itself.
+	Seconds float64 `json:"seconds"`
 }
 
 func readEnd(folder string) (e End, err error) {
@@ -49,10 +51,11 @@ func NodeOf(folder string) string {
 	return e.Node
 }
 
-// EndedWell reports whether a result is there that its task made without a mistake.
-func EndedWell(folder string) bool {
+// EndedWell reports whether a result is there that its task made without a mistake, and how
+// many seconds that took.
+func EndedWell(folder string) (seconds float64, ok bool) {
 	e, err := readEnd(folder)
-	return err == nil && e.Exit == 0
+	return e.Seconds, err == nil && e.Exit == 0
 }
 
 // patience is how long a node without our folders waits until its result is collected.
@@ -61,7 +64,7 @@ const patience = 10 * time.Minute
 // Element carries out the task of the array's element that this process is: carryOut in a
 // folder below base, on the node's own disk. What it made goes to its place, whole or not at
 // all, unless a result without a mistake is there.
-func Element(ctx context.Context, base string, in io.Reader, words io.Writer, carryOut func(args []string) int) int {
+func Element(ctx context.Context, base string, in io.Reader, words io.Writer, carryOut func(args []string, stdout io.Writer) int) int {
 	code, err := element(ctx, base, in, carryOut)
 	if err != nil {
 		fmt.Fprintln(words, "statelab:", err)
@@ -70,7 +73,7 @@ func Element(ctx context.Context, base string, in io.Reader, words io.Writer, ca
 	return code
 }
 
-func element(ctx context.Context, base string, in io.Reader, carryOut func(args []string) int) (int, error) {
+func element(ctx context.Context, base string, in io.Reader, carryOut func(args []string, stdout io.Writer) int) (int, error) {
 	var o order
 	if err := json.NewDecoder(io.LimitReader(in, longestAnswer)).Decode(&o); err != nil {
 		return 1, fmt.Errorf("read the order of this job: %w", err)
@@ -113,12 +116,17 @@ func element(ctx context.Context, base string, in io.Reader, carryOut func(args 
 	for _, arg := range t.Args {
 		args = append(args, strings.NewReplacer(Work, work, Scratch, own).Replace(arg))
 	}
-	code := carryOut(args)
 	made := filepath.Join(work, t.From)
+	began := time.Now()
+	code, err := answering(t, made, args, carryOut)
+	if err != nil {
+		return 1, err
+	}
 	if _, err := os.Stat(made); errors.Is(err, os.ErrNotExist) {
 		return max(code, 1), nil // why is on stderr
 	}
-	end := End{Exit: code, Node: os.Getenv("SLURMD_NODENAME"), Job: os.Getenv("SLURM_JOB_ID"), Class: os.Getenv("STATELAB_CLASS"), Ended: time.Now().UTC()}
+	end := End{Exit: code, Node: os.Getenv("SLURMD_NODENAME"), Job: os.Getenv("SLURM_JOB_ID"), Class: os.Getenv("STATELAB_CLASS"),
+		Ended: time.Now().UTC(), Seconds: time.Since(began).Seconds()}
 	text, err := json.Marshal(end)
 	if err != nil {
 		return 1, err
@@ -133,6 +141,25 @@ func element(ctx context.Context, base string, in io.Reader, carryOut func(args 
 		return code, place(made, t.To)
 	}
 	return code, offer(ctx, own, number, made)
+}
+
+// AnswerFile is the result of a task that answers.
+const AnswerFile = "answer.json"
+
+// answering carries a task out; what it prints is its result where it answers.
+func answering(t *Task, made string, args []string, carryOut func([]string, io.Writer) int) (code int, err error) {
+	if !t.Answers {
+		return carryOut(args, io.Discard), nil
+	}
+	if err := os.MkdirAll(made, 0o755); err != nil {
+		return 1, err
+	}
+	f, err := os.Create(filepath.Join(made, AnswerFile))
+	if err != nil {
+		return 1, err
+	}
+	code = carryOut(args, f)
+	return code, f.Close()
 }
 
 // seen reports whether this node sees the batch's folder.

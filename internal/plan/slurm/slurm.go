@@ -45,6 +45,7 @@ type Task struct {
 	From, To string
 	Class    string   // a Slurm constraint; "": any node
 	Nodes    []string // one of them; none: any
+	Answers  bool     // its standard output is the result, AnswerFile
 	Shares   bool     // other jobs may run on the node at the same time
 	Together string   // tasks with the same word run on one node
 	Node     string   // where tasks of Together ran before; "": nowhere yet
@@ -148,7 +149,7 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 			return err
 		}
 		if w.all(func(t *task) bool { return t.ended }) {
-			w.stop(w.left)
+			w.settle()
 			return w.failures()
 		}
 		if ctx.Err() != nil && !slices.ContainsFunc(w.tasks, func(t *task) bool { return t.row != nil && !t.ended }) {
@@ -215,12 +216,7 @@ func (w *batch) poll(collecting context.Context) error {
 	if w.silent >= 3 {
 		w.note("Slurm's controller answers again")
 	}
-	w.silent, w.left = 0, nil
-	for _, t := range w.tasks {
-		if r := rows[t.number]; t.ended && r != nil && r.state == "PD" {
-			w.left = append(w.left, r.job)
-		}
-	}
+	w.silent = 0
 	for _, t := range w.tasks {
 		if t.ended {
 			continue
@@ -234,9 +230,6 @@ func (w *batch) poll(collecting context.Context) error {
 			}
 		}
 		if end, err := readEnd(t.To); err == nil {
-			if t.row != nil && t.row.state == "PD" {
-				w.left = append(w.left, t.row.job)
-			}
 			w.end(t, end.Node)
 			continue
 		}
@@ -484,6 +477,31 @@ func (w *batch) jobs(which func(*row) bool) (jobs []string) {
 func (w *batch) stop(jobs []string) {
 	if len(jobs) > 0 {
 		w.say(run("scancel", jobs...))
+	}
+}
+
+// settle lets the last jobs leave the queue. One that goes back into it, since its node was
+// given up although it finished, is taken back.
+func (w *batch) settle() {
+	for range 10 {
+		rows, err := queue(w.name)
+		if err != nil {
+			return // what is left finds its result and ends
+		}
+		var waiting []string
+		running := false
+		for _, r := range rows { // those of tasks that an earlier process saw end, too
+			if r.state == "PD" {
+				waiting = append(waiting, r.job)
+			} else {
+				running = true
+			}
+		}
+		w.stop(waiting)
+		if !running && len(waiting) == 0 {
+			return
+		}
+		time.Sleep(pollEvery / 2)
 	}
 }
 

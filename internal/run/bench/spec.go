@@ -31,6 +31,6 @@ func PageCacheModes() []string { return []string{AsIs, Direct, Cold, Warm} }
 func openOptions(s *Spec) engine.Options {
 	return engine.Options{
 		Dir: s.Dir, Profile: s.Profile, ReadOnly: s.ReadOnly, Foreign: s.Foreign, IgnoreLock: s.IgnoreLock,
-		CacheBytes: s.CacheBytes, MemoryBytes: s.MemoryBytes, Handles: s.Handles, Direct: s.PageCache == Direct, Overrides: s.Overrides,
+		CacheBytes: s.CacheBytes, MemoryBytes: s.MemoryBytes, Handles: s.Handles, Direct: s.PageCache == Direct, Overrides: s.Overrides, Part: s.Part,
 	}
 }

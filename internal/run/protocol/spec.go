@@ -3,6 +3,8 @@ package protocol
 import (
 	"errors"
 	"fmt"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // Versions of the specs.
@@ -60,6 +62,9 @@ type EngineSpec struct {
 	// MemoryBytes is one budget for the engine, its page cache included. 0: none.
 	MemoryAsked string `json:"memory_asked,omitempty"` // as typed
 	MemoryBytes int64  `json:"memory_bytes,omitempty"`
+
+	// Part is the part of the tables to inspect.
+	Part engine.Part `json:"part,omitzero"`
 
 	Handles   int    `json:"handles"`
 	PageCache string `json:"page_cache"`

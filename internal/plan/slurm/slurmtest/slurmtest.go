@@ -250,7 +250,8 @@ func (c *Cluster) Until(what string, reached func() bool) {
 				c.t.Skipf("skipped: the kernel forbids what Slurm needs: %s", line)
 			}
 		}
-		c.t.Fatalf("waited too long until %s\n%s", what, said)
+		queue, err := c.Ask("squeue", "--array")
+		c.t.Fatalf("waited too long until %s\n%s%v\n%s", what, queue, err, said)
 	}
 }
 

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/slurm"
+	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/result"
+)
+
+// What is divided among nodes and put together again, to the byte.
+
+// fan are the flags that say among which nodes.
+type fan struct{ where, constraint, scratch, submit, parts string }
+
+func fanFlags(cmd *cobra.Command) *fan {
+	f := new(fan)
+	flag := cmd.Flags()
+	flag.StringVar(&f.where, "on", "", "divide the work among the nodes of a cluster: slurm or slurm:PARTITION")
+	flag.StringVar(&f.constraint, "constraint", "", "with --on: a feature of the nodes, or several joined by &")
+	flag.StringVar(&f.scratch, "scratch", "/tmp", "with --on: folder on the nodes' own disks")
+	flag.StringVar(&f.submit, "sbatch", "", "with --on: further arguments of sbatch, separated by commas")
+	flag.StringVar(&f.parts, "parts", "", "with --on: into how many parts the work is divided (default: the free nodes' number of processors)")
+	return f
+}
+
+func (f *fan) check(m *mistakes) {
+	name, partition, given := strings.Cut(f.where, ":")
+	if f.where != "" && (name != experiment.Cluster || given && partition == "") {
+		m.add("--on %q: must be slurm or slurm:PARTITION (example: --on slurm:fast)", f.where)
+	}
+	if f.parts != "" {
+		m.upTo("parts", f.parts, 1000, "4")
+	}
+}
+
+// cluster is the cluster, and into how many parts to divide.
+func (f *fan) cluster() (c slurm.Cluster, parts int, err error) {
+	_, partition, _ := strings.Cut(f.where, ":")
+	c = slurm.Cluster{Partition: partition, Submit: list(f.submit), Scratch: f.scratch, Programs: []string{self()}}
+	nodes, err := slurm.Nodes(partition)
+	if err != nil {
+		return c, 0, err
+	}
+	if err := slurm.HasClass(nodes, f.constraint); err != nil {
+		return c, 0, usage("--constraint: %v", err)
+	}
+	if f.parts != "" {
+		parts, err = strconv.Atoi(f.parts)
+		return c, parts, err
+	}
+	return c, slurm.Processors(nodes, f.constraint), nil
+}
+
+// ask has the nodes carry out a command line each; the answers are what they print.
+func (a *app) ask(f *fan, c slurm.Cluster, verb string, commands [][]string) (answers [][]byte, err error) {
+	out := outFolder("", verb)
+	b := slurm.Batch{Cluster: c, Folder: filepath.Join(out, slurmDir)}
+	for i, args := range commands {
+		b.Numbers = append(b.Numbers, i)
+		b.Tasks = append(b.Tasks, slurm.Task{Label: fmt.Sprintf("part %d of %d", i+1, len(commands)), Args: args, Answers: true, Shares: true, Class: f.constraint,
+			From: "out", To: filepath.Join(out, result.PointsDir, fmt.Sprintf("%03d", i))})
+	}
+	p := a.progress()
+	began := time.Now()
+	err = b.Do(a.ctx, func(u slurm.Update) {
+		if u.Note != "" {
+			p.say("%s", u.Note)
+		}
+		p.tell("", result.Event{Phase: verb, Done: uint64(u.Ended), Total: uint64(len(commands)), Unit: "parts", Note: fmt.Sprintf("%d running", u.Running)})
+	})
+	p.done()
+	if err != nil {
+		return nil, err
+	}
+	busy, nodes := 0.0, map[string]bool{}
+	for _, t := range b.Tasks {
+		seconds, well := slurm.EndedWell(t.To)
+		if !well {
+			words, _ := os.ReadFile(filepath.Join(b.Folder, filepath.Base(strings.TrimLeft(filepath.Base(t.To), "0"))+".err"))
+			return nil, fmt.Errorf("%s failed on %s: %s", t.Label, slurm.NodeOf(t.To), strings.TrimSpace(string(words)))
+		}
+		busy += seconds
+		nodes[slurm.NodeOf(t.To)] = true
+		text, err := os.ReadFile(filepath.Join(t.To, slurm.AnswerFile))
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, text)
+	}
+	wall := time.Since(began).Seconds()
+	p.say("%s on %s took %.1f s; one after the other they would have taken %.1f s of the nodes' time (speed-up %.2f, efficiency %.0f%%)",
+		plural(len(commands), "part"), plural(len(nodes), "node"), wall, busy, busy/wall, 100*busy/wall/float64(len(nodes)))
+	return answers, os.RemoveAll(out)
+}
+
+// predictOnNodes has the cache sizes predicted by nodes: each is one command.
+func (a *app) predictOnNodes(f *predictFlags) ([]result.PredictedPoint, error) {
+	c, _, err := f.on.cluster()
+	if err != nil {
+		return nil, err
+	}
+	var commands [][]string
+	for _, size := range list(f.cache) {
+		args := []string{"predict", "--json", "--cache=" + size, "--key-bytes=" + f.keyBytes, "--value-bytes=" + f.valueBytes, "--compression=" + f.compression,
+			"--cores=" + f.cores, "--threads=" + f.threads, "--gets=" + f.gets, "--warmup=" + f.warmup, "--missing=" + f.missing, "--reserve=" + f.reserve,
+			"--seed=" + f.seed, "--seeds=" + f.seeds, "--engine=" + f.engine}
+		if f.layout != "" {
+			args = append(args, "--layout="+absolute(f.layout))
+		} else {
+			args = append(args, "--keys="+f.keys)
+		}
+		commands = append(commands, args)
+	}
+	answers, err := a.ask(f.on, c, "predict", commands)
+	if err != nil {
+		return nil, err
+	}
+	var points []result.PredictedPoint
+	for _, text := range answers {
+		var p prediction
+		if err := json.Unmarshal(text, &p); err != nil {
+			return nil, fmt.Errorf("read a node's prediction: %w", err)
+		}
+		points = append(points, p.Points...)
+	}
+	return points, nil
+}
+
+// part reads K/N.
+func (m *mistakes) part(text string) (p engine.Part) {
+	if text == "" {
+		return p
+	}
+	number, of, ok := strings.Cut(text, "/")
+	var errNumber, errOf error
+	p.Number, errNumber = strconv.Atoi(number)
+	p.Of, errOf = strconv.Atoi(of)
+	if !ok || cmp.Or(errNumber, errOf) != nil || p.Number < 1 || p.Number > p.Of || p.Of > 100_000 {
+		m.add("--part %q: must be K/N, K from 1 to N (example: 2/4)", text)
+	}
+	return p
+}
+
+// inspectParts has nodes look at parts of a database that all of them see.
+func (a *app) inspectParts(f *flags, on *fan, m *mistakes, args []string) error {
+	on.check(m)
+	if len(args) != 1 {
+		m.add("name one database (example: statelab inspect DIR --on slurm)")
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	c, parts, err := on.cluster()
+	if err != nil {
+		return err
+	}
+	var commands [][]string
+	for i := range parts {
+		// Nodes look at the same time: nobody holds the database's lock.
+		commands = append(commands, []string{"inspect", absolute(args[0]), "--json", "--ignore-lock", "--engine=" + string(f.Engine),
+			fmt.Sprintf("--part=%d/%d", i+1, parts)})
+	}
+	answers, err := a.ask(on, c, "inspect", commands)
+	if err != nil {
+		return err
+	}
+	whole, err := merged(answers)
+	if err != nil {
+		return err
+	}
+	whole.Source = args[0]
+	return a.printInspection(f, whole, fmt.Sprintf("looked at in %d parts", parts))
+}
+
+// mergeParts prints the whole that the parts in files make.
+func (a *app) mergeParts(f *flags, m *mistakes, paths []string) error {
+	if len(paths) == 0 {
+		m.add("--merge: name the files of all parts (statelab inspect DIR --part K/N --json > FILE makes one)")
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	var texts [][]byte
+	for _, path := range paths {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		var text json.RawMessage
+		err = protocol.Decode(file, &text)
+		file.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		texts = append(texts, text)
+	}
+	whole, err := merged(texts)
+	if err != nil {
+		return err
+	}
+	return a.printInspection(f, whole, fmt.Sprintf("looked at in %d parts", len(texts)))
+}
+
+// merged is the inspection of which parts are given. All parts of one database must be there,
+// once each.
+func merged(texts [][]byte) (whole inspection, err error) {
+	parts := map[int]inspection{}
+	for _, text := range texts {
+		var one inspection
+		if err := json.Unmarshal(text, &one); err != nil {
+			return whole, fmt.Errorf("read a part of the inspection: %w", err)
+		}
+		if one.Schema != "statelab.inspect/1" || one.Part.Of == 0 {
+			return whole, fmt.Errorf("this is not a part of an inspection: statelab inspect DIR --part K/N --json makes one")
+		}
+		if len(parts) > 0 && (one.Part.Of != whole.Part.Of || one.Database.Dir != whole.Database.Dir) {
+			return whole, fmt.Errorf("part %d/%d of %s and part %d/%d of %s are not of one inspection", one.Part.Number, one.Part.Of, one.Database.Dir,
+				whole.Part.Number, whole.Part.Of, whole.Database.Dir)
+		}
+		if _, twice := parts[one.Part.Number]; twice {
+			return whole, fmt.Errorf("part %d/%d is given twice", one.Part.Number, one.Part.Of)
+		}
+		parts[one.Part.Number] = one
+		whole = one
+	}
+	of := whole.Part.Of
+	whole.Part, whole.Warnings, whole.Database.Bytes, whole.Database.Files = engine.Part{}, nil, 0, 0
+	levels := map[int]engine.Level{}
+	for number := 1; number <= of; number++ {
+		one, here := parts[number]
+		if !here {
+			return whole, fmt.Errorf("part %d/%d is missing", number, of)
+		}
+		whole.Database.Bytes += one.Database.Bytes
+		whole.Database.Files += one.Database.Files
+		for _, l := range one.Levels {
+			if known, is := levels[l.Level]; is {
+				l = known.Plus(l)
+			}
+			levels[l.Level] = l
+		}
+		for _, w := range one.Warnings {
+			if !slices.Contains(whole.Warnings, w) {
+				whole.Warnings = append(whole.Warnings, w)
+			}
+		}
+	}
+	whole.Levels = nil
+	for number := range engine.MaxLevels {
+		if l, is := levels[number]; is {
+			whole.Levels = append(whole.Levels, l)
+		}
+	}
+	whole.Database.Levels = whole.Levels
+	if len(whole.Levels) > 0 {
+		inflection := lsm.Inflect(whole.Levels, whole.Database.Bytes)
+		whole.Inflection, whole.Handles = &inflection, advise.Handles(whole.Database.Files)
+	}
+	return whole, nil
+}

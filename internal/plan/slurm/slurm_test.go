@@ -1,0 +1,202 @@
+package slurm
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestQueueIsRead(t *testing.T) {
+	rows, err := parseQueue("1|2|PD|||Resources\n2|0|R|n1||None\n7|1|PD||n2|ReqNodeNotAvail, UnavailableNodes:n2\n3|N/A|R|n3||None\n9|0|PD|||BeginTime\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]row{0: {"2", "R", "n1", "None", ""}, 1: {"7", "PD", "", "ReqNodeNotAvail, UnavailableNodes:n2", "n2"}, 2: {"1", "PD", "", "Resources", ""}}
+	got := map[int]row{}
+	for number, r := range rows {
+		got[number] = *r
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+const someNodes = "n1|idle|small,ssd|4|16000|main*|none\nn2|down*|small,ssd|4|16000|main*|broken fan\nn3|idle|small,big|8|16000|main*|none\n" +
+	"n4|mix|(null)|4+|16000+|gpu|none\n"
+
+func TestNodesOfAClassAreAlike(t *testing.T) {
+	nodes, err := parseNodes(someNodes, "")
+	if err != nil || len(nodes) != 3 || !nodes[1].Down() || nodes[1].Reason != "broken fan" {
+		t.Fatalf("%+v, %v", nodes, err)
+	}
+	for class, says := range map[string]string{
+		"ssd": "", "small&big": "", "big": "",
+		"small": "class small has nodes of different kinds: n1, n2 with 4 CPUs, 16000 MiB; n3 with 8 CPUs, 16000 MiB",
+		"gpu":   `no node has "gpu" (features of the nodes: big, small, ssd)`,
+		"a|b":   "must be one feature, or several joined by &",
+	} {
+		if err := Alike(nodes, class); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v, want %q", class, err, says)
+		}
+	}
+	if n := Processors(nodes, "small"); n != 12 {
+		t.Errorf("%d processors", n)
+	}
+	if _, err := parseNodes(someNodes, "moon"); err == nil || !strings.Contains(err.Error(), "partitions: gpu, main") {
+		t.Error(err)
+	}
+}
+
+// The script finds the programs where they are, or waits until they are delivered.
+func TestScriptFindsOrAwaitsItsPrograms(t *testing.T) {
+	dir := t.TempDir()
+	folder, scratch, home := filepath.Join(dir, "it's here"), filepath.Join(dir, "scratch"), filepath.Join(dir, "home")
+	for _, d := range []string{folder, home} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(home, "statelab")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho \"$0 $1 $STATELAB_CLASS\"\ncat\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	all, err := programs([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &batch{Batch: Batch{Cluster: Cluster{Scratch: scratch}, Folder: folder}, name: "jobs", programs: all}
+	text, err := w.script([]*task{{Task: &Task{Args: []string{"run"}, Class: "small&ssd"}, number: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() *exec.Cmd {
+		command := exec.Command("/bin/sh", "-c", text)
+		command.Env = append(os.Environ(), "SLURM_ARRAY_TASK_ID=3", "SLURMD_NODENAME=n1")
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return command
+	}
+	log := filepath.Join(folder, "3.log")
+	if err := start().Wait(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.ReadFile(log)
+	if err != nil || !strings.HasPrefix(string(said), path+" "+ElementVerb+" small&ssd\n") {
+		t.Fatalf("%s, %v", said, err)
+	}
+	var o order
+	_, rest, _ := strings.Cut(string(said), "\n")
+	if err := json.Unmarshal([]byte(rest), &o); err != nil || o.Tasks[3] == nil || o.Where != folder || !seen(o) {
+		t.Errorf("%s: %+v, %v", rest, o, err)
+	}
+	if err := os.Rename(path, path+".sent"); err != nil {
+		t.Fatal(err)
+	}
+	command := start()
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if said, err = os.ReadFile(log); err == nil && strings.Contains(string(said), `{"needs":"programs"}`) {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("it does not ask: %s", said)
+		}
+	}
+	if err := os.Rename(path+".sent", filepath.Join(w.delivered(), "statelab")); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Error(err)
+	}
+	if said, err = os.ReadFile(log); err != nil || !strings.Contains(string(said), w.delivered()+"/statelab "+ElementVerb) {
+		t.Errorf("%s, %v", said, err)
+	}
+}
+
+// Who comes second with a result leaves the first one's; a failure is replaced.
+func TestAResultIsPlacedOnce(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "points", "000")
+	made := func(exit int, node string) string {
+		dir := t.TempDir()
+		text, err := json.Marshal(End{Exit: exit, Node: node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, EndFile), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	for _, step := range []struct {
+		exit       int
+		node, want string
+	}{{1, "n1", "n1"}, {1, "n2", "n2"}, {0, "n3", "n3"}, {0, "n4", "n3"}, {1, "n5", "n3"}} {
+		if err := place(made(step.exit, step.node), to); err != nil {
+			t.Fatal(err)
+		}
+		if node := NodeOf(to); node != step.want {
+			t.Errorf("after %+v it is that of %s", step, node)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Dir(to)); err != nil || len(entries) != 1 {
+		t.Errorf("left beside it: %v, %v", entries, err)
+	}
+}
+
+func FuzzUntar(f *testing.F) {
+	for _, name := range []string{"run.json", "a/../../b", "/etc/x", "../up"} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 1, Mode: 0o644}); err != nil {
+			f.Fatal(err)
+		}
+		if _, err := w.Write([]byte("x")); err != nil {
+			f.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		parent := t.TempDir()
+		dir := filepath.Join(parent, "in")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if untar(io.LimitReader(bytes.NewReader(text), 1<<20), dir) != nil {
+			return
+		}
+		if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
+			t.Errorf("outside: %v, %v", entries, err)
+		}
+	})
+}
+
+func FuzzSlurmsAnswers(f *testing.F) {
+	f.Add(someNodes)
+	f.Add("1|2|PD|||Resources\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if rows, err := parseQueue(text); err == nil {
+			for number, r := range rows {
+				if r == nil {
+					t.Errorf("row %d is nil", number)
+				}
+			}
+		}
+		if nodes, err := parseNodes(text, ""); err == nil && len(nodes) == 0 {
+			t.Error("no nodes and no error")
+		}
+		judgeNode(Node{Name: "n"}, text, "/tmp", "/home")
+		judgeSettings(text)
+	})
+}
