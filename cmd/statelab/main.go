@@ -114,7 +114,25 @@ func (a *app) run() int {
 		return exitFailed
 	}
 	fmt.Fprintln(stderr, "statelab:", asTyped(err.Error(), args))
+	if remedy := remedyOfDisk(err.Error()); remedy != "" {
+		fmt.Fprintln(stderr, "statelab:", remedy)
+	}
 	return exitFailed
+}
+
+// remedyOfDisk is what to do about a disk that failed, where the message does not say it.
+func remedyOfDisk(message string) string {
+	again := "run the command again, with --resume if it was measuring"
+	says := strings.ToLower(message)
+	switch {
+	case strings.Contains(message, "--resume"):
+		return ""
+	case strings.Contains(says, "no space left on device"):
+		return "the disk is full: free some space, then " + again
+	case strings.Contains(says, "read-only file system"), strings.Contains(says, "input/output error"):
+		return "the file system reports errors (dmesg names the cause): repair it, then " + again
+	}
+	return ""
 }
 
 // asTyped is a message with paths as the arguments name them: runners know full

@@ -71,7 +71,7 @@ func stormSubjects(t *testing.T) []stormSubject {
 	}
 	roots := func(t *testing.T, out string) (text string) {
 		for _, tree := range readReplay(t, out).Trees {
-			text += fmt.Sprintln(tree.Tree, tree.Figures.Root.Combined, tree.Figures.LastVersion, tree.Figures.Replay.Leaves)
+			text += fmt.Sprintln(tree.Tree, tree.Figures.Root.Combined, tree.Figures.LastVersion)
 		}
 		return text
 	}
@@ -398,7 +398,7 @@ func (d stormDisk) mount(bytes int64) {
 	}
 	image := filepath.Join(d.backing, "image")
 	write(d.t, image, "")
-	truncate(d.t, image, 256<<20)
+	truncate(d.t, image, 2<<30)
 	d.tool("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,nodiscard", "-J", "size=4", image)
 	d.tool("mount", "-o", "loop", image, d.at)
 	d.t.Cleanup(func() { d.tool("umount", d.at) })
@@ -412,7 +412,7 @@ func (d stormDisk) repair() {
 		d.tool("mount", "-o", "remount,size=1g", d.at)
 		return
 	}
-	d.tool("mount", "-o", "remount,size=1g", d.backing)
+	d.tool("mount", "-o", "remount,size=2g", d.backing)
 	d.tool("umount", d.at)
 	image := filepath.Join(d.backing, "image")
 	if text, err := exec.Command("fsck.ext4", "-fy", image).CombinedOutput(); err != nil { // it exits 1 when it has repaired
