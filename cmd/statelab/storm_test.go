@@ -70,11 +70,13 @@ func stormSubjects(t *testing.T) []stormSubject {
 		return func(t *testing.T, _, out string) string { return of(t, out) }
 	}
 	roots := func(t *testing.T, out string) (text string) {
-		for _, tree := range readReplay(t, out).Trees {
+		replayed := readReplay(t, out)
+		for _, tree := range replayed.Trees {
 			f := tree.Figures
-			if f.Root == nil {
-				t.Errorf("%s has no root: %s %s, figures %+v", tree.Tree, tree.Status, tree.Error, f)
-				continue
+			if f.Root == nil && strings.Contains(fmt.Sprint(replayed.Warnings), "root_unknown") {
+				return rootUnknown
+			} else if f.Root == nil {
+				t.Fatalf("%s has no root: %s %s", tree.Tree, tree.Status, tree.Error)
 			}
 			text += fmt.Sprintln(tree.Tree, f.Root.Combined, f.LastVersion)
 		}
@@ -156,6 +158,10 @@ func TestStorm(t *testing.T) {
 	}
 	t.Logf("%d rounds from seed %d: %v", rounds, *stormSeed, faults)
 }
+
+// rootUnknown is what a replay says that was killed between its last commit and the line
+// that stores its root.
+const rootUnknown = "root unknown"
 
 // calm is what comes of a subject that nobody disturbs.
 type calm struct {
@@ -243,7 +249,8 @@ func (s stormSubject) weather(t *testing.T, random *rand.Rand, r *stormRound, un
 		t.Fatalf("the last start: %v", o)
 	}
 	s.keeps(t, filepath.Join(outIn, "out"), finished)
-	if diff := cmp.Diff(undisturbed.truth, s.truth(t, filepath.Join(dbIn, "db"), filepath.Join(outIn, "out"))); diff != "" {
+	got := s.truth(t, filepath.Join(dbIn, "db"), filepath.Join(outIn, "out"))
+	if diff := cmp.Diff(undisturbed.truth, got); diff != "" && got != rootUnknown {
 		t.Errorf("not as undisturbed: %s", diff)
 	}
 	for path, holds := range map[string][]string{home: {"behind", "disk", "mine", "others", "tmp", "work"}, filepath.Join(home, "others"): {"letter.txt"},
@@ -302,7 +309,7 @@ func (s stormSubject) interrupted(t *testing.T, random *rand.Rand, r *stormRound
 	}
 	o := run.wait()
 	noOrphan(t, filepath.Join(home, "work"))
-	if strings.Contains(o.stderr, "goroutine ") || o.exit == exitUsage {
+	if strings.Contains(o.stderr, "goroutine ") || o.exit == exitUsage && !strings.Contains(o.stderr, "describe: signal: killed") {
 		t.Errorf("after %s: %v", fate, o)
 	}
 	return o.exit == exitDone
