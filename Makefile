@@ -34,7 +34,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help build runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench clean cluster-needs cluster-test
+.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench clean cluster-needs cluster-test storm damage audit outdated
 
 help:
 	@echo "build     bin/statelab"
@@ -51,6 +51,10 @@ help:
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
 	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10) on one core, as many at a time as there are cores;"
 	@echo "          inputs that reach new code stay in Go's cache, those that fail a test in testdata/fuzz beside it"
+	@echo "storm     kills, signals and failing disks from STORM_SEED for STORM (default 2h); as root also disks that fill up and fail"
+	@echo "damage    10,000 damaged inputs for every reader, 100 damaged databases for every engine, 100 lies for every verb: hours"
+	@echo "audit     known vulnerabilities of all dependencies, licences and sources of crates (needs the internet)"
+	@echo "outdated  dependencies that have a newer version (needs the internet)"
 	@echo "bench     all benchmarks"
 	@echo "clean     remove bin and demo"
 
@@ -204,6 +208,32 @@ FUZZ_SECONDS := 10
 fuzz: needs
 	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | sort | \
 		CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
+
+STORM := 2h
+STORM_SEED := 1
+
+# The ledger is storm.jsonl: a line for each round, with its seed. make storm
+# STORM_SEED=N STORM=1s repeats the round of seed N.
+storm: runners trees
+	$(GO) test -v -short -timeout 0 -count=1 -run 'TestStorm$$' ./cmd/statelab -storm $(STORM) -storm-seed $(STORM_SEED) -storm-ledger $(CURDIR)/storm.jsonl
+
+damage: runners
+	$(GO) test -v -timeout 0 -count=1 -run 'TestDamagedInputs|TestEnginesAgainstDamage|TestOneLieIsCaught' ./cmd/statelab -damaged 10000 -lies 100
+
+# Exact versions, as of staticcheck.
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+CARGO_DENY := 0.20.2
+
+audit: needs
+	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "govulncheck $$module"; (cd $$module && CGO_ENABLED=1 $(GO) run $(GOVULNCHECK) ./...); done
+	cargo install --quiet --locked cargo-deny --version $(CARGO_DENY) --root $(RUST_TARGET)/tools
+	@set -e; for crate in native/rust examples/native-rust; do echo "cargo deny $$crate"; \
+		$(RUST_TARGET)/tools/bin/cargo-deny --manifest-path $$crate/Cargo.toml --locked check --config $(CURDIR)/native/rust/deny.toml; done
+
+outdated: needs
+	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "$$module"; \
+		(cd $$module && $(GO) list -m -u -f '{{if and (not .Indirect) .Update}}  {{.Path}} {{.Version}}, newer: {{.Update.Version}}{{end}}' all | grep . || true); done
+	@for crate in native/rust examples/native-rust; do echo "$$crate"; cargo update --dry-run --manifest-path $$crate/Cargo.toml; done
 
 bench: needs
 	$(GO) test -run '^$$' -bench . -benchmem ./...

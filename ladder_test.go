@@ -103,7 +103,7 @@ var ladder = []rung{
 			"layout", "result", "tree"},
 	}},
 	{"plan", map[string][]string{
-		"internal/plan":            {"internal/plan/runners", "result"},
+		"internal/plan":            {"internal/base/output", "internal/plan/runners", "result"},
 		"internal/plan/experiment": {},
 		"internal/plan/runners":    {"engine", "internal/run/protocol", "internal/run/session", "internal/base/unit", "result"},
 		"internal/plan/sweep": {"engine", "internal/base/keyspace", "internal/base/unit", "internal/model/lsm", "internal/plan", "internal/plan/runners",

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -93,6 +94,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func (a *app) run() int {
 	a.stdout, a.stderr, a.tables = plain{a.stdout}, plain{a.stderr}, newTables()
 	stderr, args := a.stderr, a.args
+	if err := notUTF8(args); err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
@@ -114,7 +119,40 @@ func (a *app) run() int {
 		return exitFailed
 	}
 	fmt.Fprintln(stderr, "statelab:", asTyped(err.Error(), args))
+	if remedy := remedyOfDisk(err.Error()); remedy != "" {
+		fmt.Fprintln(stderr, "statelab:", remedy)
+	}
 	return exitFailed
+}
+
+// notUTF8 refuses paths that plans and result folders, which are JSON, cannot name: a
+// runner would be sent to another path.
+func notUTF8(args []string) error {
+	here, err := os.Getwd()
+	if err != nil {
+		return usage("find the current directory: %v", err)
+	}
+	for _, path := range append([]string{here}, args...) {
+		if !utf8.ValidString(path) {
+			return usage("%q is not valid UTF-8: rename the file or folder, or name it through a link", path)
+		}
+	}
+	return nil
+}
+
+// remedyOfDisk is what to do about a disk that failed, where the message does not say it.
+func remedyOfDisk(message string) string {
+	again := "run the command again, with --resume if it was measuring"
+	says := strings.ToLower(message)
+	switch {
+	case strings.Contains(message, "--resume"):
+		return ""
+	case strings.Contains(says, "no space left on device"):
+		return "the disk is full: free some space, then " + again
+	case strings.Contains(says, "read-only file system"), strings.Contains(says, "input/output error"):
+		return "the file system reports errors (dmesg names the cause): repair it, then " + again
+	}
+	return ""
 }
 
 // asTyped is a message with paths as the arguments name them: runners know full

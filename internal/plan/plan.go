@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
@@ -350,10 +351,14 @@ type Option struct {
 func Claim(dir, owner string) error {
 	claim := claimOf(dir)
 	if text, err := os.ReadFile(claim); err == nil {
-		if by := strings.TrimSpace(string(text)); by != owner {
+		by := strings.TrimSpace(string(text))
+		if by == owner {
+			return nil
+		}
+		if by != "" {
 			return fmt.Errorf("%s belongs to the results in %s: choose another --db", dir, by)
 		}
-		return nil
+		// Version 0.1.0 did not write claims whole: one without an owner says nothing.
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -365,7 +370,10 @@ func Claim(dir, owner string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(claim, []byte(owner+"\n"), 0o644)
+	return output.Atomically(claim, func(f *os.File) error {
+		_, err := fmt.Fprintln(f, owner)
+		return err
+	})
 }
 
 // Clear removes what a claimed folder holds.

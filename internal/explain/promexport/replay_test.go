@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/statelab/statelab/result"
 )
@@ -28,7 +29,8 @@ func TestMetricsArePrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := new(expfmt.TextParser).TextToMetricFamilies(strings.NewReader(string(text)))
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

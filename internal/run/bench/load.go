@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,13 @@ func (r *run) load(ctx context.Context) error {
 	if _, err := r.Phase("prepare", func(*atomicCount) error {
 		o := openOptions(r.spec)
 		o.Create = create
+		// The manifest comes before the engine's first file: a load killed between the two
+		// would leave files of unknown origin, which nobody may continue or remove.
+		if create && isEmpty(r.spec.Dir) {
+			if err := keyspace.WriteManifest(r.spec.Dir, m); err != nil {
+				return err
+			}
+		}
 		if err := r.open(ctx, o); err != nil {
 			return err
 		}
@@ -104,6 +112,14 @@ func (r *run) loadManifest() (m *keyspace.Manifest, create bool, err error) {
 		m.KeyOrder, create = keyspace.Hashed, true
 	}
 	return m, create, nil
+}
+
+// isEmpty reports whether dir holds, or can come to hold, nothing but what is not the
+// engine's.
+func isEmpty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	others := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !engine.MayBeIn(e.Name()) })
+	return !others && (err == nil || errors.Is(err, os.ErrNotExist))
 }
 
 // removeDatabase empties dir, but for what is not the engine's.

@@ -83,6 +83,10 @@ func (r *run) figures() {
 			f.RootsDigest = hex.EncodeToString(r.roots.digest[:])
 		}
 	}
+	if f.Root == nil && f.ResumedAt != nil && r.info.RootRule != result.NoRoots {
+		r.Warn(engine.Warning{Code: "root_unknown", Text: "the tree held the last version already when the replay was resumed, and its root was not stored",
+			Remedy: "replay it again without --resume to compare its root"})
+	}
 	r.treeFigures(f, t)
 	r.diskFigures(f)
 }

@@ -78,11 +78,27 @@ func openRoots(dir string, stores []string, every, at int64) (*rootBook, error) 
 			return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 		}
 	}
+	if n := len(kept); n > 0 && kept[n-1].Version == at {
+		b.adopt(kept[n-1]) // what is left to replay may be nothing
+	}
 	// Only now does it take the place of the earlier one: a kill loses neither.
 	if err := errors.Join(f.Chmod(0o644), os.Rename(f.Name(), filepath.Join(dir, result.RootsFile))); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return b, nil
+}
+
+// adopt takes the last version's roots from its line, if that is whole.
+func (b *rootBook) adopt(r result.RootsAt) {
+	roots := make([][]byte, len(b.stores))
+	for i, store := range b.stores {
+		root, err := hex.DecodeString(r.Stores[store])
+		if _, known := r.Stores[store]; !known || err != nil {
+			return
+		}
+		roots[i] = root
+	}
+	b.version, b.stored, b.roots, b.combined = r.Version, r.Version, roots, CombinedRoot(b.stores, roots)
 }
 
 // add takes the roots of a version and compares them with the set's own.

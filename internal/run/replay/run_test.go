@@ -252,6 +252,15 @@ func TestAnInterruptedReplayGoesOnToTheSameRoot(t *testing.T) {
 	if err != nil || len(roots) != 400 {
 		t.Errorf("%d roots stored, %v", len(roots), err)
 	}
+	// As after a kill between the last commit and the run folder.
+	spec.Gets = 0
+	third, err := Run(context.Background(), replaytest.Tree{}, spec, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if third.Figures.Root == nil || third.Figures.Root.Combined != whole.Figures.Root.Combined {
+		t.Errorf("nothing was left to replay: root %+v", third.Figures.Root)
+	}
 }
 
 func TestATruncatedSetFailsAfterItsLastWholeVersion(t *testing.T) {
