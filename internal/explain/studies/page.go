@@ -160,7 +160,9 @@ func (s *Study) commands(all []Claim) (commands []string) {
 func (s *Study) Page() *view.Page {
 	p := &view.Page{Title: "Statelab: " + s.Title}
 	answers, _ := s.answers() // Open checks them
-	p.Answer("", answers...)
+	for _, text := range answers {
+		p.Answer("", strings.ReplaceAll(text, "**", "")) // emphasis is Markdown's
+	}
 	for _, text := range s.Misleads {
 		p.Warnings = append(p.Warnings, view.Warning{Text: text})
 	}
@@ -178,24 +180,34 @@ func (s *Study) Page() *view.Page {
 	return p
 }
 
-// Text is what a terminal shows.
+// Text is what a terminal shows: the word of each verdict in the tables, what limits
+// them below.
 func (s *Study) Text(w io.Writer) error {
 	const width = 100
 	t := view.NewText(w, width)
 	p := s.Page()
 	for _, answer := range p.Answers {
-		t.Wrap(answer.Text, "")
+		t.Wrap(answer.Text, "  ")
 	}
-	for _, section := range p.Sections {
-		for _, b := range section.Blocks {
-			if b.Data() == nil {
-				continue
+	names, by := s.sections()
+	short := columns()
+	short[0].Words = func(c Claim) string { return view.Clip(c.Says, width/2) }
+	short[1], short[len(short)-1].Words = short[1].Spared(1), func(c Claim) string { return c.Word }
+	for _, name := range names {
+		t.Line("")
+		t.Line(name)
+		t.Table(view.TableOf(by[name], nil, short...))
+		var limits []string
+		for _, c := range by[name] {
+			if text := view.Upper(c.Verdict()) + "."; c.Clause != "" && !slices.Contains(limits, text) {
+				limits = append(limits, text)
+				t.Wrap(text, "  ")
 			}
-			t.Line("")
-			t.Line(b.Title)
-			t.Table(b.Table)
-			t.Wrap(b.Note, "")
 		}
+		t.Wrap(note(by[name]), "  ")
+	}
+	for _, j := range s.judged() {
+		t.Wrap(fmt.Sprintf("%s: %s: %s. %s", j.By, j.Says, j.Verdict(), j.Figures()), "  ")
 	}
 	t.Line("")
 	t.Warnings(p.Warnings)
@@ -238,7 +250,8 @@ func (s *Study) Markdown(w io.Writer) error {
 	for _, text := range answers {
 		fmt.Fprintf(&b, "- %s\n", text)
 	}
-	fmt.Fprintf(&b, "\nEvery verdict is computed from the results in the study's `runs` folder; `statelab report` on the folder prints\nthese tables. Sources: %s.\n",
+	fmt.Fprintf(&b, "\nEvery verdict is computed from the results in the study's `runs` folder; `statelab report` on the folder\n"+
+		"prints these tables. Sources: %s.\n",
 		strings.Join(s.Sources, ", "))
 	if len(s.Misleads) > 0 {
 		fmt.Fprint(&b, "\n## Where a reader could be misled\n\n")

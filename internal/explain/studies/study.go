@@ -211,7 +211,8 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 		pairs = append(pairs, "{"+name+"}", value)
 	}
 	fill := strings.NewReplacer(pairs...)
-	for _, text := range []*string{&g.ID, &g.Says, &g.Given, &g.Source, &g.Unit, &g.Bound, &g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Without, &g.Explained, &g.Cannot,
+	for _, text := range []*string{&g.ID, &g.Says, &g.Given, &g.Source, &g.Unit, &g.Bound, &g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Without,
+		&g.Explained, &g.Cannot,
 		&g.If} {
 		*text = fill.Replace(*text)
 	}
@@ -222,7 +223,8 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 	for _, of := range []struct {
 		place string
 		to    **float64
-	}{{g.Measured, &c.MeasuredFigure}, {g.Predicted, &c.PredictedFigure}, {g.Model, &c.ModelFigure}, {below(g.Band, "low"), &c.low}, {below(g.Band, "high"), &c.high}, {g.Without, &c.withoutFigure}} {
+	}{{g.Measured, &c.MeasuredFigure}, {g.Predicted, &c.PredictedFigure}, {g.Model, &c.ModelFigure},
+		{below(g.Band, "low"), &c.low}, {below(g.Band, "high"), &c.high}, {g.Without, &c.withoutFigure}} {
 		if *of.to, err = s.figure(of.place, g.Unit); err != nil {
 			return c, err
 		}
@@ -316,9 +318,10 @@ func (c Claim) Verdict() string {
 	return c.Word
 }
 
-// Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound or zero.
+// Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound, zero,
+// and where a comparison tells nothing.
 func (c Claim) Difference(ours *float64) *float64 {
-	if ours == nil || c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
+	if ours == nil || c.Word == claims.CannotTell || c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
 		return nil
 	}
 	return view.Some(*ours/c.Theirs.Low - 1)
