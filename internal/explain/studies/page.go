@@ -93,25 +93,36 @@ func percent(d *float64) string {
 	return fmt.Sprintf("%+.1f%%", 100**d)
 }
 
-// columns of every table, for the page, the terminal and Markdown.
-func columns() []view.Column[Claim] {
+// table lays claims out; a verdict is its word, or with what limits it.
+func table(all []Claim, verdict func(Claim) string) view.Table {
 	words := func(name string, of func(Claim) string) view.Column[Claim] {
 		return view.Column[Claim]{Name: name, Left: true, Key: true, Words: of}
 	}
 	figure := func(name string, of func(Claim) string) view.Column[Claim] {
 		return view.Column[Claim]{Name: name, Words: of}
 	}
-	return []view.Column[Claim]{
+	return view.TableOf(all, nil,
 		words("claim", func(c Claim) string { return c.Says }),
-		words("unit", func(c Claim) string { return c.Unit }),
+		figure("unit", func(c Claim) string { return c.Unit }).Spared(1),
 		figure("published", published),
 		figure("predicted", func(c Claim) string { return number(c.PredictedFigure) }),
 		figure("difference", func(c Claim) string { return percent(c.Difference(c.PredictedFigure)) }),
 		figure("measured", func(c Claim) string { return number(c.MeasuredFigure) }),
 		figure("difference ", func(c Claim) string { return percent(c.Difference(c.MeasuredFigure)) }),
 		figure("by formula", func(c Claim) string { return number(c.ModelFigure) }),
-		words("verdict", Claim.Verdict),
+		words("verdict", verdict))
+}
+
+func word(c Claim) string { return c.Word }
+
+// limits say under what claims hold, or why they cannot be told.
+func limits(all []Claim) (texts []string) {
+	for _, c := range all {
+		if text := view.Upper(c.Verdict()) + "."; c.Clause != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
 	}
+	return texts
 }
 
 // note says what a section's claims have in common: conditions, sources, mean errors,
@@ -168,16 +179,20 @@ func (s *Study) Page() *view.Page {
 	}
 	names, by := s.sections()
 	for _, name := range names {
-		p.Add(name, view.Block{Title: name, Note: note(by[name]), Table: view.TableOf(by[name], nil, columns()...)},
+		p.Add(name, view.Block{Title: "Figures", Note: strings.Join(append(limits(by[name]), note(by[name])), " "), Table: table(by[name], word)},
 			view.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
 	}
-	var verdicts [][]string
-	for _, j := range s.judged() {
-		verdicts = append(verdicts, []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures()})
-	}
-	p.Add("Claims about layouts of state", view.Block{Title: "Claims about layouts of state", Method: "layouts.md",
-		Table: view.Listing([]string{"by", "claim", "condition", "verdict", "our figures"}, verdicts)})
+	p.Add("Claims about layouts of state", view.Block{Title: "Verdicts", Method: "layouts.md", Table: s.verdicts()})
 	return p
+}
+
+// verdicts are those on layouts of state.
+func (s *Study) verdicts() view.Table {
+	var rows [][]string
+	for _, j := range s.judged() {
+		rows = append(rows, []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures()})
+	}
+	return view.Listing([]string{"by", "claim", "condition", "verdict", "our figures"}, rows)
 }
 
 // Text is what a terminal shows: the word of each verdict in the tables, what limits
@@ -190,19 +205,16 @@ func (s *Study) Text(w io.Writer) error {
 		t.Wrap(answer.Text, "  ")
 	}
 	names, by := s.sections()
-	short := columns()
-	short[0].Words = func(c Claim) string { return view.Clip(c.Says, width/2) }
-	short[1], short[len(short)-1].Words = short[1].Spared(1), func(c Claim) string { return c.Word }
 	for _, name := range names {
 		t.Line("")
 		t.Line(name)
-		t.Table(view.TableOf(by[name], nil, short...))
-		var limits []string
-		for _, c := range by[name] {
-			if text := view.Upper(c.Verdict()) + "."; c.Clause != "" && !slices.Contains(limits, text) {
-				limits = append(limits, text)
-				t.Wrap(text, "  ")
-			}
+		clipped := slices.Clone(by[name])
+		for i := range clipped {
+			clipped[i].Says = view.Clip(clipped[i].Says, width/2)
+		}
+		t.Table(table(clipped, word))
+		for _, text := range limits(by[name]) {
+			t.Wrap(text, "  ")
 		}
 		t.Wrap(note(by[name]), "  ")
 	}
@@ -259,18 +271,18 @@ func (s *Study) Markdown(w io.Writer) error {
 			fmt.Fprintf(&b, "- %s\n", text)
 		}
 	}
-	for _, section := range s.Page().Sections {
-		for _, block := range section.Blocks {
-			if block.Pre != "" {
-				fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(block.Pre, "\n", "\n    "))
-				continue
-			}
-			fmt.Fprintf(&b, "\n## %s\n\n", block.Title)
-			markdownTable(&b, block.Table)
-			if block.Note != "" {
-				fmt.Fprintf(&b, "\n%s\n", block.Note)
-			}
+	names, by := s.sections()
+	for _, name := range names {
+		fmt.Fprintf(&b, "\n## %s\n\n", name)
+		markdownTable(&b, table(by[name], Claim.Verdict))
+		fmt.Fprintf(&b, "\n%s\n", note(by[name]))
+		if commands := strings.Join(s.commands(by[name]), "\n"); commands != "" {
+			fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(commands, "\n", "\n    "))
 		}
+	}
+	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
+		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
+		markdownTable(&b, verdicts)
 	}
 	_, err = io.WriteString(w, b.String())
 	return err
