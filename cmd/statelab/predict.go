@@ -300,6 +300,9 @@ func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
 	} else {
 		spec.Compression = ratios
 	}
+	if values, err := keyspace.NewValues(f.valueModel, 0, 1); err == nil && f.valueModel == keyspace.TrieNode { // has sizes of its own
+		spec.ValueBytes = int(values.MeanBytes())
+	}
 	if s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: f.profile}); len(errs) > 0 {
 		m.addAll("--profile: ", errs)
 	} else {

@@ -27,6 +27,8 @@ type claim struct {
 	layouts []string // that it is about
 	upTo    uint64   // accounts that it is of; 0: any number
 	why     string   // our machine cannot tell
+	own     string   // layout that is the author's own
+	standIn string   // what was measured in its place
 	judge   func(Evidence, claim) finding
 }
 
@@ -86,7 +88,7 @@ const (
 	qmdbPaper    = "https://arxiv.org/abs/2501.05262"
 	nomtSlides   = "https://hackmd.io/@Xo-wxO7bQkKidH1LrqACsw/rkG0lmjWyg"
 	pebbleStudy  = "https://github.com/QuarkChain/bench_kvdb"
-	pebbleReply  = "a reply in that study's forum thread, passed on to us"
+	pebbleReply  = "https://ethresear.ch/t/23711" // its answer of 2026-01-27
 )
 
 // all are the sides of the argument, in the order in which it went.
@@ -100,17 +102,21 @@ func all() []claim {
 			Given:     "a chain like Ethereum or Base; upper nodes can be shared in a block",
 			Published: of(50, 50, "reads a lookup", trieDBReadme), layouts: inKV, judge: judgeManyReads},
 		{By: "TrieDB", Says: "~8 with a layout made for the trie", Given: "the same chain, a node at a time",
-			Published: of(8, 8, "reads a lookup", trieDBReadme), layouts: []string{"chunktrie:unpinned"}, judge: judgeNodes},
+			Published: of(8, 8, "reads a lookup", trieDBReadme), layouts: []string{"chunktrie:unpinned"}, standIn: "chunktrie, built after the description of Monad DB",
+			judge: judgeNodes},
 		{By: "TrieDB", Says: "~4 with several levels of the trie in a page", Given: "the same chain",
-			Published: of(4, 4, "reads a lookup", trieDBReadme), layouts: []string{"triedb", "pagetrie"}, upTo: mainNetwork, judge: judgeFewReads},
+			Published: of(4, 4, "reads a lookup", trieDBReadme), layouts: []string{"triedb", "pagetrie"}, upTo: mainNetwork, own: "triedb",
+			standIn: "pagetrie, built after its description", judge: judgeFewReads},
 		{By: "Monad DB", Says: "one read for every node: the trie itself lies on the disk", Given: "no store below the trie",
-			Published: of(1, 1, "reads a node", monadDocs), layouts: []string{"chunktrie:unpinned"}, judge: judgeReadPerNode},
-		{By: "Pebble study", Says: "a Get costs 1-2 reads, whatever the size", Given: "filters and top indexes in memory: 0.2% of the database",
+			Published: of(1, 1, "reads a node", monadDocs), layouts: []string{"chunktrie:unpinned"},
+			standIn: "chunktrie, built after its description: one read a node is so by construction", judge: judgeReadPerNode},
+		{By: "Pebble study", Says: "a Get costs about 2 reads above IP1, 1.0-1.3 above IP2, whatever the size", Given: "a cache of 0.2%, or of 0.9%, of the database",
 			Published: of(1, 2, "reads a Get", pebbleStudy), layouts: []string{"flat-pebble"}, judge: judgePerGet},
-		{By: "Pebble study, forum", Says: "1-2 reads a Get of a node, hash scheme", Given: "geth's default cache of 2 GB, real blocks",
-			Published: of(1, 2, "reads a node", pebbleReply), layouts: []string{"geth-hash"}, judge: judgePerGet},
-		{By: "Pebble study, forum", Says: "0.3-0.9 reads a Get of a node, path scheme", Given: "geth's default cache of 2 GB, real blocks",
-			Published: of(0.3, 0.9, "reads a node", pebbleReply), layouts: []string{"geth-path"}, judge: judgePerGet},
+		{By: "Pebble study, forum", Says: "1-2 reads a db.Get, hash scheme",
+			Given:     "geth's default cache of 2 GB: the study's model with random Gets, not an observation",
+			Published: of(1, 2, "reads a Get", pebbleReply), layouts: []string{"geth-hash"}, judge: judgePerNode},
+		{By: "Pebble study, forum", Says: "0.3-0.9 reads a db.Get, path scheme", Given: "observed on a geth node with its default cache of 2 GB",
+			Published: of(0.3, 0.9, "reads a Get", pebbleReply), layouts: []string{"geth-path"}, judge: judgePerNode},
 		{By: "QMDB", Says: "one SSD read a Get", Given: "the index in memory",
 			Published: of(1, 1, "reads a Get", qmdbPaper), layouts: []string{"qmdb"}, judge: judgeFewReads},
 		{By: "QMDB", Says: "2.3 bytes of memory an entry", Given: "the index on the SSD too (hybrid)",
@@ -132,6 +138,15 @@ type Judged struct {
 	finding
 }
 
+// Verdict is the finding, with the name of the stand-in that was measured.
+func (j Judged) Verdict() string {
+	v := j.finding.Verdict()
+	if j.standIn != "" && (j.Word == Holds || j.Word == HoldsIf || j.Word == Fails) {
+		v += " (of " + j.standIn + ")"
+	}
+	return v
+}
+
 // Judge judges every claim by a comparison; nil if it has no figures.
 func Judge(l *result.Layouts) (found []Judged) {
 	e := Evidence{l}
@@ -139,6 +154,9 @@ func Judge(l *result.Layouts) (found []Judged) {
 		return nil
 	}
 	for _, c := range all() {
+		if c.own != "" && len(e.Sizes(c.own)) > 0 {
+			c.standIn = ""
+		}
 		found = append(found, Judged{c, c.found(e)})
 	}
 	return found

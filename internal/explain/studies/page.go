@@ -93,25 +93,36 @@ func percent(d *float64) string {
 	return fmt.Sprintf("%+.1f%%", 100**d)
 }
 
-// columns of every table, for the page, the terminal and Markdown.
-func columns() []view.Column[Claim] {
+// table lays claims out; a verdict is its word, or with what limits it.
+func table(all []Claim, verdict func(Claim) string) view.Table {
 	words := func(name string, of func(Claim) string) view.Column[Claim] {
 		return view.Column[Claim]{Name: name, Left: true, Key: true, Words: of}
 	}
 	figure := func(name string, of func(Claim) string) view.Column[Claim] {
 		return view.Column[Claim]{Name: name, Words: of}
 	}
-	return []view.Column[Claim]{
+	return view.TableOf(all, nil,
 		words("claim", func(c Claim) string { return c.Says }),
-		words("unit", func(c Claim) string { return c.Unit }),
+		figure("unit", func(c Claim) string { return c.Unit }).Spared(1),
 		figure("published", published),
 		figure("predicted", func(c Claim) string { return number(c.PredictedFigure) }),
 		figure("difference", func(c Claim) string { return percent(c.Difference(c.PredictedFigure)) }),
 		figure("measured", func(c Claim) string { return number(c.MeasuredFigure) }),
 		figure("difference ", func(c Claim) string { return percent(c.Difference(c.MeasuredFigure)) }),
 		figure("by formula", func(c Claim) string { return number(c.ModelFigure) }),
-		words("verdict", Claim.Verdict),
+		words("verdict", verdict))
+}
+
+func word(c Claim) string { return c.Word }
+
+// limits say under what claims hold, or why they cannot be told.
+func limits(all []Claim) (texts []string) {
+	for _, c := range all {
+		if text := view.Upper(c.Verdict()) + "."; c.Clause != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
 	}
+	return texts
 }
 
 // note says what a section's claims have in common: conditions, sources, mean errors,
@@ -160,42 +171,55 @@ func (s *Study) commands(all []Claim) (commands []string) {
 func (s *Study) Page() *view.Page {
 	p := &view.Page{Title: "Statelab: " + s.Title}
 	answers, _ := s.answers() // Open checks them
-	p.Answer("", answers...)
+	for _, text := range answers {
+		p.Answer("", strings.ReplaceAll(text, "**", "")) // emphasis is Markdown's
+	}
 	for _, text := range s.Misleads {
 		p.Warnings = append(p.Warnings, view.Warning{Text: text})
 	}
 	names, by := s.sections()
 	for _, name := range names {
-		p.Add(name, view.Block{Title: name, Note: note(by[name]), Table: view.TableOf(by[name], nil, columns()...)},
+		p.Add(name, view.Block{Title: "Figures", Note: strings.Join(append(limits(by[name]), note(by[name])), " "), Table: table(by[name], word)},
 			view.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
 	}
-	var verdicts [][]string
-	for _, j := range s.judged() {
-		verdicts = append(verdicts, []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures()})
-	}
-	p.Add("Claims about layouts of state", view.Block{Title: "Claims about layouts of state", Method: "layouts.md",
-		Table: view.Listing([]string{"by", "claim", "condition", "verdict", "our figures"}, verdicts)})
+	p.Add("Claims about layouts of state", view.Block{Title: "Verdicts", Method: "layouts.md", Table: s.verdicts()})
 	return p
 }
 
-// Text is what a terminal shows.
+// verdicts are those on layouts of state.
+func (s *Study) verdicts() view.Table {
+	var rows [][]string
+	for _, j := range s.judged() {
+		rows = append(rows, []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures()})
+	}
+	return view.Listing([]string{"by", "claim", "condition", "verdict", "our figures"}, rows)
+}
+
+// Text is what a terminal shows: the word of each verdict in the tables, what limits
+// them below.
 func (s *Study) Text(w io.Writer) error {
 	const width = 100
 	t := view.NewText(w, width)
 	p := s.Page()
 	for _, answer := range p.Answers {
-		t.Wrap(answer.Text, "")
+		t.Wrap(answer.Text, "  ")
 	}
-	for _, section := range p.Sections {
-		for _, b := range section.Blocks {
-			if b.Data() == nil {
-				continue
-			}
-			t.Line("")
-			t.Line(b.Title)
-			t.Table(b.Table)
-			t.Wrap(b.Note, "")
+	names, by := s.sections()
+	for _, name := range names {
+		t.Line("")
+		t.Line(name)
+		clipped := slices.Clone(by[name])
+		for i := range clipped {
+			clipped[i].Says = view.Clip(clipped[i].Says, width/2)
 		}
+		t.Table(table(clipped, word))
+		for _, text := range limits(by[name]) {
+			t.Wrap(text, "  ")
+		}
+		t.Wrap(note(by[name]), "  ")
+	}
+	for _, j := range s.judged() {
+		t.Wrap(fmt.Sprintf("%s: %s: %s. %s", j.By, j.Says, j.Verdict(), j.Figures()), "  ")
 	}
 	t.Line("")
 	t.Warnings(p.Warnings)
@@ -238,7 +262,8 @@ func (s *Study) Markdown(w io.Writer) error {
 	for _, text := range answers {
 		fmt.Fprintf(&b, "- %s\n", text)
 	}
-	fmt.Fprintf(&b, "\nEvery verdict is computed from the results in the study's `runs` folder; `statelab report` on the folder prints\nthese tables. Sources: %s.\n",
+	fmt.Fprintf(&b, "\nEvery verdict is computed from the results in the study's `runs` folder; `statelab report` on the folder\n"+
+		"prints these tables. Sources: %s.\n",
 		strings.Join(s.Sources, ", "))
 	if len(s.Misleads) > 0 {
 		fmt.Fprint(&b, "\n## Where a reader could be misled\n\n")
@@ -246,18 +271,18 @@ func (s *Study) Markdown(w io.Writer) error {
 			fmt.Fprintf(&b, "- %s\n", text)
 		}
 	}
-	for _, section := range s.Page().Sections {
-		for _, block := range section.Blocks {
-			if block.Pre != "" {
-				fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(block.Pre, "\n", "\n    "))
-				continue
-			}
-			fmt.Fprintf(&b, "\n## %s\n\n", block.Title)
-			markdownTable(&b, block.Table)
-			if block.Note != "" {
-				fmt.Fprintf(&b, "\n%s\n", block.Note)
-			}
+	names, by := s.sections()
+	for _, name := range names {
+		fmt.Fprintf(&b, "\n## %s\n\n", name)
+		markdownTable(&b, table(by[name], Claim.Verdict))
+		fmt.Fprintf(&b, "\n%s\n", note(by[name]))
+		if commands := strings.Join(s.commands(by[name]), "\n"); commands != "" {
+			fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(commands, "\n", "\n    "))
 		}
+	}
+	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
+		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
+		markdownTable(&b, verdicts)
 	}
 	_, err = io.WriteString(w, b.String())
 	return err

@@ -57,3 +57,78 @@ func TestEveryClaimIsJudged(t *testing.T) {
 		})
 	}
 }
+
+const small = `
+title: A study
+runs:
+  one: {of: a run, command: statelab predict --keys 1M}
+claims:
+  - says: "{cache} MiB"
+    section: Reads
+    unit: "{unit}"
+    source: a table
+    measured: "one {path}"
+    given: ""
+    if: at night
+    bound: "{bound}"
+    without: "{without}"
+    band: "{band}"
+    rows:
+      - {cache: "32", published: "2", unit: reads/Get, path: "points[cache_bytes=32MiB].reads", bound: "", without: "", band: ""}
+      - {cache: "32", published: "1-1.5", unit: reads/Get, path: "points[cache_bytes=32MiB].reads", bound: "", without: "", band: ""}
+      - {cache: "32", published: "1.9", unit: reads/Get, path: "points[cache_bytes=32MiB].reads", bound: "", without: "", band: "one points[cache_bytes=32MiB]"}
+      - {cache: "32", published: "3", unit: reads/Get, path: "points[cache_bytes=32MiB].reads", bound: most, without: "one points[name=b].reads", band: ""}
+      - {cache: "48", published: "48", unit: MiB, path: "points.cache_bytes - points[name=a].cache_bytes", bound: "", without: "", band: ""}
+`
+
+func TestVerdicts(t *testing.T) {
+	s, err := parse([]byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.results["one"], err = decode([]byte(`{"points": [{"name": "a", "cache_bytes": 33554432, "reads": 2.01, "low": 1.8, "high": 2.1},
+		{"name": "b", "cache_bytes": 50331648, "reads": 4}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.judge(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"holds", "does not hold", "holds if at night", "holds if at night", "holds"} {
+		if got := s.claims[i].Verdict(); got != want {
+			t.Errorf("claim %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	for _, place := range []string{"two points", "one points +", "one points[name", "one points[name].reads", "one points.name", "one points.reads * 2"} {
+		s := &Study{results: map[string]any{}}
+		var err error
+		if s.results["one"], err = decode([]byte(`{"points": [{"name": "a", "reads": 2}]}`)); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := s.figure(place, ""); err == nil {
+			t.Errorf("%q is accepted as %v", place, v)
+		}
+	}
+}
+
+func FuzzStudy(f *testing.F) {
+	f.Add([]byte(small), []byte(`{"points": [{"cache_bytes": 33554432, "reads": 2}]}`))
+	f.Fuzz(func(t *testing.T, text, run []byte) {
+		s, err := parse(text)
+		if err != nil {
+			return
+		}
+		decoded, err := decode(run)
+		if err != nil {
+			return
+		}
+		for name := range s.Runs {
+			s.results[name] = decoded
+		}
+		if s.judge() == nil {
+			_ = s.Markdown(new(bytes.Buffer)) // an answer may name no claim
+		}
+	})
+}

@@ -66,6 +66,7 @@ type Group struct {
 	Slack               float64 // further tolerance, in the unit
 	Measured, Predicted string  // RUN PATH of our figure
 	Model               string  // RUN PATH of a figure that a formula gives
+	Timed               bool    // the figure is a speed: a busy machine cannot tell
 	Band                string  // RUN PATH of a predicted point whose low and high span chance
 	Without             string  // RUN PATH of the figure where Given does not hold
 	If                  string  // the condition of Band or Without
@@ -102,7 +103,7 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		}
 	}
 	for _, folder := range fresh {
-		sweep, err := result.ReadSweep(folder)
+		sweep, err := result.ReadSweep(folder) // replays are not told apart by a name
 		if err != nil {
 			return nil, err
 		}
@@ -153,6 +154,10 @@ func (s *Study) add(name, path string) error {
 		if text, err = readBounded(file); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		s.results[name] = nil // not measured yet
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("run %s of the study: %w", name, err)
@@ -206,7 +211,8 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 		pairs = append(pairs, "{"+name+"}", value)
 	}
 	fill := strings.NewReplacer(pairs...)
-	for _, text := range []*string{&g.ID, &g.Says, &g.Given, &g.Source, &g.Unit, &g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Without, &g.Explained, &g.Cannot,
+	for _, text := range []*string{&g.ID, &g.Says, &g.Given, &g.Source, &g.Unit, &g.Bound, &g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Without,
+		&g.Explained, &g.Cannot,
 		&g.If} {
 		*text = fill.Replace(*text)
 	}
@@ -217,10 +223,14 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 	for _, of := range []struct {
 		place string
 		to    **float64
-	}{{g.Measured, &c.MeasuredFigure}, {g.Predicted, &c.PredictedFigure}, {g.Model, &c.ModelFigure}, {below(g.Band, "low"), &c.low}, {below(g.Band, "high"), &c.high}, {g.Without, &c.withoutFigure}} {
+	}{{g.Measured, &c.MeasuredFigure}, {g.Predicted, &c.PredictedFigure}, {g.Model, &c.ModelFigure},
+		{below(g.Band, "low"), &c.low}, {below(g.Band, "high"), &c.high}, {g.Without, &c.withoutFigure}} {
 		if *of.to, err = s.figure(of.place, g.Unit); err != nil {
 			return c, err
 		}
+	}
+	if c.Timed && c.MeasuredFigure != nil && s.busy(g.Measured) {
+		c.MeasuredFigure, c.Cannot = nil, "other work used the machine during the run"
 	}
 	c.Word, c.Clause = c.verdict()
 	for _, of := range []struct {
@@ -233,6 +243,17 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 		}
 	}
 	return c, nil
+}
+
+// busy tells whether a result warns that others used the machine.
+func (s *Study) busy(place string) bool {
+	run, _, _ := strings.Cut(place, " ")
+	summary, _ := s.results[run].(map[string]any)
+	warnings, _ := summary["warnings"].([]any)
+	return slices.ContainsFunc(warnings, func(w any) bool {
+		warning, _ := w.(map[string]any)
+		return warning["code"] == "busy_machine" || warning["code"] == "busy_disk"
+	})
 }
 
 func below(place, name string) string {
@@ -297,9 +318,10 @@ func (c Claim) Verdict() string {
 	return c.Word
 }
 
-// Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound or zero.
+// Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound, zero,
+// and where a comparison tells nothing.
 func (c Claim) Difference(ours *float64) *float64 {
-	if ours == nil || c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
+	if ours == nil || c.Word == claims.CannotTell || c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
 		return nil
 	}
 	return view.Some(*ours/c.Theirs.Low - 1)
@@ -314,7 +336,7 @@ func (s *Study) Command(c Claim) string { return s.Runs[c.run].Command }
 // errors of a group: mean and worst size of the differences.
 func spread(all []Claim, of func(Claim) *float64) (mean, worst float64, n int) {
 	for _, c := range all {
-		if d := c.Difference(of(c)); d != nil {
+		if d := c.Difference(of(c)); d != nil && c.Slack == 0 {
 			mean, worst, n = mean+math.Abs(*d), max(worst, math.Abs(*d)), n+1
 		}
 	}

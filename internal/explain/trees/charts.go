@@ -25,9 +25,12 @@ func measures() []measure {
 	}
 	var written, user float64
 	var disk *float64
+	average := window{ticks: hour}
 	return []measure{
 		{title: "Leaves per second", note: "Changes applied in each second over the time in the tree: Set, Remove and Commit.", label: "leaves per second", log: true,
 			tick: view.ShortCount, Column: of("leaves/s", func(t *result.TreeTick) *float64 { return view.Some(t.LeavesPerSecond) })},
+		{title: "Leaves per second, moving average", note: "Over the time in the tree, of the last hour or of the run so far.", label: "leaves per second",
+			log: true, tick: view.ShortCount, Column: of("leaves/s", average.add)},
 		{title: "Nodes per second", note: "Nodes written, inner ones included, over the time in the tree.", label: "nodes per second", log: true,
 			tick: view.ShortCount, Column: of("nodes/s", func(t *result.TreeTick) *float64 { return t.NodesPerSecond })},
 		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", label: "p99 of commits", log: true, tick: view.ShortNanos,

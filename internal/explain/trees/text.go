@@ -78,6 +78,7 @@ func (in Input) speed() view.Table {
 			}
 			return nil
 		}),
+		column{Name: "last tenth", Unit: "per s", Spare: 1, Value: replayed.lastTenth},
 		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
 		quantile("commit", "p50 ms", view.Millis, commit, p50), quantile("commit", "p99 ms", view.Millis, commit, p99),
 		figure("db gets", "per s", func(f result.Figures) *float64 { return f.DBGetsPerSecond }),

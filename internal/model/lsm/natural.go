@@ -37,7 +37,7 @@ func ValueCompression(model string) (ratios [engine.MaxLevels]float64, err error
 	case "random":
 		upper, last = 1, 1
 	case "trie-node":
-		upper, last = 1, 1
+		upper, last = 0.8, 0.8
 	default:
 		return ratios, fmt.Errorf("unknown value model %q: use table32, random or trie-node", model)
 	}
