@@ -355,6 +355,10 @@ type Sweep struct {
 	// Smallest measured cache with fewer block reads per Get than the limit, interpolated never.
 	Answers  []Answer         `json:"answers,omitempty"`
 	Warnings []engine.Warning `json:"warnings"`
+	// PhaseSeconds is where the time went: the phases of all runs added up, "start" for
+	// starting, ending and inspecting, "predict" for the predicted curve. What an earlier
+	// invocation measured has its phases alone.
+	PhaseSeconds map[string]float64 `json:"phase_seconds,omitempty"`
 }
 
 // Axis is a setting that a sweep varies.

@@ -75,6 +75,9 @@ func (r *run) cacheBlocks() int64 {
 func (r *run) warmUntilSteady(ctx context.Context, t *team, ops *atomicCount, service *measure.Histogram) error {
 	w := &result.Warmup{CacheBlocks: r.cacheBlocks()}
 	w.WindowGets = warmWindow(w.CacheBlocks)
+	if rest := w.WindowGets % uint64(r.spec.Threads); rest > 0 { // every thread's share is the same, as in a trace
+		w.WindowGets += uint64(r.spec.Threads) - rest
+	}
 	r.Result.Workload.Warmup = w
 	counts := warmCounts{}
 	last, err := r.Snapshot()
