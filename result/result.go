@@ -93,6 +93,7 @@ type Workload struct {
 	Gets         uint64  `json:"gets"`
 	WarmupGets   uint64  `json:"warmup_gets"`
 	WarmupRule   string  `json:"warmup_rule"` // how warmup_gets came about
+	Warmup       *Warmup `json:"warmup,omitempty"`
 	Rate         float64 `json:"rate_per_second,omitempty"`
 	WriteRate    float64 `json:"write_rate_per_second,omitempty"`
 	BatchKeys    int     `json:"batch_keys,omitempty"`
@@ -101,6 +102,25 @@ type Workload struct {
 	InFlight     int     `json:"in_flight,omitempty"`    // Gets of a batch at once; 0: by the engine's own call, if it has one
 	Seed         uint64  `json:"seed"`
 	Aged         int     `json:"aged_rounds,omitempty"` // of the database: random overwrites of a quarter of its keys
+}
+
+// Why an automatic warm-up ended.
+const (
+	WarmupSteady    = "steady"    // the cache had stopped filling and the reads per Get had stopped changing
+	WarmupGivenUp   = "given_up"  // they still changed
+	WarmupUnwatched = "unwatched" // nobody counts reads: a fixed number of Gets
+)
+
+// Warmup is what an automatic warm-up saw.
+type Warmup struct {
+	Ended           string               `json:"ended"`
+	CacheBlocks     int64                `json:"cache_blocks"` // of 4 KiB, that the cache can hold
+	Windows         int                  `json:"windows"`
+	WindowGets      uint64               `json:"window_gets"`
+	FilledAfterGets uint64               `json:"filled_after_gets,omitempty"` // the cache had stopped filling
+	Before          float64              `json:"block_reads_per_get_before"`  // of the quarter of all windows before the last
+	Last            float64              `json:"block_reads_per_get_last"`    // of the last quarter
+	ReadsPerGet     map[string][]float64 `json:"block_reads_per_get_by_type"` // by window
 }
 
 // Cache is the block cache: what was asked for and what the engine runs with.
@@ -361,6 +381,10 @@ type Sweep struct {
 	// Smallest measured cache with fewer block reads per Get than the limit, interpolated never.
 	Answers  []Answer         `json:"answers,omitempty"`
 	Warnings []engine.Warning `json:"warnings"`
+	// PhaseSeconds is where the time went: the phases of all runs added up, "start" for
+	// starting, ending and inspecting, "predict" for the predicted curve. What an earlier
+	// invocation measured has its phases alone.
+	PhaseSeconds map[string]float64 `json:"phase_seconds,omitempty"`
 }
 
 // Axis is a setting that a sweep varies.

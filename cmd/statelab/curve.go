@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -14,12 +15,18 @@ import (
 // maxCurveGets bounds the memory of a trace: about 25 bytes a Get.
 const maxCurveGets = 4_000_000
 
-// curveOf works the curve of a run out from the database's own filters and
-// indexes: the run's key stream, traced and replayed against each cache size. It
-// is exact for one thread; threads take turns here, and race in a run. The
-// steady state is that of as many Gets again.
+// curveOf is curvesOf with the warm-up of spec for every cache size.
 func (a *app) curveOf(t target, spec bench.Spec, cores int, reserve reserveOf, cacheBytes []int64) ([]result.PredictedPoint, error) {
+	return a.curvesOf(t, spec, cores, reserve, cacheBytes, slices.Repeat([]uint64{spec.WarmupGets}, len(cacheBytes)))
+}
+
+// curvesOf works the curve of runs out from the database's own filters and
+// indexes: the runs' key stream, traced once and replayed against each cache size
+// after as many warm-up Gets as its run had. It is exact for one thread; threads take
+// turns here, and race in a run. The steady state is that of as many Gets again.
+func (a *app) curvesOf(t target, spec bench.Spec, cores int, reserve reserveOf, cacheBytes []int64, warmups []uint64) ([]result.PredictedPoint, error) {
 	measured := spec.Gets
+	spec.WarmupGets = slices.Max(warmups)
 	if spec.WarmupGets+2*spec.Gets > maxCurveGets {
 		return nil, fmt.Errorf("%d warm-up and %d measured Gets are more than a trace in memory holds: trace and simulate them, or predict from --layout",
 			spec.WarmupGets, spec.Gets)
@@ -37,23 +44,34 @@ func (a *app) curveOf(t target, spec bench.Spec, cores int, reserve reserveOf, c
 	reserved := func(cacheBytes int64) (int64, error) {
 		return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
 	}
-	run, end := *accesses, header.WarmupGets+int(measured)
-	run.Accesses, run.Gets = accesses.Accesses[:accesses.Gets[end]], accesses.Gets[:end]
-	steady := *accesses
-	steady.WarmupGets = end
-	now, err := curve(a.ctx, &run, setup, cacheBytes, reserved)
-	if err != nil {
-		return nil, err
+	members := map[uint64][]int{}
+	for i, warmup := range warmups {
+		members[warmup] = append(members[warmup], i)
 	}
-	later, err := curve(a.ctx, &steady, setup, cacheBytes, reserved)
-	if err != nil {
-		return nil, err
-	}
-	points := make([]result.PredictedPoint, len(now))
-	for i, p := range now {
-		reads := p.BlockReadsPerGet()
-		points[i] = result.PredictedPoint{CacheBytes: p.CacheBytes, BlockReadsPerGet: reads, Low: reads, High: reads, HitRate: p.HitRates(),
-			SteadyState: later[i].BlockReadsPerGet()}
+	points := make([]result.PredictedPoint, len(cacheBytes))
+	for warmup, indexes := range members {
+		steady := accesses.WithoutGets(header.WarmupGets-int(spec.WarmupGets-warmup), header.WarmupGets)
+		end := steady.WarmupGets + int(measured)
+		run := *steady
+		run.Accesses, run.Gets = steady.Accesses[:steady.Gets[end]], steady.Gets[:end]
+		some := make([]int64, len(indexes))
+		for n, i := range indexes {
+			some[n] = cacheBytes[i]
+		}
+		now, err := curve(a.ctx, &run, setup, some, reserved)
+		if err != nil {
+			return nil, err
+		}
+		steady.WarmupGets = end
+		later, err := curve(a.ctx, steady, setup, some, reserved)
+		if err != nil {
+			return nil, err
+		}
+		for n, p := range now {
+			reads := p.BlockReadsPerGet()
+			points[indexes[n]] = result.PredictedPoint{CacheBytes: p.CacheBytes, BlockReadsPerGet: reads, Low: reads, High: reads, HitRate: p.HitRates(),
+				SteadyState: later[n].BlockReadsPerGet()}
+		}
 	}
 	return points, nil
 }

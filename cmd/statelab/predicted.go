@@ -20,21 +20,16 @@ func (a *app) addPredicted(s sweep.Sweep, done *result.Sweep, p *progress) {
 	if !predictable(s) {
 		return
 	}
-	byWarmup := map[uint64][]result.Point{}
-	for _, point := range done.Points {
-		if point.Status == result.OK {
-			byWarmup[point.WarmupGets] = append(byWarmup[point.WarmupGets], point)
-		}
+	points := slices.DeleteFunc(slices.Clone(done.Points), func(p result.Point) bool { return p.Status != result.OK })
+	if done.Predicted = nil; len(points) == 0 {
+		return
 	}
-	done.Predicted = nil
-	for warmup, points := range byWarmup {
-		predicted, err := a.predictPoints(s, done, warmup, points, p)
-		if err != nil {
-			done.Warnings = append(done.Warnings, engine.Warning{Code: "not_predicted", Text: "no predicted curve: " + err.Error()})
-			return
-		}
-		done.Predicted = append(done.Predicted, predicted...)
+	predicted, err := a.predictPoints(s, done, points, p)
+	if err != nil {
+		done.Warnings = append(done.Warnings, engine.Warning{Code: "not_predicted", Text: "no predicted curve: " + err.Error()})
+		return
 	}
+	done.Predicted = predicted
 	slices.SortFunc(done.Predicted, func(a, b result.PredictedPoint) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 }
 
@@ -55,10 +50,9 @@ func predictable(s sweep.Sweep) bool {
 	return (w == workload.ReadRandom || w == workload.ReadMissing) && s.Base.Gets*2 < maxCurveGets
 }
 
-func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, warmup uint64, points []result.Point, p *progress) ([]result.PredictedPoint, error) {
+func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, points []result.Point, p *progress) ([]result.PredictedPoint, error) {
 	p.tell("", result.Event{Phase: "predicting"})
 	spec := s.Base
-	spec.WarmupGets = warmup
 	for _, axis := range s.Axes {
 		setting, err := sweep.SettingOf(axis.Name, axis.Values[0])
 		if err != nil {
@@ -81,8 +75,9 @@ func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, warmup uint64, po
 	}
 	spec.Dir, spec.Foreign = done.Database.Dir, t.foreign
 	var sizes []int64
+	var warmups []uint64
 	for _, point := range points {
-		sizes = append(sizes, point.CacheBytes)
+		sizes, warmups = append(sizes, point.CacheBytes), append(warmups, point.WarmupGets)
 	}
-	return a.curveOf(t, spec, done.Host.Cores, pebbledb.OpenReserveBytes, sizes)
+	return a.curvesOf(t, spec, done.Host.Cores, pebbledb.OpenReserveBytes, sizes, warmups)
 }

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,10 +71,30 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	}
 	err = errors.Join(err, judgeCeiling(s, done, how.Out))
 	if so.Status == result.OK && how.Only == nil {
+		began := time.Now()
 		a.addPredicted(s, done, p)
+		done.PhaseSeconds["predict"] = time.Since(began).Seconds()
+		p.say("time: %s", phaseWords(done.PhaseSeconds))
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
 	}
 	return a.compared(f, p, finished{status: so.Status, error: so.Error, warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
+}
+
+// phaseWords lists phases, the longest first, and what share was not spent on Gets.
+func phaseWords(seconds map[string]float64) string {
+	names := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int { return cmp.Compare(seconds[b], seconds[a]) })
+	total, outside := 0.0, 0.0
+	var words []string
+	for _, name := range names {
+		total += seconds[name]
+		if name != "warm" && name != "measure" && name != "load" && name != "settle" {
+			outside += seconds[name]
+		}
+		if seconds[name] >= 0.05 {
+			words = append(words, name+" "+duration(seconds[name]))
+		}
+	}
+	return fmt.Sprintf("%s; %.0f%% outside warm and measure", strings.Join(words, ", "), 100*outside/max(total, 1e-9))
 }
 
 // sweepOf is the sweep that f declares.

@@ -68,6 +68,36 @@ func TestCurve(t *testing.T) {
 	}
 }
 
+// A trace without its last warm-up Gets is the trace that never had them.
+func TestWithoutGets(t *testing.T) {
+	whole, want := smallTrace(t), &Trace{WarmupGets: 4000}
+	for i, start := range whole.Gets {
+		if i >= 4000 && i < 5000 {
+			continue
+		}
+		want.BeginGet()
+		for _, number := range whole.Accesses[start : start+4] {
+			if err := want.Touch(whole.Blocks[number]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, policy := range Policies() {
+		sizes := []int64{200_000, 4 << 20}
+		have, err := Curve(t.Context(), whole.WithoutGets(4000, 5000), Setup{Policy: policy, Cores: 1}, sizes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected, err := Curve(t.Context(), want, Setup{Policy: policy, Cores: 1}, sizes)
+		if err != nil || !slices.Equal(have, expected) {
+			t.Errorf("%s: %+v, want %+v (%v)", policy, have, expected, err)
+		}
+	}
+	if same := whole.WithoutGets(3, 3); same.WarmupGets != 5000 || len(same.Gets) != len(whole.Gets) {
+		t.Errorf("%d warm-up Gets of %d", same.WarmupGets, len(same.Gets))
+	}
+}
+
 func TestReservedBytesShrinkTheCache(t *testing.T) {
 	trace := smallTrace(t)
 	half, err := Curve(context.Background(), trace, Setup{Policy: ClockPro1Policy, Cores: 1}, []int64{1 << 20})

@@ -3,6 +3,7 @@ package cachesim
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -58,6 +59,24 @@ func (t *Trace) Touch(b Block) error {
 	}
 	t.Accesses = append(t.Accesses, number)
 	return nil
+}
+
+// WithoutGets is the trace without the warm-up Gets from <= i < to. It shares the
+// blocks with t.
+func (t *Trace) WithoutGets(from, to int) *Trace {
+	short := *t
+	short.numbers = nil
+	if from == to {
+		return &short
+	}
+	removed := t.Gets[to] - t.Gets[from]
+	short.WarmupGets -= to - from
+	short.Accesses = slices.Concat(t.Accesses[:t.Gets[from]], t.Accesses[t.Gets[to]:])
+	short.Gets = slices.Concat(t.Gets[:from], t.Gets[to:])
+	for i := from; i < len(short.Gets); i++ {
+		short.Gets[i] -= removed
+	}
+	return &short
 }
 
 // check names what makes the trace unusable.

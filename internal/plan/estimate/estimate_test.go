@@ -31,21 +31,20 @@ func TestTheSmallSetOfTheStudy(t *testing.T) {
 	random := Load(LoadSpec{Engine: "pebble1", Keys: 200e6, PairBytes: pair, Table32: true, CacheBytes: 512 << 20}, studyMachine)
 	within(t, "seconds of fillrandom", random.Seconds, 744, 2)
 
-	sweep := func(auto bool, warmup uint64, megabytes ...int64) float64 {
+	sweep := func(warmup uint64, megabytes ...int64) float64 {
 		var steps []Step
 		for _, cache := range megabytes {
 			steps = append(steps, Read(ReadSpec{Engine: "pebble1", Keys: 200e6, DatabaseBytes: 22 * gib, CacheBytes: cache << 20, Threads: 8, Gets: 200e3,
-				WarmupAuto: auto, WarmupGets: warmup, Direct: true}, studyMachine))
+				WarmupGets: warmup, Direct: true}, studyMachine))
 		}
 		return Total(steps).Seconds
 	}
-	within(t, "four caches, automatic warm-up", sweep(true, 0, 50, 100, 200, 300), 1105, 2)
 	small := ReadSpec{Engine: "pebble1", Keys: 5e6, DatabaseBytes: 769e6, CacheBytes: 16 << 20, Threads: 8, Gets: 200e3, WarmupAuto: true,
 		AccessGets: 20e3, Direct: true}
 	next := small
 	next.CacheBytes, next.AccessGets = 64<<20, 0
 	within(t, "two caches of a small database", Read(small, studyMachine).Seconds+Read(next, studyMachine).Seconds, 39, 2)
-	within(t, "five caches, a million Gets to warm", sweep(false, 1e6, 32, 45, 90, 210, 225), 338, 2)
+	within(t, "five caches, a million Gets to warm", sweep(1e6, 32, 45, 90, 210, 225), 338, 2)
 }
 
 // Measured with the commands beside the constants.

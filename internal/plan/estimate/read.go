@@ -2,7 +2,6 @@ package estimate
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/statelab/statelab/internal/base/unit"
 )
@@ -41,7 +40,7 @@ func Read(r ReadSpec, m Machine) Step {
 	reads := readsPerGet(cache, r.DatabaseBytes)
 	warm := float64(r.WarmupGets)
 	if r.WarmupAuto {
-		warm = automatic(r.Keys, cache, reads)
+		warm = automatic(cache, r.DatabaseBytes, reads)
 	}
 	threads := max(1, r.Threads)
 	fromDevice := 1.0
@@ -91,14 +90,12 @@ func readsPerGet(cache, database int64) float64 {
 	return 1 - share + 1.3*max(0, 1-share/metadata)
 }
 
-// automatic is the warm-up that ends when the reads are steady: windows of a fiftieth of
-// the keys, four of them as a rule, more until the cache is full, at most forty.
-func automatic(keys uint64, cache int64, reads float64) float64 {
-	window := float64(min(max(keys/50, 20_000), 1_000_000))
-	windows := 4.0
-	if reads > 0 {
-		const blockBytes = 4096
-		windows = max(windows, 3+math.Ceil(float64(cache)/blockBytes/reads/window))
+// automatic is the warm-up that ends when the reads are steady: never less than four Gets
+// for each block that the cache can hold, twice as many where the indexes do not fit.
+func automatic(cache, database int64, reads float64) float64 {
+	blocks := min(max(float64(min(cache, database))/4096, 10_000), 500_000)
+	if reads > 1.1 {
+		return 8 * blocks
 	}
-	return window * min(windows, 40)
+	return 5 * blocks
 }

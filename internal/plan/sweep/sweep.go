@@ -175,6 +175,17 @@ func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 			s.Points = append(s.Points, point)
 		}
 	}
+	s.PhaseSeconds = map[string]float64{}
+	phases := 0.0
+	for _, run := range done {
+		for _, phase := range run.Phases {
+			s.PhaseSeconds[phase.Name] += phase.Seconds
+			phases += phase.Seconds
+		}
+	}
+	if start := time.Since(s.Started).Seconds() - phases; start > 0 {
+		s.PhaseSeconds["start"] = start
+	}
 	s.Status, s.Error = so.Status, so.Error
 	s.Answers = result.Answers(s.Points, limits...)
 	return result.WriteSweep(w.out, s)

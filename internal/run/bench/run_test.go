@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,20 +82,21 @@ func TestAFailedGetFailsTheRun(t *testing.T) {
 	}
 }
 
-// TestWarmUpEndsWhenTheReadsPerGetAreSteady: the rule is three windows within 1 %
-// and what chance does to them.
+// TestWarmUpEndsWhenTheReadsPerGetAreSteady: the last quarter of all windows has to
+// read what the quarter before it read, within 1 % and chance.
 func TestWarmUpEndsWhenTheReadsPerGetAreSteady(t *testing.T) {
-	const window = 20_000 // the least there is
+	const window = 5_000 // the least there is
 	for _, c := range []struct {
 		name    string
 		reads   func(window int64) int64
-		windows uint64
+		windows int
+		ended   string
 		rule    string
-		warns   bool
 	}{
-		{"steady at once", func(int64) int64 { return 2 }, 3, "until steady: 3 windows of 20000 Gets", false},
-		{"steady after three", func(w int64) int64 { return max(1, 4-w) }, 6, "until steady: 6 windows of 20000 Gets", false},
-		{"never", func(w int64) int64 { return 1 + w%2 }, 40, "given up after 40 windows", true},
+		{"steady at once", func(int64) int64 { return 2 }, 8, result.WarmupSteady, "until steady: 8 windows of 5000 Gets"},
+		{"steady after seven", func(w int64) int64 { return max(1, 7-w) }, 10, result.WarmupSteady, "1.0000 in the quarter before"},
+		{"never", func(w int64) int64 { return 1 + w }, 64, result.WarmupGivenUp, "given up after 64 windows"},
+		{"no reads", func(int64) int64 { return 0 }, 8, result.WarmupSteady, "0.0000 block reads per Get"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, spec := loaded(t)
@@ -102,20 +104,42 @@ func TestWarmUpEndsWhenTheReadsPerGetAreSteady(t *testing.T) {
 			s.reads = func(call int64) int64 { return c.reads((call - begin - 1) / window) }
 			spec.WarmupAuto, spec.Threads, spec.Gets = true, 1, 1000
 			run := runOn(t, s, spec)
-			if got := run.Workload.WarmupGets; got != c.windows*window {
-				t.Errorf("%d warm-up Gets, want %d", got, c.windows*window)
+			w := run.Workload.Warmup
+			if w == nil || w.Windows != c.windows || run.Workload.WarmupGets != uint64(c.windows)*window || w.Ended != c.ended {
+				t.Fatalf("%d Gets, %+v, want %d windows, %s", run.Workload.WarmupGets, w, c.windows, c.ended)
 			}
 			if !strings.Contains(run.Workload.WarmupRule, c.rule) {
 				t.Errorf("rule %q, want %q", run.Workload.WarmupRule, c.rule)
 			}
-			warned := false
-			for _, w := range run.Warnings {
-				warned = warned || w.Code == "not_steady"
+			for i, reads := range w.ReadsPerGet[engine.Data.String()] {
+				if want := float64(c.reads(int64(i))); reads != want {
+					t.Errorf("window %d: %v reads per Get, want %v", i, reads, want)
+				}
 			}
-			if warned != c.warns {
+			warned := slices.ContainsFunc(run.Warnings, func(w engine.Warning) bool { return w.Code == "not_steady" })
+			if warned != (c.ended == result.WarmupGivenUp) {
 				t.Errorf("warnings %+v", run.Warnings)
 			}
 		})
+	}
+}
+
+// A type that falls as another rises is no steady state, whatever their sum.
+func TestSteadyOfEveryType(t *testing.T) {
+	w, counts := &result.Warmup{WindowGets: 100_000}, warmCounts{}
+	for range minWarmWindows {
+		w.Windows++
+		counts.add(map[string]int64{"data": 90_000 + 2000*int64(w.Windows), "index": 90_000 - 2000*int64(w.Windows)}, w)
+	}
+	if counts.steady(w) || math.Abs(w.Last-1.8) > 1e-9 || math.Abs(w.Before-1.8) > 1e-9 {
+		t.Errorf("%+v is called steady", w)
+	}
+	for range 4 * minWarmWindows {
+		w.Windows++
+		counts.add(map[string]int64{"data": 98_000, "index": 82_000, "filter": 50}, w)
+	}
+	if !counts.steady(w) || len(w.ReadsPerGet["filter"]) != w.Windows || w.ReadsPerGet["filter"][0] != 0 {
+		t.Errorf("%+v is not called steady", w)
 	}
 }
 
@@ -199,8 +223,8 @@ func TestALoadThatLostKeysIsNoticed(t *testing.T) {
 	}
 	spec.Verb, spec.Resume, spec.Workload = Load, true, workload.FillRandom
 	spec.Gets = 0
-	// 2,000 of 10,000 keys are read back: look until one of them is the lost one.
-	for range 20 {
+	// 2,000 Gets ask for the same sixth of the keys every time: lose keys until one is among them.
+	for range 200 {
 		if _, err := Run(context.Background(), s, spec, func(result.Event) {}); err != nil {
 			if !strings.Contains(err.Error(), "verify: get key ") {
 				t.Error(err)
@@ -212,7 +236,7 @@ func TestALoadThatLostKeysIsNoticed(t *testing.T) {
 			break
 		}
 	}
-	t.Error("20 of 10,000 keys are gone and verify saw none missing")
+	t.Error("200 of 10,000 keys are gone and verify saw none missing")
 }
 
 func TestFullDiskNamesTheWayOut(t *testing.T) {

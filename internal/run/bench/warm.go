@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,11 @@ import (
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/result"
 )
 
-// warm runs Gets that are not measured: a given number, or until a window's
-// reads per Get have stopped changing.
+// warm runs Gets that are not measured: a given number, or until the reads per Get
+// have stopped changing.
 func (r *run) warm(ctx context.Context, keys *keyset) error {
 	if !r.spec.WarmupAuto && r.spec.WarmupGets == 0 {
 		return nil
@@ -29,7 +31,7 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 		}
 		service := measure.NewHistogram()
 		if r.spec.WarmupAuto {
-			err = r.warmUntilSteady(ctx, t, keys.choice.Keys, ops, service)
+			err = r.warmUntilSteady(ctx, t, ops, service)
 		} else {
 			err = r.drive(ctx, t, stretch{phase: "warm", gets: r.spec.WarmupGets, ops: ops, service: service})
 		}
@@ -44,79 +46,165 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 
 // The rule of warmUntilSteady, told in warmup_rule and docs/methods/reads.md.
 const (
-	steadyWindows  = 3
-	maxWarmWindows = 40
-	steadySpread   = 0.01
+	minWarmWindows = 8
+	maxWarmWindows = 64
+	steadyChange   = 0.01
+	steadyReads    = 0.001 // a Get: less is no change, however few reads there are
 )
 
-// windowGets is a fiftieth of the keys, within reason: long enough to average
-// over, short enough to notice when it is over.
-func windowGets(keys uint64) uint64 { return min(max(keys/50, 20_000), 1_000_000) }
+// warmWindow is half of the blocks that the cache can hold, within reason: a quarter
+// of eight windows asks for as many blocks as the cache can hold. Over fewer Gets a
+// cache that is far from steady changes too little to tell.
+func warmWindow(cacheBlocks int64) uint64 { return uint64(min(max(cacheBlocks/2, 5_000), 250_000)) }
 
-// warmUntilSteady warms in windows. The cache is steady when the reads per Get of
-// the last three windows lie within 1 % (plus what chance does to windows of this
-// size) and the cache has stopped filling.
-func (r *run) warmUntilSteady(ctx context.Context, t *team, keys uint64, ops *atomicCount, service *measure.Histogram) error {
-	window := windowGets(keys)
-	allowed := steadySpread + 2/math.Sqrt(float64(window))
-	var readsPerGet []float64
+// cacheBlocks is how many blocks of the database the cache can hold.
+func (r *run) cacheBlocks() int64 {
+	const blockBytes = 4096
+	bytes := r.Result.Cache.Effective
+	if r.usesPageCache() {
+		bytes = cmp.Or(r.spec.MemoryBytes, math.MaxInt64)
+	}
+	return min(bytes, r.Result.Database.Bytes) / blockBytes
+}
+
+// warmUntilSteady warms in windows until the cache has stopped filling and the
+// reads per Get have stopped changing: of every block type, the last quarter of
+// all windows differs from the quarter before by at most 1 % of all reads, plus
+// one standard deviation of what chance does to such counts. Quarters grow with the
+// warm-up, so a slow change is seen where it would be lost in one window.
+func (r *run) warmUntilSteady(ctx context.Context, t *team, ops *atomicCount, service *measure.Histogram) error {
+	w := &result.Warmup{CacheBlocks: r.cacheBlocks()}
+	w.WindowGets = warmWindow(w.CacheBlocks)
+	if rest := w.WindowGets % uint64(r.spec.Threads); rest > 0 { // every thread's share is the same, as in a trace
+		w.WindowGets += uint64(r.spec.Threads) - rest
+	}
+	r.Result.Workload.Warmup = w
+	counts := warmCounts{}
+	last, err := r.Snapshot()
+	if err != nil {
+		return err
+	}
 	used := int64(0)
-	for n := 1; ; n++ {
-		before, err := r.Snapshot()
-		if err != nil {
+	for {
+		before := last
+		if err := r.drive(ctx, t, stretch{phase: "warm", gets: w.WindowGets, ops: ops, service: service}); err != nil {
 			return err
 		}
-		if err := r.drive(ctx, t, stretch{phase: "warm", gets: window, ops: ops, service: service}); err != nil {
+		if last, err = r.Snapshot(); err != nil {
 			return err
 		}
-		end, err := r.Snapshot()
-		if err != nil {
-			return err
+		w.Windows++
+		filling := false
+		if now := last.Subject.CacheUsedBytes; now != nil {
+			filling = *now > used+used/100 && float64(*now) < 0.95*float64(r.Result.Cache.Effective)
+			used = *now
 		}
-		reads, known := r.readsBetween(before, end)
-		if !known {
-			if n == steadyWindows {
-				r.Result.Workload.WarmupRule = fmt.Sprintf("%d windows of %d Gets (no block reads to watch)", n, window)
-				return nil
-			}
+		if !filling && w.FilledAfterGets == 0 {
+			w.FilledAfterGets = ops.Load()
+		}
+		reads, known := r.readsBetween(before, last)
+		if known {
+			counts.add(reads, w)
+		}
+		switch {
+		case w.Windows < minWarmWindows:
 			continue
-		}
-		readsPerGet = append(readsPerGet, float64(reads)/float64(window))
-		filling, after := false, end.Subject
-		if after.CacheUsedBytes != nil {
-			filling = *after.CacheUsedBytes > used+used/100 && float64(*after.CacheUsedBytes) < 0.95*float64(r.Result.Cache.Effective)
-			used = *after.CacheUsedBytes
-		}
-		if n >= steadyWindows && !filling && spread(readsPerGet[n-steadyWindows:]) <= allowed {
-			r.Result.Workload.WarmupRule = fmt.Sprintf("until steady: %d windows of %d Gets, the last %d within %.1f%%", n, window, steadyWindows, 100*allowed)
-			return nil
-		}
-		if n == maxWarmWindows {
-			r.Result.Workload.WarmupRule = fmt.Sprintf("until steady, given up after %d windows of %d Gets", n, window)
+		case !known && int64(ops.Load()) < 2*w.CacheBlocks && w.Windows < maxWarmWindows:
+			continue
+		case !known:
+			w.Ended = result.WarmupUnwatched
+		case !filling && counts.steady(w):
+			w.Ended = result.WarmupSteady
+		case w.Windows < maxWarmWindows:
+			continue
+		default:
+			w.Ended = result.WarmupGivenUp
 			r.Warn(engine.Warning{Code: "not_steady", Text: fmt.Sprintf("the reads per Get still changed after %d warm-up Gets", ops.Load()),
 				Remedy: "--warmup with a larger count, or a larger --gets"})
-			return nil
+		}
+		r.Result.Workload.WarmupRule = warmupRule(w, ops.Load())
+		return nil
+	}
+}
+
+// warmCounts are block reads by type and window.
+type warmCounts map[string][]int64
+
+// add appends a window, also to what run.json will show.
+func (c warmCounts) add(reads map[string]int64, w *result.Warmup) {
+	for name := range reads {
+		if c[name] == nil {
+			c[name] = make([]int64, w.Windows-1)
+		}
+	}
+	for name := range c {
+		c[name] = append(c[name], reads[name])
+	}
+	if w.ReadsPerGet == nil {
+		w.ReadsPerGet = map[string][]float64{}
+	}
+	for name, windows := range c {
+		for n := len(w.ReadsPerGet[name]); n < len(windows); n++ {
+			w.ReadsPerGet[name] = append(w.ReadsPerGet[name], float64(windows[n])/float64(w.WindowGets))
 		}
 	}
 }
 
-// readsBetween is the number of block reads between two snapshots, however they
-// are counted; false where nobody counts them.
-func (r *run) readsBetween(before, after session.Snapshot[engine.Counters]) (reads int64, known bool) {
-	if d := after.Subject.Sub(*before.Subject); d.Reads != nil {
-		return d.Reads.Total().Count, true
+// steady compares the last quarter with the one before, and notes both.
+func (c warmCounts) steady(w *result.Warmup) bool {
+	quarter := w.Windows / 4
+	gets := float64(quarter) * float64(w.WindowGets)
+	sums := func(name string) (before, last float64) {
+		windows := c[name][w.Windows-2*quarter:]
+		for i, n := range windows {
+			if i < quarter {
+				before += float64(n)
+			} else {
+				last += float64(n)
+			}
+		}
+		return before, last
 	}
-	return after.Process.MajorFaults - before.Process.MajorFaults, r.usesPageCache()
+	w.Before, w.Last = 0, 0
+	for name := range c {
+		before, last := sums(name)
+		w.Before += before / gets
+		w.Last += last / gets
+	}
+	still := func(before, last float64) bool {
+		return math.Abs(before-last) <= max(steadyChange*w.Last, steadyReads)*gets+math.Sqrt(before+last)
+	}
+	for name := range c {
+		if before, last := sums(name); !still(before, last) {
+			return false
+		}
+	}
+	return still(w.Before*gets, w.Last*gets)
 }
 
-// spread is (max - min) / max of positive numbers.
-func spread(values []float64) float64 {
-	low, high := values[0], values[0]
-	for _, v := range values {
-		low, high = min(low, v), max(high, v)
+// warmupRule tells what a warm-up did, and why it ended.
+func warmupRule(w *result.Warmup, gets uint64) string {
+	did := fmt.Sprintf("%d windows of %d Gets", w.Windows, w.WindowGets)
+	quarters := fmt.Sprintf("%.4f block reads per Get in the last quarter of %d, %.4f in the quarter before", w.Last, gets, w.Before)
+	switch w.Ended {
+	case result.WarmupUnwatched:
+		return fmt.Sprintf("%s, at least two for each of the %d blocks that the cache can hold (no block reads to watch)", did, w.CacheBlocks)
+	case result.WarmupGivenUp:
+		return fmt.Sprintf("until steady, given up after %s: %s", did, quarters)
 	}
-	if high == 0 {
-		return 0
+	return fmt.Sprintf("until steady: %s: the cache had stopped filling after %d Gets; %s; no block type changed by more than 1%% of that and chance", did,
+		w.FilledAfterGets, quarters)
+}
+
+// readsBetween is the number of block reads by type between two snapshots, however
+// they are counted; false where nobody counts them.
+func (r *run) readsBetween(before, after session.Snapshot[engine.Counters]) (reads map[string]int64, known bool) {
+	if d := after.Subject.Sub(*before.Subject); d.Reads != nil {
+		reads = map[string]int64{}
+		for name, t := range byType(d.Reads) {
+			reads[name] = t.Count
+		}
+		return reads, true
 	}
-	return (high - low) / high
+	return map[string]int64{engine.Page.String(): after.Process.MajorFaults - before.Process.MajorFaults}, r.usesPageCache()
 }
