@@ -61,7 +61,8 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	if !strings.Contains(must(t, "changeset", "info", file("some.slcs")).stdout, "without the state before version 50") {
 		t.Error("the set does not say that it lacks the state it begins on")
 	}
-	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "50", "--to", "130", "--strict", "--out", file("none.slcs")), exitStrict,
+	o = statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "50", "--to", "130", "--strict", "--out", file("none.slcs"))
+	refused(t, o, exitStrict,
 		"versions 1 to 120 only: the set holds 50 to 120", "begins with version 50 on a state that it does not hold")
 
 	// The roots of the replay become the set's; the order they came from is kept.

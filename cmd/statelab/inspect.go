@@ -82,6 +82,7 @@ func (a *app) inspect(f *flags, m *mistakes, args []string) (err error) {
 	}
 	fmt.Fprintf(a.stdout, "%s in %s (%s)\n\n", unit.Bytes(found.Database.Bytes), plural(found.Database.Files, "file"), engineText)
 	a.printLevels(found.Levels, found.Inflection)
+	a.printTables(found.Database.Tables)
 	if found.Handles > 0 {
 		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(found.Database.Files, "table"))
 	}
@@ -125,6 +126,30 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 		found.MemTables = &memTableShare{settings.CacheBytes, tables.Reserved(settings.CacheBytes), settings.Source}
 	}
 	return found, run.Engine.Name + " " + run.Engine.Version, nil
+}
+
+// printTables prints the tables that a database has by name.
+func (a *app) printTables(tables []engine.Table) {
+	if len(tables) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "entries\tsize\t  table")
+	several := false
+	for _, t := range tables {
+		mark := ""
+		if t.SeveralValues {
+			several, mark = true, " *"
+		}
+		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.Name, mark)
+	}
+	if err := table.Flush(); err != nil {
+		return // stdout is gone: the exit will tell
+	}
+	if several {
+		fmt.Fprintln(a.stdout, "* a key may have several values there; a Get returns the first")
+	}
+	fmt.Fprintln(a.stdout, "measure one: statelab sweep --use-existing --table NAME")
 }
 
 func isFile(path string) bool {
