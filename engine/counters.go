@@ -183,6 +183,17 @@ type Shape struct {
 	Bytes  int64   `json:"bytes"` // tables only: no WAL, no manifest
 	Files  int     `json:"files"`
 	Levels []Level `json:"levels"` // empty for engines without levels
+	// Tables are those of a database that has several key spaces by name.
+	Tables []Table `json:"tables,omitempty"`
+}
+
+// Table is a key space with a name inside a database.
+type Table struct {
+	Name  string `json:"name"`
+	Keys  int64  `json:"keys"` // entries; several values of one key count each
+	Bytes int64  `json:"bytes"`
+	// SeveralValues: a key may have more than one (dupsort). A Get returns the first.
+	SeveralValues bool `json:"several_values,omitempty"`
 }
 
 // Level is one level of an LSM tree. Sizes are on disk unless the name says

@@ -189,6 +189,7 @@ type Database struct {
 	Levels  []engine.Level `json:"levels"`
 	Written string         `json:"written_by,omitempty"` // "statelab", "foreign"
 	Format  string         `json:"format,omitempty"`
+	Tables  []engine.Table `json:"tables,omitempty"` // of a database that has several by name
 }
 
 // Phase is a named stretch of a run with its own counters.

@@ -34,7 +34,7 @@ func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string)
 		return fmt.Errorf("survey %s: %w", order.Dir, err)
 	}
 	if order.Out == "" {
-		return json.NewEncoder(out).Encode(protocol.Harvested{Stores: survey.Stores, First: survey.First, Last: survey.Last})
+		return json.NewEncoder(out).Encode(protocol.Harvested{Stores: survey.Stores, First: survey.First, Last: survey.Last, Pruned: survey.Pruned})
 	}
 	first, last := max(order.First, survey.First), survey.Last
 	if order.Last > 0 {
@@ -47,7 +47,7 @@ func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string)
 	if err != nil {
 		return err
 	}
-	err = writeHarvest(ctx, f, harvester, order, survey, first, last)
+	err = writeHarvest(ctx, f, t, harvester, order, survey, first, last)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), order.Out)
 	}
@@ -59,11 +59,31 @@ func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string)
 
 // writeHarvest streams versions into a container: empty ones too, so that they stay
 // aligned.
-func writeHarvest(ctx context.Context, out io.Writer, from tree.Harvester, order protocol.HarvestOrder, survey tree.Survey, first, last int64) error {
-	w, err := changeset.NewWriter(out, changeset.Header{Order: changeset.OrderSortedNet,
-		Provenance: fmt.Sprintf("harvested by %s from %s", order.Tree, filepath.Base(order.Dir))})
+func writeHarvest(
+	ctx context.Context, out io.Writer, t tree.Tree, from tree.Harvester, order protocol.HarvestOrder, survey tree.Survey, first, last int64,
+) error {
+	header := changeset.Header{Order: changeset.OrderSortedNet, Provenance: fmt.Sprintf("harvested by %s from %s", order.Tree, filepath.Base(order.Dir))}
+	roots, err := chainRoots(ctx, t, order, first, last)
 	if err != nil {
 		return err
+	}
+	if len(roots) > 0 {
+		header.RootRule = t.Info().RootRule
+	}
+	w, err := changeset.NewWriter(out, header)
+	if err != nil {
+		return err
+	}
+	rootsOf := func(version int64) changeset.Roots {
+		at, known := roots[version]
+		if !known {
+			return changeset.Roots{}
+		}
+		r := changeset.Roots{}
+		for _, name := range survey.Stores {
+			r.Stores = append(r.Stores, at[name])
+		}
+		return r
 	}
 	for _, name := range survey.Stores { // the empty ones too: they have roots
 		if _, err := w.Store(name); err != nil {
@@ -74,7 +94,7 @@ func writeHarvest(ctx context.Context, out io.Writer, from tree.Harvester, order
 	upTo := func(version int64) error {
 		for at < version {
 			if at >= first {
-				if err := w.End(changeset.Roots{}); err != nil {
+				if err := w.End(rootsOf(at)); err != nil {
 					return err
 				}
 			}
@@ -104,5 +124,20 @@ func writeHarvest(ctx context.Context, out io.Writer, from tree.Harvester, order
 	if err := upTo(last); err != nil {
 		return err
 	}
-	return errors.Join(w.End(changeset.Roots{}), w.Close())
+	return errors.Join(w.End(rootsOf(at)), w.Close())
+}
+
+// chainRoots are those that the forest keeps of the chain, by version and store. Only
+// a set that begins where the forest does has them again when it is replayed.
+func chainRoots(ctx context.Context, t tree.Tree, order protocol.HarvestOrder, first, last int64) (map[int64]map[string][]byte, error) {
+	keeper, keeps := t.(tree.RootKeeper)
+	if !keeps || !order.Whole {
+		return nil, nil
+	}
+	roots := map[int64]map[string][]byte{}
+	err := keeper.ChainRoots(ctx, order.Dir, first, last, func(version int64, stores map[string][]byte) error {
+		roots[version] = stores
+		return nil
+	})
+	return roots, err
 }

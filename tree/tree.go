@@ -165,6 +165,16 @@ type Harvester interface {
 type Survey struct {
 	Stores      []string
 	First, Last int64 // versions that can be harvested
+	// Pruned: the forest began before First. The state before it is not in what is
+	// harvested, and nor are the roots that go with it.
+	Pruned bool
+}
+
+// RootKeeper is a Harvester whose forests keep the roots that the chain agreed on.
+type RootKeeper interface {
+	// ChainRoots calls yield with the roots of the stores, by name, of the versions of
+	// from..to (inclusive) that the forest in dir has them of.
+	ChainRoots(ctx context.Context, dir string, from, to int64, yield func(version int64, stores map[string][]byte) error) error
 }
 
 // Change is one write of a version.

@@ -386,6 +386,16 @@ func unknownFiles(info changeset.Info) []engine.Warning {
 	}}
 }
 
+// doubtsOf are those that a replay of the set inherits.
+func doubtsOf(info changeset.Info) []engine.Warning {
+	warnings := unknownFiles(info)
+	if _, base, without := strings.Cut(info.Provenance, withoutBase); without {
+		warnings = append(warnings, engine.Warning{Code: "no_base_state",
+			Text: "the set lacks the state before version" + base + ": equal roots are equal among these trees, and not the chain's"})
+	}
+	return warnings
+}
+
 // tellUnknown warns of files that are left out.
 func (a *app) tellUnknown(set changeset.Source, strict bool) error {
 	warnings := unknownFiles(set.Info())

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		m.add("%v", err)
 		return t
 	}
-	a.tellLibrary(m, m.overrides(f.Options), t.overrides())
+	a.tellLibrary(m, m.overrides(f.allOptions()), t.overrides())
 	t.engine = a.engine(name, m)
 	if t.foreign && t.engine != nil && !t.engine.Info().Has(engine.CanReadForeign) {
 		m.add("--engine %s: it cannot read a database of another program without touching it", name)
@@ -273,11 +274,19 @@ func (m *mistakes) warmup(spec *bench.Spec, text string, keys uint64) {
 	}
 }
 
+// allOptions are the engine's, of which the table is one.
+func (f *flags) allOptions() []string {
+	if f.Table == "" {
+		return f.Options
+	}
+	return append(slices.Clone(f.Options), "table="+f.Table)
+}
+
 // readSpec turns the flags of read and sweep into the spec that points share.
 // Axes (cache, threads, handles, engine, profile) are set by the caller.
 func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 	spec := bench.Spec{
-		Schema: bench.SpecSchema, Verb: bench.Read, Command: a.command(), Dir: absolute(f.DB), Profile: string(f.Profile), Overrides: m.overrides(f.Options),
+		Schema: bench.SpecSchema, Verb: bench.Read, Command: a.command(), Dir: absolute(f.DB), Profile: string(f.Profile), Overrides: m.overrides(f.allOptions()),
 		ReadOnly: f.ReadOnly || t.foreign, Foreign: t.foreign, IgnoreLock: f.IgnoreLock, PageCache: string(f.PageCache),
 		Workload: f.Workload, Seed: m.seed(f.Seed), Gets: m.atLeastOne("gets", f.Gets, "500k"), MissingShare: m.share("missing", f.Missing),
 		ZipfTheta: m.number("zipf", f.Zipf), SampleKeys: int(m.atLeastOne("sample-keys", f.SampleKeys, "200k")),

@@ -87,7 +87,7 @@ func TestForeignDatabaseIsReadAndNeverChanged(t *testing.T) {
 			db := newForeign(t, engine)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "S")
-			must(t, "sweep", "--db", db, "--use-existing", "--cache", "1MiB,4MiB", "--gets", "20k", "--warmup", "0", "--sample-keys", "10k", "--missing", "20%",
+			must(t, "sweep", "--db", db, "--use-existing", "--cache", "512KiB,1MiB", "--gets", "20k", "--warmup", "0", "--sample-keys", "10k", "--missing", "20%",
 				"--out", out)
 			must(t, "inspect", db)
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {

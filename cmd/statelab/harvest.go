@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
@@ -22,9 +23,11 @@ import (
 func (a *app) changesetHarvest() *cobra.Command {
 	f := new(setFlags)
 	var treeName, db, jobs string
+	var strict bool
 	cmd := &cobra.Command{Use: "harvest --tree TREE --db DIR --out FILE", Short: "Recover the changes from a node's own database",
 		Long: `Harvest recovers the changes of each version from a database that has kept all
-versions (a Cosmos node's application.db, not pruned). Stop the node first, or copy
+versions (a Cosmos node's application.db, not pruned), and the roots that the chain
+agreed on, which replay then holds trees to. Stop the node first, or copy
 its folder. Several processes read ranges of versions. Finished ranges are kept
 next to FILE, so the same command continues after Ctrl-C or a crash.
 
@@ -35,11 +38,12 @@ next to FILE, so the same command continues after Ctrl-C or a crash.
 	flag.StringVar(&db, "db", "", "directory of the database")
 	flag.StringVar(&jobs, "jobs", "2", "number of processes at a time")
 	flag.StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
+	flag.BoolVar(&strict, "strict", false, "exit 3 and write nothing if the set would lack versions or the state it begins on")
 	f.rangeFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
 		h := harvest{app: a, db: absolute(db), out: m.newSet(f.out), from: m.version("from", f.from), to: m.version("to", f.to),
-			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress()}
+			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress(), strict: strict}
 		if db == "" {
 			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
 		} else {
@@ -67,6 +71,8 @@ type harvest struct {
 	from, to int64
 	jobs     int
 	progress *progress
+	strict   bool
+	whole    bool // the set begins where the chain did
 }
 
 // parts is into how many a range is cut: some per process, so that none waits
@@ -87,8 +93,13 @@ func (h *harvest) run() error {
 	if h.to > 0 {
 		last = min(h.to, last)
 	}
+	h.whole = first == survey.First && !survey.Pruned
 	if last < first {
 		return fmt.Errorf("%s has the versions %d to %d, and none in the range of --from and --to", h.db, survey.First, survey.Last)
+	}
+	warnings := h.judge(survey, first, last)
+	if h.progress.warn(warnings...); h.strict && len(warnings) > 0 {
+		return &strictError{len(warnings)}
 	}
 	dir := fmt.Sprintf("%s.parts-%d-%d", h.out, first, last)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -102,6 +113,30 @@ func (h *harvest) run() error {
 		return err
 	}
 	return os.RemoveAll(dir)
+}
+
+// withoutBase stands in the provenance of a set that begins on a state which it does
+// not hold.
+const withoutBase = "without the state before version"
+
+// judge warns of versions that were asked for and cannot be had, and of a set without
+// the state that it begins on.
+func (h *harvest) judge(survey protocol.Harvested, first, last int64) (warnings []engine.Warning) {
+	if h.from > 0 && h.from < first || h.to > last {
+		warnings = append(warnings, engine.Warning{Code: "versions_missing",
+			Text: fmt.Sprintf("the database can tell the changes of versions %d to %d only: the set holds %d to %d", survey.First, survey.Last, first, last)})
+	}
+	if !h.whole {
+		why := "earlier versions were left out"
+		if survey.Pruned {
+			why = "earlier versions were pruned"
+		}
+		warnings = append(warnings, engine.Warning{Code: "no_base_state",
+			Text: fmt.Sprintf("the set begins with version %d on a state that it does not hold (%s): trees replay it on an empty state, so their roots are not the "+
+				"chain's, and keys of the earlier state are deleted without effect", first, why),
+			Remedy: "harvest a database that keeps all versions (pruning = \"nothing\") from its first one"})
+	}
+	return warnings
 }
 
 func cutRange(dir string, first, last int64) (cut []part) {
@@ -121,7 +156,7 @@ func (h *harvest) readParts(cut []part, versions int64) error {
 	for _, p := range cut {
 		group.Go(func() error {
 			if _, err := os.Stat(p.path); errors.Is(err, fs.ErrNotExist) { // it appears when it is whole
-				if _, err := h.ask(ctx, protocol.HarvestOrder{First: p.first, Last: p.last, Out: p.path}); err != nil {
+				if _, err := h.ask(ctx, protocol.HarvestOrder{First: p.first, Last: p.last, Out: p.path, Whole: h.whole}); err != nil {
 					return err
 				}
 			} else if err != nil {
@@ -164,5 +199,9 @@ func (h *harvest) join(cut []part) error {
 	if err != nil {
 		return err
 	}
-	return h.app.writeContainer(h.out, joined, "", "join")
+	provenance := joined.Info().Provenance
+	if !h.whole {
+		provenance += fmt.Sprintf(", %s %d", withoutBase, cut[0].first)
+	}
+	return h.app.writeContainer(h.out, joined, provenance, "join")
 }

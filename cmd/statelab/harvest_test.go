@@ -58,6 +58,13 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 		"has the versions 1 to 120, and none in the range of --from and --to")
 	refused(t, statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", dir, "--out", file("none.slcs")), exitFailed, "statelab-run-iavl1", "no LevelDB")
 
+	if !strings.Contains(must(t, "changeset", "info", file("some.slcs")).stdout, "without the state before version 50") {
+		t.Error("the set does not say that it lacks the state it begins on")
+	}
+	o = statelab(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "50", "--to", "130", "--strict", "--out", file("none.slcs"))
+	refused(t, o, exitStrict,
+		"versions 1 to 120 only: the set holds 50 to 120", "begins with version 50 on a state that it does not hold")
+
 	// The roots of the replay become the set's; the order they came from is kept.
 	run := file("R/points/iavl1")
 	o = must(t, "changeset", "import", file("set.slcs"), "--roots", run, "--out", file("rooted.slcs"))
@@ -182,5 +189,30 @@ func TestEveryFormReplaysToItsRoot(t *testing.T) {
 	}
 	if got := root("cronos"); got != sorted {
 		t.Errorf("cronos form: root %s, want %s", got, sorted)
+	}
+}
+
+// TestHarvestKeepsTheChainsRoots: the SDK writes the roots of every version into its
+// database; a set harvested from the first version on has them, and trees must. The SDK writes in
+// the order of keys, as what is harvested is.
+func TestHarvestKeepsTheChainsRoots(t *testing.T) {
+	withRunner(t, "iavl1")
+	withRunner(t, "cosmosstore")
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	must(t, "changeset", "generate", "--profile", "bank,skewed", "--versions", "20", "--scale", "0.001", "--sort", "--out", file("set.slcs"))
+	must(t, "replay", "--tree", "cosmosstore", "--changes", file("set.slcs"), "--out", file("R"), "--quiet")
+	db := file("R/trees/cosmosstore/application.db")
+	o := must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--out", file("whole.slcs"))
+	if !strings.Contains(o.stdout, "expected roots (iavl) of 20 versions") {
+		t.Error(o)
+	}
+	o = must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "5", "--out", file("some.slcs"))
+	if strings.Contains(o.stdout, "expected roots") || !strings.Contains(o.stderr, "earlier versions were left out") {
+		t.Error(o)
+	}
+	must(t, "replay", "--tree", "iavl1", "--changes", file("whole.slcs"), "--out", file("R2"), "--quiet")
+	if f := readRun(t, file("R2/points/iavl1")).Figures; f.RootsChecked != 20 {
+		t.Errorf("the roots of %d versions were checked, want 20", f.RootsChecked)
 	}
 }

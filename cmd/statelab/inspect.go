@@ -2,8 +2,13 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -13,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/result"
 )
 
@@ -20,11 +26,13 @@ func (a *app) inspectVerb() *cobra.Command {
 	f := new(flags)
 	cmd := &cobra.Command{
 		Use:   "inspect DIR|LOG",
-		Short: "Show a database's levels and inflection points without reading its data",
+		Short: "Show a database's levels, inflection points and contents",
 		Long: `Inspect opens a database read-only, or reads the level table that pebble db
 properties prints. It shows the levels and the two cache sizes that matter: IP1
 (filters and top-level indexes) and IP2 (IP1 and all other indexes), both on disk
-and in the cache. It also shows which filters no Get consults, how many file
+and in the cache. It tells which client the database belongs to and what is inside:
+tables by name, or for geth and the Cosmos SDK parts by their keys, estimated from
+a sample. It also shows which filters no Get consults, how many file
 handles the tables need, and how much of the cache memtables take.
 
   statelab inspect CHAINDATA
@@ -32,6 +40,7 @@ handles the tables need, and how much of the cache memtables take.
   statelab inspect properties.txt --engine pebble2`,
 	}
 	f.displayFlags(cmd)
+	cmd.Flags().StringVar(&f.SampleKeys, "sample-keys", "5k", "number of keys to look at to tell what a client's database holds; 0: none")
 	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
 	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
 	var part string
@@ -59,11 +68,25 @@ type inspection struct {
 	Levels     []engine.Level     `json:"levels"`
 	Inflection *result.Inflection `json:"inflection"`
 	// Handles are the open files that spare a node from opening tables again.
-	Handles   int              `json:"handles,omitempty"`
-	MemTables *memTableShare   `json:"memtables,omitempty"`
-	Warnings  []engine.Warning `json:"warnings,omitempty"`
+	Handles   int            `json:"handles,omitempty"`
+	MemTables *memTableShare `json:"memtables,omitempty"`
+	Client    string         `json:"client,omitempty"` // whose database it is, where that is known
+	// Sections are the parts of a client's database, by the keys of a sample.
+	Sections []section        `json:"sections,omitempty"`
+	Warnings []engine.Warning `json:"warnings,omitempty"`
 	// Part is the one that was looked at; absent: all.
 	Part engine.Part `json:"part,omitzero"`
+}
+
+// section is a part of a client's database.
+type section struct {
+	Name string `json:"name"`
+	// KeysPercent and BytesPercent are shares of the sampled keys and of their keys and
+	// values; ErrorPercent is half the width of the 95 % interval of the first.
+	KeysPercent  float64 `json:"keys_percent"`
+	BytesPercent float64 `json:"bytes_percent"`
+	ErrorPercent float64 `json:"error_percent"`
+	ValueBytes   float64 `json:"mean_value_bytes"`
 }
 
 // memTableShare is what memtables take of the cache while a node writes.
@@ -106,8 +129,14 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 	if f.json {
 		return a.printJSON(found)
 	}
-	fmt.Fprintf(a.stdout, "%s in %s (%s)\n\n", unit.Bytes(found.Database.Bytes), plural(found.Database.Files, "file"), engineText)
+	whose := ""
+	if found.Client != "" {
+		whose = ", of " + found.Client
+	}
+	fmt.Fprintf(a.stdout, "%s in %s (%s%s)\n\n", unit.Bytes(found.Database.Bytes), plural(found.Database.Files, "file"), engineText, whose)
 	a.printLevels(found.Levels, found.Inflection)
+	a.printTables(found.Database.Tables)
+	a.printSections(found.Sections, f.SampleKeys)
 	if found.Handles > 0 {
 		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(found.Database.Files, "table"))
 	}
@@ -154,7 +183,115 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 		tables := settings.MemTables(advise.Writes{})
 		found.MemTables = &memTableShare{settings.CacheBytes, tables.Reserved(settings.CacheBytes), settings.Source}
 	}
+	if run.Database.Written == "foreign" {
+		if err := a.contents(&found, run, f); err != nil {
+			return found, "", fmt.Errorf("look what is in %s: %w", path, err)
+		}
+	}
 	return found, run.Engine.Name + " " + run.Engine.Version, nil
+}
+
+// contents tells whose database it is, and by a sample of its keys what is inside.
+func (a *app) contents(found *inspection, run *result.Run, f *flags) error {
+	format, err := dbformat.Recognise(run.Database.Dir)
+	if err != nil {
+		return nil // what only a library recognises is of no client
+	}
+	found.Client = dbformat.Client(run.Database.Dir, format, run.Database.Tables)
+	n, err := unit.ParseCount(f.SampleKeys)
+	if err != nil || n == 0 || dbformat.Section(found.Client, []byte{0}) == "" {
+		return err
+	}
+	all := embedded()
+	i := slices.IndexFunc(all, func(e engine.Engine) bool { return e.Info().Name == run.Engine.Name })
+	if i < 0 {
+		return nil
+	}
+	found.Sections, err = sections(a.ctx, all[i], engine.Options{Dir: run.Database.Dir, Foreign: true, IgnoreLock: f.IgnoreLock}, found.Client, int(n))
+	return err
+}
+
+// sections samples n keys and their values.
+func sections(ctx context.Context, e engine.Engine, o engine.Options, client string, n int) (found []section, err error) {
+	db, err := dbformat.Open(ctx, e, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	sampler, can := db.(engine.KeySampler)
+	if !can {
+		return nil, nil
+	}
+	reader, err := db.Reader()
+	if err != nil {
+		return nil, err
+	}
+	type sums struct{ keys, bytes, valueBytes float64 }
+	by, all := map[string]sums{}, sums{}
+	var value []byte
+	err = sampler.SampleKeys(ctx, n, 1, func(key []byte) (err error) {
+		if value, _, err = reader.Get(key, value); err != nil {
+			return err
+		}
+		s := by[dbformat.Section(client, key)]
+		s.keys, s.bytes, s.valueBytes = s.keys+1, s.bytes+float64(len(key)+len(value)), s.valueBytes+float64(len(value))
+		by[dbformat.Section(client, key)] = s
+		all.keys, all.bytes = all.keys+1, all.bytes+float64(len(key)+len(value))
+		return nil
+	})
+	if err := errors.Join(err, reader.Close()); err != nil {
+		return nil, err
+	}
+	for name, s := range by {
+		share := s.keys / all.keys
+		found = append(found, section{Name: name, KeysPercent: 100 * share, BytesPercent: 100 * s.bytes / all.bytes, ValueBytes: s.valueBytes / s.keys,
+			ErrorPercent: 196 * math.Sqrt(share*(1-share)/all.keys)})
+	}
+	slices.SortFunc(found, func(x, y section) int {
+		return cmp.Or(cmp.Compare(y.KeysPercent, x.KeysPercent), strings.Compare(x.Name, y.Name))
+	})
+	return found, nil
+}
+
+// printSections prints what a sample of the keys showed.
+func (a *app) printSections(sections []section, asked string) {
+	if len(sections) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\nkeys\t+-\tbytes\tmean value\t  what")
+	for _, s := range sections {
+		fmt.Fprintf(table, "%s%%\t%s\t%s%%\t%.0f B\t  %s\n", unit.Significant(s.KeysPercent, 3), unit.Significant(s.ErrorPercent, 2),
+			unit.Significant(s.BytesPercent, 3), s.ValueBytes, s.Name)
+	}
+	if err := table.Flush(); err != nil {
+		return // stdout is gone: the exit will tell
+	}
+	fmt.Fprintf(a.stdout, "estimated from %s keys (--sample-keys)\n\n", asked)
+}
+
+// printTables prints the tables that a database has by name.
+func (a *app) printTables(tables []engine.Table) {
+	if len(tables) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "entries\tsize\t  table")
+	several := false
+	for _, t := range tables {
+		mark := ""
+		if t.SeveralValues {
+			several, mark = true, " *"
+		}
+		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.Name, mark)
+	}
+	if err := table.Flush(); err != nil {
+		return // stdout is gone: the exit will tell
+	}
+	if several {
+		fmt.Fprintln(a.stdout, "* a key may have several values there; a Get returns the first")
+	}
+	fmt.Fprintln(a.stdout, "measure one: statelab sweep --use-existing --table NAME")
 }
 
 func isFile(path string) bool {

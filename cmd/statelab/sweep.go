@@ -100,7 +100,7 @@ func phaseWords(seconds map[string]float64) string {
 // sweepOf is the sweep that f declares.
 func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
 	m.ceiling(f.Ceiling)
-	fixed, options := m.options(f.Options)
+	fixed, options := m.options(f.allOptions())
 	g := *f // with one value where a list is an axis
 	g.Options = nil
 	for name, value := range fixed {

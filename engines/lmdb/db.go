@@ -21,6 +21,8 @@ type db struct {
 	settings settings
 	readOnly bool
 	opened   uintptr // last transaction at Open
+	tables   []engine.Table
+	noTable  error // why nothing can be looked up: tables there are, and none was chosen
 }
 
 func words() mmapdb.Words {
@@ -37,7 +39,7 @@ func (d *db) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("lmdb: shape: %w", err)
 	}
-	return engine.Shape{Bytes: (info.LastPNO + 1) * int64(stat.PSize), Files: 1}, nil
+	return engine.Shape{Bytes: (info.LastPNO + 1) * int64(stat.PSize), Files: 1, Tables: d.tables}, nil
 }
 
 // Warnings tells of a writer that came after Open: without a lock file it does not
@@ -53,6 +55,9 @@ func (d *db) Warnings() []engine.Warning {
 
 // SampleKeys draws places between the first key and the last.
 func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
+	if d.noTable != nil {
+		return d.noTable
+	}
 	return d.env.View(func(txn *lmdb.Txn) error { return mmapdb.SampleTable(ctx, txn, d.table, words(), n, seed, yield) })
 }
 
@@ -75,6 +80,9 @@ type reader struct {
 }
 
 func (d *db) Reader() (engine.Reader, error) {
+	if d.noTable != nil {
+		return nil, fmt.Errorf("lmdb: %w", d.noTable)
+	}
 	r := &reader{db: d}
 	err := d.Begin(&r.Reader, func() (mmapdb.ReadTxn, error) {
 		txn, err := d.env.BeginTxn(nil, lmdb.Readonly)

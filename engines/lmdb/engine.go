@@ -7,14 +7,15 @@
 // the pages that a Get touches. Databases of other programs are read without a
 // change to any file of theirs.
 //
-// Non-goals: named tables, several values under a key (a Get returns the first),
-// databases that another process has open.
+// Non-goals: writing to named tables, several values under a key (a Get returns the
+// first), databases that another process has open.
 package lmdb
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/PowerDNS/lmdb-go/lmdb"
 
@@ -95,6 +96,9 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	if err := env.SetMaxReaders(s.maxReaders); err != nil {
 		return nil, err
 	}
+	if err := env.SetMaxDBs(mmapdb.MostTables + 1); err != nil {
+		return nil, err
+	}
 	if err := env.SetMapSize(s.mapBytes); err != nil {
 		return nil, err
 	}
@@ -123,7 +127,69 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	})
 	return d, env.View(func(txn *lmdb.Txn) (err error) {
 		d.opened = txn.ID()
-		d.table, err = txn.OpenRoot(0)
-		return err
+		return d.openTable(txn, o)
 	})
+}
+
+// openTable opens the table to look keys up in. The root of an environment with named
+// databases holds their records, which are no keys of anybody.
+func (d *db) openTable(txn *lmdb.Txn, o engine.Options) (err error) {
+	root, err := txn.OpenRoot(0)
+	if err != nil || !o.ReadOnly {
+		d.table = root
+		return err
+	}
+	if d.tables, err = tables(txn, root); err != nil {
+		return err
+	}
+	if d.settings.table != "" {
+		if d.table, err = txn.OpenDBI(d.settings.table, 0); err != nil {
+			return mmapdb.ChooseTable(d.settings.table, d.tables)
+		}
+		return nil
+	}
+	d.table = root
+	if len(d.tables) > 0 {
+		d.noTable = mmapdb.ChooseTable("", d.tables)
+	}
+	return nil
+}
+
+// tables lists the named databases: the keys of the root, where its first key is the
+// name of one.
+func tables(txn *lmdb.Txn, root lmdb.DBI) (found []engine.Table, err error) {
+	cursor, err := txn.OpenCursor(root)
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close()
+	name, _, err := cursor.Get(nil, nil, lmdb.First)
+	for ; err == nil && len(found) < mmapdb.MostTables; name, _, err = cursor.Get(nil, nil, lmdb.Next) {
+		table, is := tableOf(txn, string(name))
+		if !is {
+			break // a value, no table
+		}
+		found = append(found, table)
+	}
+	if lmdb.IsNotFound(err) {
+		err = nil
+	}
+	return found, err
+}
+
+func tableOf(txn *lmdb.Txn, name string) (engine.Table, bool) {
+	if strings.Contains(name, "\x00") {
+		return engine.Table{}, false
+	}
+	table, err := txn.OpenDBI(name, 0)
+	if err != nil {
+		return engine.Table{}, false
+	}
+	stat, err := txn.Stat(table)
+	if err != nil {
+		return engine.Table{}, false
+	}
+	flags, err := txn.Flags(table)
+	return engine.Table{Name: name, Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
+		SeveralValues: flags&lmdb.DupSort != 0}, err == nil
 }

@@ -5,8 +5,11 @@ package lmdb
 import (
 	"encoding/binary"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/PowerDNS/lmdb-go/lmdb"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
@@ -43,6 +46,59 @@ func TestAWriterWhileReading(t *testing.T) {
 }
 
 // TestFullMap wants the way out, and the batch refused whole.
+// TestNamedDatabases: what the root of an environment with named databases holds is
+// not measured; a database is chosen by name.
+func TestNamedDatabases(t *testing.T) {
+	dir := t.TempDir()
+	env, err := lmdb.NewEnv()
+	must(t, err)
+	must(t, env.SetMaxDBs(10))
+	must(t, env.Open(dir, 0, 0o644))
+	must(t, env.Update(func(txn *lmdb.Txn) error {
+		for i, name := range []string{"accounts", "slots"} {
+			table, err := txn.OpenDBI(name, lmdb.Create|uint(i)*lmdb.DupSort)
+			if err != nil {
+				return err
+			}
+			for _, value := range []string{"1 of " + name, "2 of " + name} {
+				if err := txn.Put(table, []byte("key"), []byte(value), 0); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	must(t, env.Close())
+
+	listed, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	must(t, err)
+	if _, err := listed.Reader(); err == nil || !strings.Contains(err.Error(), "--table NAME: accounts, slots") {
+		t.Errorf("no table chosen: error %v, want one that lists the tables", err)
+	}
+	shape, err := listed.Shape()
+	must(t, err)
+	want := []engine.Table{{Name: "accounts", Keys: 1, Bytes: 4096}, {Name: "slots", Keys: 2, Bytes: 4096, SeveralValues: true}}
+	if !slices.Equal(shape.Tables, want) {
+		t.Errorf("tables %+v, want %+v", shape.Tables, want)
+	}
+	must(t, listed.Close())
+	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": "code"}})
+	if err == nil || !strings.Contains(err.Error(), "there is no table code: the tables are accounts, slots") {
+		t.Errorf("a table that is not there: error %v, want one that lists the tables", err)
+	}
+	for name, want := range map[string]string{"accounts": "2 of accounts", "slots": "1 of slots"} {
+		db, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": name}})
+		must(t, err)
+		r, err := db.Reader()
+		must(t, err)
+		value, found, err := r.Get([]byte("key"), nil)
+		if err != nil || !found || string(value) != want {
+			t.Errorf("%s: %q, found %t, error %v: want %q", name, value, found, err, want)
+		}
+		must(t, db.Close())
+	}
+}
+
 func TestFullMap(t *testing.T) {
 	db := create(t, map[string]string{"map_size": "1MiB"})
 	w, err := db.Writer()

@@ -3,6 +3,7 @@
 package lmdb
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/PowerDNS/lmdb-go/lmdb"
@@ -17,7 +18,8 @@ type settings struct {
 	readAhead  bool
 	syncMode   string
 	maxReaders int
-	mapBytes   int64 // address space, and the most the file can grow to
+	table      string // "" is the main one
+	mapBytes   int64  // address space, and the most the file can grow to
 }
 
 const (
@@ -50,11 +52,16 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	if err != nil {
 		errs = append(errs, err)
 	}
-	return s, append(errs, adapter.Override([]adapter.Option{
+	errs = append(errs, adapter.Override([]adapter.Option{
+		{Name: "table", Example: "accounts", Set: func(text string) error { s.table = text; return nil }},
 		adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable"),
 		adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20),
 		mmapdb.Readers(&s.maxReaders, 1, mostReaders),
 	}, o.Overrides)...)
+	if s.table != "" && !(o.ReadOnly || o.Foreign || o.IgnoreLock) {
+		errs = append(errs, fmt.Errorf("lmdb: option table=%s: tables are only read: add --read-only", s.table))
+	}
+	return s, errs
 }
 
 // Effective are the options in LMDB's names.
@@ -64,6 +71,7 @@ func (d *db) Effective() map[string]string {
 		"cache_bytes": "0", "handles": "0",
 		"MDB_NORDAHEAD": strconv.FormatBool(!s.readAhead),
 		"max_readers":   strconv.Itoa(s.maxReaders),
+		"table":         s.table,
 	}
 	if !d.readOnly {
 		e["sync_mode"] = s.syncMode

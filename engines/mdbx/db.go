@@ -20,6 +20,8 @@ type db struct {
 	table    mdbx.DBI
 	settings settings
 	readOnly bool
+	tables   []engine.Table
+	noTable  error // why nothing can be looked up: tables there are, and none was chosen
 }
 
 func words() mmapdb.Words {
@@ -33,7 +35,7 @@ func (d *db) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("mdbx: shape: %w", err)
 	}
-	return engine.Shape{Bytes: int64(info.MiLastPgNo+1) * int64(info.PageSize), Files: 1}, nil
+	return engine.Shape{Bytes: int64(info.MiLastPgNo+1) * int64(info.PageSize), Files: 1, Tables: d.tables}, nil
 }
 
 func (d *db) pageBytes() (int64, error) {
@@ -48,6 +50,9 @@ func (*db) Warnings() []engine.Warning { return nil }
 
 // SampleKeys draws places between the first key and the last.
 func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
+	if d.noTable != nil {
+		return d.noTable
+	}
 	return d.env.View(func(txn *mdbx.Txn) error { return mmapdb.SampleTable(ctx, txn, d.table, words(), n, seed, yield) })
 }
 
@@ -69,6 +74,9 @@ type reader struct {
 }
 
 func (d *db) Reader() (engine.Reader, error) {
+	if d.noTable != nil {
+		return nil, fmt.Errorf("mdbx: %w", d.noTable)
+	}
 	r := &reader{db: d}
 	err := d.Begin(&r.Reader, func() (mmapdb.ReadTxn, error) {
 		txn, err := d.env.BeginTxn(nil, mdbx.Readonly)

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -176,8 +175,7 @@ func (d *db) configure(create bool) error {
 	if err := d.env.SetOption(mdbx.OptMaxReaders, uint64(d.settings.maxReaders)); err != nil {
 		return err
 	}
-	const tables = 2 // the one asked for, and one to see whether there are any
-	if err := d.env.SetOption(mdbx.OptMaxDB, tables); err != nil {
+	if err := d.env.SetOption(mdbx.OptMaxDB, mmapdb.MostTables+1); err != nil {
 		return err
 	}
 	if d.readOnly {
@@ -202,15 +200,15 @@ func (d *db) openTable(o engine.Options) error {
 		if !o.ReadOnly {
 			return err
 		}
-		names, listErr := tables(txn)
-		if listErr != nil {
+		var listErr error
+		if d.tables, listErr = tables(txn); listErr != nil {
 			return errors.Join(err, listErr)
 		}
 		if d.settings.table != "" && err != nil {
-			return fmt.Errorf("open table %s: %w: the tables are %s", d.settings.table, err, strings.Join(names, ", "))
+			return mmapdb.ChooseTable(d.settings.table, d.tables)
 		}
-		if d.settings.table == "" && len(names) > 0 {
-			return fmt.Errorf("its keys are in tables: choose one with --set table=NAME: %s", strings.Join(names, ", "))
+		if d.settings.table == "" && len(d.tables) > 0 {
+			d.noTable = mmapdb.ChooseTable("", d.tables)
 		}
 		return err
 	})
@@ -224,12 +222,9 @@ func (d *db) openTable(o engine.Options) error {
 	return err
 }
 
-// mostTables bounds how many names are listed: Erigon has about a hundred.
-const mostTables = 200
-
 // tables lists the named tables: the keys of the main one, where its first key is
 // the name of a table.
-func tables(txn *mdbx.Txn) (names []string, err error) {
+func tables(txn *mdbx.Txn) (found []engine.Table, err error) {
 	root, err := txn.OpenRoot(0)
 	if err != nil {
 		return nil, err
@@ -240,20 +235,32 @@ func tables(txn *mdbx.Txn) (names []string, err error) {
 	}
 	defer cursor.Close()
 	name, _, err := cursor.Get(nil, nil, mdbx.First)
-	if err == nil && slices.Contains(name, 0) {
-		return nil, nil
-	}
-	if err == nil {
-		if _, openErr := txn.OpenDBISimple(string(name), mdbx.DBAccede); openErr != nil {
-			return nil, nil // a value, no table
+	for ; err == nil && len(found) < mmapdb.MostTables; name, _, err = cursor.Get(nil, nil, mdbx.Next) {
+		table, is := tableOf(txn, string(name))
+		if !is {
+			break // a value, no table
 		}
-	}
-	for err == nil && len(names) < mostTables {
-		names = append(names, string(name))
-		name, _, err = cursor.Get(nil, nil, mdbx.Next)
+		found = append(found, table)
 	}
 	if mdbx.IsNotFound(err) {
 		err = nil
 	}
-	return names, err
+	return found, err
+}
+
+func tableOf(txn *mdbx.Txn, name string) (engine.Table, bool) {
+	if strings.Contains(name, "\x00") {
+		return engine.Table{}, false
+	}
+	table, err := txn.OpenDBISimple(name, mdbx.DBAccede)
+	if err != nil {
+		return engine.Table{}, false
+	}
+	stat, err := txn.StatDBI(table)
+	if err != nil {
+		return engine.Table{}, false
+	}
+	flags, err := txn.Flags(table)
+	return engine.Table{Name: name, Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
+		SeveralValues: flags&mdbx.DupSort != 0}, err == nil
 }

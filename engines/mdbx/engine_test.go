@@ -45,10 +45,18 @@ func TestTablesOfOthers(t *testing.T) {
 	}))
 	env.Close()
 
-	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
-	if err == nil || !strings.Contains(err.Error(), "table=NAME: Headers, PlainState") {
+	listed, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	must(t, err)
+	if _, err := listed.Reader(); err == nil || !strings.Contains(err.Error(), "--table NAME: Headers, PlainState") {
 		t.Errorf("no table chosen: error %v, want one that lists the tables", err)
 	}
+	shape, err := listed.Shape()
+	must(t, err)
+	if len(shape.Tables) != 2 || shape.Tables[0].Name != "Headers" || shape.Tables[0].Keys == 0 || shape.Tables[0].Bytes == 0 ||
+		shape.Tables[0].SeveralValues || !shape.Tables[1].SeveralValues {
+		t.Errorf("tables %+v", shape.Tables)
+	}
+	must(t, listed.Close())
 	none := map[string]string{"table": "Bodies"}
 	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: none})
 	if err == nil || !strings.Contains(err.Error(), "Headers, PlainState") {

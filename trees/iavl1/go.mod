@@ -8,6 +8,7 @@ require (
 	github.com/statelab/statelab v0.0.0
 	github.com/syndtr/goleveldb v1.0.1-0.20220721030215-126854af5e6d
 	golang.org/x/sync v0.24.0
+	google.golang.org/protobuf v1.36.8
 )
 
 require (
@@ -24,7 +25,6 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20231006140011-7918f672742d // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	google.golang.org/protobuf v1.36.8 // indirect
 )
 
 replace github.com/statelab/statelab => ../..

@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/cosmos/iavl"
 	"github.com/cosmos/iavl/db"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/iavlforest"
@@ -47,6 +49,90 @@ func (Tree) Survey(_ context.Context, dir string) (tree.Survey, error) {
 		return tree.Survey{}, fmt.Errorf("iavl1: survey %s: %w", dir, err)
 	}
 	return h.survey, nil
+}
+
+// ChainRoots reads what the SDK committed with every version: s/<version> holds
+// CommitInfo{1 version, 2 StoreInfo{1 name, 2 CommitID{1 version, 2 hash}}}. Stores
+// that are no trees, and trees that were empty, are left out.
+func (Tree) ChainRoots(ctx context.Context, dir string, from, to int64, yield func(version int64, stores map[string][]byte) error) error {
+	h, err := openHarvest(dir)
+	if err != nil {
+		return fmt.Errorf("iavl1: roots: %w", err)
+	}
+	for version := from; version <= to && err == nil && ctx.Err() == nil; version++ {
+		var text []byte
+		if text, err = h.level.Get(fmt.Appendf(nil, "s/%d", version)); err != nil || text == nil {
+			continue
+		}
+		var roots map[string][]byte
+		if roots, err = commitInfo(text, h.survey.Stores); err != nil {
+			err = fmt.Errorf("the commit of version %d: %w", version, err)
+		} else {
+			err = yield(version, roots)
+		}
+	}
+	if err := errors.Join(err, ctx.Err(), h.level.Close()); err != nil {
+		return fmt.Errorf("iavl1: roots of versions %d to %d of %s: %w", from, to, dir, err)
+	}
+	return nil
+}
+
+// commitInfo reads the roots of stores.
+func commitInfo(text []byte, stores []string) (map[string][]byte, error) {
+	roots := map[string][]byte{}
+	err := eachField(text, func(number protowire.Number, store []byte) error {
+		if number != 2 {
+			return nil
+		}
+		var name string
+		var root []byte
+		err := eachField(store, func(number protowire.Number, value []byte) error {
+			switch number {
+			case 1:
+				name = string(value)
+			case 2:
+				return eachField(value, func(number protowire.Number, hash []byte) error {
+					if number == 2 {
+						root = hash
+					}
+					return nil
+				})
+			}
+			return nil
+		})
+		if len(root) > 0 && slices.Contains(stores, name) {
+			roots[name] = slices.Clone(root)
+		}
+		return err
+	})
+	return roots, err
+}
+
+// eachField calls visit with the fields of a message that are bytes.
+func eachField(message []byte, visit func(protowire.Number, []byte) error) error {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		message = message[n:]
+		if kind == protowire.BytesType {
+			value, n := protowire.ConsumeBytes(message)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			if err := visit(number, value); err != nil {
+				return err
+			}
+			message = message[n:]
+			continue
+		}
+		if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
+			return protowire.ParseError(n)
+		}
+		message = message[n:]
+	}
+	return nil
 }
 
 // harvest is a database opened to be read back.
@@ -105,6 +191,7 @@ func (h *harvest) look() error {
 	if len(h.survey.Stores) == 0 {
 		return errors.New("it holds no iavl tree")
 	}
+	h.survey.Pruned = pruned > 0
 	h.survey.First = max(h.survey.First, pruned)
 	if committed > 0 { // a kill can leave later versions of some stores
 		h.survey.Last = min(h.survey.Last, committed)

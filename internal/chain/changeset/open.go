@@ -119,7 +119,8 @@ func Detect(fsys fs.FS, name string) (Format, error) {
 			return FormatCronos, nil
 		}
 	}
-	return "", fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz, NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER", name, benchInfoFile)
+	return "", fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz, NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER",
+		name, benchInfoFile)
 }
 
 func detectFile(fsys fs.FS, name string) (format Format, err error) {

@@ -51,6 +51,11 @@ func Recognise(dir string) (Found, error) {
 	for attempt := 1; ; attempt++ {
 		found, err := recognise(dir)
 		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
+			if none := new(engine.NotADatabaseError); errors.As(err, &none) {
+				if other, is := nearby(dir); is {
+					none.Why += fmt.Sprintf("; %s is a database: give that folder", other)
+				}
+			}
 			return found, err
 		}
 	}

@@ -238,10 +238,12 @@ func checkChurned(t *testing.T, f flavour, r *Resolver) {
 			endWithOne++
 		}
 	}
-	t.Logf("%sobsolete: %d blocks, %d partitions, %d tables; %d range deletions, %d tables end with one, %d with merges, %d end with range keys, %d have only those",
+	t.Logf("%sobsolete: %d blocks, %d partitions, %d tables; %d range deletions, %d tables end with one, %d have merges, %d end with range keys, %d have "+
+		"only those",
 		shapeOf(r), blocks, partitions, tables, tombstones, endWithOne, merges, beyondPoints, noPoints)
 	marksObsolete := f.name == "pebble1 newest" || f.name == "pebble2 newest"
-	if tombstones == 0 || endWithOne == 0 || merges == 0 || f.hasRangeKeys() != (beyondPoints > 0 && noPoints > 0) || marksObsolete != (blocks > 0 && partitions > 0 && tables > 0) {
+	if tombstones == 0 || endWithOne == 0 || merges == 0 || f.hasRangeKeys() != (beyondPoints > 0 && noPoints > 0) ||
+		marksObsolete != (blocks > 0 && partitions > 0 && tables > 0) {
 		t.Error("the database lacks what this test is about")
 	}
 }

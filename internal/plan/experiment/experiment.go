@@ -94,6 +94,7 @@ type Experiment struct {
 	Handles                List
 	CacheNodes             string
 	Options                []string // Name=Value or, as an axis, Name=Value,Value
+	Table                  string
 
 	// Database: where it is and how it is opened. For trees and layouts DB is the
 	// folder for the files that they make.

@@ -55,6 +55,7 @@ func fields(e *Experiment) []field {
 		{"database.use_existing", "use-existing", onReads, "", "read a database that statelab did not load (a node's chaindata); it is never written", "",
 			&e.Existing},
 		{"database.ignore_lock", "ignore-lock", onReads, "", "read although another process holds the database", "", &e.IgnoreLock},
+		{"database.table", "table", onReads, "", "table of a database that has several by name (mdbx, lmdb; statelab inspect lists them)", "", &e.Table},
 		{"database.read_only", "read-only", onReads, "", "open read-only; by default a database is opened as a node opens it, with its write buffers", "",
 			&e.ReadOnly},
 		{"database.keep", "keep", onStates, "", "leave the states' files", "", &e.Keep},

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
@@ -95,8 +97,26 @@ func sampleKeys(ctx context.Context, db engine.DB, n int, seed uint64) (*sample,
 	if len(s.ends) == 0 {
 		return nil, errors.New("sample keys: the database holds no key")
 	}
+	s.shuffle(seed)
 	s.seen = make([]atomic.Uint64, len(s.ends))
 	return s, nil
+}
+
+// shuffle puts the keys into an order that only they and the seed decide: engines
+// sample on several goroutines, and the same Gets must come in every run.
+func (s *sample) shuffle(seed uint64) {
+	order := make([]uint64, s.len())
+	for i := range order {
+		order[i] = uint64(i)
+	}
+	slices.SortFunc(order, func(a, b uint64) int { return bytes.Compare(s.key(a), s.key(b)) })
+	rand.New(rand.NewPCG(seed, 0x6b657973)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	shuffled := sample{bytes: make([]byte, 0, len(s.bytes))}
+	for _, i := range order {
+		shuffled.bytes = append(shuffled.bytes, s.key(i)...)
+		shuffled.ends = append(shuffled.ends, uint32(len(shuffled.bytes)))
+	}
+	s.bytes, s.ends = shuffled.bytes, shuffled.ends
 }
 
 func (s *sample) len() uint64 { return uint64(len(s.ends)) }

@@ -102,6 +102,9 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 			return fmt.Errorf("effective cache_bytes: %w", err)
 		}
 	}
+	if o.TraceAccesses {
+		return nil // with a cache that is meant to keep nothing
+	}
 	return r.noteBlockCache()
 }
 
@@ -132,7 +135,7 @@ func (r *run) describe() (result.Database, error) {
 	if r.spec.Foreign {
 		writer = "foreign"
 	}
-	return result.Database{Dir: r.spec.Dir, Bytes: shape.Bytes, Files: shape.Files, Levels: shape.Levels, Written: writer,
+	return result.Database{Dir: r.spec.Dir, Bytes: shape.Bytes, Files: shape.Files, Levels: shape.Levels, Written: writer, Tables: shape.Tables,
 		Format: r.Result.Engine.Options["format_major_version"]}, nil
 }
 

@@ -161,6 +161,8 @@ type HarvestOrder struct {
 	First int64  `json:"first_version"` // 0: the first it has
 	Last  int64  `json:"last_version"`  // 0: the last it has
 	Out   string `json:"out"`           // "": only describe the forest
+	// Whole: the set will begin where the forest does, so the chain's own roots are its.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // Harvested is what was harvested.
@@ -168,4 +170,5 @@ type Harvested struct {
 	Stores []string `json:"stores"`
 	First  int64    `json:"first_version"`
 	Last   int64    `json:"last_version"`
+	Pruned bool     `json:"pruned,omitempty"` // the forest began before First
 }

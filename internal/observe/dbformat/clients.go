@@ -1,0 +1,181 @@
+package dbformat
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// Clients whose databases are known.
+const (
+	Geth       = "geth" // and its kin with the same files, such as op-geth
+	Reth       = "reth"
+	Erigon     = "Erigon"
+	Besu       = "Besu"
+	Nethermind = "Nethermind"
+	CosmosSDK  = "a node of the Cosmos SDK"
+)
+
+// Client tells which program a database belongs to, by the files around it and the
+// names of its tables; "" where they do not tell.
+func Client(dir string, found Found, tables []engine.Table) string {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	beside := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			_, err := os.Stat(filepath.Join(full, name))
+			return err == nil
+		})
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(tables, func(t engine.Table) bool { return slices.Contains(names, t.Name) })
+	}
+	switch found.Engine {
+	case "pebble1", "pebble2", "goleveldb":
+		switch base := filepath.Base(full); {
+		case base == "application.db":
+			return CosmosSDK
+		case base == "chaindata", beside("ancient"):
+			return Geth
+		}
+	case "mdbx":
+		switch {
+		case beside("database.version"), has("HashedAccounts", "PlainAccountState"):
+			return Reth
+		case has("TblAccountVals", "AccountVals", "PlainState"):
+			return Erigon
+		}
+	case "rocksdb":
+		switch {
+		case beside("../DATABASE_METADATA.json"):
+			return Besu
+		case strings.Contains(full, "nethermind_db"):
+			return Nethermind
+		}
+	}
+	return ""
+}
+
+// Section names the part of a client's database that a key belongs to; "" for a client
+// whose keys are not told apart.
+func Section(client string, key []byte) string {
+	switch client {
+	case Geth:
+		return gethSection(key)
+	case CosmosSDK:
+		return cosmosSection(key)
+	}
+	return ""
+}
+
+// other is what a client keeps besides its large tables.
+const other = "other"
+
+// gethSection follows the key layout of go-ethereum's core/rawdb/schema.go.
+func gethSection(key []byte) string {
+	const hashBytes, numberBytes = 32, 8
+	if len(key) == 0 {
+		return other
+	}
+	switch rest := key[1:]; key[0] {
+	case 'A':
+		if isPath(rest) {
+			return "account trie nodes"
+		}
+	case 'O':
+		if len(rest) >= hashBytes && isPath(rest[hashBytes:]) {
+			return "storage trie nodes"
+		}
+	case 'a':
+		if len(rest) == hashBytes {
+			return "flat accounts"
+		}
+	case 'o':
+		if len(rest) == 2*hashBytes {
+			return "flat storage slots"
+		}
+	case 'c':
+		if len(rest) == hashBytes {
+			return "contract code"
+		}
+	case 'h':
+		if len(rest) == numberBytes+hashBytes {
+			return "headers"
+		}
+		if len(rest) == numberBytes+1 {
+			return "canonical hashes"
+		}
+	case 'H':
+		if len(rest) == hashBytes {
+			return "header numbers"
+		}
+	case 'b':
+		if len(rest) == numberBytes+hashBytes {
+			return "bodies"
+		}
+	case 'r':
+		if len(rest) == numberBytes+hashBytes {
+			return "receipts"
+		}
+	case 'l':
+		if len(rest) == hashBytes {
+			return "transaction lookups"
+		}
+	case 'L':
+		if len(rest) == hashBytes {
+			return "state ids"
+		}
+	}
+	if len(key) == hashBytes {
+		return "trie nodes by hash"
+	}
+	return other
+}
+
+// isPath: a path in a trie is a nibble a byte.
+func isPath(path []byte) bool {
+	const longest = 64
+	return len(path) <= longest && !slices.ContainsFunc(path, func(nibble byte) bool { return nibble > 15 })
+}
+
+// cosmosSection is the store of a key of the SDK, s/k:<store>/..., and within it what
+// iavl keeps by the first byte of the rest.
+func cosmosSection(key []byte) string {
+	inStore, is := bytes.CutPrefix(key, []byte("s/k:"))
+	store, rest, ends := bytes.Cut(inStore, []byte("/"))
+	if !is || !ends || len(rest) == 0 {
+		return other
+	}
+	kind := "other"
+	switch rest[0] {
+	case 's', 'n':
+		kind = "nodes"
+	case 'f':
+		kind = "fast nodes"
+	case 'o':
+		kind = "orphans"
+	case 'r':
+		kind = "roots"
+	}
+	return fmt.Sprintf("%.60s: %s", store, kind)
+}
+
+// nearby finds a database where a user may have meant it: below dir, as clients lay
+// out their data directories, or around it.
+func nearby(dir string) (path string, found bool) {
+	candidates := []string{"chaindata", "geth/chaindata", "db", "database", "application.db", "data/application.db", "mainnet/state0", "state", "..", "../.."}
+	for _, c := range candidates {
+		at := filepath.Join(dir, c)
+		if f, err := recognise(at); err == nil && f != (Found{}) {
+			return at, true
+		}
+	}
+	return "", false
+}
