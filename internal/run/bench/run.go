@@ -102,6 +102,9 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 			return fmt.Errorf("effective cache_bytes: %w", err)
 		}
 	}
+	if o.TraceAccesses {
+		return nil // replayed without a cache
+	}
 	return r.noteBlockCache()
 }
 
