@@ -24,7 +24,7 @@ RUST_VERSION := 1.95
 RUST_TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/statelab/rust
 MODULES := $(patsubst %/go.mod,%,$(wildcard trees/*/go.mod layouts/*/go.mod))
 # Modules of their own without a runner.
-FIXTURES := fixtures/gethchain
+FIXTURES := fixtures/gethchain fixtures/browser
 
 # An exact version: what it finds is new because the code is. Go's checksum database
 # holds what is run to it.
@@ -34,7 +34,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help build runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench clean cluster-needs cluster-test storm damage audit outdated
+.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench dist clean cluster-needs cluster-test storm damage audit outdated
 
 help:
 	@echo "build     bin/statelab"
@@ -56,6 +56,7 @@ help:
 	@echo "audit     known vulnerabilities of all dependencies, licences and sources of crates (needs the internet)"
 	@echo "outdated  dependencies that have a newer version (needs the internet)"
 	@echo "bench     all benchmarks"
+	@echo "dist      a tarball of bin/ for machines without Go, with a bill of materials and checksums, in dist/"
 	@echo "clean     remove bin and demo"
 
 build: tools
@@ -168,10 +169,12 @@ tree-modules: needs
 	@set -e; for module in $(MODULES); do (cd $$module && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
 
 fixtures:
+	@scripts/needs chromium:chromium
 	@set -e; for module in $(FIXTURES); do (cd $$module && $(GO) test -short ./...); done
 
 # Go's test cache does not see what a child process read: never cached.
 e2e: runners trees cluster-needs
+	@scripts/needs prometheus:prometheus
 	$(GO) test -short -count=1 -timeout 30m . ./cmd/statelab
 
 # Daemons that the packages start are of no use to the tests, which start their own.
@@ -239,5 +242,9 @@ bench: needs
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	CGO_ENABLED=1 $(GO) test -run '^$$' -bench . -benchmem $(C_PACKAGES)
 
+# What is built is packed: make build alone, or runners and trees, too.
+dist: build
+	scripts/dist dist $(VERSION)
+
 clean:
-	rm -rf bin demo
+	rm -rf bin demo dist

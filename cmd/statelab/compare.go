@@ -249,7 +249,12 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 			case err != nil:
 				return err
 			case so.Status != result.OK:
-				return fmt.Errorf("%s: %s", s.folder, so.Error)
+				for _, point := range s.work.Result.Points {
+					if point.Error != "" {
+						return fmt.Errorf("%s: %s", s.work.Result.Name, point.Error)
+					}
+				}
+				return fmt.Errorf("%s: %s", s.work.Result.Name, so.Error)
 			}
 		}
 		if pair != 1 && !slices.Contains(at, pair) {

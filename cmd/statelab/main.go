@@ -42,6 +42,8 @@ func main() {
 			os.Exit(runner.Serve(question, os.Stdin, os.Stdout, os.Stderr, embedded()))
 		case treeRunnerVerb:
 			os.Exit(runner.ServeTrees(question, os.Stdin, os.Stdout, os.Stderr, embeddedTrees()))
+		case manVerb, materialsVerb:
+			os.Exit(pack(os.Args[1], os.Args[2:], os.Stdout, os.Stderr))
 		case stateRunnerVerb:
 			os.Exit(runner.ServeStates(question, os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()))
 		}

@@ -47,6 +47,7 @@ var writers = map[string]writer{
 	"replay":        {"replay --tree null --changes SET --db NEW1 --out NEW", []string{"--out", "--db/"}},
 	"report":        {"report RUN --picture NEW1 --out NEW", []string{"--out", "--picture"}},
 	"run":           {"run EXPERIMENT --out NEW", []string{"--out"}},
+	"serve":         {},
 	"simulate":      {"simulate TRACE --export NEW", []string{"--export"}},
 	"sweep":         {"sweep --db DB --use-existing --cache 1MiB --gets 1k --warmup 0 --access-gets 0 --disk none --out NEW", []string{"--out"}},
 	"trace":         {"trace --db DB --use-existing --gets 1k --warmup 0 --out NEW", []string{"--out"}},

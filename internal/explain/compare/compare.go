@@ -131,8 +131,9 @@ func (p pair) judge(a, b string, allow []string, alpha float64) (Pair, error) {
 	}
 	first, second := p.a.Runs[0], p.b.Runs[0]
 	out.Differs = changed(first, second)
-	if x, y := first.Database, second.Database; x.Dir != y.Dir && first.Engine.Name == second.Engine.Name && (x.Bytes != y.Bytes || x.Files != y.Files) {
-		out.Notes = append(out.Notes, fmt.Sprintf("the databases differ in shape (%s in %d files and %s in %d files): a part of a change may come from that",
+	if x, y := first.Database, second.Database; x.Dir != y.Dir && (x.Bytes != y.Bytes || x.Files != y.Files) {
+		out.Notes = append(out.Notes, fmt.Sprintf("the databases differ in shape (%s in %d files and %s in %d files): "+
+			"loading again gives slightly other counts",
 			view.ShortBytes(x.Bytes), x.Files, view.ShortBytes(y.Bytes), y.Files))
 	}
 	if share := busiest(append(slices.Clone(p.a.Runs), p.b.Runs...)); share > 0.2 {

@@ -45,6 +45,7 @@ func Handler(root, bound string) (http.Handler, error) {
 				"Style": template.CSS(web.ReportStyle + web.ServeStyle), "Script": template.JS(web.ServeScript)})
 		})
 	})
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, r *http.Request) {
 		folders, err := x.folders(r.URL.Query()["dir"])
 		if err != nil {

@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statelab/statelab/result"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeRun(t testing.TB, dir, engine string) {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o755))
+	must(t, result.WriteRun(dir, &result.Run{Status: result.OK, Verb: "read", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Engine: result.Engine{Name: engine}, Workload: result.Workload{Name: "readrandom", Threads: 1}, Host: result.Host{CPU: "Example", Cores: 2},
+		Figures: result.Figures{Gets: 10, Found: 10, Seconds: 1, GetsPerSecond: 10}}))
+}
+
+func get(t testing.TB, handler http.Handler, path, host string) (code int, body string, header http.Header) {
+	t.Helper()
+	r := httptest.NewRequest("GET", path, nil)
+	if host != "" {
+		r.Host = host
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w.Code, w.Body.String(), w.Result().Header
+}
+
+func TestListAndReports(t *testing.T) {
+	root := t.TempDir()
+	const evil = `<img src=x onerror=alert(1)>"'&`
+	writeRun(t, filepath.Join(root, "deep", "er", "one"), "pebble1")
+	writeRun(t, filepath.Join(root, evil), evil)
+	for name, text := range map[string]string{"cut": `{"schema": "statelab.run/1", "status": "ok"`, "garbage": "garbage}\n", "other": "{}\n",
+		"types": `{"schema": "statelab.run/1", "status": 7}` + "\n"} {
+		must(t, os.MkdirAll(filepath.Join(root, name), 0o755))
+		must(t, os.WriteFile(filepath.Join(root, name, result.RunFile), []byte(text), 0o644))
+	}
+	outside := t.TempDir()
+	writeRun(t, outside, "pebble1")
+	must(t, os.Symlink(outside, filepath.Join(root, "link")))
+	handler, err := Handler(root, "127.0.0.1:8111")
+	must(t, err)
+	code, list, header := get(t, handler, "/", "localhost:8111")
+	if code != http.StatusOK || strings.Count(list, `data-status="damaged"`) != 4 || strings.Count(list, `data-status="ok"`) != 2 {
+		t.Errorf("%d: %s", code, list)
+	}
+	if strings.Contains(list, "<img") || !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Error("a name is not text, or pages may load from elsewhere")
+	}
+	for path, want := range map[string]int{
+		"/report?dir=deep%2Fer%2Fone":                              http.StatusOK,
+		"/report?dir=" + url.QueryEscape(evil):                     http.StatusOK,
+		"/report?dir=deep%2Fer%2Fone&dir=" + url.QueryEscape(evil): http.StatusOK,
+		"/report?dir=cut":                                          http.StatusUnprocessableEntity,
+		"/report?dir=..%2F..%2Fetc":                                http.StatusBadRequest,
+		"/report?dir=link":                                         http.StatusBadRequest,
+		"/report":                                                  http.StatusBadRequest,
+		"/report" + "?dir=a" + strings.Repeat("&dir=a", mostOverlaid): http.StatusBadRequest,
+		"/live?dir=deep%2Fer%2Fone":                                   http.StatusUnprocessableEntity,
+		"/live":                                                       http.StatusBadRequest,
+		"/etc/passwd":                                                 http.StatusNotFound,
+	} {
+		if code, body, _ := get(t, handler, path, "127.0.0.1:8111"); code != want {
+			t.Errorf("%s: %d, want %d: %.200s", path, code, want, body)
+		}
+	}
+	if code, _, _ := get(t, handler, "/", "attacker.example"); code != http.StatusForbidden {
+		t.Errorf("a foreign host name gets %d", code)
+	}
+}
+
+func TestLive(t *testing.T) {
+	root := t.TempDir()
+	dir, began := filepath.Join(root, "S"), time.Now().Add(-time.Minute)
+	reads := 1.5
+	must(t, os.MkdirAll(filepath.Join(dir, "points", "001"), 0o755))
+	must(t, result.WriteSweep(dir, &result.Sweep{Status: result.Interrupted, Started: began, Axes: []result.Axis{{Name: "cache", Values: []string{"1%", "2%"}}},
+		Points: []result.Point{{Axes: map[string]string{"cache": "1%"}, Status: result.OK, Runs: []string{"points/000-0"},
+			Figures: result.Figures{BlockReadsPerGet: &reads, GetsPerSecond: 100}}}}))
+	must(t, os.WriteFile(filepath.Join(dir, "experiment.yaml"), []byte("schema: statelab.experiment/1\nrepeats: 2\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "points", "001", result.SeriesFile),
+		[]byte("{\"phase\":\"warm\",\"t\":1,\"ops_per_second\":5}\n{\"phase\":\"measure\",\"t\":1,\"ops_per_second\":7}\n{\"phase\":\"mea"), 0o644))
+	now, err := live(dir, time.Now())
+	must(t, err)
+	if now.Status != running || now.Done != 1 || now.Total != 4 || now.Left == "" || now.Phase != "measure" || now.Run != "001" ||
+		len(now.Ticks) != 2 || now.Ticks[1].Seconds != 2 || len(now.Points) != 1 || *now.Points[0].Reads != 1.5 {
+		t.Errorf("%+v", now)
+	}
+	if later, err := live(dir, time.Now().Add(time.Hour)); err != nil || later.Status != result.Interrupted {
+		t.Errorf("%+v, %v", later, err)
+	}
+}
+
+// go test -bench List ./internal/explain/serve
+func BenchmarkListOf5000Runs(b *testing.B) {
+	root := b.TempDir()
+	one := filepath.Join(root, "one")
+	writeRun(b, one, "pebble1")
+	text, err := os.ReadFile(filepath.Join(one, result.RunFile))
+	must(b, err)
+	for i := range 4999 {
+		dir := filepath.Join(root, fmt.Sprint(i%50), fmt.Sprint(i))
+		must(b, os.MkdirAll(dir, 0o755))
+		must(b, os.WriteFile(filepath.Join(dir, result.RunFile), text, 0o644))
+	}
+	b.ResetTimer()
+	for range b.N {
+		x := &index{root: root, known: map[string]remembered{}}
+		if all, err := x.list(); err != nil || len(all) != 5000 {
+			b.Fatal(len(all), err)
+		}
+	}
+}
