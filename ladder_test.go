@@ -95,7 +95,7 @@ var ladder = []rung{
 		"internal/run/bench": {"engine", "internal/observe/dbformat", "internal/observe/host", "internal/base/keyspace", "internal/model/lsm",
 			"internal/observe/measure",
 			"internal/base/pace", "internal/run/protocol", "internal/run/session", "internal/base/unit", "internal/base/workload", "result"},
-		"internal/run/lookup": {"engine", "internal/observe/host", "internal/base/keyspace", "internal/observe/measure", "internal/run/protocol",
+		"internal/run/lookup": {"engine", "internal/chain/accesses", "internal/chain/mpt", "internal/observe/host", "internal/base/keyspace", "internal/observe/measure", "internal/run/protocol",
 			"internal/run/session", "layout", "result"},
 		"internal/run/replay": {"engine", "internal/chain/changeset", "internal/observe/host", "internal/observe/measure", "internal/run/protocol",
 			"internal/run/session", "result", "tree"},

@@ -118,6 +118,7 @@ type Experiment struct {
 	Accounts                                               List
 	ContractSlots                                          List
 	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup string
+	Accesses                                               string // an access list
 
 	// Disk.
 	Dir, Seconds, With, Ceiling string

@@ -106,6 +106,7 @@ func fields(e *Experiment) []field {
 		{"state.block", "block", onStates, "5k", "accounts that a block of the build makes", "", &e.Block},
 		{"state.updates", "updates", onStates, "500", "accounts that a measured block changes", "", &e.Updates},
 		{"state.update_blocks", "update-blocks", onStates, "20", "measured blocks; 0: none", "", &e.UpdateBlocks},
+		{"state.accesses", "accesses", Layouts, "", "access list to play as well: a file of statelab accesses; --accounts 0 builds its state alone", "", &e.Accesses},
 		{"state.reads", "reads", onStates, "20k", "lookups of each kind", "", &e.Lookup},
 
 		{"disk.dir", "", Disk, ".", "", "", &e.Dir},

@@ -165,6 +165,18 @@ type LayoutSpec struct {
 
 	Chain Chain  `json:"chain"`
 	Reads uint64 `json:"reads"` // lookups of each kind
+	// Accesses is the path of an access list, which is played beside the accounts of Chain; with
+	// one there may be none of those.
+	Accesses string `json:"accesses,omitempty"`
+}
+
+// Check names everything wrong with the state and its traffic.
+func (s LayoutSpec) Check() []error {
+	c := s.Chain
+	if s.Accesses != "" && c.Accounts == 0 {
+		c.Accounts, c.UpdateBlocks, c.UpdateAccounts = 1, 0, 0
+	}
+	return c.Check()
 }
 
 func (s LayoutSpec) Head() Head { return Head{s.Schema, s.Layout, s.Out} }
