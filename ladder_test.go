@@ -92,7 +92,7 @@ var ladder = []rung{
 	{"run", map[string][]string{
 		"internal/run/protocol": {"engine", "layout", "tree"},
 		"internal/run/session":  {"engine", "internal/observe/host", "internal/observe/measure", "result"},
-		"internal/run/bench": {"engine", "internal/observe/dbformat", "internal/observe/host", "internal/base/keyspace", "internal/model/lsm",
+		"internal/run/bench": {"engine", "internal/chain/accesses", "internal/observe/dbformat", "internal/observe/host", "internal/base/keyspace", "internal/model/lsm",
 			"internal/observe/measure",
 			"internal/base/pace", "internal/run/protocol", "internal/run/session", "internal/base/unit", "internal/base/workload", "result"},
 		"internal/run/lookup": {"engine", "internal/chain/accesses", "internal/chain/mpt", "internal/observe/host", "internal/base/keyspace", "internal/observe/measure", "internal/run/protocol",

@@ -137,13 +137,7 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.
 	if err != nil {
 		m.add("--memory: %v", err)
 	}
-	if f.Accesses != "" && m.readable("--accesses: ", f.Accesses) {
-		if list, err := openAccesses(f.Accesses); err != nil {
-			m.cannotRead("--accesses: %v", err)
-		} else {
-			list.Close() // it was only looked at
-		}
-	}
+	m.accessList(f.Accesses)
 	base = protocol.LayoutSpec{Accesses: absolute(f.Accesses), MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
 		Chain: protocol.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
 			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates),

@@ -118,7 +118,7 @@ type Experiment struct {
 	Accounts                                               List
 	ContractSlots                                          List
 	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup string
-	Accesses                                               string // an access list
+	Accesses, KeyScheme                                    string // an access list, and whose keys
 
 	// Disk.
 	Dir, Seconds, With, Ceiling string

@@ -90,6 +90,8 @@ func fields(e *Experiment) []field {
 		{"workload.page_cache", "page-cache", onReads, "asis", "page cache: asis, direct (O_DIRECT), cold (dropped and checked), warm", Sweep, &e.PageCache},
 		{"workload.access_gets", "access-gets", onReads, "20k",
 			"measured Gets replayed without a cache to learn accesses and hit rates by type; 0: none", "", &e.AccessGets},
+		{"workload.accesses", "accesses", onReads, "", "access list to play on a client's database (--use-existing), instead of random keys", "", &e.Accesses},
+		{"workload.key_scheme", "scheme", onReads, "flat", "keys of the client that --accesses asks for: flat (geth's snapshot), path or hash (its tries)", "", &e.KeyScheme},
 		{"workload.sample_keys", "sample-keys", onReads, "200k", "keys to sample from a database that statelab did not load", "", &e.SampleKeys},
 
 		{"changes.path", "changes", Replay, "", "the change set: a file or a directory", "", &e.Changes},

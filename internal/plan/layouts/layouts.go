@@ -56,7 +56,7 @@ func New(l Layouts, p plan.Plan, executor plan.Executor) *Work {
 	return &Work{Layouts: l, plan: p, executor: executor,
 		Result: &result.Layouts{Started: time.Now().UTC(), Command: l.Command, Workload: result.StateWorkload{Accounts: l.Accounts, ContractShare: c.ContractShare,
 			SlotsPer: c.SlotsPer, BlockAccounts: c.BlockAccounts, UpdateBlocks: c.UpdateBlocks, UpdateAccounts: c.UpdateAccounts, Reads: l.Base.Reads,
-			Accesses: l.Base.Accesses,
+			Accesses:    l.Base.Accesses,
 			MemoryBytes: l.Base.MemoryBytes, Seed: c.Seed, ContractSlots: c.ContractSlots}}}
 }
 

@@ -75,6 +75,8 @@ type EngineSpec struct {
 	ZipfTheta    float64 `json:"zipf_theta"`
 	Rate         float64 `json:"rate_per_second"` // 0: closed loop
 	SampleKeys   int     `json:"sample_keys"`     // of a foreign database
+	AccessList   string  `json:"access_list,omitempty"` // played on a foreign database instead of sampled keys
+	KeyScheme    string  `json:"key_scheme,omitempty"`  // by which it is resolved: accesses.KeySchemes
 	Writers      int     `json:"writers"`
 	WriteRate    float64 `json:"write_rate_per_second"` // 0: as fast as they go
 	Puts         uint64  `json:"puts"`                  // overwrite
