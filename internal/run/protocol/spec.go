@@ -73,8 +73,8 @@ type EngineSpec struct {
 	WarmupRule   string  `json:"warmup_rule"`
 	MissingShare float64 `json:"missing_share"`
 	ZipfTheta    float64 `json:"zipf_theta"`
-	Rate         float64 `json:"rate_per_second"` // 0: closed loop
-	SampleKeys   int     `json:"sample_keys"`     // of a foreign database
+	Rate         float64 `json:"rate_per_second"`       // 0: closed loop
+	SampleKeys   int     `json:"sample_keys"`           // of a foreign database
 	AccessList   string  `json:"access_list,omitempty"` // played on a foreign database instead of sampled keys
 	KeyScheme    string  `json:"key_scheme,omitempty"`  // by which it is resolved: accesses.KeySchemes
 	Writers      int     `json:"writers"`
