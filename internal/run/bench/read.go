@@ -125,7 +125,8 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = keys.sample.len(), keys.sample.meanKeyBytes(), "access list, "+r.spec.KeyScheme+" keys", "foreign"
 		if asked := uint64(len(keys.played.order)); r.spec.WarmupGets+r.spec.Gets > asked {
 			r.Warn(engine.Warning{Code: "list_played_again", Text: fmt.Sprintf("the access list asks for %s keys, fewer than the Gets: "+
-				"it is played more than once, and finds what it has read", unit.Count(asked)), Remedy: fmt.Sprintf("--warmup %d --gets %d, or a list of more blocks", asked/2, asked-asked/2)})
+				"it is played more than once, and finds what it has read", unit.Count(asked)),
+				Remedy: fmt.Sprintf("--warmup %d --gets %d, or a list of more blocks", asked/2, asked-asked/2)})
 		}
 		return keys, nil
 	}
