@@ -20,6 +20,7 @@ const (
 	AbsentAccountLookup = "absent_account"
 	SlotLookup          = "slot"
 	AbsentSlotLookup    = "absent_slot"
+	BlockAccess         = "block_access" // the first of an account or slot in a block of an access list
 )
 
 // Conditions of lookups.
@@ -50,6 +51,17 @@ type State struct {
 	Updates      *StateUpdates `json:"updates,omitempty"`
 	OpenNanos    int64         `json:"open_ns,omitempty"`
 	Lookups      []Lookups     `json:"lookups,omitempty"`
+	Traffic      *StateTraffic `json:"traffic,omitempty"`
+}
+
+// StateTraffic is what the blocks of an access list wrote.
+type StateTraffic struct {
+	Blocks        uint64   `json:"blocks"`
+	Writes        uint64   `json:"writes"`   // accounts and slots
+	WriteNanos    float64  `json:"write_ns"` // Change and Commit, per write
+	CommitNanos   *Latency `json:"commit_ns,omitempty"`
+	RootsCompared uint64   `json:"roots_compared"`           // with the blocks' own, and equal
+	ReadBackRoot  string   `json:"read_back_root,omitempty"` // of what the layout holds at the end, equal to the last block's
 }
 
 // StateAt is the root after a block, in hex.
@@ -139,6 +151,7 @@ type StateWorkload struct {
 	UpdateAccounts uint64   `json:"update_accounts"` // of a block
 	ContractSlots  uint64   `json:"contract_slots,omitempty"`
 	Reads          uint64   `json:"reads"`
+	Accesses       string   `json:"accesses,omitempty"` // the access list that was played
 	MemoryBytes    int64    `json:"memory_bytes"`
 	Seed           uint64   `json:"seed"`
 }
@@ -186,6 +199,7 @@ type LayoutRow struct {
 
 	Updates    *StateUpdates     `json:"updates,omitempty"`
 	Lookups    []Lookups         `json:"lookups,omitempty"`
+	Traffic    *StateTraffic     `json:"traffic,omitempty"` // of an access list
 	Memory     *Memory           `json:"memory,omitempty"`
 	Durability string            `json:"durability"`
 	History    string            `json:"history"`

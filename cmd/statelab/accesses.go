@@ -51,6 +51,19 @@ func openAccesses(path string) (*accesses.Container, error) {
 	return c, nil
 }
 
+// accessList checks --accesses.
+func (m *mistakes) accessList(path string) {
+	if path == "" || !m.readable("--accesses: ", path) {
+		return
+	}
+	list, err := openAccesses(path)
+	if err != nil {
+		m.cannotRead("--accesses: %v", err)
+		return
+	}
+	list.Close() // it was only looked at
+}
+
 func (m *mistakes) oneList(args []string, verb string) (list *accesses.Container) {
 	if len(args) != 1 {
 		m.add("name one access list (example: statelab accesses %s list.slal)", verb)

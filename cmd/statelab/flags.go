@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -292,6 +293,17 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 		ZipfTheta: m.number("zipf", f.Zipf), SampleKeys: int(m.atLeastOne("sample-keys", f.SampleKeys, "200k")),
 		Writers: int(m.atLeastOne("writers", f.Writers, "1")), WriteRate: m.rate("write-rate", f.WriteRate), Puts: m.atLeastOne("puts", f.Puts, "1M"),
 		BatchKeys: int(m.atLeastOne("batch", f.Batch, "1000")), AccessGets: m.count("access-gets", f.AccessGets),
+	}
+	if f.Accesses != "" {
+		m.accessList(f.Accesses)
+		m.oneOf("scheme", f.KeyScheme, accesses.KeySchemes()...)
+		if !t.foreign && m.err() == nil {
+			m.add("--accesses %s: a list is played on a client's database: give it with --db and --use-existing", f.Accesses)
+		}
+		if f.Workload != workload.ReadRandom || spec.MissingShare > 0 || spec.ZipfTheta > 0 {
+			m.add("--accesses %s: the list chooses the keys: remove --workload, --missing and --zipf", f.Accesses)
+		}
+		spec.AccessList, spec.KeyScheme = absolute(f.Accesses), f.KeyScheme
 	}
 	if t.engine != nil {
 		spec.Engine = t.engine.Info().Name

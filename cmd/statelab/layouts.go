@@ -68,6 +68,7 @@ looks them up, in processes of their own, and compares roots.
 
   statelab layouts --accounts 10k,100k,1M --memory 64MiB --out L
   statelab layouts --layout geth-path,flat-pebble --accounts 100k --repeats 3 --out L
+  statelab layouts --accesses list.slal --accounts 1M --memory 64MiB --out L   (blocks' accesses)
   statelab layouts --db MOUNT ... (a folder on a statelab volume: exact device reads)
   statelab layouts --resume --out L                (after Ctrl-C, a kill, a reboot)
 
@@ -114,7 +115,11 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) 
 // spec turns the flags into what all layouts share.
 func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.LayoutSpec, sizes []uint64) {
 	for _, text := range f.Accounts.Values() {
-		n := m.atLeastOne("accounts", text, "10k,100k,1M")
+		n := m.count("accounts", text)
+		if n == 0 && f.Accesses == "" {
+			m.add("--accounts %s: must be at least 1 (example: 10k,100k,1M); 0 needs --accesses LIST", text)
+			n = 1
+		}
 		if slices.Contains(sizes, n) {
 			m.add("--accounts %s: named twice", text)
 		}
@@ -132,14 +137,15 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.
 	if err != nil {
 		m.add("--memory: %v", err)
 	}
-	base = protocol.LayoutSpec{MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
+	m.accessList(f.Accesses)
+	base = protocol.LayoutSpec{Accesses: absolute(f.Accesses), MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
 		Chain: protocol.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
 			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates),
 			ContractSlots: m.count("contract-slots", f.ContractSlots.First())}}
 	for _, n := range sizes {
-		chain := base.Chain
-		chain.Accounts = max(n, 1)
-		m.addAll("", chain.Check())
+		spec := base
+		spec.Chain.Accounts = n
+		m.addAll("", spec.Check())
 	}
 	return base, sizes
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -50,6 +51,8 @@ do not depend on the cache, so one trace serves for all cache sizes.
 	flag.StringVar((*string)(&f.BatchOrder), "batch-order", string(f.BatchOrder), "keys of a batch of multireadrandom: random, or sorted in ascending order")
 	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
 	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "number of keys to sample from a database that statelab did not load")
+	flag.StringVar(&f.Accesses, "accesses", "", "access list whose keys to trace, on a client's database (--use-existing)")
+	flag.StringVar(&f.KeyScheme, "scheme", "flat", "keys of the client that --accesses asks for: flat (geth's snapshot), path or hash (its tries)")
 	flag.StringVar(&sample, "sample-shift", "0", "k: keep one of 2^k keys, chosen by hash (for averages only, not for simulate)")
 	flag.StringVar(&f.out, "out", "", "trace file to write; - is standard output")
 	flag.BoolVar(&force, "force", false, "replace the trace file if it exists")
@@ -198,6 +201,9 @@ func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sampl
 }
 
 func streamWords(spec *bench.Spec) string {
+	if spec.AccessList != "" {
+		return fmt.Sprintf("access list %s, %s keys, %d threads in turn", filepath.Base(spec.AccessList), spec.KeyScheme, spec.Threads)
+	}
 	words := fmt.Sprintf("%s, %d threads in turn, %g absent, zipf %g", spec.Workload, spec.Threads, spec.MissingShare, spec.ZipfTheta)
 	if spec.BatchGets > 0 {
 		words += fmt.Sprintf(", batches of %d, sorted: %v", spec.BatchGets, spec.BatchSorted)

@@ -152,4 +152,4 @@ func fromHex(dst, text []byte, whole bool) error {
 	return nil
 }
 
-var emptyCode = Word(layout.EmptyCode)
+var emptyCode, emptyRoot = Word(layout.EmptyCode), Word(layout.EmptyRoot)

@@ -58,7 +58,11 @@ func (p *Player) Key(slot Word) layout.Hash {
 // to that state. Every block of a list is to be given, in order, before any is played.
 func (p *Player) Before(b *Block) {
 	for i := range b.Before {
-		p.set(&b.Before[i])
+		v := &b.Before[i]
+		if !p.complete && p.accounts[v.Address] == nil && !v.Absent && !v.tells() {
+			p.madeUp(v.Address) // slots alone are told
+		}
+		p.set(v)
 	}
 	if p.complete {
 		return
@@ -115,10 +119,16 @@ func (p *Player) set(v *Values) *held {
 	for _, s := range v.Slots {
 		h.slots[s.Slot] = s.Value
 	}
+	if !v.tells() {
+		return h
+	}
 	// EIP-161: an account without nonce, balance and code is none.
 	h.exists = h.Nonce != 0 || h.Balance != [32]byte{} || h.CodeHash != layout.EmptyCode
 	return h
 }
+
+// tells reports whether anything but slots is told.
+func (v *Values) tells() bool { return v.Nonce != nil || v.Balance != nil || v.Code != nil }
 
 // Initial are the changes that make the state before the list, sorted by account.
 func (p *Player) Initial() (changes []layout.Change) {

@@ -50,8 +50,8 @@ func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (
 		}
 		roots++
 		if root := reference.Root(); root != *b.Root {
-			return blocks, roots, fmt.Errorf("block %d: what it writes makes the state root %v, its header says %v: the list leaves out a change, or is of another chain",
-				b.Number, Word(root), *b.Root)
+			return blocks, roots, fmt.Errorf("block %d: what it writes makes the state root %v, its header says %v: "+
+				"the list leaves out a change, or is of another chain", b.Number, Word(root), *b.Root)
 		}
 	}
 }

@@ -49,6 +49,7 @@ func (in Input) Page() *view.Page {
 			Note: "Of a present account, caches warm, memory held, one lookup in flight. Formulas are next to what they predict."},
 		view.Block{Title: "Below the caches, and in a second", Method: method, Table: in.device(),
 			Note: "Device bytes with memory held; cold: of a process that has just opened the state."},
+		view.Block{Title: "Blocks of an access list", Method: trafficMethod, Table: in.traffic(), Note: trafficNote},
 		view.Block{Title: "Keeping and changing the state", Method: method, Table: in.upkeep(),
 			Note: "Written: times the bytes of what changed. Memory: the peak of the process that looked up."},
 		view.Block{Title: "Lowest and highest of the repeats", Method: method, Table: in.spread(),

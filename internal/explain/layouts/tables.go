@@ -109,6 +109,9 @@ func shareColumn(e claims.Evidence) column {
 
 // costsNote says what was counted, and of what.
 func (in Input) costsNote() string {
+	if claims.Largest(in.Layouts) == 0 {
+		return "the state of the access list alone"
+	}
 	e := claims.Evidence{Layouts: in.Layouts}
 	var counts []string
 	for i := range in.Rows {
@@ -152,6 +155,69 @@ func (in Input) device() view.Table {
 		of("cold", "bytes", nil, cold, func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }),
 		of("1 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight == 1 }, rate),
 		of("64 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight > 1 }, rate))
+}
+
+const (
+	trafficMethod = "traffic.md"
+	trafficNote   = "Reads of each account and slot that a block touches first, beside lookups of random accounts and slots of the generated state; " +
+		"warm across blocks with memory held, and cold: each block right after an opening. 64 in flight: as a client prefetches that has the block's access list."
+)
+
+// traffic is what blocks of an access list cost beside lookups of random accounts and slots.
+func (in Input) traffic() view.Table {
+	e := claims.Evidence{Layouts: in.Layouts}
+	played := slices.DeleteFunc(in.measured(), func(of row) bool { return of.Traffic == nil })
+	reads := func(name, unit, kind, condition string) column {
+		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 { return e.ReadsValue(of.at, kind, condition) }}
+	}
+	of := func(name, unit string, format func(float64) string, kind, condition string, many bool, value func(result.Lookups) *float64) column {
+		return figure(name, unit, format, func(r result.LayoutRow) (found *float64) {
+			for _, look := range r.Lookups {
+				if look.Kind == kind && look.Condition == condition && look.InFlight > 1 == many {
+					found = value(look)
+				}
+			}
+			return found
+		})
+	}
+	device := func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }
+	rate := func(l result.Lookups) *float64 { return view.Some(l.PerSecond) }
+	return view.TableOf(played, nil, layoutKey,
+		reads("random", "accounts", result.AccountLookup, result.HeldLookups),
+		reads("random", "slots", result.SlotLookup, result.HeldLookups),
+		reads("blocks", "held", result.BlockAccess, result.HeldLookups),
+		reads("blocks", "cold", result.BlockAccess, result.ColdLookups),
+		of("random", "B, slots", nil, result.SlotLookup, result.HeldLookups, false, device),
+		of("blocks", "B, held", nil, result.BlockAccess, result.HeldLookups, false, device),
+		of("1 in flight", "per s", view.ShortCount, result.BlockAccess, result.HeldLookups, false, rate),
+		of("64 in flight", "per s", view.ShortCount, result.BlockAccess, result.HeldLookups, true, rate),
+		duration("a write", "us", view.Micros, func(r result.LayoutRow) *float64 {
+			if r.Traffic.Writes == 0 {
+				return nil
+			}
+			return &r.Traffic.WriteNanos
+		}))
+}
+
+// trafficRoots says what the blocks' roots were held against.
+func (in Input) trafficRoots() string {
+	var own, back []string
+	for _, of := range in.measured() {
+		switch t := of.Traffic; {
+		case t != nil && t.RootsCompared > 0:
+			own = append(own, of.Layout)
+		case t != nil && t.ReadBackRoot != "":
+			back = append(back, of.Layout)
+		}
+	}
+	text := ""
+	if len(own) > 0 {
+		text = fmt.Sprintf("State roots after each block equal the headers': %s.", strings.Join(own, ", "))
+	}
+	if len(back) > 0 {
+		text = strings.TrimSpace(fmt.Sprintf("%s Read back after the last block, all accounts and slots make its header's root: %s.", text, strings.Join(back, ", ")))
+	}
+	return text
 }
 
 // upkeep is what keeping and changing the state costs.

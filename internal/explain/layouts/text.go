@@ -3,6 +3,7 @@ package layouts
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/statelab/statelab/internal/explain/claims"
@@ -43,6 +44,7 @@ func (in Input) Text(w io.Writer) error {
 		out.Line("")
 		out.Table(table)
 	}
+	part("blocks of "+filepath.Base(in.Workload.Accesses)+", beside random accounts and slots", in.traffic())
 	part("lowest and highest of the repeats", in.spread())
 	part("with this memory, by a model of the caches", in.model())
 	part("not built, but predicted", in.outlook())
@@ -81,6 +83,9 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	}
 	if agree != "" {
 		answers = append(answers, agree)
+	}
+	if roots := in.trafficRoots(); roots != "" {
+		answers = append(answers, roots)
 	}
 	return answers
 }

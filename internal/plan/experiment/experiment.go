@@ -119,6 +119,7 @@ type Experiment struct {
 	Accounts                                               List
 	ContractSlots                                          List
 	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup string
+	Accesses, KeyScheme                                    string // an access list, and whose keys
 
 	// Disk.
 	Dir, Seconds, With, Ceiling string

@@ -95,6 +95,9 @@ func fields(e *Experiment) []field {
 		{"workload.page_cache", "page-cache", onReads, "asis", "page cache: asis, direct (O_DIRECT), cold (dropped and checked), warm", Sweep, &e.PageCache},
 		{"workload.access_gets", "access-gets", onReads, "20k",
 			"measured Gets replayed without a cache to learn accesses and hit rates by type; 0: none", "", &e.AccessGets},
+		{"workload.accesses", "accesses", onReads, "", "access list to play on a client's database (--use-existing), instead of random keys", "", &e.Accesses},
+		{"workload.key_scheme", "scheme", onReads, "flat", "keys of the client that --accesses asks for: flat (geth's snapshot), path or hash (its tries)", "",
+			&e.KeyScheme},
 		{"workload.sample_keys", "sample-keys", onReads, "200k", "keys to sample from a database that statelab did not load", "", &e.SampleKeys},
 
 		{"changes.path", "changes", Replay, "", "the change set: a file or a directory", "", &e.Changes},
@@ -111,6 +114,8 @@ func fields(e *Experiment) []field {
 		{"state.block", "block", onStates, "5k", "accounts that a block of the build makes", "", &e.Block},
 		{"state.updates", "updates", onStates, "500", "accounts that a measured block changes", "", &e.Updates},
 		{"state.update_blocks", "update-blocks", onStates, "20", "measured blocks; 0: none", "", &e.UpdateBlocks},
+		{"state.accesses", "accesses", Layouts, "", "access list to play as well: a file of statelab accesses; --accounts 0 builds its state alone", "",
+			&e.Accesses},
 		{"state.reads", "reads", onStates, "20k", "lookups of each kind", "", &e.Lookup},
 
 		{"disk.dir", "", Disk, ".", "", "", &e.Dir},

@@ -56,6 +56,7 @@ func New(l Layouts, p plan.Plan, executor plan.Executor) *Work {
 	return &Work{Layouts: l, plan: p, executor: executor,
 		Result: &result.Layouts{Started: time.Now().UTC(), Command: l.Command, Workload: result.StateWorkload{Accounts: l.Accounts, ContractShare: c.ContractShare,
 			SlotsPer: c.SlotsPer, BlockAccounts: c.BlockAccounts, UpdateBlocks: c.UpdateBlocks, UpdateAccounts: c.UpdateAccounts, Reads: l.Base.Reads,
+			Accesses:    l.Base.Accesses,
 			MemoryBytes: l.Base.MemoryBytes, Seed: c.Seed, ContractSlots: c.ContractSlots}}}
 }
 
@@ -107,6 +108,9 @@ func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell res
 		spec := w.Base
 		spec.Schema, spec.Stage, spec.Command = protocol.LayoutSchema, name, w.Command
 		spec.Layout, spec.Profile, spec.Overrides, spec.Chain.Accounts = e.Info.Name, e.Profile, e.Options, accounts
+		if accounts == 0 {
+			spec.Chain.UpdateBlocks, spec.Chain.UpdateAccounts = 0, 0
+		}
 		spec.Dir, spec.Out = dir, filepath.Join(w.plan.Out, folder, name)
 		return w.executor.Do(ctx, runners.Job{
 			Spec: &spec, Blank: func() *result.Run { return lookup.Blank(&spec, e.Info) },
@@ -148,7 +152,10 @@ func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 			w.note(e, runs)
 			r := repeat{folder: w.plan.Folder(w.Points(), step), Runs: runs}
 			r.row = w.row(e, accounts, r)
-			builds = append(builds, built{r.row, runs.Build})
+			builds = append(builds, built{row: r.row, run: runs.Build})
+			if runs.Read != nil && runs.Build.Figures.State != nil {
+				builds = append(builds, built{r.row, runs.Read, runs.Build.Figures.State.Block})
+			}
 			repeats = append(repeats, r)
 			if r.row.Status == result.OK {
 				ok = append(ok, r)

@@ -15,6 +15,8 @@ import (
 type built struct {
 	row result.LayoutRow
 	run *result.Run
+	// after: of roots up to this block another run tells.
+	after uint64
 }
 
 // row is what both runs found.
@@ -40,9 +42,13 @@ func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
 		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+s.Root
 	}
 	for _, of := range s.Lookups {
-		if of.Kind == result.AccountLookup && of.Condition == result.HeldLookups && of.InFlight == 1 {
+		if (of.Kind == result.AccountLookup || accounts == 0) && of.Condition == result.HeldLookups && of.InFlight == 1 {
 			take(&row, of)
 		}
+	}
+	row.Traffic = s.Traffic
+	if accounts == 0 { // formulas are of uniform lookups
+		return row
 	}
 	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(modelName(row.Layout), modelled(row, w.Result.Workload, float64(row.Accounts)))
 	held := expectedHeld(row, w.Result.Workload, w.Result.Host.Cores)
@@ -90,6 +96,9 @@ func rootVerdicts(builds []built) (verdicts []result.LayoutRoots) {
 			members[g] = append(members[g], row.Layout)
 		}
 		for _, at := range state.Roots {
+			if at.Block <= b.after {
+				continue
+			}
 			if roots[g][at.Block] == nil {
 				roots[g][at.Block] = map[string][]string{}
 			}

@@ -26,11 +26,16 @@ type keyset struct {
 	values  *keyspace.Values
 	version uint32  // newest a value may have
 	sample  *sample // of a foreign database, instead of space and values
+	played  *played // of an access list, instead of drawing from sample
+	threads int     // that play
 	any     bool    // whatever a Get returns is right: engine.KeepsNothing
 }
 
 func (k *keyset) source(phase, worker int) keySource {
 	stream := k.choice.Stream(phase, worker)
+	if k.played != nil {
+		return k.played.source(phase, worker, k.threads)
+	}
 	if k.sample != nil {
 		return &sampled{sample: k.sample, stream: stream}
 	}
@@ -80,6 +85,12 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 	var keys *keyset
 	_, err := r.Phase("prepare", func(*atomicCount) error {
 		r.floor()
+		if r.spec.AccessList != "" { // by an opening of its own: no cache is to know the keys
+			var err error
+			if r.resolved, err = streamKeys(ctx, r.engine, r.spec); err != nil {
+				return err
+			}
+		}
 		if r.spec.PageCache == Cold {
 			if err := r.Evict(ctx); err != nil {
 				return err
@@ -109,6 +120,16 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 func (r *run) keyset(ctx context.Context) (*keyset, error) {
 	choice := workload.Choice{MissingShare: r.spec.MissingShare, ZipfTheta: r.spec.ZipfTheta, Seed: r.spec.Seed}
 	w := &r.Result.Workload
+	if r.spec.AccessList != "" {
+		keys := r.resolved
+		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = keys.sample.len(), keys.sample.meanKeyBytes(), "access list, "+r.spec.KeyScheme+" keys", "foreign"
+		if asked := uint64(len(keys.played.order)); r.spec.WarmupGets+r.spec.Gets > asked {
+			r.Warn(engine.Warning{Code: "list_played_again", Text: fmt.Sprintf("the access list asks for %s keys, fewer than the Gets: "+
+				"it is played more than once, and finds what it has read", unit.Count(asked)),
+				Remedy: fmt.Sprintf("--warmup %d --gets %d, or a list of more blocks", asked/2, asked-asked/2)})
+		}
+		return keys, nil
+	}
 	if r.spec.Foreign {
 		found, err := sampleKeys(ctx, r.db, r.spec.SampleKeys, r.spec.Seed)
 		if err != nil {

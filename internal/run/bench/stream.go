@@ -81,6 +81,14 @@ func streamKeys(ctx context.Context, e engine.Engine, spec *Spec) (*keyset, erro
 	if err != nil {
 		return nil, err
 	}
+	if spec.AccessList != "" {
+		reader, err := db.Reader()
+		if err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+		keys, err := playedKeys(reader, spec, choice)
+		return keys, errors.Join(err, reader.Close(), db.Close())
+	}
 	found, err := sampleKeys(ctx, db, spec.SampleKeys, spec.Seed)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, err

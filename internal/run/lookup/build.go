@@ -27,6 +27,11 @@ func (r *run) build(ctx context.Context) error {
 		return err
 	}
 	f := r.Result.Figures.State
+	if r.spec.Chain.Accounts == 0 {
+		err := r.createTraffic(ctx)
+		f.Block = r.state.Block()
+		return err
+	}
 	created, err := r.phase("build", func() (uint64, error) { return r.create(ctx) })
 	if err != nil {
 		return err
@@ -40,8 +45,9 @@ func (r *run) build(ctx context.Context) error {
 			return err
 		}
 	}
+	err = r.createTraffic(ctx)
 	f.Block = r.state.Block()
-	return nil
+	return err
 }
 
 // create makes all accounts, block by block.

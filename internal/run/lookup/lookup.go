@@ -47,6 +47,9 @@ func (r *run) lookUp(ctx context.Context) error {
 			return err
 		}
 	}
+	if r.spec.Chain.Accounts == 0 {
+		return r.playTraffic(ctx)
+	}
 	debug.FreeOSMemory() // what states that are closed have left
 	for _, inFlight := range slices.Backward(InFlight()) {
 		for _, kind := range r.kinds() {
@@ -55,7 +58,10 @@ func (r *run) lookUp(ctx context.Context) error {
 			}
 		}
 	}
-	return r.measureWarm(ctx)
+	if err := r.measureWarm(ctx); err != nil {
+		return err
+	}
+	return r.playTraffic(ctx)
 }
 
 // prepare opens the state with no page of it in memory.
@@ -73,7 +79,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	f := r.Result.Figures.State
 	f.OpenNanos = r.Clock.Nanos(r.Clock.Ticks() - start)
-	if want := buildBlocks(r.spec.Chain) + r.spec.Chain.UpdateBlocks; r.state.Block() != want {
+	if want := buildBlocks(r.spec.Chain) + r.spec.Chain.UpdateBlocks + r.traffic.trafficBlocks(r.spec.Chain); r.state.Block() != want {
 		return fmt.Errorf("the state was left at block %d and is opened at block %d", want, r.state.Block())
 	}
 	f.Block = r.state.Block()
@@ -223,6 +229,9 @@ func (r *run) openCold(ctx context.Context) error {
 
 // kinds of lookups that the state has an answer to.
 func (r *run) kinds() []string {
+	if r.spec.Chain.Accounts == 0 {
+		return nil
+	}
 	kinds := []string{result.AccountLookup, result.AbsentAccountLookup}
 	if c := r.spec.Chain; c.SlotsPer > 0 && c.ContractShare > 0 || c.ContractSlots > 0 {
 		kinds = append(kinds, result.SlotLookup, result.AbsentSlotLookup)
@@ -237,7 +246,9 @@ type lookups struct {
 	count           uint64
 	skip            uint64 // random choices that others made
 	warming         bool
-	reopens         bool // the state, first
+	reopens         bool    // the state, first
+	apart           bool    // of a sequence of openings: no series
+	touches         []touch // of blocks, instead of random choices
 }
 
 func (l lookups) name() string {
@@ -346,7 +357,7 @@ func (r *run) drive(ctx context.Context, l lookups) (workers []*worker, c cost, 
 		if workers, err = r.workers(l, &stop); err != nil {
 			return err
 		}
-		if l.condition != result.FirstLookups {
+		if l.condition != result.FirstLookups && !l.apart {
 			if series, err = r.follow(l.name(), workers); err != nil {
 				return errors.Join(err, closeAll(workers))
 			}
@@ -388,7 +399,7 @@ func (r *run) workers(l lookups, stop *atomic.Bool) ([]*worker, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make a reader: %w", err), closeAll(workers[:i]))
 		}
-		workers[i] = &worker{reader: reader, clock: r.Clock, stop: stop, lookups: l, seed: l.series() + uint64(i),
+		workers[i] = &worker{reader: reader, clock: r.Clock, stop: stop, lookups: l, seed: l.series() + uint64(i), place: i,
 			generator: r.generator.Clone(), nanos: make([]int64, 0, session.Share(l.count, i, l.inFlight))}
 	}
 	return workers, nil
@@ -468,6 +479,7 @@ type worker struct {
 	clock     *measure.Clock
 	stop      *atomic.Bool
 	lookups   lookups
+	place     int // among the workers
 	seed      uint64
 	nanos     []int64
 	done      atomic.Uint64
@@ -499,6 +511,13 @@ func (w *worker) run(count uint64) error {
 	for n := range count {
 		if w.stop.Load() {
 			return nil
+		}
+		if touches := w.lookups.touches; touches != nil { // taken in turn
+			i := int(w.lookups.skip+n)*w.lookups.inFlight + w.place
+			if err := w.touch(&touches[i]); err != nil {
+				return fmt.Errorf("look up %x %x: %w", touches[i].account, touches[i].key, err)
+			}
+			continue
 		}
 		c := w.choose(w.lookups.skip + n)
 		var err error

@@ -23,6 +23,7 @@ type run struct {
 	layout    layout.Layout
 	state     layout.State // nil: not open
 	generator *Generator   // of the newest block
+	traffic   *traffic     // nil: none
 }
 
 // Run does what spec says and returns the run as far as it came. The run folder is
@@ -39,8 +40,15 @@ func Run(ctx context.Context, layout layout.Layout, spec *protocol.LayoutSpec, t
 }
 
 func (r *run) do(ctx context.Context) error {
-	if errs := r.spec.Chain.Check(); len(errs) > 0 {
+	if errs := r.spec.Check(); len(errs) > 0 {
 		return errors.Join(errs...)
+	}
+	if r.spec.Accesses != "" {
+		var err error
+		if r.traffic, err = readTraffic(r.spec.Accesses); err != nil {
+			return err
+		}
+		r.warnTraffic()
 	}
 	if err := os.MkdirAll(r.spec.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the state's folder: %w", err)
@@ -61,13 +69,22 @@ func (r *run) do(ctx context.Context) error {
 }
 
 func (r *run) open(ctx context.Context) error {
-	opened, err := r.layout.Open(ctx, options(r.spec))
+	opened, err := r.layout.Open(ctx, options(r.spec, r.traffic))
 	if err != nil {
 		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Layout, err)
 	}
 	r.state = opened
 	r.Result.Engine.Options = opened.Effective()
 	return nil
+}
+
+// accounts are all that the build made.
+func (r *run) accounts() uint64 {
+	accounts := r.spec.Chain.Accounts
+	if r.traffic != nil {
+		accounts += uint64(len(r.traffic.initial))
+	}
+	return accounts
 }
 
 func (r *run) close() error {
@@ -93,7 +110,7 @@ func (r *run) settle(ctx context.Context) error {
 		return fmt.Errorf("measure the state's files: %w", err)
 	}
 	f := r.Result.Figures.State
-	f.DiskBytes, f.DiskBytesPerAccount = bytes, float64(bytes)/float64(r.spec.Chain.Accounts)
+	f.DiskBytes, f.DiskBytesPerAccount = bytes, float64(bytes)/float64(max(1, r.accounts()))
 	return nil
 }
 
@@ -101,9 +118,17 @@ func (r *run) noteRoot(root layout.Hash) {
 	if r.layout.Info().Root == layout.NoRoot {
 		return
 	}
+	r.Result.Figures.State.Root = hex.EncodeToString(root[:])
+	r.noteRootAfter(root)
+}
+
+// noteRootAfter is of a block that came after the state was looked up.
+func (r *run) noteRootAfter(root layout.Hash) {
+	if r.layout.Info().Root == layout.NoRoot {
+		return
+	}
 	f := r.Result.Figures.State
-	f.Root = hex.EncodeToString(root[:])
-	f.Roots = append(f.Roots, result.StateAt{Block: r.state.Block(), Root: f.Root})
+	f.Roots = append(f.Roots, result.StateAt{Block: r.state.Block(), Root: hex.EncodeToString(root[:])})
 }
 
 // summed is a histogram's summary, and keeps the histogram for latency.hlog.

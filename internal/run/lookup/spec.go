@@ -25,9 +25,13 @@ const Verb = "layouts"
 // InFlight are the lookups at once that are measured.
 func InFlight() []int { return []int{1, 64} }
 
-func options(s *protocol.LayoutSpec) layout.Options {
-	return layout.Options{Dir: s.Dir, Profile: s.Profile, Create: s.Stage == protocol.Build, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides,
+func options(s *protocol.LayoutSpec, t *traffic) layout.Options {
+	o := layout.Options{Dir: s.Dir, Profile: s.Profile, Create: s.Stage == protocol.Build, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides,
 		Accounts: s.Chain.Accounts, Slots: expectedSlots(s.Chain)}
+	if t != nil {
+		o.Accounts, o.Slots = o.Accounts+uint64(len(t.initial)), o.Slots+t.slots
+	}
+	return o
 }
 
 // Blank is a run of which only the plan is known.

@@ -78,8 +78,10 @@ type EngineSpec struct {
 	WarmupRule   string  `json:"warmup_rule"`
 	MissingShare float64 `json:"missing_share"`
 	ZipfTheta    float64 `json:"zipf_theta"`
-	Rate         float64 `json:"rate_per_second"` // 0: closed loop
-	SampleKeys   int     `json:"sample_keys"`     // of a foreign database
+	Rate         float64 `json:"rate_per_second"`       // 0: closed loop
+	SampleKeys   int     `json:"sample_keys"`           // of a foreign database
+	AccessList   string  `json:"access_list,omitempty"` // played on a foreign database instead of sampled keys
+	KeyScheme    string  `json:"key_scheme,omitempty"`  // by which it is resolved: accesses.KeySchemes
 	Writers      int     `json:"writers"`
 	WriteRate    float64 `json:"write_rate_per_second"` // 0: as fast as they go
 	Puts         uint64  `json:"puts"`                  // overwrite
@@ -171,6 +173,18 @@ type LayoutSpec struct {
 
 	Chain Chain  `json:"chain"`
 	Reads uint64 `json:"reads"` // lookups of each kind
+	// Accesses is the path of an access list, which is played beside the accounts of Chain; with
+	// one there may be none of those.
+	Accesses string `json:"accesses,omitempty"`
+}
+
+// Check names everything wrong with the state and its traffic.
+func (s LayoutSpec) Check() []error {
+	c := s.Chain
+	if s.Accesses != "" && c.Accounts == 0 {
+		c.Accounts, c.UpdateBlocks, c.UpdateAccounts = 1, 0, 0
+	}
+	return c.Check()
 }
 
 func (s LayoutSpec) Head() Head { return Head{s.Schema, s.Layout, s.Out} }

@@ -1,0 +1,360 @@
+package lookup
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/result"
+)
+
+// traffic is an access list that is played: the state that it needs lies beside the generated
+// accounts. Its reads are of that state; what its blocks write comes after all reads, in order.
+type traffic struct {
+	blocks   []accesses.Block // without accesses
+	asked    [][]touch        // of each block: accounts and slots, each once, in order
+	player   *accesses.Player
+	initial  []layout.Change
+	slots    uint64
+	complete bool
+}
+
+// touch is a lookup of a block, and what it must find.
+type touch struct {
+	account, key layout.Hash
+	slot         bool
+	want         layout.Account
+	value        []byte
+	absent       bool
+}
+
+// coldBlocks are played each after an opening: as many as give ColdLookups, but not many.
+const coldBlocks = 20
+
+func readTraffic(path string) (*traffic, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the access list: %w", err)
+	}
+	list, err := accesses.OpenContainer(file, path)
+	if err != nil {
+		return nil, err
+	}
+	defer list.Close() // it is only read
+	t := &traffic{player: accesses.NewPlayer(list.Info()), complete: list.Info().Complete}
+	var first [][]accesses.Access
+	for {
+		var b accesses.Block
+		if err := list.Next(&b); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		t.player.Before(&b)
+		var of []accesses.Access
+		for _, a := range b.Accesses {
+			if a.First && a.Kind != accesses.Code {
+				of = append(of, a)
+			}
+		}
+		first = append(first, of)
+		b.Accesses, b.Before = nil, nil
+		t.blocks = append(t.blocks, b)
+	}
+	t.initial = t.player.Initial()
+	for _, c := range t.initial {
+		t.slots += uint64(len(c.Slots))
+	}
+	for _, of := range first {
+		t.asked = append(t.asked, t.touches(of))
+	}
+	return t, nil
+}
+
+// touches are lookups of the state before the list.
+func (t *traffic) touches(of []accesses.Access) (all []touch) {
+	for _, a := range of {
+		q := touch{account: t.player.Name(a.Address), slot: a.Kind == accesses.Slot}
+		if q.slot {
+			q.key, q.value = t.player.Key(a.Slot), bytes.Clone(t.player.Slot(a.Address, a.Slot))
+			q.absent = q.value == nil
+		} else {
+			var exists bool
+			q.want, exists = t.player.Account(a.Address)
+			q.absent = !exists
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+// trafficBlocks are the blocks that make the state before the list.
+func (t *traffic) trafficBlocks(c protocol.Chain) uint64 {
+	if t == nil {
+		return 0
+	}
+	return (uint64(len(t.initial)) + c.BlockAccounts - 1) / c.BlockAccounts
+}
+
+// createTraffic makes the state before the list.
+func (r *run) createTraffic(ctx context.Context) error {
+	if r.traffic == nil {
+		return nil
+	}
+	_, err := r.phase("build_traffic", func() (uint64, error) {
+		var n uint64
+		for i, c := range r.traffic.initial {
+			if err := r.state.Change(c); err != nil {
+				return n, err
+			}
+			n++
+			if n%r.spec.Chain.BlockAccounts != 0 && i+1 < len(r.traffic.initial) {
+				continue
+			}
+			root, err := r.state.Commit(ctx)
+			if err != nil {
+				return n, err
+			}
+			r.noteRoot(root)
+			if ctx.Err() != nil {
+				return n, context.Cause(ctx)
+			}
+		}
+		return n, nil
+	})
+	if err != nil {
+		return err
+	}
+	r.Result.Figures.State.Slots += r.traffic.slots
+	_, err = r.phase("settle", func() (uint64, error) { return 0, r.settle(ctx) })
+	return err
+}
+
+// playTraffic measures the list's reads and then its writes.
+func (r *run) playTraffic(ctx context.Context) error {
+	t := r.traffic
+	if t == nil {
+		return nil
+	}
+	r.Result.Figures.State.Traffic = &result.StateTraffic{Blocks: uint64(len(t.blocks))}
+	if err := r.coldTraffic(ctx); err != nil {
+		return err
+	}
+	// The first half of the blocks warms the caches for the other.
+	half := len(t.asked) / 2
+	warm, measured := flatten(t.asked[:half]), flatten(t.asked[half:])
+	r.LimitPageCache(1)
+	for _, inFlight := range InFlight() {
+		if inFlight > 1 {
+			r.LimitPageCache(inFlight)
+		}
+		l := lookups{kind: result.BlockAccess, condition: result.HeldLookups, inFlight: inFlight, touches: warm, count: uint64(len(warm)), warming: true}
+		if len(warm) > 0 {
+			if _, _, err := r.phaseOf(ctx, l); err != nil {
+				return err
+			}
+		}
+		l.touches, l.count, l.warming = measured, uint64(len(measured)), false
+		if err := r.measure(ctx, l); err != nil {
+			return err
+		}
+	}
+	return r.playWrites(ctx)
+}
+
+func flatten(blocks [][]touch) (all []touch) {
+	for _, of := range blocks {
+		all = append(all, of...)
+	}
+	return all
+}
+
+// coldTraffic plays blocks each of a state that was just opened.
+func (r *run) coldTraffic(ctx context.Context) error {
+	step := max(1, len(r.traffic.asked)/coldBlocks)
+	l := lookups{kind: result.BlockAccess, condition: result.ColdLookups, inFlight: 1, apart: true}
+	var total cost
+	var workers []*worker
+	if _, err := r.phase("cold_block_access_1", func() (uint64, error) {
+		for i := 0; i < len(r.traffic.asked); i += step {
+			if len(r.traffic.asked[i]) == 0 {
+				continue
+			}
+			if err := r.openCold(ctx); err != nil {
+				return l.count, err
+			}
+			l.touches = r.traffic.asked[i]
+			one := l
+			one.count = uint64(len(l.touches))
+			more, c, err := r.drive(ctx, one)
+			if err != nil {
+				return l.count, err
+			}
+			if workers == nil {
+				total = c
+			} else {
+				total = sum(total, c)
+			}
+			workers = append(workers, more...)
+			l.count += one.count
+		}
+		return l.count, nil
+	}); err != nil || l.count == 0 {
+		return err
+	}
+	r.summarize(l, workers, total)
+	return nil
+}
+
+// playWrites makes the blocks' changes, then looks up what they leave.
+func (r *run) playWrites(ctx context.Context) error {
+	t, f := r.traffic, r.Result.Figures.State.Traffic
+	commits := measure.NewHistogram()
+	var inside int64
+	alone := t.complete && r.spec.Chain.Accounts == 0
+	if _, err := r.phase("write_traffic", func() (uint64, error) {
+		for i := range t.blocks {
+			b := &t.blocks[i]
+			changes, err := t.player.Changes(b)
+			if err != nil {
+				return f.Writes, err
+			}
+			start := r.Clock.Ticks()
+			for _, c := range changes {
+				if err := r.state.Change(c); err != nil {
+					return f.Writes, fmt.Errorf("block %d: %w", b.Number, err)
+				}
+				f.Writes += 1 + uint64(len(c.Slots))
+			}
+			before := r.Clock.Ticks()
+			root, err := r.state.Commit(ctx)
+			end := r.Clock.Ticks()
+			if err != nil {
+				return f.Writes, fmt.Errorf("block %d: %w", b.Number, err)
+			}
+			inside += r.Clock.Nanos(end - start)
+			commits.Add(r.Clock.Nanos(end - before))
+			r.noteRootAfter(root)
+			if alone && b.Root != nil && r.layout.Info().Root == layout.EthereumRoot {
+				f.RootsCompared++
+				if root != *b.Root {
+					return f.Writes, fmt.Errorf("block %d: the layout's root is %x, the block's header says %v", b.Number, root, *b.Root)
+				}
+			}
+			if ctx.Err() != nil {
+				return f.Writes, context.Cause(ctx)
+			}
+		}
+		return f.Writes, nil
+	}); err != nil {
+		return err
+	}
+	if f.Writes > 0 {
+		f.WriteNanos, f.CommitNanos = float64(inside)/float64(f.Writes), r.summed("traffic_commit", commits)
+	}
+	_, err := r.phase("read_back", func() (n uint64, err error) {
+		n, f.ReadBackRoot, err = r.readBack()
+		return n, err
+	})
+	if err != nil {
+		return err
+	}
+	if last := t.blocks[len(t.blocks)-1].Root; alone && last != nil && f.ReadBackRoot != hex.EncodeToString(last[:]) {
+		return fmt.Errorf("what the layout holds after the last block makes the root %s, its header says %v", f.ReadBackRoot, *last)
+	}
+	if !alone {
+		f.ReadBackRoot = ""
+		r.Absent("roots are held against the blocks' where the list tells the whole state before it and nothing is beside it (--accounts 0)", "traffic_roots")
+	}
+	return nil
+}
+
+// readBack looks up all that the list touched, or made, and returns the root of what the layout
+// says: of layouts that have no root of Ethereum's, too.
+func (r *run) readBack() (lookups uint64, root string, err error) {
+	reader, err := r.state.Reader()
+	if err != nil {
+		return 0, "", fmt.Errorf("make a reader: %w", err)
+	}
+	reference := mpt.NewReference()
+	err = r.traffic.player.Each(func(a accesses.Address, want layout.Account, slots map[accesses.Word]accesses.Word) error {
+		name := r.traffic.player.Name(a)
+		got, found, err := reader.Account(name)
+		if lookups++; err != nil || !found || got != want {
+			return fmt.Errorf("after the last block, account %v: %+v, %v, not %+v: %w", a, got, found, want, orWrong(err))
+		}
+		c := layout.Change{Account: name, New: &got}
+		for slot := range slots {
+			wanted := r.traffic.player.Slot(a, slot)
+			value, found, err := reader.Slot(name, r.traffic.player.Key(slot), nil)
+			if lookups++; err != nil || found != (wanted != nil) || !bytes.Equal(value, wanted) {
+				return fmt.Errorf("after the last block, slot %v of account %v: %x, not %x: %w", slot, a, value, wanted, orWrong(err))
+			}
+			if found {
+				c.Slots = append(c.Slots, layout.Slot{Key: r.traffic.player.Key(slot), Value: value})
+			}
+		}
+		return reference.Change(c)
+	})
+	if closed := reader.Close(); err == nil {
+		err = closed
+	}
+	made := reference.Root()
+	return lookups, hex.EncodeToString(made[:]), err
+}
+
+var errWrong = fmt.Errorf("wrong answer")
+
+func orWrong(err error) error {
+	if err == nil {
+		return errWrong
+	}
+	return err
+}
+
+// touch makes the lookup of a block. Only the call is between the clock reads.
+func (w *worker) touch(q *touch) (err error) {
+	var got layout.Account
+	var value []byte
+	var found bool
+	start := w.clock.Ticks()
+	if q.slot {
+		value, found, err = w.reader.Slot(q.account, q.key, w.value)
+	} else {
+		got, found, err = w.reader.Account(q.account)
+	}
+	end := w.clock.Ticks()
+	w.nanos = append(w.nanos, w.clock.Nanos(end-start))
+	if err != nil {
+		return err
+	}
+	if err := judge(found, q.absent); err != nil || q.absent {
+		return err
+	}
+	if q.slot {
+		w.value = value[:0]
+		if !bytes.Equal(value, q.value) {
+			return fmt.Errorf("wrong answer: %x, not %x", value, q.value)
+		}
+	} else if got != q.want {
+		return fmt.Errorf("wrong answer: %+v, not %+v", got, q.want)
+	}
+	return nil
+}
+
+// warnTraffic says where a list is too short to warm anything.
+func (r *run) warnTraffic() {
+	if r.traffic != nil && len(r.traffic.blocks) < 2 {
+		r.Warn(engine.Warning{Code: "short_list", Text: "the access list has one block: warm lookups have nothing that warmed them",
+			Remedy: "use a list of more blocks"})
+	}
+}
