@@ -217,7 +217,7 @@ audit: needs
 	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "govulncheck $$module"; (cd $$module && CGO_ENABLED=1 $(GO) run $(GOVULNCHECK) ./...); done
 	cargo install --quiet --locked cargo-deny --version $(CARGO_DENY) --root $(RUST_TARGET)/tools
 	@set -e; for crate in native/rust examples/native-rust; do echo "cargo deny $$crate"; \
-		$(RUST_TARGET)/tools/bin/cargo-deny --manifest-path $$crate/Cargo.toml --locked check --config $(CURDIR)/native/rust/deny.toml; done
+		$(RUST_TARGET)/tools/bin/cargo-deny --config native/rust/deny.toml --manifest-path $$crate/Cargo.toml --locked check; done
 
 outdated: needs
 	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "$$module"; \
