@@ -218,7 +218,8 @@ STORM_SEED := 1
 # The ledger is storm.jsonl: a line for each round, with its seed. make storm
 # STORM_SEED=N STORM=1s repeats the round of seed N.
 storm: runners trees
-	$(GO) test -v -short -timeout 0 -count=1 -run 'TestStorm$$' ./cmd/statelab -storm $(STORM) -storm-seed $(STORM_SEED) -storm-ledger $(CURDIR)/storm.jsonl
+	$(GO) test -v -short -timeout 0 -count=1 -run 'TestStorm$$' ./cmd/statelab -storm $(STORM) \
+		-storm-seed $(STORM_SEED) -storm-ledger $(CURDIR)/storm.jsonl
 
 damage: runners
 	$(GO) test -v -timeout 0 -count=1 -run 'TestDamagedInputs|TestEnginesAgainstDamage|TestOneLieIsCaught' ./cmd/statelab -damaged 10000 -lies 100
@@ -231,11 +232,11 @@ audit: needs
 	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "govulncheck $$module"; (cd $$module && CGO_ENABLED=1 $(GO) run $(GOVULNCHECK) ./...); done
 	cargo install --quiet --locked cargo-deny --version $(CARGO_DENY) --root $(RUST_TARGET)/tools
 	@set -e; for crate in native/rust examples/native-rust; do echo "cargo deny $$crate"; \
-		$(RUST_TARGET)/tools/bin/cargo-deny --manifest-path $$crate/Cargo.toml --locked check --config $(CURDIR)/native/rust/deny.toml; done
+		$(RUST_TARGET)/tools/bin/cargo-deny --config native/rust/deny.toml --manifest-path $$crate/Cargo.toml --locked check; done
 
 outdated: needs
 	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "$$module"; \
-		(cd $$module && $(GO) list -m -u -f '{{if and (not .Indirect) .Update}}  {{.Path}} {{.Version}}, newer: {{.Update.Version}}{{end}}' all | grep . || true); done
+		(cd $$module && $(GO) list -m -u -f '{{if and (not .Indirect) .Update}}{{.Path}} {{.Version}} -> {{.Update.Version}}{{end}}' all | grep . || true); done
 	@for crate in native/rust examples/native-rust; do echo "$$crate"; cargo update --dry-run --manifest-path $$crate/Cargo.toml; done
 
 bench: needs

@@ -133,7 +133,7 @@ func foreignReaders() []foreignReader {
 			return path
 		}, "simulate IN --cache 64KiB --json", true},
 		{"sweep folder", func(t *testing.T) string {
-			return measured("sweep", "--db", small(t, "3k"), "--cache", "16KiB,1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "1k", "--disk", "none")(t)
+			return measured("sweep", "--db", small(t, "3k"), "--cache", "512KiB,1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "1k", "--disk", "none")(t)
 		}, "report IN --out NEW.html", false},
 		{"replay folder", func(t *testing.T) string {
 			return measured("replay", "--tree", "null", "--changes", set(t))(t)

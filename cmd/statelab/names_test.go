@@ -20,7 +20,7 @@ func TestOddNames(t *testing.T) {
 	}
 	db, out := filepath.Join(odd, "db"), filepath.Join(odd, "S")
 	must(t, "load", "--db", db, "--keys", "3k")
-	must(t, "sweep", "--db", db, "--cache", "64KiB,1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--disk", "none", "--out", out)
+	must(t, "sweep", "--db", db, "--cache", "512KiB,1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--disk", "none", "--out", out)
 	must(t, "sweep", "--resume", "--out", out)
 	must(t, "report", out)
 	page, err := os.ReadFile(filepath.Join(out, "report.html"))

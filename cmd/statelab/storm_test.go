@@ -83,7 +83,7 @@ func stormSubjects(t *testing.T) []stormSubject {
 		return text
 	}
 	all := []stormSubject{
-		{experiment.Sweep, append([]string{"--db", readDB, "--cache", "64KiB,256KiB,1MiB"}, reads...), false, true, figures(sweepFigures)},
+		{experiment.Sweep, append([]string{"--db", readDB, "--cache", "512KiB,768KiB,1MiB"}, reads...), false, true, figures(sweepFigures)},
 		{experiment.Replay, []string{"--tree", "replaytest", "--changes", changes(t, 40), "--set", "CommitMillis=5", "--repeats", "2"}, true, true,
 			figures(roots)},
 		{experiment.Layouts, []string{"--layout", "flat-pebble,pagetrie,chunktrie", "--accounts", "3k", "--reads", "500", "--update-blocks", "2", "--memory", "0"},
