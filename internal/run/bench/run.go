@@ -102,6 +102,9 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 			return fmt.Errorf("effective cache_bytes: %w", err)
 		}
 	}
+	if o.TraceAccesses { // a cache that is to keep nothing
+		return nil
+	}
 	return r.noteBlockCache()
 }
 
