@@ -61,6 +61,9 @@ func warmWindow(cacheBlocks int64) uint64 { return uint64(min(max(cacheBlocks/2,
 func (r *run) cacheBlocks() int64 {
 	const blockBytes = 4096
 	bytes := r.Result.Cache.Effective
+	if left := r.Result.Cache.BlockBytes; left != nil { // by memtables
+		bytes = *left
+	}
 	if r.usesPageCache() {
 		bytes = cmp.Or(r.spec.MemoryBytes, math.MaxInt64)
 	}
