@@ -55,8 +55,8 @@ const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
 const allLayouts = "all"
 
 func everyLayout() []string {
-	return []string{"flat-pebble", "flat-mdbx", "pagetrie", "triedb", "chunktrie", "chunktrie:unpinned", "geth-flat", "geth-path", "geth-hash", "nomt", "nomt:prove",
-		"qmdb"}
+	return []string{"flat-pebble", "flat-mdbx", "pagetrie", "triedb", "chunktrie", "chunktrie:unpinned", "geth-flat", "geth-path", "geth-hash", "nomt",
+		"nomt:prove", "qmdb"}
 }
 
 func (a *app) layoutsVerb() *cobra.Command {

@@ -78,23 +78,30 @@ func TestContainerKeepsEverything(t *testing.T) {
 // TestBadLists: each error names the block or the account and what is wrong.
 func TestBadLists(t *testing.T) {
 	header := func(number, hash, parent string) []byte {
-		return []byte(`{"result":{"number":"` + number + `","hash":"0x` + hash + `","parentHash":"0x` + parent + `","blockAccessListHash":"0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"}}`)
+		return []byte(`{"result":{"number":"` + number + `","hash":"0x` + hash +
+			`","parentHash":"0x` + parent +
+			`","blockAccessListHash":"0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"}}`)
 	}
 	empty := []byte("0xc0")
 	for what, of := range map[string]struct {
 		files map[string][]byte
 		want  string
 	}{
-		"nothing":            {map[string][]byte{"x": nil}, "no file is called NUMBER.rlp"},
-		"reorganised":        {map[string][]byte{"7.rlp": empty, "7.block.json": header("0x7", "aa", "bb"), "8.rlp": empty, "8.block.json": header("0x8", "cc", "dd")}, "reorganised"},
-		"another block":      {map[string][]byte{"7.rlp": empty, "7.block.json": header("0x8", "aa", "bb")}, "not the header of block 7"},
-		"another list":       {map[string][]byte{"7.rlp": []byte("0xc180"), "7.block.json": header("0x7", "aa", "bb")}, "7.rlp: not a block access list"},
-		"a hash of another":  {map[string][]byte{"7.rlp": append([]byte{0xda, 0xd9, 0x94}, append(make([]byte, 20), 0xc0, 0xc0, 0xc0, 0xc0)...), "7.block.json": header("0x7", "aa", "bb")}, "7.rlp: not a block access list of EIP-7928"},
+		"nothing": {map[string][]byte{"x": nil}, "no file is called NUMBER.rlp"},
+		"reorganised": {map[string][]byte{"7.rlp": empty, "7.block.json": header("0x7", "aa", "bb"),
+			"8.rlp": empty, "8.block.json": header("0x8", "cc", "dd")},
+			"reorganised"},
+		"another block": {map[string][]byte{"7.rlp": empty, "7.block.json": header("0x8", "aa", "bb")}, "not the header of block 7"},
+		"another list":  {map[string][]byte{"7.rlp": []byte("0xc180"), "7.block.json": header("0x7", "aa", "bb")}, "7.rlp: not a block access list"},
+		"a hash of another": {map[string][]byte{"7.rlp": append([]byte{0xda, 0xd9, 0x94}, append(make([]byte, 20), 0xc0, 0xc0, 0xc0, 0xc0)...),
+			"7.block.json": header("0x7", "aa", "bb")},
+			"7.rlp: not a block access list of EIP-7928"},
 		"two forms":          {map[string][]byte{"7.rlp": empty, "7.json": []byte(`{}`)}, "block 7 has a block access list too"},
 		"an error of a node": {map[string][]byte{"7.json": []byte(`{"error":{"message":"missing trie node"}}`)}, "missing trie node"},
 		"cut":                {map[string][]byte{"7.json": []byte(`[{"result":{`)}, "7.json: the JSON ends early"},
 		"no state diff":      {map[string][]byte{"7.json": []byte(`{"result":[{"stateDiff":null}]}`)}, `ask for trace_replayBlockTransactions`},
-		"a nonce":            {map[string][]byte{"7.json": []byte(`{"0x0000000000000000000000000000000000000001":{"nonce":"0x10000000000000000"}}`)}, "account 0x0000000000000000000000000000000000000001: a nonce"},
+		"a nonce": {map[string][]byte{"7.json": []byte(`{"0x0000000000000000000000000000000000000001":{"nonce":"0x10000000000000000"}}`)},
+			"account 0x0000000000000000000000000000000000000001: a nonce"},
 	} {
 		fsys := fstest.MapFS{}
 		for name, text := range of.files {
