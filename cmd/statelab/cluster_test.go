@@ -38,7 +38,7 @@ func TestCluster(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "e.yaml")
 	write := func(more string) {
 		t.Helper()
-		text := "schema: statelab.experiment/1\nmeasure: sweep\nsubject: {cache: [40KiB, 600KiB]}\n" +
+		text := "schema: statelab.experiment/1\nmeasure: sweep\nsubject: {cache: [300KiB, 600KiB]}\n" +
 			"database: {dir: " + db + "}\n" +
 			"workload: {gets: 20k, warmup: 1000, access_gets: 0}\nrepeats: 2\n" +
 			"cluster: {constraint: small, databases: [" + copies + "], scratch: " + scratch + more + "}\n"
@@ -124,7 +124,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("every node loads its own", func(t *testing.T) {
 		out := filepath.Join(out, "own")
-		must(t, "sweep", "--keys", "20k", "--cache", "40KiB,600KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0", "--on", "slurm",
+		must(t, "sweep", "--keys", "20k", "--cache", "300KiB,600KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0", "--on", "slurm",
 			"--constraint", "small,fat", "--scratch", scratch, "--out", out)
 		s := readSweep(t, out)
 		if len(s.Points) != 4 || s.Status != result.OK {
@@ -145,7 +145,7 @@ func TestCluster(t *testing.T) {
 func TestInspectionInParts(t *testing.T) {
 	db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
 	whole := must(t, "inspect", db, "--json").stdout
-	if !strings.Contains(whole, `"level": 6`) || !strings.Contains(whole, `"level": 5`) {
+	if strings.Count(whole, `"level": `) < 4 { // told twice
 		t.Fatalf("not several levels: %s", whole)
 	}
 	var files []string
@@ -172,7 +172,7 @@ func TestInspectionInParts(t *testing.T) {
 // together and let --resume write the summary.
 func TestPointsOneByOne(t *testing.T) {
 	db, out := small(t, "20k"), filepath.Join(t.TempDir(), "S")
-	args := []string{"sweep", "--db", db, "--cache", "40KiB,600KiB", "--gets", "5k", "--warmup", "0", "--access-gets", "0", "--repeats", "2"}
+	args := []string{"sweep", "--db", db, "--cache", "300KiB,600KiB", "--gets", "5k", "--warmup", "0", "--access-gets", "0", "--repeats", "2"}
 	var matrix struct{ Include []plan.Listed }
 	if err := json.Unmarshal([]byte(must(t, append(args, "--print-matrix")...).stdout), &matrix); err != nil || len(matrix.Include) != 4 {
 		t.Fatalf("%+v, %v", matrix, err)
@@ -199,7 +199,7 @@ func TestClusterSharesNothing(t *testing.T) {
 	home := t.TempDir() // hidden from the nodes
 	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1", Hides: []string{home, scratch}}, {Name: "n2", Hides: []string{home, scratch}}})
 	t.Setenv("SLURM_CONF", c.Conf)
-	args := []string{"sweep", "--keys", "20k", "--cache", "40KiB,120KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0"}
+	args := []string{"sweep", "--keys", "20k", "--cache", "300KiB,600KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0"}
 	here, there := filepath.Join(home, "L"), filepath.Join(home, "S")
 	must(t, append(args, "--out", here)...)
 	o := must(t, append(args, "--on", "slurm", "--scratch", t.TempDir(), "--out", there)...)
