@@ -193,6 +193,9 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 		return err
 	}
 	out := outFolder(c.out, "compare")
+	if err := refuseOther(out); err != nil {
+		return err
+	}
 	type side struct {
 		folder string
 		how    plan.Plan

@@ -25,7 +25,12 @@ type writer struct {
 
 // writers holds every command: one that is not in it fails the test.
 var writers = map[string]writer{
+	"accesses generate":  {"accesses generate --blocks 2 --accounts 1k --out NEW", []string{"--out"}},
+	"accesses import":    {"accesses import LISTS --out NEW", []string{"--out"}},
+	"accesses info":      {},
+	"accesses verify":    {},
 	"advise":             {"advise DB --probe-seconds 0 --out NEW", []string{"--out"}},
+	"cluster check":      {},
 	"changeset export":   {"changeset export SET --format cronos --out NEW", []string{"--out"}},
 	"changeset generate": {"changeset generate --profile bank --versions 3 --out NEW", []string{"--out"}},
 	"changeset harvest":  {"changeset harvest --db DB --out NEW", []string{"--out"}},
@@ -34,14 +39,16 @@ var writers = map[string]writer{
 	"changeset verify":   {},
 	"compare": {"compare --run gets=1k gets=1k --db DB --use-existing --warmup 0 --access-gets 0 --cache 1MiB --repeats 2 " +
 		"--fail-if block_reads_per_get>0 --out NEW", []string{"--out"}},
-	"disk":          {"disk TREE --seconds 0.05 --repeats 1 --in-flight 1 --with none --out NEW", []string{"--out"}},
-	"doctor":        {},
-	"engines":       {},
-	"help":          {},
-	"import":        {"import LOGS --out NEW", []string{"--out"}},
-	"inspect":       {"inspect DB", nil},
-	"layouts":       {"layouts --layout flat-pebble --accounts 1k --reads 100 --update-blocks 0 --memory 0 --db NEW1 --out NEW", []string{"--out", "--db/"}},
-	"load":          {"load --db NEW1 --keys 1k --out NEW", []string{"--out", "--db"}},
+	"disk":    {"disk TREE --seconds 0.05 --repeats 1 --in-flight 1 --with none --out NEW", []string{"--out"}},
+	"doctor":  {},
+	"engines": {},
+	"help":    {},
+	"import":  {"import LOGS --out NEW", []string{"--out"}},
+	"inspect": {"inspect DB", nil},
+	"layouts": {"layouts --layout flat-pebble --accounts 1k --reads 100 --update-blocks 0 --memory 0 --db NEW1 --out NEW", []string{"--out", "--db/"}},
+	"load":    {"load --db NEW1 --keys 1k --out NEW", []string{"--out", "--db"}},
+	"price": {"price --layout flat-pebble --accounts 1k --contract-slots 100 --at 2k --contract-at 100 --reads 100 --update-blocks 0 --memory 0 " +
+		"--hardware nvme.json --out NEW", []string{"--out"}},
 	"predict":       {"predict --validate LOGS --gets 10k --out NEW", []string{"--out"}},
 	"read":          {"read --db DB --use-existing --gets 1k --warmup 0 --access-gets 0 --out NEW", []string{"--out"}},
 	"replay":        {"replay --tree null --changes SET --db NEW1 --out NEW", []string{"--out", "--db/"}},
@@ -59,7 +66,7 @@ var writers = map[string]writer{
 
 // onlyRefused are commands that need what a machine may not have, or much time:
 // only their refusals are tested.
-var onlyRefused = []string{"changeset harvest", "disk", "predict", "volume create", "volume remove"}
+var onlyRefused = []string{"accesses import", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove"}
 
 func TestEveryCommandIsAWriter(t *testing.T) {
 	var walk func(*cobra.Command)
