@@ -201,8 +201,9 @@ func (a *app) hardware(f *flags, out string, pricing *layouts.Pricing, p *progre
 	if !strings.Contains(","+string(f.Hardware)+",", ","+here+",") {
 		return nil
 	}
-	d, err := result.ReadDisk(out)
+	_, err := result.ReadDisk(out)
 	if errors.Is(err, os.ErrNotExist) {
+		var d *result.Disk
 		d, err = host.Limit(a.ctx, host.LimitPlan{Dir: out, InFlight: []int{1, 2, 4, 8, 16, 32, 64}, Seconds: ceilingSeconds, Repeats: ceilingRepeats},
 			func(text string) { p.tell("", result.Event{Phase: text}) })
 		if err == nil {

@@ -73,7 +73,6 @@ type keys struct {
 	found             map[Address]*stored
 	accounts, present int
 	first             Address
-	key               []byte
 }
 
 // stored is what an account's record says.

@@ -118,7 +118,6 @@ type batch struct {
 	tell     func(Update)
 	silent   int // polls that the controller did not answer
 	avoid    []string
-	left     []string           // jobs in the queue whose result is there: their node was given up, yet finished
 	cancel   context.CancelFunc // of collectors
 	came     chan collected
 }
