@@ -112,7 +112,7 @@ func foreignReaders() []foreignReader {
 	logs := func(t *testing.T) string {
 		dir := t.TempDir()
 		for _, name := range []string{"RadmonRead_200M_135M.log", "Properties_200M.log"} {
-			copyFile(t, filepath.Join("../../internal/model/predict/testdata/bench_kvdb", name), filepath.Join(dir, name))
+			copyFile(t, filepath.Join("../../studies/bench_kvdb/logs", name), filepath.Join(dir, name))
 		}
 		return dir
 	}

@@ -27,7 +27,7 @@ func TestHarvestOfIAVL0(t *testing.T) {
 	for _, dir := range []string{legacyDir, legacyDir + "/application.db"} {
 		survey, err := Tree{}.Survey(t.Context(), dir)
 		must(t, err)
-		if fmt.Sprint(survey) != "{[bank staking] 1 12}" {
+		if fmt.Sprint(survey) != "{[bank staking] 1 12 false}" {
 			t.Errorf("survey %v", survey)
 		}
 		if got := harvested(t, dir, 1, legacyLast); got != string(want) {
