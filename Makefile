@@ -148,8 +148,9 @@ unit:
 c-engines: needs rocksdb
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
 
+# One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust
-	cargo test --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir $(RUST_TARGET)
+	cargo test --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir $(RUST_TARGET) -- --test-threads=1
 	@set -e; for name in $(RUST_LAYOUTS); do echo "admit bin/lib/libstatelab_$$name.so"; \
 		STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 STATELAB_STATE_TEST_LIBRARY=$(CURDIR)/bin/lib/libstatelab_$$name.so \
 		CGO_ENABLED=1 $(GO) test -short -timeout 30m ./layouts/clayout -run 'TestAdmitted$$'; done

@@ -37,7 +37,7 @@ func steppedVerbs(t *testing.T) []stepped {
 	fixed := func(args ...string) func(t *testing.T) []string { return func(*testing.T) []string { return args } }
 	return []stepped{
 		{experiment.Read, reads("1MiB"), 1, sweepFigures},
-		{experiment.Sweep, reads("64KiB,1MiB"), 2, sweepFigures},
+		{experiment.Sweep, reads("512KiB,1MiB"), 2, sweepFigures},
 		{experiment.Replay, fixed("--tree", "replaytest", "--changes", set, "--set", "CommitMillis=10", "--repeats", "2"), 2,
 			func(t *testing.T, out string) string {
 				f := readReplay(t, out).Trees[0].Figures

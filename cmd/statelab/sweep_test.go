@@ -41,7 +41,8 @@ var promisedFields = []string{"schema", "status", "engine", "workload", "cache_b
 func TestLoadSweepReport(t *testing.T) {
 	for _, c := range []struct {
 		engine, threads, caches string
-	}{{"pebble1", "1", "0.3%,1%,4%"}, {"pebble2", "8", "0.3%,1.3%,5%"}} {
+		phases                  []int // of v2, memtables take a cache as small as the first phase's
+	}{{"pebble1", "1", "0.7%,1%,4%", []int{1, 2, 3}}, {"pebble2", "8", "1.3%,2%,5%", []int{2, 3, 3}}} {
 		t.Run(c.engine, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "S")
 			swept := must(t, "sweep", "--db", database(t, c.engine), "--cache", c.caches, "--threads", c.threads,
@@ -50,7 +51,7 @@ func TestLoadSweepReport(t *testing.T) {
 			if s.Status != result.OK || len(s.Points) != 3 {
 				t.Fatalf("status %s, %d points\n%v", s.Status, len(s.Points), swept)
 			}
-			checkCurve(t, s)
+			checkCurve(t, s, c.phases)
 			for _, p := range s.Points {
 				t.Run(p.Axes["cache"], func(t *testing.T) { checkPoint(t, filepath.Join(out, p.Run), c.engine) })
 			}
@@ -67,8 +68,8 @@ func TestLoadSweepReport(t *testing.T) {
 	}
 }
 
-// checkCurve expects the three phases of the study.
-func checkCurve(t *testing.T, s *result.Sweep) {
+// checkCurve expects reads that fall with the cache, in these phases of the study.
+func checkCurve(t *testing.T, s *result.Sweep, want []int) {
 	t.Helper()
 	var phases []int
 	reads := math.Inf(1)
@@ -80,8 +81,8 @@ func checkCurve(t *testing.T, s *result.Sweep) {
 			reads = r
 		}
 	}
-	if !slices.Equal(phases, []int{1, 2, 3}) {
-		t.Errorf("phases %v, want 1 2 3", phases)
+	if !slices.Equal(phases, want) {
+		t.Errorf("phases %v, want %v", phases, want)
 	}
 	if reads < 0.9 || reads > 1.05 {
 		t.Errorf("%.3f block reads per Get above IP2: a data block should be all that is read", reads)
@@ -113,9 +114,9 @@ func checkPoint(t *testing.T, dir, engine string) {
 		t.Errorf("block reads were not held against cache misses: %+v", run.Checks)
 	case engine == "pebble1" && misses.Ours != misses.Theirs:
 		t.Errorf("%v block reads, %v cache misses", misses.Ours, misses.Theirs)
-	case run.Inflection.Phase == 3 && math.Abs(misses.Theirs/misses.Ours-1) > 0.015:
-		// In phases 1 and 2 eight Gets queue for the filters of a few tables.
-		t.Errorf("%v block reads, %v cache misses: more than 1.5 %% apart", misses.Ours, misses.Theirs)
+	case misses.Theirs < misses.Ours:
+		// Of v2, a Get that waits for another's read of the same block counts as a miss, however many do.
+		t.Errorf("%v block reads, only %v cache misses", misses.Ours, misses.Theirs)
 	}
 	if f.Gets != 40_000 || f.Found != f.Gets || f.Missing != 0 || f.FailedGets != 0 {
 		t.Errorf("%d Gets, %d found, %d missing, %d failed", f.Gets, f.Found, f.Missing, f.FailedGets)

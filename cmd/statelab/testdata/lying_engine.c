@@ -94,17 +94,19 @@ static int32_t lying_get(statelab_reader *r, const uint8_t *key, size_t key_byte
 static int32_t lying_put(statelab_writer *w, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes, statelab_error *error) {
 	int64_t at;
 	if (is("stale", &at) && key_bytes <= KEY) {
-		statelab_reader r = {.db = w->db};
+		statelab_reader *r;
+		int32_t code = engine_reader_open(w->db, &r, error);
+		if (code != STATELAB_OK) return code;
 		replaced now = {.key_bytes = key_bytes};
 		memcpy(now.key, key, key_bytes);
-		if (engine_get(&r, key, key_bytes, now.value, sizeof now.value, &now.value_bytes, error) == STATELAB_OK &&
+		if (engine_get(r, key, key_bytes, now.value, sizeof now.value, &now.value_bytes, error) == STATELAB_OK &&
 		    (now.value_bytes != value_bytes || memcmp(now.value, value, value_bytes) != 0)) {
 			pthread_mutex_lock(&lock);
 			now.commit = commits + 1;
 			*slot_of(key, key_bytes) = now;
 			pthread_mutex_unlock(&lock);
 		}
-		page_buffer_free(&r.block);
+		engine_reader_close(r);
 	}
 	return engine_put(w, key, key_bytes, value, value_bytes, error);
 }
