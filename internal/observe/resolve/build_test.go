@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +65,7 @@ type store struct {
 	compactAll func() error
 	snapshot   func() func() error // returns how to close it
 	idle       func() bool
+	broken     *atomic.Pointer[error] // a compaction that fails, which Pebble tries again for ever
 	close      func() error
 }
 
@@ -94,7 +96,9 @@ const (
 )
 
 func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
+	var broken atomic.Pointer[error]
 	o := &pebble1.Options{
+		EventListener:      &pebble1.EventListener{BackgroundError: func(err error) { broken.Store(&err) }},
 		FormatMajorVersion: pebble1.FormatMajorVersion(f.format), MemTableSize: memTableBytes, LBaseMaxBytes: baseBytes,
 		L0CompactionThreshold: l0Threshold, DisableAutomaticCompactions: !compactions, DisableWAL: !f.inLog, Logger: silent{},
 		L0StopWritesThreshold: 1000,
@@ -120,6 +124,7 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 		flush: db.Flush, close: db.Close,
 		compactAll: func() error { return db.Compact([]byte{0}, []byte{255, 255}, true) },
 		snapshot:   func() func() error { return db.NewSnapshot().Close },
+		broken:     &broken,
 		idle: func() bool {
 			m := db.Metrics()
 			return m.Compact.NumInProgress+m.Flush.NumInProgress == 0
@@ -146,7 +151,9 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 }
 
 func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
+	var broken atomic.Pointer[error]
 	o := &pebble2.Options{
+		EventListener:      &pebble2.EventListener{BackgroundError: func(err error) { broken.Store(&err) }},
 		FormatMajorVersion: pebble2.FormatMajorVersion(f.format), MemTableSize: memTableBytes, LBaseMaxBytes: baseBytes,
 		L0CompactionThreshold: l0Threshold, DisableAutomaticCompactions: !compactions, DisableWAL: !f.inLog, Logger: silent{},
 		L0StopWritesThreshold: 1000,
@@ -167,6 +174,7 @@ func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
 		flush: db.Flush, close: db.Close,
 		compactAll: func() error { return db.Compact(t.Context(), []byte{0}, []byte{255, 255}, true) },
 		snapshot:   func() func() error { return db.NewSnapshot().Close },
+		broken:     &broken,
 		idle: func() bool {
 			m := db.Metrics()
 			return m.Compact.NumInProgress+m.Flush.NumInProgress == 0
@@ -233,7 +241,7 @@ func randomize(random *rand.Rand, value []byte) {
 
 // settle waits until the levels have their shape.
 func (s store) settle() {
-	for quiet := 0; quiet < 10; quiet++ {
+	for quiet := 0; quiet < 10 && s.broken.Load() == nil; quiet++ {
 		time.Sleep(10 * time.Millisecond)
 		if !s.idle() {
 			quiet = 0

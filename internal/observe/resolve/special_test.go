@@ -53,6 +53,10 @@ func TestOtherTables(t *testing.T) {
 				must(t, s.flush())
 			}
 			s.settle()
+			if err := s.broken.Load(); err != nil && f.zstd && strings.Contains((*err).Error(), "unexpected buffer") {
+				must(t, s.close())
+				t.Skipf("Pebble v1 built with cgo cannot read its own zstd blocks with this libzstd: %v", *err)
+			}
 			must(t, s.close())
 			r := openResolver(t, f, dir)
 			t.Log(shapeOf(r))
