@@ -210,7 +210,8 @@ func TestKilledLoadResumes(t *testing.T) {
 			s := start(t, "load", "--db", db, "--keys", "200k", "--set", "MemTableSize="+c.memtable)
 			s.until("the manifest tells of keys", func() bool {
 				m, err := keyspace.ReadManifest(db)
-				return err == nil && c.ready(m)
+				made, _ := filepath.Glob(filepath.Join(db, "OPTIONS-*")) // the last file of a new database
+				return err == nil && c.ready(m) && len(made) > 0
 			})
 			s.signal(syscall.SIGKILL)
 			s.wait()

@@ -149,7 +149,7 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 		return nil, err
 	}
 	if m.Loaded < m.Keys {
-		return nil, fmt.Errorf("the load of %s is incomplete: %d of %d keys; go on with statelab load --resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
+		return nil, r.incomplete(m)
 	}
 	if found, counted := keysIn(r.Result.Database); counted && m.Settled && found < m.Keys {
 		return nil, fmt.Errorf("%s holds %s of the %s keys that were loaded into it: its files are damaged or incomplete: load it again",
@@ -304,4 +304,8 @@ func (r *run) noteEnd() error {
 			Remedy: "settle it first: statelab load --resume --db " + r.spec.Dir})
 	}
 	return nil
+}
+
+func (r *run) incomplete(m *keyspace.Manifest) error {
+	return fmt.Errorf("the load of %s is incomplete: %d of %d keys; go on with statelab load --resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
 }

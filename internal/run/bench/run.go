@@ -94,6 +94,11 @@ func (r *run) do(ctx context.Context) error {
 func (r *run) open(ctx context.Context, o engine.Options) error {
 	var err error
 	if r.db, err = dbformat.Open(ctx, r.engine, o); err != nil {
+		// A load that was killed early has left a manifest and no files of the engine.
+		var none *engine.NotADatabaseError
+		if m, _, unread := r.manifest(); errors.As(err, &none) && unread == nil && r.spec.Verb == Read && !r.spec.Foreign && m.Loaded < m.Keys {
+			return r.incomplete(m)
+		}
 		return err
 	}
 	r.Result.Engine.Options = r.db.Effective()
