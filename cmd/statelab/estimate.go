@@ -75,7 +75,11 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 const mostRows = 20
 
 func (a *app) printEstimate(e estimate.Estimate, free, memory int64) error {
-	fmt.Fprintf(a.stdout, "%s, about %s: %s of disk (%s at the end), %s of memory.\nFree: %s of disk, %s of memory.\n\n", plural(len(e.Steps), "run"),
+	runs := len(e.Steps)
+	if runs > 0 && e.Steps[runs-1].Kind == estimate.CurveKind {
+		runs--
+	}
+	fmt.Fprintf(a.stdout, "%s, about %s: %s of disk (%s at the end), %s of memory.\nFree: %s of disk, %s of memory.\n\n", plural(runs, "run"),
 		roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes), unit.Bytes(free), unit.Bytes(memory))
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "run\ttime\tdisk\tmemory\testimated from")
@@ -101,20 +105,25 @@ func roughly(seconds float64) string {
 }
 
 // bytesIn is what the files below dir hold; those that vanish meanwhile do not count.
-func bytesIn(dir string) (bytes int64) {
+func bytesIn(dir string) int64 {
+	bytes, _ := filesIn(dir)
+	return bytes
+}
+
+func filesIn(dir string) (bytes int64, files int) {
 	walk := func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return nil
 		}
 		if info, err := entry.Info(); err == nil {
-			bytes += info.Size()
+			bytes, files = bytes+info.Size(), files+1
 		}
 		return nil
 	}
 	if filepath.WalkDir(dir, walk) != nil {
-		return 0
+		return 0, 0
 	}
-	return bytes
+	return bytes, files
 }
 
 func loadStep(spec *bench.Spec, on estimate.Machine) (estimate.Step, error) {
@@ -135,7 +144,8 @@ func sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (steps []esti
 		return nil, err
 	}
 	made := map[string]estimate.Step{}
-	held := bytesIn(s.Base.Dir)
+	held, files := filesIn(s.Base.Dir)
+	var points []estimate.ReadSpec
 	for _, step := range plan.Order(len(settings), how.Repeats, how.Seed) {
 		setting := settings[step.Point]
 		var load estimate.Step
@@ -152,16 +162,21 @@ func sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (steps []esti
 			held = load.DiskBytes
 		}
 		spec := s.Spec(setting, held)
-		read := estimate.Read(estimate.ReadSpec{Engine: spec.Engine, Keys: max(setting.Keys, uint64(spec.SampleKeys)), DatabaseBytes: held,
+		point := estimate.ReadSpec{Engine: spec.Engine, Keys: max(setting.Keys, uint64(spec.SampleKeys)), DatabaseBytes: held, Files: files,
 			CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Threads: spec.Threads, Gets: spec.Gets, WarmupGets: spec.WarmupGets,
 			WarmupAuto: spec.WarmupAuto, AccessGets: spec.AccessGets, Direct: spec.PageCache == bench.Direct, Cold: spec.PageCache == bench.Cold,
-			Rate: spec.Rate}, on)
+			Rate: spec.Rate}
+		points = append(points, point)
+		read := estimate.Read(point, on)
 		if first {
 			load.Kind, load.Name = "load and read", load.Name+", then reading"
 			load.Seconds, load.MemoryBytes = load.Seconds+read.Seconds, max(load.MemoryBytes, read.MemoryBytes)
 			read = load
 		}
 		steps = append(steps, read)
+	}
+	if predictable(s) {
+		steps = append(steps, estimate.Curve(points))
 	}
 	return steps, nil
 }

@@ -22,6 +22,7 @@ import (
 const (
 	LoadKind   = "load"
 	ReadKind   = "read"
+	CurveKind  = "curve" // of a sweep: not a run, but the sweep's own work at its end
 	LayoutKind = "layout"
 	ReplayKind = "replay"
 )

@@ -94,7 +94,7 @@ func TestScaleIsLinear(t *testing.T) {
 		within(t, about+": bytes", float64(ten.DiskBytes), 10*float64(one.DiskBytes), 1.01)
 		within(t, about+": bytes at most", float64(ten.PeakDiskBytes), 10*float64(one.PeakDiskBytes), 1.01)
 	}
-	spec := ReadSpec{Engine: "rocksdb", DatabaseBytes: 100 * gib, CacheBytes: gib, Threads: 4, Gets: 1e6, Direct: true}
+	spec := ReadSpec{Engine: "rocksdb", DatabaseBytes: 100 * gib, CacheBytes: gib, Threads: 4, Gets: 1e7, Direct: true}
 	one := Read(spec, studyMachine)
 	spec.Gets *= 10
 	within(t, "read: seconds", Read(spec, studyMachine).Seconds, 10*one.Seconds, 1.1)

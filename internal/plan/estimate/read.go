@@ -11,6 +11,7 @@ type ReadSpec struct {
 	Engine        string
 	Keys          uint64
 	DatabaseBytes int64 // 0: as Load makes it of Keys pairs of 142 bytes
+	Files         int   // of the database; 0: as many as its bytes make
 	CacheBytes    int64 // of the engine; of a mapped one what its page cache may be
 	MemoryBytes   int64 // budget; 0: none
 	Threads       int
@@ -26,6 +27,22 @@ type ReadSpec struct {
 // pointSeconds are what a process takes besides its Gets: two points of `sweep --cache
 // 16MiB,64MiB --gets 1000 --warmup 1000` over 5M keys took 1.6 s, the report included.
 const pointSeconds = 1
+
+// An LSM tree is opened table by table: 1,477 tables of 200M keys took a point's phase `prepare` 2.6 s of CPU.
+const (
+	fileSeconds = 2e-3
+	fileBytes   = 16e6 // of the same database
+)
+
+func (r ReadSpec) openSeconds(costs engineCosts) float64 {
+	switch {
+	case costs.mapped || costs.space == 0:
+		return 0
+	case r.Files == 0:
+		r.Files = int(r.DatabaseBytes / fileBytes)
+	}
+	return float64(r.Files) * fileSeconds
+}
 
 // Read is what a point takes: nothing on disk but a few files.
 func Read(r ReadSpec, m Machine) Step {
@@ -69,7 +86,7 @@ func Read(r ReadSpec, m Machine) Step {
 		memory = add(memory, bytes(heapFactor*float64(r.CacheBytes)))
 	}
 	return Step{Kind: ReadKind, Name: fmt.Sprintf("reading with %s, cache %s", r.Engine, unit.Bytes(cache)), MemoryBytes: memory,
-		Seconds: pointSeconds + seconds, Basis: "reads by the cache's share of the database, the disk's random reads, CPU of a Get"}
+		Seconds: pointSeconds + r.openSeconds(costs) + seconds, Basis: "reads by the cache's share of the database, the disk's random reads, CPU of a Get"}
 }
 
 // heapFactor: a cache of 256 MiB on the Go heap made 667 MiB resident.
@@ -79,23 +96,53 @@ const heapFactor = 2.2
 // on one level, a filter, a top index and an index more for each further level.
 const accessesPerGet = 12
 
+// metadata is the share of a database that its filters and indexes are, all but the last level's filters.
+const metadata = 0.009
+
 // readsPerGet is the shape of the study's curve: one read of a data block, less what the
-// cache holds of those, and up to 1.3 for metadata with caches below 0.9 % of the database.
+// cache holds of those, and up to 1.3 for metadata with smaller caches than the metadata.
 func readsPerGet(cache, database int64) float64 {
 	if database <= 0 || cache >= database {
 		return 0
 	}
-	const metadata = 0.009
 	share := float64(cache) / float64(database)
 	return 1 - share + 1.3*max(0, 1-share/metadata)
 }
 
 // automatic is the warm-up that ends when the reads are steady: never less than four Gets
-// for each block that the cache can hold, twice as many where the indexes do not fit.
+// for each block that the cache can hold, twice as many where the indexes do not fit. Where
+// they do, the last of them are met after so many Gets for each: 200M keys took 486,400 Gets
+// with 200 MiB and 662,400 with 225 MiB.
 func automatic(cache, database int64, reads float64) float64 {
 	blocks := min(max(float64(min(cache, database))/4096, 10_000), 500_000)
 	if reads > 1.1 {
 		return 8 * blocks
 	}
-	return 5 * blocks
+	const getsPerIndexBlock = 11
+	return max(5*blocks, getsPerIndexBlock*min(metadata*float64(database)/4096, 500_000))
+}
+
+// Of `sweep` over 200M keys: tracing 1M Gets took 15 s of CPU.
+const (
+	traceSeconds    = 12e-6  // a Get
+	simulateSeconds = 0.5e-6 // a Get and cache
+	traceBytes      = 100
+)
+
+// Curve is what the predicted curve of a sweep takes: the Gets of the longest of its points traced, and
+// simulated for each cache.
+func Curve(points []ReadSpec) Step {
+	gets, simulated, tables := 0.0, 0.0, 0.0
+	for _, r := range points {
+		n := float64(r.WarmupGets)
+		if r.WarmupAuto {
+			n = automatic(r.CacheBytes, r.DatabaseBytes, readsPerGet(r.CacheBytes, r.DatabaseBytes))
+		}
+		n += 2 * float64(r.Gets) // the steady state is that of as many Gets again
+		gets = max(gets, n)
+		simulated += n
+		tables = max(tables, r.openSeconds(costsOf(r.Engine)))
+	}
+	return Step{Kind: CurveKind, Name: "predicting the curve", MemoryBytes: 256<<20 + int64(gets*traceBytes),
+		Seconds: tables + gets*traceSeconds + simulated*simulateSeconds, Basis: "a trace of the longest point's Gets, simulated for each cache"}
 }
