@@ -32,6 +32,8 @@ type ClockPro struct {
 	// too small for what is asked often, hands go round for every miss, in
 	// Pebble too: whoever simulates may want to stop.
 	Steps int64
+
+	inOrder int64 // Steps when the pages last lay in memory as on the clock
 }
 
 const (
@@ -104,7 +106,23 @@ func (c *ClockPro) add(slot int32) bool {
 	if c.handCold == c.handHot {
 		c.handCold = c.pages[c.handCold].prev
 	}
+	if c.Steps-c.inOrder > roundsInDisorder*int64(len(c.pages)) {
+		c.straighten()
+	}
 	return true
+}
+
+// roundsInDisorder: a step to a page that lies elsewhere waits for memory, and putting a page in
+// order takes as long as a few such steps.
+const roundsInDisorder = 64
+
+// straighten puts the pages in memory as they are on the clock, so that hands that go round
+// read memory in order. It changes no figure.
+func (c *ClockPro) straighten() {
+	moved := c.ring.straighten(c.handHot)
+	c.index.move(moved)
+	c.handHot, c.handCold, c.handTest = moved[c.handHot], moved[c.handCold], moved[c.handTest]
+	c.inOrder = c.Steps
 }
 
 // remove takes the page off the clock. Hands on it step back.

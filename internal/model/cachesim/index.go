@@ -79,6 +79,16 @@ func (x *index) remove(id uint32) {
 	x.n--
 }
 
+// move puts moved[slot] in the place of every slot.
+func (x *index) move(moved []int32) {
+	for i, slot := range x.slots {
+		x.slots[i] = moved[slot]
+	}
+	for i := range x.entries {
+		x.entries[i].slot = moved[x.entries[i].slot]
+	}
+}
+
 func (x *index) grow() {
 	old := x.entries
 	x.entries = make([]indexEntry, 2*len(old))

@@ -53,3 +53,21 @@ func (r *ring) unlink(slot int32) (last bool) {
 	p.next, p.prev = slot, slot
 	return last
 }
+
+// straighten gives the pages of the only list, from first on, slots in their order, and returns the
+// new slot of each old one.
+func (r *ring) straighten(first int32) (moved []int32) {
+	moved = make([]int32, len(r.pages))
+	ordered := make([]page, 1, cap(r.pages))
+	for slot := first; moved[slot] == 0; slot = r.pages[slot].next {
+		at := int32(len(ordered))
+		moved[slot] = at
+		p := r.pages[slot]
+		p.prev, p.next = at-1, at+1
+		ordered = append(ordered, p)
+	}
+	last := int32(len(ordered) - 1)
+	ordered[1].prev, ordered[last].next = last, 1
+	r.pages, r.free = ordered, 0
+	return moved
+}

@@ -107,9 +107,9 @@ type layout struct {
 }
 
 const (
-	// maxShardBytes bounds memory: half of a large shard with half of its
-	// blocks behaves as the whole.
-	maxShardBytes = 256 << 20
+	// Half of a large shard with half of its blocks behaves as the whole, and takes half the
+	// time. Where the largest blocks do not all fit, how many of them fit must not be small.
+	calmShardBytes, tightShardBytes = 64 << 20, 256 << 20
 	// Shards to simulate, per seed, where they are many: shards differ by which
 	// large blocks they got, which matters while those do not fit.
 	calmShards, tightShards = 16, 32
@@ -119,17 +119,17 @@ const (
 
 func (in *Input) layout(cacheBytes int64) layout {
 	var l layout
+	most, simulated := int64(calmShardBytes), calmShards
+	if ip1 := lsm.Inflect(in.Levels, 0).IP1.CacheBytes; float64(cacheBytes-in.ReservedBytes) < 1.3*float64(ip1) {
+		most, simulated = tightShardBytes, tightShards
+	}
 	l.shards = cachesim.ShardCount(cacheBytes, in.Cores)
-	for cacheBytes/int64(l.shards) > maxShardBytes {
+	for cacheBytes/int64(l.shards) > most {
 		l.shards *= 2
 	}
 	l.shardBytes = cacheBytes / int64(l.shards)
 	l.reservedBytes = (in.ReservedBytes + int64(l.shards) - 1) / int64(l.shards)
-	l.simulated = min(l.shards, calmShards)
-	ip1 := lsm.Inflect(in.Levels, 0).IP1.CacheBytes
-	if float64(cacheBytes-in.ReservedBytes) < 1.3*float64(ip1) {
-		l.simulated = min(l.shards, tightShards)
-	}
+	l.simulated = min(l.shards, simulated)
 	return l
 }
 

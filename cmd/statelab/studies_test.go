@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/statelab/statelab/internal/observe/host"
+)
+
+// A study's experiment, so small that a test can run it: counts of keys and Gets become these.
+var tiny = []struct{ pattern, replacement string }{
+	{`(?m)^(  keys): .*$`, "$1: 60k"},
+	{`(?m)^(  gets): .*$`, "$1: 2k"},
+	{`(?m)^(  warmup): .*$`, "$1: 1k"},
+	{`(?m)^(  cache): .*$`, "$1: [1MiB, 4MiB]"},
+	{`(?m)^(  threads): \[.*$`, "$1: [2, 8]"},
+}
+
+// TestStudiesRun runs every experiment of every study in a small size, and puts it beside the published figures.
+func TestStudiesRun(t *testing.T) {
+	files, err := filepath.Glob("../../studies/*/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		study, name := filepath.Split(file)
+		if name == "study.yaml" {
+			continue
+		}
+		t.Run(filepath.Base(study)+"/"+name, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range tiny {
+				text = regexp.MustCompile(r.pattern).ReplaceAll(text, []byte(r.replacement))
+			}
+			dir := t.TempDir()
+			if host.DirectSupported(dir) != nil {
+				text = regexp.MustCompile(`page_cache: direct`).ReplaceAll(text, []byte("page_cache: asis"))
+			}
+			small, results := filepath.Join(dir, "small.yaml"), filepath.Join(dir, "S")
+			if err := os.WriteFile(small, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			must(t, "run", small, "--out", results)
+			must(t, "report", filepath.Clean(study), results)
+		})
+	}
+}
