@@ -142,6 +142,23 @@ func TestCluster(t *testing.T) {
 	})
 }
 
+// TestClusterMemory: the limit that Slurm sets for a job and the budget of --memory hold at
+// the same time.
+func TestClusterMemory(t *testing.T) {
+	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1"}}, slurmtest.MemoryLimits)
+	t.Setenv("SLURM_CONF", c.Conf)
+	out := filepath.Join(t.TempDir(), "S")
+	must(t, "sweep", "--engine", "bbolt", "--keys", "20k", "--gets", "5k", "--warmup", "0", "--memory", "64MiB",
+		"--on", "slurm", "--sbatch=--mem=600", "--scratch", t.TempDir(), "--out", out)
+	run := readRun(t, filepath.Join(out, readSweep(t, out).Points[0].Run))
+	if m := run.Memory; run.Host.MemoryLimit != 600<<20 || m.PageCacheBytes == nil || !strings.Contains(m.HeldBy, "within a limit of 600 MiB") {
+		t.Errorf("limit %d, %+v", run.Host.MemoryLimit, m)
+	}
+	if o := must(t, "cluster", "check"); !strings.Contains(o.stdout, "Slurm limits the memory of jobs (ConstrainRAMSpace)") {
+		t.Error(o)
+	}
+}
+
 func TestInspectionInParts(t *testing.T) {
 	db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
 	whole := must(t, "inspect", db, "--json").stdout

@@ -230,6 +230,9 @@ func judgeSettings(text string) (found []Finding) {
 		add(true, "TaskPlugin is "+value["TaskPlugin"]+": Slurm does not bind jobs to processors and does not limit their memory; alone on a node (--exclusive) "+
 			"nothing else runs there", "")
 	}
+	if value["ConstrainRAMSpace"] == "yes" {
+		add(true, "Slurm limits the memory of jobs (ConstrainRAMSpace): --sbatch=--mem=0 asks for all of a node's; --memory holds within that limit", "")
+	}
 	return found
 }
 
