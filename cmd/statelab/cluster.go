@@ -102,7 +102,7 @@ func (a *app) toCluster(f *flags, p *plan.Plan) error {
 		if err := slurm.Alike(nodes, class); err != nil {
 			return usage("--constraint: %v", err)
 		}
-		if slurm.AllDown(nodes, class) {
+		if len(slurm.Ready(nodes, class)) == 0 {
 			c.progress.say("no node can run a job now (sinfo -R says why): runs wait until one can")
 		}
 	}

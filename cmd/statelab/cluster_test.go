@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,10 +118,22 @@ func TestCluster(t *testing.T) {
 		if there := must(t, "inspect", db, "--json", "--on", "slurm", "--parts", "3", "--scratch", scratch).stdout; there != whole {
 			t.Errorf("in parts: %s\nwhole: %s", there, whole)
 		}
-		curve := []string{"predict", "--keys", "10M", "--cores", "4", "--gets", "10k", "--warmup", "10k", "--seeds", "1", "--cache", "0.1%,1%,3%", "--json"}
+		file := func(name string) string { return filepath.Join(out, name) }
+		trace := []string{"trace", "--db", db, "--gets", "20k", "--warmup", "1000", "--out"}
+		must(t, append(trace, file("whole"))...)
+		must(t, append(trace, file("merged"), "--on", "slurm", "--scratch", scratch)...)
+		if !bytes.Equal(read(t, file("merged")), read(t, file("whole"))) {
+			t.Error("the trace in parts is another than the whole")
+		}
+		curve := []string{"predict", "--keys", "10M", "--cores", "4", "--gets", "10k", "--warmup", "10k", "--seeds", "1", "--cache", "0.1%,1%,3%", "--json",
+			"--profile", "default", "--value-model", "random"}
 		whole = must(t, curve...).stdout
-		if there := must(t, append(curve, "--on", "slurm", "--scratch", scratch)...).stdout; there != whole {
+		there := must(t, append(curve, "--on", "slurm", "--scratch", scratch, "--nodes", "1,2")...)
+		if there.stdout != whole {
 			t.Errorf("on nodes: %s\nhere: %s", there, whole)
+		}
+		if !regexp.MustCompile(`nodes +took +on the nodes +speed-up +efficiency\n.* 1 .* 1.00 +100%\n.* 2 .*%\n`).MatchString(there.stderr) {
+			t.Error(there)
 		}
 	})
 	t.Run("every node loads its own", func(t *testing.T) {
@@ -183,6 +197,39 @@ func TestInspectionInParts(t *testing.T) {
 	refused(t, merge(files[0], files[2]), exitFailed, "part 2/3 is missing")
 	refused(t, merge(files[0], files[0]), exitFailed, "part 1/3 is given twice")
 	refused(t, statelab(t, "inspect", db, "--part", "4/3", "--json"), exitUsage, `--part "4/3": must be K/N`)
+}
+
+func TestTraceInParts(t *testing.T) {
+	db, dir := small(t, "100k"), t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct{ name, more string }{
+		{"one thread", "--threads=1"}, {"absent keys", "--missing=30%"}, {"batches", "--workload=multireadrandom"}, {"a sample", "--sample-shift=2"},
+	} {
+		flags := []string{"trace", "--db", db, "--gets", "30k", "--warmup", "5k", c.more, "--force", "--out"}
+		must(t, append(flags, file("whole"))...)
+		var parts []string
+		for k := range 3 {
+			parts = append(parts, file(fmt.Sprint("part-", k)))
+			must(t, append(flags, parts[k], fmt.Sprintf("--part=%d/3", k+1))...)
+		}
+		must(t, "trace", "--merge", parts[2], parts[0], parts[1], "--force", "--out", file("merged"))
+		if !bytes.Equal(read(t, file("merged")), read(t, file("whole"))) {
+			t.Errorf("%s: merged otherwise than whole", c.name)
+		}
+		refused(t, statelab(t, "trace", "--merge", parts[0], parts[1], "--out", file("none")), exitFailed, "part 1/3 among 2 parts")
+		refused(t, statelab(t, "trace", "--merge", parts[0], parts[1], parts[0], "--out", file("none")), exitFailed, "part 1/3 is given twice")
+		refused(t, statelab(t, "trace", "--merge", file("whole"), "--out", file("none")), exitFailed, "not a part of a trace")
+	}
+	refused(t, statelab(t, "simulate", file("part-0"), "--cache", "1MiB"), exitFailed, "part 1/3 of a trace", "--merge")
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // TestPointsOneByOne: programs that start each run of a matrix themselves put the folders

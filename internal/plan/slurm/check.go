@@ -75,9 +75,14 @@ func Processors(nodes []Node, class string) (all int) {
 	return max(all, 1)
 }
 
-// AllDown reports whether no node of a class can run a job now.
-func AllDown(nodes []Node, class string) bool {
-	return !slices.ContainsFunc(nodes, func(n Node) bool { return has(n, strings.TrimSpace(class)) && !n.Down() })
+// Ready are the nodes of a class that can run a job now.
+func Ready(nodes []Node, class string) (names []string) {
+	for _, n := range nodes {
+		if has(n, strings.TrimSpace(class)) && !n.Down() {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 func has(n Node, class string) bool {
