@@ -118,6 +118,7 @@ type batch struct {
 	tell     func(Update)
 	silent   int // polls that the controller did not answer
 	avoid    []string
+	apart    map[string]bool // nodes that do not see our folders
 	cancel   context.CancelFunc // of collectors
 	came     chan collected
 }
@@ -132,7 +133,7 @@ func Name(folder string) string {
 // earlier process submitted. An error names every task that has no result in the end, or is
 // the context's.
 func (b Batch) Do(ctx context.Context, tell func(Update)) error {
-	w := &batch{Batch: b, name: Name(b.Folder), tell: tell, came: make(chan collected)}
+	w := &batch{Batch: b, name: Name(b.Folder), tell: tell, came: make(chan collected), apart: map[string]bool{}}
 	if err := w.prepare(); err != nil {
 		return err
 	}
@@ -319,8 +320,9 @@ func (w *batch) letGo(t *task) {
 // follow tells what a running task says, and serves what it needs.
 func (w *batch) follow(collecting context.Context, t *task) {
 	lines := t.log.lines()
-	if len(lines) == 0 && t.log.offset == 0 && time.Since(t.since) > 8*pollEvery && !t.collects {
-		t.collects = true // its node does not share our folders
+	silent := len(lines) == 0 && t.log.offset == 0
+	if silent && !t.collects && (w.apart[t.row.node] || time.Since(t.since) > 8*pollEvery) {
+		t.collects, w.apart[t.row.node] = true, true
 		go w.collect(collecting, t, t.row.job, t.row.node)
 	}
 	for _, line := range lines {
