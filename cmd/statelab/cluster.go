@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,9 @@ func (f *flags) checkWhere(m *mistakes) {
 	case f.Where == "" || f.Where == experiment.Here:
 	case name != experiment.Cluster || given && partition == "":
 		m.add("--on %q: must be local, slurm or slurm:PARTITION (example: --on slurm:fast)", f.Where)
+	case f.Measure == experiment.Price:
+		m.add("--on %s: prices are computed on this machine: measure on nodes first (statelab layouts --contract-slots 10k --on %s --out L), then "+
+			"statelab price --from L", f.Where, f.Where)
 	case f.Measure == experiment.Load:
 		m.add("--on %s: a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
 			"which loads on every node that needs it", f.Where)
@@ -48,6 +52,10 @@ func (f *flags) checkWhere(m *mistakes) {
 	}
 	if f.databases != "" && f.point == "" {
 		m.add("--databases: only with --point; databases of a sweep are in its --out")
+	}
+	if f.versionParts != "" {
+		m.add("--parts %s: a replay cannot be divided by versions, since a tree applies a version to the state that all versions before it have left, and no "+
+			"tree here can begin with that state: several trees, profiles and --repeats are runs that nodes share", f.versionParts)
 	}
 	if f.point != "" && f.matrix {
 		m.add("--point and --print-matrix: give one of them")
@@ -187,7 +195,7 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 			}
 		}
 	}
-	ok := 0
+	ok, began := 0, time.Now()
 	err = b.Do(ctx, func(u slurm.Update) {
 		if u.Note != "" {
 			c.progress.say("%s", u.Note)
@@ -206,6 +214,9 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 		s.Label = strings.TrimPrefix(s.Label+", on "+u.Node, ", ")
 		tell(s, u.Running, u.Event)
 	})
+	if err == nil {
+		c.progress.say("%v", effortOf(b.Tasks, time.Since(began)))
+	}
 	if err == nil && ok == len(steps) && c.f.DB == "" && c.f.Measure == experiment.Sweep {
 		if err := c.Clean(b.Folder, nodesOf(filepath.Join(c.out, result.PointsDir, "*"))); err != nil {
 			c.progress.say("%v", err)

@@ -82,6 +82,40 @@ func TestCluster(t *testing.T) {
 			t.Errorf("left on the nodes: %v, %v", left, err)
 		}
 	})
+	t.Run("a node of another kind is refused", func(t *testing.T) {
+		there := filepath.Join(out, "S")
+		path := filepath.Join(there, "slurm", "hardware-small.json")
+		known := read(t, path)
+		if err := os.WriteFile(path, []byte(`{"Node":"n7","Kind":"another CPU"}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(there, "points", "000-0")); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, statelab(t, "run", "--resume", "--out", there), exitFailed, "is not of the same kind as n7", "n7 has another CPU")
+		if err := os.WriteFile(path, known, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		must(t, "run", "--resume", "--out", there)
+	})
+	t.Run("Ctrl-C", func(t *testing.T) {
+		there := filepath.Join(out, "C")
+		run := start(t, "sweep", "--db", db, "--cache", "1MiB,2MiB,3MiB,4MiB", "--rate", "4k", "--gets", "10k", "--warmup", "0", "--access-gets", "0",
+			"--on", "slurm", "--constraint", "small", "--db-at", copies, "--scratch", scratch, "--out", there)
+		run.until("a point runs", func() bool {
+			text, err := c.Ask("squeue", "--noheader", "--states=R")
+			return err == nil && text != ""
+		})
+		run.signal(syscall.SIGINT)
+		refused(t, run.wait(), exitFailed, "interrupted with", "of 4 runs finished; to continue: statelab sweep --resume --out "+there)
+		if left, err := c.Ask("squeue", "--noheader", "--states=PD,R"); err != nil || left != "" {
+			t.Errorf("left in the queue: %s, %v", left, err)
+		}
+		must(t, "sweep", "--resume", "--out", there)
+		if s := readSweep(t, there); s.Status != result.OK || len(s.Points) != 4 {
+			t.Errorf("%d points, %s", len(s.Points), s.Status)
+		}
+	})
 	t.Run("mistakes", func(t *testing.T) {
 		for _, wrong := range []struct {
 			args  []string
@@ -170,6 +204,24 @@ func TestClusterMemory(t *testing.T) {
 	}
 	if o := must(t, "cluster", "check"); !strings.Contains(o.stdout, "Slurm limits the memory of jobs (ConstrainRAMSpace)") {
 		t.Error(o)
+	}
+}
+
+// What cannot be done on nodes is refused with the reason.
+func TestClusterRefuses(t *testing.T) {
+	for _, wrong := range []struct {
+		args  string
+		words string
+	}{
+		{"replay --tree null --changes set.slcs --on slurm --parts 4", "--parts 4: a replay cannot be divided by versions"},
+		{"load --db D --on slurm", "--on slurm: a load makes one database on one machine"},
+		{"price --on slurm", "--on slurm: prices are computed on this machine"},
+		{"predict --db D --on slurm", "one trace of the database serves all cache sizes"},
+		{"trace --db D --out - --on slurm", "makes and joins the parts itself, into a file"},
+		{"inspect D --nodes 1,2", "--parts and --nodes: are about the nodes of a cluster: add --on slurm"},
+		{"trace --db D --out T --part 5/4", "must be K/N"},
+	} {
+		refused(t, statelab(t, strings.Fields(wrong.args)...), exitUsage, wrong.words)
 	}
 }
 

@@ -91,9 +91,20 @@ type effort struct {
 	seconds, busy float64 // from start to end; of all parts, on their nodes
 }
 
+// effortOf is what tasks took that have ended.
+func effortOf(tasks []slurm.Task, took time.Duration) effort {
+	e, nodes := effort{parts: len(tasks), seconds: took.Seconds()}, map[string]bool{}
+	for _, t := range tasks {
+		seconds, _ := slurm.EndedWell(t.To)
+		e.busy += seconds
+		nodes[slurm.NodeOf(t.To)] = true
+	}
+	e.nodes = len(nodes)
+	return e
+}
+
 func (e effort) String() string {
-	return fmt.Sprintf("%s on %s took %.1f s; the parts took %.1f s in all on their nodes (speed-up %.2f, efficiency %.0f%%)",
-		plural(e.parts, "part"), plural(e.nodes, "node"), e.seconds, e.busy, e.busy/e.seconds, 100*e.busy/e.seconds/float64(e.nodes))
+	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, efficiency %.0f%%)", plural(e.parts, "job"), plural(e.nodes, "node"), e.seconds, e.busy, e.busy/e.seconds, 100*e.busy/e.seconds/float64(e.nodes))
 }
 
 // against is a row of the table of --nodes; speed-up is against the first row.
@@ -163,18 +174,14 @@ func (a *app) onNodes(f *fan, c slurm.Cluster, verb, out string, nodes []string,
 	if err != nil {
 		return e, nil, err
 	}
-	e = effort{parts: len(commands), nodes: len(nodes), seconds: time.Since(began).Seconds()}
-	used := map[string]bool{}
+	e = effortOf(b.Tasks, time.Since(began))
+	e.nodes = cmp.Or(len(nodes), e.nodes)
 	for i, folder := range folders {
-		seconds, well := slurm.EndedWell(folder)
-		if !well {
+		if _, well := slurm.EndedWell(folder); !well {
 			words, _ := os.ReadFile(filepath.Join(b.Folder, strconv.Itoa(i)+".err"))
 			return e, nil, fmt.Errorf("%s failed on %s: %s", b.Tasks[i].Label, slurm.NodeOf(folder), strings.TrimSpace(string(words)))
 		}
-		e.busy += seconds
-		used[slurm.NodeOf(folder)] = true
 	}
-	e.nodes = cmp.Or(e.nodes, len(used))
 	return e, folders, nil
 }
 

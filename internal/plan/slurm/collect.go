@@ -20,6 +20,7 @@ import (
 // collected is what came from a node.
 type collected struct {
 	task *task
+	node string
 	line []byte
 	end  bool
 	err  error
@@ -50,7 +51,7 @@ const mostCollected = 8 << 30
 func (w *batch) collect(ctx context.Context, t *task, job, node string) {
 	err := w.receive(ctx, t, job, node)
 	select {
-	case w.came <- collected{task: t, end: true, err: err}:
+	case w.came <- collected{task: t, node: node, end: true, err: err}:
 	case <-ctx.Done():
 	}
 }
@@ -156,6 +157,8 @@ func (w *batch) collected(c collected) {
 		if c.task.row != nil && c.task.row.state == "R" {
 			w.say(c.err)
 		}
+	default:
+		w.apart[c.node] = true
 	}
 }
 
