@@ -104,7 +104,8 @@ func effortOf(tasks []slurm.Task, took time.Duration) effort {
 }
 
 func (e effort) String() string {
-	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, efficiency %.0f%%)", plural(e.parts, "job"), plural(e.nodes, "node"), e.seconds, e.busy, e.busy/e.seconds, 100*e.busy/e.seconds/float64(e.nodes))
+	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, efficiency %.0f%%)", plural(e.parts, "job"), plural(e.nodes, "node"),
+		e.seconds, e.busy, e.busy/e.seconds, 100*e.busy/e.seconds/float64(e.nodes))
 }
 
 // against is a row of the table of --nodes; speed-up is against the first row.

@@ -115,7 +115,8 @@ func inParts(t *testing.T, db, whole string, args ...string) {
 	if !bytes.Equal(read(t, merged), read(t, whole)) {
 		t.Errorf("%v: merged otherwise than whole", args)
 	}
-	refused(t, statelab(t, "changeset", "harvest", "--merge", parts[0], parts[2], "--out", filepath.Join(dir, "none.slcs")), exitFailed, "name all parts in their order")
+	refused(t, statelab(t, "changeset", "harvest", "--merge", parts[0], parts[2], "--out", filepath.Join(dir, "none.slcs")), exitFailed,
+		"name all parts in their order")
 	merged = filepath.Join(dir, "nodes.slcs")
 	must(t, append([]string{"changeset", "harvest", "--tree", "iavl1", "--db", db, "--out", merged, "--on", "slurm", "--scratch", t.TempDir()}, args...)...)
 	if !bytes.Equal(read(t, merged), read(t, whole)) {

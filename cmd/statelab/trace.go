@@ -123,7 +123,8 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 func (a *app) traceOnNodes(f *flags, on *fan, sample string, replaces output.Replaces) error {
 	command := func(parts int) (commands [][]string) {
 		for i := range parts {
-			args := []string{"trace", "--json", "--db=" + absolute(f.DB), "--out=" + filepath.Join(slurm.Work, madeDir, tracePart), fmt.Sprintf("--part=%d/%d", i+1, parts),
+			args := []string{"trace", "--json", "--db=" + absolute(f.DB), fmt.Sprintf("--part=%d/%d", i+1, parts),
+				"--out=" + filepath.Join(slurm.Work, madeDir, tracePart),
 				"--gets=" + f.Gets, "--warmup=" + f.Warmup, "--threads=" + string(f.Threads), "--missing=" + f.Missing, "--zipf=" + f.Zipf,
 				"--workload=" + f.Workload, "--batch-gets=" + string(f.BatchGets), "--batch-order=" + string(f.BatchOrder), "--seed=" + f.Seed,
 				"--sample-keys=" + f.SampleKeys, "--scheme=" + f.KeyScheme, "--sample-shift=" + sample}
