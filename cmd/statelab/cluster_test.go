@@ -92,7 +92,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("Ctrl-C", func(t *testing.T) {
 		there := filepath.Join(out, "C")
-		run := start(t, "sweep", "--db", db, "--cache", "1MiB,2MiB,3MiB,4MiB", "--rate", "4k", "--gets", "10k", "--warmup", "0", "--access-gets", "0",
+		run := start(t, "sweep", "--db", db, "--cache", "1MiB,2MiB,3MiB,4MiB", "--rate", "1k", "--gets", "20k", "--warmup", "0", "--access-gets", "0",
 			"--on", "slurm", "--constraint", "small", "--db-at", copies, "--scratch", scratch, "--out", there)
 		run.until("a point runs", func() bool {
 			text, err := c.Ask("squeue", "--noheader", "--states=R")
@@ -102,10 +102,6 @@ func TestCluster(t *testing.T) {
 		refused(t, run.wait(), exitFailed, "interrupted with", "of 4 runs finished; to continue: statelab sweep --resume --out "+there)
 		if left, err := c.Ask("squeue", "--noheader", "--states=PD,R"); err != nil || left != "" {
 			t.Errorf("left in the queue: %s, %v", left, err)
-		}
-		must(t, "sweep", "--resume", "--out", there)
-		if s := readSweep(t, there); s.Status != result.OK || len(s.Points) != 4 {
-			t.Errorf("%d points, %s", len(s.Points), s.Status)
 		}
 	})
 	t.Run("mistakes", func(t *testing.T) {

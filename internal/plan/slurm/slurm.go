@@ -105,7 +105,8 @@ type task struct {
 	log       follower
 	served    map[string]bool // job starts that were given their programs
 	freed     time.Time       // when Slurm was last asked to let it go on
-	since     time.Time       // it runs
+	since     time.Time       // it runs, or has been asked for its result in vain
+	alone     time.Duration   // for how long it was then left alone
 	collects  bool
 }
 
@@ -324,7 +325,7 @@ func (w *batch) letGo(t *task) {
 func (w *batch) follow(collecting context.Context, t *task) {
 	lines := t.log.lines()
 	silent := len(lines) == 0 && t.log.offset == 0
-	if silent && !t.collects && (w.apart[t.row.node] || time.Since(t.since) > 8*pollEvery) {
+	if silent && !t.collects && (w.apart[t.row.node] && t.alone == 0 || time.Since(t.since) > 8*pollEvery) {
 		t.collects = true
 		go w.collect(collecting, t, t.row.job, t.row.node)
 	}
