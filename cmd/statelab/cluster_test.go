@@ -137,25 +137,25 @@ func TestCluster(t *testing.T) {
 	t.Run("parts make the whole", func(t *testing.T) {
 		db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
 		whole := must(t, "inspect", db, "--json").stdout
-		if there := must(t, "inspect", db, "--json", "--on", "slurm", "--parts", "3", "--scratch", scratch).stdout; there != whole {
+		there := must(t, "inspect", db, "--json", "--on", "slurm", "--parts", "2", "--nodes", "1,2", "--scratch", scratch)
+		if there.stdout != whole {
 			t.Errorf("in parts: %s\nwhole: %s", there, whole)
+		}
+		if !regexp.MustCompile(`nodes +took +on the nodes +speed-up +efficiency\n.* 1 .* 1.00 +100%\n.* 2 .*%\n`).MatchString(there.stderr) {
+			t.Error(there)
 		}
 		file := func(name string) string { return filepath.Join(out, name) }
 		trace := []string{"trace", "--db", db, "--gets", "20k", "--warmup", "1000", "--out"}
 		must(t, append(trace, file("whole"))...)
-		must(t, append(trace, file("merged"), "--on", "slurm", "--scratch", scratch)...)
+		must(t, append(trace, file("merged"), "--on", "slurm", "--parts", "2", "--scratch", scratch)...)
 		if !bytes.Equal(read(t, file("merged")), read(t, file("whole"))) {
 			t.Error("the trace in parts is another than the whole")
 		}
-		curve := []string{"predict", "--keys", "10M", "--cores", "4", "--gets", "10k", "--warmup", "10k", "--seeds", "1", "--cache", "0.1%,1%,3%", "--json",
+		curve := []string{"predict", "--keys", "10M", "--cores", "4", "--gets", "10k", "--warmup", "10k", "--seeds", "1", "--cache", "0.1%,3%", "--json",
 			"--profile", "default", "--value-model", "random"}
 		whole = must(t, curve...).stdout
-		there := must(t, append(curve, "--on", "slurm", "--scratch", scratch, "--nodes", "1,2")...)
-		if there.stdout != whole {
+		if there := must(t, append(curve, "--on", "slurm", "--scratch", scratch)...).stdout; there != whole {
 			t.Errorf("on nodes: %s\nhere: %s", there, whole)
-		}
-		if !regexp.MustCompile(`nodes +took +on the nodes +speed-up +efficiency\n.* 1 .* 1.00 +100%\n.* 2 .*%\n`).MatchString(there.stderr) {
-			t.Error(there)
 		}
 	})
 	t.Run("every node loads its own", func(t *testing.T) {
