@@ -91,7 +91,7 @@ var ladder = []rung{
 	}},
 	{"run", map[string][]string{
 		"internal/run/protocol": {"engine", "layout", "tree"},
-		"internal/run/session":  {"engine", "internal/observe/host", "internal/observe/measure", "result"},
+		"internal/run/session":  {"engine", "internal/base/unit", "internal/observe/host", "internal/observe/measure", "result"},
 		"internal/run/bench": {"engine", "internal/chain/accesses",
 			"internal/observe/dbformat", "internal/observe/host", "internal/base/keyspace", "internal/model/lsm",
 			"internal/observe/measure",

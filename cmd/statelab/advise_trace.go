@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -44,7 +45,7 @@ func (a *app) traceForAdvice(r request, run *result.Run, p *progress) (*adviceTr
 	spec.WarmupGets = uint64(gets) * tracedWarmupShare / (tracedWarmupShare + 1)
 	spec.Gets = uint64(gets) - spec.WarmupGets
 	var file bytes.Buffer
-	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, func(e result.Event) { p.tell("", e) }); err != nil {
+	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, engine.Part{}, func(e result.Event) { p.tell("", e) }); err != nil {
 		if a.ctx.Err() != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,9 @@ func (f *flags) checkWhere(m *mistakes) {
 	case f.Where == "" || f.Where == experiment.Here:
 	case name != experiment.Cluster || given && partition == "":
 		m.add("--on %q: must be local, slurm or slurm:PARTITION (example: --on slurm:fast)", f.Where)
+	case f.Measure == experiment.Price:
+		m.add("--on %s: prices are computed on this machine: measure on nodes first (statelab layouts --contract-slots 10k --on %s --out L), then "+
+			"statelab price --from L", f.Where, f.Where)
 	case f.Measure == experiment.Load:
 		m.add("--on %s: a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
 			"which loads on every node that needs it", f.Where)
@@ -41,13 +45,18 @@ func (f *flags) checkWhere(m *mistakes) {
 	}
 	if !f.elsewhere() && f.point == "" && !f.matrix {
 		for flag, value := range map[string]experiment.List{"constraint": f.Constraint, "db-at": f.DBAt, "sbatch": f.Submit} {
-			if value != "" {
+			// A file may say what matters on a cluster alone; classes are points.
+			if value != "" && (m.translate == nil || flag == "constraint" && value.Several()) {
 				m.add("--%s %s: is about the nodes of a cluster: add --on slurm", flag, value)
 			}
 		}
 	}
 	if f.databases != "" && f.point == "" {
 		m.add("--databases: only with --point; databases of a sweep are in its --out")
+	}
+	if f.versionParts != "" {
+		m.add("--parts %s: a replay cannot be divided by versions, since a tree applies a version to the state that all versions before it have left, and no "+
+			"tree here can begin with that state: several trees, profiles and --repeats are runs that nodes share", f.versionParts)
 	}
 	if f.point != "" && f.matrix {
 		m.add("--point and --print-matrix: give one of them")
@@ -102,7 +111,7 @@ func (a *app) toCluster(f *flags, p *plan.Plan) error {
 		if err := slurm.Alike(nodes, class); err != nil {
 			return usage("--constraint: %v", err)
 		}
-		if slurm.AllDown(nodes, class) {
+		if len(slurm.Ready(nodes, class)) == 0 {
 			c.progress.say("no node can run a job now (sinfo -R says why): runs wait until one can")
 		}
 	}
@@ -187,7 +196,7 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 			}
 		}
 	}
-	ok := 0
+	ok, began := 0, time.Now()
 	err = b.Do(ctx, func(u slurm.Update) {
 		if u.Note != "" {
 			c.progress.say("%s", u.Note)
@@ -206,6 +215,9 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 		s.Label = strings.TrimPrefix(s.Label+", on "+u.Node, ", ")
 		tell(s, u.Running, u.Event)
 	})
+	if err == nil {
+		c.progress.say("%v", effortOf(b.Tasks, time.Since(began)))
+	}
 	if err == nil && ok == len(steps) && c.f.DB == "" && c.f.Measure == experiment.Sweep {
 		if err := c.Clean(b.Folder, nodesOf(filepath.Join(c.out, result.PointsDir, "*"))); err != nil {
 			c.progress.say("%v", err)

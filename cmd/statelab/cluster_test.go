@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,16 +51,8 @@ func TestCluster(t *testing.T) {
 	out := t.TempDir()
 	t.Run("reads what this machine reads", func(t *testing.T) {
 		write("")
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		local := filepath.Join(t.TempDir(), "e.yaml")
-		if err := os.WriteFile(local, []byte(text[:strings.Index(string(text), "cluster:")]), 0o644); err != nil {
-			t.Fatal(err)
-		}
 		here, there := filepath.Join(out, "L"), filepath.Join(out, "S")
-		must(t, "run", local, "--out", here)
+		must(t, "run", file, "--out", here)
 		must(t, "run", file, "--on", "slurm:main", "--out", there)
 		sameReads(t, here, there)
 		must(t, "report", here, there)
@@ -78,6 +72,36 @@ func TestCluster(t *testing.T) {
 		}
 		if left, err := filepath.Glob(filepath.Join(scratch, "*", "*", "[0-9]*")); err != nil || len(left) > 0 {
 			t.Errorf("left on the nodes: %v, %v", left, err)
+		}
+	})
+	t.Run("a node of another kind is refused", func(t *testing.T) {
+		there := filepath.Join(out, "S")
+		path := filepath.Join(there, "slurm", "hardware-small.json")
+		known := read(t, path)
+		if err := os.WriteFile(path, []byte(`{"Node":"n7","Kind":"another CPU"}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(there, "points", "000-0")); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, statelab(t, "run", "--resume", "--out", there), exitFailed, "is not of the same kind as n7", "n7 has another CPU")
+		if err := os.WriteFile(path, known, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		must(t, "run", "--resume", "--out", there)
+	})
+	t.Run("Ctrl-C", func(t *testing.T) {
+		there := filepath.Join(out, "C")
+		run := start(t, "sweep", "--db", db, "--cache", "1MiB,2MiB,3MiB,4MiB", "--rate", "1k", "--gets", "20k", "--warmup", "0", "--access-gets", "0",
+			"--on", "slurm", "--constraint", "small", "--db-at", copies, "--scratch", scratch, "--out", there)
+		run.until("a point runs", func() bool {
+			text, err := c.Ask("squeue", "--noheader", "--states=R")
+			return err == nil && text != ""
+		})
+		run.signal(syscall.SIGINT)
+		refused(t, run.wait(), exitFailed, "interrupted with", "of 4 runs finished; to continue: statelab sweep --resume --out "+there)
+		if left, err := c.Ask("squeue", "--noheader", "--states=PD,R"); err != nil || left != "" {
+			t.Errorf("left in the queue: %s, %v", left, err)
 		}
 	})
 	t.Run("mistakes", func(t *testing.T) {
@@ -113,10 +137,22 @@ func TestCluster(t *testing.T) {
 	t.Run("parts make the whole", func(t *testing.T) {
 		db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
 		whole := must(t, "inspect", db, "--json").stdout
-		if there := must(t, "inspect", db, "--json", "--on", "slurm", "--parts", "3", "--scratch", scratch).stdout; there != whole {
+		there := must(t, "inspect", db, "--json", "--on", "slurm", "--parts", "2", "--nodes", "1,2", "--scratch", scratch)
+		if there.stdout != whole {
 			t.Errorf("in parts: %s\nwhole: %s", there, whole)
 		}
-		curve := []string{"predict", "--keys", "10M", "--cores", "4", "--gets", "10k", "--warmup", "10k", "--seeds", "1", "--cache", "0.1%,1%,3%", "--json"}
+		if !regexp.MustCompile(`nodes +took +on the nodes +speed-up +efficiency\n.* 1 .* 1.00 +100%\n.* 2 .*%\n`).MatchString(there.stderr) {
+			t.Error(there)
+		}
+		file := func(name string) string { return filepath.Join(out, name) }
+		trace := []string{"trace", "--db", db, "--gets", "20k", "--warmup", "1000", "--out"}
+		must(t, append(trace, file("whole"))...)
+		must(t, append(trace, file("merged"), "--on", "slurm", "--parts", "2", "--scratch", scratch)...)
+		if !bytes.Equal(read(t, file("merged")), read(t, file("whole"))) {
+			t.Error("the trace in parts is another than the whole")
+		}
+		curve := []string{"predict", "--keys", "10M", "--cores", "4", "--gets", "10k", "--warmup", "10k", "--seeds", "1", "--cache", "0.1%,3%", "--json",
+			"--profile", "default", "--value-model", "random"}
 		whole = must(t, curve...).stdout
 		if there := must(t, append(curve, "--on", "slurm", "--scratch", scratch)...).stdout; there != whole {
 			t.Errorf("on nodes: %s\nhere: %s", there, whole)
@@ -140,6 +176,41 @@ func TestCluster(t *testing.T) {
 			t.Errorf("left on the nodes: %v, %v", left, err)
 		}
 	})
+}
+
+// TestClusterMemory: the limit that Slurm sets for a job and the budget of --memory hold at
+// the same time.
+func TestClusterMemory(t *testing.T) {
+	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1"}}, slurmtest.MemoryLimits)
+	t.Setenv("SLURM_CONF", c.Conf)
+	out := filepath.Join(t.TempDir(), "S")
+	must(t, "sweep", "--engine", "bbolt", "--keys", "20k", "--gets", "5k", "--warmup", "0", "--memory", "64MiB",
+		"--on", "slurm", "--sbatch=--mem=600", "--scratch", t.TempDir(), "--out", out)
+	run := readRun(t, filepath.Join(out, readSweep(t, out).Points[0].Run))
+	if m := run.Memory; run.Host.MemoryLimit != 600<<20 || m.PageCacheBytes == nil || !strings.Contains(m.HeldBy, "within a limit of 600 MiB") {
+		t.Errorf("limit %d, %+v", run.Host.MemoryLimit, m)
+	}
+	if o := must(t, "cluster", "check"); !strings.Contains(o.stdout, "Slurm limits the memory of jobs (ConstrainRAMSpace)") {
+		t.Error(o)
+	}
+}
+
+// What cannot be done on nodes is refused with the reason.
+func TestClusterRefuses(t *testing.T) {
+	for _, wrong := range []struct {
+		args  string
+		words string
+	}{
+		{"replay --tree null --changes set.slcs --on slurm --parts 4", "--parts 4: a replay cannot be divided by versions"},
+		{"load --db D --on slurm", "--on slurm: a load makes one database on one machine"},
+		{"price --on slurm", "--on slurm: prices are computed on this machine"},
+		{"predict --db D --on slurm", "one trace of the database serves all cache sizes"},
+		{"trace --db D --out - --on slurm", "makes and joins the parts itself, into a file"},
+		{"inspect D --nodes 1,2", "--parts and --nodes: are about the nodes of a cluster: add --on slurm"},
+		{"trace --db D --out T --part 5/4", "must be K/N"},
+	} {
+		refused(t, statelab(t, strings.Fields(wrong.args)...), exitUsage, wrong.words)
+	}
 }
 
 func TestInspectionInParts(t *testing.T) {
@@ -166,6 +237,39 @@ func TestInspectionInParts(t *testing.T) {
 	refused(t, merge(files[0], files[2]), exitFailed, "part 2/3 is missing")
 	refused(t, merge(files[0], files[0]), exitFailed, "part 1/3 is given twice")
 	refused(t, statelab(t, "inspect", db, "--part", "4/3", "--json"), exitUsage, `--part "4/3": must be K/N`)
+}
+
+func TestTraceInParts(t *testing.T) {
+	db, dir := small(t, "100k"), t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct{ name, more string }{
+		{"one thread", "--threads=1"}, {"absent keys", "--missing=30%"}, {"batches", "--workload=multireadrandom"}, {"a sample", "--sample-shift=2"},
+	} {
+		flags := []string{"trace", "--db", db, "--gets", "30k", "--warmup", "5k", c.more, "--force", "--out"}
+		must(t, append(flags, file("whole"))...)
+		var parts []string
+		for k := range 3 {
+			parts = append(parts, file(fmt.Sprint("part-", k)))
+			must(t, append(flags, parts[k], fmt.Sprintf("--part=%d/3", k+1))...)
+		}
+		must(t, "trace", "--merge", parts[2], parts[0], parts[1], "--force", "--out", file("merged"))
+		if !bytes.Equal(read(t, file("merged")), read(t, file("whole"))) {
+			t.Errorf("%s: merged otherwise than whole", c.name)
+		}
+		refused(t, statelab(t, "trace", "--merge", parts[0], parts[1], "--out", file("none")), exitFailed, "part 1/3 among 2 parts")
+		refused(t, statelab(t, "trace", "--merge", parts[0], parts[1], parts[0], "--out", file("none")), exitFailed, "part 1/3 is given twice")
+		refused(t, statelab(t, "trace", "--merge", file("whole"), "--out", file("none")), exitFailed, "not a part of a trace")
+	}
+	refused(t, statelab(t, "simulate", file("part-0"), "--cache", "1MiB"), exitFailed, "part 1/3 of a trace", "--merge")
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // TestPointsOneByOne: programs that start each run of a matrix themselves put the folders

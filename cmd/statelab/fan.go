@@ -25,7 +25,7 @@ import (
 // What is divided among nodes and put together again, to the byte.
 
 // fan are the flags that say among which nodes.
-type fan struct{ where, constraint, scratch, submit, parts string }
+type fan struct{ where, constraint, scratch, submit, parts, nodes string }
 
 func fanFlags(cmd *cobra.Command) *fan {
 	f := new(fan)
@@ -35,6 +35,7 @@ func fanFlags(cmd *cobra.Command) *fan {
 	flag.StringVar(&f.scratch, "scratch", "/tmp", "with --on: folder on the nodes' own disks")
 	flag.StringVar(&f.submit, "sbatch", "", "with --on: further arguments of sbatch, separated by commas")
 	flag.StringVar(&f.parts, "parts", "", "with --on: into how many parts the work is divided (default: the free nodes' number of processors)")
+	flag.StringVar(&f.nodes, "nodes", "", "with --on: do the work once on each of these numbers of nodes, and print speed-up and efficiency (example: 1,2,4)")
 	return f
 }
 
@@ -46,34 +47,121 @@ func (f *fan) check(m *mistakes) {
 	if f.parts != "" {
 		m.upTo("parts", f.parts, 1000, "4")
 	}
+	for _, n := range list(f.nodes) {
+		m.upTo("nodes", n, 1000, "1,2,4")
+	}
+	if f.where == "" && cmp.Or(f.parts, f.nodes) != "" {
+		m.add("--parts and --nodes: are about the nodes of a cluster: add --on slurm")
+	}
 }
 
-// cluster is the cluster, and into how many parts to divide.
-func (f *fan) cluster() (c slurm.Cluster, parts int, err error) {
+// cluster is the cluster, into how many parts to divide, and the nodes that may work for each
+// of --nodes, none for all.
+func (f *fan) cluster(programs []string) (c slurm.Cluster, parts int, on [][]string, err error) {
 	_, partition, _ := strings.Cut(f.where, ":")
-	c = slurm.Cluster{Partition: partition, Submit: list(f.submit), Scratch: f.scratch, Programs: []string{self()}}
+	c = slurm.Cluster{Partition: partition, Submit: list(f.submit), Scratch: f.scratch, Programs: programs}
 	nodes, err := slurm.Nodes(partition)
 	if err != nil {
-		return c, 0, err
+		return c, 0, nil, err
 	}
 	if err := slurm.HasClass(nodes, f.constraint); err != nil {
-		return c, 0, usage("--constraint: %v", err)
+		return c, 0, nil, usage("--constraint: %v", err)
+	}
+	ready := slurm.Ready(nodes, f.constraint)
+	for _, text := range list(f.nodes) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n > len(ready) {
+			return c, 0, nil, usage("--nodes %s: %s can run a job now", text, plural(len(ready), "node"))
+		}
+		on = append(on, ready[:n])
+	}
+	if len(on) == 0 {
+		on = [][]string{nil}
 	}
 	if f.parts != "" {
 		parts, err = strconv.Atoi(f.parts)
-		return c, parts, err
+		return c, parts, on, err
 	}
-	return c, slurm.Processors(nodes, f.constraint), nil
+	return c, slurm.Processors(nodes, f.constraint), on, nil
 }
 
-// ask has the nodes carry out a command line each; the answers are what they print.
-func (a *app) ask(f *fan, c slurm.Cluster, verb string, commands [][]string) (answers [][]byte, err error) {
-	out := outFolder("", verb)
+// effort is what work on nodes took.
+type effort struct {
+	parts, nodes  int
+	seconds, busy float64 // from start to end; of all parts, on their nodes
+}
+
+// effortOf is what tasks took that have ended.
+func effortOf(tasks []slurm.Task, took time.Duration) effort {
+	e, nodes := effort{parts: len(tasks), seconds: took.Seconds()}, map[string]bool{}
+	for _, t := range tasks {
+		seconds, _ := slurm.EndedWell(t.To)
+		e.busy += seconds
+		nodes[slurm.NodeOf(t.To)] = true
+	}
+	e.nodes = len(nodes)
+	return e
+}
+
+func (e effort) String() string {
+	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, efficiency %.0f%%)", plural(e.parts, "job"), plural(e.nodes, "node"),
+		e.seconds, e.busy, e.busy/e.seconds, 100*e.busy/e.seconds/float64(e.nodes))
+}
+
+// against is a row of the table of --nodes; speed-up is against the first row.
+func (e effort) against(first effort) string {
+	faster := first.seconds / e.seconds
+	return fmt.Sprintf("%7d %9.1f s %12.1f s %9.2f %10.0f%%", e.nodes, e.seconds, e.busy, faster, 100*faster*float64(first.nodes)/float64(e.nodes))
+}
+
+const effortHead = "  nodes        took  on the nodes  speed-up  efficiency"
+
+// divide has the nodes carry out a command line each, and hands over the folders that they
+// made, in the order of the commands: AnswerFile in each is what a command printed. command
+// makes those of a number of parts; with --nodes the work is done several times, and the last
+// results count.
+func (a *app) divide(f *fan, verb string, command func(parts int) [][]string, use func(folders []string) error) error {
+	c, parts, on, err := f.cluster(a.programs())
+	if err != nil {
+		return err
+	}
+	commands, p := command(parts), a.progress()
+	var efforts []effort
+	for i, nodes := range on {
+		out := outFolder("", verb)
+		e, folders, err := a.onNodes(f, c, verb, out, nodes, commands)
+		if err != nil {
+			return err
+		}
+		if i == len(on)-1 {
+			if err := use(folders); err != nil {
+				return err
+			}
+		}
+		if err := os.RemoveAll(out); err != nil {
+			return err
+		}
+		efforts = append(efforts, e)
+	}
+	if f.nodes == "" {
+		p.say("%v", efforts[0])
+		return nil
+	}
+	p.say("%s", effortHead)
+	for _, e := range efforts {
+		p.say("%s", e.against(efforts[0]))
+	}
+	return nil
+}
+
+// onNodes carries out commands on some nodes, with its files below out.
+func (a *app) onNodes(f *fan, c slurm.Cluster, verb, out string, nodes []string, commands [][]string) (e effort, folders []string, err error) {
 	b := slurm.Batch{Cluster: c, Folder: filepath.Join(out, slurmDir)}
 	for i, args := range commands {
+		folders = append(folders, filepath.Join(out, result.PointsDir, fmt.Sprintf("%03d", i)))
 		b.Numbers = append(b.Numbers, i)
 		b.Tasks = append(b.Tasks, slurm.Task{Label: fmt.Sprintf("part %d of %d", i+1, len(commands)), Args: args, Answers: true, Shares: true, Class: f.constraint,
-			From: "out", To: filepath.Join(out, result.PointsDir, fmt.Sprintf("%03d", i))})
+			Nodes: nodes, From: madeDir, To: folders[i]})
 	}
 	p := a.progress()
 	began := time.Now()
@@ -85,60 +173,65 @@ func (a *app) ask(f *fan, c slurm.Cluster, verb string, commands [][]string) (an
 	})
 	p.done()
 	if err != nil {
-		return nil, err
+		return e, nil, err
 	}
-	busy, nodes := 0.0, map[string]bool{}
-	for _, t := range b.Tasks {
-		seconds, well := slurm.EndedWell(t.To)
-		if !well {
-			words, _ := os.ReadFile(filepath.Join(b.Folder, filepath.Base(strings.TrimLeft(filepath.Base(t.To), "0"))+".err"))
-			return nil, fmt.Errorf("%s failed on %s: %s", t.Label, slurm.NodeOf(t.To), strings.TrimSpace(string(words)))
+	e = effortOf(b.Tasks, time.Since(began))
+	e.nodes = cmp.Or(len(nodes), e.nodes)
+	for i, folder := range folders {
+		if _, well := slurm.EndedWell(folder); !well {
+			words, _ := os.ReadFile(filepath.Join(b.Folder, strconv.Itoa(i)+".err"))
+			return e, nil, fmt.Errorf("%s failed on %s: %s", b.Tasks[i].Label, slurm.NodeOf(folder), strings.TrimSpace(string(words)))
 		}
-		busy += seconds
-		nodes[slurm.NodeOf(t.To)] = true
-		text, err := os.ReadFile(filepath.Join(t.To, slurm.AnswerFile))
+	}
+	return e, folders, nil
+}
+
+// madeDir is the folder that a part makes in its work folder.
+const madeDir = "out"
+
+// answers are what the commands of folders printed.
+func answers(folders []string) (texts [][]byte, err error) {
+	for _, folder := range folders {
+		text, err := os.ReadFile(filepath.Join(folder, slurm.AnswerFile))
 		if err != nil {
 			return nil, err
 		}
-		answers = append(answers, text)
+		texts = append(texts, text)
 	}
-	wall := time.Since(began).Seconds()
-	p.say("%s on %s took %.1f s; one after the other they would have taken %.1f s of the nodes' time (speed-up %.2f, efficiency %.0f%%)",
-		plural(len(commands), "part"), plural(len(nodes), "node"), wall, busy, busy/wall, 100*busy/wall/float64(len(nodes)))
-	return answers, os.RemoveAll(out)
+	return texts, nil
 }
 
 // predictOnNodes has the cache sizes predicted by nodes: each is one command.
-func (a *app) predictOnNodes(f *predictFlags) ([]result.PredictedPoint, error) {
-	c, _, err := f.on.cluster()
-	if err != nil {
-		return nil, err
-	}
-	var commands [][]string
-	for _, size := range list(f.cache) {
-		args := []string{"predict", "--json", "--cache=" + size, "--key-bytes=" + f.keyBytes, "--value-bytes=" + f.valueBytes, "--compression=" + f.compression,
-			"--cores=" + f.cores, "--threads=" + f.threads, "--gets=" + f.gets, "--warmup=" + f.warmup, "--missing=" + f.missing, "--reserve=" + f.reserve,
-			"--seed=" + f.seed, "--seeds=" + f.seeds, "--engine=" + f.engine}
-		if f.layout != "" {
-			args = append(args, "--layout="+absolute(f.layout))
-		} else {
-			args = append(args, "--keys="+f.keys)
+func (a *app) predictOnNodes(f *predictFlags) (points []result.PredictedPoint, err error) {
+	command := func(int) (commands [][]string) {
+		for _, size := range list(f.cache) {
+			args := []string{"predict", "--json", "--cache=" + size, "--key-bytes=" + f.keyBytes, "--value-bytes=" + f.valueBytes, "--compression=" + f.compression,
+				"--cores=" + f.cores, "--threads=" + f.threads, "--gets=" + f.gets, "--warmup=" + f.warmup, "--missing=" + f.missing, "--reserve=" + f.reserve,
+				"--seed=" + f.seed, "--seeds=" + f.seeds, "--engine=" + f.engine, "--profile=" + f.profile, "--value-model=" + f.valueModel}
+			if f.layout != "" {
+				args = append(args, "--layout="+absolute(f.layout))
+			} else {
+				args = append(args, "--keys="+f.keys)
+			}
+			commands = append(commands, args)
 		}
-		commands = append(commands, args)
+		return commands
 	}
-	answers, err := a.ask(f.on, c, "predict", commands)
-	if err != nil {
-		return nil, err
-	}
-	var points []result.PredictedPoint
-	for _, text := range answers {
-		var p prediction
-		if err := json.Unmarshal(text, &p); err != nil {
-			return nil, fmt.Errorf("read a node's prediction: %w", err)
+	err = a.divide(f.on, "predict", command, func(folders []string) error {
+		texts, err := answers(folders)
+		if err != nil {
+			return err
 		}
-		points = append(points, p.Points...)
-	}
-	return points, nil
+		for _, text := range texts {
+			var p prediction
+			if err := json.Unmarshal(text, &p); err != nil {
+				return fmt.Errorf("read a node's prediction: %w", err)
+			}
+			points = append(points, p.Points...)
+		}
+		return nil
+	})
+	return points, err
 }
 
 // part reads K/N.
@@ -165,26 +258,26 @@ func (a *app) inspectParts(f *flags, on *fan, m *mistakes, args []string) error 
 	if err := m.err(); err != nil {
 		return err
 	}
-	c, parts, err := on.cluster()
-	if err != nil {
-		return err
+	command := func(parts int) (commands [][]string) {
+		for i := range parts {
+			// Nodes look at the same time: nobody holds the database's lock.
+			commands = append(commands, []string{"inspect", absolute(args[0]), "--json", "--ignore-lock", "--engine=" + string(f.Engine),
+				fmt.Sprintf("--part=%d/%d", i+1, parts)})
+		}
+		return commands
 	}
-	var commands [][]string
-	for i := range parts {
-		// Nodes look at the same time: nobody holds the database's lock.
-		commands = append(commands, []string{"inspect", absolute(args[0]), "--json", "--ignore-lock", "--engine=" + string(f.Engine),
-			fmt.Sprintf("--part=%d/%d", i+1, parts)})
-	}
-	answers, err := a.ask(on, c, "inspect", commands)
-	if err != nil {
-		return err
-	}
-	whole, err := merged(answers)
-	if err != nil {
-		return err
-	}
-	whole.Source = args[0]
-	return a.printInspection(f, whole, fmt.Sprintf("looked at in %d parts", parts))
+	return a.divide(on, "inspect", command, func(folders []string) error {
+		texts, err := answers(folders)
+		if err != nil {
+			return err
+		}
+		whole, err := merged(texts)
+		if err != nil {
+			return err
+		}
+		whole.Source = args[0]
+		return a.printInspection(f, whole, fmt.Sprintf("looked at in %d parts", len(texts)))
+	})
 }
 
 // mergeParts prints the whole that the parts in files make.

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -22,8 +23,8 @@ import (
 
 func (a *app) changesetHarvest() *cobra.Command {
 	f := new(setFlags)
-	var treeName, db, jobs string
-	var strict bool
+	var treeName, db, jobs, part string
+	var strict, merge bool
 	cmd := &cobra.Command{Use: "harvest --tree TREE --db DIR --out FILE", Short: "Recover the changes from a node's own database",
 		Long: `Harvest recovers the changes of each version from a database that has kept all
 versions (a Cosmos node's application.db, not pruned), and the roots that the chain
@@ -32,7 +33,10 @@ its folder. Several processes read ranges of versions. Finished ranges are kept
 next to FILE, so the same command continues after Ctrl-C or a crash.
 
   statelab changeset harvest --tree iavl1 --db data/application.db --out set.slcs
-  statelab changeset harvest --tree iavl1 --db data/application.db --from 1000 --to 2000 --out set.slcs`}
+  statelab changeset harvest --tree iavl1 --db data/application.db --from 1000 --to 2000 --out set.slcs
+  statelab changeset harvest --tree iavl1 --db data/application.db --on slurm --out set.slcs
+
+Parts of the versions (--part) make the same file when they are put together (--merge).`}
 	flag := cmd.Flags()
 	flag.StringVar(&treeName, "tree", "iavl1", "tree of the node, whose runner reads the database")
 	flag.StringVar(&db, "db", "", "directory of the database")
@@ -40,9 +44,19 @@ next to FILE, so the same command continues after Ctrl-C or a crash.
 	flag.StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
 	flag.BoolVar(&strict, "strict", false, "exit 3 and write nothing if the set would lack versions or the state it begins on")
 	f.rangeFlags(cmd)
+	flag.StringVar(&part, "part", "", "harvest part K/N of the versions only (example: 2/4)")
+	flag.BoolVar(&merge, "merge", false, "the arguments are the files of all parts, in order: write the whole set")
+	on := fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
+		if merge {
+			return a.mergeHarvest(f, m, args)
+		}
 		m.noArguments(args)
-		h := harvest{app: a, db: absolute(db), out: m.newSet(f.out), from: m.version("from", f.from), to: m.version("to", f.to),
+		on.check(m)
+		if on.where != "" && part != "" {
+			m.add("--on %s: makes and joins the parts itself", on.where)
+		}
+		h := harvest{part: m.part(part), app: a, db: absolute(db), out: m.newSet(f.out), from: m.version("from", f.from), to: m.version("to", f.to),
 			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress(), strict: strict}
 		if db == "" {
 			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
@@ -56,7 +70,11 @@ next to FILE, so the same command continues after Ctrl-C or a crash.
 		if err := m.err(); err != nil {
 			return err
 		}
-		if err := h.run(); err != nil {
+		run := h.run
+		if on.where != "" {
+			run = func() error { return h.runOn(on) }
+		}
+		if err := run(); err != nil {
 			return err
 		}
 		return a.describeSet(h.out, f.out)
@@ -73,6 +91,8 @@ type harvest struct {
 	progress *progress
 	strict   bool
 	whole    bool // the set begins where the chain did
+	part     engine.Part
+	begins   int64 // first version of the set; that of a part may be later
 }
 
 // parts is into how many a range is cut: some per process, so that none waits
@@ -84,22 +104,39 @@ type part struct {
 	path        string
 }
 
-func (h *harvest) run() error {
+// survey finds the versions to harvest.
+func (h *harvest) survey() (first, last int64, err error) {
 	survey, err := h.ask(h.app.ctx, protocol.HarvestOrder{})
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	first, last := max(h.from, survey.First), survey.Last
+	first, last = max(h.from, survey.First), survey.Last
 	if h.to > 0 {
 		last = min(h.to, last)
 	}
 	h.whole = first == survey.First && !survey.Pruned
 	if last < first {
-		return fmt.Errorf("%s has the versions %d to %d, and none in the range of --from and --to", h.db, survey.First, survey.Last)
+		return 0, 0, fmt.Errorf("%s has the versions %d to %d, and none in the range of --from and --to", h.db, survey.First, survey.Last)
 	}
 	warnings := h.judge(survey, first, last)
 	if h.progress.warn(warnings...); h.strict && len(warnings) > 0 {
-		return &strictError{len(warnings)}
+		return 0, 0, &strictError{len(warnings)}
+	}
+	h.begins = first
+	if n := last - first + 1; h.part.Of > 0 {
+		if n < int64(h.part.Of) {
+			return 0, 0, fmt.Errorf("%d versions cannot be divided into %d parts", n, h.part.Of)
+		}
+		before := int64(shareOf(uint64(n), h.part.Number-1, h.part.Of))
+		first, last = first+before, first+int64(shareOf(uint64(n), h.part.Number, h.part.Of))-1
+	}
+	return first, last, nil
+}
+
+func (h *harvest) run() error {
+	first, last, err := h.survey()
+	if err != nil {
+		return err
 	}
 	dir := fmt.Sprintf("%s.parts-%d-%d", h.out, first, last)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -181,6 +218,74 @@ func (h *harvest) ask(ctx context.Context, order protocol.HarvestOrder) (harvest
 	return harvested, err
 }
 
+// runOn has nodes harvest parts. All of them must see the database.
+func (h *harvest) runOn(on *fan) error {
+	first, last, err := h.survey()
+	if err != nil {
+		return err
+	}
+	command := func(parts int) (commands [][]string) {
+		parts = int(min(int64(parts), last-first+1))
+		for i := range parts {
+			commands = append(commands, []string{"changeset", "harvest", "--tree=" + h.tree.Info.Name, "--db=" + h.db, "--jobs=1",
+				fmt.Sprintf("--from=%d", h.from), fmt.Sprintf("--to=%d", h.to), fmt.Sprintf("--part=%d/%d", i+1, parts),
+				"--out=" + filepath.Join(slurm.Work, madeDir, harvestPart)})
+		}
+		return commands
+	}
+	return h.app.divide(on, "harvest", command, func(folders []string) error {
+		var files []string
+		for _, folder := range folders {
+			files = append(files, filepath.Join(folder, harvestPart))
+		}
+		return h.app.joinSets(h.out, files)
+	})
+}
+
+// harvestPart is the file that a node makes.
+const harvestPart = "part.slcs"
+
+// mergeHarvest writes the set that parts in files make.
+func (a *app) mergeHarvest(f *setFlags, m *mistakes, paths []string) error {
+	out := m.newSet(f.out)
+	if len(paths) == 0 {
+		m.add("--merge: name the files of all parts (statelab changeset harvest --part K/N --out FILE makes one)")
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	if err := a.joinSets(out, paths); err != nil {
+		return err
+	}
+	return a.describeSet(out, f.out)
+}
+
+// joinSets writes harvested sets, which follow each other without a gap, as one.
+func (a *app) joinSets(out string, paths []string) error {
+	sets := make([]changeset.Source, len(paths))
+	next := int64(0)
+	for i, path := range paths {
+		set, err := changeset.Open(os.DirFS(filepath.Dir(absolute(path))), filepath.Base(path), changeset.FormatContainer)
+		if err != nil {
+			return err
+		}
+		defer set.Close() // nothing was written
+		info := set.Info()
+		if info.Damage != nil {
+			return fmt.Errorf("%s: %w", path, info.Damage)
+		}
+		if i > 0 && info.First != next {
+			return fmt.Errorf("%s begins with version %d where %d follows: name all parts in their order", path, info.First, next)
+		}
+		next, sets[i] = info.Last+1, set
+	}
+	joined, err := changeset.Join(sets...)
+	if err != nil {
+		return err
+	}
+	return a.writeContainer(out, joined, "", "join")
+}
+
 // join copies the parts one after another into the set.
 func (h *harvest) join(cut []part) error {
 	sets := make([]changeset.Source, len(cut))
@@ -201,7 +306,7 @@ func (h *harvest) join(cut []part) error {
 	}
 	provenance := joined.Info().Provenance
 	if !h.whole {
-		provenance += fmt.Sprintf(", %s %d", withoutBase, cut[0].first)
+		provenance += fmt.Sprintf(", %s %d", withoutBase, h.begins)
 	}
 	return h.app.writeContainer(h.out, joined, provenance, "join")
 }

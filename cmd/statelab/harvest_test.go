@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/plan/slurm/slurmtest"
 	"github.com/statelab/statelab/result"
 )
 
@@ -50,6 +53,10 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	must(t, "changeset", "verify", file("whole.slcs"), "--strict")
 
 	must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "50", "--to", "59", "--out", file("some.slcs"))
+	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1"}, {Name: "n2"}})
+	t.Setenv("SLURM_CONF", c.Conf)
+	inParts(t, db, file("whole.slcs"))
+	inParts(t, db, file("some.slcs"), "--from", "50", "--to", "59")
 	must(t, "changeset", "import", file("whole.slcs"), "--from", "50", "--to", "59", "--out", file("window.slcs"))
 	if diff := cmp.Diff(changesOf(t, file("window.slcs")), changesOf(t, file("some.slcs"))); diff != "" {
 		t.Errorf("versions 50 to 59:\n%.2000s", diff)
@@ -91,6 +98,29 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 		if strings.Contains(e.Name(), "parts") || strings.HasPrefix(e.Name(), ".") {
 			t.Errorf("%s is left behind", e.Name())
 		}
+	}
+}
+
+// inParts harvests whole in parts, which make the same file.
+func inParts(t *testing.T, db, whole string, args ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	var parts []string
+	for k := range 3 {
+		parts = append(parts, filepath.Join(dir, fmt.Sprint(k)))
+		must(t, append([]string{"changeset", "harvest", "--tree", "iavl1", "--db", db, "--out", parts[k], fmt.Sprintf("--part=%d/3", k+1)}, args...)...)
+	}
+	merged := filepath.Join(dir, "merged.slcs")
+	must(t, append([]string{"changeset", "harvest", "--merge", "--out", merged}, parts...)...)
+	if !bytes.Equal(read(t, merged), read(t, whole)) {
+		t.Errorf("%v: merged otherwise than whole", args)
+	}
+	refused(t, statelab(t, "changeset", "harvest", "--merge", parts[0], parts[2], "--out", filepath.Join(dir, "none.slcs")), exitFailed,
+		"name all parts in their order")
+	merged = filepath.Join(dir, "nodes.slcs")
+	must(t, append([]string{"changeset", "harvest", "--tree", "iavl1", "--db", db, "--out", merged, "--on", "slurm", "--scratch", t.TempDir()}, args...)...)
+	if !bytes.Equal(read(t, merged), read(t, whole)) {
+		t.Errorf("%v: harvested otherwise on nodes", args)
 	}
 }
 

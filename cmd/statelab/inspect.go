@@ -55,6 +55,7 @@ handles the tables need, and how much of the cache memtables take.
 		case on.where != "":
 			return a.inspectParts(f, on, m, args)
 		}
+		on.check(m)
 		f.part = m.part(part)
 		return a.inspect(f, m, args)
 	})

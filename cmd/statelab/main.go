@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/explain/promexport"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/runner"
@@ -69,7 +70,8 @@ func main() {
 // begin runs the program, as a node's part of a job if it is that.
 func begin(ctx context.Context, args []string) int {
 	if len(args) == 2 && args[0] == slurm.ElementVerb {
-		return slurm.Element(ctx, args[1], os.Stdin, os.Stderr, func(args []string, stdout io.Writer) int {
+		return slurm.Element(ctx, args[1], host.Facts(args[1]).Kind(), os.Stdin, os.Stderr, func(args []string, stdout io.Writer) int {
+			defer host.SweepGroups()
 			return (&app{ctx: ctx, args: args, stdout: stdout, stderr: os.Stderr, events: os.Stdout, quiet: true}).run()
 		})
 	}

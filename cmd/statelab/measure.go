@@ -35,6 +35,7 @@ type flags struct {
 	onlyLooks                               bool // no flag: the verb opens nothing for writing
 	metrics                                 string
 	point, databases                        string
+	versionParts                            string // refused
 	matrix                                  bool
 	part                                    engine.Part // of inspect
 }
@@ -71,6 +72,10 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 	f := newFlags(verb)
 	f.Experiment.Flags(cmd.Flags())
 	f.outputFlags(cmd)
+	if verb == experiment.Replay {
+		cmd.Flags().StringVar(&f.versionParts, "parts", "", "")
+		cmd.Flags().Lookup("parts").Hidden = true // of other verbs; here it is refused with the reason
+	}
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if verb == experiment.Disk && len(args) == 1 {
 			f.Dir = args[0]

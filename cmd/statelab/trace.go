@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
@@ -26,7 +29,8 @@ import (
 func (a *app) traceVerb() *cobra.Command {
 	f := newFlags(experiment.Read)
 	var sample, run string
-	var force bool
+	var force, merge bool
+	var part string
 	cmd := &cobra.Command{
 		Use:   "trace --db DIR --out FILE",
 		Short: "Compute which blocks the Gets of a key stream need, without making the Gets",
@@ -36,7 +40,10 @@ do not depend on the cache, so one trace serves for all cache sizes.
 
   statelab trace --db D --gets 500k --warmup 100k --out T
   statelab trace --run R --out T                   (the key stream of a measured run)
-  statelab simulate T --cache 1MiB,4MiB,16MiB`,
+  statelab trace --db D --out T --on slurm         (every part of the Gets is a job)
+  statelab simulate T --cache 1MiB,4MiB,16MiB
+
+Parts of a trace (--part) make the same file when they are put together (--merge).`,
 	}
 	flag := cmd.Flags()
 	flag.StringVar(&f.DB, "db", "", "directory of the database")
@@ -58,8 +65,20 @@ do not depend on the cache, so one trace serves for all cache sizes.
 	flag.BoolVar(&force, "force", false, "replace the trace file if it exists")
 	flag.BoolVar(&f.Existing, "use-existing", false, "trace a database that statelab did not load; it is never written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
+	flag.StringVar(&part, "part", "", "trace part K/N of the Gets only (example: 2/4)")
+	flag.BoolVar(&merge, "merge", false, "the arguments are the files of all parts: write the whole trace")
+	on := fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		m.noArguments(args)
+		if !merge {
+			m.noArguments(args)
+		} else if len(args) == 0 {
+			m.add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes one)")
+		}
+		f.part = m.part(part)
+		on.check(m)
+		if on.where != "" && (f.out == pipe || part != "") {
+			m.add("--on %s: makes and joins the parts itself, into a file (example: --out T)", on.where)
+		}
 		shift := m.shift(sample, "keys")
 		if f.out == "" {
 			m.add("--out is missing: name the trace file (example: --out T)")
@@ -67,6 +86,12 @@ do not depend on the cache, so one trace serves for all cache sizes.
 			m.newFile("--out: ", f.out, &force)
 		} else if f.json {
 			m.add("--json: with --out - the trace itself goes to standard output")
+		}
+		if merge {
+			if err := m.err(); err != nil {
+				return err
+			}
+			return a.writeTrace(f, replaces(&force), func(to io.Writer) (trace.Header, trace.Totals, error) { return mergeTraces(to, args) })
 		}
 		if run != "" && !m.streamOf(f, run) {
 			return m.err()
@@ -83,8 +108,59 @@ do not depend on the cache, so one trace serves for all cache sizes.
 		if err := m.err(); err != nil {
 			return err
 		}
-		return a.trace(f, t, &spec, trace.Sample{Shift: shift}, replaces(&force))
+		if on.where != "" {
+			return a.traceOnNodes(f, on, sample, replaces(&force))
+		}
+		p := a.progress()
+		return a.writeTrace(f, replaces(&force), func(to io.Writer) (trace.Header, trace.Totals, error) {
+			defer p.done()
+			return a.record(to, t, &spec, trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.tell("", e) })
+		})
 	})
+}
+
+// traceOnNodes has nodes trace parts of the Gets. All of them must see the database.
+func (a *app) traceOnNodes(f *flags, on *fan, sample string, replaces output.Replaces) error {
+	command := func(parts int) (commands [][]string) {
+		for i := range parts {
+			args := []string{"trace", "--json", "--db=" + absolute(f.DB), fmt.Sprintf("--part=%d/%d", i+1, parts),
+				"--out=" + filepath.Join(slurm.Work, madeDir, tracePart),
+				"--gets=" + f.Gets, "--warmup=" + f.Warmup, "--threads=" + string(f.Threads), "--missing=" + f.Missing, "--zipf=" + f.Zipf,
+				"--workload=" + f.Workload, "--batch-gets=" + string(f.BatchGets), "--batch-order=" + string(f.BatchOrder), "--seed=" + f.Seed,
+				"--sample-keys=" + f.SampleKeys, "--scheme=" + f.KeyScheme, "--sample-shift=" + sample}
+			if f.Accesses != "" {
+				args = append(args, "--accesses="+absolute(f.Accesses))
+			}
+			if f.Existing {
+				args = append(args, "--use-existing")
+			}
+			commands = append(commands, args)
+		}
+		return commands
+	}
+	return a.divide(on, "trace", command, func(folders []string) error {
+		var files []string
+		for _, folder := range folders {
+			files = append(files, filepath.Join(folder, tracePart))
+		}
+		return a.writeTrace(f, replaces, func(to io.Writer) (trace.Header, trace.Totals, error) { return mergeTraces(to, files) })
+	})
+}
+
+// tracePart is the file that a node makes.
+const tracePart = "part.trace"
+
+func mergeTraces(to io.Writer, paths []string) (header trace.Header, totals trace.Totals, err error) {
+	var parts []io.Reader
+	for _, path := range paths {
+		file, err := os.Open(path)
+		if err != nil {
+			return header, totals, err
+		}
+		defer file.Close()
+		parts = append(parts, bufio.NewReaderSize(file, 1<<20))
+	}
+	return trace.Merge(to, parts)
 }
 
 // streamOf takes the key stream of a run that was measured.
@@ -119,14 +195,14 @@ type traced struct {
 	Bytes    int64        `json:"bytes"`
 }
 
-func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample, replaces output.Replaces) error {
+// writeTrace writes a trace to --out and says what it holds.
+func (a *app) writeTrace(f *flags, replaces output.Replaces, record func(io.Writer) (trace.Header, trace.Totals, error)) error {
 	began := time.Now()
 	var header trace.Header
 	var totals trace.Totals
-	p := a.progress()
 	write := func(to io.Writer) (err error) {
 		buffered := bufio.NewWriterSize(to, 1<<20)
-		if header, totals, err = a.record(buffered, t, spec, sample, func(e result.Event) { p.tell("", e) }); err != nil {
+		if header, totals, err = record(buffered); err != nil {
 			return err
 		}
 		return buffered.Flush()
@@ -137,9 +213,8 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample, r
 	} else {
 		err = output.Write(f.out, replaces, func(file *os.File) error { return write(file) })
 	}
-	p.done()
 	if err != nil {
-		return fmt.Errorf("trace %s: %w", f.DB, err)
+		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB, f.out), err)
 	}
 	if f.out == pipe {
 		return nil
@@ -157,15 +232,17 @@ func (a *app) trace(f *flags, t target, spec *bench.Spec, sample trace.Sample, r
 	return nil
 }
 
-// record writes the trace of spec's key stream.
-func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sample, tell result.Tell) (header trace.Header, totals trace.Totals, err error) {
+// record writes the trace of spec's key stream, or of a part of it.
+func (a *app) record(
+	w io.Writer, t target, spec *bench.Spec, sample trace.Sample, part engine.Part, tell result.Tell,
+) (header trace.Header, totals trace.Totals, err error) {
 	resolver, err := resolve.Open(spec.Dir, version1or2(spec.Engine))
 	if err != nil {
 		return header, totals, err
 	}
 	defer func() { err = errors.Join(err, resolver.Close()) }()
 	header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
-		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets)}
+		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
 	keys, err := bench.KeyStream(a.ctx, t.engine, spec)
 	if err != nil {
 		return header, totals, err
@@ -178,26 +255,42 @@ func (a *app) record(w io.Writer, t target, spec *bench.Spec, sample trace.Sampl
 	if err != nil {
 		return header, totals, err
 	}
-	if header.Opening {
+	opens := header.Opening && part.Number <= 1
+	if opens {
 		if err := resolver.RecordOpening(out); err != nil {
 			return header, totals, err
 		}
 	}
+	from, to := uint64(0), spec.WarmupGets+spec.Gets
+	if part.Of > 0 {
+		from, to = shareOf(to, part.Number-1, part.Of), shareOf(to, part.Number, part.Of)
+	}
+	for range from {
+		keys() // of the parts before
+	}
 	asked := uint64(0)
 	offered, err := resolver.Record(a.ctx, func() ([]byte, bool, bool) {
+		if part.Of > 0 && asked == to-from {
+			return nil, false, false
+		}
 		if asked++; asked%10_000 == 0 {
-			tell(result.Event{Phase: "tracing", Done: asked, Total: spec.WarmupGets + spec.Gets, Unit: "Gets"})
+			tell(result.Event{Phase: "tracing", Done: asked, Total: to - from, Unit: "Gets"})
 		}
 		return keys()
 	}, sample, out)
 	if err != nil {
 		return header, totals, err
 	}
-	if header.Opening {
+	if opens {
 		offered++
 	}
 	totals, err = out.Close(offered)
 	return header, totals, err
+}
+
+// shareOf is where the parts up to part end, of n Gets in as many parts as of.
+func shareOf(n uint64, part, of int) uint64 {
+	return n/uint64(of)*uint64(part) + n%uint64(of)*uint64(part)/uint64(of)
 }
 
 func streamWords(spec *bench.Spec) string {

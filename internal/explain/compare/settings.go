@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +28,8 @@ func conditions(r *result.Run) [][2]string {
 		{"workload", w.Name}, {"keys", number(w.Keys)}, {"key-bytes", fmt.Sprint(w.KeyBytes)}, {"value-bytes", unit.Significant(w.ValueBytes, 2)},
 		{"value-model", w.ValueModel}, {"key-order", w.KeyOrder}, {"missing", fmt.Sprint(w.MissingShare)}, {"zipf", fmt.Sprint(w.ZipfTheta)},
 		{"gets", number(w.Gets)}, {"rate", fmt.Sprint(w.Rate)}, {"page-cache", r.PageCache},
-		{"os", h.OS}, {"cpu", h.CPU}, {"cores", fmt.Sprint(h.Cores)}, {"host-memory", unit.Bytes(h.MemoryBytes)}, {"memory-limit", unit.Bytes(h.MemoryLimit)},
+		{"os", h.OS}, {"hardware-class", cmp.Or(h.Class, "none")}, {"cpu", h.CPU}, {"cores", fmt.Sprint(h.Cores)},
+		{"host-memory", unit.Bytes(h.MemoryBytes)}, {"memory-limit", unit.Bytes(h.MemoryLimit)},
 		{"filesystem", h.Filesystem}, {"device", h.Device}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)},
 	}
 	if r.Figures.Puts > 0 { // the defaults of a run that wrote nothing do not matter

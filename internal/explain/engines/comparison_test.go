@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -119,6 +121,44 @@ func sentences(t testing.TB, dir string) string {
 		all = append(all, a.sentences()...)
 	}
 	return strings.Join(all, "\n")
+}
+
+// Times of machines of different kinds are not ranked, unless the hardware class is an axis.
+func TestHardwareIsNotMixed(t *testing.T) {
+	on := func(class, axis, cpu string) Point {
+		p := Point{Run: &result.Run{Host: result.Host{Class: class, CPU: cpu, Cores: 2, MemoryBytes: 4 << 30}}}
+		p.Status = result.OK
+		if axis != "" {
+			p.Axes = map[string]string{"class": axis}
+		}
+		return p
+	}
+	const a, b = "a, 2 cores, 4 GiB", "b, 2 cores, 4 GiB"
+	for _, c := range []struct {
+		about string
+		pts   []Point
+		want  []string
+	}{
+		{"one kind", []Point{on("", "", "a"), on("", "", "a")}, []string{a}},
+		{"here and on a node of the same kind", []Point{on("", "", "a"), on("small", "", "a")}, []string{a}},
+		{"two kinds", []Point{on("", "", "a"), on("", "", "b")}, []string{a, b}},
+		{"two classes", []Point{on("small", "", "a"), on("large", "", "a")}, []string{"class small: " + a, "class large: " + a}},
+		{"the class is an axis", []Point{on("small", "small", "a"), on("large", "large", "b")}, []string{b}},
+		{"one class of an axis has two kinds", []Point{on("small", "small", "a"), on("large", "large", "a"), on("large", "large", "b")}, []string{a, b}},
+	} {
+		if diff := cmp.Diff(c.want, mixedKinds(c.pts)); diff != "" {
+			t.Errorf("%s: %s", c.about, diff)
+		}
+	}
+	mixed := fourEngines(6)
+	mixed[2].change = func(r *result.Run) { r.Host.CPU = "another" }
+	dir := enginesSweep(t, mixed...)
+	if got := sentences(t, dir); !strings.Contains(got, "With 1 thread runs on machines of different kinds cannot be ranked (") {
+		t.Error(got)
+	}
+	if w := fmt.Sprint(read(t, dir).warnings()); !strings.Contains(w, "the points were measured on machines of different kinds") {
+		t.Error(w)
+	}
 }
 
 // Nobody is called faster within the noise, nor after one run.

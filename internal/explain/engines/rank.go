@@ -3,6 +3,7 @@ package engines
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -113,16 +114,25 @@ func counted1(along string, stops []string) string {
 	return along + " " + strings.Join(stops, ", ")
 }
 
-// mixedKinds are the kinds of machines that points were measured on, unless the hardware
-// class is what they differ in.
+// mixedKinds are the kinds of machines that points were measured on. Where the hardware class
+// is an axis they are those of one class, if any class has several.
 func mixedKinds(pts []Point) (kinds []string) {
-	classes := distinct(pts, func(p Point) string { return p.Axes["class"] })
+	pts = slices.DeleteFunc(slices.Clone(pts), func(p Point) bool { return p.Run == nil })
+	known := slices.DeleteFunc(distinct(pts, func(p Point) string { return p.Run.Host.Class }), func(class string) bool { return class == "" })
+	byClass := map[string][]string{}
 	for _, p := range pts {
-		if p.Run == nil || len(classes) > 1 {
-			continue
+		h, class := p.Run.Host, p.Axes["class"]
+		kind := h.Kind()
+		if class == "" && h.Class != "" && len(known) > 1 {
+			kind = "class " + h.Class + ": " + kind
 		}
-		if kind := p.Run.Host.Kind(); !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
+		if !slices.Contains(byClass[class], kind) {
+			byClass[class] = append(byClass[class], kind)
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(byClass)) {
+		if len(byClass[class]) > len(kinds) {
+			kinds = byClass[class]
 		}
 	}
 	return kinds

@@ -30,6 +30,8 @@ import (
 	"hash/crc32"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // Schema is the format's name and version, in every header.
@@ -56,6 +58,9 @@ type Header struct {
 	// Opening says that the first of the warm-up Gets is none: it stands for the
 	// blocks that opening the tables brings into the cache.
 	Opening bool `json:"opening,omitempty"`
+	// Part says which consecutive share of the key stream is here; the counts above are
+	// those of the whole stream. Absent: all of it.
+	Part engine.Part `json:"part,omitzero"`
 }
 
 // Totals are the counts of a whole trace.

@@ -58,6 +58,18 @@ func NewReader(in io.Reader) (*Reader, error) {
 	return r, nil
 }
 
+// newWhole is NewReader for a trace that is no part of another.
+func newWhole(in io.Reader) (*Reader, error) {
+	r, err := NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	if p := r.header.Part; p.Of > 0 {
+		return nil, fmt.Errorf("trace: this is part %d/%d of a trace: put the parts together first (statelab trace --merge)", p.Number, p.Of)
+	}
+	return r, nil
+}
+
 // Header says what the trace is of.
 func (r *Reader) Header() Header { return r.header }
 
@@ -273,7 +285,7 @@ func grow(b []byte, n int) []byte {
 // Load reads a whole trace into memory, 4 bytes an access. With a DamageError
 // comes the trace up to the damage.
 func Load(in io.Reader) (*cachesim.Trace, Header, error) {
-	r, err := NewReader(in)
+	r, err := newWhole(in)
 	if err != nil {
 		return nil, Header{}, err
 	}
@@ -296,7 +308,7 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 // LoadSample reads the accesses to one of 2^shift blocks into memory, and 44
 // bytes of every block. With a DamageError comes what was before the damage.
 func LoadSample(in io.Reader, shift int) (*cachesim.Trace, Header, error) {
-	r, err := NewReader(in)
+	r, err := newWhole(in)
 	if err != nil {
 		return nil, Header{}, err
 	}

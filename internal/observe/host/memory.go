@@ -13,40 +13,51 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // MemoryLimit is a memory control group with this process in it: what it keeps
 // resident and the pages of files it touches, together, stay below a limit.
 type MemoryLimit struct {
 	How    string // the kernel's name of the limit
+	Within int64  // the lowest limit that held for the process before, and still does; 0: none
 	dir    string
 	home   string // group the process came from
 	limit  string // file of the limit
 	anchor string // directory that groups are made in
+	most   int64  // that home allows, where dir is not inside it; 0: no limit
 
 	follower             *follower
 	readCalls, readChars atomic.Int64
 }
 
-// cgroupRoots are where the memory controller may be mounted.
-var cgroupRoots = []struct{ root, limit, how string }{
-	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory control group v1"},
-	{"/sys/fs/cgroup", "memory.max", "memory control group v2"},
+// hierarchy is where the memory controller may be mounted.
+type hierarchy struct {
+	root, limit, how string
+	leaves           bool // processes are only in groups that have no groups with limits inside
+}
+
+func hierarchies() []hierarchy {
+	return []hierarchy{
+		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory control group v1", false},
+		{"/sys/fs/cgroup", "memory.max", "memory control group v2", true},
+	}
 }
 
 const groupPrefix = "statelab-"
 
 // LimitMemory moves this process into a memory control group of its own with no
-// limit yet. The error says why that cannot be done here.
+// limit yet. A limit that already holds for the process, such as that of a Slurm job or a
+// container, goes on to hold. The error says why that cannot be done here.
 func LimitMemory() (*MemoryLimit, error) {
 	var errs []error
-	for _, c := range cgroupRoots {
+	for _, c := range hierarchies() {
 		if _, err := os.Stat(filepath.Join(c.root, "cgroup.procs")); err != nil {
 			continue
 		}
-		h := &MemoryLimit{How: c.how, anchor: c.root, dir: filepath.Join(c.root, groupPrefix+strconv.Itoa(os.Getpid()))}
-		h.limit = filepath.Join(h.dir, c.limit)
-		if err := h.enter(); err != nil {
+		h := &MemoryLimit{How: c.how}
+		if err := h.enter(c); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -58,28 +69,69 @@ func LimitMemory() (*MemoryLimit, error) {
 	return nil, errors.Join(errs...)
 }
 
-func (h *MemoryLimit) enter() error {
-	sweepGroups(h.anchor)
+func (h *MemoryLimit) enter(c hierarchy) error {
+	sweepGroups(c.root)
 	home, err := memoryGroup()
 	if err != nil {
 		return err
 	}
-	h.home = filepath.Join(h.anchor, home)
+	h.choose(c, home)
+	h.dir = filepath.Join(h.anchor, groupPrefix+strconv.Itoa(os.Getpid()))
+	h.limit = filepath.Join(h.dir, c.limit)
+	if h.Within > 0 {
+		h.How += ", within a limit of " + unit.Bytes(h.Within)
+	}
 	if err := os.Mkdir(h.dir, 0o755); err != nil {
 		return fmt.Errorf("make a memory control group (needs root): %w", err)
 	}
 	if _, err := os.Stat(h.limit); err != nil {
 		return errors.Join(fmt.Errorf("the memory controller is not delegated: %w", err), os.Remove(h.dir))
 	}
-	if err := move(h.dir); err != nil {
-		return errors.Join(err, os.Remove(h.dir))
+	err = move(h.dir)
+	if err == nil && h.most > 0 {
+		err = h.set(h.most)
+	}
+	if err != nil {
+		return errors.Join(err, move(h.home), os.Remove(h.dir))
 	}
 	return nil
+}
+
+// choose chooses where the group is made: at the root of the hierarchy, or where the limits
+// of the group home and of those above it hold. In version 1 that is inside home. In version
+// 2 a group with processes has no groups with limits inside, so that it is beside home, and
+// our limit never exceeds home's own.
+func (h *MemoryLimit) choose(c hierarchy, home string) {
+	h.home = filepath.Join(c.root, home)
+	if _, err := os.Stat(h.home); err != nil { // a container's mount begins with its own group
+		home, h.home = "/", c.root
+	}
+	h.anchor = c.root
+	for at := home; ; at = filepath.Dir(at) {
+		limit, limited := parseMemoryLimit(firstLine(filepath.Join(c.root, at, c.limit)))
+		if limited && (h.Within == 0 || limit < h.Within) {
+			h.Within = limit
+		}
+		if limited && at == home && c.leaves {
+			h.most = limit
+		}
+		if at == "/" {
+			break
+		}
+	}
+	if h.Within > 0 && c.leaves && home != "/" {
+		h.anchor = filepath.Dir(h.home)
+	} else if h.Within > 0 {
+		h.anchor = h.home
+	}
 }
 
 // set sets the limit in bytes. Pages of files are given up first to keep to it;
 // a process that needs more than it anonymously is killed by the kernel.
 func (h *MemoryLimit) set(bytes int64) error {
+	if h.most > 0 {
+		bytes = min(bytes, h.most)
+	}
 	if err := os.WriteFile(h.limit, []byte(strconv.FormatInt(bytes, 10)), 0o644); err != nil {
 		return fmt.Errorf("limit memory to %d bytes: %w", bytes, err)
 	}
@@ -240,17 +292,36 @@ func memoryGroup() (string, error) {
 	return unified, nil
 }
 
-// sweepGroups removes the groups of processes that were killed in theirs.
+// SweepGroups removes the groups of processes that were killed in theirs: Slurm cannot remove
+// a job's group that has one inside.
+func SweepGroups() {
+	for _, c := range hierarchies() {
+		if _, err := os.Stat(filepath.Join(c.root, "cgroup.procs")); err == nil {
+			sweepGroups(c.root)
+		}
+	}
+}
+
 func sweepGroups(root string) {
-	left, err := filepath.Glob(filepath.Join(root, groupPrefix+"*"))
+	var dead []string
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return nil // others' groups come and go
+		}
+		number, ours := strings.CutPrefix(d.Name(), groupPrefix)
+		if !ours || !d.IsDir() {
+			return nil
+		}
+		if pid, err := strconv.Atoi(number); err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			dead = append(dead, path)
+		}
+		return nil
+	})
 	if err != nil {
 		return
 	}
-	for _, dir := range left {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), groupPrefix))
-		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			_ = os.Remove(dir) // an empty folder of the kernel's: harmless if it stays
-		}
+	for _, dir := range dead {
+		_ = os.Remove(dir) // an empty folder of the kernel's: harmless if it stays
 	}
 }
 

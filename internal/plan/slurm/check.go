@@ -75,9 +75,14 @@ func Processors(nodes []Node, class string) (all int) {
 	return max(all, 1)
 }
 
-// AllDown reports whether no node of a class can run a job now.
-func AllDown(nodes []Node, class string) bool {
-	return !slices.ContainsFunc(nodes, func(n Node) bool { return has(n, strings.TrimSpace(class)) && !n.Down() })
+// Ready are the nodes of a class that can run a job now.
+func Ready(nodes []Node, class string) (names []string) {
+	for _, n := range nodes {
+		if has(n, strings.TrimSpace(class)) && !n.Down() {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 func has(n Node, class string) bool {
@@ -229,6 +234,9 @@ func judgeSettings(text string) (found []Finding) {
 	if !strings.Contains(value["TaskPlugin"], "cgroup") && !strings.Contains(value["TaskPlugin"], "affinity") {
 		add(true, "TaskPlugin is "+value["TaskPlugin"]+": Slurm does not bind jobs to processors and does not limit their memory; alone on a node (--exclusive) "+
 			"nothing else runs there", "")
+	}
+	if value["ConstrainRAMSpace"] == "yes" {
+		add(true, "Slurm limits the memory of jobs (ConstrainRAMSpace): --sbatch=--mem=0 asks for all of a node's; --memory holds within that limit", "")
 	}
 	return found
 }

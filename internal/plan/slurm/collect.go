@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // Where a node does not see the folder of the results, what a task says and what it made
@@ -20,10 +21,21 @@ import (
 // collected is what came from a node.
 type collected struct {
 	task *task
+	node string
 	line []byte
 	end  bool
 	err  error
 }
+
+// nothingHere ends what a node says that has no log of the task, or one that nobody writes: it
+// sees our folders, or the controller believes that a job runs there which does not. A step
+// beside such a job would keep the controller from finding that out.
+const nothingHere = "{\"folder\":\"none\"}\n"
+
+var errNothingHere = errors.New("the node has no log of the task")
+
+// collectAgain is how long a job is left alone whose node had nothing; then twice as long.
+const collectAgain = time.Minute
 
 // folderFollows ends what a task says; a tar stream comes after it.
 const folderFollows = "{\"folder\":\"tar\"}\n"
@@ -32,8 +44,16 @@ const folderFollows = "{\"folder\":\"tar\"}\n"
 const collectScript = `
 base=%s/statelab-$(id -u)-${SLURMD_NODENAME:-$(hostname)}/%s
 log=$base/log/%d.log made=$base/offered-%[3]d
+quiet=0
 if [ -e "$log" ]; then tail -n +1 -f "$log" & fi
 until [ -e "$made/%[4]s" ]; do
+	quiet=$((quiet + 1))
+	if [ -n "$(find "$log" -mmin -10 2>/dev/null)" ]; then quiet=0; fi
+	if [ $quiet -gt 20 ]; then
+		if [ -n "$!" ]; then kill "$!"; wait "$!"; fi 2>/dev/null
+		echo '{"folder":"none"}'
+		exit 0
+	fi
 	if [ -z "$!" ] && [ -e "$log" ]; then tail -n +1 -f "$log" & fi
 	sleep 1
 done
@@ -50,7 +70,7 @@ const mostCollected = 8 << 30
 func (w *batch) collect(ctx context.Context, t *task, job, node string) {
 	err := w.receive(ctx, t, job, node)
 	select {
-	case w.came <- collected{task: t, end: true, err: err}:
+	case w.came <- collected{task: t, node: node, end: true, err: err}:
 	case <-ctx.Done():
 	}
 }
@@ -86,6 +106,9 @@ func (w *batch) stream(ctx context.Context, t *task, in *bufio.Reader) error {
 		}
 		if string(line) == folderFollows {
 			break
+		}
+		if string(line) == nothingHere {
+			return errNothingHere
 		}
 		select {
 		case w.came <- collected{task: t, line: line}:
@@ -153,9 +176,16 @@ func (w *batch) collected(c collected) {
 		w.heard(c.task, c.line)
 	case c.err != nil:
 		c.task.collects = false
+		if errors.Is(c.err, errNothingHere) {
+			c.task.alone = max(collectAgain, 2*c.task.alone)
+			c.task.since = time.Now().Add(c.task.alone)
+			return
+		}
 		if c.task.row != nil && c.task.row.state == "R" {
 			w.say(c.err)
 		}
+	default:
+		w.apart[c.node] = true
 	}
 }
 

@@ -63,9 +63,10 @@ const patience = 10 * time.Minute
 
 // Element carries out the task of the array's element that this process is: carryOut in a
 // folder below base, on the node's own disk. What it made goes to its place, whole or not at
-// all, unless a result without a mistake is there.
-func Element(ctx context.Context, base string, in io.Reader, words io.Writer, carryOut func(args []string, stdout io.Writer) int) int {
-	code, err := element(ctx, base, in, carryOut)
+// all, unless a result without a mistake is there. kind is the node's hardware: the first node
+// of a class says what the others must have.
+func Element(ctx context.Context, base, kind string, in io.Reader, words io.Writer, carryOut func(args []string, stdout io.Writer) int) int {
+	code, err := element(ctx, base, kind, in, carryOut)
 	if err != nil {
 		fmt.Fprintln(words, "statelab:", err)
 		return 1
@@ -73,7 +74,7 @@ func Element(ctx context.Context, base string, in io.Reader, words io.Writer, ca
 	return code
 }
 
-func element(ctx context.Context, base string, in io.Reader, carryOut func(args []string, stdout io.Writer) int) (int, error) {
+func element(ctx context.Context, base, kind string, in io.Reader, carryOut func(args []string, stdout io.Writer) int) (int, error) {
 	var o order
 	if err := json.NewDecoder(io.LimitReader(in, longestAnswer)).Decode(&o); err != nil {
 		return 1, fmt.Errorf("read the order of this job: %w", err)
@@ -92,6 +93,11 @@ func element(ctx context.Context, base string, in io.Reader, carryOut func(args 
 		return 1, fmt.Errorf("make a folder on the node's disk: %w", err)
 	}
 	if !t.Shares {
+		if shared {
+			if err := asOthers(o.Where, t.Class, os.Getenv("SLURMD_NODENAME"), kind); err != nil {
+				return 1, err
+			}
+		}
 		// What a node that was given up still measures is waited for.
 		lock, err := exclusively(ctx, filepath.Join(base, "lock"))
 		if err != nil {
@@ -141,6 +147,38 @@ func element(ctx context.Context, base string, in io.Reader, carryOut func(args 
 		return code, place(made, t.To)
 	}
 	return code, offer(ctx, own, number, made)
+}
+
+// asOthers refuses a node whose hardware is not that of the first node of its class: times on
+// them cannot be compared.
+func asOthers(folder, class, node, kind string) error {
+	type first struct{ Node, Kind string }
+	name := "hardware.json"
+	if class != "" {
+		name = "hardware-" + class + ".json"
+	}
+	path := filepath.Join(folder, name)
+	text, err := json.Marshal(first{node, kind})
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = f.Write(text)
+		return errors.Join(err, f.Close())
+	}
+	if !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("store the node's hardware: %w", err)
+	}
+	var known first
+	if text, err = os.ReadFile(path); err != nil || json.Unmarshal(text, &known) != nil {
+		return nil // being written this moment: reports compare the kinds, too
+	}
+	if known.Kind == kind {
+		return nil
+	}
+	return fmt.Errorf("node %s is not of the same kind as %s, which measured before it: %s has %s, %s has %s. Choose nodes of one kind (--constraint), "+
+		"or make the classes an axis (--constraint A,B)", node, known.Node, node, kind, known.Node, known.Kind)
 }
 
 // AnswerFile is the result of a task that answers.

@@ -105,7 +105,8 @@ type task struct {
 	log       follower
 	served    map[string]bool // job starts that were given their programs
 	freed     time.Time       // when Slurm was last asked to let it go on
-	since     time.Time       // it runs
+	since     time.Time       // it runs, or has been asked for its result in vain
+	alone     time.Duration   // for how long it was then left alone
 	collects  bool
 }
 
@@ -118,6 +119,8 @@ type batch struct {
 	tell     func(Update)
 	silent   int // polls that the controller did not answer
 	avoid    []string
+	apart    map[string]bool    // nodes that results were collected from: they do not see our folders
+	asked    map[string]bool    // jobs that were interrupted
 	cancel   context.CancelFunc // of collectors
 	came     chan collected
 }
@@ -132,7 +135,7 @@ func Name(folder string) string {
 // earlier process submitted. An error names every task that has no result in the end, or is
 // the context's.
 func (b Batch) Do(ctx context.Context, tell func(Update)) error {
-	w := &batch{Batch: b, name: Name(b.Folder), tell: tell, came: make(chan collected)}
+	w := &batch{Batch: b, name: Name(b.Folder), tell: tell, came: make(chan collected), apart: map[string]bool{}, asked: map[string]bool{}}
 	if err := w.prepare(); err != nil {
 		return err
 	}
@@ -144,6 +147,7 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 	interrupt := ctx.Done()
 	var last <-chan time.Time
 	for {
+		interrupted := ctx.Err() != nil // before it is asked what is in the queue
 		if err := w.poll(collecting); err != nil {
 			return err
 		}
@@ -151,10 +155,12 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 			w.settle()
 			return w.failures()
 		}
-		if ctx.Err() != nil && !slices.ContainsFunc(w.tasks, func(t *task) bool { return t.row != nil && !t.ended }) {
-			return context.Cause(ctx)
-		}
-		if ctx.Err() == nil {
+		if interrupted {
+			if !slices.ContainsFunc(w.tasks, func(t *task) bool { return t.row != nil && !t.ended }) {
+				return context.Cause(ctx)
+			}
+			w.interrupt()
+		} else {
 			if err := w.submit(); err != nil {
 				return err
 			}
@@ -165,7 +171,6 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 			w.collected(c)
 		case <-interrupt:
 			interrupt, last = nil, time.After(graceful)
-			w.interrupt()
 		case <-last:
 			w.stop(w.jobs(func(*row) bool { return true }))
 			return context.Cause(ctx)
@@ -319,8 +324,9 @@ func (w *batch) letGo(t *task) {
 // follow tells what a running task says, and serves what it needs.
 func (w *batch) follow(collecting context.Context, t *task) {
 	lines := t.log.lines()
-	if len(lines) == 0 && t.log.offset == 0 && time.Since(t.since) > 8*pollEvery && !t.collects {
-		t.collects = true // its node does not share our folders
+	silent := len(lines) == 0 && t.log.offset == 0
+	if silent && !t.collects && (w.apart[t.row.node] && t.alone == 0 || time.Since(t.since) > 8*pollEvery) {
+		t.collects = true
 		go w.collect(collecting, t, t.row.job, t.row.node)
 	}
 	for _, line := range lines {
@@ -456,10 +462,14 @@ func (w *batch) arguments(like *Task, class, node string, nodes []string) ([]str
 	return append(args, w.Submit...), nil
 }
 
-// interrupt takes back what has not begun and asks what runs to store what it has.
+// interrupt takes back what has not begun and asks what runs, once, to store what it has.
 func (w *batch) interrupt() {
 	w.stop(w.jobs(func(r *row) bool { return r.state == "PD" }))
-	if running := w.jobs(func(r *row) bool { return r.state != "PD" }); len(running) > 0 {
+	running := w.jobs(func(r *row) bool { return r.state != "PD" && !w.asked[r.job] })
+	for _, job := range running {
+		w.asked[job] = true
+	}
+	if len(running) > 0 {
 		w.say(run("scancel", append([]string{"--signal=INT", "--batch"}, running...)...))
 	}
 }

@@ -30,6 +30,24 @@ func TestQueueIsRead(t *testing.T) {
 	}
 }
 
+func TestNodesOfAnotherKindAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for i, c := range []struct{ class, node, kind, says string }{
+		{"", "n1", "CPU A, 4 cores", ""},
+		{"", "n2", "CPU A, 4 cores", ""},
+		{"", "n3", "CPU B, 4 cores", "node n3 is not of the same kind as n1, which measured before it: n3 has CPU B, 4 cores, n1 has CPU A, 4 cores"},
+		{"nvme&64gb", "n3", "CPU B, 4 cores", ""},
+		{"nvme&64gb", "n1", "CPU A, 4 cores", "n3 has CPU B, 4 cores"},
+	} {
+		if err := asOthers(dir, c.class, c.node, c.kind); c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%d: %v, want %q", i, err, c.says)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
 const someNodes = "n1|idle|small,ssd|4|16000|main*|none\nn2|down*|small,ssd|4|16000|main*|broken fan\nn3|idle|small,big|8|16000|main*|none\n" +
 	"n4|mix|(null)|4+|16000+|gpu|none\n"
 

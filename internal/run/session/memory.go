@@ -8,6 +8,7 @@ import (
 	"runtime/metrics"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
@@ -51,6 +52,12 @@ func (s *Session[C]) BeginBudget(ctx context.Context, bytes int64) error {
 	}
 	if err != nil {
 		s.cannotLimit(err)
+		return nil
+	}
+	if least := s.memory.limit.Within; least > 0 && least < bytes {
+		s.Warn(engine.Warning{Code: "memory_limit_below_budget",
+			Text:   fmt.Sprintf("the budget is %s, but a limit of %s was already in force (of a Slurm job or a container)", unit.Bytes(bytes), unit.Bytes(least)),
+			Remedy: "allow the process more memory (Slurm: --sbatch=--mem=0 asks for all of the node's), or choose a smaller --memory"})
 	}
 	return nil
 }

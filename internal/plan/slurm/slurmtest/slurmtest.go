@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,7 +36,11 @@ type Cluster struct {
 	Conf    string // SLURM_CONF of its users
 	running map[string]*exec.Cmd
 	hides   map[string][]string // by node
+	cgroups bool
 }
+
+// MemoryLimits has Slurm keep jobs to the memory that they ask for.
+const MemoryLimits = "TaskPlugin=task/cgroup\nSelectTypeParameters=CR_CPU_Memory"
 
 // Needs are the programs that must be installed: scripts/needs gets them.
 var needs = []string{"munged", "slurmctld", "slurmd", "sbatch", "squeue", "srun", "sbcast", "scontrol", "sinfo"}
@@ -116,7 +121,10 @@ func (c *Cluster) configure(nodes []Node, more []string) {
 		"SlurmdParameters=config_overrides", "ReturnToService=1", "SlurmdTimeout=8", "SlurmctldTimeout=8", "MessageTimeout=20", "KillWait=5",
 		"SchedulerParameters=batch_sched_delay=0,sched_min_interval=200000,bf_interval=2", "JobRequeue=1",
 	}
-	if !strings.Contains(strings.Join(more, "\n"), "TaskPlugin=") {
+	if c.cgroups = slices.Contains(more, MemoryLimits); c.cgroups {
+		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "SelectTypeParameters=") })
+		c.configureCgroups()
+	} else {
 		lines = append(lines, "TaskPlugin=task/none")
 	}
 	var names []string
@@ -136,6 +144,26 @@ func (c *Cluster) configure(nodes []Node, more []string) {
 		}
 	}
 	if err := os.WriteFile(c.Conf, []byte(strings.Join(append(lines, more...), "\n")+"\n"), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// configureCgroups skips the test where no control group can be made.
+func (c *Cluster) configureCgroups() {
+	version := "v2"
+	at := "/sys/fs/cgroup"
+	if _, err := os.Stat("/sys/fs/cgroup/memory/cgroup.procs"); err == nil {
+		version, at = "v1", "/sys/fs/cgroup/memory"
+	}
+	probe, err := os.MkdirTemp(at, "slurmtest-")
+	if err != nil {
+		c.t.Skipf("skipped: the kernel does not let Slurm limit memory: %v", err)
+	}
+	if err := os.Remove(probe); err != nil {
+		c.t.Error(err)
+	}
+	text := "CgroupPlugin=cgroup/" + version + "\nCgroupMountpoint=/sys/fs/cgroup\nConstrainRAMSpace=yes\nIgnoreSystemd=yes\n"
+	if err := os.WriteFile(c.path("cgroup.conf"), []byte(text), 0o644); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -246,7 +274,7 @@ func (c *Cluster) Until(what string, reached func() bool) {
 		}
 		said := c.words()
 		for line := range strings.Lines(said) {
-			if strings.Contains(line, "Operation not permitted") {
+			if strings.Contains(line, "Operation not permitted") || c.cgroups && strings.Contains(line, "error: cgroup") {
 				c.t.Skipf("skipped: the kernel forbids what Slurm needs: %s", line)
 			}
 		}
@@ -298,5 +326,8 @@ func (c *Cluster) stop() {
 		killed := time.AfterFunc(10*time.Second, func() { command.Process.Kill() })
 		command.Wait()
 		killed.Stop()
+		if c.cgroups && name != "slurmctld" {
+			_ = os.Remove(filepath.Join("/sys/fs/cgroup/memory", "slurm_"+name)) // slurmd leaves it; empty, it is harmless
+		}
 	}
 }
