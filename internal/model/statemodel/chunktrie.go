@@ -113,10 +113,12 @@ func (s State) chunkBytesPerAccount(n float64) (bytes float64) {
 			bytes += touched / s.BlockAccounts * (chunkHeaderBytes + chunkPerChildBytes*at.Children)
 		}
 	}
-	const givingWay = 15. / 16 / (4 * math.Ln2)
 	leaf := chunkHeaderBytes + hashBytes - math.Log2(n)/8 + 2 + nonceBytes + balanceBytes + s.ContractShare*(hashBytes+chunkPerChildBytes)
 	return bytes + (1+givingWay)*leaf + s.ContractShare*s.chunkStorageBytes()
 }
+
+// givingWay is how many neighbours a new key makes deeper, in the mean.
+const givingWay = 15. / 16 / (4 * math.Ln2)
 
 // chunkStorageBytes are the nodes of a contract's storage.
 func (s State) chunkStorageBytes() float64 {

@@ -1,0 +1,205 @@
+package statemodel
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/lsm"
+)
+
+// tables are the files of a Pebble database at rest, with L0 compacted. Blocks of
+// transactions write all over the key space: a compaction of L0 rewrites the whole base
+// level, and files have no gaps between them. A Get goes through the levels as
+// internal/model/predict says:
+//
+//	in each level down to the key's: the filter (never in the last level) and the index,
+//	  or the top index
+//	where the key lies, or the filter is wrong: a block of the index, a block of data
+//
+// A lookup makes several Gets. Blocks that one of them has read are cached for the next.
+type tables struct {
+	levels []tier // the newest first
+	open   func(*tables)
+	read   map[block]bool
+}
+
+// tier is one level.
+type tier struct {
+	bytes, fileBytes float64
+	newest           float64 // share of all writes that are the newest, and are in this level or above
+	regions          []span
+	last             bool
+}
+
+// span is where the keys of a region lie among those of a level, and how wide they are.
+type span struct{ from, wide float64 }
+
+// stretch is keys that lie together: a region.
+type stretch struct{ parts []part }
+
+// part is keys of a region that were written last with the latest of so many.
+type part struct{ bytes, written float64 }
+
+// newer are the bytes of a region's keys that the newest share of all writes wrote.
+func (r stretch) newer(share float64) (bytes float64) {
+	for _, p := range r.parts {
+		bytes += p.bytes * (1 - math.Pow(1-share, p.written))
+	}
+	return bytes
+}
+
+// block is a block of a file of a level.
+type block struct {
+	level, file int
+	kind        engine.BlockType
+	number      int
+}
+
+// tablesOf are those of a database of so many keys in these regions. Levels are as large
+// as lsm.Settle says; each holds what was written last of what those above it do not.
+func tablesOf(keys float64, regions ...stretch) *tables {
+	newer := func(share float64) (bytes float64) {
+		for _, r := range regions {
+			bytes += r.newer(share)
+		}
+		return bytes
+	}
+	bytes := newer(1)
+	var targets [engine.MaxLevels]int64
+	for level := range targets {
+		targets[level] = 2 << 20 << level // below L0 the same in both sets of options that layouts use
+	}
+	const baseBytes = 64 << 20
+	rest := lsm.Settle(uint64(keys), baseBytes, targets, func(int, float64) float64 { return bytes / keys })
+	t, cumulative, above := &tables{open: func(*tables) {}}, 0.0, 0.0
+	for level, n := range rest.Keys {
+		if n < 1 {
+			continue
+		}
+		l := tier{bytes: bytes * n / keys, fileBytes: rest.FileBytes[level], newest: 1, last: level == engine.MaxLevels-1}
+		if cumulative += l.bytes; !l.last {
+			low, high := 0.0, 1.0
+			for range 50 {
+				if l.newest = (low + high) / 2; newer(l.newest) > cumulative {
+					high = l.newest
+				} else {
+					low = l.newest
+				}
+			}
+		}
+		from := 0.0
+		for _, r := range regions {
+			wide := (r.newer(l.newest) - r.newer(above)) / l.bytes
+			l.regions = append(l.regions, span{from, wide})
+			from += wide
+		}
+		above = l.newest
+		t.levels = append(t.levels, l)
+	}
+	return t
+}
+
+// A file's blocks take about as much as they may, its index so much for each of them.
+const indexEntries = pebbleBlock / pebbleIndexEntry
+
+// falsePositive is the share of absent keys that a filter of 10 bits a key lets pass
+// (internal/model/predict).
+const falsePositive = .011
+
+// absent is a level that no key lies in.
+const absent = -1
+
+// levelOf is the level of a key that was last written with the latest of so many, where
+// u is even between 0 and 1.
+func (t *tables) levelOf(written, u float64) int {
+	for i, l := range t.levels {
+		if u < 1-math.Pow(1-l.newest, written) {
+			return i
+		}
+	}
+	return len(t.levels) - 1
+}
+
+// slotLevelOf is the level of a slot of the one contract, or a node above so many of
+// them: the first block wrote it, then none but the updates, which are what was written
+// last.
+func (t *tables) slotLevelOf(s State, slots, u float64) int {
+	changed := 1 - math.Pow(1-math.Min(1, s.UpdateKeys/s.SlotsPer), math.Floor(s.UpdateBlocks/2))
+	if u < 1-math.Pow(1-changed, slots) {
+		return 0
+	}
+	return len(t.levels) - 1
+}
+
+// get reads the blocks that a Get of the key at x, from 0 to 1 of a region, needs.
+func (t *tables) get(random *rand.Rand, region int, x float64, found int) {
+	for i, l := range t.levels {
+		at := math.Min(l.regions[region].from+x*l.regions[region].wide, 1-1e-9) * l.bytes / l.fileBytes
+		file, within := int(at), at-math.Floor(at)
+		fileBytes := math.Min(l.fileBytes, l.bytes-float64(file)*l.fileBytes)
+		within *= l.fileBytes / fileBytes
+		if !l.last {
+			t.read[block{i, file, engine.Filter, 0}] = true
+		}
+		blocks := math.Ceil(fileBytes / pebbleBlock)
+		number := int(within * blocks)
+		t.read[block{i, file, engine.TopIndex, 0}] = true // of one level: the index
+		if i == found || l.last || random.Float64() < falsePositive {
+			if blocks > indexEntries {
+				t.read[block{i, file, engine.Index, number / indexEntries}] = true
+			}
+			t.read[block{i, file, engine.Data, number}] = true
+		}
+		if i == found {
+			return
+		}
+	}
+}
+
+// firstDraws are enough for a standard error of half a percent.
+const firstDraws = 3000
+
+// first is the mean number of blocks that a lookup reads after opening, which has read
+// what open says.
+func (t *tables) first(lookup func(*rand.Rand)) (reads float64) {
+	random := rand.New(rand.NewPCG(1, uint64(len(t.levels))))
+	for range firstDraws {
+		t.read = map[block]bool{}
+		t.open(t)
+		opened := len(t.read)
+		lookup(random)
+		reads += float64(len(t.read)-opened) / firstDraws
+	}
+	return reads
+}
+
+// FirstFlatPebble is what the first lookup of a flat table reads after opening, which
+// reads the key of the block's number: it lies between accounts and slots.
+func FirstFlatPebble(s State, kind Kind) float64 {
+	stored := func(records, key, value float64) float64 {
+		return records * (pebbleRecord + key - math.Log(math.Max(1, records))/math.Log(256) + value + filterBytes + pebbleIndexEntry*(key+value)/pebbleBlock)
+	}
+	slots := s.contracts() * s.SlotsPer
+	t := tablesOf(s.Accounts+slots, stretch{[]part{{stored(s.Accounts, accountKey, s.accountValue()), 1}}},
+		stretch{[]part{{stored(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue), 1}}})
+	t.open = func(t *tables) { t.get(nil, 1, 0, 0) }
+	return t.first(func(random *rand.Rand) { t.getFlat(random, s, kind, 0) })
+}
+
+// getFlat gets a record of the flat accounts, in that region, or slots, in the next.
+func (t *tables) getFlat(random *rand.Rand, s State, kind Kind, region int) {
+	x, age := random.Float64(), random.Float64()
+	switch kind {
+	case Account:
+		t.get(random, region, x, t.levelOf(1, age))
+	case AbsentAccount:
+		t.get(random, region, x, absent)
+	case Slot:
+		t.get(random, region+1, x, t.slotLevelOf(s, 1, age))
+	case AbsentSlot:
+		t.get(random, region+1, x, absent)
+	}
+}
+
+const filterBytes = 10. / 8
