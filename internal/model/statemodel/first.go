@@ -22,6 +22,7 @@ type tables struct {
 	levels []tier // the newest first
 	open   func(*tables)
 	read   map[block]bool
+	files  float64 // of a draw: how long files are over their mean, so that they end anywhere
 }
 
 // tier is one level.
@@ -32,11 +33,16 @@ type tier struct {
 	last             bool
 }
 
-// span is where the keys of a region lie among those of a level, and how wide they are.
-type span struct{ from, wide float64 }
+// span is where the keys of a region lie among those of a level, how wide they are, and
+// what the index takes for each of their bytes: an index entry is a key in full, up to
+// where it differs from the next.
+type span struct{ from, wide, index float64 }
 
 // stretch is keys that lie together: a region.
-type stretch struct{ parts []part }
+type stretch struct {
+	parts  []part
+	shared float64 // bytes that all of its keys begin with
+}
 
 // part is keys of a region that were written last with the latest of so many.
 type part struct{ bytes, written float64 }
@@ -91,7 +97,7 @@ func tablesOf(keys float64, regions ...stretch) *tables {
 		from := 0.0
 		for _, r := range regions {
 			wide := (r.newer(l.newest) - r.newer(above)) / l.bytes
-			l.regions = append(l.regions, span{from, wide})
+			l.regions = append(l.regions, span{from, wide, (pebbleIndexEntry + r.shared) / pebbleBlock})
 			from += wide
 		}
 		above = l.newest
@@ -100,8 +106,13 @@ func tablesOf(keys float64, regions ...stretch) *tables {
 	return t
 }
 
-// A file's blocks take about as much as they may, its index so much for each of them.
-const indexEntries = pebbleBlock / pebbleIndexEntry
+// indexBytes are those of the index of all keys of a level before a place.
+func (l tier) indexBytes(before float64) (bytes float64) {
+	for _, r := range l.regions {
+		bytes += math.Max(0, math.Min(before/l.bytes-r.from, r.wide)) * l.bytes * r.index
+	}
+	return bytes
+}
 
 // falsePositive is the share of absent keys that a filter of 10 bits a key lets pass
 // (internal/model/predict).
@@ -135,21 +146,20 @@ func (t *tables) slotLevelOf(s State, slots, u float64) int {
 // get reads the blocks that a Get of the key at x, from 0 to 1 of a region, needs.
 func (t *tables) get(random *rand.Rand, region int, x float64, found int) {
 	for i, l := range t.levels {
-		at := math.Min(l.regions[region].from+x*l.regions[region].wide, 1-1e-9) * l.bytes / l.fileBytes
-		file, within := int(at), at-math.Floor(at)
-		fileBytes := math.Min(l.fileBytes, l.bytes-float64(file)*l.fileBytes)
-		within *= l.fileBytes / fileBytes
+		r, fileBytes := l.regions[region], l.fileBytes*t.files
+		at := math.Min(r.from+x*r.wide, 1-1e-9) * l.bytes
+		file := int(at / fileBytes)
+		start := float64(file) * fileBytes
+		before, of := l.indexBytes(at)-l.indexBytes(start), l.indexBytes(math.Min(l.bytes, start+fileBytes))-l.indexBytes(start)
 		if !l.last {
 			t.read[block{i, file, engine.Filter, 0}] = true
 		}
-		blocks := math.Ceil(fileBytes / pebbleBlock)
-		number := int(within * blocks)
 		t.read[block{i, file, engine.TopIndex, 0}] = true // of one level: the index
 		if i == found || l.last || random.Float64() < falsePositive {
-			if blocks > indexEntries {
-				t.read[block{i, file, engine.Index, number / indexEntries}] = true
+			if of > pebbleBlock {
+				t.read[block{i, file, engine.Index, int(before / pebbleBlock)}] = true
 			}
-			t.read[block{i, file, engine.Data, number}] = true
+			t.read[block{i, file, engine.Data, int((at - start) / pebbleBlock)}] = true
 		}
 		if i == found {
 			return
@@ -165,7 +175,7 @@ const firstDraws = 3000
 func (t *tables) first(lookup func(*rand.Rand)) (reads float64) {
 	random := rand.New(rand.NewPCG(1, uint64(len(t.levels))))
 	for range firstDraws {
-		t.read = map[block]bool{}
+		t.read, t.files = map[block]bool{}, .75+random.Float64()/2
 		t.open(t)
 		opened := len(t.read)
 		lookup(random)
@@ -181,8 +191,8 @@ func FirstFlatPebble(s State, kind Kind) float64 {
 		return records * (pebbleRecord + key - math.Log(math.Max(1, records))/math.Log(256) + value + filterBytes + pebbleIndexEntry*(key+value)/pebbleBlock)
 	}
 	slots := s.contracts() * s.SlotsPer
-	t := tablesOf(s.Accounts+slots, stretch{[]part{{stored(s.Accounts, accountKey, s.accountValue()), 1}}},
-		stretch{[]part{{stored(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue), 1}}})
+	t := tablesOf(s.Accounts+slots, stretch{[]part{{stored(s.Accounts, accountKey, s.accountValue()), 1}}, 0},
+		stretch{[]part{{stored(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue), 1}}, hashBytes})
 	t.open = func(t *tables) { t.get(nil, 1, 0, 0) }
 	return t.first(func(random *rand.Rand) { t.getFlat(random, s, kind, 0) })
 }

@@ -17,7 +17,8 @@ func pathNodes(random *rand.Rand, x, keys float64, present bool, yield func(x, w
 			break
 		}
 		wide := math.Pow(16, float64(d))
-		yield(math.Floor(x*wide)/wide, 1+keys/wide)
+		others := keys / wide
+		yield(math.Floor(x*wide)/wide, 1+others/-math.Expm1(-others)) // one other at least
 		depth = d + 1
 	}
 	if present {
@@ -50,7 +51,7 @@ func (t *tables) walk(random *rand.Rand, s State, kind Kind, yield func(slot boo
 // anywhere among all that were ever written.
 func FirstGethHash(s State, kind Kind) float64 {
 	nodes, bytes := s.hashNodes()
-	t := tablesOf(nodes, stretch{[]part{{bytes, 1}}})
+	t := tablesOf(nodes, stretch{[]part{{bytes, 1}}, 0})
 	t.open = func(t *tables) { t.get(nil, 0, headHashed, 0) }
 	return t.first(func(random *rand.Rand) {
 		t.walk(random, s, kind, func(_ bool, _ float64, found int) { t.get(random, 0, random.Float64(), found) })
@@ -111,7 +112,8 @@ const (
 	flatAccounts
 )
 
-// pathTables have been opened, which reads the root, that of the flat state, and the head.
+// pathTables have been opened, which reads the root, the number of the state, which lies
+// before the nodes of storage, the root of the flat state before that, and the head.
 func pathTables(s State) *tables {
 	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
 	const perNode = pathPerKey + filterBytes
@@ -120,14 +122,15 @@ func pathTables(s State) *tables {
 	for _, b := range branches {
 		nodes, keys = append(nodes, part{b.stored(perNode), 1 + b.below}), keys+b.count
 	}
-	flat := func(records, key, value float64) stretch {
-		return stretch{[]part{{records * (pebbleRecord + key - math.Log(math.Max(1, records))/math.Log(256) + value + filterBytes), 1}}}
+	flat := func(records, key, value, shared float64) stretch {
+		return stretch{[]part{{records * (pebbleRecord + key - math.Log(math.Max(1, records))/math.Log(256) + value + filterBytes), 1}}, shared}
 	}
 	slots := s.contracts() * s.SlotsPer
-	t := tablesOf(keys+s.Accounts+slots, stretch{nodes}, stretch{[]part{{slotBranch.stored(perNode) + slotLeaf.stored(perNode), 1}}},
-		flat(s.Accounts, accountKey, gethSlim+2*hashBytes*s.ContractShare), flat(slots, slotKey-hashBytes, gethSlot))
+	t := tablesOf(keys+s.Accounts+slots, stretch{nodes, 0}, stretch{[]part{{slotBranch.stored(perNode) + slotLeaf.stored(perNode), 1}}, hashBytes},
+		flat(s.Accounts, accountKey, gethSlim+2*hashBytes*s.ContractShare, 0), flat(slots, slotKey-hashBytes, gethSlot, hashBytes))
 	t.open = func(t *tables) {
 		t.get(nil, accountNodes, 0, 0)
+		t.get(nil, slotNodes, 0, 0)
 		t.get(nil, flatAccounts, 0, 0)
 		t.get(nil, flatAccounts+1, 1, 0)
 	}
