@@ -3,6 +3,7 @@ package statemodel
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -22,7 +23,7 @@ type tables struct {
 	levels []tier // the newest first
 	open   func(*tables)
 	read   map[block]bool
-	files  float64 // of a draw: how long files are over their mean, so that they end anywhere
+	files  float64 // of a build: how long files are over their mean, so that they end anywhere
 }
 
 // tier is one level.
@@ -167,26 +168,48 @@ func (t *tables) get(random *rand.Rand, region int, x float64, found int) {
 	}
 }
 
-// firstDraws are enough for a standard error of half a percent.
-const firstDraws = 3000
+// Reads are what a lookup reads: in the mean, and how far one database is from that, nine
+// of ten times, as a share of it. Databases of the same keys differ by where files end and
+// so by which blocks share one, and by how long files are.
+type Reads struct{ Mean, Off float64 }
 
-// first is the mean number of blocks that a lookup reads after opening, which has read
-// what open says.
-func (t *tables) first(lookup func(*rand.Rand)) (reads float64) {
+// A draw of builds, and of lookups in each, is enough for a standard error of a percent.
+const (
+	firstBuilds  = 60
+	firstLookups = 60
+	usualBuilds  = 54 // nine of ten
+)
+
+// first is what a lookup reads after opening, which has read what open says.
+func (t *tables) first(lookup func(*rand.Rand)) Reads {
 	random := rand.New(rand.NewPCG(1, uint64(len(t.levels))))
-	for range firstDraws {
-		t.read, t.files = map[block]bool{}, .75+random.Float64()/2
-		t.open(t)
-		opened := len(t.read)
-		lookup(random)
-		reads += float64(len(t.read)-opened) / firstDraws
+	var builds []float64
+	for range firstBuilds {
+		t.files = .75 + random.Float64()/2
+		reads := 0.0
+		for range firstLookups {
+			t.read = map[block]bool{}
+			t.open(t)
+			opened := len(t.read)
+			lookup(random)
+			reads += float64(len(t.read)-opened) / firstLookups
+		}
+		builds = append(builds, reads)
 	}
-	return reads
+	r := Reads{Mean: sum(builds) / firstBuilds}
+	if r.Mean > 0 {
+		for i := range builds {
+			builds[i] = math.Abs(builds[i]/r.Mean - 1)
+		}
+		slices.Sort(builds)
+		r.Off = builds[usualBuilds-1]
+	}
+	return r
 }
 
 // FirstFlatPebble is what the first lookup of a flat table reads after opening, which
 // reads the key of the block's number: it lies between accounts and slots.
-func FirstFlatPebble(s State, kind Kind) float64 {
+func FirstFlatPebble(s State, kind Kind) Reads {
 	stored := func(records, key, value float64) float64 {
 		return records * (pebbleRecord + key - math.Log(math.Max(1, records))/math.Log(256) + value + filterBytes + pebbleIndexEntry*(key+value)/pebbleBlock)
 	}

@@ -49,7 +49,7 @@ func (t *tables) walk(random *rand.Rand, s State, kind Kind, yield func(slot boo
 
 // FirstGethHash is what the first lookup reads of the hash scheme's nodes, which lie
 // anywhere among all that were ever written.
-func FirstGethHash(s State, kind Kind) float64 {
+func FirstGethHash(s State, kind Kind) Reads {
 	nodes, bytes := s.hashNodes()
 	t := tablesOf(nodes, stretch{[]part{{bytes, 1}}, 0})
 	t.open = func(t *tables) { t.get(nil, 0, headHashed, 0) }
@@ -138,7 +138,7 @@ func pathTables(s State) *tables {
 }
 
 // FirstGethPath is what the first lookup reads of the path scheme.
-func FirstGethPath(s State, kind Kind) float64 {
+func FirstGethPath(s State, kind Kind) Reads {
 	t := pathTables(s)
 	return t.first(func(random *rand.Rand) {
 		t.walk(random, s, kind, func(slot bool, x float64, found int) {
@@ -152,7 +152,7 @@ func FirstGethPath(s State, kind Kind) float64 {
 }
 
 // FirstGethFlat is what the first lookup reads of the flat state beside it.
-func FirstGethFlat(s State, kind Kind) float64 {
+func FirstGethFlat(s State, kind Kind) Reads {
 	t := pathTables(s)
 	return t.first(func(random *rand.Rand) { t.getFlat(random, s, kind, flatAccounts) })
 }

@@ -294,7 +294,7 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 		if !known {
 			return math.NaN()
 		}
-		return reads
+		return reads.Mean
 	}
 	sizeOf := func(b access) Size { return Size{b.Accounts, b.ContractSlots} }
 	factor := func(from access, to Size) float64 { return from.Reads.Value * model(to) / model(sizeOf(from)) }
@@ -326,27 +326,35 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 	}
 	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts, size.ContractSlots, true, nil, nil
 	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words, largest.Accounts, largest.ContractSlots)
+	ofModel, _ := p.uncached(layout, size, k.model)
+	off = math.Hypot(off, ofModel.Off)
 	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
-	r.CPUNanos *= max(1, reads/max(largest.Reads.Value, 1e-9))
+	grown := func(from access, reads float64) float64 {
+		return from.CPUNanos * max(1, reads/max(from.Reads.Value, 1e-9))
+	}
+	if len(at) > 1 && largest.CPUNanos > 0 {
+		r.CPUError = math.Abs(grown(at[len(at)-2], largest.Reads.Value)/largest.CPUNanos - 1)
+	}
+	r.CPUNanos = grown(largest, reads)
 	return r, true
 }
 
 // uncached is what a lookup of a kind reads with nothing cached, by the model of the
 // layout. A contract's trie is paged as one of as many accounts.
-func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads float64, known bool) {
+func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads statemodel.Reads, known bool) {
 	name := modelName(layout)
 	s := p.state(layout, size)
 	if name == "pagetrie" {
 		s.ContractShare, s.SlotsPer = 0, 0
-		reads, known = statemodel.Pages(s)
+		reads.Mean, known = statemodel.Pages(s)
 		if kind == statemodel.Slot || kind == statemodel.AbsentSlot {
 			s.Accounts = float64(size.ContractSlots)
 			below, ok := statemodel.Pages(s)
-			reads, known = reads+below, known && ok
+			reads.Mean, known = reads.Mean+below, known && ok
 		}
 		return reads, known
 	}
-	first := map[string]func(statemodel.State, statemodel.Kind) float64{"flat-pebble": statemodel.FirstFlatPebble, "geth-hash": statemodel.FirstGethHash,
+	first := map[string]func(statemodel.State, statemodel.Kind) statemodel.Reads{"flat-pebble": statemodel.FirstFlatPebble, "geth-hash": statemodel.FirstGethHash,
 		"geth-path": statemodel.FirstGethPath, "geth-flat": statemodel.FirstGethFlat}
 	if of := first[name]; of != nil {
 		return of(s, kind), true
@@ -357,9 +365,10 @@ func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads
 	}
 	memories, shown, _ := m.model(name, s)
 	if memories == nil {
-		return 0, false
+		return reads, false
 	}
-	return statemodel.Steady(memories, kind)[max(shown.reads, 0)], true
+	reads.Mean = statemodel.Steady(memories, kind)[max(shown.reads, 0)]
+	return reads, true
 }
 
 // contractAt is where the one contract, which has index 0, lies among all accounts.
