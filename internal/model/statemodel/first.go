@@ -180,19 +180,14 @@ const (
 	usualBuilds  = 54 // nine of ten
 )
 
-// first is what a lookup reads after opening, which has read what open says.
-func (t *tables) first(lookup func(*rand.Rand)) Reads {
-	random := rand.New(rand.NewPCG(1, uint64(len(t.levels))))
+// drawn are the reads of lookups in builds that build draws.
+func drawn(seed uint64, build func(*rand.Rand) (lookup func() float64)) Reads {
+	random := rand.New(rand.NewPCG(1, seed))
 	var builds []float64
 	for range firstBuilds {
-		t.files = .75 + random.Float64()/2
-		reads := 0.0
+		lookup, reads := build(random), 0.0
 		for range firstLookups {
-			t.read = map[block]bool{}
-			t.open(t)
-			opened := len(t.read)
-			lookup(random)
-			reads += float64(len(t.read)-opened) / firstLookups
+			reads += lookup() / firstLookups
 		}
 		builds = append(builds, reads)
 	}
@@ -205,6 +200,20 @@ func (t *tables) first(lookup func(*rand.Rand)) Reads {
 		r.Off = builds[usualBuilds-1]
 	}
 	return r
+}
+
+// first is what a lookup reads after opening, which has read what open says.
+func (t *tables) first(lookup func(*rand.Rand)) Reads {
+	return drawn(uint64(len(t.levels)), func(random *rand.Rand) func() float64 {
+		t.files = .75 + random.Float64()/2
+		return func() float64 {
+			t.read = map[block]bool{}
+			t.open(t)
+			opened := len(t.read)
+			lookup(random)
+			return float64(len(t.read) - opened)
+		}
+	})
 }
 
 // FirstFlatPebble is what the first lookup of a flat table reads after opening, which

@@ -5,14 +5,15 @@ import (
 	"testing"
 )
 
-// measuredFirst are the block reads (flat-pebble) and read calls (go-ethereum) of first
+// TestFirstLookupsAreAsMeasured has block reads (flat-pebble), page faults (flat-mdbx) and
+// read calls (go-ethereum) of first
 // lookups of accounts, absent accounts, slots and absent slots of one contract of 10,000
 // slots, 50 of each, with the seed 1; the model has none of these figures in it. Twice
 // their standard error is 2 to 9 %; another build of geth-hash at 1e6 accounts gave 27.1,
 // 23.3, 39.1 and 34.7. The path scheme's slots are one contract in one place: which of its
 // nodes share blocks is luck.
 //
-//	statelab layouts --layout geth-path,geth-hash --accounts 10k,100k,1M --contract-slots 10k --contracts 0% --slots 0 --out L
+//	statelab layouts --layout flat-pebble,flat-mdbx,geth-path,geth-hash --accounts 10k,100k,1M --contract-slots 10k --contracts 0% --slots 0 --out L
 func TestFirstLookupsAreAsMeasured(t *testing.T) {
 	for _, c := range []struct {
 		layout   string
@@ -26,6 +27,8 @@ func TestFirstLookupsAreAsMeasured(t *testing.T) {
 		{"geth-hash", FirstGethHash, 1e6, [kinds]float64{28.6, 23.2, 41.44, 37.02}, .06},
 		{"geth-path", FirstGethPath, 1e5, [kinds]float64{5.26, 5.1, 9.56, 9.42}, .14},
 		{"geth-path", FirstGethPath, 1e6, [kinds]float64{9.98, 8.58, 12.64, 12.4}, .15},
+		{"flat-mdbx", FirstFlatMDBX, 1e5, [kinds]float64{1.84, 1.96, 1.98, 2}, .08},
+		{"flat-mdbx", FirstFlatMDBX, 1e6, [kinds]float64{2.78, 2.86, 2, 2}, .05},
 		{"flat-pebble", FirstFlatPebble, 1e4, [kinds]float64{1, 1.02, 1.98, 2}, .05},
 		{"flat-pebble", FirstFlatPebble, 1e6, [kinds]float64{3, 2.94, 1.98, 2}, .12},
 	} {

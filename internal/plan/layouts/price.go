@@ -354,7 +354,8 @@ func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads
 		}
 		return reads, known
 	}
-	first := map[string]func(statemodel.State, statemodel.Kind) statemodel.Reads{"flat-pebble": statemodel.FirstFlatPebble, "geth-hash": statemodel.FirstGethHash,
+	first := map[string]func(statemodel.State, statemodel.Kind) statemodel.Reads{"flat-pebble": statemodel.FirstFlatPebble,
+		"flat-mdbx": statemodel.FirstFlatMDBX, "geth-hash": statemodel.FirstGethHash,
 		"geth-path": statemodel.FirstGethPath, "geth-flat": statemodel.FirstGethFlat}
 	if of := first[name]; of != nil {
 		return of(s, kind), true

@@ -224,7 +224,11 @@ func (r *run) openCold(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	if err := r.settle(ctx); err != nil {
+	settle := r.settle
+	if r.Result.Figures.State.DiskBytes > 0 { // measured once; Evict syncs the state's own files
+		settle = r.state.Settle
+	}
+	if err := settle(ctx); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
 	return r.Evict(ctx)
