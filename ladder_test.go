@@ -45,7 +45,7 @@ var ladder = []rung{
 		"internal/model/predict":    {"engine", "internal/model/cachesim", "internal/model/lsm", "result"},
 		"internal/model/gas":        {"result"},
 		"internal/model/scaling":    {},
-		"internal/model/statemodel": {"internal/model/cachesim", "internal/chain/mpt"},
+		"internal/model/statemodel": {"engine", "internal/model/cachesim", "internal/model/lsm", "internal/chain/mpt"},
 	}},
 	{"observe", map[string][]string{
 		"internal/observe/measure":           {"result"},

@@ -88,6 +88,8 @@ type Counters struct {
 	FlushBytes     *int64
 	CompactBytes   *int64 // written by compactions
 	IngestBytes    *int64
+	Syncs          *int64 // calls that returned when a file was on the device
+	SyncedBytes    *int64 // that those calls made durable
 	Stalls         *int64
 	StallNanos     *int64
 }
@@ -165,6 +167,8 @@ func (c Counters) Sub(s Counters) Counters {
 		{&d.FlushBytes, &c.FlushBytes, &s.FlushBytes},
 		{&d.CompactBytes, &c.CompactBytes, &s.CompactBytes},
 		{&d.IngestBytes, &c.IngestBytes, &s.IngestBytes},
+		{&d.Syncs, &c.Syncs, &s.Syncs},
+		{&d.SyncedBytes, &c.SyncedBytes, &s.SyncedBytes},
 		{&d.Stalls, &c.Stalls, &s.Stalls},
 		{&d.StallNanos, &c.StallNanos, &s.StallNanos},
 	}

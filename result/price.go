@@ -67,6 +67,7 @@ type PriceRow struct {
 	ReadUnit   string   `json:"read_unit"`
 	Bytes      *float64 `json:"device_bytes,omitempty"`
 	CPUNanos   float64  `json:"cpu_ns"`
+	CPUError   float64  `json:"cpu_error,omitempty"` // relative, of a prediction
 	QueueDepth int      `json:"queue_depth"`
 
 	AloneNanos  Estimate `json:"alone_ns"`

@@ -275,12 +275,14 @@ type Figures struct {
 	PutNanos                 *Latency `json:"put_service_ns,omitempty"`             // of one batch commit
 	WriteAmplification       *float64 `json:"write_amplification,omitempty"`        // engine's count / user bytes
 	DeviceWriteAmplification *float64 `json:"device_write_amplification,omitempty"` // device bytes / user bytes
+	Syncs                    *int64   `json:"syncs,omitempty"`                      // calls that made a file durable
 	Stalls                   *int64   `json:"write_stalls,omitempty"`
 	StallSeconds             *float64 `json:"write_stall_seconds,omitempty"`
 	CacheReservedBytes       *int64   `json:"cache_reserved_bytes,omitempty"` // taken from the block cache by memtables, at its most
 
 	// WriteBytesPerPut are the bytes written for each key that was put, by what wrote them: "keys and values"
-	// are the user's; journal, flush, compaction and ingestion the engine's; "device" all that the process wrote.
+	// are the user's; journal, flush, compaction and ingestion the engine's; "synced" are those of them that calls to
+	// sync made durable; "device" all that the process wrote.
 	WriteBytesPerPut map[string]float64 `json:"write_bytes_per_put,omitempty"`
 
 	Age []AgeRound `json:"age,omitempty"` // of a load that went on to overwrite
@@ -297,6 +299,7 @@ const (
 	LedgerFlush      = "flush"
 	LedgerCompaction = "compaction"
 	LedgerIngestion  = "ingestion"
+	LedgerSynced     = "synced"
 	LedgerDevice     = "device"
 )
 

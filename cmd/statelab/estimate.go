@@ -187,7 +187,7 @@ func layoutSteps(l layouts.Layouts, how plan.Plan, on estimate.Machine) (steps [
 		name, _, _ := strings.Cut(l.Entries[step.Point%of].Info.Name, ":")
 		c := l.Base.Chain
 		steps = append(steps, estimate.Layout(estimate.LayoutSpec{Layout: name, Accounts: l.Accounts[step.Point/of], ContractShare: c.ContractShare,
-			SlotsPer: c.SlotsPer, Reads: l.Base.Reads, MemoryBytes: l.Base.MemoryBytes, Keep: l.Keep}, on))
+			SlotsPer: c.SlotsPer, Reads: l.Base.Reads, First: l.Base.First, MemoryBytes: l.Base.MemoryBytes, Keep: l.Keep}, on))
 	}
 	return steps
 }

@@ -28,7 +28,10 @@ import (
 const stateRunnerVerb = "__states"
 
 func embeddedLayouts() []layout.Layout {
-	return []layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}, pagetrie.Layout{}, chunktrie.Layout{}}
+	// With one table over another in L0, Pebble at rest would be in one of two conditions, by
+	// chance; go-ethereum sets the same, so that its L0 is compacted when it rests.
+	rests := map[string]string{"L0CompactionThreshold": "2"}
+	return []layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}, Built: rests}, pagetrie.Layout{}, chunktrie.Layout{}}
 }
 
 // outsideLayouts are the layouts in runner binaries of their own.
@@ -139,6 +142,7 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.
 	}
 	m.accessList(f.Accesses)
 	base = protocol.LayoutSpec{Accesses: absolute(f.Accesses), MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
+		First: m.count("first", f.First),
 		Chain: protocol.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
 			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates),
 			ContractSlots: m.count("contract-slots", f.ContractSlots.First())}}

@@ -124,7 +124,7 @@ func contractOf(f *flags, slots string) *flags {
 	g.Experiment = *experiment.New(experiment.Layouts)
 	g.Name, g.Where, g.Layout, g.Memory, g.Options, g.DB, g.Keep = f.Name, f.Where, f.Layout, f.Memory, f.Options, f.DB, f.Keep
 	g.Accounts, g.Contracts, g.Slots, g.Block, g.Updates, g.UpdateBlocks = f.Accounts, f.Contracts, f.Slots, f.Block, f.Updates, f.UpdateBlocks
-	g.Lookup, g.Repeats, g.Seed, g.ContractSlots = f.Lookup, f.Repeats, f.Seed, experiment.List(slots)
+	g.Lookup, g.First, g.Repeats, g.Seed, g.ContractSlots = f.Lookup, f.First, f.Repeats, f.Seed, experiment.List(slots)
 	return &g
 }
 

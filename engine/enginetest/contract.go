@@ -251,7 +251,7 @@ func totals(c engine.Counters) map[string]int64 {
 		"CacheMisses": c.CacheMisses, "FilterNegative": c.FilterNegative, "FilterPositive": c.FilterPositive,
 		"TableCacheHits": c.TableCacheHits, "TableCacheMisses": c.TableCacheMisses,
 		"UserWriteBytes": c.UserWriteBytes, "WALBytes": c.WALBytes, "FlushBytes": c.FlushBytes,
-		"CompactBytes": c.CompactBytes, "IngestBytes": c.IngestBytes, "Stalls": c.Stalls, "StallNanos": c.StallNanos,
+		"CompactBytes": c.CompactBytes, "IngestBytes": c.IngestBytes, "Syncs": c.Syncs, "SyncedBytes": c.SyncedBytes, "Stalls": c.Stalls, "StallNanos": c.StallNanos,
 	}
 	told := map[string]int64{}
 	for name, n := range named {

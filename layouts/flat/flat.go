@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/layout"
@@ -21,6 +22,8 @@ type Layout struct {
 	Engine engine.Engine
 	// Profile of the engine; "" is its first.
 	Profile string
+	// Built are options of the engine for a table that has been built and is opened again.
+	Built map[string]string
 }
 
 // Info describes the layout.
@@ -44,6 +47,11 @@ func (l Layout) Check(o layout.Options) (errs []error) {
 }
 
 func (l Layout) options(o layout.Options) engine.Options {
+	if !o.Create && len(l.Built) > 0 {
+		built := maps.Clone(l.Built)
+		maps.Copy(built, o.Overrides)
+		o.Overrides = built
+	}
 	return engine.Options{Dir: o.Dir, Profile: l.Profile, Create: o.Create, ReadOnly: o.ReadOnly, MemoryBytes: o.MemoryBytes,
 		Direct: o.Direct, Overrides: o.Overrides, Log: o.Log}
 }

@@ -23,6 +23,7 @@ func (m Metrics) reservedBytes() int64 { return m.MemtableBytes + int64(m.Zombie
 func (d *DB) Counters() engine.Counters {
 	m := d.version.Metrics()
 	background := d.recorder.Background()
+	syncs, synced := d.recorder.Syncs.Total()
 	c := engine.Counters{
 		Reads:           d.recorder.Reads(),
 		BackgroundReads: &background,
@@ -44,6 +45,8 @@ func (d *DB) Counters() engine.Counters {
 		FlushBytes:     told(int64(m.FlushBytes)),
 		CompactBytes:   told(int64(m.CompactBytes)),
 		IngestBytes:    told(int64(m.IngestBytes) + d.built.Load()),
+		Syncs:          &syncs,
+		SyncedBytes:    &synced,
 		Stalls:         told(d.events.stalls.Load()),
 		StallNanos:     told(d.events.stallNanos.Load()),
 	}

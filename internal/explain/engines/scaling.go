@@ -1,7 +1,9 @@
 package engines
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/explain/view"
@@ -58,21 +60,55 @@ func repeated(p Point) []float64 {
 	return all
 }
 
-// withoutIt is how far a fit to the other points is off a point, in percent.
-func (l law) withoutIt(p Point) *float64 {
+// without is the fit to all points but those at some numbers of threads.
+func (l law) without(left ...float64) (scaling.USL, error) {
 	var others []scaling.Sample
 	for _, other := range l.measured() {
 		for _, throughput := range repeated(other) {
-			if *l.place(other) != *l.place(p) {
-				others = append(others, scaling.Sample{Threads: *l.place(other), Throughput: throughput})
+			if at := *l.place(other); !slices.Contains(left, at) {
+				others = append(others, scaling.Sample{Threads: at, Throughput: throughput})
 			}
 		}
 	}
-	fitted, err := scaling.Fit(others, lawSeed)
+	return scaling.Fit(others, lawSeed)
+}
+
+// withoutIt is how far a fit to the other points is off a point, in percent.
+func (l law) withoutIt(p Point) *float64 {
+	fitted, err := l.without(*l.place(p))
 	if err != nil || p.Figures.GetsPerSecond == 0 {
 		return nil
 	}
 	return view.Some(100 * (fitted.At(*l.place(p))/p.Figures.GetsPerSecond - 1))
+}
+
+// heldOut says how far a fit to some points is off the others, which are every second
+// one from the third on, without the last: of 1, 2, 4, 8, 16 and 32 they are 4 and 16.
+// Too few points have no such sentence.
+func (l law) heldOut(word string) []string {
+	pts := l.measured()
+	slices.SortStableFunc(pts, func(a, b Point) int { return cmp.Compare(*l.place(a), *l.place(b)) })
+	var left []float64
+	var fittedTo []string
+	for i, p := range pts {
+		if i >= 2 && i%2 == 0 && i+1 < len(pts) {
+			left = append(left, *l.place(p))
+		} else {
+			fittedTo = append(fittedTo, view.ShortCount(*l.place(p)))
+		}
+	}
+	fitted, err := l.without(left...)
+	if err != nil || len(left) == 0 {
+		return nil
+	}
+	var off []string
+	for _, p := range pts {
+		if at := *l.place(p); slices.Contains(left, at) && p.Figures.GetsPerSecond > 0 {
+			off = append(off, fmt.Sprintf("%s Gets/s at %s (measured: %s, off by %+.1f%%)", view.ShortCount(fitted.At(at)), view.ShortCount(at),
+				view.ShortCount(p.Figures.GetsPerSecond), 100*(fitted.At(at)/p.Figures.GetsPerSecond-1)))
+		}
+	}
+	return []string{fmt.Sprintf("A fit to %s %s alone predicts %s.", strings.Join(fittedTo, ", "), word, strings.Join(off, ", "))}
 }
 
 // evidence is what a point tells of the resource that binds.
@@ -121,6 +157,7 @@ func (l law) sentences() []string {
 	}
 	resource, why := l.evidence(last).Binds()
 	out := []string{before(l.heading(false), ": ") + where + ". What binds at " + view.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
+	out = append(out, l.heldOut(word)...)
 	half := l.At(measured) / 2
 	if advised, needed, ok := l.AdviceAt(half); ok {
 		verdict := "holds"

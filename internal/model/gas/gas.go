@@ -97,7 +97,7 @@ func Formula(gasPerSecond float64) []string {
 		"time alone = CPU + reads x the disk's mean latency with one read in flight",
 		"time at depth Q = CPU + reads / the disk's reads a second with Q in flight, Q the fewest with 90% of the most",
 		fmt.Sprintf("gas = %.0f gas a second x time", gasPerSecond),
-		"lowest and highest: those of the reads, with the fastest and slowest repeat of the disk's reading",
+		"lowest and highest: those of the reads and of a predicted CPU time, with the fastest and slowest repeat of the disk's reading",
 	}
 }
 
@@ -114,7 +114,8 @@ func Fill(r *result.PriceRow, h result.Hardware, gasPerSecond float64) {
 	time := func(nanosOfRead func(result.DiskPoint) float64, p result.DiskPoint) result.Estimate {
 		read := nanosOfRead(p)
 		fastest, slowest := read*p.ReadsPerSecond/p.Spread.High, read*p.ReadsPerSecond/p.Spread.Low
-		return result.Estimate{Value: r.CPUNanos + r.Reads.Value*read, Low: r.CPUNanos + r.Reads.Low*fastest, High: r.CPUNanos + r.Reads.High*slowest}
+		return result.Estimate{Value: r.CPUNanos + r.Reads.Value*read, Low: r.CPUNanos*max(0, 1-r.CPUError) + r.Reads.Low*fastest,
+			High: r.CPUNanos*(1+r.CPUError) + r.Reads.High*slowest}
 	}
 	r.AloneNanos = time(func(p result.DiskPoint) float64 { return p.MeanNanos }, one)
 	r.QueuedNanos = time(func(p result.DiskPoint) float64 { return 1e9 / p.ReadsPerSecond }, useful)

@@ -55,6 +55,8 @@ func ChunkTrie(s State, pinnedBytes, pageCacheBytes float64) []Memory {
 	}
 	storage := s.storageDepth()
 	reads[Account]++
+	other := otherLeaf(s.Accounts)
+	reads[AbsentAccount] += other
 	reads[Slot] += 1 + storage.nodes
 	reads[AbsentSlot] += storage.nodes
 	// The storage trie is written just before its account's leaf, half of it away.
@@ -76,7 +78,7 @@ func ChunkTrie(s State, pinnedBytes, pageCacheBytes float64) []Memory {
 			below /= 16
 		}
 		here := leaves / s.Accounts
-		file.levels = append(file.levels, level{nodes: math.Inf(1), visits: [kinds]float64{here, 0, slot * here, slot * here}})
+		file.levels = append(file.levels, level{nodes: math.Inf(1), visits: [kinds]float64{here, other * here, slot * here, slot * here}})
 		of, _ := file.classes()
 		classes = append(classes, of...)
 	}
@@ -86,6 +88,18 @@ func ChunkTrie(s State, pinnedBytes, pageCacheBytes float64) []Memory {
 }
 
 const ages = 10
+
+// otherLeaf is the chance that the path of an absent key ends at the leaf of another: of
+// the keys that share its first d nibbles, Poisson with mean m = N / 16^d, one alone
+// shares the next.
+//
+//	SUM over d of m/16 * (exp(-m/16) - exp(-m))
+func otherLeaf(n float64) (chance float64) {
+	for m := n; m > 1e-9; m /= 16 {
+		chance += m / 16 * (math.Exp(-m/16) - math.Exp(-m))
+	}
+	return chance
+}
 
 // chunkPages are the pages that each age of the build wrote, as many of them as the
 // files are long: compaction gives room back.
@@ -113,10 +127,12 @@ func (s State) chunkBytesPerAccount(n float64) (bytes float64) {
 			bytes += touched / s.BlockAccounts * (chunkHeaderBytes + chunkPerChildBytes*at.Children)
 		}
 	}
-	const givingWay = 15. / 16 / (4 * math.Ln2)
 	leaf := chunkHeaderBytes + hashBytes - math.Log2(n)/8 + 2 + nonceBytes + balanceBytes + s.ContractShare*(hashBytes+chunkPerChildBytes)
 	return bytes + (1+givingWay)*leaf + s.ContractShare*s.chunkStorageBytes()
 }
+
+// givingWay is how many neighbours a new key makes deeper, in the mean.
+const givingWay = 15. / 16 / (4 * math.Ln2)
 
 // chunkStorageBytes are the nodes of a contract's storage.
 func (s State) chunkStorageBytes() float64 {

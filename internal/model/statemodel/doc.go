@@ -8,6 +8,9 @@
 // Hierarchical Web Caching Systems, IEEE JSAC 20(7), 2002), and for Pebble's cache
 // from playing the requests through internal/model/cachesim.
 //
+// What the first lookup after opening reads is another question (first.go): blocks of
+// Pebble's levels, drawn and counted.
+//
 // Goals: no constant fitted to a measurement; the run as it was, phase by phase,
 // and sizes nobody builds. Non-goals: time, concurrency, skewed lookups.
 //

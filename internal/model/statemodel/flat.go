@@ -56,7 +56,8 @@ const (
 // of the blocks in the file, where they are as long: hashes do not compress. A key
 // shares with the one before it what N keys have in common, log256 N bytes.
 //
-// One level is taken for all: nine tenths of the keys are in the last.
+// One level is taken for all: nine tenths of the keys are in the last. It is the model of
+// caches that are warm; FirstFlatPebble has the levels.
 func FlatPebble(s State, cacheBytes float64, shards int, pageCacheBytes float64) []Memory {
 	cache := Memory{Bytes: cacheBytes, Policy: ClockPro, Shards: shards}
 	add := func(records, key, value float64, visits [kinds]float64) {

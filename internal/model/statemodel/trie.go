@@ -13,6 +13,9 @@ type State struct {
 	SlotsPer      float64 // of each of those
 	BlockAccounts float64 // that a block of the build made
 	DiskBytes     float64 // of all files; measured, or carried on per account
+	UpdateBlocks  float64 // that changed UpdateKeys accounts each after the build; of one contract, every second its slots
+	UpdateKeys    float64
+	ContractAt    float64 // place of the one contract among all accounts, 0 to 1; 0: anywhere
 }
 
 func (s State) contracts() float64 { return s.Accounts * s.ContractShare }

@@ -9,8 +9,8 @@
 //
 // Goals: ~20 ns a read, no lock and no allocation; every read counted once,
 // none guessed.
-// Non-goals: timing (internal/run/bench), the cache (the engine's own counters),
-// writes.
+// Non-goals: timing (internal/run/bench), the cache (the engine's own counters), writes
+// but for how much was synced.
 //
 // The reads a compaction makes of index blocks use the foreground descriptor
 // in both Pebble versions and cannot be told from those of a Get: counters are
@@ -38,6 +38,7 @@ type Learner func(path string) (*Anatomy, error)
 // Recorder knows the tables of one database and counts their reads.
 type Recorder struct {
 	Counters
+	Syncs Syncs
 
 	learn  Learner
 	direct bool

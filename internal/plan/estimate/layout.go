@@ -14,6 +14,7 @@ type LayoutSpec struct {
 	ContractShare float64
 	SlotsPer      uint64
 	Reads         uint64 // of each kind
+	First         uint64 // 0: a hundredth of Reads
 	MemoryBytes   int64
 	Keep          bool // its files stay
 }
@@ -80,7 +81,11 @@ func Layout(l LayoutSpec, m Machine) Step {
 	const kinds = 4
 	opening := costs.open + accounts*costs.openPerAccount
 	first := float64(min(max(l.Reads/100, 5), 50))
-	openings := kinds * min(first*opening, max(30, 5*opening))
+	patience := 30.
+	if l.First > 0 {
+		first, patience = float64(l.First), 30*float64(l.First)/50
+	}
+	openings := kinds * min(first*opening, max(patience, 5*opening))
 	lookups := kinds * 4 * float64(l.Reads) * costs.getSeconds // warm and measured, with one and 64 in flight
 	s.Seconds = 2 + build + openings + (kinds+1)*opening + lookups
 	return s

@@ -116,10 +116,10 @@ type Experiment struct {
 	Stores                                     List
 
 	// State of layouts.
-	Accounts                                               List
-	ContractSlots                                          List
-	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup string
-	Accesses, KeyScheme                                    string // an access list, and whose keys
+	Accounts                                                      List
+	ContractSlots                                                 List
+	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup, First string
+	Accesses, KeyScheme                                           string // an access list, and whose keys
 
 	// Disk.
 	Dir, Seconds, With, Ceiling string

@@ -117,6 +117,8 @@ func fields(e *Experiment) []field {
 		{"state.accesses", "accesses", Layouts, "", "access list to play as well: a file of statelab accesses; --accounts 0 builds its state alone", "",
 			&e.Accesses},
 		{"state.reads", "reads", onStates, "20k", "lookups of each kind", "", &e.Lookup},
+		{"state.first", "first", onStates, "0", "lookups of each kind that are each the first of a state just opened; 0: a hundredth of --reads, 5 to 50", "",
+			&e.First},
 
 		{"disk.dir", "", Disk, ".", "", "", &e.Dir},
 		{"disk.in_flight", "in-flight", Disk, "1,2,4,8,16,32,64", "reads in flight", Disk, &e.InFlight},

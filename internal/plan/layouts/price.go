@@ -2,6 +2,7 @@ package layouts
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/model/statemodel"
+	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 )
 
@@ -270,9 +273,9 @@ func (p Pricing) predicted(built []access, size Size) (all []access, unused []en
 // worstTested is the tested error from which a prediction says too little to be shown.
 const worstTested = .25
 
-// ahead predicts a layout's reads of a kind. Its model is right but for what was measured
-// over what it says of the largest size built, as a factor or as a difference: whichever
-// was closer when the largest size was predicted from the one before.
+// ahead predicts a layout's reads of a kind: by its model alone, or corrected by what was
+// measured over what it says of the largest size built, as a factor or as a difference.
+// Whichever was closest to the largest size, corrected by the one before, is taken.
 func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (r access, ok bool) {
 	var at []access // smallest first
 	for _, b := range built {
@@ -291,11 +294,12 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 		if !known {
 			return math.NaN()
 		}
-		return reads
+		return reads.Mean
 	}
 	sizeOf := func(b access) Size { return Size{b.Accounts, b.ContractSlots} }
 	factor := func(from access, to Size) float64 { return from.Reads.Value * model(to) / model(sizeOf(from)) }
 	difference := func(from access, to Size) float64 { return max(0, from.Reads.Value+model(to)-model(sizeOf(from))) }
+	alone := func(_ access, to Size) float64 { return model(to) }
 	if len(at) == 0 {
 		return r, false
 	}
@@ -307,8 +311,11 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 		tested := func(how func(access, Size) float64) float64 {
 			return math.Abs(how(at[len(at)-2], sizeOf(largest))/max(largest.Reads.Value, 1e-9) - 1)
 		}
-		if tested(difference) < tested(factor) || math.IsNaN(tested(factor)) {
+		if tested(difference) < tested(how) || math.IsNaN(tested(how)) {
 			how, words = difference, "and the difference of what was measured from the model"
+		}
+		if tested(alone) < tested(how) {
+			how, words = alone, "alone: measured sizes were closest to it as it is; the largest was"
 		}
 		e := tested(how)
 		r.TestedError, off = &e, max(off, e)
@@ -319,25 +326,39 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 	}
 	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts, size.ContractSlots, true, nil, nil
 	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words, largest.Accounts, largest.ContractSlots)
+	ofModel, _ := p.uncached(layout, size, k.model)
+	off = math.Hypot(off, ofModel.Off)
 	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
-	r.CPUNanos *= max(1, reads/max(largest.Reads.Value, 1e-9))
+	grown := func(from access, reads float64) float64 {
+		return from.CPUNanos * max(1, reads/max(from.Reads.Value, 1e-9))
+	}
+	if len(at) > 1 && largest.CPUNanos > 0 {
+		r.CPUError = math.Abs(grown(at[len(at)-2], largest.Reads.Value)/largest.CPUNanos - 1)
+	}
+	r.CPUNanos = grown(largest, reads)
 	return r, true
 }
 
 // uncached is what a lookup of a kind reads with nothing cached, by the model of the
 // layout. A contract's trie is paged as one of as many accounts.
-func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads float64, known bool) {
+func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads statemodel.Reads, known bool) {
 	name := modelName(layout)
 	s := p.state(layout, size)
 	if name == "pagetrie" {
 		s.ContractShare, s.SlotsPer = 0, 0
-		reads, known = statemodel.Pages(s)
+		reads.Mean, known = statemodel.Pages(s)
 		if kind == statemodel.Slot || kind == statemodel.AbsentSlot {
 			s.Accounts = float64(size.ContractSlots)
 			below, ok := statemodel.Pages(s)
-			reads, known = reads+below, known && ok
+			reads.Mean, known = reads.Mean+below, known && ok
 		}
 		return reads, known
+	}
+	first := map[string]func(statemodel.State, statemodel.Kind) statemodel.Reads{"flat-pebble": statemodel.FirstFlatPebble,
+		"flat-mdbx": statemodel.FirstFlatMDBX, "geth-hash": statemodel.FirstGethHash,
+		"geth-path": statemodel.FirstGethPath, "geth-flat": statemodel.FirstGethFlat}
+	if of := first[name]; of != nil {
+		return of(s, kind), true
 	}
 	m := memory{}
 	if name == "chunktrie" {
@@ -345,18 +366,27 @@ func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads
 	}
 	memories, shown, _ := m.model(name, s)
 	if memories == nil {
-		return 0, false
+		return reads, false
 	}
-	return statemodel.Steady(memories, kind)[max(shown.reads, 0)], true
+	reads.Mean = statemodel.Steady(memories, kind)[max(shown.reads, 0)]
+	return reads, true
+}
+
+// contractAt is where the one contract, which has index 0, lies among all accounts.
+func (p Pricing) contractAt() float64 {
+	hash := lookup.NewGenerator(protocol.Chain{Seed: p.Layouts[0].Workload.Seed, Accounts: 1, BlockAccounts: 1}, 0).Hash(0)
+	return float64(binary.BigEndian.Uint64(hash[:])) / (1 << 64)
 }
 
 // state is one of a size, whose files take as much for each account and slot as those of
 // the largest state of the layout that was built.
 func (p Pricing) state(layout string, size Size) statemodel.State {
-	s := statemodel.State{Accounts: float64(size.Accounts), ContractShare: 1 / float64(size.Accounts), SlotsPer: float64(size.ContractSlots)}
+	s := statemodel.State{Accounts: float64(size.Accounts), ContractAt: p.contractAt(),
+		ContractShare: 1 / float64(size.Accounts), SlotsPer: float64(size.ContractSlots)}
 	most := 0.0
 	for _, l := range p.Layouts {
-		s.BlockAccounts = float64(l.Workload.BlockAccounts)
+		w := l.Workload
+		s.BlockAccounts, s.UpdateBlocks, s.UpdateKeys = float64(w.BlockAccounts), float64(w.UpdateBlocks), float64(w.UpdateAccounts)
 		for _, of := range l.Rows {
 			records := float64(of.Accounts + l.Workload.ContractSlots)
 			if of.Layout == layout && of.Status == result.OK && records > most {

@@ -333,7 +333,7 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 		reserved := r.reservedMax
 		f.CacheReservedBytes = &reserved
 	}
-	f.Stalls = m.Subject.Stalls
+	f.Syncs, f.Stalls = m.Subject.Syncs, m.Subject.Stalls
 	if m.Subject.StallNanos != nil {
 		seconds := float64(*m.Subject.StallNanos) / 1e9
 		f.StallSeconds = &seconds
@@ -361,7 +361,7 @@ func (r *run) ledger(m *measured, settled *cost) {
 	parts := map[string]float64{result.LedgerUser: float64(m.userBytes) / puts, result.LedgerDevice: float64(written(m.cost)) / puts}
 	add := func(c engine.Counters) {
 		for name, n := range map[string]*int64{result.LedgerJournal: c.WALBytes, result.LedgerFlush: c.FlushBytes, result.LedgerCompaction: c.CompactBytes,
-			result.LedgerIngestion: c.IngestBytes} {
+			result.LedgerIngestion: c.IngestBytes, result.LedgerSynced: c.SyncedBytes} {
 			if n != nil {
 				parts[name] += float64(*n) / puts
 			}

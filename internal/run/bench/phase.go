@@ -55,7 +55,7 @@ func named(c engine.Counters) map[string]int64 {
 		"cache_used_bytes": c.CacheUsedBytes, "memtable_bytes": c.MemtableBytes, "cache_reserved_bytes": c.CacheReservedBytes,
 		"user_write_bytes": c.UserWriteBytes, "wal_bytes": c.WALBytes, "flush_bytes": c.FlushBytes,
 		"compact_bytes": c.CompactBytes, "ingest_bytes": c.IngestBytes,
-		"write_stalls": c.Stalls, "write_stall_ns": c.StallNanos,
+		"syncs": c.Syncs, "synced_bytes": c.SyncedBytes, "write_stalls": c.Stalls, "write_stall_ns": c.StallNanos,
 	}
 	if t := c.BackgroundReads; t != nil {
 		all["background_reads"], all["background_read_bytes"] = &t.Count, &t.Bytes

@@ -24,8 +24,8 @@ import (
 // ColdLookups are few, so that hardly one finds what an earlier one has read.
 const ColdLookups = 2000
 
-// First lookups are a hundredth of the others, fewer if opening their states takes
-// longer than firstPatience.
+// First lookups are a hundredth of the others or as many as the spec says, fewer if
+// opening their states takes longer than firstPatience for each mostFirst of them.
 const (
 	leastFirst    = 5
 	mostFirst     = 50
@@ -147,9 +147,12 @@ func (r *run) first(ctx context.Context, kind string) error {
 	var total cost
 	var workers []*worker
 	var each []float64
-	begun, most := time.Now(), min(max(r.spec.Reads/100, leastFirst), mostFirst)
+	begun, most, patience := time.Now(), min(max(r.spec.Reads/100, leastFirst), mostFirst), firstPatience
+	if r.spec.First > 0 {
+		most, patience = r.spec.First, max(firstPatience, time.Duration(r.spec.First)*firstPatience/mostFirst)
+	}
 	err := r.PhaseOf(l.name(), func(ops *atomic.Uint64) (cost, error) {
-		for l.skip < most && (l.skip < leastFirst || time.Since(begun) < firstPatience) {
+		for l.skip < most && (l.skip < leastFirst || time.Since(begun) < patience) {
 			if err := r.openCold(ctx); err != nil {
 				return total, err
 			}
@@ -221,7 +224,11 @@ func (r *run) openCold(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	if err := r.settle(ctx); err != nil {
+	settle := r.settle
+	if r.Result.Figures.State.DiskBytes > 0 { // measured once; Evict syncs the state's own files
+		settle = r.state.Settle
+	}
+	if err := settle(ctx); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
 	return r.Evict(ctx)

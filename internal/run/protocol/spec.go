@@ -173,6 +173,7 @@ type LayoutSpec struct {
 
 	Chain Chain  `json:"chain"`
 	Reads uint64 `json:"reads"` // lookups of each kind
+	First uint64 `json:"first"` // of each kind, each of a state just opened; 0: a hundredth of Reads, 5 to 50
 	// Accesses is the path of an access list, which is played beside the accounts of Chain; with
 	// one there may be none of those.
 	Accesses string `json:"accesses,omitempty"`

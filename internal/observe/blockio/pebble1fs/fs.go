@@ -40,6 +40,19 @@ func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	return &countedFile{*counted, below{file}}, nil
 }
 
+// Create, OpenReadWrite and ReuseForWrite count the syncs of what is written.
+func (fs countingFS) Create(name string) (vfs.File, error) {
+	return fs.synced(fs.FS.Create(name))
+}
+
+func (fs countingFS) OpenReadWrite(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	return fs.synced(fs.FS.OpenReadWrite(name, opts...))
+}
+
+func (fs countingFS) ReuseForWrite(oldname, newname string) (vfs.File, error) {
+	return fs.synced(fs.FS.ReuseForWrite(oldname, newname))
+}
+
 func (fs countingFS) Lock(name string) (io.Closer, error) {
 	lock, err := fs.FS.Lock(name)
 	return lock, blockio.AsLocked(err, name)
@@ -52,6 +65,19 @@ type countedFile struct {
 }
 
 type below struct{ vfs.File }
+
+// syncedFile has the methods of blockio.SyncedFile, and those it lacks from below.
+type syncedFile struct {
+	*blockio.SyncedFile
+	below
+}
+
+func (fs countingFS) synced(file vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return syncedFile{fs.recorder.Syncs.Synced(file), below{file}}, nil
+}
 
 // ReadOnly returns base without any way to change it: whatever would is an
 // error. With ignoreLock the lock of another process is not looked at.

@@ -43,6 +43,19 @@ func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 // Unwrap returns the file system below.
 func (fs countingFS) Unwrap() vfs.FS { return fs.FS }
 
+// Create, OpenReadWrite and ReuseForWrite count the syncs of what is written.
+func (fs countingFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.synced(fs.FS.Create(name, category))
+}
+
+func (fs countingFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return fs.synced(fs.FS.OpenReadWrite(name, category, opts...))
+}
+
+func (fs countingFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.synced(fs.FS.ReuseForWrite(oldname, newname, category))
+}
+
 func (fs countingFS) Lock(name string) (io.Closer, error) {
 	lock, err := fs.FS.Lock(name)
 	return lock, blockio.AsLocked(err, name)
@@ -55,6 +68,19 @@ type countedFile struct {
 }
 
 type below struct{ vfs.File }
+
+// syncedFile has the methods of blockio.SyncedFile, and those it lacks from below.
+type syncedFile struct {
+	*blockio.SyncedFile
+	below
+}
+
+func (fs countingFS) synced(file vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return syncedFile{fs.recorder.Syncs.Synced(file), below{file}}, nil
+}
 
 // ReadOnly returns base without any way to change it: whatever would is an
 // error. With ignoreLock the lock of another process is not looked at.

@@ -147,3 +147,32 @@ func TestVanished(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestSyncsCountWhatIsDurable(t *testing.T) {
+	recorder := blockio.NewRecorder(nil, false)
+	fs := Counting(vfs.Default, recorder)
+	file, err := fs.Create(filepath.Join(t.TempDir(), "000001.log"), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(n int) {
+		if _, err := file.Write(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(100)
+	write(20)
+	if calls, bytes := recorder.Syncs.Total(); calls != 0 || bytes != 0 {
+		t.Errorf("%d bytes synced by %d calls before any", bytes, calls)
+	}
+	if err := errors.Join(file.Sync(), file.SyncData()); err != nil {
+		t.Fatal(err)
+	}
+	write(7)
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if calls, bytes := recorder.Syncs.Total(); calls != 2 || bytes != 120 {
+		t.Errorf("%d bytes synced by %d calls, want 120 by 2", bytes, calls)
+	}
+}
