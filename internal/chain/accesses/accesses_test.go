@@ -129,7 +129,7 @@ func TestStateDiffs(t *testing.T) {
 	if err := DecodeTraces(&b, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := newJoiner().join(&b); err != nil {
+	if err := NewJoiner().Join(&b); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.Accesses) != 5 || len(b.After) != 3 || len(b.Before) != 3 { // three accounts, a slot, a code
@@ -163,7 +163,7 @@ func FuzzDecodeTraces(f *testing.F) {
 	f.Add([]byte(`{"result":{"0x00000000000000000000000000000000000000aa":{"balance":"7","storage":{"0x1":"0x2"}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var b Block
-		if DecodeTraces(&b, text) == nil && newJoiner().join(&b) == nil {
+		if DecodeTraces(&b, text) == nil && NewJoiner().Join(&b) == nil {
 			if _, err := NewPlayer(Info{}).Changes(&Block{}); err != nil {
 				t.Error(err)
 			}

@@ -27,7 +27,7 @@ import (
 var (
 	blockFile = regexp.MustCompile(`^(\d{1,18})\.(rlp|json|diff\.json|block\.json)(\.gz)?$`)
 	// ErrNoFiles: the folder has no list.
-	ErrNoFiles = errors.New("no file is called NUMBER.rlp or NUMBER.json after a block")
+	ErrNoFiles = errors.New("no file is called NUMBER.rlp or NUMBER.json after a block, or *.parquet")
 )
 
 // Folder reads a folder of files.
@@ -38,7 +38,7 @@ type Folder struct {
 	files   map[uint64]map[string]string // number -> kind -> path
 	genesis string
 	at      int
-	join    *joiner
+	join    *Joiner
 }
 
 // OpenFolder lists a folder, or takes one file of it.
@@ -58,7 +58,7 @@ func OpenFolder(fsys fs.FS, name string) (*Folder, error) {
 			names = append(names, entry.Name())
 		}
 	}
-	f := &Folder{fsys: fsys, files: map[uint64]map[string]string{}, join: newJoiner()}
+	f := &Folder{fsys: fsys, files: map[uint64]map[string]string{}, join: NewJoiner()}
 	forms := map[string]bool{}
 	for _, base := range names {
 		full := path.Join(dir, base)
@@ -157,7 +157,7 @@ func (f *Folder) Next(b *Block) error {
 			return err
 		}
 	}
-	return f.join.join(b)
+	return f.join.Join(b)
 }
 
 // decode reads a file and says of an error which block it is.
