@@ -138,12 +138,14 @@ func TestDamagedTables(t *testing.T) {
 	try := func(what string, text []byte) {
 		tries++
 		if _, err := read(t, text); err != nil {
-			if refused++; !strings.HasPrefix(err.Error(), "t.parquet: ") && !strings.Contains(err.Error(), "block ") {
+			refused++
+			if says := err.Error(); !strings.HasPrefix(says, "t.parquet: ") && !strings.Contains(says, "block ") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 	}
-	for _, name := range []string{"storage_reads_none", "storage_reads_arrow1", "storage_reads_arrow2", "storage_reads_lz4", "canonical_execution_balance_diffs.parquet"} {
+	for _, name := range []string{"storage_reads_none", "storage_reads_arrow1", "storage_reads_arrow2", "storage_reads_lz4",
+		"canonical_execution_balance_diffs.parquet"} {
 		text := content(t, name)
 		for at := 0; at < len(text); at += 1 + len(text)/400 {
 			for _, flip := range []byte{1, 0x40, 0xff} {
