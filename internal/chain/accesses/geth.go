@@ -43,8 +43,8 @@ func Keys(scheme string, get Get, list Source, visit func(key []byte, found bool
 			return fmt.Errorf("block %d: %w", b.Number, err)
 		}
 		if n == 0 && k.accounts > 0 && k.present == 0 {
-			return fmt.Errorf("block %d: none of its %d accounts, %v to begin with, is in the database under %s keys: the list is of another chain, or "+
-				"the database keeps its state otherwise (--scheme %s)", b.Number, k.accounts, k.first, scheme, othersOf(scheme))
+			return fmt.Errorf("block %d: none of its %d accounts is in the database under %s keys, not even account %v: the list is of another chain, or "+
+				"the database keeps its state otherwise (--scheme %s)", b.Number, k.accounts, scheme, k.first, othersOf(scheme))
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (k *keys) ask(key []byte) ([]byte, error) {
 
 // findRoot follows the marker of the newest block to its header.
 func (k *keys) findRoot() error {
-	wrong := errors.New("the database names no newest block (LastBlock): it is not a chaindata of go-ethereum")
+	wrong := errors.New("the database names no newest block (LastBlock): it is not a chaindata of go-ethereum, or the node was killed before its first block; --scheme flat needs no marker")
 	value := func(key []byte) []byte {
 		value, found, err := k.get(key)
 		if err != nil || !found {
@@ -212,7 +212,8 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 			if at == 0 {
 				return nil, nil // no trie: told by the caller's count of what is present
 			}
-			return nil, fmt.Errorf("the node under key %x is missing: the state of the newest block is not whole", key)
+			return nil, fmt.Errorf("the node under key %x is missing: the database does not hold the whole state of its newest block; "+
+				"let the node finish its synchronisation and stop it, or use --scheme flat", key)
 		}
 		for node != nil { // nodes that lie within others follow each other here
 			whole := rlp{rest: node}
