@@ -97,7 +97,8 @@ func (k *keys) ask(key []byte) ([]byte, error) {
 
 // findRoot follows the marker of the newest block to its header.
 func (k *keys) findRoot() error {
-	wrong := errors.New("the database names no newest block (LastBlock): it is not a chaindata of go-ethereum, or the node was killed before its first block; --scheme flat needs no marker")
+	wrong := errors.New("the database names no newest block (LastBlock): " +
+		"it is not a chaindata of go-ethereum, or the node was killed before its first block; --scheme flat needs no marker")
 	value := func(key []byte) []byte {
 		value, found, err := k.get(key)
 		if err != nil || !found {

@@ -26,7 +26,8 @@ func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (
 			continue
 		}
 		if len(b.Before) > 0 && blocks > 1 {
-			return blocks, roots, fmt.Errorf("block %d tells of the state before the list, which the first block has told in full: import the list again from genesis.json and lists of one chain", b.Number)
+			return blocks, roots, fmt.Errorf("block %d tells of the state before the list, "+
+				"which the first block has told in full: import the list again from genesis.json and lists of one chain", b.Number)
 		}
 		if blocks == 1 {
 			player.Before(&b)
