@@ -242,6 +242,8 @@ func TestBadListsSayWhatToDo(t *testing.T) {
 		FlatKeys: {nil, []string{"block 7: ", account, "in the database under flat keys", "(--scheme path or hash)"}},
 		PathKeys: {nil, []string{"block 7: ", account, "in the database under path keys", "(--scheme flat or hash)"}},
 		HashKeys: {nil, []string{"no newest block", "--scheme flat"}},
+		"flat, while the snapshot is made": {map[string]string{"SnapshotGenerator": string(item([]byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80}))},
+			[]string{"snapshot is not complete", "before the first account", "--scheme path or hash"}},
 		// The root of the trie is there, what is below it is not.
 		"path, pruned": {map[string]string{"A": string(item(bytes.Repeat(append([]byte{0xa0}, bytes.Repeat([]byte{1}, 32)...), 16), []byte{0x80}))},
 			[]string{"block 7: ", account, "the node under key", "let the node finish its synchronisation"}},

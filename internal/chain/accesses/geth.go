@@ -27,8 +27,9 @@ type Get func(key []byte) (value []byte, found bool, err error)
 // the store has: of each block every key once, since what a block has read stays in memory until it ends.
 func Keys(scheme string, get Get, list Source, visit func(key []byte, found bool) error) error {
 	k := &keys{scheme: scheme, get: get, visit: visit, player: NewPlayer(Info{}), hasher: mpt.NewHasher()}
-	if scheme == HashKeys {
-		if err := k.findRoot(); err != nil {
+	begin := map[string]func() error{FlatKeys: k.snapshotDone, HashKeys: k.findRoot}[scheme]
+	if begin != nil {
+		if err := begin(); err != nil {
 			return err
 		}
 	}
@@ -93,6 +94,27 @@ func (k *keys) ask(key []byte) ([]byte, error) {
 	}
 	k.asked[string(key)] = value
 	return value, k.visit(key, found)
+}
+
+// snapshotDone holds the snapshot's generator to having ended: accounts behind it have no flat record yet.
+func (k *keys) snapshotDone() error {
+	value, found, err := k.get([]byte("SnapshotGenerator"))
+	if err != nil || !found {
+		return err
+	}
+	record := rlp{rest: value}
+	fields := record.list()
+	fields.number(1) // wiping
+	done := fields.number(1)
+	marker := fields.string(64)
+	if fields.err != nil || len(done) > 0 {
+		return nil // of a version that keeps its progress otherwise
+	}
+	at := "before the first account"
+	if len(marker) >= 32 {
+		at = fmt.Sprintf("at the account with the hash %x", marker[:32])
+	}
+	return fmt.Errorf("the database's snapshot is not complete (it was being made, and is %s): let the node finish it, or use --scheme %s", at, othersOf(FlatKeys))
 }
 
 // findRoot follows the marker of the newest block to its header.
