@@ -310,7 +310,7 @@ func (p *pages) one(h *format.PageHeader) (values int64, err error) {
 	switch encoding {
 	case format.Plain:
 		return values, nil
-	case format.PlainDictionary, format.RLEDictionary:
+	case oldDictionary, format.RLEDictionary:
 		if len(rest) == 0 || rest[0] > 32 {
 			return 0, errEnds
 		}
@@ -318,6 +318,9 @@ func (p *pages) one(h *format.PageHeader) (values int64, err error) {
 	}
 	return 0, errEncoding(encoding)
 }
+
+// oldDictionary is what older writers call RLEDictionary.
+const oldDictionary = format.Encoding(2)
 
 func errEncoding(e format.Encoding) error {
 	return fmt.Errorf("the encoding %v is not read: write the file with ClickHouse's defaults", e)
