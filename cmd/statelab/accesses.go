@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/chain/xatu"
 	"github.com/statelab/statelab/result"
 )
 
@@ -33,7 +34,9 @@ reads and writes. statelab layouts and statelab read play it with --accesses.
 DIR has files named after blocks: NUMBER.rlp (block access lists of EIP-7928),
 NUMBER.json (traces by the prestateTracer, or state diffs), NUMBER.diff.json (the
 same blocks in diffMode) and NUMBER.block.json (headers to check them with), and
-perhaps genesis.json, the whole state before the first block.`,
+perhaps genesis.json, the whole state before the first block. Or it has Parquet files
+of the Xatu data set, at any depth: canonical_execution_storage_reads, _balance_reads,
+_nonce_reads, and the _diffs of each.`,
 	}
 	return a.group(cmd, a.accessesInfo(), a.accessesImport(), a.accessesGenerate(), a.accessesVerify())
 }
@@ -166,9 +169,26 @@ func (m *mistakes) newList(out string) string {
 	return m.newFile("--out: ", out, nil)
 }
 
+// foreignAccesses opens files of any form that is not ours.
+func foreignAccesses(path string) (accesses.Source, error) {
+	fsys, name := os.DirFS(filepath.Dir(path)), filepath.Base(path)
+	tables, err := xatu.Open(fsys, name)
+	if err == nil {
+		return tables, nil
+	}
+	if !errors.Is(err, xatu.ErrNoFiles) {
+		return nil, err
+	}
+	folder, err := accesses.OpenFolder(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return folder, nil
+}
+
 func (a *app) accessesImport() *cobra.Command {
 	var out, provenance string
-	cmd := &cobra.Command{Use: "import DIR --out FILE", Short: "Convert block access lists, traces or state diffs to statelab's own form"}
+	cmd := &cobra.Command{Use: "import DIR --out FILE", Short: "Convert block access lists, traces, state diffs or tables of Xatu to statelab's own form"}
 	cmd.Flags().StringVar(&out, "out", "", "new file to write, such as list.slal")
 	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the list, kept in the file (default: its name)")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
@@ -179,16 +199,15 @@ func (a *app) accessesImport() *cobra.Command {
 		}
 		var from accesses.Source
 		if path := absolute(args[0]); m.readable("", args[0]) {
-			folder, err := accesses.OpenFolder(os.DirFS(filepath.Dir(path)), filepath.Base(path))
-			if err != nil {
+			var err error
+			if from, err = foreignAccesses(path); err != nil {
 				m.cannotRead("%v", err)
-			} else {
-				from = folder
 			}
 		}
 		if err := m.err(); err != nil {
 			return err
 		}
+		defer from.Close() // it is only read
 		info := from.Info()
 		if info.Provenance = provenance; provenance == "" {
 			info.Provenance = "imported from " + filepath.Base(args[0])

@@ -29,7 +29,7 @@ import (
 type adviseFlags struct {
 	memory, cache, gets, latency, writeRate, missing, cores string
 	probeSeconds, verifyGets, sampleKeys, seed, out         string
-	profile                                                 string
+	profile, accesses, scheme                               string
 	verify, ignoreLock, json                                bool
 }
 
@@ -52,6 +52,7 @@ every cache size, probes the disk, and recommends settings.
   statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k --latency-goal 1ms
   statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
   statelab advise CHAINDATA --ignore-lock          (while the node runs)
+  statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
   statelab advise Properties.log --cores 16        (from the output of pebble db properties)
 
 The settings of the node are read from the OPTIONS file of its database; --cache
@@ -66,6 +67,8 @@ advise allows for that unless --write-rate 0 says that nothing is written.`,
 	flag.StringVar(&f.latency, "latency-goal", "", "longest device time of a Get, such as 1ms")
 	flag.StringVar(&f.writeRate, "write-rate", "", "keys that the node writes per second; 0: none (default: as many as it can)")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
+	flag.StringVar(&f.accesses, "accesses", "", "access list of the client's blocks whose Gets the cache is for, instead of random ones: statelab accesses")
+	flag.StringVar(&f.scheme, "scheme", "flat", "with --accesses: keys that the client asks for: flat (geth's snapshot), path or hash (its tries)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the node's machine; Pebble's cache has shards for each")
 	flag.StringVar(&f.probeSeconds, "probe-seconds", "1", "duration of the disk probe for each number of reads in flight; 0: no probe")
 	flag.BoolVar(&f.verify, "verify", false, "measure the present and the recommended cache, and compare with the prediction")
@@ -127,6 +130,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	}
 	if traced != nil {
 		model.Cost = traced.cost
+		model.List = traced.list
 	}
 	e.Curve, err = advise.Draw(a.ctx, model, func(done int) {
 		p.tell("", result.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
@@ -142,10 +146,13 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	}
 	advice := advise.Judge(e)
 	if r.verify {
+		if traced != nil && traced.list != nil {
+			r.spec.WarmupGets, r.spec.Gets, r.spec.WarmupAuto = traced.list.WarmupGets, traced.list.Gets, false
+		}
 		if e.Verified, err = a.verifyAdvice(r, outFolder(f.out, "advise"), model, traced != nil, advice, p); err != nil {
 			return a.orInterrupted(err)
 		}
-		if r.target.foreign {
+		if r.target.foreign && r.spec.AccessList == "" {
 			e.SampleKeys = r.spec.SampleKeys
 		}
 		advice = advise.Judge(e)
@@ -228,6 +235,9 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 			if f.verify {
 				m.add("--verify: a level table cannot be measured: name the database")
 			}
+			if f.accesses != "" {
+				m.add("--accesses: a list cannot be played on a level table: name the database")
+			}
 		} else {
 			r.target, r.spec = a.adviceTarget(f, r.dir, m)
 		}
@@ -249,6 +259,7 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 	g := newFlags(experiment.Read)
 	g.DB, g.Existing, g.ReadOnly, g.IgnoreLock = dir, true, true, f.ignoreLock
 	g.Gets, g.Missing, g.SampleKeys, g.Seed, g.AccessGets = f.verifyGets, f.missing, f.sampleKeys, f.seed, "0"
+	g.Accesses, g.KeyScheme = f.accesses, f.scheme
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
 	if t.engine != nil && spec.Engine != "pebble1" && spec.Engine != "pebble2" {

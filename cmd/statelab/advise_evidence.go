@@ -214,6 +214,9 @@ func elsewhere(dir, out string) (string, error) {
 func (a *app) verifyAdvice(r request, out string, model advise.Model, traced bool, advice advise.Advice, p *progress) ([]advise.Verified, error) {
 	spec := r.spec
 	spec.Threads = verifyThreads
+	if spec.AccessList != "" {
+		spec.Threads = 1 // in the list's order
+	}
 	if host.DirectSupported(r.dir) == nil {
 		spec.PageCache = bench.Direct
 	}

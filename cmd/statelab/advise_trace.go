@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
@@ -20,6 +22,7 @@ type adviceTrace struct {
 	policy cachesim.Policy
 	cores  int
 	gets   int
+	list   *advise.List // whose Gets they are
 }
 
 // A trace costs memory and, of a large database, all its metadata to be read.
@@ -35,6 +38,9 @@ const (
 // traceForAdvice traces the database unless it is too large for that, or changes
 // underneath: then nil, and why is said.
 func (a *app) traceForAdvice(r request, run *result.Run, p *progress) (*adviceTrace, error) {
+	if r.spec.AccessList != "" {
+		return a.traceList(r, run, p)
+	}
 	gets := max(leastTracedGets, 5*tracedBlocksPerFill*advise.MostDrawn(run.Database.Levels)/usualBlockBytes/tracedWarmupShare)
 	if gets > maxCurveGets || metadataBytes(run) > maxTracedMetadata {
 		p.say("the database is too large to be traced: the prediction uses the sizes of its levels")
@@ -57,6 +63,52 @@ func (a *app) traceForAdvice(r request, run *result.Run, p *progress) (*adviceTr
 		return nil, err
 	}
 	return &adviceTrace{app: a, trace: accesses, policy: policyOf(spec.Engine), cores: r.cores, gets: int(gets)}, nil
+}
+
+// traceList traces the Gets of an access list, once: the first half fills the cache, the other counts. A
+// curve for random keys is no stand-in where that cannot be done.
+func (a *app) traceList(r request, run *result.Run, p *progress) (*adviceTrace, error) {
+	if metadata := metadataBytes(run); metadata > maxTracedMetadata {
+		return nil, fmt.Errorf("--accesses: a trace needs %s of filters and indexes in memory, at most %s are read: measure with statelab sweep --accesses",
+			unit.Bytes(metadata), unit.Bytes(maxTracedMetadata))
+	}
+	spec := r.spec
+	gets, err := bench.ListGets(a.ctx, r.target.engine, &spec)
+	if err != nil {
+		return nil, err
+	}
+	if gets < 2 || gets > maxCurveGets {
+		return nil, fmt.Errorf("--accesses %s: its blocks ask for %s keys, advise needs from 2 to %s: use a list of other blocks", spec.AccessList,
+			unit.Count(gets), unit.Count(uint64(maxCurveGets)))
+	}
+	spec.Threads, spec.WarmupAuto, spec.WarmupGets = 1, false, gets/2
+	spec.Gets = gets - spec.WarmupGets
+	var file bytes.Buffer
+	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, func(e result.Event) { p.tell("", e) }); err != nil {
+		return nil, err
+	}
+	accesses, _, err := trace.Load(&file)
+	if err != nil {
+		return nil, err
+	}
+	list := &advise.List{Name: filepath.Base(spec.AccessList), KeyScheme: spec.KeyScheme, Gets: spec.Gets, WarmupGets: spec.WarmupGets}
+	for _, b := range accesses.Blocks {
+		list.Bytes += int64(b.Bytes) + version1or2(spec.Engine).BlockCharge()
+	}
+	list.FirstReads = float64(firstReads(accesses)) / float64(spec.Gets)
+	return &adviceTrace{app: a, trace: accesses, policy: policyOf(spec.Engine), cores: r.cores, gets: int(gets), list: list}, nil
+}
+
+// firstReads are the accesses after the warm-up to blocks that were not accessed before.
+func firstReads(t *cachesim.Trace) (reads int) {
+	seen := make([]bool, len(t.Blocks))
+	for i, number := range t.Accesses {
+		if !seen[number] && uint32(i) >= t.Gets[t.WarmupGets] {
+			reads++
+		}
+		seen[number] = true
+	}
+	return reads
 }
 
 func metadataBytes(run *result.Run) (bytes int64) {

@@ -127,6 +127,19 @@ func foreignReaders() []foreignReader {
 			}
 			return dir
 		}, "changeset verify IN --format diffs --json", false},
+		{"access list", func(t *testing.T) string {
+			path := filepath.Join(t.TempDir(), "in.slal")
+			must(t, "accesses", "generate", "--blocks", "1", "--accounts", "1k", "--out", path)
+			return path
+		}, "accesses info IN --json", true},
+		{"tables of Xatu", func(t *testing.T) string {
+			dir := t.TempDir()
+			for _, name := range []string{"storage_reads", "storage_diffs", "balance_diffs", "nonce_reads"} {
+				name = "canonical_execution_" + name + ".parquet"
+				copyFile(t, filepath.Join("../../internal/chain/xatu/testdata", name), filepath.Join(dir, name))
+			}
+			return dir
+		}, "accesses import IN --out NEW", false},
 		{"trace", func(t *testing.T) string {
 			path := filepath.Join(t.TempDir(), "in.trace")
 			must(t, "trace", "--db", small(t, "3k"), "--gets", "2k", "--warmup", "0", "--out", path)

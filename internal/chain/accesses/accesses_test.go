@@ -92,13 +92,13 @@ func TestBadLists(t *testing.T) {
 			"8.rlp": empty, "8.block.json": header("0x8", "cc", "dd")},
 			"reorganised"},
 		"another block": {map[string][]byte{"7.rlp": empty, "7.block.json": header("0x8", "aa", "bb")}, "not the header of block 7"},
-		"another list":  {map[string][]byte{"7.rlp": []byte("0xc180"), "7.block.json": header("0x7", "aa", "bb")}, "7.rlp: not a block access list"},
+		"another list":  {map[string][]byte{"7.rlp": []byte("0xc180"), "7.block.json": header("0x7", "aa", "bb")}, "7.rlp: block 7: not a block access list"},
 		"a hash of another": {map[string][]byte{"7.rlp": append([]byte{0xda, 0xd9, 0x94}, append(make([]byte, 20), 0xc0, 0xc0, 0xc0, 0xc0)...),
 			"7.block.json": header("0x7", "aa", "bb")},
-			"7.rlp: not a block access list of EIP-7928"},
+			"7.rlp: block 7: not a block access list of EIP-7928"},
 		"two forms":          {map[string][]byte{"7.rlp": empty, "7.json": []byte(`{}`)}, "block 7 has a block access list too"},
 		"an error of a node": {map[string][]byte{"7.json": []byte(`{"error":{"message":"missing trie node"}}`)}, "missing trie node"},
-		"cut":                {map[string][]byte{"7.json": []byte(`[{"result":{`)}, "7.json: the JSON ends early"},
+		"cut":                {map[string][]byte{"7.json": []byte(`[{"result":{`)}, "7.json: block 7: the JSON ends early"},
 		"no state diff":      {map[string][]byte{"7.json": []byte(`{"result":[{"stateDiff":null}]}`)}, `ask for trace_replayBlockTransactions`},
 		"a nonce": {map[string][]byte{"7.json": []byte(`{"0x0000000000000000000000000000000000000001":{"nonce":"0x10000000000000000"}}`)},
 			"account 0x0000000000000000000000000000000000000001: a nonce"},
@@ -129,7 +129,7 @@ func TestStateDiffs(t *testing.T) {
 	if err := DecodeTraces(&b, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := newJoiner().join(&b); err != nil {
+	if err := NewJoiner().Join(&b); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.Accesses) != 5 || len(b.After) != 3 || len(b.Before) != 3 { // three accounts, a slot, a code
@@ -163,7 +163,7 @@ func FuzzDecodeTraces(f *testing.F) {
 	f.Add([]byte(`{"result":{"0x00000000000000000000000000000000000000aa":{"balance":"7","storage":{"0x1":"0x2"}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var b Block
-		if DecodeTraces(&b, text) == nil && newJoiner().join(&b) == nil {
+		if DecodeTraces(&b, text) == nil && NewJoiner().Join(&b) == nil {
 			if _, err := NewPlayer(Info{}).Changes(&Block{}); err != nil {
 				t.Error(err)
 			}
@@ -184,4 +184,84 @@ func FuzzOpenContainer(f *testing.F) {
 			err = c.Next(&b)
 		}
 	})
+}
+
+// TestBadListsSayWhatToDo: a list that is cut, hostile, of another fork, of another branch, or of a state that the
+// database does not have: one sentence with the block, the account where there is one, and the way out.
+func TestBadListsSayWhatToDo(t *testing.T) {
+	address := bytes.Repeat([]byte{0xab}, 20)
+	const account = "account 0xabababababababababababababababababababab"
+	item := func(payload ...[]byte) []byte { // a list of RLP
+		text := bytes.Join(payload, nil)
+		if len(text) < 56 {
+			return append([]byte{0xc0 + byte(len(text))}, text...)
+		}
+		return append([]byte{0xf9, byte(len(text) >> 8), byte(len(text))}, text...)
+	}
+	key, none := append([]byte{0x94}, address...), []byte{0xc0}
+	good := item(item(key, none, item([]byte{1}, []byte{2}), none, none, none))
+	const again = "fetch the list again from a node that has this fork, or import the block's prestateTracer JSON instead"
+	header := func(number, hash, parent string) []byte {
+		return []byte(`{"number":"` + number + `","hash":"0x` + hash + `","parentHash":"0x` + parent + `"}`)
+	}
+	prestate := `{"0xabababababababababababababababababababab":{"balance":"0x1","storage":{`
+	for what, of := range map[string]struct {
+		files fstest.MapFS
+		want  []string
+	}{
+		"a list that is cut": {fstest.MapFS{"7.rlp": {Data: good[:len(good)-3]}}, []string{"7.rlp: block 7: ", account, again}},
+		"a hostile list": {fstest.MapFS{"7.rlp": {Data: item(item(key, none, []byte{0xfb, 0xff, 0xff, 0xff, 0xff}, none, none, none))}},
+			[]string{"block 7: ", account, "a length of 4294967295 bytes where", again}},
+		"a list of a fork with a field more": {fstest.MapFS{"7.rlp": {Data: item(item(key, none, none, none, none, none, none))}},
+			[]string{"block 7: ", "as the Amsterdam fork has it", account, "1 bytes too many", again}},
+		"a list of a fork with a field less": {fstest.MapFS{"7.rlp": {Data: item(item(key, none, none, none, none))}},
+			[]string{"block 7: ", account, "it ends early", again}},
+		"a trace that is cut": {fstest.MapFS{"7.json": {Data: []byte(prestate)}},
+			[]string{"7.json: block 7: ", account, "the JSON ends early", "fetch the file again"}},
+		"a hostile number": {fstest.MapFS{"7.json": {Data: []byte(prestate[:len(prestate)-len(`1","storage":{`)] + strings.Repeat("1", 200) + `"}}`)}},
+			[]string{"7.json: block 7: ", account, "not a number of 256 bits", "fetch the file again"}},
+		"a reorganised block": {fstest.MapFS{"7.rlp": {Data: good}, "7.block.json": {Data: header("0x7", "aa", "99")},
+			"8.rlp": {Data: good}, "8.block.json": {Data: header("0x8", "cc", "bb")}},
+			[]string{"block 8 has the parent 0x", "00bb, and block 7 of this list is 0x", "00aa: the chain was reorganised between them; fetch both again"}},
+	} {
+		f, err := OpenFolder(of.files, ".")
+		var b Block
+		for err == nil {
+			err = f.Next(&b)
+		}
+		for _, words := range of.want {
+			if err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want %q", what, err, words)
+			}
+		}
+	}
+	for scheme, of := range map[string]struct {
+		store map[string]string
+		want  []string
+	}{
+		FlatKeys: {nil, []string{"block 7: ", account, "in the database under flat keys", "(--scheme path or hash)"}},
+		PathKeys: {nil, []string{"block 7: ", account, "in the database under path keys", "(--scheme flat or hash)"}},
+		HashKeys: {nil, []string{"no newest block", "--scheme flat"}},
+		"flat, while the snapshot is made": {map[string]string{"SnapshotGenerator": string(item([]byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80}))},
+			[]string{"snapshot is not complete", "before the first account", "--scheme path or hash"}},
+		// The root of the trie is there, what is below it is not.
+		"path, pruned": {map[string]string{"A": string(item(bytes.Repeat(append([]byte{0xa0}, bytes.Repeat([]byte{1}, 32)...), 16), []byte{0x80}))},
+			[]string{"block 7: ", account, "the node under key", "let the node finish its synchronisation"}},
+	} {
+		f, err := OpenFolder(fstest.MapFS{"7.rlp": {Data: good}}, ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		get := func(key []byte) ([]byte, bool, error) {
+			value, found := of.store[string(key)]
+			return []byte(value), found, nil
+		}
+		name, _, _ := strings.Cut(scheme, ",")
+		err = Keys(name, get, f, func([]byte, bool) error { return nil })
+		for _, words := range of.want {
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: %v, want %q", scheme, err, words)
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package accesses
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -31,7 +32,7 @@ func DecodeBAL(b *Block, text []byte) (hash Word, err error) {
 		whole.fail("%d bytes after its end", len(whole.rest))
 	}
 	if whole.err != nil {
-		return hash, fmt.Errorf("%w: %w", errNotBAL, whole.err)
+		return hash, fmt.Errorf("%w: %w%s", errNotBAL, whole.err, cutAccount(text))
 	}
 	b.Accesses, b.After = b.Accesses[:0], nil
 	var last []byte
@@ -41,7 +42,7 @@ func DecodeBAL(b *Block, text []byte) (hash Word, err error) {
 		if a.err == nil && last != nil && bytes.Compare(last, address) >= 0 {
 			a.fail("account 0x%x comes after 0x%x", address, last)
 		}
-		if err := errors.Join(accounts.err, a.err); err != nil {
+		if err := cmp.Or(accounts.err, a.err); err != nil {
 			return hash, fmt.Errorf("%w: %w", errNotBAL, err)
 		}
 		last = address
@@ -51,6 +52,35 @@ func DecodeBAL(b *Block, text []byte) (hash Word, err error) {
 	}
 	markFirst(b.Accesses)
 	return Word(hasher.Sum(text)), nil
+}
+
+// cutAccount names the account in which a cut list ends.
+func cutAccount(text []byte) string {
+	header := func(b []byte) (rest []byte, length uint64) { // of a list
+		switch {
+		case len(b) == 0 || b[0] < 0xc0:
+			return nil, 0
+		case b[0] < 0xf8:
+			return b[1:], uint64(b[0] - 0xc0)
+		}
+		digits := int(b[0] - 0xf7)
+		if len(b) < 1+digits {
+			return nil, 0
+		}
+		length, _ = be64(b[1 : 1+digits])
+		return b[1+digits:], length
+	}
+	accounts, _ := header(text)
+	for {
+		account, length := header(accounts)
+		if len(account) < 21 || account[0] != 0x80+20 {
+			return ""
+		}
+		if length > uint64(len(account)) {
+			return fmt.Sprintf(" (it ends in account 0x%x)", account[1:21])
+		}
+		accounts = account[length:]
+	}
 }
 
 // account decodes what is after an account's address.
@@ -76,7 +106,7 @@ func (b *Block) account(address Address, a rlp, hasher *mpt.Hasher) error {
 		if writes.err == nil && value == nil {
 			writes.fail("slot 0x%x changes and has no change", slot)
 		}
-		if changed.err = errors.Join(changed.err, writes.err); changed.err != nil {
+		if changed.err = cmp.Or(changed.err, writes.err); changed.err != nil {
 			break
 		}
 		slots = append(slots, touched{slot, first, true})
@@ -100,7 +130,7 @@ func (b *Block) account(address Address, a rlp, hasher *mpt.Hasher) error {
 	balanceAt, balance := indexed(&balances, "balance", func(w *rlp) []byte { return w.number(32) })
 	nonceAt, nonce := indexed(&nonces, "nonce", func(w *rlp) []byte { return w.number(8) })
 	codeAt, code := indexed(&codes, "code", func(w *rlp) []byte { return w.string(MaxCodeBytes) })
-	if err := errors.Join(a.err, changed.err, reads.err, balances.err, nonces.err, codes.err); err != nil {
+	if err := cmp.Or(a.err, changed.err, reads.err, balances.err, nonces.err, codes.err); err != nil {
 		return err
 	}
 	access := Access{Kind: Account, Address: address, Write: balance != nil || nonce != nil || code != nil}

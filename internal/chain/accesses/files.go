@@ -27,7 +27,7 @@ import (
 var (
 	blockFile = regexp.MustCompile(`^(\d{1,18})\.(rlp|json|diff\.json|block\.json)(\.gz)?$`)
 	// ErrNoFiles: the folder has no list.
-	ErrNoFiles = errors.New("no file is called NUMBER.rlp or NUMBER.json after a block")
+	ErrNoFiles = errors.New("no file is called NUMBER.rlp or NUMBER.json after a block, or *.parquet")
 )
 
 // Folder reads a folder of files.
@@ -38,7 +38,7 @@ type Folder struct {
 	files   map[uint64]map[string]string // number -> kind -> path
 	genesis string
 	at      int
-	join    *joiner
+	join    *Joiner
 }
 
 // OpenFolder lists a folder, or takes one file of it.
@@ -58,7 +58,7 @@ func OpenFolder(fsys fs.FS, name string) (*Folder, error) {
 			names = append(names, entry.Name())
 		}
 	}
-	f := &Folder{fsys: fsys, files: map[uint64]map[string]string{}, join: newJoiner()}
+	f := &Folder{fsys: fsys, files: map[uint64]map[string]string{}, join: NewJoiner()}
 	forms := map[string]bool{}
 	for _, base := range names {
 		full := path.Join(dir, base)
@@ -110,7 +110,7 @@ func (f *Folder) Next(b *Block) error {
 	f.at++
 	files := f.files[b.Number]
 	if f.at == 1 && f.genesis != "" {
-		if err := f.decode(f.genesis, func(text []byte) (err error) {
+		if err := f.decode(f.genesis, b.Number, func(text []byte) (err error) {
 			b.Before, err = Genesis(text)
 			return err
 		}); err != nil {
@@ -119,7 +119,7 @@ func (f *Folder) Next(b *Block) error {
 	}
 	var balHash *Word
 	if name := files["block.json"]; name != "" {
-		if err := f.decode(name, func(text []byte) (err error) {
+		if err := f.decode(name, b.Number, func(text []byte) (err error) {
 			balHash, err = decodeHeader(b, text)
 			return err
 		}); err != nil {
@@ -127,7 +127,8 @@ func (f *Folder) Next(b *Block) error {
 		}
 	}
 	if name := files["rlp"]; name != "" {
-		if err := f.decode(name, func(text []byte) error {
+		var hash Word
+		if err := f.decode(name, b.Number, func(text []byte) (err error) {
 			if bytes.HasPrefix(text, []byte("0x")) {
 				text = bytes.TrimSpace(text)
 				raw := make([]byte, hex.DecodedLen(len(text)-2))
@@ -136,13 +137,14 @@ func (f *Folder) Next(b *Block) error {
 				}
 				text = raw
 			}
-			hash, err := DecodeBAL(b, text)
-			if err == nil && balHash != nil && hash != *balHash {
-				return fmt.Errorf("the list's hash is %v, the block's header says %v: they are of different blocks, fetch both again", hash, *balHash)
-			}
+			hash, err = DecodeBAL(b, text)
 			return err
 		}); err != nil {
 			return err
+		}
+		if balHash != nil && hash != *balHash {
+			return fmt.Errorf("%s: block %d: the list's hash is %v, the block's header says %v: they are of different blocks, fetch both again", name, b.Number,
+				hash, *balHash)
 		}
 	}
 	for _, kind := range []string{"json", "diff.json"} {
@@ -153,23 +155,27 @@ func (f *Folder) Next(b *Block) error {
 		if files["rlp"] != "" {
 			return fmt.Errorf("%s: block %d has a block access list too: keep one of them", name, b.Number)
 		}
-		if err := f.decode(name, func(text []byte) error { return DecodeTraces(b, text) }); err != nil {
+		if err := f.decode(name, b.Number, func(text []byte) error { return DecodeTraces(b, text) }); err != nil {
 			return err
 		}
 	}
-	return f.join.join(b)
+	return f.join.Join(b)
 }
 
-// decode reads a file and says of an error which block it is.
-func (f *Folder) decode(name string, decode func([]byte) error) error {
+// decode reads a file and says of an error which block it is, and what to do.
+func (f *Folder) decode(name string, block uint64, decode func([]byte) error) error {
 	text, err := f.read(name)
 	if err == nil {
 		err = decode(text)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	remedy := "fetch the file again"
+	if errors.Is(err, errNotBAL) {
+		remedy = "fetch the list again from a node that has this fork, or import the block's prestateTracer JSON instead"
+	}
+	return fmt.Errorf("%s: block %d: %w: %s", name, block, err, remedy)
 }
 
 func (f *Folder) read(name string) ([]byte, error) {

@@ -64,14 +64,14 @@ func (p Profile) Check() error {
 type Generated struct {
 	profile Profile
 	hasher  *mpt.Hasher
-	join    *joiner
+	join    *Joiner
 	number  uint64
 	made    uint64 // slots that blocks have made
 }
 
 // Generate returns the traffic of a profile: the same for the same seed.
 func Generate(p Profile) *Generated {
-	return &Generated{profile: p, hasher: mpt.NewHasher(), join: newJoiner()}
+	return &Generated{profile: p, hasher: mpt.NewHasher(), join: NewJoiner()}
 }
 
 // Info implements Source.
@@ -164,7 +164,7 @@ func (g *Generated) Next(b *Block) error {
 	for _, v := range after {
 		b.After = append(b.After, *v)
 	}
-	return g.join.join(b)
+	return g.join.Join(b)
 }
 
 // mean is a random number of a mean, spread as calls of contracts are: most few, some many.

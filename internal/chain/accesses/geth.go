@@ -27,8 +27,9 @@ type Get func(key []byte) (value []byte, found bool, err error)
 // the store has: of each block every key once, since what a block has read stays in memory until it ends.
 func Keys(scheme string, get Get, list Source, visit func(key []byte, found bool) error) error {
 	k := &keys{scheme: scheme, get: get, visit: visit, player: NewPlayer(Info{}), hasher: mpt.NewHasher()}
-	if scheme == HashKeys {
-		if err := k.findRoot(); err != nil {
+	begin := map[string]func() error{FlatKeys: k.snapshotDone, HashKeys: k.findRoot}[scheme]
+	if begin != nil {
+		if err := begin(); err != nil {
 			return err
 		}
 	}
@@ -43,8 +44,8 @@ func Keys(scheme string, get Get, list Source, visit func(key []byte, found bool
 			return fmt.Errorf("block %d: %w", b.Number, err)
 		}
 		if n == 0 && k.accounts > 0 && k.present == 0 {
-			return fmt.Errorf("block %d: none of its %d accounts, %v to begin with, is in the database under %s keys: the list is of another chain, or "+
-				"the database keeps its state otherwise (--scheme %s)", b.Number, k.accounts, k.first, scheme, othersOf(scheme))
+			return fmt.Errorf("block %d: none of its %d accounts is in the database under %s keys, not even account %v: the list is of another chain, or "+
+				"the database keeps its state otherwise (--scheme %s)", b.Number, k.accounts, scheme, k.first, othersOf(scheme))
 		}
 	}
 }
@@ -95,9 +96,31 @@ func (k *keys) ask(key []byte) ([]byte, error) {
 	return value, k.visit(key, found)
 }
 
+// snapshotDone holds the snapshot's generator to having ended: accounts behind it have no flat record yet.
+func (k *keys) snapshotDone() error {
+	value, found, err := k.get([]byte("SnapshotGenerator"))
+	if err != nil || !found {
+		return err
+	}
+	record := rlp{rest: value}
+	fields := record.list()
+	fields.number(1) // wiping
+	done := fields.number(1)
+	marker := fields.string(64)
+	if fields.err != nil || len(done) > 0 {
+		return nil // of a version that keeps its progress otherwise
+	}
+	at := "before the first account"
+	if len(marker) >= 32 {
+		at = fmt.Sprintf("at the account with the hash %x", marker[:32])
+	}
+	return fmt.Errorf("the database's snapshot is not complete (it was being made, and is %s): let the node finish it, or use --scheme %s", at, othersOf(FlatKeys))
+}
+
 // findRoot follows the marker of the newest block to its header.
 func (k *keys) findRoot() error {
-	wrong := errors.New("the database names no newest block (LastBlock): it is not a chaindata of go-ethereum")
+	wrong := errors.New("the database names no newest block (LastBlock): " +
+		"it is not a chaindata of go-ethereum, or the node was killed before its first block; --scheme flat needs no marker")
 	value := func(key []byte) []byte {
 		value, found, err := k.get(key)
 		if err != nil || !found {
@@ -212,7 +235,8 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 			if at == 0 {
 				return nil, nil // no trie: told by the caller's count of what is present
 			}
-			return nil, fmt.Errorf("the node under key %x is missing: the state of the newest block is not whole", key)
+			return nil, fmt.Errorf("the node under key %x is missing: the database does not hold the whole state of its newest block; "+
+				"let the node finish its synchronisation and stop it, or use --scheme flat", key)
 		}
 		for node != nil { // nodes that lie within others follow each other here
 			whole := rlp{rest: node}

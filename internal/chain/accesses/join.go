@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// joiner keeps of what blocks and their transactions tell what a list holds: values from before the
+// Joiner keeps of what blocks and their transactions tell what a list holds: values from before the
 // list once, values after a block once for each account.
-type joiner struct {
+type Joiner struct {
 	accounts map[Address]bool
 	slots    map[slotOf]bool
 	last     Block
@@ -19,12 +19,13 @@ type slotOf struct {
 	Word
 }
 
-func newJoiner() *joiner {
-	return &joiner{accounts: map[Address]bool{}, slots: map[slotOf]bool{}}
+// NewJoiner returns a joiner of one list.
+func NewJoiner() *Joiner {
+	return &Joiner{accounts: map[Address]bool{}, slots: map[slotOf]bool{}}
 }
 
-// join makes a block of what decoders have added to it.
-func (j *joiner) join(b *Block) error {
+// Join makes a block of what decoders have added to it.
+func (j *Joiner) Join(b *Block) error {
 	if j.any {
 		if err := follows(&j.last, b); err != nil {
 			return err

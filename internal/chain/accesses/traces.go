@@ -8,8 +8,10 @@ import (
 	"io"
 	"maps"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/statelab/statelab/internal/chain/mpt"
 )
@@ -37,6 +39,9 @@ func DecodeTraces(b *Block, text []byte) error {
 		return fmt.Errorf("%d bytes of JSON, at most %d are read", len(text), MaxBlockBytes)
 	}
 	if err := d.any(text, 0); err != nil {
+		if at := lastAccount.FindAllString(string(text), -1); errors.Is(err, errJSONEnds) && len(at) > 0 {
+			err = fmt.Errorf("%w, at account %s", err, strings.Trim(at[len(at)-1], `"`))
+		}
 		return err
 	}
 	if d.count == 0 && !d.list {
@@ -44,6 +49,9 @@ func DecodeTraces(b *Block, text []byte) error {
 	}
 	return nil
 }
+
+// lastAccount finds addresses in text.
+var lastAccount = regexp.MustCompile(`"0x[0-9a-fA-F]{40}"`)
 
 type traces struct {
 	b      *Block
@@ -91,12 +99,31 @@ func (d *traces) any(text json.RawMessage, depth int) error {
 	return d.prestate(text)
 }
 
+var errJSONEnds = errors.New("the JSON ends early")
+
+// accountsOf decodes an object of accounts. Errors name the account.
+func accountsOf[T any](text []byte) (map[Address]*T, error) {
+	var parts map[Address]json.RawMessage
+	if err := strict(text, &parts); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoTrace, err)
+	}
+	accounts := make(map[Address]*T, len(parts))
+	for address, part := range parts {
+		var account *T
+		if err := strict(part, &account); err != nil {
+			return nil, fmt.Errorf("%w: account %v: %w", errNoTrace, address, err)
+		}
+		accounts[address] = account
+	}
+	return accounts, nil
+}
+
 // strict decodes one value and nothing after it.
 func strict(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(into); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return errors.New("the JSON ends early")
+			return errJSONEnds
 		}
 		return err
 	}
@@ -178,9 +205,9 @@ func compareAddresses(a, b Address) int { return bytes.Compare(a[:], b[:]) }
 
 // prestate is a transaction's: it tells what was there, not what is written.
 func (d *traces) prestate(text []byte) error {
-	var accounts map[Address]*tracedAccount
-	if err := strict(text, &accounts); err != nil {
-		return fmt.Errorf("%w: %w", errNoTrace, err)
+	accounts, err := accountsOf[tracedAccount](text)
+	if err != nil {
+		return err
 	}
 	tx := d.next()
 	for _, address := range slices.SortedFunc(maps.Keys(accounts), compareAddresses) {
@@ -228,18 +255,17 @@ func (d *traces) add(a Access) { d.b.Accesses = append(d.b.Accesses, a) }
 // diff is what a transaction changes. What is in pre but not in post was deleted, or for a slot set
 // to zero.
 func (d *traces) diff(pre, post json.RawMessage) error {
-	var before, after map[Address]*tracedAccount
-	for _, part := range []struct {
-		text json.RawMessage
-		into *map[Address]*tracedAccount
-	}{{pre, &before}, {post, &after}} {
-		if part.text == nil {
+	var sides [2]map[Address]*tracedAccount
+	for i, text := range []json.RawMessage{pre, post} {
+		if text == nil {
 			continue
 		}
-		if err := strict(part.text, part.into); err != nil {
-			return fmt.Errorf("%w: %w", errNoTrace, err)
+		var err error
+		if sides[i], err = accountsOf[tracedAccount](text); err != nil {
+			return err
 		}
 	}
+	before, after := sides[0], sides[1]
 	tx := d.next()
 	all := maps.Clone(before)
 	if all == nil {
@@ -334,12 +360,12 @@ func (d *traces) stateDiff(text json.RawMessage) error {
 	if string(text) == "null" {
 		return errors.New("the trace has no state diff: ask for trace_replayBlockTransactions with [\"stateDiff\"]")
 	}
-	var accounts map[Address]*struct {
+	accounts, err := accountsOf[struct {
 		Balance, Nonce, Code change
 		Storage              map[Word]change
-	}
-	if err := strict(text, &accounts); err != nil {
-		return fmt.Errorf("%w: %w", errNoTrace, err)
+	}](text)
+	if err != nil {
+		return err
 	}
 	for _, address := range slices.SortedFunc(maps.Keys(accounts), compareAddresses) {
 		a := accounts[address]

@@ -26,7 +26,8 @@ func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (
 			continue
 		}
 		if len(b.Before) > 0 && blocks > 1 {
-			return blocks, roots, fmt.Errorf("block %d tells of the state before the list, which the first block has told in full", b.Number)
+			return blocks, roots, fmt.Errorf("block %d tells of the state before the list, "+
+				"which the first block has told in full: import the list again from genesis.json and lists of one chain", b.Number)
 		}
 		if blocks == 1 {
 			player.Before(&b)
@@ -51,7 +52,7 @@ func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (
 		roots++
 		if root := reference.Root(); root != *b.Root {
 			return blocks, roots, fmt.Errorf("block %d: what it writes makes the state root %v, its header says %v: "+
-				"the list leaves out a change, or is of another chain", b.Number, Word(root), *b.Root)
+				"the list leaves out a change, or is of another chain; import it again from the node that has this block", b.Number, Word(root), *b.Root)
 		}
 	}
 }

@@ -24,6 +24,8 @@ type Model struct {
 	// Cost is what a Get costs with a cache of which memtables take reserved bytes,
 	// worked out from the database itself; nil: predict's level model.
 	Cost func(cacheBytes, reservedBytes int64) (Cost, error)
+	// List is whose Gets cost that; nil: uniformly random ones.
+	List *List
 }
 
 // Cost of a Get once the cache has settled.
@@ -47,7 +49,7 @@ type Place struct {
 type Curve struct {
 	Points []Place // by cache size; Now and Near are among them
 	// Floor is the block reads that no cache much smaller than the database
-	// saves: the data blocks of a Get.
+	// saves: the data blocks of a Get; of an access list, the blocks that none of its Gets has asked for before.
 	Floor      float64
 	WholeBytes int64 // a cache that holds every block of the database
 
@@ -63,11 +65,24 @@ type Curve struct {
 
 	// TracedGets are the Gets the curve was worked out from; 0: from the level model.
 	TracedGets int
+	List       *List // whose Gets they are; nil: uniformly random
 }
 
+// List is an access list that the curve is drawn for.
+type List struct {
+	Name       string `json:"name"`
+	KeyScheme  string `json:"key_scheme"`
+	Gets       uint64 `json:"gets"`        // that count
+	WarmupGets uint64 `json:"warmup_gets"` // before those
+	Bytes      int64  `json:"cache_bytes"` // of the blocks that they ask for
+	// FirstReads are of blocks that no Get before has asked for, by a Get that counts: no cache saves them.
+	FirstReads float64 `json:"first_block_reads_per_get"`
+}
+
+// Above the floor, as shares of the data blocks of a Get. Of uniformly random Gets these are the floor.
 const (
-	nearFloor = 1.05
-	flatFloor = 1.02
+	nearFloor = 0.05
+	flatFloor = 0.02
 )
 
 // steadyGets are played before the search for the steady state begins, which
@@ -102,12 +117,17 @@ type drawer struct {
 }
 
 func (d *drawer) draw() (c Curve, err error) {
-	for _, blockBytes := range grid(d.Levels) {
-		p, floor, err := d.at(d.MemTables.Total(blockBytes))
-		if err != nil {
+	data := 0.0
+	for _, blockBytes := range grid(d.Levels, d.List) {
+		var p Place
+		if p, data, err = d.at(d.MemTables.Total(blockBytes)); err != nil {
 			return c, err
 		}
-		c.Points, c.Floor = append(c.Points, p), floor
+		c.Points = append(c.Points, p)
+	}
+	c.Floor = data
+	if c.List = d.List; c.List != nil {
+		c.Floor = c.List.FirstReads
 	}
 	c.WholeBytes = d.MemTables.Total(wholeBytes(d.Levels))
 	if c.Now, err = d.full(d.NowBytes); err != nil {
@@ -117,7 +137,7 @@ func (d *drawer) draw() (c Curve, err error) {
 	for _, question := range []struct {
 		answer **Place
 		limit  float64
-	}{{&c.Below2, 2}, {&c.Below1_1, 1.1}, {&c.Near, nearFloor * c.Floor}, {&c.Flat, flatFloor * c.Floor}} {
+	}{{&c.Below2, 2}, {&c.Below1_1, 1.1}, {&c.Near, c.Floor + nearFloor*data}, {&c.Flat, c.Floor + flatFloor*data}} {
 		if *question.answer, err = d.smallest(c.Points, question.limit); err != nil {
 			return c, err
 		}
@@ -150,7 +170,7 @@ func (d *drawer) draw() (c Curve, err error) {
 // model says of the change, applied to what is known of the database as it is.
 func (d *drawer) withFilters(flat *Place) (*Place, error) {
 	filtered, changed := withFilters(d.Levels, d.Input.Version.BlockCharge())
-	if !changed || flat == nil {
+	if !changed || flat == nil || d.List != nil {
 		return nil, nil
 	}
 	model := *d
@@ -175,16 +195,19 @@ func (c *Curve) insert(p Place) {
 
 // MostDrawn is the largest block cache of the grid.
 func MostDrawn(levels []engine.Level) int64 {
-	sizes := grid(levels)
+	sizes := grid(levels, nil)
 	return sizes[len(sizes)-1]
 }
 
-// grid are the block caches the curve is drawn through.
-func grid(levels []engine.Level) []int64 {
+// grid are the block caches the curve is drawn through: of an access list, up to what surely holds all its blocks.
+func grid(levels []engine.Level, list *List) []int64 {
 	const least = 256 << 10 // below, not one block of a kind fits a shard
 	inflection := lsm.Inflect(levels, 0)
 	low := max(inflection.IP1.CacheBytes/4, least)
 	high := max(4*inflection.IP2.CacheBytes, 4*low)
+	if list != nil {
+		high = max(4*low, 4*list.Bytes) // shards fill unevenly
+	}
 	step := math.Pow(float64(high)/float64(low), 1/float64(gridPoints-1))
 	sizes := make([]int64, gridPoints)
 	for i := range sizes {

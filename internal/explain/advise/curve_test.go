@@ -80,7 +80,8 @@ func TestDraw(t *testing.T) {
 	for name, q := range map[string]struct {
 		p     *Place
 		limit float64
-	}{"below 2": {c.Below2, 2}, "below 1.1": {c.Below1_1, 1.1}, "near": {c.Near, nearFloor * c.Floor}, "flat": {c.Flat, flatFloor * c.Floor}} {
+	}{"below 2": {c.Below2, 2}, "below 1.1": {c.Below1_1, 1.1}, "near": {c.Near, (1 + nearFloor) * c.Floor},
+		"flat": {c.Flat, (1 + flatFloor) * c.Floor}} {
 		if q.p == nil || q.p.BlockReadsPerGet > 1.01*q.limit {
 			t.Errorf("%s: %+v", name, q.p)
 			continue
@@ -101,6 +102,32 @@ func TestDraw(t *testing.T) {
 	}
 	if saved := c.Now.BlockReadsPerGet - c.Near.BlockReadsPerGet; saved < 0.2 {
 		t.Errorf("2 MiB: %.2f, recommended: %.2f", c.Now.BlockReadsPerGet, c.Near.BlockReadsPerGet)
+	}
+}
+
+// TestDrawOfAList: blocks that ask for few of a database's blocks, and again and again, need a cache for those alone.
+func TestDrawOfAList(t *testing.T) {
+	list := &List{Bytes: 1 << 20, FirstReads: 0.1}
+	c, m := drawn(t, func(m *Model) {
+		m.List, m.MemTables = list, MemTables{}
+		m.RestReserve = func(int64) int64 { return 0 }
+		m.Cost = func(cacheBytes, reservedBytes int64) (Cost, error) {
+			missed := max(0, 1-float64(cacheBytes-reservedBytes)/float64(list.Bytes))
+			return Cost{BlockReadsPerGet: list.FirstReads + 2*missed, DataBlocksPerGet: 1}, nil
+		}
+	})
+	if c.Floor != list.FirstReads || c.List != list {
+		t.Errorf("floor %v of %+v", c.Floor, c.List)
+	}
+	// 0.05 reads above the floor, and room for the interpolation.
+	if near, flat := c.Near.CacheBytes, c.Flat.CacheBytes; near < 97*list.Bytes/100 || near > 5*list.Bytes/4 || flat < near || flat > 5*list.Bytes/4 {
+		t.Errorf("near %d, flat %d: all that the list asks for takes %d", near, flat, list.Bytes)
+	}
+	if random, _ := drawn(t, func(*Model) {}); random.Near.CacheBytes < 2*c.Near.CacheBytes {
+		t.Errorf("random keys of the same database: %+v", random.Near)
+	}
+	if last := c.Points[len(c.Points)-1].CacheBytes; last > 4*list.Bytes || last < 39*list.Bytes/10 || c.Now.CacheBytes != m.NowBytes {
+		t.Errorf("the curve ends at %d", last)
 	}
 }
 

@@ -58,6 +58,7 @@ type Advice struct {
 	Inflection     result.Inflection `json:"inflection"`
 	Limits         Limits            `json:"limits"`
 	Missing        float64           `json:"missing_share"`
+	List           *List             `json:"access_list,omitempty"`
 	Recommendation Recommendation    `json:"recommendation"`
 	Now            State             `json:"now"`
 	Then           State             `json:"then"`
@@ -114,7 +115,7 @@ func Judge(e Evidence) Advice {
 	c := e.Curve
 	a := Advice{
 		Schema: Schema, Database: e.Database, Engine: e.Engine, Inflection: lsm.Inflect(e.Database.Levels, e.Database.Bytes),
-		Limits: e.Limits, Missing: e.Missing, Below2: c.Below2, Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
+		Limits: e.Limits, Missing: e.Missing, List: c.List, Below2: c.Below2, Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
 		WholeBytes: c.WholeBytes, Curve: c.Points, Disk: e.Disk, Verified: e.Verified,
 	}
 	v, then := e.decide(a.Inflection)
@@ -210,7 +211,11 @@ func (e *Evidence) answer(v verdict, then Place) string {
 		}
 		return text + e.beyond() + "."
 	}
-	return fmt.Sprintf("A %s cache brings this database to ~%s block reads per Get; %s%s.", size(then.CacheBytes), reads(then), run, e.beyond())
+	of := ""
+	if c.List != nil {
+		of = " of the listed blocks"
+	}
+	return fmt.Sprintf("A %s cache brings this database to ~%s block reads per Get%s; %s%s.", size(then.CacheBytes), reads(then), of, run, e.beyond())
 }
 
 // wanted is what the memory does not allow.
@@ -229,7 +234,7 @@ func (e *Evidence) beyond() string {
 		return ""
 	}
 	saved := 1 - c.Doubled.BlockReadsPerGet/c.Flat.BlockReadsPerGet
-	if c.Now.CacheBytes > c.Flat.CacheBytes && c.Now.BlockReadsPerGet < (1-nothing)*c.Flat.BlockReadsPerGet {
+	if c.List == nil && c.Now.CacheBytes > c.Flat.CacheBytes && c.Now.BlockReadsPerGet < (1-nothing)*c.Flat.BlockReadsPerGet {
 		return fmt.Sprintf("; all beyond %s caches data blocks alone", size(c.Flat.CacheBytes))
 	}
 	if saved < nothing {

@@ -40,6 +40,11 @@ func (e *Evidence) reasons(v verdict, a Advice) []Reason {
 }
 
 func (e *Evidence) model() string {
+	if l := e.Curve.List; l != nil {
+		return fmt.Sprintf("worked out for the blocks of %s, whose %s keys are asked for in order: %s Gets warm the cache, then %s count; they ask for %s of "+
+			"blocks in all, and a cache of a node that has run for longer than the list holds more of them", l.Name, l.KeyScheme, unit.Count(l.WarmupGets),
+			unit.Count(l.Gets), size(l.Bytes))
+	}
 	source := "predicted from the sizes of its levels"
 	if n := e.Curve.TracedGets; n > 0 {
 		source = fmt.Sprintf("worked out from the database's own filters and indexes for %s Gets", unit.Count(uint64(n)))
@@ -49,6 +54,11 @@ func (e *Evidence) model() string {
 
 func (e *Evidence) shape(a Advice) string {
 	i := a.Inflection
+	if e.Curve.List != nil {
+		return fmt.Sprintf("filters and top indexes take %s of a cache (IP1), with all indexes %s (IP2); the listed blocks ask for few of them, and again and "+
+			"again: with all that they ask for cached, a Get still reads %s blocks that none before it has read",
+			size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
+	}
 	return fmt.Sprintf("filters and top indexes take %s of a cache (IP1), with all indexes %s (IP2); a Get then reads %s data blocks, which no cache much "+
 		"smaller than the database saves",
 		size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))

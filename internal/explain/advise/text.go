@@ -76,7 +76,11 @@ func (a *Advice) places(out io.Writer) {
 			row(k.name, *k.place)
 		}
 	}
-	line("the floor: data blocks", "", "", perGet(a.Floor), "", "")
+	floor := "the floor: data blocks"
+	if a.List != nil {
+		floor = "the floor: first reads"
+	}
+	line(floor, "", "", perGet(a.Floor), "", "")
 	fmt.Fprintln(out, wrap("What you run: "+a.Now.Source+".", ""))
 }
 

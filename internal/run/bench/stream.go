@@ -48,6 +48,15 @@ func KeyStream(ctx context.Context, e engine.Engine, spec *Spec) (next func() (k
 	}, nil
 }
 
+// ListGets is how many Gets the access list of spec comes to, played once.
+func ListGets(ctx context.Context, e engine.Engine, spec *Spec) (uint64, error) {
+	keys, err := streamKeys(ctx, e, spec)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(len(keys.played.order)), nil
+}
+
 func sharesOf(gets uint64, threads int) []uint64 {
 	shares := make([]uint64, threads)
 	for i := range shares {

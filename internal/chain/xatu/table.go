@@ -1,0 +1,329 @@
+package xatu
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/statelab/statelab/internal/chain/accesses"
+)
+
+// kind of a table.
+type kind int
+
+const (
+	storageReads kind = iota
+	storageDiffs
+	balanceReads
+	balanceDiffs
+	nonceReads
+	nonceDiffs
+	kinds int = iota
+)
+
+var kindNames = [kinds]string{"storage_reads", "storage_diffs", "balance_reads", "balance_diffs", "nonce_reads", "nonce_diffs"}
+
+func (k kind) String() string { return "canonical_execution_" + kindNames[k] }
+
+// columnsOf are a table's beside block_number, transaction_index, internal_index and meta_network_name:
+// the account, the slot, the value before, the value after.
+var columnsOf = [kinds][4]string{
+	storageReads: {"contract_address", "slot", "value", ""},
+	storageDiffs: {"address", "slot", "from_value", "to_value"},
+	balanceReads: {"address", "", "balance", ""},
+	balanceDiffs: {"address", "", "from_value", "to_value"},
+	nonceReads:   {"address", "", "nonce", ""},
+	nonceDiffs:   {"address", "", "from_value", "to_value"},
+}
+
+var always = [4]string{"block_number", "transaction_index", "internal_index", "meta_network_name"}
+
+// row of any table.
+type row struct {
+	block, tx, internal uint64
+	kind                kind
+	address             accesses.Address
+	slot                accesses.Word
+	before, after       accesses.Word
+}
+
+// table is a file.
+type table struct {
+	name    string
+	kind    kind
+	in      io.ReaderAt
+	size    int64
+	file    *parquet.File
+	columns [8]int // of always and columnsOf; -1: the table has none
+	spans   []span // of its groups
+	network string
+}
+
+// errNotTable is of a file without the columns of a table.
+var errNotTable = errors.New("its columns are not those of canonical_execution_storage_reads, _storage_diffs, _balance_reads, _balance_diffs, " +
+	"_nonce_reads or _nonce_diffs")
+
+// openTable checks the footer of a file and finds out which table it is of.
+func openTable(in io.ReaderAt, size int64, name string) (t *table, err error) {
+	defer caught(&err)
+	if err := checkFooter(in, size); err != nil {
+		return nil, fmt.Errorf("its footer: %w", err)
+	}
+	file, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, err
+	}
+	t = &table{name: name, in: in, size: size, file: file}
+	at := map[string]int{}
+	for i, c := range file.Root().Columns() {
+		if !c.Leaf() || c.Repeated() {
+			return nil, fmt.Errorf("%w (column %.80q is a list)", errNotTable, c.Name())
+		}
+		at[c.Name()] = i
+	}
+	for k := range kind(kinds) {
+		if !t.is(k, at) {
+			continue
+		}
+		return t, t.checkGroups()
+	}
+	return nil, errNotTable
+}
+
+// is finds the columns of a kind. Balances and nonces that change have the same columns, of other types.
+func (t *table) is(k kind, at map[string]int) bool {
+	for i, name := range append(always[:], columnsOf[k][:]...) {
+		t.columns[i] = -1
+		if name == "" {
+			continue
+		}
+		column, has := at[name]
+		if !has {
+			return false
+		}
+		t.columns[i] = column
+	}
+	if _, has := at["slot"]; has != (columnsOf[k][1] != "") {
+		return false
+	}
+	number := t.file.Root().Columns()[t.columns[6]].Type().Kind()
+	small := number == parquet.Int64 || number == parquet.Int32
+	if (k == nonceReads || k == nonceDiffs) != small {
+		return false
+	}
+	t.kind = k
+	return true
+}
+
+func (t *table) checkGroups() error {
+	for i, g := range t.file.Metadata().RowGroups {
+		if g.NumRows < 0 || g.NumRows > maxGroupRows || len(g.Columns) != len(t.file.Root().Columns()) {
+			return fmt.Errorf("row group %d has %d rows and %d columns; at most %d rows are read", i, g.NumRows, len(g.Columns), maxGroupRows)
+		}
+	}
+	return nil
+}
+
+// caught makes an error of a panic of the library, which indexes damaged pages without checks.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("its pages contradict each other (%.200v)", p)
+	}
+}
+
+// read visits the rows of a group: all columns, or with the block alone its number.
+func (t *table) read(group int, blockAlone bool, visit func(r *row) error) (err error) {
+	defer caught(&err)
+	meta := &t.file.Metadata().RowGroups[group]
+	chunks := t.file.RowGroups()[group].ColumnChunks()
+	var readers [8]*values
+	defer func() {
+		for _, r := range readers {
+			r.close()
+		}
+	}()
+	for i, column := range t.columns {
+		if column < 0 || blockAlone && i > 0 {
+			continue
+		}
+		leaf := t.file.Root().Columns()[column]
+		check := &pages{in: t.in, size: t.size, column: &meta.Columns[column].MetaData, required: !leaf.Optional()}
+		if err := check.check(meta.NumRows); err != nil {
+			return fmt.Errorf("column %s: %w", leaf.Name(), err)
+		}
+		readers[i] = &values{name: leaf.Name(), pages: chunks[column].Pages()}
+	}
+	for n := range meta.NumRows {
+		var r row
+		if err := t.row(&readers, blockAlone, &r); err != nil {
+			return fmt.Errorf("row %d of group %d (block %d): %w", n+1, group+1, r.block, err)
+		}
+		if err := visit(&r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row reads the next one.
+func (t *table) row(readers *[8]*values, blockAlone bool, r *row) (err error) {
+	r.kind = t.kind
+	if r.block, err = readers[0].uint64(); err != nil || blockAlone {
+		return err
+	}
+	if r.tx, err = readers[1].uint64(); err != nil {
+		return err
+	}
+	if r.internal, err = readers[2].uint64(); err != nil {
+		return err
+	}
+	if r.tx >= 1<<32-1 {
+		return fmt.Errorf("transaction %d", r.tx)
+	}
+	network, err := readers[3].text()
+	if err != nil {
+		return err
+	}
+	if t.network == "" {
+		t.network = strings.Clone(string(network))
+	}
+	if string(network) != t.network {
+		return fmt.Errorf("the network %.40q, where rows before are of %.40q: one network at a time", network, t.network)
+	}
+	address, err := readers[4].text()
+	if err == nil {
+		err = r.address.UnmarshalText(address)
+	}
+	if err != nil {
+		return fmt.Errorf("column %s: %w", readers[4].name, err)
+	}
+	for i, into := range []*accesses.Word{&r.slot, &r.before, &r.after} {
+		v := readers[5+i]
+		if v == nil {
+			continue
+		}
+		if err := v.word(into, t.kind); err != nil {
+			return fmt.Errorf("account %v: column %s: %w", r.address, v.name, err)
+		}
+	}
+	return nil
+}
+
+// values are a column's, page after page.
+type values struct {
+	name  string
+	pages parquet.Pages
+	page  parquet.Page
+	from  parquet.ValueReader
+	some  [256]parquet.Value
+	left  []parquet.Value
+}
+
+func (v *values) close() {
+	if v == nil {
+		return
+	}
+	v.release()
+	v.pages.Close() // it was only read
+}
+
+func (v *values) release() {
+	if v.page != nil {
+		parquet.Release(v.page)
+		v.page = nil
+	}
+}
+
+func (v *values) next() (parquet.Value, error) {
+	for len(v.left) == 0 {
+		if v.from == nil {
+			v.release()
+			page, err := v.pages.ReadPage()
+			v.page = page
+			if err == io.EOF {
+				err = errEnds
+			}
+			if err != nil {
+				return parquet.Value{}, fmt.Errorf("column %s: %w", v.name, err)
+			}
+			v.from = page.Values()
+		}
+		n, err := v.from.ReadValues(v.some[:])
+		v.left = v.some[:n]
+		if err == io.EOF {
+			v.from = nil
+		} else if err != nil {
+			return parquet.Value{}, fmt.Errorf("column %s: %w", v.name, err)
+		}
+	}
+	value := v.left[0]
+	v.left = v.left[1:]
+	if value.IsNull() {
+		return value, fmt.Errorf("column %s is null", v.name)
+	}
+	return value, nil
+}
+
+func (v *values) uint64() (uint64, error) {
+	value, err := v.next()
+	if err != nil {
+		return 0, err
+	}
+	switch value.Kind() {
+	case parquet.Int64:
+		return value.Uint64(), nil
+	case parquet.Int32:
+		return uint64(value.Uint32()), nil
+	}
+	return 0, fmt.Errorf("column %s is not of integers", v.name)
+}
+
+func (v *values) text() ([]byte, error) {
+	value, err := v.next()
+	if err != nil {
+		return nil, err
+	}
+	if kind := value.Kind(); kind != parquet.ByteArray && kind != parquet.FixedLenByteArray {
+		return nil, fmt.Errorf("column %s is not of text", v.name)
+	}
+	return value.ByteArray(), nil
+}
+
+// maxBalance is far above all ether there is: a balance in another byte order exceeds it.
+const maxBalanceBytes = 16
+
+// word reads a slot's key or value as 0x-hex, a balance as ClickHouse's UInt256, a nonce as an integer.
+func (v *values) word(into *accesses.Word, k kind) error {
+	switch k {
+	case storageReads, storageDiffs:
+		text, err := v.text()
+		if err != nil {
+			return err
+		}
+		return into.UnmarshalText(text)
+	case nonceReads, nonceDiffs:
+		n, err := v.uint64()
+		for i := 31; n > 0; i-- {
+			into[i] = byte(n)
+			n >>= 8
+		}
+		return err
+	}
+	text, err := v.text()
+	if err != nil {
+		return err
+	}
+	if len(text) != len(into) {
+		return fmt.Errorf("a balance of %d bytes, where ClickHouse writes a UInt256 of %d", len(text), len(into))
+	}
+	for i, b := range text { // little endian
+		into[len(into)-1-i] = b
+		if i >= maxBalanceBytes && b != 0 {
+			return errors.New("a balance of more than all ether: a UInt256 of ClickHouse is little endian")
+		}
+	}
+	return nil
+}
