@@ -188,6 +188,9 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 		m.add("name one database (example: statelab advise CHAINDATA)")
 	}
 	r.missing, r.seed, r.verify = m.share("missing", f.missing), m.seed(f.seed), f.verify
+	if r.verify && runtime.GOOS != "linux" {
+		m.add("--verify: %v", errNeedsLinux("it", runtime.GOOS))
+	}
 	if f.memory != "" {
 		if r.limits.MemoryBytes, err = sweep.ParseMemory(f.memory); err != nil {
 			m.add("--memory: %v", err)

@@ -19,16 +19,14 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
-	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/layouts/flat"
-	"github.com/statelab/statelab/layouts/pagetrie"
 )
 
 // stateRunnerVerb starts this binary as the runner of the layouts it links.
 const stateRunnerVerb = "__states"
 
 func embeddedLayouts() []layout.Layout {
-	return []layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}, pagetrie.Layout{}, chunktrie.Layout{}}
+	return append([]layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}}, linuxLayouts()...)
 }
 
 // outsideLayouts are the layouts in runner binaries of their own.

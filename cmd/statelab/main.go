@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -221,6 +222,9 @@ fatal.`,
 		a.siteVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
 	completeValues(root.Commands())
+	if runtime.GOOS != "linux" {
+		a.needLinux(runtime.GOOS, root.Commands())
+	}
 	return root
 }
 

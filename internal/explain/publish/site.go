@@ -98,7 +98,8 @@ func siteOf(shown []Shown, title string) *view.Page {
 	var links [][]string
 	for _, s := range shown {
 		if s.Problem != "" {
-			page.Warnings = append(page.Warnings, view.Warning{Text: s.Name + " is left out: " + s.Problem, Remedy: "ask who made it for the results as they were measured"})
+			page.Warnings = append(page.Warnings, view.Warning{Text: s.Name + " is left out: " + s.Problem,
+				Remedy: "ask who made it for the results as they were measured"})
 			continue
 		}
 		sides = append(sides, s.Side)
@@ -108,8 +109,8 @@ func siteOf(shown []Shown, title string) *view.Page {
 	}
 	boards := compare.Boards(sides)
 	page.Answer("", fmt.Sprintf("%s, ranked by question", title))
-	page.Advice = append(page.Advice, view.Said{Text: fmt.Sprintf("%d results. Only runs under the same conditions are ranked with each other, and a place is only a place "+
-		"where the difference is larger than chance: the last column says so.", len(names))})
+	page.Advice = append(page.Advice, view.Said{Text: fmt.Sprintf("%d results. Only runs under the same conditions are ranked with each other. "+
+		"A rank counts where the difference is larger than chance: the column difference says so.", len(names))})
 	var blocks []view.Block
 	for i, b := range boards {
 		table := view.Listing([]string{"subject", b.Figure, "range", "runs", "difference", "result"}, nil)
