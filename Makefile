@@ -33,7 +33,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # What a cluster on loopback takes.
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
-.PHONY: help build runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
+.PHONY: help build platforms runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
 .PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench dist clean cluster-needs cluster-test storm damage audit outdated
 
 help:
@@ -45,6 +45,7 @@ help:
 	@echo "trees     bin/statelab-run-* of state trees and layouts"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
 	@echo "test      installs what is missing; lint, all tests of all modules, race, fuzz"
+	@echo "platforms  build the main binary for Windows and macOS, where measuring commands say that they need Linux"
 	@echo "lint      gofmt, go vet and staticcheck of all modules, rustfmt, clippy, shellcheck (installs what is missing)"
 	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
 	@echo "cluster-test  Slurm on loopback, and twenty storms of failures: ten minutes (a short form is in test)"
@@ -105,7 +106,7 @@ demo: build
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --page-cache direct --out S"
 
-test: tools needs lint runners trees unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz e2e
+test: tools needs lint platforms runners trees unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz e2e
 	@echo "make test: all passed"
 
 tools:
@@ -115,6 +116,12 @@ tools:
 # possible, else named.
 needs:
 	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo@$(RUST_VERSION):cargo-web,rustup,cargo fio:fio
+
+# What needs no Linux must build elsewhere: predict, simulate, inspect, advise, report, compare, serve. Files that hold tests
+# are compiled on Linux alone.
+platforms: tools
+	@set -e; for system in windows/amd64 darwin/arm64; do echo "build for $$system"; \
+		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -o /dev/null ./cmd/statelab; done
 
 lint: format vet staticcheck clippy shellcheck
 

@@ -29,7 +29,8 @@ import (
 type adviseFlags struct {
 	memory, cache, gets, latency, writeRate, missing, cores string
 	probeSeconds, verifyGets, sampleKeys, seed, out         string
-	profile, accesses, scheme                               string
+	profile, accesses, scheme, nodeSeconds                  string
+	nodeMetrics                                             []string
 	verify, ignoreLock, json                                bool
 }
 
@@ -50,6 +51,8 @@ every cache size, probes the disk, and recommends settings.
 
   statelab advise CHAINDATA
   statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k --latency-goal 1ms
+  statelab advise CHAINDATA --ignore-lock --node-metrics http://127.0.0.1:6060/debug/metrics/prometheus
+                                                   (how many Gets a running geth makes, and what for)
   statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
   statelab advise CHAINDATA --ignore-lock          (while the node runs)
   statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
@@ -64,6 +67,9 @@ advise allows for that unless --write-rate 0 says that nothing is written.`,
 	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
 	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
 	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
+	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
+		"instead of --gets-per-second: geth's Prometheus metrics, an address to ask twice or two saved scrapes (list)")
+	flag.StringVar(&f.nodeSeconds, "node-seconds", "30", "with --node-metrics: seconds between the two scrapes")
 	flag.StringVar(&f.latency, "latency-goal", "", "longest device time of a Get, such as 1ms")
 	flag.StringVar(&f.writeRate, "write-rate", "", "keys that the node writes per second; 0: none (default: as many as it can)")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
@@ -95,6 +101,8 @@ type request struct {
 	cores        int
 	probeSeconds float64
 	seed         uint64
+	nodeMetrics  []string
+	nodeSeconds  float64
 	verify       bool
 	spec         bench.Spec // what verify measures
 }
@@ -117,10 +125,18 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	node, err := a.nodeMetrics(r.nodeMetrics, r.nodeSeconds, p)
+	if err != nil {
+		return a.orInterrupted(err)
+	}
+	if node != nil {
+		r.limits.GetsPerSecond = node.GetsPerSecond
+	}
 	e, err := r.evidence(run)
 	if err != nil {
 		return err
 	}
+	e.Node = node
 	model := r.model(e)
 	var traced *adviceTrace
 	if !r.table {
@@ -195,6 +211,9 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 		m.add("name one database (example: statelab advise CHAINDATA)")
 	}
 	r.missing, r.seed, r.verify = m.share("missing", f.missing), m.seed(f.seed), f.verify
+	if r.verify && runtime.GOOS != "linux" {
+		m.add("--verify: %v", errNeedsLinux("it", runtime.GOOS))
+	}
 	if f.memory != "" {
 		if r.limits.MemoryBytes, err = sweep.ParseMemory(f.memory); err != nil {
 			m.add("--memory: %v", err)
@@ -208,6 +227,20 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 	if f.gets != "" {
 		if r.limits.GetsPerSecond = m.rate("gets-per-second", f.gets); r.limits.GetsPerSecond == 0 {
 			m.add("--gets-per-second %s: must be at least 1 (example: 5k)", f.gets)
+		}
+	}
+	if seconds := m.number("node-seconds", f.nodeSeconds); len(f.nodeMetrics) > 0 {
+		r.nodeMetrics, r.nodeSeconds = f.nodeMetrics, seconds
+		switch n := len(f.nodeMetrics); {
+		case f.gets != "":
+			m.add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
+		case !(seconds > 0):
+			m.add("--node-seconds %s: must be above 0 (example: 30)", f.nodeSeconds)
+		case n == 1 && !isURL(f.nodeMetrics[0]):
+			m.add("--node-metrics %s: one scrape has no rates; save another one some time later, and give --node-metrics FIRST,SECOND --node-seconds N",
+				f.nodeMetrics[0])
+		case n > 2 || n == 2 && (isURL(f.nodeMetrics[0]) || isURL(f.nodeMetrics[1])):
+			m.add("--node-metrics: give one address, or two files")
 		}
 	}
 	if f.latency != "" {

@@ -84,7 +84,7 @@ func (a *app) traceList(r request, run *result.Run, p *progress) (*adviceTrace, 
 	spec.Threads, spec.WarmupAuto, spec.WarmupGets = 1, false, gets/2
 	spec.Gets = gets - spec.WarmupGets
 	var file bytes.Buffer
-	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, func(e result.Event) { p.tell("", e) }); err != nil {
+	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, engine.Part{}, func(e result.Event) { p.tell("", e) }); err != nil {
 		return nil, err
 	}
 	accesses, _, err := trace.Load(&file)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -184,6 +185,9 @@ const mostPairs = 20
 // compareRuns measures two settings in turns (A B, B A, ...) until their figures are
 // decided.
 func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, settings []string) error {
+	if runtime.GOOS != "linux" {
+		return errNeedsLinux("compare --run", runtime.GOOS)
+	}
 	margin := m.share("margin", c.margin)
 	if c.Repeats == "1" || c.Repeats == "" {
 		c.Repeats = fmt.Sprint(mostPairs)

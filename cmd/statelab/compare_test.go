@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,5 +64,30 @@ func TestCompareRun(t *testing.T) {
 		if got := statelab(t, c.args...); got.exit != c.code || !strings.Contains(got.stderr, c.want) {
 			t.Errorf("%v: exit %d, %s", c.args, got.exit, got.stderr)
 		}
+	}
+}
+
+// TestAnExtraReadPerGetIsFound: the same engine with a lookup that really reads one page more,
+// on one database. One run on each side is enough, at the block and at the device.
+func TestAnExtraReadPerGetIsFound(t *testing.T) {
+	dir := t.TempDir()
+	native(t, "go", "build", "-o", filepath.Join(dir, "statelab-run-native"), "../statelab-run-native")
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, source := range map[string]string{"before.so": "../../examples/native-c/engine.c", "after.so": "testdata/extra_read_engine.c"} {
+		native(t, "cc", "-O2", "-std=gnu11", "-shared", "-fPIC", "-I../../native", "-o", at(name), source, "-lpthread")
+	}
+	must(t, "load", "--db", at("db"), "--engine", "native", "--set", "library="+at("before.so"), "--keys", "50k")
+	for _, side := range []string{"before", "after"} {
+		must(t, "read", "--db", at("db"), "--engine", "native", "--set", "library="+at(side+".so"), "--cache", "1MiB", "--gets", "5k", "--warmup", "5k",
+			"--threads", "1", "--access-gets", "0", "--out", at(side))
+	}
+	reads := func(side string) int { return int(math.Round(5000 * *readRun(t, at(side)).Figures.BlockReadsPerGet)) }
+	if before, after := reads("before"), reads("after"); after != before+5000 {
+		t.Errorf("%d block reads of 5,000 Gets became %d", before, after)
+	}
+	o := statelab(t, "compare", at("before"), at("after"), "--fail-if", "block_reads_per_get > +2%")
+	if o.exit != exitFailed || !strings.Contains(o.stdout, "more block reads per Get (exact count, 1 run each") {
+		t.Errorf("%v", o)
 	}
 }

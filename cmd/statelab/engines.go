@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/engines/badger"
 	"github.com/statelab/statelab/engines/bbolt"
 	"github.com/statelab/statelab/engines/goleveldb"
 	"github.com/statelab/statelab/engines/mem"
@@ -22,7 +21,8 @@ import (
 
 // embedded are the engines that this binary links.
 func embedded() []engine.Engine {
-	return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, goleveldb.Engine{}, bbolt.Engine{}, badger.Engine{}, mem.Engine{}, null.Engine{}}
+	all := []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, goleveldb.Engine{}, bbolt.Engine{}}
+	return append(append(all, linuxEngines()...), mem.Engine{}, null.Engine{})
 }
 
 // outside are the engines in runner binaries of their own.

@@ -19,9 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
-	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/layouts/flat"
-	"github.com/statelab/statelab/layouts/pagetrie"
 )
 
 // stateRunnerVerb starts this binary as the runner of the layouts it links.
@@ -31,7 +29,7 @@ func embeddedLayouts() []layout.Layout {
 	// With one table over another in L0, Pebble at rest would be in one of two conditions, by
 	// chance; go-ethereum sets the same, so that its L0 is compacted when it rests.
 	rests := map[string]string{"L0CompactionThreshold": "2"}
-	return []layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}, Built: rests}, pagetrie.Layout{}, chunktrie.Layout{}}
+	return append([]layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}, Built: rests}}, linuxLayouts()...)
 }
 
 // outsideLayouts are the layouts in runner binaries of their own.

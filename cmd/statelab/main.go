@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -219,9 +220,13 @@ fatal.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.priceVerb(),
 		a.runVerb(), a.changesetVerb(), a.accessesVerb(), a.inspectVerb(), a.traceVerb(),
-		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.serveVerb(), a.importVerb(),
+		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.serveVerb(), a.publishVerb(), a.verifyVerb(),
+		a.siteVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
 	completeValues(root.Commands())
+	if runtime.GOOS != "linux" {
+		a.needLinux(runtime.GOOS, root.Commands())
+	}
 	return root
 }
 

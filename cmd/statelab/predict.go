@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -179,8 +180,7 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	if f.json {
 		return a.printJSON(p)
 	}
-	a.printPrediction(p)
-	return nil
+	return a.printPrediction(p)
 }
 
 // input reads the flags that do not depend on the level table.
@@ -350,10 +350,15 @@ func profiled(spec lsm.NaturalSpec, s pebbledb.Settings) lsm.NaturalSpec {
 	return spec
 }
 
-func (a *app) printPrediction(p prediction) {
+func (a *app) printPrediction(p prediction) error {
 	fmt.Fprintf(a.stdout, "%s: %s keys, %s, %s on %s\n\n", p.Source, unit.ShortCount(float64(p.Keys)), unit.Bytes(p.Database), p.Engine, plural(p.Cores, "core"))
-	fmt.Fprintln(a.stdout, "                       block reads             hit rate, %            steady")
-	fmt.Fprintln(a.stdout, "     cache  % of DB   /Get          band  filter  top ix   index    data  state")
+	out := view.NewText(a.stdout, 80)
+	for _, sentence := range p.lead() {
+		out.Wrap(sentence, "")
+	}
+	out.Line("")
+	out.Line("                               block reads/Get                    hit rate, %")
+	out.Line("     cache  % of DB    steady    run         band  filter  top ix   index    data")
 	for _, q := range p.Points {
 		band := "-"
 		if q.High-q.Low > 0.01*q.BlockReadsPerGet {
@@ -366,13 +371,45 @@ func (a *app) printPrediction(p prediction) {
 			}
 			return strconv.FormatFloat(100*rate, 'f', 1, 64)
 		}
-		fmt.Fprintf(a.stdout, "%10s  %7s  %5.3f  %12s  %6s  %6s  %6s  %6s  %5.3f\n", unit.Bytes(q.CacheBytes),
-			unit.Significant(100*float64(q.CacheBytes)/float64(p.Database), 3), q.BlockReadsPerGet, band,
-			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data), q.SteadyState)
+		out.Line(fmt.Sprintf("%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s", unit.Bytes(q.CacheBytes),
+			unit.Significant(100*float64(q.CacheBytes)/float64(p.Database), 3), q.SteadyState, q.BlockReadsPerGet, band,
+			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
+	}
+	if err := out.Flush(); err != nil {
+		return err
 	}
 	fmt.Fprintf(a.stdout, "\nIP1 %s, IP2 %s in cache; after %s warm-up and %s measured Gets\n", unit.Bytes(p.Inflection.IP1.CacheBytes),
 		unit.Bytes(p.Inflection.IP2.CacheBytes),
 		unit.Count(p.WarmupGets), unit.Count(p.Gets))
+	return nil
+}
+
+// transient is how far a run is from the steady state if it ended while its cache was still
+// filling.
+const transient = 0.02
+
+// lead is the answer: what a warm cache costs, and which of the sizes a run of so many Gets
+// would show another figure of.
+func (p prediction) lead() []string {
+	say := func(of func(result.PredictedPoint) float64, points []result.PredictedPoint) string {
+		return view.List(points, func(q result.PredictedPoint) string {
+			return fmt.Sprintf("%s at %s", unit.Significant(of(q), 3), view.ShortBytes(q.CacheBytes))
+		})
+	}
+	steady := func(q result.PredictedPoint) float64 { return q.SteadyState }
+	run := func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }
+	list := []string{"Block reads per Get in steady state, by cache: " + say(steady, p.Points) + "."}
+	var filling []result.PredictedPoint
+	for _, q := range p.Points {
+		if q.BlockReadsPerGet > (1+transient)*q.SteadyState {
+			filling = append(filling, q)
+		}
+	}
+	if len(filling) > 0 {
+		list = append(list, fmt.Sprintf("A run of %s Gets after %s warm-up Gets ends while its cache still fills: it would measure %s.",
+			unit.Count(p.Gets), unit.Count(p.WarmupGets), say(run, filling)))
+	}
+	return list
 }
 
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.

@@ -55,6 +55,9 @@ var writers = map[string]writer{
 	"report":        {"report RUN --picture NEW1 --out NEW", []string{"--out", "--picture"}},
 	"run":           {"run EXPERIMENT --out NEW", []string{"--out"}},
 	"serve":         {},
+	"publish":       {"publish RUN --out NEW.zip", []string{"--out"}},
+	"site":          {"site PACKS --out NEW", []string{"--out"}},
+	"verify":        {},
 	"simulate":      {"simulate TRACE --export NEW", []string{"--export"}},
 	"sweep":         {"sweep --db DB --use-existing --cache 1MiB --gets 1k --warmup 0 --access-gets 0 --disk none --out NEW", []string{"--out"}},
 	"trace":         {"trace --db DB --use-existing --gets 1k --warmup 0 --out NEW", []string{"--out"}},
@@ -171,6 +174,10 @@ func sentinels(t *testing.T) string {
 	at := func(name string) string { return filepath.Join(tree, name) }
 	must(t, "load", "--db", at("db"), "--keys", "2k")
 	must(t, "read", "--db", at("db"), "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--out", at("run"))
+	if err := os.Mkdir(at("packs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "publish", at("run"), "--out", at("packs/run.zip"))
 	must(t, "trace", "--db", at("db"), "--gets", "1k", "--warmup", "0", "--out", at("trace"))
 	must(t, "changeset", "generate", "--profile", "bank", "--versions", "3", "--scale", "0.001", "--out", at("set"))
 	experiment := must(t, "read", "--db", at("db"), "--use-existing", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--print-experiment")

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package badger adapts Badger v4, the LSM tree of Dgraph with memory-mapped tables
 // and large values kept apart.
 //

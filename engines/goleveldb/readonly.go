@@ -11,10 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/syndtr/goleveldb/leveldb/storage"
-	"golang.org/x/sys/unix"
-
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/syndtr/goleveldb/leveldb/storage"
 )
 
 const lockName = "LOCK"
@@ -54,10 +52,10 @@ func (r *readOnly) takeLock() error {
 		return nil // nobody ever locked it
 	}
 	if err != nil {
-		return err
+		return blockio.AsLocked(err, path)
 	}
 	r.lock = file
-	return blockio.AsLocked(unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB), path)
+	return blockio.AsLocked(shareLock(file), path)
 }
 
 func (r *readOnly) pinAll() error {

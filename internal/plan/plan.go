@@ -273,25 +273,6 @@ func (p Plan) label(points []Point, s Step) string {
 	return strings.Join(parts, ", ")
 }
 
-// Representative is the repeat that stands for a point in every figure, chart and
-// table: the one in the middle, of an even number the worse of the two in the
-// middle. cost is lower where a run is better.
-func Representative[T any](repeats []T, cost func(T) float64) T {
-	sorted := slices.Clone(repeats)
-	slices.SortStableFunc(sorted, func(a, b T) int { return cmp.Compare(cost(a), cost(b)) })
-	return sorted[len(sorted)/2]
-}
-
-// Spread is the range of a figure over repeats.
-func Spread[T any](repeats []T, figure func(T) float64) result.Range {
-	r := result.Range{Low: figure(repeats[0]), High: figure(repeats[0])}
-	for _, one := range repeats {
-		v := figure(one)
-		r.Low, r.High = min(r.Low, v), max(r.High, v)
-	}
-	return r
-}
-
 // OrZero is a figure, 0 where it is not known.
 func OrZero(v *float64) float64 {
 	if v == nil {

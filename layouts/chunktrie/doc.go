@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package chunktrie is a state layout that keeps an Ethereum trie natively: nodes
 // packed one behind another into the chunks of one file, each reached by one read,
 // because its parent knows its address and its length.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package chunktrie
 
 // pointer leads to a node: offset in the chunk (28 bits), chunk (20), sectors to

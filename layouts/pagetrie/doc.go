@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package pagetrie is a state layout: Ethereum's Merkle-Patricia trie packed into
 // 4096-byte pages of one file, several levels of the trie to a page, changed by
 // copying pages.

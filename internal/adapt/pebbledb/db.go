@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
@@ -287,8 +285,8 @@ func (d *live) muchInLog() (engine.Warning, bool) {
 // fewDescriptors warns where tables cannot all be open at once although the
 // engine was allowed to.
 func (d *live) fewDescriptors() (engine.Warning, bool) {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+	limit, known := mayOpen()
+	if !known {
 		return engine.Warning{}, false
 	}
 	need := min(d.config.Handles, d.recorder.Tables())
@@ -297,9 +295,9 @@ func (d *live) fewDescriptors() (engine.Warning, bool) {
 	}
 	return engine.Warning{
 		Code:   "few_descriptors",
-		Text:   fmt.Sprintf("%d open files are needed, the process may have %d", need, limit.Cur),
+		Text:   fmt.Sprintf("%d open files are needed, the process may have %d", need, limit),
 		Remedy: "raise the limit (ulimit -n) or lower --handles",
-	}, uint64(need) > limit.Cur
+	}, uint64(need) > limit
 }
 
 // BackgroundError tells what background work could not do.

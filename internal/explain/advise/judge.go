@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/result"
 )
@@ -24,9 +25,10 @@ type Evidence struct {
 	Disk       Disk
 	Machine    result.Host
 	Limits     Limits
-	Missing    float64    // share of Gets for absent keys
-	Verified   []Verified // measured here; none: not asked for
-	SampleKeys int        // that Verified asked for, of a database whose keys were sampled; else 0
+	Node       *nodemetrics.Node // nil: its metrics were not read
+	Missing    float64           // share of Gets for absent keys
+	Verified   []Verified        // measured here; none: not asked for
+	SampleKeys int               // that Verified asked for, of a database whose keys were sampled; else 0
 }
 
 // Limits are the operator's; 0 is none.
@@ -57,6 +59,7 @@ type Advice struct {
 	Engine         result.Engine     `json:"engine"`
 	Inflection     result.Inflection `json:"inflection"`
 	Limits         Limits            `json:"limits"`
+	Node           *nodemetrics.Node `json:"node,omitempty"` // its own metrics
 	Missing        float64           `json:"missing_share"`
 	List           *List             `json:"access_list,omitempty"`
 	Recommendation Recommendation    `json:"recommendation"`
@@ -115,7 +118,7 @@ func Judge(e Evidence) Advice {
 	c := e.Curve
 	a := Advice{
 		Schema: Schema, Database: e.Database, Engine: e.Engine, Inflection: lsm.Inflect(e.Database.Levels, e.Database.Bytes),
-		Limits: e.Limits, Missing: e.Missing, List: c.List, Below2: c.Below2, Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
+		Limits: e.Limits, Node: e.Node, Missing: e.Missing, List: c.List, Below2: c.Below2, Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
 		WholeBytes: c.WholeBytes, Curve: c.Points, Disk: e.Disk, Verified: e.Verified,
 	}
 	v, then := e.decide(a.Inflection)

@@ -20,6 +20,7 @@ func Text(w io.Writer, a Advice) error {
 	a.places(out)
 	a.flags(out)
 	a.memory(out)
+	a.Node.Text(out)
 	a.disk(out)
 	a.measured(out)
 	fmt.Fprintln(out, "\nWhy")

@@ -287,3 +287,27 @@ func TestFoldersAndPage(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What the sides differ in is not in the names of their benchmarks: benchstat compares equal
+// names.
+func TestBenchmarksOfBothSidesHaveOneName(t *testing.T) {
+	side := func(engine, threads string) Side {
+		g := group(engine, 1, 1000)
+		s := Side{Name: engine}
+		for _, cache := range []string{"1MiB", "2MiB"} {
+			axes := map[string]string{"engine": engine, "cache": cache, "keys": "1k", "threads": threads}
+			s.Groups = append(s.Groups, Group{Axes: axes, Runs: g.Groups[0].Runs, All: 1})
+		}
+		return s
+	}
+	for _, c := range []struct{ threads, name string }{{"1", "BenchmarkReadrandom/threads=1/cache=1MiB "}, {"2", "BenchmarkReadrandom/cache=1MiB "}} {
+		var out strings.Builder
+		compared := Comparison{sides: []Side{side("pebble1", "1"), side("pebble2", c.threads)}}
+		if err := compared.Bench(&out); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(out.String(), c.name) != 2 || !strings.HasPrefix(out.String(), "keys: 1k\nside: pebble1\n") {
+			t.Errorf("%s", out.String())
+		}
+	}
+}

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,15 +99,44 @@ func (c *Comparison) Decided(margin float64, names ...string) bool {
 
 // Bench writes a line of the Go benchmark format for each run, so that benchstat reads
 // them (https://go.dev/design/14313-benchmark-format).
+//
+// An axis with several values is part of the name. One that is the same everywhere is a line
+// before them; one in which the sides differ is what they compare, and the side's name tells
+// it: in the name of a benchmark it would keep benchstat from comparing anything.
 func (c *Comparison) Bench(w io.Writer) error {
+	varies, everywhere := map[string]bool{}, map[string]map[string]bool{}
+	for _, side := range c.sides {
+		for name, values := range valuesOf(side) {
+			varies[name] = varies[name] || len(values) > 1
+			for v := range values {
+				if everywhere[name] == nil {
+					everywhere[name] = map[string]bool{}
+				}
+				everywhere[name][v] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(everywhere)) {
+		if values := slices.Collect(maps.Keys(everywhere[name])); len(values) == 1 && name != "threads" {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", benchWord(strings.ToLower(name)), benchWord(values[0])); err != nil {
+				return err
+			}
+		}
+	}
 	for _, side := range c.sides {
 		if _, err := fmt.Fprintf(w, "side: %s\n", strings.Join(strings.Fields(side.Name), "-")); err != nil {
 			return err
 		}
 		for _, g := range side.Groups {
 			for _, run := range g.Runs {
-				line := fmt.Sprintf("Benchmark%s/threads=%d", benchName(run.Workload.Name), run.Workload.Threads)
+				line := "Benchmark" + benchName(run.Workload.Name)
+				if len(everywhere["threads"]) < 2 || varies["threads"] {
+					line += fmt.Sprintf("/threads=%d", run.Workload.Threads)
+				}
 				for _, axis := range sortedAxes(g) {
+					if !varies[axis] {
+						continue
+					}
 					line += "/" + benchWord(axis) + "=" + benchWord(g.Axes[axis])
 				}
 				ops := run.Figures.Gets + run.Figures.Puts

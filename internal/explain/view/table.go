@@ -101,8 +101,9 @@ type Head struct {
 type Row struct {
 	Cells  []string
 	Values []*float64
-	Failed bool   // Cells only say which row it is
-	Note   string // why it failed
+	Links  []string // of the cells that lead somewhere; nil: none does
+	Failed bool     // Cells only say which row it is
+	Note   string   // why it failed
 }
 
 // TableOf lays rows out in columns. failed says why a row has no figures; "" if it has.
@@ -155,6 +156,15 @@ func Listing(heads []string, rows [][]string) Table {
 // filled. The page's template asks.
 func (t *Table) IsText(i int) bool { return i < len(t.Heads) && t.Heads[i].Text }
 func (t *Table) Left(row Row) int  { return max(1, len(t.Heads)-len(row.Cells)) }
+
+// Link is where a cell leads; "": nowhere.
+func (r Row) Link(i int) string {
+	if i < len(r.Links) {
+		return r.Links[i]
+	}
+	return ""
+}
+
 func (t *Table) without(i int) Table {
 	out := Table{Heads: slices.Delete(slices.Clone(t.Heads), i, i+1)}
 	for _, row := range t.Rows {

@@ -7,8 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -25,17 +24,16 @@ const lockHint = "stop it, or add --ignore-lock"
 // process drops the lock.
 func LockExisting(path string) (io.Closer, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return checkLock(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return io.NopCloser(nil), nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open lock file: %w", err)
+		return nil, AsLocked(fmt.Errorf("open lock file: %w", err), path)
 	}
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-	if err := unix.FcntlFlock(file.Fd(), unix.F_SETLK, &lock); err != nil {
+	if err := setLock(file); err != nil {
 		return nil, errors.Join(AsLocked(err, path), file.Close())
 	}
 	return file, nil
@@ -47,11 +45,11 @@ func checkLock(path string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-	if err := unix.FcntlFlock(file.Fd(), unix.F_GETLK, &lock); err != nil {
+	held, err := lockHeld(file)
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("ask for the lock of %s: %w", path, err), file.Close())
 	}
-	if lock.Type != unix.F_UNLCK {
+	if held {
 		return nil, errors.Join(lockedError(path), file.Close())
 	}
 	return file, nil
@@ -60,7 +58,7 @@ func checkLock(path string) (io.Closer, error) {
 // AsLocked turns the error of a lock that another process holds into an
 // engine.LockedError and returns other errors unchanged.
 func AsLocked(err error, path string) error {
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+	if heldByOther(err) {
 		return lockedError(path)
 	}
 	return err

@@ -1,3 +1,5 @@
+//go:build linux
+
 package host
 
 import (
@@ -11,6 +13,10 @@ import (
 
 	"github.com/statelab/statelab/result"
 )
+
+// Counts tells whether this system counts what a process reads. Where it does not, nothing
+// is measured; databases are inspected all the same.
+const Counts = true
 
 // ProcessNow returns what the kernel has counted for this process since its
 // start, all threads together: /proc/self/io and getrusage. Each call counts one

@@ -188,7 +188,7 @@ type repeat struct {
 func rowOf(repeats, ok []repeat) result.LayoutRow {
 	shown := repeats[len(repeats)-1]
 	if len(ok) > 0 {
-		shown = plan.Representative(ok, lookupNanos)
+		shown = result.Representative(ok, lookupNanos)
 	}
 	row := shown.row
 	for _, r := range repeats {
@@ -198,10 +198,10 @@ func rowOf(repeats, ok []repeat) result.LayoutRow {
 		}
 	}
 	if len(ok) > 1 {
-		row.Spread = map[string]result.Range{"lookup_ns": plan.Spread(ok, lookupNanos),
-			"device_reads_per_lookup": plan.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.DeviceReads) }),
-			"block_reads_per_lookup":  plan.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.BlockReads) }),
-			"update_ns":               plan.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.UpdateNanos) })}
+		row.Spread = map[string]result.Range{"lookup_ns": result.Spread(ok, lookupNanos),
+			"device_reads_per_lookup": result.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.DeviceReads) }),
+			"block_reads_per_lookup":  result.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.BlockReads) }),
+			"update_ns":               result.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.UpdateNanos) })}
 	}
 	return row
 }

@@ -173,17 +173,11 @@ func (c *Work) tree(i int, e Entry) (t result.ReplayedTree, ok bool) {
 		}
 	}
 	if len(done) > 0 {
-		shown := plan.Representative(done, func(run *result.Run) float64 { return -speed(run) })
-		t.Figures, t.Run = shown.Figures, folder[shown]
-		if len(done) > 1 {
-			t.Spread = map[string]result.Range{"leaves_per_second": plan.Spread(done, speed)}
-		}
+		shown, spread := result.OfTree(done)
+		t.Figures, t.Run, t.Spread = shown.Figures, folder[shown], spread
 	}
 	return t, len(t.Runs) > 0
 }
-
-// speed of a run that succeeded.
-func speed(run *result.Run) float64 { return run.Figures.Replay.LeavesPerSecond }
 
 // warn notes a warning of a tree's run, once per tree; one about the machine, once.
 func (c *Work) warn(label string, w engine.Warning) {

@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
@@ -113,7 +111,7 @@ func (r Runner) start(spec protocol.Spec) (*process, error) {
 	command.Stdin = bytes.NewReader(text)
 	// A process group of its own: Ctrl-C at the terminal reaches statelab alone,
 	// which passes it on. If statelab is killed the kernel kills the runner.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	apart(command)
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -203,7 +201,7 @@ func (p *process) follow(ctx context.Context, tell result.Tell) {
 
 // signal reaches the runner and whatever it has started.
 func (p *process) signal(s syscall.Signal) {
-	if err := syscall.Kill(-p.command.Process.Pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := killGroup(p.command.Process, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 		p.words.Write([]byte(fmt.Sprintf("could not send %v to the runner: %v\n", s, err)))
 	}
 }
@@ -266,7 +264,7 @@ var signalLine = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+): `)
 // caught is the signal that Go's runtime caught and died of; 0: none.
 func (t *tail) caught() syscall.Signal {
 	if match := signalLine.FindStringSubmatch(t.text()); match != nil {
-		return unix.SignalNum(match[1])
+		return signalNamed(match[1])
 	}
 	return 0
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -78,7 +77,7 @@ func (w *batch) collect(ctx context.Context, t *task, job, node string) {
 func (w *batch) receive(ctx context.Context, t *task, job, node string) error {
 	text := fmt.Sprintf(collectScript, quote(w.Scratch), w.name, t.number, EndFile, collectedFile)
 	step := exec.CommandContext(ctx, "srun", "--jobid="+job, "--overlap", "--nodes=1", "--ntasks=1", "--nodelist="+node, "--chdir=/", "/bin/sh", "-c", text)
-	step.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	apart(step)
 	var words bytes.Buffer
 	step.Stderr = &words
 	out, err := step.StdoutPipe()

@@ -11,7 +11,6 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -37,7 +36,7 @@ func output(text, name string, args ...string) (string, error) {
 	command.Env = append(os.Environ(), "SLURM_TIME_FORMAT=standard", "LC_ALL=C")
 	command.Stdin = strings.NewReader(text)
 	// In a group of its own: Ctrl-C is for statelab. What is killed is not to submit later.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	apart(command)
 	var words bytes.Buffer
 	command.Stderr = &words
 	answer, err := command.StdoutPipe()

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // ElementVerb starts statelab as an element of a job array.
@@ -208,16 +207,16 @@ func seen(o order) bool {
 
 // exclusively waits for the lock of a node.
 func exclusively(ctx context.Context, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("lock the node: %w", err)
 	}
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := tryLock(f)
 		if err == nil {
 			return f, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("lock the node: %w", err), f.Close())
 		}
 		select {
@@ -244,7 +243,7 @@ func place(made, to string) error {
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+		if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
 			return fmt.Errorf("store the result: %w", err)
 		}
 		if end, err := readEnd(to); err == nil && end.Exit == 0 {

@@ -217,23 +217,14 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 	if len(runs) == 0 {
 		return p, len(p.Runs) > 0
 	}
-	cost := func(run *result.Run) float64 { return -run.Figures.GetsPerSecond }
-	if reads := plan.Spread(runs, blockReads); reads.High > alike*reads.Low {
-		cost = blockReads
-	}
-	shown := plan.Representative(runs, cost)
-	p.Run, p.Figures = folders[shown], shown.Figures
+	shown, spread := result.OfPoint(runs)
+	p.Run, p.Figures, p.Spread = folders[shown], shown.Figures, spread
 	p.CacheBytes, p.WarmupGets = shown.Cache.Effective, shown.Workload.WarmupGets
 	if shown.Database.Bytes > 0 {
 		p.CachePercent = 100 * float64(p.CacheBytes) / float64(shown.Database.Bytes)
 	}
 	if shown.Inflection != nil {
 		p.Phase = lsm.PhaseOf(p.CacheBytes, *shown.Inflection)
-	}
-	if len(runs) > 1 {
-		p.Spread["block_reads_per_get"] = plan.Spread(runs, blockReads)
-		p.Spread["gets_per_second"] = plan.Spread(runs, func(r *result.Run) float64 { return r.Figures.GetsPerSecond })
-		p.Spread["device_reads_per_get"] = plan.Spread(runs, func(r *result.Run) float64 { return plan.OrZero(r.Figures.DeviceReadsPerGet) })
 	}
 	return p, true
 }
@@ -259,9 +250,3 @@ func (w *Work) describe(run *result.Run) {
 		s.Host, s.Database, s.Inflection = run.Host, run.Database, run.Inflection
 	}
 }
-
-// alike are repeats that read the same to 1 %: their speed says which of them is
-// the one in the middle.
-const alike = 1.01
-
-func blockReads(run *result.Run) float64 { return plan.OrZero(run.Figures.BlockReadsPerGet) }

@@ -28,8 +28,10 @@ func (s *Session[C]) Snapshot() (now Snapshot[C], err error) {
 		}
 		now.device = &io
 	}
-	if now.Process, err = host.ProcessNow(); err != nil {
-		return now, fmt.Errorf("read the process's counters: %w", err)
+	if host.Counts {
+		if now.Process, err = host.ProcessNow(); err != nil {
+			return now, fmt.Errorf("read the process's counters: %w", err)
+		}
 	}
 	s.memory.withoutOwn(&now.Process)
 	now.Process.ReadCalls -= s.looks * s.look.ReadCalls
@@ -153,7 +155,7 @@ func (s *Session[C]) PhaseOf(name string, work func(ops *atomic.Uint64) (Cost[C]
 		c, err = work(&ops)
 	}
 	p := result.Phase{Name: name, Seconds: c.Seconds, Ops: ops.Load(), CPUNanos: c.Process.UserNanos + c.Process.SystemNanos, Device: c.Device}
-	if c.counted {
+	if c.counted && host.Counts {
 		p.Process = &c.Process
 	}
 	s.subject.Note(c.Subject, &p)

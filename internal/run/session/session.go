@@ -62,7 +62,7 @@ func Begin[C any](run *result.Run, out, dir string, tell result.Tell, subject Su
 	run.Host = host.Facts(host.Existing(dir))
 	run.Host.Clock, run.Host.ClockNanos = s.Clock.Kind(), s.Clock.CostNanos()
 	var err error
-	if s.Device, err = host.DeviceOf(host.Existing(dir)); err != nil {
+	if s.Device, err = host.DeviceOf(host.Existing(dir)); err != nil && host.Counts {
 		s.Warn(engine.Warning{Code: "no_device", Text: fmt.Sprintf("requests to the device cannot be counted: %v", err),
 			Remedy: "put the database on a disk's own filesystem"})
 	}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/explain/publish"
+)
+
+func (a *app) publishVerb() *cobra.Command {
+	var out string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "publish FOLDER",
+		Short: "Pack a folder of results into one file, with a checksum of everything in it",
+		Long: `Publish packs the results in FOLDER (figures, counters, time series, histograms,
+the experiment and a page; no database) into a zip file. Anybody can check it:
+statelab verify computes its figures and its page again from the raw files. The
+pack names paths and hardware of this machine.
+
+  statelab publish S --out pebble1-800k.zip
+  statelab verify pebble1-800k.zip
+  statelab site packs --out web                    (pages that rank all packs in a folder)`,
+	}
+	cmd.Flags().StringVar(&out, "out", "", "the pack (default: FOLDER.zip in this folder)")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it exists")
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		if len(args) != 1 {
+			m.add("name one folder of results (example: statelab publish S --out S.zip)")
+			return m.err()
+		}
+		m.readable("", args[0])
+		base := filepath.Base(absolute(args[0]))
+		if out == "" {
+			out = base + ".zip"
+		}
+		if filepath.Ext(out) != ".zip" {
+			m.add("--out %s: the name of a pack ends in .zip", out)
+		}
+		m.newFile("--out: ", out, &force)
+		if err := m.err(); err != nil {
+			return err
+		}
+		name := strings.TrimSuffix(filepath.Base(out), ".zip")
+		// A pack that does not pass helps nobody.
+		found, err := publish.Verify(args[0], versionLine())
+		if err != nil {
+			return err
+		}
+		if len(found.Problems) > 0 {
+			return contradicted(args[0], found.Problems)
+		}
+		if err := output.Write(out, replaces(&force), func(f *os.File) error { return publish.Pack(f, args[0], name, versionLine()) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "%s: %s, %s checked\n", out, plural(found.Runs, "run"), plural(found.Figures, "figure"))
+		return nil
+	})
+}
+
+// mostProblems are listed of results that do not pass.
+const mostProblems = 20
+
+func contradicted(path string, problems []string) error {
+	list := problems[:min(len(problems), mostProblems)]
+	more := ""
+	if len(problems) > len(list) {
+		more = fmt.Sprintf("\n  and %d more", len(problems)-len(list))
+	}
+	return fmt.Errorf("%s does not pass: %s\n  %s%s", path, plural(len(problems), "contradiction"), strings.Join(list, "\n  "), more)
+}
+
+func (a *app) verifyVerb() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify PACK...",
+		Short: "Check packs of results: checksums, every figure against the raw files, and the page",
+		Long: `Verify checks packs made by statelab publish, and folders of results. It compares
+the checksum of every file, computes figures again from the counters, the time
+series and the latency histograms, summaries from their runs, and the page from
+all of it. Anything that contradicts is named, and the exit code is 1.
+
+  statelab verify pebble1-800k.zip
+  statelab verify S
+
+What passes has not been changed since it was packed and does not contradict
+itself. Whether it was ever measured, no check of files can tell.`,
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		if len(args) == 0 {
+			m.add("name a pack or a folder of results (example: statelab verify S.zip)")
+		}
+		for _, path := range args {
+			m.readable("", path)
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
+		verdicts := map[string]*publish.Verdict{}
+		var failed []error
+		for _, path := range args {
+			found, err := a.verify(path)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			verdicts[path] = found
+			if len(found.Problems) > 0 {
+				failed = append(failed, contradicted(path, found.Problems))
+				continue
+			}
+			if asJSON {
+				continue
+			}
+			fmt.Fprintf(a.stdout, "%s passes: %s, %s computed again\n", path, plural(found.Runs, "run"), plural(found.Figures, "figure"))
+			if found.PageNotCompared != "" {
+				fmt.Fprintf(a.stdout, "  its page was not compared: %s\n", found.PageNotCompared)
+			}
+		}
+		if asJSON {
+			failed = append(failed, a.printJSON(verdicts))
+		}
+		return errors.Join(failed...)
+	})
+}
+
+func (a *app) verify(path string) (found *publish.Verdict, err error) {
+	dir, remove, err := publish.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	return publish.Verify(dir, versionLine())
+}
+
+func (a *app) siteVerb() *cobra.Command {
+	var out, title string
+	cmd := &cobra.Command{
+		Use:   "site FOLDER --out DIR",
+		Short: "Make a static site of all packs in a folder: ranked by question, with every report",
+		Long: `Site checks every pack (*.zip, made by statelab publish) in FOLDER and writes pages
+for any web server: one that ranks engines, trees and layouts by question, and the
+report and the raw files of each pack. Only what was measured under the same
+conditions is ranked together. Packs that do not pass the check are left out and
+named. The pages load nothing from elsewhere.
+
+  statelab site packs --out web
+  statelab site packs --out web --title 'State lookups on NVMe'`,
+	}
+	cmd.Flags().StringVar(&out, "out", "", "new folder for the pages")
+	cmd.Flags().StringVar(&title, "title", "Published results", "heading of the site")
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		if len(args) != 1 {
+			m.add("name one folder of packs (example: statelab site packs --out web)")
+		} else {
+			m.readable("", args[0])
+		}
+		m.newFolder(out, "web")
+		if err := m.err(); err != nil {
+			return err
+		}
+		packs, err := publish.Packs(args[0])
+		if err != nil {
+			return err
+		}
+		if len(packs) == 0 {
+			return fmt.Errorf("%s holds no packs (*.zip): make some with statelab publish", args[0])
+		}
+		var shown []publish.Shown
+		if err := output.WriteFolder(out, func(dir string) error {
+			shown, err = publish.Site(dir, packs, title, versionLine())
+			return err
+		}); err != nil {
+			return err
+		}
+		var left []error
+		for _, s := range shown {
+			if s.Problem != "" {
+				left = append(left, fmt.Errorf("left out %s: %s", s.Name, s.Problem))
+			}
+		}
+		fmt.Fprintf(a.stdout, "%s: %s of %d\n", filepath.Join(out, "index.html"), plural(len(shown)-len(left), "pack"), len(shown))
+		return errors.Join(left...)
+	})
+}

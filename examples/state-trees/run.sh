@@ -1,0 +1,11 @@
+#!/bin/sh
+# Which tree for my chain?
+#
+# Generated transfers stand in for a chain's change sets: statelab changeset harvest takes them from
+# a node. Trees with one rule of roots must agree on every root, or the replay fails.
+# Answer: leaves/s
+set -eu
+VERSIONS=${VERSIONS:-200} SCALE=${SCALE:-0.02} TREES=${TREES:-iavl0,iavl1}
+
+statelab changeset generate --profile bank --versions "$VERSIONS" --scale "$SCALE" --out changes
+statelab replay --tree "$TREES" --changes changes --repeats 3 --out replay

@@ -1,0 +1,207 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/result"
+)
+
+// questions are what people come with, and the figure that answers each.
+var questions = []struct{ figure, text string }{
+	{"block_reads_per_get", "How many blocks does a Get read?"},
+	{"device_reads_per_get", "How many reads of the device does a Get cost?"},
+	{"gets_per_second", "How many Gets are answered in a second?"},
+	{"service_p99_ns", "How long do the slowest 1 % of Gets take?"},
+	{"response_p99_ns", "How long do the slowest 1 % of Gets take at a given rate, waiting included?"},
+	{"write_amplification", "How many bytes does the engine write for each byte stored?"},
+	{"leaves_per_second", "How fast does a state tree take a chain's changes?"},
+	{"disk_bytes", "How much disk space does a state tree take?"},
+	{"account_nodes_per_lookup", "How many nodes does the lookup of an account visit?"},
+	{"account_device_bytes_per_lookup", "How many bytes does the lookup of an account read from the device?"},
+	{"account_service_p50_ns", "How long does the lookup of an account take?"},
+}
+
+// Board ranks what answered one question under the same conditions.
+type Board struct {
+	Question string
+	Figure   string // its name in a sentence
+	At       string // the conditions
+	Rows     []Ranked
+	metric   metric
+}
+
+// Ranked is a line of a board: the runs of one setting of one folder.
+type Ranked struct {
+	Side    int // whose folder
+	Subject string
+	Values  Values
+	Median  float64
+	Verdict string // on the difference from the first line; "" of the first
+	group   Group
+}
+
+// Boards ranks the runs of folders, question by question. Only runs under the same
+// conditions, with as many threads and the same memory, stand on one board.
+func Boards(sides []Side) (boards []*Board) {
+	all := metrics()
+	for _, q := range questions {
+		m := all[slices.IndexFunc(all, func(m metric) bool { return m.name == q.figure })]
+		by := map[string]*Board{}
+		var found []*Board
+		for n, side := range sides {
+			for _, g := range side.Groups {
+				v := values(m, g.Runs)
+				if len(v) == 0 || len(v) < len(g.Runs) || g.Runs[0].Engine.Name == "null" || median(v) == 0 && slices.Max(v) == 0 && !m.count {
+					continue
+				}
+				at := budget(g.Runs[0])
+				if source := g.Runs[0].Figures.BlockReadSource; source != "" && q.figure == "block_reads_per_get" {
+					at += ", counted as " + source // such counts are not ranked with those of blocks
+				}
+				if slices.ContainsFunc(g.Runs, inMemory) {
+					at += ", all data in memory"
+				}
+				key := fmt.Sprint(conditions(g.Runs[0]), at)
+				if by[key] == nil {
+					by[key] = &Board{Question: q.text, Figure: m.noun, At: place(g.Runs[0], at), metric: m}
+					found = append(found, by[key])
+				}
+				by[key].Rows = append(by[key].Rows, Ranked{Side: n, Subject: subject(g), Values: v, Median: median(v), group: g})
+			}
+		}
+		slices.SortStableFunc(found, func(a, b *Board) int { return cmp.Compare(len(b.Rows), len(a.Rows)) })
+		boards = append(boards, found...)
+	}
+	for _, b := range boards {
+		b.rank()
+	}
+	return boards
+}
+
+// inMemory tells whether a run says that nothing had to be read anew.
+func inMemory(r *result.Run) bool {
+	return slices.ContainsFunc(r.Warnings, func(w engine.Warning) bool { return w.Code == "fits_in_memory" })
+}
+
+// budget is what the subject was given: threads, and its memory or else its cache.
+func budget(r *result.Run) string {
+	text := ""
+	if r.Workload.Threads > 1 {
+		text = fmt.Sprintf("%d threads, ", r.Workload.Threads)
+	}
+	if m := r.Memory; m != nil && m.BudgetBytes > 0 {
+		return text + view.ShortBytes(m.BudgetBytes) + " of memory"
+	}
+	if r.Cache.Effective > 0 {
+		return text + "a cache of " + view.ShortBytes(r.Cache.Effective)
+	}
+	return strings.TrimSuffix(text, ", ")
+}
+
+// place are the conditions, in words.
+func place(r *result.Run, budget string) string {
+	w, h := r.Workload, r.Host
+	var parts []string
+	add := func(text string) {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	switch {
+	case r.Figures.State != nil:
+		add(unit.Count(int64(r.Figures.State.Accounts)) + " accounts")
+	case r.Changes != nil:
+		add(fmt.Sprintf("versions %d to %d of %s", r.Changes.First, r.Changes.Last, r.Changes.Format))
+	default:
+		add(w.Name)
+		add(unit.Count(int64(w.Keys)) + " keys of " + fmt.Sprint(w.KeyBytes) + " bytes")
+	}
+	if w.Rate > 0 {
+		add(view.ShortCount(w.Rate) + " Gets/s asked for")
+	}
+	add(budget)
+	if r.PageCache != "" {
+		add("page cache " + r.PageCache)
+	}
+	return strings.Join(parts, ", ") + "; " + h.Kind() + ", " + h.Filesystem + " on " + h.Device
+}
+
+func subject(g Group) string {
+	e := g.Runs[0].Engine
+	text := e.Name
+	if layout := g.Axes["layout"]; layout != "" {
+		text = layout
+	}
+	if e.Version != "" {
+		text += " " + e.Version
+	}
+	if e.Profile != "" && e.Profile != "default" {
+		text += " (" + e.Profile + ")"
+	}
+	return text
+}
+
+// rank sorts the lines and says of each whether it certainly differs from the first.
+func (b *Board) rank() {
+	slices.SortStableFunc(b.Rows, func(x, y Ranked) int {
+		if b.metric.higher {
+			x, y = y, x
+		}
+		return cmp.Compare(x.Median, y.Median)
+	})
+	for i := range b.Rows[1:] {
+		row := &b.Rows[i+1]
+		judged, err := pair{a: b.Rows[0].group, b: row.group}.judge("", "", nil, Alpha/float64(len(b.Rows)-1))
+		at := slices.IndexFunc(judged.Figures, func(f Figure) bool { return f.Name == b.metric.name })
+		if err != nil || at < 0 {
+			row.Verdict = "not compared: its runs were made under different conditions"
+			continue
+		}
+		switch f := judged.Figures[at]; {
+		case f.Verdict == Same:
+			row.Verdict = "the same as the first"
+		case f.Certain() && f.Relative:
+			row.Verdict = fmt.Sprintf("%s %% %s than the first", strings.TrimPrefix(signed(100*f.Change, func(v float64) string { return unit.Significant(v, 2) }), "−"),
+				b.metric.direction(f.Change))
+			row.Verdict = strings.TrimPrefix(row.Verdict, "+")
+		case f.Certain():
+			row.Verdict = "differs from the first"
+		case f.Verdict == string(difference.CannotTell):
+			row.Verdict = fmt.Sprintf("cannot tell from the first: needs %d runs each", f.Needs)
+		default:
+			row.Verdict = "no difference from the first found"
+		}
+	}
+}
+
+// Print writes a value of the board's figure.
+func (b *Board) Print(v float64) string { return b.metric.print(v) }
+
+// Picture is a bar for each line, with the range of its runs; nil of one line.
+func (b *Board) Picture() *view.Picture {
+	if len(b.Rows) < 2 {
+		return nil
+	}
+	label := b.Figure
+	scale := cmp.Or(b.metric.scale.Size, 1)
+	if b.metric.scale.Name != "" {
+		label += ", " + b.metric.scale.Name
+	}
+	bars := view.Bars{About: b.Question, Panels: []view.BarPanel{{Y: label}}}
+	set := view.BarSet{Color: view.CurveStyle(0).Color, Values: [][]float64{nil}}
+	for _, r := range b.Rows {
+		bars.Groups = append(bars.Groups, strings.Fields(r.Subject)[0])
+		set.Values[0] = append(set.Values[0], r.Median/scale)
+		set.Spans = append(set.Spans, view.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale})
+		set.Failed = append(set.Failed, false)
+	}
+	bars.Sets = []view.BarSet{set}
+	return bars.Picture(nil)
+}

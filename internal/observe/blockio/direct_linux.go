@@ -1,0 +1,34 @@
+package blockio
+
+import (
+	"errors"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// openDirect opens path with O_DIRECT.
+func openDirect(path string, buffers *sync.Pool) (*directFile, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EINVAL) {
+		return nil, errNoDirect
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &directFile{file: os.NewFile(uintptr(fd), path), align: directAlign(fd), buffers: buffers}, nil
+}
+
+// directAlign is what the file system asks of offsets: the logical block size
+// of the device on most, 4096 where it does not say (kernels before 6.1).
+func directAlign(fd int) int64 {
+	const assumed, most = 4096, maxDirectAlign
+	var st unix.Statx_t
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)
+	align := int64(max(st.Dio_offset_align, st.Dio_mem_align))
+	if err != nil || st.Mask&unix.STATX_DIOALIGN == 0 || align == 0 || align > most || align&(align-1) != 0 {
+		return assumed
+	}
+	return max(align, 512)
+}

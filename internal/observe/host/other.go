@@ -1,0 +1,148 @@
+//go:build !linux
+
+package host
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/result"
+)
+
+// errLinux is why nothing is measured here.
+var errLinux = errors.New("measuring needs Linux: this is " + runtime.GOOS)
+
+// What other systems tell is what explaining and predicting take; the rest are errors.
+// Non-goal: measuring with what a system's own counters happen to mean.
+
+const Counts = false
+
+type Device struct {
+	Name          string
+	Loop, Private bool
+	Backing       string
+}
+
+type (
+	MemoryLimit struct {
+		How    string
+		Within int64
+	}
+	Probe   struct{}
+	Watch   struct{}
+	Verdict string
+)
+
+const (
+	OK      Verdict = "ok"
+	Problem Verdict = "problem"
+)
+
+type Finding struct {
+	Name    string  `json:"name"`
+	State   string  `json:"state"`
+	Verdict Verdict `json:"verdict"`
+	Spoils  string  `json:"spoils,omitempty"`
+	Remedy  string  `json:"remedy,omitempty"`
+}
+
+type LimitPlan struct {
+	Dir      string
+	InFlight []int
+	Seconds  float64
+	Repeats  int
+	Fio      bool
+}
+
+type ProbePoint struct {
+	InFlight       int     `json:"in_flight"`
+	Reads          uint64  `json:"reads"`
+	Seconds        float64 `json:"seconds"`
+	ReadsPerSecond float64 `json:"reads_per_second"`
+	MeanNanos      float64 `json:"mean_ns"`
+	P99Nanos       int64   `json:"p99_ns"`
+}
+
+func Facts(string) result.Host {
+	h := result.Host{OS: runtime.GOOS, Cores: runtime.NumCPU(), Gomaxprocs: runtime.GOMAXPROCS(0), Go: runtime.Version()}
+	if build, ok := debug.ReadBuildInfo(); ok {
+		h.Statelab = build.Main.Version
+	}
+	return h
+}
+
+func Doctor(context.Context, string) []Finding {
+	return []Finding{{Name: "system", State: runtime.GOOS, Verdict: Problem, Spoils: "everything that is measured: nothing is measured here",
+		Remedy: "measure on Linux; predict, simulate, inspect, advise, report, compare and serve work here"}}
+}
+
+func Existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Allocated is the length of the files below dir.
+func Allocated(dir string) (bytes int64, files int, err error) {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			bytes, files = bytes+info.Size(), files+1
+		}
+		return err
+	})
+	return bytes, files, err
+}
+
+func StartWatch(string) *Watch                               { return new(Watch) }
+func (*Watch) Stop() (*result.Machine, []engine.Warning)     { return nil, nil }
+func DeviceOf(string) (Device, error)                        { return Device{}, errLinux }
+func (Device) Now() (io result.DeviceIO, err error)          { return io, errLinux }
+func (Device) ReadAheadKB() (int, error)                     { return 0, errLinux }
+func DeviceBetween(_, _ result.DeviceIO) (d result.DeviceIO) { return d }
+func DeviceSum(_, _ result.DeviceIO) (d result.DeviceIO)     { return d }
+func DirectSupported(string) error                           { return errLinux }
+func FreeBytes(string) (int64, error)                        { return 0, errLinux }
+func AvailableMemory() int64                                 { return 0 }
+func Limit(context.Context, LimitPlan, func(string)) (*result.Disk, error) {
+	return nil, errLinux
+}
+func LimitMemory() (*MemoryLimit, error)                   { return nil, errLinux }
+func (*MemoryLimit) Follow(int64) error                    { return errLinux }
+func (*MemoryLimit) Reads() (calls, chars int64)           { return 0, 0 }
+func (*MemoryLimit) Release() error                        { return nil }
+func AnonymousBytes() (int64, error)                       { return 0, errLinux }
+func SweepGroups()                                         {}
+func Evict(context.Context, string) (string, error)        { return "", errLinux }
+func SyncFilesystem(string) error                          { return errLinux }
+func Warm(context.Context, string, func(_, _ int64)) error { return errLinux }
+func Resident(string) (resident, total int64, err error)   { return 0, 0, errLinux }
+func OpenProbe(context.Context, string) (*Probe, error)    { return nil, errLinux }
+func ProbeReads(context.Context, string, []int, float64) ([]ProbePoint, error) {
+	return nil, errLinux
+}
+func ProbeWrite(context.Context, string) (float64, error)         { return 0, errLinux }
+func ProcessNow() (p result.ProcessIO, err error)                 { return p, errLinux }
+func ProcessBetween(_, _ result.ProcessIO) (p result.ProcessIO)   { return p }
+func ProcessSum(_, _ result.ProcessIO) (p result.ProcessIO)       { return p }
+func PeakRSS() (int64, error)                                     { return 0, errLinux }
+func ResetPeakRSS() error                                         { return errLinux }
+func RSS() (int64, error)                                         { return 0, errLinux }
+func SwitchNanos() (float64, error)                               { return 0, errLinux }
+func VolumeCreate(context.Context, string, int64) (string, error) { return "", errLinux }
+func VolumeRemove(string) error                                   { return errLinux }

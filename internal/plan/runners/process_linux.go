@@ -1,0 +1,17 @@
+package runners
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func apart(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func killGroup(leader *os.Process, s syscall.Signal) error { return syscall.Kill(-leader.Pid, s) }
+
+func signalNamed(name string) syscall.Signal { return unix.SignalNum(name) }
