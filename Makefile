@@ -146,7 +146,7 @@ clippy: needs
 
 shellcheck:
 	@scripts/needs shellcheck:shellcheck
-	shellcheck .ci/run scripts/* engines/rocksdb/fetch.sh examples/*/run.sh
+	shellcheck .ci/run scripts/* engines/rocksdb/fetch.sh examples/run examples/*/run.sh
 
 # The slow ones, marked by testing.Short, have a target of their own.
 unit:
