@@ -54,10 +54,10 @@ func (s *Study) answers() (all []string, err error) {
 				return published(c)
 			case known && which == "verdict":
 				return c.Verdict()
-			case known && ours != nil:
+			case known:
 				return number(ours)
 			}
-			err = fmt.Errorf("the answer names a claim without a figure: %s", place)
+			err = fmt.Errorf("the answer names no claim: %s", place)
 			return place
 		})
 		all = append(all, filled)

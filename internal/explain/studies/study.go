@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -108,7 +109,13 @@ func Open(dir string, fresh ...string) (*Study, error) {
 			return nil, err
 		}
 		if _, known := s.Runs[sweep.Name]; !known {
-			return nil, fmt.Errorf("%s: its name is %q, and %s has no run of that name", folder, sweep.Name, dir)
+			return nil, fmt.Errorf("%s: its name is %q, but the runs of %s are %s: only a sweep with the name and the size of one of these can be put in its place",
+				folder, sweep.Name, dir, strings.Join(slices.Sorted(maps.Keys(s.Runs)), ", "))
+		}
+		own, err := result.ReadSweep(filepath.Join(dir, RunsDir, sweep.Name))
+		if has, wants := keysOf(sweep), keysOf(own); err == nil && has > 0 && wants > 0 && (has > 2*wants || wants > 2*has) {
+			return nil, fmt.Errorf("%s: its database has %s keys, the run %s of %s has %s: its figures cannot be put beside figures of that size",
+				folder, view.ShortCount(float64(has)), sweep.Name, dir, view.ShortCount(float64(wants)))
 		}
 		if err := s.add(sweep.Name, folder); err != nil {
 			return nil, err
@@ -126,6 +133,17 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return s, nil
+}
+
+// keysOf are the keys of a sweep's database by its levels; 0: they are not known.
+func keysOf(s *result.Sweep) (keys int64) {
+	if s == nil {
+		return 0
+	}
+	for _, l := range s.Database.Levels {
+		keys += int64(l.Keys)
+	}
+	return keys
 }
 
 func parse(text []byte) (*Study, error) {
