@@ -239,7 +239,7 @@ func TestBadListsSayWhatToDo(t *testing.T) {
 		store map[string]string
 		want  []string
 	}{
-		FlatKeys: {nil, []string{"block 7: ", account, "in the database under flat keys", "(--scheme path or hash)"}},
+		FlatKeys: {nil, []string{"block 7: 0 of its 1 accounts are", account + " is not", "under flat keys", "(--scheme path or hash)"}},
 		PathKeys: {nil, []string{"block 7: ", account, "in the database under path keys", "(--scheme flat or hash)"}},
 		HashKeys: {nil, []string{"no newest block", "--scheme flat"}},
 		"flat, while the snapshot is made": {map[string]string{"SnapshotGenerator": string(item([]byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80}))},

@@ -132,6 +132,9 @@ func OpenContainer(in io.ReadCloser, name string) (*Container, error) {
 	var h header
 	if err := c.decode(&h); err != nil {
 		unpack.Close()
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("%s: it ends before its first block: the file is incomplete, import or generate it again", name)
+		}
 		return nil, fmt.Errorf("%s: not an access list of statelab: %w (statelab accesses import makes one)", name, err)
 	}
 	if h.Schema != containerSchema {

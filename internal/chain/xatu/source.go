@@ -57,8 +57,11 @@ func (s *Source) openAll(fsys fs.FS, name string) error {
 			return err
 		}
 		t, err := s.open(fsys, file)
+		if errors.Is(err, errNotTable) {
+			return fmt.Errorf("%s: %w: keep other tables elsewhere", file, err)
+		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return fmt.Errorf("%s: %w: the file is damaged or incomplete, fetch it again", file, err)
 		}
 		s.tables = append(s.tables, t)
 		seen[t.kind] = true
