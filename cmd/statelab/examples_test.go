@@ -67,7 +67,7 @@ func commandsOf(script string) (list []string) {
 	for _, found := range setting.FindAllStringSubmatch(script, -1) {
 		values[found[1]] = found[2]
 	}
-	for line := range strings.Lines(script) {
+	for line := range strings.Lines(strings.ReplaceAll(script, "\\\n\t", "")) {
 		line = strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "if "), "; then"), "\n")
 		if strings.HasPrefix(line, "statelab ") {
 			line = os.Expand(line, func(name string) string { return values[name] })

@@ -7,4 +7,5 @@
 set -eu
 KEYS=${KEYS:-500k} GETS=${GETS:-100k} PAIRS=${PAIRS:-10}
 
-statelab compare --run 'engine=pebble1' 'engine=pebble2' --keys "$KEYS" --gets "$GETS" --warmup "$GETS" --cache 4MiB --threads 4 --repeats "$PAIRS" --page comparison.html
+statelab compare --run 'engine=pebble1' 'engine=pebble2' --keys "$KEYS" --gets "$GETS" --warmup "$GETS" --cache 4MiB --threads 4 \
+	--repeats "$PAIRS" --page comparison.html

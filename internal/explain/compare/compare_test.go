@@ -295,7 +295,8 @@ func TestBenchmarksOfBothSidesHaveOneName(t *testing.T) {
 		g := group(engine, 1, 1000)
 		s := Side{Name: engine}
 		for _, cache := range []string{"1MiB", "2MiB"} {
-			s.Groups = append(s.Groups, Group{Axes: map[string]string{"engine": engine, "cache": cache, "keys": "1k", "threads": threads}, Runs: g.Groups[0].Runs, All: 1})
+			axes := map[string]string{"engine": engine, "cache": cache, "keys": "1k", "threads": threads}
+			s.Groups = append(s.Groups, Group{Axes: axes, Runs: g.Groups[0].Runs, All: 1})
 		}
 		return s
 	}
