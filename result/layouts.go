@@ -154,6 +154,9 @@ type StateWorkload struct {
 	Accesses       string   `json:"accesses,omitempty"` // the access list that was played
 	MemoryBytes    int64    `json:"memory_bytes"`
 	Seed           uint64   `json:"seed"`
+	// At and AtMemory are sizes that were asked for, to be predicted.
+	At       []uint64 `json:"at_accounts,omitempty"`
+	AtMemory []int64  `json:"at_memory_bytes,omitempty"`
 }
 
 // LayoutRow is a layout at one size. Its per-lookup figures are of present accounts,

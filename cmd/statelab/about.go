@@ -18,13 +18,15 @@ import (
 const version = "0.1.0"
 
 func (a *app) versionVerb() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version of statelab and of the engines in it", Args: noArguments,
+	return &cobra.Command{Use: "version", Short: "Print the version of statelab and of every engine", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprintln(a.stdout, versionLine())
 			for _, row := range a.engineRows() {
-				if row.Available {
-					fmt.Fprintf(a.stdout, "%-9s %s\n", row.Name, row.Version)
+				if !row.Available {
+					fmt.Fprintf(a.stdout, "%-9s not here (%s)\n", row.Name, row.Missing)
+					continue
 				}
+				fmt.Fprintf(a.stdout, "%-9s %s\n", row.Name, row.Version)
 			}
 			return nil
 		}}

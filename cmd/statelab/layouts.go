@@ -69,6 +69,7 @@ looks them up, in processes of their own, and compares roots.
 
   statelab layouts --accounts 10k,100k,1M --memory 64MiB --out L
   statelab layouts --layout geth-path,flat-pebble --accounts 100k --repeats 3 --out L
+  statelab layouts --accounts 10k,100k --at 50M --at-memory 4GiB --out L   (which one for my size and memory?)
   statelab layouts --accesses list.slal --accounts 1M --memory 64MiB --out L   (blocks' accesses)
   statelab layouts --db MOUNT ... (a folder on a statelab volume: exact device reads)
   statelab layouts --resume --out L                (after Ctrl-C, a kill, a reboot)
@@ -93,10 +94,12 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) 
 	base, sizes := f.lookupSpec(fixed, m)
 	entries := a.findLayouts(f.Layout, base, options, m)
 	repeats := int(m.atLeastOne("repeats", f.Repeats, "3"))
+	ahead, aheadMemory := f.layoutQuestion(m)
 	if err := m.err(); err != nil {
 		return nil, how, so, err
 	}
-	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep, Class: string(f.Constraint)}
+	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep, Class: string(f.Constraint),
+		At: ahead, AtMemory: aheadMemory}
 	how, err = a.prepare(f, base.Chain.Seed, repeats, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return layoutSteps(l, how, on), nil
 	})
@@ -150,6 +153,25 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.
 		m.addAll("", spec.Check())
 	}
 	return base, sizes
+}
+
+// layoutQuestion is what --at and --at-memory ask: which layout for so many accounts with
+// so much memory.
+func (f *flags) layoutQuestion(m *mistakes) (accounts []uint64, memory []int64) {
+	for _, text := range f.Ahead.Values() {
+		accounts = append(accounts, m.atLeastOne("at", text, "50M"))
+	}
+	for _, text := range f.AheadMemory.Values() {
+		bytes, err := unit.ParseSize("memory", text, "4GiB, 500MB")
+		if err != nil {
+			m.add("--at-memory: %v", err)
+		}
+		memory = append(memory, bytes)
+	}
+	if len(memory) > 0 && len(accounts) == 0 {
+		m.add("--at-memory: say with how many accounts (example: --at 50M --at-memory 4GiB)")
+	}
+	return accounts, memory
 }
 
 // findLayouts finds the entries of --layout and checks their options.

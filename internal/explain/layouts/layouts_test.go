@@ -160,3 +160,21 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Which layout for so many accounts with so much memory: the one with the fewest predicted
+// reads, all others after it.
+func TestWhichLayout(t *testing.T) {
+	ahead := func(layout string, memory int64, reads float64) result.LayoutOutlook {
+		return result.LayoutOutlook{Layout: layout, Figure: "device_reads_per_lookup", Accounts: 5e7, MemoryBytes: memory, Value: reads}
+	}
+	in := Input{&result.Layouts{Workload: result.StateWorkload{At: []uint64{5e7}, AtMemory: []int64{4 << 30, 64 << 30}},
+		Rows:    []result.LayoutRow{{Layout: "b", Status: result.OK}, {Layout: "a", Status: result.OK}, {Layout: "c", Status: result.OK}},
+		Outlook: []result.LayoutOutlook{ahead("a", 4<<30, 2), ahead("b", 4<<30, 1), ahead("a", 64<<30, 0), ahead("b", 64<<30, 0)}}}
+	got := strings.Join(in.asked(), "\n")
+	want := "With 50M accounts and 4 GiB of memory, b reads least: 1.00 device reads for each lookup of an account, by prediction; a 2.00. " +
+		"Without a prediction: c.\nWith 50M accounts and 64 GiB of memory, b, a all read nothing of the device to look up an account, by prediction: " +
+		"choose by something else."
+	if got != want {
+		t.Error(got)
+	}
+}

@@ -1,9 +1,11 @@
 package layouts
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/explain/claims"
@@ -68,6 +70,7 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	if len(costs) > 0 {
 		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", accountsText(largest), strings.Join(costs, "; ")))
 	}
+	answers = append(answers, in.asked()...)
 	if len(judged) > 0 {
 		answers = append(answers, claims.Sentence(judged))
 	}
@@ -86,6 +89,52 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	}
 	if roots := in.trafficRoots(); roots != "" {
 		answers = append(answers, roots)
+	}
+	return answers
+}
+
+// nothing is fewer reads than any device shows.
+const nothing = 0.001
+
+// asked answers which layout suits the sizes and the memory that the run was asked about.
+func (in Input) asked() (answers []string) {
+	e := claims.Evidence{Layouts: in.Layouts}
+	type choice struct {
+		layout string
+		reads  float64
+	}
+	for _, accounts := range in.Workload.At {
+		for _, memory := range in.Workload.AtMemory {
+			var choices []choice
+			var unknown []string
+			for _, name := range claims.Names(in.Layouts) {
+				if reads := e.Predicted(name, accounts, memory); reads != nil && view.Sane(*reads) {
+					choices = append(choices, choice{name, *reads})
+				} else {
+					unknown = append(unknown, name)
+				}
+			}
+			at := fmt.Sprintf("With %s accounts and %s of memory", accountsText(accounts), view.ShortBytes(memory))
+			if len(choices) == 0 {
+				answers = append(answers, at+": no layout here has a model that predicts this.")
+				continue
+			}
+			slices.SortStableFunc(choices, func(a, b choice) int { return cmp.Compare(a.reads, b.reads) })
+			if last := choices[len(choices)-1]; len(choices) > 1 && last.reads < nothing {
+				answers = append(answers, fmt.Sprintf("%s, %s all read nothing of the device to look up an account, by prediction: choose by something else.", at,
+					view.List(choices, func(c choice) string { return c.layout })))
+				continue
+			}
+			text := fmt.Sprintf("%s, %s reads least: %s device reads for each lookup of an account, by prediction", at, choices[0].layout,
+				view.PerGet(choices[0].reads))
+			if len(choices) > 1 {
+				text += "; " + view.List(choices[1:], func(c choice) string { return c.layout + " " + view.PerGet(c.reads) })
+			}
+			if len(unknown) > 0 {
+				text += ". Without a prediction: " + strings.Join(unknown, ", ")
+			}
+			answers = append(answers, text+".")
+		}
 	}
 	return answers
 }

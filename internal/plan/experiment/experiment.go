@@ -118,6 +118,7 @@ type Experiment struct {
 	// State of layouts.
 	Accounts                                                      List
 	ContractSlots                                                 List
+	Ahead, AheadMemory                                            List // sizes that are predicted, and the memory there
 	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup, First string
 	Accesses, KeyScheme                                           string // an access list, and whose keys
 

@@ -120,6 +120,9 @@ func fields(e *Experiment) []field {
 		{"state.first", "first", onStates, "0", "lookups of each kind that are each the first of a state just opened; 0: a hundredth of --reads, 5 to 50", "",
 			&e.First},
 
+		{"state.at", "at", Layouts, "", "which layout is best with so many accounts: predicted, not built, such as 10M,1B", Layouts, &e.Ahead},
+		{"state.at_memory", "at-memory", Layouts, "", "with --at: memory of that machine for the state, such as 4GiB", Layouts, &e.AheadMemory},
+
 		{"disk.dir", "", Disk, ".", "", "", &e.Dir},
 		{"disk.in_flight", "in-flight", Disk, "1,2,4,8,16,32,64", "reads in flight", Disk, &e.InFlight},
 		{"disk.seconds", "seconds", Disk, "1", "duration of one reading, in seconds", "", &e.Seconds},

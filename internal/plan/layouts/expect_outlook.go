@@ -1,12 +1,19 @@
 package layouts
 
 import (
+	"slices"
+
 	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/result"
 )
 
-// outlookAccounts are the sizes of the question that no test machine builds.
-func outlookAccounts() []uint64 { return []uint64{1e9, 1e10} }
+// outlookAccounts are the sizes of the question that no test machine builds, and those that
+// were asked for.
+func outlookAccounts(w result.StateWorkload) []uint64 {
+	all := append([]uint64{1e9, 1e10}, w.At...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // budget is a memory of the outlook.
 type budget struct {
@@ -20,7 +27,12 @@ func budgets(row result.LayoutRow, w result.StateWorkload, accounts uint64) (all
 	if w.MemoryBytes > 0 {
 		all = append(all, budget{int64(float64(w.MemoryBytes) / float64(row.Accounts) * float64(accounts)), true})
 	}
-	return append(all, budget{bytes: 2 << 30}, budget{bytes: 16 << 30}, budget{bytes: 64 << 30})
+	fixed := append([]int64{2 << 30, 16 << 30, 64 << 30}, w.AtMemory...)
+	slices.Sort(fixed)
+	for _, bytes := range slices.Compact(fixed) {
+		all = append(all, budget{bytes: bytes})
+	}
+	return all
 }
 
 // outlook predicts a layout's figures at sizes that were not built. What an account
@@ -36,7 +48,7 @@ func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (ou
 	if largest.Accounts == 0 {
 		return nil
 	}
-	for _, accounts := range outlookAccounts() {
+	for _, accounts := range outlookAccounts(w) {
 		s := modelled(largest, w, float64(accounts))
 		add := func(figure string, value *float64, of budget, basis string) {
 			if value != nil {

@@ -34,8 +34,10 @@ type Layouts struct {
 	Base     protocol.LayoutSpec // what all share
 	Entries  []Entry
 	Accounts []uint64
-	States   string // folder of the states' files
-	Keep     bool   // leave them there
+	States   string   // folder of the states' files
+	Keep     bool     // leave them there
+	At       []uint64 // accounts to predict besides, and the memory there
+	AtMemory []int64
 	Class    string // hardware that it asks for; empty: any
 }
 
@@ -57,7 +59,7 @@ func New(l Layouts, p plan.Plan, executor plan.Executor) *Work {
 		Result: &result.Layouts{Started: time.Now().UTC(), Command: l.Command, Workload: result.StateWorkload{Accounts: l.Accounts, ContractShare: c.ContractShare,
 			SlotsPer: c.SlotsPer, BlockAccounts: c.BlockAccounts, UpdateBlocks: c.UpdateBlocks, UpdateAccounts: c.UpdateAccounts, Reads: l.Base.Reads,
 			Accesses:    l.Base.Accesses,
-			MemoryBytes: l.Base.MemoryBytes, Seed: c.Seed, ContractSlots: c.ContractSlots}}}
+			MemoryBytes: l.Base.MemoryBytes, Seed: c.Seed, ContractSlots: c.ContractSlots, At: l.At, AtMemory: l.AtMemory}}}
 }
 
 // at are the size and the layout of a point.
