@@ -275,7 +275,8 @@ const worstTested = .25
 
 // ahead predicts a layout's reads of a kind: by its model alone, or corrected by what was
 // measured over what it says of the largest size built, as a factor or as a difference.
-// Whichever was closest to the largest size, corrected by the one before, is taken.
+// Whichever was closest to the largest size, corrected by the one before, is taken; alone
+// if it was off by no more than it expects of one database.
 func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (r access, ok bool) {
 	var at []access // smallest first
 	for _, b := range built {
@@ -314,8 +315,10 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 		if tested(difference) < tested(how) || math.IsNaN(tested(how)) {
 			how, words = difference, "and the difference of what was measured from the model"
 		}
-		if tested(alone) < tested(how) {
-			how, words = alone, "alone: measured sizes were closest to it as it is; the largest was"
+		// A model that is as close as it says, and as the measurement is exact, needs no correction.
+		own, _ := p.uncached(layout, sizeOf(largest), k.model)
+		if tested(alone) < tested(how) || own.Off > 0 && tested(alone) <= math.Hypot(own.Off, off) {
+			how, words = alone, "alone, which was close enough; the largest size built was"
 		}
 		e := tested(how)
 		r.TestedError, off = &e, max(off, e)
