@@ -49,8 +49,8 @@ func TestStudiesRun(t *testing.T) {
 			}
 			must(t, "run", small, "--out", results)
 			// Figures of a small size are refused beside the study's own, where it has some.
-			if o := statelab(t, "report", absolute(study), results, "--out", filepath.Join(dir, "report.html")); o.exit != exitDone && !strings.Contains(o.stderr, "of that size") &&
-				!strings.Contains(o.stderr, "the name and the size") {
+			o := statelab(t, "report", absolute(study), results, "--out", filepath.Join(dir, "report.html"))
+			if o.exit != exitDone && !strings.Contains(o.stderr, "of that size") && !strings.Contains(o.stderr, "the name and the size") {
 				t.Error(o)
 			}
 		})

@@ -50,6 +50,9 @@ func (l List) Values() []string {
 	return values
 }
 
+// tidy is l without spaces around its values, which mean nothing.
+func (l List) tidy() List { return List(strings.Join(l.Values(), ",")) }
+
 // First is the first value, "" for an empty list.
 func (l List) First() string {
 	if values := l.Values(); len(values) > 0 {

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -280,8 +281,8 @@ func (r *reader) field(name, value *yaml.Node, key string) {
 	}
 	r.document.places[f.flag] = place{key, value}
 	switch to := f.target.(type) {
-	case *string:
-		*to = r.scalar(value, key)
+	case *string: // what is left empty has its default, as where it is left out
+		*to = cmp.Or(r.scalar(value, key), *to)
 	case *bool:
 		is, err := strconv.ParseBool(r.scalar(value, key))
 		if err != nil {
@@ -293,7 +294,7 @@ func (r *reader) field(name, value *yaml.Node, key string) {
 		if len(values) > 1 && !f.isList(verb) && f.key != "changes.stores" {
 			r.wrong(value, key, "%s takes one value here (%s takes several)", verb, strings.Join(strings.Fields(f.lists), ", "))
 		}
-		*to = List(strings.Join(values, ","))
+		*to = cmp.Or(List(strings.Join(values, ",")).tidy(), *to)
 	case *[]string:
 		if value.Kind != yaml.MappingNode {
 			r.wrong(value, key, "a mapping of names to values")
@@ -304,7 +305,11 @@ func (r *reader) field(name, value *yaml.Node, key string) {
 			if name == "" || strings.Contains(name, "=") {
 				r.wrong(value.Content[i], key, "invalid option name %q", name)
 			}
-			*to = append(*to, name+"="+strings.Join(r.values(value.Content[i+1], key+"."+name), ","))
+			of := List(strings.Join(r.values(value.Content[i+1], key+"."+name), ","))
+			if of.Several() {
+				of = of.tidy()
+			}
+			*to = append(*to, name+"="+string(of))
 		}
 	}
 }
