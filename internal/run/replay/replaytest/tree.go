@@ -7,7 +7,7 @@
 package replaytest
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/gob"
@@ -99,10 +99,18 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if f.file, err = os.OpenFile(filepath.Join(o.Dir, "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
 		return nil, err
 	}
-	read := bufio.NewReader(f.file)
+	log, err := io.ReadAll(f.file)
+	if err != nil {
+		return nil, err
+	}
+	read := bytes.NewReader(log)
 	for {
 		var v version
+		whole := len(log) - read.Len()
 		if err := gob.NewDecoder(read).Decode(&v); err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+			if err := f.file.Truncate(int64(whole)); err != nil { // a killed process can leave part of an entry
+				return nil, err
+			}
 			break
 		} else if err != nil {
 			return nil, err
@@ -208,7 +216,11 @@ func (f *forest) roots() [][]byte {
 
 func (f *forest) write(versions []version) error {
 	for _, v := range versions {
-		if err := gob.NewEncoder(f.file).Encode(v); err != nil {
+		var entry bytes.Buffer // gob writes an entry in several parts
+		if err := gob.NewEncoder(&entry).Encode(v); err != nil {
+			return err
+		}
+		if _, err := f.file.Write(entry.Bytes()); err != nil {
 			return err
 		}
 	}
