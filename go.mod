@@ -14,6 +14,7 @@ require (
 	github.com/erigontech/mdbx-go v0.39.8
 	github.com/golang/snappy v0.0.5-0.20231225225746-43d5d4cd4e0e
 	github.com/google/go-cmp v0.7.0
+	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/klauspost/compress v1.18.0
 	github.com/minio/minlz v1.0.1-0.20250507153514-87eb42fe8882

@@ -18,6 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/statelab/statelab/engine"
 )
 
@@ -127,6 +130,7 @@ func foreignReaders() []foreignReader {
 			}
 			return dir
 		}, "changeset verify IN --format diffs --json", false},
+		{"set of nodes", exportedNodes, "changeset verify IN --format nodes --json", false},
 		{"access list", func(t *testing.T) string {
 			path := filepath.Join(t.TempDir(), "in.slal")
 			must(t, "accesses", "generate", "--blocks", "1", "--accounts", "1k", "--out", path)
@@ -154,6 +158,17 @@ func foreignReaders() []foreignReader {
 		{"layouts folder", func(t *testing.T) string {
 			return measured("layouts", "--layout", "flat-pebble", "--accounts", "2k,3k", "--reads", "100", "--update-blocks", "1", "--memory", "0")(t)
 		}, "report IN --out NEW.html", false},
+		{"price folder", func(t *testing.T) string {
+			in := priced(t)
+			return measured("price", "--from", filepath.Join(in, "L"), "--hardware", filepath.Join(in, "disk.json"))(t)
+		}, "report IN --out NEW.html", false},
+		{"disk profile and layouts", priced, "price --from IN/L --hardware IN/disk.json --out NEW", false},
+		{"pack", func(t *testing.T) string {
+			dir := measured("sweep", "--db", small(t, "3k"), "--cache", "1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--disk", "none")(t)
+			path := filepath.Join(t.TempDir(), "in.zip")
+			must(t, "publish", dir, "--out", path)
+			return path
+		}, "verify IN --json", true},
 		{"disk folder", func(t *testing.T) string {
 			return measured("disk", ".", "--seconds", "0.05", "--repeats", "1", "--in-flight", "1,2", "--with", "none")(t)
 		}, "report IN --out NEW.html", false},
@@ -171,6 +186,43 @@ func foreignReaders() []foreignReader {
 const stateDiff = `[{"result":{"pre":{"0x52908400098527886e0f7030069857d2e4169ee7":{"balance":"0x8","nonce":3,"storage":{
 "0x0000000000000000000000000000000000000000000000000000000000000001":"0x0000000000000000000000000000000000000000000000000000000000000007"}}},
 "post":{"0x52908400098527886e0f7030069857d2e4169ee7":{"balance":"0x9","storage":{}}}}}]`
+
+// exportedNodes are bank's changes of twelve blocks in the form of the Osmosis sets.
+func exportedNodes(t *testing.T) string {
+	dir := t.TempDir()
+	var text []byte
+	for block := range uint64(12) {
+		for key := range 20 {
+			var m []byte
+			for field, value := range map[protowire.Number]string{1: fmt.Sprint("key ", key), 2: fmt.Sprint("value ", block), 5: "bank"} {
+				m = protowire.AppendString(protowire.AppendTag(m, field, protowire.BytesType), value)
+			}
+			m = protowire.AppendVarint(protowire.AppendTag(m, 4, protowire.VarintType), block+1)
+			text = append(bytesof.LittleEndian.AppendUint32(text, uint32(len(m))), m...)
+		}
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "1-12.pb.gz"), out.String())
+	return dir
+}
+
+// priced is a folder with layouts to price, and a disk's profile.
+func priced(t *testing.T) string {
+	dir := t.TempDir()
+	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--contract-slots", "100", "--reads", "100", "--updates", "20", "--update-blocks", "2", "--memory", "0",
+		"--out", filepath.Join(dir, "L"))
+	write(t, filepath.Join(dir, "disk.json"), `{"schema": "statelab.hardware/1", "name": "nvme", "points": [
+{"in_flight": 1, "reads_per_second": 12500, "mean_ns": 80000},
+{"in_flight": 32, "reads_per_second": 270000, "mean_ns": 118000, "reads_per_second_spread": {"low": 260000, "high": 280000}}]}`)
+	return dir
+}
 
 // foreignDatabase is a small one of another program.
 func foreignDatabase(t *testing.T) string {

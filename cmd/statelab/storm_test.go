@@ -49,7 +49,17 @@ const (
 	wholeDisk = "sound"
 	fullDisk  = "tmpfs that fills up"
 	thinDisk  = "ext4 on a loop device without space behind it" // EIO, then read-only
+	// FUSE, in this process: after a number of calls, half of all fail; every fifth read is
+	// short; every fiftieth call takes up to 20 ms.
+	erringDisk = "FUSE with EIO"
+	shortDisk  = "FUSE with short reads"
+	slowDisk   = "FUSE that is slow"
+	// The disk is sound, and the memory group of all processes too small.
+	fullMemory = "a memory group that fills up"
 )
+
+// isFUSE says that a disk is a faultyDisk.
+func isFUSE(kind string) bool { return kind == erringDisk || kind == shortDisk || kind == slowDisk }
 
 // stormSubject is what a round does.
 type stormSubject struct {
@@ -59,6 +69,10 @@ type stormSubject struct {
 	usesDB bool
 	// soundDisk subjects write next to nothing, or are no match for a torn write.
 	soundDisk bool
+	// db is a database that is copied to the round's disk, to be read there.
+	db string
+	// maps says that files are mapped into memory, which reads past the page cache exclude.
+	maps bool
 	// truth is what has to come out, whatever happened on the way.
 	truth func(t *testing.T, db, out string) string
 }
@@ -83,18 +97,19 @@ func stormSubjects(t *testing.T) []stormSubject {
 		return text
 	}
 	all := []stormSubject{
-		{experiment.Sweep, append([]string{"--db", readDB, "--cache", "512KiB,768KiB,1MiB"}, reads...), false, true, figures(sweepFigures)},
-		{experiment.Replay, []string{"--tree", "replaytest", "--changes", changes(t, 40), "--set", "CommitMillis=5", "--repeats", "2"}, true, true,
-			figures(roots)},
-		{experiment.Layouts, []string{"--layout", "flat-pebble,pagetrie,chunktrie", "--accounts", "3k", "--reads", "500", "--update-blocks", "2", "--memory", "0"},
-			true, false, figures(steppedLayouts)},
+		{verb: experiment.Sweep, args: append([]string{"--cache", "512KiB,768KiB,1MiB"}, reads...), usesDB: true, soundDisk: true, db: readDB,
+			truth: figures(sweepFigures)},
+		{verb: experiment.Replay, args: []string{"--tree", "replaytest", "--changes", changes(t, 40), "--set", "CommitMillis=5", "--repeats", "2"}, usesDB: true,
+			soundDisk: true, truth: figures(roots)},
+		{verb: experiment.Layouts, args: []string{"--layout", "flat-pebble,pagetrie,chunktrie", "--accounts", "3k", "--reads", "500", "--update-blocks", "2",
+			"--memory", "0"}, usesDB: true, truth: figures(steppedLayouts)},
 	}
 	for _, name := range []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger"} {
 		load := []string{"--engine", name, "--keys", "20k"}
 		if strings.HasPrefix(name, "pebble") {
 			load = append(load, "--set", "MemTableSize=64KiB")
 		}
-		all = append(all, stormSubject{experiment.Load, load, true, false, everyKey})
+		all = append(all, stormSubject{verb: experiment.Load, args: load, usesDB: true, maps: name == "bbolt" || name == "badger", truth: everyKey})
 	}
 	// Trees that make built: their commits are killed in replays.
 	made, err := filepath.Abs("../../bin")
@@ -104,8 +119,8 @@ func stormSubjects(t *testing.T) []stormSubject {
 	for _, name := range []string{"iavl1", "memiavl", "avlite"} {
 		if _, err := os.Stat(filepath.Join(made, "statelab-run-"+name)); err == nil && *stormFor > 0 {
 			t.Setenv("PATH", made+string(os.PathListSeparator)+os.Getenv("PATH"))
-			all = append(all, stormSubject{experiment.Replay, []string{"--tree", name, "--changes", changes(t, 300), "--repeats", "2"}, true, false,
-				figures(roots)})
+			all = append(all, stormSubject{verb: experiment.Replay, args: []string{"--tree", name, "--changes", changes(t, 300), "--repeats", "2"}, usesDB: true,
+				maps: true, truth: figures(roots)})
 		}
 	}
 	return all
@@ -129,16 +144,20 @@ func TestStorm(t *testing.T) {
 		seed := *stormSeed + uint64(rounds)
 		random := rand.New(rand.NewPCG(seed, 4))
 		i := random.IntN(len(subjects))
-		disk := []string{wholeDisk, wholeDisk, fullDisk, thinDisk}[random.IntN(4)]
+		disk := []string{wholeDisk, wholeDisk, wholeDisk, wholeDisk, fullDisk, thinDisk, erringDisk, shortDisk, slowDisk, fullMemory}[random.IntN(10)]
 		if *stormFor == 0 { // one of each kind
-			if rounds == 5 {
+			short := []struct {
+				subject int
+				disk    string
+			}{{0, wholeDisk}, {1, wholeDisk}, {2, wholeDisk}, {3, wholeDisk}, {3, fullDisk}, {0, shortDisk}, {4, erringDisk}, {3, fullMemory}}
+			if rounds == len(short) {
 				break
 			}
-			i, disk = []int{0, 1, 2, 3, 3}[rounds], []string{wholeDisk, wholeDisk, wholeDisk, wholeDisk, fullDisk}[rounds]
+			i, disk = short[rounds].subject, short[rounds].disk
 		} else if time.Since(began) > *stormFor {
 			break
 		}
-		if os.Geteuid() != 0 || subjects[i].soundDisk {
+		if os.Geteuid() != 0 || subjects[i].soundDisk && disk != fullMemory && !(isFUSE(disk) && subjects[i].db != "") || subjects[i].maps && disk == shortDisk {
 			disk = wholeDisk // only root mounts
 		}
 		r := &stormRound{Seed: seed, Verb: subjects[i].verb, Args: subjects[i].args, Disk: disk, Faults: map[string]int{}}
@@ -172,6 +191,7 @@ type calm struct {
 
 func (s stormSubject) calm(t *testing.T) *calm {
 	dir := t.TempDir()
+	s.lay(t, dir)
 	o := must(t, s.command(dir, dir)...)
 	return &calm{s.truth(t, filepath.Join(dir, "db"), filepath.Join(dir, "out")), o.took, bytesBelow(t, dir)}
 }
@@ -187,6 +207,13 @@ func enter(t *testing.T, r *stormRound) {
 	defer f.Close()
 	if err := json.NewEncoder(f).Encode(r); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// lay copies the database that is read to the round's disk.
+func (s stormSubject) lay(t *testing.T, dbIn string) {
+	if s.db != "" {
+		copyTree(t, s.db, filepath.Join(dbIn, "db"))
 	}
 }
 
@@ -213,26 +240,41 @@ func (s stormSubject) command(dbIn, outIn string) []string {
 func (s stormSubject) weather(t *testing.T, random *rand.Rand, r *stormRound, undisturbed *calm) {
 	home := t.TempDir()
 	dbIn, outIn := filepath.Join(home, "disk"), filepath.Join(home, "mine")
-	for _, dir := range []string{dbIn, outIn, filepath.Join(home, "others")} {
+	for _, dir := range []string{dbIn, outIn, filepath.Join(home, "others"), filepath.Join(home, "behind")} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write(t, filepath.Join(home, "others", "letter.txt"), "dear reader")
-	d := stormDisk{t, r.Disk, dbIn, filepath.Join(home, "behind")}
-	d.mount(undisturbed.bytes * int64(2+random.IntN(88)) / 100)
+	d := stormDisk{t: t, kind: r.Disk, at: dbIn, backing: filepath.Join(home, "behind")}
+	if isFUSE(r.Disk) {
+		s.lay(t, d.backing)
+	} else {
+		s.lay(t, dbIn)
+	}
+	d.mount(random, undisturbed.bytes)
 	if r.Disk != wholeDisk {
 		// The results are on the failing disk, too, of every second round.
 		if random.IntN(2) == 0 {
 			outIn = dbIn
 		}
-		o := s.once(t, home, dbIn, outIn, r)
+		run := s.start(t, home, dbIn, outIn, r)
+		if d.memory != nil {
+			if err := d.memory.enter(run.command.Process.Pid); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := run.wait()
+		noOrphan(t, filepath.Join(home, "work"))
 		r.Faults[r.Disk]++
-		if o.exit == exitDone && r.Disk == fullDisk {
+		switch {
+		case o.exit == exitDone && r.Disk != thinDisk:
 			r.Finished++
-		} else if o.exit == exitFailed && !strings.Contains(o.stderr, "--resume") && !strings.Contains(o.stderr, "statelab "+s.verb) {
+		case r.Disk == shortDisk || r.Disk == slowDisk:
+			t.Errorf("a disk that is not at fault: %v", o)
+		case o.exit == exitFailed && !strings.Contains(o.stderr, "--resume") && !strings.Contains(o.stderr, "statelab "+s.verb):
 			t.Errorf("a failed disk without a way out: %v", o)
-		} else if o.exit != exitDone && o.exit != exitFailed {
+		case o.exit != exitDone && o.exit != exitFailed && !(d.memory != nil && o.exit < 0): // the kernel chooses whom it kills
 			t.Errorf("a failed disk: %v", o)
 		}
 		d.repair()
@@ -268,7 +310,8 @@ func (s stormSubject) weather(t *testing.T, random *rand.Rand, r *stormRound, un
 func (s stormSubject) interrupted(t *testing.T, random *rand.Rand, r *stormRound, home, dbIn, outIn string, undisturbed time.Duration) (over bool) {
 	run := s.start(t, home, dbIn, outIn, r)
 	wait := time.Duration(random.Float64() * random.Float64() * float64(undisturbed)) // more often early: what is resumed is shorter
-	fate := []string{"kill statelab", "kill statelab", "kill its runner", "kill its runner", "SIGTERM", "SIGINT", "SIGHUP", "pause"}[random.IntN(8)]
+	fate := []string{"kill statelab", "kill statelab", "kill statelab", "kill its runner", "kill its runner", "kill its runner",
+		"SIGTERM", "SIGINT", "SIGHUP", "pause"}[random.IntN(10)]
 	for began := time.Now(); time.Since(began) < wait && !processGone(run); {
 		time.Sleep(time.Millisecond)
 	}
@@ -388,18 +431,36 @@ type stormDisk struct {
 	t        *testing.T
 	kind, at string
 	backing  string
+	faulty   *faultyDisk
+	memory   *memoryGroup
 }
 
-func (d stormDisk) mount(bytes int64) {
+// mount makes the disk that a subject which writes so many bytes undisturbed meets.
+func (d *stormDisk) mount(random *rand.Rand, bytes int64) {
 	d.t.Helper()
-	if d.kind == wholeDisk {
+	switch {
+	case d.kind == wholeDisk:
+		return
+	case d.kind == fullMemory:
+		if d.memory = newMemoryGroup(d.t, 16<<20+random.Int64N(128<<20)); d.memory == nil {
+			d.t.Skip("this machine does not let groups of memory be made")
+		}
+		return
+	case isFUSE(d.kind):
+		var err error
+		if d.faulty, err = mountFaulty(d.backing, d.at, d.kind, random, random.Int64N(max(64, bytes/4096))); err != nil {
+			d.t.Skipf("this machine does not let root mount FUSE: %v", err)
+		}
+		d.t.Cleanup(func() {
+			if err := d.faulty.server.Unmount(); err != nil {
+				d.t.Error(err)
+			}
+		})
 		return
 	}
+	bytes = bytes * int64(2+random.IntN(88)) / 100
 	on := d.at
 	if d.kind == thinDisk {
-		if err := os.Mkdir(d.backing, 0o755); err != nil {
-			d.t.Fatal(err)
-		}
 		on, bytes = d.backing, bytes+2<<20 // the file system's own
 	}
 	if err := syscall.Mount("tmpfs", on, "tmpfs", 0, fmt.Sprintf("size=%d", max(bytes, 64<<10))); err != nil {
@@ -419,9 +480,16 @@ func (d stormDisk) mount(bytes int64) {
 
 // repair makes space. A file system that met errors is taken down and checked, as after
 // a restart of the machine.
-func (d stormDisk) repair() {
+func (d *stormDisk) repair() {
 	d.t.Helper()
-	if d.kind == fullDisk {
+	switch {
+	case d.memory != nil:
+		d.memory.lift(d.t)
+		return
+	case d.faulty != nil:
+		d.faulty.repair()
+		return
+	case d.kind == fullDisk:
 		d.tool("mount", "-o", "remount,size=1g", d.at)
 		return
 	}
@@ -436,7 +504,7 @@ func (d stormDisk) repair() {
 	d.tool("mount", "-o", "loop", image, d.at)
 }
 
-func (d stormDisk) tool(name string, args ...string) {
+func (d *stormDisk) tool(name string, args ...string) {
 	d.t.Helper()
 	if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		d.t.Fatalf("%s %v: %v\n%s", name, args, err, text)

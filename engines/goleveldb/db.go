@@ -273,10 +273,18 @@ func (d *db) BackgroundError() error {
 	return nil
 }
 
-// Close closes the database, then its files.
+// Close closes the database, then its files. After a file could not be written, the
+// files alone: where a memtable cannot be flushed, leveldb.DB.OpenTransaction, which also
+// writes large batches, returns without releasing the lock that leveldb.DB.Close waits for.
 func (d *db) Close() error {
 	d.stop()
 	d.followers.Wait()
+	if d.BackgroundError() != nil {
+		if err := d.storage.Close(); err != nil {
+			return fmt.Errorf("goleveldb: close %s: %w", d.dir, err)
+		}
+		return nil
+	}
 	if err := errors.Join(d.leveldb.Close(), d.storage.Close()); err != nil {
 		return fmt.Errorf("goleveldb: close %s: %w", d.dir, err)
 	}

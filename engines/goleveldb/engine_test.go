@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/syndtr/goleveldb/leveldb"
+	"github.com/syndtr/goleveldb/leveldb/storage"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
@@ -19,6 +22,25 @@ import (
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
+
+// fullStorage makes no files.
+type fullStorage struct{ storage.Storage }
+
+func (fullStorage) Create(storage.FileDesc) (storage.Writer, error) { return nil, syscall.ENOSPC }
+
+// A database whose memtable cannot be flushed closes: goleveldb's own Close would wait for ever.
+func TestClosesAfterAFailedFlush(t *testing.T) {
+	d := opened(t, engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true})
+	w, err := d.Writer()
+	must(t, err)
+	must(t, w.Put([]byte("key"), []byte("value")))
+	must(t, w.Commit())
+	d.storage.Storage = fullStorage{d.storage.Storage}
+	if err := d.flush(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("flush: %v", err)
+	}
+	must(t, d.Close())
+}
 
 const n = 100_000
 
