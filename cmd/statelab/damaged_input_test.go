@@ -216,8 +216,8 @@ func exportedNodes(t *testing.T) string {
 // priced is a folder with layouts to price, and a disk's profile.
 func priced(t *testing.T) string {
 	dir := t.TempDir()
-	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--contract-slots", "100", "--reads", "100", "--updates", "20", "--update-blocks", "2", "--memory", "0",
-		"--out", filepath.Join(dir, "L"))
+	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--contract-slots", "100", "--reads", "100", "--updates", "20", "--update-blocks", "2",
+		"--memory", "0", "--out", filepath.Join(dir, "L"))
 	write(t, filepath.Join(dir, "disk.json"), `{"schema": "statelab.hardware/1", "name": "nvme", "points": [
 {"in_flight": 1, "reads_per_second": 12500, "mean_ns": 80000},
 {"in_flight": 32, "reads_per_second": 270000, "mean_ns": 118000, "reads_per_second_spread": {"low": 260000, "high": 280000}}]}`)
