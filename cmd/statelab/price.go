@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ const here = "here"
 func (a *app) price(f *flags, m *mistakes) error {
 	pricing := m.pricing(f)
 	var contracts []string
+	var builds []pricedBuild
 	if from := f.From.Values(); len(from) > 0 {
 		for _, dir := range from {
 			pricing.Layouts = append(pricing.Layouts, m.pricedLayouts(dir))
@@ -49,7 +51,11 @@ func (a *app) price(f *flags, m *mistakes) error {
 		if m.atLeastOne("contract-slots", text, "10k") == 0 {
 			continue
 		}
-		g := contractOf(f, text)
+		repeats, seed := m.atLeastOne("repeats", f.Repeats, "3"), m.seed(f.Seed)
+		for n := range repeats {
+			builds = append(builds, pricedBuild{text, n, seed + n, repeats})
+		}
+		g := builds[len(builds)-1].of(f)
 		fixed, _ := m.options(g.Options)
 		g.lookupSpec(fixed, m)
 	}
@@ -58,7 +64,7 @@ func (a *app) price(f *flags, m *mistakes) error {
 	}
 	out := outFolder(f.out, f.Measure)
 	if f.dryRun {
-		return a.dryPrice(f, contracts, out)
+		return a.dryPrice(f, builds, out)
 	}
 	if !f.resume {
 		if err := refuseOther(out); err != nil {
@@ -77,13 +83,12 @@ func (a *app) price(f *flags, m *mistakes) error {
 	if err := a.hardware(f, out, &pricing, p); err != nil {
 		return err
 	}
-	for _, text := range contracts {
-		folder := "contract-" + text
-		l, err := a.priceContract(f, text, filepath.Join(out, folder), p)
+	for _, b := range builds {
+		l, err := a.priceBuild(f, b, out, p)
 		if err != nil {
 			return err
 		}
-		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, folder)
+		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, b.folder())
 		if l.Status != result.OK {
 			done.Status, done.Error = l.Status, l.Error
 		}
@@ -108,38 +113,61 @@ func (a *app) price(f *flags, m *mistakes) error {
 	return a.finish(f, p, d, err)
 }
 
-// dryPrice estimates the states of every size of the contract.
-func (a *app) dryPrice(f *flags, contracts []string, out string) error {
-	for _, text := range contracts {
-		if _, err := a.priceContract(f, text, filepath.Join(out, "contract-"+text), a.progress()); !errors.As(err, new(dryRun)) {
+// dryPrice estimates the states of every build.
+func (a *app) dryPrice(f *flags, builds []pricedBuild, out string) error {
+	for _, b := range builds {
+		if _, err := a.priceBuild(f, b, out, a.progress()); !errors.As(err, new(dryRun)) {
 			return err
 		}
 	}
 	return dryRun{}
 }
 
-// contractOf is the comparison of layouts with one size of the contract.
-func contractOf(f *flags, slots string) *flags {
+// pricedBuild is a comparison of layouts with one size of the contract. A repeat has other
+// accounts: where the contract lies among them is chance, and so is what it shares blocks with.
+type pricedBuild struct {
+	slots  string
+	n      uint64 // from 0
+	seed   uint64
+	builds uint64
+}
+
+func (b pricedBuild) folder() string {
+	if b.n == 0 {
+		return "contract-" + b.slots
+	}
+	return fmt.Sprintf("contract-%s-build-%d", b.slots, b.n+1)
+}
+
+func (b pricedBuild) label() string {
+	if b.builds == 1 {
+		return "contract of " + b.slots + " slots: "
+	}
+	return fmt.Sprintf("contract of %s slots, build %d of %d: ", b.slots, b.n+1, b.builds)
+}
+
+// of are the flags of the build.
+func (b pricedBuild) of(f *flags) *flags {
 	g := *f
 	g.Experiment = *experiment.New(experiment.Layouts)
 	g.Name, g.Where, g.Layout, g.Memory, g.Options, g.DB, g.Keep = f.Name, f.Where, f.Layout, f.Memory, f.Options, f.DB, f.Keep
 	g.Accounts, g.Contracts, g.Slots, g.Block, g.Updates, g.UpdateBlocks = f.Accounts, f.Contracts, f.Slots, f.Block, f.Updates, f.UpdateBlocks
-	g.Lookup, g.First, g.Repeats, g.Seed, g.ContractSlots = f.Lookup, f.First, f.Repeats, f.Seed, experiment.List(slots)
+	g.Lookup, g.First, g.Seed, g.ContractSlots = f.Lookup, f.First, strconv.FormatUint(b.seed, 10), experiment.List(b.slots)
 	return &g
 }
 
-// priceContract measures the layouts with one size of the contract, or goes on with it.
-func (a *app) priceContract(f *flags, slots, out string, p *progress) (*result.Layouts, error) {
-	g := contractOf(f, slots)
-	g.out = out
-	_, err := os.Stat(filepath.Join(out, experiment.File))
+// priceBuild measures the layouts of one build below out, or goes on with it.
+func (a *app) priceBuild(f *flags, b pricedBuild, out string, p *progress) (*result.Layouts, error) {
+	g := b.of(f)
+	g.out = filepath.Join(out, b.folder())
+	_, err := os.Stat(filepath.Join(g.out, experiment.File))
 	if g.resume = f.resume && err == nil; g.resume {
-		g.Experiment, err = stored(out)
+		g.Experiment, err = stored(g.out)
 		if err != nil {
 			return nil, err
 		}
 	}
-	work, _, so, err := a.measureLayouts(g, new(mistakes), p, "contract of "+slots+" slots: ")
+	work, _, so, err := a.measureLayouts(g, new(mistakes), p, b.label())
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/model/statemodel"
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
@@ -17,7 +18,7 @@ import (
 
 // Pricing is what to make of comparisons of layouts.
 type Pricing struct {
-	Layouts      []*result.Layouts // of states with one contract each
+	Layouts      []*result.Layouts // of states with one contract each; the same states of several seeds are builds of one
 	Hardware     []result.Hardware
 	GasPerSecond float64
 	Ahead        []Size // that were not built
@@ -40,6 +41,7 @@ func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 			}
 		}
 	}
+	built = pooled(built)
 	all := slices.Clone(built)
 	for _, size := range p.Ahead {
 		predicted, unused := p.predicted(built, size)
@@ -63,6 +65,55 @@ func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 		}
 	}
 	return rows, warnings
+}
+
+// pooled are accesses with those of several builds of one state as one: their mean, and a
+// band of twice its standard error, from how far builds are apart, if that is wider than
+// the error of a build.
+func pooled(all []access) (means []access) {
+	type what struct {
+		place
+		parameter, basis string
+		absent           bool
+	}
+	builds := map[what][]access{}
+	var order []what
+	for _, r := range all {
+		w := what{placeOf(r), r.Parameter, r.Basis, r.Absent}
+		if builds[w] == nil {
+			order = append(order, w)
+		}
+		builds[w] = append(builds[w], r)
+	}
+	for _, w := range order {
+		of := builds[w]
+		r, n := of[0], float64(len(of))
+		if n > 1 {
+			mean := func(value func(access) float64) (mean float64) {
+				for _, b := range of {
+					mean += value(b) / n
+				}
+				return mean
+			}
+			optional := func(value func(access) *float64) *float64 {
+				if value(r) == nil {
+					return nil
+				}
+				m := mean(func(b access) float64 { return plan.OrZero(value(b)) })
+				return &m
+			}
+			reads := mean(func(b access) float64 { return b.Reads.Value })
+			apart := mean(func(b access) float64 { return (b.Reads.Value - reads) * (b.Reads.Value - reads) }) * n / (n - 1)
+			each := mean(func(b access) float64 { half := (b.Reads.High - b.Reads.Low) / 2; return half * half })
+			off := math.Sqrt(max(4*apart, each) / n)
+			r.Reads = result.Estimate{Value: reads, Low: max(0, reads-off), High: reads + off}
+			r.CPUNanos = mean(func(b access) float64 { return b.CPUNanos })
+			r.Accesses, r.Bytes = optional(func(b access) *float64 { return b.Accesses }), optional(func(b access) *float64 { return b.Bytes })
+			r.Basis += fmt.Sprintf("; the mean of %d builds", len(of))
+		}
+		means = append(means, r)
+	}
+	return means
 }
 
 // place is what rows must have in common for one to follow from others.
@@ -317,7 +368,7 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 		}
 		// A model that is as close as it says, and as the measurement is exact, needs no correction.
 		own, _ := p.uncached(layout, sizeOf(largest), k.model)
-		if tested(alone) < tested(how) || own.Off > 0 && tested(alone) <= math.Hypot(own.Off, off) {
+		if tested(alone) < tested(how) || own.Off > 0 && tested(alone) <= math.Hypot(own.Off/math.Sqrt(float64(len(p.seeds()))), off) {
 			how, words = alone, "alone, which was close enough; the largest size built was"
 		}
 		e := tested(how)
@@ -343,10 +394,35 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 }
 
 // uncached is what a lookup of a kind reads with nothing cached, by the model of the
-// layout. A contract's trie is paged as one of as many accounts.
+// layout, in the mean of the builds.
 func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads statemodel.Reads, known bool) {
-	name := modelName(layout)
 	s := p.state(layout, size)
+	seeds := p.seeds()
+	for _, seed := range seeds {
+		s.ContractAt = contractAt(seed)
+		r, known := p.uncachedOf(layout, size, s, kind)
+		if !known {
+			return reads, false
+		}
+		reads.Mean += r.Mean / float64(len(seeds))
+		reads.Off = max(reads.Off, r.Off)
+	}
+	return reads, true
+}
+
+// seeds are those of the builds.
+func (p Pricing) seeds() (all []uint64) {
+	for _, l := range p.Layouts {
+		if !slices.Contains(all, l.Workload.Seed) {
+			all = append(all, l.Workload.Seed)
+		}
+	}
+	return all
+}
+
+// uncachedOf is uncached in one state. A contract's trie is paged as one of as many accounts.
+func (p Pricing) uncachedOf(layout string, size Size, s statemodel.State, kind statemodel.Kind) (reads statemodel.Reads, known bool) {
+	name := modelName(layout)
 	if name == "pagetrie" {
 		s.ContractShare, s.SlotsPer = 0, 0
 		reads.Mean, known = statemodel.Pages(s)
@@ -376,16 +452,15 @@ func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads
 }
 
 // contractAt is where the one contract, which has index 0, lies among all accounts.
-func (p Pricing) contractAt() float64 {
-	hash := lookup.NewGenerator(protocol.Chain{Seed: p.Layouts[0].Workload.Seed, Accounts: 1, BlockAccounts: 1}, 0).Hash(0)
+func contractAt(seed uint64) float64 {
+	hash := lookup.NewGenerator(protocol.Chain{Seed: seed, Accounts: 1, BlockAccounts: 1}, 0).Hash(0)
 	return float64(binary.BigEndian.Uint64(hash[:])) / (1 << 64)
 }
 
 // state is one of a size, whose files take as much for each account and slot as those of
 // the largest state of the layout that was built.
 func (p Pricing) state(layout string, size Size) statemodel.State {
-	s := statemodel.State{Accounts: float64(size.Accounts), ContractAt: p.contractAt(),
-		ContractShare: 1 / float64(size.Accounts), SlotsPer: float64(size.ContractSlots)}
+	s := statemodel.State{Accounts: float64(size.Accounts), ContractShare: 1 / float64(size.Accounts), SlotsPer: float64(size.ContractSlots)}
 	most := 0.0
 	for _, l := range p.Layouts {
 		w := l.Workload

@@ -109,6 +109,31 @@ func TestPredictionIsTestedAtTheLargestSizeBuilt(t *testing.T) {
 	}
 }
 
+// Builds with other seeds are one state: the mean of their reads, and a band from how far
+// they are apart.
+func TestBuildsOfOneStateArePooled(t *testing.T) {
+	p := Pricing{Hardware: disks(), GasPerSecond: 100e6}
+	for i, reads := range []float64{2, 3, 4} {
+		l := compared("flat-pebble", 1000, map[uint64]float64{100_000: reads})
+		l.Workload.Seed = uint64(i + 1)
+		p.Layouts = append(p.Layouts, l)
+	}
+	rows, _ := p.Rows()
+	seen := 0
+	for _, r := range rows {
+		if r.Parameter != gas.ColdAccount || r.Condition != result.FirstLookups {
+			continue
+		}
+		seen++
+		if off := 2 / math.Sqrt(3); r.Reads.Value != 3 || math.Abs(r.Reads.High-3-off) > 1e-9 || !strings.HasSuffix(r.Basis, "; the mean of 3 builds") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if seen != 2 { // present and absent
+		t.Errorf("%d rows in %+v", seen, rows)
+	}
+}
+
 // What was off by more than a quarter is not shown, and the reason is given.
 func TestABadPredictionIsNotShown(t *testing.T) {
 	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{10_000: 1, 100_000: 6})}, Hardware: disks(), GasPerSecond: 100e6,
