@@ -138,7 +138,8 @@ func fields(e *Experiment) []field {
 			"disks: here (a probe of this one), a folder of statelab disk --out, a profile (docs/methods/prices.md), or fio's JSON output", Price, &e.Hardware},
 		{"price.gas_per_second", "gas-per-second", Price, "100M", "gas that a second buys", "", &e.GasPerSecond},
 
-		{"repeats", "repeats", "read sweep replay layouts disk price", "1 disk=3", "runs of each point, interleaved; of price: builds of each state, with other accounts", "", &e.Repeats},
+		{"repeats", "repeats", "read sweep replay layouts disk price", "1 disk=3",
+			"runs of each point, interleaved; of price: builds of each state, with other accounts", "", &e.Repeats},
 		{"seed", "seed", measured, "1", "seed of all random choices", "", &e.Seed},
 	}
 }
