@@ -30,18 +30,12 @@ type faultyDisk struct {
 // mountFaulty lays the disk over backing, at the folder at.
 func mountFaulty(backing, at, kind string, random *rand.Rand, after int64) (*faultyDisk, error) {
 	d := &faultyDisk{random: rand.New(rand.NewPCG(random.Uint64(), 5)), kind: kind, after: after}
-	var st syscall.Stat_t
-	if err := syscall.Stat(backing, &st); err != nil {
+	below, err := fs.NewLoopbackRoot(backing)
+	if err != nil {
 		return nil, err
 	}
-	root := &fs.LoopbackRoot{Path: backing, Dev: uint64(st.Dev)}
-	root.NewNode = func(root *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
-		return &faultyNode{fs.LoopbackNode{RootData: root}, d}
-	}
-	top := &faultyNode{fs.LoopbackNode{RootData: root}, d}
-	root.RootNode = top
-	var err error
-	d.server, err = fs.Mount(at, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "statelab-faults"}, NullPermissions: true})
+	d.server, err = fs.Mount(at, &faultyNode{below.(*fs.LoopbackNode), d},
+		&fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "statelab-faults"}, NullPermissions: true})
 	return d, err
 }
 
@@ -69,8 +63,12 @@ func (d *faultyDisk) fault(reads bool, bytes int) (moved int, errno syscall.Errn
 }
 
 type faultyNode struct {
-	fs.LoopbackNode
+	*fs.LoopbackNode
 	disk *faultyDisk
+}
+
+func (n *faultyNode) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
+	return &faultyNode{child.(*fs.LoopbackNode), n.disk}
 }
 
 // flags of an opened file: a short read reaches the reader only past the page cache.
