@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,6 +85,10 @@ func ParseHardware(text []byte) (*Hardware, error) {
 	return h, h.check()
 }
 
+// Reads per second and nanoseconds of any disk: from a day for a read to a read in a
+// thousandth of a nanosecond. What is computed from them stays a number.
+const leastOfDisk, mostOfDisk = 1e-5, 1e15
+
 // check names what is wrong with h.
 func (h *Hardware) check() error {
 	if len(h.Points) == 0 || h.Points[0].InFlight != 1 {
@@ -93,14 +96,14 @@ func (h *Hardware) check() error {
 	}
 	for i := range h.Points {
 		p := &h.Points[i]
-		sane := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
+		sane := func(v float64) bool { return v >= leastOfDisk && v <= mostOfDisk }
 		if i > 0 && p.InFlight <= h.Points[i-1].InFlight {
 			return fmt.Errorf("%d reads in flight stand twice in the profile: keep one of them", p.InFlight)
 		}
 		if !sane(p.ReadsPerSecond) || !sane(p.MeanNanos) {
-			return fmt.Errorf("with %d in flight the profile has %v reads/s of %v ns: both must be above 0", p.InFlight, p.ReadsPerSecond, p.MeanNanos)
+			return fmt.Errorf("with %d in flight the profile has %v reads/s of %v ns: both must be from %g to %g", p.InFlight, p.ReadsPerSecond, p.MeanNanos, leastOfDisk, mostOfDisk)
 		}
-		if !(p.Spread.Low > 0) || !(p.Spread.High >= p.Spread.Low) || math.IsInf(p.Spread.High, 0) {
+		if !(p.Spread.High >= p.Spread.Low) || !sane(p.Spread.Low) || !sane(p.Spread.High) {
 			p.Spread = Range{Low: p.ReadsPerSecond, High: p.ReadsPerSecond}
 		}
 	}

@@ -57,7 +57,7 @@ func TestHardwareRefusesWhatIsNoProfile(t *testing.T) {
 		"":                    "not JSON",
 		`{"schema":"x"}`:      "fio --output-format=json",
 		`{"fio version":"f"}`: "no reading with one read in flight",
-		`{"schema":"statelab.hardware/1","points":[{"in_flight":1,"reads_per_second":0,"mean_ns":1}]}`: "above 0",
+		`{"schema":"statelab.hardware/1","points":[{"in_flight":1,"reads_per_second":0,"mean_ns":1}]}`: "both must be from",
 		`{"schema":"statelab.hardware/1","points":[{"in_flight":1,"reads_per_second":1,"mean_ns":1},
 			{"in_flight":1,"reads_per_second":1,"mean_ns":1}]}`: "twice",
 		`{"fio version":"f","jobs":[{"jobname":"a","job options":{"iodepth":"-3"},"read":{"total_ios":1}}]}`: "no number of reads in flight",

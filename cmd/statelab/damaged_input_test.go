@@ -162,7 +162,7 @@ func foreignReaders() []foreignReader {
 			in := priced(t)
 			return measured("price", "--from", filepath.Join(in, "L"), "--hardware", filepath.Join(in, "disk.json"))(t)
 		}, "report IN --out NEW.html", false},
-		{"disk profile and layouts", priced, "price --from IN/L --hardware IN/disk.json --out NEW", false},
+		{"disk profile and layouts", priced, "price --from IN/L --hardware IN/disk.json --at 2k --contract-at 100 --out NEW", false},
 		{"pack", func(t *testing.T) string {
 			dir := measured("sweep", "--db", small(t, "3k"), "--cache", "1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--disk", "none")(t)
 			path := filepath.Join(t.TempDir(), "in.zip")

@@ -124,7 +124,7 @@ func (a *app) run() int {
 		return exitFailed
 	}
 	fmt.Fprintln(stderr, "statelab:", asTyped(err.Error(), args))
-	if remedy := remedyOfDisk(err.Error()); remedy != "" {
+	if remedy := remedyOf(err.Error()); remedy != "" {
 		fmt.Fprintln(stderr, "statelab:", remedy)
 	}
 	return exitFailed
@@ -145,8 +145,8 @@ func notUTF8(args []string) error {
 	return nil
 }
 
-// remedyOfDisk is what to do about a disk that failed, where the message does not say it.
-func remedyOfDisk(message string) string {
+// remedyOf is what to do about a disk or a machine that failed, where the message does not say it.
+func remedyOf(message string) string {
 	again := "run the command again, with --resume if it was measuring"
 	says := strings.ToLower(message)
 	switch {
@@ -156,6 +156,10 @@ func remedyOfDisk(message string) string {
 		return "the disk is full: free some space, then " + again
 	case strings.Contains(says, "read-only file system"), strings.Contains(says, "input/output error"):
 		return "the file system reports errors (dmesg names the cause): repair it, then " + again
+	case strings.Contains(says, "killed by signal 7"):
+		return "a file that is mapped into memory could not be read or written: the disk is full or fails (dmesg names the cause); " + again
+	case strings.Contains(says, "killed by signal 9"):
+		return "if nobody killed it, memory ran out (dmesg tells): free some, or lower --cache or --memory, then " + again
 	}
 	return ""
 }

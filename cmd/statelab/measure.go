@@ -254,10 +254,17 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 	if len(steps) > 0 {
 		p.Remaining = e.Remaining
 	}
-	if err := os.MkdirAll(filepath.Join(p.Out, result.PointsDir), 0o755); err != nil {
+	// The experiment first: without it, a folder of points can neither be resumed nor used again.
+	if err := os.MkdirAll(p.Out, 0o755); err != nil {
 		return p, fmt.Errorf("make the folder of the results: %w", err)
 	}
-	return p, a.storeExperiment(f, p.Out)
+	if err := a.storeExperiment(f, p.Out); err != nil {
+		return p, err
+	}
+	if err := os.MkdirAll(filepath.Join(p.Out, result.PointsDir), 0o755); err != nil {
+		return p, fmt.Errorf("make the folder of the runs: %w", err)
+	}
+	return p, nil
 }
 
 // storeExperiment writes the experiment into the folder of its results.
@@ -318,8 +325,11 @@ func (a *app) compared(f *flags, p *progress, d finished, so plan.Outcome, hasRo
 	if hasRows {
 		d.explain = func() error { return a.explain(f.json, "", d.out) }
 	}
-	if so.Status == result.Interrupted {
+	switch {
+	case so.Status == result.Interrupted:
 		d.status, d.error = so.Status, so.Error
+	case so.Again != "" && f.point == "":
+		d.error += "; once the cause is removed, measure what is missing: " + so.Again
 	}
 	return a.finish(f, p, d, err)
 }

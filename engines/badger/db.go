@@ -7,6 +7,7 @@ import (
 	"expvar"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/y"
@@ -136,9 +137,25 @@ func (d *db) BackgroundError() error {
 	return nil
 }
 
+// Close does not wait for a flush that failed: Badger tries it again for ever.
 func (d *db) Close() error {
-	if err := d.badger.Close(); err != nil {
-		return fmt.Errorf("badger: close %s: %w", d.dir, err)
+	closed := make(chan error, 1)
+	go func() { closed <- d.badger.Close() }()
+	look := time.NewTicker(closePoll)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-closed:
+			if err != nil {
+				return fmt.Errorf("badger: close %s: %w", d.dir, err)
+			}
+			return nil
+		case <-look.C:
+			if err := d.BackgroundError(); err != nil {
+				return err
+			}
+		}
 	}
-	return nil
 }
+
+const closePoll = 100 * time.Millisecond

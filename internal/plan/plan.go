@@ -77,6 +77,7 @@ type Work[T any] interface {
 type Outcome struct {
 	Status string // of package result
 	Error  string
+	Again  string // of failed runs: the command that measures them again
 }
 
 // Plan is how the work is done.
@@ -120,7 +121,7 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 	}
 	missing := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { _, ok := done[s]; return ok })
 	if err := w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
-		return Outcome{result.Failed, err.Error()}, err // better now than after an hour
+		return Outcome{Status: result.Failed, Error: err.Error(), Again: p.Resume}, err // better now than after an hour
 	}
 	carry := here[T]
 	if p.Elsewhere != nil {
@@ -228,13 +229,14 @@ func counts[T any](w Work[T], done map[Step]T) map[string]int {
 func (p Plan) outcome(ctx context.Context, steps int, by map[string]int, err error) Outcome {
 	switch {
 	case err != nil:
-		return Outcome{result.Failed, err.Error()}
+		return Outcome{Status: result.Failed, Error: err.Error(), Again: p.Resume}
 	case by[result.OK] == steps:
 		return Outcome{Status: result.OK}
 	case ctx.Err() != nil:
-		return Outcome{result.Interrupted, fmt.Sprintf("interrupted with %d of %d runs finished; to continue: %s", by[result.OK], steps, p.Resume)}
+		return Outcome{Status: result.Interrupted,
+			Error: fmt.Sprintf("interrupted with %d of %d runs finished; to continue: %s", by[result.OK], steps, p.Resume)}
 	}
-	return Outcome{result.Failed, fmt.Sprintf("%d of %d runs failed", steps-by[result.OK], steps)}
+	return Outcome{Status: result.Failed, Error: fmt.Sprintf("%d of %d runs failed", steps-by[result.OK], steps), Again: p.Resume}
 }
 
 // Order interleaves repeats: a shuffled pass over the points, then the same pass

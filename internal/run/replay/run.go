@@ -212,7 +212,9 @@ func (r *run) open(ctx context.Context) error {
 	r.guard.enter("Open", r.first, 0)
 	forest, err := r.tree.Open(ctx, openOptions(r.spec, r.stores, r.first, create, func(string) {}))
 	r.guard.leave()
-	if err != nil {
+	if err != nil && !create {
+		return fmt.Errorf("open %s with %s: %w; to replay from the start instead, remove that folder", r.spec.Dir, r.spec.Tree, err)
+	} else if err != nil {
 		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Tree, err)
 	}
 	r.forest = forest
