@@ -101,7 +101,8 @@ func (h *Hardware) check() error {
 			return fmt.Errorf("%d reads in flight stand twice in the profile: keep one of them", p.InFlight)
 		}
 		if !sane(p.ReadsPerSecond) || !sane(p.MeanNanos) {
-			return fmt.Errorf("with %d in flight the profile has %v reads/s of %v ns: both must be from %g to %g", p.InFlight, p.ReadsPerSecond, p.MeanNanos, leastOfDisk, mostOfDisk)
+			return fmt.Errorf("with %d in flight the profile has %v reads/s of %v ns: both must be from %g to %g",
+				p.InFlight, p.ReadsPerSecond, p.MeanNanos, leastOfDisk, mostOfDisk)
 		}
 		if !(p.Spread.High >= p.Spread.Low) || !sane(p.Spread.Low) || !sane(p.Spread.High) {
 			p.Spread = Range{Low: p.ReadsPerSecond, High: p.ReadsPerSecond}
