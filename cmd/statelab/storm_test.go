@@ -355,7 +355,7 @@ func (s stormSubject) interrupted(t *testing.T, random *rand.Rand, r *stormRound
 	}
 	o := run.wait()
 	noOrphan(t, filepath.Join(home, "work"))
-	if strings.Contains(o.stderr, "goroutine ") || o.exit == exitUsage && !strings.Contains(o.stderr, "describe: signal: killed") {
+	if strings.Contains(o.stderr, "goroutine ") || o.exit == exitUsage && !strings.Contains(o.stderr, ": signal: killed") {
 		t.Errorf("after %s: %v", fate, o)
 	}
 	return o.exit == exitDone
