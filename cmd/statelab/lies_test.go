@@ -43,6 +43,8 @@ func TestOneLieIsCaught(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "db")
 	must(t, "load", "--db", db, "--engine", "native", "--set", "library="+engine, "--keys", "20k")
 	reads := []string{"--engine", "native", "--gets", "20k", "--warmup", "2k", "--access-gets", "0", "--set", "library=" + engine}
+	disk := filepath.Join(t.TempDir(), "disk.json")
+	write(t, disk, `{"schema": "statelab.hardware/1", "name": "nvme", "points": [{"in_flight": 1, "reads_per_second": 12500, "mean_ns": 80000}]}`)
 	for _, c := range []struct {
 		name  string
 		kinds []string
@@ -53,9 +55,12 @@ func TestOneLieIsCaught(t *testing.T) {
 		{"read", []string{"flip", "shorter", "other", "missing"}, 22_000, false, append([]string{"read"}, reads...)},
 		{"read absent", []string{"invent", "missing"}, 20_000, false, append([]string{"read", "--missing", "30%"}, reads...)},
 		{"sweep", []string{"flip", "missing"}, 22_000, false, append([]string{"sweep", "--cache", "1MiB,2MiB", "--threads", "1,2", "--disk", "none"}, reads...)},
+		{"multireadrandom", []string{"flip", "missing"}, 22_000, false, append([]string{"read", "--workload", "multireadrandom"}, reads...)},
 		{"readwhilewriting", []string{"stale", "flip", "missing"}, 15_000, true, append([]string{"read", "--workload", "readwhilewriting"}, reads...)},
 		{"layouts", []string{"flip", "missing"}, 2_000, false, []string{"layouts", "--layout", "liar", "--accounts", "1k", "--block", "500", "--updates", "50",
 			"--update-blocks", "2", "--reads", "1k"}},
+		{"price", []string{"flip", "missing"}, 2_000, false, []string{"price", "--layout", "liar", "--accounts", "1k", "--contract-slots", "100", "--at", "2k",
+			"--contract-at", "100", "--block", "500", "--updates", "50", "--update-blocks", "2", "--reads", "1k", "--hardware", disk}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			told := 0
@@ -64,7 +69,7 @@ func TestOneLieIsCaught(t *testing.T) {
 				lie := fmt.Sprintf("%s:%d", c.kinds[n%len(c.kinds)], random.Int64N(c.gets))
 				dir := t.TempDir()
 				args := append(c.args, "--out", filepath.Join(dir, "out"))
-				if c.name != "layouts" {
+				if c.name != "layouts" && c.name != "price" {
 					mine := db
 					if c.own {
 						mine = filepath.Join(dir, "db")

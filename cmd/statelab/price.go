@@ -92,6 +92,11 @@ func (a *app) price(f *flags, m *mistakes) error {
 		if l.Status != result.OK {
 			done.Status, done.Error = l.Status, l.Error
 		}
+		for _, row := range l.Rows {
+			if row.Status == result.Failed {
+				p.say("%s failed at %d accounts: %s", row.Layout, row.Accounts, row.Error)
+			}
+		}
 		if l.Status == result.Interrupted {
 			break
 		}
