@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"syscall"
 )
 
@@ -145,7 +146,7 @@ func Folder(path string) error {
 	}
 	other := ""
 	for _, e := range entries {
-		if e.Name() != "lost+found" { // the root of a filesystem has it
+		if e.Name() != "lost+found" && !cutShort.MatchString(e.Name()) { // the root of a filesystem has it
 			other = e.Name()
 			break
 		}
@@ -160,6 +161,9 @@ func Folder(path string) error {
 	}
 	return nil
 }
+
+// cutShort is what Atomically leaves of an experiment where it was killed: the folder's first file.
+var cutShort = regexp.MustCompile(`^\.experiment\.yaml\.[0-9]+$`)
 
 // results are the files that mark a folder of results.
 var results = []struct{ file, what, orElse string }{

@@ -137,6 +137,7 @@ func TestFoldersAreNewOrEmpty(t *testing.T) {
 	}
 	refused(t, Folder(file), "is not a folder")
 	empty := filepath.Join(dir, "empty")
+	put(t, filepath.Join(empty, ".experiment.yaml.2762275029"), "") // of a process that was killed
 	if err := errors.Join(os.MkdirAll(filepath.Join(empty, "lost+found"), 0o755), Folder(empty), Folder(filepath.Join(dir, "a", "b"))); err != nil {
 		t.Error(err)
 	}

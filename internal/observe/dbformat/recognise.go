@@ -105,6 +105,10 @@ func recognise(dir string) (Found, error) {
 	return not("it has no CURRENT file")
 }
 
+func isTable(name string) bool {
+	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".ldb")
+}
+
 // family tells Pebble, RocksDB and LevelDB apart, which all have a file CURRENT:
 // the newest options file that names a writer decides. LevelDB has none.
 func family(dir string, names []string) (Found, error) {
@@ -126,6 +130,8 @@ func family(dir string, names []string) (Found, error) {
 		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its OPTIONS files are of no engine that is known here"}
 	case slices.Contains(names, "IDENTITY"): // RocksDB's before it wrote options
 		return Found{Engine: "rocksdb"}, nil
+	case !slices.Contains(names, "LOG") && !slices.ContainsFunc(names, isTable): // LevelDB begins with a LOG
+		return Found{"pebble1", 1}, nil // Pebble's before it wrote options
 	}
 	return Found{Engine: "goleveldb"}, nil
 }

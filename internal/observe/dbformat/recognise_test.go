@@ -44,6 +44,8 @@ func TestRecognise(t *testing.T) {
 		{"Pebble once, RocksDB now", map[string]string{"CURRENT": "", "OPTIONS-000009": rocksOptions, "OPTIONS-000007": pebbleOptions}, Found{Engine: "rocksdb"}},
 		{"RocksDB without options", map[string]string{"CURRENT": "", "IDENTITY": "x"}, Found{Engine: "rocksdb"}},
 		{"LevelDB", map[string]string{"CURRENT": "", "MANIFEST-000004": "", "000005.ldb": ""}, Found{Engine: "goleveldb"}},
+		{"LevelDB without tables", map[string]string{"CURRENT": "", "LOG": "", "MANIFEST-000000": "", "000001.log": ""}, Found{Engine: "goleveldb"}},
+		{"Pebble killed before its options", map[string]string{"CURRENT": "", "LOCK": "", "MANIFEST-000001": "", "000002.log": ""}, Found{"pebble1", 1}},
 		{"options of somebody", map[string]string{"CURRENT": "", "OPTIONS-000004": "x"}, Found{}},
 		{"MDBX", map[string]string{"mdbx.dat": blank16 + "abcd\x03\x11\x4c\xef\xbd\x9d\x65\x59"}, Found{Engine: "mdbx"}},
 		{"LMDB", map[string]string{"data.mdb": blank16 + "\xde\xc0\xef\xbe\x01\x00\x00\x00"}, Found{Engine: "lmdb"}},
