@@ -86,7 +86,7 @@ func (o opener) Open(_ context.Context, options tree.Options) (tree.Forest, erro
 		interval: snapshotInterval().In(options),
 		buffer:   -1,
 		pending:  make([][]*memiavl.KVPair, len(options.Stores)),
-		behind:   &background{say: options.Log},
+		behind:   &background{say: options.Log, step: options.Tell},
 	}
 	if o.async {
 		f.buffer = commitBuffer().In(options)

@@ -115,6 +115,19 @@ func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
 	if err != nil || len(roots) != 300 || roots[299].Combined != f.Root.Combined {
 		t.Errorf("%d roots stored, %v", len(roots), err)
 	}
+	rows, err := result.ReadVersions(spec.Out)
+	if err != nil || len(rows) != 300 {
+		t.Fatalf("%d rows of versions, %v", len(rows), err)
+	}
+	sum := result.VersionRow{}
+	for i, row := range rows {
+		if sum.Leaves, sum.CommitNanos = sum.Leaves+row.Leaves, sum.CommitNanos+row.CommitNanos; row.Version != int64(i+1) {
+			t.Fatalf("row %d is of version %d", i, row.Version)
+		}
+	}
+	if sum.Leaves != f.Leaves || float64(sum.CommitNanos)/1e9 != f.CommitSeconds {
+		t.Errorf("the rows add up to %+v, the run to %+v", sum, *f.Replay)
+	}
 	ticks, err := result.ReadSeries(spec.Out)
 	if err != nil || len(ticks) == 0 {
 		t.Fatalf("series %+v, %v", ticks, err)
