@@ -104,7 +104,16 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		}
 	}
 	for _, folder := range fresh {
-		sweep, err := result.ReadSweep(folder) // replays are not told apart by a name
+		if name, is := s.resembling(folder); is {
+			if name == "" {
+				return nil, fmt.Errorf("%s: no run of %s is of the same kind, or of the same trees", folder, dir)
+			}
+			if err := s.add(name, folder); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		sweep, err := result.ReadSweep(folder)
 		if err != nil {
 			return nil, err
 		}
@@ -133,6 +142,36 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return s, nil
+}
+
+// resembling is the run that a folder without a name can stand for: of a replay the one
+// of the same trees, of a disk the disk.
+func (s *Study) resembling(folder string) (name string, is bool) {
+	kindOf := func(decoded any) string {
+		summary, _ := decoded.(map[string]any)
+		kind := fmt.Sprint(summary["schema"])
+		if all, _ := summary["trees"].([]any); kind == result.ReplaySchema {
+			for _, t := range all {
+				tree, _ := t.(map[string]any)
+				kind += fmt.Sprint(" ", tree["tree"])
+			}
+		}
+		return kind
+	}
+	var given any
+	for _, file := range []string{result.ReplayFile, result.DiskFile} {
+		text, err := readBounded(filepath.Join(folder, file))
+		if err == nil && !is {
+			given, err = decode(text)
+			is = err == nil
+		}
+	}
+	for run, has := range s.results {
+		if is && has != nil && kindOf(has) == kindOf(given) {
+			name = run
+		}
+	}
+	return name, is
 }
 
 // keysOf are the keys of a sweep's database by its levels; 0: they are not known.
@@ -168,7 +207,7 @@ func parse(text []byte) (*Study, error) {
 func (s *Study) add(name, path string) error {
 	var text []byte
 	err := os.ErrNotExist
-	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile)} {
+	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile), filepath.Join(path, result.DiskFile)} {
 		if text, err = readBounded(file); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
