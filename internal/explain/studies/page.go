@@ -177,6 +177,7 @@ func (s *Study) Page() *view.Page {
 	for _, text := range s.Misleads {
 		p.Warnings = append(p.Warnings, view.Warning{Text: text})
 	}
+	p.Add("Charts", s.blocks()...)
 	names, by := s.sections()
 	for _, name := range names {
 		p.Add(name, view.Block{Title: "Figures", Note: strings.Join(append(limits(by[name]), note(by[name])), " "), Table: table(by[name], word)},

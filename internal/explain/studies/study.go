@@ -39,11 +39,12 @@ const maxFileBytes = 16 << 20
 // Study is study.yaml as written.
 type Study struct {
 	Title, Question string
-	Sources         []string         // addresses
-	Answers         []string         // sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
-	Misleads        []string         // where its readers could go wrong
-	Runs            map[string]Run   // results by the name of their folder or file below runs/
-	Groups          []Group          `yaml:"claims"`
+	Sources         []string       // addresses
+	Answers         []string       // sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
+	Misleads        []string       // where its readers could go wrong
+	Runs            map[string]Run // results by the name of their folder or file below runs/
+	Groups          []Group        `yaml:"claims"`
+	Charts          Charts
 	Layouts         string           // a run of statelab layouts, judged by package claims
 	results         map[string]any   // decoded
 	layouts         *result.Layouts  // of Layouts
@@ -200,7 +201,7 @@ func parse(text []byte) (*Study, error) {
 			return nil, fmt.Errorf("run %q: must be the name of a folder or file in %s", name, RunsDir)
 		}
 	}
-	return s, nil
+	return s, s.Charts.check(s.Runs)
 }
 
 // add reads the result that has a name: a file, or the summary in a folder.
