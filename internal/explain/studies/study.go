@@ -112,6 +112,11 @@ func Open(dir string, fresh ...string) (*Study, error) {
 			if err := s.add(name, folder); err != nil {
 				return nil, err
 			}
+			if name == s.Layouts {
+				if s.layouts, err = result.ReadLayouts(folder); err != nil {
+					return nil, err
+				}
+			}
 			continue
 		}
 		sweep, err := result.ReadSweep(folder)
@@ -131,7 +136,7 @@ func Open(dir string, fresh ...string) (*Study, error) {
 			return nil, err
 		}
 	}
-	if s.Layouts != "" {
+	if s.Layouts != "" && s.layouts == nil {
 		if s.layouts, err = result.ReadLayouts(filepath.Join(dir, RunsDir, s.Layouts)); err != nil {
 			return nil, err
 		}
@@ -146,7 +151,7 @@ func Open(dir string, fresh ...string) (*Study, error) {
 }
 
 // resembling is the run that a folder without a name can stand for: of a replay the one
-// of the same trees, of a disk the disk.
+// of the same trees, of a disk or of layouts the one of that kind.
 func (s *Study) resembling(folder string) (name string, is bool) {
 	kindOf := func(decoded any) string {
 		summary, _ := decoded.(map[string]any)
@@ -160,7 +165,7 @@ func (s *Study) resembling(folder string) (name string, is bool) {
 		return kind
 	}
 	var given any
-	for _, file := range []string{result.ReplayFile, result.DiskFile} {
+	for _, file := range []string{result.ReplayFile, result.DiskFile, result.LayoutsFile} {
 		text, err := readBounded(filepath.Join(folder, file))
 		if err == nil && !is {
 			given, err = decode(text)
@@ -208,7 +213,7 @@ func parse(text []byte) (*Study, error) {
 func (s *Study) add(name, path string) error {
 	var text []byte
 	err := os.ErrNotExist
-	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile), filepath.Join(path, result.DiskFile)} {
+	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile), filepath.Join(path, result.DiskFile), filepath.Join(path, result.LayoutsFile)} {
 		if text, err = readBounded(file); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
@@ -388,8 +393,15 @@ func (c Claim) Difference(ours *float64) *float64 {
 // Claims are all of the study, in its order.
 func (s *Study) Claims() []Claim { return s.claims }
 
-// Command makes the result that decided a claim.
-func (s *Study) Command(c Claim) string { return s.Runs[c.run].Command }
+// Command makes the result that decided a claim, or would decide it.
+func (s *Study) Command(c Claim) string {
+	for _, place := range []string{c.run, c.Measured, c.Predicted, c.Model} {
+		if run, _, _ := strings.Cut(place, " "); run != "" {
+			return s.Runs[run].Command
+		}
+	}
+	return ""
+}
 
 // errors of a group: mean and worst size of the differences.
 func spread(all []Claim, of func(Claim) *float64) (mean, worst float64, n int) {
