@@ -225,7 +225,8 @@ func (a *app) writeTrace(f *flags, replaces output.Replaces, record func(io.Writ
 	if err != nil {
 		return err
 	}
-	out := traced{"statelab.trace/1", f.out, header, totals, float64(totals.Accesses) / float64(max(1, totals.Gets)), perGet, time.Since(began).Seconds(), info.Size()}
+	out := traced{"statelab.trace/1", f.out, header, totals, float64(totals.Accesses) / float64(max(1, totals.Gets)), perGet,
+		time.Since(began).Seconds(), info.Size()}
 	if f.json {
 		return a.printJSON(out)
 	}

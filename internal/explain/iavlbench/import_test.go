@@ -31,7 +31,8 @@ func TestImportsWhatIavlBenchWrites(t *testing.T) {
 	}
 	whole := of.Trees[1]
 	f := whole.Figures
-	if whole.Status != result.OK || f.Versions != 120 || f.Leaves != 502752 || math.Abs(f.ApplySeconds-62.781222743) > 1e-9 || f.DiskBytes == nil || *f.DiskBytes != 3_400_000_000 {
+	if whole.Status != result.OK || f.Versions != 120 || f.Leaves != 502752 ||
+		math.Abs(f.ApplySeconds-62.781222743) > 1e-9 || f.DiskBytes == nil || *f.DiskBytes != 3_400_000_000 {
 		t.Errorf("memiavl: %s, %+v, disk %v", whole.Status, *f.Replay, f.DiskBytes)
 	}
 	if w := f.LastWindow; w == nil || w.Leaves == 0 || w.Leaves >= f.Leaves/2 || w.Seconds > f.Seconds/2 {

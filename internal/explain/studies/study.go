@@ -213,7 +213,8 @@ func parse(text []byte) (*Study, error) {
 func (s *Study) add(name, path string) error {
 	var text []byte
 	err := os.ErrNotExist
-	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile), filepath.Join(path, result.DiskFile), filepath.Join(path, result.LayoutsFile)} {
+	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile),
+		filepath.Join(path, result.DiskFile), filepath.Join(path, result.LayoutsFile)} {
 		if text, err = readBounded(file); !errors.Is(err, os.ErrNotExist) {
 			break
 		}

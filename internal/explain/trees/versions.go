@@ -127,8 +127,9 @@ func (in Input) background() view.Block {
 	}
 	version := view.Column[work]{Name: "of version", Value: func(w work) *float64 { return view.Some(float64(w.version)) }, Format: view.Digits}
 	at := view.Column[work]{Name: "switched at version", Value: func(w work) *float64 { return view.Whole(w.switchedAt) }, Format: view.Digits}
-	return view.Block{Title: "Snapshots", Method: method, Note: "When each began, counted from the beginning of the replay, and how long after that it was written, " +
-		"had caught up with the newer versions, and took the tree's place.",
+	return view.Block{Title: "Snapshots", Method: method,
+		Note: "When each began, counted from the beginning of the replay, and how long after that it was written, " +
+			"had caught up with the newer versions, and took the tree's place.",
 		Table: view.TableOf(all, nil, view.Column[work]{Name: "tree", Left: true, Key: true, Words: func(w work) string { return w.tree }}, version,
 			after("began", func(w work) *float64 { return &w.at }), after("written", func(w work) *float64 { return w.written }),
 			after("caught up", func(w work) *float64 { return w.caughtUp }), after("switched", func(w work) *float64 { return w.switched }), at)}
