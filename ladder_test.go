@@ -122,7 +122,7 @@ var ladder = []rung{
 		"web":                          {},
 		"internal/explain/nodemetrics": {"internal/base/unit"},
 		"internal/explain/advise":      {"engine", "internal/explain/nodemetrics", "internal/model/lsm", "internal/model/predict", "internal/base/unit", "result"},
-		"internal/explain/iavlbench":   {"internal/base/unit", "result", "tree"},
+		"internal/explain/iavlbench":   {"internal/base/unit", "result"},
 		"internal/explain/kvdblog":     {"engine", "internal/model/lsm", "internal/base/unit", "result"},
 		"internal/explain/view":        {"internal/base/unit", "web"},
 		"internal/explain/compare":     {"engine", "internal/base/unit", "internal/explain/view", "internal/model/difference", "result"},

@@ -106,8 +106,16 @@ type EventRow struct {
 	Seconds float64 `json:"t"`                 // since the replay began
 	At      int64   `json:"at_version"`        // the last that was committed
 	Version int64   `json:"version,omitempty"` // that the step is about
-	Step    string  `json:"step"`              // tree.Begun and others
+	Step    string  `json:"step"`
 }
+
+// Steps of an EventRow: those of tree.Event.
+const (
+	StepBegun    = "begun"
+	StepWritten  = "written"
+	StepCaughtUp = "caught up"
+	StepSwitched = "switched"
+)
 
 // Window is the end of a replay: its last tenth, an hour at most.
 type Window struct {

@@ -24,7 +24,6 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/result"
-	"github.com/statelab/statelab/tree"
 )
 
 // Pattern is what its logs are called.
@@ -173,8 +172,8 @@ func parse(r io.Reader) (*runLog, error) {
 }
 
 // steps are what memiavl logs of its snapshots.
-var steps = map[string]string{"start rewriting snapshot": tree.Begun, "finished rewriting snapshot": tree.Written,
-	"finished best-effort WAL catchup": tree.CaughtUp, "switched to new snapshot": tree.Switched}
+var steps = map[string]string{"start rewriting snapshot": result.StepBegun, "finished rewriting snapshot": result.StepWritten,
+	"finished best-effort WAL catchup": result.StepCaughtUp, "switched to new snapshot": result.StepSwitched}
 
 // add takes a line. Versions and memory before "starting run" are not of a run.
 func (l *runLog) add(of line) (err error) {

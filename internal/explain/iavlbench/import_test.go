@@ -10,7 +10,6 @@ import (
 	"testing/fstest"
 
 	"github.com/statelab/statelab/result"
-	"github.com/statelab/statelab/tree"
 )
 
 // The figures are those of the lines themselves, counted with jq.
@@ -44,7 +43,7 @@ func TestImportsWhatIavlBenchWrites(t *testing.T) {
 		t.Errorf("%d rows, %+v, %v", len(versions), versions[0], err)
 	}
 	events, err := result.ReadEvents(dir)
-	if err != nil || len(events) != 7 || events[0].Step != tree.Begun || events[0].Version != 20 {
+	if err != nil || len(events) != 7 || events[0].Step != result.StepBegun || events[0].Version != 20 {
 		t.Errorf("events %+v, %v", events, err)
 	}
 	ticks, err := result.ReadSeries(dir)

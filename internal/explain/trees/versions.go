@@ -8,7 +8,6 @@ import (
 
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
-	"github.com/statelab/statelab/tree"
 )
 
 // otherSets warns of folders whose changes were others.
@@ -100,7 +99,7 @@ func (in Input) background() view.Block {
 	for _, of := range in.trees {
 		begun := len(all)
 		for _, e := range of.events {
-			if e.Step == tree.Begun {
+			if e.Step == result.StepBegun {
 				all = append(all, work{tree: of.Tree, version: e.Version, at: e.Seconds})
 				continue
 			}
@@ -110,11 +109,11 @@ func (in Input) background() view.Block {
 			w := &all[len(all)-1]
 			passed := e.Seconds - w.at
 			switch e.Step {
-			case tree.Written:
+			case result.StepWritten:
 				w.written = &passed
-			case tree.CaughtUp:
+			case result.StepCaughtUp:
 				w.caughtUp = &passed
-			case tree.Switched:
+			case result.StepSwitched:
 				w.switched, w.switchedAt = &passed, &e.Version
 			}
 		}

@@ -83,6 +83,16 @@ func specFor(t *testing.T, changes string, overrides map[string]string) *protoco
 
 func quiet(result.Event) {}
 
+// The folder has the words of the contract.
+func TestStepsAreTheContracts(t *testing.T) {
+	for stored, told := range map[string]string{result.StepBegun: tree.Begun, result.StepWritten: tree.Written, result.StepCaughtUp: tree.CaughtUp,
+		result.StepSwitched: tree.Switched} {
+		if stored != told {
+			t.Errorf("%q is stored of %q", stored, told)
+		}
+	}
+}
+
 func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
 	path, want := set(t, 300, nil)
 	spec := specFor(t, path, nil)
