@@ -31,6 +31,8 @@ type Disk struct {
 	Repeats    int       `json:"repeats"`
 
 	Points []DiskPoint `json:"points"`
+	// Allocation is what a buffer costs beside a read; nil: an earlier version wrote this.
+	Allocation *Allocation `json:"allocation,omitempty"`
 	// Fio is another prober's account of the same files, taken in turns with ours.
 	Fio        []DiskPoint `json:"fio,omitempty"`
 	FioVersion string      `json:"fio_version,omitempty"`
@@ -39,6 +41,15 @@ type Disk struct {
 	// Contradicted says why these figures are no limit. Empty: nothing speaks against it.
 	Contradicted string           `json:"contradicted,omitempty"`
 	Warnings     []engine.Warning `json:"warnings"`
+}
+
+// Allocation is what a buffer costs, got and given up: the fastest of several batches.
+type Allocation struct {
+	Bytes        int     `json:"bytes"`
+	ReusedNanos  float64 `json:"reused_ns"`  // from a pool of kept buffers
+	HeapNanos    float64 `json:"go_heap_ns"` // made by Go: zeroed, and collected again
+	MappedNanos  float64 `json:"mapped_ns"`  // mapped by the kernel, as C's malloc does from 128 KiB on, not touched
+	TouchedNanos float64 `json:"touched_ns"` // the same, every page touched
 }
 
 // DiskPoint is a number of readers that each wait for one read at a time. The

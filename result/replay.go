@@ -22,10 +22,12 @@ const NoRoots = "none"
 
 // Files of a replay.
 const (
-	ReplayFile       = "replay.json"  // in the folder of a replay of several trees
-	RootsFile        = "roots.jsonl"  // in a run folder: one RootsAt a line
-	StacksFile       = "stacks.txt"   // in a run folder: where a call hangs
-	AcknowledgedFile = "acknowledged" // in a run folder: the last version a commit returned, in digits
+	ReplayFile       = "replay.json"    // in the folder of a replay of several trees
+	RootsFile        = "roots.jsonl"    // in a run folder: one RootsAt a line
+	StacksFile       = "stacks.txt"     // in a run folder: where a call hangs
+	AcknowledgedFile = "acknowledged"   // in a run folder: the last version a commit returned, in digits
+	VersionsFile     = "versions.jsonl" // in a run folder: one VersionRow a line
+	EventsFile       = "events.jsonl"   // in a run folder: one EventRow a line
 )
 
 // Replay are the figures of change sets applied to a tree. They stand among the
@@ -64,6 +66,11 @@ type Replay struct {
 	DBBytes         *int64   `json:"db_bytes,omitempty"`
 	DBGetsPerSecond *float64 `json:"db_gets_per_second,omitempty"`
 
+	LogHits          *int64   `json:"log_cache_hits,omitempty"` // of cache_hits: those of a write-ahead log's cache
+	LogHitsPerSecond *float64 `json:"log_cache_hits_per_second,omitempty"`
+
+	LastWindow *Window `json:"last_window,omitempty"` // when the tree is largest
+
 	RootsChecked uint64 `json:"roots_checked"`           // against the change set's own
 	RootsDigest  string `json:"roots_digest,omitempty"`  // of the combined roots of all versions, chained
 	ResumedAt    *int64 `json:"resumed_at,omitempty"`    // the version the tree was found at
@@ -83,6 +90,40 @@ type RootsAt struct {
 	Roots
 }
 
+// VersionRow is one line of versions.jsonl: a version, or as many as Versions says, the
+// last of which is Version.
+type VersionRow struct {
+	Version     int64   `json:"version"`
+	Versions    int64   `json:"versions,omitempty"` // 0: one
+	Seconds     float64 `json:"t"`                  // since the replay began, at the end of the commit
+	Leaves      uint64  `json:"leaves"`
+	ApplyNanos  int64   `json:"apply_ns"`
+	CommitNanos int64   `json:"commit_ns"`
+}
+
+// EventRow is one line of events.jsonl: a step of a tree's work in the background.
+type EventRow struct {
+	Seconds float64 `json:"t"`                 // since the replay began
+	At      int64   `json:"at_version"`        // the last that was committed
+	Version int64   `json:"version,omitempty"` // that the step is about
+	Step    string  `json:"step"`
+}
+
+// Steps of an EventRow: those of tree.Event.
+const (
+	StepBegun    = "begun"
+	StepWritten  = "written"
+	StepCaughtUp = "caught up"
+	StepSwitched = "switched"
+)
+
+// Window is the end of a replay: its last tenth, an hour at most.
+type Window struct {
+	Seconds         float64 `json:"seconds"`
+	Leaves          uint64  `json:"leaves"`
+	LeavesPerSecond float64 `json:"leaves_per_second"` // over the time in the tree
+}
+
 // TreeTick is what a tick tells of a tree. Counts are of this tick; sizes are at
 // its end. nil is absent.
 type TreeTick struct {
@@ -97,7 +138,10 @@ type TreeTick struct {
 	CacheMisses     *int64   `json:"cache_misses,omitempty"`
 	DBGets          *int64   `json:"db_gets,omitempty"`
 	DBGetsPerSecond *float64 `json:"db_gets_per_second,omitempty"`
+	LogHits         *int64   `json:"log_cache_hits,omitempty"`
 	RSSBytes        int64    `json:"rss_bytes"`
+	GoHeapBytes     *int64   `json:"go_heap_bytes,omitempty"` // live and not yet collected objects
+	GoCollections   *int64   `json:"go_collections,omitempty"`
 	DiskBytes       *int64   `json:"disk_bytes,omitempty"`
 	WriteBytes      int64    `json:"device_write_bytes"`
 	UserBytes       int64    `json:"user_bytes"`
@@ -200,6 +244,16 @@ func ReadReplay(dir string) (*ReplayOf, error) {
 // ReadRoots reads dir/roots.jsonl, which need not exist.
 func ReadRoots(dir string) ([]RootsAt, error) {
 	return readLines[RootsAt](filepath.Join(dir, RootsFile))
+}
+
+// ReadVersions reads dir/versions.jsonl, which need not exist.
+func ReadVersions(dir string) ([]VersionRow, error) {
+	return readLines[VersionRow](filepath.Join(dir, VersionsFile))
+}
+
+// ReadEvents reads dir/events.jsonl, which need not exist.
+func ReadEvents(dir string) ([]EventRow, error) {
+	return readLines[EventRow](filepath.Join(dir, EventsFile))
 }
 
 // readLines reads a file of a JSON object a line. A last line cut short by a kill

@@ -85,7 +85,26 @@ type Options struct {
 
 	// Log receives the tree's own messages; nil drops them.
 	Log func(string)
+	// Tell receives what the tree does beside its commits, when it happens, from any
+	// goroutine; nil drops it.
+	Tell func(Event)
 }
+
+// Event is a step of work in the background, such as a snapshot or a checkpoint.
+// The harness notes the time.
+type Event struct {
+	Version int64 // that the step is about; 0: not known
+	Step    string
+}
+
+// Steps of Event. Work that begins ends in Written, and where the tree then has to
+// catch up with newer versions, in CaughtUp and Switched.
+const (
+	Begun    = "begun"
+	Written  = "written"
+	CaughtUp = "caught up"
+	Switched = "switched"
+)
 
 // Forest is an open tree of all its stores. Set, Remove and Commit are called by
 // one goroutine; Readers are used from others only between a commit and the next
@@ -145,7 +164,8 @@ type StoreShape struct {
 // Counters are totals since Open. nil means the tree cannot tell.
 type Counters struct {
 	Nodes                  *int64 `json:"nodes,omitempty"` // written: leaves and inner nodes
-	CacheHits, CacheMisses *int64 // of the node cache
+	CacheHits, CacheMisses *int64 // of the node cache; a log's cache is part of it
+	LogHits                *int64 // of CacheHits: those of a write-ahead log's cache
 	DBGets                 *int64 // lookups in the store below
 	DBSets                 *int64 // writes to the store below, deletes included
 	DBBytes                *int64 // keys and values of those writes

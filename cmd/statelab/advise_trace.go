@@ -51,7 +51,7 @@ func (a *app) traceForAdvice(r request, run *result.Run, p *progress) (*adviceTr
 	spec.WarmupGets = uint64(gets) * tracedWarmupShare / (tracedWarmupShare + 1)
 	spec.Gets = uint64(gets) - spec.WarmupGets
 	var file bytes.Buffer
-	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, engine.Part{}, func(e result.Event) { p.tell("", e) }); err != nil {
+	if _, _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, engine.Part{}, func(e result.Event) { p.tell("", e) }); err != nil {
 		if a.ctx.Err() != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func (a *app) traceList(r request, run *result.Run, p *progress) (*adviceTrace, 
 	spec.Threads, spec.WarmupAuto, spec.WarmupGets = 1, false, gets/2
 	spec.Gets = gets - spec.WarmupGets
 	var file bytes.Buffer
-	if _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, engine.Part{}, func(e result.Event) { p.tell("", e) }); err != nil {
+	if _, _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, engine.Part{}, func(e result.Event) { p.tell("", e) }); err != nil {
 		return nil, err
 	}
 	accesses, _, err := trace.Load(&file)

@@ -34,7 +34,7 @@ func (a *app) curvesOf(t target, spec bench.Spec, cores int, reserve reserveOf, 
 	}
 	spec.Gets *= 2
 	var file bytes.Buffer
-	if _, _, err := a.record(&file, t, &spec, trace.Sample{}, engine.Part{}, func(result.Event) {}); err != nil {
+	if _, _, _, err := a.record(&file, t, &spec, trace.Sample{}, engine.Part{}, func(result.Event) {}); err != nil {
 		return nil, fmt.Errorf("trace %s: %w", spec.Dir, err)
 	}
 	accesses, header, err := trace.Load(&file)

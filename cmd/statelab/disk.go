@@ -32,7 +32,8 @@ func (a *app) diskVerb() *cobra.Command {
 		Long: `Disk reads 4 KiB at random with O_DIRECT, without any engine: what the device
 under DIR (default: here) gives at most. It reads the files of DIR if they hold
 256 MiB, else a file that it writes and deletes. Where fio is installed it reads
-the same files in turns with ours, and both are compared.
+the same files in turns with ours, and both are compared. It also tells what a
+buffer of 128 KiB costs beside a read.
 
   statelab disk /var/lib/geth
   statelab disk --out disk
@@ -120,6 +121,10 @@ func printDisk(out io.Writer, d *result.Disk) error {
 	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	if a := d.Allocation; a != nil {
+		fmt.Fprintf(out, "\nbeside it, a buffer of %s: reused %s, Go's heap %s,\nmapped as by C's malloc %s, with all pages touched %s\n", unit.Bytes(int64(a.Bytes)),
+			unit.Nanos(a.ReusedNanos), unit.Nanos(a.HeapNanos), unit.Nanos(a.MappedNanos), unit.Nanos(a.TouchedNanos))
 	}
 	if d.Fio == nil {
 		fmt.Fprintf(out, "\nfio: %s\n", d.FioAbsent)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/output"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/explain/iavlbench"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/result"
@@ -108,12 +110,15 @@ func (a *app) importVerb() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "import LOGS --out DIR",
-		Short: "Turn published bench_kvdb logs into sweep folders, to compare with your own",
-		Long: `Import reads RadmonRead_*.log, Properties_*.log and Write_*.log and writes one
-sweep folder per dataset.
+		Short: "Turn logs of bench_kvdb or iavl-bench into folders, to compare with your own",
+		Long: `Import reads bench_kvdb's RadmonRead_*.log, Properties_*.log and Write_*.log and
+writes one sweep folder per dataset; or iavl-bench's *.jsonl (--log-type json) and
+writes one replay folder.
 
   statelab import LOGS --out published
-  statelab report S published/200M published/2B --out both.html`,
+  statelab report S published/200M published/2B --out both.html
+  statelab import RUNS --out theirs
+  statelab report R theirs --out both.html         (R: a folder of statelab replay)`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "new folder for the sweep folders")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
@@ -128,11 +133,18 @@ sweep folder per dataset.
 		}
 		var folders []string
 		err := output.WriteFolder(out, func(dir string) (err error) {
-			folders, err = kvdblog.Import(os.DirFS(args[0]), dir)
+			logs := os.DirFS(args[0])
+			if found, _ := fs.Glob(logs, iavlbench.Pattern); len(found) > 0 {
+				return iavlbench.Import(logs, dir)
+			}
+			folders, err = kvdblog.Import(logs, dir)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("import %s: %w", args[0], err)
+		}
+		if folders == nil {
+			fmt.Fprintln(a.stdout, out)
 		}
 		for _, folder := range folders {
 			fmt.Fprintln(a.stdout, filepath.Join(out, filepath.Base(folder)))

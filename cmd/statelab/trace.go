@@ -91,7 +91,7 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 			if err := m.err(); err != nil {
 				return err
 			}
-			return a.writeTrace(f, replaces(&force), func(to io.Writer) (trace.Header, trace.Totals, error) { return mergeTraces(to, args) })
+			return a.writeTrace(f, replaces(&force), func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) { return mergeTraces(to, args) })
 		}
 		if run != "" && !m.streamOf(f, run) {
 			return m.err()
@@ -112,7 +112,7 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 			return a.traceOnNodes(f, on, sample, replaces(&force))
 		}
 		p := a.progress()
-		return a.writeTrace(f, replaces(&force), func(to io.Writer) (trace.Header, trace.Totals, error) {
+		return a.writeTrace(f, replaces(&force), func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) {
 			defer p.done()
 			return a.record(to, t, &spec, trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.tell("", e) })
 		})
@@ -143,19 +143,19 @@ func (a *app) traceOnNodes(f *flags, on *fan, sample string, replaces output.Rep
 		for _, folder := range folders {
 			files = append(files, filepath.Join(folder, tracePart))
 		}
-		return a.writeTrace(f, replaces, func(to io.Writer) (trace.Header, trace.Totals, error) { return mergeTraces(to, files) })
+		return a.writeTrace(f, replaces, func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) { return mergeTraces(to, files) })
 	})
 }
 
 // tracePart is the file that a node makes.
 const tracePart = "part.trace"
 
-func mergeTraces(to io.Writer, paths []string) (header trace.Header, totals trace.Totals, err error) {
+func mergeTraces(to io.Writer, paths []string) (header trace.Header, totals trace.Totals, perGet trace.PerGet, err error) {
 	var parts []io.Reader
 	for _, path := range paths {
 		file, err := os.Open(path)
 		if err != nil {
-			return header, totals, err
+			return header, totals, perGet, err
 		}
 		defer file.Close()
 		parts = append(parts, bufio.NewReaderSize(file, 1<<20))
@@ -191,18 +191,20 @@ type traced struct {
 	Header   trace.Header `json:"header"`
 	Totals   trace.Totals `json:"totals"`
 	Accesses float64      `json:"block_accesses_per_get"`
+	PerGet   trace.PerGet `json:"accesses_of_gets"`
 	Seconds  float64      `json:"seconds"`
 	Bytes    int64        `json:"bytes"`
 }
 
 // writeTrace writes a trace to --out and says what it holds.
-func (a *app) writeTrace(f *flags, replaces output.Replaces, record func(io.Writer) (trace.Header, trace.Totals, error)) error {
+func (a *app) writeTrace(f *flags, replaces output.Replaces, record func(io.Writer) (trace.Header, trace.Totals, trace.PerGet, error)) error {
 	began := time.Now()
 	var header trace.Header
 	var totals trace.Totals
+	var perGet trace.PerGet
 	write := func(to io.Writer) (err error) {
 		buffered := bufio.NewWriterSize(to, 1<<20)
-		if header, totals, err = record(buffered); err != nil {
+		if header, totals, perGet, err = record(buffered); err != nil {
 			return err
 		}
 		return buffered.Flush()
@@ -223,29 +225,30 @@ func (a *app) writeTrace(f *flags, replaces output.Replaces, record func(io.Writ
 	if err != nil {
 		return err
 	}
-	out := traced{"statelab.trace/1", f.out, header, totals, float64(totals.Accesses) / float64(max(1, totals.Gets)), time.Since(began).Seconds(), info.Size()}
+	out := traced{"statelab.trace/1", f.out, header, totals, float64(totals.Accesses) / float64(max(1, totals.Gets)), perGet,
+		time.Since(began).Seconds(), info.Size()}
 	if f.json {
 		return a.printJSON(out)
 	}
-	fmt.Fprintf(a.stdout, "%s Gets ask for %.4f blocks each, of %s different ones\n%s: %s, made in %s\n", unit.Count(totals.Gets), out.Accesses,
-		unit.Count(totals.Blocks), f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
+	fmt.Fprintf(a.stdout, "%s Gets ask for %.4f blocks each, %d at most, of %s different ones\n%s: %s, made in %s\n", unit.Count(totals.Gets), out.Accesses,
+		perGet.Most, unit.Count(totals.Blocks), f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
 	return nil
 }
 
 // record writes the trace of spec's key stream, or of a part of it.
 func (a *app) record(
 	w io.Writer, t target, spec *bench.Spec, sample trace.Sample, part engine.Part, tell result.Tell,
-) (header trace.Header, totals trace.Totals, err error) {
+) (header trace.Header, totals trace.Totals, perGet trace.PerGet, err error) {
 	resolver, err := resolve.Open(spec.Dir, version1or2(spec.Engine))
 	if err != nil {
-		return header, totals, err
+		return header, totals, perGet, err
 	}
 	defer func() { err = errors.Join(err, resolver.Close()) }()
 	header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
 		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
 	keys, err := bench.KeyStream(a.ctx, t.engine, spec)
 	if err != nil {
-		return header, totals, err
+		return header, totals, perGet, err
 	}
 	if resolver.KeepsOpening() && sample.Shift == 0 {
 		header.Opening = true
@@ -253,12 +256,12 @@ func (a *app) record(
 	}
 	out, err := trace.NewWriter(w, header)
 	if err != nil {
-		return header, totals, err
+		return header, totals, perGet, err
 	}
 	opens := header.Opening && part.Number <= 1
 	if opens {
 		if err := resolver.RecordOpening(out); err != nil {
-			return header, totals, err
+			return header, totals, perGet, err
 		}
 	}
 	from, to := uint64(0), spec.WarmupGets+spec.Gets
@@ -279,13 +282,13 @@ func (a *app) record(
 		return keys()
 	}, sample, out)
 	if err != nil {
-		return header, totals, err
+		return header, totals, perGet, err
 	}
 	if opens {
 		offered++
 	}
 	totals, err = out.Close(offered)
-	return header, totals, err
+	return header, totals, out.PerGet(), err
 }
 
 // shareOf is where the parts up to part end, of n Gets in as many parts as of.

@@ -247,7 +247,7 @@ func counted(f tree.Forest) map[string]*int64 {
 	c := f.Counters()
 	return map[string]*int64{
 		"nodes": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
-		"db_gets": c.DBGets, "db_sets": c.DBSets, "db_bytes": c.DBBytes,
+		"db_gets": c.DBGets, "db_sets": c.DBSets, "db_bytes": c.DBBytes, "log_hits": c.LogHits,
 	}
 }
 

@@ -13,13 +13,16 @@ import (
 // counts are of all stores of a forest. The tree counts what it asks its caches
 // and its database for; the nodes it writes are counted on the way.
 type counts struct {
-	nodes, cacheHits, cacheMisses, dbGets count
+	nodes, cacheHits, cacheMisses, logHits, dbGets count // cacheHits are of the nodes' cache alone
 }
 
 func (c *counts) read() tree.Counters {
+	logHits := c.logHits.now()
+	cacheHits := c.cacheHits.Load() + *logHits
 	return tree.Counters{
 		Nodes:       c.nodes.now(),
-		CacheHits:   c.cacheHits.now(),
+		CacheHits:   &cacheHits,
+		LogHits:     logHits,
 		CacheMisses: c.cacheMisses.now(),
 		DBGets:      c.dbGets.now(),
 	}

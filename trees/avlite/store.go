@@ -45,7 +45,7 @@ func (f *forest) createStore(dir, name string) (*store, error) {
 		ended:    make(chan error, 1),
 	}
 	s.wal.MetricWalSize = s.segments
-	s.wal.MetricCacheHit = &f.counts.cacheHits
+	s.wal.MetricCacheHit = &f.counts.logHits
 	if err := checkpointEvery(s.wal, f.every); err != nil {
 		return nil, errors.Join(err, segments.Close())
 	}

@@ -8,10 +8,12 @@ package iavl0
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 
 	db "github.com/cosmos/cosmos-db"
 	"github.com/cosmos/iavl"
+	"github.com/syndtr/goleveldb/leveldb/opt"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/iavlforest"
@@ -32,7 +34,8 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill: nothing lost (every commit is written to the kernel); power cut: the newest commits lost (goleveldb's journal without fsync)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
-		Profiles:     []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB}},
+		Profiles: []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB},
+			iavlforest.Bench("a goleveldb for every store, without filters, no fast nodes, 10,000 nodes cached a store")},
 	}
 }
 
@@ -47,6 +50,18 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Profile == iavlforest.BenchProfile {
+		if o.CacheNodes == 0 {
+			o.CacheNodes = 10_000
+		}
+		if o.Overrides[iavlforest.SkipFastStorage().Name] == "" {
+			o.Overrides = maps.Clone(o.Overrides)
+			if o.Overrides == nil {
+				o.Overrides = map[string]string{}
+			}
+			o.Overrides[iavlforest.SkipFastStorage().Name] = "1"
+		}
+	}
 	level, err := db.NewGoLevelDB(iavlforest.DatabaseName, o.Dir, nil)
 	if err != nil {
 		return nil, fmt.Errorf("iavl0: open %s: %w", o.Dir, err)
@@ -58,9 +73,24 @@ func library(o tree.Options, level levelDB) iavlforest.Library {
 	skip, sync := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
+	below := func(store string) (db.DB, int, error) {
+		prefix := iavlforest.Prefix(store)
+		return db.NewPrefixDB(level, prefix), len(prefix), nil
+	}
+	var database iavlforest.Database = level
+	if o.Profile == iavlforest.BenchProfile {
+		apart := &iavlforest.Apart{Database: level}
+		database, below = apart, func(store string) (db.DB, int, error) {
+			level, err := db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{})
+			if err == nil {
+				err = apart.Add(store, level)
+			}
+			return level, 0, err
+		}
+	}
 	return iavlforest.Library{
 		Name:     "iavl0",
-		Database: level,
+		Database: database,
 		Counter:  counter,
 		Cache:    func() (hits, misses uint64) { return stats.GetCacheHitCnt(), stats.GetCacheMissCnt() },
 		Effective: map[string]string{
@@ -69,13 +99,15 @@ func library(o tree.Options, level levelDB) iavlforest.Library {
 			"Sync":                   strconv.FormatBool(sync),
 		},
 		Open: func(store string, version int64, repair bool) (iavlforest.Store, error) {
-			prefix := iavlforest.Prefix(store)
+			level, prefixBytes, err := below(store)
+			if err != nil {
+				return nil, err
+			}
 			options := &iavl.Options{Sync: sync, Stat: stats}
 			if version == 0 && o.FirstVersion > 1 {
 				options.InitialVersion = uint64(o.FirstVersion)
 			}
-			below := counted{db.NewPrefixDB(level, prefix), counter, len(prefix)}
-			t, err := iavl.NewMutableTreeWithOpts(below, int(o.CacheNodes), options, skip)
+			t, err := iavl.NewMutableTreeWithOpts(counted{level, counter, prefixBytes}, int(o.CacheNodes), options, skip)
 			if err != nil {
 				return nil, err
 			}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 
 	"github.com/cosmos/iavl"
+	"github.com/cosmos/iavl/db"
+	"github.com/syndtr/goleveldb/leveldb/opt"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/iavlforest"
@@ -35,7 +37,8 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill: nothing lost (every commit is written to the kernel); power cut: the newest commits lost (goleveldb's journal without fsync)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache, tree.Harvests},
-		Profiles:     []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB}},
+		Profiles: []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB},
+			iavlforest.Bench("a goleveldb for every store, without filters, fast nodes, no node cached")},
 	}
 }
 
@@ -104,9 +107,23 @@ func open(name string, o tree.Options, base database) (tree.Forest, error) {
 	skip, sync, flush := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1, flushThreshold().In(o)
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
+	below := func(store string) (db.DB, int, error) {
+		return prefixed(base, store), len(iavlforest.Prefix(store)), nil
+	}
+	var database iavlforest.Database = base
+	if o.Profile == iavlforest.BenchProfile {
+		apart := &iavlforest.Apart{Database: base}
+		database, below = apart, func(store string) (db.DB, int, error) {
+			level, err := db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{})
+			if err == nil {
+				err = apart.Add(store, level)
+			}
+			return level, 0, err
+		}
+	}
 	return iavlforest.Open(iavlforest.Library{
 		Name:     name,
-		Database: base,
+		Database: database,
 		Counter:  counter,
 		Cache:    func() (hits, misses uint64) { return stats.GetCacheHitCnt(), stats.GetCacheMissCnt() },
 		Close:    func(s iavlforest.Store) error { return s.(*iavl.MutableTree).Close() },
@@ -121,11 +138,15 @@ func open(name string, o tree.Options, base database) (tree.Forest, error) {
 			if version == 0 && o.FirstVersion > 1 {
 				options = append(options, iavl.InitialVersionOption(uint64(o.FirstVersion)))
 			}
-			t := iavl.NewMutableTree(counted{prefixed(base, store), counter, len(iavlforest.Prefix(store))}, int(cache), skip, logger{o.Log}, options...)
+			level, prefixBytes, err := below(store)
+			if err != nil {
+				return nil, err
+			}
+			t := iavl.NewMutableTree(counted{level, counter, prefixBytes}, int(cache), skip, logger{o.Log}, options...)
 			if repair && version > 0 {
 				return t, t.LoadVersionForOverwriting(version)
 			}
-			_, err := t.LoadVersion(version)
+			_, err = t.LoadVersion(version)
 			return t, err
 		},
 	}, o)

@@ -22,6 +22,7 @@ import (
 type forest struct {
 	options iavl.TreeOptions
 	force   bool // checkpoints after what cannot be replayed
+	inTurn  bool // stores commit one after the other
 	stores  []*store
 	counts  counts
 	version int64
@@ -60,6 +61,9 @@ func (f *forest) Remove(store int, key []byte) error { return f.stores[store].re
 func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	c := tree.Commit{Version: f.next, Roots: make([][]byte, len(f.stores))}
 	var stores errgroup.Group
+	if f.inTurn {
+		stores.SetLimit(1)
+	}
 	for i, s := range f.stores {
 		stores.Go(func() (err error) {
 			if c.Roots[i], err = s.commit(f.next, f.force); err != nil {

@@ -42,9 +42,14 @@ func (Tree) Info() tree.Info {
 		Profiles: []engine.Profile{{
 			Name:  "default",
 			About: "the library's defaults but for pruning, which is off: a checkpoint every 1000 versions, nothing cached beyond it",
+		}, {
+			Name:  benchProfile,
+			About: "as iavl-bench sets it up: stores commit one after the other, and a version that cannot be replayed makes no checkpoint (ForceCheckpoints=0)",
 		}},
 	}
 }
+
+const benchProfile = "iavl-bench"
 
 func checkpointInterval() tree.Override {
 	return tree.Override{Name: "CheckpointInterval", Default: 1000, Low: 1, High: math.MaxInt32}
@@ -62,13 +67,17 @@ func heightFilter() tree.Override {
 
 // forceCheckpoints is 0 to leave versions that cannot be replayed as the library
 // leaves them: the forest then opens again only if a checkpoint follows them.
-func forceCheckpoints() tree.Override {
-	return tree.Override{Name: "ForceCheckpoints", Default: 1, Low: 0, High: 1}
+func forceCheckpoints(profile string) tree.Override {
+	force := int64(1)
+	if profile == benchProfile {
+		force = 0
+	}
+	return tree.Override{Name: "ForceCheckpoints", Default: force, Low: 0, High: 1}
 }
 
 // Check names what is wrong with o.
 func (t Tree) Check(o tree.Options) []error {
-	errs := o.Problems(t.Info(), checkpointInterval(), evictionDepth(), heightFilter(), forceCheckpoints())
+	errs := o.Problems(t.Info(), checkpointInterval(), evictionDepth(), heightFilter(), forceCheckpoints(o.Profile))
 	for _, path := range append([]string{o.Dir}, o.Stores...) {
 		if strings.ContainsAny(path, "?#%'") {
 			errs = append(errs, fmt.Errorf("path %s: SQLite is given it as an address: use one without ? # %% and '", path))
@@ -87,7 +96,8 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	}
 	f := &forest{
 		options: treeOptions(o),
-		force:   forceCheckpoints().In(o) == 1,
+		force:   forceCheckpoints(o.Profile).In(o) == 1,
+		inTurn:  o.Profile == benchProfile,
 		next:    max(1, o.FirstVersion),
 		ignored: o.CacheNodes > 0 || o.MemoryBytes > 0,
 	}

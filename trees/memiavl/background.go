@@ -7,13 +7,16 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/statelab/statelab/tree"
 )
 
 // background follows memiavl's snapshot writer through what it logs: the
 // database offers nothing to wait on, and takes a finished snapshot over only
 // inside a later commit.
 type background struct {
-	say func(string)
+	say  func(string)
+	step func(tree.Event) // nil: nobody listens
 
 	mutex   sync.Mutex
 	begun   int // snapshots
@@ -30,10 +33,21 @@ const (
 	snapshotRefused = "failed to rewrite snapshot in background"
 )
 
+// steps are those of a snapshot by what memiavl logs of them.
+var steps = map[string]string{
+	"start rewriting snapshot":         tree.Begun,
+	snapshotWritten:                    tree.Written,
+	"finished best-effort WAL catchup": tree.CaughtUp,
+	"switched to new snapshot":         tree.Switched,
+}
+
 func (b *background) Debug(string, ...any) {}
 
 func (b *background) Info(message string, about ...any) {
 	b.tell(message, about)
+	if step, is := steps[message]; is && b.step != nil {
+		b.step(tree.Event{Version: versionOf(about), Step: step})
+	}
 	if message == snapshotWritten {
 		b.mutex.Lock()
 		b.ended++
@@ -59,6 +73,17 @@ func (b *background) tell(message string, about []any) {
 	if b.say != nil {
 		b.say(fmt.Sprint(message, " ", about))
 	}
+}
+
+// versionOf is the version among the pairs of a log line; 0: there is none.
+func versionOf(about []any) int64 {
+	for i := 0; i+1 < len(about); i += 2 {
+		if about[i] == "version" {
+			version, _ := about[i+1].(int64)
+			return version
+		}
+	}
+	return 0
 }
 
 // due is called after a commit that had to begin a snapshot.

@@ -24,6 +24,7 @@ type forest struct {
 	interval  int64 // versions between snapshots
 	buffer    int64 // of the log's writer; -1: there is none
 	ignored   bool  // a cache or a budget was asked for
+	oneByOne  bool  // a change is applied at once
 
 	db      *memiavl.DB
 	trees   []*memiavl.Tree // by store number; a finished snapshot replaces them
@@ -44,7 +45,7 @@ func (f *forest) open(o tree.Options) error {
 		InitialStores:     f.stores,
 		SnapshotInterval:  uint32(f.interval),
 		AsyncCommitBuffer: int(f.buffer),
-		ZeroCopy:          true, // a Reader copies anyway
+		ZeroCopy:          !f.oneByOne, // a Reader copies anyway
 	})
 	if err != nil {
 		return err
@@ -90,12 +91,18 @@ func (f *forest) Version() int64 { return f.version }
 
 func (f *forest) Set(store int, key, value []byte) error {
 	key, value = tree.Keep(key, value)
-	f.pending[store] = append(f.pending[store], &memiavl.KVPair{Key: key, Value: value})
-	return nil
+	return f.change(store, &memiavl.KVPair{Key: key, Value: value})
 }
 
 func (f *forest) Remove(store int, key []byte) error {
-	f.pending[store] = append(f.pending[store], &memiavl.KVPair{Key: bytes.Clone(key), Delete: true})
+	return f.change(store, &memiavl.KVPair{Key: bytes.Clone(key), Delete: true})
+}
+
+func (f *forest) change(store int, pair *memiavl.KVPair) error {
+	if f.oneByOne {
+		return f.db.ApplyChangeSet(f.stores[store], memiavl.ChangeSet{Pairs: []*memiavl.KVPair{pair}})
+	}
+	f.pending[store] = append(f.pending[store], pair)
 	return nil
 }
 

@@ -45,6 +45,8 @@ func (o opener) Info() tree.Info {
 	}
 	if o.async {
 		i.Name = "memiavl-async"
+		i.Profiles = append(i.Profiles, engine.Profile{Name: benchProfile,
+			About: "as iavl-bench sets it up: every change is applied by a call of its own, and the log's writer has no buffer (AsyncCommitBuffer=0)"})
 		i.Durability = "kill: the versions still in the buffer since the last Sync; power cut: all since the newest snapshot (log without fsync)"
 	}
 	return i
@@ -54,20 +56,26 @@ func snapshotInterval() tree.Override {
 	return tree.Override{Name: "SnapshotInterval", Default: memiavl.DefaultSnapshotInterval, Low: 1, High: math.MaxUint32}
 }
 
-func commitBuffer() tree.Override {
-	return tree.Override{Name: "AsyncCommitBuffer", Default: 100, Low: 0, High: 1 << 20}
+const benchProfile = "iavl-bench"
+
+func commitBuffer(profile string) tree.Override {
+	buffer := int64(100)
+	if profile == benchProfile {
+		buffer = 0
+	}
+	return tree.Override{Name: "AsyncCommitBuffer", Default: buffer, Low: 0, High: 1 << 20}
 }
 
-func (o opener) overrides() []tree.Override {
+func (o opener) overrides(profile string) []tree.Override {
 	if o.async {
-		return []tree.Override{snapshotInterval(), commitBuffer()}
+		return []tree.Override{snapshotInterval(), commitBuffer(profile)}
 	}
 	return []tree.Override{snapshotInterval()}
 }
 
 // Check names what is wrong with options.
 func (o opener) Check(options tree.Options) []error {
-	return options.Problems(o.Info(), o.overrides()...)
+	return options.Problems(o.Info(), o.overrides(options.Profile)...)
 }
 
 // Open opens or makes the forest in options.Dir.
@@ -85,11 +93,12 @@ func (o opener) Open(_ context.Context, options tree.Options) (tree.Forest, erro
 		stores:   options.Stores,
 		interval: snapshotInterval().In(options),
 		buffer:   -1,
+		oneByOne: options.Profile == benchProfile,
 		pending:  make([][]*memiavl.KVPair, len(options.Stores)),
-		behind:   &background{say: options.Log},
+		behind:   &background{say: options.Log, step: options.Tell},
 	}
 	if o.async {
-		f.buffer = commitBuffer().In(options)
+		f.buffer = commitBuffer(options.Profile).In(options)
 	}
 	if err := f.open(options); err != nil {
 		return nil, fmt.Errorf("%s: open %s: %w", name, options.Dir, err)

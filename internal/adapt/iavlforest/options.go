@@ -48,9 +48,10 @@ func Prepare(name string, o tree.Options, problems []error) (tree.Options, error
 	return WithCache(o), nil
 }
 
-// WithCache returns o with a cache, whose size a profile would say.
+// WithCache returns o with the cache of its profile; what iavl-bench gives a tree is
+// the tree's to say.
 func WithCache(o tree.Options) tree.Options {
-	if o.CacheNodes == 0 {
+	if o.CacheNodes == 0 && o.Profile != BenchProfile {
 		o.CacheNodes = defaultCacheNodes
 	}
 	return o

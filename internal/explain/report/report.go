@@ -35,18 +35,20 @@ type Report interface {
 // ErrOneAtATime is of folders that are explained on their own only.
 var ErrOneAtATime = errors.New("report it on its own")
 
-// Open reads folders: several runs and sweeps, a study with sweeps that stand for its
-// own, or one folder of another kind.
+// Open reads folders: several runs and sweeps, several replays, a study with sweeps that
+// stand for its own, or one folder of another kind.
 func Open(folders ...string) (Report, error) {
 	if len(folders) > 0 && holds(folders[0], studies.File) {
 		return studies.Open(folders[0], folders[1:]...)
+	}
+	if len(folders) > 0 && holds(folders[0], result.ReplayFile) {
+		return trees.Read(folders...)
 	}
 	for _, folder := range folders {
 		for _, kind := range []struct {
 			file, what string
 			read       func(string) (Report, error)
 		}{
-			{result.ReplayFile, "a replay", func(dir string) (Report, error) { return trees.Read(dir) }},
 			{result.PriceFile, "a price table", func(dir string) (Report, error) { return prices.Read(dir) }},
 			{result.LayoutsFile, "a comparison of layouts", func(dir string) (Report, error) { return layouts.Read(dir) }},
 		} {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
 )
@@ -177,12 +178,14 @@ func (s *Study) Page() *view.Page {
 	for _, text := range s.Misleads {
 		p.Warnings = append(p.Warnings, view.Warning{Text: text})
 	}
+	p.Add("Charts", s.blocks()...)
 	names, by := s.sections()
 	for _, name := range names {
 		p.Add(name, view.Block{Title: "Figures", Note: strings.Join(append(limits(by[name]), note(by[name])), " "), Table: table(by[name], word)},
 			view.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
 	}
-	p.Add("Claims about layouts of state", view.Block{Title: "Verdicts", Method: "layouts.md", Table: s.verdicts()})
+	p.Add("Claims about layouts of state", view.Block{Title: "Verdicts", Method: "state-claims.md", Note: s.states(), Table: s.verdicts()},
+		view.Block{Title: "Commands", Pre: s.Runs[s.Layouts].Command, Folded: true})
 	return p
 }
 
@@ -190,9 +193,19 @@ func (s *Study) Page() *view.Page {
 func (s *Study) verdicts() view.Table {
 	var rows [][]string
 	for _, j := range s.judged() {
-		rows = append(rows, []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures()})
+		rows = append(rows, []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures(), j.Source})
 	}
-	return view.Listing([]string{"by", "claim", "condition", "verdict", "our figures"}, rows)
+	return view.Listing([]string{"by", "claim", "condition", "verdict", "our figures", "source"}, rows)
+}
+
+// states says which states the layouts kept.
+func (s *Study) states() string {
+	if s.layouts == nil {
+		return ""
+	}
+	w := s.layouts.Workload
+	return fmt.Sprintf("States of %s accounts, a memory of %s, %s lookups of each kind.",
+		view.List(w.Accounts, func(n uint64) string { return view.ShortCount(float64(n)) }), view.ShortBytes(w.MemoryBytes), unit.Count(w.Reads))
 }
 
 // Text is what a terminal shows: the word of each verdict in the tables, what limits
@@ -244,6 +257,10 @@ type Line struct {
 // JSON is what report --json prints.
 func (s *Study) JSON() any {
 	var lines []Line
+	for _, j := range s.judged() {
+		lines = append(lines, Line{Section: j.By, Says: j.Says, Low: j.Low, High: j.High, Unit: j.Unit, Source: j.Source, Verdict: j.Verdict(),
+			Command: s.Runs[s.Layouts].Command})
+	}
 	for _, c := range s.claims {
 		lines = append(lines, Line{c.Section, c.Says, c.Theirs.Low, c.Theirs.High, c.Unit, c.Source, c.MeasuredFigure, c.PredictedFigure, c.ModelFigure, c.Verdict(),
 			s.Command(c)})
@@ -283,6 +300,8 @@ func (s *Study) Markdown(w io.Writer) error {
 	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
 		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
 		markdownTable(&b, verdicts)
+		fmt.Fprintf(&b, "\n%s How each claim is judged: [docs/methods/state-claims.md](../methods/state-claims.md).\n\n    %s\n", s.states(),
+			strings.ReplaceAll(s.Runs[s.Layouts].Command, "\n", "\n    "))
 	}
 	_, err = io.WriteString(w, b.String())
 	return err

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -37,6 +39,11 @@ func TestEveryClaimIsJudged(t *testing.T) {
 					t.Errorf("%s: %s: no command", c.Section, c.Says)
 				}
 			}
+			for _, j := range s.judged() {
+				if j.Word == "" || j.Source == "" || s.Runs[s.Layouts].Command == "" {
+					t.Errorf("%s: %s: verdict %q, source %q, command %q", j.By, j.Says, j.Word, j.Source, s.Runs[s.Layouts].Command)
+				}
+			}
 			var page bytes.Buffer
 			if err := s.Markdown(&page); err != nil {
 				t.Fatal(err)
@@ -55,6 +62,43 @@ func TestEveryClaimIsJudged(t *testing.T) {
 				t.Errorf("%s is not what the results say: go test ./internal/explain/studies -update", document)
 			}
 		})
+	}
+}
+
+// Every figure of the published tables has a claim with a verdict and a command.
+func TestEveryPublishedRowHasAClaim(t *testing.T) {
+	text, err := os.ReadFile("testdata/tables.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := map[string]*Study{}
+	figures := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		part := strings.SplitN(strings.TrimSpace(line), " | ", 3)
+		if open[part[0]] == nil {
+			if open[part[0]], err = Open(filepath.Join(root, part[0])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, figure := range strings.Split(part[2], ", ") {
+			figures++
+			want, err := parsePublished(figure, "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := open[part[0]]
+			if !slices.ContainsFunc(s.Claims(), func(c Claim) bool {
+				return strings.Contains(c.Says, part[1]) && c.Theirs.Low == want.Low && c.Theirs.High == want.High && c.Word != "" && s.Command(c) != ""
+			}) {
+				t.Errorf("%s: no claim %q of %s has a verdict and a command", part[0], part[1], figure)
+			}
+		}
+	}
+	if figures < 180 {
+		t.Errorf("only %d figures", figures)
 	}
 }
 

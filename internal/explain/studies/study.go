@@ -39,11 +39,12 @@ const maxFileBytes = 16 << 20
 // Study is study.yaml as written.
 type Study struct {
 	Title, Question string
-	Sources         []string         // addresses
-	Answers         []string         // sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
-	Misleads        []string         // where its readers could go wrong
-	Runs            map[string]Run   // results by the name of their folder or file below runs/
-	Groups          []Group          `yaml:"claims"`
+	Sources         []string       // addresses
+	Answers         []string       // sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
+	Misleads        []string       // where its readers could go wrong
+	Runs            map[string]Run // results by the name of their folder or file below runs/
+	Groups          []Group        `yaml:"claims"`
+	Charts          Charts
 	Layouts         string           // a run of statelab layouts, judged by package claims
 	results         map[string]any   // decoded
 	layouts         *result.Layouts  // of Layouts
@@ -104,7 +105,21 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		}
 	}
 	for _, folder := range fresh {
-		sweep, err := result.ReadSweep(folder) // replays are not told apart by a name
+		if name, is := s.resembling(folder); is {
+			if name == "" {
+				return nil, fmt.Errorf("%s: no run of %s is of the same kind, or of the same trees", folder, dir)
+			}
+			if err := s.add(name, folder); err != nil {
+				return nil, err
+			}
+			if name == s.Layouts {
+				if s.layouts, err = result.ReadLayouts(folder); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		sweep, err := result.ReadSweep(folder)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +136,7 @@ func Open(dir string, fresh ...string) (*Study, error) {
 			return nil, err
 		}
 	}
-	if s.Layouts != "" {
+	if s.Layouts != "" && s.layouts == nil {
 		if s.layouts, err = result.ReadLayouts(filepath.Join(dir, RunsDir, s.Layouts)); err != nil {
 			return nil, err
 		}
@@ -133,6 +148,36 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return s, nil
+}
+
+// resembling is the run that a folder without a name can stand for: of a replay the one
+// of the same trees, of a disk or of layouts the one of that kind.
+func (s *Study) resembling(folder string) (name string, is bool) {
+	kindOf := func(decoded any) string {
+		summary, _ := decoded.(map[string]any)
+		kind := fmt.Sprint(summary["schema"])
+		if all, _ := summary["trees"].([]any); kind == result.ReplaySchema {
+			for _, t := range all {
+				tree, _ := t.(map[string]any)
+				kind += fmt.Sprint(" ", tree["tree"])
+			}
+		}
+		return kind
+	}
+	var given any
+	for _, file := range []string{result.ReplayFile, result.DiskFile, result.LayoutsFile} {
+		text, err := readBounded(filepath.Join(folder, file))
+		if err == nil && !is {
+			given, err = decode(text)
+			is = err == nil
+		}
+	}
+	for run, has := range s.results {
+		if is && has != nil && kindOf(has) == kindOf(given) {
+			name = run
+		}
+	}
+	return name, is
 }
 
 // keysOf are the keys of a sweep's database by its levels; 0: they are not known.
@@ -161,14 +206,15 @@ func parse(text []byte) (*Study, error) {
 			return nil, fmt.Errorf("run %q: must be the name of a folder or file in %s", name, RunsDir)
 		}
 	}
-	return s, nil
+	return s, s.Charts.check(s.Runs)
 }
 
 // add reads the result that has a name: a file, or the summary in a folder.
 func (s *Study) add(name, path string) error {
 	var text []byte
 	err := os.ErrNotExist
-	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile)} {
+	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile),
+		filepath.Join(path, result.DiskFile), filepath.Join(path, result.LayoutsFile)} {
 		if text, err = readBounded(file); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
@@ -348,8 +394,15 @@ func (c Claim) Difference(ours *float64) *float64 {
 // Claims are all of the study, in its order.
 func (s *Study) Claims() []Claim { return s.claims }
 
-// Command makes the result that decided a claim.
-func (s *Study) Command(c Claim) string { return s.Runs[c.run].Command }
+// Command makes the result that decided a claim, or would decide it.
+func (s *Study) Command(c Claim) string {
+	for _, place := range []string{c.run, c.Measured, c.Predicted, c.Model} {
+		if run, _, _ := strings.Cut(place, " "); run != "" {
+			return s.Runs[run].Command
+		}
+	}
+	return ""
+}
 
 // errors of a group: mean and worst size of the differences.
 func spread(all []Claim, of func(Claim) *float64) (mean, worst float64, n int) {

@@ -36,7 +36,9 @@ func measures() []measure {
 		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", label: "p99 of commits", log: true, tick: view.ShortNanos,
 			Column: view.Column[result.Tick]{Value: func(t result.Tick) *float64 { return view.Some(float64(t.P99)) }}.In(view.Millis)},
 		{title: "Memory", note: "Resident memory of the runner's process.", label: "resident memory", bytes: true,
-			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Some(float64(t.RSSBytes)) })},
+			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Of(t.RSSBytes) })},
+		{title: "Go's memory", note: "Objects on Go's heap, garbage that was not collected yet included.", label: "Go heap", bytes: true,
+			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Whole(t.GoHeapBytes) })},
 		{title: "Disk", note: "Blocks allocated below the tree's folder.", label: "disk", bytes: true,
 			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 {
 				if t.DiskBytes != nil {
@@ -55,6 +57,8 @@ func measures() []measure {
 			})},
 		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.", label: "db gets per second", log: true,
 			tick: view.ShortCount, Column: of("gets/s", func(t *result.TreeTick) *float64 { return t.DBGetsPerSecond })},
+		{title: "Hits of the log's cache", note: "Nodes that a write-ahead log's cache served, in each second of the run.", label: "hits per second", log: true,
+			tick: view.ShortCount, Column: of("hits/s", func(t *result.TreeTick) *float64 { return view.Whole(t.LogHits) })},
 		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", label: "hit rate, %", percent: true,
 			Column: of("%", func(t *result.TreeTick) *float64 {
 				if t.CacheHits == nil || t.CacheMisses == nil || *t.CacheHits+*t.CacheMisses == 0 {

@@ -4,6 +4,7 @@ package trees
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/statelab/statelab/result"
 )
@@ -13,6 +14,13 @@ type Input struct {
 	result.ReplayOf
 	Dir   string
 	trees []replayed
+	// others are the change sets of the folders after the first.
+	others []other
+}
+
+type other struct {
+	name    string
+	changes result.ChangeSet
 }
 
 // JSON is what the folder says, for a program.
@@ -21,20 +29,34 @@ func (in Input) JSON() any { return in.ReplayOf }
 // replayed is a tree with the folder of its median run.
 type replayed struct {
 	result.ReplayedTree
-	run     *result.Run // nil: could not be read
-	ticks   []result.Tick
-	problem string
+	run      *result.Run // nil: could not be read
+	ticks    []result.Tick
+	versions []result.VersionRow
+	events   []result.EventRow
+	problem  string
 }
 
-// Read reads a folder that holds replay.json.
-func Read(dir string) (Input, error) {
-	r, err := result.ReadReplay(dir)
-	if err != nil {
-		return Input{}, err
-	}
-	in := Input{ReplayOf: *r, Dir: dir}
-	for _, t := range r.Trees {
-		in.trees = append(in.trees, readTree(dir, t))
+// Read reads folders that hold replay.json. The trees of all but the first are shown
+// beside those of the first; their roots are not compared.
+func Read(dirs ...string) (in Input, err error) {
+	for i, dir := range dirs {
+		r, err := result.ReadReplay(dir)
+		if err != nil {
+			return Input{}, err
+		}
+		if i == 0 {
+			in.ReplayOf, in.Dir = *r, dir
+		}
+		for _, t := range r.Trees {
+			of := readTree(dir, t)
+			if slices.ContainsFunc(in.trees, func(other replayed) bool { return other.Tree == of.Tree }) {
+				of.Tree = fmt.Sprintf("%s (%s)", of.Tree, filepath.Base(dir))
+			}
+			in.trees = append(in.trees, of)
+		}
+		if i > 0 {
+			in.others = append(in.others, other{filepath.Base(dir), r.Changes})
+		}
 	}
 	return in, nil
 }
@@ -61,6 +83,14 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 	for _, tick := range ticks {
 		if tick.Tree != nil {
 			of.ticks = append(of.ticks, tick)
+		}
+	}
+	for _, read := range []func() error{
+		func() (err error) { of.versions, err = result.ReadVersions(folder); return err },
+		func() (err error) { of.events, err = result.ReadEvents(folder); return err },
+	} {
+		if err := read(); err != nil {
+			of.problem = err.Error()
 		}
 	}
 	return of

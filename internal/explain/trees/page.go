@@ -25,12 +25,14 @@ func (in Input) Page() *view.Page {
 	if in.Status == result.Interrupted {
 		p.Warnings = append(p.Warnings, view.Warning{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume"})
 	}
+	p.Warnings = append(p.Warnings, in.otherSets()...)
 	p.Add("All figures",
 		view.Block{Title: "Speed", Method: method, Table: in.speed(),
 			Note: "Leaves are changes; settled counts the final sync too, where it took a hundredth of the time or more. " + in.harness()},
 		view.Block{Title: "State and cost", Note: "Memory is the peak of the process.", Method: method, Table: in.state()},
 		view.Block{Title: "What the figures depend on", Note: "A tree that keeps less, or writes later, is faster for it.", Table: in.labels()})
 	p.Add("As the tree grows", in.charts()...)
+	p.Add("Version by version", in.perVersion(), in.background())
 	p.Add("Facts",
 		view.Block{Title: "Roots at the last version", Method: method, Table: in.roots(), Folded: true},
 		view.Block{Title: "Counters of every pass", Method: method, Table: in.counters(), Folded: true},

@@ -40,15 +40,3 @@ func (w *window) add(t *result.TreeTick) *float64 {
 	}
 	return view.Some(sum.leaves / sum.seconds)
 }
-
-// lastTenth is the rate over the last tenth of a run, an hour at most.
-func (of replayed) lastTenth() (rate *float64) {
-	if len(of.ticks) < 20 {
-		return nil // too few to tell a tenth
-	}
-	w := window{ticks: min(hour, len(of.ticks)/10)}
-	for _, t := range of.ticks {
-		rate = w.add(t.Tree)
-	}
-	return rate
-}

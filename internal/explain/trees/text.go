@@ -16,7 +16,7 @@ func (in Input) Text(w io.Writer) error {
 	for _, answer := range in.answers() {
 		out.Wrap(answer, "  ")
 	}
-	out.Warnings(in.damages())
+	out.Warnings(append(in.damages(), in.otherSets()...))
 	for _, table := range []view.Table{in.speed(), in.state()} {
 		out.Line("")
 		out.Table(table)
@@ -78,7 +78,12 @@ func (in Input) speed() view.Table {
 			}
 			return nil
 		}),
-		column{Name: "last tenth", Unit: "per s", Spare: 1, Value: replayed.lastTenth},
+		figure("last window", "per s", func(f result.Figures) *float64 {
+			if f.LastWindow == nil {
+				return nil
+			}
+			return view.Some(f.LastWindow.LeavesPerSecond)
+		}),
 		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
 		quantile("commit", "p50 ms", view.Millis, commit, p50), quantile("commit", "p99 ms", view.Millis, commit, p99),
 		figure("db gets", "per s", func(f result.Figures) *float64 { return f.DBGetsPerSecond }),
@@ -95,7 +100,8 @@ func (in Input) state() view.Table {
 		figure("written", "x changes", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
 		figure("tree size", "leaves", func(f result.Figures) *float64 { return view.Whole(f.TreeSize) }),
 		height, figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
-		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }))
+		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }),
+		figure("log cache", "hits per s", func(f result.Figures) *float64 { return f.LogHitsPerSecond }).Spared(1))
 }
 
 // harness says how much of the fastest tree's time was the harness'.

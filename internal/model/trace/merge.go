@@ -11,24 +11,24 @@ import (
 // Merge writes the trace of a key stream of which parts are consecutive shares, in any order.
 // It is the trace of the whole stream, byte for byte: blocks are numbered again in the order of
 // their first use.
-func Merge(out io.Writer, parts []io.Reader) (Header, Totals, error) {
+func Merge(out io.Writer, parts []io.Reader) (Header, Totals, PerGet, error) {
 	inOrder, header, err := arrange(parts)
 	if err != nil {
-		return header, Totals{}, err
+		return header, Totals{}, PerGet{}, err
 	}
 	w, err := NewWriter(out, header)
 	if err != nil {
-		return header, Totals{}, err
+		return header, Totals{}, PerGet{}, err
 	}
 	numbers, offered := map[cachesim.Block]uint32{}, uint64(0)
 	for i, r := range inOrder {
 		if err := w.append(r, numbers); err != nil {
-			return header, w.totals, fmt.Errorf("part %d/%d: %w", i+1, len(inOrder), err)
+			return header, w.totals, PerGet{}, fmt.Errorf("part %d/%d: %w", i+1, len(inOrder), err)
 		}
 		offered += r.Totals().Offered
 	}
 	totals, err := w.Close(offered)
-	return header, totals, err
+	return header, totals, w.PerGet(), err
 }
 
 // arrange opens the parts of one trace in their order; header is that of the whole.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,22 @@ func write(t testing.TB, seed uint64, gets int) written {
 	}
 	if result.totals, err = w.Close(uint64(2 * gets)); err != nil {
 		t.Fatal(err)
+	}
+	at, perGet := 0, w.PerGet()
+	ends := append(slices.Clone(result.trace.Gets[1:]), uint32(len(result.trace.Accesses)))
+	for n, told := range perGet.ByAccesses {
+		at += int(told)
+		for i, begin := range result.trace.Gets {
+			if int(ends[i]-begin) == n {
+				told--
+			}
+		}
+		if told != 0 {
+			t.Errorf("%d Gets too many with %d accesses", int64(told), n)
+		}
+	}
+	if at != gets || int(perGet.Gets) != gets || perGet.Most != len(perGet.ByAccesses)-1 || perGet.Formula != 2*perGet.Levels+1 {
+		t.Errorf("accesses of Gets: %+v", perGet)
 	}
 	result.bytes = out.Bytes()
 	for end := len(magic); end < out.Len(); {

@@ -18,6 +18,7 @@ type Writer struct {
 	out     io.Writer
 	encoder *zstd.Encoder
 	totals  Totals
+	spread  spread
 	err     error
 
 	blocks, gets           []byte // of the frame being filled
@@ -37,7 +38,7 @@ func NewWriter(out io.Writer, header Header) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trace: write header: %w", err)
 	}
-	w := &Writer{out: out, encoder: encoder}
+	w := &Writer{out: out, encoder: encoder, spread: spread{opening: header.Opening && header.Part.Number <= 1}}
 	w.write(appendFrame([]byte(magic), encoder, headerFrame, text))
 	return w, w.err
 }
@@ -55,6 +56,7 @@ func (w *Writer) Block(b cachesim.Block) uint32 {
 	w.blocks = binary.AppendUvarint(w.blocks, uint64(b.DiskBytes))
 	w.blocks = binary.AppendUvarint(w.blocks, uint64(b.Bytes))
 	w.lastFile = b.File
+	w.spread.block(b)
 	w.frameBlocks++
 	w.totals.Blocks++
 	if len(w.blocks) >= targetFrameBytes {
@@ -87,11 +89,15 @@ func (w *Writer) Get(found bool, numbers []uint32) error {
 	w.frameGets++
 	w.totals.Gets++
 	w.totals.Accesses += uint64(len(numbers))
+	w.spread.get(len(numbers))
 	if len(w.blocks)+len(w.gets) >= targetFrameBytes {
 		w.flush()
 	}
 	return w.err
 }
+
+// PerGet is how the accesses so far spread over the Gets.
+func (w *Writer) PerGet() PerGet { return w.spread.perGet() }
 
 // Close writes what is left and the footer. offered is how many Gets the key
 // stream had before sampling. It does not close the writer below.

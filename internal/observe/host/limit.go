@@ -64,6 +64,11 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 			d.Fio = append(d.Fio, limitOf(n, theirs[n]))
 		}
 	}
+	allocation, err := Allocations()
+	if err != nil {
+		return nil, err
+	}
+	d.Allocation = &allocation
 	d.Machine, d.Warnings = watch.Stop()
 	if d.Judge() != "" {
 		d.Warnings = append(d.Warnings, d.Doubt())

@@ -131,6 +131,9 @@ func (r *run) commit(ctx context.Context, expected changeset.Roots) error {
 	}
 	r.totals.version = want
 	r.totals.versions++
+	if err := r.rows.add(r.totals); err != nil {
+		return err
+	}
 	return r.roots.add(want, committed.Roots, r.expected(expected))
 }
 

@@ -37,13 +37,14 @@ func (r *run) counters() *tree.Counters {
 func between(before, after tree.Counters) tree.Counters {
 	return tree.Counters{Nodes: session.Difference(before.Nodes, after.Nodes), CacheHits: session.Difference(before.CacheHits, after.CacheHits),
 		CacheMisses: session.Difference(before.CacheMisses, after.CacheMisses), DBGets: session.Difference(before.DBGets, after.DBGets),
-		DBSets: session.Difference(before.DBSets, after.DBSets), DBBytes: session.Difference(before.DBBytes, after.DBBytes)}
+		DBSets: session.Difference(before.DBSets, after.DBSets), DBBytes: session.Difference(before.DBBytes, after.DBBytes),
+		LogHits: session.Difference(before.LogHits, after.LogHits)}
 }
 
 // note lists the tree's counters that are known.
 func note(c tree.Counters, p *result.Phase) {
 	p.Engine = session.Known(map[string]*int64{"nodes": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
-		"db_gets": c.DBGets, "db_sets": c.DBSets, "db_bytes": c.DBBytes})
+		"db_gets": c.DBGets, "db_sets": c.DBSets, "db_bytes": c.DBBytes, "log_cache_hits": c.LogHits})
 }
 
 // tellProgress reports the last committed version.
@@ -88,6 +89,9 @@ func (r *run) figures() {
 			Remedy: "replay it again without --resume to compare its root"})
 	}
 	r.treeFigures(f, t)
+	if f.LastWindow = r.ticks.lastWindow(); f.LastWindow == nil {
+		r.Absent(fmt.Sprintf("the replay is shorter than %d s", leastTicks), "last_window")
+	}
 	r.diskFigures(f)
 }
 
@@ -106,6 +110,7 @@ func (r *run) treeFigures(f *result.Replay, t totals) {
 	c := r.counted
 	f.Nodes, f.CacheHits, f.CacheMisses, f.DBGets, f.DBSets, f.DBBytes = c.Nodes, c.CacheHits, c.CacheMisses, c.DBGets, c.DBSets, c.DBBytes
 	f.NodesPerSecond, f.DBGetsPerSecond = session.Per(c.Nodes, t.seconds()), session.Per(c.DBGets, t.seconds())
+	f.LogHits, f.LogHitsPerSecond = c.LogHits, session.Per(c.LogHits, t.seconds())
 	if c.DBBytes != nil && t.userBytes > 0 {
 		amplification := float64(*c.DBBytes) / float64(t.userBytes)
 		r.Result.Figures.WriteAmplification = &amplification

@@ -44,6 +44,7 @@ type run struct {
 	roots       *rootBook
 	ticks       ticker
 	ack         *acknowledged
+	rows        rows
 
 	totals  totals
 	commits *measure.Histogram
@@ -138,6 +139,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.OpenSeries(r.spec.Resume); err != nil {
 		return err
 	}
+	if err := r.rows.open(r.spec.Out, r.first, r.last, at, r.spec.Resume); err != nil {
+		return err
+	}
 	from := at + 1
 	if r.spec.Gets > 0 && r.tree.Info().RootRule != result.NoRoots {
 		r.sample, from = newSample(r.spec.Seed), r.first
@@ -210,7 +214,7 @@ func (r *run) open(ctx context.Context) error {
 			Remedy: "compare peak_rss_bytes as well"})
 	}
 	r.guard.enter("Open", r.first, 0)
-	forest, err := r.tree.Open(ctx, openOptions(r.spec, r.stores, r.first, create, func(string) {}))
+	forest, err := r.tree.Open(ctx, openOptions(r.spec, r.stores, r.first, create, r.rows.tell))
 	r.guard.leave()
 	if err != nil && !create {
 		return fmt.Errorf("open %s with %s: %w; to replay from the start instead, remove that folder", r.spec.Dir, r.spec.Tree, err)
@@ -331,7 +335,7 @@ func (r *run) closeAll() error {
 			errs = append(errs, fmt.Errorf("close %s: %w", r.spec.Dir, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.rows.close(r.totals))...) // closing the tree may end work in the background
 }
 
 // latencies keeps the times of Gets and commits.

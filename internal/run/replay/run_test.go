@@ -83,6 +83,16 @@ func specFor(t *testing.T, changes string, overrides map[string]string) *protoco
 
 func quiet(result.Event) {}
 
+// The folder has the words of the contract.
+func TestStepsAreTheContracts(t *testing.T) {
+	for stored, told := range map[string]string{result.StepBegun: tree.Begun, result.StepWritten: tree.Written, result.StepCaughtUp: tree.CaughtUp,
+		result.StepSwitched: tree.Switched} {
+		if stored != told {
+			t.Errorf("%q is stored of %q", stored, told)
+		}
+	}
+}
+
 func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
 	path, want := set(t, 300, nil)
 	spec := specFor(t, path, nil)
@@ -114,6 +124,19 @@ func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
 	roots, err := result.ReadRoots(spec.Out)
 	if err != nil || len(roots) != 300 || roots[299].Combined != f.Root.Combined {
 		t.Errorf("%d roots stored, %v", len(roots), err)
+	}
+	rows, err := result.ReadVersions(spec.Out)
+	if err != nil || len(rows) != 300 {
+		t.Fatalf("%d rows of versions, %v", len(rows), err)
+	}
+	sum := result.VersionRow{}
+	for i, row := range rows {
+		if sum.Leaves, sum.CommitNanos = sum.Leaves+row.Leaves, sum.CommitNanos+row.CommitNanos; row.Version != int64(i+1) {
+			t.Fatalf("row %d is of version %d", i, row.Version)
+		}
+	}
+	if sum.Leaves != f.Leaves || float64(sum.CommitNanos)/1e9 != f.CommitSeconds {
+		t.Errorf("the rows add up to %+v, the run to %+v", sum, *f.Replay)
 	}
 	ticks, err := result.ReadSeries(spec.Out)
 	if err != nil || len(ticks) == 0 {

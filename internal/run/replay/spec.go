@@ -41,7 +41,7 @@ func Blank(spec *protocol.TreeSpec, info tree.Info) *result.Run {
 	}
 }
 
-func openOptions(s *protocol.TreeSpec, stores []string, first int64, create bool, log func(string)) tree.Options {
+func openOptions(s *protocol.TreeSpec, stores []string, first int64, create bool, tell func(tree.Event)) tree.Options {
 	return tree.Options{Dir: s.Dir, Profile: s.Profile, Create: create, Stores: stores, FirstVersion: first,
-		CacheNodes: s.CacheNodes, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides, Log: log}
+		CacheNodes: s.CacheNodes, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides, Log: func(string) {}, Tell: tell}
 }

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"errors"
+	"runtime/metrics"
 	"time"
 
 	"github.com/statelab/statelab/internal/observe/host"
@@ -21,6 +23,7 @@ type ticker struct {
 	at       totals
 	commits  *measure.Histogram // of this tick
 	diskNext time.Time
+	window   []part // one a tick
 }
 
 // begin starts the clock of the series.
@@ -42,12 +45,15 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 		tick.P50, tick.P99 = t.commits.Quantile(0.5), t.commits.Quantile(0.99)
 	}
 	of := result.TreeTick{Version: r.totals.version, Leaves: r.totals.leaves, WriteBytes: cost.Process.WriteBytes, UserBytes: sum.userBytes,
-		Nodes: cost.Subject.Nodes, DBGets: cost.Subject.DBGets, CacheHits: cost.Subject.CacheHits, CacheMisses: cost.Subject.CacheMisses}
+		Nodes: cost.Subject.Nodes, DBGets: cost.Subject.DBGets, CacheHits: cost.Subject.CacheHits, CacheMisses: cost.Subject.CacheMisses,
+		LogHits: cost.Subject.LogHits}
 	if inTree := sum.seconds(); inTree > 0 {
 		of.LeavesPerSecond = float64(sum.leaves) / inTree
 		of.NodesPerSecond = session.Per(of.Nodes, inTree)
 		of.DBGetsPerSecond = session.Per(of.DBGets, inTree)
 	}
+	of.GoHeapBytes, of.GoCollections = goMemory()
+	t.window = append(t.window, part{tick.Seconds, r.totals.leaves, r.totals.seconds()})
 	if of.RSSBytes, err = host.RSS(); err != nil {
 		return err
 	}
@@ -67,5 +73,45 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 	t.at, r.counted = r.totals, r.forest.Counters()
 	t.commits.Reset()
 	r.tellProgress(&tick)
-	return r.WriteTick(tick)
+	return errors.Join(r.rows.flush(), r.WriteTick(tick))
+}
+
+// goMemory is what Go's heap holds and how often it was collected; it stops nothing.
+func goMemory() (heap, collections *int64) {
+	of := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(of)
+	bytes, cycles := int64(of[0].Value.Uint64()), int64(of[1].Value.Uint64())
+	return &bytes, &cycles
+}
+
+// part is where the replay was at a tick.
+type part struct {
+	seconds float64 // since it began
+	leaves  uint64  // so far
+	inTree  float64 // seconds
+}
+
+// leastTicks tell a tenth.
+const leastTicks = 20
+
+// lastWindow is the last tenth of the replay, an hour at most; nil where it was too
+// short to tell one.
+func (t *ticker) lastWindow() *result.Window {
+	n := len(t.window)
+	if n < leastTicks {
+		return nil
+	}
+	last := t.window[n-1]
+	begin := last.seconds - min(last.seconds/10, time.Hour.Seconds())
+	first := t.window[0]
+	for _, p := range t.window {
+		if p.seconds <= begin {
+			first = p
+		}
+	}
+	w := &result.Window{Seconds: last.seconds - first.seconds, Leaves: last.leaves - first.leaves}
+	if inTree := last.inTree - first.inTree; inTree > 0 {
+		w.LeavesPerSecond = float64(w.Leaves) / inTree
+	}
+	return w
 }

@@ -1,0 +1,144 @@
+package replay
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/tree"
+)
+
+// maxRows is how many lines versions.jsonl has at most: about ten megabytes.
+const maxRows = 100_000
+
+// rows write versions.jsonl and events.jsonl. Rows are written between versions,
+// outside all times; events come from any goroutine and are kept until then.
+type rows struct {
+	versions, events *lines // nil: not open
+	every            int64  // versions in a row
+	row              result.VersionRow
+	at               totals // at the end of the last row
+	began            time.Time
+	committed        atomic.Int64
+
+	mutex sync.Mutex
+	told  []result.EventRow
+}
+
+// open begins both files, or goes on after version at.
+func (r *rows) open(dir string, first, last, at int64, continues bool) (err error) {
+	r.began, r.every = time.Now(), 1
+	if last != math.MaxInt64 {
+		r.every = (last-first)/maxRows + 1
+	}
+	var versions []result.VersionRow
+	var events []result.EventRow
+	if continues {
+		var wrong error
+		versions, err = result.ReadVersions(dir)
+		events, wrong = result.ReadEvents(dir)
+		if err = errors.Join(err, wrong); err != nil {
+			return err
+		}
+	}
+	r.committed.Store(at)
+	if r.versions, err = openLines(dir, result.VersionsFile, versions, func(v result.VersionRow) bool { return v.Version <= at }); err != nil {
+		return err
+	}
+	r.events, err = openLines(dir, result.EventsFile, events, func(e result.EventRow) bool { return e.At <= at })
+	return err
+}
+
+// tell takes an event at the moment it happens.
+func (r *rows) tell(e tree.Event) {
+	seconds := time.Since(r.began).Seconds()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.told = append(r.told, result.EventRow{Seconds: seconds, At: r.committed.Load(), Version: e.Version, Step: e.Step})
+}
+
+// add takes a committed version, after which the run's totals are t.
+func (r *rows) add(t totals) error {
+	r.committed.Store(t.version)
+	r.row.Version = t.version
+	if r.row.Versions++; r.row.Versions < r.every {
+		return nil
+	}
+	return r.end(t)
+}
+
+// end writes the row that has begun, and the events so far.
+func (r *rows) end(t totals) error {
+	if r.row.Versions == 0 {
+		return nil
+	}
+	sum := t.minus(r.at)
+	row := r.row
+	row.Seconds, row.Leaves, row.ApplyNanos, row.CommitNanos = time.Since(r.began).Seconds(), sum.leaves, sum.applyNanos, sum.commitNanos
+	if row.Versions == 1 {
+		row.Versions = 0
+	}
+	r.at, r.row.Versions = t, 0
+	return r.versions.write(row)
+}
+
+// flush writes the events so far, and what is buffered.
+func (r *rows) flush() error {
+	r.mutex.Lock()
+	told := r.told
+	r.told = nil
+	r.mutex.Unlock()
+	for _, e := range told {
+		if err := r.events.write(e); err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.versions.buffer.Flush(), r.events.buffer.Flush())
+}
+
+func (r *rows) close(t totals) error {
+	if r.versions == nil || r.events == nil {
+		return nil
+	}
+	return errors.Join(r.end(t), r.flush(), r.versions.file.Close(), r.events.file.Close())
+}
+
+// lines is a file of a JSON object a line.
+type lines struct {
+	file   *os.File
+	buffer *bufio.Writer
+}
+
+// openLines begins a file with those of the earlier lines that are kept. Only when
+// they are written does it take the place of the earlier file: a kill loses neither.
+func openLines[T any](dir, name string, earlier []T, keep func(T) bool) (*lines, error) {
+	f, err := os.CreateTemp(dir, "."+name+".*")
+	if err != nil {
+		return nil, err
+	}
+	l := &lines{file: f, buffer: bufio.NewWriter(f)}
+	for _, line := range earlier {
+		if keep(line) {
+			err = errors.Join(err, l.write(line))
+		}
+	}
+	if err := errors.Join(err, l.buffer.Flush(), f.Chmod(0o644), os.Rename(f.Name(), filepath.Join(dir, name))); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return l, nil
+}
+
+func (l *lines) write(v any) error {
+	if err := json.NewEncoder(l.buffer).Encode(v); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(l.file.Name()), err)
+	}
+	return nil
+}
