@@ -144,13 +144,13 @@ func (d *db) openTable(txn *lmdb.Txn, o engine.Options) (err error) {
 	}
 	if d.settings.table != "" {
 		if d.table, err = txn.OpenDBI(d.settings.table, 0); err != nil {
-			return mmapdb.ChooseTable(d.settings.table, d.tables)
+			return adapter.ChooseTable(d.settings.table, d.tables)
 		}
 		return nil
 	}
 	d.table = root
 	if len(d.tables) > 0 {
-		d.noTable = mmapdb.ChooseTable("", d.tables)
+		d.noTable = adapter.ChooseTable("", d.tables)
 	}
 	return nil
 }

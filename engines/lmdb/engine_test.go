@@ -5,6 +5,7 @@ package lmdb
 import (
 	"encoding/binary"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -78,7 +79,7 @@ func TestNamedDatabases(t *testing.T) {
 	shape, err := listed.Shape()
 	must(t, err)
 	want := []engine.Table{{Name: "accounts", Keys: 1, Bytes: 4096}, {Name: "slots", Keys: 2, Bytes: 4096, SeveralValues: true}}
-	if !slices.Equal(shape.Tables, want) {
+	if !reflect.DeepEqual(shape.Tables, want) {
 		t.Errorf("tables %+v, want %+v", shape.Tables, want)
 	}
 	must(t, listed.Close())

@@ -205,10 +205,10 @@ func (d *db) openTable(o engine.Options) error {
 			return errors.Join(err, listErr)
 		}
 		if d.settings.table != "" && err != nil {
-			return mmapdb.ChooseTable(d.settings.table, d.tables)
+			return adapter.ChooseTable(d.settings.table, d.tables)
 		}
 		if d.settings.table == "" && len(d.tables) > 0 {
-			d.noTable = mmapdb.ChooseTable("", d.tables)
+			d.noTable = adapter.ChooseTable("", d.tables)
 		}
 		return err
 	})

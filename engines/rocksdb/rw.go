@@ -7,10 +7,10 @@ package rocksdb
 // #cgo nocallback rocks_get
 // #cgo noescape rocks_get_all
 // #cgo nocallback rocks_get_all
-// #cgo noescape rocks_writebatch_put
-// #cgo nocallback rocks_writebatch_put
-// #cgo noescape rocks_writebatch_delete
-// #cgo nocallback rocks_writebatch_delete
+// #cgo noescape rocks_writebatch_put_cf
+// #cgo nocallback rocks_writebatch_put_cf
+// #cgo noescape rocks_writebatch_delete_cf
+// #cgo nocallback rocks_writebatch_delete_cf
 import "C"
 
 import (
@@ -25,7 +25,7 @@ type reader struct{ c *C.rocks_reader }
 
 func (d *db) Reader() (engine.Reader, error) {
 	c := (*C.rocks_reader)(C.calloc(1, C.sizeof_rocks_reader))
-	c.db, c.options = d.rocks, C.rocks_readoptions_create()
+	c.db, c.family, c.options = d.rocks, d.own().handle, C.rocks_readoptions_create()
 	if !canGetMany() {
 		return &reader{c}, nil
 	}
@@ -91,13 +91,13 @@ func (d *db) Writer() (engine.Writer, error) {
 
 func (w *writer) Put(key, value []byte) error {
 	w.bytes += int64(len(key) + len(value))
-	C.rocks_writebatch_put(w.batch, chars(key), C.size_t(len(key)), chars(value), C.size_t(len(value)))
+	C.rocks_writebatch_put_cf(w.batch, w.db.own().handle, chars(key), C.size_t(len(key)), chars(value), C.size_t(len(value)))
 	return nil
 }
 
 func (w *writer) Delete(key []byte) error {
 	w.bytes += int64(len(key))
-	C.rocks_writebatch_delete(w.batch, chars(key), C.size_t(len(key)))
+	C.rocks_writebatch_delete_cf(w.batch, w.db.own().handle, chars(key), C.size_t(len(key)))
 	return nil
 }
 

@@ -1,0 +1,278 @@
+//go:build cgo
+
+package rocksdb
+
+// #include "capi.h"
+import "C"
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+)
+
+const (
+	// defaultFamily exists in every database.
+	defaultFamily = "default"
+	// tableOption names the family that Gets go to.
+	tableOption = "table"
+)
+
+// family is a column family that is open.
+type family struct {
+	name   string
+	handle *C.rocksdb_family_t
+}
+
+// own is the family that Gets and writes go to.
+func (d *db) own() family { return d.families[0] }
+
+// openFamilies opens the database with the family that Gets go to. RocksDB writes to a
+// database only where all families are open, and reads from some; without a table named, all
+// are opened so that Shape can tell what is in them.
+func (d *db) openFamilies() error {
+	s := d.settings
+	own := cmp.Or(s.chosen, defaultFamily)
+	open := []string{own}
+	if s.create {
+		open = append(open, defaultFamily)
+	} else {
+		all, err := d.familyNames()
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(all, own) && s.database["create_missing_column_families"] != "true" {
+			var tables []engine.Table
+			for _, name := range all {
+				tables = append(tables, engine.Table{Name: name})
+			}
+			return adapter.ChooseTable(own, tables)
+		}
+		if s.readOnly && s.chosen != "" {
+			all = []string{defaultFamily} // which RocksDB insists on
+		}
+		open = append(open, all...)
+	}
+	seen := map[string]bool{}
+	open = slices.DeleteFunc(open, func(name string) bool {
+		twice := seen[name]
+		seen[name] = true
+		return twice
+	})
+	return d.openNamed(open)
+}
+
+// familyNames lists the families by the database's MANIFEST.
+func (d *db) familyNames() (names []string, err error) {
+	dir := C.CString(d.settings.dir)
+	defer C.free(unsafe.Pointer(dir))
+	var count C.size_t
+	var message *C.char
+	list := C.rocks_list_column_families(d.options, dir, &count, &message)
+	if err := taken(message); err != nil {
+		return nil, fmt.Errorf("list the column families: %w", err)
+	}
+	defer C.rocks_list_column_families_destroy(list, count)
+	for _, name := range unsafe.Slice(list, count) {
+		names = append(names, C.GoString(name))
+	}
+	return names, nil
+}
+
+// openNamed opens the database with the families of these names, in this order. Those that
+// nothing is written to are not compacted: they keep the options they were written with.
+func (d *db) openNamed(names []string) error {
+	still, err := parse(C.rocks_options_create(), "disable_auto_compactions=true;"+d.settings.layout.String())
+	if err != nil {
+		return err
+	}
+	defer C.rocks_options_destroy(still)
+	// What C is passed must hold no Go pointers.
+	size := C.size_t(unsafe.Sizeof(uintptr(0)))
+	count := C.size_t(len(names))
+	arrays := C.calloc(3*count, size)
+	defer C.free(arrays)
+	texts := unsafe.Slice((**C.char)(arrays), len(names))
+	each := unsafe.Slice((**C.rocksdb_options_t)(unsafe.Add(arrays, count*size)), len(names))
+	handles := unsafe.Slice((**C.rocksdb_family_t)(unsafe.Add(arrays, 2*count*size)), len(names))
+	for i, name := range names {
+		texts[i], each[i] = C.CString(name), d.options
+		defer C.free(unsafe.Pointer(texts[i]))
+		if i > 0 && !d.settings.readOnly {
+			each[i] = still
+		}
+	}
+	dir := C.CString(d.settings.dir)
+	defer C.free(unsafe.Pointer(dir))
+	var message *C.char
+	if d.settings.readOnly {
+		d.rocks = C.rocks_open_for_read_only_column_families(d.options, dir, C.int(len(names)), &texts[0], &each[0], &handles[0], 0, &message)
+	} else {
+		d.rocks = C.rocks_open_column_families(d.options, dir, C.int(len(names)), &texts[0], &each[0], &handles[0], &message)
+	}
+	if err := taken(message); err != nil {
+		if strings.Contains(err.Error(), "lock") && strings.Contains(err.Error(), "LOCK") {
+			return locked(d.settings.dir)
+		}
+		return err
+	}
+	for i, name := range names {
+		d.families = append(d.families, family{name, handles[i]})
+	}
+	return nil
+}
+
+// warnOfFamilies says that most of a database may be in families that no Get goes to.
+func (d *db) warnOfFamilies(shape engine.Shape) {
+	if d.settings.chosen != "" || len(shape.Tables) < 2 || !d.settings.readOnly {
+		return
+	}
+	var all, here int64
+	var others []string
+	for _, t := range shape.Tables {
+		all += t.Keys
+		if t.Name == d.own().name {
+			here = t.Keys
+		} else {
+			others = append(others, t.Name)
+		}
+	}
+	d.warn(engine.Warning{Code: engine.TableNotChosen,
+		Text: fmt.Sprintf("the database has %d column families; Gets go to the one named %s, which holds %d of %d entries",
+			len(shape.Tables), defaultFamily, here, all),
+		Remedy: "choose one with --table: " + strings.Join(others, ", ")})
+}
+
+// property is a property of a family in words; "" for one that RocksDB does not know.
+func (d *db) property(of family, property string) string {
+	name := C.CString(property)
+	defer C.free(unsafe.Pointer(name))
+	return text(C.rocks_property_value_cf(d.rocks, of.handle, name))
+}
+
+// liveTable is a table file as the MANIFEST has it.
+type liveTable struct {
+	level             int
+	bytes             int64
+	entries           uint64
+	smallest, largest []byte
+}
+
+// liveTables are the table files of the families that are open. Those of L0 are in the
+// order in which a Get asks them.
+func (d *db) liveTables() map[string][]liveTable {
+	files := C.rocks_livefiles(d.rocks)
+	defer C.rocks_livefiles_destroy(files)
+	by := map[string][]liveTable{}
+	for i := range C.rocks_livefiles_count(files) {
+		var n, m C.size_t
+		smallest, largest := C.rocks_livefiles_smallestkey(files, i, &n), C.rocks_livefiles_largestkey(files, i, &m)
+		name := C.GoString(C.rocks_livefiles_column_family_name(files, i))
+		by[name] = append(by[name], liveTable{
+			level: int(C.rocks_livefiles_level(files, i)), bytes: int64(C.rocks_livefiles_size(files, i)), entries: uint64(C.rocks_livefiles_entries(files, i)),
+			smallest: C.GoBytes(unsafe.Pointer(smallest), C.int(n)), largest: C.GoBytes(unsafe.Pointer(largest), C.int(m))})
+	}
+	return by
+}
+
+// spans are the tables of a family.
+type spans struct {
+	all     []liveTable
+	entries uint64
+}
+
+func spansOf(tables []liveTable) spans {
+	s := spans{all: tables}
+	for _, t := range tables {
+		s.entries += t.entries
+	}
+	return s
+}
+
+// draw is a table chosen by its entries, and a point between its first and last keys: the
+// beginning of all keys where no table tells more.
+func (s spans) draw(rng *rand.Rand) (table int, point []byte) {
+	if s.entries == 0 {
+		return -1, nil
+	}
+	nth := rng.Uint64N(s.entries)
+	for i, t := range s.all {
+		if nth < t.entries {
+			return i, between(t.smallest, t.largest, rng)
+		}
+		nth -= t.entries
+	}
+	return -1, nil
+}
+
+// coverDraws bound the error of a share of keys to a third of a percent.
+const coverDraws = 20_000
+
+// covered is by level the share of keys of older tables that a table of the level spans; of
+// L0, where every table is asked on its own, the mean over its tables.
+func (s spans) covered() (share [engine.MaxLevels]float64) {
+	var sorted [engine.MaxLevels][]liveTable // of levels below L0
+	var asked, spanned [engine.MaxLevels]float64
+	var l0 []int
+	for i, t := range s.all {
+		if t.level == 0 {
+			l0 = append(l0, i)
+		} else if t.level < engine.MaxLevels {
+			sorted[t.level] = append(sorted[t.level], t)
+		}
+	}
+	for level := range sorted {
+		slices.SortFunc(sorted[level], func(a, b liveTable) int { return bytes.Compare(a.smallest, b.smallest) })
+	}
+	rng := rand.New(rand.NewPCG(1, 0x636f7665))
+	for range coverDraws {
+		from, key := s.draw(rng)
+		if from < 0 {
+			break
+		}
+		for _, i := range l0 {
+			if s.all[from].level == 0 && i >= from {
+				continue // not newer
+			}
+			asked[0]++
+			if s.all[i].spans(key) {
+				spanned[0]++
+			}
+		}
+		for level := 1; level < s.all[from].level; level++ {
+			at, exact := slices.BinarySearchFunc(sorted[level], key, func(t liveTable, key []byte) int { return bytes.Compare(t.smallest, key) })
+			if asked[level]++; exact || at > 0 && sorted[level][at-1].spans(key) {
+				spanned[level]++
+			}
+		}
+	}
+	for level := range share {
+		if asked[level] > 0 {
+			share[level] = spanned[level] / asked[level]
+		}
+	}
+	return share
+}
+
+func (t liveTable) spans(key []byte) bool {
+	return bytes.Compare(t.smallest, key) <= 0 && bytes.Compare(key, t.largest) <= 0
+}
+
+// errNoKeys says that the keys may be in other families; nil where there are none.
+func (d *db) errNoKeys() error {
+	shape, err := d.Shape()
+	if err != nil {
+		return err
+	}
+	if len(shape.Tables) > 1 && d.settings.chosen == "" {
+		return adapter.ChooseTable("", shape.Tables)
+	}
+	return nil
+}
