@@ -44,6 +44,7 @@ var ladder = []rung{
 		"internal/model/cachesim":   {"engine"},
 		"internal/model/trace":      {"engine", "internal/model/cachesim"},
 		"internal/model/predict":    {"engine", "internal/model/cachesim", "internal/model/lsm", "result"},
+		"internal/model/fidelity":   {"engine", "internal/base/unit", "internal/model/predict"},
 		"internal/model/gas":        {"result"},
 		"internal/model/scaling":    {},
 		"internal/model/statemodel": {"engine", "internal/model/cachesim", "internal/model/lsm", "internal/chain/mpt"},
@@ -89,6 +90,7 @@ var ladder = []rung{
 		"engines/pebble1":                    {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble1fs", "internal/adapt/pebbledb"},
 		"engines/pebble2":                    {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/adapt/pebbledb"},
 		"engines/rocksdb":                    {"engine", "internal/adapt/adapter", "internal/observe/blockio"},
+		"engines/rocksdb/familytest":         {"engine", "engines/rocksdb"},
 	}},
 	{"run", map[string][]string{
 		"internal/run/protocol": {"engine", "layout", "tree"},

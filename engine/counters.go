@@ -227,9 +227,9 @@ type Level struct {
 	FilterKeys    int64 `json:"filter_keys,omitempty"` // that are in filters: fewer than Keys where some tables have none
 	RawKeyBytes   int64 `json:"raw_key_bytes,omitempty"`
 	RawValueBytes int64 `json:"raw_value_bytes,omitempty"`
-	// Covered is the share of the keys in older tables that lie between the first and last
-	// keys of a table of this level, for L0 of one of its tables on average.
-	Covered float64 `json:"covered,omitempty"`
+	// Outside is the share of the keys in older tables that no table of this level spans with
+	// its first and last keys; of L0, where each table is asked on its own, the mean over them.
+	Outside float64 `json:"outside,omitempty"`
 
 	// What the cache must hold: decompressed, with the engine's charge per
 	// block. 0 with InCacheKnown false.

@@ -6,6 +6,7 @@
 #ifndef STATELAB_ROCKSDB_CAPI_H
 #define STATELAB_ROCKSDB_CAPI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_iterator_t rocksdb_iterator_t;
 typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_family_t;
+typedef struct rocksdb_env_t rocksdb_env_t;
 typedef unsigned char rocksdb_bool;
 
 // Exported by every version the adapter takes.
@@ -33,6 +35,11 @@ typedef unsigned char rocksdb_bool;
 		(o, dir, count, names, each, families, error_if_wal, err)) \
 	FUNCTION(char **, list_column_families, (const rocksdb_options_t *o, const char *dir, size_t *count, char **err), (o, dir, count, err)) \
 	FUNCTION(void, list_column_families_destroy, (char **names, size_t count), (names, count)) \
+	FUNCTION(rocksdb_env_t *, create_default_env, (void), ()) \
+	FUNCTION(void, env_destroy, (rocksdb_env_t *env), (env)) \
+	FUNCTION(void, load_latest_options, (const char *dir, rocksdb_env_t *env, bool ignore_unknown, rocksdb_cache_t *cache, rocksdb_options_t **o, \
+		size_t *count, char ***names, rocksdb_options_t ***each, char **err), (dir, env, ignore_unknown, cache, o, count, names, each, err)) \
+	FUNCTION(void, load_latest_options_destroy, (rocksdb_options_t *o, char **names, rocksdb_options_t **each, size_t count), (o, names, each, count)) \
 	FUNCTION(void, column_family_handle_destroy, (rocksdb_family_t *family), (family)) \
 	FUNCTION(void, close, (rocksdb_t *db), (db)) \
 	FUNCTION(rocksdb_options_t *, options_create, (void), ()) \

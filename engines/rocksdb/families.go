@@ -86,14 +86,16 @@ func (d *db) familyNames() (names []string, err error) {
 	return names, nil
 }
 
-// openNamed opens the database with the families of these names, in this order. Those that
-// nothing is written to are not compacted: they keep the options they were written with.
-func (d *db) openNamed(names []string) error {
-	still, err := parse(C.rocks_options_create(), "disable_auto_compactions=true;"+d.settings.layout.String())
-	if err != nil {
-		return err
+// openNamed opens the database with the families of these names, in this order. For writing,
+// all but the first keep the options that the database has for them.
+func (d *db) openNamed(names []string) (err error) {
+	kept := &keptOptions{}
+	if len(names) > 1 && !d.settings.readOnly && !d.settings.create {
+		if kept, err = loadOptions(d.settings.dir, d.cache); err != nil {
+			return err
+		}
+		defer kept.destroy()
 	}
-	defer C.rocks_options_destroy(still)
 	// What C is passed must hold no Go pointers.
 	size := C.size_t(unsafe.Sizeof(uintptr(0)))
 	count := C.size_t(len(names))
@@ -105,8 +107,8 @@ func (d *db) openNamed(names []string) error {
 	for i, name := range names {
 		texts[i], each[i] = C.CString(name), d.options
 		defer C.free(unsafe.Pointer(texts[i]))
-		if i > 0 && !d.settings.readOnly {
-			each[i] = still
+		if o := kept.of(name); i > 0 && o != nil {
+			each[i] = o
 		}
 	}
 	dir := C.CString(d.settings.dir)
@@ -127,6 +129,42 @@ func (d *db) openNamed(names []string) error {
 		d.families = append(d.families, family{name, handles[i]})
 	}
 	return nil
+}
+
+// keptOptions are those of the newest OPTIONS file of a database; the zero value has none.
+type keptOptions struct {
+	whole *C.rocksdb_options_t
+	count C.size_t
+	names **C.char
+	each  **C.rocksdb_options_t
+}
+
+func loadOptions(dir string, cache *C.rocksdb_cache_t) (*keptOptions, error) {
+	path := C.CString(dir)
+	defer C.free(unsafe.Pointer(path))
+	env := C.rocks_create_default_env()
+	defer C.rocks_env_destroy(env)
+	var k keptOptions
+	var message *C.char
+	C.rocks_load_latest_options(path, env, true, cache, &k.whole, &k.count, &k.names, &k.each, &message)
+	if err := taken(message); err != nil {
+		return nil, fmt.Errorf("read the options of the column families: %w", err)
+	}
+	return &k, nil
+}
+
+// of are the options of a family; nil for one that the file does not have.
+func (k *keptOptions) of(name string) *C.rocksdb_options_t {
+	for i, have := range unsafe.Slice(k.names, k.count) {
+		if C.GoString(have) == name {
+			return unsafe.Slice(k.each, k.count)[i]
+		}
+	}
+	return nil
+}
+
+func (k *keptOptions) destroy() {
+	C.rocks_load_latest_options_destroy(k.whole, k.names, k.each, k.count)
 }
 
 // warnOfFamilies says that most of a database may be in families that no Get goes to.
@@ -205,19 +243,19 @@ func (s spans) draw(rng *rand.Rand) (table int, point []byte) {
 	nth := rng.Uint64N(s.entries)
 	for i, t := range s.all {
 		if nth < t.entries {
-			return i, between(t.smallest, t.largest, rng)
+			return i, place(t.smallest, t.largest, func(low, high uint64) uint64 { return low + rng.Uint64N(high-low) })
 		}
 		nth -= t.entries
 	}
 	return -1, nil
 }
 
-// coverDraws bound the error of a share of keys to a third of a percent.
-const coverDraws = 20_000
+// outsideDraws are the places in key space that are looked at, spread over the tables by their
+// entries.
+const outsideDraws = 20_000
 
-// covered is by level the share of keys of older tables that a table of the level spans; of
-// L0, where every table is asked on its own, the mean over its tables.
-func (s spans) covered() (share [engine.MaxLevels]float64) {
+// outside is by level engine.Level's Outside.
+func (s spans) outside() (share [engine.MaxLevels]float64) {
 	var sorted [engine.MaxLevels][]liveTable // of levels below L0
 	var asked, spanned [engine.MaxLevels]float64
 	var l0 []int
@@ -231,31 +269,30 @@ func (s spans) covered() (share [engine.MaxLevels]float64) {
 	for level := range sorted {
 		slices.SortFunc(sorted[level], func(a, b liveTable) int { return bytes.Compare(a.smallest, b.smallest) })
 	}
-	rng := rand.New(rand.NewPCG(1, 0x636f7665))
-	for range coverDraws {
-		from, key := s.draw(rng)
-		if from < 0 {
-			break
-		}
-		for _, i := range l0 {
-			if s.all[from].level == 0 && i >= from {
-				continue // not newer
+	for from, t := range s.all {
+		points := 1 + int(outsideDraws*float64(t.entries)/float64(max(1, s.entries)))
+		for point := range points {
+			key := t.at((float64(point) + 0.5) / float64(points))
+			for _, i := range l0 {
+				if t.level == 0 && i >= from {
+					continue // not newer
+				}
+				asked[0]++
+				if s.all[i].spans(key) {
+					spanned[0]++
+				}
 			}
-			asked[0]++
-			if s.all[i].spans(key) {
-				spanned[0]++
-			}
-		}
-		for level := 1; level < s.all[from].level; level++ {
-			at, exact := slices.BinarySearchFunc(sorted[level], key, func(t liveTable, key []byte) int { return bytes.Compare(t.smallest, key) })
-			if asked[level]++; exact || at > 0 && sorted[level][at-1].spans(key) {
-				spanned[level]++
+			for level := 1; level < t.level; level++ {
+				at, exact := slices.BinarySearchFunc(sorted[level], key, func(t liveTable, key []byte) int { return bytes.Compare(t.smallest, key) })
+				if asked[level]++; exact || at > 0 && sorted[level][at-1].spans(key) {
+					spanned[level]++
+				}
 			}
 		}
 	}
 	for level := range share {
 		if asked[level] > 0 {
-			share[level] = spanned[level] / asked[level]
+			share[level] = 1 - spanned[level]/asked[level]
 		}
 	}
 	return share
@@ -263,6 +300,11 @@ func (s spans) covered() (share [engine.MaxLevels]float64) {
 
 func (t liveTable) spans(key []byte) bool {
 	return bytes.Compare(t.smallest, key) <= 0 && bytes.Compare(key, t.largest) <= 0
+}
+
+// at is the key that lies at a part of the way from the table's first key to its last.
+func (t liveTable) at(part float64) []byte {
+	return place(t.smallest, t.largest, func(low, high uint64) uint64 { return low + uint64(part*float64(high-low)) })
 }
 
 // errNoKeys says that the keys may be in other families; nil where there are none.

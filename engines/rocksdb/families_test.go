@@ -3,42 +3,151 @@
 package rocksdb_test
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/rocksdb"
 	"github.com/statelab/statelab/engines/rocksdb/familytest"
+	"github.com/statelab/statelab/internal/model/fidelity"
 )
 
-func TestFamilies(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	if err := familytest.Write(t.Context(), dir, 60_000); err != nil {
-		t.Fatal(err)
-	}
-	listed, err := rocksdb.Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+const familyKeys = 60_000
+
+func open(t *testing.T, o engine.Options) engine.DB {
+	t.Helper()
+	o.Foreign = true
+	db, err := rocksdb.Engine{}.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// TestFamilies: families are listed each with its levels, one is chosen by name, and what a
+// family without filters costs is predicted from its metadata within 1 % of what Gets read.
+func TestFamilies(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if err := familytest.Write(t.Context(), dir, familyKeys); err != nil {
+		t.Fatal(err)
+	}
+	before := checksum(t, dir)
+	listed := open(t, engine.Options{Dir: dir})
 	shape, err := listed.Shape()
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables := map[string]fidelity.Table{}
 	for _, table := range shape.Tables {
-		t.Logf("%s: %d keys in %d files", table.Name, table.Keys, table.Files)
-		for _, l := range table.Levels {
-			t.Logf("  %+v", l)
+		tables[table.Name] = fidelity.Table{Name: table.Name, Keys: table.Keys, Bytes: table.Bytes, Levels: table.Levels}
+	}
+	for name, keys := range map[string]int64{"default": 0, familytest.Accounts: familyKeys, familytest.Storage: familyKeys, familytest.Code: familyKeys / 200} {
+		if got, is := tables[name]; !is || got.Keys != keys || (keys > 0) != (got.Bytes > 0) {
+			t.Errorf("family %s: %d keys in %d bytes, want %d keys", name, got.Keys, got.Bytes, keys)
 		}
 	}
-	warned := false
-	for _, w := range listed.Warnings() {
-		warned = warned || w.Code == engine.TableNotChosen && strings.Contains(w.Remedy, "code")
+	if shape.Files != 0 || len(shape.Tables) != 4 {
+		t.Errorf("%d families; %d files of the default one, which is empty", len(shape.Tables), shape.Files)
 	}
-	if !warned {
-		t.Errorf("no warning that most keys are in other families: %v", listed.Warnings())
+	if !slices.ContainsFunc(listed.Warnings(), func(w engine.Warning) bool {
+		return w.Code == engine.TableNotChosen && strings.Contains(w.Remedy, "--table: ") && strings.Contains(w.Remedy, familytest.Storage)
+	}) {
+		t.Errorf("no warning that keys are in other families: %v", listed.Warnings())
 	}
-	if err := listed.Close(); err != nil {
+	if err := listed.(engine.KeySampler).SampleKeys(t.Context(), 10, 1, func([]byte) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), "choose one with --table") {
+		t.Errorf("sampling the empty default family: %v, want an error that lists the others", err)
+	}
+	_, err = rocksdb.Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": "codes"}})
+	if err == nil || !strings.Contains(err.Error(), "there is no table codes: the tables are default, ") {
+		t.Errorf("a family that is not there: error %v, want one that lists the families", err)
+	}
+
+	const cache = 64 << 10
+	price := func(levels []engine.Level) (float64, error) { return fidelity.Reads(levels, 0, cache) }
+	measured, verdicts := map[string]float64{}, map[string]fidelity.Verdict{}
+	for _, name := range []string{familytest.Accounts, familytest.Storage} {
+		if verdicts[name], err = fidelity.Judge(tables[name], nil, price); err != nil {
+			t.Fatal(err)
+		}
+		measured[name] = readsPerGet(t, engine.Options{Dir: dir, CacheBytes: cache, Overrides: map[string]string{"table": name}})
+		predicted := verdicts[name].ReadsPerGet
+		t.Logf("%s: %.4f block reads per Get predicted, %.4f measured", name, predicted, measured[name])
+		if math.Abs(predicted/measured[name]-1) > 0.01 {
+			t.Errorf("%s: %.4f block reads per Get predicted, %.4f measured: more than 1 %% apart", name, predicted, measured[name])
+		}
+	}
+	kinds := func(v fidelity.Verdict) (kinds []string) {
+		for _, d := range v.Differences {
+			kinds = append(kinds, d.Kind)
+		}
+		return kinds
+	}
+	if slices.Contains(kinds(verdicts[familytest.Accounts]), fidelity.Filters) || !slices.Contains(kinds(verdicts[familytest.Storage]), fidelity.Filters) {
+		t.Fatalf("differences: accounts %v, storage %v; storage alone lacks filters", verdicts[familytest.Accounts].Differences, verdicts[familytest.Storage].Differences)
+	}
+	extra := verdicts[familytest.Storage].Differences[0].Extra
+	cost := measured[familytest.Storage] - measured[familytest.Accounts]
+	t.Logf("without filters %.4f block reads per Get more predicted, %.4f measured", extra, cost)
+	if math.Abs(extra/cost-1) > 0.01 {
+		t.Errorf("without filters %.4f block reads per Get more predicted, %.4f measured: more than 1 %% apart", extra, cost)
+	}
+	if checksum(t, dir) != before {
+		t.Error("a file of the database changed")
+	}
+}
+
+// readsPerGet asks for every key once, in random order.
+func readsPerGet(t *testing.T, o engine.Options) float64 {
+	t.Helper()
+	db := open(t, o)
+	reader, err := db.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := db.Counters()
+	var value []byte
+	for _, i := range rand.New(rand.NewPCG(7, 7)).Perm(familyKeys) {
+		var found bool
+		if value, found, err = reader.Get(familytest.Key(uint64(i)), value); err != nil || !found {
+			t.Fatal(found, err)
+		}
+	}
+	reads := db.Counters().Sub(before).Reads.Total().Count
+	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
+	return float64(reads) / familyKeys
+}
+
+// checksum is that of all files below dir and their names.
+func checksum(t *testing.T, dir string) string {
+	t.Helper()
+	sum := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d\n", path, len(content))
+		sum.Write(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
 }

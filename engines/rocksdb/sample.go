@@ -104,9 +104,9 @@ func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error
 	return C.GoBytes(unsafe.Pointer(key), C.int(n)), nil
 }
 
-// between is a random string of bytes from smallest to largest: their common
-// beginning, then a random number between what follows in both.
-func between(smallest, largest []byte, rng *rand.Rand) []byte {
+// place is a string of bytes from smallest to largest: their common beginning, then a number
+// that is chosen between what follows in both, low < high.
+func place(smallest, largest []byte, choose func(low, high uint64) uint64) []byte {
 	common := 0
 	for common < len(smallest) && common < len(largest) && smallest[common] == largest[common] {
 		common++
@@ -114,7 +114,7 @@ func between(smallest, largest []byte, rng *rand.Rand) []byte {
 	low, high := number(smallest[common:]), number(largest[common:])
 	v := low
 	if high > low {
-		v += rng.Uint64N(high - low)
+		v = choose(low, high)
 	}
 	point := append([]byte(nil), smallest[:common]...)
 	for shift := 56; shift >= 0; shift -= 8 {

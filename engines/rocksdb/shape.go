@@ -44,13 +44,13 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 		levels[file.level].Files++
 		levels[file.level].Bytes += file.bytes
 	}
-	covered := spansOf(live).covered()
+	outside := spansOf(live).outside()
 	for number := range levels {
 		l := &levels[number]
 		if l.Files == 0 {
 			continue
 		}
-		l.Level, l.Sublevels, l.Covered = number, 1, covered[number]
+		l.Level, l.Sublevels, l.Outside = number, 1, outside[number]
 		if number == 0 {
 			l.Sublevels = l.Files // each table of level 0 may hold any key
 		}
