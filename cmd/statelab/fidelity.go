@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -248,19 +247,18 @@ func (a *app) pricing(run *result.Run, out *comparison, missing float64, seed ui
 	if err != nil {
 		reserve = predict.OpenReserve
 	}
-	in := predict.Input{Version: version1or2(run.Engine.Name), Cores: run.Host.Cores, AbsentShare: missing, Seeds: []uint64{seed}, CacheBytes: []int64{out.CacheBytes},
-		ReservedBytes: reserve, WarmupGets: pricedGets, Gets: pricedGets}
-	return func(fidelity.Table) fidelity.Price {
-		return func(levels []engine.Level) (float64, error) {
-			in := in
-			in.Levels = levels
-			points, err := predict.Run(a.ctx, in)
-			if err != nil {
-				return math.NaN(), err
-			}
-			return points[0].SteadyState, nil
+	in := predict.Input{Version: version1or2(run.Engine.Name), Cores: run.Host.Cores, AbsentShare: missing, Seeds: []uint64{seed},
+		CacheBytes: []int64{out.CacheBytes}, ReservedBytes: reserve, WarmupGets: pricedGets, Gets: pricedGets}
+	price := fidelity.Mixed(func(levels []engine.Level) (float64, error) {
+		in := in
+		in.Levels = levels
+		points, err := predict.Run(a.ctx, in)
+		if err != nil {
+			return 0, err
 		}
-	}, nil
+		return points[0].SteadyState, nil
+	})
+	return func(fidelity.Table) fidelity.Price { return price }, nil
 }
 
 // pricedGets are simulated before the cache's steady state is looked for.

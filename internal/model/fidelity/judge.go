@@ -90,24 +90,20 @@ func Judge(a Table, b *Table, price Price) (v Verdict, err error) {
 	if v.ReadsPerGet, err = price(a.Levels); err != nil {
 		return v, fmt.Errorf("table %s: %w", a.Name, err)
 	}
+	// One is taken away after the other, so that what they cost adds up.
 	v.ExpectedReadsPerGet = v.ReadsPerGet
-	// Each change is priced on the levels as they are, and all together at the end.
-	expected := a.Levels
+	levels := a.Levels
 	for _, c := range changes(a, b) {
-		alone, err := price(c.change(a.Levels))
+		without := c.change(levels)
+		reads, err := price(without)
 		if err != nil {
 			return v, fmt.Errorf("table %s, %s: %w", a.Name, c.Kind, err)
 		}
-		if c.Extra = v.ReadsPerGet - alone; c.Kind == Sizes && math.Abs(c.Extra) < worthTelling {
+		if c.Extra = v.ExpectedReadsPerGet - reads; c.Kind == Sizes && math.Abs(c.Extra) < worthTelling {
 			continue
 		}
 		v.Differences = append(v.Differences, c.Difference)
-		expected = c.change(expected)
-	}
-	if len(v.Differences) > 0 {
-		if v.ExpectedReadsPerGet, err = price(expected); err != nil {
-			return v, fmt.Errorf("table %s, without its differences: %w", a.Name, err)
-		}
+		v.ExpectedReadsPerGet, levels = reads, without
 	}
 	return v, nil
 }

@@ -21,6 +21,36 @@ func withFilters(levels []engine.Level, bits float64) []engine.Level {
 	return levels
 }
 
+// Mixed makes a price for levels whose tables all have filters, or none, one for levels where
+// some have: by the share of their keys.
+func Mixed(price Price) Price {
+	return func(levels []engine.Level) (float64, error) {
+		with, without := slices.Clone(levels), slices.Clone(levels)
+		keys, inFilters := 0.0, 0.0 // of the levels where some tables have one
+		for i, l := range levels {
+			share := filtered(l)
+			if share == 0 {
+				for _, all := range [][]engine.Level{with, without} {
+					all[i].FilterConsulted = all[i].FilterConsulted && l.FilterBytes > 0
+				}
+			}
+			if share == 0 || share >= nearlyAll {
+				continue
+			}
+			keys += float64(l.Keys)
+			inFilters += share * float64(l.Keys)
+			with[i].FilterBytes, with[i].FilterCacheBytes = int64(float64(l.FilterBytes)/share), int64(float64(l.FilterCacheBytes)/share)
+			without[i].FilterBytes, without[i].FilterCacheBytes, without[i].FilterConsulted = 0, 0, false
+		}
+		most, err := price(with)
+		if err != nil || keys == 0 {
+			return most, err
+		}
+		least, err := price(without)
+		return inFilters/keys*most + (1-inFilters/keys)*least, err
+	}
+}
+
 // lacking are the levels, but for the last one, some of whose tables have no filter.
 func lacking(levels []engine.Level) (which []engine.Level) {
 	last := deepest(levels)
@@ -75,8 +105,9 @@ func withoutL0(levels []engine.Level) []engine.Level {
 func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engine.Level {
 	var sum, model engine.Level
 	var out []engine.Level
+	unsorted := 2*levelKeys(levels, 0) > total(levels).Keys // most of it was never compacted
 	for _, l := range levels {
-		if l.Level == 0 {
+		if l.Level == 0 && !unsorted {
 			out = append(out, l)
 			continue
 		}
@@ -107,7 +138,43 @@ func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engin
 			out[i].Outside = 1 - g.Coverage*(1-g.Gaps)
 		}
 	}
+	filterAs(out, levels)
 	return out
+}
+
+// filterAs gives all levels but the last one the filters that levels have there, in the same
+// share of their tables.
+func filterAs(out, levels []engine.Level) {
+	var upper engine.Level
+	for i, l := range levels {
+		if i != deepest(levels) || len(levels) == 1 {
+			upper.Keys += l.Keys
+			upper.FilterBytes += l.FilterBytes
+			upper.FilterCacheBytes += l.FilterCacheBytes
+			upper.FilterKeys += int64(filtered(l) * float64(l.Keys))
+			upper.FilterConsulted = upper.FilterConsulted || l.FilterConsulted && l.FilterBytes > 0
+		}
+	}
+	if upper.Keys == 0 {
+		return
+	}
+	for i := range out {
+		if i == deepest(out) {
+			continue
+		}
+		l, part := &out[i], float64(out[i].Keys)/float64(upper.Keys)
+		l.FilterBytes, l.FilterCacheBytes = int64(float64(upper.FilterBytes)*part), int64(float64(upper.FilterCacheBytes)*part)
+		l.FilterKeys, l.FilterConsulted = int64(float64(upper.FilterKeys)*part), upper.FilterConsulted
+	}
+}
+
+func levelKeys(levels []engine.Level, number int) (keys int64) {
+	for _, l := range levels {
+		if l.Level == number {
+			keys += l.Keys
+		}
+	}
+	return keys
 }
 
 // scaled is a level of factor times as many keys, all else in proportion.
@@ -150,12 +217,10 @@ func like(levels, others []engine.Level) []engine.Level {
 			continue
 		}
 		o := scaled(have, float64(l.Keys)/float64(want.Keys))
-		o.Level, o.Sublevels, o.Outside = l.Level, l.Sublevels, l.Outside
-		if o.FilterConsulted = have.FilterBytes > 0 && l.FilterConsulted; !o.FilterConsulted {
-			o.FilterBytes, o.FilterKeys, o.FilterCacheBytes = 0, 0, 0
-		}
+		o.Level, o.Sublevels, o.Outside, o.FilterConsulted = l.Level, l.Sublevels, l.Outside, l.FilterConsulted
 		out = append(out, o)
 	}
+	filterAs(out, levels)
 	return out
 }
 

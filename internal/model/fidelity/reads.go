@@ -2,8 +2,8 @@
 // for long, or from another database's, and how many block reads per Get each difference
 // costs.
 //
-// A difference is priced by taking it away: the cost of the levels as they are, less that of
-// the same levels without it.
+// A difference is priced by taking it away: the cost of the levels with it, less that of the
+// same levels without it, the first ones of the list taken away before.
 // Non-goals: opening databases; the cost of differences that were not looked for.
 //
 // Read in this order: judge.go, levels.go, reads.go.
