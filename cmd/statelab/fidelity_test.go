@@ -21,7 +21,7 @@ func withFamilies(t *testing.T) string {
 	t.Helper()
 	withCRunners(t)
 	dir := filepath.Join(t.TempDir(), "db")
-	command := exec.Command("go", "run", "./testdata/rocksfamilies", dir, "120000")
+	command := exec.Command("go", "run", "./testdata/rocksfamilies", dir, "60000")
 	command.Env = append(os.Environ(), "CGO_ENABLED=1", "STATELAB_ROCKSDB_LIBRARY="+absolute("../../bin/lib/librocksdb.so"))
 	if text, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("write the database: %v\n%s", err, text)
@@ -75,7 +75,7 @@ func TestFamilies(t *testing.T) {
 	}
 	reads := func(table string) float64 {
 		out := filepath.Join(t.TempDir(), "R")
-		must(t, "read", "--db", db, "--use-existing", "--table", table, "--cache", cache, "--gets", "500k", "--warmup", "1k", "--sample-keys", "500k",
+		must(t, "read", "--db", db, "--use-existing", "--table", table, "--cache", cache, "--gets", "300k", "--warmup", "1k", "--sample-keys", "300k",
 			"--threads", "1", "--access-gets", "0", "--out", out)
 		return *readSweep(t, out).Points[0].Figures.BlockReadsPerGet
 	}

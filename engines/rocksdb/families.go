@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -31,16 +30,24 @@ type family struct {
 	handle *C.rocksdb_family_t
 }
 
-// own is the family that Gets and writes go to.
+// own is the family that Gets and writes go to; of a mix, the first.
 func (d *db) own() family { return d.families[0] }
 
-// openFamilies opens the database with the family that Gets go to. RocksDB writes to a
+// asked are the families that Gets go to.
+func (d *db) asked() []family { return d.families[:max(1, len(d.settings.mix))] }
+
+// openFamilies opens the database with the families that Gets go to. RocksDB writes to a
 // database only where all families are open, and reads from some; without a table named, all
 // are opened so that Shape can tell what is in them.
 func (d *db) openFamilies() error {
 	s := d.settings
-	own := cmp.Or(s.chosen, defaultFamily)
-	open := []string{own}
+	open := []string{defaultFamily}
+	if s.chosen != "" {
+		open = nil
+		for _, p := range s.mix {
+			open = append(open, p.Name)
+		}
+	}
 	if s.create {
 		open = append(open, defaultFamily)
 	} else {
@@ -48,12 +55,15 @@ func (d *db) openFamilies() error {
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(all, own) && s.database["create_missing_column_families"] != "true" {
-			var tables []engine.Table
-			for _, name := range all {
-				tables = append(tables, engine.Table{Name: name})
+		for _, name := range open {
+			if slices.Contains(all, name) || s.database["create_missing_column_families"] == "true" {
+				continue
 			}
-			return adapter.ChooseTable(own, tables)
+			var tables []engine.Table
+			for _, have := range all {
+				tables = append(tables, engine.Table{Name: have})
+			}
+			return adapter.ChooseTable(name, tables)
 		}
 		if s.readOnly && s.chosen != "" {
 			all = []string{defaultFamily} // which RocksDB insists on

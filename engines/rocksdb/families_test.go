@@ -105,8 +105,43 @@ func TestFamilies(t *testing.T) {
 	if math.Abs(extra/cost-1) > 0.01 {
 		t.Errorf("without filters %.4f block reads per Get more predicted, %.4f measured: more than 1 %% apart", extra, cost)
 	}
+	mixedReads(t, dir, cache, measured)
 	if checksum(t, dir) != before {
 		t.Error("a file of the database changed")
+	}
+}
+
+// mixedReads: Gets of a mix go to each family in its proportion.
+func mixedReads(t *testing.T, dir string, cache int64, alone map[string]float64) {
+	t.Helper()
+	db := open(t, engine.Options{Dir: dir, CacheBytes: cache, Overrides: map[string]string{"table": "accounts=1;storage=3"}})
+	reader, err := db.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, gets, expected := db.Counters(), 0, 0.0
+	var value []byte
+	err = db.(engine.KeySampler).SampleKeys(t.Context(), 40_000, 1, func(key []byte) (err error) {
+		found := false
+		if value, found, err = reader.Get(key, value); err == nil && !found {
+			t.Fatalf("the sampled key %x is not there", key)
+		}
+		gets++
+		expected += alone[[]string{familytest.Accounts, familytest.Storage}[key[0]]]
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := reader.Get([]byte{9, 1}, nil); found || err != nil {
+		t.Errorf("a key of no table: found %v, %v", found, err)
+	}
+	got, mean := float64(db.Counters().Sub(before).Reads.Total().Count)/float64(gets), expected/float64(gets)
+	if want := 0.25*alone[familytest.Accounts] + 0.75*alone[familytest.Storage]; math.Abs(mean-want) > 1e-9 || math.Abs(got/mean-1) > 0.03 {
+		t.Errorf("%.4f block reads per Get of a mix, want %.4f", got, want)
+	}
+	if err := reader.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -72,7 +72,8 @@ func profiles() []adapter.Profile[layout] {
 type settings struct {
 	layout
 	dir        string
-	chosen     string // column family that Gets and writes go to; "" is the default one
+	chosen     string // column family that Gets and writes go to, or a mix; "" is the default one
+	mix        []adapter.Portion
 	create     bool
 	readOnly   bool
 	ignoreLock bool
@@ -133,6 +134,12 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 		value := strings.TrimSpace(overrides[name])
 		if name == tableOption {
 			s.chosen = value
+			var err error
+			if s.mix, err = adapter.ParseMix(value); err != nil {
+				errs = append(errs, err)
+			} else if len(s.mix) > 1 && !s.readOnly {
+				errs = append(errs, fmt.Errorf("option table=%s: a mix is only read: add --read-only", value))
+			}
 			continue
 		}
 		if name == "" || strings.ContainsAny(name, "={};") {

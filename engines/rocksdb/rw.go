@@ -19,6 +19,7 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 type reader struct{ c *C.rocks_reader }
@@ -26,6 +27,9 @@ type reader struct{ c *C.rocks_reader }
 func (d *db) Reader() (engine.Reader, error) {
 	c := (*C.rocks_reader)(C.calloc(1, C.sizeof_rocks_reader))
 	c.db, c.family, c.options = d.rocks, d.own().handle, C.rocks_readoptions_create()
+	if families := d.asked(); len(families) > 1 {
+		return &mixReader{reader{c}, families}, nil
+	}
 	if !canGetMany() {
 		return &reader{c}, nil
 	}
@@ -48,6 +52,21 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 		}
 		dst = make([]byte, n)
 	}
+}
+
+// mixReader looks a key of a mix up in its family.
+type mixReader struct {
+	reader
+	families []family
+}
+
+func (r *mixReader) Get(mixed, dst []byte) ([]byte, bool, error) {
+	table, key, known := adapter.Unmix(len(r.families), mixed)
+	if !known {
+		return dst[:0], false, nil
+	}
+	r.c.family = r.families[table].handle
+	return r.reader.Get(key, dst)
 }
 
 // getAll gets keys of size bytes each, one behind the other, in a loop of C's and

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 const (
@@ -39,10 +40,21 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 		return fmt.Errorf("rocksdb: open a second time to sample keys: %w", err)
 	}
 	defer func() { err = errors.Join(err, aside.Close()) }()
-	spans := spansOf(aside.liveTables()[aside.own().name])
+	mix := d.settings.mix
+	if len(mix) == 0 {
+		mix = []adapter.Portion{{Name: defaultFamily, Share: 1}}
+	}
+	return adapter.SampleMix(mix, n, func(table, n int, yield func([]byte) error) error {
+		return aside.sample(ctx, aside.asked()[table], n, seed, yield)
+	}, yield)
+}
+
+// sample draws n keys of a family.
+func (d *db) sample(ctx context.Context, f family, n int, seed uint64, yield func(key []byte) error) error {
+	spans := spansOf(d.liveTables()[f.name])
 	options := C.rocks_readoptions_create()
 	defer C.rocks_readoptions_destroy(options)
-	it := C.rocks_create_iterator_cf(aside.rocks, options, aside.own().handle)
+	it := C.rocks_create_iterator_cf(d.rocks, options, f.handle)
 	defer C.rocks_iter_destroy(it)
 	rng := rand.New(rand.NewPCG(seed, 0x5a3d))
 	for range n {
@@ -65,7 +77,7 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 }
 
 func (d *db) openAside() (aside *db, err error) {
-	aside = &db{settings: settings{layout: d.settings.layout, dir: d.settings.dir, chosen: d.settings.chosen, readOnly: true, handles: -1}}
+	aside = &db{settings: settings{layout: d.settings.layout, dir: d.settings.dir, chosen: d.settings.chosen, mix: d.settings.mix, readOnly: true, handles: -1}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, aside.Close())

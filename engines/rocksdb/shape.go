@@ -4,13 +4,14 @@ package rocksdb
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
 )
 
-// Shape sums the live tables by level: of the family that Gets go to, and under Tables of
+// Shape sums the live tables by level: of the families that Gets go to, and under Tables of
 // each that is open. What is inside the files comes from their properties; RocksDB tells
 // sizes of filters and indexes before compression.
 func (d *db) Shape() (engine.Shape, error) {
@@ -21,8 +22,10 @@ func (d *db) Shape() (engine.Shape, error) {
 		if err != nil {
 			return own, err
 		}
-		if i == 0 {
-			own = engine.Shape{Bytes: t.Bytes, Files: t.Files, Levels: t.Levels}
+		if i < len(d.asked()) {
+			own.Bytes += t.Bytes
+			own.Files += t.Files
+			own.Levels = plus(own.Levels, t.Levels)
 		}
 		own.Tables = append(own.Tables, t)
 	}
@@ -30,6 +33,20 @@ func (d *db) Shape() (engine.Shape, error) {
 		own.Tables = nil // the database
 	}
 	return own, nil
+}
+
+// plus sums levels by their numbers.
+func plus(levels, more []engine.Level) []engine.Level {
+	for _, l := range more {
+		at, have := slices.BinarySearchFunc(levels, l.Level, func(l engine.Level, number int) int { return l.Level - number })
+		if have {
+			levels[at] = levels[at].Plus(l)
+			levels[at].FilterConsulted = levels[at].FilterConsulted || l.FilterConsulted
+		} else {
+			levels = slices.Insert(levels, at, l)
+		}
+	}
+	return levels
 }
 
 // tableOf describes a family by its live tables.

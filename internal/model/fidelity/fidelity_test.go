@@ -164,7 +164,8 @@ func TestJudge(t *testing.T) {
 }
 
 func TestJudgeAll(t *testing.T) {
-	a := []Table{{Name: "both", Keys: 1000, Levels: []engine.Level{level(6, 1000, true)}}, {Name: "here", Keys: 1000, Levels: []engine.Level{level(6, 1000, true)}}}
+	levels := []engine.Level{level(6, 1000, true)}
+	a := []Table{{Name: "both", Keys: 1000, Levels: levels}, {Name: "here", Keys: 1000, Levels: levels}}
 	b := []Table{a[0], {Name: "there", Keys: 5}}
 	verdicts, err := JudgeAll(a, b, func(Table) Price { return reads })
 	if err != nil {
