@@ -89,7 +89,7 @@ var ladder = []rung{
 		"internal/run/replay/replaytest":     {"engine", "tree"},
 		"engines/pebble1":                    {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble1fs", "internal/adapt/pebbledb"},
 		"engines/pebble2":                    {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/adapt/pebbledb"},
-		"engines/rocksdb":                    {"engine", "internal/adapt/adapter", "internal/observe/blockio"},
+		"engines/rocksdb":                    {"engine", "internal/adapt/adapter", "internal/base/unit", "internal/observe/blockio"},
 		"engines/rocksdb/familytest":         {"engine", "engines/rocksdb"},
 	}},
 	{"run", map[string][]string{

@@ -85,6 +85,15 @@ func TestFamilies(t *testing.T) {
 		t.Errorf("without filters %.4f block reads per Get more predicted, %.4f measured: more than 1 %% apart", extra, measured)
 	}
 
+	var advice rocksAdvice
+	if err := json.Unmarshal([]byte(must(t, "advise", db, "--table", "accounts=20,storage=80", "--memory", "4MiB", "--json").stdout), &advice); err != nil {
+		t.Fatal(err)
+	}
+	if len(advice.Tables) != 2 || advice.Tables[1].Share != 0.8 || advice.Then.CacheBytes+advice.OutsideBytes != 4<<20 ||
+		!strings.Contains(advice.Flags[0], "NewLRUCache(") || !(advice.Then.BlockReadsPerGet < advice.Curve[0].BlockReadsPerGet) {
+		t.Errorf("advice %+v", advice)
+	}
+	refused(t, statelab(t, "advise", db, "--verify"), exitUsage, "--verify: not for databases of RocksDB")
 	refused(t, statelab(t, "fidelity", db, "--strict"), exitStrict, "--strict: ")
 	refused(t, statelab(t, "fidelity", db, "--table", "slots"), exitUsage, "no such table (tables: ", "storage")
 	refused(t, statelab(t, "read", "--db", db, "--use-existing", "--gets", "1k", "--warmup", "0"), exitFailed, "choose one with --table", "accounts")

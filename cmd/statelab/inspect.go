@@ -143,7 +143,7 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 	if ofTables == 0 {
 		a.printLevels(found.Levels, found.Inflection)
 	}
-	a.printTables(found.Database.Tables)
+	a.printTables(found.Client, found.Database.Tables)
 	a.printSections(found.Sections, f.SampleKeys)
 	if found.Handles > 0 {
 		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(files, "table"))
@@ -278,7 +278,7 @@ func (a *app) printSections(sections []section, asked string) {
 }
 
 // printTables prints the tables that a database has by name.
-func (a *app) printTables(tables []engine.Table) {
+func (a *app) printTables(client string, tables []engine.Table) {
 	if len(tables) == 0 {
 		return
 	}
@@ -289,6 +289,9 @@ func (a *app) printTables(tables []engine.Table) {
 		mark := ""
 		if t.SeveralValues {
 			several, mark = true, " *"
+		}
+		if words := dbformat.TableWords(client, t.Name); words != "" {
+			mark += " (" + words + ")"
 		}
 		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.Name, mark)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 const (
@@ -55,13 +56,18 @@ func (d *db) openFamilies() error {
 		if err != nil {
 			return err
 		}
-		for _, name := range open {
-			if slices.Contains(all, name) || s.database["create_missing_column_families"] == "true" {
+		for i, name := range open {
+			// As it is shown, for names that cannot be typed.
+			if at := slices.IndexFunc(all, func(have string) bool { return have == name || unit.Printable(have) == name }); at >= 0 {
+				open[i] = all[at]
+				continue
+			}
+			if s.database["create_missing_column_families"] == "true" {
 				continue
 			}
 			var tables []engine.Table
 			for _, have := range all {
-				tables = append(tables, engine.Table{Name: have})
+				tables = append(tables, engine.Table{Name: unit.Printable(have)})
 			}
 			return adapter.ChooseTable(name, tables)
 		}
@@ -186,7 +192,7 @@ func (d *db) warnOfFamilies(shape engine.Shape) {
 	var others []string
 	for _, t := range shape.Tables {
 		all += t.Keys
-		if t.Name == d.own().name {
+		if t.Name == unit.Printable(d.own().name) {
 			here = t.Keys
 		} else {
 			others = append(others, t.Name)

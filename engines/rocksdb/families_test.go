@@ -4,6 +4,7 @@ package rocksdb_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -109,6 +110,54 @@ func TestFamilies(t *testing.T) {
 	if checksum(t, dir) != before {
 		t.Error("a file of the database changed")
 	}
+}
+
+// TestFamilyNamedByAByte: Besu's families have such names, which can be neither shown nor typed.
+func TestFamilyNamedByAByte(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	made, err := rocksdb.Engine{}.Open(t.Context(), engine.Options{Dir: dir, Create: true, Overrides: map[string]string{"table": "\n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := made.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Put([]byte("key"), []byte("trie log")), w.Commit(), w.Close(), made.Settle(t.Context(), nil), made.Close()); err != nil {
+		t.Fatal(err)
+	}
+	shape, err := open(t, engine.Options{Dir: dir}).Shape()
+	if err != nil || len(shape.Tables) != 2 || shape.Tables[1].Name != `\n` || shape.Tables[1].Keys != 1 {
+		t.Errorf("tables %+v, %v; want default and one named 10", shape.Tables, err)
+	}
+	reader, err := open(t, engine.Options{Dir: dir, Overrides: map[string]string{"table": `\n`}}).Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if value, found, err := reader.Get([]byte("key"), nil); err != nil || !found || string(value) != "trie log" {
+		t.Errorf("%q, found %v, %v", value, found, err)
+	}
+	if err := reader.Close(); err != nil {
+		t.Error(err)
+	}
+	file, err := os.Open(newest(t, filepath.Join(dir, "OPTIONS-*")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := fidelity.ParseRocksDB(file, "OPTIONS")
+	if err = errors.Join(err, file.Close()); err != nil || options[`\n`].BlockBytes != 4096 {
+		t.Errorf("options %+v, %v; want those of the family", options, err)
+	}
+}
+
+// newest is the newest file of a pattern.
+func newest(t *testing.T, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%s: %v, %v", pattern, found, err)
+	}
+	return found[len(found)-1]
 }
 
 // mixedReads: Gets of a mix go to each family in its proportion.

@@ -133,9 +133,9 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		value := strings.TrimSpace(overrides[name])
 		if name == tableOption {
-			s.chosen = value
+			s.chosen = overrides[name]
 			var err error
-			if s.mix, err = adapter.ParseMix(value); err != nil {
+			if s.mix, err = adapter.ParseMix(s.chosen); err != nil {
 				errs = append(errs, err)
 			} else if len(s.mix) > 1 && !s.readOnly {
 				errs = append(errs, fmt.Errorf("option table=%s: a mix is only read: add --read-only", value))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Shape sums the live tables by level: of the families that Gets go to, and under Tables of
@@ -51,7 +52,7 @@ func plus(levels, more []engine.Level) []engine.Level {
 
 // tableOf describes a family by its live tables.
 func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
-	t := engine.Table{Name: f.name, Files: len(live)}
+	t := engine.Table{Name: unit.Printable(f.name), Files: len(live)}
 	var levels [engine.MaxLevels]engine.Level
 	for _, file := range live {
 		if file.level >= engine.MaxLevels {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // maxOptionsBytes bounds what is read of a foreign file; those of databases with tens of
@@ -25,7 +27,8 @@ func ParseRocksDB(r io.Reader, source string) (map[string]Options, error) {
 		if strings.HasPrefix(line, "[") {
 			kind, rest, _ := strings.Cut(strings.Trim(line, "[]"), " ")
 			if family = ""; kind == "CFOptions" || kind == "TableOptions/BlockBasedTable" {
-				family = strings.Trim(rest, `"`)
+				name := strings.TrimSuffix(strings.TrimPrefix(rest, `"`), `"`)
+				family = unit.Printable(escapes().Replace(name))
 			}
 			continue
 		}
@@ -47,6 +50,11 @@ func ParseRocksDB(r io.Reader, source string) (map[string]Options, error) {
 		return nil, errors.New("no column families: not an OPTIONS file of RocksDB")
 	}
 	return families, nil
+}
+
+// escapes are RocksDB's in its OPTIONS files.
+func escapes() *strings.Replacer {
+	return strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\\`, `\`, `\:`, ":", `\#`, "#")
 }
 
 func (o *Options) set(key, value string) error {

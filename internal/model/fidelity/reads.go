@@ -23,6 +23,7 @@ type run struct {
 	blockBytes   float64 // in a cache
 	reached      float64 // share of the keys in older runs that lie inside it
 	pass         float64 // share of Gets for keys that are not in it that its filters let through
+	perGet       float64 // blocks of it that a Get asks for
 }
 
 // runsOf are the sorted runs, in the order in which a Get asks them.
@@ -87,57 +88,82 @@ func blockBytes(l engine.Level) float64 {
 	return float64(bytes)/math.Max(1, float64(l.DataBlocks)) + handleBytes
 }
 
-// Reads is the number of data blocks that a Get of a random key reads, with filters and
-// indexes at hand and an LRU cache of cacheBytes for data blocks; 0 keeps none. A share
-// absent of the Gets asks for keys that are not there.
+// Portion is a table and its share of the Gets; the shares of a mix sum up to 1.
+type Portion struct {
+	Levels []engine.Level
+	Share  float64
+}
+
+// Reads is ReadsOf for Gets of one table.
+func Reads(levels []engine.Level, absent float64, cacheBytes int64) (float64, error) {
+	return ReadsOf([]Portion{{levels, 1}}, absent, cacheBytes)
+}
+
+// ReadsOf is the number of data blocks that a Get of a random key reads, with filters and
+// indexes at hand and an LRU cache of cacheBytes for data blocks of all tables; 0 keeps none.
+// A share absent of the Gets asks for keys that are not there.
 //
 // A Get reads a block of each sorted run that may hold its key, up to the one that does. What
 // the cache keeps follows from Che's approximation: a block is there if it was asked for
 // within a time that is the same for all blocks (H. Che, Y. Tung, Z. Wang, Hierarchical Web
 // caching systems, IEEE JSAC 20(7), 2002).
-func Reads(levels []engine.Level, absent float64, cacheBytes int64) (float64, error) {
-	runs := runsOf(levels)
+func ReadsOf(mix []Portion, absent float64, cacheBytes int64) (reads float64, err error) {
+	var runs []run
+	for _, p := range mix {
+		of := runsOf(p.Levels)
+		if len(of) == 0 {
+			return 0, errors.New("the table holds no keys")
+		}
+		runs = append(runs, ask(of, absent, p.Share)...)
+	}
+	bytes := 0.0
+	for _, r := range runs {
+		if r.perGet > 0 {
+			bytes += r.blocks * r.blockBytes
+		}
+	}
+	if float64(cacheBytes) >= bytes {
+		return 0, nil
+	}
+	kept := 0.0 // Gets that a block stays in the cache
+	if cacheBytes > 0 {
+		kept = timeKept(runs, float64(cacheBytes))
+	}
+	for _, r := range runs {
+		reads += r.perGet * math.Exp(-r.perGet*kept/r.blocks)
+	}
+	return reads, nil
+}
+
+// ask fills in how many blocks of each run a Get asks for, where a share of the Gets goes to
+// their table.
+func ask(runs []run, absent, share float64) []run {
 	keys := 0.0
 	for _, r := range runs {
 		keys += r.keys
 	}
-	if keys == 0 {
-		return 0, errors.New("the table holds no keys")
-	}
-	rates, older, bytes := make([]float64, len(runs)), keys, 0.0
-	for i, r := range runs {
+	older := keys
+	for i := range runs {
+		r := &runs[i]
 		older -= r.keys
-		reached := r.reached
 		if i == len(runs)-1 {
-			reached = 1
+			r.reached = 1
 		}
-		rates[i] = (1-absent)*(r.keys+older*reached*r.pass)/keys + absent*reached*r.pass
-		bytes += r.blocks * r.blockBytes
+		r.perGet = share * ((1-absent)*(r.keys+older*r.reached*r.pass)/keys + absent*r.reached*r.pass)
 	}
-	kept := 0.0 // Gets that a block stays in the cache
-	if float64(cacheBytes) >= bytes {
-		return 0, nil
-	}
-	if cacheBytes > 0 {
-		kept = timeKept(runs, rates, float64(cacheBytes))
-	}
-	sum := 0.0
-	for i, r := range runs {
-		sum += rates[i] * math.Exp(-rates[i]*kept/r.blocks)
-	}
-	return sum, nil
+	return runs
 }
 
 // timeKept is for how many Gets a block stays in a cache of so many bytes.
-func timeKept(runs []run, rates []float64, cacheBytes float64) float64 {
+func timeKept(runs []run, cacheBytes float64) float64 {
 	held := func(gets float64) (bytes float64) {
-		for i, r := range runs {
-			bytes += r.blocks * r.blockBytes * (1 - math.Exp(-rates[i]*gets/r.blocks))
+		for _, r := range runs {
+			bytes += r.blocks * r.blockBytes * (1 - math.Exp(-r.perGet*gets/r.blocks))
 		}
 		return bytes
 	}
 	low, high := 0.0, 1.0
-	for held(high) < cacheBytes {
+	for held(high) < cacheBytes && high < 1e18 {
 		high *= 2
 	}
 	for range 100 {
