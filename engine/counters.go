@@ -196,6 +196,9 @@ type Table struct {
 	Name  string `json:"name"`
 	Keys  int64  `json:"keys"` // entries; several values of one key count each
 	Bytes int64  `json:"bytes"`
+	// Files and Levels are those of a table that has files of its own, such as a column family.
+	Files  int     `json:"files,omitempty"`
+	Levels []Level `json:"levels,omitempty"`
 	// SeveralValues: a key may have more than one (dupsort). A Get returns the first.
 	SeveralValues bool `json:"several_values,omitempty"`
 }
@@ -219,6 +222,14 @@ type Level struct {
 	SingleIndexBytes int64 `json:"single_index_bytes"`
 	FilterBytes      int64 `json:"filter_bytes"`
 	ValueBytes       int64 `json:"value_bytes"` // separated values
+
+	// What the tables' properties tell beyond that; 0: not told.
+	FilterKeys    int64 `json:"filter_keys,omitempty"` // that are in filters: fewer than Keys where some tables have none
+	RawKeyBytes   int64 `json:"raw_key_bytes,omitempty"`
+	RawValueBytes int64 `json:"raw_value_bytes,omitempty"`
+	// Outside is the share of the keys in older tables that no table of this level spans with
+	// its first and last keys; of L0, where each table is asked on its own, the mean over them.
+	Outside float64 `json:"outside,omitempty"`
 
 	// What the cache must hold: decompressed, with the engine's charge per
 	// block. 0 with InCacheKnown false.
@@ -251,6 +262,9 @@ func (l Level) Plus(other Level) Level {
 	l.SingleIndexBytes += other.SingleIndexBytes
 	l.FilterBytes += other.FilterBytes
 	l.ValueBytes += other.ValueBytes
+	l.FilterKeys += other.FilterKeys
+	l.RawKeyBytes += other.RawKeyBytes
+	l.RawValueBytes += other.RawValueBytes
 	l.IndexCacheBytes += other.IndexCacheBytes
 	l.TopIndexCacheBytes += other.TopIndexCacheBytes
 	l.FilterCacheBytes += other.FilterCacheBytes

@@ -284,6 +284,10 @@ type Warning struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
+// TableNotChosen is the code of the warning that a database has several tables by name and
+// Gets went to its default one.
+const TableNotChosen = "table_not_chosen"
+
 // LockedError says that another process holds the database.
 type LockedError struct {
 	Dir     string

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ import (
 type adviseFlags struct {
 	memory, cache, gets, latency, writeRate, missing, cores string
 	probeSeconds, verifyGets, sampleKeys, seed, out         string
-	profile, accesses, scheme, nodeSeconds                  string
+	profile, accesses, scheme, nodeSeconds, table           string
 	nodeMetrics                                             []string
 	verify, ignoreLock, json                                bool
 }
@@ -58,6 +59,11 @@ every cache size, probes the disk, and recommends settings.
   statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
   statelab advise Properties.log --cores 16        (from the output of pebble db properties)
 
+For RocksDB (Besu, Nethermind) it predicts reads of data blocks, for one column
+family or a mix of several, and names the client's flag:
+
+  statelab advise BESU/database --table '\x08' --memory 4GiB
+
 The settings of the node are read from the OPTIONS file of its database; --cache
 overrides the cache size. While a node writes, memtables take part of its cache;
 advise allows for that unless --write-rate 0 says that nothing is written.`,
@@ -65,6 +71,7 @@ advise allows for that unless --write-rate 0 says that nothing is written.`,
 	flag := cmd.Flags()
 	flag.StringVar(&f.profile, "profile", "geth-1.17-v1", "of a level table: the options that its node runs: statelab engines")
 	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
+	flag.StringVar(&f.table, "table", "", "of RocksDB: column family that Gets go to, or a mix: a=70,b=30 (default: the largest)")
 	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
 	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
 	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
@@ -111,6 +118,12 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	r, err := a.adviceAsked(f, m, args)
 	if err != nil {
 		return err
+	}
+	if r.spec.Engine == "rocksdb" {
+		return a.adviseRocksDB(r, f)
+	}
+	if f.table != "" {
+		return usage("--table: only RocksDB's column families are tables to advise (%s is a database of %s)", r.dir, r.spec.Engine)
 	}
 	if f.out != "" {
 		tidy, wrong := output.MakeFolder(f.out)
@@ -295,8 +308,8 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 	g.Accesses, g.KeyScheme = f.accesses, f.scheme
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
-	if t.engine != nil && spec.Engine != "pebble1" && spec.Engine != "pebble2" {
-		m.add("%s: a database of %s; advise supports pebble1 and pebble2", dir, spec.Engine)
+	if t.engine != nil && !slices.Contains([]string{"pebble1", "pebble2", "rocksdb"}, spec.Engine) {
+		m.add("%s: a database of %s; advise supports pebble1, pebble2 and rocksdb. %s", dir, spec.Engine, advise.NoCacheFlag(spec.Engine))
 	}
 	return t, spec
 }

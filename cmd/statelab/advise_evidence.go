@@ -61,16 +61,9 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 // nodeSettings are those of the newest OPTIONS file of dir, or of a profile
 // where there is none.
 func nodeSettings(dir, profile string) (advise.Settings, error) {
-	entries, err := os.ReadDir(dir)
+	name, err := newestOptions(dir)
 	if err != nil {
 		return advise.Settings{}, err
-	}
-	newest, name := int64(-1), ""
-	for _, entry := range entries {
-		number, is := strings.CutPrefix(entry.Name(), "OPTIONS-")
-		if n, err := strconv.ParseInt(number, 10, 63); is && err == nil && n > newest {
-			newest, name = n, entry.Name()
-		}
 	}
 	if name == "" {
 		return profileSettings(profile)

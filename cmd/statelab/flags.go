@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -275,12 +276,17 @@ func (m *mistakes) warmup(spec *bench.Spec, text string, keys uint64) {
 	}
 }
 
-// allOptions are the engine's, of which the table is one.
+// allOptions are the engine's, of which the table is one: a name, several as an axis, or a mix
+// of several in proportions, which no comma may divide.
 func (f *flags) allOptions() []string {
 	if f.Table == "" {
 		return f.Options
 	}
-	return append(slices.Clone(f.Options), "table="+f.Table)
+	table := f.Table
+	if strings.Contains(table, "=") {
+		table = strings.ReplaceAll(table, ",", adapter.MixSeparator)
+	}
+	return append(slices.Clone(f.Options), "table="+table)
 }
 
 // readSpec turns the flags of read and sweep into the spec that points share.

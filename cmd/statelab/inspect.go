@@ -121,8 +121,13 @@ func (a *app) inspect(f *flags, m *mistakes, args []string) (err error) {
 
 // printInspection prints what was found.
 func (a *app) printInspection(f *flags, found inspection, engineText string) (err error) {
-	if len(found.Levels) > 0 {
-		found.Handles = advise.Handles(found.Database.Files)
+	ofTables := 0
+	for _, t := range found.Database.Tables {
+		ofTables += t.Files
+	}
+	files := max(ofTables, found.Database.Files)
+	if len(found.Levels) > 0 || ofTables > 0 {
+		found.Handles = advise.Handles(files)
 	}
 	if a.progress().warn(found.Warnings...); f.strict && len(found.Warnings) > 0 {
 		defer func() { err = cmp.Or(err, error(&strictError{len(found.Warnings)})) }()
@@ -134,12 +139,14 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 	if found.Client != "" {
 		whose = ", of " + found.Client
 	}
-	fmt.Fprintf(a.stdout, "%s in %s (%s%s)\n\n", unit.Bytes(found.Database.Bytes), plural(found.Database.Files, "file"), engineText, whose)
-	a.printLevels(found.Levels, found.Inflection)
-	a.printTables(found.Database.Tables)
+	fmt.Fprintf(a.stdout, "%s in %s (%s%s)\n\n", unit.Bytes(databaseBytes(found.Database)), plural(files, "file"), engineText, whose)
+	if ofTables == 0 {
+		a.printLevels(found.Levels, found.Inflection)
+	}
+	a.printTables(found.Client, found.Database.Tables)
 	a.printSections(found.Sections, f.SampleKeys)
 	if found.Handles > 0 {
-		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(found.Database.Files, "table"))
+		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(files, "table"))
 	}
 	if t := found.MemTables; t != nil {
 		fmt.Fprintf(a.stdout, "memtables: %s of a %s cache while a node writes (%s)\n", unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)
@@ -170,13 +177,12 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	if err != nil {
 		return found, "", err
 	}
-	found.Warnings = run.Warnings
+	found.Warnings = notOfTables(run.Warnings)
 	found.Database, found.Levels, found.Inflection = run.Database, run.Database.Levels, run.Inflection
-	isPebble := run.Engine.Name == "pebble1" || run.Engine.Name == "pebble2"
-	if f.part.Of > 0 && !isPebble {
+	if f.part.Of > 0 && !isPebble(run) {
 		return found, "", usage("--part: %s has no table files that can be looked at one by one; only pebble1 and pebble2 have", run.Engine.Name)
 	}
-	if isPebble {
+	if isPebble(run) {
 		settings, err := nodeSettings(path, run.Engine.Profile)
 		if err != nil {
 			return found, "", err
@@ -272,7 +278,7 @@ func (a *app) printSections(sections []section, asked string) {
 }
 
 // printTables prints the tables that a database has by name.
-func (a *app) printTables(tables []engine.Table) {
+func (a *app) printTables(client string, tables []engine.Table) {
 	if len(tables) == 0 {
 		return
 	}
@@ -284,6 +290,9 @@ func (a *app) printTables(tables []engine.Table) {
 		if t.SeveralValues {
 			several, mark = true, " *"
 		}
+		if words := dbformat.TableWords(client, t.Name); words != "" {
+			mark += " (" + words + ")"
+		}
 		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.Name, mark)
 	}
 	if err := table.Flush(); err != nil {
@@ -292,7 +301,14 @@ func (a *app) printTables(tables []engine.Table) {
 	if several {
 		fmt.Fprintln(a.stdout, "* a key may have several values there; a Get returns the first")
 	}
-	fmt.Fprintln(a.stdout, "measure one: statelab sweep --use-existing --table NAME")
+	for _, t := range tables {
+		if len(t.Levels) > 0 {
+			fmt.Fprintf(a.stdout, "\n%s, %s:\n", t.Name, plural(t.Files, "file"))
+			inflection := lsm.Inflect(t.Levels, t.Bytes)
+			a.printLevels(t.Levels, &inflection)
+		}
+	}
+	fmt.Fprintln(a.stdout, "\nmeasure one: statelab sweep --use-existing --table NAME")
 }
 
 func isFile(path string) bool {
@@ -323,6 +339,10 @@ func (a *app) printLevels(levels []engine.Level, i *result.Inflection) {
 	}
 	fmt.Fprintf(a.stdout, "\n%-41s %10s  %10s\n", "", "on disk", "in cache")
 	row := func(name string, s result.Size) {
+		if s.CacheBytes == 0 && s.DiskBytes > 0 { // the engine does not tell
+			fmt.Fprintf(a.stdout, "%-41s %10s\n", name, unit.Bytes(s.DiskBytes))
+			return
+		}
 		fmt.Fprintf(a.stdout, "%-41s %10s  %10s  (%s%% of the database)\n", name, unit.Bytes(s.DiskBytes), unit.Bytes(s.CacheBytes),
 			unit.Significant(s.CachePercent, 3))
 	}

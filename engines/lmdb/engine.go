@@ -142,15 +142,20 @@ func (d *db) openTable(txn *lmdb.Txn, o engine.Options) (err error) {
 	if d.tables, err = tables(txn, root); err != nil {
 		return err
 	}
-	if d.settings.table != "" {
-		if d.table, err = txn.OpenDBI(d.settings.table, 0); err != nil {
-			return mmapdb.ChooseTable(d.settings.table, d.tables)
+	for _, p := range d.settings.mix {
+		if d.table, err = txn.OpenDBI(p.Name, 0); err != nil {
+			return adapter.ChooseTable(p.Name, d.tables)
 		}
+		if len(d.settings.mix) > 1 {
+			d.mixed = append(d.mixed, d.table)
+		}
+	}
+	if d.settings.table != "" {
 		return nil
 	}
 	d.table = root
 	if len(d.tables) > 0 {
-		d.noTable = mmapdb.ChooseTable("", d.tables)
+		d.noTable = adapter.ChooseTable("", d.tables)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ package lmdb
 import (
 	"encoding/binary"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -78,7 +78,7 @@ func TestNamedDatabases(t *testing.T) {
 	shape, err := listed.Shape()
 	must(t, err)
 	want := []engine.Table{{Name: "accounts", Keys: 1, Bytes: 4096}, {Name: "slots", Keys: 2, Bytes: 4096, SeveralValues: true}}
-	if !slices.Equal(shape.Tables, want) {
+	if !reflect.DeepEqual(shape.Tables, want) {
 		t.Errorf("tables %+v, want %+v", shape.Tables, want)
 	}
 	must(t, listed.Close())
@@ -86,6 +86,24 @@ func TestNamedDatabases(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "there is no table code: the tables are accounts, slots") {
 		t.Errorf("a table that is not there: error %v, want one that lists the tables", err)
 	}
+	mixed, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": "accounts=1;slots=3"}})
+	must(t, err)
+	reader, err := mixed.Reader()
+	must(t, err)
+	asked := map[byte]int{}
+	must(t, mixed.(engine.KeySampler).SampleKeys(t.Context(), 100, 1, func(key []byte) error {
+		asked[key[0]]++
+		value, found, err := reader.Get(key, nil)
+		if table := []string{"accounts", "slots"}[key[0]]; err == nil && (!found || !strings.HasSuffix(string(value), " of "+table)) {
+			t.Errorf("%q of the mix: %q, found %v, in table %s", key, value, found, table)
+		}
+		return err
+	}))
+	if asked[0] != 25 || asked[1] != 75 {
+		t.Errorf("%v keys of each table, want 25 and 75", asked)
+	}
+	must(t, reader.Close())
+	must(t, mixed.Close())
 	for name, want := range map[string]string{"accounts": "2 of accounts", "slots": "1 of slots"} {
 		db, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": name}})
 		must(t, err)

@@ -18,8 +18,9 @@ type settings struct {
 	readAhead  bool
 	syncMode   string
 	maxReaders int
-	table      string // "" is the main one
-	mapBytes   int64  // address space, and the most the file can grow to
+	table      string            // "" is the main one, one with a separator is a mix
+	mix        []adapter.Portion // of table
+	mapBytes   int64             // address space, and the most the file can grow to
 }
 
 const (
@@ -53,7 +54,11 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		errs = append(errs, err)
 	}
 	errs = append(errs, adapter.Override([]adapter.Option{
-		{Name: "table", Example: "accounts", Set: func(text string) error { s.table = text; return nil }},
+		{Name: "table", Example: "accounts", Set: func(text string) (err error) {
+			s.table = text
+			s.mix, err = adapter.ParseMix(text)
+			return err
+		}},
 		adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable"),
 		adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20),
 		mmapdb.Readers(&s.maxReaders, 1, mostReaders),

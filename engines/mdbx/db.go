@@ -10,6 +10,7 @@ import (
 	"github.com/erigontech/mdbx-go/mdbx"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/adapt/mmapdb"
 )
 
@@ -18,6 +19,7 @@ type db struct {
 
 	env      *mdbx.Env
 	table    mdbx.DBI
+	mixed    []mdbx.DBI // tables of a mix; none without one
 	settings settings
 	readOnly bool
 	tables   []engine.Table
@@ -53,7 +55,15 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 	if d.noTable != nil {
 		return d.noTable
 	}
-	return d.env.View(func(txn *mdbx.Txn) error { return mmapdb.SampleTable(ctx, txn, d.table, words(), n, seed, yield) })
+	mix, tables := d.settings.mix, d.mixed
+	if len(mix) < 2 {
+		mix, tables = []adapter.Portion{{Name: d.settings.table, Share: 1}}, []mdbx.DBI{d.table}
+	}
+	return d.env.View(func(txn *mdbx.Txn) error {
+		return adapter.SampleMix(mix, n, func(table, n int, yield func([]byte) error) error {
+			return mmapdb.SampleTable(ctx, txn, tables[table], words(), n, seed, yield)
+		}, yield)
+	})
 }
 
 // Writer returns a writer of batches.
@@ -98,7 +108,15 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 			return dst[:0], false, err
 		}
 	}
-	value, err := r.txn.Get(r.db.table, key)
+	table := r.db.table
+	if len(r.db.mixed) > 0 {
+		number, rest, known := adapter.Unmix(len(r.db.mixed), key)
+		if !known {
+			return dst[:0], false, nil
+		}
+		table, key = r.db.mixed[number], rest
+	}
+	value, err := r.txn.Get(table, key)
 	if err != nil && !mdbx.IsNotFound(err) {
 		return dst[:0], false, err
 	}
@@ -106,11 +124,26 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 	return append(dst[:0], value...), err == nil, nil
 }
 
-func (r *reader) measure() (mmapdb.Pages, error) {
-	stat, err := r.txn.StatDBI(r.db.table)
-	if err != nil {
-		return mmapdb.Pages{}, err
+// measure tells the pages that each Get touches; of a mix, those of the flattest table.
+func (r *reader) measure() (pages mmapdb.Pages, err error) {
+	tables := r.db.mixed
+	if len(tables) == 0 {
+		tables = []mdbx.DBI{r.db.table}
 	}
-	flags, err := r.txn.Flags(r.db.table)
-	return mmapdb.Pages{Depth: int64(stat.Depth), More: stat.OverflowPages > 0 || flags&mdbx.DupSort != 0}, err
+	for i, table := range tables {
+		stat, err := r.txn.StatDBI(table)
+		if err != nil {
+			return pages, err
+		}
+		flags, err := r.txn.Flags(table)
+		if err != nil {
+			return pages, err
+		}
+		depth := int64(stat.Depth)
+		pages.More = pages.More || stat.OverflowPages > 0 || flags&mdbx.DupSort != 0 || i > 0 && depth != pages.Depth
+		if i == 0 || depth < pages.Depth {
+			pages.Depth = depth
+		}
+	}
+	return pages, nil
 }

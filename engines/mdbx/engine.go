@@ -194,8 +194,18 @@ func (d *db) openTable(o engine.Options) error {
 	err := d.env.View(func(txn *mdbx.Txn) (err error) {
 		if d.settings.table == "" {
 			d.table, err = txn.OpenRoot(0)
-		} else {
-			d.table, err = txn.OpenDBISimple(d.settings.table, mdbx.DBAccede)
+		}
+		wanted := d.settings.table
+		for _, p := range d.settings.mix {
+			if wanted = p.Name; err == nil {
+				d.table, err = txn.OpenDBISimple(wanted, mdbx.DBAccede)
+			}
+			if err != nil {
+				break
+			}
+			if len(d.settings.mix) > 1 {
+				d.mixed = append(d.mixed, d.table)
+			}
 		}
 		if !o.ReadOnly {
 			return err
@@ -205,10 +215,10 @@ func (d *db) openTable(o engine.Options) error {
 			return errors.Join(err, listErr)
 		}
 		if d.settings.table != "" && err != nil {
-			return mmapdb.ChooseTable(d.settings.table, d.tables)
+			return adapter.ChooseTable(wanted, d.tables)
 		}
 		if d.settings.table == "" && len(d.tables) > 0 {
-			d.noTable = mmapdb.ChooseTable("", d.tables)
+			d.noTable = adapter.ChooseTable("", d.tables)
 		}
 		return err
 	})

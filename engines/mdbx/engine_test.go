@@ -62,6 +62,24 @@ func TestTablesOfOthers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Headers, PlainState") {
 		t.Errorf("a table that is not there: error %v, want one that lists the tables", err)
 	}
+	mixed, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": "Headers=1;PlainState=3"}})
+	must(t, err)
+	reader, err := mixed.Reader()
+	must(t, err)
+	asked := map[byte]int{}
+	must(t, mixed.(engine.KeySampler).SampleKeys(t.Context(), 100, 1, func(key []byte) error {
+		asked[key[0]]++
+		value, found, err := reader.Get(key, nil)
+		if table := []string{"Headers", "PlainState"}[key[0]]; err == nil && (!found || !strings.HasSuffix(string(value), " of "+table)) {
+			t.Errorf("%q of the mix: %q, found %v, in table %s", key, value, found, table)
+		}
+		return err
+	}))
+	if asked[0] != 25 || asked[1] != 75 {
+		t.Errorf("%v keys of each table, want 25 and 75", asked)
+	}
+	must(t, reader.Close())
+	must(t, mixed.Close())
 	for name, want := range map[string]string{"Headers": "2 of Headers", "PlainState": "1 of PlainState"} {
 		db, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": name}})
 		must(t, err)

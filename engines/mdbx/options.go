@@ -17,7 +17,8 @@ import (
 type settings struct {
 	readAhead bool
 	syncMode  string
-	table     string // "" is the main one
+	table     string            // "" is the main one, one with a separator is a mix
+	mix       []adapter.Portion // of table
 
 	maxReaders  int
 	pageBytes   int // of a new database
@@ -67,7 +68,11 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		errs = append(errs, fmt.Errorf("mdbx: a budget of %d bytes is below the %d that writing needs: write --memory 64MiB", o.MemoryBytes, leastBudget))
 	}
 	errs = append(errs, adapter.Override([]adapter.Option{
-		{Name: "table", Example: "PlainState", Set: func(text string) error { s.table = text; return nil }},
+		{Name: "table", Example: "PlainState", Set: func(text string) (err error) {
+			s.table = text
+			s.mix, err = adapter.ParseMix(text)
+			return err
+		}},
 		adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable"),
 		mmapdb.Readers(&s.maxReaders, 4, mostReaders),
 		adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize, mdbx.MaxPageSize),

@@ -58,7 +58,7 @@ char *rocks_version(void) {
 }
 
 static int64_t get_pinned(rocks_reader *r, const char *key, size_t n, char *buffer, size_t room) {
-	rocksdb_pinnableslice_t *slice = rocks_get_pinned(r->db, r->options, key, n, &r->err);
+	rocksdb_pinnableslice_t *slice = rocks_get_pinned_cf(r->db, r->options, r->family, key, n, &r->err);
 	if (slice == NULL)
 		return r->err ? rocks_failed : rocks_missing;
 	size_t length = 0;
@@ -70,11 +70,11 @@ static int64_t get_pinned(rocks_reader *r, const char *key, size_t n, char *buff
 }
 
 int64_t rocks_get(rocks_reader *r, const char *key, size_t n, char *buffer, size_t room) {
-	if (rocks_functions.get_into_buffer == NULL)
+	if (rocks_functions.get_into_buffer_cf == NULL)
 		return get_pinned(r, key, n, buffer, room);
 	size_t length = 0;
 	rocksdb_bool found = 0;
-	rocks_functions.get_into_buffer(r->db, r->options, key, n, buffer, room, &length, &found, &r->err);
+	rocks_functions.get_into_buffer_cf(r->db, r->options, r->family, key, n, buffer, room, &length, &found, &r->err);
 	if (r->err != NULL)
 		return rocks_failed;
 	return found ? (int64_t)length : rocks_missing;
@@ -92,7 +92,7 @@ int64_t rocks_get_all(rocks_reader *r, const char *keys, size_t n, size_t count,
 }
 
 rocksdb_bool rocks_can_get_many(void) {
-	return rocks_functions.batched_multi_get_cf != NULL && rocks_functions.get_default_column_family_handle != NULL;
+	return rocks_functions.batched_multi_get_cf != NULL;
 }
 
 static bool grow(void *array, size_t count, size_t size) {
@@ -115,11 +115,10 @@ rocksdb_bool rocks_many_room(rocks_many *m, size_t count) {
 int64_t rocks_get_many(rocks_reader *r, rocks_many *m, size_t count, rocksdb_bool sorted) {
 	if (m->options == NULL) {
 		m->options = rocks_readoptions_create();
-		m->family = rocks_functions.get_default_column_family_handle(r->db);
 		if (rocks_functions.readoptions_set_async_io != NULL)
 			rocks_functions.readoptions_set_async_io(m->options, 1);
 	}
-	rocks_functions.batched_multi_get_cf(r->db, m->options, m->family, count, m->keys, m->sizes, m->slices, m->errs, sorted);
+	rocks_functions.batched_multi_get_cf(r->db, m->options, r->family, count, m->keys, m->sizes, m->slices, m->errs, sorted);
 	int64_t found = 0;
 	for (size_t i = 0; i < count; i++) {
 		m->values[i] = NULL;

@@ -6,6 +6,7 @@
 #ifndef STATELAB_ROCKSDB_CAPI_H
 #define STATELAB_ROCKSDB_CAPI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,12 +23,24 @@ typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_iterator_t rocksdb_iterator_t;
 typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_family_t;
+typedef struct rocksdb_env_t rocksdb_env_t;
 typedef unsigned char rocksdb_bool;
 
 // Exported by every version the adapter takes.
 #define ROCKSDB_REQUIRED(FUNCTION) \
-	FUNCTION(rocksdb_t *, open, (const rocksdb_options_t *o, const char *dir, char **err), (o, dir, err)) \
-	FUNCTION(rocksdb_t *, open_for_read_only, (const rocksdb_options_t *o, const char *dir, rocksdb_bool error_if_wal, char **err), (o, dir, error_if_wal, err)) \
+	FUNCTION(rocksdb_t *, open_column_families, (const rocksdb_options_t *o, const char *dir, int count, const char *const *names, \
+		const rocksdb_options_t *const *each, rocksdb_family_t **families, char **err), (o, dir, count, names, each, families, err)) \
+	FUNCTION(rocksdb_t *, open_for_read_only_column_families, (const rocksdb_options_t *o, const char *dir, int count, const char *const *names, \
+		const rocksdb_options_t *const *each, rocksdb_family_t **families, rocksdb_bool error_if_wal, char **err), \
+		(o, dir, count, names, each, families, error_if_wal, err)) \
+	FUNCTION(char **, list_column_families, (const rocksdb_options_t *o, const char *dir, size_t *count, char **err), (o, dir, count, err)) \
+	FUNCTION(void, list_column_families_destroy, (char **names, size_t count), (names, count)) \
+	FUNCTION(rocksdb_env_t *, create_default_env, (void), ()) \
+	FUNCTION(void, env_destroy, (rocksdb_env_t *env), (env)) \
+	FUNCTION(void, load_latest_options, (const char *dir, rocksdb_env_t *env, bool ignore_unknown, rocksdb_cache_t *cache, rocksdb_options_t **o, \
+		size_t *count, char ***names, rocksdb_options_t ***each, char **err), (dir, env, ignore_unknown, cache, o, count, names, each, err)) \
+	FUNCTION(void, load_latest_options_destroy, (rocksdb_options_t *o, char **names, rocksdb_options_t **each, size_t count), (o, names, each, count)) \
+	FUNCTION(void, column_family_handle_destroy, (rocksdb_family_t *family), (family)) \
 	FUNCTION(void, close, (rocksdb_t *db), (db)) \
 	FUNCTION(rocksdb_options_t *, options_create, (void), ()) \
 	FUNCTION(void, options_destroy, (rocksdb_options_t *o), (o)) \
@@ -46,22 +59,24 @@ typedef unsigned char rocksdb_bool;
 	FUNCTION(void, readoptions_destroy, (rocksdb_readoptions_t *o), (o)) \
 	FUNCTION(rocksdb_writeoptions_t *, writeoptions_create, (void), ()) \
 	FUNCTION(void, writeoptions_destroy, (rocksdb_writeoptions_t *o), (o)) \
-	FUNCTION(rocksdb_pinnableslice_t *, get_pinned, (rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char **err), (db, o, key, n, err)) \
+	FUNCTION(rocksdb_pinnableslice_t *, get_pinned_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family, const char *key, size_t n, \
+		char **err), (db, o, family, key, n, err)) \
 	FUNCTION(const char *, pinnableslice_value, (const rocksdb_pinnableslice_t *s, size_t *n), (s, n)) \
 	FUNCTION(void, pinnableslice_destroy, (rocksdb_pinnableslice_t *s), (s)) \
 	FUNCTION(rocksdb_writebatch_t *, writebatch_create, (void), ()) \
 	FUNCTION(void, writebatch_destroy, (rocksdb_writebatch_t *b), (b)) \
 	FUNCTION(void, writebatch_clear, (rocksdb_writebatch_t *b), (b)) \
 	FUNCTION(int, writebatch_count, (rocksdb_writebatch_t *b), (b)) \
-	FUNCTION(void, writebatch_put, (rocksdb_writebatch_t *b, const char *key, size_t n, const char *value, size_t m), (b, key, n, value, m)) \
-	FUNCTION(void, writebatch_delete, (rocksdb_writebatch_t *b, const char *key, size_t n), (b, key, n)) \
+	FUNCTION(void, writebatch_put_cf, (rocksdb_writebatch_t *b, rocksdb_family_t *family, const char *key, size_t n, const char *value, size_t m), \
+		(b, family, key, n, value, m)) \
+	FUNCTION(void, writebatch_delete_cf, (rocksdb_writebatch_t *b, rocksdb_family_t *family, const char *key, size_t n), (b, family, key, n)) \
 	FUNCTION(void, write, (rocksdb_t *db, const rocksdb_writeoptions_t *o, rocksdb_writebatch_t *b, char **err), (db, o, b, err)) \
 	FUNCTION(rocksdb_flushoptions_t *, flushoptions_create, (void), ()) \
 	FUNCTION(void, flushoptions_destroy, (rocksdb_flushoptions_t *o), (o)) \
-	FUNCTION(void, flush, (rocksdb_t *db, const rocksdb_flushoptions_t *o, char **err), (db, o, err)) \
+	FUNCTION(void, flush_cf, (rocksdb_t *db, const rocksdb_flushoptions_t *o, rocksdb_family_t *family, char **err), (db, o, family, err)) \
 	FUNCTION(void, flush_wal, (rocksdb_t *db, rocksdb_bool sync, char **err), (db, sync, err)) \
-	FUNCTION(int, property_int, (rocksdb_t *db, const char *name, uint64_t *value), (db, name, value)) \
-	FUNCTION(char *, property_value, (rocksdb_t *db, const char *name), (db, name)) \
+	FUNCTION(int, property_int_cf, (rocksdb_t *db, rocksdb_family_t *family, const char *name, uint64_t *value), (db, family, name, value)) \
+	FUNCTION(char *, property_value_cf, (rocksdb_t *db, rocksdb_family_t *family, const char *name), (db, family, name)) \
 	FUNCTION(const rocksdb_livefiles_t *, livefiles, (rocksdb_t *db), (db)) \
 	FUNCTION(void, livefiles_destroy, (const rocksdb_livefiles_t *l), (l)) \
 	FUNCTION(int, livefiles_count, (const rocksdb_livefiles_t *l), (l)) \
@@ -72,7 +87,7 @@ typedef unsigned char rocksdb_bool;
 	FUNCTION(uint64_t, livefiles_entries, (const rocksdb_livefiles_t *l, int i), (l, i)) \
 	FUNCTION(const char *, livefiles_smallestkey, (const rocksdb_livefiles_t *l, int i, size_t *n), (l, i, n)) \
 	FUNCTION(const char *, livefiles_largestkey, (const rocksdb_livefiles_t *l, int i, size_t *n), (l, i, n)) \
-	FUNCTION(rocksdb_iterator_t *, create_iterator, (rocksdb_t *db, const rocksdb_readoptions_t *o), (db, o)) \
+	FUNCTION(rocksdb_iterator_t *, create_iterator_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family), (db, o, family)) \
 	FUNCTION(void, iter_destroy, (rocksdb_iterator_t *it), (it)) \
 	FUNCTION(void, iter_seek, (rocksdb_iterator_t *it, const char *key, size_t n), (it, key, n)) \
 	FUNCTION(void, iter_seek_to_first, (rocksdb_iterator_t *it), (it)) \
@@ -83,9 +98,8 @@ typedef unsigned char rocksdb_bool;
 
 // Exported by newer versions only; NULL where it is missing.
 #define ROCKSDB_OPTIONAL(FUNCTION) \
-	FUNCTION(rocksdb_bool, get_into_buffer, (rocksdb_t *db, const rocksdb_readoptions_t *o, const char *key, size_t n, char *buffer, size_t room, \
-		size_t *needed, rocksdb_bool *found, char **err), (db, o, key, n, buffer, room, needed, found, err)) \
-	FUNCTION(rocksdb_family_t *, get_default_column_family_handle, (rocksdb_t *db), (db)) \
+	FUNCTION(rocksdb_bool, get_into_buffer_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family, const char *key, size_t n, \
+		char *buffer, size_t room, size_t *needed, rocksdb_bool *found, char **err), (db, o, family, key, n, buffer, room, needed, found, err)) \
 	FUNCTION(void, readoptions_set_async_io, (rocksdb_readoptions_t *o, rocksdb_bool on), (o, on)) \
 	FUNCTION(void, batched_multi_get_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family, size_t count, const char *const *keys, \
 		const size_t *sizes, rocksdb_pinnableslice_t **values, char **errs, rocksdb_bool sorted), \
@@ -120,6 +134,7 @@ char *rocks_version(void);
 // passes on. err is to be freed by who reads it.
 typedef struct {
 	rocksdb_t *db;
+	rocksdb_family_t *family; // of the database: not freed
 	rocksdb_readoptions_t *options;
 	char *err;
 } rocks_reader;
@@ -128,7 +143,6 @@ typedef struct {
 // caller's to write; values[i] is NULL for a key that is missing.
 typedef struct {
 	rocksdb_readoptions_t *options;
-	rocksdb_family_t *family; // of the database: not freed
 	size_t room;              // keys that the arrays hold
 	const char **keys;
 	size_t *sizes;

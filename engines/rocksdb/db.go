@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -23,6 +22,7 @@ import (
 type db struct {
 	settings  settings
 	rocks     *C.rocksdb_t
+	families  []family             // that are open, the one that Gets go to first
 	options   *C.rocksdb_options_t // hold the statistics
 	cache     *C.rocksdb_cache_t
 	writes    *C.rocksdb_writeoptions_t
@@ -56,7 +56,7 @@ func (d *db) start() (err error) {
 	if d.options, err = d.settings.options(d.cache); err != nil {
 		return err
 	}
-	if d.rocks, err = openRocks(d.settings.dir, d.options, d.settings.readOnly); err != nil {
+	if err := d.openFamilies(); err != nil {
 		return err
 	}
 	d.writes = C.rocks_writeoptions_create()
@@ -88,29 +88,16 @@ func (d *db) start() (err error) {
 				"filters and indexes are in the cache",
 			Remedy: "read a copy of the database without --read-only"})
 	}
+	d.warnOfFamilies(shape)
 	return nil
-}
-
-func openRocks(dir string, options *C.rocksdb_options_t, readOnly bool) (*C.rocksdb_t, error) {
-	path := C.CString(dir)
-	defer C.free(unsafe.Pointer(path))
-	var message *C.char
-	var opened *C.rocksdb_t
-	if readOnly {
-		opened = C.rocks_open_for_read_only(options, path, 0, &message)
-	} else {
-		opened = C.rocks_open(options, path, &message)
-	}
-	err := taken(message)
-	if err != nil && strings.Contains(err.Error(), "lock") && strings.Contains(err.Error(), "LOCK") {
-		return nil, locked(dir)
-	}
-	return opened, err
 }
 
 // Close closes what start has opened.
 func (d *db) Close() error {
 	if d.rocks != nil {
+		for _, f := range d.families {
+			C.rocks_column_family_handle_destroy(f.handle)
+		}
 		C.rocks_close(d.rocks)
 		C.rocks_writeoptions_destroy(d.writes)
 	}
@@ -170,20 +157,16 @@ func (d *db) BackgroundError() error {
 	return nil
 }
 
-// number is a property of the database; 0 for one it does not know.
-func (d *db) number(property string) int64 {
+// number sums a property over the families that are open; 0 for one that RocksDB does not
+// know. Of what RocksDB counts for the whole database only whether it is 0 means something.
+func (d *db) number(property string) (sum int64) {
 	name := C.CString(property)
 	defer C.free(unsafe.Pointer(name))
-	var value C.uint64_t
-	if C.rocks_property_int(d.rocks, name, &value) != 0 {
-		return 0
+	for _, f := range d.families {
+		var value C.uint64_t
+		if C.rocks_property_int_cf(d.rocks, f.handle, name, &value) == 0 {
+			sum += int64(value)
+		}
 	}
-	return int64(value)
-}
-
-// property is a property in words; "" for one the database does not know.
-func (d *db) property(property string) string {
-	name := C.CString(property)
-	defer C.free(unsafe.Pointer(name))
-	return text(C.rocks_property_value(d.rocks, name))
+	return sum
 }

@@ -4,6 +4,7 @@ package rocksdb
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,7 @@ func (s *settings) asked() map[string]string {
 	for _, part := range []named{s.database, s.table} {
 		maps.Copy(options, part)
 	}
+	options[tableOption] = cmp.Or(s.chosen, defaultFamily)
 	options["use_direct_reads"], options["max_open_files"] = strconv.FormatBool(s.direct), strconv.Itoa(s.handles)
 	return options
 }

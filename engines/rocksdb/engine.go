@@ -7,8 +7,10 @@
 // Block reads, accesses and bytes come from RocksDB's own statistics; what they
 // leave open is said in docs/methods/engines.md.
 //
-// Non-goals: column families but the default one; levels of single reads, which
-// RocksDB counts by type only; libraries built against another C++ runtime.
+// A Get goes to one column family, which the option table names.
+//
+// Non-goals: levels of single reads, which RocksDB counts by type only; families with
+// comparators or merge operators of their own; libraries built against another C++ runtime.
 package rocksdb
 
 import (

@@ -72,6 +72,8 @@ func profiles() []adapter.Profile[layout] {
 type settings struct {
 	layout
 	dir        string
+	chosen     string // column family that Gets and writes go to, or a mix; "" is the default one
+	mix        []adapter.Portion
 	create     bool
 	readOnly   bool
 	ignoreLock bool
@@ -130,6 +132,16 @@ func ours() map[string]string {
 func (s *settings) override(overrides map[string]string) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		value := strings.TrimSpace(overrides[name])
+		if name == tableOption {
+			s.chosen = overrides[name]
+			var err error
+			if s.mix, err = adapter.ParseMix(s.chosen); err != nil {
+				errs = append(errs, err)
+			} else if len(s.mix) > 1 && !s.readOnly {
+				errs = append(errs, fmt.Errorf("option table=%s: a mix is only read: add --read-only", value))
+			}
+			continue
+		}
 		if name == "" || strings.ContainsAny(name, "={};") {
 			errs = append(errs, fmt.Errorf("option %q: RocksDB has none of that name; write write_buffer_size=16777216", name))
 			continue
@@ -222,6 +234,9 @@ func (s *settings) options(cache *C.rocksdb_cache_t) (*C.rocksdb_options_t, erro
 
 	all := layout{maps.Clone(s.database), s.table}
 	all.database["create_if_missing"] = strconv.FormatBool(s.create)
+	if s.create {
+		all.database["create_missing_column_families"] = "true" // the one that was asked for
+	}
 	all.database["error_if_exists"] = strconv.FormatBool(s.create)
 	all.database["use_direct_reads"] = strconv.FormatBool(s.direct)
 	all.database["max_open_files"] = strconv.Itoa(s.handles)

@@ -7,10 +7,10 @@ package rocksdb
 // #cgo nocallback rocks_get
 // #cgo noescape rocks_get_all
 // #cgo nocallback rocks_get_all
-// #cgo noescape rocks_writebatch_put
-// #cgo nocallback rocks_writebatch_put
-// #cgo noescape rocks_writebatch_delete
-// #cgo nocallback rocks_writebatch_delete
+// #cgo noescape rocks_writebatch_put_cf
+// #cgo nocallback rocks_writebatch_put_cf
+// #cgo noescape rocks_writebatch_delete_cf
+// #cgo nocallback rocks_writebatch_delete_cf
 import "C"
 
 import (
@@ -19,13 +19,17 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 type reader struct{ c *C.rocks_reader }
 
 func (d *db) Reader() (engine.Reader, error) {
 	c := (*C.rocks_reader)(C.calloc(1, C.sizeof_rocks_reader))
-	c.db, c.options = d.rocks, C.rocks_readoptions_create()
+	c.db, c.family, c.options = d.rocks, d.own().handle, C.rocks_readoptions_create()
+	if families := d.asked(); len(families) > 1 {
+		return &mixReader{reader{c}, families}, nil
+	}
 	if !canGetMany() {
 		return &reader{c}, nil
 	}
@@ -48,6 +52,21 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 		}
 		dst = make([]byte, n)
 	}
+}
+
+// mixReader looks a key of a mix up in its family.
+type mixReader struct {
+	reader
+	families []family
+}
+
+func (r *mixReader) Get(mixed, dst []byte) ([]byte, bool, error) {
+	table, key, known := adapter.Unmix(len(r.families), mixed)
+	if !known {
+		return dst[:0], false, nil
+	}
+	r.c.family = r.families[table].handle
+	return r.reader.Get(key, dst)
 }
 
 // getAll gets keys of size bytes each, one behind the other, in a loop of C's and
@@ -91,13 +110,13 @@ func (d *db) Writer() (engine.Writer, error) {
 
 func (w *writer) Put(key, value []byte) error {
 	w.bytes += int64(len(key) + len(value))
-	C.rocks_writebatch_put(w.batch, chars(key), C.size_t(len(key)), chars(value), C.size_t(len(value)))
+	C.rocks_writebatch_put_cf(w.batch, w.db.own().handle, chars(key), C.size_t(len(key)), chars(value), C.size_t(len(value)))
 	return nil
 }
 
 func (w *writer) Delete(key []byte) error {
 	w.bytes += int64(len(key))
-	C.rocks_writebatch_delete(w.batch, chars(key), C.size_t(len(key)))
+	C.rocks_writebatch_delete_cf(w.batch, w.db.own().handle, chars(key), C.size_t(len(key)))
 	return nil
 }
 

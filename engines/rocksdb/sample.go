@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 const (
@@ -39,17 +40,32 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 		return fmt.Errorf("rocksdb: open a second time to sample keys: %w", err)
 	}
 	defer func() { err = errors.Join(err, aside.Close()) }()
-	spans := aside.spans()
+	mix := d.settings.mix
+	if len(mix) == 0 {
+		mix = []adapter.Portion{{Name: defaultFamily, Share: 1}}
+	}
+	return adapter.SampleMix(mix, n, func(table, n int, yield func([]byte) error) error {
+		return aside.sample(ctx, aside.asked()[table], n, seed, yield)
+	}, yield)
+}
+
+// sample draws n keys of a family.
+func (d *db) sample(ctx context.Context, f family, n int, seed uint64, yield func(key []byte) error) error {
+	spans := spansOf(d.liveTables()[f.name])
 	options := C.rocks_readoptions_create()
 	defer C.rocks_readoptions_destroy(options)
-	it := C.rocks_create_iterator(aside.rocks, options)
+	it := C.rocks_create_iterator_cf(d.rocks, options, f.handle)
 	defer C.rocks_iter_destroy(it)
 	rng := rand.New(rand.NewPCG(seed, 0x5a3d))
 	for range n {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		key, err := sampleKey(it, spans.point(rng), rng.IntN(strideKeys))
+		_, point := spans.draw(rng)
+		key, err := sampleKey(it, point, rng.IntN(strideKeys))
+		if errors.Is(err, errNone) {
+			return errors.Join(d.errNoKeys(), err)
+		}
 		if err != nil {
 			return err
 		}
@@ -61,7 +77,7 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 }
 
 func (d *db) openAside() (aside *db, err error) {
-	aside = &db{settings: settings{layout: d.settings.layout, dir: d.settings.dir, readOnly: true, handles: -1}}
+	aside = &db{settings: settings{layout: d.settings.layout, dir: d.settings.dir, chosen: d.settings.chosen, mix: d.settings.mix, readOnly: true, handles: -1}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, aside.Close())
@@ -71,10 +87,11 @@ func (d *db) openAside() (aside *db, err error) {
 	if aside.options, err = aside.settings.options(aside.cache); err != nil {
 		return aside, err
 	}
-	aside.rocks, err = openRocks(aside.settings.dir, aside.options, true)
 	aside.writes = C.rocks_writeoptions_create()
-	return aside, err
+	return aside, aside.openFamilies()
 }
+
+var errNone = errors.New("rocksdb: no key to sample")
 
 // sampleKey is the key steps behind the first one at or after point, going round
 // at the end.
@@ -87,7 +104,7 @@ func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error
 		if C.rocks_iter_valid(it) == 0 {
 			var message *C.char
 			C.rocks_iter_get_error(it, &message)
-			return nil, errors.Join(errors.New("rocksdb: no key to sample"), taken(message))
+			return nil, errors.Join(errNone, taken(message))
 		}
 		if steps == 0 {
 			break
@@ -99,52 +116,9 @@ func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error
 	return C.GoBytes(unsafe.Pointer(key), C.int(n)), nil
 }
 
-// span is what a table covers.
-type span struct {
-	smallest, largest []byte
-	entries           uint64
-}
-
-type spans struct {
-	all     []span
-	entries uint64
-}
-
-func (d *db) spans() (s spans) {
-	files := C.rocks_livefiles(d.rocks)
-	defer C.rocks_livefiles_destroy(files)
-	for i := range C.rocks_livefiles_count(files) {
-		if C.GoString(C.rocks_livefiles_column_family_name(files, i)) != ownFamily {
-			continue
-		}
-		var n, m C.size_t
-		smallest, largest := C.rocks_livefiles_smallestkey(files, i, &n), C.rocks_livefiles_largestkey(files, i, &m)
-		entries := uint64(C.rocks_livefiles_entries(files, i))
-		s.all = append(s.all, span{C.GoBytes(unsafe.Pointer(smallest), C.int(n)), C.GoBytes(unsafe.Pointer(largest), C.int(m)), entries})
-		s.entries += entries
-	}
-	return s
-}
-
-// point is a random point of the key space: the beginning of all keys where no
-// table tells more.
-func (s spans) point(rng *rand.Rand) []byte {
-	if s.entries == 0 {
-		return nil
-	}
-	nth := rng.Uint64N(s.entries)
-	for _, t := range s.all {
-		if nth < t.entries {
-			return between(t.smallest, t.largest, rng)
-		}
-		nth -= t.entries
-	}
-	return nil
-}
-
-// between is a random string of bytes from smallest to largest: their common
-// beginning, then a random number between what follows in both.
-func between(smallest, largest []byte, rng *rand.Rand) []byte {
+// place is a string of bytes from smallest to largest: their common beginning, then a number
+// that is chosen between what follows in both, low < high.
+func place(smallest, largest []byte, choose func(low, high uint64) uint64) []byte {
 	common := 0
 	for common < len(smallest) && common < len(largest) && smallest[common] == largest[common] {
 		common++
@@ -152,7 +126,7 @@ func between(smallest, largest []byte, rng *rand.Rand) []byte {
 	low, high := number(smallest[common:]), number(largest[common:])
 	v := low
 	if high > low {
-		v += rng.Uint64N(high - low)
+		v = choose(low, high)
 	}
 	point := append([]byte(nil), smallest[:common]...)
 	for shift := 56; shift >= 0; shift -= 8 {

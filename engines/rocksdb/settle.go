@@ -27,7 +27,7 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	flush := C.rocks_flushoptions_create()
 	defer C.rocks_flushoptions_destroy(flush)
 	var message *C.char
-	C.rocks_flush(d.rocks, flush, &message)
+	C.rocks_flush_cf(d.rocks, flush, d.own().handle, &message)
 	if err := taken(message); err != nil {
 		return fmt.Errorf("rocksdb: flush: %w", err)
 	}

@@ -2,62 +2,90 @@
 
 package rocksdb
 
-// #include "capi.h"
-import "C"
-
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
-// ownFamily is the only column family that is opened.
-const ownFamily = "default"
-
-// Shape sums the live tables by level. What is inside them comes from their
-// properties; RocksDB tells sizes of filters and indexes before compression.
+// Shape sums the live tables by level: of the families that Gets go to, and under Tables of
+// each that is open. What is inside the files comes from their properties; RocksDB tells
+// sizes of filters and indexes before compression.
 func (d *db) Shape() (engine.Shape, error) {
-	var levels [engine.MaxLevels]engine.Level
-	files := C.rocks_livefiles(d.rocks)
-	defer C.rocks_livefiles_destroy(files)
-	var shape engine.Shape
-	for i := range C.rocks_livefiles_count(files) {
-		if C.GoString(C.rocks_livefiles_column_family_name(files, i)) != ownFamily {
-			continue
+	var own engine.Shape
+	live := d.liveTables()
+	for i, f := range d.families {
+		t, err := d.tableOf(f, live[f.name])
+		if err != nil {
+			return own, err
 		}
-		level := int(C.rocks_livefiles_level(files, i))
-		if level >= engine.MaxLevels {
-			return shape, fmt.Errorf("rocksdb: a table of level %d: this program tells %d levels apart", level, engine.MaxLevels)
+		if i < len(d.asked()) {
+			own.Bytes += t.Bytes
+			own.Files += t.Files
+			own.Levels = plus(own.Levels, t.Levels)
 		}
-		bytes := int64(C.rocks_livefiles_size(files, i))
-		shape.Files++
-		shape.Bytes += bytes
-		l := &levels[level]
-		l.Files++
-		l.Bytes += bytes
+		own.Tables = append(own.Tables, t)
 	}
+	if len(own.Tables) == 1 {
+		own.Tables = nil // the database
+	}
+	return own, nil
+}
+
+// plus sums levels by their numbers.
+func plus(levels, more []engine.Level) []engine.Level {
+	for _, l := range more {
+		at, have := slices.BinarySearchFunc(levels, l.Level, func(l engine.Level, number int) int { return l.Level - number })
+		if have {
+			levels[at] = levels[at].Plus(l)
+			levels[at].FilterConsulted = levels[at].FilterConsulted || l.FilterConsulted
+		} else {
+			levels = slices.Insert(levels, at, l)
+		}
+	}
+	return levels
+}
+
+// tableOf describes a family by its live tables.
+func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
+	t := engine.Table{Name: unit.Printable(f.name), Files: len(live)}
+	var levels [engine.MaxLevels]engine.Level
+	for _, file := range live {
+		if file.level >= engine.MaxLevels {
+			return t, fmt.Errorf("rocksdb: a table of level %d: this program tells %d levels apart", file.level, engine.MaxLevels)
+		}
+		t.Bytes += file.bytes
+		levels[file.level].Files++
+		levels[file.level].Bytes += file.bytes
+	}
+	outside := spansOf(live).outside()
 	for number := range levels {
 		l := &levels[number]
 		if l.Files == 0 {
 			continue
 		}
-		l.Level, l.Sublevels = number, 1
+		l.Level, l.Sublevels, l.Outside = number, 1, outside[number]
 		if number == 0 {
 			l.Sublevels = l.Files // each table of level 0 may hold any key
 		}
-		describe(l, parseProperties(d.property(fmt.Sprintf("rocksdb.aggregated-table-properties-at-level%d", number))))
-		shape.Levels = append(shape.Levels, *l)
+		describe(l, parseProperties(d.property(f, fmt.Sprintf("rocksdb.aggregated-table-properties-at-level%d", number))))
+		t.Keys += l.Keys
+		t.Levels = append(t.Levels, *l)
 	}
-	return shape, nil
+	return t, nil
 }
 
 // describe fills in what the properties of a level's tables tell.
 func describe(l *engine.Level, p map[string]int64) {
 	l.Keys = p["# entries"] // live files tell those of some tables only, where few may be open
 	l.DataBlocks, l.DataBytes = p["# data blocks"], p["data block size"]
+	l.RawKeyBytes, l.RawValueBytes = p["raw key size"], p["raw value size"]
 	l.FilterBytes, l.FilterConsulted = p["filter block size"], p["filter block size"] > 0
+	l.FilterKeys = p["# entries for filter"]
 	l.TopIndexBytes = p["top-level index size"]
 	l.IndexBytes = p["index block size"] - l.TopIndexBytes
 	l.IndexBlocks = p["# index partitions"]

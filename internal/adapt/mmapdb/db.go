@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -26,19 +25,6 @@ type Config struct {
 
 // MostTables bounds how many tables are listed: Erigon has about a hundred.
 const MostTables = 200
-
-// ChooseTable is the error of a database whose keys are in tables where none was
-// chosen, or one that is not there.
-func ChooseTable(chosen string, tables []engine.Table) error {
-	var names []string
-	for _, t := range tables {
-		names = append(names, t.Name)
-	}
-	if chosen != "" {
-		return fmt.Errorf("there is no table %s: the tables are %s", chosen, strings.Join(names, ", "))
-	}
-	return fmt.Errorf("its keys are in tables: choose one with --table NAME: %s", strings.Join(names, ", "))
-}
 
 // Readers is the option of how many readers there can be.
 func Readers(to *int, least, most int) adapter.Option {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // byteUnits are accepted case-insensitively.
@@ -170,4 +172,14 @@ func trimZeros(s string) string {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
 	return s
+}
+
+// Printable is a name as it can be shown and typed: names of bytes, such as Besu's column
+// families have, become \x06.
+func Printable(name string) string {
+	quoted := strconv.Quote(name)
+	if quoted == `"`+name+`"` || utf8.ValidString(name) && strings.ContainsAny(name, `"\\`) && !strings.ContainsFunc(name, unicode.IsControl) {
+		return name
+	}
+	return quoted[1 : len(quoted)-1]
 }

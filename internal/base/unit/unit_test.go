@@ -85,3 +85,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestPrintable(t *testing.T) {
+	for name, want := range map[string]string{"default": "default", "\x06": `\x06`, "\n": `\n`, "a \"b\"": "a \"b\"", `a\b`: `a\b`,
+		"\xff": `\xff`, "ä": "ä", "": ""} {
+		if got := Printable(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -13,7 +13,44 @@ const (
 	Geth     Client = "geth" // and op-geth, which has its flags
 	Statelab Client = "statelab"
 	Pebble   Client = "pebble" // any other program that embeds it
+
+	// Of RocksDB.
+	Besu       Client = "Besu"
+	Nethermind Client = "Nethermind"
+	RocksDB    Client = "rocksdb" // any other program that embeds it
 )
+
+// RocksDBCache is the block cache of a client of RocksDB as it comes, in bytes, and the flag
+// that sets another.
+//
+// Besu: RocksDBCLIOptions, 128 MiB by default, one cache for all segments. Nethermind:
+// DbConfig.SharedBlockCacheSize, 256 MiB by default, one cache for all its databases. RocksDB
+// itself has had 32 MiB since version 8.
+func RocksDBCache(client Client, cacheBytes int64) (defaultBytes int64, flag string) {
+	switch client {
+	case Besu:
+		return 128 * mib, fmt.Sprintf("--Xplugin-rocksdb-cache-capacity=%d", cacheBytes)
+	case Nethermind:
+		return 256 * mib, fmt.Sprintf("--Db.SharedBlockCacheSize %d", cacheBytes)
+	case Statelab:
+		return 32 * mib, "--cache " + exact(cacheBytes)
+	}
+	return 32 * mib, fmt.Sprintf("BlockBasedTableOptions::block_cache = NewLRUCache(%d)", cacheBytes)
+}
+
+// NoCacheFlag says how to give more memory to a database that advise cannot compute: what its
+// client has instead of a block cache.
+func NoCacheFlag(engine string) string {
+	switch engine {
+	case "mdbx", "lmdb", "bbolt":
+		return "it has no block cache: the operating system's page cache is its cache, so leave memory free " +
+			"(reth and Erigon have no flag for it; statelab sweep --memory measures what memory gains)"
+	case "goleveldb":
+		return "the Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a number of nodes, 781250 by default " +
+			"(statelab sweep --cache measures what a block cache gains)"
+	}
+	return "statelab sweep --cache measures what a block cache gains"
+}
 
 // Setting is how a client is told the recommendation.
 type Setting struct {

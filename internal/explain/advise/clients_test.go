@@ -56,3 +56,14 @@ func TestHandles(t *testing.T) {
 		}
 	}
 }
+
+func TestRocksDBCache(t *testing.T) {
+	for client, want := range map[Client]string{
+		Besu: "--Xplugin-rocksdb-cache-capacity=1073741824", Nethermind: "--Db.SharedBlockCacheSize 1073741824", Statelab: "--cache 1024MiB",
+		RocksDB: "BlockBasedTableOptions::block_cache = NewLRUCache(1073741824)",
+	} {
+		if bytes, got := RocksDBCache(client, 1<<30); got != want || bytes < 32*mib {
+			t.Errorf("%s: %q, %d bytes by default; want %q", client, got, bytes, want)
+		}
+	}
+}

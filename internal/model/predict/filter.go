@@ -6,7 +6,7 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// falsePositives is the share of absent keys that a level's filters let pass.
+// FalsePositives is the share of absent keys that a level's filters let pass.
 //
 // Pebble's filter keeps the bits of a key within one line of 512, so lines are
 // full by chance: the rate is the mean over a Poisson number of keys per line.
@@ -16,7 +16,7 @@ import (
 //
 // Measured with the library's filter of 10 bits a key (TestFalsePositives); the
 // textbook's 0.84 % knows neither lines nor dependent probes.
-func falsePositives(l engine.Level) float64 {
+func FalsePositives(l engine.Level) float64 {
 	const (
 		lineBits, lineBytes, parameterBytes = 512, 64, 5
 

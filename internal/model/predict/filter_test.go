@@ -38,7 +38,7 @@ func TestFalsePositives(t *testing.T) {
 			}
 		}
 		measured := float64(passed) / float64(asked)
-		computed := falsePositives(engine.Level{Files: 1, Keys: int64(keys), FilterBytes: int64(bytes)})
+		computed := FalsePositives(engine.Level{Files: 1, Keys: int64(keys), FilterBytes: int64(bytes)})
 		if off := computed/measured - 1; off < -0.06 || off > 0.06 {
 			t.Errorf("%d keys: %.5f of absent keys pass, computed %.5f", keys, measured, computed)
 		}

@@ -67,7 +67,7 @@ func accessRates(levels []engine.Level, geometry []Geometry, version cachesim.Pe
 			foundAbove += found
 			pass := others
 			if l.FilterConsulted {
-				pass *= falsePositives(l)
+				pass *= FalsePositives(l)
 			}
 			classes = append(classes, levelClasses(l, sublevels, float64(version.BlockCharge()), found+others, found, pass, g)...)
 		}

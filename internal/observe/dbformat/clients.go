@@ -75,6 +75,20 @@ func Section(client string, key []byte) string {
 	return ""
 }
 
+// TableWords says what a client keeps in a table whose name does not tell; "" for others. Besu
+// names its column families by bytes (KeyValueSegmentIdentifier).
+func TableWords(client, table string) string {
+	if client != Besu {
+		return ""
+	}
+	return map[string]string{
+		`\x01`: "blockchain", `\x02`: "trie nodes (Forest)", `\x05`: "pruning state", `\x06`: "flat accounts", `\a`: "contract code",
+		`\b`: "flat storage slots", `\t`: "trie nodes", `\n`: "trie logs", `\v`: "variables", `\r`: "backward sync: headers",
+		`\x0e`: "backward sync: blocks", `\x0f`: "backward sync: chain", `\x10`: "snap sync: missing ranges", `\x11`: "snap sync: accounts to fix",
+		`\x12`: "chain pruner",
+	}[table]
+}
+
 // other is what a client keeps besides its large tables.
 const other = "other"
 

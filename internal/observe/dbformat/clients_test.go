@@ -88,3 +88,12 @@ func FuzzSection(f *testing.F) {
 		}
 	})
 }
+
+func TestTableWords(t *testing.T) {
+	if got := TableWords(Besu, `\b`); got != "flat storage slots" {
+		t.Errorf("Besu's family 8: %q", got)
+	}
+	if got := TableWords(Nethermind, `\b`) + TableWords(Besu, "default"); got != "" {
+		t.Errorf("names that tell: %q", got)
+	}
+}

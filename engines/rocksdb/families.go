@@ -1,0 +1,336 @@
+//go:build cgo
+
+package rocksdb
+
+// #include "capi.h"
+import "C"
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/base/unit"
+)
+
+const (
+	// defaultFamily exists in every database.
+	defaultFamily = "default"
+	// tableOption names the family that Gets go to.
+	tableOption = "table"
+)
+
+// family is a column family that is open.
+type family struct {
+	name   string
+	handle *C.rocksdb_family_t
+}
+
+// own is the family that Gets and writes go to; of a mix, the first.
+func (d *db) own() family { return d.families[0] }
+
+// asked are the families that Gets go to.
+func (d *db) asked() []family { return d.families[:max(1, len(d.settings.mix))] }
+
+// openFamilies opens the database with the families that Gets go to. RocksDB writes to a
+// database only where all families are open, and reads from some; without a table named, all
+// are opened so that Shape can tell what is in them.
+func (d *db) openFamilies() error {
+	s := d.settings
+	open := []string{defaultFamily}
+	if s.chosen != "" {
+		open = nil
+		for _, p := range s.mix {
+			open = append(open, p.Name)
+		}
+	}
+	if s.create {
+		open = append(open, defaultFamily)
+	} else {
+		all, err := d.familyNames()
+		if err != nil {
+			return err
+		}
+		for i, name := range open {
+			// As it is shown, for names that cannot be typed.
+			if at := slices.IndexFunc(all, func(have string) bool { return have == name || unit.Printable(have) == name }); at >= 0 {
+				open[i] = all[at]
+				continue
+			}
+			if s.database["create_missing_column_families"] == "true" {
+				continue
+			}
+			var tables []engine.Table
+			for _, have := range all {
+				tables = append(tables, engine.Table{Name: unit.Printable(have)})
+			}
+			return adapter.ChooseTable(name, tables)
+		}
+		if s.readOnly && s.chosen != "" {
+			all = []string{defaultFamily} // which RocksDB insists on
+		}
+		open = append(open, all...)
+	}
+	seen := map[string]bool{}
+	open = slices.DeleteFunc(open, func(name string) bool {
+		twice := seen[name]
+		seen[name] = true
+		return twice
+	})
+	return d.openNamed(open)
+}
+
+// familyNames lists the families by the database's MANIFEST.
+func (d *db) familyNames() (names []string, err error) {
+	dir := C.CString(d.settings.dir)
+	defer C.free(unsafe.Pointer(dir))
+	var count C.size_t
+	var message *C.char
+	list := C.rocks_list_column_families(d.options, dir, &count, &message)
+	if err := taken(message); err != nil {
+		return nil, fmt.Errorf("list the column families: %w", err)
+	}
+	defer C.rocks_list_column_families_destroy(list, count)
+	for _, name := range unsafe.Slice(list, count) {
+		names = append(names, C.GoString(name))
+	}
+	return names, nil
+}
+
+// openNamed opens the database with the families of these names, in this order. For writing,
+// all but the first keep the options that the database has for them.
+func (d *db) openNamed(names []string) (err error) {
+	kept := &keptOptions{}
+	if len(names) > 1 && !d.settings.readOnly && !d.settings.create {
+		if kept, err = loadOptions(d.settings.dir, d.cache); err != nil {
+			return err
+		}
+		defer kept.destroy()
+	}
+	// What C is passed must hold no Go pointers.
+	size := C.size_t(unsafe.Sizeof(uintptr(0)))
+	count := C.size_t(len(names))
+	arrays := C.calloc(3*count, size)
+	defer C.free(arrays)
+	texts := unsafe.Slice((**C.char)(arrays), len(names))
+	each := unsafe.Slice((**C.rocksdb_options_t)(unsafe.Add(arrays, count*size)), len(names))
+	handles := unsafe.Slice((**C.rocksdb_family_t)(unsafe.Add(arrays, 2*count*size)), len(names))
+	for i, name := range names {
+		texts[i], each[i] = C.CString(name), d.options
+		defer C.free(unsafe.Pointer(texts[i]))
+		if o := kept.of(name); i > 0 && o != nil {
+			each[i] = o
+		}
+	}
+	dir := C.CString(d.settings.dir)
+	defer C.free(unsafe.Pointer(dir))
+	var message *C.char
+	if d.settings.readOnly {
+		d.rocks = C.rocks_open_for_read_only_column_families(d.options, dir, C.int(len(names)), &texts[0], &each[0], &handles[0], 0, &message)
+	} else {
+		d.rocks = C.rocks_open_column_families(d.options, dir, C.int(len(names)), &texts[0], &each[0], &handles[0], &message)
+	}
+	if err := taken(message); err != nil {
+		if strings.Contains(err.Error(), "lock") && strings.Contains(err.Error(), "LOCK") {
+			return locked(d.settings.dir)
+		}
+		return err
+	}
+	for i, name := range names {
+		d.families = append(d.families, family{name, handles[i]})
+	}
+	return nil
+}
+
+// keptOptions are those of the newest OPTIONS file of a database; the zero value has none.
+type keptOptions struct {
+	whole *C.rocksdb_options_t
+	count C.size_t
+	names **C.char
+	each  **C.rocksdb_options_t
+}
+
+func loadOptions(dir string, cache *C.rocksdb_cache_t) (*keptOptions, error) {
+	path := C.CString(dir)
+	defer C.free(unsafe.Pointer(path))
+	env := C.rocks_create_default_env()
+	defer C.rocks_env_destroy(env)
+	var k keptOptions
+	var message *C.char
+	C.rocks_load_latest_options(path, env, true, cache, &k.whole, &k.count, &k.names, &k.each, &message)
+	if err := taken(message); err != nil {
+		return nil, fmt.Errorf("read the options of the column families: %w", err)
+	}
+	return &k, nil
+}
+
+// of are the options of a family; nil for one that the file does not have.
+func (k *keptOptions) of(name string) *C.rocksdb_options_t {
+	for i, have := range unsafe.Slice(k.names, k.count) {
+		if C.GoString(have) == name {
+			return unsafe.Slice(k.each, k.count)[i]
+		}
+	}
+	return nil
+}
+
+func (k *keptOptions) destroy() {
+	C.rocks_load_latest_options_destroy(k.whole, k.names, k.each, k.count)
+}
+
+// warnOfFamilies says that most of a database may be in families that no Get goes to.
+func (d *db) warnOfFamilies(shape engine.Shape) {
+	if d.settings.chosen != "" || len(shape.Tables) < 2 || !d.settings.readOnly {
+		return
+	}
+	var all, here int64
+	var others []string
+	for _, t := range shape.Tables {
+		all += t.Keys
+		if t.Name == unit.Printable(d.own().name) {
+			here = t.Keys
+		} else {
+			others = append(others, t.Name)
+		}
+	}
+	d.warn(engine.Warning{Code: engine.TableNotChosen,
+		Text: fmt.Sprintf("the database has %d column families; Gets go to the one named %s, which holds %d of %d entries",
+			len(shape.Tables), defaultFamily, here, all),
+		Remedy: "choose one with --table: " + strings.Join(others, ", ")})
+}
+
+// property is a property of a family in words; "" for one that RocksDB does not know.
+func (d *db) property(of family, property string) string {
+	name := C.CString(property)
+	defer C.free(unsafe.Pointer(name))
+	return text(C.rocks_property_value_cf(d.rocks, of.handle, name))
+}
+
+// liveTable is a table file as the MANIFEST has it.
+type liveTable struct {
+	level             int
+	bytes             int64
+	entries           uint64
+	smallest, largest []byte
+}
+
+// liveTables are the table files of the families that are open. Those of L0 are in the
+// order in which a Get asks them.
+func (d *db) liveTables() map[string][]liveTable {
+	files := C.rocks_livefiles(d.rocks)
+	defer C.rocks_livefiles_destroy(files)
+	by := map[string][]liveTable{}
+	for i := range C.rocks_livefiles_count(files) {
+		var n, m C.size_t
+		smallest, largest := C.rocks_livefiles_smallestkey(files, i, &n), C.rocks_livefiles_largestkey(files, i, &m)
+		name := C.GoString(C.rocks_livefiles_column_family_name(files, i))
+		by[name] = append(by[name], liveTable{
+			level: int(C.rocks_livefiles_level(files, i)), bytes: int64(C.rocks_livefiles_size(files, i)), entries: uint64(C.rocks_livefiles_entries(files, i)),
+			smallest: C.GoBytes(unsafe.Pointer(smallest), C.int(n)), largest: C.GoBytes(unsafe.Pointer(largest), C.int(m))})
+	}
+	return by
+}
+
+// spans are the tables of a family.
+type spans struct {
+	all     []liveTable
+	entries uint64
+}
+
+func spansOf(tables []liveTable) spans {
+	s := spans{all: tables}
+	for _, t := range tables {
+		s.entries += t.entries
+	}
+	return s
+}
+
+// draw is a table chosen by its entries, and a point between its first and last keys: the
+// beginning of all keys where no table tells more.
+func (s spans) draw(rng *rand.Rand) (table int, point []byte) {
+	if s.entries == 0 {
+		return -1, nil
+	}
+	nth := rng.Uint64N(s.entries)
+	for i, t := range s.all {
+		if nth < t.entries {
+			return i, place(t.smallest, t.largest, func(low, high uint64) uint64 { return low + rng.Uint64N(high-low) })
+		}
+		nth -= t.entries
+	}
+	return -1, nil
+}
+
+// outsideDraws are the places in key space that are looked at, spread over the tables by their
+// entries.
+const outsideDraws = 20_000
+
+// outside is by level engine.Level's Outside.
+func (s spans) outside() (share [engine.MaxLevels]float64) {
+	var sorted [engine.MaxLevels][]liveTable // of levels below L0
+	var asked, spanned [engine.MaxLevels]float64
+	var l0 []int
+	for i, t := range s.all {
+		if t.level == 0 {
+			l0 = append(l0, i)
+		} else if t.level < engine.MaxLevels {
+			sorted[t.level] = append(sorted[t.level], t)
+		}
+	}
+	for level := range sorted {
+		slices.SortFunc(sorted[level], func(a, b liveTable) int { return bytes.Compare(a.smallest, b.smallest) })
+	}
+	for from, t := range s.all {
+		points := 1 + int(outsideDraws*float64(t.entries)/float64(max(1, s.entries)))
+		for point := range points {
+			key := t.at((float64(point) + 0.5) / float64(points))
+			for _, i := range l0 {
+				if t.level == 0 && i >= from {
+					continue // not newer
+				}
+				asked[0]++
+				if s.all[i].spans(key) {
+					spanned[0]++
+				}
+			}
+			for level := 1; level < t.level; level++ {
+				at, exact := slices.BinarySearchFunc(sorted[level], key, func(t liveTable, key []byte) int { return bytes.Compare(t.smallest, key) })
+				if asked[level]++; exact || at > 0 && sorted[level][at-1].spans(key) {
+					spanned[level]++
+				}
+			}
+		}
+	}
+	for level := range share {
+		if asked[level] > 0 {
+			share[level] = 1 - spanned[level]/asked[level]
+		}
+	}
+	return share
+}
+
+func (t liveTable) spans(key []byte) bool {
+	return bytes.Compare(t.smallest, key) <= 0 && bytes.Compare(key, t.largest) <= 0
+}
+
+// at is the key that lies at a part of the way from the table's first key to its last.
+func (t liveTable) at(part float64) []byte {
+	return place(t.smallest, t.largest, func(low, high uint64) uint64 { return low + uint64(part*float64(high-low)) })
+}
+
+// errNoKeys says that the keys may be in other families; nil where there are none.
+func (d *db) errNoKeys() error {
+	shape, err := d.Shape()
+	if err != nil {
+		return err
+	}
+	if len(shape.Tables) > 1 && d.settings.chosen == "" {
+		return adapter.ChooseTable("", shape.Tables)
+	}
+	return nil
+}
