@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,7 +14,6 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
-	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -34,9 +31,8 @@ type adviseFlags struct {
 	verify, ignoreLock, json                                bool
 }
 
-// Files of an --out folder.
+// Of an --out folder, besides its summary and its page.
 const (
-	adviceFile    = "advice.json"
 	advicePicture = "advice.png"
 	verifyFolder  = "verify"
 )
@@ -81,7 +77,7 @@ advise allows for that unless --write-rate 0 says that nothing is written.`,
 	flag.StringVar(&f.verifyGets, "gets", "200k", "with --verify: number of measured Gets")
 	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "with --verify: number of keys to sample from a database that statelab did not load")
 	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
-	flag.StringVar(&f.out, "out", "", "new folder for the advice (JSON), its picture and the runs of --verify")
+	flag.StringVar(&f.out, "out", "", "new folder for the advice: its page (report.html), JSON, a picture, and the runs of --verify")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
 	flag.Bool("use-existing", true, "read a database that statelab did not load; always on, since nothing is written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
@@ -303,48 +299,20 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 
 // deliver prints the advice and fills the --out folder.
 func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *progress) error {
-	if f.out != "" {
-		if err := keepAdvice(absolute(f.out), advice); err != nil {
-			return err
-		}
-	}
 	p.say("")
-	if f.json {
-		return a.printJSON(advice)
+	if f.out == "" {
+		if f.json {
+			return a.printJSON(advice)
+		}
+		return advise.Text(a.stdout, advice)
 	}
-	if err := advise.Text(a.stdout, advice); err != nil {
+	advice.Started, advice.Command = time.Now().UTC(), a.command()
+	dir := absolute(f.out)
+	if err := result.WriteSummary(filepath.Join(dir, result.AdviceFile), advice); err != nil {
 		return err
 	}
-	if f.out != "" {
-		fmt.Fprintf(a.stdout, "\npicture: %s\n", filepath.Join(absolute(f.out), advicePicture))
-	}
-	return nil
-}
-
-func keepAdvice(dir string, advice advise.Advice) error {
-	text, err := json.MarshalIndent(advice, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the advice: %w", err)
-	}
-	if err := output.Write(filepath.Join(dir, adviceFile), nil, func(f *os.File) error {
-		_, err := f.Write(append(text, '\n'))
-		return err
-	}); err != nil {
+	if err := output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return advice.PNG(f) }); err != nil {
 		return err
 	}
-	outlook := enginereport.Outlook{DatabaseBytes: advice.Database.Bytes}
-	spot := func(name string, p advise.Place) enginereport.Spot {
-		return enginereport.Spot{Name: name, CacheBytes: p.CacheBytes, BlockReadsPerGet: p.BlockReadsPerGet}
-	}
-	for _, place := range advice.Curve {
-		outlook.Curve = append(outlook.Curve, spot("", place))
-	}
-	outlook.Places = append(outlook.Places, spot("you are here", advice.Now.Place))
-	if !advice.Recommendation.Keep {
-		outlook.Places = append(outlook.Places, spot("go there", advice.Then.Place))
-	}
-	for _, v := range advice.Verified {
-		outlook.Measured = append(outlook.Measured, enginereport.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
-	}
-	return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return outlook.PNG(f) })
+	return a.explain(f.json, "", dir)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/result"
 )
 
 func adviceOf(t *testing.T, text string) (a advise.Advice) {
@@ -52,8 +53,8 @@ func TestAdviceComesTrue(t *testing.T) {
 			if now, then := a.Verified[0].Measured, a.Verified[1].Measured; then > 1.1 || then > now-0.2 {
 				t.Errorf("measured %.3f now and %.3f then: what was promised is %.3f", now, then, a.Then.BlockReadsPerGet)
 			}
-			if kept, err := os.ReadFile(filepath.Join(out, adviceFile)); err != nil || string(kept) != o.stdout {
-				t.Errorf("%s is not what was printed: %v", adviceFile, err)
+			if kept, err := os.ReadFile(filepath.Join(out, result.AdviceFile)); err != nil || string(kept) != o.stdout {
+				t.Errorf("%s is not what was printed: %v", result.AdviceFile, err)
 			}
 			if f, err := os.Open(filepath.Join(out, advicePicture)); err != nil {
 				t.Error(err)

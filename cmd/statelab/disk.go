@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -89,9 +91,21 @@ func (a *app) disk(f *flags, m *mistakes) error {
 		}
 	}
 	if f.json {
-		return a.printJSON(d)
+		err = a.printJSON(d)
+	} else {
+		err = printDisk(a.stdout, d)
 	}
-	return printDisk(a.stdout, d)
+	if err != nil || f.out == "" {
+		return err
+	}
+	page := filepath.Join(absolute(f.out), result.ReportFile)
+	if err := output.Write(page, output.Reports, func(to *os.File) error { return enginereport.Disk{Disk: d}.Page().Write(to) }); err != nil {
+		return err
+	}
+	if !f.json {
+		fmt.Fprintf(a.stdout, "\nreport: %s\n", page)
+	}
+	return nil
 }
 
 // printDisk says what the disk gives, then the points, then what fio says.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/advise"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/slurm"
@@ -223,7 +224,7 @@ func (a *app) predictOnNodes(f *predictFlags) (points []result.PredictedPoint, e
 			return err
 		}
 		for _, text := range texts {
-			var p prediction
+			var p enginereport.Prediction
 			if err := json.Unmarshal(text, &p); err != nil {
 				return fmt.Errorf("read a node's prediction: %w", err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -152,7 +153,7 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	found := inspection{Schema: "statelab.inspect/1", Source: path}
 	if isFile(path) {
 		name := cmp.Or(string(f.Engine), "pebble1")
-		in, p := new(predict.Input), new(prediction)
+		in, p := new(predict.Input), new(enginereport.Prediction)
 		if err := a.levels(&predictFlags{layout: path, engine: name}, in, p); err != nil {
 			return found, "", err
 		}

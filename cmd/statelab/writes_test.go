@@ -58,7 +58,7 @@ var writers = map[string]writer{
 	"publish":       {"publish RUN --out NEW.zip", []string{"--out"}},
 	"site":          {"site PACKS --out NEW", []string{"--out"}},
 	"verify":        {},
-	"simulate":      {"simulate TRACE --export NEW", []string{"--export"}},
+	"simulate":      {"simulate TRACE --cache 1MiB --export NEW1 --out NEW", []string{"--export", "--out"}},
 	"sweep":         {"sweep --db DB --use-existing --cache 1MiB --gets 1k --warmup 0 --access-gets 0 --disk none --out NEW", []string{"--out"}},
 	"trace":         {"trace --db DB --use-existing --gets 1k --warmup 0 --out NEW", []string{"--out"}},
 	"version":       {},

@@ -170,6 +170,8 @@ var results = []struct{ file, what, orElse string }{
 	{"run.json", "a run", ""},
 	{"disk.json", "a measurement of a disk", ""},
 	{"advice.json", "advice", ""},
+	{"prediction.json", "a prediction", ""},
+	{"simulation.json", "a simulation", ""},
 }
 
 const orResume = ", or add --resume to go on with it"

@@ -54,6 +54,8 @@ type Verified struct {
 // Advice is what advise --json prints.
 type Advice struct {
 	Schema         string            `json:"schema"`
+	Started        time.Time         `json:"started,omitzero"`  // of a folder
+	Command        []string          `json:"command,omitempty"` // of a folder
 	Answer         string            `json:"answer"`
 	Database       result.Database   `json:"database"`
 	Engine         result.Engine     `json:"engine"`

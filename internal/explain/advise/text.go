@@ -92,8 +92,7 @@ func (a *Advice) flags(out io.Writer) {
 		fmt.Fprintln(out, "\nFlags")
 	}
 	for _, s := range a.Settings {
-		name := map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Pebble: "Pebble's options"}[s.Client]
-		fmt.Fprintf(out, "  %-17s %s\n", name, strings.Join(s.Flags, " "))
+		fmt.Fprintf(out, "  %-17s %s\n", clientName(s.Client), strings.Join(s.Flags, " "))
 		text := size(s.CacheBytes) + " for the database"
 		if s.MemTables > 0 {
 			text += fmt.Sprintf(": %s for blocks while it writes (%d memtables of %s)", size(s.BlockCacheBytes), s.MemTables, size(s.MemTableBytes))
@@ -101,6 +100,10 @@ func (a *Advice) flags(out io.Writer) {
 		fmt.Fprintln(out, strings.Repeat(" ", 20)+wrap(text, strings.Repeat(" ", 20)))
 	}
 	fmt.Fprintf(out, "  %-17s %s\n", "file handles", unit.Count(a.Recommendation.Handles))
+}
+
+func clientName(c Client) string {
+	return map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Pebble: "Pebble's options"}[c]
 }
 
 func (a *Advice) memory(out io.Writer) {
