@@ -119,7 +119,7 @@ func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if got := strings.Count(text, "<svg "); got != 7 {
+	if got := strings.Count(text, `<div class="wide">`); got != 7 {
 		t.Errorf("%d charts, want 7", got)
 	}
 }

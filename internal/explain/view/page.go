@@ -99,6 +99,15 @@ func (b Block) SVG() (template.HTML, error) {
 	return template.HTML(text), err
 }
 
+// Narrow is the chart in its form for a phone.
+func (b Block) Narrow() (template.HTML, error) {
+	if b.Picture == nil {
+		return "", nil
+	}
+	text, err := b.Picture.NarrowSVG()
+	return template.HTML(text), err
+}
+
 // Data is the block's table; nil if it has none.
 func (b Block) Data() *Table {
 	if len(b.Table.Rows) == 0 {
