@@ -220,7 +220,7 @@ fatal.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.priceVerb(),
 		a.runVerb(), a.changesetVerb(), a.accessesVerb(), a.inspectVerb(), a.traceVerb(),
-		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.serveVerb(), a.publishVerb(), a.verifyVerb(),
+		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.bisectVerb(), a.serveVerb(), a.publishVerb(), a.verifyVerb(),
 		a.siteVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
 	completeValues(root.Commands())

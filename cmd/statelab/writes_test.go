@@ -25,11 +25,13 @@ type writer struct {
 
 // writers holds every command: one that is not in it fails the test.
 var writers = map[string]writer{
-	"accesses generate":  {"accesses generate --blocks 2 --accounts 1k --out NEW", []string{"--out"}},
-	"accesses import":    {"accesses import LISTS --out NEW", []string{"--out"}},
-	"accesses info":      {},
-	"accesses verify":    {},
-	"advise":             {"advise DB --probe-seconds 0 --out NEW", []string{"--out"}},
+	"accesses generate": {"accesses generate --blocks 2 --accounts 1k --out NEW", []string{"--out"}},
+	"accesses import":   {"accesses import LISTS --out NEW", []string{"--out"}},
+	"accesses info":     {},
+	"accesses verify":   {},
+	"advise":            {"advise DB --probe-seconds 0 --out NEW", []string{"--out"}},
+	"bisect": {"bisect --module M --good v1 --bad v2 --fail-if block_reads_per_get>0 --keys 1k --cache 1MiB --out NEW",
+		[]string{"--out"}},
 	"cluster check":      {},
 	"changeset export":   {"changeset export SET --format cronos --out NEW", []string{"--out"}},
 	"changeset generate": {"changeset generate --profile bank --versions 3 --out NEW", []string{"--out"}},
@@ -69,7 +71,7 @@ var writers = map[string]writer{
 
 // onlyRefused are commands that need what a machine may not have, or much time:
 // only their refusals are tested.
-var onlyRefused = []string{"accesses import", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove"}
+var onlyRefused = []string{"accesses import", "bisect", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove"}
 
 func TestEveryCommandIsAWriter(t *testing.T) {
 	var walk func(*cobra.Command)
