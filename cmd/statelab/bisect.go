@@ -40,16 +40,17 @@ func (a *app) bisectVerb() *cobra.Command {
 		Use:   "bisect --module MODULE --good VERSION --bad VERSION --fail-if LIMIT",
 		Short: "Find the version of an engine's library at which a figure changed",
 		Long: `Bisect builds statelab with versions of one Go module between a good and a bad
-one, measures each in turns with the good one, and halves the range until two
-neighbours are left. Versions that do not build or do not run are skipped.
+one, measures each in turns with the good one, and halves the range until it knows
+the first version with the change. Versions that do not build or do not run are skipped.
 
   statelab bisect --module github.com/cockroachdb/pebble/v2 --good v2.0.3 --bad v2.1.4 \
       --fail-if 'block_reads_per_get > +2%' --db D --cache 4MiB --gets 20k
   statelab bisect --module github.com/cockroachdb/pebble/v2 --repo ~/pebble \
       --good v2.1.4 --bad HEAD --fail-if 'gets_per_second < -5%' --keys 300k --cache 1%
 
-With --repo the versions are commits of a clone of that module: all between the
-two along first parents. It is read, not changed. The module may be statelab itself.
+With --repo, the versions are the commits between the two in a clone of that module
+(git rev-list --first-parent). The clone is not changed. The module may be statelab
+itself.
 
 Bisect needs Go and a checkout of statelab (--source). All versions read the same
 database: the one of --db, or one that the good version loads. Block reads of one
@@ -64,10 +65,10 @@ decided, as by statelab compare --run, with at most --repeats pairs (default 20)
 	flag.StringVar(&b.good, "good", "", "version (with --repo: commit) without the change")
 	flag.StringVar(&b.bad, "bad", "", "later version or commit with the change")
 	flag.StringArrayVar(&b.failIf, "fail-if", nil, "the change to look for: 'FIGURE > +N%', as in statelab compare")
-	flag.StringVar(&b.margin, "margin", "2%", "of figures with noise: a version is decided when a change, if there is any, is smaller than this")
+	flag.StringVar(&b.margin, "margin", "2%", "for figures with noise: a version is decided when any change that is still possible is smaller than this")
 	flag.BoolVar(&b.json, "json", false, "print JSON")
 	flag.StringVar(&b.out, "out", "", "folder for the runs (default: a new one under statelab-runs)")
-	flag.BoolVar(&b.ignoreSpace, "ignore-space", false, "start even if disk or memory look too small")
+	flag.BoolVar(&b.ignoreSpace, "ignore-space", false, "start even if disk space or memory seem insufficient")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.bisect(b, m, args) })
 }
 

@@ -70,18 +70,18 @@ to both sides.`,
 	}
 	c.Experiment.Flags(cmd.Flags())
 	flag := cmd.Flags()
-	flag.BoolVar(&c.run, "run", false, "measure the settings given, in turns, instead of reading folders")
-	flag.StringVar(&c.by, "by", "", "split one folder by this axis; its first value is the baseline")
-	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ (list), as the refusal names them")
-	flag.StringArrayVar(&c.failIf, "fail-if", nil, "exit 1 if a figure certainly changed beyond this, or if that cannot be told: 'FIGURE > +N%'")
-	flag.StringVar(&c.margin, "margin", "2%", "with --run: stop when a change, if there is any, is smaller than this")
+	flag.BoolVar(&c.run, "run", false, "measure two settings in turns instead of reading folders")
+	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
+	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ (list), by the names that the error message gives")
+	flag.StringArrayVar(&c.failIf, "fail-if", nil, "exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%'")
+	flag.StringVar(&c.margin, "margin", "2%", "with --run: stop when any change that is still possible is smaller than this")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")
 	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this CSV file")
 	flag.BoolVar(&c.force, "force", false, "with --page, --bench or --csv: replace the file if it exists")
 	flag.BoolVar(&c.json, "json", false, "print JSON")
 	flag.StringVar(&c.out, "out", "", "with --run: folder for the results (default: a new one under statelab-runs)")
-	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk or memory look too small")
+	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk space or memory seem insufficient")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		var limits []compare.Limit
 		for _, text := range c.failIf {

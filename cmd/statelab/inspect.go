@@ -41,13 +41,13 @@ handles the tables need, and how much of the cache memtables take.
   statelab inspect properties.txt --engine pebble2`,
 	}
 	f.displayFlags(cmd)
-	cmd.Flags().StringVar(&f.SampleKeys, "sample-keys", "5k", "number of keys to look at to tell what a client's database holds; 0: none")
+	cmd.Flags().StringVar(&f.SampleKeys, "sample-keys", "5k", "number of keys to sample to find out what a client's database holds; 0: none")
 	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
 	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
 	var part string
 	var merge bool
 	cmd.Flags().StringVar(&part, "part", "", "look at part K/N of the table files only (example: 2/4); --merge puts the parts together")
-	cmd.Flags().BoolVar(&merge, "merge", false, "the arguments are the JSON of all parts of one database: print the whole")
+	cmd.Flags().BoolVar(&merge, "merge", false, "print the whole from the JSON files of all parts, which are the arguments")
 	on := fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		switch {

@@ -39,10 +39,11 @@ func (a *app) predictVerb() *cobra.Command {
 	f := new(predictFlags)
 	cmd := &cobra.Command{
 		Use:   "predict --layout LOG | --db DIR | --keys N",
-		Short: "Predict what a Get costs on a database that need not exist here",
-		Long: `Predict draws random block accesses from a table of levels and replays them through
-a model of Pebble's cache, for as many Gets as a run would make. Of a database
-that is here (--db) it traces the accesses instead.
+		Short: "Predict what a Get costs, also on a database that was never built",
+		Long: `Predict draws random block accesses from a table of levels (files, blocks and bytes
+of each level) and replays them through a model of Pebble's cache, for as many Gets
+as a run would make. If the database is on this machine (--db), it takes the real
+accesses of those Gets instead.
 
   statelab predict --db D --cache 0.1%,0.5%,1%
   statelab predict --layout Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
@@ -52,14 +53,14 @@ that is here (--db) it traces the accesses instead.
 	flag := cmd.Flags()
 	flag.StringVar(&f.layout, "layout", "", "level table: the output of pebble db properties")
 	flag.StringVar(&f.db, "db", "", "database to predict for")
-	flag.StringVar(&f.keys, "keys", "", "number of keys of an imaginary database, loaded in random order")
+	flag.StringVar(&f.keys, "keys", "", "number of keys of a database that does not exist: its levels are computed for loading in random order")
 	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: size of a key in bytes")
 	flag.StringVar(&f.valueBytes, "value-bytes", "110", "with --keys: mean size of a value in bytes")
 	flag.StringVar(&f.valueModel, "value-model", keyspace.Table32,
 		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
 	flag.StringVar(&f.compression, "compression", "",
 		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
-	flag.StringVar(&f.profile, "profile", "bench-kvdb", "set of engine options: statelab engines; it decides what memtables reserve and, with --keys, the levels")
+	flag.StringVar(&f.profile, "profile", "bench-kvdb", "named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill")
 	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine to predict for; Pebble's cache has shards for each")
 	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
@@ -70,7 +71,7 @@ that is here (--db) it traces the accesses instead.
 	flag.StringVar(&f.reserve, "reserve", "auto",
 		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
-	flag.StringVar(&f.seeds, "seeds", "3", "random file-to-shard assignments to simulate; the band is their range")
+	flag.StringVar(&f.seeds, "seeds", "3", "number of random assignments of files to cache shards to simulate; the band is the range of their results")
 	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict each of their points and compare")
 	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and JSON; with --validate: folder for the table and the charts")
 	flag.BoolVar(&f.force, "force", false, "with --validate and --out: replace files that exist")

@@ -21,8 +21,8 @@ func (a *app) reportVerb() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "report FOLDER...",
-		Short: "Draw sweep or run folders as one offline HTML file; several are overlaid",
-		Long: `Report explains what is in run and sweep folders, without measuring anything.
+		Short: "Explain result folders as text and as one offline HTML file; several runs are overlaid",
+		Long: `Report explains what is in result folders of any kind, without measuring anything.
 
   statelab report S                                (writes S/report.html)
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
@@ -108,7 +108,7 @@ func (a *app) importVerb() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "import LOGS --out DIR",
-		Short: "Turn published bench_kvdb logs into sweep folders, to compare with your own",
+		Short: "Convert the published logs of QuarkChain's bench_kvdb into sweep folders, to compare with your own",
 		Long: `Import reads RadmonRead_*.log, Properties_*.log and Write_*.log and writes one
 sweep folder per dataset.
 

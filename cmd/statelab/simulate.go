@@ -34,7 +34,7 @@ func (a *app) simulateVerb() *cobra.Command {
 	f := new(simulateFlags)
 	cmd := &cobra.Command{
 		Use:   "simulate TRACE --cache LIST",
-		Short: "Replay a trace through models of block caches: the exact miss curve",
+		Short: "Replay a trace through models of block caches: block reads per Get at each cache size",
 		Long: `Simulate replays a trace of block accesses (made by statelab trace) through models
 of block caches. clockpro1 and clockpro2 behave exactly as the caches of Pebble v1
 and v2; the other policies show what a different cache would read.
@@ -51,7 +51,7 @@ and v2; the other policies show what a different cache would read.
 	flag.StringVar(&f.reserve, "reserve", "auto",
 		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 	flag.StringVar(&f.sample, "sample-shift", "0",
-		"k: replay one of 2^k blocks, chosen by hash, and estimate the curve with its error (a trace larger than memory)")
+		"for a trace larger than memory: replay only one of 2^k blocks, chosen by hash, and estimate the curve and its error")
 	flag.StringVar(&f.out, "out", "", "new folder for the simulation: its page (report.html) and JSON")
 	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's oracleGeneral format")
 	flag.BoolVar(&f.force, "force", false, "with --export: replace the file if it exists")
