@@ -265,7 +265,7 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 				m.add("--verify: a level table cannot be measured: name the database")
 			}
 			if f.accesses != "" {
-				m.add("--accesses: a list cannot be played on a level table: name the database")
+				m.add("--accesses: a level table has no keys to look up: name the database")
 			}
 		} else {
 			r.target, r.spec = a.adviceTarget(f, r.dir, m)

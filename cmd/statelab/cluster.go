@@ -47,7 +47,7 @@ func (f *flags) checkWhere(m *mistakes) {
 		for flag, value := range map[string]experiment.List{"constraint": f.Constraint, "db-at": f.DBAt, "sbatch": f.Submit} {
 			// A file may say what matters on a cluster alone; classes are points.
 			if value != "" && (m.translate == nil || flag == "constraint" && value.Several()) {
-				m.add("--%s %s: is about the nodes of a cluster: add --on slurm", flag, value)
+				m.add("--%s %s: needs a cluster: add --on slurm", flag, value)
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func printDisk(out io.Writer, d *result.Disk) error {
 			best = p
 		}
 	}
-	fmt.Fprintf(out, "%s gives %s reads/s at most seen, with %d in flight, and answers one\nread at a time in %s.\n\n",
+	fmt.Fprintf(out, "%s gives at most %s reads/s (with %d in flight).\nOne read at a time takes %s.\n\n",
 		cmp.Or(d.Host.Device, "The disk"), unit.ShortCount(best.ReadsPerSecond), best.InFlight, unit.Nanos(d.Points[0].MeanNanos))
 	fmt.Fprintf(out, "%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point\n", d.Dir, unit.Bytes(d.AreaBytes), d.Repeats, d.Seconds)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -52,7 +52,7 @@ func (f *fan) check(m *mistakes) {
 		m.upTo("nodes", n, 1000, "1,2,4")
 	}
 	if f.where == "" && cmp.Or(f.parts, f.nodes) != "" {
-		m.add("--parts and --nodes: are about the nodes of a cluster: add --on slurm")
+		m.add("--parts and --nodes need a cluster: add --on slurm")
 	}
 }
 

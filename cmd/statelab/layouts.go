@@ -135,7 +135,7 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.
 	slices.Sort(sizes)
 	share, isPercent, err := unit.ParsePercent(f.Contracts)
 	if err != nil || !isPercent {
-		m.add("--contracts %q: a share such as --contracts 10%%", f.Contracts)
+		m.add("--contracts %q: must be a share (example: --contracts 10%%)", f.Contracts)
 	}
 	memory, err := unit.ParseBytes(string(f.Memory))
 	if err != nil {

@@ -336,7 +336,7 @@ func (a *app) printJSON(v any) error {
 
 func (m *mistakes) noArguments(args []string) {
 	for _, arg := range args {
-		m.add("%q: not expected here; values follow their flag, such as --db DIR", arg)
+		m.add("%q: unexpected argument; a value follows its flag, as in --db DIR", arg)
 	}
 }
 

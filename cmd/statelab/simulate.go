@@ -107,7 +107,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		}
 	}
 	if header.SampleShift > 0 {
-		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) gives no miss curve: trace all keys", args[0], 1<<header.SampleShift)
+		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) cannot be simulated: trace all keys (without --sample-shift)", args[0], 1<<header.SampleShift)
 	}
 	if len(policies) == 0 {
 		policies = []cachesim.Policy{policyOf(header.Engine)}

@@ -78,7 +78,7 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 		f.part = m.part(part)
 		on.check(m)
 		if on.where != "" && (f.out == pipe || part != "") {
-			m.add("--on %s: makes and joins the parts itself, into a file (example: --out T)", on.where)
+			m.add("--on %s: divides the work itself and writes one file: remove --part, and name a file (example: --out T)", on.where)
 		}
 		shift := m.shift(sample, "keys")
 		if f.out == "" {
@@ -86,7 +86,7 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 		} else if f.out != pipe {
 			m.newFile("--out: ", f.out, &force)
 		} else if f.json {
-			m.add("--json: with --out - the trace itself goes to standard output")
+			m.add("--json: not with --out -, which writes the trace to standard output")
 		}
 		if merge {
 			if err := m.err(); err != nil {

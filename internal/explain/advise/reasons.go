@@ -106,7 +106,7 @@ func (e *Evidence) disk(a Advice) string {
 		if !a.Recommendation.Keep {
 			text += ", now " + e.fed(a.Now)
 		}
-		return text + "; say --gets-per-second, or --node-metrics for geth, to hear whether it is the limit"
+		return text + "; give --gets-per-second, or --node-metrics for geth, to find out whether it is the limit"
 	}
 	at := fmt.Sprintf("at %s Gets/s it now %s", unit.ShortCount(e.Limits.GetsPerSecond), e.Disk.verdict(a.Now.BlockReadsPerSecond))
 	if a.Recommendation.Keep {

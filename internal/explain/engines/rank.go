@@ -143,7 +143,7 @@ func (r ranking) unranked() string {
 	if len(r.kinds) > 1 {
 		return "runs on machines of different kinds cannot be ranked (" + strings.Join(r.kinds, "; ") + ")"
 	}
-	return fmt.Sprintf("too few runs to rank: %d each, %d needed (--repeats %d)", max(1, r.repeats), r.needs, r.needs)
+	return fmt.Sprintf("too few runs to rank them (%d each, %d needed: --repeats %d)", max(1, r.repeats), r.needs, r.needs)
 }
 
 // speeds lists Gets a second with their ranges, in the order of the axes.
