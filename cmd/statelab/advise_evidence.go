@@ -52,7 +52,7 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 		r.cacheBytes = max(1, int64(r.cacheShare*float64(run.Database.Bytes)))
 	}
 	if r.cacheBytes > 0 {
-		e.Settings = e.Settings.WithCache(r.cacheBytes, "as --cache says")
+		e.Settings = e.Settings.WithCache(r.cacheBytes, "--cache")
 	}
 	e.Client, err = r.client(e.Settings)
 	return e, err

@@ -83,7 +83,7 @@ func TestAdviceForANode(t *testing.T) {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
 			first, _, _ := strings.Cut(o.stdout, "\n")
-			if !strings.Contains(o.stdout, "8.00 MiB") || !strings.Contains(o.stdout, "What you run: OPTIONS-") || !strings.Contains(first, "cache") {
+			if !strings.Contains(o.stdout, "8.00 MiB") || !strings.Contains(o.stdout, "Your settings are known from: OPTIONS-") || !strings.Contains(first, "cache") {
 				t.Errorf("8 MiB is the library's default\n%v", o)
 			}
 			for _, words := range []string{"--cache.database", "Options.Cache=", "file handles", "IP1", "Disk: random", "never consulted"} {
@@ -98,7 +98,7 @@ func TestAdviceForANode(t *testing.T) {
 			}
 			// 60,000 keys of 48 bytes: a cache of 16 MiB holds them all.
 			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB", "--quiet"); !strings.HasPrefix(a.stdout,
-				"Nothing is to be gained: the whole database") {
+				"Your cache is large enough: the whole database") {
 				t.Error(a)
 			}
 			if a := must(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--write-rate", "0", "--quiet"); !strings.Contains(a.stdout, "of memory") {

@@ -60,7 +60,8 @@ accesses of those Gets instead.
 		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
 	flag.StringVar(&f.compression, "compression", "",
 		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
-	flag.StringVar(&f.profile, "profile", "bench-kvdb", "named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill")
+	flag.StringVar(&f.profile, "profile", "bench-kvdb",
+		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill")
 	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine to predict for; Pebble's cache has shards for each")
 	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")

@@ -40,9 +40,9 @@ func (a Advice) Picture() *view.Picture {
 	for _, place := range a.Curve {
 		outlook.Curve = append(outlook.Curve, spot("", place))
 	}
-	outlook.Places = append(outlook.Places, spot("you are here", a.Now.Place))
+	outlook.Places = append(outlook.Places, spot("your cache", a.Now.Place))
 	if !a.Recommendation.Keep {
-		outlook.Places = append(outlook.Places, spot("go there", a.Then.Place))
+		outlook.Places = append(outlook.Places, spot("recommended", a.Then.Place))
 	}
 	for _, v := range a.Verified {
 		outlook.Measured = append(outlook.Measured, engines.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
@@ -134,7 +134,7 @@ func rowsOf(places []Place) (rows []place) {
 
 // questions are the places that answer one, in the order of a table.
 func (a *Advice) questions() []place {
-	rows := []place{{"you run", a.Now.Place}}
+	rows := []place{{"your cache", a.Now.Place}}
 	if !a.Recommendation.Keep {
 		rows = append(rows, place{"recommended", a.Then.Place})
 	}
