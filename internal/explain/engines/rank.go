@@ -93,7 +93,7 @@ func (c curve) rankRivals() []string {
 		at, text := stops[outcome], outcome
 		last := at[len(at)-1]
 		if c.x != "" && (len(outcomes) > 1 || len(c.stops()) > 1) {
-			text = "With " + counted1(c.x, at) + ": " + text
+			text = "With " + counted1(c.x, at) + ", " + text
 		}
 		out = append(out, view.Upper(text)+": "+c.speeds(measured(c.at(last)), last)+".")
 	}
