@@ -194,7 +194,7 @@ cluster-test: tools cluster-needs
 	$(GO) test -count=1 -timeout 60m -v -run 'Cluster|InParts|OneByOne' ./cmd/statelab
 
 slow: needs
-	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio" ./cmd/statelab
+	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect" ./cmd/statelab
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim

@@ -19,6 +19,11 @@ const (
 	SweepFile   = "sweep.json"
 	ReportFile  = "report.html"
 	PointsDir   = "points"
+
+	// Of what is computed without a run.
+	PredictionFile = "prediction.json"
+	SimulationFile = "simulation.json"
+	AdviceFile     = "advice.json"
 )
 
 // maxJSONBytes bounds what is read from a folder that may lie.
@@ -71,6 +76,12 @@ func ReadSweep(dir string) (*Sweep, error) {
 func ReadSeries(dir string) ([]Tick, error) { return readLines[Tick](filepath.Join(dir, SeriesFile)) }
 
 // writeJSON leaves the old file or none where it fails.
+// WriteSummary writes v as JSON, whole or not at all; the folder is the caller's.
+func WriteSummary(path string, v any) error { return writeJSON(path, v) }
+
+// ReadSummary reads what WriteSummary wrote.
+func ReadSummary(path string, v any) error { return readJSON(path, v) }
+
 func writeJSON(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -146,7 +146,7 @@ func fioPoints(text []byte) (points []DiskPoint, err error) {
 		}
 		number := func(own, global string) (n int, err error) {
 			if _, err := fmt.Sscanf(cmp.Or(own, global, "1"), "%d", &n); err != nil || n < 1 || n > 1<<20 {
-				return 0, fmt.Errorf("fio job %q: %q is no number of reads in flight", job.Name, cmp.Or(own, global))
+				return 0, fmt.Errorf("fio job %q: %q is not a number of reads in flight", job.Name, cmp.Or(own, global))
 			}
 			return n, nil
 		}

@@ -62,7 +62,7 @@ func (a *app) workloadsVerb() *cobra.Command {
 func (a *app) doctorVerb() *cobra.Command {
 	var dir string
 	var asJSON bool
-	cmd := &cobra.Command{Use: "doctor", Short: "Check this machine for what would distort a measurement, and say how to fix it", Args: noArguments,
+	cmd := &cobra.Command{Use: "doctor", Short: "Check this machine for anything that distorts measurements, and say how to fix it", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			m := new(mistakes)
 			if !m.readable("--db: ", dir) {
@@ -94,7 +94,7 @@ func (a *app) doctorVerb() *cobra.Command {
 }
 
 func (a *app) volumeVerb() *cobra.Command {
-	cmd := &cobra.Command{Use: "volume", Short: "Make a loop device of its own for databases, so that device reads are exact (needs root)",
+	cmd := &cobra.Command{Use: "volume", Short: "Create a filesystem on its own loop device, so that device reads are exact (needs root)",
 		Long: `A volume is a file that holds a filesystem. It is mounted through a loop device of
 its own, so the kernel's counters of that device count the database alone.
 
@@ -102,7 +102,7 @@ its own, so the kernel's counters of that device count the database alone.
   statelab load --db V.mount/D --keys 5M
   statelab volume remove V`}
 	var size string
-	create := &cobra.Command{Use: "create IMAGE --size SIZE", Short: "Make and mount a volume", RunE: func(_ *cobra.Command, args []string) error {
+	create := &cobra.Command{Use: "create IMAGE --size SIZE", Short: "Create and mount a volume", RunE: func(_ *cobra.Command, args []string) error {
 		m := new(mistakes)
 		bytes, err := unit.ParseSize("volume size", size, "4GiB, 500MB")
 		if err != nil {

@@ -84,7 +84,7 @@ func (m *mistakes) oneList(args []string, verb string) (list *accesses.Container
 
 func (a *app) accessesInfo() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "info LIST", Short: "Say what a list holds"}
+	cmd := &cobra.Command{Use: "info LIST", Short: "Show what a list holds"}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		list := m.oneList(args, "info")
@@ -220,7 +220,7 @@ func (a *app) accessesGenerate() *cobra.Command {
 	var out, blocks, accounts, contracts, seed string
 	cmd := &cobra.Command{
 		Use:   "generate --blocks N --accounts N --out FILE",
-		Short: "Make traffic with the skew and the working set of the main network's blocks, as far as they are published",
+		Short: "Generate accesses with the skew and working set published for Ethereum's blocks",
 	}
 	flag := cmd.Flags()
 	flag.StringVar(&out, "out", "", "new file to write, such as list.slal")
@@ -251,7 +251,7 @@ func (a *app) accessesGenerate() *cobra.Command {
 func (a *app) accessesVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify LIST",
-		Short: "Check that a list is whole, that its blocks follow each other, and its state roots where it tells the whole state",
+		Short: "Check that a list is complete and in order, and its state roots if it holds the whole state",
 	}
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		list := m.oneList(args, "verify")

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,7 +15,6 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
-	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -35,9 +32,8 @@ type adviseFlags struct {
 	verify, ignoreLock, json                                bool
 }
 
-// Files of an --out folder.
+// Of an --out folder, besides its summary and its page.
 const (
-	adviceFile    = "advice.json"
 	advicePicture = "advice.png"
 	verifyFolder  = "verify"
 )
@@ -69,26 +65,26 @@ overrides the cache size. While a node writes, memtables take part of its cache;
 advise allows for that unless --write-rate 0 says that nothing is written.`,
 	}
 	flag := cmd.Flags()
-	flag.StringVar(&f.profile, "profile", "geth-1.17-v1", "of a level table: the options that its node runs: statelab engines")
+	flag.StringVar(&f.profile, "profile", "geth-1.17-v1", "with a level table: engine options of the node that it comes from; statelab engines lists them")
 	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
 	flag.StringVar(&f.table, "table", "", "of RocksDB: column family that Gets go to, or a mix: a=70,b=30 (default: the largest)")
 	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
 	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
 	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
-		"instead of --gets-per-second: geth's Prometheus metrics, an address to ask twice or two saved scrapes (list)")
-	flag.StringVar(&f.nodeSeconds, "node-seconds", "30", "with --node-metrics: seconds between the two scrapes")
-	flag.StringVar(&f.latency, "latency-goal", "", "longest device time of a Get, such as 1ms")
+		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read twice, or as two saved files (list)")
+	flag.StringVar(&f.nodeSeconds, "node-seconds", "30", "with --node-metrics: seconds between the two readings")
+	flag.StringVar(&f.latency, "latency-goal", "", "longest acceptable device time of a Get, such as 1ms")
 	flag.StringVar(&f.writeRate, "write-rate", "", "keys that the node writes per second; 0: none (default: as many as it can)")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.accesses, "accesses", "", "access list of the client's blocks whose Gets the cache is for, instead of random ones: statelab accesses")
-	flag.StringVar(&f.scheme, "scheme", "flat", "with --accesses: keys that the client asks for: flat (geth's snapshot), path or hash (its tries)")
+	flag.StringVar(&f.accesses, "accesses", "", "access list (statelab accesses): recommend a cache for the Gets of its blocks instead of random ones")
+	flag.StringVar(&f.scheme, "scheme", "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the node's machine; Pebble's cache has shards for each")
 	flag.StringVar(&f.probeSeconds, "probe-seconds", "1", "duration of the disk probe for each number of reads in flight; 0: no probe")
 	flag.BoolVar(&f.verify, "verify", false, "measure the present and the recommended cache, and compare with the prediction")
 	flag.StringVar(&f.verifyGets, "gets", "200k", "with --verify: number of measured Gets")
 	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "with --verify: number of keys to sample from a database that statelab did not load")
 	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
-	flag.StringVar(&f.out, "out", "", "new folder for the advice (JSON), its picture and the runs of --verify")
+	flag.StringVar(&f.out, "out", "", "new folder for the advice: its page (report.html), JSON, a picture, and the runs of --verify")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
 	flag.Bool("use-existing", true, "read a database that statelab did not load; always on, since nothing is written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
@@ -282,7 +278,7 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 				m.add("--verify: a level table cannot be measured: name the database")
 			}
 			if f.accesses != "" {
-				m.add("--accesses: a list cannot be played on a level table: name the database")
+				m.add("--accesses: a level table has no keys to look up: name the database")
 			}
 		} else {
 			r.target, r.spec = a.adviceTarget(f, r.dir, m)
@@ -316,48 +312,20 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 
 // deliver prints the advice and fills the --out folder.
 func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *progress) error {
-	if f.out != "" {
-		if err := keepAdvice(absolute(f.out), advice); err != nil {
-			return err
-		}
-	}
 	p.say("")
-	if f.json {
-		return a.printJSON(advice)
+	if f.out == "" {
+		if f.json {
+			return a.printJSON(advice)
+		}
+		return advise.Text(a.stdout, advice)
 	}
-	if err := advise.Text(a.stdout, advice); err != nil {
+	advice.Started, advice.Command = time.Now().UTC(), a.command()
+	dir := absolute(f.out)
+	if err := result.WriteSummary(filepath.Join(dir, result.AdviceFile), advice); err != nil {
 		return err
 	}
-	if f.out != "" {
-		fmt.Fprintf(a.stdout, "\npicture: %s\n", filepath.Join(absolute(f.out), advicePicture))
-	}
-	return nil
-}
-
-func keepAdvice(dir string, advice advise.Advice) error {
-	text, err := json.MarshalIndent(advice, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the advice: %w", err)
-	}
-	if err := output.Write(filepath.Join(dir, adviceFile), nil, func(f *os.File) error {
-		_, err := f.Write(append(text, '\n'))
-		return err
-	}); err != nil {
+	if err := output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return advice.PNG(f) }); err != nil {
 		return err
 	}
-	outlook := enginereport.Outlook{DatabaseBytes: advice.Database.Bytes}
-	spot := func(name string, p advise.Place) enginereport.Spot {
-		return enginereport.Spot{Name: name, CacheBytes: p.CacheBytes, BlockReadsPerGet: p.BlockReadsPerGet}
-	}
-	for _, place := range advice.Curve {
-		outlook.Curve = append(outlook.Curve, spot("", place))
-	}
-	outlook.Places = append(outlook.Places, spot("you are here", advice.Now.Place))
-	if !advice.Recommendation.Keep {
-		outlook.Places = append(outlook.Places, spot("go there", advice.Then.Place))
-	}
-	for _, v := range advice.Verified {
-		outlook.Measured = append(outlook.Measured, enginereport.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
-	}
-	return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return outlook.PNG(f) })
+	return a.explain(f.json, "", dir)
 }

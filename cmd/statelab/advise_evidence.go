@@ -29,7 +29,7 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 	for _, l := range run.Database.Levels {
 		keys += l.Keys
 		if l.Files > 0 && !l.InCacheKnown {
-			return e, fmt.Errorf("%s: what the blocks of L%d take in a cache is not known", r.dir, l.Level)
+			return e, fmt.Errorf("%s: the size of the blocks of L%d in a cache is not known", r.dir, l.Level)
 		}
 	}
 	if keys == 0 {
@@ -52,7 +52,7 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 		r.cacheBytes = max(1, int64(r.cacheShare*float64(run.Database.Bytes)))
 	}
 	if r.cacheBytes > 0 {
-		e.Settings = e.Settings.WithCache(r.cacheBytes, "as --cache says")
+		e.Settings = e.Settings.WithCache(r.cacheBytes, "--cache")
 	}
 	e.Client, err = r.client(e.Settings)
 	return e, err

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/result"
 )
 
 func adviceOf(t *testing.T, text string) (a advise.Advice) {
@@ -52,8 +53,8 @@ func TestAdviceComesTrue(t *testing.T) {
 			if now, then := a.Verified[0].Measured, a.Verified[1].Measured; then > 1.1 || then > now-0.2 {
 				t.Errorf("measured %.3f now and %.3f then: what was promised is %.3f", now, then, a.Then.BlockReadsPerGet)
 			}
-			if kept, err := os.ReadFile(filepath.Join(out, adviceFile)); err != nil || string(kept) != o.stdout {
-				t.Errorf("%s is not what was printed: %v", adviceFile, err)
+			if kept, err := os.ReadFile(filepath.Join(out, result.AdviceFile)); err != nil || string(kept) != o.stdout {
+				t.Errorf("%s is not what was printed: %v", result.AdviceFile, err)
 			}
 			if f, err := os.Open(filepath.Join(out, advicePicture)); err != nil {
 				t.Error(err)
@@ -82,7 +83,7 @@ func TestAdviceForANode(t *testing.T) {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
 			first, _, _ := strings.Cut(o.stdout, "\n")
-			if !strings.Contains(o.stdout, "8.00 MiB") || !strings.Contains(o.stdout, "What you run: OPTIONS-") || !strings.Contains(first, "cache") {
+			if !strings.Contains(o.stdout, "8.00 MiB") || !strings.Contains(o.stdout, "Your settings are known from: OPTIONS-") || !strings.Contains(first, "cache") {
 				t.Errorf("8 MiB is the library's default\n%v", o)
 			}
 			for _, words := range []string{"--cache.database", "Options.Cache=", "file handles", "IP1", "Disk: random", "never consulted"} {
@@ -97,7 +98,7 @@ func TestAdviceForANode(t *testing.T) {
 			}
 			// 60,000 keys of 48 bytes: a cache of 16 MiB holds them all.
 			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB", "--quiet"); !strings.HasPrefix(a.stdout,
-				"Nothing is to be gained: the whole database") {
+				"Your cache is large enough: the whole database") {
 				t.Error(a)
 			}
 			if a := must(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--write-rate", "0", "--quiet"); !strings.Contains(a.stdout, "of memory") {

@@ -382,7 +382,7 @@ func unknownFiles(info changeset.Info) []engine.Warning {
 	return []engine.Warning{{
 		Code:   "unknown_files",
 		Text:   fmt.Sprintf("%s left out, since the format %s does not know such names: %s%s", plural(n, "file"), info.Format, strings.Join(named, ", "), more),
-		Remedy: "rename them if they hold changes; " + fileNames[info.Format],
+		Remedy: "if they hold changes, rename them; " + fileNames[info.Format],
 	}}
 }
 

@@ -47,7 +47,7 @@ func (f *flags) checkWhere(m *mistakes) {
 		for flag, value := range map[string]experiment.List{"constraint": f.Constraint, "db-at": f.DBAt, "sbatch": f.Submit} {
 			// A file may say what matters on a cluster alone; classes are points.
 			if value != "" && (m.translate == nil || flag == "constraint" && value.Several()) {
-				m.add("--%s %s: is about the nodes of a cluster: add --on slurm", flag, value)
+				m.add("--%s %s: needs a cluster: add --on slurm", flag, value)
 			}
 		}
 	}
@@ -251,7 +251,7 @@ func nodesOf(folders string) (nodes []string) {
 func (a *app) clusterVerb() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:   "cluster",
-		Short: "Look at a Slurm cluster before an experiment runs on it",
+		Short: "Check a Slurm cluster before running an experiment on it",
 		Long: `Experiments run on a Slurm cluster with --on slurm[:PARTITION]: every run is an
 element of a job array, alone on its node.
 
@@ -265,7 +265,7 @@ func (a *app) clusterCheckVerb() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check [PARTITION]",
-		Short: "Say what is missing on which node, in a sentence each",
+		Short: "Report what each node lacks, if anything",
 		Long: `Check asks Slurm about its settings and nodes, and starts a short job on each node
 that is free: scratch space, a shared folder, statelab itself, memory control groups.
 

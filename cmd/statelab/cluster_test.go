@@ -205,8 +205,8 @@ func TestClusterRefuses(t *testing.T) {
 		{"load --db D --on slurm", "--on slurm: a load makes one database on one machine"},
 		{"price --on slurm", "--on slurm: prices are computed on this machine"},
 		{"predict --db D --on slurm", "one trace of the database serves all cache sizes"},
-		{"trace --db D --out - --on slurm", "makes and joins the parts itself, into a file"},
-		{"inspect D --nodes 1,2", "--parts and --nodes: are about the nodes of a cluster: add --on slurm"},
+		{"trace --db D --out - --on slurm", "divides the work itself and writes one file"},
+		{"inspect D --nodes 1,2", "--parts and --nodes need a cluster: add --on slurm"},
 		{"trace --db D --out T --part 5/4", "must be K/N"},
 	} {
 		refused(t, statelab(t, strings.Fields(wrong.args)...), exitUsage, wrong.words)

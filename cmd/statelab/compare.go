@@ -70,18 +70,18 @@ to both sides.`,
 	}
 	c.Experiment.Flags(cmd.Flags())
 	flag := cmd.Flags()
-	flag.BoolVar(&c.run, "run", false, "measure the settings given, in turns, instead of reading folders")
-	flag.StringVar(&c.by, "by", "", "split one folder by this axis; its first value is the baseline")
-	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ (list), as the refusal names them")
-	flag.StringArrayVar(&c.failIf, "fail-if", nil, "exit 1 if a figure certainly changed beyond this, or if that cannot be told: 'FIGURE > +N%'")
-	flag.StringVar(&c.margin, "margin", "2%", "with --run: stop when a change, if there is any, is smaller than this")
+	flag.BoolVar(&c.run, "run", false, "measure two settings in turns instead of reading folders")
+	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
+	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ (list), by the names that the error message gives")
+	flag.StringArrayVar(&c.failIf, "fail-if", nil, "exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%'")
+	flag.StringVar(&c.margin, "margin", "2%", "with --run: stop when any change that is still possible is smaller than this")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")
 	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this CSV file")
 	flag.BoolVar(&c.force, "force", false, "with --page, --bench or --csv: replace the file if it exists")
 	flag.BoolVar(&c.json, "json", false, "print JSON")
 	flag.StringVar(&c.out, "out", "", "with --run: folder for the results (default: a new one under statelab-runs)")
-	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk or memory look too small")
+	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk space or memory seem insufficient")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		var limits []compare.Limit
 		for _, text := range c.failIf {
@@ -200,47 +200,68 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	if err := refuseOther(out); err != nil {
 		return err
 	}
-	type side struct {
-		folder string
-		how    plan.Plan
-		work   *sweep.Work
-	}
-	var sides []side
-	p := a.progress()
+	var sides [2]side
 	for i, setting := range settings {
 		f, err := c.with(setting)
 		if err != nil {
 			return usage("%q: %v", setting, err)
 		}
 		f.out = filepath.Join(out, string(rune('a'+i)))
-		s, repeats := a.sweepOf(f, m)
-		if err := m.err(); err != nil {
+		if sides[i], err = a.sideOf(f, setting, filepath.Join(out, "databases"), a, m); err != nil {
 			return err
 		}
-		for _, axis := range s.Axes {
-			if len(axis.Values) > 1 {
-				return usage("%q: --%s has %d values; compare --run takes one value of each setting", setting, axis.Name, len(axis.Values))
-			}
-		}
-		s.Name, s.Databases = setting, filepath.Join(out, "databases")
-		how, err := a.prepare(f, s.Base.Seed, repeats, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
-			return sweepSteps(s, how, on)
-		})
-		if err != nil {
-			return err
-		}
-		work, err := sweep.New(s, how, a)
-		if err != nil {
-			return err
-		}
-		sides = append(sides, side{how.Out, how, work})
 	}
 	c.names = settings
+	found, pairs, err := a.takeTurns(c, sides, limits, most, margin)
+	if err != nil {
+		return err
+	}
+	a.progress().say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
+	return a.tellComparison(c, found, limits)
+}
+
+// side is what is measured in turns with another.
+type side struct {
+	folder string
+	how    plan.Plan
+	work   *sweep.Work
+}
+
+// sideOf prepares a side whose runs by carries out.
+func (a *app) sideOf(f *flags, name, databases string, by plan.Executor, m *mistakes) (side, error) {
+	s, repeats := a.sweepOf(f, m)
+	if err := m.err(); err != nil {
+		return side{}, err
+	}
+	for _, axis := range s.Axes {
+		if len(axis.Values) > 1 {
+			return side{}, usage("%q: --%s has %d values; give one value of each setting", name, axis.Name, len(axis.Values))
+		}
+	}
+	s.Name, s.Databases = name, databases
+	how, err := a.prepare(f, s.Base.Seed, repeats, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+		return sweepSteps(s, how, on)
+	})
+	if err != nil {
+		return side{}, err
+	}
+	work, err := sweep.New(s, how, by)
+	return side{how.Out, how, work}, err
+}
+
+// runError is of a side whose run failed.
+type runError struct{ side, why string }
+
+func (e runError) Error() string { return e.side + ": " + e.why }
+
+// takeTurns measures two sides in turns until the figures of the limits (none: all) are
+// decided, and returns how many pairs that took.
+func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, most int, margin float64) (*compare.Comparison, int, error) {
 	var names []string
 	for _, limit := range limits {
 		names = append(names, limit.Figure)
 	}
-	at := looks(most)
+	p, at := a.progress(), looks(most)
 	for pair := 1; pair <= most; pair++ {
 		for n := range sides {
 			s := &sides[(n+pair-1)%2] // A B, B A, ...: drift meets both alike
@@ -252,31 +273,27 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 			switch {
 			case so.Status == result.Interrupted:
 				p.say("interrupted after %d pairs: statelab compare %s %s judges them", pair-1, sides[0].folder, sides[1].folder)
-				return errInterrupted
+				return nil, 0, errInterrupted
 			case err != nil:
-				return err
+				return nil, 0, err
 			case so.Status != result.OK:
 				for _, point := range s.work.Result.Points {
 					if point.Error != "" {
-						return fmt.Errorf("%s: %s", s.work.Result.Name, point.Error)
+						return nil, 0, runError{s.work.Result.Name, point.Error}
 					}
 				}
-				return fmt.Errorf("%s: %s", s.work.Result.Name, so.Error)
+				return nil, 0, runError{s.work.Result.Name, so.Error}
 			}
 		}
 		if pair != 1 && !slices.Contains(at, pair) {
 			continue
 		}
 		found, err := c.judge(compare.Alpha/float64(len(at)), sides[0].folder, sides[1].folder)
-		if err != nil {
-			return err
-		}
-		if pair == most || found.Decided(margin, names...) {
-			p.say("stopped after %d of at most %d pairs; results: %s", pair, most, out)
-			return a.tellComparison(c, found, limits)
+		if err != nil || pair == most || found.Decided(margin, names...) {
+			return found, pair, err
 		}
 	}
-	return nil
+	return nil, 0, nil // most is at least 1
 }
 
 // with are the flags with the settings of one side, such as engine=pebble1 cache=1%.

@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -90,9 +92,21 @@ func (a *app) disk(f *flags, m *mistakes) error {
 		}
 	}
 	if f.json {
-		return a.printJSON(d)
+		err = a.printJSON(d)
+	} else {
+		err = printDisk(a.stdout, d)
 	}
-	return printDisk(a.stdout, d)
+	if err != nil || f.out == "" {
+		return err
+	}
+	page := filepath.Join(absolute(f.out), result.ReportFile)
+	if err := output.Write(page, output.Reports, func(to *os.File) error { return enginereport.Disk{Disk: d}.Page().Write(to) }); err != nil {
+		return err
+	}
+	if !f.json {
+		fmt.Fprintf(a.stdout, "\nreport: %s\n", page)
+	}
+	return nil
 }
 
 // printDisk says what the disk gives, then the points, then what fio says.
@@ -103,7 +117,7 @@ func printDisk(out io.Writer, d *result.Disk) error {
 			best = p
 		}
 	}
-	fmt.Fprintf(out, "%s gives %s reads/s at most seen, with %d in flight, and answers one\nread at a time in %s.\n\n",
+	fmt.Fprintf(out, "%s gives at most %s reads/s (with %d in flight).\nOne read at a time takes %s.\n\n",
 		cmp.Or(d.Host.Device, "The disk"), unit.ShortCount(best.ReadsPerSecond), best.InFlight, unit.Nanos(d.Points[0].MeanNanos))
 	fmt.Fprintf(out, "%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point\n", d.Dir, unit.Bytes(d.AreaBytes), d.Repeats, d.Seconds)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

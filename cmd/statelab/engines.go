@@ -98,7 +98,7 @@ func (a *app) engineRows() (rows []engineRow) {
 
 func (a *app) enginesVerb() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "engines", Short: "List the engines: version, profiles, what can be measured of each, whether it runs here", Args: noArguments,
+	cmd := &cobra.Command{Use: "engines", Short: "List the engines: version, profiles, what can be measured, and whether each runs here", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			rows := a.engineRows()
 			if asJSON {

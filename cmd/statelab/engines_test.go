@@ -223,7 +223,7 @@ func TestBudgets(t *testing.T) {
 	db := database(t, "pebble1")
 	refused(t, statelab(t, "read", "--db", db, "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
 	refused(t, statelab(t, "read", "--db", db, "--memory", "lots"), exitUsage, "examples: 512MiB")
-	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem has no memory budget")
+	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem does not support a memory budget")
 	direct := filepath.Join(t.TempDir(), "R")
 	must(t, "read", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--out", direct)
 	run := readRun(t, direct)

@@ -51,7 +51,7 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 	e := estimate.Total(steps)
 	free, err := host.FreeBytes(dir)
 	if err != nil {
-		return e, fmt.Errorf("look how much space is free: %w", err)
+		return e, fmt.Errorf("find out how much space is free: %w", err)
 	}
 	memory := host.AvailableMemory()
 	if memory == 0 {

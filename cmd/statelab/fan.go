@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/advise"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/slurm"
@@ -51,7 +52,7 @@ func (f *fan) check(m *mistakes) {
 		m.upTo("nodes", n, 1000, "1,2,4")
 	}
 	if f.where == "" && cmp.Or(f.parts, f.nodes) != "" {
-		m.add("--parts and --nodes: are about the nodes of a cluster: add --on slurm")
+		m.add("--parts and --nodes need a cluster: add --on slurm")
 	}
 }
 
@@ -223,7 +224,7 @@ func (a *app) predictOnNodes(f *predictFlags) (points []result.PredictedPoint, e
 			return err
 		}
 		for _, text := range texts {
-			var p prediction
+			var p enginereport.Prediction
 			if err := json.Unmarshal(text, &p); err != nil {
 				return fmt.Errorf("read a node's prediction: %w", err)
 			}

@@ -86,7 +86,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	a.tellLibrary(m, m.overrides(f.allOptions()), t.overrides())
 	t.engine = a.engine(name, m)
 	if t.foreign && t.engine != nil && !t.engine.Info().Has(engine.CanReadForeign) {
-		m.add("--engine %s: it cannot read a database of another program without touching it", name)
+		m.add("--engine %s: it cannot read another program's database without changing it", name)
 	}
 	if t.foreign && t.engine != nil && f.Profile == "" {
 		f.Profile = experiment.List(nodeProfile(t.engine))
@@ -304,7 +304,7 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 		m.accessList(f.Accesses)
 		m.oneOf("scheme", f.KeyScheme, accesses.KeySchemes()...)
 		if !t.foreign && m.err() == nil {
-			m.add("--accesses %s: a list is played on a client's database: give it with --db and --use-existing", f.Accesses)
+			m.add("--accesses %s: an access list needs a client's database: add --db DIR and --use-existing", f.Accesses)
 		}
 		if f.Workload != workload.ReadRandom || spec.MissingShare > 0 || spec.ZipfTheta > 0 {
 			m.add("--accesses %s: the list chooses the keys: remove --workload, --missing and --zipf", f.Accesses)
@@ -360,7 +360,7 @@ func (m *mistakes) batches(spec *bench.Spec, f *flags) {
 			max(spec.InFlight, set.InFlight)
 	}
 	if f.Rate != "0" {
-		m.add("--rate: not with --workload %s, which makes its next batch when one is answered", workload.MultiReadRandom)
+		m.add("--rate: not with --workload %s, which sends a batch only after the one before it was answered", workload.MultiReadRandom)
 	}
 }
 
@@ -385,7 +385,7 @@ func (m *mistakes) checkOptions(e engine.Engine, spec bench.Spec) {
 	}
 	info := e.Info()
 	if spec.MemoryBytes > 0 && !info.Has(engine.CanBudget) {
-		m.add("--memory: %s has no memory budget: use --cache", info.Name)
+		m.add("--memory: %s does not support a memory budget: use --cache", info.Name)
 		spec.MemoryBytes = 0
 	}
 	if spec.PageCache == bench.Direct && !info.Has(engine.CanDirect) {

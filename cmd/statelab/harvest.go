@@ -54,7 +54,7 @@ Parts of the versions (--part) make the same file when they are put together (--
 		m.noArguments(args)
 		on.check(m)
 		if on.where != "" && part != "" {
-			m.add("--on %s: makes and joins the parts itself", on.where)
+			m.add("--on %s: divides the work itself: remove --part", on.where)
 		}
 		h := harvest{part: m.part(part), app: a, db: absolute(db), out: m.newSet(f.out), from: m.version("from", f.from), to: m.version("to", f.to),
 			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress(), strict: strict}
@@ -275,7 +275,7 @@ func (a *app) joinSets(out string, paths []string) error {
 			return fmt.Errorf("%s: %w", path, info.Damage)
 		}
 		if i > 0 && info.First != next {
-			return fmt.Errorf("%s begins with version %d where %d follows: name all parts in their order", path, info.First, next)
+			return fmt.Errorf("%s begins with version %d, but %d is next: name all parts in their order", path, info.First, next)
 		}
 		next, sets[i] = info.Last+1, set
 	}
@@ -296,7 +296,7 @@ func (h *harvest) join(cut []part) error {
 		}
 		defer set.Close() // nothing was written
 		if info := set.Info(); info.Damage != nil || info.First != p.first || info.Last != p.last {
-			return fmt.Errorf("%s is not what was harvested (versions %d to %d, %v): remove it and do it again", p.path, info.First, info.Last, info.Damage)
+			return fmt.Errorf("%s is not what was harvested (versions %d to %d, %v): remove it and harvest again", p.path, info.First, info.Last, info.Damage)
 		}
 		sets[i] = set
 	}

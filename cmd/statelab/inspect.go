@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -40,13 +41,13 @@ handles the tables need, and how much of the cache memtables take.
   statelab inspect properties.txt --engine pebble2`,
 	}
 	f.displayFlags(cmd)
-	cmd.Flags().StringVar(&f.SampleKeys, "sample-keys", "5k", "number of keys to look at to tell what a client's database holds; 0: none")
+	cmd.Flags().StringVar(&f.SampleKeys, "sample-keys", "5k", "number of keys to sample to find out what a client's database holds; 0: none")
 	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
 	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
 	var part string
 	var merge bool
 	cmd.Flags().StringVar(&part, "part", "", "look at part K/N of the table files only (example: 2/4); --merge puts the parts together")
-	cmd.Flags().BoolVar(&merge, "merge", false, "the arguments are the JSON of all parts of one database: print the whole")
+	cmd.Flags().BoolVar(&merge, "merge", false, "print the whole from the JSON files of all parts, which are the arguments")
 	on := fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		switch {
@@ -159,7 +160,7 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	found := inspection{Schema: "statelab.inspect/1", Source: path}
 	if isFile(path) {
 		name := cmp.Or(string(f.Engine), "pebble1")
-		in, p := new(predict.Input), new(prediction)
+		in, p := new(predict.Input), new(enginereport.Prediction)
 		if err := a.levels(&predictFlags{layout: path, engine: name}, in, p); err != nil {
 			return found, "", err
 		}

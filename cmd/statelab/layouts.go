@@ -69,7 +69,7 @@ looks them up, in processes of their own, and compares roots.
 
   statelab layouts --accounts 10k,100k,1M --memory 64MiB --out L
   statelab layouts --layout geth-path,flat-pebble --accounts 100k --repeats 3 --out L
-  statelab layouts --accounts 10k,100k --at 50M --at-memory 4GiB --out L   (which one for my size and memory?)
+  statelab layouts --accounts 10k,100k --at 50M --at-memory 4GiB --out L   (which layout for my size and memory?)
   statelab layouts --accesses list.slal --accounts 1M --memory 64MiB --out L   (blocks' accesses)
   statelab layouts --db MOUNT ... (a folder on a statelab volume: exact device reads)
   statelab layouts --resume --out L                (after Ctrl-C, a kill, a reboot)
@@ -135,7 +135,7 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.
 	slices.Sort(sizes)
 	share, isPercent, err := unit.ParsePercent(f.Contracts)
 	if err != nil || !isPercent {
-		m.add("--contracts %q: a share such as --contracts 10%%", f.Contracts)
+		m.add("--contracts %q: must be a share (example: --contracts 10%%)", f.Contracts)
 	}
 	memory, err := unit.ParseBytes(string(f.Memory))
 	if err != nil {

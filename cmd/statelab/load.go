@@ -29,7 +29,7 @@ const defaultLoadCache = "512MiB"
 func (a *app) loadVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Load, &cobra.Command{
 		Use:   "load --db DIR --keys N",
-		Short: "Make a database whose every key and value can be regenerated and checked",
+		Short: "Create a database whose keys and values can be regenerated and checked",
 		Long: `Load writes N keys, waits until the engine's background work has ended, reads
 some keys back and leaves a manifest in the database.
 
@@ -47,7 +47,7 @@ func (a *app) load(f *flags, m *mistakes) error {
 	spec.Dir, spec.Resume = absolute(f.DB), f.resume
 	spec.Threads = m.threads(string(f.Threads))
 	if share := m.cacheSize(&spec, cmp.Or(string(f.Cache), defaultLoadCache)); share > 0 {
-		m.add("--cache %s: a load does not know the size of the database yet: write --cache 512MiB", f.Cache)
+		m.add("--cache %s: the size of a database that is being loaded is not known: give a size such as --cache 512MiB", f.Cache)
 	}
 	spec.Handles = m.handles(string(f.Handles))
 	if f.DB != "" {
@@ -129,7 +129,7 @@ func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
 	switch {
 	case err == nil && f.resume:
 		if f.Engine != "" && string(f.Engine) != manifest.Engine {
-			m.add("--engine %s: --resume goes on with the load of %s by %s: leave --engine out", f.Engine, f.DB, manifest.Engine)
+			m.add("--engine %s: --resume continues the load of %s with %s: remove --engine", f.Engine, f.DB, manifest.Engine)
 		}
 		if err := dbformat.Check(manifest.Engine, engine.Options{Dir: f.DB}); err != nil {
 			m.add("--resume: %v", err)
@@ -141,13 +141,13 @@ func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
 		m.add("--db %s: holds a complete database of %s keys already: read it, or name a new directory", f.DB, unit.Count(manifest.Keys))
 		return
 	case err == nil:
-		m.add("--db %s: holds a load cut short at %s of %s keys: --resume goes on with it", f.DB, unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
+		m.add("--db %s: holds an unfinished load (%s of %s keys): add --resume to continue it", f.DB, unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
 		return
 	case !errors.Is(err, keyspace.ErrNoManifest):
 		m.add("--db: %v", err)
 		return
 	case f.resume:
-		m.add("--resume: %s holds no load that could go on", f.DB)
+		m.add("--resume: %s holds no unfinished load", f.DB)
 		return
 	}
 	if err := dbformat.Check(spec.Engine, engine.Options{Dir: f.DB, Create: true}); err != nil {

@@ -185,10 +185,10 @@ func (a *app) root() *cobra.Command {
 		Long: `Statelab measures a lookup down to the device, explains it by block type and
 level, and says how large a cache must be.
 
-  statelab advise CHAINDATA                         the right cache size for your node (never written)
+  statelab advise CHAINDATA                         the right cache size for your node (read-only)
   statelab load  --db D --keys 5M                   make a database
   statelab sweep --db D --cache 0.1%,1%,3% --out S  measure it at several cache sizes
-  statelab sweep --db CHAINDATA --use-existing ...  measure your node's database (never written)
+  statelab sweep --db CHAINDATA --use-existing ...  measure your node's database (read-only)
 
 Results go to stdout, progress and warnings to stderr. Exit codes: 0 done,
 1 failed, 2 a mistake on the command line, 3 done, but --strict made a warning
@@ -224,7 +224,7 @@ fatal.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.priceVerb(),
 		a.runVerb(), a.changesetVerb(), a.accessesVerb(), a.inspectVerb(), a.fidelityVerb(), a.traceVerb(),
-		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.serveVerb(), a.publishVerb(), a.verifyVerb(),
+		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.bisectVerb(), a.serveVerb(), a.publishVerb(), a.verifyVerb(),
 		a.siteVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
 	completeValues(root.Commands())

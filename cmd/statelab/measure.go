@@ -45,7 +45,7 @@ func newFlags(verb string) *flags { return &flags{Experiment: *experiment.New(ve
 // displayFlags are those of every verb with an answer.
 func (f *flags) displayFlags(cmd *cobra.Command) {
 	flag := cmd.Flags()
-	flag.BoolVar(&f.json, "json", false, "print JSON with the names of the result folder")
+	flag.BoolVar(&f.json, "json", false, "print JSON, with the field names of the result folder")
 	flag.BoolVar(&f.strict, "strict", false, "exit 3 if there is a warning")
 }
 
@@ -53,17 +53,18 @@ func (f *flags) displayFlags(cmd *cobra.Command) {
 func (f *flags) outputFlags(cmd *cobra.Command) {
 	f.displayFlags(cmd)
 	flag := cmd.Flags()
-	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
-	flag.BoolVar(&f.printsOnly, "print-experiment", false, "print the experiment file that these flags mean, and do nothing else")
+	flag.BoolVar(&f.printsOnly, "print-experiment", false, "print the experiment file that these flags stand for; measure nothing")
 	if f.Measure == experiment.Disk {
+		flag.StringVar(&f.out, "out", "", "new folder for the result: its page (report.html) and JSON")
 		return
 	}
+	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
 	flag.BoolVar(&f.resume, "resume", false, "continue what was interrupted in --out")
-	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time, and do nothing else")
-	flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point, and do nothing else")
-	flag.StringVar(&f.point, "point", "", "measure only this run of --print-matrix, on this machine")
+	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time; measure nothing")
+	flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point; measure nothing")
+	flag.StringVar(&f.point, "point", "", "measure only this run of those that --print-matrix prints, on this machine")
 	flag.StringVar(&f.databases, "databases", "", "with --point: folder for the databases that runs load and share (default: in --out)")
-	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk or memory look too small")
+	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk space or memory seem insufficient")
 	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
 }
 
@@ -100,7 +101,7 @@ func (a *app) runVerb() *cobra.Command {
 	var on string
 	cmd := &cobra.Command{
 		Use:   "run FILE",
-		Short: "Carry out an experiment file",
+		Short: "Run an experiment file",
 		Long: `Run measures what an experiment file declares. Every measuring verb prints the file
 that its flags mean with --print-experiment, and stores it with its results.
 
@@ -345,7 +346,7 @@ func (a *app) printJSON(v any) error {
 
 func (m *mistakes) noArguments(args []string) {
 	for _, arg := range args {
-		m.add("%q: not expected here; values follow their flag, such as --db DIR", arg)
+		m.add("%q: unexpected argument; a value follows its flag, as in --db DIR", arg)
 	}
 }
 

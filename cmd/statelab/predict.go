@@ -7,14 +7,14 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
-	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -39,10 +39,11 @@ func (a *app) predictVerb() *cobra.Command {
 	f := new(predictFlags)
 	cmd := &cobra.Command{
 		Use:   "predict --layout LOG | --db DIR | --keys N",
-		Short: "Predict what a Get costs on a database that need not exist here",
-		Long: `Predict draws random block accesses from a table of levels and replays them through
-a model of Pebble's cache, for as many Gets as a run would make. Of a database
-that is here (--db) it traces the accesses instead.
+		Short: "Predict what a Get costs, also on a database that was never built",
+		Long: `Predict draws random block accesses from a table of levels (files, blocks and bytes
+of each level) and replays them through a model of Pebble's cache, for as many Gets
+as a run would make. If the database is on this machine (--db), it takes the real
+accesses of those Gets instead.
 
   statelab predict --db D --cache 0.1%,0.5%,1%
   statelab predict --layout Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
@@ -52,14 +53,15 @@ that is here (--db) it traces the accesses instead.
 	flag := cmd.Flags()
 	flag.StringVar(&f.layout, "layout", "", "level table: the output of pebble db properties")
 	flag.StringVar(&f.db, "db", "", "database to predict for")
-	flag.StringVar(&f.keys, "keys", "", "number of keys of an imaginary database, loaded in random order")
+	flag.StringVar(&f.keys, "keys", "", "number of keys of a database that does not exist: its levels are computed for loading in random order")
 	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: size of a key in bytes")
 	flag.StringVar(&f.valueBytes, "value-bytes", "110", "with --keys: mean size of a value in bytes")
 	flag.StringVar(&f.valueModel, "value-model", keyspace.Table32,
 		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
 	flag.StringVar(&f.compression, "compression", "",
 		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
-	flag.StringVar(&f.profile, "profile", "bench-kvdb", "set of engine options: statelab engines; it decides what memtables reserve and, with --keys, the levels")
+	flag.StringVar(&f.profile, "profile", "bench-kvdb",
+		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill")
 	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine to predict for; Pebble's cache has shards for each")
 	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
@@ -70,32 +72,14 @@ that is here (--db) it traces the accesses instead.
 	flag.StringVar(&f.reserve, "reserve", "auto",
 		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
-	flag.StringVar(&f.seeds, "seeds", "3", "random file-to-shard assignments to simulate; the band is their range")
+	flag.StringVar(&f.seeds, "seeds", "3", "number of random assignments of files to cache shards to simulate; the band is the range of their results")
 	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict each of their points and compare")
-	flag.StringVar(&f.out, "out", "", "with --validate: folder for the table and the charts")
-	flag.BoolVar(&f.force, "force", false, "with --out: replace files that exist")
+	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and JSON; with --validate: folder for the table and the charts")
+	flag.BoolVar(&f.force, "force", false, "with --validate and --out: replace files that exist")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	f.on = fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, m, args) })
-}
-
-// prediction is what predict --json prints.
-type prediction struct {
-	Schema     string                  `json:"schema"`
-	Source     string                  `json:"source"` // of the level table
-	Keys       int64                   `json:"keys"`
-	Database   int64                   `json:"database_bytes"`
-	Engine     string                  `json:"engine"`
-	Profile    string                  `json:"profile"`
-	Cores      int                     `json:"cores"`
-	Gets       uint64                  `json:"gets"`
-	WarmupGets uint64                  `json:"warmup_gets"`
-	Missing    float64                 `json:"missing_share"`
-	Method     string                  `json:"method"` // trace (of a database that is here) or level table
-	Inflection result.Inflection       `json:"inflection"`
-	Levels     []engine.Level          `json:"levels"`
-	Points     []result.PredictedPoint `json:"points"`
 }
 
 func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
@@ -107,6 +91,7 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 		}
 		return a.validate(f)
 	}
+	m.answerFolder(f.out)
 	in, p := f.input(m)
 	reserve := m.reserve(f.reserve)
 	sources := 0
@@ -177,14 +162,14 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.json {
-		return a.printJSON(p)
-	}
-	return a.printPrediction(p)
+	return a.deliverAnswer(f.out, result.PredictionFile, f.json, p, func(started time.Time, command []string) any {
+		p.Started, p.Command = started, command
+		return p
+	})
 }
 
 // input reads the flags that do not depend on the level table.
-func (f *predictFlags) input(m *mistakes) (predict.Input, prediction) {
+func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Prediction) {
 	cores := m.upTo("cores", f.cores, 4096, "32")
 	m.threads(f.threads)
 	if f.engine != "" {
@@ -202,11 +187,11 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, prediction) {
 	for n := range seeds {
 		in.Seeds = append(in.Seeds, seed+n)
 	}
-	return in, prediction{Schema: "statelab.predict/1", Cores: cores, Gets: in.Gets, Missing: in.AbsentShare}
+	return in, enginereport.Prediction{Schema: enginereport.PredictionSchema, Cores: cores, Gets: in.Gets, Missing: in.AbsentShare}
 }
 
 // predictElsewhere predicts from the level table alone.
-func (a *app) predictElsewhere(in predict.Input, p prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
+func (a *app) predictElsewhere(in predict.Input, p enginereport.Prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
 	var out []result.PredictedPoint
 	all := in.CacheBytes
 	progress := a.progress()
@@ -229,7 +214,7 @@ func (a *app) predictElsewhere(in predict.Input, p prediction, reserve reserveOf
 
 // predictHere works the curve out from the filters and indexes of a database that
 // is on this machine: nothing about its shape is assumed.
-func (a *app) predictHere(f *predictFlags, in predict.Input, p prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
+func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
 	g := newFlags(experiment.Read)
 	g.DB, g.Engine, g.Existing, g.onlyLooks, g.IgnoreLock = f.db, experiment.List(f.engine), true, true, f.ignoreLock
@@ -244,7 +229,7 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p prediction, reser
 }
 
 // levels finds the level table.
-func (a *app) levels(f *predictFlags, in *predict.Input, p *prediction) error {
+func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) error {
 	p.Engine, p.Profile = cmp.Or(f.engine, "pebble1"), f.profile
 	switch {
 	case f.layout != "":
@@ -348,68 +333,6 @@ func profiled(spec lsm.NaturalSpec, s pebbledb.Settings) lsm.NaturalSpec {
 	}
 	spec.BlockBytes = cmp.Or(s.Levels[0].BlockSize, spec.BlockBytes)
 	return spec
-}
-
-func (a *app) printPrediction(p prediction) error {
-	fmt.Fprintf(a.stdout, "%s: %s keys, %s, %s on %s\n\n", p.Source, unit.ShortCount(float64(p.Keys)), unit.Bytes(p.Database), p.Engine, plural(p.Cores, "core"))
-	out := view.NewText(a.stdout, 80)
-	for _, sentence := range p.lead() {
-		out.Wrap(sentence, "")
-	}
-	out.Line("")
-	out.Line("                               block reads/Get                    hit rate, %")
-	out.Line("     cache  % of DB    steady    run         band  filter  top ix   index    data")
-	for _, q := range p.Points {
-		band := "-"
-		if q.High-q.Low > 0.01*q.BlockReadsPerGet {
-			band = fmt.Sprintf("%.3f-%.3f", q.Low, q.High)
-		}
-		hit := func(kind engine.BlockType) string {
-			rate, ok := q.HitRate[kind.String()]
-			if !ok {
-				return "-"
-			}
-			return strconv.FormatFloat(100*rate, 'f', 1, 64)
-		}
-		out.Line(fmt.Sprintf("%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s", unit.Bytes(q.CacheBytes),
-			unit.Significant(100*float64(q.CacheBytes)/float64(p.Database), 3), q.SteadyState, q.BlockReadsPerGet, band,
-			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
-	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.stdout, "\nIP1 %s, IP2 %s in cache; after %s warm-up and %s measured Gets\n", unit.Bytes(p.Inflection.IP1.CacheBytes),
-		unit.Bytes(p.Inflection.IP2.CacheBytes),
-		unit.Count(p.WarmupGets), unit.Count(p.Gets))
-	return nil
-}
-
-// transient is how far a run is from the steady state if it ended while its cache was still
-// filling.
-const transient = 0.02
-
-// lead is the answer: what a warm cache costs, and which of the sizes a run of so many Gets
-// would show another figure of.
-func (p prediction) lead() []string {
-	say := func(of func(result.PredictedPoint) float64, points []result.PredictedPoint) string {
-		return view.List(points, func(q result.PredictedPoint) string {
-			return fmt.Sprintf("%s at %s", unit.Significant(of(q), 3), view.ShortBytes(q.CacheBytes))
-		})
-	}
-	steady := func(q result.PredictedPoint) float64 { return q.SteadyState }
-	run := func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }
-	list := []string{"Block reads per Get in steady state, by cache: " + say(steady, p.Points) + "."}
-	var filling []result.PredictedPoint
-	for _, q := range p.Points {
-		if q.BlockReadsPerGet > (1+transient)*q.SteadyState {
-			filling = append(filling, q)
-		}
-	}
-	if len(filling) > 0 {
-		list = append(list, fmt.Sprintf("A run of %s Gets after %s warm-up Gets ends while its cache still fills: it would measure %s.",
-			unit.Count(p.Gets), unit.Count(p.WarmupGets), say(run, filling)))
-	}
-	return list
 }
 
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.

@@ -224,7 +224,7 @@ func (m *mistakes) pricedLayouts(dir string) *result.Layouts {
 		return nil
 	}
 	if l.Workload.ContractSlots == 0 {
-		m.add("--from %s: its states have no contract to price slots of: measure them with statelab layouts --contract-slots 10k", dir)
+		m.add("--from %s: its states have no large contract, so slots have no price: measure them with statelab layouts --contract-slots 10k", dir)
 	}
 	return l
 }

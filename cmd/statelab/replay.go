@@ -90,7 +90,7 @@ func (f *flags) replaySpec(fixed map[string]string, m *mistakes) protocol.TreeSp
 		limit, err = 0, nil
 	}
 	if err != nil || limit < 0 {
-		m.add("--commit-limit %q: a duration such as --commit-limit 60s", f.CommitLimit)
+		m.add("--commit-limit %q: must be a duration (example: --commit-limit 60s)", f.CommitLimit)
 	}
 	memory, err := unit.ParseBytes(string(f.Memory))
 	if err != nil {

@@ -23,8 +23,8 @@ func (a *app) reportVerb() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "report FOLDER...",
-		Short: "Draw sweep or run folders as one offline HTML file; several are overlaid",
-		Long: `Report explains what is in run and sweep folders, without measuring anything.
+		Short: "Explain result folders as text and as one offline HTML file; several runs are overlaid",
+		Long: `Report explains what is in result folders of any kind, without measuring anything.
 
   statelab report S                                (writes S/report.html)
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
@@ -110,10 +110,10 @@ func (a *app) importVerb() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "import LOGS --out DIR",
-		Short: "Turn logs of bench_kvdb or iavl-bench into folders, to compare with your own",
+		Short: "Convert logs of QuarkChain's bench_kvdb or of iavl-bench into folders, to compare with your own",
 		Long: `Import reads bench_kvdb's RadmonRead_*.log, Properties_*.log and Write_*.log and
-writes one sweep folder per dataset; or iavl-bench's *.jsonl (--log-type json) and
-writes one replay folder.
+writes one sweep folder per dataset; or it reads iavl-bench's *.jsonl (--log-type
+json) and writes one replay folder.
 
   statelab import LOGS --out published
   statelab report S published/200M published/2B --out both.html

@@ -20,7 +20,7 @@ func (a *app) serveVerb() *cobra.Command {
 		Use:   "serve [FOLDER]",
 		Short: "Show all results below a folder as local pages: list, reports, overlays, what runs now",
 		Long: `Serve lists every folder of results below FOLDER (default: statelab-runs), opens
-their reports, lays chosen runs over each other, and shows a sweep while it is
+their reports, overlays chosen runs, and shows a sweep while it is
 measured. Pages load nothing from the network.
 
   statelab serve
@@ -38,7 +38,7 @@ measured. Pages load nothing from the network.
 		}
 		address := m.listenAddress("listen", listen)
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			m.cannotRead("%s: no such folder (name the one that holds your results: statelab serve FOLDER)", root)
+			m.cannotRead("%s: no such folder (name the folder that holds your results: statelab serve FOLDER)", root)
 		}
 		if err := m.err(); err != nil {
 			return err
@@ -52,7 +52,11 @@ measured. Pages load nothing from the network.
 			return errors.Join(err, listener.Close())
 		}
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-		fmt.Fprintf(a.stdout, "http://%s/ (stop with Ctrl-C)\n", listener.Addr())
+		shown := listener.Addr().String()
+		if host, port, err := net.SplitHostPort(shown); err == nil && net.ParseIP(host).IsUnspecified() {
+			shown = "localhost:" + port // and every other address of this machine
+		}
+		fmt.Fprintf(a.stdout, "http://%s/ (stop with Ctrl-C)\n", shown)
 		stopped := context.AfterFunc(a.ctx, func() { _ = server.Close() }) // Serve returns why
 		defer stopped()
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

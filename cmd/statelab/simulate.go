@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -22,15 +26,15 @@ import (
 
 // simulateFlags are the flags of simulate as typed.
 type simulateFlags struct {
-	policy, cache, cores, reserve, export, sample string
-	force, json                                   bool
+	policy, cache, cores, reserve, export, sample, out string
+	force, json                                        bool
 }
 
 func (a *app) simulateVerb() *cobra.Command {
 	f := new(simulateFlags)
 	cmd := &cobra.Command{
 		Use:   "simulate TRACE --cache LIST",
-		Short: "Replay a trace through models of block caches: the exact miss curve",
+		Short: "Replay a trace through models of block caches: block reads per Get at each cache size",
 		Long: `Simulate replays a trace of block accesses (made by statelab trace) through models
 of block caches. clockpro1 and clockpro2 behave exactly as the caches of Pebble v1
 and v2; the other policies show what a different cache would read.
@@ -47,29 +51,12 @@ and v2; the other policies show what a different cache would read.
 	flag.StringVar(&f.reserve, "reserve", "auto",
 		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 	flag.StringVar(&f.sample, "sample-shift", "0",
-		"k: replay one of 2^k blocks, chosen by hash, and estimate the curve with its error (a trace larger than memory)")
+		"for a trace larger than memory: replay only one of 2^k blocks, chosen by hash, and estimate the curve and its error")
+	flag.StringVar(&f.out, "out", "", "new folder for the simulation: its page (report.html) and JSON")
 	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's oracleGeneral format")
 	flag.BoolVar(&f.force, "force", false, "with --export: replace the file if it exists")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.simulate(f, m, args) })
-}
-
-// simulation is what simulate --json prints.
-type simulation struct {
-	Schema string           `json:"schema"`
-	Trace  trace.Header     `json:"trace"`
-	Gets   int64            `json:"gets"`
-	Points []simulatedPoint `json:"points"`
-}
-
-type simulatedPoint struct {
-	Policy      string             `json:"policy"`
-	CacheBytes  int64              `json:"cache_bytes"`
-	ReadsPerGet float64            `json:"block_reads_per_get"`
-	ByType      map[string]float64 `json:"block_reads_per_get_by_type"`
-	HitRate     map[string]float64 `json:"hit_rate"`
-	// Error is half the 95 % interval of ReadsPerGet, of a sample.
-	Error float64 `json:"block_reads_per_get_error,omitempty"`
 }
 
 func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
@@ -79,6 +66,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		m.readable("", args[0])
 	}
 	shift := m.shift(f.sample, "blocks")
+	m.answerFolder(f.out)
 	if f.export != "" && shift > 0 {
 		m.add("--sample-shift: a sample cannot be exported")
 	}
@@ -114,16 +102,18 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		return err
 	}
 	if f.export != "" {
-		return a.export(f, t, header)
+		if err := a.export(f, t, header); err != nil || f.out == "" {
+			return err
+		}
 	}
 	if header.SampleShift > 0 {
-		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) gives no miss curve: trace all keys", args[0], 1<<header.SampleShift)
+		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) cannot be simulated: trace all keys (without --sample-shift)", args[0], 1<<header.SampleShift)
 	}
 	if len(policies) == 0 {
 		policies = []cachesim.Policy{policyOf(header.Engine)}
 	}
 	p := a.progress()
-	out := simulation{Schema: "statelab.simulate/1", Trace: header}
+	out := enginereport.Simulation{Schema: enginereport.SimulationSchema, Trace: header}
 	for i, policy := range policies {
 		p.tell(string(policy)+": ", result.Event{Phase: "simulating", Done: uint64(i), Total: uint64(len(policies)), Unit: "policies"})
 		setup.Policy = policy
@@ -139,11 +129,41 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		}
 	}
 	p.done()
-	if f.json {
-		return a.printJSON(out)
+	return a.deliverAnswer(f.out, result.SimulationFile, f.json, out, func(started time.Time, command []string) any {
+		out.Started, out.Command = started, command
+		return out
+	})
+}
+
+// deliverAnswer prints what was computed. With --out it also stores it, marked with when
+// and by which command it was made, and its page.
+func (a *app) deliverAnswer(out, file string, asJSON bool, answer report.Report, marked func(started time.Time, command []string) any) (err error) {
+	switch {
+	case out == "" && asJSON:
+		return a.printJSON(answer.JSON())
+	case out == "":
+		return answer.Text(a.stdout)
 	}
-	a.printSimulation(out)
-	return nil
+	tidy, err := output.MakeFolder(out)
+	if err != nil {
+		return usage("--out: %v", err)
+	}
+	defer func() { err = errors.Join(err, tidy()) }()
+	dir := absolute(out)
+	if err := result.WriteSummary(filepath.Join(dir, file), marked(time.Now().UTC(), a.command())); err != nil {
+		return err
+	}
+	return a.explain(asJSON, "", dir)
+}
+
+// answerFolder checks the --out folder of what is computed without a run.
+func (m *mistakes) answerFolder(out string) {
+	if out == "" {
+		return
+	}
+	if err := output.Folder(out); err != nil {
+		m.add("--out: %v", err)
+	}
 }
 
 // reserve reads auto or a size.
@@ -197,31 +217,15 @@ func policyOf(engine string) cachesim.Policy {
 	return cachesim.ClockPro1Policy
 }
 
-func simulated(policy cachesim.Policy, p cachesim.Point) simulatedPoint {
-	s := simulatedPoint{Policy: string(policy), CacheBytes: p.CacheBytes, ReadsPerGet: p.BlockReadsPerGet(), ByType: map[string]float64{}, HitRate: p.HitRates(),
-		Error: p.ReadsPerGetError}
+func simulated(policy cachesim.Policy, p cachesim.Point) enginereport.SimulatedPoint {
+	s := enginereport.SimulatedPoint{Policy: string(policy), CacheBytes: p.CacheBytes, ReadsPerGet: p.BlockReadsPerGet(), ByType: map[string]float64{},
+		HitRate: p.HitRates(), Error: p.ReadsPerGetError}
 	for _, kind := range engine.BlockTypes() {
 		if p.Accesses[kind] > 0 {
 			s.ByType[kind.String()] = float64(p.Reads[kind]) / float64(p.Gets)
 		}
 	}
 	return s
-}
-
-func (a *app) printSimulation(s simulation) {
-	fmt.Fprintf(a.stdout, "%s Gets of %s\n\n", unit.Count(s.Gets), s.Trace.Engine)
-	fmt.Fprintln(a.stdout, "                    block reads per Get                        hit rate, %")
-	fmt.Fprintln(a.stdout, "policy     cache      all  filter  top ix   index    data  filter   index    all")
-	for _, p := range s.Points {
-		top := p.ByType[engine.TopIndex.String()] + p.ByType[engine.SingleIndex.String()]
-		within := ""
-		if p.Error > 0 {
-			within = fmt.Sprintf("  all: +- %.4f", p.Error)
-		}
-		fmt.Fprintf(a.stdout, "%-9s %8s %7.4f %7.4f %7.4f %7.4f %7.4f  %6.2f  %6.2f %6.2f%s\n", p.Policy, unit.Bytes(p.CacheBytes), p.ReadsPerGet,
-			p.ByType[engine.Filter.String()], top, p.ByType[engine.Index.String()], p.ByType[engine.Data.String()],
-			100*p.HitRate[engine.Filter.String()], 100*p.HitRate[engine.Index.String()], 100*p.HitRate["all"], within)
-	}
 }
 
 func (a *app) export(f *simulateFlags, t *cachesim.Trace, header trace.Header) error {

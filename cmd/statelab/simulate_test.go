@@ -3,10 +3,13 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/result"
 )
 
@@ -39,8 +42,8 @@ func TestTraceThroughAPipe(t *testing.T) {
 		t.Errorf("through a pipe:\n%s\nfrom a file:\n%s", text, want)
 	}
 
-	var exact, sample simulation
-	for out, args := range map[*simulation][]string{
+	var exact, sample enginereport.Simulation
+	for out, args := range map[*enginereport.Simulation][]string{
 		&exact:  {"simulate", file, "--policy", "lru", "--cache", "4MiB", "--json"},
 		&sample: {"simulate", file, "--policy", "lru", "--cache", "4MiB", "--json", "--sample-shift", "1"},
 	} {
@@ -55,6 +58,33 @@ func TestTraceThroughAPipe(t *testing.T) {
 	refused(t, statelab(t, append(flags, "-", "--json")...), exitUsage, "standard output")
 	refused(t, statelab(t, "simulate", file, "--sample-shift", "1", "--export", file+"x"), exitUsage, "--sample-shift")
 	refused(t, statelab(t, "simulate", file, "--sample-shift", "x"), exitUsage, "--sample-shift")
+}
+
+// TestAnswersHavePages: what is computed without a run is kept with --out, with a page that
+// starts with the answer and can be made again from the folder.
+func TestAnswersHavePages(t *testing.T) {
+	t.Parallel()
+	db, dir := small(t, "50k"), t.TempDir()
+	file := filepath.Join(dir, "T")
+	must(t, "trace", "--db", db, "--gets", "2k", "--warmup", "1k", "--out", file)
+	for answer, args := range map[string][]string{
+		"Block reads per Get in steady state, by cache: ": {"predict", "--db", db, "--cache", "256KiB,1MiB", "--gets", "2k"},
+		"Fewest block reads per Get, by cache: ":          {"simulate", file, "--policy", "lru,s3fifo", "--cache", "256KiB,1MiB"},
+		"Your cache is large enough: ":                    {"advise", db, "--cache", "64MiB", "--probe-seconds", "0", "--write-rate", "0"},
+		" reads/s of 4 KiB with ":                         {"disk", db, "--seconds", "0.05", "--repeats", "1", "--in-flight", "1,2", "--with", "none"},
+	} {
+		out := filepath.Join(dir, args[0])
+		printed := must(t, append(args, "--out", out, "--quiet")...)
+		page, err := os.ReadFile(filepath.Join(out, result.ReportFile))
+		if err != nil || !strings.Contains(string(page), answer) || !strings.Contains(printed.stdout, "report: "+filepath.Join(out, result.ReportFile)) {
+			t.Errorf("%s: no %q in the page, or it is not named: %v\n%v", args[0], answer, err, printed)
+		}
+		must(t, "report", out)
+		if again, err := os.ReadFile(filepath.Join(out, result.ReportFile)); err != nil || string(again) != string(page) {
+			t.Errorf("%s: report draws another page: %v", args[0], err)
+		}
+		refused(t, statelab(t, append(args, "--out", out)...), exitUsage, "already holds")
+	}
 }
 
 // TestSortedBatchesReadWhatTheSimulationSays: sorting a batch lets its keys share
@@ -73,7 +103,7 @@ func TestSortedBatchesReadWhatTheSimulationSays(t *testing.T) {
 		}
 		reads[order] = *run.Figures.BlockReadsPerGet
 		must(t, "trace", "--run", filepath.Join(out, "points", "000"), "--out", file)
-		var s simulation
+		var s enginereport.Simulation
 		if err := json.Unmarshal([]byte(must(t, "simulate", file, "--cache", "600KiB", "--json").stdout), &s); err != nil {
 			t.Fatal(err)
 		}

@@ -113,10 +113,10 @@ func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
 			m.add("--engine %s: with --db a sweep reads one database with one engine; without --db it makes a database for each", f.Engine)
 		}
 		if f.Age.Several() || f.Measure == experiment.Sweep && f.Age != bench.NoAge {
-			m.add("--age %s: not with --db, whose database is as it was loaded (statelab load --age)", f.Age)
+			m.add("--age %s: not with --db; to age a database, load it with statelab load --age", f.Age)
 		}
 		if f.Keys != "" {
-			m.add("--keys %s: not with --db, whose database has its keys", f.Keys)
+			m.add("--keys %s: not with --db, whose number of keys is fixed", f.Keys)
 		}
 		g.Engine = experiment.List(f.Engine.First())
 		t = a.target(&g, m)

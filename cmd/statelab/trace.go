@@ -47,26 +47,27 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 	}
 	flag := cmd.Flags()
 	flag.StringVar(&f.DB, "db", "", "directory of the database")
-	flag.StringVar(&run, "run", "", "run folder to take the key stream from (database, Gets, warm-up, threads, seed)")
-	flag.StringVar(&f.Gets, "gets", "500k", "number of Gets that count")
-	flag.StringVar(&f.Warmup, "warmup", "100k", "Gets before those, which only fill caches: a number, or a share of the keys")
-	flag.StringVar((*string)(&f.Threads), "threads", "1", "number of threads; their streams take turns")
+	flag.StringVar(&run, "run", "", "trace the Gets of this run folder (its database, Gets, warm-up, threads and seed)")
+	flag.StringVar(&f.Gets, "gets", "500k", "number of measured Gets")
+	flag.StringVar(&f.Warmup, "warmup", "100k", "Gets before the measured ones, which only fill caches: a number, or a share of the keys")
+	flag.StringVar((*string)(&f.Threads), "threads", "1", "number of threads; their Gets take turns in the trace")
 	flag.StringVar(&f.Missing, "missing", "0%", "share of Gets that ask for absent keys")
 	flag.StringVar(&f.Zipf, "zipf", "0", "Zipf exponent of key popularity: 0 is uniform")
 	flag.StringVar(&f.Workload, "workload", f.Workload, "workload whose keys are traced: readrandom, multireadrandom")
-	flag.StringVar((*string)(&f.BatchGets), "batch-gets", string(f.BatchGets), "keys of a batch of multireadrandom")
-	flag.StringVar((*string)(&f.BatchOrder), "batch-order", string(f.BatchOrder), "keys of a batch of multireadrandom: random, or sorted in ascending order")
+	flag.StringVar((*string)(&f.BatchGets), "batch-gets", string(f.BatchGets), "workload multireadrandom: keys per batch")
+	flag.StringVar((*string)(&f.BatchOrder), "batch-order", string(f.BatchOrder),
+		"workload multireadrandom: order of the keys of a batch: random, or sorted (ascending)")
 	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
 	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "number of keys to sample from a database that statelab did not load")
 	flag.StringVar(&f.Accesses, "accesses", "", "access list whose keys to trace, on a client's database (--use-existing)")
-	flag.StringVar(&f.KeyScheme, "scheme", "flat", "keys of the client that --accesses asks for: flat (geth's snapshot), path or hash (its tries)")
-	flag.StringVar(&sample, "sample-shift", "0", "k: keep one of 2^k keys, chosen by hash (for averages only, not for simulate)")
+	flag.StringVar(&f.KeyScheme, "scheme", "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
+	flag.StringVar(&sample, "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
 	flag.StringVar(&f.out, "out", "", "trace file to write; - is standard output")
 	flag.BoolVar(&force, "force", false, "replace the trace file if it exists")
 	flag.BoolVar(&f.Existing, "use-existing", false, "trace a database that statelab did not load; it is never written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	flag.StringVar(&part, "part", "", "trace part K/N of the Gets only (example: 2/4)")
-	flag.BoolVar(&merge, "merge", false, "the arguments are the files of all parts: write the whole trace")
+	flag.BoolVar(&merge, "merge", false, "write the whole trace from the files of all parts, which are the arguments")
 	on := fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if !merge {
@@ -77,7 +78,7 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 		f.part = m.part(part)
 		on.check(m)
 		if on.where != "" && (f.out == pipe || part != "") {
-			m.add("--on %s: makes and joins the parts itself, into a file (example: --out T)", on.where)
+			m.add("--on %s: divides the work itself and writes one file: remove --part, and name a file (example: --out T)", on.where)
 		}
 		shift := m.shift(sample, "keys")
 		if f.out == "" {
@@ -85,7 +86,7 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 		} else if f.out != pipe {
 			m.newFile("--out: ", f.out, &force)
 		} else if f.json {
-			m.add("--json: with --out - the trace itself goes to standard output")
+			m.add("--json: not with --out -, which writes the trace to standard output")
 		}
 		if merge {
 			if err := m.err(); err != nil {

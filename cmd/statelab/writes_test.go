@@ -25,11 +25,13 @@ type writer struct {
 
 // writers holds every command: one that is not in it fails the test.
 var writers = map[string]writer{
-	"accesses generate":  {"accesses generate --blocks 2 --accounts 1k --out NEW", []string{"--out"}},
-	"accesses import":    {"accesses import LISTS --out NEW", []string{"--out"}},
-	"accesses info":      {},
-	"accesses verify":    {},
-	"advise":             {"advise DB --probe-seconds 0 --out NEW", []string{"--out"}},
+	"accesses generate": {"accesses generate --blocks 2 --accounts 1k --out NEW", []string{"--out"}},
+	"accesses import":   {"accesses import LISTS --out NEW", []string{"--out"}},
+	"accesses info":     {},
+	"accesses verify":   {},
+	"advise":            {"advise DB --probe-seconds 0 --out NEW", []string{"--out"}},
+	"bisect": {"bisect --module M --good v1 --bad v2 --fail-if block_reads_per_get>0 --keys 1k --cache 1MiB --out NEW",
+		[]string{"--out"}},
 	"cluster check":      {},
 	"changeset export":   {"changeset export SET --format cronos --out NEW", []string{"--out"}},
 	"changeset generate": {"changeset generate --profile bank --versions 3 --out NEW", []string{"--out"}},
@@ -59,7 +61,7 @@ var writers = map[string]writer{
 	"publish":       {"publish RUN --out NEW.zip", []string{"--out"}},
 	"site":          {"site PACKS --out NEW", []string{"--out"}},
 	"verify":        {},
-	"simulate":      {"simulate TRACE --export NEW", []string{"--export"}},
+	"simulate":      {"simulate TRACE --cache 1MiB --export NEW1 --out NEW", []string{"--export", "--out"}},
 	"sweep":         {"sweep --db DB --use-existing --cache 1MiB --gets 1k --warmup 0 --access-gets 0 --disk none --out NEW", []string{"--out"}},
 	"trace":         {"trace --db DB --use-existing --gets 1k --warmup 0 --out NEW", []string{"--out"}},
 	"version":       {},
@@ -70,7 +72,7 @@ var writers = map[string]writer{
 
 // onlyRefused are commands that need what a machine may not have, or much time:
 // only their refusals are tested.
-var onlyRefused = []string{"accesses import", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove"}
+var onlyRefused = []string{"accesses import", "bisect", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove"}
 
 func TestEveryCommandIsAWriter(t *testing.T) {
 	var walk func(*cobra.Command)

@@ -124,7 +124,7 @@ func (d *db) Warnings() []engine.Warning {
 	}
 	return []engine.Warning{{
 		Code:   "unsettled",
-		Text:   "a level is due for compaction, yet none starts: the shape may change under later writes",
+		Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
 		Remedy: "load again",
 	}}
 }

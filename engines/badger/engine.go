@@ -40,7 +40,7 @@ const version = "v4.9.6"
 func (Engine) Info() engine.Info {
 	return engine.Info{
 		Name:         "badger",
-		Version:      version,
+		Version:      adapter.Version("github.com/dgraph-io/badger/v4", version),
 		Route:        "go module",
 		Licence:      "Apache-2.0",
 		Durability:   "kill: every commit survives (its log is memory-mapped); power cut: what was synced or flushed before it",

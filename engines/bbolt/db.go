@@ -40,7 +40,7 @@ func (d *db) start(o engine.Options) error {
 	if o.CacheBytes > 0 {
 		d.warnings = append(d.warnings, engine.Warning{
 			Code:   "no_block_cache",
-			Text:   fmt.Sprintf("bbolt keeps no blocks itself: the cache of %d bytes that was asked for does not exist", o.CacheBytes),
+			Text:   fmt.Sprintf("bbolt has no block cache: the cache size of %d bytes has no effect", o.CacheBytes),
 			Remedy: "limit the page cache by a memory budget instead",
 		})
 	}

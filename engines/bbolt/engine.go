@@ -44,7 +44,7 @@ const (
 func (Engine) Info() engine.Info {
 	return engine.Info{
 		Name:    "bbolt",
-		Version: version,
+		Version: adapter.Version("go.etcd.io/bbolt", version),
 		Route:   "go module",
 		Licence: "MIT",
 		Durability: "kill: every commit survives; power cut: with profile default every commit, " +

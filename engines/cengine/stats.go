@@ -98,7 +98,7 @@ func (s *stats) believable(told []sharedlib.Stat) []sharedlib.Stat {
 		if group := groupOf(f.Name); !s.broken[group] {
 			s.broken[group] = true
 			s.doubts = append(s.doubts, engine.Warning{Code: "native_counter", Text: fmt.Sprintf("%v: %s is left out", f, group),
-				Remedy: "correct the library: counters are totals since open and never fall"})
+				Remedy: "correct the library: counters are totals since open and never decrease"})
 		}
 	}
 	return slices.DeleteFunc(told, func(t sharedlib.Stat) bool { return s.broken[groupOf(t.Name)] })

@@ -251,14 +251,14 @@ func (d *db) Warnings() (warnings []engine.Warning) {
 	if d.unsettled.Load() {
 		warnings = append(warnings, engine.Warning{
 			Code:   "unsettled",
-			Text:   "a level is due for compaction, yet none starts: the shape may change under later writes",
+			Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
 			Remedy: "load again",
 		})
 	}
 	if err := d.followError.Load(); err != nil {
 		warnings = append(warnings, engine.Warning{
 			Code:   "layout_unknown",
-			Text:   "new tables could not be listed or learnt, their reads may count as meta or under no level: " + (*err).Error(),
+			Text:   "the layout of some new tables could not be read, so their reads may be counted as meta or without a level: " + (*err).Error(),
 			Remedy: "settle the database before measuring",
 		})
 	}

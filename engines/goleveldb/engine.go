@@ -46,7 +46,7 @@ const version = "v1.0.1-0.20220721030215-126854af5e6d"
 func (Engine) Info() engine.Info {
 	return engine.Info{
 		Name:       "goleveldb",
-		Version:    version,
+		Version:    adapter.Version("github.com/syndtr/goleveldb", version),
 		Route:      "go module",
 		Licence:    "BSD-2-Clause",
 		Durability: "kill: every commit survives (it is in the journal); power cut: what was synced or flushed before it",

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/vfs"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
@@ -27,7 +28,7 @@ const name = "pebble1"
 
 func (library) About() pebbledb.About {
 	return pebbledb.About{
-		Name: name, Version: "v1.1.5",
+		Name: name, Version: adapter.Version("github.com/cockroachdb/pebble", "v1.1.5"),
 		Profiles: []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.Default()},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
@@ -28,7 +29,7 @@ const name = "pebble2"
 
 func (library) About() pebbledb.About {
 	return pebbledb.About{
-		Name: name, Version: "v2.1.7",
+		Name: name, Version: adapter.Version("github.com/cockroachdb/pebble/v2", "v2.1.7"),
 		Profiles: []pebbledb.Profile{
 			pebbledb.BenchKVDB(), pebbledb.GethV2(), pebbledb.Columnar(uint64(pebble.FormatNewest)), pebbledb.Default(),
 		},

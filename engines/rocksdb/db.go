@@ -84,7 +84,7 @@ func (d *db) start() (err error) {
 	d.reads = d.newAccount(shape, sector)
 	if d.settings.readOnly {
 		d.warn(engine.Warning{Code: "cache_untold",
-			Text: "opened for reading only, RocksDB does not report what Gets found in its block cache: no accesses and hit rates, and no types of reads where " +
+			Text: "opened read-only, RocksDB does not report what Gets found in its block cache: no accesses and hit rates, and no types of reads where " +
 				"filters and indexes are in the cache",
 			Remedy: "read a copy of the database without --read-only"})
 	}

@@ -99,7 +99,7 @@ func Latest(db Database) (int64, error) {
 	}
 	version, n := binary.Uvarint(value[1:])
 	if value[0] != latestTag || n != len(value)-1 || version > 1<<62 {
-		return 0, fmt.Errorf("%s holds %x, which is no version", latestKey, value)
+		return 0, fmt.Errorf("%s holds %x, which is not a version", latestKey, value)
 	}
 	return int64(version), nil
 }

@@ -27,7 +27,7 @@ func SyncEveryBatch() tree.Override {
 func Problems(i tree.Info, o tree.Options, known ...tree.Override) []error {
 	errs := o.Problems(i, known...)
 	if o.MemoryBytes > 0 {
-		errs = append(errs, fmt.Errorf("%s has no memory budget: use --cache-nodes N", i.Name))
+		errs = append(errs, fmt.Errorf("%s does not support a memory budget: use --cache-nodes N", i.Name))
 	}
 	return errs
 }

@@ -240,14 +240,14 @@ func (d *live) Warnings() []engine.Warning {
 	if d.unsettled.Load() {
 		warnings = append(warnings, engine.Warning{
 			Code:   "unsettled",
-			Text:   "a level is due for compaction, yet none starts: the shape may change under later writes",
+			Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
 			Remedy: "leave DisableAutomaticCompactions off, or load again",
 		})
 	}
 	if err := d.followError.Load(); err != nil {
 		warnings = append(warnings, engine.Warning{
 			Code:   "layout_unknown",
-			Text:   "new tables could not be listed or learnt, their reads may count as meta or under no level: " + (*err).Error(),
+			Text:   "the layout of some new tables could not be read, so their reads may be counted as meta or without a level: " + (*err).Error(),
 			Remedy: "settle the database before measuring",
 		})
 	}
@@ -278,7 +278,7 @@ func (d *live) muchInLog() (engine.Warning, bool) {
 		Code: "unflushed_log",
 		Text: fmt.Sprintf("the write-ahead log holds writes that are in no table yet. They were replayed into %s of memory beside the cache; Gets of their keys "+
 			"read no block", unit.Bytes(log)),
-		Remedy: "start and stop the node that owns the database once, if its tables shall hold everything",
+		Remedy: "start and stop the node that owns the database once; it then moves these writes into tables",
 	}, float64(log) > noticeableLog*float64(bytes)
 }
 

@@ -209,7 +209,7 @@ func setFilterLevels(s *Settings, v string) error {
 		last = -1
 	default:
 		if n, err := fmt.Sscanf(v, "%d-%d", &first, &last); n != 2 || err != nil || first < 0 || first > last || last >= Levels {
-			return fmt.Errorf("%q is no range of levels", v)
+			return fmt.Errorf("%q is not a range of levels", v)
 		}
 	}
 	for i := range s.Levels {

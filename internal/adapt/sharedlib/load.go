@@ -86,7 +86,7 @@ func (c Contract) enter(path string) (unsafe.Pointer, error) {
 	}
 	address := C.dlsym(handle, symbol)
 	if address == nil {
-		return nil, fmt.Errorf("%s is no %s for statelab: it exports no %s (see native/%s)", path, c.Noun, c.Entry, c.Header)
+		return nil, fmt.Errorf("%s is not a %s for statelab: it does not export %s (see native/%s)", path, c.Noun, c.Entry, c.Header)
 	}
 	table := C.call_entry(address)
 	if table == nil {

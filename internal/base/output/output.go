@@ -174,9 +174,11 @@ var results = []struct{ file, what, orElse string }{
 	{"run.json", "a run", ""},
 	{"disk.json", "a measurement of a disk", ""},
 	{"advice.json", "advice", ""},
+	{"prediction.json", "a prediction", ""},
+	{"simulation.json", "a simulation", ""},
 }
 
-const orResume = ", or add --resume to go on with it"
+const orResume = ", or add --resume to continue it"
 
 // MakeFolder makes a folder that Folder allows. tidy removes what was made as
 // long as it is empty: a run that failed early leaves no trace.

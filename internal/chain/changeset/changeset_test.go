@@ -338,7 +338,7 @@ func TestWriterRefuses(t *testing.T) {
 		}},
 		{"version 1 has no end", func(w *Writer, _ int) error { return errors.Join(w.Begin(1), w.Close()) }},
 		{"a root of 0 bytes", func(w *Writer, _ int) error { return errors.Join(w.Begin(1), w.End(Roots{Combined: []byte{}})) }},
-		{"no name of a store", func(w *Writer, _ int) error { _, err := w.Store("a/b"); return err }},
+		{"not a name of a store", func(w *Writer, _ int) error { _, err := w.Store("a/b"); return err }},
 	} {
 		w, err := NewWriter(io.Discard, Header{Order: OrderSortedNet})
 		if err != nil {

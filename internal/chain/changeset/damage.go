@@ -58,7 +58,7 @@ func checkValue(length uint64) error {
 
 func checkName(name string) error {
 	if name == "" || len(name) > MaxNameBytes || strings.ContainsAny(name, "/\x00\n") {
-		return fmt.Errorf("%.40q is no name of a store: 1 to %d bytes without / or line breaks", name, MaxNameBytes)
+		return fmt.Errorf("%.40q is not a name of a store, which has 1 to %d bytes without / or line breaks", name, MaxNameBytes)
 	}
 	return nil
 }

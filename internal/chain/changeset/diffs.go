@@ -420,7 +420,7 @@ func (h *hexBytes) UnmarshalText(text []byte) error {
 func fromHex(dst, text []byte, whole bool) error {
 	digits, found := bytes.CutPrefix(text, []byte("0x"))
 	if !found || len(digits) > 2*len(dst) || whole && len(digits) != 2*len(dst) {
-		return fmt.Errorf("%.80q is no 0x-hex of %d bytes", text, len(dst))
+		return fmt.Errorf("%.80q is not 0x-hex of %d bytes", text, len(dst))
 	}
 	if len(digits)%2 == 1 {
 		digits = append([]byte{'0'}, digits...)

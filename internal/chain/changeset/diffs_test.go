@@ -90,9 +90,9 @@ func TestDamagedDiffs(t *testing.T) {
 		{"an untraced transaction", `[{"txHash":"0x1","error":"execution timeout"}]`, "execution timeout"},
 		{"another tracer", `[{"txHash":"0x1","result":{"type":"CALL"}}]`, "no state diff"},
 		{"a number", `7`, "no state diff"},
-		{"a short address", `{"pre":{"0x12":{}},"post":{}}`, "no 0x-hex of 20 bytes"},
+		{"a short address", `{"pre":{"0x12":{}},"post":{}}`, "not 0x-hex of 20 bytes"},
 		{"a long balance", `{"pre":{},"post":{"0x332b656504f4eabb44c8617a42af37461a34e9dc":{"balance":"0x1` + strings.Repeat("0", 64) + `"}}}`,
-			"no 0x-hex of 32 bytes"},
+			"not 0x-hex of 32 bytes"},
 		{"no hex", `{"pre":{},"post":{"0x332b656504f4eabb44c8617a42af37461a34e9dc":{"code":"0xzz"}}}`, "invalid byte"},
 	} {
 		s, err := Open(fstest.MapFS{"17.json": {Data: []byte(c.text)}}, "17.json", "")

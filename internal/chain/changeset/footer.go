@@ -17,7 +17,7 @@ func (c *Container) readHeader() error {
 		return err
 	}
 	if string(start) != magic {
-		return fmt.Errorf("this is no container of change sets: it does not begin with %s", magic)
+		return fmt.Errorf("this is not a file of change sets: it does not begin with %s", magic)
 	}
 	kind, n, err := c.readFrame(int64(len(magic)), maxHeaderBytes)
 	if err != nil {

@@ -54,6 +54,8 @@ type Verified struct {
 // Advice is what advise --json prints.
 type Advice struct {
 	Schema         string            `json:"schema"`
+	Started        time.Time         `json:"started,omitzero"`  // of a folder
+	Command        []string          `json:"command,omitempty"` // of a folder
 	Answer         string            `json:"answer"`
 	Database       result.Database   `json:"database"`
 	Engine         result.Engine     `json:"engine"`
@@ -197,20 +199,21 @@ func (e *Evidence) memoryOfMachine() int64 {
 // answer is the sentence the operator came for.
 func (e *Evidence) answer(v verdict, then Place) string {
 	c := e.Curve
-	run := fmt.Sprintf("you run %s: %s", size(c.Now.CacheBytes), reads(c.Now))
+	run := fmt.Sprintf("now, with %s: %s", size(c.Now.CacheBytes), reads(c.Now))
 	switch v {
 	case tiny:
-		return fmt.Sprintf("Nothing is to be gained: the whole database takes %s in a cache, and the %s you run hold it.", size(c.WholeBytes), size(c.Now.CacheBytes))
+		return fmt.Sprintf("Your cache is large enough: the whole database takes %s in a cache, and yours has %s.", size(c.WholeBytes), size(c.Now.CacheBytes))
 	case hopeless:
-		return fmt.Sprintf("%s of memory cannot hold even the filters and top indexes (IP1, %s): a %s cache is the most it allows, ~%s block reads per Get; %s%s.",
+		return fmt.Sprintf("%s of memory cannot hold even the filters and top-level indexes (IP1, %s). The largest cache that fits is %s: "+
+			"about %s block reads per Get; %s%s.",
 			size(e.Limits.MemoryBytes), size(lsm.Inflect(e.Database.Levels, 0).IP1.CacheBytes), size(then.CacheBytes), reads(then), run, e.wanted())
 	case limited:
-		return fmt.Sprintf("%s of memory allow a %s cache: ~%s block reads per Get; %s%s.",
+		return fmt.Sprintf("In %s of memory a cache of %s fits: about %s block reads per Get; %s%s.",
 			size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), run, e.wanted())
 	case keep:
-		text := fmt.Sprintf("The %s cache you run is enough: ~%s block reads per Get", size(c.Now.CacheBytes), reads(c.Now))
+		text := fmt.Sprintf("Your cache of %s is large enough: about %s block reads per Get", size(c.Now.CacheBytes), reads(c.Now))
 		if c.Near != nil && c.Near.CacheBytes < c.Now.CacheBytes {
-			text += fmt.Sprintf("; %s would do for %s", size(c.Near.CacheBytes), reads(*c.Near))
+			text += fmt.Sprintf("; a cache of %s would need %s", size(c.Near.CacheBytes), reads(*c.Near))
 		}
 		return text + e.beyond() + "."
 	}
@@ -218,7 +221,7 @@ func (e *Evidence) answer(v verdict, then Place) string {
 	if c.List != nil {
 		of = " of the listed blocks"
 	}
-	return fmt.Sprintf("A %s cache brings this database to ~%s block reads per Get%s; %s%s.", size(then.CacheBytes), reads(then), of, run, e.beyond())
+	return fmt.Sprintf("With a cache of %s a Get needs about %s block reads%s; %s%s.", size(then.CacheBytes), reads(then), of, run, e.beyond())
 }
 
 // wanted is what the memory does not allow.
@@ -226,7 +229,7 @@ func (e *Evidence) wanted() string {
 	if e.Curve.Near == nil {
 		return ""
 	}
-	return fmt.Sprintf("; %s would bring %s", size(e.Curve.Near.CacheBytes), reads(*e.Curve.Near))
+	return fmt.Sprintf("; a cache of %s would need %s", size(e.Curve.Near.CacheBytes), reads(*e.Curve.Near))
 }
 
 // beyond is where a larger cache stops paying: doubling it there caches some
@@ -238,12 +241,12 @@ func (e *Evidence) beyond() string {
 	}
 	saved := 1 - c.Doubled.BlockReadsPerGet/c.Flat.BlockReadsPerGet
 	if c.List == nil && c.Now.CacheBytes > c.Flat.CacheBytes && c.Now.BlockReadsPerGet < (1-nothing)*c.Flat.BlockReadsPerGet {
-		return fmt.Sprintf("; all beyond %s caches data blocks alone", size(c.Flat.CacheBytes))
+		return fmt.Sprintf("; a cache beyond %s holds more data blocks and nothing else", size(c.Flat.CacheBytes))
 	}
 	if saved < nothing {
-		return fmt.Sprintf("; beyond %s nothing is gained", size(c.Flat.CacheBytes))
+		return fmt.Sprintf("; a cache beyond %s gains nothing", size(c.Flat.CacheBytes))
 	}
-	return fmt.Sprintf("; beyond %s twice the cache saves %.0f%%", size(c.Flat.CacheBytes), math.Ceil(100*saved))
+	return fmt.Sprintf("; beyond %s, twice the cache saves %.0f%% of the reads", size(c.Flat.CacheBytes), math.Ceil(100*saved))
 }
 
 func size(bytes int64) string { return unit.Bytes(bytes) }

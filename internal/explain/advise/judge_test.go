@@ -55,26 +55,31 @@ func TestAnswers(t *testing.T) {
 		cache  int64
 	}{
 		{"a larger cache pays", func(*Evidence) {},
-			"A 3.71 GiB cache brings this database to ~1.05 block reads per Get; you run 2.00 GiB: 1.60; beyond 4.10 GiB nothing is gained.", false, 3800 * mib},
+			"With a cache of 3.71 GiB a Get needs about 1.05 block reads; now, with 2.00 GiB: 1.60; a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
 		{"what runs is enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01} },
-			"The 8.00 GiB cache you run is enough: ~1.01 block reads per Get; 3.71 GiB would do for 1.05; beyond 4.10 GiB nothing is gained.", true, 8 * gib},
+			"Your cache of 8.00 GiB is large enough: about 1.01 block reads per Get; a cache of 3.71 GiB would need 1.05; " +
+				"a cache beyond 4.10 GiB gains nothing.", true, 8 * gib},
 		{"nearly enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 3700 * mib, BlockReadsPerGet: 1.06} },
-			"The 3.61 GiB cache you run is enough: ~1.06 block reads per Get; beyond 4.10 GiB nothing is gained.", true, 3700 * mib},
+			"Your cache of 3.61 GiB is large enough: about 1.06 block reads per Get; a cache beyond 4.10 GiB gains nothing.", true, 3700 * mib},
 		{"data blocks are cached", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 64 * gib, BlockReadsPerGet: 0.9} },
-			"The 64.0 GiB cache you run is enough: ~0.900 block reads per Get; 3.71 GiB would do for 1.05; all beyond 4.10 GiB caches data blocks alone.", true,
+			"Your cache of 64.0 GiB is large enough: about 0.900 block reads per Get; a cache of 3.71 GiB would need 1.05; " +
+				"a cache beyond 4.10 GiB holds more data blocks and nothing else.", true,
 			64 * gib},
 		{"a small database goes on gaining", func(e *Evidence) { e.Curve.Doubled.BlockReadsPerGet = 0.8 },
-			"A 3.71 GiB cache brings this database to ~1.05 block reads per Get; you run 2.00 GiB: 1.60; beyond 4.10 GiB twice the cache saves 22%.", false, 3800 * mib},
+			"With a cache of 3.71 GiB a Get needs about 1.05 block reads; now, with 2.00 GiB: 1.60; " +
+				"beyond 4.10 GiB, twice the cache saves 22% of the reads.", false, 3800 * mib},
 		{"too little memory", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 5*gib, &Place{CacheBytes: 3 * gib, BlockCacheBytes: 1536 * mib, BlockReadsPerGet: 1.2}
-		}, "5.00 GiB of memory allow a 3.00 GiB cache: ~1.20 block reads per Get; you run 2.00 GiB: 1.60; 3.71 GiB would bring 1.05.", false, 3 * gib},
+		}, "In 5.00 GiB of memory a cache of 3.00 GiB fits: about 1.20 block reads per Get; now, with 2.00 GiB: 1.60; " +
+			"a cache of 3.71 GiB would need 1.05.", false, 3 * gib},
 		{"memory below IP1", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
-		}, "256 MiB of memory cannot hold even the filters and top indexes (IP1, 284 MiB): a 150 MiB cache is the most it allows, ~4.40 block reads per Get; " +
-			"you run 2.00 GiB: 1.60; 3.71 GiB would bring 1.05.", false, 150 * mib},
+		}, "256 MiB of memory cannot hold even the filters and top-level indexes (IP1, 284 MiB). The largest cache that fits is 150 MiB: " +
+			"about 4.40 block reads per Get; " +
+			"now, with 2.00 GiB: 1.60; a cache of 3.71 GiB would need 1.05.", false, 150 * mib},
 		{"everything fits", func(e *Evidence) {
 			e.Curve.WholeBytes, e.Curve.Now = 9*mib, Place{CacheBytes: 16 * mib}
-		}, "Nothing is to be gained: the whole database takes 9.00 MiB in a cache, and the 16.0 MiB you run hold it.", true, 16 * mib},
+		}, "Your cache is large enough: the whole database takes 9.00 MiB in a cache, and yours has 16.0 MiB.", true, 16 * mib},
 	} {
 		e := someEvidence()
 		c.change(&e)
@@ -110,7 +115,7 @@ func TestReasons(t *testing.T) {
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "keeps 2 of 475 MiB"},
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "one fills in 7.9 min at 1.00 MiB/s"},
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true} }, ""},
-		{"disk", func(*Evidence) {}, "the disk gives 67k reads/s: enough for 63.8k Gets/s, now 41.9k; say --gets-per-second"},
+		{"disk", func(*Evidence) {}, "the disk gives 67k reads/s: enough for 63.8k Gets/s, now 41.9k; give --gets-per-second"},
 		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 5000 },
 			"at 5k Gets/s it now needs 8k reads/s of this disk's 27k at 1 in flight: not the disk; with 3.71 GiB it needs 5.25k reads/s"},
 		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 50_000 },
@@ -130,7 +135,7 @@ func TestReasons(t *testing.T) {
 		{"unused_filters", func(e *Evidence) { e.Database.Levels[2].FilterBytes = 0 }, ""},
 		{"no_filters", func(*Evidence) {}, ""},
 		{"no_filters", func(e *Evidence) { e.Curve.WithFilters = &Place{CacheBytes: 4 * gib, BlockReadsPerGet: 1.06} },
-			"would bring ~1.06 block reads per Get at a 4.00 GiB cache"},
+			"a Get would need about 1.06 block reads at a cache of 4.00 GiB"},
 		{"level0", func(*Evidence) {}, ""},
 		{"level0", func(e *Evidence) { e.Database.Levels[0].Sublevels = 9 }, "level 0 holds 9 sublevels"},
 		{"page_cache", func(e *Evidence) { e.Limits.MemoryBytes = 32 * gib }, "of the database in the page cache"},
@@ -140,7 +145,7 @@ func TestReasons(t *testing.T) {
 		{"geth_limit", func(e *Evidence) { e.Machine.MemoryBytes = 8 * gib },
 			"geth cuts --cache to a third of the machine's memory (8.00 GiB here): the database gets 2.40 GiB of it, not 3.71 GiB"},
 		{"geth_limit", func(e *Evidence) { e.Machine.MemoryLimit = 8 * gib }, "(8.00 GiB here)"},
-		{"verified", func(e *Evidence) { e.Verified = []Verified{{ErrorPercent: -1.2}, {ErrorPercent: 0.3}} }, "the prediction is right within 1.2%"},
+		{"verified", func(e *Evidence) { e.Verified = []Verified{{ErrorPercent: -1.2}, {ErrorPercent: 0.3}} }, "the prediction is off by at most 1.2%"},
 		{"verified", func(e *Evidence) { e.Verified, e.SampleKeys = []Verified{{ErrorPercent: 1}}, 200_000 },
 			"the 200,000 sampled keys ask for part of the 460,000 index blocks only"},
 		{"verified", func(e *Evidence) { e.Verified = []Verified{{ErrorPercent: 15}} }, "off by up to 15%: trust what was measured"},

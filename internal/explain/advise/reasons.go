@@ -89,8 +89,8 @@ func (e *Evidence) noFilters() string {
 	if with == nil {
 		return ""
 	}
-	return fmt.Sprintf("levels above the last have no filters, so every Get searches them all: filters of 10 bits a key would bring ~%s block reads per Get "+
-		"at a %s cache; set FilterPolicy and compact",
+	return fmt.Sprintf("levels above the last have no filters, so every Get searches them all: with filters of 10 bits a key a Get would need about %s block "+
+		"reads at a cache of %s; set FilterPolicy and compact",
 		reads(*with), size(with.CacheBytes))
 }
 
@@ -106,7 +106,7 @@ func (e *Evidence) disk(a Advice) string {
 		if !a.Recommendation.Keep {
 			text += ", now " + e.fed(a.Now)
 		}
-		return text + "; say --gets-per-second, or --node-metrics for geth, to hear whether it is the limit"
+		return text + "; give --gets-per-second, or --node-metrics for geth, to find out whether it is the limit"
 	}
 	at := fmt.Sprintf("at %s Gets/s it now %s", unit.ShortCount(e.Limits.GetsPerSecond), e.Disk.verdict(a.Now.BlockReadsPerSecond))
 	if a.Recommendation.Keep {
@@ -204,7 +204,7 @@ func (e *Evidence) levelZero() string {
 	for _, l := range e.Database.Levels {
 		if l.Level == 0 && l.Sublevels >= many {
 			return fmt.Sprintf("level 0 holds %d sublevels, and a Get asks each: compactions are behind; once they have caught up (geth db compact) a Get is "+
-				"cheaper than told here", l.Sublevels)
+				"cheaper than predicted here", l.Sublevels)
 		}
 	}
 	return ""
@@ -214,7 +214,7 @@ func (e *Evidence) pageCache(a Advice) string {
 	for _, s := range a.Memory {
 		if s.Name == pageCacheShare && s.Bytes > 0 {
 			share := math.Min(1, float64(s.Bytes)/float64(max(e.Database.Bytes, 1)))
-			return fmt.Sprintf("the %s left hold up to %s of the database in the page cache: so many of the block reads at most do not reach the device",
+			return fmt.Sprintf("the %s left can hold up to %s of the database in the page cache: at most that share of the block reads does not reach the device",
 				size(s.Bytes), unit.Percent(share))
 		}
 	}
@@ -252,7 +252,7 @@ func (e *Evidence) verified() string {
 	if worst > good {
 		return fmt.Sprintf("measured here, the prediction is off by up to %.0f%%: trust what was measured", worst)
 	}
-	text := fmt.Sprintf("measured here, the prediction is right within %.1f%%", worst)
+	text := fmt.Sprintf("measured here, the prediction is off by at most %.1f%%", worst)
 	var indexBlocks int64
 	for _, l := range e.Database.Levels {
 		indexBlocks += l.IndexBlocks

@@ -63,37 +63,36 @@ func (a *Advice) places(out io.Writer) {
 		}
 		line(name, size(p.CacheBytes), size(p.BlockCacheBytes), perGet(p.BlockReadsPerGet), rest, unit.Count(int64(p.BlockReadsPerGet*rate+0.5)))
 	}
-	row("you run", a.Now.Place)
+	row("your cache", a.Now.Place)
 	if !a.Recommendation.Keep {
-		row("go to", a.Then.Place)
+		row("recommended", a.Then.Place)
 	}
 	knees := []struct {
 		name  string
 		place *Place
-	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {"within 2% of the floor", a.Flat}}
+	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {"within 2% of the fewest", a.Flat}}
 	for i, k := range knees {
 		// Of knees at one cache the last says the most.
 		if k.place != nil && (i == len(knees)-1 || knees[i+1].place == nil || knees[i+1].place.CacheBytes != k.place.CacheBytes) {
 			row(k.name, *k.place)
 		}
 	}
-	floor := "the floor: data blocks"
+	floor := "fewest: data blocks"
 	if a.List != nil {
-		floor = "the floor: first reads"
+		floor = "fewest: first reads"
 	}
 	line(floor, "", "", perGet(a.Floor), "", "")
-	fmt.Fprintln(out, wrap("What you run: "+a.Now.Source+".", ""))
+	fmt.Fprintln(out, wrap("Your settings are known from: "+a.Now.Source+".", ""))
 }
 
 func (a *Advice) flags(out io.Writer) {
 	if a.Recommendation.Keep {
-		fmt.Fprintln(out, "\nFlags: none need to change; for as much cache elsewhere")
+		fmt.Fprintln(out, "\nNo flag needs to change. The same cache for other clients:")
 	} else {
 		fmt.Fprintln(out, "\nFlags")
 	}
 	for _, s := range a.Settings {
-		name := map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Pebble: "Pebble's options"}[s.Client]
-		fmt.Fprintf(out, "  %-17s %s\n", name, strings.Join(s.Flags, " "))
+		fmt.Fprintf(out, "  %-17s %s\n", clientName(s.Client), strings.Join(s.Flags, " "))
 		text := size(s.CacheBytes) + " for the database"
 		if s.MemTables > 0 {
 			text += fmt.Sprintf(": %s for blocks while it writes (%d memtables of %s)", size(s.BlockCacheBytes), s.MemTables, size(s.MemTableBytes))
@@ -101,6 +100,10 @@ func (a *Advice) flags(out io.Writer) {
 		fmt.Fprintln(out, strings.Repeat(" ", 20)+wrap(text, strings.Repeat(" ", 20)))
 	}
 	fmt.Fprintf(out, "  %-17s %s\n", "file handles", unit.Count(a.Recommendation.Handles))
+}
+
+func clientName(c Client) string {
+	return map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Pebble: "Pebble's options"}[c]
 }
 
 func (a *Advice) memory(out io.Writer) {

@@ -20,7 +20,7 @@ const (
 const tolerance = 0.1
 
 // noFigures is why a claim is not tested whose layout was run.
-const noFigures = "the run lacks the figures"
+const noFigures = "the run does not have the figures"
 
 // judgeManyReads is of claims that a lookup costs as much as claimed on a main
 // network. Reads grow with the size: a smaller state that takes fewer says nothing.
@@ -54,7 +54,7 @@ func judgeManyReads(e Evidence, c claim) finding {
 	case e.Rows[largest].Accounts >= mainNetwork:
 		f.Word, f.Clause = Fails, ""
 	default:
-		f.Clause = "it is of a main network, ours has " + e.Accounts(largest) + " accounts"
+		f.Clause = "the claim is about the main network; ours has " + e.Accounts(largest) + " accounts"
 	}
 	return f
 }
@@ -97,7 +97,7 @@ func judgeGrowth(e Evidence, c claim) finding {
 		case bySearch < bySame/2:
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
 			if o, place, ok := e.Ahead(layout, "nodes_per_lookup", Billion, 0); ok {
-				f.note(fmt.Sprintf("that law carried on to 1e9 accounts: %s reads", view.Number(slope*o.Value*math.Log(Billion))), place)
+				f.note(fmt.Sprintf("that law extrapolated to 1e9 accounts: %s reads", view.Number(slope*o.Value*math.Log(Billion))), place)
 			}
 		case bySame < bySearch/2 && f.Word != HoldsIf:
 			f.Word, f.Clause = Fails, ""
@@ -143,7 +143,7 @@ func judgeNodes(e Evidence, c claim) finding {
 		first.place, fmt.Sprintf("rows[%d].nodes_per_lookup", i), place)
 	switch {
 	case math.Abs(off) > tolerance/2:
-		f.Word, f.Clause = Untested, "the formula for the nodes misses ours"
+		f.Word, f.Clause = Untested, "the formula does not predict our node counts"
 	case math.Abs(reads/c.High-1) <= 2*tolerance:
 		f.Word, f.Clause = HoldsIf, "nothing is cached"
 	}
@@ -188,7 +188,7 @@ func judgeFewReads(e Evidence, c claim) finding {
 	case beyond < 0 && e.Rows[last].Accounts >= c.upTo:
 		f.Word = Holds
 	case beyond < 0:
-		f.Word, f.Clause = HoldsIf, "there are no more than "+e.Accounts(last)+" accounts: more were not built"
+		f.Word, f.Clause = HoldsIf, "there are at most "+e.Accounts(last)+" accounts (larger states were not built)"
 	case ok && e.scarce(last) && held.Value <= limit:
 		f.Word, f.Clause = HoldsIf, e.isHeld(last)+", at "+e.Accounts(last)+" accounts"
 		if within >= 0 {
@@ -205,7 +205,7 @@ func judgeFewReads(e Evidence, c claim) finding {
 func judgeRingReads(e Evidence, c claim) finding {
 	i, _ := e.Largest(c.layouts[0])
 	if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok && first.DeviceReads == nil {
-		return finding{Word: Untested, Clause: "its reads are counted on a volume only: statelab volume"}
+		return finding{Word: Untested, Clause: "its reads can be counted only on a volume: statelab volume create"}
 	}
 	return judgeFewReads(e, c)
 }
@@ -243,7 +243,7 @@ func judgePerGet(e Evidence, c claim) finding {
 		held, ok := e.blocks(i, result.HeldLookups)
 		if !ok || !e.scarce(i) {
 			if f.Word == Untested && len(f.ours) == 0 {
-				f.Clause = "memory was not held to less than a third of the state: see --memory"
+				f.Clause = "the memory limit was not below a third of the state: set --memory"
 			}
 			continue
 		}
@@ -339,7 +339,7 @@ func judgeWrites(e Evidence, c claim) finding {
 	i, _ := e.Largest(layout)
 	u := e.Rows[i].Updates
 	if u == nil {
-		return finding{Word: Untested, Clause: "the run has no updates: see --update-blocks"}
+		return finding{Word: Untested, Clause: "the run has no updates: set --update-blocks"}
 	}
 	pages := u.WriteBytes / writtenPage
 	f := finding{Word: Fails}
@@ -347,7 +347,7 @@ func judgeWrites(e Evidence, c claim) finding {
 		view.ShortCount(float64(e.Workload.UpdateAccounts))),
 		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
 	if pages <= c.High*(1+tolerance) {
-		f.Word, f.Clause = HoldsIf, "there are no more than "+e.Accounts(i)+" accounts: more were not built"
+		f.Word, f.Clause = HoldsIf, "there are at most "+e.Accounts(i)+" accounts (larger states were not built)"
 	}
 	return f
 }

@@ -81,6 +81,37 @@ func (c *Comparison) Failures(l Limit) (failed []string) {
 	return failed
 }
 
+// Known tells whether every limit's figure is there and has a verdict.
+func (c *Comparison) Known(limits []Limit) bool {
+	for _, l := range limits {
+		seen := false
+		for _, p := range c.Pairs {
+			for _, f := range p.Figures {
+				if f.Name == l.Figure && (f.Verdict == string(difference.CannotTell) || l.Percent && !f.Relative && f.A != f.B) {
+					return false
+				}
+				seen = seen || f.Name == l.Figure
+			}
+		}
+		if !seen {
+			return false
+		}
+	}
+	return true
+}
+
+// Says are the verdicts on a limit's figure.
+func (c *Comparison) Says(l Limit) (sentences []string) {
+	for _, p := range c.Pairs {
+		for _, f := range p.Figures {
+			if f.Name == l.Figure {
+				sentences = append(sentences, p.Sentence(f))
+			}
+		}
+	}
+	return sentences
+}
+
 // Decided tells whether the figures named (none: all) need no more runs: each is exact,
 // or differs, or its interval lies within margin (a share) of no change.
 func (c *Comparison) Decided(margin float64, names ...string) bool {

@@ -87,15 +87,15 @@ func readsAt(p Point) string {
 	return text
 }
 
-// reached is "< 2 from 45 MiB".
+// reached is "fewer than 2 from 45 MiB on".
 func reached(a result.Answer, measured []Point) string {
 	switch {
 	case a.CacheBytes == 0:
-		return fmt.Sprintf("not below %g at any cache measured (up to %s)", a.Limit, view.ShortBytes(measured[len(measured)-1].CacheBytes))
+		return fmt.Sprintf("never fewer than %g (caches up to %s)", a.Limit, view.ShortBytes(measured[len(measured)-1].CacheBytes))
 	case a.NotAtCacheBytes == 0:
-		return fmt.Sprintf("< %g already at %s, the smallest measured", a.Limit, view.ShortBytes(a.CacheBytes))
+		return fmt.Sprintf("fewer than %g already at %s, the smallest measured", a.Limit, view.ShortBytes(a.CacheBytes))
 	}
-	return fmt.Sprintf("< %g from %s", a.Limit, view.ShortBytes(a.CacheBytes))
+	return fmt.Sprintf("fewer than %g from %s on", a.Limit, view.ShortBytes(a.CacheBytes))
 }
 
 // withoutReads is the answer of a run whose engine counts no blocks, or that

@@ -41,35 +41,41 @@ func deviceLook() view.Style {
 }
 
 // onCaches sets the x axis to the points' caches and, where they are near, the
-// inflection points, which are marked: solid at what a cache must hold, dashed at what
-// is on disk; one where they are the same.
+// inflection points.
 func (c curve) onCaches(pic *view.Picture) {
+	pic.Sizes(float64(c.sweep.Database.Bytes), markInflection(pic, c.sweep.Inflection)...)
+}
+
+// markInflection marks the inflection points that are near the caches of a picture: solid
+// at what a cache must hold, dashed at what is on disk; one where they are the same. It
+// returns their places.
+func markInflection(pic *view.Picture, i *result.Inflection) (also []float64) {
+	if i == nil {
+		return nil
+	}
 	low, high := pic.SpanX()
-	var also []float64
-	if i := c.sweep.Inflection; i != nil {
-		mark := func(name string, bytes int64, dashed bool) {
-			if v := float64(bytes); v >= low/4 && v <= high*4 {
-				also = append(also, v)
-				pic.Marks = append(pic.Marks, view.Mark{X: v, Name: name, Color: view.Ink, Dashed: dashed})
-			}
-		}
-		for _, ip := range []struct {
-			name string
-			size result.Size
-		}{{"IP1", i.IP1}, {"IP2", i.IP2}} {
-			disk, cache := ip.size.DiskBytes, ip.size.CacheBytes
-			switch {
-			case cache == 0:
-				mark(ip.name+" (on disk)", disk, true)
-			case math.Abs(float64(cache-disk)) < 0.02*float64(cache):
-				mark(ip.name, cache, false)
-			default:
-				mark(ip.name+" in cache", cache, false)
-				mark(ip.name+" on disk", disk, true)
-			}
+	mark := func(name string, bytes int64, dashed bool) {
+		if v := float64(bytes); v >= low/4 && v <= high*4 {
+			also = append(also, v)
+			pic.Marks = append(pic.Marks, view.Mark{X: v, Name: name, Color: view.Ink, Dashed: dashed})
 		}
 	}
-	pic.Sizes(float64(c.sweep.Database.Bytes), also...)
+	for _, ip := range []struct {
+		name string
+		size result.Size
+	}{{"IP1", i.IP1}, {"IP2", i.IP2}} {
+		disk, cache := ip.size.DiskBytes, ip.size.CacheBytes
+		switch {
+		case cache == 0:
+			mark(ip.name+" (on disk)", disk, true)
+		case math.Abs(float64(cache-disk)) < 0.02*float64(cache):
+			mark(ip.name, cache, false)
+		default:
+			mark(ip.name+" in cache", cache, false)
+			mark(ip.name+" on disk", disk, true)
+		}
+	}
+	return also
 }
 
 // logChart is a picture of one panel over a logarithmic x axis.
@@ -598,14 +604,15 @@ type Spot struct {
 
 // PNG draws the outlook.
 func (o Outlook) PNG(w io.Writer) error {
-	pic, err := o.picture()
+	pic, err := o.Picture()
 	if err != nil {
 		return err
 	}
 	return pic.PNG(w)
 }
 
-func (o Outlook) picture() (*view.Picture, error) {
+// Picture draws the outlook.
+func (o Outlook) Picture() (*view.Picture, error) {
 	points := func(spots []Spot) (xys view.XYs, texts []string) {
 		for _, s := range spots {
 			xys, texts = append(xys, view.XY{X: float64(s.CacheBytes), Y: s.BlockReadsPerGet}), append(texts, view.PerGet(s.BlockReadsPerGet))

@@ -153,7 +153,7 @@ func TestHardwareIsNotMixed(t *testing.T) {
 	mixed := fourEngines(6)
 	mixed[2].change = func(r *result.Run) { r.Host.CPU = "another" }
 	dir := enginesSweep(t, mixed...)
-	if got := sentences(t, dir); !strings.Contains(got, "With 1 thread runs on machines of different kinds cannot be ranked (") {
+	if got := sentences(t, dir); !strings.Contains(got, "With 1 thread, runs on machines of different kinds cannot be ranked (") {
 		t.Error(got)
 	}
 	if w := fmt.Sprint(read(t, dir).warnings()); !strings.Contains(w, "the points were measured on machines of different kinds") {
@@ -164,11 +164,11 @@ func TestHardwareIsNotMixed(t *testing.T) {
 // Nobody is called faster within the noise, nor after one run.
 func TestRanking(t *testing.T) {
 	for repeats, want := range map[int]string{
-		1: "With 1, 4 threads too few runs to rank: 1 each, 5 needed (--repeats 5): ",
-		2: "With 1, 4 threads too few runs to rank: 2 each, 5 needed (--repeats 5): ",
-		6: "With 1 thread cannot tell who is fastest of pebble1, rocksdb: pebble1 1k (900 to 1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) " +
+		1: "With 1, 4 threads, too few runs to rank them (1 each, 5 needed: --repeats 5): ",
+		2: "With 1, 4 threads, too few runs to rank them (2 each, 5 needed: --repeats 5): ",
+		6: "With 1 thread, cannot tell who is fastest of pebble1, rocksdb: pebble1 1k (900 to 1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) " +
 			"Gets/s with 1 thread.\n" +
-			"With 4 threads pebble1 is fastest: pebble1 3k (2.8k to 3.1k), rocksdb 2k (1.9k to 2.1k), mdbx 900 (800 to 1k) Gets/s with 4 threads.\n" +
+			"With 4 threads, pebble1 is fastest: pebble1 3k (2.8k to 3.1k), rocksdb 2k (1.9k to 2.1k), mdbx 900 (800 to 1k) Gets/s with 4 threads.\n" +
 			"2 of 8 points failed.",
 	} {
 		got := sentences(t, enginesSweep(t, fourEngines(repeats)...))

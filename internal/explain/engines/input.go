@@ -119,7 +119,7 @@ func readFolder(dir string) (Sweep, error) {
 	}
 	run, err := result.ReadRun(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return Sweep{}, fmt.Errorf("%s is no folder of results: it has neither %s nor %s", dir, result.SweepFile, result.RunFile)
+		return Sweep{}, fmt.Errorf("%s is not a folder of results: it has neither %s nor %s", dir, result.SweepFile, result.RunFile)
 	}
 	if err != nil {
 		return Sweep{}, err

@@ -14,7 +14,7 @@ func TestOutlook(t *testing.T) {
 		Places:        []Spot{{"you are here", 512 << 20, 1.8}, {"go there", 2 << 30, 1.05}},
 		Measured:      []Spot{{"", 512 << 20, 1.79}},
 	}
-	pic, err := o.picture()
+	pic, err := o.Picture()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 	text := page1(t, read(t, fixture(t, "demo", someCaches, "", nil, 3)))
 	for _, want := range []string{
 		`<p class="answer">1.05 block reads per Get (1.08 device reads) at a 9.6 MiB cache (1.20% of the database); ` +
-			`&lt; 2 from 4 MiB, &lt; 1.1 from 9.6 MiB. 1 of 9 points failed.</p>`,
+			`fewer than 2 from 4 MiB on, fewer than 1.1 from 9.6 MiB on. 1 of 9 points failed.</p>`,
 		"Remedy: run as root",
 		"failed: killed by signal 9 in phase load at op 81,204",
 		"<h3>Block reads per Get, by type</h3>", "<h3>Hit rate, by type</h3>", "<h3>Overall hit rate</h3>", "<h3>Block reads and device reads</h3>",
@@ -119,7 +119,7 @@ func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if got := strings.Count(text, "<svg "); got != 7 {
+	if got := strings.Count(text, `<div class="wide">`); got != 7 {
 		t.Errorf("%d charts, want 7", got)
 	}
 }

@@ -93,7 +93,7 @@ func (c curve) rankRivals() []string {
 		at, text := stops[outcome], outcome
 		last := at[len(at)-1]
 		if c.x != "" && (len(outcomes) > 1 || len(c.stops()) > 1) {
-			text = "With " + counted1(c.x, at) + " " + text
+			text = "With " + counted1(c.x, at) + ", " + text
 		}
 		out = append(out, view.Upper(text)+": "+c.speeds(measured(c.at(last)), last)+".")
 	}
@@ -143,7 +143,7 @@ func (r ranking) unranked() string {
 	if len(r.kinds) > 1 {
 		return "runs on machines of different kinds cannot be ranked (" + strings.Join(r.kinds, "; ") + ")"
 	}
-	return fmt.Sprintf("too few runs to rank: %d each, %d needed (--repeats %d)", max(1, r.repeats), r.needs, r.needs)
+	return fmt.Sprintf("too few runs to rank them (%d each, %d needed: --repeats %d)", max(1, r.repeats), r.needs, r.needs)
 }
 
 // speeds lists Gets a second with their ranges, in the order of the axes.

@@ -58,7 +58,7 @@ func (s *Sweep) settings() [][2]string {
 		{"engine", engine}, {"profile", profile}, {"workload", w.Name}, {"keys", say("keys", view.ShortCount(float64(w.Keys)))},
 		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
 		{"database", database}, {"Gets", getsText(w)}, {"threads", say("threads", fmt.Sprint(w.Threads))}, {"page cache", say("page-cache", run.PageCache)},
-		{"seed", seed}, {"harness floor", harness}, {"options that differ", strings.Join(s.differs, ", ")}, {"repeats", repeats},
+		{"seed", seed}, {"statelab's own time", harness}, {"options that differ", strings.Join(s.differs, ", ")}, {"repeats", repeats},
 		{"source", s.Source}, {"measured", measured},
 	}
 	return view.Known(list)

@@ -147,7 +147,7 @@ func openReadLog(dir fs.FS, name string, keys uint64, mebibytes string) (logFile
 	}
 	cache, err := strconv.ParseInt(mebibytes, 10, 32)
 	if err != nil || cache == 0 {
-		return logFile{}, fmt.Errorf("%s MiB is no cache size", mebibytes)
+		return logFile{}, fmt.Errorf("%s MiB is not a cache size", mebibytes)
 	}
 	file := logFile{name: name, cacheBytes: cache << 20, log: log}
 	if log.keys != keys {

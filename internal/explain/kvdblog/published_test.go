@@ -179,7 +179,7 @@ func TestLogAgainstItsName(t *testing.T) {
 		{"RadmonRead_2B_135M.log", "the log is of 200000000 keys"},
 		{"RadmonRead_200M_90M.log", "the log's cache holds 135 MiB at the end"},
 		{"RadmonRead_200M_big.log", "the name does not say keys and cache"},
-		{"RadmonRead_200M_0M.log", "no cache size"},
+		{"RadmonRead_200M_0M.log", "not a cache size"},
 		{"RadmonRead_7B_135M.log", "the layout of the 7B-key database"},
 	} {
 		out := t.TempDir()

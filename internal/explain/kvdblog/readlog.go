@@ -240,7 +240,7 @@ func (p *numbers) count(m []string, group int) int64 {
 	}
 	v, err := strconv.ParseInt(m[group], 10, 64)
 	if err != nil || v > maxCount {
-		p.err = fmt.Errorf("%q is no count below 2^60", m[group])
+		p.err = fmt.Errorf("%q is not a count below 2^60", m[group])
 		return 0
 	}
 	return v
@@ -252,7 +252,7 @@ func (p *numbers) float(m []string, group int) float64 {
 	}
 	v, err := strconv.ParseFloat(m[group], 64)
 	if err != nil {
-		p.err = fmt.Errorf("%q is no number", m[group])
+		p.err = fmt.Errorf("%q is not a number", m[group])
 	}
 	return v
 }

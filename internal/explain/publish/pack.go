@@ -121,14 +121,14 @@ func Open(path string) (dir string, remove func() error, err error) {
 		top, _, _ := strings.Cut(f.Name, "/")
 		names[top], bytes = true, bytes+min(mostBytes, f.UncompressedSize64)
 		if !fs.ValidPath(strings.TrimSuffix(f.Name, "/")) {
-			return "", nil, fmt.Errorf("%s is no pack: the name %q leads out of it", path, f.Name)
+			return "", nil, fmt.Errorf("%s is not a pack: the name %q leads out of it", path, f.Name)
 		}
 		if !f.Mode().IsRegular() && !f.Mode().IsDir() || len(in.File) > mostFiles || bytes > mostBytes {
-			return "", nil, fmt.Errorf("%s is no pack: %s is no file, or it holds more than %d files or %d GiB", path, f.Name, mostFiles, mostBytes>>30)
+			return "", nil, fmt.Errorf("%s is not a pack: %s is not a file, or it holds more than %d files or %d GiB", path, f.Name, mostFiles, mostBytes>>30)
 		}
 	}
 	if len(names) != 1 {
-		return "", nil, fmt.Errorf("%s is no pack: it must hold one folder, and holds %d files and folders", path, len(names))
+		return "", nil, fmt.Errorf("%s is not a pack: it must hold one folder, and holds %d files and folders", path, len(names))
 	}
 	into, err := os.MkdirTemp("", "statelab-pack")
 	if err != nil {

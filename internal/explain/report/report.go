@@ -1,6 +1,6 @@
 // Package report recognises what a folder holds and hands it to the package that
-// explains it: runs and sweeps to engines, replays to trees, comparisons of
-// layouts to layouts, published studies to studies.
+// explains it: runs, sweeps, predictions and simulations to engines, replays to trees,
+// comparisons of layouts to layouts, published studies to studies, advice to advise.
 //
 // It reads folders only, never a live object, so that a report made years later
 // from the same folder says the same. A figure that a folder does not hold is
@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/layouts"
 	"github.com/statelab/statelab/internal/explain/prices"
@@ -49,6 +50,10 @@ func Open(folders ...string) (Report, error) {
 			file, what string
 			read       func(string) (Report, error)
 		}{
+			{result.ReplayFile, "a replay", func(dir string) (Report, error) { return trees.Read(dir) }},
+			{result.AdviceFile, "advice", func(dir string) (Report, error) { return advise.Read(dir) }},
+			{result.PredictionFile, "a prediction", func(dir string) (Report, error) { return engines.ReadPrediction(dir) }},
+			{result.SimulationFile, "a simulation", func(dir string) (Report, error) { return engines.ReadSimulation(dir) }},
 			{result.PriceFile, "a price table", func(dir string) (Report, error) { return prices.Read(dir) }},
 			{result.LayoutsFile, "a comparison of layouts", func(dir string) (Report, error) { return layouts.Read(dir) }},
 		} {

@@ -24,7 +24,7 @@ import (
 // Entry is a folder of results in the list.
 type Entry struct {
 	Path     string // relative to the folder that is served, with slashes
-	Kind     string // run, sweep, replay, layouts, disk
+	Kind     string // run, sweep, replay, layouts, disk, advice, prediction, simulation
 	Status   string // of package result, running or damaged
 	Error    string
 	Name     string
@@ -42,7 +42,8 @@ const (
 
 // kinds are the files by which a folder of results is recognised.
 var kinds = []struct{ file, kind string }{{result.SweepFile, "sweep"}, {result.ReplayFile, "replay"}, {result.LayoutsFile, "layouts"},
-	{result.RunFile, "run"}, {result.DiskFile, "disk"}}
+	{result.RunFile, "run"}, {result.AdviceFile, "advice"}, {result.PredictionFile, "prediction"}, {result.SimulationFile, "simulation"},
+	{result.DiskFile, "disk"}}
 
 // index remembers what it read of files that have not changed.
 type index struct {
@@ -135,7 +136,8 @@ func (e *Entry) read(path string) error {
 			return err
 		}
 		var to any = new(json.RawMessage)
-		var engine struct{ Name string }
+		var engine named
+		var trace struct{ Engine string }
 		var workload struct{ Name string }
 		var host result.Host
 		var axes []result.Axis
@@ -154,6 +156,8 @@ func (e *Entry) read(path string) error {
 			to = &e.Started
 		case "engine":
 			to = &engine
+		case "trace":
+			to = &trace
 		case "workload":
 			to = &workload
 		case "host":
@@ -168,7 +172,8 @@ func (e *Entry) read(path string) error {
 		if err := d.Decode(to); err != nil {
 			return fmt.Errorf("%v: %w", key, err)
 		}
-		e.add(engine.Name)
+		e.add(string(engine))
+		e.add(trace.Engine)
 		for _, t := range trees {
 			e.add(t.Tree)
 		}
@@ -193,7 +198,7 @@ func (e *Entry) read(path string) error {
 	if !strings.HasPrefix(schema, "statelab.") {
 		return fmt.Errorf("schema is %q", schema)
 	}
-	if e.Kind == "disk" {
+	if e.Status == "" { // of a kind that is stored only when it is whole
 		e.Status = result.OK
 	}
 	if e.Kind == "sweep" { // engine and workload are its runs'
@@ -210,6 +215,20 @@ func (e *Entry) read(path string) error {
 		}
 	}
 	return nil
+}
+
+// named is an engine as runs store it, with its settings, or a name alone.
+type named string
+
+// UnmarshalJSON reads either form.
+func (n *named) UnmarshalJSON(text []byte) error {
+	var whole struct{ Name string }
+	if err := json.Unmarshal(text, (*string)(n)); err == nil {
+		return nil
+	}
+	err := json.Unmarshal(text, &whole)
+	*n = named(whole.Name)
+	return err
 }
 
 // ended tells a summary that was cut short, of which the beginning alone is read.

@@ -109,7 +109,7 @@ func TestReplayTellsWhatItsFolderHolds(t *testing.T) {
 			t.Errorf("the page has no %q", title)
 		}
 	}
-	if svgs := strings.Count(html, "<svg"); svgs != 5 {
+	if svgs := strings.Count(html, `<div class="wide">`); svgs != 5 {
 		t.Errorf("%d charts: what no tree tells has none", svgs)
 	}
 	if !strings.Contains(html, "leaves in the tree") {

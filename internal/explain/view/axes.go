@@ -126,7 +126,7 @@ func (p *Picture) names(label string, texts []string) {
 		for i, text := range texts {
 			ticks = append(ticks, plot.Tick{Value: float64(i), Label: Clip(text, max(6, 60/len(texts)))})
 		}
-		axis.Tick.Marker = ticks
+		axis.Tick.Marker = nameTicks{ticks}
 		axis.Tick.Color = color.Transparent // keeps the distance to the names
 	})
 }

@@ -54,7 +54,7 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 		panel := &Panel{Plot: newPanel(of.Y), of: pic}
 		var below *plotter.BarChart
 		sums, top := make([]float64, len(b.Groups)), 0.0
-		marks := &barMarks{width: width}
+		marks := &barMarks{width: width, of: pic}
 		for i, set := range b.Sets {
 			offset := width * vg.Length(float64(i)-float64(count-1)/2)
 			if b.Stacked {
@@ -94,6 +94,7 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 			if drawn {
 				any = true
 				panel.Plot.Add(bar)
+				pic.bars = append(pic.bars, bar)
 				if !b.Stacked { // the ends of stacked bars are sums
 					panel.series = append(panel.series, told)
 				}
@@ -151,6 +152,7 @@ var limitColor = color.RGBA{0xb0, 0x00, 0x20, 0xff}
 // across the place, a cross where a point failed.
 type barMarks struct {
 	width                  vg.Length
+	of                     *Picture
 	spans, limits, crosses []barMark
 }
 
@@ -169,21 +171,23 @@ func limitStyle() draw.LineStyle {
 // Plot draws them; a line above the panel is left out.
 func (b *barMarks) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
+	scale := b.of.form.bars
+	half := b.width * scale / 2
 	edge := draw.LineStyle{Color: paper, Width: vg.Points(3.2)} // seen on a bar of its colour
 	for _, m := range b.spans {
-		x, low, high := toX(float64(m.group))+m.offset, toY(m.span.Low), toY(math.Min(m.span.High, p.Y.Max))
+		x, low, high := toX(float64(m.group))+m.offset*scale, toY(m.span.Low), toY(math.Min(m.span.High, p.Y.Max))
 		c.StrokeLine2(edge, x, low, x, high)
 		c.StrokeLine2(draw.LineStyle{Color: m.color, Width: vg.Points(1)}, x, low, x, high)
 	}
 	for _, m := range b.limits {
 		if m.span.High <= p.Y.Max {
-			x, y := toX(float64(m.group))+m.offset, toY(m.span.High)
-			c.StrokeLine2(edge, x-b.width/2, y, x+b.width/2, y)
-			c.StrokeLine2(limitStyle(), x-b.width/2, y, x+b.width/2, y)
+			x, y := toX(float64(m.group))+m.offset*scale, toY(m.span.High)
+			c.StrokeLine2(edge, x-half, y, x+half, y)
+			c.StrokeLine2(limitStyle(), x-half, y, x+half, y)
 		}
 	}
 	for _, m := range b.crosses {
-		c.DrawGlyph(crossOf(m.color), vg.Point{X: toX(float64(m.group)) + m.offset, Y: toY(0) + 5})
+		c.DrawGlyph(crossOf(m.color), vg.Point{X: toX(float64(m.group)) + m.offset*scale, Y: toY(0) + 5})
 	}
 }
 

@@ -56,6 +56,8 @@ type Picture struct {
 	Omitted int    // figures that no machine measures: they are not drawn
 	legend  []legendEntry
 	marks   *marks
+	bars    []*plotter.BarChart
+	form    form  // that is drawn now, or was last
 	hits    []hit // what was drawn last
 }
 
@@ -103,7 +105,7 @@ type Style struct {
 
 // NewPicture has a panel for every y axis.
 func NewPicture(about string, ys ...string) *Picture {
-	p := &Picture{about: about, Height: pictureHeight, marks: &marks{}}
+	p := &Picture{about: about, Height: pictureHeight, marks: &marks{}, form: wideForm}
 	for _, y := range ys {
 		p.Panels = append(p.Panels, &Panel{Plot: newPanel(y), of: p})
 	}
@@ -276,28 +278,17 @@ func sans(size float64) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
 }
 
-// draw puts the picture on a canvas.
-func (p *Picture) draw(c draw.Canvas) {
-	legend := plot.NewLegend()
-	legend.TextStyle.Font = sans(10)
-	legend.TextStyle.Color = Ink
-	legend.Top, legend.Left = true, true
-	legend.ThumbnailWidth = vg.Points(18)
-	legend.Padding = vg.Points(5)
-	for _, e := range p.legend {
-		if e.seen == nil || e.seen() {
-			legend.Add(Clip(e.name, legendRunes), e.thumb...)
-		}
+// draw puts the picture on a canvas, in a form.
+func (p *Picture) draw(c draw.Canvas, f form) {
+	p.form = f
+	area := p.withoutLegend(c, f)
+	labels := make([]nameOf, len(p.Panels)) // of ticks, before any is left out
+	for i, panel := range p.Panels {
+		labels[i] = namesOf(&panel.X)
 	}
-	right := vg.Length(8)
-	if len(p.Legend()) > 0 {
-		size := legend.Rectangle(c).Size()
-		right = size.X + 20
-		legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-size.X-4, -4, 0, -vg.Points(8)))
-	}
-	area := draw.Crop(c, 2, -right, 2, -6)
+	defer p.suited(f, area)()
 	if len(p.Marks) > 0 {
-		p.marks.list = p.Marks
+		p.marks.list, p.marks.size = p.Marks, f.mark
 		p.marks.place(p.Panels[0].Plot, area)
 		area.Max.Y -= p.marks.height()
 	}
@@ -306,7 +297,7 @@ func (p *Picture) draw(c draw.Canvas) {
 	for i, panel := range p.Panels {
 		rows[i] = []*plot.Plot{panel.Plot}
 	}
-	if p.Beside {
+	if p.Beside && !f.narrow {
 		tiles = draw.Tiles{Rows: 1, Cols: len(p.Panels), PadX: vg.Points(16)}
 		rows = [][]*plot.Plot{slices.Concat(rows...)}
 	}
@@ -314,7 +305,7 @@ func (p *Picture) draw(c draw.Canvas) {
 	for i, row := range plot.Align(rows, tiles, area) {
 		for j, canvas := range row {
 			rows[i][j].Draw(canvas)
-			p.hits = append(p.hits, p.Panels[i+j].hits(rows[i][j].DataCanvas(canvas))...)
+			p.hits = append(p.hits, p.Panels[i+j].hits(rows[i][j].DataCanvas(canvas), labels[i+j])...)
 			if len(p.Marks) > 0 {
 				p.marks.draw(rows[i][j].DataCanvas(canvas), rows[i][j], i+j == 0)
 			}
@@ -322,8 +313,30 @@ func (p *Picture) draw(c draw.Canvas) {
 	}
 }
 
+// withoutLegend draws the legend, right of the panels or below them, and returns what is
+// left for those.
+func (p *Picture) withoutLegend(c draw.Canvas, f form) draw.Canvas {
+	if f.narrow {
+		_, height := p.legendBelow(f, &c)
+		return draw.Crop(c, 2, -12, 6+height, -6)
+	}
+	legend, right := newLegend(f), vg.Length(8)
+	for _, e := range p.legend {
+		if e.seen == nil || e.seen() {
+			legend.Add(Clip(e.name, legendRunes), e.thumb...)
+		}
+	}
+	if len(p.Legend()) > 0 {
+		size := legend.Rectangle(c).Size()
+		size.X *= typeSlack
+		right = size.X + 20
+		legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-size.X-4, -4, 0, -vg.Points(8)))
+	}
+	return draw.Crop(c, 2, -right, 2, -6)
+}
+
 // hits are the points of all series on a canvas of data.
-func (p *Panel) hits(c draw.Canvas) (out []hit) {
+func (p *Panel) hits(c draw.Canvas, name nameOf) (out []hit) {
 	toX, toY := p.Transforms(&c)
 	for _, s := range p.series {
 		if len(s.xys) > lineDots {
@@ -333,7 +346,7 @@ func (p *Panel) hits(c draw.Canvas) (out []hit) {
 			if at.X < p.X.Min || at.X > p.X.Max || at.Y < p.Y.Min || at.Y > p.Y.Max {
 				continue
 			}
-			x := nearestTick(&p.X, at.X)
+			x := name(at.X)
 			if s.labels != nil {
 				x = s.labels[i]
 			}
@@ -341,26 +354,34 @@ func (p *Panel) hits(c draw.Canvas) (out []hit) {
 			if x != "" {
 				text += " at " + x
 			}
-			out = append(out, hit{vg.Point{X: toX(at.X) + s.shift, Y: toY(at.Y)}, s.name, text, s.color})
+			out = append(out, hit{vg.Point{X: toX(at.X) + s.shift*p.of.form.bars, Y: toY(at.Y)}, s.name, text, s.color})
 		}
 	}
 	return out
 }
 
-// nearestTick is a value on an axis as its ticks would print it: the label of a tick at
-// that place, else the value.
-func nearestTick(axis *plot.Axis, v float64) string {
+// nameOf is a value on an axis in words.
+type nameOf func(v float64) string
+
+// namesOf are values on an axis as its ticks would print them: the label of a tick at that
+// place, else the value.
+func namesOf(axis *plot.Axis) nameOf {
+	var ticks []plot.Tick
 	if axis.Tick.Marker != nil {
-		for _, t := range axis.Tick.Marker.Ticks(axis.Min, axis.Max) {
+		ticks = axis.Tick.Marker.Ticks(axis.Min, axis.Max)
+	}
+	sizes := strings.HasPrefix(axis.Label.Text, "cache size")
+	return func(v float64) string {
+		for _, t := range ticks {
 			if math.Abs(t.Value-v) <= 1e-9*math.Abs(v) && t.Label != "" {
 				return strings.ReplaceAll(t.Label, "\n", ", ")
 			}
 		}
+		if sizes {
+			return ShortBytes(int64(v))
+		}
+		return Number(v)
 	}
-	if strings.HasPrefix(axis.Label.Text, "cache size") {
-		return ShortBytes(int64(v))
-	}
-	return Number(v)
 }
 
 // Of the text that vgsvg writes, what a page does better without: absolute
@@ -373,9 +394,15 @@ var (
 // SVG draws the picture for a page: sized by its container, text in the page's
 // own sans-serif (the Liberation fonts it was laid out with have the widths of
 // Arial and Helvetica).
-func (p *Picture) SVG() (string, error) {
-	canvas := vgsvg.New(PictureWidth, p.Height)
-	p.draw(draw.New(canvas))
+func (p *Picture) SVG() (string, error) { return p.svg(wideForm) }
+
+// NarrowSVG draws it for the page on a phone: large type, few ticks, the legend below.
+func (p *Picture) NarrowSVG() (string, error) { return p.svg(narrowForm) }
+
+func (p *Picture) svg(f form) (string, error) {
+	width, height := p.size(f)
+	canvas := vgsvg.New(width, height)
+	p.draw(draw.New(canvas), f)
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return "", fmt.Errorf("draw %s: %w", p.about, err)
@@ -384,8 +411,8 @@ func (p *Picture) SVG() (string, error) {
 	text = svgFamily.ReplaceAllString(text, "")
 	var hits strings.Builder // browsers show a title under the mouse; the page's script does more
 	for _, h := range p.hits {
-		fmt.Fprintf(&hits, `<circle class="hit" cx="%.1f" cy="%.1f" r="7" fill="transparent" data-series="%s" data-color="%d,%d,%d"><title>%s</title></circle>`+"\n",
-			float64(h.at.X), float64(p.Height-h.at.Y), html.EscapeString(h.name), h.color.R, h.color.G, h.color.B, html.EscapeString(h.text))
+		fmt.Fprintf(&hits, `<circle class="hit" cx="%.1f" cy="%.1f" r="%g" fill="transparent" data-series="%s" data-color="%d,%d,%d"><title>%s</title></circle>`+"\n",
+			float64(h.at.X), float64(height-h.at.Y), f.hit, html.EscapeString(h.name), h.color.R, h.color.G, h.color.B, html.EscapeString(h.text))
 	}
 	if i := strings.LastIndex(text, "</svg>"); i >= 0 {
 		text = text[:i] + hits.String() + text[i:]
@@ -396,7 +423,7 @@ func (p *Picture) SVG() (string, error) {
 // PNG draws the picture on white, for a README.
 func (p *Picture) PNG(w io.Writer) error {
 	canvas := vgimg.NewWith(vgimg.UseWH(PictureWidth, p.Height), vgimg.UseDPI(PictureDPI), vgimg.UseBackgroundColor(paper))
-	p.draw(draw.New(canvas))
+	p.draw(draw.New(canvas), wideForm)
 	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w); err != nil {
 		return fmt.Errorf("draw %s: %w", p.about, err)
 	}

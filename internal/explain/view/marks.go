@@ -24,6 +24,7 @@ type Mark struct {
 type marks struct {
 	list  []Mark
 	names []placed // of each mark
+	size  float64  // of their type, in points
 }
 
 // placed is where a name stands: left of its box relative to the line, and its
@@ -33,10 +34,10 @@ type placed struct {
 	row  int
 }
 
-const (
-	markRow  = 13 // points
-	markRows = 4
-)
+const markRows = 4
+
+// row is the height of a row of names.
+func (m *marks) row() vg.Length { return vg.Points(m.size + 3.5) }
 
 // place finds room for the names. area is where the panel is going to be drawn.
 func (m *marks) place(p *plot.Plot, area draw.Canvas) {
@@ -47,15 +48,25 @@ func (m *marks) place(p *plot.Plot, area draw.Canvas) {
 	m.names = make([]placed, len(m.list))
 	var taken []vg.Rectangle // X in points, Y in rows
 	for i, k := range m.list {
-		width := markStyle(Ink).Width(k.Name)
+		width := markStyle(Ink, m.size).Width(k.Name)
 		box := func(at placed) vg.Rectangle {
 			x := toX(k.X) + at.left
 			return vg.Rectangle{Min: vg.Point{X: x - 3, Y: vg.Length(at.row)}, Max: vg.Point{X: x + width + 3, Y: vg.Length(at.row) + 1}}
 		}
 		free := func(at placed) bool {
 			b := box(at)
-			for j, other := range m.list {
-				if x := toX(other.X); j != i && x > b.Min.X && x < b.Max.X {
+			if b.Min.X+3 < data.Min.X || b.Max.X-3 > area.Max.X {
+				return false
+			}
+			for j, other := range m.list { // a line ends below its own name
+				x := toX(other.X)
+				under := at.row == 0 || j < i && m.names[j].row > at.row
+				if j != i && under && x > b.Min.X && x < b.Max.X {
+					return false
+				}
+			}
+			for j := range i { // this one's line through the names below
+				if x := toX(k.X); m.names[j].row < at.row && x > taken[j].Min.X && x < taken[j].Max.X {
 					return false
 				}
 			}
@@ -81,7 +92,7 @@ func (m *marks) height() vg.Length {
 	for _, at := range m.names {
 		rows = max(rows, at.row+1)
 	}
-	return vg.Length(rows*markRow + 2)
+	return vg.Length(rows)*m.row() + 2
 }
 
 // draw draws the lines on a panel, with their names above the first.
@@ -90,8 +101,8 @@ func (m *marks) draw(c draw.Canvas, p *plot.Plot, first bool) {
 	for i, k := range m.list {
 		x, top := toX(k.X), c.Max.Y
 		if first {
-			top += vg.Length(m.names[i].row * markRow)
-			c.FillText(markStyle(k.Color), vg.Point{X: x + m.names[i].left, Y: top + 2}, k.Name)
+			top += vg.Length(m.names[i].row) * m.row()
+			c.FillText(markStyle(k.Color, m.size), vg.Point{X: x + m.names[i].left, Y: top + 2}, k.Name)
 		}
 		sty := draw.LineStyle{Color: k.Color, Width: vg.Points(1.2)}
 		if k.Dashed {
@@ -101,8 +112,8 @@ func (m *marks) draw(c draw.Canvas, p *plot.Plot, first bool) {
 	}
 }
 
-func markStyle(c color.RGBA) text.Style {
-	return text.Style{Color: c, Font: sans(9.5), YAlign: draw.YBottom, Handler: plot.DefaultTextHandler}
+func markStyle(c color.RGBA, size float64) text.Style {
+	return text.Style{Color: c, Font: sans(size), YAlign: draw.YBottom, Handler: plot.DefaultTextHandler}
 }
 
 // valueLabels writes figures beside points, away from each other, from the
@@ -117,7 +128,7 @@ type valueLabels struct {
 // Plot writes the labels, the outermost first.
 func (v *valueLabels) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
-	sty := markStyle(Ink)
+	sty := markStyle(Ink, v.beside.form.mark)
 	var taken []vg.Rectangle
 	for _, k := range v.beside.Marks {
 		taken = append(taken, vg.Rectangle{Min: vg.Point{X: toX(k.X) - 1, Y: c.Min.Y}, Max: vg.Point{X: toX(k.X) + 1, Y: c.Max.Y}})
@@ -132,10 +143,10 @@ func (v *valueLabels) Plot(c draw.Canvas, p *plot.Plot) {
 			continue
 		}
 		w := sty.Width(v.texts[i])
-		const h = 10
+		h := vg.Points(v.beside.form.mark + 0.5)
 		for _, low := range []vg.Point{{X: -w / 2, Y: 5}, {X: 2, Y: 4}, {X: -w - 2, Y: 4}, {X: 4, Y: 10}} {
 			box := vg.Rectangle{Min: dot.Add(low), Max: dot.Add(low).Add(vg.Point{X: w, Y: h})}
-			if !slices.ContainsFunc(taken, func(t vg.Rectangle) bool { return overlap(t, box) }) {
+			if box.Min.X > c.Min.X && !slices.ContainsFunc(taken, func(t vg.Rectangle) bool { return overlap(t, box) }) {
 				taken = append(taken, box)
 				c.SetColor(Faded(paper, 0xb0)) // readable over other lines
 				c.Fill(box.Path())

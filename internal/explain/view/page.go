@@ -41,7 +41,7 @@ type Section struct {
 	Blocks []Block
 }
 
-// Block is a chart, a table or a text with what explains it.
+// Block is a chart, a table, a text or a list of sentences with what explains it.
 type Block struct {
 	Title, Note string
 	Method      string // file in docs/methods
@@ -49,6 +49,7 @@ type Block struct {
 	Table       Table
 	Aside       bool // the table is folded below its chart
 	Pre         string
+	List        []string // sentences
 	Verdicts    []Verdict
 	Folded      bool
 }
@@ -64,7 +65,7 @@ type Verdict struct {
 // Add adds a section of the blocks that show anything; none, no section.
 func (p *Page) Add(title string, blocks ...Block) {
 	blocks = slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool {
-		return b.Picture == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.Verdicts) == 0
+		return b.Picture == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.List) == 0 && len(b.Verdicts) == 0
 	})
 	for i := range blocks {
 		if pic := blocks[i].Picture; pic != nil && pic.Omitted > 0 {
@@ -95,6 +96,15 @@ func (b Block) SVG() (template.HTML, error) {
 		return "", nil
 	}
 	text, err := b.Picture.SVG()
+	return template.HTML(text), err
+}
+
+// Narrow is the chart in its form for a phone.
+func (b Block) Narrow() (template.HTML, error) {
+	if b.Picture == nil {
+		return "", nil
+	}
+	text, err := b.Picture.NarrowSVG()
 	return template.HTML(text), err
 }
 

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -35,114 +36,132 @@ func fields(e *Experiment) []field {
 		{"where", "on", measured, Here, "where to run: local is this machine; slurm or slurm:PARTITION, a node of a cluster for each run", "", &e.Where},
 		{"cluster.constraint", "constraint", onCluster, "", "hardware class: a feature of the cluster's nodes, or several joined by &", Sweep, &e.Constraint},
 		{"cluster.databases", "db-at", onReads, "", "nodes that hold the database: NODE, or NODE=DIR where it has another path there", "read sweep", &e.DBAt},
-		{"cluster.scratch", "scratch", onCluster, "/tmp", "folder on the nodes' own disks, for the databases that points load", "", &e.Scratch},
-		{"cluster.submit", "sbatch", onCluster, "", "further arguments of sbatch, such as --sbatch=--account=research (separated by commas)", onCluster, &e.Submit},
+		{"cluster.scratch", "scratch", onCluster, "/tmp", "folder on the nodes' own disks for databases that are loaded there", "", &e.Scratch},
+		{"cluster.submit", "sbatch", onCluster, "", "further arguments of sbatch, such as --sbatch=--account=research", onCluster, &e.Submit},
 
-		{"subject.engine", "engine", onEngine, "", "engine: statelab engines (default: the database's own, pebble1 for a new one)", Sweep, &e.Engine},
+		{"subject.engine", "engine", onEngine, "", "engine; statelab engines lists them (default: the database's own, pebble1 for a new one)", Sweep, &e.Engine},
 		{"subject.tree", "tree", Replay, "", "trees, TREE or TREE:PROFILE", Replay, &e.Tree},
 		{"subject.layout", "layout", onStates, "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed", onStates, &e.Layout},
-		{"subject.profile", "profile", onEngine, "", "set of engine options: statelab engines (default: the database's own, else the engine's first)", Sweep,
+		{"subject.profile", "profile", onEngine, "",
+			"named set of engine options; statelab engines lists them (default: the database's own, else the engine's first)", Sweep,
 			&e.Profile},
-		{"subject.cache", "cache", onEngine, "", "block cache: 64MiB, or 0.1% of the database (default: the profile's)", Sweep, &e.Cache},
+		{"subject.cache", "cache", onEngine, "", "size of the block cache: 64MiB, or 0.1% of the database (default: the profile's)", Sweep, &e.Cache},
 		{"subject.memory", "memory", "read sweep replay layouts price", " replay=0 layouts=64MiB price=64MiB",
 			"memory budget of one process, page cache included, such as 512MiB (default or 0: the profile's, without a limit)", Sweep, &e.Memory},
-		{"subject.handles", "handles", onEngine, "", "open files the engine may keep (default: the profile's)", Sweep, &e.Handles},
-		{"subject.cache_nodes", "cache-nodes", Replay, "0", "nodes a tree may cache; 0: the profile's", "", &e.CacheNodes},
+		{"subject.handles", "handles", onEngine, "", "files that the engine may keep open (default: the profile's)", Sweep, &e.Handles},
+		{"subject.cache_nodes", "cache-nodes", Replay, "0", "nodes that a tree may keep in its cache; 0: the profile's", "", &e.CacheNodes},
 		{"subject.options", "set", measured, "", "set an option of the engine, tree or layout: --set Name=Value (repeatable; Name=A,B is an axis)", "",
 			&e.Options},
 
-		{"database.dir", "db", measured, "", "directory of the database; of replay and layouts: folder for the files they make (default: in --out)", "", &e.DB},
+		{"database.dir", "db", measured, "", "directory of the database", "", &e.DB},
 		{"database.use_existing", "use-existing", onReads, "", "read a database that statelab did not load (a node's chaindata); it is never written", "",
 			&e.Existing},
-		{"database.ignore_lock", "ignore-lock", onReads, "", "read although another process holds the database", "", &e.IgnoreLock},
+		{"database.ignore_lock", "ignore-lock", onReads, "", "read even if another process has the database open", "", &e.IgnoreLock},
 		{"database.table", "table", onReads, "",
 			"table of a database that has several by name (rocksdb, mdbx, lmdb; statelab inspect lists them), or a mix: a=70,b=30", "", &e.Table},
 		{"database.read_only", "read-only", onReads, "", "open read-only; by default a database is opened as a node opens it, with its write buffers", "",
 			&e.ReadOnly},
-		{"database.keep", "keep", onStates, "", "leave the states' files", "", &e.Keep},
-		{"database.discard", "discard", Replay, "", "remove a tree's files when its run has succeeded", "", &e.Discard},
+		{"database.keep", "keep", onStates, "", "keep the files of the states, which are deleted otherwise", "", &e.Keep},
+		{"database.discard", "discard", Replay, "", "delete a tree's files when its run has succeeded", "", &e.Discard},
 
-		{"load.keys", "keys", "load sweep", "1M sweep=", "number of keys; in sweep: of a database made for the sweep, needed without --db", Sweep, &e.Keys},
-		{"load.key_bytes", "key-bytes", "load sweep", "32", "bytes of a key", "", &e.KeyBytes},
+		{"load.keys", "keys", "load sweep", "1M sweep=", "number of keys", Sweep, &e.Keys},
+		{"load.key_bytes", "key-bytes", "load sweep", "32", "size of a key in bytes", "", &e.KeyBytes},
 		{"load.key_hash", "key-hash", "load sweep", "mix", "how keys are hashed: mix, or keccak256 as bench_kvdb does", "", &e.KeyHash},
-		{"load.value_bytes", "value-bytes", "load sweep", "110", "bytes of a value", "", &e.ValueBytes},
+		{"load.value_bytes", "value-bytes", "load sweep", "110", "size of a value in bytes", "", &e.ValueBytes},
 		{"load.value_model", "value-model", "load sweep", "random", "what values look like: random, table32, trie-node", "", &e.ValueModel},
 
 		{"load.age", "age", "load sweep", "none",
-			"then overwrite: none, steady (until level sizes and write amplification stop changing), or a number of rounds of a quarter of the keys", Sweep,
+			"after the load, overwrite keys: none, steady (until level sizes and write amplification stop changing), or a number of rounds, each a quarter of the keys",
+			Sweep,
 			&e.Age},
 
-		{"workload.name", "workload", onEngine, "readrandom load=fillrandom", "what to do: statelab workloads", "", &e.Workload},
-		{"workload.gets", "gets", "read sweep replay", "500k replay=0", "measured Gets; of replay: after the last version, half of them of absent keys", "",
+		{"workload.name", "workload", onEngine, "readrandom load=fillrandom", "what to do; statelab workloads lists them", "", &e.Workload},
+		{"workload.gets", "gets", "read sweep replay", "500k replay=0", "number of measured Gets", "",
 			&e.Gets},
-		{"workload.warmup", "warmup", onReads, "auto", "Gets before: auto (until the reads per Get stop changing), a count, or 0.05% of the keys", "",
+		{"workload.warmup", "warmup", onReads, "auto",
+			"Gets before the measured ones: auto (until the reads per Get stop changing), a count, or a share of the keys such as 0.05%", "",
 			&e.Warmup},
 		{"workload.missing", "missing", onReads, "0%", "share of Gets that ask for absent keys", "", &e.Missing},
-		{"workload.zipf", "zipf", onReads, "0", "exponent of key popularity; 0 is uniform, 0.99 as YCSB", "", &e.Zipf},
+		{"workload.zipf", "zipf", onReads, "0", "Zipf exponent of key popularity: 0 is uniform, 0.99 is YCSB's", "", &e.Zipf},
 		{"workload.rate", "rate", onReads, "0", "Gets per second to issue, whether answered or not (open loop); 0: as fast as they are answered", Sweep,
 			&e.Rate},
-		{"workload.threads", "threads", onEngine, "1 load=4", "Gets or loading threads at the same time", Sweep, &e.Threads},
-		{"workload.batch_gets", "batch-gets", onReads, "16", "keys of a batch of multireadrandom", Sweep, &e.BatchGets},
-		{"workload.batch_order", "batch-order", onReads, "random", "keys of a batch of multireadrandom: random, or sorted in ascending order", Sweep,
+		{"workload.threads", "threads", onEngine, "1 load=4", "threads that make Gets", Sweep, &e.Threads},
+		{"workload.batch_gets", "batch-gets", onReads, "16", "workload multireadrandom: keys per batch", Sweep, &e.BatchGets},
+		{"workload.batch_order", "batch-order", onReads, "random", "workload multireadrandom: order of the keys of a batch: random, or sorted (ascending)", Sweep,
 			&e.BatchOrder},
 		{"workload.in_flight", "in-flight", onReads, "0",
-			"Gets of a batch at the same time, in as many goroutines; 0: the engine's own call for many keys if it has one, else one", Sweep, &e.InFlight},
-		{"workload.procs", "procs", onReads, "0", "processors of Go's scheduler (GOMAXPROCS) while measuring; 0: as many as Gets at the same time", Sweep,
+			"workload multireadrandom: Gets of a batch that run at the same time, each in a goroutine; 0: the engine's own multi-key call if it has one, else 1",
+			Sweep, &e.InFlight},
+		{"workload.procs", "procs", onReads, "0", "processors that Go may use (GOMAXPROCS) while measuring; 0: as many as Gets run at the same time", Sweep,
 			&e.Procs},
-		{"workload.writers", "writers", onReads, "1", "writing threads of readwhilewriting", "", &e.Writers},
-		{"workload.write_rate", "write-rate", onReads, "10k", "keys per second that readwhilewriting writes; 0: as fast as possible", "", &e.WriteRate},
-		{"workload.puts", "puts", onReads, "1M", "updates of overwrite", "", &e.Puts},
-		{"workload.batch", "batch", onEngine, "1000", "keys of a write batch", "", &e.Batch},
-		{"workload.page_cache", "page-cache", onReads, "asis", "page cache: asis, direct (O_DIRECT), cold (dropped and checked), warm", Sweep, &e.PageCache},
+		{"workload.writers", "writers", onReads, "1", "workload readwhilewriting: writing threads", "", &e.Writers},
+		{"workload.write_rate", "write-rate", onReads, "10k", "workload readwhilewriting: keys written per second; 0: as fast as possible", "", &e.WriteRate},
+		{"workload.puts", "puts", onReads, "1M", "workload overwrite: number of updates", "", &e.Puts},
+		{"workload.batch", "batch", onEngine, "1000", "keys per write batch", "", &e.Batch},
+		{"workload.page_cache", "page-cache", onReads, "asis",
+			"operating system's page cache: asis (left as it is), direct (bypassed with O_DIRECT), cold (dropped first, and checked), warm (filled first)",
+			Sweep, &e.PageCache},
 		{"workload.access_gets", "access-gets", onReads, "20k",
-			"measured Gets replayed without a cache to learn accesses and hit rates by type; 0: none", "", &e.AccessGets},
+			"measured Gets that are replayed without a cache to learn block accesses and hit rates by type; 0: none", "", &e.AccessGets},
 		{"workload.accesses", "accesses", onReads, "", "access list to play on a client's database (--use-existing), instead of random keys", "", &e.Accesses},
-		{"workload.key_scheme", "scheme", onReads, "flat", "keys of the client that --accesses asks for: flat (geth's snapshot), path or hash (its tries)", "",
+		{"workload.key_scheme", "scheme", onReads, "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)", "",
 			&e.KeyScheme},
 		{"workload.sample_keys", "sample-keys", onReads, "200k", "keys to sample from a database that statelab did not load", "", &e.SampleKeys},
 
 		{"changes.path", "changes", Replay, "", "the change set: a file or a directory", "", &e.Changes},
-		{"changes.versions", "versions", Replay, "0", "versions to apply, from the set's first; 0: all", "", &e.Versions},
-		{"changes.stores", "stores", Replay, "", "stores to replay, separated by commas (default: all)", "", &e.Stores},
-		{"changes.commit_limit", "commit-limit", Replay, "60s", "a call of a tree that takes longer is a failure; 0: never", "", &e.CommitLimit},
-		{"changes.roots_every", "roots-every", Replay, "0", "versions between stored roots; 0: at most 10,000 are stored", "", &e.RootsEvery},
+		{"changes.versions", "versions", Replay, "0", "number of versions to apply, from the first of the change set; 0: all", "", &e.Versions},
+		{"changes.stores", "stores", Replay, "", "stores to replay (default: all)", "", &e.Stores},
+		{"changes.commit_limit", "commit-limit", Replay, "60s", "longest time for one call of a tree, beyond which its run fails; 0: no limit", "", &e.CommitLimit},
+		{"changes.roots_every", "roots-every", Replay, "0", "store a root every so many versions; 0: at most 10,000 roots", "", &e.RootsEvery},
 
-		{"state.accounts", "accounts", onStates, "10k,100k", "sizes", onStates, &e.Accounts},
+		{"state.accounts", "accounts", onStates, "10k,100k", "numbers of accounts to build", onStates, &e.Accounts},
 		{"state.contracts", "contracts", onStates, "10% price=0%", "share of the accounts that have storage", "", &e.Contracts},
-		{"state.slots", "slots", onStates, "16 price=0", "storage slots of each of those", "", &e.Slots},
+		{"state.slots", "slots", onStates, "16 price=0", "storage slots of each account that has storage", "", &e.Slots},
 		{"state.contract_slots", "contract-slots", onStates, "0 price=10k",
-			"slots of one contract beside the accounts; slots are then looked up and changed in it alone", Price, &e.ContractSlots},
-		{"state.block", "block", onStates, "5k", "accounts that a block of the build makes", "", &e.Block},
-		{"state.updates", "updates", onStates, "500", "accounts that a measured block changes", "", &e.Updates},
-		{"state.update_blocks", "update-blocks", onStates, "20", "measured blocks; 0: none", "", &e.UpdateBlocks},
+			"storage slots of one large contract; if there is one, slots are looked up and changed in it alone", Price, &e.ContractSlots},
+		{"state.block", "block", onStates, "5k", "accounts per block while the state is built", "", &e.Block},
+		{"state.updates", "updates", onStates, "500", "accounts that each measured block changes", "", &e.Updates},
+		{"state.update_blocks", "update-blocks", onStates, "20", "number of measured blocks; 0: none", "", &e.UpdateBlocks},
 		{"state.accesses", "accesses", Layouts, "", "access list to play as well: a file of statelab accesses; --accounts 0 builds its state alone", "",
 			&e.Accesses},
-		{"state.reads", "reads", onStates, "20k", "lookups of each kind", "", &e.Lookup},
-		{"state.first", "first", onStates, "0", "lookups of each kind that are each the first of a state just opened; 0: a hundredth of --reads, 5 to 50", "",
+		{"state.reads", "reads", onStates, "20k", "number of lookups of each kind", "", &e.Lookup},
+		{"state.first", "first", onStates, "0", "cold lookups of each kind, each right after the state was opened; 0: 1% of --reads, from 5 to 50", "",
 			&e.First},
 
-		{"state.at", "at", Layouts, "", "which layout is best with so many accounts: predicted, not built, such as 10M,1B", Layouts, &e.Ahead},
-		{"state.at_memory", "at-memory", Layouts, "", "with --at: memory of that machine for the state, such as 4GiB", Layouts, &e.AheadMemory},
+		{"state.at", "at", Layouts, "", "numbers of accounts, such as 10M,1B, for which to predict which layout is best, without building them", Layouts, &e.Ahead},
+		{"state.at_memory", "at-memory", Layouts, "", "with --at: memory for the state on that machine, such as 4GiB", Layouts, &e.AheadMemory},
 
 		{"disk.dir", "", Disk, ".", "", "", &e.Dir},
 		{"disk.in_flight", "in-flight", Disk, "1,2,4,8,16,32,64", "reads in flight", Disk, &e.InFlight},
 		{"disk.seconds", "seconds", Disk, "1", "duration of one reading, in seconds", "", &e.Seconds},
 		{"disk.with", "with", Disk, "", "fio: fail where fio is not installed; none: do not run it", "", &e.With},
 		{"disk.ceiling", "disk", Sweep, "auto",
-			"the disk's own limit, drawn in the report: a folder of statelab disk --out, none, or auto: a short probe with --page-cache direct or cold", "",
+			"the disk's limit that the report draws: auto (a short probe if --page-cache is direct or cold), none, or a folder of statelab disk --out", "",
 			&e.Ceiling},
 
-		{"price.from", "from", Price, "", "folders of layouts --contract-slots to price, instead of building states", Price, &e.From},
-		{"price.at", "at", Price, "1M,300M", "accounts of states that are predicted where they were not built", Price, &e.At},
-		{"price.contract_at", "contract-at", Price, "10k,100M", "slots of their one contract; 100M are about 10 GB", Price, &e.ContractAt},
+		{"price.from", "from", Price, "", "price the results of these folders of statelab layouts --contract-slots, instead of building states", Price, &e.From},
+		{"price.at", "at", Price, "1M,300M", "numbers of accounts to price; sizes that were not built are predicted", Price, &e.At},
+		{"price.contract_at", "contract-at", Price, "10k,100M",
+			"with --at: slots of the large contract at each of those sizes; 100M slots are about 10 GB", Price, &e.ContractAt},
 		{"price.hardware", "hardware", Price, "here",
 			"disks: here (a probe of this one), a folder of statelab disk --out, a profile (docs/methods/prices.md), or fio's JSON output", Price, &e.Hardware},
-		{"price.gas_per_second", "gas-per-second", Price, "100M", "gas that a second buys", "", &e.GasPerSecond},
+		{"price.gas_per_second", "gas-per-second", Price, "100M", "gas that one second of execution is worth", "", &e.GasPerSecond},
 
 		{"repeats", "repeats", "read sweep replay layouts disk price", "1 disk=3",
-			"runs of each point, interleaved; of price: builds of each state, with other accounts", "", &e.Repeats},
+			"runs of each point, which take turns; of price: builds of each state, with other accounts", "", &e.Repeats},
 		{"seed", "seed", measured, "1", "seed of all random choices", "", &e.Seed},
 	}
+}
+
+// in is what a flag means to a verb to which it means something of its own.
+func (f field) in(verb string) string {
+	own := map[string]string{
+		"db replay": "folder for the files of the trees (default: in --out)", "db layouts": "folder for the files of the states (default: in --out)",
+		"db price": "folder for the files of the states (default: in --out)", "gets replay": "Gets after the last version, half of them of absent keys",
+		"keys sweep": "number of keys of the databases to load, where no --db is given", "threads load": "threads that write",
+		"in-flight disk": "numbers of reads in flight",
+	}
+	return cmp.Or(own[f.flag+" "+verb], f.about)
 }
 
 // taken are the fields of e's verb.
@@ -185,7 +204,7 @@ func (e *Experiment) Flags(into *pflag.FlagSet) {
 		if f.flag == "" {
 			continue
 		}
-		about := f.about
+		about := f.in(e.Measure)
 		if f.isList(e.Measure) {
 			about += " (list)"
 		}

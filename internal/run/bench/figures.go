@@ -222,12 +222,12 @@ func (r *run) judgePageCache(m *measured) {
 			Remedy: "--page-cache direct makes every block read a device read"})
 	case r.spec.PageCache == Cold && share < 0.98:
 		r.Warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf(
-			"the run started cold but did not stay so: %.1f%% of the bytes of block reads came from the device, the rest had been read before", 100*share),
+			"the page cache was cold at the start but filled during the run: %.1f%% of the bytes of block reads came from the device", 100*share),
 			Remedy: "--page-cache direct, or a database much larger than memory"})
 	case r.spec.PageCache == AsIs && share < 0.95:
 		r.Warn(engine.Warning{Code: "page_cache", Text: fmt.Sprintf(
 			"%.1f%% of the bytes of block reads came from the device, the rest from the operating system's page cache", 100*share),
-			Remedy: "--page-cache direct or cold says which of the two is measured"})
+			Remedy: "use --page-cache direct, with which every block read reaches the device, or cold"})
 	}
 }
 

@@ -106,5 +106,5 @@ func (g *growth) judge(r *run, gets uint64, room int64) {
 	}
 	r.Warn(engine.Warning{Code: "memory_grows",
 		Text: fmt.Sprintf("memory grew by %s while measuring, %d bytes a Get, beyond what the cache had room for: the engine leaks",
-			unit.Bytes(grown), grown/int64(gets)), Remedy: "look for values or handles that are not released after a Get"})
+			unit.Bytes(grown), grown/int64(gets)), Remedy: "check that values and handles are released after each Get"})
 }

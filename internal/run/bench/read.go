@@ -307,5 +307,5 @@ func (r *run) noteEnd() error {
 }
 
 func (r *run) incomplete(m *keyspace.Manifest) error {
-	return fmt.Errorf("the load of %s is incomplete: %d of %d keys; go on with statelab load --resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
+	return fmt.Errorf("the load of %s is incomplete: %d of %d keys; continue with statelab load --resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
 }

@@ -94,7 +94,7 @@ func (r *run) measureWarm(ctx context.Context) error {
 	r.Result.Memory.Shares = r.state.Memory()
 	r.LimitPageCache(1)
 	if err := host.ResetPeakRSS(); err != nil {
-		r.Warn(engine.Warning{Code: "peak_since_start", Text: fmt.Sprintf("the peak of memory is of the whole process, opening and warming included: %v", err)})
+		r.Warn(engine.Warning{Code: "peak_since_start", Text: fmt.Sprintf("the peak of memory includes opening and warming: %v", err)})
 	}
 	for _, inFlight := range InFlight() {
 		if inFlight > 1 {

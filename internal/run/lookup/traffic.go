@@ -354,7 +354,7 @@ func (w *worker) touch(q *touch) (err error) {
 // warnTraffic says where a list is too short to warm anything.
 func (r *run) warnTraffic() {
 	if r.traffic != nil && len(r.traffic.blocks) < 2 {
-		r.Warn(engine.Warning{Code: "short_list", Text: "the access list has one block: warm lookups have nothing that warmed them",
+		r.Warn(engine.Warning{Code: "short_list", Text: "the access list has only one block, so nothing warms the cache before warm lookups",
 			Remedy: "use a list of more blocks"})
 	}
 }

@@ -112,7 +112,7 @@ func (s EngineSpec) Head() Head { return Head{s.Schema, s.Engine, s.Out} }
 
 func (s EngineSpec) WhenDiskIsFull() string {
 	if s.Verb == Load {
-		return fmt.Sprintf("the disk is full: free some space and go on with statelab load --resume --db %s, or load fewer --keys", s.Dir)
+		return fmt.Sprintf("the disk is full: free some space and continue with statelab load --resume --db %s, or load fewer --keys", s.Dir)
 	}
 	return "the disk is full: free some space and do it again"
 }
@@ -148,7 +148,7 @@ type TreeSpec struct {
 func (s TreeSpec) Head() Head { return Head{s.Schema, s.Tree, s.Out} }
 
 func (s TreeSpec) WhenDiskIsFull() string {
-	return fmt.Sprintf("the disk is full: free some space and go on with the same command and --resume (the tree is in %s), or replay fewer --versions", s.Dir)
+	return fmt.Sprintf("the disk is full: free some space and continue with the same command and --resume (the tree is in %s), or replay fewer --versions", s.Dir)
 }
 
 // Stages of a LayoutSpec, a process each: memory and caches of the second owe

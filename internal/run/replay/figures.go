@@ -100,8 +100,8 @@ const maxHarnessPercent = 3
 
 func (r *run) judgeHarness(percent float64) {
 	if percent > maxHarnessPercent && r.Result.Engine.RootRule != result.NoRoots {
-		r.Warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("the harness took %.1f%% of the time per leaf", percent),
-			Remedy: "compare such a tree by its own time: subtract harness_ns_per_leaf"})
+		r.Warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("statelab's own work took %.1f%% of the time per leaf", percent),
+			Remedy: "to compare the trees alone, subtract harness_ns_per_leaf from the time"})
 	}
 }
 

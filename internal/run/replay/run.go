@@ -201,7 +201,7 @@ func (r *run) open(ctx context.Context) error {
 		if entries, err := os.ReadDir(r.spec.Dir); err != nil {
 			return err
 		} else if len(entries) > 0 {
-			return fmt.Errorf("%s is not empty: a replay begins with a new tree, or goes on with --resume", r.spec.Dir)
+			return fmt.Errorf("%s is not empty: a replay begins with a new tree; --resume continues one", r.spec.Dir)
 		}
 	}
 	create := !r.spec.Resume || empty(r.spec.Dir)
@@ -210,7 +210,7 @@ func (r *run) open(ctx context.Context) error {
 			return err
 		}
 		r.Warn(engine.Warning{Code: "memory_not_reported",
-			Text:   "trees do not report what they keep in memory: the whole budget is left to the page cache, in addition to that",
+			Text:   "trees do not report how much memory they use: the page cache gets the whole budget, in addition to their memory",
 			Remedy: "compare peak_rss_bytes as well"})
 	}
 	r.guard.enter("Open", r.first, 0)
@@ -254,7 +254,7 @@ func (r *run) judgeVersion(at int64) error {
 		return fmt.Errorf("the tree is at version %d, but only %d was ever committed here: it is another replay's", at, r.ack.version)
 	case lost > 0:
 		r.Warn(engine.Warning{Code: "lost_versions",
-			Text:   fmt.Sprintf("%s was reopened at version %d: %d versions that it had acknowledged were lost", r.spec.Tree, at, lost),
+			Text:   fmt.Sprintf("%s was reopened at version %d: it lost %d versions that it had acknowledged", r.spec.Tree, at, lost),
 			Remedy: "what survives a kill is the tree's durability: " + r.tree.Info().Durability})
 	default:
 		lost = 0

@@ -56,7 +56,7 @@ func (Tree) Check(o tree.Options) (errs []error) {
 		if !slices.Contains([]string{HangAt, WrongVersionAt, WrongRootAt, FailAt, PanicAt, ForgetAt, Lazy, CommitMillis}, name) {
 			errs = append(errs, fmt.Errorf("unknown option %q", name))
 		} else if _, err := strconv.ParseInt(value, 10, 64); err != nil {
-			errs = append(errs, fmt.Errorf("option %s=%s is no number", name, value))
+			errs = append(errs, fmt.Errorf("option %s=%s is not a number", name, value))
 		}
 	}
 	return errs

@@ -1,0 +1,221 @@
+package advise
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// Read reads a folder that holds advice.json.
+func Read(dir string) (a Advice, err error) {
+	path := filepath.Join(dir, result.AdviceFile)
+	if err := result.ReadSummary(path, &a); err != nil {
+		return a, err
+	}
+	if a.Schema != Schema || len(a.Settings) == 0 {
+		return a, fmt.Errorf("%s: schema is %q, this version reads %q", path, a.Schema, Schema)
+	}
+	return a, nil
+}
+
+// JSON is what the folder says, for a program.
+func (a Advice) JSON() any { return a }
+
+// Text writes the advice for a terminal.
+func (a Advice) Text(w io.Writer) error { return Text(w, a) }
+
+// Picture is the curve with where the node is, where it should go and what was measured;
+// nil if there is no curve to draw.
+func (a Advice) Picture() *view.Picture {
+	outlook := engines.Outlook{DatabaseBytes: a.Database.Bytes}
+	spot := func(name string, p Place) engines.Spot {
+		return engines.Spot{Name: name, CacheBytes: p.CacheBytes, BlockReadsPerGet: p.BlockReadsPerGet}
+	}
+	for _, place := range a.Curve {
+		outlook.Curve = append(outlook.Curve, spot("", place))
+	}
+	outlook.Places = append(outlook.Places, spot("your cache", a.Now.Place))
+	if !a.Recommendation.Keep {
+		outlook.Places = append(outlook.Places, spot("recommended", a.Then.Place))
+	}
+	for _, v := range a.Verified {
+		outlook.Measured = append(outlook.Measured, engines.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
+	}
+	pic, err := outlook.Picture()
+	if err != nil {
+		return nil // a curve of one point
+	}
+	return pic
+}
+
+// PNG draws the picture.
+func (a Advice) PNG(w io.Writer) error {
+	pic := a.Picture()
+	if pic == nil {
+		return fmt.Errorf("the curve has fewer than two points: there is nothing to draw")
+	}
+	return pic.PNG(w)
+}
+
+// Page is what a browser shows.
+func (a Advice) Page() *view.Page {
+	page := &view.Page{Title: "Statelab: the cache of a node"}
+	page.Answer("", a.Answer)
+	page.Advice = append(page.Advice, view.Said{Of: "Set", Text: strings.Join(a.Recommendation.Flags, " ")})
+	if a.Recommendation.Keep {
+		page.Advice[0] = view.Said{Text: "No flag needs to change."}
+	}
+	page.Cards = []view.Card{
+		{Name: "node", Facts: view.Known([][2]string{{"database", a.Database.Dir}, {"size", unit.Bytes(a.Database.Bytes)},
+			{"engine", strings.TrimSpace(a.Engine.Name + " " + a.Engine.Profile)}, {"cache", unit.Bytes(a.Now.CacheBytes)}, {"known from", a.Now.Source}})},
+		{Name: "needs", Facts: view.Known([][2]string{{"filters and top indexes (IP1)", unit.Bytes(a.Inflection.IP1.CacheBytes) + " in cache"},
+			{"with all indexes (IP2)", unit.Bytes(a.Inflection.IP2.CacheBytes) + " in cache"}, {"memory", bytesOr(a.Limits.MemoryBytes)},
+			{"Gets per second", countOr(a.Limits.GetsPerSecond)}, {"latency goal", nanosOr(float64(a.Limits.LatencyGoal))}})}}
+	page.Add("Cache and block reads",
+		view.Block{Title: "Predicted block reads per Get", Method: "advice.md", Picture: a.Picture(), Table: a.placesTable(),
+			Note: "While the node writes, its memtables take part of the cache: those reads are the curve. At rest means that nothing is written."},
+		view.Block{Title: "Measured beside the prediction", Method: "advice.md", Table: a.verifiedTable(),
+			Note: "Nothing is written during such a run, after the warm-up of that run."})
+	page.Add("Settings",
+		view.Block{Title: "Flags by client", Method: "advice.md", Table: a.settingsTable(),
+			Note: fmt.Sprintf("Open-file handles for the database: %s.", unit.Count(a.Recommendation.Handles))},
+		view.Block{Title: "Memory", Table: a.memoryTable()})
+	var reasons []string
+	for _, r := range a.Reasons {
+		reasons = append(reasons, view.Upper(r.Text)+".")
+	}
+	page.Add("Why", view.Block{List: reasons},
+		view.Block{Title: "Gets of the node, by its own metrics", Table: a.nodeTable()},
+		view.Block{Title: "The disk: random 4-KiB reads past the page cache", Method: "advice.md", Table: a.diskTable()})
+	page.Add("How it was computed", view.Block{Title: "Command", Method: "advice.md", Pre: view.Shell(a.Command)},
+		view.Block{Title: "The whole curve", Folded: true, Table: placesTable(rowsOf(a.Curve))})
+	return page
+}
+
+func bytesOr(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return unit.Bytes(n)
+}
+
+func countOr(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return view.ShortCount(v)
+}
+
+func nanosOr(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return unit.Nanos(v)
+}
+
+// place is a row of a table of cache sizes.
+type place struct {
+	name string
+	Place
+}
+
+func rowsOf(places []Place) (rows []place) {
+	for _, p := range places {
+		rows = append(rows, place{"", p})
+	}
+	return rows
+}
+
+// questions are the places that answer one, in the order of a table.
+func (a *Advice) questions() []place {
+	rows := []place{{"your cache", a.Now.Place}}
+	if !a.Recommendation.Keep {
+		rows = append(rows, place{"recommended", a.Then.Place})
+	}
+	for _, k := range []struct {
+		name  string
+		place *Place
+	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {"within 2 % of the fewest", a.Flat}} {
+		if k.place != nil {
+			rows = append(rows, place{k.name, *k.place})
+		}
+	}
+	return rows
+}
+
+func (a *Advice) placesTable() view.Table { return placesTable(a.questions()) }
+
+func placesTable(rows []place) view.Table {
+	type column = view.Column[place]
+	size := func(name string, of func(Place) int64) column {
+		return column{Name: name, Words: func(p place) string { return unit.Bytes(of(p.Place)) }}
+	}
+	reads := func(name string, of func(Place) float64) column {
+		return column{Name: name, Unit: "/Get", Format: view.PerGet, Value: func(p place) *float64 {
+			if v := of(p.Place); v > 0 {
+				return &v
+			}
+			return nil
+		}}
+	}
+	return view.TableOf(rows, nil, column{Name: "which cache", Left: true, Key: true, Words: func(p place) string { return p.name }},
+		size("cache", func(p Place) int64 { return p.CacheBytes }), size("of it for blocks", func(p Place) int64 { return p.BlockCacheBytes }),
+		reads("block reads", func(p Place) float64 { return p.BlockReadsPerGet }), reads("at rest", func(p Place) float64 { return p.AtRest }))
+}
+
+func (a *Advice) verifiedTable() view.Table {
+	type column = view.Column[Verified]
+	reads := func(name string, of func(Verified) *float64) column {
+		return column{Name: name, Unit: "/Get", Format: view.PerGet, Value: of}
+	}
+	return view.TableOf(a.Verified, nil, column{Name: "cache", Key: true, Words: func(v Verified) string { return unit.Bytes(v.CacheBytes) }},
+		reads("predicted", func(v Verified) *float64 { return &v.Predicted }), reads("measured", func(v Verified) *float64 { return &v.Measured }),
+		column{Name: "error", Unit: "%", Value: func(v Verified) *float64 { return &v.ErrorPercent }},
+		reads("device reads", func(v Verified) *float64 { return v.DeviceReadsPerGet }))
+}
+
+func (a *Advice) settingsTable() view.Table {
+	var rows [][]string
+	for _, s := range a.Settings {
+		memtables := ""
+		if s.MemTables > 0 {
+			memtables = fmt.Sprintf("%d of %s", s.MemTables, unit.Bytes(s.MemTableBytes))
+		}
+		rows = append(rows, []string{clientName(s.Client), strings.Join(s.Flags, " "), unit.Bytes(s.CacheBytes), unit.Bytes(s.BlockCacheBytes), memtables})
+	}
+	return view.Listing([]string{"client", "flags", "cache", "of it for blocks", "memtables while it writes"}, rows)
+}
+
+func (a *Advice) memoryTable() view.Table {
+	var rows [][]string
+	for _, s := range a.Memory {
+		rows = append(rows, []string{s.Name, unit.Bytes(s.Bytes)})
+	}
+	return view.Listing([]string{"use", "memory"}, rows)
+}
+
+func (a *Advice) nodeTable() view.Table {
+	if a.Node == nil {
+		return view.Table{}
+	}
+	var rows [][]string
+	for _, s := range a.Node.Sources {
+		rows = append(rows, []string{s.Name, unit.Count(int64(s.PerSecond + 0.5))})
+	}
+	return view.Listing([]string{"what for", "Gets per second"}, append(rows, []string{"all", unit.Count(int64(a.Node.GetsPerSecond + 0.5))}))
+}
+
+func (a *Advice) diskTable() view.Table {
+	type column = view.Column[ProbePoint]
+	return view.TableOf(a.Disk.Points, nil,
+		column{Name: "in flight", Key: true, Format: view.Digits, Value: func(p ProbePoint) *float64 { return view.Of(p.InFlight) }},
+		column{Name: "reads", Unit: "per s", Value: func(p ProbePoint) *float64 { return &p.ReadsPerSecond }},
+		column{Name: "mean", Value: func(p ProbePoint) *float64 { return &p.MeanNanos }}.In(view.Micros),
+		column{Name: "p99", Value: func(p ProbePoint) *float64 { return view.Of(p.P99Nanos) }}.In(view.Micros))
+}

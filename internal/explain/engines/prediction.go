@@ -1,0 +1,242 @@
+package engines
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// PredictionSchema is the version of Prediction as JSON.
+const PredictionSchema = "statelab.predict/1"
+
+// Prediction is what predict --json prints, and a folder's prediction.json.
+type Prediction struct {
+	Schema     string                  `json:"schema"`
+	Started    time.Time               `json:"started,omitzero"`  // of a folder
+	Command    []string                `json:"command,omitempty"` // of a folder
+	Source     string                  `json:"source"`            // of the level table
+	Keys       int64                   `json:"keys"`
+	Database   int64                   `json:"database_bytes"`
+	Engine     string                  `json:"engine"`
+	Profile    string                  `json:"profile"`
+	Cores      int                     `json:"cores"`
+	Gets       uint64                  `json:"gets"`
+	WarmupGets uint64                  `json:"warmup_gets"`
+	Missing    float64                 `json:"missing_share"`
+	Method     string                  `json:"method"` // trace (of a database that is here) or level table
+	Inflection result.Inflection       `json:"inflection"`
+	Levels     []engine.Level          `json:"levels"`
+	Points     []result.PredictedPoint `json:"points"`
+}
+
+// ReadPrediction reads a folder that holds prediction.json.
+func ReadPrediction(dir string) (p Prediction, err error) {
+	path := filepath.Join(dir, result.PredictionFile)
+	if err := result.ReadSummary(path, &p); err != nil {
+		return p, err
+	}
+	if p.Schema != PredictionSchema {
+		return p, fmt.Errorf("%s: schema is %q, this version reads %q", path, p.Schema, PredictionSchema)
+	}
+	return p, nil
+}
+
+// JSON is what the folder says, for a program.
+func (p Prediction) JSON() any { return p }
+
+// transient is how far a run is from the steady state if it ended while its cache was still
+// filling.
+const transient = 0.02
+
+// lead is the answer: what a warm cache costs, and which of the sizes a run of so many Gets
+// would show another figure of.
+func (p Prediction) lead() []string {
+	say := func(of func(result.PredictedPoint) float64, points []result.PredictedPoint) string {
+		return view.List(points, func(q result.PredictedPoint) string {
+			return fmt.Sprintf("%s at %s", unit.Significant(of(q), 3), view.ShortBytes(q.CacheBytes))
+		})
+	}
+	steady := func(q result.PredictedPoint) float64 { return q.SteadyState }
+	run := func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }
+	list := []string{"Block reads per Get in steady state, by cache: " + say(steady, p.Points) + "."}
+	var filling []result.PredictedPoint
+	for _, q := range p.Points {
+		if q.BlockReadsPerGet > (1+transient)*q.SteadyState {
+			filling = append(filling, q)
+		}
+	}
+	if len(filling) > 0 {
+		list = append(list, fmt.Sprintf("A run of %s Gets after %s warm-up Gets ends while its cache still fills: it would measure %s.",
+			unit.Count(p.Gets), unit.Count(p.WarmupGets), say(run, filling)))
+	}
+	return list
+}
+
+// Text writes the prediction for a terminal.
+func (p Prediction) Text(w io.Writer) error {
+	out := view.NewText(w, textWidth)
+	out.Line(fmt.Sprintf("%s: %s keys, %s, %s on %s\n", p.Source, unit.ShortCount(float64(p.Keys)), unit.Bytes(p.Database), p.Engine,
+		map[bool]string{true: "1 core", false: fmt.Sprintf("%d cores", p.Cores)}[p.Cores == 1]))
+	for _, sentence := range p.lead() {
+		out.Wrap(sentence, "")
+	}
+	out.Line("")
+	out.Line("                               block reads/Get                    hit rate, %")
+	out.Line("     cache  % of DB    steady    run         band  filter  top ix   index    data")
+	for _, q := range p.Points {
+		band := "-"
+		if q.High-q.Low > 0.01*q.BlockReadsPerGet {
+			band = fmt.Sprintf("%.3f-%.3f", q.Low, q.High)
+		}
+		hit := func(kind engine.BlockType) string {
+			rate, ok := q.HitRate[kind.String()]
+			if !ok {
+				return "-"
+			}
+			return strconv.FormatFloat(100*rate, 'f', 1, 64)
+		}
+		out.Line(fmt.Sprintf("%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s", unit.Bytes(q.CacheBytes),
+			unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3), q.SteadyState, q.BlockReadsPerGet, band,
+			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
+	}
+	out.Line(fmt.Sprintf("\nIP1 %s, IP2 %s in cache; after %s warm-up and %s measured Gets", unit.Bytes(p.Inflection.IP1.CacheBytes),
+		unit.Bytes(p.Inflection.IP2.CacheBytes), unit.Count(p.WarmupGets), unit.Count(p.Gets)))
+	return out.Flush()
+}
+
+// Page is what a browser shows.
+func (p Prediction) Page() *view.Page {
+	lead := p.lead()
+	page := &view.Page{Title: "Statelab: what a Get is predicted to cost"}
+	page.Answer("", lead[0])
+	for _, text := range lead[1:] {
+		page.Advice = append(page.Advice, view.Said{Text: text})
+	}
+	page.Cards = []view.Card{
+		{Name: "database", Facts: view.Known([][2]string{{"source", p.Source}, {"keys", unit.Count(p.Keys)}, {"size", unit.Bytes(p.Database)},
+			{"filters and top indexes (IP1)", unit.Bytes(p.Inflection.IP1.CacheBytes) + " in cache"},
+			{"with all indexes (IP2)", unit.Bytes(p.Inflection.IP2.CacheBytes) + " in cache"}})},
+		{Name: "predicted run", Facts: view.Known([][2]string{{"engine", p.Engine}, {"profile", p.Profile}, {"processors", unit.Count(p.Cores)},
+			{"warm-up Gets", unit.Count(p.WarmupGets)}, {"measured Gets", unit.Count(p.Gets)}, {"Gets of absent keys", view.ShortPercent(100 * p.Missing)}})}}
+	page.Add("Block reads by cache size",
+		view.Block{Title: "Block reads per Get", Method: "prediction.md", Picture: p.curve(), Table: p.table(),
+			Note: "Steady state: a cache that has been in use for long. This run: the warm-up and the measured Gets above, from an empty cache."})
+	page.Add("Why",
+		view.Block{Title: "Hit rate by block type", Method: "prediction.md", Picture: p.hits(), Aside: true, Table: p.hitTable(),
+			Note: "The share of accesses that the cache serves. Filters and top indexes are asked for most often, so a cache holds them first."},
+		view.Block{Title: "Levels", Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
+			Table: levels(p.Levels)})
+	how := "Random block accesses were drawn from the level table and replayed through a model of the engine's cache."
+	if p.Method == "trace" {
+		how = "The accesses of the run's Gets were traced in the database itself and replayed through a model of the engine's cache."
+	}
+	page.Add("How it was computed", view.Block{Title: "Command", Note: how, Method: "prediction.md", Pre: view.Shell(p.Command)})
+	return page
+}
+
+// sizeColumns tell the rows of the tables of a curve apart: the cache and, of a known
+// database, its share of that.
+func sizeColumns[R any](size func(R) int64, database int64) []view.Column[R] {
+	columns := []view.Column[R]{{Name: "cache", Key: true, Words: func(r R) string { return unit.Bytes(size(r)) }}}
+	if database > 0 {
+		columns = append(columns, view.Column[R]{Name: "cache", Unit: "% of DB", Key: true,
+			Value: func(r R) *float64 { return view.Some(view.PercentOf(size(r), database)) }})
+	}
+	return columns
+}
+
+func (p Prediction) sizes() []view.Column[result.PredictedPoint] {
+	return sizeColumns(func(q result.PredictedPoint) int64 { return q.CacheBytes }, p.Database)
+}
+
+func (p Prediction) table() view.Table {
+	of := func(name string, value func(result.PredictedPoint) float64) view.Column[result.PredictedPoint] {
+		return view.Column[result.PredictedPoint]{Name: name, Unit: "/Get", Format: view.PerGet,
+			Value: func(q result.PredictedPoint) *float64 { return view.Some(value(q)) }}
+	}
+	return view.TableOf(p.Points, nil, append(p.sizes(), of("steady state", func(q result.PredictedPoint) float64 { return q.SteadyState }),
+		of("this run", func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }),
+		of("lowest", func(q result.PredictedPoint) float64 { return q.Low }), of("highest", func(q result.PredictedPoint) float64 { return q.High }))...)
+}
+
+// bySize are the points in ascending order of their caches.
+func (p Prediction) bySize() []result.PredictedPoint {
+	return slices.SortedFunc(slices.Values(p.Points), func(a, b result.PredictedPoint) int { return int(a.CacheBytes - b.CacheBytes) })
+}
+
+func (p Prediction) curve() *view.Picture {
+	if len(p.Points) < 2 {
+		return nil
+	}
+	pic, panel := logChart("predicted block reads per Get by cache size", "block reads per Get")
+	points := p.bySize()
+	var steady view.XYs
+	var texts []string
+	for _, q := range points {
+		steady, texts = append(steady, view.XY{X: float64(q.CacheBytes), Y: q.SteadyState}), append(texts, view.PerGet(q.SteadyState))
+	}
+	band, run := predictedIn(points, steady[0].X, steady[len(steady)-1].X)
+	panel.Area("this run, range", band, view.Faded(view.Muted, 0x40))
+	other := view.CurveStyle(1)
+	other.Dash = view.Dashed()
+	panel.Line("this run", run, other)
+	if !panel.Line("steady state", steady, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}}) {
+		return nil
+	}
+	pic.Sizes(float64(p.Database), markInflection(pic, &p.Inflection)...)
+	panel.FitY(nil)
+	panel.Labels(steady, texts)
+	return pic
+}
+
+// types are those of which any point tells a hit rate.
+func (p Prediction) types() []engine.BlockType {
+	return slices.DeleteFunc(stackOrder(), func(kind engine.BlockType) bool {
+		return !slices.ContainsFunc(p.Points, func(q result.PredictedPoint) bool { _, is := q.HitRate[kind.String()]; return is })
+	})
+}
+
+func (p Prediction) hits() *view.Picture {
+	if len(p.Points) < 2 {
+		return nil
+	}
+	pic, panel := logChart("predicted hit rate by cache size and block type", "hit rate, %")
+	for _, kind := range p.types() {
+		var xys view.XYs
+		for _, q := range p.bySize() {
+			if rate, is := q.HitRate[kind.String()]; is {
+				xys = append(xys, view.XY{X: float64(q.CacheBytes), Y: 100 * rate})
+			}
+		}
+		panel.Line(typeLabel(kind), xys, view.Style{Color: typeColor(kind), Shape: typeShape(kind)})
+	}
+	if !pic.Drawn() {
+		return nil
+	}
+	pic.Sizes(float64(p.Database), markInflection(pic, &p.Inflection)...)
+	panel.FitPercents()
+	return pic
+}
+
+func (p Prediction) hitTable() view.Table {
+	columns := p.sizes()
+	for _, kind := range p.types() {
+		columns = append(columns, view.Column[result.PredictedPoint]{Name: typeLabel(kind), Unit: "%", Value: func(q result.PredictedPoint) *float64 {
+			if rate, is := q.HitRate[kind.String()]; is {
+				return view.Some(100 * rate)
+			}
+			return nil
+		}})
+	}
+	return view.TableOf(p.Points, nil, columns...)
+}

@@ -1,0 +1,226 @@
+package engines
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/result"
+)
+
+// SimulationSchema is the version of Simulation as JSON.
+const SimulationSchema = "statelab.simulate/1"
+
+// Simulation is what simulate --json prints, and a folder's simulation.json.
+type Simulation struct {
+	Schema  string           `json:"schema"`
+	Started time.Time        `json:"started,omitzero"`  // of a folder
+	Command []string         `json:"command,omitempty"` // of a folder
+	Trace   trace.Header     `json:"trace"`
+	Gets    int64            `json:"gets"`
+	Points  []SimulatedPoint `json:"points"` // by policy, then in the order of --cache
+}
+
+// SimulatedPoint is a policy with a cache size.
+type SimulatedPoint struct {
+	Policy      string             `json:"policy"`
+	CacheBytes  int64              `json:"cache_bytes"`
+	ReadsPerGet float64            `json:"block_reads_per_get"`
+	ByType      map[string]float64 `json:"block_reads_per_get_by_type"`
+	HitRate     map[string]float64 `json:"hit_rate"`
+	// Error is half the 95 % interval of ReadsPerGet, of a sample.
+	Error float64 `json:"block_reads_per_get_error,omitempty"`
+}
+
+// ReadSimulation reads a folder that holds simulation.json.
+func ReadSimulation(dir string) (s Simulation, err error) {
+	path := filepath.Join(dir, result.SimulationFile)
+	if err := result.ReadSummary(path, &s); err != nil {
+		return s, err
+	}
+	if s.Schema != SimulationSchema {
+		return s, fmt.Errorf("%s: schema is %q, this version reads %q", path, s.Schema, SimulationSchema)
+	}
+	return s, nil
+}
+
+// JSON is what the folder says, for a program.
+func (s Simulation) JSON() any { return s }
+
+func (s Simulation) policies() (names []string) {
+	for _, p := range s.Points {
+		if !slices.Contains(names, p.Policy) {
+			names = append(names, p.Policy)
+		}
+	}
+	return names
+}
+
+// of are the points of a policy in ascending order of their caches.
+func (s Simulation) of(policy string) []SimulatedPoint {
+	points := slices.DeleteFunc(slices.Clone(s.Points), func(p SimulatedPoint) bool { return p.Policy != policy })
+	slices.SortStableFunc(points, func(a, b SimulatedPoint) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+	return points
+}
+
+// answer is the curve of one policy in words, or which of several reads least.
+func (s Simulation) answer() string {
+	names := s.policies()
+	if len(names) == 0 {
+		return "Nothing was simulated."
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("Block reads per Get with %s, by cache: %s.", names[0], view.List(s.of(names[0]), func(p SimulatedPoint) string {
+			return fmt.Sprintf("%s at %s", view.PerGet(p.ReadsPerGet), view.ShortBytes(p.CacheBytes))
+		}))
+	}
+	var least []SimulatedPoint
+	for i, p := range s.of(names[0]) {
+		for _, name := range names[1:] {
+			if q := s.of(name)[i]; q.ReadsPerGet < p.ReadsPerGet {
+				p = q
+			}
+		}
+		least = append(least, p)
+	}
+	return "Fewest block reads per Get, by cache: " + view.List(least, func(p SimulatedPoint) string {
+		return fmt.Sprintf("%s with %s at %s", view.PerGet(p.ReadsPerGet), p.Policy, view.ShortBytes(p.CacheBytes))
+	}) + "."
+}
+
+// Text writes the simulation for a terminal.
+func (s Simulation) Text(w io.Writer) error {
+	out := view.NewText(w, textWidth)
+	out.Wrap(s.answer(), "")
+	out.Line(fmt.Sprintf("\n%s Gets of %s\n", unit.Count(s.Gets), s.Trace.Engine))
+	out.Line("                    block reads per Get                        hit rate, %")
+	out.Line("policy     cache      all  filter  top ix   index    data  filter   index    all")
+	for _, p := range s.Points {
+		top := p.ByType[engine.TopIndex.String()] + p.ByType[engine.SingleIndex.String()]
+		within := ""
+		if p.Error > 0 {
+			within = fmt.Sprintf("  all: +- %.4f", p.Error)
+		}
+		out.Line(fmt.Sprintf("%-9s %8s %7.4f %7.4f %7.4f %7.4f %7.4f  %6.2f  %6.2f %6.2f%s", p.Policy, unit.Bytes(p.CacheBytes), p.ReadsPerGet,
+			p.ByType[engine.Filter.String()], top, p.ByType[engine.Index.String()], p.ByType[engine.Data.String()],
+			100*p.HitRate[engine.Filter.String()], 100*p.HitRate[engine.Index.String()], 100*p.HitRate["all"], within))
+	}
+	return out.Flush()
+}
+
+// Page is what a browser shows.
+func (s Simulation) Page() *view.Page {
+	page := &view.Page{Title: "Statelab: block reads of simulated caches"}
+	page.Answer("", s.answer())
+	sampled := ""
+	if slices.ContainsFunc(s.Points, func(p SimulatedPoint) bool { return p.Error > 0 }) {
+		sampled = "from a sample of the blocks: each figure has a 95 % interval"
+	}
+	page.Cards = []view.Card{{Name: "trace", Facts: view.Known([][2]string{{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion}, {"profile", s.Trace.Profile},
+		{"Gets", unit.Count(s.Gets)}, {"keys", s.Trace.Keys}, {"seed", fmt.Sprint(s.Trace.Seed)}, {"sample", sampled}})}}
+	page.Add("Block reads by cache size",
+		view.Block{Title: "Block reads per Get", Method: "cache-simulation.md", Picture: s.curve(), Table: s.table(),
+			Note: "clockpro1 and clockpro2 behave as the caches of Pebble v1 and v2; the other policies show what a different cache would read."})
+	var why []view.Block
+	for _, name := range s.policies() {
+		title := "Block reads by type"
+		if len(s.policies()) > 1 {
+			title += ", " + name
+		}
+		why = append(why, view.Block{Title: title, Method: "cache-simulation.md", Picture: s.byType(name)})
+	}
+	page.Add("Why", append(why, view.Block{Title: "Block reads and hit rates by type", Table: s.typeTable(), Folded: len(why) > 0})...)
+	page.Add("How it was computed", view.Block{Title: "Command", Method: "cache-simulation.md", Pre: view.Shell(s.Command),
+		Note: "A trace lists the blocks that each Get asks for. It does not depend on the cache, so one trace is replayed through every policy and size."})
+	return page
+}
+
+func (s Simulation) curve() *view.Picture {
+	pic, panel := logChart("block reads per Get by cache size and policy", "block reads per Get")
+	for i, name := range s.policies() {
+		if i == view.MaxLines {
+			break // the table has the rest
+		}
+		var xys view.XYs
+		for _, p := range s.of(name) {
+			xys = append(xys, view.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet})
+		}
+		panel.Line(name, xys, view.CurveStyle(i))
+	}
+	if low, high := pic.SpanX(); !(high > low) {
+		return nil
+	}
+	pic.Sizes(0)
+	panel.FitY(nil)
+	return pic
+}
+
+// byType stacks the reads of a policy.
+func (s Simulation) byType(policy string) *view.Picture {
+	points := s.of(policy)
+	if len(points) < 2 {
+		return nil
+	}
+	bars := view.Bars{About: "block reads per Get by cache size and block type, " + policy, X: "cache size", Stacked: true,
+		Panels: []view.BarPanel{{Y: "block reads per Get"}}}
+	for _, p := range points {
+		bars.Groups = append(bars.Groups, view.ShortBytes(p.CacheBytes))
+	}
+	for _, kind := range stackOrder() {
+		set := view.BarSet{Name: typeLabel(kind), Color: typeColor(kind), Values: [][]float64{nil}}
+		for _, p := range points {
+			set.Values[0] = append(set.Values[0], p.ByType[kind.String()])
+		}
+		if slices.Max(set.Values[0]) > 0 {
+			bars.Sets = append(bars.Sets, set)
+		}
+	}
+	return bars.Picture(view.PerGet)
+}
+
+type simulated = view.Column[SimulatedPoint]
+
+func (s Simulation) columns() []simulated {
+	return append([]simulated{{Name: "policy", Left: true, Key: true, Words: func(p SimulatedPoint) string { return p.Policy }}},
+		sizeColumns(func(p SimulatedPoint) int64 { return p.CacheBytes }, 0)...)
+}
+
+func (s Simulation) table() view.Table {
+	return view.TableOf(s.Points, nil, append(s.columns(),
+		simulated{Name: "block reads", Unit: "/Get", Format: view.PerGet, Value: func(p SimulatedPoint) *float64 { return view.Some(p.ReadsPerGet) }},
+		simulated{Name: "+-", Unit: "95 %", Format: view.PerGet, Value: func(p SimulatedPoint) *float64 {
+			if p.Error == 0 {
+				return nil
+			}
+			return view.Some(p.Error)
+		}},
+		simulated{Name: "hit rate", Unit: "%", Value: func(p SimulatedPoint) *float64 { return view.Some(100 * p.HitRate["all"]) }})...)
+}
+
+func (s Simulation) typeTable() view.Table {
+	columns := s.columns()
+	for _, of := range []struct {
+		what, unit string
+		scale      float64
+		values     func(SimulatedPoint) map[string]float64
+		format     func(float64) string
+	}{{"reads of ", "/Get", 1, func(p SimulatedPoint) map[string]float64 { return p.ByType }, view.PerGet},
+		{"hit rate of ", "%", 100, func(p SimulatedPoint) map[string]float64 { return p.HitRate }, nil}} {
+		for _, kind := range stackOrder() {
+			columns = append(columns, simulated{Name: of.what + typeLabel(kind), Unit: of.unit, Format: of.format, Value: func(p SimulatedPoint) *float64 {
+				if v, is := of.values(p)[kind.String()]; is {
+					return view.Some(of.scale * v)
+				}
+				return nil
+			}})
+		}
+	}
+	return view.TableOf(s.Points, nil, columns...)
+}

@@ -1,0 +1,162 @@
+package view
+
+import (
+	"math"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// form is the paper that a picture is drawn for. One description of a picture serves both:
+// what depends on the width is decided as it is drawn.
+type form struct {
+	width                    vg.Length
+	tick, label, names, mark float64   // sizes of type, in points
+	hit                      float64   // radius of what a mouse or a finger finds
+	bars                     vg.Length // their widths and distances, of those they were made with
+	narrow                   bool      // legend below, panels above each other, fewer ticks
+}
+
+// A page shows a wide picture at about its own size, and a narrow one at that of a phone.
+var (
+	wideForm   = form{width: PictureWidth, tick: 10, label: 10.5, names: 10, mark: 9.5, hit: 7, bars: 1}
+	narrowForm = form{width: narrowWidth, tick: 12, label: 12, names: 12, mark: 11.5, hit: 12, bars: narrowWidth / vg.Length(PictureWidth), narrow: true}
+)
+
+const (
+	narrowWidth = 340
+	narrowPanel = 240 // height of a panel with its axis
+)
+
+// size is how large the picture is in a form.
+func (p *Picture) size(f form) (width, height vg.Length) {
+	if !f.narrow {
+		return f.width, p.Height
+	}
+	_, legend := p.legendBelow(f, nil)
+	return f.width, vg.Length(len(p.Panels))*narrowPanel + 30 + legend
+}
+
+// suited gives all panels the type and the ticks of a form. The function that it returns
+// takes them back.
+func (p *Picture) suited(f form, area draw.Canvas) (restore func()) {
+	var undo []func()
+	for _, panel := range p.Panels {
+		x, y := panel.X, panel.Y
+		undo = append(undo, func() { panel.X, panel.Y = x, y })
+		for _, axis := range []*plot.Axis{&panel.X, &panel.Y} {
+			axis.Tick.Label.Font.Size, axis.Label.TextStyle.Font.Size = font.Points(f.tick), font.Points(f.label)
+		}
+		if f.narrow {
+			thin(&panel.X, area.Max.X-area.Min.X-60)
+		}
+	}
+	for _, bar := range p.bars {
+		width, offset := bar.Width, bar.Offset
+		undo = append(undo, func() { bar.Width, bar.Offset = width, offset })
+		bar.Width, bar.Offset = width*f.bars, offset*f.bars
+	}
+	return func() {
+		for _, back := range undo {
+			back()
+		}
+	}
+}
+
+// thin leaves out ticks whose labels would touch on an axis of a width. Names of groups,
+// of which none can be left out, are turned.
+func thin(axis *plot.Axis, width vg.Length) {
+	if axis.Tick.Marker == nil {
+		return
+	}
+	ticks := axis.Tick.Marker.Ticks(axis.Min, axis.Max)
+	if names, is := axis.Tick.Marker.(nameTicks); is {
+		ticks = names.ticks
+		widest := vg.Length(0)
+		for _, t := range ticks {
+			widest = max(widest, labelWidth(axis.Tick.Label, t.Label))
+		}
+		if vg.Length(len(ticks))*(widest*typeSlack+6) > width {
+			axis.Tick.Label.Rotation = math.Pi / 2
+			axis.Tick.Label.XAlign, axis.Tick.Label.YAlign = draw.XRight, draw.YCenter
+		}
+		return
+	}
+	for every := 1; every <= len(ticks); every++ {
+		var some fixedTicks
+		right, fits := vg.Length(math.Inf(-1)), true
+		for i := 0; i < len(ticks); i += every {
+			at, half := vg.Length(axis.Norm(ticks[i].Value))*width, labelWidth(axis.Tick.Label, ticks[i].Label)*typeSlack/2
+			fits = fits && at-half > right
+			some, right = append(some, ticks[i]), at+half+6
+		}
+		if fits {
+			axis.Tick.Marker = some
+			return
+		}
+	}
+}
+
+func labelWidth(style text.Style, label string) (widest vg.Length) {
+	for line := range strings.SplitSeq(label, "\n") {
+		widest = max(widest, style.Width(line))
+	}
+	return widest
+}
+
+// nameTicks are the names of groups.
+type nameTicks struct{ ticks fixedTicks }
+
+func (t nameTicks) Ticks(low, high float64) []plot.Tick { return t.ticks.Ticks(low, high) }
+
+// legendBelow lays the legend out in rows of a width and, given a canvas, draws it at its
+// bottom. It returns the rows and their height.
+func (p *Picture) legendBelow(f form, c *draw.Canvas) (rows int, height vg.Length) {
+	row := vg.Points(f.names + 6)
+	x := vg.Length(0)
+	type at struct {
+		legend plot.Legend
+		x      vg.Length
+		row    int
+	}
+	var all []at
+	for _, e := range p.legend {
+		if e.seen != nil && !e.seen() {
+			continue
+		}
+		one := newLegend(f)
+		one.Add(Clip(e.name, legendRunes), e.thumb...)
+		wide := vg.Points(22) + one.TextStyle.Width(Clip(e.name, legendRunes))*typeSlack + 14
+		if rows == 0 || x+wide > f.width {
+			x, rows = 0, rows+1
+		}
+		all = append(all, at{one, x, rows})
+		x += wide
+	}
+	height = vg.Length(rows) * row
+	if c != nil {
+		for _, a := range all {
+			top := c.Min.Y + height - vg.Length(a.row-1)*row
+			a.legend.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: c.Min.X + 4 + a.x, Y: c.Min.Y},
+				Max: vg.Point{X: c.Max.X, Y: top}}})
+		}
+	}
+	return rows, height
+}
+
+func newLegend(f form) plot.Legend {
+	legend := plot.NewLegend()
+	legend.TextStyle.Font = sans(f.names)
+	legend.TextStyle.Color = Ink
+	legend.Top, legend.Left = true, true
+	legend.ThumbnailWidth = vg.Points(18)
+	legend.Padding = vg.Points(5)
+	return legend
+}
+
+// typeSlack is how much wider than ours a reader's sans-serif may be.
+const typeSlack = 1.12
