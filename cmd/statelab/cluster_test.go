@@ -214,7 +214,7 @@ func TestClusterRefuses(t *testing.T) {
 }
 
 func TestInspectionInParts(t *testing.T) {
-	db := small(t, "100k", "--set", "MemTableSize=256KiB", "--set", "LBaseMaxBytes=1MiB")
+	db := small(t, "100k", "--workload", "fillsorted", "--set", "LBaseMaxBytes=1MiB") // levels that no compaction decides
 	whole := must(t, "inspect", db, "--json").stdout
 	if strings.Count(whole, `"level": `) < 4 { // told twice
 		t.Fatalf("not several levels: %s", whole)
