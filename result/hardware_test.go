@@ -60,7 +60,7 @@ func TestHardwareRefusesWhatIsNoProfile(t *testing.T) {
 		`{"schema":"statelab.hardware/1","points":[{"in_flight":1,"reads_per_second":0,"mean_ns":1}]}`: "both must be from",
 		`{"schema":"statelab.hardware/1","points":[{"in_flight":1,"reads_per_second":1,"mean_ns":1},
 			{"in_flight":1,"reads_per_second":1,"mean_ns":1}]}`: "twice",
-		`{"fio version":"f","jobs":[{"jobname":"a","job options":{"iodepth":"-3"},"read":{"total_ios":1}}]}`: "no number of reads in flight",
+		`{"fio version":"f","jobs":[{"jobname":"a","job options":{"iodepth":"-3"},"read":{"total_ios":1}}]}`: "is not a number of reads in flight",
 	} {
 		if h, err := ParseHardware([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", text, h, err, want)

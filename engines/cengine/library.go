@@ -41,7 +41,7 @@ func load(path string) (*library, error) {
 	if path == "" {
 		return nil, fmt.Errorf("no library is named: write --set %s=/path/to/engine.so or set %s", LibraryOption, LibraryEnv)
 	}
-	contract := sharedlib.Contract{Noun: "engine", Header: header, Entry: "statelab_engine_v1", ABI: abi, TableBytes: unsafe.Sizeof(C.statelab_engine{})}
+	contract := sharedlib.Contract{Noun: "an engine", Header: header, Entry: "statelab_engine_v1", ABI: abi, TableBytes: unsafe.Sizeof(C.statelab_engine{})}
 	path, table, err := contract.Load(path)
 	if err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func TestLibrariesThatAreNone(t *testing.T) {
 		"":                          "write --set library=/path/to/engine.so or set STATELAB_NATIVE_LIBRARY",
 		"no/such/library.so":        "no such file",
 		"testdata/null.c":           "load the library:", // no shared object
-		compile(t, "testdata/no.c"): "it exports no statelab_engine_v1 (see native/statelab_engine.h)",
+		compile(t, "testdata/no.c"): "it does not export statelab_engine_v1 (see native/statelab_engine.h)",
 	} {
 		t.Setenv(LibraryEnv, path)
 		errs := Engine{}.Check(engine.Options{Dir: t.TempDir()})

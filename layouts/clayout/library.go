@@ -35,7 +35,7 @@ type library struct {
 }
 
 func load(path string) (*library, error) {
-	contract := sharedlib.Contract{Noun: "layout of state", Header: header, Entry: "statelab_state_v1", ABI: abi,
+	contract := sharedlib.Contract{Noun: "a layout of state", Header: header, Entry: "statelab_state_v1", ABI: abi,
 		TableBytes: unsafe.Sizeof(C.statelab_layout{})}
 	path, table, err := contract.Load(path)
 	if err != nil {

@@ -103,7 +103,7 @@ func TestLibrariesThatAreNone(t *testing.T) {
 	for path, says := range map[string]string{
 		"no/such/library.so": "no such file",
 		"testdata/map.c":     "load the library:", // no shared object
-		libtest.Compile(t, "../../native", "../../engines/cengine/testdata/no.c"): "it exports no statelab_state_v1 (see native/statelab_state.h)",
+		libtest.Compile(t, "../../native", "../../engines/cengine/testdata/no.c"): "it does not export statelab_state_v1 (see native/statelab_state.h)",
 	} {
 		l := Layout{Library: path}
 		if errs := l.Check(layout.Options{}); len(errs) != 1 || !strings.Contains(errs[0].Error(), says) {

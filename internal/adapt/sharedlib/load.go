@@ -40,7 +40,7 @@ import (
 
 // Contract is what a library must export to be loaded.
 type Contract struct {
-	Noun       string // what the library is to statelab: "engine"
+	Noun       string // what the library holds: "an engine"
 	Header     string // "statelab_engine.h"
 	Entry      string // the symbol that returns the table
 	ABI        uint32
@@ -86,7 +86,7 @@ func (c Contract) enter(path string) (unsafe.Pointer, error) {
 	}
 	address := C.dlsym(handle, symbol)
 	if address == nil {
-		return nil, fmt.Errorf("%s is not a %s for statelab: it does not export %s (see native/%s)", path, c.Noun, c.Entry, c.Header)
+		return nil, fmt.Errorf("%s is not a library of %s for statelab: it does not export %s (see native/%s)", path, c.Noun, c.Entry, c.Header)
 	}
 	table := C.call_entry(address)
 	if table == nil {
