@@ -59,6 +59,7 @@ decided, as by statelab compare --run, with at most --repeats pairs (default 20)
 	}
 	b.Experiment.Flags(cmd.Flags())
 	flag := cmd.Flags()
+	pairsFlag(flag)
 	flag.StringVar(&b.module, "module", "", "path of the Go module, as in go.mod")
 	flag.StringVar(&b.repo, "repo", "", "clone of the module: bisect its commits instead of released versions")
 	flag.StringVar(&b.source, "source", ".", "checkout of statelab to build")

@@ -70,6 +70,7 @@ to both sides.`,
 	}
 	c.Experiment.Flags(cmd.Flags())
 	flag := cmd.Flags()
+	pairsFlag(flag)
 	flag.BoolVar(&c.run, "run", false, "measure two settings in turns instead of reading folders")
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ (list), by the names that the error message gives")
@@ -181,6 +182,12 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 
 // mostPairs is how many pairs of runs compare --run measures if --repeats is not given.
 const mostPairs = 20
+
+// pairsFlag says what --repeats means where pairs of runs are measured.
+func pairsFlag(flags *pflag.FlagSet) {
+	repeats := flags.Lookup("repeats")
+	repeats.Usage, repeats.DefValue = "the most pairs of runs to measure", fmt.Sprint(mostPairs)
+}
 
 // compareRuns measures two settings in turns (A B, B A, ...) until their figures are
 // decided.

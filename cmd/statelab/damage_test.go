@@ -136,7 +136,7 @@ func TestWrongFolders(t *testing.T) {
 		words []string
 	}{
 		{"no database", []string{"read", "--db", other, "--use-existing"}, exitFailed,
-			[]string{other, "is not a Pebble database: it has no CURRENT file. Give the chaindata folder itself"}},
+			[]string{other, "no database was found in", "it has no CURRENT file. Of a geth node, name the folder geth/chaindata"}},
 		{"no directory", []string{"read", "--db", missing}, exitFailed, []string{"--db", missing, "no such file or directory"}},
 		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitFailed, []string{"--db", "letter.txt", "is a file"}},
 		{"foreign without --use-existing", []string{"read", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},

@@ -101,7 +101,8 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 func (m *mistakes) unrecognised(err error) {
 	var not *engine.NotADatabaseError
 	if errors.As(err, &not) {
-		err = fmt.Errorf("%s is not a Pebble database: %s. Give the chaindata folder itself", not.Dir, not.Why)
+		err = fmt.Errorf("no database was found in %s: %s. Of a geth node, name the folder geth/chaindata; statelab load --db DIR makes a new one",
+			not.Dir, not.Why)
 	}
 	m.cannotRead("%v", err)
 }

@@ -220,7 +220,7 @@ func TestKilledLoadResumes(t *testing.T) {
 				t.Fatalf("%+v, %v: the load was over", m, err)
 			}
 			refused(t, statelab(t, "read", "--db", db, "--out", filepath.Join(t.TempDir(), "R")), exitFailed, "incomplete", "statelab load --resume --db "+db)
-			refused(t, statelab(t, "load", "--db", db, "--keys", "200k"), exitUsage, "cut short", "--resume")
+			refused(t, statelab(t, "load", "--db", db, "--keys", "200k"), exitUsage, "unfinished load", "--resume")
 			must(t, "load", "--db", db, "--resume")
 			if m, err = keyspace.ReadManifest(db); err != nil || m.Loaded != 200_000 || !m.Settled {
 				t.Errorf("after --resume: %+v, %v", m, err)

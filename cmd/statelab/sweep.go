@@ -66,7 +66,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	done := work.Result
 	for _, point := range done.Points {
 		if point.Status == result.Failed {
-			p.say("point %v failed: %s", point.Axes, point.Error)
+			p.say("the point with %s failed: %s", axesWords(point.Axes), point.Error)
 		}
 	}
 	err = errors.Join(err, judgeCeiling(s, done, how.Out))
@@ -224,4 +224,13 @@ func (m *mistakes) pointOptions(a *app, f *flags, s sweep.Sweep, options []plan.
 			m.checkOptions(a.engine(spec.Engine, new(mistakes)), spec) // engines that are missing were named before
 		}
 	}
+}
+
+// axesWords are the settings of a point, such as "cache 1%, threads 2".
+func axesWords(axes map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(axes)) {
+		words = append(words, name+" "+axes[name])
+	}
+	return strings.Join(words, ", ")
 }

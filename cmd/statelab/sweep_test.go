@@ -228,8 +228,10 @@ func checkLatencies(t *testing.T, dir, tag string, count uint64, want *result.La
 		if uint64(h.TotalCount()) != count {
 			t.Errorf("histogram %q holds %d durations, want %d", tag, h.TotalCount(), count)
 		}
-		if p99 := h.ValueAtPercentile(99); math.Abs(float64(p99)/float64(want.P99)-1) > 0.01 {
-			t.Errorf("histogram %q: p99 is %d, run.json says %d", tag, p99, want.P99)
+		// Of few durations, two next to each other may be further apart than a bin is wide.
+		low, high := float64(h.ValueAtPercentile(98.9)), float64(h.ValueAtPercentile(99.1))
+		if p99 := float64(want.P99); p99 < 0.99*low || p99 > 1.01*high {
+			t.Errorf("histogram %q: p99 is between %v and %v, run.json says %v", tag, low, high, p99)
 		}
 		return
 	}
