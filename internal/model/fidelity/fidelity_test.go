@@ -142,6 +142,11 @@ func TestJudge(t *testing.T) {
 		t.Errorf("4 tables of L0 are where compaction begins: %+v", d)
 	}
 
+	fresh := level(0, 200_000, true) // fifteen tables side by side are one sorted run
+	if d := find(judge([]engine.Level{fresh}, Options{}, nil), Sizes); d == nil || d.Here != "L0 100%" || d.Remedy != "let compactions finish before measuring" {
+		t.Errorf("all keys in L0: %+v", d)
+	}
+
 	// Filters and sizes at once: what filters cost is not told twice.
 	v = judge([]engine.Level{level(5, 40<<20/150, false), level(6, gib/150, false)}, Options{BaseBytes: 32 << 20}, nil)
 	if d, sizes := find(v, Filters), find(v, Sizes); d == nil || sizes != nil && math.Abs(sizes.Extra) > 0.05 {

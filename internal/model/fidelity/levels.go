@@ -99,13 +99,16 @@ func withoutL0(levels []engine.Level) []engine.Level {
 	return rest
 }
 
+// mostInL0 says that most keys were never compacted.
+func mostInL0(levels []engine.Level) bool { return 2*levelKeys(levels, 0) > total(levels).Keys }
+
 // settled are the levels that the same keys would have on a node that has written for long:
 // each level holds a multiplier's part of the next one, down to the base size, beside L0 as it
 // is. All are like the level that holds most keys now.
 func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engine.Level {
 	var sum, model engine.Level
 	var out []engine.Level
-	unsorted := 2*levelKeys(levels, 0) > total(levels).Keys // most of it was never compacted
+	unsorted := mostInL0(levels)
 	for _, l := range levels {
 		if l.Level == 0 && !unsorted {
 			out = append(out, l)
