@@ -122,6 +122,21 @@ func (d *live) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
+// guarded waits for do, but not beyond a failure of background work: a commit that waits
+// for a flush which Pebble tries again and again holds the locks that do needs.
+func (d *live) guarded(do func() error) error {
+	ended := make(chan struct{})
+	var err error
+	go func() {
+		err = do()
+		close(ended)
+	}()
+	if failed := d.await(context.Background(), ended); failed != nil {
+		return failed
+	}
+	return err
+}
+
 // follow keeps levels and layouts up to date.
 func (d *live) follow(ctx context.Context) {
 	for {
@@ -176,7 +191,7 @@ func (d *live) Sync(ctx context.Context) error {
 	if d.config.disableWAL {
 		return d.flush(ctx)
 	}
-	if err := d.version.SyncWAL(); err != nil {
+	if err := d.guarded(d.version.SyncWAL); err != nil {
 		return d.failed("sync", err)
 	}
 	return nil
@@ -202,7 +217,11 @@ func (d *live) Settle(ctx context.Context, progress func(engine.Settling)) error
 }
 
 func (d *live) flush(ctx context.Context) error {
-	done, err := d.version.AsyncFlush()
+	var done <-chan struct{}
+	err := d.guarded(func() (err error) {
+		done, err = d.version.AsyncFlush()
+		return err
+	})
 	if err == nil {
 		err = d.await(ctx, done)
 	}
