@@ -146,7 +146,7 @@ func parse(r io.Reader) (*runLog, error) {
 			continue
 		}
 		if n == 1 && text[0] != '{' {
-			return nil, errors.New("not a JSON log of iavl-bench: it writes one with --log-type json (a stub of Git LFS has no lines of a run)")
+			return nil, errors.New("not a JSON log of iavl-bench: run it with --log-type json; if the file is a Git LFS pointer, git lfs pull fetches its content")
 		}
 		var of line
 		if err := json.Unmarshal(text, &of); err != nil {
@@ -179,7 +179,12 @@ var steps = map[string]string{"start rewriting snapshot": result.StepBegun, "fin
 func (l *runLog) add(of line) (err error) {
 	if of.Message == "starting run" {
 		l.started, l.treeType, l.changes, l.stores, l.wanted = of.Time, of.TreeType, of.Changes, of.Changeset.StoreNames, of.Changeset.Versions
-		_ = json.Unmarshal(of.Options, &l.options) // a tree may have none
+		if len(of.Options) == 0 { // a tree may have none
+			return nil
+		}
+		if err := json.Unmarshal(of.Options, &l.options); err != nil {
+			return fmt.Errorf("the options of the tree: %w", err)
+		}
 		return nil
 	}
 	if l.started.IsZero() {
