@@ -224,10 +224,10 @@ STORM := 2h
 STORM_SEED := 1
 
 # The ledger is storm.jsonl: a line for each round, with its seed. make storm
-# STORM_SEED=N STORM=1s repeats the round of seed N.
+# STORM_SEED=N STORM=1s repeats the round of seed N; STORM_ONLY='^(load|replay) tmpfs' leaves only full disks.
 storm: runners trees
 	$(GO) test -v -short -timeout 0 -count=1 -run 'TestStorm$$' ./cmd/statelab -storm $(STORM) \
-		-storm-seed $(STORM_SEED) -storm-ledger $(CURDIR)/storm.jsonl
+		-storm-seed $(STORM_SEED) -storm-only '$(STORM_ONLY)' -storm-ledger $(CURDIR)/storm.jsonl
 
 damage: runners
 	$(GO) test -v -timeout 0 -count=1 -run 'TestDamagedInputs|TestEnginesAgainstDamage|TestOneLieIsCaught' ./cmd/statelab -damaged 10000 -lies 100

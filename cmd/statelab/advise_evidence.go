@@ -227,7 +227,7 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, traced boo
 	if err != nil {
 		return nil, err
 	}
-	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell("measuring: "+stepLabel(at), at.Event) })
+	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step("measuring: ", at, at.Event) })
 	done := work.Result
 	if err == nil && so.Status != result.OK {
 		err = errors.New(so.Error)

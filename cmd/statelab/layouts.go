@@ -111,7 +111,7 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) 
 	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
 		return nil, how, so, errors.Join(err, a.printMatrix(f, how, work.Points()))
 	}
-	so, err = plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(before+stepLabel(at), at.Event) })
+	so, err = plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step(before, at, at.Event) })
 	p.say("")
 	return work, how, so, err
 }

@@ -277,6 +277,14 @@ func (a *app) storeExperiment(f *flags, out string) error {
 	return output.Atomically(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
 }
 
+// step tells of a run of a plan, whose number is part of the label.
+func (p *progress) step(before string, at plan.Progress, e result.Event) {
+	if p.live != nil {
+		p.live.Run(at.Step, at.Steps)
+	}
+	p.tell(before+stepLabel(at), e)
+}
+
 // stepLabel names a step of a plan in progress lines.
 func stepLabel(at plan.Progress) string {
 	label := fmt.Sprintf("run %d of %d", at.Step, at.Steps)

@@ -76,7 +76,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 		if a.live != nil {
 			a.live.Replay.Observe(at.Label, at.Event)
 		}
-		p.tell(stepLabel(at), withNote(at.Event))
+		p.step("", at, withNote(at.Event))
 	})
 	p.say("")
 	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: append(doubtsOf(info), work.Result.Warnings...), out: how.Out}

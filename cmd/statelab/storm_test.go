@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,6 +30,7 @@ import (
 var (
 	stormFor    = flag.Duration("storm", 0, "how long the storm lasts (default: one round of each kind; make storm: STORM)")
 	stormSeed   = flag.Uint64("storm-seed", 1, "seed of the first round; the next round has the next")
+	stormOnly   = flag.String("storm-only", "", "only rounds whose verb and disk match this regular expression, such as '^(load|replay) tmpfs'")
 	stormLedger = flag.String("storm-ledger", "", "file to which each round adds a line of JSON")
 )
 
@@ -142,6 +144,7 @@ func TestStorm(t *testing.T) {
 	subjects := stormSubjects(t)
 	undisturbed := map[int]*calm{}
 	faults, rounds := map[string]int{}, 0
+	only := regexp.MustCompile(*stormOnly)
 	for began := time.Now(); ; rounds++ {
 		seed := *stormSeed + uint64(rounds)
 		random := rand.New(rand.NewPCG(seed, 4))
@@ -163,6 +166,9 @@ func TestStorm(t *testing.T) {
 			of.torn && (disk == thinDisk || disk == erringDisk) {
 			disk = wholeDisk // only root mounts
 		}
+		if !only.MatchString(subjects[i].verb + " " + disk) {
+			continue
+		}
 		r := &stormRound{Seed: seed, Verb: subjects[i].verb, Args: subjects[i].args, Disk: disk, Faults: map[string]int{}}
 		if undisturbed[i] == nil {
 			undisturbed[i] = subjects[i].calm(t)
@@ -178,7 +184,7 @@ func TestStorm(t *testing.T) {
 		}
 		enter(t, r)
 	}
-	t.Logf("%d rounds from seed %d: %v", rounds, *stormSeed, faults)
+	t.Logf("%d seeds from %d: %v", rounds, *stormSeed, faults)
 }
 
 // rootUnknown is what a replay says that was killed between its last commit and the line

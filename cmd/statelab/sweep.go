@@ -61,7 +61,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if err := a.ceiling(f.Ceiling, s, how.Out, p); err != nil {
 		return err
 	}
-	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.tell(stepLabel(at), at.Event) })
+	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step("", at, at.Event) })
 	p.say("")
 	done := work.Result
 	for _, point := range done.Points {

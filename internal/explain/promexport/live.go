@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/statelab/statelab/result"
@@ -21,6 +22,7 @@ type Live struct {
 	mutex sync.Mutex
 	event result.Event
 	tick  *result.Tick
+	run   [2]int // the current one, from 1, and how many there are
 	sums  map[string]float64
 }
 
@@ -29,10 +31,11 @@ func NewLive(verb string) *Live {
 	return &Live{Replay: NewReplay(), verb: verb, sums: map[string]float64{"operations": 0, "device_read_bytes": 0}}
 }
 
-// Handler serves /metrics' content.
+// Handler serves /metrics' content: besides the progress, the memory, goroutines and open
+// files of the process that asks the runners to measure.
 func (l *Live) Handler() http.Handler {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(l, l.Replay)
+	registry.MustRegister(l, l.Replay, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
@@ -46,6 +49,13 @@ func (l *Live) Observe(e result.Event) {
 		l.sums["operations"] += float64(e.Tick.Ops)
 		l.sums["device_read_bytes"] += float64(e.Tick.DeviceReadBytes)
 	}
+}
+
+// Run says that run n of total is going on.
+func (l *Live) Run(n, total int) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.run = [2]int{n, total}
 }
 
 // Describe implements prometheus.Collector: an unchecked one, as Replay is.
@@ -66,6 +76,10 @@ func (l *Live) Collect(out chan<- prometheus.Metric) {
 	help := map[string]string{"operations": "Operations of all phases so far.", "device_read_bytes": "Bytes that the runners fetched from devices."}
 	for _, name := range slices.Sorted(maps.Keys(l.sums)) {
 		send(name+"_total", help[name], prometheus.CounterValue, l.sums[name])
+	}
+	if l.run[1] > 0 {
+		send("number", "The run of the plan that is going on, counted from 1.", prometheus.GaugeValue, float64(l.run[0]))
+		send("expected", "How many runs the plan has.", prometheus.GaugeValue, float64(l.run[1]))
 	}
 	if l.event.Phase == "" {
 		return
