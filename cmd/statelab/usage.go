@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// mostMistakes are shown of a command line or file; more do not help.
+const mostMistakes = 30
+
 // usageError is every mistake on a command line at once.
 type usageError struct {
 	mistakes []string
@@ -19,7 +22,11 @@ func (e *usageError) Error() string {
 	if len(e.mistakes) == 1 {
 		return "statelab: " + e.mistakes[0]
 	}
-	return fmt.Sprintf("statelab: %d mistakes\n  %s", len(e.mistakes), strings.Join(e.mistakes, "\n  "))
+	shown := e.mistakes
+	if len(shown) > mostMistakes { // of a long list, or of a file that is no experiment
+		shown = append(slices.Clone(shown[:mostMistakes]), fmt.Sprintf("and %d more", len(e.mistakes)-mostMistakes))
+	}
+	return fmt.Sprintf("statelab: %d mistakes\n  %s", len(e.mistakes), strings.Join(shown, "\n  "))
 }
 
 func usage(format string, args ...any) error {

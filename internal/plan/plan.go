@@ -142,6 +142,7 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 func here[T any](ctx context.Context, p Plan, w Work[T], steps int, missing []Step, done map[Step]T, tell func(Progress)) error {
 	points := w.Points()
 	var took []float64 // by step, seconds
+	var last summary
 	for n, s := range missing {
 		began := time.Now()
 		if ctx.Err() != nil {
@@ -160,12 +161,31 @@ func here[T any](ctx context.Context, p Plan, w Work[T], steps int, missing []St
 			done[s] = came
 		}
 		if n+1 < len(missing) {
-			if err := w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
+			if err := last.write(func() error { return w.Conclude(done, Outcome{Status: result.Interrupted}) }); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// summary is when the summary of a plan that goes on was written last, and how long that took.
+type summary struct {
+	at   time.Time
+	took time.Duration
+}
+
+// write has it written after every step, of many steps so rarely that it takes a
+// twentieth of the time: it grows with the steps. Each step is in its own folder by then.
+func (s *summary) write(conclude func() error) error {
+	began := time.Now()
+	if began.Sub(s.at) < 20*s.took {
+		return nil
+	}
+	err := conclude()
+	s.at = time.Now()
+	s.took = s.at.Sub(began)
+	return err
 }
 
 // elsewhere has steps measured on other machines.
@@ -181,6 +201,7 @@ func elsewhere[T any](ctx context.Context, p Plan, w Work[T], steps int, missing
 	}
 	began, ended := time.Now(), 0
 	var concluding error
+	var last summary
 	err := p.Elsewhere.Carry(ctx, remote, func(r Remote, running int, e result.Event) {
 		at := Progress{Step: steps - len(missing) + min(ended+running, len(missing)), Steps: steps, Label: r.Label, Event: e}
 		if ended > 0 {
@@ -192,7 +213,7 @@ func elsewhere[T any](ctx context.Context, p Plan, w Work[T], steps int, missing
 		if came, ok := w.Stored(r.Folder); ok {
 			done[r.Step] = came
 			if ended < len(missing) {
-				concluding = errors.Join(concluding, w.Conclude(done, Outcome{Status: result.Interrupted}))
+				concluding = errors.Join(concluding, last.write(func() error { return w.Conclude(done, Outcome{Status: result.Interrupted}) }))
 			}
 		}
 	})

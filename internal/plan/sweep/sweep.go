@@ -29,6 +29,7 @@ type Work struct {
 	plan      plan.Plan
 	executor  plan.Executor
 	settings  []Setting
+	points    []plan.Point           // of settings
 	databases map[string]*result.Run // inspected, by folder
 	accesses  map[string]map[string]float64
 	Result    *result.Sweep
@@ -46,7 +47,10 @@ func New(s Sweep, p plan.Plan, executor plan.Executor) (*Work, error) {
 }
 
 // Points are the settings; labels name the axes that really vary.
-func (w *Work) Points() (points []plan.Point) {
+func (w *Work) Points() []plan.Point {
+	if len(w.points) > 0 {
+		return w.points
+	}
 	for _, s := range w.settings {
 		var parts []string
 		for _, axis := range w.sweep.Axes {
@@ -54,9 +58,9 @@ func (w *Work) Points() (points []plan.Point) {
 				parts = append(parts, axis.Name+" "+s.Values[axis.Name])
 			}
 		}
-		points = append(points, plan.Point{Name: fmt.Sprintf("%03d", s.Number), Label: strings.Join(parts, ", "), Class: s.Class})
+		w.points = append(w.points, plan.Point{Name: fmt.Sprintf("%03d", s.Number), Label: strings.Join(parts, ", "), Class: s.Class})
 	}
-	return points
+	return w.points
 }
 
 // Status of a run.
@@ -71,7 +75,7 @@ func (w *Work) Stored(folder string) (*result.Run, bool) {
 	if run.Status == result.OK {
 		w.keep(run)
 	}
-	return run, true
+	return summarized(run), true
 }
 
 // Measure measures a setting once, in a process of its own, and first makes and
@@ -95,10 +99,23 @@ func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell 
 	spec.Dir, spec.Out = dir, filepath.Join(w.out, folder)
 	spec.Accesses = w.accesses[dir]
 	run, err := w.measure(ctx, &spec, tell)
-	if err == nil && run.Status != result.Interrupted {
+	if err != nil {
+		return nil, err
+	}
+	if run.Status != result.Interrupted {
 		w.keep(run)
 	}
-	return run, err
+	return summarized(run), nil
+}
+
+// summarized drops what the summary of a sweep does not take from a run: all runs of
+// a sweep are in memory, and its folder has each in full.
+func summarized(run *result.Run) *result.Run {
+	run.Command, run.Engine, run.Machine, run.After, run.Absent, run.Checks = nil, result.Engine{}, nil, nil, nil, nil
+	for i, phase := range run.Phases {
+		run.Phases[i] = result.Phase{Name: phase.Name, Seconds: phase.Seconds}
+	}
+	return run
 }
 
 // JobOf is the job of a spec for an engine.
