@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -90,6 +91,24 @@ func TestNamesOfFoldersAreSafe(t *testing.T) {
 	for label, want := range map[string]string{"iavl1": "iavl1", "memiavl:fast A=1": "memiavl-fast-A-1", "../../x": "..-..-x", "a/b": "a-b"} {
 		if got := FileName(label); got != want {
 			t.Errorf("%q: %q, want %q", label, got, want)
+		}
+	}
+}
+
+func TestSummariesTakeLittleOfTheTime(t *testing.T) {
+	written := 0
+	write := func() error { written++; return nil }
+	for _, c := range []struct {
+		last summary
+		want int
+	}{
+		{summary{}, 1},
+		{summary{at: time.Now().Add(-time.Hour), took: time.Minute}, 1},
+		{summary{at: time.Now().Add(-time.Minute), took: time.Hour}, 0},
+	} {
+		written = 0
+		if err := c.last.write(write); err != nil || written != c.want {
+			t.Errorf("after %v: written %d times, want %d (%v)", c.last, written, c.want, err)
 		}
 	}
 }
