@@ -95,3 +95,15 @@ func TestMetricsStayOnThisMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestLongListsOfMistakesAreCut(t *testing.T) {
+	var caches []string
+	for i := range mostMistakes + 5 {
+		caches = append(caches, fmt.Sprint(i, "XB"))
+	}
+	o := statelab(t, "sweep", "--keys", "2M", "--cache", strings.Join(caches, ","))
+	refused(t, o, exitUsage, fmt.Sprintf("%d mistakes", mostMistakes+5), "and 5 more")
+	if lines := strings.Count(o.stderr, "\n"); lines > mostMistakes+3 {
+		t.Errorf("%d lines", lines)
+	}
+}
