@@ -24,7 +24,7 @@ RUST_VERSION := 1.95
 RUST_TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/statelab/rust
 MODULES := $(patsubst %/go.mod,%,$(wildcard trees/*/go.mod layouts/*/go.mod))
 # Modules of their own without a runner.
-FIXTURES := fixtures/gethchain fixtures/browser
+FIXTURES := fixtures/gethchain fixtures/cosmos fixtures/browser
 
 # An exact version: what it finds is new because the code is. Go's checksum database
 # holds what is run to it.

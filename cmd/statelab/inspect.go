@@ -73,6 +73,8 @@ type inspection struct {
 	Handles   int            `json:"handles,omitempty"`
 	MemTables *memTableShare `json:"memtables,omitempty"`
 	Client    string         `json:"client,omitempty"` // whose database it is, where that is known
+	// Others are the further databases of a client that keeps several.
+	Others []string `json:"other_databases,omitempty"`
 	// Sections are the parts of a client's database, by the keys of a sample.
 	Sections []section        `json:"sections,omitempty"`
 	Warnings []engine.Warning `json:"warnings,omitempty"`
@@ -146,6 +148,9 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 	}
 	a.printTables(found.Client, found.Database.Tables)
 	a.printSections(found.Sections, f.SampleKeys)
+	for _, other := range found.Others {
+		fmt.Fprintf(a.stdout, "also of this node: %s\n", other)
+	}
 	if found.Handles > 0 {
 		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(files, "table"))
 	}
@@ -206,6 +211,9 @@ func (a *app) contents(found *inspection, run *result.Run, f *flags) error {
 		return nil // what only a library recognises is of no client
 	}
 	found.Client = dbformat.Client(run.Database.Dir, format, run.Database.Tables)
+	if found.Client == dbformat.BSC {
+		found.Others = dbformat.Siblings(run.Database.Dir)
+	}
 	n, err := unit.ParseCount(f.SampleKeys)
 	if err != nil || n == 0 || dbformat.Section(found.Client, []byte{0}) == "" {
 		return err
