@@ -286,6 +286,10 @@ func (a *app) printSections(sections []section, asked string) {
 	fmt.Fprintf(a.stdout, "estimated from %s keys (--sample-keys)\n\n", asked)
 }
 
+// mostEmpty is how many tables without entries are listed: Erigon makes all that it knows, more than
+// a hundred.
+const mostEmpty = 10
+
 // printTables prints the tables that a database has by name.
 func (a *app) printTables(client string, tables []engine.Table) {
 	if len(tables) == 0 {
@@ -293,8 +297,17 @@ func (a *app) printTables(client string, tables []engine.Table) {
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "entries\tsize\t  table")
+	empty := 0
+	for _, t := range tables {
+		if t.Keys == 0 && t.Bytes == 0 {
+			empty++
+		}
+	}
 	several := false
 	for _, t := range tables {
+		if empty > mostEmpty && t.Keys == 0 && t.Bytes == 0 {
+			continue
+		}
 		mark := ""
 		if t.SeveralValues {
 			several, mark = true, " *"
@@ -306,6 +319,9 @@ func (a *app) printTables(client string, tables []engine.Table) {
 	}
 	if err := table.Flush(); err != nil {
 		return // stdout is gone: the exit will tell
+	}
+	if empty > mostEmpty {
+		fmt.Fprintf(a.stdout, "and %s without entries (--json lists them)\n", plural(empty, "table"))
 	}
 	if several {
 		fmt.Fprintln(a.stdout, "* a key may have several values there; a Get returns the first")
