@@ -24,7 +24,7 @@ RUST_VERSION := 1.95
 RUST_TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/statelab/rust
 MODULES := $(patsubst %/go.mod,%,$(wildcard trees/*/go.mod layouts/*/go.mod))
 # Modules of their own without a runner.
-FIXTURES := fixtures/gethchain fixtures/browser
+FIXTURES := fixtures/gethchain fixtures/cosmos fixtures/erigon fixtures/browser
 
 # An exact version: what it finds is new because the code is. Go's checksum database
 # holds what is run to it.
@@ -177,8 +177,9 @@ tree-modules: needs
 	@set -e; for module in $(MODULES); do (cd $$module && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
 
 fixtures:
-	@scripts/needs chromium:chromium
-	@set -e; for module in $(FIXTURES); do (cd $$module && $(GO) test -short ./...); done
+	@scripts/needs cc:gcc chromium:chromium
+	@set -e; for module in $(filter-out fixtures/erigon,$(FIXTURES)); do (cd $$module && $(GO) test -short ./...); done
+	cd fixtures/erigon && CGO_ENABLED=1 $(GO) test -short ./...
 
 # Go's test cache does not see what a child process read: never cached.
 e2e: runners trees cluster-needs

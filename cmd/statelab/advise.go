@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -305,7 +306,8 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
 	if t.engine != nil && !slices.Contains([]string{"pebble1", "pebble2", "rocksdb"}, spec.Engine) {
-		m.add("%s: a database of %s; advise supports pebble1, pebble2 and rocksdb. %s", dir, spec.Engine, advise.NoCacheFlag(spec.Engine))
+		m.add("%s: a database of %s; advise supports pebble1, pebble2 and rocksdb. %s", dir, spec.Engine,
+			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), spec.Engine))
 	}
 	return t, spec
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -54,8 +55,8 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 	if r.cacheBytes > 0 {
 		e.Settings = e.Settings.WithCache(r.cacheBytes, "--cache")
 	}
-	e.Client, err = r.client(e.Settings)
-	return e, err
+	e.Client = r.client(e.Settings)
+	return e, nil
 }
 
 // nodeSettings are those of the newest OPTIONS file of dir, or of a profile
@@ -103,26 +104,28 @@ func profileSettings(profile string) (advise.Settings, error) {
 	}, nil
 }
 
-// client tells whose database it is. geth's has a folder of ancient blocks, and
-// eight memtables of an eighth of the cache stop its writes.
-func (r *request) client(s advise.Settings) (advise.Client, error) {
+// client tells whose database it is. Eight memtables of an eighth of the cache stop geth's writes,
+// wherever its database lies.
+func (r *request) client(s advise.Settings) advise.Client {
 	if r.table && strings.HasPrefix(r.spec.Profile, "geth-") {
-		return advise.Geth, nil
+		return advise.Geth
 	}
 	if r.table {
-		return advise.Pebble, nil
+		return advise.Pebble
 	}
 	if !r.target.foreign {
-		return advise.Statelab, nil
+		return advise.Statelab
 	}
-	_, err := os.Stat(filepath.Join(r.dir, "ancient"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	switch dbformat.Client(r.dir, dbformat.Found{Engine: r.spec.Engine}, nil) {
+	case dbformat.CosmosSDK:
+		return advise.Cosmos
+	case dbformat.Geth, dbformat.BSC:
+		return advise.Geth
 	}
-	if err == nil || filepath.Base(absolute(r.dir)) == "chaindata" || s.StopMemTables == 8 && s.MemTables(advise.Writes{}).CacheShare == 8 {
-		return advise.Geth, nil
+	if s.StopMemTables == 8 && s.MemTables(advise.Writes{}).CacheShare == 8 {
+		return advise.Geth
 	}
-	return advise.Pebble, nil
+	return advise.Pebble
 }
 
 // model is what the curve is drawn from.

@@ -44,7 +44,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		return t
 	}
 	if isFile(f.DB) {
-		m.cannotRead("--db: %s is a file: name the folder of a database", f.DB)
+		m.cannotRead("--db: %v", cmp.Or(dbformat.File(f.DB), fmt.Errorf("%s is a file: name the folder of a database", f.DB)))
 		return t
 	}
 	if _, err := os.Stat(f.DB); err != nil && f.elsewhere() { // the node that has it looks at it

@@ -73,6 +73,8 @@ type inspection struct {
 	Handles   int            `json:"handles,omitempty"`
 	MemTables *memTableShare `json:"memtables,omitempty"`
 	Client    string         `json:"client,omitempty"` // whose database it is, where that is known
+	// Others are the further databases of a client that keeps several.
+	Others []string `json:"other_databases,omitempty"`
 	// Sections are the parts of a client's database, by the keys of a sample.
 	Sections []section        `json:"sections,omitempty"`
 	Warnings []engine.Warning `json:"warnings,omitempty"`
@@ -146,6 +148,9 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 	}
 	a.printTables(found.Client, found.Database.Tables)
 	a.printSections(found.Sections, f.SampleKeys)
+	for _, other := range found.Others {
+		fmt.Fprintf(a.stdout, "also of this node: %s\n", other)
+	}
 	if found.Handles > 0 {
 		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(files, "table"))
 	}
@@ -206,6 +211,9 @@ func (a *app) contents(found *inspection, run *result.Run, f *flags) error {
 		return nil // what only a library recognises is of no client
 	}
 	found.Client = dbformat.Client(run.Database.Dir, format, run.Database.Tables)
+	if found.Client == dbformat.BSC {
+		found.Others = dbformat.Siblings(run.Database.Dir)
+	}
 	n, err := unit.ParseCount(f.SampleKeys)
 	if err != nil || n == 0 || dbformat.Section(found.Client, []byte{0}) == "" {
 		return err
@@ -278,6 +286,10 @@ func (a *app) printSections(sections []section, asked string) {
 	fmt.Fprintf(a.stdout, "estimated from %s keys (--sample-keys)\n\n", asked)
 }
 
+// mostEmpty is how many tables without entries are listed: Erigon makes all that it knows, more than
+// a hundred.
+const mostEmpty = 10
+
 // printTables prints the tables that a database has by name.
 func (a *app) printTables(client string, tables []engine.Table) {
 	if len(tables) == 0 {
@@ -285,8 +297,17 @@ func (a *app) printTables(client string, tables []engine.Table) {
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "entries\tsize\t  table")
+	empty := 0
+	for _, t := range tables {
+		if t.Keys == 0 && t.Bytes == 0 {
+			empty++
+		}
+	}
 	several := false
 	for _, t := range tables {
+		if empty > mostEmpty && t.Keys == 0 && t.Bytes == 0 {
+			continue
+		}
 		mark := ""
 		if t.SeveralValues {
 			several, mark = true, " *"
@@ -298,6 +319,9 @@ func (a *app) printTables(client string, tables []engine.Table) {
 	}
 	if err := table.Flush(); err != nil {
 		return // stdout is gone: the exit will tell
+	}
+	if empty > mostEmpty {
+		fmt.Fprintf(a.stdout, "and %s without entries (--json lists them)\n", plural(empty, "table"))
 	}
 	if several {
 		fmt.Fprintln(a.stdout, "* a key may have several values there; a Get returns the first")

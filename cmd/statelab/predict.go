@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -264,7 +265,7 @@ func levelTable(path string) ([]engine.Level, error) {
 	defer file.Close()
 	levels, err := lsm.ParseProperties(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, cmp.Or(dbformat.File(path), fmt.Errorf("%s: %w", path, err))
 	}
 	return levels, nil
 }

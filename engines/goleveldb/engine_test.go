@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/syndtr/goleveldb/leveldb"
+	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/storage"
 
 	"github.com/statelab/statelab/engine"
@@ -208,4 +209,46 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// noTables makes journals and manifests, and no table: as the files are while a flush is under way.
+type noTables struct{ storage.Storage }
+
+func (s noTables) Create(fd storage.FileDesc) (storage.Writer, error) {
+	if fd.Type == storage.TypeTable {
+		return nil, syscall.ENOSPC
+	}
+	return s.Storage.Create(fd)
+}
+
+// TestReadsEveryJournal: a program that stops during a flush leaves two journals, which a database that
+// is only read holds in memory; goleveldb alone fails at the second.
+func TestReadsEveryJournal(t *testing.T) {
+	dir, copied := t.TempDir(), t.TempDir()
+	files, err := storage.OpenFile(dir, false)
+	must(t, err)
+	owner, err := leveldb.Open(noTables{files}, &opt.Options{WriteBuffer: 64 << 10})
+	must(t, err)
+	const keys = 100
+	for i := range keys { // 1.5 times the buffer
+		must(t, owner.Put(key(uint64(i)), make([]byte, 1<<10), nil))
+	}
+	must(t, owner.Put(key(0), []byte("newest"), nil))
+	must(t, os.CopyFS(copied, os.DirFS(dir))) // the owner's Close would wait for its flush
+	if journals, err := filepath.Glob(filepath.Join(copied, "*.log")); err != nil || len(journals) != 2 {
+		t.Fatalf("journals %v, %v; want two", journals, err)
+	}
+	d := opened(t, engine.Options{Dir: copied, Foreign: true})
+	r, err := d.Reader()
+	must(t, err)
+	for i := range keys {
+		want := make([]byte, 1<<10)
+		if i == 0 {
+			want = []byte("newest")
+		}
+		if value, found, err := r.Get(key(uint64(i)), nil); err != nil || !found || !bytes.Equal(value, want) {
+			t.Fatalf("key %d: %d bytes, found %v, %v", i, len(value), found, err)
+		}
+	}
+	must(t, errors.Join(r.Close(), d.Close()))
 }

@@ -2,11 +2,13 @@ package goleveldb
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,6 +106,9 @@ func (r *readOnly) Open(fd storage.FileDesc) (storage.Reader, error) {
 	if fd.Type == storage.TypeTable && pinned != nil {
 		return os.Open(fmt.Sprintf("/proc/self/fd/%d", pinned.Fd()))
 	}
+	if fd.Type == storage.TypeJournal {
+		return r.openJournals()
+	}
 	file, err := r.openFile(fd)
 	if err != nil {
 		return nil, err // not a nil *os.File in an interface
@@ -124,8 +129,46 @@ func (r *readOnly) GetMeta() (storage.FileDesc, error) {
 	return fd, nil
 }
 
-// List lists the files of some types.
+// List lists the files of some types. Of journals it is the newest alone, which Open gives the content
+// of all: goleveldb, when it only reads, takes the end of the first journal for an error at the second.
 func (r *readOnly) List(types storage.FileType) ([]storage.FileDesc, error) {
+	found, err := r.files(types)
+	if types == storage.TypeJournal && len(found) > 1 {
+		found = found[len(found)-1:]
+	}
+	return found, err
+}
+
+// journalBlockBytes is that of the format; zeros fill a block whose writer stopped.
+const journalBlockBytes = 32 << 10
+
+// openJournals is all journals, one after the other. Of one that a flush has made obsolete, goleveldb
+// skips the batches, because they are older than what the manifest says of its tables.
+func (r *readOnly) openJournals() (storage.Reader, error) {
+	journals, err := r.files(storage.TypeJournal)
+	if err != nil {
+		return nil, err
+	}
+	var all []byte
+	for _, fd := range journals {
+		text, err := os.ReadFile(filepath.Join(r.dir, fd.String()))
+		if err != nil {
+			return nil, err
+		}
+		if rest := len(all) % journalBlockBytes; rest > 0 {
+			all = append(all, make([]byte, journalBlockBytes-rest)...)
+		}
+		all = append(all, text...)
+	}
+	return joined{bytes.NewReader(all)}, nil
+}
+
+type joined struct{ *bytes.Reader }
+
+func (joined) Close() error { return nil }
+
+// files are those of some types, in the order of their numbers.
+func (r *readOnly) files(types storage.FileType) ([]storage.FileDesc, error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return nil, err
@@ -136,6 +179,7 @@ func (r *readOnly) List(types storage.FileType) ([]storage.FileDesc, error) {
 			found = append(found, fd)
 		}
 	}
+	slices.SortFunc(found, func(x, y storage.FileDesc) int { return cmp.Compare(x.Num, y.Num) })
 	return found, nil
 }
 

@@ -1,6 +1,7 @@
 package iavl1
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/iavlforest"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -146,8 +148,13 @@ func openHarvest(dir string) (*harvest, error) {
 	if own, is := strings.CutSuffix(filepath.Base(filepath.Clean(dir)), db.DBFileSuffix); is {
 		parent, name = filepath.Dir(filepath.Clean(dir)), own
 	}
-	if _, err := os.Stat(filepath.Join(parent, name+db.DBFileSuffix, "CURRENT")); err != nil {
+	path := filepath.Join(parent, name+db.DBFileSuffix)
+	if _, err := os.Stat(filepath.Join(path, "CURRENT")); err != nil {
 		return nil, &engine.NotADatabaseError{Dir: dir, Why: fmt.Sprintf("there is no LevelDB %s%s: %v", name, db.DBFileSuffix, err)}
+	}
+	if found, err := dbformat.Recognise(path); err != nil || found.Engine != "goleveldb" {
+		return nil, cmp.Or(err, fmt.Errorf("%s was written by %s, and only databases of goleveldb can be harvested "+
+			"(app-db-backend = \"goleveldb\" in app.toml)", path, found.Engine))
 	}
 	level, err := openLevelDB(parent, name, true)
 	if err != nil {

@@ -12,6 +12,7 @@ type Client string
 const (
 	Geth     Client = "geth" // and op-geth, which has its flags
 	Statelab Client = "statelab"
+	Cosmos   Client = "cosmos" // a node of the Cosmos SDK with app-db-backend pebbledb
 	Pebble   Client = "pebble" // any other program that embeds it
 
 	// Of RocksDB.
@@ -39,17 +40,26 @@ func RocksDBCache(client Client, cacheBytes int64) (defaultBytes int64, flag str
 }
 
 // NoCacheFlag says how to give more memory to a database that advise cannot compute: what its
-// client has instead of a block cache.
-func NoCacheFlag(engine string) string {
+// client, by the name that inspect shows, has instead of a flag for a block cache.
+func NoCacheFlag(client, engine string) string {
 	switch engine {
 	case "mdbx", "lmdb", "bbolt":
-		return "it has no block cache: the operating system's page cache is its cache, so leave memory free " +
-			"(reth and Erigon have no flag for it; statelab sweep --memory measures what memory gains)"
+		if client == "" {
+			client = "its program"
+		}
+		return "It has no block cache: the operating system's page cache is its cache, so leave memory free " +
+			"(" + client + " has no flag for it; statelab sweep --memory measures what memory gains)"
 	case "goleveldb":
-		return "the Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a number of nodes, 781250 by default " +
-			"(statelab sweep --cache measures what a block cache gains)"
+		switch client {
+		case "geth":
+			return "geth's --cache and --cache.database set its block cache, half of what the database gets " +
+				"(statelab sweep --cache measures what a block cache gains)"
+		case "a node of the Cosmos SDK":
+			return "The Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a number of nodes, 781250 by default " +
+				"(statelab sweep --cache measures what a block cache gains)"
+		}
 	}
-	return "statelab sweep --cache measures what a block cache gains"
+	return "To find out what a block cache gains, measure it with statelab sweep --cache"
 }
 
 // Setting is how a client is told the recommendation.
@@ -128,8 +138,11 @@ func gethMost(budgetBytes int64) int64 {
 // pebbleSetting is how a program that embeds Pebble, or statelab, gets a cache.
 func pebbleSetting(client Client, cacheBytes int64, m MemTables) Setting {
 	flags := []string{fmt.Sprintf("Options.Cache=%d", cacheBytes), fmt.Sprintf("Options.MemTableSize=%d", m.Each(cacheBytes))}
-	if client == Statelab {
+	switch client {
+	case Statelab:
 		flags = []string{"--cache " + exact(cacheBytes)}
+	case Cosmos:
+		flags = flags[:1]
 	}
 	return Setting{Client: client, Flags: flags, CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - m.Reserved(cacheBytes),
 		MemTableBytes: m.Each(cacheBytes), MemTables: m.Live}

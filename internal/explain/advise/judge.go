@@ -131,17 +131,17 @@ func Judge(e Evidence) Advice {
 	m := e.Settings.MemTables(e.Writes)
 	own := pebbleSetting(Pebble, then.CacheBytes, m)
 	switch e.Client {
-	case Statelab:
-		own = pebbleSetting(Statelab, then.CacheBytes, m)
+	case Statelab, Cosmos:
+		own = pebbleSetting(e.Client, then.CacheBytes, m)
 	case Geth:
 		own = gethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(), gethMemTables(m))
 	}
 	a.Settings = append(a.Settings, own)
-	if e.Client != Geth {
+	if e.Client != Geth && e.Client != Cosmos {
 		g := gethMemTables(m)
 		a.Settings = append(a.Settings, gethSetting(g.Total(then.BlockCacheBytes), 0, e.memoryOfMachine(), g))
 	}
-	if e.Client != Pebble {
+	if e.Client != Pebble && e.Client != Cosmos {
 		p := MemTables{Bytes: 4 << 20, Live: min(m.Live, 2)} // the library's own defaults
 		a.Settings = append(a.Settings, pebbleSetting(Pebble, p.Total(then.BlockCacheBytes), p))
 	}

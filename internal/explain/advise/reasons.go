@@ -34,6 +34,7 @@ func (e *Evidence) reasons(v verdict, a Advice) []Reason {
 	add("page_cache", e.pageCache(a))
 	add("whole", e.whole(v))
 	add("geth_limit", e.gethLimit(a))
+	add("no_flag", e.noFlag())
 	add("verified", e.verified())
 	add("model", e.model())
 	return list
@@ -238,6 +239,15 @@ func (e *Evidence) gethLimit(a Advice) string {
 	}
 	return fmt.Sprintf("geth cuts --cache to a third of the machine's memory (%s here): the database gets %s of it, not %s",
 		size(machine), size(a.Settings[0].CacheBytes), size(a.Then.CacheBytes))
+}
+
+// noFlag: cosmos-db v1.1 gives Pebble no cache and reads maxopenfiles alone from the node's options.
+func (e *Evidence) noFlag() string {
+	if e.Client != Cosmos {
+		return ""
+	}
+	return "no setting in app.toml gives Pebble a cache: cosmos-db opens it with the library's 8 MiB, so Options.Cache has to be set in its NewPebbleDB; " +
+		"iavl-cache-size is a number of tree nodes above it, 781250 by default"
 }
 
 func (e *Evidence) verified() string {

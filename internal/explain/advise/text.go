@@ -103,7 +103,7 @@ func (a *Advice) flags(out io.Writer) {
 }
 
 func clientName(c Client) string {
-	return map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Pebble: "Pebble's options"}[c]
+	return map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Cosmos: "Cosmos SDK, code", Pebble: "Pebble's options"}[c]
 }
 
 func (a *Advice) memory(out io.Writer) {

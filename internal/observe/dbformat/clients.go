@@ -14,6 +14,7 @@ import (
 // Clients whose databases are known.
 const (
 	Geth       = "geth" // and its kin with the same files, such as op-geth
+	BSC        = "bsc"  // with --multidatabase: geth's keys in several databases
 	Reth       = "reth"
 	Erigon     = "Erigon"
 	Besu       = "Besu"
@@ -42,6 +43,8 @@ func Client(dir string, found Found, tables []engine.Table) string {
 		switch base := filepath.Base(full); {
 		case base == "application.db":
 			return CosmosSDK
+		case len(Siblings(full)) > 0:
+			return BSC
 		case base == "chaindata", beside("ancient"):
 			return Geth
 		}
@@ -49,7 +52,7 @@ func Client(dir string, found Found, tables []engine.Table) string {
 		switch {
 		case beside("database.version"), has("HashedAccounts", "PlainAccountState"):
 			return Reth
-		case has("TblAccountVals", "AccountVals", "PlainState"):
+		case has("TblAccountVals", "AccountVals", "PlainState"), filepath.Base(full) == "chaindata":
 			return Erigon
 		}
 	case "rocksdb":
@@ -63,11 +66,33 @@ func Client(dir string, found Found, tables []engine.Table) string {
 	return ""
 }
 
+// Siblings are the further databases of a node of bsc that keeps several: trie nodes in state and
+// blocks in block, below the one for all else.
+func Siblings(dir string) (dirs []string) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return nil
+	}
+	main := full
+	if base := filepath.Base(full); base == "state" || base == "block" {
+		main = filepath.Dir(full)
+	}
+	if filepath.Base(main) != "chaindata" {
+		return nil
+	}
+	for _, at := range []string{main, filepath.Join(main, "state"), filepath.Join(main, "block")} {
+		if found, err := recognise(at); err == nil && found != (Found{}) && at != full {
+			dirs = append(dirs, at)
+		}
+	}
+	return dirs
+}
+
 // Section names the part of a client's database that a key belongs to; "" for a client
 // whose keys are not told apart.
 func Section(client string, key []byte) string {
 	switch client {
-	case Geth:
+	case Geth, BSC:
 		return gethSection(key)
 	case CosmosSDK:
 		return cosmosSection(key)
@@ -177,6 +202,8 @@ func cosmosSection(key []byte) string {
 		kind = "orphans"
 	case 'r':
 		kind = "roots"
+	case 'm':
+		kind = "settings"
 	}
 	return fmt.Sprintf("%.60s: %s", store, kind)
 }

@@ -16,6 +16,14 @@ func TestClient(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, dir := range []string{"bsc/chaindata", "bsc/chaindata/state"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, dir, "marker.format-version.000001.013"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, file := range []string{"besu/DATABASE_METADATA.json", "reth/db/database.version"} {
 		if err := os.WriteFile(filepath.Join(root, file), nil, 0o644); err != nil {
 			t.Fatal(err)
@@ -25,6 +33,7 @@ func TestClient(t *testing.T) {
 		dir, engine, table, want string
 	}{
 		{"geth/chaindata", "pebble2", "", Geth}, {"geth/chaindata", "goleveldb", "", Geth}, {"other", "pebble1", "", Geth},
+		{"bsc/chaindata", "pebble2", "", BSC}, {"bsc/chaindata/state", "pebble2", "", BSC}, {"geth/chaindata", "mdbx", "", Erigon},
 		{"cosmos/application.db", "goleveldb", "", CosmosSDK}, {"besu/database", "rocksdb", "", Besu},
 		{"nethermind_db/mainnet/state0", "rocksdb", "", Nethermind}, {"reth/db", "mdbx", "", Reth}, {"plain", "mdbx", "HashedAccounts", Reth},
 		{"plain", "mdbx", "TblAccountVals", Erigon}, {"plain", "mdbx", "Something", ""}, {"plain", "pebble1", "", ""}, {"plain", "rocksdb", "", ""},
@@ -33,6 +42,24 @@ func TestClient(t *testing.T) {
 		if got := Client(filepath.Join(root, c.dir), Found{Engine: c.engine}, tables); got != c.want {
 			t.Errorf("%s, %s %s: %q, want %q", c.dir, c.engine, c.table, got, c.want)
 		}
+	}
+}
+
+func TestSiblings(t *testing.T) {
+	main := filepath.Join(t.TempDir(), "chaindata")
+	for _, dir := range []string{main, filepath.Join(main, "state"), filepath.Join(main, "block")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "marker.format-version.000001.013"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(Siblings(filepath.Join(main, "state")), " "); got != main+" "+filepath.Join(main, "block") {
+		t.Errorf("beside state: %s", got)
+	}
+	if got := Siblings(filepath.Dir(main)); got != nil {
+		t.Errorf("elsewhere: %v", got)
 	}
 }
 

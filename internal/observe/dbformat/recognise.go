@@ -202,15 +202,42 @@ func signs() (all []sign) {
 	return append(all, sign{"MANIFEST", "badger", 0, "Bdgr"})
 }
 
-func (s sign) in(dir string) (is bool, err error) {
-	file, err := os.Open(filepath.Join(dir, s.file))
+func (s sign) in(dir string) (is bool, err error) { return s.at(filepath.Join(dir, s.file)) }
+
+func (s sign) at(path string) (is bool, err error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return false, fmt.Errorf("look into %s: %w", dir, err)
+		return false, fmt.Errorf("look into %s: %w", filepath.Dir(path), err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	head := make([]byte, len(s.bytes))
 	if _, err := file.ReadAt(head, s.offset); err != nil && err != io.EOF {
-		return false, fmt.Errorf("look into %s: %w", dir, err)
+		return false, fmt.Errorf("look into %s: %w", path, err)
 	}
 	return string(head) == s.bytes, nil
+}
+
+// File is nil unless the file at path is a whole database or a part of one; then it says what to give
+// instead.
+func File(path string) error {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil
+	}
+	dir, name := filepath.Split(full)
+	if found, err := recognise(filepath.Clean(dir)); err == nil && found != (Found{}) {
+		return fmt.Errorf("%s is a file of a database of %s: give its folder, %s", path, found.Engine, filepath.Clean(dir))
+	}
+	for _, s := range signs() {
+		if is, err := s.at(full); err == nil && is && s.engine != "badger" {
+			return fmt.Errorf("%s is a whole database of %s, which is read from a folder of its own: make a folder, "+
+				"put a symbolic link to %s into it under the name %s, and give that folder", path, s.engine, name, usualName(s.engine))
+		}
+	}
+	return nil
+}
+
+// usualName is what an engine calls its only file.
+func usualName(engine string) string {
+	return map[string]string{"mdbx": "mdbx.dat", "lmdb": "data.mdb", "bbolt": "bolt.db"}[engine]
 }

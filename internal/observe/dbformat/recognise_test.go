@@ -127,6 +127,24 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestFile: a file in the place of a folder leads to the folder, or to what makes one.
+func TestFile(t *testing.T) {
+	lmdb := blank16 + "\xde\xc0\xef\xbe\x01\x00\x00\x00"
+	dir := folder(t, map[string]string{"data.mdb": lmdb, "state": lmdb})
+	for file, want := range map[string]string{
+		filepath.Join(dir, "data.mdb"): "is a file of a database of lmdb: give its folder, " + dir,
+		filepath.Join(folder(t, map[string]string{"state": lmdb}), "state"): "is a whole database of lmdb, which is read from a folder of its own: " +
+			"make a folder, put a symbolic link to state into it under the name data.mdb",
+	} {
+		if err := File(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+	}
+	if err := File(filepath.Join(folder(t, map[string]string{"properties.txt": "level table"}), "properties.txt")); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzNewestMarker(f *testing.F) {
 	f.Add("marker.format-version.000001.013")
 	f.Add("marker.format-version..")
