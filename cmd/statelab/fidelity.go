@@ -243,7 +243,7 @@ func (a *app) pricing(run *result.Run, out *comparison, missing float64, seed ui
 		out.CacheBytes, source = settings.CacheBytes, settings.Source
 	}
 	out.Basis = fmt.Sprintf("all blocks, with a cache of %s (%s)", unit.Bytes(out.CacheBytes), source)
-	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, out.CacheBytes, true)
+	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, out.CacheBytes, run.Database.Written == "foreign") // as read opens it
 	if err != nil {
 		reserve = predict.OpenReserve
 	}
