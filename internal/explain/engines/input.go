@@ -80,6 +80,16 @@ func Read(dirs ...string) (Input, error) {
 	return in, in.nothing()
 }
 
+// Damaged names what could not be read of the folders; the rest is reported.
+func (in Input) Damaged() (problems []string) {
+	for i := range in.Sweeps {
+		for _, w := range in.Sweeps[i].damages() {
+			problems = append(problems, in.Sweeps[i].Dir+": "+w.Text)
+		}
+	}
+	return problems
+}
+
 // nothing is the error that no point of any folder could be read; nil if there is one
 // that failed, or that has figures.
 func (in Input) nothing() error {

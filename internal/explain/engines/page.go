@@ -174,7 +174,7 @@ func (c curve) blocks() []view.Block {
 	}
 	reads := view.Block{Title: "Block reads per Get, by type", Method: "reads.md", Table: c.table(c.readsColumns()...)}
 	if c.x == "cache" && len(c.withReads()) > 1 {
-		reads.Picture, reads.Note = readsChart(c), "Each band is a block type; the line joins what was measured."
+		reads.Picture, reads.Note = readsChart(c), "Each colour is a block type; the line joins what was measured."
 		if c.sweep.Inflection != nil {
 			reads.Note += " IP1: filters that Gets consult and top indexes fit in the cache; IP2: all indexes too. " +
 				"Solid: the cache that holds them" + besideMemtables(reservedOf(c.pts)) + "; dashed: their size on disk."

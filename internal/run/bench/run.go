@@ -125,7 +125,7 @@ func (r *run) noteBlockCache() error {
 	left := max(0, size-*reserved)
 	r.Result.Cache.BlockBytes = &left
 	if r.spec.Verb == Read && left == 0 {
-		return fmt.Errorf("memtables take %s of a cache of %s, which leaves nothing for blocks: use a larger --cache, such as %s",
+		return fmt.Errorf("memtables take %s of a cache of %s, which leaves nothing for blocks: measure again with a larger --cache, such as %s, into a new --out",
 			unit.Bytes(*reserved), unit.Bytes(size), unit.Bytes(2**reserved))
 	}
 	return nil
