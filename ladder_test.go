@@ -134,7 +134,7 @@ var ladder = []rung{
 		"internal/explain/compare":   {"engine", "internal/base/unit", "internal/explain/view", "internal/model/difference", "result"},
 		"internal/explain/claims":    {"engine", "internal/base/unit", "internal/explain/view", "result"},
 		"internal/explain/engines": {"engine", "internal/base/unit", "internal/explain/claims", "internal/explain/view", "internal/model/difference",
-			"internal/model/scaling", "internal/model/trace", "result"},
+			"internal/model/lsm", "internal/model/scaling", "internal/model/trace", "result"},
 		"internal/explain/trees":   {"internal/base/unit", "internal/explain/view", "result"},
 		"internal/explain/prices":  {"internal/base/unit", "internal/explain/view", "internal/model/gas", "result"},
 		"internal/explain/layouts": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "result"},

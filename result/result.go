@@ -132,6 +132,19 @@ type Cache struct {
 	BlockBytes *int64 `json:"block_bytes,omitempty"`
 }
 
+// ForBlocks is the part of the cache that blocks have, in bytes: what memtables leave of
+// it. reserved is what they took at the most while the run measured, nil where the run
+// did not write. The whole cache where the engine does not tell.
+func (c Cache) ForBlocks(reserved *int64) int64 {
+	switch {
+	case reserved != nil:
+		return max(0, c.Effective-*reserved)
+	case c.BlockBytes != nil:
+		return *c.BlockBytes
+	}
+	return c.Effective
+}
+
 // Memory is what the engine may keep in memory and how it was held to that.
 type Memory struct {
 	BudgetBytes int64                `json:"budget_bytes,omitempty"` // asked for; 0: none
@@ -363,7 +376,7 @@ type Inflection struct {
 	IP2 Size `json:"ip2"`
 	// LastLevelFilterBytes are filters no Get consults.
 	LastLevelFilterBytes int64 `json:"unused_filter_bytes"`
-	// Phase of this run's cache: 1 below IP1, 2 between, 3 above IP2 (in-cache sizes). 0: no cache given.
+	// Phase of the part of this run's cache that blocks have: 1 below IP1, 2 between, 3 above IP2 (in-cache sizes). 0: no cache given.
 	Phase int `json:"phase,omitempty"`
 }
 
@@ -400,9 +413,10 @@ type Axis struct {
 // Point is one setting of all axes: one run or several repeats.
 type Point struct {
 	Axes         map[string]string `json:"axes"`
-	CacheBytes   int64             `json:"cache_bytes"` // effective
+	CacheBytes   int64             `json:"cache_bytes"`                 // effective
+	BlockBytes   int64             `json:"cache_block_bytes,omitempty"` // of it, that blocks have: Cache.ForBlocks
 	CachePercent float64           `json:"cache_percent_of_db"`
-	Phase        int               `json:"phase,omitempty"`
+	Phase        int               `json:"phase,omitempty"` // of BlockBytes
 	WarmupGets   uint64            `json:"warmup_gets"`
 	Run          string            `json:"run"` // folder of the first repeat, relative to the sweep
 	Runs         []string          `json:"runs"`
@@ -432,6 +446,7 @@ type Answer struct {
 // PredictedPoint is a point of a predicted curve.
 type PredictedPoint struct {
 	CacheBytes       int64              `json:"cache_bytes"`
+	BlockBytes       int64              `json:"cache_block_bytes,omitempty"` // of it, that memtables leave for blocks
 	BlockReadsPerGet float64            `json:"block_reads_per_get"`
 	Low              float64            `json:"low"`
 	High             float64            `json:"high"`

@@ -42,7 +42,7 @@ const (
 func (a *app) adviseVerb() *cobra.Command {
 	f := new(adviseFlags)
 	cmd := &cobra.Command{
-		Use:   "advise DIR | LEVELS",
+		Use:   "advise DIR | FILE",
 		Short: "Recommend a cache size for a node and the flags that set it, and tell whether the disk is the limit",
 		Long: `Advise reads a Pebble database without changing it, predicts what a Get costs at
 every cache size, probes the disk, and recommends settings.
@@ -54,7 +54,8 @@ every cache size, probes the disk, and recommends settings.
   statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
   statelab advise CHAINDATA --ignore-lock          (while the node runs)
   statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
-  statelab advise Properties.log --cores 16        (from the output of pebble db properties)
+  statelab advise Properties.log --cores 16        (a file with the output of pebble db properties:
+                                                   the table of the database's levels)
 
 For RocksDB (Besu, Nethermind) it predicts reads of data blocks, for one column
 family or a mix of several, and names the client's flag:
@@ -72,7 +73,7 @@ advise allows for that unless --write-rate 0 says that nothing is written.`,
 	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
 	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
 	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
-		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read twice, or as two saved files (list)")
+		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read twice, or as two saved files FIRST,SECOND")
 	flag.StringVar(&f.nodeSeconds, "node-seconds", "30", "with --node-metrics: seconds between the two readings")
 	flag.StringVar(&f.latency, "latency-goal", "", "longest acceptable device time of a Get, such as 1ms")
 	flag.StringVar(&f.writeRate, "write-rate", "", "keys that the node writes per second; 0: none (default: as many as it can)")

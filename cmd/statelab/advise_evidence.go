@@ -53,9 +53,13 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 		r.cacheBytes = max(1, int64(r.cacheShare*float64(run.Database.Bytes)))
 	}
 	if r.cacheBytes > 0 {
-		e.Settings = e.Settings.WithCache(r.cacheBytes, "--cache")
+		e.Settings = e.Settings.WithCache(r.cacheBytes)
 	}
 	e.Client = r.client(e.Settings)
+	if least := advise.LeastMemory(e.Client, run.Database.Files); r.limits.MemoryBytes > 0 && r.limits.MemoryBytes < least {
+		return e, usage("--memory %s: too little for %s, whose smallest caches and open tables take %s: give at least --memory %dMiB",
+			unit.Bytes(r.limits.MemoryBytes), e.Client, unit.Bytes(least), (least+1<<20-1)>>20)
+	}
 	return e, nil
 }
 

@@ -264,7 +264,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 	}
 	cmd.Long = about.String()
 	flag := cmd.Flags()
-	flag.StringVar(&profiles, "profile", "", "profiles (list); the set has the stores of all")
+	flag.StringVar(&profiles, "profile", "", "profiles, separated by commas; the set has the stores of all")
 	flag.StringVar(&versions, "versions", "300", "number of versions")
 	flag.StringVar(&scale, "scale", "0.01", "factor for the profile's keys and changes per version")
 	flag.StringVar(&seed, "seed", "1", "seed of all keys, values and random choices")

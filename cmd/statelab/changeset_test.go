@@ -154,7 +154,7 @@ func TestDamagedSets(t *testing.T) {
 	flip(t, cut, size(t, cut)/2)
 	refused(t, statelab(t, "changeset", "verify", cut), exitFailed, "cut.slcs: offset ", "checksum")
 	refused(t, statelab(t, "changeset", "info", t.TempDir()), exitFailed, "no change set of a known form")
-	refused(t, statelab(t, "changeset", "info", filepath.Join(t.TempDir(), "missing")), exitFailed, "missing")
+	refused(t, statelab(t, "changeset", "info", filepath.Join(t.TempDir(), "missing")), exitUsage, "missing")
 	refused(t, statelab(t, "changeset", "info", cut, "--format", "cronos"), exitFailed, "cut.slcs")
 }
 

@@ -73,7 +73,7 @@ to both sides.`,
 	pairsFlag(flag)
 	flag.BoolVar(&c.run, "run", false, "measure two settings in turns instead of reading folders")
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
-	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ (list), by the names that the error message gives")
+	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
 	flag.StringArrayVar(&c.failIf, "fail-if", nil, "exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%'")
 	flag.StringVar(&c.margin, "margin", "2%", "with --run: stop when any change that is still possible is smaller than this")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
@@ -116,6 +116,9 @@ to both sides.`,
 		}
 		if c.run {
 			return a.compareRuns(c, limits, m, args)
+		}
+		for _, folder := range args {
+			m.readable("", folder)
 		}
 		if err := m.err(); err != nil {
 			return err

@@ -70,8 +70,12 @@ func (a *app) curvesOf(t target, spec bench.Spec, cores int, reserve reserveOf, 
 		}
 		for n, p := range now {
 			reads := p.BlockReadsPerGet()
-			points[indexes[n]] = result.PredictedPoint{CacheBytes: p.CacheBytes, BlockReadsPerGet: reads, Low: reads, High: reads, HitRate: p.HitRates(),
-				SteadyState: later[n].BlockReadsPerGet()}
+			taken, err := reserved(p.CacheBytes)
+			if err != nil {
+				return nil, err
+			}
+			points[indexes[n]] = result.PredictedPoint{CacheBytes: p.CacheBytes, BlockBytes: max(0, p.CacheBytes-taken), BlockReadsPerGet: reads,
+				Low: reads, High: reads, HitRate: p.HitRates(), SteadyState: later[n].BlockReadsPerGet()}
 		}
 	}
 	return points, nil

@@ -137,8 +137,8 @@ func TestWrongFolders(t *testing.T) {
 	}{
 		{"no database", []string{"read", "--db", other, "--use-existing"}, exitFailed,
 			[]string{other, "no database was found in", "it has no CURRENT file. Of a geth node, name the folder geth/chaindata"}},
-		{"no directory", []string{"read", "--db", missing}, exitFailed, []string{"--db", missing, "no such file or directory"}},
-		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitFailed, []string{"--db", "letter.txt", "is a file"}},
+		{"no directory", []string{"read", "--db", missing}, exitUsage, []string{"--db", missing, "no such file or directory"}},
+		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"--db", "letter.txt", "is a file"}},
 		{"foreign without --use-existing", []string{"read", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},
 		{"foreign and written", []string{"read", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage,
 			[]string{"--workload overwrite", "--use-existing"}},

@@ -63,7 +63,7 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 		}
 	}
 	if wrong := e.Fits(free, memory); wrong != nil && !f.ignoreSpace && !f.resume && !f.elsewhere() {
-		return e, usage("%v; --ignore-space starts all the same", wrong)
+		return e, fmt.Errorf("%w; --ignore-space starts all the same", wrong)
 	}
 	if f.dryRun {
 		return e, dryRun{}

@@ -35,7 +35,8 @@ func (a *app) fidelityVerb() *cobra.Command {
 		Short: "Tell whether a database has the shape of a long-running node's, or of another database, and what each difference costs",
 		Long: `Fidelity compares the database in A with what the same keys would look like in a
 node that has run for a long time, or with the database in B: filters on every
-level of every table, tables waiting in L0, the sizes of the levels, block sizes,
+level, SSTables waiting in L0, the sizes of the levels, block sizes (of RocksDB,
+for each column family, which the output calls a table),
 and with B the sizes of keys and values. For each difference it says how many
 block reads per Get it costs. Nothing is written, and no keys are looked up.
 
@@ -49,7 +50,7 @@ It exits with 3 under --strict if there is a difference.`,
 	flag := cmd.Flags()
 	flag.StringVar(&f.cache, "cache", "", "cache for which to count block reads (default: Pebble's from its OPTIONS file; none for other engines)")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.table, "table", "", "table to look at (default: all)")
+	flag.StringVar(&f.table, "table", "", "column family of RocksDB to look at (default: all)")
 	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
 	flag.BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.fidelity(f, m, args) })
@@ -243,7 +244,7 @@ func (a *app) pricing(run *result.Run, out *comparison, missing float64, seed ui
 		out.CacheBytes, source = settings.CacheBytes, settings.Source
 	}
 	out.Basis = fmt.Sprintf("all blocks, with a cache of %s (%s)", unit.Bytes(out.CacheBytes), source)
-	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, out.CacheBytes, true)
+	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, out.CacheBytes, run.Database.Written == "foreign") // as read opens it
 	if err != nil {
 		reserve = predict.OpenReserve
 	}

@@ -129,6 +129,6 @@ func TestFidelityOfPebble(t *testing.T) {
 			t.Errorf("%v: %+v in %d sorted runs, want the missing filters and their cost", args, d, runs)
 		}
 	}
-	refused(t, statelab(t, "fidelity", filepath.Join(t.TempDir(), "none")), exitFailed, "no such file")
+	refused(t, statelab(t, "fidelity", filepath.Join(t.TempDir(), "none")), exitUsage, "no such file")
 	refused(t, statelab(t, "fidelity"), exitUsage, "name one database, or two")
 }

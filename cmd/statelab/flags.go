@@ -44,7 +44,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		return t
 	}
 	if isFile(f.DB) {
-		m.cannotRead("--db: %v", cmp.Or(dbformat.File(f.DB), fmt.Errorf("%s is a file: name the folder of a database", f.DB)))
+		m.add("--db: %v", cmp.Or(dbformat.File(f.DB), fmt.Errorf("%s is a file: name the folder of a database", f.DB)))
 		return t
 	}
 	if _, err := os.Stat(f.DB); err != nil && f.elsewhere() { // the node that has it looks at it
@@ -77,6 +77,11 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		name = cmp.Or(name, found.Engine)
 		if !f.Existing {
 			m.add("--db %s: statelab did not load this database. Add --use-existing to read it; it is never written to", f.DB)
+		}
+	}
+	if !slices.Contains(a.tables.engines.names(), name) {
+		if a.engine(name, m) == nil { // it said which there are
+			return t
 		}
 	}
 	if err := dbformat.Check(name, engine.Options{Dir: f.DB, ReadOnly: f.ReadOnly || f.onlyLooks || t.foreign}); err != nil {

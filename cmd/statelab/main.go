@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -127,7 +129,19 @@ func (a *app) run() int {
 	if remedy := remedyOf(err.Error()); remedy != "" {
 		fmt.Fprintln(stderr, "statelab:", remedy)
 	}
+	if namesNothing(err, args) {
+		return exitUsage
+	}
 	return exitFailed
+}
+
+// namesNothing reports whether err is that an argument names a path that does not exist.
+func namesNothing(err error, args []string) bool {
+	var at *fs.PathError
+	return errors.As(err, &at) && errors.Is(err, fs.ErrNotExist) && slices.ContainsFunc(args, func(arg string) bool {
+		_, value, _ := strings.Cut(arg, "=")
+		return absolute(at.Path) == absolute(arg) || value != "" && absolute(at.Path) == absolute(value)
+	})
 }
 
 // notUTF8 refuses paths that plans and result folders, which are JSON, cannot name: a
@@ -190,9 +204,11 @@ level, and says how large a cache must be.
   statelab sweep --db D --cache 0.1%,1%,3% --out S  measure it at several cache sizes
   statelab sweep --db CHAINDATA --use-existing ...  measure your node's database (read-only)
 
-Results go to stdout, progress and warnings to stderr. Exit codes: 0 done,
-1 failed, 2 a mistake on the command line, 3 done, but --strict made a warning
-fatal.`,
+Results go to stdout, progress and warnings to stderr. Exit codes: 0 done;
+1 failed: the command was understood, but a file is damaged, the disk is full, a
+run failed, or a check did not pass; 2 a mistake on the command line: an unknown
+flag, an invalid value, a path that does not exist; 3 done, but --strict made a
+warning fatal.`,
 		SilenceUsage: true, SilenceErrors: true, Version: versionLine(),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

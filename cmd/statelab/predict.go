@@ -69,11 +69,11 @@ accesses of those Gets instead.
 	flag.StringVar(&f.gets, "gets", "500k", "number of measured Gets of the predicted run")
 	flag.StringVar(&f.warmup, "warmup", "0.05%", "Gets before the measured ones: a number, or a share of the keys")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "cache sizes, or shares of the database (list)")
+	flag.StringVar(&f.cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "cache sizes, or shares of the database, separated by commas")
 	flag.StringVar(&f.reserve, "reserve", "auto",
 		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
-	flag.StringVar(&f.seeds, "seeds", "3", "number of random assignments of files to cache shards to simulate; the band is the range of their results")
+	flag.StringVar(&f.seeds, "seeds", "3", "number of random assignments of files to cache shards to simulate; low and high are the range of their results")
 	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict each of their points and compare")
 	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and JSON; with --validate: folder for the table and the charts")
 	flag.BoolVar(&f.force, "force", false, "with --validate and --out: replace files that exist")
@@ -249,7 +249,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 		return nil // sizes in the cache are measured, the charge included
 	default:
 		spec := f.natural(new(mistakes)) // they were told
-		in.Levels, p.Source = lsm.Natural(spec), "imaginary: "+f.keys+" keys loaded in random order"
+		in.Levels, p.Source = lsm.Natural(spec), "computed levels of "+f.keys+" keys loaded in random order"
 	}
 	in.Version = version1or2(p.Engine)
 	in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -102,6 +103,9 @@ func (a *app) explain(asJSON bool, path string, folders ...string) error {
 	}
 	if !asJSON {
 		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
+	}
+	if d, can := r.(interface{ Damaged() []string }); can && len(d.Damaged()) > 0 {
+		return fmt.Errorf("the report leaves out what could not be read: %s", strings.Join(d.Damaged(), "; "))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ measured. Pages load nothing from the network.
 		}
 		address := m.listenAddress("listen", listen)
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			m.cannotRead("%s: no such folder (name the folder that holds your results: statelab serve FOLDER)", root)
+			m.add("%s: no such folder (name the folder that holds your results: statelab serve FOLDER)", root)
 		}
 		if err := m.err(); err != nil {
 			return err

@@ -46,7 +46,7 @@ and v2; the other policies show what a different cache would read.
 	}
 	flag := cmd.Flags()
 	flag.StringVar(&f.policy, "policy", "", "cache policies (list; default: that of the traced engine)")
-	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes (list)")
+	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes, separated by commas")
 	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine; Pebble's caches have shards for each")
 	flag.StringVar(&f.reserve, "reserve", "auto",
 		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")

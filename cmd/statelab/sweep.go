@@ -12,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -217,13 +220,35 @@ func (m *mistakes) pointOptions(a *app, f *flags, s sweep.Sweep, options []plan.
 		m.twice("engine", f.Engine.Values())
 	}
 	checked := map[string]bool{}
+	held := int64(0) // at most what a share of the database is a share of
+	if f.DB != "" && !f.elsewhere() {
+		held = bytesIn(f.DB)
+	}
 	for _, setting := range settings {
+		m.roomForBlocks(s.Spec(setting, held))
 		spec := s.Spec(setting, 0)
 		if key := fmt.Sprint(spec.Engine, spec.Profile, spec.CacheBytes, spec.MemoryBytes, spec.Handles, spec.Overrides, spec.PageCache); !checked[key] {
 			checked[key] = true
 			m.checkOptions(a.engine(spec.Engine, new(mistakes)), spec) // engines that are missing were named before
 		}
 	}
+}
+
+// roomForBlocks refuses a cache that memtables would fill.
+func (m *mistakes) roomForBlocks(spec bench.Spec) {
+	if spec.Engine != "pebble1" && spec.Engine != "pebble2" || spec.CacheBytes == 0 || spec.Overrides["MemTableSize"] != "" {
+		return
+	}
+	takes, err := pebbledb.OpenReserveBytes(spec.Engine, spec.Profile, spec.CacheBytes, spec.ReadOnly)
+	if err != nil || takes < spec.CacheBytes { // an unknown profile is reported as such
+		return
+	}
+	remedy := ""
+	if least, err := pebbledb.OpenReserveBytes(spec.Engine, spec.Profile, spec.CacheBytes, true); err == nil && least < spec.CacheBytes && !spec.ReadOnly {
+		remedy = ", or add --read-only, with which they take " + map[bool]string{true: "nothing", false: unit.Bytes(least)}[least == 0]
+	}
+	m.add("--cache %s: the memtables of %s take %s of the cache, which leaves nothing for blocks: give more, such as --cache %s%s", spec.CacheAsked, spec.Engine,
+		unit.Bytes(takes), strings.ReplaceAll(view.ShortBytes(2*takes), " ", ""), remedy)
 }
 
 // axesWords are the settings of a point, such as "cache 1%, threads 2".

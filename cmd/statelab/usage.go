@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -47,8 +49,13 @@ func (m *mistakes) add(format string, args ...any) {
 }
 
 // cannotRead notes a file or folder that cannot be read: no mistake in what was
-// typed as far as anybody knows.
+// typed as far as anybody knows, unless it does not exist.
 func (m *mistakes) cannotRead(format string, args ...any) {
+	for _, arg := range args {
+		if err, is := arg.(error); is && errors.Is(err, fs.ErrNotExist) {
+			m.typed = true
+		}
+	}
 	if text := fmt.Sprintf(format, args...); !slices.Contains(m.found, text) {
 		m.found = append(m.found, text)
 	}

@@ -137,7 +137,7 @@ func gethMost(budgetBytes int64) int64 {
 
 // pebbleSetting is how a program that embeds Pebble, or statelab, gets a cache.
 func pebbleSetting(client Client, cacheBytes int64, m MemTables) Setting {
-	flags := []string{fmt.Sprintf("Options.Cache=%d", cacheBytes), fmt.Sprintf("Options.MemTableSize=%d", m.Each(cacheBytes))}
+	flags := []string{fmt.Sprintf("Options.Cache = pebble.NewCache(%d)", cacheBytes), fmt.Sprintf("Options.MemTableSize = %d", m.Each(cacheBytes))}
 	switch client {
 	case Statelab:
 		flags = []string{"--cache " + exact(cacheBytes)}
@@ -146,6 +146,14 @@ func pebbleSetting(client Client, cacheBytes int64, m MemTables) Setting {
 	}
 	return Setting{Client: client, Flags: flags, CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - m.Reserved(cacheBytes),
 		MemTableBytes: m.Each(cacheBytes), MemTables: m.Live}
+}
+
+// between the flags of a command line, or the lines of a program.
+func (s Setting) between() string {
+	if s.Client == Pebble {
+		return "; "
+	}
+	return " "
 }
 
 // exact prints a size that parses back to itself.

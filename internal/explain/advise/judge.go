@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/result"
 )
@@ -94,6 +95,7 @@ type Recommendation struct {
 type State struct {
 	Place
 	Source              string  `json:"source,omitempty"` // how it is known
+	Whose               string  `json:"whose,omitempty"`  // in two or three words
 	BlockReadsPerSecond float64 `json:"block_reads_per_second,omitempty"`
 	DeviceNanosPerGet   int64   `json:"device_ns_per_get,omitempty"` // if every block read goes to the device
 }
@@ -125,7 +127,7 @@ func Judge(e Evidence) Advice {
 	}
 	v, then := e.decide(a.Inflection)
 	a.Now = e.state(c.Now)
-	a.Now.Source = e.Settings.Source
+	a.Now.Source, a.Now.Whose = e.Settings.Source, e.whose()
 	a.Then = e.state(then)
 
 	m := e.Settings.MemTables(e.Writes)
@@ -137,13 +139,18 @@ func Judge(e Evidence) Advice {
 		own = gethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(), gethMemTables(m))
 	}
 	a.Settings = append(a.Settings, own)
+	other := func(s Setting) { // another client has memtables of its own, and may not fit
+		if most := e.memoryOfCaches(); most == 0 || s.CacheBytes+s.OtherCacheBytes <= most {
+			a.Settings = append(a.Settings, s)
+		}
+	}
 	if e.Client != Geth && e.Client != Cosmos {
 		g := gethMemTables(m)
-		a.Settings = append(a.Settings, gethSetting(g.Total(then.BlockCacheBytes), 0, e.memoryOfMachine(), g))
+		other(gethSetting(g.Total(then.BlockCacheBytes), e.memoryOfCaches(), e.memoryOfMachine(), g))
 	}
 	if e.Client != Pebble && e.Client != Cosmos {
 		p := MemTables{Bytes: 4 << 20, Live: min(m.Live, 2)} // the library's own defaults
-		a.Settings = append(a.Settings, pebbleSetting(Pebble, p.Total(then.BlockCacheBytes), p))
+		other(pebbleSetting(Pebble, p.Total(then.BlockCacheBytes), p))
 	}
 	a.Recommendation = Recommendation{Keep: v == keep || v == tiny, CacheBytes: then.CacheBytes, BlockCacheBytes: then.BlockCacheBytes,
 		Client: e.Client, Flags: own.Flags, Handles: Handles(e.Database.Files)}
@@ -196,13 +203,36 @@ func (e *Evidence) memoryOfMachine() int64 {
 	return e.Machine.MemoryBytes
 }
 
+// whose is the cache that the advice starts from.
+func (e *Evidence) whose() string {
+	switch {
+	case e.Settings.Given:
+		return "cache of --cache"
+	case e.Client == Statelab:
+		return "cache last used"
+	}
+	return "the node's cache"
+}
+
+// present names that cache within a sentence.
+func (e *Evidence) present() string {
+	held := size(e.Curve.Now.CacheBytes)
+	switch {
+	case e.Settings.Given:
+		return "the cache of " + held + " given with --cache"
+	case e.Client == Statelab:
+		return "the cache of " + held + " that the last statelab command to write to this database used"
+	}
+	return "the node's cache of " + held
+}
+
 // answer is the sentence the operator came for.
 func (e *Evidence) answer(v verdict, then Place) string {
 	c := e.Curve
-	run := fmt.Sprintf("now, with %s: %s", size(c.Now.CacheBytes), reads(c.Now))
+	run := fmt.Sprintf("with %s: %s", e.present(), reads(c.Now))
 	switch v {
 	case tiny:
-		return fmt.Sprintf("Your cache is large enough: the whole database takes %s in a cache, and yours has %s.", size(c.WholeBytes), size(c.Now.CacheBytes))
+		return fmt.Sprintf("%s is large enough: the whole database takes %s in a cache.", view.Upper(e.present()), size(c.WholeBytes))
 	case hopeless:
 		return fmt.Sprintf("%s of memory cannot hold even the filters and top-level indexes (IP1, %s). The largest cache that fits is %s: "+
 			"about %s block reads per Get; %s%s.",
@@ -211,7 +241,7 @@ func (e *Evidence) answer(v verdict, then Place) string {
 		return fmt.Sprintf("In %s of memory a cache of %s fits: about %s block reads per Get; %s%s.",
 			size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), run, e.wanted())
 	case keep:
-		text := fmt.Sprintf("Your cache of %s is large enough: about %s block reads per Get", size(c.Now.CacheBytes), reads(c.Now))
+		text := fmt.Sprintf("%s is large enough: about %s block reads per Get", view.Upper(e.present()), reads(c.Now))
 		if c.Near != nil && c.Near.CacheBytes < c.Now.CacheBytes {
 			text += fmt.Sprintf("; a cache of %s would need %s", size(c.Near.CacheBytes), reads(*c.Near))
 		}

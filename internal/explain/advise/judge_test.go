@@ -55,31 +55,32 @@ func TestAnswers(t *testing.T) {
 		cache  int64
 	}{
 		{"a larger cache pays", func(*Evidence) {},
-			"With a cache of 3.71 GiB a Get needs about 1.05 block reads; now, with 2.00 GiB: 1.60; a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
+			"With a cache of 3.71 GiB a Get needs about 1.05 block reads; with the node's cache of 2.00 GiB: 1.60; " +
+				"a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
 		{"what runs is enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01} },
-			"Your cache of 8.00 GiB is large enough: about 1.01 block reads per Get; a cache of 3.71 GiB would need 1.05; " +
+			"The node's cache of 8.00 GiB is large enough: about 1.01 block reads per Get; a cache of 3.71 GiB would need 1.05; " +
 				"a cache beyond 4.10 GiB gains nothing.", true, 8 * gib},
 		{"nearly enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 3700 * mib, BlockReadsPerGet: 1.06} },
-			"Your cache of 3.61 GiB is large enough: about 1.06 block reads per Get; a cache beyond 4.10 GiB gains nothing.", true, 3700 * mib},
+			"The node's cache of 3.61 GiB is large enough: about 1.06 block reads per Get; a cache beyond 4.10 GiB gains nothing.", true, 3700 * mib},
 		{"data blocks are cached", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 64 * gib, BlockReadsPerGet: 0.9} },
-			"Your cache of 64.0 GiB is large enough: about 0.900 block reads per Get; a cache of 3.71 GiB would need 1.05; " +
+			"The node's cache of 64.0 GiB is large enough: about 0.900 block reads per Get; a cache of 3.71 GiB would need 1.05; " +
 				"a cache beyond 4.10 GiB holds more data blocks and nothing else.", true,
 			64 * gib},
 		{"a small database goes on gaining", func(e *Evidence) { e.Curve.Doubled.BlockReadsPerGet = 0.8 },
-			"With a cache of 3.71 GiB a Get needs about 1.05 block reads; now, with 2.00 GiB: 1.60; " +
+			"With a cache of 3.71 GiB a Get needs about 1.05 block reads; with the node's cache of 2.00 GiB: 1.60; " +
 				"beyond 4.10 GiB, twice the cache saves 22% of the reads.", false, 3800 * mib},
 		{"too little memory", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 5*gib, &Place{CacheBytes: 3 * gib, BlockCacheBytes: 1536 * mib, BlockReadsPerGet: 1.2}
-		}, "In 5.00 GiB of memory a cache of 3.00 GiB fits: about 1.20 block reads per Get; now, with 2.00 GiB: 1.60; " +
+		}, "In 5.00 GiB of memory a cache of 3.00 GiB fits: about 1.20 block reads per Get; with the node's cache of 2.00 GiB: 1.60; " +
 			"a cache of 3.71 GiB would need 1.05.", false, 3 * gib},
 		{"memory below IP1", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
 		}, "256 MiB of memory cannot hold even the filters and top-level indexes (IP1, 284 MiB). The largest cache that fits is 150 MiB: " +
 			"about 4.40 block reads per Get; " +
-			"now, with 2.00 GiB: 1.60; a cache of 3.71 GiB would need 1.05.", false, 150 * mib},
+			"with the node's cache of 2.00 GiB: 1.60; a cache of 3.71 GiB would need 1.05.", false, 150 * mib},
 		{"everything fits", func(e *Evidence) {
 			e.Curve.WholeBytes, e.Curve.Now = 9*mib, Place{CacheBytes: 16 * mib}
-		}, "Your cache is large enough: the whole database takes 9.00 MiB in a cache, and yours has 16.0 MiB.", true, 16 * mib},
+		}, "The node's cache of 16.0 MiB is large enough: the whole database takes 9.00 MiB in a cache.", true, 16 * mib},
 	} {
 		e := someEvidence()
 		c.change(&e)
@@ -115,17 +116,19 @@ func TestReasons(t *testing.T) {
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "keeps 2 of 475 MiB"},
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "one fills in 7.9 min at 1.00 MiB/s"},
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true} }, ""},
-		{"disk", func(*Evidence) {}, "the disk gives 67k reads/s: enough for 63.8k Gets/s, now 41.9k; give --gets-per-second"},
+		{"disk", func(*Evidence) {}, "the disk gives 67k reads/s: enough for 63.8k Gets/s, with the present cache 41.9k; give --gets-per-second"},
 		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 5000 },
-			"at 5k Gets/s it now needs 8k reads/s of this disk's 27k at 1 in flight: not the disk; with 3.71 GiB it needs 5.25k reads/s"},
+			"at 5k Gets/s, with the present cache it needs 8k reads/s of this disk's 27k at 1 in flight: not the disk; with 3.71 GiB it needs 5.25k reads/s"},
 		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 50_000 },
-			"it now needs 80k reads/s of this disk's 67k at 16 in flight: the disk is the limit; with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at 16 in " +
+			"with the present cache it needs 80k reads/s of this disk's 67k at 16 in flight: the disk is the limit; " +
+				"with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at 16 in " +
 				"flight: close"},
 		{"disk", func(e *Evidence) { e.Disk = Disk{Absent: "tmpfs"} }, "the disk was not probed: tmpfs"},
 		{"latency", func(e *Evidence) { e.Limits.LatencyGoal = 50 * time.Microsecond },
-			"a Get of 1.05 x 36.0 us = 37.8 us meets the goal of 50.0 us; now 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},
+			"a Get of 1.05 x 36.0 us = 37.8 us meets the goal of 50.0 us; " +
+				"with the present cache 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},
 		{"latency", func(*Evidence) {}, ""},
-		{"one_by_one", func(*Evidence) {}, "one Get after another, at 36.0 us a read, goes no faster than 26.5k Gets/s, now 17.4k"},
+		{"one_by_one", func(*Evidence) {}, "one Get after another, at 36.0 us a read, goes no faster than 26.5k Gets/s, with the present cache 17.4k"},
 		{"handles", func(*Evidence) {}, "7,105 tables need 8,892 file handles (geth gives the database half of its limit: ulimit -n 17784 or more); the node's " +
 			"5,000 keep 4,990 open"},
 		{"handles", func(e *Evidence) { e.Settings.Handles = 8000 }, "the node's 8,000 are just enough"},
@@ -164,7 +167,7 @@ func TestRecommendedFlagsAreTheClients(t *testing.T) {
 	for client, want := range map[Client][]string{
 		Geth:     {"--cache 4223", "--cache.database 90"},
 		Statelab: {"--cache 3800MiB"},
-		Pebble:   {"Options.Cache=3984588800", "Options.MemTableSize=498073600"},
+		Pebble:   {"Options.Cache = pebble.NewCache(3984588800)", "Options.MemTableSize = 498073600"},
 	} {
 		e := someEvidence()
 		e.Client = client
@@ -177,6 +180,22 @@ func TestRecommendedFlagsAreTheClients(t *testing.T) {
 				t.Errorf("%s, told to %s: %d for blocks, fewer than %d", client, s.Client, s.BlockCacheBytes, a.Recommendation.BlockCacheBytes)
 			}
 		}
+	}
+}
+
+// Nobody is told flags that need more memory than there is.
+func TestFlagsFitTheMemory(t *testing.T) {
+	e := someEvidence()
+	e.Client, e.Database.Files, e.Limits.MemoryBytes = Statelab, 2, 4*mib
+	e.Settings = Settings{CacheBytes: 3 * mib, MemTableBytes: 256 << 10, StopMemTables: 2}
+	e.Curve.Most = &Place{CacheBytes: 3 * mib, BlockCacheBytes: 2 * mib, BlockReadsPerGet: 1.5}
+	for _, s := range Judge(e).Settings {
+		if s.CacheBytes+s.OtherCacheBytes > e.Limits.MemoryBytes {
+			t.Errorf("%s: %v take %d bytes", s.Client, s.Flags, s.CacheBytes+s.OtherCacheBytes)
+		}
+	}
+	if least := LeastMemory(Geth, 2); least < GethLeastCache || least > 64*mib {
+		t.Errorf("geth needs %d bytes", least)
 	}
 }
 

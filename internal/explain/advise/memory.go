@@ -13,6 +13,9 @@ const pageCacheShare = "left for the page cache"
 // (docs/methods/advice.md).
 const tableBytes = 8 << 10
 
+// leastCache is the smallest cache that is ever recommended.
+const leastCache = 1 << 16
+
 // MostCache is the largest cache of a database inside a budget of memory for
 // it, and for what the client's flags give to its other caches.
 func MostCache(client Client, budgetBytes int64, tables int) int64 {
@@ -20,7 +23,18 @@ func MostCache(client Client, budgetBytes int64, tables int) int64 {
 	if client == Geth {
 		left = gethMost(left)
 	}
-	return max(left, 1<<16)
+	return max(left, leastCache)
+}
+
+// LeastMemory is the smallest budget in which the client can run with so many tables, in
+// bytes.
+func LeastMemory(client Client, tables int) int64 {
+	least := int64(leastCache)
+	if client == Geth {
+		s := gethSetting(0, 1, 0, MemTables{})
+		least = s.CacheBytes + s.OtherCacheBytes
+	}
+	return least + tableBytes*int64(tables)
 }
 
 // shares divides a budget; without one the page cache is whatever is left of

@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -40,7 +41,7 @@ func (a Advice) Picture() *view.Picture {
 	for _, place := range a.Curve {
 		outlook.Curve = append(outlook.Curve, spot("", place))
 	}
-	outlook.Places = append(outlook.Places, spot("your cache", a.Now.Place))
+	outlook.Places = append(outlook.Places, spot(cmp.Or(a.Now.Whose, "cache now"), a.Now.Place))
 	if !a.Recommendation.Keep {
 		outlook.Places = append(outlook.Places, spot("recommended", a.Then.Place))
 	}
@@ -134,14 +135,14 @@ func rowsOf(places []Place) (rows []place) {
 
 // questions are the places that answer one, in the order of a table.
 func (a *Advice) questions() []place {
-	rows := []place{{"your cache", a.Now.Place}}
+	rows := []place{{cmp.Or(a.Now.Whose, "cache now"), a.Now.Place}}
 	if !a.Recommendation.Keep {
 		rows = append(rows, place{"recommended", a.Then.Place})
 	}
 	for _, k := range []struct {
 		name  string
 		place *Place
-	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {"within 2 % of the fewest", a.Flat}} {
+	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {a.floorName() + " + 2 %", a.Flat}} {
 		if k.place != nil {
 			rows = append(rows, place{k.name, *k.place})
 		}
@@ -187,7 +188,7 @@ func (a *Advice) settingsTable() view.Table {
 		if s.MemTables > 0 {
 			memtables = fmt.Sprintf("%d of %s", s.MemTables, unit.Bytes(s.MemTableBytes))
 		}
-		rows = append(rows, []string{clientName(s.Client), strings.Join(s.Flags, " "), unit.Bytes(s.CacheBytes), unit.Bytes(s.BlockCacheBytes), memtables})
+		rows = append(rows, []string{clientName(s.Client), strings.Join(s.Flags, s.between()), unit.Bytes(s.CacheBytes), unit.Bytes(s.BlockCacheBytes), memtables})
 	}
 	return view.Listing([]string{"client", "flags", "cache", "of it for blocks", "memtables while it writes"}, rows)
 }

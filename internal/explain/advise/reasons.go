@@ -105,11 +105,11 @@ func (e *Evidence) disk(a Advice) string {
 	if e.Limits.GetsPerSecond == 0 {
 		text := fmt.Sprintf("the disk gives %s reads/s: enough for %s Gets/s", unit.ShortCount(e.Disk.most().ReadsPerSecond), e.fed(a.Then))
 		if !a.Recommendation.Keep {
-			text += ", now " + e.fed(a.Now)
+			text += ", with the present cache " + e.fed(a.Now)
 		}
 		return text + "; give --gets-per-second, or --node-metrics for geth, to find out whether it is the limit"
 	}
-	at := fmt.Sprintf("at %s Gets/s it now %s", unit.ShortCount(e.Limits.GetsPerSecond), e.Disk.verdict(a.Now.BlockReadsPerSecond))
+	at := fmt.Sprintf("at %s Gets/s, with the present cache it %s", unit.ShortCount(e.Limits.GetsPerSecond), e.Disk.verdict(a.Now.BlockReadsPerSecond))
 	if a.Recommendation.Keep {
 		return at
 	}
@@ -140,7 +140,7 @@ func (e *Evidence) latency(a Advice) string {
 	}
 	text := fmt.Sprintf("a Get of %s the goal of %s", say(a.Then), unit.Nanos(float64(goal)))
 	if !a.Recommendation.Keep {
-		text += fmt.Sprintf("; now %s it", say(a.Now))
+		text += fmt.Sprintf("; with the present cache %s it", say(a.Now))
 	}
 	return text + fmt.Sprintf(" (device time, %d in flight, p99 of one read %s)", p.InFlight, unit.Nanos(float64(p.P99Nanos)))
 }
@@ -158,7 +158,7 @@ func (e *Evidence) oneByOne(a Advice) string {
 	rate := func(s State) string { return unit.ShortCount(1e9 / (one.MeanNanos * s.BlockReadsPerGet)) }
 	text := fmt.Sprintf("one Get after another, at %s a read, goes no faster than %s Gets/s", unit.Nanos(one.MeanNanos), rate(a.Then))
 	if !a.Recommendation.Keep {
-		text += ", now " + rate(a.Now)
+		text += ", with the present cache " + rate(a.Now)
 	}
 	return text
 }

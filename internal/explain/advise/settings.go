@@ -17,6 +17,7 @@ type Settings struct {
 	StopMemTables   int    `json:"memtables_that_stop_writes"`
 	Handles         int    `json:"handles"`
 	LastLevelFilter bool   `json:"last_level_filter"` // new tables of the last level get filters
+	Given           bool   `json:"given,omitempty"`   // the cache is that of --cache
 	Source          string `json:"source"`            // in words
 }
 
@@ -79,11 +80,11 @@ func ParseOptions(r io.Reader) (Settings, error) {
 
 // WithCache are the settings with another cache: memtables follow it where they
 // are a part of it.
-func (s Settings) WithCache(cacheBytes int64, source string) Settings {
+func (s Settings) WithCache(cacheBytes int64) Settings {
 	if m := s.MemTables(Writes{}); m.CacheShare > 0 {
 		s.MemTableBytes = m.Each(cacheBytes)
 	}
-	s.CacheBytes, s.Source = cacheBytes, source
+	s.CacheBytes, s.Source, s.Given = cacheBytes, "--cache", true
 	return s
 }
 

@@ -29,7 +29,7 @@ func TestParseOptionsOfGeth(t *testing.T) {
 	if m := s.MemTables(Writes{}); m != (MemTables{CacheShare: 8, Bytes: 8 << 20, Live: 4}) {
 		t.Errorf("memtables %+v", m)
 	}
-	if s = s.WithCache(2<<30, "told"); s.MemTableBytes != 256<<20 || s.CacheBytes != 2<<30 || s.Source != "told" {
+	if s = s.WithCache(2 << 30); s.MemTableBytes != 256<<20 || s.CacheBytes != 2<<30 || !s.Given || s.Source != "--cache" {
 		t.Errorf("with another cache %+v", s)
 	}
 }

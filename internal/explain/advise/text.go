@@ -2,12 +2,14 @@ package advise
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
 )
 
 const textWidth = 80
@@ -63,26 +65,35 @@ func (a *Advice) places(out io.Writer) {
 		}
 		line(name, size(p.CacheBytes), size(p.BlockCacheBytes), perGet(p.BlockReadsPerGet), rest, unit.Count(int64(p.BlockReadsPerGet*rate+0.5)))
 	}
-	row("your cache", a.Now.Place)
+	row(cmp.Or(a.Now.Whose, "cache now"), a.Now.Place)
 	if !a.Recommendation.Keep {
 		row("recommended", a.Then.Place)
 	}
 	knees := []struct {
 		name  string
 		place *Place
-	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {"within 2% of the fewest", a.Flat}}
+	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {a.floorName() + " + 2%", a.Flat}}
 	for i, k := range knees {
 		// Of knees at one cache the last says the most.
 		if k.place != nil && (i == len(knees)-1 || knees[i+1].place == nil || knees[i+1].place.CacheBytes != k.place.CacheBytes) {
 			row(k.name, *k.place)
 		}
 	}
-	floor := "fewest: data blocks"
+	line(a.floorName()+" alone", "", "", perGet(a.Floor), "", "")
+	fmt.Fprintln(out, wrap(a.sourceSentence(), ""))
+}
+
+// floorName is what a Get reads once all else is cached. A cache that holds data blocks as
+// well saves some of them, but not those that no Get has read before.
+func (a *Advice) floorName() string {
 	if a.List != nil {
-		floor = "fewest: first reads"
+		return "first reads"
 	}
-	line(floor, "", "", perGet(a.Floor), "", "")
-	fmt.Fprintln(out, wrap("Your settings are known from: "+a.Now.Source+".", ""))
+	return "data blocks"
+}
+
+func (a *Advice) sourceSentence() string {
+	return view.Upper(cmp.Or(a.Now.Whose, "the present cache")) + " is known from: " + a.Now.Source + "."
 }
 
 func (a *Advice) flags(out io.Writer) {
@@ -92,7 +103,7 @@ func (a *Advice) flags(out io.Writer) {
 		fmt.Fprintln(out, "\nFlags")
 	}
 	for _, s := range a.Settings {
-		fmt.Fprintf(out, "  %-17s %s\n", clientName(s.Client), strings.Join(s.Flags, " "))
+		fmt.Fprintf(out, "  %-17s %s\n", clientName(s.Client), strings.ReplaceAll(strings.Join(s.Flags, s.between()), "; ", "\n"+strings.Repeat(" ", 20)))
 		text := size(s.CacheBytes) + " for the database"
 		if s.MemTables > 0 {
 			text += fmt.Sprintf(": %s for blocks while it writes (%d memtables of %s)", size(s.BlockCacheBytes), s.MemTables, size(s.MemTableBytes))

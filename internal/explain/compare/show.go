@@ -125,6 +125,14 @@ func (p Pair) lead() string {
 	return "Better: " + join(better) + ". Worse: " + join(worse) + rest
 }
 
+// unsaid are the notes that the lead does not tell.
+func (p Pair) unsaid() []string {
+	if len(p.Figures) == 0 {
+		return nil
+	}
+	return p.Notes
+}
+
 // Text writes the verdicts for a terminal.
 func (c *Comparison) Text(w io.Writer) error {
 	out := view.NewText(w, 80)
@@ -138,7 +146,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		for _, d := range p.Allowed {
 			out.Wrap("Warning: measured under different conditions: "+d.String(), "  ")
 		}
-		for _, note := range p.Notes {
+		for _, note := range p.unsaid() {
 			out.Wrap("Warning: "+note, "  ")
 		}
 		for _, f := range p.Figures {
@@ -173,7 +181,7 @@ func (c *Comparison) Page() *view.Page {
 		for _, d := range p.Allowed {
 			all.Add("allowed", "measured under different conditions: "+d.String(), "measure both alike", of)
 		}
-		for _, note := range p.Notes {
+		for _, note := range p.unsaid() {
 			all.Add("note", note, "", of)
 		}
 		var rows []row

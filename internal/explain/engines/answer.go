@@ -205,11 +205,12 @@ func inflectionLines(i *result.Inflection) []string {
 	say := func(name string, s result.Size, what string) string {
 		line := name + " "
 		if s.CacheBytes > 0 {
-			line += view.ShortBytes(s.CacheBytes) + " in cache, "
+			line += view.ShortBytes(s.CacheBytes) + " in cache (" + view.Percent(s.CachePercent) + " of the database), "
 		}
 		return line + view.ShortBytes(s.DiskBytes) + " on disk (" + view.Percent(s.PercentOfDB) + "): " + what
 	}
-	return []string{say("IP1", i.IP1, "filters that Gets consult, top indexes"), say("IP2", i.IP2, "those and all index blocks")}
+	return []string{say("IP1, the first inflection point:", i.IP1, "filters that Gets consult, top indexes"),
+		say("IP2, the second:", i.IP2, "those and all index blocks")}
 }
 
 // pointName tells a point from the others of its curve.

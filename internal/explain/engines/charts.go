@@ -43,13 +43,13 @@ func deviceLook() view.Style {
 // onCaches sets the x axis to the points' caches and, where they are near, the
 // inflection points.
 func (c curve) onCaches(pic *view.Picture) {
-	pic.Sizes(float64(c.sweep.Database.Bytes), markInflection(pic, c.sweep.Inflection)...)
+	pic.Sizes(float64(c.sweep.Database.Bytes), markInflection(pic, c.sweep.Inflection, reservedOf(c.pts))...)
 }
 
 // markInflection marks the inflection points that are near the caches of a picture: solid
-// at what a cache must hold, dashed at what is on disk; one where they are the same. It
-// returns their places.
-func markInflection(pic *view.Picture, i *result.Inflection) (also []float64) {
+// at the cache that holds them beside reserved bytes of memtables, dashed at their size on
+// disk; one where they are the same. It returns their places.
+func markInflection(pic *view.Picture, i *result.Inflection, reserved int64) (also []float64) {
 	if i == nil {
 		return nil
 	}
@@ -64,9 +64,9 @@ func markInflection(pic *view.Picture, i *result.Inflection) (also []float64) {
 		name string
 		size result.Size
 	}{{"IP1", i.IP1}, {"IP2", i.IP2}} {
-		disk, cache := ip.size.DiskBytes, ip.size.CacheBytes
+		disk, cache := ip.size.DiskBytes, ip.size.CacheBytes+reserved
 		switch {
-		case cache == 0:
+		case ip.size.CacheBytes == 0:
 			mark(ip.name+" (on disk)", disk, true)
 		case math.Abs(float64(cache-disk)) < 0.02*float64(cache):
 			mark(ip.name, cache, false)

@@ -32,7 +32,8 @@ var (
 	cpuTime     = figure("CPU", "", nil, func(f result.Figures) *float64 { return view.Of(f.CPUNanosPerGet) }).In(view.Micros).Named("CPU", "us/Get")
 	peakMemory  = figure("memory", "", nil, func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).In(view.MiB)
 	cacheBytes  = column{Name: "cache", Key: true, Value: func(p Point) *float64 { return view.Of(p.CacheBytes) }}
-	cacheShare  = column{Name: "cache", Unit: "% of DB", Key: true, Value: func(p Point) *float64 { return view.Of(p.CachePercent) }}
+	cacheShare  = column{Name: "cache", Unit: "% of DB", Key: true, Spare: 1, Value: func(p Point) *float64 { return view.Of(p.CachePercent) }}
+	blockBytes  = column{Name: "for blocks", Key: true, Value: func(p Point) *float64 { return view.Of(p.BlockBytes) }}
 	phase       = column{Name: "regime", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Phase) }}
 )
 
@@ -129,11 +130,25 @@ func (c curve) keys() (keys []column) {
 	}
 	switch c.x {
 	case "cache":
-		return append(keys, cacheBytes.Suited(c.pts), cacheShare, phase)
+		if keys = append(keys, cacheBytes.Suited(c.pts)); reservedOf(c.pts) > 0 {
+			keys = append(keys, blockBytes.In(view.ByteScale(cacheBytes.Values(c.pts))))
+		}
+		return append(keys, cacheShare, phase)
 	case "":
 		return keys
 	}
 	return append(keys, axis(c.x))
+}
+
+// reservedOf is the most that memtables take of the cache of a point, in bytes; 0 where
+// they take none, or the engine does not tell.
+func reservedOf(pts []Point) (most int64) {
+	for _, p := range pts {
+		if p.BlockBytes > 0 {
+			most = max(most, p.CacheBytes-p.BlockBytes)
+		}
+	}
+	return most
 }
 
 // table has a row for every point, the failed ones with their reason.

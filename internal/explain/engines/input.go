@@ -16,6 +16,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/result"
 )
 
@@ -79,6 +80,16 @@ func Read(dirs ...string) (Input, error) {
 	return in, in.nothing()
 }
 
+// Damaged names what could not be read of the folders; the rest is reported.
+func (in Input) Damaged() (problems []string) {
+	for i := range in.Sweeps {
+		for _, w := range in.Sweeps[i].damages() {
+			problems = append(problems, in.Sweeps[i].Dir+": "+w.Text)
+		}
+	}
+	return problems
+}
+
 // nothing is the error that no point of any folder could be read; nil if there is one
 // that failed, or that has figures.
 func (in Input) nothing() error {
@@ -135,13 +146,20 @@ func fromRun(dir string, run *result.Run) Sweep {
 	}
 	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, CacheBytes: run.Cache.Effective,
 		CachePercent: view.PercentOf(run.Cache.Effective, database.Bytes), Run: ".", Status: run.Status, Error: run.Error, Figures: run.Figures}}
-	if run.Inflection != nil {
-		p.Phase = run.Inflection.Phase
-	}
+	p.regime()
 	p.readSamples(dir)
 	return Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
 		Status: run.Status, Error: run.Error, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
 		Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{}}}
+}
+
+// regime is worked out from the run: folders of older versions told that of the whole
+// cache, of which memtables take a part.
+func (p *Point) regime() {
+	if i := p.Run.Inflection; i != nil && p.Run.Verb == "read" {
+		p.BlockBytes = p.Run.Cache.ForBlocks(p.Figures.CacheReservedBytes)
+		p.Phase = lsm.PhaseOf(p.Run.Cache, p.Figures.CacheReservedBytes, *i)
+	}
 }
 
 // readPoint reads the run of a point: of its repeats the one whose figures the point
@@ -170,6 +188,7 @@ func readPoint(dir string, p result.Point) Point {
 		}
 		if reflect.DeepEqual(run.Figures, p.Figures) {
 			point.Run, point.Point.Run = run, rel
+			point.regime()
 			point.readSamples(folder)
 			return point
 		}

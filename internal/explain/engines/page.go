@@ -156,6 +156,14 @@ func comparedCurves(curves []curve, shares bool) (out []view.Block) {
 	return out
 }
 
+// besideMemtables says that a cache is larger than what its blocks take.
+func besideMemtables(reserved int64) string {
+	if reserved == 0 {
+		return ""
+	}
+	return " beside memtables, which take " + view.ShortBytes(reserved) + " of the cache"
+}
+
 // blocks are the charts of one curve.
 func (c curve) blocks() []view.Block {
 	var out []view.Block
@@ -166,10 +174,10 @@ func (c curve) blocks() []view.Block {
 	}
 	reads := view.Block{Title: "Block reads per Get, by type", Method: "reads.md", Table: c.table(c.readsColumns()...)}
 	if c.x == "cache" && len(c.withReads()) > 1 {
-		reads.Picture, reads.Note = readsChart(c), "Each band is a block type; the line joins what was measured."
+		reads.Picture, reads.Note = readsChart(c), "Each colour is a block type; the line joins what was measured."
 		if c.sweep.Inflection != nil {
 			reads.Note += " IP1: filters that Gets consult and top indexes fit in the cache; IP2: all indexes too. " +
-				"Solid where the cache must be as large, dashed their size on disk."
+				"Solid: the cache that holds them" + besideMemtables(reservedOf(c.pts)) + "; dashed: their size on disk."
 		}
 	} else {
 		reads.Picture, reads.Note = typeBars(c), "Each part of a bar is a block type."

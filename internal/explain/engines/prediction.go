@@ -92,7 +92,7 @@ func (p Prediction) Text(w io.Writer) error {
 	}
 	out.Line("")
 	out.Line("                               block reads/Get                    hit rate, %")
-	out.Line("     cache  % of DB    steady    run         band  filter  top ix   index    data")
+	out.Line("     cache  % of DB    steady    run        range  filter  top ix   index    data")
 	for _, q := range p.Points {
 		band := "-"
 		if q.High-q.Low > 0.01*q.BlockReadsPerGet {
@@ -109,8 +109,10 @@ func (p Prediction) Text(w io.Writer) error {
 			unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3), q.SteadyState, q.BlockReadsPerGet, band,
 			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
 	}
-	out.Line(fmt.Sprintf("\nIP1 %s, IP2 %s in cache; after %s warm-up and %s measured Gets", unit.Bytes(p.Inflection.IP1.CacheBytes),
-		unit.Bytes(p.Inflection.IP2.CacheBytes), unit.Count(p.WarmupGets), unit.Count(p.Gets)))
+	out.Line(fmt.Sprintf("\nrun: after %s warm-up and %s measured Gets from an empty cache; range: of several random seeds", unit.Count(p.WarmupGets),
+		unit.Count(p.Gets)))
+	out.Wrap(fmt.Sprintf("In cache, filters and top-level indexes take %s (first inflection point, IP1), with all indexes %s (second, IP2)%s.",
+		unit.Bytes(p.Inflection.IP1.CacheBytes), unit.Bytes(p.Inflection.IP2.CacheBytes), besideMemtables(p.reserved())), "")
 	return out.Flush()
 }
 
@@ -130,7 +132,8 @@ func (p Prediction) Page() *view.Page {
 			{"warm-up Gets", unit.Count(p.WarmupGets)}, {"measured Gets", unit.Count(p.Gets)}, {"Gets of absent keys", view.ShortPercent(100 * p.Missing)}})}}
 	page.Add("Block reads by cache size",
 		view.Block{Title: "Block reads per Get", Method: "prediction.md", Picture: p.curve(), Table: p.table(),
-			Note: "Steady state: a cache that has been in use for long. This run: the warm-up and the measured Gets above, from an empty cache."})
+			Note: "Steady state: a cache that has been in use for long. This run: the warm-up and the measured Gets above, from an empty cache." +
+				" Marked: the caches that hold IP1 and IP2" + besideMemtables(p.reserved()) + "."})
 	page.Add("Why",
 		view.Block{Title: "Hit rate by block type", Method: "prediction.md", Picture: p.hits(), Aside: true, Table: p.hitTable(),
 			Note: "The share of accesses that the cache serves. Filters and top indexes are asked for most often, so a cache holds them first."},
@@ -193,10 +196,20 @@ func (p Prediction) curve() *view.Picture {
 	if !panel.Line("steady state", steady, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}}) {
 		return nil
 	}
-	pic.Sizes(float64(p.Database), markInflection(pic, &p.Inflection)...)
+	pic.Sizes(float64(p.Database), markInflection(pic, &p.Inflection, p.reserved())...)
 	panel.FitY(nil)
 	panel.Labels(steady, texts)
 	return pic
+}
+
+// reserved is what memtables take of the caches, in bytes, at the most.
+func (p Prediction) reserved() (most int64) {
+	for _, q := range p.Points {
+		if q.BlockBytes > 0 {
+			most = max(most, q.CacheBytes-q.BlockBytes)
+		}
+	}
+	return most
 }
 
 // types are those of which any point tells a hit rate.
@@ -223,7 +236,7 @@ func (p Prediction) hits() *view.Picture {
 	if !pic.Drawn() {
 		return nil
 	}
-	pic.Sizes(float64(p.Database), markInflection(pic, &p.Inflection)...)
+	pic.Sizes(float64(p.Database), markInflection(pic, &p.Inflection, p.reserved())...)
 	panel.FitPercents()
 	return pic
 }

@@ -188,7 +188,7 @@ func (s *dataset) write(folder string) error {
 	for i, file := range s.reads {
 		run := file.run(database)
 		at := inflection
-		at.Phase = lsm.PhaseOf(file.cacheBytes, inflection)
+		at.Phase = lsm.PhaseOf(run.Cache, nil, inflection)
 		run.Inflection = &at
 		dir := path.Join(result.PointsDir, fmt.Sprintf("%03d", i+1))
 		if err := writeRun(filepath.Join(folder, filepath.FromSlash(dir)), run); err != nil {

@@ -176,11 +176,19 @@ func (in Input) answers() (out []string) {
 		add("within it at the disk's useful queue depth only", above)
 		add("above it, or too close to tell", never)
 		if len(parts) > 0 {
-			out = append(out, fmt.Sprintf("%s, proposed %s gas, nothing cached, %s accounts, a contract of %s slots, disk %s, gas at %d reads in flight: %s.",
-				name, gasText(p.Proposed), count(accounts), count(slots), h.Name, gas.Useful(h).InFlight, strings.Join(parts, "; ")))
+			out = append(out, fmt.Sprintf("%s, proposed %s gas, nothing cached, %s accounts, a contract of %s slots, disk %s, gas at %s in flight: %s.",
+				name, gasText(p.Proposed), count(accounts), count(slots), h.Name, readsWord(gas.Useful(h).InFlight), strings.Join(parts, "; ")))
 		}
 	}
 	return out
+}
+
+// readsWord is "1 read" or "8 reads".
+func readsWord(n int) string {
+	if n == 1 {
+		return "1 read"
+	}
+	return fmt.Sprintf("%d reads", n)
 }
 
 // safety says what would have to be true for the proposed prices to be safe.
@@ -201,7 +209,7 @@ func (in Input) safety() (out []string) {
 		default:
 			depth := "no number of reads in flight that was measured is enough on this disk"
 			if s.InFlight > 0 {
-				depth = fmt.Sprintf("%d or more reads in flight on this disk", s.InFlight)
+				depth = fmt.Sprintf("%s or more in flight on this disk", readsWord(s.InFlight))
 			}
 			text += fmt.Sprintf("safe if one of these is true: %s; %.0f%% of its %s reads are cached; or a read takes at most %s us.", depth, 100*s.CachedPart,
 				view.PerGet(r.Reads.Value), view.Number(s.ReadNanos/1e3))

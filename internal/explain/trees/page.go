@@ -51,6 +51,14 @@ func (in Input) damages() (list []view.Warning) {
 	return list
 }
 
+// Damaged names what could not be read of the folders; the rest is reported.
+func (in Input) Damaged() (problems []string) {
+	for _, w := range in.damages() {
+		problems = append(problems, w.Where+": "+w.Text)
+	}
+	return problems
+}
+
 func (in Input) card() view.Card {
 	c := in.Changes
 	versions, leaves := "", uint64(0)

@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 
@@ -44,6 +45,13 @@ func (p *Picture) Sizes(dbBytes float64, also ...float64) {
 	if dbBytes > 0 {
 		label += ", and as a share of the database"
 	}
+	p.atX = func(v float64) string {
+		words := ShortBytes(int64(v))
+		if dbBytes > 0 {
+			words += " (" + unit.Significant(100*v/dbBytes, 2) + "% of the database)"
+		}
+		return words
+	}
 	p.x(label, func(axis *plot.Axis) {
 		logarithmic(axis, low, high)
 		octaves := math.Log2(axis.Max / axis.Min)
@@ -74,6 +82,7 @@ func sizeTick(v, dbBytes float64) plot.Tick {
 // Decades makes x a logarithmic axis.
 func (p *Picture) Decades(label string, tick func(float64) string) {
 	low, high := p.SpanX()
+	p.atX = tick
 	p.x(label, func(axis *plot.Axis) { decades(axis, low, high, tick) })
 }
 
@@ -82,6 +91,7 @@ func (p *Picture) Decades(label string, tick func(float64) string) {
 func (p *Picture) Places(label string, values []float64, tick func(float64) string, also ...float64) {
 	values = slices.Compact(slices.Sorted(slices.Values(values)))
 	low, high := slices.Min(append(also, values[0])), slices.Max(append(also, values[len(values)-1]))
+	p.atX = tick
 	p.x(label, func(axis *plot.Axis) {
 		logarithmic(axis, low, high)
 		var ticks fixedTicks
@@ -108,6 +118,9 @@ func (p *Picture) Linear(label string, low, high float64, tick func(v, step floa
 // Percentiles makes x an axis of -log10(1-q), which stretches towards 100%.
 func (p *Picture) Percentiles() {
 	_, nines := p.SpanX()
+	p.atX = func(v float64) string {
+		return WithoutZeros(strconv.FormatFloat(100*(1-math.Pow(10, -v)), 'f', max(0, int(math.Ceil(v))), 64))
+	}
 	p.x("percentile", func(axis *plot.Axis) {
 		axis.Min, axis.Max = 0, math.Max(1, nines)*1.02
 		ticks := fixedTicks{{Value: 0, Label: "0"}, {Value: -math.Log10(0.5), Label: "50"}}
@@ -135,6 +148,7 @@ func (p *Picture) names(label string, texts []string) {
 // press most points together. tick nil: with the decimals that the steps need.
 func (p *Panel) FitY(tick func(float64) string) {
 	low, high := span([]*Panel{p}, func(at XY) float64 { return at.Y })
+	p.atY = tick
 	switch {
 	case math.IsInf(low, 1):
 	case p.LogY && high > 4*low:

@@ -113,6 +113,7 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 			}
 		}
 		fromZero(&panel.Y, 1.06*top, of.Tick)
+		panel.atY = of.Tick
 		if n == 0 && len(marks.limits) > 0 {
 			below := func(m barMark) bool { return m.span.High <= panel.Y.Max }
 			pic.name("disk's limit", func() bool { return slices.ContainsFunc(marks.limits, below) }, limitThumb{})

@@ -59,6 +59,18 @@ type Picture struct {
 	bars    []*plotter.BarChart
 	form    form  // that is drawn now, or was last
 	hits    []hit // what was drawn last
+	atX     valueWords
+}
+
+// valueWords is a value on an axis as a reader of that axis would say it, with its unit; nil: a
+// number.
+type valueWords func(v float64) string
+
+func (w valueWords) of(v float64) string {
+	if w == nil {
+		return Number(v)
+	}
+	return w(v)
 }
 
 // hit is a place of a picture that tells its value to a mouse that is over it.
@@ -75,7 +87,7 @@ type series struct {
 	xys    XYs
 	shift  vg.Length // of bars that stand beside each other
 	color  color.RGBA
-	labels []string // of x, for each; nil: numbers
+	labels []string // of x, for each; nil: values
 }
 
 // Panel is a plot that remembers its lines: they decide how far its axes reach.
@@ -84,6 +96,7 @@ type Panel struct {
 	LogY  bool // where the lines span enough for it
 	of    *Picture
 	lines []XYs
+	atY   valueWords
 
 	series []series
 }
@@ -282,9 +295,9 @@ func sans(size float64) font.Font {
 func (p *Picture) draw(c draw.Canvas, f form) {
 	p.form = f
 	area := p.withoutLegend(c, f)
-	labels := make([]nameOf, len(p.Panels)) // of ticks, before any is left out
-	for i, panel := range p.Panels {
-		labels[i] = namesOf(&panel.X)
+	xLabel := ""
+	if n := len(p.Panels); n > 0 {
+		xLabel = p.Panels[n-1].X.Label.Text
 	}
 	defer p.suited(f, area)()
 	if len(p.Marks) > 0 {
@@ -305,7 +318,7 @@ func (p *Picture) draw(c draw.Canvas, f form) {
 	for i, row := range plot.Align(rows, tiles, area) {
 		for j, canvas := range row {
 			rows[i][j].Draw(canvas)
-			p.hits = append(p.hits, p.Panels[i+j].hits(rows[i][j].DataCanvas(canvas), labels[i+j])...)
+			p.hits = append(p.hits, p.Panels[i+j].hits(rows[i][j].DataCanvas(canvas), xLabel)...)
 			if len(p.Marks) > 0 {
 				p.marks.draw(rows[i][j].DataCanvas(canvas), rows[i][j], i+j == 0)
 			}
@@ -335,9 +348,15 @@ func (p *Picture) withoutLegend(c draw.Canvas, f form) draw.Canvas {
 	return draw.Crop(c, 2, -right, 2, -6)
 }
 
-// hits are the points of all series on a canvas of data.
-func (p *Panel) hits(c draw.Canvas, name nameOf) (out []hit) {
+// hits are the points of all series on a canvas of data, with the values and the units that
+// the axes show.
+func (p *Panel) hits(c draw.Canvas, xLabel string) (out []hit) {
 	toX, toY := p.Transforms(&c)
+	xName, _, _ := strings.Cut(xLabel, ", ")
+	yName, yUnit, _ := strings.Cut(p.Y.Label.Text, ", ")
+	if yUnit != "%" && yUnit != "" {
+		yUnit = " " + yUnit
+	}
 	for _, s := range p.series {
 		if len(s.xys) > lineDots {
 			continue // a line of so many points has none that a mouse could find
@@ -346,42 +365,18 @@ func (p *Panel) hits(c draw.Canvas, name nameOf) (out []hit) {
 			if at.X < p.X.Min || at.X > p.X.Max || at.Y < p.Y.Min || at.Y > p.Y.Max {
 				continue
 			}
-			x := name(at.X)
+			x := p.of.atX.of(at.X)
 			if s.labels != nil {
 				x = s.labels[i]
 			}
-			text := strings.TrimPrefix(s.name+": ", ": ") + Number(at.Y) + " " + p.Y.Label.Text
-			if x != "" {
+			text := strings.TrimPrefix(s.name+": ", ": ") + p.atY.of(at.Y) + yUnit + " " + yName
+			if x = strings.TrimSpace(xName + " " + x); x != "" {
 				text += " at " + x
 			}
 			out = append(out, hit{vg.Point{X: toX(at.X) + s.shift*p.of.form.bars, Y: toY(at.Y)}, s.name, text, s.color})
 		}
 	}
 	return out
-}
-
-// nameOf is a value on an axis in words.
-type nameOf func(v float64) string
-
-// namesOf are values on an axis as its ticks would print them: the label of a tick at that
-// place, else the value.
-func namesOf(axis *plot.Axis) nameOf {
-	var ticks []plot.Tick
-	if axis.Tick.Marker != nil {
-		ticks = axis.Tick.Marker.Ticks(axis.Min, axis.Max)
-	}
-	sizes := strings.HasPrefix(axis.Label.Text, "cache size")
-	return func(v float64) string {
-		for _, t := range ticks {
-			if math.Abs(t.Value-v) <= 1e-9*math.Abs(v) && t.Label != "" {
-				return strings.ReplaceAll(t.Label, "\n", ", ")
-			}
-		}
-		if sizes {
-			return ShortBytes(int64(v))
-		}
-		return Number(v)
-	}
 }
 
 // Of the text that vgsvg writes, what a page does better without: absolute

@@ -94,6 +94,42 @@ func TestLegendNamesWhatIsDrawn(t *testing.T) {
 	}
 }
 
+// A point tells its values as the axes do: with their units, and not where it lies on paper.
+func TestHitsSpeakAsTheAxes(t *testing.T) {
+	line := func(y string, xy XY, axes func(*Picture, *Panel)) *Picture {
+		pic := NewPicture("test", y)
+		pic.LogX = true
+		pic.Panels[0].Line("one", XYs{xy}, CurveStyle(0))
+		axes(pic, pic.Panels[0])
+		return pic
+	}
+	for want, pic := range map[string]*Picture{
+		"one: 12.3 us service time at percentile 99.9": line("service time", XY{X: 3, Y: 12_300}, func(p *Picture, y *Panel) {
+			p.Percentiles()
+			y.FitY(ShortNanos)
+		}),
+		"one: 12.3 us service time at percentile 50": line("service time", XY{X: 0.30103, Y: 12_300}, func(p *Picture, y *Panel) {
+			p.Percentiles()
+			y.FitY(ShortNanos)
+		}),
+		"one: 87.1% hit rate at cache size 512 KiB (0.50% of the database)": line("hit rate, %", XY{X: 512 << 10, Y: 87.1}, func(p *Picture, y *Panel) {
+			p.Sizes(100 << 20)
+			y.FitPercents()
+		}),
+		"one: 35.7k Gets per second at threads 8": line("Gets per second", XY{X: 8, Y: 35_700}, func(p *Picture, y *Panel) {
+			p.Places("threads", []float64{1, 8}, ShortCount)
+			y.FitY(ShortCount)
+		}),
+		"one: 35.7 Kops/s at engine mdbx": Bars{About: "test", X: "engine", Groups: []string{"mdbx"}, Panels: []BarPanel{{Y: "Kops/s"}},
+			Sets: []BarSet{{Name: "one", Values: [][]float64{{35.7}}}}}.Picture(nil),
+	} {
+		svg, err := pic.SVG()
+		if err != nil || !strings.Contains(svg, "<title>"+want+"</title>") {
+			t.Errorf("%v; want %q in %s", err, want, svg[max(0, strings.Index(svg, "<title>")):])
+		}
+	}
+}
+
 // A table in which everything failed has no columns left.
 func TestATableWithoutColumns(t *testing.T) {
 	var out strings.Builder

@@ -160,7 +160,9 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 	if err := work.Wait(); err != nil {
 		return Point{}, err
 	}
-	return summarise(classes, cacheBytes, l, runs), nil
+	p := summarise(classes, cacheBytes, l, runs)
+	p.BlockBytes = max(0, cacheBytes-in.ReservedBytes)
+	return p, nil
 }
 
 // summarise turns counts of the simulated shards into figures of the whole

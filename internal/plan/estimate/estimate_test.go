@@ -55,6 +55,7 @@ func TestMeasuredLoads(t *testing.T) {
 		sorted     bool
 		disk, peak float64
 	}{
+		{"pebble1", 20e3, false, 298e6, 592e6}, {"pebble1", 100e3, false, 311e6, 900e6}, {"pebble1", 500e3, false, 372e6, 1255e6},
 		{"pebble1", 1e6, false, 449e6, 1433e6}, {"pebble1", 5e6, false, 1359e6, 1454e6},
 		{"pebble1", 4e6, true, 910e6, 1343e6}, {"pebble2", 5e6, false, 1359e6, 1430e6},
 		{"rocksdb", 1e6, false, 154e6, 263e6}, {"rocksdb", 5e6, false, 768e6, 1321e6},

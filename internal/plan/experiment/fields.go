@@ -15,7 +15,7 @@ type field struct {
 	flag   string // of the verbs; "" where a verb takes it as an argument
 	of     string // verbs, separated by spaces
 	value  string // default; a verb's own default follows its name: "1 load=4"
-	about  string // (list) follows for verbs in lists
+	about  string // (comma-separated) follows for verbs in lists
 	lists  string // verbs in which several values are an axis; the others take one
 	target any    // pointer to its value in the experiment
 }
@@ -206,7 +206,7 @@ func (e *Experiment) Flags(into *pflag.FlagSet) {
 		}
 		about := f.in(e.Measure)
 		if f.isList(e.Measure) {
-			about += " (list)"
+			about += " (comma-separated)"
 		}
 		switch to := f.target.(type) {
 		case *string:

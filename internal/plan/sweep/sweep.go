@@ -226,6 +226,7 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 		w.warn(p.Axes[EngineAxis], run.Warnings)
 		if run.Status != result.OK {
 			p.Status, p.Error, p.Run = run.Status, run.Error, folders[run]
+			p.CacheBytes = cmp.Or(run.Cache.Effective, p.CacheBytes) // so that reports name the point
 			continue
 		}
 		runs = append(runs, run)
@@ -240,8 +241,9 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 	if shown.Database.Bytes > 0 {
 		p.CachePercent = 100 * float64(p.CacheBytes) / float64(shown.Database.Bytes)
 	}
+	p.BlockBytes = shown.Cache.ForBlocks(shown.Figures.CacheReservedBytes)
 	if shown.Inflection != nil {
-		p.Phase = lsm.PhaseOf(p.CacheBytes, *shown.Inflection)
+		p.Phase = lsm.PhaseOf(shown.Cache, shown.Figures.CacheReservedBytes, *shown.Inflection)
 	}
 	return p, true
 }

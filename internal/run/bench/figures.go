@@ -6,6 +6,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
@@ -332,6 +333,9 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 	if r.reservedMax > 0 {
 		reserved := r.reservedMax
 		f.CacheReservedBytes = &reserved
+		if i := r.Result.Inflection; i != nil && i.Phase > 0 {
+			i.Phase = lsm.PhaseOf(r.Result.Cache, &reserved, *i)
+		}
 	}
 	f.Syncs, f.Stalls = m.Subject.Syncs, m.Subject.Stalls
 	if m.Subject.StallNanos != nil {

@@ -125,7 +125,7 @@ func (r *run) noteBlockCache() error {
 	left := max(0, size-*reserved)
 	r.Result.Cache.BlockBytes = &left
 	if r.spec.Verb == Read && left == 0 {
-		return fmt.Errorf("memtables take %s of a cache of %s, which leaves nothing for blocks: use a larger --cache, such as %s",
+		return fmt.Errorf("memtables take %s of a cache of %s, which leaves nothing for blocks: measure again with a larger --cache, such as %s, into a new --out",
 			unit.Bytes(*reserved), unit.Bytes(size), unit.Bytes(2**reserved))
 	}
 	return nil
@@ -155,7 +155,7 @@ func (r *run) noteDatabase() error {
 	if len(database.Levels) > 0 {
 		points := lsm.Inflect(database.Levels, database.Bytes)
 		if r.spec.Verb == Read {
-			points.Phase = lsm.PhaseOf(r.Result.Cache.Effective, points)
+			points.Phase = lsm.PhaseOf(r.Result.Cache, nil, points)
 		}
 		r.Result.Inflection = &points
 	}
