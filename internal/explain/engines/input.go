@@ -62,6 +62,10 @@ type Point struct {
 	Service, Response *hdrhistogram.Histogram // nil: none kept
 }
 
+// mostSampled is of how many folders the series and histograms are kept for charts: those of
+// thousands would fill the memory, and curves beyond maxDetailed have no charts of their own.
+const mostSampled = 10 * maxDetailed
+
 // Read reads sweep or run folders. Points whose folder cannot be read
 // stay, with the reason.
 func Read(dirs ...string) (Input, error) {
@@ -73,6 +77,12 @@ func Read(dirs ...string) (Input, error) {
 		s, err := readFolder(dir)
 		if err != nil {
 			return Input{}, err
+		}
+		if len(in.Sweeps) >= mostSampled {
+			for i := range s.Points {
+				p := &s.Points[i]
+				p.Ticks, p.Service, p.Response = nil, nil, nil
+			}
 		}
 		in.Sweeps = append(in.Sweeps, s)
 	}

@@ -106,12 +106,22 @@ func (in *Input) tellApart() {
 		in.Sweeps[i].optionsAsAxes()
 		all[i] = in.Sweeps[i].optionValues()
 	}
+	alone := map[string]map[string]bool{} // values of an option that some sweep has as its only one
+	for _, of := range all {
+		for name, values := range of {
+			if len(values) == 1 {
+				if alone[name] == nil {
+					alone[name] = map[string]bool{}
+				}
+				alone[name][values[0]] = true
+			}
+		}
+	}
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
 		for _, name := range slices.Sorted(maps.Keys(all[i])) {
 			mine := all[i][name]
-			differs := slices.ContainsFunc(all, func(of map[string][]string) bool { return len(of[name]) == 1 && of[name][0] != mine[0] })
-			if len(mine) == 1 && differs { // an option with several values follows an axis
+			if len(mine) == 1 && len(alone[name]) > 1 { // an option with several values follows an axis
 				s.differs = append(s.differs, name+"="+mine[0])
 			}
 		}
