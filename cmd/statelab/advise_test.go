@@ -83,10 +83,10 @@ func TestAdviceForANode(t *testing.T) {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
 			first, _, _ := strings.Cut(o.stdout, "\n")
-			if !strings.Contains(o.stdout, "8.00 MiB") || !strings.Contains(o.stdout, "Your settings are known from: OPTIONS-") || !strings.Contains(first, "cache") {
+			if !strings.Contains(o.stdout, "8.00 MiB") || !strings.Contains(o.stdout, "The node's cache is known from: OPTIONS-") || !strings.Contains(first, "cache") {
 				t.Errorf("8 MiB is the library's default\n%v", o)
 			}
-			for _, words := range []string{"--cache.database", "Options.Cache=", "file handles", "IP1", "Disk: random", "never consulted"} {
+			for _, words := range []string{"--cache.database", "Options.Cache = pebble.NewCache(", "file handles", "IP1", "Disk: random", "never consulted"} {
 				if !strings.Contains(o.stdout, words) && !(words == "Disk: random" && strings.Contains(o.stdout, "the disk was not probed")) {
 					t.Errorf("does not say %q\n%v", words, o)
 				}
@@ -98,7 +98,7 @@ func TestAdviceForANode(t *testing.T) {
 			}
 			// 60,000 keys of 48 bytes: a cache of 16 MiB holds them all.
 			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB", "--quiet"); !strings.HasPrefix(a.stdout,
-				"Your cache is large enough: the whole database") {
+				"The cache of 16.0 MiB is large enough: the whole database") {
 				t.Error(a)
 			}
 			if a := must(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--write-rate", "0", "--quiet"); !strings.Contains(a.stdout, "of memory") {

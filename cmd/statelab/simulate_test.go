@@ -70,7 +70,7 @@ func TestAnswersHavePages(t *testing.T) {
 	for answer, args := range map[string][]string{
 		"Block reads per Get in steady state, by cache: ": {"predict", "--db", db, "--cache", "256KiB,1MiB", "--gets", "2k"},
 		"Fewest block reads per Get, by cache: ":          {"simulate", file, "--policy", "lru,s3fifo", "--cache", "256KiB,1MiB"},
-		"Your cache is large enough: ":                    {"advise", db, "--cache", "64MiB", "--probe-seconds", "0", "--write-rate", "0"},
+		" is large enough: ":                              {"advise", db, "--cache", "64MiB", "--probe-seconds", "0", "--write-rate", "0"},
 		" reads/s of 4 KiB with ":                         {"disk", db, "--seconds", "0.05", "--repeats", "1", "--in-flight", "1,2", "--with", "none"},
 	} {
 		out := filepath.Join(dir, args[0])

@@ -273,7 +273,7 @@ func (e *Evidence) beyond() string {
 	if c.List == nil && c.Now.CacheBytes > c.Flat.CacheBytes && c.Now.BlockReadsPerGet < (1-nothing)*c.Flat.BlockReadsPerGet {
 		return fmt.Sprintf("; a cache beyond %s holds more data blocks and nothing else", size(c.Flat.CacheBytes))
 	}
-	if saved < nothing {
+	if !(saved >= nothing) { // not a number where a cache of this size holds everything
 		return fmt.Sprintf("; a cache beyond %s gains nothing", size(c.Flat.CacheBytes))
 	}
 	return fmt.Sprintf("; beyond %s, twice the cache saves %.0f%% of the reads", size(c.Flat.CacheBytes), math.Ceil(100*saved))
