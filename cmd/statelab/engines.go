@@ -145,6 +145,12 @@ func (a *app) enginesVerb() *cobra.Command {
 	return cmd
 }
 
+// withCgo tells whether a runner that holds a linked engine built with cgo measures it.
+func (a *app) withCgo(name string) bool {
+	found := a.tables.engines.found[name]
+	return found != nil && found.Path != self() && slices.ContainsFunc(rebuilt(), func(k runners.Known) bool { return k.Name == name })
+}
+
 // measures says which build of an engine measures that there are two of, and why.
 func (a *app) measures(row engineRow) string {
 	i := slices.IndexFunc(rebuilt(), func(k runners.Known) bool { return k.Name == row.Name })
