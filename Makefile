@@ -15,7 +15,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 # Engines whose runner needs a C compiler, and trees, each a module of its own.
 C_ENGINES := rocksdb mdbx lmdb cengine
-C_RUNNERS := rocksdb mdbx lmdb native flatmdbx states
+C_RUNNERS := pebble rocksdb mdbx lmdb native flatmdbx states
 C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/adapt/sharedlib ./layouts/clayout
 # Layouts in Rust: a crate makes the library of the one it is named after.
 RUST_LAYOUTS := $(filter-out abi,$(shell sed -n 's/^members = //p' native/rust/Cargo.toml | tr -d '[]",'))
@@ -37,7 +37,7 @@ CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:mu
 .PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench dist clean cluster-needs cluster-test storm damage audit outdated
 
 help:
-	@echo "build     bin/statelab"
+	@echo "build     bin/statelab and, with a C compiler, bin/statelab-run-pebble: Pebble with cgo, as nodes run it"
 	@echo "runners   bin/statelab-run-* of engines and layouts in C, C++ and Rust (installs compilers and Maven if missing)"
 	@echo "rocksdb   RocksDB's library into bin/lib (Maven fetches it)"
 	@echo "rust      libraries of the layouts in Rust into bin/lib"
@@ -60,8 +60,12 @@ help:
 	@echo "dist      a tarball of bin/ for machines without Go, with a bill of materials and checksums, in dist/"
 	@echo "clean     remove bin and demo"
 
+# The runner is Pebble with cgo, as nodes run it. An old one must not outlive what it was built from.
 build: tools
 	$(GO) build -o bin/statelab ./cmd/statelab
+	@if command -v $$($(GO) env CC) >/dev/null && echo "build bin/statelab-run-pebble" && \
+		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-pebble ./cmd/statelab-run-pebble; then :; else \
+		rm -f bin/statelab-run-pebble; echo "no C compiler that works: Pebble is measured in pure Go, with more memory than a node (docs/speed.md)"; fi
 
 runners: tools needs rocksdb rust
 	@set -e; for name in $(C_RUNNERS); do echo "build bin/statelab-run-$$name"; \
@@ -153,7 +157,7 @@ unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 c-engines: needs rocksdb
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./engines/pebble1 ./engines/pebble2 ./cmd/statelab-run-native ./layouts/flat
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust

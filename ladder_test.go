@@ -165,6 +165,7 @@ var ladder = []rung{
 			"internal/plan/replays", "internal/plan/runners", "internal/plan/slurm", "internal/plan/sweep", "internal/plan/versions", "internal/run/bench",
 			"internal/run/protocol", "layout", "layouts/chunktrie", "layouts/flat", "layouts/pagetrie", "result", "runner",
 			"tree", "trees/null"},
+		"cmd/statelab-run-pebble":  {"engines/pebble1", "engines/pebble2", "runner"},
 		"cmd/statelab-run-rocksdb": {"engines/rocksdb", "runner"},
 	}},
 }

@@ -62,6 +62,14 @@ func (i Info) Has(c Capability) bool {
 	return false
 }
 
+// BuildOption is the effective option that says how an engine was built that can be built
+// either way: PureGo or WithCgo. Others do not have it.
+const (
+	BuildOption = "build"
+	PureGo      = "pure Go"
+	WithCgo     = "cgo"
+)
+
 // Profile is a named set of engine options.
 type Profile struct {
 	Name  string `json:"name"`

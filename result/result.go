@@ -65,7 +65,7 @@ type Engine struct {
 	Name    string            `json:"name"`
 	Version string            `json:"version"`
 	Profile string            `json:"profile"`
-	Options map[string]string `json:"options"` // effective
+	Options map[string]string `json:"options"` // effective; "build" of Pebble: "pure Go" or "cgo"
 
 	// Durability says what survives a kill and what a power cut.
 	Durability string `json:"durability,omitempty"`
@@ -76,6 +76,20 @@ type Engine struct {
 	// Of a tree.
 	RootRule string `json:"root_rule,omitempty"`
 	History  string `json:"history,omitempty"`
+}
+
+// Build is how an engine was built that can be built either way: engine.PureGo or
+// engine.WithCgo; "" of others. Its cache is then on the Go heap or in C's memory.
+func (r *Run) Build() string {
+	build := r.Engine.Options[engine.BuildOption]
+	if build == "" && len(r.Engine.Options) > 0 && r.Host.Go != "" && (r.Engine.Name == "pebble1" || r.Engine.Name == "pebble2") {
+		// Older runs say it of their process.
+		build = engine.PureGo
+		if r.Host.Cgo {
+			build = engine.WithCgo
+		}
+	}
+	return build
 }
 
 // Workload is what was asked of the engine.

@@ -105,6 +105,7 @@ func (a *app) bisect(b *bisecting, m *mistakes, args []string) error {
 		return errNeedsLinux("bisect", runtime.GOOS)
 	}
 	m.noArguments(args)
+	a.tables.engines.cgo = never // it is the main binary that is built
 	for flag, value := range map[string]string{"--module": b.module, "--good": b.good, "--bad": b.bad} {
 		if value == "" {
 			m.add("%s is missing (example: --module github.com/cockroachdb/pebble/v2 --good v2.0.3 --bad v2.1.4)", flag)

@@ -250,7 +250,7 @@ func (a *app) sideOf(f *flags, name, databases string, by plan.Executor, m *mist
 	}
 	s.Name, s.Databases = name, databases
 	how, err := a.prepare(f, s.Base.Seed, repeats, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
-		return sweepSteps(s, how, on)
+		return a.sweepSteps(s, how, on)
 	})
 	if err != nil {
 		return side{}, err

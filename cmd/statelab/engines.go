@@ -36,6 +36,15 @@ func outside() []runners.Known {
 	}
 }
 
+// rebuilt are the engines that this binary links without cgo and that nodes run with it.
+func rebuilt() []runners.Known {
+	const fix = "make build, in statelab's source (needs a C compiler)"
+	return []runners.Known{
+		{Name: "pebble1", Runner: "statelab-run-pebble", Fix: fix},
+		{Name: "pebble2", Runner: "statelab-run-pebble", Fix: fix},
+	}
+}
+
 // engine finds an engine by name, here or in its runner.
 func (a *app) engine(name string, m *mistakes) engine.Engine {
 	a.tables.engines.findAll("engine", []string{name}, m)
@@ -44,7 +53,7 @@ func (a *app) engine(name string, m *mistakes) engine.Engine {
 		return nil
 	}
 	for _, e := range embedded() {
-		if e.Info().Name == name {
+		if e.Info().Name == name && found.Path == self() {
 			return e
 		}
 	}
@@ -82,7 +91,14 @@ type engineRow struct {
 
 func (a *app) engineRows() (rows []engineRow) {
 	for _, info := range a.tables.engines.linked {
-		rows = append(rows, engineRow{Info: info, Available: true})
+		row := engineRow{Info: info, Available: true}
+		switch found, err := a.tables.engines.look(info.Name); {
+		case err != nil:
+			row.Available, row.Missing = false, err.Error()
+		case found.Path != self():
+			row.Info, row.Runner = found.Info, found.Path
+		}
+		rows = append(rows, row)
 	}
 	for _, known := range a.tables.engines.outside {
 		found, err := a.tables.engines.look(known.Name)
@@ -106,6 +122,9 @@ func (a *app) enginesVerb() *cobra.Command {
 			}
 			for _, row := range rows {
 				fmt.Fprintf(a.stdout, "%s %s (%s, %s)\n", row.Name, cmp.Or(row.Version, "?"), row.Route, row.Licence)
+				if measures := a.measures(row); measures != "" {
+					fmt.Fprintf(a.stdout, "  measured by: %s\n", measures)
+				}
 				if !row.Available {
 					fmt.Fprintf(a.stdout, "  does not run here: %s\n", row.Missing)
 				}
@@ -124,6 +143,26 @@ func (a *app) enginesVerb() *cobra.Command {
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// withCgo tells whether a runner that holds a linked engine built with cgo measures it.
+func (a *app) withCgo(name string) bool {
+	found := a.tables.engines.found[name]
+	return found != nil && found.Path != self() && slices.ContainsFunc(rebuilt(), func(k runners.Known) bool { return k.Name == name })
+}
+
+// measures says which build of an engine measures that there are two of, and why.
+func (a *app) measures(row engineRow) string {
+	i := slices.IndexFunc(rebuilt(), func(k runners.Known) bool { return k.Name == row.Name })
+	switch {
+	case i < 0 || !row.Available:
+		return ""
+	case row.Runner != "":
+		return fmt.Sprintf("%s, with cgo as nodes run it (%s=%s: this program, in pure Go)", row.Runner, cgoVariable, never)
+	case a.tables.engines.cgo == never:
+		return fmt.Sprintf("this program, in pure Go, as %s=%s asks", cgoVariable, never)
+	}
+	return fmt.Sprintf("this program, in pure Go; with cgo as nodes run it: %s", rebuilt()[i].Fix)
 }
 
 // listLayouts names the layouts of state and what builds them. It asks no runner.

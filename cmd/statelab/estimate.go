@@ -138,7 +138,7 @@ func loadStep(spec *bench.Spec, on estimate.Machine) (estimate.Step, error) {
 
 // sweepSteps are the steps of a sweep in their order: the first on a database that is
 // to be made makes it.
-func sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (steps []estimate.Step, err error) {
+func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (steps []estimate.Step, err error) {
 	settings, err := s.Settings()
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (steps []esti
 		point := estimate.ReadSpec{Engine: spec.Engine, Keys: max(setting.Keys, uint64(spec.SampleKeys)), DatabaseBytes: held, Files: files,
 			CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Threads: spec.Threads, Gets: spec.Gets, WarmupGets: spec.WarmupGets,
 			WarmupAuto: spec.WarmupAuto, AccessGets: spec.AccessGets, Direct: spec.PageCache == bench.Direct, Cold: spec.PageCache == bench.Cold,
-			Rate: spec.Rate}
+			Rate: spec.Rate, Cgo: a.withCgo(spec.Engine)}
 		points = append(points, point)
 		read := estimate.Read(point, on)
 		if first {

@@ -166,6 +166,8 @@ func remedyOf(message string) string {
 	switch {
 	case strings.Contains(message, "--resume"):
 		return ""
+	case strings.Contains(says, "decompressed into unexpected buffer"):
+		return "Pebble v1 built with cgo cannot read these zstd blocks: set " + cgoVariable + "=" + never + " to measure in pure Go"
 	case strings.Contains(says, "no space left on device"):
 		return "the disk is full: free some space, then " + again
 	case strings.Contains(says, "read-only file system"), strings.Contains(says, "input/output error"):

@@ -31,7 +31,7 @@ type tables struct {
 
 func newTables() tables {
 	return tables{
-		&table[engine.Info]{linked: infos[engine.Info](embedded()), verb: runnerVerb, outside: outside()},
+		&table[engine.Info]{linked: infos[engine.Info](embedded()), verb: runnerVerb, outside: outside(), rebuilt: rebuilt(), cgo: os.Getenv(cgoVariable)},
 		&table[tree.Info]{linked: infos[tree.Info](embeddedTrees()), verb: treeRunnerVerb, outside: outsideTrees(), plugged: pluggedTrees},
 		&table[layout.Info]{linked: infos[layout.Info](embeddedLayouts()), verb: stateRunnerVerb, outside: outsideLayouts(), plugged: pluggedLayouts},
 	}
@@ -74,7 +74,18 @@ type table[Info protocol.Info] struct {
 	// and what to do to have one. nil: there are none.
 	plugged func(name string) (maybe []runners.Known, advice string)
 	found   map[string]*runners.Found[Info] // a runner is asked once
+	// rebuilt are runners that hold some of those linked, built with cgo. They are taken where
+	// they are found, unless cgo, the value of cgoVariable, says otherwise.
+	rebuilt []runners.Known
+	cgo     string
 }
+
+// cgoVariable says how engines are measured that runners hold built with cgo.
+const (
+	cgoVariable = "STATELAB_CGO"
+	never       = "0" // in pure Go
+	always      = "1" // a runner that is missing is an error
+)
 
 // find finds an engine, tree or layout that runs here by its name.
 func (t *table[Info]) find(name string) (*runners.Found[Info], error) {
@@ -98,6 +109,9 @@ func (t *table[Info]) find(name string) (*runners.Found[Info], error) {
 func (t *table[Info]) look(name string) (*runners.Found[Info], error) {
 	for _, info := range t.linked {
 		if _, own, _ := protocol.Common(info); own == name {
+			if found, err := t.withCgo(name, info); found != nil || err != nil {
+				return found, err
+			}
 			return &runners.Found[Info]{Runner: runners.Runner{Path: self(), Args: []string{t.verb}}, Info: info}, nil
 		}
 	}
@@ -122,6 +136,36 @@ func (t *table[Info]) look(name string) (*runners.Found[Info], error) {
 		}
 	}
 	return nil, fmt.Errorf("%w; %s", unknown, advice)
+}
+
+// withCgo finds the runner that holds a linked name built with cgo; nil: this binary is to
+// measure it.
+func (t *table[Info]) withCgo(name string, linked Info) (*runners.Found[Info], error) {
+	i := slices.IndexFunc(t.rebuilt, func(k runners.Known) bool { return k.Name == name })
+	switch {
+	case i < 0 || t.cgo == never:
+		return nil, nil
+	case t.cgo != "" && t.cgo != always:
+		return nil, fmt.Errorf("%s=%s: must be 0 (measure %s in pure Go), 1 (with cgo, or fail) or unset", cgoVariable, t.cgo, name)
+	}
+	known := t.rebuilt[i]
+	found, err := runners.Find[Info](known)
+	if err == nil && versionOf(found.Info) != versionOf(linked) {
+		err = fmt.Errorf("%s holds %s %s, statelab %s: %s", found.Path, name, versionOf(found.Info), versionOf(linked), known.Fix)
+	}
+	if t.cgo == always || err == nil {
+		return found, err
+	}
+	if errors.As(err, new(*runners.NotHere)) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%w; or set %s=%s to measure in pure Go", err, cgoVariable, never)
+}
+
+// versionOf is the version of an engine.
+func versionOf[Info protocol.Info](info Info) string {
+	e, _ := any(info).(engine.Info)
+	return e.Version
 }
 
 // names are all that this version lists.

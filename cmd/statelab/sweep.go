@@ -46,7 +46,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		return err
 	}
 	how, err := a.prepare(f, s.Base.Seed, repeats, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
-		return sweepSteps(s, how, on)
+		return a.sweepSteps(s, how, on)
 	})
 	if err != nil {
 		return err

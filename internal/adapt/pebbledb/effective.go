@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // effective are all options in force: those that Pebble prints, and those that
@@ -20,6 +22,7 @@ func effective(c Config) map[string]string {
 	options["memtable_size"] = strconv.FormatUint(c.MemTableBytes, 10)
 	options["format_major_version"] = strconv.FormatUint(c.FormatMajorVersion, 10)
 	options["gomaxprocs_at_open"] = strconv.Itoa(gomaxprocs)
+	options[engine.BuildOption] = BuiltAs
 	return options
 }
 

@@ -41,7 +41,7 @@ func (Engine[L]) Info() engine.Info {
 	return engine.Info{
 		Name:       about.Name,
 		Version:    about.Version,
-		Route:      "go module",
+		Route:      "go module, " + BuiltAs,
 		Licence:    "BSD-3-Clause",
 		Durability: "commits reach the WAL without waiting: a killed process loses those since the last Sync",
 		Capabilities: append([]engine.Capability{

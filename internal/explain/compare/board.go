@@ -80,9 +80,25 @@ func Boards(sides []Side) (boards []*Board) {
 		boards = append(boards, found...)
 	}
 	for _, b := range boards {
+		b.nameBuilds()
 		b.rank()
 	}
 	return boards
+}
+
+// nameBuilds says of each line how its engine was built, where lines differ in it.
+func (b *Board) nameBuilds() {
+	var builds []string
+	for _, row := range b.Rows {
+		if build := row.group.Runs[0].Build(); build != "" && !slices.Contains(builds, build) {
+			builds = append(builds, build)
+		}
+	}
+	for i := range b.Rows {
+		if row := &b.Rows[i]; len(builds) > 1 && row.group.Runs[0].Build() != "" {
+			row.Subject += ", " + row.group.Runs[0].Build()
+		}
+	}
 }
 
 // inMemory tells whether a run says that nothing had to be read anew.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/result"
 )
@@ -57,8 +58,11 @@ func subjects(r *result.Run) [][2]string {
 	if m != nil {
 		list = append(list, [2]string{"memory", unit.Bytes(m.BudgetBytes)})
 	}
+	if build := r.Build(); build != "" {
+		list = append(list, [2]string{engine.BuildOption, build})
+	}
 	for _, name := range slices.Sorted(maps.Keys(e.Options)) {
-		if name != "cache_bytes" && name != "cache_size" { // said by cache
+		if name != "cache_bytes" && name != "cache_size" && name != engine.BuildOption { // said by cache and build
 			list = append(list, [2]string{name, e.Options[name]})
 		}
 	}
@@ -86,7 +90,7 @@ func changed(a, b *result.Run) []Difference {
 	if a.Engine.Name != b.Engine.Name {
 		list = slices.DeleteFunc(list, func(d Difference) bool {
 			_, own := a.Engine.Options[d.Setting]
-			return own || d.Setting == "version" || d.Setting == "profile"
+			return own && d.Setting != engine.BuildOption || d.Setting == "version" || d.Setting == "profile"
 		})
 	}
 	return list

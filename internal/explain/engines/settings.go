@@ -32,6 +32,9 @@ func (s *Sweep) settings() [][2]string {
 	if !varies["engine"] {
 		engine += " " + run.Engine.Version
 	}
+	if builds := s.builds(); len(builds) > 0 {
+		engine += " (" + strings.Join(builds, " and ") + ")"
+	}
 	profile, database := say("profile", run.Engine.Profile), size(s.Database.Bytes)
 	if varies["engine"] { // each has its own
 		database = ""
@@ -79,6 +82,19 @@ func (s *Sweep) firstRun() *result.Run {
 		}
 	}
 	return nil
+}
+
+// builds are those of all runs of engines that can be built in pure Go or with cgo.
+func (s *Sweep) builds() (builds []string) {
+	for _, p := range s.Points {
+		if p.Run == nil {
+			continue
+		}
+		if build := p.Run.Build(); build != "" && !slices.Contains(builds, build) {
+			builds = append(builds, build)
+		}
+	}
+	return builds
 }
 
 // optionValues are the values of every engine option over the points.

@@ -22,6 +22,7 @@ type ReadSpec struct {
 	Direct        bool
 	Cold          bool
 	Rate          float64 // Gets a second; 0: closed loop
+	Cgo           bool    // a cache in C's memory of an engine that has it on the Go heap otherwise
 }
 
 // pointSeconds are what a process takes besides its Gets: two points of `sweep --cache
@@ -82,6 +83,8 @@ func Read(r ReadSpec, m Machine) Step {
 	switch {
 	case r.MemoryBytes > 0:
 		memory += r.MemoryBytes
+	case r.Cgo:
+		memory = add(memory, bytes(cgoFactor*float64(r.CacheBytes)))
 	case !costs.mapped:
 		memory = add(memory, bytes(heapFactor*float64(r.CacheBytes)))
 	}
@@ -91,6 +94,9 @@ func Read(r ReadSpec, m Machine) Step {
 
 // heapFactor: a cache of 256 MiB on the Go heap made 667 MiB resident.
 const heapFactor = 2.2
+
+// cgoFactor: a cache of 256 MiB in C's memory made 387 MiB resident (docs/speed.md).
+const cgoFactor = 1.2
 
 // accessesPerGet are the blocks that a Get of an LSM tree needs, none cached: 4 of 300k keys
 // on one level, a filter, a top index and an index more for each further level.

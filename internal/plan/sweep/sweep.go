@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -192,6 +193,7 @@ func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 			s.Points = append(s.Points, point)
 		}
 	}
+	s.Warnings = append(s.Warnings, mixed(done)...)
 	s.PhaseSeconds = map[string]float64{}
 	phases := 0.0
 	for _, run := range done {
@@ -206,6 +208,28 @@ func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 	s.Status, s.Error = so.Status, so.Error
 	s.Answers = result.Answers(s.Points, limits...)
 	return result.WriteSweep(w.out, s)
+}
+
+// mixed warns of an engine that some runs measured in pure Go and others with cgo.
+func mixed(done map[plan.Step]*result.Run) (warnings []engine.Warning) {
+	builds := map[string]map[string]int{}
+	for _, run := range done {
+		if build := run.Build(); build != "" {
+			if builds[run.Engine.Name] == nil {
+				builds[run.Engine.Name] = map[string]int{}
+			}
+			builds[run.Engine.Name][build]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(builds)) {
+		if by := builds[name]; len(by) > 1 {
+			warnings = append(warnings, engine.Warning{Code: "mixed_builds",
+				Text: fmt.Sprintf("%s: %d runs were measured in pure Go and %d with cgo: their memory and CPU differ, block reads do not",
+					name, by[engine.PureGo], by[engine.WithCgo]),
+				Remedy: "measure all of them alike in a new --out: STATELAB_CGO=0 asks for pure Go, STATELAB_CGO=1 for cgo"})
+		}
+	}
+	return warnings
 }
 
 // point is the outcome of a setting: the repeat that represents it, by block reads

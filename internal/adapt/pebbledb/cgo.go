@@ -1,0 +1,8 @@
+//go:build cgo
+
+package pebbledb
+
+import "github.com/statelab/statelab/engine"
+
+// BuiltAs: the block cache and memtables lie in C's memory.
+const BuiltAs = engine.WithCgo

@@ -1,0 +1,8 @@
+//go:build !cgo
+
+package pebbledb
+
+import "github.com/statelab/statelab/engine"
+
+// BuiltAs: the block cache and memtables lie on the Go heap.
+const BuiltAs = engine.PureGo
