@@ -98,10 +98,11 @@ func TestAdviceForANode(t *testing.T) {
 			}
 			// 60,000 keys of 48 bytes: a cache of 16 MiB holds them all.
 			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB", "--quiet"); !strings.HasPrefix(a.stdout,
-				"The cache of 16.0 MiB is large enough: the whole database") {
+				"The cache of 16.0 MiB given with --cache is large enough: the whole database") {
 				t.Error(a)
 			}
-			if a := must(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--write-rate", "0", "--quiet"); !strings.Contains(a.stdout, "of memory") {
+			refused(t, statelab(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--quiet"), exitUsage, "too little for geth", "at least --memory")
+			if a := must(t, "advise", db, "--probe-seconds", "0", "--memory", "30MiB", "--write-rate", "0", "--quiet"); !strings.Contains(a.stdout, "In 30.0 MiB of memory") {
 				t.Error(a)
 			}
 		})

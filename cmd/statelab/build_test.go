@@ -89,7 +89,7 @@ func TestPebbleWithCgo(t *testing.T) {
 		if err := os.Remove(filepath.Join(out, sweepOf(t, out).Points[1].Run, result.RunFile)); err != nil {
 			t.Fatal(err)
 		}
-		ok(as(engine.WithCgo, append(sweep, "--resume")...))
+		ok(as(engine.WithCgo, "sweep", "--out", out, "--quiet", "--resume"))
 		s := sweepOf(t, out)
 		if !slices.ContainsFunc(s.Warnings, isMixed) {
 			t.Errorf("%s: nothing says that the sweep mixes builds: %v", name, s.Warnings)

@@ -29,7 +29,7 @@ func TestFullDiskEndsTheLoad(t *testing.T) {
 		}
 	})
 	db := filepath.Join(disk, "db")
-	refused(t, statelab(t, "load", "--db", db, "--keys", "2M"), exitUsage, "loading 2M keys", "64.0 MiB is free", "--ignore-space")
+	refused(t, statelab(t, "load", "--db", db, "--keys", "2M"), exitFailed, "loading 2M keys", "64.0 MiB is free", "--ignore-space")
 	for _, engine := range []string{"pebble1", "pebble2"} {
 		// Small memtables fill the disk with tables, which Pebble would retry for
 		// ever; large ones with its log, which makes it panic.
@@ -50,7 +50,7 @@ func TestFullDiskEndsTheLoad(t *testing.T) {
 
 func TestAbsurdLoadIsRefused(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "db")
-	refused(t, statelab(t, "load", "--db", db, "--keys", "1T"), exitUsage, "loading 1T keys with pebble1 needs about", "is free: --keys", "fits")
+	refused(t, statelab(t, "load", "--db", db, "--keys", "1T"), exitFailed, "loading 1T keys with pebble1 needs about", "is free: --keys", "fits")
 	if _, err := os.Stat(db); !os.IsNotExist(err) {
 		t.Errorf("%s was made", db)
 	}

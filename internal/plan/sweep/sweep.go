@@ -112,7 +112,8 @@ func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell 
 // summarized drops what the summary of a sweep does not take from a run: all runs of
 // a sweep are in memory, and its folder has each in full.
 func summarized(run *result.Run) *result.Run {
-	run.Command, run.Engine, run.Machine, run.After, run.Absent, run.Checks = nil, result.Engine{}, nil, nil, nil, nil
+	run.Engine.Options = map[string]string{engine.BuildOption: run.Build()}
+	run.Command, run.Machine, run.After, run.Absent, run.Checks = nil, nil, nil, nil, nil
 	for i, phase := range run.Phases {
 		run.Phases[i] = result.Phase{Name: phase.Name, Seconds: phase.Seconds}
 	}
