@@ -19,7 +19,7 @@ import (
 	"github.com/statelab/statelab/web"
 )
 
-const maxPageBytes = 1 << 20
+const maxPageBytes = 5 << 18
 
 func page1(t testing.TB, in Input) string {
 	t.Helper()
