@@ -106,9 +106,9 @@ func TestPebbleWithCgo(t *testing.T) {
 			t.Errorf("%s: the budget is spent in another way with cgo: %s", name, cmp.Diff(a.Shares, b.Shares))
 		}
 	}
-	for _, c := range []struct{ build, say string }{{engine.PureGo, "this program, in pure Go, as STATELAB_CGO=0 asks"}, {engine.WithCgo, "statelab-run-pebble, with cgo"}} {
-		if o := ok(as(c.build, "engines")); !strings.Contains(o.stdout, c.say) {
-			t.Errorf("no %q in %v", c.say, o)
+	for build, say := range map[string]string{engine.PureGo: "this program, in pure Go, as STATELAB_CGO=0 asks", engine.WithCgo: "statelab-run-pebble, with cgo"} {
+		if o := ok(as(build, "engines")); !strings.Contains(o.stdout, say) {
+			t.Errorf("no %q in %v", say, o)
 		}
 	}
 	refused(t, as(engine.WithCgo, "load", "--engine", "pebble1", "--db", filepath.Join(t.TempDir(), "db"), "--keys", "1k", "--set", "Compression=zstd"),
