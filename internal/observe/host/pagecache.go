@@ -16,13 +16,20 @@ import (
 // Evict takes the files below dir out of the page cache and says how. It needs
 // no root. Pages that a process has mapped stay: Resident tells what is left.
 func Evict(ctx context.Context, dir string) (method string, err error) {
-	err = eachFile(ctx, dir, func(f *os.File, _ int64) error {
+	err = eachFile(ctx, dir, func(f *os.File, bytes int64) error {
 		// Dirty pages are not dropped.
 		if err := f.Sync(); err != nil {
 			return err
 		}
-		if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-			return &os.PathError{Op: "fadvise", Path: f.Name(), Err: err}
+		// Nor are those that the kernel itself holds at that moment, as it does to reclaim or
+		// move memory: it is asked again for what is left.
+		for range 5 {
+			if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+				return &os.PathError{Op: "fadvise", Path: f.Name(), Err: err}
+			}
+			if left, err := residentPages(f, bytes); err != nil || left == 0 {
+				return nil // where nobody can look, once has to do
+			}
 		}
 		return nil
 	})

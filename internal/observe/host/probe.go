@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -247,10 +248,16 @@ func probeArea(ctx context.Context, dir string) (area *readArea, remove func() e
 	area = new(readArea)
 	for _, f := range found {
 		opened, err := os.OpenFile(f.path, os.O_RDONLY|unix.O_DIRECT, 0)
+		if errors.Is(err, fs.ErrNotExist) { // somebody else's, deleted since it was found
+			continue
+		}
 		if err != nil {
 			return nil, nil, errors.Join(err, area.close(), remove())
 		}
 		area.add(opened, f.bytes)
+	}
+	if area.blocks == 0 {
+		return nil, nil, errors.Join(errors.New("every file that was found to read was deleted meanwhile: probe a quieter folder"), remove())
 	}
 	return area, remove, nil
 }
