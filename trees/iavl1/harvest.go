@@ -152,8 +152,10 @@ func openHarvest(dir string) (*harvest, error) {
 	if _, err := os.Stat(filepath.Join(path, "CURRENT")); err != nil {
 		return nil, &engine.NotADatabaseError{Dir: dir, Why: fmt.Sprintf("there is no LevelDB %s%s: %v", name, db.DBFileSuffix, err)}
 	}
-	if found, err := dbformat.Recognise(path); err != nil || found.Engine != "goleveldb" {
-		return nil, cmp.Or(err, fmt.Errorf("%s was written by %s, and only databases of goleveldb can be harvested "+
+	// A young database of goleveldb has nothing that Pebble's could not have, but Pebble's has options.
+	if options, err := filepath.Glob(filepath.Join(path, "OPTIONS-*")); err != nil || len(options) > 0 {
+		found, recogniseErr := dbformat.Recognise(path)
+		return nil, cmp.Or(err, recogniseErr, fmt.Errorf("%s was written by %s, and only databases of goleveldb can be harvested "+
 			"(app-db-backend = \"goleveldb\" in app.toml)", path, found.Engine))
 	}
 	level, err := openLevelDB(parent, name, true)
