@@ -77,7 +77,7 @@ func TestPebbleWithCgo(t *testing.T) {
 			t.Errorf("compare does not name the builds: %v", o)
 		}
 
-		// A sweep with a budget that is gone on with in the other build.
+		// A sweep with a budget, resumed in the other build.
 		out := filepath.Join(at, "sweep")
 		sweep := []string{"sweep", "--db", db, "--memory", "48MiB,64MiB", "--page-cache", "cold", "--threads", "1", "--gets", "5k", "--warmup", "5k",
 			"--out", out, "--quiet"}
