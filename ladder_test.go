@@ -61,9 +61,9 @@ var ladder = []rung{
 			"internal/model/trace"},
 	}},
 	{"adapt", map[string][]string{
-		"internal/adapt/pebbledb": {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
+		"internal/adapt/pebbledb": {"engine", "internal/adapt/adapter", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
 			"internal/model/cachesim", "internal/model/lsm", "internal/base/unit"},
-		"internal/adapt/adapter":             {"engine", "internal/base/unit"},
+		"internal/adapt/adapter":             {"engine", "internal/base/unit", "internal/observe/dbformat"},
 		"internal/adapt/mmapdb":              {"engine", "internal/adapt/adapter"},
 		"internal/adapt/mmapdb/mmaptest":     {"engine", "internal/observe/host", "result"},
 		"internal/adapt/sharedlib":           {"engine"},

@@ -39,13 +39,15 @@ import (
 // Engine is goleveldb.
 type Engine struct{}
 
+const name = "goleveldb"
+
 // version is the one go-ethereum pins.
 const version = "v1.0.1-0.20220721030215-126854af5e6d"
 
 // Info describes the adapter.
 func (Engine) Info() engine.Info {
 	return engine.Info{
-		Name:       "goleveldb",
+		Name:       name,
 		Version:    adapter.Version("github.com/syndtr/goleveldb", version),
 		Route:      "go module",
 		Licence:    "BSD-2-Clause",

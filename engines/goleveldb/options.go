@@ -29,6 +29,7 @@ type settings struct {
 	BloomBitsPerKey        int // 0: no filter
 	Compression            string
 	DisableSeeksCompaction bool
+	table                  adapter.Sections // whose keys are sampled
 }
 
 // defaults are the library's own.
@@ -84,7 +85,11 @@ func resolve(o engine.Options) (settings, []error) {
 		adapter.Count("BloomBitsPerKey", "10", &s.BloomBitsPerKey, 0),
 		adapter.Choice("Compression", &s.Compression, "snappy", "none"),
 		adapter.Switch("DisableSeeksCompaction", &s.DisableSeeksCompaction),
+		{Name: "table", Example: "flat accounts", Set: s.table.Set},
 	}, o.Overrides)
+	if err := s.table.Check(o); err != nil {
+		errs = append(errs, err)
+	}
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -167,7 +172,7 @@ func (s *settings) translate(o engine.Options) *opt.Options {
 // Effective are the options in force.
 func (d *db) Effective() map[string]string {
 	s := d.settings
-	return map[string]string{
+	options := map[string]string{
 		"cache_bytes":            strconv.FormatInt(s.BlockCacheCapacity, 10),
 		"handles":                strconv.Itoa(s.OpenFilesCacheCapacity),
 		"memtable_size":          strconv.Itoa(s.WriteBuffer),
@@ -179,4 +184,8 @@ func (d *db) Effective() map[string]string {
 		"Compression":            s.Compression,
 		"DisableSeeksCompaction": strconv.FormatBool(s.DisableSeeksCompaction),
 	}
+	if s.table.Text != "" {
+		options["table"] = s.table.Text
+	}
+	return options
 }

@@ -33,7 +33,11 @@ const (
 // The tables are read, and the keys looked up, by a second view of the files: no
 // counter moves and nothing enters the cache. The page cache has the sampled
 // blocks afterwards.
-func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
+func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
+	return d.settings.table.Sample(ctx, d.dir, name, n, seed, d.sampleAll, yield)
+}
+
+func (d *db) sampleAll(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
 	tables, err := d.tables()
 	if err != nil {
 		return fmt.Errorf("goleveldb: sample keys of %s: %w", d.dir, err)

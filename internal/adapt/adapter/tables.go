@@ -28,6 +28,9 @@ type Portion struct {
 	Share float64 // all of a mix together: 1
 }
 
+// of is the portion of n keys, at least one.
+func (p Portion) of(n int) int { return max(1, int(p.Share*float64(n)+0.5)) }
+
 // MixSeparator is between the portions of a mix; a comma separates values of an axis.
 const MixSeparator = ";"
 
@@ -73,7 +76,7 @@ func SampleMix(mix []Portion, n int, sample func(table, n int, yield func([]byte
 	}
 	var mixed []byte
 	for i, p := range mix {
-		err := sample(i, max(1, int(p.Share*float64(n)+0.5)), func(key []byte) error {
+		err := sample(i, p.of(n), func(key []byte) error {
 			mixed = append(append(mixed[:0], byte(i)), key...)
 			return yield(mixed)
 		})

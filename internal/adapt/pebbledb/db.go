@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
@@ -73,9 +74,11 @@ type Config struct {
 	// is open for reading, which are not charged to the cache: see ReplayBesideCache.
 	BesideCacheBytes int64
 
+	askedHandles         int // more than Handles where the process may not open that many
 	adapter, dir         string
 	readOnly, disableWAL bool
 	part                 engine.Part
+	table                adapter.Sections
 	log                  func(string) // may be nil
 }
 
@@ -302,19 +305,25 @@ func (d *live) muchInLog() (engine.Warning, bool) {
 }
 
 // fewDescriptors warns where tables cannot all be open at once although the
-// engine was allowed to.
+// profile or the command allows it.
 func (d *live) fewDescriptors() (engine.Warning, bool) {
 	limit, known := mayOpen()
 	if !known {
 		return engine.Warning{}, false
 	}
-	need := min(d.config.Handles, d.recorder.Tables())
+	tables := d.recorder.Tables()
+	need := min(max(d.config.Handles, d.config.askedHandles), tables)
 	if d.recorder.Direct() {
 		need *= 2 // a table is opened a second time
 	}
+	text := fmt.Sprintf("%s open files are needed, the process may have %s", unit.Count(int64(need)), unit.Count(int64(limit)))
+	if d.config.Handles < d.config.askedHandles {
+		text += fmt.Sprintf(": Pebble keeps %s of %s tables open, so that some Gets open a table first",
+			unit.Count(int64(d.config.Handles)), unit.Count(int64(tables)))
+	}
 	return engine.Warning{
 		Code:   "few_descriptors",
-		Text:   fmt.Sprintf("%d open files are needed, the process may have %d", need, limit),
+		Text:   text,
 		Remedy: "raise the limit (ulimit -n) or lower --handles",
 	}, uint64(need) > limit
 }

@@ -23,6 +23,9 @@ func effective(c Config) map[string]string {
 	options["format_major_version"] = strconv.FormatUint(c.FormatMajorVersion, 10)
 	options["gomaxprocs_at_open"] = strconv.Itoa(gomaxprocs)
 	options[engine.BuildOption] = BuiltAs
+	if c.table.Text != "" {
+		options[tableOption] = c.table.Text
+	}
 	return options
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
@@ -96,6 +97,10 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 			return nil, err
 		}
 	}
+	asked := s.MaxOpenFiles
+	if o.Handles == 0 {
+		s.MaxOpenFiles = affordable(s.MaxOpenFiles, o)
+	}
 	recorder, events := blockio.NewRecorder(pebble2fs.Learn, o.Direct), newEvents()
 	version, config, err := library.Open(s, o, recorder, events)
 	if err != nil {
@@ -111,8 +116,31 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		return nil, errors.Join(err, version.Close())
 	}
 	config.adapter, config.dir, config.log = library.About().Name, o.Dir, o.Log
-	config.readOnly, config.disableWAL, config.part = o.ReadOnly, s.DisableWAL, o.Part
+	config.askedHandles = asked
+	config.readOnly, config.disableWAL, config.part, config.table = o.ReadOnly, s.DisableWAL, o.Part, s.Table
 	return start(ctx, config, version, recorder, events)
+}
+
+// spareFiles are left for logs, manifests, the other end of a runner and what else
+// a process opens.
+const spareFiles = 256
+
+// affordable are the open files that a profile allows, or fewer where the database
+// already has more tables than this process may open: Pebble would fail on one.
+func affordable(handles int, o engine.Options) int {
+	limit, known := mayOpen()
+	if !known {
+		return handles
+	}
+	each := uint64(1)
+	if o.Direct {
+		each = 2 // a table is opened a second time
+	}
+	tables, err := filepath.Glob(filepath.Join(o.Dir, "*.sst"))
+	if err != nil || uint64(len(tables))*each+spareFiles <= limit {
+		return handles
+	}
+	return min(handles, int((max(limit, 2*spareFiles)-spareFiles)/each))
 }
 
 // DB is an open database of either version.

@@ -17,6 +17,9 @@ type option struct {
 	set           func(s *Settings, value string) error
 }
 
+// tableOption chooses whose keys are sampled.
+const tableOption = "table"
+
 // options are the overrides in the order they apply: a later one refines an
 // earlier one.
 func options() []option {
@@ -47,6 +50,7 @@ func options() []option {
 		everyLevel("Compression", "snappy"),
 		everyLevel("FilterBitsPerKey", "10"),
 		{"FilterLevels", "0-5", setFilterLevels},
+		{tableOption, "flat accounts", func(s *Settings, v string) error { return s.Table.Set(v) }},
 	}
 }
 
@@ -73,7 +77,10 @@ func apply(s *Settings, overrides map[string]string) (errs []error) {
 		}
 		delete(left, o.name)
 		if err := o.set(s, strings.TrimSpace(value)); err != nil {
-			errs = append(errs, illegal(o.name, value, o.example))
+			if o.name != tableOption { // whose errors say what is wrong
+				err = illegal(o.name, value, o.example)
+			}
+			errs = append(errs, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {

@@ -76,7 +76,11 @@ const drawAttempts = 16
 // The tables are read apart from the database, by the reader of v2, which still
 // knows the formats of v1: no counter moves and nothing enters the cache. The
 // page cache, however, has the sampled blocks afterwards.
-func (d *live) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
+func (d *live) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
+	return d.config.table.Sample(ctx, d.config.dir, d.config.adapter, n, seed, d.sampleAll, yield)
+}
+
+func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
 	tables, err := d.version.Tables()
 	if err != nil {
 		return d.failed("list the tables", err)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
 )
 
@@ -50,6 +51,7 @@ type Settings struct {
 	WALBytesPerSync             int
 	ReadSamplingMultiplier      int64
 	Levels                      [Levels]LevelSettings
+	Table                       adapter.Sections // whose keys are sampled; no option of Pebble's
 }
 
 // LevelSettings are the options of one level.
@@ -87,6 +89,9 @@ func Resolve(profiles []Profile, o engine.Options) (Settings, []error) {
 		s.MemTableSize = uint64(min(max(bytes, minMemTableBytes), maxMemTableBytes))
 	}
 	errs := apply(&s, o.Overrides)
+	if err := s.Table.Check(o); err != nil {
+		errs = append(errs, err)
+	}
 	if o.CacheBytes < 0 {
 		errs = append(errs, illegal("cache", o.CacheBytes, "64MiB"))
 	}

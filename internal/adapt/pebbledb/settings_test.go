@@ -58,10 +58,11 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// TestExamplesAreLegal applies the example that the help shows for each option.
+// TestExamplesAreLegal applies the example that the help shows for each option, to a
+// database of others, whose tables can be chosen too.
 func TestExamplesAreLegal(t *testing.T) {
 	for _, o := range options() {
-		if _, errs := Resolve(profiles(), engine.Options{Overrides: map[string]string{o.name: o.example}}); len(errs) > 0 {
+		if _, errs := Resolve(profiles(), engine.Options{Foreign: true, Overrides: map[string]string{o.name: o.example}}); len(errs) > 0 {
 			t.Errorf("%s=%s: %v", o.name, o.example, errs)
 		}
 	}

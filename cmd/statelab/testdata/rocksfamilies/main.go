@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Command rocksfamilies writes a RocksDB database with four column families for tests:
-// rocksfamilies DIR KEYS.
+// Command rocksfamilies writes a RocksDB database for tests, as a client's or with four column
+// families: rocksfamilies DIR KEYS besu|nethermind|families.
 package main
 
 import (
@@ -16,7 +16,9 @@ import (
 func main() {
 	keys, err := strconv.ParseUint(os.Args[2], 10, 64)
 	if err == nil {
-		err = familytest.Write(context.Background(), os.Args[1], keys)
+		write := map[string]func(context.Context, string, uint64) error{
+			"besu": familytest.WriteBesu, "nethermind": familytest.WriteNethermind, "families": familytest.Write}[os.Args[3]]
+		err = write(context.Background(), os.Args[1], keys)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,136 @@
+package adapter
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+)
+
+// Sections are the tables of a database without tables: keys of a kind, which a client writes
+// under a prefix of their own. Keys are whole, so the tables decide only which keys are sampled.
+type Sections struct {
+	Text string    // as it was asked for; "" is all keys
+	Mix  []Portion // of Text
+}
+
+// Set reads the option: the names of kinds as inspect lists them, or prefixes such as 0x41.
+func (s *Sections) Set(text string) (err error) {
+	s.Text = text
+	if s.Mix, err = ParseMix(text); err != nil {
+		return err
+	}
+	for _, p := range s.Mix {
+		if digits, is := strings.CutPrefix(p.Name, "0x"); is {
+			if _, err := hex.DecodeString(digits); err != nil || digits == "" {
+				return fmt.Errorf("prefix %s: not bytes in hexadecimal (example: 0x41)", p.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Check refuses tables where keys are not sampled.
+func (s *Sections) Check(o engine.Options) error {
+	if s.Text == "" || o.Foreign || o.IgnoreLock {
+		return nil
+	}
+	return fmt.Errorf("option table=%s: chooses among the keys of a database that statelab did not load: add --use-existing", s.Text)
+}
+
+// kinds tells which portion a key belongs to: the first that fits; -1 for none.
+func (s *Sections) kinds(client string) func(key []byte) int {
+	prefixes := make([][]byte, len(s.Mix))
+	for i, p := range s.Mix {
+		if digits, is := strings.CutPrefix(p.Name, "0x"); is {
+			prefixes[i], _ = hex.DecodeString(digits) // Set has checked it
+		}
+	}
+	return func(key []byte) int {
+		name := dbformat.Section(client, key)
+		for i, p := range s.Mix {
+			if prefixes[i] != nil && bytes.HasPrefix(key, prefixes[i]) || name != "" && name == p.Name {
+				return i
+			}
+		}
+		return -1
+	}
+}
+
+const (
+	// leastDrawn keys are drawn at a time, so that few draws say what a database holds.
+	leastDrawn = 20_000
+	// mostRounds of draws search for the keys of a rare table; the first fewRounds tell
+	// whether they can find enough.
+	mostRounds, fewRounds = 64, 4
+	// sectionStream is the stream of random numbers that chooses among too many keys.
+	sectionStream = 0x7461626c65
+)
+
+// Sample calls yield with each table's share of n keys. draw samples the keys of the whole database
+// in dir, of an engine; its order does not matter.
+func (s *Sections) Sample(
+	ctx context.Context, dir, engineName string, n int, seed uint64,
+	draw func(ctx context.Context, n int, seed uint64, yield func([]byte) error) error, yield func([]byte) error,
+) error {
+	if s.Text == "" {
+		return draw(ctx, n, seed, yield)
+	}
+	client := dbformat.Client(dir, dbformat.Found{Engine: engineName}, nil)
+	kind, names := s.kinds(client), map[string]bool{}
+	found, open := make([][][]byte, len(s.Mix)), slices.Repeat([]bool{true}, len(s.Mix))
+	drawn := 0
+	for round := 0; slices.Contains(open, true); round++ {
+		for i, p := range s.Mix {
+			// All rounds together find about as many times more as there are more of them.
+			if open[i] && (round == fewRounds && len(found[i])*mostRounds/fewRounds < p.of(n) || round == mostRounds) {
+				return tooFew(p, len(found[i]), p.of(n), drawn, slices.Sorted(maps.Keys(names)))
+			}
+		}
+		err := draw(ctx, max(n, leastDrawn), seed+uint64(round)<<32, func(key []byte) error {
+			drawn++
+			names[dbformat.Section(client, key)] = true
+			if i := kind(key); i >= 0 && open[i] {
+				found[i] = append(found[i], bytes.Clone(key))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i := range open {
+			open[i] = len(found[i]) < s.Mix[i].of(n)
+		}
+	}
+	rng := rand.New(rand.NewPCG(seed, sectionStream))
+	for i, keys := range found {
+		slices.SortFunc(keys, bytes.Compare) // an engine's goroutines find them in any order
+		rng.Shuffle(len(keys), func(a, b int) { keys[a], keys[b] = keys[b], keys[a] })
+		for _, key := range keys[:s.Mix[i].of(n)] {
+			if err := yield(key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func tooFew(p Portion, found, want, drawn int, names []string) error {
+	if found > 0 {
+		return fmt.Errorf("table %s: only %d of %d keys belong to it, too few to sample %d: give it a smaller share, or lower --sample-keys",
+			p.Name, found, drawn, want)
+	}
+	if names = slices.DeleteFunc(names, func(name string) bool { return name == "" }); len(names) == 0 {
+		return fmt.Errorf("table %s: none of %d keys belongs to it, and the client that wrote the database is not known: name the prefix of keys (example: 0x41)",
+			p.Name, drawn)
+	}
+	return fmt.Errorf("table %s: none of %d keys belongs to it; they are of: %s; or name the prefix of keys (example: 0x41)",
+		p.Name, drawn, strings.Join(names, ", "))
+}
