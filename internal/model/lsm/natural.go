@@ -145,20 +145,21 @@ func (spec *NaturalSpec) fill(l *engine.Level, n, fileBytes float64) {
 	l.DataBlocks = int64(dataBlocks)
 	l.DataBytes = int64(dataBlocks * (b.rawBytes*spec.Compression[l.Level] + blockTrailerBytes))
 	l.DataCacheBytes = int64(dataBlocks * b.rawBytes)
-	l.IndexBytes = int64(dataBlocks * b.indexEntryBytes)
+	l.IndexCacheBytes = int64(dataBlocks * b.indexEntryBytes)
 	if dataBlocks <= files*b.indexEntries {
 		l.SingleIndexes = int64(files)
-		l.SingleIndexBytes = l.IndexBytes
-		l.SingleIndexCacheBytes = l.IndexBytes
+		l.SingleIndexCacheBytes = l.IndexCacheBytes
 	} else {
 		l.IndexBlocks = int64(math.Round(dataBlocks/b.indexEntries + files/2)) // a file's last block is half full
-		l.TopIndexBytes = int64(float64(l.IndexBlocks)*b.indexEntryBytes + files*4)
-		l.IndexBytes += 4 * l.IndexBlocks
+		l.TopIndexCacheBytes = int64(float64(l.IndexBlocks)*b.indexEntryBytes + files*4)
+		l.IndexCacheBytes += 4 * l.IndexBlocks
 	}
+	stored := func(cacheBytes int64) int64 { return int64(float64(cacheBytes) * spec.IndexCompression) }
+	l.IndexBytes, l.TopIndexBytes, l.SingleIndexBytes = stored(l.IndexCacheBytes), stored(l.TopIndexCacheBytes), stored(l.SingleIndexCacheBytes)
 	if spec.FilterBitsPerKey > 0 && spec.FilterLevels[l.Level] {
 		l.FilterBytes = int64(n*float64(spec.FilterBitsPerKey)/8 + files*filterFileBytes)
 		l.FilterConsulted = l.Level != lastLevel
 	}
-	l.Bytes = l.DataBytes + int64(float64(l.IndexBytes+l.TopIndexBytes)*spec.IndexCompression) + l.FilterBytes
-	l.IndexCacheBytes, l.TopIndexCacheBytes, l.FilterCacheBytes = l.IndexBytes, l.TopIndexBytes, l.FilterBytes
+	l.FilterCacheBytes = l.FilterBytes
+	l.Bytes = l.DataBytes + l.IndexBytes + l.TopIndexBytes + l.FilterBytes
 }

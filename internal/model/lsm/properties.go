@@ -105,7 +105,8 @@ func readTable(r io.Reader) (*table, error) {
 		return nil, fmt.Errorf("properties after line %d: %w", t.last, err)
 	}
 	if !header {
-		return nil, fmt.Errorf("properties: no line \"L0 L1 L2 L3 L4 L5 L6 TOTAL\" among %d lines: is this the output of `pebble db properties`?", t.last)
+		return nil, fmt.Errorf("properties: no line \"L0 L1 L2 L3 L4 L5 L6 TOTAL\" among %d lines: "+
+			"is this the output of `pebble db properties`? To read a database, name its folder", t.last)
 	}
 	for _, needed := range neededRows {
 		if t.rows[needed.name] == nil {

@@ -211,7 +211,8 @@ func driftToSteadyState(classes []class, shards []outcome) (drift float64) {
 	measured, steady := newTally(len(classes)), newTally(len(classes))
 	for _, shard := range shards[:min(steadyShards, len(shards))] {
 		measured.add(shard.measured)
-		steady.add(shard.steady)
+		// Some shards play on for longer than others: each counts by its share of the Gets.
+		steady.addTimes(shard.steady, float64(shard.measured.accesses())/float64(max(1, shard.steady.accesses())))
 	}
 	before, after := measured.missRates(classes), steady.missRates(classes)
 	for i, c := range classes {

@@ -60,7 +60,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		missRates = append(missRates, last.allMissRate())
 		spinning := s.cache.Steps > s.stepsLeft
 		if rest := stretches - 1 - i; rest > 0 && (spinning || settled(missRates, stretch)) {
-			out.measured.addTimes(last, rest)
+			out.measured.addTimes(last, float64(rest))
 			out.steady, out.extrapolated = last, spinning
 			return out, nil
 		}
@@ -140,11 +140,18 @@ func newTally(classes int) tally { return make(tally, classes) }
 
 func (t tally) add(u tally) { t.addTimes(u, 1) }
 
-func (t tally) addTimes(u tally, times int) {
+func (t tally) addTimes(u tally, times float64) {
 	for i := range t {
-		t[i].accesses += u[i].accesses * int64(times)
-		t[i].misses += u[i].misses * int64(times)
+		t[i].accesses += int64(math.Round(float64(u[i].accesses) * times))
+		t[i].misses += int64(math.Round(float64(u[i].misses) * times))
 	}
+}
+
+func (t tally) accesses() (n int64) {
+	for _, c := range t {
+		n += c.accesses
+	}
+	return n
 }
 
 // missRates are those of the classes. A class that no simulated shard was asked
@@ -169,9 +176,9 @@ func (t tally) missRates(classes []class) []float64 {
 }
 
 func (t tally) allMissRate() float64 {
-	var accesses, misses int64
+	var misses int64
 	for _, c := range t {
-		accesses, misses = accesses+c.accesses, misses+c.misses
+		misses += c.misses
 	}
-	return float64(misses) / float64(max(accesses, 1))
+	return float64(misses) / float64(max(t.accesses(), 1))
 }

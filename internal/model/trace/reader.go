@@ -39,7 +39,7 @@ func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: in, decoder: decoder}
 	var start [len(magic)]byte
 	if _, err := io.ReadFull(in, start[:]); err != nil || string(start[:]) != magic {
-		return nil, fmt.Errorf("this is not a trace: it does not begin with %s", magic)
+		return nil, fmt.Errorf("this is not a trace: it does not begin with %s (statelab trace makes one of a database)", magic)
 	}
 	kind, err := r.readFrame()
 	if err != nil {
