@@ -19,6 +19,8 @@ type Recorder struct {
 	offered atomic.Pointer[Histogram] // empty, from the reader
 	filled  atomic.Pointer[Histogram] // full, from the writer
 	spare   *Histogram                // the reader's: empty, or nil while it is offered or filled
+
+	finished atomic.Bool // the writer has stopped, and no longer hands over
 }
 
 // NewRecorder returns an empty recorder.
@@ -48,16 +50,30 @@ func (r *Recorder) handOver() {
 	r.current = empty
 }
 
-// Interval merges into h what the recorders counted since the last Interval. It
-// waits for their writers to hand over, at most patience. One reader at a time.
-func Interval(recorders []*Recorder, patience time.Duration, h *Histogram) {
+// Finish says that nothing more is added until Rest. For the writer alone.
+func (r *Recorder) Finish() { r.finished.Store(true) }
+
+// Offer asks the recorders' writers to hand over. What Take then gets from a writer is
+// what it had counted when Offer returned: a duration that ends later, and so the rest
+// of a call that was under way, is of the next interval. Counters that are read between
+// Offer and Take are therefore of the same moment. What was handed over late the last
+// time is merged into h. One reader at a time.
+func Offer(recorders []*Recorder, h *Histogram) {
 	for _, r := range recorders {
-		r.take(h) // what came late last time
+		r.take(h)
 		r.offer()
 	}
+}
+
+// Take merges into h what the recorders counted before Offer. It waits for writers that
+// have not finished, at most patience.
+func Take(recorders []*Recorder, patience time.Duration, h *Histogram) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(patience / 20) {
 		waiting := false
 		for _, r := range recorders {
+			if r.finished.Load() {
+				r.rest(h)
+			}
 			r.take(h)
 			waiting = waiting || r.spare == nil
 		}
@@ -67,17 +83,23 @@ func Interval(recorders []*Recorder, patience time.Duration, h *Histogram) {
 	}
 }
 
-// Rest merges into h what the recorders counted since the last Interval, once
-// their writers have stopped. The recorders are empty then and can be used again.
+// Rest merges into h what the recorders counted since the last Take, once their
+// writers have stopped. The recorders are empty then and can be used again.
 func Rest(recorders []*Recorder, h *Histogram) {
 	for _, r := range recorders {
-		r.take(h)
-		if refused := r.offered.Swap(nil); refused != nil {
-			r.spare = refused
-		}
-		h.Merge(r.current)
-		r.current.Reset()
+		r.rest(h)
+		r.finished.Store(false)
 	}
+}
+
+// rest takes everything from a writer that has stopped.
+func (r *Recorder) rest(h *Histogram) {
+	r.take(h)
+	if refused := r.offered.Swap(nil); refused != nil {
+		r.spare = refused
+	}
+	h.Merge(r.current)
+	r.current.Reset()
 }
 
 func (r *Recorder) offer() {

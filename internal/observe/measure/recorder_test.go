@@ -18,6 +18,7 @@ func TestIntervalsAddUpWhileWritersRun(t *testing.T) {
 			for v := range int64(perWriter) {
 				r.Add(v)
 			}
+			r.Finish()
 		})
 	}
 	stopped := make(chan struct{})
@@ -32,7 +33,8 @@ func TestIntervalsAddUpWhileWritersRun(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 		interval.Reset()
-		Interval(recorders, 5*time.Millisecond, interval)
+		Offer(recorders, interval)
+		Take(recorders, 5*time.Millisecond, interval)
 		total.Merge(interval)
 		intervals++
 	}
@@ -49,7 +51,7 @@ func TestIntervalsAddUpWhileWritersRun(t *testing.T) {
 	}
 }
 
-func TestIntervalDoesNotWaitForAStuckWriter(t *testing.T) {
+func TestTakeDoesNotWaitForAStuckWriter(t *testing.T) {
 	stuck, busy := NewRecorder(), NewRecorder()
 	both := []*Recorder{stuck, busy}
 	stuck.Add(10)
@@ -67,7 +69,8 @@ func TestIntervalDoesNotWaitForAStuckWriter(t *testing.T) {
 		}
 	}()
 	first := NewHistogram()
-	Interval(both, 100*time.Millisecond, first)
+	Offer(both, first)
+	Take(both, 100*time.Millisecond, first)
 	if first.N() == 0 || first.Quantile(0) != 20 {
 		t.Errorf("the first interval holds %d durations from %d ns; want the busy writer's alone", first.N(), first.Quantile(0))
 	}
@@ -76,7 +79,7 @@ func TestIntervalDoesNotWaitForAStuckWriter(t *testing.T) {
 
 	stuck.Add(11) // hands 10 over
 	second := NewHistogram()
-	Interval([]*Recorder{stuck}, 0, second)
+	Offer([]*Recorder{stuck}, second)
 	if second.N() != 1 || second.Max() != 10 {
 		t.Errorf("the second interval holds %d durations to %d ns; want the 10", second.N(), second.Max())
 	}
@@ -90,5 +93,44 @@ func TestIntervalDoesNotWaitForAStuckWriter(t *testing.T) {
 	Rest([]*Recorder{stuck}, rest)
 	if rest.N() != 2 || rest.Max() != 12 || stuck.spare == nil {
 		t.Errorf("after another use the rest holds %d durations to %d ns", rest.N(), rest.Max())
+	}
+}
+
+// A thread that has made its Gets hands nothing over any more: what it counted belongs
+// to the second in which it made them, as the block reads do.
+func TestAFinishedWriterIsNotWaitedFor(t *testing.T) {
+	r := NewRecorder()
+	one := []*Recorder{r}
+	h := NewHistogram()
+	for range 2 { // used again after Rest
+		r.Add(10)
+		r.Finish()
+		h.Reset()
+		Offer(one, h)
+		Take(one, time.Hour, h)
+		if h.N() != 1 {
+			t.Errorf("the interval holds %d durations, want the finished writer's 1", h.N())
+		}
+		Rest(one, h)
+		if h.N() != 1 || r.spare == nil {
+			t.Errorf("with the rest it is %d durations, want 1", h.N())
+		}
+	}
+}
+
+// What counters show between Offer and Take is the cost of the durations that Take gets.
+func TestTakeGetsWhatWasCountedBeforeOffer(t *testing.T) {
+	r := NewRecorder()
+	one := []*Recorder{r}
+	interval, next := NewHistogram(), NewHistogram()
+	r.Add(1)
+	r.Add(2)
+	Offer(one, interval)
+	r.Add(3) // hands over
+	r.Add(4)
+	Take(one, time.Hour, interval)
+	Rest(one, next)
+	if interval.N() != 2 || interval.Max() != 2 || next.N() != 2 {
+		t.Errorf("the interval holds %d durations to %d ns and the next one %d; want 2, 2 and 2", interval.N(), interval.Max(), next.N())
 	}
 }

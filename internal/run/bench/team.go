@@ -67,14 +67,20 @@ func (r *run) start(t *team, gets uint64, failed chan<- error) (done chan struct
 	for i, w := range t.workers {
 		share := session.Share(gets, i, len(t.workers))
 		w.stop, w.began = &t.stop, began
-		run(&reading, "thread", i, func() error { return w.run(share) })
+		run(&reading, "thread", i, func() error {
+			defer w.finish()
+			return w.run(share)
+		})
 	}
 	for i, w := range t.writers {
 		w.stop, w.began = &t.readersDone, began
 		if len(t.workers) == 0 {
 			w.stop = &t.stop
 		}
-		run(&writing, "writer", i, w.run)
+		run(&writing, "writer", i, func() error {
+			defer w.commits.Finish()
+			return w.run()
+		})
 	}
 	done = make(chan struct{})
 	go func() {
@@ -86,7 +92,8 @@ func (r *run) start(t *team, gets uint64, failed chan<- error) (done chan struct
 	return done
 }
 
-const patience = 50 * time.Millisecond // for workers to hand their histograms over
+// patience is for workers to hand their histograms over, which a long Get delays.
+const patience = 500 * time.Millisecond
 
 // watch follows a running team until it is done: a tick a second. Where it returns an
 // error but for an interrupt's, the team may still run.
@@ -126,27 +133,33 @@ type watcher struct {
 
 // tick collects what the team did since the last one; ended, it has stopped.
 func (w *watcher) tick(ended bool) error {
+	services, responses, commits := w.team.recorders()
+	times := measure.NewHistogram()
+	if !ended {
+		measure.Offer(services, times)
+		measure.Offer(responses, w.response)
+		measure.Offer(commits, w.putLatency)
+	}
+	short := ended && w.interval.TooShort()
+	cost, err := w.interval.Cut()
+	if err != nil {
+		return err
+	}
+	puts := w.team.puts()
 	collect := func(recorders []*measure.Recorder, into *measure.Histogram) {
 		if ended {
 			measure.Rest(recorders, into)
 		} else {
-			measure.Interval(recorders, patience, into)
+			measure.Take(recorders, patience, into)
 		}
 	}
-	services, responses, commits := w.team.recorders()
-	times := measure.NewHistogram()
 	collect(services, times)
 	w.service.Merge(times)
 	collect(responses, w.response)
 	collect(commits, w.putLatency)
 	gets := times.N()
 	w.ops.Add(gets)
-	puts := w.team.puts()
-	short := ended && w.interval.TooShort()
-	tick, cost, err := w.interval.End(gets)
-	if err != nil {
-		return err
-	}
+	tick := w.interval.Tick(gets, cost)
 	if gets > 0 {
 		tick.P50, tick.P99 = times.Quantile(0.5), times.Quantile(0.99)
 		if reads := cost.Subject.Reads; reads != nil {

@@ -69,6 +69,14 @@ func (w *worker) run(gets uint64) error {
 	return nil
 }
 
+// finish lets the next tick take what the worker counted.
+func (w *worker) finish() {
+	w.service.Finish()
+	if w.response != nil {
+		w.response.Finish()
+	}
+}
+
 func (w *worker) close() error {
 	if w.many != nil {
 		return w.many.Close()

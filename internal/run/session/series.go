@@ -71,14 +71,28 @@ func (i *Interval[C]) TooShort() bool {
 // End is the line of the interval in which ops operations were done, and what it cost.
 // The next interval begins.
 func (i *Interval[C]) End(ops uint64) (result.Tick, Cost[C], error) {
+	cost, err := i.Cut()
+	if err != nil {
+		return result.Tick{}, cost, err
+	}
+	return i.Tick(ops, cost), cost, nil
+}
+
+// Cut ends the interval, begins the next one, and returns what the ended one cost.
+func (i *Interval[C]) Cut() (Cost[C], error) {
 	now, err := i.session.Snapshot()
 	if err != nil {
-		return result.Tick{}, Cost[C]{}, err
+		return Cost[C]{}, err
 	}
 	cost := i.session.cost(i.last, now)
 	i.last = now
-	return result.Tick{Phase: i.phase, Seconds: now.at.Sub(i.began).Seconds(), Ops: ops, OpsPerSecond: float64(ops) / cost.Seconds,
-		DeviceReadBytes: cost.Process.ReadBytes}, cost, nil
+	return cost, nil
+}
+
+// Tick is the line of the interval that was cut last, in which ops operations were done.
+func (i *Interval[C]) Tick(ops uint64, cost Cost[C]) result.Tick {
+	return result.Tick{Phase: i.phase, Seconds: i.last.at.Sub(i.began).Seconds(), Ops: ops, OpsPerSecond: float64(ops) / cost.Seconds,
+		DeviceReadBytes: cost.Process.ReadBytes}
 }
 
 // Progress writes a line where it is time for one, and at the end of the work unless
