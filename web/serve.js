@@ -2,10 +2,13 @@
 (() => {
   const rows = [...document.querySelectorAll("#list tbody tr")];
   const byId = id => document.getElementById(id);
+  const column = { path: 1, kind: 2, subject: 4, workload: 5, host: 6 };
+  const value = (row, name) => row.cells[column[name]].textContent;
+  const values = (row, name) => name === "subject" ? value(row, name).split(", ") : [value(row, name)];
   const filters = ["kind", "subject", "workload", "host"];
   for (const name of filters) {
-    const values = new Set(rows.flatMap(r => r.dataset[name].split("|")).filter(v => v));
-    for (const value of [...values].sort()) byId(name).append(new Option(value, value));
+    const found = new Set(rows.flatMap(r => values(r, name)).filter(v => v));
+    for (const one of [...found].sort()) byId(name).append(new Option(one, one));
   }
   const apply = () => {
     const words = byId("search").value.toLowerCase().split(/\s+/).filter(w => w);
@@ -13,7 +16,7 @@
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
       row.hidden = !(words.every(w => text.includes(w)) &&
-        filters.every(f => !byId(f).value || row.dataset[f].split("|").includes(byId(f).value)));
+        filters.every(f => !byId(f).value || values(row, f).includes(byId(f).value)));
       if (!row.hidden) shown++;
     }
     byId("count").textContent = shown + " of " + rows.length + " shown";
@@ -24,15 +27,15 @@
   const chosen = () => rows.filter(r => r.querySelector("input")?.checked);
   document.addEventListener("change", () => { byId("overlay").disabled = chosen().length < 2; });
   byId("overlay").addEventListener("click", () => {
-    location.href = "/report?" + chosen().map(r => "dir=" + encodeURIComponent(r.dataset.path)).join("&");
+    location.href = "/report?" + chosen().map(r => "dir=" + encodeURIComponent(value(r, "path"))).join("&");
   });
 
-  const now = rows.find(r => r.dataset.status === "running");
+  const now = rows.find(r => r.className === "running");
   if (!now) return;
   byId("live").hidden = false;
-  byId("live-name").textContent = now.dataset.path;
+  byId("live-name").textContent = value(now, "path");
   const poll = async () => {
-    const answer = await fetch("/live?dir=" + encodeURIComponent(now.dataset.path));
+    const answer = await fetch("/live?dir=" + encodeURIComponent(value(now, "path")));
     if (!answer.ok) { byId("live-text").textContent = await answer.text(); return; }
     const live = await answer.json();
     const last = live.ticks[live.ticks.length - 1];

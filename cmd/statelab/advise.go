@@ -69,7 +69,8 @@ advise allows for that unless --write-rate 0 says that nothing is written.`,
 	flag := cmd.Flags()
 	flag.StringVar(&f.profile, "profile", "geth-1.17-v1", "with a level table: engine options of the node that it comes from; statelab engines lists them")
 	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
-	flag.StringVar(&f.table, "table", "", "of RocksDB: column family that Gets go to, or a mix: a=70,b=30 (default: the largest)")
+	flag.StringVar(&f.table, "table", "",
+		"kind of keys (statelab inspect lists them) or column family of RocksDB that Gets ask for, or a mix: a=70,b=30 (default: all; of RocksDB the largest)")
 	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
 	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
 	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
@@ -119,9 +120,6 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	}
 	if r.spec.Engine == "rocksdb" {
 		return a.adviseRocksDB(r, f)
-	}
-	if f.table != "" {
-		return usage("--table: only RocksDB's column families are tables to advise (%s is a database of %s)", r.dir, r.spec.Engine)
 	}
 	if f.out != "" {
 		tidy, wrong := output.MakeFolder(f.out)
@@ -279,8 +277,8 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 			if f.verify {
 				m.add("--verify: a level table cannot be measured: name the database")
 			}
-			if f.accesses != "" {
-				m.add("--accesses: a level table has no keys to look up: name the database")
+			if f.accesses != "" || f.table != "" {
+				m.add("--accesses and --table: a level table has no keys to look up: name the database")
 			}
 		} else {
 			r.target, r.spec = a.adviceTarget(f, r.dir, m)
@@ -303,7 +301,7 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 	g := newFlags(experiment.Read)
 	g.DB, g.Existing, g.ReadOnly, g.IgnoreLock = dir, true, true, f.ignoreLock
 	g.Gets, g.Missing, g.SampleKeys, g.Seed, g.AccessGets = f.verifyGets, f.missing, f.sampleKeys, f.seed, "0"
-	g.Accesses, g.KeyScheme = f.accesses, f.scheme
+	g.Accesses, g.KeyScheme, g.Table = f.accesses, f.scheme, f.table
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
 	if t.engine != nil && !slices.Contains([]string{"pebble1", "pebble2", "rocksdb"}, spec.Engine) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -79,14 +80,29 @@ func (a *app) adviseRocksDB(r request, f *adviseFlags) error {
 	}
 	most := out.NowBytes
 	if out.MemoryBytes > 0 {
-		if most = out.MemoryBytes - out.OutsideBytes; most < leastRocksCache {
+		most = out.MemoryBytes - out.OutsideBytes
+		if out.Client == advise.Besu {
+			most = forEach(most, tables)
+		}
+		if most < leastRocksCache {
 			return usage("--memory %s: filters and indexes take %s, which leaves less than %s for a block cache", f.memory, unit.Bytes(out.OutsideBytes),
 				unit.Bytes(leastRocksCache))
 		}
 	}
-	price := func(cacheBytes int64) (rocksPlace, error) {
-		reads, err := fidelity.ReadsOf(mix, r.missing, cacheBytes)
-		return rocksPlace{cacheBytes, reads}, err
+	price := func(cacheBytes int64) (place rocksPlace, err error) {
+		place.CacheBytes = cacheBytes
+		if out.Client != advise.Besu {
+			place.BlockReadsPerGet, err = fidelity.ReadsOf(mix, r.missing, cacheBytes)
+			return place, err
+		}
+		for _, p := range mix { // each has a cache of its own
+			reads, err := fidelity.ReadsOf([]fidelity.Portion{{Levels: p.Levels, Share: 1}}, r.missing, cacheBytes)
+			if err != nil {
+				return place, err
+			}
+			place.BlockReadsPerGet += p.Share * reads
+		}
+		return place, nil
 	}
 	whole := int64(0) // what holds every block
 	for cacheBytes := int64(leastRocksCache); ; cacheBytes *= 2 {
@@ -108,9 +124,14 @@ func (a *app) adviseRocksDB(r request, f *adviseFlags) error {
 	}
 	_, flag := advise.RocksDBCache(out.Client, out.Then.CacheBytes)
 	out.Flags = []string{flag}
-	out.Answer = fmt.Sprintf("%s data block reads per Get with a block cache of %s.", unit.Significant(now.BlockReadsPerGet, 3), unit.Bytes(now.CacheBytes))
+	each := ""
+	if out.Client == advise.Besu {
+		each = " for each column family"
+	}
+	out.Answer = fmt.Sprintf("%s data block reads per Get with a block cache of %s%s.", unit.Significant(now.BlockReadsPerGet, 3),
+		unit.Bytes(now.CacheBytes), each)
 	if out.MemoryBytes > 0 {
-		out.Answer += fmt.Sprintf(" %s leave room for %s: %s reads per Get.", unit.Bytes(out.MemoryBytes), unit.Bytes(out.Then.CacheBytes),
+		out.Answer += fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.", unit.Bytes(out.MemoryBytes), unit.Bytes(out.Then.CacheBytes), each,
 			unit.Significant(out.Then.BlockReadsPerGet, 3))
 	} else if now.BlockReadsPerGet == 0 {
 		out.Answer += fmt.Sprintf(" %s hold every block.", unit.Bytes(out.Then.CacheBytes))
@@ -118,6 +139,25 @@ func (a *app) adviseRocksDB(r request, f *adviseFlags) error {
 		out.Answer += " Add --memory to hear what more memory gains."
 	}
 	return a.printRocksAdvice(f, out, run)
+}
+
+// forEach is the largest size of which every table can have a cache, where a table smaller than that
+// fills no more than its own size.
+func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
+	var sizes []int64
+	for _, t := range tables {
+		if t.Bytes > 0 {
+			sizes = append(sizes, t.Bytes)
+		}
+	}
+	slices.Sort(sizes)
+	for i, bytes := range sizes {
+		if share := memoryBytes / int64(len(sizes)-i); bytes >= share {
+			return share
+		}
+		memoryBytes -= bytes
+	}
+	return max(0, memoryBytes) + slices.Max(append(sizes, 0))
 }
 
 // leastRocksCache is where the curve begins, and the least cache that is recommended.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -42,7 +43,12 @@ func (a *app) traceForAdvice(r request, run *result.Run, p *progress) (*adviceTr
 		return a.traceList(r, run, p)
 	}
 	gets := max(leastTracedGets, 5*tracedBlocksPerFill*advise.MostDrawn(run.Database.Levels)/usualBlockBytes/tracedWarmupShare)
+	table := r.spec.Overrides["table"]
 	if gets > maxCurveGets || metadataBytes(run) > maxTracedMetadata {
+		if table != "" {
+			return nil, errors.New("--table: the database is too large to be traced, and the sizes of its levels do not tell kinds of keys apart: " +
+				"measure with statelab sweep --table")
+		}
 		p.say("the database is too large to be traced: the prediction uses the sizes of its levels")
 		return nil, nil
 	}
@@ -52,7 +58,7 @@ func (a *app) traceForAdvice(r request, run *result.Run, p *progress) (*adviceTr
 	spec.Gets = uint64(gets) - spec.WarmupGets
 	var file bytes.Buffer
 	if _, _, _, err := a.record(&file, r.target, &spec, trace.Sample{}, engine.Part{}, func(e result.Event) { p.tell("", e) }); err != nil {
-		if a.ctx.Err() != nil {
+		if a.ctx.Err() != nil || table != "" {
 			return nil, err
 		}
 		p.say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
@@ -73,7 +79,7 @@ func (a *app) traceList(r request, run *result.Run, p *progress) (*adviceTrace, 
 			unit.Bytes(metadata), unit.Bytes(maxTracedMetadata))
 	}
 	spec := r.spec
-	gets, err := bench.ListGets(a.ctx, r.target.engine, &spec)
+	gets, err := bench.ListGets(a.ctx, linked(spec.Engine), &spec)
 	if err != nil {
 		return nil, err
 	}

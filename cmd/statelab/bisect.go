@@ -46,7 +46,7 @@ the first version with the change. Versions that do not build or do not run are 
   statelab bisect --module github.com/cockroachdb/pebble/v2 --good v2.0.3 --bad v2.1.4 \
       --fail-if 'block_reads_per_get > +2%' --db D --cache 4MiB --gets 20k
   statelab bisect --module github.com/cockroachdb/pebble/v2 --repo ~/pebble \
-      --good v2.1.4 --bad HEAD --fail-if 'gets_per_second < -5%' --keys 300k --cache 1%
+      --good v2.1.4 --bad HEAD --fail-if 'gets_per_second < -5%' --keys 300k --cache 2MiB
 
 With --repo, the versions are the commits between the two in a clone of that module
 (git rev-list --first-parent). The clone is not changed. The module may be statelab

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -75,6 +77,25 @@ func TestPebbleWithCgo(t *testing.T) {
 		o := ok(as(engine.PureGo, "compare", filepath.Join(at, engine.PureGo), filepath.Join(at, engine.WithCgo)))
 		if !strings.Contains(o.stdout, "build") || !strings.Contains(o.stdout, "pure Go") || !strings.Contains(o.stdout, "cgo") {
 			t.Errorf("compare does not name the builds: %v", o)
+		}
+
+		// What reads keys of a client's database in this process does so whichever build is measured.
+		foreign := filepath.Join(at, "foreign")
+		if err := errors.Join(os.CopyFS(foreign, os.DirFS(db)), os.RemoveAll(filepath.Join(foreign, engine.OwnFolder))); err != nil {
+			t.Fatal(err)
+		}
+		traces := map[string][]byte{}
+		for build, file := range map[string]string{engine.PureGo: "pure.trace", engine.WithCgo: "cgo.trace"} {
+			ok(as(build, "trace", "--db", foreign, "--use-existing", "--gets", "2k", "--warmup", "1k", "--sample-keys", "2k", "--out", filepath.Join(at, file)))
+			if traces[build], err = os.ReadFile(filepath.Join(at, file)); err != nil {
+				t.Fatal(err)
+			}
+			if o := ok(as(build, "advise", foreign, "--probe-seconds", "0")); strings.Contains(o.stderr, "cannot be traced") {
+				t.Errorf("%s: advise does without a trace: %v", build, o)
+			}
+		}
+		if !bytes.Equal(traces[engine.PureGo], traces[engine.WithCgo]) {
+			t.Errorf("%s: the builds trace other Gets", name)
 		}
 
 		// A sweep with a budget, resumed in the other build.

@@ -58,7 +58,7 @@ folders that were measured under different conditions and names the setting.
   statelab compare OLD NEW
   statelab compare S --by engine                   (one sweep, split by an axis)
   statelab compare OLD NEW --fail-if 'block_reads_per_get > +2%'   (exit 1, for CI)
-  statelab compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 1%
+  statelab compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB
   statelab compare OLD NEW --bench old-new.txt     (lines that benchstat reads)
 
 Block reads of one thread with equal seeds repeat exactly, so one run each shows a
@@ -106,7 +106,7 @@ to both sides.`,
 		}
 		switch {
 		case c.run && len(args) != 2:
-			m.add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 1%%)")
+			m.add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB)")
 		case c.run && c.by != "":
 			m.add("--by: not with --run")
 		case !c.run && c.by != "" && len(args) != 1:

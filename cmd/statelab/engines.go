@@ -52,12 +52,20 @@ func (a *app) engine(name string, m *mistakes) engine.Engine {
 	if found == nil {
 		return nil
 	}
-	for _, e := range embedded() {
-		if e.Info().Name == name && found.Path == self() {
-			return e
-		}
+	if e := linked(name); e != nil && found.Path == self() {
+		return e
 	}
 	return runners.Engine{Found: found}
+}
+
+// linked is an engine of this binary, whichever build is measured: for looking into a database in
+// this process; nil for one that it does not link.
+func linked(name string) engine.Engine {
+	all := embedded()
+	if i := slices.IndexFunc(all, func(e engine.Engine) bool { return e.Info().Name == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
 }
 
 // tellLibrary lets the native runner know which library it is asked about before

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,13 +16,13 @@ import (
 	"github.com/statelab/statelab/internal/model/fidelity"
 )
 
-// withFamilies is a database that RocksDB wrote: the families default (empty), accounts,
-// storage (the same keys, without filters) and code.
-func withFamilies(t *testing.T) string {
+// ofRocksDB is a folder in which RocksDB wrote a database of 60k keys as a client leaves it: besu,
+// nethermind; or families: default (empty), accounts, storage (the same keys, without filters) and code.
+func ofRocksDB(t *testing.T, client string) string {
 	t.Helper()
 	withCRunners(t)
 	dir := filepath.Join(t.TempDir(), "db")
-	command := exec.Command("go", "run", "./testdata/rocksfamilies", dir, "60000")
+	command := exec.Command("go", "run", "./testdata/rocksfamilies", dir, "60000", client)
 	command.Env = append(os.Environ(), "CGO_ENABLED=1", "STATELAB_ROCKSDB_LIBRARY="+absolute("../../bin/lib/librocksdb.so"))
 	if text, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("write the database: %v\n%s", err, text)
@@ -41,7 +42,7 @@ func judged(t *testing.T, args ...string) comparison {
 // TestFamilies goes the way of a user: inspect lists the families, fidelity flags the one
 // without filters, and runs of it and of its twin differ by what fidelity predicts.
 func TestFamilies(t *testing.T) {
-	db := withFamilies(t)
+	db := ofRocksDB(t, "families")
 	before := fingerprint(t, db)
 	var seen inspection
 	if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
@@ -102,6 +103,68 @@ func TestFamilies(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 		t.Errorf("the database was changed:\n%s", diff)
+	}
+}
+
+// TestClientsOfRocksDB: databases with the options of Besu and of Nethermind are recognised, their
+// families are listed, advise answers in their flags, and a run reads as many blocks as it predicts.
+func TestClientsOfRocksDB(t *testing.T) {
+	for _, c := range []struct {
+		client, database, table string
+		families                int
+		words                   []string // of inspect
+		flag                    string
+		caches                  int64 // of the size that is advised: Besu has one for each family with keys
+		memory                  int64 // MiB; little, since RocksDB divides larger caches into shards, of which the prediction knows nothing
+	}{
+		{"besu", "database", `\t`, 7, []string{"of Besu", `\x06 (flat accounts)`, `\b (flat storage slots)`, `\t (trie nodes)`, `\n (trie logs)`},
+			"--Xplugin-rocksdb-cache-capacity=", 6, 6},
+		{"nethermind", "nethermind_db/mainnet/state/0", "", 0, []string{"of Nethermind"}, "--Db.SharedBlockCacheSize ", 1, 2},
+	} {
+		t.Run(c.client, func(t *testing.T) {
+			db := filepath.Join(ofRocksDB(t, c.client), filepath.FromSlash(c.database))
+			before := fingerprint(t, db)
+			var seen inspection
+			if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
+				t.Fatal(err)
+			}
+			text := must(t, "inspect", db).stdout
+			for _, w := range c.words {
+				if !strings.Contains(text, w) {
+					t.Errorf("no word of %q in\n%s", w, text)
+				}
+			}
+			if len(seen.Database.Tables) != c.families {
+				t.Errorf("%d families, want %d", len(seen.Database.Tables), c.families)
+			}
+			args := []string{"advise", db, "--memory", strconv.FormatInt(c.memory, 10) + "MiB", "--json"}
+			read := []string{"read", "--db", db, "--use-existing", "--gets", "200k", "--warmup", "20k", "--sample-keys", "200k", "--threads", "1", "--access-gets", "0"}
+			if c.table != "" {
+				args, read = append(args, "--table", c.table), append(read, "--table", c.table)
+			}
+			var advice rocksAdvice
+			if err := json.Unmarshal([]byte(must(t, args...).stdout), &advice); err != nil {
+				t.Fatal(err)
+			}
+			cache := advice.Then.CacheBytes
+			if want := c.flag + strconv.FormatInt(cache, 10); len(advice.Flags) != 1 || advice.Flags[0] != want {
+				t.Errorf("flags %q, want %s", advice.Flags, want)
+			}
+			// Tables that are smaller than the cache leave more to the others.
+			if room := c.memory<<20 - advice.OutsideBytes; cache < room/c.caches || cache > room {
+				t.Errorf("%d caches of %d bytes in %d", c.caches, cache, room)
+			}
+			out := filepath.Join(t.TempDir(), "R")
+			must(t, append(read, "--cache", strconv.FormatInt(cache, 10)+"B", "--out", out)...)
+			measured := *readSweep(t, out).Points[0].Figures.BlockReadsPerGet
+			t.Logf("%s: %.4f block reads per Get predicted, %.4f measured", c.client, advice.Then.BlockReadsPerGet, measured)
+			if math.Abs(advice.Then.BlockReadsPerGet/measured-1) > 0.05 {
+				t.Errorf("%.4f block reads per Get predicted, %.4f measured", advice.Then.BlockReadsPerGet, measured)
+			}
+			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
+				t.Errorf("the database was changed:\n%s", diff)
+			}
+		})
 	}
 }
 

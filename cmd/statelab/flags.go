@@ -312,8 +312,8 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 		if !t.foreign && m.err() == nil {
 			m.add("--accesses %s: an access list needs a client's database: add --db DIR and --use-existing", f.Accesses)
 		}
-		if f.Workload != workload.ReadRandom || spec.MissingShare > 0 || spec.ZipfTheta > 0 {
-			m.add("--accesses %s: the list chooses the keys: remove --workload, --missing and --zipf", f.Accesses)
+		if f.Workload != workload.ReadRandom || spec.MissingShare > 0 || spec.ZipfTheta > 0 || f.Table != "" {
+			m.add("--accesses %s: the list chooses the keys: remove --workload, --missing, --zipf and --table", f.Accesses)
 		}
 		spec.AccessList, spec.KeyScheme = absolute(f.Accesses), f.KeyScheme
 	}

@@ -218,12 +218,11 @@ func (a *app) contents(found *inspection, run *result.Run, f *flags) error {
 	if err != nil || n == 0 || dbformat.Section(found.Client, []byte{0}) == "" {
 		return err
 	}
-	all := embedded()
-	i := slices.IndexFunc(all, func(e engine.Engine) bool { return e.Info().Name == run.Engine.Name })
-	if i < 0 {
+	e := linked(run.Engine.Name)
+	if e == nil {
 		return nil
 	}
-	found.Sections, err = sections(a.ctx, all[i], engine.Options{Dir: run.Database.Dir, Foreign: true, IgnoreLock: f.IgnoreLock}, found.Client, int(n))
+	found.Sections, err = sections(a.ctx, e, engine.Options{Dir: run.Database.Dir, Foreign: true, IgnoreLock: f.IgnoreLock}, found.Client, int(n))
 	return err
 }
 
@@ -283,7 +282,7 @@ func (a *app) printSections(sections []section, asked string) {
 	if err := table.Flush(); err != nil {
 		return // stdout is gone: the exit will tell
 	}
-	fmt.Fprintf(a.stdout, "estimated from %s keys (--sample-keys)\n\n", asked)
+	fmt.Fprintf(a.stdout, "estimated from %s keys (--sample-keys); measure one kind: statelab sweep --use-existing --table NAME\n\n", asked)
 }
 
 // mostEmpty is how many tables without entries are listed: Erigon makes all that it knows, more than

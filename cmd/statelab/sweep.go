@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -67,10 +68,18 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step("", at, at.Event) })
 	p.say("")
 	done := work.Result
+	failed, again := 0, 0 // again: those that --resume would measure to the same end
 	for _, point := range done.Points {
 		if point.Status == result.Failed {
 			p.say("the point with %s failed: %s", axesWords(point.Axes), point.Error)
+			failed++
+			if strings.Contains(point.Error, bench.NothingForBlocks) {
+				again++
+			}
 		}
+	}
+	if again > 0 && again == failed {
+		so.Again = ""
 	}
 	err = errors.Join(err, judgeCeiling(s, done, how.Out))
 	if so.Status == result.OK && how.Only == nil {
@@ -225,6 +234,9 @@ func (m *mistakes) pointOptions(a *app, f *flags, s sweep.Sweep, options []plan.
 		held = bytesIn(f.DB)
 	}
 	for _, setting := range settings {
+		if s.Load != nil && f.Age == bench.NoAge {
+			held = mostBytes(s.LoadOf(setting))
+		}
 		m.roomForBlocks(s.Spec(setting, held))
 		spec := s.Spec(setting, 0)
 		if key := fmt.Sprint(spec.Engine, spec.Profile, spec.CacheBytes, spec.MemoryBytes, spec.Handles, spec.Overrides, spec.PageCache); !checked[key] {
@@ -234,10 +246,23 @@ func (m *mistakes) pointOptions(a *app, f *flags, s sweep.Sweep, options []plan.
 	}
 }
 
+// mostBytes is more than a database of Pebble takes once it is loaded: 1.09 times its keys
+// and values in measurements of 20k to 5M keys.
+func mostBytes(load bench.Spec) int64 {
+	values, err := keyspace.NewValues(load.ValueModel, load.ValueBytes, load.Seed)
+	if err != nil {
+		return 0 // said of the spec
+	}
+	return int64(1.25 * float64(load.Keys) * (float64(load.KeyBytes) + values.MeanBytes()))
+}
+
 // roomForBlocks refuses a cache that memtables would fill.
 func (m *mistakes) roomForBlocks(spec bench.Spec) {
 	if spec.Engine != "pebble1" && spec.Engine != "pebble2" || spec.CacheBytes == 0 || spec.Overrides["MemTableSize"] != "" {
 		return
+	}
+	if _, _, err := sweep.ParseCache(spec.CacheAsked); err != nil {
+		return // was reported: the size is not what was meant
 	}
 	takes, err := pebbledb.OpenReserveBytes(spec.Engine, spec.Profile, spec.CacheBytes, spec.ReadOnly)
 	if err != nil || takes < spec.CacheBytes { // an unknown profile is reported as such
@@ -247,8 +272,12 @@ func (m *mistakes) roomForBlocks(spec bench.Spec) {
 	if least, err := pebbledb.OpenReserveBytes(spec.Engine, spec.Profile, spec.CacheBytes, true); err == nil && least < spec.CacheBytes && !spec.ReadOnly {
 		remedy = ", or add --read-only, with which they take " + map[bool]string{true: "nothing", false: unit.Bytes(least)}[least == 0]
 	}
-	m.add("--cache %s: the memtables of %s take %s of the cache, which leaves nothing for blocks: give more, such as --cache %s%s", spec.CacheAsked, spec.Engine,
-		unit.Bytes(takes), strings.ReplaceAll(view.ShortBytes(2*takes), " ", ""), remedy)
+	asked := spec.CacheAsked
+	if strings.HasSuffix(asked, "%") {
+		asked += " (at most " + view.ShortBytes(spec.CacheBytes) + " of this database)"
+	}
+	m.add("--cache %s: the memtables of %s take %s of the cache, %s: give more, such as --cache %s%s", asked, spec.Engine,
+		unit.Bytes(takes), bench.NothingForBlocks, strings.ReplaceAll(view.ShortBytes(2*takes), " ", ""), remedy)
 }
 
 // axesWords are the settings of a point, such as "cache 1%, threads 2".

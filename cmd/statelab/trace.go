@@ -59,6 +59,7 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 		"workload multireadrandom: order of the keys of a batch: random, or sorted (ascending)")
 	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
 	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "number of keys to sample from a database that statelab did not load")
+	flag.StringVar(&f.Table, "table", "", "kind of keys of a client's database (statelab inspect lists them), or a mix: a=70,b=30")
 	flag.StringVar(&f.Accesses, "accesses", "", "access list whose keys to trace, on a client's database (--use-existing)")
 	flag.StringVar(&f.KeyScheme, "scheme", "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
 	flag.StringVar(&sample, "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
@@ -132,6 +133,9 @@ func (a *app) traceOnNodes(f *flags, on *fan, sample string, replaces output.Rep
 			if f.Accesses != "" {
 				args = append(args, "--accesses="+absolute(f.Accesses))
 			}
+			if f.Table != "" {
+				args = append(args, "--table="+f.Table)
+			}
 			if f.Existing {
 				args = append(args, "--use-existing")
 			}
@@ -175,6 +179,10 @@ func (m *mistakes) streamOf(f *flags, folder string) bool {
 	f.DB, f.Existing = run.Database.Dir, run.Database.Written == "foreign"
 	f.Gets, f.Warmup = strconv.FormatUint(run.Figures.Gets, 10), strconv.FormatUint(w.WarmupGets, 10)
 	f.Threads, f.Seed = experiment.List(strconv.Itoa(w.Threads)), strconv.FormatUint(w.Seed, 10)
+	if f.Existing && w.Keys > 0 {
+		f.SampleKeys = strconv.FormatUint(w.Keys, 10)
+	}
+	f.Table = run.Engine.Options["table"]
 	if w.BatchGets > 0 {
 		f.Workload, f.BatchGets, f.BatchOrder = workload.MultiReadRandom, experiment.List(strconv.Itoa(w.BatchGets)), sweep.RandomOrder
 		if w.BatchSorted {
@@ -247,7 +255,7 @@ func (a *app) record(
 	defer func() { err = errors.Join(err, resolver.Close()) }()
 	header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
 		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
-	keys, err := bench.KeyStream(a.ctx, t.engine, spec)
+	keys, err := bench.KeyStream(a.ctx, linked(spec.Engine), spec)
 	if err != nil {
 		return header, totals, perGet, err
 	}
@@ -302,6 +310,9 @@ func streamWords(spec *bench.Spec) string {
 		return fmt.Sprintf("access list %s, %s keys, %d threads in turn", filepath.Base(spec.AccessList), spec.KeyScheme, spec.Threads)
 	}
 	words := fmt.Sprintf("%s, %d threads in turn, %g absent, zipf %g", spec.Workload, spec.Threads, spec.MissingShare, spec.ZipfTheta)
+	if table := spec.Overrides["table"]; table != "" {
+		words += ", of " + table
+	}
 	if spec.BatchGets > 0 {
 		words += fmt.Sprintf(", batches of %d, sorted: %v", spec.BatchGets, spec.BatchSorted)
 	}

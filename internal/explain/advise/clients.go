@@ -24,7 +24,8 @@ const (
 // RocksDBCache is the block cache of a client of RocksDB as it comes, in bytes, and the flag
 // that sets another.
 //
-// Besu: RocksDBCLIOptions, 128 MiB by default, one cache for all segments. Nethermind:
+// Besu: RocksDBCLIOptions, 128 MiB by default, a cache of that size for each column family
+// (createBlockBasedTableConfig in RocksDBColumnarKeyValueStorage). Nethermind:
 // DbConfig.SharedBlockCacheSize, 256 MiB by default, one cache for all its databases. RocksDB
 // itself has had 32 MiB since version 8.
 func RocksDBCache(client Client, cacheBytes int64) (defaultBytes int64, flag string) {

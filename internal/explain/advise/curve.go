@@ -138,14 +138,18 @@ func (d *drawer) draw() (c Curve, err error) {
 		answer **Place
 		limit  float64
 	}{{&c.Below2, 2}, {&c.Below1_1, 1.1}, {&c.Near, c.Floor + nearFloor*data}, {&c.Flat, c.Floor + flatFloor*data}} {
-		if *question.answer, err = d.smallest(c.Points, question.limit); err != nil {
+		place, err := d.smallest(c.Points, question.limit)
+		if err != nil {
 			return c, err
 		}
+		if place != nil {
+			if *place, err = d.rest(*place); err != nil {
+				return c, err
+			}
+		}
+		*question.answer = place
 	}
 	if c.Near != nil {
-		if *c.Near, err = d.rest(*c.Near); err != nil {
-			return c, err
-		}
 		c.insert(*c.Near)
 	}
 	if c.Flat != nil {

@@ -106,6 +106,7 @@ type verdict int
 const (
 	grow     verdict = iota // a larger cache pays
 	keep                    // what runs is enough
+	shrink                  // what runs does not fit the memory; less is enough
 	limited                 // the memory is less than what is wanted
 	hopeless                // the memory does not hold IP1
 	tiny                    // everything fits the smallest cache there is
@@ -168,16 +169,25 @@ func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
 		target = *c.Near
 	}
 	switch {
+	case c.Most == nil && c.Near != nil && e.tooLarge(c.Now.CacheBytes):
+		return shrink, *c.Near
 	case c.Most == nil && c.WholeBytes <= tinyCacheBytes && c.Now.CacheBytes >= c.WholeBytes:
 		return tiny, c.Now
 	case c.Most != nil && c.Most.BlockCacheBytes < i.IP1.CacheBytes:
 		return hopeless, *c.Most
 	case c.Most != nil:
 		return limited, *c.Most
+	case e.Client == Statelab && !e.Settings.Given: // a measurement's cache is not one to keep
+		return grow, target
 	case c.Now.CacheBytes >= target.CacheBytes || c.Now.BlockReadsPerGet*(1-nothing) <= target.BlockReadsPerGet:
 		return keep, c.Now
 	}
 	return grow, target
+}
+
+// tooLarge reports whether a cache does not fit the memory that was given.
+func (e *Evidence) tooLarge(cacheBytes int64) bool {
+	return e.Limits.MemoryBytes > 0 && cacheBytes > MostCache(e.Client, e.Limits.MemoryBytes, e.Database.Files)
 }
 
 func (e *Evidence) state(p Place) State {
@@ -221,7 +231,7 @@ func (e *Evidence) present() string {
 	case e.Settings.Given:
 		return "the cache of " + held + " given with --cache"
 	case e.Client == Statelab:
-		return "the cache of " + held + " that the last statelab command to write to this database used"
+		return "the cache of " + held + " that the last statelab command used"
 	}
 	return "the node's cache of " + held
 }
@@ -233,10 +243,13 @@ func (e *Evidence) answer(v verdict, then Place) string {
 	switch v {
 	case tiny:
 		return fmt.Sprintf("%s is large enough: the whole database takes %s in a cache.", view.Upper(e.present()), size(c.WholeBytes))
+	case shrink:
+		return fmt.Sprintf("%s does not fit %s of memory, and %s is enough: about %s block reads per Get%s.",
+			view.Upper(e.present()), size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), e.beyond())
 	case hopeless:
-		return fmt.Sprintf("%s of memory cannot hold even the filters and top-level indexes (IP1, %s). The largest cache that fits is %s: "+
-			"about %s block reads per Get; %s%s.",
-			size(e.Limits.MemoryBytes), size(lsm.Inflect(e.Database.Levels, 0).IP1.CacheBytes), size(then.CacheBytes), reads(then), run, e.wanted())
+		return fmt.Sprintf("The largest cache that fits %s of memory is %s. It has %s for blocks, too little even for the filters and top-level indexes (IP1, %s): "+
+			"about %s block reads per Get; %s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), size(then.BlockCacheBytes),
+			size(lsm.Inflect(e.Database.Levels, 0).IP1.CacheBytes), reads(then), run, e.wanted())
 	case limited:
 		return fmt.Sprintf("In %s of memory a cache of %s fits: about %s block reads per Get; %s%s.",
 			size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), run, e.wanted())

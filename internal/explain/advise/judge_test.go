@@ -73,10 +73,18 @@ func TestAnswers(t *testing.T) {
 			e.Limits.MemoryBytes, e.Curve.Most = 5*gib, &Place{CacheBytes: 3 * gib, BlockCacheBytes: 1536 * mib, BlockReadsPerGet: 1.2}
 		}, "In 5.00 GiB of memory a cache of 3.00 GiB fits: about 1.20 block reads per Get; with the node's cache of 2.00 GiB: 1.60; " +
 			"a cache of 3.71 GiB would need 1.05.", false, 3 * gib},
+		{"more than the memory runs", func(e *Evidence) {
+			e.Limits.MemoryBytes, e.Curve.Now = 6*gib, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
+		}, "The node's cache of 8.00 GiB does not fit 6.00 GiB of memory, and 3.71 GiB is enough: about 1.05 block reads per Get; " +
+			"a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
+		{"a measurement's cache", func(e *Evidence) {
+			e.Client, e.Curve.Now = Statelab, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
+		}, "With a cache of 3.71 GiB a Get needs about 1.05 block reads; with the cache of 8.00 GiB that the last statelab command used: 1.01; " +
+			"a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
 		{"memory below IP1", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
-		}, "256 MiB of memory cannot hold even the filters and top-level indexes (IP1, 284 MiB). The largest cache that fits is 150 MiB: " +
-			"about 4.40 block reads per Get; " +
+		}, "The largest cache that fits 256 MiB of memory is 150 MiB. It has 75.0 MiB for blocks, too little even for the filters and top-level " +
+			"indexes (IP1, 284 MiB): about 4.40 block reads per Get; " +
 			"with the node's cache of 2.00 GiB: 1.60; a cache of 3.71 GiB would need 1.05.", false, 150 * mib},
 		{"everything fits", func(e *Evidence) {
 			e.Curve.WholeBytes, e.Curve.Now = 9*mib, Place{CacheBytes: 16 * mib}

@@ -80,6 +80,9 @@ func (a *Advice) places(out io.Writer) {
 		}
 	}
 	line(a.floorName()+" alone", "", "", perGet(a.Floor), "", "")
+	if writes {
+		fmt.Fprintln(out, wrap("Writing: memtables take their part of the cache, as in a running node. At rest: they take as little as in a sweep.", ""))
+	}
 	fmt.Fprintln(out, wrap(a.sourceSentence(), ""))
 }
 

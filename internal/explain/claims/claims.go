@@ -101,10 +101,10 @@ func all() []claim {
 		{By: "TrieDB", Says: "~50 disk operations a lookup, with a trie in a key-value store",
 			Given:     "a chain like Ethereum or Base; upper nodes can be shared in a block",
 			Published: of(50, 50, "reads a lookup", trieDBReadme), layouts: inKV, judge: judgeManyReads},
-		{By: "TrieDB", Says: "~8 with a layout made for the trie", Given: "the same chain, a node at a time",
+		{By: "TrieDB", Says: "~8 disk operations a lookup, with a layout made for the trie", Given: "the same chain, a node at a time",
 			Published: of(8, 8, "reads a lookup", trieDBReadme), layouts: []string{"chunktrie:unpinned"}, standIn: "chunktrie, built after the description of Monad DB",
 			judge: judgeNodes},
-		{By: "TrieDB", Says: "~4 with several levels of the trie in a page", Given: "the same chain",
+		{By: "TrieDB", Says: "~4 disk operations a lookup, with several levels of the trie in a page", Given: "the same chain",
 			Published: of(4, 4, "reads a lookup", trieDBReadme), layouts: []string{"triedb", "pagetrie"}, upTo: mainNetwork, own: "triedb",
 			standIn: "pagetrie, built after its description", judge: judgeFewReads},
 		{By: "Monad DB", Says: "one read for every node: the trie itself lies on the disk", Given: "no store below the trie",
@@ -189,12 +189,21 @@ func Sentence(all []Judged) string {
 	for _, j := range all {
 		count[j.Word]++
 	}
-	text := fmt.Sprintf("Of %d published claims, %d hold here (%d of them under a condition), %d do not, %d are not tested",
-		len(all), count[Holds]+count[HoldsIf], count[HoldsIf], count[Fails], count[Untested])
-	if n := count[CannotTell]; n > 0 {
-		text += fmt.Sprintf("; of %d this run cannot tell, because the state fitted in memory", n)
+	var parts []string
+	add := func(n int, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
 	}
-	return text + "."
+	holds := "%d hold here"
+	if n := count[HoldsIf]; n > 0 {
+		holds += fmt.Sprintf(" (%d of them under a condition)", n)
+	}
+	add(count[Holds]+count[HoldsIf], holds)
+	add(count[Fails], "%d do not hold")
+	add(count[CannotTell], "%d cannot be told from this run, because the state fitted in memory")
+	add(count[Untested], "%d are not tested")
+	return fmt.Sprintf("Of %d published claims, %s.", len(all), strings.Join(parts, ", "))
 }
 
 // Elsewhere counts the claims about layouts that the run does not have.

@@ -184,12 +184,26 @@ func TestNothingHoldsInMemory(t *testing.T) {
 		if got := judged[perNode].Word; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if says := strings.Contains(Sentence(judged), "cannot tell"); says != (c.want == CannotTell) {
+		if says := strings.Contains(Sentence(judged), "cannot be told"); says != (c.want == CannotTell) {
 			t.Errorf("%s: %s", name, Sentence(judged))
 		}
 	}
 	rows[1] = aRow("chunktrie:unpinned", 1e5, 9, 9, 6) // a bound that a small state exceeds is refuted all the same
 	if got := Judge(&result.Layouts{Rows: rows, Workload: result.StateWorkload{MemoryBytes: state}})[perNode].Word; got != Fails {
 		t.Errorf("%q, want %q", got, Fails)
+	}
+}
+
+// The sentence leaves out what there is none of.
+func TestSentence(t *testing.T) {
+	of := func(word string) Judged { return Judged{finding: finding{Word: word}} }
+	for want, all := range map[string][]Judged{
+		"Of 2 published claims, 2 are not tested.":                                                   {of(Untested), of(Untested)},
+		"Of 3 published claims, 2 hold here (1 of them under a condition), 1 do not hold.":           {of(Holds), of(HoldsIf), of(Fails)},
+		"Of 1 published claims, 1 cannot be told from this run, because the state fitted in memory.": {of(CannotTell)},
+	} {
+		if got := Sentence(all); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/result"
@@ -132,9 +133,7 @@ func (p pair) judge(a, b string, allow []string, alpha float64) (Pair, error) {
 	first, second := p.a.Runs[0], p.b.Runs[0]
 	out.Differs = changed(first, second)
 	if x, y := first.Database, second.Database; x.Dir != y.Dir && (x.Bytes != y.Bytes || x.Files != y.Files) {
-		out.Notes = append(out.Notes, fmt.Sprintf("the databases differ in shape (%s in %d files and %s in %d files): "+
-			"loading again gives slightly other counts",
-			view.ShortBytes(x.Bytes), x.Files, view.ShortBytes(y.Bytes), y.Files))
+		out.Notes = append(out.Notes, fmt.Sprintf("the databases differ in shape (%s): loading again gives slightly other counts", shapes(x, y)))
 	}
 	if share := busiest(append(slices.Clone(p.a.Runs), p.b.Runs...)); share > 0.2 {
 		out.Notes = append(out.Notes, fmt.Sprintf("other processes used up to %.0f %% of the processors during these runs: "+
@@ -221,4 +220,13 @@ func median(values []float64) float64 {
 		return math.NaN()
 	}
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// shapes tells the sizes of two databases, to the byte where they are as good as equal.
+func shapes(x, y result.Database) string {
+	size := view.ShortBytes
+	if size(x.Bytes) == size(y.Bytes) {
+		size = func(bytes int64) string { return unit.Count(uint64(bytes)) + " bytes" }
+	}
+	return fmt.Sprintf("%s in %d files and %s in %d files", size(x.Bytes), x.Files, size(y.Bytes), y.Files)
 }

@@ -311,3 +311,19 @@ func TestBenchmarksOfBothSidesHaveOneName(t *testing.T) {
 		}
 	}
 }
+
+// Two databases that are told apart are not told in the same words.
+func TestShapesDiffer(t *testing.T) {
+	at := func(bytes int64, files int) result.Database { return result.Database{Bytes: bytes, Files: files} }
+	for _, c := range []struct {
+		a, b result.Database
+		want string
+	}{
+		{at(44<<20, 22), at(46<<20, 23), "44 MiB in 22 files and 46 MiB in 23 files"},
+		{at(44<<20, 22), at(44<<20+9, 22), "46,137,344 bytes in 22 files and 46,137,353 bytes in 22 files"},
+	} {
+		if got := shapes(c.a, c.b); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}

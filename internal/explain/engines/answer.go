@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -36,7 +37,7 @@ func (c curve) sentence() string {
 	}
 	text := readsAt(read[at])
 	if len(read) > 1 {
-		text += "; " + reached(answers[0], read) + ", " + reached(answers[1], read)
+		text += "; " + reached(answers, read)
 	}
 	return text + "." + c.left()
 }
@@ -87,15 +88,26 @@ func readsAt(p Point) string {
 	return text
 }
 
-// reached is "fewer than 2 from 45 MiB on".
-func reached(a result.Answer, measured []Point) string {
-	switch {
-	case a.CacheBytes == 0:
-		return fmt.Sprintf("never fewer than %g (caches up to %s)", a.Limit, view.ShortBytes(measured[len(measured)-1].CacheBytes))
-	case a.NotAtCacheBytes == 0:
-		return fmt.Sprintf("fewer than %g already at %s, the smallest measured", a.Limit, view.ShortBytes(a.CacheBytes))
+// reached is "fewer than 2 block reads per Get with a cache of 45 MiB or more, fewer than
+// 1.1 with 210 MiB or more": for each limit, the largest first, the cache that it needs.
+// Below a limit that no cache reached there is nothing to say.
+func reached(answers []result.Answer, measured []Point) string {
+	var parts []string
+	of, in := " block reads per Get", "a cache of " // once
+	for _, a := range answers {
+		limit := fmt.Sprintf("%g", a.Limit) + of
+		switch size := view.ShortBytes(a.CacheBytes); {
+		case a.CacheBytes == 0:
+			return strings.Join(append(parts, fmt.Sprintf("%s or more with every cache measured (up to %s)", limit,
+				view.ShortBytes(measured[len(measured)-1].CacheBytes))), ", ")
+		case a.NotAtCacheBytes == 0:
+			parts = append(parts, "fewer than "+limit+" even with the smallest cache measured ("+size+")")
+		default:
+			parts = append(parts, "fewer than "+limit+" with "+in+size+" or more")
+		}
+		of, in = "", ""
 	}
-	return fmt.Sprintf("fewer than %g from %s on", a.Limit, view.ShortBytes(a.CacheBytes))
+	return strings.Join(parts, ", ")
 }
 
 // withoutReads is the answer of a run whose engine counts no blocks, or that

@@ -297,8 +297,8 @@ type ofCurve struct {
 }
 
 // curvesTable has the points of all curves below each other, ordered by cache, so that
-// those of the same size are next to each other.
-func curvesTable(curves []curve, y column) view.Table {
+// those of the same size are next to each other. Folders tell curves of one name apart.
+func curvesTable(curves []curve, ys ...column) view.Table {
 	var rows []ofCurve
 	alone := sameSweep(curves)
 	for _, c := range curves {
@@ -315,9 +315,15 @@ func curvesTable(curves []curve, y column) view.Table {
 		}
 		return cmp.Compare(a.CachePercent, b.CachePercent)
 	})
-	return view.TableOf(rows, func(o ofCurve) string { return failure(o.Point) },
-		view.Column[ofCurve]{Name: "curve", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.name(alone) }},
-		of(cacheBytes.Suited(pointsOf(curves))), of(cacheShare), of(y))
+	columns := []view.Column[ofCurve]{{Name: "curve", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.name(alone) }},
+		of(cacheBytes.Suited(pointsOf(curves))), of(cacheShare)}
+	for _, y := range ys {
+		columns = append(columns, of(y))
+	}
+	if len(ys) > 1 && !alone {
+		columns = append(columns, view.Column[ofCurve]{Name: "folder", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.sweep.Dir }})
+	}
+	return view.TableOf(rows, func(o ofCurve) string { return failure(o.Point) }, columns...)
 }
 
 // latencyLines are as many as can be followed.
@@ -375,7 +381,7 @@ func latencyColumns(c curve, of func(result.Figures) *result.Latency) []column {
 // axisFigures are throughput and p99 along every axis that varies. The cache
 // comes first: the other axes' figures then have a line for each cache.
 func axisFigures(s *Sweep) (out []view.Block) {
-	axes := s.varying()
+	axes := slices.Clone(s.varied)
 	if at := slices.Index(axes, "cache"); at > 0 {
 		axes = slices.Insert(slices.Delete(axes, at, at+1), 0, "cache")
 	}

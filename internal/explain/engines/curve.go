@@ -25,16 +25,15 @@ func competes(axis string) bool { return axis == "engine" || axis == "profile" }
 
 // xAxis is the axis a sweep is looked at along first: the cache if it varies.
 func (s *Sweep) xAxis() string {
-	varying := s.varying()
-	if slices.Contains(varying, "cache") || len(varying) == 0 {
+	if slices.Contains(s.varied, "cache") || len(s.varied) == 0 {
 		return "cache"
 	}
-	return varying[0]
+	return s.varied[0]
 }
 
 // along is the axis that a table of competitors has its rows along.
 func (s *Sweep) along() string {
-	rest := slices.DeleteFunc(s.varying(), competes)
+	rest := slices.DeleteFunc(slices.Clone(s.varied), competes)
 	for _, axis := range append([]string{"rate", "threads", "handles"}, rest...) {
 		if slices.Contains(rest, axis) {
 			return axis
@@ -44,8 +43,7 @@ func (s *Sweep) along() string {
 }
 
 // varying are the axes with more than one value among the points.
-func (s *Sweep) varying() []string {
-	var names []string
+func (s *Sweep) varying() (names []string) {
 	for _, axis := range s.Axes {
 		if len(distinct(s.Points, func(p Point) string { return p.Axes[axis.Name] })) > 1 {
 			names = append(names, axis.Name)
@@ -81,10 +79,9 @@ func (s *Sweep) comparisons() []curve {
 func (s *Sweep) split(x string, held func(axis string) bool) []curve {
 	var out []curve
 	index := map[string]int{}
-	varying := s.varying()
 	for _, p := range s.Points {
 		var parts []string
-		for _, axis := range varying {
+		for _, axis := range s.varied {
 			if held(axis) {
 				parts = append(parts, axisValue(axis, p.Axes[axis]))
 			}
@@ -98,13 +95,16 @@ func (s *Sweep) split(x string, held func(axis string) bool) []curve {
 		}
 		out[i].pts = append(out[i].pts, p)
 	}
-	order := s.values(x)
+	order := map[string]int{}
+	for i, value := range s.values(x) {
+		order[value] = i
+	}
 	for _, c := range out {
 		slices.SortStableFunc(c.pts, func(a, b Point) int {
 			if x == "cache" {
 				return cmp.Compare(a.CacheBytes, b.CacheBytes)
 			}
-			return cmp.Compare(slices.Index(order, a.Axes[x]), slices.Index(order, b.Axes[x]))
+			return cmp.Compare(order[a.Axes[x]], order[b.Axes[x]])
 		})
 	}
 	return out
@@ -174,7 +174,7 @@ func (c curve) of(entrant string) curve {
 // entrant names what competes: "rocksdb:partitioned"; "" where nothing does.
 func (s *Sweep) entrant(p Point) string {
 	var parts []string
-	for _, axis := range s.varying() {
+	for _, axis := range s.varied {
 		if competes(axis) {
 			parts = append(parts, p.Axes[axis])
 		}
@@ -188,9 +188,10 @@ func (c curve) entrants() []string { return distinct(c.pts, c.sweep.entrant) }
 func (c curve) stops() []string    { return distinct(c.pts, func(p Point) string { return p.Axes[c.x] }) }
 
 func distinct(pts []Point, of func(Point) string) (all []string) {
+	known := map[string]bool{}
 	for _, p := range pts {
-		if text := of(p); !slices.Contains(all, text) {
-			all = append(all, text)
+		if text := of(p); !known[text] {
+			known[text], all = true, append(all, text)
 		}
 	}
 	return all

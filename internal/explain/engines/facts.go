@@ -22,7 +22,7 @@ func (in Input) addFacts(p *view.Page) {
 		view.Block{Title: "Points without figures", Table: in.failed()},
 		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
 	var database, again []view.Block
-	for i := range in.Sweeps {
+	for i := range in.Sweeps[:min(mostSampled, len(in.Sweeps))] {
 		s := &in.Sweeps[i]
 		name := in.suffix(s)
 		database = append(database, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: s.inflectionTable()},

@@ -48,6 +48,7 @@ type Sweep struct {
 	Points []Point
 	Disk   *result.Disk // nil: the folder holds no limit of its disk
 
+	varied  []string // see varying: worked out once, because every point asks
 	differs []string // engine options in which the sweep differs from others in the report
 }
 
@@ -62,9 +63,14 @@ type Point struct {
 	Service, Response *hdrhistogram.Histogram // nil: none kept
 }
 
-// mostSampled is of how many folders the series and histograms are kept for charts: those of
-// thousands would fill the memory, and curves beyond maxDetailed have no charts of their own.
-const mostSampled = 10 * maxDetailed
+// mostSampled is of how many folders a report tells answers, settings and what the figures
+// rest on, and keeps series and histograms for charts; mostHeld is of how many points of a
+// sweep it keeps them. Those of thousands would fill the memory, curves beyond maxDetailed
+// have no charts of their own, and a chart draws a few points of many.
+const (
+	mostSampled = 10 * maxDetailed
+	mostHeld    = 500
+)
 
 // Read reads sweep or run folders. Points whose folder cannot be read
 // stay, with the reason.
@@ -80,13 +86,15 @@ func Read(dirs ...string) (Input, error) {
 		}
 		if len(in.Sweeps) >= mostSampled {
 			for i := range s.Points {
-				p := &s.Points[i]
-				p.Ticks, p.Service, p.Response = nil, nil, nil
+				s.Points[i].forget()
 			}
 		}
 		in.Sweeps = append(in.Sweeps, s)
 	}
 	in.tellApart()
+	for i := range in.Sweeps {
+		in.Sweeps[i].varied = in.Sweeps[i].varying()
+	}
 	return in, in.nothing()
 }
 
@@ -119,8 +127,12 @@ func readFolder(dir string) (Sweep, error) {
 	sweep, err := result.ReadSweep(dir)
 	if err == nil {
 		s := Sweep{Sweep: *sweep, Dir: dir}
-		for _, p := range sweep.Points {
-			s.Points = append(s.Points, readPoint(dir, p))
+		for i, of := range sweep.Points {
+			p := readPoint(dir, of)
+			if i%(len(sweep.Points)/mostHeld+1) > 0 {
+				p.forget()
+			}
+			s.Points = append(s.Points, p)
 		}
 		if s.Disk, err = result.ReadDisk(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 			s.Warnings = append(s.Warnings, engine.Warning{Code: "disk", Text: "the disk's limit could not be read: " + err.Error()})
@@ -140,7 +152,7 @@ func readFolder(dir string) (Sweep, error) {
 	}
 	run, err := result.ReadRun(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return Sweep{}, fmt.Errorf("%s is not a folder of results: it has neither %s nor %s", dir, result.SweepFile, result.RunFile)
+		return Sweep{}, fmt.Errorf("%s is not a folder of results: it has neither %s nor %s%s", dir, result.SweepFile, result.RunFile, nearby(dir))
 	}
 	if err != nil {
 		return Sweep{}, err
@@ -184,7 +196,7 @@ func readPoint(dir string, p result.Point) Point {
 			continue
 		}
 		if !filepath.IsLocal(filepath.FromSlash(rel)) {
-			point.Problem = fmt.Sprintf("the run folder %q lies outside the sweep: not read", rel)
+			point.Problem = fmt.Sprintf("sweep.json names a run folder %q that is not inside the sweep: not read", rel)
 			return point
 		}
 		folder := filepath.Join(dir, filepath.FromSlash(rel))
@@ -240,6 +252,9 @@ func (p *Point) readSamples(folder string) {
 	}
 }
 
+// forget drops the samples.
+func (p *Point) forget() { p.Ticks, p.Service, p.Response = nil, nil, nil }
+
 // maxLatencyBytes bounds a latency.hlog: a histogram line has some kB.
 const maxLatencyBytes = 16 << 20
 
@@ -278,4 +293,17 @@ func merged(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	}
 	into.Merge(h)
 	return into
+}
+
+// nearby names a folder of results next to one that is none: around it, or inside it.
+func nearby(dir string) string {
+	inside, _ := filepath.Glob(filepath.Join(dir, "*"))
+	for _, folder := range append([]string{filepath.Dir(filepath.Clean(dir))}, inside...) {
+		for _, name := range []string{result.SweepFile, result.RunFile} {
+			if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+				return "; " + folder + " has " + name
+			}
+		}
+	}
+	return ""
 }

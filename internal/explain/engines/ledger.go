@@ -37,7 +37,7 @@ func (s *Sweep) ledger() view.Table {
 // differing names a point by what varies in its sweep.
 func (s *Sweep) differing(p Point) string {
 	var parts []string
-	for _, axis := range s.varying() {
+	for _, axis := range s.varied {
 		parts = append(parts, axisValue(axis, p.Axes[axis]))
 	}
 	return cmp.Or(strings.Join(parts, ", "), "all")

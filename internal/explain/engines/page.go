@@ -53,7 +53,9 @@ func (in Input) Page() *view.Page {
 	several := len(in.Sweeps) > 1
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		p.Cards = append(p.Cards, view.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings()})
+		if i < mostSampled {
+			p.Cards = append(p.Cards, view.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings()})
+		}
 		switch {
 		case len(s.Points) == 0:
 			p.Answer(s.Name, curve{sweep: s, x: "cache"}.sentence())
@@ -93,7 +95,11 @@ func (in Input) Page() *view.Page {
 				Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
 		}
 		if s.Disk != nil {
-			blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + ".",
+			note := "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + "."
+			if s.Disk.Contradicted != "" {
+				note += " Not used as a limit: " + s.Disk.Contradicted + "."
+			}
+			blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: note,
 				Method: "engines.md", Table: ceilingTable(s.Disk), Folded: true})
 		}
 		p.Add(of("Speed", s), blocks...)
@@ -102,7 +108,20 @@ func (in Input) Page() *view.Page {
 		addCurves(p, curves)
 	}
 	in.addFacts(p)
+	if more := len(in.Sweeps) - mostSampled; more > 0 {
+		p.Cards = append(p.Cards, view.Card{Name: unit.Count(more) + " more folders", Facts: [][2]string{
+			{"settings", "not shown: report fewer folders"}}})
+	}
+	p.Answers, p.Advice = first(p.Answers), first(p.Advice)
 	return p
+}
+
+// first are as many sentences as can be read, and how many more there are.
+func first(said []view.Said) []view.Said {
+	if more := len(said) - mostSampled; more > 0 {
+		return append(said[:mostSampled:mostSampled], view.Said{Text: unit.Count(more) + " more are left out: their figures are in the tables."})
+	}
+	return said
 }
 
 // before is a name that precedes a sentence, with the mark between them; "" of no name.
@@ -116,9 +135,9 @@ func before(name, mark string) string {
 func addCurves(p *view.Page, curves []curve) {
 	for i, c := range curves {
 		if i == maxDetailed {
-			p.Sections = append(p.Sections, view.Section{Title: "Further curves", Blocks: []view.Block{{
-				Note: unit.Count(len(curves)-i) + " more curves have no charts of their own here: their points are in the tables above. " +
-					"A report of fewer sweeps shows them."}}})
+			p.Add("Further curves", view.Block{Title: unit.Count(len(curves)-i) + " curves without charts of their own",
+				Note: "A report of fewer folders draws them.", Method: "reads.md",
+				Table: curvesTable(curves[i:], blockReads, deviceReads, latency("p50", service, p50Of), latency("p99", service, p99Of), gets)})
 			break
 		}
 		p.Add(cmp.Or(c.name(false), "Measured"), c.blocks()...)
@@ -216,7 +235,8 @@ func (c curve) blocks() []view.Block {
 	add(view.Block{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
 		Picture: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: c.table(latencyColumns(c, response)...)})
 	pic, all := seriesChart(c)
-	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state.",
+	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state. In the " +
+		"table, a sample is of one second; the last one of a phase can be of less.",
 		Method:  "reads.md",
 		Picture: pic, Table: seriesTable(c, all)})
 	return out
@@ -275,34 +295,45 @@ func (in Input) warnings() []view.Warning {
 // since those of its points differ in figures only: where it holds is known of the runs.
 func (s *Sweep) warnEach(all *view.Warnings, name string) {
 	list := slices.Clone(s.Warnings)
+	kept := map[string][]engine.Warning{} // of the sweep, by code
+	for _, w := range list {
+		kept[w.Code] = append(kept[w.Code], w)
+	}
+	where := map[engine.Warning][]Point{}
+	points := map[string]int{} // of each entrant
 	for _, p := range s.Points {
+		points[s.entrant(p)]++
 		if p.Run == nil {
 			continue
 		}
-		for _, w := range p.Run.Warnings {
-			if !slices.ContainsFunc(s.Warnings, func(known engine.Warning) bool { return known.Code == w.Code }) && !slices.Contains(list, w) {
-				list = append(list, w)
+		here := map[engine.Warning]bool{}
+		for _, found := range p.Run.Warnings {
+			as := kept[found.Code]
+			if len(as) == 0 {
+				if as = []engine.Warning{found}; where[found] == nil {
+					list = append(list, found)
+				}
+			}
+			for _, w := range as {
+				if !here[w] {
+					here[w], where[w] = true, append(where[w], p)
+				}
 			}
 		}
 	}
 	for _, w := range list {
-		var at []Point
-		spared := map[string]bool{} // entrants with a point where it does not hold
-		same := func(of engine.Warning) bool { return of == w || of.Code == w.Code && slices.Contains(s.Warnings, w) }
-		for _, p := range s.Points {
-			if p.Run != nil && slices.ContainsFunc(p.Run.Warnings, same) {
-				at = append(at, p)
-			} else {
-				spared[s.entrant(p)] = true
-			}
-		}
+		at := where[w]
 		if len(at) == 0 || len(at) == len(s.Points) {
 			all.Add(w.Code, w.Text, w.Remedy, name)
 			continue
 		}
+		with := map[string]int{}
+		for _, p := range at {
+			with[s.entrant(p)]++
+		}
 		for _, p := range at {
 			place := pointLabel(p)
-			if entrant := s.entrant(p); entrant != "" && !spared[entrant] {
+			if entrant := s.entrant(p); entrant != "" && with[entrant] == points[entrant] {
 				place = entrant // of all its points
 			}
 			all.Add(w.Code, w.Text, w.Remedy, strings.TrimPrefix(name+", "+place, ", "))

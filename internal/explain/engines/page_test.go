@@ -101,12 +101,46 @@ func wellFormed(t *testing.T, text string) {
 	}
 }
 
+// Of very many folders, the page and the text tell the first; a table has all figures.
+func TestManyFolders(t *testing.T) {
+	in := read(t, slices.Repeat([]string{filepath.Join(fixture(t, "demo", someCaches, "", nil, 3), "points", "001")}, 3*mostSampled)...)
+	page := page1(t, in)
+	var text bytes.Buffer
+	must(t, in.Text(&text))
+	for what, n := range map[string][2]int{
+		"cards":         {strings.Count(page, `<section class="card">`), mostSampled + 1},
+		"answers":       {strings.Count(page, `<p class="answer">`), mostSampled + 1},
+		"level tables":  {strings.Count(page, "<h3>Levels: "), mostSampled},
+		"texts":         {strings.Count(text.String(), "readrandom,"), mostSampled},
+		"further rows":  {strings.Count(page[strings.Index(page, "<h2>Further curves</h2>"):], "points/001</td>"), 3*mostSampled - maxDetailed},
+		"what is told":  {strings.Count(page, "<h2>80 more folders</h2>"), 1},
+		"in the text":   {strings.Count(text.String(), "80 more folders are not shown here"), 1},
+		"their answers": {strings.Count(page, "80 more are left out"), 1},
+	} {
+		if n[0] != n[1] {
+			t.Errorf("%d %s, want %d", n[0], what, n[1])
+		}
+	}
+}
+
+// Warnings that differ in figures only are counted where there are very many.
+func TestManyWarnings(t *testing.T) {
+	var all view.Warnings
+	for i := range 1000 {
+		all.Add("busy", fmt.Sprintf("other processes used %d.%d%%", i/10, i%10), "", fmt.Sprint("run ", i))
+	}
+	list := all.List()
+	if last := list[len(list)-1].Text; len(list) != 10 || last != "other processes used 0.9% (and 990 more with other figures)" {
+		t.Errorf("%d warnings, the last is %q", len(list), last)
+	}
+}
+
 // The figures of the folder stand in the tables, and every chart is there.
 func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 	text := page1(t, read(t, fixture(t, "demo", someCaches, "", nil, 3)))
 	for _, want := range []string{
 		`<p class="answer">1.05 block reads per Get (1.08 device reads) at a 9.6 MiB cache (1.20% of the database); ` +
-			`fewer than 2 from 4 MiB on, fewer than 1.1 from 9.6 MiB on. 1 of 9 points failed.</p>`,
+			`fewer than 2 block reads per Get with a cache of 4 MiB or more, fewer than 1.1 with 9.6 MiB or more. 1 of 9 points failed.</p>`,
 		"Remedy: run as root",
 		"failed: killed by signal 9 in phase load at op 81,204",
 		"<h3>Block reads per Get, by type</h3>", "<h3>Hit rate, by type</h3>", "<h3>Overall hit rate</h3>", "<h3>Block reads and device reads</h3>",
@@ -165,7 +199,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// A run folder named outside the sweep is not read.
+// A run folder named not inside the sweep is not read.
 func TestRunOutsideTheSweep(t *testing.T) {
 	dir := fixture(t, "demo", []float64{1, 4}, "", nil, -1)
 	sweep, err := result.ReadSweep(dir)
@@ -173,7 +207,7 @@ func TestRunOutsideTheSweep(t *testing.T) {
 	sweep.Points[0].Run = "../../etc"
 	must(t, result.WriteSweep(dir, sweep))
 	in := read(t, dir)
-	if p := in.Sweeps[0].Points[0]; p.Run != nil || !strings.Contains(p.Problem, "outside the sweep") {
+	if p := in.Sweeps[0].Points[0]; p.Run != nil || !strings.Contains(p.Problem, "not inside the sweep") {
 		t.Errorf("run %v, problem %q", p.Run, p.Problem)
 	}
 }

@@ -91,11 +91,11 @@ func (p Prediction) Text(w io.Writer) error {
 		out.Wrap(sentence, "")
 	}
 	out.Line("")
-	out.Line("                               block reads/Get                    hit rate, %")
+	out.Line("                               block reads/Get             hit rate in run, %")
 	out.Line("     cache  % of DB    steady    run        range  filter  top ix   index    data")
 	for _, q := range p.Points {
 		band := "-"
-		if q.High-q.Low > 0.01*q.BlockReadsPerGet {
+		if q.High > q.Low {
 			band = fmt.Sprintf("%.3f-%.3f", q.Low, q.High)
 		}
 		hit := func(kind engine.BlockType) string {
@@ -109,8 +109,9 @@ func (p Prediction) Text(w io.Writer) error {
 			unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3), q.SteadyState, q.BlockReadsPerGet, band,
 			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
 	}
-	out.Line(fmt.Sprintf("\nrun: after %s warm-up and %s measured Gets from an empty cache; range: of several random seeds", unit.Count(p.WarmupGets),
-		unit.Count(p.Gets)))
+	out.Line("")
+	out.Wrap(fmt.Sprintf("run: after %s warm-up and %s measured Gets from an empty cache, hit rates too; range: of the run with several random seeds (--seeds)",
+		unit.Count(p.WarmupGets), unit.Count(p.Gets)), "")
 	out.Wrap(fmt.Sprintf("In cache, filters and top-level indexes take %s (first inflection point, IP1), with all indexes %s (second, IP2)%s.",
 		unit.Bytes(p.Inflection.IP1.CacheBytes), unit.Bytes(p.Inflection.IP2.CacheBytes), besideMemtables(p.reserved())), "")
 	return out.Flush()
@@ -136,7 +137,8 @@ func (p Prediction) Page() *view.Page {
 				" Marked: the caches that hold IP1 and IP2" + besideMemtables(p.reserved()) + "."})
 	page.Add("Why",
 		view.Block{Title: "Hit rate by block type", Method: "prediction.md", Picture: p.hits(), Aside: true, Table: p.hitTable(),
-			Note: "The share of accesses that the cache serves. Filters and top indexes are asked for most often, so a cache holds them first."},
+			Note: "The share of accesses that the cache serves. Filters and top indexes are asked for most often, so a cache holds them first. " +
+				"In the run of the first chart, not in steady state."},
 		view.Block{Title: "Levels", Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
 			Table: levels(p.Levels)})
 	how := "Random block accesses were drawn from the level table and replayed through a model of the engine's cache."

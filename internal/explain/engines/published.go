@@ -21,7 +21,7 @@ type compared struct {
 
 // published puts a sweep by threads next to the studies of its engines.
 func (s *Sweep) published() (out []view.Block) {
-	if varying := s.varying(); !slices.Contains(varying, "threads") || !slices.Contains(varying, "engine") || s.along() != "threads" {
+	if varying := s.varied; !slices.Contains(varying, "threads") || !slices.Contains(varying, "engine") || s.along() != "threads" {
 		return nil
 	}
 	for _, study := range claims.Studies() {

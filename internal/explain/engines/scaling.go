@@ -26,7 +26,7 @@ type law struct {
 
 // laws are those of every curve that has enough points.
 func (s *Sweep) laws() (all []law) {
-	for _, x := range s.varying() {
+	for _, x := range s.varied {
 		if !scales(x) {
 			continue
 		}

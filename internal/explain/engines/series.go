@@ -128,7 +128,7 @@ func seriesTable(c curve, all []timed) view.Table {
 	return view.TableOf(parts, nil,
 		column{Name: "point", Left: true, Key: true, Words: func(t timed) string { return c.pointName(t.point) }},
 		column{Name: "phase", Left: true, Key: true, Words: func(t timed) string { return t.ticks[0].phase }},
-		column{Name: "ticks", Format: view.Digits, Value: func(t timed) *float64 { return view.Some(float64(len(t.ticks))) }},
+		column{Name: "samples", Format: view.Digits, Value: func(t timed) *float64 { return view.Some(float64(len(t.ticks))) }},
 		rate("slowest", func(s []float64) float64 { return s[0] }), rate("median", func(s []float64) float64 { return s[len(s)/2] }),
 		rate("fastest", func(s []float64) float64 { return s[len(s)-1] }),
 		read("first", func(of []float64) float64 { return of[0] }), read("last", func(of []float64) float64 { return of[len(of)-1] }))

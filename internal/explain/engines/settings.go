@@ -19,7 +19,7 @@ func (s *Sweep) settings() [][2]string {
 	}
 	w := run.Workload
 	varies := map[string]bool{}
-	for _, axis := range s.varying() {
+	for _, axis := range s.varied {
 		varies[axis] = true
 	}
 	say := func(axis, value string) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -20,6 +21,10 @@ func (in Input) Text(w io.Writer) error {
 		s := &in.Sweeps[i]
 		if i > 0 {
 			out.Line("")
+		}
+		if i == mostSampled {
+			out.Wrap(unit.Count(len(in.Sweeps)-i)+" more folders are not shown here; the page has a table of them, which --csv FILE writes for a program.", "")
+			break
 		}
 		s.text(out, len(in.Sweeps) > 1)
 	}
@@ -81,7 +86,7 @@ func (s *Sweep) text(out *view.Text, named bool) {
 	if s.compares() {
 		s.enginesText(out, curves[0], paragraph)
 	}
-	if !slices.Contains(s.varying(), "engine") || !s.compares() {
+	if !slices.Contains(s.varied, "engine") || !s.compares() {
 		paragraph("    ", inflectionLines(s.Inflection)...)
 	}
 	var advice []string

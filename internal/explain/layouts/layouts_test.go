@@ -177,4 +177,20 @@ func TestWhichLayout(t *testing.T) {
 	if got != want {
 		t.Error(got)
 	}
+	if table := in.costs(); !slices.ContainsFunc(table.Heads, func(h view.Head) bool { return h.Name == "at 50M with" && h.Unit == "4 GiB" }) {
+		t.Errorf("the first table does not have the size that was asked for: %+v", table.Heads)
+	}
+}
+
+// As much memory for each account as in the run says nothing where the state fitted in it.
+func TestOutlookWithMemoryAlike(t *testing.T) {
+	for disk, want := range map[int64]bool{32 << 20: false, 128 << 20: true} {
+		in := Input{&result.Layouts{Workload: result.StateWorkload{MemoryBytes: 64 << 20},
+			Rows: []result.LayoutRow{{Layout: "a", Status: result.OK, Accounts: 1 << 20, DiskBytes: disk}},
+			Outlook: []result.LayoutOutlook{{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 64e9, PerAccount: true, Value: 1},
+				{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 2 << 30, Value: 2}}}}
+		if got := slices.ContainsFunc(in.outlook().Heads, func(h view.Head) bool { return h.Unit == "64 B/account" }); got != want {
+			t.Errorf("state of %d bytes: %+v", disk, in.outlook().Heads)
+		}
+	}
 }

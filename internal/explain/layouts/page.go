@@ -39,7 +39,7 @@ func (in Input) Page() *view.Page {
 	p.Answer("", in.answers(judged)...)
 	p.Add("What a lookup costs", view.Block{Method: method, Table: in.costs(),
 		Note: view.Upper(in.costsNote()) + ". Nothing cached: each is the first lookup of a state that was just opened. " +
-			"Memory held: caches warm, the process held to its budget. At 1B: predicted, not measured."})
+			"Memory held: caches warm, the process held to its budget. At a number of accounts with a memory: predicted, not measured."})
 	p.Add("Which claims to believe", view.Block{Method: claimsMethod, Verdicts: verdicts(judged),
 		Note: "Claims of others, each with what this run says of it. A smaller state refutes a bound that it exceeds; it confirms one only up to its size. " +
 			claims.Elsewhere(judged)})
@@ -58,7 +58,8 @@ func (in Input) Page() *view.Page {
 			Note: "By a model of each layout's caches and of the page cache, next to what was measured."},
 		view.Block{Title: "Not built, but predicted", Method: method, Table: in.outlook(),
 			Note: "Nodes by a formula, device reads by a model of each layout's caches and of the page cache: no measurement. " +
-				"Memory as here: as much for each account as this run had."})
+				"Memory in bytes per account: what this run had for each account of the largest size, so more memory for a larger state. " +
+				"Left out where the measured state fitted in memory."})
 	p.Add("Facts",
 		view.Block{Title: "Every kind of lookup", Method: method, Table: in.kinds(), Folded: true},
 		view.Block{Title: "What the layouts are", Table: in.labels(), Folded: true},

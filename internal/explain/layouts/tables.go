@@ -81,8 +81,8 @@ func (in Input) costs() view.Table {
 	reads := func(name, unit, kind, condition string) column {
 		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 { return e.ReadsValue(of.at, kind, condition) }}
 	}
-	return view.TableOf(largest, nil,
-		column{Name: "layout", Left: true, Key: true, Words: func(of row) string {
+	columns := []column{
+		{Name: "layout", Left: true, Key: true, Words: func(of row) string {
 			if of.Accounts < claims.Largest(in.Layouts) {
 				return of.Layout + " " + accountsText(of.Accounts)
 			}
@@ -91,11 +91,35 @@ func (in Input) costs() view.Table {
 		reads("nothing", "cached", result.AccountLookup, result.FirstLookups),
 		reads("memory", "held", result.AccountLookup, result.HeldLookups),
 		shareColumn(e),
-		column{Name: "at 1B with", Unit: "16 GiB", Format: view.PerGet, Value: func(of row) *float64 {
-			return e.Predicted(of.Layout, claims.Billion, claims.ServerMemory)
-		}},
-		reads("a slot", "held", result.SlotLookup, result.HeldLookups),
-		p50.Named("p50", "us, held"), nodes, disk)
+	}
+	for _, at := range in.ahead() {
+		columns = append(columns, column{Name: "at " + accountsText(at.accounts) + " with", Unit: view.ShortBytes(at.memory), Format: view.PerGet,
+			Value: func(of row) *float64 { return e.Predicted(of.Layout, at.accounts, at.memory) }})
+	}
+	return view.TableOf(largest, nil, append(columns, reads("a slot", "held", result.SlotLookup, result.HeldLookups),
+		p50.Named("p50", "us, held"), nodes, disk)...)
+}
+
+// place is a size and a memory to predict for.
+type place struct {
+	accounts uint64
+	memory   int64
+}
+
+// mostAhead are as many predictions as the first table has room for; the last table has all.
+const mostAhead = 2
+
+// ahead are the sizes and memories that the run was asked about, or else those of a server.
+func (in Input) ahead() (places []place) {
+	for _, accounts := range in.Workload.At {
+		for _, memory := range in.Workload.AtMemory {
+			places = append(places, place{accounts, memory})
+		}
+	}
+	if len(places) == 0 {
+		return []place{{claims.Billion, claims.ServerMemory}}
+	}
+	return places[:min(len(places), mostAhead)]
 }
 
 func shareColumn(e claims.Evidence) column {
@@ -287,7 +311,10 @@ func (in Input) outlook() view.Table {
 		{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }},
 		reads("nodes", "", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
 		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
-		reads("device reads", "memory as here", func(a ahead) *float64 {
+		reads("device reads", in.memoryAlike(), func(a ahead) *float64 {
+			if i, ok := e.Largest(a.layout); ok && e.Share(i) >= 1 {
+				return nil // it fitted in memory, and would again
+			}
 			return claims.Value(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
 		}),
 	}
@@ -304,6 +331,24 @@ func (in Input) outlook() view.Table {
 		}
 	}
 	return view.TableOf(rows, nil, columns...)
+}
+
+// memoryAlike is the memory that the run had for each account, in bytes, at the largest
+// size of each layout.
+func (in Input) memoryAlike() string {
+	var all []string
+	for _, o := range in.Outlook {
+		if o.PerAccount {
+			text := view.ShortBytes(int64(math.Round(float64(o.MemoryBytes)/float64(o.Accounts)))) + "/account"
+			if !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return "as here, per account" // a layout failed at the largest size
 }
 
 // kind is one kind of lookup of a row.

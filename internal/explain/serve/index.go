@@ -6,9 +6,11 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"io/fs"
 	"os"
@@ -17,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/result"
 )
@@ -48,67 +52,101 @@ var kinds = []struct{ file, kind string }{{result.SweepFile, "sweep"}, {result.R
 // index remembers what it read of files that have not changed.
 type index struct {
 	root  string
+	row   *template.Template // of one Entry
 	mutex sync.Mutex
-	known map[string]remembered
+	known map[string]listed
 }
 
-type remembered struct {
-	size  int64
-	at    time.Time
-	entry Entry
+// listed is an entry with its row of the page, and the file that both were made from.
+type listed struct {
+	Entry
+	row  template.HTML
+	size int64
+	at   time.Time
 }
 
-// list finds all folders of results below the root. It does not look into those that it
-// finds: their runs belong to them.
-func (x *index) list() (all []Entry, err error) {
-	err = filepath.WalkDir(x.root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			if path == x.root {
+// readers is how many folders are read at a time: more than processors, because a disk
+// answers several requests at once.
+const readers = 16
+
+// list finds all folders of results below the root, the newest first. It does not look
+// into those that it finds: their runs belong to them.
+func (x *index) list() (all []listed, err error) {
+	var mutex sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(readers)
+	var visit func(dir string) error
+	visit = func(dir string) error {
+		for _, k := range kinds {
+			info, err := os.Stat(filepath.Join(dir, k.file))
+			if err != nil || info.IsDir() {
+				continue
+			}
+			found, err := x.entry(dir, k.file, k.kind, info)
+			if err != nil {
 				return err
 			}
-			return fs.SkipDir // not ours to read
-		}
-		if !d.IsDir() {
+			mutex.Lock()
+			all = append(all, found)
+			mutex.Unlock()
 			return nil
 		}
-		for _, k := range kinds {
-			info, err := os.Stat(filepath.Join(path, k.file))
-			if err == nil && !info.IsDir() {
-				all = append(all, x.entry(path, k.file, k.kind, info))
-				return fs.SkipDir
+		inside, err := os.ReadDir(dir)
+		if err != nil && dir == x.root { // below it: not ours to read
+			return err
+		}
+		for _, f := range inside {
+			if !f.IsDir() {
+				continue
+			}
+			deeper := func() error { return visit(filepath.Join(dir, f.Name())) }
+			if !group.TryGo(deeper) { // all readers are busy: this one goes on itself
+				if err := deeper(); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
-	})
-	slices.SortStableFunc(all, func(a, b Entry) int { return b.Started.Compare(a.Started) })
+	}
+	group.Go(func() error { return visit(x.root) })
+	err = group.Wait()
+	slices.SortFunc(all, func(a, b listed) int { return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Path, b.Path)) })
 	return all, err
 }
 
-func (x *index) entry(dir, file, kind string, info fs.FileInfo) Entry {
+func (x *index) entry(dir, file, kind string, info fs.FileInfo) (listed, error) {
 	x.mutex.Lock()
-	defer x.mutex.Unlock()
-	if r, ok := x.known[dir]; ok && r.size == info.Size() && r.at.Equal(info.ModTime()) {
-		return x.state(dir, r.entry)
+	was := x.known[dir]
+	x.mutex.Unlock()
+	now := was
+	if was.size != info.Size() || !was.at.Equal(info.ModTime()) {
+		rel, err := filepath.Rel(x.root, dir)
+		if err != nil {
+			rel = dir
+		}
+		now = listed{Entry: Entry{Path: filepath.ToSlash(rel), Kind: kind}, size: info.Size(), at: info.ModTime()}
+		if err := now.read(filepath.Join(dir, file)); err != nil {
+			now.Status, now.Error = damaged, err.Error()
+		}
 	}
-	rel, err := filepath.Rel(x.root, dir)
-	if err != nil {
-		rel = dir
+	// A plan that is going on has the status of one that was interrupted; but it writes.
+	if now.Status == result.Interrupted || now.Status == running {
+		now.Status, now.row = result.Interrupted, ""
+		if time.Since(newestSeries(dir).at) < stillRunning {
+			now.Status = running
+		}
 	}
-	e := Entry{Path: filepath.ToSlash(rel), Kind: kind}
-	if err := e.read(filepath.Join(dir, file)); err != nil {
-		e.Status, e.Error = damaged, err.Error()
+	if now.row == "" {
+		var text strings.Builder
+		if err := x.row.Execute(&text, now.Entry); err != nil {
+			return now, err
+		}
+		now.row = template.HTML(text.String())
 	}
-	x.known[dir] = remembered{info.Size(), info.ModTime(), e}
-	return x.state(dir, e)
-}
-
-// state tells a plan that is going on from one that was interrupted: both have that
-// status, but the former writes.
-func (x *index) state(dir string, e Entry) Entry {
-	if e.Status == result.Interrupted && time.Since(newestSeries(dir).at) < stillRunning {
-		e.Status = running
-	}
-	return e
+	x.mutex.Lock()
+	x.known[dir] = now
+	x.mutex.Unlock()
+	return now, nil
 }
 
 // maxHeadBytes bounds what is read of a file for the list.
@@ -139,7 +177,10 @@ func (e *Entry) read(path string) error {
 		var engine named
 		var trace struct{ Engine string }
 		var workload struct{ Name string }
-		var host result.Host
+		var host struct {
+			CPU   string
+			Cores int
+		}
 		var axes []result.Axis
 		var trees []struct{ Tree string }
 		var rows []struct{ Layout string }
@@ -222,10 +263,10 @@ type named string
 
 // UnmarshalJSON reads either form.
 func (n *named) UnmarshalJSON(text []byte) error {
-	var whole struct{ Name string }
-	if err := json.Unmarshal(text, (*string)(n)); err == nil {
-		return nil
+	if text[0] == '"' {
+		return json.Unmarshal(text, (*string)(n))
 	}
+	var whole struct{ Name string }
 	err := json.Unmarshal(text, &whole)
 	*n = named(whole.Name)
 	return err

@@ -56,7 +56,7 @@ func TestListAndReports(t *testing.T) {
 	handler, err := Handler(root, "127.0.0.1:8111")
 	must(t, err)
 	code, list, header := get(t, handler, "/", "localhost:8111")
-	if code != http.StatusOK || strings.Count(list, `data-status="damaged"`) != 4 || strings.Count(list, `data-status="ok"`) != 2 {
+	if code != http.StatusOK || strings.Count(list, `<tr class="damaged"`) != 4 || strings.Count(list, `<tr class="ok"`) != 2 {
 		t.Errorf("%d: %s", code, list)
 	}
 	if strings.Contains(list, "<img") || !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
@@ -106,23 +106,35 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// go test -bench List ./internal/explain/serve
-func BenchmarkListOf5000Runs(b *testing.B) {
+// The page of 5,000 runs of full size, for the first time and again:
+// go test -run '^$' -bench Page ./internal/explain/serve
+func BenchmarkPageOf5000Runs(b *testing.B) {
 	root := b.TempDir()
-	one := filepath.Join(root, "one")
-	writeRun(b, one, "pebble1")
-	text, err := os.ReadFile(filepath.Join(one, result.RunFile))
+	run, err := result.ReadRun(filepath.FromSlash("../report/testdata/0.1.0/sweep/points/000-0"))
 	must(b, err)
-	for i := range 4999 {
+	for i := range 5000 {
 		dir := filepath.Join(root, fmt.Sprint(i%50), fmt.Sprint(i))
 		must(b, os.MkdirAll(dir, 0o755))
-		must(b, os.WriteFile(filepath.Join(dir, result.RunFile), text, 0o644))
+		run.Started = run.Started.Add(time.Second)
+		must(b, result.WriteRun(dir, run))
 	}
-	b.ResetTimer()
-	for range b.N {
-		x := &index{root: root, known: map[string]remembered{}}
-		if all, err := x.list(); err != nil || len(all) != 5000 {
-			b.Fatal(len(all), err)
+	show := func(b *testing.B, handler http.Handler) {
+		if code, page, _ := get(b, handler, "/", "localhost:1"); code != http.StatusOK || strings.Count(page, `<tr class="ok"`) != 5000 {
+			b.Fatal(code, len(page))
 		}
 	}
+	handler, err := Handler(root, "localhost:1")
+	must(b, err)
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			handler, err = Handler(root, "localhost:1")
+			must(b, err)
+			show(b, handler)
+		}
+	})
+	b.Run("again", func(b *testing.B) {
+		for b.Loop() {
+			show(b, handler)
+		}
+	})
 }

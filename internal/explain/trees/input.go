@@ -67,7 +67,7 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 	}
 	of := replayed{ReplayedTree: t}
 	if !filepath.IsLocal(filepath.FromSlash(t.Run)) {
-		of.problem = fmt.Sprintf("the run folder %q lies outside the replay: not read", t.Run)
+		of.problem = fmt.Sprintf("replay.json names a run folder %q that is not inside the replay: not read", t.Run)
 		return of
 	}
 	folder := filepath.Join(dir, filepath.FromSlash(t.Run))

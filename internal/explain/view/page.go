@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/web"
 )
 
@@ -152,31 +154,59 @@ func (p *Page) CSV(w io.Writer) error {
 
 // Warnings gathers warnings: each once, with all the places where it holds.
 type Warnings struct {
-	keys  [][2]string // kind and text
-	list  []Warning
-	where [][]string
+	list  []*told
+	known map[[2]string]*told   // by kind and text
+	alike map[[2]string][]*told // by kind and text without its figures
 }
+
+// told is a warning with its places, and with how many others it stands for.
+type told struct {
+	Warning
+	where []string
+	at    map[string]bool
+	more  int
+}
+
+// mostAlike is how many warnings are listed that differ in figures only: thousands of runs
+// on a busy machine have thousands of them.
+const mostAlike = 10
+
+var figures = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
 
 // Add adds a warning. Those of one kind and text are the same.
 func (w *Warnings) Add(kind, text, remedy, where string) {
-	key := [2]string{kind, text}
-	i := slices.Index(w.keys, key)
-	if i < 0 {
-		i = len(w.list)
-		w.keys, w.list, w.where = append(w.keys, key), append(w.list, Warning{Text: text, Remedy: remedy}), append(w.where, nil)
+	if w.known == nil {
+		w.known, w.alike = map[[2]string]*told{}, map[[2]string][]*told{}
 	}
-	if where != "" && !slices.Contains(w.where[i], where) {
-		w.where[i] = append(w.where[i], where)
+	key := [2]string{kind, text}
+	t := w.known[key]
+	if t == nil {
+		shape := [2]string{kind, figures.ReplaceAllString(text, "0")}
+		if alike := w.alike[shape]; len(alike) == mostAlike {
+			t = alike[mostAlike-1]
+			t.more++
+		} else {
+			t = &told{Warning: Warning{Text: text, Remedy: remedy}, at: map[string]bool{}}
+			w.list, w.alike[shape] = append(w.list, t), append(alike, t)
+		}
+		w.known[key] = t
+	}
+	if where != "" && !t.at[where] {
+		t.at[where], t.where = true, append(t.where, where)
 	}
 }
 
 // List is every warning with its places, few enough to be read.
-func (w *Warnings) List() []Warning {
+func (w *Warnings) List() (list []Warning) {
 	const most = 200
-	for i, places := range w.where {
-		w.list[i].Where = Clip(strings.Join(places, "; "), most)
+	for _, t := range w.list {
+		shown := t.Warning
+		if shown.Where = Clip(strings.Join(t.where, "; "), most); t.more > 0 {
+			shown.Text += fmt.Sprintf(" (and %s more with other figures)", unit.Count(t.more))
+		}
+		list = append(list, shown)
 	}
-	return w.list
+	return list
 }
 
 // Known leaves out the facts without a value.

@@ -58,7 +58,9 @@ func fields(e *Experiment) []field {
 			&e.Existing},
 		{"database.ignore_lock", "ignore-lock", onReads, "", "read even if another process has the database open", "", &e.IgnoreLock},
 		{"database.table", "table", onReads, "",
-			"table of a database that has several by name (rocksdb, mdbx, lmdb; statelab inspect lists them), or a mix: a=70,b=30", "", &e.Table},
+			"table of a database that has several by name (rocksdb, mdbx, lmdb), or kind of keys of a client's database on Pebble or LevelDB; " +
+				"statelab inspect lists them; or a mix: a=70,b=30",
+			"", &e.Table},
 		{"database.read_only", "read-only", onReads, "", "open read-only; by default a database is opened as a node opens it, with its write buffers", "",
 			&e.ReadOnly},
 		{"database.keep", "keep", onStates, "", "keep the files of the states, which are deleted otherwise", "", &e.Keep},
