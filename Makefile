@@ -34,7 +34,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help build platforms runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench dist clean cluster-needs cluster-test storm damage audit outdated
+.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage audit outdated
 
 help:
 	@echo "build     bin/statelab and, with a C compiler, bin/statelab-run-pebble: Pebble with cgo, as nodes run it"
@@ -58,6 +58,7 @@ help:
 	@echo "outdated  dependencies that have a newer version (needs the internet)"
 	@echo "bench     all benchmarks"
 	@echo "dist      a tarball of bin/ for machines without Go, with a bill of materials and checksums, in dist/"
+	@echo "dist-test  run TARBALL in an empty Debian system: the demo's commands, a report, RocksDB (needs root and the internet)"
 	@echo "clean     remove bin and demo"
 
 # The runner is Pebble with cgo, as nodes run it. An old one must not outlive what it was built from.
@@ -259,6 +260,11 @@ bench: needs
 # What is built is packed: make build alone, or runners and trees, too.
 dist: build
 	scripts/dist dist $(VERSION)
+
+# TARBALL is one of make dist's.
+dist-test: tools
+	@scripts/needs debootstrap:debootstrap
+	scripts/dist-test $(TARBALL)
 
 clean:
 	rm -rf bin demo dist
