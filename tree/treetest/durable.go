@@ -241,6 +241,8 @@ func (s suite) testSurvivesKill(t *testing.T) {
 					t.Fatalf("version %d: roots\n%x, want\n%x", v+1, got, want[v])
 				}
 			}
+			must(t, f.Close())
+			f = s.open(t, tree.Options{Dir: dir})
 			s.expectVersion(t, f, streamVersions)
 			must(t, f.Close())
 		})

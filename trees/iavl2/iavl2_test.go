@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/bvinc/go-sqlite-lite/sqlite3"
 	"github.com/rs/zerolog"
 
 	"github.com/statelab/statelab/tree"
@@ -101,11 +102,44 @@ func writeUnreplayable(t *testing.T, f tree.Forest) string {
 	set("a", "3")
 	set("c", "3")
 	commit(t, f, 2)
-	set("b", "4")
+	writeThird(t, f)
+	return commit(t, f, 3)
+}
+
+func writeThird(t *testing.T, f tree.Forest) {
+	t.Helper()
+	must(t, f.Set(0, []byte("b"), []byte("4")))
 	must(t, f.Remove(0, []byte("b")))
 	must(t, f.Remove(0, []byte("c")))
-	set("c", "5")
-	return commit(t, f, 3)
+	must(t, f.Set(0, []byte("c"), []byte("5")))
+}
+
+// TestCheckpointCutShort leaves of the newest checkpoint what a kill between its two last
+// steps does: its root, and no line in its shard. The version before it opens.
+func TestCheckpointCutShort(t *testing.T) {
+	o := options(t)
+	f := open(t, o)
+	want := writeUnreplayable(t, f)
+	must(t, f.Close())
+	db, err := sqlite3.Open(filepath.Join(o.Dir, "bank", "tree_0000000000001.sqlite"))
+	must(t, err)
+	must(t, db.Exec("DELETE FROM checkpoints WHERE version = 3"))
+	must(t, db.Close())
+
+	o.Create = false
+	for range 2 {
+		f = open(t, o)
+		if f.Version() == 2 {
+			writeThird(t, f)
+			if got := commit(t, f, 3); got != want {
+				t.Errorf("root %s, want %s", got, want)
+			}
+		}
+		must(t, f.Close())
+	}
+	if got := f.Version(); got != 3 {
+		t.Errorf("ended at version %d, want 3", got)
+	}
 }
 
 func TestFirstCommitCutShort(t *testing.T) {

@@ -20,13 +20,13 @@ func newestOfAll(o tree.Options) (oldest int64, err error) {
 	}
 	var latest int64
 	for i, name := range o.Stores {
-		version, err := newest(filepath.Join(o.Dir, name, rootsFile))
+		begun, ended, err := newest(filepath.Join(o.Dir, name))
 		if err != nil {
 			return 0, fmt.Errorf("newest version of store %s: %w", name, err)
 		}
-		latest = max(latest, version)
-		if i == 0 || version < oldest {
-			oldest = version
+		latest = max(latest, begun)
+		if i == 0 || ended < oldest {
+			oldest = ended
 		}
 	}
 	if oldest == 0 && latest > 0 {
@@ -35,20 +35,43 @@ func newestOfAll(o tree.Options) (oldest int64, err error) {
 	return oldest, nil
 }
 
-// newest is 0 where no version was committed.
-func newest(path string) (version int64, err error) {
+// newest is the newest version that has a root, and the newest one that the library
+// can load; 0 is none. They differ where a kill came between the two last steps of a
+// checkpoint: the root names one that its shard does not list, and the library would
+// refuse to load it. All leaves before it are still there to be replayed.
+func newest(dir string) (begun, ended int64, err error) {
+	var checkpoint int64
+	err = firstRow(filepath.Join(dir, rootsFile), "SELECT version, checkpoint FROM root ORDER BY version DESC LIMIT 1", nil, []any{&begun, &checkpoint})
+	if err != nil || checkpoint == 0 {
+		return begun, begun, err
+	}
+	shards, err := filepath.Glob(filepath.Join(dir, "tree_*.sqlite"))
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, shard := range shards {
+		if err := firstRow(shard, "SELECT version FROM checkpoints WHERE version = ?", []any{begun}, []any{&ended}); err != nil || ended == begun {
+			return begun, ended, err
+		}
+	}
+	return begun, begun - 1, nil
+}
+
+// firstRow scans the first row that query gives from the database in path, and leaves
+// into as it is where there is none.
+func firstRow(path, query string, args, into []any) (err error) {
 	db, err := sqlite3.Open("file:" + path + "?mode=ro")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	rows, err := db.Prepare("SELECT coalesce(max(version), 0) FROM root")
+	rows, err := db.Prepare(query, args...)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	if _, err := rows.Step(); err != nil {
-		return 0, err
+	if found, err := rows.Step(); err != nil || !found {
+		return err
 	}
-	return version, rows.Scan(&version)
+	return rows.Scan(into...)
 }
