@@ -34,7 +34,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help build platforms runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage audit outdated
+.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage soak audit outdated
 
 help:
 	@echo "build     bin/statelab and, with a C compiler, bin/statelab-run-pebble: Pebble with cgo, as nodes run it"
@@ -54,6 +54,7 @@ help:
 	@echo "          inputs that reach new code stay in Go's cache, those that fail a test in testdata/fuzz beside it"
 	@echo "storm     kills, signals and failing disks from STORM_SEED for STORM (default 2h); as root also disks that fill up and fail"
 	@echo "damage    10,000 damaged inputs for every reader, 100 damaged databases for every engine, 100 lies for every verb: hours"
+	@echo "soak      measurements, a database that is written, and serve, for SOAK (default 2h): what they hold does not grow"
 	@echo "audit     known vulnerabilities of all dependencies, licences and sources of crates (needs the internet)"
 	@echo "outdated  dependencies that have a newer version (needs the internet)"
 	@echo "bench     all benchmarks"
@@ -237,6 +238,11 @@ storm: runners trees
 
 damage: runners
 	$(GO) test -v -timeout 0 -count=1 -run 'TestDamagedInputs|TestEnginesAgainstDamage|TestOneLieIsCaught' ./cmd/statelab -damaged 10000 -lies 100
+
+# Measurements and serve that run for SOAK: memory, open files, threads and goroutines stay what they are.
+SOAK ?= 2h
+soak: needs
+	$(GO) test -v -short -timeout 0 -count=1 -run 'TestSoak$$' ./cmd/statelab -soak $(SOAK)
 
 # Exact versions, as of staticcheck.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
