@@ -31,7 +31,7 @@ func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.MaxLevels]
 		}
 		var limits [engine.MaxLevels]float64
 		r.Base, limits = levelLimits(dbBytes, float64(lbaseMaxBytes))
-		r.FileBytes = fileBytes(r.Base, dbBytes/baseStarts(r.Base, float64(lbaseMaxBytes)), targetFileBytes)
+		r.FileBytes = fileBytes(r.Base, dbBytes/BaseStarts(r.Base, float64(lbaseMaxBytes)), targetFileBytes)
 		before := r.Keys
 		r.Keys = [engine.MaxLevels]float64{lastLevel: float64(keys)}
 		for level := r.Base; level < lastLevel; level++ {
@@ -66,8 +66,8 @@ func levelLimits(dbBytes, baseBytes float64) (base int, limits [engine.MaxLevels
 	return base, limits
 }
 
-// baseStarts is the size of the database from which L0 is compacted into base.
-func baseStarts(base int, baseBytes float64) float64 {
+// BaseStarts is the size of the database from which L0 is compacted into base, in bytes.
+func BaseStarts(base int, baseBytes float64) float64 {
 	return baseBytes / (1 - 1.0/levelMultiplier) * math.Pow(levelMultiplier, float64(lastLevel-1-base))
 }
 

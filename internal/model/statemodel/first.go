@@ -23,21 +23,23 @@ type tables struct {
 	levels []tier // the newest first
 	open   func(*tables)
 	read   map[block]bool
-	files  float64 // of a build: how long files are over their mean, so that they end anywhere
 }
 
 // tier is one level.
 type tier struct {
-	bytes, fileBytes float64
-	newest           float64 // share of all writes that are the newest, and are in this level or above
-	regions          []span
-	last             bool
+	bytes   float64
+	target  float64   // size of a file
+	renewed float64   // share of the level that was written since targets were half of that
+	ends    []float64 // of files, in a build
+	newest  float64   // share of all writes that are the newest, and are in this level or above
+	regions []span
+	last    bool
 }
 
-// span is where the keys of a region lie among those of a level, how wide they are, and
-// what the index takes for each of their bytes: an index entry is a key in full, up to
-// where it differs from the next.
-type span struct{ from, wide, index float64 }
+// span is where the keys of a region lie in the file of a level, how wide they are there, how
+// many bytes each of its bytes was before compression, and what the index takes for it: an
+// index entry is a key in full, up to where it differs from the next.
+type span struct{ from, wide, raw, index float64 }
 
 // stretch is keys that lie together: a region.
 type stretch struct {
@@ -45,15 +47,64 @@ type stretch struct {
 	shared float64 // bytes that all of its keys begin with
 }
 
-// part is keys of a region that were written last with the latest of so many.
-type part struct{ bytes, written float64 }
+// part is keys of a region: their bytes in data blocks before compression, and in files.
+type part struct {
+	raw, stored float64
+	writes
+}
 
-// newer are the bytes of a region's keys that the newest share of all writes wrote.
-func (r stretch) newer(share float64) (bytes float64) {
-	for _, p := range r.parts {
-		bytes += p.bytes * (1 - math.Pow(1-share, p.written))
+// writes say when keys were written: last with the latest of so many; again, if each of those
+// wrote them; or first, and a changed share of them again by the last blocks. A leaf of a trie
+// is written with its own key, and pushed down to its place by the first of so many others.
+type writes struct {
+	latest  float64
+	again   bool
+	first   bool
+	changed float64
+	pushed  float64
+}
+
+// within is the share of the keys that a level has with the writes between two shares of all,
+// counted from the newest. Older versions of keys lie below the newest.
+func (w writes) within(above, newest float64) float64 {
+	switch {
+	case w.first && newest == 1:
+		return 1
+	case w.again:
+		return 1 - math.Pow(1-(newest-above), w.latest)
 	}
-	return bytes
+	return w.by(newest) - w.by(above)
+}
+
+// by is the share of the keys that the newest writes, a share of all, wrote.
+func (w writes) by(newest float64) float64 {
+	switch {
+	case newest == 0:
+		return 0
+	case w.first:
+		return w.changed
+	case w.pushed > 0:
+		return 1 - (1-newest)*(1-math.Pow(newest, w.pushed))
+	}
+	return 1 - math.Pow(1-newest, w.latest)
+}
+
+var once = writes{latest: 1}
+
+// records are a part of so many records, of which a file has a share of the filter and, of
+// the index, an entry for each block; compression saves some of them. A block ends before the
+// record that it has no room for.
+func records(n, bytes, saved float64, w writes) part {
+	return part{raw: n * bytes / (1 - bytes/2/pebbleBlock), stored: n * (bytes - saved + filterBytes + pebbleIndexEntry*bytes/pebbleBlock), writes: w}
+}
+
+// within are the bytes of a region's keys in a level.
+func (r stretch) within(above, newest float64) (raw, stored float64) {
+	for _, p := range r.parts {
+		here := p.writes.within(above, newest)
+		raw, stored = raw+p.raw*here, stored+p.stored*here
+	}
+	return raw, stored
 }
 
 // block is a block of a file of a level.
@@ -64,55 +115,99 @@ type block struct {
 }
 
 // tablesOf are those of a database of so many keys in these regions. Levels are as large
-// as lsm.Settle says; each holds what was written last of what those above it do not.
+// as lsm.Settle says; each holds what was written last of what those above it do not, and
+// older versions of what they do.
 func tablesOf(keys float64, regions ...stretch) *tables {
-	newer := func(share float64) (bytes float64) {
-		for _, r := range regions {
-			bytes += r.newer(share)
-		}
-		return bytes
-	}
-	bytes := newer(1)
 	var targets [engine.MaxLevels]int64
 	for level := range targets {
-		targets[level] = 2 << 20 << level // below L0 the same in both sets of options that layouts use
+		targets[level] = targetBytes(level)
 	}
-	const baseBytes = 64 << 20
-	rest := lsm.Settle(uint64(keys), baseBytes, targets, func(int, float64) float64 { return bytes / keys })
-	t, cumulative, above := &tables{open: func(*tables) {}}, 0.0, 0.0
+	bytes := storedWithin(regions, 0, 1)
+	t := &tables{open: func(*tables) {}}
+	for range 20 { // older versions make the database larger, and so its levels
+		rest := lsm.Settle(uint64(keys), baseBytes, targets, func(int, float64) float64 { return bytes / keys })
+		t.levels = tiers(rest, bytes/keys, regions)
+		bytes = 0
+		for _, l := range t.levels {
+			bytes += l.bytes
+		}
+	}
+	return t
+}
+
+// targetBytes is below L0 the same in both sets of options that layouts use.
+func targetBytes(level int) int64 { return 2 << 20 << level }
+
+func storedWithin(regions []stretch, above, newest float64) (bytes float64) {
+	for _, r := range regions {
+		_, stored := r.within(above, newest)
+		bytes += stored
+	}
+	return bytes
+}
+
+const baseBytes = 64 << 20 // LBaseMaxBytes
+
+// tiers are the levels that are not empty. When the base level moves up, the targets of all
+// files double and a level in between may grow: both take until enough was written to it.
+func tiers(rest lsm.Rest, bytesPerKey float64, regions []stretch) (levels []tier) {
+	above, inflow := 0.0, 0.0
+	if rest.Base < engine.MaxLevels-1 {
+		for _, n := range rest.Keys {
+			inflow += n * bytesPerKey
+		}
+		inflow -= lsm.BaseStarts(rest.Base, baseBytes)
+	}
 	for level, n := range rest.Keys {
 		if n < 1 {
 			continue
 		}
-		l := tier{bytes: bytes * n / keys, fileBytes: rest.FileBytes[level], newest: 1, last: level == engine.MaxLevels-1}
-		if cumulative += l.bytes; !l.last {
-			low, high := 0.0, 1.0
+		l := tier{target: float64(targetBytes(max(1, 1+level-rest.Base))), newest: 1, last: level == engine.MaxLevels-1}
+		if !l.last {
+			bytes, before := n*bytesPerKey, 0.0
+			switch level {
+			case rest.Base: // half of the file that left it last is missing: a long one, most likely
+				bytes = baseBytes - .75*l.target
+			case rest.Base + 1:
+				before = baseBytes
+				bytes = math.Min(bytes, before+math.Max(0, inflow))
+			}
+			low, high := above, 1.0
 			for range 50 {
-				if l.newest = (low + high) / 2; newer(l.newest) > cumulative {
+				if l.newest = (low + high) / 2; storedWithin(regions, above, l.newest) > bytes {
 					high = l.newest
 				} else {
 					low = l.newest
 				}
 			}
+			inflow += before - bytes // of the next level
+		}
+		l.bytes = storedWithin(regions, above, l.newest)
+		l.renewed = 1
+		if len(levels) > 0 {
+			l.renewed = math.Max(0, math.Min(1, inflow/levels[len(levels)-1].bytes))
 		}
 		from := 0.0
 		for _, r := range regions {
-			wide := (r.newer(l.newest) - r.newer(above)) / l.bytes
-			l.regions = append(l.regions, span{from, wide, (pebbleIndexEntry + r.shared) / pebbleBlock})
-			from += wide
+			raw, stored := r.within(above, l.newest)
+			of := span{from: from, wide: stored / l.bytes, raw: raw / math.Max(1, stored)}
+			of.index = of.raw * (pebbleIndexEntry + r.shared) / pebbleBlock
+			l.regions = append(l.regions, of)
+			from += of.wide
 		}
 		above = l.newest
-		t.levels = append(t.levels, l)
+		levels = append(levels, l)
 	}
-	return t
+	return levels
 }
 
-// indexBytes are those of the index of all keys of a level before a place.
-func (l tier) indexBytes(before float64) (bytes float64) {
+// before are the bytes in data blocks and in the index of all keys of a level before a place.
+func (l tier) before(place float64) (data, index float64) {
 	for _, r := range l.regions {
-		bytes += math.Max(0, math.Min(before/l.bytes-r.from, r.wide)) * l.bytes * r.index
+		bytes := math.Max(0, math.Min(place/l.bytes-r.from, r.wide)) * l.bytes
+		data, index = data+bytes*r.raw, index+bytes*r.index
 	}
-	return bytes
+	return data, index
 }
 
 // falsePositive is the share of absent keys that a filter of 10 bits a key lets pass
@@ -122,45 +217,107 @@ const falsePositive = .011
 // absent is a level that no key lies in.
 const absent = -1
 
-// levelOf is the level of a key that was last written with the latest of so many, where
-// u is even between 0 and 1.
-func (t *tables) levelOf(written, u float64) int {
+// levelOf is the level of a key, where u is even between 0 and 1.
+func (t *tables) levelOf(w writes, u float64) int {
 	for i, l := range t.levels {
-		if u < 1-math.Pow(1-l.newest, written) {
+		if u < w.by(l.newest) {
 			return i
 		}
 	}
 	return len(t.levels) - 1
 }
 
-// slotLevelOf is the level of a slot of the one contract, or a node above so many of
-// them: the first block wrote it, then none but the updates, which are what was written
-// last.
-func (t *tables) slotLevelOf(s State, slots, u float64) int {
-	changed := 1 - math.Pow(1-math.Min(1, s.UpdateKeys/s.SlotsPer), math.Floor(s.UpdateBlocks/2))
-	if u < 1-math.Pow(1-changed, slots) {
-		return 0
+// slotWrites are those of slots of the one contract, or of nodes above so many of them: the
+// first block wrote them, then none but the updates, which are what was written last.
+func (s State) slotWrites(slots float64) writes {
+	changed := 1 - math.Pow(1-math.Min(1, s.UpdateKeys/math.Max(1, s.SlotsPer)), math.Floor(s.UpdateBlocks/2))
+	return writes{first: true, changed: 1 - math.Pow(1-changed, slots)}
+}
+
+// cut draws where the files of a build end. A compaction into the last level ends files at
+// their target, and one wherever its keys end. One into a level above ends a file at an end
+// below it, from half the target on and more with each end that it passes, or at twice the
+// target (OutputSplitter of Pebble v2.1.7).
+func (t *tables) cut(random *rand.Rand) {
+	for i := range slices.Backward(t.levels) {
+		l := &t.levels[i]
+		l.ends = l.ends[:0]
+		if !l.last {
+			l.cutAbove(random, t.levels[i+1])
+			continue
+		}
+		scale := 1.0
+		if i == 0 { // files are as long as their target: where keys begin is not known as well
+			scale = .75 + random.Float64()/2
+		}
+		for at := 0.0; at < l.bytes; {
+			target := l.drawTarget(random) * scale
+			at += target
+			l.ends = append(l.ends, at)
+			if i > 0 {
+				at += random.Float64() * target
+				l.ends = append(l.ends, at)
+			}
+		}
 	}
-	return len(t.levels) - 1
+}
+
+func (l *tier) drawTarget(random *rand.Rand) float64 {
+	if random.Float64() < l.renewed {
+		return l.target
+	}
+	return l.target / 2
+}
+
+func (l *tier) cutAbove(random *rand.Rand, below tier) {
+	from, passed, target := 0.0, 0.0, l.drawTarget(random)
+	for _, end := range below.ends {
+		at := l.bytes
+		for region, r := range below.regions {
+			if place := end/below.bytes - r.from; place < r.wide {
+				at = (l.regions[region].from + place/r.wide*l.regions[region].wide) * l.bytes
+				break
+			}
+		}
+		for ; at-from > 2*target; passed = 0 {
+			from += 2 * l.target
+			l.ends = append(l.ends, from)
+		}
+		if passed++; at-from > target*(.5+.05*min(passed-1, 8)) {
+			from, passed, target = at, 0, l.drawTarget(random)
+			l.ends = append(l.ends, from)
+		}
+	}
+	if from < l.bytes {
+		l.ends = append(l.ends, l.bytes)
+	}
 }
 
 // get reads the blocks that a Get of the key at x, from 0 to 1 of a region, needs.
 func (t *tables) get(random *rand.Rand, region int, x float64, found int) {
 	for i, l := range t.levels {
-		r, fileBytes := l.regions[region], l.fileBytes*t.files
+		r := l.regions[region]
 		at := math.Min(r.from+x*r.wide, 1-1e-9) * l.bytes
-		file := int(at / fileBytes)
-		start := float64(file) * fileBytes
-		before, of := l.indexBytes(at)-l.indexBytes(start), l.indexBytes(math.Min(l.bytes, start+fileBytes))-l.indexBytes(start)
+		file, _ := slices.BinarySearch(l.ends, at)
+		start, end := 0.0, l.bytes
+		if file > 0 {
+			start = l.ends[file-1]
+		}
+		if file < len(l.ends) {
+			end = math.Min(end, l.ends[file])
+		}
+		data0, index0 := l.before(start)
+		data, index := l.before(at)
+		_, indexEnd := l.before(end)
 		if !l.last {
 			t.read[block{i, file, engine.Filter, 0}] = true
 		}
 		t.read[block{i, file, engine.TopIndex, 0}] = true // of one level: the index
 		if i == found || l.last || random.Float64() < falsePositive {
-			if of > pebbleBlock {
-				t.read[block{i, file, engine.Index, int(before / pebbleBlock)}] = true
+			if indexEnd-index0 > pebbleBlock {
+				t.read[block{i, file, engine.Index, int((index - index0) / pebbleBlock)}] = true
 			}
-			t.read[block{i, file, engine.Data, int((at - start) / pebbleBlock)}] = true
+			t.read[block{i, file, engine.Data, int((data - data0) / pebbleBlock)}] = true
 		}
 		if i == found {
 			return
@@ -205,7 +362,7 @@ func drawn(seed uint64, build func(*rand.Rand) (lookup func() float64)) Reads {
 // first is what a lookup reads after opening, which has read what open says.
 func (t *tables) first(lookup func(*rand.Rand)) Reads {
 	return drawn(uint64(len(t.levels)), func(random *rand.Rand) func() float64 {
-		t.files = .75 + random.Float64()/2
+		t.cut(random)
 		return func() float64 {
 			t.read = map[block]bool{}
 			t.open(t)
@@ -219,12 +376,12 @@ func (t *tables) first(lookup func(*rand.Rand)) Reads {
 // FirstFlatPebble is what the first lookup of a flat table reads after opening, which
 // reads the key of the block's number: it lies between accounts and slots.
 func FirstFlatPebble(s State, kind Kind) Reads {
-	stored := func(records, key, value float64) float64 {
-		return records * (pebbleRecord + key - math.Log(math.Max(1, records))/math.Log(256) + value + filterBytes + pebbleIndexEntry*(key+value)/pebbleBlock)
+	flat := func(n, key, value float64, w writes) []part {
+		return []part{records(n, pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0, w)}
 	}
 	slots := s.contracts() * s.SlotsPer
-	t := tablesOf(s.Accounts+slots, stretch{[]part{{stored(s.Accounts, accountKey, s.accountValue()), 1}}, 0},
-		stretch{[]part{{stored(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue), 1}}, hashBytes})
+	t := tablesOf(s.Accounts+slots, stretch{flat(s.Accounts, accountKey, s.accountValue(), once), 0},
+		stretch{flat(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue, s.slotWrites(1)), hashBytes})
 	t.open = func(t *tables) { t.get(nil, 1, 0, 0) }
 	return t.first(func(random *rand.Rand) { t.getFlat(random, s, kind, 0) })
 }
@@ -234,11 +391,11 @@ func (t *tables) getFlat(random *rand.Rand, s State, kind Kind, region int) {
 	x, age := random.Float64(), random.Float64()
 	switch kind {
 	case Account:
-		t.get(random, region, x, t.levelOf(1, age))
+		t.get(random, region, x, t.levelOf(once, age))
 	case AbsentAccount:
 		t.get(random, region, x, absent)
 	case Slot:
-		t.get(random, region+1, x, t.slotLevelOf(s, 1, age))
+		t.get(random, region+1, x, t.levelOf(s.slotWrites(1), age))
 	case AbsentSlot:
 		t.get(random, region+1, x, absent)
 	}

@@ -8,23 +8,40 @@ import (
 )
 
 // pathNodes are the nodes that a lookup in a trie gets, from the root down: where each
-// lies among the trie's keys, of a key at x between 0 and 1, and with the latest of how many keys it was
-// written last. A present key has a leaf.
-func pathNodes(random *rand.Rand, x, keys float64, present bool, yield func(x, written float64)) {
-	on, depth := random.Float64(), 0
-	for d, at := range mpt.ExpectedDepths(keys) {
-		if on >= at.OnPath {
-			break
-		}
-		wide := math.Pow(16, float64(d))
-		others := keys / wide
-		yield(math.Floor(x*wide)/wide, 1+others/-math.Expm1(-others)) // one other at least
-		depth = d + 1
-	}
+// lies among the trie's keys, of a key at x between 0 and 1, and when it was written, by
+// how many keys below it. A lookup of an absent key may end at the leaf of another.
+func pathNodes(random *rand.Rand, x, keys float64, present bool, yield func(x float64, below int, w writes)) {
+	wide, others, above := 1.0, int(keys), 0
 	if present {
-		wide := math.Pow(16, float64(depth))
-		yield(math.Floor(x*wide)/wide, 2) // with itself or the neighbour that made it as deep
+		others--
 	}
+	for others > 1 || present && others == 1 {
+		below := others
+		if present {
+			below++
+		}
+		yield(math.Floor(x*wide)/wide, below, writes{latest: float64(below)})
+		wide, above, others = wide*16, others, oneIn16(random, others)
+	}
+	if present || others == 1 {
+		if !present {
+			above-- // the leaf's own key
+		}
+		yield(math.Floor(x*wide)/wide, 1, writes{pushed: float64(above)})
+	}
+}
+
+// oneIn16 is how many of the keys below a branch are below the same child.
+func oneIn16(random *rand.Rand, keys int) (n int) {
+	if keys > 1000 {
+		return keys / 16
+	}
+	for range keys {
+		if random.IntN(16) == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // walk yields the nodes of a lookup: whether each is of storage, its place and level. The
@@ -34,8 +51,8 @@ func (t *tables) walk(random *rand.Rand, s State, kind Kind, yield func(slot boo
 	if slot && s.ContractAt > 0 {
 		account = s.ContractAt
 	}
-	pathNodes(random, account, s.Accounts, kind != AbsentAccount, func(x, written float64) {
-		found := t.levelOf(written, age)
+	pathNodes(random, account, s.Accounts, kind != AbsentAccount, func(x float64, _ int, w writes) {
+		found := t.levelOf(w, age)
 		if slot && s.UpdateBlocks > 1 {
 			found = 0
 		}
@@ -43,48 +60,58 @@ func (t *tables) walk(random *rand.Rand, s State, kind Kind, yield func(slot boo
 	})
 	if slot {
 		age = random.Float64()
-		pathNodes(random, random.Float64(), s.SlotsPer, kind == Slot, func(x, written float64) { yield(true, x, t.slotLevelOf(s, written, age)) })
+		pathNodes(random, random.Float64(), s.SlotsPer, kind == Slot, func(x float64, below int, _ writes) {
+			yield(true, x, t.levelOf(s.slotWrites(float64(below)), age))
+		})
 	}
 }
 
 // FirstGethHash is what the first lookup reads of the hash scheme's nodes, which lie
 // anywhere among all that were ever written.
 func FirstGethHash(s State, kind Kind) Reads {
-	nodes, bytes := s.hashNodes()
-	t := tablesOf(nodes, stretch{[]part{{bytes, 1}}, 0})
-	t.open = func(t *tables) { t.get(nil, 0, headHashed, 0) }
+	t := hashTables(s)
 	return t.first(func(random *rand.Rand) {
 		t.walk(random, s, kind, func(_ bool, _ float64, found int) { t.get(random, 0, random.Float64(), found) })
 	})
 }
 
+// hashTables have been opened, which reads the head's number.
+func hashTables(s State) *tables {
+	nodes, parts := s.hashNodes()
+	t := tablesOf(nodes, stretch{parts, 0})
+	t.open = func(t *tables) { t.get(nil, 0, headHashed, 0) }
+	return t
+}
+
 // headHashed is where the head's key, which begins with an s, lies among hashes.
 const headHashed = 's' / 256.
 
-// hashNodes are the nodes that the build and the updates wrote, and what they take: of
-// each block the branches on the paths of its keys once, a leaf for each, and one for a
-// neighbour that has to give way.
-func (s State) hashNodes() (nodes, bytes float64) {
-	add := func(keys, changed float64, leafBytes float64, grows bool) {
+// hashNodes are the nodes that the build and the updates wrote: of each block the branches
+// on the paths of its keys once, a leaf for each, and one for a neighbour that has to give
+// way.
+func (s State) hashNodes() (nodes float64, parts []part) {
+	leaves := 0.0
+	store := func(n, bytes float64) {
+		nodes += n
+		parts = append(parts, records(n, pebbleRecord+hashBytes+bytes, 0, once))
+	}
+	add := func(keys, changed, leafBytes float64, grows bool) {
 		if keys < 1 || changed < 1 {
 			return
 		}
 		for _, at := range (State{Accounts: keys}).depths() {
 			if at.Branches > 0 {
-				touched := at.Branches * -math.Expm1(-changed*at.OnPath/at.Branches)
-				nodes += touched
-				bytes += touched * (pebbleRecord + hashBytes + filterBytes + gethBranch + gethPerChild*at.Children)
+				store(at.Branches*-math.Expm1(-changed*at.OnPath/at.Branches), gethBranch+gethPerChild*at.Children)
 			}
 		}
-		leaves := changed
 		if grows {
-			leaves *= 1 + givingWay
+			changed *= 1 + givingWay
+			leaves += changed
 		}
-		nodes += leaves
-		bytes += leaves * (pebbleRecord + hashBytes + filterBytes + leafBytes)
+		store(changed, leafBytes)
 	}
 	rest := float64(mpt.PathNibbles)/2 - math.Log2(math.Max(2, s.Accounts))/8
-	account := gethLeafHead + rest + gethAccount - emptyHashes*(1-s.ContractShare)
+	account := gethLeafHead + rest + gethAccount
 	slot := gethLeafHead + gethAccount/3 + gethSlot
 	for made := s.BlockAccounts; made < s.Accounts+s.BlockAccounts; made += s.BlockAccounts {
 		keys := math.Min(made, s.Accounts)
@@ -101,7 +128,23 @@ func (s State) hashNodes() (nodes, bytes float64) {
 			add(s.Accounts, s.UpdateKeys, account, false)
 		}
 	}
-	return nodes, bytes
+	raw := 0.0
+	for _, p := range parts {
+		raw += p.raw
+	}
+	saved := savedOf(pebbleBlock/(raw/nodes), leaves/nodes, emptyHashes*(1-s.ContractShare)) / pebbleBlock
+	for i := range parts {
+		parts[i].stored -= parts[i].raw * saved
+	}
+	return nodes, parts
+}
+
+// savedOf is what compression saves in the mean of a block with so many records, of which a
+// share can be made so many bytes smaller: nothing, unless an eighth of the block.
+func savedOf(records, share, bytes float64) float64 {
+	mean, deviation := records*share*bytes, math.Sqrt(records*share*(1-share))*bytes
+	over := (mean - pebbleBlock/8) / math.Max(1, deviation)
+	return mean*(1+math.Erf(over/math.Sqrt2))/2 + deviation*math.Exp(-over*over/2)/math.Sqrt(2*math.Pi)
 }
 
 // Regions of the path scheme's database, in the order of its keys: nodes by their paths,
@@ -116,18 +159,35 @@ const (
 // before the nodes of storage, the root of the flat state before that, and the head.
 func pathTables(s State) *tables {
 	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
-	const perNode = pathPerKey + filterBytes
-	nodes := []part{{leaf.stored(perNode) - emptyHashes*(1-s.ContractShare)*s.Accounts, 2}}
-	keys := leaf.count + slotBranch.count + slotLeaf.count
-	for _, b := range branches {
-		nodes, keys = append(nodes, part{b.stored(perNode), 1 + b.below}), keys+b.count
+	nodesOf := func(n trieNode, saved float64, w writes) part {
+		return records(n.count, pebbleRecord+pathPerKey+n.bytes, saved, w)
 	}
-	flat := func(records, key, value, shared float64) stretch {
-		return stretch{[]part{{records * (pebbleRecord + key - math.Log(math.Max(1, records))/math.Log(256) + value + filterBytes), 1}}, shared}
+	var nodes []part
+	keys := leaf.count + slotBranch.count + slotLeaf.count
+	below, depths := s.Accounts, s.depths()
+	for d, at := range depths {
+		nodes, keys = append(nodes, nodesOf(branches[d], 0, writes{latest: aboveTwo(below), again: true})), keys+branches[d].count
+		leaves := s.Accounts * at.OnPath
+		if d+1 < len(depths) {
+			leaves -= s.Accounts * depths[d+1].OnPath
+		}
+		// Of the leaf's parent, one in sixteen keys is below the same child.
+		others, one := below*15/16, 0.0
+		if others < 30 {
+			one = others / math.Expm1(others)
+		}
+		leaf.count = leaves * one
+		nodes = append(nodes, nodesOf(leaf, emptyHashes*(1-s.ContractShare), writes{pushed: 1}))
+		leaf.count = leaves - leaf.count
+		nodes = append(nodes, nodesOf(leaf, emptyHashes*(1-s.ContractShare), writes{pushed: math.Max(2, others)}))
+		below /= 16
+	}
+	flat := func(n, key, value, shared float64, w writes) stretch {
+		return stretch{[]part{records(n, pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0, w)}, shared}
 	}
 	slots := s.contracts() * s.SlotsPer
-	t := tablesOf(keys+s.Accounts+slots, stretch{nodes, 0}, stretch{[]part{{slotBranch.stored(perNode) + slotLeaf.stored(perNode), 1}}, hashBytes},
-		flat(s.Accounts, accountKey, gethSlim+2*hashBytes*s.ContractShare, 0), flat(slots, slotKey-hashBytes, gethSlot, hashBytes))
+	t := tablesOf(keys+s.Accounts+slots, stretch{nodes, 0}, stretch{append(s.slotBranches(nodesOf, slotBranch), nodesOf(slotLeaf, 0, s.slotWrites(1))), hashBytes},
+		flat(s.Accounts, accountKey, gethSlim+2*hashBytes*s.ContractShare, 0, once), flat(slots, slotKey-hashBytes, gethSlot, hashBytes, s.slotWrites(1)))
 	t.open = func(t *tables) {
 		t.get(nil, accountNodes, 0, 0)
 		t.get(nil, slotNodes, 0, 0)
@@ -135,6 +195,26 @@ func pathTables(s State) *tables {
 		t.get(nil, flatAccounts+1, 1, 0)
 	}
 	return t
+}
+
+// aboveTwo is the mean number of keys below a branch, which has two at least, where places like
+// its own have so many in the mean.
+func aboveTwo(keys float64) float64 {
+	none := math.Exp(-keys)
+	return (keys - keys*none) / math.Max(1e-12, 1-none-keys*none)
+}
+
+// slotBranches are parts of the contracts' branches by depth: those higher up are above more
+// slots, and so were changed more often.
+func (s State) slotBranches(nodesOf func(trieNode, float64, writes) part, mean trieNode) (parts []part) {
+	for d, at := range mpt.ExpectedDepths(s.SlotsPer) {
+		if at.Branches > 0 {
+			mean.count = s.contracts() * at.Branches
+			mean.bytes = gethBranch + gethPerChild*at.Children
+			parts = append(parts, nodesOf(mean, 0, s.slotWrites(math.Max(2, s.SlotsPer/math.Pow(16, float64(d))))))
+		}
+	}
+	return parts
 }
 
 // FirstGethPath is what the first lookup reads of the path scheme.

@@ -26,7 +26,7 @@ const (
 	gethSlim       = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2 // without the two hashes
 	cleanHead      = 4                                             // lengths in fastcache
 	pathPerKey     = 2                                             // nibbles that a key does not share with the one before
-	emptyHashes    = 2*hashBytes - 6                               // what compression saves of an account without code
+	emptyHashes    = 2 * (1 + hashBytes)                           // what compression saves of an account without code
 	gethHashKey    = hashBytes
 	gethStorageKey = hashBytes
 )

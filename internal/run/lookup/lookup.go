@@ -221,6 +221,11 @@ func (r *run) openCold(ctx context.Context) error {
 	if err := r.close(); err != nil {
 		return err
 	}
+	// A page that is in memory and beside one that opening touches would be mapped with it
+	// (the kernel maps up to 64 KiB around a fault), and mapped pages are not given up.
+	if err := r.Evict(ctx); err != nil {
+		return err
+	}
 	if err := r.open(ctx); err != nil {
 		return err
 	}
