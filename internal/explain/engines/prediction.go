@@ -119,9 +119,9 @@ func (p Prediction) Text(w io.Writer) error {
 		out.Line("                               block reads/Get             hit rate in run, %")
 		out.Line("     cache  % of DB    steady    run        range  filter  top ix   index    data")
 	} else {
-		out.Line("                  block   device block reads/Get of run    hit rate in run, %")
-		out.Line("          % of    reads     time")
-		out.Line("    cache   DB     /Get     /Get    mean       range filter top ix index  data")
+		out.Line("                steady   device  block reads/Get    hit rate in run, %")
+		out.Line("    cache % of   reads     time     run       range filter top ix index  data")
+		out.Line("            DB    /Get     /Get")
 	}
 	for _, q := range p.Points {
 		band := "-"
