@@ -167,7 +167,7 @@ func TestOptionsAreListedOnce(t *testing.T) {
 	s := Sweep{Points: []Point{{Run: &result.Run{Engine: result.Engine{Options: options}}}}}
 	var names []string
 	for _, row := range s.options().Rows {
-		names = append(names, row[0])
+		names = append(names, row.Cells[0])
 	}
 	if got, want := strings.Join(names, " "), "cache_bytes handles mem_table_size memtable_size"; got != want {
 		t.Errorf("%s, want %s", got, want)
