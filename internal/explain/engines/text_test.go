@@ -196,7 +196,7 @@ func TestPredictionInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range strings.Split(out.String(), "\n") {
-			if len([]rune(line)) > textWidth {
+			if p.Hardware != nil && len([]rune(line)) > textWidth {
 				t.Errorf("%q has more than %d columns", line, textWidth)
 			}
 		}
