@@ -2,8 +2,10 @@ package result
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -41,7 +43,9 @@ func WriteRun(dir string, r *Run) error {
 // ReadRun reads dir/run.json.
 func ReadRun(dir string) (*Run, error) {
 	var r Run
-	if err := readJSON(filepath.Join(dir, RunFile), &r); err != nil {
+	if err := readJSON(filepath.Join(dir, RunFile), &r); errors.Is(err, fs.ErrNotExist) {
+		return nil, &NoRunError{dir, err}
+	} else if err != nil {
 		return nil, err
 	}
 	if r.Schema != RunSchema {
@@ -49,6 +53,34 @@ func ReadRun(dir string) (*Run, error) {
 	}
 	return &r, nil
 }
+
+// NoRunError says that a folder has no run.json. It is an fs.ErrNotExist.
+type NoRunError struct {
+	Dir string
+	err error
+}
+
+func (e *NoRunError) Error() string {
+	switch _, err := os.Stat(e.Dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("%s: there is no such folder", e.Dir)
+	case e.Begun():
+		return fmt.Sprintf("%s has no %s, which holds the figures of the run: the run did not finish, or the file was deleted", e.Dir, RunFile)
+	}
+	return fmt.Sprintf("%s has no %s: it is not the folder of a run", e.Dir, RunFile)
+}
+
+// Begun reports whether a run has written into the folder.
+func (e *NoRunError) Begun() bool {
+	for _, name := range []string{SeriesFile, LatencyFile} {
+		if _, err := os.Stat(filepath.Join(e.Dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *NoRunError) Unwrap() error { return e.err }
 
 // WriteSweep writes sweep.json into dir, whole or not at all.
 func WriteSweep(dir string, s *Sweep) error {

@@ -1,6 +1,8 @@
 package result
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +28,22 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v left behind, %v", left, err)
+	}
+}
+
+func TestFoldersWithoutARunSayWhy(t *testing.T) {
+	begun, other := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(begun, SeriesFile), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{
+		begun:                          "has no run.json, which holds the figures of the run: the run did not finish, or the file was deleted",
+		other:                          "has no run.json: it is not the folder of a run",
+		filepath.Join(other, "nobody"): ": there is no such folder",
+	} {
+		if _, err := ReadRun(dir); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }
 

@@ -224,10 +224,24 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	c.names = settings
 	found, pairs, err := a.takeTurns(c, sides, limits, most, margin)
 	if err != nil {
-		return err
+		return errors.Join(err, leaveNoTrace(out, sides[:]))
 	}
 	a.progress().say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
 	return a.tellComparison(c, found, limits)
+}
+
+// leaveNoTrace removes out where neither side has measured anything, so that the command can be
+// given again.
+func leaveNoTrace(out string, sides []side) error {
+	for _, s := range sides {
+		if gone, err := s.flags.leaveNoTrace(s.folder); err != nil || !gone {
+			return err
+		}
+	}
+	if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
+		return err
+	}
+	return os.Remove(out)
 }
 
 // side is what is measured in turns with another.
@@ -235,6 +249,7 @@ type side struct {
 	folder string
 	how    plan.Plan
 	work   *sweep.Work
+	flags  *flags
 }
 
 // sideOf prepares a side whose runs by carries out.
@@ -256,7 +271,7 @@ func (a *app) sideOf(f *flags, name, databases string, by plan.Executor, m *mist
 		return side{}, err
 	}
 	work, err := sweep.New(s, how, by)
-	return side{how.Out, how, work}, err
+	return side{how.Out, how, work, f}, err
 }
 
 // runError is of a side whose run failed.

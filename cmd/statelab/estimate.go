@@ -6,7 +6,6 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -184,9 +183,8 @@ func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (ste
 func layoutSteps(l layouts.Layouts, how plan.Plan, on estimate.Machine) (steps []estimate.Step) {
 	of := len(l.Entries)
 	for _, step := range plan.Order(len(l.Accounts)*of, how.Repeats, how.Seed) {
-		name, _, _ := strings.Cut(l.Entries[step.Point%of].Info.Name, ":")
 		c := l.Base.Chain
-		steps = append(steps, estimate.Layout(estimate.LayoutSpec{Layout: name, Accounts: l.Accounts[step.Point/of], ContractShare: c.ContractShare,
+		steps = append(steps, estimate.Layout(estimate.LayoutSpec{Layout: l.Entries[step.Point%of].Label, Accounts: l.Accounts[step.Point/of], ContractShare: c.ContractShare,
 			SlotsPer: c.SlotsPer, Reads: l.Base.Reads, First: l.Base.First, MemoryBytes: l.Base.MemoryBytes, Keep: l.Keep}, on))
 	}
 	return steps

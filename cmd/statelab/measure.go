@@ -33,6 +33,7 @@ type flags struct {
 	json, strict                            bool
 	resume, ignoreSpace, dryRun, printsOnly bool
 	onlyLooks                               bool // no flag: the verb opens nothing for writing
+	madeOut                                 bool // no flag: the folder of the results was not there
 	metrics                                 string
 	point, databases                        string
 	versionParts                            string // refused
@@ -255,6 +256,7 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 	if len(steps) > 0 {
 		p.Remaining = e.Remaining
 	}
+	f.madeOut = !pathExists(p.Out)
 	// The experiment first: without it, a folder of points can neither be resumed nor used again.
 	if err := os.MkdirAll(p.Out, 0o755); err != nil {
 		return p, fmt.Errorf("make the folder of the results: %w", err)
@@ -266,6 +268,51 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 		return p, fmt.Errorf("make the folder of the runs: %w", err)
 	}
 	return p, nil
+}
+
+// leaveNoTrace removes what a command that failed before its first run has put into the folder of
+// its results, so that it can be given again: a locked database is found locked only when it is
+// opened. It reports whether it did; a folder that holds anything measured stays.
+func (f *flags) leaveNoTrace(out string) (bool, error) {
+	if f.resume || f.elsewhere() || f.point != "" {
+		return false, nil
+	}
+	ours := map[string]bool{experiment.File: true, result.SweepFile: true, result.ReplayFile: true, result.LayoutsFile: true, result.DiskFile: true}
+	err := filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(out, path)
+		switch {
+		case err != nil || relErr != nil:
+			return errors.Join(err, relErr)
+		case entry.IsDir() && name == inspections:
+			return fs.SkipDir
+		case !entry.IsDir() && !ours[name]:
+			return errMeasured
+		}
+		return nil
+	})
+	if errors.Is(err, errMeasured) {
+		return false, nil
+	}
+	for name := range ours {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))
+	}
+	for _, name := range []string{inspections, result.PointsDir} {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))
+	}
+	if f.madeOut && err == nil {
+		err = os.Remove(out)
+	}
+	return err == nil, err
+}
+
+// inspections is the folder in which a sweep looks at databases.
+const inspections = "inspect"
+
+var errMeasured = errors.New("the folder holds results")
+
+func pathExists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // storeExperiment writes the experiment into the folder of its results.
@@ -301,7 +348,7 @@ func stepLabel(at plan.Progress) string {
 type finished struct {
 	status, error string
 	warnings      []engine.Warning
-	out           string
+	out           string       // "": nothing is left of it
 	explain       func() error // prints the answer; nil: there is none
 }
 
@@ -314,7 +361,9 @@ func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 		}
 	}
 	p.warn(d.warnings...)
-	p.say("results: %s", d.out)
+	if d.out != "" {
+		p.say("results: %s", d.out)
+	}
 	switch {
 	case d.status == result.Interrupted:
 		p.say("%s", d.error)
@@ -339,6 +388,12 @@ func (a *app) compared(f *flags, p *progress, d finished, so plan.Outcome, hasRo
 		d.status, d.error = so.Status, so.Error
 	case so.Again != "" && f.point == "":
 		d.error += "; once the cause is removed, measure what is missing: " + so.Again
+	}
+	if so.Status == result.Failed && !hasRows {
+		gone, tidyErr := f.leaveNoTrace(d.out)
+		if err = errors.Join(err, tidyErr); gone {
+			d.out, d.error = "", so.Error
+		}
 	}
 	return a.finish(f, p, d, err)
 }

@@ -31,7 +31,7 @@ type predictFlags struct {
 	valueModel, profile                                  string
 	engine, cores, threads, gets, warmup, missing, cache string
 	reserve, seed, seeds                                 string
-	validate, out                                        string
+	validate, out, hardware                              string
 	ignoreLock, force, json                              bool
 	on                                                   *fan
 }
@@ -49,6 +49,7 @@ accesses of those Gets instead.
   statelab predict --db D --cache 0.1%,0.5%,1%
   statelab predict --layout Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
   statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% --cache 0.1%,0.2%,1%
+  statelab predict --keys 20B --hardware DISK      (DISK: statelab disk DIR --out DISK; adds the time of a Get)
   statelab predict --validate LOGS                 (compares published runs with the model)`,
 	}
 	flag := cmd.Flags()
@@ -75,6 +76,8 @@ accesses of those Gets instead.
 	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
 	flag.StringVar(&f.seeds, "seeds", "3", "number of random assignments of files to cache shards to simulate; low and high are the range of their results")
 	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict each of their points and compare")
+	flag.StringVar(&f.hardware, "hardware", "",
+		"disk whose reads give the time of a Get: a folder of statelab disk, a profile as price takes it, or fio's JSON output")
 	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and JSON; with --validate: folder for the table and the charts")
 	flag.BoolVar(&f.force, "force", false, "with --validate and --out: replace files that exist")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
@@ -94,6 +97,7 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	}
 	m.answerFolder(f.out)
 	in, p := f.input(m)
+	p.Hardware = m.hardware(f.hardware)
 	reserve := m.reserve(f.reserve)
 	sources := 0
 	for _, given := range []string{f.layout, f.db, f.keys} {
@@ -167,6 +171,23 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 		p.Started, p.Command = started, command
 		return p
 	})
+}
+
+// hardware reads the profile of a disk; nil if none is named.
+func (m *mistakes) hardware(path string) *result.Hardware {
+	switch path {
+	case "":
+		return nil
+	case here:
+		m.add("--hardware %s: measure the disk first (statelab disk DIR --out DISK), and give --hardware DISK", here)
+		return nil
+	}
+	h, err := result.ReadHardware(path)
+	if err != nil {
+		m.cannotRead("--hardware: %v", err)
+		return nil
+	}
+	return h
 }
 
 // input reads the flags that do not depend on the level table.

@@ -206,12 +206,9 @@ func (m *mistakes) pricing(f *flags) (p layouts.Pricing) {
 		if name == here {
 			continue
 		}
-		h, err := result.ReadHardware(name)
-		if err != nil {
-			m.cannotRead("--hardware: %v", err)
-			continue
+		if h := m.hardware(name); h != nil {
+			p.Hardware = append(p.Hardware, *h)
 		}
-		p.Hardware = append(p.Hardware, *h)
 	}
 	return p
 }

@@ -84,8 +84,9 @@ func (a Advice) Page() *view.Page {
 		view.Block{Title: "Measured beside the prediction", Method: "advice.md", Table: a.verifiedTable(),
 			Note: "Nothing is written during such a run, after the warm-up of that run."})
 	page.Add("Settings",
-		view.Block{Title: "Flags by client", Method: "advice.md", Table: a.settingsTable(),
+		view.Block{Title: "Flags", Method: "advice.md", Table: settingsTable(a.Settings[:1]),
 			Note: fmt.Sprintf("Open-file handles for the database: %s.", unit.Count(a.Recommendation.Handles))},
+		view.Block{Title: "Other programs", Method: "advice.md", Table: settingsTable(a.Settings[1:]), Note: a.othersSentence(), Folded: true},
 		view.Block{Title: "Memory", Table: a.memoryTable()})
 	var reasons []string
 	for _, r := range a.Reasons {
@@ -181,16 +182,16 @@ func (a *Advice) verifiedTable() view.Table {
 		reads("device reads", func(v Verified) *float64 { return v.DeviceReadsPerGet }))
 }
 
-func (a *Advice) settingsTable() view.Table {
+func settingsTable(settings []Setting) view.Table {
 	var rows [][]string
-	for _, s := range a.Settings {
+	for _, s := range settings {
 		memtables := ""
 		if s.MemTables > 0 {
 			memtables = fmt.Sprintf("%d of %s", s.MemTables, unit.Bytes(s.MemTableBytes))
 		}
 		rows = append(rows, []string{clientName(s.Client), strings.Join(s.Flags, s.between()), unit.Bytes(s.CacheBytes), unit.Bytes(s.BlockCacheBytes), memtables})
 	}
-	return view.Listing([]string{"client", "flags", "cache", "of it for blocks", "memtables while it writes"}, rows)
+	return view.Listing([]string{"program", "flags", "cache", "of it for blocks", "memtables while it writes"}, rows)
 }
 
 func (a *Advice) memoryTable() view.Table {

@@ -101,11 +101,31 @@ func (a *Advice) sourceSentence() string {
 
 func (a *Advice) flags(out io.Writer) {
 	if a.Recommendation.Keep {
-		fmt.Fprintln(out, "\nNo flag needs to change. The same cache for other clients:")
+		fmt.Fprintln(out, "\nFlags: none needs to change. These set the present cache:")
 	} else {
 		fmt.Fprintln(out, "\nFlags")
 	}
-	for _, s := range a.Settings {
+	printSettings(out, a.Settings[:1])
+	fmt.Fprintf(out, "  %-17s %s\n", "file handles", unit.Count(a.Recommendation.Handles))
+	if others := a.Settings[1:]; len(others) > 0 {
+		fmt.Fprintln(out, "\nOther programs")
+		fmt.Fprintln(out, "  "+wrap(a.othersSentence(), "  "))
+		printSettings(out, others)
+	}
+}
+
+// othersSentence says whose the further settings are, and why they are listed.
+func (a *Advice) othersSentence() string {
+	owner := map[Client]string{Geth: "geth or op-geth", Statelab: "statelab"}[a.Settings[0].Client]
+	if owner == "" {
+		owner = "a program that is not known here"
+	}
+	return "This database belongs to " + owner + ", and the flags above are for it. If another program is to use a database of this size and shape, " +
+		"these settings leave it as much cache for blocks. Its cache has another size because its memtables take another part of it."
+}
+
+func printSettings(out io.Writer, settings []Setting) {
+	for _, s := range settings {
 		fmt.Fprintf(out, "  %-17s %s\n", clientName(s.Client), strings.ReplaceAll(strings.Join(s.Flags, s.between()), "; ", "\n"+strings.Repeat(" ", 20)))
 		text := size(s.CacheBytes) + " for the database"
 		if s.MemTables > 0 {
@@ -113,7 +133,6 @@ func (a *Advice) flags(out io.Writer) {
 		}
 		fmt.Fprintln(out, strings.Repeat(" ", 20)+wrap(text, strings.Repeat(" ", 20)))
 	}
-	fmt.Fprintf(out, "  %-17s %s\n", "file handles", unit.Count(a.Recommendation.Handles))
 }
 
 func clientName(c Client) string {

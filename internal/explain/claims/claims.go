@@ -123,12 +123,12 @@ func all() []claim {
 			Published: of(2.3, 2.3, "bytes an entry", qmdbPaper), layouts: []string{"qmdb"}, judge: judgeIndexMemory},
 		{By: "QMDB", Says: "2.28 M updates a second", Given: "a server of its authors' choice",
 			Published: of(2.28e6, 2.28e6, "updates/s", qmdbPaper), layouts: []string{"qmdb"}, why: "the server of its authors decides it", judge: judgeSpeed},
-		{By: "NOMT", Says: "3 reads a key: 1 of the value, 2 of the trie", Given: "1e9 accounts at random, upper pages in memory",
+		{By: "NOMT", Says: "3 reads a key: 1 of the value, 2 of the trie", Given: "1B accounts at random, upper pages in memory",
 			Published: of(3, 3, "reads a key", nomtSlides), layouts: []string{"nomt:prove"}, upTo: Billion, judge: judgeRingReads},
-		{By: "NOMT", Says: "5 writes a key: 2 of the value, 3 of the trie", Given: "1e9 accounts at random",
+		{By: "NOMT", Says: "5 writes a key: 2 of the value, 3 of the trie", Given: "1B accounts at random",
 			Published: of(5, 5, "writes a key", nomtSlides), layouts: []string{"nomt"}, judge: judgeWrites},
-		{By: "NOMT", Says: "25 K transfers a second", Given: "a goal of its authors, at 1e9 accounts",
-			Published: of(25e3, 25e3, "transfers/s", nomtSlides), layouts: []string{"nomt"}, why: "a goal for 1e9 accounts and its authors' disk", judge: judgeSpeed},
+		{By: "NOMT", Says: "25 K transfers a second", Given: "a goal of its authors, at 1B accounts",
+			Published: of(25e3, 25e3, "transfers/s", nomtSlides), layouts: []string{"nomt"}, why: "a goal for 1B accounts and its authors' disk", judge: judgeSpeed},
 	}
 }
 

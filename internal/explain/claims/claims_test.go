@@ -112,7 +112,7 @@ func TestVerdicts(t *testing.T) {
 		"three writes": {fiveWrites, []result.LayoutRow{aRow("nomt", 1e6, 1, 1, 0)}, 0, 0,
 			"holds if there are at most 1M accounts (larger states were not built)"},
 		"a goal": {transfers, []result.LayoutRow{aRow("nomt", 1e6, 1, 1, 0)}, 0, 0,
-			"not tested here: a goal for 1e9 accounts and its authors' disk"},
+			"not tested here: a goal for 1B accounts and its authors' disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &result.Layouts{Rows: c.rows, Workload: result.StateWorkload{MemoryBytes: c.memory}}

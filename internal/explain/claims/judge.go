@@ -39,7 +39,7 @@ func judgeManyReads(e Evidence, c claim) finding {
 		text, places := e.cost(i)
 		f.note(text, places...)
 		if o, place, ok := e.Ahead(layout, "nodes_per_lookup", Billion, 0); ok && first.of.Nodes != nil && largest < 0 {
-			f.note(fmt.Sprintf("for the %s nodes of 1e9 accounts it would be %s reads a node, and a node takes %s here",
+			f.note(fmt.Sprintf("for the %s nodes of 1B accounts it would be %s reads a node, and a node takes %s here",
 				view.Number(o.Value), view.Number(c.Low/o.Value), view.PerGet(first.Value / *first.of.Nodes)), place)
 		}
 		if first.Value >= c.Low*(1-tolerance) {
@@ -97,7 +97,7 @@ func judgeGrowth(e Evidence, c claim) finding {
 		case bySearch < bySame/2:
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
 			if o, place, ok := e.Ahead(layout, "nodes_per_lookup", Billion, 0); ok {
-				f.note(fmt.Sprintf("that law extrapolated to 1e9 accounts: %s reads", view.Number(slope*o.Value*math.Log(Billion))), place)
+				f.note(fmt.Sprintf("that law extrapolated to 1B accounts: %s reads", view.Number(slope*o.Value*math.Log(Billion))), place)
 			}
 		case bySame < bySearch/2 && f.Word != HoldsIf:
 			f.Word, f.Clause = Fails, ""
@@ -138,7 +138,7 @@ func judgeNodes(e Evidence, c claim) finding {
 	perNode, off := first.Value / *first.of.Nodes, *row.Nodes / *row.PredictedNodes - 1
 	reads := o.Value * perNode
 	f := finding{Word: Fails}
-	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1e9", layout, view.PerGet(perNode),
+	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1B", layout, view.PerGet(perNode),
 		view.Number(*row.Nodes), e.Accounts(i), unit.Percent(math.Abs(off)), view.Number(o.Value)),
 		first.place, fmt.Sprintf("rows[%d].nodes_per_lookup", i), place)
 	switch {
@@ -178,10 +178,10 @@ func judgeFewReads(e Evidence, c claim) finding {
 		f.note(fmt.Sprintf("%s for an absent account", view.PerGet(absent.Value)), absent.place)
 	}
 	if o, place, ok := e.Ahead(layout, "reads_per_lookup", Billion, 0); ok {
-		f.note(fmt.Sprintf("%s at 1e9 without a cache by %s", view.Number(o.Value), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B without a cache by %s", view.Number(o.Value), Basis(o.Basis)), place)
 	}
 	if o, place, ok := e.Ahead(layout, "device_reads_per_lookup", Billion, ServerMemory); ok {
-		f.note(fmt.Sprintf("%s at 1e9 with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
 	}
 	held, ok := e.Reads(last, result.HeldLookups)
 	switch {
@@ -277,7 +277,7 @@ func judgePerGet(e Evidence, c claim) finding {
 		o.Value /= nodes.Value
 	}
 	if ok {
-		f.note(fmt.Sprintf("%s at 1e9 with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
 	}
 	return f
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -191,6 +193,53 @@ func (c curve) beyond() string {
 	}
 	return fmt.Sprintf("beyond %s nothing is gained: up to %s, a larger cache saved less than %g%% of the block reads",
 		view.ShortBytes(p.CacheBytes), view.ShortBytes(read[len(read)-1].CacheBytes), 100*gained)
+}
+
+// tooLarge says where shards of the cache are smaller than the filters that Gets consult; ""
+// if none is known to be. Such a filter is read each time, and displaces nothing: a larger
+// cache can then read more of the other blocks.
+func (c curve) tooLarge() string {
+	read := c.withReads()
+	if c.x != "cache" {
+		return ""
+	}
+	for i := len(read) - 1; i >= 0; i-- {
+		p := read[i]
+		if p.Run == nil || p.BlockBytes == 0 {
+			continue
+		}
+		shards, err := strconv.ParseInt(p.Run.Engine.Options["cache_shards"], 10, 64)
+		if err != nil || shards < 1 {
+			continue
+		}
+		level, bytes := largestFilter(p.Run.Database.Levels)
+		if room := p.BlockBytes / shards; bytes > room {
+			text := fmt.Sprintf("At %s the cache has %d shards with %s for blocks each. A filter of level %d takes more (%s on average): it is never cached, "+
+				"so Gets that consult it read it each time", view.ShortBytes(p.CacheBytes), shards, unit.Bytes(room), level, unit.Bytes(bytes))
+			if i+1 < len(read) && p.topIndexReads() < read[i+1].topIndexReads() {
+				text += fmt.Sprintf(". It also takes no room from other blocks, so fewer top indexes are read than at %s, where filters displace them",
+					view.ShortBytes(read[i+1].CacheBytes))
+			}
+			return text + "."
+		}
+	}
+	return ""
+}
+
+func (p Point) topIndexReads() float64 {
+	return p.Figures.BlockReadsPerGetByType[engine.TopIndex.String()] + p.Figures.BlockReadsPerGetByType[engine.SingleIndex.String()]
+}
+
+// largestFilter is the level whose filters that Gets consult are the largest, with their mean
+// size in a cache. Filters of the last level are not consulted.
+func largestFilter(levels []engine.Level) (level int, bytes int64) {
+	levels = slices.DeleteFunc(slices.Clone(levels), func(l engine.Level) bool { return l.Files == 0 })
+	for _, l := range levels[:max(0, len(levels)-1)] {
+		if l.FilterCacheBytes/int64(l.Files) > bytes {
+			level, bytes = l.Level, l.FilterCacheBytes/int64(l.Files)
+		}
+	}
+	return level, bytes
 }
 
 // plateau is the smallest cache, with a larger one measured, beyond which block

@@ -3,6 +3,7 @@ package engines
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -214,6 +215,24 @@ func levels(list []engine.Level) view.Table {
 type phased struct {
 	of Point
 	result.Phase
+}
+
+// accessesNote explains a phase that not every point has.
+func (s *Sweep) accessesNote() string {
+	has, points := 0, 0
+	for _, p := range s.Points {
+		if p.Run == nil {
+			continue
+		}
+		points++
+		if slices.ContainsFunc(p.Run.Phases, func(of result.Phase) bool { return of.Name == "accesses" }) {
+			has++
+		}
+	}
+	if has == 0 || has == points {
+		return ""
+	}
+	return "The blocks that a Get needs do not depend on the cache: the phase \"accesses\" counts them once for each database, and the other points use that count."
 }
 
 // phases has a row per phase of every point.

@@ -37,7 +37,7 @@ func (in Input) addFacts(p *view.Page) {
 		}
 		again = append(again, s.commandBlock(name), b,
 			view.Block{Title: "Effective engine options" + name, Table: s.options(), Folded: true},
-			view.Block{Title: "Phases" + name, Method: "reads.md", Table: s.phases(), Folded: true})
+			view.Block{Title: "Phases" + name, Method: "reads.md", Table: s.phases(), Folded: true, Note: s.accessesNote()})
 	}
 	p.Add("The database", database...)
 	p.Add("Run it again", again...)
@@ -182,11 +182,22 @@ func (s *Sweep) inflectionTable() view.Table {
 // options are those of all runs; one that differs shows its values.
 func (s *Sweep) options() view.Table {
 	values := s.optionValues()
+	for its, ours := range pebblesNames() {
+		if ours == "" || slices.Equal(values[its], values[ours]) {
+			delete(values, its)
+		}
+	}
 	var rows [][]string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		rows = append(rows, []string{name, view.Clip(strings.Join(values[name], ", "), 300)})
 	}
 	return view.Listing([]string{"option", "value"}, rows)
+}
+
+// pebblesNames are what Pebble calls options that Statelab stores by names of its own as well.
+// pebble_version is the format of an options file, 0.1 in every version of Pebble, and says nothing.
+func pebblesNames() map[string]string {
+	return map[string]string{"cache_size": "cache_bytes", "mem_table_size": "memtable_size", "max_open_files": "handles", "pebble_version": ""}
 }
 
 // hostTable leaves out what is not known.

@@ -151,7 +151,8 @@ func readFolder(dir string) (Sweep, error) {
 		return Sweep{}, err
 	}
 	run, err := result.ReadRun(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	var none *result.NoRunError
+	if errors.As(err, &none) && !none.Begun() {
 		return Sweep{}, fmt.Errorf("%s is not a folder of results: it has neither %s nor %s%s", dir, result.SweepFile, result.RunFile, nearby(dir))
 	}
 	if err != nil {
@@ -203,6 +204,9 @@ func readPoint(dir string, p result.Point) Point {
 		run, err := result.ReadRun(folder)
 		if err != nil {
 			point.Problem = strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")
+			if errors.Is(err, os.ErrNotExist) {
+				point.Problem += ". To measure it again: statelab run --resume --out " + dir
+			}
 			continue
 		}
 		if point.Run == nil {

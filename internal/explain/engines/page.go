@@ -198,6 +198,9 @@ func (c curve) blocks() []view.Block {
 			reads.Note += " IP1: filters that Gets consult and top indexes fit in the cache; IP2: all indexes too. " +
 				"Solid: the cache that holds them" + besideMemtables(reservedOf(c.pts)) + "; dashed: their size on disk."
 		}
+		if text := c.tooLarge(); text != "" {
+			reads.Note += " " + text
+		}
 	} else {
 		reads.Picture, reads.Note = typeBars(c), "Each part of a bar is a block type."
 	}

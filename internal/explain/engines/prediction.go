@@ -37,6 +37,29 @@ type Prediction struct {
 	Inflection result.Inflection       `json:"inflection"`
 	Levels     []engine.Level          `json:"levels"`
 	Points     []result.PredictedPoint `json:"points"`
+	Hardware   *result.Hardware        `json:"hardware,omitempty"` // whose reads take the time of DeviceNanos; nil: not given
+}
+
+// DeviceNanos is what the block reads of a Get take in steady state if each goes to the
+// device: one after another, as a Get makes them. nil: no disk is known.
+func (p Prediction) DeviceNanos(q result.PredictedPoint) *float64 {
+	if p.Hardware == nil {
+		return nil
+	}
+	nanos := q.SteadyState * p.Hardware.Points[0].MeanNanos // with one read in flight
+	return &nanos
+}
+
+// timeSentence says what the reads mean in time, or how to learn it.
+func (p Prediction) timeSentence() string {
+	if p.Hardware == nil {
+		return "How long these reads take depends on the disk. Measure it with statelab disk DIR --out DISK, and add --hardware DISK."
+	}
+	return fmt.Sprintf("On the disk %s, where a random 4-KiB read takes %s on average with one in flight, the reads of a Get take %s in steady state. "+
+		"This is without CPU time, and without reads that the page cache serves.", p.Hardware.Name, unit.Nanos(p.Hardware.Points[0].MeanNanos),
+		view.List(p.Points, func(q result.PredictedPoint) string {
+			return unit.Nanos(*p.DeviceNanos(q)) + " at " + view.ShortBytes(q.CacheBytes)
+		}))
 }
 
 // ReadPrediction reads a folder that holds prediction.json.
@@ -79,6 +102,7 @@ func (p Prediction) lead() []string {
 		list = append(list, fmt.Sprintf("A run of %s Gets after %s warm-up Gets ends while its cache still fills: it would measure %s.",
 			unit.Count(p.Gets), unit.Count(p.WarmupGets), say(run, filling)))
 	}
+	list = append(list, p.timeSentence())
 	return list
 }
 
@@ -91,8 +115,14 @@ func (p Prediction) Text(w io.Writer) error {
 		out.Wrap(sentence, "")
 	}
 	out.Line("")
-	out.Line("                               block reads/Get             hit rate in run, %")
-	out.Line("     cache  % of DB    steady    run        range  filter  top ix   index    data")
+	if p.Hardware == nil {
+		out.Line("                               block reads/Get             hit rate in run, %")
+		out.Line("     cache  % of DB    steady    run        range  filter  top ix   index    data")
+	} else {
+		out.Line("                steady   device  block reads/Get    hit rate in run, %")
+		out.Line("    cache % of   reads     time     run       range filter top ix index  data")
+		out.Line("            DB    /Get     /Get")
+	}
 	for _, q := range p.Points {
 		band := "-"
 		if q.High > q.Low {
@@ -105,8 +135,13 @@ func (p Prediction) Text(w io.Writer) error {
 			}
 			return strconv.FormatFloat(100*rate, 'f', 1, 64)
 		}
-		out.Line(fmt.Sprintf("%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s", unit.Bytes(q.CacheBytes),
-			unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3), q.SteadyState, q.BlockReadsPerGet, band,
+		share := unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3)
+		if nanos := p.DeviceNanos(q); nanos != nil {
+			out.Line(fmt.Sprintf("%9s %5s %7.3f %8s %7.3f %11s %6s %6s %5s %5s", unit.Bytes(q.CacheBytes), share, q.SteadyState, unit.Nanos(*nanos),
+				q.BlockReadsPerGet, band, hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
+			continue
+		}
+		out.Line(fmt.Sprintf("%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s", unit.Bytes(q.CacheBytes), share, q.SteadyState, q.BlockReadsPerGet, band,
 			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
 	}
 	out.Line("")
@@ -169,7 +204,9 @@ func (p Prediction) table() view.Table {
 		return view.Column[result.PredictedPoint]{Name: name, Unit: "/Get", Format: view.PerGet,
 			Value: func(q result.PredictedPoint) *float64 { return view.Some(value(q)) }}
 	}
-	return view.TableOf(p.Points, nil, append(p.sizes(), of("steady state", func(q result.PredictedPoint) float64 { return q.SteadyState }),
+	deviceTime := view.Column[result.PredictedPoint]{Name: "device time", Value: p.DeviceNanos}.In(view.Micros)
+	deviceTime.Unit += "/Get"
+	return view.TableOf(p.Points, nil, append(p.sizes(), of("steady state", func(q result.PredictedPoint) float64 { return q.SteadyState }), deviceTime,
 		of("this run", func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }),
 		of("lowest", func(q result.PredictedPoint) float64 { return q.Low }), of("highest", func(q result.PredictedPoint) float64 { return q.High }))...)
 }

@@ -59,6 +59,9 @@ func (s *Sweep) text(out *view.Text, named bool) {
 		}
 		if !s.compares() {
 			out.Table(c.readsTable())
+			if text := c.tooLarge(); text != "" {
+				out.Wrap(text, "")
+			}
 			continue
 		}
 		out.Table(c.speedTable())

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/result"
 )
@@ -129,4 +130,85 @@ func withoutTypes(t testing.TB) string {
 
 func withoutReadFigures(f result.Figures) result.Figures {
 	return result.Figures{Gets: f.Gets, Seconds: f.Seconds, GetsPerSecond: f.GetsPerSecond, ServiceNanos: f.ServiceNanos}
+}
+
+func TestFiltersLargerThanAShard(t *testing.T) {
+	levels := []engine.Level{{Level: 5, Files: 10, FilterCacheBytes: 340_000}, {Level: 6, Files: 10, FilterCacheBytes: 900_000}, {Level: 7}}
+	curveOf := func(blocks ...int64) curve {
+		s := Sweep{Sweep: result.Sweep{Axes: []result.Axis{{Name: "cache"}}}}
+		for i, bytes := range blocks {
+			reads := 2.0
+			p := result.Point{Status: result.OK, CacheBytes: mib << i, BlockBytes: bytes, Axes: map[string]string{"cache": strings.Repeat("x", i)}}
+			p.Figures.BlockReadsPerGet = &reads
+			p.Figures.BlockReadsPerGetByType = map[string]float64{"top_index": []float64{0.1, 0.2, 0.05}[i]}
+			run := &result.Run{Engine: result.Engine{Options: map[string]string{"cache_shards": "4"}}, Database: result.Database{Levels: levels}}
+			s.Points = append(s.Points, Point{Point: p, Run: run})
+		}
+		return s.curves("cache")[0]
+	}
+	const never = "At 1 MiB the cache has 4 shards with 24.4 KiB for blocks each. A filter of level 5 takes more (33.2 KiB on average): it is never cached, " +
+		"so Gets that consult it read it each time"
+	for _, c := range []struct {
+		blocks []int64
+		want   string
+	}{
+		{[]int64{100_000, 200_000, 400_000}, never + ". It also takes no room from other blocks, so fewer top indexes are read than at 2 MiB, where filters displace them."},
+		{[]int64{100_000}, never + "."},
+		{[]int64{200_000, 400_000}, ""},
+	} {
+		if got := curveOf(c.blocks...).tooLarge(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.blocks, got, c.want)
+		}
+	}
+}
+
+func TestOptionsAreListedOnce(t *testing.T) {
+	options := map[string]string{"cache_size": "8", "cache_bytes": "8", "mem_table_size": "4", "memtable_size": "5", "pebble_version": "0.1", "max_open_files": "9", "handles": "9"}
+	s := Sweep{Points: []Point{{Run: &result.Run{Engine: result.Engine{Options: options}}}}}
+	var names []string
+	for _, row := range s.options().Rows {
+		names = append(names, row.Cells[0])
+	}
+	if got, want := strings.Join(names, " "), "cache_bytes handles mem_table_size memtable_size"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestAccessesNote(t *testing.T) {
+	with := Point{Run: &result.Run{Phases: []result.Phase{{Name: "measure"}, {Name: "accesses"}}}}
+	without := Point{Run: &result.Run{Phases: []result.Phase{{Name: "measure"}}}}
+	for _, c := range []struct {
+		points []Point
+		told   bool
+	}{{[]Point{with, without}, true}, {[]Point{with, with}, false}, {[]Point{without, {}}, false}} {
+		if got := (&Sweep{Points: c.points}).accessesNote(); (got != "") != c.told {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func TestPredictionInTime(t *testing.T) {
+	p := Prediction{Keys: 1e6, Database: 100 * mib, Engine: "pebble1", Cores: 2, Gets: 1000, WarmupGets: 500,
+		Points: []result.PredictedPoint{{CacheBytes: mib, SteadyState: 2, BlockReadsPerGet: 2.01}, {CacheBytes: 10 * mib, SteadyState: 1, BlockReadsPerGet: 1}}}
+	text := func() string {
+		var out bytes.Buffer
+		if err := p.Text(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(out.String(), "\n") {
+			if p.Hardware != nil && len([]rune(line)) > textWidth {
+				t.Errorf("%q has more than %d columns", line, textWidth)
+			}
+		}
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	if got := text(); !strings.Contains(got, "statelab disk DIR --out DISK, and add --hardware DISK") {
+		t.Errorf("without a disk: %s", got)
+	}
+	p.Hardware = &result.Hardware{Name: "nvme", Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 10_000, MeanNanos: 100_000}}}
+	for _, want := range []string{"takes 100 us on average with one in flight", "take 200 us at 1 MiB, 100 us at 10 MiB in steady state", "2.000 200 us 2.010"} {
+		if got := text(); !strings.Contains(got, want) {
+			t.Errorf("lacks %q: %s", want, got)
+		}
+	}
 }

@@ -81,7 +81,7 @@ func (in Input) charts() (blocks []view.Block) {
 	}
 	all := []view.Block{
 		in.chart("Reads per lookup", "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. "+
-			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1e9. A state that fits into memory is read little.",
+			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1B. A state that fits into memory is read little.",
 			line{panel: "reads, nothing cached", head: "nothing cached", unit: "reads", log: true, tick: shortReads, value: reads(result.FirstLookups),
 				print: view.PerGet,
 				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, claims.Billion)},

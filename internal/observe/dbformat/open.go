@@ -45,6 +45,26 @@ func Open(ctx context.Context, e engine.Engine, o engine.Options) (engine.DB, er
 	return db, nil
 }
 
+// OtherVersion warns if the other version of Pebble wrote the database in dir: both read
+// formats FirstOfPebble2 to LastOfPebble1, but a node reads its database with one of them.
+// It says nothing where the writer is not known.
+func OtherVersion(name, dir string) (engine.Warning, bool) {
+	writer := pebbleWriter(dir)
+	if manifest, err := keyspace.ReadManifest(dir); err == nil {
+		writer = manifest.Engine
+	}
+	versions := map[string]string{"pebble1": "v1", "pebble2": "v2"}
+	if versions[name] == "" || versions[writer] == "" || name == writer {
+		return engine.Warning{}, false
+	}
+	return engine.Warning{
+		Code: "other_version",
+		Text: fmt.Sprintf("Pebble %s wrote this database, and Pebble %s (%s) reads it here: its cache differs from that of the program that owns the database",
+			versions[writer], versions[name], name),
+		Remedy: "use --engine " + writer + ", unless you compare the two versions",
+	}, true
+}
+
 // Engines with rules of their own.
 const (
 	nullEngine   = "null"   // touches no file

@@ -159,6 +159,36 @@ func optionsOf(path string) (found Found, err error) {
 	return Found{}, lines.Err()
 }
 
+// pebbleWriter is the version of Pebble that wrote the newest options file in dir, as an
+// engine's name; "" if that is not known. Version 2 alone has a schema of keys, for columnar blocks.
+func pebbleWriter(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	newest := ""
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "OPTIONS-") {
+			newest = max(newest, e.Name()) // numbers of six digits
+		}
+	}
+	file, err := os.Open(filepath.Join(dir, newest))
+	if err != nil || newest == "" {
+		return ""
+	}
+	defer file.Close() // nothing was written
+	writer := ""
+	for lines := bufio.NewScanner(io.LimitReader(file, maxOptionsBytes)); lines.Scan(); {
+		switch name, _, _ := strings.Cut(strings.TrimSpace(lines.Text()), "="); name {
+		case "pebble_version":
+			writer = "pebble1"
+		case "key_schema":
+			return "pebble2"
+		}
+	}
+	return writer
+}
+
 const formatMarker = "marker.format-version."
 
 // newestMarker returns the value of an atomic marker: of the files

@@ -155,3 +155,25 @@ func FuzzNewestMarker(f *testing.F) {
 		}
 	})
 }
+
+func TestOtherVersion(t *testing.T) {
+	const ofBoth, v2Options = "marker.format-version.000001.013", pebbleOptions + "[Options]\n  key_schema=DefaultKeySchema(leveldb.BytewiseComparator,16)\n"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		asked string
+		want  string // of the warning; "": none
+	}{
+		{"v2's with v1", map[string]string{ofBoth: "", "OPTIONS-000003": v2Options}, "pebble1", "Pebble v2 wrote this database, and Pebble v1 (pebble1) reads it here"},
+		{"v1's with v2", map[string]string{ofBoth: "", "OPTIONS-000003": pebbleOptions}, "pebble2", "Pebble v1 wrote this database, and Pebble v2 (pebble2) reads it here"},
+		{"v2's with v2", map[string]string{ofBoth: "", "OPTIONS-000003": v2Options}, "pebble2", ""},
+		{"the newest options count", map[string]string{ofBoth: "", "OPTIONS-000003": pebbleOptions, "OPTIONS-000009": v2Options}, "pebble2", ""},
+		{"no options", map[string]string{ofBoth: ""}, "pebble1", ""},
+		{"RocksDB's", map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions}, "rocksdb", ""},
+	} {
+		w, other := OtherVersion(c.asked, folder(t, c.files))
+		if other != (c.want != "") || !strings.HasPrefix(w.Text, c.want) {
+			t.Errorf("%s: %v %q, want %q", c.name, other, w.Text, c.want)
+		}
+	}
+}

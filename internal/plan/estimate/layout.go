@@ -9,7 +9,7 @@ import (
 
 // LayoutSpec is a layout at one size: built, updated, looked up.
 type LayoutSpec struct {
-	Layout        string // without an option
+	Layout        string // as typed, with its profile and options: chunktrie:unpinned
 	Accounts      uint64
 	ContractShare float64
 	SlotsPer      uint64
@@ -39,7 +39,9 @@ type layoutCosts struct {
 const valuesPerAccount = 2.6 // of those measurements
 
 func layoutCostsOf(name string) layoutCosts {
-	name, _, _ = strings.Cut(name, ":")
+	if end := strings.IndexAny(name, ": "); end >= 0 { // its profile and options
+		name = name[:end]
+	}
 	// perAccount, fixed, peakFixed, peak, accountsPerSecond, buildMemory, memoryPerAccount, open, openPerAccount, getSeconds
 	switch name {
 	case "flat-pebble":

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/lookup"
@@ -71,7 +72,7 @@ func (w *Work) at(point int) (accounts uint64, e Entry) {
 func (w *Work) Points() (points []plan.Point) {
 	for i := range len(w.Accounts) * len(w.Entries) {
 		accounts, e := w.at(i)
-		points = append(points, plan.Point{Name: plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)), Label: fmt.Sprintf("%s, %d accounts", e.Label, accounts),
+		points = append(points, plan.Point{Name: plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)), Label: fmt.Sprintf("%s, %s accounts", e.Label, unit.ShortCount(float64(accounts))),
 			Class: w.Class})
 	}
 	return points

@@ -178,6 +178,9 @@ func (r *run) inspect(ctx context.Context) error {
 
 func (r *run) close() error {
 	r.Warn(r.db.Warnings()...)
+	if w, other := dbformat.OtherVersion(r.engine.Info().Name, r.spec.Dir); other {
+		r.Warn(w)
+	}
 	_, err := r.Phase("close", func(*atomicCount) error {
 		if err := r.db.Close(); err != nil {
 			return fmt.Errorf("close %s: %w", r.spec.Dir, err)
