@@ -34,7 +34,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help build platforms runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage soak audit outdated
+.PHONY: unit e2e soak c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage
+.PHONY: audit outdated
 
 help:
 	@echo "build     bin/statelab and, with a C compiler, bin/statelab-run-pebble: Pebble with cgo, as nodes run it"

@@ -184,8 +184,8 @@ func layoutSteps(l layouts.Layouts, how plan.Plan, on estimate.Machine) (steps [
 	of := len(l.Entries)
 	for _, step := range plan.Order(len(l.Accounts)*of, how.Repeats, how.Seed) {
 		c := l.Base.Chain
-		steps = append(steps, estimate.Layout(estimate.LayoutSpec{Layout: l.Entries[step.Point%of].Label, Accounts: l.Accounts[step.Point/of], ContractShare: c.ContractShare,
-			SlotsPer: c.SlotsPer, Reads: l.Base.Reads, First: l.Base.First, MemoryBytes: l.Base.MemoryBytes, Keep: l.Keep}, on))
+		steps = append(steps, estimate.Layout(estimate.LayoutSpec{Layout: l.Entries[step.Point%of].Label, Accounts: l.Accounts[step.Point/of],
+			ContractShare: c.ContractShare, SlotsPer: c.SlotsPer, Reads: l.Base.Reads, First: l.Base.First, MemoryBytes: l.Base.MemoryBytes, Keep: l.Keep}, on))
 	}
 	return steps
 }

@@ -232,7 +232,8 @@ func (s *Sweep) accessesNote() string {
 	if has == 0 || has == points {
 		return ""
 	}
-	return "The blocks that a Get needs do not depend on the cache: the phase \"accesses\" counts them once for each database, and the other points use that count."
+	return "The blocks that a Get needs do not depend on the cache: the phase \"accesses\" counts them once for each database, " +
+		"and the other points use that count."
 }
 
 // phases has a row per phase of every point.

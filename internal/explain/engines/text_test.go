@@ -152,7 +152,8 @@ func TestFiltersLargerThanAShard(t *testing.T) {
 		blocks []int64
 		want   string
 	}{
-		{[]int64{100_000, 200_000, 400_000}, never + ". It also takes no room from other blocks, so fewer top indexes are read than at 2 MiB, where filters displace them."},
+		{[]int64{100_000, 200_000, 400_000}, never +
+			". It also takes no room from other blocks, so fewer top indexes are read than at 2 MiB, where filters displace them."},
 		{[]int64{100_000}, never + "."},
 		{[]int64{200_000, 400_000}, ""},
 	} {
@@ -163,7 +164,8 @@ func TestFiltersLargerThanAShard(t *testing.T) {
 }
 
 func TestOptionsAreListedOnce(t *testing.T) {
-	options := map[string]string{"cache_size": "8", "cache_bytes": "8", "mem_table_size": "4", "memtable_size": "5", "pebble_version": "0.1", "max_open_files": "9", "handles": "9"}
+	options := map[string]string{"cache_size": "8", "cache_bytes": "8", "mem_table_size": "4", "memtable_size": "5", "pebble_version": "0.1",
+		"max_open_files": "9", "handles": "9"}
 	s := Sweep{Points: []Point{{Run: &result.Run{Engine: result.Engine{Options: options}}}}}
 	var names []string
 	for _, row := range s.options().Rows {

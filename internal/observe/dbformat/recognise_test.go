@@ -164,8 +164,10 @@ func TestOtherVersion(t *testing.T) {
 		asked string
 		want  string // of the warning; "": none
 	}{
-		{"v2's with v1", map[string]string{ofBoth: "", "OPTIONS-000003": v2Options}, "pebble1", "Pebble v2 wrote this database, and Pebble v1 (pebble1) reads it here"},
-		{"v1's with v2", map[string]string{ofBoth: "", "OPTIONS-000003": pebbleOptions}, "pebble2", "Pebble v1 wrote this database, and Pebble v2 (pebble2) reads it here"},
+		{"v2's with v1", map[string]string{ofBoth: "", "OPTIONS-000003": v2Options}, "pebble1",
+			"Pebble v2 wrote this database, and Pebble v1 (pebble1) reads it here"},
+		{"v1's with v2", map[string]string{ofBoth: "", "OPTIONS-000003": pebbleOptions}, "pebble2",
+			"Pebble v1 wrote this database, and Pebble v2 (pebble2) reads it here"},
 		{"v2's with v2", map[string]string{ofBoth: "", "OPTIONS-000003": v2Options}, "pebble2", ""},
 		{"the newest options count", map[string]string{ofBoth: "", "OPTIONS-000003": pebbleOptions, "OPTIONS-000009": v2Options}, "pebble2", ""},
 		{"no options", map[string]string{ofBoth: ""}, "pebble1", ""},

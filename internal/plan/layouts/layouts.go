@@ -72,8 +72,8 @@ func (w *Work) at(point int) (accounts uint64, e Entry) {
 func (w *Work) Points() (points []plan.Point) {
 	for i := range len(w.Accounts) * len(w.Entries) {
 		accounts, e := w.at(i)
-		points = append(points, plan.Point{Name: plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)), Label: fmt.Sprintf("%s, %s accounts", e.Label, unit.ShortCount(float64(accounts))),
-			Class: w.Class})
+		points = append(points, plan.Point{Name: plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)),
+			Label: fmt.Sprintf("%s, %s accounts", e.Label, unit.ShortCount(float64(accounts))), Class: w.Class})
 	}
 	return points
 }
