@@ -142,6 +142,10 @@ func Open(path string) (dir string, remove func() error, err error) {
 	for top := range names {
 		dir = filepath.Join(into, top)
 	}
+	// A folder may do without checksums. Where a pack has none, its list of files is damaged.
+	if _, err := os.Stat(filepath.Join(dir, Sums)); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("%s is damaged, or was not made by statelab publish: it has no %s", path, Sums), remove())
+	}
 	return dir, remove, nil
 }
 
@@ -157,7 +161,8 @@ func sums(dir string) (packed bool, problems []string, err error) {
 	}
 	defer f.Close() // nothing was written
 	listed := map[string]bool{Sums: true}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		sum, path, ok := strings.Cut(lines.Text(), "  ")
 		if !ok || !filepath.IsLocal(filepath.FromSlash(path)) {
 			return true, append(problems, fmt.Sprintf("%s: damaged line %.80q", Sums, lines.Text())), nil
@@ -171,6 +176,9 @@ func sums(dir string) (packed bool, problems []string, err error) {
 		if is := sha256.Sum256(text); hex.EncodeToString(is[:]) != sum {
 			problems = append(problems, path+": its checksum is not the one in "+Sums)
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return true, append(problems, fmt.Sprintf("%s: %v", Sums, err)), nil
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

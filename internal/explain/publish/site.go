@@ -69,8 +69,6 @@ func add(dir, pack, by string) (s Shown, err error) {
 	switch {
 	case err != nil:
 		s.Problem = err.Error()
-	case !s.Verdict.Packed:
-		s.Problem = "it has no checksums: make it with statelab publish"
 	case len(s.Verdict.Problems) > 0:
 		s.Problem = s.Verdict.Problems[0]
 	}
