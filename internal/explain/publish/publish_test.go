@@ -150,7 +150,8 @@ func TestTamperedPacksAreRefused(t *testing.T) {
 
 func TestNoPack(t *testing.T) {
 	dir := t.TempDir()
-	for name, paths := range map[string][]string{"out.zip": {"../evil"}, "two.zip": {"a/run.json", "b/run.json"}, "empty.zip": nil, "unsealed.zip": {"a/run.json"}} {
+	for name, paths := range map[string][]string{
+		"out.zip": {"../evil"}, "two.zip": {"a/run.json", "b/run.json"}, "empty.zip": nil, "unsealed.zip": {"a/run.json"}} {
 		path := filepath.Join(dir, name)
 		f, err := os.Create(path)
 		must(t, err)
