@@ -224,7 +224,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	c.names = settings
 	found, pairs, err := a.takeTurns(c, sides, limits, most, margin)
 	if err != nil {
-		return errors.Join(err, leaveNoTrace(out, sides[:]))
+		return errors.Join(err, leaveNoTrace(out, err.Error(), sides[:]))
 	}
 	a.progress().say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
 	return a.tellComparison(c, found, limits)
@@ -232,9 +232,9 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 
 // leaveNoTrace removes out where neither side has measured anything, so that the command can be
 // given again.
-func leaveNoTrace(out string, sides []side) error {
+func leaveNoTrace(out, why string, sides []side) error {
 	for _, s := range sides {
-		if gone, err := s.flags.leaveNoTrace(s.folder); err != nil || !gone {
+		if gone, err := s.flags.leaveNoTrace(s.folder, why); err != nil || !gone {
 			return err
 		}
 	}

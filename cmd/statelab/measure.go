@@ -270,11 +270,12 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 	return p, nil
 }
 
-// leaveNoTrace removes what a command that failed before its first run has put into the folder of
-// its results, so that it can be given again: a locked database is found locked only when it is
-// opened. It reports whether it did; a folder that holds anything measured stays.
-func (f *flags) leaveNoTrace(out string) (bool, error) {
-	if f.resume || f.elsewhere() || f.point != "" {
+// leaveNoTrace removes what a command has put into the folder of its results where it failed
+// because a database is in use, which is found only when the database is opened: the command can
+// be given again. It reports whether it did; a folder that holds anything measured stays, and so
+// does one that other failures left, which --resume goes on with.
+func (f *flags) leaveNoTrace(out, why string) (bool, error) {
+	if f.resume || f.elsewhere() || f.point != "" || !strings.Contains(why, inUse) {
 		return false, nil
 	}
 	ours := map[string]bool{experiment.File: true, result.SweepFile: true, result.ReplayFile: true, result.LayoutsFile: true, result.DiskFile: true}
@@ -304,6 +305,8 @@ func (f *flags) leaveNoTrace(out string) (bool, error) {
 	}
 	return err == nil, err
 }
+
+const inUse = " is in use by " // as engine.LockedError says
 
 // inspections is the folder in which a sweep looks at databases.
 const inspections = "inspect"
@@ -390,7 +393,7 @@ func (a *app) compared(f *flags, p *progress, d finished, so plan.Outcome, hasRo
 		d.error += "; once the cause is removed, measure what is missing: " + so.Again
 	}
 	if so.Status == result.Failed && !hasRows {
-		gone, tidyErr := f.leaveNoTrace(d.out)
+		gone, tidyErr := f.leaveNoTrace(d.out, so.Error)
 		if err = errors.Join(err, tidyErr); gone {
 			d.out, d.error = "", so.Error
 		}
