@@ -35,7 +35,7 @@ CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:mu
 
 .PHONY: help build platforms runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
 .PHONY: unit e2e soak c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage
-.PHONY: audit outdated
+.PHONY: audit bench-peers outdated
 
 help:
 	@echo "build     bin/statelab and, with a C compiler, bin/statelab-run-pebble: Pebble with cgo, as nodes run it"
@@ -59,9 +59,10 @@ help:
 	@echo "audit     known vulnerabilities of all dependencies, licences and sources of crates (needs the internet)"
 	@echo "outdated  dependencies that have a newer version (needs the internet)"
 	@echo "bench     all benchmarks"
+	@echo "bench-peers  libcachesim, db_bench and pebble bench beside statelab, in turns; ratios (installs them; docs/speed.md)"
 	@echo "dist      a tarball of bin/ for machines without Go, with a bill of materials and checksums, in dist/"
 	@echo "dist-test  run TARBALL in an empty Debian system: the demo's commands, a report, RocksDB (needs root and the internet)"
-	@echo "clean     remove bin and demo"
+	@echo "clean     remove bin, demo, dist and peers"
 
 # The runner is Pebble with cgo, as nodes run it. An old one must not outlive what it was built from.
 build: tools
@@ -264,6 +265,11 @@ bench: needs
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	CGO_ENABLED=1 $(GO) test -run '^$$' -bench . -benchmem $(C_PACKAGES)
 
+# ROUNDS, KEYS, GETS and PEERS, the folder for what it makes, can be set.
+bench-peers: build rocksdb
+	CGO_ENABLED=1 $(GO) build -o bin/statelab-run-rocksdb ./cmd/statelab-run-rocksdb
+	scripts/bench-peers
+
 # What is built is packed: make build alone, or runners and trees, too.
 dist: build
 	scripts/dist dist $(VERSION)
@@ -274,4 +280,4 @@ dist-test: tools
 	scripts/dist-test $(TARBALL)
 
 clean:
-	rm -rf bin demo dist
+	rm -rf bin demo dist peers
