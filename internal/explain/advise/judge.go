@@ -106,7 +106,7 @@ type verdict int
 const (
 	grow     verdict = iota // a larger cache pays
 	keep                    // what runs is enough
-	shrink                  // what runs does not fit the memory; less is enough
+	shrink                  // the cache in use exceeds the memory; a smaller one is enough
 	limited                 // the memory is less than what is wanted
 	hopeless                // the memory does not hold IP1
 	tiny                    // everything fits the smallest cache there is

@@ -194,7 +194,7 @@ func TestNothingHoldsInMemory(t *testing.T) {
 	}
 }
 
-// The sentence leaves out what there is none of.
+// The sentence leaves out what is zero.
 func TestSentence(t *testing.T) {
 	of := func(word string) Judged { return Judged{finding: finding{Word: word}} }
 	for want, all := range map[string][]Judged{

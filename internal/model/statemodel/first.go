@@ -280,7 +280,7 @@ func (l *tier) cutAbove(random *rand.Rand, below tier) {
 			}
 		}
 		for ; at-from > 2*target; passed = 0 {
-			from += 2 * l.target
+			from += 2 * target
 			l.ends = append(l.ends, from)
 		}
 		if passed++; at-from > target*(.5+.05*min(passed-1, 8)) {
