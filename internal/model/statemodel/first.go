@@ -28,15 +28,19 @@ type tables struct {
 // tier is one level.
 type tier struct {
 	bytes   float64
-	target  float64   // size of a file
-	renewed float64   // share of the level that was written since targets were half of that
-	ends    []float64 // of files, in a build
-	newest  float64   // share of all writes that are the newest, and are in this level or above
+	target  float64 // size of a file
+	renewed float64 // share of the level that was written since targets were half of that
+	churned float64 // bytes that files were compacted out of, again and again
+	newest  float64 // share of all writes that are the newest, and are in this level or above
 	regions []span
 	last    bool
+
+	// In a build:
+	lie  profile
+	ends []float64 // of files: places
 }
 
-// span is where the keys of a region lie in the file of a level, how wide they are there, how
+// span is where the keys of a region lie in a level, how wide they are there, how
 // many bytes each of its bytes was before compression, and what the index takes for it: an
 // index entry is a key in full, up to where it differs from the next.
 type span struct{ from, wide, raw, index float64 }
@@ -170,7 +174,9 @@ func tiers(rest lsm.Rest, bytesPerKey float64, regions []stretch) (levels []tier
 				bytes = baseBytes - .75*l.target
 			case rest.Base + 1:
 				before = baseBytes
-				bytes = math.Min(bytes, before+math.Max(0, inflow))
+				if grown := before + math.Max(0, inflow); grown < bytes {
+					bytes, l.churned = grown, before
+				}
 			}
 			low, high := above, 1.0
 			for range 50 {
@@ -183,6 +189,9 @@ func tiers(rest lsm.Rest, bytesPerKey float64, regions []stretch) (levels []tier
 			inflow += before - bytes // of the next level
 		}
 		l.bytes = storedWithin(regions, above, l.newest)
+		if l.churned == 0 {
+			l.churned = l.bytes
+		}
 		l.renewed = 1
 		if len(levels) > 0 {
 			l.renewed = math.Max(0, math.Min(1, inflow/levels[len(levels)-1].bytes))
@@ -202,9 +211,9 @@ func tiers(rest lsm.Rest, bytesPerKey float64, regions []stretch) (levels []tier
 }
 
 // before are the bytes in data blocks and in the index of all keys of a level before a place.
-func (l tier) before(place float64) (data, index float64) {
+func (l *tier) before(place float64) (data, index float64) {
 	for _, r := range l.regions {
-		bytes := math.Max(0, math.Min(place/l.bytes-r.from, r.wide)) * l.bytes
+		bytes := (l.lie.before(math.Max(r.from, math.Min(place, r.from+r.wide))) - l.lie.before(r.from)) * l.bytes
 		data, index = data+bytes*r.raw, index+bytes*r.index
 	}
 	return data, index
@@ -217,14 +226,24 @@ const falsePositive = .011
 // absent is a level that no key lies in.
 const absent = -1
 
-// levelOf is the level of a key, where u is even between 0 and 1.
-func (t *tables) levelOf(w writes, u float64) int {
-	for i, l := range t.levels {
-		if u < w.by(l.newest) {
+// levelOf is the level of the key at x, from 0 to 1 of a region, where age is even between 0
+// and 1. A level has more of the newest writes where nothing was compacted out of it lately.
+func (t *tables) levelOf(region int, x float64, w writes, age float64) int {
+	above, here := 0.0, 0.0
+	for i := range t.levels {
+		l := &t.levels[i]
+		here += (l.newest - above) * l.lie.density(l.place(region, x))
+		if above = l.newest; l.last || age < w.by(math.Min(1, here)) {
 			return i
 		}
 	}
 	return len(t.levels) - 1
+}
+
+// place is where a key lies in a level if all of it was written evenly.
+func (l *tier) place(region int, x float64) float64 {
+	r := l.regions[region]
+	return math.Min(r.from+x*r.wide, 1-1e-9)
 }
 
 // slotWrites are those of slots of the one contract, or of nodes above so many of them: the
@@ -234,80 +253,21 @@ func (s State) slotWrites(slots float64) writes {
 	return writes{first: true, changed: 1 - math.Pow(1-changed, slots)}
 }
 
-// cut draws where the files of a build end. A compaction into the last level ends files at
-// their target, and one wherever its keys end. One into a level above ends a file at an end
-// below it, from half the target on and more with each end that it passes, or at twice the
-// target (OutputSplitter of Pebble v2.1.7).
-func (t *tables) cut(random *rand.Rand) {
-	for i := range slices.Backward(t.levels) {
-		l := &t.levels[i]
-		l.ends = l.ends[:0]
-		if !l.last {
-			l.cutAbove(random, t.levels[i+1])
-			continue
-		}
-		scale := 1.0
-		if i == 0 { // files are as long as their target: where keys begin is not known as well
-			scale = .75 + random.Float64()/2
-		}
-		for at := 0.0; at < l.bytes; {
-			target := l.drawTarget(random) * scale
-			at += target
-			l.ends = append(l.ends, at)
-			if i > 0 {
-				at += random.Float64() * target
-				l.ends = append(l.ends, at)
-			}
-		}
-	}
-}
-
-func (l *tier) drawTarget(random *rand.Rand) float64 {
-	if random.Float64() < l.renewed {
-		return l.target
-	}
-	return l.target / 2
-}
-
-func (l *tier) cutAbove(random *rand.Rand, below tier) {
-	from, passed, target := 0.0, 0.0, l.drawTarget(random)
-	for _, end := range below.ends {
-		at := l.bytes
-		for region, r := range below.regions {
-			if place := end/below.bytes - r.from; place < r.wide {
-				at = (l.regions[region].from + place/r.wide*l.regions[region].wide) * l.bytes
-				break
-			}
-		}
-		for ; at-from > 2*target; passed = 0 {
-			from += 2 * target
-			l.ends = append(l.ends, from)
-		}
-		if passed++; at-from > target*(.5+.05*min(passed-1, 8)) {
-			from, passed, target = at, 0, l.drawTarget(random)
-			l.ends = append(l.ends, from)
-		}
-	}
-	if from < l.bytes {
-		l.ends = append(l.ends, l.bytes)
-	}
-}
-
 // get reads the blocks that a Get of the key at x, from 0 to 1 of a region, needs.
 func (t *tables) get(random *rand.Rand, region int, x float64, found int) {
-	for i, l := range t.levels {
-		r := l.regions[region]
-		at := math.Min(r.from+x*r.wide, 1-1e-9) * l.bytes
-		file, _ := slices.BinarySearch(l.ends, at)
-		start, end := 0.0, l.bytes
+	for i := range t.levels {
+		l := &t.levels[i]
+		place := l.place(region, x)
+		file, _ := slices.BinarySearch(l.ends, place)
+		start, end := 0.0, 1.0
 		if file > 0 {
 			start = l.ends[file-1]
 		}
 		if file < len(l.ends) {
-			end = math.Min(end, l.ends[file])
+			end = l.ends[file]
 		}
 		data0, index0 := l.before(start)
-		data, index := l.before(at)
+		data, index := l.before(place)
 		_, indexEnd := l.before(end)
 		if !l.last {
 			t.read[block{i, file, engine.Filter, 0}] = true
@@ -362,7 +322,7 @@ func drawn(seed uint64, build func(*rand.Rand) (lookup func() float64)) Reads {
 // first is what a lookup reads after opening, which has read what open says.
 func (t *tables) first(lookup func(*rand.Rand)) Reads {
 	return drawn(uint64(len(t.levels)), func(random *rand.Rand) func() float64 {
-		t.cut(random)
+		t.build(random)
 		return func() float64 {
 			t.read = map[block]bool{}
 			t.open(t)
@@ -391,11 +351,11 @@ func (t *tables) getFlat(random *rand.Rand, s State, kind Kind, region int) {
 	x, age := random.Float64(), random.Float64()
 	switch kind {
 	case Account:
-		t.get(random, region, x, t.levelOf(once, age))
+		t.get(random, region, x, t.levelOf(region, x, once, age))
 	case AbsentAccount:
 		t.get(random, region, x, absent)
 	case Slot:
-		t.get(random, region+1, x, t.levelOf(s.slotWrites(1), age))
+		t.get(random, region+1, x, t.levelOf(region+1, x, s.slotWrites(1), age))
 	case AbsentSlot:
 		t.get(random, region+1, x, absent)
 	}

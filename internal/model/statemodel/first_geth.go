@@ -44,24 +44,24 @@ func oneIn16(random *rand.Rand, keys int) (n int) {
 	return n
 }
 
-// walk yields the nodes of a lookup: whether each is of storage, its place and level. The
-// one contract was changed by one of the last blocks, and with it the path to it.
-func (t *tables) walk(random *rand.Rand, s State, kind Kind, yield func(slot bool, x float64, found int)) {
+// walk yields the nodes of a lookup: whether each is of storage, its place, by how many keys it
+// was written, and how long ago in all writes. The one contract was changed by one of the last
+// blocks, and with it the path to it.
+func (t *tables) walk(random *rand.Rand, s State, kind Kind, yield func(slot bool, x float64, w writes, age float64)) {
 	slot, age, account := kind == Slot || kind == AbsentSlot, random.Float64(), random.Float64()
 	if slot && s.ContractAt > 0 {
 		account = s.ContractAt
 	}
 	pathNodes(random, account, s.Accounts, kind != AbsentAccount, func(x float64, _ int, w writes) {
-		found := t.levelOf(w, age)
 		if slot && s.UpdateBlocks > 1 {
-			found = 0
+			age = 0
 		}
-		yield(false, x, found)
+		yield(false, x, w, age)
 	})
 	if slot {
 		age = random.Float64()
 		pathNodes(random, random.Float64(), s.SlotsPer, kind == Slot, func(x float64, below int, _ writes) {
-			yield(true, x, t.levelOf(s.slotWrites(float64(below)), age))
+			yield(true, x, s.slotWrites(float64(below)), age)
 		})
 	}
 }
@@ -71,14 +71,17 @@ func (t *tables) walk(random *rand.Rand, s State, kind Kind, yield func(slot boo
 func FirstGethHash(s State, kind Kind) Reads {
 	t := hashTables(s)
 	return t.first(func(random *rand.Rand) {
-		t.walk(random, s, kind, func(_ bool, _ float64, found int) { t.get(random, 0, random.Float64(), found) })
+		t.walk(random, s, kind, func(_ bool, _ float64, w writes, age float64) {
+			x := random.Float64()
+			t.get(random, 0, x, t.levelOf(0, x, w, age))
+		})
 	})
 }
 
 // hashTables have been opened, which reads the head's number.
 func hashTables(s State) *tables {
-	nodes, parts := s.hashNodes()
-	t := tablesOf(nodes, stretch{parts, 0})
+	nodes, all := s.hashNodes()
+	t := tablesOf(nodes, stretch{[]part{all}, 0})
 	t.open = func(t *tables) { t.get(nil, 0, headHashed, 0) }
 	return t
 }
@@ -89,11 +92,12 @@ const headHashed = 's' / 256.
 // hashNodes are the nodes that the build and the updates wrote: of each block the branches
 // on the paths of its keys once, a leaf for each, and one for a neighbour that has to give
 // way.
-func (s State) hashNodes() (nodes float64, parts []part) {
-	leaves := 0.0
+func (s State) hashNodes() (nodes float64, of part) {
+	leaves, all := 0.0, part{writes: once}
 	store := func(n, bytes float64) {
 		nodes += n
-		parts = append(parts, records(n, pebbleRecord+hashBytes+bytes, 0, once))
+		p := records(n, pebbleRecord+hashBytes+bytes, 0, once)
+		all.raw, all.stored = all.raw+p.raw, all.stored+p.stored
 	}
 	add := func(keys, changed, leafBytes float64, grows bool) {
 		if keys < 1 || changed < 1 {
@@ -128,15 +132,9 @@ func (s State) hashNodes() (nodes float64, parts []part) {
 			add(s.Accounts, s.UpdateKeys, account, false)
 		}
 	}
-	raw := 0.0
-	for _, p := range parts {
-		raw += p.raw
-	}
-	saved := savedOf(pebbleBlock/(raw/nodes), leaves/nodes, emptyHashes*(1-s.ContractShare)) / pebbleBlock
-	for i := range parts {
-		parts[i].stored -= parts[i].raw * saved
-	}
-	return nodes, parts
+	saved := savedOf(pebbleBlock/(all.raw/nodes), leaves/nodes, emptyHashes*(1-s.ContractShare)) / pebbleBlock
+	all.stored -= all.raw * saved
+	return nodes, all
 }
 
 // savedOf is what compression saves in the mean of a block with so many records, of which a
@@ -221,12 +219,12 @@ func (s State) slotBranches(nodesOf func(trieNode, float64, writes) part, mean t
 func FirstGethPath(s State, kind Kind) Reads {
 	t := pathTables(s)
 	return t.first(func(random *rand.Rand) {
-		t.walk(random, s, kind, func(slot bool, x float64, found int) {
+		t.walk(random, s, kind, func(slot bool, x float64, w writes, age float64) {
 			region := accountNodes
 			if slot {
 				region = slotNodes
 			}
-			t.get(random, region, x, found)
+			t.get(random, region, x, t.levelOf(region, x, w, age))
 		})
 	})
 }

@@ -1,0 +1,215 @@
+package statemodel
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// profile is how the bytes of a level lie over its keys: places from 0 to 1 in the order of
+// keys, as far apart as keys are wide if all of them were written evenly, and the share of the
+// level's bytes before each.
+type profile struct{ places, shares []float64 }
+
+var even = profile{places: []float64{0, 1}, shares: []float64{0, 1}}
+
+func (p profile) before(place float64) float64 { return interpolate(p.places, p.shares, place) }
+func (p profile) at(share float64) float64     { return interpolate(p.shares, p.places, share) }
+
+// density is how many bytes there are at a place for each byte of the mean.
+func (p profile) density(place float64) float64 {
+	i := step(p.places, place)
+	return (p.shares[i+1] - p.shares[i]) / (p.places[i+1] - p.places[i])
+}
+
+// step is the last of the ascending xs, but one, that x is not below.
+func step(xs []float64, x float64) int {
+	i, _ := slices.BinarySearch(xs, math.Nextafter(x, 2))
+	return min(max(i-1, 0), len(xs)-2)
+}
+
+func interpolate(xs, ys []float64, x float64) float64 {
+	i := step(xs, x)
+	if xs[i+1] == xs[i] {
+		return ys[i]
+	}
+	return ys[i] + (ys[i+1]-ys[i])*(x-xs[i])/(xs[i+1]-xs[i])
+}
+
+// without is the profile after all from one place to another was compacted out of it, and the
+// given share of the level was then written evenly.
+func (p profile) without(from, to, written float64) (after profile) {
+	gone, out := 0.0, p.before(to)-p.before(from)
+	add := func(place float64) {
+		gone = math.Max(0, p.before(math.Min(place, to))-p.before(from))
+		after.places = append(after.places, place)
+		after.shares = append(after.shares, (p.before(place)-gone+place*written)/(1-out+written))
+	}
+	for _, place := range p.places {
+		if place <= from {
+			add(place)
+		}
+	}
+	if last := after.places[len(after.places)-1]; last < from {
+		add(from)
+	}
+	if to < 1 {
+		add(to)
+	}
+	for _, place := range p.places {
+		if place > to || place == 1 {
+			add(place)
+		}
+	}
+	return after
+}
+
+// build draws the files of a database.
+func (t *tables) build(random *rand.Rand) {
+	for i := range slices.Backward(t.levels) {
+		l := &t.levels[i]
+		l.lie = even
+		if l.last {
+			l.cutLast(random, i == 0)
+		} else {
+			t.churn(random, i)
+		}
+	}
+}
+
+// cutLast draws where the files of the last level end: a compaction into it ends files at their
+// target, and one wherever its keys end. Files of the only level are as long as their target;
+// where keys begin is not known as well.
+func (l *tier) cutLast(random *rand.Rand, only bool) {
+	l.ends = l.ends[:0]
+	scale := 1.0
+	if only {
+		scale = .75 + random.Float64()/2
+	}
+	for at := 0.0; at < 1; {
+		target := l.drawTarget(random) * scale
+		at += target
+		l.ends = append(l.ends, math.Min(at, 1))
+		if !only {
+			at += random.Float64() * target
+			l.ends = append(l.ends, math.Min(at, 1))
+		}
+	}
+}
+
+// drawTarget is a file's target, as a share of the level.
+func (l *tier) drawTarget(random *rand.Rand) float64 {
+	if random.Float64() < l.renewed {
+		return l.target / l.bytes
+	}
+	return l.target / 2 / l.bytes
+}
+
+// manyFiles are so many that two Gets of a lookup seldom read the same one.
+const manyFiles = 200
+
+// churn draws a level that is not the last. What is written comes evenly. Whenever the level is
+// full, a file of it is compacted into the level below: the one with the most bytes for each file
+// that it overlaps there. There is little then where that file was, and long files lie there; the
+// files that it overlapped below are written anew.
+func (t *tables) churn(random *rand.Rand, i int) {
+	l, below := &t.levels[i], &t.levels[i+1]
+	l.ends = l.split(random, 0, 1, t.endsBelow(i))
+	if len(l.ends) == 1 || len(l.ends) > manyFiles {
+		return
+	}
+	for left := 3 * len(l.ends); left >= 0; left-- {
+		from, to := l.heaviest(t.endsBelow(i))
+		written := l.lie.before(to) - l.lie.before(from)
+		if left == 0 { // half of it, in the mean, has been written since
+			written *= random.Float64()
+		}
+		l.lie = l.lie.without(from, to, written)
+		first, last := overlap(below.ends, l.placeIn(below, from), l.placeIn(below, to))
+		start, end := 0.0, below.ends[last]
+		if first > 0 {
+			start = below.ends[first-1]
+		}
+		below.ends = slices.Replace(below.ends, first, last+1, below.split(random, start, end, t.endsBelow(i+1))...)
+		l.ends = l.split(random, 0, 1, t.endsBelow(i))
+	}
+	if l.churned < l.bytes {
+		grown := profile{places: l.lie.places}
+		for n, place := range l.lie.places {
+			grown.shares = append(grown.shares, (l.lie.shares[n]*l.churned+place*(l.bytes-l.churned))/l.bytes)
+		}
+		l.lie = grown
+		l.ends = l.split(random, 0, 1, t.endsBelow(i))
+	}
+}
+
+// placeIn is where a place of a level is in another.
+func (l *tier) placeIn(other *tier, place float64) float64 {
+	for region, r := range l.regions {
+		if in := place - r.from; in < r.wide {
+			to := other.regions[region]
+			return to.from + in/r.wide*to.wide
+		}
+	}
+	return 1
+}
+
+// endsBelow are the ends of the files of the level below in the places of this one.
+func (t *tables) endsBelow(i int) (ends []float64) {
+	if i+1 == len(t.levels) {
+		return nil
+	}
+	for _, end := range t.levels[i+1].ends {
+		ends = append(ends, t.levels[i+1].placeIn(&t.levels[i], end))
+	}
+	return ends
+}
+
+// overlap are the first and the last of the files with these ends that overlap a range. Places
+// that were carried from one level to another are as exact as a billionth.
+func overlap(ends []float64, from, to float64) (first, last int) {
+	first, _ = slices.BinarySearch(ends, from+1e-9)
+	last, _ = slices.BinarySearch(ends, to-1e-9)
+	last = min(last, len(ends)-1)
+	return min(first, last), last
+}
+
+// heaviest is the file with the most bytes for each file below that it overlaps.
+func (l *tier) heaviest(below []float64) (from, to float64) {
+	start, most := 0.0, -1.0
+	for _, end := range l.ends {
+		first, last := overlap(below, start, end)
+		if weight := (l.lie.before(end) - l.lie.before(start)) / float64(1+last-first); weight > most {
+			from, to, most = start, end, weight
+		}
+		start = end
+	}
+	return from, to
+}
+
+// split is where files end that a compaction writes from one place to another: at an end below
+// them, from half the target on and more with each end that they pass, or at twice the target; at
+// the target if no end follows (OutputSplitter of Pebble v2.1.7).
+func (l *tier) split(random *rand.Rand, first, last float64, below []float64) (ends []float64) {
+	from, passed, target, stop := l.lie.before(first), 0.0, l.drawTarget(random), l.lie.before(last)
+	cut := func(at, place float64) {
+		from, passed, target = at, 0, l.drawTarget(random)
+		ends = append(ends, place)
+	}
+	for _, end := range below {
+		if end <= first+1e-9 || end >= last-1e-9 {
+			continue
+		}
+		at := l.lie.before(end)
+		for at-from > 2*target {
+			cut(from+2*target, l.lie.at(from+2*target))
+		}
+		if passed++; at-from > target*(.5+.05*min(passed-1, 8)) {
+			cut(at, end)
+		}
+	}
+	for stop-from > target*(1+1e-6) {
+		cut(from+target, l.lie.at(from+target))
+	}
+	return append(ends, last)
+}
