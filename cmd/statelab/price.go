@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -94,7 +95,7 @@ func (a *app) price(f *flags, m *mistakes) error {
 		}
 		for _, row := range l.Rows {
 			if row.Status == result.Failed {
-				p.say("%s failed at %d accounts: %s", row.Layout, row.Accounts, row.Error)
+				p.say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Error)
 			}
 		}
 		if l.Status == result.Interrupted {
