@@ -106,7 +106,7 @@ func (d *Disk) Judge(measured ...DiskPoint) string {
 	}
 	for _, p := range d.Points {
 		if p.Spread.High > mostProbeSpread*p.Spread.Low {
-			d.Contradicted = fmt.Sprintf("with %d reads in flight its repeats gave %.0f to %.0f reads/s", p.InFlight, p.Spread.Low, p.Spread.High)
+			d.Contradicted = fmt.Sprintf("with %d in flight its repeats gave %.0f to %.0f reads/s", p.InFlight, p.Spread.Low, p.Spread.High)
 			return d.Contradicted
 		}
 	}

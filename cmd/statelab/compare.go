@@ -297,7 +297,11 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 			p.say("")
 			switch {
 			case so.Status == result.Interrupted:
-				p.say("interrupted after %d pairs: statelab compare %s %s judges them", pair-1, sides[0].folder, sides[1].folder)
+				if pair == 1 {
+					p.say("interrupted before the first pair was complete: nothing can be judged; run the command again")
+				} else {
+					p.say("interrupted after %d pairs: statelab compare %s %s judges them", pair-1, sides[0].folder, sides[1].folder)
+				}
 				return nil, 0, errInterrupted
 			case err != nil:
 				return nil, 0, err

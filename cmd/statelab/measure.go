@@ -163,7 +163,7 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 		if _, old := os.Stat(filepath.Join(f.out, "plan.json")); old == nil {
 			return usage("--resume: %s was begun by statelab 0.1.0: continue it with that version, or measure into a new --out", f.out)
 		}
-		return usage("--resume: %s holds no interrupted experiment: there is no %s", f.out, experiment.File)
+		return usage("--resume: %s holds no interrupted experiment: there is no %s; name the --out folder of the interrupted command", f.out, experiment.File)
 	}
 	if err != nil {
 		return usage("--resume: %v", err)

@@ -239,7 +239,7 @@ func (a *app) writeTrace(f *flags, replaces output.Replaces, record func(io.Writ
 	if f.json {
 		return a.printJSON(out)
 	}
-	fmt.Fprintf(a.stdout, "%s Gets, warm-up included, and the opening of tables need %.4f blocks a Get, of %s different ones; a Get at most %d\n"+
+	fmt.Fprintf(a.stdout, "%s Gets, warm-up included, need %.4f blocks a Get, those read to open tables included, of %s different ones; a Get alone at most %d\n"+
 		"%s: %s, made in %s\n", unit.Count(totals.Gets), out.Accesses, unit.Count(totals.Blocks), perGet.Most, f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
 	return nil
 }

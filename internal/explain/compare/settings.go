@@ -62,7 +62,8 @@ func subjects(r *result.Run) [][2]string {
 		list = append(list, [2]string{engine.BuildOption, build})
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Options)) {
-		if name != "cache_bytes" && name != "cache_size" && name != engine.BuildOption { // said by cache and build
+		// Said by cache and build, and by memtable_size and handles, which are Statelab's names.
+		if !slices.Contains([]string{"cache_bytes", "cache_size", engine.BuildOption, "mem_table_size", "max_open_files"}, name) {
 			list = append(list, [2]string{name, e.Options[name]})
 		}
 	}

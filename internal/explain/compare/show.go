@@ -193,7 +193,7 @@ func (c *Comparison) Page() *view.Page {
 		}
 		change := func(name string, of func(Figure) float64) view.Column[row] {
 			return view.Column[row]{Name: name, Unit: "%", Value: func(r row) *float64 {
-				if !r.f.Relative {
+				if !r.f.Relative || name != "change" && !r.f.judged() {
 					return nil
 				}
 				return view.Some(100 * of(r.f))
@@ -205,18 +205,42 @@ func (c *Comparison) Page() *view.Page {
 			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
 			change("to", func(f Figure) float64 { return f.High }),
 			words("verdict", func(r row) string { return strings.ReplaceAll(r.f.Verdict, "_", " ") }),
-			view.Column[row]{Name: "p", Value: func(r row) *float64 { return view.Of(r.f.P) }}, words("method", func(r row) string { return r.f.Method }))
+			view.Column[row]{Name: "p", Value: func(r row) *float64 {
+				if !r.f.judged() {
+					return nil
+				}
+				return view.Of(r.f.P)
+			}}, words("method", func(r row) string { return r.f.Method }))
 		var sentences [][]string
 		for _, f := range p.Figures {
 			sentences = append(sentences, []string{p.Sentence(f)})
 		}
 		page.Add(p.Title(),
 			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: view.Listing([]string{"verdict"}, sentences), Picture: changes(p)},
-			view.Block{Title: "Figures", Note: fmt.Sprintf("Runs: %d and %d. The intervals of the %d figures that need statistics hold together with 95 %% confidence.",
-				p.Runs[0], p.Runs[1], p.PerFigure), Method: "compare.md", Table: table})
+			view.Block{Title: "Figures", Note: fmt.Sprintf("Runs: %d and %d. %s", p.Runs[0], p.Runs[1], p.confidence()), Method: "compare.md", Table: table})
 	}
 	page.Warnings = all.List()
 	return page
+}
+
+// judged is whether there are enough runs for an interval, or none is needed.
+func (f Figure) judged() bool { return f.Verdict != string(difference.CannotTell) }
+
+// confidence says how sure the intervals are.
+func (p Pair) confidence() string {
+	needs := 0
+	for _, f := range p.Figures {
+		if !f.judged() {
+			needs = max(needs, f.Needs)
+		}
+	}
+	switch {
+	case p.PerFigure == 0:
+		return "All figures are exact counts."
+	case needs > 0:
+		return fmt.Sprintf("Figures without an interval need statistics, and for that %d runs each.", needs)
+	}
+	return fmt.Sprintf("The intervals of the %d figures that need statistics hold together with 95 %% confidence.", p.PerFigure)
 }
 
 // changes is a bar of every relative change, with its interval.

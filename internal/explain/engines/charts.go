@@ -71,7 +71,7 @@ func markInflection(pic *view.Picture, i *result.Inflection, reserved int64) (al
 		case math.Abs(float64(cache-disk)) < 0.02*float64(cache):
 			mark(ip.name, cache, false)
 		default:
-			mark(ip.name+" in cache", cache, false)
+			mark(ip.name+": cache needed", cache, false)
 			mark(ip.name+" on disk", disk, true)
 		}
 	}

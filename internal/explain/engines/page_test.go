@@ -147,7 +147,7 @@ func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 		"<h3>Service time</h3>", "<h3>Second by second</h3>", "<h3>Speed by cache</h3>", "<h3>Self-checks</h3>", "<h3>Inflection points</h3>", "<h3>Levels</h3>",
 		"statelab sweep --cache 0.1%,1% --db &#39;my db&#39;",
 		"<td>3.09</td><td>1.02</td><td>1.00</td><td>0.107</td><td>0.641</td><td>0.320</td><td>3.03 to 3.18</td><td>3.15</td>",
-		">IP1 in cache</text>", ">IP1 on disk</text>", ">IP2 in cache</text>", ">predicted</text>", ">device reads</text>",
+		">IP1: cache needed</text>", ">IP1 on disk</text>", ">IP2: cache needed</text>", ">predicted</text>", ">device reads</text>",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)

@@ -207,12 +207,13 @@ func (in Input) safety() (out []string) {
 		case s.Never:
 			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.", view.Number(r.CPUNanos/1e3))
 		default:
-			depth := "no number of reads in flight that was measured is enough on this disk"
-			if s.InFlight > 0 {
-				depth = fmt.Sprintf("%s or more in flight on this disk", readsWord(s.InFlight))
-			}
-			text += fmt.Sprintf("safe if one of these is true: %s; %.0f%% of its %s reads are cached; or a read takes at most %s us.", depth, 100*s.CachedPart,
+			text += fmt.Sprintf("safe if %.0f%% of its %s reads are cached, if a read takes at most %s us, or ", 100*s.CachedPart,
 				view.PerGet(r.Reads.Value), view.Number(s.ReadNanos/1e3))
+			if s.InFlight > 0 {
+				text += fmt.Sprintf("with %s or more in flight on this disk.", readsWord(s.InFlight))
+			} else {
+				text += "on a disk that does more reads at the same time: no number in flight that was measured is enough on this one."
+			}
 		}
 		out = append(out, text)
 	}

@@ -41,7 +41,7 @@ func TestAnswersAndSafetyByHand(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"of flat at 3,000 gas (30.0 us): safe here with one access after another",
-		"32 reads or more in flight on this disk; 92% of its 4.00 reads",
+		"safe if 92% of its 4.00 reads are cached, if a read takes at most 6.25 us, or with 32 reads or more in flight on this disk.",
 		"a read takes at most 6.25 us", "of slow at 3,000 gas (30.0 us): not safe whatever the disk: its CPU time alone is 40.0 us"} {
 		if !strings.Contains(safe, want) {
 			t.Errorf("%q is not in:\n%s", want, safe)

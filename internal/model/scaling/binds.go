@@ -61,7 +61,7 @@ func (e Evidence) Binds() (r Resource, why string) {
 	case e.Saturated && (e.DeviceMost > 0 || e.ReadsPerGet == 0):
 		return Locks, fmt.Sprintf("neither the processors (%.0f%%) nor the device are busy", 100*(e.CPUShare+e.OthersShare))
 	}
-	return Unknown, "the device was not measured, or its reads were not counted"
+	return Unknown, "the device was not measured, its measurement was not used, or its reads were not counted"
 }
 
 // Advice is the number of threads that reads of so many seconds need to answer a number

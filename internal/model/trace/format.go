@@ -80,7 +80,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("trace: frame %d: %v; the %d Gets before it are usable", e.Frame, e.Err, e.Gets)
+	return fmt.Sprintf("trace: frame %d: %v; %d Gets before it are whole; make the trace again", e.Frame, e.Err, e.Gets)
 }
 
 // Unwrap returns the cause.

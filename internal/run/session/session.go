@@ -179,7 +179,7 @@ func (s *Session[C]) Evict(ctx context.Context) error {
 	if total > 0 && float64(resident) > 0.01*float64(total) {
 		s.Warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf("%.1f%% of the database is still in the page cache after %s",
 			100*float64(resident)/float64(total), method),
-			Remedy: "end other programs that use the database, or use --page-cache direct"})
+			Remedy: "end other programs that use the database; read and sweep can also use --page-cache direct"})
 	}
 	return nil
 }
