@@ -6,21 +6,17 @@ import (
 	"slices"
 )
 
-// profile is how the bytes of a level lie over its keys: places from 0 to 1 in the order of
-// keys, as far apart as keys are wide if all of them were written evenly, and the share of the
-// level's bytes before each.
-type profile struct{ places, shares []float64 }
+// profile is how a level lies over its keys: places from 0 to 1 in the order of keys, as far
+// apart as keys are wide if all of them were written evenly; between two of them, how long ago all
+// was compacted out of the level there, as a multiple of the mean; and the share of the level's
+// bytes before each place.
+type profile struct{ places, ages, shares []float64 }
 
-var even = profile{places: []float64{0, 1}, shares: []float64{0, 1}}
+var even = profile{places: []float64{0, 1}, ages: []float64{1}, shares: []float64{0, 1}}
 
 func (p profile) before(place float64) float64 { return interpolate(p.places, p.shares, place) }
 func (p profile) at(share float64) float64     { return interpolate(p.shares, p.places, share) }
-
-// density is how many bytes there are at a place for each byte of the mean.
-func (p profile) density(place float64) float64 {
-	i := step(p.places, place)
-	return (p.shares[i+1] - p.shares[i]) / (p.places[i+1] - p.places[i])
-}
+func (p profile) age(place float64) float64    { return p.ages[step(p.places, place)] }
 
 // step is the last of the ascending xs, but one, that x is not below.
 func step(xs []float64, x float64) int {
@@ -36,32 +32,70 @@ func interpolate(xs, ys []float64, x float64) float64 {
 	return ys[i] + (ys[i+1]-ys[i])*(x-xs[i])/(xs[i+1]-xs[i])
 }
 
-// without is the profile after all from one place to another was compacted out of it, and the
-// given share of the level was then written evenly.
-func (p profile) without(from, to, written float64) (after profile) {
-	gone, out := 0.0, p.before(to)-p.before(from)
-	add := func(place float64) {
-		gone = math.Max(0, p.before(math.Min(place, to))-p.before(from))
-		after.places = append(after.places, place)
-		after.shares = append(after.shares, (p.before(place)-gone+place*written)/(1-out+written))
-	}
-	for _, place := range p.places {
-		if place <= from {
-			add(place)
+// without is the profile after all from one place to another was compacted out of it. Its
+// shares are to be made.
+func (p profile) without(from, to float64) (after profile) {
+	add := func(place, age float64) {
+		if n := len(after.places); n == 0 || place > after.places[n-1] {
+			after.places, after.ages = append(after.places, place), append(after.ages, age)
 		}
 	}
-	if last := after.places[len(after.places)-1]; last < from {
-		add(from)
-	}
-	if to < 1 {
-		add(to)
-	}
-	for _, place := range p.places {
-		if place > to || place == 1 {
-			add(place)
+	for i, age := range p.ages {
+		start, end := p.places[i], p.places[i+1]
+		if start < from {
+			add(start, age)
+		}
+		if start < to && end > from {
+			add(max(start, from), 0)
+		}
+		if end > to {
+			add(max(start, to), age)
 		}
 	}
+	after.places = append(after.places, 1)
 	return after
+}
+
+// agesTo and its steps are of tier.bytesAt.
+const (
+	agesTo   = 6
+	ageSteps = 8
+)
+
+// bytesOf are the bytes of a place of an age, as a multiple of those of the mean age: in
+// proportion to the age, unless the same keys are written again and again.
+func (l *tier) bytesOf(age float64) float64 {
+	at := min(age, agesTo) * ageSteps
+	i := min(int(at), agesTo*ageSteps-1)
+	return l.bytesAt[i] + (l.bytesAt[i+1]-l.bytesAt[i])*(at-float64(i))
+}
+
+// fill lets all ages grow until the level has so many bytes, as a multiple of its own.
+func (l *tier) fill(p profile, full float64) profile {
+	const little = 1e-3
+	for range 4 { // Newton's steps
+		bytes, more := 0.0, 0.0
+		for i, age := range p.ages {
+			wide := p.places[i+1] - p.places[i]
+			bytes += wide * l.bytesOf(age)
+			more += wide * l.bytesOf(age+little)
+		}
+		if more <= bytes {
+			break
+		}
+		by := (full - bytes) * little / (more - bytes)
+		for i := range p.ages {
+			p.ages[i] = max(0, p.ages[i]+by)
+		}
+	}
+	p.shares = append(p.shares[:0], 0)
+	for i, age := range p.ages {
+		p.shares = append(p.shares, p.shares[i]+(p.places[i+1]-p.places[i])*l.bytesOf(age))
+	}
+	for i, all := 0, p.shares[len(p.shares)-1]; i < len(p.shares); i++ {
+		p.shares[i] /= all
+	}
+	return p
 }
 
 // build draws the files of a database.
@@ -110,7 +144,7 @@ const manyFiles = 200
 
 // churn draws a level that is not the last. What is written comes evenly. Whenever the level is
 // full, a file of it is compacted into the level below: the one with the most bytes for each file
-// that it overlaps there. There is little then where that file was, and long files lie there; the
+// that it overlaps there. There is little then where that file was, so files there are wide; the
 // files that it overlapped below are written anew.
 func (t *tables) churn(random *rand.Rand, i int) {
 	l, below := &t.levels[i], &t.levels[i+1]
@@ -118,13 +152,9 @@ func (t *tables) churn(random *rand.Rand, i int) {
 	if len(l.ends) == 1 || len(l.ends) > manyFiles {
 		return
 	}
-	for left := 3 * len(l.ends); left >= 0; left-- {
+	for range 3 * len(l.ends) {
 		from, to := l.heaviest(t.endsBelow(i))
-		written := l.lie.before(to) - l.lie.before(from)
-		if left == 0 { // half of it, in the mean, has been written since
-			written *= random.Float64()
-		}
-		l.lie = l.lie.without(from, to, written)
+		l.lie = l.fill(l.lie.without(from, to), l.churned/l.bytes)
 		first, last := overlap(below.ends, l.placeIn(below, from), l.placeIn(below, to))
 		start, end := 0.0, below.ends[last]
 		if first > 0 {
@@ -134,11 +164,7 @@ func (t *tables) churn(random *rand.Rand, i int) {
 		l.ends = l.split(random, 0, 1, t.endsBelow(i))
 	}
 	if l.churned < l.bytes {
-		grown := profile{places: l.lie.places}
-		for n, place := range l.lie.places {
-			grown.shares = append(grown.shares, (l.lie.shares[n]*l.churned+place*(l.bytes-l.churned))/l.bytes)
-		}
-		l.lie = grown
+		l.lie = l.fill(l.lie, 1)
 		l.ends = l.split(random, 0, 1, t.endsBelow(i))
 	}
 }

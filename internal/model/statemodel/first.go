@@ -31,6 +31,7 @@ type tier struct {
 	target  float64 // size of a file
 	renewed float64 // share of the level that was written since targets were half of that
 	churned float64 // bytes that files were compacted out of, again and again
+	bytesAt []float64
 	newest  float64 // share of all writes that are the newest, and are in this level or above
 	regions []span
 	last    bool
@@ -192,6 +193,10 @@ func tiers(rest lsm.Rest, bytesPerKey float64, regions []stretch) (levels []tier
 		if l.churned == 0 {
 			l.churned = l.bytes
 		}
+		for n := range agesTo*ageSteps + 1 {
+			newest := math.Min(1, above+(l.newest-above)*float64(n)/ageSteps)
+			l.bytesAt = append(l.bytesAt, storedWithin(regions, above, newest)/l.bytes)
+		}
 		l.renewed = 1
 		if len(levels) > 0 {
 			l.renewed = math.Max(0, math.Min(1, inflow/levels[len(levels)-1].bytes))
@@ -232,7 +237,7 @@ func (t *tables) levelOf(region int, x float64, w writes, age float64) int {
 	above, here := 0.0, 0.0
 	for i := range t.levels {
 		l := &t.levels[i]
-		here += (l.newest - above) * l.lie.density(l.place(region, x))
+		here += (l.newest - above) * l.lie.age(l.place(region, x))
 		if above = l.newest; l.last || age < w.by(math.Min(1, here)) {
 			return i
 		}
