@@ -73,7 +73,7 @@ func (a *app) reportVerb() *cobra.Command {
 		}
 		in, err := enginereport.Read(folders...)
 		if err != nil {
-			return err
+			return fmt.Errorf("--picture draws the curve of sweeps and single runs; other charts can be saved as PNG from the page: %w", err)
 		}
 		return output.Write(picture, replaces(&force), func(f *os.File) error { return in.Picture(f) })
 	})

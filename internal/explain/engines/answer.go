@@ -77,6 +77,8 @@ func readsAt(p Point) string {
 	}
 	if d := f.DeviceReadsPerGet; d != nil {
 		text += " (" + view.PerGet(*d) + " device reads)"
+	} else if bytes := f.DeviceReadBytesPerGet; bytes != nil && f.BlockReadSource == "" {
+		text += " (" + view.Number(*bytes) + " bytes from the device)" // whose reads are not known
 	}
 	switch {
 	case p.CacheBytes > 0:
