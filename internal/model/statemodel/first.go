@@ -194,7 +194,7 @@ func tiers(rest lsm.Rest, bytesPerKey float64, regions []stretch) (levels []tier
 			l.churned = l.bytes
 		}
 		for n := range agesTo*ageSteps + 1 {
-			newest := math.Min(1, above+(l.newest-above)*float64(n)/ageSteps)
+			newest := math.Min(1-1e-9, above+(l.newest-above)*float64(n)/ageSteps)
 			l.bytesAt = append(l.bytesAt, storedWithin(regions, above, newest)/l.bytes)
 		}
 		l.renewed = 1
@@ -238,7 +238,7 @@ func (t *tables) levelOf(region int, x float64, w writes, age float64) int {
 	for i := range t.levels {
 		l := &t.levels[i]
 		here += (l.newest - above) * l.lie.age(l.place(region, x))
-		if above = l.newest; l.last || age < w.by(math.Min(1, here)) {
+		if above = l.newest; l.last || age < w.by(math.Min(1-1e-9, here)) { // only the last has all
 			return i
 		}
 	}
