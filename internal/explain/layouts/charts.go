@@ -104,8 +104,8 @@ func (in Input) charts() (blocks []view.Block) {
 	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Picture == nil })
 }
 
-// shortReads prints a tick of reads: 0.5, 1, 20.
-func shortReads(v float64) string { return view.WithoutZeros(unit.Significant(v, 1)) }
+// shortReads prints a tick of reads: 0.5, 1.5, 20.
+func shortReads(v float64) string { return view.WithoutZeros(unit.Significant(v, 2)) }
 
 // styleOf is the look of the i-th layout of a run: beyond the colours there are, a
 // thinner line and another shape.
