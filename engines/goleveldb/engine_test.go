@@ -250,5 +250,14 @@ func TestReadsEveryJournal(t *testing.T) {
 			t.Fatalf("key %d: %d bytes, found %v, %v", i, len(value), found, err)
 		}
 	}
+	// There is no table to sample.
+	sampled := map[string]bool{}
+	must(t, d.SampleKeys(t.Context(), 1000, 1, func(key []byte) error {
+		sampled[string(key)] = true
+		return nil
+	}))
+	if len(sampled) < keys*9/10 {
+		t.Errorf("%d of %d keys in 1,000 draws", len(sampled), keys)
+	}
 	must(t, errors.Join(r.Close(), d.Close()))
 }

@@ -1,6 +1,7 @@
 package goleveldb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ const (
 // chooses a table by its number of entries, one of its data blocks, refused as
 // often as it has fewer entries than the fullest seen, and an entry of that block.
 // Keys with several versions come up more often, keys that are in a write buffer
-// alone not at all.
+// alone not at all, unless no key is anywhere else.
 //
 // The tables are read, and the keys looked up, by a second view of the files: no
 // counter moves and nothing enters the cache. The page cache has the sampled
@@ -47,11 +48,36 @@ func (d *db) sampleAll(ctx context.Context, n int, seed uint64, yield func(key [
 		return fmt.Errorf("goleveldb: open %s beside itself: %w", d.dir, err)
 	}
 	defer func() { err = errors.Join(err, aside.Close()) }()
-	for _, drawn := range d.drawTables(tables, n, seed) {
+	draws := d.drawTables(tables, n, seed)
+	if len(draws) == 0 {
+		return sampleJournals(ctx, aside, n, seed, yield)
+	}
+	for _, drawn := range draws {
 		s := sampler{aside: aside, rng: rand.New(rand.NewPCG(seed, uint64(drawn.number))), yield: yield}
 		err := s.sampleTable(ctx, d.storage.tablePath(drawn.number), drawn.keys)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
 			return fmt.Errorf("goleveldb: sample table %d of %s: %w", drawn.number, d.dir, err)
+		}
+	}
+	return nil
+}
+
+// sampleJournals draws from a database without tables: a young one, or one that was closed
+// during its first flush.
+func sampleJournals(ctx context.Context, db *leveldb.DB, n int, seed uint64, yield func(key []byte) error) error {
+	var keys [][]byte
+	all := db.NewIterator(nil, nil)
+	defer all.Release()
+	for all.Next() {
+		keys = append(keys, bytes.Clone(all.Key()))
+	}
+	if err := errors.Join(all.Error(), ctx.Err()); err != nil || len(keys) == 0 {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range n {
+		if err := yield(keys[rng.IntN(len(keys))]); err != nil {
+			return err
 		}
 	}
 	return nil
