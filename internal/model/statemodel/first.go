@@ -28,11 +28,11 @@ type tables struct {
 // tier is one level.
 type tier struct {
 	bytes   float64
-	target  float64 // size of a file
-	renewed float64 // share of the level that was written since targets were half of that
-	churned float64 // bytes that files were compacted out of, again and again
-	bytesAt []float64
-	newest  float64 // share of all writes that are the newest, and are in this level or above
+	target  float64   // size of a file
+	renewed float64   // share of the level that was written since targets were half of that
+	churned float64   // bytes that files were compacted out of, again and again
+	bytesAt []float64 // of ages 0 to agesTo, see bytesOf
+	newest  float64   // share of all writes that are the newest, and are in this level or above
 	regions []span
 	last    bool
 
