@@ -289,7 +289,7 @@ func (a *app) record(
 			tell(result.Event{Phase: "tracing", Done: asked, Total: to - from, Unit: "Gets"})
 		}
 		return keys()
-	}, sample, out)
+	}, to-from, sample, out)
 	if err != nil {
 		return header, totals, perGet, err
 	}

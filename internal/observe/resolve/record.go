@@ -17,12 +17,13 @@ import (
 // goroutine at a time.
 type Keys func() (key []byte, known, more bool)
 
-// Record resolves the Gets of keys, those that sample takes, on all cores and
-// writes them in the stream's order. It returns how many Gets the stream had,
+// Record resolves the Gets of keys, about so many, those that sample takes, on all
+// cores and writes them in the stream's order. It returns how many Gets the stream had,
 // for the writer's Close. A key that was said to be in the database and is found not
 // to be is an error. Cancelled, it returns the context's error and what is written
 // stays usable.
-func (r *Resolver) Record(ctx context.Context, keys Keys, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
+func (r *Resolver) Record(ctx context.Context, keys Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
+	r.expect(about >> sample.Shift)
 	group, ctx := errgroup.WithContext(ctx)
 	workers := runtime.GOMAXPROCS(0)
 	var (

@@ -80,7 +80,7 @@ func recordAll(t *testing.T, r *Resolver, keys Keys, sample trace.Sample) (*cach
 	var out bytes.Buffer
 	w, err := trace.NewWriter(&out, trace.Header{Database: r.Identity(), SampleShift: sample.Shift})
 	must(t, err)
-	offered, err := r.Record(t.Context(), keys, sample, w)
+	offered, err := r.Record(t.Context(), keys, 0, sample, w)
 	must(t, err)
 	_, err = w.Close(offered)
 	must(t, err)
@@ -117,7 +117,7 @@ func TestRecordStops(t *testing.T) {
 			return bytes.Repeat([]byte{255}, 40), true, true
 		}
 		return key, known, more
-	}, trace.Sample{}, w)
+	}, 0, trace.Sample{}, w)
 	if err == nil || !strings.Contains(err.Error(), "should be in the database") {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestRecordStops(t *testing.T) {
 	_, err = r.Record(t.Context(), func() ([]byte, bool, bool) {
 		key, _, more := stream()
 		return key, true, more
-	}, trace.Sample{}, w)
+	}, 0, trace.Sample{}, w)
 	if err == nil || !strings.Contains(err.Error(), "should be in the database") {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestRecordStops(t *testing.T) {
 			cancel()
 		}
 		return endless()
-	}, trace.Sample{}, w)
+	}, 0, trace.Sample{}, w)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestRecordStops(t *testing.T) {
 	// When the trace cannot be written.
 	w, err = trace.NewWriter(&fullDisk{left: 1}, trace.Header{})
 	must(t, err)
-	if _, err = r.Record(t.Context(), recordedStream(100_000), trace.Sample{}, w); !errors.Is(err, errFull) {
+	if _, err = r.Record(t.Context(), recordedStream(100_000), 0, trace.Sample{}, w); !errors.Is(err, errFull) {
 		t.Fatal(err)
 	}
 }
@@ -193,7 +193,7 @@ func BenchmarkRecord(b *testing.B) {
 				maker.Key(key, random.Uint64N(keys))
 				i++
 				return key, true, i <= b.N
-			}, trace.Sample{}, w)
+			}, 0, trace.Sample{}, w)
 			must(b, err)
 			totals, err := w.Close(offered)
 			must(b, err)

@@ -40,6 +40,7 @@ type Resolver struct {
 	blocks    uint32
 	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
 	unflushed *unflushed     // what no table holds yet
+	scanShare int            // see sizes.go
 }
 
 // Identity identifies the database by its tables: their numbers, levels and

@@ -8,30 +8,54 @@ import (
 
 // A cache charges decompressed bytes, which only the block itself tells: its
 // first bytes and its trailer. Blocks are looked at one by one, in the order
-// they have on disk; of a table that is asked often, all at once, since reading
-// on costs less than many reads.
+// they have on disk, with many reads in flight. Of a table that is asked often,
+// all are read at once: half of its blocks in single reads cost as much.
 const (
-	scanShare = 32 // once one of so many blocks of a table was looked at
-	scanBytes = 1 << 20
+	scanShare    = 2  // once one of so many blocks of a table was looked at
+	scanAllShare = 32 // the same, if most blocks are going to be needed
+	scanBytes    = 1 << 20
+	readsAhead   = 256 // more than disks take at a time
 )
+
+// expect is told about how many Gets are going to be recorded.
+func (r *Resolver) expect(gets uint64) {
+	r.scanShare = scanShare
+	if gets > uint64(r.blocks) { // 63 % of them, if keys are drawn evenly
+		r.scanShare = scanAllShare
+	}
+}
 
 // learnAll learns the sizes of the blocks of these numbers, which it reorders.
 func (r *Resolver) learnAll(numbers []uint32, in *buffer) error {
 	slices.Sort(numbers)
-	for _, number := range slices.Compact(numbers) {
-		if r.sizes[number].Load() == 0 {
-			if err := r.learn(r.tableOf(number), number, in); err != nil {
+	numbers = slices.Compact(numbers)
+	for rest := numbers; len(rest) > 0; {
+		t := r.tableOf(rest[0])
+		n, _ := slices.BinarySearch(rest, t.first+t.firstData+uint32(len(t.data)))
+		looked, limit := int(t.looked.Add(int32(n))), len(t.data)/r.scanShare
+		if looked > limit && looked-n <= limit { // true for one worker only
+			if err := r.scan(t, in); err != nil {
 				return err
 			}
+		}
+		rest = rest[n:]
+	}
+	numbers = slices.DeleteFunc(numbers, func(number uint32) bool { return r.sizes[number].Load() != 0 })
+	ahead := 0
+	for i, number := range numbers {
+		for ; ahead < min(i+readsAhead, len(numbers)); ahead++ {
+			t := r.tableOf(numbers[ahead])
+			_, h := t.describe(numbers[ahead])
+			willNeed(t.opened, int64(h.offset), int64(h.bytes)+trailerBytes)
+		}
+		if err := r.learn(r.tableOf(number), number, in); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 func (r *Resolver) learn(t *table, number uint32, in *buffer) error {
-	if number-t.first >= t.firstData && int(t.looked.Add(1)) == 1+len(t.data)/scanShare {
-		return r.scan(t, in)
-	}
 	_, h := t.describe(number)
 	stored, err := t.read(h, in)
 	if err != nil {

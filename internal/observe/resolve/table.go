@@ -66,7 +66,7 @@ type table struct {
 	// merges: a Get may need more than the block where its key is first met.
 	merges bool
 
-	looked atomic.Int32 // data blocks whose size was asked for, one by one
+	looked atomic.Int32 // blocks whose size was asked for
 }
 
 // openTable opens the table and reads its index and range deletions. The
