@@ -22,8 +22,7 @@ type ClockPro struct {
 	reservedBytes int64
 	coldTarget    int64
 
-	index
-	ring
+	store
 
 	handHot, handCold, handTest    int32
 	hotBytes, coldBytes, testBytes int64
@@ -47,7 +46,7 @@ const referenced uint8 = 1
 // NewClockPro returns an empty shard of maxBytes. The cold share starts at all
 // of it.
 func NewClockPro(maxBytes int64) *ClockPro {
-	return &ClockPro{maxBytes: maxBytes, coldTarget: maxBytes, index: newIndex(), ring: newRing()}
+	return &ClockPro{maxBytes: maxBytes, coldTarget: maxBytes, store: newStore()}
 }
 
 // Access implements Cache.

@@ -3,14 +3,13 @@ package cachesim
 // LRU evicts the block not asked for the longest.
 type LRU struct {
 	maxBytes, usedBytes int64
-	index
-	ring
+	store
 	newest int32
 }
 
 // NewLRU returns an empty cache of maxBytes.
 func NewLRU(maxBytes int64) *LRU {
-	return &LRU{maxBytes: maxBytes, index: newIndex(), ring: newRing()}
+	return &LRU{maxBytes: maxBytes, store: newStore()}
 }
 
 // Access implements Cache.

@@ -6,8 +6,7 @@ package cachesim
 // as the large one, reuse counted up to three.
 type S3FIFO struct {
 	maxBytes, smallMaxBytes int64
-	index
-	ring
+	store
 	queues [3]fifo // by kind
 }
 
@@ -25,7 +24,7 @@ const (
 
 // NewS3FIFO returns an empty cache of maxBytes.
 func NewS3FIFO(maxBytes int64) *S3FIFO {
-	return &S3FIFO{maxBytes: maxBytes, smallMaxBytes: maxBytes / 10, index: newIndex(), ring: newRing()}
+	return &S3FIFO{maxBytes: maxBytes, smallMaxBytes: maxBytes / 10, store: newStore()}
 }
 
 // Access implements Cache.
