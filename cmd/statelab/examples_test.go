@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 			if err != nil || !answer.Match(stored) {
 				t.Errorf("output.txt does not answer with %q: %v", answer, err)
 			}
-			if want, is := commandsOf(string(text)), shown.FindAllString(string(stored), -1); strings.Join(want, "\n") != strings.Join(is, "\n") {
+			if want, is := commandsOf(string(text)), shown.FindAllString(unquoted.Replace(string(stored)), -1); strings.Join(want, "\n") != strings.Join(is, "\n") {
 				t.Errorf("output.txt is of other commands; make it again with examples/run %s\nscript: %q\noutput: %q", name, want, is)
 			}
 			command := exec.Command("sh", absolute(script))
@@ -61,7 +61,11 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// commandsOf are the commands of a script as sh -x shows them, with its own values.
+// Quotes are where bash -x puts them, or the script.
+var unquoted = strings.NewReplacer(`"`, "", `'`, "")
+
+// commandsOf are the commands of a script as bash -x shows them, with its own values and
+// without quotes.
 func commandsOf(script string) (list []string) {
 	values := map[string]string{}
 	for _, found := range setting.FindAllStringSubmatch(script, -1) {
@@ -71,7 +75,7 @@ func commandsOf(script string) (list []string) {
 		line = strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "if "), "; then"), "\n")
 		if strings.HasPrefix(line, "statelab ") {
 			line = os.Expand(line, func(name string) string { return values[name] })
-			list = append(list, "$ "+strings.NewReplacer(`"`, "", `'`, "").Replace(line))
+			list = append(list, "$ "+unquoted.Replace(line))
 		}
 	}
 	return list

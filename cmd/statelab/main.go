@@ -120,6 +120,9 @@ func (a *app) run() int {
 		return exitStrict
 	case errors.As(err, &usage):
 		fmt.Fprintln(stderr, usage)
+		if remedy := remedyOf(usage.Error()); remedy != "" {
+			fmt.Fprintln(stderr, "statelab:", remedy)
+		}
 		return usage.exit
 	case errors.Is(err, errInterrupted):
 		fmt.Fprintln(stderr, "statelab: interrupted")
@@ -170,6 +173,15 @@ func remedyOf(message string) string {
 		return "Pebble v1 built with cgo cannot read these zstd blocks: set " + cgoVariable + "=" + never + " to measure in pure Go"
 	case strings.Contains(says, "no space left on device"):
 		return "the disk is full: free some space, then " + again
+	case strings.Contains(says, "no such file or directory"):
+		way := "check the name"
+		if here, err := os.Getwd(); err == nil {
+			way += "; relative names start at " + here
+		}
+		if strings.Contains(message, "--db: ") {
+			way = "make a database first (statelab load --db DIR --keys N), or " + way
+		}
+		return way
 	case strings.Contains(says, "read-only file system"), strings.Contains(says, "input/output error"):
 		return "the file system reports errors (dmesg names the cause): repair it, then " + again
 	case strings.Contains(says, "killed by signal 7"):

@@ -231,7 +231,7 @@ func (e *Evidence) present() string {
 	case e.Settings.Given:
 		return "the cache of " + held + " given with --cache"
 	case e.Client == Statelab:
-		return "the cache of " + held + " that the last statelab command used"
+		return "the cache of " + held + " with which statelab last opened the database"
 	}
 	return "the node's cache of " + held
 }

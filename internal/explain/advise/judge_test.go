@@ -79,7 +79,7 @@ func TestAnswers(t *testing.T) {
 			"a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
 		{"a measurement's cache", func(e *Evidence) {
 			e.Client, e.Curve.Now = Statelab, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
-		}, "With a cache of 3.71 GiB a Get needs about 1.05 block reads; with the cache of 8.00 GiB that the last statelab command used: 1.01; " +
+		}, "With a cache of 3.71 GiB a Get needs about 1.05 block reads; with the cache of 8.00 GiB with which statelab last opened the database: 1.01; " +
 			"a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
 		{"memory below IP1", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}

@@ -96,7 +96,11 @@ func (a *Advice) floorName() string {
 }
 
 func (a *Advice) sourceSentence() string {
-	return view.Upper(cmp.Or(a.Now.Whose, "the present cache")) + " is known from: " + a.Now.Source + "."
+	whose := view.Upper(cmp.Or(a.Now.Whose, "the present cache"))
+	if a.Now.Source == "--cache" {
+		return whose + " was given with --cache."
+	}
+	return whose + " is known from: " + a.Now.Source + "."
 }
 
 func (a *Advice) flags(out io.Writer) {

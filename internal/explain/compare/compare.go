@@ -52,6 +52,8 @@ type Pair struct {
 	Figures   []Figure     `json:"figures"`
 	Shared    float64      `json:"alpha"` // of each figure
 	PerFigure int          `json:"figures_with_statistics"`
+
+	twoDatabases bool // of different shape
 }
 
 // Figure is a verdict on one figure.
@@ -133,6 +135,7 @@ func (p pair) judge(a, b string, allow []string, alpha float64) (Pair, error) {
 	first, second := p.a.Runs[0], p.b.Runs[0]
 	out.Differs = changed(first, second)
 	if x, y := first.Database, second.Database; x.Dir != y.Dir && (x.Bytes != y.Bytes || x.Files != y.Files) {
+		out.twoDatabases = true
 		out.Notes = append(out.Notes, fmt.Sprintf("the databases differ in shape (%s): loading again gives slightly other counts", shapes(x, y)))
 	}
 	if share := busiest(append(slices.Clone(p.a.Runs), p.b.Runs...)); share > 0.2 {

@@ -33,6 +33,14 @@ func (p Pair) runsEach() string {
 	return fmt.Sprintf("%d runs each", p.Runs[0])
 }
 
+// exact says of what a count is exact.
+func (p Pair) exact() string {
+	if p.twoDatabases {
+		return "exact count of these two databases"
+	}
+	return Exact
+}
+
 // Sentence is the verdict on a figure.
 func (p Pair) Sentence(f Figure) string {
 	m := f.metric
@@ -43,7 +51,7 @@ func (p Pair) Sentence(f Figure) string {
 	percent := func(v float64) string { return unit.Significant(100*v, 2) }
 	switch f.Verdict {
 	case Same:
-		return fmt.Sprintf("the same %s: %s (exact count)", m.noun, m.print(f.A))
+		return fmt.Sprintf("the same %s: %s (%s)", m.noun, m.print(f.A), p.exact())
 	case string(difference.CannotTell):
 		return fmt.Sprintf("%s: cannot tell: needs %d runs each, has %d: --repeats %d (%s)", m.noun, f.Needs, min(p.Runs[0], p.Runs[1]), f.Needs, between)
 	case string(difference.NotFound):
@@ -57,7 +65,7 @@ func (p Pair) Sentence(f Figure) string {
 		if f.Relative {
 			by = percent(math.Abs(f.Change)) + " %"
 		}
-		return fmt.Sprintf("%s %s %s (exact count, %s; %s)", by, m.direction(f.Change), m.noun, p.runsEach(), between)
+		return fmt.Sprintf("%s %s %s (%s, %s; %s)", by, m.direction(f.Change), m.noun, p.exact(), p.runsEach(), between)
 	}
 	low, high := math.Abs(f.Low), math.Abs(f.High)
 	if low > high {

@@ -160,11 +160,11 @@ func (l law) sentences() []string {
 	out = append(out, l.heldOut(word)...)
 	half := l.At(measured) / 2
 	if advised, needed, ok := l.AdviceAt(half); ok {
-		verdict := "holds"
+		verdict := "is right here"
 		if needed > 1.25*advised+1 {
-			verdict = "asks for too few"
+			verdict = "gives too few here"
 		}
-		out = append(out, fmt.Sprintf("The rule S*N/T (time of a read x reads / time for all) %s: for %s Gets/s it asks for %s %s, the fit for %s.",
+		out = append(out, fmt.Sprintf("The published rule for the size of a pool of readers, S*N/T (time of one read x number of reads / time available), %s: for %s Gets/s it gives %s %s, and the fit gives %s.",
 			verdict, view.ShortCount(half), view.Number(advised), word, view.ShortCount(needed)))
 	}
 	return out

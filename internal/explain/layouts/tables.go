@@ -268,9 +268,11 @@ func (in Input) upkeep() view.Table {
 // measured, below the layout's own caches and below the page cache.
 func (in Input) model() view.Table {
 	rows := slices.DeleteFunc(in.measured(), func(of row) bool { return of.PredictedHeldReads == nil && of.PredictedDeviceReads == nil })
-	predicted := func(value func(result.LayoutRow) *float64) column { return figure("predicted", "", view.PerGet, value) }
-	held := predicted(func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
-	device := predicted(func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
+	predicted := func(unit string, value func(result.LayoutRow) *float64) column {
+		return figure("predicted", unit, view.PerGet, value)
+	}
+	held := predicted("reads", func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
+	device := predicted("device", func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
 	return view.TableOf(rows, nil, layoutKey, blockReads, held, offBy(blockReads, held), deviceReads, device, offBy(deviceReads, device))
 }
 

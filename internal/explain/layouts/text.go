@@ -166,7 +166,7 @@ func (in Input) readsRange(accounts uint64, condition string) string {
 	case from == "":
 		return ""
 	case from == to && others:
-		return fmt.Sprintf("%s and all others %s %s", from, view.PerGet(least.Value), least.Unit)
+		return fmt.Sprintf("%s and all other layouts %s %s", from, view.PerGet(least.Value), least.Unit)
 	case from == to:
 		return fmt.Sprintf("%s %s %s", from, view.PerGet(least.Value), least.Unit)
 	}

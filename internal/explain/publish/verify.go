@@ -355,7 +355,6 @@ func (c *check) page(by string) {
 		return
 	}
 	page, err := pageOf(c.dir)
-	c.Figures++
 	if err != nil {
 		c.problem(result.ReportFile, "cannot be made again: %v", err)
 	} else if !bytes.Equal(page, stored) {

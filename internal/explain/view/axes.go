@@ -15,6 +15,14 @@ import (
 // maxTicks keeps tick labels apart at the width of a page.
 const maxTicks = 9
 
+// mostTicks is how many ticks have room below a panel.
+func (p *Picture) mostTicks() int {
+	if p.Beside {
+		return (maxTicks + 1) / len(p.Panels)
+	}
+	return maxTicks
+}
+
 // fixedTicks are ticks decided beforehand.
 type fixedTicks []plot.Tick
 
@@ -55,7 +63,7 @@ func (p *Picture) Sizes(dbBytes float64, also ...float64) {
 	p.x(label, func(axis *plot.Axis) {
 		logarithmic(axis, low, high)
 		octaves := math.Log2(axis.Max / axis.Min)
-		every := max(1, int(math.Ceil(octaves/maxTicks)))
+		every := max(1, int(math.Ceil(octaves/float64(p.mostTicks()))))
 		var ticks fixedTicks
 		for k := int(math.Floor(math.Log2(axis.Min))); k <= int(math.Log2(axis.Max)); k++ {
 			if k%every != 0 {
@@ -63,7 +71,7 @@ func (p *Picture) Sizes(dbBytes float64, also ...float64) {
 			}
 			v := math.Exp2(float64(k))
 			ticks = append(ticks, sizeTick(v, dbBytes))
-			if octaves < 4 && every == 1 {
+			if octaves < float64(p.mostTicks()-1)/2 && every == 1 {
 				ticks = append(ticks, sizeTick(1.5*v, dbBytes))
 			}
 		}
@@ -97,7 +105,7 @@ func (p *Picture) Places(label string, values []float64, tick func(float64) stri
 		var ticks fixedTicks
 		last := math.Inf(-1)
 		for _, v := range values {
-			if place := math.Log(v/axis.Min) / math.Log(axis.Max/axis.Min); place-last > 0.07 {
+			if place := math.Log(v/axis.Min) / math.Log(axis.Max/axis.Min); place-last > 0.63/float64(p.mostTicks()) {
 				ticks = append(ticks, plot.Tick{Value: v, Label: tick(v)})
 				last = place
 			}

@@ -88,7 +88,14 @@ func Read(r ReadSpec, m Machine) Step {
 	case !costs.mapped:
 		memory = add(memory, bytes(heapFactor*float64(r.CacheBytes)))
 	}
-	return Step{Kind: ReadKind, Name: fmt.Sprintf("reading with %s, cache %s", r.Engine, unit.Bytes(cache)), MemoryBytes: memory,
+	held := "cache " + unit.Bytes(cache)
+	switch {
+	case costs.mapped && r.MemoryBytes > 0:
+		held = "memory " + unit.Bytes(r.MemoryBytes)
+	case costs.mapped:
+		held = "page cache"
+	}
+	return Step{Kind: ReadKind, Name: fmt.Sprintf("reading with %s, %s, threads %d", r.Engine, held, threads), MemoryBytes: memory,
 		Seconds: pointSeconds + r.openSeconds(costs) + seconds, Basis: "reads by the cache's share of the database, the disk's random reads, CPU of a Get"}
 }
 

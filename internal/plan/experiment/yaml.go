@@ -21,12 +21,15 @@ const maxBytes = 1 << 20
 
 // Write writes e as a file that Parse reads back as e. Values that are empty are
 // left out; defaults are written, so that the file means the same in a version with
-// other defaults.
+// other defaults, but for those of a cluster where there is none.
 func (e *Experiment) Write(out io.Writer) error {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put(root, "schema", scalar(Schema))
 	put(root, "measure", scalar(e.Measure))
 	for _, f := range e.taken() {
+		if scratch, is := f.target.(*string); is && f.key == "cluster.scratch" && *scratch == f.value && e.Where == Here {
+			continue
+		}
 		if value := node(f.target, f.isList(e.Measure)); value != nil {
 			section, name := at(root, f.key)
 			put(section, name, value)

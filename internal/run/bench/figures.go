@@ -125,9 +125,9 @@ func (r *run) checkMisses(m *measured, total engine.Tally) {
 	c := r.check("block reads = the engine's cache misses", float64(ours), float64(*m.Subject.CacheMisses), limit, note)
 	if c.OK && limit > 0 && c.Ours != c.Theirs {
 		r.Warn(engine.Warning{Code: "shared_reads", Text: fmt.Sprintf(
-			"the engine counts %.2f%% more cache misses than there were reads: Gets that wait for another's read of the same block count as misses; the reads are "+
-				"the truth",
-			100*(c.Theirs-c.Ours)/c.Ours)})
+			"the engine counts %.0f cache misses more than there were reads (%s %%): Gets that wait for another's read of the same block count as misses; the reads "+
+				"are right",
+			c.Theirs-c.Ours, unit.Significant(100*(c.Theirs-c.Ours)/c.Ours, 2))})
 	}
 }
 
