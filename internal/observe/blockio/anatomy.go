@@ -55,13 +55,3 @@ func newAnatomy(blocks []Block, tableBytes int64, entries uint64, decoded map[ui
 	}
 	return a, nil
 }
-
-func dataBlocks(blocks []Block) []Block {
-	var data []Block
-	for _, b := range blocks {
-		if b.Type == engine.Data {
-			data = append(data, b)
-		}
-	}
-	return data
-}

@@ -1,8 +1,9 @@
 package blockio
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -24,11 +25,14 @@ type Layout struct {
 // NewLayout makes a layout of the blocks of a table. What lies behind the last
 // block (the footer) is Meta, as is a table without blocks.
 func NewLayout(blocks []Block, tableBytes int64) (*Layout, error) {
-	sorted := append([]Block(nil), blocks...)
-	sort.Slice(sorted, func(i, j int) bool { return sorted[i].Offset < sorted[j].Offset })
+	// The blocks of a table mostly come in order, and they are millions.
+	byOffset := func(a, b Block) int { return cmp.Compare(a.Offset, b.Offset) }
+	if !slices.IsSortedFunc(blocks, byOffset) {
+		blocks = slices.SortedFunc(slices.Values(blocks), byOffset)
+	}
 	l := &Layout{}
 	var end uint64
-	for _, b := range sorted {
+	for _, b := range blocks {
 		if b.Length == 0 {
 			continue
 		}

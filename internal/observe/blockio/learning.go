@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // sampledDataBlocks are read of each table to estimate how much its data grows
@@ -44,10 +46,22 @@ func (f *LearningFile) Anatomy(blocks []Block, entries uint64) (*Anatomy, error)
 }
 
 func (f *LearningFile) sampleData(blocks []Block) error {
-	data := dataBlocks(blocks)
-	n := min(sampledDataBlocks, len(data))
-	for i := range n {
-		b := data[i*len(data)/n]
+	var data int // the number of data blocks
+	for _, b := range blocks {
+		if b.Type == engine.Data {
+			data++
+		}
+	}
+	n, seen := min(sampledDataBlocks, data), 0
+	for i, sampled := 0, 0; sampled < n; i++ {
+		b := blocks[i]
+		if b.Type != engine.Data {
+			continue
+		}
+		if seen++; seen-1 < sampled*data/n {
+			continue
+		}
+		sampled++
 		if int64(b.Length) > f.bytes {
 			return fmt.Errorf("data block at %d: longer than the table", b.Offset)
 		}

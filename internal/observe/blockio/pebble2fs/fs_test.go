@@ -24,7 +24,7 @@ var formats = []sstable.TableFormat{
 	sstable.TableFormatPebblev1, sstable.TableFormatPebblev4, sstable.TableFormatPebblev5, sstable.TableFormatMax,
 }
 
-func writeTable(t *testing.T, path string, format sstable.TableFormat, n int) {
+func writeTable(t testing.TB, path string, format sstable.TableFormat, n int) {
 	t.Helper()
 	file, err := vfs.Default.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
