@@ -195,6 +195,19 @@ func TestMeasuredLayouts(t *testing.T) {
 		s := Layout(LayoutSpec{Layout: layout, Accounts: 100e3, ContractShare: 0.1, SlotsPer: 16, Reads: 2000, MemoryBytes: 64 << 20}, studyMachine)
 		within(t, layout, s.Seconds, seconds, 2)
 	}
+	// The price table of docs/methods/prices.md took 718 s on an idle machine.
+	table := 0.0
+	for layout, largest := range map[string]float64{"flat-pebble": 18, "flat-mdbx": 10, "pagetrie": 24, "chunktrie": 144,
+		"geth-path": 104, "geth-hash": 111} {
+		for _, accounts := range []uint64{10e3, 100e3, 1e6} {
+			s := Layout(LayoutSpec{Layout: layout, Accounts: accounts, Reads: 20e3, MemoryBytes: 64 << 20}, studyMachine)
+			table += s.Seconds
+			if accounts == 1e6 {
+				within(t, layout+" in the price table", s.Seconds, largest, 2)
+			}
+		}
+	}
+	within(t, "the price table", table, 718, 2)
 	s := Layout(LayoutSpec{Layout: "unheard-of", Accounts: 1e6}, studyMachine)
 	if !strings.Contains(s.Basis, "no measurement of unheard-of") || s.PeakDiskBytes == 0 {
 		t.Errorf("%+v", s)
