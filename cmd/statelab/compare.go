@@ -294,7 +294,7 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 			so, err := plan.Run(a.ctx, s.how, s.work, func(at plan.Progress) {
 				p.tell(fmt.Sprintf("pair %d, %s: ", pair, filepath.Base(s.folder)), at.Event)
 			})
-			p.say("")
+			p.done()
 			switch {
 			case so.Status == result.Interrupted:
 				if pair == 1 {
