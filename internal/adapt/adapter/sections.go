@@ -22,18 +22,20 @@ type Sections struct {
 }
 
 // Set reads the option: the names of kinds as inspect lists them, or prefixes such as 0x41.
-func (s *Sections) Set(text string) (err error) {
-	s.Text = text
-	if s.Mix, err = ParseMix(text); err != nil {
+// A text with a mistake changes nothing, so that Check does not report it again.
+func (s *Sections) Set(text string) error {
+	mix, err := ParseMix(text)
+	if err != nil {
 		return err
 	}
-	for _, p := range s.Mix {
+	for _, p := range mix {
 		if digits, is := strings.CutPrefix(p.Name, "0x"); is {
 			if _, err := hex.DecodeString(digits); err != nil || digits == "" {
 				return fmt.Errorf("prefix %s: not bytes in hexadecimal (example: 0x41)", p.Name)
 			}
 		}
 	}
+	s.Text, s.Mix = text, mix
 	return nil
 }
 

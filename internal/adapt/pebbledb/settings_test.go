@@ -97,6 +97,8 @@ func FuzzOverride(f *testing.F) {
 		f.Add(o.name, o.example)
 	}
 	f.Add("Levels[3].Compression", "none")
+	f.Add("table", "0xzz") // of no foreign database, either
+	f.Add("table", "A=-1")
 	f.Fuzz(func(t *testing.T, name, value string) {
 		_, errs := Resolve(profiles(), engine.Options{Overrides: map[string]string{name: value}})
 		if len(errs) > 1 {
