@@ -41,8 +41,9 @@ func TestDirectBlockReadsAreDeviceReads(t *testing.T) {
 
 func TestWarmBlockReadsAreNotDiskIO(t *testing.T) {
 	o, run := readPages(t, "warm")
-	if bytes := *run.Figures.DeviceReadBytesPerGet; bytes > 100 {
-		t.Errorf("%.0f bytes a Get came from the device", bytes)
+	// The kernel may read back a few of the program's own pages meanwhile, 8 MiB at a time.
+	if bytes, asked := *run.Figures.DeviceReadBytesPerGet, *run.Figures.BlockReadBytesPerGet; bytes > asked/4 {
+		t.Errorf("%.0f of %.0f bytes a Get came from the device", bytes, asked)
 	}
 	if *run.Figures.BlockReadsPerGet < 1 {
 		t.Errorf("%.2f block reads per Get: nothing was read", *run.Figures.BlockReadsPerGet)
