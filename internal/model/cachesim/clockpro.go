@@ -22,7 +22,8 @@ type ClockPro struct {
 	reservedBytes int64
 	coldTarget    int64
 
-	store
+	index
+	ring
 
 	handHot, handCold, handTest    int32
 	hotBytes, coldBytes, testBytes int64
@@ -46,7 +47,7 @@ const referenced uint8 = 1
 // NewClockPro returns an empty shard of maxBytes. The cold share starts at all
 // of it.
 func NewClockPro(maxBytes int64) *ClockPro {
-	return &ClockPro{maxBytes: maxBytes, coldTarget: maxBytes, store: newStore()}
+	return &ClockPro{maxBytes: maxBytes, coldTarget: maxBytes, index: newIndex(), ring: newRing()}
 }
 
 // Access implements Cache.

@@ -3,13 +3,14 @@ package cachesim
 // LRU evicts the block not asked for the longest.
 type LRU struct {
 	maxBytes, usedBytes int64
-	store
+	index
+	ring
 	newest int32
 }
 
 // NewLRU returns an empty cache of maxBytes.
 func NewLRU(maxBytes int64) *LRU {
-	return &LRU{maxBytes: maxBytes, store: newStore()}
+	return &LRU{maxBytes: maxBytes, index: newIndex(), ring: newRing()}
 }
 
 // Access implements Cache.

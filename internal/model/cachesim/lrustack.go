@@ -96,6 +96,7 @@ func (s *lruStack) unlink(p *lruPage) {
 // play plays accesses to all sizes and counts.
 func (s *lruStack) play(accesses []uint32) {
 	// Asking memory for some pages at a time makes it look for them together.
+	const together = 16
 	for len(accesses) > 0 {
 		n := min(together, len(accesses))
 		for _, number := range accesses[:n] {

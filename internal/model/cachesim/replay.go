@@ -34,11 +34,10 @@ const stretchAccesses = 1 << 18
 // hand is a stretch as dealt, by shard.
 type hand [][]request
 
-// shardCache is a cache that can be told that ids are below n, and what is next.
+// shardCache is a cache that can be told that ids are below n.
 type shardCache interface {
 	Cache
 	expect(n uint32)
-	look(next []request)
 }
 
 // player is a shard of a cache and what it missed.
@@ -170,9 +169,6 @@ func (r *replay) deal(accesses []uint32, to hand, counted bool) {
 
 func (p *player) play(requests []request, counted bool) {
 	for i := range requests {
-		if i%together == 0 {
-			p.cache.look(requests[i:min(i+together, len(requests))])
-		}
 		q := &requests[i]
 		if !p.cache.Access(q.id, q.bytes) && counted {
 			p.misses[q.class]++

@@ -6,7 +6,8 @@ package cachesim
 // as the large one, reuse counted up to three.
 type S3FIFO struct {
 	maxBytes, smallMaxBytes int64
-	store
+	index
+	ring
 	queues [3]fifo // by kind
 }
 
@@ -24,7 +25,7 @@ const (
 
 // NewS3FIFO returns an empty cache of maxBytes.
 func NewS3FIFO(maxBytes int64) *S3FIFO {
-	return &S3FIFO{maxBytes: maxBytes, smallMaxBytes: maxBytes / 10, store: newStore()}
+	return &S3FIFO{maxBytes: maxBytes, smallMaxBytes: maxBytes / 10, index: newIndex(), ring: newRing()}
 }
 
 // Access implements Cache.

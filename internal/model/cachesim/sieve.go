@@ -7,14 +7,15 @@ type Sieve struct {
 	Reinsert bool
 
 	maxBytes, usedBytes int64
-	store
+	index
+	ring
 	newest int32
 	hand   int32 // the next block to look at; 0: the oldest
 }
 
 // NewSieve returns an empty cache of maxBytes.
 func NewSieve(maxBytes int64) *Sieve {
-	return &Sieve{maxBytes: maxBytes, store: newStore()}
+	return &Sieve{maxBytes: maxBytes, index: newIndex(), ring: newRing()}
 }
 
 // NewClock returns an empty CLOCK (second chance) cache of maxBytes.
