@@ -164,7 +164,8 @@ func (l law) sentences() []string {
 		if needed > 1.25*advised+1 {
 			verdict = "gives too few here"
 		}
-		out = append(out, fmt.Sprintf("The published rule for the size of a pool of readers, S*N/T (time of one read x number of reads / time available), %s: for %s Gets/s it gives %s %s, and the fit gives %s.",
+		out = append(out, fmt.Sprintf("The published rule for the size of a pool of readers, S*N/T (time of one read x number of reads / "+
+			"time available), %s: for %s Gets/s it gives %s %s, and the fit gives %s.",
 			verdict, view.ShortCount(half), view.Number(advised), word, view.ShortCount(needed)))
 	}
 	return out
