@@ -198,11 +198,10 @@ func loadTrace(path string, shift int) (t *cachesim.Trace, header trace.Header, 
 		}
 		defer file.Close()
 	}
-	in := bufio.NewReaderSize(file, 1<<20)
 	if shift > 0 {
-		t, header, err = trace.LoadSample(in, shift)
+		t, header, err = trace.LoadSample(file, shift)
 	} else {
-		t, header, err = trace.Load(in)
+		t, header, err = trace.Load(file)
 	}
 	if err != nil {
 		return nil, header, fmt.Errorf("%s: %w", path, err)

@@ -28,8 +28,9 @@ type replay struct {
 	accesses counts
 }
 
-// stretchAccesses are dealt at a time.
-const stretchAccesses = 1 << 18
+// stretchAccesses are dealt at a time: so many that a player seldom finds its cache's lists put out
+// of the processor's caches by the players before it, and so few that they fit in 40 MB.
+const stretchAccesses = 1 << 21
 
 // hand is a stretch as dealt, by shard.
 type hand [][]request
@@ -47,7 +48,11 @@ type player struct {
 	point     *Point
 	misses    counts
 	diskBytes int64
+	_         apart
 }
+
+// apart keeps what two processors write out of the same cache line, and of the pair that is fetched.
+type apart [128]byte
 
 func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 	r := &replay{trace: trace, points: points, requests: make([]request, len(trace.Blocks))}

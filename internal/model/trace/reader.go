@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -30,13 +31,20 @@ type Reader struct {
 	left              uint64 // Gets of the frame still to come
 }
 
-// NewReader reads the header. in should be buffered.
-func NewReader(in io.Reader) (*Reader, error) {
+func newFrames(in io.Reader) (*Reader, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrameBytes))
 	if err != nil {
 		return nil, fmt.Errorf("trace: make a decompressor: %w", err)
 	}
-	r := &Reader{in: in, decoder: decoder}
+	return &Reader{in: in, decoder: decoder}, nil
+}
+
+// NewReader reads the header. in should be buffered.
+func NewReader(in io.Reader) (*Reader, error) {
+	r, err := newFrames(in)
+	if err != nil {
+		return nil, err
+	}
 	var start [len(magic)]byte
 	if _, err := io.ReadFull(in, start[:]); err != nil || string(start[:]) != magic {
 		return nil, fmt.Errorf("this is not a trace: it does not begin with %s (statelab trace makes one of a database)", magic)
@@ -60,7 +68,7 @@ func NewReader(in io.Reader) (*Reader, error) {
 
 // newWhole is NewReader for a trace that is no part of another.
 func newWhole(in io.Reader) (*Reader, error) {
-	r, err := NewReader(in)
+	r, err := NewReader(bufio.NewReaderSize(in, 1<<20))
 	if err != nil {
 		return nil, err
 	}
@@ -203,14 +211,20 @@ func (r *Reader) readBlocks() error {
 	return nil
 }
 
-func (r *Reader) readFooter() error {
-	var said Totals
+// footer is what the frame says that is the footer.
+func (r *Reader) footer() (said Totals, err error) {
 	for _, n := range []*uint64{&said.Offered, &said.Gets, &said.Found, &said.Accesses, &said.Blocks} {
-		v, err := r.uvarint()
-		if err != nil {
-			return err
+		if *n, err = r.uvarint(); err != nil {
+			return said, err
 		}
-		*n = v
+	}
+	return said, nil
+}
+
+func (r *Reader) readFooter() error {
+	said, err := r.footer()
+	if err != nil {
+		return err
 	}
 	r.totals.Offered = said.Offered
 	if said != r.totals || said.Offered < said.Gets || len(r.rest) > 0 {
@@ -285,11 +299,13 @@ func grow(b []byte, n int) []byte {
 // Load reads a whole trace into memory, 4 bytes an access. With a DamageError
 // comes the trace up to the damage.
 func Load(in io.Reader) (*cachesim.Trace, Header, error) {
+	counted := countAhead(in)
 	r, err := newWhole(in)
 	if err != nil {
 		return nil, Header{}, err
 	}
 	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets}
+	t.Gets, t.Accesses = make([]uint32, 0, counted.Gets), make([]uint32, 0, counted.Accesses)
 	err = r.each(func(numbers []uint32) error {
 		if len(t.Accesses)+len(numbers) > math.MaxUint32 {
 			return fmt.Errorf("trace: more than %d accesses: simulate a sample of its blocks", uint32(math.MaxUint32))
@@ -303,6 +319,56 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 	})
 	t.Blocks = r.blocks
 	return t, r.header, err
+}
+
+// countAhead returns what the footer of a trace counts, so that its accesses can be read to where
+// they stay: a slice that grows copies gigabytes. Nothing for a stream, or a file that is damaged;
+// never more than the frames of the file can hold.
+func countAhead(in io.Reader) (counted Totals) {
+	file, ok := in.(io.ReadSeeker)
+	if !ok {
+		return Totals{}
+	}
+	start, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return Totals{} // a pipe
+	}
+	defer func() {
+		if _, err := file.Seek(start, io.SeekStart); err != nil {
+			counted = Totals{} // NewReader finds no trace there, and says so
+		}
+	}()
+	var footer int64
+	var head [frameHeadBytes]byte
+	raw := uint64(0)
+	for at := start + int64(len(magic)); ; {
+		if _, err := file.Seek(at, io.SeekStart); err != nil {
+			return Totals{}
+		}
+		if _, err := io.ReadFull(file, head[:]); err == io.EOF {
+			break
+		} else if err != nil {
+			return Totals{}
+		}
+		footer = at
+		at += frameHeadBytes + int64(binary.LittleEndian.Uint32(head[1:]))
+		raw += uint64(min(binary.LittleEndian.Uint32(head[5:]), maxFrameBytes))
+	}
+	if _, err := file.Seek(footer, io.SeekStart); err != nil || head[0] != footerFrame {
+		return Totals{}
+	}
+	r, err := newFrames(file)
+	if err != nil {
+		return Totals{}
+	}
+	if _, err := r.readFrame(); err != nil {
+		return Totals{}
+	}
+	r.rest = r.raw
+	if counted, err = r.footer(); err != nil || counted.Accesses > raw || counted.Gets > raw {
+		return Totals{}
+	}
+	return counted
 }
 
 // LoadSample reads the accesses to one of 2^shift blocks into memory, and 44
