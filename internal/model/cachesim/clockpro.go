@@ -18,6 +18,8 @@ package cachesim
 // before a page enters; it enters before the hot hand; the hot hand runs the
 // test hand where they meet, and the test hand the cold hand.
 type ClockPro struct {
+	_ apart
+
 	maxBytes      int64
 	reservedBytes int64
 	coldTarget    int64

@@ -2,6 +2,8 @@ package cachesim
 
 // LRU evicts the block not asked for the longest.
 type LRU struct {
+	_ apart
+
 	maxBytes, usedBytes int64
 	index
 	ring

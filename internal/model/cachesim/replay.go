@@ -51,7 +51,8 @@ type player struct {
 	_         apart
 }
 
-// apart keeps what two processors write out of the same cache line, and of the pair that is fetched.
+// apart, between what two processors write, keeps the one's writes from taking a cache line, or the
+// pair of lines that is fetched at once, away from the other.
 type apart [128]byte
 
 func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {

@@ -6,7 +6,6 @@ package cachesim
 type ring struct {
 	pages []page
 	free  int32 // chained by next
-	_     apart // from the cache of the next shard
 }
 
 type page struct {

@@ -5,6 +5,8 @@ package cachesim
 // SOSP 2023): a tenth of the bytes for the small queue, ghosts of as many bytes
 // as the large one, reuse counted up to three.
 type S3FIFO struct {
+	_ apart
+
 	maxBytes, smallMaxBytes int64
 	index
 	ring

@@ -4,6 +4,8 @@ package cachesim
 // by, in place (Zhang et al., NSDI 2024). With Reinsert it is CLOCK instead:
 // the hand stays at the oldest block and a spared one moves to the front.
 type Sieve struct {
+	_ apart
+
 	Reinsert bool
 
 	maxBytes, usedBytes int64

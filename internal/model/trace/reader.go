@@ -21,6 +21,7 @@ import (
 type Reader struct {
 	in      io.Reader
 	decoder *zstd.Decoder
+	ahead   <-chan frameRead // nil: frames are read when they are needed
 	header  Header
 	totals  Totals // so far
 	blocks  []cachesim.Block
@@ -49,14 +50,14 @@ func NewReader(in io.Reader) (*Reader, error) {
 	if _, err := io.ReadFull(in, start[:]); err != nil || string(start[:]) != magic {
 		return nil, fmt.Errorf("this is not a trace: it does not begin with %s (statelab trace makes one of a database)", magic)
 	}
-	kind, err := r.readFrame()
+	kind, header, err := r.readFrame(nil)
 	if err != nil {
 		return nil, r.damage(err)
 	}
 	if kind != headerFrame {
 		return nil, r.damage(fmt.Errorf("a frame of kind %q where the header belongs", kind))
 	}
-	if err := json.Unmarshal(r.raw, &r.header); err != nil {
+	if err := json.Unmarshal(header, &r.header); err != nil {
 		return nil, r.damage(fmt.Errorf("read header: %w", err))
 	}
 	if r.header.Schema != Schema {
@@ -139,12 +140,13 @@ func (r *Reader) Next(dst []uint32) (numbers []uint32, found bool, err error) {
 
 // nextFrame reads frames until one has Gets or the trace ended.
 func (r *Reader) nextFrame() error {
-	kind, err := r.readFrame()
-	if err != nil {
-		return err
+	read := r.nextRead()
+	if read.err != nil {
+		return read.err
 	}
-	r.rest = r.raw
-	switch kind {
+	r.raw, r.rest = read.raw, read.raw
+	var err error
+	switch read.kind {
 	case getsFrame:
 		if err := r.readBlocks(); err != nil {
 			return err
@@ -164,7 +166,41 @@ func (r *Reader) nextFrame() error {
 	case footerFrame:
 		return r.readFooter()
 	}
-	return fmt.Errorf("a frame of kind %q", kind)
+	return fmt.Errorf("a frame of kind %q", read.kind)
+}
+
+// frameRead is what reading a frame gave.
+type frameRead struct {
+	kind byte
+	raw  []byte
+	err  error
+}
+
+func (r *Reader) nextRead() frameRead {
+	if r.ahead != nil {
+		return <-r.ahead
+	}
+	kind, raw, err := r.readFrame(r.raw)
+	return frameRead{kind, raw, err}
+}
+
+// readAhead decompresses the next frames while the Gets of one are read, on another processor if
+// there is one. It ends with the last frame, or soon after stop.
+func (r *Reader) readAhead() (stop func()) {
+	ahead, done := make(chan frameRead, 1), make(chan struct{})
+	r.ahead = ahead
+	go func() {
+		for more := true; more; {
+			kind, raw, err := r.readFrame(nil)
+			more = err == nil && kind == getsFrame
+			select {
+			case ahead <- frameRead{kind, raw, err}:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
 }
 
 // minBlockBytes is the least a definition takes.
@@ -250,38 +286,37 @@ func (r *Reader) uvarint() (uint64, error) {
 	return v, nil
 }
 
-// readFrame reads, checks and decompresses the next frame into r.raw.
-func (r *Reader) readFrame() (kind byte, err error) {
+// readFrame reads, checks and decompresses the next frame, into memory that it may be given.
+func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
 	var head [frameHeadBytes]byte
 	if n, err := io.ReadFull(r.in, head[:]); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return 0, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", n, len(head))
+			return 0, nil, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", n, len(head))
 		}
-		return 0, fmt.Errorf("read: %w", err)
+		return 0, nil, fmt.Errorf("read: %w", err)
 	}
 	storedBytes, rawBytes := binary.LittleEndian.Uint32(head[1:]), binary.LittleEndian.Uint32(head[5:])
 	if storedBytes > maxFrameBytes || rawBytes > maxFrameBytes {
-		return 0, fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are written", storedBytes, rawBytes, maxFrameBytes)
+		return 0, nil, fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are written", storedBytes, rawBytes, maxFrameBytes)
 	}
 	r.stored = grow(r.stored, int(storedBytes))
 	if n, err := io.ReadFull(r.in, r.stored); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return 0, fmt.Errorf("cut short: %d of %d bytes", n, storedBytes)
+			return 0, nil, fmt.Errorf("cut short: %d of %d bytes", n, storedBytes)
 		}
-		return 0, fmt.Errorf("read: %w", err)
+		return 0, nil, fmt.Errorf("read: %w", err)
 	}
 	if want, have := binary.LittleEndian.Uint32(head[9:]), checksum(head[:9], r.stored); want != have {
-		return 0, fmt.Errorf("damaged: checksum %08x, written as %08x", have, want)
+		return 0, nil, fmt.Errorf("damaged: checksum %08x, written as %08x", have, want)
 	}
-	raw, err := r.decoder.DecodeAll(r.stored, grow(r.raw, int(rawBytes))[:0])
+	raw, err = r.decoder.DecodeAll(r.stored, grow(into, int(rawBytes))[:0])
 	if err != nil {
-		return 0, fmt.Errorf("decompress: %w", err)
+		return 0, nil, fmt.Errorf("decompress: %w", err)
 	}
 	if len(raw) != int(rawBytes) {
-		return 0, fmt.Errorf("%d bytes decompressed, written as %d", len(raw), rawBytes)
+		return 0, nil, fmt.Errorf("%d bytes decompressed, written as %d", len(raw), rawBytes)
 	}
-	r.raw = raw
-	return head[0], nil
+	return head[0], raw, nil
 }
 
 func (r *Reader) damage(err error) error {
@@ -306,6 +341,7 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 	}
 	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets}
 	t.Gets, t.Accesses = make([]uint32, 0, counted.Gets), make([]uint32, 0, counted.Accesses)
+	r.blocks = make([]cachesim.Block, 0, counted.Blocks)
 	err = r.each(func(numbers []uint32) error {
 		if len(t.Accesses)+len(numbers) > math.MaxUint32 {
 			return fmt.Errorf("trace: more than %d accesses: simulate a sample of its blocks", uint32(math.MaxUint32))
@@ -321,9 +357,12 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 	return t, r.header, err
 }
 
+// maxExpansion is more than Gets expand when they are decompressed, about 3 times.
+const maxExpansion = 64
+
 // countAhead returns what the footer of a trace counts, so that its accesses can be read to where
 // they stay: a slice that grows copies gigabytes. Nothing for a stream, or a file that is damaged;
-// never more than the frames of the file can hold.
+// never more than frames of the file's size hold.
 func countAhead(in io.Reader) (counted Totals) {
 	file, ok := in.(io.ReadSeeker)
 	if !ok {
@@ -351,8 +390,9 @@ func countAhead(in io.Reader) (counted Totals) {
 			return Totals{}
 		}
 		footer = at
-		at += frameHeadBytes + int64(binary.LittleEndian.Uint32(head[1:]))
-		raw += uint64(min(binary.LittleEndian.Uint32(head[5:]), maxFrameBytes))
+		stored, claimed := uint64(binary.LittleEndian.Uint32(head[1:])), uint64(binary.LittleEndian.Uint32(head[5:]))
+		at += frameHeadBytes + int64(stored)
+		raw += min(claimed, maxFrameBytes, maxExpansion*stored)
 	}
 	if _, err := file.Seek(footer, io.SeekStart); err != nil || head[0] != footerFrame {
 		return Totals{}
@@ -361,11 +401,10 @@ func countAhead(in io.Reader) (counted Totals) {
 	if err != nil {
 		return Totals{}
 	}
-	if _, err := r.readFrame(); err != nil {
+	if _, r.rest, err = r.readFrame(nil); err != nil {
 		return Totals{}
 	}
-	r.rest = r.raw
-	if counted, err = r.footer(); err != nil || counted.Accesses > raw || counted.Gets > raw {
+	if counted, err = r.footer(); err != nil || counted.Accesses > raw || counted.Gets > raw || counted.Blocks > raw/minBlockBytes {
 		return Totals{}
 	}
 	return counted
@@ -385,6 +424,7 @@ func LoadSample(in io.Reader, shift int) (*cachesim.Trace, Header, error) {
 
 // each visits all Gets.
 func (r *Reader) each(visit func(numbers []uint32) error) error {
+	defer r.readAhead()()
 	var numbers []uint32
 	for {
 		var err error
