@@ -25,7 +25,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	ldberrors "github.com/syndtr/goleveldb/leveldb/errors"
@@ -78,7 +77,7 @@ func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if err := check(o.Dir); err != nil {
 		return nil, err
 	}
-	opened, err := openRetrying(ctx, o)
+	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(ctx, o) })
 	if err != nil {
 		return nil, fmt.Errorf("goleveldb: open %s: %w", o.Dir, err)
 	}
@@ -96,23 +95,6 @@ func checkIsDatabase(dir string) error {
 		return &engine.NotADatabaseError{Dir: dir, Why: "it is of Pebble or RocksDB: use pebble1, pebble2 or rocksdb"}
 	}
 	return err
-}
-
-const (
-	// vanishedRetries bounds how often an open beside a writer is repeated because
-	// the writer deleted a file meanwhile.
-	vanishedRetries = 20
-	vanishedPause   = 50 * time.Millisecond
-)
-
-func openRetrying(ctx context.Context, o engine.Options) (*db, error) {
-	for attempt := 1; ; attempt++ {
-		d, err := open(ctx, o)
-		if !o.IgnoreLock || !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries || ctx.Err() != nil {
-			return d, err
-		}
-		time.Sleep(vanishedPause)
-	}
 }
 
 func open(ctx context.Context, o engine.Options) (_ *db, err error) {

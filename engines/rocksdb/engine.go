@@ -63,7 +63,7 @@ func (e Engine) Check(o engine.Options) []error {
 }
 
 // Open opens or creates the database in o.Dir.
-func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
+func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if err := errors.Join(e.Check(o)...); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	opened, err := open(s)
+	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(s) })
 	if err != nil {
 		return nil, fmt.Errorf("rocksdb: open %s: %w", o.Dir, err)
 	}

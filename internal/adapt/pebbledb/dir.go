@@ -1,15 +1,12 @@
 package pebbledb
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
@@ -53,25 +50,4 @@ func checkEmpty(o engine.Options) error {
 		}
 	}
 	return nil
-}
-
-const (
-	// vanishedRetries bounds how often an open is repeated because the process
-	// that holds the database deleted a file meanwhile.
-	vanishedRetries = 20
-	vanishedPause   = 50 * time.Millisecond
-)
-
-// RetryVanished calls open until no file vanished while it ran, if the lock of
-// another process is ignored.
-func RetryVanished[DB any](ctx context.Context, ignoreLock bool, open func() (DB, error)) (DB, error) {
-	for attempt := 1; ; attempt++ {
-		db, err := open()
-		var vanished *blockio.VanishedError
-		gone := errors.As(err, &vanished) || errors.Is(err, fs.ErrNotExist)
-		if !ignoreLock || !gone || attempt == vanishedRetries || ctx.Err() != nil {
-			return db, err
-		}
-		time.Sleep(vanishedPause)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 )
@@ -74,12 +75,18 @@ func (e Engine[L]) Open(ctx context.Context, o engine.Options) (engine.DB, error
 	var library L
 	name := library.About().Name
 	o.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
-	if err := CheckDir(o, name); err != nil {
-		return nil, err
-	}
-	opened, err := RetryVanished(ctx, o.IgnoreLock, func() (*live, error) { return open(ctx, library, o) })
+	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*live, error) {
+		if err := CheckDir(o, name); err != nil {
+			return nil, err
+		}
+		opened, err := open(ctx, library, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: open %s: %w", name, o.Dir, err)
+		}
+		return opened, nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: open %s: %w", name, o.Dir, err)
+		return nil, err
 	}
 	return &DB{live: opened, library: library, opened: o}, nil
 }
