@@ -130,6 +130,9 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 	if err != nil {
 		return b.failed("sample keys", err)
 	}
+	if err := plan.claim(folder); err != nil {
+		return b.failed("resume", err)
+	}
 	tables, err := b.writeTables(ctx, plan, folder)
 	if err != nil {
 		return b.failed("write tables", err)
@@ -182,8 +185,8 @@ const memTableEntryBytes = 47
 const (
 	// sampledPairs of each of a level's sampledRuns are enough to know the stored
 	// size of a key within a percent and few enough to take no time.
-	sampledPairs = 4000
-	sampledRuns  = 8
+	sampledPairs = 1000
+	sampledRuns  = 32 // files of a level differ in density, and with it in how well they compress
 	// maxSampleRange bounds how many keys of other levels are passed over.
 	maxSampleRange = 4 << 20
 )
@@ -363,10 +366,19 @@ const batchPairs = 1000
 
 // putRecent writes the plan's keys of L0 as random loading does: they are its
 // last flush, or what compactions have left of it.
-func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) (err error) {
-	if plan.recent.from == plan.recent.to {
-		return nil
+func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) error {
+	for _, r := range plan.recent {
+		if err := b.putRange(ctx, plan, r); err != nil {
+			return err
+		}
+		if err := b.db.Settle(ctx, nil); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (b SortedBuild) putRange(ctx context.Context, plan buildPlan, r plannedTable) (err error) {
 	out, err := b.db.Writer()
 	if err != nil {
 		return err
@@ -379,7 +391,7 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) (err error) 
 		batched = 0
 		return errors.Join(err, context.Cause(ctx))
 	}
-	if err := b.stream(plan, plan.recent, func(key, value []byte, _ uint64) error {
+	if err := b.stream(plan, r, func(key, value []byte, _ uint64) error {
 		if batched++; batched == batchPairs {
 			return errors.Join(out.Put(key, value), commit())
 		}
@@ -387,10 +399,7 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) (err error) 
 	}); err != nil {
 		return err
 	}
-	if err := commit(); err != nil {
-		return err
-	}
-	return b.db.Settle(ctx, nil)
+	return commit()
 }
 
 // ingest hands the tables over and checks that each landed on its level.

@@ -409,6 +409,11 @@ func TestBuildSortedCancelledAndResumed(t *testing.T) {
 		}
 		spec := p.spec(2)
 		spec.Resume = true
+		other := spec
+		other.Seed++
+		if err := db.(engine.SortedBuilder).BuildSorted(context.Background(), other, p.stream, func(uint64) {}); !errors.Is(err, pebbledb.ErrOtherPlan) {
+			t.Errorf("%s: resumed with another seed: %v", e.Info().Name, err)
+		}
 		if err := db.(engine.SortedBuilder).BuildSorted(context.Background(), spec, p.stream, func(n uint64) { second.Add(n) }); err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,14 @@
 package pebbledb
 
 import (
+	"errors"
+	"fmt"
+	"hash/fnv"
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 
@@ -22,8 +27,8 @@ const lastLevel = Levels - 1
 type buildPlan struct {
 	spec   engine.SortedSpec
 	tables []plannedTable
-	recent plannedTable // the range of L0, which is not a table; may be empty
-	pieces []piece      // ascending
+	recent []plannedTable // the ranges of L0, which are not tables; may be none
+	pieces []piece        // ascending
 }
 
 // plannedTable is a file: those keys of indexes from <= i < to that are of its
@@ -50,25 +55,47 @@ func newBuildPlan(spec engine.SortedSpec, rest lsm.Rest, bytesPerKey [Levels]flo
 	for level := lastLevel; level >= rest.Base; level-- {
 		covered := coverage(level, rest.Base, rest.Keys[level]/float64(spec.Keys), flushKeys/rest.Keys[rest.Base])
 		files := int(max(1, math.Round(rest.Keys[level]*bytesPerKey[level]/rest.FileBytes[level])))
-		tables := cut(level, spec.Keys, files, covered, random)
+		tables := cut(level, spec.Keys, files, covered, runFiles[min(level-rest.Base, len(runFiles)-1)], random)
 		p.tables = append(p.tables, overlap(below, tables)...)
 		below = tables
 	}
 	p.tables = append(p.tables, below...)
 	ranges, keys := p.tables, rest.Keys
 	if share := flushKeys / float64(spec.Keys); staysInL0 && share < maxRecentShare {
-		from := uint64(random.Float64() * (1 - recentCoverage) * float64(spec.Keys))
-		p.recent = plannedTable{0, from, from + uint64(recentCoverage*float64(spec.Keys)), 1}
-		ranges, keys[0] = append(slices.Clone(ranges), p.recent), recentCoverage*flushKeys
+		p.recent = cut(0, spec.Keys, recentRanges, recentCoverage, 1, random)
+		ranges, keys[0] = slices.Concat(ranges, p.recent), recentCoverage*lastFlush*flushKeys
 	}
 	p.pieces = divide(ranges, keys, spec.Keys)
 	return p
 }
 
+// claim marks the folder of a build with the plan. Tables of two plans together would lack keys,
+// so a build that was begun by another plan is refused.
+func (p *buildPlan) claim(folder string) error {
+	sum := fnv.New64a()
+	if _, err := fmt.Fprint(sum, p.tables, p.recent, p.pieces); err != nil {
+		return err
+	}
+	mark := filepath.Join(folder, fmt.Sprintf("plan-%016x", sum.Sum64()))
+	if _, err := os.Stat(mark); err == nil {
+		return nil
+	}
+	if begun, err := os.ReadDir(folder); err != nil || len(begun) > 0 {
+		return errors.Join(err, ErrOtherPlan)
+	}
+	return os.WriteFile(mark, nil, 0o644)
+}
+
+// ErrOtherPlan refuses to resume a build whose tables were planned otherwise.
+var ErrOtherPlan = errors.New("the load was begun by another version of statelab, or with other options; remove the database and load it again")
+
 const (
-	// recentCoverage is the part of the last flush that is left in L0: from
-	// nothing to a fifth in settled loads, most often a few files.
-	recentCoverage = 0.09
+	// recentCoverage is the part of the last flush that is left in L0, in ranges
+	// apart: a quarter at most in settled loads.
+	recentCoverage = 0.12
+	recentRanges   = 3
+	// lastFlush is how full the last memtable is on average.
+	lastFlush = 0.5
 	// A database of one or two flushes has not come to that yet.
 	maxRecentShare = 0.5
 )
@@ -80,60 +107,68 @@ const (
 // also leave room for others in the ranges they are squeezed into.
 func coverage(level, base int, share, flushShare float64) float64 {
 	const roomForOthers = 1.5
+	covered := 0.83 / (1 + 0.05*flushShare)
 	switch level {
 	case lastLevel:
 		return 1
 	case base:
-		return min(1, max(0.78/(1+0.55*flushShare), roomForOthers*share))
+		covered = 0.85 / (1 + 0.93*flushShare)
+	case base + 1:
+		covered = 0.84 / (1 + 0.23*flushShare)
 	}
-	return min(1, max(0.9/(1+0.15*flushShare), roomForOthers*share))
+	return min(1, max(covered, roomForOthers*share))
 }
+
+// runFiles are side by side between two gaps, on average: on the base level, the one below it, and
+// further down.
+var runFiles = [...]int{2, 3, 5}
 
 const (
 	// fileSpread is the standard deviation of a level's file sizes over their
 	// mean after random loading: 0.35 to 0.55 (docs/methods/loading.md).
 	fileSpread                 = 0.45
 	minFileShare, maxFileShare = 0.1, 2 // of the mean
-	// runFiles is how many lie side by side between two gaps. What came down with
-	// one flush is sparse and spans much, what has been merged with several is
-	// dense and spans little: Gets then ask some files far more often than others.
-	runFiles = 4
-	// densitySpread is how far the density of a run is off the mean.
-	densitySpread = 0.6
+	// What came down with one flush is sparse and spans much, what has been merged
+	// with several is dense and spans little: Gets ask some files far more often
+	// than others. densitySpread is the standard deviation of the logarithm of a
+	// file's density; at densityChanges of the borders between files it is another.
+	densitySpread  = 0.55
+	densityChanges = 0.5
 )
 
 // cut lays the files of a level over a covered part of the indexes.
-func cut(level int, keys uint64, files int, covered float64, random *rand.Rand) []plannedTable {
-	type span struct{ from, to, density float64 }
+func cut(level int, keys uint64, files int, covered float64, runFiles int, random *rand.Rand) []plannedTable {
+	type span struct{ width, gap, density float64 } // the gap is behind it
 	spans := make([]span, files)
-	var at, run, density float64
-	inRun := 0
+	var width, gaps float64
+	density, begins := 1.0, true
 	for i := range spans {
-		if inRun == 0 {
-			run, density = 0, 1
-			if covered < 1 {
-				density += densitySpread * (2*random.Float64() - 1)
-			}
+		s := &spans[i]
+		if level > 0 && covered < 1 && (begins || random.Float64() < densityChanges) {
+			density = math.Exp(densitySpread * random.NormFloat64())
 		}
-		width := min(max(1+fileSpread*random.NormFloat64(), minFileShare), maxFileShare) / density
-		spans[i] = span{at, at + width, density}
-		at, run = at+width, run+width
-		if inRun++; inRun == 2*runFiles || random.IntN(runFiles) == 0 || i == files-1 {
-			at += run * (1 - covered) / covered
-			inRun = 0
+		s.density = density
+		s.width = min(max(1+fileSpread*random.NormFloat64(), minFileShare), maxFileShare) / density
+		width += s.width
+		if begins = random.IntN(runFiles) == 0 || i == files-1; begins {
+			s.gap = random.ExpFloat64()
+			gaps += s.gap
 		}
 	}
+	unit := float64(keys) * covered / width
+	gapUnit := float64(keys) * (1 - covered) / gaps
 	// The gap at the end is as good at the beginning.
-	shift := random.Float64() * (at - spans[files-1].to)
+	at := random.Float64() * spans[files-1].gap * gapUnit
 	tables := make([]plannedTable, 0, files)
 	for i, s := range spans {
-		t := plannedTable{level, uint64((s.from + shift) / at * float64(keys)), uint64((s.to + shift) / at * float64(keys)), s.density}
+		t := plannedTable{level, uint64(at), uint64(at + s.width*unit), s.density}
 		if covered == 1 && i == files-1 {
 			t.to = keys
 		}
 		if t.from < t.to {
 			tables = append(tables, t)
 		}
+		at += s.width*unit + s.gap*gapUnit
 	}
 	return tables
 }

@@ -2,6 +2,7 @@ package pebbledb
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
@@ -25,7 +26,7 @@ func TestPlanPlacesEveryKeyOnce(t *testing.T) {
 		plan, rest := planOf(keys, uint64(seed))
 		placed := make([]uint8, keys)
 		var held [Levels]float64
-		for _, r := range append(plan.tables, plan.recent) {
+		for _, r := range slices.Concat(plan.tables, plan.recent) {
 			place := plan.placer(min(r.from, keys-1))
 			for i := r.from; i < r.to; i++ {
 				if _, is := place.holds(r.level, i); is {
