@@ -306,15 +306,28 @@ func shareOf(n uint64, part, of int) uint64 {
 }
 
 func streamWords(spec *bench.Spec) string {
-	if spec.AccessList != "" {
-		return fmt.Sprintf("access list %s, %s keys, %d threads in turn", filepath.Base(spec.AccessList), spec.KeyScheme, spec.Threads)
+	threads := "1 thread"
+	if spec.Threads > 1 {
+		threads = fmt.Sprintf("%d threads in turn", spec.Threads)
 	}
-	words := fmt.Sprintf("%s, %d threads in turn, %g absent, zipf %g", spec.Workload, spec.Threads, spec.MissingShare, spec.ZipfTheta)
+	if spec.AccessList != "" {
+		return fmt.Sprintf("access list %s, %s keys, %s", filepath.Base(spec.AccessList), spec.KeyScheme, threads)
+	}
+	words := string(spec.Workload) + ", " + threads
+	if spec.MissingShare > 0 {
+		words += fmt.Sprintf(", %g %% of keys absent", 100*spec.MissingShare)
+	}
+	if spec.ZipfTheta > 0 {
+		words += fmt.Sprintf(", Zipf exponent %g", spec.ZipfTheta)
+	}
 	if table := spec.Overrides["table"]; table != "" {
 		words += ", of " + table
 	}
 	if spec.BatchGets > 0 {
-		words += fmt.Sprintf(", batches of %d, sorted: %v", spec.BatchGets, spec.BatchSorted)
+		words += fmt.Sprintf(", batches of %d Gets", spec.BatchGets)
+		if spec.BatchSorted {
+			words += ", sorted"
+		}
 	}
 	return words
 }

@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -45,6 +46,7 @@ type Ranked struct {
 	Median  float64
 	Verdict string // on the difference from the first line; "" of the first
 	group   Group
+	folder  string
 }
 
 // Boards ranks the runs of folders, question by question. Only runs under the same
@@ -73,7 +75,7 @@ func Boards(sides []Side) (boards []*Board) {
 					by[key] = &Board{Question: q.text, Figure: m.noun, At: place(g.Runs[0], at), metric: m}
 					found = append(found, by[key])
 				}
-				by[key].Rows = append(by[key].Rows, Ranked{Side: n, Subject: subject(g), Values: v, Median: median(v), group: g})
+				by[key].Rows = append(by[key].Rows, Ranked{Side: n, folder: filepath.Base(side.Name), Subject: subject(g), Values: v, Median: median(v), group: g})
 			}
 		}
 		slices.SortStableFunc(found, func(a, b *Board) int { return cmp.Compare(len(b.Rows), len(a.Rows)) })
@@ -213,11 +215,32 @@ func (b *Board) Picture() *view.Picture {
 	bars := view.Bars{About: b.Question, Panels: []view.BarPanel{{Y: label}}}
 	set := view.BarSet{Color: view.CurveStyle(0).Color, Values: [][]float64{nil}}
 	for _, r := range b.Rows {
-		bars.Groups = append(bars.Groups, strings.Fields(r.Subject)[0])
+		bars.Groups = append(bars.Groups, b.short(r))
 		set.Values[0] = append(set.Values[0], r.Median/scale)
 		set.Spans = append(set.Spans, view.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale})
 		set.Failed = append(set.Failed, false)
 	}
 	bars.Sets = []view.BarSet{set}
 	return bars.Picture(nil)
+}
+
+// short names a line under its bar: by the engine, or where others have the same
+// engine, by the folder, or else by all that is known of it.
+func (b *Board) short(row Ranked) string {
+	names := []func(Ranked) string{
+		func(r Ranked) string { return strings.Fields(r.Subject)[0] },
+		func(r Ranked) string { return r.folder },
+	}
+	for _, name := range names {
+		same := 0
+		for _, other := range b.Rows {
+			if name(other) == name(row) {
+				same++
+			}
+		}
+		if same == 1 {
+			return name(row)
+		}
+	}
+	return row.Subject
 }
