@@ -106,7 +106,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 func (m *mistakes) unrecognised(err error) {
 	var not *engine.NotADatabaseError
 	if errors.As(err, &not) {
-		err = fmt.Errorf("no database was found in %s: %s. Of a geth node, name the folder geth/chaindata; statelab load --db DIR makes a new one",
+		err = fmt.Errorf("no database was found in %s: %s. For a geth node, name its folder geth/chaindata; statelab load --db DIR makes a new database",
 			not.Dir, not.Why)
 	}
 	m.cannotRead("%v", err)

@@ -98,12 +98,12 @@ func (e Estimate) Remaining(actual []float64) float64 {
 func (e Estimate) Fits(freeDisk, freeMemory int64) error {
 	var errs []error
 	if e.PeakDiskBytes > freeDisk {
-		errs = append(errs, fmt.Errorf("%s needs about %s of disk (%s at the end), %s is free: %s",
+		errs = append(errs, fmt.Errorf("%s needs about %s of disk (%s when it is done), but only %s is free: %s",
 			e.Steps[e.fullest].Name, unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(freeDisk), e.whatFits(freeDisk)))
 	}
 	for _, s := range e.Steps {
 		if s.MemoryBytes > freeMemory {
-			errs = append(errs, fmt.Errorf("%s needs about %s of memory, %s is available: use a smaller --cache or --memory",
+			errs = append(errs, fmt.Errorf("%s needs about %s of memory, but only %s is available: use a smaller --cache or --memory",
 				s.Name, unit.Bytes(s.MemoryBytes), unit.Bytes(freeMemory)))
 			break
 		}

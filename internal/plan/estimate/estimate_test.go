@@ -129,7 +129,7 @@ func TestRefusalSaysWhatFits(t *testing.T) {
 
 	both := Total([]Step{load(2e8), Read(ReadSpec{Engine: "pebble1", Keys: 2e8, CacheBytes: 64 * gib, Threads: 1}, studyMachine)})
 	if err := both.Fits(100*gib, 20*gib); err == nil || strings.Contains(err.Error(), "of disk") ||
-		!strings.Contains(err.Error(), "of memory, 20.0 GiB is available: use a smaller --cache or --memory") {
+		!strings.Contains(err.Error(), "of memory, but only 20.0 GiB is available: use a smaller --cache or --memory") {
 		t.Errorf("a cache of 64 GiB: %v", err)
 	}
 	if err := both.Fits(gib/4, 1<<40); err == nil || !strings.Contains(err.Error(), "use a disk with more free space") {
@@ -145,7 +145,7 @@ func TestTotalKeepsWhatStays(t *testing.T) {
 	if e.DiskBytes != 20 || e.PeakDiskBytes != 50 || e.MemoryBytes != 7 || e.Seconds != 7 {
 		t.Errorf("%+v", e)
 	}
-	if err := e.Fits(25, 7); err == nil || !strings.Contains(err.Error(), "b needs about 50 B of disk (20 B at the end), 25 B is free: --keys 50 fits") {
+	if err := e.Fits(25, 7); err == nil || !strings.Contains(err.Error(), "b needs about 50 B of disk (20 B when it is done), but only 25 B is free: --keys 50 fits") {
 		t.Errorf("%v", err)
 	}
 	if err := e.Fits(50, 7); err != nil {
