@@ -23,7 +23,6 @@ import (
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/slurm"
-	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/runner"
 )
 
@@ -257,30 +256,11 @@ warning fatal.`,
 		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.bisectVerb(), a.serveVerb(), a.publishVerb(), a.verifyVerb(),
 		a.siteVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
-	completeValues(root.Commands())
+	a.completeValues(root)
 	if runtime.GOOS != "linux" {
 		a.needLinux(runtime.GOOS, root.Commands())
 	}
 	return root
-}
-
-// completeValues lets shells complete what flags can be.
-func completeValues(commands []*cobra.Command) {
-	all := newTables()
-	for flag, values := range map[string][]string{
-		"engine": all.engines.names(), "tree": all.trees.names(), "layout": all.layouts.names(), "page-cache": bench.PageCacheModes(),
-		"workload": append(verbWorkloads("load"), verbWorkloads("read")...),
-	} {
-		complete := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
-		for _, verb := range commands {
-			if verb.Name() == "predict" && flag == "layout" { // a file there
-				continue
-			}
-			if verb.Flags().Lookup(flag) != nil && verb.RegisterFlagCompletionFunc(flag, complete) != nil {
-				panic("completion of --" + flag + " is registered twice")
-			}
-		}
-	}
 }
 
 // strictError says that warnings were made fatal.

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/explain/compare"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
+)
+
+// completeValues lets shells complete what the flags of a command and of those below it can be.
+func (a *app) completeValues(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		a.completeValues(below)
+	}
+	fixed := map[string][]string{
+		"engine": a.tables.engines.names(), "tree": a.tables.trees.names(), "layout": a.tables.layouts.names(), "page-cache": bench.PageCacheModes(),
+		"workload": verbWorkloads(cmd.Name()), "key-hash": {keyspace.Mix, keyspace.Keccak256},
+		"value-model": {keyspace.Random, keyspace.Table32, keyspace.TrieNode}, "batch-order": {sweep.RandomOrder, sweep.SortedOrder},
+		"scheme": accesses.KeySchemes(), "policy": nil, "fail-if": compare.Names(),
+	}
+	if cmd.Name() != "load" { // sweep and others read
+		fixed["workload"] = verbWorkloads("read")
+	}
+	if cmd.Name() == "predict" {
+		delete(fixed, "layout") // a file there
+		fixed["engine"] = []string{"pebble1", "pebble2"}
+	}
+	for _, p := range cachesim.Policies() {
+		fixed["policy"] = append(fixed["policy"], string(p))
+	}
+	for flag, values := range fixed {
+		complete(cmd, flag, func() []string { return values })
+	}
+	complete(cmd, "profile", func() []string { return a.profiles(cmd) })
+}
+
+// complete completes the last value of a list, too.
+func complete(cmd *cobra.Command, flag string, values func() []string) {
+	if cmd.Flags().Lookup(flag) == nil {
+		return
+	}
+	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		for _, value := range values() {
+			all = append(all, before+value)
+		}
+		return all, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic("completion of --" + flag + " is registered twice")
+	}
+}
+
+// profiles are those of the engines that the command line names, where the command has
+// --engine. An engine that is not here has none.
+func (a *app) profiles(cmd *cobra.Command) (names []string) {
+	seen := map[string]bool{}
+	add := func(name string) {
+		if !seen[name] {
+			names = append(names, name)
+		}
+		seen[name] = true
+	}
+	chosen := cmd.Flags().Lookup("engine")
+	switch {
+	case cmd.Name() == "generate":
+		for _, p := range changeset.Profiles() {
+			add(p.Name)
+		}
+	case chosen == nil || cmd.Name() == "predict":
+		for _, p := range pebbleProfiles() {
+			add(p.Name)
+		}
+	default:
+		for _, name := range list(cmp.Or(chosen.Value.String(), embedded()[0].Info().Name)) {
+			if found, err := a.tables.engines.find(name); err == nil {
+				for _, p := range found.Info.Profiles {
+					add(p.Name)
+				}
+			}
+		}
+	}
+	return names
+}
