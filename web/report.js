@@ -1,6 +1,6 @@
 "use strict";
-/* Values under the mouse, series on and off, charts and tables to save. Charts are drawn
-   by Go; this only reads what they hold. No less-than sign or ampersand: the page is XML. */
+/* Values under the mouse, series on and off, a part enlarged, charts and tables to save.
+   Charts are drawn by Go; this only reads what they hold. No less-than sign or ampersand: the page is XML. */
 (() => {
   const element = (name, text, parent) => {
     const made = document.createElement(name);
@@ -24,12 +24,50 @@
   const svgText = svg => {
     const copy = svg.cloneNode(true);
     copy.setAttribute("xmlns", "http:" + "//www.w3.org/2000/svg");
-    copy.querySelectorAll(".hit, .off").forEach(e => e.remove());
+    copy.querySelectorAll(".hit, .off, .part").forEach(e => e.remove());
     const box = svg.viewBox.baseVal;
     copy.setAttribute("width", box.width);
     copy.setAttribute("height", box.height);
     copy.style.fontFamily = "Arial, Helvetica, sans-serif";
     return new XMLSerializer().serializeToString(copy);
+  };
+  /* A rectangle drawn with the mouse becomes all that the chart shows. A finger scrolls. */
+  const enlarge = (svg, button) => {
+    const all = svg.getAttribute("viewBox"), size = svg.viewBox.baseVal;
+    svg.style.aspectRatio = size.width + "/" + size.height;
+    const part = document.createElementNS("http:" + "//www.w3.org/2000/svg", "rect");
+    part.setAttribute("class", "part");
+    svg.append(part);
+    const whole = button("show the whole chart", () => {
+      svg.setAttribute("viewBox", all);
+      whole.hidden = true;
+    });
+    whole.hidden = true;
+    const place = e => new DOMPoint(e.clientX, e.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    let from = null, box = [0, 0, 0, 0];
+    const outline = () => ["x", "y", "width", "height"].forEach((name, i) => part.setAttribute(name, box[i]));
+    svg.addEventListener("pointerdown", e => {
+      if (e.button !== 0) return;
+      if (e.pointerType !== "mouse") return;
+      e.preventDefault(); /* selects no text */
+      svg.setPointerCapture(e.pointerId);
+      from = place(e);
+    });
+    svg.addEventListener("pointermove", e => {
+      if (!from) return;
+      const to = place(e);
+      box = [Math.min(from.x, to.x), Math.min(from.y, to.y), Math.abs(from.x - to.x), Math.abs(from.y - to.y)];
+      outline();
+    });
+    svg.addEventListener("pointerup", () => {
+      if (Math.min(box[2], box[3]) > 10) {
+        svg.setAttribute("viewBox", box.join(" "));
+        whole.hidden = false;
+      }
+      from = null;
+      box = [0, 0, 0, 0];
+      outline();
+    });
   };
   document.querySelectorAll(".chart").forEach(chart => {
     const svg = chart.querySelector("svg");
@@ -81,7 +119,9 @@
       const made = element("button", text, tools);
       made.type = "button";
       made.addEventListener("click", act);
+      return made;
     };
+    enlarge(svg, button);
     button("save SVG", () => save(name + ".svg", new Blob([svgText(svg)], {type: "image/svg+xml"})));
     button("save PNG", () => {
       const picture = new Image();

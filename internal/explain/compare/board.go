@@ -65,10 +65,10 @@ func Boards(sides []Side) (boards []*Board) {
 				}
 				at := budget(g.Runs[0])
 				if source := g.Runs[0].Figures.BlockReadSource; source != "" && q.figure == "block_reads_per_get" {
-					at += ", counted as " + source // such counts are not ranked with those of blocks
+					at = joined(at, "counted as "+source) // such counts are not ranked with those of blocks
 				}
 				if slices.ContainsFunc(g.Runs, inMemory) {
-					at += ", all data in memory"
+					at = joined(at, "all data in memory")
 				}
 				key := fmt.Sprint(conditions(g.Runs[0]), at)
 				if by[key] == nil {
@@ -122,6 +122,8 @@ func budget(r *result.Run) string {
 	}
 	return strings.TrimSuffix(text, ", ")
 }
+
+func joined(conditions, more string) string { return strings.TrimPrefix(conditions+", "+more, ", ") }
 
 // place are the conditions, in words.
 func place(r *result.Run, budget string) string {

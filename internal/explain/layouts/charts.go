@@ -111,6 +111,7 @@ func shortReads(v float64) string { return view.WithoutZeros(unit.Significant(v,
 // thinner line and another shape.
 func styleOf(i int) view.Style {
 	look := view.CurveStyle(i)
+	look.Width = vg.Points(max(1.2, 3-0.6*float64(i))) // curves that coincide are seen beside each other
 	if i >= view.MaxLines {
 		look.Shape, look.Width = view.CurveStyle(i+4).Shape, vg.Points(0.9)
 	}
@@ -157,7 +158,7 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 			if slices.ContainsFunc(of, func(p point) bool { return p.built != nil && l.formula(p) != nil }) {
 				known = of
 			}
-			panel.Line("", formula.Against(accounts, known), view.Style{Color: look.Color, Dash: view.Dashed()})
+			panel.Line("", formula.Against(accounts, known), view.Style{Color: look.Color, Dash: view.Dashed(), Width: look.Width})
 		}
 		drawn = append(drawn, of...)
 	}

@@ -145,7 +145,7 @@ func (p *Picture) names(label string, texts []string) {
 		axis.Min, axis.Max = -0.6, float64(len(texts))-0.4
 		var ticks fixedTicks
 		for i, text := range texts {
-			ticks = append(ticks, plot.Tick{Value: float64(i), Label: Clip(text, max(6, 60/len(texts)))})
+			ticks = append(ticks, plot.Tick{Value: float64(i), Label: text})
 		}
 		axis.Tick.Marker = nameTicks{ticks}
 		axis.Tick.Color = color.Transparent // keeps the distance to the names

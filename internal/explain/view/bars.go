@@ -172,7 +172,7 @@ func limitStyle() draw.LineStyle {
 // Plot draws them; a line above the panel is left out.
 func (b *barMarks) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
-	scale := b.of.form.bars
+	scale := b.of.barScale(b.of.form)
 	half := b.width * scale / 2
 	edge := draw.LineStyle{Color: paper, Width: vg.Points(3.2)} // seen on a bar of its colour
 	for _, m := range b.spans {

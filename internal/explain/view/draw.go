@@ -311,7 +311,7 @@ func (p *Picture) draw(c draw.Canvas, f form) {
 		rows[i] = []*plot.Plot{panel.Plot}
 	}
 	if p.Beside && !f.narrow {
-		tiles = draw.Tiles{Rows: 1, Cols: len(p.Panels), PadX: vg.Points(16)}
+		tiles = draw.Tiles{Rows: 1, Cols: len(p.Panels), PadX: vg.Points(besidePad)}
 		rows = [][]*plot.Plot{slices.Concat(rows...)}
 	}
 	p.hits = nil
@@ -373,7 +373,7 @@ func (p *Panel) hits(c draw.Canvas, xLabel string) (out []hit) {
 			if x = strings.TrimSpace(xName + " " + x); x != "" {
 				text += " at " + x
 			}
-			out = append(out, hit{vg.Point{X: toX(at.X) + s.shift*p.of.form.bars, Y: toY(at.Y)}, s.name, text, s.color})
+			out = append(out, hit{vg.Point{X: toX(at.X) + s.shift*p.of.barScale(p.of.form), Y: toY(at.Y)}, s.name, text, s.color})
 		}
 	}
 	return out

@@ -72,7 +72,7 @@ func (m *marks) place(p *plot.Plot, area draw.Canvas) {
 			}
 			return !slices.ContainsFunc(taken, func(t vg.Rectangle) bool { return overlap(t, b) })
 		}
-		m.names[i] = placed{left: -width / 2, row: markRows - 1}
+		m.names[i] = placed{row: -1}
 	search:
 		for row := range markRows {
 			for _, left := range []vg.Length{-width / 2, 0, -width} {
@@ -82,7 +82,24 @@ func (m *marks) place(p *plot.Plot, area draw.Canvas) {
 				}
 			}
 		}
+		if m.names[i].row < 0 {
+			m.stairs(toX, area)
+			return
+		}
 		taken = append(taken, box(m.names[i]))
+	}
+}
+
+// stairs gives every name a row of its own, so that it crosses no line that ends below it:
+// right of its line, the leftmost highest, or all of them left of it.
+func (m *marks) stairs(toX func(float64) vg.Length, area draw.Canvas) {
+	width := func(k Mark) vg.Length { return markStyle(Ink, m.size).Width(k.Name) }
+	left := slices.ContainsFunc(m.list, func(k Mark) bool { return toX(k.X)+2+width(k) > area.Max.X })
+	for i, k := range m.list {
+		m.names[i] = placed{left: 2, row: len(m.list) - 1 - i}
+		if left {
+			m.names[i] = placed{left: -width(k) - 2, row: i}
+		}
 	}
 }
 

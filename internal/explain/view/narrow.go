@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -30,6 +31,9 @@ var (
 const (
 	narrowWidth = 340
 	narrowPanel = 240 // height of a panel with its axis
+	yAxisWidth  = 60  // of a panel, about
+	besidePad   = 16  // between panels side by side
+	fewestRunes = 6   // that are left of a name
 )
 
 // size is how large the picture is in a form.
@@ -51,14 +55,22 @@ func (p *Picture) suited(f form, area draw.Canvas) (restore func()) {
 		for _, axis := range []*plot.Axis{&panel.X, &panel.Y} {
 			axis.Tick.Label.Font.Size, axis.Label.TextStyle.Font.Size = font.Points(f.tick), font.Points(f.label)
 		}
-		if f.narrow {
-			thin(&panel.X, area.Max.X-area.Min.X-60)
+		width := area.Max.X - area.Min.X
+		if p.Beside && !f.narrow {
+			width = (width - besidePad) / vg.Length(len(p.Panels))
+		}
+		switch _, names := panel.X.Tick.Marker.(nameTicks); {
+		case names:
+			nameGroups(&panel.X, width-yAxisWidth, f.narrow)
+		case f.narrow:
+			thin(&panel.X, width-yAxisWidth)
 		}
 	}
 	for _, bar := range p.bars {
 		width, offset := bar.Width, bar.Offset
 		undo = append(undo, func() { bar.Width, bar.Offset = width, offset })
-		bar.Width, bar.Offset = width*f.bars, offset*f.bars
+		scale := p.barScale(f)
+		bar.Width, bar.Offset = width*scale, offset*scale
 	}
 	return func() {
 		for _, back := range undo {
@@ -67,25 +79,39 @@ func (p *Picture) suited(f form, area draw.Canvas) (restore func()) {
 	}
 }
 
-// thin leaves out ticks whose labels would touch on an axis of a width. Names of groups,
-// of which none can be left out, are turned.
+// barScale is the width of bars in a form, of that they were made with for one wide panel.
+func (p *Picture) barScale(f form) vg.Length {
+	if p.Beside && !f.narrow {
+		return f.bars / vg.Length(len(p.Panels))
+	}
+	return f.bars
+}
+
+// nameGroups names the groups of an axis of a width, of which none can be left out: names are
+// cut to their room, or turned on a phone.
+func nameGroups(axis *plot.Axis, width vg.Length, turn bool) {
+	ticks := slices.Clone(axis.Tick.Marker.Ticks(axis.Min, axis.Max))
+	room := width/vg.Length(len(ticks)) - 6
+	touch := slices.ContainsFunc(ticks, func(t plot.Tick) bool { return labelWidth(axis.Tick.Label, t.Label)*typeSlack > room })
+	if touch && turn {
+		axis.Tick.Label.Rotation = math.Pi / 2
+		axis.Tick.Label.XAlign, axis.Tick.Label.YAlign = draw.XRight, draw.YCenter
+		room = narrowPanel / 3
+	}
+	for i, t := range ticks {
+		for n := len([]rune(t.Label)); n > fewestRunes && labelWidth(axis.Tick.Label, ticks[i].Label)*typeSlack > room; n-- {
+			ticks[i].Label = Clip(t.Label, n)
+		}
+	}
+	axis.Tick.Marker = fixedTicks(ticks)
+}
+
+// thin leaves out ticks whose labels would touch on an axis of a width.
 func thin(axis *plot.Axis, width vg.Length) {
 	if axis.Tick.Marker == nil {
 		return
 	}
 	ticks := axis.Tick.Marker.Ticks(axis.Min, axis.Max)
-	if names, is := axis.Tick.Marker.(nameTicks); is {
-		ticks = names.ticks
-		widest := vg.Length(0)
-		for _, t := range ticks {
-			widest = max(widest, labelWidth(axis.Tick.Label, t.Label))
-		}
-		if vg.Length(len(ticks))*(widest*typeSlack+6) > width {
-			axis.Tick.Label.Rotation = math.Pi / 2
-			axis.Tick.Label.XAlign, axis.Tick.Label.YAlign = draw.XRight, draw.YCenter
-		}
-		return
-	}
 	for every := 1; every <= len(ticks); every++ {
 		var some fixedTicks
 		right, fits := vg.Length(math.Inf(-1)), true
