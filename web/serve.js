@@ -48,6 +48,7 @@
       const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
       line.setAttribute("points", live.ticks.map(t => (600 * t.t / end).toFixed(1) + "," + (155 - 150 * t.ops_per_second / top).toFixed(1)).join(" "));
       byId("live-chart").replaceChildren(line);
+      byId("live-top").textContent = "Operations per second, 0 to " + Math.round(top).toLocaleString("en") + ", over " + Math.round(end) + " seconds:";
     }
     byId("live-points").replaceChildren(...live.points.map(p => {
       const row = document.createElement("tr");

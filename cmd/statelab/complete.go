@@ -16,12 +16,12 @@ import (
 )
 
 // completeValues lets shells complete what the flags of a command and of those below it can be.
-func (a *app) completeValues(cmd *cobra.Command) {
+func completeValues(cmd *cobra.Command, all tables) {
 	for _, below := range cmd.Commands() {
-		a.completeValues(below)
+		completeValues(below, all)
 	}
 	fixed := map[string][]string{
-		"engine": a.tables.engines.names(), "tree": a.tables.trees.names(), "layout": a.tables.layouts.names(), "page-cache": bench.PageCacheModes(),
+		"engine": all.engines.names(), "tree": all.trees.names(), "layout": all.layouts.names(), "page-cache": bench.PageCacheModes(),
 		"workload": verbWorkloads(cmd.Name()), "key-hash": {keyspace.Mix, keyspace.Keccak256},
 		"value-model": {keyspace.Random, keyspace.Table32, keyspace.TrieNode}, "batch-order": {sweep.RandomOrder, sweep.SortedOrder},
 		"scheme": accesses.KeySchemes(), "policy": nil, "fail-if": compare.Names(),
@@ -39,7 +39,7 @@ func (a *app) completeValues(cmd *cobra.Command) {
 	for flag, values := range fixed {
 		complete(cmd, flag, func() []string { return values })
 	}
-	complete(cmd, "profile", func() []string { return a.profiles(cmd) })
+	complete(cmd, "profile", func() []string { return profilesOf(cmd, all) })
 }
 
 // complete completes the last value of a list, too.
@@ -59,9 +59,9 @@ func complete(cmd *cobra.Command, flag string, values func() []string) {
 	}
 }
 
-// profiles are those of the engines that the command line names, where the command has
+// profilesOf are those of the engines that the command line names, where the command has
 // --engine. An engine that is not here has none.
-func (a *app) profiles(cmd *cobra.Command) (names []string) {
+func profilesOf(cmd *cobra.Command, all tables) (names []string) {
 	seen := map[string]bool{}
 	add := func(name string) {
 		if !seen[name] {
@@ -81,7 +81,7 @@ func (a *app) profiles(cmd *cobra.Command) (names []string) {
 		}
 	default:
 		for _, name := range list(cmp.Or(chosen.Value.String(), embedded()[0].Info().Name)) {
-			if found, err := a.tables.engines.find(name); err == nil {
+			if found, err := all.engines.find(name); err == nil {
 				for _, p := range found.Info.Profiles {
 					add(p.Name)
 				}

@@ -51,6 +51,9 @@ func (a *app) disk(f *flags, m *mistakes) error {
 	for _, text := range f.InFlight.Values() {
 		limit.InFlight = append(limit.InFlight, m.upTo("in-flight", text, maxDiskReaders, "--in-flight 1,4,16"))
 	}
+	if dir, err := filepath.Abs(limit.Dir); err == nil { // results name it wherever they are read
+		limit.Dir = dir
+	}
 	slices.Sort(limit.InFlight)
 	limit.InFlight = slices.Compact(limit.InFlight)
 	var err error

@@ -256,7 +256,7 @@ warning fatal.`,
 		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.bisectVerb(), a.serveVerb(), a.publishVerb(), a.verifyVerb(),
 		a.siteVerb(), a.importVerb(),
 		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
-	a.completeValues(root)
+	completeValues(root, newTables())
 	if runtime.GOOS != "linux" {
 		a.needLinux(runtime.GOOS, root.Commands())
 	}

@@ -127,7 +127,7 @@ func withoutReads(p Point) string {
 		if l := f.ServiceNanos; l != nil {
 			text += fmt.Sprintf(", p50 %s, p99 %s", view.Nanos(float64(l.P50)), view.Nanos(float64(l.P99)))
 		}
-		return text + "; block reads: " + p.absent("block_reads_per_get") + "."
+		return text + "; " + readsAt(p) + "."
 	case f.Puts > 0:
 		text := fmt.Sprintf("%s Puts at %s Puts/s", unit.Count(f.Puts), view.Number(f.PutsPerSecond))
 		if f.WriteAmplification != nil {

@@ -28,7 +28,7 @@ import (
 // Entry is a folder of results in the list.
 type Entry struct {
 	Path     string // relative to the folder that is served, with slashes
-	Kind     string // run, sweep, replay, layouts, disk, advice, prediction, simulation
+	Kind     string // run, sweep, replay, layouts, prices, disk, advice, prediction, simulation
 	Status   string // of package result, running or damaged
 	Error    string
 	Name     string
@@ -46,6 +46,7 @@ const (
 
 // kinds are the files by which a folder of results is recognised.
 var kinds = []struct{ file, kind string }{{result.SweepFile, "sweep"}, {result.ReplayFile, "replay"}, {result.LayoutsFile, "layouts"},
+	{result.PriceFile, "prices"}, // before the disk that it priced
 	{result.RunFile, "run"}, {result.AdviceFile, "advice"}, {result.PredictionFile, "prediction"}, {result.SimulationFile, "simulation"},
 	{result.DiskFile, "disk"}}
 

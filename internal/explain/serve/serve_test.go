@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -81,6 +82,17 @@ func TestListAndReports(t *testing.T) {
 	}
 	if code, _, _ := get(t, handler, "/", "attacker.example"); code != http.StatusForbidden {
 		t.Errorf("a foreign host name gets %d", code)
+	}
+}
+
+// A price table stands beside the disk that it was priced with.
+func TestKinds(t *testing.T) {
+	root := t.TempDir()
+	must(t, result.WritePrice(root, &result.Price{}))
+	must(t, os.WriteFile(filepath.Join(root, result.DiskFile), []byte("{}"), 0o644))
+	all, err := (&index{root: root, row: template.Must(template.New("").Parse("{{.Kind}}")), known: map[string]listed{}}).list()
+	if err != nil || len(all) != 1 || all[0].Kind != "prices" {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 

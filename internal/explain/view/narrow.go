@@ -96,7 +96,7 @@ func nameGroups(axis *plot.Axis, width vg.Length, turn bool) {
 	if touch && turn {
 		axis.Tick.Label.Rotation = math.Pi / 2
 		axis.Tick.Label.XAlign, axis.Tick.Label.YAlign = draw.XRight, draw.YCenter
-		room = narrowPanel / 3
+		room = narrowPanel * 0.42
 	}
 	for i, t := range ticks {
 		for n := len([]rune(t.Label)); n > fewestRunes && labelWidth(axis.Tick.Label, ticks[i].Label)*typeSlack > room; n-- {
