@@ -93,6 +93,9 @@ func Of(sides []Side, o Options) (*Comparison, error) {
 		alpha = Alpha
 	}
 	for _, side := range sides[1:] {
+		if a, b := sides[0].kind(), side.kind(); a != b {
+			return nil, fmt.Errorf("%s holds %s, %s holds %s: they have no figure in common", sides[0].Name, a, side.Name, b)
+		}
 		matched, left := pairs(sides[0], side)
 		c.Unmatched = append(c.Unmatched, left...)
 		if len(matched) == 0 {
@@ -107,6 +110,22 @@ func Of(sides []Side, o Options) (*Comparison, error) {
 		}
 	}
 	return c, nil
+}
+
+// kind is what the runs of a side measured.
+func (s Side) kind() string {
+	for _, g := range s.Groups {
+		for _, run := range g.Runs {
+			switch {
+			case run.Figures.State != nil:
+				return "lookups in state layouts"
+			case run.Changes != nil:
+				return "a replay of changes into state trees"
+			}
+			return "operations of engines"
+		}
+	}
+	return ""
 }
 
 func (p pair) judge(a, b string, allow []string, alpha float64) (Pair, error) {

@@ -106,6 +106,10 @@ func TestDifferentConditionsAreRefused(t *testing.T) {
 	if err != nil || len(c.Pairs[0].Allowed) != 3 {
 		t.Errorf("%+v, %v", c, err)
 	}
+	replay := group("r", 1, 1, func(r *result.Run) { r.Changes = &result.ChangeSet{} })
+	if _, err := Of([]Side{a, replay}, Options{}); err == nil || !strings.Contains(err.Error(), "r holds a replay of changes into state trees") {
+		t.Error(err)
+	}
 	// What people compare is no condition, and is named.
 	c = compared(t, a, group("b", 1, 1000, func(r *result.Run) { r.Engine.Name, r.Workload.Threads = "rocksdb", 4 }))
 	if got := c.Pairs[0].differing(); got != "They differ in engine (pebble1 and rocksdb), threads (1 and 4)." {
