@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/internal/chain/mpt"
 )
@@ -86,51 +87,16 @@ func cutAccount(text []byte) string {
 // account decodes what is after an account's address.
 func (b *Block) account(address Address, a rlp, hasher *mpt.Hasher) error {
 	v := Values{Address: address}
-	type touched struct {
-		slot  []byte
-		tx    uint32
-		write bool
-	}
-	var slots []touched
-	changed, lastSlot := a.list(), []byte(nil)
-	for changed.more() {
-		c := changed.list()
-		slot := c.number(32)
-		writes := c.list()
-		if c.end(); c.err != nil {
-			changed.err = c.err
-			break
-		}
-		changed.ascend("slot", &lastSlot, slot)
-		first, value := indexed(&writes, "value", func(w *rlp) []byte { return w.number(32) })
-		if writes.err == nil && value == nil {
-			writes.fail("slot 0x%x changes and has no change", slot)
-		}
-		if changed.err = cmp.Or(changed.err, writes.err); changed.err != nil {
-			break
-		}
-		slots = append(slots, touched{slot, first, true})
-		v.Slots = append(v.Slots, Stored{word(slot), word(value)})
-	}
-	reads, writes := a.list(), len(slots)
-	lastSlot = nil
-	for at := 0; reads.more(); {
-		slot := reads.number(32)
-		reads.ascend("slot", &lastSlot, slot)
-		for at < writes && compareNumbers(slots[at].slot, slot) < 0 {
-			at++
-		}
-		if reads.err == nil && at < writes && bytes.Equal(slots[at].slot, slot) {
-			reads.fail("slot 0x%x is both read and changed", slot)
-		}
-		slots = append(slots, touched{slot: slot})
+	slots, err := touchedSlots(&a, &v)
+	if err != nil {
+		return err
 	}
 	balances, nonces, codes := a.list(), a.list(), a.list()
 	a.end()
 	balanceAt, balance := indexed(&balances, "balance", func(w *rlp) []byte { return w.number(32) })
 	nonceAt, nonce := indexed(&nonces, "nonce", func(w *rlp) []byte { return w.number(8) })
 	codeAt, code := indexed(&codes, "code", func(w *rlp) []byte { return w.string(MaxCodeBytes) })
-	if err := cmp.Or(a.err, changed.err, reads.err, balances.err, nonces.err, codes.err); err != nil {
+	if err := cmp.Or(a.err, balances.err, nonces.err, codes.err); err != nil {
 		return err
 	}
 	access := Access{Kind: Account, Address: address, Write: balance != nil || nonce != nil || code != nil}
@@ -149,15 +115,7 @@ func (b *Block) account(address Address, a rlp, hasher *mpt.Hasher) error {
 		v.Code = codeHash(hasher, code)
 		b.Accesses = append(b.Accesses, Access{Kind: Code, Address: address, Write: true, Tx: codeAt})
 	}
-	// Both parts ascend; together they do again.
-	i, j := 0, writes
-	for i < writes || j < len(slots) {
-		var s touched
-		if j == len(slots) || i < writes && compareNumbers(slots[i].slot, slots[j].slot) < 0 {
-			s, i = slots[i], i+1
-		} else {
-			s, j = slots[j], j+1
-		}
+	for _, s := range slots {
 		b.Accesses = append(b.Accesses, Access{Kind: Slot, Address: address, Slot: word(s.slot), Write: s.write, Tx: s.tx})
 	}
 	if len(b.Accesses) > MaxAccesses {
@@ -167,6 +125,52 @@ func (b *Block) account(address Address, a rlp, hasher *mpt.Hasher) error {
 		b.After = append(b.After, v)
 	}
 	return nil
+}
+
+// touched is a slot that a block reads or changes.
+type touched struct {
+	slot  []byte
+	tx    uint32
+	write bool
+}
+
+func compareTouched(a, b touched) int { return compareNumbers(a.slot, b.slot) }
+
+// touchedSlots reads an account's changed slots and those that are only read: both together, in
+// ascending order. The values of the changed ones go to v.
+func touchedSlots(a *rlp, v *Values) (slots []touched, err error) {
+	changed, last := a.list(), []byte(nil)
+	for changed.more() {
+		c := changed.list()
+		slot := c.number(32)
+		writes := c.list()
+		if c.end(); c.err != nil {
+			return nil, c.err
+		}
+		changed.ascend("slot", &last, slot)
+		first, value := indexed(&writes, "value", func(w *rlp) []byte { return w.number(32) })
+		if writes.err == nil && value == nil {
+			writes.fail("slot 0x%x changes and has no change", slot)
+		}
+		if err := cmp.Or(changed.err, writes.err); err != nil {
+			return nil, err
+		}
+		slots = append(slots, touched{slot, first, true})
+		v.Slots = append(v.Slots, Stored{word(slot), word(value)})
+	}
+	writes := slots
+	last = nil
+	reads := a.list()
+	for reads.more() {
+		read := touched{slot: reads.number(32)}
+		reads.ascend("slot", &last, read.slot)
+		if _, both := slices.BinarySearchFunc(writes, read, compareTouched); both && reads.err == nil {
+			reads.fail("slot 0x%x is both read and changed", read.slot)
+		}
+		slots = append(slots, read)
+	}
+	slices.SortFunc(slots, compareTouched)
+	return slots, cmp.Or(a.err, changed.err, reads.err)
 }
 
 // orLater is at, or later than everything where there is no change.

@@ -2,6 +2,7 @@ package accesses
 
 import (
 	"io"
+	"maps"
 	"slices"
 )
 
@@ -27,75 +28,89 @@ type Tally struct {
 }
 
 // Count reads a list to its end.
-func Count(s Source, told func(*Block) error) (t Tally, err error) {
+func Count(s Source, told func(*Block) error) (Tally, error) {
 	var b Block
-	perAccount, seen := map[Address]uint64{}, map[Access]bool{}
-	var accounts, read, written, codes, first, again uint64
+	c := counting{perAccount: map[Address]uint64{}, seen: map[Access]bool{}}
 	for {
 		if err := s.Next(&b); err == io.EOF {
-			break
+			return c.tally(), nil
 		} else if err != nil {
-			return t, err
+			return c.Tally, err
 		}
-		if t.Blocks++; t.Blocks == 1 {
-			t.First = b.Number
-		}
-		t.Last = b.Number
-		if b.Root != nil {
-			t.Roots++
-		}
-		writes := map[Access]bool{}
-		for _, a := range b.Accesses {
-			if a.Write {
-				writes[Access{Kind: a.Kind, Address: a.Address, Slot: a.Slot}] = true
-			}
-		}
-		for _, a := range b.Accesses {
-			t.Accesses++
-			perAccount[a.Address]++
-			if !a.First {
-				continue
-			}
-			what := Access{Kind: a.Kind, Address: a.Address, Slot: a.Slot}
-			switch {
-			case a.Kind == Account:
-				accounts++
-			case a.Kind == Code:
-				codes++
-			case writes[what]:
-				written++
-			default:
-				read++
-			}
-			if a.Kind == Code {
-				continue
-			}
-			first++
-			if seen[what] {
-				again++
-			} else if a.Kind == Slot {
-				t.Slots++
-			}
-			seen[what] = true
-		}
+		c.block(&b)
 		if told != nil {
 			if err := told(&b); err != nil {
-				return t, err
+				return c.Tally, err
 			}
 		}
 	}
-	per := func(n uint64) float64 { return float64(n) / float64(max(1, t.Blocks)) }
-	t.AccountsPerBlock, t.SlotsReadPerBlock, t.SlotsWrittenPerBlock, t.CodesPerBlock = per(accounts), per(read), per(written), per(codes)
-	t.Accounts, t.Again = uint64(len(perAccount)), float64(again)/float64(max(1, first))
-	counts := make([]uint64, 0, len(perAccount))
-	for _, n := range perAccount {
-		counts = append(counts, n)
+}
+
+// counting is a Tally in the making.
+type counting struct {
+	Tally
+	perAccount map[Address]uint64
+	seen       map[Access]bool // accounts and slots
+	// What blocks touched, each block for itself; first are accounts and slots, again those seen before.
+	accounts, read, written, codes, first, again uint64
+}
+
+func (c *counting) block(b *Block) {
+	if c.Blocks++; c.Blocks == 1 {
+		c.First = b.Number
 	}
-	slices.SortFunc(counts, func(a, b uint64) int { return int(int64(b) - int64(a)) })
+	c.Last = b.Number
+	if b.Root != nil {
+		c.Roots++
+	}
+	writes := map[Access]bool{}
+	for _, a := range b.Accesses {
+		if a.Write {
+			writes[a.what()] = true
+		}
+	}
+	for _, a := range b.Accesses {
+		c.Accesses++
+		c.perAccount[a.Address]++
+		if !a.First {
+			continue
+		}
+		what := a.what()
+		switch {
+		case a.Kind == Account:
+			c.accounts++
+		case a.Kind == Code:
+			c.codes++
+			continue
+		case writes[what]:
+			c.written++
+		default:
+			c.read++
+		}
+		c.first++
+		if c.seen[what] {
+			c.again++
+		} else if a.Kind == Slot {
+			c.Slots++
+		}
+		c.seen[what] = true
+	}
+}
+
+// what is touched, however it is.
+func (a Access) what() Access { return Access{Kind: a.Kind, Address: a.Address, Slot: a.Slot} }
+
+// tally works out the shares and means.
+func (c *counting) tally() Tally {
+	t := c.Tally
+	per := func(n uint64) float64 { return float64(n) / float64(max(1, t.Blocks)) }
+	t.AccountsPerBlock, t.SlotsReadPerBlock, t.SlotsWrittenPerBlock, t.CodesPerBlock = per(c.accounts), per(c.read), per(c.written), per(c.codes)
+	t.Accounts, t.Again = uint64(len(c.perAccount)), float64(c.again)/float64(max(1, c.first))
+	counts := slices.Sorted(maps.Values(c.perAccount))
 	top := uint64(0)
-	for _, n := range counts[:(len(counts)+99)/100] {
+	for _, n := range counts[len(counts)-(len(counts)+99)/100:] {
 		top += n
 	}
 	t.TopShare = float64(top) / float64(max(1, t.Accesses))
-	return t, nil
+	return t
 }
