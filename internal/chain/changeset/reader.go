@@ -253,76 +253,78 @@ func (c *Container) skipRecord(tag uint64) error {
 // fill copies changes of the open version until the batch is full or it ends.
 // The loop is what replaying waits for: it allocates nothing.
 func (c *Container) fill(b *Batch) error {
-	stores := uint64(len(c.info.Stores))
 	for {
 		if c.pos == len(c.raw) {
 			if err := c.goOn(); err != nil {
 				return err
 			}
-			stores = uint64(len(c.info.Stores))
 			continue
 		}
-		rest := c.raw[c.pos:]
-		tag, at := uvarint(rest)
+		tag, at := uvarint(c.raw[c.pos:])
 		if at <= 0 {
 			return badVarint(at)
 		}
 		kind, store := tag&(1<<tagBits-1), tag>>tagBits
+		if kind == setTag || kind == deleteTag {
+			if full, err := c.change(b, kind, store, at); err != nil || full {
+				return err
+			}
+			continue
+		}
+		c.pos += at
+		var err error
 		switch kind {
-		case setTag, deleteTag:
-			keyBytes, n := uvarint(rest[at:])
-			if n <= 0 {
-				return badVarint(n)
-			}
-			at += n
-			valueBytes := uint64(0)
-			if kind == setTag {
-				if valueBytes, n = uvarint(rest[at:]); n <= 0 {
-					return badVarint(n)
-				}
-				at += n
-			}
-			if err := checkKey(keyBytes); err != nil {
-				return err
-			}
-			if err := checkValue(valueBytes); err != nil {
-				return err
-			}
-			if keyBytes+valueBytes > uint64(len(rest)-at) {
-				return errShort
-			}
-			if store >= stores {
-				return fmt.Errorf("store %d of %d", store, stores)
-			}
-			if !b.fits(int(keyBytes + valueBytes)) {
-				return nil
-			}
-			key := rest[at : at+int(keyBytes)]
-			at += int(keyBytes)
-			b.add(int(store), key, rest[at:at+int(valueBytes)], kind == deleteTag)
-			c.pos += at + int(valueBytes)
-			c.changes++
 		case endTag:
-			c.pos += at
-			if err := c.readEnd(store, b); err != nil {
-				return err
-			}
-			return nil
+			return c.readEnd(store, b)
 		case nameTag:
-			c.pos += at
-			if err := c.readName(); err != nil {
-				return err
-			}
-			stores = uint64(len(c.info.Stores))
+			err = c.readName()
 		case beginTag:
-			c.pos += at
-			if err := c.readBegin(store); err != nil {
-				return err
-			}
+			err = c.readBegin(store)
 		default:
-			return fmt.Errorf("a record of kind %d", kind)
+			err = fmt.Errorf("a record of kind %d", kind)
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// change copies the change at the position, whose tag has at bytes, into a batch, if that is not full.
+func (c *Container) change(b *Batch, kind, store uint64, at int) (full bool, err error) {
+	rest := c.raw[c.pos:]
+	keyBytes, n := uvarint(rest[at:])
+	if n <= 0 {
+		return false, badVarint(n)
+	}
+	at += n
+	valueBytes := uint64(0)
+	if kind == setTag {
+		if valueBytes, n = uvarint(rest[at:]); n <= 0 {
+			return false, badVarint(n)
+		}
+		at += n
+	}
+	if err := checkKey(keyBytes); err != nil {
+		return false, err
+	}
+	if err := checkValue(valueBytes); err != nil {
+		return false, err
+	}
+	if keyBytes+valueBytes > uint64(len(rest)-at) {
+		return false, errShort
+	}
+	if stores := len(c.info.Stores); store >= uint64(stores) {
+		return false, fmt.Errorf("store %d of %d", store, stores)
+	}
+	if !b.fits(int(keyBytes + valueBytes)) {
+		return true, nil
+	}
+	value := at + int(keyBytes)
+	end := value + int(valueBytes)
+	b.add(int(store), rest[at:value], rest[value:end], kind == deleteTag)
+	c.pos += end
+	c.changes++
+	return false, nil
 }
 
 // goOn loads the next frame, in which the open version goes on.

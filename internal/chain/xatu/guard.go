@@ -252,41 +252,17 @@ func resized(b []byte, n int) []byte {
 
 // one checks a page and returns how many values it has.
 func (p *pages) one(h *format.PageHeader) (values int64, err error) {
-	encoding, levels := format.Plain, 0
-	packed := true
-	switch {
-	case h.Type == format.DataPage && h.DataPageHeader.Valid:
-		v := &h.DataPageHeader.V
-		values, encoding = int64(v.NumValues), v.Encoding
-		if !p.required && v.DefinitionLevelEncoding != format.RLE {
-			return 0, errEncoding(v.DefinitionLevelEncoding)
-		}
-	case h.Type == format.DataPageV2 && h.DataPageHeaderV2.Valid:
-		v := &h.DataPageHeaderV2.V
-		values, encoding = int64(v.NumValues), v.Encoding
-		levels = int(v.DefinitionLevelsByteLength)
-		if v.RepetitionLevelsByteLength != 0 || v.NumRows != v.NumValues || levels < 0 || levels > len(p.page) || levels > int(h.UncompressedPageSize) ||
-			p.required != (levels == 0) {
-			return 0, errors.New("a page's levels do not fit the page")
-		}
-		packed = !v.IsCompressed.Valid || v.IsCompressed.V
-	case h.Type == format.DictionaryPage && h.DictionaryPageHeader.Valid:
-		v := &h.DictionaryPageHeader.V
-		if encoding = v.Encoding; int64(v.NumValues) > int64(h.UncompressedPageSize) || v.NumValues < 0 {
-			return 0, fmt.Errorf("a dictionary of %d values in %d bytes", v.NumValues, h.UncompressedPageSize)
-		}
-		if encoding == format.RLEDictionary {
-			return 0, errEncoding(encoding)
-		}
-	default:
-		return 0, fmt.Errorf("a page of the type %v", h.Type)
+	about, err := p.about(h)
+	if err != nil {
+		return 0, err
 	}
+	values, levels := about.values, about.levels
 	if values < 0 {
 		return 0, fmt.Errorf("a page of %d values", values)
 	}
 	p.plain = resized(p.plain, int(h.UncompressedPageSize)-levels)
 	codec := p.column.Codec
-	if !packed {
+	if !about.packed {
 		codec = format.Uncompressed
 	}
 	if err := unpack(codec, p.plain, p.page[levels:]); err != nil {
@@ -307,7 +283,7 @@ func (p *pages) one(h *format.PageHeader) (values int64, err error) {
 	if err != nil || h.Type == format.DictionaryPage {
 		return 0, err
 	}
-	switch encoding {
+	switch about.encoding {
 	case format.Plain:
 		return values, nil
 	case oldDictionary, format.RLEDictionary:
@@ -316,7 +292,48 @@ func (p *pages) one(h *format.PageHeader) (values int64, err error) {
 		}
 		return values, runs(rest[1:], int(rest[0]), values)
 	}
-	return 0, errEncoding(encoding)
+	return 0, errEncoding(about.encoding)
+}
+
+// aboutPage is what a page's header says of its values.
+type aboutPage struct {
+	values   int64
+	encoding format.Encoding
+	levels   int // bytes of definition levels before the values, never packed
+	packed   bool
+}
+
+// about reads the header of the kind of page that it is.
+func (p *pages) about(h *format.PageHeader) (a aboutPage, err error) {
+	a.packed = true
+	switch {
+	case h.Type == format.DataPage && h.DataPageHeader.Valid:
+		v := &h.DataPageHeader.V
+		a.values, a.encoding = int64(v.NumValues), v.Encoding
+		if !p.required && v.DefinitionLevelEncoding != format.RLE {
+			return a, errEncoding(v.DefinitionLevelEncoding)
+		}
+	case h.Type == format.DataPageV2 && h.DataPageHeaderV2.Valid:
+		v := &h.DataPageHeaderV2.V
+		a.values, a.encoding = int64(v.NumValues), v.Encoding
+		a.levels = int(v.DefinitionLevelsByteLength)
+		if v.RepetitionLevelsByteLength != 0 || v.NumRows != v.NumValues || a.levels < 0 || a.levels > len(p.page) ||
+			a.levels > int(h.UncompressedPageSize) || p.required != (a.levels == 0) {
+			return a, errors.New("a page's levels do not fit the page")
+		}
+		a.packed = !v.IsCompressed.Valid || v.IsCompressed.V
+	case h.Type == format.DictionaryPage && h.DictionaryPageHeader.Valid:
+		v := &h.DictionaryPageHeader.V
+		if a.encoding = v.Encoding; int64(v.NumValues) > int64(h.UncompressedPageSize) || v.NumValues < 0 {
+			return a, fmt.Errorf("a dictionary of %d values in %d bytes", v.NumValues, h.UncompressedPageSize)
+		}
+		if a.encoding == format.RLEDictionary {
+			return a, errEncoding(a.encoding)
+		}
+	default:
+		return a, fmt.Errorf("a page of the type %v", h.Type)
+	}
+	return a, nil
 }
 
 // oldDictionary is what older writers call RLEDictionary.

@@ -38,44 +38,54 @@ type Group struct {
 // Open reads the runs of a folder.
 func Open(dir string) (Side, error) {
 	side := Side{Name: dir}
-	add := func(axes map[string]string, folders ...string) error {
-		g := Group{Axes: axes, All: len(folders)}
-		for _, folder := range folders {
+	settings, err := settingsOf(dir)
+	if err != nil {
+		return side, err
+	}
+	for _, s := range settings {
+		g := Group{Axes: s.axes, All: len(s.runs)}
+		for _, folder := range s.runs {
 			if !filepath.IsLocal(filepath.FromSlash(folder)) {
-				return fmt.Errorf("%s: the run folder %q lies outside", dir, folder)
+				return side, fmt.Errorf("%s: the run folder %q lies outside", dir, folder)
 			}
 			run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
 			if err != nil {
-				return err
+				return side, err
 			}
 			if run.Status == result.OK {
 				g.Runs = append(g.Runs, run)
 			}
 		}
 		side.Groups = append(side.Groups, g)
-		return nil
 	}
+	return side, side.empty()
+}
+
+// setting is one of the axes' settings, and the folders of its runs.
+type setting struct {
+	axes map[string]string
+	runs []string
+}
+
+// settingsOf reads the summary of a folder; a run is the only one of itself.
+func settingsOf(dir string) (all []setting, err error) {
 	switch sweep, err := result.ReadSweep(dir); {
 	case err == nil:
 		for _, p := range sweep.Points {
-			if err := add(p.Axes, p.Runs...); err != nil {
-				return side, err
-			}
+			all = append(all, setting{p.Axes, p.Runs})
 		}
-		return side, side.empty()
+		return all, nil
 	case !errors.Is(err, os.ErrNotExist):
-		return side, err
+		return nil, err
 	}
 	switch replay, err := result.ReadReplay(dir); {
 	case err == nil:
 		for _, t := range replay.Trees {
-			if err := add(map[string]string{"tree": t.Tree}, t.Runs...); err != nil {
-				return side, err
-			}
+			all = append(all, setting{map[string]string{"tree": t.Tree}, t.Runs})
 		}
-		return side, side.empty()
+		return all, nil
 	case !errors.Is(err, os.ErrNotExist):
-		return side, err
+		return nil, err
 	}
 	switch layouts, err := result.ReadLayouts(dir); {
 	case err == nil:
@@ -87,20 +97,17 @@ func Open(dir string) (Side, error) {
 					reads = append(reads, folder+"/"+filepath.Base(row.Read))
 				}
 			}
-			if err := add(map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads...); err != nil {
-				return side, err
-			}
+			all = append(all, setting{map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads})
 		}
-		return side, side.empty()
+		return all, nil
 	case !errors.Is(err, os.ErrNotExist):
-		return side, err
+		return nil, err
 	}
-	err := add(map[string]string{}, ".")
-	if errors.Is(err, os.ErrNotExist) {
-		return side, fmt.Errorf("%s is not a folder of results: it has none of %s, %s, %s, %s", dir, result.RunFile, result.SweepFile, result.ReplayFile,
+	if _, err := os.Stat(filepath.Join(dir, result.RunFile)); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not a folder of results: it has none of %s, %s, %s, %s", dir, result.RunFile, result.SweepFile, result.ReplayFile,
 			result.LayoutsFile)
 	}
-	return side, errors.Join(err, side.empty())
+	return []setting{{map[string]string{}, []string{"."}}}, nil
 }
 
 func (s Side) empty() error {

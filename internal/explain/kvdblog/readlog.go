@@ -70,81 +70,91 @@ var (
 // parseReadLog reads one RadmonRead log. Lines it does not know are Pebble's
 // own metrics and are passed over; a line it needs must be there once.
 func parseReadLog(r io.Reader) (*readLog, error) {
-	var log readLog
-	var tables []byType
-	seen := map[string]int{} // what was read -> its line
-	err := eachLine(r, func(n int, line string) error {
-		once := func(what string) error {
-			if first := seen[what]; first != 0 {
-				return fmt.Errorf("a second %q, the first is in line %d", what, first)
-			}
-			seen[what] = n
-			return nil
-		}
-		var p numbers
-		switch {
-		case line == "Cache Statistics:":
-			if len(tables) == 2 {
-				return errors.New("a third table of cache statistics")
-			}
-			tables = append(tables, byType{})
-			return nil
-		case strings.HasPrefix(line, "github.com/"):
-			if len(tables) == 0 {
-				return errors.New("a row before its \"Cache Statistics:\"")
-			}
-			return addRow(tables[len(tables)-1], line)
-		case strings.HasPrefix(line, "Threads:"):
-			m := p.match(threadsLine, line)
-			log.threads = int(p.count(m, 1))
-			return errors.Join(p.err, once("Threads"))
-		case strings.HasPrefix(line, "Total data:"):
-			m := p.match(keysLine, line)
-			log.keys = uint64(p.count(m, 1))
-			return errors.Join(p.err, once("Total data"))
-		case strings.HasPrefix(line, "Random read:"):
-			m := p.match(readsLine, line)
-			log.gets, log.millis = uint64(p.count(m, 1)), p.float(m, 2)
-			return errors.Join(p.err, once("Random read"))
-		case strings.HasPrefix(line, "Filter:"), strings.HasPrefix(line, "BlockCache:"), strings.HasPrefix(line, "TableCache:"):
-			m := p.match(countsLine, line)
-			s := served{p.count(m, 2), p.count(m, 3)}
-			if p.err != nil {
-				return p.err
-			}
-			switch m[1] {
-			case "Filter": // Pebble's "hit": the filter said no, a table was saved
-				log.filterNegative, log.filterPositive = s.hits, s.misses
-			case "BlockCache":
-				log.blockCache = s
-			case "TableCache":
-				log.tableCache = s
-			}
-			return once(m[1])
-		case strings.HasPrefix(line, "Avg I/O per Get"):
-			m := p.match(ioLine, line)
-			log.ioPerGet = p.float(m, 1)
-			return errors.Join(p.err, once("Avg I/O per Get"))
-		case strings.HasPrefix(line, "Block cache:"):
-			m := p.match(usedLine, line)
-			log.cacheUsedBytes = p.bytes(m, 1)
-			return errors.Join(p.err, once("Block cache"))
-		}
-		return nil
-	})
-	if err != nil {
+	p := parsing{seen: map[string]int{}}
+	if err := eachLine(r, p.line); err != nil {
 		return nil, err
 	}
 	for _, what := range []string{"Threads", "Total data", "Random read", "Filter", "BlockCache", "TableCache", "Avg I/O per Get", "Block cache"} {
-		if seen[what] == 0 {
+		if p.seen[what] == 0 {
 			return nil, fmt.Errorf("the log ends without its %q line: cut short?", what)
 		}
 	}
-	if len(tables) != 2 {
-		return nil, fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?", len(tables))
+	if len(p.tables) != 2 {
+		return nil, fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?", len(p.tables))
 	}
-	log.warm, log.end = tables[0], tables[1]
-	return &log, log.check()
+	p.log.warm, p.log.end = p.tables[0], p.tables[1]
+	return &p.log, p.log.check()
+}
+
+// parsing is a log of which some lines are read.
+type parsing struct {
+	log    readLog
+	tables []byType
+	seen   map[string]int // what was read -> its line
+}
+
+func (p *parsing) line(n int, line string) error {
+	what, _, _ := strings.Cut(line, ":")
+	switch {
+	case line == "Cache Statistics:":
+		if len(p.tables) == 2 {
+			return errors.New("a third table of cache statistics")
+		}
+		p.tables = append(p.tables, byType{})
+		return nil
+	case strings.HasPrefix(line, "github.com/"):
+		if len(p.tables) == 0 {
+			return errors.New("a row before its \"Cache Statistics:\"")
+		}
+		return addRow(p.tables[len(p.tables)-1], line)
+	case strings.HasPrefix(line, "Avg I/O per Get"): // without a colon
+		what = "Avg I/O per Get"
+	case what == line:
+		return nil
+	}
+	known, err := p.log.read(what, line)
+	if err != nil || !known {
+		return err
+	}
+	if first := p.seen[what]; first != 0 {
+		return fmt.Errorf("a second %q, the first is in line %d", what, first)
+	}
+	p.seen[what] = n
+	return nil
+}
+
+// read reads a line that is about what; known tells whether such a line is needed.
+func (l *readLog) read(what, line string) (known bool, err error) {
+	var p numbers
+	switch what {
+	case "Threads":
+		m := p.match(threadsLine, line)
+		l.threads = int(p.count(m, 1))
+	case "Total data":
+		m := p.match(keysLine, line)
+		l.keys = uint64(p.count(m, 1))
+	case "Random read":
+		m := p.match(readsLine, line)
+		l.gets, l.millis = uint64(p.count(m, 1)), p.float(m, 2)
+	case "Filter": // Pebble's "hit": the filter said no, a table was saved
+		m := p.match(countsLine, line)
+		l.filterNegative, l.filterPositive = p.count(m, 2), p.count(m, 3)
+	case "BlockCache":
+		m := p.match(countsLine, line)
+		l.blockCache = served{p.count(m, 2), p.count(m, 3)}
+	case "TableCache":
+		m := p.match(countsLine, line)
+		l.tableCache = served{p.count(m, 2), p.count(m, 3)}
+	case "Avg I/O per Get":
+		m := p.match(ioLine, line)
+		l.ioPerGet = p.float(m, 1)
+	case "Block cache":
+		m := p.match(usedLine, line)
+		l.cacheUsedBytes = p.bytes(m, 1)
+	default:
+		return false, nil
+	}
+	return true, p.err
 }
 
 // check refuses a log whose numbers cannot all be true.

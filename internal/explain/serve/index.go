@@ -164,78 +164,9 @@ func (e *Entry) read(path string) error {
 	if err := ended(f); err != nil {
 		return err
 	}
-	d := json.NewDecoder(io.LimitReader(f, maxHeadBytes))
-	if token, err := d.Token(); err != nil || token != json.Delim('{') {
-		return errors.New("not a JSON object")
-	}
-	schema := ""
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return err
-		}
-		var to any = new(json.RawMessage)
-		var engine named
-		var trace struct{ Engine string }
-		var workload struct{ Name string }
-		var host struct {
-			CPU   string
-			Cores int
-		}
-		var axes []result.Axis
-		var trees []struct{ Tree string }
-		var rows []struct{ Layout string }
-		switch key {
-		case "schema":
-			to = &schema
-		case "status":
-			to = &e.Status
-		case "error":
-			to = &e.Error
-		case "name":
-			to = &e.Name
-		case "started":
-			to = &e.Started
-		case "engine":
-			to = &engine
-		case "trace":
-			to = &trace
-		case "workload":
-			to = &workload
-		case "host":
-			to = &host
-		case "axes":
-			to = &axes
-		case "trees":
-			to = &trees
-		case "rows":
-			to = &rows
-		}
-		if err := d.Decode(to); err != nil {
-			return fmt.Errorf("%v: %w", key, err)
-		}
-		e.add(string(engine))
-		e.add(trace.Engine)
-		for _, t := range trees {
-			e.add(t.Tree)
-		}
-		for _, r := range rows {
-			e.add(r.Layout)
-		}
-		for _, a := range axes {
-			if a.Name == "engine" {
-				for _, v := range a.Values {
-					e.add(v)
-				}
-			}
-		}
-		e.Workload += workload.Name
-		if host.CPU != "" {
-			e.Host = strings.TrimSpace(fmt.Sprintf("%s, %d cores", host.CPU, host.Cores))
-		}
-		if key == "host" && e.Kind == "run" || key == "axes" || key == "trees" || key == "rows" {
-			break // what follows is long
-		}
+	schema, err := e.readHead(json.NewDecoder(io.LimitReader(f, maxHeadBytes)))
+	if err != nil {
+		return err
 	}
 	if !strings.HasPrefix(schema, "statelab.") {
 		return fmt.Errorf("schema is %q", schema)
@@ -243,20 +174,92 @@ func (e *Entry) read(path string) error {
 	if e.Status == "" { // of a kind that is stored only when it is whole
 		e.Status = result.OK
 	}
-	if e.Kind == "sweep" { // engine and workload are its runs'
-		if paths, err := filepath.Glob(filepath.Join(filepath.Dir(path), result.PointsDir, "*", result.RunFile)); err == nil && len(paths) > 0 {
-			run := Entry{Kind: "run"}
-			if run.read(paths[0]) == nil {
-				if e.Workload = run.Workload; len(e.Subjects) == 0 {
-					e.Subjects = run.Subjects
-				}
-				if e.Host == "" {
-					e.Host = run.Host
-				}
+	if e.Kind == "sweep" {
+		e.readFirstRun(filepath.Dir(path))
+	}
+	return nil
+}
+
+// readHead reads members of a JSON object up to the first that is long.
+func (e *Entry) readHead(d *json.Decoder) (schema string, err error) {
+	if token, err := d.Token(); err != nil || token != json.Delim('{') {
+		return "", errors.New("not a JSON object")
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return "", err
+		}
+		if key == "schema" {
+			err = d.Decode(&schema)
+		} else {
+			err = e.readMember(key, d)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%v: %w", key, err)
+		}
+		if key == "host" && e.Kind == "run" || key == "axes" || key == "trees" || key == "rows" {
+			break // what follows is long
+		}
+	}
+	return schema, nil
+}
+
+func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
+	var engine named
+	var trace struct{ Engine string }
+	var workload struct{ Name string }
+	var host struct {
+		CPU   string
+		Cores int
+	}
+	var axes []result.Axis
+	var trees []struct{ Tree string }
+	var rows []struct{ Layout string }
+	to, known := map[json.Token]any{"status": &e.Status, "error": &e.Error, "name": &e.Name, "started": &e.Started,
+		"engine": &engine, "trace": &trace, "workload": &workload, "host": &host, "axes": &axes, "trees": &trees, "rows": &rows}[key]
+	if !known {
+		to = new(json.RawMessage)
+	}
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	e.add(string(engine))
+	e.add(trace.Engine)
+	for _, t := range trees {
+		e.add(t.Tree)
+	}
+	for _, r := range rows {
+		e.add(r.Layout)
+	}
+	for _, a := range axes {
+		if a.Name == "engine" {
+			for _, v := range a.Values {
+				e.add(v)
 			}
 		}
 	}
+	e.Workload += workload.Name
+	if host.CPU != "" {
+		e.Host = strings.TrimSpace(fmt.Sprintf("%s, %d cores", host.CPU, host.Cores))
+	}
 	return nil
+}
+
+// readFirstRun takes what a sweep does not say itself from the first of its runs.
+func (e *Entry) readFirstRun(dir string) {
+	paths, err := filepath.Glob(filepath.Join(dir, result.PointsDir, "*", result.RunFile))
+	if err != nil || len(paths) == 0 {
+		return
+	}
+	run := Entry{Kind: "run"}
+	if run.read(paths[0]) != nil {
+		return
+	}
+	if e.Workload = run.Workload; len(e.Subjects) == 0 {
+		e.Subjects = run.Subjects
+	}
+	e.Host = cmp.Or(e.Host, run.Host)
 }
 
 // named is an engine as runs store it, with its settings, or a name alone.

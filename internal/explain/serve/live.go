@@ -67,22 +67,11 @@ var repeatsLine = regexp.MustCompile(`(?m)^\s*repeats:\s*"?(\d+)`)
 
 // live reads how far the plan in a folder is.
 func live(dir string, now time.Time) (*Live, error) {
-	out := &Live{Ticks: []liveTick{}, Points: []livePoint{}}
 	sweep, err := result.ReadSweep(dir)
 	if err != nil {
 		return nil, err
 	}
-	out.Status, out.Total = sweep.Status, 1
-	for _, axis := range sweep.Axes {
-		out.Total *= max(1, len(axis.Values))
-	}
-	if text, err := os.ReadFile(filepath.Join(dir, "experiment.yaml")); err == nil {
-		if found := repeatsLine.FindSubmatch(text); found != nil {
-			if n, err := strconv.Atoi(string(found[1])); err == nil {
-				out.Total *= max(1, n)
-			}
-		}
-	}
+	out := &Live{Status: sweep.Status, Total: runsOf(sweep, dir), Ticks: []liveTick{}, Points: []livePoint{}}
 	for _, p := range sweep.Points {
 		out.Done += len(p.Runs)
 		label := p.Axes["cache"]
@@ -130,4 +119,22 @@ func live(dir string, now time.Time) (*Live, error) {
 	}
 	out.Phase, out.Ticks = phase, out.Ticks[max(0, len(out.Ticks)-mostTicks):]
 	return out, nil
+}
+
+// runsOf is how many runs a sweep in a folder has when it is complete.
+func runsOf(sweep *result.Sweep, dir string) int {
+	total := 1
+	for _, axis := range sweep.Axes {
+		total *= max(1, len(axis.Values))
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "experiment.yaml"))
+	if err != nil {
+		return total
+	}
+	if found := repeatsLine.FindSubmatch(text); found != nil {
+		if n, err := strconv.Atoi(string(found[1])); err == nil {
+			total *= max(1, n)
+		}
+	}
+	return total
 }
