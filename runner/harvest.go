@@ -74,42 +74,17 @@ func writeHarvest(
 	if err != nil {
 		return err
 	}
-	rootsOf := func(version int64) changeset.Roots {
-		at, known := roots[version]
-		if !known {
-			return changeset.Roots{}
-		}
-		r := changeset.Roots{}
-		for _, name := range survey.Stores {
-			r.Stores = append(r.Stores, at[name])
-		}
-		return r
-	}
 	for _, name := range survey.Stores { // the empty ones too: they have roots
 		if _, err := w.Store(name); err != nil {
 			return err
 		}
 	}
-	at := first - 1
-	upTo := func(version int64) error {
-		for at < version {
-			if at >= first {
-				if err := w.End(rootsOf(at)); err != nil {
-					return err
-				}
-			}
-			at++
-			if err := w.Begin(at); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	h := harvesting{w: w, stores: survey.Stores, roots: roots, first: first, at: first - 1}
 	err = from.Harvest(ctx, order.Dir, first, last, func(version int64, store string, c tree.Change) error {
-		if version < at || version > last {
-			return fmt.Errorf("version %d came after %d, of %d to %d", version, at, first, last)
+		if version < h.at || version > last {
+			return fmt.Errorf("version %d came after %d, of %d to %d", version, h.at, first, last)
 		}
-		if err := upTo(version); err != nil {
+		if err := h.upTo(version); err != nil {
 			return err
 		}
 		number, err := w.Store(store)
@@ -121,10 +96,45 @@ func writeHarvest(
 	if err != nil {
 		return err
 	}
-	if err := upTo(last); err != nil {
+	if err := h.upTo(last); err != nil {
 		return err
 	}
-	return errors.Join(w.End(rootsOf(at)), w.Close())
+	return errors.Join(h.end(), w.Close())
+}
+
+// harvesting writes versions one after the other.
+type harvesting struct {
+	w         *changeset.Writer
+	stores    []string
+	roots     map[int64]map[string][]byte
+	first, at int64 // the version that is open
+}
+
+// upTo ends the versions before version and begins it.
+func (h *harvesting) upTo(version int64) error {
+	for h.at < version {
+		if h.at >= h.first {
+			if err := h.end(); err != nil {
+				return err
+			}
+		}
+		h.at++
+		if err := h.w.Begin(h.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end ends the open version, with the chain's roots where they are known.
+func (h *harvesting) end() error {
+	r := changeset.Roots{}
+	if at, known := h.roots[h.at]; known {
+		for _, name := range h.stores {
+			r.Stores = append(r.Stores, at[name])
+		}
+	}
+	return h.w.End(r)
 }
 
 // chainRoots are those that the forest keeps of the chain, by version and store. Only

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -83,34 +82,36 @@ func metrics() []metric {
 		{name: "disk_bytes", noun: "disk space", bench: "disk-B", scale: view.MiB, much: true,
 			value: ofReplay(func(f *result.Replay) *float64 { return view.Whole(f.DiskBytes) })},
 	}
-	for _, kind := range []string{result.AccountLookup, result.SlotLookup} {
-		what := kind + " lookup"
-		of := func(pick func(*result.Lookups) *float64) func(*result.Run) *float64 {
-			return func(r *result.Run) *float64 {
-				if r.Figures.State == nil {
-					return nil
-				}
-				i := slices.IndexFunc(r.Figures.State.Lookups, func(l result.Lookups) bool {
-					return l.Kind == kind && l.Condition == result.HeldLookups && l.InFlight == 1
-				})
-				if i < 0 {
-					return nil
-				}
-				return pick(&r.Figures.State.Lookups[i])
+	list = append(list, lookupMetrics(result.AccountLookup, "an account lookup")...)
+	return append(list, lookupMetrics(result.SlotLookup, "a slot lookup")...)
+}
+
+// lookupMetrics are those of lookups of a kind in a state that does not fit in memory.
+func lookupMetrics(kind, one string) []metric {
+	of := func(pick func(*result.Lookups) *float64) func(*result.Run) *float64 {
+		return func(r *result.Run) *float64 {
+			if r.Figures.State == nil {
+				return nil
 			}
+			i := slices.IndexFunc(r.Figures.State.Lookups, func(l result.Lookups) bool {
+				return l.Kind == kind && l.Condition == result.HeldLookups && l.InFlight == 1
+			})
+			if i < 0 {
+				return nil
+			}
+			return pick(&r.Figures.State.Lookups[i])
 		}
-		list = append(list,
-			metric{name: kind + "_nodes_per_lookup", noun: "nodes per " + what, bench: kind + "-nodes/op", count: true,
-				value: of(func(l *result.Lookups) *float64 { return l.Nodes })},
-			metric{name: kind + "_device_bytes_per_lookup", noun: "device bytes per " + what, bench: kind + "-device-B/op",
-				value: of(func(l *result.Lookups) *float64 { return &l.DeviceBytes })},
-			metric{name: kind + "_service_p50_ns", noun: "p50 time of an " + what, bench: kind + "-p50-ns", scale: view.Micros, time: true,
-				value: of(func(l *result.Lookups) *float64 {
-					return view.Via(l.ServiceNanos, func(l *result.Latency) float64 { return float64(l.P50) })
-				})})
-		list[len(list)-1].noun = strings.Replace(list[len(list)-1].noun, "an slot", "a slot", 1)
 	}
-	return list
+	return []metric{
+		{name: kind + "_nodes_per_lookup", noun: "nodes per " + kind + " lookup", bench: kind + "-nodes/op", count: true,
+			value: of(func(l *result.Lookups) *float64 { return l.Nodes })},
+		{name: kind + "_device_bytes_per_lookup", noun: "device bytes per " + kind + " lookup", bench: kind + "-device-B/op",
+			value: of(func(l *result.Lookups) *float64 { return &l.DeviceBytes })},
+		{name: kind + "_service_p50_ns", noun: "p50 time of " + one, bench: kind + "-p50-ns", scale: view.Micros, time: true,
+			value: of(func(l *result.Lookups) *float64 {
+				return view.Via(l.ServiceNanos, func(l *result.Latency) float64 { return float64(l.P50) })
+			})},
+	}
 }
 
 // closed is a metric that an open-loop run replaces by its response time.

@@ -89,20 +89,7 @@ func (in Input) Page() *view.Page {
 	}
 	for i := range in.Sweeps {
 		s := &in.Sweeps[i]
-		blocks := append(s.scalingBlocks(), axisFigures(s)...)
-		if t := s.ledger(); len(t.Rows) > 0 {
-			blocks = append(blocks, view.Block{Title: "The ledger of writes", Method: "writes.md", Table: t,
-				Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
-		}
-		if s.Disk != nil {
-			note := "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + "."
-			if s.Disk.Contradicted != "" {
-				note += " Not used as a limit: " + s.Disk.Contradicted + "."
-			}
-			blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: note,
-				Method: "engines.md", Table: ceilingTable(s.Disk), Folded: true})
-		}
-		p.Add(of("Speed", s), blocks...)
+		p.Add(of("Speed", s), s.speedBlocks()...)
 	}
 	if len(curves) > 1 {
 		addCurves(p, curves)
@@ -114,6 +101,24 @@ func (in Input) Page() *view.Page {
 	}
 	p.Answers, p.Advice = first(p.Answers), first(p.Advice)
 	return p
+}
+
+// speedBlocks are what bounds the speed: processors, writes, the disk.
+func (s *Sweep) speedBlocks() []view.Block {
+	blocks := append(s.scalingBlocks(), axisFigures(s)...)
+	if t := s.ledger(); len(t.Rows) > 0 {
+		blocks = append(blocks, view.Block{Title: "The ledger of writes", Method: "writes.md", Table: t,
+			Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
+	}
+	if s.Disk != nil {
+		note := "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + "."
+		if s.Disk.Contradicted != "" {
+			note += " Not used as a limit: " + s.Disk.Contradicted + "."
+		}
+		blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: note,
+			Method: "engines.md", Table: ceilingTable(s.Disk), Folded: true})
+	}
+	return blocks
 }
 
 // first are as many sentences as can be read, and how many more there are.

@@ -50,25 +50,8 @@ func (s *Sweep) text(out *view.Text, named bool) {
 	out.Line("")
 	out.Wrap(s.oneLine(), "")
 	for _, c := range curves {
-		if !s.compares() && !c.looksUp() {
-			continue
-		}
-		out.Line("")
-		if c.label != "" {
-			out.Line(view.Clip(c.label, textWidth))
-		}
-		if !s.compares() {
-			out.Table(c.readsTable())
-			if text := c.tooLarge(); text != "" {
-				out.Wrap(text, "")
-			}
-			continue
-		}
-		out.Table(c.speedTable())
-		if t := c.handlesTable(); len(t.Rows) > 0 {
-			out.Line("")
-			out.Table(t)
-			out.Wrap(c.missSentence(), "  ")
+		if s.compares() || c.looksUp() {
+			c.tables(out)
 		}
 	}
 	paragraph := func(indent string, lines ...string) {
@@ -92,18 +75,47 @@ func (s *Sweep) text(out *view.Text, named bool) {
 	if !slices.Contains(s.varied, "engine") || !s.compares() {
 		paragraph("    ", inflectionLines(s.Inflection)...)
 	}
-	var advice []string
-	for _, c := range curves {
-		if len(curves) == 1 && !s.compares() {
-			advice = c.advice()
-		} else if line := c.beyond(); line != "" && !s.compares() { // the rest is in the sentences above
-			advice = append(advice, c.label+": "+line)
+	if !s.compares() {
+		paragraph("  ", adviceOf(curves)...)
+	}
+}
+
+// tables are the curve's points, in as many tables as they need.
+func (c curve) tables(out *view.Text) {
+	out.Line("")
+	if c.label != "" {
+		out.Line(view.Clip(c.label, textWidth))
+	}
+	if !c.sweep.compares() {
+		out.Table(c.readsTable())
+		if text := c.tooLarge(); text != "" {
+			out.Wrap(text, "")
+		}
+		return
+	}
+	out.Table(c.speedTable())
+	if t := c.handlesTable(); len(t.Rows) > 0 {
+		out.Line("")
+		out.Table(t)
+		out.Wrap(c.missSentence(), "  ")
+	}
+}
+
+// adviceOf is a list of what to measure next.
+func adviceOf(curves []curve) (lines []string) {
+	if len(curves) == 1 {
+		lines = curves[0].advice()
+	} else {
+		for _, c := range curves {
+			if line := c.beyond(); line != "" { // the rest is in the sentences above
+				lines = append(lines, c.label+": "+line)
+			}
 		}
 	}
-	for i := range advice {
-		advice[i] = "- " + advice[i]
+	for i := range lines {
+		lines[i] = "- " + lines[i]
 	}
-	paragraph("  ", advice...)
+	return lines
 }
 
 // enginesText tells what each engine leaves after a kill, of its memory, and what others

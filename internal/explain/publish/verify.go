@@ -185,21 +185,10 @@ func (c *check) latencies(folder string, run *result.Run) {
 		negative, _ := strconv.ParseUint(string(found[3]), 10, 64)
 		missing[string(found[1])] += long + negative
 	}
-	all := map[string]*hdrhistogram.Histogram{}
-	for log := hdrhistogram.NewHistogramLogReader(bytes.NewReader(text)); ; {
-		h, err := log.NextIntervalHistogram()
-		if err != nil {
-			c.problem(where, "%v", err)
-			return
-		}
-		if h == nil {
-			break
-		}
-		if known := all[h.Tag()]; known != nil {
-			known.Merge(h)
-		} else {
-			all[h.Tag()] = h
-		}
+	all, err := histograms(text)
+	if err != nil {
+		c.problem(where, "%v", err)
+		return
 	}
 	commits := run.Figures.PutNanos
 	if r := run.Figures.Replay; r != nil {
@@ -231,6 +220,22 @@ func (c *check) latencies(folder string, run *result.Run) {
 			c.figure(where, name+q.name, float64(q.value), float64(h.ValueAtQuantile(q.at)), resolution)
 		}
 		c.figure(where, name+"mean", l.Mean, h.Mean(), resolution)
+	}
+}
+
+// histograms reads a histogram log: one histogram of each tag.
+func histograms(text []byte) (map[string]*hdrhistogram.Histogram, error) {
+	all := map[string]*hdrhistogram.Histogram{}
+	for log := hdrhistogram.NewHistogramLogReader(bytes.NewReader(text)); ; {
+		h, err := log.NextIntervalHistogram()
+		if err != nil || h == nil {
+			return all, err
+		}
+		if known := all[h.Tag()]; known != nil {
+			known.Merge(h)
+		} else {
+			all[h.Tag()] = h
+		}
 	}
 }
 

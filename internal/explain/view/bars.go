@@ -44,93 +44,12 @@ const nearLimit = 1.6
 func (b Bars) Picture(sum func(float64) string) *Picture {
 	pic := NewPicture(b.About)
 	pic.Beside = b.Beside
-	count := len(b.Sets)
-	if b.Stacked {
-		count = 1
-	}
-	width := vg.Points(math.Min(60, 470/float64(max(1, len(b.Groups)*(count+1)))))
-	any := false
-	for n, of := range b.Panels {
-		panel := &Panel{Plot: newPanel(of.Y), of: pic}
-		var below *plotter.BarChart
-		sums, top := make([]float64, len(b.Groups)), 0.0
-		marks := &barMarks{width: width, of: pic}
-		for i, set := range b.Sets {
-			offset := width * vg.Length(float64(i)-float64(count-1)/2)
-			if b.Stacked {
-				offset = 0
-			}
-			bar := &plotter.BarChart{Width: width, Offset: offset, Color: Faded(set.Color, 0xe8), Values: make(plotter.Values, len(b.Groups))}
-			drawn, told := false, series{name: set.Name, shift: offset, color: set.Color}
-			for g, v := range set.Values[n] {
-				if set.Failed != nil && set.Failed[g] {
-					marks.crosses = append(marks.crosses, barMark{g, offset, Range{}, set.Color})
-				}
-				if !Sane(v) {
-					pic.Omitted++
-				}
-				if !Sane(v) || v <= 0 {
-					continue
-				}
-				drawn, bar.Values[g] = true, v
-				sums[g] += v
-				told.xys, told.labels = append(told.xys, XY{X: float64(g), Y: v}), append(told.labels, b.Groups[g])
-				if top = math.Max(top, v); b.Stacked {
-					top = math.Max(top, sums[g])
-				}
-				if n == 0 && set.Spans != nil {
-					if r := set.Spans[g]; Sane(r.High) && r.Low > 0 && r.High > r.Low {
-						marks.spans = append(marks.spans, barMark{g, offset, r, Muted})
-						top = math.Max(top, r.High)
-					}
-				}
-				if set.Limits != nil && set.Limits[n][g] > 0 && Sane(set.Limits[n][g]) {
-					marks.limits = append(marks.limits, barMark{g, offset, Range{High: set.Limits[n][g]}, limitColor})
-				}
-			}
-			if b.Stacked && below != nil {
-				bar.StackOn(below)
-			}
-			if drawn {
-				any = true
-				panel.Plot.Add(bar)
-				pic.bars = append(pic.bars, bar)
-				if !b.Stacked { // the ends of stacked bars are sums
-					panel.series = append(panel.series, told)
-				}
-				below = bar
-			}
-			if n == 0 && drawn {
-				pic.name(set.Name, nil, bar)
-			} else if n == 0 && set.Name != "" {
-				pic.Failed(set.Name, set.Color)
-			}
-		}
-		panel.Plot.Add(marks)
-		for _, l := range marks.limits {
-			if n == 0 && l.span.High < nearLimit*top {
-				top = math.Max(top, l.span.High)
-			}
-		}
-		fromZero(&panel.Y, 1.06*top, of.Tick)
-		panel.atY = of.Tick
-		if n == 0 && len(marks.limits) > 0 {
-			below := func(m barMark) bool { return m.span.High <= panel.Y.Max }
-			pic.name("disk's limit", func() bool { return slices.ContainsFunc(marks.limits, below) }, limitThumb{})
-		}
-		if b.Stacked {
-			var at XYs
-			var texts []string
-			for g, v := range sums {
-				at, texts = append(at, XY{X: float64(g), Y: v}), append(texts, sum(v))
-			}
-			panel.Labels(at, texts)
-		}
-		if top > 0 || n == 0 {
+	for n := range b.Panels {
+		if panel, top := b.panel(pic, n, sum); top > 0 || n == 0 {
 			pic.Panels = append(pic.Panels, panel)
 		}
 	}
-	if !any {
+	if len(pic.bars) == 0 {
 		return nil
 	}
 	if b.Stacked { // the legend reads as the stack does, from the top
@@ -145,6 +64,83 @@ func (b Bars) Picture(sum func(float64) string) *Picture {
 		panel.Y = y
 	}
 	return pic
+}
+
+// columns is how many bars stand side by side in a group.
+func (b Bars) columns() int {
+	if b.Stacked {
+		return 1
+	}
+	return len(b.Sets)
+}
+
+// panel draws the n-th panel; top is where its highest bar ends.
+func (b Bars) panel(pic *Picture, n int, sum func(float64) string) (panel *Panel, top float64) {
+	panel = &Panel{Plot: newPanel(b.Panels[n].Y), of: pic}
+	width := vg.Points(math.Min(60, 470/float64(max(1, len(b.Groups)*(b.columns()+1)))))
+	marks := &barMarks{width: width, of: pic}
+	sums := make([]float64, len(b.Groups))
+	var below *plotter.BarChart
+	for i, set := range b.Sets {
+		offset := vg.Length(0)
+		if !b.Stacked {
+			offset = width * vg.Length(float64(i)-float64(b.columns()-1)/2)
+		}
+		bar := &plotter.BarChart{Width: width, Offset: offset, Color: Faded(set.Color, 0xe8), Values: make(plotter.Values, len(b.Groups))}
+		told := series{name: set.Name, shift: offset, color: set.Color}
+		for g, v := range set.Values[n] {
+			top = math.Max(top, marks.at(set, n, g, offset))
+			if !Sane(v) {
+				pic.Omitted++
+				continue
+			}
+			if v <= 0 {
+				continue
+			}
+			bar.Values[g] = v
+			sums[g] += v
+			told.xys, told.labels = append(told.xys, XY{X: float64(g), Y: v}), append(told.labels, b.Groups[g])
+			if top = math.Max(top, v); b.Stacked {
+				top = math.Max(top, sums[g])
+			}
+		}
+		drawn := len(told.xys) > 0
+		if drawn {
+			if b.Stacked && below != nil {
+				bar.StackOn(below)
+			}
+			panel.Plot.Add(bar)
+			pic.bars = append(pic.bars, bar)
+			if !b.Stacked { // the ends of stacked bars are sums
+				panel.series = append(panel.series, told)
+			}
+			below = bar
+		}
+		if n == 0 && drawn {
+			pic.name(set.Name, nil, bar)
+		} else if n == 0 && set.Name != "" {
+			pic.Failed(set.Name, set.Color)
+		}
+	}
+	panel.Plot.Add(marks)
+	if n == 0 {
+		top = marks.withLimits(top)
+	}
+	panel.atY = b.Panels[n].Tick
+	fromZero(&panel.Y, 1.06*top, panel.atY)
+	if n == 0 && len(marks.limits) > 0 {
+		below := func(m barMark) bool { return m.span.High <= panel.Y.Max }
+		pic.name("disk's limit", func() bool { return slices.ContainsFunc(marks.limits, below) }, limitThumb{})
+	}
+	if b.Stacked {
+		var at XYs
+		var texts []string
+		for g, v := range sums {
+			at, texts = append(at, XY{X: float64(g), Y: v}), append(texts, sum(v))
+		}
+		panel.Labels(at, texts)
+	}
+	return panel, top
 }
 
 var limitColor = color.RGBA{0xb0, 0x00, 0x20, 0xff}
@@ -163,6 +159,37 @@ type barMark struct {
 	offset vg.Length
 	span   Range
 	color  color.RGBA
+}
+
+// at notes what stands at the place of a set's bar in a group of the n-th panel, and returns how high
+// that reaches.
+func (b *barMarks) at(set BarSet, n, group int, offset vg.Length) (top float64) {
+	if set.Failed != nil && set.Failed[group] {
+		b.crosses = append(b.crosses, barMark{group, offset, Range{}, set.Color})
+	}
+	if v := set.Values[n][group]; !Sane(v) || v <= 0 {
+		return 0
+	}
+	if n == 0 && set.Spans != nil {
+		if r := set.Spans[group]; Sane(r.High) && r.Low > 0 && r.High > r.Low {
+			b.spans = append(b.spans, barMark{group, offset, r, Muted})
+			top = r.High
+		}
+	}
+	if set.Limits != nil && set.Limits[n][group] > 0 && Sane(set.Limits[n][group]) {
+		b.limits = append(b.limits, barMark{group, offset, Range{High: set.Limits[n][group]}, limitColor})
+	}
+	return top
+}
+
+// withLimits is how high the limits reach that are near enough to bars that end at top.
+func (b *barMarks) withLimits(top float64) float64 {
+	for _, l := range b.limits {
+		if l.span.High < nearLimit*top {
+			top = math.Max(top, l.span.High)
+		}
+	}
+	return top
 }
 
 func limitStyle() draw.LineStyle {

@@ -41,6 +41,14 @@ func readEnd(folder string) (e End, err error) {
 	return e, json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(&e)
 }
 
+func (e End) write(folder string) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, EndFile), append(text, '\n'), 0o644)
+}
+
 // NodeOf is the node that a result came from, "" if it is not known.
 func NodeOf(folder string) string {
 	e, err := readEnd(folder)
@@ -105,21 +113,10 @@ func element(ctx context.Context, base, kind string, in io.Reader, carryOut func
 		defer lock.Close()
 	}
 	work := filepath.Join(own, strconv.Itoa(number))
-	if err := os.RemoveAll(work); err != nil {
-		return 1, err
-	}
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		return 1, err
-	}
 	defer os.RemoveAll(work)
-	for name, text := range o.Files {
-		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
-			return 1, err
-		}
-	}
-	var args []string
-	for _, arg := range t.Args {
-		args = append(args, strings.NewReplacer(Work, work, Scratch, own).Replace(arg))
+	args, err := o.unpack(t, work, own)
+	if err != nil {
+		return 1, err
 	}
 	made := filepath.Join(work, t.From)
 	began := time.Now()
@@ -132,11 +129,7 @@ func element(ctx context.Context, base, kind string, in io.Reader, carryOut func
 	}
 	end := End{Exit: code, Node: os.Getenv("SLURMD_NODENAME"), Job: os.Getenv("SLURM_JOB_ID"), Class: os.Getenv("STATELAB_CLASS"),
 		Ended: time.Now().UTC(), Seconds: time.Since(began).Seconds()}
-	text, err := json.Marshal(end)
-	if err != nil {
-		return 1, err
-	}
-	if err := os.WriteFile(filepath.Join(made, EndFile), append(text, '\n'), 0o644); err != nil {
+	if err := end.write(made); err != nil {
 		return 1, err
 	}
 	if ctx.Err() != nil && code != 0 {
@@ -146,6 +139,25 @@ func element(ctx context.Context, base, kind string, in io.Reader, carryOut func
 		return code, place(made, t.To)
 	}
 	return code, offer(ctx, own, number, made)
+}
+
+// unpack makes the folder work with the files of the order, and returns the arguments of a task in it.
+func (o order) unpack(t *Task, work, own string) (args []string, err error) {
+	if err := os.RemoveAll(work); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return nil, err
+	}
+	for name, text := range o.Files {
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	for _, arg := range t.Args {
+		args = append(args, strings.NewReplacer(Work, work, Scratch, own).Replace(arg))
+	}
+	return args, nil
 }
 
 // asOthers refuses a node whose hardware is not that of the first node of its class: times on
