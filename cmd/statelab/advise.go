@@ -147,24 +147,9 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	}
 	e.Node = node
 	model := r.model(e)
-	var traced *adviceTrace
-	if !r.table {
-		if traced, err = a.traceForAdvice(r, run, p); err != nil {
-			return a.orInterrupted(err)
-		}
-	}
-	if traced != nil {
-		model.Cost = traced.cost
-		model.List = traced.list
-	}
-	e.Curve, err = advise.Draw(a.ctx, model, func(done int) {
-		p.tell("", result.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
-	})
+	traced, err := a.drawAdvice(r, run, &model, &e, p)
 	if err != nil {
 		return a.orInterrupted(err)
-	}
-	if traced != nil {
-		e.Curve.TracedGets = traced.gets
 	}
 	if e.Disk, err = a.probe(r, f.out, run, p); err != nil {
 		return a.orInterrupted(err)
@@ -183,6 +168,25 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 		advice = advise.Judge(e)
 	}
 	return a.deliver(f, advice, p)
+}
+
+// drawAdvice predicts the curve: from a trace of the database's own blocks where it can be traced.
+func (a *app) drawAdvice(r request, run *result.Run, model *advise.Model, e *advise.Evidence, p *progress) (traced *adviceTrace, err error) {
+	if !r.table {
+		if traced, err = a.traceForAdvice(r, run, p); err != nil {
+			return nil, err
+		}
+	}
+	if traced != nil {
+		model.Cost, model.List = traced.cost, traced.list
+	}
+	e.Curve, err = advise.Draw(a.ctx, *model, func(done int) {
+		p.tell("", result.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
+	})
+	if traced != nil {
+		e.Curve.TracedGets = traced.gets
+	}
+	return traced, err
 }
 
 // looked is what advise sees of a database: inspect's run, or a level table alone.
@@ -238,20 +242,8 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 			m.add("--gets-per-second %s: must be at least 1 (example: 5k)", f.gets)
 		}
 	}
-	if seconds := m.number("node-seconds", f.nodeSeconds); len(f.nodeMetrics) > 0 {
-		r.nodeMetrics, r.nodeSeconds = f.nodeMetrics, seconds
-		switch n := len(f.nodeMetrics); {
-		case f.gets != "":
-			m.add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
-		case !(seconds > 0):
-			m.add("--node-seconds %s: must be above 0 (example: 30)", f.nodeSeconds)
-		case n == 1 && !isURL(f.nodeMetrics[0]):
-			m.add("--node-metrics %s: one scrape has no rates; save another one some time later, and give --node-metrics FIRST,SECOND --node-seconds N",
-				f.nodeMetrics[0])
-		case n > 2 || n == 2 && (isURL(f.nodeMetrics[0]) || isURL(f.nodeMetrics[1])):
-			m.add("--node-metrics: give one address, or two files")
-		}
-	}
+	r.nodeMetrics, r.nodeSeconds = f.nodeMetrics, m.number("node-seconds", f.nodeSeconds)
+	f.checkNodeMetrics(r.nodeSeconds, m)
 	if f.latency != "" {
 		r.limits.LatencyGoal, err = time.ParseDuration(f.latency)
 		if err != nil || r.limits.LatencyGoal <= 0 {
@@ -271,15 +263,7 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 		r.dir = args[0]
 		if info, err := os.Stat(r.dir); err == nil && info.Mode().IsRegular() {
 			r.table, r.spec.Profile, r.probeSeconds = true, f.profile, 0
-			if _, err := profileSettings(f.profile); err != nil {
-				m.add("--profile: %v", err)
-			}
-			if f.verify {
-				m.add("--verify: a level table cannot be measured: name the database")
-			}
-			if f.accesses != "" || f.table != "" {
-				m.add("--accesses and --table: a level table has no keys to look up: name the database")
-			}
+			f.checkTable(m)
 		} else {
 			r.target, r.spec = a.adviceTarget(f, r.dir, m)
 		}
@@ -290,6 +274,34 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 		}
 	}
 	return r, m.err()
+}
+
+func (f *adviseFlags) checkNodeMetrics(seconds float64, m *mistakes) {
+	switch n := len(f.nodeMetrics); {
+	case n == 0:
+	case f.gets != "":
+		m.add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
+	case !(seconds > 0):
+		m.add("--node-seconds %s: must be above 0 (example: 30)", f.nodeSeconds)
+	case n == 1 && !isURL(f.nodeMetrics[0]):
+		m.add("--node-metrics %s: one scrape has no rates; save another one some time later, and give --node-metrics FIRST,SECOND --node-seconds N",
+			f.nodeMetrics[0])
+	case n > 2 || n == 2 && (isURL(f.nodeMetrics[0]) || isURL(f.nodeMetrics[1])):
+		m.add("--node-metrics: give one address, or two files")
+	}
+}
+
+// checkTable checks what is asked of a level table without its database.
+func (f *adviseFlags) checkTable(m *mistakes) {
+	if _, err := profileSettings(f.profile); err != nil {
+		m.add("--profile: %v", err)
+	}
+	if f.verify {
+		m.add("--verify: a level table cannot be measured: name the database")
+	}
+	if f.accesses != "" || f.table != "" {
+		m.add("--accesses and --table: a level table has no keys to look up: name the database")
+	}
 }
 
 // maxProbeSeconds bounds what a node's disk is made to suffer.

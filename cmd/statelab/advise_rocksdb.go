@@ -89,56 +89,64 @@ func (a *app) adviseRocksDB(r request, f *adviseFlags) error {
 				unit.Bytes(leastRocksCache))
 		}
 	}
-	price := func(cacheBytes int64) (place rocksPlace, err error) {
-		place.CacheBytes = cacheBytes
-		if out.Client != advise.Besu {
-			place.BlockReadsPerGet, err = fidelity.ReadsOf(mix, r.missing, cacheBytes)
-			return place, err
-		}
-		for _, p := range mix { // each has a cache of its own
-			reads, err := fidelity.ReadsOf([]fidelity.Portion{{Levels: p.Levels, Share: 1}}, r.missing, cacheBytes)
-			if err != nil {
-				return place, err
-			}
-			place.BlockReadsPerGet += p.Share * reads
-		}
-		return place, nil
+	if err := out.draw(mix, r.missing, most); err != nil {
+		return fmt.Errorf("%s: %w", r.dir, err)
 	}
-	whole := int64(0) // what holds every block
-	for cacheBytes := int64(leastRocksCache); ; cacheBytes *= 2 {
-		place, err := price(cacheBytes)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.dir, err)
-		}
-		if out.Curve = append(out.Curve, place); place.BlockReadsPerGet == 0 {
-			whole = cacheBytes
-			break
-		}
-	}
-	if out.Then, err = price(min(most, whole)); err != nil {
-		return err
-	}
-	now, err := price(out.NowBytes)
+	now, err := out.price(mix, r.missing, out.NowBytes)
 	if err != nil {
 		return err
 	}
 	_, flag := advise.RocksDBCache(out.Client, out.Then.CacheBytes)
-	out.Flags = []string{flag}
+	out.Flags, out.Answer = []string{flag}, out.answer(now)
+	return a.printRocksAdvice(f, out, run)
+}
+
+// price is what a Get reads with a block cache.
+func (r *rocksAdvice) price(mix []fidelity.Portion, missing float64, cacheBytes int64) (place rocksPlace, err error) {
+	place.CacheBytes = cacheBytes
+	if r.Client != advise.Besu {
+		place.BlockReadsPerGet, err = fidelity.ReadsOf(mix, missing, cacheBytes)
+		return place, err
+	}
+	for _, p := range mix { // each has a cache of its own
+		reads, err := fidelity.ReadsOf([]fidelity.Portion{{Levels: p.Levels, Share: 1}}, missing, cacheBytes)
+		if err != nil {
+			return place, err
+		}
+		place.BlockReadsPerGet += p.Share * reads
+	}
+	return place, nil
+}
+
+// draw fills the curve up to the cache that holds every block, and recommends the largest of use.
+func (r *rocksAdvice) draw(mix []fidelity.Portion, missing float64, most int64) (err error) {
+	for cacheBytes := int64(leastRocksCache); ; cacheBytes *= 2 {
+		place, err := r.price(mix, missing, cacheBytes)
+		if err != nil {
+			return err
+		}
+		if r.Curve = append(r.Curve, place); place.BlockReadsPerGet == 0 {
+			r.Then, err = r.price(mix, missing, min(most, cacheBytes))
+			return err
+		}
+	}
+}
+
+func (r *rocksAdvice) answer(now rocksPlace) string {
 	each := ""
-	if out.Client == advise.Besu {
+	if r.Client == advise.Besu {
 		each = " for each column family"
 	}
-	out.Answer = fmt.Sprintf("%s data block reads per Get with a block cache of %s%s.", unit.Significant(now.BlockReadsPerGet, 3),
+	text := fmt.Sprintf("%s data block reads per Get with a block cache of %s%s.", unit.Significant(now.BlockReadsPerGet, 3),
 		unit.Bytes(now.CacheBytes), each)
-	if out.MemoryBytes > 0 {
-		out.Answer += fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.", unit.Bytes(out.MemoryBytes), unit.Bytes(out.Then.CacheBytes), each,
-			unit.Significant(out.Then.BlockReadsPerGet, 3))
-	} else if now.BlockReadsPerGet == 0 {
-		out.Answer += fmt.Sprintf(" %s hold every block.", unit.Bytes(out.Then.CacheBytes))
-	} else {
-		out.Answer += " Add --memory to hear what more memory gains."
+	switch {
+	case r.MemoryBytes > 0:
+		return text + fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.", unit.Bytes(r.MemoryBytes), unit.Bytes(r.Then.CacheBytes), each,
+			unit.Significant(r.Then.BlockReadsPerGet, 3))
+	case now.BlockReadsPerGet == 0:
+		return text + fmt.Sprintf(" %s hold every block.", unit.Bytes(r.Then.CacheBytes))
 	}
-	return a.printRocksAdvice(f, out, run)
+	return text + " Add --memory to hear what more memory gains."
 }
 
 // forEach is the largest size of which every table can have a cache, where a table smaller than that

@@ -114,19 +114,7 @@ func (a *app) bisect(b *bisecting, m *mistakes, args []string) error {
 	if len(b.failIf) == 0 {
 		m.add("--fail-if is missing: it says which change to look for (example: --fail-if 'block_reads_per_get > +2%%')")
 	}
-	var limits []compare.Limit
-	for _, text := range b.failIf {
-		limit, err := compare.ParseLimit(text)
-		if err != nil {
-			m.add("--fail-if %v", err)
-		}
-		limits = append(limits, limit)
-	}
-	margin := m.share("margin", b.margin)
-	if b.Repeats == "1" || b.Repeats == "" {
-		b.Repeats = fmt.Sprint(mostPairs)
-	}
-	most := int(m.atLeastOne("repeats", b.Repeats, "20"))
+	limits, margin, most := m.limits(b.failIf), m.share("margin", b.margin), b.most(m)
 	if b.Engine == "" && b.DB == "" {
 		b.Engine = experiment.List(modules[b.module])
 	}

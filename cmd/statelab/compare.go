@@ -84,19 +84,6 @@ to both sides.`,
 	flag.StringVar(&c.out, "out", "", "with --run: folder for the results (default: a new one under statelab-runs)")
 	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk space or memory seem insufficient")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		var limits []compare.Limit
-		for _, text := range c.failIf {
-			limit, err := compare.ParseLimit(text)
-			if err != nil {
-				m.add("--fail-if %v", err)
-			}
-			limits = append(limits, limit)
-		}
-		for name, path := range map[string]string{"--page: ": c.page, "--bench: ": c.benchOut, "--csv: ": c.csvs} {
-			if path != "" {
-				m.newFile(name, path, &c.force)
-			}
-		}
 		if !c.run {
 			flag.Visit(func(set *pflag.Flag) {
 				if c.IsFlag(set.Name) || slices.Contains([]string{"out", "margin", "ignore-space"}, set.Name) {
@@ -104,31 +91,53 @@ to both sides.`,
 				}
 			})
 		}
-		switch {
-		case c.run && len(args) != 2:
-			m.add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB)")
-		case c.run && c.by != "":
-			m.add("--by: not with --run")
-		case !c.run && c.by != "" && len(args) != 1:
-			m.add("--by splits one folder: name exactly one")
-		case !c.run && c.by == "" && len(args) < 2:
-			m.add("name at least two folders (example: statelab compare OLD NEW), or split one sweep: statelab compare S --by engine")
-		}
-		if c.run {
-			return a.compareRuns(c, limits, m, args)
-		}
-		for _, folder := range args {
-			m.readable("", folder)
-		}
-		if err := m.err(); err != nil {
-			return err
-		}
-		result, err := c.judge(0, args...)
-		if err != nil {
-			return err
-		}
-		return a.tellComparison(c, result, limits)
+		return a.compare(c, m, args)
 	})
+}
+
+func (a *app) compare(c *comparing, m *mistakes, args []string) error {
+	limits := m.limits(c.failIf)
+	for name, path := range map[string]string{"--page: ": c.page, "--bench: ": c.benchOut, "--csv: ": c.csvs} {
+		if path != "" {
+			m.newFile(name, path, &c.force)
+		}
+	}
+	switch {
+	case c.run && len(args) != 2:
+		m.add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB)")
+	case c.run && c.by != "":
+		m.add("--by: not with --run")
+	case !c.run && c.by != "" && len(args) != 1:
+		m.add("--by splits one folder: name exactly one")
+	case !c.run && c.by == "" && len(args) < 2:
+		m.add("name at least two folders (example: statelab compare OLD NEW), or split one sweep: statelab compare S --by engine")
+	}
+	if c.run {
+		return a.compareRuns(c, limits, m, args)
+	}
+	for _, folder := range args {
+		m.readable("", folder)
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	result, err := c.judge(0, args...)
+	if err != nil {
+		return err
+	}
+	return a.tellComparison(c, result, limits)
+}
+
+// limits reads --fail-if.
+func (m *mistakes) limits(failIf []string) (limits []compare.Limit) {
+	for _, text := range failIf {
+		limit, err := compare.ParseLimit(text)
+		if err != nil {
+			m.add("--fail-if %v", err)
+		}
+		limits = append(limits, limit)
+	}
+	return limits
 }
 
 // judge compares folders.
@@ -186,6 +195,14 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 // mostPairs is how many pairs of runs compare --run measures if --repeats is not given.
 const mostPairs = 20
 
+// most is how many pairs of runs may be measured.
+func (c *comparing) most(m *mistakes) int {
+	if c.Repeats == "1" || c.Repeats == "" {
+		c.Repeats = fmt.Sprint(mostPairs)
+	}
+	return int(m.atLeastOne("repeats", c.Repeats, "20"))
+}
+
 // pairsFlag says what --repeats means where pairs of runs are measured.
 func pairsFlag(flags *pflag.FlagSet) {
 	repeats := flags.Lookup("repeats")
@@ -198,11 +215,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	if runtime.GOOS != "linux" {
 		return errNeedsLinux("compare --run", runtime.GOOS)
 	}
-	margin := m.share("margin", c.margin)
-	if c.Repeats == "1" || c.Repeats == "" {
-		c.Repeats = fmt.Sprint(mostPairs)
-	}
-	most := int(m.atLeastOne("repeats", c.Repeats, "20"))
+	margin, most := m.share("margin", c.margin), c.most(m)
 	if err := m.err(); err != nil {
 		return err
 	}

@@ -99,28 +99,7 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	in, p := f.input(m)
 	p.Hardware = m.hardware(f.hardware)
 	reserve := m.reserve(f.reserve)
-	sources := 0
-	for _, given := range []string{f.layout, f.db, f.keys} {
-		if given != "" {
-			sources++
-		}
-	}
-	if sources != 1 {
-		m.add("give exactly one of --layout, --db and --keys (example: --keys 20B)")
-	}
-	if f.layout != "" {
-		m.readable("--layout: ", f.layout)
-	}
-	f.on.check(m)
-	if f.on.where != "" && f.db != "" {
-		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.where)
-	}
-	if f.db != "" {
-		m.readable("--db: ", f.db)
-	}
-	if f.keys != "" {
-		f.natural(m)
-	}
+	f.checkSource(m)
 	var sizes, shares []float64
 	for _, text := range m.values("cache", f.cache, "1%") {
 		bytes, share, err := sweep.ParseCache(text)
@@ -171,6 +150,32 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 		p.Started, p.Command = started, command
 		return p
 	})
+}
+
+// checkSource checks where the level table comes from.
+func (f *predictFlags) checkSource(m *mistakes) {
+	sources := 0
+	for _, given := range []string{f.layout, f.db, f.keys} {
+		if given != "" {
+			sources++
+		}
+	}
+	if sources != 1 {
+		m.add("give exactly one of --layout, --db and --keys (example: --keys 20B)")
+	}
+	if f.layout != "" {
+		m.readable("--layout: ", f.layout)
+	}
+	f.on.check(m)
+	if f.on.where != "" && f.db != "" {
+		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.where)
+	}
+	if f.db != "" {
+		m.readable("--db: ", f.db)
+	}
+	if f.keys != "" {
+		f.natural(m)
+	}
 }
 
 // hardware reads the profile of a disk; nil if none is named.

@@ -84,23 +84,8 @@ func (a *app) price(f *flags, m *mistakes) error {
 	if err := a.hardware(f, out, &pricing, p); err != nil {
 		return err
 	}
-	for _, b := range builds {
-		l, err := a.priceBuild(f, b, out, p)
-		if err != nil {
-			return err
-		}
-		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, b.folder())
-		if l.Status != result.OK {
-			done.Status, done.Error = l.Status, l.Error
-		}
-		for _, row := range l.Rows {
-			if row.Status == result.Failed {
-				p.say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Error)
-			}
-		}
-		if l.Status == result.Interrupted {
-			break
-		}
+	if err := a.priceBuilds(f, builds, out, p, &pricing, done); err != nil {
+		return err
 	}
 	for _, l := range pricing.Layouts {
 		for _, w := range l.Warnings {
@@ -117,6 +102,29 @@ func (a *app) price(f *flags, m *mistakes) error {
 		d.explain = func() error { return a.explain(f.json, "", out) }
 	}
 	return a.finish(f, p, d, err)
+}
+
+// priceBuilds measures the builds in order, until one is interrupted.
+func (a *app) priceBuilds(f *flags, builds []pricedBuild, out string, p *progress, pricing *layouts.Pricing, done *result.Price) error {
+	for _, b := range builds {
+		l, err := a.priceBuild(f, b, out, p)
+		if err != nil {
+			return err
+		}
+		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, b.folder())
+		if l.Status != result.OK {
+			done.Status, done.Error = l.Status, l.Error
+		}
+		for _, row := range l.Rows {
+			if row.Status == result.Failed {
+				p.say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Error)
+			}
+		}
+		if l.Status == result.Interrupted {
+			return nil
+		}
+	}
+	return nil
 }
 
 // dryPrice estimates the states of every build.

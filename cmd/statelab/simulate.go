@@ -75,25 +75,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	}
 	setup := cachesim.Setup{Cores: m.upTo("cores", f.cores, 4096, "8")}
 	reserve := m.reserve(f.reserve)
-	var sizes []int64
-	for _, text := range m.values("cache", f.cache, "64MiB") {
-		bytes, share, err := sweep.ParseCache(text)
-		if err == nil && share > 0 {
-			err = fmt.Errorf("%s: a trace does not contain the size of its database; use a size such as 64MiB", text)
-		}
-		if err != nil {
-			m.add("--cache: %v", err)
-		}
-		sizes = append(sizes, bytes)
-	}
-	var policies []cachesim.Policy
-	for _, name := range list(f.policy) {
-		policy, err := cachesim.ParsePolicy(name)
-		if err != nil {
-			m.add("--policy: %v", err)
-		}
-		policies = append(policies, policy)
-	}
+	sizes, policies := f.caches(m)
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -133,6 +115,28 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		out.Started, out.Command = started, command
 		return out
 	})
+}
+
+// caches are the sizes and the policies to simulate.
+func (f *simulateFlags) caches(m *mistakes) (sizes []int64, policies []cachesim.Policy) {
+	for _, text := range m.values("cache", f.cache, "64MiB") {
+		bytes, share, err := sweep.ParseCache(text)
+		if err == nil && share > 0 {
+			err = fmt.Errorf("%s: a trace does not contain the size of its database; use a size such as 64MiB", text)
+		}
+		if err != nil {
+			m.add("--cache: %v", err)
+		}
+		sizes = append(sizes, bytes)
+	}
+	for _, name := range list(f.policy) {
+		policy, err := cachesim.ParsePolicy(name)
+		if err != nil {
+			m.add("--policy: %v", err)
+		}
+		policies = append(policies, policy)
+	}
+	return sizes, policies
 }
 
 // deliverAnswer prints what was computed. With --out it also stores it, marked with when

@@ -26,11 +26,16 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
+// traceFlags are the flags of trace as typed.
+type traceFlags struct {
+	*flags
+	sample, run, typedPart string
+	force, merge           bool
+	on                     *fan
+}
+
 func (a *app) traceVerb() *cobra.Command {
-	f := newFlags(experiment.Read)
-	var sample, run string
-	var force, merge bool
-	var part string
+	f := &traceFlags{flags: newFlags(experiment.Read)}
 	cmd := &cobra.Command{
 		Use:   "trace --db DIR --out FILE",
 		Short: "Compute which blocks the Gets of a key stream need, without making the Gets",
@@ -47,7 +52,7 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 	}
 	flag := cmd.Flags()
 	flag.StringVar(&f.DB, "db", "", "directory of the database")
-	flag.StringVar(&run, "run", "", "trace the Gets of this run folder (its database, Gets, warm-up, threads and seed)")
+	flag.StringVar(&f.run, "run", "", "trace the Gets of this run folder (its database, Gets, warm-up, threads and seed)")
 	flag.StringVar(&f.Gets, "gets", "500k", "number of measured Gets")
 	flag.StringVar(&f.Warmup, "warmup", "100k", "Gets before the measured ones, which only fill caches: a number, or a share of the keys")
 	flag.StringVar((*string)(&f.Threads), "threads", "1", "number of threads; their Gets take turns in the trace")
@@ -62,74 +67,76 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 	flag.StringVar(&f.Table, "table", "", "kind of keys of a client's database (statelab inspect lists them), or a mix: a=70,b=30")
 	flag.StringVar(&f.Accesses, "accesses", "", "access list whose keys to trace, on a client's database (--use-existing)")
 	flag.StringVar(&f.KeyScheme, "scheme", "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
-	flag.StringVar(&sample, "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
+	flag.StringVar(&f.sample, "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
 	flag.StringVar(&f.out, "out", "", "trace file to write; - is standard output")
-	flag.BoolVar(&force, "force", false, "replace the trace file if it exists")
+	flag.BoolVar(&f.force, "force", false, "replace the trace file if it exists")
 	flag.BoolVar(&f.Existing, "use-existing", false, "trace a database that statelab did not load; it is never written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	flag.StringVar(&part, "part", "", "trace part K/N of the Gets only (example: 2/4)")
-	flag.BoolVar(&merge, "merge", false, "write the whole trace from the files of all parts, which are the arguments")
-	on := fanFlags(cmd)
-	return a.checked(cmd, func(m *mistakes, args []string) error {
-		if !merge {
-			m.noArguments(args)
-		} else if len(args) == 0 {
-			m.add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes one)")
-		}
-		f.part = m.part(part)
-		on.check(m)
-		if on.where != "" && (f.out == pipe || part != "") {
-			m.add("--on %s: divides the work itself and writes one file: remove --part, and name a file (example: --out T)", on.where)
-		}
-		shift := m.shift(sample, "keys")
-		if f.out == "" {
-			m.add("--out is missing: name the trace file (example: --out T)")
-		} else if f.out != pipe {
-			m.newFile("--out: ", f.out, &force)
-		} else if f.json {
-			m.add("--json: not with --out -, which writes the trace to standard output")
-		}
-		if merge {
-			if err := m.err(); err != nil {
-				return err
-			}
-			return a.writeTrace(f, replaces(&force), func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) { return mergeTraces(to, args) })
-		}
-		if run != "" && !m.streamOf(f, run) {
-			return m.err()
-		}
-		t := a.target(f, m)
-		spec := a.readSpec(f, t, m)
-		spec.Threads = m.threads(string(f.Threads))
-		if spec.WarmupAuto {
-			m.add("--warmup auto: a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
-		}
-		if spec.Engine != "" && spec.Engine != "pebble1" && spec.Engine != "pebble2" {
-			m.add("--db %s: a database of %s; only pebble1 and pebble2 can be traced", f.DB, spec.Engine)
-		}
+	flag.StringVar(&f.typedPart, "part", "", "trace part K/N of the Gets only (example: 2/4)")
+	flag.BoolVar(&f.merge, "merge", false, "write the whole trace from the files of all parts, which are the arguments")
+	f.on = fanFlags(cmd)
+	return a.checked(cmd, func(m *mistakes, args []string) error { return a.trace(f, m, args) })
+}
+
+func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
+	if !f.merge {
+		m.noArguments(args)
+	} else if len(args) == 0 {
+		m.add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes one)")
+	}
+	f.part = m.part(f.typedPart)
+	f.on.check(m)
+	if f.on.where != "" && (f.out == pipe || f.typedPart != "") {
+		m.add("--on %s: divides the work itself and writes one file: remove --part, and name a file (example: --out T)", f.on.where)
+	}
+	shift := m.shift(f.sample, "keys")
+	if f.out == "" {
+		m.add("--out is missing: name the trace file (example: --out T)")
+	} else if f.out != pipe {
+		m.newFile("--out: ", f.out, &f.force)
+	} else if f.json {
+		m.add("--json: not with --out -, which writes the trace to standard output")
+	}
+	if f.merge {
 		if err := m.err(); err != nil {
 			return err
 		}
-		if on.where != "" {
-			return a.traceOnNodes(f, on, sample, replaces(&force))
-		}
-		p := a.progress()
-		return a.writeTrace(f, replaces(&force), func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) {
-			defer p.done()
-			return a.record(to, t, &spec, trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.tell("", e) })
-		})
+		return a.writeTrace(f, func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) { return mergeTraces(to, args) })
+	}
+	if f.run != "" && !m.streamOf(f.flags, f.run) {
+		return m.err()
+	}
+	t := a.target(f.flags, m)
+	spec := a.readSpec(f.flags, t, m)
+	spec.Threads = m.threads(string(f.Threads))
+	if spec.WarmupAuto {
+		m.add("--warmup auto: a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
+	}
+	if spec.Engine != "" && spec.Engine != "pebble1" && spec.Engine != "pebble2" {
+		m.add("--db %s: a database of %s; only pebble1 and pebble2 can be traced", f.DB, spec.Engine)
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	if f.on.where != "" {
+		return a.traceOnNodes(f)
+	}
+	p := a.progress()
+	return a.writeTrace(f, func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) {
+		defer p.done()
+		return a.record(to, t, &spec, trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.tell("", e) })
 	})
 }
 
 // traceOnNodes has nodes trace parts of the Gets. All of them must see the database.
-func (a *app) traceOnNodes(f *flags, on *fan, sample string, replaces output.Replaces) error {
+func (a *app) traceOnNodes(f *traceFlags) error {
 	command := func(parts int) (commands [][]string) {
 		for i := range parts {
 			args := []string{"trace", "--json", "--db=" + absolute(f.DB), fmt.Sprintf("--part=%d/%d", i+1, parts),
 				"--out=" + filepath.Join(slurm.Work, madeDir, tracePart),
 				"--gets=" + f.Gets, "--warmup=" + f.Warmup, "--threads=" + string(f.Threads), "--missing=" + f.Missing, "--zipf=" + f.Zipf,
 				"--workload=" + f.Workload, "--batch-gets=" + string(f.BatchGets), "--batch-order=" + string(f.BatchOrder), "--seed=" + f.Seed,
-				"--sample-keys=" + f.SampleKeys, "--scheme=" + f.KeyScheme, "--sample-shift=" + sample}
+				"--sample-keys=" + f.SampleKeys, "--scheme=" + f.KeyScheme, "--sample-shift=" + f.sample}
 			if f.Accesses != "" {
 				args = append(args, "--accesses="+absolute(f.Accesses))
 			}
@@ -143,12 +150,12 @@ func (a *app) traceOnNodes(f *flags, on *fan, sample string, replaces output.Rep
 		}
 		return commands
 	}
-	return a.divide(on, "trace", command, func(folders []string) error {
+	return a.divide(f.on, "trace", command, func(folders []string) error {
 		var files []string
 		for _, folder := range folders {
 			files = append(files, filepath.Join(folder, tracePart))
 		}
-		return a.writeTrace(f, replaces, func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) { return mergeTraces(to, files) })
+		return a.writeTrace(f, func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) { return mergeTraces(to, files) })
 	})
 }
 
@@ -206,7 +213,7 @@ type traced struct {
 }
 
 // writeTrace writes a trace to --out and says what it holds.
-func (a *app) writeTrace(f *flags, replaces output.Replaces, record func(io.Writer) (trace.Header, trace.Totals, trace.PerGet, error)) error {
+func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Header, trace.Totals, trace.PerGet, error)) error {
 	began := time.Now()
 	var header trace.Header
 	var totals trace.Totals
@@ -222,7 +229,7 @@ func (a *app) writeTrace(f *flags, replaces output.Replaces, record func(io.Writ
 	if f.out == pipe {
 		err = write(os.Stdout) // a.stdout takes control characters out
 	} else {
-		err = output.Write(f.out, replaces, func(file *os.File) error { return write(file) })
+		err = output.Write(f.out, replaces(&f.force), func(file *os.File) error { return write(file) })
 	}
 	if err != nil {
 		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB, f.out), err)

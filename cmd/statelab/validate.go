@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,10 +45,10 @@ func (a *app) validate(f *predictFlags) (err error) {
 	if err != nil {
 		return fmt.Errorf("import %s: %w", f.validate, err)
 	}
+	var total validated
 	var table strings.Builder
 	fmt.Fprintln(&table, "| dataset | cache | published block reads per Get | predicted | error | largest error of a type's hit rate |")
 	fmt.Fprintln(&table, "|---|--:|--:|--:|--:|--:|")
-	worst, sum, points := 0.0, 0.0, 0
 	for _, folder := range folders {
 		published, err := result.ReadSweep(folder)
 		if err != nil {
@@ -59,30 +60,17 @@ func (a *app) validate(f *predictFlags) (err error) {
 		if err := result.WriteSweep(folder, published); err != nil {
 			return err
 		}
-		for i, p := range published.Points {
-			if p.Figures.BlockReadsPerGet == nil {
-				continue
-			}
-			q := published.Predicted[i]
-			miss := q.BlockReadsPerGet / *p.Figures.BlockReadsPerGet - 1
-			hits := 0.0
-			for _, kind := range []string{"filter", "top_index", "index", "data"} {
-				hits = max(hits, math.Abs(q.HitRate[kind]-p.Figures.HitRate[kind]))
-			}
-			fmt.Fprintf(&table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name, unit.Bytes(p.CacheBytes), *p.Figures.BlockReadsPerGet,
-				q.BlockReadsPerGet, 100*miss, hits)
-			worst, sum, points = max(worst, math.Abs(miss)), sum+math.Abs(miss), points+1
-		}
+		total.rows(&table, published)
 		if f.out != "" {
 			if err := f.pictureOf(folder, filepath.Join(f.out, "predicted-"+strings.ToLower(filepath.Base(folder))+".png")); err != nil {
 				return err
 			}
 		}
 	}
-	if points == 0 {
+	if total.points == 0 {
 		return fmt.Errorf("%s holds no read log", f.validate)
 	}
-	fmt.Fprintf(&table, "\n%d points: mean error %.2f %%, worst %.2f %%\n", points, 100*sum/float64(points), 100*worst)
+	fmt.Fprintf(&table, "\n%d points: mean error %.2f %%, worst %.2f %%\n", total.points, 100*total.sum/float64(total.points), 100*total.worst)
 	fmt.Fprint(a.stdout, table.String())
 	if f.out == "" {
 		return nil
@@ -92,6 +80,30 @@ func (a *app) validate(f *predictFlags) (err error) {
 		_, err := file.WriteString(text)
 		return err
 	})
+}
+
+// validated are the errors of predicted points so far.
+type validated struct {
+	worst, sum float64
+	points     int
+}
+
+// rows writes a row for each point that was published and predicted.
+func (v *validated) rows(table io.Writer, published *result.Sweep) {
+	for i, p := range published.Points {
+		if p.Figures.BlockReadsPerGet == nil {
+			continue
+		}
+		q := published.Predicted[i]
+		miss := q.BlockReadsPerGet / *p.Figures.BlockReadsPerGet - 1
+		hits := 0.0
+		for _, kind := range []string{"filter", "top_index", "index", "data"} {
+			hits = max(hits, math.Abs(q.HitRate[kind]-p.Figures.HitRate[kind]))
+		}
+		fmt.Fprintf(table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name, unit.Bytes(p.CacheBytes), *p.Figures.BlockReadsPerGet,
+			q.BlockReadsPerGet, 100*miss, hits)
+		v.worst, v.sum, v.points = max(v.worst, math.Abs(miss)), v.sum+math.Abs(miss), v.points+1
+	}
 }
 
 // makeFolder makes --out; with --force it may hold other files.
