@@ -12,23 +12,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sort"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
 	"github.com/dgraph-io/ristretto/v2/z"
-)
 
-const (
-	// fullnessSample blocks are read of a table to learn how full they are.
-	fullnessSample = 8
-	// refusals bounds how often a block is refused for having few entries.
-	refusals = 64
-	// drawAttempts bounds how often a draw is repeated that hit a key which is
-	// deleted by now.
-	drawAttempts = 16
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // SampleKeys calls yield with n keys (fewer where nearly all are deleted). A draw
@@ -43,11 +34,16 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 	if err != nil {
 		return fmt.Errorf("badger: sample keys of %s: %w", d.dir, err)
 	}
-	for _, drawn := range drawTables(d.badger.Tables(), n, seed) {
-		s := sampler{db: d, rng: rand.New(rand.NewPCG(seed, drawn.id)), yield: yield}
-		err := s.sampleTable(ctx, drawn, stored[drawn.id].Compression)
+	tables := d.badger.Tables()
+	entries := make([]uint64, len(tables))
+	for i, t := range tables {
+		entries[i] = uint64(t.KeyCount)
+	}
+	for i, draws := range adapter.DrawTables(entries, n, seed) {
+		id := tables[i].ID
+		err := d.sampleTable(ctx, id, stored[id].Compression, draws, rand.New(rand.NewPCG(seed, id)), yield)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
-			return fmt.Errorf("badger: sample table %d of %s: %w", drawn.id, d.dir, err)
+			return fmt.Errorf("badger: sample table %d of %s: %w", id, d.dir, err)
 		}
 	}
 	return nil
@@ -65,46 +61,17 @@ func (d *db) compressions() (tables map[uint64]badger.TableManifest, err error) 
 	return manifest.Tables, err
 }
 
-// drawn tells how many keys to draw from a table.
-type drawn struct {
-	id   uint64
-	keys int
-}
-
-func drawTables(tables []badger.TableInfo, n int, seed uint64) []drawn {
-	var total uint64
-	ends := make([]uint64, len(tables))
-	draws := make([]drawn, len(tables))
-	for i, t := range tables {
-		total += uint64(t.KeyCount)
-		ends[i], draws[i].id = total, t.ID
-	}
-	if total == 0 {
+func (d *db) sampleTable(
+	ctx context.Context, id uint64, stored options.CompressionType, draws int, rng *rand.Rand, yield func(key []byte) error,
+) (err error) {
+	if draws == 0 {
 		return nil
 	}
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for range n {
-		entry := rng.Uint64N(total)
-		draws[sort.Search(len(ends), func(i int) bool { return ends[i] > entry })].keys++
-	}
-	return draws
-}
-
-type sampler struct {
-	db    *db
-	rng   *rand.Rand
-	yield func(key []byte) error
-}
-
-func (s sampler) sampleTable(ctx context.Context, d drawn, stored options.CompressionType) (err error) {
-	if d.keys == 0 {
-		return nil
-	}
-	file, err := z.OpenMmapFile(table.NewFilename(d.id, s.db.dir), os.O_RDONLY, 0)
+	file, err := z.OpenMmapFile(table.NewFilename(id, d.dir), os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	opened, err := table.OpenTable(file, table.Options{ReadOnly: true, Compression: stored, BlockSize: s.db.settings.BlockSize})
+	opened, err := table.OpenTable(file, table.Options{ReadOnly: true, Compression: stored, BlockSize: d.settings.BlockSize})
 	if err != nil {
 		return errors.Join(err, file.Close(-1))
 	}
@@ -114,71 +81,29 @@ func (s sampler) sampleTable(ctx context.Context, d drawn, stored options.Compre
 	if len(blocks) == 0 {
 		return errors.New("a table without blocks")
 	}
-	t := sampledTable{table: opened, blocks: blocks, rng: s.rng}
-	for range fullnessSample {
-		if _, err := t.someBlock(); err != nil {
-			return err
-		}
-	}
-	for range d.keys {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.draw(&t); err != nil {
-			return err
-		}
-	}
-	return nil
+	sampled := adapter.SampledTable{Rng: rng, Exists: d.exists,
+		Block: func() ([][]byte, error) { return readBlock(opened, blocks, rng.IntN(len(blocks))) }}
+	return sampled.Sample(ctx, draws, yield)
 }
 
-func (s sampler) draw(t *sampledTable) error {
-	for range drawAttempts {
-		key, err := t.randomKey()
-		if err != nil {
-			return err
-		}
-		err = s.db.badger.View(func(transaction *badger.Txn) error {
-			_, err := transaction.Get(key)
-			return err
-		})
-		if err == nil {
-			return s.yield(key)
-		}
-		if !errors.Is(err, badger.ErrKeyNotFound) {
-			return fmt.Errorf("look up the sampled key %x: %w", key, err)
-		}
+func (d *db) exists(key []byte) (bool, error) {
+	err := d.badger.View(func(transaction *badger.Txn) error {
+		_, err := transaction.Get(key)
+		return err
+	})
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return false, nil
 	}
-	return nil
+	return err == nil, err
 }
 
-// sampledTable is a table whose blocks can be read one by one.
-type sampledTable struct {
-	table   *table.Table
-	blocks  []string // their first keys, with versions
-	rng     *rand.Rand
-	fullest int // keys in the fullest block so far
-}
-
-func (t *sampledTable) randomKey() ([]byte, error) {
-	for attempt := 1; ; attempt++ {
-		keys, err := t.someBlock()
-		if err != nil {
-			return nil, err
-		}
-		if attempt == refusals || t.rng.IntN(t.fullest) < len(keys) {
-			return keys[t.rng.IntN(len(keys))], nil
-		}
-	}
-}
-
-// someBlock returns the keys of some block, each with the same chance.
-func (t *sampledTable) someBlock() (keys [][]byte, err error) {
-	chosen := t.rng.IntN(len(t.blocks))
-	iterator := t.table.NewIterator(table.NOCACHE)
+// readBlock returns the keys of a block; blocks are the first keys of all, with versions.
+func readBlock(t *table.Table, blocks []string, chosen int) (keys [][]byte, err error) {
+	iterator := t.NewIterator(table.NOCACHE)
 	defer func() { err = errors.Join(err, iterator.Close()) }()
-	for iterator.Seek([]byte(t.blocks[chosen])); iterator.Valid(); iterator.Next() {
+	for iterator.Seek([]byte(blocks[chosen])); iterator.Valid(); iterator.Next() {
 		key := iterator.Key()
-		if chosen+1 < len(t.blocks) && y.CompareKeys(key, []byte(t.blocks[chosen+1])) >= 0 {
+		if chosen+1 < len(blocks) && y.CompareKeys(key, []byte(blocks[chosen+1])) >= 0 {
 			break
 		}
 		keys = append(keys, bytes.Clone(y.ParseKey(key)))
@@ -186,6 +111,5 @@ func (t *sampledTable) someBlock() (keys [][]byte, err error) {
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("block %d is empty", chosen)
 	}
-	t.fullest = max(t.fullest, len(keys))
 	return keys, nil
 }

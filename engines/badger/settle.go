@@ -12,17 +12,11 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
-const (
-	settlePoll = 20 * time.Millisecond
-	// quietTime without a change of tables means that nothing goes on: compactors
-	// look for work every 50 ms.
-	quietTime = 250 * time.Millisecond
-	// overdueTime is how long a level may stay due without anything going on before
-	// we believe that nothing will: compactors start up to a second late.
-	overdueTime = 5 * time.Second
-)
+// rest: compactors look for work every 50 ms, and start up to a second late.
+var rest = adapter.Quiet{Poll: 20 * time.Millisecond, Rest: 250 * time.Millisecond, Overdue: 5 * time.Second}
 
 // flushMarker is a key no state has. Dropping it is the one way to have Badger
 // flush short of closing it.
@@ -62,35 +56,21 @@ func (d *db) flush() error {
 }
 
 func (d *db) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
-	poll := time.NewTicker(settlePoll)
-	defer poll.Stop()
 	var last globals
-	quietSince := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-poll.C:
-		}
-		if d.log.failure.Load() != nil {
-			return nil // Badger would try for ever; Settle tells
-		}
-		due, pending := d.due()
-		running := int(number(expvar.Get(y.BADGER_METRIC_PREFIX + "compaction_current_num_lsm")))
+	settled, err := rest.Await(ctx, func(time.Duration) (b adapter.Background, err error) {
+		b.Failed = d.log.failure.Load() != nil // Settle tells
+		b.Due, b.PendingBytes = d.due()
+		b.Running = int(number(expvar.Get(y.BADGER_METRIC_PREFIX + "compaction_current_num_lsm")))
 		now := readGlobals()
 		now.filterAsked, now.filterNo = 0, 0
-		if now != last || running > 0 {
-			quietSince = time.Now()
-		}
+		b.Active = now != last || b.Running > 0
 		last = now
-		if progress != nil {
-			progress(engine.Settling{PendingBytes: pending, Running: running})
-		}
-		if quiet := time.Since(quietSince); quiet >= quietTime && !due || quiet >= overdueTime {
-			d.unsettled.Store(due)
-			return nil
-		}
+		return b, nil
+	}, progress)
+	if err == nil {
+		d.unsettled.Store(!settled)
 	}
+	return err
 }
 
 // due reports whether a compactor would find work, and the bytes beyond the targets.

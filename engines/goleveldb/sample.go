@@ -7,22 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"sort"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/observe/blockio"
-)
-
-const (
-	// fullnessSample blocks are read of a table to learn how full they are.
-	fullnessSample = 8
-	// refusals bounds how often a block is refused for having few entries.
-	refusals = 64
-	// drawAttempts bounds how often a draw is repeated that hit a key which is
-	// deleted by now.
-	drawAttempts = 16
 )
 
 // SampleKeys calls yield with n keys (fewer where nearly all are deleted). A draw
@@ -48,15 +38,23 @@ func (d *db) sampleAll(ctx context.Context, n int, seed uint64, yield func(key [
 		return fmt.Errorf("goleveldb: open %s beside itself: %w", d.dir, err)
 	}
 	defer func() { err = errors.Join(err, aside.Close()) }()
-	draws := d.drawTables(tables, n, seed)
-	if len(draws) == 0 {
+	entries := make([]uint64, len(tables))
+	for i, t := range tables {
+		if a := d.recorder.Anatomy(t.Number); a != nil {
+			entries[i] = a.Entries
+		}
+	}
+	draws := adapter.DrawTables(entries, n, seed)
+	if draws == nil {
 		return sampleJournals(ctx, aside, n, seed, yield)
 	}
-	for _, drawn := range draws {
-		s := sampler{aside: aside, rng: rand.New(rand.NewPCG(seed, uint64(drawn.number))), yield: yield}
-		err := s.sampleTable(ctx, d.storage.tablePath(drawn.number), drawn.keys)
+	exists := func(key []byte) (bool, error) { return aside.Has(key, nil) }
+	for i, number := range draws {
+		file := tables[i].Number
+		sampled := adapter.SampledTable{Rng: rand.New(rand.NewPCG(seed, uint64(file))), Exists: exists}
+		err := sampleTable(ctx, &sampled, d.storage.tablePath(file), number, yield)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
-			return fmt.Errorf("goleveldb: sample table %d of %s: %w", drawn.number, d.dir, err)
+			return fmt.Errorf("goleveldb: sample table %d of %s: %w", file, d.dir, err)
 		}
 	}
 	return nil
@@ -83,40 +81,7 @@ func sampleJournals(ctx context.Context, db *leveldb.DB, n int, seed uint64, yie
 	return nil
 }
 
-// drawn tells how many keys to draw from a table.
-type drawn struct {
-	number blockio.FileNumber
-	keys   int
-}
-
-func (d *db) drawTables(tables []blockio.LiveTable, n int, seed uint64) []drawn {
-	var total uint64
-	ends := make([]uint64, len(tables))
-	draws := make([]drawn, len(tables))
-	for i, t := range tables {
-		if a := d.recorder.Anatomy(t.Number); a != nil {
-			total += a.Entries
-		}
-		ends[i], draws[i].number = total, t.Number
-	}
-	if total == 0 {
-		return nil
-	}
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for range n {
-		entry := rng.Uint64N(total)
-		draws[sort.Search(len(ends), func(i int) bool { return ends[i] > entry })].keys++
-	}
-	return draws
-}
-
-type sampler struct {
-	aside *leveldb.DB
-	rng   *rand.Rand
-	yield func(key []byte) error
-}
-
-func (s sampler) sampleTable(ctx context.Context, path string, draws int) (err error) {
+func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string, draws int, yield func(key []byte) error) (err error) {
 	if draws == 0 {
 		return nil
 	}
@@ -132,63 +97,12 @@ func (s sampler) sampleTable(ctx context.Context, path string, draws int) (err e
 	if len(t.data) == 0 {
 		return fmt.Errorf("%w: no data blocks", errDamaged)
 	}
-	fullest := 0
-	for range fullnessSample {
-		if _, err := s.block(t, &fullest); err != nil {
-			return err
+	sampled.Block = func() ([][]byte, error) {
+		keys, err := t.keys(t.data[sampled.Rng.IntN(len(t.data))])
+		if err == nil && len(keys) == 0 {
+			err = fmt.Errorf("%w: an empty data block", errDamaged)
 		}
+		return keys, err
 	}
-	for range draws {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.draw(t, &fullest); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// block returns the keys of some block, each with the same chance.
-func (s sampler) block(t *table, fullest *int) ([][]byte, error) {
-	keys, err := t.keys(t.data[s.rng.IntN(len(t.data))])
-	if err == nil && len(keys) == 0 {
-		err = fmt.Errorf("%w: an empty data block", errDamaged)
-	}
-	*fullest = max(*fullest, len(keys))
-	return keys, err
-}
-
-func (s sampler) draw(t *table, fullest *int) error {
-	for range drawAttempts {
-		key, err := s.randomKey(t, fullest)
-		if err != nil {
-			return err
-		}
-		exists, err := s.aside.Has(key, nil)
-		if err != nil {
-			return fmt.Errorf("look up the sampled key %x: %w", key, err)
-		}
-		if exists {
-			return s.yield(key)
-		}
-	}
-	return nil
-}
-
-func (s sampler) randomKey(t *table, fullest *int) ([]byte, error) {
-	for range refusals - 1 {
-		keys, err := s.block(t, fullest)
-		if err != nil {
-			return nil, err
-		}
-		if s.rng.IntN(*fullest) < len(keys) {
-			return keys[s.rng.IntN(len(keys))], nil
-		}
-	}
-	keys, err := s.block(t, fullest)
-	if err != nil {
-		return nil, err
-	}
-	return keys[s.rng.IntN(len(keys))], nil
+	return sampled.Sample(ctx, draws, yield)
 }

@@ -9,17 +9,11 @@ import (
 	"github.com/syndtr/goleveldb/leveldb"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
-const (
-	settlePoll = 10 * time.Millisecond
-	// quietTime without a read, a write or a finished compaction means that nothing
-	// goes on: compactions follow each other within microseconds.
-	quietTime = 50 * time.Millisecond
-	// overdueTime is how long a level may stay due without anything going on
-	// before we believe that nothing will.
-	overdueTime = 2 * time.Second
-)
+// rest: compactions follow each other within microseconds.
+var rest = adapter.Quiet{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
 
 // Settle flushes and waits for the compactions that follow by themselves. It
 // compacts no range: that would leave a shape no node has.
@@ -62,47 +56,25 @@ type activity struct {
 }
 
 func (d *db) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
-	poll := time.NewTicker(settlePoll)
-	defer poll.Stop()
 	var last activity
-	quietSince := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-poll.C:
-		}
-		if d.BackgroundError() != nil {
-			return nil // goleveldb would try for ever; Settle tells
-		}
+	settled, err := rest.Await(ctx, func(quiet time.Duration) (b adapter.Background, err error) {
+		b.Failed = d.BackgroundError() != nil // Settle tells
 		var s leveldb.DBStats
 		if err := d.leveldb.Stats(&s); err != nil {
-			return err
+			return b, err
 		}
-		due, pending := d.due(&s)
+		b.Due, b.PendingBytes = d.due(&s)
 		now := activity{read: s.IORead, written: s.IOWrite, finished: s.MemComp + s.Level0Comp + s.NonLevel0Comp + s.SeekComp}
-		if now != last {
-			quietSince = time.Now()
+		b.Active = now != last
+		if last = now; b.Active || quiet < rest.Rest {
+			b.Running = 1 // goleveldb has one compaction at a time and does not tell of it
 		}
-		last = now
-		quiet := time.Since(quietSince)
-		if progress != nil {
-			progress(engine.Settling{PendingBytes: pending, Running: running(quiet)})
-		}
-		if quiet >= quietTime && !due || quiet >= overdueTime {
-			d.unsettled.Store(due)
-			return nil
-		}
+		return b, nil
+	}, progress)
+	if err == nil {
+		d.unsettled.Store(!settled)
 	}
-}
-
-// running is 1 while something went on lately: goleveldb has one compaction at a
-// time and does not tell of it.
-func running(quiet time.Duration) int {
-	if quiet < quietTime {
-		return 1
-	}
-	return 0
+	return err
 }
 
 // due reports whether a level asks for a compaction, by goleveldb's rule, and the

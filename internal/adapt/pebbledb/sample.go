@@ -1,6 +1,7 @@
 package pebbledb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"runtime"
-	"sort"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // Aside is a second, read-only view of the files of an open database, with a
@@ -59,10 +59,6 @@ func (a aside) Has(key []byte) (bool, error) {
 // AsideCacheBytes is the cache of an Aside.
 const AsideCacheBytes = 32 << 20
 
-// drawAttempts bounds how often a draw is repeated that hit a key which is
-// deleted by now.
-const drawAttempts = 16
-
 // SampleKeys calls yield with n keys (fewer where nearly all are deleted).
 //
 // A draw chooses a table by its number of entries, one of its data blocks, and an
@@ -91,19 +87,28 @@ func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key
 	}
 	defer func() { err = errors.Join(err, aside.Close()) }()
 
+	entries := make([]uint64, len(tables))
+	for i, t := range tables {
+		if a := d.recorder.Anatomy(t.Number); a != nil {
+			entries[i] = a.EntriesOf(t)
+		}
+	}
 	var yielding sync.Mutex
-	sampler := sampler{aside: aside, yield: func(key []byte) error {
+	yieldOne := func(key []byte) error {
 		yielding.Lock()
 		defer yielding.Unlock()
 		return yield(key)
-	}}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.NumCPU())
-	for number, draws := range d.drawTables(tables, n, seed) {
+	for i, draws := range adapter.DrawTables(entries, n, seed) {
+		if draws == 0 {
+			continue
+		}
+		number := tables[i].Number
 		group.Go(func() error {
-			rng := rand.New(rand.NewPCG(seed, uint64(number)))
-			err := sampler.sampleTable(ctx, d.tablePath(number), draws, rng)
-			if err != nil {
+			sampled := adapter.SampledTable{Rng: rand.New(rand.NewPCG(seed, uint64(number))), Exists: aside.Has}
+			if err := sampleTable(ctx, &sampled, d.tablePath(number), draws, yieldOne); err != nil {
 				return d.failed(fmt.Sprintf("sample table %06d of", number), err)
 			}
 			return nil
@@ -112,35 +117,7 @@ func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key
 	return group.Wait()
 }
 
-// drawTables tells how many keys to draw from which table.
-func (d *live) drawTables(tables []blockio.LiveTable, n int, seed uint64) map[blockio.FileNumber]int {
-	var total uint64
-	ends := make([]uint64, len(tables))
-	for i, t := range tables {
-		if a := d.recorder.Anatomy(t.Number); a != nil {
-			total += a.EntriesOf(t)
-		}
-		ends[i] = total
-	}
-	draws := map[blockio.FileNumber]int{}
-	if total == 0 {
-		return draws
-	}
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for range n {
-		entry := rng.Uint64N(total)
-		at := sort.Search(len(ends), func(i int) bool { return ends[i] > entry })
-		draws[tables[at].Number]++
-	}
-	return draws
-}
-
-type sampler struct {
-	aside Aside
-	yield func(key []byte) error
-}
-
-func (s sampler) sampleTable(ctx context.Context, path string, draws int, rng *rand.Rand) (err error) {
+func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string, draws int, yield func(key []byte) error) (err error) {
 	table, err := openSampled(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // compacted away meanwhile
@@ -149,37 +126,8 @@ func (s sampler) sampleTable(ctx context.Context, path string, draws int, rng *r
 		return err
 	}
 	defer func() { err = errors.Join(err, table.reader.Close()) }()
-	for range fullnessSample {
-		if err := table.readBlock(ctx, rng); err != nil {
-			return err
-		}
-	}
-	for range draws {
-		if err := s.draw(ctx, table, rng); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s sampler) draw(ctx context.Context, table *sampledTable, rng *rand.Rand) error {
-	for range drawAttempts {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		key, err := table.randomKey(ctx, rng)
-		if err != nil {
-			return err
-		}
-		exists, err := s.aside.Has(key)
-		if err != nil {
-			return fmt.Errorf("look up the sampled key %x: %w", key, err)
-		}
-		if exists {
-			return s.yield(key)
-		}
-	}
-	return nil
+	sampled.Block = func() ([][]byte, error) { return table.readBlock(ctx, sampled.Rng) }
+	return sampled.Sample(ctx, draws, yield)
 }
 
 // sampledTable is a table whose data blocks can be read one by one.
@@ -187,16 +135,7 @@ type sampledTable struct {
 	reader *sstable.Reader
 	format sstable.TableFormat
 	data   []block.HandleWithProperties
-	keys   [][]byte // of the block read last, reused
-	most   int      // keys in the fullest block so far
 }
-
-const (
-	// fullnessSample blocks are read of a table to learn how full they are.
-	fullnessSample = 8
-	// refusals bounds how often a block is refused for having few entries.
-	refusals = 64
-)
 
 func openSampled(ctx context.Context, path string) (*sampledTable, error) {
 	file, err := vfs.Default.Open(path)
@@ -221,75 +160,59 @@ func openSampled(ctx context.Context, path string) (*sampledTable, error) {
 	return &sampledTable{reader: reader, format: layout.Format, data: layout.Data}, nil
 }
 
-// randomKey returns the user key of some entry, each with the same chance. It is
-// the caller's.
-func (t *sampledTable) randomKey(ctx context.Context, rng *rand.Rand) ([]byte, error) {
-	for range refusals {
-		if err := t.readBlock(ctx, rng); err != nil {
-			return nil, err
-		}
-		if rng.IntN(t.most) < len(t.keys) {
-			break
-		}
-	}
-	return append([]byte(nil), t.keys[rng.IntN(len(t.keys))]...), nil
-}
-
-// readBlock reads the keys of some block, each with the same chance.
-func (t *sampledTable) readBlock(ctx context.Context, rng *rand.Rand) error {
+// readBlock returns the user keys of some block, each with the same chance.
+func (t *sampledTable) readBlock(ctx context.Context, rng *rand.Rand) (keys [][]byte, err error) {
 	handle := t.data[rng.IntN(len(t.data))].Handle
 	noMetadata := func(*block.Metadata, []byte) error { return nil }
 	buffer, err := t.reader.BlockReader().Read(ctx, block.NoReadEnv, nil, handle, blockkind.SSTableData, noMetadata)
 	if err != nil {
-		return fmt.Errorf("data block at %d: %w", handle.Offset, err)
+		return nil, fmt.Errorf("data block at %d: %w", handle.Offset, err)
 	}
 	defer buffer.Release()
-	t.keys = t.keys[:0]
 	if t.format.BlockColumnar() {
-		err = t.readColumnar(buffer.BlockData())
+		keys, err = readColumnar(buffer.BlockData())
 	} else {
-		err = t.readRows(buffer.BlockData())
+		keys, err = readRows(buffer.BlockData())
 	}
-	if err == nil && len(t.keys) == 0 {
+	if err == nil && len(keys) == 0 {
 		err = errors.New("no keys")
 	}
 	if err != nil {
-		return fmt.Errorf("data block at %d: %w", handle.Offset, err)
+		return nil, fmt.Errorf("data block at %d: %w", handle.Offset, err)
 	}
-	t.most = max(t.most, len(t.keys))
-	return nil
+	return keys, nil
 }
 
 // keyTrailerBytes are the sequence number and the kind behind a key in a row.
 const keyTrailerBytes = 8
 
-func (t *sampledTable) readRows(data []byte) error {
+func readRows(data []byte) (keys [][]byte, err error) {
 	rows, err := rowblk.NewRawIter(pebble.DefaultComparer.Compare, data)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for stored := range rows.All() {
 		if len(stored) < keyTrailerBytes {
-			return fmt.Errorf("a key of %d bytes, shorter than its trailer", len(stored))
+			return nil, fmt.Errorf("a key of %d bytes, shorter than its trailer", len(stored))
 		}
-		t.keys = append(t.keys, append([]byte(nil), stored[:len(stored)-keyTrailerBytes]...))
+		keys = append(keys, bytes.Clone(stored[:len(stored)-keyTrailerBytes]))
 	}
-	return rows.Close()
+	return keys, rows.Close()
 }
 
-func (t *sampledTable) readColumnar(data []byte) error {
+func readColumnar(data []byte) (keys [][]byte, err error) {
 	schema := colblk.DefaultKeySchema(pebble.DefaultComparer, prefixBundle)
 	var decoder colblk.DataBlockDecoder
 	decoder.Init(&schema, data)
 	var rows colblk.DataBlockIter
 	rows.InitOnce(&schema, pebble.DefaultComparer, nil)
 	if err := rows.Init(&decoder, block.NoTransforms); err != nil {
-		return err
+		return nil, err
 	}
 	for kv := rows.First(); kv != nil; kv = rows.Next() {
-		t.keys = append(t.keys, append([]byte(nil), kv.K.UserKey...))
+		keys = append(keys, bytes.Clone(kv.K.UserKey))
 	}
-	return rows.Close()
+	return keys, rows.Close()
 }
 
 // prefixBundle is what Pebble's own default schema uses.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // Activity is what a database does in the background.
@@ -16,46 +17,24 @@ type Activity struct {
 	TableReads   int64   // grows with every read of a table
 }
 
-const (
-	quietPoll = 10 * time.Millisecond
-	// quietTime without a job or a read means that nothing goes on: jobs follow
-	// each other within microseconds.
-	quietTime = 50 * time.Millisecond
-	// overdueTime is how long a level may stay due without any job starting
-	// before we believe that none will (compactions are disabled, or Pebble
-	// sees no legal one).
-	overdueTime = 2 * time.Second
-)
+// rest: jobs follow each other within microseconds. Levels stay due where compactions are
+// disabled, or where Pebble sees no legal one.
+var rest = adapter.Quiet{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
 
 // awaitQuiet returns when no background work is left. settled is false where a
 // level stays due although nothing starts, or work failed.
 func awaitQuiet(ctx context.Context, observe func() Activity, failed <-chan struct{}, progress func(engine.Settling)) (settled bool, err error) {
-	poll := time.NewTicker(quietPoll)
-	defer poll.Stop()
 	last := observe()
-	quietSince := time.Now()
-	for {
+	return rest.Await(ctx, func(time.Duration) (b adapter.Background, err error) {
 		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
 		case <-failed:
-			return false, nil
-		case <-poll.C:
+			b.Failed = true
+		default:
 		}
 		now := observe()
-		if progress != nil {
-			progress(engine.Settling{PendingBytes: now.PendingBytes, Running: now.Running})
-		}
-		if now.Running > 0 || now.Finished != last.Finished || now.TableReads != last.TableReads {
-			quietSince = time.Now()
-		}
+		b.Running, b.PendingBytes, b.Due = now.Running, now.PendingBytes, now.Score >= 1
+		b.Active = now.Running > 0 || now.Finished != last.Finished || now.TableReads != last.TableReads
 		last = now
-		quiet := time.Since(quietSince)
-		if quiet >= quietTime && now.Score < 1 {
-			return true, nil
-		}
-		if quiet >= overdueTime {
-			return false, nil
-		}
-	}
+		return b, nil
+	}, progress)
 }

@@ -1,0 +1,56 @@
+package adapter
+
+import (
+	"context"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+)
+
+// Quiet is how a database shows that its background work has ended.
+type Quiet struct {
+	Poll    time.Duration // between two looks
+	Rest    time.Duration // without anything going on: nothing goes on
+	Overdue time.Duration // how long work may be due without anything going on before we believe that nothing will
+}
+
+// Background is what a database tells of its background work.
+type Background struct {
+	engine.Settling
+	Active bool // something goes on, or did since the last look
+	Due    bool // a level is beyond its target
+	Failed bool // the work: the engine might try for ever
+}
+
+// Await returns when no background work is left. look is told how long nothing went on.
+// settled is false where a level stays due although nothing starts, or where work failed.
+func (q Quiet) Await(
+	ctx context.Context, look func(quiet time.Duration) (Background, error), progress func(engine.Settling),
+) (settled bool, err error) {
+	poll := time.NewTicker(q.Poll)
+	defer poll.Stop()
+	quietSince := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-poll.C:
+		}
+		now, err := look(time.Since(quietSince))
+		if err != nil || now.Failed {
+			return false, err
+		}
+		if now.Active {
+			quietSince = time.Now()
+		}
+		if progress != nil {
+			progress(now.Settling)
+		}
+		switch quiet := time.Since(quietSince); {
+		case quiet >= q.Rest && !now.Due:
+			return true, nil
+		case quiet >= q.Overdue:
+			return false, nil
+		}
+	}
+}
