@@ -18,8 +18,7 @@ type db struct {
 	*mmapdb.DB
 
 	env      *lmdb.Env
-	table    lmdb.DBI
-	mixed    []lmdb.DBI // tables of a mix; none without one
+	chosen   []lmdb.DBI // the table that Gets ask for, or those of a mix
 	settings settings
 	readOnly bool
 	opened   uintptr // last transaction at Open
@@ -60,13 +59,9 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 	if d.noTable != nil {
 		return d.noTable
 	}
-	mix, tables := d.settings.mix, d.mixed
-	if len(mix) < 2 {
-		mix, tables = []adapter.Portion{{Name: d.settings.table, Share: 1}}, []lmdb.DBI{d.table}
-	}
 	return d.env.View(func(txn *lmdb.Txn) error {
-		return adapter.SampleMix(mix, n, func(table, n int, yield func([]byte) error) error {
-			return mmapdb.SampleTable(ctx, txn, tables[table], words(), n, seed, yield)
+		return adapter.SampleMix(d.settings.mix, n, func(table, n int, yield func([]byte) error) error {
+			return mmapdb.SampleTable(ctx, txn, d.chosen[table], words(), n, seed, yield)
 		}, yield)
 	})
 }
@@ -74,7 +69,7 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 // Writer returns a writer of batches.
 func (d *db) Writer() (engine.Writer, error) {
 	return d.NewWriter(func(b *mmapdb.Batch) error {
-		err := d.env.Update(func(txn *lmdb.Txn) error { return mmapdb.Apply(b, txn, d.table, words()) })
+		err := d.env.Update(func(txn *lmdb.Txn) error { return mmapdb.Apply(b, txn, d.chosen[0], words()) })
 		var failed *lmdb.OpError
 		if errors.As(err, &failed) && lmdb.IsMapFull(failed) {
 			err = fmt.Errorf("%w: raise --set map_size", err)
@@ -115,15 +110,11 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 			return dst[:0], false, err
 		}
 	}
-	table := r.db.table
-	if len(r.db.mixed) > 0 {
-		number, rest, known := adapter.Unmix(len(r.db.mixed), key)
-		if !known {
-			return dst[:0], false, nil
-		}
-		table, key = r.db.mixed[number], rest
+	table, key, known := adapter.Unmix(len(r.db.chosen), key)
+	if !known {
+		return dst[:0], false, nil
 	}
-	value, err := r.txn.Get(table, key)
+	value, err := r.txn.Get(r.db.chosen[table], key)
 	if err != nil && !lmdb.IsNotFound(err) {
 		return dst[:0], false, err
 	}
@@ -133,11 +124,7 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 
 // measure tells the pages that each Get touches; of a mix, those of the flattest table.
 func (r *reader) measure() (pages mmapdb.Pages, err error) {
-	tables := r.db.mixed
-	if len(tables) == 0 {
-		tables = []lmdb.DBI{r.db.table}
-	}
-	for i, table := range tables {
+	for _, table := range r.db.chosen {
 		stat, err := r.txn.Stat(table)
 		if err != nil {
 			return pages, err
@@ -146,11 +133,7 @@ func (r *reader) measure() (pages mmapdb.Pages, err error) {
 		if err != nil {
 			return pages, err
 		}
-		depth := int64(stat.Depth)
-		pages.More = pages.More || stat.OverflowPages > 0 || flags&lmdb.DupSort != 0 || i > 0 && depth != pages.Depth
-		if i == 0 || depth < pages.Depth {
-			pages.Depth = depth
-		}
+		pages.Add(int64(stat.Depth), stat.OverflowPages > 0 || flags&lmdb.DupSort != 0)
 	}
 	return pages, nil
 }

@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/PowerDNS/lmdb-go/lmdb"
 
@@ -133,59 +132,34 @@ func open(o engine.Options, s settings) (d *db, err error) {
 
 // openTable opens the table to look keys up in. The root of an environment with named
 // databases holds their records, which are no keys of anybody.
-func (d *db) openTable(txn *lmdb.Txn, o engine.Options) (err error) {
+func (d *db) openTable(txn *lmdb.Txn, o engine.Options) error {
 	root, err := txn.OpenRoot(0)
+	d.chosen = []lmdb.DBI{root}
 	if err != nil || !o.ReadOnly {
-		d.table = root
 		return err
 	}
-	if d.tables, err = tables(txn, root); err != nil {
+	d.tables, err = mmapdb.NamedTables(txn, root, words(), func(name string) (engine.Table, bool) { return tableOf(txn, name) })
+	if err != nil {
 		return err
 	}
-	for _, p := range d.settings.mix {
-		if d.table, err = txn.OpenDBI(p.Name, 0); err != nil {
-			return adapter.ChooseTable(p.Name, d.tables)
+	if d.settings.table == "" {
+		if len(d.tables) > 0 {
+			d.noTable = adapter.ChooseTable("", d.tables)
 		}
-		if len(d.settings.mix) > 1 {
-			d.mixed = append(d.mixed, d.table)
-		}
-	}
-	if d.settings.table != "" {
 		return nil
 	}
-	d.table = root
-	if len(d.tables) > 0 {
-		d.noTable = adapter.ChooseTable("", d.tables)
+	d.chosen = nil
+	for _, p := range d.settings.mix {
+		table, err := txn.OpenDBI(p.Name, 0)
+		if err != nil {
+			return adapter.ChooseTable(p.Name, d.tables)
+		}
+		d.chosen = append(d.chosen, table)
 	}
 	return nil
 }
 
-// tables lists the named databases: the keys of the root, where its first key is the
-// name of one.
-func tables(txn *lmdb.Txn, root lmdb.DBI) (found []engine.Table, err error) {
-	cursor, err := txn.OpenCursor(root)
-	if err != nil {
-		return nil, err
-	}
-	defer cursor.Close()
-	name, _, err := cursor.Get(nil, nil, lmdb.First)
-	for ; err == nil && len(found) < mmapdb.MostTables; name, _, err = cursor.Get(nil, nil, lmdb.Next) {
-		table, is := tableOf(txn, string(name))
-		if !is {
-			break // a value, no table
-		}
-		found = append(found, table)
-	}
-	if lmdb.IsNotFound(err) {
-		err = nil
-	}
-	return found, err
-}
-
 func tableOf(txn *lmdb.Txn, name string) (engine.Table, bool) {
-	if strings.Contains(name, "\x00") {
-		return engine.Table{}, false
-	}
 	table, err := txn.OpenDBI(name, 0)
 	if err != nil {
 		return engine.Table{}, false

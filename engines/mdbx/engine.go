@@ -191,35 +191,12 @@ func (d *db) configure(create bool) error {
 
 // openTable opens the table to look keys up in and checks that it can answer.
 func (d *db) openTable(o engine.Options) error {
-	err := d.env.View(func(txn *mdbx.Txn) (err error) {
-		if d.settings.table == "" {
-			d.table, err = txn.OpenRoot(0)
+	err := d.env.View(func(txn *mdbx.Txn) error {
+		if o.ReadOnly {
+			return d.chooseTable(txn)
 		}
-		wanted := d.settings.table
-		for _, p := range d.settings.mix {
-			if wanted = p.Name; err == nil {
-				d.table, err = txn.OpenDBISimple(wanted, mdbx.DBAccede)
-			}
-			if err != nil {
-				break
-			}
-			if len(d.settings.mix) > 1 {
-				d.mixed = append(d.mixed, d.table)
-			}
-		}
-		if !o.ReadOnly {
-			return err
-		}
-		var listErr error
-		if d.tables, listErr = tables(txn); listErr != nil {
-			return errors.Join(err, listErr)
-		}
-		if d.settings.table != "" && err != nil {
-			return adapter.ChooseTable(wanted, d.tables)
-		}
-		if d.settings.table == "" && len(d.tables) > 0 {
-			d.noTable = adapter.ChooseTable("", d.tables)
-		}
+		root, err := txn.OpenRoot(0)
+		d.chosen = []mdbx.DBI{root}
 		return err
 	})
 	if err != nil || d.readOnly || o.MemoryBytes == 0 {
@@ -232,36 +209,35 @@ func (d *db) openTable(o engine.Options) error {
 	return err
 }
 
-// tables lists the named tables: the keys of the main one, where its first key is
-// the name of a table.
-func tables(txn *mdbx.Txn) (found []engine.Table, err error) {
+// chooseTable opens the table that was asked for, or all of a mix. The main one of a database with
+// named tables holds their records, which are no keys of anybody.
+func (d *db) chooseTable(txn *mdbx.Txn) error {
 	root, err := txn.OpenRoot(0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	cursor, err := txn.OpenCursor(root)
+	d.tables, err = mmapdb.NamedTables(txn, root, words(), func(name string) (engine.Table, bool) { return tableOf(txn, name) })
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer cursor.Close()
-	name, _, err := cursor.Get(nil, nil, mdbx.First)
-	for ; err == nil && len(found) < mmapdb.MostTables; name, _, err = cursor.Get(nil, nil, mdbx.Next) {
-		table, is := tableOf(txn, string(name))
-		if !is {
-			break // a value, no table
+	if d.settings.table == "" {
+		d.chosen = []mdbx.DBI{root}
+		if len(d.tables) > 0 {
+			d.noTable = adapter.ChooseTable("", d.tables)
 		}
-		found = append(found, table)
+		return nil
 	}
-	if mdbx.IsNotFound(err) {
-		err = nil
+	for _, p := range d.settings.mix {
+		table, err := txn.OpenDBISimple(p.Name, mdbx.DBAccede)
+		if err != nil {
+			return adapter.ChooseTable(p.Name, d.tables)
+		}
+		d.chosen = append(d.chosen, table)
 	}
-	return found, err
+	return nil
 }
 
 func tableOf(txn *mdbx.Txn, name string) (engine.Table, bool) {
-	if strings.Contains(name, "\x00") {
-		return engine.Table{}, false
-	}
 	table, err := txn.OpenDBISimple(name, mdbx.DBAccede)
 	if err != nil {
 		return engine.Table{}, false

@@ -71,7 +71,7 @@ const mostPortions = 256
 // SampleMix samples each table's share of n keys. Keys of a mix begin with the number of their
 // table: Unmix takes it away.
 func SampleMix(mix []Portion, n int, sample func(table, n int, yield func([]byte) error) error, yield func([]byte) error) error {
-	if len(mix) == 1 {
+	if len(mix) < 2 {
 		return sample(0, n, yield)
 	}
 	var mixed []byte

@@ -152,6 +152,14 @@ type Pages struct {
 	More  bool
 }
 
+// Add adds a table of a mix, whose flattest tells the depth.
+func (p *Pages) Add(depth int64, more bool) {
+	p.More = p.More || more || p.Depth > 0 && depth != p.Depth
+	if p.Depth == 0 || depth < p.Depth {
+		p.Depth = depth
+	}
+}
+
 // Begin begins a transaction of r. measure tells the pages of its Gets.
 func (d *DB) Begin(r *Reader, begin func() (ReadTxn, error), measure func() (Pages, error)) error {
 	r.db, r.Seen, r.measure = d, d.commits.Load(), measure

@@ -60,6 +60,25 @@ func SampleTable[T any, C LibraryCursor](
 	}, n, seed, yield)
 }
 
+// NamedTables lists the named tables: the keys of the root, where its first key is the
+// name of one.
+func NamedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w Words, tableOf func(name string) (engine.Table, bool)) (found []engine.Table, err error) {
+	cursor, err := txn.OpenCursor(root)
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close()
+	name, _, err := cursor.Get(nil, nil, w.First)
+	for ; err == nil && len(found) < MostTables && bytes.IndexByte(name, 0) < 0; name, _, err = cursor.Get(nil, nil, w.Next) {
+		table, is := tableOf(string(name))
+		if !is {
+			break // a value, no table
+		}
+		found = append(found, table)
+	}
+	return found, w.absentIsNil(err)
+}
+
 // Batch is what a writer keeps until Commit: a write transaction bars all other writers
 // and is bound to its thread.
 type Batch struct {
