@@ -93,14 +93,7 @@ func WriteSweep(dir string, s *Sweep) error {
 
 // ReadSweep reads dir/sweep.json.
 func ReadSweep(dir string) (*Sweep, error) {
-	var s Sweep
-	if err := readJSON(filepath.Join(dir, SweepFile), &s); err != nil {
-		return nil, err
-	}
-	if s.Schema != SweepSchema {
-		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", filepath.Join(dir, SweepFile), s.Schema, SweepSchema)
-	}
-	return &s, nil
+	return readOf(filepath.Join(dir, SweepFile), SweepSchema, func(v *Sweep) string { return v.Schema })
 }
 
 // ReadSeries reads dir/series.jsonl. A last line cut short by a kill is left
@@ -123,6 +116,18 @@ func writeJSON(path string, v any) error {
 		_, err := f.Write(append(text, '\n'))
 		return err
 	})
+}
+
+// readOf reads a summary, whose schema must be the one of this version.
+func readOf[T any](path, schema string, schemaOf func(*T) string) (*T, error) {
+	v := new(T)
+	if err := readJSON(path, v); err != nil {
+		return nil, err
+	}
+	if found := schemaOf(v); found != schema {
+		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", path, found, schema)
+	}
+	return v, nil
 }
 
 func readJSON(path string, v any) error {

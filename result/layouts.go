@@ -1,7 +1,6 @@
 package result
 
 import (
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -245,12 +244,5 @@ func WriteLayouts(dir string, l *Layouts) error {
 
 // ReadLayouts reads dir/layouts.json.
 func ReadLayouts(dir string) (*Layouts, error) {
-	var l Layouts
-	if err := readJSON(filepath.Join(dir, LayoutsFile), &l); err != nil {
-		return nil, err
-	}
-	if l.Schema != LayoutsSchema {
-		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", filepath.Join(dir, LayoutsFile), l.Schema, LayoutsSchema)
-	}
-	return &l, nil
+	return readOf(filepath.Join(dir, LayoutsFile), LayoutsSchema, func(v *Layouts) string { return v.Schema })
 }

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -88,13 +87,5 @@ func WritePrice(dir string, p *Price) error {
 
 // ReadPrice reads dir/price.json.
 func ReadPrice(dir string) (*Price, error) {
-	var p Price
-	path := filepath.Join(dir, PriceFile)
-	if err := readJSON(path, &p); err != nil {
-		return nil, err
-	}
-	if p.Schema != PriceSchema {
-		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", path, p.Schema, PriceSchema)
-	}
-	return &p, nil
+	return readOf(filepath.Join(dir, PriceFile), PriceSchema, func(v *Price) string { return v.Schema })
 }

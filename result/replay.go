@@ -231,14 +231,7 @@ func WriteReplay(dir string, r *ReplayOf) error {
 
 // ReadReplay reads dir/replay.json.
 func ReadReplay(dir string) (*ReplayOf, error) {
-	var r ReplayOf
-	if err := readJSON(filepath.Join(dir, ReplayFile), &r); err != nil {
-		return nil, err
-	}
-	if r.Schema != ReplaySchema {
-		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", filepath.Join(dir, ReplayFile), r.Schema, ReplaySchema)
-	}
-	return &r, nil
+	return readOf(filepath.Join(dir, ReplayFile), ReplaySchema, func(v *ReplayOf) string { return v.Schema })
 }
 
 // ReadRoots reads dir/roots.jsonl, which need not exist.

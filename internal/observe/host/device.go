@@ -62,28 +62,20 @@ func (d Device) Now() (result.DeviceIO, error) {
 
 // DeviceBetween returns what was counted after before and up to after.
 func DeviceBetween(before, after result.DeviceIO) result.DeviceIO {
-	return result.DeviceIO{
-		Device:     after.Device,
-		Reads:      after.Reads - before.Reads,
-		ReadMerges: after.ReadMerges - before.ReadMerges,
-		ReadBytes:  after.ReadBytes - before.ReadBytes,
-		Writes:     after.Writes - before.Writes,
-		WriteBytes: after.WriteBytes - before.WriteBytes,
-		BusyMillis: after.BusyMillis - before.BusyMillis,
-	}
+	return addDevice(after, -1, before)
 }
 
 // DeviceSum adds two counts of one device.
-func DeviceSum(a, b result.DeviceIO) result.DeviceIO {
-	return result.DeviceIO{
-		Device:     a.Device,
-		Reads:      a.Reads + b.Reads,
-		ReadMerges: a.ReadMerges + b.ReadMerges,
-		ReadBytes:  a.ReadBytes + b.ReadBytes,
-		Writes:     a.Writes + b.Writes,
-		WriteBytes: a.WriteBytes + b.WriteBytes,
-		BusyMillis: a.BusyMillis + b.BusyMillis,
-	}
+func DeviceSum(a, b result.DeviceIO) result.DeviceIO { return addDevice(a, 1, b) }
+
+func addDevice(a result.DeviceIO, times int64, b result.DeviceIO) result.DeviceIO {
+	a.Reads += times * b.Reads
+	a.ReadMerges += times * b.ReadMerges
+	a.ReadBytes += times * b.ReadBytes
+	a.Writes += times * b.Writes
+	a.WriteBytes += times * b.WriteBytes
+	a.BusyMillis += times * b.BusyMillis
+	return a
 }
 
 // ReadAheadKB is how much a sequential reader, and a fault on mapped memory, may

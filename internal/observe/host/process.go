@@ -49,34 +49,24 @@ func ProcessNow() (result.ProcessIO, error) {
 
 // ProcessBetween returns what was counted after before and up to after.
 func ProcessBetween(before, after result.ProcessIO) result.ProcessIO {
-	return result.ProcessIO{
-		ReadCalls:           after.ReadCalls - before.ReadCalls,
-		ReadChars:           after.ReadChars - before.ReadChars,
-		ReadBytes:           after.ReadBytes - before.ReadBytes,
-		WriteBytes:          after.WriteBytes - before.WriteBytes,
-		MajorFaults:         after.MajorFaults - before.MajorFaults,
-		MinorFaults:         after.MinorFaults - before.MinorFaults,
-		VoluntarySwitches:   after.VoluntarySwitches - before.VoluntarySwitches,
-		InvoluntarySwitches: after.InvoluntarySwitches - before.InvoluntarySwitches,
-		UserNanos:           after.UserNanos - before.UserNanos,
-		SystemNanos:         after.SystemNanos - before.SystemNanos,
-	}
+	return addProcess(after, -1, before)
 }
 
 // ProcessSum adds two counts.
-func ProcessSum(a, b result.ProcessIO) result.ProcessIO {
-	return result.ProcessIO{
-		ReadCalls:           a.ReadCalls + b.ReadCalls,
-		ReadChars:           a.ReadChars + b.ReadChars,
-		ReadBytes:           a.ReadBytes + b.ReadBytes,
-		WriteBytes:          a.WriteBytes + b.WriteBytes,
-		MajorFaults:         a.MajorFaults + b.MajorFaults,
-		MinorFaults:         a.MinorFaults + b.MinorFaults,
-		VoluntarySwitches:   a.VoluntarySwitches + b.VoluntarySwitches,
-		InvoluntarySwitches: a.InvoluntarySwitches + b.InvoluntarySwitches,
-		UserNanos:           a.UserNanos + b.UserNanos,
-		SystemNanos:         a.SystemNanos + b.SystemNanos,
-	}
+func ProcessSum(a, b result.ProcessIO) result.ProcessIO { return addProcess(a, 1, b) }
+
+func addProcess(a result.ProcessIO, times int64, b result.ProcessIO) result.ProcessIO {
+	a.ReadCalls += times * b.ReadCalls
+	a.ReadChars += times * b.ReadChars
+	a.ReadBytes += times * b.ReadBytes
+	a.WriteBytes += times * b.WriteBytes
+	a.MajorFaults += times * b.MajorFaults
+	a.MinorFaults += times * b.MinorFaults
+	a.VoluntarySwitches += times * b.VoluntarySwitches
+	a.InvoluntarySwitches += times * b.InvoluntarySwitches
+	a.UserNanos += times * b.UserNanos
+	a.SystemNanos += times * b.SystemNanos
+	return a
 }
 
 // PeakRSS is the most memory this process has had resident, in bytes, since its
