@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -606,15 +605,6 @@ type Spot struct {
 	Name             string
 	CacheBytes       int64
 	BlockReadsPerGet float64
-}
-
-// PNG draws the outlook.
-func (o Outlook) PNG(w io.Writer) error {
-	pic, err := o.Picture()
-	if err != nil {
-		return err
-	}
-	return pic.PNG(w)
 }
 
 // Picture draws the outlook.

@@ -28,13 +28,13 @@ func TestOutlook(t *testing.T) {
 		}
 	}
 	var file bytes.Buffer
-	if err := o.PNG(&file); err != nil {
+	if err := pic.PNG(&file); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := png.Decode(&file); err != nil {
 		t.Error(err)
 	}
-	if err := (Outlook{Curve: o.Curve[:1]}).PNG(&file); err == nil {
+	if _, err := (Outlook{Curve: o.Curve[:1]}).Picture(); err == nil {
 		t.Error("drew a curve of one point")
 	}
 }

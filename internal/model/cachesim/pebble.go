@@ -29,12 +29,8 @@ func ShardCount(cacheBytes int64, cores int) int {
 	return 4
 }
 
-// NewPebbleShards returns the shards of a Pebble cache, reservedBytes of it
-// taken by memtables.
-func NewPebbleShards(cacheBytes int64, cores int, reservedBytes int64) []*ClockPro {
-	return newPebbleShards(cacheBytes, ShardCount(cacheBytes, cores), reservedBytes)
-}
-
+// newPebbleShards returns the shards of a Pebble cache, reservedBytes of it taken by
+// memtables.
 func newPebbleShards(cacheBytes int64, count int, reservedBytes int64) []*ClockPro {
 	n := int64(count)
 	shards := make([]*ClockPro, n)

@@ -1,8 +1,6 @@
 package scaling
 
 import (
-	"math"
-
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -55,16 +53,4 @@ func squares(rows [][]float64, x, wanted []float64) (sum float64) {
 		sum += off * off
 	}
 	return sum
-}
-
-// R2 is the share of the variance of wanted that x explains.
-func R2(rows [][]float64, x, wanted []float64) float64 {
-	mean, total := 0.0, 0.0
-	for _, w := range wanted {
-		mean += w / float64(len(wanted))
-	}
-	for _, w := range wanted {
-		total += (w - mean) * (w - mean)
-	}
-	return 1 - squares(rows, x, wanted)/math.Max(total, 1e-300)
 }

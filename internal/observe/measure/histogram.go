@@ -144,36 +144,6 @@ func (h *Histogram) Merge(g *Histogram) {
 	h.negative += g.negative
 }
 
-// Sub returns what was counted between earlier and h, which must have grown out
-// of it.
-func (h *Histogram) Sub(earlier *Histogram) *Histogram {
-	d := h.Clone()
-	last := -1
-	for i := range d.counts[:d.used()] {
-		if d.counts[i] -= earlier.counts[i]; d.counts[i] > 0 {
-			last = i
-		}
-	}
-	d.n -= earlier.n
-	d.sum -= earlier.sum
-	d.tooLong -= earlier.tooLong
-	d.negative -= earlier.negative
-	switch { // the longest of the difference may be shorter than h's
-	case d.tooLong > 0:
-	case last >= 0:
-		d.max = min(d.max, highest(last))
-	default:
-		d.max = 0
-	}
-	return d
-}
-
-// Clone returns a copy.
-func (h *Histogram) Clone() *Histogram {
-	c := *h
-	return &c
-}
-
 // Reset empties h.
 func (h *Histogram) Reset() {
 	clear(h.counts[:h.used()])

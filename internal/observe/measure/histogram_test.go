@@ -101,7 +101,7 @@ func TestOutsideIsCounted(t *testing.T) {
 	}
 }
 
-func TestMergeAndSubAreInverse(t *testing.T) {
+func TestMergedPartsAreTheWhole(t *testing.T) {
 	early, late, whole := NewHistogram(), NewHistogram(), NewHistogram()
 	for i, v := range append(durations(2, 5000), -1, MaxNanos+1) {
 		part := early
@@ -111,26 +111,9 @@ func TestMergeAndSubAreInverse(t *testing.T) {
 		part.Add(v)
 		whole.Add(v)
 	}
-	sum := early.Clone()
-	sum.Merge(late)
-	if *sum != *whole {
+	early.Merge(late)
+	if *early != *whole {
 		t.Error("merged parts differ from the whole")
-	}
-	difference := whole.Sub(early)
-	if difference.counts != late.counts || difference.n != late.n || difference.sum != late.sum ||
-		difference.tooLong != late.tooLong || difference.negative != late.negative {
-		t.Error("whole minus early differs from late")
-	}
-	if nothing := whole.Sub(whole); *nothing != *NewHistogram() {
-		t.Error("whole minus itself is not empty")
-	}
-
-	short := NewHistogram()
-	short.Add(1e9)
-	before := short.Clone()
-	short.Add(5000)
-	if got := short.Sub(before).Max(); got < 5000 || got > 5005 {
-		t.Errorf("the longest of the difference is %d, want about 5000", got)
 	}
 	whole.Reset()
 	if *whole != *NewHistogram() {
@@ -143,7 +126,7 @@ func TestAddAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		start := c.Ticks()
 		h.Add(c.Nanos(c.Ticks() - start))
-		r.Add(c.Now())
+		r.Add(c.Nanos(c.Ticks() - start))
 	}); n != 0 {
 		t.Errorf("%v allocations per operation", n)
 	}

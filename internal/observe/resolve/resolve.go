@@ -47,12 +47,6 @@ type Resolver struct {
 // sizes.
 func (r *Resolver) Identity() string { return r.identity }
 
-// Version is the version of Pebble that is resolved for.
-func (r *Resolver) Version() cachesim.PebbleVersion { return r.version }
-
-// Blocks is the number of block numbers: all are below it, not all are blocks.
-func (r *Resolver) Blocks() uint32 { return r.blocks }
-
 // Block describes the block of a number that a Walker returned. Unless Record
 // has learnt its decompressed size, it reads the block.
 func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
