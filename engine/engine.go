@@ -177,7 +177,7 @@ type DB interface {
 	// Effective are the options the engine runs with, defaults resolved, by
 	// the engine's own names. cache_bytes and handles are always among them.
 	Effective() map[string]string
-	// Warnings are doubts about this database or these options.
+	// Warnings are about this database or these options.
 	Warnings() []Warning
 
 	Close() error

@@ -131,11 +131,11 @@ func (p Point) DeviceReads(threads int) DiskPoint {
 	return DiskPoint{InFlight: threads, ReadsPerSecond: p.Figures.GetsPerSecond * *p.Figures.DeviceReadsPerGet}
 }
 
-// DiskContradicted is the code of Doubt.
+// DiskContradicted is the code of Warning.
 const DiskContradicted = "disk_contradicted"
 
-// Doubt is the warning of a probe that is contradicted.
-func (d *Disk) Doubt() engine.Warning {
+// Warning is that of a probe that is contradicted.
+func (d *Disk) Warning() engine.Warning {
 	return engine.Warning{Code: DiskContradicted, Text: "the probe of the disk is not used as its limit: " + d.Contradicted,
 		Remedy: "stop other users of the disk, measure it again with statelab disk --out DIR, and give that folder to --disk"}
 }

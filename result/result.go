@@ -390,8 +390,8 @@ type Inflection struct {
 	IP2 Size `json:"ip2"`
 	// LastLevelFilterBytes are filters no Get consults.
 	LastLevelFilterBytes int64 `json:"unused_filter_bytes"`
-	// Phase of the part of this run's cache that blocks have: 1 below IP1, 2 between, 3 above IP2 (in-cache sizes). 0: no cache given.
-	Phase int `json:"phase,omitempty"`
+	// Regime of the part of this run's cache that blocks have: 1 below IP1, 2 between, 3 above IP2 (in-cache sizes). 0: no cache given.
+	Regime int `json:"phase,omitempty"`
 }
 
 // Sweep is sweep.json.
@@ -430,7 +430,7 @@ type Point struct {
 	CacheBytes   int64             `json:"cache_bytes"`                 // effective
 	BlockBytes   int64             `json:"cache_block_bytes,omitempty"` // of it, that blocks have: Cache.ForBlocks
 	CachePercent float64           `json:"cache_percent_of_db"`
-	Phase        int               `json:"phase,omitempty"` // of BlockBytes
+	Regime       int               `json:"phase,omitempty"` // of BlockBytes
 	WarmupGets   uint64            `json:"warmup_gets"`
 	Run          string            `json:"run"` // folder of the first repeat, relative to the sweep
 	Runs         []string          `json:"runs"`

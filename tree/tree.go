@@ -133,7 +133,7 @@ type Forest interface {
 	Counters() Counters
 	// Effective are the options the tree runs with, by the tree's own names.
 	Effective() map[string]string
-	// Warnings are doubts about this forest or these options.
+	// Warnings are about this forest or these options.
 	Warnings() []engine.Warning
 
 	Close() error

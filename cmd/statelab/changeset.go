@@ -386,8 +386,8 @@ func unknownFiles(info changeset.Info) []engine.Warning {
 	}}
 }
 
-// doubtsOf are those that a replay of the set inherits.
-func doubtsOf(info changeset.Info) []engine.Warning {
+// warningsOf are those that a replay of the set inherits.
+func warningsOf(info changeset.Info) []engine.Warning {
 	warnings := unknownFiles(info)
 	if _, base, without := strings.Cut(info.Provenance, withoutBase); without {
 		warnings = append(warnings, engine.Warning{Code: "no_base_state",

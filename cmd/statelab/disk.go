@@ -258,7 +258,7 @@ func judgeCeiling(s sweep.Sweep, done *result.Sweep, out string) error {
 	if d.Judge(measured...) == "" {
 		return nil
 	}
-	done.Warnings = append(done.Warnings, d.Doubt())
+	done.Warnings = append(done.Warnings, d.Warning())
 	return result.WriteDisk(out, d)
 }
 

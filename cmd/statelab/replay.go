@@ -79,7 +79,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 		p.step("", at, withNote(at.Event))
 	})
 	p.say("")
-	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: append(doubtsOf(info), work.Result.Warnings...), out: how.Out}
+	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: append(warningsOf(info), work.Result.Warnings...), out: how.Out}
 	return a.compared(f, p, d, so, len(work.Result.Trees) > 0, err)
 }
 

@@ -74,7 +74,7 @@ func checkCurve(t *testing.T, s *result.Sweep, want []int) {
 	var phases []int
 	reads := math.Inf(1)
 	for _, p := range s.Points {
-		phases = append(phases, p.Phase)
+		phases = append(phases, p.Regime)
 		if r := *p.Figures.BlockReadsPerGet; r >= reads {
 			t.Errorf("cache %s: %.3f block reads per Get, not fewer than the %.3f of a smaller cache", p.Axes["cache"], r, reads)
 		} else {

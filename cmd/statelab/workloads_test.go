@@ -24,8 +24,8 @@ func TestReadMissing(t *testing.T) {
 	if f.Missing != 20_000 || f.Found != 0 {
 		t.Errorf("%d missing, %d found of 20000 absent keys", f.Missing, f.Found)
 	}
-	if run.Inflection.Phase != 3 {
-		t.Errorf("phase %d", run.Inflection.Phase)
+	if run.Inflection.Regime != 3 {
+		t.Errorf("phase %d", run.Inflection.Regime)
 	}
 	if *f.BlockReadsPerGet < 0.9 || *f.BlockReadsPerGet > 1.05 {
 		t.Errorf("%.3f block reads per Get, by type %v", *f.BlockReadsPerGet, f.BlockReadsPerGetByType)

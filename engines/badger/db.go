@@ -117,7 +117,7 @@ func (d *db) Shape() (engine.Shape, error) {
 	return shape, nil
 }
 
-// Warnings are doubts about this database or its options.
+// Warnings are about this database or its options.
 func (d *db) Warnings() []engine.Warning {
 	if !d.unsettled.Load() {
 		return nil

@@ -38,7 +38,7 @@ type stats struct {
 	totals sharedlib.Totals
 	mutex  sync.Mutex
 	broken map[string]bool // groups that are believed no more
-	doubts []engine.Warning
+	warned []engine.Warning
 }
 
 // examine refuses counters that are wrong from the start.
@@ -97,7 +97,7 @@ func (s *stats) believable(told []sharedlib.Stat) []sharedlib.Stat {
 	for _, f := range falls {
 		if group := groupOf(f.Name); !s.broken[group] {
 			s.broken[group] = true
-			s.doubts = append(s.doubts, engine.Warning{Code: "native_counter", Text: fmt.Sprintf("%v: %s is left out", f, group),
+			s.warned = append(s.warned, engine.Warning{Code: "native_counter", Text: fmt.Sprintf("%v: %s is left out", f, group),
 				Remedy: "correct the library: counters are totals since open and never decrease"})
 		}
 	}
@@ -119,7 +119,7 @@ func groupOf(name string) string {
 func (s *stats) warnings() []engine.Warning {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.Clone(s.doubts)
+	return slices.Clone(s.warned)
 }
 
 // counters are what was told, in the words of the contract.

@@ -239,7 +239,7 @@ func (d *db) Memory() []engine.MemoryShare {
 	return shares
 }
 
-// Warnings are doubts about this database or its options.
+// Warnings are about this database or its options.
 func (d *db) Warnings() (warnings []engine.Warning) {
 	if n := d.storage.compactions.Load() - d.settledAt.Load(); n > 0 {
 		warnings = append(warnings, engine.Warning{

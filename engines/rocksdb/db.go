@@ -34,7 +34,7 @@ type db struct {
 	cacheBytes int64
 	outside    int64 // filters and indexes outside the cache when it was last sized
 
-	doubts   sync.Mutex
+	warning  sync.Mutex
 	warnings []engine.Warning
 }
 
@@ -132,15 +132,15 @@ func (d *db) Effective() map[string]string {
 }
 
 func (d *db) Warnings() []engine.Warning {
-	d.doubts.Lock()
-	defer d.doubts.Unlock()
+	d.warning.Lock()
+	defer d.warning.Unlock()
 	return slices.Clone(d.warnings)
 }
 
 // warn adds a warning, once.
 func (d *db) warn(w engine.Warning) {
-	d.doubts.Lock()
-	defer d.doubts.Unlock()
+	d.warning.Lock()
+	defer d.warning.Unlock()
 	for _, have := range d.warnings {
 		if have.Code == w.Code {
 			return

@@ -129,9 +129,9 @@ func (f *forest) Effective() map[string]string {
 	}
 }
 
-func (f *forest) Warnings() (doubts []engine.Warning) {
+func (f *forest) Warnings() (warnings []engine.Warning) {
 	if f.ignored {
-		doubts = append(doubts, engine.Warning{
+		warnings = append(warnings, engine.Warning{
 			Code:   "iavl2_no_budget",
 			Text:   "iavl v2 has no bound on its cache: the node cache and the memory budget asked for have no effect",
 			Remedy: "a shorter CheckpointInterval drops nodes more often, a larger EvictionDepth keeps more of them",
@@ -143,20 +143,20 @@ func (f *forest) Warnings() (doubts []engine.Warning) {
 	}
 	switch {
 	case unreplayable > 0 && f.force:
-		doubts = append(doubts, engine.Warning{
+		warnings = append(warnings, engine.Warning{
 			Code:   "iavl2_forced_checkpoints",
 			Text:   fmt.Sprintf("%d checkpoints were made after versions that wrote a key more than once: iavl v2 cannot replay those", unreplayable),
 			Remedy: "change sets of net changes; or ForceCheckpoints=0 and a forest that may not open again",
 		})
 	case unreplayable > 0:
-		doubts = append(doubts, engine.Warning{
+		warnings = append(warnings, engine.Warning{
 			Code: "iavl2_unreplayable",
 			Text: fmt.Sprintf("%d times a version wrote a key more than once, which iavl v2 cannot replay: "+
 				"the forest opens again only after a later checkpoint of every store", unreplayable),
 			Remedy: "change sets of net changes, or ForceCheckpoints=1",
 		})
 	}
-	return doubts
+	return warnings
 }
 
 func (f *forest) Close() error {

@@ -195,21 +195,21 @@ func (f *forest) Effective() map[string]string {
 	}
 }
 
-func (f *forest) Warnings() (doubts []engine.Warning) {
+func (f *forest) Warnings() (warnings []engine.Warning) {
 	if f.ignored {
-		doubts = append(doubts, engine.Warning{
+		warnings = append(warnings, engine.Warning{
 			Code: "memiavl_no_budget",
 			Text: "memiavl keeps the whole tree in memory: the node cache and the memory budget asked for have no effect",
 		})
 	}
 	if skipped := f.behind.skips(); skipped > 0 {
-		doubts = append(doubts, engine.Warning{
+		warnings = append(warnings, engine.Warning{
 			Code:   "memiavl_snapshots_skipped",
 			Text:   fmt.Sprintf("%d snapshots were due while another was being written, and left out", skipped),
 			Remedy: "a longer SnapshotInterval",
 		})
 	}
-	return doubts
+	return warnings
 }
 
 // closePatience bounds how long Close waits for files to be removed: memiavl

@@ -256,7 +256,7 @@ func (d *live) Shape() (engine.Shape, error) {
 // Effective are the options in force.
 func (d *live) Effective() map[string]string { return d.effective }
 
-// Warnings are doubts about this database or its options.
+// Warnings are about this database or its options.
 func (d *live) Warnings() []engine.Warning {
 	var warnings []engine.Warning
 	if d.unsettled.Load() {

@@ -35,7 +35,7 @@ var (
 	cacheBytes  = column{Name: "cache", Key: true, Value: func(p Point) *float64 { return view.Of(p.CacheBytes) }}
 	cacheShare  = column{Name: "cache", Unit: "% of DB", Key: true, Spare: 1, Value: func(p Point) *float64 { return view.Of(p.CachePercent) }}
 	blockBytes  = column{Name: "for blocks", Key: true, Value: func(p Point) *float64 { return view.Of(p.BlockBytes) }}
-	phase       = column{Name: "regime", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Phase) }}
+	phase       = column{Name: "regime", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Regime) }}
 )
 
 // Latencies that a column can take a quantile of.

@@ -55,7 +55,7 @@ func fixture(t testing.TB, name string, caches []float64, axis string, values []
 			n++
 			rel := fmt.Sprintf("points/%03d", n)
 			p := result.Point{Axes: map[string]string{"cache": cacheAxis.Values[ci]}, CacheBytes: int64(c * mib), CachePercent: c / 8,
-				Phase: 1 + b2i(c > 1.4) + b2i(c > 8.4), Run: rel, Runs: []string{rel, rel, rel}, Status: result.OK}
+				Regime: 1 + b2i(c > 1.4) + b2i(c > 8.4), Run: rel, Runs: []string{rel, rel, rel}, Status: result.OK}
 			if axis != "" {
 				p.Axes[axis] = value
 			}

@@ -143,7 +143,7 @@ func readFolder(dir string) (Sweep, error) {
 		}
 		told := func(w engine.Warning) bool { return w.Code == result.DiskContradicted }
 		if s.Disk.Judge(made...) != "" && !slices.ContainsFunc(s.Warnings, told) {
-			s.Warnings = append(slices.Clip(s.Warnings), s.Disk.Doubt())
+			s.Warnings = append(slices.Clip(s.Warnings), s.Disk.Warning())
 		}
 		return s, nil
 	}
@@ -181,7 +181,7 @@ func fromRun(dir string, run *result.Run) Sweep {
 func (p *Point) regime() {
 	if i := p.Run.Inflection; i != nil && p.Run.Verb == "read" {
 		p.BlockBytes = p.Run.Cache.ForBlocks(p.Figures.CacheReservedBytes)
-		p.Phase = lsm.PhaseOf(p.Run.Cache, p.Figures.CacheReservedBytes, *i)
+		p.Regime = lsm.RegimeOf(p.Run.Cache, p.Figures.CacheReservedBytes, *i)
 	}
 }
 

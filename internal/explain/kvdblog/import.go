@@ -182,13 +182,13 @@ func (s *dataset) write(folder string) error {
 		Command:    []string{},
 		Database:   database,
 		Inflection: &inflection,
-		Warnings:   doubts(),
+		Warnings:   warnings(),
 	}
 	axis := result.Axis{Name: "cache"}
 	for i, file := range s.reads {
 		run := file.run(database)
 		at := inflection
-		at.Phase = lsm.PhaseOf(run.Cache, nil, inflection)
+		at.Regime = lsm.RegimeOf(run.Cache, nil, inflection)
 		run.Inflection = &at
 		dir := path.Join(result.PointsDir, fmt.Sprintf("%03d", i+1))
 		if err := writeRun(filepath.Join(folder, filepath.FromSlash(dir)), run); err != nil {
@@ -199,7 +199,7 @@ func (s *dataset) write(folder string) error {
 			Axes:         map[string]string{"cache": run.Cache.Requested},
 			CacheBytes:   file.cacheBytes,
 			CachePercent: percent(file.cacheBytes, database.Bytes),
-			Phase:        at.Phase,
+			Regime:       at.Regime,
 			Run:          dir,
 			Runs:         []string{dir},
 			Status:       result.OK,

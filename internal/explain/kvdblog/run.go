@@ -52,7 +52,7 @@ func (f logFile) run(database result.Database) *result.Run {
 		Figures:  l.figures(),
 		Absent:   absent(),
 		Checks:   l.checks(),
-		Warnings: doubts(),
+		Warnings: warnings(),
 	}
 	return run
 }
@@ -177,8 +177,8 @@ func absent() map[string]string {
 	}
 }
 
-// doubts are what is known to limit these figures.
-func doubts() []engine.Warning {
+// warnings are what is known to limit these figures.
+func warnings() []engine.Warning {
 	return []engine.Warning{
 		{Code: "call_sites", Text: "reads are counted by call site, not by block type: readIndex is the top level of two-level indexes and the whole index of " +
 			"small tables",

@@ -43,10 +43,10 @@ func Inflect(levels []engine.Level, dbBytes int64) result.Inflection {
 	return out
 }
 
-// PhaseOf is the regime of a run: 1 if the part of the cache that blocks have
+// RegimeOf is the regime of a run: 1 if the part of the cache that blocks have
 // (result.Cache.ForBlocks) is below IP1, 2 up to IP2 and 3 from there on, by what the
 // cache must hold, or by sizes on disk where that is not known. 0: no cache given.
-func PhaseOf(cache result.Cache, reserved *int64, inflection result.Inflection) int {
+func RegimeOf(cache result.Cache, reserved *int64, inflection result.Inflection) int {
 	blocks := cache.ForBlocks(reserved)
 	ip1, ip2 := inflection.IP1.CacheBytes, inflection.IP2.CacheBytes
 	if ip2 == 0 {

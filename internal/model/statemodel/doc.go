@@ -11,9 +11,9 @@
 // What the first lookup after opening reads is another question (first.go): blocks of
 // Pebble's levels, drawn and counted.
 //
-// Goals: no constant fitted to a measurement; the run as it was, phase by phase,
+// Goals: no constant fitted to a measurement; the run as it was, stretch by stretch,
 // and sizes nobody builds. Non-goals: time, concurrency, skewed lookups.
 //
-// Read in this order: memory.go (what stays), phases.go and steady.go (misses), trie.go (nodes by
+// Read in this order: memory.go (what stays), stretches.go and steady.go (misses), trie.go (nodes by
 // depth), then a file for each layout.
 package statemodel

@@ -7,14 +7,14 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
-// Phase is lookups of one kind, one after the other.
-type Phase struct {
+// Stretch is lookups of one kind, one after the other.
+type Stretch struct {
 	Kind    Kind
 	Lookups float64
 }
 
-// After is how many requests a lookup of the last phase makes below each memory,
-// after the phases before it, which found every memory empty.
+// After is how many requests a lookup of the last stretch makes below each memory,
+// after the stretches before it, which found every memory empty.
 //
 // In a memory that is not full yet or has just held something else, the window that
 // it reaches back is the one whose requests fill it:
@@ -22,21 +22,21 @@ type Phase struct {
 //	SUM of bytes * units * (1 - exp(-requests within the window / units)) = memory
 //
 // which is Che's equation with the window's own requests for rate * time.
-func After(memories []Memory, phases []Phase) (below []float64) {
+func After(memories []Memory, stretches []Stretch) (below []float64) {
 	var pasts []past
 	for _, m := range memories {
 		pasts = append(pasts, newPast(m))
 	}
 	below = make([]float64, len(memories))
-	for n, phase := range phases {
-		step := phase.Lookups / stepsOfPhase
-		for range stepsOfPhase {
+	for n, stretch := range stretches {
+		step := stretch.Lookups / stepsOfStretch
+		for range stepsOfStretch {
 			asked := make([]float64, len(memories[0].Classes))
 			for i, m := range memories {
-				asked = m.ask(asked, phase.Kind)
+				asked = m.ask(asked, stretch.Kind)
 				missed := pasts[i].step(asked, step)
-				if n == len(phases)-1 {
-					below[i] += sum(missed) / stepsOfPhase
+				if n == len(stretches)-1 {
+					below[i] += sum(missed) / stepsOfStretch
 				}
 				asked = m.pass(missed)
 			}
@@ -45,7 +45,7 @@ func After(memories []Memory, phases []Phase) (below []float64) {
 	return below
 }
 
-const stepsOfPhase = 200
+const stepsOfStretch = 200
 
 // past is what a memory was asked for since it was empty.
 type past interface {

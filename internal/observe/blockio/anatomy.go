@@ -8,7 +8,7 @@ import (
 
 // Anatomy is what a table says about itself.
 type Anatomy struct {
-	Layout *Layout
+	Map *BlockMap
 	// Blocks are the number of blocks of each type and their bytes on disk,
 	// trailers included.
 	Blocks [engine.NumBlockTypes]engine.Tally
@@ -25,11 +25,11 @@ const trailerBytes = 5
 // newAnatomy makes an anatomy from the blocks of a table and the decompressed
 // size, by offset, of those that were read.
 func newAnatomy(blocks []Block, tableBytes int64, entries uint64, decoded map[uint64]int64) (*Anatomy, error) {
-	layout, err := NewLayout(blocks, tableBytes)
+	layout, err := NewBlockMap(blocks, tableBytes)
 	if err != nil {
 		return nil, err
 	}
-	a := &Anatomy{Layout: layout, Entries: entries, TableBytes: tableBytes}
+	a := &Anatomy{Map: layout, Entries: entries, TableBytes: tableBytes}
 	var sampledBytes, sampledDecoded int64
 	for _, b := range blocks {
 		onDisk := int64(b.Length) + trailerBytes

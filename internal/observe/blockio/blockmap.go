@@ -15,22 +15,22 @@ type Block struct {
 	Length uint64 // without its trailer
 }
 
-// Layout says what lies at each offset of a table. Neighbouring blocks of one
+// BlockMap says what lies at each offset of a table. Neighbouring blocks of one
 // type are merged, so that it stays a handful of ranges for any size of table.
-type Layout struct {
+type BlockMap struct {
 	starts []int64 // ascending; the first is 0
 	types  []engine.BlockType
 }
 
-// NewLayout makes a layout of the blocks of a table. What lies behind the last
+// NewBlockMap makes a map of the blocks of a table. What lies behind the last
 // block (the footer) is Meta, as is a table without blocks.
-func NewLayout(blocks []Block, tableBytes int64) (*Layout, error) {
+func NewBlockMap(blocks []Block, tableBytes int64) (*BlockMap, error) {
 	// The blocks of a table mostly come in order, and they are millions.
 	byOffset := func(a, b Block) int { return cmp.Compare(a.Offset, b.Offset) }
 	if !slices.IsSortedFunc(blocks, byOffset) {
 		blocks = slices.SortedFunc(slices.Values(blocks), byOffset)
 	}
-	l := &Layout{}
+	l := &BlockMap{}
 	var end uint64
 	for _, b := range blocks {
 		if b.Length == 0 {
@@ -54,9 +54,9 @@ func NewLayout(blocks []Block, tableBytes int64) (*Layout, error) {
 }
 
 // TypeAt returns the type of the block that holds offset. It is called once
-// per block read: a layout has at most about eight ranges, so a walk from the
+// per block read: a map has at most about eight ranges, so a walk from the
 // front, where the data lies, beats a binary search.
-func (l *Layout) TypeAt(offset int64) engine.BlockType {
+func (l *BlockMap) TypeAt(offset int64) engine.BlockType {
 	i := 1
 	for i < len(l.starts) && l.starts[i] <= offset {
 		i++

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTypeAt(t *testing.T) {
-	l, err := NewLayout([]Block{
+	l, err := NewBlockMap([]Block{
 		{engine.Meta, 5000, 100}, // properties
 		{engine.Data, 0, 1000},
 		{engine.Data, 1005, 900},
@@ -45,7 +45,7 @@ func TestNewLayoutRefuses(t *testing.T) {
 		"overflow":            {{engine.Data, 10, ^uint64(0)}},
 		"starting at the end": {{engine.Data, 1000, 1}},
 	} {
-		if _, err := NewLayout(blocks, 1000); err == nil {
+		if _, err := NewBlockMap(blocks, 1000); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -98,7 +98,7 @@ func FuzzNewLayout(f *testing.F) {
 		if tableBytes < 0 {
 			return
 		}
-		l, err := NewLayout([]Block{{engine.Data, a, aBytes}, {engine.Filter, b, bBytes}}, tableBytes)
+		l, err := NewBlockMap([]Block{{engine.Data, a, aBytes}, {engine.Filter, b, bBytes}}, tableBytes)
 		if err != nil {
 			return
 		}

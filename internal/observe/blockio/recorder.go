@@ -227,7 +227,7 @@ func (r *Recorder) release(t *knownTable) {
 // Such a file belongs to no level.
 func (r *Recorder) OpenValues(number FileNumber, path string, fd uintptr) (*Handle, error) {
 	t := newTable(number, path)
-	t.anatomy.Store(&Anatomy{Layout: &Layout{starts: []int64{0}, types: []engine.BlockType{engine.Value}}})
+	t.anatomy.Store(&Anatomy{Map: &BlockMap{starts: []int64{0}, types: []engine.BlockType{engine.Value}}})
 	return r.open(t, fd)
 }
 
@@ -273,7 +273,7 @@ func (h *Handle) typeAt(offset int64) engine.BlockType {
 			return engine.Meta
 		}
 	}
-	return a.Layout.TypeAt(offset)
+	return a.Map.TypeAt(offset)
 }
 
 // Close is to be called before the engine's descriptor is closed. It releases

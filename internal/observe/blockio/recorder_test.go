@@ -16,8 +16,8 @@ import (
 
 // halves is the anatomy of a table whose first 1000 bytes are data.
 func halves(string) (*Anatomy, error) {
-	l, err := NewLayout([]Block{{engine.Data, 0, 1000}, {engine.Index, 1000, 500}}, 2000)
-	return &Anatomy{Layout: l, TableBytes: 2000}, err
+	l, err := NewBlockMap([]Block{{engine.Data, 0, 1000}, {engine.Index, 1000, 500}}, 2000)
+	return &Anatomy{Map: l, TableBytes: 2000}, err
 }
 
 func TestCounts(t *testing.T) {

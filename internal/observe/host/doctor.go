@@ -64,7 +64,7 @@ func Doctor(ctx context.Context, dir string) []Finding {
 		judgeMemoryLimit(memoryLimit(), memoryBytes()),
 		judgeTHP(chosen(firstLine("/sys/kernel/mm/transparent_hugepage/enabled"))),
 		judgeGovernor(governor()),
-		judgeClock(clock.Kind(), clock.Doubt(), clock.CostNanos()),
+		judgeClock(clock.Kind(), clock.WhyNotTSC(), clock.CostNanos()),
 		judgeVirtualisation(virtualised(cpu)),
 		judgeCPUNeighbours(machine),
 		judgeDiskNeighbours(machine),

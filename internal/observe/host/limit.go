@@ -71,7 +71,7 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 	d.Allocation = &allocation
 	d.Machine, d.Warnings = watch.Stop()
 	if d.Judge() != "" {
-		d.Warnings = append(d.Warnings, d.Doubt())
+		d.Warnings = append(d.Warnings, d.Warning())
 	}
 	return d, nil
 }

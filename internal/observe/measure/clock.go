@@ -29,11 +29,10 @@ type Clock struct {
 	tsc  bool
 	mult uint64 // nanoseconds per tick, times 2^32
 
-	originTicks int64
-	origin      time.Time // zero of the monotonic fallback
+	origin time.Time // zero of the monotonic fallback
 
 	why       string
-	errorPPM  float64
+	errorPPM  float64 // bounds the error of the rate, in parts per million: how far apart the readings of both clocks could have been
 	costNanos float64
 }
 
@@ -45,16 +44,12 @@ const calibration = 20 * time.Millisecond
 // against CLOCK_MONOTONIC, which takes about 20 ms.
 func NewClock() *Clock {
 	c := &Clock{mult: 1 << 32, origin: time.Now()}
-	if c.why = tscDoubt(); c.why == "" {
+	if c.why = whyNotTSC(); c.why == "" {
 		c.calibrate()
 	}
-	c.originTicks = c.Ticks()
 	c.costNanos = c.cost()
 	return c
 }
-
-// Now returns nanoseconds since the clock was made.
-func (c *Clock) Now() int64 { return c.Nanos(c.Ticks() - c.originTicks) }
 
 // Ticks reads the source.
 func (c *Clock) Ticks() int64 {
@@ -82,13 +77,8 @@ func (c *Clock) Kind() string {
 	return Monotonic
 }
 
-// Doubt says why the time-stamp counter is not used; "" where it is.
-func (c *Clock) Doubt() string { return c.why }
-
-// ErrorPPM bounds the error of the rate, in parts per million of a duration: how far the
-// two clocks' readings could have been apart, over the calibration. 0 for Monotonic, which
-// is the reference.
-func (c *Clock) ErrorPPM() float64 { return c.errorPPM }
+// WhyNotTSC says why the time-stamp counter is not used; "" where it is.
+func (c *Clock) WhyNotTSC() string { return c.why }
 
 // CostNanos is what one reading costs.
 func (c *Clock) CostNanos() float64 { return c.costNanos }
@@ -149,8 +139,8 @@ func (c *Clock) cost() float64 {
 	return best
 }
 
-// tscDoubt reads what the kernel knows of the counter.
-func tscDoubt() string {
+// whyNotTSC reads what the kernel knows of the counter.
+func whyNotTSC() string {
 	if !haveTSC {
 		return "no time-stamp counter is read on this architecture"
 	}

@@ -268,7 +268,7 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 	}
 	p.BlockBytes = shown.Cache.ForBlocks(shown.Figures.CacheReservedBytes)
 	if shown.Inflection != nil {
-		p.Phase = lsm.PhaseOf(shown.Cache, shown.Figures.CacheReservedBytes, *shown.Inflection)
+		p.Regime = lsm.RegimeOf(shown.Cache, shown.Figures.CacheReservedBytes, *shown.Inflection)
 	}
 	return p, true
 }

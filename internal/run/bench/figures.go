@@ -333,8 +333,8 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 	if r.reservedMax > 0 {
 		reserved := r.reservedMax
 		f.CacheReservedBytes = &reserved
-		if i := r.Result.Inflection; i != nil && i.Phase > 0 {
-			i.Phase = lsm.PhaseOf(r.Result.Cache, &reserved, *i)
+		if i := r.Result.Inflection; i != nil && i.Regime > 0 {
+			i.Regime = lsm.RegimeOf(r.Result.Cache, &reserved, *i)
 		}
 	}
 	f.Syncs, f.Stalls = m.Subject.Syncs, m.Subject.Stalls

@@ -159,7 +159,7 @@ func (r *run) noteDatabase() error {
 	if len(database.Levels) > 0 {
 		points := lsm.Inflect(database.Levels, database.Bytes)
 		if r.spec.Verb == Read {
-			points.Phase = lsm.PhaseOf(r.Result.Cache, nil, points)
+			points.Regime = lsm.RegimeOf(r.Result.Cache, nil, points)
 		}
 		r.Result.Inflection = &points
 	}
