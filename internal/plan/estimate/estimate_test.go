@@ -145,7 +145,8 @@ func TestTotalKeepsWhatStays(t *testing.T) {
 	if e.DiskBytes != 20 || e.PeakDiskBytes != 50 || e.MemoryBytes != 7 || e.Seconds != 7 {
 		t.Errorf("%+v", e)
 	}
-	if err := e.Fits(25, 7); err == nil || !strings.Contains(err.Error(), "b needs about 50 B of disk (20 B when it is done), but only 25 B is free: --keys 50 fits") {
+	const refusal = "b needs about 50 B of disk (20 B when it is done), but only 25 B is free: --keys 50 fits"
+	if err := e.Fits(25, 7); err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("%v", err)
 	}
 	if err := e.Fits(50, 7); err != nil {

@@ -142,6 +142,7 @@ func TestMessageNamesThePlaceInTheFile(t *testing.T) {
 	for text, want := range map[string]string{
 		`--gets "0": must be at least 1, such as --gets 500k`: `e.yaml:3:9: workload.gets: "0": must be at least 1, such as workload.gets: 500k`,
 		"the lists are too long: shorten --threads":           "e.yaml: the lists are too long: shorten workload.threads",
+		"or add --read-only, with which they take nothing":    "e.yaml: or add database.read_only: true, with which they take nothing",
 	} {
 		if got := d.Message(text); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -188,9 +188,16 @@ func (d *Document) Message(text string) string {
 	return d.path + colon + strings.TrimPrefix(flagValue.ReplaceAllStringFunc(" "+text, func(found string) string {
 		match := flagValue.FindStringSubmatch(found)
 		for _, f := range d.taken() {
-			if f.flag == match[2] {
-				return match[1] + f.key + map[bool]string{true: ": ", false: match[3]}[match[3] == " " || match[3] == "="]
+			if f.flag != match[2] {
+				continue
 			}
+			switch _, yes := f.target.(*bool); {
+			case yes && match[3] != ":":
+				return match[1] + f.key + ": true" + match[3]
+			case match[3] == " " || match[3] == "=":
+				return match[1] + f.key + ": "
+			}
+			return match[1] + f.key + match[3]
 		}
 		return found
 	}), " ")
@@ -198,7 +205,7 @@ func (d *Document) Message(text string) string {
 
 var (
 	flagName  = regexp.MustCompile(`^--([a-z-]+)`)
-	flagValue = regexp.MustCompile(`( )--([a-z-]+)( |=|:|$)`)
+	flagValue = regexp.MustCompile(`( )--([a-z-]+)([ =:,;]|$)`)
 )
 
 // reader collects all mistakes of a file.
