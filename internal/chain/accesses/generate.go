@@ -133,25 +133,7 @@ func (g *Generated) Next(b *Block) error {
 			t.account(g.contract(rank), rng.Float64() < .1)
 			t.touch(Access{Kind: Code, Address: g.contract(rank)})
 		}
-		for range mean(rng, writesPerTx) {
-			rank := called[rng.IntN(len(called))]
-			if rng.Float64() < FactCreations {
-				g.made++
-				t.write(g.contract(rank), g.hash('n', g.made), true)
-			} else {
-				t.write(g.contract(rank), g.hash('s', rank, slot()), false)
-			}
-		}
-		for range mean(rng, readsPerTx) {
-			rank := called[rng.IntN(len(called))]
-			if rng.Float64() < FactAbsentReads {
-				absent := g.hash('p', rank, probe())
-				t.b.Before = append(t.b.Before, Values{Address: g.contract(rank), Slots: []Stored{{Slot: absent}}})
-				t.touch(Access{Kind: Slot, Address: g.contract(rank), Slot: absent})
-			} else {
-				t.touch(Access{Kind: Slot, Address: g.contract(rank), Slot: g.hash('s', rank, slot())})
-			}
-		}
+		t.storage(called, slot, probe)
 		for range mean(rng, rereadsPerTx) { // what execution asks for again, mostly of its own transaction
 			again := b.Accesses[start+rng.IntN(len(b.Accesses)-start)]
 			for again.Kind != Slot && rng.Float64() < .97 {
@@ -192,6 +174,30 @@ func (t *transaction) account(a Address, changes bool) {
 	}
 	balance := uintWord(t.rng.Uint64())
 	t.left(a).Balance = &balance
+}
+
+// storage writes and reads slots of the contracts that were called.
+func (t *transaction) storage(called []uint64, slot, probe func() uint64) {
+	g, rng := t.g, t.rng
+	for range mean(rng, writesPerTx) {
+		rank := called[rng.IntN(len(called))]
+		if rng.Float64() < FactCreations {
+			g.made++
+			t.write(g.contract(rank), g.hash('n', g.made), true)
+		} else {
+			t.write(g.contract(rank), g.hash('s', rank, slot()), false)
+		}
+	}
+	for range mean(rng, readsPerTx) {
+		rank := called[rng.IntN(len(called))]
+		if rng.Float64() < FactAbsentReads {
+			absent := g.hash('p', rank, probe())
+			t.b.Before = append(t.b.Before, Values{Address: g.contract(rank), Slots: []Stored{{Slot: absent}}})
+			t.touch(Access{Kind: Slot, Address: g.contract(rank), Slot: absent})
+		} else {
+			t.touch(Access{Kind: Slot, Address: g.contract(rank), Slot: g.hash('s', rank, slot())})
+		}
+	}
 }
 
 // left is what the block leaves of an account.

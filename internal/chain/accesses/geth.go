@@ -241,26 +241,14 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 				"let the node finish its synchronisation and stop it, or use --scheme flat", key)
 		}
 		for node != nil { // nodes that lie within others follow each other here
-			whole := rlp{rest: node}
-			items := whole.list()
-			var parts []rlp // of each its payload, or its whole text where it is a list
-			for items.more() {
-				before := items.rest
-				payload, isList := items.item()
-				if isList {
-					payload = before[:len(before)-len(items.rest)]
-				}
-				parts = append(parts, rlp{rest: payload})
-			}
+			parts := partsOf(node)
 			var next []byte
 			switch {
-			case items.err != nil || whole.err != nil:
-				return nil, fmt.Errorf("key %x holds no node of a trie", key)
 			case len(parts) == 17 && at < len(path):
-				next = parts[path[at]].rest
+				next = parts[path[at]]
 				at++
-			case len(parts) == 2 && len(parts[0].rest) > 0:
-				encoded := parts[0].rest
+			case len(parts) == 2 && len(parts[0]) > 0:
+				encoded := parts[0]
 				nibbles := mpt.AppendNibbles(nil, encoded[1:], 0, 2*(len(encoded)-1))
 				if encoded[0]&0x10 != 0 {
 					nibbles = append([]byte{encoded[0] & 15}, nibbles...)
@@ -269,7 +257,7 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 					return nil, nil
 				}
 				at += len(nibbles)
-				if next = parts[1].rest; encoded[0]&0x20 != 0 {
+				if next = parts[1]; encoded[0]&0x20 != 0 {
 					return next, nil
 				}
 			default:
@@ -285,4 +273,23 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 			}
 		}
 	}
+}
+
+// partsOf are the items of a trie's node: of each its payload, or its whole text where it is a
+// list; none where it is no node.
+func partsOf(node []byte) (parts [][]byte) {
+	whole := rlp{rest: node}
+	items := whole.list()
+	for items.more() {
+		before := items.rest
+		payload, isList := items.item()
+		if isList {
+			payload = before[:len(before)-len(items.rest)]
+		}
+		parts = append(parts, payload)
+	}
+	if items.err != nil || whole.err != nil {
+		return nil
+	}
+	return parts
 }

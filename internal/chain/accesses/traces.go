@@ -360,10 +360,7 @@ func (d *traces) stateDiff(text json.RawMessage) error {
 	if string(text) == "null" {
 		return errors.New("the trace has no state diff: ask for trace_replayBlockTransactions with [\"stateDiff\"]")
 	}
-	accounts, err := accountsOf[struct {
-		Balance, Nonce, Code change
-		Storage              map[Word]change
-	}](text)
+	accounts, err := accountsOf[changedAccount](text)
 	if err != nil {
 		return err
 	}
@@ -372,49 +369,54 @@ func (d *traces) stateDiff(text json.RawMessage) error {
 		if a == nil {
 			return fmt.Errorf("%w: account %v is null", errNoTrace, address)
 		}
-		sides := [2]tracedAccount{{Storage: map[Word]Word{}}, {Storage: map[Word]Word{}}}
-		missing := [2]bool{}
-		for side, take := range []func(change) json.RawMessage{func(c change) json.RawMessage { return c.from }, func(c change) json.RawMessage { return c.to }} {
-			t := &sides[side]
-			for _, field := range []struct {
-				of   change
-				into any
-			}{{a.Balance, &t.Balance}, {a.Nonce, &t.Nonce}, {a.Code, &t.Code}} {
-				if value := take(field.of); value != nil {
-					if err := strict(value, field.into); err != nil {
-						return fmt.Errorf("account %v: %w", address, err)
-					}
-				} else if field.of.changes {
-					missing[side] = true // born, or dead
-				}
-			}
-			for slot, c := range a.Storage {
-				var value Word
-				if text := take(c); text != nil {
-					if err := strict(text, &value); err != nil {
-						return fmt.Errorf("account %v, slot %v: %w", address, slot, err)
-					}
-				}
-				t.Storage[slot] = value
-			}
-		}
-		was, err := sides[0].values(address, d.hasher)
+		was, err := a.side(address, func(c change) json.RawMessage { return c.from }, d.hasher)
 		if err != nil {
 			return fmt.Errorf("account %v: %w", address, err)
 		}
-		is, err := sides[1].values(address, d.hasher)
+		is, err := a.side(address, func(c change) json.RawMessage { return c.to }, d.hasher)
 		if err != nil {
 			return fmt.Errorf("account %v: %w", address, err)
-		}
-		if was.Absent = missing[0]; was.Absent {
-			was = Values{Address: address, Absent: true}
-		}
-		if missing[1] {
-			is = Values{Address: address, Absent: true}
 		}
 		d.changed(tx, was, is, slices.SortedFunc(maps.Keys(a.Storage), compareWords))
 	}
 	return nil
+}
+
+// changedAccount is what a transaction changed of an account.
+type changedAccount struct {
+	Balance, Nonce, Code change
+	Storage              map[Word]change
+}
+
+// side is the account before or after the changes, whose values take chooses.
+func (a *changedAccount) side(address Address, take func(change) json.RawMessage, hasher *mpt.Hasher) (v Values, err error) {
+	t := tracedAccount{Storage: map[Word]Word{}}
+	missing := false // born, or dead
+	for _, field := range []struct {
+		of   change
+		into any
+	}{{a.Balance, &t.Balance}, {a.Nonce, &t.Nonce}, {a.Code, &t.Code}} {
+		if value := take(field.of); value != nil {
+			if err := strict(value, field.into); err != nil {
+				return v, err
+			}
+		} else if field.of.changes {
+			missing = true
+		}
+	}
+	for slot, c := range a.Storage {
+		var value Word
+		if text := take(c); text != nil {
+			if err := strict(text, &value); err != nil {
+				return v, fmt.Errorf("slot %v: %w", slot, err)
+			}
+		}
+		t.Storage[slot] = value
+	}
+	if v, err = t.values(address, hasher); err == nil && missing {
+		v = Values{Address: address, Absent: true}
+	}
+	return v, err
 }
 
 // Genesis reads the state of a genesis file, or of its alloc alone.
