@@ -100,14 +100,7 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	p.Hardware = m.hardware(f.hardware)
 	reserve := m.reserve(f.reserve)
 	f.checkSource(m)
-	var sizes, shares []float64
-	for _, text := range m.values("cache", f.cache, "1%") {
-		bytes, share, err := sweep.ParseCache(text)
-		if err != nil {
-			m.add("--cache: %v", err)
-		}
-		sizes, shares = append(sizes, float64(bytes)), append(shares, share)
-	}
+	caches := f.caches(m)
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -127,8 +120,8 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	p.Inflection = lsm.Inflect(in.Levels, p.Database)
 	var spec bench.Spec
 	m.warmup(&spec, f.warmup, uint64(total))
-	for i, bytes := range sizes {
-		in.CacheBytes = append(in.CacheBytes, int64(bytes+shares[i]*float64(p.Database)))
+	for _, sizeIn := range caches {
+		in.CacheBytes = append(in.CacheBytes, sizeIn(p.Database))
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -150,6 +143,18 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 		p.Started, p.Command = started, command
 		return p
 	})
+}
+
+// caches are the sizes of the caches, each in bytes for a database of so many.
+func (f *predictFlags) caches(m *mistakes) (sizes []func(databaseBytes int64) int64) {
+	for _, text := range m.values("cache", f.cache, "1%") {
+		bytes, share, err := sweep.ParseCache(text)
+		if err != nil {
+			m.add("--cache: %v", err)
+		}
+		sizes = append(sizes, func(databaseBytes int64) int64 { return bytes + int64(share*float64(databaseBytes)) })
+	}
+	return sizes
 }
 
 // checkSource checks where the level table comes from.
