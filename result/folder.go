@@ -88,6 +88,9 @@ func WriteSweep(dir string, s *Sweep) error {
 	if s.Warnings == nil {
 		s.Warnings = []engine.Warning{}
 	}
+	if s.Points == nil { // it was interrupted in its first run
+		s.Points = []Point{}
+	}
 	return writeJSON(filepath.Join(dir, SweepFile), s)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -72,28 +74,31 @@ func (a *app) disk(f *flags, m *mistakes) error {
 			return err
 		}
 	}
+	if _, err := a.estimated(f, limit.Dir, []estimate.Step{diskStep(limit)}); err != nil {
+		return err
+	}
 	p := a.progress()
 	d, err := host.Limit(a.ctx, limit, func(text string) { p.tell("", result.Event{Phase: text}) })
 	p.say("")
 	if err != nil {
-		return err
+		return a.orInterrupted(err)
 	}
 	if f.With == "fio" && d.Fio == nil {
 		return fmt.Errorf("--with fio: %s", d.FioAbsent)
 	}
 	d.Command = a.command()
-	for _, w := range d.Warnings {
-		p.say("warning: %s", w.Text)
-		p.say("         remedy: %s", w.Remedy)
-	}
+	done := finished{status: result.OK, warnings: d.Warnings, out: f.out, explain: func() error { return a.tellDisk(f, d) }}
 	if f.out != "" {
-		if err := os.MkdirAll(f.out, 0o755); err != nil {
+		if err = os.MkdirAll(f.out, 0o755); err != nil {
 			return fmt.Errorf("make --out: %w", err)
 		}
-		if err := errors.Join(result.WriteDisk(f.out, d), a.storeExperiment(f, f.out)); err != nil {
-			return err
-		}
+		err = errors.Join(result.WriteDisk(f.out, d), a.storeExperiment(f, f.out))
 	}
+	return a.finish(f, p, done, err)
+}
+
+// tellDisk prints the limit and writes its page.
+func (a *app) tellDisk(f *flags, d *result.Disk) (err error) {
 	if f.json {
 		err = a.printJSON(d)
 	} else {
@@ -110,6 +115,21 @@ func (a *app) disk(f *flags, m *mistakes) error {
 		fmt.Fprintf(a.stdout, "\nreport: %s\n", page)
 	}
 	return nil
+}
+
+// diskStep is what the readings take: fio reads as long as we do, and a folder with little in it
+// gets a file to read.
+func diskStep(l host.LimitPlan) estimate.Step {
+	const fileBytes, memoryBytes = 256 << 20, 64 << 20
+	s := estimate.Step{Kind: estimate.ReadKind, Name: "reading " + l.Dir + " at random", MemoryBytes: memoryBytes,
+		Seconds: float64(len(l.InFlight)*l.Repeats) * l.Seconds, Basis: "--seconds for each number in flight and repeat; twice where fio is installed"}
+	if _, err := exec.LookPath("fio"); err == nil && l.Fio {
+		s.Seconds *= 2
+	}
+	if bytesIn(l.Dir) < fileBytes {
+		s.PeakDiskBytes = fileBytes
+	}
+	return s
 }
 
 // printDisk says what the disk gives, then the points, then what fio says.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/statelab/statelab/internal/observe/host"
@@ -145,5 +146,38 @@ func TestContradictedCeilingIsMarked(t *testing.T) {
 	}
 	if err := judgeCeiling(s, &result.Sweep{}, t.TempDir()); err != nil {
 		t.Errorf("a sweep without a limit: %v", err)
+	}
+}
+
+// A dry run reads nothing, whether it was asked for by flags or of a file.
+func TestDiskSaysWhatItWouldTake(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "e.yaml")
+	args := []string{"disk", dir, "--seconds", "3600", "--in-flight", "1,2", "--repeats", "1", "--with", "none"}
+	experiment := must(t, append(args, "--print-experiment")...).stdout
+	if err := os.WriteFile(file, []byte(experiment), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{append(args, "--dry-run"), {"run", file, "--dry-run"}} {
+		if text := must(t, args...).stdout; !strings.HasPrefix(text, "1 run, about 2 h: 256 MiB of disk (0 B at the end)") {
+			t.Errorf("%v: %s", args, text)
+		}
+	}
+}
+
+func TestInterruptedDiskSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	if err := host.DirectSupported(dir); err != nil {
+		t.Skip(err)
+	}
+	out := filepath.Join(t.TempDir(), "disk")
+	s := start(t, "disk", dir, "--seconds", "60", "--with", "none", "--out", out)
+	s.until("there is something to read", func() bool {
+		left, err := os.ReadDir(dir)
+		return err == nil && len(left) > 0
+	})
+	s.signal(syscall.SIGINT)
+	refused(t, s.wait(), exitFailed, "interrupted")
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -241,6 +241,12 @@ func TestExperimentFilesNameEveryMistake(t *testing.T) {
 	}
 	refused(t, statelab(t, "run", file), exitUsage, "5:9: workload.gets", "6:9: workload.zipf")
 	refused(t, statelab(t, "run", file, "--where", "moon"), exitUsage, "--where")
+	if err := os.WriteFile(file, []byte("measure: load\ndatabase:\n  dir: "+filepath.Join(t.TempDir(), "db")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--print-matrix"}, {"--point", "0"}} {
+		refused(t, statelab(t, append([]string{"run", file}, args...)...), exitUsage, "cannot be started one by one")
+	}
 	refused(t, statelab(t, "sweep", "--resume", "--out", t.TempDir()), exitUsage, "no interrupted experiment")
 	refused(t, statelab(t, "sweep", "--resume", "--gets", "5"), exitUsage, "--gets: not with --resume")
 }

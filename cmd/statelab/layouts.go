@@ -147,6 +147,9 @@ func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.
 		Chain: protocol.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
 			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates),
 			ContractSlots: m.count("contract-slots", f.ContractSlots.First())}}
+	if base.Chain.UpdateAccounts == 0 {
+		base.Chain.UpdateBlocks = 0 // a block without a change is no update
+	}
 	for _, n := range sizes {
 		spec := base
 		spec.Chain.Accounts = n

@@ -95,6 +95,21 @@ func TestLayoutsNamesEveryMistake(t *testing.T) {
 		`pagetrie has no profile "none"`, "--accounts", "--contracts", "--updates", "--memory", "--bogus")
 }
 
+// Without updates there are no blocks of them.
+func TestLayoutsWithoutUpdates(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "L")
+	must(t, "layouts", "--layout", "flat-pebble,pagetrie", "--accounts", "100", "--updates", "0", "--reads", "100", "--out", out)
+	l, err := result.ReadLayouts(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range l.Rows {
+		if row.Status != result.OK || row.Updates != nil {
+			t.Errorf("%s: %s, updates %+v", row.Layout, row.Status, row.Updates)
+		}
+	}
+}
+
 func TestLayoutThatDiesIsARow(t *testing.T) {
 	runner := filepath.Join(scratch, "statelab-run-dying")
 	script := `#!/bin/sh

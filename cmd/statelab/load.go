@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +56,7 @@ func (a *app) load(f *flags, m *mistakes) error {
 	}
 	if f.out != "" {
 		if err := refuseOther(f.out); err != nil {
-			m.add("%v", err)
+			m.add("%s", strings.TrimPrefix(err.Error(), "statelab: "))
 		}
 	}
 	if len(m.found) == 0 {

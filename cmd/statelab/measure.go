@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,18 +56,25 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 	f.displayFlags(cmd)
 	flag := cmd.Flags()
 	flag.BoolVar(&f.printsOnly, "print-experiment", false, "print the experiment file that these flags stand for; measure nothing")
+	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time; measure nothing")
+	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk space or memory seem insufficient")
 	if f.Measure == experiment.Disk {
 		flag.StringVar(&f.out, "out", "", "new folder for the result: its page (report.html) and JSON")
 		return
 	}
 	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
 	flag.BoolVar(&f.resume, "resume", false, "continue what was interrupted in --out")
-	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time; measure nothing")
-	flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point; measure nothing")
-	flag.StringVar(&f.point, "point", "", "measure only this run of those that --print-matrix prints, on this machine")
-	flag.StringVar(&f.databases, "databases", "", "with --point: folder for the databases that runs load and share (default: in --out)")
-	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk space or memory seem insufficient")
 	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
+	if f.Measure == "" || startsOneByOne(f.Measure) {
+		flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point; measure nothing")
+		flag.StringVar(&f.point, "point", "", "measure only this run of those that --print-matrix prints, on this machine")
+		flag.StringVar(&f.databases, "databases", "", "with --point: folder for the databases that runs load and share (default: in --out)")
+	}
+}
+
+// startsOneByOne reports whether another program can start each run of a verb's plan.
+func startsOneByOne(verb string) bool {
+	return slices.Contains([]string{experiment.Read, experiment.Sweep, experiment.Replay, experiment.Layouts}, verb)
 }
 
 // measuringVerb gives cmd the flags of an experiment and carries it out.
@@ -178,6 +186,9 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 // measure carries out the experiment that flags or a file declare.
 func (a *app) measure(f *flags, m *mistakes) error {
 	f.checkWhere(m)
+	if !startsOneByOne(f.Measure) && (f.matrix || f.point != "") {
+		m.add("--print-matrix and --point: the runs of statelab %s cannot be started one by one", f.Measure)
+	}
 	if f.metrics != "" {
 		f.metrics = m.listenAddress("metrics", f.metrics)
 	}
