@@ -92,6 +92,16 @@ func TestDamagedRunIsNamed(t *testing.T) {
 	}
 }
 
+// So is a repeat whose figures are not shown.
+func TestDamagedRepeatIsNamed(t *testing.T) {
+	dir := fixture(t, "demo", []float64{1, 4}, "", nil, -1)
+	changeSweep(t, dir, func(s *result.Sweep) { s.Points[0].Runs = []string{"points/001", "points/002"} })
+	must(t, os.WriteFile(filepath.Join(dir, "points", "002", result.RunFile), []byte("{"), 0o644))
+	if got := flat(t, dir); !strings.Contains(got, "part of the folder of cache 1MiB could not be read: points/002/run.json is damaged") {
+		t.Errorf("the text does not name the damaged repeat:\n%s", got)
+	}
+}
+
 // Names reach a terminal without what it would obey.
 func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	const evil = "\x1b[31m\x07\u009b2J\u202e"

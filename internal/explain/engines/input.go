@@ -190,7 +190,7 @@ func (p *Point) regime() {
 // version 0.1.0 name the first repeat there.
 func readPoint(dir string, p result.Point) Point {
 	point := Point{Point: p}
-	point.speeds = speedsOf(dir, p)
+	point.speeds, point.Problem = speedsOf(dir, p)
 	candidates := append([]string{p.Run}, p.Runs...)
 	for i, rel := range candidates {
 		if rel == "" || slices.Contains(candidates[:i], rel) {
@@ -203,7 +203,7 @@ func readPoint(dir string, p result.Point) Point {
 		folder := filepath.Join(dir, filepath.FromSlash(rel))
 		run, err := result.ReadRun(folder)
 		if err != nil {
-			point.Problem = strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")
+			point.Problem = within(dir, err)
 			if errors.Is(err, os.ErrNotExist) {
 				point.Problem += ". To measure it again: statelab run --resume --out " + dir
 			}
@@ -225,23 +225,31 @@ func readPoint(dir string, p result.Point) Point {
 	return point
 }
 
+// within is an error about a file of a folder, which is named from there.
+func within(dir string, err error) string {
+	return strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")
+}
+
 // speedsOf are the Gets a second of every repeat; none if one of them cannot be read: a
-// part of them ranks nothing.
-func speedsOf(dir string, p result.Point) (speeds []float64) {
+// part of them ranks nothing. A damaged one is a problem; one that is not there is not.
+func speedsOf(dir string, p result.Point) (speeds []float64, problem string) {
 	if len(p.Runs) < 2 || p.Status != result.OK {
-		return nil
+		return nil, ""
 	}
 	for _, rel := range p.Runs {
 		if !filepath.IsLocal(filepath.FromSlash(rel)) {
-			return nil
+			return nil, ""
 		}
 		run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(rel)))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, within(dir, err)
+		}
 		if err != nil || !(run.Figures.GetsPerSecond > 0) {
-			return nil
+			return nil, ""
 		}
 		speeds = append(speeds, run.Figures.GetsPerSecond)
 	}
-	return speeds
+	return speeds, ""
 }
 
 // readSamples reads what run.json only summarises. A damaged file costs its
