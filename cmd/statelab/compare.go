@@ -63,7 +63,8 @@ folders that were measured under different conditions and names the setting.
 
 Block reads of one thread with equal seeds repeat exactly, so one run each shows a
 change. Other figures need repeats (at least 5 each): a Mann-Whitney test, with an
-interval for the change. With --run, compare measures both settings in turns and
+interval for the change. No difference is found only if the interval is within
+--margin; with a wider one, compare cannot tell, and says how many runs it needs. With --run, compare measures both settings in turns and
 stops as soon as every figure is decided, or after --repeats pairs (default 20).
 Settings are flags of statelab sweep without dashes; flags outside the quotes apply
 to both sides.`,
@@ -75,7 +76,7 @@ to both sides.`,
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
 	flag.StringArrayVar(&c.failIf, "fail-if", nil, "exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%'")
-	flag.StringVar(&c.margin, "margin", "2%", "with --run: stop when any change that is still possible is smaller than this")
+	flag.StringVar(&c.margin, "margin", "2%", "a change that is too small to matter: no difference is found only if the whole interval is within it")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")
 	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this CSV file")
@@ -86,7 +87,7 @@ to both sides.`,
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if !c.run {
 			flag.Visit(func(set *pflag.Flag) {
-				if c.IsFlag(set.Name) || slices.Contains([]string{"out", "margin", "ignore-space"}, set.Name) {
+				if c.IsFlag(set.Name) || slices.Contains([]string{"out", "ignore-space"}, set.Name) {
 					m.add("--%s: only with --run, which measures; without it compare reads folders", set.Name)
 				}
 			})
@@ -115,13 +116,14 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	if c.run {
 		return a.compareRuns(c, limits, m, args)
 	}
+	margin := m.share("margin", c.margin)
 	for _, folder := range args {
 		m.readable("", folder)
 	}
 	if err := m.err(); err != nil {
 		return err
 	}
-	result, err := c.judge(0, args...)
+	result, err := c.judge(0, margin, args...)
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (m *mistakes) limits(failIf []string) (limits []compare.Limit) {
 }
 
 // judge compares folders.
-func (c *comparing) judge(alpha float64, folders ...string) (*compare.Comparison, error) {
+func (c *comparing) judge(alpha, margin float64, folders ...string) (*compare.Comparison, error) {
 	var sides []compare.Side
 	for _, folder := range folders {
 		side, err := compare.Open(folder)
@@ -159,7 +161,7 @@ func (c *comparing) judge(alpha float64, folders ...string) (*compare.Comparison
 			return nil, err
 		}
 	}
-	return compare.Of(sides, compare.Options{Allow: c.allow, Alpha: alpha})
+	return compare.Of(sides, compare.Options{Allow: c.allow, Alpha: alpha, Margin: margin})
 }
 
 // tellComparison prints the verdicts and writes the files asked for.
@@ -330,8 +332,8 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 		if pair != 1 && !slices.Contains(at, pair) {
 			continue
 		}
-		found, err := c.judge(compare.Alpha/float64(len(at)), sides[0].folder, sides[1].folder)
-		if err != nil || pair == most || found.Decided(margin, names...) {
+		found, err := c.judge(compare.Alpha/float64(len(at)), margin, sides[0].folder, sides[1].folder)
+		if err != nil || pair == most || found.Decided(names...) {
 			return found, pair, err
 		}
 	}

@@ -43,8 +43,8 @@ type Ranked struct {
 	Side    int // whose folder
 	Subject string
 	Values  Values
-	Median  float64
-	Verdict string // on the difference from the first line; "" of the first
+	Middle  float64 // of its runs, see metric.middle
+	Verdict string  // on the difference from the first line; "" of the first
 	group   Group
 	folder  string
 }
@@ -60,7 +60,7 @@ func Boards(sides []Side) (boards []*Board) {
 		for n, side := range sides {
 			for _, g := range side.Groups {
 				v := values(m, g.Runs)
-				if len(v) == 0 || len(v) < len(g.Runs) || g.Runs[0].Engine.Name == "null" || median(v) == 0 && slices.Max(v) == 0 && !m.count {
+				if len(v) == 0 || len(v) < len(g.Runs) || g.Runs[0].Engine.Name == "null" || slices.Max(v) == 0 && !m.count {
 					continue
 				}
 				at := budget(g.Runs[0])
@@ -75,7 +75,7 @@ func Boards(sides []Side) (boards []*Board) {
 					by[key] = &Board{Question: q.text, Figure: m.noun, At: place(g.Runs[0], at), metric: m}
 					found = append(found, by[key])
 				}
-				by[key].Rows = append(by[key].Rows, Ranked{Side: n, folder: filepath.Base(side.Name), Subject: subject(g), Values: v, Median: median(v), group: g})
+				by[key].Rows = append(by[key].Rows, Ranked{Side: n, folder: filepath.Base(side.Name), Subject: subject(g), Values: v, Middle: m.middle(v), group: g})
 			}
 		}
 		slices.SortStableFunc(found, func(a, b *Board) int { return cmp.Compare(len(b.Rows), len(a.Rows)) })
@@ -174,11 +174,11 @@ func (b *Board) rank() {
 		if b.metric.higher {
 			x, y = y, x
 		}
-		return cmp.Compare(x.Median, y.Median)
+		return cmp.Compare(x.Middle, y.Middle)
 	})
 	for i := range b.Rows[1:] {
 		row := &b.Rows[i+1]
-		judged, err := pair{a: b.Rows[0].group, b: row.group}.judge("", "", nil, Alpha/float64(len(b.Rows)-1))
+		judged, err := pair{a: b.Rows[0].group, b: row.group}.judge("", "", Options{Alpha: Alpha / float64(len(b.Rows)-1), Margin: Margin})
 		at := slices.IndexFunc(judged.Figures, func(f Figure) bool { return f.Name == b.metric.name })
 		if err != nil || at < 0 {
 			row.Verdict = "not compared: its runs were made under different conditions"
@@ -194,7 +194,7 @@ func (b *Board) rank() {
 		case f.Certain():
 			row.Verdict = "differs from the first"
 		case f.Verdict == string(difference.CannotTell):
-			row.Verdict = fmt.Sprintf("cannot tell from the first: needs %d runs each", f.Needs)
+			row.Verdict = "cannot tell from the first: " + f.needs(0)
 		default:
 			row.Verdict = "no difference from the first found"
 		}
@@ -218,7 +218,7 @@ func (b *Board) Picture() *view.Picture {
 	set := view.BarSet{Color: view.CurveStyle(0).Color, Values: [][]float64{nil}}
 	for _, r := range b.Rows {
 		bars.Groups = append(bars.Groups, b.short(r))
-		set.Values[0] = append(set.Values[0], r.Median/scale)
+		set.Values[0] = append(set.Values[0], r.Middle/scale)
 		set.Spans = append(set.Spans, view.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale})
 		set.Failed = append(set.Failed, false)
 	}

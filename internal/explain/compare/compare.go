@@ -1,8 +1,8 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -14,6 +14,9 @@ import (
 // Alpha is the probability that is accepted of calling any figure of two equal groups of
 // runs different: it is shared by all figures of a pair that need statistics.
 const Alpha = 0.05
+
+// Margin is the usual one of Options.
+const Margin = 0.02
 
 // Verdicts on a figure. Those of statistics are of package difference.
 const (
@@ -54,6 +57,7 @@ type Pair struct {
 	PerFigure int          `json:"figures_with_statistics"`
 
 	twoDatabases bool // of different shape
+	margin       float64
 }
 
 // Figure is a verdict on one figure.
@@ -61,7 +65,7 @@ type Figure struct {
 	Name    string    `json:"name"`
 	Verdict string    `json:"verdict"`
 	Method  string    `json:"method"`
-	A       float64   `json:"baseline_median"`
+	A       float64   `json:"baseline_median"` // of an even number of runs the worse of the two in the middle
 	B       float64   `json:"compared_median"`
 	Values  [2]Values `json:"values"`
 	// Change is B's over A's, as a share where relative is true, else B - A.
@@ -70,10 +74,11 @@ type Figure struct {
 	High     float64 `json:"change_high"`
 	Relative bool    `json:"relative"`
 	P        float64 `json:"p,omitempty"`
-	Needs    int     `json:"needs_runs,omitempty"` // in each group
+	Needs    int     `json:"needs_runs,omitempty"` // in each group, about; of cannot_tell
 	Better   *bool   `json:"better,omitempty"`     // of a difference
 
 	metric metric
+	few    bool // so few runs that they give no interval
 }
 
 // Values are a figure's of all runs.
@@ -81,17 +86,15 @@ type Values []float64
 
 // Options are what a comparison may be told.
 type Options struct {
-	Allow []string // conditions that may differ
-	Alpha float64  // 0: Alpha
+	Allow  []string // conditions that may differ
+	Alpha  float64  // 0: Alpha
+	Margin float64  // a change, as a share, that is too small to matter
 }
 
 // Of compares sides with the first one.
 func Of(sides []Side, o Options) (*Comparison, error) {
 	c := &Comparison{Schema: Schema, sides: sides}
-	alpha := o.Alpha
-	if alpha == 0 {
-		alpha = Alpha
-	}
+	o.Alpha = cmp.Or(o.Alpha, Alpha)
 	for _, side := range sides[1:] {
 		if a, b := sides[0].kind(), side.kind(); a != b {
 			return nil, fmt.Errorf("%s holds %s, %s holds %s: they have no figure in common", sides[0].Name, a, side.Name, b)
@@ -102,7 +105,7 @@ func Of(sides []Side, o Options) (*Comparison, error) {
 			return nil, fmt.Errorf("%s and %s have no setting in common: %s", sides[0].Name, side.Name, view.List(left, func(s string) string { return s }))
 		}
 		for _, p := range matched {
-			judged, err := p.judge(sides[0].Name, side.Name, o.Allow, alpha)
+			judged, err := p.judge(sides[0].Name, side.Name, o)
 			if err != nil {
 				return nil, err
 			}
@@ -128,8 +131,8 @@ func (s Side) kind() string {
 	return ""
 }
 
-func (p pair) judge(a, b string, allow []string, alpha float64) (Pair, error) {
-	out := Pair{A: a, B: b, At: p.at, Runs: [2]int{len(p.a.Runs), len(p.b.Runs)}, Failed: [2]int{p.a.All - len(p.a.Runs), p.b.All - len(p.b.Runs)}}
+func (p pair) judge(a, b string, o Options) (Pair, error) {
+	out := Pair{A: a, B: b, At: p.at, margin: o.Margin, Runs: [2]int{len(p.a.Runs), len(p.b.Runs)}, Failed: [2]int{p.a.All - len(p.a.Runs), p.b.All - len(p.b.Runs)}}
 	if len(p.a.Runs) == 0 || len(p.b.Runs) == 0 {
 		out.Notes = append(out.Notes, "one side has no run that succeeded")
 		return out, nil
@@ -140,7 +143,7 @@ func (p pair) judge(a, b string, allow []string, alpha float64) (Pair, error) {
 			for _, d := range differing(p.a.Runs[0], run, conditions) {
 				switch known := slices.Contains(refused.list, d) || slices.Contains(out.Allowed, d); {
 				case known:
-				case slices.Contains(allow, d.Setting):
+				case slices.Contains(o.Allow, d.Setting):
 					out.Allowed = append(out.Allowed, d)
 				default:
 					refused.list = append(refused.list, d)
@@ -166,7 +169,7 @@ func (p pair) judge(a, b string, allow []string, alpha float64) (Pair, error) {
 		if len(f.Values[0]) < len(p.a.Runs) || len(f.Values[1]) < len(p.b.Runs) {
 			continue
 		}
-		f.A, f.B = median(f.Values[0]), median(f.Values[1])
+		f.A, f.B = m.middle(f.Values[0]), m.middle(f.Values[1])
 		f.Method = Test
 		if m.count && p.repeatsExactly(f) {
 			f.Method = Exact
@@ -177,14 +180,14 @@ func (p pair) judge(a, b string, allow []string, alpha float64) (Pair, error) {
 		}
 		out.Figures = append(out.Figures, f)
 	}
-	out.Shared = alpha / float64(max(1, out.PerFigure))
+	out.Shared = o.Alpha / float64(max(1, out.PerFigure))
 	for i := range out.Figures {
-		out.Figures[i].judge(out.Shared)
+		out.Figures[i].judge(out.Shared, o.Margin)
 	}
 	return out, nil
 }
 
-func (f *Figure) judge(alpha float64) {
+func (f *Figure) judge(alpha, margin float64) {
 	if f.Method == Exact {
 		f.Verdict, f.Relative = Same, f.A > 0
 		if f.Change = f.B - f.A; f.Relative {
@@ -196,6 +199,8 @@ func (f *Figure) judge(alpha float64) {
 		}
 	} else {
 		r := difference.Compare(f.Values[0], f.Values[1], alpha)
+		f.few = r.Verdict == difference.CannotTell
+		r = r.Within(f.metric.edge(margin, f.A, f.B, r.Relative))
 		f.Verdict, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = string(r.Verdict), r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
 	}
 	if f.Certain() {
@@ -234,14 +239,6 @@ func values(m metric, runs []*result.Run) (all Values) {
 		}
 	}
 	return all
-}
-
-func median(values []float64) float64 {
-	s := slices.Sorted(slices.Values(values))
-	if len(s) == 0 {
-		return math.NaN()
-	}
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
 // shapes tells the sizes of two databases, to the byte where they are as good as equal.

@@ -40,6 +40,24 @@ func group(name string, n int, speed float64, change ...func(*result.Run)) Side 
 	return Side{Name: name, Groups: []Group{g}}
 }
 
+// noisy is a group whose speeds reach from one to three times of it.
+func noisy(name string, n int, speed float64) Side {
+	side := group(name, n, speed)
+	for i, run := range side.Groups[0].Runs {
+		run.Figures.GetsPerSecond = speed * (1 + 2*float64(i)/float64(n-1))
+	}
+	return side
+}
+
+// devices is a group of runs with as many device reads per Get.
+func devices(name string, reads ...float64) Side {
+	side := group(name, len(reads), 1000)
+	for i, run := range side.Groups[0].Runs {
+		run.Figures.DeviceReadsPerGet = &reads[i]
+	}
+	return side
+}
+
 func extraRead(r *result.Run) {
 	more := *r.Figures.BlockReadsPerGet + 1
 	r.Figures.BlockReadsPerGet = &more
@@ -58,7 +76,7 @@ func find(t *testing.T, c *Comparison, name string) Figure {
 
 func compared(t *testing.T, sides ...Side) *Comparison {
 	t.Helper()
-	c, err := Of(sides, Options{})
+	c, err := Of(sides, Options{Margin: Margin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,17 +92,26 @@ func TestVerdicts(t *testing.T) {
 			group("a", 1, 1000), group("b", 1, 1000, extraRead)},
 		{"the same count", "block_reads_per_get", Same, "the same block reads per Get: 2.50 (exact count)", group("a", 1, 1000), group("b", 1, 1500)},
 		{"two threads are no exact count", "block_reads_per_get", string(difference.CannotTell),
-			"block reads per Get: cannot tell: needs 5 runs each, has 2: --repeats 5 (2.50 and 3.50)",
+			"block reads per Get: cannot tell: needs 5 runs each, has 2: --repeats 5 (middle runs 2.50 and 3.50)",
 			group("a", 2, 1000, func(r *result.Run) { r.Workload.Threads = 2 }), group("b", 2, 1000, func(r *result.Run) { r.Workload.Threads = 2 }, extraRead)},
 		{"other seeds are no exact count", "block_reads_per_get", string(difference.CannotTell),
 			"block reads per Get: cannot tell: needs 5 runs each, has 1: --repeats 5 (2.50 and 3.50)",
 			group("a", 1, 1000), group("b", 1, 1000, func(r *result.Run) { r.Workload.Seed = 2 }, extraRead)},
-		{"faster", "gets_per_second", string(difference.Differs), "20 % more Gets per second (95 % CI 18 to 23 %, 10 runs each; 1,020 and 1,227)",
+		{"faster", "gets_per_second", string(difference.Differs), "20 % more Gets per second (95 % CI 18 to 23 %, 10 runs each; middle runs 1,020 and 1,226)",
 			group("a", 10, 1000), group("b", 10, 1202)},
-		{"slower", "service_p99_ns", string(difference.Differs), "20 % higher p99 service time (95 % CI 18 to 22 %, 10 runs each; 2,940 us and 3,528 us)",
+		{"slower", "service_p99_ns", string(difference.Differs), "20 % higher p99 service time (95 % CI 18 to 22 %, 10 runs each; middle runs 2,941 us and 3,529 us)",
 			group("a", 10, 1000), group("b", 10, 1000/1.2)},
 		{"noise", "gets_per_second", string(difference.NotFound),
-			"no difference found in Gets per second (95 % CI −1.9 to +2.1 %, 10 runs each; 1,020 and 1,021)", group("a", 10, 1000), group("b", 10, 1000.5)},
+			"no difference found in Gets per second (95 % CI −1.0 to +1.1 %, 20 runs each; middle runs 1,021 and 1,021)", group("a", 20, 1000), group("b", 20, 1000.5)},
+		{"an interval wider than the margin", "gets_per_second", string(difference.CannotTell),
+			"Gets per second: cannot tell: needs about 11 runs each, has 10: --repeats 11 (95 % CI −1.9 to +2.1 %, 10 runs each; middle runs 1,020 and 1,021)",
+			group("a", 10, 1000), group("b", 10, 1000.5)},
+		{"an interval much wider than the margin", "gets_per_second", string(difference.CannotTell),
+			"Gets per second: cannot tell: needs about 6,700 runs each, has 10: measure longer runs, or on a quieter machine " +
+				"(95 % CI −40 to +67 %, 10 runs each; middle runs 1,889 and 1,891)", noisy("a", 10, 1000), noisy("b", 10, 1001)},
+		{"device reads that no decision depends on", "device_reads_per_get", string(difference.NotFound),
+			"no difference found in device reads per Get (95 % CI −0.0000300 to +0.0000200, 5 runs each; middle runs 0.0000100 and 0.0000100)",
+			devices("a", 0, 0.00002, 0.00001, 0.00003, 0), devices("b", 0.00001, 0, 0, 0.00002, 0.00002)},
 	} {
 		result := compared(t, c.a, c.b)
 		f := find(t, result, c.figure)
@@ -97,12 +124,12 @@ func TestVerdicts(t *testing.T) {
 func TestDifferentConditionsAreRefused(t *testing.T) {
 	a := group("a", 1, 1000)
 	b := group("b", 1, 1000, func(r *result.Run) { r.Workload.Keys, r.PageCache, r.Host.CPU = 2000, "cold", "Other" })
-	_, err := Of([]Side{a, b}, Options{})
+	_, err := Of([]Side{a, b}, Options{Margin: Margin})
 	if want := "a and b were measured under different conditions: keys (1000 and 2000), page-cache (direct and cold), cpu (Example and Other). " +
 		"Measure both alike, or compare them all the same with --allow keys,page-cache,cpu"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
-	c, err := Of([]Side{a, b}, Options{Allow: []string{"keys", "page-cache", "cpu"}})
+	c, err := Of([]Side{a, b}, Options{Allow: []string{"keys", "page-cache", "cpu"}, Margin: Margin})
 	if err != nil || len(c.Pairs[0].Allowed) != 3 {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -119,7 +146,7 @@ func TestDifferentConditionsAreRefused(t *testing.T) {
 	writes := func(rate float64) func(*result.Run) {
 		return func(r *result.Run) { r.Figures.Puts, r.Workload.WriteRate = 10, rate }
 	}
-	_, err = Of([]Side{group("a", 1, 1, writes(5)), group("b", 1, 1, writes(6))}, Options{})
+	_, err = Of([]Side{group("a", 1, 1, writes(5)), group("b", 1, 1, writes(6))}, Options{Margin: Margin})
 	if err == nil || !strings.Contains(err.Error(), "write-rate (5 and 6)") {
 		t.Error(err)
 	}
@@ -239,6 +266,18 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
+	// An interval that reaches beyond the limit cannot tell that it is kept; one that does not, can.
+	wide := compared(t, noisy("a", 10, 1000), noisy("b", 10, 1001))
+	for text, want := range map[string]string{"gets_per_second < -10%": "cannot tell", "gets_per_second < -50%": "", "gets_per_second > 100%": ""} {
+		l, err := ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(wide.Failures(l), "; ")
+		if (got == "") != (want == "") || !strings.Contains(got, want) || wide.Known([]Limit{l}) != (want == "") {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
 	for text, want := range map[string]string{"x": "no > or <", "reads > 2%": `unknown figure "reads"`, "gets_per_second < fast": `invalid change "fast"`} {
 		if _, err := ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
@@ -281,7 +320,7 @@ func TestFoldersAndPage(t *testing.T) {
 	if strings.Contains(page.String(), "<script>\"x\"") || !strings.Contains(page.String(), "b &lt;script&gt;") {
 		t.Error("the page does not escape a name")
 	}
-	if !strings.Contains(text.String(), "Worse: block reads per Get.") {
+	if !strings.Contains(text.String(), "Worse: block reads per Get. Cannot tell: device reads per Get, ") {
 		t.Error(text.String())
 	}
 	if got := strings.Count(bench.String(), "\nBenchmarkReadrandom/threads=1 1000 2.5 block-reads/op"); got != 1 {
@@ -313,6 +352,21 @@ func TestBenchmarksOfBothSidesHaveOneName(t *testing.T) {
 		if strings.Count(out.String(), c.name) != 2 || !strings.HasPrefix(out.String(), "keys: 1k\nside: pebble1\n") {
 			t.Errorf("%s", out.String())
 		}
+	}
+}
+
+// A comparison shows the run that a sweep of the same runs shows.
+func TestMiddleRunIsThatOfASweep(t *testing.T) {
+	two := group("two", 2, 1000)
+	two.Groups[0].Runs[1].Figures.GetsPerSecond = 3000
+	shown, _ := result.OfPoint(two.Groups[0].Runs)
+	f := find(t, compared(t, two, group("b", 2, 1000)), "gets_per_second")
+	if f.A != 1000 || f.A != shown.Figures.GetsPerSecond {
+		t.Errorf("compare shows %v, a sweep %v", f.A, shown.Figures.GetsPerSecond)
+	}
+	rows := Boards([]Side{two})[2].Rows
+	if rows[0].Middle != 1000 {
+		t.Errorf("a board shows %v", rows[0].Middle)
 	}
 }
 

@@ -56,21 +56,10 @@ func (c *Comparison) Failures(l Limit) (failed []string) {
 				continue
 			}
 			seen = true
-			low, high := f.Low, f.High
-			switch {
-			case l.Percent && !f.Relative:
-				if f.A == f.B {
-					continue
-				}
+			switch passed, unclear := l.passed(f); {
+			case l.undefined(f):
 				failed = append(failed, fmt.Sprintf("%s: %s was 0 in one of the runs, so a change in %% is undefined: give the limit without %%", l.Text, f.metric.noun))
-				continue
-			case !l.Percent && f.Relative:
-				low, high = low*f.A, high*f.A
-			}
-			switch {
-			case f.Verdict == string(difference.CannotTell):
-				failed = append(failed, l.Text+": "+p.Sentence(f))
-			case f.Certain() && (l.Above && low > l.Value || !l.Above && high < l.Value):
+			case passed, unclear:
 				failed = append(failed, l.Text+": "+p.Sentence(f))
 			}
 		}
@@ -81,13 +70,30 @@ func (c *Comparison) Failures(l Limit) (failed []string) {
 	return failed
 }
 
-// Known tells whether every limit's figure is there and has a verdict.
+// undefined tells whether the limit is a share of a figure that was 0.
+func (l Limit) undefined(f Figure) bool { return l.Percent && !f.Relative && f.A != f.B }
+
+// passed tells whether a figure is certainly beyond the limit; unclear, that it cannot be told:
+// there is no interval, or too wide a one reaches beyond the limit.
+func (l Limit) passed(f Figure) (passed, unclear bool) {
+	low, high := f.Low, f.High
+	if !l.Percent && f.Relative {
+		low, high = low*f.A, high*f.A
+	}
+	value := l.Value
+	if !l.Above {
+		low, high, value = -high, -low, -value
+	}
+	return f.Certain() && low > value, f.few || f.Verdict == string(difference.CannotTell) && high > value
+}
+
+// Known tells whether every limit's figure is there, and whether it is beyond the limit.
 func (c *Comparison) Known(limits []Limit) bool {
 	for _, l := range limits {
 		seen := false
 		for _, p := range c.Pairs {
 			for _, f := range p.Figures {
-				if f.Name == l.Figure && (f.Verdict == string(difference.CannotTell) || l.Percent && !f.Relative && f.A != f.B) {
+				if _, unclear := l.passed(f); f.Name == l.Figure && (unclear || l.undefined(f)) {
 					return false
 				}
 				seen = seen || f.Name == l.Figure
@@ -113,14 +119,14 @@ func (c *Comparison) Says(l Limit) (sentences []string) {
 }
 
 // Decided tells whether the figures named (none: all) need no more runs: each is exact,
-// or differs, or its interval lies within margin (a share) of no change.
-func (c *Comparison) Decided(margin float64, names ...string) bool {
+// or differs, or its interval lies within the margin.
+func (c *Comparison) Decided(names ...string) bool {
 	for _, p := range c.Pairs {
 		for _, f := range p.Figures {
 			if len(names) > 0 && !slices.Contains(names, f.Name) {
 				continue
 			}
-			if !f.Certain() && f.Verdict != Same && (!f.Relative || f.Low < -margin || f.High > margin || f.Verdict == string(difference.CannotTell)) {
+			if f.Verdict == string(difference.CannotTell) {
 				return false
 			}
 		}

@@ -18,6 +18,7 @@ type metric struct {
 	count  bool // repeats exactly with one thread and equal seeds
 	much   bool // an amount: less and more, not fewer; lower and higher of times
 	time   bool
+	least  float64 // a change below it does not matter; 0: the margin alone decides
 	value  func(*result.Run) *float64
 }
 
@@ -38,11 +39,35 @@ func (m metric) direction(change float64) string {
 // better tells whether a change is wanted.
 func (m metric) better(change float64) bool { return m.higher == (change > 0) }
 
+// middle is the value of the run that stands for all in this figure, by the rule of sweeps and
+// replays: the one in the middle, of an even number the worse of the two.
+func (m metric) middle(values []float64) float64 {
+	return result.Representative(values, func(v float64) float64 {
+		if m.higher {
+			return -v
+		}
+		return v
+	})
+}
+
+// edge is the largest change that does not matter, as a share of a where relative, else in the
+// unit of the figure.
+func (m metric) edge(margin, a, b float64, relative bool) float64 {
+	if relative {
+		return max(margin, m.least/a)
+	}
+	return max(margin*max(a, b), m.least)
+}
+
 func latencyMetric(name, noun, unit string, of func(result.Figures) *result.Latency, pick func(*result.Latency) int64) metric {
 	return metric{name: name, noun: noun, bench: unit, scale: view.Micros, time: true, value: func(r *result.Run) *float64 {
 		return view.Via(of(r.Figures), func(l *result.Latency) float64 { return float64(pick(l)) })
 	}}
 }
+
+// leastReads is a difference in reads per Get that no decision depends on; tables and charts
+// show nothing finer either.
+const leastReads = 0.001
 
 func p50(l *result.Latency) int64 { return l.P50 }
 func p99(l *result.Latency) int64 { return l.P99 }
@@ -52,9 +77,9 @@ func metrics() []metric {
 	service := func(f result.Figures) *result.Latency { return f.ServiceNanos }
 	response := func(f result.Figures) *result.Latency { return f.ResponseNanos }
 	list := []metric{
-		{name: "block_reads_per_get", noun: "block reads per Get", bench: "block-reads/op", count: true,
+		{name: "block_reads_per_get", noun: "block reads per Get", bench: "block-reads/op", count: true, least: leastReads,
 			value: func(r *result.Run) *float64 { return r.Figures.BlockReadsPerGet }},
-		{name: "device_reads_per_get", noun: "device reads per Get", bench: "device-reads/op",
+		{name: "device_reads_per_get", noun: "device reads per Get", bench: "device-reads/op", least: leastReads,
 			value: func(r *result.Run) *float64 { return r.Figures.DeviceReadsPerGet }},
 		{name: "gets_per_second", noun: "Gets per second", bench: "gets/s", higher: true, value: func(r *result.Run) *float64 {
 			if r.Workload.Rate > 0 {

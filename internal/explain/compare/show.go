@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -45,6 +46,9 @@ func (p Pair) exact() string {
 func (p Pair) Sentence(f Figure) string {
 	m := f.metric
 	between := m.print(f.A) + " and " + m.print(f.B)
+	if f.Method == Test && max(p.Runs[0], p.Runs[1]) > 1 {
+		between = "middle runs " + between
+	}
 	evidence := func(low, high string) string {
 		return fmt.Sprintf("(95 %% CI %s to %s, %s; %s)", low, high, p.runsEach(), between)
 	}
@@ -53,12 +57,13 @@ func (p Pair) Sentence(f Figure) string {
 	case Same:
 		return fmt.Sprintf("the same %s: %s (%s)", m.noun, m.print(f.A), p.exact())
 	case string(difference.CannotTell):
-		return fmt.Sprintf("%s: cannot tell: needs %d runs each, has %d: --repeats %d (%s)", m.noun, f.Needs, min(p.Runs[0], p.Runs[1]), f.Needs, between)
-	case string(difference.NotFound):
-		if !f.Relative {
-			return fmt.Sprintf("no difference found in %s %s", m.noun, evidence(signed(f.Low, m.print), signed(f.High, m.print)))
+		text := m.noun + ": cannot tell: " + f.needs(min(p.Runs[0], p.Runs[1]))
+		if f.few {
+			return text + " (" + between + ")"
 		}
-		return fmt.Sprintf("no difference found in %s %s", m.noun, evidence(signed(f.Low, percent), signed(f.High, percent)+" %"))
+		return text + " " + evidence(f.ends())
+	case string(difference.NotFound):
+		return "no difference found in " + m.noun + " " + evidence(f.ends())
 	}
 	if f.Verdict == Changed {
 		by := m.print(math.Abs(f.B - f.A))
@@ -75,6 +80,35 @@ func (p Pair) Sentence(f Figure) string {
 		return fmt.Sprintf("%s %s %s %s", m.print(math.Abs(f.Change)), m.direction(f.Change), m.noun, evidence(m.print(low), m.print(high)))
 	}
 	return fmt.Sprintf("%s %% %s %s %s", percent(math.Abs(f.Change)), m.direction(f.Change), m.noun, evidence(percent(low), percent(high)+" %"))
+}
+
+// ends are the ends of the interval, with their signs.
+func (f Figure) ends() (low, high string) {
+	if !f.Relative {
+		return signed(f.Low, f.metric.print), signed(f.High, f.metric.print)
+	}
+	percent := func(v float64) string { return unit.Significant(100*v, 2) }
+	return signed(f.Low, percent), signed(f.High, percent) + " %"
+}
+
+// mostRepeats is how many repeats are worth asking for.
+const mostRepeats = 200
+
+// needs says how many runs could decide the figure; has 0: without how many there are.
+func (f Figure) needs(has int) string {
+	text := fmt.Sprintf("needs %d runs each", f.Needs)
+	if !f.few {
+		round := math.Pow(10, max(0, math.Floor(math.Log10(float64(f.Needs)))-1))
+		text = "needs about " + unit.Count(int64(math.Ceil(float64(f.Needs)/round)*round)) + " runs each"
+	}
+	if has == 0 {
+		return text
+	}
+	text += fmt.Sprintf(", has %d", has)
+	if f.Needs > mostRepeats {
+		return text + ": measure longer runs, or on a quieter machine"
+	}
+	return text + fmt.Sprintf(": --repeats %d", f.Needs)
 }
 
 func signed(v float64, print func(float64) string) string {
@@ -116,13 +150,13 @@ func (p Pair) lead() string {
 	join := func(list []string) string { return strings.Join(list, ", ") }
 	rest := "."
 	if len(unclear) > 0 {
-		rest = ". Too few runs to judge " + join(unclear) + "."
+		rest = ". Cannot tell: " + join(unclear) + "."
 	}
 	switch {
 	case len(p.Figures) == 0:
 		return "Nothing can be compared: " + cmp.Or(strings.Join(p.Notes, "; "), "the runs have no figure in common") + "."
 	case len(better) == 0 && len(worse) == 0 && len(unclear) > 0:
-		return "Cannot tell: too few runs for " + join(unclear) + "."
+		return "Cannot tell: " + join(unclear) + "."
 	case len(better) == 0 && len(worse) == 0:
 		return "No difference found."
 	case len(worse) == 0:
@@ -159,6 +193,9 @@ func (c *Comparison) Text(w io.Writer) error {
 		}
 		for _, f := range p.Figures {
 			out.Wrap("- "+p.Sentence(f), "  ")
+		}
+		if note := p.estimates(); note != "" {
+			out.Wrap(note, "")
 		}
 	}
 	for _, left := range c.Unmatched {
@@ -208,8 +245,8 @@ func (c *Comparison) Page() *view.Page {
 			}}
 		}
 		table := view.TableOf(rows, nil,
-			words("figure", func(r row) string { return r.f.metric.noun }), words("baseline, median", func(r row) string { return r.f.metric.print(r.f.A) }),
-			words("compared, median", func(r row) string { return r.f.metric.print(r.f.B) }),
+			words("figure", func(r row) string { return r.f.metric.noun }), words("baseline, middle run", func(r row) string { return r.f.metric.print(r.f.A) }),
+			words("compared, middle run", func(r row) string { return r.f.metric.print(r.f.B) }),
 			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
 			change("to", func(f Figure) float64 { return f.High }),
 			words("verdict", func(r row) string { return strings.ReplaceAll(r.f.Verdict, "_", " ") }),
@@ -225,14 +262,14 @@ func (c *Comparison) Page() *view.Page {
 		}
 		page.Add(p.Title(),
 			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: view.Listing([]string{"verdict"}, sentences), Picture: changes(p)},
-			view.Block{Title: "Figures", Note: fmt.Sprintf("Runs: %d and %d. %s", p.Runs[0], p.Runs[1], p.confidence()), Method: "compare.md", Table: table})
+			view.Block{Title: "Figures", Note: fmt.Sprintf("Runs: %d and %d. %s", p.Runs[0], p.Runs[1], strings.TrimSpace(p.confidence()+" "+p.estimates())), Method: "compare.md", Table: table})
 	}
 	page.Warnings = all.List()
 	return page
 }
 
 // judged is whether there are enough runs for an interval, or none is needed.
-func (f Figure) judged() bool { return f.Verdict != string(difference.CannotTell) }
+func (f Figure) judged() bool { return !f.few }
 
 // confidence says how sure the intervals are.
 func (p Pair) confidence() string {
@@ -251,12 +288,22 @@ func (p Pair) confidence() string {
 	return fmt.Sprintf("The intervals of the %d figures that need statistics hold together with 95 %% confidence.", p.PerFigure)
 }
 
+// estimates says how a change is estimated, and why the middle runs can differ by another one;
+// "" if no figure has such an estimate.
+func (p Pair) estimates() string {
+	if !slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Method == Test && !f.few }) {
+		return ""
+	}
+	return fmt.Sprintf("A change is the median of the ratios of all pairs of runs: the middle runs can differ by more or less. "+
+		"No difference is found where the interval lies within ±%s %%.", unit.Significant(100*p.margin, 1))
+}
+
 // changes is a bar of every relative change, with its interval.
 func changes(p Pair) *view.Picture {
 	bars := view.Bars{About: "change of each figure", X: "figure", Panels: []view.BarPanel{{Y: "compared / baseline"}}}
 	set := view.BarSet{Color: view.CurveStyle(0).Color, Values: [][]float64{nil}}
 	for _, f := range p.Figures {
-		if f.Relative {
+		if f.Relative && f.judged() {
 			bars.Groups = append(bars.Groups, strings.ReplaceAll(f.metric.noun, " per ", "/"))
 			set.Values[0], set.Spans = append(set.Values[0], 1+f.Change), append(set.Spans, view.Range{Low: 1 + f.Low, High: 1 + f.High})
 			set.Failed = append(set.Failed, false)

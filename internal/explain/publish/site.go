@@ -119,7 +119,7 @@ func siteOf(shown []Shown, title string) *view.Page {
 				spread = b.Print(low) + " to " + b.Print(high)
 			}
 			name := sides[r.Side].Name
-			table.Rows = append(table.Rows, view.Row{Cells: []string{r.Subject, b.Print(r.Median), spread, fmt.Sprint(len(r.Values)), r.Verdict, name},
+			table.Rows = append(table.Rows, view.Row{Cells: []string{r.Subject, b.Print(r.Middle), spread, fmt.Sprint(len(r.Values)), r.Verdict, name},
 				Values: make([]*float64, 6), Links: []string{"", "", "", "", "", link(name + ".html")}})
 		}
 		blocks = append(blocks, view.Block{Title: b.At, Table: table, Picture: b.Picture(), Method: "compare.md", Folded: len(b.Rows) == 1})

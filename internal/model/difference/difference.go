@@ -24,7 +24,7 @@ type Verdict string
 const (
 	Differs    Verdict = "differs"
 	NotFound   Verdict = "no_difference_found" // what may be left is in the interval
-	CannotTell Verdict = "cannot_tell"         // so few runs could not show any difference
+	CannotTell Verdict = "cannot_tell"         // the runs are too few, or of Within, too noisy
 )
 
 // Result compares B with A.
@@ -37,12 +37,30 @@ type Result struct {
 	Change, Low, High float64
 	Relative          bool
 	Needs             int // runs in each group that could show a difference; of CannotTell
+	runs              int // of the smaller group
+}
+
+// Within tells whether any change that is still possible is at most edge, in the measure of
+// Change. If not, no difference is a claim that these runs cannot support: the verdict becomes
+// CannotTell, and Needs is about how many runs would narrow the interval enough. Its width falls
+// with the square root of their number.
+func (r Result) Within(edge float64) Result {
+	if r.Verdict != NotFound || r.Low >= -edge && r.High <= edge {
+		return r
+	}
+	wide := (r.High - r.Low) / 2 / edge
+	if r.Relative {
+		wide = (math.Log1p(r.High) - math.Log1p(r.Low)) / 2 / math.Log1p(edge)
+	}
+	r.Verdict = CannotTell
+	r.Needs = max(r.runs+1, int(math.Min(math.Ceil(float64(r.runs)*wide*wide), math.MaxInt32)))
+	return r
 }
 
 // Compare judges b against a; alpha is the probability of calling two equal groups
 // different that is accepted, 0 < alpha < 1.
 func Compare(a, b []float64, alpha float64) Result {
-	r := Result{Relative: positive(a) && positive(b), P: 1, Verdict: NotFound}
+	r := Result{Relative: positive(a) && positive(b), P: 1, Verdict: NotFound, runs: min(len(a), len(b))}
 	shifts := make([]float64, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {

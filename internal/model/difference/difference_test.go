@@ -45,6 +45,34 @@ func TestTooFewRuns(t *testing.T) {
 	}
 }
 
+// No difference is found only where none that matters is possible, and what is said to be
+// needed is enough.
+func TestWithin(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	of := func(n int) Result { return Compare(skewed(rng, n, 1), skewed(rng, n, 1), 0.05) }
+	few := of(10)
+	if few.Verdict != NotFound {
+		t.Fatalf("%+v", few)
+	}
+	if same := few.Within(10); same != few {
+		t.Errorf("within 1000 %%: %+v", same)
+	}
+	wide := few.Within(0.1)
+	if wide.Verdict != CannotTell || wide.Low != few.Low || wide.Needs <= 10 {
+		t.Errorf("%+v", wide)
+	}
+	// Twice as many, because the effect itself is not exactly 0.
+	if r := of(2 * wide.Needs).Within(0.1); r.Verdict != NotFound {
+		t.Errorf("%d runs were said to be needed: %+v", wide.Needs, r)
+	}
+	if none := few.Within(0); none.Verdict != CannotTell || none.Needs != math.MaxInt32 {
+		t.Errorf("within nothing: %+v", none)
+	}
+	if r := Compare([]float64{0, 1, 2, 0, 1}, []float64{1, 0, 0, 2, 1}, 0.05).Within(0.5); r.Verdict != CannotTell || r.Relative {
+		t.Errorf("in the unit of the figure: %+v", r)
+	}
+}
+
 // Of equal groups at most alpha are called different, and the interval holds the true
 // ratio as often as it says, for skewed figures and any number of runs.
 func TestErrorRatesHold(t *testing.T) {
