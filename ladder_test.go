@@ -142,8 +142,8 @@ var ladder = []rung{
 		"internal/explain/report": {"internal/explain/advise", "internal/explain/engines", "internal/explain/layouts", "internal/explain/prices",
 			"internal/explain/studies", "internal/explain/trees", "internal/explain/view", "result"},
 		"internal/explain/promexport": {"result"},
-		"internal/explain/publish": {"engine", "internal/base/unit", "internal/explain/compare", "internal/explain/report", "internal/explain/view",
-			"result"},
+		"internal/explain/publish": {"engine", "internal/base/unit", "internal/explain/compare", "internal/explain/engines", "internal/explain/report",
+			"internal/explain/view", "result"},
 		"internal/explain/serve": {"internal/base/unit", "internal/explain/report", "internal/explain/view", "result", "web"},
 	}},
 	{"program", map[string][]string{

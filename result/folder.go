@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,6 +145,9 @@ func readJSON(path string, v any) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	if err := json.Unmarshal(text, v); err != nil {
+		if !bytes.HasSuffix(text, []byte("}\n")) { // how writeJSON ends a file
+			return fmt.Errorf("%s is damaged: it is cut short", path)
+		}
 		return fmt.Errorf("%s is damaged: %w", path, err)
 	}
 	return nil

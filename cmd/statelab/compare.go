@@ -64,8 +64,9 @@ folders that were measured under different conditions and names the setting.
 Block reads of one thread with equal seeds repeat exactly, so one run each shows a
 change. Other figures need repeats (at least 5 each): a Mann-Whitney test, with an
 interval for the change. No difference is found only if the interval is within
---margin; with a wider one, compare cannot tell, and says how many runs it needs. With --run, compare measures both settings in turns and
-stops as soon as every figure is decided, or after --repeats pairs (default 20).
+--margin; with a wider one, compare cannot tell, and says how many runs it needs.
+With --run, compare measures both settings in turns and stops as soon as every
+figure is decided, or after --repeats pairs (default 20).
 Settings are flags of statelab sweep without dashes; flags outside the quotes apply
 to both sides.`,
 	}

@@ -132,7 +132,8 @@ func (s Side) kind() string {
 }
 
 func (p pair) judge(a, b string, o Options) (Pair, error) {
-	out := Pair{A: a, B: b, At: p.at, margin: o.Margin, Runs: [2]int{len(p.a.Runs), len(p.b.Runs)}, Failed: [2]int{p.a.All - len(p.a.Runs), p.b.All - len(p.b.Runs)}}
+	out := Pair{A: a, B: b, At: p.at, margin: o.Margin, Runs: [2]int{len(p.a.Runs), len(p.b.Runs)},
+		Failed: [2]int{p.a.All - len(p.a.Runs), p.b.All - len(p.b.Runs)}}
 	if len(p.a.Runs) == 0 || len(p.b.Runs) == 0 {
 		out.Notes = append(out.Notes, "one side has no run that succeeded")
 		return out, nil

@@ -96,19 +96,20 @@ const mostRepeats = 200
 
 // needs says how many runs could decide the figure; has 0: without how many there are.
 func (f Figure) needs(has int) string {
-	text := fmt.Sprintf("needs %d runs each", f.Needs)
-	if !f.few {
-		round := math.Pow(10, max(0, math.Floor(math.Log10(float64(f.Needs)))-1))
-		text = "needs about " + unit.Count(int64(math.Ceil(float64(f.Needs)/round)*round)) + " runs each"
+	n, about := f.Needs, ""
+	if !f.few { // an estimate has two digits
+		round := math.Pow(10, max(0, math.Floor(math.Log10(float64(n)))-1))
+		n, about = int(math.Ceil(float64(n)/round)*round), "about "
 	}
+	text := "needs " + about + unit.Count(int64(n)) + " runs each"
 	if has == 0 {
 		return text
 	}
 	text += fmt.Sprintf(", has %d", has)
-	if f.Needs > mostRepeats {
+	if n > mostRepeats {
 		return text + ": measure longer runs, or on a quieter machine"
 	}
-	return text + fmt.Sprintf(": --repeats %d", f.Needs)
+	return text + fmt.Sprintf(": --repeats %d", n)
 }
 
 func signed(v float64, print func(float64) string) string {
@@ -262,7 +263,8 @@ func (c *Comparison) Page() *view.Page {
 		}
 		page.Add(p.Title(),
 			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: view.Listing([]string{"verdict"}, sentences), Picture: changes(p)},
-			view.Block{Title: "Figures", Note: fmt.Sprintf("Runs: %d and %d. %s", p.Runs[0], p.Runs[1], strings.TrimSpace(p.confidence()+" "+p.estimates())), Method: "compare.md", Table: table})
+			view.Block{Title: "Figures", Note: strings.TrimSpace(fmt.Sprintf("Runs: %d and %d. %s %s", p.Runs[0], p.Runs[1], p.confidence(), p.estimates())),
+				Method: "compare.md", Table: table})
 	}
 	page.Warnings = all.List()
 	return page
@@ -295,7 +297,7 @@ func (p Pair) estimates() string {
 		return ""
 	}
 	return fmt.Sprintf("A change is the median of the ratios of all pairs of runs: the middle runs can differ by more or less. "+
-		"No difference is found where the interval lies within ±%s %%.", unit.Significant(100*p.margin, 1))
+		"\"No difference found\" needs an interval within ±%s%% (--margin).", view.WithoutZeros(unit.Significant(100*p.margin, 2)))
 }
 
 // changes is a bar of every relative change, with its interval.

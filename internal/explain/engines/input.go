@@ -259,7 +259,20 @@ func (p *Point) readSamples(folder string) {
 	if p.Ticks, err = result.ReadSeries(folder); err != nil {
 		p.Problem = err.Error()
 	}
-	if p.Service, p.Response, err = readLatencies(filepath.Join(folder, result.LatencyFile)); err != nil {
+	f, err := os.Open(filepath.Join(folder, result.LatencyFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	var found map[string]*hdrhistogram.Histogram
+	if err == nil {
+		defer f.Close()
+		found, err = ReadLatencies(f)
+	}
+	p.Service, p.Response = found[""], found["response"]
+	if l := p.Figures.ServiceNanos; err == nil && l != nil && l.N > 0 && p.Service == nil {
+		err = errors.New(result.LatencyFile + " is damaged: it holds no service times")
+	}
+	if err != nil {
 		p.Problem = err.Error()
 	}
 }
@@ -270,41 +283,24 @@ func (p *Point) forget() { p.Ticks, p.Service, p.Response = nil, nil, nil }
 // maxLatencyBytes bounds a latency.hlog: a histogram line has some kB.
 const maxLatencyBytes = 16 << 20
 
-// readLatencies merges the intervals of a latency.hlog by their tag: none for
-// service times, "response" for response times. Other tags are passed over.
-func readLatencies(path string) (service, response *hdrhistogram.Histogram, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	log := hdrhistogram.NewHistogramLogReader(io.LimitReader(f, maxLatencyBytes))
+// ReadLatencies merges the intervals of a latency.hlog by their tag: none for service times,
+// "response" for response times, others of other subjects.
+func ReadLatencies(r io.Reader) (map[string]*hdrhistogram.Histogram, error) {
+	found := map[string]*hdrhistogram.Histogram{}
+	log := hdrhistogram.NewHistogramLogReader(io.LimitReader(r, maxLatencyBytes))
 	for {
 		h, err := log.NextIntervalHistogram()
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s is damaged: %w", path, err)
-		}
-		if h == nil {
-			return service, response, nil
-		}
-		switch h.Tag() {
-		case "":
-			service = merged(service, h)
-		case "response":
-			response = merged(response, h)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s is damaged: %w", result.LatencyFile, err)
+		case h == nil:
+			return found, nil
+		case found[h.Tag()] == nil:
+			found[h.Tag()] = h
+		default:
+			found[h.Tag()].Merge(h)
 		}
 	}
-}
-
-func merged(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
-	if into == nil {
-		return h
-	}
-	into.Merge(h)
-	return into
 }
 
 // nearby names a folder of results next to one that is none: around it, or inside it.

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
@@ -38,11 +39,9 @@ func FuzzReadLatencies(f *testing.F) {
 	f.Add(seed)
 	f.Add([]byte("#[StartTime: 1]\nTag=response,0.1,1.0,2.7,HISTFAAA\n"))
 	f.Add([]byte("\n\nTag=,\n"))
-	path := filepath.Join(f.TempDir(), result.LatencyFile)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		must(t, os.WriteFile(path, text, 0o644))
-		service, _, err := readLatencies(path)
-		if err == nil && service != nil && service.TotalCount() > 0 {
+		found, err := ReadLatencies(bytes.NewReader(text))
+		if service := found[""]; err == nil && service != nil && service.TotalCount() > 0 {
 			quantiles(service)
 		}
 	})

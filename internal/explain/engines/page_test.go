@@ -216,10 +216,14 @@ func TestRunOutsideTheSweep(t *testing.T) {
 func TestDamagedSamples(t *testing.T) {
 	dir := fixture(t, "demo", []float64{1, 4}, "", nil, -1)
 	must(t, os.WriteFile(filepath.Join(dir, "points", "001", result.LatencyFile), []byte("1.0,2.0,3.0,HISTnonsense\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "points", "000-0", result.LatencyFile), []byte("\x01\x02\xff\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "points", "002", result.SeriesFile), []byte("{]\n{}\n"), 0o644))
 	must(t, os.Remove(filepath.Join(dir, "points", "002", result.RunFile)))
 	text := page1(t, read(t, dir))
 	wellFormed(t, text)
+	if !strings.Contains(text, "latency.hlog is damaged: it holds no service times") {
+		t.Error("the page does not say that there are no latencies")
+	}
 	if !strings.Contains(text, "is damaged") || !strings.Contains(text, "part of the folder of cache 1MiB could not be read") {
 		t.Error("the page does not say what is damaged")
 	}

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,9 +16,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/result"
 )
 
@@ -185,7 +185,7 @@ func (c *check) latencies(folder string, run *result.Run) {
 		negative, _ := strconv.ParseUint(string(found[3]), 10, 64)
 		missing[string(found[1])] += long + negative
 	}
-	all, err := histograms(text)
+	all, err := engines.ReadLatencies(bytes.NewReader(text))
 	if err != nil {
 		c.problem(where, "%v", err)
 		return
@@ -204,7 +204,7 @@ func (c *check) latencies(folder string, run *result.Run) {
 			continue
 		}
 		if h == nil {
-			c.problem(where, "no histogram of tag %q", tag)
+			c.problem(folder, "%s is damaged: it holds no %s times", result.LatencyFile, cmp.Or(tag, "service"))
 			continue
 		}
 		name := strings.TrimPrefix(tag+"_", "_")
@@ -220,22 +220,6 @@ func (c *check) latencies(folder string, run *result.Run) {
 			c.figure(where, name+q.name, float64(q.value), float64(h.ValueAtQuantile(q.at)), resolution)
 		}
 		c.figure(where, name+"mean", l.Mean, h.Mean(), resolution)
-	}
-}
-
-// histograms reads a histogram log: one histogram of each tag.
-func histograms(text []byte) (map[string]*hdrhistogram.Histogram, error) {
-	all := map[string]*hdrhistogram.Histogram{}
-	for log := hdrhistogram.NewHistogramLogReader(bytes.NewReader(text)); ; {
-		h, err := log.NextIntervalHistogram()
-		if err != nil || h == nil {
-			return all, err
-		}
-		if known := all[h.Tag()]; known != nil {
-			known.Merge(h)
-		} else {
-			all[h.Tag()] = h
-		}
 	}
 }
 

@@ -36,6 +36,7 @@ type Entry struct {
 	Workload string
 	Host     string
 	Started  time.Time
+	Readable bool // its summary: it has a report, even if a run below it is damaged
 }
 
 // Statuses that only a list has.
@@ -126,7 +127,11 @@ func (x *index) entry(dir, file, kind string, info fs.FileInfo) (listed, error) 
 			rel = dir
 		}
 		now = listed{Entry: Entry{Path: filepath.ToSlash(rel), Kind: kind}, size: info.Size(), at: info.ModTime()}
-		if err := now.read(filepath.Join(dir, file)); err != nil {
+		err = now.read(filepath.Join(dir, file))
+		if now.Readable = err == nil; now.Readable {
+			err = damage(dir)
+		}
+		if err != nil {
 			now.Status, now.Error = damaged, err.Error()
 		}
 	}
@@ -285,6 +290,42 @@ func ended(f *os.File) error {
 	}
 	if _, err := f.ReadAt(tail, max(0, info.Size()-2)); err != nil || string(tail) != "}\n" {
 		return fmt.Errorf("%s is cut short", filepath.Base(f.Name()))
+	}
+	return nil
+}
+
+// damage tells of the runs of a folder, and of itself, whether a file is cut short or is not
+// what its name says. It reads the ends of files only: a report reads them whole.
+func damage(dir string) error {
+	runs, err := filepath.Glob(filepath.Join(dir, result.PointsDir, "*"))
+	if err != nil {
+		return err
+	}
+	for _, folder := range append(runs, dir) {
+		for _, file := range []struct {
+			name  string
+			check func(*os.File) error
+		}{{result.RunFile, ended}, {result.LatencyFile, histograms}} {
+			f, err := os.Open(filepath.Join(folder, file.name))
+			if err != nil {
+				break // not measured yet, or without latencies
+			}
+			if err = errors.Join(file.check(f), f.Close()); err != nil && folder != dir {
+				return fmt.Errorf("%s/%s: %w", result.PointsDir, filepath.Base(folder), err)
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// histograms tells a file that is no histogram log.
+func histograms(f *os.File) error {
+	const begins = "#[Histogram log format"
+	head := make([]byte, len(begins))
+	if _, err := io.ReadFull(f, head); err != nil || string(head) != begins {
+		return fmt.Errorf("%s is no histogram log", filepath.Base(f.Name()))
 	}
 	return nil
 }

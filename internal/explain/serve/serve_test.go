@@ -96,6 +96,33 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// A sweep with a damaged run is listed as damaged, with the file, and still has a report.
+func TestDamagedRunsOfASweep(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, says string }{
+		"run":       {result.RunFile, "{\n", "points/000: run.json is cut short"},
+		"latencies": {result.LatencyFile, "\x01\x02\n", "points/000: latency.hlog is no histogram log"},
+	} {
+		root := t.TempDir()
+		dir := filepath.Join(root, "S")
+		for _, point := range []string{"000", "001"} {
+			writeRun(t, filepath.Join(dir, result.PointsDir, point), "pebble1")
+		}
+		must(t, result.WriteSweep(dir, &result.Sweep{Status: result.OK, Points: []result.Point{
+			{Status: result.OK, Run: "points/000", Runs: []string{"points/000"}, Figures: result.Figures{Gets: 10, GetsPerSecond: 10}},
+			{Status: result.OK, Run: "points/001", Runs: []string{"points/001"}, Figures: result.Figures{Gets: 10, GetsPerSecond: 10}}}}))
+		must(t, os.WriteFile(filepath.Join(dir, result.PointsDir, "000", c.file), []byte(c.text), 0o644))
+		handler, err := Handler(root, "127.0.0.1:8111")
+		must(t, err)
+		_, list, _ := get(t, handler, "/", "localhost:8111")
+		if !strings.Contains(list, `<tr class="damaged"`) || !strings.Contains(list, c.says) {
+			t.Errorf("%s: %s", name, list)
+		}
+		if code, body, _ := get(t, handler, "/report?dir=S", "localhost:8111"); code != http.StatusOK || !strings.Contains(list, `href="/report?dir=S"`) {
+			t.Errorf("%s: %d %.200s", name, code, body)
+		}
+	}
+}
+
 func TestLive(t *testing.T) {
 	root := t.TempDir()
 	dir, began := filepath.Join(root, "S"), time.Now().Add(-time.Minute)

@@ -42,16 +42,18 @@ type Result struct {
 
 // Within tells whether any change that is still possible is at most edge, in the measure of
 // Change. If not, no difference is a claim that these runs cannot support: the verdict becomes
-// CannotTell, and Needs is about how many runs would narrow the interval enough. Its width falls
-// with the square root of their number.
+// CannotTell, and Needs is about how many runs would decide it: their interval lies within edge,
+// or, if the change is what it seems, does not hold 0. Its width falls with the square root of
+// their number.
 func (r Result) Within(edge float64) Result {
 	if r.Verdict != NotFound || r.Low >= -edge && r.High <= edge {
 		return r
 	}
-	wide := (r.High - r.Low) / 2 / edge
+	measure := func(v float64) float64 { return v }
 	if r.Relative {
-		wide = (math.Log1p(r.High) - math.Log1p(r.Low)) / 2 / math.Log1p(edge)
+		measure = math.Log1p
 	}
+	wide := (measure(r.High) - measure(r.Low)) / 2 / max(measure(edge), math.Abs(measure(r.Change)))
 	r.Verdict = CannotTell
 	r.Needs = max(r.runs+1, int(math.Min(math.Ceil(float64(r.runs)*wide*wide), math.MaxInt32)))
 	return r

@@ -49,7 +49,10 @@ func TestTooFewRuns(t *testing.T) {
 // needed is enough.
 func TestWithin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	of := func(n int) Result { return Compare(skewed(rng, n, 1), skewed(rng, n, 1), 0.05) }
+	of := func(n int) Result { // two groups without a difference
+		group := skewed(rng, n, 1)
+		return Compare(group, group, 0.05)
+	}
 	few := of(10)
 	if few.Verdict != NotFound {
 		t.Fatalf("%+v", few)
@@ -61,11 +64,14 @@ func TestWithin(t *testing.T) {
 	if wide.Verdict != CannotTell || wide.Low != few.Low || wide.Needs <= 10 {
 		t.Errorf("%+v", wide)
 	}
-	// Twice as many, because the effect itself is not exactly 0.
-	if r := of(2 * wide.Needs).Within(0.1); r.Verdict != NotFound {
+	if r := of(3 * wide.Needs).Within(0.1); r.Verdict != NotFound {
 		t.Errorf("%d runs were said to be needed: %+v", wide.Needs, r)
 	}
-	if none := few.Within(0); none.Verdict != CannotTell || none.Needs != math.MaxInt32 {
+	likely := Compare([]float64{10, 11, 12, 13, 14, 15}, []float64{12, 13, 14, 15, 16, 17}, 0.05/3).Within(0.02)
+	if likely.Verdict != CannotTell || likely.Needs < 7 || likely.Needs > 20 {
+		t.Errorf("a change that a few more runs would show: %+v", likely)
+	}
+	if none := few.Within(0); none.Verdict != CannotTell {
 		t.Errorf("within nothing: %+v", none)
 	}
 	if r := Compare([]float64{0, 1, 2, 0, 1}, []float64{1, 0, 0, 2, 1}, 0.05).Within(0.5); r.Verdict != CannotTell || r.Relative {
