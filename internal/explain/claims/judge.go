@@ -243,7 +243,10 @@ func judgePerGet(e Evidence, c claim) finding {
 		held, ok := e.blocks(i, result.HeldLookups)
 		if !ok || !e.scarce(i) {
 			if f.Word == Untested && len(f.ours) == 0 {
-				f.Clause = "the memory limit was not below a third of the state: set --memory"
+				f.Clause = "the memory limit was not below a third of the state: lower --memory or raise --accounts"
+				if e.Workload.MemoryBytes == 0 {
+					f.Clause = "memory was not limited: set --memory to less than a third of the state"
+				}
 			}
 			continue
 		}
