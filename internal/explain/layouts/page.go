@@ -39,7 +39,7 @@ func (in Input) Page() *view.Page {
 	p.Answer("", in.answers(judged)...)
 	p.Add("What a lookup costs", view.Block{Method: method, Table: in.costs(),
 		Note: view.Upper(in.costsNote()) + ". Nothing cached: each is the first lookup of a state that was just opened. " +
-			"Memory held: caches warm, the process held to its budget. At a number of accounts with a memory: predicted, not measured."})
+			"Memory held: caches warm, the process held to its budget. At a number of accounts with a memory: predicted, not measured. " + in.samples()})
 	p.Add("Which claims to believe", view.Block{Method: claimsMethod, Verdicts: verdicts(judged),
 		Note: "Claims of others, each with what this run says of it. A smaller state refutes a bound that it exceeds; it confirms one only up to its size. " +
 			claims.Elsewhere(judged)})

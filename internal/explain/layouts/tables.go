@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -144,6 +145,27 @@ func (in Input) costsNote() string {
 		}
 	}
 	return fmt.Sprintf("%s of a lookup of one of %s accounts", strings.Join(counts, " or "), accountsText(claims.Largest(in.Layouts)))
+}
+
+// samples says that the conditions were measured with lookups of different accounts, which lie at
+// different depths.
+func (in Input) samples() string {
+	first, held := uint64(0), uint64(0)
+	for _, r := range in.Rows {
+		for _, l := range r.Lookups {
+			switch {
+			case l.Kind != result.AccountLookup || r.Accounts != claims.Largest(in.Layouts):
+			case l.Condition == result.FirstLookups:
+				first = max(first, l.Count)
+			case l.Condition == result.HeldLookups:
+				held = max(held, l.Count)
+			}
+		}
+	}
+	if first == 0 || held == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Nothing cached: the mean of %s lookups; memory held: of %s lookups of other random accounts.", unit.Count(first), unit.Count(held))
 }
 
 // lookup is what a lookup costs, and what was predicted.

@@ -31,6 +31,9 @@ func (in Input) Text(w io.Writer) error {
 		}
 	}
 	part(in.costsNote(), in.costs())
+	if samples := in.samples(); samples != "" {
+		out.Wrap(samples, "")
+	}
 	if len(judged) > 0 {
 		out.Line("\nwhich claims to believe:")
 		for _, j := range judged {
