@@ -260,21 +260,31 @@ func plateau(pts []Point) (Point, bool) {
 	return Point{}, false
 }
 
-// inflectionLines tell both points, both ways.
-func inflectionLines(i *result.Inflection) []string {
+// inflectionLines tell both points of a database of dbBytes, both ways, and the caches that hold them beside
+// reserved bytes of memtables.
+func inflectionLines(i *result.Inflection, dbBytes, reserved int64) []string {
 	if i == nil || i.IP2.DiskBytes == 0 {
 		return nil
 	}
 	say := func(name string, s result.Size, what string) string {
 		line := name + " "
-		if s.CacheBytes > 0 {
+		switch {
+		case s.CacheBytes > 0 && reserved > 0:
+			line += "needs a cache of " + view.ShortBytes(s.CacheBytes+reserved) + " (" + view.Percent(view.PercentOf(s.CacheBytes+reserved, dbBytes)) +
+				" of the database), " + view.ShortBytes(s.CacheBytes) + " of it for blocks, "
+		case s.CacheBytes > 0:
 			line += view.ShortBytes(s.CacheBytes) + " in cache (" + view.Percent(s.CachePercent) + " of the database), "
 		}
 		return line + view.ShortBytes(s.DiskBytes) + " on disk (" + view.Percent(s.PercentOfDB) + "): " + what
 	}
-	return []string{say("IP1, the first inflection point:", i.IP1, "filters that Gets consult, top indexes"),
-		say("IP2, the second:", i.IP2, "those and all index blocks")}
+	return []string{say("IP1, the first inflection point:", i.IP1, holdsIP1), say("IP2, the second:", i.IP2, holdsIP2)}
 }
+
+// What the inflection points hold.
+const (
+	holdsIP1 = "filters that Gets consult, top and single indexes"
+	holdsIP2 = "those and all other index blocks"
+)
 
 // pointName tells a point from the others of its curve.
 func (c curve) pointName(p Point) string {

@@ -163,7 +163,7 @@ func (s *Sweep) inflectionTable() view.Table {
 	if i == nil || i.IP2.DiskBytes == 0 {
 		return view.Table{}
 	}
-	rows := []inflected{{"IP1", "filters that Gets consult, top indexes", i.IP1}, {"IP2", "those and all index blocks", i.IP2},
+	rows := []inflected{{"IP1", holdsIP1, i.IP1}, {"IP2", holdsIP2, i.IP2},
 		{"unused", "filters no Get consults", result.Size{DiskBytes: i.LastLevelFilterBytes, PercentOfDB: view.PercentOf(i.LastLevelFilterBytes, s.Database.Bytes)}}}
 	type column = view.Column[inflected]
 	bytes := func(name string, of func(inflected) int64) column {
@@ -172,11 +172,19 @@ func (s *Sweep) inflectionTable() view.Table {
 	percent := func(name string, of func(inflected) float64) column {
 		return column{Name: name, Unit: "% of DB", Value: func(r inflected) *float64 { return view.Of(of(r)) }}
 	}
-	return view.TableOf(rows, nil,
-		column{Name: "point", Left: true, Key: true, Words: func(r inflected) string { return r.name }},
+	columns := []column{{Name: "point", Left: true, Key: true, Words: func(r inflected) string { return r.name }}}
+	if reserved := reservedOf(s.Points); reserved > 0 {
+		columns = append(columns, bytes("cache needed", func(r inflected) int64 {
+			if r.CacheBytes == 0 {
+				return 0
+			}
+			return r.CacheBytes + reserved
+		}))
+	}
+	return view.TableOf(rows, nil, append(columns,
 		bytes("in cache", func(r inflected) int64 { return r.CacheBytes }), percent("in cache", func(r inflected) float64 { return r.CachePercent }),
 		bytes("on disk", func(r inflected) int64 { return r.DiskBytes }), percent("on disk", func(r inflected) float64 { return r.PercentOfDB }),
-		column{Name: "holds", Left: true, Words: func(r inflected) string { return r.holds }})
+		column{Name: "holds", Left: true, Words: func(r inflected) string { return r.holds }})...)
 }
 
 // options are those of all runs; one that differs shows its values.

@@ -73,7 +73,7 @@ func (s *Sweep) text(out *view.Text, named bool) {
 		s.enginesText(out, curves[0], paragraph)
 	}
 	if !slices.Contains(s.varied, "engine") || !s.compares() {
-		paragraph("    ", inflectionLines(s.Inflection)...)
+		paragraph("    ", inflectionLines(s.Inflection, s.Database.Bytes, reservedOf(s.Points))...)
 	}
 	if !s.compares() {
 		paragraph("  ", adviceOf(curves)...)

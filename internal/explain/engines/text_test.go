@@ -214,3 +214,17 @@ func TestPredictionInTime(t *testing.T) {
 		}
 	}
 }
+
+// TestInflectionLines: a cache has to hold memtables as well.
+func TestInflectionLines(t *testing.T) {
+	i := &result.Inflection{IP1: result.Size{DiskBytes: 518 << 10, CacheBytes: 534 << 10, PercentOfDB: 0.43, CachePercent: 0.445},
+		IP2: result.Size{DiskBytes: 973 << 10, CacheBytes: 1229 << 10, PercentOfDB: 0.81, CachePercent: 1.02}}
+	for reserved, want := range map[int64]string{
+		0:         "IP1, the first inflection point: 534 KiB in cache (0.445% of the database), 518 KiB on disk (0.430%)",
+		256 << 10: "IP1, the first inflection point: needs a cache of 790 KiB (0.658% of the database), 534 KiB of it for blocks, 518 KiB on disk (0.430%)",
+	} {
+		if got := inflectionLines(i, 120_000<<10, reserved)[0]; got != want+": filters that Gets consult, top and single indexes" {
+			t.Errorf("%d reserved: %s", reserved, got)
+		}
+	}
+}
