@@ -2,7 +2,7 @@
 # Which tree for my chain?
 #
 # Generated transfers stand in for a chain's change sets: statelab changeset harvest takes them from
-# a node. Trees with one rule of roots must agree on every root, or the replay fails.
+# a node. Trees that compute roots by the same rule must agree on every root, or the replay fails.
 # Answer: leaves/s
 set -eu
 VERSIONS=${VERSIONS:-200} SCALE=${SCALE:-0.02} TREES=${TREES:-iavl0,iavl1}

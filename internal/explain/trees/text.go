@@ -21,7 +21,7 @@ func (in Input) Text(w io.Writer) error {
 		out.Line("")
 		out.Table(table)
 	}
-	out.Line("\ndurability and history: what a faster tree may have left out")
+	out.Line("\ndurability and history, since a tree that keeps less may be faster")
 	for _, t := range in.trees {
 		out.Wrap(fmt.Sprintf("- %s: %s; history: %s", t.Tree, t.Durability, t.History), "  ")
 	}
@@ -97,7 +97,7 @@ func (in Input) state() view.Table {
 	return in.table(
 		figure("memory", "", func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).Suited(in.trees),
 		figure("disk", "", func(f result.Figures) *float64 { return view.Whole(f.DiskBytes) }).Suited(in.trees),
-		figure("written", "x changes", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
+		figure("bytes written", "per byte given", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
 		figure("tree size", "leaves", func(f result.Figures) *float64 { return view.Whole(f.TreeSize) }),
 		height, figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
 		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }),
@@ -115,6 +115,6 @@ func (in Input) harness() string {
 	if of.Tree == "" {
 		return ""
 	}
-	return fmt.Sprintf("Harness: %s per leaf, %s%% of the time of %s, the most of any tree here.",
+	return fmt.Sprintf("Statelab's own work: %s per leaf, at most %s%% of the time of a tree (%s).",
 		view.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
 }
