@@ -2,7 +2,7 @@
 # Is Pebble v2 better than Pebble v1 for my lookups?
 #
 # Both are measured in turns, pair by pair, until every figure is decided or the pairs are used up.
-# The memory is a tenth of the data, so that Gets read blocks.
+# The cache is a twentieth of the data, so that Gets read blocks.
 # Answer: (Better|Worse|No difference found|Cannot tell)
 set -eu
 KEYS=${KEYS:-500k} GETS=${GETS:-100k} PAIRS=${PAIRS:-10}
