@@ -244,7 +244,14 @@ func sizes(a Table, b *Table) *change {
 		return nil
 	}
 	change.Expected = shares(change.change(a.Levels))
-	if change.Remedy = "overwrite keys until the level sizes no longer change"; unsorted || len(now) > len(then) {
+	most := a.Options.L0Tables
+	if most == 0 {
+		most = usualL0Tables
+	}
+	switch change.Remedy = "overwrite keys until the level sizes no longer change"; {
+	case unsorted && l0Runs(a.Levels) <= most: // compactions have nothing to do
+		change.Remedy = fmt.Sprintf("load more keys: %s are too few for compactions to move them out of L0", unit.Count(total(a.Levels).Keys))
+	case unsorted || len(now) > len(then):
 		change.Remedy = "let compactions finish before measuring"
 	}
 	return &change
