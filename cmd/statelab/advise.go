@@ -63,15 +63,17 @@ family or a mix of several, and names the client's flag:
   statelab advise BESU/database --table '\x08' --memory 4GiB
 
 The settings of the node are read from the OPTIONS file of its database; --cache
-overrides the cache size. While a node writes, memtables take part of its cache;
-advise allows for that unless --write-rate 0 says that nothing is written.`,
+overrides the cache size. A database that statelab loaded belongs to no node: its
+memtables are those of its profile, and only --cache names a cache to compare with.
+While a node writes, memtables take part of its cache; advise allows for that
+unless --write-rate 0 says that nothing is written, as in a sweep.`,
 	}
 	flag := cmd.Flags()
 	flag.StringVar(&f.profile, "profile", "geth-1.17-v1", "with a level table: engine options of the node that it comes from; statelab engines lists them")
 	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
 	flag.StringVar(&f.table, "table", "",
 		"kind of keys (statelab inspect lists them) or column family of RocksDB that Gets ask for, or a mix: a=70,b=30 (default: all; of RocksDB the largest)")
-	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file)")
+	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file, if statelab did not load the database)")
 	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
 	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
 		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read twice, or as two saved files FIRST,SECOND")
@@ -293,7 +295,7 @@ func (f *adviseFlags) checkNodeMetrics(seconds float64, m *mistakes) {
 
 // checkTable checks what is asked of a level table without its database.
 func (f *adviseFlags) checkTable(m *mistakes) {
-	if _, err := profileSettings(f.profile); err != nil {
+	if _, err := profileSettings(f.profile, nil); err != nil {
 		m.add("--profile: %v", err)
 	}
 	if f.verify {

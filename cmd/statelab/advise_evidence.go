@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -41,10 +43,10 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 	}
 	var err error
 	if r.table {
-		e.Settings, err = profileSettings(r.spec.Profile)
+		e.Settings, err = profileSettings(r.spec.Profile, nil)
 		e.Settings.Source = "assumed: a level table has no OPTIONS file, so the default of the profile " + r.spec.Profile
 	} else {
-		e.Settings, err = nodeSettings(r.dir, r.spec.Profile)
+		e.Settings, err = settingsOf(run)
 	}
 	if err != nil {
 		return e, err
@@ -63,19 +65,30 @@ func (r *request) evidence(run *result.Run) (advise.Evidence, error) {
 	return e, nil
 }
 
-// nodeSettings are those of the newest OPTIONS file of dir, or of a profile
-// where there is none.
-func nodeSettings(dir, profile string) (advise.Settings, error) {
+// settingsOf are those of the newest OPTIONS file of a node's database, or of its profile where
+// there is none. In a database that statelab loaded, the file tells what the last command used, and
+// nothing about a node: its settings are its profile's.
+func settingsOf(run *result.Run) (advise.Settings, error) {
+	dir, profile := run.Database.Dir, run.Engine.Profile
+	if run.Database.Written != "foreign" {
+		manifest, err := keyspace.ReadManifest(dir)
+		if err != nil {
+			return advise.Settings{}, err
+		}
+		s, err := profileSettings(profile, manifest.Overrides)
+		s.Source = "the profile " + profile
+		return s, err
+	}
 	name, err := newestOptions(dir)
 	if err != nil {
 		return advise.Settings{}, err
 	}
 	if name == "" {
-		return profileSettings(profile)
+		return profileSettings(profile, nil)
 	}
 	f, err := os.Open(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) { // its node has just written the next one
-		return profileSettings(profile)
+		return profileSettings(profile, nil)
 	}
 	if err != nil {
 		return advise.Settings{}, err
@@ -93,9 +106,9 @@ func pebbleProfiles() []pebbledb.Profile {
 	return []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.GethV2(), pebbledb.Columnar(pebbledb.FirstFormatOfV2), pebbledb.Default()}
 }
 
-// profileSettings assume that the node runs a profile as it is.
-func profileSettings(profile string) (advise.Settings, error) {
-	s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: profile})
+// profileSettings assume that the node runs a profile, changed by overrides alone.
+func profileSettings(profile string, overrides map[string]string) (advise.Settings, error) {
+	s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: profile, Overrides: overrides})
 	if len(errs) > 0 {
 		return advise.Settings{}, errors.Join(errs...)
 	}
@@ -135,9 +148,12 @@ func (r *request) client(s advise.Settings) advise.Client {
 // model is what the curve is drawn from.
 func (r *request) model(e advise.Evidence) advise.Model {
 	m := advise.Model{
-		Levels: e.Database.Levels, MemTables: e.Settings.MemTables(e.Writes), NowBytes: e.Settings.CacheBytes,
+		Levels: e.Database.Levels, MemTables: e.Settings.MemTables(e.Writes),
 		Input:       predict.Input{Version: version1or2(e.Engine.Name), Cores: r.cores, AbsentShare: r.missing, Seeds: []uint64{r.seed}},
 		RestReserve: r.restReserve(e.Engine.Name, false),
+	}
+	if e.Client != advise.Statelab || e.Settings.Given { // a profile's cache is nobody's
+		m.NowBytes = e.Settings.CacheBytes
 	}
 	if e.Client == advise.Geth {
 		m.LeastBytes = advise.GethLeastCache
@@ -220,9 +236,11 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, traced boo
 	if host.DirectSupported(r.dir) == nil {
 		spec.PageCache = bench.Direct
 	}
-	sizes := []string{strconv.FormatInt(advice.Now.CacheBytes, 10)}
-	if advice.Then.CacheBytes != advice.Now.CacheBytes {
-		sizes = append(sizes, strconv.FormatInt(advice.Then.CacheBytes, 10))
+	var sizes []string
+	for _, bytes := range slices.Compact([]int64{advice.Now.CacheBytes, advice.Then.CacheBytes}) {
+		if bytes > 0 {
+			sizes = append(sizes, strconv.FormatInt(bytes, 10))
+		}
 	}
 	folder := filepath.Join(out, verifyFolder)
 	how := plan.Plan{Out: folder, Repeats: 1, Seed: r.seed}

@@ -72,6 +72,25 @@ func TestAdviceComesTrue(t *testing.T) {
 	}
 }
 
+// TestAdviceForgetsCommands: of a database that statelab loaded, what a command opened it with says
+// nothing about a node.
+func TestAdviceForgetsCommands(t *testing.T) {
+	db := database(t, "pebble1")
+	advice := func() string {
+		return must(t, "advise", db, "--memory", "4MiB", "--probe-seconds", "0", "--quiet").stdout
+	}
+	first := advice()
+	for _, cache := range []string{"300KiB", "8MiB"} {
+		must(t, "read", "--db", db, "--cache", cache, "--gets", "100", "--warmup", "0", "--quiet")
+		if diff := cmp.Diff(first, advice()); diff != "" {
+			t.Errorf("after a read with a cache of %s:\n%s", cache, diff)
+		}
+	}
+	if !strings.Contains(first, "Memtables: those of the profile bench-kvdb") || strings.Contains(first, "present cache") {
+		t.Errorf("it says\n%s", first)
+	}
+}
+
 // A node's database: what it runs is in its OPTIONS file, and only read.
 func TestAdviceForANode(t *testing.T) {
 	for _, engine := range []string{"pebble1", "pebble2"} {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/fidelity"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -48,7 +50,8 @@ It exits with 3 under --strict if there is a difference.`,
 	}
 	f.displayFlags(cmd)
 	flag := cmd.Flags()
-	flag.StringVar(&f.cache, "cache", "", "cache for which to count block reads (default: Pebble's from its OPTIONS file; none for other engines)")
+	flag.StringVar(&f.cache, "cache", "", "cache for which to count block reads (default: with Pebble, a node's from its OPTIONS file, "+
+		"and what filters and indexes need in a database that statelab loaded; none for other engines)")
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
 	flag.StringVar(&f.table, "table", "", "column family of RocksDB to look at (default: all)")
 	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
@@ -235,12 +238,16 @@ func (a *app) pricing(run *result.Run, out *comparison, missing float64, seed ui
 			return func(levels []engine.Level) (float64, error) { return fidelity.Reads(levels, missing, out.CacheBytes) }
 		}, nil
 	}
-	settings, err := nodeSettings(run.Database.Dir, run.Engine.Profile)
+	settings, err := settingsOf(run)
 	if err != nil {
 		return nil, err
 	}
 	source := "--cache"
-	if out.CacheBytes == 0 {
+	switch i := lsm.Inflect(run.Database.Levels, 0); {
+	case out.CacheBytes > 0:
+	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0: // a profile's cache is nobody's
+		out.CacheBytes, source = i.IP2.CacheBytes+atRest(run), "what its filters and indexes need; --cache sets another"
+	default:
 		out.CacheBytes, source = settings.CacheBytes, settings.Source
 	}
 	out.Basis = fmt.Sprintf("all blocks, with a cache of %s (%s)", unit.Bytes(out.CacheBytes), source)
@@ -285,7 +292,7 @@ func (a *app) printComparison(f *fidelityFlags, out comparison) error {
 	if differences == 0 {
 		fmt.Fprintf(a.stdout, "%s has %s: no difference found.\n\n", out.Source, than)
 	} else {
-		fmt.Fprintf(a.stdout, "%s differs from %s in %s.\n\n", out.Source, than, plural(differences, "point"))
+		fmt.Fprintf(a.stdout, "%s between %s and %s.\n\n", plural(differences, "difference"), out.Source, than)
 	}
 	a.printVerdicts(out)
 	for _, t := range out.Tables {
@@ -294,7 +301,11 @@ func (a *app) printComparison(f *fidelityFlags, out comparison) error {
 			if t.Name != "" {
 				name = t.Name + ", "
 			}
-			fmt.Fprintf(a.stdout, "\n%s%s: %s block reads per Get\n", name, d.Kind, signed(d.Extra))
+			effect := signed(d.Extra) + " block reads per Get because of this"
+			if math.Abs(d.Extra) < 0.0005 {
+				effect = "no effect on block reads per Get with this cache"
+			}
+			fmt.Fprintf(a.stdout, "\n%s%s: %s\n", name, d.Kind, effect)
 			fmt.Fprintf(a.stdout, "  here:     %s\n  expected: %s\n", d.Here, d.Expected)
 			if d.Remedy != "" {
 				fmt.Fprintf(a.stdout, "  remedy:   %s\n", d.Remedy)

@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -30,8 +32,9 @@ func (a *app) inspectVerb() *cobra.Command {
 		Short: "Show a database's levels, inflection points and contents",
 		Long: `Inspect opens a database read-only, or reads the level table that pebble db
 properties prints. It shows the levels and the two cache sizes that matter: IP1
-(filters and top-level indexes) and IP2 (IP1 and all other indexes), both on disk
-and in the cache. It tells which client the database belongs to and what is inside:
+(filters, top-level indexes and the single indexes of small tables) and IP2 (IP1
+and all other indexes), on disk and in the cache, and the cache that is needed to
+hold them beside memtables. It tells which client the database belongs to and what is inside:
 tables by name, or for geth and the Cosmos SDK parts by their keys, estimated from
 a sample. It also shows which filters no Get consults, how many file
 handles the tables need, and how much of the cache memtables take.
@@ -79,7 +82,8 @@ type inspection struct {
 	Sections []section        `json:"sections,omitempty"`
 	Warnings []engine.Warning `json:"warnings,omitempty"`
 	// Part is the one that was looked at; absent: all.
-	Part engine.Part `json:"part,omitzero"`
+	Part   engine.Part `json:"part,omitzero"`
+	atRest int64       // what memtables take of a cache while nothing is written
 }
 
 // section is a part of a client's database.
@@ -144,7 +148,7 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 	}
 	fmt.Fprintf(a.stdout, "%s in %s (%s%s)\n\n", unit.Bytes(databaseBytes(found.Database)), plural(files, "file"), engineText, whose)
 	if ofTables == 0 {
-		a.printLevels(found.Levels, found.Inflection)
+		a.printLevels(found.Levels, found.Inflection, found.Database.Bytes, found.atRest)
 	}
 	a.printTables(found.Client, found.Database.Tables)
 	a.printSections(found.Sections, f.SampleKeys)
@@ -152,7 +156,7 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 		fmt.Fprintf(a.stdout, "also of this node: %s\n", other)
 	}
 	if found.Handles > 0 {
-		fmt.Fprintf(a.stdout, "file handles: %s for %s and those that compactions add\n", unit.Count(uint64(found.Handles)), plural(files, "table"))
+		fmt.Fprintf(a.stdout, "file handles: %s for %s\n", unit.Count(uint64(found.Handles)), advise.HandlesRule(files))
 	}
 	if t := found.MemTables; t != nil {
 		fmt.Fprintf(a.stdout, "memtables: %s of a %s cache while a node writes (%s)\n", unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)
@@ -189,11 +193,12 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 		return found, "", usage("--part: %s has no table files that can be looked at one by one; only pebble1 and pebble2 have", run.Engine.Name)
 	}
 	if isPebble(run) {
-		settings, err := nodeSettings(path, run.Engine.Profile)
+		settings, err := settingsOf(run)
 		if err != nil {
 			return found, "", err
 		}
 		tables := settings.MemTables(advise.Writes{})
+		found.atRest = atRest(run)
 		found.MemTables = &memTableShare{settings.CacheBytes, tables.Reserved(settings.CacheBytes), settings.Source}
 	}
 	if run.Database.Written == "foreign" {
@@ -329,7 +334,7 @@ func (a *app) printTables(client string, tables []engine.Table) {
 		if len(t.Levels) > 0 {
 			fmt.Fprintf(a.stdout, "\n%s, %s:\n", t.Name, plural(t.Files, "file"))
 			inflection := lsm.Inflect(t.Levels, t.Bytes)
-			a.printLevels(t.Levels, &inflection)
+			a.printLevels(t.Levels, &inflection, t.Bytes, 0)
 		}
 	}
 	fmt.Fprintln(a.stdout, "\nmeasure one: statelab sweep --use-existing --table NAME")
@@ -340,8 +345,9 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// printLevels prints the level table and the inflection points.
-func (a *app) printLevels(levels []engine.Level, i *result.Inflection) {
+// printLevels prints the level table and the inflection points of a database of bytes, with a cache of
+// which memtables take reserved.
+func (a *app) printLevels(levels []engine.Level, i *result.Inflection, bytes, reserved int64) {
 	if len(levels) == 0 {
 		return
 	}
@@ -361,18 +367,55 @@ func (a *app) printLevels(levels []engine.Level, i *result.Inflection) {
 	if i == nil {
 		return
 	}
-	fmt.Fprintf(a.stdout, "\n%-41s %10s  %10s\n", "", "on disk", "in cache")
-	row := func(name string, s result.Size) {
-		if s.CacheBytes == 0 && s.DiskBytes > 0 { // the engine does not tell
-			fmt.Fprintf(a.stdout, "%-41s %10s\n", name, unit.Bytes(s.DiskBytes))
-			return
+	line := func(name, onDisk, inCache, needed, percent string) {
+		if reserved == 0 {
+			needed = ""
+		} else {
+			needed = fmt.Sprintf("  %12s", needed)
 		}
-		fmt.Fprintf(a.stdout, "%-41s %10s  %10s  (%s%% of the database)\n", name, unit.Bytes(s.DiskBytes), unit.Bytes(s.CacheBytes),
-			unit.Significant(s.CachePercent, 3))
+		fmt.Fprintln(a.stdout, strings.TrimRight(fmt.Sprintf("%-36s %9s  %9s%s  %7s", name, onDisk, inCache, needed, percent), " "))
 	}
-	row("IP1: filters Gets consult, top indexes", i.IP1)
-	row("IP2: IP1 and all indexes", i.IP2)
+	row := func(name string, s result.Size) {
+		inCache, cache, percent := "", "", ""
+		if s.CacheBytes > 0 || s.DiskBytes == 0 { // the engine tells
+			inCache, cache = unit.Bytes(s.CacheBytes), unit.Bytes(s.CacheBytes+reserved)
+			percent = unit.Significant(view.PercentOf(s.CacheBytes+reserved, bytes), 3)
+		}
+		line(name, unit.Bytes(s.DiskBytes), inCache, cache, percent)
+	}
+	fmt.Fprintln(a.stdout)
+	line("", "on disk", "in cache", "cache needed", "% of DB")
+	row("IP1: filters, top and single indexes", i.IP1)
+	row("IP2: IP1 and all other indexes", i.IP2)
 	if i.LastLevelFilterBytes > 0 {
 		fmt.Fprintf(a.stdout, "* %s of filters on the last level are never consulted by a Get\n", unit.Bytes(i.LastLevelFilterBytes))
 	}
+	single := int64(0)
+	for _, l := range levels {
+		single += l.SingleIndexBytes
+	}
+	if single > 0 {
+		fmt.Fprintf(a.stdout, "Single indexes: %s of the indexes, in tables too small for a top index; Gets\nconsult them as they do top indexes.\n",
+			unit.Bytes(single))
+	}
+	const compressed = 1.05 // more than what a cache adds to a block
+	if float64(i.IP2.CacheBytes-i.IP1.CacheBytes) > compressed*float64(i.IP2.DiskBytes-i.IP1.DiskBytes) {
+		fmt.Fprintln(a.stdout, "Index blocks are compressed on disk, and not in a cache.")
+	}
+	if reserved > 0 {
+		fmt.Fprintf(a.stdout, "Cache needed: with the %s that memtables take while nothing is written.\n", unit.Bytes(reserved))
+	}
+}
+
+// atRest is what memtables take of the cache of a database that is open for its next run, and not
+// written to; 0 of engines whose caches hold no memtables.
+func atRest(run *result.Run) int64 {
+	if !isPebble(run) {
+		return 0
+	}
+	bytes, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, 0, run.Database.Written == "foreign")
+	if err != nil {
+		return 0 // of no profile here
+	}
+	return bytes
 }

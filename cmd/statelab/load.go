@@ -174,7 +174,7 @@ func (a *app) printLoad(run *result.Run) {
 		fmt.Fprintf(a.stdout, ", write amplification %s", unit.Significant(*f.WriteAmplification, 3))
 	}
 	fmt.Fprintf(a.stdout, "\n%s in %s\n\n", unit.Bytes(run.Database.Bytes), plural(run.Database.Files, "file"))
-	a.printLevels(run.Database.Levels, run.Inflection)
+	a.printLevels(run.Database.Levels, run.Inflection, run.Database.Bytes, atRest(run))
 }
 
 func duration(seconds float64) string { return unit.Significant(seconds, 3) + " s" }

@@ -2,7 +2,7 @@
 # Is my cache too small?
 #
 # On a node, advise reads its chaindata and nothing is loaded. Here a database stands in for it.
-# Answer: about [0-9.]+ block reads
+# Answer: about [0-9.]+\s+block\s+reads
 set -eu
 KEYS=${KEYS:-2M}
 

@@ -3,6 +3,8 @@ package advise
 import (
 	"fmt"
 	"math"
+
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Client is the program that owns a database.
@@ -170,9 +172,30 @@ func exact(bytes int64) string {
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
+// Pebble keeps as many tables open as it has handles, less those that it sets aside for other files
+// (the log, the manifest), and never fewer than leastOpenTables.
+const (
+	otherHandles    = 10
+	leastOpenTables = 64
+)
+
 // Handles is what a database of so many tables needs: a quarter more for those
 // that compactions make before they drop the old ones, and Pebble's own.
-func Handles(tables int) int {
-	const margin, others, least = 1.25, 10, 64
-	return max(int(math.Ceil(margin*float64(tables)))+others, least+others)
+func Handles(tables int) int { return max(withCompactions(tables), leastOpenTables) + otherHandles }
+
+// HandlesRule says how Handles comes to its number.
+func HandlesRule(tables int) string {
+	number := unit.Count(tables) + " tables"
+	if tables == 1 {
+		number = "1 table"
+	}
+	if withCompactions(tables) < leastOpenTables {
+		return fmt.Sprintf("%s: Pebble makes room for at least %d, and for %d other files", number, leastOpenTables, otherHandles)
+	}
+	return fmt.Sprintf("%s, a quarter more that compactions write, and %d other files", number, otherHandles)
+}
+
+func withCompactions(tables int) int {
+	const margin = 1.25
+	return int(math.Ceil(margin * float64(tables)))
 }

@@ -18,7 +18,7 @@ type Model struct {
 	Input       predict.Input // its levels, caches, reserve and Gets are Draw's
 	MemTables   MemTables
 	RestReserve func(cacheBytes int64) int64 // what memtables take of the cache of an open database at rest
-	NowBytes    int64                        // the cache the node runs
+	NowBytes    int64                        // the cache the node runs; 0: none is known
 	LeastBytes  int64                        // the smallest cache the client takes
 	MostBytes   int64                        // the largest cache that is to be had; 0: any
 	// Cost is what a Get costs with a cache of which memtables take reserved bytes,
@@ -45,7 +45,7 @@ type Place struct {
 }
 
 // Curve is a database's cost by cache size with the sizes that answer
-// questions. A question that no size of the curve answers is nil.
+// questions, none of which depends on Now. A question that no size of the curve answers is nil.
 type Curve struct {
 	Points []Place // by cache size; Now and Near are among them
 	// Floor is the block reads that no cache much smaller than the database
@@ -53,7 +53,7 @@ type Curve struct {
 	Floor      float64
 	WholeBytes int64 // a cache that holds every block of the database
 
-	Now      Place
+	Now      Place  // zero: no present cache is known
 	Below2   *Place // the smallest with fewer reads
 	Below1_1 *Place
 	Near     *Place // the smallest within nearFloor of the floor: what is recommended
@@ -130,15 +130,12 @@ func (d *drawer) draw() (c Curve, err error) {
 		c.Floor = c.List.FirstReads
 	}
 	c.WholeBytes = d.MemTables.Total(wholeBytes(d.Levels))
-	if c.Now, err = d.full(d.NowBytes); err != nil {
-		return c, err
-	}
-	c.insert(c.Now)
+	tried := slices.Clone(c.Points)
 	for _, question := range []struct {
 		answer **Place
 		limit  float64
 	}{{&c.Below2, 2}, {&c.Below1_1, 1.1}, {&c.Near, c.Floor + nearFloor*data}, {&c.Flat, c.Floor + flatFloor*data}} {
-		place, err := d.smallest(c.Points, question.limit)
+		place, err := d.smallest(&tried, question.limit)
 		if err != nil {
 			return c, err
 		}
@@ -150,7 +147,13 @@ func (d *drawer) draw() (c Curve, err error) {
 		*question.answer = place
 	}
 	if c.Near != nil {
-		c.insert(*c.Near)
+		c.Points = insert(c.Points, *c.Near)
+	}
+	if d.NowBytes > 0 {
+		if c.Now, err = d.full(d.NowBytes); err != nil {
+			return c, err
+		}
+		c.Points = insert(c.Points, c.Now)
 	}
 	if c.Flat != nil {
 		p, _, err := d.at(2 * c.Flat.CacheBytes)
@@ -192,9 +195,11 @@ func (d *drawer) withFilters(flat *Place) (*Place, error) {
 	return &with, nil
 }
 
-func (c *Curve) insert(p Place) {
-	c.Points = append(c.Points, p)
-	slices.SortStableFunc(c.Points, func(a, b Place) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+// insert keeps points in the order of their caches.
+func insert(points []Place, p Place) []Place {
+	points = append(points, p)
+	slices.SortStableFunc(points, func(a, b Place) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+	return points
 }
 
 // MostDrawn is the largest block cache of the grid.
@@ -288,41 +293,46 @@ func (d *drawer) modelled(cacheBytes, reserved int64) (Cost, error) {
 	return Cost{p.SteadyState, p.AccessesPerGet[engine.Data] + p.AccessesPerGet[engine.Value]}, nil
 }
 
-// smallest finds the smallest round cache with at most limit reads: between the
-// two points around it, then predicted itself.
-func (d *drawer) smallest(points []Place, limit float64) (*Place, error) {
-	size, ok := crossing(points, limit)
-	if !ok {
-		return nil, nil
-	}
-	const tries, step, tolerance = 4, 1.06, 1.005 // the last, for what predictions scatter
+// smallest finds the smallest round cache with at most limit reads, to a few percent of its
+// size. What it predicts on the way is kept in tried.
+func (d *drawer) smallest(tried *[]Place, limit float64) (*Place, error) {
+	const tries, apart = 8, 1.06
+	round := func(bytes int64) int64 { return max(roundUp(bytes), d.LeastBytes) }
 	for try := 1; ; try++ {
-		size = max(roundUp(size), d.LeastBytes)
-		p, _, err := d.at(size)
-		if err != nil || p.BlockReadsPerGet <= limit*tolerance || try == tries {
+		i := enough(*tried, limit)
+		if i == len(*tried) {
+			return nil, nil
+		}
+		below, size := (*tried)[i].CacheBytes, int64(0)
+		if i > 0 {
+			above := (*tried)[i-1].CacheBytes
+			if size = round(int64(math.Sqrt(float64(above) * float64(below)))); size >= below {
+				size = round(above + 1)
+			}
+			if float64(below) <= apart*float64(above) {
+				size = below
+			}
+		}
+		if i == 0 || size >= below || try > tries {
+			p, _, err := d.at(round(below))
 			return &p, err
 		}
-		size = int64(float64(size) * step)
+		p, _, err := d.at(size)
+		if err != nil {
+			return nil, err
+		}
+		*tried = insert(*tried, p)
 	}
 }
 
-// crossing is where the curve falls to limit for good, interpolated on the
-// logarithm of the cache. The smallest point may be below it already.
-func crossing(points []Place, limit float64) (cacheBytes int64, ok bool) {
+// enough is the first of points, by cache size, from which on all read at most limit; their number if
+// the last reads more.
+func enough(points []Place, limit float64) int {
 	i := len(points)
 	for i > 0 && points[i-1].BlockReadsPerGet <= limit {
 		i--
 	}
-	switch {
-	case i == len(points):
-		return 0, false
-	case i == 0:
-		return points[0].CacheBytes, true
-	}
-	above, below := points[i-1], points[i]
-	share := (above.BlockReadsPerGet - limit) / (above.BlockReadsPerGet - below.BlockReadsPerGet)
-	ratio := float64(below.CacheBytes) / float64(above.CacheBytes)
-	return int64(float64(above.CacheBytes) * math.Pow(ratio, share)), true
+	return i
 }
 
 // roundUp goes to the next size of two digits, in MiB as nodes take them, or in

@@ -11,28 +11,26 @@ import (
 	"github.com/statelab/statelab/internal/model/predict"
 )
 
-func TestCrossing(t *testing.T) {
-	curve := []Place{{CacheBytes: 1 << 20, BlockReadsPerGet: 5}, {CacheBytes: 4 << 20, BlockReadsPerGet: 3}, {CacheBytes: 16 << 20, BlockReadsPerGet: 1}}
+func TestEnough(t *testing.T) {
 	for _, c := range []struct {
+		reads []float64
 		limit float64
-		want  int64
-		ok    bool
+		want  int
 	}{
-		{4, 2 << 20, true}, // halfway on the logarithm
-		{3, 4 << 20, true},
-		{2, 8 << 20, true},
-		{6, 1 << 20, true}, // already there
-		{0.9, 0, false},
+		{[]float64{5, 3, 1}, 4, 1},
+		{[]float64{5, 3, 1}, 3, 1},
+		{[]float64{5, 3, 1}, 2, 2},
+		{[]float64{5, 3, 1}, 6, 0},   // all of them
+		{[]float64{5, 3, 1}, 0.9, 3}, // none
+		{[]float64{1, 3, 1}, 2, 2},   // a dip is not enough: it must stay below
 	} {
-		got, ok := crossing(curve, c.limit)
-		if ok != c.ok || math.Abs(float64(got-c.want)) > 1 {
-			t.Errorf("below %v: %d, %v, want %d, %v", c.limit, got, ok, c.want, c.ok)
+		var points []Place
+		for _, reads := range c.reads {
+			points = append(points, Place{BlockReadsPerGet: reads})
 		}
-	}
-	// A dip is no crossing: it must stay below.
-	dip := []Place{{CacheBytes: 1, BlockReadsPerGet: 1}, {CacheBytes: 2, BlockReadsPerGet: 3}, {CacheBytes: 4, BlockReadsPerGet: 1}}
-	if got, _ := crossing(dip, 2); got != 2 && got != 3 {
-		t.Errorf("after the dip: %d", got)
+		if got := enough(points, c.limit); got != c.want {
+			t.Errorf("%v below %v: %d, want %d", c.reads, c.limit, got, c.want)
+		}
 	}
 }
 
@@ -102,6 +100,37 @@ func TestDraw(t *testing.T) {
 	}
 	if saved := c.Now.BlockReadsPerGet - c.Near.BlockReadsPerGet; saved < 0.2 {
 		t.Errorf("2 MiB: %.2f, recommended: %.2f", c.Now.BlockReadsPerGet, c.Near.BlockReadsPerGet)
+	}
+}
+
+// TestKnees: each knee is nearly the smallest cache that does, whatever the present cache is.
+func TestKnees(t *testing.T) {
+	cost := func(cacheBytes, reservedBytes int64) (Cost, error) {
+		return Cost{BlockReadsPerGet: 1 + 4/(1+math.Pow(float64(cacheBytes-reservedBytes)/(2<<20), 6)), DataBlocksPerGet: 1}, nil
+	}
+	c, _ := drawn(t, func(m *Model) { m.Cost = cost })
+	d := drawer{ctx: context.Background(), Model: Model{Cost: cost, MemTables: MemTables{CacheShare: 8, Live: 4}, RestReserve: func(int64) int64 { return 0 }},
+		tell: func(int) {}}
+	last := int64(0)
+	for _, q := range []struct {
+		p     *Place
+		limit float64
+	}{{c.Below2, 2}, {c.Below1_1, 1.1}, {c.Near, 1.05}, {c.Flat, 1.02}} {
+		smaller, _, err := d.at(87 * q.p.CacheBytes / 100) // two digits are up to a tenth apart
+		if err != nil || q.p.BlockReadsPerGet > q.limit || smaller.BlockReadsPerGet <= q.limit || q.p.CacheBytes <= last {
+			t.Errorf("at most %v: %+v, but %+v; the one before has %d: %v", q.limit, *q.p, smaller, last, err)
+		}
+		last = q.p.CacheBytes
+	}
+	other, _ := drawn(t, func(m *Model) { m.Cost, m.NowBytes = cost, 7<<20 })
+	none, _ := drawn(t, func(m *Model) { m.Cost, m.NowBytes = cost, 0 })
+	for _, b := range []Curve{other, none} {
+		if *b.Near != *c.Near || *b.Flat != *c.Flat || *b.Below2 != *c.Below2 || *b.Below1_1 != *c.Below1_1 || *b.Doubled != *c.Doubled {
+			t.Errorf("beside a cache of %d: %+v, of %d: %+v", b.Now.CacheBytes, b.Near, c.Now.CacheBytes, c.Near)
+		}
+	}
+	if none.Now != (Place{}) || len(none.Points) != gridPoints+1 {
+		t.Errorf("without a present cache: %+v, %d points", none.Now, len(none.Points))
 	}
 }
 

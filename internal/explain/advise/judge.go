@@ -66,7 +66,7 @@ type Advice struct {
 	Missing        float64           `json:"missing_share"`
 	List           *List             `json:"access_list,omitempty"`
 	Recommendation Recommendation    `json:"recommendation"`
-	Now            State             `json:"now"`
+	Now            State             `json:"now,omitzero"` // absent: nobody is known to use the database
 	Then           State             `json:"then"`
 	Below2         *Place            `json:"below_2,omitempty"`
 	Below1_1       *Place            `json:"below_1_1,omitempty"`
@@ -89,6 +89,7 @@ type Recommendation struct {
 	Client          Client   `json:"client"`
 	Flags           []string `json:"flags"`
 	Handles         int      `json:"handles"`
+	Rule            string   `json:"rule,omitempty"` // what makes this cache the recommended one
 }
 
 // State is a place with what it means for this node and disk.
@@ -127,8 +128,10 @@ func Judge(e Evidence) Advice {
 		WholeBytes: c.WholeBytes, Curve: c.Points, Disk: e.Disk, Verified: e.Verified,
 	}
 	v, then := e.decide(a.Inflection)
-	a.Now = e.state(c.Now)
-	a.Now.Source, a.Now.Whose = e.Settings.Source, e.whose()
+	if c.Now.CacheBytes > 0 {
+		a.Now = e.state(c.Now)
+		a.Now.Source, a.Now.Whose = e.Settings.Source, e.whose()
+	}
 	a.Then = e.state(then)
 
 	m := e.Settings.MemTables(e.Writes)
@@ -154,7 +157,7 @@ func Judge(e Evidence) Advice {
 		other(pebbleSetting(Pebble, p.Total(then.BlockCacheBytes), p))
 	}
 	a.Recommendation = Recommendation{Keep: v == keep || v == tiny, CacheBytes: then.CacheBytes, BlockCacheBytes: then.BlockCacheBytes,
-		Client: e.Client, Flags: own.Flags, Handles: Handles(e.Database.Files)}
+		Client: e.Client, Flags: own.Flags, Handles: Handles(e.Database.Files), Rule: e.rule(v)}
 	a.Memory = shares(own, e.Database.Files, e.Limits.MemoryBytes)
 	a.Answer = e.answer(v, then)
 	a.Reasons = e.reasons(v, a)
@@ -177,7 +180,7 @@ func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
 		return hopeless, *c.Most
 	case c.Most != nil:
 		return limited, *c.Most
-	case e.Client == Statelab && !e.Settings.Given: // a measurement's cache is not one to keep
+	case c.Now.CacheBytes == 0:
 		return grow, target
 	case c.Now.CacheBytes >= target.CacheBytes || c.Now.BlockReadsPerGet*(1-nothing) <= target.BlockReadsPerGet:
 		return keep, c.Now
@@ -215,59 +218,106 @@ func (e *Evidence) memoryOfMachine() int64 {
 
 // whose is the cache that the advice starts from.
 func (e *Evidence) whose() string {
-	switch {
-	case e.Settings.Given:
-		return "cache of --cache"
-	case e.Client == Statelab:
-		return "cache last used"
+	if e.Settings.Given {
+		return "cache given (--cache)"
 	}
 	return "the node's cache"
+}
+
+// owner is whose settings the evidence has.
+func (e *Evidence) owner() string {
+	if e.Client == Statelab {
+		return "statelab's"
+	}
+	return "the node's"
 }
 
 // present names that cache within a sentence.
 func (e *Evidence) present() string {
 	held := size(e.Curve.Now.CacheBytes)
-	switch {
-	case e.Settings.Given:
+	if e.Settings.Given {
 		return "the cache of " + held + " given with --cache"
-	case e.Client == Statelab:
-		return "the cache of " + held + " with which statelab last opened the database"
 	}
 	return "the node's cache of " + held
+}
+
+// rule says what makes a cache the recommended one; "" where none is.
+func (e *Evidence) rule(v verdict) string {
+	switch {
+	case v == keep || v == tiny:
+		return ""
+	case v == limited || v == hopeless:
+		return "the largest cache that fits the memory"
+	case e.Curve.Near == nil:
+		return "the largest cache that was predicted"
+	}
+	return smallestWithin(nearFloor, e.Curve.List)
+}
+
+// smallestWithin defines a knee by its share of the data blocks of a Get.
+func smallestWithin(share float64, list *List) string {
+	if list != nil {
+		return fmt.Sprintf("the smallest cache with no more block reads than the first reads and %.0f%% of the data blocks of a Get", 100*share)
+	}
+	return fmt.Sprintf("the smallest cache with at most %.0f%% more block reads than the data blocks of a Get", 100*share)
 }
 
 // answer is the sentence the operator came for.
 func (e *Evidence) answer(v verdict, then Place) string {
 	c := e.Curve
-	run := fmt.Sprintf("with %s: %s", e.present(), reads(c.Now))
 	switch v {
 	case tiny:
 		return fmt.Sprintf("%s is large enough: the whole database takes %s in a cache.", view.Upper(e.present()), size(c.WholeBytes))
 	case shrink:
-		return fmt.Sprintf("%s does not fit %s of memory, and %s is enough: about %s block reads per Get%s.",
-			view.Upper(e.present()), size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), e.beyond())
+		return fmt.Sprintf("%s does not fit %s of memory, and %s is enough: %s%s.",
+			view.Upper(e.present()), size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beyond())
 	case hopeless:
 		return fmt.Sprintf("The largest cache that fits %s of memory is %s. It has %s for blocks, too little even for the filters and top-level indexes (IP1, %s): "+
-			"about %s block reads per Get; %s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), size(then.BlockCacheBytes),
-			size(lsm.Inflect(e.Database.Levels, 0).IP1.CacheBytes), reads(then), run, e.wanted())
+			"%s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), size(then.BlockCacheBytes),
+			size(lsm.Inflect(e.Database.Levels, 0).IP1.CacheBytes), e.needs(then), e.beside(), e.wanted())
 	case limited:
-		return fmt.Sprintf("In %s of memory a cache of %s fits: about %s block reads per Get; %s%s.",
-			size(e.Limits.MemoryBytes), size(then.CacheBytes), reads(then), run, e.wanted())
+		return fmt.Sprintf("In %s of memory a cache of %s fits: %s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beside(), e.wanted())
 	case keep:
-		text := fmt.Sprintf("%s is large enough: about %s block reads per Get", view.Upper(e.present()), reads(c.Now))
+		text := fmt.Sprintf("%s is large enough: %s", view.Upper(e.present()), e.needs(c.Now))
 		if c.Near != nil && c.Near.CacheBytes < c.Now.CacheBytes {
-			text += fmt.Sprintf("; a cache of %s would need %s", size(c.Near.CacheBytes), reads(*c.Near))
+			text += e.wanted()
 		}
 		return text + e.beyond() + "."
 	}
-	of := ""
-	if c.List != nil {
-		of = " of the listed blocks"
-	}
-	return fmt.Sprintf("With a cache of %s a Get needs about %s block reads%s; %s%s.", size(then.CacheBytes), reads(then), of, run, e.beyond())
+	return fmt.Sprintf("With a cache of %s: %s%s%s.", size(then.CacheBytes), e.needs(then), e.beside(), e.beyond())
 }
 
-// wanted is what the memory does not allow.
+// needs says what a Get costs, and whether the node writes meanwhile.
+func (e *Evidence) needs(p Place) string {
+	of := ""
+	if e.Curve.List != nil {
+		of = " of the listed blocks"
+	}
+	when := "while the node writes"
+	if e.Settings.MemTables(e.Writes).Live == 0 {
+		when = "while nothing is written"
+	}
+	text := fmt.Sprintf("%s, a Get%s needs about %s block reads", when, of, reads(p))
+	if p.AtRest > 0 && perGet(p.AtRest) != reads(p) {
+		text += fmt.Sprintf(" (%s when nothing is written, as sweep measures)", perGet(p.AtRest))
+	}
+	return text
+}
+
+// beside is what the present cache costs.
+func (e *Evidence) beside() string {
+	now := e.Curve.Now
+	if now.CacheBytes == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; with %s: %s", e.present(), reads(now))
+	if now.AtRest > 0 && perGet(now.AtRest) != reads(now) {
+		text += fmt.Sprintf(" (%s)", perGet(now.AtRest))
+	}
+	return text
+}
+
+// wanted is what the recommended cache would cost, where another is the answer.
 func (e *Evidence) wanted() string {
 	if e.Curve.Near == nil {
 		return ""
@@ -275,21 +325,21 @@ func (e *Evidence) wanted() string {
 	return fmt.Sprintf("; a cache of %s would need %s", size(e.Curve.Near.CacheBytes), reads(*e.Curve.Near))
 }
 
-// beyond is where a larger cache stops paying: doubling it there caches some
-// data blocks and no more.
+// beyond is what a larger cache gains once only data blocks are left to be cached.
 func (e *Evidence) beyond() string {
 	c := e.Curve
 	if c.Flat == nil || c.Doubled == nil {
 		return ""
 	}
-	saved := 1 - c.Doubled.BlockReadsPerGet/c.Flat.BlockReadsPerGet
-	if c.List == nil && c.Now.CacheBytes > c.Flat.CacheBytes && c.Now.BlockReadsPerGet < (1-nothing)*c.Flat.BlockReadsPerGet {
-		return fmt.Sprintf("; a cache beyond %s holds more data blocks and nothing else", size(c.Flat.CacheBytes))
+	const little = 0.1
+	gain := "less than 2%"
+	switch saved := 1 - c.Doubled.BlockReadsPerGet/c.Flat.BlockReadsPerGet; { // not a number where a cache of this size holds everything
+	case saved >= little:
+		gain = fmt.Sprintf("%.0f%%", math.Ceil(100*saved))
+	case saved >= nothing:
+		gain = fmt.Sprintf("only %.0f%%", math.Ceil(100*saved))
 	}
-	if !(saved >= nothing) { // not a number where a cache of this size holds everything
-		return fmt.Sprintf("; a cache beyond %s gains nothing", size(c.Flat.CacheBytes))
-	}
-	return fmt.Sprintf("; beyond %s, twice the cache saves %.0f%% of the reads", size(c.Flat.CacheBytes), math.Ceil(100*saved))
+	return fmt.Sprintf("; doubling a cache of %s saves %s of the reads", size(c.Flat.CacheBytes), gain)
 }
 
 func size(bytes int64) string { return unit.Bytes(bytes) }

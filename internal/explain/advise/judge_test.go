@@ -47,6 +47,9 @@ func someEvidence() Evidence {
 }
 
 func TestAnswers(t *testing.T) {
+	const little = "; doubling a cache of 4.10 GiB saves less than 2% of the reads."
+	writing := func(reads string) string { return "while the node writes, a Get needs about " + reads + " block reads" }
+	best := writing("1.05") + " (1.00 when nothing is written, as sweep measures)"
 	for _, c := range []struct {
 		name   string
 		change func(*Evidence)
@@ -55,37 +58,35 @@ func TestAnswers(t *testing.T) {
 		cache  int64
 	}{
 		{"a larger cache pays", func(*Evidence) {},
-			"With a cache of 3.71 GiB a Get needs about 1.05 block reads; with the node's cache of 2.00 GiB: 1.60; " +
-				"a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
+			"With a cache of 3.71 GiB: " + best + "; with the node's cache of 2.00 GiB: 1.60 (1.05)" + little, false, 3800 * mib},
+		{"nothing is written", func(e *Evidence) { e.Writes.Known, e.Curve.Near.AtRest, e.Curve.Now.AtRest = true, 1.05, 1.6 },
+			"With a cache of 3.71 GiB: while nothing is written, a Get needs about 1.05 block reads; with the node's cache of 2.00 GiB: 1.60" + little, false,
+			3800 * mib},
 		{"what runs is enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01} },
-			"The node's cache of 8.00 GiB is large enough: about 1.01 block reads per Get; a cache of 3.71 GiB would need 1.05; " +
-				"a cache beyond 4.10 GiB gains nothing.", true, 8 * gib},
+			"The node's cache of 8.00 GiB is large enough: " + writing("1.01") + "; a cache of 3.71 GiB would need 1.05" + little, true, 8 * gib},
 		{"nearly enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 3700 * mib, BlockReadsPerGet: 1.06} },
-			"The node's cache of 3.61 GiB is large enough: about 1.06 block reads per Get; a cache beyond 4.10 GiB gains nothing.", true, 3700 * mib},
+			"The node's cache of 3.61 GiB is large enough: " + writing("1.06") + little, true, 3700 * mib},
 		{"data blocks are cached", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 64 * gib, BlockReadsPerGet: 0.9} },
-			"The node's cache of 64.0 GiB is large enough: about 0.900 block reads per Get; a cache of 3.71 GiB would need 1.05; " +
-				"a cache beyond 4.10 GiB holds more data blocks and nothing else.", true,
-			64 * gib},
+			"The node's cache of 64.0 GiB is large enough: " + writing("0.900") + "; a cache of 3.71 GiB would need 1.05" + little, true, 64 * gib},
 		{"a small database goes on gaining", func(e *Evidence) { e.Curve.Doubled.BlockReadsPerGet = 0.8 },
-			"With a cache of 3.71 GiB a Get needs about 1.05 block reads; with the node's cache of 2.00 GiB: 1.60; " +
-				"beyond 4.10 GiB, twice the cache saves 22% of the reads.", false, 3800 * mib},
+			"With a cache of 3.71 GiB: " + best + "; with the node's cache of 2.00 GiB: 1.60 (1.05); doubling a cache of 4.10 GiB saves 22% of the reads.", false,
+			3800 * mib},
+		{"and gains little", func(e *Evidence) { e.Curve.Doubled.BlockReadsPerGet = 0.98 },
+			"With a cache of 3.71 GiB: " + best + "; with the node's cache of 2.00 GiB: 1.60 (1.05); doubling a cache of 4.10 GiB saves only 4% of the reads.",
+			false, 3800 * mib},
 		{"too little memory", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 5*gib, &Place{CacheBytes: 3 * gib, BlockCacheBytes: 1536 * mib, BlockReadsPerGet: 1.2}
-		}, "In 5.00 GiB of memory a cache of 3.00 GiB fits: about 1.20 block reads per Get; with the node's cache of 2.00 GiB: 1.60; " +
+		}, "In 5.00 GiB of memory a cache of 3.00 GiB fits: " + writing("1.20") + "; with the node's cache of 2.00 GiB: 1.60 (1.05); " +
 			"a cache of 3.71 GiB would need 1.05.", false, 3 * gib},
 		{"more than the memory runs", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Now = 6*gib, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
-		}, "The node's cache of 8.00 GiB does not fit 6.00 GiB of memory, and 3.71 GiB is enough: about 1.05 block reads per Get; " +
-			"a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
-		{"a measurement's cache", func(e *Evidence) {
-			e.Client, e.Curve.Now = Statelab, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
-		}, "With a cache of 3.71 GiB a Get needs about 1.05 block reads; with the cache of 8.00 GiB with which statelab last opened the database: 1.01; " +
-			"a cache beyond 4.10 GiB gains nothing.", false, 3800 * mib},
+		}, "The node's cache of 8.00 GiB does not fit 6.00 GiB of memory, and 3.71 GiB is enough: " + best + little, false, 3800 * mib},
+		{"nobody's cache", func(e *Evidence) { e.Client, e.Curve.Now, e.Limits.MemoryBytes = Statelab, Place{}, 6*gib },
+			"With a cache of 3.71 GiB: " + best + little, false, 3800 * mib},
 		{"memory below IP1", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
 		}, "The largest cache that fits 256 MiB of memory is 150 MiB. It has 75.0 MiB for blocks, too little even for the filters and top-level " +
-			"indexes (IP1, 284 MiB): about 4.40 block reads per Get; " +
-			"with the node's cache of 2.00 GiB: 1.60; a cache of 3.71 GiB would need 1.05.", false, 150 * mib},
+			"indexes (IP1, 284 MiB): " + writing("4.40") + "; with the node's cache of 2.00 GiB: 1.60 (1.05); a cache of 3.71 GiB would need 1.05.", false, 150 * mib},
 		{"everything fits", func(e *Evidence) {
 			e.Curve.WholeBytes, e.Curve.Now = 9*mib, Place{CacheBytes: 16 * mib}
 		}, "The node's cache of 16.0 MiB is large enough: the whole database takes 9.00 MiB in a cache.", true, 16 * mib},
@@ -99,6 +100,29 @@ func TestAnswers(t *testing.T) {
 		if a.Recommendation.Keep != c.keep || a.Recommendation.CacheBytes != c.cache || a.Then.CacheBytes != c.cache {
 			t.Errorf("%s: keep %v, %d MiB", c.name, a.Recommendation.Keep, a.Recommendation.CacheBytes/mib)
 		}
+	}
+}
+
+// TestNobodysCache: a database that only statelab used has no present cache, and nothing says otherwise.
+func TestNobodysCache(t *testing.T) {
+	e := someEvidence()
+	e.Client, e.Curve.Now, e.Engine.Profile = Statelab, Place{}, "bench-kvdb"
+	e.Limits = Limits{GetsPerSecond: 5000, LatencyGoal: time.Millisecond}
+	a := Judge(e)
+	var out strings.Builder
+	if err := Text(&out, a); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"present cache", "cache now", "the node's"} {
+		if strings.Contains(out.String(), words) {
+			t.Errorf("says %q:\n%s", words, out.String())
+		}
+	}
+	if !strings.Contains(out.String(), "Memtables: those of the profile bench-kvdb") || !strings.Contains(out.String(), "statelab's 5,000 keep 4,990 open") {
+		t.Errorf("printed\n%s", out.String())
+	}
+	if text, err := json.Marshal(a); err != nil || strings.Contains(string(text), `"now"`) {
+		t.Errorf("%v in %s", err, text)
 	}
 }
 
@@ -119,6 +143,7 @@ func TestReasons(t *testing.T) {
 	}{
 		{"shape", func(*Evidence) {}, "filters and top indexes take 284 MiB of a cache (IP1), with all indexes 1.91 GiB (IP2); a Get then reads 1.00 data " +
 			"blocks, which no cache much smaller than the database saves"},
+		{"shape", func(e *Evidence) { e.Database.Levels[1].FilterConsulted = false }, "no filters are consulted; top indexes take 44.0 MiB of a cache (IP1), with"},
 		{"memtables", func(*Evidence) {}, "a node that writes keeps 4 of 475 MiB, so 1.86 GiB of the 3.71 GiB hold blocks; while it writes nothing a Get costs " +
 			"1.00; in a write stall 8 of them leave nothing"},
 		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "keeps 2 of 475 MiB"},
@@ -137,7 +162,9 @@ func TestReasons(t *testing.T) {
 				"with the present cache 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},
 		{"latency", func(*Evidence) {}, ""},
 		{"one_by_one", func(*Evidence) {}, "one Get after another, at 36.0 us a read, goes no faster than 26.5k Gets/s, with the present cache 17.4k"},
-		{"handles", func(*Evidence) {}, "7,105 tables need 8,892 file handles (geth gives the database half of its limit: ulimit -n 17784 or more); the node's " +
+		{"handles", func(e *Evidence) { e.Database.Files = 8 }, "74 file handles for 8 tables: Pebble makes room for at least 64, and for 10 other files"},
+		{"handles", func(*Evidence) {}, "8,892 file handles for 7,105 tables, a quarter more that compactions write, and 10 other files " +
+			"(geth gives the database half of its limit: ulimit -n 17784 or more); the node's " +
 			"5,000 keep 4,990 open"},
 		{"handles", func(e *Evidence) { e.Settings.Handles = 8000 }, "the node's 8,000 are just enough"},
 		{"unused_filters", func(*Evidence) {}, "2.00 GiB of filters on the last level are never consulted by a Get: without them the database, and what " +

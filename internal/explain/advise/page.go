@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -41,7 +42,9 @@ func (a Advice) Picture() *view.Picture {
 	for _, place := range a.Curve {
 		outlook.Curve = append(outlook.Curve, spot("", place))
 	}
-	outlook.Places = append(outlook.Places, spot(cmp.Or(a.Now.Whose, "cache now"), a.Now.Place))
+	if a.Now.CacheBytes > 0 {
+		outlook.Places = append(outlook.Places, spot(cmp.Or(a.Now.Whose, "cache now"), a.Now.Place))
+	}
 	if !a.Recommendation.Keep {
 		outlook.Places = append(outlook.Places, spot("recommended", a.Then.Place))
 	}
@@ -74,13 +77,14 @@ func (a Advice) Page() *view.Page {
 	}
 	page.Cards = []view.Card{
 		{Name: "node", Facts: view.Known([][2]string{{"database", a.Database.Dir}, {"size", unit.Bytes(a.Database.Bytes)},
-			{"engine", strings.TrimSpace(a.Engine.Name + " " + a.Engine.Profile)}, {"cache", unit.Bytes(a.Now.CacheBytes)}, {"known from", a.Now.Source}})},
+			{"engine", strings.TrimSpace(a.Engine.Name + " " + a.Engine.Profile)}, {"cache", bytesOr(a.Now.CacheBytes)}, {"known from", a.Now.Source}})},
 		{Name: "needs", Facts: view.Known([][2]string{{"filters and top indexes (IP1)", unit.Bytes(a.Inflection.IP1.CacheBytes) + " in cache"},
 			{"with all indexes (IP2)", unit.Bytes(a.Inflection.IP2.CacheBytes) + " in cache"}, {"memory", bytesOr(a.Limits.MemoryBytes)},
 			{"Gets per second", countOr(a.Limits.GetsPerSecond)}, {"latency goal", nanosOr(float64(a.Limits.LatencyGoal))}})}}
 	page.Add("Cache and block reads",
 		view.Block{Title: "Predicted block reads per Get", Method: "advice.md", Picture: a.Picture(), Table: a.placesTable(),
-			Note: "While the node writes, its memtables take part of the cache: those reads are the curve. At rest means that nothing is written."},
+			Note: strings.TrimSpace(a.rules() +
+				" While the node writes, its memtables take part of the cache: those reads are the curve. At rest means that nothing is written.")},
 		view.Block{Title: "Measured beside the prediction", Method: "advice.md", Table: a.verifiedTable(),
 			Note: "Nothing is written during such a run, after the warm-up of that run."})
 	page.Add("Settings",
@@ -134,20 +138,25 @@ func rowsOf(places []Place) (rows []place) {
 	return rows
 }
 
-// questions are the places that answer one, in the order of a table.
-func (a *Advice) questions() []place {
-	rows := []place{{cmp.Or(a.Now.Whose, "cache now"), a.Now.Place}}
+// questions are the places that answer one, by cache size.
+func (a *Advice) questions() (rows []place) {
+	if a.Now.CacheBytes > 0 {
+		rows = append(rows, place{cmp.Or(a.Now.Whose, "cache now"), a.Now.Place})
+	}
 	if !a.Recommendation.Keep {
 		rows = append(rows, place{"recommended", a.Then.Place})
 	}
-	for _, k := range []struct {
+	knees := []struct {
 		name  string
 		place *Place
-	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {a.floorName() + " + 2 %", a.Flat}} {
-		if k.place != nil {
+	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {fmt.Sprintf("%s + %.0f%%", a.floorName(), 100*flatFloor), a.Flat}}
+	for i, k := range knees {
+		// Of knees at one cache the last says the most.
+		if k.place != nil && (i == len(knees)-1 || knees[i+1].place == nil || knees[i+1].place.CacheBytes != k.place.CacheBytes) {
 			rows = append(rows, place{k.name, *k.place})
 		}
 	}
+	slices.SortStableFunc(rows, func(x, y place) int { return cmp.Compare(x.CacheBytes, y.CacheBytes) })
 	return rows
 }
 
@@ -167,7 +176,7 @@ func placesTable(rows []place) view.Table {
 		}}
 	}
 	return view.TableOf(rows, nil, column{Name: "which cache", Left: true, Key: true, Words: func(p place) string { return p.name }},
-		size("cache", func(p Place) int64 { return p.CacheBytes }), size("of it for blocks", func(p Place) int64 { return p.BlockCacheBytes }),
+		size("cache", func(p Place) int64 { return p.CacheBytes }), size("for blocks", func(p Place) int64 { return p.BlockCacheBytes }),
 		reads("block reads", func(p Place) float64 { return p.BlockReadsPerGet }), reads("at rest", func(p Place) float64 { return p.AtRest }))
 }
 
@@ -191,7 +200,7 @@ func settingsTable(settings []Setting) view.Table {
 		}
 		rows = append(rows, []string{clientName(s.Client), strings.Join(s.Flags, s.between()), unit.Bytes(s.CacheBytes), unit.Bytes(s.BlockCacheBytes), memtables})
 	}
-	return view.Listing([]string{"program", "flags", "cache", "of it for blocks", "memtables while it writes"}, rows)
+	return view.Listing([]string{"program", "flags", "cache", "for blocks", "memtables while it writes"}, rows)
 }
 
 func (a *Advice) memoryTable() view.Table {

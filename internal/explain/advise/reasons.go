@@ -40,6 +40,9 @@ func (e *Evidence) reasons(v verdict, a Advice) []Reason {
 	return list
 }
 
+// compares tells whether there is a present cache besides the recommended one.
+func (a Advice) compares() bool { return !a.Recommendation.Keep && a.Now.CacheBytes > 0 }
+
 func (e *Evidence) model() string {
 	if l := e.Curve.List; l != nil {
 		return fmt.Sprintf("worked out for the blocks of %s, whose %s keys are asked for in order: %s Gets warm the cache, then %s count; they ask for %s of "+
@@ -55,14 +58,18 @@ func (e *Evidence) model() string {
 
 func (e *Evidence) shape(a Advice) string {
 	i := a.Inflection
-	if e.Curve.List != nil {
-		return fmt.Sprintf("filters and top indexes take %s of a cache (IP1), with all indexes %s (IP2); the listed blocks ask for few of them, and again and "+
-			"again: with all that they ask for cached, a Get still reads %s blocks that none before it has read",
-			size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
+	first := "filters and top indexes take"
+	if filterBytes(e.Database.Levels) == 0 {
+		first = "no filters are consulted; top indexes take"
 	}
-	return fmt.Sprintf("filters and top indexes take %s of a cache (IP1), with all indexes %s (IP2); a Get then reads %s data blocks, which no cache much "+
+	if e.Curve.List != nil {
+		return fmt.Sprintf("%s %s of a cache (IP1), with all indexes %s (IP2); the listed blocks ask for few of them, and again and "+
+			"again: with all that they ask for cached, a Get still reads %s blocks that none before it has read",
+			first, size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
+	}
+	return fmt.Sprintf("%s %s of a cache (IP1), with all indexes %s (IP2); a Get then reads %s data blocks, which no cache much "+
 		"smaller than the database saves",
-		size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
+		first, size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
 }
 
 func (e *Evidence) memtables(a Advice) string {
@@ -104,16 +111,21 @@ func (e *Evidence) disk(a Advice) string {
 	}
 	if e.Limits.GetsPerSecond == 0 {
 		text := fmt.Sprintf("the disk gives %s reads/s: enough for %s Gets/s", unit.ShortCount(e.Disk.most().ReadsPerSecond), e.fed(a.Then))
-		if !a.Recommendation.Keep {
+		if a.compares() {
 			text += ", with the present cache " + e.fed(a.Now)
 		}
 		return text + "; give --gets-per-second, or --node-metrics for geth, to find out whether it is the limit"
 	}
-	at := fmt.Sprintf("at %s Gets/s, with the present cache it %s", unit.ShortCount(e.Limits.GetsPerSecond), e.Disk.verdict(a.Now.BlockReadsPerSecond))
-	if a.Recommendation.Keep {
-		return at
+	at := "at " + unit.ShortCount(e.Limits.GetsPerSecond) + " Gets/s, "
+	then := fmt.Sprintf("with %s it %s", size(a.Then.CacheBytes), e.Disk.verdict(a.Then.BlockReadsPerSecond))
+	now := "with the present cache it " + e.Disk.verdict(a.Now.BlockReadsPerSecond)
+	switch {
+	case a.Recommendation.Keep:
+		return at + now
+	case a.compares():
+		return at + now + "; " + then
 	}
-	return at + fmt.Sprintf("; with %s it %s", size(a.Then.CacheBytes), e.Disk.verdict(a.Then.BlockReadsPerSecond))
+	return at + then
 }
 
 // fed is how many Gets a second the disk feeds.
@@ -139,7 +151,7 @@ func (e *Evidence) latency(a Advice) string {
 			unit.Nanos(float64(s.DeviceNanosPerGet)), met)
 	}
 	text := fmt.Sprintf("a Get of %s the goal of %s", say(a.Then), unit.Nanos(float64(goal)))
-	if !a.Recommendation.Keep {
+	if a.compares() {
 		text += fmt.Sprintf("; with the present cache %s it", say(a.Now))
 	}
 	return text + fmt.Sprintf(" (device time, %d in flight, p99 of one read %s)", p.InFlight, unit.Nanos(float64(p.P99Nanos)))
@@ -157,7 +169,7 @@ func (e *Evidence) oneByOne(a Advice) string {
 	}
 	rate := func(s State) string { return unit.ShortCount(1e9 / (one.MeanNanos * s.BlockReadsPerGet)) }
 	text := fmt.Sprintf("one Get after another, at %s a read, goes no faster than %s Gets/s", unit.Nanos(one.MeanNanos), rate(a.Then))
-	if !a.Recommendation.Keep {
+	if a.compares() {
 		text += ", with the present cache " + rate(a.Now)
 	}
 	return text
@@ -166,22 +178,20 @@ func (e *Evidence) oneByOne(a Advice) string {
 func (e *Evidence) handles(a Advice) string {
 	tables := e.Database.Files
 	need := a.Recommendation.Handles
-	text := fmt.Sprintf("%s tables need %s file handles", unit.Count(tables), unit.Count(need))
-	if tables == 1 {
-		text = fmt.Sprintf("1 table needs %s file handles", unit.Count(need))
-	}
+	text := fmt.Sprintf("%s file handles for %s", unit.Count(need), HandlesRule(tables))
 	if e.Client == Geth {
 		text += fmt.Sprintf(" (geth gives the database half of its limit: ulimit -n %d or more)", 2*need)
 	}
-	const others = 10 // of Pebble, beside tables
+	whose := e.owner()
 	switch has := e.Settings.Handles; {
 	case has == 0:
 	case has >= need:
-		text += fmt.Sprintf("; the node's %s are enough", unit.Count(has))
-	case has-others >= tables:
-		text += fmt.Sprintf("; the node's %s are just enough", unit.Count(has))
+		text += fmt.Sprintf("; %s %s are enough", whose, unit.Count(has))
+	case has-otherHandles >= tables:
+		text += fmt.Sprintf("; %s %s are just enough", whose, unit.Count(has))
 	default:
-		text += fmt.Sprintf("; the node's %s keep %s open: opening one again costs three more reads", unit.Count(has), unit.Count(max(has-others, 64)))
+		text += fmt.Sprintf("; %s %s keep %s open: opening one again costs three more reads", whose, unit.Count(has),
+			unit.Count(max(has-otherHandles, leastOpenTables)))
 	}
 	return text
 }
@@ -195,9 +205,9 @@ func (e *Evidence) unusedFilters(a Advice) string {
 		"smaller; they take no cache",
 		size(bytes), unit.Percent(float64(bytes)/float64(max(e.Database.Bytes, 1))))
 	if e.Settings.LastLevelFilter {
-		return text + "; the node's options still write them"
+		return text + "; " + e.owner() + " options still write them"
 	}
-	return text + "; the node's options write no more of them: compactions remove them"
+	return text + "; " + e.owner() + " options write no more of them: compactions remove them"
 }
 
 func (e *Evidence) levelZero() string {

@@ -15,6 +15,7 @@ type Settings struct {
 	CacheBytes      int64  `json:"cache_bytes"`
 	MemTableBytes   int64  `json:"memtable_bytes"`
 	StopMemTables   int    `json:"memtables_that_stop_writes"`
+	CacheShare      int64  `json:"memtable_cache_share,omitempty"` // of WithCache: a memtable is such a part of a cache
 	Handles         int    `json:"handles"`
 	LastLevelFilter bool   `json:"last_level_filter"` // new tables of the last level get filters
 	Given           bool   `json:"given,omitempty"`   // the cache is that of --cache
@@ -82,7 +83,7 @@ func ParseOptions(r io.Reader) (Settings, error) {
 // are a part of it.
 func (s Settings) WithCache(cacheBytes int64) Settings {
 	if m := s.MemTables(Writes{}); m.CacheShare > 0 {
-		s.MemTableBytes = m.Each(cacheBytes)
+		s.MemTableBytes, s.CacheShare = m.Each(cacheBytes), m.CacheShare
 	}
 	s.CacheBytes, s.Source, s.Given = cacheBytes, "--cache", true
 	return s
@@ -111,7 +112,7 @@ const calmWriteBytes = 4 << 20
 // under w. Clients derive the size from the cache (geth an eighth, bench_kvdb a
 // quarter); any other ratio is a size of its own.
 func (s Settings) MemTables(w Writes) MemTables {
-	m := MemTables{Bytes: s.MemTableBytes}
+	m := MemTables{Bytes: s.MemTableBytes, CacheShare: s.CacheShare}
 	for _, share := range []int64{4, 8} {
 		if s.CacheBytes > 0 && s.CacheBytes/share == s.MemTableBytes {
 			m.CacheShare = share

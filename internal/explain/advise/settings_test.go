@@ -34,6 +34,14 @@ func TestParseOptionsOfGeth(t *testing.T) {
 	}
 }
 
+// A memtable is a quarter of a cache also where 256 KiB, the least, is more: the rule must survive.
+func TestWithASmallCache(t *testing.T) {
+	s := Settings{CacheBytes: 512 << 20, MemTableBytes: 128 << 20, StopMemTables: 2}.WithCache(512 << 10)
+	if m := s.MemTables(Writes{}); s.MemTableBytes != 256<<10 || m.Each(4<<20) != 1<<20 {
+		t.Errorf("%+v: a memtable beside 4 MiB has %d bytes", s, m.Each(4<<20))
+	}
+}
+
 func TestParseOptionsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "no cache_size",

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -52,8 +53,8 @@ func (a *Advice) places(out io.Writer) {
 		fmt.Fprintln(out)
 	}
 	if writes {
-		line("", "", "of it for", "reads/Get", "reads/Get", "reads/s at")
-		line("", "cache", "blocks", "writing", "at rest", unit.ShortCount(rate)+" Gets/s")
+		line("", "", "", "reads/Get", "reads/Get", "reads/s at")
+		line("", "cache", "for blocks", "writing", "at rest", unit.ShortCount(rate)+" Gets/s")
 	} else {
 		line("", "", "", "", "", "reads/s at")
 		line("", "cache", "", "reads/Get", "", unit.ShortCount(rate)+" Gets/s")
@@ -65,25 +66,19 @@ func (a *Advice) places(out io.Writer) {
 		}
 		line(name, size(p.CacheBytes), size(p.BlockCacheBytes), perGet(p.BlockReadsPerGet), rest, unit.Count(int64(p.BlockReadsPerGet*rate+0.5)))
 	}
-	row(cmp.Or(a.Now.Whose, "cache now"), a.Now.Place)
-	if !a.Recommendation.Keep {
-		row("recommended", a.Then.Place)
-	}
-	knees := []struct {
-		name  string
-		place *Place
-	}{{"fewer than 2", a.Below2}, {"fewer than 1.1", a.Below1_1}, {a.floorName() + " + 2%", a.Flat}}
-	for i, k := range knees {
-		// Of knees at one cache the last says the most.
-		if k.place != nil && (i == len(knees)-1 || knees[i+1].place == nil || knees[i+1].place.CacheBytes != k.place.CacheBytes) {
-			row(k.name, *k.place)
-		}
+	for _, q := range a.questions() {
+		row(q.name, q.Place)
 	}
 	line(a.floorName()+" alone", "", "", perGet(a.Floor), "", "")
+	if rules := a.rules(); rules != "" {
+		fmt.Fprintln(out, wrap(rules, ""))
+	}
 	if writes {
 		fmt.Fprintln(out, wrap("Writing: memtables take their part of the cache, as in a running node. At rest: they take as little as in a sweep.", ""))
 	}
-	fmt.Fprintln(out, wrap(a.sourceSentence(), ""))
+	if source := a.sourceSentence(); source != "" {
+		fmt.Fprintln(out, wrap(source, ""))
+	}
 }
 
 // floorName is what a Get reads once all else is cached. A cache that holds data blocks as
@@ -95,12 +90,32 @@ func (a *Advice) floorName() string {
 	return "data blocks"
 }
 
-func (a *Advice) sourceSentence() string {
-	whose := view.Upper(cmp.Or(a.Now.Whose, "the present cache"))
-	if a.Now.Source == "--cache" {
-		return whose + " was given with --cache."
+// rules say what makes a cache the answer to the questions that do not say it themselves.
+func (a *Advice) rules() string {
+	text := ""
+	rule := a.Recommendation.Rule
+	if rule != "" {
+		text = "Recommended: " + rule + ". "
 	}
-	return whose + " is known from: " + a.Now.Source + "."
+	if a.Flat == nil {
+		return text
+	}
+	flat := smallestWithin(flatFloor, a.List)
+	if strings.HasPrefix(rule, "the smallest") {
+		flat = fmt.Sprintf("the same with %.0f%%", 100*flatFloor)
+	}
+	return text + fmt.Sprintf("%s + %.0f%%: %s.", view.Upper(a.floorName()), 100*flatFloor, flat)
+}
+
+// sourceSentence says how the present cache is known, or whose memtables are assumed where there is none.
+func (a *Advice) sourceSentence() string {
+	if a.Now.CacheBytes == 0 {
+		return "Memtables: those of the profile " + a.Engine.Profile + " with each cache, whichever statelab last used. Add --cache to compare with a cache of yours."
+	}
+	if a.Now.Source == "--cache" {
+		return ""
+	}
+	return view.Upper(cmp.Or(a.Now.Whose, "the present cache")) + " is known from: " + a.Now.Source + "."
 }
 
 func (a *Advice) flags(out io.Writer) {
@@ -124,8 +139,12 @@ func (a *Advice) othersSentence() string {
 	if owner == "" {
 		owner = "a program that is not known here"
 	}
-	return "This database belongs to " + owner + ", and the flags above are for it. If another program is to use a database of this size and shape, " +
-		"these settings leave it as much cache for blocks. Its cache has another size because its memtables take another part of it."
+	text := "This database belongs to " + owner + ", and the flags above are for it. If another program is to use a database of this size and shape, " +
+		"these settings leave it at least as much cache for blocks. Its cache has another size because its memtables take another part of it."
+	if slices.ContainsFunc(a.Settings[1:], func(s Setting) bool { return s.Client == Geth }) {
+		text += " geth's --cache.database is a whole percentage of --cache, and its database gets at least " + size(GethLeastCache) + "."
+	}
+	return text
 }
 
 func printSettings(out io.Writer, settings []Setting) {

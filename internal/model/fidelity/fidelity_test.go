@@ -143,7 +143,8 @@ func TestJudge(t *testing.T) {
 	}
 
 	fresh := level(0, 200_000, true) // fifteen tables side by side are one sorted run
-	if d := find(judge([]engine.Level{fresh}, Options{}, nil), Sizes); d == nil || d.Here != "L0 100%" || d.Remedy != "load more keys: 200,000 are too few for compactions to move them out of L0" {
+	const remedy = "load more keys: 200,000 are too few for compactions to move them out of L0"
+	if d := find(judge([]engine.Level{fresh}, Options{}, nil), Sizes); d == nil || d.Here != "L0 100%" || d.Remedy != remedy {
 		t.Errorf("all keys in L0: %+v", d)
 	}
 
