@@ -327,5 +327,6 @@ func sweepGroups(root string) {
 	}
 }
 
-// AnonymousBytes is this process's resident memory that is not a file's.
-func AnonymousBytes() (int64, error) { return statusBytes("RssAnon") }
+// AnonymousBytes is this process's resident memory that is not a file's, and how much was
+// read to know it, in one call.
+func AnonymousBytes() (bytes, chars int64, err error) { return statusBytes("RssAnon") }

@@ -126,7 +126,7 @@ func LimitMemory() (*MemoryLimit, error)                   { return nil, errLinu
 func (*MemoryLimit) Follow(int64) error                    { return errLinux }
 func (*MemoryLimit) Reads() (calls, chars int64)           { return 0, 0 }
 func (*MemoryLimit) Release() error                        { return nil }
-func AnonymousBytes() (int64, error)                       { return 0, errLinux }
+func AnonymousBytes() (bytes, chars int64, err error)      { return 0, 0, errLinux }
 func SweepGroups()                                         {}
 func Evict(context.Context, string) (string, error)        { return "", errLinux }
 func SyncFilesystem(string) error                          { return errLinux }

@@ -71,15 +71,26 @@ func addProcess(a result.ProcessIO, times int64, b result.ProcessIO) result.Proc
 
 // PeakRSS is the most memory this process has had resident, in bytes, since its
 // start or since ResetPeakRSS.
-func PeakRSS() (int64, error) { return statusBytes("VmHWM") }
+func PeakRSS() (int64, error) {
+	bytes, _, err := statusBytes("VmHWM")
+	return bytes, err
+}
 
-// statusBytes is a size that the kernel tells of this process.
-func statusBytes(name string) (int64, error) {
-	status, err := os.ReadFile("/proc/self/status")
+// statusBytes is a size that the kernel tells of this process, in a text of so many
+// characters that one call reads.
+func statusBytes(name string) (size, chars int64, err error) {
+	f, err := os.Open("/proc/self/status")
 	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", name, err)
+		return 0, 0, fmt.Errorf("read %s: %w", name, err)
 	}
-	return sizeIn(status, name)
+	defer f.Close()
+	status := make([]byte, 8<<10)
+	n, err := f.Read(status)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read %s: %w", name, err)
+	}
+	size, err = sizeIn(status[:n], name)
+	return size, int64(n), err
 }
 
 // sizeIn finds a line such as "VmHWM:     1234 kB" in /proc/self/status.

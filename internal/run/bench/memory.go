@@ -58,15 +58,18 @@ func (r *run) cacheRoom() int64 {
 const growthLimit = 64 << 20
 
 // growth watches the process's own memory through a phase.
-type growth struct{ samples []int64 }
+type growth struct {
+	samples []int64
+	read    func(chars int64) // is told of every sample
+}
 
 // sampleEvery is often enough for a phase of a tenth of a second.
 const sampleEvery = 20 * time.Millisecond
 
-// follow samples until stop is called, which takes the last sample.
-func (g *growth) follow() (stop func()) {
+// follow samples until stop is called, which takes the last sample. It tells read of each.
+func (g *growth) follow(read func(chars int64)) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
-	g.samples = g.samples[:0]
+	g.samples, g.read = g.samples[:0], read
 	go func() {
 		defer close(ended)
 		ticker := time.NewTicker(sampleEvery)
@@ -88,7 +91,8 @@ func (g *growth) follow() (stop func()) {
 }
 
 func (g *growth) sample() {
-	if bytes, err := host.AnonymousBytes(); err == nil {
+	if bytes, chars, err := host.AnonymousBytes(); err == nil {
+		g.read(chars)
 		g.samples = append(g.samples, bytes)
 	}
 }

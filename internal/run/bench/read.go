@@ -240,7 +240,7 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 				return errors.Join(err, t.close())
 			}
 		}
-		stop := r.growth.follow()
+		stop := r.growth.follow(r.OwnRead)
 		err = r.drive(ctx, t, stretch{"measure", r.spec.Gets, ops, m.service, m.response})
 		stop()
 		m.gets = ops.Load()

@@ -48,7 +48,7 @@ func (s *Session[C]) BeginBudget(ctx context.Context, bytes int64) error {
 	}
 	var err error
 	if s.memory.limit, err = host.LimitMemory(); err == nil {
-		s.memory.base, err = host.AnonymousBytes()
+		s.memory.base, _, err = host.AnonymousBytes()
 	}
 	if err != nil {
 		s.cannotLimit(err)
@@ -75,7 +75,7 @@ func (s *Session[C]) LimitPageCache(workers int) {
 
 func (s *Session[C]) limitPageCache(workers int) error {
 	debug.FreeOSMemory() // what earlier workers have left
-	anonymous, err := host.AnonymousBytes()
+	anonymous, _, err := host.AnonymousBytes()
 	if err != nil {
 		return err
 	}

@@ -36,9 +36,17 @@ func (s *Session[C]) Snapshot() (now Snapshot[C], err error) {
 	s.memory.withoutOwn(&now.Process)
 	now.Process.ReadCalls -= s.looks * s.look.ReadCalls
 	now.Process.ReadChars -= s.looks * s.look.ReadChars
+	now.Process.ReadCalls -= s.ownCalls.Load()
+	now.Process.ReadChars -= s.ownChars.Load()
 	s.looks++
 	now.at = time.Now()
 	return now, nil
+}
+
+// OwnRead tells of a read call of the harness itself, which no snapshot is to count.
+func (s *Session[C]) OwnRead(chars int64) {
+	s.ownCalls.Add(1)
+	s.ownChars.Add(chars)
 }
 
 // measureLook finds what a snapshot reads itself, from two that follow each other.

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -50,7 +51,9 @@ type Session[C any] struct {
 	phase      string // "": none
 	phaseBegan time.Time
 	latencies  []measure.LogEntry
-	looks      int64            // snapshots so far
+	looks      int64        // snapshots so far
+	ownCalls   atomic.Int64 // reads by which a harness watches the process, and their characters
+	ownChars   atomic.Int64
 	look       result.ProcessIO // what one of them reads
 	memory     memory
 }

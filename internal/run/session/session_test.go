@@ -64,6 +64,20 @@ func TestLookingAtCountersIsNotCounted(t *testing.T) {
 	if err != nil || cost.Process.ReadCalls > 20 {
 		t.Errorf("%+v, %v", cost.Process, err)
 	}
+	// Nor is watching the process meanwhile.
+	cost, err = s.Phase("measure", func(*atomic.Uint64) error {
+		for range 50 {
+			_, chars, err := host.AnonymousBytes()
+			if err != nil {
+				return err
+			}
+			s.OwnRead(chars)
+		}
+		return nil
+	})
+	if err != nil || cost.Process.ReadCalls > 20 || cost.Process.ReadChars > 20_000 {
+		t.Errorf("%+v, %v", cost.Process, err)
+	}
 }
 
 func TestStatus(t *testing.T) {
