@@ -223,13 +223,16 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 	var rows []struct{ Layout string }
 	to, known := map[json.Token]any{"status": &e.Status, "error": &e.Error, "name": &e.Name, "started": &e.Started,
 		"engine": &engine, "trace": &trace, "workload": &workload, "host": &host, "axes": &axes, "trees": &trees, "rows": &rows}[key]
+	var whole struct{ Name string } // an engine of a run, long and therefore read once
 	if !known {
 		to = new(json.RawMessage)
+	} else if key == "engine" && e.Kind == "run" {
+		to = &whole
 	}
 	if err := d.Decode(to); err != nil {
 		return err
 	}
-	e.add(string(engine))
+	e.add(cmp.Or(string(engine), whole.Name))
 	e.add(trace.Engine)
 	for _, t := range trees {
 		e.add(t.Tree)
