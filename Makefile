@@ -59,7 +59,7 @@ help:
 	@echo "audit     known vulnerabilities of all dependencies, licences and sources of crates (needs the internet)"
 	@echo "outdated  dependencies that have a newer version (needs the internet)"
 	@echo "bench     all benchmarks"
-	@echo "bench-peers  libcachesim, db_bench and pebble bench beside statelab, in turns; ratios (installs them; docs/speed.md)"
+	@echo "bench-peers  libcachesim, db_bench, pebble bench and bench_kvdb beside statelab, in turns; ratios (docs/speed.md)"
 	@echo "dist      a tarball of bin/ for machines without Go, with a bill of materials and checksums, in dist/"
 	@echo "dist-test  run TARBALL in an empty Debian system: the demo's commands, a report, RocksDB (needs root and the internet)"
 	@echo "clean     remove bin, demo, dist and peers"
