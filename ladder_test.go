@@ -74,7 +74,7 @@ var ladder = []rung{
 		"internal/adapt/iavlforest":          {"engine", "tree"},
 		"internal/adapt/pebbledb/pebbletest": {"engine"},
 		"engines/badger":                     {"engine", "internal/adapt/adapter"},
-		"engines/bbolt":                      {"engine", "internal/adapt/adapter"},
+		"engines/bbolt":                      {"engine", "internal/adapt/adapter", "internal/base/unit"},
 		"engines/goleveldb":                  {"engine", "internal/adapt/adapter", "internal/observe/blockio"},
 		"engines/mem":                        {"engine"},
 		"engines/lmdb":                       {"engine", "internal/adapt/adapter", "internal/adapt/mmapdb"},

@@ -13,6 +13,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // ContractVersion is the version of this contract that adapters are written to.
@@ -50,16 +52,24 @@ type Info struct {
 	Durability   string       `json:"durability,omitempty"`
 	Capabilities []Capability `json:"capabilities"`
 	Profiles     []Profile    `json:"profiles"` // the first is the default
+	// StoredOptions are the overrides that apply when data is written, such as the size of
+	// blocks: a database keeps the values that it was loaded with.
+	StoredOptions []string `json:"stored_options,omitempty"`
+}
+
+// Stores reports whether an override applies when data is written. One of a part, such as
+// Levels[3].BlockSize, does as the one of the whole does.
+func (i Info) Stores(option string) bool {
+	_, last, ok := strings.Cut(option, "].")
+	if !ok {
+		last = option
+	}
+	return slices.Contains(i.StoredOptions, last)
 }
 
 // Has reports whether the adapter has capability c.
 func (i Info) Has(c Capability) bool {
-	for _, have := range i.Capabilities {
-		if have == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(i.Capabilities, c)
 }
 
 // BuildOption is the effective option that says how an engine was built that can be built

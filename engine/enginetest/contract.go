@@ -2,7 +2,9 @@ package enginetest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,6 +25,12 @@ func (s suite) testInfo(t *testing.T) {
 		o := engine.Options{Dir: newDir(t), Profile: p.Name, Create: true}
 		if errs := s.engine.Check(o); len(errs) > 0 {
 			t.Errorf("profile %s: %v", p.Name, errs)
+		}
+	}
+	for _, name := range i.StoredOptions {
+		o := engine.Options{Dir: newDir(t), Create: true, Overrides: map[string]string{name: "no such value"}}
+		if err := errors.Join(s.engine.Check(o)...); err != nil && strings.Contains(err.Error(), "unknown option") {
+			t.Errorf("stored option: %v", err)
 		}
 	}
 }

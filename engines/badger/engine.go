@@ -39,13 +39,14 @@ const version = "v4.9.6"
 // Info describes the adapter.
 func (Engine) Info() engine.Info {
 	return engine.Info{
-		Name:         "badger",
-		Version:      adapter.Version("github.com/dgraph-io/badger/v4", version),
-		Route:        "go module",
-		Licence:      "Apache-2.0",
-		Durability:   "kill: every commit survives (its log is memory-mapped); power cut: what was synced or flushed before it",
-		Capabilities: []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoHandles, engine.AllocatesPerGet},
-		Profiles:     adapter.Infos(profiles()),
+		Name:          "badger",
+		Version:       adapter.Version("github.com/dgraph-io/badger/v4", version),
+		Route:         "go module",
+		Licence:       "Apache-2.0",
+		Durability:    "kill: every commit survives (its log is memory-mapped); power cut: what was synced or flushed before it",
+		Capabilities:  []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoHandles, engine.AllocatesPerGet},
+		Profiles:      adapter.Infos(profiles()),
+		StoredOptions: []string{"ValueThreshold", "BaseTableSize", "BaseLevelSize", "BlockSize", "Compression"},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 type db struct {
@@ -37,11 +38,11 @@ func bucketName() []byte { return []byte("statelab") }
 
 func (d *db) start(o engine.Options) error {
 	d.readers = map[*reader]struct{}{}
-	if o.CacheBytes > 0 {
+	if o.CacheBytes > 0 && !o.Create { // a load has one whatever the engine
 		d.warnings = append(d.warnings, engine.Warning{
 			Code:   "no_block_cache",
-			Text:   fmt.Sprintf("bbolt has no block cache: the cache size of %d bytes has no effect", o.CacheBytes),
-			Remedy: "limit the page cache by a memory budget instead",
+			Text:   fmt.Sprintf("bbolt has no block cache: the cache size of %s has no effect", unit.Bytes(o.CacheBytes)),
+			Remedy: "limit the page cache instead: --memory 512MiB",
 		})
 	}
 	if o.Create {

@@ -49,8 +49,9 @@ func (Engine) Info() engine.Info {
 		Licence: "MIT",
 		Durability: "kill: every commit survives; power cut: with profile default every commit, " +
 			"with async only a database synced before it (later commits may damage the file)",
-		Capabilities: []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
-		Profiles:     adapter.Infos(profiles()),
+		Capabilities:  []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
+		Profiles:      adapter.Infos(profiles()),
+		StoredOptions: []string{"PageSize"},
 	}
 }
 

@@ -54,7 +54,8 @@ func (Engine) Info() engine.Info {
 		Capabilities: []engine.Capability{
 			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget, engine.AllocatesPerGet,
 		},
-		Profiles: adapter.Infos(profiles()),
+		Profiles:      adapter.Infos(profiles()),
+		StoredOptions: []string{"BlockSize", "CompactionTableSize", "CompactionTotalSize", "BloomBitsPerKey", "Compression"},
 	}
 }
 

@@ -42,7 +42,8 @@ func (Engine) Info() engine.Info {
 		Capabilities: []engine.Capability{
 			engine.CanReadForeign, engine.UsesPageCache, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles,
 		},
-		Profiles: adapter.Infos(profiles()),
+		Profiles:      adapter.Infos(profiles()),
+		StoredOptions: []string{"page_size"},
 	}
 }
 

@@ -38,13 +38,14 @@ func (Engine) Info() engine.Info {
 		capabilities = append(capabilities, engine.CanGetMany)
 	}
 	return engine.Info{
-		Name:         "rocksdb",
-		Version:      version,
-		Route:        "shared library, loaded at run time",
-		Licence:      "Apache-2.0 or GPL-2.0",
-		Durability:   "a commit is in the kernel's hands: it survives a kill of the process; a power cut takes those since the last Sync",
-		Capabilities: capabilities,
-		Profiles:     adapter.Infos(profiles()),
+		Name:          "rocksdb",
+		Version:       version,
+		Route:         "shared library, loaded at run time",
+		Licence:       "Apache-2.0 or GPL-2.0",
+		Durability:    "a commit is in the kernel's hands: it survives a kill of the process; a power cut takes those since the last Sync",
+		Capabilities:  capabilities,
+		Profiles:      adapter.Infos(profiles()),
+		StoredOptions: storedOptions(),
 	}
 }
 

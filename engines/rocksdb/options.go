@@ -129,6 +129,20 @@ func ours() map[string]string {
 	}
 }
 
+// storedOptions are those of tables, blob files and the sizes of levels.
+func storedOptions() []string {
+	return []string{
+		"block_size", "block_size_deviation", "block_restart_interval", "index_block_restart_interval", "metadata_block_size", "block_align",
+		"super_block_alignment_size",
+		"index_type", "index_shortening", "data_block_index_type", "data_block_hash_table_util_ratio", "partition_filters", "filter_policy", "whole_key_filtering",
+		"prefix_extractor", "optimize_filters_for_memory", "optimize_filters_for_hits", "detect_filter_construct_corruption", "format_version", "checksum",
+		"enable_index_compression", "use_delta_encoding", "decouple_partitioned_filters", "compression", "bottommost_compression", "compression_per_level",
+		"compression_opts", "bottommost_compression_opts", "target_file_size_base", "target_file_size_multiplier", "max_bytes_for_level_base",
+		"max_bytes_for_level_multiplier", "level_compaction_dynamic_level_bytes", "compaction_style", "num_levels", "enable_blob_files", "min_blob_size",
+		"blob_file_size", "blob_compression_type",
+	}
+}
+
 func (s *settings) override(overrides map[string]string) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		value := strings.TrimSpace(overrides[name])

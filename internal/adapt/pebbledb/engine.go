@@ -50,6 +50,8 @@ func (Engine[L]) Info() engine.Info {
 			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget,
 		}, about.Also...),
 		Profiles: Infos(about.Profiles),
+		StoredOptions: []string{"BlockSize", "IndexBlockSize", "TargetFileSize", "Compression", "FilterBitsPerKey", "FilterLevels", "LBaseMaxBytes",
+			"FlushSplitBytes"},
 	}
 }
 

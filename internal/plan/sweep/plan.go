@@ -7,11 +7,13 @@ package sweep
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -309,13 +311,7 @@ func (p Sweep) Spec(s Setting, dbBytes int64) bench.Spec {
 	if _, ok := s.Values[ProcsAxis]; ok {
 		spec.Procs = s.Procs
 	}
-	if len(s.Options) > 0 {
-		spec.Overrides = maps.Clone(spec.Overrides)
-		if spec.Overrides == nil {
-			spec.Overrides = map[string]string{}
-		}
-		maps.Copy(spec.Overrides, s.Options)
-	}
+	spec.Overrides = s.overrides(spec.Overrides)
 	if s.CacheShare > 0 {
 		spec.CacheBytes = int64(s.CacheShare * float64(dbBytes))
 	}
@@ -323,16 +319,50 @@ func (p Sweep) Spec(s Setting, dbBytes int64) bench.Spec {
 }
 
 // LoadOf is how the database of a setting is made. Dir is its name among the sweep's
-// databases: engines and profiles lay out files differently.
+// databases: files depend on the engine, its profile and its options.
 func (p Sweep) LoadOf(s Setting) bench.Spec {
 	point, load := p.Spec(s, 0), *p.Load
 	load.Engine, load.Profile = point.Engine, point.Profile
 	load.Keys = cmp.Or(s.Keys, load.Keys)
 	load.Age = cmp.Or(s.Age, load.Age)
-	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys)}
+	load.Overrides = s.overrides(load.Overrides)
+	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys), optionsName(load.Overrides)}
 	if rounds, _, err := bench.AgeRounds(load.Age); err == nil && rounds > 0 {
 		parts = append(parts, "age-"+load.Age)
 	}
 	load.Dir = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
 	return load
+}
+
+// overrides are those of all settings with the setting's own.
+func (s Setting) overrides(common map[string]string) map[string]string {
+	if len(s.Options) == 0 {
+		return common
+	}
+	all := maps.Clone(s.Options)
+	for name, value := range common {
+		if _, own := all[name]; !own {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// longestName is how much of a folder's name options may take.
+const longestName = 100
+
+// optionsName is the part of a folder's name that tells options apart: the options
+// themselves where they can stand in a name.
+func optionsName(overrides map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(overrides)) {
+		parts = append(parts, name+"="+overrides[name])
+	}
+	text := strings.Join(parts, "-")
+	if len(text) <= longestName && !strings.ContainsFunc(text, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("=-_.[]", r)
+	}) {
+		return text
+	}
+	return fmt.Sprintf("options-%x", sha256.Sum256([]byte(strings.Join(parts, "\x00"))))[:len("options-")+16]
 }

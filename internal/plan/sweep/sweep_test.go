@@ -263,6 +263,39 @@ func TestASweepLoadsItsOwnDatabases(t *testing.T) {
 	}
 }
 
+// TestEveryValueOfAnOptionHasItsDatabase: an option may be stored in the files.
+func TestEveryValueOfAnOptionHasItsDatabase(t *testing.T) {
+	l := new(laboratory)
+	p := sweepOf("1MiB", "2MiB")
+	p.Base.Dir = ""
+	p.Load = &bench.Spec{Verb: bench.Load, Engine: "pebble1", Keys: 5, Overrides: map[string]string{"Compression": "none"}}
+	p.Axes = append(p.Axes, result.Axis{Name: OptionAxis + "BlockSize", Values: []string{"4KiB", "16KiB"}},
+		result.Axis{Name: OptionAxis + "library", Values: []string{"/a/x.so", "/b/x.so"}})
+	if _, err := run(context.Background(), p, 1, t.TempDir(), l); err != nil {
+		t.Fatal(err)
+	}
+	loads := map[string]map[string]string{}
+	for _, load := range l.loads {
+		loads[filepath.Base(load.Dir)] = load.Overrides
+	}
+	if len(loads) != 4 || len(l.loads) != 4 {
+		t.Fatalf("loads %v", loads)
+	}
+	for _, of := range loads {
+		if of["Compression"] != "none" || of["BlockSize"] == "" || of["library"] == "" {
+			t.Errorf("loaded with %v", of)
+		}
+	}
+	p.Axes = p.Axes[:2]
+	settings, err := p.Settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := p.LoadOf(settings[1]).Dir; name != "pebble1-5-BlockSize=16KiB-Compression=none" {
+		t.Errorf("a database called %s", name)
+	}
+}
+
 func TestAnUnreadableDatabaseEndsTheSweep(t *testing.T) {
 	l := &laboratory{outcome: func(spec *bench.Spec, run *result.Run) {
 		if spec.Verb == bench.Inspect {
