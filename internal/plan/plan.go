@@ -78,6 +78,7 @@ type Outcome struct {
 	Status string // of package result
 	Error  string
 	Again  string // of failed runs: the command that measures them again
+	Whole  bool   // nothing was missing, so nothing was measured
 }
 
 // Plan is how the work is done.
@@ -135,6 +136,7 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 		err = nil // said by the outcome
 	}
 	so := p.outcome(ctx, len(steps), counts(w, done), err)
+	so.Whole = len(missing) == 0
 	return so, errors.Join(err, w.Conclude(done, so))
 }
 

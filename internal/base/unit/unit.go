@@ -31,11 +31,11 @@ func ParseSize(what, s, examples string) (int64, error) {
 	if v, err := parse(s, byteUnits); err == nil {
 		return int64(v), nil
 	}
-	v, err := parse(s, map[string]float64{"": 1})
+	_, err := parse(s, map[string]float64{"": 1})
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("invalid %s %q (examples: %s)", what, s, examples)
-	case v != 0:
+	case strings.ContainsAny(s, "123456789"): // of which 0.1 is no whole byte
 		return 0, fmt.Errorf("invalid %s %q: add a unit (examples: %s)", what, s, examples)
 	}
 	return 0, nil

@@ -21,7 +21,7 @@ type Evidence struct {
 	Procs           int     // of Go's scheduler
 	InFlight        float64 // Little's law
 	CPUShare        float64 // of all processors, 0..1: by this process
-	OthersShare     float64 // and by others
+	OthersShare     float64 // and by others, over the whole run
 	FaultsPerGet    float64 // major
 	ServiceNanos    float64 // mean
 	ReadsPerGet     float64 // of the device
@@ -52,7 +52,7 @@ func (e Evidence) Binds() (r Resource, why string) {
 	case e.CPUShare+e.OthersShare >= busyCPU && e.CPUShare >= .1:
 		others := ""
 		if e.OthersShare >= .05 {
-			others = fmt.Sprintf(", and other programs %.0f%%", 100*e.OthersShare)
+			others = fmt.Sprintf(" while measuring, other programs %.0f%% over the whole run", 100*e.OthersShare)
 		}
 		return CPU, fmt.Sprintf("this process used %.0f%% of all processors%s", 100*e.CPUShare, others)
 	case e.DeviceOneNanos > 0 && e.ServiceNanos > 0 && e.ReadsPerGet*e.DeviceOneNanos >= mostlyDevice*e.ServiceNanos:

@@ -7,3 +7,6 @@
 // Non-goals: the engine's own counters (package blockio and the adapters), and
 // kernels other than Linux.
 package host
+
+// Version of statelab; CHANGELOG.md tells what moved a number in it.
+const Version = "0.1.0"

@@ -86,7 +86,7 @@ func osName() string {
 }
 
 // describeBuild names the version of this program: the module's, or the commit
-// it was built from.
+// it was built from, else Version.
 func describeBuild(build *debug.BuildInfo) (version string, cgo bool) {
 	version = build.Main.Version
 	for _, s := range build.Settings {
@@ -98,6 +98,9 @@ func describeBuild(build *debug.BuildInfo) (version string, cgo bool) {
 				version = s.Value
 			}
 		}
+	}
+	if version == "(devel)" || version == "" {
+		version = Version
 	}
 	return version, cgo
 }

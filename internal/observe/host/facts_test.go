@@ -57,6 +57,9 @@ func TestDescribeBuild(t *testing.T) {
 	if version, _ := describeBuild(build); version != "v1.2.3" {
 		t.Errorf("%q", version)
 	}
+	if version, _ := describeBuild(&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}); version != Version {
+		t.Errorf("%q of a build that no commit is known of", version)
+	}
 }
 
 func TestMemoryLimitFiles(t *testing.T) {

@@ -63,7 +63,7 @@ func judgeLoop(err error) Finding {
 const ordinaryReadAheadKB = 128
 
 func judgeReadAhead(device string, kilobytes int, err error) Finding {
-	f := Finding{Name: "readahead", Verdict: OK, State: fmt.Sprintf("%s: %d KB", device, kilobytes)}
+	f := Finding{Name: "readahead", Verdict: OK, State: fmt.Sprintf("%s: %d KiB", device, kilobytes)}
 	switch {
 	case err != nil:
 		f.State, f.Verdict = "unknown: "+err.Error(), Doubt
@@ -71,7 +71,7 @@ func judgeReadAhead(device string, kilobytes int, err error) Finding {
 		f.Remedy = "put the database on a disk"
 	case kilobytes > ordinaryReadAheadKB:
 		f.Verdict = Doubt
-		f.Spoils = fmt.Sprintf("buffered and mapped reads: a page touched can fetch up to %d KB", kilobytes)
+		f.Spoils = fmt.Sprintf("buffered and mapped reads: a page touched can fetch up to %d KiB", kilobytes)
 		f.Remedy = fmt.Sprintf("set %d in /sys/class/block/%s/queue/read_ahead_kb, or use --page-cache direct", ordinaryReadAheadKB, device)
 	}
 	return f

@@ -78,7 +78,7 @@ func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *resu
 
 func findFio(wanted bool, paths []string) (fio, why string) {
 	if !wanted {
-		return "", "not asked for"
+		return "", "--with none"
 	}
 	fio, err := exec.LookPath("fio")
 	if err != nil {

@@ -31,6 +31,7 @@ const (
 type Step struct {
 	Kind, Name    string
 	DiskBytes     int64 // left when the step has ended; 0: it removes what it wrote
+	TableBytes    int64 // of a database that it makes: DiskBytes without write-ahead logs
 	PeakDiskBytes int64 // at most while it runs
 	MemoryBytes   int64
 	Seconds       float64

@@ -110,7 +110,7 @@ func Load(l LoadSpec, m Machine) Step {
 		basis += "; Pebble preallocates write-ahead logs by the size of --cache"
 	}
 	s := Step{Kind: LoadKind, Name: fmt.Sprintf("loading %s keys with %s", unit.ShortCount(float64(l.Keys)), l.Engine), Flag: "--keys", Count: l.Keys,
-		DiskBytes: bytes(user*space + logs), PeakDiskBytes: bytes(user*max(peak, space) + peakLogs),
+		DiskBytes: bytes(user*space + logs), TableBytes: bytes(user * space), PeakDiskBytes: bytes(user*max(peak, space) + peakLogs),
 		MemoryBytes: bytes(memory), fixed: bytes(peakLogs), Basis: basis}
 	if l.Engine == "mem" {
 		s.MemoryBytes = bytes(2*user + 128<<20)
