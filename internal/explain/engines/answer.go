@@ -102,8 +102,8 @@ func reached(answers []result.Answer, measured []Point) string {
 		limit := fmt.Sprintf("%g", a.Limit) + of
 		switch size := view.ShortBytes(a.CacheBytes); {
 		case a.CacheBytes == 0:
-			return strings.Join(append(parts, fmt.Sprintf("%s or more with every cache measured (up to %s)", limit,
-				view.ShortBytes(measured[len(measured)-1].CacheBytes))), ", ")
+			return strings.Join(append(parts, fmt.Sprintf("no measured cache (largest: %s) gets below %s",
+				view.ShortBytes(measured[len(measured)-1].CacheBytes), limit)), "; ")
 		case a.NotAtCacheBytes == 0:
 			parts = append(parts, "fewer than "+limit+" even with the smallest cache measured ("+size+")")
 		default:

@@ -28,8 +28,8 @@ var (
 	deviceBytes = figure("device bytes", "/Get", nil, func(f result.Figures) *float64 { return f.DeviceReadBytesPerGet })
 	agreement   = figure("agreement", "device / block", nil, func(f result.Figures) *float64 { return f.Agreement })
 	gets        = figure("Gets", "/s", nil, func(f result.Figures) *float64 { return view.Of(f.GetsPerSecond) })
-	kops        = gets.In(view.Scale{Name: "/s", Size: 1e3}).Named("Kops", "/s")
-	cpuPercent  = figure("CPU", "%", nil, func(f result.Figures) *float64 { return view.Of(f.CPUPercent) })
+	kiloGets    = gets.In(view.Scale{Name: "k/s", Size: 1e3}).Named("Gets", "k/s")
+	cpuPercent  = figure("CPU", "% of all", nil, func(f result.Figures) *float64 { return view.Of(f.CPUPercent) })
 	cpuTime     = figure("CPU", "", nil, func(f result.Figures) *float64 { return view.Of(f.CPUNanosPerGet) }).In(view.Micros).Named("CPU", "us/Get")
 	peakMemory  = figure("memory", "", nil, func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).In(view.MiB)
 	cacheBytes  = column{Name: "cache", Key: true, Value: func(p Point) *float64 { return view.Of(p.CacheBytes) }}
@@ -51,10 +51,10 @@ func latency(name string, of func(result.Figures) *result.Latency, quantile func
 }
 
 // readsOf are the block reads of some types. Where any type was counted, a type that is
-// not there was counted 0 times.
+// not there was counted 0 times; pages have no types.
 func readsOf(name string, kinds ...engine.BlockType) column {
 	return perGet(name, func(f result.Figures) *float64 {
-		if len(f.BlockReadsPerGetByType) == 0 {
+		if _, pages := f.BlockReadsPerGetByType[engine.Page.String()]; pages || len(f.BlockReadsPerGetByType) == 0 {
 			return nil
 		}
 		sum := 0.0

@@ -164,8 +164,8 @@ func TestHardwareIsNotMixed(t *testing.T) {
 // Nobody is called faster within the noise, nor after one run.
 func TestRanking(t *testing.T) {
 	for repeats, want := range map[int]string{
-		1: "With 1, 4 threads, too few runs to rank them (1 each, 5 needed: --repeats 5): ",
-		2: "With 1, 4 threads, too few runs to rank them (2 each, 5 needed: --repeats 5): ",
+		1: "With 1, 4 threads, too few runs to rank them (1 each; to rank 3, 5 are needed: --repeats 5): ",
+		2: "With 1, 4 threads, too few runs to rank them (2 each; to rank 3, 5 are needed: --repeats 5): ",
 		6: "With 1 thread, cannot tell who is fastest of pebble1, rocksdb: pebble1 1k (900 to 1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) " +
 			"Gets/s with 1 thread.\n" +
 			"With 4 threads, pebble1 is fastest: pebble1 3k (2.8k to 3.1k), rocksdb 2k (1.9k to 2.1k), mdbx 900 (800 to 1k) Gets/s with 4 threads.\n" +
@@ -303,5 +303,16 @@ func TestLegendOfFailures(t *testing.T) {
 	pic := read(t, enginesSweep(t, settings...)).Sweeps[0].comparisons()[0].enginesChart()
 	if got, want := strings.Join(pic.Legend(), ", "), "pebble1, rocksdb, mdbx (1 failed), badger (failed)"; got != want {
 		t.Errorf("legend %q, want %q", got, want)
+	}
+}
+
+// An engine that maps its files has reads of pages, which have no types.
+func TestPagesHaveNoTypes(t *testing.T) {
+	of := readsOf("data reads", engine.Data)
+	if v := of.Value(Point{Point: result.Point{Figures: result.Figures{BlockReadsPerGetByType: map[string]float64{"page": 0}}}}); v != nil {
+		t.Errorf("%v data reads of pages", *v)
+	}
+	if v := of.Value(Point{Point: result.Point{Figures: result.Figures{BlockReadsPerGetByType: map[string]float64{"index": 1}}}}); v == nil || *v != 0 {
+		t.Errorf("data reads that were counted: %v", v)
 	}
 }

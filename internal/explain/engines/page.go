@@ -407,18 +407,18 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 // speedTable is what every point costs, in the columns a terminal has room for.
 // Device reads where every point has them, else bytes: one unit down a column.
 func (c curve) speedTable() view.Table {
-	device := deviceBytes.Named("device", "B/Get")
+	device := deviceBytes
 	if ok := c.measured(); len(deviceReads.Values(ok)) == len(ok) {
-		device = deviceReads.Named("device", "/Get")
+		device = deviceReads
 	}
 	first, second := latency("mean", service, meanOf), latency("p99", service, p99Of)
 	if c.x == "rate" {
 		first, second = latency("", response, p50Of).Named("resp.", "p50 us"), latency("", response, p99Of).Named("resp.", "p99 us")
 	}
-	return c.table(kops, repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent,
-		blockReads.Named("block", "/Get"), device,
-		perGet("switch", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) }).Spared(2),
-		figure("switch", "% time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) }).Spared(2), peakMemory.Spared(3))
+	return c.table(kiloGets, repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent,
+		blockReads, device,
+		perGet("context switches", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) }).Spared(2),
+		figure("context switches", "% of time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) }).Spared(2), peakMemory.Spared(3))
 }
 
 // efficiencyTable is what a Get takes of the machine.
@@ -468,15 +468,15 @@ func memorySpent(m *result.Memory) string {
 	var parts []string
 	for _, share := range m.Shares {
 		text := share.Use + " " + view.ShortBytes(share.Bytes)
-		if share.Basis != "limit" && share.Basis != "" {
-			text += " " + share.Basis
+		if basis := map[string]string{"measured": "as measured", "estimate": "estimated"}[share.Basis]; basis != "" {
+			text += " (" + basis + ")"
 		}
 		parts = append(parts, text)
 	}
 	if m.PageCacheBytes != nil {
-		text := "page cache up to " + view.ShortBytes(*m.PageCacheBytes)
+		text := "page cache used " + view.ShortBytes(*m.PageCacheBytes) + " at most"
 		if m.HeldBy != "" {
-			text += ", held by " + m.HeldBy
+			text += ", limited by " + m.HeldBy
 		}
 		if *m.PageCacheBytes == 0 && m.HeldBy != "" {
 			text = m.HeldBy

@@ -117,11 +117,12 @@ func (p Prediction) Text(w io.Writer) error {
 	out.Line("")
 	if p.Hardware == nil {
 		out.Line("                               block reads/Get             hit rate in run, %")
-		out.Line("     cache  % of DB    steady    run        range  filter  top ix   index    data")
+		out.Line("                                                              top")
+		out.Line("     cache  % of DB    steady    run        range  filter   index   index    data")
 	} else {
 		out.Line("                steady   device  block reads/Get    hit rate in run, %")
-		out.Line("    cache % of   reads     time     run       range filter top ix index  data")
-		out.Line("            DB    /Get     /Get")
+		out.Line("    cache % of   reads     time     run       range filter    top index  data")
+		out.Line("            DB    /Get     /Get                             index")
 	}
 	for _, q := range p.Points {
 		band := "-"

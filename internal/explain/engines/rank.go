@@ -19,6 +19,7 @@ const accepted = 0.05
 type ranking struct {
 	leaders []Point
 	repeats int      // the least of any
+	of      int      // that are ranked
 	needs   int      // repeats that could rank so many
 	kinds   []string // of the machines, where times on them cannot be compared; else one or none
 }
@@ -30,7 +31,7 @@ func rank(pts []Point) (r ranking, ok bool) {
 		return r, false
 	}
 	alpha := accepted / float64(len(pts)-1)
-	r.needs, r.kinds = difference.Needs(alpha), mixedKinds(pts)
+	r.of, r.needs, r.kinds = len(pts), difference.Needs(alpha), mixedKinds(pts)
 	r.repeats = len(slices.MinFunc(pts, func(a, b Point) int { return cmp.Compare(len(a.speeds), len(b.speeds)) }).speeds)
 	if r.repeats < r.needs || len(r.kinds) > 1 {
 		return r, false
@@ -143,7 +144,7 @@ func (r ranking) unranked() string {
 	if len(r.kinds) > 1 {
 		return "runs on machines of different kinds cannot be ranked (" + strings.Join(r.kinds, "; ") + ")"
 	}
-	return fmt.Sprintf("too few runs to rank them (%d each, %d needed: --repeats %d)", max(1, r.repeats), r.needs, r.needs)
+	return fmt.Sprintf("too few runs to rank them (%d each; to rank %d, %d are needed: --repeats %d)", max(1, r.repeats), r.of, r.needs, r.needs)
 }
 
 // speeds lists Gets a second with their ranges, in the order of the axes.

@@ -165,8 +165,8 @@ func (l law) sentences() []string {
 			verdict = "gives too few here"
 		}
 		out = append(out, fmt.Sprintf("The published rule for the size of a pool of readers, S*N/T (time of one read x number of reads / "+
-			"time available), %s: for %s Gets/s it gives %s %s, and the fit gives %s.",
-			verdict, view.ShortCount(half), view.Number(advised), word, view.ShortCount(needed)))
+			"time available), %s: for %s Gets/s, half of what the fit gives with %s %s, the rule asks for %s %s and the fit for %s.",
+			verdict, view.ShortCount(half), view.ShortCount(measured), word, view.Number(advised), word, view.ShortCount(needed)))
 	}
 	return out
 }

@@ -118,15 +118,19 @@ func adviceOf(curves []curve) (lines []string) {
 	return lines
 }
 
-// enginesText tells what each engine leaves after a kill, of its memory, and what others
-// published.
+// enginesText tells of each engine's memory and, where something was written, what a kill leaves
+// of that; and what others published.
 func (s *Sweep) enginesText(out *view.Text, c curve, paragraph func(indent string, lines ...string)) {
 	if line := c.pagesNote(); line != "" {
 		paragraph("  ", line)
 	}
 	var lines []string
 	for _, p := range c.ofEachEntrant() {
-		if told := strings.Trim(p.Run.Engine.Durability+". "+memorySpent(p.Run.Memory), ". "); told != "" {
+		told := memorySpent(p.Run.Memory)
+		if p.Figures.Puts > 0 {
+			told = p.Run.Engine.Durability + ". " + told
+		}
+		if told = strings.Trim(told, ". "); told != "" {
 			lines = append(lines, p.Run.Engine.Name+" "+p.Run.Engine.Version+": "+told)
 		}
 	}

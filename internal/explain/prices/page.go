@@ -90,6 +90,10 @@ func (in Input) parameter(name string) (p result.PriceParameter, known bool) {
 	return p, false
 }
 
+// legend says what the columns are.
+const legend = "Alone: the reads follow one another. At depth: they overlap, with as many in flight as the disk serves well. " +
+	"Set by: the larger part of the time at depth. " + gas.Code + " does not depend on the layout: it is one Get of the flat table on Pebble."
+
 func parameter(r row) string {
 	if r.Absent {
 		return r.Parameter + ", absent"
@@ -230,7 +234,7 @@ func (in Input) Page() *view.Page {
 	}
 	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil, in.narrow()...),
 		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.", count(accounts),
-			count(slots), h.Name, strings.Join(in.Formula, "; "))})
+			count(slots), h.Name, strings.Join(in.Formula, "; ")) + " " + legend})
 	p.Add("Over the size of the state", in.charts()...)
 	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, Pre: strings.Join(in.safety(), "\n")})
 	p.Add("All rows", view.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: view.TableOf(in.Rows, nil,
@@ -360,6 +364,7 @@ func (in Input) Text(w io.Writer) error {
 	out.Line("")
 	out.Table(view.TableOf(in.main(), nil, in.narrow()...))
 	out.Line("")
+	out.Wrap(legend, "  ")
 	for _, formula := range in.Formula {
 		out.Wrap(formula, "  ")
 	}

@@ -21,11 +21,11 @@ func (in Input) Text(w io.Writer) error {
 		out.Line("")
 		out.Table(table)
 	}
-	out.Line("\ndurability and history, since a tree that keeps less may be faster")
+	out.Line("\nDurability and history (a tree that keeps less can be faster):")
 	for _, t := range in.trees {
 		out.Wrap(fmt.Sprintf("- %s: %s; history: %s", t.Tree, t.Durability, t.History), "  ")
 	}
-	out.Line("\ncounters that must repeat:")
+	out.Line("\nCounters that must repeat:")
 	for _, c := range in.Counters {
 		out.Wrap("- "+countersSentence(c), "  ")
 	}
