@@ -102,7 +102,9 @@ func Of(sides []Side, o Options) (*Comparison, error) {
 		matched, left := pairs(sides[0], side)
 		c.Unmatched = append(c.Unmatched, left...)
 		if len(matched) == 0 {
-			return nil, fmt.Errorf("%s and %s have no setting in common: %s", sides[0].Name, side.Name, view.List(left, func(s string) string { return s }))
+			return nil, fmt.Errorf("%s and %s have no setting in common: %s. "+
+				"Measure one of these settings in both; --allow does not help here, since it is for conditions",
+				sides[0].Name, side.Name, view.List(left, func(s string) string { return s }))
 		}
 		for _, p := range matched {
 			judged, err := p.judge(sides[0].Name, side.Name, o)

@@ -182,6 +182,24 @@ func TestSweepsAreMatchedByTheirAxes(t *testing.T) {
 // of twenty, run in the order of compare --run (A B, B A, ...), at most 5 % of the pairs
 // of ten may be called different in any figure; nor where the order is random, which
 // drift of the machine does not balance.
+func TestNothingInCommon(t *testing.T) {
+	layouts := group("L", 1, 100, func(r *result.Run) { r.Figures.State = new(result.State) })
+	layouts.Groups[0].Axes = map[string]string{"layout": "flat", "accounts": "10"}
+	sweep, other := group("S", 1, 100), group("T", 1, 100)
+	more := sweep.Groups[0]
+	sweep.Groups[0].Axes, more.Axes = map[string]string{"cache": "1MiB"}, map[string]string{"cache": "2MiB"}
+	other.Groups[0].Axes = map[string]string{"cache": "4MiB"}
+	sweep.Groups = append(sweep.Groups, more)
+	for want, with := range map[string]Side{
+		"S holds runs of engines and L of layouts":                       layouts,
+		"cache 4MiB (T only). Measure one of these settings in both; --": other,
+	} {
+		if _, err := Of([]Side{sweep, with}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestFalseAlarmsOfRealNoise(t *testing.T) {
 	f, err := os.Open("testdata/noise.csv")
 	if err != nil {
@@ -250,9 +268,9 @@ func TestLimits(t *testing.T) {
 	more := compared(t, group("a", 1, 1000), group("b", 1, 1000, extraRead))
 	for text, want := range map[string]string{
 		"block_reads_per_get > +2%":  "40 % more block reads per Get",
-		"block-reads-per-get > 0.5":  "40 % more block reads per Get",
+		"block-reads-per-get > +0.5": "40 % more block reads per Get",
 		"block_reads_per_get > +50%": "",
-		"block_reads_per_get > 1.5":  "",
+		"block_reads_per_get > +1.5": "",
 		"block_reads_per_get < -2%":  "",
 		"gets_per_second < -2%":      "cannot tell",
 		"leaves_per_second < -2%":    "do not have this figure",
@@ -268,7 +286,7 @@ func TestLimits(t *testing.T) {
 	}
 	// An interval that reaches beyond the limit cannot tell that it is kept; one that does not, can.
 	wide := compared(t, noisy("a", 10, 1000), noisy("b", 10, 1001))
-	for text, want := range map[string]string{"gets_per_second < -10%": "cannot tell", "gets_per_second < -50%": "", "gets_per_second > 100%": ""} {
+	for text, want := range map[string]string{"gets_per_second < -10%": "cannot tell", "gets_per_second < -50%": "", "gets_per_second > +100%": ""} {
 		l, err := ParseLimit(text)
 		if err != nil {
 			t.Fatal(err)
@@ -278,7 +296,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
-	for text, want := range map[string]string{"x": "no > or <", "reads > 2%": `unknown figure "reads"`, "gets_per_second < fast": `invalid change "fast"`} {
+	for text, want := range map[string]string{"x": "no > or <", "reads > 2%": `unknown figure "reads"`, "gets_per_second < fast": `invalid change "fast"`,
+		"block_reads_per_get > 2": "needs a sign: +2, or -2"} {
 		if _, err := ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -21,7 +21,8 @@ type Limit struct {
 	Percent bool
 }
 
-// ParseLimit reads FIGURE > +N%, FIGURE < -N%, or the same without % in the figure's unit.
+// ParseLimit reads FIGURE > +N%, FIGURE < -N%, or the same without % in the figure's unit. The
+// sign says that N is a change.
 func ParseLimit(text string) (Limit, error) {
 	l := Limit{Text: text, Above: true}
 	name, value, found := strings.Cut(text, ">")
@@ -35,10 +36,14 @@ func ParseLimit(text string) (Limit, error) {
 	if !slices.Contains(Names(), l.Figure) {
 		return l, fmt.Errorf("%q: unknown figure %q (one of %s)", text, l.Figure, strings.Join(Names(), ", "))
 	}
-	number, percent := strings.CutSuffix(strings.TrimSpace(value), "%")
+	value = strings.TrimSpace(value)
+	number, percent := strings.CutSuffix(value, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || v != v {
-		return l, fmt.Errorf("%q: invalid change %q (examples: +2%%, -10%%, +0.05)", text, strings.TrimSpace(value))
+		return l, fmt.Errorf("%q: invalid change %q (examples: +2%%, -10%%, +0.05)", text, value)
+	}
+	if v != 0 && value[0] != '+' && value[0] != '-' {
+		return l, fmt.Errorf("%q: the limit is of a change, so it needs a sign: +%s, or -%s (without %%, in the figure's unit)", text, value, value)
 	}
 	if l.Value, l.Percent = v, percent; percent {
 		l.Value /= 100
