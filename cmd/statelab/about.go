@@ -14,9 +14,6 @@ import (
 	"github.com/statelab/statelab/internal/observe/host"
 )
 
-// version of statelab; CHANGELOG.md tells what moved a number in it.
-const version = "0.1.0"
-
 func (a *app) versionVerb() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Print the version of statelab and of every engine", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
@@ -33,7 +30,7 @@ func (a *app) versionVerb() *cobra.Command {
 }
 
 func versionLine() string {
-	return fmt.Sprintf("statelab %s, %s %s/%s%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
+	return fmt.Sprintf("statelab %s, %s %s/%s%s", host.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
 }
 
 func revision() string {
@@ -78,7 +75,11 @@ func (a *app) doctorVerb() *cobra.Command {
 					doubts++
 				}
 			}
-			fmt.Fprintf(a.stdout, "%s of %d would affect a measurement in %s\n\n", plural(doubts, "finding"), len(findings), dir)
+			where := dir
+			if dir == "." {
+				where = "the current directory"
+			}
+			fmt.Fprintf(a.stdout, "%d of %d checks found something that affects measurements in %s\n\n", doubts, len(findings), where)
 			table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			for _, f := range findings {
 				fmt.Fprintf(table, "%s\t%s\t%s\n", f.Verdict, f.Name, f.State)

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -83,7 +82,7 @@ unless --write-rate 0 says that nothing is written, as in a sweep.`,
 	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
 	flag.StringVar(&f.accesses, "accesses", "", "access list (statelab accesses): recommend a cache for the Gets of its blocks instead of random ones")
 	flag.StringVar(&f.scheme, "scheme", "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
-	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the node's machine; Pebble's cache has shards for each")
+	coresFlag(flag, &f.cores, "processors of the node's machine; Pebble's cache has shards for each")
 	flag.StringVar(&f.probeSeconds, "probe-seconds", "1", "duration of the disk probe for each number of reads in flight; 0: no probe")
 	flag.BoolVar(&f.verify, "verify", false, "measure the present and the recommended cache, and compare with the prediction")
 	flag.StringVar(&f.verifyGets, "gets", "200k", "with --verify: number of measured Gets")
@@ -92,6 +91,7 @@ unless --write-rate 0 says that nothing is written, as in a sweep.`,
 	flag.StringVar(&f.out, "out", "", "new folder for the advice: its page (report.html), JSON, a picture, and the runs of --verify")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
 	flag.Bool("use-existing", true, "read a database that statelab did not load; always on, since nothing is written")
+	flag.Lookup("use-existing").Hidden = true // accepted, since other verbs need it
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.advise(f, m, args) })
 }

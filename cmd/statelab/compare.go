@@ -52,8 +52,12 @@ func (a *app) compareVerb() *cobra.Command {
 		Use:   "compare A B...",
 		Short: "Decide whether results differ: better, worse, no difference, or cannot tell",
 		Long: `Compare judges every figure of the folders given with that of the first one, the
-baseline. It reads runs, sweeps, replays and comparisons of layouts. It refuses
-folders that were measured under different conditions and names the setting.
+baseline. It reads runs, sweeps, replays and comparisons of layouts.
+
+What may differ is what people compare: engine, version, profile, options, cache,
+memory and threads. It refuses folders that differ in the conditions (workload,
+keys, values, number of Gets, page cache, machine), and names the condition.
+Sweeps are compared at the settings that both have measured.
 
   statelab compare OLD NEW
   statelab compare S --by engine                   (one sweep, split by an axis)
@@ -62,9 +66,10 @@ folders that were measured under different conditions and names the setting.
   statelab compare OLD NEW --bench old-new.txt     (lines that benchstat reads)
 
 Block reads of one thread with equal seeds repeat exactly, so one run each shows a
-change. Other figures need repeats (at least 5 each): a Mann-Whitney test, with an
-interval for the change. No difference is found only if the interval is within
---margin; with a wider one, compare cannot tell, and says how many runs it needs.
+change. Other figures need repeats (at least 5 each, since several figures are
+judged at once): a Mann-Whitney test, with an interval for the change. No difference
+is found only if the interval is within --margin; with a wider one, compare cannot
+tell, and says how many runs it needs.
 With --run, compare measures both settings in turns and stops as soon as every
 figure is decided, or after --repeats pairs (default 20).
 Settings are flags of statelab sweep without dashes; flags outside the quotes apply
@@ -76,7 +81,8 @@ to both sides.`,
 	flag.BoolVar(&c.run, "run", false, "measure two settings in turns instead of reading folders")
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
-	flag.StringArrayVar(&c.failIf, "fail-if", nil, "exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%'")
+	flag.StringArrayVar(&c.failIf, "fail-if", nil,
+		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the figure's unit")
 	flag.StringVar(&c.margin, "margin", "2%", "a change that is too small to matter: no difference is found only if the whole interval is within it")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")

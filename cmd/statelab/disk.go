@@ -140,8 +140,12 @@ func printDisk(out io.Writer, d *result.Disk) error {
 			best = p
 		}
 	}
-	fmt.Fprintf(out, "%s gives at most %s reads/s (with %d in flight).\nOne read at a time takes %s.\n\n",
-		cmp.Or(d.Host.Device, "The disk"), unit.ShortCount(best.ReadsPerSecond), best.InFlight, unit.Nanos(d.Points[0].MeanNanos))
+	verb, doubt := "gives", ""
+	if d.Contradicted != "" {
+		verb, doubt = "gave", "; the readings differ too much to call that its limit"
+	}
+	fmt.Fprintf(out, "%s %s at most %s reads/s (with %d in flight)%s.\nOne read at a time takes %s.\n\n",
+		cmp.Or(d.Host.Device, "The disk"), verb, unit.ShortCount(best.ReadsPerSecond), best.InFlight, doubt, unit.Nanos(d.Points[0].MeanNanos))
 	fmt.Fprintf(out, "%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point\n", d.Dir, unit.Bytes(d.AreaBytes), d.Repeats, d.Seconds)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head, units := "in\treads\trepeats\tmean\tp99\t", "flight\tper s\tfrom to\tus\tus\t"
@@ -160,11 +164,12 @@ func printDisk(out io.Writer, d *result.Disk) error {
 		return err
 	}
 	if a := d.Allocation; a != nil {
-		fmt.Fprintf(out, "\nbeside it, a buffer of %s: reused %s, Go's heap %s,\nmapped as by C's malloc %s, with all pages touched %s\n", unit.Bytes(int64(a.Bytes)),
+		fmt.Fprintf(out, "\nAn engine also needs a buffer for what it reads. To get one of %s takes\n%s if it is reused, %s from Go's heap, and %s "+
+			"if it is mapped, as C's malloc\nmaps it (%s with all its pages touched).\n", unit.Bytes(int64(a.Bytes)),
 			unit.Nanos(a.ReusedNanos), unit.Nanos(a.HeapNanos), unit.Nanos(a.MappedNanos), unit.Nanos(a.TouchedNanos))
 	}
 	if d.Fio == nil {
-		fmt.Fprintf(out, "\nfio: %s\n", d.FioAbsent)
+		fmt.Fprintf(out, "\nNot compared with fio: %s.\n", d.FioAbsent)
 		return nil
 	}
 	apart, most := 0, 0.0

@@ -147,10 +147,37 @@ func (a *app) enginesVerb() *cobra.Command {
 				}
 			}
 			a.listLayouts()
+			fmt.Fprintln(a.stdout, "\nWhat \"can\" lists:")
+			for _, c := range capabilities() {
+				if slices.ContainsFunc(rows, func(row engineRow) bool { return row.Has(c[0]) }) {
+					fmt.Fprintf(a.stdout, "  %-15s %s\n", c[0], c[1])
+				}
+			}
 			return nil
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// capabilities are those of engines, with what they mean to a user.
+func capabilities() [][2]engine.Capability {
+	return [][2]engine.Capability{
+		{engine.CanReadBlocks, "block reads are counted by type and level"},
+		{engine.CanTraceAccesses, "the block accesses of a Get can be shown"},
+		{engine.CanDirect, "--page-cache direct: reads with O_DIRECT"},
+		{engine.CanIngest, "--workload fillsorted: a database is built from sorted keys"},
+		{engine.CanReadForeign, "--use-existing: databases of other programs, which are never written"},
+		{engine.CanBudget, "--memory: one budget for all that the engine keeps in memory"},
+		{engine.CanGetMany, "--workload multireadrandom: a call of its own for several keys"},
+		{engine.SharesReads, "a Get that waits for another Get's read of a block counts as a cache miss"},
+		{engine.UsesPageCache, "it maps its files: the operating system's page cache is its cache"},
+		{engine.FaultsInGo, "a page fault keeps one of Go's processors waiting"},
+		{engine.HasNoCache, "it has no block cache: --cache has no effect"},
+		{engine.HasNoHandles, "it keeps all files open: --handles has no effect"},
+		{engine.AllocatesPerGet, "a Get allocates memory"},
+		{engine.IsVolatile, "nothing is stored on disk"},
+		{engine.KeepsNothing, "every key is found, with any value: answers are not checked"},
+	}
 }
 
 // withCgo tells whether a runner that holds a linked engine built with cgo measures it.

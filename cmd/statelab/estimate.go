@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/replays"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
 )
 
 // dryRun ends a verb that was only to say what it would do.
@@ -103,7 +104,27 @@ func roughly(seconds float64) string {
 	return fmt.Sprintf("%.0f h", math.Ceil(d.Hours()))
 }
 
-// bytesIn is what the files below dir hold; those that vanish meanwhile do not count.
+// unfinished are the steps of a sweep that --resume has to measure, and the curve after them.
+func (a *app) unfinished(steps []estimate.Step, s sweep.Sweep, how plan.Plan) (left []estimate.Step, err error) {
+	work, err := sweep.New(s, how, a)
+	if err != nil {
+		return nil, err
+	}
+	points := work.Points()
+	order := plan.Order(len(points), how.Repeats, how.Seed)
+	for n, step := range steps {
+		if n < len(order) {
+			if run, err := result.ReadRun(filepath.Join(how.Out, how.Folder(points, order[n]))); err == nil && run.Status == result.OK {
+				continue
+			}
+		}
+		left = append(left, step)
+	}
+	return left, nil
+}
+
+// bytesIn is what the files below dir hold, without write-ahead logs, which no cache holds a
+// part of; those that vanish meanwhile do not count.
 func bytesIn(dir string) int64 {
 	bytes, _ := filesIn(dir)
 	return bytes
@@ -111,7 +132,7 @@ func bytesIn(dir string) int64 {
 
 func filesIn(dir string) (bytes int64, files int) {
 	walk := func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || filepath.Ext(entry.Name()) == ".log" {
 			return nil
 		}
 		if info, err := entry.Info(); err == nil {
@@ -158,7 +179,7 @@ func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (ste
 				}
 				made[spec.Dir], first = load, true
 			}
-			held = load.DiskBytes
+			held = load.TableBytes
 		}
 		spec := s.Spec(setting, held)
 		point := estimate.ReadSpec{Engine: spec.Engine, Keys: max(setting.Keys, uint64(spec.SampleKeys)), DatabaseBytes: held, Files: files,

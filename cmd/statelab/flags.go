@@ -99,14 +99,46 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	if f.Profile == "" && t.manifest != nil && (f.Engine == "" || string(f.Engine) == t.manifest.Engine) {
 		f.Profile = experiment.List(t.manifest.Profile)
 	}
+	for name, value := range m.overrides(f.allOptions()) {
+		m.stored(f, t, name, value)
+	}
 	return t
+}
+
+// stored refuses an option that applies when data is written, with another value than the
+// database was written with.
+func (m *mistakes) stored(f *flags, t target, name string, values ...string) {
+	if t.engine == nil || !t.engine.Info().Stores(name) {
+		return
+	}
+	wrote, with := "statelab did not write "+f.DB, "load a database"
+	if t.manifest != nil {
+		loaded, given := t.manifest.Overrides[name]
+		if given && !slices.ContainsFunc(values, func(value string) bool { return !sameValue(value, loaded) }) {
+			return
+		}
+		wrote, with = f.DB+" was loaded with "+name+"="+loaded, "load another database"
+		if !given {
+			wrote = f.DB + " was loaded with that of profile " + t.manifest.Profile
+		}
+	}
+	m.add("--set %s=%s: %s applies when data is written, and %s: remove --set %s, or %s: statelab load --db NEW --set %s=%s%s", name,
+		strings.Join(values, ","), name, wrote, name, with, name, values[len(values)-1],
+		map[bool]string{true: " (sweep with --keys in place of --db makes one for each value)"}[f.Measure == experiment.Sweep])
+}
+
+// sameValue compares values of options as texts or as sizes, such as 4KiB and 4096.
+func sameValue(a, b string) bool {
+	x, errX := unit.ParseBytes(unit.WithUnit(a))
+	y, errY := unit.ParseBytes(unit.WithUnit(b))
+	return a == b || errX == nil && errY == nil && x == y
 }
 
 // unrecognised says what to do about a directory whose engine is not known.
 func (m *mistakes) unrecognised(err error) {
 	var not *engine.NotADatabaseError
 	if errors.As(err, &not) {
-		err = fmt.Errorf("no database was found in %s: %s. For a geth node, name its folder geth/chaindata; statelab load --db DIR makes a new database",
+		err = fmt.Errorf("no database was found in %s: %s. For a geth node, give the path of geth/chaindata; statelab load --db DIR makes a new database",
 			not.Dir, not.Why)
 	}
 	m.cannotRead("%v", err)
@@ -326,8 +358,8 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 	keys := uint64(spec.SampleKeys)
 	if t.manifest != nil {
 		keys = t.manifest.Keys
-		if len(t.manifest.Overrides) > 0 && len(spec.Overrides) == 0 {
-			spec.Overrides = t.manifest.Overrides
+		for name, value := range t.manifest.Overrides {
+			spec.Overrides[name] = cmp.Or(spec.Overrides[name], value)
 		}
 	}
 	m.warmup(&spec, f.Warmup, keys)

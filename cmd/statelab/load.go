@@ -169,7 +169,11 @@ func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
 
 func (a *app) printLoad(run *result.Run) {
 	f := run.Figures
-	fmt.Fprintf(a.stdout, "%s keys in %s: %s keys/s", unit.Count(run.Workload.Keys), duration(f.Seconds), unit.Count(uint64(f.PutsPerSecond)))
+	if f.Puts == 0 {
+		fmt.Fprintf(a.stdout, "Nothing was missing: the load of %s keys had finished before.", unit.Count(run.Workload.Keys))
+	} else {
+		fmt.Fprintf(a.stdout, "%s keys in %s: %s keys/s", unit.Count(run.Workload.Keys), duration(f.Seconds), unit.Count(uint64(f.PutsPerSecond)))
+	}
 	if f.WriteAmplification != nil {
 		fmt.Fprintf(a.stdout, ", write amplification %s", unit.Significant(*f.WriteAmplification, 3))
 	}

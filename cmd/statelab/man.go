@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra/doc"
+
+	"github.com/statelab/statelab/internal/observe/host"
 )
 
 // What scripts/dist asks for: manual pages, and a bill of materials.
@@ -46,7 +48,7 @@ func (a *app) manual(dir string) error {
 	date := time.Unix(0, 0).UTC() // the same pages from the same program
 	root := a.root()
 	root.DisableAutoGenTag = true
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "statelab " + version, Manual: "Statelab", Date: &date}, dir)
+	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "statelab " + host.Version, Manual: "Statelab", Date: &date}, dir)
 }
 
 // component is a part of a bill of materials, as CycloneDX 1.6 names its fields.

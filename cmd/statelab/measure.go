@@ -63,7 +63,11 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 		return
 	}
 	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
-	flag.BoolVar(&f.resume, "resume", false, "continue what was interrupted in --out")
+	resumed := "continue what was interrupted in --out"
+	if f.Measure == experiment.Load {
+		resumed = "continue the interrupted load of --db"
+	}
+	flag.BoolVar(&f.resume, "resume", false, resumed)
 	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
 	if f.Measure == "" || startsOneByOne(f.Measure) {
 		flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point; measure nothing")
@@ -87,6 +91,10 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 		cmd.Flags().Lookup("parts").Hidden = true // of other verbs; here it is refused with the reason
 	}
 	return a.checked(cmd, func(m *mistakes, args []string) error {
+		if verb == experiment.Price && cmd.Flags().NFlag() == 0 {
+			m.add("price builds states and measures them, which takes minutes: name a folder for the results (--out P), and, to build less, --layout and " +
+				"--accounts; --from L prices the results of statelab layouts instead")
+		}
 		if verb == experiment.Disk && len(args) == 1 {
 			f.Dir = args[0]
 		} else {
@@ -398,6 +406,8 @@ func (a *app) compared(f *flags, p *progress, d finished, so plan.Outcome, hasRo
 		d.explain = func() error { return a.explain(f.json, "", d.out) }
 	}
 	switch {
+	case so.Whole && f.resume:
+		p.say("nothing was missing: all runs had finished before")
 	case so.Status == result.Interrupted:
 		d.status, d.error = so.Status, so.Error
 	case so.Again != "" && f.point == "":

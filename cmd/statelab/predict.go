@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
@@ -65,7 +66,7 @@ accesses of those Gets instead.
 	flag.StringVar(&f.profile, "profile", "bench-kvdb",
 		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill")
 	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
-	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine to predict for; Pebble's cache has shards for each")
+	coresFlag(flag, &f.cores, "processors of the machine to predict for; Pebble's cache has shards for each")
 	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
 	flag.StringVar(&f.gets, "gets", "500k", "number of measured Gets of the predicted run")
 	flag.StringVar(&f.warmup, "warmup", "0.05%", "Gets before the measured ones: a number, or a share of the keys")
@@ -84,6 +85,13 @@ accesses of those Gets instead.
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	f.on = fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, m, args) })
+}
+
+// coresFlag is a number of processors, by default this machine's.
+func coresFlag(flags *pflag.FlagSet, to *string, about string) {
+	own := strconv.Itoa(runtime.NumCPU())
+	flags.StringVar(to, "cores", own, about+" (default: this machine's, "+own+")")
+	flags.Lookup("cores").DefValue = "" // said
 }
 
 func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
@@ -280,7 +288,10 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 		return nil // sizes in the cache are measured, the charge included
 	default:
 		spec := f.natural(new(mistakes)) // they were told
-		in.Levels, p.Source = lsm.Natural(spec), "computed levels of "+f.keys+" keys loaded in random order"
+		in.Levels, p.Source = lsm.Natural(spec), "computed levels of "+f.keys+" keys loaded in random order, values "+f.valueModel
+		if f.valueModel == keyspace.Table32 {
+			a.progress().say("values as in the published databases (table32); for a database of statelab load add --value-model random")
+		}
 	}
 	in.Version = version1or2(p.Engine)
 	in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -37,7 +36,8 @@ func (a *app) simulateVerb() *cobra.Command {
 		Short: "Replay a trace through models of block caches: block reads per Get at each cache size",
 		Long: `Simulate replays a trace of block accesses (made by statelab trace) through models
 of block caches. clockpro1 and clockpro2 behave exactly as the caches of Pebble v1
-and v2; the other policies show what a different cache would read.
+and v2; the other policies show what a different cache would read. A cache size
+includes what memtables take of it (--reserve); the rest is for blocks.
 
   statelab simulate T --cache 1MiB,2MiB,4MiB,8MiB,16MiB
   statelab simulate T --policy clockpro1,lru,s3fifo --cache 8MiB --json
@@ -47,7 +47,7 @@ and v2; the other policies show what a different cache would read.
 	flag := cmd.Flags()
 	flag.StringVar(&f.policy, "policy", "", "cache policies (list; default: that of the traced engine)")
 	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes, separated by commas")
-	flag.StringVar(&f.cores, "cores", strconv.Itoa(runtime.NumCPU()), "processors of the machine; Pebble's caches have shards for each")
+	coresFlag(flag, &f.cores, "processors of the machine; Pebble's caches have shards for each")
 	flag.StringVar(&f.reserve, "reserve", "auto",
 		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 	flag.StringVar(&f.sample, "sample-shift", "0",

@@ -47,7 +47,11 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		return err
 	}
 	how, err := a.prepare(f, s.Base.Seed, repeats, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
-		return a.sweepSteps(s, how, on)
+		steps, err := a.sweepSteps(s, how, on)
+		if f.resume && err == nil {
+			return a.unfinished(steps, s, how)
+		}
+		return steps, err
 	})
 	if err != nil {
 		return err
@@ -86,13 +90,13 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		began := time.Now()
 		a.addPredicted(s, done, p)
 		done.PhaseSeconds["predict"] = time.Since(began).Seconds()
-		p.say("time: %s", phaseWords(done.PhaseSeconds))
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
+		defer p.say("time: %s", phaseWords(done.PhaseSeconds))
 	}
 	return a.compared(f, p, finished{status: so.Status, error: so.Error, warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
 }
 
-// phaseWords lists phases, the longest first, and what share was not spent on Gets.
+// phaseWords lists what took time, the longest first, and what share was not spent on Gets.
 func phaseWords(seconds map[string]float64) string {
 	names := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int { return cmp.Compare(seconds[b], seconds[a]) })
 	total, outside := 0.0, 0.0
@@ -103,16 +107,29 @@ func phaseWords(seconds map[string]float64) string {
 			outside += seconds[name]
 		}
 		if seconds[name] >= 0.05 {
-			words = append(words, name+" "+duration(seconds[name]))
+			words = append(words, cmp.Or(map[string]string{
+				"start": "starting processes", "prepare": "opening databases", "accesses": "counting block accesses", "warm": "warming up",
+				"measure": "measuring", "load": "loading", "settle": "waiting for compactions", "predict": "predicting",
+			}[name], name)+" "+duration(seconds[name]))
 		}
 	}
-	return fmt.Sprintf("%s; %.0f%% outside warm and measure", strings.Join(words, ", "), 100*outside/max(total, 1e-9))
+	return fmt.Sprintf("%s; %.0f%% neither for Gets nor for loading", strings.Join(words, ", "), 100*outside/max(total, 1e-9))
 }
 
 // sweepOf is the sweep that f declares.
 func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
 	m.ceiling(f.Ceiling)
 	fixed, options := m.options(f.allOptions())
+	if f.Measure == experiment.Read {
+		for _, flag := range f.Lists() {
+			m.add("--%s: read measures one point; statelab sweep takes lists", flag)
+		}
+		for _, o := range options {
+			if len(o.Values) > 1 {
+				m.add("--set %s=%s: read measures one point; statelab sweep takes lists", o.Name, strings.Join(o.Values, ","))
+			}
+		}
+	}
 	g := *f // with one value where a list is an axis
 	g.Options = nil
 	for name, value := range fixed {
@@ -143,6 +160,11 @@ func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
 		s.Base.Profile = "" // every engine's own
 	}
 	s.Command = a.command()
+	for _, o := range options {
+		if len(o.Values) > 1 && f.DB != "" {
+			m.stored(f, t, o.Name, o.Values...)
+		}
+	}
 	m.pointOptions(a, f, s, options)
 	return s, int(m.atLeastOne("repeats", f.Repeats, "3"))
 }

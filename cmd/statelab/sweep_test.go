@@ -11,6 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/result"
 )
 
@@ -271,5 +272,39 @@ func TestJSONIsTheFolder(t *testing.T) {
 		if line != "" && !strings.HasPrefix(line, "warning: ") && !strings.HasPrefix(line, "  ") {
 			t.Errorf("--quiet: %q on stderr, which is no warning", line)
 		}
+	}
+}
+
+// TestStoredOptionsAreOfTheDatabase: a size of blocks is measured on tables that have it, or not at all.
+func TestStoredOptionsAreOfTheDatabase(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "S")
+	must(t, "sweep", "--keys", "20k", "--set", "BlockSize=4KiB,32KiB", "--cache", "4MiB", "--warmup", "0", "--gets", "5k", "--out", out)
+	var data []int64
+	for _, p := range readSweep(t, out).Points {
+		run := readRun(t, filepath.Join(out, p.Run))
+		blocks := int64(0)
+		for _, level := range run.Database.Levels {
+			blocks += level.DataBlocks
+		}
+		data = append(data, blocks)
+		if m, err := keyspace.ReadManifest(run.Database.Dir); err != nil || m.Overrides["BlockSize"] != p.Axes["set.BlockSize"] {
+			t.Errorf("%v: manifest %+v, %v", p.Axes, m, err)
+		}
+	}
+	if len(data) != 2 || data[0] < 6*data[1] {
+		t.Errorf("data blocks %v: want about eight times as many of an eighth of the size", data)
+	}
+	db := filepath.Join(out, "databases", "pebble1-bench-kvdb-20000-BlockSize=32KiB")
+	for _, args := range [][]string{
+		{"sweep", "--db", db, "--cache", "4MiB", "--set", "BlockSize=4KiB,32KiB"},
+		{"read", "--db", db, "--cache", "4MiB", "--set", "BlockSize=4KiB"},
+	} {
+		refused(t, statelab(t, args...), 2, "BlockSize applies when data is written", "was loaded with BlockSize=32KiB", "statelab load --db NEW --set BlockSize=")
+	}
+	refused(t, statelab(t, "read", "--db", db, "--cache", "4MiB", "--set", "Levels[6].Compression=none"), 2, "loaded with that of profile bench-kvdb")
+	read := filepath.Join(t.TempDir(), "R")
+	must(t, "read", "--db", db, "--cache", "4MiB", "--set", "MaxOpenFiles=500", "--set", "BlockSize=32768", "--warmup", "0", "--gets", "1k", "--out", read)
+	if got := readRun(t, read).Engine.Options["Levels[0].block_size"]; got != "32768" {
+		t.Errorf("block size %s", got)
 	}
 }

@@ -246,8 +246,12 @@ func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Header, tr
 	if f.json {
 		return a.printJSON(out)
 	}
-	fmt.Fprintf(a.stdout, "%s Gets, warm-up included, need %.4f blocks a Get, those read to open tables included, of %s different ones; a Get alone at most %d\n"+
-		"%s: %s, made in %s\n", unit.Count(totals.Gets), out.Accesses, unit.Count(totals.Blocks), perGet.Most, f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
+	gets := unit.Count(totals.Gets) + " Gets of this part"
+	if warmup := uint64(header.WarmupGets); header.Part.Of == 0 && warmup <= totals.Gets {
+		gets = unit.Count(warmup) + " warm-up Gets and " + unit.Count(totals.Gets-warmup) + " measured Gets"
+	}
+	fmt.Fprintf(a.stdout, "%s access %s blocks each on average (at most %d);\n%s distinct blocks. Blocks that are read to open tables are included.\n"+
+		"%s: %s, made in %s\n", gets, unit.Significant(out.Accesses, 3), perGet.Most, unit.Count(totals.Blocks), f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
 	return nil
 }
 

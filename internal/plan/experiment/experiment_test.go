@@ -120,12 +120,13 @@ load: 7
 
 func TestParseRefusesWhatIsNoExperiment(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                "not YAML",
+		"":                                "not an experiment file, which is YAML",
 		"7":                               "mapping",
 		"measure: dance":                  `invalid value "dance"`,
 		"name: x":                         "measure: missing",
+		"a: b\n---\n\tc: d":               "not an experiment file, which is YAML",
 		"measure: disk\n---\na: b":        "second document",
-		"measure: sweep\nseed: *a":        "not YAML",
+		"measure: sweep\nseed: *a":        "not an experiment file, which is YAML",
 		"a: &a [1]\nmeasure: load\nb: *a": "no such field",
 	} {
 		if _, err := Parse("e.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

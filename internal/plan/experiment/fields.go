@@ -150,7 +150,7 @@ func fields(e *Experiment) []field {
 		{"price.gas_per_second", "gas-per-second", Price, "100M", "gas that one second of execution is worth", "", &e.GasPerSecond},
 
 		{"repeats", "repeats", "read sweep replay layouts disk price", "1 disk=3",
-			"runs of each point, which take turns; of price: builds of each state, with other accounts", "", &e.Repeats},
+			"runs of each point, which take turns", "", &e.Repeats},
 		{"seed", "seed", measured, "1", "seed of all random choices", "", &e.Seed},
 	}
 }
@@ -161,7 +161,10 @@ func (f field) in(verb string) string {
 		"db replay": "folder for the files of the trees (default: in --out)", "db layouts": "folder for the files of the states (default: in --out)",
 		"db price": "folder for the files of the states (default: in --out)", "gets replay": "Gets after the last version, half of them of absent keys",
 		"keys sweep": "number of keys of the databases to load, where no --db is given", "threads load": "threads that write",
-		"in-flight disk": "numbers of reads in flight",
+		"in-flight disk": "numbers of reads in flight", "repeats price": "builds of each state, with other accounts",
+		"batch read":  "workloads overwrite and readwhilewriting: keys per write batch",
+		"batch sweep": "workloads overwrite and readwhilewriting: keys per write batch",
+		"set read":    "set an option of the engine: --set Name=Value (repeatable)",
 	}
 	return cmp.Or(own[f.flag+" "+verb], f.about)
 }
@@ -174,6 +177,16 @@ func (e *Experiment) taken() []field {
 func (f field) takes(verb string) bool { return slices.Contains(strings.Fields(f.of), verb) }
 
 func (f field) isList(verb string) bool { return slices.Contains(strings.Fields(f.lists), verb) }
+
+// Lists are the flags that have several values although e's verb takes one.
+func (e *Experiment) Lists() (flags []string) {
+	for _, f := range e.taken() {
+		if list, is := f.target.(*List); is && list.Several() && !f.isList(e.Measure) {
+			flags = append(flags, f.flag)
+		}
+	}
+	return flags
+}
 
 // fallback is the default for a verb.
 func (f field) fallback(verb string) string {

@@ -146,16 +146,24 @@ func ReadFile(path string) (*Document, error) {
 	return Parse(path, text)
 }
 
+// notExperiment says that a file is none, and how to make one.
+func notExperiment(path string, err error) error {
+	return fmt.Errorf("%s: not an experiment file, which is YAML (%w); statelab sweep --print-experiment makes one", path, err)
+}
+
 // Parse reads text as an experiment; path names it in messages.
 func Parse(path string, text []byte) (*Document, error) {
 	d := &Document{path: path, places: map[string]place{}}
 	var document yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&document); err != nil {
-		return nil, fmt.Errorf("%s: not YAML: %w", path, err)
+		return nil, notExperiment(path, err)
 	}
-	if err := decoder.Decode(new(yaml.Node)); err != io.EOF {
+	switch err := decoder.Decode(new(yaml.Node)); {
+	case err == nil:
 		return nil, fmt.Errorf("%s: a file holds one experiment, without a second document after ---", path)
+	case err != io.EOF:
+		return nil, notExperiment(path, err)
 	}
 	root := document.Content[0]
 	r := &reader{document: d}
