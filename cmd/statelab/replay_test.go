@@ -200,3 +200,36 @@ func TestReplayNamesEveryMistake(t *testing.T) {
 		`--tree: unknown tree "iavl9" (available: null, iavl0, `, "a runner named statelab-run-iavl9", "--changes: open change set", "--repeats",
 		"--commit-limit \"soon\"")
 }
+
+// What a folder of results names is no place to delete: a changed summary cannot point outside.
+func TestTamperedReplayDeletesNothing(t *testing.T) {
+	home := t.TempDir()
+	out, others := filepath.Join(home, "R"), filepath.Join(home, "others")
+	must(t, "replay", "--tree", "null", "--changes", changes(t, 5), "--repeats", "2", "--out", out)
+	if err := os.MkdirAll(others, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(others, "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(out, result.ReplayFile)
+	summary, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tampered := strings.ReplaceAll(string(summary), "points/null-", "../others/")
+	if tampered == string(summary) {
+		t.Fatalf("the summary names no run: %s", summary)
+	}
+	if err := os.WriteFile(path, []byte(tampered), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(out, "points", "null-1")); err != nil { // there is something to go on with
+		t.Fatal(err)
+	}
+	must(t, "replay", "--resume", "--out", out)
+	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -107,3 +107,13 @@ func TestLongListsOfMistakesAreCut(t *testing.T) {
 		t.Errorf("%d lines", lines)
 	}
 }
+
+// Values that say nothing are defaults or mistakes; neither panics.
+func TestEmptyAndImpossibleValues(t *testing.T) {
+	must(t, "predict", "--keys", "100k", "--compression", "", "--cores", "2", "--gets", "1k", "--cache", "4MiB")
+	refused(t, statelab(t, "layouts", "--layout", "flat-pebble", "--accounts", ""), exitUsage, "--accounts: give at least one size")
+	db := small(t, "1k")
+	for wrong, value := range map[string]string{"--memory": "NaN", "--workload": "nonsense", "--metrics": "nonsense", "--cache": "64"} {
+		refused(t, statelab(t, "read", "--db", db, wrong, value), exitUsage, wrong, value)
+	}
+}
