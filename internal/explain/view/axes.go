@@ -161,10 +161,14 @@ func (p *Panel) FitY(tick func(float64) string) {
 	case math.IsInf(low, 1):
 	case p.LogY && high > 4*low:
 		decades(&p.Y, low/1.2, high*1.2, tick)
+		p.Y.Label.Text += logMark
 	default:
 		fromZero(&p.Y, 1.06*high, tick)
 	}
 }
+
+// logMark says that an axis is logarithmic.
+const logMark = " (log scale)"
 
 // FitPercents makes y an axis of 0 to 100, with room for lines at both ends.
 func (p *Panel) FitPercents() {
@@ -227,8 +231,8 @@ func Trimmed(v, step float64) string {
 	return fmt.Sprintf("%.*f", decimals, v)
 }
 
-// decades sets a logarithmic axis with ticks at 1, 2, 5 times powers of ten, or fewer
-// where they would crowd.
+// decades sets a logarithmic axis with ticks at 1, 2, 5 times powers of ten, at more where these
+// would be two or three, or at fewer where they would crowd.
 func decades(axis *plot.Axis, low, high float64, label func(float64) string) {
 	logarithmic(axis, low, high)
 	span := math.Log10(axis.Max / axis.Min)
@@ -238,6 +242,8 @@ func decades(axis *plot.Axis, low, high float64, label func(float64) string) {
 		factors = []float64{1}
 	case span > 2.5:
 		factors = []float64{1, 3}
+	case span < 1.2:
+		factors = []float64{1, 1.5, 2, 3, 4, 5, 7}
 	}
 	var ticks fixedTicks
 	for e := int(math.Floor(math.Log10(axis.Min))); e <= int(math.Log10(axis.Max)); e++ {

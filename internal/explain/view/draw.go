@@ -84,6 +84,7 @@ type hit struct {
 // series are points that tell their values.
 type series struct {
 	name   string
+	says   string // see Style
 	xys    XYs
 	shift  vg.Length // of bars that stand beside each other
 	color  color.RGBA
@@ -113,7 +114,8 @@ type Style struct {
 	Shape draw.GlyphDrawer // nil: no points
 	Dash  []vg.Length
 	Width vg.Length
-	Guide bool // a line to compare with: it does not stretch the axes
+	Guide bool   // a line to compare with: it does not stretch the axes
+	Says  string // what its values are, to a mouse; "": its name, and what the axis says
 }
 
 // NewPicture has a panel for every y axis.
@@ -188,7 +190,7 @@ func (p *Panel) Line(name string, xys XYs, s Style) bool {
 		thumbs = append(thumbs, points)
 	}
 	p.keep(name, xys, s.Guide, thumbs...)
-	p.series = append(p.series, series{name: name, xys: xys, color: s.Color})
+	p.series = append(p.series, series{name: name, says: s.Says, xys: xys, color: s.Color})
 	return true
 }
 
@@ -353,7 +355,7 @@ func (p *Picture) withoutLegend(c draw.Canvas, f form) draw.Canvas {
 func (p *Panel) hits(c draw.Canvas, xLabel string) (out []hit) {
 	toX, toY := p.Transforms(&c)
 	xName, _, _ := strings.Cut(xLabel, ", ")
-	yName, yUnit, _ := strings.Cut(p.Y.Label.Text, ", ")
+	yName, yUnit, _ := strings.Cut(strings.TrimSuffix(p.Y.Label.Text, logMark), ", ")
 	if yUnit != "%" && yUnit != "" {
 		yUnit = " " + yUnit
 	}
@@ -370,6 +372,9 @@ func (p *Panel) hits(c draw.Canvas, xLabel string) (out []hit) {
 				x = s.labels[i]
 			}
 			text := strings.TrimPrefix(s.name+": ", ": ") + p.atY.of(at.Y) + yUnit + " " + yName
+			if s.says != "" {
+				text = p.atY.of(at.Y) + yUnit + " " + s.says
+			}
 			if x = strings.TrimSpace(xName + " " + x); x != "" {
 				text += " at " + x
 			}

@@ -146,30 +146,39 @@ type valueLabels struct {
 func (v *valueLabels) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
 	sty := markStyle(Ink, v.beside.form.mark)
-	var taken []vg.Rectangle
+	var taken, lines []vg.Rectangle
 	for _, k := range v.beside.Marks {
-		taken = append(taken, vg.Rectangle{Min: vg.Point{X: toX(k.X) - 1, Y: c.Min.Y}, Max: vg.Point{X: toX(k.X) + 1, Y: c.Max.Y}})
+		lines = append(lines, vg.Rectangle{Min: vg.Point{X: toX(k.X) - 1, Y: c.Min.Y}, Max: vg.Point{X: toX(k.X) + 1, Y: c.Max.Y}})
 	}
 	for _, xy := range v.at {
 		dot := vg.Point{X: toX(xy.X), Y: toY(xy.Y)}
 		taken = append(taken, vg.Rectangle{Min: dot.Sub(vg.Point{X: 3, Y: 3}), Max: dot.Add(vg.Point{X: 3, Y: 3})})
 	}
+	h := vg.Points(v.beside.form.mark + 0.5)
 	for _, i := range outermostFirst(len(v.at)) {
 		dot := vg.Point{X: toX(v.at[i].X), Y: toY(v.at[i].Y)}
 		if !c.ContainsX(dot.X) {
 			continue
 		}
 		w := sty.Width(v.texts[i])
-		h := vg.Points(v.beside.form.mark + 0.5)
-		for _, low := range []vg.Point{{X: -w / 2, Y: 5}, {X: 2, Y: 4}, {X: -w - 2, Y: 4}, {X: 4, Y: 10}} {
-			box := vg.Rectangle{Min: dot.Add(low), Max: dot.Add(low).Add(vg.Point{X: w, Y: h})}
-			if box.Min.X > c.Min.X && !slices.ContainsFunc(taken, func(t vg.Rectangle) bool { return overlap(t, box) }) {
-				taken = append(taken, box)
-				c.SetColor(Faded(paper, 0xb0)) // readable over other lines
-				c.Fill(box.Path())
-				c.FillText(sty, box.Min, v.texts[i])
-				break
+		place := func(keepOff []vg.Rectangle) (box vg.Rectangle, found bool) {
+			for _, low := range []vg.Point{{X: -w / 2, Y: 5}, {X: 2, Y: 4}, {X: -w - 2, Y: 4}, {X: 4, Y: 10}, {X: -w / 2, Y: -h - 5}, {X: 2, Y: -h - 4}} {
+				box = vg.Rectangle{Min: dot.Add(low), Max: dot.Add(low).Add(vg.Point{X: w, Y: h})}
+				if box.Min.X > c.Min.X && box.Min.Y > c.Min.Y && !slices.ContainsFunc(keepOff, func(t vg.Rectangle) bool { return overlap(t, box) }) {
+					return box, true
+				}
 			}
+			return box, false
+		}
+		box, found := place(slices.Concat(taken, lines))
+		if !found { // better over a line than not at all
+			box, found = place(taken)
+		}
+		if found {
+			taken = append(taken, box)
+			c.SetColor(Faded(paper, 0xb0)) // readable over other lines
+			c.Fill(box.Path())
+			c.FillText(sty, box.Min, v.texts[i])
 		}
 	}
 }
