@@ -36,7 +36,7 @@ func hitsByType(f result.Figures) map[string]float64  { return f.HitRate }
 
 // deviceLook is the look of the device's account.
 func deviceLook() view.Style {
-	return view.Style{Color: typeColor(engine.Page), Dash: view.Dashed(), Shape: draw.PyramidGlyph{}}
+	return view.Style{Color: typeColor(engine.Page), Dash: view.Dashed(), Shape: draw.PyramidGlyph{}, Says: "device reads per Get"}
 }
 
 // onCaches sets the x axis to the points' caches and, where they are near, the
@@ -225,7 +225,7 @@ func deviceChart(c curve) *view.Picture {
 		return nil
 	}
 	pic, panel := logChart("device reads and block reads per Get by cache size", "reads per Get")
-	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
+	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}, Says: "block reads per Get"})
 	panel.Line("device reads", device, deviceLook())
 	if !pic.Drawn() {
 		return nil
@@ -397,8 +397,8 @@ func axisFigures(s *Sweep) (out []view.Block) {
 		if x == "threads" {
 			note += " Dashed: the first point of the first line, scaled."
 		}
-		if s.Disk != nil {
-			note += " Dotted: the disk's limit, its reads a second at that number in flight / device reads per Get, where device reads are known and the limit is near."
+		if slices.Contains(pic.Legend(), diskLimit) {
+			note += " Dotted: the most Gets/s that the disk allows (its reads/s with " + inFlight(s.Points) + " / device reads per Get)."
 		}
 		if left > 0 {
 			note += " " + unit.Count(left) + " more lines are in the table only."
@@ -406,6 +406,17 @@ func axisFigures(s *Sweep) (out []view.Block) {
 		out = append(out, view.Block{Title: "Speed by " + x, Note: note, Method: "reads.md", Picture: pic, Table: axisTable(x, curves)})
 	}
 	return out
+}
+
+// diskLimit is the line of the most Gets a second that the disk allows.
+const diskLimit = "  disk's limit"
+
+// inFlight says how many reads are in flight in a disk's limit: as many as threads.
+func inFlight(pts []Point) string {
+	if n := pts[0].threads(); !slices.ContainsFunc(pts, func(p Point) bool { return p.threads() != n }) {
+		return fmt.Sprintf("%d in flight", n)
+	}
+	return "one in flight for each thread"
 }
 
 // axisTable has a row per point of every curve.
@@ -423,7 +434,7 @@ func axisTable(x string, curves []curve) view.Table {
 	return view.TableOf(pts, failure,
 		column{Name: "curve", Left: true, Key: true, Words: func(p Point) string { return labels[pointLabel(p)] }},
 		axis(x), gets,
-		column{Name: "times the first", Value: func(p Point) *float64 {
+		column{Name: "x first row", Value: func(p Point) *float64 {
 			if of := first[labels[pointLabel(p)]]; of > 0 {
 				return view.Some(p.Figures.GetsPerSecond / of)
 			}
@@ -467,7 +478,7 @@ func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
 		}
 		speed.Line(name, xys, look)
 		slow.Line("", p99.Against(at, pts), look)
-		speed.Line("  disk's limit", c.ceiling(at, 20*slices.Max(gets.Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: vg.Points(1.4)})
+		speed.Line(diskLimit, c.ceiling(at, 20*slices.Max(gets.Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: vg.Points(1.4)})
 		spread(speed, pts, at, gets, "gets_per_second", look.Color)
 		drawn++
 	}

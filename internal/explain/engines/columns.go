@@ -152,9 +152,19 @@ func reservedOf(pts []Point) (most int64) {
 	return most
 }
 
-// table has a row for every point, the failed ones with their reason.
+// table has a row for every point, the failed ones with their reason. What a cache has for
+// blocks, and its regime, come last: on a phone the first columns alone are seen.
 func (c curve) table(columns ...column) view.Table {
-	return view.TableOf(c.pts, failure, append(c.keys(), columns...)...)
+	var keys, last []column
+	for _, k := range c.keys() {
+		if k.Name == blockBytes.Name || k.Name == phase.Name {
+			k.Key = false
+			last = append(last, k)
+		} else {
+			keys = append(keys, k)
+		}
+	}
+	return view.TableOf(c.pts, failure, slices.Concat(keys, columns, last)...)
 }
 
 // failure is why a point has no figures; "" if it has.

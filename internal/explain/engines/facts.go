@@ -18,7 +18,7 @@ import (
 // host and commands.
 func (in Input) addFacts(p *view.Page) {
 	p.Add("Can it be trusted?",
-		view.Block{Title: "Self-checks", Note: "Our counters and counters that we did not write, over all points.", Method: "reads.md", Table: in.checks()},
+		view.Block{Title: "Self-checks", Note: "What Statelab counts must agree with a counter that is independent of it. Shown: the point with the largest difference.", Method: "reads.md", Table: in.checks()},
 		view.Block{Title: "Points without figures", Table: in.failed()},
 		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
 	var database, again []view.Block
@@ -89,7 +89,7 @@ func (in Input) checks() view.Table {
 	of := func(name, unit string, value func(*worst) float64) view.Column[*worst] {
 		return view.Column[*worst]{Name: name, Unit: unit, Value: func(w *worst) *float64 { return view.Some(value(w)) }}
 	}
-	difference := of("difference", "%, worst", func(w *worst) float64 { return math.Min(100*w.difference, 1e7) })
+	difference := of("largest difference", "%", func(w *worst) float64 { return math.Min(100*w.difference, 1e7) })
 	difference.Format = func(v float64) string {
 		switch {
 		case v > 0 && v < 0.0001:
@@ -99,21 +99,13 @@ func (in Input) checks() view.Table {
 		}
 		return view.Number(v)
 	}
-	points := of("points", "", func(w *worst) float64 { return float64(w.points) })
-	points.Format = view.Digits
 	return view.TableOf(rows, nil,
+		view.Column[*worst]{Name: "passed", Left: true, Key: true, Words: func(w *worst) string { return fmt.Sprintf("%d of %d", w.passed, w.points) }},
 		view.Column[*worst]{Name: "check", Left: true, Key: true, Words: func(w *worst) string {
 			return strings.TrimSuffix(w.Name+" ("+w.Note+")", " ()")
 		}},
-		points,
-		of("ours", "at the worst", func(w *worst) float64 { return w.Ours }), of("theirs", "at the worst", func(w *worst) float64 { return w.Theirs }),
-		difference, of("allowed", "%", func(w *worst) float64 { return 100 * w.Limit }),
-		view.Column[*worst]{Name: "passed", Words: func(w *worst) string {
-			if w.passed < w.points {
-				return fmt.Sprintf("%d of %d", w.passed, w.points)
-			}
-			return "all"
-		}})
+		of("Statelab's counter", "", func(w *worst) float64 { return w.Ours }), of("independent counter", "", func(w *worst) float64 { return w.Theirs }),
+		difference, of("allowed", "%", func(w *worst) float64 { return 100 * w.Limit }))
 }
 
 // failed lists every point without figures.
@@ -216,11 +208,11 @@ func hostTable(h result.Host) view.Table {
 	var rows [][]string
 	whole := func(n int64) string { return strings.TrimPrefix(unit.Count(n), "0") }
 	for _, kv := range view.Known([][2]string{
-		{"system", strings.TrimSpace(h.OS + " " + h.Kernel)}, {"CPU", h.CPU}, {"cores", whole(int64(h.Cores))}, {"GOMAXPROCS", whole(int64(h.Gomaxprocs))},
+		{"system", strings.TrimSpace(h.OS + " " + h.Kernel)}, {"CPU", h.CPU}, {"cores", whole(int64(h.Cores))}, {"GOMAXPROCS", gomaxprocs(h)},
 		{"memory", size(h.MemoryBytes)}, {"memory limit", size(h.MemoryLimit)}, {"filesystem", h.Filesystem}, {"mount options", h.Mount}, {"device", h.Device},
 		{"rotational", strconv.FormatBool(h.Rotational)}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)}, {"I/O scheduler", h.Scheduler},
 		{"transparent huge pages", h.THP}, {"CPU governor", h.Governor}, {"open files allowed", whole(int64(min(h.FDLimit, math.MaxInt64)))},
-		{"root", strconv.FormatBool(h.Root)}, {"load average before", view.Number(h.LoadAverage)}, {"virtualised", h.Virtualised},
+		{"root", strconv.FormatBool(h.Root)}, {"load average before", view.Number(h.LoadAverage)}, {"virtualised", strings.TrimPrefix(h.Virtualised, "virtual machine: ")},
 		{"clock", fmt.Sprintf("%s, %s to read", h.Clock, view.Nanos(h.ClockNanos))},
 		{"node", h.Node}, {"hardware class", h.Class}, {"Slurm job", h.Job},
 		{"Go", h.Go}, {"statelab", h.Statelab}, {"cgo", strconv.FormatBool(h.Cgo)},
@@ -228,6 +220,15 @@ func hostTable(h result.Host) view.Table {
 		rows = append(rows, []string{kv[0], kv[1]})
 	}
 	return view.Listing([]string{"fact", "value"}, rows)
+}
+
+// gomaxprocs explains a number above that of the cores.
+func gomaxprocs(h result.Host) string {
+	text := strings.TrimPrefix(unit.Count(h.Gomaxprocs), "0")
+	if h.Gomaxprocs > h.Cores && h.Cores > 0 {
+		text += " (set after the engine was opened, so that each thread can wait for the disk)"
+	}
+	return text
 }
 
 func size(n int64) string {

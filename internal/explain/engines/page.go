@@ -242,9 +242,9 @@ func (c curve) blocks() []view.Block {
 		Picture: latencyChart(c, "service", func(p Point) *hdrhistogram.Histogram { return p.Service })})
 	add(view.Block{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
 		Picture: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: c.table(latencyColumns(c, response)...)})
-	pic, all := seriesChart(c)
-	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state. In the " +
-		"table, a sample is of one second; the last one of a phase can be of less.",
+	pic, all, some := seriesChart(c)
+	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state." + some +
+		" In the table, a sample is of one second; the last one of a phase can be of less.",
 		Method:  "reads.md",
 		Picture: pic, Table: seriesTable(c, all)})
 	return out
@@ -256,7 +256,7 @@ func countedBy(c curve) string {
 	if len(sources) == 0 {
 		return ""
 	}
-	return " Counted by: " + strings.Join(sources, "; ") + "."
+	return " Device reads: " + strings.Join(sources, "; ") + "."
 }
 
 // warnings are those of sweeps and runs, each once, with the points where it holds; of
@@ -390,8 +390,8 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 				b.Note += " A thin line spans the repeats."
 			}
 			if s.Disk != nil {
-				b.Note += " Dashed red: the disk's limit (its reads a second at that number in flight / device reads per Get), " +
-					"where device reads are known and the limit is near."
+				b.Note += " Dashed red: the most Gets/s that the disk allows (its reads/s with " + inFlight(s.Points) + " / device reads per Get), " +
+					"where it is near."
 			}
 			b.Picture = a.enginesChart()
 		}

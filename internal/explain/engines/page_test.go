@@ -148,6 +148,8 @@ func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 		"statelab sweep --cache 0.1%,1% --db &#39;my db&#39;",
 		"<td>3.09</td><td>1.02</td><td>1.00</td><td>0.107</td><td>0.641</td><td>0.320</td><td>3.03 to 3.18</td><td>3.15</td>",
 		">IP1: cache needed</text>", ">IP1 on disk</text>", ">IP2: cache needed</text>", ">predicted</text>", ">device reads</text>",
+		"<title>3.15 device reads per Get at ", "<dt>date</dt>", "<dt>harness overhead</dt>", "<dt>Gets</dt><dd>", " after a warm-up of ",
+		`<thead><tr><th class="text">passed</th><th class="text">check</th>`, "Drawn: 3 of 9 points.", "x first row",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
@@ -214,9 +216,9 @@ func TestRunOutsideTheSweep(t *testing.T) {
 
 // Damaged samples cost their chart, not the report.
 func TestDamagedSamples(t *testing.T) {
-	dir := fixture(t, "demo", []float64{1, 4}, "", nil, -1)
+	dir := fixture(t, "demo", []float64{1, 4, 9.6}, "", nil, -1)
 	must(t, os.WriteFile(filepath.Join(dir, "points", "001", result.LatencyFile), []byte("1.0,2.0,3.0,HISTnonsense\n"), 0o644))
-	must(t, os.WriteFile(filepath.Join(dir, "points", "000-0", result.LatencyFile), []byte("\x01\x02\xff\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "points", "003", result.LatencyFile), []byte("\x01\x02\xff\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "points", "002", result.SeriesFile), []byte("{]\n{}\n"), 0o644))
 	must(t, os.Remove(filepath.Join(dir, "points", "002", result.RunFile)))
 	text := page1(t, read(t, dir))

@@ -174,7 +174,7 @@ func (p Prediction) Page() *view.Page {
 	page.Add("Why",
 		view.Block{Title: "Hit rate by block type", Method: "prediction.md", Picture: p.hits(), Aside: true, Table: p.hitTable(),
 			Note: "The share of accesses that the cache serves. Filters and top indexes are asked for most often, so a cache holds them first. " +
-				"In the run of the first chart, not in steady state."},
+				"The rates are those of this run, not of a steady state."},
 		view.Block{Title: "Levels", Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
 			Table: levels(p.Levels)})
 	how := "Random block accesses were drawn from the level table and replayed through a model of the engine's cache."

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -32,12 +33,11 @@ var (
 )
 
 // seriesChart is what happened second by second in the warm and the measured
-// phase.
-func seriesChart(c curve) (*view.Picture, []timed) {
+// phase. some says how many of the points are drawn, if not all are.
+func seriesChart(c curve) (pic *view.Picture, all []timed, some string) {
 	with := c.having(func(p Point) bool { return len(p.Ticks) > 1 })
-	pic := view.NewPicture("operations per second and block reads per operation over time", "operations per second", "block reads per op")
+	pic = view.NewPicture("operations per second and block reads per operation over time", "operations per second", "block reads per op")
 	speeds, reads := pic.Panels[0], pic.Panels[1]
-	var all []timed
 	for n, i := range view.Spaced(len(with), seriesPoints) {
 		t := seriesOf(with[i])
 		if len(t.ticks) < 2 {
@@ -53,7 +53,7 @@ func seriesChart(c curve) (*view.Picture, []timed) {
 	speeds.FitY(nil)
 	reads.FitY(nil)
 	if !pic.Drawn() {
-		return nil, nil
+		return nil, nil, ""
 	}
 	first, last := pic.SpanX()
 	if first < 0 {
@@ -61,7 +61,10 @@ func seriesChart(c curve) (*view.Picture, []timed) {
 	}
 	seconds := func(v, step float64) string { return view.Trimmed(v, math.Min(step, 100)) }
 	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), seconds)
-	return pic, all
+	if len(all) < len(c.pts) {
+		some = fmt.Sprintf(" Drawn: %d of %d points.", len(all), len(c.pts))
+	}
+	return pic, all, some
 }
 
 // seriesOf lays the phases one after the other, on a clock that is 0 where

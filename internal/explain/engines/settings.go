@@ -44,7 +44,7 @@ func (s *Sweep) settings() [][2]string {
 			}
 		}
 	}
-	seed, harness, repeats, measured := fmt.Sprint(w.Seed), "", "", ""
+	seed, harness, repeats, date := fmt.Sprint(w.Seed), "", "", ""
 	if run.Absent["seed"] != "" {
 		seed = "not recorded"
 	}
@@ -55,23 +55,39 @@ func (s *Sweep) settings() [][2]string {
 		repeats = fmt.Sprint(n)
 	}
 	if !s.Started.IsZero() {
-		measured = s.Started.UTC().Format("2006-01-02 15:04 UTC")
+		date = s.Started.UTC().Format("2006-01-02 15:04 UTC")
 	}
 	list := [][2]string{
 		{"engine", engine}, {"profile", profile}, {"workload", w.Name}, {"keys", say("keys", view.ShortCount(float64(w.Keys)))},
 		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
-		{"database", database}, {"Gets", getsText(w)}, {"threads", say("threads", fmt.Sprint(w.Threads))}, {"page cache", say("page-cache", run.PageCache)},
-		{"seed", seed}, {"statelab's own time", harness}, {"options that differ", strings.Join(s.differs, ", ")}, {"repeats", repeats},
-		{"source", s.Source}, {"measured", measured},
+		{"database", database}, {"Gets", s.getsText(w)}, {"threads", say("threads", fmt.Sprint(w.Threads))}, {"page cache", say("page-cache", run.PageCache)},
+		{"seed", seed}, {"harness overhead", harness}, {"options that differ", strings.Join(s.differs, ", ")}, {"repeats", repeats},
+		{"source", s.Source}, {"date", date},
 	}
 	return view.Known(list)
 }
 
-func getsText(w result.Workload) string {
+// getsText tells of the warm-up what the runs did: it goes on until a run is steady.
+func (s *Sweep) getsText(w result.Workload) string {
 	if w.Gets == 0 {
 		return ""
 	}
-	return view.ShortCount(float64(w.Gets)) + " after " + view.ShortCount(float64(w.WarmupGets)) + " to warm up"
+	least, most := w.WarmupGets, w.WarmupGets
+	for _, p := range measured(s.Points) {
+		if p.Run == nil {
+			continue
+		}
+		for _, phase := range p.Run.Phases {
+			if phase.Name == "warm" {
+				least, most = min(least, phase.Ops), max(most, phase.Ops)
+			}
+		}
+	}
+	warm := view.ShortCount(float64(least))
+	if most > least {
+		warm += " to " + view.ShortCount(float64(most))
+	}
+	return view.ShortCount(float64(w.Gets)) + " after a warm-up of " + warm
 }
 
 // firstRun is the first run that can be read, measured ones before failed ones.

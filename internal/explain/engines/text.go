@@ -196,7 +196,8 @@ func (c curve) readsTable() view.Table {
 		}
 		return view.Number(v)
 	}
-	return c.table(blockReads, readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
+	columns := []column{blockReads, readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
 		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data), deviceReads,
-		latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed)
+		latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed}
+	return view.TableOf(c.pts, failure, append(c.keys(), columns...)...)
 }

@@ -35,7 +35,7 @@ func (r *run) figures(m *measured) {
 		response := m.response.Summary()
 		f.ResponseNanos = &response
 	} else {
-		r.Absent("closed loop: --rate gives a schedule to respond to", "response_ns")
+		r.Absent("response time needs an open loop: add --rate", "response_ns")
 	}
 	r.cpuFigures(m, gets)
 	r.blockFigures(m, gets)
@@ -118,7 +118,7 @@ func (r *run) checkMisses(m *measured, total engine.Tally) {
 	if m.Subject.BackgroundReads != nil {
 		ours += m.Subject.BackgroundReads.Count
 	}
-	limit, note := 0.0, "block reads and background reads, without the footers of opened tables"
+	limit, note := 0.0, "reads by Gets and in the background; without the footers read when tables are opened"
 	if r.engine.Info().Has(engine.SharesReads) {
 		limit, note = r.sharedLimit(), note+"; a Get that waits for another's read counts as a miss, too"
 	}
@@ -189,7 +189,7 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 	case r.spec.PageCache == Direct && m.Subject.DirectBytes != nil && *m.Subject.DirectBytes > 0:
 		share := float64(m.Process.ReadBytes) / float64(*m.Subject.DirectBytes)
 		reads = int64(float64(blockReads)*share + 0.5)
-		f.DeviceSource = fmt.Sprintf("one request per O_DIRECT read, by bytes: the kernel saw %.4f of the bytes asked for reach the device", share)
+		f.DeviceSource = fmt.Sprintf("not counted directly: each O_DIRECT read is one (check: device bytes / requested bytes = %.4f)", share)
 	case m.Process.ReadBytes/pageBytes*100 <= max(blockReads, 1):
 		reads, f.DeviceSource = m.Process.ReadBytes/pageBytes, "at most: bytes that reached the device / 4096"
 	default:
