@@ -2,7 +2,7 @@
 (() => {
   const rows = [...document.querySelectorAll("#list tbody tr")];
   const byId = id => document.getElementById(id);
-  const column = { path: 1, kind: 2, subject: 4, workload: 5, host: 6 };
+  const column = { path: 1, kind: 3, subject: 4, workload: 5, host: 6 };
   const value = (row, name) => row.cells[column[name]].textContent;
   const values = (row, name) => name === "subject" ? value(row, name).split(", ") : [value(row, name)];
   const filters = ["kind", "subject", "workload", "host"];

@@ -28,7 +28,7 @@ import (
 // Entry is a folder of results in the list.
 type Entry struct {
 	Path     string // relative to the folder that is served, with slashes
-	Kind     string // run, sweep, replay, layouts, prices, disk, advice, prediction, simulation
+	Kind     string // run, read, sweep, replay, layouts, prices, disk, advice, prediction, simulation
 	Status   string // of package result, running or damaged
 	Error    string
 	Name     string
@@ -179,7 +179,7 @@ func (e *Entry) read(path string) error {
 	if e.Status == "" { // of a kind that is stored only when it is whole
 		e.Status = result.OK
 	}
-	if e.Kind == "sweep" {
+	if filepath.Base(path) == result.SweepFile {
 		e.readFirstRun(filepath.Dir(path))
 	}
 	return nil
@@ -221,8 +221,10 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 	var axes []result.Axis
 	var trees []struct{ Tree string }
 	var rows []struct{ Layout string }
+	var command []string
 	to, known := map[json.Token]any{"status": &e.Status, "error": &e.Error, "name": &e.Name, "started": &e.Started,
-		"engine": &engine, "trace": &trace, "workload": &workload, "host": &host, "axes": &axes, "trees": &trees, "rows": &rows}[key]
+		"engine": &engine, "trace": &trace, "workload": &workload, "host": &host, "axes": &axes, "trees": &trees, "rows": &rows,
+		"command": &command}[key]
 	var whole struct{ Name string } // an engine of a run, long and therefore read once
 	if !known {
 		to = new(json.RawMessage)
@@ -231,6 +233,9 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 	}
 	if err := d.Decode(to); err != nil {
 		return err
+	}
+	if e.Kind == "sweep" && len(command) > 1 && command[1] == "read" {
+		e.Kind = "read"
 	}
 	e.add(cmp.Or(string(engine), whole.Name))
 	e.add(trace.Engine)
@@ -254,20 +259,23 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 	return nil
 }
 
-// readFirstRun takes what a sweep does not say itself from the first of its runs.
+// readFirstRun takes what a sweep does not say itself from the first of its runs that is whole.
 func (e *Entry) readFirstRun(dir string) {
 	paths, err := filepath.Glob(filepath.Join(dir, result.PointsDir, "*", result.RunFile))
-	if err != nil || len(paths) == 0 {
+	if err != nil {
 		return
 	}
-	run := Entry{Kind: "run"}
-	if run.read(paths[0]) != nil {
+	for _, path := range paths {
+		run := Entry{Kind: "run"}
+		if run.read(path) != nil {
+			continue
+		}
+		if e.Workload = run.Workload; len(e.Subjects) == 0 {
+			e.Subjects = run.Subjects
+		}
+		e.Host = cmp.Or(e.Host, run.Host)
 		return
 	}
-	if e.Workload = run.Workload; len(e.Subjects) == 0 {
-		e.Subjects = run.Subjects
-	}
-	e.Host = cmp.Or(e.Host, run.Host)
 }
 
 // named is an engine as runs store it, with its settings, or a name alone.
