@@ -111,8 +111,11 @@ func inMemory(r *result.Run) bool {
 // budget is what the subject was given: threads, and its memory or else its cache.
 func budget(r *result.Run) string {
 	text := ""
-	if r.Workload.Threads > 1 {
-		text = fmt.Sprintf("%d threads, ", r.Workload.Threads)
+	switch n := r.Workload.Threads; {
+	case n == 1:
+		text = "1 thread, "
+	case n > 1:
+		text = fmt.Sprintf("%d threads, ", n)
 	}
 	if m := r.Memory; m != nil && m.BudgetBytes > 0 {
 		return text + view.ShortBytes(m.BudgetBytes) + " of memory"

@@ -107,8 +107,15 @@ func siteOf(shown []Shown, title string) *view.Page {
 	}
 	boards := compare.Boards(sides)
 	page.Answer("", fmt.Sprintf("%s, ranked by question", title))
-	page.Advice = append(page.Advice, view.Said{Text: fmt.Sprintf("%d results. Only runs under the same conditions are ranked with each other. "+
-		"A rank counts where the difference is larger than chance: the column difference says so.", len(names))})
+	count := "1 result"
+	if len(names) != 1 {
+		count = unit.Count(len(names)) + " results"
+	}
+	text := count + ". Only runs under the same conditions are ranked with each other. A figure is that of the middle run (of an even number, the worse of the two)."
+	if slices.ContainsFunc(boards, func(b *compare.Board) bool { return len(b.Rows) > 1 }) {
+		text += " The column \"difference\" says whether a result differs from the first by more than chance."
+	}
+	page.Advice = append(page.Advice, view.Said{Text: text})
 	var blocks []view.Block
 	for i, b := range boards {
 		table := view.Listing([]string{"subject", b.Figure, "range", "runs", "difference", "result"}, nil)
