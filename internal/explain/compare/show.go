@@ -305,7 +305,7 @@ func changes(p Pair) *view.Picture {
 	bars := view.Bars{About: "change of each figure", X: "figure", Panels: []view.BarPanel{{Y: "compared / baseline"}}}
 	set := view.BarSet{Color: view.CurveStyle(0).Color, Values: [][]float64{nil}}
 	for _, f := range p.Figures {
-		if f.Relative && f.judged() {
+		if f.Relative {
 			bars.Groups = append(bars.Groups, strings.ReplaceAll(f.metric.noun, " per ", "/"))
 			set.Values[0], set.Spans = append(set.Values[0], 1+f.Change), append(set.Spans, view.Range{Low: 1 + f.Low, High: 1 + f.High})
 			set.Failed = append(set.Failed, false)
