@@ -18,7 +18,8 @@ import (
 // host and commands.
 func (in Input) addFacts(p *view.Page) {
 	p.Add("Can it be trusted?",
-		view.Block{Title: "Self-checks", Note: "What Statelab counts must agree with a counter that is independent of it. Shown: the point with the largest difference.", Method: "reads.md", Table: in.checks()},
+		view.Block{Title: "Self-checks", Note: "What Statelab counts must agree with a counter that is independent of it. " +
+			"Shown: the point with the largest difference.", Method: "reads.md", Table: in.checks()},
 		view.Block{Title: "Points without figures", Table: in.failed()},
 		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
 	var database, again []view.Block
@@ -212,7 +213,8 @@ func hostTable(h result.Host) view.Table {
 		{"memory", size(h.MemoryBytes)}, {"memory limit", size(h.MemoryLimit)}, {"filesystem", h.Filesystem}, {"mount options", h.Mount}, {"device", h.Device},
 		{"rotational", strconv.FormatBool(h.Rotational)}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)}, {"I/O scheduler", h.Scheduler},
 		{"transparent huge pages", h.THP}, {"CPU governor", h.Governor}, {"open files allowed", whole(int64(min(h.FDLimit, math.MaxInt64)))},
-		{"root", strconv.FormatBool(h.Root)}, {"load average before", view.Number(h.LoadAverage)}, {"virtualised", strings.TrimPrefix(h.Virtualised, "virtual machine: ")},
+		{"root", strconv.FormatBool(h.Root)}, {"load average before", view.Number(h.LoadAverage)},
+		{"virtualised", strings.TrimPrefix(h.Virtualised, "virtual machine: ")},
 		{"clock", fmt.Sprintf("%s, %s to read", h.Clock, view.Nanos(h.ClockNanos))},
 		{"node", h.Node}, {"hardware class", h.Class}, {"Slurm job", h.Job},
 		{"Go", h.Go}, {"statelab", h.Statelab}, {"cgo", strconv.FormatBool(h.Cgo)},

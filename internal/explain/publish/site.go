@@ -111,7 +111,8 @@ func siteOf(shown []Shown, title string) *view.Page {
 	if len(names) != 1 {
 		count = unit.Count(len(names)) + " results"
 	}
-	text := count + ". Only runs under the same conditions are ranked with each other. A figure is that of the middle run (of an even number, the worse of the two)."
+	text := count + ". Only runs under the same conditions are ranked with each other. " +
+		"A figure is that of the middle run (of an even number, the worse of the two)."
 	if slices.ContainsFunc(boards, func(b *compare.Board) bool { return len(b.Rows) > 1 }) {
 		text += " The column \"difference\" says whether a result differs from the first by more than chance."
 	}
