@@ -136,7 +136,7 @@ func TestWrongFolders(t *testing.T) {
 		words []string
 	}{
 		{"no database", []string{"read", "--db", other, "--use-existing"}, exitFailed,
-			[]string{other, "no database was found in", "it has no CURRENT file. For a geth node, name its folder geth/chaindata"}},
+			[]string{other, "no database was found in", "it has no CURRENT file. For a geth node, give the path of geth/chaindata"}},
 		{"no directory", []string{"read", "--db", missing}, exitUsage, []string{"--db", missing, "no such file or directory"}},
 		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"--db", "letter.txt", "is a file"}},
 		{"foreign without --use-existing", []string{"read", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},

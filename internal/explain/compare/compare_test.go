@@ -191,7 +191,7 @@ func TestNothingInCommon(t *testing.T) {
 	other.Groups[0].Axes = map[string]string{"cache": "4MiB"}
 	sweep.Groups = append(sweep.Groups, more)
 	for want, with := range map[string]Side{
-		"S holds runs of engines and L of layouts":                       layouts,
+		"S holds operations of engines, L holds lookups in state layouts": layouts,
 		"cache 4MiB (T only). Measure one of these settings in both; --": other,
 	} {
 		if _, err := Of([]Side{sweep, with}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
