@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -46,7 +47,8 @@ func TestGolden(t *testing.T) {
 func transcribe(t *testing.T, out *strings.Builder, args []string) {
 	s := start(t, args...)
 	o := s.wait()
-	fmt.Fprintf(out, "$ statelab %s\n%s", strings.Join(args, " "), strings.ReplaceAll(o.stdout+o.stderr, s.command.Dir, "$PWD"))
+	machine := strings.NewReplacer(s.command.Dir, "$PWD", fmt.Sprintf("this machine's, %d)", runtime.NumCPU()), "this machine's, N)")
+	fmt.Fprintf(out, "$ statelab %s\n%s", strings.Join(args, " "), machine.Replace(o.stdout+o.stderr))
 	if o.exit != exitDone {
 		fmt.Fprintf(out, "(exit %d)\n", o.exit)
 	}

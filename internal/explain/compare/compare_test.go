@@ -192,7 +192,7 @@ func TestNothingInCommon(t *testing.T) {
 	sweep.Groups = append(sweep.Groups, more)
 	for want, with := range map[string]Side{
 		"S holds operations of engines, L holds lookups in state layouts": layouts,
-		"cache 4MiB (T only). Measure one of these settings in both; --": other,
+		"cache 4MiB (T only). Measure one of these settings in both; --":  other,
 	} {
 		if _, err := Of([]Side{sweep, with}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
