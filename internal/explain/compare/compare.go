@@ -119,18 +119,17 @@ func Of(sides []Side, o Options) (*Comparison, error) {
 
 // kind is what the runs of a side measured.
 func (s Side) kind() string {
-	for _, g := range s.Groups {
-		for _, run := range g.Runs {
-			switch {
-			case run.Figures.State != nil:
-				return "lookups in state layouts"
-			case run.Changes != nil:
-				return "a replay of changes into state trees"
-			}
-			return "operations of engines"
-		}
+	at := slices.IndexFunc(s.Groups, func(g Group) bool { return len(g.Runs) > 0 })
+	if at < 0 {
+		return ""
 	}
-	return ""
+	switch run := s.Groups[at].Runs[0]; {
+	case run.Figures.State != nil:
+		return "lookups in state layouts"
+	case run.Changes != nil:
+		return "a replay of changes into state trees"
+	}
+	return "operations of engines"
 }
 
 func (p pair) judge(a, b string, o Options) (Pair, error) {
