@@ -60,6 +60,9 @@ func (e Evidence) Binds() (r Resource, why string) {
 			e.ReadsPerGet, e.DeviceOneNanos/1e3, 100*min(1, e.ReadsPerGet*e.DeviceOneNanos/e.ServiceNanos), e.ServiceNanos/1e3)
 	case e.Saturated && (e.DeviceMost > 0 || e.ReadsPerGet == 0):
 		return Locks, fmt.Sprintf("neither the processors (%.0f%%) nor the device are busy", 100*(e.CPUShare+e.OthersShare))
+	case e.DeviceMost > 0 && e.ReadsPerSecond > 0:
+		return Unknown, fmt.Sprintf("neither the processors (%.0f%%) nor the disk (%.0f%% of the %.0f reads a second that it gives) are at their limit",
+			100*(e.CPUShare+e.OthersShare), 100*e.ReadsPerSecond/e.DeviceMost, e.DeviceMost)
 	}
 	return Unknown, "the device was not measured, its measurement was not used, or its reads were not counted"
 }

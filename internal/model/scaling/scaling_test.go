@@ -3,6 +3,7 @@ package scaling
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -104,6 +105,11 @@ func TestBindsNamesTheResource(t *testing.T) {
 		if got, why := e.Binds(); got != want || why == "" {
 			t.Errorf("%s (%s), want %s", got, why, want)
 		}
+	}
+	// What is known and not at its limit is told with its figures.
+	below := Evidence{Threads: 16, Procs: 16, InFlight: 16, CPUShare: .51, ReadsPerGet: 1, ReadsPerSecond: 55e3, DeviceMost: 70e3, ServiceNanos: 3e5}
+	if got, why := below.Binds(); got != Unknown || !strings.Contains(why, "the processors (51%) nor the disk (79% of the 70000") {
+		t.Errorf("%s (%s)", got, why)
 	}
 	// The same faults taken in C give the processor back.
 	e := Evidence{Threads: 64, Procs: 2, InFlight: 40, FaultsPerGet: .9, CPUShare: .4}
