@@ -3,7 +3,8 @@
 #
 # Generated transfers stand in for a chain's change sets: statelab changeset harvest takes them from
 # a node. Trees that compute roots by the same rule must agree on every root, or the replay fails.
-# A leaf is one entry of a tree, a key and its value. Answer: leaves/s
+# A leaf is one entry of a tree, a key and its value.
+# Answer: leaves/s
 set -eu
 VERSIONS=${VERSIONS:-200} SCALE=${SCALE:-0.02} TREES=${TREES:-iavl0,iavl1}
 
