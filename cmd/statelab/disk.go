@@ -48,7 +48,7 @@ buffer of 128 KiB costs beside a read.
 func (a *app) disk(f *flags, m *mistakes) error {
 	limit := host.LimitPlan{Dir: f.Dir, Fio: f.With != diskNone}
 	if info, err := os.Stat(limit.Dir); err != nil || !info.IsDir() {
-		m.add("%s: no such directory: statelab disk DIR", limit.Dir)
+		m.add("%s: no such directory (usage: statelab disk DIR)", limit.Dir)
 	}
 	for _, text := range f.InFlight.Values() {
 		limit.InFlight = append(limit.InFlight, m.upTo("in-flight", text, maxDiskReaders, "--in-flight 1,4,16"))

@@ -59,7 +59,7 @@ func main() {
 	}
 	go func() {
 		<-interrupts
-		fmt.Fprintln(os.Stderr, "\ninterrupted: keeping what is measured (again to stop at once)")
+		fmt.Fprintln(os.Stderr, "\ninterrupted: keeping what is measured (press Ctrl-C again to stop at once)")
 		cancel(errInterrupted)
 		<-interrupts
 		os.Exit(exitFailed) // the kernel takes the runner along

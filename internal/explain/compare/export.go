@@ -54,13 +54,20 @@ func ParseLimit(text string) (Limit, error) {
 // Failures says where a limit is certainly passed, and where that cannot be told: both
 // fail a comparison, since a check that cannot tell has not passed.
 func (c *Comparison) Failures(l Limit) (failed []string) {
-	seen := false
+	seen, few, needs := false, 0, ""
 	for _, p := range c.Pairs {
 		for _, f := range p.Figures {
 			if f.Name != l.Figure {
 				continue
 			}
 			seen = true
+			if f.few {
+				few, needs = few+1, f.needs(min(p.Runs[0], p.Runs[1]))
+				if f.metric.count {
+					needs += " (counts of one thread need one run)"
+				}
+				continue
+			}
 			switch passed, unclear := l.passed(f); {
 			case l.undefined(f):
 				failed = append(failed, fmt.Sprintf("%s: %s was 0 in one of the runs, so a change in %% is undefined: give the limit without %%", l.Text, f.metric.noun))
@@ -68,6 +75,9 @@ func (c *Comparison) Failures(l Limit) (failed []string) {
 				failed = append(failed, l.Text+": "+p.Sentence(f))
 			}
 		}
+	}
+	if few > 0 {
+		failed = append(failed, fmt.Sprintf("%s: cannot tell at %d of %d settings: %s", l.Text, few, len(c.Pairs), needs))
 	}
 	if !seen {
 		failed = append(failed, fmt.Sprintf("%s: the runs do not have this figure", l.Text))

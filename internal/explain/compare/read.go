@@ -38,6 +38,9 @@ type Group struct {
 // Open reads the runs of a folder.
 func Open(dir string) (Side, error) {
 	side := Side{Name: dir}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return side, fmt.Errorf("%s is a file, not a folder of results", dir)
+	}
 	settings, err := settingsOf(dir)
 	if err != nil {
 		return side, err

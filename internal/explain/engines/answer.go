@@ -216,10 +216,10 @@ func (c curve) tooLarge() string {
 		}
 		level, bytes := largestFilter(p.Run.Database.Levels)
 		if room := p.BlockBytes / shards; bytes > room {
-			text := fmt.Sprintf("At %s the cache has %d shards with %s for blocks each. A filter of level %d takes more (%s on average): it is never cached, "+
-				"so Gets that consult it read it each time", view.ShortBytes(p.CacheBytes), shards, unit.Bytes(room), level, unit.Bytes(bytes))
+			text := fmt.Sprintf("At %s the cache has %d shards with %s for blocks each. The filters of level %d take %s on average: those that are larger "+
+				"than a shard are never cached, so each Get that consults one reads it", view.ShortBytes(p.CacheBytes), shards, unit.Bytes(room), level, unit.Bytes(bytes))
 			if i+1 < len(read) && p.topIndexReads() < read[i+1].topIndexReads() {
-				text += fmt.Sprintf(". It also takes no room from other blocks, so fewer top indexes are read than at %s, where filters displace them",
+				text += fmt.Sprintf(". They also take no room from other blocks, so fewer top indexes are read than at %s, where filters displace them",
 					view.ShortBytes(read[i+1].CacheBytes))
 			}
 			return text + "."

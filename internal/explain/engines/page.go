@@ -200,7 +200,8 @@ func (c curve) blocks() []view.Block {
 	if c.x == "cache" && len(c.withReads()) > 1 {
 		reads.Picture, reads.Note = readsChart(c), "Each colour is a block type; the line joins what was measured."
 		if c.sweep.Inflection != nil {
-			reads.Note += " IP1: filters that Gets consult and top indexes fit in the cache; IP2: all indexes too. " +
+			reads.Note += " IP1: filters that Gets consult, top indexes, and single indexes (of tables that have one index block) fit in the cache; " +
+				"IP2: all indexes too. " +
 				"Solid: the cache that holds them" + besideMemtables(reservedOf(c.pts)) + "; dashed: their size on disk."
 		}
 		if text := c.tooLarge(); text != "" {
@@ -221,11 +222,12 @@ func (c curve) blocks() []view.Block {
 		add(view.Block{Title: "Overall hit rate", Method: "reads.md",
 			Note:    "All block types together. It hides what the types show: most accesses are of blocks that are always cached.",
 			Picture: overlay([]curve{c}, false, "overall hit rate by cache size", all, "hit rate of all blocks, %", false), Table: c.table(all)})
-		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads." + countedBy(c),
+		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads. " +
+			"A device gives whole sectors or pages, so its bytes exceed those of blocks." + countedBy(c),
 			Method:  "device-reads.md",
 			Picture: deviceChart(c), Table: c.table(blockReads, deviceReads, agreement,
-				figure("read by blocks", "bytes/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
-				deviceBytes.Named("read from device", "bytes/Get"))})
+				figure("block bytes", "/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
+				deviceBytes.Named("device bytes", "/Get"))})
 	}
 	var levels []column
 	for level := range engine.MaxLevels {

@@ -146,14 +146,14 @@ func TestFiltersLargerThanAShard(t *testing.T) {
 		}
 		return s.curves("cache")[0]
 	}
-	const never = "At 1 MiB the cache has 4 shards with 24.4 KiB for blocks each. A filter of level 5 takes more (33.2 KiB on average): it is never cached, " +
-		"so Gets that consult it read it each time"
+	const never = "At 1 MiB the cache has 4 shards with 24.4 KiB for blocks each. The filters of level 5 take 33.2 KiB on average: those that are larger " +
+		"than a shard are never cached, so each Get that consults one reads it"
 	for _, c := range []struct {
 		blocks []int64
 		want   string
 	}{
 		{[]int64{100_000, 200_000, 400_000}, never +
-			". It also takes no room from other blocks, so fewer top indexes are read than at 2 MiB, where filters displace them."},
+			". They also take no room from other blocks, so fewer top indexes are read than at 2 MiB, where filters displace them."},
 		{[]int64{100_000}, never + "."},
 		{[]int64{200_000, 400_000}, ""},
 	} {

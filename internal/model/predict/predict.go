@@ -149,6 +149,8 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 					cache:     cachesim.NewClockPro(l.shardBytes),
 					random:    rand.NewPCG(seed, uint64(s)+1),
 					stepsLeft: maxSteps / int64(l.simulated*len(in.Seeds)),
+
+					leastStretch: accessesPerBlock * float64(l.shardBytes-l.reservedBytes) / usualBlockBytes,
 				}
 				sim.cache.Reserve(l.reservedBytes)
 				toSteadyState := i == 0 && s < steadyShards

@@ -18,6 +18,9 @@ type simulation struct {
 	cache     *cachesim.ClockPro
 	random    *rand.PCG
 	stepsLeft int64 // of the cache's hands
+	// leastStretch is how many accesses a stretch needs at least to show whether the
+	// cache still fills.
+	leastStretch float64
 }
 
 // outcome is what a shard's accesses came to.
@@ -39,6 +42,11 @@ const (
 	// after so many accesses.
 	steadyChange      = 0.002
 	maxSteadyAccesses = 16e6
+	// With a tenth of the accesses missing, so many for each block that fits bring in as many
+	// blocks as the cache holds, or more. In a shorter stretch the miss rate of a large cache
+	// hardly changes even while it fills.
+	accessesPerBlock = 16
+	usualBlockBytes  = 4096
 )
 
 // run plays warm-up and measured Gets, and goes on to the steady state if told
@@ -69,7 +77,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		return out, nil
 	}
 	before := math.Inf(1)
-	stretch = min(gets*s.plan.perGet, maxSteadyAccesses/2)
+	stretch = min(max(gets*s.plan.perGet, s.leastStretch), maxSteadyAccesses/2)
 	for played := 0.0; ; stretch *= 2 {
 		last = newTally(s.classes)
 		if err := s.play(ctx, stretch, last); err != nil {
