@@ -73,7 +73,7 @@ func TestReplayOfTheNullTree(t *testing.T) {
 func TestReplayComparesRootsOfTrees(t *testing.T) {
 	set, out := changes(t, 50), filepath.Join(t.TempDir(), "R")
 	o := must(t, "replay", "--tree", "replaytest,null", "--changes", set, "--out", out, "--repeats", "2", "--gets", "2000")
-	for _, says := range []string{"identical at all 50 versions compared", "Harness:", "a kill loses nothing"} {
+	for _, says := range []string{"identical at all 50 versions compared", "Statelab's own work:", "a kill loses nothing"} {
 		if !strings.Contains(o.stdout, says) {
 			t.Errorf("stdout lacks %q\n%v", says, o)
 		}
