@@ -152,7 +152,7 @@ func (r *request) model(e advise.Evidence) advise.Model {
 		Input:       predict.Input{Version: version1or2(e.Engine.Name), Cores: r.cores, AbsentShare: r.missing, Seeds: []uint64{r.seed}},
 		RestReserve: r.restReserve(e.Engine.Name, false),
 	}
-	if e.Client != advise.Statelab || e.Settings.Given { // a profile's cache is nobody's
+	if e.Client != advise.Statelab || e.Settings.Given { // no client uses the cache of a profile
 		m.NowBytes = e.Settings.CacheBytes
 	}
 	if e.Client == advise.Geth {

@@ -245,7 +245,7 @@ func (a *app) pricing(run *result.Run, out *comparison, missing float64, seed ui
 	source := "--cache"
 	switch i := lsm.Inflect(run.Database.Levels, 0); {
 	case out.CacheBytes > 0:
-	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0: // a profile's cache is nobody's
+	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0: // no client uses the cache of a profile
 		out.CacheBytes, source = i.IP2.CacheBytes+atRest(run), "what its filters and indexes need; --cache sets another"
 	default:
 		out.CacheBytes, source = settings.CacheBytes, settings.Source

@@ -85,7 +85,7 @@ func TestListAndReports(t *testing.T) {
 	}
 }
 
-// A price table stands beside the disk that it was priced with.
+// A folder of prices also holds the disk that they were computed with.
 func TestKinds(t *testing.T) {
 	root := t.TempDir()
 	must(t, result.WritePrice(root, &result.Price{}))
