@@ -224,7 +224,7 @@ func (s noTables) Create(fd storage.FileDesc) (storage.Writer, error) {
 // TestReadsEveryJournal: a program that stops during a flush leaves two journals, which a database that
 // is only read holds in memory; goleveldb alone fails at the second.
 func TestReadsEveryJournal(t *testing.T) {
-	dir, copied := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
 	files, err := storage.OpenFile(dir, false)
 	must(t, err)
 	owner, err := leveldb.Open(noTables{files}, &opt.Options{WriteBuffer: 64 << 10})
@@ -234,7 +234,7 @@ func TestReadsEveryJournal(t *testing.T) {
 		must(t, owner.Put(key(uint64(i)), make([]byte, 1<<10), nil))
 	}
 	must(t, owner.Put(key(0), []byte("newest"), nil))
-	must(t, os.CopyFS(copied, os.DirFS(dir))) // the owner's Close would wait for its flush
+	copied := enginetest.CopyOpen(t, dir) // the owner's Close would wait for its flush
 	if journals, err := filepath.Glob(filepath.Join(copied, "*.log")); err != nil || len(journals) != 2 {
 		t.Fatalf("journals %v, %v; want two", journals, err)
 	}

@@ -15,6 +15,7 @@ import (
 	pebble2 "github.com/cockroachdb/pebble/v2"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engine/enginetest"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
@@ -141,8 +142,7 @@ func writeAndCrash(t *testing.T, f flavour, dir string) (crashed string) {
 		}
 		must(t, b.commit())
 	}
-	crashed = t.TempDir()
-	must(t, os.CopyFS(crashed, os.DirFS(dir)))
+	crashed = enginetest.CopyOpen(t, dir)
 	must(t, s.close())
 	return crashed
 }

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engine/enginetest"
 )
 
 // Run tests e, pebble1 or pebble2.
@@ -355,7 +356,7 @@ func (l lab) testCacheReserved(t *testing.T) {
 // testLogTakesNoCache: a database that was killed with a log larger than the cache
 // reads as many blocks as it does without the log, Get for Get.
 func (l lab) testLogTakesNoCache(t *testing.T) {
-	dir, killed := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "killed")
+	dir := filepath.Join(t.TempDir(), "db")
 	must(t, os.CopyFS(dir, os.DirFS(l.dir)))
 	db := l.open(t, engine.Options{Dir: dir, CacheBytes: 64 << 20, Overrides: map[string]string{"MemTableSize": "64MiB", "DisableAutomaticCompactions": "true"}})
 	w, err := db.Writer()
@@ -370,7 +371,7 @@ func (l lab) testLogTakesNoCache(t *testing.T) {
 	must(t, w.Commit())
 	must(t, w.Close())
 	must(t, db.Sync(t.Context()))
-	must(t, os.CopyFS(killed, os.DirFS(dir)))
+	killed := enginetest.CopyOpen(t, dir)
 	must(t, db.Close())
 	reads := func(dir string) engine.BlockReads {
 		db := l.open(t, engine.Options{Dir: dir, ReadOnly: true})
