@@ -273,6 +273,12 @@ type BackgroundWorker interface {
 	BackgroundError() error
 }
 
+// WriteBuffered is a DB that collects writes in memory and writes them sorted to tables.
+type WriteBuffered interface {
+	// WriteBufferBytes are the keys and values, in bytes, that become tables together.
+	WriteBufferBytes() int64
+}
+
 // MemoryReporter is a DB that says what its memory goes to.
 type MemoryReporter interface {
 	// Memory lists the parts of the budget, largest first. Their sum is what the

@@ -58,6 +58,9 @@ func (d *DB) Counters() engine.Counters {
 
 func told(n int64) *int64 { return &n }
 
+// WriteBufferBytes is the size of a memtable once it is no longer small.
+func (d *DB) WriteBufferBytes() int64 { return int64(d.config.MemTableBytes) }
+
 // Memory is how Pebble spends a budget. It charges memtables to the block cache,
 // so that the size of the cache bounds both; open tables keep a few kilobytes of
 // their own, which nothing counts.

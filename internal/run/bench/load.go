@@ -144,29 +144,43 @@ func removeDatabase(dir string) error {
 const checkpointEvery = time.Second
 
 // filling is a load through the write path from several threads. Thread t of T writes
-// batches t, t+T, t+2T, ...: the keys below the slowest thread's next batch are all in,
+// runs t, t+T, t+2T, ... of keys: those below the slowest thread's next run are all in,
 // and a resume starts there.
 type filling struct {
 	manifest *keyspace.Manifest
 	values   *keyspace.Values
 	ops      *atomicCount
-	before   uint64          // keys that an earlier load has left
-	next     []atomic.Uint64 // each thread's next batch
-	batches  uint64
+	before   uint64 // keys that an earlier load has left
+	runKeys  uint64
+	next     []atomic.Uint64 // each thread's next run, from before on
 	stop     atomic.Bool
 	failed   chan error
 	done     chan struct{}
 }
 
+// sortedShare: an eighth of a write buffer is at most being sorted at a time. Where a buffer becomes
+// full, each thread's run is in it in part, from the lowest key on, so that some ranges of
+// keys have more keys in it than others: by 4 % in the mean, with four threads.
+const sortedShare = 8
+
+// runKeys is how many keys a thread sorts and then writes.
+func (r *run) runKeys(m *keyspace.Manifest, values *keyspace.Values) uint64 {
+	batch := uint64(m.BatchKeys)
+	buffered, ok := r.db.(engine.WriteBuffered)
+	if !ok {
+		return batch
+	}
+	run := float64(buffered.WriteBufferBytes()) / sortedShare / float64(r.spec.Threads) / (float64(m.KeyBytes) + values.MeanBytes())
+	return max(1, uint64(run)/batch) * batch
+}
+
 func (r *run) fillRandom(ctx context.Context, m *keyspace.Manifest, values *keyspace.Values, ops *atomicCount) error {
-	threads, batchKeys := r.spec.Threads, uint64(m.BatchKeys)
-	first := m.Loaded / batchKeys
-	f := &filling{manifest: m, values: values, ops: ops, before: first * batchKeys,
-		next: make([]atomic.Uint64, threads), batches: (m.Keys + batchKeys - 1) / batchKeys,
-		failed: make(chan error, threads), done: make(chan struct{})}
+	threads, runKeys := r.spec.Threads, r.runKeys(m, values)
+	f := &filling{manifest: m, values: values, ops: ops, before: m.Loaded, runKeys: runKeys,
+		next: make([]atomic.Uint64, threads), failed: make(chan error, threads), done: make(chan struct{})}
 	var group sync.WaitGroup
 	for t := range threads {
-		f.next[t].Store(first + uint64(t))
+		f.next[t].Store(uint64(t))
 		group.Go(func() {
 			if err := r.fillThread(f, &f.next[t]); err != nil {
 				f.failed <- err
@@ -228,11 +242,10 @@ func (r *run) watchFilling(ctx context.Context, f *filling) error {
 
 // checkpoint makes durable what is in, and tells the manifest.
 func (r *run) checkpoint(ctx context.Context, f *filling) error {
-	low := f.batches
+	keys := f.manifest.Keys
 	for t := range f.next {
-		low = min(low, f.next[t].Load())
+		keys = min(keys, f.before+f.next[t].Load()*f.runKeys)
 	}
-	keys := min(low*uint64(f.manifest.BatchKeys), f.manifest.Keys)
 	if err := r.db.Sync(ctx); err != nil {
 		return fmt.Errorf("make %d loaded keys durable: %w", keys, err)
 	}
@@ -247,28 +260,32 @@ func (r *run) fillThread(f *filling, next *atomic.Uint64) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	m, step := f.manifest, uint64(len(f.next))
-	made := newAscending(m)
+	made := newAscending(m, f.runKeys)
 	var value []byte
-	for batch := next.Load(); batch < f.batches && !f.stop.Load(); batch += step {
-		from := batch * uint64(m.BatchKeys)
-		to := min(from+uint64(m.BatchKeys), m.Keys)
-		for _, k := range made.keys(from, to) {
-			key, index := made.key(k), from+uint64(k.at)
-			value = f.values.Value(value, index, 0)
-			if err := out.Put(key, value); err != nil {
-				return fmt.Errorf("put key %x at op %d: %w", key, index, err)
+	for run := next.Load(); f.before+run*f.runKeys < m.Keys; run += step {
+		from := f.before + run*f.runKeys
+		for batch := range slices.Chunk(made.keys(from, min(from+f.runKeys, m.Keys)), m.BatchKeys) {
+			if f.stop.Load() {
+				return nil
 			}
+			for _, k := range batch {
+				key, index := made.key(k), from+uint64(k.at)
+				value = f.values.Value(value, index, 0)
+				if err := out.Put(key, value); err != nil {
+					return fmt.Errorf("put key %x at op %d: %w", key, index, err)
+				}
+			}
+			if err := out.Commit(); err != nil {
+				return fmt.Errorf("commit a batch of the keys from %d on: %w", from, err)
+			}
+			f.ops.Add(uint64(len(batch)))
 		}
-		if err := out.Commit(); err != nil {
-			return fmt.Errorf("commit keys %d to %d: %w", from, to, err)
-		}
-		f.ops.Add(to - from)
-		next.Store(batch + step)
+		next.Store(run + step)
 	}
 	return nil
 }
 
-// ascending makes the keys of a batch and sorts them: a memtable finds the place of a
+// ascending makes the keys of a run and sorts them: a memtable finds the place of a
 // key faster next to that of the key before. What is loaded does not depend on it.
 type ascending struct {
 	maker    *keyspace.Maker
@@ -279,11 +296,11 @@ type ascending struct {
 
 type ascendingKey struct {
 	word uint64 // the first of the key
-	at   int    // its place in the batch
+	at   int    // its place in the run
 }
 
-func newAscending(m *keyspace.Manifest) *ascending {
-	return &ascending{maker: m.KeySpace().Maker(), keyBytes: m.KeyBytes, bytes: make([]byte, min(uint64(m.BatchKeys), m.Keys)*uint64(m.KeyBytes))}
+func newAscending(m *keyspace.Manifest, runKeys uint64) *ascending {
+	return &ascending{maker: m.KeySpace().Maker(), keyBytes: m.KeyBytes, bytes: make([]byte, min(runKeys, m.Keys)*uint64(m.KeyBytes))}
 }
 
 // keys are those of the indexes from from to to, valid until the next call.

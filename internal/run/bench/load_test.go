@@ -7,11 +7,11 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 )
 
-// TestAscending compares the keys of two batches, of which the last is short, with those
+// TestAscending compares the keys of two runs, of which the last is short, with those
 // of their indexes.
 func TestAscending(t *testing.T) {
 	m := &keyspace.Manifest{Keys: 150, KeyBytes: 20, KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix, BatchKeys: 100, Seed: 1}
-	a, want := newAscending(m), make([]byte, m.KeyBytes)
+	a, want := newAscending(m, 100), make([]byte, m.KeyBytes)
 	maker := m.KeySpace().Maker()
 	for _, batch := range [][2]uint64{{0, 100}, {100, 150}} {
 		seen := map[uint64]bool{}
