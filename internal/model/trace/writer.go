@@ -29,7 +29,7 @@ type Writer struct {
 
 // NewWriter begins a trace.
 func NewWriter(out io.Writer, header Header) (*Writer, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return nil, fmt.Errorf("trace: make a compressor: %w", err)
 	}
