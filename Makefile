@@ -51,7 +51,7 @@ help:
 	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
 	@echo "cluster-test  Slurm on loopback, and twenty storms of failures: ten minutes (a short form is in test)"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
-	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 10) on one core, as many at a time as there are cores;"
+	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 5) on one core, as many at a time as there are cores;"
 	@echo "          inputs that reach new code stay in Go's cache, those that fail a test in testdata/fuzz beside it"
 	@echo "storm     kills, signals and failing disks from STORM_SEED for STORM (default 2h); as root also disks that fill up and fail"
 	@echo "damage    10,000 damaged inputs for every reader, 100 damaged databases for every engine, 100 lies for every verb: hours"
@@ -221,8 +221,8 @@ race: needs
 	$(RACE) -run 'TestEngine/(PutGetDelete|ReadersBesideAWriter|SettleEnds)' ./engines/pebble1 ./engines/goleveldb
 	$(RACE) -run 'Reader|Curve|LongTraces' ./layouts/chunktrie ./internal/model/cachesim
 
-# Every target gets its seconds of one core: three minutes for 34 of them on two.
-FUZZ_SECONDS := 10
+# Every target gets its seconds of one core: two minutes for 43 of them on two.
+FUZZ_SECONDS := 5
 
 # RocksDB's adapter is a package with cgo alone.
 fuzz: needs

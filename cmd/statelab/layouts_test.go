@@ -32,7 +32,7 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "L")
 	o := must(t, "layouts", "--layout", "flat-pebble,geth-hash,geth-path,geth-flat,pagetrie,chunktrie", "--accounts", "1k,3k", "--block", "500", "--updates", "50",
-		"--update-blocks", "3", "--reads", "1k", "--out", out, "--json")
+		"--update-blocks", "3", "--reads", "1k", "--first", "3", "--out", out, "--json")
 	var l result.Layouts
 	if err := json.Unmarshal([]byte(o.stdout), &l); err != nil {
 		t.Fatal(err, o)
