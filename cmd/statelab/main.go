@@ -233,6 +233,7 @@ warning fatal.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	groupFlags(root)
 	root.FParseErrWhitelist.UnknownFlags = true // they are told with all other mistakes
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "show no progress; warnings are shown all the same")

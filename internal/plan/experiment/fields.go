@@ -213,7 +213,13 @@ func New(verb string) *Experiment {
 	return e
 }
 
-// Flags are the flags that set e's fields.
+// Section annotates a flag with the section of its field in a file; Run are those of none.
+const (
+	Section = "section"
+	Run     = "run"
+)
+
+// Flags are the flags that set e's fields, each with its Section.
 func (e *Experiment) Flags(into *pflag.FlagSet) {
 	for _, f := range e.taken() {
 		if f.flag == "" {
@@ -233,6 +239,11 @@ func (e *Experiment) Flags(into *pflag.FlagSet) {
 		case *[]string:
 			into.StringArrayVar(to, f.flag, nil, about)
 		}
+		section, _, found := strings.Cut(f.key, ".")
+		if !found {
+			section = Run
+		}
+		into.Lookup(f.flag).Annotations = map[string][]string{Section: {section}}
 	}
 }
 
