@@ -114,7 +114,8 @@ demo: build
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --page-cache direct --out S"
 
-test: tools needs lint platforms runners trees unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz e2e
+# With --jobs, e2e begins first: it takes longest, and waits most.
+test: tools needs runners trees e2e lint platforms unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz
 	@echo "make test: all passed"
 
 tools:
