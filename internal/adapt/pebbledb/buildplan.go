@@ -51,15 +51,18 @@ type piece struct {
 func newBuildPlan(spec engine.SortedSpec, rest lsm.Rest, bytesPerKey [Levels]float64, flushKeys float64, staysInL0 bool) buildPlan {
 	p := buildPlan{spec: spec}
 	random := rand.New(rand.NewPCG(spec.Seed, spec.Keys))
-	var below []plannedTable
+	var levels [Levels][]plannedTable
 	for level := lastLevel; level >= rest.Base; level-- {
-		covered := coverage(level, rest.Base, rest.Keys[level]/float64(spec.Keys), flushKeys/rest.Keys[rest.Base])
+		covered, runFiles := shape(level, rest.Base, rest.Keys[level]/float64(spec.Keys), flushKeys/rest.Keys[rest.Base])
 		files := int(max(1, math.Round(rest.Keys[level]*bytesPerKey[level]/rest.FileBytes[level])))
-		tables := cut(level, spec.Keys, files, covered, runFiles[min(level-rest.Base, len(runFiles)-1)], random)
-		p.tables = append(p.tables, overlap(below, tables)...)
-		below = tables
+		levels[level] = cut(level, spec.Keys, files, covered, runFiles, random)
 	}
-	p.tables = append(p.tables, below...)
+	for level := rest.Base; level < lastLevel; level++ {
+		levels[level+1] = overlap(levels[level+1], levels[level])
+	}
+	for level := lastLevel; level >= rest.Base; level-- {
+		p.tables = append(p.tables, levels[level]...)
+	}
 	ranges, keys := p.tables, rest.Keys
 	if share := flushKeys / float64(spec.Keys); staysInL0 && share < maxRecentShare {
 		p.recent = cut(0, spec.Keys, recentRanges, recentCoverage, 1, random)
@@ -100,40 +103,39 @@ const (
 	maxRecentShare = 0.5
 )
 
-// coverage is the part of the key space that a level's files span after random
-// loading, fitted to settled loads (docs/methods/loading.md). A compaction out
-// of L0 brings flushes that span all of it; the base level, limited to
-// flushShare times fewer bytes, can then keep a part only. A level's keys must
-// also leave room for others in the ranges they are squeezed into.
-func coverage(level, base int, share, flushShare float64) float64 {
+// shape is how a level's files lie in the key space after random loading, fitted to settled loads
+// (docs/methods/loading.md): the part of it that they span, and how many are side by side between two
+// gaps. A compaction out of L0 brings flushes that span all of it; the base level, limited to
+// flushShare times fewer bytes, can then keep a part only. A level's keys must also leave room for
+// others in the ranges they are squeezed into.
+func shape(level, base int, share, flushShare float64) (covered float64, runFiles int) {
 	const roomForOthers = 1.5
-	covered := 0.83 / (1 + 0.05*flushShare)
-	switch level {
-	case lastLevel:
-		return 1
-	case base:
-		covered = 0.85 / (1 + 0.93*flushShare)
-	case base + 1:
-		covered = 0.84 / (1 + 0.23*flushShare)
+	switch {
+	case level == lastLevel:
+		return 1, 1
+	case level == base:
+		covered, runFiles = 0.85/(1+0.93*flushShare), 2
+	case level == lastLevel-1 && level == base+1:
+		covered, runFiles = 0.84/(1+0.23*flushShare), 3
+	case level == base+1:
+		covered, runFiles = 0.84/(1+0.54*flushShare), 2
+	default:
+		covered, runFiles = 0.83, 5
 	}
-	return min(1, max(covered, roomForOthers*share))
+	return min(1, max(covered, roomForOthers*share)), runFiles
 }
-
-// runFiles are side by side between two gaps, on average: on the base level, the one below it, and
-// further down.
-var runFiles = [...]int{2, 3, 5}
 
 const (
 	// fileSpread is the standard deviation of a level's file sizes over their
-	// mean after random loading: 0.35 to 0.55 (docs/methods/loading.md).
-	fileSpread                 = 0.45
+	// mean after random loading (docs/methods/loading.md).
+	fileSpread, lastFileSpread = 0.6, 0.48
 	minFileShare, maxFileShare = 0.1, 2 // of the mean
 	// What came down with one flush is sparse and spans much, what has been merged
 	// with several is dense and spans little: Gets ask some files far more often
 	// than others. densitySpread is the standard deviation of the logarithm of a
 	// file's density; at densityChanges of the borders between files it is another.
 	densitySpread  = 0.55
-	densityChanges = 0.5
+	densityChanges = 0.8
 )
 
 // cut lays the files of a level over a covered part of the indexes.
@@ -141,17 +143,20 @@ func cut(level int, keys uint64, files int, covered float64, runFiles int, rando
 	type span struct{ width, gap, density float64 } // the gap is behind it
 	spans := make([]span, files)
 	var width, gaps float64
-	density, begins := 1.0, true
+	density, begins, spread := 1.0, true, fileSpread
+	if level == lastLevel {
+		spread = lastFileSpread
+	}
 	for i := range spans {
 		s := &spans[i]
 		if level > 0 && covered < 1 && (begins || random.Float64() < densityChanges) {
 			density = math.Exp(densitySpread * random.NormFloat64())
 		}
 		s.density = density
-		s.width = min(max(1+fileSpread*random.NormFloat64(), minFileShare), maxFileShare) / density
+		s.width = min(max(1+spread*random.NormFloat64(), minFileShare), maxFileShare) / density
 		width += s.width
 		if begins = random.IntN(runFiles) == 0 || i == files-1; begins {
-			s.gap = random.ExpFloat64()
+			s.gap = random.ExpFloat64() + random.ExpFloat64()
 			gaps += s.gap
 		}
 	}
@@ -173,27 +178,27 @@ func cut(level int, keys uint64, files int, covered float64, runFiles int, rando
 	return tables
 }
 
-// overlap returns below with tables extended so that each of above spans keys
-// of the level below it: ingestion lets a table sink through a gap.
+// overlap returns below with tables added so that each of above spans keys of the
+// level below it: ingestion lets a table sink through a gap. A table that is added is
+// no wider than the mean one.
 func overlap(below, above []plannedTable) []plannedTable {
-	extended := slices.Clone(below)
-	i := 0
+	var width uint64
+	for _, b := range below {
+		width += (b.to - b.from) / uint64(len(below))
+	}
+	overlapped := make([]plannedTable, 0, len(below))
 	for _, a := range above {
-		reach := a.from + (a.to-a.from)/4
-		for i < len(extended) && extended[i].to < reach {
+		from, to := a.from+(a.to-a.from)/4, a.to-(a.to-a.from)/4
+		i := 0
+		for i < len(below) && below[i].to < from {
 			i++
 		}
-		inside := i < len(extended) && extended[i].from < a.to-(a.to-a.from)/4
-		if !inside && len(extended) > 0 {
-			// Both neighbours are too far: bring the nearer one.
-			if i > 0 {
-				extended[i-1].to = reach
-			} else {
-				extended[0].from = a.to - (a.to-a.from)/4
-			}
+		overlapped, below = append(overlapped, below[:i]...), below[i:]
+		if len(below) == 0 || below[0].from >= to {
+			overlapped = append(overlapped, plannedTable{a.level + 1, from, min(to, from+width), 1})
 		}
 	}
-	return extended
+	return append(overlapped, below...)
 }
 
 // divide cuts the key space where any range begins or ends and says how the keys
@@ -207,7 +212,7 @@ func divide(ranges []plannedTable, levelKeys [Levels]float64, keys uint64) []pie
 	}
 	// A level must leave room for those below it; what it cannot take there it
 	// takes elsewhere. The numbers come out within a thousandth after few rounds.
-	const rounds, fullest = 20, 0.9
+	const rounds, fullest = 20, 0.8
 	for range rounds {
 		var got [Levels]float64
 		from := uint64(0)
