@@ -114,9 +114,13 @@ demo: build
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --page-cache direct --out S"
 
-# With --jobs, e2e begins first: it takes longest, and waits most.
-test: tools needs runners trees e2e lint platforms unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz
+test: tools needs lint runners trees cluster-needs e2e platforms unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz
 	@echo "make test: all passed"
+
+# e2e takes longest and waits most. With --jobs it begins before other tests, because they wait for what it needs.
+ifneq ($(filter test,$(MAKECMDGOALS)),)
+platforms unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz: | runners trees cluster-needs
+endif
 
 tools:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install Go 1.26 or newer (https://go.dev/dl)" >&2; exit 1; }
