@@ -185,8 +185,8 @@ const memTableEntryBytes = 47
 const (
 	// sampledPairs of each of a level's sampledRuns are enough to know the stored
 	// size of a key within a percent and few enough to take no time.
-	sampledPairs = 1000
-	sampledRuns  = 32 // files of a level differ in density, and with it in how well they compress
+	sampledPairs = 250
+	sampledRuns  = 128 // files of a level differ in density, and with it in how well they compress
 	// maxSampleRange bounds how many keys of other levels are passed over.
 	maxSampleRange = 4 << 20
 )
