@@ -91,12 +91,18 @@ func (s *Sections) Sample(
 	drawn := 0
 	for round := 0; slices.Contains(open, true); round++ {
 		for i, p := range s.Mix {
-			// All rounds together find about as many times more as there are more of them.
-			if open[i] && (round == fewRounds && len(found[i])*mostRounds/fewRounds < p.of(n) || round == mostRounds) {
+			// All rounds together find about as many times more as there are more of them. Where they
+			// find a thousand, the first has fifteen.
+			none := round > 0 && len(found[i]) == 0 && p.of(n) >= 1000
+			if open[i] && (none || round == fewRounds && len(found[i])*mostRounds/fewRounds < p.of(n) || round == mostRounds) {
 				return tooFew(p, len(found[i]), p.of(n), drawn, slices.Sorted(maps.Keys(names)))
 			}
 		}
-		err := draw(ctx, max(n, leastDrawn), seed+uint64(round)<<32, func(key []byte) error {
+		size := leastDrawn
+		if round > 0 {
+			size = max(n, leastDrawn)
+		}
+		err := draw(ctx, size, seed+uint64(round)<<32, func(key []byte) error {
 			drawn++
 			names[dbformat.Section(client, key)] = true
 			if i := kind(key); i >= 0 && open[i] {
