@@ -12,7 +12,7 @@ import (
 // flagGroups are the headings of a measuring verb's flags: by section of the experiment file,
 // then those that no file holds.
 var flagGroups = [][2]string{
-	{"subject", "What is measured"}, {"database", "Database"}, {"load", "Keys of a database that is loaded"}, {"state", "State"},
+	{"subject", "What is measured"}, {"database", "Database"}, {"load", "Keys of a database that is loaded"}, {"state", "State and its lookups"},
 	{"changes", "Changes"}, {"workload", "Workload"}, {"price", "Price"}, {"disk", "Disk"}, {experiment.Run, "Runs"}, {"cluster", "Cluster"},
 	{"", "Results and control"},
 }
