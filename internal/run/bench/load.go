@@ -158,9 +158,9 @@ type filling struct {
 	done     chan struct{}
 }
 
-// sortedShare: an eighth of a write buffer is at most being sorted at a time. Where a buffer becomes
-// full, each thread's run is in it in part, from the lowest key on, so that some ranges of
-// keys have more keys in it than others: by 4 % in the mean, with four threads.
+// All threads together sort at most 1/sortedShare of a write buffer at a time. When a buffer becomes full,
+// it holds only the lowest keys of each thread's run, so that some ranges have more keys in it than
+// others: by calculation 4 % more or less (standard deviation), with four threads.
 const sortedShare = 8
 
 // runKeys is how many keys a thread sorts and then writes.
@@ -262,12 +262,10 @@ func (r *run) fillThread(f *filling, next *atomic.Uint64) (err error) {
 	m, step := f.manifest, uint64(len(f.next))
 	made := newAscending(m, f.runKeys)
 	var value []byte
-	for run := next.Load(); f.before+run*f.runKeys < m.Keys; run += step {
+	// What is stopped ends its run: a resume would write the keys of a part of it again.
+	for run := next.Load(); f.before+run*f.runKeys < m.Keys && !f.stop.Load(); run += step {
 		from := f.before + run*f.runKeys
 		for batch := range slices.Chunk(made.keys(from, min(from+f.runKeys, m.Keys)), m.BatchKeys) {
-			if f.stop.Load() {
-				return nil
-			}
 			for _, k := range batch {
 				key, index := made.key(k), from+uint64(k.at)
 				value = f.values.Value(value, index, 0)
