@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
@@ -264,6 +265,13 @@ func (a *app) record(
 		return header, totals, perGet, err
 	}
 	defer func() { err = errors.Join(err, resolver.Close()) }()
+	s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides})
+	if len(errs) > 0 {
+		return header, totals, perGet, errors.Join(errs...)
+	}
+	if !s.AsksFilters() {
+		resolver.PassOverFilters()
+	}
 	header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
 		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
 	keys, err := bench.KeyStream(a.ctx, linked(spec.Engine), spec)

@@ -76,6 +76,7 @@ type Config struct {
 
 	askedHandles         int // more than Handles where the process may not open that many
 	adapter, dir         string
+	asksFilters          bool
 	readOnly, disableWAL bool
 	part                 engine.Part
 	table                adapter.Sections
@@ -250,7 +251,13 @@ func (d *live) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, d.failed("list the tables", err)
 	}
-	return d.recorder.Shape(d.inPart(tables), tables, d.config.BlockChargeBytes), nil
+	shape := d.recorder.Shape(d.inPart(tables), tables, d.config.BlockChargeBytes)
+	if !d.config.asksFilters { // Pebble passes over those that tables have
+		for i := range shape.Levels {
+			shape.Levels[i].FilterConsulted = false
+		}
+	}
+	return shape, nil
 }
 
 // Effective are the options in force.

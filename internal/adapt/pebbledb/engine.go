@@ -125,7 +125,7 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		return nil, errors.Join(err, version.Close())
 	}
 	config.adapter, config.dir, config.log = library.About().Name, o.Dir, o.Log
-	config.askedHandles = asked
+	config.askedHandles, config.asksFilters = asked, s.AsksFilters()
 	config.readOnly, config.disableWAL, config.part, config.table = o.ReadOnly, s.DisableWAL, o.Part, s.Table
 	return start(ctx, config, version, recorder, events)
 }

@@ -10,6 +10,7 @@ package pebbledb
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
@@ -62,6 +63,12 @@ type LevelSettings struct {
 	Compression      string // none, snappy, zstd; v2 also minlz
 	FilterBitsPerKey int    // 0: what the library does when told nothing
 	NoFilter         bool   // none, said explicitly
+}
+
+// AsksFilters reports whether a database that is open with s asks the filters of its
+// tables: a policy on any level makes Pebble ask them on all but the last.
+func (s *Settings) AsksFilters() bool {
+	return slices.ContainsFunc(s.Levels[:], func(l LevelSettings) bool { return l.FilterBitsPerKey > 0 })
 }
 
 // minBudgetBytes holds a memtable as it is first made, and some blocks.

@@ -37,6 +37,14 @@ func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	}
 }
 
+// PassOverFilters resolves Gets of a database whose options name no filter: Pebble asks
+// none then, whatever its tables have.
+func (r *Resolver) PassOverFilters() {
+	for _, t := range r.tables {
+		t.filter = nil
+	}
+}
+
 func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	var list func(dir string) (manifest, error)
 	switch version {

@@ -159,6 +159,11 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 		r.Warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run",
 			Remedy: "statelab load --resume --db " + r.spec.Dir})
 	}
+	if i := r.engine.Info(); r.spec.Profile != m.Profile && i.Name == m.Engine && len(i.StoredOptions) > 0 {
+		r.Warn(engine.Warning{Code: "profile_of_the_load", Text: fmt.Sprintf("%s was loaded with profile %s: what applies when data is written, "+
+			"such as block sizes and filters, is that profile's in its tables, and all else is profile %s's", r.spec.Dir, m.Profile, r.spec.Profile),
+			Remedy: fmt.Sprintf("--profile %s, or load another database: statelab load --db NEW --profile %s", m.Profile, r.spec.Profile)})
+	}
 	choice.Keys, w.Aged = m.Keys, int(m.Aged)
 	w.Keys, w.KeyBytes, w.KeyOrder, w.KeyHash, w.ValueModel, w.ValueBytes = m.Keys, m.KeyBytes, m.KeyOrder, m.KeyHash, m.ValueModel, values.MeanBytes()
 	return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion, any: unchecked}, nil

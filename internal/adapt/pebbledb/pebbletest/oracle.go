@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -276,13 +277,21 @@ func (l lab) testKernelReadBytes(t *testing.T) {
 // testFiltersOfTheLastLevel: filters are asked on every level but number 6, and
 // each question is one access.
 func (l lab) testFiltersOfTheLastLevel(t *testing.T) {
+	without := l.open(t, engine.Options{ReadOnly: true, TraceAccesses: true, Profile: "default"})
+	defer func() { must(t, without.Close()) }()
+	c := measured(t, without, func() error { return get(without, 1, 2*n, gets) })
+	shape, err := without.Shape()
+	must(t, err)
+	if asked := c.Reads.Type(engine.Filter).Count; asked != 0 || slices.ContainsFunc(shape.Levels, func(l engine.Level) bool { return l.FilterConsulted }) {
+		t.Errorf("with options that name no filter: %d filter accesses, levels %+v", asked, shape.Levels)
+	}
 	db := l.open(t, engine.Options{ReadOnly: true, TraceAccesses: true})
 	defer func() { must(t, db.Close()) }()
-	c := measured(t, db, func() error { return get(db, 1, 2*n, gets) })
+	c = measured(t, db, func() error { return get(db, 1, 2*n, gets) })
 	if asked, told := c.Reads.Type(engine.Filter).Count, *c.FilterNegative+*c.FilterPositive; asked == 0 || asked != told {
 		t.Errorf("%d filter accesses, Pebble counts %d", asked, told)
 	}
-	shape, err := db.Shape()
+	shape, err = db.Shape()
 	must(t, err)
 	if len(shape.Levels) < 3 {
 		t.Fatalf("%d levels, too few to tell anything", len(shape.Levels))
