@@ -117,12 +117,19 @@ func open(ctx context.Context, o engine.Options) (_ *db, err error) {
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	opened, err := leveldb.Open(counting, s.translate(o))
-	if err != nil {
+	var opened *leveldb.DB
+	err = blockio.KeepingLogs(o.Dir, o.IgnoreLock, func() (err error) {
+		opened, err = leveldb.Open(counting, s.translate(o))
+		return err
+	})
+	if opened == nil {
 		if ldberrors.IsCorrupted(err) && !errors.Is(err, fs.ErrNotExist) {
 			err = &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
 		}
 		return nil, errors.Join(err, base.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, opened.Close(), base.Close())
 	}
 	d := newDB(o, s, opened, counting, recorder)
 	if err := d.start(ctx); err != nil {

@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 type db struct {
@@ -56,7 +57,7 @@ func (d *db) start() (err error) {
 	if d.options, err = d.settings.options(d.cache); err != nil {
 		return err
 	}
-	if err := d.openFamilies(); err != nil {
+	if err := blockio.KeepingLogs(d.settings.dir, d.settings.ignoreLock, d.openFamilies); err != nil {
 		return err
 	}
 	d.writes = C.rocks_writeoptions_create()

@@ -111,11 +111,16 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		s.MaxOpenFiles = affordable(s.MaxOpenFiles, o)
 	}
 	recorder, events := blockio.NewRecorder(pebble2fs.Learn, o.Direct), newEvents()
-	version, config, err := library.Open(s, o, recorder, events)
-	if err != nil {
+	var version Version
+	var config Config
+	err := blockio.KeepingLogs(o.Dir, o.IgnoreLock, func() (err error) {
+		version, config, err = library.Open(s, o, recorder, events)
+		return err
+	})
+	if version == nil {
 		return nil, err
 	}
-	if o.Direct && o.Create { // now there is a file to try it on
+	if err == nil && o.Direct && o.Create { // now there is a file to try it on
 		err = blockio.CheckDirect(o.Dir)
 	}
 	if o.IgnoreLock && err == nil {

@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 // vanishedRetries bounds how often Open starts again because the process that
-// holds the database deleted a table meanwhile.
-const vanishedRetries = 5
+// holds the database deleted a table or a log meanwhile.
+const vanishedRetries = 20
 
 // Open reads the manifest, the log, and of every table the filter and the index
 // of the database in dir, as Pebble of that version sees it. It writes nothing
@@ -55,14 +56,18 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	default:
 		return nil, fmt.Errorf("invalid Pebble version %d: must be 1 or 2", version)
 	}
-	found, err := list(dir)
+	r := &Resolver{version: version}
+	var found manifest
+	err := blockio.KeepingLogs(dir, true, func() (err error) {
+		if found, err = list(dir); err == nil {
+			r.unflushed, err = readLogs(found.logs)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	r := &Resolver{version: version, identity: identify(found.tables)}
-	if r.unflushed, err = readLogs(found.logs); err != nil {
-		return nil, err
-	}
+	r.identity = identify(found.tables)
 	if r.tables, err = openTables(dir, found.tables); err != nil {
 		return nil, err
 	}
