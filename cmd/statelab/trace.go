@@ -265,7 +265,7 @@ func (a *app) record(
 		return header, totals, perGet, err
 	}
 	defer func() { err = errors.Join(err, resolver.Close()) }()
-	s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides})
+	s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
 	if len(errs) > 0 {
 		return header, totals, perGet, errors.Join(errs...)
 	}

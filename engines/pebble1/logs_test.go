@@ -22,7 +22,7 @@ func TestLogsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = writer.Close() }()
+	t.Cleanup(func() { closed(t, writer) })
 	if err := writer.Set([]byte("key"), []byte("value"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestLogsAreKept(t *testing.T) {
 	if reader == nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = reader.Close() }()
+	t.Cleanup(func() { closed(t, reader) })
 	if _, _, missed := reader.Get([]byte("key")); !errors.Is(missed, pebble.ErrNotFound) {
 		t.Errorf("Get: %v, where Pebble has read no log that holds the key", missed)
 	}
@@ -71,4 +71,10 @@ func (f *flushing) List(dir string) ([]string, error) {
 		f.ready = err == nil
 	}
 	return f.FS.List(dir)
+}
+
+func closed(t *testing.T, db *pebble.DB) {
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
 }
