@@ -197,7 +197,8 @@ fixtures:
 # Go's test cache does not see what a child process read: never cached.
 e2e: runners trees cluster-needs
 	@scripts/needs prometheus:prometheus
-	$(GO) test -short -count=1 -timeout 45m . ./cmd/statelab
+	$(GO) test -short -count=1 .
+	@GO=$(GO) scripts/e2e
 
 # Daemons that the packages start are of no use to the tests, which start their own.
 cluster-needs:

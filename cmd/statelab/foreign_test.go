@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -47,6 +49,7 @@ func writeForeign(engine, dir string) error {
 	}
 	var db store
 	var set func(key, value []byte) error
+	var compact func(from, to []byte) error
 	switch engine {
 	case "pebble1":
 		levels := []pebble1.LevelOptions{{FilterPolicy: bloom1.FilterPolicy(10)}}
@@ -55,6 +58,7 @@ func writeForeign(engine, dir string) error {
 			return err
 		}
 		db, set = d, func(key, value []byte) error { return d.Set(key, value, pebble1.NoSync) }
+		compact = func(from, to []byte) error { return d.Compact(from, to, false) }
 	case "pebble2":
 		o := &pebble2.Options{}
 		for i := range o.Levels {
@@ -65,6 +69,7 @@ func writeForeign(engine, dir string) error {
 			return err
 		}
 		db, set = d, func(key, value []byte) error { return d.Set(key, value, pebble2.NoSync) }
+		compact = func(from, to []byte) error { return d.Compact(context.Background(), from, to, false) }
 	default:
 		return fmt.Errorf("no engine %q", engine)
 	}
@@ -75,6 +80,10 @@ func writeForeign(engine, dir string) error {
 		}
 		if i == foreignKeys*9/10 {
 			if err := db.Flush(); err != nil {
+				return err
+			}
+			// Pebble compacts the tables in L0 by itself, but Close interrupts it where it is not done.
+			if err := compact([]byte{}, bytes.Repeat([]byte{0xff}, sha256.Size)); err != nil {
 				return err
 			}
 		}
