@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
@@ -55,35 +54,23 @@ type rootBook struct {
 }
 
 // openRoots begins roots.jsonl, or goes on with it after version at.
-func openRoots(dir string, stores []string, every, at int64) (*rootBook, error) {
-	var kept []result.RootsAt
-	if at > 0 {
-		earlier, err := result.ReadRoots(dir)
-		if err != nil {
+func openRoots(dir string, stores []string, every, at int64, continues bool) (*rootBook, error) {
+	var earlier []result.RootsAt
+	var err error
+	if continues {
+		if earlier, err = result.ReadRoots(dir); err != nil {
 			return nil, err
 		}
-		for _, r := range earlier {
-			if r.Version <= at { // later ones are the tree's to show again
-				kept = append(kept, r)
-			}
-		}
+		// Later ones are the tree's to show again.
+		earlier = slices.DeleteFunc(earlier, func(r result.RootsAt) bool { return r.Version > at })
 	}
-	f, err := os.CreateTemp(dir, "."+result.RootsFile+".*")
+	l, err := openLines(dir, result.RootsFile, earlier)
 	if err != nil {
 		return nil, err
 	}
-	b := &rootBook{stores: stores, every: every, file: f}
-	for _, r := range kept {
-		if err := b.write(r); err != nil {
-			return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
-		}
-	}
-	if n := len(kept); n > 0 && kept[n-1].Version == at {
-		b.adopt(kept[n-1]) // what is left to replay may be nothing
-	}
-	// Only now does it take the place of the earlier one: a kill loses neither.
-	if err := errors.Join(f.Chmod(0o644), os.Rename(f.Name(), filepath.Join(dir, result.RootsFile))); err != nil {
-		return nil, errors.Join(err, f.Close())
+	b := &rootBook{stores: stores, every: every, file: l.file}
+	if n := len(earlier); n > 0 && earlier[n-1].Version == at {
+		b.adopt(earlier[n-1]) // what is left to replay may be nothing
 	}
 	return b, nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,12 +49,14 @@ func (r *rows) open(dir string, first, last, at int64, continues bool) (err erro
 		if err = errors.Join(err, wrong); err != nil {
 			return err
 		}
+		versions = slices.DeleteFunc(versions, func(v result.VersionRow) bool { return v.Version > at })
+		events = slices.DeleteFunc(events, func(e result.EventRow) bool { return e.At > at })
 	}
 	r.committed.Store(at)
-	if r.versions, err = openLines(dir, result.VersionsFile, versions, func(v result.VersionRow) bool { return v.Version <= at }); err != nil {
+	if r.versions, err = openLines(dir, result.VersionsFile, versions); err != nil {
 		return err
 	}
-	r.events, err = openLines(dir, result.EventsFile, events, func(e result.EventRow) bool { return e.At <= at })
+	r.events, err = openLines(dir, result.EventsFile, events)
 	return err
 }
 
@@ -117,18 +120,16 @@ type lines struct {
 	buffer *bufio.Writer
 }
 
-// openLines begins a file with those of the earlier lines that are kept. Only when
-// they are written does it take the place of the earlier file: a kill loses neither.
-func openLines[T any](dir, name string, earlier []T, keep func(T) bool) (*lines, error) {
+// openLines begins a file with the earlier lines that are kept. Only when they are
+// written does it take the place of the earlier file: a kill loses neither.
+func openLines[T any](dir, name string, kept []T) (*lines, error) {
 	f, err := os.CreateTemp(dir, "."+name+".*")
 	if err != nil {
 		return nil, err
 	}
 	l := &lines{file: f, buffer: bufio.NewWriter(f)}
-	for _, line := range earlier {
-		if keep(line) {
-			err = errors.Join(err, l.write(line))
-		}
+	for _, line := range kept {
+		err = errors.Join(err, l.write(line))
 	}
 	if err := errors.Join(err, l.buffer.Flush(), f.Chmod(0o644), os.Rename(f.Name(), filepath.Join(dir, name))); err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))

@@ -133,7 +133,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.judgeVersion(at); err != nil {
 		return err
 	}
-	if r.roots, err = openRoots(r.spec.Out, r.stores, r.rootsEvery(), at-r.first+1); err != nil {
+	if r.roots, err = openRoots(r.spec.Out, r.stores, r.rootsEvery(), at, at >= r.first); err != nil {
 		return err
 	}
 	if err := r.OpenSeries(r.spec.Resume); err != nil {

@@ -24,6 +24,11 @@ import (
 // set writes a container: versions of 20 changes over two stores and a third
 // that stays empty; every seventh version is left out, every tenth is empty.
 func set(t *testing.T, versions int64, roots func(version int64) changeset.Roots) (path string, counted result.Replay) {
+	return setAfter(t, 0, versions, roots)
+}
+
+// setAfter is set with numbers of versions that begin after before.
+func setAfter(t *testing.T, before, versions int64, roots func(version int64) changeset.Roots) (path string, counted result.Replay) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "set.slcs")
 	f, err := os.Create(path)
@@ -49,7 +54,7 @@ func set(t *testing.T, versions int64, roots func(version int64) changeset.Roots
 		if v%7 == 0 && v != versions {
 			continue
 		}
-		must(w.Begin(v))
+		must(w.Begin(before + v))
 		for range 20 {
 			if v%10 == 0 {
 				break
@@ -243,7 +248,13 @@ func fromHex(text string) ([]byte, error) {
 }
 
 func TestAnInterruptedReplayGoesOnToTheSameRoot(t *testing.T) {
-	path, want := set(t, 400, nil)
+	for _, before := range []int64{0, 5000} { // a set of a chain's later versions
+		t.Run(fmt.Sprint("after version ", before), func(t *testing.T) { testInterruptedReplay(t, before) })
+	}
+}
+
+func testInterruptedReplay(t *testing.T, before int64) {
+	path, want := setAfter(t, before, 400, nil)
 	whole, err := Run(context.Background(), replaytest.Tree{}, specFor(t, path, nil), quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +267,7 @@ func TestAnInterruptedReplayGoesOnToTheSameRoot(t *testing.T) {
 			cancel(interrupted)
 		}
 	})
-	if !errors.Is(err, interrupted) || first.Status != result.Interrupted || first.Figures.LastVersion < 1 {
+	if !errors.Is(err, interrupted) || first.Status != result.Interrupted || first.Figures.LastVersion < before+1 {
 		t.Fatalf("%s: %v", first.Status, err)
 	}
 	spec.Resume, spec.Overrides, spec.Gets = true, nil, 1000
@@ -272,7 +283,7 @@ func TestAnInterruptedReplayGoesOnToTheSameRoot(t *testing.T) {
 			second.Figures.Leaves, want.Leaves)
 	}
 	roots, err := result.ReadRoots(spec.Out)
-	if err != nil || len(roots) != 400 {
+	if err != nil || len(roots) != 400 || roots[0].Version != before+1 || roots[399].Version != before+400 {
 		t.Errorf("%d roots stored, %v", len(roots), err)
 	}
 	// As after a kill between the last commit and the run folder.
