@@ -118,10 +118,9 @@ var ladder = []rung{
 		"internal/plan/replays": {"engine", "internal/plan", "internal/plan/runners", "internal/run/protocol", "internal/run/replay", "result", "tree"},
 		"internal/plan/layouts": {"engine", "internal/base/unit", "internal/chain/mpt", "internal/model/cachesim", "internal/model/gas", "internal/model/statemodel",
 			"internal/plan", "internal/plan/runners", "internal/run/lookup", "internal/run/protocol", "layout", "result"},
-		"internal/plan/versions":        {},
-		"internal/plan/estimate":        {"internal/base/unit", "result"},
-		"internal/plan/slurm":           {"result"},
-		"internal/plan/slurm/slurmtest": {},
+		"internal/plan/versions": {},
+		"internal/plan/estimate": {"internal/base/unit", "result"},
+		"internal/plan/slurm":    {"result"},
 	}},
 	{"explain", map[string][]string{
 		"web":                          {},

@@ -20,14 +20,13 @@ import (
 
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/slurm"
-	"github.com/statelab/statelab/internal/plan/slurm/slurmtest"
 	"github.com/statelab/statelab/result"
 )
 
 // A real Slurm, on loopback: every node is a slurmd of this test on this machine.
 
-func fourNodes(t *testing.T) *slurmtest.Cluster {
-	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1", Features: "small,ssd"}, {Name: "n2", Features: "small,ssd"},
+func fourNodes(t *testing.T) *slurmCluster {
+	c := startSlurm(t, []slurmNode{{Name: "n1", Features: "small,ssd"}, {Name: "n2", Features: "small,ssd"},
 		{Name: "n3", Features: "large"}, {Name: "n4", Features: "large,fat", CPUs: 2}})
 	t.Setenv("SLURM_CONF", c.Conf)
 	return c
@@ -181,7 +180,7 @@ func TestCluster(t *testing.T) {
 // TestClusterMemory: the limit that Slurm sets for a job and the budget of --memory hold at
 // the same time.
 func TestClusterMemory(t *testing.T) {
-	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1"}}, slurmtest.MemoryLimits)
+	c := startSlurm(t, []slurmNode{{Name: "n1"}}, memoryLimits)
 	t.Setenv("SLURM_CONF", c.Conf)
 	out := filepath.Join(t.TempDir(), "S")
 	must(t, "sweep", "--engine", "bbolt", "--keys", "20k", "--gets", "5k", "--warmup", "0", "--memory", "64MiB",
@@ -301,7 +300,7 @@ func TestPointsOneByOne(t *testing.T) {
 // TestClusterSharesNothing: the nodes see neither the folder of the results nor this program.
 func TestClusterSharesNothing(t *testing.T) {
 	home := t.TempDir() // hidden from the nodes
-	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1", Hides: []string{home, scratch}}, {Name: "n2", Hides: []string{home, scratch}}})
+	c := startSlurm(t, []slurmNode{{Name: "n1", Hides: []string{home, scratch}}, {Name: "n2", Hides: []string{home, scratch}}})
 	t.Setenv("SLURM_CONF", c.Conf)
 	args := []string{"sweep", "--keys", "20k", "--cache", "300KiB,600KiB", "--gets", "10k", "--warmup", "0", "--access-gets", "0"}
 	here, there := filepath.Join(home, "L"), filepath.Join(home, "S")
@@ -354,7 +353,7 @@ func sameReads(t *testing.T, a, b string) {
 // TestClusterStorms: whatever fails while an experiment runs, --resume ends with every run
 // measured once.
 func TestClusterStorms(t *testing.T) {
-	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1"}, {Name: "n2"}})
+	c := startSlurm(t, []slurmNode{{Name: "n1"}, {Name: "n2"}})
 	t.Setenv("SLURM_CONF", c.Conf)
 	db, copies := copied(t, "n1", "n2")
 	storms := 20
@@ -382,7 +381,7 @@ func me() string {
 	return u.Username
 }
 
-func storm(t *testing.T, c *slurmtest.Cluster, db, copies string, random *rand.Rand) {
+func storm(t *testing.T, c *slurmCluster, db, copies string, random *rand.Rand) {
 	t.Helper()
 	const points = 5
 	scratch, out := t.TempDir(), filepath.Join(t.TempDir(), "S")

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
-	"github.com/statelab/statelab/internal/plan/slurm/slurmtest"
 	"github.com/statelab/statelab/result"
 )
 
@@ -53,7 +52,7 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	must(t, "changeset", "verify", file("whole.slcs"), "--strict")
 
 	must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "50", "--to", "59", "--out", file("some.slcs"))
-	c := slurmtest.Start(t, []slurmtest.Node{{Name: "n1"}, {Name: "n2"}})
+	c := startSlurm(t, []slurmNode{{Name: "n1"}, {Name: "n2"}})
 	t.Setenv("SLURM_CONF", c.Conf)
 	inParts(t, db, file("whole.slcs"))
 	inParts(t, db, file("some.slcs"), "--from", "50", "--to", "59")

@@ -1,8 +1,7 @@
-// Package slurmtest runs a real Slurm on the loopback interface for tests: munged, slurmctld
-// and a slurmd for each node, as processes of the test, in a folder of its own.
-//
-// Non-goals: a cluster for work; anything that outlives the test.
-package slurmtest
+package main
+
+// A real Slurm on the loopback interface: munged, slurmctld and a slurmd for each node, as
+// processes of the test, in a folder of its own. Nothing of it outlives the test.
 
 import (
 	"bytes"
@@ -21,16 +20,16 @@ import (
 	"time"
 )
 
-// Node is a node to be.
-type Node struct {
+// slurmNode is a node to be.
+type slurmNode struct {
 	Name     string
 	Features string   // with commas between them
 	CPUs     int      // 0: 1
 	Hides    []string // folders that are empty there, as on a machine that shares no disk
 }
 
-// Cluster is a Slurm that runs.
-type Cluster struct {
+// slurmCluster is a Slurm that runs.
+type slurmCluster struct {
 	t       testing.TB
 	dir     string
 	Conf    string // SLURM_CONF of its users
@@ -39,21 +38,21 @@ type Cluster struct {
 	cgroups bool
 }
 
-// MemoryLimits has Slurm keep jobs to the memory that they ask for.
-const MemoryLimits = "TaskPlugin=task/cgroup\nSelectTypeParameters=CR_CPU_Memory"
+// memoryLimits has Slurm keep jobs to the memory that they ask for.
+const memoryLimits = "TaskPlugin=task/cgroup\nSelectTypeParameters=CR_CPU_Memory"
 
-// Needs are the programs that must be installed: scripts/needs gets them.
-var needs = []string{"munged", "slurmctld", "slurmd", "sbatch", "squeue", "srun", "sbcast", "scontrol", "sinfo"}
+// slurmNeeds are the programs that must be installed: scripts/needs gets them.
+var slurmNeeds = []string{"munged", "slurmctld", "slurmd", "sbatch", "squeue", "srun", "sbcast", "scontrol", "sinfo"}
 
-// within is how long a daemon may take to start on a busy machine.
-const within = 90 * time.Second
+// slurmWithin is how long a daemon may take to start on a busy machine.
+const slurmWithin = 90 * time.Second
 
-// Start starts a cluster, whose processes end with the test. more are lines of slurm.conf. It
+// startSlurm starts a cluster, whose processes end with the test. more are lines of slurm.conf. It
 // skips the test where the kernel forbids what Slurm needs.
-func Start(t testing.TB, nodes []Node, more ...string) *Cluster {
+func startSlurm(t testing.TB, nodes []slurmNode, more ...string) *slurmCluster {
 	t.Helper()
-	for _, program := range needs {
-		if _, err := find(program); err != nil {
+	for _, program := range slurmNeeds {
+		if _, err := slurmProgram(program); err != nil {
 			t.Fatalf("%s is not installed: make cluster-needs", program)
 		}
 	}
@@ -69,7 +68,7 @@ func Start(t testing.TB, nodes []Node, more ...string) *Cluster {
 	if err := os.Chmod(dir, 0o755); err != nil { // munge asks for that
 		t.Fatal(err)
 	}
-	c := &Cluster{t: t, dir: dir, Conf: filepath.Join(dir, "slurm.conf"), running: map[string]*exec.Cmd{}, hides: map[string][]string{}}
+	c := &slurmCluster{t: t, dir: dir, Conf: filepath.Join(dir, "slurm.conf"), running: map[string]*exec.Cmd{}, hides: map[string][]string{}}
 	c.configure(nodes, more)
 	t.Cleanup(c.stop)
 	key := make([]byte, 1024)
@@ -95,10 +94,10 @@ func Start(t testing.TB, nodes []Node, more ...string) *Cluster {
 	return c
 }
 
-func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
+func (c *slurmCluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// find looks where daemons are, too, which an ordinary user's PATH leaves out.
-func find(program string) (string, error) {
+// slurmProgram looks where daemons are, too, which an ordinary user's PATH leaves out.
+func slurmProgram(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
 		return path, nil
@@ -106,7 +105,7 @@ func find(program string) (string, error) {
 	return exec.LookPath(filepath.Join("/usr/sbin", program))
 }
 
-func (c *Cluster) configure(nodes []Node, more []string) {
+func (c *slurmCluster) configure(nodes []slurmNode, more []string) {
 	me, err := user.Current()
 	if err != nil {
 		c.t.Fatal(err)
@@ -121,7 +120,7 @@ func (c *Cluster) configure(nodes []Node, more []string) {
 		"SlurmdParameters=config_overrides", "ReturnToService=1", "SlurmdTimeout=8", "SlurmctldTimeout=8", "MessageTimeout=20", "KillWait=5",
 		"SchedulerParameters=batch_sched_delay=0,sched_min_interval=200000,bf_interval=2", "JobRequeue=1",
 	}
-	if c.cgroups = slices.Contains(more, MemoryLimits); c.cgroups {
+	if c.cgroups = slices.Contains(more, memoryLimits); c.cgroups {
 		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "SelectTypeParameters=") })
 		c.configureCgroups()
 	} else {
@@ -149,7 +148,7 @@ func (c *Cluster) configure(nodes []Node, more []string) {
 }
 
 // configureCgroups skips the test where no control group can be made.
-func (c *Cluster) configureCgroups() {
+func (c *slurmCluster) configureCgroups() {
 	version := "v2"
 	at := "/sys/fs/cgroup"
 	if _, err := os.Stat("/sys/fs/cgroup/memory/cgroup.procs"); err == nil {
@@ -181,9 +180,9 @@ func freePorts(t testing.TB, n int) (ports []int) {
 }
 
 // start runs a daemon in the foreground of this test.
-func (c *Cluster) start(name, program string, args ...string) {
+func (c *slurmCluster) start(name, program string, args ...string) {
 	c.t.Helper()
-	path, err := find(program)
+	path, err := slurmProgram(program)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -206,7 +205,7 @@ func (c *Cluster) start(name, program string, args ...string) {
 }
 
 // StartController starts slurmctld, perhaps again.
-func (c *Cluster) StartController() {
+func (c *slurmCluster) StartController() {
 	c.t.Helper()
 	c.start("slurmctld", "slurmctld", "-D")
 	c.Until("the controller answers", func() bool {
@@ -216,9 +215,9 @@ func (c *Cluster) StartController() {
 }
 
 // StartNode starts a node's slurmd, perhaps again.
-func (c *Cluster) StartNode(name string) {
+func (c *slurmCluster) StartNode(name string) {
 	c.t.Helper()
-	path, err := find("slurmd")
+	path, err := slurmProgram("slurmd")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -232,7 +231,7 @@ func (c *Cluster) StartNode(name string) {
 }
 
 // Kill kills a node's slurmd, or slurmctld; what its jobs started lives on.
-func (c *Cluster) Kill(name string) {
+func (c *slurmCluster) Kill(name string) {
 	c.t.Helper()
 	command := c.running[name]
 	if err := command.Process.Kill(); err != nil {
@@ -243,7 +242,7 @@ func (c *Cluster) Kill(name string) {
 }
 
 // Ask runs one of Slurm's programs.
-func (c *Cluster) Ask(program string, args ...string) (string, error) {
+func (c *slurmCluster) Ask(program string, args ...string) (string, error) {
 	command := exec.Command(program, args...)
 	command.Env = append(os.Environ(), "SLURM_CONF="+c.Conf)
 	var out, words bytes.Buffer
@@ -255,7 +254,7 @@ func (c *Cluster) Ask(program string, args ...string) (string, error) {
 }
 
 // Must is Ask for what has to succeed.
-func (c *Cluster) Must(program string, args ...string) string {
+func (c *slurmCluster) Must(program string, args ...string) string {
 	c.t.Helper()
 	text, err := c.Ask(program, args...)
 	if err != nil {
@@ -266,10 +265,10 @@ func (c *Cluster) Must(program string, args ...string) string {
 
 // Until waits for a condition; it fails with what the daemons said, or skips where the kernel
 // forbids one something.
-func (c *Cluster) Until(what string, reached func() bool) {
+func (c *slurmCluster) Until(what string, reached func() bool) {
 	c.t.Helper()
 	for began := time.Now(); !reached(); time.Sleep(100 * time.Millisecond) {
-		if time.Since(began) < within {
+		if time.Since(began) < slurmWithin {
 			continue
 		}
 		said := c.words()
@@ -284,7 +283,7 @@ func (c *Cluster) Until(what string, reached func() bool) {
 }
 
 // words are the ends of the daemons' logs.
-func (c *Cluster) words() string {
+func (c *slurmCluster) words() string {
 	var b strings.Builder
 	for _, pattern := range []string{"*.out", "*.log"} {
 		paths, err := filepath.Glob(c.path(pattern))
@@ -303,7 +302,7 @@ func (c *Cluster) words() string {
 }
 
 // stop ends the jobs, then the daemons.
-func (c *Cluster) stop() {
+func (c *slurmCluster) stop() {
 	if c.t.Failed() {
 		c.t.Log(c.words())
 	}
