@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -15,15 +16,7 @@ func Answers(points []Point, limits ...float64) []Answer {
 			measured = append(measured, p)
 		}
 	}
-	slices.SortStableFunc(measured, func(a, b Point) int {
-		switch {
-		case a.CacheBytes < b.CacheBytes:
-			return -1
-		case a.CacheBytes > b.CacheBytes:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(measured, func(a, b Point) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 	answers := make([]Answer, 0, len(limits))
 	for _, limit := range limits {
 		a := Answer{Question: fmt.Sprintf("block_reads_per_get < %g", limit), Limit: limit}

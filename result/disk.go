@@ -142,11 +142,7 @@ func (d *Disk) Warning() engine.Warning {
 
 // WriteDisk writes disk.json into dir, whole or not at all.
 func WriteDisk(dir string, d *Disk) error {
-	d.Schema = DiskSchema
-	if d.Warnings == nil {
-		d.Warnings = []engine.Warning{}
-	}
-	return writeJSON(filepath.Join(dir, DiskFile), d)
+	return write(filepath.Join(dir, DiskFile), d, &d.Schema, DiskSchema, &d.Warnings)
 }
 
 // ReadDisk reads a disk.json, or that of a folder.
@@ -154,12 +150,9 @@ func ReadDisk(path string) (*Disk, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, DiskFile)
 	}
-	var d Disk
-	if err := readJSON(path, &d); err != nil {
+	d, err := readOf(path, DiskSchema, func(v *Disk) string { return v.Schema })
+	if err != nil {
 		return nil, err
-	}
-	if d.Schema != DiskSchema {
-		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", path, d.Schema, DiskSchema)
 	}
 	last := 0
 	for _, p := range d.Points {
@@ -168,5 +161,5 @@ func ReadDisk(path string) (*Disk, error) {
 		}
 		last = p.InFlight
 	}
-	return &d, nil
+	return d, nil
 }

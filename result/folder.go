@@ -34,25 +34,16 @@ const maxJSONBytes = 256 << 20
 
 // WriteRun writes run.json into dir, whole or not at all.
 func WriteRun(dir string, r *Run) error {
-	r.Schema = RunSchema
-	if r.Warnings == nil {
-		r.Warnings = []engine.Warning{} // [] in JSON, not null
-	}
-	return writeJSON(filepath.Join(dir, RunFile), r)
+	return write(filepath.Join(dir, RunFile), r, &r.Schema, RunSchema, &r.Warnings)
 }
 
 // ReadRun reads dir/run.json.
 func ReadRun(dir string) (*Run, error) {
-	var r Run
-	if err := readJSON(filepath.Join(dir, RunFile), &r); errors.Is(err, fs.ErrNotExist) {
+	r, err := readOf(filepath.Join(dir, RunFile), RunSchema, func(v *Run) string { return v.Schema })
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NoRunError{dir, err}
-	} else if err != nil {
-		return nil, err
 	}
-	if r.Schema != RunSchema {
-		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", filepath.Join(dir, RunFile), r.Schema, RunSchema)
-	}
-	return &r, nil
+	return r, err
 }
 
 // NoRunError says that a folder has no run.json. It is an fs.ErrNotExist.
@@ -85,14 +76,10 @@ func (e *NoRunError) Unwrap() error { return e.err }
 
 // WriteSweep writes sweep.json into dir, whole or not at all.
 func WriteSweep(dir string, s *Sweep) error {
-	s.Schema = SweepSchema
-	if s.Warnings == nil {
-		s.Warnings = []engine.Warning{}
-	}
 	if s.Points == nil { // it was interrupted in its first run
 		s.Points = []Point{}
 	}
-	return writeJSON(filepath.Join(dir, SweepFile), s)
+	return write(filepath.Join(dir, SweepFile), s, &s.Schema, SweepSchema, &s.Warnings)
 }
 
 // ReadSweep reads dir/sweep.json.
@@ -104,14 +91,18 @@ func ReadSweep(dir string) (*Sweep, error) {
 // out; damage anywhere else is an error.
 func ReadSeries(dir string) ([]Tick, error) { return readLines[Tick](filepath.Join(dir, SeriesFile)) }
 
-// writeJSON leaves the old file or none where it fails.
-// WriteSummary writes v as JSON, whole or not at all; the folder is the caller's.
-func WriteSummary(path string, v any) error { return writeJSON(path, v) }
+// write writes v, a summary with these fields, in the schema of this version.
+func write(path string, v any, field *string, schema string, warnings *[]engine.Warning) error {
+	*field = schema
+	if *warnings == nil {
+		*warnings = []engine.Warning{} // [] in JSON, not null
+	}
+	return WriteSummary(path, v)
+}
 
-// ReadSummary reads what WriteSummary wrote.
-func ReadSummary(path string, v any) error { return readJSON(path, v) }
-
-func writeJSON(path string, v any) error {
+// WriteSummary writes v as JSON, whole or not at all; the folder is the caller's. It
+// leaves the old file or none where it fails.
+func WriteSummary(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)
@@ -125,7 +116,7 @@ func writeJSON(path string, v any) error {
 // readOf reads a summary, whose schema must be the one of this version.
 func readOf[T any](path, schema string, schemaOf func(*T) string) (*T, error) {
 	v := new(T)
-	if err := readJSON(path, v); err != nil {
+	if err := ReadSummary(path, v); err != nil {
 		return nil, err
 	}
 	if found := schemaOf(v); found != schema {
@@ -134,7 +125,8 @@ func readOf[T any](path, schema string, schemaOf func(*T) string) (*T, error) {
 	return v, nil
 }
 
-func readJSON(path string, v any) error {
+// ReadSummary reads what WriteSummary wrote.
+func ReadSummary(path string, v any) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -145,7 +137,7 @@ func readJSON(path string, v any) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		if !bytes.HasSuffix(text, []byte("}\n")) { // how writeJSON ends a file
+		if !bytes.HasSuffix(text, []byte("}\n")) { // how WriteSummary ends a file
 			return fmt.Errorf("%s is damaged: it is cut short", path)
 		}
 		return fmt.Errorf("%s is damaged: %w", path, err)

@@ -235,11 +235,7 @@ type LayoutOutlook struct {
 
 // WriteLayouts writes layouts.json into dir, whole or not at all.
 func WriteLayouts(dir string, l *Layouts) error {
-	l.Schema = LayoutsSchema
-	if l.Warnings == nil {
-		l.Warnings = []engine.Warning{}
-	}
-	return writeJSON(filepath.Join(dir, LayoutsFile), l)
+	return write(filepath.Join(dir, LayoutsFile), l, &l.Schema, LayoutsSchema, &l.Warnings)
 }
 
 // ReadLayouts reads dir/layouts.json.

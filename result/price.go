@@ -78,11 +78,7 @@ type PriceRow struct {
 
 // WritePrice writes price.json into dir, whole or not at all.
 func WritePrice(dir string, p *Price) error {
-	p.Schema = PriceSchema
-	if p.Warnings == nil {
-		p.Warnings = []engine.Warning{}
-	}
-	return writeJSON(filepath.Join(dir, PriceFile), p)
+	return write(filepath.Join(dir, PriceFile), p, &p.Schema, PriceSchema, &p.Warnings)
 }
 
 // ReadPrice reads dir/price.json.

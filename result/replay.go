@@ -222,11 +222,7 @@ type CountersAgree struct {
 
 // WriteReplay writes replay.json into dir, whole or not at all.
 func WriteReplay(dir string, r *ReplayOf) error {
-	r.Schema = ReplaySchema
-	if r.Warnings == nil {
-		r.Warnings = []engine.Warning{}
-	}
-	return writeJSON(filepath.Join(dir, ReplayFile), r)
+	return write(filepath.Join(dir, ReplayFile), r, &r.Schema, ReplaySchema, &r.Warnings)
 }
 
 // ReadReplay reads dir/replay.json.
