@@ -29,11 +29,9 @@ func (r *run) figures(m *measured) {
 	}
 	gets := float64(m.gets)
 	f.GetsPerSecond = gets / m.Seconds
-	service := m.service.Summary()
-	f.ServiceNanos = &service
+	f.ServiceNanos = new(m.service.Summary())
 	if r.spec.Rate > 0 {
-		response := m.response.Summary()
-		f.ResponseNanos = &response
+		f.ResponseNanos = new(m.response.Summary())
 	} else {
 		r.Absent("response time needs an open loop: add --rate", "response_ns")
 	}
@@ -57,8 +55,7 @@ func (r *run) cpuFigures(m *measured, gets float64) {
 	f.MajorFaultsPerGet = float64(m.Process.MajorFaults) / gets
 	f.ReadCallsPerGet = float64(m.Process.ReadCalls) / gets
 	if mean := f.ServiceNanos.Mean; mean > 0 && r.Result.Host.SwitchNanos > 0 {
-		share := f.SwitchesPerGet * r.Result.Host.SwitchNanos / mean
-		f.SwitchShare = &share
+		f.SwitchShare = new(f.SwitchesPerGet * r.Result.Host.SwitchNanos / mean)
 	}
 }
 
@@ -327,8 +324,7 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 		f.Seconds = m.Seconds
 	}
 	if r.putLatency.N() > 0 {
-		commits := r.putLatency.Summary()
-		f.PutNanos = &commits
+		f.PutNanos = new(r.putLatency.Summary())
 	}
 	if r.reservedMax > 0 {
 		reserved := r.reservedMax
@@ -339,8 +335,7 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 	}
 	f.Syncs, f.Stalls = m.Subject.Syncs, m.Subject.Stalls
 	if m.Subject.StallNanos != nil {
-		seconds := float64(*m.Subject.StallNanos) / 1e9
-		f.StallSeconds = &seconds
+		f.StallSeconds = new(float64(*m.Subject.StallNanos) / 1e9)
 	}
 	if m.userBytes == 0 {
 		return
@@ -397,8 +392,7 @@ func levelName(level int) string {
 }
 
 func ratio(n int64, by float64) *float64 {
-	v := float64(n) / by
-	return &v
+	return new(float64(n) / by)
 }
 
 func abs(v float64) float64 { return max(v, -v) }

@@ -14,8 +14,7 @@ func (r *run) counters() *engine.Counters {
 	if r.db == nil {
 		return nil
 	}
-	now := r.db.Counters()
-	return &now
+	return new(r.db.Counters())
 }
 
 func between(before, after engine.Counters) engine.Counters { return after.Sub(before) }

@@ -18,8 +18,7 @@ func (r *run) subject() session.Subject[layout.Counters] {
 			if r.state == nil {
 				return nil
 			}
-			now := r.state.Counters()
-			return &now
+			return new(r.state.Counters())
 		},
 		Between: func(before, after layout.Counters) layout.Counters {
 			less := session.Difference
@@ -58,8 +57,7 @@ func sum(c, next cost) cost {
 		Writes: plus(c.Subject.Writes, next.Subject.Writes), WriteBytes: plus(c.Subject.WriteBytes, next.Subject.WriteBytes),
 		NodesNew: plus(c.Subject.NodesNew, next.Subject.NodesNew)}
 	if c.Device != nil && next.Device != nil {
-		both := host.DeviceSum(*c.Device, *next.Device)
-		c.Device = &both
+		c.Device = new(host.DeviceSum(*c.Device, *next.Device))
 	}
 	return c
 }

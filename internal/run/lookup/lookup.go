@@ -205,8 +205,7 @@ func standardError(values []float64) *float64 {
 	for _, v := range values {
 		squares += (v - mean) * (v - mean)
 	}
-	e := math.Sqrt(squares / (n - 1) / n)
-	return &e
+	return new(math.Sqrt(squares / (n - 1) / n))
 }
 
 // cold measures lookups of a state that was just opened.
@@ -353,8 +352,7 @@ func plus(sum, n *int64) *int64 {
 	if sum == nil || n == nil {
 		return nil
 	}
-	total := *sum + *n
-	return &total
+	return new(*sum + *n)
 }
 
 // drive makes the lookups, inFlight workers at once, and returns what that cost.

@@ -137,6 +137,5 @@ func (r *run) summed(tag string, h *measure.Histogram) *result.Latency {
 		return nil
 	}
 	r.Latency(measure.LogEntry{Tag: tag, Start: r.Result.Started, End: time.Now(), Durations: h})
-	latency := h.Summary()
-	return &latency
+	return new(h.Summary())
 }

@@ -30,8 +30,7 @@ func (r *run) counters() *tree.Counters {
 	if r.forest == nil {
 		return nil
 	}
-	now := r.forest.Counters()
-	return &now
+	return new(r.forest.Counters())
 }
 
 func between(before, after tree.Counters) tree.Counters {
@@ -63,8 +62,7 @@ func (r *run) figures() {
 	f.ApplySeconds, f.CommitSeconds = float64(t.applyNanos)/1e9, float64(t.commitNanos)/1e9
 	f.SyncSeconds, f.WaitSeconds = float64(t.syncNanos)/1e9, float64(t.waitNanos)/1e9
 	if r.commits.N() > 0 {
-		summary := r.commits.Summary()
-		f.CommitNanos = &summary
+		f.CommitNanos = new(r.commits.Summary())
 	}
 	if t.leaves > 0 && t.seconds() > 0 {
 		f.LeavesPerSecond = float64(t.leaves) / t.seconds()
@@ -112,8 +110,7 @@ func (r *run) treeFigures(f *result.Replay, t totals) {
 	f.NodesPerSecond, f.DBGetsPerSecond = session.Per(c.Nodes, t.seconds()), session.Per(c.DBGets, t.seconds())
 	f.LogHits, f.LogHitsPerSecond = c.LogHits, session.Per(c.LogHits, t.seconds())
 	if c.DBBytes != nil && t.userBytes > 0 {
-		amplification := float64(*c.DBBytes) / float64(t.userBytes)
-		r.Result.Figures.WriteAmplification = &amplification
+		r.Result.Figures.WriteAmplification = new(float64(*c.DBBytes) / float64(t.userBytes))
 	}
 	why := "the tree does not tell"
 	if f.TreeSize == nil {
@@ -147,7 +144,6 @@ func (r *run) diskFigures(f *result.Replay) {
 		}
 	}
 	if f.UserBytes > 0 {
-		amplification := float64(written) / float64(f.UserBytes)
-		r.Result.Figures.DeviceWriteAmplification = &amplification
+		r.Result.Figures.DeviceWriteAmplification = new(float64(written) / float64(f.UserBytes))
 	}
 }

@@ -65,10 +65,8 @@ func (r *run) readFigures(c cost) {
 	}
 	figures.Seconds = float64(r.gets.Sum()) / 1e9
 	figures.GetsPerSecond = float64(figures.Gets) / figures.Seconds
-	service := r.gets.Summary()
-	figures.ServiceNanos = &service
-	bytes := float64(c.Process.ReadBytes) / float64(figures.Gets)
-	figures.DeviceReadBytesPerGet = &bytes
+	figures.ServiceNanos = new(r.gets.Summary())
+	figures.DeviceReadBytesPerGet = new(float64(c.Process.ReadBytes) / float64(figures.Gets))
 	figures.DeviceSource = "the kernel's account of the process (/proc/self/io)"
 }
 

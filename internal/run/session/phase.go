@@ -84,8 +84,7 @@ func (s *Session[C]) cost(before, after Snapshot[C]) Cost[C] {
 		c.Subject = s.subject.Between(*before.Subject, *after.Subject)
 	}
 	if before.device != nil && after.device != nil {
-		io := host.DeviceBetween(*before.device, *after.device)
-		c.Device = &io
+		c.Device = new(host.DeviceBetween(*before.device, *after.device))
 	}
 	return c
 }
@@ -106,8 +105,7 @@ func Difference(before, after *int64) *int64 {
 	if before == nil || after == nil {
 		return nil
 	}
-	d := *after - *before
-	return &d
+	return new(*after - *before)
 }
 
 // Per is n over by, nil where n is not known or by is nothing.
@@ -115,8 +113,7 @@ func Per(n *int64, by float64) *float64 {
 	if n == nil || by <= 0 {
 		return nil
 	}
-	v := float64(*n) / by
-	return &v
+	return new(float64(*n) / by)
 }
 
 // Between runs work and returns what every counter counted meanwhile, also where
