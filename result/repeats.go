@@ -31,7 +31,7 @@ const alike = 1.01
 // OfPoint is the run that stands for a point of a sweep, by block reads per Get (by Gets a
 // second where those are unknown or the same), and the spread of all; none of one run.
 func OfPoint(runs []*Run) (*Run, map[string]Range) {
-	reads := func(run *Run) float64 { return orZero(run.Figures.BlockReadsPerGet) }
+	reads := func(run *Run) float64 { return OrZero(run.Figures.BlockReadsPerGet) }
 	speed := func(run *Run) float64 { return run.Figures.GetsPerSecond }
 	spread := map[string]Range{}
 	cost := func(run *Run) float64 { return -speed(run) }
@@ -41,7 +41,7 @@ func OfPoint(runs []*Run) (*Run, map[string]Range) {
 	}
 	if len(runs) > 1 {
 		spread["block_reads_per_get"], spread["gets_per_second"] = all, Spread(runs, speed)
-		spread["device_reads_per_get"] = Spread(runs, func(run *Run) float64 { return orZero(run.Figures.DeviceReadsPerGet) })
+		spread["device_reads_per_get"] = Spread(runs, func(run *Run) float64 { return OrZero(run.Figures.DeviceReadsPerGet) })
 	}
 	return Representative(runs, cost), spread
 }
@@ -56,7 +56,8 @@ func OfTree(runs []*Run) (*Run, map[string]Range) {
 	return Representative(runs, func(run *Run) float64 { return -speed(run) }), spread
 }
 
-func orZero(v *float64) float64 {
+// OrZero is a figure, 0 where it is not known.
+func OrZero(v *float64) float64 {
 	if v == nil {
 		return 0
 	}

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -298,14 +299,6 @@ func (p Plan) label(points []Point, s Step) string {
 	return strings.Join(parts, ", ")
 }
 
-// OrZero is a figure, 0 where it is not known.
-func OrZero(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
-
 // Entry is a tree or layout of a plan, with a profile and options of its own.
 type Entry[Info any] struct {
 	Label   string // as typed, with the options that vary
@@ -329,9 +322,7 @@ func Settings(options []Option) (settings []map[string]string, labels []string) 
 		for i, s := range settings {
 			for _, value := range o.Values {
 				t := map[string]string{o.Name: value}
-				for name, old := range s {
-					t[name] = old
-				}
+				maps.Copy(t, s)
 				label := labels[i]
 				if len(o.Values) > 1 {
 					label += " " + o.Name + "=" + value

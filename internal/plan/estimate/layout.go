@@ -39,28 +39,25 @@ type layoutCosts struct {
 
 const valuesPerAccount = 2.6 // of those measurements
 
+// measuredLayouts: perAccount, fixed, peakFixed, peak, accountsPerSecond, buildMemory, memoryPerAccount, open, openPerAccount, getSeconds.
+var measuredLayouts = map[string]layoutCosts{
+	"flat-pebble": {245, 70e6, 80e6, 1.4, 160e3, 90e6, 0, .05, 0, 15e-6, true},
+	"flat-mdbx":   {356, 8e6, 8e6, 1.1, 60e3, 70e6, 0, .006, 0, 20e-6, true},
+	"pagetrie":    {554, 28e6, 28e6, 1.1, 17e3, 110e6, 0, .001, 0, 35e-6, true},
+	"chunktrie":   {1505, 8e6, 8e6, 1.1, 30e3, 60e6, 0, .01, 1.2e-6, 45e-6, true},
+	"geth-flat":   {548, 15e6, 70e6, 1.4, 8e3, 180e6, 0, .3, 0, 60e-6, true},
+	"geth-path":   {548, 15e6, 70e6, 1.4, 8e3, 180e6, 0, .3, 0, 60e-6, true},
+	"geth-hash":   {1154, 15e6, 70e6, 1.4, 8e3, 170e6, 0, .3, 0, 90e-6, true},
+	"nomt":        {303, 30e6, 30e6, 1.1, 16e3, 300e6, 0, .01, 0, 80e-6, true},
+	"qmdb":        {453, 4e6, 4e6, 1.1, 200e3, 100e6, 75, .02, 4.5e-6, 90e-6, true},
+}
+
 func layoutCostsOf(name string) layoutCosts {
 	if end := strings.IndexAny(name, ": "); end >= 0 { // its profile and options
 		name = name[:end]
 	}
-	// perAccount, fixed, peakFixed, peak, accountsPerSecond, buildMemory, memoryPerAccount, open, openPerAccount, getSeconds
-	switch name {
-	case "flat-pebble":
-		return layoutCosts{245, 70e6, 80e6, 1.4, 160e3, 90e6, 0, .05, 0, 15e-6, true}
-	case "flat-mdbx":
-		return layoutCosts{356, 8e6, 8e6, 1.1, 60e3, 70e6, 0, .006, 0, 20e-6, true}
-	case "pagetrie":
-		return layoutCosts{554, 28e6, 28e6, 1.1, 17e3, 110e6, 0, .001, 0, 35e-6, true}
-	case "chunktrie":
-		return layoutCosts{1505, 8e6, 8e6, 1.1, 30e3, 60e6, 0, .01, 1.2e-6, 45e-6, true}
-	case "geth-flat", "geth-path":
-		return layoutCosts{548, 15e6, 70e6, 1.4, 8e3, 180e6, 0, .3, 0, 60e-6, true}
-	case "geth-hash":
-		return layoutCosts{1154, 15e6, 70e6, 1.4, 8e3, 170e6, 0, .3, 0, 90e-6, true}
-	case "nomt":
-		return layoutCosts{303, 30e6, 30e6, 1.1, 16e3, 300e6, 0, .01, 0, 80e-6, true}
-	case "qmdb":
-		return layoutCosts{453, 4e6, 4e6, 1.1, 200e3, 100e6, 75, .02, 4.5e-6, 90e-6, true}
+	if costs, known := measuredLayouts[name]; known {
+		return costs
 	}
 	return layoutCosts{1154, 70e6, 70e6, 1.4, 6e3, 300e6, 0, .7, 0, 200e-6, false}
 }

@@ -11,6 +11,7 @@ package layouts
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -202,9 +203,9 @@ func rowOf(repeats, ok []repeat) result.LayoutRow {
 	}
 	if len(ok) > 1 {
 		row.Spread = map[string]result.Range{"lookup_ns": result.Spread(ok, lookupNanos),
-			"device_reads_per_lookup": result.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.DeviceReads) }),
-			"block_reads_per_lookup":  result.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.BlockReads) }),
-			"update_ns":               result.Spread(ok, func(r repeat) float64 { return plan.OrZero(r.row.UpdateNanos) })}
+			"device_reads_per_lookup": result.Spread(ok, func(r repeat) float64 { return result.OrZero(r.row.DeviceReads) }),
+			"block_reads_per_lookup":  result.Spread(ok, func(r repeat) float64 { return result.OrZero(r.row.BlockReads) }),
+			"update_ns":               result.Spread(ok, func(r repeat) float64 { return result.OrZero(r.row.UpdateNanos) })}
 	}
 	return row
 }
@@ -242,9 +243,7 @@ func (w *Work) note(e Entry, runs Runs) {
 		if l.Host.Kernel == "" {
 			l.Host = run.Host
 		}
-		for figure, why := range run.Absent {
-			l.Absent[figure] = why
-		}
+		maps.Copy(l.Absent, run.Absent)
 		for _, warning := range run.Warnings {
 			l.Warnings = labelled(l.Warnings, e.Label, warning)
 		}

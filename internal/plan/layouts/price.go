@@ -10,7 +10,6 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/model/statemodel"
-	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
@@ -99,7 +98,7 @@ func pooled(all []access) (means []access) {
 				if value(r) == nil {
 					return nil
 				}
-				m := mean(func(b access) float64 { return plan.OrZero(value(b)) })
+				m := mean(func(b access) float64 { return result.OrZero(value(b)) })
 				return &m
 			}
 			reads := mean(func(b access) float64 { return b.Reads.Value })

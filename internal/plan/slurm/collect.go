@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -214,11 +215,7 @@ func (f *follower) lines() [][]byte {
 	}
 	whole := bytes.LastIndexByte(text, '\n') + 1
 	f.offset += int64(whole)
-	var lines [][]byte
-	for line := range bytes.Lines(text[:whole]) {
-		lines = append(lines, line)
-	}
-	return lines
+	return slices.Collect(bytes.Lines(text[:whole]))
 }
 
 // lastLine is what a task wrote last to its standard error.

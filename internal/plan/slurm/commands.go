@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,7 +60,7 @@ func output(text, name string, args ...string) (string, error) {
 		return "", away{name + " did not answer in time"}
 	}
 	for _, sign := range []string{"Unable to contact", "Connection refused", "Socket timed out", "Transport endpoint", "Zero Bytes were transmitted",
-		"temporarily unable", "Unable to contact slurm controller", "connect failure", "SlurmctldHost"} {
+		"temporarily unable", "connect failure", "SlurmctldHost"} {
 		if strings.Contains(said, sign) {
 			return "", away{firstLine(said)}
 		}
@@ -171,12 +172,8 @@ func (n Node) Kind() string { return fmt.Sprintf("%d CPUs, %d MiB", n.CPUs, n.Me
 
 // Down reports whether no job can run on it.
 func (n Node) Down() bool {
-	for _, bad := range []string{"down", "drain", "drng", "fail", "unk", "maint", "boot"} {
-		if strings.HasPrefix(n.State, bad) {
-			return true
-		}
-	}
-	return strings.HasSuffix(n.State, "*")
+	bad := []string{"down", "drain", "drng", "fail", "unk", "maint", "boot"}
+	return strings.HasSuffix(n.State, "*") || slices.ContainsFunc(bad, func(state string) bool { return strings.HasPrefix(n.State, state) })
 }
 
 // Nodes are those of a partition, "" is the default one.

@@ -255,9 +255,7 @@ func (p Sweep) Settings() ([]Setting, error) {
 			for _, value := range axis.Values {
 				t := s
 				t.Values = map[string]string{axis.Name: value}
-				for name, old := range s.Values {
-					t.Values[name] = old
-				}
+				maps.Copy(t.Values, s.Values)
 				if err := t.set(axis.Name, value); err != nil {
 					return nil, fmt.Errorf("--%s: %w", axis.Name, err)
 				}
@@ -339,12 +337,9 @@ func (s Setting) overrides(common map[string]string) map[string]string {
 	if len(s.Options) == 0 {
 		return common
 	}
-	all := maps.Clone(s.Options)
-	for name, value := range common {
-		if _, own := all[name]; !own {
-			all[name] = value
-		}
-	}
+	all := map[string]string{}
+	maps.Copy(all, common)
+	maps.Copy(all, s.Options)
 	return all
 }
 
