@@ -161,14 +161,6 @@ func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed
 	return a.describeAccesses(list, typed, false)
 }
 
-func (m *mistakes) newList(out string) string {
-	if out == "" {
-		m.add("--out is missing: name a new file (example: --out list.slal)")
-		return ""
-	}
-	return m.newFile("--out: ", out, nil)
-}
-
 // foreignAccesses opens files of any form that is not ours.
 func foreignAccesses(path string) (accesses.Source, error) {
 	fsys, name := os.DirFS(filepath.Dir(path)), filepath.Base(path)
@@ -192,7 +184,7 @@ func (a *app) accessesImport() *cobra.Command {
 	cmd.Flags().StringVar(&out, "out", "", "new file to write, such as list.slal")
 	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the list, kept in the file (default: its name)")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		to := m.newList(out)
+		to := m.newOut(out, "list.slal")
 		if len(args) != 1 {
 			m.add("name one folder or file (example: statelab accesses import DIR --out list.slal)")
 			return m.err()
@@ -230,7 +222,7 @@ func (a *app) accessesGenerate() *cobra.Command {
 	flag.StringVar(&seed, "seed", "1", "seed of all random choices")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
-		to := m.newList(out)
+		to := m.newOut(out, "list.slal")
 		profile := accesses.Profile{Blocks: m.atLeastOne("blocks", blocks, "100"), Accounts: m.atLeastOne("accounts", accounts, "1M"), Seed: m.seed(seed)}
 		share, isPercent, err := unit.ParsePercent(contracts)
 		if err != nil || !isPercent {

@@ -253,8 +253,7 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 		}
 	}
 	if f.writeRate != "" {
-		rate := m.rate("write-rate", f.writeRate)
-		r.keysWritten = &rate
+		r.keysWritten = new(m.rate("write-rate", f.writeRate))
 	}
 	r.cores = m.upTo("cores", f.cores, 4096, "32")
 	r.probeSeconds = m.number("probe-seconds", f.probeSeconds)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -110,10 +111,10 @@ func (m *mistakes) version(flag, text string) int64 {
 	return n
 }
 
-// newSet checks --out: a set never replaces a file.
-func (m *mistakes) newSet(out string) string {
+// newOut checks --out of a set or a list, which never replaces a file.
+func (m *mistakes) newOut(out, example string) string {
 	if out == "" {
-		m.add("--out is missing: name a new file (example: --out set.slcs)")
+		m.add("--out is missing: name a new file (example: --out %s)", example)
 		return ""
 	}
 	return m.newFile("--out: ", out, nil)
@@ -138,9 +139,7 @@ func (a *app) told(phase string, info changeset.Info) (changeset.Told, func()) {
 // writeContainer writes set in statelab's own format.
 func (a *app) writeContainer(out string, set changeset.Source, provenance, phase string) error {
 	info := set.Info()
-	if provenance == "" {
-		provenance = info.Provenance
-	}
+	provenance = cmp.Or(provenance, info.Provenance)
 	return output.Write(out, nil, func(f *os.File) error {
 		w, err := changeset.NewWriter(f, changeset.Header{Order: info.Order, RootRule: info.RootRule, Provenance: provenance})
 		if err != nil {
@@ -175,7 +174,7 @@ func (a *app) changesetImport() *cobra.Command {
 	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the set, kept in the file (default: what the set says, or its name)")
 	cmd.Flags().StringVar(&roots, "roots", "", "run folder of a replay of this set; later replays must find its roots again, in each tree with the same root rule")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		out := m.newSet(f.out)
+		out := m.newOut(f.out, "set.slcs")
 		source, path := m.openSet(args, f.format, "import DIR --out set.slcs")
 		if source != nil {
 			defer source.Close() // nothing was written
@@ -274,7 +273,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 	f.sortFlag(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
-		out := m.newSet(f.out)
+		out := m.newOut(f.out, "set.slcs")
 		g := changeset.Generation{Profiles: list(profiles), Versions: int64(m.count("versions", versions)), Scale: m.number("scale", scale), Seed: m.seed(seed),
 			EmptyStore: emptyStore, EmptyValueShare: m.share("empty-values", emptyValues)}
 		m.addAll("", g.Check())
@@ -510,12 +509,9 @@ func (a *app) printSet(s setFacts) {
 }
 
 func (s setFacts) sentence() string {
-	text := ""
+	text := "versions"
 	if s.Changes != nil {
-		text = unit.Count(*s.Changes) + " changes in "
-		text += unit.Count(*s.Versions) + " versions"
-	} else {
-		text = "versions"
+		text = unit.Count(*s.Changes) + " changes in " + unit.Count(*s.Versions) + " versions"
 	}
 	switch {
 	case s.First > 0 && s.Last > 0:

@@ -56,7 +56,7 @@ Parts of the versions (--part) make the same file when they are put together (--
 		if on.where != "" && part != "" {
 			m.add("--on %s: divides the work itself: remove --part", on.where)
 		}
-		h := harvest{part: m.part(part), app: a, db: absolute(db), out: m.newSet(f.out), from: m.version("from", f.from), to: m.version("to", f.to),
+		h := harvest{part: m.part(part), app: a, db: absolute(db), out: m.newOut(f.out, "set.slcs"), from: m.version("from", f.from), to: m.version("to", f.to),
 			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress(), strict: strict}
 		if db == "" {
 			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
@@ -247,7 +247,7 @@ const harvestPart = "part.slcs"
 
 // mergeHarvest writes the set that parts in files make.
 func (a *app) mergeHarvest(f *setFlags, m *mistakes, paths []string) error {
-	out := m.newSet(f.out)
+	out := m.newOut(f.out, "set.slcs")
 	if len(paths) == 0 {
 		m.add("--merge: name the files of all parts (statelab changeset harvest --part K/N --out FILE makes one)")
 	}

@@ -179,8 +179,7 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 			found.Database.Bytes += l.Bytes
 		}
 		found.Database.Levels = in.Levels
-		inflection := lsm.Inflect(in.Levels, found.Database.Bytes)
-		found.Inflection = &inflection
+		found.Inflection = new(lsm.Inflect(in.Levels, found.Database.Bytes))
 		return found, "a level table; charged as by " + name, nil
 	}
 	run, err := a.inspectDatabase(path, string(f.Engine), f.IgnoreLock, f.part)

@@ -378,9 +378,7 @@ type finished struct {
 // error: nil if and only if all that was asked for is measured.
 func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 	if d.explain != nil {
-		if explainErr := d.explain(); explainErr != nil {
-			err = errors.Join(err, explainErr)
-		}
+		err = errors.Join(err, d.explain())
 	}
 	p.warn(d.warnings...)
 	if d.out != "" {
