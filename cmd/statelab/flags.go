@@ -136,8 +136,7 @@ func sameValue(a, b string) bool {
 
 // unrecognised says what to do about a directory whose engine is not known.
 func (m *mistakes) unrecognised(err error) {
-	var not *engine.NotADatabaseError
-	if errors.As(err, &not) {
+	if not, is := errors.AsType[*engine.NotADatabaseError](err); is {
 		err = fmt.Errorf("no database was found in %s: %s. For a geth node, give the path of geth/chaindata; statelab load --db DIR makes a new database",
 			not.Dir, not.Why)
 	}
@@ -148,8 +147,7 @@ func (m *mistakes) unrecognised(err error) {
 func (m *mistakes) readable(flag, path string) bool {
 	_, err := os.Stat(path)
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
+		if at, is := errors.AsType[*fs.PathError](err); is {
 			err = at.Err
 		}
 		m.cannotRead("%s%s: %v", flag, path, err)

@@ -191,8 +191,7 @@ func (r *run) fillRandom(ctx context.Context, m *keyspace.Manifest, values *keys
 	go func() { group.Wait(); close(f.done) }()
 	err := r.watchFilling(ctx, f)
 	f.stop.Store(true)
-	var lost *backgroundFailure
-	if errors.As(err, &lost) {
+	if errors.As(err, new(*backgroundFailure)) {
 		return err // its threads may wait for ever
 	}
 	<-f.done

@@ -49,8 +49,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 	}
 	r.Result.Engine.Durability, r.Result.Engine.FaultsInGo = e.Info().Durability, e.Info().Has(engine.FaultsInGo)
 	err := r.do(ctx)
-	var lost *backgroundFailure
-	if r.db != nil && !errors.As(err, &lost) { // a database that failed may never close
+	if r.db != nil && !errors.As(err, new(*backgroundFailure)) { // a database that failed may never close
 		err = errors.Join(err, r.close())
 	}
 	return r.End(ctx, err, spec.WhenDiskIsFull())

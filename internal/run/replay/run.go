@@ -282,10 +282,8 @@ func (r *run) settle(ctx context.Context) error {
 	}
 	r.counted = r.forest.Counters()
 	f := r.Result.Figures.Replay
-	if f.TreeSize, f.TreeHeight, err = r.shape(); err != nil {
-		return err
-	}
-	return nil
+	f.TreeSize, f.TreeHeight, err = r.shape()
+	return err
 }
 
 // shape is the size of all stores and the height of the highest.
