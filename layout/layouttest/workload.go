@@ -171,7 +171,7 @@ func (w Workload) Replayed(blocks uint64) (*mpt.Reference, error) {
 	return reference, nil
 }
 
-// Content is what lookups must find: the reference, or a Copy of it.
+// Content is what lookups must find: the reference, or a copy of it.
 type Content interface {
 	Account(account layout.Hash) (a layout.Account, found bool)
 	Slot(account, key layout.Hash) []byte // nil: there is none
@@ -204,37 +204,3 @@ func (w Workload) Compare(r layout.Reader, want Content) error {
 	}
 	return nil
 }
-
-// Copy is what a reference held when the copy was made.
-type Copy struct {
-	accounts map[layout.Hash]layout.Account
-	slots    map[[2]layout.Hash][]byte
-}
-
-// Copy copies what the workload can have made.
-func (w Workload) Copy(reference *mpt.Reference) Copy {
-	c := Copy{map[layout.Hash]layout.Account{}, map[[2]layout.Hash][]byte{}}
-	for n := range w.Accounts {
-		account := w.Hash(n)
-		a, found := reference.Account(account)
-		if !found {
-			continue
-		}
-		c.accounts[account] = a
-		for k := range w.Slots {
-			if value := reference.Slot(account, w.Hash(k)); value != nil {
-				c.slots[[2]layout.Hash{account, w.Hash(k)}] = bytes.Clone(value)
-			}
-		}
-	}
-	return c
-}
-
-// Account looks an account up.
-func (c Copy) Account(account layout.Hash) (a layout.Account, found bool) {
-	a, found = c.accounts[account]
-	return a, found
-}
-
-// Slot looks a slot up; an absent one is nil.
-func (c Copy) Slot(account, key layout.Hash) []byte { return c.slots[[2]layout.Hash{account, key}] }

@@ -5,7 +5,7 @@
 // because its parent knows its address and its length.
 //
 // Read layout.go, then reader.go (a lookup), pins.go and arena.go (what is in memory),
-// flights.go and batch.go (many lookups at once), commit.go (a block), node.go and
+// flights.go (lookups that share reads), commit.go (a block), node.go and
 // pointer.go (bytes), chunks.go and roots.go (the file), compact.go. Tests check whole
 // states (whole_test.go).
 //

@@ -95,15 +95,6 @@ func (Layout) Check(o layout.Options) []error {
 
 // Open opens or creates a state.
 func (Layout) Open(ctx context.Context, o layout.Options) (layout.State, error) {
-	s, err := Open(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// Open is Layout's, with all that a Store can do.
-func Open(ctx context.Context, o layout.Options) (*Store, error) {
 	s, errs := parseOptions(o)
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("chunktrie: open: %w", errors.Join(errs...))

@@ -128,14 +128,6 @@ func (r *Reader) descend(key *layout.Hash, p pointer, pinned pin, branch, leaf k
 	return found, nil
 }
 
-// Block is the block that the reader looks at.
-func (r *Reader) Block() uint64 {
-	if r.at == nil {
-		return 0
-	}
-	return r.at.block
-}
-
 // Refresh moves on to the newest block.
 func (r *Reader) Refresh() error {
 	if r.at == nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -325,18 +324,6 @@ func (s *Store) Reader() (layout.Reader, error) {
 		return nil, errors.New("chunktrie: the state is closed")
 	}
 	return s.reader(s.newest()), nil
-}
-
-// ReaderAt looks up at a block that is still addressable. Only the newest has
-// nodes in memory.
-func (s *Store) ReaderAt(block uint64) (*Reader, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	i := slices.IndexFunc(s.versions, func(v *version) bool { return v.block == block })
-	if i < 0 {
-		return nil, fmt.Errorf("chunktrie: block %d is not kept: %d to %d are", block, s.versions[0].block, s.newest().block)
-	}
-	return s.reader(s.versions[i]), nil
 }
 
 func (s *Store) reader(v *version) *Reader {

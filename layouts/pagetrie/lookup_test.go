@@ -123,7 +123,8 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 			play(t, w, s, reference, 60)
 			old, err := s.Reader()
 			must(t, err)
-			then := w.Copy(reference)
+			then, err := w.Replayed(s.Block())
+			must(t, err)
 			done := make(chan struct{})
 			var readers sync.WaitGroup
 			for range 3 {
