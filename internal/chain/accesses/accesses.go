@@ -11,6 +11,8 @@
 package accesses
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -99,30 +101,21 @@ const (
 func markFirst(accesses []Access) {
 	seen := make(map[Access]bool, len(accesses))
 	for i := range accesses {
-		a := &accesses[i]
-		what := Access{Kind: a.Kind, Address: a.Address, Slot: a.Slot}
-		a.First = !seen[what]
+		what := accesses[i].what()
+		accesses[i].First = !seen[what]
 		seen[what] = true
 	}
 }
 
-// Uint is a number as a word.
+// uintWord is a number as a word.
 func uintWord(n uint64) (w Word) {
-	for i := 31; n > 0; i-- {
-		w[i] = byte(n)
-		n >>= 8
-	}
+	binary.BigEndian.PutUint64(w[24:], n)
 	return w
 }
 
-// trimmed is a slot's value as layouts take it.
+// trimmed is a slot's value as layouts take it; nil for zero.
 func (w *Word) trimmed() []byte {
-	for i, b := range w {
-		if b != 0 {
-			return w[i:]
-		}
-	}
-	return nil
+	return bytes.TrimLeft(w[:], "\x00")
 }
 
 func (a Address) String() string { return "0x" + hex.EncodeToString(a[:]) }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/statelab/statelab/internal/chain/mpt"
 )
@@ -52,16 +54,8 @@ func Keys(scheme string, get Get, list Source, visit func(key []byte, found bool
 }
 
 func othersOf(scheme string) string {
-	text := ""
-	for _, other := range KeySchemes() {
-		if other != scheme && text != "" {
-			text += " or "
-		}
-		if other != scheme {
-			text += other
-		}
-	}
-	return text
+	others := slices.DeleteFunc(KeySchemes(), func(other string) bool { return other == scheme })
+	return strings.Join(others, " or ")
 }
 
 type keys struct {

@@ -10,6 +10,8 @@
 package changeset
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -202,6 +204,11 @@ func (s *ending) Next(batch *Batch) error {
 	return nil
 }
 
+// compareKeys orders changes by store and key.
+func compareKeys(a, b Change) int {
+	return cmp.Or(a.Store-b.Store, bytes.Compare(a.Key, b.Key))
+}
+
 // Each calls fn with every batch of s until its end.
 func Each(s Source, batch *Batch, fn func(*Batch) error) error {
 	for {
@@ -225,13 +232,16 @@ func (b *Batch) begin(version int64) {
 	b.Changes, b.arena = b.Changes[:0], b.arena[:0]
 }
 
-// fits reports whether a change of n bytes may still go in.
-func (b *Batch) fits(n int) bool {
+// offer adds a change if it may still go in.
+func (b *Batch) offer(store int, key, value []byte, remove bool) (fits bool) {
 	limit := b.MaxBytes
 	if limit <= 0 {
 		limit = DefaultBatchBytes
 	}
-	return len(b.Changes) == 0 || len(b.arena)+n <= limit
+	if fits = len(b.Changes) == 0 || len(b.arena)+len(key)+len(value) <= limit; fits {
+		b.add(store, key, value, remove)
+	}
+	return fits
 }
 
 // add copies a change in. An arena that moves while it grows leaves the earlier
@@ -249,8 +259,8 @@ func (b *Batch) add(store int, key, value []byte, remove bool) {
 }
 
 // keep copies bytes that belong to the batch but to no change.
-func (b *Batch) keep(bytes []byte) []byte {
+func (b *Batch) keep(root []byte) []byte {
 	at := len(b.arena)
-	b.arena = append(b.arena, bytes...)
+	b.arena = append(b.arena, root...)
 	return b.arena[at:len(b.arena):len(b.arena)]
 }

@@ -1,6 +1,7 @@
 package changeset
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -99,16 +100,14 @@ func (s *cronosSource) Info() Info {
 }
 
 func (s *cronosSource) Close() error {
-	var err error
+	var first error
 	for _, store := range s.stores {
 		if store.in != nil {
-			if e := store.in.close(); e != nil && err == nil {
-				err = e
-			}
+			first = cmp.Or(first, store.in.close())
 			store.in = nil
 		}
 	}
-	return err
+	return first
 }
 
 func closeAfter(s Source, err error) error {
@@ -228,11 +227,9 @@ func (s *cronosStore) fill(b *Batch, number int) (full bool, err error) {
 				return false, err
 			}
 		}
-		if !b.fits(len(s.key) + len(s.value)) {
+		if s.pending = !b.offer(number, s.key, s.value, s.remove); s.pending {
 			return true, nil
 		}
-		b.add(number, s.key, s.value, s.remove)
-		s.pending = false
 	}
 	return false, nil
 }

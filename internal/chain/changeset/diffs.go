@@ -144,10 +144,9 @@ func (s *diffSource) next(b *Batch) error {
 	for {
 		for ; s.given < len(s.changes); s.given++ {
 			c := s.changes[s.given]
-			if !b.fits(len(c.Key) + len(c.Value)) {
+			if !b.offer(c.Store, c.Key, c.Value, c.Delete) {
 				return nil
 			}
-			b.add(c.Store, c.Key, c.Value, c.Delete)
 		}
 		more, err := s.transaction()
 		if err != nil {
@@ -363,12 +362,7 @@ func (s *diffSource) add(d diff) error {
 			s.changes = append(s.changes, Change{Store: codeStore, Key: hash[:], Value: *after.Code})
 		}
 	}
-	slices.SortStableFunc(s.changes[start:], func(a, b Change) int {
-		if a.Store != b.Store {
-			return a.Store - b.Store
-		}
-		return bytes.Compare(a.Key, b.Key)
-	})
+	slices.SortStableFunc(s.changes[start:], compareKeys)
 	return nil
 }
 

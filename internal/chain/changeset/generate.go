@@ -69,10 +69,9 @@ func (s *generator) Next(b *Batch) error {
 		if !s.pending {
 			s.operate()
 		}
-		if s.pending = !b.fits(len(s.key) + len(s.value)); s.pending {
+		if s.pending = !b.offer(s.store, s.key, s.value, s.remove); s.pending {
 			return nil
 		}
-		b.add(s.store, s.key, s.value, s.remove)
 	}
 	b.Last, s.open = true, false
 	return nil

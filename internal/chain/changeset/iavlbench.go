@@ -209,9 +209,5 @@ func (s *benchSource) addPair(b *Batch) (added bool, err error) {
 	if number < 0 {
 		return false, fmt.Errorf("store %.40q is not among the store_names of %s", store, benchInfoFile)
 	}
-	if !b.fits(len(key) + len(value)) {
-		return false, nil
-	}
-	b.add(number, key, value, remove)
-	return true, nil
+	return b.offer(number, key, value, remove), nil
 }

@@ -1,7 +1,6 @@
 package changeset
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 )
@@ -44,10 +43,9 @@ func (s *netSource) Next(b *Batch) error {
 	b.begin(s.whole.Version)
 	for ; s.given < len(s.whole.Changes); s.given++ {
 		c := s.whole.Changes[s.given]
-		if !b.fits(len(c.Key) + len(c.Value)) {
+		if !b.offer(c.Store, c.Key, c.Value, c.Delete) {
 			return nil
 		}
-		b.add(c.Store, c.Key, c.Value, c.Delete)
 	}
 	b.Last, s.open = true, false
 	return nil
@@ -73,12 +71,7 @@ func (s *netSource) gather() error {
 			break
 		}
 	}
-	slices.SortStableFunc(s.whole.Changes, func(a, b Change) int {
-		if a.Store != b.Store {
-			return a.Store - b.Store
-		}
-		return bytes.Compare(a.Key, b.Key)
-	})
+	slices.SortStableFunc(s.whole.Changes, compareKeys)
 	s.whole.Changes = lastOfEach(s.whole.Changes)
 	return nil
 }
@@ -87,10 +80,9 @@ func (s *netSource) gather() error {
 func lastOfEach(changes []Change) []Change {
 	kept := changes[:0]
 	for i, c := range changes {
-		if i+1 < len(changes) && changes[i+1].Store == c.Store && bytes.Equal(changes[i+1].Key, c.Key) {
-			continue
+		if i+1 == len(changes) || compareKeys(changes[i+1], c) != 0 {
+			kept = append(kept, c)
 		}
-		kept = append(kept, c)
 	}
 	return kept
 }

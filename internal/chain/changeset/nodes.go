@@ -90,10 +90,9 @@ func (s *nodesSource) next(b *Batch) error {
 	s.version = s.block
 	b.begin(s.version)
 	for s.pending && s.block == s.version {
-		if !b.fits(len(s.key) + len(s.value)) {
+		if !b.offer(s.store, s.key, s.value, s.remove) {
 			return nil
 		}
-		b.add(s.store, s.key, s.value, s.remove)
 		s.pending = false
 		if err := s.nextNode(); err == io.EOF {
 			break

@@ -316,12 +316,11 @@ func (c *Container) change(b *Batch, kind, store uint64, at int) (full bool, err
 	if stores := len(c.info.Stores); store >= uint64(stores) {
 		return false, fmt.Errorf("store %d of %d", store, stores)
 	}
-	if !b.fits(int(keyBytes + valueBytes)) {
-		return true, nil
-	}
 	value := at + int(keyBytes)
 	end := value + int(valueBytes)
-	b.add(int(store), rest[at:value], rest[value:end], kind == deleteTag)
+	if !b.offer(int(store), rest[at:value], rest[value:end], kind == deleteTag) {
+		return true, nil
+	}
 	c.pos += end
 	c.changes++
 	return false, nil

@@ -1,5 +1,7 @@
 package changeset
 
+import "slices"
+
 // Tally counts what batches hold. The zero value is ready for use.
 type Tally struct {
 	First, Last int64 // versions with an end
@@ -10,17 +12,8 @@ type Tally struct {
 // Add counts a batch; a version counts when its last batch comes.
 func (t *Tally) Add(b *Batch) {
 	for _, c := range b.Changes {
-		if c.Store >= len(t.pending.Stores) {
-			t.pending.Stores = append(t.pending.Stores, make([]StoreTotals, c.Store+1-len(t.pending.Stores))...)
-		}
-		s := &t.pending.Stores[c.Store]
-		s.KeyBytes += int64(len(c.Key))
-		if c.Delete {
-			s.Deletes++
-		} else {
-			s.Sets++
-			s.ValueBytes += int64(len(c.Value))
-		}
+		t.pending.reach(c.Store + 1)
+		t.pending.Stores[c.Store].count(c)
 	}
 	t.pending.Changes += int64(len(b.Changes))
 	if !b.Last {
@@ -42,20 +35,34 @@ func (t *Tally) Add(b *Batch) {
 // Totals are the counts so far, of at least so many stores.
 func (t *Tally) Totals(stores int) Totals {
 	total := t.totals
-	total.Stores = append([]StoreTotals(nil), total.Stores...)
-	if missing := stores - len(total.Stores); missing > 0 {
-		total.Stores = append(total.Stores, make([]StoreTotals, missing)...)
-	}
+	total.Stores = slices.Clone(total.Stores)
+	total.reach(stores)
 	return total
+}
+
+// count adds a change.
+func (s *StoreTotals) count(c Change) {
+	s.KeyBytes += int64(len(c.Key))
+	if c.Delete {
+		s.Deletes++
+	} else {
+		s.Sets++
+		s.ValueBytes += int64(len(c.Value))
+	}
+}
+
+// reach makes room for the counts of so many stores.
+func (t *Totals) reach(stores int) {
+	if missing := stores - len(t.Stores); missing > 0 {
+		t.Stores = append(t.Stores, make([]StoreTotals, missing)...)
+	}
 }
 
 func (t *Totals) add(more Totals) {
 	t.Versions += more.Versions
 	t.Changes += more.Changes
 	t.Roots += more.Roots
-	if missing := len(more.Stores) - len(t.Stores); missing > 0 {
-		t.Stores = append(t.Stores, make([]StoreTotals, missing)...)
-	}
+	t.reach(len(more.Stores))
 	for i, s := range more.Stores {
 		t.Stores[i].Sets += s.Sets
 		t.Stores[i].Deletes += s.Deletes

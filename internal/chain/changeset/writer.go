@@ -29,8 +29,7 @@ type Writer struct {
 	entry   indexEntry
 	index   []indexEntry
 
-	names   []string
-	numbers map[string]int
+	stores  *storeTable
 	totals  Totals
 	first   int64
 	changes int64 // of the version being written
@@ -51,7 +50,7 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	if len(text) > maxHeaderBytes {
 		return nil, fmt.Errorf("a provenance of %d bytes: at most %d", len(h.Provenance), maxHeaderBytes)
 	}
-	w := &Writer{out: out, encoder: encoder, numbers: map[string]int{}, check: newChecker(h.Order)}
+	w := &Writer{out: out, encoder: encoder, stores: &storeTable{numbers: map[string]int{}}, check: newChecker(h.Order)}
 	if err := w.write(appendFrame([]byte(magic), encoder, headerFrame, text)); err != nil {
 		return nil, err
 	}
@@ -60,17 +59,11 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 
 // Store is the number of the store called name, which it registers.
 func (w *Writer) Store(name string) (int, error) {
-	if number, known := w.numbers[name]; known {
-		return number, nil
+	known := len(w.stores.names)
+	number, err := w.stores.add([]byte(name))
+	if err != nil || number < known {
+		return number, err
 	}
-	if err := checkName(name); err != nil {
-		return 0, err
-	}
-	if len(w.names) == MaxStores {
-		return 0, fmt.Errorf("more than %d stores", MaxStores)
-	}
-	number := len(w.names)
-	w.names, w.numbers[name] = append(w.names, name), number
 	w.totals.Stores = append(w.totals.Stores, StoreTotals{})
 	w.raw = binary.AppendUvarint(w.raw, nameTag)
 	w.raw = binary.AppendUvarint(w.raw, uint64(len(name)))
@@ -117,16 +110,12 @@ func (w *Writer) Change(c Change) error {
 		}
 		w.begin(1)
 	}
-	total := &w.totals.Stores[c.Store]
-	total.KeyBytes += int64(len(c.Key))
+	w.totals.Stores[c.Store].count(c)
 	if c.Delete {
-		total.Deletes++
 		w.raw = binary.AppendUvarint(w.raw, deleteTag|uint64(c.Store)<<tagBits)
 		w.raw = binary.AppendUvarint(w.raw, uint64(len(c.Key)))
 		w.raw = append(w.raw, c.Key...)
 	} else {
-		total.Sets++
-		total.ValueBytes += int64(len(c.Value))
 		w.raw = binary.AppendUvarint(w.raw, setTag|uint64(c.Store)<<tagBits)
 		w.raw = binary.AppendUvarint(w.raw, uint64(len(c.Key)))
 		w.raw = binary.AppendUvarint(w.raw, uint64(len(c.Value)))
@@ -141,8 +130,8 @@ func (w *Writer) admit(c Change) error {
 	if !w.check.open {
 		return errors.New("a change outside of a version")
 	}
-	if c.Store < 0 || c.Store >= len(w.names) {
-		return fmt.Errorf("store %d of %d", c.Store, len(w.names))
+	if c.Store < 0 || c.Store >= len(w.stores.names) {
+		return fmt.Errorf("store %d of %d", c.Store, len(w.stores.names))
 	}
 	if err := checkKey(uint64(len(c.Key))); err != nil {
 		return err
@@ -163,7 +152,7 @@ func (w *Writer) End(r Roots) error {
 	}
 	known := uint64(0)
 	if r.Known() {
-		if err := r.check(len(w.names)); err != nil {
+		if err := r.check(len(w.stores.names)); err != nil {
 			return w.fail(err)
 		}
 		known = 1
@@ -247,7 +236,7 @@ func (w *Writer) Copy(s Source, told Told) error {
 		for i := range b.Changes {
 			b.Changes[i].Store = numbers[b.Changes[i].Store]
 		}
-		b.Roots = b.Roots.renumbered(numbers, len(w.names))
+		b.Roots = b.Roots.renumbered(numbers, len(w.stores.names))
 		if err := w.Append(b); err != nil {
 			return err
 		}
@@ -291,8 +280,8 @@ func (w *Writer) Close() error {
 }
 
 func (w *Writer) footer() []byte {
-	raw := binary.AppendUvarint(nil, uint64(len(w.names)))
-	for i, name := range w.names {
+	raw := binary.AppendUvarint(nil, uint64(len(w.stores.names)))
+	for i, name := range w.stores.names {
 		raw = append(binary.AppendUvarint(raw, uint64(len(name))), name...)
 		t := w.totals.Stores[i]
 		for _, n := range []int64{t.Sets, t.Deletes, t.KeyBytes, t.ValueBytes} {

@@ -11,6 +11,7 @@ package xatu
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -261,12 +262,7 @@ func (a *adder) row(r *row) {
 	}
 }
 
-func nonceOf(w accesses.Word) (n uint64) {
-	for _, b := range w[24:] {
-		n = n<<8 | uint64(b)
-	}
-	return n
-}
+func nonceOf(w accesses.Word) uint64 { return binary.BigEndian.Uint64(w[24:]) }
 
 func (a *adder) valuesBefore(address accesses.Address) *accesses.Values {
 	i, has := a.before[address]

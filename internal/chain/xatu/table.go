@@ -1,6 +1,7 @@
 package xatu
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -306,10 +307,7 @@ func (v *values) word(into *accesses.Word, k kind) error {
 		return into.UnmarshalText(text)
 	case nonceReads, nonceDiffs:
 		n, err := v.uint64()
-		for i := 31; n > 0; i-- {
-			into[i] = byte(n)
-			n >>= 8
-		}
+		binary.BigEndian.PutUint64(into[24:], n)
 		return err
 	}
 	text, err := v.text()
