@@ -57,16 +57,12 @@ func (o Options) Problems(i Info, known ...Override) (errs []error) {
 			errs = append(errs, fmt.Errorf("unknown option %s: %s", name, describe(i.Name, known)))
 			continue
 		}
-		if v := known[at]; v.illegal(o.Overrides[name]) {
+		v := known[at]
+		if _, err := v.parse(o.Overrides[name]); err != nil {
 			errs = append(errs, fmt.Errorf("option %s=%s is illegal: write %s=%d (%d to %d)", name, o.Overrides[name], name, v.Default, v.Low, v.High))
 		}
 	}
 	return errs
-}
-
-func (v Override) illegal(text string) bool {
-	_, err := v.parse(text)
-	return err != nil
 }
 
 func describe(tree string, known []Override) string {

@@ -13,6 +13,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -47,12 +48,7 @@ type Info struct {
 
 // Has reports whether the adapter has capability c.
 func (i Info) Has(c Capability) bool {
-	for _, have := range i.Capabilities {
-		if have == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(i.Capabilities, c)
 }
 
 // Tree opens forests. Implementations hold no state.

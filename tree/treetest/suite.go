@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/statelab/statelab/tree"
@@ -171,14 +172,4 @@ func expectLeaves(t *testing.T, f tree.Forest, want ...int64) {
 	}
 }
 
-func sameRoots(a, b [][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !bytes.Equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
-}
+func sameRoots(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
