@@ -130,12 +130,9 @@ func (f *Folder) Next(b *Block) error {
 		var hash Word
 		if err := f.decode(name, b.Number, func(text []byte) (err error) {
 			if bytes.HasPrefix(text, []byte("0x")) {
-				text = bytes.TrimSpace(text)
-				raw := make([]byte, hex.DecodedLen(len(text)-2))
-				if _, err := hex.Decode(raw, text[2:]); err != nil {
+				if text, err = hex.AppendDecode(nil, bytes.TrimSpace(text)[2:]); err != nil {
 					return err
 				}
-				text = raw
 			}
 			hash, err = DecodeBAL(b, text)
 			return err

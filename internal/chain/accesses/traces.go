@@ -101,8 +101,11 @@ func (d *traces) any(text json.RawMessage, depth int) error {
 
 var errJSONEnds = errors.New("the JSON ends early")
 
-// accountsOf decodes an object of accounts. Errors name the account.
+// accountsOf decodes an object of accounts; none of no text. Errors name the account.
 func accountsOf[T any](text []byte) (map[Address]*T, error) {
+	if text == nil {
+		return nil, nil
+	}
 	var parts map[Address]json.RawMessage
 	if err := strict(text, &parts); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoTrace, err)
@@ -255,22 +258,17 @@ func (d *traces) add(a Access) { d.b.Accesses = append(d.b.Accesses, a) }
 // diff is what a transaction changes. What is in pre but not in post was deleted, or for a slot set
 // to zero.
 func (d *traces) diff(pre, post json.RawMessage) error {
-	var sides [2]map[Address]*tracedAccount
-	for i, text := range []json.RawMessage{pre, post} {
-		if text == nil {
-			continue
-		}
-		var err error
-		if sides[i], err = accountsOf[tracedAccount](text); err != nil {
-			return err
-		}
+	before, err := accountsOf[tracedAccount](pre)
+	if err != nil {
+		return err
 	}
-	before, after := sides[0], sides[1]
+	after, err := accountsOf[tracedAccount](post)
+	if err != nil {
+		return err
+	}
 	tx := d.next()
-	all := maps.Clone(before)
-	if all == nil {
-		all = map[Address]*tracedAccount{}
-	}
+	all := map[Address]*tracedAccount{}
+	maps.Copy(all, before)
 	maps.Copy(all, after)
 	for _, address := range slices.SortedFunc(maps.Keys(all), compareAddresses) {
 		old, hadOld := before[address]

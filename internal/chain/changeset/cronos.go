@@ -50,7 +50,7 @@ type cronosStore struct {
 
 var cronosFile = regexp.MustCompile(`^block-(\d{1,18})(\.zz|\.snappy|\.sz)?$`)
 
-func openCronos(fsys fs.FS, dir string) (*cronosSource, error) {
+func openCronos(fsys fs.FS, dir string) (Source, error) {
 	s := &cronosSource{fsys: fsys}
 	if err := s.find(dir); err != nil {
 		return nil, closeAfter(s, err)

@@ -12,7 +12,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/crypto/sha3"
@@ -67,7 +66,7 @@ type diffSource struct {
 	done    error
 }
 
-func openDiffs(fsys fs.FS, name string) (*diffSource, error) {
+func openDiffs(fsys fs.FS, name string) (Source, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("open change set: %w", err)
@@ -83,7 +82,7 @@ func openDiffs(fsys fs.FS, name string) (*diffSource, error) {
 		if parts == nil {
 			return nil, fmt.Errorf("%s: no name of a block (examples: 17.json, 0x11.json, block-17.json)", file)
 		}
-		number, err := strconv.ParseInt(strings.TrimPrefix(parts[1], "0x"), base(parts[1]), 64)
+		number, err := blockNumber(parts[1])
 		if err != nil || number == 0 {
 			return nil, fmt.Errorf("%s: block %q: they count from 1", file, parts[1])
 		}
@@ -93,14 +92,6 @@ func openDiffs(fsys fs.FS, name string) (*diffSource, error) {
 		return nil, fmt.Errorf("%s: no file is called NUMBER.json or NUMBER.json.gz after a block", name)
 	}
 	return s, nil
-}
-
-// base is the one that a block's number is written in.
-func base(number string) int {
-	if strings.HasPrefix(number, "0x") {
-		return 16
-	}
-	return 10
 }
 
 func (s *diffSource) Info() Info {

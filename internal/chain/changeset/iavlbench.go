@@ -39,7 +39,7 @@ type benchSource struct {
 	done     error
 }
 
-func openBench(fsys fs.FS, dir string) (*benchSource, error) {
+func openBench(fsys fs.FS, dir string) (Source, error) {
 	file := path.Join(dir, benchInfoFile)
 	text, err := readSmall(fsys, file, maxInfoFileBytes)
 	if err != nil {

@@ -40,12 +40,8 @@ type nodesSource struct {
 	remove     bool
 }
 
-func openNodes(fsys fs.FS, name string) (*nodesSource, error) {
-	stores, err := newStoreTable(nil)
-	if err != nil {
-		return nil, err
-	}
-	s := &nodesSource{fsys: fsys, stores: stores}
+func openNodes(fsys fs.FS, name string) (Source, error) {
+	s := &nodesSource{fsys: fsys, stores: &storeTable{numbers: map[string]int{}}}
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("open change set: %w", err)

@@ -43,23 +43,15 @@ func Open(fsys fs.FS, name string, format Format) (Source, error) {
 	case FormatContainer:
 		return openContainerFile(fsys, name)
 	case FormatIAVLBench:
-		return opened(openBench(fsys, name))
+		return openBench(fsys, name)
 	case FormatCronos:
-		return opened(openCronos(fsys, name))
+		return openCronos(fsys, name)
 	case FormatNodes:
-		return opened(openNodes(fsys, name))
+		return openNodes(fsys, name)
 	case FormatDiffs:
-		return opened(openDiffs(fsys, name))
+		return openDiffs(fsys, name)
 	}
 	return nil, fmt.Errorf("format %q: there are %v", format, Formats())
-}
-
-// opened keeps a nil pointer from becoming a Source.
-func opened[S Source](s S, err error) (Source, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 func openContainerFile(fsys fs.FS, name string) (Source, error) {
@@ -160,10 +152,7 @@ func blockFiles(fsys fs.FS, dir string, match *regexp.Regexp) (files, unknown []
 			unknown = append(unknown, file)
 			continue
 		}
-		block, err := strconv.ParseInt(parts[1], 0, 64)
-		if strings.TrimLeft(parts[1], "0123456789") == "" { // leading zeros are no sign of base 8
-			block, err = strconv.ParseInt(parts[1], 10, 64)
-		}
+		block, err := blockNumber(parts[1])
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -176,4 +165,12 @@ func blockFiles(fsys fs.FS, dir string, match *regexp.Regexp) (files, unknown []
 		files = append(files, byBlock[block])
 	}
 	return files, unknown, nil
+}
+
+// blockNumber reads a number, decimal (leading zeros are no sign of base 8) or 0x-hex.
+func blockNumber(text string) (int64, error) {
+	if digits, is := strings.CutPrefix(text, "0x"); is {
+		return strconv.ParseInt(digits, 16, 64)
+	}
+	return strconv.ParseInt(text, 10, 64)
 }

@@ -255,7 +255,9 @@ func (c *Container) skipRecord(tag uint64) error {
 func (c *Container) fill(b *Batch) error {
 	for {
 		if c.pos == len(c.raw) {
-			if err := c.goOn(); err != nil {
+			if err := c.nextFrame(); err == io.EOF {
+				return fmt.Errorf("the changes end inside version %d", c.version)
+			} else if err != nil {
 				return err
 			}
 			continue
@@ -324,16 +326,6 @@ func (c *Container) change(b *Batch, kind, store uint64, at int) (full bool, err
 	c.pos += end
 	c.changes++
 	return false, nil
-}
-
-// goOn loads the next frame, in which the open version goes on.
-func (c *Container) goOn() error {
-	if err := c.nextFrame(); err == io.EOF {
-		return fmt.Errorf("the changes end inside version %d", c.version)
-	} else if err != nil {
-		return err
-	}
-	return nil
 }
 
 // readEnd reads what closes a version into b, or past it.
