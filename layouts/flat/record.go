@@ -1,6 +1,7 @@
 package flat
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -36,10 +37,7 @@ func slotRange(account layout.Hash) (from, to []byte) {
 // appendAccount writes the nonce, the balance without leading zeros behind its
 // length, and the code's hash unless there is none.
 func appendAccount(dst []byte, a *layout.Account) []byte {
-	balance := a.Balance[:]
-	for len(balance) > 0 && balance[0] == 0 {
-		balance = balance[1:]
-	}
+	balance := bytes.TrimLeft(a.Balance[:], "\x00")
 	dst = binary.AppendUvarint(dst, a.Nonce)
 	dst = append(append(dst, byte(len(balance))), balance...)
 	if a.CodeHash != layout.EmptyCode {

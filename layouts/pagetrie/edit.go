@@ -4,6 +4,7 @@ package pagetrie
 
 import (
 	"errors"
+	"math/bits"
 
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/layout"
@@ -248,7 +249,7 @@ func (t *tx) graft(c cursor, how end, common int, key *layout.Hash, leaf []byte)
 	oldBytes := len(c.page.cell(c.cell))
 	nibble := mpt.Nibble(key, c.place.depth+common)
 	if how == missing {
-		children := bitsOf(n.mask())
+		children := bits.OnesCount16(n.mask())
 		growth := (slotsFor(children+1) - slotsFor(children)) * slotBytes
 		if !c.page.fits(growth+len(leaf), 1) {
 			return t.split(c.page, c.id)
@@ -334,16 +335,16 @@ func (t *tx) prune(c cursor) error {
 	up := cursor{page: c.hook.page, id: c.hook.id, cell: c.hook.cell, hook: c.above}
 	n := up.node()
 	at := (c.hook.at - nodeBytes(n.count) - 2) / slotBytes
-	children := nibblesOf(n.mask())
-	if len(children) > 2 {
+	mask := n.mask()
+	if bits.OnesCount16(mask) > 2 {
 		t.drop(c)
 		n = up.node()
-		t.fork = n.appendWithout(t.fork[:0], children[at])
+		t.fork = n.appendWithout(t.fork[:0], nibbleAt(mask, at))
 		up.page.set(up.cell, t.fork)
 		return nil
 	}
 	last := n.slot(1 - at).loc()
-	t.path = append(n.nibbles(t.path[:0]), children[1-at])
+	t.path = append(n.nibbles(t.path[:0]), nibbleAt(mask, 1-at))
 	if !isRemote(last) {
 		t.drop(c)
 		only, _ := parse(up.page.cell(int(last)))

@@ -80,15 +80,10 @@ func (p *page) move(cell int, to *page) (index int) {
 	return index
 }
 
-func bitsOf(mask uint16) int { return bits.OnesCount16(mask) }
-
-func nibblesOf(mask uint16) []byte {
-	var buf [16]byte
-	all := buf[:0]
-	for n := range byte(16) {
-		if mask&(1<<n) != 0 {
-			all = append(all, n)
-		}
+// nibbleAt is the nibble of child i.
+func nibbleAt(mask uint16, i int) byte {
+	for range i {
+		mask &= mask - 1
 	}
-	return all
+	return byte(bits.TrailingZeros16(mask))
 }

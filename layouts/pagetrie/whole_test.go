@@ -5,6 +5,7 @@ package pagetrie
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/chain/mpt"
@@ -188,8 +189,8 @@ func (c *checker) node(p *page, id uint32, cell int, at place) (ref mpt.Ref, err
 		return c.hasher.Leaf(n.nibbles(nil), mpt.AppendAccount(nil, &a, &root)), nil
 	}
 	var children [16]mpt.Ref
-	for i, nibble := range nibblesOf(n.mask()) {
-		if children[nibble], err = child(n.slot(i)); err != nil {
+	for i := range bits.OnesCount16(n.mask()) {
+		if children[nibbleAt(n.mask(), i)], err = child(n.slot(i)); err != nil {
 			return ref, err
 		}
 	}
