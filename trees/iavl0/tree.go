@@ -73,21 +73,9 @@ func library(o tree.Options, level levelDB) iavlforest.Library {
 	skip, sync := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
-	below := func(store string) (db.DB, int, error) {
-		prefix := iavlforest.Prefix(store)
-		return db.NewPrefixDB(level, prefix), len(prefix), nil
-	}
-	var database iavlforest.Database = level
-	if o.Profile == iavlforest.BenchProfile {
-		apart := &iavlforest.Apart{Database: level}
-		database, below = apart, func(store string) (db.DB, int, error) {
-			level, err := db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{})
-			if err == nil {
-				err = apart.Add(store, level)
-			}
-			return level, 0, err
-		}
-	}
+	database, below := iavlforest.Below(o, level,
+		func(prefix []byte) db.DB { return db.NewPrefixDB(level, prefix) },
+		func(store string) (db.DB, error) { return db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{}) })
 	return iavlforest.Library{
 		Name:     "iavl0",
 		Database: database,

@@ -113,24 +113,16 @@ func commitInfo(text []byte, stores []string) (map[string][]byte, error) {
 // eachField calls visit with the fields of a message that are bytes.
 func eachField(message []byte, visit func(protowire.Number, []byte) error) error {
 	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
+		number, kind, n := protowire.ConsumeField(message)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
-		message = message[n:]
 		if kind == protowire.BytesType {
-			value, n := protowire.ConsumeBytes(message)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+			_, _, tag := protowire.ConsumeTag(message)
+			value, _ := protowire.ConsumeBytes(message[tag:n])
 			if err := visit(number, value); err != nil {
 				return err
 			}
-			message = message[n:]
-			continue
-		}
-		if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
-			return protowire.ParseError(n)
 		}
 		message = message[n:]
 	}

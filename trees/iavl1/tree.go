@@ -107,20 +107,9 @@ func open(name string, o tree.Options, base database) (tree.Forest, error) {
 	skip, sync, flush := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1, flushThreshold().In(o)
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
-	below := func(store string) (db.DB, int, error) {
-		return prefixed(base, store), len(iavlforest.Prefix(store)), nil
-	}
-	var database iavlforest.Database = base
-	if o.Profile == iavlforest.BenchProfile {
-		apart := &iavlforest.Apart{Database: base}
-		database, below = apart, func(store string) (db.DB, int, error) {
-			level, err := db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{})
-			if err == nil {
-				err = apart.Add(store, level)
-			}
-			return level, 0, err
-		}
-	}
+	database, below := iavlforest.Below(o, base,
+		func(prefix []byte) db.DB { return db.NewPrefixDB(base, prefix) },
+		func(store string) (db.DB, error) { return db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{}) })
 	return iavlforest.Open(iavlforest.Library{
 		Name:     name,
 		Database: database,
