@@ -17,7 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
@@ -252,24 +252,13 @@ func (s *opened) Close() error {
 }
 
 // lie is the first thing a library told that cannot be.
-type lie struct {
-	mutex sync.Mutex
-	said  string
-}
+type lie struct{ said atomic.Pointer[string] }
 
-func (l *lie) note(said string) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if l.said == "" {
-		l.said = said
-	}
-}
+func (l *lie) note(said string) { l.said.CompareAndSwap(nil, &said) }
 
 func (l *lie) err() error {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if l.said == "" {
-		return nil
+	if said := l.said.Load(); said != nil {
+		return errors.New(*said)
 	}
-	return errors.New(l.said)
+	return nil
 }
