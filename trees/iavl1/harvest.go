@@ -264,35 +264,30 @@ func (h *harvest) run(ctx context.Context, from, to int64, yield func(version in
 	}
 	workers := runtime.GOMAXPROCS(0)
 	group, ctx := errgroup.WithContext(ctx)
-	parts := make(chan part, 2*workers) // bounds what waits in memory
+	group.SetLimit(workers + 2)                                // with the two that follow
+	parts := make(chan []part, 2*workers/len(h.survey.Stores)) // bounds what waits in memory
 	group.Go(func() error {
 		defer close(parts)
-		return h.compare(ctx, group, workers, from, to, parts)
+		return h.compare(ctx, group, from, to, parts)
 	})
 	group.Go(func() error { return h.yield(ctx, parts, yield) })
 	return group.Wait()
 }
 
-// compare starts a goroutine for every part, workers at a time.
-func (h *harvest) compare(ctx context.Context, group *errgroup.Group, workers int, from, to int64, parts chan<- part) error {
-	slots := make(chan struct{}, workers)
+// compare starts a goroutine for every part, as many at a time as the group allows, and
+// hands on the parts of the same versions together.
+func (h *harvest) compare(ctx context.Context, group *errgroup.Group, from, to int64, parts chan<- []part) error {
 	for ; from <= to; from += partVersions {
+		var same []part
 		for _, store := range h.survey.Stores {
 			p := part{store: store, from: from, to: min(from+partVersions-1, to), changes: make(chan map[int64][]*iavl.KVPair, 1)}
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			group.Go(func() error {
-				defer func() { <-slots }()
-				return h.changes(ctx, p)
-			})
-			select {
-			case parts <- p:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+			same = append(same, p)
+			group.Go(func() error { return h.changes(ctx, p) })
+		}
+		select {
+		case parts <- same:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 	return nil
@@ -313,18 +308,9 @@ func (h *harvest) changes(ctx context.Context, p part) error {
 	return nil
 }
 
-// yield takes the parts of the same versions together, as many as there are
-// stores.
-func (h *harvest) yield(ctx context.Context, parts <-chan part, yield func(version int64, store string, c tree.Change) error) error {
-	for first := range parts {
-		same := []part{first}
-		for len(same) < len(h.survey.Stores) {
-			next, more := <-parts
-			if !more {
-				return ctx.Err()
-			}
-			same = append(same, next)
-		}
+// yield takes the parts in the order of their versions.
+func (h *harvest) yield(ctx context.Context, parts <-chan []part, yield func(version int64, store string, c tree.Change) error) error {
+	for same := range parts {
 		changes := make([]map[int64][]*iavl.KVPair, len(same))
 		for i, p := range same {
 			select {
@@ -333,7 +319,7 @@ func (h *harvest) yield(ctx context.Context, parts <-chan part, yield func(versi
 				return ctx.Err()
 			}
 		}
-		for version := first.from; version <= first.to; version++ {
+		for version := same[0].from; version <= same[0].to; version++ {
 			for i, p := range same {
 				for _, pair := range changes[i][version] {
 					if err := yield(version, p.store, tree.Change{Key: pair.Key, Value: pair.Value, Delete: pair.Delete}); err != nil {
