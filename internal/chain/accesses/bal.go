@@ -101,7 +101,7 @@ func (b *Block) account(address Address, a rlp, hasher *mpt.Hasher) error {
 	}
 	access := Access{Kind: Account, Address: address, Write: balance != nil || nonce != nil || code != nil}
 	if access.Write {
-		access.Tx = min(orLater(balance, balanceAt), orLater(nonce, nonceAt), orLater(code, codeAt))
+		access.Tx = min(balanceAt, nonceAt, codeAt)
 	}
 	b.Accesses = append(b.Accesses, access)
 	if balance != nil {
@@ -173,16 +173,9 @@ func touchedSlots(a *rlp, v *Values) (slots []touched, err error) {
 	return slots, cmp.Or(a.err, changed.err, reads.err)
 }
 
-// orLater is at, or later than everything where there is no change.
-func orLater(change []byte, at uint32) uint32 {
-	if change == nil {
-		return ^uint32(0)
-	}
-	return at
-}
-
-// indexed reads [[index, value], ...]: the first index and the last value; nil where there is none.
+// indexed reads [[index, value], ...]: the first index and the last value; an index above all and nil where there is none.
 func indexed(list *rlp, what string, value func(*rlp) []byte) (first uint32, newest []byte) {
+	first = ^uint32(0)
 	last := int64(-1)
 	for list.more() {
 		pair := list.list()

@@ -1,6 +1,7 @@
 package accesses
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -69,25 +70,17 @@ func lastOf(all []Values) (merged []Values) {
 	at := map[Address]int{}
 	for _, v := range all {
 		i, seen := at[v.Address]
-		if !seen || v.Absent || merged[i].Absent {
-			if !seen {
-				at[v.Address] = len(merged)
-				merged = append(merged, v)
-			} else {
-				merged[i] = v
-			}
+		if !seen {
+			at[v.Address] = len(merged)
+			merged = append(merged, v)
 			continue
 		}
 		m := &merged[i]
-		if v.Nonce != nil {
-			m.Nonce = v.Nonce
+		if v.Absent || m.Absent {
+			*m = v
+			continue
 		}
-		if v.Balance != nil {
-			m.Balance = v.Balance
-		}
-		if v.Code != nil {
-			m.Code = v.Code
-		}
+		m.Nonce, m.Balance, m.Code = cmp.Or(v.Nonce, m.Nonce), cmp.Or(v.Balance, m.Balance), cmp.Or(v.Code, m.Code)
 		for _, s := range v.Slots {
 			if k := slices.IndexFunc(m.Slots, func(have Stored) bool { return have.Slot == s.Slot }); k >= 0 {
 				m.Slots[k].Value = s.Value

@@ -2,6 +2,7 @@ package accesses
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -237,15 +238,7 @@ func (d *traces) prestate(text []byte) error {
 
 // whole says of an account what a prestate leaves out: geth omits zeros.
 func whole(v *Values) {
-	if v.Nonce == nil {
-		v.Nonce = new(uint64)
-	}
-	if v.Balance == nil {
-		v.Balance = new(Word)
-	}
-	if v.Code == nil {
-		v.Code = &emptyCode
-	}
+	v.Nonce, v.Balance, v.Code = cmp.Or(v.Nonce, new(uint64)), cmp.Or(v.Balance, new(Word)), cmp.Or(v.Code, &emptyCode)
 }
 
 func (d *traces) next() uint32 {

@@ -2,6 +2,7 @@ package changeset
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -359,14 +360,9 @@ func (s *diffSource) add(d diff) error {
 
 // over is the account's value, where what it does not say is as before.
 func (a account) over(before account) []byte {
-	nonce, balance, hash := uint64(0), word{}, keccak(nil)
+	nonce, balance := cmp.Or(a.Nonce, before.Nonce, new(uint64)), cmp.Or(a.Balance, before.Balance, new(word))
+	hash := keccak(nil)
 	for _, part := range []account{before, a} {
-		if part.Nonce != nil {
-			nonce = *part.Nonce
-		}
-		if part.Balance != nil {
-			balance = *part.Balance
-		}
 		switch {
 		case part.CodeHash != nil:
 			hash = *part.CodeHash
@@ -374,7 +370,7 @@ func (a account) over(before account) []byte {
 			hash = keccak(*part.Code)
 		}
 	}
-	value := binary.BigEndian.AppendUint64(nil, nonce)
+	value := binary.BigEndian.AppendUint64(nil, *nonce)
 	return append(append(value, balance[:]...), hash[:]...)
 }
 
