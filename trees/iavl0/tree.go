@@ -6,6 +6,7 @@
 package iavl0
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -51,16 +52,10 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 		return nil, err
 	}
 	if o.Profile == iavlforest.BenchProfile {
-		if o.CacheNodes == 0 {
-			o.CacheNodes = 10_000
-		}
-		if o.Overrides[iavlforest.SkipFastStorage().Name] == "" {
-			o.Overrides = maps.Clone(o.Overrides)
-			if o.Overrides == nil {
-				o.Overrides = map[string]string{}
-			}
-			o.Overrides[iavlforest.SkipFastStorage().Name] = "1"
-		}
+		o.CacheNodes = cmp.Or(o.CacheNodes, 10_000)
+		overrides := map[string]string{iavlforest.SkipFastStorage().Name: "1"}
+		maps.Copy(overrides, o.Overrides)
+		o.Overrides = overrides
 	}
 	level, err := db.NewGoLevelDB(iavlforest.DatabaseName, o.Dir, nil)
 	if err != nil {
