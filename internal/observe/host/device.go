@@ -15,27 +15,6 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Device is the block device under a directory.
-type Device struct {
-	Name string // as in /sys/class/block: "nvme0n1p2", "loop0"
-	Loop bool
-	// Private says that Name is a loop device with nothing on it but the one
-	// mount that holds the directory: its counters are those of whoever uses
-	// that mount. Other mount namespaces cannot be seen from here.
-	Private bool
-	Backing string // file behind a loop device
-}
-
-// Existing is the nearest folder above dir that exists: dir may be made later.
-func Existing(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
 // DeviceOf returns the device that holds dir; an error for a filesystem without
 // one (tmpfs, overlay, network).
 func DeviceOf(dir string) (Device, error) {
@@ -62,21 +41,11 @@ func (d Device) Now() (result.DeviceIO, error) {
 
 // DeviceBetween returns what was counted after before and up to after.
 func DeviceBetween(before, after result.DeviceIO) result.DeviceIO {
-	return addDevice(after, -1, before)
+	return plus(after, -1, before)
 }
 
 // DeviceSum adds two counts of one device.
-func DeviceSum(a, b result.DeviceIO) result.DeviceIO { return addDevice(a, 1, b) }
-
-func addDevice(a result.DeviceIO, times int64, b result.DeviceIO) result.DeviceIO {
-	a.Reads += times * b.Reads
-	a.ReadMerges += times * b.ReadMerges
-	a.ReadBytes += times * b.ReadBytes
-	a.Writes += times * b.Writes
-	a.WriteBytes += times * b.WriteBytes
-	a.BusyMillis += times * b.BusyMillis
-	return a
-}
+func DeviceSum(a, b result.DeviceIO) result.DeviceIO { return plus(a, 1, b) }
 
 // ReadAheadKB is how much a sequential reader, and a fault on mapped memory, may
 // fetch beyond what it asked for.
@@ -157,13 +126,9 @@ func parseBlockStat(text string) (result.DeviceIO, error) {
 	if len(fields) < 10 {
 		return result.DeviceIO{}, fmt.Errorf("no block statistics: %.200q", text)
 	}
-	var n [10]int64
-	for i := range n {
-		v, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return result.DeviceIO{}, fmt.Errorf("no block statistics: %w", err)
-		}
-		n[i] = v
+	n, err := integers(fields[:10])
+	if err != nil {
+		return result.DeviceIO{}, fmt.Errorf("no block statistics: %w", err)
 	}
 	const sector = 512
 	return result.DeviceIO{Reads: n[0], ReadMerges: n[1], ReadBytes: n[2] * sector, Writes: n[4], WriteBytes: n[6] * sector, BusyMillis: n[9]}, nil

@@ -15,24 +15,6 @@ import (
 	"github.com/statelab/statelab/internal/observe/measure"
 )
 
-// Verdict says how much a finding matters.
-type Verdict string
-
-const (
-	OK      Verdict = "ok"
-	Doubt   Verdict = "doubt"   // some figures need care
-	Problem Verdict = "problem" // some figures are wrong or cannot be had
-)
-
-// Finding is one thing about this machine that a measurement depends on.
-type Finding struct {
-	Name    string  `json:"name"`
-	State   string  `json:"state"` // what is
-	Verdict Verdict `json:"verdict"`
-	Spoils  string  `json:"spoils,omitempty"` // what it would do to which figures
-	Remedy  string  `json:"remedy,omitempty"`
-}
-
 // Doctor examines the machine for measurements on a database in dir: it writes
 // and deletes two small files there and watches the neighbours for half a
 // second. What stops it from looking is itself a finding.

@@ -14,15 +14,6 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// LimitPlan says how the disk's own limit is measured.
-type LimitPlan struct {
-	Dir      string
-	InFlight []int // ascending
-	Seconds  float64
-	Repeats  int
-	Fio      bool // also ask fio, in turns, where it is on PATH
-}
-
 // Limit measures what the disk gives to random reads: every number in flight
 // Repeats times, all numbers in turn, so that a drift of the machine hits all
 // alike and shows in the spread. tell hears of every reading.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -23,51 +22,14 @@ var errLinux = errors.New("measuring needs Linux: this is " + runtime.GOOS)
 
 const Counts = false
 
-type Device struct {
-	Name          string
-	Loop, Private bool
-	Backing       string
-}
-
 type (
 	MemoryLimit struct {
 		How    string
 		Within int64
 	}
-	Probe   struct{}
-	Watch   struct{}
-	Verdict string
+	Probe struct{}
+	Watch struct{}
 )
-
-const (
-	OK      Verdict = "ok"
-	Problem Verdict = "problem"
-)
-
-type Finding struct {
-	Name    string  `json:"name"`
-	State   string  `json:"state"`
-	Verdict Verdict `json:"verdict"`
-	Spoils  string  `json:"spoils,omitempty"`
-	Remedy  string  `json:"remedy,omitempty"`
-}
-
-type LimitPlan struct {
-	Dir      string
-	InFlight []int
-	Seconds  float64
-	Repeats  int
-	Fio      bool
-}
-
-type ProbePoint struct {
-	InFlight       int     `json:"in_flight"`
-	Reads          uint64  `json:"reads"`
-	Seconds        float64 `json:"seconds"`
-	ReadsPerSecond float64 `json:"reads_per_second"`
-	MeanNanos      float64 `json:"mean_ns"`
-	P99Nanos       int64   `json:"p99_ns"`
-}
 
 func Facts(string) result.Host {
 	h := result.Host{OS: runtime.GOOS, Cores: runtime.NumCPU(), Gomaxprocs: runtime.GOMAXPROCS(0), Go: runtime.Version()}
@@ -80,15 +42,6 @@ func Facts(string) result.Host {
 func Doctor(context.Context, string) []Finding {
 	return []Finding{{Name: "system", State: runtime.GOOS, Verdict: Problem, Spoils: "everything that is measured: nothing is measured here",
 		Remedy: "measure on Linux; predict, simulate, inspect, advise, report, compare and serve work here"}}
-}
-
-func Existing(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
 }
 
 // Allocated is the length of the files below dir.

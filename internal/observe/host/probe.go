@@ -23,17 +23,6 @@ import (
 	"github.com/statelab/statelab/internal/observe/measure"
 )
 
-// ProbePoint is what the disk gives to a number of readers that each wait for
-// one read at a time.
-type ProbePoint struct {
-	InFlight       int     `json:"in_flight"`
-	Reads          uint64  `json:"reads"`
-	Seconds        float64 `json:"seconds"`
-	ReadsPerSecond float64 `json:"reads_per_second"`
-	MeanNanos      float64 `json:"mean_ns"`
-	P99Nanos       int64   `json:"p99_ns"`
-}
-
 // probeBytes is the least data to read from. More would say more of a disk with
 // a large cache of its own, and take longer to write.
 const probeBytes = 256 << 20

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -49,23 +50,20 @@ func ProcessNow() (result.ProcessIO, error) {
 
 // ProcessBetween returns what was counted after before and up to after.
 func ProcessBetween(before, after result.ProcessIO) result.ProcessIO {
-	return addProcess(after, -1, before)
+	return plus(after, -1, before)
 }
 
 // ProcessSum adds two counts.
-func ProcessSum(a, b result.ProcessIO) result.ProcessIO { return addProcess(a, 1, b) }
+func ProcessSum(a, b result.ProcessIO) result.ProcessIO { return plus(a, 1, b) }
 
-func addProcess(a result.ProcessIO, times int64, b result.ProcessIO) result.ProcessIO {
-	a.ReadCalls += times * b.ReadCalls
-	a.ReadChars += times * b.ReadChars
-	a.ReadBytes += times * b.ReadBytes
-	a.WriteBytes += times * b.WriteBytes
-	a.MajorFaults += times * b.MajorFaults
-	a.MinorFaults += times * b.MinorFaults
-	a.VoluntarySwitches += times * b.VoluntarySwitches
-	a.InvoluntarySwitches += times * b.InvoluntarySwitches
-	a.UserNanos += times * b.UserNanos
-	a.SystemNanos += times * b.SystemNanos
+// plus adds times b to a, in every field that is a whole number.
+func plus[Counts any](a Counts, times int64, b Counts) Counts {
+	to, from := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
+	for i := range to.NumField() {
+		if field := to.Field(i); field.CanInt() {
+			field.SetInt(field.Int() + times*from.Field(i).Int())
+		}
+	}
 	return a
 }
 
@@ -79,18 +77,25 @@ func PeakRSS() (int64, error) {
 // statusBytes is a size that the kernel tells of this process, in a text of so many
 // characters that one call reads.
 func statusBytes(name string) (size, chars int64, err error) {
-	f, err := os.Open("/proc/self/status")
+	status, err := readOnce("/proc/self/status", 8<<10)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read %s: %w", name, err)
+	}
+	size, err = sizeIn(status, name)
+	return size, int64(len(status)), err
+}
+
+// readOnce reads a file that is no longer than room in one call, so that its own trace in the
+// kernel's counters is known.
+func readOnce(path string, room int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
-	status := make([]byte, 8<<10)
-	n, err := f.Read(status)
-	if err != nil {
-		return 0, 0, fmt.Errorf("read %s: %w", name, err)
-	}
-	size, err = sizeIn(status[:n], name)
-	return size, int64(n), err
+	text := make([]byte, room)
+	n, err := f.Read(text)
+	return text[:n], err
 }
 
 // sizeIn finds a line such as "VmHWM:     1234 kB" in /proc/self/status.
@@ -118,19 +123,12 @@ func ResetPeakRSS() error {
 	return nil
 }
 
-// processIO reads in one call, so that its own trace in the counters is known.
 func processIO() (map[string]int64, error) {
-	f, err := os.Open("/proc/self/io")
+	text, err := readOnce("/proc/self/io", 1024)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	var text [1024]byte
-	n, err := f.Read(text[:])
-	if err != nil {
-		return nil, err
-	}
-	counters, err := parseCounters(text[:n])
+	counters, err := parseCounters(text)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +138,17 @@ func processIO() (map[string]int64, error) {
 		}
 	}
 	return counters, nil
+}
+
+// integers are the numbers that fields say.
+func integers(fields []string) (n []int64, err error) {
+	n = make([]int64, len(fields))
+	for i, field := range fields {
+		if n[i], err = strconv.ParseInt(field, 10, 64); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
 }
 
 // parseCounters reads lines "name: number [unit]", leaving out values that are

@@ -5,8 +5,6 @@ package host
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,12 +43,7 @@ type moment struct {
 
 // StartWatch begins to watch. dir holds the database, or will.
 func StartWatch(dir string) *Watch {
-	for filepath.Dir(dir) != dir {
-		if _, err := os.Stat(dir); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
+	dir = Existing(dir)
 	w := &Watch{absent: map[string]string{}}
 	var err error
 	if w.disk, err = diskOf(dir); err != nil {
@@ -197,13 +190,9 @@ func parseCPUTicks(stat string) (cpuTicks, error) {
 	if len(fields) < 9 || fields[0] != "cpu" {
 		return cpuTicks{}, fmt.Errorf("no processor times: %.100q", line)
 	}
-	var v [8]int64
-	for i := range v {
-		n, err := strconv.ParseInt(fields[i+1], 10, 64)
-		if err != nil {
-			return cpuTicks{}, fmt.Errorf("no processor times: %w", err)
-		}
-		v[i] = n
+	v, err := integers(fields[1:9])
+	if err != nil {
+		return cpuTicks{}, fmt.Errorf("no processor times: %w", err)
 	}
 	return cpuTicks{busy: v[0] + v[1] + v[2] + v[5] + v[6], idle: v[3] + v[4], steal: v[7]}, nil
 }

@@ -1,0 +1,65 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Device is the block device under a directory.
+type Device struct {
+	Name string // as in /sys/class/block: "nvme0n1p2", "loop0"
+	Loop bool
+	// Private says that Name is a loop device with nothing on it but the one
+	// mount that holds the directory: its counters are those of whoever uses
+	// that mount. Other mount namespaces cannot be seen from here.
+	Private bool
+	Backing string // file behind a loop device
+}
+
+// Existing is the nearest folder above dir that exists: dir may be made later.
+func Existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Verdict says how much a finding matters.
+type Verdict string
+
+const (
+	OK      Verdict = "ok"
+	Doubt   Verdict = "doubt"   // some figures need care
+	Problem Verdict = "problem" // some figures are wrong or cannot be had
+)
+
+// Finding is one thing about this machine that a measurement depends on.
+type Finding struct {
+	Name    string  `json:"name"`
+	State   string  `json:"state"` // what is
+	Verdict Verdict `json:"verdict"`
+	Spoils  string  `json:"spoils,omitempty"` // what it would do to which figures
+	Remedy  string  `json:"remedy,omitempty"`
+}
+
+// LimitPlan says how the disk's own limit is measured.
+type LimitPlan struct {
+	Dir      string
+	InFlight []int // ascending
+	Seconds  float64
+	Repeats  int
+	Fio      bool // also ask fio, in turns, where it is on PATH
+}
+
+// ProbePoint is what the disk gives to a number of readers that each wait for
+// one read at a time.
+type ProbePoint struct {
+	InFlight       int     `json:"in_flight"`
+	Reads          uint64  `json:"reads"`
+	Seconds        float64 `json:"seconds"`
+	ReadsPerSecond float64 `json:"reads_per_second"`
+	MeanNanos      float64 `json:"mean_ns"`
+	P99Nanos       int64   `json:"p99_ns"`
+}
