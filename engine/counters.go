@@ -135,51 +135,36 @@ func (r *BlockReads) Sub(s *BlockReads) *BlockReads {
 // A counter unknown on either side is unknown in the difference.
 func (c Counters) Sub(s Counters) Counters {
 	d := c
+	d.Reads, d.Accesses, d.BackgroundReads = nil, nil, nil
 	if c.Reads != nil && s.Reads != nil {
 		d.Reads = c.Reads.Sub(s.Reads)
-	} else {
-		d.Reads = nil
 	}
-	d.Accesses = nil
 	if c.Accesses != nil && s.Accesses != nil {
-		var a [NumBlockTypes]int64
-		for kind := range a {
-			a[kind] = c.Accesses[kind] - s.Accesses[kind]
+		d.Accesses = new([NumBlockTypes]int64)
+		for kind := range d.Accesses {
+			d.Accesses[kind] = c.Accesses[kind] - s.Accesses[kind]
 		}
-		d.Accesses = &a
 	}
-	d.BackgroundReads = nil
 	if c.BackgroundReads != nil && s.BackgroundReads != nil {
-		t := c.BackgroundReads.Sub(*s.BackgroundReads)
-		d.BackgroundReads = &t
+		d.BackgroundReads = new(c.BackgroundReads.Sub(*s.BackgroundReads))
 	}
-	pairs := []struct{ to, a, b **int64 }{
-		{&d.DirectBytes, &c.DirectBytes, &s.DirectBytes},
-		{&d.TableOpens, &c.TableOpens, &s.TableOpens},
-		{&d.CacheHits, &c.CacheHits, &s.CacheHits},
-		{&d.CacheMisses, &c.CacheMisses, &s.CacheMisses},
-		{&d.FilterNegative, &c.FilterNegative, &s.FilterNegative},
-		{&d.FilterPositive, &c.FilterPositive, &s.FilterPositive},
-		{&d.TableCacheHits, &c.TableCacheHits, &s.TableCacheHits},
-		{&d.TableCacheMisses, &c.TableCacheMisses, &s.TableCacheMisses},
-		{&d.UserWriteBytes, &c.UserWriteBytes, &s.UserWriteBytes},
-		{&d.WALBytes, &c.WALBytes, &s.WALBytes},
-		{&d.FlushBytes, &c.FlushBytes, &s.FlushBytes},
-		{&d.CompactBytes, &c.CompactBytes, &s.CompactBytes},
-		{&d.IngestBytes, &c.IngestBytes, &s.IngestBytes},
-		{&d.Syncs, &c.Syncs, &s.Syncs},
-		{&d.SyncedBytes, &c.SyncedBytes, &s.SyncedBytes},
-		{&d.Stalls, &c.Stalls, &s.Stalls},
-		{&d.StallNanos, &c.StallNanos, &s.StallNanos},
-	}
-	for _, p := range pairs {
-		*p.to = nil
-		if *p.a != nil && *p.b != nil {
-			v := **p.a - **p.b
-			*p.to = &v
+	before := s.totals()
+	for i, total := range d.totals() {
+		if *total != nil && *before[i] != nil {
+			*total = new(**total - **before[i])
+		} else {
+			*total = nil
 		}
 	}
 	return d
+}
+
+// totals are the counters of one figure that are no gauges.
+func (c *Counters) totals() []**int64 {
+	return []**int64{
+		&c.DirectBytes, &c.TableOpens, &c.CacheHits, &c.CacheMisses, &c.FilterNegative, &c.FilterPositive, &c.TableCacheHits, &c.TableCacheMisses,
+		&c.UserWriteBytes, &c.WALBytes, &c.FlushBytes, &c.CompactBytes, &c.IngestBytes, &c.Syncs, &c.SyncedBytes, &c.Stalls, &c.StallNanos,
+	}
 }
 
 // Shape is what a database's files look like.
@@ -250,27 +235,21 @@ type Level struct {
 func (l Level) Plus(other Level) Level {
 	l.Sublevels = max(l.Sublevels, other.Sublevels)
 	l.Files += other.Files
-	l.Bytes += other.Bytes
-	l.Keys += other.Keys
+	more := other.Sums()
+	for i, sum := range l.Sums() {
+		*sum += *more[i]
+	}
 	l.KeysEstimated = l.KeysEstimated || other.KeysEstimated
-	l.DataBlocks += other.DataBlocks
-	l.DataBytes += other.DataBytes
-	l.IndexBlocks += other.IndexBlocks
-	l.SingleIndexes += other.SingleIndexes
-	l.IndexBytes += other.IndexBytes
-	l.TopIndexBytes += other.TopIndexBytes
-	l.SingleIndexBytes += other.SingleIndexBytes
-	l.FilterBytes += other.FilterBytes
-	l.ValueBytes += other.ValueBytes
-	l.FilterKeys += other.FilterKeys
-	l.RawKeyBytes += other.RawKeyBytes
-	l.RawValueBytes += other.RawValueBytes
-	l.IndexCacheBytes += other.IndexCacheBytes
-	l.TopIndexCacheBytes += other.TopIndexCacheBytes
-	l.FilterCacheBytes += other.FilterCacheBytes
-	l.DataCacheBytes += other.DataCacheBytes
-	l.SingleIndexCacheBytes += other.SingleIndexCacheBytes
 	l.InCacheKnown = l.InCacheKnown && other.InCacheKnown
 	l.InCacheSampled = l.InCacheSampled || other.InCacheSampled
 	return l
+}
+
+// Sums are the figures of l that are sums over its files.
+func (l *Level) Sums() []*int64 {
+	return []*int64{
+		&l.Bytes, &l.Keys, &l.DataBlocks, &l.DataBytes, &l.IndexBlocks, &l.SingleIndexes, &l.IndexBytes, &l.TopIndexBytes, &l.SingleIndexBytes,
+		&l.FilterBytes, &l.ValueBytes, &l.FilterKeys, &l.RawKeyBytes, &l.RawValueBytes, &l.IndexCacheBytes, &l.TopIndexCacheBytes, &l.FilterCacheBytes,
+		&l.DataCacheBytes, &l.SingleIndexCacheBytes,
+	}
 }

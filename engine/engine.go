@@ -154,6 +154,9 @@ type Options struct {
 	Log func(string)
 }
 
+// ReadsOnly reports whether o, in any way, asks to write nothing.
+func (o Options) ReadsOnly() bool { return o.ReadOnly || o.Foreign || o.IgnoreLock }
+
 // Part is part Number, from 1, of the Of parts that the files of tables are divided into by
 // their numbers. The zero value is the whole. The fields of levels of all parts sum up to
 // those of the whole.
