@@ -90,9 +90,7 @@ func appendLeaf(dst []byte, contract bool, index, salt uint64) []byte {
 
 func appendRandom(dst []byte, n int, index, salt uint64) []byte {
 	at := len(dst)
-	for range n {
-		dst = append(dst, 0)
-	}
+	dst = append(dst, make([]byte, n)...)
 	fill(dst[at:], index, salt)
 	return dst
 }

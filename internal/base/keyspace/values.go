@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync/atomic"
 )
 
@@ -71,7 +72,7 @@ func (v *Values) Value(dst []byte, index uint64, version uint32) []byte {
 	case TrieNode:
 		return appendTrieNode(dst[:0], shapeOf(index, v.Seed), index, v.Seed, version)
 	}
-	dst = sized(dst, v.Bytes)
+	dst = slices.Grow(dst[:0], v.Bytes)[:v.Bytes]
 	if v.Bytes < minVersionedBytes {
 		version = 0
 	}
@@ -167,11 +168,4 @@ func putVersion(dst []byte, index uint64, version uint32) {
 
 func takeVersion(value []byte, index uint64) uint32 {
 	return binary.LittleEndian.Uint32(value) ^ uint32(mix(index^valueSalt))
-}
-
-func sized(dst []byte, n int) []byte {
-	if cap(dst) < n {
-		return make([]byte, n)
-	}
-	return dst[:n]
 }

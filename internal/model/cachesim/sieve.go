@@ -8,23 +8,16 @@ type Sieve struct {
 
 	Reinsert bool
 
-	maxBytes, usedBytes int64
-	index
-	ring
-	newest int32
-	hand   int32 // the next block to look at; 0: the oldest
+	queue
+	hand int32 // the next block to look at; 0: the oldest
 }
 
 // NewSieve returns an empty cache of maxBytes.
-func NewSieve(maxBytes int64) *Sieve {
-	return &Sieve{maxBytes: maxBytes, index: newIndex(), ring: newRing()}
-}
+func NewSieve(maxBytes int64) *Sieve { return &Sieve{queue: newQueue(maxBytes)} }
 
 // NewClock returns an empty CLOCK (second chance) cache of maxBytes.
 func NewClock(maxBytes int64) *Sieve {
-	c := NewSieve(maxBytes)
-	c.Reinsert = true
-	return c
+	return &Sieve{queue: newQueue(maxBytes), Reinsert: true}
 }
 
 // Access implements Cache.
@@ -33,24 +26,9 @@ func (c *Sieve) Access(id uint32, bytes int32) (hit bool) {
 		c.pages[slot].marks = referenced
 		return true
 	}
-	if int64(bytes) > c.maxBytes {
-		return false
-	}
-	for c.usedBytes+int64(bytes) > c.maxBytes {
-		c.evict()
-	}
-	slot := c.take(id, bytes)
-	c.index.put(id, slot)
-	if c.newest != 0 {
-		c.linkBefore(c.newest, slot)
-	}
-	c.newest = slot
-	c.usedBytes += int64(bytes)
+	c.admit(id, bytes, c.evict)
 	return false
 }
-
-// UsedBytes implements Cache.
-func (c *Sieve) UsedBytes() int64 { return c.usedBytes }
 
 func (c *Sieve) evict() {
 	slot := c.hand
@@ -73,10 +51,7 @@ func (c *Sieve) evict() {
 	if slot == c.newest {
 		c.newest = c.pages[slot].next
 	}
-	c.usedBytes -= int64(c.pages[slot].bytes)
-	c.index.remove(c.pages[slot].id)
-	if c.unlink(slot) {
+	if c.drop(slot) {
 		c.newest, c.hand = 0, 0
 	}
-	c.release(slot)
 }

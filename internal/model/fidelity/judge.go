@@ -1,6 +1,7 @@
 package fidelity
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/model/predict"
 )
 
 // Table is a table of a database: its levels, and how its program writes them.
@@ -111,7 +113,7 @@ func Judge(a Table, b *Table, price Price) (v Verdict, err error) {
 func describe(a Table) Verdict {
 	v := Verdict{Table: a, SortedRuns: len(runsOf(a.Levels)), Differences: []Difference{}}
 	all := total(a.Levels)
-	last := deepest(a.Levels)
+	last := predict.Deepest(a.Levels)
 	var above, inFilters, bits, bitsKeys float64
 	for i, l := range a.Levels {
 		if i != last {
@@ -148,18 +150,9 @@ type change struct {
 	change func([]engine.Level) []engine.Level
 }
 
-func changes(a Table, b *Table) (all []change) {
-	add := func(c *change) {
-		if c != nil {
-			all = append(all, *c)
-		}
-	}
-	add(filters(a, b))
-	add(debt(a, b))
-	add(sizes(a, b))
-	add(blocks(a, b))
-	add(entries(a, b))
-	return all
+func changes(a Table, b *Table) []*change {
+	all := []*change{filters(a, b), debt(a, b), sizes(a, b), blocks(a, b), entries(a, b)}
+	return slices.DeleteFunc(all, func(c *change) bool { return c == nil })
 }
 
 func filters(a Table, b *Table) *change {
@@ -179,9 +172,7 @@ func filters(a Table, b *Table) *change {
 	if b != nil {
 		bits = describe(*b).FilterBits
 	}
-	if bits == 0 {
-		bits = usualBits
-	}
+	bits = cmp.Or(bits, usualBits)
 	c := change{Difference{Kind: Filters, Here: "keys of " + strings.Join(names, ", ") + " without filters",
 		Expected: fmt.Sprintf("filters of %.0f bits per key on all levels but the last", bits),
 		Remedy:   "set a filter policy, then rewrite the tables with a full compaction"},
@@ -203,10 +194,7 @@ func l0Runs(levels []engine.Level) int {
 }
 
 func debt(a Table, b *Table) *change {
-	most := a.Options.L0Tables
-	if most == 0 {
-		most = usualL0Tables
-	}
+	most := cmp.Or(a.Options.L0Tables, usualL0Tables)
 	expected := fmt.Sprintf("at most %d: compactions begin there", most)
 	if b != nil {
 		most = max(most, l0Runs(b.Levels))
@@ -228,10 +216,7 @@ func sizes(a Table, b *Table) *change {
 		return &change{Difference{Kind: Sizes, Here: shares(a.Levels), Expected: shares(b.Levels)},
 			func(levels []engine.Level) []engine.Level { return like(levels, b.Levels) }}
 	}
-	base, multiplier := a.Options.BaseBytes, a.Options.Multiplier
-	if base == 0 {
-		base = usualBaseBytes
-	}
+	base, multiplier := cmp.Or(a.Options.BaseBytes, usualBaseBytes), a.Options.Multiplier
 	if multiplier < 2 {
 		multiplier = usualMultiplier
 	}
@@ -244,10 +229,7 @@ func sizes(a Table, b *Table) *change {
 		return nil
 	}
 	change.Expected = shares(change.change(a.Levels))
-	most := a.Options.L0Tables
-	if most == 0 {
-		most = usualL0Tables
-	}
+	most := cmp.Or(a.Options.L0Tables, usualL0Tables)
 	switch change.Remedy = "overwrite keys until the level sizes no longer change"; {
 	case unsorted && l0Runs(a.Levels) <= most: // compactions have nothing to do
 		change.Remedy = fmt.Sprintf("load more keys: %s are too few for compactions to move them out of L0", unit.Count(total(a.Levels).Keys))

@@ -11,7 +11,7 @@ import (
 // level: a Get of a key that exists finds it there, whatever its filter says.
 func withFilters(levels []engine.Level, bits float64) []engine.Level {
 	levels = slices.Clone(levels)
-	last := deepest(levels)
+	last := predict.Deepest(levels)
 	for i := range levels {
 		if l := &levels[i]; l.Files > 0 && i != last && filtered(*l) < 1 {
 			l.FilterBytes, l.FilterKeys, l.FilterConsulted = int64(float64(l.Keys)*bits/8), l.Keys, true
@@ -53,7 +53,7 @@ func Mixed(price Price) Price {
 
 // lacking are the levels, but for the last one, some of whose tables have no filter.
 func lacking(levels []engine.Level) (which []engine.Level) {
-	last := deepest(levels)
+	last := predict.Deepest(levels)
 	for i, l := range levels {
 		if l.Files > 0 && i != last && filtered(l) < nearlyAll {
 			which = append(which, l)
@@ -63,16 +63,6 @@ func lacking(levels []engine.Level) (which []engine.Level) {
 }
 
 const nearlyAll = 0.99
-
-// deepest is the position of the last level with tables, or -1.
-func deepest(levels []engine.Level) int {
-	for i := len(levels) - 1; i >= 0; i-- {
-		if levels[i].Files > 0 {
-			return i
-		}
-	}
-	return -1
-}
 
 // withoutL0 are the levels after the tables of L0 were compacted into the next one.
 func withoutL0(levels []engine.Level) []engine.Level {
@@ -100,7 +90,15 @@ func withoutL0(levels []engine.Level) []engine.Level {
 }
 
 // mostInL0 says that most keys were never compacted.
-func mostInL0(levels []engine.Level) bool { return 2*levelKeys(levels, 0) > total(levels).Keys }
+func mostInL0(levels []engine.Level) bool {
+	inL0 := int64(0)
+	for _, l := range levels {
+		if l.Level == 0 {
+			inL0 += l.Keys
+		}
+	}
+	return 2*inL0 > total(levels).Keys
+}
 
 // settled are the levels that the same keys would have on a node that has written for long:
 // each level holds a multiplier's part of the next one, down to the base size, beside L0 as it
@@ -150,7 +148,7 @@ func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engin
 func filterAs(out, levels []engine.Level) {
 	var upper engine.Level
 	for i, l := range levels {
-		if i != deepest(levels) || len(levels) == 1 {
+		if i != predict.Deepest(levels) || len(levels) == 1 {
 			upper.Keys += l.Keys
 			upper.FilterBytes += l.FilterBytes
 			upper.FilterCacheBytes += l.FilterCacheBytes
@@ -162,7 +160,7 @@ func filterAs(out, levels []engine.Level) {
 		return
 	}
 	for i := range out {
-		if i == deepest(out) {
+		if i == predict.Deepest(out) {
 			continue
 		}
 		l, part := &out[i], float64(out[i].Keys)/float64(upper.Keys)
@@ -171,20 +169,9 @@ func filterAs(out, levels []engine.Level) {
 	}
 }
 
-func levelKeys(levels []engine.Level, number int) (keys int64) {
-	for _, l := range levels {
-		if l.Level == number {
-			keys += l.Keys
-		}
-	}
-	return keys
-}
-
 // scaled is a level of factor times as many keys, all else in proportion.
 func scaled(l engine.Level, factor float64) engine.Level {
-	for _, n := range []*int64{&l.Bytes, &l.Keys, &l.DataBlocks, &l.DataBytes, &l.IndexBlocks, &l.SingleIndexes, &l.IndexBytes, &l.TopIndexBytes,
-		&l.SingleIndexBytes, &l.FilterBytes, &l.ValueBytes, &l.FilterKeys, &l.RawKeyBytes, &l.RawValueBytes, &l.IndexCacheBytes,
-		&l.TopIndexCacheBytes, &l.FilterCacheBytes, &l.DataCacheBytes, &l.SingleIndexCacheBytes} {
+	for _, n := range l.Sums() {
 		if *n > 0 {
 			*n = max(1, int64(float64(*n)*factor))
 		}

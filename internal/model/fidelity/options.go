@@ -58,39 +58,30 @@ func escapes() *strings.Replacer {
 }
 
 func (o *Options) set(key, value string) error {
-	number := func() (float64, error) {
+	numbers := map[string]func(n float64){
+		"block_size":                         func(n float64) { o.BlockBytes = int64(n) },
+		"max_bytes_for_level_base":           func(n float64) { o.BaseBytes = int64(n) },
+		"level0_file_num_compaction_trigger": func(n float64) { o.L0Tables = int(n) },
+		"max_bytes_for_level_multiplier":     func(n float64) { o.Multiplier = n },
+	}
+	if set := numbers[key]; set != nil {
 		n, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(n >= 0 && n < 1<<60) {
-			return 0, fmt.Errorf("%s=%.40q is no number", key, value)
+			return fmt.Errorf("%s=%.40q is no number", key, value)
 		}
-		return n, nil
+		set(n)
 	}
-	switch key {
-	case "block_size", "max_bytes_for_level_base", "level0_file_num_compaction_trigger", "max_bytes_for_level_multiplier":
-		n, err := number()
-		if err != nil {
-			return err
+	if key != "filter_policy" {
+		return nil
+	}
+	o.NoFilter = value == "" || value == "nullptr"
+	// bloomfilter:10:false, ribbonfilter:10:-1; older versions name the kind alone.
+	if parts := strings.Split(value, ":"); len(parts) > 1 {
+		bits, err := strconv.ParseFloat(parts[1], 64)
+		if err != nil || !(bits >= 0 && bits <= 100) {
+			return fmt.Errorf("filter_policy=%.40q has no bits per key", value)
 		}
-		switch key {
-		case "block_size":
-			o.BlockBytes = int64(n)
-		case "max_bytes_for_level_base":
-			o.BaseBytes = int64(n)
-		case "level0_file_num_compaction_trigger":
-			o.L0Tables = int(n)
-		default:
-			o.Multiplier = n
-		}
-	case "filter_policy":
-		o.NoFilter = value == "" || value == "nullptr"
-		// bloomfilter:10:false, ribbonfilter:10:-1; older versions name the kind alone.
-		if parts := strings.Split(value, ":"); len(parts) > 1 {
-			bits, err := strconv.ParseFloat(parts[1], 64)
-			if err != nil || !(bits >= 0 && bits <= 100) {
-				return fmt.Errorf("filter_policy=%.40q has no bits per key", value)
-			}
-			o.FilterBits = bits
-		}
+		o.FilterBits = bits
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func RandomLoad(levels []engine.Level) []Geometry {
 	depth := 0
 	for i, l := range levels {
 		switch {
-		case i >= deepest(levels):
+		case i >= Deepest(levels):
 			geometry[i] = Geometry{Coverage: 1, Files: files["last"]}
 		case l.Level == 0:
 			geometry[i] = l0
@@ -86,8 +86,8 @@ func parseFiles(table string) map[string][]File {
 	return files
 }
 
-// deepest is the position of the last level with files, or -1.
-func deepest(levels []engine.Level) int {
+// Deepest is the position of the last level with files, or -1.
+func Deepest(levels []engine.Level) int {
 	for i := len(levels) - 1; i >= 0; i-- {
 		if levels[i].Files > 0 {
 			return i

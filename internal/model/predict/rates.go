@@ -41,7 +41,7 @@ func accessRates(levels []engine.Level, geometry []Geometry, version cachesim.Pe
 	if keys <= 0 {
 		return nil, fmt.Errorf("the levels hold no keys")
 	}
-	last := deepest(levels)
+	last := Deepest(levels)
 	var classes []class
 	foundAbove := 0.0
 	for i, l := range levels {

@@ -299,7 +299,7 @@ func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
 	if storedBytes > maxFrameBytes || rawBytes > maxFrameBytes {
 		return 0, nil, fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are written", storedBytes, rawBytes, maxFrameBytes)
 	}
-	r.stored = grow(r.stored, int(storedBytes))
+	r.stored = slices.Grow(r.stored[:0], int(storedBytes))[:storedBytes]
 	if n, err := io.ReadFull(r.in, r.stored); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			return 0, nil, fmt.Errorf("cut short: %d of %d bytes", n, storedBytes)
@@ -309,7 +309,7 @@ func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
 	if want, have := binary.LittleEndian.Uint32(head[9:]), checksum(head[:9], r.stored); want != have {
 		return 0, nil, fmt.Errorf("damaged: checksum %08x, written as %08x", have, want)
 	}
-	raw, err = r.decoder.DecodeAll(r.stored, grow(into, int(rawBytes))[:0])
+	raw, err = r.decoder.DecodeAll(r.stored, slices.Grow(into[:0], int(rawBytes)))
 	if err != nil {
 		return 0, nil, fmt.Errorf("decompress: %w", err)
 	}
@@ -321,14 +321,6 @@ func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
 
 func (r *Reader) damage(err error) error {
 	return &DamageError{Frame: r.frame, Gets: r.totals.Gets, Err: err}
-}
-
-// grow returns n bytes, of b if it is large enough.
-func grow(b []byte, n int) []byte {
-	if cap(b) < n {
-		return make([]byte, n)
-	}
-	return b[:n]
 }
 
 // Load reads a whole trace into memory, 4 bytes an access. With a DamageError
