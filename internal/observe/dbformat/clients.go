@@ -2,6 +2,7 @@ package dbformat
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -117,62 +118,41 @@ func TableWords(client, table string) string {
 // other is what a client keeps besides its large tables.
 const other = "other"
 
+const hashBytes, numberBytes = 32, 8
+
+// gethKey is how keys of a part of go-ethereum's database look: the letter they begin with, and the bytes behind it.
+type gethKey struct {
+	letter byte
+	rest   int
+}
+
+var gethKeys = map[gethKey]string{
+	{'a', hashBytes}:               "flat accounts",
+	{'o', 2 * hashBytes}:           "flat storage slots",
+	{'c', hashBytes}:               "contract code",
+	{'h', numberBytes + hashBytes}: "headers",
+	{'h', numberBytes + 1}:         "canonical hashes",
+	{'H', hashBytes}:               "header numbers",
+	{'b', numberBytes + hashBytes}: "bodies",
+	{'r', numberBytes + hashBytes}: "receipts",
+	{'l', hashBytes}:               "transaction lookups",
+	{'L', hashBytes}:               "state ids",
+}
+
 // gethSection follows the key layout of go-ethereum's core/rawdb/schema.go.
 func gethSection(key []byte) string {
-	const hashBytes, numberBytes = 32, 8
 	if len(key) == 0 {
 		return other
 	}
-	switch rest := key[1:]; key[0] {
-	case 'A':
-		if isPath(rest) {
-			return "account trie nodes"
-		}
-	case 'O':
-		if len(rest) >= hashBytes && isPath(rest[hashBytes:]) {
-			return "storage trie nodes"
-		}
-	case 'a':
-		if len(rest) == hashBytes {
-			return "flat accounts"
-		}
-	case 'o':
-		if len(rest) == 2*hashBytes {
-			return "flat storage slots"
-		}
-	case 'c':
-		if len(rest) == hashBytes {
-			return "contract code"
-		}
-	case 'h':
-		if len(rest) == numberBytes+hashBytes {
-			return "headers"
-		}
-		if len(rest) == numberBytes+1 {
-			return "canonical hashes"
-		}
-	case 'H':
-		if len(rest) == hashBytes {
-			return "header numbers"
-		}
-	case 'b':
-		if len(rest) == numberBytes+hashBytes {
-			return "bodies"
-		}
-	case 'r':
-		if len(rest) == numberBytes+hashBytes {
-			return "receipts"
-		}
-	case 'l':
-		if len(rest) == hashBytes {
-			return "transaction lookups"
-		}
-	case 'L':
-		if len(rest) == hashBytes {
-			return "state ids"
-		}
-	}
-	if len(key) == hashBytes {
+	rest := key[1:]
+	switch name := gethKeys[gethKey{key[0], len(rest)}]; {
+	case key[0] == 'A' && isPath(rest):
+		return "account trie nodes"
+	case key[0] == 'O' && len(rest) >= hashBytes && isPath(rest[hashBytes:]):
+		return "storage trie nodes"
+	case name != "":
+		return name
+	case len(key) == hashBytes:
 		return "trie nodes by hash"
 	}
 	return other
@@ -192,20 +172,8 @@ func cosmosSection(key []byte) string {
 	if !is || !ends || len(rest) == 0 {
 		return other
 	}
-	kind := "other"
-	switch rest[0] {
-	case 's', 'n':
-		kind = "nodes"
-	case 'f':
-		kind = "fast nodes"
-	case 'o':
-		kind = "orphans"
-	case 'r':
-		kind = "roots"
-	case 'm':
-		kind = "settings"
-	}
-	return fmt.Sprintf("%.60s: %s", store, kind)
+	kinds := map[byte]string{'s': "nodes", 'n': "nodes", 'f': "fast nodes", 'o': "orphans", 'r': "roots", 'm': "settings"}
+	return fmt.Sprintf("%.60s: %s", store, cmp.Or(kinds[rest[0]], other))
 }
 
 // nearby finds a database where a user may have meant it: below dir, as clients lay

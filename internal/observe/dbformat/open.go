@@ -35,11 +35,10 @@ func Open(ctx context.Context, e engine.Engine, o engine.Options) (engine.DB, er
 		return nil, err
 	}
 	db, err := e.Open(ctx, o)
-	var locked *engine.LockedError
-	switch {
-	case errors.As(err, &locked):
+	if locked, is := errors.AsType[*engine.LockedError](err); is {
 		return nil, &engine.LockedError{Dir: o.Dir, Hint: locked.Hint, Process: cmp.Or(locked.Process, holder(o.Dir))}
-	case err != nil:
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open %s with %s: %w", o.Dir, name, err)
 	}
 	return db, nil
@@ -88,7 +87,7 @@ func Check(name string, o engine.Options) error {
 		return err
 	}
 	fits := found.Engine == "" || found.opens(name) || name == nativeEngine && loaded == nativeEngine
-	readOnly := (o.ReadOnly || o.Foreign || o.IgnoreLock) && !o.Create
+	readOnly := o.ReadsOnly() && !o.Create
 	switch {
 	case fits && (loaded == "" || loaded == name),
 		!o.Create && name == nullEngine,

@@ -139,54 +139,50 @@ func family(dir string, names []string) (Found, error) {
 // maxOptionsBytes bounds what is read of an options file.
 const maxOptionsBytes = 1 << 20
 
-// optionsOf says who wrote an options file; nobody, if it does not tell.
-func optionsOf(path string) (found Found, err error) {
+// optionNames are those of an options file.
+func optionNames(path string) (names []string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return Found{}, fmt.Errorf("read options file: %w", err)
+		return nil, fmt.Errorf("read options file: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lines := bufio.NewScanner(io.LimitReader(file, maxOptionsBytes))
 	for lines.Scan() {
-		name, _, _ := strings.Cut(strings.TrimSpace(lines.Text()), "=")
-		switch strings.TrimSpace(name) {
+		name, _, _ := strings.Cut(lines.Text(), "=")
+		names = append(names, strings.TrimSpace(name))
+	}
+	return names, lines.Err()
+}
+
+// optionsOf says who wrote an options file; nobody, if it does not tell.
+func optionsOf(path string) (Found, error) {
+	names, err := optionNames(path)
+	for _, name := range names {
+		switch name {
 		case "pebble_version":
 			return Found{"pebble1", 1}, nil
 		case "rocksdb_version":
 			return Found{Engine: "rocksdb"}, nil
 		}
 	}
-	return Found{}, lines.Err()
+	return Found{}, err
 }
 
 // pebbleWriter is the version of Pebble that wrote the newest options file in dir, as an
 // engine's name; "" if that is not known. Version 2 alone has a schema of keys, for columnar blocks.
 func pebbleWriter(dir string) string {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	files, err := fs.Glob(os.DirFS(dir), "OPTIONS-*")
+	if err != nil || len(files) == 0 {
 		return ""
 	}
-	newest := ""
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "OPTIONS-") {
-			newest = max(newest, e.Name()) // numbers of six digits
-		}
+	names, _ := optionNames(filepath.Join(dir, slices.Max(files))) // numbers of six digits; nobody, if it cannot be read
+	switch {
+	case slices.Contains(names, "key_schema"):
+		return "pebble2"
+	case slices.Contains(names, "pebble_version"):
+		return "pebble1"
 	}
-	file, err := os.Open(filepath.Join(dir, newest))
-	if err != nil || newest == "" {
-		return ""
-	}
-	defer file.Close() // nothing was written
-	writer := ""
-	for lines := bufio.NewScanner(io.LimitReader(file, maxOptionsBytes)); lines.Scan(); {
-		switch name, _, _ := strings.Cut(strings.TrimSpace(lines.Text()), "="); name {
-		case "pebble_version":
-			writer = "pebble1"
-		case "key_schema":
-			return "pebble2"
-		}
-	}
-	return writer
+	return ""
 }
 
 const formatMarker = "marker.format-version."
