@@ -17,49 +17,8 @@ import (
 
 // DeviceOf returns the device that holds dir; an error for a filesystem without
 // one (tmpfs, overlay, network).
-func DeviceOf(dir string) (Device, error) {
-	d, err := deviceOf(dir)
-	if err != nil {
-		return Device{}, fmt.Errorf("find the block device of %s: %w", dir, err)
-	}
-	return d, nil
-}
-
-// Now returns the device's counters since boot, from /sys/class/block/*/stat:
-// requests completed, after merging.
-func (d Device) Now() (result.DeviceIO, error) {
-	text, err := os.ReadFile(filepath.Join(sysBlock, d.Name, "stat"))
-	if err == nil {
-		var io result.DeviceIO
-		if io, err = parseBlockStat(string(text)); err == nil {
-			io.Device = d.Name
-			return io, nil
-		}
-	}
-	return result.DeviceIO{}, fmt.Errorf("read the counters of block device %s: %w", d.Name, err)
-}
-
-// DeviceBetween returns what was counted after before and up to after.
-func DeviceBetween(before, after result.DeviceIO) result.DeviceIO {
-	return plus(after, -1, before)
-}
-
-// DeviceSum adds two counts of one device.
-func DeviceSum(a, b result.DeviceIO) result.DeviceIO { return plus(a, 1, b) }
-
-// ReadAheadKB is how much a sequential reader, and a fault on mapped memory, may
-// fetch beyond what it asked for.
-func (d Device) ReadAheadKB() (int, error) {
-	text, err := os.ReadFile(d.queue("read_ahead_kb"))
-	if err != nil {
-		return 0, fmt.Errorf("read the readahead of %s: %w", d.Name, err)
-	}
-	return strconv.Atoi(strings.TrimSpace(string(text)))
-}
-
-const sysBlock = "/sys/class/block"
-
-func deviceOf(dir string) (Device, error) {
+func DeviceOf(dir string) (_ Device, err error) {
+	defer wrap(&err, "find the block device of %s", dir)
 	m, err := mountOf(dir)
 	if err != nil {
 		return Device{}, err
@@ -82,9 +41,45 @@ func deviceOf(dir string) (Device, error) {
 	}
 	d.Loop = true
 	d.Backing = strings.TrimSuffix(string(backing), "\n")
-	d.Private, err = onlyUser(d.Name, number)
-	return d, err
+	if d.Private, err = onlyUser(d.Name, number); err != nil {
+		return Device{}, err
+	}
+	return d, nil
 }
+
+// Now returns the device's counters since boot, from /sys/class/block/*/stat:
+// requests completed, after merging.
+func (d Device) Now() (io result.DeviceIO, err error) {
+	defer wrap(&err, "read the counters of block device %s", d.Name)
+	text, err := os.ReadFile(filepath.Join(sysBlock, d.Name, "stat"))
+	if err == nil {
+		io, err = parseBlockStat(string(text))
+	}
+	if err == nil {
+		io.Device = d.Name
+	}
+	return io, err
+}
+
+// DeviceBetween returns what was counted after before and up to after.
+func DeviceBetween(before, after result.DeviceIO) result.DeviceIO {
+	return plus(after, -1, before)
+}
+
+// DeviceSum adds two counts of one device.
+func DeviceSum(a, b result.DeviceIO) result.DeviceIO { return plus(a, 1, b) }
+
+// ReadAheadKB is how much a sequential reader, and a fault on mapped memory, may
+// fetch beyond what it asked for.
+func (d Device) ReadAheadKB() (int, error) {
+	text, err := os.ReadFile(d.queue("read_ahead_kb"))
+	if err != nil {
+		return 0, fmt.Errorf("read the readahead of %s: %w", d.Name, err)
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+const sysBlock = "/sys/class/block"
 
 // blockNumber is the device's "major:minor". Some filesystems (btrfs) mount
 // under a number of their own and name the device as their source.

@@ -18,11 +18,9 @@ const directBytes = 4096
 
 // DirectSupported reads once with O_DIRECT in dir, from a file that is there or
 // else from one it makes and deletes. nil means that such reads reach the device.
-func DirectSupported(dir string) error {
-	if err := tryDirect(dir); err != nil {
-		return fmt.Errorf("O_DIRECT in %s: %w", dir, err)
-	}
-	return nil
+func DirectSupported(dir string) (err error) {
+	defer wrap(&err, "O_DIRECT in %s", dir)
+	return tryDirect(dir)
 }
 
 func tryDirect(dir string) error {

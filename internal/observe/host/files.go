@@ -5,10 +5,18 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
+
+// wrap is deferred: it says, in a format, what failed where *err is an error.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf(format+": %w", append(args, *err)...)
+	}
+}
 
 // eachFile opens every regular file below dir for reading and hands it over. A
 // file that a running database deletes meanwhile is left out.

@@ -54,34 +54,32 @@ func SyncFilesystem(dir string) error {
 
 // Warm reads every file below dir, so that the page cache holds what fits into
 // it. progress may be nil.
-func Warm(ctx context.Context, dir string, progress func(done, total int64)) error {
+func Warm(ctx context.Context, dir string, progress func(done, total int64)) (err error) {
+	defer wrap(&err, "read %s into the page cache", dir)
 	var done, total int64
-	err := eachFile(ctx, dir, func(_ *os.File, bytes int64) error { total += bytes; return nil })
-	buffer := make([]byte, 1<<20)
-	if err == nil {
-		err = eachFile(ctx, dir, func(f *os.File, _ int64) error {
-			for {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				n, err := f.Read(buffer)
-				done += int64(n)
-				if progress != nil && n > 0 {
-					progress(done, total)
-				}
-				if errors.Is(err, io.EOF) {
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-			}
-		})
-	}
+	err = eachFile(ctx, dir, func(_ *os.File, bytes int64) error { total += bytes; return nil })
 	if err != nil {
-		return fmt.Errorf("read %s into the page cache: %w", dir, err)
+		return err
 	}
-	return nil
+	buffer := make([]byte, 1<<20)
+	return eachFile(ctx, dir, func(f *os.File, _ int64) error {
+		for {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n, err := f.Read(buffer)
+			done += int64(n)
+			if progress != nil && n > 0 {
+				progress(done, total)
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // Resident counts the bytes of the files below dir and those of them that the

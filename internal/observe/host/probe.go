@@ -31,15 +31,8 @@ const probeBytes = 256 << 20
 // reads in flight, each for seconds. It reads files of dir where they are large
 // enough, and else a file that it writes and deletes. GOMAXPROCS is raised
 // meanwhile: every reader needs a thread that the scheduler lets block.
-func ProbeReads(ctx context.Context, dir string, inFlight []int, seconds float64) ([]ProbePoint, error) {
-	points, err := probeReads(ctx, dir, inFlight, seconds)
-	if err != nil {
-		return nil, fmt.Errorf("probe the disk of %s: %w", dir, err)
-	}
-	return points, nil
-}
-
-func probeReads(ctx context.Context, dir string, inFlight []int, seconds float64) (points []ProbePoint, err error) {
+func ProbeReads(ctx context.Context, dir string, inFlight []int, seconds float64) (points []ProbePoint, err error) {
+	defer wrap(&err, "probe the disk of %s", dir)
 	if len(inFlight) == 0 || slices.Min(inFlight) < 1 || !(seconds > 0) {
 		return nil, fmt.Errorf("at least one read in flight and a time are needed, not %v for %v s", inFlight, seconds)
 	}
@@ -68,12 +61,9 @@ type Probe struct {
 
 // OpenProbe chooses the files of dir to read from, or writes one. Close removes
 // what was written.
-func OpenProbe(ctx context.Context, dir string) (*Probe, error) {
-	p, err := openProbe(ctx, dir)
-	if err != nil {
-		return nil, fmt.Errorf("probe the disk of %s: %w", dir, err)
-	}
-	return p, nil
+func OpenProbe(ctx context.Context, dir string) (p *Probe, err error) {
+	defer wrap(&err, "probe the disk of %s", dir)
+	return openProbe(ctx, dir)
 }
 
 func openProbe(ctx context.Context, dir string) (*Probe, error) {

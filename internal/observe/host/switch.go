@@ -4,7 +4,6 @@ package host
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
 	"time"
@@ -22,10 +21,11 @@ const (
 // SwitchNanos measures one context switch: two threads on one core hand a byte to
 // and fro, and what the same system calls cost a single thread is taken off. A
 // Get's threads may need more, since their working sets are larger.
-func SwitchNanos() (float64, error) {
+func SwitchNanos() (nanos float64, err error) {
+	defer wrap(&err, "measure a context switch")
 	var there, back [2]int
 	if err := errors.Join(unix.Pipe2(there[:], unix.O_CLOEXEC), unix.Pipe2(back[:], unix.O_CLOEXEC)); err != nil {
-		return 0, fmt.Errorf("measure a context switch: %w", err)
+		return 0, err
 	}
 	defer closeAll(there, back)
 	echoed := make(chan error, 1)
@@ -33,7 +33,7 @@ func SwitchNanos() (float64, error) {
 		echoed <- onFirstCore(func() error { return exchange(there[0], back[1], switchBatches*switchRounds, false) })
 	}()
 	alone, together := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
-	err := onFirstCore(func() error {
+	err = onFirstCore(func() error {
 		for range switchBatches {
 			if err := errors.Join(least(&alone, back[0], back[1]), least(&together, back[0], there[1])); err != nil {
 				return err
@@ -42,7 +42,7 @@ func SwitchNanos() (float64, error) {
 		return nil
 	})
 	if err = errors.Join(err, <-echoed); err != nil {
-		return 0, fmt.Errorf("measure a context switch: %w", err)
+		return 0, err
 	}
 	return max(0, float64(together-2*alone)/(2*switchRounds)), nil
 }

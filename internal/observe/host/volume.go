@@ -34,23 +34,31 @@ const (
 // failure. Detaching is the kernel's: the loop device ends with the mount, even
 // if this process is killed.
 func VolumeCreate(ctx context.Context, imagePath string, size int64) (mountPoint string, err error) {
+	defer wrap(&err, "create volume %s", imagePath)
 	mkfs, err := volumeNeeds(imagePath, size)
-	if err == nil {
-		mountPoint, err = createVolume(ctx, mkfs, imagePath, size)
-	}
 	if err != nil {
-		return "", fmt.Errorf("create volume %s: %w", imagePath, err)
+		return "", err
 	}
-	return mountPoint, nil
+	return createVolume(ctx, mkfs, imagePath, size)
 }
 
 // VolumeRemove unmounts the volume and deletes its image and mount point. What
 // is gone already is no error; an image that is not a volume is one.
-func VolumeRemove(imagePath string) error {
-	if err := removeVolume(imagePath); err != nil {
-		return fmt.Errorf("remove volume %s: %w", imagePath, err)
+func VolumeRemove(imagePath string) (err error) {
+	defer wrap(&err, "remove volume %s", imagePath)
+	ours, err := isVolume(imagePath)
+	imageGone := errors.Is(err, os.ErrNotExist)
+	switch {
+	case imageGone:
+	case err != nil:
+		return err
+	case !ours:
+		return errors.New("it is not a volume made here, so it is not deleted")
 	}
-	return nil
+	if err := removeMount(mountPointOf(imagePath)); err != nil || imageGone {
+		return err
+	}
+	return os.Remove(imagePath)
 }
 
 // volumeNeeds checks everything before the disk is touched.
@@ -187,22 +195,6 @@ func configure(loop, image *os.File) error {
 		return fmt.Errorf("the filesystem of %s does not let a loop device read with O_DIRECT in units of 512 bytes", image.Name())
 	}
 	return nil
-}
-
-func removeVolume(imagePath string) error {
-	ours, err := isVolume(imagePath)
-	imageGone := errors.Is(err, os.ErrNotExist)
-	switch {
-	case imageGone:
-	case err != nil:
-		return err
-	case !ours:
-		return errors.New("it is not a volume made here, so it is not deleted")
-	}
-	if err := removeMount(mountPointOf(imagePath)); err != nil || imageGone {
-		return err
-	}
-	return os.Remove(imagePath)
 }
 
 func removeMount(mountPoint string) error {

@@ -110,12 +110,10 @@ func between(begin, end moment) *result.Machine {
 		AvailableMemoryBegin: begin.available, AvailableMemoryEnd: end.available}
 	own, disk := ProcessBetween(begin.own, end.own), DeviceBetween(begin.disk, end.disk)
 	rate := func(bytes int64) *float64 {
-		perSecond := max(0, float64(bytes)/m.Seconds)
-		return &perSecond
+		return new(max(0, float64(bytes)/m.Seconds))
 	}
 	m.DiskOthersReadBytes, m.DiskOthersWriteBytes = rate(disk.ReadBytes-own.ReadBytes), rate(disk.WriteBytes-own.WriteBytes)
-	diskBusy := min(1, float64(disk.BusyMillis)/1e3/m.Seconds)
-	m.DiskBusyShare = &diskBusy
+	m.DiskBusyShare = new(min(1, float64(disk.BusyMillis)/1e3/m.Seconds))
 	others, stolen := 0.0, 0.0
 	busy, steal := end.cpu.busy-begin.cpu.busy, end.cpu.steal-begin.cpu.steal
 	if all := busy + steal + end.cpu.idle - begin.cpu.idle; all > 0 {
