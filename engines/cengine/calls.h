@@ -3,15 +3,9 @@
 #ifndef STATELAB_NATIVE_CALLS_H
 #define STATELAB_NATIVE_CALLS_H
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "statelab_engine.h"
-
-typedef const statelab_engine *(*library_entry)(void);
-
-static inline const statelab_engine *call_entry(void *symbol) { return ((library_entry)symbol)(); }
 
 // complete names the first function that a table lacks, or returns NULL.
 static inline const char *incomplete(const statelab_engine *e) {

@@ -66,18 +66,13 @@ func isKnown(name string) bool {
 // partnerOf is the counter that must be there, too: a count means little without
 // its bytes.
 func partnerOf(name string) string {
-	for _, pair := range [][2]string{{"reads.", "read_bytes."}, {"read_bytes.", "reads."}} {
-		if rest, is := strings.CutPrefix(name, pair[0]); is {
-			return pair[1] + rest
-		}
+	group, _, _ := strings.Cut(name, ".")
+	partner := map[string]string{"reads": "read_bytes", "read_bytes": "reads", "background_reads": "background_read_bytes",
+		"background_read_bytes": "background_reads"}[group]
+	if partner == "" {
+		return ""
 	}
-	switch name {
-	case "background_reads":
-		return "background_read_bytes"
-	case "background_read_bytes":
-		return "background_reads"
-	}
-	return ""
+	return partner + strings.TrimPrefix(name, group)
 }
 
 // gauges may fall.
@@ -107,13 +102,7 @@ func (s *stats) believable(told []sharedlib.Stat) []sharedlib.Stat {
 // groupOf is the figure that a counter is a part of.
 func groupOf(name string) string {
 	first, _, _ := strings.Cut(name, ".")
-	switch first {
-	case "read_bytes":
-		return "reads"
-	case "background_read_bytes":
-		return "background_reads"
-	}
-	return first
+	return strings.Replace(first, "read_bytes", "reads", 1)
 }
 
 func (s *stats) warnings() []engine.Warning {
