@@ -12,6 +12,12 @@ import (
 
 // The judges below are pure: a reading in, a finding out.
 
+// with is f where something is not as it should be: what that spoils, and the way out.
+func (f Finding) with(v Verdict, spoils, remedy string) Finding {
+	f.Verdict, f.Spoils, f.Remedy = v, spoils, remedy
+	return f
+}
+
 func judgePageCache(evictErr error, canDropAll bool) Finding {
 	f := Finding{Name: "page cache", Verdict: OK, State: "files can be evicted, and the kernel confirms it"}
 	if canDropAll {
@@ -19,9 +25,7 @@ func judgePageCache(evictErr error, canDropAll bool) Finding {
 	}
 	if evictErr != nil {
 		f.State = "no proof of a cold cache: " + evictErr.Error()
-		f.Verdict = Problem
-		f.Spoils = "cold figures: reads may come from memory"
-		f.Remedy = "use --page-cache direct, or a directory of your own on a disk"
+		return f.with(Problem, "cold figures: reads may come from memory", "use --page-cache direct, or a directory of your own on a disk")
 	}
 	return f
 }
@@ -30,33 +34,27 @@ func judgeDirect(err error) Finding {
 	if err == nil {
 		return Finding{Name: "O_DIRECT", Verdict: OK, State: "reads reach the device"}
 	}
-	return Finding{
-		Name: "O_DIRECT", Verdict: Problem, State: err.Error(),
-		Spoils: "device reads per Get: block reads are served from memory",
-		Remedy: "put the database on ext4 or xfs on a disk",
-	}
+	return Finding{Name: "O_DIRECT", State: err.Error()}.with(Problem,
+		"device reads per Get: block reads are served from memory",
+		"put the database on ext4 or xfs on a disk")
 }
 
 func judgeRoot(root bool) Finding {
 	if root {
 		return Finding{Name: "root", Verdict: OK, State: "yes"}
 	}
-	return Finding{
-		Name: "root", Verdict: Doubt, State: "no",
-		Spoils: "device reads: without a private volume only bytes are counted, not requests",
-		Remedy: "run as root, or use --page-cache direct, where a block read is a device read",
-	}
+	return Finding{Name: "root", State: "no"}.with(Doubt,
+		"device reads: without a private volume only bytes are counted, not requests",
+		"run as root, or use --page-cache direct, where a block read is a device read")
 }
 
 func judgeLoop(err error) Finding {
 	if err == nil {
 		return Finding{Name: "loop devices", Verdict: OK, State: "a private volume can be made"}
 	}
-	return Finding{
-		Name: "loop devices", Verdict: Doubt, State: err.Error(),
-		Spoils: "device reads: without a private volume the neighbours' are counted as well",
-		Remedy: "run as root with loop devices and e2fsprogs, in a container with --privileged",
-	}
+	return Finding{Name: "loop devices", State: err.Error()}.with(Doubt,
+		"device reads: without a private volume the neighbours' are counted as well",
+		"run as root with loop devices and e2fsprogs, in a container with --privileged")
 }
 
 // Linux's own default.
@@ -66,13 +64,12 @@ func judgeReadAhead(device string, kilobytes int, err error) Finding {
 	f := Finding{Name: "readahead", Verdict: OK, State: fmt.Sprintf("%s: %d KiB", device, kilobytes)}
 	switch {
 	case err != nil:
-		f.State, f.Verdict = "unknown: "+err.Error(), Doubt
-		f.Spoils = "bytes per Get of engines that map their files"
-		f.Remedy = "put the database on a disk"
+		f.State = "unknown: " + err.Error()
+		return f.with(Doubt, "bytes per Get of engines that map their files", "put the database on a disk")
 	case kilobytes > ordinaryReadAheadKB:
-		f.Verdict = Doubt
-		f.Spoils = fmt.Sprintf("buffered and mapped reads: a page touched can fetch up to %d KiB", kilobytes)
-		f.Remedy = fmt.Sprintf("set %d in /sys/class/block/%s/queue/read_ahead_kb, or use --page-cache direct", ordinaryReadAheadKB, device)
+		return f.with(Doubt,
+			fmt.Sprintf("buffered and mapped reads: a page touched can fetch up to %d KiB", kilobytes),
+			fmt.Sprintf("set %d in /sys/class/block/%s/queue/read_ahead_kb, or use --page-cache direct", ordinaryReadAheadKB, device))
 	}
 	return f
 }
@@ -87,9 +84,7 @@ func judgeFDLimit(limit uint64) Finding {
 	default:
 		return f
 	}
-	f.Spoils = "block reads: tables closed for lack of handles are opened again, at a few reads each"
-	f.Remedy = "ulimit -n 65536"
-	return f
+	return f.with(f.Verdict, "block reads: tables closed for lack of handles are opened again, at a few reads each", "ulimit -n 65536")
 }
 
 func judgeFreeSpace(free int64, err error) Finding {
@@ -104,21 +99,16 @@ func judgeFreeSpace(free int64, err error) Finding {
 	default:
 		return f
 	}
-	f.Spoils = "loads: compactions need as much again as they rewrite"
-	f.Remedy = "use another --db directory, or fewer --keys"
-	return f
+	return f.with(f.Verdict, "loads: compactions need as much again as they rewrite", "use another --db directory, or fewer --keys")
 }
 
 func judgeMemoryLimit(limit, memory int64) Finding {
 	if limit == 0 || limit >= memory {
 		return Finding{Name: "memory limit", Verdict: OK, State: "none below the machine's " + unit.Bytes(memory)}
 	}
-	return Finding{
-		Name: "memory limit", Verdict: Doubt,
-		State:  fmt.Sprintf("%s of the machine's %s", unit.Bytes(limit), unit.Bytes(memory)),
-		Spoils: "buffered figures: the page cache is charged to the limit and shrinks as the engine grows",
-		Remedy: "compare only with runs under the same limit, or use --page-cache direct",
-	}
+	return Finding{Name: "memory limit", State: fmt.Sprintf("%s of the machine's %s", unit.Bytes(limit), unit.Bytes(memory))}.with(Doubt,
+		"buffered figures: the page cache is charged to the limit and shrinks as the engine grows",
+		"compare only with runs under the same limit, or use --page-cache direct")
 }
 
 func judgeTHP(mode string) Finding {
@@ -127,9 +117,8 @@ func judgeTHP(mode string) Finding {
 	case "":
 		f.State = "not supported by the kernel"
 	case "always":
-		f.Verdict = Doubt
-		f.Spoils = "peak memory and the latency tail: memory is taken and compacted 2 MiB at a time"
-		f.Remedy = "write madvise to /sys/kernel/mm/transparent_hugepage/enabled"
+		return f.with(Doubt, "peak memory and the latency tail: memory is taken and compacted 2 MiB at a time",
+			"write madvise to /sys/kernel/mm/transparent_hugepage/enabled")
 	}
 	return f
 }
@@ -141,9 +130,7 @@ func judgeGovernor(governor string) Finding {
 		f.State = "no frequency scaling in sight"
 	case "performance":
 	default:
-		f.Verdict = Doubt
-		f.Spoils = "latency and CPU per Get: the frequency follows the load"
-		f.Remedy = "cpupower frequency-set -g performance"
+		return f.with(Doubt, "latency and CPU per Get: the frequency follows the load", "cpupower frequency-set -g performance")
 	}
 	return f
 }
@@ -155,9 +142,7 @@ func judgeClock(kind, doubt string, costNanos float64) Finding {
 	}
 	f.State += " (" + doubt + ")"
 	if costNanos > 200 { // a system call, not the vDSO
-		f.Verdict = Doubt
-		f.Spoils = "latency of cache hits: two readings are part of every Get"
-		f.Remedy = "choose the clock source tsc, if the kernel offers it"
+		return f.with(Doubt, "latency of cache hits: two readings are part of every Get", "choose the clock source tsc, if the kernel offers it")
 	}
 	return f
 }
@@ -166,11 +151,9 @@ func judgeVirtualisation(machine string) Finding {
 	if machine == "" {
 		return Finding{Name: "virtualisation", Verdict: OK, State: "none in sight"}
 	}
-	return Finding{
-		Name: "virtualisation", Verdict: Doubt, State: machine,
-		Spoils: "latency: the disk can be cached outside, and other machines share it unseen",
-		Remedy: "trust counts more than times, and use --repeats",
-	}
+	return Finding{Name: "virtualisation", State: machine}.with(Doubt,
+		"latency: the disk can be cached outside, and other machines share it unseen",
+		"trust counts more than times, and use --repeats")
 }
 
 func judgeCPUNeighbours(m *result.Machine) Finding {
@@ -191,9 +174,7 @@ func judgeCPUNeighbours(m *result.Machine) Finding {
 			return f
 		}
 	}
-	f.Spoils = "throughput and latency; counts per Get stay right"
-	f.Remedy = "stop the others, or use --repeats and look at the spread"
-	return f
+	return f.with(f.Verdict, "throughput and latency; counts per Get stay right", "stop the others, or use --repeats and look at the spread")
 }
 
 func judgeDiskNeighbours(m *result.Machine) Finding {
@@ -212,7 +193,5 @@ func judgeDiskNeighbours(m *result.Machine) Finding {
 			f.Verdict = Doubt
 		}
 	}
-	f.Spoils = "latency of device reads, and their count unless the volume is private"
-	f.Remedy = "stop the others, or use another disk"
-	return f
+	return f.with(f.Verdict, "latency of device reads, and their count unless the volume is private", "stop the others, or use another disk")
 }
