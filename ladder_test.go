@@ -72,7 +72,7 @@ var ladder = []rung{
 		"tree/treetest":                      {"engine", "tree"},
 		"layout/layouttest":                  {"internal/chain/mpt", "layout"},
 		"internal/adapt/iavlforest":          {"engine", "tree"},
-		"internal/adapt/pebbledb/pebbletest": {"engine", "engine/enginetest"},
+		"internal/adapt/pebbledb/pebbletest": {"engine", "engine/enginetest", "internal/observe/host", "result"},
 		"engines/badger":                     {"engine", "internal/adapt/adapter"},
 		"engines/bbolt":                      {"engine", "internal/adapt/adapter", "internal/base/unit"},
 		"engines/goleveldb":                  {"engine", "internal/adapt/adapter", "internal/observe/blockio"},

@@ -162,8 +162,7 @@ func (s suite) testNotADatabase(t *testing.T) {
 		for _, o := range []engine.Options{{}, {ReadOnly: true}, {Foreign: true}} {
 			o.Dir = dir
 			db, err := s.engine.Open(t.Context(), o)
-			var not *engine.NotADatabaseError
-			if !errors.As(err, &not) {
+			if _, not := errors.AsType[*engine.NotADatabaseError](err); !not {
 				t.Errorf("%s: error %v, want a NotADatabaseError", name, err)
 			}
 			if err == nil {

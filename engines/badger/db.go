@@ -13,6 +13,7 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 type db struct {
@@ -25,10 +26,6 @@ type db struct {
 	commits   atomic.Int64 // made, by which readers know that they are out of date
 	written   atomic.Int64 // keys and values committed, bytes
 	unsettled atomic.Bool
-}
-
-func newDB(o engine.Options, s settings, opened *badger.DB, log *logger) *db {
-	return &db{badger: opened, settings: s, dir: o.Dir, log: log, before: readGlobals()}
 }
 
 // globals are counters that Badger keeps for the whole process.
@@ -67,20 +64,18 @@ func (d *db) Sync(context.Context) error {
 func (d *db) Counters() engine.Counters {
 	now := readGlobals()
 	c := engine.Counters{
-		UserWriteBytes: told(d.written.Load()),
-		FlushBytes:     told(now.flushed - d.before.flushed),
-		CompactBytes:   told(now.compacted - d.before.compacted),
-		FilterNegative: told(now.filterNo - d.before.filterNo),
-		FilterPositive: told(now.filterAsked - d.before.filterAsked - (now.filterNo - d.before.filterNo)),
+		UserWriteBytes: new(d.written.Load()),
+		FlushBytes:     new(now.flushed - d.before.flushed),
+		CompactBytes:   new(now.compacted - d.before.compacted),
+		FilterNegative: new(now.filterNo - d.before.filterNo),
+		FilterPositive: new(now.filterAsked - d.before.filterAsked - (now.filterNo - d.before.filterNo)),
 	}
 	if m := d.badger.BlockCacheMetrics(); m != nil {
-		c.CacheHits, c.CacheMisses = told(int64(m.Hits())), told(int64(m.Misses()))
-		c.CacheUsedBytes = told(int64(m.CostAdded()) - int64(m.CostEvicted()))
+		c.CacheHits, c.CacheMisses = new(int64(m.Hits())), new(int64(m.Misses()))
+		c.CacheUsedBytes = new(int64(m.CostAdded()) - int64(m.CostEvicted()))
 	}
 	return c
 }
-
-func told(n int64) *int64 { return &n }
 
 // Shape is what the tables tell. Blocks of data are not counted there, and what
 // filters and indexes take in memory is what they take on disk: they are mapped.
@@ -122,11 +117,7 @@ func (d *db) Warnings() []engine.Warning {
 	if !d.unsettled.Load() {
 		return nil
 	}
-	return []engine.Warning{{
-		Code:   "unsettled",
-		Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
-		Remedy: "load again",
-	}}
+	return []engine.Warning{adapter.Unsettled("load again")}
 }
 
 // BackgroundError tells what could not be flushed.

@@ -52,29 +52,22 @@ func (Engine) Info() engine.Info {
 
 // Check names what is wrong with o.
 func (e Engine) Check(o engine.Options) []error {
-	_, errs := resolve(o)
-	return append(adapter.Check(e.Info(), o), errs...)
+	_, errs := resolve(e.Info(), o)
+	return errs
 }
 
 // Open opens or creates the database in o.Dir.
 func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
-	if err := errors.Join(e.Check(o)...); err != nil {
-		return nil, err
+	s, errs := resolve(e.Info(), o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
-	o.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
-	check := func() error { return adapter.CheckHolds(o.Dir, badger.ManifestFilename) }
-	if o.Create {
-		check = func() error { return adapter.MakeEmpty(o.Dir) }
-	}
-	if err := check(); err != nil {
+	o.ReadOnly = o.ReadsOnly()
+	if err := adapter.CheckDir(o, badger.ManifestFilename); err != nil {
 		return nil, err
 	}
 	if err := checkUnlocked(o.Dir, o.ReadOnly); err != nil {
 		return nil, fmt.Errorf("badger: open %s: %w", o.Dir, err)
-	}
-	s, errs := resolve(o)
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
 	}
 	log := &logger{tell: o.Log}
 	opened, err := badger.Open(s.translate(o, log))
@@ -86,7 +79,7 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 			return nil, errors.Join(fmt.Errorf("badger: open %s: %w", o.Dir, err), opened.Close())
 		}
 	}
-	return newDB(o, s, opened, log), nil
+	return &db{badger: opened, settings: s, dir: o.Dir, log: log, before: readGlobals()}, nil
 }
 
 // checkUnlocked fails if another process holds the directory: Badger's own error

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -17,8 +16,8 @@ import (
 
 // settings are the options that shape a measurement, by Badger's names.
 type settings struct {
-	BlockCacheSize     int64
-	MemTableSize       int64
+	BlockCacheSize     int64 `effective:"cache_bytes"`
+	MemTableSize       int64 `effective:"memtable_size"`
 	NumMemtables       int
 	ValueThreshold     int64 // 0: as much as Badger allows
 	BaseTableSize      int64
@@ -62,34 +61,29 @@ func profiles() []adapter.Profile[settings] {
 	mapped := defaults()
 	mapped.Compression, mapped.BlockCacheSize = "none", 0
 	return []adapter.Profile[settings]{
-		{Profile: engine.Profile{Name: "noreadahead", About: "default, with mapped tables advised for random reads: a fault reads one page"}, Settings: random},
-		{Profile: engine.Profile{Name: "default", About: "the library's own defaults without conflict detection: snappy, a block cache of 256 MiB"},
-			Settings: defaults()},
-		{Profile: engine.Profile{Name: "mapped", About: "no compression and no block cache: everything is read where it is mapped"}, Settings: mapped},
+		adapter.Named("noreadahead", "default, with mapped tables advised for random reads: a fault reads one page", random),
+		adapter.Named("default", "the library's own defaults without conflict detection: snappy, a block cache of 256 MiB", defaults()),
+		adapter.Named("mapped", "no compression and no block cache: everything is read where it is mapped", mapped),
 	}
 }
 
-func resolve(o engine.Options) (settings, []error) {
-	s, err := adapter.Find(profiles(), o.Profile)
-	if o.CacheBytes > 0 {
-		s.BlockCacheSize = o.CacheBytes
-	}
-	errs := adapter.Override([]adapter.Option{
-		adapter.Size("MemTableSize", "64MiB", &s.MemTableSize, 1*mib),
-		adapter.Count("NumMemtables", "5", &s.NumMemtables, 1),
-		adapter.Size("ValueThreshold", "1MiB", &s.ValueThreshold, 1),
-		adapter.Size("BaseTableSize", "2MiB", &s.BaseTableSize, 64*kib),
-		adapter.Size("BaseLevelSize", "10MiB", &s.BaseLevelSize, 64*kib),
-		adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256),
-		adapter.Count("NumCompactors", "4", &s.NumCompactors, 2),
-		adapter.Count("NumLevelZeroTables", "5", &s.NumLevelZeroTables, 1),
-		adapter.Choice("Compression", &s.Compression, "snappy", "none", "zstd"),
-		adapter.Switch("SyncWrites", &s.SyncWrites),
-		adapter.Switch("Readahead", &s.Readahead),
-	}, o.Overrides)
-	if err != nil {
-		errs = append(errs, err)
-	}
+func resolve(info engine.Info, o engine.Options) (settings, []error) {
+	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
+		return []adapter.Option{
+			adapter.Size("MemTableSize", "64MiB", &s.MemTableSize, 1*mib),
+			adapter.Count("NumMemtables", "5", &s.NumMemtables, 1),
+			adapter.Size("ValueThreshold", "1MiB", &s.ValueThreshold, 1),
+			adapter.Size("BaseTableSize", "2MiB", &s.BaseTableSize, 64*kib),
+			adapter.Size("BaseLevelSize", "10MiB", &s.BaseLevelSize, 64*kib),
+			adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256),
+			adapter.Count("NumCompactors", "4", &s.NumCompactors, 2),
+			adapter.Count("NumLevelZeroTables", "5", &s.NumLevelZeroTables, 1),
+			adapter.Choice("Compression", &s.Compression, "snappy", "none", "zstd"),
+			adapter.Switch("SyncWrites", &s.SyncWrites),
+			adapter.Switch("Readahead", &s.Readahead),
+		}
+	})
+	s.BlockCacheSize = cmp.Or(max(0, o.CacheBytes), s.BlockCacheSize)
 	if o.MemoryBytes > 0 {
 		if err := s.split(o.MemoryBytes); err != nil {
 			errs = append(errs, err)
@@ -164,23 +158,9 @@ func compression(name string) options.CompressionType {
 
 // Effective are the options in force.
 func (d *db) Effective() map[string]string {
-	s := d.settings
-	return map[string]string{
-		"cache_bytes":        strconv.FormatInt(s.BlockCacheSize, 10),
-		"handles":            "0",
-		"memtable_size":      strconv.FormatInt(s.MemTableSize, 10),
-		"NumMemtables":       strconv.Itoa(s.NumMemtables),
-		"ValueThreshold":     strconv.FormatInt(s.ValueThreshold, 10),
-		"BaseTableSize":      strconv.FormatInt(s.BaseTableSize, 10),
-		"BaseLevelSize":      strconv.FormatInt(s.BaseLevelSize, 10),
-		"BlockSize":          strconv.Itoa(s.BlockSize),
-		"NumCompactors":      strconv.Itoa(s.NumCompactors),
-		"NumLevelZeroTables": strconv.Itoa(s.NumLevelZeroTables),
-		"Compression":        s.Compression,
-		"SyncWrites":         strconv.FormatBool(s.SyncWrites),
-		"Readahead":          strconv.FormatBool(s.Readahead),
-		"DetectConflicts":    "false",
-	}
+	options := adapter.Effective(d.settings)
+	options["handles"], options["DetectConflicts"] = "0", "false"
+	return options
 }
 
 // Memory is what the options allow; without a budget the page cache may hold all

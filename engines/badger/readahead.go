@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -37,8 +36,8 @@ func withoutReadahead(dir string) error {
 		if len(fields) < 6 || filepath.Dir(fields[5]) != dir || filepath.Ext(fields[5]) != ".sst" {
 			continue
 		}
-		from, to, err := addresses(fields[0])
-		if err != nil {
+		var from, to uintptr
+		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err != nil {
 			return fmt.Errorf("find the mapped tables: %w", err)
 		}
 		// By number: the memory is Badger's, and no Go pointer to it is ours to make.
@@ -48,15 +47,4 @@ func withoutReadahead(dir string) error {
 		}
 	}
 	return lines.Err()
-}
-
-// addresses reads the range at the start of a line of /proc/self/maps.
-func addresses(text string) (from, to uintptr, err error) {
-	first, second, _ := strings.Cut(text, "-")
-	low, err := strconv.ParseUint(first, 16, 64)
-	if err != nil {
-		return 0, 0, err
-	}
-	high, err := strconv.ParseUint(second, 16, 64)
-	return uintptr(low), uintptr(high), err
 }

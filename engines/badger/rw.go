@@ -85,7 +85,7 @@ func (w *writer) Commit() error {
 func (w *writer) commit() error {
 	transaction := w.db.badger.NewTransaction(true)
 	defer transaction.Discard()
-	if err := w.Each(transaction.Set, transaction.Delete); err != nil {
+	if err := w.Each(transaction.Set, transaction.Delete, nil); err != nil {
 		return err
 	}
 	return transaction.Commit()

@@ -105,10 +105,9 @@ func (d *db) Counters() engine.Counters {
 		accessed += r.pages.Load()
 	}
 	d.mu.Unlock()
-	written := d.written.Load()
 	return engine.Counters{
 		Accesses:       &[engine.NumBlockTypes]int64{engine.Page: accessed},
-		UserWriteBytes: &written,
+		UserWriteBytes: new(d.written.Load()),
 	}
 }
 
@@ -138,8 +137,7 @@ func (d *db) Warnings() []engine.Warning { return d.warnings }
 
 // Close ends what transactions readers still hold: bbolt would wait for them.
 func (d *db) Close() error {
-	releaseErr := d.releaseReaders()
-	if err := errors.Join(releaseErr, d.bolt.Close()); err != nil {
+	if err := errors.Join(d.releaseReaders(), d.bolt.Close()); err != nil {
 		return fmt.Errorf("bbolt: close %s: %w", d.path, err)
 	}
 	return nil

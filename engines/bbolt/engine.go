@@ -57,25 +57,18 @@ func (Engine) Info() engine.Info {
 
 // Check names what is wrong with o.
 func (e Engine) Check(o engine.Options) []error {
-	_, errs := resolve(o)
-	return append(adapter.Check(e.Info(), o), errs...)
+	_, errs := resolve(e.Info(), o)
+	return errs
 }
 
 // Open opens or creates the database in o.Dir.
 func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
-	if err := errors.Join(e.Check(o)...); err != nil {
-		return nil, err
-	}
-	options, errs := resolve(o)
+	options, errs := resolve(e.Info(), o)
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	options.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
-	check := func() error { return adapter.CheckHolds(o.Dir, fileName) }
-	if o.Create {
-		check = func() error { return adapter.MakeEmpty(o.Dir) }
-	}
-	if err := check(); err != nil {
+	options.ReadOnly = o.ReadsOnly()
+	if err := adapter.CheckDir(o, fileName); err != nil {
 		return nil, err
 	}
 	opened, err := open(o, options)

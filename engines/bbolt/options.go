@@ -20,27 +20,21 @@ type settings struct {
 // reads the whole file at every open, which warms what is to be measured cold.
 func profiles() []adapter.Profile[settings] {
 	return []adapter.Profile[settings]{
-		{
-			Profile:  engine.Profile{Name: "async", About: "commits do not wait for the disk (NoSync), as the other engines are run here; freelist in a hash map"},
-			Settings: settings{NoSync: true, FreelistType: string(bbolt.FreelistMapType)},
-		},
-		{
-			Profile:  engine.Profile{Name: "default", About: "the library's own: every commit waits for the disk twice; freelist in an array"},
-			Settings: settings{FreelistType: string(bbolt.FreelistArrayType)},
-		},
+		adapter.Named("async", "commits do not wait for the disk (NoSync), as the other engines are run here; freelist in a hash map",
+			settings{NoSync: true, FreelistType: string(bbolt.FreelistMapType)}),
+		adapter.Named("default", "the library's own: every commit waits for the disk twice; freelist in an array",
+			settings{FreelistType: string(bbolt.FreelistArrayType)}),
 	}
 }
 
-func resolve(o engine.Options) (*bbolt.Options, []error) {
-	s, err := adapter.Find(profiles(), o.Profile)
-	errs := adapter.Override([]adapter.Option{
-		adapter.Switch("NoSync", &s.NoSync),
-		adapter.Choice("FreelistType", &s.FreelistType, string(bbolt.FreelistMapType), string(bbolt.FreelistArrayType)),
-		adapter.PowerOfTwo("PageSize", "4096", &s.PageSize, 1<<10, 1<<16),
-	}, o.Overrides)
-	if err != nil {
-		errs = append(errs, err)
-	}
+func resolve(info engine.Info, o engine.Options) (*bbolt.Options, []error) {
+	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
+		return []adapter.Option{
+			adapter.Switch("NoSync", &s.NoSync),
+			adapter.Choice("FreelistType", &s.FreelistType, string(bbolt.FreelistMapType), string(bbolt.FreelistArrayType)),
+			adapter.PowerOfTwo("PageSize", "4096", &s.PageSize, 1<<10, 1<<16),
+		}
+	})
 	// No Logger: with one, even one that drops everything, every Put is slower.
 	return &bbolt.Options{
 		Timeout:      lockTimeout,

@@ -32,7 +32,7 @@ func (w *writer) Commit() error {
 	}
 	err := w.db.commit(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(bucketName())
-		return w.Each(bucket.Put, bucket.Delete)
+		return w.Each(bucket.Put, bucket.Delete, nil)
 	})
 	if err != nil {
 		return fmt.Errorf("bbolt: commit a batch of %d entries: %w", w.Len(), err)

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/syndtr/goleveldb/leveldb"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -22,6 +22,7 @@ type db struct {
 	leveldb  *leveldb.DB
 	storage  *counting
 	recorder *blockio.Recorder
+	follower blockio.Follower
 	settings settings
 	dir      string
 	readOnly bool
@@ -30,28 +31,23 @@ type db struct {
 	written   atomic.Int64 // keys and values committed, bytes
 	settledAt atomic.Int64 // compactions begun by then
 	unsettled atomic.Bool
-
-	refreshing  sync.Mutex
-	stop        context.CancelFunc // of the follower
-	followers   sync.WaitGroup
-	followError atomic.Pointer[error]
 }
 
 func newDB(o engine.Options, s settings, opened *leveldb.DB, storage *counting, recorder *blockio.Recorder) *db {
-	return &db{leveldb: opened, storage: storage, recorder: recorder, settings: s, dir: o.Dir, readOnly: o.ReadOnly, beside: o.IgnoreLock}
+	d := &db{leveldb: opened, storage: storage, recorder: recorder, settings: s, dir: o.Dir, readOnly: o.ReadOnly, beside: o.IgnoreLock}
+	d.follower.Recorder, d.follower.Tables, d.follower.Path = recorder, d.tables, storage.tablePath
+	return d
 }
 
 // start learns the tables there are and begins to follow changes.
 func (d *db) start(ctx context.Context) error {
-	following, stop := context.WithCancel(context.Background())
-	d.stop = stop
-	d.followers.Go(func() { d.follow(following) })
+	d.follower.Follow(d.storage.changed)
 	if d.beside {
 		if err := d.pinTables(); err != nil {
 			return err
 		}
 	}
-	return d.refresh(ctx)
+	return d.follower.Refresh(ctx, nil)
 }
 
 // pinTables keeps every table open that the database consists of: its writer may
@@ -68,32 +64,6 @@ func (d *db) pinTables() error {
 		}
 	}
 	return nil
-}
-
-// follow keeps levels and layouts up to date.
-func (d *db) follow(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.storage.changed:
-		}
-		if err := d.refresh(ctx); err != nil && ctx.Err() == nil {
-			d.followError.CompareAndSwap(nil, &err)
-		}
-	}
-}
-
-// refresh tells the recorder which tables are live and learns the new ones.
-func (d *db) refresh(ctx context.Context) error {
-	d.refreshing.Lock()
-	defer d.refreshing.Unlock()
-	tables, err := d.tables()
-	if err != nil {
-		return err
-	}
-	d.recorder.SetLive(tables, d.storage.tablePath)
-	return d.recorder.LearnAll(ctx, nil)
 }
 
 // tables are those of the current version, oldest first. Their keys are unknown.
@@ -151,21 +121,21 @@ func (d *db) Sync(context.Context) error {
 func (d *db) Counters() engine.Counters {
 	c := engine.Counters{
 		Reads:          d.recorder.Reads(),
-		TableOpens:     told(d.recorder.Opens()),
-		UserWriteBytes: told(d.written.Load()),
-		WALBytes:       told(d.storage.journalBytes.Load()),
+		TableOpens:     new(d.recorder.Opens()),
+		UserWriteBytes: new(d.written.Load()),
+		WALBytes:       new(d.storage.journalBytes.Load()),
 	}
 	if d.recorder.Direct() {
-		c.DirectBytes = told(d.recorder.DirectBytes())
+		c.DirectBytes = new(d.recorder.DirectBytes())
 	}
 	var s leveldb.DBStats
 	if err := d.leveldb.Stats(&s); err != nil {
 		return c // closed: the rest is not known any more
 	}
-	c.CacheHits, c.CacheMisses = told(s.BlockCache.HitCount), told(s.BlockCache.MissCount)
-	c.TableCacheHits, c.TableCacheMisses = told(s.FileCache.HitCount), told(s.FileCache.MissCount)
-	c.CacheUsedBytes = told(int64(s.BlockCacheSize))
-	c.Stalls, c.StallNanos = told(int64(s.WriteDelayCount)), told(int64(s.WriteDelayDuration))
+	c.CacheHits, c.CacheMisses = new(s.BlockCache.HitCount), new(s.BlockCache.MissCount)
+	c.TableCacheHits, c.TableCacheMisses = new(s.FileCache.HitCount), new(s.FileCache.MissCount)
+	c.CacheUsedBytes = new(int64(s.BlockCacheSize))
+	c.Stalls, c.StallNanos = new(int64(s.WriteDelayCount)), new(int64(s.WriteDelayDuration))
 	// A flush writes to level 0, whatever writes below is a compaction.
 	var flushed, compacted int64
 	for level, bytes := range s.LevelWrite {
@@ -175,11 +145,9 @@ func (d *db) Counters() engine.Counters {
 			compacted += bytes
 		}
 	}
-	c.FlushBytes, c.CompactBytes = told(flushed), told(compacted)
+	c.FlushBytes, c.CompactBytes = new(flushed), new(compacted)
 	return c
 }
-
-func told(n int64) *int64 { return &n }
 
 // Shape is the state of the files now. The number of keys is estimated.
 func (d *db) Shape() (engine.Shape, error) {
@@ -191,7 +159,7 @@ func (d *db) Shape() (engine.Shape, error) {
 }
 
 func (d *db) shape() (engine.Shape, error) {
-	if err := d.refresh(context.Background()); err != nil {
+	if err := d.follower.Refresh(context.Background(), nil); err != nil {
 		return engine.Shape{}, err
 	}
 	tables, err := d.tables()
@@ -249,20 +217,9 @@ func (d *db) Warnings() (warnings []engine.Warning) {
 		})
 	}
 	if d.unsettled.Load() {
-		warnings = append(warnings, engine.Warning{
-			Code:   "unsettled",
-			Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
-			Remedy: "load again",
-		})
+		warnings = append(warnings, adapter.Unsettled("load again"))
 	}
-	if err := d.followError.Load(); err != nil {
-		warnings = append(warnings, engine.Warning{
-			Code:   "layout_unknown",
-			Text:   "the layout of some new tables could not be read, so their reads may be counted as meta or without a level: " + (*err).Error(),
-			Remedy: "settle the database before measuring",
-		})
-	}
-	return warnings
+	return append(warnings, d.follower.Warnings()...)
 }
 
 // BackgroundError tells what could not be written.
@@ -277,8 +234,7 @@ func (d *db) BackgroundError() error {
 // files alone: where a memtable cannot be flushed, leveldb.DB.OpenTransaction, which also
 // writes large batches, returns without releasing the lock that leveldb.DB.Close waits for.
 func (d *db) Close() error {
-	d.stop()
-	d.followers.Wait()
+	d.follower.Stop()
 	if d.BackgroundError() != nil {
 		if err := d.storage.Close(); err != nil {
 			return fmt.Errorf("goleveldb: close %s: %w", d.dir, err)

@@ -61,16 +61,17 @@ func (Engine) Info() engine.Info {
 
 // Check names what is wrong with o.
 func (e Engine) Check(o engine.Options) []error {
-	_, errs := resolve(o)
-	return append(adapter.Check(e.Info(), o), errs...)
+	_, errs := resolve(e.Info(), o)
+	return errs
 }
 
 // Open opens or creates the database in o.Dir.
 func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
-	if err := errors.Join(e.Check(o)...); err != nil {
-		return nil, err
+	s, errs := resolve(e.Info(), o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
-	o.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
+	o.ReadOnly = o.ReadsOnly()
 	check := checkIsDatabase
 	if o.Create {
 		check = adapter.MakeEmpty
@@ -78,7 +79,7 @@ func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if err := check(o.Dir); err != nil {
 		return nil, err
 	}
-	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(ctx, o) })
+	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(ctx, o, s) })
 	if err != nil {
 		return nil, fmt.Errorf("goleveldb: open %s: %w", o.Dir, err)
 	}
@@ -98,11 +99,7 @@ func checkIsDatabase(dir string) error {
 	return err
 }
 
-func open(ctx context.Context, o engine.Options) (_ *db, err error) {
-	s, errs := resolve(o)
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
+func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) {
 	if o.Direct {
 		if err := checkDirect(o); err != nil {
 			return nil, err

@@ -1,8 +1,8 @@
 package goleveldb
 
 import (
+	"cmp"
 	"fmt"
-	"strconv"
 
 	"github.com/syndtr/goleveldb/leveldb/filter"
 	"github.com/syndtr/goleveldb/leveldb/opt"
@@ -19,9 +19,9 @@ const (
 // settings are the options that shape a measurement, by goleveldb's names where it
 // has one.
 type settings struct {
-	BlockCacheCapacity     int64
-	OpenFilesCacheCapacity int
-	WriteBuffer            int // there are two; 0: half the block cache each
+	BlockCacheCapacity     int64 `effective:"cache_bytes"`
+	OpenFilesCacheCapacity int   `effective:"handles"`
+	WriteBuffer            int   `effective:"memtable_size"` // there are two; 0: half the block cache each
 	BlockSize              int
 	CompactionTableSize    int
 	CompactionTotalSize    int
@@ -59,41 +59,32 @@ func profiles() []adapter.Profile[settings] {
 	cosmos := defaults()
 	cosmos.BloomBitsPerKey = bloomBitsPerKey
 	return []adapter.Profile[settings]{
-		{Profile: engine.Profile{Name: "geth-legacy",
-			About: "go-ethereum on LevelDB: bloom filters of 10 bits, write buffers with the cache, no compactions by seeks"},
-			Settings: geth},
-		{Profile: engine.Profile{Name: "cosmos", About: "cosmos-db's defaults: the library's own and bloom filters of 10 bits; Gets can start compactions"},
-			Settings: cosmos},
-		{Profile: engine.Profile{Name: "default", About: "the library's own defaults: no filters"}, Settings: defaults()},
+		adapter.Named("geth-legacy", "go-ethereum on LevelDB: bloom filters of 10 bits, write buffers with the cache, no compactions by seeks", geth),
+		adapter.Named("cosmos", "cosmos-db's defaults: the library's own and bloom filters of 10 bits; Gets can start compactions", cosmos),
+		adapter.Named("default", "the library's own defaults: no filters", defaults()),
 	}
 }
 
-func resolve(o engine.Options) (settings, []error) {
-	s, err := adapter.Find(profiles(), o.Profile)
-	if o.CacheBytes > 0 {
-		s.BlockCacheCapacity = o.CacheBytes
-	}
-	if o.Handles > 0 {
-		s.OpenFilesCacheCapacity = o.Handles
-	}
-	errs := adapter.Override([]adapter.Option{
-		adapter.Size("WriteBuffer", "4MiB", &s.WriteBuffer, 4*kib),
-		adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256),
-		adapter.Size("CompactionTableSize", "2MiB", &s.CompactionTableSize, 4*kib),
-		adapter.Size("CompactionTotalSize", "10MiB", &s.CompactionTotalSize, 4*kib),
-		adapter.Count("CompactionL0Trigger", "4", &s.CompactionL0Trigger, 1),
-		adapter.Count("BloomBitsPerKey", "10", &s.BloomBitsPerKey, 0),
-		adapter.Choice("Compression", &s.Compression, "snappy", "none"),
-		adapter.Switch("DisableSeeksCompaction", &s.DisableSeeksCompaction),
-		{Name: "table", Example: "flat accounts", Set: s.table.Set},
-	}, o.Overrides)
+func resolve(info engine.Info, o engine.Options) (settings, []error) {
+	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
+		return []adapter.Option{
+			adapter.Size("WriteBuffer", "4MiB", &s.WriteBuffer, 4*kib),
+			adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256),
+			adapter.Size("CompactionTableSize", "2MiB", &s.CompactionTableSize, 4*kib),
+			adapter.Size("CompactionTotalSize", "10MiB", &s.CompactionTotalSize, 4*kib),
+			adapter.Count("CompactionL0Trigger", "4", &s.CompactionL0Trigger, 1),
+			adapter.Count("BloomBitsPerKey", "10", &s.BloomBitsPerKey, 0),
+			adapter.Choice("Compression", &s.Compression, "snappy", "none"),
+			adapter.Switch("DisableSeeksCompaction", &s.DisableSeeksCompaction),
+			{Name: "table", Example: "flat accounts", Set: s.table.Set},
+		}
+	})
+	s.BlockCacheCapacity = cmp.Or(max(0, o.CacheBytes), s.BlockCacheCapacity)
+	s.OpenFilesCacheCapacity = cmp.Or(max(0, o.Handles), s.OpenFilesCacheCapacity)
 	if err := s.table.Check(o); err != nil {
 		errs = append(errs, err)
 	}
-	if err != nil {
-		errs = append(errs, err)
-	}
-	if o.ReadOnly || o.Foreign || o.IgnoreLock {
+	if o.ReadsOnly() {
 		s.WriteBuffer = readOnlyBuffer
 	}
 	if o.MemoryBytes > 0 {
@@ -171,21 +162,9 @@ func (s *settings) translate(o engine.Options) *opt.Options {
 
 // Effective are the options in force.
 func (d *db) Effective() map[string]string {
-	s := d.settings
-	options := map[string]string{
-		"cache_bytes":            strconv.FormatInt(s.BlockCacheCapacity, 10),
-		"handles":                strconv.Itoa(s.OpenFilesCacheCapacity),
-		"memtable_size":          strconv.Itoa(s.WriteBuffer),
-		"BlockSize":              strconv.Itoa(s.BlockSize),
-		"CompactionTableSize":    strconv.Itoa(s.CompactionTableSize),
-		"CompactionTotalSize":    strconv.Itoa(s.CompactionTotalSize),
-		"CompactionL0Trigger":    strconv.Itoa(s.CompactionL0Trigger),
-		"BloomBitsPerKey":        strconv.Itoa(s.BloomBitsPerKey),
-		"Compression":            s.Compression,
-		"DisableSeeksCompaction": strconv.FormatBool(s.DisableSeeksCompaction),
-	}
-	if s.table.Text != "" {
-		options["table"] = s.table.Text
+	options := adapter.Effective(d.settings)
+	if text := d.settings.table.Text; text != "" {
+		options["table"] = text
 	}
 	return options
 }

@@ -29,7 +29,7 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 		err = d.BackgroundError()
 	}
 	if err == nil {
-		err = d.refresh(ctx)
+		err = d.follower.Refresh(ctx, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("goleveldb: settle %s: %w", d.dir, err)

@@ -79,11 +79,7 @@ func readTable(file tableReader) (*table, error) {
 }
 
 func (t *table) readMeta() error {
-	block, err := t.block(t.meta)
-	if err != nil {
-		return err
-	}
-	return eachEntry(block, func(key, value []byte) (err error) {
+	return t.each(t.meta, func(key, value []byte) (err error) {
 		const prefix = "filter."
 		if len(key) > len(prefix) && string(key[:len(prefix)]) == prefix {
 			t.filter, _, err = parseSpan(value)
@@ -93,11 +89,7 @@ func (t *table) readMeta() error {
 }
 
 func (t *table) readIndex() error {
-	block, err := t.block(t.index)
-	if err != nil {
-		return err
-	}
-	return eachEntry(block, func(_, value []byte) error {
+	return t.each(t.index, func(_, value []byte) error {
 		data, _, err := parseSpan(value)
 		t.data = append(t.data, data)
 		return err
@@ -133,6 +125,15 @@ func decode(stored []byte) ([]byte, error) {
 		return snappy.Decode(nil, payload)
 	}
 	return nil, fmt.Errorf("%w: compression %d", errDamaged, stored[len(payload)])
+}
+
+// each calls see with the entries of a block, as eachEntry does.
+func (t *table) each(s span, see func(key, value []byte) error) error {
+	block, err := t.block(s)
+	if err != nil {
+		return err
+	}
+	return eachEntry(block, see)
 }
 
 // eachEntry calls see with the entries of a block. Keys share prefixes with the one
@@ -183,11 +184,7 @@ func parseSpan(bytes []byte) (span, []byte, error) {
 
 // keys are the user keys of a data block.
 func (t *table) keys(s span) (keys [][]byte, err error) {
-	block, err := t.block(s)
-	if err != nil {
-		return nil, err
-	}
-	err = eachEntry(block, func(key, _ []byte) error {
+	err = t.each(s, func(key, _ []byte) error {
 		if len(key) < internalBytes {
 			return errDamaged
 		}

@@ -16,14 +16,12 @@ import (
 
 type db struct {
 	*mmapdb.DB
+	mmapdb.Tables[lmdb.DBI]
 
 	env      *lmdb.Env
-	chosen   []lmdb.DBI // the table that Gets ask for, or those of a mix
 	settings settings
 	readOnly bool
 	opened   uintptr // last transaction at Open
-	tables   []engine.Table
-	noTable  error // why nothing can be looked up: tables there are, and none was chosen
 }
 
 func words() mmapdb.Words {
@@ -40,7 +38,7 @@ func (d *db) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("lmdb: shape: %w", err)
 	}
-	return engine.Shape{Bytes: (info.LastPNO + 1) * int64(stat.PSize), Files: 1, Tables: d.tables}, nil
+	return engine.Shape{Bytes: (info.LastPNO + 1) * int64(stat.PSize), Files: 1, Tables: d.Named}, nil
 }
 
 // Warnings tells of a writer that came after Open: without a lock file it does not
@@ -56,22 +54,21 @@ func (d *db) Warnings() []engine.Warning {
 
 // SampleKeys draws places between the first key and the last.
 func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
-	if d.noTable != nil {
-		return d.noTable
+	if d.None != nil {
+		return d.None
 	}
 	return d.env.View(func(txn *lmdb.Txn) error {
-		return adapter.SampleMix(d.settings.mix, n, func(table, n int, yield func([]byte) error) error {
-			return mmapdb.SampleTable(ctx, txn, d.chosen[table], words(), n, seed, yield)
+		return adapter.SampleMix(d.settings.table.Mix, n, func(table, n int, yield func([]byte) error) error {
+			return mmapdb.SampleTable(ctx, txn, d.Chosen[table], words(), n, seed, yield)
 		}, yield)
 	})
 }
 
 // Writer returns a writer of batches.
 func (d *db) Writer() (engine.Writer, error) {
-	return d.NewWriter(func(b *mmapdb.Batch) error {
-		err := d.env.Update(func(txn *lmdb.Txn) error { return mmapdb.Apply(b, txn, d.chosen[0], words()) })
-		var failed *lmdb.OpError
-		if errors.As(err, &failed) && lmdb.IsMapFull(failed) {
+	return d.NewWriter(func(b *adapter.Batch) error {
+		err := d.env.Update(func(txn *lmdb.Txn) error { return mmapdb.Apply(b, txn, d.Chosen[0], words()) })
+		if failed, is := errors.AsType[*lmdb.OpError](err); is && lmdb.IsMapFull(failed) {
 			err = fmt.Errorf("%w: raise --set map_size", err)
 		}
 		return err
@@ -85,8 +82,8 @@ type reader struct {
 }
 
 func (d *db) Reader() (engine.Reader, error) {
-	if d.noTable != nil {
-		return nil, fmt.Errorf("lmdb: %w", d.noTable)
+	if d.None != nil {
+		return nil, fmt.Errorf("lmdb: %w", d.None)
 	}
 	r := &reader{db: d}
 	err := d.Begin(&r.Reader, func() (mmapdb.ReadTxn, error) {
@@ -110,11 +107,11 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 			return dst[:0], false, err
 		}
 	}
-	table, key, known := adapter.Unmix(len(r.db.chosen), key)
+	table, key, known := adapter.Unmix(len(r.db.Chosen), key)
 	if !known {
 		return dst[:0], false, nil
 	}
-	value, err := r.txn.Get(r.db.chosen[table], key)
+	value, err := r.txn.Get(r.db.Chosen[table], key)
 	if err != nil && !lmdb.IsNotFound(err) {
 		return dst[:0], false, err
 	}
@@ -122,18 +119,18 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 	return append(dst[:0], value...), err == nil, nil
 }
 
-// measure tells the pages that each Get touches; of a mix, those of the flattest table.
-func (r *reader) measure() (pages mmapdb.Pages, err error) {
-	for _, table := range r.db.chosen {
-		stat, err := r.txn.Stat(table)
-		if err != nil {
-			return pages, err
-		}
-		flags, err := r.txn.Flags(table)
-		if err != nil {
-			return pages, err
-		}
-		pages.Add(int64(stat.Depth), stat.OverflowPages > 0 || flags&lmdb.DupSort != 0)
+func (r *reader) measure() (mmapdb.Pages, error) {
+	return r.db.Pages(func(table lmdb.DBI) (mmapdb.Stat, error) { return statOf(r.txn, table) })
+}
+
+func statOf(txn *lmdb.Txn, table lmdb.DBI) (s mmapdb.Stat, err error) {
+	stat, err := txn.Stat(table)
+	if err != nil {
+		return s, err
 	}
-	return pages, nil
+	flags, err := txn.Flags(table)
+	return mmapdb.Stat{
+		Depth: int64(stat.Depth), Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
+		Overflow: stat.OverflowPages > 0, SeveralValues: flags&lmdb.DupSort != 0,
+	}, err
 }

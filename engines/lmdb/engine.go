@@ -92,13 +92,7 @@ func open(o engine.Options, s settings) (d *db, err error) {
 			err = errors.Join(err, env.Close())
 		}
 	}()
-	if err := env.SetMaxReaders(s.maxReaders); err != nil {
-		return nil, err
-	}
-	if err := env.SetMaxDBs(mmapdb.MostTables + 1); err != nil {
-		return nil, err
-	}
-	if err := env.SetMapSize(s.mapBytes); err != nil {
+	if err := errors.Join(env.SetMaxReaders(s.maxReaders), env.SetMaxDBs(mmapdb.MostTables+1), env.SetMapSize(s.mapBytes)); err != nil {
 		return nil, err
 	}
 	var flags uint
@@ -126,49 +120,18 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	})
 	return d, env.View(func(txn *lmdb.Txn) (err error) {
 		d.opened = txn.ID()
-		return d.openTable(txn, o)
+		return d.openTable(txn)
 	})
 }
 
-// openTable opens the table to look keys up in. The root of an environment with named
-// databases holds their records, which are no keys of anybody.
-func (d *db) openTable(txn *lmdb.Txn, o engine.Options) error {
+func (d *db) openTable(txn *lmdb.Txn) error {
 	root, err := txn.OpenRoot(0)
-	d.chosen = []lmdb.DBI{root}
-	if err != nil || !o.ReadOnly {
+	d.Chosen = []lmdb.DBI{root}
+	if err != nil || !d.readOnly {
 		return err
 	}
-	d.tables, err = mmapdb.NamedTables(txn, root, words(), func(name string) (engine.Table, bool) { return tableOf(txn, name) })
-	if err != nil {
-		return err
-	}
-	if d.settings.table == "" {
-		if len(d.tables) > 0 {
-			d.noTable = adapter.ChooseTable("", d.tables)
-		}
-		return nil
-	}
-	d.chosen = nil
-	for _, p := range d.settings.mix {
-		table, err := txn.OpenDBI(p.Name, 0)
-		if err != nil {
-			return adapter.ChooseTable(p.Name, d.tables)
-		}
-		d.chosen = append(d.chosen, table)
-	}
-	return nil
-}
-
-func tableOf(txn *lmdb.Txn, name string) (engine.Table, bool) {
-	table, err := txn.OpenDBI(name, 0)
-	if err != nil {
-		return engine.Table{}, false
-	}
-	stat, err := txn.Stat(table)
-	if err != nil {
-		return engine.Table{}, false
-	}
-	flags, err := txn.Flags(table)
-	return engine.Table{Name: name, Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
-		SeveralValues: flags&lmdb.DupSort != 0}, err == nil
+	d.Tables, err = mmapdb.Choose(txn, root, words(), d.settings.table,
+		func(name string) (lmdb.DBI, error) { return txn.OpenDBI(name, 0) },
+		func(table lmdb.DBI) (mmapdb.Stat, error) { return statOf(txn, table) })
+	return err
 }

@@ -3,7 +3,6 @@
 package lmdb
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/PowerDNS/lmdb-go/lmdb"
@@ -18,9 +17,8 @@ type settings struct {
 	readAhead  bool
 	syncMode   string
 	maxReaders int
-	table      string            // "" is the main one, one with a separator is a mix
-	mix        []adapter.Portion // of table
-	mapBytes   int64             // address space, and the most the file can grow to
+	table      mmapdb.TableOption
+	mapBytes   int64 // address space, and the most the file can grow to
 }
 
 const (
@@ -37,8 +35,8 @@ func profiles() []adapter.Profile[settings] {
 	ahead := common
 	ahead.readAhead = true
 	return []adapter.Profile[settings]{
-		{Profile: engine.Profile{Name: "noreadahead", About: "MDB_NORDAHEAD: a fault reads one page"}, Settings: common},
-		{Profile: engine.Profile{Name: "readahead", About: "the kernel reads ahead: LMDB's own default"}, Settings: ahead},
+		adapter.Named("noreadahead", "MDB_NORDAHEAD: a fault reads one page", common),
+		adapter.Named("readahead", "the kernel reads ahead: LMDB's own default", ahead),
 	}
 }
 
@@ -48,25 +46,15 @@ func syncModes() map[string]uint {
 }
 
 func resolve(info engine.Info, o engine.Options) (settings, []error) {
-	errs := adapter.Check(info, o)
-	s, err := adapter.Find(profiles(), o.Profile)
-	if err != nil {
-		errs = append(errs, err)
-	}
-	errs = append(errs, adapter.Override([]adapter.Option{
-		{Name: "table", Example: "accounts", Set: func(text string) (err error) {
-			s.table = text
-			s.mix, err = adapter.ParseMix(text)
-			return err
-		}},
-		adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable"),
-		adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20),
-		mmapdb.Readers(&s.maxReaders, 1, mostReaders),
-	}, o.Overrides)...)
-	if s.table != "" && !(o.ReadOnly || o.Foreign || o.IgnoreLock) {
-		errs = append(errs, fmt.Errorf("lmdb: option table=%s: tables are only read: add --read-only", s.table))
-	}
-	return s, errs
+	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
+		return []adapter.Option{
+			s.table.Option("accounts"),
+			adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable"),
+			adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20),
+			mmapdb.Readers(&s.maxReaders, 1, mostReaders),
+		}
+	})
+	return s, append(errs, s.table.Check(info.Name, o)...)
 }
 
 // Effective are the options in LMDB's names.
@@ -76,7 +64,7 @@ func (d *db) Effective() map[string]string {
 		"cache_bytes": "0", "handles": "0",
 		"MDB_NORDAHEAD": strconv.FormatBool(!s.readAhead),
 		"max_readers":   strconv.Itoa(s.maxReaders),
-		"table":         s.table,
+		"table":         s.table.Text,
 	}
 	if !d.readOnly {
 		e["sync_mode"] = s.syncMode

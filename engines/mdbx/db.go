@@ -16,13 +16,11 @@ import (
 
 type db struct {
 	*mmapdb.DB
+	mmapdb.Tables[mdbx.DBI]
 
 	env      *mdbx.Env
-	chosen   []mdbx.DBI // the table that Gets ask for, or those of a mix
 	settings settings
 	readOnly bool
-	tables   []engine.Table
-	noTable  error // why nothing can be looked up: tables there are, and none was chosen
 }
 
 func words() mmapdb.Words {
@@ -36,35 +34,27 @@ func (d *db) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("mdbx: shape: %w", err)
 	}
-	return engine.Shape{Bytes: int64(info.MiLastPgNo+1) * int64(info.PageSize), Files: 1, Tables: d.tables}, nil
-}
-
-func (d *db) pageBytes() (int64, error) {
-	info, err := d.env.Info(nil)
-	if err != nil {
-		return 0, err
-	}
-	return int64(info.PageSize), nil
+	return engine.Shape{Bytes: int64(info.MiLastPgNo+1) * int64(info.PageSize), Files: 1, Tables: d.Named}, nil
 }
 
 func (*db) Warnings() []engine.Warning { return nil }
 
 // SampleKeys draws places between the first key and the last.
 func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
-	if d.noTable != nil {
-		return d.noTable
+	if d.None != nil {
+		return d.None
 	}
 	return d.env.View(func(txn *mdbx.Txn) error {
-		return adapter.SampleMix(d.settings.mix, n, func(table, n int, yield func([]byte) error) error {
-			return mmapdb.SampleTable(ctx, txn, d.chosen[table], words(), n, seed, yield)
+		return adapter.SampleMix(d.settings.table.Mix, n, func(table, n int, yield func([]byte) error) error {
+			return mmapdb.SampleTable(ctx, txn, d.Chosen[table], words(), n, seed, yield)
 		}, yield)
 	})
 }
 
 // Writer returns a writer of batches.
 func (d *db) Writer() (engine.Writer, error) {
-	return d.NewWriter(func(b *mmapdb.Batch) error {
-		err := d.env.Update(func(txn *mdbx.Txn) error { return mmapdb.Apply(b, txn, d.chosen[0], words()) })
+	return d.NewWriter(func(b *adapter.Batch) error {
+		err := d.env.Update(func(txn *mdbx.Txn) error { return mmapdb.Apply(b, txn, d.Chosen[0], words()) })
 		if errors.Is(err, mdbx.MapFull) {
 			err = fmt.Errorf("%w: raise --set size_upper", err)
 		}
@@ -79,8 +69,8 @@ type reader struct {
 }
 
 func (d *db) Reader() (engine.Reader, error) {
-	if d.noTable != nil {
-		return nil, fmt.Errorf("mdbx: %w", d.noTable)
+	if d.None != nil {
+		return nil, fmt.Errorf("mdbx: %w", d.None)
 	}
 	r := &reader{db: d}
 	err := d.Begin(&r.Reader, func() (mmapdb.ReadTxn, error) {
@@ -103,11 +93,11 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 			return dst[:0], false, err
 		}
 	}
-	table, key, known := adapter.Unmix(len(r.db.chosen), key)
+	table, key, known := adapter.Unmix(len(r.db.Chosen), key)
 	if !known {
 		return dst[:0], false, nil
 	}
-	value, err := r.txn.Get(r.db.chosen[table], key)
+	value, err := r.txn.Get(r.db.Chosen[table], key)
 	if err != nil && !mdbx.IsNotFound(err) {
 		return dst[:0], false, err
 	}
@@ -115,18 +105,18 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 	return append(dst[:0], value...), err == nil, nil
 }
 
-// measure tells the pages that each Get touches; of a mix, those of the flattest table.
-func (r *reader) measure() (pages mmapdb.Pages, err error) {
-	for _, table := range r.db.chosen {
-		stat, err := r.txn.StatDBI(table)
-		if err != nil {
-			return pages, err
-		}
-		flags, err := r.txn.Flags(table)
-		if err != nil {
-			return pages, err
-		}
-		pages.Add(int64(stat.Depth), stat.OverflowPages > 0 || flags&mdbx.DupSort != 0)
+func (r *reader) measure() (mmapdb.Pages, error) {
+	return r.db.Pages(func(table mdbx.DBI) (mmapdb.Stat, error) { return statOf(r.txn, table) })
+}
+
+func statOf(txn *mdbx.Txn, table mdbx.DBI) (s mmapdb.Stat, err error) {
+	stat, err := txn.StatDBI(table)
+	if err != nil {
+		return s, err
 	}
-	return pages, nil
+	flags, err := txn.Flags(table)
+	return mmapdb.Stat{
+		Depth: int64(stat.Depth), Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
+		Overflow: stat.OverflowPages > 0, SeveralValues: flags&mdbx.DupSort != 0,
+	}, err
 }

@@ -92,8 +92,8 @@ func locked(o engine.Options) error {
 
 // translate gives libmdbx's refusals the types that the harness knows.
 func translate(err error, o engine.Options) error {
-	var failed *mdbx.OpError
-	if !errors.As(err, &failed) {
+	failed, is := errors.AsType[*mdbx.OpError](err)
+	if !is {
 		return err
 	}
 	const busy, wannaRecovery = mdbx.Errno(-30778), mdbx.Errno(-30419)
@@ -173,14 +173,9 @@ func openBeside(env *mdbx.Env, dir string, flags uint) (err error) {
 
 // configure sets what libmdbx wants to know before it opens.
 func (d *db) configure(create bool) error {
-	if err := d.env.SetOption(mdbx.OptMaxReaders, uint64(d.settings.maxReaders)); err != nil {
+	err := errors.Join(d.env.SetOption(mdbx.OptMaxReaders, uint64(d.settings.maxReaders)), d.env.SetOption(mdbx.OptMaxDB, mmapdb.MostTables+1))
+	if err != nil || d.readOnly {
 		return err
-	}
-	if err := d.env.SetOption(mdbx.OptMaxDB, mmapdb.MostTables+1); err != nil {
-		return err
-	}
-	if d.readOnly {
-		return nil
 	}
 	const asIs, never = -1, 0
 	pageBytes := asIs
@@ -193,61 +188,22 @@ func (d *db) configure(create bool) error {
 // openTable opens the table to look keys up in and checks that it can answer.
 func (d *db) openTable(o engine.Options) error {
 	err := d.env.View(func(txn *mdbx.Txn) error {
-		if o.ReadOnly {
-			return d.chooseTable(txn)
-		}
 		root, err := txn.OpenRoot(0)
-		d.chosen = []mdbx.DBI{root}
+		d.Chosen = []mdbx.DBI{root}
+		if err != nil || !o.ReadOnly {
+			return err
+		}
+		d.Tables, err = mmapdb.Choose(txn, root, words(), d.settings.table,
+			func(name string) (mdbx.DBI, error) { return txn.OpenDBISimple(name, mdbx.DBAccede) },
+			func(table mdbx.DBI) (mmapdb.Stat, error) { return statOf(txn, table) })
 		return err
 	})
 	if err != nil || d.readOnly || o.MemoryBytes == 0 {
 		return err
 	}
-	pageBytes, err := d.pageBytes()
+	info, err := d.env.Info(nil)
 	if err == nil {
-		err = d.env.SetOption(mdbx.OptTxnDpLimit, uint64(dirtyBytes(o.MemoryBytes)/pageBytes))
+		err = d.env.SetOption(mdbx.OptTxnDpLimit, uint64(dirtyBytes(o.MemoryBytes)/int64(info.PageSize)))
 	}
 	return err
-}
-
-// chooseTable opens the table that was asked for, or all of a mix. The main one of a database with
-// named tables holds their records, which are no keys of anybody.
-func (d *db) chooseTable(txn *mdbx.Txn) error {
-	root, err := txn.OpenRoot(0)
-	if err != nil {
-		return err
-	}
-	d.tables, err = mmapdb.NamedTables(txn, root, words(), func(name string) (engine.Table, bool) { return tableOf(txn, name) })
-	if err != nil {
-		return err
-	}
-	if d.settings.table == "" {
-		d.chosen = []mdbx.DBI{root}
-		if len(d.tables) > 0 {
-			d.noTable = adapter.ChooseTable("", d.tables)
-		}
-		return nil
-	}
-	for _, p := range d.settings.mix {
-		table, err := txn.OpenDBISimple(p.Name, mdbx.DBAccede)
-		if err != nil {
-			return adapter.ChooseTable(p.Name, d.tables)
-		}
-		d.chosen = append(d.chosen, table)
-	}
-	return nil
-}
-
-func tableOf(txn *mdbx.Txn, name string) (engine.Table, bool) {
-	table, err := txn.OpenDBISimple(name, mdbx.DBAccede)
-	if err != nil {
-		return engine.Table{}, false
-	}
-	stat, err := txn.StatDBI(table)
-	if err != nil {
-		return engine.Table{}, false
-	}
-	flags, err := txn.Flags(table)
-	return engine.Table{Name: name, Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
-		SeveralValues: flags&mdbx.DupSort != 0}, err == nil
 }

@@ -17,8 +17,7 @@ import (
 type settings struct {
 	readAhead bool
 	syncMode  string
-	table     string            // "" is the main one, one with a separator is a mix
-	mix       []adapter.Portion // of table
+	table     mmapdb.TableOption
 
 	maxReaders  int
 	pageBytes   int // of a new database
@@ -45,8 +44,8 @@ func profiles() []adapter.Profile[settings] {
 	ahead := common
 	ahead.readAhead = true
 	return []adapter.Profile[settings]{
-		{Profile: engine.Profile{Name: "noreadahead", About: "MDBX_NORDAHEAD: a fault reads one page (Erigon, reth)"}, Settings: common},
-		{Profile: engine.Profile{Name: "readahead", About: "the kernel reads ahead, where libmdbx expects the database to fit into memory"}, Settings: ahead},
+		adapter.Named("noreadahead", "MDBX_NORDAHEAD: a fault reads one page (Erigon, reth)", common),
+		adapter.Named("readahead", "the kernel reads ahead, where libmdbx expects the database to fit into memory", ahead),
 	}
 }
 
@@ -59,30 +58,20 @@ func syncModes() map[string]uint {
 const leastBudget = 4 << 20
 
 func resolve(info engine.Info, o engine.Options) (settings, []error) {
-	errs := adapter.Check(info, o)
-	s, err := adapter.Find(profiles(), o.Profile)
-	if err != nil {
-		errs = append(errs, err)
-	}
+	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
+		return []adapter.Option{
+			s.table.Option("PlainState"),
+			adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable"),
+			mmapdb.Readers(&s.maxReaders, 4, mostReaders),
+			adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize, mdbx.MaxPageSize),
+			adapter.Size("size_upper", "2TiB", &s.upperBytes, 1<<20),
+			adapter.Size("growth_step", "16MiB", &s.growthBytes, 1<<16),
+		}
+	})
 	if o.MemoryBytes > 0 && o.MemoryBytes < leastBudget {
 		errs = append(errs, fmt.Errorf("mdbx: a budget of %d bytes is below the %d that writing needs: write --memory 64MiB", o.MemoryBytes, leastBudget))
 	}
-	errs = append(errs, adapter.Override([]adapter.Option{
-		{Name: "table", Example: "PlainState", Set: func(text string) (err error) {
-			s.table = text
-			s.mix, err = adapter.ParseMix(text)
-			return err
-		}},
-		adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable"),
-		mmapdb.Readers(&s.maxReaders, 4, mostReaders),
-		adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize, mdbx.MaxPageSize),
-		adapter.Size("size_upper", "2TiB", &s.upperBytes, 1<<20),
-		adapter.Size("growth_step", "16MiB", &s.growthBytes, 1<<16),
-	}, o.Overrides)...)
-	if s.table != "" && !(o.ReadOnly || o.Foreign || o.IgnoreLock) {
-		errs = append(errs, fmt.Errorf("mdbx: option table=%s: tables are only read: add --read-only", s.table))
-	}
-	return s, errs
+	return s, append(errs, s.table.Check(info.Name, o)...)
 }
 
 // dirtyBytes is the part of a budget for pages that a write transaction changed:
@@ -96,7 +85,7 @@ func (d *db) Effective() map[string]string {
 		"cache_bytes": "0", "handles": "0",
 		"MDBX_NORDAHEAD": strconv.FormatBool(!s.readAhead),
 		"max_readers":    strconv.Itoa(s.maxReaders),
-		"table":          s.table,
+		"table":          s.table.Text,
 	}
 	if !d.readOnly {
 		e["sync_mode"] = s.syncMode

@@ -53,7 +53,7 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if errs := e.Check(o); len(errs) > 0 {
 		return nil, fmt.Errorf("mem: open: %w", errs[0])
 	}
-	d := &db{seed: maphash.MakeSeed(), readOnly: o.ReadOnly || o.Foreign || o.IgnoreLock}
+	d := &db{seed: maphash.MakeSeed(), readOnly: o.ReadsOnly()}
 	for i := range d.shards {
 		d.shards[i].values = map[string][]byte{}
 	}
@@ -99,8 +99,7 @@ func (d *db) Counters() engine.Counters {
 		held += s.bytes
 		s.RUnlock()
 	}
-	written := d.written.Load()
-	return engine.Counters{MemtableBytes: &held, UserWriteBytes: &written}
+	return engine.Counters{MemtableBytes: &held, UserWriteBytes: new(d.written.Load())}
 }
 
 func (*db) Shape() (engine.Shape, error) { return engine.Shape{}, nil }

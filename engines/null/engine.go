@@ -79,7 +79,7 @@ type db struct {
 func (d *db) Reader() (engine.Reader, error) { return reader{d.value}, nil }
 
 func (d *db) Writer() (engine.Writer, error) {
-	if d.options.ReadOnly || d.options.Foreign || d.options.IgnoreLock {
+	if d.options.ReadsOnly() {
 		return nil, fmt.Errorf("null: the database is open for reading only")
 	}
 	return writer{}, nil

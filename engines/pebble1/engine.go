@@ -51,16 +51,13 @@ func (library) Open(
 	}
 	base := vfs.Default
 	if o.ReadOnly {
-		base = pebble1fs.ReadOnly(base, o.IgnoreLock)
+		base = pebble1fs.ReadOnly(base, blockio.ReadOnly{IgnoreLock: o.IgnoreLock})
 	}
 	options.FS = pebble1fs.Counting(base, recorder)
 	options.EventListener = listener(events)
 	options.Cache = pebble.NewCache(s.CacheBytes)
 	defer options.Cache.Unref() // the database holds its own reference
-	replayed := func(pebbledb.Metrics) int64 { return 0 }
-	if o.ReadOnly {
-		replayed = pebbledb.ReplayBesideCache(options.Cache, name, s.CacheBytes)
-	}
+	replayed := pebbledb.ReplayBesideCache(options.Cache, name, s.CacheBytes, o.ReadOnly)
 	options = options.EnsureDefaults()
 	opened, err := pebble.Open(o.Dir, options)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestLogsAreKept(t *testing.T) {
 	if err != nil || len(logs) != 1 {
 		t.Fatal(logs, err)
 	}
-	base := &flushing{FS: pebble1fs.ReadOnly(vfs.Default, true), writer: writer, log: logs[0]}
+	base := &flushing{FS: pebble1fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}), writer: writer, log: logs[0]}
 	var reader *pebble.DB
 	err = blockio.KeepingLogs(dir, true, func() (err error) {
 		reader, err = pebble.Open(dir, &pebble.Options{FS: base, ReadOnly: true})

@@ -17,7 +17,7 @@ import (
 func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
 	options := &pebble.Options{
 		Logger:                      pebbledb.Logger{Adapter: name, Log: o.Log},
-		ReadOnly:                    o.ReadOnly || o.Foreign || o.IgnoreLock,
+		ReadOnly:                    o.ReadsOnly(),
 		MaxOpenFiles:                s.MaxOpenFiles,
 		MemTableSize:                s.MemTableSize,
 		MemTableStopWritesThreshold: s.MemTableStopWritesThreshold,

@@ -104,7 +104,7 @@ func (v version) Metrics() pebbledb.Metrics {
 func (version) OpenAside(dir string) (pebbledb.Aside, error) {
 	options := &pebble.Options{
 		ReadOnly: true,
-		FS:       pebble1fs.ReadOnly(vfs.Default, true),
+		FS:       pebble1fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}),
 		Logger:   pebbledb.Logger{Adapter: name},
 		Cache:    pebble.NewCache(pebbledb.AsideCacheBytes),
 	}

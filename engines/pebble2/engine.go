@@ -56,16 +56,13 @@ func (library) Open(
 	}
 	base := vfs.Default
 	if o.ReadOnly {
-		base = pebble2fs.ReadOnly(base, o.IgnoreLock)
+		base = pebble2fs.ReadOnly(base, blockio.ReadOnly{IgnoreLock: o.IgnoreLock})
 	}
 	options.FS = pebble2fs.Counting(base, recorder)
 	options.EventListener = listener(events)
 	options.Cache = pebble.NewCache(s.CacheBytes)
 	defer options.Cache.Unref() // the database holds its own reference
-	replayed := func(pebbledb.Metrics) int64 { return 0 }
-	if o.ReadOnly {
-		replayed = pebbledb.ReplayBesideCache(options.Cache, name, s.CacheBytes)
-	}
+	replayed := pebbledb.ReplayBesideCache(options.Cache, name, s.CacheBytes, o.ReadOnly)
 	options.EnsureDefaults()
 	opened, err := pebble.Open(o.Dir, options)
 	if err != nil {

@@ -103,12 +103,9 @@ func (d *db) Memory() []engine.MemoryShare {
 
 // writeBufferLimit is what full write buffers take, by the options in force.
 func (d *db) writeBufferLimit() int64 {
-	size, err := strconv.ParseInt(d.effective["write_buffer_size"], 10, 64)
-	if err != nil {
-		return d.settings.budget.writeBuffers
-	}
-	count, err := strconv.ParseInt(d.effective["max_write_buffer_number"], 10, 64)
-	if err != nil {
+	size, noSize := strconv.ParseInt(d.effective["write_buffer_size"], 10, 64)
+	count, noCount := strconv.ParseInt(d.effective["max_write_buffer_number"], 10, 64)
+	if noSize != nil || noCount != nil {
 		return d.settings.budget.writeBuffers
 	}
 	return size * count

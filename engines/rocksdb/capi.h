@@ -81,7 +81,6 @@ typedef unsigned char rocksdb_bool;
 	FUNCTION(void, livefiles_destroy, (const rocksdb_livefiles_t *l), (l)) \
 	FUNCTION(int, livefiles_count, (const rocksdb_livefiles_t *l), (l)) \
 	FUNCTION(const char *, livefiles_column_family_name, (const rocksdb_livefiles_t *l, int i), (l, i)) \
-	FUNCTION(const char *, livefiles_name, (const rocksdb_livefiles_t *l, int i), (l, i)) \
 	FUNCTION(int, livefiles_level, (const rocksdb_livefiles_t *l, int i), (l, i)) \
 	FUNCTION(size_t, livefiles_size, (const rocksdb_livefiles_t *l, int i), (l, i)) \
 	FUNCTION(uint64_t, livefiles_entries, (const rocksdb_livefiles_t *l, int i), (l, i)) \

@@ -154,8 +154,7 @@ func (d *db) Counters() engine.Counters {
 	a.update(now)
 	var reads engine.BlockReads
 	reads[engine.LevelUnknown] = a.reads
-	told := func(n int64) *int64 { return &n }
-	named := func(name string) *int64 { return told(now.count(name)) }
+	named := func(name string) *int64 { return new(now.count(name)) }
 	c := engine.Counters{
 		Reads:           &reads,
 		BackgroundReads: &engine.Tally{Count: now.count(compactionBlocks), Bytes: now.compactionBytes()},
@@ -164,22 +163,22 @@ func (d *db) Counters() engine.Counters {
 		FilterNegative: named("bloom.filter.useful"),
 		FilterPositive: named("bloom.filter.full.positive"),
 
-		CacheUsedBytes: told(int64(C.rocks_cache_get_usage(d.cache))),
-		MemtableBytes:  told(d.number("rocksdb.cur-size-all-mem-tables")),
+		CacheUsedBytes: new(int64(C.rocks_cache_get_usage(d.cache))),
+		MemtableBytes:  new(d.number("rocksdb.cur-size-all-mem-tables")),
 
-		UserWriteBytes: told(d.written.Load()),
+		UserWriteBytes: new(d.written.Load()),
 		WALBytes:       named("wal.bytes"),
 		FlushBytes:     named("flush.write.bytes"),
 		CompactBytes:   named("compact.write.bytes"),
 		Stalls:         named("db.write.stall"),
-		StallNanos:     told(1000 * now.count("stall.micros")),
+		StallNanos:     new(1000 * now.count("stall.micros")),
 	}
 	if a.kinds != nil {
 		c.Accesses = a.accesses(now)
 		c.CacheHits, c.CacheMisses = named("block.cache.hit"), named("block.cache.miss")
 	}
 	if a.sector > 0 {
-		c.DirectBytes = told(a.directBytes())
+		c.DirectBytes = new(a.directBytes())
 	}
 	return c
 }

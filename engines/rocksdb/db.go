@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -41,7 +42,8 @@ type db struct {
 
 func open(s settings) (*db, error) {
 	if s.readOnly && !s.ignoreLock {
-		if err := checkUnlocked(s.dir); err != nil {
+		// Opening for reading only takes no lock and would not notice.
+		if err := blockio.CheckUnlocked(filepath.Join(s.dir, "LOCK")); err != nil {
 			return nil, err
 		}
 	}
@@ -142,12 +144,9 @@ func (d *db) Warnings() []engine.Warning {
 func (d *db) warn(w engine.Warning) {
 	d.warning.Lock()
 	defer d.warning.Unlock()
-	for _, have := range d.warnings {
-		if have.Code == w.Code {
-			return
-		}
+	if !slices.ContainsFunc(d.warnings, func(have engine.Warning) bool { return have.Code == w.Code }) {
+		d.warnings = append(d.warnings, w)
 	}
-	d.warnings = append(d.warnings, w)
 }
 
 // BackgroundError says whether flushes or compactions failed.

@@ -58,22 +58,18 @@ func (Engine) Ready() error {
 // Check names what is wrong with o. Option names and values are judged by RocksDB
 // itself.
 func (e Engine) Check(o engine.Options) []error {
-	errs := adapter.Check(e.Info(), o)
-	_, more := resolve(o)
-	return append(errs, more...)
+	_, errs := resolve(e.Info(), o)
+	return errs
 }
 
 // Open opens or creates the database in o.Dir.
 func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
-	if err := errors.Join(e.Check(o)...); err != nil {
-		return nil, err
+	s, errs := resolve(e.Info(), o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	if err := checkDir(o); err != nil {
 		return nil, err
-	}
-	s, errs := resolve(o)
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
 	}
 	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(s) })
 	if err != nil {
@@ -83,14 +79,8 @@ func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 }
 
 func checkDir(o engine.Options) error {
-	if o.Create {
-		return adapter.MakeEmpty(o.Dir)
-	}
-	if err := adapter.CheckHolds(o.Dir, "CURRENT"); err != nil {
+	if err := adapter.CheckDir(o, "CURRENT"); err != nil || o.Create || !o.Direct {
 		return err
 	}
-	if o.Direct {
-		return blockio.CheckDirect(o.Dir)
-	}
-	return nil
+	return blockio.CheckDirect(o.Dir)
 }

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unsafe"
@@ -16,6 +17,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 const (
@@ -137,7 +139,7 @@ func (d *db) openNamed(names []string) (err error) {
 	}
 	if err := taken(message); err != nil {
 		if strings.Contains(err.Error(), "lock") && strings.Contains(err.Error(), "LOCK") {
-			return locked(d.settings.dir)
+			return blockio.Locked(filepath.Join(d.settings.dir, "LOCK"))
 		}
 		return err
 	}

@@ -35,36 +35,23 @@ func profiles() []adapter.Profile[layout] {
 		// The default since version 8.4, said for older ones.
 		"level_compaction_dynamic_level_bytes": "true",
 	}
-	with := func(more named) layout {
+	profile := func(name, about string, more named) adapter.Profile[layout] {
 		table := named{"block_size": "4096", "filter_policy": "bloomfilter:10:false"}
 		maps.Copy(table, more)
-		return layout{database, table}
+		return adapter.Named(name, about, layout{database, table})
 	}
 	return []adapter.Profile[layout]{
-		{
-			Profile: engine.Profile{Name: "default",
-				About: "filters and indexes outside the block cache, as RocksDB has it by default; a table's are read when it is opened"},
-			Settings: with(named{
-				"cache_index_and_filter_blocks": "false",
-			}),
-		},
-		{
-			Profile: engine.Profile{Name: "monolithic", About: "filters and indexes in the block cache, each one block a table"},
-			Settings: with(named{
-				"cache_index_and_filter_blocks": "true",
-			}),
-		},
-		{
-			Profile: engine.Profile{Name: "partitioned", About: "filters and indexes in the block cache, in blocks of 4 KiB, their top levels pinned"},
-			Settings: with(named{
-				"cache_index_and_filter_blocks":           "true",
-				"index_type":                              "kTwoLevelIndexSearch",
-				"partition_filters":                       "true",
-				"metadata_block_size":                     "4096",
-				"pin_top_level_index_and_filter":          "true",
-				"pin_l0_filter_and_index_blocks_in_cache": "false",
-			}),
-		},
+		profile("default", "filters and indexes outside the block cache, as RocksDB has it by default; a table's are read when it is opened",
+			named{"cache_index_and_filter_blocks": "false"}),
+		profile("monolithic", "filters and indexes in the block cache, each one block a table", named{"cache_index_and_filter_blocks": "true"}),
+		profile("partitioned", "filters and indexes in the block cache, in blocks of 4 KiB, their top levels pinned", named{
+			"cache_index_and_filter_blocks":           "true",
+			"index_type":                              "kTwoLevelIndexSearch",
+			"partition_filters":                       "true",
+			"metadata_block_size":                     "4096",
+			"pin_top_level_index_and_filter":          "true",
+			"pin_l0_filter_and_index_blocks_in_cache": "false",
+		}),
 	}
 }
 
@@ -85,9 +72,9 @@ type settings struct {
 
 // resolve makes settings of o: its profile, then the overrides, then what the
 // harness decides.
-func resolve(o engine.Options) (settings, []error) {
+func resolve(info engine.Info, o engine.Options) (settings, []error) {
+	errs := adapter.Check(info, o)
 	chosen, err := adapter.Find(profiles(), o.Profile)
-	var errs []error
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -95,7 +82,7 @@ func resolve(o engine.Options) (settings, []error) {
 		layout:     layout{maps.Clone(chosen.database), maps.Clone(chosen.table)},
 		dir:        o.Dir,
 		create:     o.Create,
-		readOnly:   o.ReadOnly || o.Foreign || o.IgnoreLock,
+		readOnly:   o.ReadsOnly(),
 		ignoreLock: o.IgnoreLock,
 		direct:     o.Direct,
 		handles:    -1,

@@ -119,31 +119,11 @@ func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error
 // place is a string of bytes from smallest to largest: their common beginning, then a number
 // that is chosen between what follows in both, low < high.
 func place(smallest, largest []byte, choose func(low, high uint64) uint64) []byte {
-	common := 0
-	for common < len(smallest) && common < len(largest) && smallest[common] == largest[common] {
-		common++
+	keys := adapter.Between(smallest, largest)
+	if keys.High <= keys.Low {
+		return keys.At(keys.Low)
 	}
-	low, high := number(smallest[common:]), number(largest[common:])
-	v := low
-	if high > low {
-		v = choose(low, high)
-	}
-	point := append([]byte(nil), smallest[:common]...)
-	for shift := 56; shift >= 0; shift -= 8 {
-		point = append(point, byte(v>>shift))
-	}
-	return point
-}
-
-// number is the first eight bytes of b, as many as there are.
-func number(b []byte) (v uint64) {
-	for i := range 8 {
-		v <<= 8
-		if i < len(b) {
-			v |= uint64(b[i])
-		}
-	}
-	return v
+	return keys.At(choose(keys.Low, keys.High))
 }
 
 var (

@@ -9,22 +9,34 @@ type Batch struct {
 	writes []write
 }
 
-// write is a Put or Delete; key and value lie in the buffer, back to back.
+// write is a Put or Delete; key and value lie in the buffer, back to back. A range that is deleted
+// has its end for a value.
 type write struct {
 	keyStart, keyEnd, valueEnd int
-	deleted                    bool
+	kind                       kind
 }
 
+type kind uint8
+
+const (
+	put kind = iota
+	deleteKey
+	deleteRange
+)
+
 // Put adds a value.
-func (b *Batch) Put(key, value []byte) error { return b.add(key, value, false) }
+func (b *Batch) Put(key, value []byte) error { return b.add(key, value, put) }
 
 // Delete adds a deletion.
-func (b *Batch) Delete(key []byte) error { return b.add(key, nil, true) }
+func (b *Batch) Delete(key []byte) error { return b.add(key, nil, deleteKey) }
 
-func (b *Batch) add(key, value []byte, deleted bool) error {
+// AddRange adds the deletion of every key from <= key < to.
+func (b *Batch) AddRange(from, to []byte) error { return b.add(from, to, deleteRange) }
+
+func (b *Batch) add(key, value []byte, kind kind) error {
 	start := len(b.buffer)
 	b.buffer = append(append(b.buffer, key...), value...)
-	b.writes = append(b.writes, write{keyStart: start, keyEnd: start + len(key), valueEnd: len(b.buffer), deleted: deleted})
+	b.writes = append(b.writes, write{keyStart: start, keyEnd: start + len(key), valueEnd: len(b.buffer), kind: kind})
 	return nil
 }
 
@@ -34,15 +46,19 @@ func (b *Batch) Len() int { return len(b.writes) }
 // Bytes are those of keys and values.
 func (b *Batch) Bytes() int64 { return int64(len(b.buffer)) }
 
-// Each makes the writes in order. Key and value are valid until Reset.
-func (b *Batch) Each(put func(key, value []byte) error, remove func(key []byte) error) error {
+// Each makes the writes in order. Key and value are valid until Reset. removeRange may be nil where
+// AddRange is not called.
+func (b *Batch) Each(put func(key, value []byte) error, remove func(key []byte) error, removeRange func(from, to []byte) error) error {
 	for _, w := range b.writes {
-		key := b.buffer[w.keyStart:w.keyEnd:w.keyEnd]
+		key, value := b.buffer[w.keyStart:w.keyEnd:w.keyEnd], b.buffer[w.keyEnd:w.valueEnd:w.valueEnd]
 		var err error
-		if w.deleted {
+		switch w.kind {
+		case deleteKey:
 			err = remove(key)
-		} else {
-			err = put(key, b.buffer[w.keyEnd:w.valueEnd:w.valueEnd])
+		case deleteRange:
+			err = removeRange(key, value)
+		default:
+			err = put(key, value)
 		}
 		if err != nil {
 			return fmt.Errorf("key %x: %w", key, err)

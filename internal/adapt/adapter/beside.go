@@ -29,8 +29,7 @@ func Beside[DB any](ctx context.Context, dir string, ignoreLock bool, open func(
 	for try := 1; ; try++ {
 		before := files(dir)
 		db, err := open()
-		var locked *engine.LockedError
-		if err == nil || errors.As(err, &locked) {
+		if _, locked := errors.AsType[*engine.LockedError](err); err == nil || locked {
 			return db, err
 		}
 		select {

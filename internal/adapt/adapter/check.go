@@ -38,7 +38,7 @@ func Check(info engine.Info, o engine.Options) (errs []error) {
 	if o.TraceAccesses && !info.Has(engine.CanTraceAccesses) {
 		wrong("cannot show the block accesses of a Get: use --access-gets 0")
 	}
-	if o.Create && (o.ReadOnly || o.Foreign || o.IgnoreLock) {
+	if o.Create && o.ReadsOnly() {
 		wrong("a database cannot be created for reading only: leave one of the two out")
 	}
 	return errs

@@ -33,6 +33,14 @@ func CheckHolds(dir, name string) error {
 	return err
 }
 
+// CheckDir makes the directory of a new database, or refuses one without a file of that name.
+func CheckDir(o engine.Options, name string) error {
+	if o.Create {
+		return MakeEmpty(o.Dir)
+	}
+	return CheckHolds(o.Dir, name)
+}
+
 // MakeEmpty makes the directory of a new database, or refuses one that is in use.
 func MakeEmpty(dir string) error {
 	if err := CheckEmpty(dir); err != nil {

@@ -40,7 +40,7 @@ func Override(options []Option, overrides map[string]string) (errs []error) {
 }
 
 // Size is an option in bytes of at least least.
-func Size[N int | int64](name, example string, to *N, least N) Option {
+func Size[N int | int64 | uint64](name, example string, to *N, least N) Option {
 	return Option{name, example, func(text string) error {
 		n, err := unit.ParseBytes(unit.WithUnit(text))
 		if err != nil {

@@ -54,3 +54,12 @@ func (q Quiet) Await(
 		}
 	}
 }
+
+// Unsettled is the warning of a database that did not come to rest.
+func Unsettled(remedy string) engine.Warning {
+	return engine.Warning{
+		Code:   "unsettled",
+		Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
+		Remedy: remedy,
+	}
+}

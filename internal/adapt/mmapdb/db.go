@@ -72,8 +72,7 @@ func (d *DB) Settle(ctx context.Context, _ func(engine.Settling)) error { return
 // Counters tells the pages that Gets touched. Which of them were read from the
 // device is the kernel's to say.
 func (d *DB) Counters() engine.Counters {
-	written := d.written.Load()
-	c := engine.Counters{UserWriteBytes: &written}
+	c := engine.Counters{UserWriteBytes: new(d.written.Load())}
 	if d.untold.Load() {
 		return c
 	}
@@ -150,14 +149,6 @@ type Reader struct {
 type Pages struct {
 	Depth int64
 	More  bool
-}
-
-// Add adds a table of a mix, whose flattest tells the depth.
-func (p *Pages) Add(depth int64, more bool) {
-	p.More = p.More || more || p.Depth > 0 && depth != p.Depth
-	if p.Depth == 0 || depth < p.Depth {
-		p.Depth = depth
-	}
 }
 
 // Begin begins a transaction of r. measure tells the pages of its Gets.

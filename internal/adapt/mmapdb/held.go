@@ -47,10 +47,7 @@ func Held(path string, access Access, length int64) (held bool, err error) {
 // data. lock is the file whose first bytes, length of them, tell whether somebody else
 // stands against access.
 func CheckDir(o engine.Options, data, lock string, access Access, length int64, locked error) error {
-	if o.Create {
-		return adapter.MakeEmpty(o.Dir)
-	}
-	if err := adapter.CheckHolds(o.Dir, data); err != nil {
+	if err := adapter.CheckDir(o, data); err != nil || o.Create {
 		return err
 	}
 	held, err := Held(filepath.Join(o.Dir, lock), access, length)

@@ -1,10 +1,12 @@
 package mmapdb
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
+
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // Cursor walks keys in order. Each call returns a key, valid until the next call,
@@ -23,8 +25,8 @@ const mostSteps = 16
 // hashes or a dense sequence; where a few prefixes hold most keys, the others are
 // drawn too often.
 func Sample(ctx context.Context, c Cursor, n int, seed uint64, yield func(key []byte) error) error {
-	places, err := placesIn(c)
-	if err != nil || places == nil {
+	places, any, err := placesIn(c)
+	if err != nil || !any {
 		return err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x6d6d6170))
@@ -43,43 +45,26 @@ func Sample(ctx context.Context, c Cursor, n int, seed uint64, yield func(key []
 	return nil
 }
 
-// places are the keys prefix+low to prefix+high.
-type places struct {
-	prefix    []byte
-	low, high uint64
-}
-
-// placesIn is nil for an empty database.
-func placesIn(c Cursor) (*places, error) {
+// placesIn is the interval of all keys; any is false for an empty database.
+func placesIn(c Cursor) (places adapter.Interval, any bool, err error) {
 	key, err := c.First()
 	if err != nil || key == nil {
-		return nil, err
+		return places, false, err
 	}
-	first := append([]byte{}, key...)
+	first := bytes.Clone(key)
 	last, err := c.Last()
 	if err != nil || last == nil {
-		return nil, err
+		return places, false, err
 	}
-	shared := 0
-	for shared < min(len(first), len(last)) && first[shared] == last[shared] {
-		shared++
-	}
-	return &places{first[:shared:shared], number(first[shared:]), number(last[shared:])}, nil
+	return adapter.Between(first, last), true, nil
 }
 
-// number reads the first eight bytes; what lacks is zero.
-func number(key []byte) uint64 {
-	var b [8]byte
-	copy(b[:], key)
-	return binary.BigEndian.Uint64(b[:])
-}
-
-func draw(c Cursor, p *places, rng *rand.Rand) ([]byte, error) {
+func draw(c Cursor, p adapter.Interval, rng *rand.Rand) ([]byte, error) {
 	at := rng.Uint64()
-	if width := p.high - p.low; width != math.MaxUint64 {
-		at = p.low + rng.Uint64N(width+1)
+	if width := p.High - p.Low; width != math.MaxUint64 {
+		at = p.Low + rng.Uint64N(width+1)
 	}
-	key, err := c.Seek(binary.BigEndian.AppendUint64(p.prefix, at))
+	key, err := c.Seek(p.At(at))
 	for steps := rng.IntN(mostSteps); steps > 0 && key != nil && err == nil; steps-- {
 		key, err = c.Next()
 	}

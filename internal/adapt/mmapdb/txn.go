@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // Txn is a transaction of either library, whose types of a table and of a cursor are
@@ -60,9 +61,9 @@ func SampleTable[T any, C LibraryCursor](
 	}, n, seed, yield)
 }
 
-// NamedTables lists the named tables: the keys of the root, where its first key is the
+// namedTables lists the named tables: the keys of the root, where its first key is the
 // name of one.
-func NamedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w Words, tableOf func(name string) (engine.Table, bool)) (found []engine.Table, err error) {
+func namedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w Words, tableOf func(name string) (engine.Table, error)) (found []engine.Table, err error) {
 	cursor, err := txn.OpenCursor(root)
 	if err != nil {
 		return nil, err
@@ -70,8 +71,8 @@ func NamedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w Words, tableOf
 	defer cursor.Close()
 	name, _, err := cursor.Get(nil, nil, w.First)
 	for ; err == nil && len(found) < MostTables && bytes.IndexByte(name, 0) < 0; name, _, err = cursor.Get(nil, nil, w.Next) {
-		table, is := tableOf(string(name))
-		if !is {
+		table, err := tableOf(string(name))
+		if err != nil {
 			break // a value, no table
 		}
 		found = append(found, table)
@@ -79,47 +80,12 @@ func NamedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w Words, tableOf
 	return found, w.absentIsNil(err)
 }
 
-// Batch is what a writer keeps until Commit: a write transaction bars all other writers
-// and is bound to its thread.
-type Batch struct {
-	writes []write
-	data   []byte // keys and values
-}
-
-// write has the bytes data[at:at+keyBytes+valueBytes]. A range that is deleted has its
-// end for a value.
-type write struct {
-	at, keyBytes, valueBytes int
-	kind                     kind
-}
-
-type kind uint8
-
-const (
-	put kind = iota
-	deleteKey
-	deleteRange
-)
-
 // Apply writes b to table in txn.
-func Apply[T any, C LibraryCursor](b *Batch, txn Txn[T, C], table T, w Words) error {
-	for _, e := range b.writes {
-		key := b.data[e.at : e.at+e.keyBytes]
-		value := b.data[e.at+e.keyBytes : e.at+e.keyBytes+e.valueBytes]
-		var err error
-		switch e.kind {
-		case put:
-			err = txn.Put(table, key, value, 0)
-		case deleteKey:
-			err = w.absentIsNil(txn.Del(table, key, nil))
-		case deleteRange:
-			err = applyRange(txn, table, w, key, value)
-		}
-		if err != nil {
-			return fmt.Errorf("key %x: %w", key, err)
-		}
-	}
-	return nil
+func Apply[T any, C LibraryCursor](b *adapter.Batch, txn Txn[T, C], table T, w Words) error {
+	return b.Each(
+		func(key, value []byte) error { return txn.Put(table, key, value, 0) },
+		func(key []byte) error { return w.absentIsNil(txn.Del(table, key, nil)) },
+		func(from, to []byte) error { return applyRange(txn, table, w, from, to) })
 }
 
 // applyRange deletes every key from <= key < to.
@@ -140,52 +106,34 @@ func applyRange[T any, C LibraryCursor](txn Txn[T, C], table T, w Words, from, t
 	}
 }
 
+// writer keeps a batch until Commit: a write transaction bars all other writers and is bound to its
+// thread.
 type writer struct {
+	adapter.Batch
 	db     *DB
-	batch  Batch
-	update func(*Batch) error
+	update func(*adapter.Batch) error
 }
 
 // NewWriter returns a writer whose batches update writes in a transaction.
-func (d *DB) NewWriter(update func(*Batch) error) (engine.Writer, error) {
+func (d *DB) NewWriter(update func(*adapter.Batch) error) (engine.Writer, error) {
 	if d.config.ReadOnly {
 		return nil, fmt.Errorf("%s: the database is open for reading only", d.config.Name)
 	}
 	return &writer{db: d, update: update}, nil
 }
 
-func (w *writer) Put(key, value []byte) error {
-	w.add(key, value, put)
-	return nil
-}
-
-func (w *writer) Delete(key []byte) error {
-	w.add(key, nil, deleteKey)
-	return nil
-}
-
-func (w *writer) DeleteRange(from, to []byte) error {
-	w.add(from, to, deleteRange)
-	return nil
-}
-
-func (w *writer) add(key, value []byte, kind kind) {
-	b := &w.batch
-	b.writes = append(b.writes, write{len(b.data), len(key), len(value), kind})
-	b.data = append(append(b.data, key...), value...)
-}
+func (w *writer) DeleteRange(from, to []byte) error { return w.AddRange(from, to) }
 
 func (w *writer) Commit() error {
-	b := &w.batch
-	if len(b.writes) == 0 {
+	if w.Len() == 0 {
 		return nil
 	}
-	if err := w.update(b); err != nil {
-		return fmt.Errorf("%s: commit a batch of %d entries: %w", w.db.config.Name, len(b.writes), err)
+	if err := w.update(&w.Batch); err != nil {
+		return fmt.Errorf("%s: commit a batch of %d entries: %w", w.db.config.Name, w.Len(), err)
 	}
 	w.db.commits.Add(1)
-	w.db.written.Add(int64(len(b.data)))
-	b.writes, b.data = b.writes[:0], b.data[:0]
+	w.db.written.Add(w.Bytes())
+	w.Reset()
 	return nil
 }
 

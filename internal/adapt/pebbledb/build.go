@@ -1,6 +1,7 @@
 package pebbledb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,7 +202,7 @@ func (b SortedBuild) sampleTables(plan buildPlan) (bytesPerKey [Levels]float64, 
 	}
 	errEnough := errors.New("enough pairs")
 	var group errgroup.Group
-	group.SetLimit(workers(b.spec.Workers))
+	group.SetLimit(cmp.Or(max(0, b.spec.Workers), runtime.GOMAXPROCS(0)))
 	for level, tables := range levels {
 		group.Go(func() error {
 			file, pairs := newTableFile(nil), 0
@@ -245,7 +246,7 @@ func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder str
 	}
 	var mu sync.Mutex
 	group, inGroup := errgroup.WithContext(ctx)
-	group.SetLimit(workers(b.spec.Workers))
+	group.SetLimit(cmp.Or(max(0, b.spec.Workers), runtime.GOMAXPROCS(0)))
 	for number, t := range plan.tables {
 		if inGroup.Err() != nil {
 			break
@@ -277,13 +278,6 @@ func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder str
 		return paths, err
 	}
 	return paths, context.Cause(ctx)
-}
-
-func workers(asked int) int {
-	if asked > 0 {
-		return asked
-	}
-	return runtime.GOMAXPROCS(0)
 }
 
 // pairsPerReport is how many pairs pass between two looks at the context.

@@ -22,12 +22,11 @@ func (m Metrics) reservedBytes() int64 { return m.MemtableBytes + int64(m.Zombie
 // Counters are totals since Open.
 func (d *DB) Counters() engine.Counters {
 	m := d.version.Metrics()
-	background := d.recorder.Background()
 	syncs, synced := d.recorder.Syncs.Total()
 	c := engine.Counters{
 		Reads:           d.recorder.Reads(),
-		BackgroundReads: &background,
-		TableOpens:      told(d.recorder.Opens()),
+		BackgroundReads: new(d.recorder.Background()),
+		TableOpens:      new(d.recorder.Opens()),
 
 		CacheHits:        &m.CacheHits,
 		CacheMisses:      &m.CacheMisses,
@@ -38,25 +37,23 @@ func (d *DB) Counters() engine.Counters {
 
 		CacheUsedBytes:     &m.CacheUsedBytes,
 		MemtableBytes:      &m.MemtableBytes,
-		CacheReservedBytes: told(m.reservedBytes() - d.config.BesideCacheBytes),
+		CacheReservedBytes: new(m.reservedBytes() - d.config.BesideCacheBytes),
 
-		UserWriteBytes: told(d.written.Load()),
-		WALBytes:       told(int64(m.WALBytes)),
-		FlushBytes:     told(int64(m.FlushBytes)),
-		CompactBytes:   told(int64(m.CompactBytes)),
-		IngestBytes:    told(int64(m.IngestBytes) + d.built.Load()),
+		UserWriteBytes: new(d.written.Load()),
+		WALBytes:       new(int64(m.WALBytes)),
+		FlushBytes:     new(int64(m.FlushBytes)),
+		CompactBytes:   new(int64(m.CompactBytes)),
+		IngestBytes:    new(int64(m.IngestBytes) + d.built.Load()),
 		Syncs:          &syncs,
 		SyncedBytes:    &synced,
-		Stalls:         told(d.events.stalls.Load()),
-		StallNanos:     told(d.events.stallNanos.Load()),
+		Stalls:         new(d.events.stalls.Load()),
+		StallNanos:     new(d.events.stallNanos.Load()),
 	}
 	if d.recorder.Direct() {
-		c.DirectBytes = told(d.recorder.DirectBytes())
+		c.DirectBytes = new(d.recorder.DirectBytes())
 	}
 	return c
 }
-
-func told(n int64) *int64 { return &n }
 
 // WriteBufferBytes is the size of a memtable once it is no longer small.
 func (d *DB) WriteBufferBytes() int64 { return int64(d.config.MemTableBytes) }

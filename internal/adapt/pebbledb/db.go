@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
@@ -47,17 +46,14 @@ type Version interface {
 // layouts while the database changes.
 type live struct {
 	recorder *blockio.Recorder
+	follower blockio.Follower
 
 	config    Config
 	effective map[string]string
 	version   Version
 	events    *Events
 
-	refreshing  sync.Mutex
-	stop        context.CancelFunc // of the follower
-	followers   sync.WaitGroup
-	followError atomic.Pointer[error]
-	unsettled   atomic.Bool
+	unsettled atomic.Bool
 }
 
 // Config says how a version opened a database.
@@ -87,10 +83,9 @@ type Config struct {
 // begins to follow changes and waits for the statistics that Pebble loads of
 // every table, so that afterwards only Gets read. It closes version if it fails.
 func start(ctx context.Context, c Config, version Version, recorder *blockio.Recorder, events *Events) (*live, error) {
-	following, stop := context.WithCancel(context.Background())
-	d := &live{recorder: recorder, config: c, version: version, events: events, stop: stop}
-	d.effective = effective(c)
-	d.followers.Go(func() { d.follow(following) })
+	d := &live{recorder: recorder, config: c, version: version, events: events, effective: effective(c)}
+	d.follower.Recorder, d.follower.Tables, d.follower.Path = recorder, d.tables, d.tablePath
+	d.follower.Follow(events.changed)
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -98,7 +93,7 @@ func start(ctx context.Context, c Config, version Version, recorder *blockio.Rec
 }
 
 func (d *live) start(ctx context.Context) error {
-	if err := d.refresh(ctx, d.logLearning); err != nil {
+	if err := d.follower.Refresh(ctx, d.logLearning); err != nil {
 		return err
 	}
 	if d.config.readOnly {
@@ -141,32 +136,13 @@ func (d *live) guarded(do func() error) error {
 	return err
 }
 
-// follow keeps levels and layouts up to date.
-func (d *live) follow(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.events.changed:
-		}
-		if err := d.refresh(ctx, nil); err != nil && ctx.Err() == nil {
-			d.followError.CompareAndSwap(nil, &err)
-		}
-	}
-}
-
-// Refresh tells the recorder which tables are live and learns the new ones.
-func (d *live) Refresh(ctx context.Context) error { return d.refresh(ctx, nil) }
-
-func (d *live) refresh(ctx context.Context, progress func(done, total int)) error {
-	d.refreshing.Lock()
-	defer d.refreshing.Unlock()
+// tables are those that this opening is about.
+func (d *live) tables() ([]blockio.LiveTable, error) {
 	tables, err := d.version.Tables()
 	if err != nil {
-		return d.failed("list the tables", err)
+		return nil, d.failed("list the tables", err)
 	}
-	d.recorder.SetLive(d.inPart(tables), d.tablePath)
-	return d.recorder.LearnAll(ctx, progress)
+	return d.inPart(tables), nil
 }
 
 // inPart are the tables that this opening is about.
@@ -217,7 +193,7 @@ func (d *live) Settle(ctx context.Context, progress func(engine.Settling)) error
 	if err := d.BackgroundError(); err != nil {
 		return err
 	}
-	return d.refresh(ctx, nil)
+	return d.follower.Refresh(ctx, nil)
 }
 
 func (d *live) flush(ctx context.Context) error {
@@ -244,7 +220,7 @@ func (d *live) activity() Activity {
 
 // Shape is the state of the files now.
 func (d *live) Shape() (engine.Shape, error) {
-	if err := d.Refresh(context.Background()); err != nil {
+	if err := d.follower.Refresh(context.Background(), nil); err != nil {
 		return engine.Shape{}, err
 	}
 	tables, err := d.version.Tables()
@@ -267,19 +243,9 @@ func (d *live) Effective() map[string]string { return d.effective }
 func (d *live) Warnings() []engine.Warning {
 	var warnings []engine.Warning
 	if d.unsettled.Load() {
-		warnings = append(warnings, engine.Warning{
-			Code:   "unsettled",
-			Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
-			Remedy: "leave DisableAutomaticCompactions off, or load again",
-		})
+		warnings = append(warnings, adapter.Unsettled("leave DisableAutomaticCompactions off, or load again"))
 	}
-	if err := d.followError.Load(); err != nil {
-		warnings = append(warnings, engine.Warning{
-			Code:   "layout_unknown",
-			Text:   "the layout of some new tables could not be read, so their reads may be counted as meta or without a level: " + (*err).Error(),
-			Remedy: "settle the database before measuring",
-		})
-	}
+	warnings = append(warnings, d.follower.Warnings()...)
 	if w, much := d.muchInLog(); much {
 		warnings = append(warnings, w)
 	}
@@ -345,8 +311,7 @@ func (d *live) BackgroundError() error {
 
 // Close ends the following and closes the database.
 func (d *live) Close() error {
-	d.stop()
-	d.followers.Wait()
+	d.follower.Stop()
 	if err := d.version.Close(); err != nil {
 		return d.failed("close", err)
 	}

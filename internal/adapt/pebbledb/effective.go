@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
 // effective are all options in force: those that Pebble prints, and those that
@@ -16,7 +17,7 @@ func effective(c Config) map[string]string {
 	gomaxprocs := runtime.GOMAXPROCS(0)
 	options := parseOptions(c.Options)
 	options["cache_bytes"] = strconv.FormatInt(c.CacheBytes, 10)
-	options["cache_shards"] = strconv.Itoa(cacheShards(c.CacheBytes, gomaxprocs))
+	options["cache_shards"] = strconv.Itoa(cachesim.ShardCount(c.CacheBytes, gomaxprocs))
 	options["handles"] = strconv.Itoa(c.Handles)
 	options["tables_kept_open"] = strconv.Itoa(max(c.Handles-otherHandles, minTablesKeptOpen))
 	options["memtable_size"] = strconv.FormatUint(c.MemTableBytes, 10)
@@ -58,18 +59,4 @@ func parseOptions(text string) map[string]string {
 		options[key] = value
 	}
 	return options
-}
-
-// minCacheShardBytes is the size of a shard below which both versions make
-// four shards only.
-const minCacheShardBytes = 4 << 20
-
-// cacheShards is the number of shards of a block cache, which both versions
-// derive from GOMAXPROCS when it is made.
-func cacheShards(cacheBytes int64, gomaxprocs int) int {
-	shards := 4 * gomaxprocs
-	if shards > 4 && cacheBytes/int64(shards) < minCacheShardBytes {
-		return 4
-	}
-	return shards
 }

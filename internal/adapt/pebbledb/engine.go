@@ -49,7 +49,7 @@ func (Engine[L]) Info() engine.Info {
 		Capabilities: append([]engine.Capability{
 			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget,
 		}, about.Also...),
-		Profiles: Infos(about.Profiles),
+		Profiles: adapter.Infos(about.Profiles),
 		StoredOptions: []string{"BlockSize", "IndexBlockSize", "TargetFileSize", "Compression", "FilterBitsPerKey", "FilterLevels", "LBaseMaxBytes",
 			"FlushSplitBytes"},
 	}
@@ -76,7 +76,7 @@ func (e Engine[L]) Open(ctx context.Context, o engine.Options) (engine.DB, error
 	}
 	var library L
 	name := library.About().Name
-	o.ReadOnly = o.ReadOnly || o.Foreign || o.IgnoreLock
+	o.ReadOnly = o.ReadsOnly()
 	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*live, error) {
 		if err := CheckDir(o, name); err != nil {
 			return nil, err

@@ -8,49 +8,44 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
 )
-
-// option is an override: Pebble's name, a legal example and what it does.
-type option struct {
-	name, example string
-	set           func(s *Settings, value string) error
-}
 
 // tableOption chooses whose keys are sampled.
 const tableOption = "table"
 
-// options are the overrides in the order they apply: a later one refines an
+// options are the overrides of s in the order they apply: a later one refines an
 // earlier one.
-func options() []option {
-	return []option{
-		size("MemTableSize", "64MiB", func(s *Settings, n int64) { s.MemTableSize = uint64(n) }),
-		count("MemTableStopWritesThreshold", "2", func(s *Settings, n int) { s.MemTableStopWritesThreshold = n }),
-		count("L0CompactionThreshold", "4", func(s *Settings, n int) { s.L0CompactionThreshold = n }),
-		count("L0CompactionFileThreshold", "500", func(s *Settings, n int) { s.L0CompactionFileThreshold = n }),
-		count("L0StopWritesThreshold", "12", func(s *Settings, n int) { s.L0StopWritesThreshold = n }),
-		count("L0CompactionConcurrency", "10", func(s *Settings, n int) { s.L0CompactionConcurrency = n }),
-		size("CompactionDebtConcurrency", "1GiB", func(s *Settings, n int64) { s.CompactionDebtConcurrency = uint64(n) }),
-		size("LBaseMaxBytes", "64MiB", func(s *Settings, n int64) { s.LBaseMaxBytes = n }),
-		size("FlushSplitBytes", "4MiB", func(s *Settings, n int64) { s.FlushSplitBytes = n }),
-		count("MaxOpenFiles", "1000", func(s *Settings, n int) { s.MaxOpenFiles = n }),
-		count("MaxConcurrentCompactions", "4", func(s *Settings, n int) { s.MaxConcurrentCompactions = n }),
-		count("FormatMajorVersion", "13", func(s *Settings, n int) { s.FormatMajorVersion = uint64(n) }),
-		flag("DisableWAL", func(s *Settings, on bool) { s.DisableWAL = on }),
-		flag("DisableAutomaticCompactions", func(s *Settings, on bool) { s.DisableAutomaticCompactions = on }),
-		size("BytesPerSync", "512KiB", func(s *Settings, n int64) { s.BytesPerSync = int(n) }),
-		size("WALBytesPerSync", "512KiB", func(s *Settings, n int64) { s.WALBytesPerSync = int(n) }),
-		{"ReadSamplingMultiplier", "-1", func(s *Settings, v string) (err error) {
+func options(s *Settings) []adapter.Option {
+	return []adapter.Option{
+		adapter.Size("MemTableSize", "64MiB", &s.MemTableSize, 0),
+		count("MemTableStopWritesThreshold", "2", &s.MemTableStopWritesThreshold),
+		count("L0CompactionThreshold", "4", &s.L0CompactionThreshold),
+		count("L0CompactionFileThreshold", "500", &s.L0CompactionFileThreshold),
+		count("L0StopWritesThreshold", "12", &s.L0StopWritesThreshold),
+		count("L0CompactionConcurrency", "10", &s.L0CompactionConcurrency),
+		adapter.Size("CompactionDebtConcurrency", "1GiB", &s.CompactionDebtConcurrency, 0),
+		adapter.Size("LBaseMaxBytes", "64MiB", &s.LBaseMaxBytes, 0),
+		adapter.Size("FlushSplitBytes", "4MiB", &s.FlushSplitBytes, 0),
+		count("MaxOpenFiles", "1000", &s.MaxOpenFiles),
+		count("MaxConcurrentCompactions", "4", &s.MaxConcurrentCompactions),
+		count("FormatMajorVersion", "13", &s.FormatMajorVersion),
+		adapter.Switch("DisableWAL", &s.DisableWAL),
+		adapter.Switch("DisableAutomaticCompactions", &s.DisableAutomaticCompactions),
+		adapter.Size("BytesPerSync", "512KiB", &s.BytesPerSync, 0),
+		adapter.Size("WALBytesPerSync", "512KiB", &s.WALBytesPerSync, 0),
+		{Name: "ReadSamplingMultiplier", Example: "-1", Set: func(v string) (err error) {
 			s.ReadSamplingMultiplier, err = strconv.ParseInt(v, 10, 64)
 			return err
 		}},
-		everyLevel("BlockSize", "4KiB"),
-		everyLevel("IndexBlockSize", "4KiB"),
-		{"TargetFileSize", "2MiB", setTargetFileSizes},
-		everyLevel("Compression", "snappy"),
-		everyLevel("FilterBitsPerKey", "10"),
-		{"FilterLevels", "0-5", setFilterLevels},
-		{tableOption, "flat accounts", func(s *Settings, v string) error { return s.Table.Set(v) }},
+		everyLevel(s, "BlockSize", "4KiB"),
+		everyLevel(s, "IndexBlockSize", "4KiB"),
+		{Name: "TargetFileSize", Example: "2MiB", Set: s.setTargetFileSizes},
+		everyLevel(s, "Compression", "snappy"),
+		everyLevel(s, "FilterBitsPerKey", "10"),
+		{Name: "FilterLevels", Example: "0-5", Set: s.setFilterLevels},
+		{Name: tableOption, Example: "flat accounts", Set: s.Table.Set},
 	}
 }
 
@@ -70,15 +65,15 @@ var levelName = regexp.MustCompile(`^Levels\[([0-6])\]\.(\w+)$`)
 // apply changes s by overrides and reports all that are wrong.
 func apply(s *Settings, overrides map[string]string) (errs []error) {
 	left := maps.Clone(overrides)
-	for _, o := range options() {
-		value, given := left[o.name]
+	for _, o := range options(s) {
+		value, given := left[o.Name]
 		if !given {
 			continue
 		}
-		delete(left, o.name)
-		if err := o.set(s, strings.TrimSpace(value)); err != nil {
-			if o.name != tableOption { // whose errors say what is wrong
-				err = illegal(o.name, value, o.example)
+		delete(left, o.Name)
+		if err := o.Set(strings.TrimSpace(value)); err != nil {
+			if o.Name != tableOption { // whose errors say what is wrong
+				err = illegal(o.Name, value, o.Example)
 			}
 			errs = append(errs, err)
 		}
@@ -100,8 +95,8 @@ func apply(s *Settings, overrides map[string]string) (errs []error) {
 // OptionNames are the legal overrides.
 func OptionNames() []string {
 	var names []string
-	for _, o := range options() {
-		names = append(names, o.name)
+	for _, o := range options(new(Settings)) {
+		names = append(names, o.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(levelOptions())) {
 		names = append(names, "Levels[0-6]."+name)
@@ -113,40 +108,20 @@ func illegal(name string, value any, example string) error {
 	return fmt.Errorf("option %s=%v is illegal: write %s=%s", name, value, name, example)
 }
 
-func size(name, example string, set func(*Settings, int64)) option {
-	return option{name, example, func(s *Settings, v string) error {
-		n, err := unit.ParseBytes(unit.WithUnit(v))
-		if err == nil {
-			set(s, n)
-		}
-		return err
-	}}
-}
-
-func count(name, example string, set func(*Settings, int)) option {
-	return option{name, example, func(s *Settings, v string) error {
+func count[N int | uint64](name, example string, to *N) adapter.Option {
+	return adapter.Option{Name: name, Example: example, Set: func(v string) error {
 		n, err := strconv.ParseUint(v, 10, 31)
 		if err == nil {
-			set(s, int(n))
-		}
-		return err
-	}}
-}
-
-func flag(name string, set func(*Settings, bool)) option {
-	return option{name, "true", func(s *Settings, v string) error {
-		on, err := strconv.ParseBool(v)
-		if err == nil {
-			set(s, on)
+			*to = N(n)
 		}
 		return err
 	}}
 }
 
 // everyLevel is an option of a level, said of all of them.
-func everyLevel(name, example string) option {
+func everyLevel(s *Settings, name, example string) adapter.Option {
 	set := levelOptions()[name]
-	return option{name, example, func(s *Settings, v string) error {
+	return adapter.Option{Name: name, Example: example, Set: func(v string) error {
 		for i := range s.Levels {
 			if err := set(&s.Levels[i], v); err != nil {
 				return err
@@ -170,7 +145,7 @@ func parseLevelSize(set func(*LevelSettings, int64)) func(*LevelSettings, string
 }
 
 // setTargetFileSizes takes one size, doubled from level to level, or seven.
-func setTargetFileSizes(s *Settings, v string) error {
+func (s *Settings) setTargetFileSizes(v string) error {
 	parts := strings.Split(v, ",")
 	if len(parts) != 1 && len(parts) != Levels {
 		return fmt.Errorf("%d sizes, not 1 or %d", len(parts), Levels)
@@ -208,7 +183,7 @@ func setFilterBits(l *LevelSettings, v string) error {
 
 // setFilterLevels takes "all", "none" or a range such as "0-5": the levels
 // that have filters.
-func setFilterLevels(s *Settings, v string) error {
+func (s *Settings) setFilterLevels(v string) error {
 	first, last := 0, Levels-1
 	switch v {
 	case "all":

@@ -1,38 +1,14 @@
 package pebbledb
 
 import (
-	"fmt"
 	"runtime"
-	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // Profile is a named set of settings.
-type Profile struct {
-	engine.Profile
-	Settings Settings
-}
-
-// Infos are the profiles without their settings.
-func Infos(profiles []Profile) []engine.Profile {
-	infos := make([]engine.Profile, len(profiles))
-	for i, p := range profiles {
-		infos[i] = p.Profile
-	}
-	return infos
-}
-
-func find(profiles []Profile, name string) (Profile, error) {
-	names := make([]string, len(profiles))
-	for i, p := range profiles {
-		if p.Name == name || name == "" && i == 0 {
-			return p, nil
-		}
-		names[i] = p.Name
-	}
-	return Profile{}, fmt.Errorf("unknown profile %q: use one of %s", name, strings.Join(names, ", "))
-}
+type Profile = adapter.Profile[Settings]
 
 const (
 	kib = 1 << 10
@@ -57,7 +33,7 @@ func BenchKVDB() Profile {
 	for i := range s.Levels {
 		s.Levels[i] = LevelSettings{TargetFileSize: 2 * mib << i, FilterBitsPerKey: filterBits}
 	}
-	return Profile{engine.Profile{Name: "bench-kvdb", About: "options of bench_kvdb, the published study's tool"}, s}
+	return adapter.Named("bench-kvdb", "options of bench_kvdb, the published study's tool", s)
 }
 
 // geth are the options go-ethereum 1.17.10 gives both versions of Pebble, with
@@ -87,14 +63,14 @@ func geth() Settings {
 
 // GethV1 is what geth 1.17 does with a database of the old format.
 func GethV1() Profile {
-	return Profile{engine.Profile{Name: "geth-1.17-v1", About: "go-ethereum 1.17 on a database made before its move to Pebble v2"}, geth()}
+	return adapter.Named("geth-1.17-v1", "go-ethereum 1.17 on a database made before its move to Pebble v2", geth())
 }
 
 // GethV2 is what geth 1.17 does with a new database.
 func GethV2() Profile {
 	s := geth()
 	s.FormatMajorVersion = 13
-	return Profile{engine.Profile{Name: "geth-1.17-v2", About: "go-ethereum 1.17 on a new database"}, s}
+	return adapter.Named("geth-1.17-v2", "go-ethereum 1.17 on a new database", s)
 }
 
 // Columnar is bench-kvdb with the newest table format of v2.
@@ -108,5 +84,5 @@ func Columnar(newestFormat uint64) Profile {
 // Default are the library's defaults, nothing said.
 func Default() Profile {
 	s := Settings{CacheBytes: 8 * mib, MaxOpenFiles: 1000}
-	return Profile{engine.Profile{Name: "default", About: "the library's own defaults"}, s}
+	return adapter.Named("default", "the library's own defaults", s)
 }

@@ -18,13 +18,10 @@ const (
 // that and the next one, already doubled. Read-only, v1 has none and v2 one.
 // Measured as the engines' own metrics tell it; a test holds it against them.
 func OpenReserveBytes(adapter, profile string, cacheBytes int64, readOnly bool) (int64, error) {
-	if adapter == "pebble1" {
-		if readOnly {
-			return 0, nil
-		}
-		return firstMemTableBytes, nil
-	}
-	if readOnly {
+	switch {
+	case adapter == "pebble1" && readOnly:
+		return 0, nil
+	case adapter == "pebble1" || readOnly:
 		return firstMemTableBytes, nil
 	}
 	all := []Profile{BenchKVDB(), GethV1(), GethV2(), Columnar(FirstFormatOfV2), Default()}
@@ -52,8 +49,12 @@ const replayAllowance = 1 << 40
 // what its memtables take. It returns how many bytes are taken beside the cache.
 //
 // The cache is made larger before and smaller after, never too small in between:
-// CLOCK-Pro's target for cold blocks would not recover.
-func ReplayBesideCache(cache Cache, adapter string, cacheBytes int64) (replayed func(Metrics) (besideBytes int64)) {
+// CLOCK-Pro's target for cold blocks would not recover. A database that is opened for writing flushes
+// what it replays: nothing is done then.
+func ReplayBesideCache(cache Cache, adapter string, cacheBytes int64, readOnly bool) (replayed func(Metrics) (besideBytes int64)) {
+	if !readOnly {
+		return func(Metrics) int64 { return 0 }
+	}
 	n := cachesim.ShardCount(cacheBytes, runtime.GOMAXPROCS(0))
 	cache.Reserve(-n*replayAllowance - (n - 1)) // Pebble rounds up what a shard reserves
 	rest := int64(0)

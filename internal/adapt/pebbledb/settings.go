@@ -77,11 +77,10 @@ const minBudgetBytes = 2 << 20
 // Resolve returns the settings of o: its profile, then cache and handles, then
 // the overrides. legal limits the overrides to those an engine version has.
 func Resolve(profiles []Profile, o engine.Options) (Settings, []error) {
-	p, err := find(profiles, o.Profile)
+	s, err := adapter.Find(profiles, o.Profile)
 	if err != nil {
 		return Settings{}, []error{err}
 	}
-	s := p.Settings
 	if o.CacheBytes > 0 {
 		s.CacheBytes = o.CacheBytes
 	}

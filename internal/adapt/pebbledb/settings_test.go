@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
 func profiles() []Profile { return []Profile{BenchKVDB(), GethV1(), Default()} }
@@ -61,9 +62,9 @@ func TestOverrides(t *testing.T) {
 // TestExamplesAreLegal applies the example that the help shows for each option, to a
 // database of others, whose tables can be chosen too.
 func TestExamplesAreLegal(t *testing.T) {
-	for _, o := range options() {
-		if _, errs := Resolve(profiles(), engine.Options{Foreign: true, Overrides: map[string]string{o.name: o.example}}); len(errs) > 0 {
-			t.Errorf("%s=%s: %v", o.name, o.example, errs)
+	for _, o := range options(new(Settings)) {
+		if _, errs := Resolve(profiles(), engine.Options{Foreign: true, Overrides: map[string]string{o.Name: o.Example}}); len(errs) > 0 {
+			t.Errorf("%s=%s: %v", o.Name, o.Example, errs)
 		}
 	}
 }
@@ -93,8 +94,8 @@ func TestMistakesAreAllReported(t *testing.T) {
 }
 
 func FuzzOverride(f *testing.F) {
-	for _, o := range options() {
-		f.Add(o.name, o.example)
+	for _, o := range options(new(Settings)) {
+		f.Add(o.Name, o.Example)
 	}
 	f.Add("Levels[3].Compression", "none")
 	f.Add("table", "0xzz") // of no foreign database, either
@@ -121,7 +122,7 @@ func TestCacheShards(t *testing.T) {
 		gomaxprocs int
 		want       int
 	}{{100, 1, 4}, {64 * mib, 2, 8}, {16 * mib, 2, 4}, {511 * mib, 32, 4}, {512 * mib, 32, 128}} {
-		if got := cacheShards(c.cacheBytes, c.gomaxprocs); got != c.want {
+		if got := cachesim.ShardCount(c.cacheBytes, c.gomaxprocs); got != c.want {
 			t.Errorf("%d bytes, %d processors: %d shards, want %d", c.cacheBytes, c.gomaxprocs, got, c.want)
 		}
 	}

@@ -95,12 +95,18 @@ func (f *CountedFile) Close() error {
 
 // ReadOnly is the part of a file system without any way to change it that both
 // versions of Pebble declare alike. It is to be embedded above the file system it
-// reads. With IgnoreLock the lock of another process is not looked at.
-type ReadOnly struct{ IgnoreLock bool }
+// reads.
+type ReadOnly struct {
+	IgnoreLock bool              // the lock of another process is not looked at
+	Opened     func(name string) // is told of every file that is opened; may be nil
+}
 
-// OpenError tells a table that is gone by an error of its own where the database
-// is another process's: Pebble ends the process when it misses a file.
+// OpenError is the error of opening a file. It tells a table that is gone by an error of its own where the
+// database is another process's: Pebble ends the process when it misses a file.
 func (r ReadOnly) OpenError(err error, name string) error {
+	if r.Opened != nil {
+		r.Opened(name)
+	}
 	if r.IgnoreLock {
 		return AsVanished(err, name)
 	}

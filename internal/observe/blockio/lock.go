@@ -50,21 +50,42 @@ func checkLock(path string) (io.Closer, error) {
 		return nil, errors.Join(fmt.Errorf("ask for the lock of %s: %w", path, err), file.Close())
 	}
 	if held {
-		return nil, errors.Join(lockedError(path), file.Close())
+		return nil, errors.Join(Locked(path), file.Close())
 	}
 	return file, nil
+}
+
+// CheckUnlocked refuses a database whose lock file at path another process has locked. No file: it is a copy.
+// A process that has locked it itself must not ask, as asking gives its own lock up.
+func CheckUnlocked(path string) error {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for a lock: %w", err)
+	}
+	held, err := lockHeld(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("look for a lock on %s: %w", path, err)
+	}
+	if held {
+		return Locked(path)
+	}
+	return nil
 }
 
 // AsLocked turns the error of a lock that another process holds into an
 // engine.LockedError and returns other errors unchanged.
 func AsLocked(err error, path string) error {
 	if heldByOther(err) {
-		return lockedError(path)
+		return Locked(path)
 	}
 	return err
 }
 
-func lockedError(path string) error {
+// Locked is the error of a database whose lock file at path another process has locked.
+func Locked(path string) error {
 	return &engine.LockedError{Dir: filepath.Dir(path), Hint: lockHint}
 }
 

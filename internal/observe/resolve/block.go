@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 )
@@ -36,19 +37,11 @@ func (t *table) read(h handle, in *buffer) ([]byte, error) {
 	if h.offset > uint64(t.bytes) || end > uint64(t.bytes) {
 		return nil, t.corrupt(h, "beyond the end of the table")
 	}
-	in.stored = sized(in.stored, int(end-h.offset))
+	in.stored = slices.Grow(in.stored[:0], int(end-h.offset))[:end-h.offset]
 	if _, err := t.opened.ReadAt(in.stored, int64(h.offset)); err != nil {
 		return nil, fmt.Errorf("table %06d, block at %d: %w", t.file, h.offset, err)
 	}
 	return in.stored, nil
-}
-
-// sized returns n bytes, of b if it is large enough.
-func sized(b []byte, n int) []byte {
-	if cap(b) < n {
-		return make([]byte, n, n+n/4)
-	}
-	return b[:n]
 }
 
 // decode checks the block and returns its content, in the buffer. It begins
@@ -70,7 +63,7 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 	if err != nil || bytes > maxBlockBytes {
 		return nil, t.corrupt(h, "impossible decompressed size")
 	}
-	in.content = sized(in.content, bytes)
+	in.content = slices.Grow(in.content[:0], bytes)[:bytes]
 	if err := block.DecompressInto(compression, payload, in.content); err != nil {
 		return nil, t.corrupt(h, err.Error())
 	}

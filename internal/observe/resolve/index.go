@@ -131,15 +131,8 @@ func (t *table) twoLevels() bool { return len(t.partitions) > 0 }
 
 // partitionOf returns the index partition that holds data block i.
 func (t *table) partitionOf(i int) int {
-	from, to := 0, len(t.partitionEnds)
-	for from < to {
-		if half := (from + to) >> 1; int(t.partitionEnds[half]) <= i {
-			from = half + 1
-		} else {
-			to = half
-		}
-	}
-	return from
+	p, _ := slices.BinarySearch(t.partitionEnds, uint32(i)+1)
+	return p
 }
 
 // partitionExcluded: all its data blocks are.

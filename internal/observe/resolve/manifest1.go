@@ -3,12 +3,12 @@ package resolve
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	pebble1 "github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/bloom"
 	"github.com/cockroachdb/pebble/vfs"
 
+	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
 )
 
@@ -18,7 +18,7 @@ func list1(dir string) (found manifest, err error) {
 	defer cache.Unref()
 	policy := bloom.FilterPolicy(10)
 	db, err := pebble1.Open(dir, &pebble1.Options{
-		FS:               logNoting1{pebble1fs.ReadOnly(vfs.Default, true), &found.logs},
+		FS:               pebble1fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true, Opened: found.noteLog}),
 		Cache:            cache,
 		ReadOnly:         true,
 		ErrorIfNotExists: true,
@@ -46,20 +46,6 @@ func list1(dir string) (found manifest, err error) {
 		}
 	}
 	return found, nil
-}
-
-// logNoting1 notes which logs Pebble reads at open: those that hold what no
-// table does.
-type logNoting1 struct {
-	vfs.FS
-	logs *[]string
-}
-
-func (fs logNoting1) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
-	if strings.HasSuffix(name, ".log") {
-		*fs.logs = append(*fs.logs, name)
-	}
-	return fs.FS.Open(name, options...)
 }
 
 // silent drops the messages of an engine that is opened to look only. What

@@ -3,11 +3,11 @@ package resolve
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	pebble2 "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 )
 
@@ -17,7 +17,7 @@ func list2(dir string) (found manifest, err error) {
 	defer cache.Unref()
 	policy := filterPolicy()
 	db, err := pebble2.Open(dir, &pebble2.Options{
-		FS:               logNoting2{pebble2fs.ReadOnly(vfs.Default, true), &found.logs},
+		FS:               pebble2fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true, Opened: found.noteLog}),
 		Cache:            cache,
 		ReadOnly:         true,
 		ErrorIfNotExists: true,
@@ -45,20 +45,4 @@ func list2(dir string) (found manifest, err error) {
 		}
 	}
 	return found, nil
-}
-
-// logNoting2 notes which logs Pebble reads at open.
-type logNoting2 struct {
-	vfs.FS
-	logs *[]string
-}
-
-// Unwrap returns the file system below.
-func (fs logNoting2) Unwrap() vfs.FS { return fs.FS }
-
-func (fs logNoting2) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
-	if strings.HasSuffix(name, ".log") {
-		*fs.logs = append(*fs.logs, name)
-	}
-	return fs.FS.Open(name, options...)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"runtime"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -47,13 +48,8 @@ func (r *Resolver) PassOverFilters() {
 }
 
 func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
-	var list func(dir string) (manifest, error)
-	switch version {
-	case cachesim.PebbleV1:
-		list = list1
-	case cachesim.PebbleV2:
-		list = list2
-	default:
+	list, known := map[cachesim.PebbleVersion]func(dir string) (manifest, error){cachesim.PebbleV1: list1, cachesim.PebbleV2: list2}[version]
+	if !known {
 		return nil, fmt.Errorf("invalid Pebble version %d: must be 1 or 2", version)
 	}
 	r := &Resolver{version: version}
@@ -82,6 +78,13 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 type manifest struct {
 	tables []tableFacts // from L0 to L6
 	logs   []string     // paths, oldest first, of those that hold what no table does
+}
+
+// noteLog is told which files Pebble opens: the logs among them hold what no table does.
+func (m *manifest) noteLog(path string) {
+	if strings.HasSuffix(path, ".log") {
+		m.logs = append(m.logs, path)
+	}
 }
 
 func openTables(dir string, facts []tableFacts) ([]*table, error) {

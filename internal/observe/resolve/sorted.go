@@ -3,6 +3,7 @@ package resolve
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"sort"
 )
 
@@ -70,17 +71,8 @@ func (s *sortedKeys) seek(key []byte) int {
 		return len(s.heads)
 	}
 	head := headOf(key[len(s.prefix):])
-	from, n := 0, len(s.heads)
-	for n > 0 {
-		half := n >> 1
-		if s.heads[from+half] < head {
-			from += half + 1
-			n -= half + 1
-		} else {
-			n = half
-		}
-	}
-	if from == len(s.heads) || s.heads[from] != head {
+	from, found := slices.BinarySearch(s.heads, head)
+	if !found {
 		return from
 	}
 	return from + sort.Search(len(s.heads)-from, func(i int) bool { return bytes.Compare(s.at(from+i), key) >= 0 })

@@ -4,7 +4,6 @@
 package pebbletest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -15,13 +14,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/result"
 )
 
 // Run tests e, pebble1 or pebble2.
@@ -218,23 +218,14 @@ func (l lab) testManyReaders(t *testing.T) {
 	t.Logf("%d reads, %d misses", reads, misses)
 }
 
-// procIO reads a field of the kernel's account of this process.
-func procIO(t *testing.T, field string) int64 {
+// kernel is the kernel's account of this process.
+func kernel(t *testing.T) result.ProcessIO {
 	t.Helper()
-	file, err := os.Open("/proc/self/io")
+	io, err := host.ProcessNow()
 	if err != nil {
 		t.Skip(err)
 	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if text, is := strings.CutPrefix(lines.Text(), field+": "); is {
-			count, err := strconv.ParseInt(text, 10, 64)
-			must(t, err)
-			return count
-		}
-	}
-	t.Skip("the kernel does not tell " + field)
-	return 0
+	return io
 }
 
 // procIOBytes is about what reading /proc/self/io itself adds.
@@ -243,9 +234,9 @@ const procIOBytes = 4 << 10
 func (l lab) testKernelReadChars(t *testing.T) {
 	db := l.open(t, engine.Options{ReadOnly: true, CacheBytes: 100 << 10})
 	defer func() { must(t, db.Close()) }()
-	before := procIO(t, "rchar")
+	before := kernel(t)
 	c := measured(t, db, func() error { return get(db, 1, n, gets) })
-	chars := procIO(t, "rchar") - before
+	chars := kernel(t).ReadChars - before.ReadChars
 	if d := chars - c.Reads.Total().Bytes; d < 0 || d > procIOBytes {
 		t.Errorf("the kernel counts %d bytes read, we %d", chars, c.Reads.Total().Bytes)
 	}
@@ -262,9 +253,9 @@ func (l lab) testKernelReadBytes(t *testing.T) {
 	}
 	must(t, err)
 	defer func() { must(t, db.Close()) }()
-	before := procIO(t, "read_bytes")
+	before := kernel(t)
 	c := measured(t, db, func() error { return get(db, 1, n, gets) })
-	device := procIO(t, "read_bytes") - before
+	device := kernel(t).ReadBytes - before.ReadBytes
 	if device == 0 {
 		t.Skip("the file system is on no device")
 	}

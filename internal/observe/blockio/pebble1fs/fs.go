@@ -79,11 +79,8 @@ func (fs countingFS) synced(file vfs.File, err error) (vfs.File, error) {
 	return syncedFile{fs.recorder.Syncs.Synced(file), below{file}}, nil
 }
 
-// ReadOnly returns base without any way to change it: whatever would is an
-// error. With ignoreLock the lock of another process is not looked at.
-func ReadOnly(base vfs.FS, ignoreLock bool) vfs.FS {
-	return readOnlyFS{blockio.ReadOnly{IgnoreLock: ignoreLock}, belowFS{base}}
-}
+// ReadOnly returns base without any way to change it, as rules say: whatever would is an error.
+func ReadOnly(base vfs.FS, rules blockio.ReadOnly) vfs.FS { return readOnlyFS{rules, belowFS{base}} }
 
 // readOnlyFS has the methods of blockio.ReadOnly, and those it lacks from below.
 type readOnlyFS struct {

@@ -120,7 +120,7 @@ func TestReadOnlyRefusesEveryChange(t *testing.T) {
 	if err := os.WriteFile(existing, []byte("x"), 0o444); err != nil {
 		t.Fatal(err)
 	}
-	fs, name := ReadOnly(vfs.Default, false), filepath.Join(dir, "new")
+	fs, name := ReadOnly(vfs.Default, blockio.ReadOnly{}), filepath.Join(dir, "new")
 	_, create := fs.Create(name, vfs.WriteCategoryUnspecified)
 	_, readWrite := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
 	_, reuse := fs.ReuseForWrite(existing, name, vfs.WriteCategoryUnspecified)
@@ -141,7 +141,7 @@ func TestReadOnlyRefusesEveryChange(t *testing.T) {
 // TestVanished: a table that is gone must not look like fs.ErrNotExist, on
 // which Pebble ends the process.
 func TestVanished(t *testing.T) {
-	_, err := ReadOnly(vfs.Default, true).Open(filepath.Join(t.TempDir(), "000001.sst"))
+	_, err := ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}).Open(filepath.Join(t.TempDir(), "000001.sst"))
 	var vanished *blockio.VanishedError
 	if !errors.As(err, &vanished) || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)

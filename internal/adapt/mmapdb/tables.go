@@ -1,0 +1,93 @@
+package mmapdb
+
+import (
+	"fmt"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+)
+
+// TableOption is the table that is read: "" is the main one, one with a separator is a mix.
+type TableOption struct {
+	Text string
+	Mix  []adapter.Portion // of Text
+}
+
+// Option is the override that sets t.
+func (t *TableOption) Option(example string) adapter.Option {
+	return adapter.Option{Name: "table", Example: example, Set: func(text string) (err error) {
+		t.Text = text
+		t.Mix, err = adapter.ParseMix(text)
+		return err
+	}}
+}
+
+// Check refuses tables where something may be written.
+func (t *TableOption) Check(engineName string, o engine.Options) (errs []error) {
+	if t.Text != "" && !o.ReadsOnly() {
+		errs = append(errs, fmt.Errorf("%s: option table=%s: tables are only read: add --read-only", engineName, t.Text))
+	}
+	return errs
+}
+
+// Tables are those of an open environment, whose handles are of type T.
+type Tables[T any] struct {
+	Chosen []T            // the table that Gets ask for, or those of a mix
+	Named  []engine.Table // that there are
+	None   error          // why nothing can be looked up: tables there are, and none was chosen
+}
+
+// Choose opens the table that was asked for, or all of a mix. The root of an environment with named
+// tables holds their records, which are no keys of anybody.
+func Choose[T any, C LibraryCursor](
+	txn Txn[T, C], root T, w Words, asked TableOption, open func(name string) (T, error), stat func(table T) (Stat, error),
+) (t Tables[T], err error) {
+	t.Named, err = namedTables(txn, root, w, func(name string) (engine.Table, error) {
+		table, err := open(name)
+		if err != nil {
+			return engine.Table{}, err
+		}
+		s, err := stat(table)
+		return engine.Table{Name: name, Keys: s.Keys, Bytes: s.Bytes, SeveralValues: s.SeveralValues}, err
+	})
+	if err != nil {
+		return t, err
+	}
+	if asked.Text == "" {
+		t.Chosen = []T{root}
+		if len(t.Named) > 0 {
+			t.None = adapter.ChooseTable("", t.Named)
+		}
+		return t, nil
+	}
+	for _, p := range asked.Mix {
+		table, err := open(p.Name)
+		if err != nil {
+			return t, adapter.ChooseTable(p.Name, t.Named)
+		}
+		t.Chosen = append(t.Chosen, table)
+	}
+	return t, nil
+}
+
+// Stat is what a library tells of a table.
+type Stat struct {
+	Depth, Keys, Bytes int64
+	Overflow           bool // some values have pages of their own
+	SeveralValues      bool
+}
+
+// Pages are those that each Get touches; of a mix, those of the flattest table.
+func (t *Tables[T]) Pages(stat func(table T) (Stat, error)) (pages Pages, err error) {
+	for _, table := range t.Chosen {
+		s, err := stat(table)
+		if err != nil {
+			return pages, err
+		}
+		pages.More = pages.More || s.Overflow || s.SeveralValues || pages.Depth > 0 && s.Depth != pages.Depth
+		if pages.Depth == 0 || s.Depth < pages.Depth {
+			pages.Depth = s.Depth
+		}
+	}
+	return pages, nil
+}
