@@ -20,7 +20,7 @@ func (p profile) age(place float64) float64    { return p.ages[step(p.places, pl
 
 // step is the last of the ascending xs, but one, that x is not below.
 func step(xs []float64, x float64) int {
-	i, _ := slices.BinarySearch(xs, math.Nextafter(x, 2))
+	i, _ := slices.BinarySearch(xs, math.Nextafter(x, math.Inf(1)))
 	return min(max(i-1, 0), len(xs)-2)
 }
 

@@ -96,19 +96,12 @@ func (w *window) step(asked []float64, lookups float64) (missed []float64) {
 
 // at is the count of class i after so many lookups, on a line between steps.
 func (w *window) at(i int, lookups float64) float64 {
-	low, high := 0, len(w.ends)-1
-	for high-low > 1 {
-		if middle := (low + high) / 2; w.ends[middle] <= lookups {
-			low = middle
-		} else {
-			high = middle
-		}
+	if len(w.ends) == 1 {
+		return w.counts[0][i]
 	}
-	if high == low {
-		return w.counts[low][i]
-	}
-	share := (lookups - w.ends[low]) / (w.ends[high] - w.ends[low])
-	return w.counts[low][i] + max(0, share)*(w.counts[high][i]-w.counts[low][i])
+	low := step(w.ends, lookups)
+	share := (lookups - w.ends[low]) / (w.ends[low+1] - w.ends[low])
+	return w.counts[low][i] + max(0, share)*(w.counts[low+1][i]-w.counts[low][i])
 }
 
 // played is a cache without a closed form: requests are drawn and played through a
