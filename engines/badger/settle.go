@@ -57,7 +57,7 @@ func (d *db) flush() error {
 
 func (d *db) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
 	var last globals
-	settled, err := rest.Await(ctx, func(time.Duration) (b adapter.Background, err error) {
+	return rest.Await(ctx, &d.unsettled, func(time.Duration) (b adapter.Background, err error) {
 		b.Failed = d.log.failure.Load() != nil // Settle tells
 		b.Due, b.PendingBytes = d.due()
 		b.Running = int(number(expvar.Get(y.BADGER_METRIC_PREFIX + "compaction_current_num_lsm")))
@@ -67,10 +67,6 @@ func (d *db) awaitQuiet(ctx context.Context, progress func(engine.Settling)) err
 		last = now
 		return b, nil
 	}, progress)
-	if err == nil {
-		d.unsettled.Store(!settled)
-	}
-	return err
 }
 
 // due reports whether a compactor would find work, and the bytes beyond the targets.

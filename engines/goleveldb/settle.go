@@ -57,7 +57,7 @@ type activity struct {
 
 func (d *db) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
 	var last activity
-	settled, err := rest.Await(ctx, func(quiet time.Duration) (b adapter.Background, err error) {
+	return rest.Await(ctx, &d.unsettled, func(quiet time.Duration) (b adapter.Background, err error) {
 		b.Failed = d.BackgroundError() != nil // Settle tells
 		var s leveldb.DBStats
 		if err := d.leveldb.Stats(&s); err != nil {
@@ -71,10 +71,6 @@ func (d *db) awaitQuiet(ctx context.Context, progress func(engine.Settling)) err
 		}
 		return b, nil
 	}, progress)
-	if err == nil {
-		d.unsettled.Store(!settled)
-	}
-	return err
 }
 
 // due reports whether a level asks for a compaction, by goleveldb's rule, and the

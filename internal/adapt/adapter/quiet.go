@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -23,34 +24,34 @@ type Background struct {
 }
 
 // Await returns when no background work is left. look is told how long nothing went on.
-// settled is false where a level stays due although nothing starts, or where work failed.
+// unsettled is set where a level stays due although nothing starts, or where work failed.
 func (q Quiet) Await(
-	ctx context.Context, look func(quiet time.Duration) (Background, error), progress func(engine.Settling),
-) (settled bool, err error) {
+	ctx context.Context, unsettled *atomic.Bool, look func(quiet time.Duration) (Background, error), progress func(engine.Settling),
+) error {
 	poll := time.NewTicker(q.Poll)
 	defer poll.Stop()
 	quietSince := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return ctx.Err()
 		case <-poll.C:
 		}
 		now, err := look(time.Since(quietSince))
-		if err != nil || now.Failed {
-			return false, err
+		if err != nil {
+			return err
 		}
 		if now.Active {
 			quietSince = time.Now()
 		}
-		if progress != nil {
+		if progress != nil && !now.Failed {
 			progress(now.Settling)
 		}
-		switch quiet := time.Since(quietSince); {
-		case quiet >= q.Rest && !now.Due:
-			return true, nil
-		case quiet >= q.Overdue:
-			return false, nil
+		quiet := time.Since(quietSince)
+		rests := quiet >= q.Rest && !now.Due && !now.Failed
+		if rests || now.Failed || quiet >= q.Overdue {
+			unsettled.Store(!rests)
+			return nil
 		}
 	}
 }

@@ -185,11 +185,9 @@ func (d *live) Settle(ctx context.Context, progress func(engine.Settling)) error
 	if err := d.flush(ctx); err != nil {
 		return err
 	}
-	settled, err := awaitQuiet(ctx, d.activity, d.events.failed, progress)
-	if err != nil {
+	if err := d.awaitQuiet(ctx, progress); err != nil {
 		return d.failed("settle", err)
 	}
-	d.unsettled.Store(!settled)
 	if err := d.BackgroundError(); err != nil {
 		return err
 	}

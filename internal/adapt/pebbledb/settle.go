@@ -21,18 +21,11 @@ type Activity struct {
 // disabled, or where Pebble sees no legal one.
 var rest = adapter.Quiet{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
 
-// awaitQuiet returns when no background work is left. settled is false where a
-// level stays due although nothing starts, or work failed.
-func awaitQuiet(ctx context.Context, observe func() Activity, failed <-chan struct{}, progress func(engine.Settling)) (settled bool, err error) {
-	last := observe()
-	return rest.Await(ctx, func(time.Duration) (b adapter.Background, err error) {
-		select {
-		case <-failed:
-			b.Failed = true
-		default:
-		}
-		now := observe()
-		b.Running, b.PendingBytes, b.Due = now.Running, now.PendingBytes, now.Score >= 1
+func (d *live) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
+	last := d.activity()
+	return rest.Await(ctx, &d.unsettled, func(time.Duration) (b adapter.Background, err error) {
+		now := d.activity()
+		b.Failed, b.Running, b.PendingBytes, b.Due = d.events.Err() != nil, now.Running, now.PendingBytes, now.Score >= 1
 		b.Active = now.Running > 0 || now.Finished != last.Finished || now.TableReads != last.TableReads
 		last = now
 		return b, nil
