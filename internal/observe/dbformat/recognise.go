@@ -98,7 +98,7 @@ func recognise(dir string) (Found, error) {
 		if !slices.Contains(names, sign.file) {
 			continue
 		}
-		if is, err := sign.in(dir); is || err != nil {
+		if is, err := sign.at(filepath.Join(dir, sign.file)); is || err != nil {
 			return Found{Engine: sign.engine}, err
 		}
 	}
@@ -227,8 +227,6 @@ func signs() (all []sign) {
 	}
 	return append(all, sign{"MANIFEST", "badger", 0, "Bdgr"})
 }
-
-func (s sign) in(dir string) (is bool, err error) { return s.at(filepath.Join(dir, s.file)) }
 
 func (s sign) at(path string) (is bool, err error) {
 	file, err := os.Open(path)

@@ -86,21 +86,16 @@ func osName() string {
 // describeBuild names the version of this program: the module's, or the commit
 // it was built from, else Version.
 func describeBuild(build *debug.BuildInfo) (version string, cgo bool) {
-	version = build.Main.Version
+	var revision string
 	for _, s := range build.Settings {
 		switch s.Key {
 		case "CGO_ENABLED":
 			cgo = s.Value == "1"
 		case "vcs.revision":
-			if version == "(devel)" || version == "" {
-				version = s.Value
-			}
+			revision = s.Value
 		}
 	}
-	if version == "(devel)" || version == "" {
-		version = Version
-	}
-	return version, cgo
+	return cmp.Or(strings.TrimPrefix(build.Main.Version, "(devel)"), revision, Version), cgo
 }
 
 type cpuInfo struct {

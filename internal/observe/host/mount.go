@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -82,21 +83,12 @@ func parseMounts(text []byte) ([]mount, error) {
 	return all, nil
 }
 
+var escaped = regexp.MustCompile(`\\[0-3][0-7][0-7]`)
+
 // unescape undoes the kernel's \ooo for space, tab, newline and backslash.
 func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var plain strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+4 <= len(s) {
-			if code, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				plain.WriteByte(byte(code))
-				i += 3
-				continue
-			}
-		}
-		plain.WriteByte(s[i])
-	}
-	return plain.String()
+	return escaped.ReplaceAllStringFunc(s, func(octal string) string {
+		code, _ := strconv.ParseUint(octal[1:], 8, 8) // as matched
+		return string([]byte{byte(code)})
+	})
 }

@@ -42,11 +42,6 @@ func (t *table) readTombstones(ctx context.Context, reader *sstable.Reader, layo
 	return nil
 }
 
-// deletedAt returns the sequence number of the newest range deletion over key.
-func (t *table) deletedAt(key []byte) (seqNum uint64, deleted bool) {
-	return coveredBy(t.tombstones, key)
-}
-
 // coveredBy looks for the range deletion over key among ones that are sorted and do
 // not overlap.
 func coveredBy(tombstones []tombstone, key []byte) (seqNum uint64, covered bool) {

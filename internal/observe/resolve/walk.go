@@ -126,7 +126,7 @@ func (w *Walker) enter() (goneBelow uint64, gone bool) {
 	w.partition = -1
 	if t.rangeDelAt.bytes > 0 {
 		w.ask(t, rangeDelNumber)
-		goneBelow, gone = t.deletedAt(w.key)
+		goneBelow, gone = coveredBy(t.tombstones, w.key)
 	}
 	if !t.allObsolete {
 		w.ask(t, rootNumber)
@@ -195,17 +195,10 @@ func (w *Walker) following() (e entry, certain bool, err error) {
 
 // first goes to the first entry of the loaded block, or the first behind it.
 func (w *Walker) first() (e entry, certain bool, err error) {
-	for {
-		if e = w.data.first(); !e.end {
-			return e, false, nil
-		}
-		if !w.advance(w.block + 1) {
-			return entry{end: true}, false, nil
-		}
-		if err := w.data.load(w.table(), w.block, w.key); err != nil {
-			return entry{}, false, err
-		}
+	if e = w.data.first(); !e.end {
+		return e, false, nil
 	}
+	return w.following()
 }
 
 // advance reads the first data block from on that a Get does not step over, and
