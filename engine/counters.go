@@ -97,9 +97,7 @@ type Counters struct {
 // Total sums the block reads over levels and types.
 func (r *BlockReads) Total() (t Tally) {
 	for level := range r {
-		for kind := range r[level] {
-			t = t.Add(r[level][kind])
-		}
+		t = t.Add(r.Level(level))
 	}
 	return t
 }
