@@ -125,7 +125,7 @@ var ladder = []rung{
 	{"explain", map[string][]string{
 		"web":                          {},
 		"internal/explain/nodemetrics": {"internal/base/unit"},
-		"internal/explain/advise": {"engine", "internal/explain/engines", "internal/explain/nodemetrics", "internal/explain/view", "internal/model/lsm",
+		"internal/explain/advise": {"engine", "internal/explain/nodemetrics", "internal/explain/view", "internal/model/lsm",
 			"internal/model/predict", "internal/base/unit", "result"},
 		"internal/explain/iavlbench": {"internal/base/unit", "result"},
 		"internal/explain/kvdblog":   {"engine", "internal/model/lsm", "internal/base/unit", "result"},

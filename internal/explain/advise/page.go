@@ -8,8 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -35,27 +38,39 @@ func (a Advice) Text(w io.Writer) error { return Text(w, a) }
 // Picture is the curve with where the node is, where it should go and what was measured;
 // nil if there is no curve to draw.
 func (a Advice) Picture() *view.Picture {
-	outlook := engines.Outlook{DatabaseBytes: a.Database.Bytes}
-	spot := func(name string, p Place) engines.Spot {
-		return engines.Spot{Name: name, CacheBytes: p.CacheBytes, BlockReadsPerGet: p.BlockReadsPerGet}
-	}
-	for _, place := range a.Curve {
-		outlook.Curve = append(outlook.Curve, spot("", place))
-	}
-	if a.Now.CacheBytes > 0 {
-		outlook.Places = append(outlook.Places, spot(cmp.Or(a.Now.Whose, "cache now"), a.Now.Place))
-	}
-	if !a.Recommendation.Keep {
-		outlook.Places = append(outlook.Places, spot("recommended", a.Then.Place))
-	}
+	pic := view.NewPicture("predicted block reads per Get by cache size", "block reads per Get")
+	pic.LogX = true
+	panel := pic.Panels[0]
+	curve := spots(rowsOf(a.Curve))
+	panel.Line("predicted", curve, view.Style{Color: view.Muted, Dash: view.Dashed(), Width: vg.Points(1.6)})
+	named := a.named()
+	places := spots(named)
+	panel.Dots("", places, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
+	var measured view.XYs
 	for _, v := range a.Verified {
-		outlook.Measured = append(outlook.Measured, engines.Spot{CacheBytes: v.CacheBytes, BlockReadsPerGet: v.Measured})
+		measured = append(measured, view.XY{X: float64(v.CacheBytes), Y: v.Measured})
 	}
-	pic, err := outlook.Picture()
-	if err != nil {
-		return nil // a curve of one point
+	panel.Dots("measured, at rest", measured, view.Style{Color: view.CurveStyle(1).Color, Shape: draw.BoxGlyph{}})
+	if low, high := pic.SpanX(); len(curve) < 2 || !(high > low) {
+		return nil
 	}
+	var texts []string
+	for _, p := range named {
+		pic.Marks = append(pic.Marks, view.Mark{X: float64(p.CacheBytes), Name: p.name + ": " + view.ShortBytes(p.CacheBytes), Color: view.Ink})
+		texts = append(texts, view.PerGet(p.BlockReadsPerGet))
+	}
+	pic.Sizes(float64(a.Database.Bytes))
+	panel.FitY(nil)
+	panel.Labels(places, texts)
 	return pic
+}
+
+// spots are places on the picture.
+func spots(places []place) (xys view.XYs) {
+	for _, p := range places {
+		xys = append(xys, view.XY{X: float64(p.CacheBytes), Y: p.BlockReadsPerGet})
+	}
+	return xys
 }
 
 // PNG draws the picture.
@@ -77,12 +92,14 @@ func (a Advice) Page() *view.Page {
 	}
 	page.Cards = []view.Card{
 		{Name: "node", Facts: view.Known([][2]string{{"database", a.Database.Dir}, {"size", unit.Bytes(a.Database.Bytes)},
-			{"engine", strings.TrimSpace(a.Engine.Name + " " + a.Engine.Profile)}, {"cache", bytesOr(a.Now.CacheBytes)}, {"known from", a.Now.Source}})},
+			{"engine", strings.TrimSpace(a.Engine.Name + " " + a.Engine.Profile)}, {"cache", view.Unless0(a.Now.CacheBytes, unit.Bytes)},
+			{"known from", a.Now.Source}})},
 		{Name: "needs", Facts: view.Known([][2]string{{"filters and top indexes (IP1)", unit.Bytes(a.Inflection.IP1.CacheBytes) + " in cache"},
-			{"with all indexes (IP2)", unit.Bytes(a.Inflection.IP2.CacheBytes) + " in cache"}, {"memory", bytesOr(a.Limits.MemoryBytes)},
-			{"Gets per second", countOr(a.Limits.GetsPerSecond)}, {"latency goal", nanosOr(float64(a.Limits.LatencyGoal))}})}}
+			{"with all indexes (IP2)", unit.Bytes(a.Inflection.IP2.CacheBytes) + " in cache"}, {"memory", view.Unless0(a.Limits.MemoryBytes, unit.Bytes)},
+			{"Gets per second", view.Unless0(a.Limits.GetsPerSecond, view.ShortCount)},
+			{"latency goal", view.Unless0(float64(a.Limits.LatencyGoal), unit.Nanos)}})}}
 	page.Add("Cache and block reads",
-		view.Block{Title: "Predicted block reads per Get", Method: "advice.md", Picture: a.Picture(), Table: a.placesTable(),
+		view.Block{Title: "Predicted block reads per Get", Method: "advice.md", Picture: a.Picture(), Table: placesTable(a.questions()),
 			Note: strings.TrimSpace(a.rules() +
 				" While the node writes, its memtables take part of the cache: those reads are the curve. At rest means that nothing is written.")},
 		view.Block{Title: "Measured beside the prediction", Method: "advice.md", Table: a.verifiedTable(),
@@ -104,27 +121,6 @@ func (a Advice) Page() *view.Page {
 	return page
 }
 
-func bytesOr(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return unit.Bytes(n)
-}
-
-func countOr(v float64) string {
-	if v == 0 {
-		return ""
-	}
-	return view.ShortCount(v)
-}
-
-func nanosOr(v float64) string {
-	if v == 0 {
-		return ""
-	}
-	return unit.Nanos(v)
-}
-
 // place is a row of a table of cache sizes.
 type place struct {
 	name string
@@ -138,14 +134,20 @@ func rowsOf(places []Place) (rows []place) {
 	return rows
 }
 
-// questions are the places that answer one, by cache size.
-func (a *Advice) questions() (rows []place) {
+// named are where the node is and where it should go.
+func (a *Advice) named() (rows []place) {
 	if a.Now.CacheBytes > 0 {
 		rows = append(rows, place{cmp.Or(a.Now.Whose, "cache now"), a.Now.Place})
 	}
 	if !a.Recommendation.Keep {
 		rows = append(rows, place{"recommended", a.Then.Place})
 	}
+	return rows
+}
+
+// questions are the places that answer one, by cache size.
+func (a *Advice) questions() []place {
+	rows := a.named()
 	knees := []struct {
 		name  string
 		place *Place
@@ -160,22 +162,15 @@ func (a *Advice) questions() (rows []place) {
 	return rows
 }
 
-func (a *Advice) placesTable() view.Table { return placesTable(a.questions()) }
-
 func placesTable(rows []place) view.Table {
 	type column = view.Column[place]
 	size := func(name string, of func(Place) int64) column {
 		return column{Name: name, Words: func(p place) string { return unit.Bytes(of(p.Place)) }}
 	}
 	reads := func(name string, of func(Place) float64) column {
-		return column{Name: name, Unit: "/Get", Format: view.PerGet, Value: func(p place) *float64 {
-			if v := of(p.Place); v > 0 {
-				return &v
-			}
-			return nil
-		}}
+		return view.Optional(name, "/Get", view.PerGet, func(p place) *float64 { return view.Of(of(p.Place)) })
 	}
-	return view.TableOf(rows, nil, column{Name: "which cache", Left: true, Key: true, Words: func(p place) string { return p.name }},
+	return view.TableOf(rows, nil, view.Words("which cache", func(p place) string { return p.name }),
 		size("cache", func(p Place) int64 { return p.CacheBytes }), size("for blocks", func(p Place) int64 { return p.BlockCacheBytes }),
 		reads("block reads", func(p Place) float64 { return p.BlockReadsPerGet }), reads("at rest", func(p Place) float64 { return p.AtRest }))
 }
@@ -192,34 +187,27 @@ func (a *Advice) verifiedTable() view.Table {
 }
 
 func settingsTable(settings []Setting) view.Table {
-	var rows [][]string
-	for _, s := range settings {
+	return view.ListOf([]string{"program", "flags", "cache", "for blocks", "memtables while it writes"}, settings, func(s Setting) []string {
 		memtables := ""
 		if s.MemTables > 0 {
 			memtables = fmt.Sprintf("%d of %s", s.MemTables, unit.Bytes(s.MemTableBytes))
 		}
-		rows = append(rows, []string{clientName(s.Client), strings.Join(s.Flags, s.between()), unit.Bytes(s.CacheBytes), unit.Bytes(s.BlockCacheBytes), memtables})
-	}
-	return view.Listing([]string{"program", "flags", "cache", "for blocks", "memtables while it writes"}, rows)
+		return []string{clientName(s.Client), strings.Join(s.Flags, s.between()), unit.Bytes(s.CacheBytes), unit.Bytes(s.BlockCacheBytes), memtables}
+	})
 }
 
 func (a *Advice) memoryTable() view.Table {
-	var rows [][]string
-	for _, s := range a.Memory {
-		rows = append(rows, []string{s.Name, unit.Bytes(s.Bytes)})
-	}
-	return view.Listing([]string{"use", "memory"}, rows)
+	return view.ListOf([]string{"use", "memory"}, a.Memory, func(s Share) []string { return []string{s.Name, unit.Bytes(s.Bytes)} })
 }
 
 func (a *Advice) nodeTable() view.Table {
 	if a.Node == nil {
 		return view.Table{}
 	}
-	var rows [][]string
-	for _, s := range a.Node.Sources {
-		rows = append(rows, []string{s.Name, unit.Count(int64(s.PerSecond + 0.5))})
-	}
-	return view.Listing([]string{"what for", "Gets per second"}, append(rows, []string{"all", unit.Count(int64(a.Node.GetsPerSecond + 0.5))}))
+	all := append(slices.Clone(a.Node.Sources), nodemetrics.Source{Name: "all", PerSecond: a.Node.GetsPerSecond})
+	return view.ListOf([]string{"what for", "Gets per second"}, all, func(s nodemetrics.Source) []string {
+		return []string{s.Name, unit.Count(int64(s.PerSecond + 0.5))}
+	})
 }
 
 func (a *Advice) diskTable() view.Table {

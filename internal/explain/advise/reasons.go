@@ -3,6 +3,7 @@ package advise
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -16,28 +17,12 @@ type Reason struct {
 
 // reasons are ordered by what an operator can act on.
 func (e *Evidence) reasons(v verdict, a Advice) []Reason {
-	list := []Reason{}
-	add := func(code, text string) {
-		if text != "" {
-			list = append(list, Reason{code, text})
-		}
-	}
-	add("shape", e.shape(a))
-	add("memtables", e.memtables(a))
-	add("no_filters", e.noFilters())
-	add("disk", e.disk(a))
-	add("latency", e.latency(a))
-	add("one_by_one", e.oneByOne(a))
-	add("handles", e.handles(a))
-	add("unused_filters", e.unusedFilters(a))
-	add("level0", e.levelZero())
-	add("page_cache", e.pageCache(a))
-	add("whole", e.whole(v))
-	add("geth_limit", e.gethLimit(a))
-	add("no_flag", e.noFlag())
-	add("verified", e.verified())
-	add("model", e.model())
-	return list
+	return slices.DeleteFunc([]Reason{
+		{"shape", e.shape(a)}, {"memtables", e.memtables(a)}, {"no_filters", e.noFilters()}, {"disk", e.disk(a)}, {"latency", e.latency(a)},
+		{"one_by_one", e.oneByOne(a)}, {"handles", e.handles(a)}, {"unused_filters", e.unusedFilters(a)}, {"level0", e.levelZero()},
+		{"page_cache", e.pageCache(a)}, {"whole", e.whole(v)}, {"geth_limit", e.gethLimit(a)}, {"no_flag", e.noFlag()},
+		{"verified", e.verified()}, {"model", e.model()},
+	}, func(r Reason) bool { return r.Text == "" })
 }
 
 // compares tells whether there is a present cache besides the recommended one.
@@ -62,13 +47,12 @@ func (e *Evidence) shape(a Advice) string {
 	if filterBytes(e.Database.Levels) == 0 {
 		first = "no filters are consulted; top indexes take"
 	}
+	then := "a Get then reads %s data blocks, which no cache much smaller than the database saves"
 	if e.Curve.List != nil {
-		return fmt.Sprintf("%s %s of a cache (IP1), with all indexes %s (IP2); the listed blocks ask for few of them, and again and "+
-			"again: with all that they ask for cached, a Get still reads %s blocks that none before it has read",
-			first, size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
+		then = "the listed blocks ask for few of them, and again and again: with all that they ask for cached, a Get still reads %s blocks " +
+			"that none before it has read"
 	}
-	return fmt.Sprintf("%s %s of a cache (IP1), with all indexes %s (IP2); a Get then reads %s data blocks, which no cache much "+
-		"smaller than the database saves",
+	return fmt.Sprintf("%s %s of a cache (IP1), with all indexes %s (IP2); "+then,
 		first, size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
 }
 

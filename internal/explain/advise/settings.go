@@ -30,7 +30,9 @@ const maxOptionsBytes = 1 << 20
 func ParseOptions(r io.Reader) (Settings, error) {
 	var s Settings
 	section := ""
-	found := map[string]bool{}
+	most := map[string]int64{"cache_size": math.MaxInt64, "mem_table_size": math.MaxInt64,
+		"mem_table_stop_writes_threshold": math.MaxInt32, "max_open_files": math.MaxInt32}
+	found := map[string]int64{}
 	lines := bufio.NewScanner(io.LimitReader(r, maxOptionsBytes))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -42,40 +44,25 @@ func ParseOptions(r io.Reader) (Settings, error) {
 		if section == `[Level "6"]` && key == "filter_policy" {
 			s.LastLevelFilter = value != "none" && value != ""
 		}
-		if section != "[Options]" {
-			continue
-		}
-		var into *int64
-		var small int64
-		switch key {
-		case "cache_size":
-			into = &s.CacheBytes
-		case "mem_table_size":
-			into = &s.MemTableBytes
-		case "mem_table_stop_writes_threshold", "max_open_files":
-			into = &small
-		default:
+		if section != "[Options]" || most[key] == 0 {
 			continue
 		}
 		v, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || v < 0 || into == &small && v > math.MaxInt32 {
+		if err != nil || v < 0 || v > most[key] {
 			return Settings{}, fmt.Errorf("line %d: %s=%.40q is no size", n, key, value)
 		}
-		*into = v
-		switch key {
-		case "mem_table_stop_writes_threshold":
-			s.StopMemTables = int(small)
-		case "max_open_files":
-			s.Handles = int(small)
-		}
-		found[key] = true
+		found[key] = v
 	}
 	if err := lines.Err(); err != nil {
 		return Settings{}, err
 	}
-	if !found["cache_size"] || !found["mem_table_size"] {
+	cache, hasCache := found["cache_size"]
+	memTable, hasMemTable := found["mem_table_size"]
+	if !hasCache || !hasMemTable {
 		return Settings{}, errors.New("no cache_size and mem_table_size: not an OPTIONS file of Pebble")
 	}
+	s.CacheBytes, s.MemTableBytes = cache, memTable
+	s.StopMemTables, s.Handles = int(found["mem_table_stop_writes_threshold"]), int(found["max_open_files"])
 	return s, nil
 }
 

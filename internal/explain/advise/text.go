@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -201,24 +200,9 @@ func (a *Advice) measured(out io.Writer) {
 // wrap breaks text into lines of at most textWidth; further ones start with
 // indent, which the first is taken to have already.
 func wrap(text, indent string) string {
-	var b strings.Builder
 	used := len(indent)
 	if strings.HasPrefix(text, "- ") {
 		used = 0
 	}
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case used+1+n > textWidth:
-			b.WriteString("\n" + indent)
-			used = len(indent)
-		default:
-			b.WriteByte(' ')
-			used++
-		}
-		b.WriteString(word)
-		used += n
-	}
-	return b.String()
+	return view.Wrap(text, used, textWidth, indent)
 }

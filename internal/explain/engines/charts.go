@@ -2,7 +2,6 @@ package engines
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -600,47 +599,4 @@ func (c curve) enginesChart() *view.Picture {
 		bars.Sets = append(bars.Sets, set)
 	}
 	return bars.Picture(nil)
-}
-
-// Outlook is a predicted curve with places on it, such as where a node is and
-// where it should go.
-type Outlook struct {
-	DatabaseBytes int64
-	Curve         []Spot // by cache size
-	Places        []Spot // named
-	Measured      []Spot
-}
-
-// Spot is a cache size and what a Get costs there.
-type Spot struct {
-	Name             string
-	CacheBytes       int64
-	BlockReadsPerGet float64
-}
-
-// Picture draws the outlook.
-func (o Outlook) Picture() (*view.Picture, error) {
-	points := func(spots []Spot) (xys view.XYs, texts []string) {
-		for _, s := range spots {
-			xys, texts = append(xys, view.XY{X: float64(s.CacheBytes), Y: s.BlockReadsPerGet}), append(texts, view.PerGet(s.BlockReadsPerGet))
-		}
-		return xys, texts
-	}
-	pic, panel := logChart("predicted block reads per Get by cache size", "block reads per Get")
-	curve, _ := points(o.Curve)
-	places, texts := points(o.Places)
-	measured, _ := points(o.Measured)
-	panel.Line("predicted", curve, view.Style{Color: view.Muted, Dash: view.Dashed(), Width: vg.Points(1.6)})
-	panel.Dots("", places, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
-	panel.Dots("measured, at rest", measured, view.Style{Color: typeColor(engine.Page), Shape: draw.BoxGlyph{}})
-	if low, high := pic.SpanX(); len(curve) < 2 || !(high > low) {
-		return nil, errors.New("nothing to draw: the curve has fewer than two points")
-	}
-	for _, s := range o.Places {
-		pic.Marks = append(pic.Marks, view.Mark{X: float64(s.CacheBytes), Name: fmt.Sprintf("%s: %s", s.Name, view.ShortBytes(s.CacheBytes)), Color: view.Ink})
-	}
-	pic.Sizes(float64(o.DatabaseBytes))
-	panel.FitY(nil)
-	panel.Labels(places, texts)
-	return pic, nil
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,11 +111,10 @@ func Clip(s string, n int) string {
 	return string(runes[:n-1]) + "…"
 }
 
-// Wrap breaks text into lines of at most width runes; the second and further
-// lines start with indent.
-func Wrap(text string, width int, indent string) string {
+// Wrap breaks text into lines of at most width runes, of which the first has used some
+// already; the second and further lines start with indent.
+func Wrap(text string, used, width int, indent string) string {
 	var b strings.Builder
-	used := 0
 	for i, word := range strings.Fields(text) {
 		n := len([]rune(word))
 		switch {
@@ -150,10 +150,23 @@ func Times(v *float64, by float64) *float64 {
 
 // Via is a figure of what may be absent.
 func Via[T any](p *T, of func(*T) float64) *float64 {
+	return From(p, func(p *T) *float64 { return Some(of(p)) })
+}
+
+// From is a figure of what may be absent, and may lack it.
+func From[T any](p *T, of func(*T) *float64) *float64 {
 	if p == nil {
 		return nil
 	}
-	return Some(of(p))
+	return of(p)
+}
+
+// At is the figure that a map has by a name.
+func At(figures map[string]float64, name string) *float64 {
+	if v, known := figures[name]; known {
+		return &v
+	}
+	return nil
 }
 
 // Whole is a count that may be absent.
@@ -196,6 +209,30 @@ func Nanos(ns float64) string { return orAbsurd(ns, unit.Nanos) }
 func orAbsurd(v float64, print func(float64) string) string {
 	if !Sane(v) {
 		return Absurd
+	}
+	return print(v)
+}
+
+// Distinct is what is said of each, once, in order.
+func Distinct[T any, K comparable](all []T, say func(T) K) (each []K) {
+	known := map[K]bool{}
+	for _, one := range all {
+		if said := say(one); !known[said] {
+			known[said], each = true, append(each, said)
+		}
+	}
+	return each
+}
+
+// Without leaves out the empty texts.
+func Without(texts []string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
+}
+
+// Unless0 prints a figure; "" for 0.
+func Unless0[N int | int64 | float64](v N, print func(N) string) string {
+	if v == 0 {
+		return ""
 	}
 	return print(v)
 }

@@ -21,6 +21,21 @@ type Column[R any] struct {
 	Spare      int                  // on a narrow terminal the columns with 1 give way first, then those with 2; 0: never
 }
 
+// Words is a column of words that say which row it is.
+func Words[R any](name string, of func(R) string) Column[R] {
+	return Column[R]{Name: name, Left: true, Key: true, Words: of}
+}
+
+// Figure is a column of figures that every row has.
+func Figure[R any](name, unit string, format func(float64) string, of func(R) float64) Column[R] {
+	return Optional(name, unit, format, func(r R) *float64 { return Some(of(r)) })
+}
+
+// Optional is a column of figures that some rows have.
+func Optional[R any](name, unit string, format func(float64) string, of func(R) *float64) Column[R] {
+	return Column[R]{Name: name, Unit: unit, Format: format, Value: of}
+}
+
 // In is the column in a unit that suits its values.
 func (c Column[R]) In(s Scale) Column[R] {
 	c.Unit, c.Per = s.Name, s.Size
@@ -142,12 +157,17 @@ func TableOf[R any](rows []R, failed func(R) string, columns ...Column[R]) Table
 
 // Listing is a table of words.
 func Listing(heads []string, rows [][]string) Table {
-	var t Table
+	return ListOf(heads, rows, func(cells []string) []string { return cells })
+}
+
+// ListOf is a table of words with a row for each of all.
+func ListOf[T any](heads []string, all []T, cells func(T) []string) (t Table) {
 	for i, name := range heads {
 		t.Heads = append(t.Heads, Head{Name: name, Text: true, key: i == 0})
 	}
-	for _, cells := range rows {
-		t.Rows = append(t.Rows, Row{Cells: cells, Values: make([]*float64, len(cells))})
+	for _, one := range all {
+		row := cells(one)
+		t.Rows = append(t.Rows, Row{Cells: row, Values: make([]*float64, len(row))})
 	}
 	return t
 }

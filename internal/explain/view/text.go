@@ -30,7 +30,7 @@ func (t *Text) Line(text string) {
 func (t *Text) Wrap(text, indent string) {
 	rest := strings.TrimLeft(text, " ")
 	lead := text[:len(text)-len(rest)]
-	t.Line(lead + Wrap(rest, t.Width-len(lead), indent))
+	t.Line(lead + Wrap(rest, 0, t.Width-len(lead), indent))
 }
 
 // Flush writes what is left and returns the first error.
