@@ -92,19 +92,14 @@ func sharePercent(share float64) string {
 
 // ceilingTable is the disk's own account.
 func ceilingTable(d *result.Disk) view.Table {
-	type column = view.Column[result.DiskPoint]
-	of := func(name, unit string, value func(result.DiskPoint) float64) column {
-		return column{Name: name, Unit: unit, Value: func(p result.DiskPoint) *float64 { return view.Some(value(p)) }}
-	}
-	inFlight := of("in flight", "", func(p result.DiskPoint) float64 { return float64(p.InFlight) })
-	inFlight.Key, inFlight.Format = true, view.Digits
-	return view.TableOf(d.Points, nil,
-		inFlight,
-		of("reads", "per s", func(p result.DiskPoint) float64 { return p.ReadsPerSecond }),
-		of("lowest repeat", "per s", func(p result.DiskPoint) float64 { return p.Spread.Low }),
-		of("highest repeat", "per s", func(p result.DiskPoint) float64 { return p.Spread.High }),
-		of("mean", "", func(p result.DiskPoint) float64 { return p.MeanNanos }).In(view.Micros),
-		of("p99", "", func(p result.DiskPoint) float64 { return p.P99Nanos }).In(view.Micros))
+	inFlight := view.Figure("in flight", "", view.Digits, func(p result.DiskPoint) float64 { return float64(p.InFlight) })
+	inFlight.Key = true
+	return view.TableOf(d.Points, nil, inFlight,
+		view.Figure("reads", "per s", nil, func(p result.DiskPoint) float64 { return p.ReadsPerSecond }),
+		view.Figure("lowest repeat", "per s", nil, func(p result.DiskPoint) float64 { return p.Spread.Low }),
+		view.Figure("highest repeat", "per s", nil, func(p result.DiskPoint) float64 { return p.Spread.High }),
+		view.Figure("mean", "", nil, func(p result.DiskPoint) float64 { return p.MeanNanos }).In(view.Micros),
+		view.Figure("p99", "", nil, func(p result.DiskPoint) float64 { return p.P99Nanos }).In(view.Micros))
 }
 
 // Disk is a folder that holds a disk's own limit.

@@ -313,13 +313,13 @@ func curvesTable(curves []curve, ys ...column) view.Table {
 		}
 		return cmp.Compare(a.CachePercent, b.CachePercent)
 	})
-	columns := []view.Column[ofCurve]{{Name: "curve", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.name(alone) }},
+	columns := []view.Column[ofCurve]{view.Words("curve", func(o ofCurve) string { return o.of.name(alone) }),
 		of(cacheBytes.Suited(pointsOf(curves))), of(cacheShare)}
 	for _, y := range ys {
 		columns = append(columns, of(y))
 	}
 	if len(ys) > 1 && !alone {
-		columns = append(columns, view.Column[ofCurve]{Name: "folder", Left: true, Key: true, Words: func(o ofCurve) string { return o.of.sweep.Dir }})
+		columns = append(columns, view.Words("folder", func(o ofCurve) string { return o.of.sweep.Dir }))
 	}
 	return view.TableOf(rows, func(o ofCurve) string { return failure(o.Point) }, columns...)
 }
@@ -431,7 +431,7 @@ func axisTable(x string, curves []curve) view.Table {
 		}
 	}
 	return view.TableOf(pts, failure,
-		column{Name: "curve", Left: true, Key: true, Words: func(p Point) string { return labels[pointLabel(p)] }},
+		view.Words("curve", func(p Point) string { return labels[pointLabel(p)] }),
 		axis(x), gets,
 		column{Name: "x first row", Value: func(p Point) *float64 {
 			if of := first[labels[pointLabel(p)]]; of > 0 {

@@ -14,7 +14,7 @@ import (
 type column = view.Column[Point]
 
 func figure(name, unit string, format func(float64) string, value func(result.Figures) *float64) column {
-	return column{Name: name, Unit: unit, Format: format, Value: func(p Point) *float64 { return value(p.Figures) }}
+	return view.Optional(name, unit, format, func(p Point) *float64 { return value(p.Figures) })
 }
 
 func perGet(name string, value func(result.Figures) *float64) column {
@@ -84,12 +84,7 @@ func hitRate(label, name string) column {
 			return fmt.Sprintf("%.2f", p)
 		}
 		return view.Number(p)
-	}, func(f result.Figures) *float64 {
-		if rate, ok := f.HitRate[name]; ok {
-			return view.Some(100 * rate)
-		}
-		return nil
-	})
+	}, func(f result.Figures) *float64 { return view.Times(view.At(f.HitRate, name), 100) })
 }
 
 // predicted is what the prediction of the sweep says of a point's cache.
@@ -120,14 +115,10 @@ func axis(name string) column {
 	return column{Name: name, Key: true, Words: func(p Point) string { return p.Axes[name] }}
 }
 
-func (s *Sweep) engineColumn() column {
-	return column{Name: "engine", Left: true, Key: true, Words: s.entrant}
-}
-
 // keys say which point of a curve a row is.
 func (c curve) keys() (keys []column) {
 	if c.rivals() && !competes(c.x) {
-		keys = append(keys, c.sweep.engineColumn())
+		keys = append(keys, view.Words("engine", c.sweep.entrant))
 	}
 	switch c.x {
 	case "cache":
@@ -145,11 +136,16 @@ func (c curve) keys() (keys []column) {
 // they take none, or the engine does not tell.
 func reservedOf(pts []Point) (most int64) {
 	for _, p := range pts {
-		if p.BlockBytes > 0 {
-			most = max(most, p.CacheBytes-p.BlockBytes)
-		}
+		most = max(most, reserved(p.CacheBytes, p.BlockBytes))
 	}
 	return most
+}
+
+func reserved(cacheBytes, blockBytes int64) int64 {
+	if blockBytes <= 0 {
+		return 0
+	}
+	return cacheBytes - blockBytes
 }
 
 // table has a row for every point, the failed ones with their reason. What a cache has for
@@ -208,7 +204,7 @@ func levels(list []engine.Level) view.Table {
 		return sum(name, nil, of).Suited(rows[:len(rows)-1])
 	}
 	return view.TableOf(rows, nil,
-		column{Name: "level", Left: true, Key: true, Words: func(r levelRow) string { return r.name }},
+		view.Words("level", func(r levelRow) string { return r.name }),
 		count("files", func(l engine.Level) int64 { return int64(l.Files) }), count("keys", func(l engine.Level) int64 { return int64(l.Keys) }),
 		count("data blocks", func(l engine.Level) int64 { return int64(l.DataBlocks) }),
 		count("index blocks", func(l engine.Level) int64 { return int64(l.IndexBlocks) }),
@@ -256,29 +252,24 @@ func (s *Sweep) phases() view.Table {
 			}
 		}
 	}
-	type column = view.Column[phased]
-	process := func(name string, of func(*result.ProcessIO) float64) column {
-		return column{Name: name, Format: view.Digits, Value: func(p phased) *float64 { return view.Via(p.Process, of) }}
+	process := func(name string, format func(float64) string, of func(*result.ProcessIO) float64) view.Column[phased] {
+		return view.Optional(name, "", format, func(p phased) *float64 { return view.Via(p.Process, of) })
 	}
-	fromDevice := process("read from device", func(io *result.ProcessIO) float64 { return float64(io.ReadBytes) })
-	fromDevice.Format = nil
 	return view.TableOf(rows, nil,
-		column{Name: "point", Left: true, Key: true, Words: func(p phased) string { return pointLabel(p.of) }},
-		column{Name: "phase", Left: true, Key: true, Words: func(p phased) string { return p.Name }},
-		column{Name: "seconds", Value: func(p phased) *float64 { return view.Of(p.Seconds) }},
-		column{Name: "operations", Value: func(p phased) *float64 { return view.Some(float64(p.Ops)) }, Format: view.Digits},
-		column{Name: "CPU", Unit: "s", Value: func(p phased) *float64 { return view.Of(float64(p.CPUNanos) / 1e9) }},
-		column{Name: "block reads", Format: view.Digits, Value: func(p phased) *float64 {
-			sum := 0.0
+		view.Words("point", func(p phased) string { return pointLabel(p.of) }), view.Words("phase", func(p phased) string { return p.Name }),
+		view.Optional("seconds", "", nil, func(p phased) *float64 { return view.Of(p.Seconds) }),
+		view.Figure("operations", "", view.Digits, func(p phased) float64 { return float64(p.Ops) }),
+		view.Optional("CPU", "s", nil, func(p phased) *float64 { return view.Of(float64(p.CPUNanos) / 1e9) }),
+		view.Figure("block reads", "", view.Digits, func(p phased) (sum float64) {
 			for _, tally := range p.Reads {
 				sum += float64(tally.Count)
 			}
-			return &sum
-		}},
-		process("read calls", func(io *result.ProcessIO) float64 { return float64(io.ReadCalls) }),
-		fromDevice.In(view.MiB),
-		column{Name: "device reads", Format: view.Digits, Value: func(p phased) *float64 {
+			return sum
+		}),
+		process("read calls", view.Digits, func(io *result.ProcessIO) float64 { return float64(io.ReadCalls) }),
+		process("read from device", nil, func(io *result.ProcessIO) float64 { return float64(io.ReadBytes) }).In(view.MiB),
+		view.Optional("device reads", "", view.Digits, func(p phased) *float64 {
 			return view.Via(p.Device, func(d *result.DeviceIO) float64 { return float64(d.Reads) })
-		}},
-		process("major faults", func(io *result.ProcessIO) float64 { return float64(io.MajorFaults) }))
+		}),
+		process("major faults", view.Digits, func(io *result.ProcessIO) float64 { return float64(io.MajorFaults) }))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
 
@@ -45,7 +46,7 @@ func (s *Sweep) along() string {
 // varying are the axes with more than one value among the points.
 func (s *Sweep) varying() (names []string) {
 	for _, axis := range s.Axes {
-		if len(distinct(s.Points, func(p Point) string { return p.Axes[axis.Name] })) > 1 {
+		if len(view.Distinct(s.Points, func(p Point) string { return p.Axes[axis.Name] })) > 1 {
 			names = append(names, axis.Name)
 		}
 	}
@@ -184,17 +185,9 @@ func (s *Sweep) entrant(p Point) string {
 
 // entrants are the names in the order of their axes, failed ones too; stops are the
 // values of the x axis.
-func (c curve) entrants() []string { return distinct(c.pts, c.sweep.entrant) }
-func (c curve) stops() []string    { return distinct(c.pts, func(p Point) string { return p.Axes[c.x] }) }
-
-func distinct(pts []Point, of func(Point) string) (all []string) {
-	known := map[string]bool{}
-	for _, p := range pts {
-		if text := of(p); !known[text] {
-			known[text], all = true, append(all, text)
-		}
-	}
-	return all
+func (c curve) entrants() []string { return view.Distinct(c.pts, c.sweep.entrant) }
+func (c curve) stops() []string {
+	return view.Distinct(c.pts, func(p Point) string { return p.Axes[c.x] })
 }
 
 // rivals tells whether engines or profiles compete, rather than threads alone.

@@ -87,10 +87,7 @@ func (in Input) checks() view.Table {
 			}
 		}
 	}
-	of := func(name, unit string, value func(*worst) float64) view.Column[*worst] {
-		return view.Column[*worst]{Name: name, Unit: unit, Value: func(w *worst) *float64 { return view.Some(value(w)) }}
-	}
-	difference := of("largest difference", "%", func(w *worst) float64 { return math.Min(100*w.difference, 1e7) })
+	difference := view.Figure("largest difference", "%", nil, func(w *worst) float64 { return math.Min(100*w.difference, 1e7) })
 	difference.Format = func(v float64) string {
 		switch {
 		case v > 0 && v < 0.0001:
@@ -101,12 +98,11 @@ func (in Input) checks() view.Table {
 		return view.Number(v)
 	}
 	return view.TableOf(rows, nil,
-		view.Column[*worst]{Name: "passed", Left: true, Key: true, Words: func(w *worst) string { return fmt.Sprintf("%d of %d", w.passed, w.points) }},
-		view.Column[*worst]{Name: "check", Left: true, Key: true, Words: func(w *worst) string {
-			return strings.TrimSuffix(w.Name+" ("+w.Note+")", " ()")
-		}},
-		of("Statelab's counter", "", func(w *worst) float64 { return w.Ours }), of("independent counter", "", func(w *worst) float64 { return w.Theirs }),
-		difference, of("allowed", "%", func(w *worst) float64 { return 100 * w.Limit }))
+		view.Words("passed", func(w *worst) string { return fmt.Sprintf("%d of %d", w.passed, w.points) }),
+		view.Words("check", func(w *worst) string { return strings.TrimSuffix(w.Name+" ("+w.Note+")", " ()") }),
+		view.Figure("Statelab's counter", "", nil, func(w *worst) float64 { return w.Ours }),
+		view.Figure("independent counter", "", nil, func(w *worst) float64 { return w.Theirs }),
+		difference, view.Figure("allowed", "%", nil, func(w *worst) float64 { return 100 * w.Limit }))
 }
 
 // failed lists every point without figures.
@@ -163,9 +159,9 @@ func (s *Sweep) inflectionTable() view.Table {
 		return column{Name: name, Value: func(r inflected) *float64 { return view.Of(of(r)) }}.Suited(rows)
 	}
 	percent := func(name string, of func(inflected) float64) column {
-		return column{Name: name, Unit: "% of DB", Value: func(r inflected) *float64 { return view.Of(of(r)) }}
+		return view.Optional(name, "% of DB", nil, func(r inflected) *float64 { return view.Of(of(r)) })
 	}
-	columns := []column{{Name: "point", Left: true, Key: true, Words: func(r inflected) string { return r.name }}}
+	columns := []column{view.Words("point", func(r inflected) string { return r.name })}
 	if reserved := reservedOf(s.Points); reserved > 0 {
 		columns = append(columns, bytes("cache needed", func(r inflected) int64 {
 			if r.CacheBytes == 0 {
@@ -188,11 +184,9 @@ func (s *Sweep) options() view.Table {
 			delete(values, its)
 		}
 	}
-	var rows [][]string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		rows = append(rows, []string{name, view.Clip(strings.Join(values[name], ", "), 300)})
-	}
-	return view.Listing([]string{"option", "value"}, rows)
+	return view.ListOf([]string{"option", "value"}, slices.Sorted(maps.Keys(values)), func(name string) []string {
+		return []string{name, view.Clip(strings.Join(values[name], ", "), 300)}
+	})
 }
 
 // pebblesNames are what Pebble calls options that Statelab stores by names of its own as well.
@@ -206,9 +200,8 @@ func hostTable(h result.Host) view.Table {
 	if h == (result.Host{}) {
 		return view.Table{}
 	}
-	var rows [][]string
 	whole := func(n int64) string { return strings.TrimPrefix(unit.Count(n), "0") }
-	for _, kv := range view.Known([][2]string{
+	return view.ListOf([]string{"fact", "value"}, view.Known([][2]string{
 		{"system", strings.TrimSpace(h.OS + " " + h.Kernel)}, {"CPU", h.CPU}, {"cores", whole(int64(h.Cores))}, {"GOMAXPROCS", gomaxprocs(h)},
 		{"memory", size(h.MemoryBytes)}, {"memory limit", size(h.MemoryLimit)}, {"filesystem", h.Filesystem}, {"mount options", h.Mount}, {"device", h.Device},
 		{"rotational", strconv.FormatBool(h.Rotational)}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)}, {"I/O scheduler", h.Scheduler},
@@ -218,10 +211,7 @@ func hostTable(h result.Host) view.Table {
 		{"clock", fmt.Sprintf("%s, %s to read", h.Clock, view.Nanos(h.ClockNanos))},
 		{"node", h.Node}, {"hardware class", h.Class}, {"Slurm job", h.Job},
 		{"Go", h.Go}, {"statelab", h.Statelab}, {"cgo", strconv.FormatBool(h.Cgo)},
-	}) {
-		rows = append(rows, []string{kv[0], kv[1]})
-	}
-	return view.Listing([]string{"fact", "value"}, rows)
+	}), func(kv [2]string) []string { return kv[:] })
 }
 
 // gomaxprocs explains a number above that of the cores.
@@ -233,12 +223,7 @@ func gomaxprocs(h result.Host) string {
 	return text
 }
 
-func size(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return unit.Bytes(n)
-}
+func size(n int64) string { return view.Unless0(n, unit.Bytes) }
 
 // commandBlock is what made the sweep, else what made its first point.
 func (s *Sweep) commandBlock(name string) view.Block {

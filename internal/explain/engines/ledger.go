@@ -14,15 +14,10 @@ import (
 func (s *Sweep) ledger() view.Table {
 	wrote := slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return len(p.Figures.WriteBytesPerPut) == 0 })
 	bytes := func(cause string) column {
-		return figure(cause, "B/put", nil, func(f result.Figures) *float64 {
-			if n, known := f.WriteBytesPerPut[cause]; known {
-				return &n
-			}
-			return nil
-		})
+		return figure(cause, "B/put", nil, func(f result.Figures) *float64 { return view.At(f.WriteBytesPerPut, cause) })
 	}
 	commits := func(f result.Figures) *result.Latency { return f.PutNanos }
-	return view.TableOf(wrote, failure, column{Name: "point", Left: true, Key: true, Words: s.differing},
+	return view.TableOf(wrote, failure, view.Words("point", s.differing),
 		figure("puts", "/s", view.ShortCount, func(f result.Figures) *float64 { return view.Of(f.PutsPerSecond) }),
 		bytes(result.LedgerUser).Named("user", "B/put"), bytes(result.LedgerJournal), bytes(result.LedgerFlush),
 		bytes(result.LedgerCompaction).Named("compact", "B/put"),

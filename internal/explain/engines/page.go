@@ -254,7 +254,7 @@ func (c curve) blocks() []view.Block {
 
 // countedBy tells where device reads come from.
 func countedBy(c curve) string {
-	sources := slices.DeleteFunc(distinct(c.measured(), func(p Point) string { return p.Figures.DeviceSource }), func(s string) bool { return s == "" })
+	sources := view.Without(view.Distinct(c.measured(), func(p Point) string { return p.Figures.DeviceSource }))
 	if len(sources) == 0 {
 		return ""
 	}
@@ -502,7 +502,7 @@ func (p Point) budget() int64 {
 // pagesNote tells whose block reads are something else.
 func (c curve) pagesNote() string {
 	pts := slices.DeleteFunc(c.measured(), func(p Point) bool { return p.Figures.BlockReadSource == "" })
-	names := slices.DeleteFunc(distinct(pts, c.sweep.entrant), func(name string) bool { return name == "" })
+	names := view.Without(view.Distinct(pts, c.sweep.entrant))
 	switch {
 	case len(pts) == 0:
 		return ""

@@ -63,15 +63,20 @@ func (p Prediction) timeSentence() string {
 }
 
 // ReadPrediction reads a folder that holds prediction.json.
-func ReadPrediction(dir string) (p Prediction, err error) {
-	path := filepath.Join(dir, result.PredictionFile)
-	if err := result.ReadSummary(path, &p); err != nil {
-		return p, err
+func ReadPrediction(dir string) (Prediction, error) {
+	return readStored(dir, result.PredictionFile, PredictionSchema, func(p *Prediction) string { return p.Schema })
+}
+
+// readStored reads a file of a folder that must have the schema of this version.
+func readStored[T any](dir, file, schema string, of func(*T) string) (v T, err error) {
+	path := filepath.Join(dir, file)
+	if err := result.ReadSummary(path, &v); err != nil {
+		return v, err
 	}
-	if p.Schema != PredictionSchema {
-		return p, fmt.Errorf("%s: schema is %q, this version reads %q", path, p.Schema, PredictionSchema)
+	if is := of(&v); is != schema {
+		return v, fmt.Errorf("%s: schema is %q, this version reads %q", path, is, schema)
 	}
-	return p, nil
+	return v, nil
 }
 
 // JSON is what the folder says, for a program.
@@ -102,8 +107,7 @@ func (p Prediction) lead() []string {
 		list = append(list, fmt.Sprintf("A run of %s Gets after %s warm-up Gets ends while its cache still fills: it would measure %s.",
 			unit.Count(p.Gets), unit.Count(p.WarmupGets), say(run, filling)))
 	}
-	list = append(list, p.timeSentence())
-	return list
+	return append(list, p.timeSentence())
 }
 
 // Text writes the prediction for a terminal.
@@ -202,11 +206,9 @@ func (p Prediction) sizes() []view.Column[result.PredictedPoint] {
 
 func (p Prediction) table() view.Table {
 	of := func(name string, value func(result.PredictedPoint) float64) view.Column[result.PredictedPoint] {
-		return view.Column[result.PredictedPoint]{Name: name, Unit: "/Get", Format: view.PerGet,
-			Value: func(q result.PredictedPoint) *float64 { return view.Some(value(q)) }}
+		return view.Figure(name, "/Get", view.PerGet, value)
 	}
-	deviceTime := view.Column[result.PredictedPoint]{Name: "device time", Value: p.DeviceNanos}.In(view.Micros)
-	deviceTime.Unit += "/Get"
+	deviceTime := view.Optional("device time", "", nil, p.DeviceNanos).In(view.Micros).Named("device time", view.Micros.Name+"/Get")
 	return view.TableOf(p.Points, nil, append(p.sizes(), of("steady state", func(q result.PredictedPoint) float64 { return q.SteadyState }), deviceTime,
 		of("this run", func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }),
 		of("lowest", func(q result.PredictedPoint) float64 { return q.Low }), of("highest", func(q result.PredictedPoint) float64 { return q.High }))...)
@@ -245,9 +247,7 @@ func (p Prediction) curve() *view.Picture {
 // reserved is what memtables take of the caches, in bytes, at the most.
 func (p Prediction) reserved() (most int64) {
 	for _, q := range p.Points {
-		if q.BlockBytes > 0 {
-			most = max(most, q.CacheBytes-q.BlockBytes)
-		}
+		most = max(most, reserved(q.CacheBytes, q.BlockBytes))
 	}
 	return most
 }
@@ -264,14 +264,9 @@ func (p Prediction) hits() *view.Picture {
 		return nil
 	}
 	pic, panel := logChart("predicted hit rate by cache size and block type", "hit rate, %")
+	size := view.Column[result.PredictedPoint]{Value: func(q result.PredictedPoint) *float64 { return view.Some(float64(q.CacheBytes)) }}
 	for _, kind := range p.types() {
-		var xys view.XYs
-		for _, q := range p.bySize() {
-			if rate, is := q.HitRate[kind.String()]; is {
-				xys = append(xys, view.XY{X: float64(q.CacheBytes), Y: 100 * rate})
-			}
-		}
-		panel.Line(typeLabel(kind), xys, view.Style{Color: typeColor(kind), Shape: typeShape(kind)})
+		panel.Line(typeLabel(kind), rateOf(kind).Against(size, p.bySize()), view.Style{Color: typeColor(kind), Shape: typeShape(kind)})
 	}
 	if !pic.Drawn() {
 		return nil
@@ -281,15 +276,14 @@ func (p Prediction) hits() *view.Picture {
 	return pic
 }
 
+func rateOf(kind engine.BlockType) view.Column[result.PredictedPoint] {
+	return view.Optional(typeLabel(kind), "%", nil, func(q result.PredictedPoint) *float64 { return view.Times(view.At(q.HitRate, kind.String()), 100) })
+}
+
 func (p Prediction) hitTable() view.Table {
 	columns := p.sizes()
 	for _, kind := range p.types() {
-		columns = append(columns, view.Column[result.PredictedPoint]{Name: typeLabel(kind), Unit: "%", Value: func(q result.PredictedPoint) *float64 {
-			if rate, is := q.HitRate[kind.String()]; is {
-				return view.Some(100 * rate)
-			}
-			return nil
-		}})
+		columns = append(columns, rateOf(kind))
 	}
 	return view.TableOf(p.Points, nil, columns...)
 }

@@ -29,9 +29,6 @@ func (s *Sweep) published() (out []view.Block) {
 		if len(rows) == 0 {
 			continue
 		}
-		words := func(name string, of func(compared) string) view.Column[compared] {
-			return view.Column[compared]{Name: name, Left: true, Key: true, Words: of}
-		}
 		figure := func(name, unit string, of func(compared) claims.Published) view.Column[compared] {
 			return view.Column[compared]{Name: name, Unit: unit, Words: func(c compared) string {
 				p := of(c)
@@ -49,9 +46,9 @@ func (s *Sweep) published() (out []view.Block) {
 			Title: fmt.Sprintf("Published %s and %s figures", study.Of[0], study.Of[1]), Method: "engines.md",
 			Note: "Theirs were measured by others on another machine (" + study.What + "): compare the shape, not the size.",
 			Table: view.TableOf(rows, func(c compared) string { return c.failed },
-				words("cache", func(c compared) string { return c.pageCache }),
+				view.Words("cache", func(c compared) string { return c.pageCache }),
 				view.Column[compared]{Name: "threads", Key: true, Format: view.Digits, Value: func(c compared) *float64 { return view.Some(float64(c.threads)) }},
-				words("engine", func(c compared) string { return c.engine }), words("by", func(c compared) string { return c.by }),
+				view.Words("engine", func(c compared) string { return c.engine }), view.Words("by", func(c compared) string { return c.by }),
 				figure("Kops", "/s", func(c compared) claims.Published { return c.kops }),
 				figure("mean", "us", func(c compared) claims.Published { return c.mean }),
 				figure("CPU", "%", func(c compared) claims.Published { return c.cpu }))})

@@ -119,7 +119,7 @@ func counted1(along string, stops []string) string {
 // is an axis they are those of one class, if any class has several.
 func mixedKinds(pts []Point) (kinds []string) {
 	pts = slices.DeleteFunc(slices.Clone(pts), func(p Point) bool { return p.Run == nil })
-	known := slices.DeleteFunc(distinct(pts, func(p Point) string { return p.Run.Host.Class }), func(class string) bool { return class == "" })
+	known := view.Without(view.Distinct(pts, func(p Point) string { return p.Run.Host.Class }))
 	byClass := map[string][]string{}
 	for _, p := range pts {
 		h, class := p.Run.Host, p.Axes["class"]

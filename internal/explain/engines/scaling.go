@@ -25,7 +25,7 @@ type law struct {
 }
 
 // laws are those of every curve that has enough points.
-func (s *Sweep) laws() (all []law) {
+func (s *Sweep) laws() (found []law) {
 	for _, x := range s.varied {
 		if !scales(x) {
 			continue
@@ -36,26 +36,24 @@ func (s *Sweep) laws() (all []law) {
 			continue
 		}
 		for _, c := range curves {
-			var samples []scaling.Sample
+			var all []scaling.Sample
 			for _, p := range c.measured() {
-				for _, throughput := range repeated(p) {
-					samples = append(samples, scaling.Sample{Threads: *place(p), Throughput: throughput})
-				}
+				all = append(all, samples(p, *place(p))...)
 			}
-			if fitted, err := scaling.Fit(samples, lawSeed); err == nil {
-				all = append(all, law{c, fitted, place})
+			if fitted, err := scaling.Fit(all, lawSeed); err == nil {
+				found = append(found, law{c, fitted, place})
 			}
 		}
 	}
-	return all
+	return found
 }
 
-// repeated are the throughputs of a point that its folder tells: the one that is shown,
+// samples are the throughputs of a point that its folder tells: the one that is shown,
 // and the ends of the range of its repeats.
-func repeated(p Point) []float64 {
-	all := []float64{p.Figures.GetsPerSecond}
+func samples(p Point, threads float64) []scaling.Sample {
+	all := []scaling.Sample{{Threads: threads, Throughput: p.Figures.GetsPerSecond}}
 	if r, ok := p.Spread["gets_per_second"]; ok && len(p.Runs) > 2 {
-		all = append(all, r.Low, r.High)
+		all = append(all, scaling.Sample{Threads: threads, Throughput: r.Low}, scaling.Sample{Threads: threads, Throughput: r.High})
 	}
 	return all
 }
@@ -64,10 +62,8 @@ func repeated(p Point) []float64 {
 func (l law) without(left ...float64) (scaling.USL, error) {
 	var others []scaling.Sample
 	for _, other := range l.measured() {
-		for _, throughput := range repeated(other) {
-			if at := *l.place(other); !slices.Contains(left, at) {
-				others = append(others, scaling.Sample{Threads: at, Throughput: throughput})
-			}
+		if at := *l.place(other); !slices.Contains(left, at) {
+			others = append(others, samples(other, at)...)
 		}
 	}
 	return scaling.Fit(others, lawSeed)
@@ -174,11 +170,7 @@ func (l law) sentences() []string {
 // scalingBlocks are a chart and a table for each law.
 func (s *Sweep) scalingBlocks() (out []view.Block) {
 	for _, l := range s.laws() {
-		title := "How it scales"
-		if l.label != "" {
-			title += ": " + l.label
-		}
-		out = append(out, view.Block{Title: title, Method: "scaling.md", Picture: l.chart(), Table: l.table(),
+		out = append(out, view.Block{Title: strings.TrimSuffix("How it scales: "+l.label, ": "), Method: "scaling.md", Picture: l.chart(), Table: l.table(),
 			Note: fmt.Sprintf("Universal Scalability Law: %s Gets/s of one, contention %.3g, coherency %.2g. Shaded: where 95 of 100 measurements are expected. "+
 				"Dotted: the disk's limit.", view.ShortCount(l.Lambda), l.Sigma, l.Kappa) + " " + strings.Join(l.sentences(), " ")})
 	}
@@ -200,11 +192,9 @@ func (l law) chart() *view.Picture {
 			break
 		}
 	}
-	for i := len(lows) - 1; i >= 0; i-- {
-		outline = append(outline, lows[i])
-	}
+	slices.Reverse(lows)
 	look := view.CurveStyle(0)
-	panel.Area("95% band", outline, view.Faded(view.Muted, 0x40))
+	panel.Area("95% band", append(outline, lows...), view.Faded(view.Muted, 0x40))
 	panel.Line("fit", line, view.Style{Color: view.Muted, Dash: view.Dashed()})
 	panel.Line("disk's limit", l.ceiling(at, 20*l.At(last)), view.Style{Color: look.Color, Dash: view.Dotted()})
 	if !panel.Line("measured", gets.Against(at, pts), look) {
@@ -219,7 +209,7 @@ func (l law) chart() *view.Picture {
 
 func (l law) table() view.Table {
 	of := func(name, unit string, value func(n float64) float64) column {
-		return column{Name: name, Unit: unit, Format: view.ShortCount, Value: func(p Point) *float64 { return view.Some(value(*l.place(p))) }}
+		return view.Figure(name, unit, view.ShortCount, func(p Point) float64 { return value(*l.place(p)) })
 	}
 	return view.TableOf(l.pts, failure, axis(l.x), gets, of("fit", "Gets/s", l.At),
 		of("low", "95%", func(n float64) float64 { low, _ := l.Band(n); return low }),

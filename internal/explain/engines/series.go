@@ -114,24 +114,21 @@ func seriesTable(c curve, all []timed) view.Table {
 	for _, t := range all {
 		parts = append(parts, byPhase(t)...)
 	}
-	type column = view.Column[timed]
-	rate := func(name string, pick func(sorted []float64) float64) column {
-		return column{Name: name, Unit: "ops/s", Value: func(t timed) *float64 {
-			return view.Some(pick(slices.Sorted(slices.Values(speed.Values(t.ticks)))))
-		}}
+	rate := func(name string, pick func(sorted []float64) float64) view.Column[timed] {
+		return view.Figure(name, "ops/s", nil, func(t timed) float64 { return pick(slices.Sorted(slices.Values(speed.Values(t.ticks)))) })
 	}
-	read := func(name string, pick func([]float64) float64) column {
-		return column{Name: name, Unit: "block reads/op", Format: view.PerGet, Value: func(t timed) *float64 {
+	read := func(name string, pick func([]float64) float64) view.Column[timed] {
+		return view.Optional(name, "block reads/op", view.PerGet, func(t timed) *float64 {
 			if reads := perTick.Values(t.ticks); len(reads) > 0 {
 				return view.Some(pick(reads))
 			}
 			return nil
-		}}
+		})
 	}
 	return view.TableOf(parts, nil,
-		column{Name: "point", Left: true, Key: true, Words: func(t timed) string { return c.pointName(t.point) }},
-		column{Name: "phase", Left: true, Key: true, Words: func(t timed) string { return t.ticks[0].phase }},
-		column{Name: "samples", Format: view.Digits, Value: func(t timed) *float64 { return view.Some(float64(len(t.ticks))) }},
+		view.Words("point", func(t timed) string { return c.pointName(t.point) }),
+		view.Words("phase", func(t timed) string { return t.ticks[0].phase }),
+		view.Figure("samples", "", view.Digits, func(t timed) float64 { return float64(len(t.ticks)) }),
 		rate("slowest", func(s []float64) float64 { return s[0] }), rate("median", func(s []float64) float64 { return s[len(s)/2] }),
 		rate("fastest", func(s []float64) float64 { return s[len(s)-1] }),
 		read("first", func(of []float64) float64 { return of[0] }), read("last", func(of []float64) float64 { return of[len(of)-1] }))

@@ -101,16 +101,13 @@ func (s *Sweep) firstRun() *result.Run {
 }
 
 // builds are those of all runs of engines that can be built in pure Go or with cgo.
-func (s *Sweep) builds() (builds []string) {
-	for _, p := range s.Points {
+func (s *Sweep) builds() []string {
+	return view.Without(view.Distinct(s.Points, func(p Point) string {
 		if p.Run == nil {
-			continue
+			return ""
 		}
-		if build := p.Run.Build(); build != "" && !slices.Contains(builds, build) {
-			builds = append(builds, build)
-		}
-	}
-	return builds
+		return p.Run.Build()
+	}))
 }
 
 // optionValues are the values of every engine option over the points.

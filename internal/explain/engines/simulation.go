@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -40,27 +39,15 @@ type SimulatedPoint struct {
 }
 
 // ReadSimulation reads a folder that holds simulation.json.
-func ReadSimulation(dir string) (s Simulation, err error) {
-	path := filepath.Join(dir, result.SimulationFile)
-	if err := result.ReadSummary(path, &s); err != nil {
-		return s, err
-	}
-	if s.Schema != SimulationSchema {
-		return s, fmt.Errorf("%s: schema is %q, this version reads %q", path, s.Schema, SimulationSchema)
-	}
-	return s, nil
+func ReadSimulation(dir string) (Simulation, error) {
+	return readStored(dir, result.SimulationFile, SimulationSchema, func(s *Simulation) string { return s.Schema })
 }
 
 // JSON is what the folder says, for a program.
 func (s Simulation) JSON() any { return s }
 
-func (s Simulation) policies() (names []string) {
-	for _, p := range s.Points {
-		if !slices.Contains(names, p.Policy) {
-			names = append(names, p.Policy)
-		}
-	}
-	return names
+func (s Simulation) policies() []string {
+	return view.Distinct(s.Points, func(p SimulatedPoint) string { return p.Policy })
 }
 
 // of are the points of a policy in ascending order of their caches.
@@ -189,39 +176,28 @@ func (s Simulation) byType(policy string) *view.Picture {
 type simulated = view.Column[SimulatedPoint]
 
 func (s Simulation) columns() []simulated {
-	return append([]simulated{{Name: "policy", Left: true, Key: true, Words: func(p SimulatedPoint) string { return p.Policy }}},
+	return append([]simulated{view.Words("policy", func(p SimulatedPoint) string { return p.Policy })},
 		sizeColumns(func(p SimulatedPoint) int64 { return p.CacheBytes }, 0)...)
 }
 
 func (s Simulation) table() view.Table {
 	return view.TableOf(s.Points, nil, append(s.columns(),
-		simulated{Name: "block reads", Unit: "/Get", Format: view.PerGet, Value: func(p SimulatedPoint) *float64 { return view.Some(p.ReadsPerGet) }},
-		simulated{Name: "+-", Unit: "95 %", Format: view.PerGet, Value: func(p SimulatedPoint) *float64 {
-			if p.Error == 0 {
-				return nil
-			}
-			return view.Some(p.Error)
-		}},
-		simulated{Name: "hit rate", Unit: "%", Value: func(p SimulatedPoint) *float64 { return view.Some(100 * p.HitRate["all"]) }})...)
+		view.Figure("block reads", "/Get", view.PerGet, func(p SimulatedPoint) float64 { return p.ReadsPerGet }),
+		view.Optional("+-", "95 %", view.PerGet, func(p SimulatedPoint) *float64 { return view.Of(p.Error) }),
+		view.Figure("hit rate", "%", nil, func(p SimulatedPoint) float64 { return 100 * p.HitRate["all"] }))...)
 }
 
 func (s Simulation) typeTable() view.Table {
 	columns := s.columns()
-	for _, of := range []struct {
-		what, unit string
-		scale      float64
-		values     func(SimulatedPoint) map[string]float64
-		format     func(float64) string
-	}{{"reads of ", "/Get", 1, func(p SimulatedPoint) map[string]float64 { return p.ByType }, view.PerGet},
-		{"hit rate of ", "%", 100, func(p SimulatedPoint) map[string]float64 { return p.HitRate }, nil}} {
-		for _, kind := range stackOrder() {
-			columns = append(columns, simulated{Name: of.what + typeLabel(kind), Unit: of.unit, Format: of.format, Value: func(p SimulatedPoint) *float64 {
-				if v, is := of.values(p)[kind.String()]; is {
-					return view.Some(of.scale * v)
-				}
-				return nil
-			}})
-		}
+	for _, kind := range stackOrder() {
+		columns = append(columns, view.Optional("reads of "+typeLabel(kind), "/Get", view.PerGet, func(p SimulatedPoint) *float64 {
+			return view.At(p.ByType, kind.String())
+		}))
+	}
+	for _, kind := range stackOrder() {
+		columns = append(columns, view.Optional("hit rate of "+typeLabel(kind), "%", nil, func(p SimulatedPoint) *float64 {
+			return view.Times(view.At(p.HitRate, kind.String()), 100)
+		}))
 	}
 	return view.TableOf(s.Points, nil, columns...)
 }
