@@ -90,12 +90,7 @@ func Boards(sides []Side) (boards []*Board) {
 
 // nameBuilds says of each line how its engine was built, where lines differ in it.
 func (b *Board) nameBuilds() {
-	var builds []string
-	for _, row := range b.Rows {
-		if build := row.group.Runs[0].Build(); build != "" && !slices.Contains(builds, build) {
-			builds = append(builds, build)
-		}
-	}
+	builds := view.Without(view.Distinct(b.Rows, func(r Ranked) string { return r.group.Runs[0].Build() }))
 	for i := range b.Rows {
 		if row := &b.Rows[i]; len(builds) > 1 && row.group.Runs[0].Build() != "" {
 			row.Subject += ", " + row.group.Runs[0].Build()
@@ -131,37 +126,26 @@ func joined(conditions, more string) string { return strings.TrimPrefix(conditio
 // place are the conditions, in words.
 func place(r *result.Run, budget string) string {
 	w, h := r.Workload, r.Host
-	var parts []string
-	add := func(text string) {
-		if text != "" {
-			parts = append(parts, text)
-		}
-	}
+	parts := []string{w.Name, unit.Count(int64(w.Keys)) + " keys of " + fmt.Sprint(w.KeyBytes) + " bytes"}
 	switch {
 	case r.Figures.State != nil:
-		add(unit.Count(int64(r.Figures.State.Accounts)) + " accounts")
+		parts = []string{unit.Count(int64(r.Figures.State.Accounts)) + " accounts"}
 	case r.Changes != nil:
-		add(fmt.Sprintf("versions %d to %d of %s", r.Changes.First, r.Changes.Last, r.Changes.Format))
-	default:
-		add(w.Name)
-		add(unit.Count(int64(w.Keys)) + " keys of " + fmt.Sprint(w.KeyBytes) + " bytes")
+		parts = []string{fmt.Sprintf("versions %d to %d of %s", r.Changes.First, r.Changes.Last, r.Changes.Format)}
 	}
 	if w.Rate > 0 {
-		add(view.ShortCount(w.Rate) + " Gets/s asked for")
+		parts = append(parts, view.ShortCount(w.Rate)+" Gets/s asked for")
 	}
-	add(budget)
+	parts = append(parts, budget)
 	if r.PageCache != "" {
-		add("page cache " + r.PageCache)
+		parts = append(parts, "page cache "+r.PageCache)
 	}
-	return strings.Join(parts, ", ") + "; " + h.Kind() + ", " + h.Filesystem + " on " + h.Device
+	return strings.Join(view.Without(parts), ", ") + "; " + h.Kind() + ", " + h.Filesystem + " on " + h.Device
 }
 
 func subject(g Group) string {
 	e := g.Runs[0].Engine
-	text := e.Name
-	if layout := g.Axes["layout"]; layout != "" {
-		text = layout
-	}
+	text := cmp.Or(g.Axes["layout"], e.Name)
 	if e.Version != "" {
 		text += " " + e.Version
 	}
@@ -191,7 +175,7 @@ func (b *Board) rank() {
 		case f.Verdict == Same:
 			row.Verdict = "the same as the first"
 		case f.Certain() && f.Relative:
-			row.Verdict = fmt.Sprintf("%s %% %s than the first", strings.TrimPrefix(signed(100*f.Change, func(v float64) string { return unit.Significant(v, 2) }), "−"),
+			row.Verdict = fmt.Sprintf("%s %% %s than the first", strings.TrimPrefix(signed(f.Change, percent), "−"),
 				b.metric.direction(f.Change))
 			row.Verdict = strings.TrimPrefix(row.Verdict, "+")
 		case f.Certain():
@@ -232,18 +216,12 @@ func (b *Board) Picture() *view.Picture {
 // short names a line under its bar: by the engine, or where others have the same
 // engine, by the folder, or else by all that is known of it.
 func (b *Board) short(row Ranked) string {
-	names := []func(Ranked) string{
+	for _, name := range []func(Ranked) string{
 		func(r Ranked) string { return strings.Fields(r.Subject)[0] },
 		func(r Ranked) string { return r.folder },
-	}
-	for _, name := range names {
-		same := 0
-		for _, other := range b.Rows {
-			if name(other) == name(row) {
-				same++
-			}
-		}
-		if same == 1 {
+	} {
+		others := slices.DeleteFunc(slices.Clone(b.Rows), func(r Ranked) bool { return name(r) != name(row) })
+		if len(others) == 1 {
 			return name(row)
 		}
 	}

@@ -138,10 +138,7 @@ func (c *Comparison) Says(l Limit) (sentences []string) {
 func (c *Comparison) Decided(names ...string) bool {
 	for _, p := range c.Pairs {
 		for _, f := range p.Figures {
-			if len(names) > 0 && !slices.Contains(names, f.Name) {
-				continue
-			}
-			if f.Verdict == string(difference.CannotTell) {
+			if (len(names) == 0 || slices.Contains(names, f.Name)) && f.Verdict == string(difference.CannotTell) {
 				return false
 			}
 		}
@@ -156,18 +153,15 @@ func (c *Comparison) Decided(names ...string) bool {
 // before them; one in which the sides differ is what they compare, and the side's name tells
 // it: in the name of a benchmark it would keep benchstat from comparing anything.
 func (c *Comparison) Bench(w io.Writer) error {
-	varies, everywhere := map[string]bool{}, map[string]map[string]bool{}
+	var all Side
+	varies := map[string]bool{}
 	for _, side := range c.sides {
 		for name, values := range valuesOf(side) {
 			varies[name] = varies[name] || len(values) > 1
-			for v := range values {
-				if everywhere[name] == nil {
-					everywhere[name] = map[string]bool{}
-				}
-				everywhere[name][v] = true
-			}
 		}
+		all.Groups = append(all.Groups, side.Groups...)
 	}
+	everywhere := valuesOf(all)
 	for _, name := range slices.Sorted(maps.Keys(everywhere)) {
 		if values := slices.Collect(maps.Keys(everywhere[name])); len(values) == 1 && name != "threads" {
 			if _, err := fmt.Fprintf(w, "%s: %s\n", benchWord(strings.ToLower(name)), benchWord(values[0])); err != nil {
@@ -185,11 +179,10 @@ func (c *Comparison) Bench(w io.Writer) error {
 				if len(everywhere["threads"]) < 2 || varies["threads"] {
 					line += fmt.Sprintf("/threads=%d", run.Workload.Threads)
 				}
-				for _, axis := range sortedAxes(g) {
-					if !varies[axis] {
-						continue
+				for _, axis := range slices.Sorted(maps.Keys(g.Axes)) {
+					if axis != "threads" && varies[axis] {
+						line += "/" + benchWord(axis) + "=" + benchWord(g.Axes[axis])
 					}
-					line += "/" + benchWord(axis) + "=" + benchWord(g.Axes[axis])
 				}
 				ops := run.Figures.Gets + run.Figures.Puts
 				if f := run.Figures.Replay; f != nil {
@@ -208,16 +201,6 @@ func (c *Comparison) Bench(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-func sortedAxes(g Group) (names []string) {
-	for name := range g.Axes {
-		if name != "threads" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 func benchName(s string) string {

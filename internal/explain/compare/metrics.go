@@ -59,18 +59,17 @@ func (m metric) edge(margin, a, b float64, relative bool) float64 {
 	return max(margin*max(a, b), m.least)
 }
 
-func latencyMetric(name, noun, unit string, of func(result.Figures) *result.Latency, pick func(*result.Latency) int64) metric {
-	return metric{name: name, noun: noun, bench: unit, scale: view.Micros, time: true, value: func(r *result.Run) *float64 {
-		return view.Via(of(r.Figures), func(l *result.Latency) float64 { return float64(pick(l)) })
-	}}
+func latencyMetric(name, noun, unit string, of func(result.Figures) *result.Latency, pick func(*result.Latency) float64) metric {
+	return metric{name: name, noun: noun, bench: unit, scale: view.Micros, time: true,
+		value: func(r *result.Run) *float64 { return view.Via(of(r.Figures), pick) }}
 }
 
 // leastReads is a difference in reads per Get that no decision depends on; tables and charts
 // show nothing finer either.
 const leastReads = 0.001
 
-func p50(l *result.Latency) int64 { return l.P50 }
-func p99(l *result.Latency) int64 { return l.P99 }
+func p50(l *result.Latency) float64 { return float64(l.P50) }
+func p99(l *result.Latency) float64 { return float64(l.P99) }
 
 // metrics are all that runs can be compared by; absent ones are left out of a comparison.
 func metrics() []metric {
@@ -100,9 +99,7 @@ func metrics() []metric {
 		{name: "leaves_per_second", noun: "leaves per second", bench: "leaves/s", higher: true,
 			value: ofReplay(func(f *result.Replay) *float64 { return view.Of(f.LeavesPerSecond) })},
 		{name: "commit_p99_ns", noun: "p99 commit time", bench: "p99-commit-ns", scale: view.Millis, time: true,
-			value: ofReplay(func(f *result.Replay) *float64 {
-				return view.Via(f.CommitNanos, func(l *result.Latency) float64 { return float64(l.P99) })
-			})},
+			value: ofReplay(func(f *result.Replay) *float64 { return view.Via(f.CommitNanos, p99) })},
 		{name: "nodes", noun: "nodes written", bench: "nodes", count: true, value: ofReplay(func(f *result.Replay) *float64 { return view.Whole(f.Nodes) })},
 		{name: "disk_bytes", noun: "disk space", bench: "disk-B", scale: view.MiB, much: true,
 			value: ofReplay(func(f *result.Replay) *float64 { return view.Whole(f.DiskBytes) })},
@@ -133,9 +130,7 @@ func lookupMetrics(kind, one string) []metric {
 		{name: kind + "_device_bytes_per_lookup", noun: "device bytes per " + kind + " lookup", bench: kind + "-device-B/op",
 			value: of(func(l *result.Lookups) *float64 { return &l.DeviceBytes })},
 		{name: kind + "_service_p50_ns", noun: "p50 time of " + one, bench: kind + "-p50-ns", scale: view.Micros, time: true,
-			value: of(func(l *result.Lookups) *float64 {
-				return view.Via(l.ServiceNanos, func(l *result.Latency) float64 { return float64(l.P50) })
-			})},
+			value: of(func(l *result.Lookups) *float64 { return view.Via(l.ServiceNanos, p50) })},
 	}
 }
 
@@ -152,12 +147,7 @@ func closed(m metric) metric {
 }
 
 func ofReplay(of func(*result.Replay) *float64) func(*result.Run) *float64 {
-	return func(r *result.Run) *float64 {
-		if r.Figures.Replay == nil {
-			return nil
-		}
-		return of(r.Figures.Replay)
-	}
+	return func(r *result.Run) *float64 { return view.From(r.Figures.Replay, of) }
 }
 
 // Names are those of all metrics.

@@ -153,19 +153,9 @@ type pair struct {
 // pairs match groups by the axes that both sides have, without those that have one value
 // on each side: these are what is compared. left are settings of one side only.
 func pairs(a, b Side) (matched []pair, left []string) {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(valuesOf(a))) {
-		mine, theirs := valuesOf(a)[name], valuesOf(b)[name]
-		if len(mine) > 1 || len(theirs) > 1 {
-			names = append(names, name)
-		}
-	}
-	for name, theirs := range valuesOf(b) {
-		if len(theirs) > 1 && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	ours, theirs := valuesOf(a), valuesOf(b)
+	names := slices.Sorted(maps.Keys(valuesOf(Side{Groups: slices.Concat(a.Groups, b.Groups)})))
+	names = slices.DeleteFunc(names, func(name string) bool { return len(ours[name]) < 2 && len(theirs[name]) < 2 })
 	label := func(g Group) string {
 		var parts []string
 		for _, name := range names {

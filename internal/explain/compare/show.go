@@ -52,7 +52,6 @@ func (p Pair) Sentence(f Figure) string {
 	evidence := func(low, high string) string {
 		return fmt.Sprintf("(95 %% CI %s to %s, %s; %s)", low, high, p.runsEach(), between)
 	}
-	percent := func(v float64) string { return unit.Significant(100*v, 2) }
 	switch f.Verdict {
 	case Same:
 		return fmt.Sprintf("the same %s: %s (%s)", m.noun, m.print(f.A), p.exact())
@@ -87,7 +86,6 @@ func (f Figure) ends() (low, high string) {
 	if !f.Relative {
 		return signed(f.Low, f.metric.print), signed(f.High, f.metric.print)
 	}
-	percent := func(v float64) string { return unit.Significant(100*v, 2) }
 	return signed(f.Low, percent), signed(f.High, percent) + " %"
 }
 
@@ -111,6 +109,8 @@ func (f Figure) needs(has int) string {
 	}
 	return text + fmt.Sprintf(": --repeats %d", n)
 }
+
+func percent(share float64) string { return unit.Significant(100*share, 2) }
 
 func signed(v float64, print func(float64) string) string {
 	if v > 0 {
@@ -137,35 +137,27 @@ func (p Pair) differing() string {
 
 // lead is the answer in one sentence.
 func (p Pair) lead() string {
-	var better, worse, unclear []string
+	said := map[string][]string{}
 	for _, f := range p.Figures {
 		switch {
 		case f.Better != nil && *f.Better:
-			better = append(better, f.metric.noun)
+			said["Better"] = append(said["Better"], f.metric.noun)
 		case f.Better != nil:
-			worse = append(worse, f.metric.noun)
+			said["Worse"] = append(said["Worse"], f.metric.noun)
 		case f.Verdict == string(difference.CannotTell):
-			unclear = append(unclear, f.metric.noun)
+			said["Cannot tell"] = append(said["Cannot tell"], f.metric.noun)
 		}
 	}
-	join := func(list []string) string { return strings.Join(list, ", ") }
-	rest := "."
-	if len(unclear) > 0 {
-		rest = ". Cannot tell: " + join(unclear) + "."
+	var parts []string
+	for _, word := range []string{"Better", "Worse", "Cannot tell"} {
+		if nouns := said[word]; len(nouns) > 0 {
+			parts = append(parts, word+": "+strings.Join(nouns, ", ")+".")
+		}
 	}
-	switch {
-	case len(p.Figures) == 0:
+	if len(p.Figures) == 0 {
 		return "Nothing can be compared: " + cmp.Or(strings.Join(p.Notes, "; "), "the runs have no figure in common") + "."
-	case len(better) == 0 && len(worse) == 0 && len(unclear) > 0:
-		return "Cannot tell: " + join(unclear) + "."
-	case len(better) == 0 && len(worse) == 0:
-		return "No difference found."
-	case len(worse) == 0:
-		return "Better: " + join(better) + rest
-	case len(better) == 0:
-		return "Worse: " + join(worse) + rest
 	}
-	return "Better: " + join(better) + ". Worse: " + join(worse) + rest
+	return cmp.Or(strings.Join(parts, " "), "No difference found.")
 }
 
 // unsaid are the notes that the lead does not tell.
@@ -208,12 +200,6 @@ func (c *Comparison) Text(w io.Writer) error {
 // JSON is the comparison for a program.
 func (c *Comparison) JSON() any { return c }
 
-// row is a figure of a pair in the page's table.
-type row struct {
-	p Pair
-	f Figure
-}
-
 // Page is the comparison for a browser.
 func (c *Comparison) Page() *view.Page {
 	page := &view.Page{Title: "Comparison"}
@@ -230,39 +216,33 @@ func (c *Comparison) Page() *view.Page {
 		for _, note := range p.unsaid() {
 			all.Add("note", note, "", of)
 		}
-		var rows []row
-		for _, f := range p.Figures {
-			rows = append(rows, row{p, f})
+		words := func(name string, of func(Figure) string) view.Column[Figure] {
+			return view.Column[Figure]{Name: name, Left: true, Words: of}
 		}
-		words := func(name string, of func(row) string) view.Column[row] {
-			return view.Column[row]{Name: name, Left: true, Words: of}
-		}
-		change := func(name string, of func(Figure) float64) view.Column[row] {
-			return view.Column[row]{Name: name, Unit: "%", Value: func(r row) *float64 {
-				if !r.f.Relative || name != "change" && !r.f.judged() {
+		change := func(name string, of func(Figure) float64) view.Column[Figure] {
+			return view.Optional(name, "%", nil, func(f Figure) *float64 {
+				if !f.Relative || name != "change" && f.few {
 					return nil
 				}
-				return view.Some(100 * of(r.f))
-			}}
+				return view.Some(100 * of(f))
+			})
 		}
-		table := view.TableOf(rows, nil,
-			words("figure", func(r row) string { return r.f.metric.noun }), words("baseline, middle run", func(r row) string { return r.f.metric.print(r.f.A) }),
-			words("compared, middle run", func(r row) string { return r.f.metric.print(r.f.B) }),
+		table := view.TableOf(p.Figures, nil,
+			words("figure", func(f Figure) string { return f.metric.noun }),
+			words("baseline, middle run", func(f Figure) string { return f.metric.print(f.A) }),
+			words("compared, middle run", func(f Figure) string { return f.metric.print(f.B) }),
 			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
 			change("to", func(f Figure) float64 { return f.High }),
-			words("verdict", func(r row) string { return strings.ReplaceAll(r.f.Verdict, "_", " ") }),
-			view.Column[row]{Name: "p", Value: func(r row) *float64 {
-				if !r.f.judged() {
+			words("verdict", func(f Figure) string { return strings.ReplaceAll(f.Verdict, "_", " ") }),
+			view.Optional("p", "", nil, func(f Figure) *float64 {
+				if f.few {
 					return nil
 				}
-				return view.Of(r.f.P)
-			}}, words("method", func(r row) string { return r.f.Method }))
-		var sentences [][]string
-		for _, f := range p.Figures {
-			sentences = append(sentences, []string{p.Sentence(f)})
-		}
+				return view.Of(f.P)
+			}), words("method", func(f Figure) string { return f.Method }))
+		sentences := view.ListOf([]string{"verdict"}, p.Figures, func(f Figure) []string { return []string{p.Sentence(f)} })
 		page.Add(p.Title(),
-			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: view.Listing([]string{"verdict"}, sentences), Picture: changes(p)},
+			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: sentences, Picture: changes(p)},
 			view.Block{Title: "Figures", Note: strings.TrimSpace(fmt.Sprintf("Runs: %d and %d. %s %s", p.Runs[0], p.Runs[1], p.confidence(), p.estimates())),
 				Method: "compare.md", Table: table})
 	}
@@ -270,14 +250,11 @@ func (c *Comparison) Page() *view.Page {
 	return page
 }
 
-// judged is whether there are enough runs for an interval, or none is needed.
-func (f Figure) judged() bool { return !f.few }
-
 // confidence says how sure the intervals are.
 func (p Pair) confidence() string {
 	needs := 0
 	for _, f := range p.Figures {
-		if !f.judged() {
+		if f.few {
 			needs = max(needs, f.Needs)
 		}
 	}
@@ -297,7 +274,7 @@ func (p Pair) estimates() string {
 		return ""
 	}
 	return fmt.Sprintf("A change is the median of the ratios of all pairs of runs: the middle runs can differ by more or less. "+
-		"\"No difference found\" needs an interval within ±%s%% (--margin).", view.WithoutZeros(unit.Significant(100*p.margin, 2)))
+		"\"No difference found\" needs an interval within ±%s%% (--margin).", view.WithoutZeros(percent(p.margin)))
 }
 
 // changes is a bar of every relative change, with its interval.
