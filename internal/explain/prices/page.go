@@ -3,6 +3,7 @@
 package prices
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -35,14 +36,6 @@ type column = view.Column[row]
 
 func count(n uint64) string { return view.ShortCount(float64(n)) }
 
-func words(name, unit string, value func(row) string) column {
-	return column{Name: name, Unit: unit, Left: true, Key: true, Words: value}
-}
-
-func number(name, unit string, format func(float64) string, value func(row) *float64) column {
-	return column{Name: name, Unit: unit, Format: format, Value: value}
-}
-
 func gasText(v float64) string { return unit.Count(int64(v + .5)) }
 
 // band is an estimate with its range where that is wide enough to be seen.
@@ -60,7 +53,7 @@ func band(name, unit string, scale float64, format func(float64) string, of func
 // The columns of every table of prices.
 func (in Input) columns(keys ...column) []column {
 	price := func(name string, of func(result.PriceParameter) float64) column {
-		return number(name, "gas", gasText, func(r row) *float64 {
+		return view.Optional(name, "gas", gasText, func(r row) *float64 {
 			if p, known := in.parameter(r.Parameter); known {
 				return view.Some(of(p))
 			}
@@ -68,10 +61,10 @@ func (in Input) columns(keys ...column) []column {
 		})
 	}
 	return append(keys,
-		number("accesses", "", nil, func(r row) *float64 { return r.Accesses }),
+		view.Optional("accesses", "", nil, func(r row) *float64 { return r.Accesses }),
 		band("reads", "", 1, view.PerGet, func(r row) result.Estimate { return r.Reads }),
-		number("bytes", "of device", nil, func(r row) *float64 { return r.Bytes }),
-		number("CPU", "us", nil, func(r row) *float64 { return view.Some(r.CPUNanos / 1e3) }),
+		view.Optional("bytes", "of device", nil, func(r row) *float64 { return r.Bytes }),
+		view.Figure("CPU", "us", nil, func(r row) float64 { return r.CPUNanos / 1e3 }),
 		band("alone", "us", 1e3, view.Number, func(r row) result.Estimate { return r.AloneNanos }),
 		band("at depth", "us", 1e3, view.Number, func(r row) result.Estimate { return r.QueuedNanos }),
 		band("alone", "gas", 1, gasText, func(r row) result.Estimate { return r.AloneGas }),
@@ -82,12 +75,11 @@ func (in Input) columns(keys ...column) []column {
 }
 
 func (in Input) parameter(name string) (p result.PriceParameter, known bool) {
-	for _, p := range in.Parameters {
-		if p.Name == name {
-			return p, true
-		}
+	i := slices.IndexFunc(in.Parameters, func(p result.PriceParameter) bool { return p.Name == name })
+	if i < 0 {
+		return p, false
 	}
-	return p, false
+	return in.Parameters[i], true
 }
 
 // legend says what the columns are.
@@ -110,13 +102,8 @@ func size(r row) string {
 }
 
 // having are the rows that fulfil a condition.
-func (in Input) having(is func(row) bool) (rows []row) {
-	for _, r := range in.Rows {
-		if is(r) {
-			rows = append(rows, r)
-		}
-	}
-	return rows
+func (in Input) having(is func(row) bool) []row {
+	return slices.DeleteFunc(slices.Clone(in.Rows), func(r row) bool { return !is(r) })
 }
 
 // shown is the hardware that the first tables are of, and the largest size built.
@@ -142,10 +129,7 @@ func (in Input) main() []row {
 		return slices.IndexFunc(in.Parameters, func(p result.PriceParameter) bool { return p.Name == r.Parameter })
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
-		if d := place(a) - place(b); d != 0 {
-			return d
-		}
-		return strings.Compare(parameter(a), parameter(b))
+		return cmp.Or(place(a)-place(b), strings.Compare(parameter(a), parameter(b)))
 	})
 	return rows
 }
@@ -238,10 +222,10 @@ func (in Input) Page() *view.Page {
 	p.Add("Over the size of the state", in.charts()...)
 	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, Pre: strings.Join(in.safety(), "\n")})
 	p.Add("All rows", view.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: view.TableOf(in.Rows, nil,
-		append(in.columns(words("parameter", "", parameter), words("layout", "", func(r row) string { return r.Layout }),
-			words("accounts / slots", "", size), words("caches", "", condition), words("disk", "", func(r row) string { return r.Hardware })),
-			number("tested error", "%", nil, func(r row) *float64 { return view.Times(r.TestedError, 100) }),
-			words("basis", "", func(r row) string { return r.Basis }))...),
+		append(in.columns(view.Words("parameter", parameter), view.Words("layout", func(r row) string { return r.Layout }),
+			view.Words("accounts / slots", size), view.Words("caches", condition), view.Words("disk", func(r row) string { return r.Hardware })),
+			view.Optional("tested error", "%", nil, func(r row) *float64 { return view.Times(r.TestedError, 100) }),
+			view.Words("basis", func(r row) string { return r.Basis }))...),
 		Note: "Predicted rows are of states that were not built: their error is what the same prediction was off by at the largest size that was."})
 	p.Add("Hardware", view.Block{Title: "Disks", Method: method, Table: in.disks(),
 		Note: "Random reads of 4 KiB. The useful depth has nine tenths of the most reads a second."})
@@ -269,16 +253,13 @@ func (in Input) disks() view.Table {
 			all = append(all, reading{h, at})
 		}
 	}
-	of := func(name, unit string, format func(float64) string, value func(reading) float64) view.Column[reading] {
-		return view.Column[reading]{Name: name, Unit: unit, Format: format, Value: func(r reading) *float64 { return view.Some(value(r)) }}
-	}
 	return view.TableOf(all, nil,
-		view.Column[reading]{Name: "disk", Left: true, Key: true, Words: func(r reading) string { return r.of.Name }},
-		of("in flight", "", view.Digits, func(r reading) float64 { return float64(r.at.InFlight) }),
-		of("reads", "per s", view.ShortCount, func(r reading) float64 { return r.at.ReadsPerSecond }),
-		of("lowest repeat", "per s", view.ShortCount, func(r reading) float64 { return r.at.Spread.Low }),
-		of("highest repeat", "per s", view.ShortCount, func(r reading) float64 { return r.at.Spread.High }),
-		of("mean", "us", nil, func(r reading) float64 { return r.at.MeanNanos / 1e3 }),
+		view.Words("disk", func(r reading) string { return r.of.Name }),
+		view.Figure("in flight", "", view.Digits, func(r reading) float64 { return float64(r.at.InFlight) }),
+		view.Figure("reads", "per s", view.ShortCount, func(r reading) float64 { return r.at.ReadsPerSecond }),
+		view.Figure("lowest repeat", "per s", view.ShortCount, func(r reading) float64 { return r.at.Spread.Low }),
+		view.Figure("highest repeat", "per s", view.ShortCount, func(r reading) float64 { return r.at.Spread.High }),
+		view.Figure("mean", "us", nil, func(r reading) float64 { return r.at.MeanNanos / 1e3 }),
 		view.Column[reading]{Name: "useful", Left: true, Words: func(r reading) string {
 			if gas.Useful(r.of).InFlight == r.at.InFlight {
 				return "yes"
@@ -298,25 +279,21 @@ func (in Input) charts() (blocks []view.Block) {
 		pic.LogX = true
 		panel := pic.Panels[0]
 		panel.LogY = true
-		var names []string
 		low, high := 0.0, 0.0
 		for _, r := range rows {
 			if n := float64(r.Accounts); low == 0 || n < low {
 				low = n
 			}
 			high = max(high, float64(r.Accounts))
-			if !slices.Contains(names, r.Layout) {
-				names = append(names, r.Layout)
-			}
 		}
-		for i, layout := range names {
+		for i, layout := range view.Distinct(rows, func(r row) string { return r.Layout }) {
 			var xys view.XYs
 			for _, r := range rows {
 				if r.Layout == layout {
 					xys = append(xys, view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)})
 				}
 			}
-			slices.SortFunc(xys, func(a, b view.XY) int { return int(max(-1, min(1, a.X-b.X))) })
+			slices.SortFunc(xys, func(a, b view.XY) int { return cmp.Compare(a.X, b.X) })
 			panel.Line(layout, xys, view.CurveStyle(i))
 		}
 		p, _ := in.parameter(name)
@@ -332,7 +309,7 @@ func (in Input) charts() (blocks []view.Block) {
 		pic.Decades("accounts", view.ShortCount)
 		blocks = append(blocks, view.Block{Title: name, Method: method, Picture: pic,
 			Note:  fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were not built are predicted.", count(slots), h.Name),
-			Table: view.TableOf(rows, nil, in.columns(words("layout", "", func(r row) string { return r.Layout }), words("accounts / slots", "", size))...),
+			Table: view.TableOf(rows, nil, in.columns(view.Words("layout", func(r row) string { return r.Layout }), view.Words("accounts / slots", size))...),
 			Aside: true})
 	}
 	return blocks
@@ -340,15 +317,13 @@ func (in Input) charts() (blocks []view.Block) {
 
 // narrow are the columns that a terminal has room for.
 func (in Input) narrow() []column {
-	plain := func(name, unit string, value func(row) float64) column {
-		return number(name, unit, gasText, func(r row) *float64 { return view.Some(value(r)) })
-	}
 	all := in.columns()
-	return []column{words("parameter", "", parameter), words("layout", "", func(r row) string { return r.Layout }),
-		number("reads", "", view.PerGet, func(r row) *float64 { return &r.Reads.Value }), all[3],
-		plain("alone", "gas", func(r row) float64 { return r.AloneGas.Value }),
-		plain("at depth", "gas", func(r row) float64 { return r.QueuedGas.Value }),
-		plain("lowest", "gas", func(r row) float64 { return r.QueuedGas.Low }), plain("highest", "gas", func(r row) float64 { return r.QueuedGas.High }),
+	return []column{view.Words("parameter", parameter), view.Words("layout", func(r row) string { return r.Layout }),
+		view.Optional("reads", "", view.PerGet, func(r row) *float64 { return &r.Reads.Value }), all[3],
+		view.Figure("alone", "gas", gasText, func(r row) float64 { return r.AloneGas.Value }),
+		view.Figure("at depth", "gas", gasText, func(r row) float64 { return r.QueuedGas.Value }),
+		view.Figure("lowest", "gas", gasText, func(r row) float64 { return r.QueuedGas.Low }),
+		view.Figure("highest", "gas", gasText, func(r row) float64 { return r.QueuedGas.High }),
 		all[8], all[9], all[10]}
 }
 
