@@ -189,20 +189,20 @@ func Sentence(all []Judged) string {
 	for _, j := range all {
 		count[j.Word]++
 	}
-	var parts []string
-	add := func(n int, format string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf(format, n))
-		}
-	}
 	holds := "%d hold here"
 	if n := count[HoldsIf]; n > 0 {
 		holds += fmt.Sprintf(" (%d of them under a condition)", n)
 	}
-	add(count[Holds]+count[HoldsIf], holds)
-	add(count[Fails], "%d do not hold")
-	add(count[CannotTell], "%d cannot be told from this run, because the state fitted in memory")
-	add(count[Untested], "%d are not tested")
+	var parts []string
+	for _, part := range []struct {
+		n      int
+		format string
+	}{{count[Holds] + count[HoldsIf], holds}, {count[Fails], "%d do not hold"},
+		{count[CannotTell], "%d cannot be told from this run, because the state fitted in memory"}, {count[Untested], "%d are not tested"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf(part.format, part.n))
+		}
+	}
 	return fmt.Sprintf("Of %d published claims, %s.", len(all), strings.Join(parts, ", "))
 }
 
@@ -211,18 +211,12 @@ func Elsewhere(all []Judged) string {
 	var needs []string
 	n := 0
 	for _, j := range all {
-		if j.Needs == nil {
-			continue
-		}
-		n++
-		for _, layout := range j.Needs {
-			if !slices.Contains(needs, layout) {
-				needs = append(needs, layout)
-			}
+		if j.Needs != nil {
+			n, needs = n+1, append(needs, j.Needs...)
 		}
 	}
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.", n, strings.Join(needs, ","))
+	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.", n, strings.Join(view.Distinct(needs, strings.Clone), ","))
 }

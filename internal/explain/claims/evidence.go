@@ -210,13 +210,8 @@ func (e Evidence) SizesAhead(layout string) (sizes []uint64) {
 	return slices.Compact(sizes)
 }
 
-func Names(l *result.Layouts) (names []string) {
-	for _, row := range l.Rows {
-		if !slices.Contains(names, row.Layout) {
-			names = append(names, row.Layout)
-		}
-	}
-	return names
+func Names(l *result.Layouts) []string {
+	return view.Distinct(l.Rows, func(r result.LayoutRow) string { return r.Layout })
 }
 
 // Basis is the first word of what a figure stands on.
