@@ -45,12 +45,7 @@ func (in Input) points() (all []point) {
 
 // built is a figure of a row.
 func built(value func(row) *float64) func(point) *float64 {
-	return func(p point) *float64 {
-		if p.built == nil {
-			return nil
-		}
-		return value(*p.built)
-	}
+	return func(p point) *float64 { return view.From(p.built, func(of *row) *float64 { return value(*of) }) }
 }
 
 func absent(point) *float64 { return nil }
@@ -123,7 +118,7 @@ func styleOf(i int) view.Style {
 func (in Input) chart(title, note string, lines ...line) view.Block {
 	var ys []string
 	accounts := view.Column[point]{Name: "accounts", Format: view.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
-	columns := []view.Column[point]{{Name: "layout", Left: true, Key: true, Words: func(p point) string { return p.layout }}, accounts}
+	columns := []view.Column[point]{view.Words("layout", func(p point) string { return p.layout }), accounts}
 	for _, l := range lines {
 		ys = append(ys, l.panel)
 		columns = append(columns, view.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})

@@ -49,7 +49,7 @@ func accountsText(n uint64) string { return view.ShortCount(float64(n)) }
 
 // figure is a column of figures of a layout at a size.
 func figure(name, unit string, format func(float64) string, value func(result.LayoutRow) *float64) column {
-	return column{Name: name, Unit: unit, Format: format, Value: func(of row) *float64 { return value(of.LayoutRow) }}
+	return view.Optional(name, unit, format, func(of row) *float64 { return value(of.LayoutRow) })
 }
 
 // Columns that several tables share.
@@ -70,6 +70,12 @@ func duration(name, unit string, in view.Scale, value func(result.LayoutRow) *fl
 func p50Of(l *result.Latency) float64 { return float64(l.P50) }
 func p99Of(l *result.Latency) float64 { return float64(l.P99) }
 
+// reads is a column of the reads of lookups of a kind in a condition.
+func (in Input) reads(name, unit, kind, condition string) column {
+	e := claims.Evidence{Layouts: in.Layouts}
+	return view.Optional(name, unit, view.PerGet, func(of row) *float64 { return e.ReadsValue(of.at, kind, condition) })
+}
+
 // costs is what to know of every layout at the largest size.
 func (in Input) costs() view.Table {
 	e := claims.Evidence{Layouts: in.Layouts}
@@ -79,25 +85,22 @@ func (in Input) costs() view.Table {
 			largest = append(largest, row{in.Rows[i], i})
 		}
 	}
-	reads := func(name, unit, kind, condition string) column {
-		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 { return e.ReadsValue(of.at, kind, condition) }}
-	}
 	columns := []column{
-		{Name: "layout", Left: true, Key: true, Words: func(of row) string {
+		view.Words("layout", func(of row) string {
 			if of.Accounts < claims.Largest(in.Layouts) {
-				return of.Layout + " " + accountsText(of.Accounts)
+				return layoutKey.Words(of)
 			}
 			return of.Layout
-		}},
-		reads("nothing", "cached", result.AccountLookup, result.FirstLookups),
-		reads("memory", "held", result.AccountLookup, result.HeldLookups),
+		}),
+		in.reads("nothing", "cached", result.AccountLookup, result.FirstLookups),
+		in.reads("memory", "held", result.AccountLookup, result.HeldLookups),
 		shareColumn(e),
 	}
 	for _, at := range in.ahead() {
-		columns = append(columns, column{Name: "at " + accountsText(at.accounts) + " with", Unit: view.ShortBytes(at.memory), Format: view.PerGet,
-			Value: func(of row) *float64 { return e.Predicted(of.Layout, at.accounts, at.memory) }})
+		columns = append(columns, view.Optional("at "+accountsText(at.accounts)+" with", view.ShortBytes(at.memory), view.PerGet,
+			func(of row) *float64 { return e.Predicted(of.Layout, at.accounts, at.memory) }))
 	}
-	return view.TableOf(largest, nil, append(columns, reads("a slot", "held", result.SlotLookup, result.HeldLookups),
+	return view.TableOf(largest, nil, append(columns, in.reads("a slot", "held", result.SlotLookup, result.HeldLookups),
 		p50.Named("p50", "us, held"), nodes, disk)...)
 }
 
@@ -179,18 +182,23 @@ func (in Input) lookup() view.Table {
 		duration("p99", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p99Of) }))
 }
 
+// lookedUp is a figure of the last of a row's lookups that fulfil a condition.
+func lookedUp(name, unit string, format func(float64) string, is func(result.Lookups) bool, value func(result.Lookups) *float64) column {
+	return figure(name, unit, format, func(r result.LayoutRow) (found *float64) {
+		for _, look := range r.Lookups {
+			if is(look) {
+				found = value(look)
+			}
+		}
+		return found
+	})
+}
+
 // device is what lookups fetch from the device, cold and with memory held, and how many
 // there are a second.
 func (in Input) device() view.Table {
 	of := func(name, unit string, format func(float64) string, is func(result.Lookups) bool, value func(result.Lookups) *float64) column {
-		return figure(name, unit, format, func(r result.LayoutRow) (found *float64) {
-			for _, look := range r.Lookups {
-				if look.Kind == result.AccountLookup && is(look) {
-					found = value(look)
-				}
-			}
-			return found
-		})
+		return lookedUp(name, unit, format, func(l result.Lookups) bool { return l.Kind == result.AccountLookup && is(l) }, value)
 	}
 	cold := func(l result.Lookups) bool { return l.Condition == result.ColdLookups }
 	held := func(l result.Lookups) bool { return l.Condition == result.HeldLookups }
@@ -211,28 +219,19 @@ const (
 
 // traffic is what blocks of an access list cost beside lookups of random accounts and slots.
 func (in Input) traffic() view.Table {
-	e := claims.Evidence{Layouts: in.Layouts}
 	played := slices.DeleteFunc(in.measured(), func(of row) bool { return of.Traffic == nil })
-	reads := func(name, unit, kind, condition string) column {
-		return column{Name: name, Unit: unit, Format: view.PerGet, Value: func(of row) *float64 { return e.ReadsValue(of.at, kind, condition) }}
-	}
 	of := func(name, unit string, format func(float64) string, kind, condition string, many bool, value func(result.Lookups) *float64) column {
-		return figure(name, unit, format, func(r result.LayoutRow) (found *float64) {
-			for _, look := range r.Lookups {
-				if look.Kind == kind && look.Condition == condition && look.InFlight > 1 == many {
-					found = value(look)
-				}
-			}
-			return found
-		})
+		return lookedUp(name, unit, format, func(l result.Lookups) bool {
+			return l.Kind == kind && l.Condition == condition && l.InFlight > 1 == many
+		}, value)
 	}
 	device := func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }
 	rate := func(l result.Lookups) *float64 { return view.Some(l.PerSecond) }
 	return view.TableOf(played, nil, layoutKey,
-		reads("random", "accounts", result.AccountLookup, result.HeldLookups),
-		reads("random", "slots", result.SlotLookup, result.HeldLookups),
-		reads("blocks", "held", result.BlockAccess, result.HeldLookups),
-		reads("blocks", "cold", result.BlockAccess, result.ColdLookups),
+		in.reads("random", "accounts", result.AccountLookup, result.HeldLookups),
+		in.reads("random", "slots", result.SlotLookup, result.HeldLookups),
+		in.reads("blocks", "held", result.BlockAccess, result.HeldLookups),
+		in.reads("blocks", "cold", result.BlockAccess, result.ColdLookups),
 		of("random", "B, slots", nil, result.SlotLookup, result.HeldLookups, false, device),
 		of("blocks", "B, held", nil, result.BlockAccess, result.HeldLookups, false, device),
 		of("1 in flight", "per s", view.ShortCount, result.BlockAccess, result.HeldLookups, false, rate),
@@ -269,12 +268,7 @@ func (in Input) trafficRoots() string {
 // upkeep is what keeping and changing the state costs.
 func (in Input) upkeep() view.Table {
 	update := func(name, unit string, format func(float64) string, value func(*result.StateUpdates) *float64) column {
-		return figure(name, unit, format, func(r result.LayoutRow) *float64 {
-			if r.Updates == nil {
-				return nil
-			}
-			return value(r.Updates)
-		})
+		return figure(name, unit, format, func(r result.LayoutRow) *float64 { return view.From(r.Updates, value) })
 	}
 	return view.TableOf(in.measured(), nil, layoutKey, disk,
 		duration("update", "us", view.Micros, func(r result.LayoutRow) *float64 { return r.UpdateNanos }),
@@ -290,11 +284,8 @@ func (in Input) upkeep() view.Table {
 // measured, below the layout's own caches and below the page cache.
 func (in Input) model() view.Table {
 	rows := slices.DeleteFunc(in.measured(), func(of row) bool { return of.PredictedHeldReads == nil && of.PredictedDeviceReads == nil })
-	predicted := func(unit string, value func(result.LayoutRow) *float64) column {
-		return figure("predicted", unit, view.PerGet, value)
-	}
-	held := predicted("reads", func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
-	device := predicted("device", func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
+	held := figure("predicted", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
+	device := figure("predicted", "device", view.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
 	return view.TableOf(rows, nil, layoutKey, blockReads, held, offBy(blockReads, held), deviceReads, device, offBy(deviceReads, device))
 }
 
@@ -323,16 +314,16 @@ func (in Input) outlook() view.Table {
 	e := claims.Evidence{Layouts: in.Layouts}
 	var budgets []int64
 	for _, o := range in.Outlook {
-		if o.MemoryBytes > 0 && !o.PerAccount && !slices.Contains(budgets, o.MemoryBytes) {
+		if o.MemoryBytes > 0 && !o.PerAccount {
 			budgets = append(budgets, o.MemoryBytes)
 		}
 	}
 	slices.Sort(budgets)
 	reads := func(name, unit string, value func(ahead) *float64) view.Column[ahead] {
-		return view.Column[ahead]{Name: name, Unit: unit, Format: view.PerGet, Value: value}
+		return view.Optional(name, unit, view.PerGet, value)
 	}
 	columns := []view.Column[ahead]{
-		{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }},
+		view.Words("layout", func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }).Named("layout", "accounts"),
 		reads("nodes", "", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
 		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
 		reads("device reads", in.memoryAlike(), func(a ahead) *float64 {
@@ -342,7 +333,7 @@ func (in Input) outlook() view.Table {
 			return claims.Value(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
 		}),
 	}
-	for _, budget := range budgets {
+	for _, budget := range slices.Compact(budgets) {
 		columns = append(columns, reads("device reads", view.ShortBytes(budget), func(a ahead) *float64 { return e.Predicted(a.layout, a.accounts, budget) }))
 	}
 	var rows []ahead
@@ -360,15 +351,12 @@ func (in Input) outlook() view.Table {
 // memoryAlike is the memory that the run had for each account, in bytes, at the largest
 // size of each layout.
 func (in Input) memoryAlike() string {
-	var all []string
-	for _, o := range in.Outlook {
-		if o.PerAccount {
-			text := view.ShortBytes(int64(math.Round(float64(o.MemoryBytes)/float64(o.Accounts)))) + "/account"
-			if !slices.Contains(all, text) {
-				all = append(all, text)
-			}
+	all := view.Without(view.Distinct(in.Outlook, func(o result.LayoutOutlook) string {
+		if !o.PerAccount {
+			return ""
 		}
-	}
+		return view.ShortBytes(int64(math.Round(float64(o.MemoryBytes)/float64(o.Accounts)))) + "/account"
+	}))
 	if len(all) == 1 {
 		return all[0]
 	}
@@ -389,19 +377,16 @@ func (in Input) kinds() view.Table {
 			all = append(all, kind{row{r, i}, look})
 		}
 	}
-	words := func(name string, value func(kind) string) view.Column[kind] {
-		return view.Column[kind]{Name: name, Left: true, Key: true, Words: value}
-	}
 	number := func(name, unit string, format func(float64) string, value func(result.Lookups) *float64) view.Column[kind] {
-		return view.Column[kind]{Name: name, Unit: unit, Format: format, Value: func(k kind) *float64 { return value(k.Lookups) }}
+		return view.Optional(name, unit, format, func(k kind) *float64 { return value(k.Lookups) })
 	}
 	quantile := func(name string, value func(*result.Latency) float64) view.Column[kind] {
 		return number(name, "", nil, func(l result.Lookups) *float64 { return view.Via(l.ServiceNanos, value) }).In(view.Micros)
 	}
 	return view.TableOf(all, nil,
-		words("layout", func(k kind) string { return layoutKey.Words(k.of) }).Named("layout", "accounts"),
-		words("lookup", func(k kind) string { return strings.ReplaceAll(k.Kind, "_", " ") }),
-		words("condition", func(k kind) string { return k.Condition }),
+		view.Words("layout", func(k kind) string { return layoutKey.Words(k.of) }).Named("layout", "accounts"),
+		view.Words("lookup", func(k kind) string { return strings.ReplaceAll(k.Kind, "_", " ") }),
+		view.Words("condition", func(k kind) string { return k.Condition }),
 		number("in flight", "", view.Digits, func(l result.Lookups) *float64 { return view.Some(float64(l.InFlight)) }),
 		number("nodes", "", nil, func(l result.Lookups) *float64 { return l.Nodes }),
 		number("pages", "", nil, func(l result.Lookups) *float64 { return l.Pages }),
@@ -416,13 +401,25 @@ func (in Input) kinds() view.Table {
 
 // labels say what each layout is.
 func (in Input) labels() view.Table {
-	var rows [][]string
-	last := ""
-	for _, of := range in.rows() {
-		if of.Layout != last {
-			rows = append(rows, []string{of.Layout, of.Version, of.RootRule, of.Durability, of.History})
-		}
-		last = of.Layout
+	each := slices.CompactFunc(in.rows(), func(a, b row) bool { return a.Layout == b.Layout })
+	return view.ListOf([]string{"layout", "version", "root rule", "durability", "history"}, each, func(of row) []string {
+		return []string{of.Layout, of.Version, of.RootRule, of.Durability, of.History}
+	})
+}
+
+// spread is the range of figures over repeats; without rows where nothing was repeated.
+func (in Input) spread() view.Table {
+	between := func(name, unit, figure string, scale float64) column {
+		return column{Name: name, Unit: unit, Words: func(of row) string {
+			r, known := of.Spread[figure]
+			if !known {
+				return view.None
+			}
+			return view.Number(r.Low*scale) + " to " + view.Number(r.High*scale)
+		}}
 	}
-	return view.Listing([]string{"layout", "version", "root rule", "durability", "history"}, rows)
+	repeated := slices.DeleteFunc(in.measured(), func(of row) bool { return len(of.Spread) == 0 })
+	return view.TableOf(repeated, failure, layoutKey, column{Name: "runs", Words: func(of row) string { return fmt.Sprint(len(of.Runs)) }},
+		between("lookup", "us, mean", "lookup_ns", 1e-3), between("reads", "/lookup", "block_reads_per_lookup", 1),
+		between("device reads", "/lookup", "device_reads_per_lookup", 1), between("update", "us", "update_ns", 1e-3))
 }
