@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -104,7 +105,7 @@ func Of(sides []Side, o Options) (*Comparison, error) {
 		if len(matched) == 0 {
 			return nil, fmt.Errorf("%s and %s have no setting in common: %s. "+
 				"Measure one of these settings in both; --allow does not help here, since it is for conditions",
-				sides[0].Name, side.Name, view.List(left, func(s string) string { return s }))
+				sides[0].Name, side.Name, strings.Join(left, ", "))
 		}
 		for _, p := range matched {
 			judged, err := p.judge(sides[0].Name, side.Name, o)

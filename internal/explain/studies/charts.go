@@ -119,7 +119,7 @@ func (s *Study) blocks() (blocks []view.Block) {
 		blocks = append(blocks, view.Block{Title: chart.Title, Picture: pic, Aside: true,
 			Note: "Rings are published, dashed lines predicted, crosses measured.",
 			Table: view.TableOf(all, nil,
-				view.Column[at]{Name: "line", Left: true, Key: true, Words: func(p at) string { return p.set }},
+				view.Words("line", func(p at) string { return p.set }),
 				view.Column[at]{Name: "cache", Words: func(p at) string { return view.ShortBytes(int64(p.cacheBytes)) }},
 				view.Column[at]{Name: "share of the database", Unit: "%", Value: func(p at) *float64 { return &p.share }},
 				view.Column[at]{Name: chart.Label, Unit: chart.Unit, Value: func(p at) *float64 { return &p.value }})})

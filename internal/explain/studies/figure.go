@@ -2,6 +2,7 @@ package studies
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -72,19 +73,7 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 
 // scale is what a figure of a result is divided by for a unit.
 func scale(unitName string) float64 {
-	switch unitName {
-	case "MiB":
-		return 1 << 20
-	case "GiB":
-		return 1 << 30
-	case "TiB":
-		return 1 << 40
-	case "%":
-		return 0.01
-	case "us":
-		return 1e3
-	}
-	return 1
+	return cmp.Or(map[string]float64{"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "%": 0.01, "us": 1e3}[unitName], 1)
 }
 
 // walk adds up what is at path below node.

@@ -96,14 +96,11 @@ func percent(d *float64) string {
 
 // table lays claims out; a verdict is its word, or with what limits it.
 func table(all []Claim, verdict func(Claim) string) view.Table {
-	words := func(name string, of func(Claim) string) view.Column[Claim] {
-		return view.Column[Claim]{Name: name, Left: true, Key: true, Words: of}
-	}
 	figure := func(name string, of func(Claim) string) view.Column[Claim] {
 		return view.Column[Claim]{Name: name, Words: of}
 	}
 	return view.TableOf(all, nil,
-		words("claim", func(c Claim) string { return c.Says }),
+		view.Words("claim", func(c Claim) string { return c.Says }),
 		figure("unit", func(c Claim) string { return c.Unit }).Spared(1),
 		figure("published", published),
 		figure("predicted", func(c Claim) string { return number(c.PredictedFigure) }),
@@ -111,48 +108,41 @@ func table(all []Claim, verdict func(Claim) string) view.Table {
 		figure("measured", func(c Claim) string { return number(c.MeasuredFigure) }),
 		figure("difference ", func(c Claim) string { return percent(c.Difference(c.MeasuredFigure)) }),
 		figure("by formula", func(c Claim) string { return number(c.ModelFigure) }),
-		words("verdict", verdict))
+		view.Words("verdict", verdict))
 }
 
 func word(c Claim) string { return c.Word }
 
 // limits say under what claims hold, or why they cannot be told.
-func limits(all []Claim) (texts []string) {
-	for _, c := range all {
-		if text := view.Upper(c.Verdict()) + "."; c.Clause != "" && !slices.Contains(texts, text) {
-			texts = append(texts, text)
+func limits(all []Claim) []string {
+	return view.Without(view.Distinct(all, func(c Claim) string {
+		if c.Clause == "" {
+			return ""
 		}
-	}
-	return texts
+		return view.Upper(c.Verdict()) + "."
+	}))
 }
 
 // note says what a section's claims have in common: conditions, sources, mean errors,
 // why figures differ.
 func note(all []Claim) string {
 	var parts []string
-	add := func(text string) {
-		if text != "" && !slices.Contains(parts, text) {
-			parts = append(parts, text)
-		}
-	}
 	for _, of := range []struct {
 		name   string
 		figure func(Claim) *float64
 	}{{"Predicted", func(c Claim) *float64 { return c.PredictedFigure }}, {"Measured", func(c Claim) *float64 { return c.MeasuredFigure }}} {
 		if mean, worst, n := spread(all, of.figure); n > 2 {
-			add(fmt.Sprintf("%s against published, %d figures: mean difference %.2f%%, worst %.2f%%.", of.name, n, 100*mean, 100*worst))
+			parts = append(parts, fmt.Sprintf("%s against published, %d figures: mean difference %.2f%%, worst %.2f%%.", of.name, n, 100*mean, 100*worst))
 		}
 	}
-	for _, c := range all {
-		add(c.Given)
+	for _, of := range []func(Claim) string{
+		func(c Claim) string { return c.Given },
+		func(c Claim) string { return c.Explained },
+		func(c Claim) string { return "Source: " + c.Source + "." },
+	} {
+		parts = append(parts, view.Distinct(all, of)...)
 	}
-	for _, c := range all {
-		add(c.Explained)
-	}
-	for _, c := range all {
-		add("Source: " + c.Source + ".")
-	}
-	return strings.Join(parts, " ")
+	return strings.Join(view.Without(view.Distinct(parts, strings.Clone)), " ")
 }
 
 // commands are those that made the results of some claims, each once.
@@ -191,11 +181,9 @@ func (s *Study) Page() *view.Page {
 
 // verdicts are those on layouts of state.
 func (s *Study) verdicts() view.Table {
-	var rows [][]string
-	for _, j := range s.judged() {
-		rows = append(rows, []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures(), j.Source})
-	}
-	return view.Listing([]string{"by", "claim", "condition", "verdict", "our figures", "source"}, rows)
+	return view.ListOf([]string{"by", "claim", "condition", "verdict", "our figures", "source"}, s.judged(), func(j claims.Judged) []string {
+		return []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures(), j.Source}
+	})
 }
 
 // states says which states the layouts kept.

@@ -10,6 +10,7 @@ package studies
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -223,10 +224,10 @@ func (s *Study) add(name, path string) error {
 		s.results[name] = nil // not measured yet
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("run %s of the study: %w", name, err)
+	var decoded any
+	if err == nil {
+		decoded, err = decode(text)
 	}
-	decoded, err := decode(text)
 	if err != nil {
 		return fmt.Errorf("run %s of the study: %w", name, err)
 	}
@@ -344,10 +345,7 @@ const ordinaryTolerance = 0.01
 
 // within tells whether a figure is what the claim says.
 func (c Claim) within(figure float64) bool {
-	slack := c.Tolerance
-	if slack == 0 {
-		slack = ordinaryTolerance
-	}
+	slack := cmp.Or(c.Tolerance, ordinaryTolerance)
 	low, high := c.Theirs.Low-slack*math.Abs(c.Theirs.Low)-c.Slack, c.Theirs.High+slack*math.Abs(c.Theirs.High)+c.Slack
 	return (c.Bound == "most" || figure >= low) && (c.Bound == "least" || figure <= high)
 }
@@ -418,10 +416,7 @@ func spread(all []Claim, of func(Claim) *float64) (mean, worst float64, n int) {
 func (s *Study) sections() (names []string, by map[string][]Claim) {
 	by = map[string][]Claim{}
 	for _, c := range s.claims {
-		if !slices.Contains(names, c.Section) {
-			names = append(names, c.Section)
-		}
 		by[c.Section] = append(by[c.Section], c)
 	}
-	return names, by
+	return view.Distinct(s.claims, func(c Claim) string { return c.Section }), by
 }
