@@ -21,7 +21,7 @@ type measure struct {
 // measures in the order of the page. A column may sum up: it is asked tick by tick.
 func measures() []measure {
 	of := func(unit string, value func(*result.TreeTick) *float64) view.Column[result.Tick] {
-		return view.Column[result.Tick]{Unit: unit, Value: func(t result.Tick) *float64 { return value(t.Tree) }}
+		return view.Optional("", unit, nil, func(t result.Tick) *float64 { return value(t.Tree) })
 	}
 	var written, user float64
 	var disk *float64
@@ -34,7 +34,7 @@ func measures() []measure {
 		{title: "Nodes per second", note: "Nodes written, inner ones included, over the time in the tree.", label: "nodes per second", log: true,
 			tick: view.ShortCount, Column: of("nodes/s", func(t *result.TreeTick) *float64 { return t.NodesPerSecond })},
 		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", label: "p99 of commits", log: true, tick: view.ShortNanos,
-			Column: view.Column[result.Tick]{Value: func(t result.Tick) *float64 { return view.Some(float64(t.P99)) }}.In(view.Millis)},
+			Column: view.Figure("", "", nil, func(t result.Tick) float64 { return float64(t.P99) }).In(view.Millis)},
 		{title: "Memory", note: "Resident memory of the runner's process.", label: "resident memory", bytes: true,
 			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Of(t.RSSBytes) })},
 		{title: "Go's memory", note: "Objects on Go's heap, garbage that was not collected yet included.", label: "Go heap", bytes: true,
@@ -83,11 +83,11 @@ func (in Input) charts() (blocks []view.Block) {
 // against is what the measures are drawn over: the tree's size where every tree
 // that keeps something tells it, else the version.
 func (in Input) against() view.Column[result.Tick] {
-	size := view.Column[result.Tick]{Name: "leaves in the tree", Value: func(t result.Tick) *float64 { return view.Whole(t.Tree.TreeSize) }}
+	size := view.Optional("leaves in the tree", "", nil, func(t result.Tick) *float64 { return view.Whole(t.Tree.TreeSize) })
 	for _, of := range in.trees {
 		known := slices.ContainsFunc(of.ticks, func(t result.Tick) bool { return t.Tree.TreeSize != nil && *t.Tree.TreeSize > 0 })
 		if len(of.ticks) > 0 && !known && of.RootRule != result.NoRoots {
-			return view.Column[result.Tick]{Name: "version", Value: func(t result.Tick) *float64 { return view.Some(float64(t.Tree.Version)) }}
+			return view.Figure("version", "", nil, func(t result.Tick) float64 { return float64(t.Tree.Version) })
 		}
 	}
 	return size
@@ -168,9 +168,43 @@ func (m measure) summary(all []told) view.Table {
 		}}
 	}
 	return view.TableOf(all, nil,
-		view.Column[told]{Name: "tree", Left: true, Key: true, Words: func(t told) string { return t.tree }},
-		view.Column[told]{Name: "seconds measured", Format: view.Digits, Value: func(t told) *float64 { return view.Some(float64(len(t.values))) }},
+		view.Words("tree", func(t told) string { return t.tree }),
+		view.Figure("seconds measured", "", view.Digits, func(t told) float64 { return float64(len(t.values)) }),
 		of("first", func(v, _ []float64) float64 { return v[0] }), of("lowest", func(_, s []float64) float64 { return s[0] }),
 		of("median", func(_, s []float64) float64 { return s[len(s)/2] }), of("highest", func(_, s []float64) float64 { return s[len(s)-1] }),
 		of("last", func(v, _ []float64) float64 { return v[len(v)-1] }))
+}
+
+// hour is the window of the moving average that the IAVL comparison of 2023 shows, in
+// ticks of a second.
+const hour = 3600
+
+// window is the rate over the last ticks of a tree: leaves over the time in the tree.
+type window struct {
+	ticks  int
+	parts  []part
+	before uint64 // leaves so far, at the last tick
+}
+
+type part struct{ leaves, seconds float64 }
+
+// add takes the next tick and returns the rate over the window; nil while nothing was
+// applied.
+func (w *window) add(t *result.TreeTick) *float64 {
+	p := part{leaves: float64(t.Leaves) - float64(w.before), seconds: 1} // of a tick in which nothing was finished
+	w.before = t.Leaves
+	if t.LeavesPerSecond > 0 {
+		p.seconds = p.leaves / t.LeavesPerSecond
+	}
+	if w.parts = append(w.parts, p); len(w.parts) > w.ticks {
+		w.parts = w.parts[1:]
+	}
+	var sum part
+	for _, p := range w.parts {
+		sum.leaves, sum.seconds = sum.leaves+p.leaves, sum.seconds+p.seconds
+	}
+	if sum.leaves <= 0 || sum.seconds <= 0 {
+		return nil
+	}
+	return view.Some(sum.leaves / sum.seconds)
 }

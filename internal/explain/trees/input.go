@@ -2,6 +2,7 @@
 package trees
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -85,13 +86,11 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 			of.ticks = append(of.ticks, tick)
 		}
 	}
-	for _, read := range []func() error{
-		func() (err error) { of.versions, err = result.ReadVersions(folder); return err },
-		func() (err error) { of.events, err = result.ReadEvents(folder); return err },
-	} {
-		if err := read(); err != nil {
-			of.problem = err.Error()
-		}
+	var errVersions, errEvents error
+	of.versions, errVersions = result.ReadVersions(folder)
+	of.events, errEvents = result.ReadEvents(folder)
+	if err := cmp.Or(errEvents, errVersions); err != nil { // the last that was found
+		of.problem = err.Error()
 	}
 	return of
 }

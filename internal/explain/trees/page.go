@@ -76,11 +76,9 @@ func (in Input) card() view.Card {
 }
 
 func (in Input) labels() view.Table {
-	var rows [][]string
-	for _, of := range in.trees {
-		rows = append(rows, []string{of.Tree, of.Version, of.Durability, of.History, of.RootRule})
-	}
-	return view.Listing([]string{"tree", "version", "durability", "history", "root rule"}, rows)
+	return view.ListOf([]string{"tree", "version", "durability", "history", "root rule"}, in.trees, func(of replayed) []string {
+		return []string{of.Tree, of.Version, of.Durability, of.History, of.RootRule}
+	})
 }
 
 func (in Input) roots() view.Table {

@@ -40,7 +40,7 @@ type column = view.Column[replayed]
 
 // figure is a column of figures of a tree.
 func figure(name, unit string, value func(result.Figures) *float64) column {
-	return column{Name: name, Unit: unit, Value: func(of replayed) *float64 { return value(of.Figures) }}
+	return view.Optional(name, unit, nil, func(of replayed) *float64 { return value(of.Figures) })
 }
 
 // quantile is a column of a quantile of durations.
@@ -55,7 +55,7 @@ func (in Input) table(columns ...column) view.Table {
 		}
 		return cmp.Or(of.Error, of.Status)
 	}
-	tree := column{Name: "tree", Left: true, Key: true, Words: func(of replayed) string { return of.Tree }}
+	tree := view.Words("tree", func(of replayed) string { return of.Tree })
 	return view.TableOf(in.trees, failed, append([]column{tree}, columns...)...)
 }
 
@@ -79,10 +79,7 @@ func (in Input) speed() view.Table {
 			return nil
 		}),
 		figure("last window", "per s", func(f result.Figures) *float64 {
-			if f.LastWindow == nil {
-				return nil
-			}
-			return view.Some(f.LastWindow.LeavesPerSecond)
+			return view.Via(f.LastWindow, func(w *result.Window) float64 { return w.LeavesPerSecond })
 		}),
 		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
 		quantile("commit", "p50 ms", view.Millis, commit, p50), quantile("commit", "p99 ms", view.Millis, commit, p99),

@@ -74,14 +74,13 @@ func (in Input) slowest() view.Table {
 			all = append(all, row{of.Tree, v})
 		}
 	}
-	of := func(name string, value func(row) int64) view.Column[row] {
-		return view.Column[row]{Name: name, Value: func(r row) *float64 { return view.Some(float64(value(r))) }}
+	millis := func(name string, value func(row) int64) view.Column[row] {
+		return view.Figure(name, "", nil, func(r row) float64 { return float64(value(r)) }).In(view.Millis)
 	}
-	version, leaves := of("version", func(r row) int64 { return r.Version }), of("leaves", func(r row) int64 { return int64(r.Leaves) })
-	version.Format, leaves.Format = view.Digits, view.Digits
-	return view.TableOf(all, nil, view.Column[row]{Name: "tree", Left: true, Key: true, Words: func(r row) string { return r.tree }}, version, leaves,
-		of("changes", func(r row) int64 { return r.ApplyNanos }).In(view.Millis).Named("changes", "ms"),
-		of("commit", func(r row) int64 { return r.CommitNanos }).In(view.Millis).Named("commit", "ms"))
+	return view.TableOf(all, nil, view.Words("tree", func(r row) string { return r.tree }),
+		view.Figure("version", "", view.Digits, func(r row) float64 { return float64(r.Version) }),
+		view.Figure("leaves", "", view.Digits, func(r row) float64 { return float64(r.Leaves) }),
+		millis("changes", func(r row) int64 { return r.ApplyNanos }), millis("commit", func(r row) int64 { return r.CommitNanos }))
 }
 
 // work is one snapshot or checkpoint; seconds since its beginning, nil: not reached.
@@ -121,15 +120,14 @@ func (in Input) background() view.Block {
 	if len(all) == 0 {
 		return view.Block{}
 	}
-	after := func(name string, value func(work) *float64) view.Column[work] {
-		return view.Column[work]{Name: name, Unit: "s", Value: value}
-	}
-	version := view.Column[work]{Name: "of version", Value: func(w work) *float64 { return view.Some(float64(w.version)) }, Format: view.Digits}
-	at := view.Column[work]{Name: "switched at version", Value: func(w work) *float64 { return view.Whole(w.switchedAt) }, Format: view.Digits}
 	return view.Block{Title: "Snapshots", Method: method,
 		Note: "When each began, counted from the beginning of the replay, and how long after that it was written, " +
 			"had caught up with the newer versions, and took the tree's place.",
-		Table: view.TableOf(all, nil, view.Column[work]{Name: "tree", Left: true, Key: true, Words: func(w work) string { return w.tree }}, version,
-			after("began", func(w work) *float64 { return &w.at }), after("written", func(w work) *float64 { return w.written }),
-			after("caught up", func(w work) *float64 { return w.caughtUp }), after("switched", func(w work) *float64 { return w.switched }), at)}
+		Table: view.TableOf(all, nil, view.Words("tree", func(w work) string { return w.tree }),
+			view.Figure("of version", "", view.Digits, func(w work) float64 { return float64(w.version) }),
+			view.Optional("began", "s", nil, func(w work) *float64 { return &w.at }),
+			view.Optional("written", "s", nil, func(w work) *float64 { return w.written }),
+			view.Optional("caught up", "s", nil, func(w work) *float64 { return w.caughtUp }),
+			view.Optional("switched", "s", nil, func(w work) *float64 { return w.switched }),
+			view.Optional("switched at version", "", view.Digits, func(w work) *float64 { return view.Whole(w.switchedAt) }))}
 }
