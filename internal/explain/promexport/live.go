@@ -65,13 +65,12 @@ func (l *Live) Describe(chan<- *prometheus.Desc) {}
 func (l *Live) Collect(out chan<- prometheus.Metric) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	send := func(name, help string, kind prometheus.ValueType, v float64, labels ...string) {
-		var names, values []string
-		for i := 0; i < len(labels); i += 2 {
-			names, values = append(names, labels[i]), append(values, labels[i+1])
+	send := func(name, help string, kind prometheus.ValueType, v float64, label ...string) { // a name and its value, or none
+		names, values := []string{"verb"}, []string{l.verb}
+		if len(label) > 0 {
+			names, values = append(names, label[0]), append(values, label[1])
 		}
-		desc := prometheus.NewDesc("statelab_run_"+name, help, append([]string{"verb"}, names...), nil)
-		out <- prometheus.MustNewConstMetric(desc, kind, v, append([]string{l.verb}, values...)...)
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("statelab_run_"+name, help, names, nil), kind, v, values...)
 	}
 	help := map[string]string{"operations": "Operations of all phases so far.", "device_read_bytes": "Bytes that the runners fetched from devices."}
 	for _, name := range slices.Sorted(maps.Keys(l.sums)) {

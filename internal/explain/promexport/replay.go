@@ -57,18 +57,12 @@ func (r *Replay) Observe(tree string, e result.Event) {
 	}
 }
 
-// counters and gauges by name, with their help.
-func counterHelp() map[string]string {
-	return map[string]string{
-		"leaves": "Changes (Set and Remove) applied to the tree.", "nodes": "Nodes the tree wrote, leaves and inner nodes.",
-		"cache_hits": "Node cache hits of the tree.", "cache_misses": "Node cache misses of the tree.",
-		"db_gets": "Lookups in the store below the tree.", "user_bytes": "Keys and values of the changes applied.",
-		"device_read_bytes": "Bytes the runner fetched from devices.", "device_written_bytes": "Bytes the runner sent to devices.",
-	}
-}
-
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("statelab_replay_"+name, help, append([]string{"tree"}, labels...), nil)
+// counterHelp is the help of the counters, by name.
+var counterHelp = map[string]string{
+	"leaves": "Changes (Set and Remove) applied to the tree.", "nodes": "Nodes the tree wrote, leaves and inner nodes.",
+	"cache_hits": "Node cache hits of the tree.", "cache_misses": "Node cache misses of the tree.",
+	"db_gets": "Lookups in the store below the tree.", "user_bytes": "Keys and values of the changes applied.",
+	"device_read_bytes": "Bytes the runner fetched from devices.", "device_written_bytes": "Bytes the runner sent to devices.",
 }
 
 // Describe implements prometheus.Collector: what there is depends on what trees
@@ -79,33 +73,33 @@ func (r *Replay) Describe(chan<- *prometheus.Desc) {}
 func (r *Replay) Collect(out chan<- prometheus.Metric) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	help := counterHelp()
 	for _, tree := range slices.Sorted(maps.Keys(r.trees)) {
 		s := r.trees[tree]
-		gauge := func(name, text string, v float64) {
-			out <- prometheus.MustNewConstMetric(describe(name, text), prometheus.GaugeValue, v, tree)
+		send := func(kind prometheus.ValueType, name, help string, v float64, quantile ...string) {
+			desc := prometheus.NewDesc("statelab_replay_"+name, help, []string{"tree", "quantile"}[:1+len(quantile)], nil)
+			out <- prometheus.MustNewConstMetric(desc, kind, v, append([]string{tree}, quantile...)...)
+		}
+		gauge := func(name, text string, v *int64) {
+			if v != nil {
+				send(prometheus.GaugeValue, name, text, float64(*v))
+			}
 		}
 		for name, sum := range s.sums {
-			out <- prometheus.MustNewConstMetric(describe(name+"_total", help[name]), prometheus.CounterValue, sum, tree)
+			send(prometheus.CounterValue, name+"_total", counterHelp[name], sum)
 		}
 		t := s.last.Tree
-		out <- prometheus.MustNewConstMetric(describe("versions_total", "Versions committed by the running replay."),
-			prometheus.CounterValue, float64(s.versions), tree)
-		gauge("version_number", "The last version that is committed.", float64(t.Version))
-		gauge("resident_memory_bytes", "Resident memory of the runner.", float64(t.RSSBytes))
-		if t.TreeSize != nil {
-			gauge("tree_size_leaves", "Leaves of all stores.", float64(*t.TreeSize))
-		}
+		send(prometheus.CounterValue, "versions_total", "Versions committed by the running replay.", float64(s.versions))
+		gauge("version_number", "The last version that is committed.", &t.Version)
+		gauge("resident_memory_bytes", "Resident memory of the runner.", &t.RSSBytes)
+		gauge("tree_size_leaves", "Leaves of all stores.", t.TreeSize)
 		if t.TreeHeight != nil {
-			gauge("tree_height_levels", "Height of the highest store.", float64(*t.TreeHeight))
+			send(prometheus.GaugeValue, "tree_height_levels", "Height of the highest store.", float64(*t.TreeHeight))
 		}
-		if t.DiskBytes != nil {
-			gauge("disk_bytes", "Disk space below the tree's folder.", float64(*t.DiskBytes))
-		}
+		gauge("disk_bytes", "Disk space below the tree's folder.", t.DiskBytes)
 		const commits = "Commit time of the last second, by quantile."
 		if s.last.P99 > 0 {
-			out <- prometheus.MustNewConstMetric(describe("commit_seconds", commits, "quantile"), prometheus.GaugeValue, float64(s.last.P50)/1e9, tree, "0.5")
-			out <- prometheus.MustNewConstMetric(describe("commit_seconds", commits, "quantile"), prometheus.GaugeValue, float64(s.last.P99)/1e9, tree, "0.99")
+			send(prometheus.GaugeValue, "commit_seconds", commits, float64(s.last.P50)/1e9, "0.5")
+			send(prometheus.GaugeValue, "commit_seconds", commits, float64(s.last.P99)/1e9, "0.99")
 		}
 	}
 }
