@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
 
@@ -55,14 +56,13 @@ var kinds = []struct{ file, kind string }{{result.SweepFile, "sweep"}, {result.R
 type index struct {
 	root  string
 	row   *template.Template // of one Entry
-	mutex sync.Mutex
-	known map[string]listed
+	known sync.Map           // listed, by folder
 }
 
 // listed is an entry with its row of the page, and the file that both were made from.
 type listed struct {
 	Entry
-	row  template.HTML
+	Row  template.HTML // of the page, made once
 	size int64
 	at   time.Time
 }
@@ -117,11 +117,9 @@ func (x *index) list() (all []listed, err error) {
 }
 
 func (x *index) entry(dir, file, kind string, info fs.FileInfo) (listed, error) {
-	x.mutex.Lock()
-	was := x.known[dir]
-	x.mutex.Unlock()
-	now := was
-	if was.size != info.Size() || !was.at.Equal(info.ModTime()) {
+	was, _ := x.known.Load(dir)
+	now, _ := was.(listed)
+	if now.size != info.Size() || !now.at.Equal(info.ModTime()) {
 		rel, err := filepath.Rel(x.root, dir)
 		if err != nil {
 			rel = dir
@@ -137,21 +135,19 @@ func (x *index) entry(dir, file, kind string, info fs.FileInfo) (listed, error) 
 	}
 	// A plan that is going on has the status of one that was interrupted; but it writes.
 	if now.Status == result.Interrupted || now.Status == running {
-		now.Status, now.row = result.Interrupted, ""
+		now.Status, now.Row = result.Interrupted, ""
 		if time.Since(newestSeries(dir).at) < stillRunning {
 			now.Status = running
 		}
 	}
-	if now.row == "" {
+	if now.Row == "" {
 		var text strings.Builder
 		if err := x.row.Execute(&text, now.Entry); err != nil {
 			return now, err
 		}
-		now.row = template.HTML(text.String())
+		now.Row = template.HTML(text.String())
 	}
-	x.mutex.Lock()
-	x.known[dir] = now
-	x.mutex.Unlock()
+	x.known.Store(dir, now)
 	return now, nil
 }
 
@@ -237,8 +233,7 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 	if e.Kind == "sweep" && len(command) > 1 && command[1] == "read" {
 		e.Kind = "read"
 	}
-	e.add(cmp.Or(string(engine), whole.Name))
-	e.add(trace.Engine)
+	e.add(cmp.Or(string(engine), whole.Name), trace.Engine)
 	for _, t := range trees {
 		e.add(t.Tree)
 	}
@@ -247,9 +242,7 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 	}
 	for _, a := range axes {
 		if a.Name == "engine" {
-			for _, v := range a.Values {
-				e.add(v)
-			}
+			e.add(a.Values...)
 		}
 	}
 	e.Workload += workload.Name
@@ -341,8 +334,6 @@ func histograms(f *os.File) error {
 	return nil
 }
 
-func (e *Entry) add(subject string) {
-	if subject != "" && !slices.Contains(e.Subjects, subject) {
-		e.Subjects = append(e.Subjects, subject)
-	}
+func (e *Entry) add(subjects ...string) {
+	e.Subjects = view.Without(view.Distinct(append(e.Subjects, subjects...), strings.Clone))
 }

@@ -31,7 +31,7 @@ func Handler(root, bound string) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the list's template: %w", err)
 	}
-	x := &index{root: root, row: list.Lookup("row"), known: map[string]listed{}}
+	x := &index{root: root, row: list.Lookup("row")}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		began := time.Now()
@@ -41,7 +41,7 @@ func Handler(root, bound string) (http.Handler, error) {
 			return
 		}
 		page(w, func(out *bytes.Buffer) error {
-			return list.Execute(out, map[string]any{"Root": root, "Rows": rows(entries), "Took": time.Since(began).Round(time.Millisecond),
+			return list.Execute(out, map[string]any{"Root": root, "Rows": entries, "Took": time.Since(began).Round(time.Millisecond),
 				"Style": template.CSS(web.ReportStyle + web.ServeStyle), "Script": template.JS(web.ServeScript)})
 		})
 	})
@@ -74,14 +74,6 @@ func Handler(root, bound string) (http.Handler, error) {
 		_ = json.NewEncoder(w).Encode(now) // a browser that has gone needs no answer
 	})
 	return guarded(mux, bound), nil
-}
-
-// rows are those of the page: each was made once, with its entry.
-func rows(of []listed) (rows []template.HTML) {
-	for _, e := range of {
-		rows = append(rows, e.row)
-	}
-	return rows
 }
 
 // folders are those that a query names, all of them below the root.

@@ -90,7 +90,7 @@ func TestKinds(t *testing.T) {
 	root := t.TempDir()
 	must(t, result.WritePrice(root, &result.Price{}))
 	must(t, os.WriteFile(filepath.Join(root, result.DiskFile), []byte("{}"), 0o644))
-	all, err := (&index{root: root, row: template.Must(template.New("").Parse("{{.Kind}}")), known: map[string]listed{}}).list()
+	all, err := (&index{root: root, row: template.Must(template.New("").Parse("{{.Kind}}"))}).list()
 	if err != nil || len(all) != 1 || all[0].Kind != "prices" {
 		t.Errorf("%+v, %v", all, err)
 	}
