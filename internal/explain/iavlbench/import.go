@@ -275,13 +275,9 @@ func (l *runLog) run() *result.Run {
 		f.SettledPerSecond, f.ApplyNanos = f.LeavesPerSecond, float64(l.nanos)/float64(max(l.leaves, 1))
 	}
 	for _, t := range l.ticks {
-		if t.Tree.DiskBytes != nil {
-			f.DiskBytes = t.Tree.DiskBytes
-		}
+		f.DiskBytes = cmp.Or(t.Tree.DiskBytes, f.DiskBytes)
 	}
-	if l.disk != nil {
-		f.DiskBytes = l.disk
-	}
+	f.DiskBytes = cmp.Or(l.disk, f.DiskBytes)
 	run := &result.Run{Status: result.OK, Verb: "replay", Started: l.started, Command: []string{"iavl-bench"}, PageCache: "asis",
 		Engine:   result.Engine{Name: l.name, Version: l.treeType, Options: map[string]string{}, RootRule: "not compared", Durability: notTold, History: notTold},
 		Workload: result.Workload{Name: "replay", Threads: 1},

@@ -13,6 +13,7 @@ package publish
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -100,9 +101,9 @@ func pageOf(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out strings.Builder
+	var out bytes.Buffer
 	err = found.Page().Write(&out)
-	return []byte(out.String()), err
+	return out.Bytes(), err
 }
 
 // Open makes the results in a pack, or in a folder, readable at dir. remove gives back
@@ -116,14 +117,14 @@ func Open(path string) (dir string, remove func() error, err error) {
 		return "", nil, fmt.Errorf("%s is neither a folder of results nor a pack: %w", path, err)
 	}
 	defer in.Close() // nothing was written
-	names, bytes := map[string]bool{}, uint64(0)
+	names, size := map[string]bool{}, uint64(0)
 	for _, f := range in.File {
 		top, _, _ := strings.Cut(f.Name, "/")
-		names[top], bytes = true, bytes+min(mostBytes, f.UncompressedSize64)
+		names[top], size = true, size+min(mostBytes, f.UncompressedSize64)
 		if !fs.ValidPath(strings.TrimSuffix(f.Name, "/")) {
 			return "", nil, fmt.Errorf("%s is not a pack: the name %q leads out of it", path, f.Name)
 		}
-		if !f.Mode().IsRegular() && !f.Mode().IsDir() || len(in.File) > mostFiles || bytes > mostBytes {
+		if !f.Mode().IsRegular() && !f.Mode().IsDir() || len(in.File) > mostFiles || size > mostBytes {
 			return "", nil, fmt.Errorf("%s is not a pack: %s is not a file, or it holds more than %d files or %d GiB", path, f.Name, mostFiles, mostBytes>>30)
 		}
 	}

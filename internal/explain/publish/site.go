@@ -92,8 +92,7 @@ func link(file string) string { return "./" + url.PathEscape(file) }
 func siteOf(shown []Shown, title string) *view.Page {
 	page := &view.Page{Title: title}
 	var sides []compare.Side
-	var names, list [][]string
-	var links [][]string
+	results := view.Listing([]string{"result", "pack", "runs", "figures checked", "SHA-256 of the pack"}, nil)
 	for _, s := range shown {
 		if s.Problem != "" {
 			page.Warnings = append(page.Warnings, view.Warning{Text: s.Name + " is left out: " + s.Problem,
@@ -101,15 +100,14 @@ func siteOf(shown []Shown, title string) *view.Page {
 			continue
 		}
 		sides = append(sides, s.Side)
-		names = append(names, []string{s.Name})
-		list = append(list, []string{s.Name, s.Name + ".zip", unit.Count(int64(s.Verdict.Runs)), unit.Count(int64(s.Verdict.Figures)), s.Sum})
-		links = append(links, []string{link(s.Name + ".html"), link(s.Name + ".zip")})
+		results.Add([]string{s.Name, s.Name + ".zip", unit.Count(s.Verdict.Runs), unit.Count(s.Verdict.Figures), s.Sum},
+			link(s.Name+".html"), link(s.Name+".zip"))
 	}
 	boards := compare.Boards(sides)
 	page.Answer("", fmt.Sprintf("%s, ranked by question", title))
 	count := "1 result"
-	if len(names) != 1 {
-		count = unit.Count(len(names)) + " results"
+	if len(sides) != 1 {
+		count = unit.Count(len(sides)) + " results"
 	}
 	text := count + ". Only runs under the same conditions are ranked with each other. " +
 		"A figure is that of the middle run (of an even number, the worse of the two)."
@@ -127,18 +125,13 @@ func siteOf(shown []Shown, title string) *view.Page {
 				spread = b.Print(low) + " to " + b.Print(high)
 			}
 			name := sides[r.Side].Name
-			table.Rows = append(table.Rows, view.Row{Cells: []string{r.Subject, b.Print(r.Middle), spread, fmt.Sprint(len(r.Values)), r.Verdict, name},
-				Values: make([]*float64, 6), Links: []string{"", "", "", "", "", link(name + ".html")}})
+			table.Add([]string{r.Subject, b.Print(r.Middle), spread, fmt.Sprint(len(r.Values)), r.Verdict, name}, "", "", "", "", "", link(name+".html"))
 		}
 		blocks = append(blocks, view.Block{Title: b.At, Table: table, Picture: b.Picture(), Method: "compare.md", Folded: len(b.Rows) == 1})
 		if i+1 == len(boards) || boards[i+1].Question != b.Question {
 			page.Add(b.Question, blocks...)
 			blocks = nil
 		}
-	}
-	results := view.Listing([]string{"result", "pack", "runs", "figures checked", "SHA-256 of the pack"}, list)
-	for i := range results.Rows {
-		results.Rows[i].Links = links[i]
 	}
 	page.Add("All results", view.Block{Title: "Each with its page and its raw files", Table: results,
 		Note: "Every pack was checked when this site was made: statelab verify PACK.zip computes its figures and its page again from the raw files."})

@@ -149,12 +149,12 @@ func (c *check) gets(where string, run *result.Run, p result.Phase) {
 		c.figure(where, "cpu_ns_per_get", f.CPUNanosPerGet, float64(io.UserNanos+io.SystemNanos)/gets, exact)
 		c.figure(where, "read_calls_per_get", f.ReadCallsPerGet, float64(io.ReadCalls)/gets, exact)
 		c.figure(where, "major_faults_per_get", f.MajorFaultsPerGet, float64(io.MajorFaults)/gets, exact)
-		switch {
-		case f.DeviceReadBytesPerGet == nil:
-		case p.Device != nil:
-			c.figure(where, "device_read_bytes_per_get", *f.DeviceReadBytesPerGet, float64(p.Device.ReadBytes)/gets, exact)
-		default:
-			c.figure(where, "device_read_bytes_per_get", *f.DeviceReadBytesPerGet, float64(io.ReadBytes)/gets, exact)
+		if f.DeviceReadBytesPerGet != nil {
+			bytes := io.ReadBytes
+			if p.Device != nil {
+				bytes = p.Device.ReadBytes
+			}
+			c.figure(where, "device_read_bytes_per_get", *f.DeviceReadBytesPerGet, float64(bytes)/gets, exact)
 		}
 	}
 	if p.Device != nil && f.DeviceReadsPerGet != nil {
@@ -337,10 +337,10 @@ func (c *check) page(by string) {
 		c.PageNotCompared = fmt.Sprintf("it was made by %q, and this is %q", strings.TrimSpace(string(made)), by)
 	}
 	stored, err2 := os.ReadFile(filepath.Join(c.dir, result.ReportFile))
-	if err = errors.Join(err, err2); err != nil || c.PageNotCompared != "" {
-		if err != nil {
-			c.problem(result.ReportFile, "%v", err)
-		}
+	if err = errors.Join(err, err2); err != nil {
+		c.problem(result.ReportFile, "%v", err)
+	}
+	if err != nil || c.PageNotCompared != "" {
 		return
 	}
 	page, err := pageOf(c.dir)

@@ -166,10 +166,14 @@ func ListOf[T any](heads []string, all []T, cells func(T) []string) (t Table) {
 		t.Heads = append(t.Heads, Head{Name: name, Text: true, key: i == 0})
 	}
 	for _, one := range all {
-		row := cells(one)
-		t.Rows = append(t.Rows, Row{Cells: row, Values: make([]*float64, len(row))})
+		t.Add(cells(one))
 	}
 	return t
+}
+
+// Add adds a row of words to a listing; links are where its cells lead.
+func (t *Table) Add(cells []string, links ...string) {
+	t.Rows = append(t.Rows, Row{Cells: cells, Values: make([]*float64, len(cells)), Links: links})
 }
 
 // IsText tells how a cell is aligned; Left is how many columns a failed row has not
