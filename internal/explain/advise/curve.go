@@ -102,9 +102,9 @@ const gridPoints = 10
 func Draw(ctx context.Context, m Model, tell func(done int)) (Curve, error) {
 	d := drawer{ctx: ctx, Model: m, tell: tell}
 	d.Input.Levels, d.Input.Gets, d.Input.WarmupGets = m.Levels, steadyGets(m.Levels), 0
-	curve, err := d.draw()
-	if err != nil {
-		return Curve{}, fmt.Errorf("draw the curve: %w", err)
+	curve := d.draw()
+	if d.err != nil {
+		return Curve{}, fmt.Errorf("draw the curve: %w", d.err)
 	}
 	return curve, nil
 }
@@ -114,15 +114,14 @@ type drawer struct {
 	ctx  context.Context
 	tell func(done int)
 	done int
+	err  error // the first; after it nothing is predicted, and all costs are 0
 }
 
-func (d *drawer) draw() (c Curve, err error) {
+func (d *drawer) draw() (c Curve) {
 	data := 0.0
 	for _, blockBytes := range grid(d.Levels, d.List) {
 		var p Place
-		if p, data, err = d.at(d.MemTables.Total(blockBytes)); err != nil {
-			return c, err
-		}
+		p, data = d.at(d.MemTables.Total(blockBytes))
 		c.Points = append(c.Points, p)
 	}
 	c.Floor = data
@@ -135,64 +134,44 @@ func (d *drawer) draw() (c Curve, err error) {
 		answer **Place
 		limit  float64
 	}{{&c.Below2, 2}, {&c.Below1_1, 1.1}, {&c.Near, c.Floor + nearFloor*data}, {&c.Flat, c.Floor + flatFloor*data}} {
-		place, err := d.smallest(&tried, question.limit)
-		if err != nil {
-			return c, err
+		if *question.answer = d.smallest(&tried, question.limit); *question.answer != nil {
+			**question.answer = d.rest(**question.answer)
 		}
-		if place != nil {
-			if *place, err = d.rest(*place); err != nil {
-				return c, err
-			}
-		}
-		*question.answer = place
 	}
 	if c.Near != nil {
 		c.Points = insert(c.Points, *c.Near)
 	}
 	if d.NowBytes > 0 {
-		if c.Now, err = d.full(d.NowBytes); err != nil {
-			return c, err
-		}
+		c.Now = d.full(d.NowBytes)
 		c.Points = insert(c.Points, c.Now)
 	}
 	if c.Flat != nil {
-		p, _, err := d.at(2 * c.Flat.CacheBytes)
-		if err != nil {
-			return c, err
-		}
+		p, _ := d.at(2 * c.Flat.CacheBytes)
 		c.Doubled = &p
 	}
 	if d.MostBytes > 0 && (c.Near == nil || d.MostBytes < c.Near.CacheBytes) {
-		p, err := d.full(d.MostBytes)
-		if err != nil {
-			return c, err
-		}
+		p := d.full(d.MostBytes)
 		c.Most = &p
 	}
-	c.WithFilters, err = d.withFilters(c.Flat)
-	return c, err
+	c.WithFilters = d.withFilters(c.Flat)
+	return c
 }
 
 // withFilters is flat with filters in the levels that lack them: what the level
 // model says of the change, applied to what is known of the database as it is.
-func (d *drawer) withFilters(flat *Place) (*Place, error) {
+func (d *drawer) withFilters(flat *Place) *Place {
 	filtered, changed := withFilters(d.Levels, d.Input.Version.BlockCharge())
 	if !changed || flat == nil || d.List != nil {
-		return nil, nil
+		return nil
 	}
 	model := *d
 	model.Cost = nil
-	without, _, err := model.at(flat.CacheBytes)
-	if err != nil {
-		return nil, err
-	}
+	without, _ := model.at(flat.CacheBytes)
 	model.Input.Levels = filtered
-	with, _, err := model.at(flat.CacheBytes + d.MemTables.Total(filterBytes(filtered)) - d.MemTables.Total(0))
-	if err != nil {
-		return nil, err
-	}
+	with, _ := model.at(flat.CacheBytes + d.MemTables.Total(filterBytes(filtered)) - d.MemTables.Total(0))
 	with.BlockReadsPerGet *= flat.BlockReadsPerGet / without.BlockReadsPerGet
-	return &with, nil
+	d.err = model.err
+	return &with
 }
 
 // insert keeps points in the order of their caches.
@@ -238,48 +217,39 @@ func wholeBytes(levels []engine.Level) (bytes int64) {
 }
 
 // at predicts a place while the node writes.
-func (d *drawer) at(cacheBytes int64) (p Place, floor float64, err error) {
+func (d *drawer) at(cacheBytes int64) (p Place, floor float64) {
 	reserved := max(d.MemTables.Reserved(cacheBytes), min(d.RestReserve(cacheBytes), cacheBytes))
-	p = Place{CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - reserved}
-	cost, err := d.cost(cacheBytes, reserved)
-	if err != nil {
-		return p, 0, err
-	}
-	p.BlockReadsPerGet = cost.BlockReadsPerGet
-	return p, cost.DataBlocksPerGet, nil
+	cost := d.cost(cacheBytes, reserved)
+	return Place{CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - reserved, BlockReadsPerGet: cost.BlockReadsPerGet}, cost.DataBlocksPerGet
 }
 
 // rest adds what a Get costs at p while nothing is written.
-func (d *drawer) rest(p Place) (Place, error) {
+func (d *drawer) rest(p Place) Place {
 	p.AtRest = p.BlockReadsPerGet
 	if rest := min(d.RestReserve(p.CacheBytes), p.CacheBytes); rest < p.CacheBytes-p.BlockCacheBytes {
-		cost, err := d.cost(p.CacheBytes, rest)
-		if err != nil {
-			return p, err
-		}
-		p.AtRest = cost.BlockReadsPerGet
+		p.AtRest = d.cost(p.CacheBytes, rest).BlockReadsPerGet
 	}
-	return p, nil
+	return p
 }
 
 // full predicts a place while the node writes and at rest.
-func (d *drawer) full(cacheBytes int64) (Place, error) {
-	p, _, err := d.at(cacheBytes)
-	if err != nil {
-		return p, err
-	}
+func (d *drawer) full(cacheBytes int64) Place {
+	p, _ := d.at(cacheBytes)
 	return d.rest(p)
 }
 
-func (d *drawer) cost(cacheBytes, reserved int64) (c Cost, err error) {
+func (d *drawer) cost(cacheBytes, reserved int64) (c Cost) {
+	if d.err != nil {
+		return c
+	}
 	if d.Cost != nil {
-		c, err = d.Cost(cacheBytes, reserved)
+		c, d.err = d.Cost(cacheBytes, reserved)
 	} else {
-		c, err = d.modelled(cacheBytes, reserved)
+		c, d.err = d.modelled(cacheBytes, reserved)
 	}
 	d.done++
 	d.tell(d.done)
-	return c, err
+	return c
 }
 
 func (d *drawer) modelled(cacheBytes, reserved int64) (Cost, error) {
@@ -295,13 +265,13 @@ func (d *drawer) modelled(cacheBytes, reserved int64) (Cost, error) {
 
 // smallest finds the smallest round cache with at most limit reads, to a few percent of its
 // size. What it predicts on the way is kept in tried.
-func (d *drawer) smallest(tried *[]Place, limit float64) (*Place, error) {
+func (d *drawer) smallest(tried *[]Place, limit float64) *Place {
 	const tries, apart = 8, 1.06
 	round := func(bytes int64) int64 { return max(roundUp(bytes), d.LeastBytes) }
 	for try := 1; ; try++ {
 		i := enough(*tried, limit)
 		if i == len(*tried) {
-			return nil, nil
+			return nil
 		}
 		below, size := (*tried)[i].CacheBytes, int64(0)
 		if i > 0 {
@@ -314,13 +284,10 @@ func (d *drawer) smallest(tried *[]Place, limit float64) (*Place, error) {
 			}
 		}
 		if i == 0 || size >= below || try > tries {
-			p, _, err := d.at(round(below))
-			return &p, err
+			p, _ := d.at(round(below))
+			return &p
 		}
-		p, _, err := d.at(size)
-		if err != nil {
-			return nil, err
-		}
+		p, _ := d.at(size)
 		*tried = insert(*tried, p)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
 
@@ -18,12 +19,12 @@ func TestPicture(t *testing.T) {
 		Then:     State{Place: Place{CacheBytes: 2 << 30, BlockReadsPerGet: 1.05}},
 		Verified: []Verified{{CacheBytes: 512 << 20, Measured: 1.79}},
 	}
-	text, err := a.Picture().SVG()
+	text, err := view.Block{Picture: a.Picture()}.SVG()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"you are here: 512 MiB", "recommended: 2 GiB", "1.80", "1.05", "predicted", "measured, at rest", "block reads per Get"} {
-		if !strings.Contains(text, want) {
+		if !strings.Contains(string(text), want) {
 			t.Errorf("the picture does not say %q", want)
 		}
 	}

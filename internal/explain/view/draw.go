@@ -139,12 +139,15 @@ func (p *Picture) Drawn() bool {
 	return len(p.Panels) > 0
 }
 
+// shown are the entries of the legend of which any is inside the axes.
+func (p *Picture) shown() []legendEntry {
+	return slices.DeleteFunc(slices.Clone(p.legend), func(e legendEntry) bool { return e.seen != nil && !e.seen() })
+}
+
 // Legend are the names that the legend shows.
 func (p *Picture) Legend() (names []string) {
-	for _, e := range p.legend {
-		if e.seen == nil || e.seen() {
-			names = append(names, e.name)
-		}
+	for _, e := range p.shown() {
+		names = append(names, e.name)
 	}
 	return names
 }
@@ -185,9 +188,7 @@ func (p *Panel) Line(name string, xys XYs, s Style) bool {
 	thumbs := []plot.Thumbnailer{l}
 	p.Add(l)
 	if s.Shape != nil {
-		points := &plotter.Scatter{XYs: xys, GlyphStyle: draw.GlyphStyle{Color: s.Color, Radius: vg.Points(3), Shape: s.Shape}}
-		p.Add(points)
-		thumbs = append(thumbs, points)
+		thumbs = append(thumbs, p.points(xys, s, 3))
 	}
 	p.keep(name, xys, s.Guide, thumbs...)
 	p.series = append(p.series, series{name: name, says: s.Says, xys: xys, color: s.Color})
@@ -199,10 +200,14 @@ func (p *Panel) Dots(name string, xys XYs, s Style) {
 	if xys = p.sane(xys); len(xys) == 0 {
 		return
 	}
-	dots := &plotter.Scatter{XYs: xys, GlyphStyle: draw.GlyphStyle{Color: s.Color, Radius: vg.Points(3.5), Shape: s.Shape}}
-	p.Add(dots)
-	p.keep(name, xys, s.Guide, dots)
+	p.keep(name, xys, s.Guide, p.points(xys, s, 3.5))
 	p.series = append(p.series, series{name: name, xys: xys, color: s.Color})
+}
+
+func (p *Panel) points(xys XYs, s Style, radius float64) *plotter.Scatter {
+	points := &plotter.Scatter{XYs: xys, GlyphStyle: draw.GlyphStyle{Color: s.Color, Radius: vg.Points(radius), Shape: s.Shape}}
+	p.Add(points)
+	return points
 }
 
 // Area adds a filled outline: one figure in it that cannot be drawn leaves it out.
@@ -332,16 +337,14 @@ func (p *Picture) draw(c draw.Canvas, f form) {
 // left for those.
 func (p *Picture) withoutLegend(c draw.Canvas, f form) draw.Canvas {
 	if f.narrow {
-		_, height := p.legendBelow(f, &c)
-		return draw.Crop(c, 2, -12, 6+height, -6)
+		return draw.Crop(c, 2, -12, 6+p.legendBelow(f, &c), -6)
 	}
 	legend, right := newLegend(f), vg.Length(8)
-	for _, e := range p.legend {
-		if e.seen == nil || e.seen() {
-			legend.Add(Clip(e.name, legendRunes), e.thumb...)
-		}
+	shown := p.shown()
+	for _, e := range shown {
+		legend.Add(Clip(e.name, legendRunes), e.thumb...)
 	}
-	if len(p.Legend()) > 0 {
+	if len(shown) > 0 {
 		size := legend.Rectangle(c).Size()
 		size.X *= typeSlack
 		right = size.X + 20
@@ -391,14 +394,9 @@ var (
 	svgFamily = regexp.MustCompile(`font-family:[^;"]*;font-variant:[^;"]*;font-weight:[^;"]*;font-style:[^;"]*;?`)
 )
 
-// SVG draws the picture for a page: sized by its container, text in the page's
+// svg draws the picture for a page: sized by its container, text in the page's
 // own sans-serif (the Liberation fonts it was laid out with have the widths of
 // Arial and Helvetica).
-func (p *Picture) SVG() (string, error) { return p.svg(wideForm) }
-
-// NarrowSVG draws it for the page on a phone: large type, few ticks, the legend below.
-func (p *Picture) NarrowSVG() (string, error) { return p.svg(narrowForm) }
-
 func (p *Picture) svg(f form) (string, error) {
 	width, height := p.size(f)
 	canvas := vgsvg.New(width, height)

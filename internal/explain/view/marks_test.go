@@ -22,7 +22,7 @@ func TestValuesAreNamedAndLabelled(t *testing.T) {
 	pic.Sizes(0)
 	panel.FitY(nil)
 	panel.Labels(at, []string{"2.99", "2.94", "1.00"})
-	svg, err := pic.NarrowSVG()
+	svg, err := pic.svg(narrowForm)
 	if err != nil {
 		t.Fatal(err)
 	}

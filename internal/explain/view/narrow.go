@@ -41,8 +41,7 @@ func (p *Picture) size(f form) (width, height vg.Length) {
 	if !f.narrow {
 		return f.width, p.Height
 	}
-	_, legend := p.legendBelow(f, nil)
-	return f.width, vg.Length(len(p.Panels))*narrowPanel + 30 + legend
+	return f.width, vg.Length(len(p.Panels))*narrowPanel + 30 + p.legendBelow(f, nil)
 }
 
 // suited gives all panels the type and the ticks of a form. The function that it returns
@@ -135,25 +134,20 @@ func labelWidth(style text.Style, label string) (widest vg.Length) {
 }
 
 // nameTicks are the names of groups.
-type nameTicks struct{ ticks fixedTicks }
-
-func (t nameTicks) Ticks(low, high float64) []plot.Tick { return t.ticks.Ticks(low, high) }
+type nameTicks struct{ fixedTicks }
 
 // legendBelow lays the legend out in rows of a width and, given a canvas, draws it at its
-// bottom. It returns the rows and their height.
-func (p *Picture) legendBelow(f form, c *draw.Canvas) (rows int, height vg.Length) {
+// bottom. It returns the height of the rows.
+func (p *Picture) legendBelow(f form, c *draw.Canvas) (height vg.Length) {
 	row := vg.Points(f.names + 6)
-	x := vg.Length(0)
+	x, rows := vg.Length(0), 0
 	type at struct {
 		legend plot.Legend
 		x      vg.Length
 		row    int
 	}
 	var all []at
-	for _, e := range p.legend {
-		if e.seen != nil && !e.seen() {
-			continue
-		}
+	for _, e := range p.shown() {
 		one := newLegend(f)
 		one.Add(Clip(e.name, legendRunes), e.thumb...)
 		wide := vg.Points(22) + one.TextStyle.Width(Clip(e.name, legendRunes))*typeSlack + 14
@@ -171,7 +165,7 @@ func (p *Picture) legendBelow(f form, c *draw.Canvas) (rows int, height vg.Lengt
 				Max: vg.Point{X: c.Max.X, Y: top}}})
 		}
 	}
-	return rows, height
+	return height
 }
 
 func newLegend(f form) plot.Legend {

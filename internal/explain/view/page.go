@@ -93,20 +93,16 @@ func (p *Page) Style() template.CSS { return template.CSS(web.ReportStyle) }
 func (p *Page) Script() template.JS { return template.JS(web.ReportScript) }
 
 // SVG is the block's chart; gonum's SVG canvas escapes its texts.
-func (b Block) SVG() (template.HTML, error) {
-	if b.Picture == nil {
-		return "", nil
-	}
-	text, err := b.Picture.SVG()
-	return template.HTML(text), err
-}
+func (b Block) SVG() (template.HTML, error) { return b.drawn(wideForm) }
 
-// Narrow is the chart in its form for a phone.
-func (b Block) Narrow() (template.HTML, error) {
+// Narrow is the chart in its form for a phone: large type, few ticks, the legend below.
+func (b Block) Narrow() (template.HTML, error) { return b.drawn(narrowForm) }
+
+func (b Block) drawn(f form) (template.HTML, error) {
 	if b.Picture == nil {
 		return "", nil
 	}
-	text, err := b.Picture.NarrowSVG()
+	text, err := b.Picture.svg(f)
 	return template.HTML(text), err
 }
 

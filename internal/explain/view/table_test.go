@@ -123,7 +123,7 @@ func TestHitsSpeakAsTheAxes(t *testing.T) {
 		"one: 35.7 Kops/s at engine mdbx": Bars{About: "test", X: "engine", Groups: []string{"mdbx"}, Panels: []BarPanel{{Y: "Kops/s"}},
 			Sets: []BarSet{{Name: "one", Values: [][]float64{{35.7}}}}}.Picture(nil),
 	} {
-		svg, err := pic.SVG()
+		svg, err := pic.svg(wideForm)
 		if err != nil || !strings.Contains(svg, "<title>"+want+"</title>") {
 			t.Errorf("%v; want %q in %s", err, want, svg[max(0, strings.Index(svg, "<title>")):])
 		}
