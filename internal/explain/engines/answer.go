@@ -177,10 +177,7 @@ func (c curve) advice() []string {
 		}
 		lines = append(lines, line)
 	}
-	if line := c.beyond(); line != "" {
-		lines = append(lines, line)
-	}
-	return lines
+	return view.Without(append(lines, c.beyond()))
 }
 
 // beyond is where a larger cache stops helping; "" if no measured point shows it.
@@ -302,9 +299,9 @@ func cacheText(p Point) string {
 }
 
 func plain(pts []Point) []result.Point {
-	out := make([]result.Point, len(pts))
-	for i, p := range pts {
-		out[i] = p.Point
+	var out []result.Point
+	for _, p := range pts {
+		out = append(out, p.Point)
 	}
 	return out
 }

@@ -59,13 +59,7 @@ func (c curve) sentences() []string {
 	default:
 		out = append(out, c.rankStops())
 	}
-	if line := c.ceilingSentence(); line != "" {
-		out = append(out, line)
-	}
-	if left := c.left(); left != "" {
-		out = append(out, strings.TrimSpace(left))
-	}
-	return out
+	return view.Without(append(out, c.ceilingSentence(), strings.TrimSpace(c.left())))
 }
 
 // rankRivals is a sentence for each outcome, with the stops at which it came.
@@ -84,7 +78,7 @@ func (c curve) rankRivals() []string {
 		} else if ok {
 			outcome = "cannot tell who is fastest of " + view.List(r.leaders, c.sweep.entrant)
 		}
-		if !slices.Contains(outcomes, outcome) {
+		if stops[outcome] == nil {
 			outcomes = append(outcomes, outcome)
 		}
 		stops[outcome] = append(stops[outcome], stop)

@@ -255,14 +255,14 @@ func (in Input) trafficRoots() string {
 			back = append(back, of.Layout)
 		}
 	}
-	text := ""
+	var texts []string
 	if len(own) > 0 {
-		text = fmt.Sprintf("State roots after each block equal the headers': %s.", strings.Join(own, ", "))
+		texts = append(texts, fmt.Sprintf("State roots after each block equal the headers': %s.", strings.Join(own, ", ")))
 	}
 	if len(back) > 0 {
-		text = strings.TrimSpace(fmt.Sprintf("%s Read back after the last block, all accounts and slots make its header's root: %s.", text, strings.Join(back, ", ")))
+		texts = append(texts, fmt.Sprintf("Read back after the last block, all accounts and slots make its header's root: %s.", strings.Join(back, ", ")))
 	}
-	return text
+	return strings.Join(texts, " ")
 }
 
 // upkeep is what keeping and changing the state costs.

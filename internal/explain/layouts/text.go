@@ -87,13 +87,7 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", size, v.Block, names))
 		}
 	}
-	if agree != "" {
-		answers = append(answers, agree)
-	}
-	if roots := in.trafficRoots(); roots != "" {
-		answers = append(answers, roots)
-	}
-	return answers
+	return view.Without(append(answers, agree, in.trafficRoots()))
 }
 
 // nothing is fewer reads than any device shows.
