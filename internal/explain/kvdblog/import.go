@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -94,13 +95,10 @@ func readAll(dir fs.FS) ([]*dataset, error) {
 		}
 		set.reads = append(set.reads, file)
 	}
-	sets := make([]*dataset, 0, len(byKeys))
 	for _, set := range byKeys {
 		slices.SortFunc(set.reads, func(a, b logFile) int { return cmp.Compare(a.cacheBytes, b.cacheBytes) })
-		sets = append(sets, set)
 	}
-	slices.SortFunc(sets, func(a, b *dataset) int { return cmp.Compare(a.keys, b.keys) })
-	return sets, nil
+	return slices.SortedFunc(maps.Values(byKeys), func(a, b *dataset) int { return cmp.Compare(a.keys, b.keys) }), nil
 }
 
 // openDataset reads what is said of the database itself.
@@ -177,7 +175,7 @@ func (s *dataset) write(folder string) error {
 	inflection := lsm.Inflect(s.levels, database.Bytes)
 	sweep := &result.Sweep{
 		Status:     result.OK,
-		Source:     s.source(),
+		Source:     fmt.Sprintf("imported from the published logs of bench_kvdb, %s keys", s.text),
 		Name:       "study " + s.name(),
 		Command:    []string{},
 		Database:   database,
@@ -225,19 +223,7 @@ func writeRun(dir string, run *result.Run) error {
 
 // name is what the study calls the dataset.
 func (s *dataset) name() string {
-	switch s.text {
-	case "200M":
-		return "Small"
-	case "2B":
-		return "Medium"
-	case "20B":
-		return "Large"
-	}
-	return s.text
-}
-
-func (s *dataset) source() string {
-	return fmt.Sprintf("imported from the published logs of bench_kvdb, %s keys", s.text)
+	return cmp.Or(map[string]string{"200M": "Small", "2B": "Medium", "20B": "Large"}[s.text], s.text)
 }
 
 func (s *dataset) database() result.Database {

@@ -57,15 +57,23 @@ type readLog struct {
 	cacheUsedBytes int64 // at the end, two or three digits
 }
 
+// rowLine is a row of a table of cache statistics, countsLine of the counters at the end.
 var (
-	threadsLine = regexp.MustCompile(`^Threads: (\d+)$`)
-	keysLine    = regexp.MustCompile(`^Total data: (\d+) while needInit=(true|false)$`)
-	rowLine     = regexp.MustCompile(`^github\.com/cockroachdb/pebble/sstable\.(\S+)\t(\d+)\t(\d+)\t(\d+)\t[\d.]+$`)
-	readsLine   = regexp.MustCompile(`^Random read: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`)
-	countsLine  = regexp.MustCompile(`^(Filter|BlockCache|TableCache): Hit Count (\d+); Miss Count: (\d+)$`)
-	ioLine      = regexp.MustCompile(`^Avg I/O per Get ≈ ([\d.]+)$`)
-	usedLine    = regexp.MustCompile(`^Block cache: \S+ entries \(([\d.]+[KMGT]?B)\)`)
+	rowLine    = regexp.MustCompile(`^github\.com/cockroachdb/pebble/sstable\.(\S+)\t(\d+)\t(\d+)\t(\d+)\t[\d.]+$`)
+	countsLine = regexp.MustCompile(`^(Filter|BlockCache|TableCache): Hit Count (\d+); Miss Count: (\d+)$`)
 )
+
+// forms are those of the lines that are read, by what they are about.
+var forms = map[string]*regexp.Regexp{
+	"Threads":         regexp.MustCompile(`^Threads: (\d+)$`),
+	"Total data":      regexp.MustCompile(`^Total data: (\d+) while needInit=(true|false)$`),
+	"Random read":     regexp.MustCompile(`^Random read: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`),
+	"Filter":          countsLine,
+	"BlockCache":      countsLine,
+	"TableCache":      countsLine,
+	"Avg I/O per Get": regexp.MustCompile(`^Avg I/O per Get ≈ ([\d.]+)$`),
+	"Block cache":     regexp.MustCompile(`^Block cache: \S+ entries \(([\d.]+[KMGT]?B)\)`),
+}
 
 // parseReadLog reads one RadmonRead log. Lines it does not know are Pebble's
 // own metrics and are passed over; a line it needs must be there once.
@@ -125,34 +133,28 @@ func (p *parsing) line(n int, line string) error {
 
 // read reads a line that is about what; known tells whether such a line is needed.
 func (l *readLog) read(what, line string) (known bool, err error) {
+	form, known := forms[what]
+	if !known {
+		return false, nil
+	}
 	var p numbers
-	switch what {
+	switch m := p.match(form, line); what {
 	case "Threads":
-		m := p.match(threadsLine, line)
 		l.threads = int(p.count(m, 1))
 	case "Total data":
-		m := p.match(keysLine, line)
 		l.keys = uint64(p.count(m, 1))
 	case "Random read":
-		m := p.match(readsLine, line)
 		l.gets, l.millis = uint64(p.count(m, 1)), p.float(m, 2)
 	case "Filter": // Pebble's "hit": the filter said no, a table was saved
-		m := p.match(countsLine, line)
 		l.filterNegative, l.filterPositive = p.count(m, 2), p.count(m, 3)
 	case "BlockCache":
-		m := p.match(countsLine, line)
 		l.blockCache = served{p.count(m, 2), p.count(m, 3)}
 	case "TableCache":
-		m := p.match(countsLine, line)
 		l.tableCache = served{p.count(m, 2), p.count(m, 3)}
 	case "Avg I/O per Get":
-		m := p.match(ioLine, line)
 		l.ioPerGet = p.float(m, 1)
 	case "Block cache":
-		m := p.match(usedLine, line)
 		l.cacheUsedBytes = p.bytes(m, 1)
-	default:
-		return false, nil
 	}
 	return true, p.err
 }
@@ -245,36 +247,34 @@ func (p *numbers) match(re *regexp.Regexp, line string) []string {
 const maxCount = 1 << 60
 
 func (p *numbers) count(m []string, group int) int64 {
-	if p.err != nil {
-		return 0
-	}
-	v, err := strconv.ParseInt(m[group], 10, 64)
-	if err != nil || v > maxCount {
-		p.err = fmt.Errorf("%q is not a count below 2^60", m[group])
-		return 0
-	}
-	return v
+	return parsed(p, m, group, func(text string) (int64, error) {
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || v > maxCount {
+			return 0, fmt.Errorf("%q is not a count below 2^60", text)
+		}
+		return v, nil
+	})
 }
 
 func (p *numbers) float(m []string, group int) float64 {
-	if p.err != nil {
-		return 0
-	}
-	v, err := strconv.ParseFloat(m[group], 64)
-	if err != nil {
-		p.err = fmt.Errorf("%q is not a number", m[group])
-	}
-	return v
+	return parsed(p, m, group, func(text string) (float64, error) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			err = fmt.Errorf("%q is not a number", text)
+		}
+		return v, err
+	})
 }
 
 // bytes reads Pebble's "135MB", which means MiB.
 func (p *numbers) bytes(m []string, group int) int64 {
-	if p.err != nil {
-		return 0
-	}
-	v, err := unit.ParseBytes(unit.WithUnit(strings.TrimSuffix(m[group], "B")))
-	if err != nil {
-		p.err = err
+	return parsed(p, m, group, func(text string) (int64, error) { return unit.ParseBytes(unit.WithUnit(strings.TrimSuffix(text, "B"))) })
+}
+
+// parsed is a group of a match, unless there was an error before.
+func parsed[T any](p *numbers, m []string, group int, parse func(string) (T, error)) (v T) {
+	if p.err == nil {
+		v, p.err = parse(m[group])
 	}
 	return v
 }

@@ -25,7 +25,7 @@ const pebbleVersion = "v1.1.5, patched to count"
 func (f logFile) run(database result.Database) *result.Run {
 	l := f.log
 	warmup := uint64(math.Round(float64(l.keys) * warmupShare))
-	run := &result.Run{
+	return &result.Run{
 		Status: result.OK,
 		Verb:   "read",
 		Command: []string{"bench_kvdb", "-T", strconv.FormatUint(l.keys, 10), "-t", strconv.Itoa(l.threads), "-r", strconv.FormatUint(l.gets, 10), "-c",
@@ -54,13 +54,12 @@ func (f logFile) run(database result.Database) *result.Run {
 		Checks:   l.checks(),
 		Warnings: warnings(),
 	}
-	return run
 }
 
 // figures are those of the measured window.
 func (l *readLog) figures() result.Figures {
 	gets := float64(l.gets)
-	perGet := func(n int64) *float64 { v := float64(n) / gets; return &v }
+	perGet := func(n int64) *float64 { return new(float64(n) / gets) }
 	f := result.Figures{
 		Gets:                      l.gets,
 		Seconds:                   l.millis / 1e3,
@@ -116,7 +115,6 @@ func check(name string, ours, theirs, limit float64, note string) result.Check {
 
 // run is the run folder of a load.
 func (l *writeLog) run(text string) *result.Run {
-	amplification := l.writeAmplification
 	var warnings []engine.Warning
 	if l.debtBytes > 0 {
 		warnings = append(warnings, engine.Warning{
@@ -134,7 +132,7 @@ func (l *writeLog) run(text string) *result.Run {
 		PageCache: "asis",
 		Phases:    []result.Phase{{Name: "load", Seconds: l.millis / 1e3, Ops: l.puts, Engine: map[string]int64{"compaction_debt_bytes": l.debtBytes}}},
 		Figures: result.Figures{
-			Seconds: l.millis / 1e3, Puts: l.puts, PutsPerSecond: float64(l.puts) / (l.millis / 1e3), WriteAmplification: &amplification,
+			Seconds: l.millis / 1e3, Puts: l.puts, PutsPerSecond: float64(l.puts) / (l.millis / 1e3), WriteAmplification: new(l.writeAmplification),
 		},
 		Absent: map[string]string{
 			"put_service_ns":             "the log holds no latencies",

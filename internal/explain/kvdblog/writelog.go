@@ -33,9 +33,9 @@ func parseWriteLog(r io.Reader) (*writeLog, error) {
 		what, _, _ := strings.Cut(line, ":")
 		switch {
 		case strings.HasPrefix(line, "Threads:"):
-			log.threads = int(p.count(p.match(threadsLine, line), 1))
+			log.threads = int(p.count(p.match(forms["Threads"], line), 1))
 		case strings.HasPrefix(line, "Total data:"):
-			log.keys = uint64(p.count(p.match(keysLine, line), 1))
+			log.keys = uint64(p.count(p.match(forms["Total data"], line), 1))
 		case strings.HasPrefix(line, "Init write:"):
 			m := p.match(initLine, line)
 			log.puts, log.millis = uint64(p.count(m, 1)), p.float(m, 2)
