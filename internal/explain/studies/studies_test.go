@@ -28,14 +28,14 @@ func TestEveryClaimIsJudged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, c := range s.Claims() {
+			for _, c := range s.claims {
 				if c.Word == "" {
 					t.Errorf("%s: %s: no figure of ours and no reason", c.Section, c.Says)
 				}
 				if c.Theirs.Source == "" {
 					t.Errorf("%s: %s: no source", c.Section, c.Says)
 				}
-				if ours, _ := c.Ours(); ours != nil && s.Command(c) == "" {
+				if ours := c.Ours(); ours != nil && s.Command(c) == "" {
 					t.Errorf("%s: %s: no command", c.Section, c.Says)
 				}
 			}
@@ -90,7 +90,7 @@ func TestEveryPublishedRowHasAClaim(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := open[part[0]]
-			if !slices.ContainsFunc(s.Claims(), func(c Claim) bool {
+			if !slices.ContainsFunc(s.claims, func(c Claim) bool {
 				return strings.Contains(c.Says, part[1]) && c.Theirs.Low == want.Low && c.Theirs.High == want.High && c.Word != "" && s.Command(c) != ""
 			}) {
 				t.Errorf("%s: no claim %q of %s has a verdict and a command", part[0], part[1], figure)

@@ -329,17 +329,7 @@ func below(place, name string) string {
 }
 
 // Ours is the figure that decides: measured, else predicted, else by formula.
-func (c Claim) Ours() (figure *float64, how string) {
-	switch {
-	case c.MeasuredFigure != nil:
-		return c.MeasuredFigure, "measured"
-	case c.PredictedFigure != nil:
-		return c.PredictedFigure, "predicted"
-	case c.ModelFigure != nil:
-		return c.ModelFigure, "model"
-	}
-	return nil, ""
-}
+func (c Claim) Ours() *float64 { return cmp.Or(c.MeasuredFigure, c.PredictedFigure, c.ModelFigure) }
 
 const ordinaryTolerance = 0.01
 
@@ -351,7 +341,7 @@ func (c Claim) within(figure float64) bool {
 }
 
 func (c Claim) verdict() (word, clause string) {
-	ours, _ := c.Ours()
+	ours := c.Ours()
 	switch {
 	case ours == nil && c.Cannot == "":
 		return "", ""
@@ -388,9 +378,6 @@ func (c Claim) Difference(ours *float64) *float64 {
 	}
 	return view.Some(*ours/c.Theirs.Low - 1)
 }
-
-// Claims are all of the study, in its order.
-func (s *Study) Claims() []Claim { return s.claims }
 
 // Command makes the result that decided a claim, or would decide it.
 func (s *Study) Command(c Claim) string {
