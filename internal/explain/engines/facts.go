@@ -126,14 +126,11 @@ func (in Input) absent() view.Table {
 	var rows [][]string
 	for _, s := range in.Sweeps {
 		seen := map[string]bool{}
-		for _, p := range s.Points {
-			if p.Run == nil {
-				continue
-			}
-			for _, figure := range slices.Sorted(maps.Keys(p.Run.Absent)) {
-				if line := figure + p.Run.Absent[figure]; !seen[line] {
+		for _, run := range s.runs() {
+			for _, figure := range slices.Sorted(maps.Keys(run.Absent)) {
+				if line := figure + run.Absent[figure]; !seen[line] {
 					seen[line] = true
-					rows = append(rows, []string{s.Name, figure, p.Run.Absent[figure]})
+					rows = append(rows, []string{s.Name, figure, run.Absent[figure]})
 				}
 			}
 		}

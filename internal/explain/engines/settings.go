@@ -90,6 +90,16 @@ func (s *Sweep) getsText(w result.Workload) string {
 	return view.ShortCount(float64(w.Gets)) + " after a warm-up of " + warm
 }
 
+// runs are those of all points that can be read.
+func (s *Sweep) runs() (all []*result.Run) {
+	for _, p := range s.Points {
+		if p.Run != nil {
+			all = append(all, p.Run)
+		}
+	}
+	return all
+}
+
 // firstRun is the first run that can be read, measured ones before failed ones.
 func (s *Sweep) firstRun() *result.Run {
 	for _, p := range append(measured(s.Points), s.Points...) {
@@ -102,22 +112,14 @@ func (s *Sweep) firstRun() *result.Run {
 
 // builds are those of all runs of engines that can be built in pure Go or with cgo.
 func (s *Sweep) builds() []string {
-	return view.Without(view.Distinct(s.Points, func(p Point) string {
-		if p.Run == nil {
-			return ""
-		}
-		return p.Run.Build()
-	}))
+	return view.Without(view.Distinct(s.runs(), (*result.Run).Build))
 }
 
 // optionValues are the values of every engine option over the points.
 func (s *Sweep) optionValues() map[string][]string {
 	values := map[string][]string{}
-	for _, p := range s.Points {
-		if p.Run == nil {
-			continue
-		}
-		for name, value := range p.Run.Engine.Options {
+	for _, run := range s.runs() {
+		for name, value := range run.Engine.Options {
 			if !slices.Contains(values[name], value) {
 				values[name] = append(values[name], value)
 			}
