@@ -331,7 +331,7 @@ func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *progress) error {
 		if f.json {
 			return a.printJSON(advice)
 		}
-		return advise.Text(a.stdout, advice)
+		return advice.Text(a.stdout)
 	}
 	advice.Started, advice.Command = time.Now().UTC(), a.command()
 	dir := absolute(f.out)

@@ -110,7 +110,7 @@ func TestNobodysCache(t *testing.T) {
 	e.Limits = Limits{GetsPerSecond: 5000, LatencyGoal: time.Millisecond}
 	a := Judge(e)
 	var out strings.Builder
-	if err := Text(&out, a); err != nil {
+	if err := a.Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, words := range []string{"present cache", "cache now", "the node's"} {
@@ -286,7 +286,7 @@ func TestText(t *testing.T) {
 	e.Verified = []Verified{{CacheBytes: 2 * gib, Predicted: 1.05, Measured: 1.06, ErrorPercent: -0.9, DeviceReadsPerGet: &device},
 		{CacheBytes: 3800 * mib, Predicted: 1, Measured: 0.99, ErrorPercent: 1}}
 	var out strings.Builder
-	if err := Text(&out, Judge(e)); err != nil {
+	if err := Judge(e).Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	const path = "testdata/advice.txt"

@@ -32,9 +32,6 @@ func Read(dir string) (a Advice, err error) {
 // JSON is what the folder says, for a program.
 func (a Advice) JSON() any { return a }
 
-// Text writes the advice for a terminal.
-func (a Advice) Text(w io.Writer) error { return Text(w, a) }
-
 // Picture is the curve with where the node is, where it should go and what was measured;
 // nil if there is no curve to draw.
 func (a Advice) Picture() *view.Picture {
@@ -176,14 +173,11 @@ func placesTable(rows []place) view.Table {
 }
 
 func (a *Advice) verifiedTable() view.Table {
-	type column = view.Column[Verified]
-	reads := func(name string, of func(Verified) *float64) column {
-		return column{Name: name, Unit: "/Get", Format: view.PerGet, Value: of}
-	}
-	return view.TableOf(a.Verified, nil, column{Name: "cache", Key: true, Words: func(v Verified) string { return unit.Bytes(v.CacheBytes) }},
-		reads("predicted", func(v Verified) *float64 { return &v.Predicted }), reads("measured", func(v Verified) *float64 { return &v.Measured }),
-		column{Name: "error", Unit: "%", Value: func(v Verified) *float64 { return &v.ErrorPercent }},
-		reads("device reads", func(v Verified) *float64 { return v.DeviceReadsPerGet }))
+	return view.TableOf(a.Verified, nil, view.Column[Verified]{Name: "cache", Key: true, Words: func(v Verified) string { return unit.Bytes(v.CacheBytes) }},
+		view.Figure("predicted", "/Get", view.PerGet, func(v Verified) float64 { return v.Predicted }),
+		view.Figure("measured", "/Get", view.PerGet, func(v Verified) float64 { return v.Measured }),
+		view.Figure("error", "%", nil, func(v Verified) float64 { return v.ErrorPercent }),
+		view.Optional("device reads", "/Get", view.PerGet, func(v Verified) *float64 { return v.DeviceReadsPerGet }))
 }
 
 func settingsTable(settings []Setting) view.Table {

@@ -16,7 +16,7 @@ const textWidth = 80
 
 // Text prints the advice for a terminal of 80 columns: the answer, what to set,
 // what it rests on.
-func Text(w io.Writer, a Advice) error {
+func (a Advice) Text(w io.Writer) error {
 	out := bufio.NewWriter(w) // keeps the first error for Flush
 	fmt.Fprintln(out, wrap(a.Answer, ""))
 	a.places(out)
