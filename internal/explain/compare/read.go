@@ -122,24 +122,21 @@ func (s Side) empty() error {
 
 // Split makes a side of every value of an axis of s.
 func (s Side) Split(axis string) (sides []Side, err error) {
-	at := map[string]int{}
-	axes := map[string]bool{}
 	for _, g := range s.Groups {
-		for name := range g.Axes {
-			axes[name] = true
-		}
 		value, ok := g.Axes[axis]
 		if !ok {
 			continue
 		}
-		if _, known := at[value]; !known {
-			at[value] = len(sides)
-			sides = append(sides, Side{Name: axis + " " + value})
+		name := axis + " " + value
+		i := slices.IndexFunc(sides, func(side Side) bool { return side.Name == name })
+		if i < 0 {
+			i, sides = len(sides), append(sides, Side{Name: name})
 		}
-		sides[at[value]].Groups = append(sides[at[value]].Groups, g)
+		sides[i].Groups = append(sides[i].Groups, g)
 	}
 	if len(sides) < 2 {
-		return nil, fmt.Errorf("%s has %d values of %q, two are needed (its axes: %s)", s.Name, len(sides), axis, strings.Join(slices.Sorted(maps.Keys(axes)), ", "))
+		return nil, fmt.Errorf("%s has %d values of %q, two are needed (its axes: %s)", s.Name, len(sides), axis,
+			strings.Join(slices.Sorted(maps.Keys(valuesOf(s))), ", "))
 	}
 	return sides, nil
 }

@@ -140,29 +140,24 @@ func (in Input) asked() (answers []string) {
 // to geth-hash 2.12 device reads".
 func (in Input) readsRange(accounts uint64, condition string) string {
 	e := claims.Evidence{Layouts: in.Layouts}
-	var least, most claims.Reading
-	var from, to string
-	others := false
+	type reading struct {
+		claims.Reading
+		layout string
+	}
+	var all []reading
 	for i, row := range in.Rows {
-		if row.Status != result.OK || row.Accounts != accounts {
-			continue
-		}
-		r, ok := e.Reads(i, condition)
-		if !ok {
-			continue
-		}
-		others = from != ""
-		if from == "" || r.Value < least.Value {
-			least, from = r, row.Layout
-		}
-		if to == "" || r.Value > most.Value {
-			most, to = r, row.Layout
+		if r, ok := e.Reads(i, condition); ok && row.Status == result.OK && row.Accounts == accounts {
+			all = append(all, reading{r, row.Layout})
 		}
 	}
-	switch {
-	case from == "":
+	if len(all) == 0 {
 		return ""
-	case from == to && others:
+	}
+	byValue := func(a, b reading) int { return cmp.Compare(a.Value, b.Value) }
+	least, most := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
+	from, to := least.layout, most.layout
+	switch {
+	case from == to && len(all) > 1:
 		return fmt.Sprintf("%s and all other layouts %s %s", from, view.PerGet(least.Value), least.Unit)
 	case from == to:
 		return fmt.Sprintf("%s %s %s", from, view.PerGet(least.Value), least.Unit)

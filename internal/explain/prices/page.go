@@ -139,30 +139,28 @@ func (in Input) answers() (out []string) {
 	h, accounts, slots := in.shown()
 	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
 		p, _ := in.parameter(name)
-		var within, above, never []string
+		const within, atDepth = "within it even one read at a time", "within it at the disk's useful queue depth only"
+		const above = "above it, or too close to tell"
+		layouts := map[string][]string{}
 		for _, r := range in.main() {
 			if r.Parameter != name || r.Absent {
 				continue
 			}
-			text := r.Layout + " " + gasText(r.QueuedGas.Value)
+			where := above
 			switch {
 			case r.AloneGas.High <= p.Proposed:
-				within = append(within, text)
+				where = within
 			case r.QueuedGas.High <= p.Proposed:
-				above = append(above, text)
-			default:
-				never = append(never, text)
+				where = atDepth
+			}
+			layouts[where] = append(layouts[where], r.Layout+" "+gasText(r.QueuedGas.Value))
+		}
+		var parts []string
+		for _, where := range []string{within, atDepth, above} {
+			if of := layouts[where]; len(of) > 0 {
+				parts = append(parts, where+": "+strings.Join(of, ", "))
 			}
 		}
-		parts := []string{}
-		add := func(what string, of []string) {
-			if len(of) > 0 {
-				parts = append(parts, what+": "+strings.Join(of, ", "))
-			}
-		}
-		add("within it even one read at a time", within)
-		add("within it at the disk's useful queue depth only", above)
-		add("above it, or too close to tell", never)
 		if len(parts) > 0 {
 			out = append(out, fmt.Sprintf("%s, proposed %s gas, nothing cached, %s accounts, a contract of %s slots, disk %s, gas at %s in flight: %s.",
 				name, gasText(p.Proposed), count(accounts), count(slots), h.Name, readsWord(gas.Useful(h).InFlight), strings.Join(parts, "; ")))
