@@ -180,14 +180,15 @@ func decode(text []byte) (any, error) {
 // parsePublished reads "2.25" or "1-2".
 func parsePublished(text, unitName, source string) (p claims.Published, err error) {
 	low, high, isRange := strings.Cut(text, "-")
-	if p.Low, err = strconv.ParseFloat(low, 64); err != nil {
-		return p, fmt.Errorf("published %q: must be a number or a range such as 1-2", text)
+	if !isRange {
+		high = low
 	}
-	p.High, p.Unit, p.Source = p.Low, unitName, source
-	if isRange {
-		if p.High, err = strconv.ParseFloat(high, 64); err != nil || p.High < p.Low {
-			return p, fmt.Errorf("published %q: must be a number or a range such as 1-2", text)
-		}
+	p.Unit, p.Source = unitName, source
+	var wrong error
+	p.Low, err = strconv.ParseFloat(low, 64)
+	p.High, wrong = strconv.ParseFloat(high, 64)
+	if err != nil || wrong != nil || p.High < p.Low {
+		return p, fmt.Errorf("published %q: must be a number or a range such as 1-2", text)
 	}
 	return p, nil
 }
