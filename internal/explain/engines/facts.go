@@ -63,11 +63,8 @@ type worst struct {
 func (in Input) checks() view.Table {
 	var rows []*worst
 	byName := map[string]*worst{}
-	for p := range in.points() {
-		if p.Run == nil {
-			continue
-		}
-		for _, check := range p.Run.Checks {
+	for _, run := range runsOf(in.points()) {
+		for _, check := range run.Checks {
 			w := byName[check.Name]
 			if w == nil {
 				w = &worst{Check: check, difference: -1}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -26,16 +25,11 @@ type Input struct {
 }
 
 // points are those of all sweeps.
-func (in Input) points() iter.Seq[Point] {
-	return func(yield func(Point) bool) {
-		for _, s := range in.Sweeps {
-			for _, p := range s.Points {
-				if !yield(p) {
-					return
-				}
-			}
-		}
+func (in Input) points() (all []Point) {
+	for _, s := range in.Sweeps {
+		all = append(all, s.Points...)
 	}
+	return all
 }
 
 // JSON is what the first folder says, for a program.
@@ -112,7 +106,7 @@ func (in Input) Damaged() (problems []string) {
 // that failed, or that has figures.
 func (in Input) nothing() error {
 	var problem string
-	for p := range in.points() {
+	for _, p := range in.points() {
 		if problem = p.Problem; p.Run != nil || problem == "" || p.Status != result.OK || p.Figures.Gets > 0 || p.Figures.Puts > 0 {
 			return nil
 		}

@@ -265,11 +265,7 @@ func countedBy(c curve) string {
 // one that holds everywhere, no points.
 func (in Input) warnings() []view.Warning {
 	var all view.Warnings
-	var everywhere []Point
-	for _, s := range in.Sweeps {
-		everywhere = append(everywhere, s.Points...)
-	}
-	if kinds := mixedKinds(everywhere); len(kinds) > 1 {
+	if kinds := mixedKinds(in.points()); len(kinds) > 1 {
 		all.Add("mixed_hardware", "the points were measured on machines of different kinds ("+strings.Join(kinds, "; ")+"): their counts can be compared, "+
 			"their times cannot", "on a cluster, --constraint with a feature that only nodes of one kind have, or a list of classes as an axis", "")
 	}

@@ -91,8 +91,10 @@ func (s *Sweep) getsText(w result.Workload) string {
 }
 
 // runs are those of all points that can be read.
-func (s *Sweep) runs() (all []*result.Run) {
-	for _, p := range s.Points {
+func (s *Sweep) runs() []*result.Run { return runsOf(s.Points) }
+
+func runsOf(pts []Point) (all []*result.Run) {
+	for _, p := range pts {
 		if p.Run != nil {
 			all = append(all, p.Run)
 		}
