@@ -173,28 +173,11 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 	}
 	b := slurm.Batch{Cluster: c.Cluster, Folder: filepath.Join(c.out, slurmDir), Files: map[string]string{experiment.File: file.String()}}
 	for _, s := range steps {
-		relative, err := filepath.Rel(c.out, s.Folder)
+		t, err := c.task(s)
 		if err != nil {
 			return err
 		}
-		b.Numbers = append(b.Numbers, s.Number)
-		b.Tasks = append(b.Tasks, slurm.Task{
-			Args: []string{"run", filepath.Join(slurm.Work, experiment.File), "--point", strconv.Itoa(s.Number), "--out", filepath.Join(slurm.Work, "out"),
-				"--databases", filepath.Join(slurm.Scratch, "databases")},
-			From: filepath.Join("out", relative), To: s.Folder, Class: s.Point.Class, Nodes: c.nodes, Label: "run " + strconv.Itoa(s.Number)})
-		t := &b.Tasks[len(b.Tasks)-1]
-		if s.Label != "" {
-			t.Label += " (" + s.Label + ")"
-		}
-		// Repeats of a point share a machine. A database of which nobody says where it is has
-		// one user at a time, so that all of its points do.
-		t.Together, t.Node = s.Point.Name, machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
-		if c.f.DB != "" && len(c.nodes) == 0 {
-			t.Together, t.Node = "database of "+s.Point.Class, ""
-			if c.f.Constraint == "" || !c.f.Constraint.Several() {
-				t.Node = machineOf(filepath.Join(filepath.Dir(s.Folder), "*"))
-			}
-		}
+		b.Numbers, b.Tasks = append(b.Numbers, s.Number), append(b.Tasks, t)
 	}
 	ok, began := 0, time.Now()
 	err = b.Do(ctx, func(u slurm.Update) {
@@ -224,6 +207,31 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 		}
 	}
 	return err
+}
+
+// task is the measurement of s on one node.
+func (c *onCluster) task(s plan.Remote) (t slurm.Task, err error) {
+	relative, err := filepath.Rel(c.out, s.Folder)
+	if err != nil {
+		return t, err
+	}
+	t = slurm.Task{
+		Args: []string{"run", filepath.Join(slurm.Work, experiment.File), "--point", strconv.Itoa(s.Number), "--out", filepath.Join(slurm.Work, "out"),
+			"--databases", filepath.Join(slurm.Scratch, "databases")},
+		From: filepath.Join("out", relative), To: s.Folder, Class: s.Point.Class, Nodes: c.nodes, Label: "run " + strconv.Itoa(s.Number)}
+	if s.Label != "" {
+		t.Label += " (" + s.Label + ")"
+	}
+	// Repeats of a point share a machine. A database of which nobody says where it is has
+	// one user at a time, so that all of its points do.
+	t.Together, t.Node = s.Point.Name, machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
+	if c.f.DB != "" && len(c.nodes) == 0 {
+		t.Together, t.Node = "database of "+s.Point.Class, ""
+		if c.f.Constraint == "" || !c.f.Constraint.Several() {
+			t.Node = machineOf(filepath.Join(filepath.Dir(s.Folder), "*"))
+		}
+	}
+	return t, nil
 }
 
 // machineOf is a node that one of the folders was measured on; "" if none was.

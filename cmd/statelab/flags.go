@@ -93,6 +93,12 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	if t.foreign && t.engine != nil && !t.engine.Info().Has(engine.CanReadForeign) {
 		m.add("--engine %s: it cannot read another program's database without changing it", name)
 	}
+	m.settings(f, t)
+	return t
+}
+
+// settings chooses the profile that f does not name and checks what f overrides of what t stores.
+func (m *mistakes) settings(f *flags, t target) {
 	if t.foreign && t.engine != nil && f.Profile == "" {
 		f.Profile = experiment.List(nodeProfile(t.engine))
 	}
@@ -102,7 +108,6 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	for name, value := range m.overrides(f.allOptions()) {
 		m.stored(f, t, name, value)
 	}
-	return t
 }
 
 // stored refuses an option that applies when data is written, with another value than the

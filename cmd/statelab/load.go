@@ -41,34 +41,7 @@ some keys back and leaves a manifest in the database.
 }
 
 func (a *app) load(f *flags, m *mistakes) error {
-	if f.DB == "" {
-		m.add("--db: name the directory of the new database: --db DIR")
-	}
-	spec := a.loadSpec(f, m)
-	spec.Dir, spec.Resume = absolute(f.DB), f.resume
-	spec.Threads = m.threads(string(f.Threads))
-	if share := m.cacheSize(&spec, cmp.Or(string(f.Cache), defaultLoadCache)); share > 0 {
-		m.add("--cache %s: the size of a database that is being loaded is not known: give a size such as --cache 512MiB", f.Cache)
-	}
-	spec.Handles = m.handles(string(f.Handles))
-	if f.DB != "" {
-		m.outside("--db", filepath.Dir(spec.Dir))
-	}
-	if f.out != "" {
-		if err := refuseOther(f.out); err != nil {
-			m.add("%s", strings.TrimPrefix(err.Error(), "statelab: "))
-		}
-	}
-	if len(m.found) == 0 {
-		a.checkLoadTarget(f, &spec, m)
-	}
-	a.tellLibrary(m, spec.Overrides)
-	if e := a.engine(spec.Engine, m); e != nil {
-		if spec.Profile == "" {
-			spec.Profile = e.Info().Profiles[0].Name
-		}
-		m.checkOptions(e, spec)
-	}
+	spec := a.loadAsked(f, m)
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -104,6 +77,39 @@ func (a *app) load(f *flags, m *mistakes) error {
 		}
 		return nil
 	}}, err)
+}
+
+// loadAsked is what the flags ask to load; what is wrong with them goes to m.
+func (a *app) loadAsked(f *flags, m *mistakes) bench.Spec {
+	if f.DB == "" {
+		m.add("--db: name the directory of the new database: --db DIR")
+	}
+	spec := a.loadSpec(f, m)
+	spec.Dir, spec.Resume = absolute(f.DB), f.resume
+	spec.Threads = m.threads(string(f.Threads))
+	if share := m.cacheSize(&spec, cmp.Or(string(f.Cache), defaultLoadCache)); share > 0 {
+		m.add("--cache %s: the size of a database that is being loaded is not known: give a size such as --cache 512MiB", f.Cache)
+	}
+	spec.Handles = m.handles(string(f.Handles))
+	if f.DB != "" {
+		m.outside("--db", filepath.Dir(spec.Dir))
+	}
+	if f.out != "" {
+		if err := refuseOther(f.out); err != nil {
+			m.add("%s", strings.TrimPrefix(err.Error(), "statelab: "))
+		}
+	}
+	if len(m.found) == 0 {
+		a.checkLoadTarget(f, &spec, m)
+	}
+	a.tellLibrary(m, spec.Overrides)
+	if e := a.engine(spec.Engine, m); e != nil {
+		if spec.Profile == "" {
+			spec.Profile = e.Info().Profiles[0].Name
+		}
+		m.checkOptions(e, spec)
+	}
+	return spec
 }
 
 // loadSpec turns the flags that describe a database to make into a spec.

@@ -39,26 +39,13 @@ const here = "here"
 
 func (a *app) price(f *flags, m *mistakes) error {
 	pricing := m.pricing(f)
-	var contracts []string
 	var builds []pricedBuild
 	if from := f.From.Values(); len(from) > 0 {
 		for _, dir := range from {
 			pricing.Layouts = append(pricing.Layouts, m.pricedLayouts(dir))
 		}
-	} else if contracts = f.ContractSlots.Values(); len(contracts) == 0 {
-		m.add("--contract-slots: give at least one size of the contract (example: --contract-slots 10k)")
-	}
-	for _, text := range contracts {
-		if m.atLeastOne("contract-slots", text, "10k") == 0 {
-			continue
-		}
-		repeats, seed := m.atLeastOne("repeats", f.Repeats, "3"), m.seed(f.Seed)
-		for n := range repeats {
-			builds = append(builds, pricedBuild{text, n, seed + n, repeats})
-		}
-		g := builds[len(builds)-1].of(f)
-		fixed, _ := m.options(g.Options)
-		g.lookupSpec(fixed, m)
+	} else {
+		builds = m.pricedBuilds(f)
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -102,6 +89,27 @@ func (a *app) price(f *flags, m *mistakes) error {
 		d.explain = func() error { return a.explain(f.json, "", out) }
 	}
 	return a.finish(f, p, d, err)
+}
+
+// pricedBuilds are the layouts to build: every size of the contract, as often as asked.
+func (m *mistakes) pricedBuilds(f *flags) (builds []pricedBuild) {
+	contracts := f.ContractSlots.Values()
+	if len(contracts) == 0 {
+		m.add("--contract-slots: give at least one size of the contract (example: --contract-slots 10k)")
+	}
+	for _, text := range contracts {
+		if m.atLeastOne("contract-slots", text, "10k") == 0 {
+			continue
+		}
+		repeats, seed := m.atLeastOne("repeats", f.Repeats, "3"), m.seed(f.Seed)
+		for n := range repeats {
+			builds = append(builds, pricedBuild{text, n, seed + n, repeats})
+		}
+		g := builds[len(builds)-1].of(f)
+		fixed, _ := m.options(g.Options)
+		g.lookupSpec(fixed, m)
+	}
+	return builds
 }
 
 // priceBuilds measures the builds in order, until one is interrupted.

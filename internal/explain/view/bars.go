@@ -116,9 +116,10 @@ func (b Bars) panel(pic *Picture, n int, sum func(float64) string) (panel *Panel
 			}
 			below = bar
 		}
-		if n == 0 && drawn {
+		switch {
+		case n == 0 && drawn:
 			pic.name(set.Name, nil, bar)
-		} else if n == 0 && set.Name != "" {
+		case n == 0 && set.Name != "":
 			pic.Failed(set.Name, set.Color)
 		}
 	}
@@ -133,14 +134,19 @@ func (b Bars) panel(pic *Picture, n int, sum func(float64) string) (panel *Panel
 		pic.name("disk's limit", func() bool { return slices.ContainsFunc(marks.limits, below) }, limitThumb{})
 	}
 	if b.Stacked {
-		var at XYs
-		var texts []string
-		for g, v := range sums {
-			at, texts = append(at, XY{X: float64(g), Y: v}), append(texts, sum(v))
-		}
-		panel.Labels(at, texts)
+		panel.sums(sums, sum)
 	}
 	return panel, top
+}
+
+// sums writes above every stack what it sums to.
+func (p *Panel) sums(sums []float64, text func(float64) string) {
+	var at XYs
+	var texts []string
+	for g, v := range sums {
+		at, texts = append(at, XY{X: float64(g), Y: v}), append(texts, text(v))
+	}
+	p.Labels(at, texts)
 }
 
 var limitColor = color.RGBA{0xb0, 0x00, 0x20, 0xff}

@@ -15,7 +15,7 @@ import (
 // where they set no limit. A group is bound by every group above it.
 func memoryLimit() int64 {
 	membership, _ := os.ReadFile("/proc/self/cgroup")
-	all, _ := mounts() // of neither, there are no files
+	all, _ := mounts() // where one of them cannot be read, no limit is known
 	var least int64
 	for _, file := range memoryLimitFiles(membership, all) {
 		limit, ok := parseMemoryLimit(firstLine(file))

@@ -328,18 +328,11 @@ const worstTested = .25
 // Whichever was closest to the largest size, corrected by the one before, is taken; alone
 // if it was off by no more than it expects of one database.
 func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (r access, ok bool) {
-	var at []access // smallest first
-	for _, b := range built {
-		if b.Layout == layout && b.Parameter == k.parameter && b.Absent == k.absent && b.Condition == result.FirstLookups {
-			if (Size{b.Accounts, b.ContractSlots}) == size {
-				return r, false // it was built
-			}
-			at = append(at, b)
-		}
+	at := firstLookups(built, layout, k)
+	sizeOf := func(b access) Size { return Size{b.Accounts, b.ContractSlots} }
+	if slices.ContainsFunc(at, func(b access) bool { return sizeOf(b) == size }) {
+		return r, false // it was built
 	}
-	slices.SortStableFunc(at, func(a, b access) int {
-		return cmp.Or(cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots))
-	})
 	model := func(s Size) float64 {
 		reads, known := p.uncached(layout, s, k.model)
 		if !known {
@@ -347,7 +340,6 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 		}
 		return reads.Mean
 	}
-	sizeOf := func(b access) Size { return Size{b.Accounts, b.ContractSlots} }
 	factor := func(from access, to Size) float64 { return from.Reads.Value * model(to) / model(sizeOf(from)) }
 	difference := func(from access, to Size) float64 { return max(0, from.Reads.Value+model(to)-model(sizeOf(from))) }
 	alone := func(_ access, to Size) float64 { return model(to) }
@@ -390,6 +382,19 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 	}
 	r.CPUNanos = grown(largest, reads)
 	return r, true
+}
+
+// firstLookups are those of a kind that were measured in a layout, those of the smallest size first.
+func firstLookups(built []access, layout string, k pricedKind) (at []access) {
+	for _, b := range built {
+		if b.Layout == layout && b.Parameter == k.parameter && b.Absent == k.absent && b.Condition == result.FirstLookups {
+			at = append(at, b)
+		}
+	}
+	slices.SortStableFunc(at, func(a, b access) int {
+		return cmp.Or(cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots))
+	})
+	return at
 }
 
 // uncached is what a lookup of a kind reads with nothing cached, by the model of the
