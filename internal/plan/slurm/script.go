@@ -82,19 +82,23 @@ func (w *batch) script(tasks []*task) (string, error) {
 	var found, sent strings.Builder
 	for _, p := range w.programs {
 		fmt.Fprintf(&found, "%s  %s\n", p.Sum, p.Path)
-		fmt.Fprintf(&sent, "%s  %s\n", p.Sum, filepath.Join(w.delivered(), filepath.Base(p.Path)))
+		fmt.Fprintf(&sent, "%s  %s\n", p.Sum, filepath.Base(p.Path))
 	}
 	return fmt.Sprintf(batchScript, quote(w.Scratch), quote(w.name), quote(w.Folder), quote(nonce), quote(tasks[0].Class), quote(found.String()),
 		quote(sent.String()), quote(w.programs[0].Path), quote(w.delivered()), quote(filepath.Base(w.programs[0].Path)), ElementVerb, text), nil
 }
 
 // batchScript: programs are compared by their contents, so every point is measured by the
-// version that planned it. A script has 10 minutes to get them.
+// version that planned it. A script has 10 minutes to get them. They are delivered to a
+// folder of each job's own, since another job may run those that are there already, on the
+// same node or on one that shares its scratch folder. Copies take their place at once: of
+// what was delivered, Slurm's daemon may not have closed the last yet.
 const batchScript = `#!/bin/sh
 scratch=%s jobs=%s folder=%s nonce=%s STATELAB_CLASS=%s
 export STATELAB_CLASS
 found=%s
 sent=%s
+sent_in() { (cd "$1" 2>/dev/null && printf %%s "$sent" | sha256sum --check --status 2>/dev/null); }
 base=$scratch/statelab-$(id -u)-${SLURMD_NODENAME:-$(hostname)}
 log=$folder
 if [ "$(cat "$folder/nonce" 2>/dev/null)" != "$nonce" ] || [ ! -w "$folder" ]; then
@@ -106,17 +110,24 @@ program=%s
 if ! printf %%s "$found" | sha256sum --check --status 2>/dev/null; then
 	sent_to=%s
 	program=$sent_to/%s
-	mkdir -p "$sent_to" || exit 1
-	tries=0
-	until printf %%s "$sent" | sha256sum --check --status 2>/dev/null; do
-		echo '{"needs":"programs"}'
-		tries=$((tries + 1))
-		if [ $tries -gt 600 ]; then
-			echo "this node has another statelab, or none, at $program, and none was delivered within 10 minutes" >&2
-			exit 1
-		fi
-		sleep 1
-	done
+	if ! sent_in "$sent_to"; then
+		own=$sent_to/$SLURM_JOB_ID
+		mkdir -p "$own" || exit 1
+		tries=0
+		until sent_in "$own"; do
+			echo '{"needs":"programs"}'
+			tries=$((tries + 1))
+			if [ $tries -gt 600 ]; then
+				echo "this node has another statelab, or none, at $program, and none was delivered within 10 minutes" >&2
+				exit 1
+			fi
+			sleep 1
+		done
+		for name in "$own"/*; do
+			cp "$name" "$name.new" && mv -f "$name.new" "$sent_to/${name##*/}" || exit 1
+		done
+		rm -rf "$own"
+	fi
 fi
 exec "$program" %s "$base" <<'STATELAB_ORDER'
 %s

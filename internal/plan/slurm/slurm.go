@@ -361,7 +361,7 @@ func (w *batch) serve(t *task, job string) {
 	t.served[key] = true
 	w.note("delivering statelab to " + t.node)
 	for _, p := range w.programs {
-		if err := run("sbcast", "--force", "--jobid="+job, p.Path, filepath.Join(w.delivered(), filepath.Base(p.Path))); err != nil {
+		if err := run("sbcast", "--force", "--jobid="+job, p.Path, filepath.Join(w.delivered(), job, filepath.Base(p.Path))); err != nil {
 			w.say(fmt.Errorf("deliver %s to %s: %w", p.Path, t.node, err))
 			return
 		}

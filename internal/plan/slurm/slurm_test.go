@@ -96,16 +96,16 @@ func TestScriptFindsOrAwaitsItsPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func() *exec.Cmd {
+	start := func(element, job string) *exec.Cmd {
 		command := exec.Command("/bin/sh", "-c", text)
-		command.Env = append(os.Environ(), "SLURM_ARRAY_TASK_ID=3", "SLURMD_NODENAME=n1")
+		command.Env = append(os.Environ(), "SLURM_ARRAY_TASK_ID="+element, "SLURM_JOB_ID="+job, "SLURMD_NODENAME=n1")
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
 		return command
 	}
 	log := filepath.Join(folder, "3.log")
-	if err := start().Wait(); err != nil {
+	if err := start("3", "17").Wait(); err != nil {
 		t.Fatal(err)
 	}
 	said, err := os.ReadFile(log)
@@ -117,26 +117,55 @@ func TestScriptFindsOrAwaitsItsPrograms(t *testing.T) {
 	if err := json.Unmarshal([]byte(rest), &o); err != nil || o.Tasks[3] == nil || o.Where != folder || !seen(o) {
 		t.Errorf("%s: %+v, %v", rest, o, err)
 	}
-	if err := os.Rename(path, path+".sent"); err != nil {
+	program, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	command := start()
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		if said, err = os.ReadFile(log); err == nil && strings.Contains(string(said), `{"needs":"programs"}`) {
-			break
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	// Two jobs ask at the same time, and get the program one after the other: what the first
+	// one may be running then is replaced, not written to.
+	jobs := map[string]*exec.Cmd{"18": start("4", "18"), "19": start("5", "19")}
+	for _, element := range []string{"4", "5"} {
+		within(t, "it does not ask", func() bool {
+			said, err := os.ReadFile(filepath.Join(folder, element+".log"))
+			return err == nil && strings.Contains(string(said), `{"needs":"programs"}`)
+		})
+	}
+	shared := filepath.Join(w.delivered(), "statelab")
+	var first os.FileInfo
+	for job, element := range map[string]string{"18": "4", "19": "5"} {
+		if err := os.WriteFile(filepath.Join(w.delivered(), job, "statelab"), program, 0o755); err != nil {
+			t.Fatal(err)
 		}
+		if err := jobs[job].Wait(); err != nil {
+			t.Error(err)
+		}
+		said, err := os.ReadFile(filepath.Join(folder, element+".log"))
+		if err != nil || !strings.Contains(string(said), shared+" "+ElementVerb) {
+			t.Errorf("%s, %v", said, err)
+		}
+		now, err := os.Stat(shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first != nil && os.SameFile(first, now) {
+			t.Error("a program that may run was written to")
+		}
+		first = now
+	}
+	if left, err := os.ReadDir(w.delivered()); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func within(t *testing.T, complaint string, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
-			t.Fatalf("it does not ask: %s", said)
+			t.Fatal(complaint)
 		}
-	}
-	if err := os.Rename(path+".sent", filepath.Join(w.delivered(), "statelab")); err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Wait(); err != nil {
-		t.Error(err)
-	}
-	if said, err = os.ReadFile(log); err != nil || !strings.Contains(string(said), w.delivered()+"/statelab "+ElementVerb) {
-		t.Errorf("%s, %v", said, err)
 	}
 }
 
