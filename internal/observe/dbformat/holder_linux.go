@@ -49,3 +49,36 @@ func holder(dir string) int {
 	}
 	return 0
 }
+
+// orphan reports whether a process is a runner of statelab whose parent is gone, which ends
+// it, or has ended by now.
+func orphan(process int) bool {
+	if process == 0 {
+		return false
+	}
+	name, parent := statusOf(process)
+	if name == "" {
+		return true
+	}
+	above, _ := statusOf(parent)
+	return strings.HasPrefix(name, "statelab") && !strings.HasPrefix(above, "statelab")
+}
+
+// statusOf is the name of a process and its parent; "" where there is none.
+func statusOf(process int) (name string, parent int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process))
+	if err != nil {
+		return "", 0
+	}
+	for line := range strings.Lines(string(text)) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":\t"); key {
+		case "Name":
+			name = value
+		case "PPid":
+			if parent, err = strconv.Atoi(value); err != nil {
+				return "", 0
+			}
+		}
+	}
+	return name, parent
+}

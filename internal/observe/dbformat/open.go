@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
@@ -27,21 +28,35 @@ func (e *OtherEngineError) Error() string {
 	return fmt.Sprintf("%s is a database of %s, not of %s: %s", e.Dir, e.Writer, e.Asked, e.Remedy)
 }
 
+// endsWithin is how long a runner may take to end whose statelab was killed, and longer on
+// a busy machine.
+const endsWithin = 10 * time.Second
+
 // Open opens the database in o.Dir with e, unless another engine wrote it. If
-// another process holds it, the error is an engine.LockedError that names it.
+// another process holds it, the error is an engine.LockedError that names it; a runner
+// whose statelab was killed is waited for.
 func Open(ctx context.Context, e engine.Engine, o engine.Options) (engine.DB, error) {
 	name := e.Info().Name
 	if err := Check(name, o); err != nil {
 		return nil, err
 	}
-	db, err := e.Open(ctx, o)
-	if locked, is := errors.AsType[*engine.LockedError](err); is {
-		return nil, &engine.LockedError{Dir: o.Dir, Hint: locked.Hint, Process: cmp.Or(locked.Process, holder(o.Dir))}
+	again := true // its holder may be gone by the time that it is looked for
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		db, err := e.Open(ctx, o)
+		locked, is := errors.AsType[*engine.LockedError](err)
+		if is {
+			process := cmp.Or(locked.Process, holder(o.Dir))
+			if (orphan(process) && time.Since(began) < endsWithin || process == 0 && again) && ctx.Err() == nil {
+				again = again && process != 0
+				continue
+			}
+			return nil, &engine.LockedError{Dir: o.Dir, Hint: locked.Hint, Process: process}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open %s with %s: %w", o.Dir, name, err)
+		}
+		return db, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open %s with %s: %w", o.Dir, name, err)
-	}
-	return db, nil
 }
 
 // OtherVersion warns if the other version of Pebble wrote the database in dir: both read

@@ -264,7 +264,7 @@ func (w *batch) end(t *task, node string) {
 
 // missing is called for a task that has left the queue without a result in sight.
 func (w *batch) missing(t *task) error {
-	if t.missed++; t.missed < missedPolls {
+	if t.missed++; t.missed < missedPolls || t.collects && t.missed < int(patience/pollEvery) { // what was sent is being stored
 		return nil
 	}
 	became, err := fate(t.lastJob, w.name, t.number)
