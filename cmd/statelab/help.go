@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -40,8 +41,11 @@ func flagUsages(cmd *cobra.Command) string {
 	return strings.Join(all, "\n\n")
 }
 
+// knowFlagUsages runs once: cobra keeps functions of templates in a map of all commands.
+var knowFlagUsages = sync.OnceFunc(func() { cobra.AddTemplateFunc("flagUsages", flagUsages) })
+
 // groupFlags makes the help of root and its verbs list flags as flagUsages does.
 func groupFlags(root *cobra.Command) {
-	cobra.AddTemplateFunc("flagUsages", flagUsages)
+	knowFlagUsages()
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flagUsages .}}", 1))
 }
