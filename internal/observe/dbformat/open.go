@@ -28,13 +28,12 @@ func (e *OtherEngineError) Error() string {
 	return fmt.Sprintf("%s is a database of %s, not of %s: %s", e.Dir, e.Writer, e.Asked, e.Remedy)
 }
 
-// endsWithin is how long a runner may take to end whose statelab was killed, and longer on
-// a busy machine.
+// endsWithin bounds the wait for a runner to end after its parent process was killed.
 const endsWithin = 10 * time.Second
 
 // Open opens the database in o.Dir with e, unless another engine wrote it. If
-// another process holds it, the error is an engine.LockedError that names it; a runner
-// whose statelab was killed is waited for.
+// another process holds it, the error is an engine.LockedError that names it. Open waits
+// for a runner whose parent process was killed.
 func Open(ctx context.Context, e engine.Engine, o engine.Options) (engine.DB, error) {
 	name := e.Info().Name
 	if err := Check(name, o); err != nil {
