@@ -3,8 +3,10 @@ package studies
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
 )
 
@@ -29,17 +31,36 @@ func (s *Study) Markdown(w io.Writer) error {
 		}
 	}
 	names, by := s.sections()
+	shown := map[string]bool{}
 	for _, name := range names {
+		all, left := told(by[name])
 		fmt.Fprintf(&b, "\n## %s\n\n", name)
-		markdownTable(&b, table(by[name], Claim.Verdict))
-		fmt.Fprintf(&b, "\n%s\n", note(by[name]))
-		if commands := strings.Join(s.commands(by[name]), "\n"); commands != "" {
-			fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(commands, "\n", "\n    "))
+		unit := ""
+		if units := view.Distinct(all, func(c Claim) string { return c.Unit }); len(units) == 1 && units[0] != "" {
+			unit = "In " + units[0] + ".\n\n"
+		}
+		b.WriteString(unit)
+		markdownTable(&b, table(all, word), unit != "")
+		fmt.Fprintf(&b, "\n%s\n", strings.Join(append(append(left, limits(all)...), note(all)), " "))
+		fresh, again := "", 0
+		for _, command := range s.commands(by[name]) {
+			if shown[command] {
+				again++
+				continue
+			}
+			shown[command] = true
+			fresh += "\n    " + strings.ReplaceAll(command, "\n", "\n    ")
+		}
+		if again > 0 {
+			b.WriteString("\nMade by commands shown above.\n")
+		}
+		if fresh != "" {
+			fmt.Fprintf(&b, "%s\n", "\n"+strings.TrimPrefix(fresh, "\n"))
 		}
 	}
 	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
 		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
-		markdownTable(&b, verdicts)
+		markdownTable(&b, verdicts, false)
 		fmt.Fprintf(&b, "\n%s How each claim is judged: [docs/methods/state-claims.md](../methods/state-claims.md).\n\n    %s\n", s.states(),
 			strings.ReplaceAll(s.Runs[s.Layouts].Command, "\n", "\n    "))
 	}
@@ -47,9 +68,42 @@ func (s *Study) Markdown(w io.Writer) error {
 	return err
 }
 
-func markdownTable(b *strings.Builder, t view.Table) {
+// fewest is how many figures that cannot be told for one reason are counted instead of listed.
+const fewest = 4
+
+// told are the claims that a page lists. Figures that cannot be told are left out where one
+// reason is that of many, and a sentence says how many there are.
+func told(all []Claim) (listed []Claim, left []string) {
+	why := map[string]int{}
+	for _, c := range all {
+		if c.Word == claims.CannotTell {
+			why[c.Clause]++
+		}
+	}
+	for _, c := range all {
+		if c.Word != claims.CannotTell || why[c.Clause] < fewest {
+			listed = append(listed, c)
+		}
+	}
+	if len(listed) == 0 {
+		return all, nil
+	}
+	for _, reason := range view.Distinct(all, func(c Claim) string { return c.Clause }) {
+		if why[reason] >= fewest {
+			left = append(left, fmt.Sprintf("Not listed: %d figures that cannot be told here: %s (`statelab report` lists them).", why[reason], reason))
+		}
+	}
+	return listed, left
+}
+
+// markdownTable writes a table; without its column of units if the text before it names the unit.
+func markdownTable(b *strings.Builder, t view.Table, unitNamed bool) {
+	skipped := slices.IndexFunc(t.Heads, func(h view.Head) bool { return h.Name == "unit" })
 	row := func(cells []string) {
-		for _, cell := range cells {
+		for i, cell := range cells {
+			if unitNamed && i == skipped {
+				continue
+			}
 			fmt.Fprintf(b, "| %s ", strings.NewReplacer("|", "\\|", "\n", " ").Replace(cell))
 		}
 		b.WriteString("|\n")
