@@ -37,10 +37,9 @@ func (s *Study) Markdown(w io.Writer) error {
 		fmt.Fprintf(&b, "\n## %s\n\n", name)
 		unit := ""
 		if units := view.Distinct(all, func(c Claim) string { return c.Unit }); len(units) == 1 && units[0] != "" {
-			unit = "In " + units[0] + ".\n\n"
+			unit = units[0]
 		}
-		b.WriteString(unit)
-		markdownTable(&b, table(all, word), unit != "")
+		markdownTable(&b, table(all, word), unit)
 		fmt.Fprintf(&b, "\n%s\n", strings.Join(append(append(left, limits(all)...), note(all)), " "))
 		fresh, again := "", 0
 		for _, command := range s.commands(by[name]) {
@@ -60,7 +59,7 @@ func (s *Study) Markdown(w io.Writer) error {
 	}
 	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
 		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
-		markdownTable(&b, verdicts, false)
+		markdownTable(&b, verdicts, "")
 		fmt.Fprintf(&b, "\n%s How each claim is judged: [docs/methods/state-claims.md](../methods/state-claims.md).\n\n    %s\n", s.states(),
 			strings.ReplaceAll(s.Runs[s.Layouts].Command, "\n", "\n    "))
 	}
@@ -69,7 +68,7 @@ func (s *Study) Markdown(w io.Writer) error {
 }
 
 // fewest is how many figures that cannot be told for one reason are counted instead of listed.
-const fewest = 4
+const fewest = 10
 
 // told are the claims that a page lists. Figures that cannot be told are left out where one
 // reason is that of many, and a sentence says how many there are.
@@ -96,12 +95,12 @@ func told(all []Claim) (listed []Claim, left []string) {
 	return listed, left
 }
 
-// markdownTable writes a table; without its column of units if the text before it names the unit.
-func markdownTable(b *strings.Builder, t view.Table, unitNamed bool) {
+// markdownTable writes a table. A unit that all its figures have is in the heading of the published ones.
+func markdownTable(b *strings.Builder, t view.Table, unit string) {
 	skipped := slices.IndexFunc(t.Heads, func(h view.Head) bool { return h.Name == "unit" })
 	row := func(cells []string) {
 		for i, cell := range cells {
-			if unitNamed && i == skipped {
+			if unit != "" && i == skipped {
 				continue
 			}
 			fmt.Fprintf(b, "| %s ", strings.NewReplacer("|", "\\|", "\n", " ").Replace(cell))
@@ -110,7 +109,11 @@ func markdownTable(b *strings.Builder, t view.Table, unitNamed bool) {
 	}
 	var heads, rules []string
 	for _, head := range t.Heads {
-		heads = append(heads, head.Name)
+		name := head.Name
+		if unit != "" && name == "published" {
+			name += ", " + unit
+		}
+		heads = append(heads, name)
 		rule := "--:"
 		if head.Text {
 			rule = "---"
