@@ -34,8 +34,9 @@ var ladder = []rung{
 	{"pure", map[string][]string{
 		"internal/base/keyspace":    {"engine"},
 		"internal/base/workload":    {},
-		"internal/chain/accesses":   {"internal/chain/mpt", "layout"},
-		"internal/chain/changeset":  {},
+		"internal/chain/accesses":   {"internal/chain/ethjson", "internal/chain/mpt", "layout"},
+		"internal/chain/changeset":  {"internal/chain/ethjson"},
+		"internal/chain/ethjson":    {},
 		"internal/chain/xatu":       {"internal/chain/accesses"},
 		"internal/chain/mpt":        {"layout"},
 		"internal/base/pace":        {},

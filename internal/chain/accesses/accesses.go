@@ -13,18 +13,16 @@ package accesses
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
-	"errors"
-	"fmt"
 
+	"github.com/statelab/statelab/internal/chain/ethjson"
 	"github.com/statelab/statelab/layout"
 )
 
 // Address is an account's.
-type Address [20]byte
+type Address = ethjson.Address
 
 // Word is a slot's key, a value or a hash; numbers are big endian.
-type Word [32]byte
+type Word = ethjson.Word
 
 // Kind of what is accessed.
 type Kind byte
@@ -114,35 +112,6 @@ func uintWord(n uint64) (w Word) {
 }
 
 // trimmed is a slot's value as layouts take it; nil for zero.
-func (w *Word) trimmed() []byte {
-	return bytes.TrimLeft(w[:], "\x00")
-}
-
-func (a Address) String() string { return "0x" + hex.EncodeToString(a[:]) }
-func (w Word) String() string    { return "0x" + hex.EncodeToString(w[:]) }
-
-func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-func (w Word) MarshalText() ([]byte, error)    { return []byte(w.String()), nil }
-
-func (a *Address) UnmarshalText(text []byte) error { return fromHex(a[:], text, true) }
-func (w *Word) UnmarshalText(text []byte) error    { return fromHex(w[:], text, false) }
-
-var errNoHex = errors.New("not 0x-hex")
-
-// fromHex decodes text into the end of dst; less than all of it where whole is not asked.
-func fromHex(dst, text []byte, whole bool) error {
-	if len(text) < 2 || text[0] != '0' || text[1] != 'x' || len(text)-2 > 2*len(dst) || whole && len(text)-2 != 2*len(dst) {
-		return fmt.Errorf("%.80q: %w of %d bytes", text, errNoHex, len(dst))
-	}
-	digits := text[2:]
-	if len(digits)%2 == 1 {
-		digits = append([]byte{'0'}, digits...)
-	}
-	clear(dst)
-	if _, err := hex.Decode(dst[len(dst)-len(digits)/2:], digits); err != nil {
-		return fmt.Errorf("%.80q: %w", text, errNoHex)
-	}
-	return nil
-}
+func trimmed(w *Word) []byte { return bytes.TrimLeft(w[:], "\x00") }
 
 var emptyCode, emptyRoot = Word(layout.EmptyCode), Word(layout.EmptyRoot)

@@ -98,8 +98,14 @@ func TestBadLists(t *testing.T) {
 			"7.rlp: block 7: not a block access list of EIP-7928"},
 		"two forms":          {map[string][]byte{"7.rlp": empty, "7.json": []byte(`{}`)}, "block 7 has a block access list too"},
 		"an error of a node": {map[string][]byte{"7.json": []byte(`{"error":{"message":"missing trie node"}}`)}, "missing trie node"},
-		"cut":                {map[string][]byte{"7.json": []byte(`[{"result":{`)}, "7.json: block 7: the JSON ends early"},
-		"no state diff":      {map[string][]byte{"7.json": []byte(`{"result":[{"stateDiff":null}]}`)}, `ask for trace_replayBlockTransactions`},
+		"cut":                {map[string][]byte{"7.json": []byte(`[{"result":{`)}, "7.json: block 7: cut short: the JSON ends early"},
+		"an error behind a result": {map[string][]byte{"7.json": []byte(`{"result":[{"result":{"pre":{},"post":{}}}],"error":{"message":"execution aborted"}}`)},
+			"execution aborted"},
+		"no block":       {map[string][]byte{"7.json": []byte(`{"jsonrpc":"2.0","id":1,"result":null}`)}, "7.json: block 7: the node answered null"},
+		"half a line":    {map[string][]byte{"7.json": []byte("{\"pre\":{},\"post\":{}}\n{\"pre\":{")}, "ends early"},
+		"a list as JSON": {map[string][]byte{"7.rlp": []byte(`{"result":[{"address":"0xaa"}]}`)}, "a block access list as JSON"},
+		"no list":        {map[string][]byte{"7.rlp": []byte(`{"result":null}`)}, "answered null"},
+		"no state diff":  {map[string][]byte{"7.json": []byte(`{"result":[{"stateDiff":null}]}`)}, `ask for trace_replayBlockTransactions`},
 		"a nonce": {map[string][]byte{"7.json": []byte(`{"0x0000000000000000000000000000000000000001":{"nonce":"0x10000000000000000"}}`)},
 			"account 0x0000000000000000000000000000000000000001: a nonce"},
 	} {
@@ -114,6 +120,20 @@ func TestBadLists(t *testing.T) {
 		}
 		if err == io.EOF || !strings.Contains(err.Error(), of.want) {
 			t.Errorf("%s: %v, want %q", what, err, of.want)
+		}
+	}
+}
+
+// TestListInAnEnvelope: a list is read as bytes, as 0x-hex, and as a node's answer with that.
+func TestListInAnEnvelope(t *testing.T) {
+	for _, text := range []string{"\xc0", "0xc0\n", `"0xc0"`, `{"jsonrpc":"2.0","id":1,"result":"0xc0"}`} {
+		f, err := OpenFolder(fstest.MapFS{"7.rlp": {Data: []byte(text)}}, ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b Block
+		if err := f.Next(&b); err != nil || b.Number != 7 || len(b.Accesses) != 0 {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

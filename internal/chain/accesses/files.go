@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,12 +14,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/statelab/statelab/internal/chain/ethjson"
 )
 
 // A folder has files named after blocks, each also as .gz:
 //
 //	genesis.json       the whole state before the first block (a genesis file, or its alloc)
-//	NUMBER.rlp         a block access list of EIP-7928, as bytes or 0x-hex
+//	NUMBER.rlp         a block access list of EIP-7928, as bytes, 0x-hex or a node's answer with 0x-hex
 //	NUMBER.json        traces of what the block reads, or of what it changes
 //	NUMBER.diff.json   the traces in diffMode, beside those of what it reads
 //	NUMBER.block.json  the answer of eth_getBlockByNumber: hashes that the others are held against
@@ -129,12 +130,9 @@ func (f *Folder) Next(b *Block) error {
 	if name := files["rlp"]; name != "" {
 		var hash Word
 		if err := f.decode(name, b.Number, func(text []byte) (err error) {
-			if bytes.HasPrefix(text, []byte("0x")) {
-				if text, err = hex.AppendDecode(nil, bytes.TrimSpace(text)[2:]); err != nil {
-					return err
-				}
+			if text, err = listBytes(text); err == nil {
+				hash, err = DecodeBAL(b, text)
 			}
-			hash, err = DecodeBAL(b, text)
 			return err
 		}); err != nil {
 			return err
@@ -175,6 +173,27 @@ func (f *Folder) decode(name string, block uint64, decode func([]byte) error) er
 	return fmt.Errorf("%s: block %d: %w: %s", name, block, err, remedy)
 }
 
+// listBytes are the bytes of a block access list in any form that a file has.
+func listBytes(text []byte) (list []byte, err error) {
+	trimmed := bytes.TrimSpace(text)
+	if bytes.HasPrefix(trimmed, []byte("{")) {
+		if trimmed, err = ethjson.Result(trimmed); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("[")):
+		return nil, errors.New("a block access list as JSON objects; only its RLP is read: ask the node for the raw list (0x-hex)")
+	case bytes.HasPrefix(trimmed, []byte(`"`)):
+		var bytes ethjson.Bytes
+		err = ethjson.Strict(trimmed, &bytes)
+		return bytes, err
+	case bytes.HasPrefix(trimmed, []byte("0x")):
+		return hex.AppendDecode(nil, trimmed[2:])
+	}
+	return text, nil
+}
+
 func (f *Folder) read(name string) ([]byte, error) {
 	file, err := f.fsys.Open(name)
 	if err != nil {
@@ -196,21 +215,17 @@ func (f *Folder) read(name string) ([]byte, error) {
 
 // decodeHeader takes what eth_getBlockByNumber answers.
 func decodeHeader(b *Block, text []byte) (balHash *Word, err error) {
-	var envelope struct{ Result json.RawMessage }
-	if err := strict(text, &envelope); err != nil {
+	if text, err = ethjson.Result(text); err != nil {
 		return nil, err
 	}
-	if envelope.Result != nil {
-		text = envelope.Result
-	}
 	var h struct {
-		Number              *number
+		Number              *ethjson.Number
 		Hash                *Word
 		ParentHash          *Word
 		StateRoot           *Word
 		BlockAccessListHash *Word
 	}
-	if err := strict(text, &h); err != nil {
+	if err := ethjson.Strict(text, &h); err != nil {
 		return nil, err
 	}
 	if h.Number == nil || Word(*h.Number) != uintWord(b.Number) {

@@ -140,7 +140,7 @@ func (p *Player) Initial() (changes []layout.Change) {
 		c := layout.Change{Account: p.Name(address), New: new(h.Account)}
 		for _, slot := range slices.SortedFunc(maps.Keys(h.slots), func(a, b Word) int { return bytes.Compare(a[:], b[:]) }) {
 			if value := h.slots[slot]; value != (Word{}) {
-				c.Slots = append(c.Slots, layout.Slot{Key: p.Key(slot), Value: value.trimmed()})
+				c.Slots = append(c.Slots, layout.Slot{Key: p.Key(slot), Value: trimmed(&value)})
 			}
 		}
 		changes = append(changes, c)
@@ -175,7 +175,7 @@ func (p *Player) Changes(b *Block) (changes []layout.Change, err error) {
 		c := layout.Change{Account: p.Name(v.Address), New: new(h.Account)}
 		for _, s := range v.Slots {
 			if s.Value != old[s.Slot] { // a slot that is set and cleared in a block is no change
-				c.Slots = append(c.Slots, layout.Slot{Key: p.Key(s.Slot), Value: bytes.Clone(s.Value.trimmed())})
+				c.Slots = append(c.Slots, layout.Slot{Key: p.Key(s.Slot), Value: bytes.Clone(trimmed(&s.Value))})
 			}
 		}
 		changes = append(changes, c)
@@ -199,7 +199,7 @@ func (p *Player) Slot(a Address, slot Word) []byte {
 		return nil
 	}
 	value := h.slots[slot]
-	return value.trimmed()
+	return trimmed(&value)
 }
 
 // Each calls visit with every account that exists, and its slots that are not zero.

@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/internal/chain/ethjson"
 	"github.com/statelab/statelab/internal/chain/mpt"
 )
 
@@ -28,9 +27,6 @@ import (
 // come, or any of these inside the envelope of JSON-RPC. Numbers are JSON numbers, 0x-hex or decimal
 // strings. JSON objects have no order: the accesses of a transaction are sorted by account and slot.
 
-// maxDepth of wrappings.
-const maxDepth = 8
-
 var errNoTrace = errors.New("neither a prestate trace nor a state diff")
 
 // DecodeTraces adds the traces of a block's transactions to b.
@@ -39,13 +35,14 @@ func DecodeTraces(b *Block, text []byte) error {
 	if len(text) > MaxBlockBytes {
 		return fmt.Errorf("%d bytes of JSON, at most %d are read", len(text), MaxBlockBytes)
 	}
-	if err := d.any(text, 0); err != nil {
-		if at := lastAccount.FindAllString(string(text), -1); errors.Is(err, errJSONEnds) && len(at) > 0 {
+	block, err := ethjson.Transactions(text, d.transaction)
+	if err != nil {
+		if at := lastAccount.FindAllString(string(text), -1); errors.Is(err, ethjson.ErrEndsEarly) && len(at) > 0 {
 			err = fmt.Errorf("%w, at account %s", err, strings.Trim(at[len(at)-1], `"`))
 		}
 		return err
 	}
-	if d.count == 0 && !d.list {
+	if d.count == 0 && !block {
 		return errNoTrace
 	}
 	return nil
@@ -58,133 +55,48 @@ type traces struct {
 	b      *Block
 	hasher *mpt.Hasher
 	count  uint32
-	list   bool
 }
 
-func (d *traces) any(text json.RawMessage, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("%w: wrapped more than %d times", errNoTrace, maxDepth)
-	}
-	text = bytes.TrimSpace(text)
-	if len(text) > 0 && text[0] == '[' {
-		d.list = true
-		var items []json.RawMessage
-		if err := strict(text, &items); err != nil {
-			return err
-		}
-		for i, item := range items {
-			if err := d.any(item, depth+1); err != nil {
-				return fmt.Errorf("transaction %d: %w", i, err)
-			}
-		}
-		return nil
-	}
-	var object map[string]json.RawMessage
-	if err := strict(text, &object); err != nil {
-		return err
-	}
-	if failed, has := object["error"]; has && string(failed) != "null" {
-		return fmt.Errorf("the node answered with an error: %.200s", failed)
-	}
-	if result, has := object["result"]; has {
-		return d.any(result, depth+1)
-	}
-	if diff, has := object["stateDiff"]; has {
+func (d *traces) transaction(trace ethjson.Object) error {
+	if diff, has := trace["stateDiff"]; has {
 		return d.stateDiff(diff)
 	}
-	_, pre := object["pre"]
-	_, post := object["post"]
+	_, pre := trace["pre"]
+	_, post := trace["post"]
 	if pre || post {
-		return d.diff(object["pre"], object["post"])
+		return d.diff(trace["pre"], trace["post"])
 	}
-	return d.prestate(text)
+	return d.prestate(trace)
 }
 
-var errJSONEnds = errors.New("the JSON ends early")
-
-// accountsOf decodes an object of accounts; none of no text. Errors name the account.
-func accountsOf[T any](text []byte) (map[Address]*T, error) {
-	if text == nil {
-		return nil, nil
+// accountsOf decodes an object of accounts; none of no text.
+func accountsOf[T any](text []byte) (accounts map[Address]*T, err error) {
+	var object ethjson.Object
+	if text != nil {
+		err = ethjson.Strict(text, &object)
 	}
-	var parts map[Address]json.RawMessage
-	if err := strict(text, &parts); err != nil {
+	if err == nil {
+		accounts, err = ethjson.Accounts[T](object)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoTrace, err)
-	}
-	accounts := make(map[Address]*T, len(parts))
-	for address, part := range parts {
-		var account *T
-		if err := strict(part, &account); err != nil {
-			return nil, fmt.Errorf("%w: account %v: %w", errNoTrace, address, err)
-		}
-		accounts[address] = account
 	}
 	return accounts, nil
 }
 
-// strict decodes one value and nothing after it.
-func strict(text []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if err := decoder.Decode(into); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return errJSONEnds
-		}
-		return err
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("something follows the JSON value")
-	}
-	return nil
-}
-
-type tracedAccount struct {
-	Balance  *number       `json:"balance"`
-	Nonce    *number       `json:"nonce"`
-	Code     *hexBytes     `json:"code"`
-	CodeHash *Word         `json:"codeHash"`
-	Storage  map[Word]Word `json:"storage"`
-}
-
-// number is a JSON number, 0x-hex or a decimal string.
-type number Word
-
-func (n *number) UnmarshalJSON(text []byte) error {
-	digits := string(bytes.Trim(text, `"`))
-	if len(digits) > 80 {
-		return fmt.Errorf("%.80q is not a number of 256 bits", digits)
-	}
-	value, ok := new(big.Int).SetString(digits, 10)
-	if len(digits) > 2 && digits[:2] == "0x" {
-		value, ok = new(big.Int).SetString(digits[2:], 16)
-	} else if digits == "0x" {
-		value, ok = new(big.Int), true
-	}
-	if !ok || value.Sign() < 0 || value.BitLen() > 256 {
-		return fmt.Errorf("%.80q is not a number of 256 bits", digits)
-	}
-	value.FillBytes(n[:])
-	return nil
-}
-
-func (n *number) uint64() (*uint64, error) {
-	value, ok := be64(bytes.TrimLeft(n[:], "\x00"))
+func nonceOf(n *ethjson.Number) (*uint64, error) {
+	value, ok := n.Uint64()
 	if !ok {
 		return nil, fmt.Errorf("a nonce of %v", Word(*n))
 	}
 	return &value, nil
 }
 
-type hexBytes []byte
-
-func (h *hexBytes) UnmarshalText(text []byte) error {
-	*h = make([]byte, max(len(text)-2, 0)/2)
-	return fromHex(*h, text, true)
-}
-
-func (a *tracedAccount) values(address Address, hasher *mpt.Hasher) (v Values, err error) {
+// valuesOf are what a tracer tells of an account.
+func valuesOf(a *ethjson.Account, address Address, hasher *mpt.Hasher) (v Values, err error) {
 	v.Address = address
 	if a.Nonce != nil {
-		if v.Nonce, err = a.Nonce.uint64(); err != nil {
+		if v.Nonce, err = nonceOf(a.Nonce); err != nil {
 			return v, err
 		}
 	}
@@ -208,10 +120,10 @@ func compareWords(a, b Word) int { return bytes.Compare(a[:], b[:]) }
 func compareAddresses(a, b Address) int { return bytes.Compare(a[:], b[:]) }
 
 // prestate is a transaction's: it tells what was there, not what is written.
-func (d *traces) prestate(text []byte) error {
-	accounts, err := accountsOf[tracedAccount](text)
+func (d *traces) prestate(trace ethjson.Object) error {
+	accounts, err := ethjson.Accounts[ethjson.Account](trace)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNoTrace, err)
 	}
 	tx := d.next()
 	for _, address := range slices.SortedFunc(maps.Keys(accounts), compareAddresses) {
@@ -219,7 +131,7 @@ func (d *traces) prestate(text []byte) error {
 		if a == nil {
 			return fmt.Errorf("%w: account %v is null", errNoTrace, address)
 		}
-		v, err := a.values(address, d.hasher)
+		v, err := valuesOf(a, address, d.hasher)
 		if err != nil {
 			return fmt.Errorf("account %v: %w", address, err)
 		}
@@ -251,31 +163,31 @@ func (d *traces) add(a Access) { d.b.Accesses = append(d.b.Accesses, a) }
 // diff is what a transaction changes. What is in pre but not in post was deleted, or for a slot set
 // to zero.
 func (d *traces) diff(pre, post json.RawMessage) error {
-	before, err := accountsOf[tracedAccount](pre)
+	before, err := accountsOf[ethjson.Account](pre)
 	if err != nil {
 		return err
 	}
-	after, err := accountsOf[tracedAccount](post)
+	after, err := accountsOf[ethjson.Account](post)
 	if err != nil {
 		return err
 	}
 	tx := d.next()
-	all := map[Address]*tracedAccount{}
+	all := map[Address]*ethjson.Account{}
 	maps.Copy(all, before)
 	maps.Copy(all, after)
 	for _, address := range slices.SortedFunc(maps.Keys(all), compareAddresses) {
 		old, hadOld := before[address]
 		now, lives := after[address]
 		if old == nil {
-			old = &tracedAccount{}
+			old = &ethjson.Account{}
 		}
-		was, err := old.values(address, d.hasher)
+		was, err := valuesOf(old, address, d.hasher)
 		if err != nil {
 			return fmt.Errorf("account %v: %w", address, err)
 		}
 		is := Values{Address: address, Absent: true}
 		if lives && now != nil {
-			if is, err = now.values(address, d.hasher); err != nil {
+			if is, err = valuesOf(now, address, d.hasher); err != nil {
 				return fmt.Errorf("account %v: %w", address, err)
 			}
 		}
@@ -381,14 +293,14 @@ type changedAccount struct {
 
 // side is the account before or after the changes, whose values take chooses.
 func (a *changedAccount) side(address Address, take func(change) json.RawMessage, hasher *mpt.Hasher) (v Values, err error) {
-	t := tracedAccount{Storage: map[Word]Word{}}
+	t := ethjson.Account{Storage: map[Word]Word{}}
 	missing := false // born, or dead
 	for _, field := range []struct {
 		of   change
 		into any
 	}{{a.Balance, &t.Balance}, {a.Nonce, &t.Nonce}, {a.Code, &t.Code}} {
 		if value := take(field.of); value != nil {
-			if err := strict(value, field.into); err != nil {
+			if err := ethjson.Strict(value, field.into); err != nil {
 				return v, err
 			}
 		} else if field.of.changes {
@@ -398,13 +310,13 @@ func (a *changedAccount) side(address Address, take func(change) json.RawMessage
 	for slot, c := range a.Storage {
 		var value Word
 		if text := take(c); text != nil {
-			if err := strict(text, &value); err != nil {
+			if err := ethjson.Strict(text, &value); err != nil {
 				return v, fmt.Errorf("slot %v: %w", slot, err)
 			}
 		}
 		t.Storage[slot] = value
 	}
-	if v, err = t.values(address, hasher); err == nil && missing {
+	if v, err = valuesOf(&t, address, hasher); err == nil && missing {
 		v = Values{Address: address, Absent: true}
 	}
 	return v, err
@@ -416,14 +328,14 @@ func Genesis(text []byte) (values []Values, err error) {
 		return nil, fmt.Errorf("%d bytes of JSON, at most %d are read", len(text), MaxBlockBytes)
 	}
 	var object struct{ Alloc json.RawMessage }
-	if err := strict(text, &object); err != nil {
+	if err := ethjson.Strict(text, &object); err != nil {
 		return nil, err
 	}
 	if object.Alloc == nil {
 		object.Alloc = text
 	}
-	var accounts map[string]*tracedAccount
-	if err := strict(object.Alloc, &accounts); err != nil {
+	var accounts map[string]*ethjson.Account
+	if err := ethjson.Strict(object.Alloc, &accounts); err != nil {
 		return nil, fmt.Errorf("not a genesis file: %w", err)
 	}
 	hasher := mpt.NewHasher()
@@ -436,7 +348,7 @@ func Genesis(text []byte) (values []Values, err error) {
 		if err := address.UnmarshalText([]byte(digits)); err != nil || accounts[name] == nil {
 			return nil, fmt.Errorf("not a genesis file: account %s", strconv.Quote(name))
 		}
-		v, err := accounts[name].values(address, hasher)
+		v, err := valuesOf(accounts[name], address, hasher)
 		if err != nil {
 			return nil, fmt.Errorf("account %v: %w", address, err)
 		}

@@ -1,8 +1,10 @@
 package changeset
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -209,7 +211,7 @@ func (s *cronosStore) openFile(fsys fs.FS) (err error) {
 	var unpack func(io.Reader) (io.Reader, error)
 	switch path.Ext(file) {
 	case ".zz":
-		unpack = func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) }
+		unpack = inflate
 	case ".snappy", ".sz":
 		unpack = func(r io.Reader) (io.Reader, error) {
 			return s2.NewReader(r, s2.ReaderMaxBlockSize(1<<20)), nil
@@ -218,6 +220,30 @@ func (s *cronosStore) openFile(fsys fs.FS) (err error) {
 	s.in, err = openStream(fsys, file, unpack)
 	return err
 }
+
+// inflate decompresses a stream of zlib and refuses a file that goes on behind it: what follows would be lost.
+func inflate(r io.Reader) (io.Reader, error) {
+	in := bufio.NewReader(r)
+	stream, err := zlib.NewReader(in)
+	return &onlyStream{stream, in}, err
+}
+
+type onlyStream struct {
+	io.ReadCloser
+	in *bufio.Reader
+}
+
+func (s *onlyStream) Read(b []byte) (int, error) {
+	n, err := s.ReadCloser.Read(b)
+	if err == io.EOF {
+		if _, behind := s.in.Peek(1); behind != io.EOF {
+			err = cmp.Or(behind, errBehindStream)
+		}
+	}
+	return n, err
+}
+
+var errBehindStream = errors.New("the file goes on behind the end of its compressed stream")
 
 // fill adds the changes of the store's version until the batch is full.
 func (s *cronosStore) fill(b *Batch, number int) (full bool, err error) {

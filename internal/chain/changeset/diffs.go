@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,13 +14,15 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/sha3"
+
+	"github.com/statelab/statelab/internal/chain/ethjson"
 )
 
 // Ethereum state diffs: a file a block, NUMBER.json, block-NUMBER.json or .jsonl, also
 // with .gz behind, NUMBER decimal or 0x-hex. It holds what debug_traceBlockByNumber
 // returns for the prestateTracer in diffMode: a list of {"txHash", "result": {"pre",
 // "post"}}, as it comes or inside the JSON-RPC envelope; or values of one transaction
-// each, one behind the other: {"pre", "post"}, or that as a result.
+// each, one behind the other: {"pre", "post"}, or that as a result (package ethjson).
 //
 // pre holds every account that a transaction changed, as it was; post what became
 // different. What is in pre but not in post was deleted, or for a slot set to zero.
@@ -45,10 +45,8 @@ const (
 )
 
 var (
-	diffFile      = regexp.MustCompile(`^(?:block[-_])?(\d{1,18}|0x[0-9a-fA-F]{1,15})\.jsonl?(\.gz)?$`)
-	errNoDiff     = errors.New(`no state diff: neither a list of {"result": {"pre", "post"}} nor one {"pre", "post"}`)
-	errTwoBlocks  = errors.New("a second value behind a block: a file holds one block, or one transaction a line")
-	errLargeBlock = fmt.Errorf("more than %d bytes of JSON", maxDiffFileBytes)
+	diffFile  = regexp.MustCompile(`^(?:block[-_])?(\d{1,18}|0x[0-9a-fA-F]{1,15})\.jsonl?(\.gz)?$`)
+	errNoDiff = errors.New(`no state diff: neither a list of {"result": {"pre", "post"}} nor one {"pre", "post"}`)
 )
 
 type diffSource struct {
@@ -58,11 +56,8 @@ type diffSource struct {
 	numbers []int64
 	at      int // the file being read
 
-	in      *stream
-	json    *json.Decoder
-	list    bool     // the value being read is a list of diffs
-	around  int      // objects that the value being read is in
-	changes []Change // of the transaction being handed out
+	read    bool     // changes are of the file being read
+	changes []Change // of the block
 	given   int
 	done    error
 }
@@ -100,19 +95,13 @@ func (s *diffSource) Info() Info {
 		First: s.numbers[0], Last: s.numbers[len(s.numbers)-1], Unknown: s.unknown}
 }
 
-func (s *diffSource) Close() error {
-	if s.in == nil {
-		return nil
-	}
-	return s.in.close()
-}
+func (s *diffSource) Close() error { return nil }
 
 // SeekVersion implements Seeker: a version is a file.
 func (s *diffSource) SeekVersion(version int64) error {
-	err := s.Close()
-	s.in, s.changes, s.given, s.done = nil, nil, 0, nil
+	s.read, s.done = false, nil
 	s.at, _ = slices.BinarySearch(s.numbers, version)
-	return err
+	return nil
 }
 
 func (s *diffSource) Next(b *Batch) error {
@@ -127,32 +116,23 @@ func (s *diffSource) next(b *Batch) error {
 		return io.EOF
 	}
 	version := s.numbers[s.at]
-	if s.in == nil {
-		if err := s.openFile(); err != nil {
+	if !s.read {
+		if err := s.readFile(); err != nil {
 			return &DamageError{File: s.files[s.at], Offset: -1, Version: version, Err: err}
 		}
 	}
 	b.begin(version)
-	for {
-		for ; s.given < len(s.changes); s.given++ {
-			c := s.changes[s.given]
-			if !b.offer(c.Store, c.Key, c.Value, c.Delete) {
-				return nil
-			}
-		}
-		more, err := s.transaction()
-		if err != nil {
-			return &DamageError{File: s.in.file, Offset: s.json.InputOffset(), Version: version, Err: err}
-		}
-		if !more {
-			in := s.in
-			s.in, b.Last, s.at = nil, true, s.at+1
-			return in.close()
+	for ; s.given < len(s.changes); s.given++ {
+		c := s.changes[s.given]
+		if !b.offer(c.Store, c.Key, c.Value, c.Delete) {
+			return nil
 		}
 	}
+	b.Last, s.read, s.at = true, false, s.at+1
+	return nil
 }
 
-func (s *diffSource) openFile() error {
+func (s *diffSource) readFile() (err error) {
 	var unpack func(io.Reader) (io.Reader, error)
 	if strings.HasSuffix(s.files[s.at], ".gz") {
 		unpack = gunzip
@@ -161,174 +141,40 @@ func (s *diffSource) openFile() error {
 	if err != nil {
 		return err
 	}
-	s.in, s.changes, s.given = in, s.changes[:0], 0
-	s.json = json.NewDecoder(&capped{in.reader, maxDiffFileBytes})
-	return s.enter()
-}
-
-// capped ends a file that is too large with an error that says so.
-type capped struct {
-	r    io.Reader
-	left int64
-}
-
-func (c *capped) Read(b []byte) (int, error) {
-	if c.left <= 0 {
-		return 0, errLargeBlock
-	}
-	n, err := c.r.Read(b[:min(int64(len(b)), c.left)])
-	c.left -= int64(n)
-	return n, err
-}
-
-// enter goes to the first diff of a value, past an envelope.
-func (s *diffSource) enter() error {
-	s.list, s.around = false, 0
-	token, err := s.json.Token()
+	defer func() { err = errors.Join(err, in.close()) }()
+	text, err := io.ReadAll(io.LimitReader(in.reader, maxDiffFileBytes+1))
 	if err != nil {
 		return short(err)
 	}
-	return s.open(token)
+	if len(text) > maxDiffFileBytes {
+		return fmt.Errorf("more than %d bytes of JSON", maxDiffFileBytes)
+	}
+	s.read, s.changes, s.given = true, s.changes[:0], 0
+	if _, err = ethjson.Transactions(text, s.transaction); errors.Is(err, ethjson.ErrNoObject) {
+		err = fmt.Errorf("%w: %w", errNoDiff, err)
+	}
+	return err
 }
 
-func (s *diffSource) open(token json.Token) error {
-	if token == json.Delim('[') {
-		s.list = true
-		return nil
-	}
-	if token != json.Delim('{') {
+// transaction appends a transaction's changes, sorted by store and key.
+func (s *diffSource) transaction(trace ethjson.Object) error {
+	if trace["pre"] == nil && trace["post"] == nil {
 		return errNoDiff
 	}
-	alone := diff{}
-	for s.json.More() {
-		name, err := s.json.Token()
-		if err != nil {
-			return short(err)
-		}
-		switch name {
-		case "result":
-			s.around++
-			inner, err := s.json.Token()
-			if err != nil {
-				return short(err)
-			}
-			return s.open(inner)
-		case "error":
-			var text json.RawMessage
-			if err := s.json.Decode(&text); err != nil {
-				return short(err)
-			}
-			return fmt.Errorf("the node answered with an error: %.200s", text)
-		case "pre":
-			err = s.json.Decode(&alone.Pre)
-		case "post":
-			err = s.json.Decode(&alone.Post)
-		default:
-			err = s.json.Decode(&json.RawMessage{})
-		}
-		if err != nil {
-			return short(err)
-		}
-	}
-	if _, err := s.json.Token(); err != nil { // the closing brace
-		return short(err)
-	}
-	return s.add(alone)
-}
-
-// leave reads to the end of the objects around the value that was read.
-func (s *diffSource) leave() error {
-	for ; s.around > 0; s.around-- {
-		for s.json.More() {
-			if _, err := s.json.Token(); err != nil {
-				return short(err)
-			}
-			if err := s.json.Decode(&json.RawMessage{}); err != nil {
-				return short(err)
-			}
-		}
-		if _, err := s.json.Token(); err != nil {
-			return short(err)
-		}
-	}
-	return nil
-}
-
-// nextValue goes to the next transaction of a file that has one a line.
-func (s *diffSource) nextValue() (more bool, err error) {
-	blockEnded := s.list
-	if err := s.leave(); err != nil {
-		return false, err
-	}
-	token, err := s.json.Token()
-	if err == io.EOF {
-		return false, nil
-	}
+	pre, err := accountsOf(trace["pre"])
 	if err != nil {
-		return false, short(err)
+		return err
 	}
-	s.changes, s.given, s.list = s.changes[:0], 0, false
-	if err := s.open(token); err != nil {
-		return false, err
-	}
-	if blockEnded || s.list {
-		return false, errTwoBlocks
-	}
-	return true, nil
-}
-
-// transaction decodes the next diff of the file into s.changes.
-func (s *diffSource) transaction() (more bool, err error) {
-	if !s.list {
-		return s.nextValue()
-	}
-	if !s.json.More() {
-		if _, err := s.json.Token(); err != nil { // the closing bracket, or what is wrong
-			return false, short(err)
-		}
-		return s.nextValue()
-	}
-	var traced struct {
-		Result *diff  `json:"result"`
-		Error  string `json:"error"`
-	}
-	if err := s.json.Decode(&traced); err != nil {
-		return false, short(err)
-	}
-	if traced.Error != "" {
-		return false, fmt.Errorf("the node could not trace a transaction: %.200s", traced.Error)
-	}
-	if traced.Result == nil {
-		return false, errNoDiff
-	}
-	s.changes, s.given = s.changes[:0], 0
-	return true, s.add(*traced.Result)
-}
-
-// diff is one transaction's change of the state.
-type diff struct {
-	Pre  map[address]account `json:"pre"`
-	Post map[address]account `json:"post"`
-}
-
-type account struct {
-	Balance  *word         `json:"balance"`
-	Nonce    *uint64       `json:"nonce"`
-	Code     *hexBytes     `json:"code"`
-	CodeHash *word         `json:"codeHash"`
-	Storage  map[word]word `json:"storage"`
-}
-
-// add appends a diff's changes, sorted by store and key.
-func (s *diffSource) add(d diff) error {
-	if d.Pre == nil && d.Post == nil {
-		return errNoDiff
+	post, err := accountsOf(trace["post"])
+	if err != nil {
+		return err
 	}
 	start := len(s.changes)
-	for at, before := range d.Pre {
-		after, lives := d.Post[at]
+	for at, before := range pre {
+		after, lives := post[at]
 		if !lives {
 			s.changes = append(s.changes, Change{Store: accountStore, Key: bytes.Clone(at[:]), Delete: true})
+			after = &ethjson.Account{}
 		}
 		for slot := range before.Storage {
 			if _, kept := after.Storage[slot]; !kept {
@@ -336,19 +182,23 @@ func (s *diffSource) add(d diff) error {
 			}
 		}
 	}
-	for at, after := range d.Post {
-		before := d.Pre[at]
-		s.changes = append(s.changes, Change{Store: accountStore, Key: bytes.Clone(at[:]), Value: after.over(before)})
+	for at, after := range post {
+		before := cmp.Or(pre[at], &ethjson.Account{})
+		value, err := accountValue(before, after)
+		if err != nil {
+			return fmt.Errorf("account %v: %w", at, err)
+		}
+		s.changes = append(s.changes, Change{Store: accountStore, Key: bytes.Clone(at[:]), Value: value})
 		for slot, value := range after.Storage {
 			c := Change{Store: storageStore, Key: slices.Concat(at[:], slot[:]), Value: bytes.Clone(value[:])}
-			if value == (word{}) {
+			if value == (ethjson.Word{}) {
 				c.Delete, c.Value = true, nil
 			}
 			s.changes = append(s.changes, c)
 		}
 		if after.Code != nil && len(*after.Code) > 0 {
 			if err := checkValue(uint64(len(*after.Code))); err != nil {
-				return err
+				return fmt.Errorf("the code of account %v: %w", at, err)
 			}
 			hash := keccak(*after.Code)
 			s.changes = append(s.changes, Change{Store: codeStore, Key: hash[:], Value: *after.Code})
@@ -358,11 +208,33 @@ func (s *diffSource) add(d diff) error {
 	return nil
 }
 
-// over is the account's value, where what it does not say is as before.
-func (a account) over(before account) []byte {
-	nonce, balance := cmp.Or(a.Nonce, before.Nonce, new(uint64)), cmp.Or(a.Balance, before.Balance, new(word))
+// accountsOf decodes one side of a diff; none of no text.
+func accountsOf(text []byte) (accounts map[ethjson.Address]*ethjson.Account, err error) {
+	if text == nil {
+		return nil, nil
+	}
+	var object ethjson.Object
+	if err := ethjson.Strict(text, &object); err != nil {
+		return nil, err
+	}
+	accounts, err = ethjson.Accounts[ethjson.Account](object)
+	for at, account := range accounts {
+		if account == nil {
+			return nil, fmt.Errorf("account %v is null", at)
+		}
+	}
+	return accounts, err
+}
+
+// accountValue is the account's value after a transaction, where what the tracer does not tell is as before.
+func accountValue(before, after *ethjson.Account) ([]byte, error) {
+	nonce, fits := cmp.Or(after.Nonce, before.Nonce, new(ethjson.Number)).Uint64()
+	if !fits {
+		return nil, errors.New("a nonce of more than 64 bits")
+	}
+	balance := cmp.Or(after.Balance, before.Balance, new(ethjson.Number))
 	hash := keccak(nil)
-	for _, part := range []account{before, a} {
+	for _, part := range []*ethjson.Account{before, after} {
 		switch {
 		case part.CodeHash != nil:
 			hash = *part.CodeHash
@@ -370,45 +242,13 @@ func (a account) over(before account) []byte {
 			hash = keccak(*part.Code)
 		}
 	}
-	value := binary.BigEndian.AppendUint64(nil, *nonce)
-	return append(append(value, balance[:]...), hash[:]...)
+	value := binary.BigEndian.AppendUint64(nil, nonce)
+	return append(append(value, balance[:]...), hash[:]...), nil
 }
 
-func keccak(b []byte) (sum word) {
+func keccak(b []byte) (sum ethjson.Word) {
 	h := sha3.NewLegacyKeccak256()
 	h.Write(b) // a hash never fails
 	h.Sum(sum[:0])
 	return sum
-}
-
-// address, word and hexBytes read 0x-hex of any case; a word may lack leading
-// zeros.
-type (
-	address  [20]byte
-	word     [32]byte
-	hexBytes []byte
-)
-
-func (a *address) UnmarshalText(text []byte) error { return fromHex(a[:], text, true) }
-func (w *word) UnmarshalText(text []byte) error    { return fromHex(w[:], text, false) }
-
-func (h *hexBytes) UnmarshalText(text []byte) error {
-	*h = make([]byte, max(len(text)-2, 0)/2)
-	return fromHex(*h, text, true)
-}
-
-// fromHex decodes text into the end of dst.
-func fromHex(dst, text []byte, whole bool) error {
-	digits, found := bytes.CutPrefix(text, []byte("0x"))
-	if !found || len(digits) > 2*len(dst) || whole && len(digits) != 2*len(dst) {
-		return fmt.Errorf("%.80q is not 0x-hex of %d bytes", text, len(dst))
-	}
-	if len(digits)%2 == 1 {
-		digits = append([]byte{'0'}, digits...)
-	}
-	clear(dst)
-	if _, err := hex.Decode(dst[len(dst)-len(digits)/2:], digits); err != nil {
-		return fmt.Errorf("%.80q: %w", text, err)
-	}
-	return nil
 }

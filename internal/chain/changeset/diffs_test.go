@@ -90,10 +90,17 @@ func TestDamagedDiffs(t *testing.T) {
 		{"an untraced transaction", `[{"txHash":"0x1","error":"execution timeout"}]`, "execution timeout"},
 		{"another tracer", `[{"txHash":"0x1","result":{"type":"CALL"}}]`, "no state diff"},
 		{"a number", `7`, "no state diff"},
+		{"an error behind a result", `{"jsonrpc":"2.0","result":[{"result":` + destructed + `}],"error":{"code":-32000,"message":"execution aborted"}}`,
+			"execution aborted"},
+		{"no block", `{"jsonrpc":"2.0","id":1,"result":null}`, "answered null"},
+		{"an untraced transaction among others", `[{"result":` + destructed + `},{"result":null}]`, "transaction 1: the node answered null"},
+		{"half a line", destructed + "\n" + destructed[:200], "cut short"},
+		{"a block and more", `[{"result":` + destructed + `}]` + destructed, "a second value behind a block"},
+		{"a field twice", `{"pre":{},"post":{},"post":{}}`, `"post" is there twice`},
 		{"a short address", `{"pre":{"0x12":{}},"post":{}}`, "not 0x-hex of 20 bytes"},
 		{"a long balance", `{"pre":{},"post":{"0x332b656504f4eabb44c8617a42af37461a34e9dc":{"balance":"0x1` + strings.Repeat("0", 64) + `"}}}`,
-			"not 0x-hex of 32 bytes"},
-		{"no hex", `{"pre":{},"post":{"0x332b656504f4eabb44c8617a42af37461a34e9dc":{"code":"0xzz"}}}`, "invalid byte"},
+			"not a number of 256 bits"},
+		{"no hex", `{"pre":{},"post":{"0x332b656504f4eabb44c8617a42af37461a34e9dc":{"code":"0xzz"}}}`, "not 0x-hex"},
 	} {
 		s, err := Open(fstest.MapFS{"17.json": {Data: []byte(c.text)}}, "17.json", "")
 		if err == nil {

@@ -252,6 +252,8 @@ func TestDamagedForeignSets(t *testing.T) {
 			[]string{"bank/block-0", "behind the version"}},
 		{"cronos: neither set nor delete", cronos("block-0", cronosVersion(1, []byte{9, 1, 'a'})), []string{"0x9 where"}},
 		{"cronos: no zlib", cronos("block-0.zz", []byte("plain")), []string{"bank/block-0.zz"}},
+		{"cronos: a second zlib stream", cronos("block-0.zz", append(deflated(t, plainCronos), deflated(t, plainCronos)...)),
+			[]string{"bank/block-0.zz", "goes on behind the end"}},
 		{"cronos: cut zlib", cronos("block-0.zz", deflated(t, plainCronos)[:20]), []string{"bank/block-0.zz", "cut short"}},
 		{"cronos: flipped snappy", cronos("block-0.snappy", flipped(snapped(t, bytes.Repeat(plainCronos[:20], 1)), 15)), []string{"bank/block-0.snappy"}},
 		{"nodes: blocks descend", fstest.MapFS{"1-9.pb.gz": {Data: gzipped(t, append(bytes.Clone(oneNode), node("bank", "b", "1", false, 4)...))}},
