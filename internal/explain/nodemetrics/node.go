@@ -9,15 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
 )
 
-// Node is what a node's own metrics tell of its lookups. Names are those of geth 1.17
-// (core/blockchain.go, triedb/pathdb/metrics.go, ethdb/pebble/pebble.go), as its Prometheus
-// exporter writes them.
+// Node is what a node's own metrics tell of its lookups.
 type Node struct {
 	Seconds       float64  `json:"seconds"` // between the two scrapes
 	GetsPerSecond float64  `json:"gets_per_second"`
@@ -34,14 +34,31 @@ type Source struct {
 	PerSecond float64 `json:"gets_per_second"`
 }
 
-// sources are lookups that no cache of geth's own served: each is a Get of the database.
+// sources are lookups that no cache of geth's own served: each is a Get of the database. Names are as
+// its Prometheus exporter writes them, of all versions since 1.10: a metric of a scheme that is not in
+// use is 0. Where a list has several metrics, they count the same lookups in different versions or at
+// different places (a miss of the clean cache is counted once the node was found, a miss of the dirty
+// one before): the largest is taken. Sources: triedb/hashdb/database.go, triedb/pathdb/metrics.go,
+// core/state/snapshot/disklayer.go, core/blockchain.go of go-ethereum.
 var sources = []struct {
 	name    string
-	metrics []string
+	metrics [][]string
 }{
-	{"accounts and slots of the flat state", []string{"pathdb_clean_state_miss"}},
-	{"trie nodes", []string{"pathdb_clean_node_miss"}},
-	{"contract code", []string{"chain_code_reads_cache_process_miss", "chain_code_reads_cache_prefetch_miss"}},
+	{"accounts and slots of the flat state", [][]string{
+		{"pathdb_clean_state_miss"},
+		{"state_snapshot_clean_account_miss"}, {"state_snapshot_clean_storage_miss"},
+	}},
+	{"trie nodes", [][]string{
+		{"pathdb_clean_node_miss", "pathdb_clean_miss"},
+		{"hashdb_memcache_clean_miss", "hashdb_memcache_dirty_miss", "trie_memcache_clean_miss", "trie_memcache_dirty_miss"},
+	}},
+	{"contract code", [][]string{{"chain_code_reads_cache_process_miss"}, {"chain_code_reads_cache_prefetch_miss"}}},
+}
+
+// others are clients whose metrics count no lookups that this package knows, by how their metrics begin.
+var others = []struct{ prefix, client string }{
+	{"reth_", "reth"}, {"besu_", "Besu"}, {"ethereum_blockchain_", "Besu"}, {"nethermind_", "Nethermind"}, {"erigon_", "Erigon"},
+	{"cometbft_", "a Cosmos node"}, {"tendermint_", "a Cosmos node"},
 }
 
 const (
@@ -52,18 +69,39 @@ const (
 // maxMetricsBytes bounds a scrape: geth's has 200 KB.
 const maxMetricsBytes = 16 << 20
 
-// Read reads a scrape in Prometheus' text format: metrics without labels.
+// noCounter finds the labels of quantiles and buckets.
+var noCounter = regexp.MustCompile(`[{,]\s*(quantile|le)=`)
+
+// Read reads a scrape in Prometheus' text format, without quantiles and buckets. Labels do not matter.
 func Read(r io.Reader) (map[string]float64, error) {
 	all := map[string]float64{}
 	lines := bufio.NewScanner(io.LimitReader(r, maxMetricsBytes))
 	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 2 || strings.HasPrefix(fields[0], "#") || strings.ContainsAny(lines.Text(), "{}") {
+		line := strings.TrimSpace(lines.Text())
+		at := strings.IndexAny(line, " \t{")
+		if at <= 0 || line[0] == '#' {
 			continue
 		}
-		if v, err := strconv.ParseFloat(fields[1], 64); err == nil {
-			all[fields[0]] = v
+		name, rest := line[:at], strings.TrimSpace(line[at:])
+		if strings.HasPrefix(rest, "{") {
+			end := strings.LastIndex(rest, "}")
+			if end < 0 || noCounter.MatchString(rest[:end]) {
+				continue
+			}
+			rest = rest[end+1:]
 		}
+		fields := strings.Fields(rest)
+		if len(fields) == 0 {
+			continue
+		}
+		v, err := strconv.ParseFloat(fields[0], 64)
+		if err != nil {
+			continue
+		}
+		if _, twice := all[name]; twice && counts(name) {
+			return nil, fmt.Errorf("%s is there several times, with other labels: scrape one node at a time", name)
+		}
+		all[name] = v
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
@@ -75,39 +113,86 @@ func Read(r io.Reader) (map[string]float64, error) {
 	return all, nil
 }
 
+// counts reports whether name is a metric that counts lookups.
+func counts(name string) bool {
+	for _, s := range sources {
+		for _, same := range s.metrics {
+			if slices.Contains(same, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Between is what happened between two scrapes of one node.
 func Between(first, second map[string]float64, seconds float64) (*Node, error) {
 	n := &Node{Seconds: seconds}
-	var known []string
 	for _, s := range sources {
-		gets := 0.0
-		any := false
-		for _, name := range s.metrics {
-			known = append(known, name)
-			a, inFirst := first[name]
-			b, inSecond := second[name]
-			if !inFirst || !inSecond {
-				continue
+		gets, known := 0.0, false
+		for _, same := range s.metrics {
+			most := 0.0
+			for _, name := range same {
+				moved, has, err := between(first, second, name)
+				if err != nil {
+					return nil, err
+				}
+				most, known = max(most, moved), known || has
 			}
-			if b < a {
-				return nil, fmt.Errorf("%s went from %v to %v: the scrapes are in the wrong order, or the node was restarted between them", name, a, b)
-			}
-			gets, any = gets+b-a, true
+			gets += most
 		}
-		if any {
+		if known {
 			n.Sources = append(n.Sources, Source{s.name, gets / seconds})
 			n.GetsPerSecond += gets / seconds
 		}
 	}
 	if len(n.Sources) == 0 {
-		return nil, fmt.Errorf("none of the metrics that count lookups is there (%s): is this geth with the path scheme?", strings.Join(known, ", "))
+		return nil, notGeth(second)
 	}
-	hits, misses := second[blockHits]-first[blockHits], second[blockMisses]-first[blockMisses]
-	if hits >= 0 && misses >= 0 && hits+misses > 0 {
+	hits, _, err := between(first, second, blockHits)
+	if err != nil {
+		return nil, err
+	}
+	misses, _, err := between(first, second, blockMisses)
+	if err != nil {
+		return nil, err
+	}
+	if hits+misses > 0 {
 		rate, reads := hits/(hits+misses), misses/seconds
 		n.HitRate, n.BlockReadsPerSecond = &rate, &reads
 	}
+	if n.GetsPerSecond == 0 && hits+misses > 0 {
+		return nil, fmt.Errorf("the block cache was asked %.0f times between the scrapes, but no metric that counts lookups moved: "+
+			"this version of the node counts them under names that are not known here; leave --node-metrics out", hits+misses)
+	}
 	return n, nil
+}
+
+// between is how far a counter moved; has: it is in both scrapes.
+func between(first, second map[string]float64, name string) (moved float64, has bool, err error) {
+	a, inFirst := first[name]
+	b, inSecond := second[name]
+	if !inFirst || !inSecond {
+		return 0, false, nil
+	}
+	if b < a {
+		return 0, false, fmt.Errorf("%s went from %v to %v: the scrapes are in the wrong order, or the node was restarted between them", name, a, b)
+	}
+	return b - a, true, nil
+}
+
+// notGeth says whose metrics a scrape has instead of geth's.
+func notGeth(scrape map[string]float64) error {
+	for _, other := range others {
+		for name := range scrape {
+			if strings.HasPrefix(name, other.prefix) {
+				return fmt.Errorf("these are metrics of %s, which do not count lookups of the database (%s): only geth's do; leave --node-metrics out",
+					other.client, name)
+			}
+		}
+	}
+	return errors.New("none of the metrics that count lookups is there (such as pathdb_clean_state_miss or hashdb_memcache_clean_miss): " +
+		"is this geth, or a client made from it, with --metrics?")
 }
 
 // Text says where the Gets come from.
@@ -124,6 +209,7 @@ func (n *Node) Text(out io.Writer) {
 		fmt.Fprintf(out, "  %-38s %10s/s %5.1f%%\n", s.Name, unit.Count(int64(s.PerSecond+0.5)), share)
 	}
 	fmt.Fprintf(out, "  %-38s %10s/s\n", "together", unit.Count(int64(n.GetsPerSecond+0.5)))
+	fmt.Fprintln(out, "  not counted by its metrics: headers, bodies, receipts, history")
 	if n.HitRate != nil {
 		fmt.Fprintf(out, "  block cache: %.1f%% hits, %s misses/s, with those of compactions\n", 100**n.HitRate, unit.Count(int64(*n.BlockReadsPerSecond+0.5)))
 	}
