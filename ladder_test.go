@@ -24,12 +24,13 @@ type rung struct {
 
 var ladder = []rung{
 	{"words", map[string][]string{
-		"engine":               {},
-		"internal/base/unit":   {},
-		"internal/base/output": {"engine"},
-		"result":               {"engine", "internal/base/output"},
-		"tree":                 {"engine"},
-		"layout":               {"engine"},
+		"engine":                {},
+		"internal/base/unit":    {},
+		"internal/base/failure": {"engine"},
+		"internal/base/output":  {"engine"},
+		"result":                {"engine", "internal/base/output"},
+		"tree":                  {"engine"},
+		"layout":                {"engine"},
 	}},
 	{"pure", map[string][]string{
 		"internal/base/keyspace":    {"engine"},
@@ -153,7 +154,7 @@ var ladder = []rung{
 		"cmd/statelab-run-native":   {"engines/cengine", "runner"},
 		"cmd/statelab-run-states":   {"runner", "layout", "layouts/clayout"},
 		"cmd/statelab": {"engine", "engines/badger", "engines/bbolt", "engines/goleveldb", "engines/mem", "engines/null", "engines/pebble1",
-			"engines/pebble2", "internal/adapt/adapter", "internal/adapt/pebbledb", "internal/base/keyspace", "internal/base/output",
+			"engines/pebble2", "internal/adapt/adapter", "internal/adapt/pebbledb", "internal/base/failure", "internal/base/keyspace", "internal/base/output",
 			"internal/base/unit", "internal/base/workload",
 			"internal/chain/accesses", "internal/chain/changeset", "internal/chain/mpt", "internal/chain/xatu", "internal/explain/advise", "internal/explain/compare",
 			"internal/explain/engines", "internal/explain/iavlbench", "internal/explain/kvdblog", "internal/explain/nodemetrics",

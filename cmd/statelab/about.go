@@ -62,7 +62,7 @@ func (a *app) doctorVerb() *cobra.Command {
 	cmd := &cobra.Command{Use: "doctor", Short: "Check this machine for anything that distorts measurements, and say how to fix it", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			m := new(mistakes)
-			if !m.readable("--db: ", dir) {
+			if !m.database(dir) {
 				return m.err()
 			}
 			findings := host.Doctor(a.ctx, dir)

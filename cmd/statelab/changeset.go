@@ -359,7 +359,7 @@ versions and files whose names the format does not know exit 3.`}
 			a.progress().warn(engine.Warning{Text: unit.Count(verdict.Missing) + " versions are missing"})
 		}
 		if strict && len(warnings) > 0 {
-			return &strictError{len(warnings)}
+			return madeFatal(len(warnings))
 		}
 		return nil
 	})
@@ -399,7 +399,7 @@ func warningsOf(info changeset.Info) []engine.Warning {
 func (a *app) tellUnknown(set changeset.Source, strict bool) error {
 	warnings := unknownFiles(set.Info())
 	if a.progress().warn(warnings...); strict && len(warnings) > 0 {
-		return &strictError{len(warnings)}
+		return madeFatal(len(warnings))
 	}
 	return nil
 }

@@ -280,7 +280,7 @@ func (a *app) printComparison(f *fidelityFlags, out comparison) error {
 	}
 	var verdict error
 	if f.strict && differences+len(out.Warnings) > 0 {
-		verdict = &strictError{differences + len(out.Warnings)}
+		verdict = madeFatal(differences + len(out.Warnings))
 	}
 	if f.json {
 		return errors.Join(a.printJSON(out), verdict)

@@ -51,7 +51,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		t.engine = a.engine(cmp.Or(f.Engine.First(), "pebble1"), m)
 		return t
 	}
-	if !m.readable("--db: ", f.DB) {
+	if !m.database(f.DB) {
 		return t
 	}
 	manifest, err := keyspace.ReadManifest(f.DB)
@@ -150,14 +150,27 @@ func (m *mistakes) unrecognised(err error) {
 
 // readable reports a path that is not there, as it was typed.
 func (m *mistakes) readable(flag, path string) bool {
+	return m.present(flag, path, engine.CodeNotFound)
+}
+
+// database is readable for the path of a database.
+func (m *mistakes) database(path string) bool {
+	return m.present("--db: ", path, engine.CodeNoDatabase)
+}
+
+func (m *mistakes) present(flag, path string, missing engine.Code) bool {
 	_, err := os.Stat(path)
-	if err != nil {
-		if at, is := errors.AsType[*fs.PathError](err); is {
-			err = at.Err
-		}
-		m.cannotRead("%s%s: %v", flag, path, err)
+	if err == nil {
+		return true
 	}
-	return err == nil
+	if at, is := errors.AsType[*fs.PathError](err); is {
+		err = at.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = engine.Fail(missing, "%w", err)
+	}
+	m.cannotRead("%s%s: %v", flag, path, err)
+	return false
 }
 
 // outside refuses a folder inside a database.

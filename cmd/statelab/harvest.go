@@ -61,7 +61,7 @@ Parts of the versions (--part) make the same file when they are put together (--
 		if db == "" {
 			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
 		} else {
-			m.readable("--db: ", db)
+			m.database(db)
 		}
 		a.tables.trees.findAll("tree", []string{treeName}, m)
 		if h.tree = a.tables.trees.found[treeName]; h.tree != nil && !h.tree.Info.Has(tree.Harvests) {
@@ -120,7 +120,7 @@ func (h *harvest) survey() (first, last int64, err error) {
 	}
 	warnings := h.judge(survey, first, last)
 	if h.progress.warn(warnings...); h.strict && len(warnings) > 0 {
-		return 0, 0, &strictError{len(warnings)}
+		return 0, 0, madeFatal(len(warnings))
 	}
 	h.begins = first
 	if n := last - first + 1; h.part.Of > 0 {

@@ -137,7 +137,7 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 		found.Handles = advise.Handles(files)
 	}
 	if a.progress().warn(found.Warnings...); f.strict && len(found.Warnings) > 0 {
-		defer func() { err = cmp.Or(err, error(&strictError{len(found.Warnings)})) }()
+		defer func() { err = cmp.Or(err, madeFatal(len(found.Warnings))) }()
 	}
 	if f.json {
 		return a.printJSON(found)

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -96,7 +95,7 @@ func (a *app) loadAsked(f *flags, m *mistakes) bench.Spec {
 	}
 	if f.out != "" {
 		if err := refuseOther(f.out); err != nil {
-			m.add("%s", strings.TrimPrefix(err.Error(), "statelab: "))
+			m.add("%v", err)
 		}
 	}
 	if len(m.found) == 0 {

@@ -20,6 +20,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/slurm"
@@ -28,10 +30,10 @@ import (
 
 // Exit codes.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitStrict = 3 // done, but a warning was made fatal by --strict
+	exitDone   = failure.Done
+	exitFailed = failure.Failed
+	exitUsage  = failure.Usage
+	exitStrict = failure.Strict
 )
 
 // runnerVerb starts this binary as its own runner.
@@ -80,7 +82,7 @@ func begin(ctx context.Context, args []string) int {
 	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
-var errInterrupted = errors.New("interrupted")
+var errInterrupted = engine.Fail(engine.CodeInterrupted, "interrupted")
 
 // app is the program: a function of arguments and writers.
 type app struct {
@@ -109,38 +111,39 @@ func (a *app) run() int {
 	root.SetOut(a.stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(a.ctx)
-	var usage *usageError
-	var strict *strictError
-	switch {
-	case err == nil || errors.As(err, new(dryRun)):
+	if err == nil || errors.As(err, new(dryRun)) {
 		return exitDone
-	case errors.As(err, &strict):
-		fmt.Fprintln(stderr, "statelab:", err)
-		return exitStrict
-	case errors.As(err, &usage):
-		fmt.Fprintln(stderr, usage)
-		if remedy := remedyOf(usage.Error()); remedy != "" {
-			fmt.Fprintln(stderr, "statelab:", remedy)
+	}
+	return a.tell(failure.Of(err))
+}
+
+// tell says what failed and what to do, and returns the exit code.
+func (a *app) tell(f *engine.Failure) int {
+	if f.Code == engine.CodeMissing && namesNothing(f, a.args) {
+		f.Code = engine.CodeNotFound
+	}
+	text := f.Error()
+	switch {
+	case errors.Is(f, errInterrupted):
+		text = errInterrupted.Error()
+	case !errors.As(f, new(*usageError)):
+		text = asTyped(text, a.args)
+	}
+	fmt.Fprintln(a.stderr, "statelab:", text)
+	if f.Remedy != "" {
+		here, err := os.Getwd()
+		if failure.Relative(f.Code) && err == nil {
+			f.Remedy += "; relative names start at " + here
 		}
-		return usage.exit
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintln(stderr, "statelab: interrupted")
-		return exitFailed
+		fmt.Fprintln(a.stderr, "statelab:", f.Remedy)
 	}
-	fmt.Fprintln(stderr, "statelab:", asTyped(err.Error(), args))
-	if remedy := remedyOf(err.Error()); remedy != "" {
-		fmt.Fprintln(stderr, "statelab:", remedy)
-	}
-	if namesNothing(err, args) {
-		return exitUsage
-	}
-	return exitFailed
+	return failure.Exit(f.Code)
 }
 
 // namesNothing reports whether err is that an argument names a path that does not exist.
 func namesNothing(err error, args []string) bool {
-	var at *fs.PathError
-	return errors.As(err, &at) && errors.Is(err, fs.ErrNotExist) && slices.ContainsFunc(args, func(arg string) bool {
+	at, is := errors.AsType[*fs.PathError](err)
+	return is && slices.ContainsFunc(args, func(arg string) bool {
 		_, value, _ := strings.Cut(arg, "=")
 		return absolute(at.Path) == absolute(arg) || value != "" && absolute(at.Path) == absolute(value)
 	})
@@ -159,36 +162,6 @@ func notUTF8(args []string) error {
 		}
 	}
 	return nil
-}
-
-// remedyOf is what to do about a disk or a machine that failed, where the message does not say it.
-func remedyOf(message string) string {
-	again := "run the command again, with --resume if it was measuring"
-	says := strings.ToLower(message)
-	switch {
-	case strings.Contains(message, "--resume"):
-		return ""
-	case strings.Contains(says, "decompressed into unexpected buffer"):
-		return "Pebble v1 built with cgo cannot read these zstd blocks: set " + cgoVariable + "=" + never + " to measure in pure Go"
-	case strings.Contains(says, "no space left on device"):
-		return "the disk is full: free some space, then " + again
-	case strings.Contains(says, "no such file or directory"):
-		way := "check the name"
-		if here, err := os.Getwd(); err == nil {
-			way += "; relative names start at " + here
-		}
-		if strings.Contains(message, "--db: ") {
-			way = "make a database first (statelab load --db DIR --keys N), or " + way
-		}
-		return way
-	case strings.Contains(says, "read-only file system"), strings.Contains(says, "input/output error"):
-		return "the file system reports errors (dmesg names the cause): repair it, then " + again
-	case strings.Contains(says, "killed by signal 7"):
-		return "a file that is mapped into memory could not be read or written: the disk is full or fails (dmesg names the cause); " + again
-	case strings.Contains(says, "killed by signal 9"):
-		return "if nobody killed it, memory ran out (dmesg tells): free some, or lower --cache or --memory, then " + again
-	}
-	return ""
 }
 
 // asTyped is a message with paths as the arguments name them: runners know full
@@ -264,9 +237,7 @@ warning fatal.`,
 	return root
 }
 
-// strictError says that warnings were made fatal.
-type strictError struct{ warnings int }
-
-func (e *strictError) Error() string {
-	return "--strict: " + plural(e.warnings, "warning")
+// madeFatal is the failure of so many warnings that --strict made fatal.
+func madeFatal(warnings int) error {
+	return engine.Fail(engine.CodeStrict, "--strict: %s", plural(warnings, "warning"))
 }

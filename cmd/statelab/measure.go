@@ -393,7 +393,7 @@ func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 	case d.status != result.OK:
 		return errors.New(d.error)
 	case f.strict && len(d.warnings) > 0:
-		return &strictError{len(d.warnings)}
+		return madeFatal(len(d.warnings))
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func (f *predictFlags) checkSource(m *mistakes) {
 		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.where)
 	}
 	if f.db != "" {
-		m.readable("--db: ", f.db)
+		m.database(f.db)
 	}
 	if f.keys != "" {
 		f.natural(m)

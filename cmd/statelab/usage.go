@@ -1,14 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 )
 
 // mostMistakes are shown of a command line or file; more do not help.
@@ -17,44 +18,68 @@ const mostMistakes = 30
 // usageError is every mistake on a command line at once.
 type usageError struct {
 	mistakes []string
-	exit     int
+	why      *engine.Failure // of the first file that cannot be read; nil: none
+	typed    bool            // not all are files that cannot be read
 }
 
 func (e *usageError) Error() string {
 	if len(e.mistakes) == 1 {
-		return "statelab: " + e.mistakes[0]
+		return e.mistakes[0]
 	}
 	shown := e.mistakes
 	if len(shown) > mostMistakes { // of a long list, or of a file that is no experiment
 		shown = append(slices.Clone(shown[:mostMistakes]), fmt.Sprintf("and %d more", len(e.mistakes)-mostMistakes))
 	}
-	return fmt.Sprintf("statelab: %d mistakes\n  %s", len(e.mistakes), strings.Join(shown, "\n  "))
+	return fmt.Sprintf("%d mistakes\n  %s", len(e.mistakes), strings.Join(shown, "\n  "))
+}
+
+func (e *usageError) failure() error {
+	f := &engine.Failure{Err: e}
+	if e.typed {
+		f.Code = engine.CodeUsage
+	}
+	if e.why != nil {
+		f.Remedy = e.why.Remedy
+		if !e.typed || failure.Relative(e.why.Code) {
+			f.Code = e.why.Code
+		}
+	}
+	return f
 }
 
 func usage(format string, args ...any) error {
-	return &usageError{[]string{fmt.Sprintf(format, args...)}, exitUsage}
+	m := new(mistakes)
+	m.add(format, args...)
+	return m.err()
 }
 
 // mistakes collects what is wrong with a command line.
 type mistakes struct {
 	found     []string
+	why       *engine.Failure     // of the first file that cannot be read
 	typed     bool                // not all of it is files that cannot be read
 	translate func(string) string // into the terms of an experiment file; nil: flags were typed
 }
 
 // add notes a mistake, once.
 func (m *mistakes) add(format string, args ...any) {
-	m.typed = true
 	m.cannotRead(format, args...)
+	m.typed = true
 }
 
 // cannotRead notes a file or folder that cannot be read: no mistake in what was
 // typed as far as anybody knows, unless it does not exist.
 func (m *mistakes) cannotRead(format string, args ...any) {
 	for _, arg := range args {
-		if err, is := arg.(error); is && errors.Is(err, fs.ErrNotExist) {
-			m.typed = true
+		err, _ := arg.(error)
+		f := failure.Of(err)
+		if f == nil || f.Code == "" || m.why != nil {
+			continue
 		}
+		if f.Code == engine.CodeMissing {
+			f.Code = engine.CodeNotFound
+		}
+		m.why = f
 	}
 	if text := fmt.Sprintf(format, args...); !slices.Contains(m.found, text) {
 		m.found = append(m.found, text)
@@ -76,18 +101,14 @@ func (m *mistakes) err() error {
 	if len(m.found) == 0 {
 		return nil
 	}
-	code := exitUsage
-	if !m.typed {
-		code = exitFailed
+	wrong := &usageError{m.found, m.why, m.typed}
+	if m.translate != nil {
+		wrong.mistakes = nil
+		for _, text := range m.found {
+			wrong.mistakes = append(wrong.mistakes, m.translate(text))
+		}
 	}
-	if m.translate == nil {
-		return &usageError{m.found, code}
-	}
-	var translated []string
-	for _, text := range m.found {
-		translated = append(translated, m.translate(text))
-	}
-	return &usageError{translated, code}
+	return wrong.failure()
 }
 
 // unknownCommand is the answer to a command that parent does not have.

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code says what kind of failure an error is. The list is closed: exit codes and remedies
+// follow from it, and result files store it beside the text, which may be reworded.
+type Code string
+
+// Codes of failures. An error without one is of no kind that anything depends on.
+const (
+	CodeUsage       Code = "usage"         // a mistake on the command line
+	CodeNotFound    Code = "not_found"     // a path on the command line does not exist
+	CodeNoDatabase  Code = "no_database"   // the database on the command line does not exist
+	CodeStrict      Code = "strict"        // warnings that --strict made fatal
+	CodeInterrupted Code = "interrupted"   // somebody ended it
+	CodeMissing     Code = "missing"       // a file that has to be there is not
+	CodeExists      Code = "exists"        // a file is in the way
+	CodeNoResult    Code = "no_result"     // a folder holds no finished result
+	CodeDamaged     Code = "damaged"       // a file is not what its format says
+	CodeUnsupported Code = "unsupported"   // a format, or a version of one, that is not read
+	CodeDiskFull    Code = "disk_full"     // no space left
+	CodeIO          Code = "io_error"      // the file system reports errors
+	CodeMappedFile  Code = "mapped_file"   // a file that is mapped into memory could not be read or written
+	CodeMemory      Code = "memory"        // memory ran out
+	CodeKilled      Code = "killed"        // a process was killed, as the kernel does where memory runs out
+	CodeCrashed     Code = "crashed"       // a process died of a fault of its own
+	CodeHung        Code = "hung"          // a process made no progress and was killed
+	CodeInUse       Code = "in_use"        // another process holds the database
+	CodeNotDatabase Code = "not_database"  // a folder holds no database that the engine opens
+	CodeOtherEngine Code = "other_engine"  // another engine wrote the database
+	CodeOption      Code = "option"        // an engine has no option of this name
+	CodeNoDirect    Code = "no_direct"     // the file system refuses O_DIRECT
+	CodeNoBlocks    Code = "no_room"       // nothing of the cache is left for blocks
+	CodeZstd        Code = "zstd_with_cgo" // zstd blocks that Pebble v1 reads in pure Go alone
+)
+
+// Failure is an error that says what kind it is. Make it where the kind is known; whoever
+// wraps it keeps the code.
+type Failure struct {
+	Code   Code
+	Remedy string // what the user can do; empty: what the code says
+	Err    error  // what happened, and why
+}
+
+// Fail makes a failure with a text as of fmt.Errorf, so %w keeps its cause.
+func Fail(code Code, format string, args ...any) *Failure {
+	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+func (f *Failure) Unwrap() error { return f.Err }
+
+// FailureCode is f's.
+func (f *Failure) FailureCode() Code { return f.Code }
+
+// Coded is an error that knows its code: a Failure, or a type with fields of its own.
+type Coded interface {
+	error
+	FailureCode() Code
+}
+
+// CodeOf is the code of the first error of err's tree that has one, else empty.
+func CodeOf(err error) Code {
+	if coded, is := errors.AsType[Coded](err); is {
+		return coded.FailureCode()
+	}
+	return ""
+}
