@@ -3,6 +3,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -45,6 +46,29 @@ func TestEvictAndWarmAreSeenByTheKernel(t *testing.T) {
 	wantResident(t, dir, cachedBytes, cachedBytes)
 	if last != cachedBytes || total != cachedBytes {
 		t.Errorf("progress ended at %d of %d, want %d", last, total, cachedBytes)
+	}
+}
+
+// A page that this process has touched through a mapping of its own is dropped, too, and can be read again.
+func TestEvictDropsMappedPages(t *testing.T) {
+	dir := onDisk(t)
+	f := randomFile(t, dir, cachedBytes)
+	memory, err := unix.Mmap(int(f.Fd()), 0, cachedBytes, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Munmap(memory); err != nil {
+			t.Error(err)
+		}
+	}()
+	before := bytes.Clone(memory)
+	if _, err := Evict(context.Background(), dir); err != nil {
+		t.Fatal(err)
+	}
+	wantResident(t, dir, 0, cachedBytes)
+	if !bytes.Equal(before, memory) {
+		t.Error("the mapping holds other bytes than before")
 	}
 }
 

@@ -85,7 +85,10 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 	var keys *keyset
 	_, err := r.Phase("prepare", func(*atomicCount) error {
 		r.floor()
-		if r.spec.AccessList != "" { // by an opening of its own: no cache is to know the keys
+		if err := r.beginBudget(ctx); err != nil {
+			return err
+		}
+		if r.spec.Foreign { // by an opening of its own: no cache of the engine is to know the keys
 			var err error
 			if r.resolved, err = streamKeys(ctx, r.engine, r.spec); err != nil {
 				return err
@@ -95,9 +98,6 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 			if err := r.Evict(ctx); err != nil {
 				return err
 			}
-		}
-		if err := r.beginBudget(ctx); err != nil {
-			return err
 		}
 		if err := r.open(ctx, openOptions(r.spec)); err != nil {
 			return err
@@ -131,13 +131,8 @@ func (r *run) keyset(ctx context.Context) (*keyset, error) {
 		return keys, nil
 	}
 	if r.spec.Foreign {
-		found, err := sampleKeys(ctx, r.db, r.spec.SampleKeys, r.spec.Seed)
-		if err != nil {
-			return nil, err
-		}
-		choice.Keys = found.len()
-		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = found.len(), found.meanKeyBytes(), "foreign", "foreign"
-		return &keyset{choice: choice, sample: found}, nil
+		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = r.resolved.sample.len(), r.resolved.sample.meanKeyBytes(), "foreign", "foreign"
+		return r.resolved, nil
 	}
 	unchecked := r.engine.Info().Has(engine.KeepsNothing)
 	m, values, err := r.manifest()

@@ -21,7 +21,7 @@ import (
 
 // run is one point while it is measured: what every verb needs.
 type run struct {
-	resolved *keyset // of an access list
+	resolved *keyset // of a foreign database: sampled, or those of an access list
 	*session.Session[engine.Counters]
 	spec   *Spec
 	engine engine.Engine

@@ -169,7 +169,11 @@ func (s *Session[C]) Absent(why string, figures ...string) {
 	}
 }
 
-// Evict drops the database's pages from the page cache and warns of those that stay.
+// mostLeft is the share of a database that may be in the page cache when a run begins cold.
+const mostLeft = 0.01
+
+// Evict drops the database's pages from the page cache. What stays there is an error: the run would
+// measure memory.
 func (s *Session[C]) Evict(ctx context.Context) error {
 	method, err := host.Evict(ctx, s.dir)
 	if err != nil {
@@ -179,10 +183,9 @@ func (s *Session[C]) Evict(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at the page cache: %w", err)
 	}
-	if total > 0 && float64(resident) > 0.01*float64(total) {
-		s.Warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf("%.1f%% of the database is still in the page cache after %s",
-			100*float64(resident)/float64(total), method),
-			Remedy: "end other programs that use the database; read and sweep can also use --page-cache direct"})
+	if float64(resident) > mostLeft*float64(total) {
+		return fmt.Errorf("%.1f%% of %s is still in the page cache after %s, so the run would not be cold: "+
+			"end the programs that use these files, or measure a copy of them", 100*float64(resident)/float64(total), s.dir, method)
 	}
 	return nil
 }

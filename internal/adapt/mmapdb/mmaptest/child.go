@@ -11,13 +11,11 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// read drops the database from the page cache, opens it and gets random keys.
+// read opens the database, samples its keys, as a run on a database of another program does, drops
+// all of it from the page cache and gets random keys.
 func read(e engine.Engine, dir, profile string) (c counted, err error) {
 	ctx := context.Background()
 	if _, err := host.Evict(ctx, dir); err != nil {
-		return c, err
-	}
-	if c.Left, _, err = host.Resident(dir); err != nil {
 		return c, err
 	}
 	db, err := e.Open(ctx, engine.Options{Dir: dir, Profile: profile})
@@ -27,6 +25,15 @@ func read(e engine.Engine, dir, profile string) (c counted, err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	reader, err := db.Reader()
 	if err != nil {
+		return c, err
+	}
+	if err := db.(engine.KeySampler).SampleKeys(ctx, gets, 1, func([]byte) error { return nil }); err != nil {
+		return c, err
+	}
+	if _, err := host.Evict(ctx, dir); err != nil {
+		return c, err
+	}
+	if c.Left, _, err = host.Resident(dir); err != nil {
 		return c, err
 	}
 	device, err := host.DeviceOf(dir)

@@ -38,12 +38,12 @@ type counted struct {
 	Process  result.ProcessIO // of all
 	Device   result.DeviceIO
 	Accesses int64 // pages touched, as the engine tells
-	Left     int64 // bytes in the page cache before the open
+	Left     int64 // bytes in the page cache before the first Get
 }
 
 // Cold loads a database and reads it cold, without readahead and with it, each in
-// a process of its own: pages that a process has mapped cannot be dropped. It must
-// be called from a top-level test, directly, which runs again in those processes.
+// a process of its own, as runs are. It must be called from a top-level test,
+// directly, which runs again in those processes.
 func Cold(t *testing.T, e engine.Engine) {
 	if dir := os.Getenv(childDir); dir != "" {
 		answer(e, dir, os.Getenv(childProfile))
