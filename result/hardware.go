@@ -111,61 +111,126 @@ func (h *Hardware) check() error {
 	return nil
 }
 
-// fioPoints are the jobs of fio's JSON output: reads in flight are iodepth x numjobs.
+// fioJob is an entry of fio's JSON output: a process, or the group of processes of a job.
+type fioJob struct {
+	Name    string            `json:"jobname"`
+	Group   *int              `json:"groupid"` // jobs of one run at the same time
+	Error   int               `json:"error"`
+	Options map[string]string `json:"job options"`
+	Read    struct {
+		IOPS  float64    `json:"iops"`
+		Total uint64     `json:"total_ios"`
+		Clat  fioLatency `json:"clat_ns"`
+		Lat   fioLatency `json:"lat_ns"`
+		// fio 2 gives microseconds.
+		MicroClat fioLatency `json:"clat"`
+		MicroLat  fioLatency `json:"lat"`
+	} `json:"read"`
+}
+
+type fioLatency struct {
+	Mean        float64            `json:"mean"`
+	Percentiles map[string]float64 `json:"percentile"`
+}
+
+// fioPoints are the jobs of fio's JSON output: reads in flight are iodepth x numjobs, of all jobs that
+// ran at the same time. What is no random read of 4 KiB at full speed is refused.
 func fioPoints(text []byte) (points []DiskPoint, err error) {
-	type options struct {
-		Depth string `json:"iodepth"`
-		Jobs  string `json:"numjobs"`
-	}
 	var out struct {
-		Global options `json:"global options"`
-		Jobs   []struct {
-			Name    string  `json:"jobname"`
-			Options options `json:"job options"`
-			Read    struct {
-				IOPS    float64 `json:"iops"`
-				Low     float64 `json:"iops_min"`
-				High    float64 `json:"iops_max"`
-				Total   uint64  `json:"total_ios"`
-				Latency struct {
-					Mean        float64            `json:"mean"`
-					Percentiles map[string]float64 `json:"percentile"`
-				} `json:"clat_ns"`
-				Whole struct {
-					Mean float64 `json:"mean"`
-				} `json:"lat_ns"`
-			} `json:"read"`
-		} `json:"jobs"`
+		Global map[string]string `json:"global options"`
+		Jobs   []fioJob          `json:"jobs"`
 	}
 	if err := json.Unmarshal(text, &out); err != nil {
 		return nil, fmt.Errorf("not fio's JSON output: %w", err)
 	}
+	entries, readers := map[string]int{}, map[string]int{} // of a job, of a group
 	for _, job := range out.Jobs {
-		if job.Read.Total == 0 {
-			continue
+		entries[job.group()+job.Name]++
+		if job.Read.Total > 0 {
+			readers[job.group()]++
 		}
-		number := func(own, global string) (n int, err error) {
-			if _, err := fmt.Sscanf(cmp.Or(own, global, "1"), "%d", &n); err != nil || n < 1 || n > 1<<20 {
-				return 0, fmt.Errorf("fio job %q: %q is not a number of reads in flight", job.Name, cmp.Or(own, global))
+	}
+	groups := map[string]int{} // index in points
+	for _, job := range out.Jobs {
+		if job.Read.Total == 0 && readers[job.group()] == 0 {
+			continue // it wrote, while nothing was read
+		}
+		option := func(fallback string, names ...string) string {
+			for _, from := range []map[string]string{job.Options, out.Global} {
+				for _, name := range names {
+					if value, given := from[name]; given {
+						return value
+					}
+				}
 			}
-			return n, nil
+			return fallback
 		}
-		depth, err := number(job.Options.Depth, out.Global.Depth)
+		p, processes, err := job.point(option)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("fio job %q: %w", job.Name, err)
 		}
-		jobs, err := number(job.Options.Jobs, out.Global.Jobs)
-		if err != nil {
-			return nil, err
+		if entries[job.group()+job.Name] == 1 { // the entry is of all of them
+			p.InFlight *= processes
 		}
-		p := DiskPoint{InFlight: depth * jobs, Reads: job.Read.Total, ReadsPerSecond: job.Read.IOPS,
-			MeanNanos: cmp.Or(job.Read.Whole.Mean, job.Read.Latency.Mean), P99Nanos: job.Read.Latency.Percentiles["99.000000"]}
-		// Processes of one job that are not reported as a group each have their own entry.
-		if i := slices.IndexFunc(points, func(q DiskPoint) bool { return q.InFlight == p.InFlight }); i >= 0 && jobs > 1 {
-			points[i].ReadsPerSecond, points[i].Reads = points[i].ReadsPerSecond+p.ReadsPerSecond, points[i].Reads+p.Reads
+		i, together := groups[job.group()]
+		if !together {
+			groups[job.group()] = len(points)
+			points = append(points, p)
 			continue
 		}
-		points = append(points, p)
+		q := &points[i]
+		q.MeanNanos = (q.MeanNanos*float64(q.Reads) + p.MeanNanos*float64(p.Reads)) / float64(q.Reads+p.Reads)
+		q.InFlight, q.Reads, q.ReadsPerSecond, q.P99Nanos = q.InFlight+p.InFlight, q.Reads+p.Reads, q.ReadsPerSecond+p.ReadsPerSecond, max(q.P99Nanos, p.P99Nanos)
 	}
 	return points, nil
+}
+
+// group tells jobs that ran at the same time from others.
+func (j *fioJob) group() string {
+	if j.Group == nil { // the file was shortened
+		return j.Name
+	}
+	return fmt.Sprint(*j.Group, " ")
+}
+
+// point is what a job measured with its own reads in flight, and how many processes its options ask for.
+func (j *fioJob) point(option func(fallback string, names ...string) string) (p DiskPoint, processes int, err error) {
+	number := func(name string) (n int) {
+		text := option("1", name)
+		if _, scanErr := fmt.Sscanf(text, "%d", &n); scanErr != nil || n < 1 || n > 1<<20 {
+			err = fmt.Errorf("%s=%s: %q is not a number of reads in flight", name, text, text)
+		}
+		return n
+	}
+	depth := number("iodepth")
+	if processes = number("numjobs"); err != nil {
+		return p, 0, err
+	}
+	const again = "; run it again with --rw=randread --bs=4k --direct=1"
+	switch {
+	case j.Error != 0:
+		return p, 0, fmt.Errorf("it failed with error %d", j.Error)
+	case option("read", "rw", "readwrite") != "randread":
+		return p, 0, fmt.Errorf("rw=%s: not random reads%s", option("read", "rw", "readwrite"), again)
+	case !fourKiB(option("4k", "bs", "blocksize")):
+		return p, 0, fmt.Errorf("bs=%s: not reads of 4 KiB%s", option("4k", "bs", "blocksize"), again)
+	case j.Read.Total == 0:
+		return p, 0, errors.New("it read nothing, while others of its group did: run them one after the other (--stonewall)")
+	}
+	for _, limit := range []string{"rate", "rate_iops", "thinktime"} {
+		if value := option("", limit); value != "" {
+			return p, 0, fmt.Errorf("%s=%s: the disk was not read at full speed%s, without %s", limit, value, again, limit)
+		}
+	}
+	r := j.Read
+	p = DiskPoint{InFlight: depth, Reads: r.Total, ReadsPerSecond: r.IOPS,
+		MeanNanos: cmp.Or(r.Lat.Mean, r.Clat.Mean, 1e3*r.MicroLat.Mean, 1e3*r.MicroClat.Mean)}
+	p.P99Nanos = cmp.Or(r.Clat.Percentiles["99.000000"], 1e3*r.MicroClat.Percentiles["99.000000"])
+	return p, processes, nil
+}
+
+// fourKiB reports whether a block size of fio's is 4096 bytes; the first of several is that of reads.
+func fourKiB(size string) bool {
+	size, _, _ = strings.Cut(strings.ToLower(size), ",")
+	return slices.Contains([]string{"4k", "4kb", "4ki", "4kib", "4096", "4096b"}, size)
 }

@@ -68,6 +68,56 @@ func TestHardwareRefusesWhatIsNoProfile(t *testing.T) {
 	}
 }
 
+// TestFioJobsAreWhatTheyAre: texts as fio 3.33 and fio 2.16 wrote them, shortened.
+func TestFioJobsAreWhatTheyAre(t *testing.T) {
+	fio := func(jobs string) string { return `{"fio version":"fio-3.33","jobs":[` + jobs + `]}` }
+	job := func(name, group, options, iops, mean string) string {
+		return `{"jobname":"` + name + `","groupid":` + group + `,"error":0,"job options":{` + options + `},"read":{"iops":` + iops +
+			`,"total_ios":1000,"clat_ns":{"mean":` + mean + `,"percentile":{"99.000000":200000}},"lat_ns":{"mean":` + mean + `}}}`
+	}
+	random := `"rw":"randread","bs":"4k","direct":"1"`
+	one := job("one", "0", random, "9000", "110000")
+	for what, of := range map[string]struct {
+		text string
+		want []DiskPoint // in flight, reads, reads per second, mean
+	}{
+		"processes of a job": {fio(one + "," + job("two", "1", random+`,"numjobs":"2"`, "8000", "120000") + "," + job("two", "1", random+`,"numjobs":"2"`, "8500",
+			"118000")),
+			[]DiskPoint{{InFlight: 1, Reads: 1000, ReadsPerSecond: 9000, MeanNanos: 110000}, {InFlight: 2, Reads: 2000, ReadsPerSecond: 16500, MeanNanos: 119000}}},
+		"processes reported as a group": {fio(one + "," + job("four", "1", random+`,"numjobs":"4","iodepth":"2"`, "30000", "250000")),
+			[]DiskPoint{{InFlight: 1, Reads: 1000, ReadsPerSecond: 9000, MeanNanos: 110000}, {InFlight: 8, Reads: 1000, ReadsPerSecond: 30000, MeanNanos: 250000}}},
+		"jobs at the same time": {fio(one + "," + job("a", "1", random, "8000", "120000") + "," + job("b", "1", random+`,"iodepth":"3"`, "20000", "140000")),
+			[]DiskPoint{{InFlight: 1, Reads: 1000, ReadsPerSecond: 9000, MeanNanos: 110000}, {InFlight: 4, Reads: 2000, ReadsPerSecond: 28000, MeanNanos: 130000}}},
+		"fio 2's microseconds": {`{"fio version":"fio-2.16","jobs":[{"jobname":"one","groupid":0,"error":0,"job options":{` + random +
+			`},"read":{"iops":9000,"total_ios":1000,"clat":{"mean":109,"percentile":{"99.000000":200}},"lat":{"mean":110}}}]}`,
+			[]DiskPoint{{InFlight: 1, Reads: 1000, ReadsPerSecond: 9000, MeanNanos: 110000}}},
+	} {
+		h, err := ParseHardware([]byte(of.text))
+		if err != nil || len(h.Points) != len(of.want) {
+			t.Errorf("%s: %+v, %v", what, h, err)
+			continue
+		}
+		for i, want := range of.want {
+			got := h.Points[i]
+			if got.InFlight != want.InFlight || got.Reads != want.Reads || got.ReadsPerSecond != want.ReadsPerSecond || got.MeanNanos != want.MeanNanos ||
+				got.P99Nanos != 200000 {
+				t.Errorf("%s: %+v, want %+v", what, got, want)
+			}
+		}
+	}
+	for options, want := range map[string]string{
+		`"rw":"randread","bs":"128k"`:             "bs=128k: not reads of 4 KiB",
+		`"rw":"read","bs":"4k"`:                   "rw=read: not random reads",
+		`"bs":"4k"`:                               "rw=read: not random reads",
+		`"readwrite":"randrw","blocksize":"4096"`: "rw=randrw: not random reads",
+		random + `,"rate_iops":"100"`:             "rate_iops=100: the disk was not read at full speed",
+	} {
+		if h, err := ParseHardware([]byte(fio(job("one", "0", options, "100", "110000")))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v; want %q", options, h, err, want)
+		}
+	}
+}
+
 func FuzzParseHardware(f *testing.F) {
 	f.Add([]byte(fioText))
 	f.Add([]byte(`{"schema":"statelab.disk/1","points":[{"in_flight":1,"reads_per_second":1,"mean_ns":1}]}`))
