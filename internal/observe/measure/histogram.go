@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"iter"
 	"math"
 	"math/bits"
 
@@ -17,20 +18,25 @@ const (
 	linearBits  = halfBits + 1
 	rangeBits   = 42
 	doublings   = rangeBits - linearBits
-	numCounters = (doublings + 2) << halfBits
+	numParts    = doublings + 2
+	numCounters = numParts << halfBits
 )
 
 // MaxNanos is the largest value told apart: 73 minutes.
 const MaxNanos = 1<<rangeBits - 1
 
+// part are the counters of a doubling.
+type part [1 << halfBits]uint64
+
 // Histogram counts durations of 0..MaxNanos nanoseconds with an error below
-// 0.1 %. One goroutine at a time. It is 270 KB: make few and keep them.
+// 0.1 %. One goroutine at a time. Counters are made when they are first needed, 8 KB
+// for each doubling: those of 64 workers must not fill the memory that they measure.
 //
 // What falls outside is counted. A longer value is part of N, Mean, Max and the
 // quantiles, which then give Max; a negative one (a clock that went back) is in
 // Negative alone.
 type Histogram struct {
-	counts   [numCounters]uint64
+	parts    [numParts]*part
 	n        uint64
 	sum      int64
 	max      int64
@@ -42,41 +48,43 @@ type Histogram struct {
 func NewHistogram() *Histogram { return new(Histogram) }
 
 // Add counts one duration.
-func (h *Histogram) Add(nanos int64) {
+func (h *Histogram) Add(nanos int64) { h.AddMany(nanos, 1) }
+
+// AddMany counts n durations that are the same.
+func (h *Histogram) AddMany(nanos int64, n uint64) {
 	if uint64(nanos) > MaxNanos {
-		h.addOutside(nanos)
+		h.addOutside(nanos, n)
 		return
 	}
-	h.counts[counter(nanos)]++
-	h.n++
-	h.sum += nanos
+	i := counter(nanos)
+	p := h.parts[i>>halfBits]
+	if p == nil {
+		p = h.part(i >> halfBits)
+	}
+	p[i&(len(p)-1)] += n
+	h.n += n
+	h.sum += nanos * int64(n)
 	if nanos > h.max {
 		h.max = nanos
 	}
 }
 
-// AddMany counts n durations that are the same.
-func (h *Histogram) AddMany(nanos int64, n uint64) {
-	if uint64(nanos) > MaxNanos {
-		for range n {
-			h.addOutside(nanos)
-		}
-		return
+// part makes the counters of a doubling that has none.
+func (h *Histogram) part(i int) *part {
+	if h.parts[i] == nil {
+		h.parts[i] = new(part)
 	}
-	h.counts[counter(nanos)] += n
-	h.n += n
-	h.sum += nanos * int64(n)
-	h.max = max(h.max, nanos)
+	return h.parts[i]
 }
 
-func (h *Histogram) addOutside(nanos int64) {
+func (h *Histogram) addOutside(nanos int64, n uint64) {
 	if nanos < 0 {
-		h.negative++
+		h.negative += n
 		return
 	}
-	h.tooLong++
-	h.n++
-	h.sum += nanos
+	h.tooLong += n
+	h.n += n
+	h.sum += nanos * int64(n)
 	h.max = max(h.max, nanos)
 }
 
@@ -124,7 +132,7 @@ func (h *Histogram) Quantile(q float64) int64 {
 	// The factor undoes rounding, which can make 0.07*100 a little more than 7.
 	rank := uint64(max(1, math.Ceil(q*float64(h.n)*(1-0x1p-51))))
 	var seen uint64
-	for i, count := range h.counts[:h.used()] {
+	for i, count := range h.counters() {
 		if seen += count; seen >= rank {
 			return min(highest(i), h.max)
 		}
@@ -134,8 +142,14 @@ func (h *Histogram) Quantile(q float64) int64 {
 
 // Merge adds what g has counted.
 func (h *Histogram) Merge(g *Histogram) {
-	for i, count := range g.counts[:g.used()] {
-		h.counts[i] += count
+	for i, of := range g.parts {
+		if of == nil {
+			continue
+		}
+		into := h.part(i)
+		for at, count := range of {
+			into[at] += count
+		}
 	}
 	h.n += g.n
 	h.sum += g.sum
@@ -144,15 +158,31 @@ func (h *Histogram) Merge(g *Histogram) {
 	h.negative += g.negative
 }
 
-// Reset empties h.
+// Reset empties h and keeps its counters for use again.
 func (h *Histogram) Reset() {
-	clear(h.counts[:h.used()])
+	for _, p := range h.parts {
+		if p != nil {
+			clear(p[:])
+		}
+	}
 	h.n, h.sum, h.max, h.tooLong, h.negative = 0, 0, 0, 0, 0
 }
 
-// used is the length of the counters that can be other than zero: a cache hit's
-// histogram uses 3 of the 270 KB.
-func (h *Histogram) used() int { return counter(min(h.max, MaxNanos)) + 1 }
+// counters are those that were made, in ascending order of what they count.
+func (h *Histogram) counters() iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		for i, p := range h.parts {
+			if p == nil {
+				continue
+			}
+			for at, count := range p {
+				if !yield(i<<halfBits+at, count) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Summary is what run.json holds.
 func (h *Histogram) Summary() result.Latency {
@@ -171,7 +201,7 @@ func (h *Histogram) Summary() result.Latency {
 // outside the range: see WriteLog.
 func (h *Histogram) HDR() *hdrhistogram.Histogram {
 	counts := make([]int64, numCounters)
-	for i, count := range h.counts {
+	for i, count := range h.counters() {
 		counts[i] = int64(count)
 	}
 	return hdrhistogram.Import(&hdrhistogram.Snapshot{

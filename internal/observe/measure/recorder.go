@@ -29,12 +29,7 @@ func NewRecorder() *Recorder {
 }
 
 // Add counts one duration. For the writer alone.
-func (r *Recorder) Add(nanos int64) {
-	if r.offered.Load() != nil {
-		r.handOver()
-	}
-	r.current.Add(nanos)
-}
+func (r *Recorder) Add(nanos int64) { r.AddMany(nanos, 1) }
 
 // AddMany counts n durations that are the same. For the writer alone.
 func (r *Recorder) AddMany(nanos int64, n uint64) {

@@ -46,7 +46,7 @@ func TestIntervalsAddUpWhileWritersRun(t *testing.T) {
 			want.Add(v)
 		}
 	}
-	if *total != *want {
+	if !same(total, want) {
 		t.Errorf("%d durations in %d intervals, want %d", total.N(), intervals, want.N())
 	}
 }

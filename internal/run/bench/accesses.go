@@ -6,7 +6,6 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/observe/measure"
 )
 
 // accesses learns how many blocks of each type a Get needs. Some engines count
@@ -50,21 +49,20 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 			return err
 		}
 		r.Result.Engine, r.Result.Cache, r.Result.Memory = effective, cache, memory
-		reader, err := r.db.Reader()
-		if err != nil {
+		// Worker 0's measured Gets, alone and one by one: two could share one read.
+		one := new(team)
+		if err := r.addReader(one, keys.source(workload.MeasurePhase, 0), false); err != nil {
 			return err
 		}
-		// Worker 0's measured Gets, alone: two threads could share one read.
-		one := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: r.Clock, service: measure.NewRecorder()}
 		before := r.db.Counters()
-		err = r.drive(ctx, &team{workers: []*worker{one}}, stretch{phase: "accesses", gets: gets, ops: ops, service: measure.NewHistogram()})
+		err := r.drive(ctx, one, stretch{phase: "accesses", gets: gets, ops: ops})
 		d := r.db.Counters().Sub(before)
 		for name, tally := range byType(d.Reads) {
 			if name != engine.Meta.String() { // tables are opened once, whatever the cache
 				found[name] = float64(tally.Count) / float64(max(1, ops.Load()))
 			}
 		}
-		return errors.Join(err, reader.Close())
+		return errors.Join(err, one.close.all())
 	})
 	if err != nil {
 		return err

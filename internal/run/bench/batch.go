@@ -11,23 +11,48 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// batches are a worker's keys, several at a time, in a memory of their own: a source's
-// key lasts until its next one.
+// batches are the Gets of one thread, several in a call. Their keys have a memory of
+// their own: a source's key lasts until its next one. A Get of a batch takes as long as
+// the batch.
 type batches struct {
-	keySource
+	gets
 	sorted  bool
+	many    getMany
+	answers []engine.Answer // as many as a batch has keys
 	choices []choice
 	keys    [][]byte
 	bytes   []byte
 	ends    []int
 }
 
+func (b *batches) Next(most uint64) (key []byte, n uint64) {
+	n = min(most, uint64(len(b.answers)))
+	b.take(int(n))
+	return nil, n
+}
+
+func (b *batches) Get(_, dst []byte) (value []byte, found bool, err error) {
+	return dst, false, b.many.GetMany(b.keys, b.sorted, b.answers[:len(b.keys)])
+}
+
+func (b *batches) Check([]byte, bool) error {
+	for i := range b.choices {
+		b.asked = b.choices[i]
+		if err := b.gets.Check(b.answers[i].Value, b.answers[i].Found); err != nil {
+			return fmt.Errorf("%s: %w", b.gets.Asked(), err)
+		}
+	}
+	return nil
+}
+
+func (b *batches) Asked() string { return fmt.Sprintf("get %d keys", len(b.keys)) }
+
 // take draws n keys; sorted, in ascending order.
 func (b *batches) take(n int) []choice {
 	b.choices, b.keys, b.bytes, b.ends = b.choices[:0], b.keys[:0], b.bytes[:0], b.ends[:0]
 	for range n {
-		c := b.keySource.next()
-		b.choices, b.bytes = append(b.choices, c), append(b.bytes, c.key...)
+		b.next(&b.asked)
+		b.choices, b.bytes = append(b.choices, b.asked), append(b.bytes, b.asked.key...)
 		b.ends = append(b.ends, len(b.bytes))
 	}
 	from := 0
@@ -152,30 +177,4 @@ func manyOf(first engine.Reader, inFlight int, open func() (engine.Reader, error
 		readers = append(readers, reader)
 	}
 	return newPool(readers), nil
-}
-
-// runBatches is run for batches: only the call is between the two clock reads. A Get of a
-// batch takes as long as the batch.
-func (w *worker) runBatches(gets uint64) error {
-	for gets > 0 {
-		if w.stop.Load() {
-			return errStopped
-		}
-		asked := w.batches.take(int(min(gets, uint64(len(w.answers)))))
-		answers := w.answers[:len(asked)]
-		start := w.clock.Ticks()
-		err := w.many.GetMany(w.batches.keys, w.batches.sorted, answers)
-		end := w.clock.Ticks()
-		w.service.AddMany(w.clock.Nanos(end-start), uint64(len(asked)))
-		if err != nil {
-			return fmt.Errorf("get %d keys: %w", len(asked), err)
-		}
-		for i, c := range asked {
-			if err := w.check(c, answers[i].Value, answers[i].Found); err != nil {
-				return fmt.Errorf("get key %x: %w", c.key, err)
-			}
-		}
-		gets -= uint64(len(asked))
-	}
-	return nil
 }

@@ -9,44 +9,43 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/timed"
 )
 
-// batching makes w's Gets in batches.
-func batching(t testing.TB, w *worker, size int, sorted bool, inFlight int, open func() (engine.Reader, error)) *worker {
+// batching makes Gets of g in batches.
+func batching(t testing.TB, g *gets, reader engine.Reader, size int, sorted bool, inFlight int, open func() (engine.Reader, error)) (*timed.Worker, *batches) {
 	t.Helper()
-	w.batches, w.answers = &batches{keySource: w.keys, sorted: sorted}, make([]engine.Answer, size)
+	b := &batches{gets: *g, sorted: sorted, answers: make([]engine.Answer, size)}
 	var err error
-	if w.many, err = manyOf(w.reader, inFlight, open); err != nil {
+	if b.many, err = manyOf(reader, inFlight, open); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := w.many.Close(); err != nil {
+		if err := b.many.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return w
+	return timed.NewWorker(measure.NewClock(), b, b), b
 }
 
-func TestABatchAllocatesNothingAndCountsEveryGet(t *testing.T) {
+func TestABatchAllocatesNothingAndAnswersEveryGet(t *testing.T) {
 	s := filled(t, keyspace.Random)
 	open := func() (engine.Reader, error) { return &shelfReader{s}, nil }
 	for _, inFlight := range []int{0, 1, 4} {
 		for _, sorted := range []bool{false, true} {
-			w := batching(t, workerOn(t, &shelfReader{s}, 0.3, keyspace.Random), 32, sorted, inFlight, open)
-			if err := w.run(4000); err != nil { // value buffers grow once
+			w, b := batching(t, getsOn(t, 0.3, keyspace.Random), &shelfReader{s}, 32, sorted, inFlight, open)
+			if err := w.Run(4000); err != nil { // value buffers grow once
 				t.Fatal(err)
 			}
 			if allocs := testing.AllocsPerRun(5, func() {
-				if err := w.run(2000); err != nil {
+				if err := w.Run(2000); err != nil {
 					t.Error(err)
 				}
 			}); allocs != 0 {
 				t.Errorf("%d in flight, sorted %v: %v allocations in 2000 Gets", inFlight, sorted, allocs)
 			}
-			service := measure.NewHistogram()
-			measure.Rest([]*measure.Recorder{w.service}, service)
-			if want := uint64(4000 + 6*2000); service.N() != want || w.found+w.missing != want {
-				t.Errorf("%d in flight: %d Gets recorded, %d answered, %d made", inFlight, service.N(), w.found+w.missing, want)
+			if want := uint64(4000 + 6*2000); b.found+b.missing != want {
+				t.Errorf("%d in flight: %d Gets answered, %d made", inFlight, b.found+b.missing, want)
 			}
 		}
 	}
@@ -54,7 +53,7 @@ func TestABatchAllocatesNothingAndCountsEveryGet(t *testing.T) {
 
 func TestSortedBatchesAscendAndHaveTheSameKeys(t *testing.T) {
 	take := func(sorted bool) (keys [][]byte) {
-		b := &batches{keySource: workerOn(t, nothing{}, 0.2, keyspace.Random).keys, sorted: sorted}
+		b := &batches{gets: *getsOn(t, 0.2, keyspace.Random), sorted: sorted}
 		for range 3 {
 			batch := b.take(50)
 			for i, c := range batch {
@@ -102,9 +101,9 @@ func TestAWrongAnswerInABatchEndsTheWorker(t *testing.T) {
 		} {
 			s := filled(t, keyspace.Random)
 			s.onGet = onGet
-			w := batching(t, workerOn(t, &shelfReader{s}, 0, keyspace.Random), 16, false, inFlight,
+			w, _ := batching(t, getsOn(t, 0, keyspace.Random), &shelfReader{s}, 16, false, inFlight,
 				func() (engine.Reader, error) { return &shelfReader{s}, nil })
-			err := w.run(1000)
+			err := w.Run(1000)
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "get key ") {
 				t.Errorf("%d in flight: %v, want %q", inFlight, err, want)
 			}
@@ -117,10 +116,10 @@ func TestAWrongAnswerInABatchEndsTheWorker(t *testing.T) {
 
 // BenchmarkNullBatch is BenchmarkNullGet in batches: what a batch costs a Get.
 func BenchmarkNullBatch(b *testing.B) {
-	w := batching(b, workerOn(b, nothing{}, 1, keyspace.Random), 64, false, 1, nil)
+	w, _ := batching(b, getsOn(b, 1, keyspace.Random), nothing{}, 64, false, 1, nil)
 	b.ReportAllocs()
 	b.ResetTimer()
-	if err := w.run(uint64(b.N)); err != nil {
+	if err := w.Run(uint64(b.N)); err != nil {
 		b.Fatal(err)
 	}
 }

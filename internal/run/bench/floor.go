@@ -1,12 +1,11 @@
 package bench
 
 import (
-	"sync/atomic"
-
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/internal/run/timed"
 )
 
 // floor measures the harness by itself: the same loop on an engine that answers
@@ -23,8 +22,8 @@ const floorGets = 200_000
 func HarnessFloor(clock *measure.Clock) float64 {
 	m := floorManifest()
 	keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 1, Seed: 1}, space: m.KeySpace(), values: new(keyspace.Values)}
-	w := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: nothing{}, clock: clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
-	return session.Floor(clock, floorGets, w.run)
+	w := timed.NewWorker(clock, &gets{keySource: keys.source(workload.MeasurePhase, 0)}, nothing{})
+	return session.Floor(clock, floorGets, w.Run)
 }
 
 // floorManifest describes the keys that the harness is measured with.

@@ -27,8 +27,8 @@ type choice struct {
 
 // keySource chooses keys and knows what they must give. One per worker and phase.
 type keySource interface {
-	next() choice
-	check(asked choice, value []byte) error
+	next(*choice)
+	check(asked *choice, value []byte) error
 	mayExist() bool // an absent key may be in the database after all
 }
 
@@ -42,13 +42,13 @@ type generated struct {
 	acknowledged *keyspace.Acknowledged
 }
 
-func (g *generated) next() choice {
-	index, absent := g.stream.Next()
-	g.maker.Key(g.key, index)
-	return choice{g.key, index, absent, g.acknowledged != nil && g.acknowledged.Has(index)}
+func (g *generated) next(c *choice) {
+	c.index, c.absent = g.stream.Next()
+	g.maker.Key(g.key, c.index)
+	c.key, c.newest = g.key, g.acknowledged != nil && g.acknowledged.Has(c.index)
 }
 
-func (g *generated) check(asked choice, value []byte) error {
+func (g *generated) check(asked *choice, value []byte) error {
 	return g.checker.Check(value, asked.index, asked.newest)
 }
 
@@ -57,7 +57,7 @@ func (g *generated) mayExist() bool { return false }
 // unchecked are keys for an engine that keeps nothing.
 type unchecked struct{ *generated }
 
-func (unchecked) check(choice, []byte) error { return nil }
+func (unchecked) check(*choice, []byte) error { return nil }
 
 func (unchecked) mayExist() bool { return true }
 
@@ -139,22 +139,22 @@ type sampled struct {
 	buffer []byte
 }
 
-func (s *sampled) next() choice {
-	index, absent := s.stream.Next()
-	if !absent {
-		return choice{key: s.key(index), index: index}
+func (s *sampled) next(c *choice) {
+	if c.index, c.absent = s.stream.Next(); !c.absent {
+		c.key = s.key(c.index)
+		return
 	}
 	// An absent key looks like a present one, its last bytes changed.
-	s.buffer = append(s.buffer[:0], s.key(index%s.len())...)
+	s.buffer = append(s.buffer[:0], s.key(c.index%s.len())...)
 	var tail [8]byte
-	binary.LittleEndian.PutUint64(tail[:], index*0x9e3779b97f4a7c15) // odd: different indexes, different tails
+	binary.LittleEndian.PutUint64(tail[:], c.index*0x9e3779b97f4a7c15) // odd: different indexes, different tails
 	copy(s.buffer[max(0, len(s.buffer)-len(tail)):], tail[:])
-	return choice{key: s.buffer, index: index, absent: true}
+	c.key = s.buffer
 }
 
 func (s *sampled) mayExist() bool { return true }
 
-func (s *sampled) check(asked choice, value []byte) error {
+func (s *sampled) check(asked *choice, value []byte) error {
 	sum := maphash.Bytes(s.seed, value) | 1 // 0 is "not read yet"
 	if s.seen[asked.index].CompareAndSwap(0, sum) {
 		return nil

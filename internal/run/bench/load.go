@@ -19,8 +19,8 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/result"
 )
 
@@ -383,9 +383,9 @@ func (r *run) verifyLoad(m *keyspace.Manifest, values *keyspace.Values) error {
 		}
 		keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 0.1, Seed: m.Seed}, space: m.KeySpace(), values: values, version: m.MaxVersion,
 			any: r.engine.Info().Has(engine.KeepsNothing)}
-		w := &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: r.Clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
-		err = w.run(verifyKeys)
-		ops.Add(w.found + w.missing)
+		g := &gets{keySource: keys.source(workload.MeasurePhase, 0)}
+		err = timed.NewWorker(r.Clock, g, reader).Run(verifyKeys)
+		ops.Add(g.found + g.missing)
 		if err := errors.Join(err, reader.Close()); err != nil {
 			return err
 		}

@@ -78,13 +78,13 @@ func (p *played) source(phase, worker, threads int) *playing {
 	return &playing{played: p, at: at, step: uint64(threads)}
 }
 
-func (p *playing) next() choice {
+func (p *playing) next(c *choice) {
 	i := p.order[p.at%uint64(len(p.order))]
 	p.at += p.step
-	return choice{key: p.key(uint64(i)), index: uint64(i), absent: p.absent[i]}
+	c.key, c.index, c.absent = p.key(uint64(i)), uint64(i), p.absent[i]
 }
 
-func (p *playing) check(asked choice, value []byte) error {
+func (p *playing) check(asked *choice, value []byte) error {
 	return (&sampled{sample: p.sample}).check(asked, value)
 }
 

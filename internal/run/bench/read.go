@@ -10,7 +10,6 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
-	"github.com/statelab/statelab/internal/base/pace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
@@ -44,11 +43,6 @@ func (k *keyset) source(phase, worker int) keySource {
 		return unchecked{made}
 	}
 	return made
-}
-
-// batches are the keys of a worker that makes batches.
-func (k *keyset) batches(phase, worker int, spec *Spec) *batches {
-	return &batches{keySource: k.source(phase, worker), sorted: spec.BatchSorted}
 }
 
 // read is the verb read: prepare, warm, measure, verify, and the accesses by
@@ -176,40 +170,6 @@ func keysIn(d result.Database) (keys uint64, counted bool) {
 	return keys, len(d.Levels) > 0
 }
 
-// team makes the workers of a phase.
-func (r *run) team(keys *keyset, phase int, rate float64) (*team, error) {
-	t := new(team)
-	for i := range r.spec.Threads {
-		reader, err := r.db.Reader()
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open reader %d: %w", i, err), t.close())
-		}
-		w := &worker{keys: keys.source(phase, i), reader: reader, clock: r.Clock, service: measure.NewRecorder()}
-		if rate > 0 {
-			w.pace, w.response = pace.Constant(rate, i, r.spec.Threads), measure.NewRecorder()
-		}
-		t.workers = append(t.workers, w)
-		if r.spec.BatchGets > 0 {
-			w.batches, w.answers = keys.batches(phase, i, r.spec), make([]engine.Answer, r.spec.BatchGets)
-			if w.many, err = manyOf(reader, r.spec.InFlight, r.db.Reader); err != nil {
-				return nil, errors.Join(fmt.Errorf("open the readers of thread %d: %w", i, err), t.close())
-			}
-		}
-	}
-	return t, nil
-}
-
-func (t *team) close() error {
-	var errs []error
-	for _, w := range t.workers {
-		errs = append(errs, w.close())
-	}
-	for _, w := range t.writers {
-		errs = append(errs, w.out.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // measured is the outcome of the phase that counts.
 type measured struct {
 	cost
@@ -237,19 +197,19 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 		}
 		if r.spec.Workload == workload.ReadWhileWriting {
 			if err := r.addWriters(t, keys, math.MaxUint64); err != nil {
-				return errors.Join(err, t.close())
+				return errors.Join(err, t.close.all())
 			}
 		}
 		stop := r.growth.follow(r.OwnRead)
 		err = r.drive(ctx, t, stretch{"measure", r.spec.Gets, ops, m.service, m.response})
 		stop()
 		m.gets = ops.Load()
-		for _, w := range t.workers {
-			m.found += w.found
-			m.missing += w.missing
+		for _, g := range t.gets {
+			m.found += g.found
+			m.missing += g.missing
 		}
 		m.addPuts(t)
-		return errors.Join(err, t.close())
+		return errors.Join(err, t.close.all())
 	})
 	end := time.Now()
 	start := end.Add(-time.Duration(m.Seconds * float64(time.Second)))

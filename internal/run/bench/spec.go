@@ -1,5 +1,5 @@
-// Package bench runs one point: phases, workers and the loop between the two
-// clock reads.
+// Package bench runs one point of an engine: its phases, and what the timed loop gets
+// and checks.
 //
 // Goals: only the engine's call is timed; workers share nothing while they run;
 // every counter is a difference between two snapshots at a phase's ends; a
@@ -7,7 +7,7 @@
 // Non-goals: choosing points (sweep), surviving an engine's crash (runners),
 // explaining figures (report).
 //
-// Read in this order: spec.go, read.go, warm.go, team.go, worker.go, figures.go;
+// Read in this order: spec.go, read.go, warm.go, team.go, gets.go, figures.go;
 // then load.go and write.go.
 package bench
 

@@ -68,7 +68,7 @@ func sharesOf(gets uint64, threads int) []uint64 {
 func (k *keyset) sources(phase int, spec *Spec) []*batches {
 	sources := make([]*batches, spec.Threads)
 	for i := range sources {
-		sources[i] = k.batches(phase, i, spec)
+		sources[i] = &batches{gets: gets{keySource: k.source(phase, i)}, sorted: spec.BatchSorted}
 	}
 	return sources
 }

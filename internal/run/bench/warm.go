@@ -9,7 +9,6 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
 )
@@ -29,17 +28,16 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 		if err != nil {
 			return err
 		}
-		service := measure.NewHistogram()
 		if r.spec.WarmupAuto {
-			err = r.warmUntilSteady(ctx, t, ops, service)
+			err = r.warmUntilSteady(ctx, t, ops)
 		} else {
-			err = r.drive(ctx, t, stretch{phase: "warm", gets: r.spec.WarmupGets, ops: ops, service: service})
+			err = r.drive(ctx, t, stretch{phase: "warm", gets: r.spec.WarmupGets, ops: ops})
 		}
 		r.Result.Workload.WarmupGets = ops.Load()
 		if err == nil && r.spec.PageCache == Cold && !r.usesPageCache() {
 			err = r.Evict(ctx) // the warm-up was for the engine's cache
 		}
-		return errors.Join(err, t.close())
+		return errors.Join(err, t.close.all())
 	})
 	return err
 }
@@ -75,7 +73,7 @@ func (r *run) cacheBlocks() int64 {
 // all windows differs from the quarter before by at most 1 % of all reads, plus
 // one standard deviation of what chance does to such counts. Quarters grow with the
 // warm-up, so a slow change is seen where it would be lost in one window.
-func (r *run) warmUntilSteady(ctx context.Context, t *team, ops *atomicCount, service *measure.Histogram) error {
+func (r *run) warmUntilSteady(ctx context.Context, t *team, ops *atomicCount) error {
 	w := &result.Warmup{CacheBlocks: r.cacheBlocks()}
 	w.WindowGets = warmWindow(w.CacheBlocks)
 	if rest := w.WindowGets % uint64(r.spec.Threads); rest > 0 { // every thread's share is the same, as in a trace
@@ -90,7 +88,7 @@ func (r *run) warmUntilSteady(ctx context.Context, t *team, ops *atomicCount, se
 	used := int64(0)
 	for {
 		before := last
-		if err := r.drive(ctx, t, stretch{phase: "warm", gets: w.WindowGets, ops: ops, service: service}); err != nil {
+		if err := r.drive(ctx, t, stretch{phase: "warm", gets: w.WindowGets, ops: ops}); err != nil {
 			return err
 		}
 		if last, err = r.Snapshot(); err != nil {

@@ -4,21 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/pace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/timed"
 )
 
 const keyBytes = 32
 
-// workerOn is a worker over the keys of a loaded shelf.
-func workerOn(t testing.TB, reader engine.Reader, missing float64, model string) *worker {
+// getsOn asks for the keys of a loaded shelf.
+func getsOn(t testing.TB, missing float64, model string) *gets {
 	t.Helper()
 	values, err := keyspace.NewValues(model, 110, 1)
 	if err != nil {
@@ -26,7 +25,13 @@ func workerOn(t testing.TB, reader engine.Reader, missing float64, model string)
 	}
 	keys := &keyset{choice: workload.Choice{Keys: shelfKeys, MissingShare: missing, Seed: 1},
 		space: keyspace.Keys{Count: shelfKeys, Bytes: keyBytes, Order: keyspace.Hashed, Hash: keyspace.Mix, Seed: 1}, values: values}
-	return &worker{keys: keys.source(workload.MeasurePhase, 0), reader: reader, clock: measure.NewClock(), service: measure.NewRecorder(), stop: new(atomic.Bool)}
+	return &gets{keySource: keys.source(workload.MeasurePhase, 0)}
+}
+
+// workerOn is a worker over them.
+func workerOn(t testing.TB, reader engine.Reader, missing float64, model string) *timed.Worker {
+	t.Helper()
+	return timed.NewWorker(measure.NewClock(), getsOn(t, missing, model), reader)
 }
 
 // filled is a shelf with the pairs that workerOn asks for.
@@ -47,23 +52,23 @@ func filled(t testing.TB, model string) *shelf {
 
 func TestAGetAllocatesNothing(t *testing.T) {
 	for _, model := range []string{keyspace.Random, keyspace.Table32, keyspace.TrieNode} {
-		for name, w := range map[string]*worker{
+		for name, w := range map[string]*timed.Worker{
 			"absent":  workerOn(t, nothing{}, 1, model),
 			"present": workerOn(t, &shelfReader{filled(t, model)}, 0.3, model),
 		} {
-			if err := w.run(2000); err != nil { // the value buffer grows once
+			if err := w.Run(2000); err != nil { // the value buffer grows once
 				t.Fatal(err)
 			}
 			if allocs := testing.AllocsPerRun(5, func() {
-				if err := w.run(2000); err != nil {
+				if err := w.Run(2000); err != nil {
 					t.Error(err)
 				}
 			}); allocs != 0 {
 				t.Errorf("%s, %s: %v allocations in 2000 Gets", name, model, allocs)
 			}
-			w.pace, w.response = pace.Constant(1e9, 0, 1), measure.NewRecorder()
+			w.OnSchedule(pace.Constant(1e9, 0, 1))
 			if allocs := testing.AllocsPerRun(5, func() {
-				if err := w.run(2000); err != nil {
+				if err := w.Run(2000); err != nil {
 					t.Error(err)
 				}
 			}); allocs != 0 {
@@ -71,49 +76,6 @@ func TestAGetAllocatesNothing(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestAStallIsOneSlowServiceAndManySlowResponses is coordinated omission: who
-// times only the calls sees one slow Get, who has a schedule sees that 20 Gets
-// were due meanwhile.
-func TestAStallIsOneSlowServiceAndManySlowResponses(t *testing.T) {
-	// Half a stall is longer than any preemption.
-	const stalledCall, stall, calls, rate = 50, time.Second, 250, 200
-	s := newShelf()
-	s.onGet = func(call int64, _, _ []byte, _ bool) ([]byte, bool, error) {
-		if call == stalledCall {
-			time.Sleep(stall)
-		}
-		return nil, false, nil
-	}
-	w := workerOn(t, &shelfReader{s}, 1, keyspace.Random)
-	w.pace, w.response = pace.Constant(rate, 0, 1), measure.NewRecorder()
-	w.began = w.clock.Ticks()
-	if err := w.run(calls); err != nil {
-		t.Fatal(err)
-	}
-	service, response := measure.NewHistogram(), measure.NewHistogram()
-	measure.Rest([]*measure.Recorder{w.service}, service)
-	measure.Rest([]*measure.Recorder{w.response}, response)
-	if service.N() != calls || response.N() != calls {
-		t.Fatalf("%d service and %d response times of %d calls", service.N(), response.N(), calls)
-	}
-	if slow := atLeast(service, stall/2); slow != 1 {
-		t.Errorf("%d service times of %v and more, want 1", slow, stall/2)
-	}
-	if slow := atLeast(response, stall/2); slow < rate/2 {
-		t.Errorf("%d response times of %v and more, want the %d that were due in the first half of the stall", slow, stall/2, rate/2)
-	}
-}
-
-func atLeast(h *measure.Histogram, d time.Duration) (n int64) {
-	hdr := h.HDR()
-	for _, bar := range hdr.Distribution() {
-		if bar.From >= int64(d) {
-			n += bar.Count
-		}
-	}
-	return n
 }
 
 func TestAWrongAnswerEndsTheWorkerAndNamesTheKey(t *testing.T) {
@@ -145,17 +107,12 @@ func TestAWrongAnswerEndsTheWorkerAndNamesTheKey(t *testing.T) {
 				return c.onGet(call, key, value, found)
 			}
 			w := workerOn(t, &shelfReader{s}, c.missing, keyspace.Random)
-			err := w.run(100)
+			err := w.Run(100)
 			if err == nil || !strings.HasPrefix(err.Error(), asked) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s%s", err, asked, c.want)
 			}
 			if s.gets.Load() != 7 {
 				t.Errorf("%d Gets: it went on", s.gets.Load())
-			}
-			service := measure.NewHistogram()
-			measure.Rest([]*measure.Recorder{w.service}, service)
-			if service.N() != 7 {
-				t.Errorf("%d of 7 Gets recorded", service.N())
 			}
 		})
 	}
@@ -167,7 +124,7 @@ func BenchmarkNullGet(b *testing.B) {
 	w := workerOn(b, nothing{}, 1, keyspace.Random)
 	b.ReportAllocs()
 	b.ResetTimer()
-	if err := w.run(uint64(b.N)); err != nil {
+	if err := w.Run(uint64(b.N)); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -178,7 +135,7 @@ func BenchmarkCheckedGet(b *testing.B) {
 	w := workerOn(b, &shelfReader{filled(b, keyspace.Random)}, 0, keyspace.Random)
 	b.ReportAllocs()
 	b.ResetTimer()
-	if err := w.run(uint64(b.N)); err != nil {
+	if err := w.Run(uint64(b.N)); err != nil {
 		b.Fatal(err)
 	}
 }

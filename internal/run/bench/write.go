@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/result"
 )
 
@@ -28,9 +29,7 @@ type writer struct {
 	out     engine.Writer
 	pace    pace.Pace // of batches
 	clock   *measure.Clock
-	began   int64
 	commits *measure.Recorder // time of one Commit
-	stop    *atomic.Bool
 
 	batchKeys int
 	share     uint64
@@ -43,13 +42,17 @@ type writer struct {
 	userBytes    int64
 }
 
-func (w *writer) run() error {
+func (w *writer) Times() *measure.Recorder { return w.commits }
+
+func (w *writer) Finish() { w.commits.Finish() }
+
+func (w *writer) Run(began int64, stop *atomic.Bool) error {
 	for left := w.share; left > 0; {
 		if due, open := w.pace.Next(); open {
-			sleepUntil(w.clock, w.began, due, w.stop)
+			timed.SleepUntil(w.clock, began, due, stop)
 		}
-		if w.stop.Load() {
-			return errStopped
+		if stop.Load() {
+			return timed.ErrStopped
 		}
 		batch := min(left, uint64(w.batchKeys))
 		w.batch = w.batch[:0]
@@ -99,11 +102,11 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 	}
 	keys.version = m.MaxVersion
 	var acknowledged *keyspace.Acknowledged
-	if len(t.workers) > 0 {
+	if len(t.gets) > 0 {
 		acknowledged = keyspace.NewAcknowledged(keys.choice.Keys)
 	}
-	for _, w := range t.workers {
-		source := w.keys.(*generated)
+	for _, g := range t.gets {
+		source := g.keySource.(*generated)
 		source.checker, source.acknowledged = values.Checker(m.MaxVersion), acknowledged
 	}
 	choice := workload.Choice{Keys: keys.choice.Keys, ZipfTheta: keys.choice.ZipfTheta, Seed: keys.choice.Seed}
@@ -121,7 +124,7 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 		if r.spec.WriteRate > 0 {
 			w.pace = pace.Constant(r.spec.WriteRate/float64(r.spec.BatchKeys), i, r.spec.Writers)
 		}
-		t.writers = append(t.writers, w)
+		t.writers, t.Beside, t.close = append(t.writers, w), append(t.Beside, w), append(t.close, out.Close)
 	}
 	return nil
 }
@@ -129,17 +132,17 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 // overwrite is bench_kvdb's random update: writers only, then the engine is left
 // to finish, so that the write amplification counts the whole of its work.
 func (r *run) overwrite(ctx context.Context, keys *keyset) error {
-	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram()}
+	m := new(measured)
 	var err error
 	m.cost, err = r.Phase("measure", func(ops *atomicCount) error {
 		t := new(team)
 		if err := r.addWriters(t, keys, r.spec.Puts); err != nil {
-			return errors.Join(err, t.close())
+			return errors.Join(err, t.close.all())
 		}
-		err := r.drive(ctx, t, stretch{"measure", r.spec.Puts, ops, m.service, m.response})
+		err := r.drive(ctx, t, stretch{phase: "measure", gets: r.spec.Puts, ops: ops})
 		m.addPuts(t)
 		ops.Store(m.puts)
-		return errors.Join(err, t.close())
+		return errors.Join(err, t.close.all())
 	})
 	end := time.Now()
 	r.Latency(measure.LogEntry{Tag: "commit", Start: end.Add(-time.Duration(m.Seconds * float64(time.Second))), End: end, Durations: r.putLatency})

@@ -1,11 +1,10 @@
 package lookup
 
 import (
-	"sync/atomic"
-
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
@@ -22,18 +21,19 @@ const floorLookups = 100_000
 // HarnessFloor is the cost of the loop around a lookup of an absent account, in
 // nanoseconds: choosing and naming it, two clock reads, recording.
 func HarnessFloor(clock *measure.Clock) float64 {
-	w := nullWorker(clock, floorLookups)
-	return session.Floor(clock, floorLookups, func(count uint64) error {
-		w.nanos = w.nanos[:0]
-		return w.run(count)
-	})
+	return session.Floor(clock, floorLookups, nullWorker(clock).Run)
 }
 
 // nullWorker looks up absent accounts in no layout.
-func nullWorker(clock *measure.Clock, most uint64) *worker {
+func nullWorker(clock *measure.Clock) *timed.Worker {
 	const accounts = 1 << 20
-	return &worker{reader: nothing{}, generator: NewGenerator(protocol.Chain{Seed: 1, Accounts: accounts, BlockAccounts: accounts}, 0), clock: clock,
-		stop: new(atomic.Bool), lookups: lookups{kind: result.AbsentAccountLookup}, nanos: make([]int64, 0, most)}
+	return workerOn(clock, &reader{Reader: nothing{}}, NewGenerator(protocol.Chain{Seed: 1, Accounts: accounts, BlockAccounts: accounts}, 0),
+		result.AbsentAccountLookup)
+}
+
+// workerOn makes random lookups of a kind alone.
+func workerOn(clock *measure.Clock, r *reader, g *Generator, kind string) *timed.Worker {
+	return timed.NewWorker(clock, &gets{lookups: lookups{kind: kind, inFlight: 1}, reader: r, generator: g}, r)
 }
 
 // nothing is a layout's reader without a layout.

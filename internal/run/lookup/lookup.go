@@ -1,7 +1,6 @@
 package lookup
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +8,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
-	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
@@ -143,9 +141,8 @@ func fits(f *result.State, budget int64) bool {
 
 // first measures lookups one by one, each of a state that was just opened.
 func (r *run) first(ctx context.Context, kind string) error {
-	l := lookups{kind: kind, condition: result.FirstLookups, inFlight: 1, count: 1}
-	var total cost
-	var workers []*worker
+	l := lookups{kind: kind, condition: result.FirstLookups, inFlight: 1, count: 1, apart: true}
+	total := newOutcome()
 	var each []float64
 	begun, most, patience := time.Now(), min(max(r.spec.Reads/100, leastFirst), mostFirst), firstPatience
 	if r.spec.First > 0 {
@@ -154,28 +151,25 @@ func (r *run) first(ctx context.Context, kind string) error {
 	err := r.PhaseOf(l.name(), func(ops *atomic.Uint64) (cost, error) {
 		for l.skip < most && (l.skip < leastFirst || time.Since(begun) < patience) {
 			if err := r.openCold(ctx); err != nil {
-				return total, err
+				return total.cost, err
 			}
-			one, c, err := r.drive(ctx, l)
-			if l.skip == 0 {
-				total = c
-			} else {
-				total = sum(total, c)
-			}
+			one := newOutcome()
+			err := r.drive(ctx, l, one)
+			total.add(one)
 			if err != nil {
-				return total, err
+				return total.cost, err
 			}
-			workers, each = append(workers, one...), append(each, readsOf(c))
+			each = append(each, readsOf(one.cost))
 			l.skip++
 			ops.Store(l.skip)
 		}
-		return total, nil
+		return total.cost, nil
 	})
 	if err != nil {
 		return err
 	}
 	l.count = l.skip
-	r.summarize(l, workers, total)
+	r.summarize(l, total)
 	lookups := r.Result.Figures.State.Lookups
 	lookups[len(lookups)-1].ReadsError = standardError(each)
 	return nil
@@ -298,52 +292,70 @@ func (r *run) warm(ctx context.Context, kind string, inFlight int) error {
 	if inFlight > 1 {
 		l.count = min(l.count, fewWarming)
 	}
-	_, _, err := r.phaseOf(ctx, l)
+	_, err := r.phaseOf(ctx, l)
 	return err
 }
 
 func (r *run) measure(ctx context.Context, l lookups) error {
-	workers, c, err := r.phaseOf(ctx, l)
+	out, err := r.phaseOf(ctx, l)
 	if err != nil {
 		return err
 	}
-	r.summarize(l, workers, c)
+	r.summarize(l, out)
 	return nil
 }
 
 // phaseOf is a phase that makes lookups.
-func (r *run) phaseOf(ctx context.Context, l lookups) (workers []*worker, c cost, err error) {
-	err = r.PhaseOf(l.name(), func(ops *atomic.Uint64) (cost, error) {
+func (r *run) phaseOf(ctx context.Context, l lookups) (*outcome, error) {
+	out := newOutcome()
+	return out, r.PhaseOf(l.name(), func(ops *atomic.Uint64) (cost, error) {
 		if l.reopens {
 			if err := r.openCold(ctx); err != nil {
 				return cost{}, err
 			}
 		}
-		workers, c, err = r.drive(ctx, l)
-		for _, w := range workers {
-			ops.Add(w.done.Load())
-		}
-		return c, err
+		err := r.drive(ctx, l, out)
+		ops.Store(out.service.N())
+		return out.cost, err
 	})
-	return workers, c, err
+}
+
+// outcome is what lookups cost, and how long each took.
+type outcome struct {
+	cost
+	service *measure.Histogram
+	touched layout.Touched
+	parts   int
+}
+
+func newOutcome() *outcome {
+	return &outcome{service: measure.NewHistogram(), touched: layout.Touched{Nodes: new(int64), Pages: new(int64)}}
+}
+
+// add adds lookups that came after.
+func (o *outcome) add(next *outcome) {
+	if o.parts++; o.parts == 1 {
+		o.cost = next.cost
+	} else {
+		o.cost = sum(o.cost, next.cost)
+	}
+	o.service.Merge(next.service)
+	o.touch(next.touched)
+}
+
+func (o *outcome) touch(by layout.Touched) {
+	o.touched.Nodes, o.touched.Pages = plus(o.touched.Nodes, by.Nodes), plus(o.touched.Pages, by.Pages)
 }
 
 // summarize makes figures of lookups and what they cost.
-func (r *run) summarize(l lookups, workers []*worker, c cost) {
+func (r *run) summarize(l lookups, of *outcome) {
+	c := of.cost
 	out := result.Lookups{Kind: l.kind, Condition: l.condition, InFlight: l.inFlight, Count: l.count, Seconds: c.Seconds, PerSecond: float64(l.count) / c.Seconds,
 		BlockReads: each(c.Subject.Reads, l.count), BlockBytes: each(c.Subject.ReadBytes, l.count),
 		ReadCalls:   float64(c.Process.ReadCalls) / float64(l.count),
 		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count), CPUNanos: float64(c.Process.UserNanos+c.Process.SystemNanos) / float64(l.count),
 		DeviceReads: each(deviceReads(c), l.count), DeviceBytes: float64(deviceReadBytes(c)) / float64(l.count)}
-	service := measure.NewHistogram()
-	touched := layout.Touched{Nodes: new(int64), Pages: new(int64)}
-	for _, w := range workers {
-		for _, nanos := range w.nanos {
-			service.Add(nanos)
-		}
-		touched.Nodes, touched.Pages = plus(touched.Nodes, w.touched.Nodes), plus(touched.Pages, w.touched.Pages)
-	}
-	out.Nodes, out.Pages, out.ServiceNanos = each(touched.Nodes, l.count), each(touched.Pages, l.count), r.summed(l.name(), service)
+	out.Nodes, out.Pages, out.ServiceNanos = each(of.touched.Nodes, l.count), each(of.touched.Pages, l.count), r.summed(l.name(), of.service)
 	r.Result.Figures.State.Lookups = append(r.Result.Figures.State.Lookups, out)
 }
 
@@ -355,281 +367,55 @@ func plus(sum, n *int64) *int64 {
 	return new(*sum + *n)
 }
 
-// drive makes the lookups, inFlight workers at once, and returns what that cost.
-func (r *run) drive(ctx context.Context, l lookups) (workers []*worker, c cost, err error) {
+// drive makes the lookups, inFlight workers at once, and adds what they were to out.
+func (r *run) drive(ctx context.Context, l lookups, out *outcome) (err error) {
 	// A lookup that faults on a mapped page occupies its scheduler slot, and what limits
 	// the memory needs one.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(l.inFlight, runtime.GOMAXPROCS(0)) + 1))
-	var stop atomic.Bool
-	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
-	var series *watcher
-	c, err = r.Between(func() error {
-		if workers, err = r.workers(l, &stop); err != nil {
+	tell := func(tick *timed.Tick[layout.Counters]) error {
+		if tick.Gets > 0 {
+			tick.BlockReadsPerOp = each(tick.Cost.Subject.Reads, tick.Gets)
+		}
+		if tick.Short {
+			return nil
+		}
+		return r.WriteTick(tick.Tick)
+	}
+	if l.apart {
+		tell = nil
+	}
+	out.cost, err = r.Between(func() error {
+		team, readers, err := r.team(l)
+		if err != nil {
 			return err
 		}
-		if l.condition != result.FirstLookups && !l.apart {
-			if series, err = r.follow(l.name(), workers); err != nil {
-				return errors.Join(err, closeAll(workers))
-			}
+		err = timed.Run(ctx, r.Session, team, l.name(), l.count, timed.Times{Service: out.service}, tell)
+		for _, reader := range readers {
+			out.touch(reader.Touched())
 		}
-		errs := make([]error, len(workers))
-		var group sync.WaitGroup
-		for i, w := range workers {
-			group.Go(func() {
-				if errs[i] = w.runInParts(); errs[i] != nil {
-					stop.Store(true)
-				}
-				w.touched = w.reader.Touched()
-			})
-		}
-		done := make(chan struct{})
-		go func() { group.Wait(); close(done) }()
-		watched := series.watch(done)
-		if watched != nil {
-			stop.Store(true)
-			<-done
-		}
-		err := errors.Join(append(errs, watched)...)
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return errors.Join(err, closeAll(workers))
+		return errors.Join(err, closeAll(readers))
 	})
-	if series != nil && err == nil && !series.interval.TooShort() {
-		err = series.tick()
-	}
-	return workers, c, err
-}
-
-// workers share the lookups.
-func (r *run) workers(l lookups, stop *atomic.Bool) ([]*worker, error) {
-	workers := make([]*worker, l.inFlight)
-	for i := range workers {
-		reader, err := r.state.Reader()
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("make a reader: %w", err), closeAll(workers[:i]))
-		}
-		workers[i] = &worker{reader: reader, clock: r.Clock, stop: stop, lookups: l, seed: l.series() + uint64(i), place: i,
-			generator: r.generator.Clone(), nanos: make([]int64, 0, session.Share(l.count, i, l.inFlight))}
-	}
-	return workers, nil
-}
-
-func closeAll(workers []*worker) (err error) {
-	for _, w := range workers {
-		err = errors.Join(err, w.reader.Close())
-		w.reader = nil // would keep a closed state's caches
-	}
 	return err
 }
 
-// watcher turns what workers do into lines of the series.
-type watcher struct {
-	*run
-	interval *session.Interval[layout.Counters]
-	workers  []*worker
-	times    [][]int64 // of each worker: as many as it has done are written
-	seen     []uint64
-}
-
-func (r *run) follow(phase string, workers []*worker) (*watcher, error) {
-	w := &watcher{run: r, workers: workers, seen: make([]uint64, len(workers))}
-	for _, of := range workers {
-		w.times = append(w.times, of.nanos[:cap(of.nanos)])
-	}
-	var err error
-	w.interval, err = r.Interval(phase)
-	return w, err
-}
-
-// watch writes a line a second until the workers are done.
-func (w *watcher) watch(done <-chan struct{}) error {
-	if w == nil {
-		<-done
-		return nil
-	}
-	ticker := time.NewTicker(session.TickEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-done:
-			return nil
-		case <-ticker.C:
-			if err := w.tick(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (w *watcher) tick() error {
-	times := measure.NewHistogram()
-	for i, of := range w.workers {
-		done := of.done.Load()
-		for _, nanos := range w.times[i][w.seen[i]:done] {
-			times.Add(nanos)
-		}
-		w.seen[i] = done
-	}
-	tick, cost, err := w.interval.End(times.N())
-	if err != nil {
-		return err
-	}
-	if n := times.N(); n > 0 {
-		tick.P50, tick.P99, tick.BlockReadsPerOp = times.Quantile(0.5), times.Quantile(0.99), each(cost.Subject.Reads, n)
-	}
-	return w.WriteTick(tick)
-}
-
-// worker makes the lookups of one goroutine. Nothing in it is shared while it runs
-// but the stop flag and how many are done.
-type worker struct {
-	reader    layout.Reader
-	generator *Generator
-	clock     *measure.Clock
-	stop      *atomic.Bool
-	lookups   lookups
-	place     int // among the workers
-	seed      uint64
-	nanos     []int64
-	done      atomic.Uint64
-	touched   layout.Touched
-	value     []byte
-	want      []byte
-}
-
-// partLookups are made between two times that a worker says how many it has done.
-const partLookups = 64
-
-// runInParts makes as many lookups as there is room for their times.
-func (w *worker) runInParts() error {
-	for left := uint64(cap(w.nanos)); left > 0; {
-		part := min(left, partLookups)
-		if err := w.run(part); err != nil {
-			return err
-		}
-		w.done.Store(uint64(len(w.nanos)))
-		w.lookups.skip += part
-		left -= part
-	}
-	return nil
-}
-
-// run is the data path: choose, call, record, check. Only the call is between the
-// clock reads.
-func (w *worker) run(count uint64) error {
-	for n := range count {
-		if w.stop.Load() {
-			return nil
-		}
-		if touches := w.lookups.touches; touches != nil { // taken in turn
-			i := int(w.lookups.skip+n)*w.lookups.inFlight + w.place
-			if err := w.touch(&touches[i]); err != nil {
-				return fmt.Errorf("look up %x %x: %w", touches[i].account, touches[i].key, err)
-			}
-			continue
-		}
-		c := w.choose(w.lookups.skip + n)
-		var err error
-		if c.slot {
-			err = w.slot(c)
-		} else {
-			err = w.account(c)
-		}
+// team is workers that share the lookups.
+func (r *run) team(l lookups) (*timed.Team, []*reader, error) {
+	team, readers := new(timed.Team), []*reader(nil)
+	for i := range l.inFlight {
+		opened, err := r.state.Reader()
 		if err != nil {
-			return fmt.Errorf("look up %s %d of account %d: %w", w.lookups.kind, c.j, c.index, err)
+			return nil, nil, errors.Join(fmt.Errorf("make a reader: %w", err), closeAll(readers))
 		}
+		readers = append(readers, &reader{Reader: opened})
+		team.Workers = append(team.Workers, timed.NewWorker(r.Clock, &gets{lookups: l, reader: readers[i], generator: r.generator.Clone(),
+			seed: l.series() + uint64(i), place: i, at: l.skip}, readers[i]))
 	}
-	return nil
+	return team, readers, nil
 }
 
-// choice is what to look up.
-type choice struct {
-	index, j uint64
-	slot     bool
-	absent   bool
-}
-
-func (w *worker) choose(n uint64) choice {
-	g := w.generator
-	random := g.word(lookupStream, w.seed, n)
-	c := choice{index: random % g.chain.Accounts}
-	switch w.lookups.kind {
-	case result.AbsentAccountLookup:
-		c.index, c.absent = g.chain.Accounts+random%(1<<40), true
-		return c
-	case result.AccountLookup:
-		return c
+func closeAll(readers []*reader) (err error) {
+	for _, r := range readers {
+		err = errors.Join(err, r.Close())
 	}
-	c.slot = true
-	if g.chain.ContractSlots > 0 {
-		c.index = 0
-	}
-	for try := uint64(0); !g.HasStorage(c.index); try++ {
-		c.index = g.word(contractStream, w.seed, n, try) % g.chain.Accounts
-	}
-	slots := g.slotsOf(c.index)
-	c.j = g.word(lookupSlotStream, w.seed, n) % slots
-	if w.lookups.kind == result.AbsentSlotLookup {
-		c.j, c.absent = c.j+slots, true
-	}
-	return c
-}
-
-func (w *worker) account(c choice) error {
-	hash := w.generator.Hash(c.index)
-	if w.lookups.condition == result.AgainLookups {
-		if _, _, err := w.reader.Account(hash); err != nil {
-			return err
-		}
-	}
-	start := w.clock.Ticks()
-	got, found, err := w.reader.Account(hash)
-	end := w.clock.Ticks()
-	w.nanos = append(w.nanos, w.clock.Nanos(end-start))
-	if err != nil {
-		return err
-	}
-	if err := judge(found, c.absent); err != nil || c.absent {
-		return err
-	}
-	if want := w.generator.Account(c.index); got != want {
-		return fmt.Errorf("wrong answer: %+v, not %+v", got, want)
-	}
-	return nil
-}
-
-func (w *worker) slot(c choice) error {
-	hash, key := w.generator.Hash(c.index), w.generator.SlotHash(c.index, c.j)
-	if w.lookups.condition == result.AgainLookups {
-		var err error
-		if w.value, _, err = w.reader.Slot(hash, key, w.value); err != nil {
-			return err
-		}
-	}
-	start := w.clock.Ticks()
-	got, found, err := w.reader.Slot(hash, key, w.value)
-	end := w.clock.Ticks()
-	w.nanos = append(w.nanos, w.clock.Nanos(end-start))
-	if err != nil {
-		return err
-	}
-	w.value = got[:0]
-	if err := judge(found, c.absent); err != nil || c.absent {
-		return err
-	}
-	if w.want = w.generator.Slot(w.want[:0], c.index, c.j); !bytes.Equal(got, w.want) {
-		return fmt.Errorf("wrong answer: %x, not %x", got, w.want)
-	}
-	return nil
-}
-
-func judge(found, absent bool) error {
-	switch {
-	case found && absent:
-		return errors.New("wrong answer: a value for what was never written")
-	case !found && !absent:
-		return errors.New("wrong answer: what was written is missing")
-	}
-	return nil
+	return err
 }

@@ -7,7 +7,7 @@
 // Non-goals: choosing layouts and comparing them (plan/layouts),
 // surviving their crashes (runners), explaining (report).
 //
-// Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, floor.go.
+// Read in this order: spec.go, chain.go, run.go, count.go, build.go, lookup.go, gets.go, floor.go.
 package lookup
 
 import (

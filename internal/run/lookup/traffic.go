@@ -28,15 +28,6 @@ type traffic struct {
 	complete bool
 }
 
-// touch is a lookup of a block, and what it must find.
-type touch struct {
-	account, key layout.Hash
-	slot         bool
-	want         layout.Account
-	value        []byte
-	absent       bool
-}
-
 // coldBlocks are played each after an opening: as many as give ColdLookups, but not many.
 const coldBlocks = 20
 
@@ -159,7 +150,7 @@ func (r *run) playTraffic(ctx context.Context) error {
 		}
 		l := lookups{kind: result.BlockAccess, condition: result.HeldLookups, inFlight: inFlight, touches: warm, count: uint64(len(warm)), warming: true}
 		if len(warm) > 0 {
-			if _, _, err := r.phaseOf(ctx, l); err != nil {
+			if _, err := r.phaseOf(ctx, l); err != nil {
 				return err
 			}
 		}
@@ -182,8 +173,7 @@ func flatten(blocks [][]touch) (all []touch) {
 func (r *run) coldTraffic(ctx context.Context) error {
 	step := max(1, len(r.traffic.asked)/coldBlocks)
 	l := lookups{kind: result.BlockAccess, condition: result.ColdLookups, inFlight: 1, apart: true}
-	var total cost
-	var workers []*worker
+	total := newOutcome()
 	if _, err := r.phase("cold_block_access_1", func() (uint64, error) {
 		for i := 0; i < len(r.traffic.asked); i += step {
 			if len(r.traffic.asked[i]) == 0 {
@@ -193,25 +183,19 @@ func (r *run) coldTraffic(ctx context.Context) error {
 				return l.count, err
 			}
 			l.touches = r.traffic.asked[i]
-			one := l
+			one, out := l, newOutcome()
 			one.count = uint64(len(l.touches))
-			more, c, err := r.drive(ctx, one)
-			if err != nil {
+			if err := r.drive(ctx, one, out); err != nil {
 				return l.count, err
 			}
-			if workers == nil {
-				total = c
-			} else {
-				total = sum(total, c)
-			}
-			workers = append(workers, more...)
+			total.add(out)
 			l.count += one.count
 		}
 		return l.count, nil
 	}); err != nil || l.count == 0 {
 		return err
 	}
-	r.summarize(l, workers, total)
+	r.summarize(l, total)
 	return nil
 }
 
@@ -319,36 +303,6 @@ func orWrong(err error) error {
 		return errWrong
 	}
 	return err
-}
-
-// touch makes the lookup of a block. Only the call is between the clock reads.
-func (w *worker) touch(q *touch) (err error) {
-	var got layout.Account
-	var value []byte
-	var found bool
-	start := w.clock.Ticks()
-	if q.slot {
-		value, found, err = w.reader.Slot(q.account, q.key, w.value)
-	} else {
-		got, found, err = w.reader.Account(q.account)
-	}
-	end := w.clock.Ticks()
-	w.nanos = append(w.nanos, w.clock.Nanos(end-start))
-	if err != nil {
-		return err
-	}
-	if err := judge(found, q.absent); err != nil || q.absent {
-		return err
-	}
-	if q.slot {
-		w.value = value[:0]
-		if !bytes.Equal(value, q.value) {
-			return fmt.Errorf("wrong answer: %x, not %x", value, q.value)
-		}
-	} else if got != q.want {
-		return fmt.Errorf("wrong answer: %+v, not %+v", got, q.want)
-	}
-	return nil
 }
 
 // warnTraffic says where a list is too short to warm anything.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
 )
@@ -26,8 +27,8 @@ func (r right) Slot(_, key layout.Hash, dst []byte) ([]byte, bool, error) {
 	return append(dst[:0], value...), found, nil
 }
 
-// workerOn is a worker over a small state that is all in memory.
-func workerOn(kind string, most int) *worker {
+// over is a worker over a small state that is all in memory.
+func over(kind string) *timed.Worker {
 	chain := protocol.Chain{Seed: 3, Accounts: 2000, ContractShare: .2, SlotsPer: 4, BlockAccounts: 500, UpdateBlocks: 2, UpdateAccounts: 100}
 	g := NewGenerator(chain, chain.UpdateBlocks)
 	state := right{accounts: map[layout.Hash]layout.Account{}, slots: map[layout.Hash][]byte{}}
@@ -39,22 +40,31 @@ func workerOn(kind string, most int) *worker {
 			}
 		}
 	}
-	w := nullWorker(measure.NewClock(), uint64(most))
-	w.reader, w.generator, w.lookups.kind = state, g, kind
-	return w
+	return workerOn(measure.NewClock(), &reader{Reader: state}, g, kind)
+}
+
+// played is a worker that looks up the accounts and slots of blocks.
+func played(most int) *timed.Worker {
+	account, key, value := layout.Hash{1}, layout.Hash{2}, []byte("value")
+	touches := make([]touch, 0, most)
+	for len(touches) < most {
+		touches = append(touches, touch{account: account, want: layout.Account{Nonce: 7}}, touch{account: account, key: key, slot: true, value: value},
+			touch{account: layout.Hash{3}, absent: true})
+	}
+	r := &reader{Reader: right{accounts: map[layout.Hash]layout.Account{account: {Nonce: 7}}, slots: map[layout.Hash][]byte{key: value}}}
+	return timed.NewWorker(measure.NewClock(), &gets{lookups: lookups{inFlight: 1, touches: touches}, reader: r}, r)
 }
 
 func TestALookupAllocatesNothing(t *testing.T) {
 	const count = 2000
-	workers := map[string]*worker{"no layout": nullWorker(measure.NewClock(), count)}
+	workers := map[string]*timed.Worker{"no layout": nullWorker(measure.NewClock()), "of blocks": played(6 * count)}
 	for _, kind := range []string{result.AccountLookup, result.AbsentAccountLookup, result.SlotLookup, result.AbsentSlotLookup} {
-		workers[kind] = workerOn(kind, count)
+		workers[kind] = over(kind)
 	}
 	for name, w := range workers {
 		if allocs := testing.AllocsPerRun(5, func() {
-			w.nanos, w.lookups.skip = w.nanos[:0], 0
-			if err := w.runInParts(); err != nil || w.done.Load() != count {
-				t.Errorf("%s: %d done, %v", name, w.done.Load(), err)
+			if err := w.Run(count); err != nil {
+				t.Errorf("%s: %v", name, err)
 			}
 		}); allocs != 0 {
 			t.Errorf("%s: %v allocations in %d lookups", name, allocs, count)
@@ -62,24 +72,20 @@ func TestALookupAllocatesNothing(t *testing.T) {
 	}
 }
 
-func benchmarkLookups(b *testing.B, w *worker) {
+func benchmarkLookups(b *testing.B, w *timed.Worker) {
 	b.ReportAllocs()
 	b.ResetTimer()
-	if err := w.runInParts(); err != nil {
+	if err := w.Run(uint64(b.N)); err != nil {
 		b.Fatal(err)
 	}
 }
 
 // BenchmarkNullLookup is the harness alone: choose and name an account, two clock
 // reads, record.
-func BenchmarkNullLookup(b *testing.B) {
-	benchmarkLookups(b, nullWorker(measure.NewClock(), uint64(b.N)))
-}
+func BenchmarkNullLookup(b *testing.B) { benchmarkLookups(b, nullWorker(measure.NewClock())) }
 
 // The others add a map's answer and its check, which is not timed but is CPU time of
 // the run.
-func BenchmarkCheckedAccount(b *testing.B) {
-	benchmarkLookups(b, workerOn(result.AccountLookup, b.N))
-}
+func BenchmarkCheckedAccount(b *testing.B) { benchmarkLookups(b, over(result.AccountLookup)) }
 
-func BenchmarkCheckedSlot(b *testing.B) { benchmarkLookups(b, workerOn(result.SlotLookup, b.N)) }
+func BenchmarkCheckedSlot(b *testing.B) { benchmarkLookups(b, over(result.SlotLookup)) }

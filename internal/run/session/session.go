@@ -4,7 +4,7 @@
 //
 // Goals: engines, trees and layouts are measured by one set of rules; whatever
 // fails is in run.json with the phase it failed in.
-// Non-goals: the timed loops (bench, replay, lookup); choosing what to run.
+// Non-goals: the timed loop (timed); choosing what to run.
 //
 // Read in this order: session.go, phase.go, series.go, memory.go, diskfull.go.
 package session

@@ -1,0 +1,159 @@
+package lookup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/statelab/statelab/layout"
+	"github.com/statelab/statelab/result"
+)
+
+// reader is a layout's reader as the timed loop calls it: a key of one hash names an
+// account, one of two a slot of that account.
+type reader struct {
+	layout.Reader
+	account layout.Account // that was found last
+}
+
+const hashBytes = len(layout.Hash{})
+
+func (r *reader) Get(key, dst []byte) (value []byte, found bool, err error) {
+	if len(key) > hashBytes {
+		return r.Slot(layout.Hash(key[:hashBytes]), layout.Hash(key[hashBytes:]), dst)
+	}
+	r.account, found, err = r.Account(layout.Hash(key))
+	return dst, found, err
+}
+
+// touch is a lookup, and what it must find.
+type touch struct {
+	account, key layout.Hash
+	slot         bool
+	want         layout.Account
+	value        []byte
+	absent       bool
+}
+
+// gets are the lookups of one worker, for the timed loop. Nothing in it is shared.
+type gets struct {
+	lookups
+	reader    *reader
+	generator *Generator
+	seed      uint64
+	place     int // among the workers
+	at        uint64
+	key       [2 * hashBytes]byte
+	random    choice // what was asked, unless it is
+	touch     *touch
+	want      []byte // a slot's value
+	again     []byte
+	failed    error // of the same lookup before the one that is timed
+}
+
+func (g *gets) Next(uint64) (key []byte, n uint64) {
+	at := g.at
+	g.at++
+	slot := false
+	if g.touches != nil { // taken in turn
+		g.touch = &g.touches[int(at)*g.inFlight+g.place]
+		slot = g.touch.slot
+		copy(g.key[:], g.touch.account[:])
+		copy(g.key[hashBytes:], g.touch.key[:])
+	} else {
+		g.choose(at)
+		slot = g.random.slot
+		g.generator.accounts.Key(g.key[:hashBytes], g.random.index)
+		if slot {
+			g.generator.slots.Key(g.key[hashBytes:], slotNumber(g.random.index, g.random.j))
+		}
+	}
+	if key = g.key[:]; !slot {
+		key = g.key[:hashBytes]
+	}
+	if g.condition == result.AgainLookups {
+		g.again, _, g.failed = g.reader.Get(key, g.again[:0])
+	}
+	return key, 1
+}
+
+func (g *gets) Asked() string {
+	if g.touches != nil {
+		return fmt.Sprintf("look up %x %x", g.touch.account, g.touch.key)
+	}
+	return fmt.Sprintf("look up %s %d of account %d", g.kind, g.random.j, g.random.index)
+}
+
+// Check compares the answer with what the generator or the access list says.
+func (g *gets) Check(value []byte, found bool) error {
+	absent, slot := g.random.absent, g.random.slot
+	if g.touches != nil {
+		absent, slot = g.touch.absent, g.touch.slot
+	}
+	switch {
+	case g.failed != nil:
+		return g.failed
+	case found && absent:
+		return errors.New("wrong answer: a value for what was never written")
+	case !found && !absent:
+		return errors.New("wrong answer: what was written is missing")
+	case absent:
+		return nil
+	case slot:
+		if want := g.wantedSlot(); !bytes.Equal(value, want) {
+			return fmt.Errorf("wrong answer: %x, not %x", value, want)
+		}
+		return nil
+	}
+	if want := g.wantedAccount(); g.reader.account != want {
+		return fmt.Errorf("wrong answer: %+v, not %+v", g.reader.account, want)
+	}
+	return nil
+}
+
+func (g *gets) wantedSlot() []byte {
+	if g.touches != nil {
+		return g.touch.value
+	}
+	g.want = g.generator.Slot(g.want[:0], g.random.index, g.random.j)
+	return g.want
+}
+
+func (g *gets) wantedAccount() layout.Account {
+	if g.touches != nil {
+		return g.touch.want
+	}
+	return g.generator.Account(g.random.index)
+}
+
+// choice is a random lookup.
+type choice struct {
+	index, j uint64
+	slot     bool
+	absent   bool
+}
+
+func (g *gets) choose(n uint64) {
+	of, c := g.generator, &g.random
+	random := of.word(lookupStream, g.seed, n)
+	*c = choice{index: random % of.chain.Accounts}
+	switch g.kind {
+	case result.AbsentAccountLookup:
+		c.index, c.absent = of.chain.Accounts+random%(1<<40), true
+		return
+	case result.AccountLookup:
+		return
+	}
+	c.slot = true
+	if of.chain.ContractSlots > 0 {
+		c.index = 0
+	}
+	for try := uint64(0); !of.HasStorage(c.index); try++ {
+		c.index = of.word(contractStream, g.seed, n, try) % of.chain.Accounts
+	}
+	slots := of.slotsOf(c.index)
+	c.j = of.word(lookupSlotStream, g.seed, n) % slots
+	if g.kind == result.AbsentSlotLookup {
+		c.j, c.absent = c.j+slots, true
+	}
+}
