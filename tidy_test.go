@@ -68,6 +68,52 @@ func TestTrackedFilesAreTidy(t *testing.T) {
 	}
 }
 
+// link is a link in a document: its file and its heading.
+var link = regexp.MustCompile(`\]\(([^()\s#]*)(#[^()\s]*)?\)`)
+
+// TestLinksInDocumentsResolve checks that a link leads to a file, and to a heading of it.
+func TestLinksInDocumentsResolve(t *testing.T) {
+	for _, path := range tracked(t) {
+		text, err := os.ReadFile(path)
+		if filepath.Ext(path) != ".md" || err != nil {
+			continue
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(found[1], ":") {
+				continue // another site
+			}
+			target := path
+			if found[1] != "" {
+				target = filepath.Join(filepath.Dir(path), found[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: the link to %s leads nowhere", path, found[1])
+			} else if found[2] != "" && !hasHeading(t, target, found[2]) {
+				t.Errorf("%s: %s has no heading %s", path, target, found[2])
+			}
+		}
+	}
+}
+
+var noAnchor = regexp.MustCompile("[^\\p{L}\\p{N}_ -]")
+
+// hasHeading tells whether a document has the heading of an anchor, written as GitHub writes anchors.
+func hasHeading(t *testing.T, document, anchor string) bool {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if heading := strings.TrimLeft(line, "#"); heading != line {
+			name := noAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+			if "#"+strings.ReplaceAll(name, " ", "-") == anchor {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	for name, p := range packages(t) {
 		if p.Doc == "" {

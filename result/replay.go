@@ -78,7 +78,7 @@ type Replay struct {
 }
 
 // Roots are the roots of one version, in hex. Combined is defined in
-// docs/methods/replay.md.
+// docs/trees.md.
 type Roots struct {
 	Combined string            `json:"combined"`
 	Stores   map[string]string `json:"stores,omitempty"`

@@ -10,7 +10,7 @@ import (
 )
 
 // The chapters whose commands a reader types, each from an empty folder.
-var chapters = []string{"tour.md", "choosing-a-cache.md", "comparing-engines.md", "publishing.md"}
+var chapters = []string{"tour.md", "choosing-a-cache.md", "comparing-engines.md", "sharing.md"}
 
 var typed = regexp.MustCompile(`(?m)^    \$ ((?:statelab|mkdir|mv) .*)$`)
 

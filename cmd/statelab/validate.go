@@ -75,7 +75,7 @@ func (a *app) validate(f *predictFlags) (err error) {
 	if f.out == "" {
 		return nil
 	}
-	text := "# Published runs against the prediction\n\nMade by `statelab predict --validate LOGS --out docs/methods --force`; do not edit.\n\n" + table.String()
+	text := "# Published runs against the prediction\n\nMade by `statelab predict --validate LOGS --out docs --force`; do not edit.\n\n" + table.String()
 	return output.Write(filepath.Join(f.out, "prediction-validation.md"), replaces(&f.force), func(file *os.File) error {
 		_, err := file.WriteString(text)
 		return err

@@ -2,7 +2,7 @@
 # What will a lookup cost at 20 billion keys?
 #
 # Nobody builds that database on a laptop. Its levels follow from how Pebble fills them, and a model
-# of Pebble's cache does the rest (docs/methods/prediction.md).
+# of Pebble's cache does the rest (docs/prediction.md).
 # Answer: block reads
 set -eu
 KEYS=${KEYS:-20B} GETS=${GETS:-1M}

@@ -10,7 +10,7 @@ const pageCacheShare = "left for the page cache"
 
 // tableBytes is what an open table takes beside the cache: 2 to 3 KB of the Go
 // heap were measured, and the kernel's file is as much again
-// (docs/methods/advice.md).
+// (docs/choosing-a-cache.md).
 const tableBytes = 8 << 10
 
 // leastCache is the smallest cache that is ever recommended.

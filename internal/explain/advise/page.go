@@ -96,15 +96,15 @@ func (a Advice) Page() *view.Page {
 			{"Gets per second", view.Unless0(a.Limits.GetsPerSecond, view.ShortCount)},
 			{"latency goal", view.Unless0(float64(a.Limits.LatencyGoal), unit.Nanos)}})}}
 	page.Add("Cache and block reads",
-		view.Block{Title: "Predicted block reads per Get", Method: "advice.md", Picture: a.Picture(), Table: placesTable(a.questions()),
+		view.Block{Title: "Predicted block reads per Get", Method: "choosing-a-cache.md", Picture: a.Picture(), Table: placesTable(a.questions()),
 			Note: strings.TrimSpace(a.rules() +
 				" While the node writes, its memtables take part of the cache: those reads are the curve. At rest means that nothing is written.")},
-		view.Block{Title: "Measured beside the prediction", Method: "advice.md", Table: a.verifiedTable(),
+		view.Block{Title: "Measured beside the prediction", Method: "choosing-a-cache.md", Table: a.verifiedTable(),
 			Note: "Nothing is written during such a run, after the warm-up of that run."})
 	page.Add("Settings",
-		view.Block{Title: "Flags", Method: "advice.md", Table: settingsTable(a.Settings[:1]),
+		view.Block{Title: "Flags", Method: "choosing-a-cache.md", Table: settingsTable(a.Settings[:1]),
 			Note: fmt.Sprintf("Open-file handles for the database: %s.", unit.Count(a.Recommendation.Handles))},
-		view.Block{Title: "Other programs", Method: "advice.md", Table: settingsTable(a.Settings[1:]), Note: a.othersSentence(), Folded: true},
+		view.Block{Title: "Other programs", Method: "choosing-a-cache.md", Table: settingsTable(a.Settings[1:]), Note: a.othersSentence(), Folded: true},
 		view.Block{Title: "Memory", Table: a.memoryTable()})
 	var reasons []string
 	for _, r := range a.Reasons {
@@ -112,8 +112,8 @@ func (a Advice) Page() *view.Page {
 	}
 	page.Add("Why", view.Block{List: reasons},
 		view.Block{Title: "Gets of the node, by its own metrics", Table: a.nodeTable()},
-		view.Block{Title: "The disk: random 4-KiB reads past the page cache", Method: "advice.md", Table: a.diskTable()})
-	page.Add("How it was computed", view.Block{Title: "Command", Method: "advice.md", Pre: view.Shell(a.Command)},
+		view.Block{Title: "The disk: random 4-KiB reads past the page cache", Method: "choosing-a-cache.md", Table: a.diskTable()})
+	page.Add("How it was computed", view.Block{Title: "Command", Method: "choosing-a-cache.md", Pre: view.Shell(a.Command)},
 		view.Block{Title: "The whole curve", Folded: true, Table: placesTable(rowsOf(a.Curve))})
 	return page
 }

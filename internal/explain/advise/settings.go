@@ -92,7 +92,7 @@ type Writes struct {
 
 // calmWriteBytes a second leave two memtables live: one being filled, one being
 // flushed or kept for reuse. Writers without a limit were seen to fill two to
-// seven of geth's eight, most often four (docs/methods/advice.md).
+// seven of geth's eight, most often four (docs/choosing-a-cache.md).
 const calmWriteBytes = 4 << 20
 
 // MemTables tells how the write buffers follow the cache, and how many live

@@ -151,7 +151,7 @@ func (d Disk) Page() *view.Page {
 	} else {
 		pic = nil
 	}
-	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "engines.md",
+	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
 		Picture: pic, Table: ceilingTable(d.Disk)})
 	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
 	return p

@@ -129,7 +129,7 @@ func (c curve) loadFigure() view.Block {
 	panel.FitY(view.ShortNanos)
 	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first rate whose response p99 is "+
 		"over %g times that of the lowest rate, or that is achieved to less than %.0f%%.", kneeTimes, 100*kneeShare)
-	return view.Block{Title: "Latency against load", Note: note, Method: "engines.md", Picture: pic, Table: c.loadTable()}
+	return view.Block{Title: "Latency against load", Note: note, Method: "comparing-engines.md", Picture: pic, Table: c.loadTable()}
 }
 
 func (c curve) loadTable() view.Table {

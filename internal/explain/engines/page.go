@@ -107,7 +107,7 @@ func (in Input) Page() *view.Page {
 func (s *Sweep) speedBlocks() []view.Block {
 	blocks := append(s.scalingBlocks(), axisFigures(s)...)
 	if t := s.ledger(); len(t.Rows) > 0 {
-		blocks = append(blocks, view.Block{Title: "The ledger of writes", Method: "writes.md", Table: t,
+		blocks = append(blocks, view.Block{Title: "The ledger of writes", Method: "reads.md", Table: t,
 			Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
 	}
 	if s.Disk != nil {
@@ -116,7 +116,7 @@ func (s *Sweep) speedBlocks() []view.Block {
 			note += " Not used as a limit: " + s.Disk.Contradicted + "."
 		}
 		blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: note,
-			Method: "engines.md", Table: ceilingTable(s.Disk), Folded: true})
+			Method: "disks.md", Table: ceilingTable(s.Disk), Folded: true})
 	}
 	return blocks
 }
@@ -158,7 +158,7 @@ func comparedCurves(curves []curve, shares bool) (out []view.Block) {
 		{"Block reads per Get", "block reads per Get", "reads.md", blockReads},
 		{"Index hit rate", "hit rate of index blocks, %", "reads.md", hitRate("index hit rate", "index")},
 		{"Overall hit rate", "hit rate of all blocks, %", "reads.md", hitRate("hit rate", "all")},
-		{"Device reads per Get", "device reads per Get", "device-reads.md", deviceReads},
+		{"Device reads per Get", "device reads per Get", "disks.md", deviceReads},
 	} {
 		with := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return len(f.Values(c.measured())) == 0 })
 		if len(with) < 2 {
@@ -224,7 +224,7 @@ func (c curve) blocks() []view.Block {
 			Picture: overlay([]curve{c}, false, "overall hit rate by cache size", all, "hit rate of all blocks, %", false), Table: c.table(all)})
 		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads. " +
 			"A device gives whole sectors or pages, so its bytes exceed those of blocks." + countedBy(c),
-			Method:  "device-reads.md",
+			Method:  "disks.md",
 			Picture: deviceChart(c), Table: c.table(blockReads, deviceReads, agreement,
 				figure("block bytes", "/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
 				deviceBytes.Named("device bytes", "/Get"))})
@@ -376,7 +376,7 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 	comparisons := s.comparisons()
 	for _, a := range comparisons {
 		of := strings.TrimSuffix(": "+a.label, ": ")
-		b := view.Block{Title: "Speed by " + a.x, Method: "engines.md", Table: a.speedTable()}
+		b := view.Block{Title: "Speed by " + a.x, Method: "comparing-engines.md", Table: a.speedTable()}
 		if load := a.loadFigure(); load.Picture != nil {
 			b = load
 		} else if a.rivals() {
@@ -394,10 +394,10 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 			b.Picture = a.enginesChart()
 		}
 		b.Title += of
-		out = append(out, b, view.Block{Title: "What a Get takes" + of, Note: a.pagesNote(), Method: "engines.md", Table: a.efficiencyTable()},
-			view.Block{Title: "What a closed table costs" + of, Note: a.missSentence(), Method: "engines.md", Table: a.handlesTable()})
+		out = append(out, b, view.Block{Title: "What a Get takes" + of, Note: a.pagesNote(), Method: "comparing-engines.md", Table: a.efficiencyTable()},
+			view.Block{Title: "What a closed table costs" + of, Note: a.missSentence(), Method: "comparing-engines.md", Table: a.handlesTable()})
 	}
-	out = append(out, view.Block{Title: "The engines, their memory, what survives", Method: "engines.md", Table: comparisons[0].entrantTable(),
+	out = append(out, view.Block{Title: "The engines, their memory, what survives", Method: "comparing-engines.md", Table: comparisons[0].entrantTable(),
 		Note: "Survives: what a kill of the process and a power cut leave of acknowledged writes. Memory: how the budget was spent."})
 	return append(out, s.published()...)
 }

@@ -66,7 +66,7 @@ func TestPageIsSound(t *testing.T) {
 }
 
 // methods is where a page links to; ownScript is the one script that a page has.
-const methods = "https://github.com/statelab/statelab/blob/main/docs/methods/"
+const methods = "https://github.com/statelab/statelab/blob/main/docs/"
 
 var ownScript = "<script>" + web.ReportScript + "</script>"
 

@@ -43,7 +43,7 @@ func (s *Sweep) published() (out []view.Block) {
 			}}
 		}
 		out = append(out, view.Block{
-			Title: fmt.Sprintf("Published %s and %s figures", study.Of[0], study.Of[1]), Method: "engines.md",
+			Title: fmt.Sprintf("Published %s and %s figures", study.Of[0], study.Of[1]), Method: "comparing-engines.md",
 			Note: "Theirs were measured by others on another machine (" + study.What + "): compare the shape, not the size.",
 			Table: view.TableOf(rows, func(c compared) string { return c.failed },
 				view.Words("cache", func(c compared) string { return c.pageCache }),

@@ -114,7 +114,7 @@ func (s Simulation) Page() *view.Page {
 	page.Cards = []view.Card{{Name: "trace", Facts: view.Known([][2]string{{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion}, {"profile", s.Trace.Profile},
 		{"Gets", unit.Count(s.Gets)}, {"keys", s.Trace.Keys}, {"seed", fmt.Sprint(s.Trace.Seed)}, {"sample", sampled}})}}
 	page.Add("Block reads by cache size",
-		view.Block{Title: "Block reads per Get", Method: "cache-simulation.md", Picture: s.curve(), Table: s.table(),
+		view.Block{Title: "Block reads per Get", Method: "simulation.md", Picture: s.curve(), Table: s.table(),
 			Note: "clockpro1 and clockpro2 behave as the caches of Pebble v1 and v2; the other policies show what a different cache would read."})
 	var why []view.Block
 	for _, name := range s.policies() {
@@ -122,10 +122,10 @@ func (s Simulation) Page() *view.Page {
 		if len(s.policies()) > 1 {
 			title += ", " + name
 		}
-		why = append(why, view.Block{Title: title, Method: "cache-simulation.md", Picture: s.byType(name)})
+		why = append(why, view.Block{Title: title, Method: "simulation.md", Picture: s.byType(name)})
 	}
 	page.Add("Why", append(why, view.Block{Title: "Block reads and hit rates by type", Table: s.typeTable(), Folded: len(why) > 0})...)
-	page.Add("How it was computed", view.Block{Title: "Command", Method: "cache-simulation.md", Pre: view.Shell(s.Command),
+	page.Add("How it was computed", view.Block{Title: "Command", Method: "simulation.md", Pre: view.Shell(s.Command),
 		Note: "A trace lists the blocks that each Get asks for. It does not depend on the cache, so one trace is replayed through every policy and size."})
 	return page
 }

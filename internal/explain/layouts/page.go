@@ -17,7 +17,7 @@ import (
 // Pages that define the figures, and that say how claims are judged.
 const (
 	method       = "layouts.md"
-	claimsMethod = "state-claims.md"
+	claimsMethod = "layouts.md"
 )
 
 // Input is a comparison of layouts.

@@ -212,7 +212,7 @@ func (in Input) device() view.Table {
 }
 
 const (
-	trafficMethod = "traffic.md"
+	trafficMethod = "access-lists.md"
 	trafficNote   = "Reads of each account and slot that a block touches first, beside lookups of random accounts and slots of the generated state; " +
 		"warm across blocks with memory held, and cold: each block right after an opening. 64 in flight: as a client prefetches that has the block's access list."
 )

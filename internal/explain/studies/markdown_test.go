@@ -60,7 +60,7 @@ func (s *Study) Markdown(w io.Writer) error {
 	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
 		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
 		markdownTable(&b, verdicts, "")
-		fmt.Fprintf(&b, "\n%s How each claim is judged: [docs/methods/state-claims.md](../methods/state-claims.md).\n\n    %s\n", s.states(),
+		fmt.Fprintf(&b, "\n%s How each claim is judged: [docs/layouts.md](../layouts.md#published-claims).\n\n    %s\n", s.states(),
 			strings.ReplaceAll(s.Runs[s.Layouts].Command, "\n", "\n    "))
 	}
 	_, err = io.WriteString(w, b.String())

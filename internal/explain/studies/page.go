@@ -173,7 +173,7 @@ func (s *Study) Page() *view.Page {
 		p.Add(name, view.Block{Title: "Figures", Note: strings.Join(append(limits(by[name]), note(by[name])), " "), Table: table(by[name], word)},
 			view.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
 	}
-	p.Add("Claims about layouts of state", view.Block{Title: "Verdicts", Method: "state-claims.md", Note: s.states(), Table: s.verdicts()},
+	p.Add("Claims about layouts of state", view.Block{Title: "Verdicts", Method: "layouts.md", Note: s.states(), Table: s.verdicts()},
 		view.Block{Title: "Commands", Pre: s.Runs[s.Layouts].Command, Folded: true})
 	return p
 }

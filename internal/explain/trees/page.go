@@ -12,7 +12,7 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-const method = "replay.md"
+const method = "trees.md"
 
 // Page is what a browser shows.
 func (in Input) Page() *view.Page {

@@ -46,7 +46,7 @@ type Section struct {
 // Block is a chart, a table, a text or a list of sentences with what explains it.
 type Block struct {
 	Title, Note string
-	Method      string // file in docs/methods
+	Method      string // file in docs
 	Picture     *Picture
 	Table       Table
 	Aside       bool // the table is folded below its chart

@@ -5,7 +5,7 @@
 // (github.com/aclements/go-moremath). The interval is the one that belongs to that test:
 // all ratios of a run of B to a run of A, sorted, without as many at either end as the
 // test's distribution allows (Hodges and Lehmann, Annals of Mathematical Statistics 34,
-// 1963). docs/methods/compare.md explains both in words.
+// 1963). docs/compare.md explains both in words.
 //
 // Non-goals: exact counts, which need no statistics (explain/compare).
 package difference

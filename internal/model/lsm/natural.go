@@ -28,7 +28,7 @@ type NaturalSpec struct {
 // ValueCompression is stored/raw of data blocks under Snappy by level, for 32-byte
 // hashed keys and values of one of load's models. Those of table32 are from the published
 // level tables, where they print three digits; the last level holds more keys with the
-// same value in a block. docs/methods/prediction.md says how the others were measured.
+// same value in a block. docs/prediction.md says how the others were measured.
 func ValueCompression(model string) (ratios [engine.MaxLevels]float64, err error) {
 	upper, last := 0.0, 0.0
 	switch model {

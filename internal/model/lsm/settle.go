@@ -79,7 +79,7 @@ func BaseStarts(base int, baseBytes float64) float64 {
 // are, which grows with the database; and when a new base level moves all
 // targets up by one, the last level keeps its old files until they are merged
 // again. The exponents are fitted to settled loads of 1 to 20 M keys and to the
-// published level tables, all within a quarter (docs/methods/loading.md);
+// published level tables, all within a quarter (docs/shape.md);
 // from layouts alone, not from read figures.
 func fileBytes(base int, growth float64, target [engine.MaxLevels]int64) (mean [engine.MaxLevels]float64) {
 	if base == lastLevel {

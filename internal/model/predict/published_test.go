@@ -98,7 +98,7 @@ func inputOf(dataset string, levels []engine.Level, mib ...int64) Input {
 	return in
 }
 
-// TestAllPublishedPoints is the validation of docs/methods/prediction.md, which
+// TestAllPublishedPoints is the validation of docs/prediction.md, which
 // holds its output: `go test -run AllPublished -v ./internal/model/predict`.
 func TestAllPublishedPoints(t *testing.T) {
 	if testing.Short() {

@@ -12,7 +12,7 @@ import "encoding/binary"
 // sampled trace against a cache: neither the full size nor a scaled one gives
 // the true miss rate. To replay less than everything, replay all Gets against
 // a few of the cache's shards: blocks are hashed to shards, so that is exact
-// for those shards (docs/methods/traces.md).
+// for those shards (docs/simulation.md).
 type Sample struct{ Shift int }
 
 // Takes reports whether the Gets of key are in the sample.

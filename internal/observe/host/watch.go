@@ -124,7 +124,7 @@ func between(begin, end moment) *result.Machine {
 	return m
 }
 
-// Thresholds of the warnings, told in docs/methods/machine.md.
+// Thresholds of the warnings, told in docs/disks.md.
 const (
 	leastJudged       = 1.0 // seconds: the kernel counts processor time in hundredths
 	mostOthersCPU     = 0.10

@@ -176,7 +176,7 @@ func (m Machine) writeRate() float64 {
 	return 400e6
 }
 
-// defaultDisk are the reads a second that docs/methods/engines.md tells of `statelab disk`.
+// defaultDisk are the reads a second that docs/engines.md tells of `statelab disk`.
 var defaultDisk = result.Disk{Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 10_200}, {InFlight: 4, ReadsPerSecond: 22_900},
 	{InFlight: 16, ReadsPerSecond: 46_300}, {InFlight: 64, ReadsPerSecond: 55_400}}}
 

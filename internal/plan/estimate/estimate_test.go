@@ -23,7 +23,7 @@ func within(t *testing.T, about string, got, want, factor float64) {
 	}
 }
 
-// The study's Small set as it was measured: docs/methods/loading.md and its command.
+// The study's Small set as it was measured: docs/shape.md and its command.
 func TestTheSmallSetOfTheStudy(t *testing.T) {
 	sorted := Load(LoadSpec{Engine: "pebble1", Sorted: true, Keys: 200e6, PairBytes: pair, Table32: true, CacheBytes: 512 << 20}, studyMachine)
 	within(t, "seconds of fillsorted", sorted.Seconds, 60, 2)
@@ -199,7 +199,7 @@ func TestMeasuredLayouts(t *testing.T) {
 		s := Layout(LayoutSpec{Layout: layout, Accounts: 100e3, ContractShare: 0.1, SlotsPer: 16, Reads: 2000, MemoryBytes: 64 << 20}, studyMachine)
 		within(t, layout, s.Seconds, seconds, 2)
 	}
-	// The price table of docs/methods/prices.md took 718 s on an idle machine.
+	// The price table of docs/prices.md took 718 s on an idle machine.
 	table := 0.0
 	for layout, largest := range map[string]float64{"flat-pebble": 18, "flat-mdbx": 10, "pagetrie": 24, "chunktrie": 144,
 		"geth-path": 104, "geth-hash": 111} {
@@ -218,7 +218,7 @@ func TestMeasuredLayouts(t *testing.T) {
 	}
 }
 
-// 120 versions of the generated set of docs/methods/replay.md.
+// 120 versions of the generated set of docs/trees.md.
 func TestMeasuredReplays(t *testing.T) {
 	for tree, c := range map[string]struct{ memory, disk float64 }{"iavl1": {900, 279e6}, "iavl1-map": {1228, 0}, "avlite": {1026, 106e6}, "iavl2": {253, 258e6},
 		"memiavl": {400, 103e6}, "cosmosstore": {959, 280e6}} {

@@ -19,10 +19,10 @@ type LayoutSpec struct {
 	Keep          bool // its files stay
 }
 
-// layoutCosts: bytes are of the million accounts of docs/methods/layouts.md, with 16 slots
+// layoutCosts: bytes are of the million accounts of docs/layouts.md, with 16 slots
 // for a tenth of them, so 2.6 values an account. Rates and seconds of openings and lookups lie
 // between those of `statelab layouts --layout L --accounts 100k --reads 2000 --memory 64MiB` on a
-// busy machine with two cores and those of docs/methods/prices.md on an idle one; the memory
+// busy machine with two cores and those of docs/prices.md on an idle one; the memory
 // of the build is of the former.
 type layoutCosts struct {
 	perAccount        float64 // bytes on disk

@@ -42,7 +42,7 @@ func costsOf(engine string) engineCosts {
 	switch engine {
 	case "pebble1", "pebble2":
 		// 1M, 4M, 5M keys: 449 MB, 1.21 GB, 1.36 GB, at most 1.43, 1.42, 1.45 GB; a database of
-		// 154, 615, 769 MB. Rate: 200M keys, docs/methods/loading.md; CPU: ten caches of 5M keys.
+		// 154, 615, 769 MB. Rate: 200M keys, docs/shape.md; CPU: ten caches of 5M keys.
 		costs.logs, costs.peakLogs, costs.getNanos = 0.85, 2, 10.9e3
 	case "rocksdb":
 		costs.peak, costs.memory, costs.getNanos = 1.9, 0.5, 8.9e3 // 154 MB, at most 263 MB; 259 k keys/s

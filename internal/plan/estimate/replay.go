@@ -16,7 +16,7 @@ type ReplaySpec struct {
 	CacheNodes int64 // of a store; 0: the tree's own
 }
 
-// treeCosts: rate and disk are of the 433,182 changes, 241 MiB, in docs/methods/replay.md;
+// treeCosts: rate and disk are of the 433,182 changes, 241 MiB, in docs/trees.md;
 // memory of 120 versions of the same set, 175,563 changes, 101 MB, by `statelab replay
 // --versions 120 --tree T`.
 type treeCosts struct {

@@ -146,7 +146,7 @@ func fields(e *Experiment) []field {
 		{"price.contract_at", "contract-at", Price, "10k,100M",
 			"with --at: slots of the large contract at each of those sizes; 100M slots are about 10 GB", Price, &e.ContractAt},
 		{"price.hardware", "hardware", Price, "here",
-			"disks: here (a probe of this one), a folder of statelab disk --out, a profile (docs/methods/prices.md), or fio's JSON output", Price, &e.Hardware},
+			"disks: here (a probe of this one), a folder of statelab disk --out, a profile (docs/prices.md), or fio's JSON output", Price, &e.Hardware},
 		{"price.gas_per_second", "gas-per-second", Price, "100M", "gas that one second of execution is worth", "", &e.GasPerSecond},
 
 		{"repeats", "repeats", "read sweep replay layouts disk price", "1 disk=3",

@@ -18,7 +18,7 @@ const (
 	Steady = "steady" // until its level sizes and its write amplification stop changing
 )
 
-// The rule of steady, told in docs/methods/writes.md.
+// The rule of steady, told in docs/reads.md.
 const (
 	agePart       = 4   // a round overwrites one in so many keys
 	fewestRounds  = 3   // compared

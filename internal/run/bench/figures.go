@@ -11,7 +11,7 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Tolerances of the self-checks, told in docs/methods/reads.md.
+// Tolerances of the self-checks, told in docs/reads.md.
 const (
 	sharedReadLimit = 0.015 // engines that let several Gets wait for one read count each as a miss
 	byteLimit       = 0.02  // the process reads a little besides blocks

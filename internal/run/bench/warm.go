@@ -42,7 +42,7 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 	return err
 }
 
-// The rule of warmUntilSteady, told in warmup_rule and docs/methods/reads.md.
+// The rule of warmUntilSteady, told in warmup_rule and docs/reads.md.
 const (
 	minWarmWindows = 8
 	maxWarmWindows = 64

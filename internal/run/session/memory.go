@@ -13,7 +13,7 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// memory keeps the process to its budget: docs/methods/memory.md says by which rule,
+// memory keeps the process to its budget: docs/comparing-engines.md says by which rule,
 // the same one for engines, trees and layouts.
 type memory struct {
 	limit *host.MemoryLimit // nil: none
