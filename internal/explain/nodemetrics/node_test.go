@@ -59,7 +59,8 @@ func TestVersionsOfGeth(t *testing.T) {
 		text string // {} is a count
 		want float64
 	}{
-		"hash scheme":                           {"hashdb_memcache_clean_miss {}\npathdb_clean_node_miss 0\npathdb_clean_state_miss 0\nstate_snapshot_clean_account_miss 0\n", 3471},
+		"hash scheme": {"hashdb_memcache_clean_miss {}\npathdb_clean_node_miss 0\npathdb_clean_state_miss 0\n" +
+			"state_snapshot_clean_account_miss 0\n", 3471},
 		"hash scheme, nodes that are not found": {"hashdb_memcache_clean_miss 0\nhashdb_memcache_dirty_miss {}\n", 3471},
 		"hash scheme before 1.13":               {"trie_memcache_clean_miss {}\ntrie_memcache_dirty_miss {}\n", 3471},
 		"path scheme of 1.14 with its snapshot": {"pathdb_clean_miss {}\nstate_snapshot_clean_account_miss {}\nstate_snapshot_clean_storage_miss {}\n", 3 * 3471},
