@@ -11,7 +11,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -289,13 +291,50 @@ type MemoryReporter interface {
 	Memory() []MemoryShare
 }
 
-// MemoryShare is a part of an engine's memory.
+// MemoryShare is a part of an engine's memory, or of a layout's.
 type MemoryShare struct {
-	Use   string `json:"use"` // "block cache", "filters and indexes outside the cache", "write buffers", "open tables", "page cache"
+	Use   string `json:"use"` // in words: "block cache", "write buffers", "open tables", "page cache"
 	Bytes int64  `json:"bytes"`
 	// Basis says how the figure is known: "limit" (the engine keeps to it),
 	// "measured" (its own account now) or "estimate".
 	Basis string `json:"basis"`
+	// Holds says which of its reads a layout answers from this part, for the model of its memory.
+	Holds Holding `json:"holds,omitempty"`
+}
+
+// Holding is what a part of a layout's memory keeps; "" of parts that answer no read.
+type Holding string
+
+const (
+	Blocks         Holding = "blocks"          // blocks or pages, as they lie on the disk
+	CleanState     Holding = "clean_state"     // nodes or flat states, above a cache of blocks
+	PinnedBranches Holding = "pinned_branches" // the upper branches of a trie
+	EntryIndex     Holding = "entry_index"     // where every entry lies
+)
+
+// HoldingOf is what a part holds by its use in words, as libraries behind the C headers name it,
+// and run folders that were written before they had Holds.
+func HoldingOf(use string) Holding {
+	switch use {
+	case "page cache of the layout", "block cache", "block cache and write buffers", "leaf cache":
+		return Blocks
+	case "clean trie nodes", "clean flat states":
+		return CleanState
+	case "index and the rest of the heap":
+		return EntryIndex
+	}
+	if strings.HasPrefix(use, "branches of nibble depth ") {
+		return PinnedBranches
+	}
+	return ""
+}
+
+// UnmarshalJSON reads parts of older folders too, which tell in words alone what they hold.
+func (m *MemoryShare) UnmarshalJSON(text []byte) error {
+	type plain MemoryShare
+	err := json.Unmarshal(text, (*plain)(m))
+	m.Holds = cmp.Or(m.Holds, HoldingOf(m.Use))
+	return err
 }
 
 // Settling is the state of background work while Settle waits.

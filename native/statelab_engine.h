@@ -118,7 +118,9 @@ typedef struct {
 
 /* A part of what the engine keeps in memory. The parts add up to all of it. */
 typedef struct {
-	const char *use;   /* "block cache", "filters and indexes outside the cache", "write buffers", "open tables", "page cache" */
+	/* "block cache", "filters and indexes outside the cache", "write buffers", "open tables", "page cache"; of a layout of state, for the model of
+	 * its memory: "leaf cache" and "page cache of the layout" (blocks or pages as on the disk), "index and the rest of the heap" */
+	const char *use;
 	const char *basis; /* "limit": the engine keeps to it; "measured": its own account, now; "estimate" */
 	int64_t bytes;
 } statelab_memory;

@@ -25,26 +25,6 @@ func embedded() []engine.Engine {
 	return append(append(all, linuxEngines()...), mem.Engine{}, null.Engine{})
 }
 
-// outside are the engines in runner binaries of their own.
-func outside() []runners.Known {
-	return []runners.Known{
-		{Name: "rocksdb", About: "RocksDB", Licence: "Apache-2.0", Runner: "statelab-run-rocksdb", Fix: runnersFix},
-		{Name: "mdbx", About: "libmdbx, the engine of Erigon and reth", Licence: "Apache-2.0", Runner: "statelab-run-mdbx", Fix: runnersFix},
-		{Name: "lmdb", About: "LMDB", Licence: "OLDAP-2.8", Runner: "statelab-run-lmdb", Fix: runnersFix},
-		{Name: "native", About: "any shared library that implements native/statelab_engine.h", Licence: "the library's", Runner: "statelab-run-native",
-			Fix: runnersFix},
-	}
-}
-
-// rebuilt are the engines that this binary links without cgo and that nodes run with it.
-func rebuilt() []runners.Known {
-	const fix = "make build, in statelab's source (needs a C compiler)"
-	return []runners.Known{
-		{Name: "pebble1", Runner: "statelab-run-pebble", Fix: fix},
-		{Name: "pebble2", Runner: "statelab-run-pebble", Fix: fix},
-	}
-}
-
 // engine finds an engine by name, here or in its runner.
 func (a *app) engine(name string, m *mistakes) engine.Engine {
 	a.tables.engines.findAll("engine", []string{name}, m)
@@ -183,21 +163,21 @@ func capabilities() [][2]engine.Capability {
 // withCgo tells whether a runner that holds a linked engine built with cgo measures it.
 func (a *app) withCgo(name string) bool {
 	found := a.tables.engines.found[name]
-	return found != nil && found.Path != self() && slices.ContainsFunc(rebuilt(), func(k runners.Known) bool { return k.Name == name })
+	return found != nil && found.Path != self() && a.tables.engines.rebuilt.of(name) != nil
 }
 
 // measures says which build of an engine measures that there are two of, and why.
 func (a *app) measures(row engineRow) string {
-	i := slices.IndexFunc(rebuilt(), func(k runners.Known) bool { return k.Name == row.Name })
+	known := a.tables.engines.rebuilt.of(row.Name)
 	switch {
-	case i < 0 || !row.Available:
+	case known == nil || !row.Available:
 		return ""
 	case row.Runner != "":
 		return fmt.Sprintf("%s, with cgo as nodes run it (%s=%s: this program, in pure Go)", row.Runner, cgoVariable, never)
 	case a.tables.engines.cgo == never:
 		return fmt.Sprintf("this program, in pure Go, as %s=%s asks", cgoVariable, never)
 	}
-	return fmt.Sprintf("this program, in pure Go; with cgo as nodes run it: %s", rebuilt()[i].Fix)
+	return fmt.Sprintf("this program, in pure Go; with cgo as nodes run it: %s", known.Fix)
 }
 
 // listLayouts names the layouts of state and what builds them. It asks no runner.

@@ -19,7 +19,7 @@ import (
 func withCRunners(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(scratch, "runners")
-	for _, known := range outside() {
+	for _, known := range newTables().engines.outside {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, known.Runner), "../"+known.Runner)
 		build.Env = append(os.Environ(), "CGO_ENABLED=1")
 		if text, err := build.CombinedOutput(); err != nil {

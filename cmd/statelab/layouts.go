@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/flat"
 )
@@ -32,33 +32,12 @@ func embeddedLayouts() []layout.Layout {
 	return append([]layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}, Built: rests}}, linuxLayouts()...)
 }
 
-// outsideLayouts are the layouts in runner binaries of their own.
-func outsideLayouts() []runners.Known {
-	known := func(name, runner, about, licence, fix string) runners.Known {
-		return runners.Known{Name: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: fix}
-	}
-	return []runners.Known{
-		known("flat-mdbx", "flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", runnersFix),
-		known("nomt", "states", "NOMT: values in a B-tree, a trie in pages of six binary levels", "MIT OR Apache-2.0", librariesFix),
-		known("qmdb", "states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", librariesFix),
-		known("triedb", "states", "Base's TrieDB: Ethereum's trie in pages of a mapped file", "MIT", triedbFix),
-		known("geth-hash", "geth", "go-ethereum's trie, nodes under their hashes, on Pebble", "LGPL-3.0", treesFix),
-		known("geth-path", "geth", "go-ethereum's trie, nodes under their paths, on Pebble", "LGPL-3.0", treesFix),
-		known("geth-flat", "geth", "go-ethereum's flat state beside its trie, on Pebble", "LGPL-3.0", treesFix),
-	}
-}
-
 // stateLibraryEnv names a user's own library of a layout; statelab-run-states loads it.
 const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
 
 // allLayouts stands for every layout that is here, with the profiles that published
 // claims are about.
 const allLayouts = "all"
-
-func everyLayout() []string {
-	return []string{"flat-pebble", "flat-mdbx", "pagetrie", "triedb", "chunktrie", "chunktrie:unpinned", "geth-flat", "geth-path", "geth-hash", "nomt",
-		"nomt:prove", "qmdb"}
-}
 
 func (a *app) layoutsVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Layouts, &cobra.Command{
@@ -181,14 +160,14 @@ func (f *flags) layoutQuestion(m *mistakes) (accounts []uint64, memory []int64) 
 func (a *app) findLayouts(list experiment.List, base protocol.LayoutSpec, options []plan.Option, m *mistakes) (entries []layouts.Entry) {
 	labels := list.Values()
 	if list == allLayouts {
-		labels = slices.DeleteFunc(everyLayout(), func(label string) bool {
-			name, _, _ := strings.Cut(label, ":")
-			_, err := a.tables.layouts.find(name)
-			if err != nil {
-				fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, err)
+		labels = nil
+		for _, l := range subject.Layouts() {
+			if _, err := a.tables.layouts.find(l.Name()); err != nil {
+				fmt.Fprintf(a.stderr, "left out: %s: %v\n", l.Label, err)
+			} else {
+				labels = append(labels, l.Label)
 			}
-			return err != nil
-		})
+		}
 	}
 	if len(labels) == 0 {
 		m.add("--layout: name at least one layout, such as --layout geth-path,flat-pebble")
@@ -208,7 +187,7 @@ func (a *app) findLayouts(list experiment.List, base protocol.LayoutSpec, option
 // library or as statelab-run-NAME.
 func pluggedLayouts(name string) ([]runners.Known, string) {
 	return []runners.Known{
-		{Name: name, Runner: "statelab-run-states", Fix: "it loads $" + stateLibraryEnv + " and lib/libstatelab_*.so"},
-		{Name: name, Runner: "statelab-run-" + name, Fix: "a runner of this name must hold it"},
+		plugged(name, "statelab-run-states", "it loads $"+stateLibraryEnv+" and lib/libstatelab_*.so"),
+		plugged(name, "statelab-run-"+name, "a runner of this name must hold it"),
 	}, "a layout of your own needs a library named in $" + stateLibraryEnv + " or a runner named statelab-run-" + name
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -152,7 +153,8 @@ func TestLayoutsAreAllOfThem(t *testing.T) {
 	for _, row := range l.Rows {
 		ran[row.Layout] = row.Status == result.OK
 	}
-	for _, label := range everyLayout() {
+	for _, l := range subject.Layouts() {
+		label := l.Label
 		if ran[label] == strings.Contains(run.stderr, "left out: "+label+": ") {
 			t.Errorf("%s: ran %v, and the words are %s", label, ran[label], run.stderr)
 		}

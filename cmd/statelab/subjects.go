@@ -10,16 +10,9 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/tree"
-)
-
-// Commands that make runner binaries.
-const (
-	runnersFix   = "make runners, in statelab's source (needs a C compiler)"
-	librariesFix = "make runners, in statelab's source (needs a C compiler and Rust)"
-	triedbFix    = "make triedb, in statelab's source (needs a C compiler, Rust and GitHub, or TRIEDB_SOURCE=DIR with a clone of github.com/base/triedb)"
-	treesFix     = "make trees, in statelab's source"
 )
 
 // tables are all that can be measured.
@@ -30,11 +23,46 @@ type tables struct {
 }
 
 func newTables() tables {
-	return tables{
-		&table[engine.Info]{linked: infos[engine.Info](embedded()), verb: runnerVerb, outside: outside(), rebuilt: rebuilt(), cgo: os.Getenv(cgoVariable)},
-		&table[tree.Info]{linked: infos[tree.Info](embeddedTrees()), verb: treeRunnerVerb, outside: outsideTrees(), plugged: pluggedTrees},
-		&table[layout.Info]{linked: infos[layout.Info](embeddedLayouts()), verb: stateRunnerVerb, outside: outsideLayouts(), plugged: pluggedLayouts},
+	t := tables{
+		&table[engine.Info]{linked: infos[engine.Info](embedded()), verb: runnerVerb, cgo: os.Getenv(cgoVariable)},
+		&table[tree.Info]{linked: infos[tree.Info](embeddedTrees()), verb: treeRunnerVerb, plugged: pluggedTrees},
+		&table[layout.Info]{linked: infos[layout.Info](embeddedLayouts()), verb: stateRunnerVerb, plugged: pluggedLayouts},
 	}
+	for _, e := range subject.Engines() {
+		t.engines.outside = t.engines.outside.with(e.Name, e.Program)
+		t.engines.rebuilt = t.engines.rebuilt.with(e.Name, e.WithCgo)
+	}
+	for _, of := range subject.Trees() {
+		t.trees.outside = t.trees.outside.with(of.Name, of.Program)
+	}
+	for _, l := range subject.Layouts() {
+		t.layouts.outside = t.layouts.outside.with(l.Name(), l.Program)
+	}
+	return t
+}
+
+// programs are runners of their own.
+type programs []runners.Known
+
+// with adds the runner of a subject that has one, once.
+func (p programs) with(name string, program subject.Program) programs {
+	if program.Runner == "" || p.of(name) != nil {
+		return p
+	}
+	return append(p, runners.Known{Name: name, Program: program})
+}
+
+// of is the runner of a subject; nil: none.
+func (p programs) of(name string) *runners.Known {
+	if i := slices.IndexFunc(p, func(k runners.Known) bool { return k.Name == name }); i >= 0 {
+		return &p[i]
+	}
+	return nil
+}
+
+// plugged is a runner of the user's own that may hold a subject.
+func plugged(name, runner, fix string) runners.Known {
+	return runners.Known{Name: name, Program: subject.Program{Runner: runner, Fix: fix}}
 }
 
 // runner is the runner of a spec's subject.
@@ -69,14 +97,14 @@ func infos[Info any, Item interface{ Info() Info }](items []Item) (infos []Info)
 type table[Info protocol.Info] struct {
 	linked  []Info
 	verb    string // starts this binary as the runner of those linked
-	outside []runners.Known
+	outside programs
 	// plugged are runners of the user's own that may hold a name which is not listed,
 	// and what to do to have one. nil: there are none.
 	plugged func(name string) (maybe []runners.Known, advice string)
 	found   map[string]*runners.Found[Info] // a runner is asked once
 	// rebuilt are runners that hold some of those linked, built with cgo. They are taken where
 	// they are found, unless cgo, the value of cgoVariable, says otherwise.
-	rebuilt []runners.Known
+	rebuilt programs
 	cgo     string
 }
 
@@ -115,10 +143,8 @@ func (t *table[Info]) look(name string) (*runners.Found[Info], error) {
 			return &runners.Found[Info]{Runner: runners.Runner{Path: self(), Args: []string{t.verb}}, Info: info}, nil
 		}
 	}
-	for _, known := range t.outside {
-		if known.Name == name {
-			return runners.Find[Info](known)
-		}
+	if known := t.outside.of(name); known != nil {
+		return runners.Find[Info](*known)
 	}
 	word, _, _ := protocol.Common(*new(Info))
 	unknown := fmt.Errorf("unknown %s %q (available: %s)", word, name, strings.Join(t.names(), ", "))
@@ -141,15 +167,14 @@ func (t *table[Info]) look(name string) (*runners.Found[Info], error) {
 // withCgo finds the runner that holds a linked name built with cgo; nil: this binary is to
 // measure it.
 func (t *table[Info]) withCgo(name string, linked Info) (*runners.Found[Info], error) {
-	i := slices.IndexFunc(t.rebuilt, func(k runners.Known) bool { return k.Name == name })
+	known := t.rebuilt.of(name)
 	switch {
-	case i < 0 || t.cgo == never:
+	case known == nil || t.cgo == never:
 		return nil, nil
 	case t.cgo != "" && t.cgo != always:
 		return nil, fmt.Errorf("%s=%s: must be 0 (measure %s in pure Go), 1 (with cgo, or fail) or unset", cgoVariable, t.cgo, name)
 	}
-	known := t.rebuilt[i]
-	found, err := runners.Find[Info](known)
+	found, err := runners.Find[Info](*known)
 	if err == nil && versionOf(found.Info) != versionOf(linked) {
 		err = fmt.Errorf("%s holds %s %s, statelab %s: %s", found.Path, name, versionOf(found.Info), versionOf(linked), known.Fix)
 	}

@@ -18,29 +18,12 @@ const treeRunnerVerb = "__trees"
 
 func embeddedTrees() []tree.Tree { return []tree.Tree{null.Tree{}} }
 
-// outsideTrees are the trees in runner binaries of their own.
-func outsideTrees() []runners.Known {
-	known := func(name, runner, about, licence string) runners.Known {
-		return runners.Known{Name: name, About: about, Licence: licence, Runner: "statelab-run-" + runner, Fix: treesFix}
-	}
-	return []runners.Known{
-		known("iavl0", "iavl0", "Cosmos IAVL v0.21 on goleveldb", "Apache-2.0"),
-		known("iavl1", "iavl1", "Cosmos IAVL v1 on goleveldb", "Apache-2.0"),
-		known("iavl1-map", "iavl1", "Cosmos IAVL v1 on an in-memory map", "Apache-2.0"),
-		known("iavl2", "iavl2", "Cosmos IAVL v2 on SQLite", "Apache-2.0"),
-		known("avlite", "avlite", "the IAVL v2 of 2023: log, checkpoints, goleveldb", "Apache-2.0"),
-		known("memiavl", "memiavl", "memiavl of Cronos, log written in the commit", "Apache-2.0"),
-		known("memiavl-async", "memiavl", "memiavl of Cronos, log written behind the commit", "Apache-2.0"),
-		known("cosmosstore", "cosmosstore", "Cosmos SDK store v2: rootmulti over IAVL v1", "Apache-2.0"),
-	}
-}
-
 // pluggedTrees are runners that somebody plugged in: statelab-run-NAME, or for
 // NAME-VARIANT statelab-run-NAME too.
 func pluggedTrees(name string) (maybe []runners.Known, advice string) {
 	base, _, _ := strings.Cut(name, "-")
 	for _, runner := range slices.Compact([]string{"statelab-run-" + name, "statelab-run-" + base}) {
-		maybe = append(maybe, runners.Known{Name: name, Runner: runner, Fix: "a runner of this name must hold it"})
+		maybe = append(maybe, plugged(name, runner, "a runner of this name must hold it"))
 	}
 	return maybe, "a tree of your own needs a runner named statelab-run-" + name
 }

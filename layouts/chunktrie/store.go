@@ -385,7 +385,7 @@ func (s *Store) Memory() []engine.MemoryShare {
 		return shares
 	}
 	pinned := fmt.Sprintf("branches of nibble depth 0 to %d", s.seen.pinnedDepth)
-	return append(shares, engine.MemoryShare{Use: pinned, Bytes: s.seen.pinnedBytes, Basis: "measured"})
+	return append(shares, engine.MemoryShare{Use: pinned, Bytes: s.seen.pinnedBytes, Basis: "measured", Holds: engine.PinnedBranches})
 }
 
 // Close drops the block being built.

@@ -48,13 +48,13 @@ func splitMemory(budgetBytes int64) split {
 func (s split) pebbleMiB() int { return int(s.pebbleBytes >> 20) }
 
 func (s split) shares(l scheme) []engine.MemoryShare {
-	shares := []engine.MemoryShare{{Use: "block cache and write buffers", Bytes: s.pebbleBytes, Basis: "limit"}}
+	shares := []engine.MemoryShare{{Use: "block cache and write buffers", Bytes: s.pebbleBytes, Basis: "limit", Holds: engine.Blocks}}
 	if s.cleanBytes > 0 {
 		use := "clean trie nodes"
 		if l.flat {
 			use = "clean flat states"
 		}
-		shares = append(shares, engine.MemoryShare{Use: use, Bytes: s.cleanBytes, Basis: "limit"})
+		shares = append(shares, engine.MemoryShare{Use: use, Bytes: s.cleanBytes, Basis: "limit", Holds: engine.CleanState})
 	}
 	return shares
 }

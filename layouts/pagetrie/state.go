@@ -235,7 +235,7 @@ func (s *pageState) Memory() []engine.MemoryShare {
 	shares := []engine.MemoryShare{{Use: "changed pages, most of a block at once", Bytes: s.dirtyPages.Load() * pageBytes, Basis: "measured"},
 		{Use: "changes that wait, most at once", Bytes: s.pendingBytes.Load(), Basis: "measured"}}
 	if bytes := s.source.cacheBytes(); bytes > 0 {
-		shares = append([]engine.MemoryShare{{Use: "page cache of the layout", Bytes: bytes, Basis: "limit"}}, shares...)
+		shares = append([]engine.MemoryShare{{Use: "page cache of the layout", Bytes: bytes, Basis: "limit", Holds: engine.Blocks}}, shares...)
 	}
 	return shares
 }

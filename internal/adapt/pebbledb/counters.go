@@ -64,7 +64,7 @@ func (d *DB) WriteBufferBytes() int64 { return int64(d.config.MemTableBytes) }
 func (d *DB) Memory() []engine.MemoryShare {
 	reserved := min(*d.Counters().CacheReservedBytes, d.config.CacheBytes)
 	shares := []engine.MemoryShare{
-		{Use: "block cache", Bytes: d.config.CacheBytes - reserved, Basis: "limit"},
+		{Use: "block cache", Bytes: d.config.CacheBytes - reserved, Basis: "limit", Holds: engine.Blocks},
 		{Use: "write buffers", Bytes: reserved, Basis: "measured"},
 	}
 	if log := d.replayedBytes(); log > 0 {

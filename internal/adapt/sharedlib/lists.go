@@ -30,7 +30,7 @@ func Effective[S any, N size](ask func(into *S, capacity N) N) map[string]string
 func Memory[M any, N size](ask func(into *M, capacity N) N) (shares []engine.MemoryShare) {
 	for _, m := range filled[C.statelab_memory](ask) {
 		if m.use != nil && m.basis != nil {
-			shares = append(shares, engine.MemoryShare{Use: Text(m.use), Basis: Text(m.basis), Bytes: int64(m.bytes)})
+			shares = append(shares, engine.MemoryShare{Use: Text(m.use), Basis: Text(m.basis), Bytes: int64(m.bytes), Holds: engine.HoldingOf(Text(m.use))})
 		}
 	}
 	return shares

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -120,11 +121,12 @@ func TestVerdicts(t *testing.T) {
 			l := &result.Layouts{Rows: c.rows, Workload: result.StateWorkload{MemoryBytes: c.memory}}
 			if c.outlook > 0 {
 				for _, row := range c.rows {
-					l.Outlook = append(l.Outlook, result.LayoutOutlook{Layout: row.Layout, Figure: "nodes_per_lookup", Accounts: Billion, Value: c.outlook, Basis: "formula"})
+					l.Outlook = append(l.Outlook, result.LayoutOutlook{Layout: row.Layout, Figure: "nodes_per_lookup", Accounts: subject.Billion,
+						Value: c.outlook, Basis: "formula"})
 				}
 			}
-			if got := all()[c.claim].found(Evidence{l}).Verdict(); got != c.verdict {
-				t.Errorf("%q, want %q: %s", got, c.verdict, all()[c.claim].found(Evidence{l}).Figures())
+			if got := judge(Evidence{l}, subject.Claims()[c.claim]).Verdict(); got != c.verdict {
+				t.Errorf("%q, want %q: %s", got, c.verdict, judge(Evidence{l}, subject.Claims()[c.claim]).Figures())
 			}
 		})
 	}
@@ -134,7 +136,7 @@ func TestVerdicts(t *testing.T) {
 func TestFiguresOfAVerdict(t *testing.T) {
 	row := aRow("qmdb", 1e6, 1.02, 0.9, 0)
 	row.Slots = 1e6
-	row.Memory = &result.Memory{Shares: []engine.MemoryShare{{Use: "page cache", Bytes: 5}, {Use: "index", Bytes: 30e6}}}
+	row.Memory = &result.Memory{Shares: []engine.MemoryShare{{Use: "page cache", Bytes: 5}, {Use: "index", Holds: engine.EntryIndex, Bytes: 30e6}}}
 	l := &result.Layouts{Rows: []result.LayoutRow{aRow("pagetrie", 1e6, 5, 1, 6.7), row}, Workload: result.StateWorkload{MemoryBytes: mib,
 		UpdateAccounts: 1000}, Host: result.Host{Cores: 2}}
 	for i, want := range map[int][2]string{
@@ -143,7 +145,7 @@ func TestFiguresOfAVerdict(t *testing.T) {
 		9:  {"qmdb at 1M: 15.0 bytes an entry of index.", "rows[1].memory.shares[1]"},
 		10: {"qmdb at 1M: 100k updates a second on 2 cores, in blocks of 1k.", "rows[1].update_ns"},
 	} {
-		f := all()[i].found(Evidence{l})
+		f := judge(Evidence{l}, subject.Claims()[i])
 		if got := [2]string{f.Figures(), strings.Join(f.Places, ", ")}; got != want {
 			t.Errorf("claim %d: %q, want %q", i, got, want)
 		}

@@ -3,10 +3,11 @@ package claims
 import (
 	"fmt"
 	"math"
-	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -24,10 +25,10 @@ const noFigures = "the run does not have the figures"
 
 // judgeManyReads is of claims that a lookup costs as much as claimed on a main
 // network. Reads grow with the size: a smaller state that takes fewer says nothing.
-func judgeManyReads(e Evidence, c claim) finding {
+func judgeManyReads(e Evidence, c subject.Claim) finding {
 	f := finding{Word: Untested, Clause: noFigures}
 	largest := -1
-	for _, layout := range c.layouts {
+	for _, layout := range c.Layouts {
 		i, there := e.Largest(layout)
 		if !there {
 			continue
@@ -38,7 +39,7 @@ func judgeManyReads(e Evidence, c claim) finding {
 		}
 		text, places := e.cost(i)
 		f.note(text, places...)
-		if o, place, ok := e.Ahead(layout, "nodes_per_lookup", Billion, 0); ok && first.of.Nodes != nil && largest < 0 {
+		if o, place, ok := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0); ok && first.of.Nodes != nil && largest < 0 {
 			f.note(fmt.Sprintf("for the %s nodes of 1B accounts it would be %s reads a node, and a node takes %s here",
 				view.Number(o.Value), view.Number(c.Low/o.Value), view.PerGet(first.Value / *first.of.Nodes)), place)
 		}
@@ -51,7 +52,7 @@ func judgeManyReads(e Evidence, c claim) finding {
 	}
 	switch {
 	case largest < 0 || f.Word == HoldsIf:
-	case e.Rows[largest].Accounts >= mainNetwork:
+	case subject.IsMainNetwork(e.Rows[largest].Accounts):
 		f.Word, f.Clause = Fails, ""
 	default:
 		f.Clause = "the claim is about the main network; ours has " + e.Accounts(largest) + " accounts"
@@ -65,9 +66,9 @@ const spanOfGrowth = 2
 // judgeGrowth fits the reads of a first lookup by c * nodes, where a Get of a
 // node costs the same at every size, and c * nodes * log N, where it costs a search of
 // the whole store. Nodes themselves grow with log N.
-func judgeGrowth(e Evidence, c claim) finding {
+func judgeGrowth(e Evidence, c subject.Claim) finding {
 	f := finding{Word: Untested, Clause: noFigures}
-	for _, layout := range c.layouts {
+	for _, layout := range c.Layouts {
 		var same, search, reads []float64
 		var rows []int
 		for _, i := range e.Sizes(layout) {
@@ -96,8 +97,8 @@ func judgeGrowth(e Evidence, c claim) finding {
 		switch {
 		case bySearch < bySame/2:
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
-			if o, place, ok := e.Ahead(layout, "nodes_per_lookup", Billion, 0); ok {
-				f.note(fmt.Sprintf("that law extrapolated to 1B accounts: %s reads", view.Number(slope*o.Value*math.Log(Billion))), place)
+			if o, place, ok := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0); ok {
+				f.note(fmt.Sprintf("that law extrapolated to 1B accounts: %s reads", view.Number(slope*o.Value*math.Log(subject.Billion))), place)
 			}
 		case bySame < bySearch/2 && f.Word != HoldsIf:
 			f.Word, f.Clause = Fails, ""
@@ -126,11 +127,11 @@ func fit(x, y []float64) (c, missed float64) {
 // judgeNodes is of claims about the nodes of a main network, one read each. The run
 // tells whether a node is a read and whether the formula gives the nodes; then so it
 // does at a size that was not built.
-func judgeNodes(e Evidence, c claim) finding {
-	layout := c.layouts[0]
+func judgeNodes(e Evidence, c subject.Claim) finding {
+	layout := c.Layouts[0]
 	i, _ := e.Largest(layout)
 	first, ok := e.blocks(i, result.FirstLookups)
-	o, place, far := e.Ahead(layout, "nodes_per_lookup", Billion, 0)
+	o, place, far := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0)
 	row := e.Rows[i]
 	if !ok || !far || first.of.Nodes == nil || row.Nodes == nil || row.PredictedNodes == nil {
 		return finding{Word: Untested, Clause: noFigures}
@@ -153,8 +154,8 @@ func judgeNodes(e Evidence, c claim) finding {
 // judgeFewReads is of claims that a lookup costs no more than claimed, up to a number
 // of accounts (0: at any). Reads grow with the size: more than claimed in a smaller
 // state refutes it, no more confirms it only so far.
-func judgeFewReads(e Evidence, c claim) finding {
-	layout, limit := c.layouts[0], c.High*(1+tolerance)
+func judgeFewReads(e Evidence, c subject.Claim) finding {
+	layout, limit := c.Layouts[0], c.High*(1+tolerance)
 	var f finding
 	var within, beyond, last int = -1, -1, -1
 	for _, i := range e.Sizes(layout) {
@@ -177,15 +178,15 @@ func judgeFewReads(e Evidence, c claim) finding {
 	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && c.High == 1 {
 		f.note(fmt.Sprintf("%s for an absent account", view.PerGet(absent.Value)), absent.place)
 	}
-	if o, place, ok := e.Ahead(layout, "reads_per_lookup", Billion, 0); ok {
+	if o, place, ok := e.Ahead(layout, "reads_per_lookup", subject.Billion, 0); ok {
 		f.note(fmt.Sprintf("%s at 1B without a cache by %s", view.Number(o.Value), Basis(o.Basis)), place)
 	}
-	if o, place, ok := e.Ahead(layout, "device_reads_per_lookup", Billion, ServerMemory); ok {
+	if o, place, ok := e.Ahead(layout, "device_reads_per_lookup", subject.Billion, ServerMemory); ok {
 		f.note(fmt.Sprintf("%s at 1B with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
 	}
 	held, ok := e.Reads(last, result.HeldLookups)
 	switch {
-	case beyond < 0 && e.Rows[last].Accounts >= c.upTo:
+	case beyond < 0 && e.Rows[last].Accounts >= c.UpTo:
 		f.Word = Holds
 	case beyond < 0:
 		f.Word, f.Clause = HoldsIf, "there are at most "+e.Accounts(last)+" accounts (larger states were not built)"
@@ -202,8 +203,8 @@ func judgeFewReads(e Evidence, c claim) finding {
 
 // judgeRingReads is judgeFewReads of a layout that reads through io_uring: no call is
 // made for a read, so that only a device of its own counts them.
-func judgeRingReads(e Evidence, c claim) finding {
-	i, _ := e.Largest(c.layouts[0])
+func judgeRingReads(e Evidence, c subject.Claim) finding {
+	i, _ := e.Largest(c.Layouts[0])
 	if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok && first.DeviceReads == nil {
 		return finding{Word: Untested, Clause: "its reads can be counted only on a volume: statelab volume create"}
 	}
@@ -212,8 +213,8 @@ func judgeRingReads(e Evidence, c claim) finding {
 
 // judgeReadPerNode compares the layout's own reads with the nodes of the same lookups,
 // at every size.
-func judgeReadPerNode(e Evidence, c claim) finding {
-	layout, f := c.layouts[0], finding{Word: Untested, Clause: noFigures}
+func judgeReadPerNode(e Evidence, c subject.Claim) finding {
+	layout, f := c.Layouts[0], finding{Word: Untested, Clause: noFigures}
 	for _, i := range e.Sizes(layout) {
 		first, ok := e.blocks(i, result.FirstLookups)
 		if !ok || first.of.Nodes == nil {
@@ -237,8 +238,8 @@ func judgeReadPerNode(e Evidence, c claim) finding {
 // judgePerGet is of claims about one Get of a key-value store with memory held: of a
 // node where a lookup walks a trie, else of the account. The reads are those below
 // the store's cache.
-func judgePerGet(e Evidence, c claim) finding {
-	layout, f := c.layouts[0], finding{Word: Untested, Clause: noFigures}
+func judgePerGet(e Evidence, c subject.Claim) finding {
+	layout, f := c.Layouts[0], finding{Word: Untested, Clause: noFigures}
 	for _, i := range e.Sizes(layout) {
 		held, ok := e.blocks(i, result.HeldLookups)
 		if !ok || !e.scarce(i) {
@@ -274,8 +275,8 @@ func judgePerGet(e Evidence, c claim) finding {
 		}
 		f.note(view.PerGet(first.Value)+" with nothing cached at "+e.Accounts(i), first.place)
 	}
-	o, place, ok := e.Ahead(layout, "held_reads_per_lookup", Billion, defaultCache)
-	nodes, _, walks := e.Ahead(layout, "nodes_per_lookup", Billion, 0)
+	o, place, ok := e.Ahead(layout, "held_reads_per_lookup", subject.Billion, defaultCache)
+	nodes, _, walks := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0)
 	if ok && walks {
 		o.Value /= nodes.Value
 	}
@@ -291,7 +292,7 @@ const studyShare = 0.02
 // judgePerNode has reads of a node where the claim is of a call of db.Get. A Get is
 // made only for nodes that no cache above the store answers, so that the two cannot be
 // compared.
-func judgePerNode(e Evidence, c claim) finding {
+func judgePerNode(e Evidence, c subject.Claim) finding {
 	f := judgePerGet(e, c)
 	f.Word, f.Clause = Untested, "ours are reads of a node, theirs of a db.Get, which is made only for nodes that no cache answers"
 	return f
@@ -299,15 +300,15 @@ func judgePerNode(e Evidence, c claim) finding {
 
 // judgeIndexMemory divides memory by entries. The claim is of an index on the
 // disk, ours is all in memory.
-func judgeIndexMemory(e Evidence, c claim) finding {
-	layout := c.layouts[0]
+func judgeIndexMemory(e Evidence, c subject.Claim) finding {
+	layout := c.Layouts[0]
 	i, _ := e.Largest(layout)
 	f := finding{Word: Untested, Clause: "our layout keeps its whole index in memory"}
 	row := e.Rows[i]
 	entries := float64(row.Accounts + row.Slots)
 	if row.Memory != nil {
 		for n, share := range row.Memory.Shares {
-			if strings.Contains(share.Use, "index") {
+			if share.Holds == engine.EntryIndex {
 				f.note(fmt.Sprintf("%s at %s: %s bytes an entry of %s", layout, e.Accounts(i), view.Number(float64(share.Bytes)/entries), share.Use),
 					fmt.Sprintf("rows[%d].memory.shares[%d]", i, n))
 			}
@@ -321,10 +322,10 @@ func judgeIndexMemory(e Evidence, c claim) finding {
 }
 
 // judgeSpeed gives our speed for a claim that hardware decides.
-func judgeSpeed(e Evidence, c claim) finding {
-	layout := c.layouts[0]
+func judgeSpeed(e Evidence, c subject.Claim) finding {
+	layout := c.Layouts[0]
 	i, _ := e.Largest(layout)
-	f := finding{Word: Untested, Clause: c.why}
+	f := finding{Word: Untested, Clause: c.Why}
 	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
 		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), view.ShortCount(1e9 / *nanos), e.Host.Cores,
 			view.ShortCount(float64(e.Workload.UpdateAccounts))), fmt.Sprintf("rows[%d].update_ns", i))
@@ -337,8 +338,8 @@ const writtenPage = 4096
 
 // judgeWrites compares the bytes written for a changed account, in pages, with a
 // claim of at most so many.
-func judgeWrites(e Evidence, c claim) finding {
-	layout := c.layouts[0]
+func judgeWrites(e Evidence, c subject.Claim) finding {
+	layout := c.Layouts[0]
 	i, _ := e.Largest(layout)
 	u := e.Rows[i].Updates
 	if u == nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -15,7 +15,7 @@ import (
 type compared struct {
 	engine, by, pageCache string
 	threads               int
-	kops, cpu, mean       claims.Published
+	kops, cpu, mean       subject.Published
 	failed                string
 }
 
@@ -24,12 +24,12 @@ func (s *Sweep) published() (out []view.Block) {
 	if varying := s.varied; !slices.Contains(varying, "threads") || !slices.Contains(varying, "engine") || s.along() != "threads" {
 		return nil
 	}
-	for _, study := range claims.Studies() {
+	for _, study := range subject.Studies() {
 		rows := s.comparedWith(study)
 		if len(rows) == 0 {
 			continue
 		}
-		figure := func(name, unit string, of func(compared) claims.Published) view.Column[compared] {
+		figure := func(name, unit string, of func(compared) subject.Published) view.Column[compared] {
 			return view.Column[compared]{Name: name, Unit: unit, Words: func(c compared) string {
 				p := of(c)
 				if p.Unit == "" {
@@ -49,9 +49,9 @@ func (s *Sweep) published() (out []view.Block) {
 				view.Words("cache", func(c compared) string { return c.pageCache }),
 				view.Column[compared]{Name: "threads", Key: true, Format: view.Digits, Value: func(c compared) *float64 { return view.Some(float64(c.threads)) }},
 				view.Words("engine", func(c compared) string { return c.engine }), view.Words("by", func(c compared) string { return c.by }),
-				figure("Kops", "/s", func(c compared) claims.Published { return c.kops }),
-				figure("mean", "us", func(c compared) claims.Published { return c.mean }),
-				figure("CPU", "%", func(c compared) claims.Published { return c.cpu }))})
+				figure("Kops", "/s", func(c compared) subject.Published { return c.kops }),
+				figure("mean", "us", func(c compared) subject.Published { return c.mean }),
+				figure("CPU", "%", func(c compared) subject.Published { return c.cpu }))})
 	}
 	return out
 }
@@ -64,9 +64,9 @@ func family(engine string) string {
 
 // comparedWith are our points and the study's by cache, threads and engine; none unless
 // both of its engines are in the sweep.
-func (s *Sweep) comparedWith(study claims.Study) (rows []compared) {
+func (s *Sweep) comparedWith(study subject.Study) (rows []compared) {
 	found := map[string]bool{}
-	ours := func(figure float64, unit string) claims.Published { return claims.Published{Low: figure, Unit: unit} }
+	ours := func(figure float64, unit string) subject.Published { return subject.Published{Low: figure, Unit: unit} }
 	for _, p := range s.Points {
 		name := s.entrant(p)
 		if !slices.Contains(study.Of[:], family(name)) {

@@ -9,6 +9,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -79,14 +80,14 @@ func (in Input) charts() (blocks []view.Block) {
 			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1B. A state that fits into memory is read little.",
 			line{panel: "reads, nothing cached", head: "nothing cached", unit: "reads", log: true, tick: shortReads, value: reads(result.FirstLookups),
 				print: view.PerGet,
-				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, claims.Billion)},
+				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, subject.Billion)},
 			line{panel: "reads, memory held", head: "memory held", unit: "reads", tick: view.ShortCount, value: reads(result.HeldLookups), print: view.PerGet,
 				by: "model", formula: orAhead(func(of row) *float64 {
 					if of.DeviceReads == nil {
 						return nil
 					}
 					return of.PredictedDeviceReads
-				}, "device_reads_per_lookup", true, claims.Billion)}),
+				}, "device_reads_per_lookup", true, subject.Billion)}),
 		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", "nodes per lookup", false, view.ShortCount,
 			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),
 		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", "bytes per lookup", false, view.ShortCount,

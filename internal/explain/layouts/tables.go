@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -121,7 +122,7 @@ func (in Input) ahead() (places []place) {
 		}
 	}
 	if len(places) == 0 {
-		return []place{{claims.Billion, claims.ServerMemory}}
+		return []place{{subject.Billion, claims.ServerMemory}}
 	}
 	return places[:min(len(places), mostAhead)]
 }

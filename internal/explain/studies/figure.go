@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // figure finds "RUN PATH" among the study's results, in the claim's unit; nil for "", and
@@ -178,7 +178,7 @@ func decode(text []byte) (any, error) {
 }
 
 // parsePublished reads "2.25" or "1-2".
-func parsePublished(text, unitName, source string) (p claims.Published, err error) {
+func parsePublished(text, unitName, source string) (p subject.Published, err error) {
 	low, high, isRange := strings.Cut(text, "-")
 	if !isRange {
 		high = low

@@ -25,6 +25,7 @@ import (
 
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -82,7 +83,7 @@ type Group struct {
 // Claim is one published figure with what was found of it.
 type Claim struct {
 	Group
-	Theirs                                       claims.Published
+	Theirs                                       subject.Published
 	MeasuredFigure, PredictedFigure, ModelFigure *float64
 	low, high, withoutFigure                     *float64
 	Word, Clause                                 string

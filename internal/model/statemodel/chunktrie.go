@@ -29,6 +29,18 @@ func Pinned(s State, budgetBytes float64) (bytes float64) {
 
 func pinBytes(at mpt.Depth) float64 { return math.Max(8, 8*at.Branches*(pinHeadWords+at.Children)) }
 
+// UnpinnedNodes is what a lookup of a present account among n reads of a chunk trie: one read for
+// every node below the pinned ones, the leaf included.
+//
+//	1 + SUM over d >= pinnedLevels of 1 - (1 - 16^-d)^(n-1)
+func UnpinnedNodes(n float64) float64 {
+	reads := 1.0
+	for d := pinnedLevels; d < 64; d++ {
+		reads += -math.Expm1((n - 1) * math.Log1p(-math.Pow(16, -float64(d))))
+	}
+	return reads
+}
+
 // ChunkTrie are the reads of nodes that are not pinned, and the pages of the page cache
 // that they lie in. Pins fill level after level from the root on.
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // ReadSpec is a point of a read or a sweep.
@@ -35,9 +36,10 @@ const (
 	fileBytes   = 16e6 // of the same database
 )
 
-func (r ReadSpec) openSeconds(costs engineCosts) float64 {
+func (r ReadSpec) openSeconds() float64 {
+	e, _ := subject.EngineOf(r.Engine)
 	switch {
-	case costs.mapped || costs.space == 0:
+	case e.Cost.Mapped || e.Cost.Space == 0:
 		return 0
 	case r.Files == 0:
 		r.Files = int(r.DatabaseBytes / fileBytes)
@@ -47,12 +49,13 @@ func (r ReadSpec) openSeconds(costs engineCosts) float64 {
 
 // Read is what a point takes: nothing on disk but a few files.
 func Read(r ReadSpec, m Machine) Step {
-	costs := costsOf(r.Engine)
+	e, _ := subject.EngineOf(r.Engine)
+	costs := e.Cost
 	if r.DatabaseBytes == 0 {
-		r.DatabaseBytes = bytes(float64(r.Keys) * 142 * costs.space)
+		r.DatabaseBytes = bytes(float64(r.Keys) * 142 * costs.Space)
 	}
 	cache := r.CacheBytes
-	if cache == 0 && costs.mapped {
+	if cache == 0 && costs.Mapped {
 		cache = m.memory()
 	}
 	reads := readsPerGet(cache, r.DatabaseBytes)
@@ -62,7 +65,7 @@ func Read(r ReadSpec, m Machine) Step {
 	}
 	threads := max(1, r.Threads)
 	fromDevice := 1.0
-	if !r.Direct && !costs.mapped {
+	if !r.Direct && !costs.Mapped {
 		fromDevice = max(0, 1-float64(m.memory())/float64(max(1, r.DatabaseBytes)))
 	}
 	gets := warm + float64(r.Gets)
@@ -73,7 +76,7 @@ func Read(r ReadSpec, m Machine) Step {
 	// A block read that the page cache serves: with 1 MiB of cache a Get of 300k keys takes
 	// 1.0 block reads and 6.1 us more CPU than with 512 MiB.
 	const bufferedNanos = 6e3
-	cpu := gets*costs.getNanos + (gets*reads-device)*bufferedNanos
+	cpu := gets*costs.GetNanos + (gets*reads-device)*bufferedNanos
 	seconds := device/m.readRate(threads) + cpu/1e9/min(float64(threads), m.cores())
 	if r.Rate > 0 {
 		seconds += max(0, float64(r.Gets)/r.Rate-seconds*float64(r.Gets)/max(1, gets))
@@ -85,18 +88,18 @@ func Read(r ReadSpec, m Machine) Step {
 		memory += r.MemoryBytes
 	case r.Cgo:
 		memory = add(memory, bytes(cgoFactor*float64(r.CacheBytes)))
-	case !costs.mapped:
+	case !costs.Mapped:
 		memory = add(memory, bytes(heapFactor*float64(r.CacheBytes)))
 	}
 	held := "cache " + unit.Bytes(cache)
 	switch {
-	case costs.mapped && r.MemoryBytes > 0:
+	case costs.Mapped && r.MemoryBytes > 0:
 		held = "memory " + unit.Bytes(r.MemoryBytes)
-	case costs.mapped:
+	case costs.Mapped:
 		held = "page cache"
 	}
 	return Step{Kind: ReadKind, Name: fmt.Sprintf("reading with %s, %s, threads %d", r.Engine, held, threads), MemoryBytes: memory,
-		Seconds: pointSeconds + r.openSeconds(costs) + seconds, Basis: "reads by the cache's share of the database, the disk's random reads, CPU of a Get"}
+		Seconds: pointSeconds + r.openSeconds() + seconds, Basis: "reads by the cache's share of the database, the disk's random reads, CPU of a Get"}
 }
 
 // heapFactor: a cache of 256 MiB on the Go heap made 667 MiB resident.
@@ -154,7 +157,7 @@ func Curve(points []ReadSpec) Step {
 		n += 2 * float64(r.Gets) // the steady state is that of as many Gets again
 		gets = max(gets, n)
 		simulated += n
-		tables = max(tables, r.openSeconds(costsOf(r.Engine)))
+		tables = max(tables, r.openSeconds())
 	}
 	return Step{Kind: CurveKind, Name: "predicting the curve", MemoryBytes: 256<<20 + int64(gets*traceBytes),
 		Seconds: tables + gets*traceSeconds + simulated*simulateSeconds, Basis: "a trace of the longest point's Gets, simulated for each cache"}

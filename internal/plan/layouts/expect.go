@@ -1,56 +1,172 @@
 package layouts
 
 import (
-	"math"
+	"slices"
 
-	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/statemodel"
+	"github.com/statelab/statelab/internal/run/lookup"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
 )
 
-// pinnedDepth is the nibble depth to which the chunk trie keeps nodes in memory, if it
-// can.
-const pinnedDepth = 5
-
-// expectedChunkReads is what a lookup of a present account reads of a chunk trie: one
-// read for every node below the pinned ones, the leaf included.
-//
-//	1 + SUM over d > pinnedDepth of 1 - (1 - 16^-d)^(n-1)
-func expectedChunkReads(n float64) float64 {
-	reads := 1.0
-	for d := pinnedDepth + 1; d < 64; d++ {
-		reads += -math.Expm1((n - 1) * math.Log1p(-math.Pow(16, -float64(d))))
-	}
-	return reads
+// modelled is the state of a row, or of one with other accounts that takes as much of
+// the disk for each.
+func modelled(row result.LayoutRow, w result.StateWorkload, accounts float64) statemodel.State {
+	return statemodel.State{Accounts: accounts, ContractShare: w.ContractShare, SlotsPer: float64(w.SlotsPer),
+		BlockAccounts: float64(w.BlockAccounts), DiskBytes: row.DiskPerAccount * accounts}
 }
 
-// expected is what formulas say of a lookup of a present account without a cache: the
-// nodes of Ethereum's trie for a layout that walks it, and the reads of those that
-// have a formula.
-func expected(layout string, s statemodel.State) (nodes, reads *float64, basis string) {
-	some := func(v float64) *float64 { return &v }
-	folded := some(mpt.ExpectedFoldedNodes(s.Accounts))
-	switch layout {
-	case "chunktrie":
-		return folded, some(expectedChunkReads(s.Accounts)), "nodes below the pinned depth, one read each"
-	case "chunktrie:unpinned":
-		return folded, folded, "one read for every node"
-	case "pagetrie":
-		if pages, ok := statemodel.Pages(s); ok {
-			return folded, &pages, "pages by simulated splits"
-		}
-		return folded, nil, ""
-	case "triedb": // by the model of pagetrie, which is after it
-		if pages, ok := statemodel.Pages(s); ok {
-			return nil, &pages, "pages by simulated splits of pagetrie"
-		}
-	case "geth-path", "geth-hash":
-		return some(mpt.ExpectedNodes(s.Accounts)), nil, ""
-	case "nomt":
-		return nil, &statemodel.Steady(statemodel.NOMT(s, 0), statemodel.Account)[0], "one leaf page"
-	case "nomt:prove":
-		return nil, some(statemodel.NOMTProof(s)), "stored pages of the trie, and the leaf"
-	case "qmdb":
-		return nil, &statemodel.Steady(statemodel.QMDB(s, 0), statemodel.Account)[0], "the page of the newest operation"
+// expected is what formulas say of a lookup of a present account without a cache.
+func expected(label string, s statemodel.State) (f subject.Formula) {
+	if l, _ := subject.LayoutOf(label); l.Formula != nil {
+		f = l.Formula(s)
 	}
-	return nil, nil, ""
+	return f
+}
+
+// heldReads are what a lookup of a present account is predicted to read below the
+// layout's own caches, and below the page cache too; nil where there is no model, or
+// no cache of its own.
+type heldReads struct {
+	reads, device *float64
+	basis         string
+}
+
+// readsBelow are the reads below each of a model's memories, by their place.
+func readsBelow(model *subject.Model, below []float64, basis string) heldReads {
+	h := heldReads{device: &below[model.Device], basis: basis}
+	if model.Own != subject.Nowhere {
+		h.reads = &below[model.Own]
+	}
+	return h
+}
+
+// expectedHeld predicts the measured lookups of a row: after the phases before them,
+// with the memory that the layout and the page cache had on so many cores.
+func expectedHeld(row result.LayoutRow, w result.StateWorkload, cores int) heldReads {
+	l, _ := subject.LayoutOf(row.Layout)
+	if l.Model == nil || row.Memory == nil || row.Memory.PageCacheBytes == nil {
+		return heldReads{}
+	}
+	memories := l.Model.Memories(modelled(row, w, float64(row.Accounts)), memoryOf(row, cores))
+	if memories == nil {
+		return heldReads{}
+	}
+	return readsBelow(l.Model, statemodel.After(memories, phases(w)), l.Model.Basis)
+}
+
+// phases are the lookups that the memories of a row have seen: of the last state that
+// was opened cold, then those that warm it, then the measured ones.
+func phases(w result.StateWorkload) (all []statemodel.Stretch) {
+	kinds := []statemodel.Kind{statemodel.Account, statemodel.AbsentAccount}
+	if w.SlotsPer > 0 && w.ContractShare > 0 {
+		kinds = append(kinds, statemodel.Slot, statemodel.AbsentSlot)
+	}
+	add := func(kind statemodel.Kind, lookups uint64) {
+		all = append(all, statemodel.Stretch{Kind: kind, Lookups: float64(lookups)})
+	}
+	add(kinds[len(kinds)-1], min(lookup.ColdLookups, w.Reads))
+	for _, kind := range kinds {
+		add(kind, w.Reads)
+	}
+	add(statemodel.Account, w.Reads)
+	return all
+}
+
+// memoryOf is what a row's layout had to keep what it reads.
+func memoryOf(row result.LayoutRow, cores int) (m subject.Memory) {
+	m.PageCache = float64(*row.Memory.PageCacheBytes)
+	for _, share := range row.Memory.Shares {
+		switch bytes := float64(share.Bytes); share.Holds {
+		case engine.Blocks:
+			m.Cache = bytes
+		case engine.CleanState:
+			m.Clean = bytes
+		case engine.PinnedBranches:
+			m.Pinned = bytes
+		}
+	}
+	m.Shards = cachesim.ShardCount(int64(m.Cache), cores)
+	return m
+}
+
+// outlookAccounts are the sizes of the question that no test machine builds, and those that
+// were asked for.
+func outlookAccounts(w result.StateWorkload) []uint64 {
+	all := append([]uint64{1e9, 1e10}, w.At...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// budget is a memory of the outlook.
+type budget struct {
+	bytes      int64
+	perAccount bool // the run's own, as much for each account
+}
+
+// budgets are the run's memory, grown with the state, and those of machines that would
+// hold one.
+func budgets(row result.LayoutRow, w result.StateWorkload, accounts uint64) (all []budget) {
+	if w.MemoryBytes > 0 {
+		all = append(all, budget{int64(float64(w.MemoryBytes) / float64(row.Accounts) * float64(accounts)), true})
+	}
+	fixed := append([]int64{2 << 30, 16 << 30, 64 << 30}, w.AtMemory...)
+	slices.Sort(fixed)
+	for _, bytes := range slices.Compact(fixed) {
+		all = append(all, budget{bytes: bytes})
+	}
+	return all
+}
+
+// outlook predicts a layout's figures at sizes that were not built. What an account
+// takes of the disk is that of the largest size that was. Lookups are of present
+// accounts, and have been for long.
+func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (out []result.LayoutOutlook) {
+	largest := result.LayoutRow{}
+	for _, row := range rows {
+		if row.Layout == layout && row.Status == result.OK && row.Accounts >= largest.Accounts {
+			largest = row
+		}
+	}
+	if largest.Accounts == 0 {
+		return nil
+	}
+	for _, accounts := range outlookAccounts(w) {
+		s := modelled(largest, w, float64(accounts))
+		add := func(figure string, value *float64, of budget, basis string) {
+			if value != nil {
+				out = append(out, result.LayoutOutlook{Layout: layout, Figure: figure, Accounts: accounts,
+					MemoryBytes: of.bytes, PerAccount: of.perAccount, Value: *value, Basis: basis})
+			}
+		}
+		f := expected(layout, s)
+		add("nodes_per_lookup", f.Nodes, budget{}, "formula")
+		add("reads_per_lookup", f.Reads, budget{}, "formula: "+f.Basis)
+		for _, b := range budgets(largest, w, accounts) {
+			h := steadyHeld(layout, s, float64(b.bytes))
+			add("held_reads_per_lookup", h.reads, b, h.basis)
+			add("device_reads_per_lookup", h.device, b, h.basis)
+		}
+	}
+	return out
+}
+
+// steadyHeld predicts lookups with a budget that the layout divides as it does, the
+// rest the page cache's.
+func steadyHeld(label string, s statemodel.State, budgetBytes float64) heldReads {
+	l, _ := subject.LayoutOf(label)
+	if l.Model == nil {
+		return heldReads{}
+	}
+	m, ok := l.Model.Divide(s, budgetBytes)
+	if !ok {
+		return heldReads{}
+	}
+	memories := l.Model.Memories(s, m)
+	if memories == nil {
+		return heldReads{}
+	}
+	return readsBelow(l.Model, statemodel.Steady(memories, statemodel.Account), "model: "+l.Model.Basis)
 }

@@ -1,34 +1,118 @@
 package layouts
 
 import (
+	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/statemodel"
+	"github.com/statelab/statelab/result"
 )
 
-// The formula against the trie it describes: random keys, their common prefixes
-// counted. A node of a lookup is read unless its depth is pinned; the leaf always is.
-func TestExpectedChunkReadsOfRandomKeys(t *testing.T) {
-	const keys = 1 << 22
-	r := rand.New(rand.NewPCG(5, 6))
-	shared := make([]uint8, 1<<24) // keys with these first six nibbles
-	for range keys {
-		shared[r.Uint32()>>8]++
-	}
-	deeper := 0.0 // branches at depth 6 that a key's path has
-	for _, n := range shared {
-		if n > 1 {
-			deeper += float64(n)
+func outlookWorkload() result.StateWorkload {
+	return result.StateWorkload{ContractShare: .1, SlotsPer: 16, BlockAccounts: 5000, Reads: 20_000, MemoryBytes: 64 << 20}
+}
+
+// More memory never reads more, more accounts never less, and no layout reads more than
+// without any; what has no figure is left out.
+func TestOutlookIsInOrder(t *testing.T) {
+	for _, layout := range []string{"chunktrie", "chunktrie:unpinned", "pagetrie", "flat-mdbx", "flat-pebble", "geth-path", "geth-hash", "geth-flat", "nomt",
+		"qmdb"} {
+		rows := []result.LayoutRow{
+			{Layout: layout, Status: result.OK, Accounts: 1e5, DiskPerAccount: 9e9},
+			{Layout: layout, Status: result.OK, Accounts: 1e6, DiskPerAccount: 700},
+			{Layout: layout, Status: result.Failed, Accounts: 1e7, DiskPerAccount: 9e9},
+		}
+		type at struct {
+			figure string
+			memory int64
+		}
+		uncached := map[uint64]float64{}
+		least, smaller := map[string]float64{}, map[at]float64{} // by figure and accounts; by figure and memory
+		own := 0
+		for _, o := range outlook(layout, rows, outlookWorkload()) {
+			if math.IsNaN(o.Value) || o.Value < 0 || o.Basis == "" {
+				t.Errorf("%s: %+v", layout, o)
+			}
+			if o.PerAccount {
+				own++
+				if want := float64(64<<20) / 1e6 * float64(o.Accounts); math.Abs(float64(o.MemoryBytes)-want) > 1 {
+					t.Errorf("%s: memory as here is %d bytes, not %g", layout, o.MemoryBytes, want)
+				}
+				continue
+			}
+			if o.Figure == "reads_per_lookup" {
+				uncached[o.Accounts] = o.Value
+			}
+			if o.MemoryBytes == 0 {
+				continue
+			}
+			if most, known := uncached[o.Accounts]; known && o.Value > most+1e-9 && layout != "chunktrie" {
+				t.Errorf("%s at %d: %g %s with %d bytes of memory, %g without any", layout, o.Accounts, o.Value, o.Figure, o.MemoryBytes, most)
+			}
+			with := fmt.Sprint(o.Figure, o.Accounts)
+			if before, known := least[with]; known && o.Value > before+1e-9 {
+				t.Errorf("%s at %d: %g %s with %d bytes of memory, %g with less", layout, o.Accounts, o.Value, o.Figure, o.MemoryBytes, before)
+			}
+			least[with] = o.Value
+			key := at{o.Figure, o.MemoryBytes}
+			if before, known := smaller[key]; known && o.Value < before-1e-9 {
+				t.Errorf("%s: %g %s at %d accounts, %g at fewer", layout, o.Value, o.Figure, o.Accounts, before)
+			}
+			smaller[key] = o.Value
+		}
+		if own == 0 && layout != "qmdb" { // whose index alone takes more
+			t.Errorf("%s: nothing with memory as here", layout)
 		}
 	}
-	got := 1 + deeper/keys
-	want := expectedChunkReads(keys)
-	// What depth 7 and below add: keys that share seven nibbles.
-	rest := 0.0
-	for d := 7; d < 12; d++ {
-		rest += -math.Expm1((keys - 1) * math.Log1p(-math.Pow(16, -float64(d))))
+	if got := outlook("pagetrie", nil, outlookWorkload()); got != nil {
+		t.Errorf("nothing was built, and %+v is predicted", got)
 	}
-	if math.Abs(got-(want-rest)) > .002 {
-		t.Errorf("%.4f reads of random keys, formula %.4f without the %.4f below", got, want, rest)
+}
+
+// Two figures that can be told by hand. A budget that holds 6 levels of pins leaves a
+// chunk trie of a billion accounts reads for the depths from 6 on and the leaf; a
+// B-tree's leaves of which a share is in memory are read for the rest.
+func TestSteadyByHand(t *testing.T) {
+	w := outlookWorkload()
+	w.ContractShare = 0
+	row := result.LayoutRow{DiskPerAccount: 700}
+	chunks := steadyHeld("chunktrie", modelled(row, w, 1e9), 64<<30)
+	if want := 4.196; math.Abs(*chunks.reads-1-statemodel.UnpinnedNodes(1e9)+1) > .02 || math.Abs(*chunks.reads-want) > 1.1 {
+		t.Errorf("%.3f reads of nodes, the sum gives %.3f", *chunks.reads, statemodel.UnpinnedNodes(1e9))
+	}
+	// 1e9 records of 2 + 8 + 33 + 12.5 bytes on pages of 4076 bytes filled by ln 2: 19.6
+	// million leaves, 80.5 GB; with half of that and a half per cent for branches.
+	leaves := 1e9 * 55.5 / (4076 * math.Ln2) * 4096
+	tree := steadyHeld("flat-mdbx", modelled(row, w, 1e9), leaves/2*1.005)
+	if math.Abs(*tree.device-.5) > .02 {
+		t.Errorf("%.3f device reads with half of the leaves in memory", *tree.device)
+	}
+}
+
+// A row without a held page cache has no prediction, one with as much memory as files
+// has compulsory reads only.
+func TestExpectedHeldOfRows(t *testing.T) {
+	w := outlookWorkload()
+	row := result.LayoutRow{Layout: "pagetrie", Accounts: 100_000, DiskPerAccount: 700,
+		Memory: &result.Memory{Shares: []engine.MemoryShare{{Holds: engine.Blocks, Bytes: 1 << 30}}}}
+	if h := expectedHeld(row, w, 2); h.reads != nil || h.device != nil {
+		t.Errorf("%+v without a page cache that was held", h)
+	}
+	zero := int64(0)
+	row.Memory.PageCacheBytes = &zero
+	all := expectedHeld(row, w, 2)
+	if *all.reads > .2 || *all.reads != *all.device {
+		t.Errorf("%.3f reads, %.3f of the device: all pages fit, and there is no page cache", *all.reads, *all.device)
+	}
+	row.Memory.Shares[0].Bytes = 0
+	none, formula := expectedHeld(row, w, 2), expected("pagetrie", modelled(row, w, 1e5))
+	if math.Abs(*none.reads-*formula.Reads) > 1e-6 || formula.Nodes == nil {
+		t.Errorf("%.3f reads without a cache, by the formula %.3f", *none.reads, *formula.Reads)
+	}
+	row.Layout = "unheard-of"
+	if h := expectedHeld(row, w, 2); h.reads != nil {
+		t.Errorf("%+v of a layout without a model", h)
 	}
 }

@@ -5,7 +5,7 @@
 // Non-goals: the order of runs and what is finished (plan), measuring (lookup), drawing
 // (explain).
 //
-// Read in this order: layouts.go, rows.go, expect.go, expect_held.go, expect_outlook.go.
+// Read in this order: layouts.go, rows.go, expect.go, price.go.
 package layouts
 
 import (

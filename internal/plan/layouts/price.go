@@ -12,6 +12,7 @@ import (
 	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -251,9 +252,9 @@ func others(blank access, of result.LayoutRow, find func(kind, condition string)
 
 // codeRead is a Get of the flat table at that size.
 func codeRead(l *result.Layouts, accounts uint64, condition string) (r access, found bool) {
-	const flatTable = "flat-pebble"
+	records := subject.Records().Label
 	for _, of := range l.Rows {
-		if of.Layout != flatTable || of.Accounts != accounts || of.Status != result.OK {
+		if of.Layout != records || of.Accounts != accounts || of.Status != result.OK {
 			continue
 		}
 		for i := range of.Lookups {
@@ -400,11 +401,14 @@ func firstLookups(built []access, layout string, k pricedKind) (at []access) {
 // uncached is what a lookup of a kind reads with nothing cached, by the model of the
 // layout, in the mean of the builds.
 func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads statemodel.Reads, known bool) {
-	s := p.state(layout, size)
-	seeds := p.seeds()
+	of, _ := subject.LayoutOf(layout)
+	if of.Model == nil {
+		return reads, false
+	}
+	s, seeds := p.state(layout, size), p.seeds()
 	for _, seed := range seeds {
 		s.ContractAt = contractAt(seed)
-		r, known := p.uncachedOf(layout, size, s, kind)
+		r, known := of.Model.Uncached(s, kind, float64(p.Layouts[0].Workload.MemoryBytes))
 		if !known {
 			return reads, false
 		}
@@ -422,37 +426,6 @@ func (p Pricing) seeds() (all []uint64) {
 		}
 	}
 	return all
-}
-
-// uncachedOf is uncached in one state. A contract's trie is paged as one of as many accounts.
-func (p Pricing) uncachedOf(layout string, size Size, s statemodel.State, kind statemodel.Kind) (reads statemodel.Reads, known bool) {
-	name := modelName(layout)
-	if name == "pagetrie" {
-		s.ContractShare, s.SlotsPer = 0, 0
-		reads.Mean, known = statemodel.Pages(s)
-		if kind == statemodel.Slot || kind == statemodel.AbsentSlot {
-			s.Accounts = float64(size.ContractSlots)
-			below, ok := statemodel.Pages(s)
-			reads.Mean, known = reads.Mean+below, known && ok
-		}
-		return reads, known
-	}
-	first := map[string]func(statemodel.State, statemodel.Kind) statemodel.Reads{"flat-pebble": statemodel.FirstFlatPebble,
-		"flat-mdbx": statemodel.FirstFlatMDBX, "geth-hash": statemodel.FirstGethHash,
-		"geth-path": statemodel.FirstGethPath, "geth-flat": statemodel.FirstGethFlat}
-	if of := first[name]; of != nil {
-		return of(s, kind), true
-	}
-	m := memory{}
-	if name == "chunktrie" {
-		m.pinnedBytes = statemodel.Pinned(s, float64(p.Layouts[0].Workload.MemoryBytes))
-	}
-	memories, shown, _ := m.model(name, s)
-	if memories == nil {
-		return reads, false
-	}
-	reads.Mean = statemodel.Steady(memories, kind)[max(shown.reads, 0)]
-	return reads, true
 }
 
 // contractAt is where the one contract, which has index 0, lies among all accounts.

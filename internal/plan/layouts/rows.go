@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
@@ -50,16 +49,11 @@ func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
 	if accounts == 0 { // formulas are of uniform lookups
 		return row
 	}
-	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = expected(modelName(row.Layout), modelled(row, w.Result.Workload, float64(row.Accounts)))
+	f := expected(row.Layout, modelled(row, w.Result.Workload, float64(row.Accounts)))
+	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = f.Nodes, f.Reads, f.Basis
 	held := expectedHeld(row, w.Result.Workload, w.Result.Host.Cores)
 	row.PredictedHeldReads, row.PredictedDeviceReads, row.PredictedHeldBasis = held.reads, held.device, held.basis
 	return row
-}
-
-// modelName is a label without the options that vary: what models know.
-func modelName(label string) string {
-	name, _, _ := strings.Cut(label, " ")
-	return name
 }
 
 // take makes l the row's own figures. Reads that the layout does not count are the

@@ -26,16 +26,14 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // Known is an engine, tree or layout that has a runner binary, whether it is here
 // or not.
 type Known struct {
-	Name    string
-	About   string // what it is, in a few words
-	Licence string
-	Runner  string // name of the binary
-	Fix     string // the command that makes it
+	Name string
+	subject.Program
 }
 
 // NotHere is the error for a runner that was not found.

@@ -1,0 +1,91 @@
+package subject
+
+// Engine is a key-value engine.
+type Engine struct {
+	Name    string
+	Program Program // of its own
+	WithCgo Program // that holds it built with cgo, where statelab links it without
+	Cost    EngineCost
+
+	KeepsNothing bool // it measures the harness, and is not ranked
+}
+
+// EngineCost is of `statelab load --engine E --keys 1M` (key 32 B, value 110 B, random
+// values), bytes by du every 0.15 s, where no other command is named. Rates are of a
+// shared machine with two cores.
+type EngineCost struct {
+	Space float64 // bytes of the database / bytes of keys and values
+	Peak  float64 // at most while loading, in the same unit
+	// Logs are write-ahead logs that stay for reuse, and at the most: times the cache,
+	// which gives the memtables their size.
+	Logs, PeakLogs float64
+	KeysPerSecond  float64
+	// GetNanos is the CPU of a Get. `read --page-cache warm --memory 512MiB --threads 1` of 300k
+	// keys: goleveldb 4.3 us, badger 4.0, rocksdb 3.6, pebble1 3.3, bbolt 1.6, lmdb 1.0, mdbx 1.0;
+	// of millions two to three times as much.
+	GetNanos float64
+	Memory   float64 // of a load, times its cache
+	Mapped   bool    // its cache is the page cache
+	InMemory bool    // it keeps every pair in memory
+	Sorted   *SortedCost
+}
+
+// SortedCost is of an engine that builds its tables from sorted keys, and preallocates each
+// write-ahead log by the size of its memtables.
+type SortedCost struct {
+	KeysPerSecond, Logs, PeakLogs, Memory, Amplification float64
+	Log                                                  float64 // of loading by Puts, times the cache
+	FirstMemTable                                        float64 // bytes; they double up to their size
+}
+
+// pebble: 1M, 4M, 5M keys: 449 MB, 1.21 GB, 1.36 GB, at most 1.43, 1.42, 1.45 GB; a database of
+// 154, 615, 769 MB. Rate: 200M keys, docs/shape.md; CPU: ten caches of 5M keys.
+//
+// Sorted: `load --keys 200M --workload fillsorted` took 60 s; 20M keys made 1.5 M keys/s, 4M keys
+// 1.4 M on a busy machine. 4M keys took 910 MB for a database of 615 MB, and 1.34 GB at most.
+//
+// A log has 1.1 memtables (a quarter of the cache), and each memtable starts one; memtables
+// double from 256 KiB, so a small database has few. 20k, 100k, 500k keys: 592, 900, 1,255 MB at
+// most, 298, 311, 372 MB at the end.
+var pebble = EngineCost{Space: 1.09, Peak: 1.4, KeysPerSecond: 250e3, GetNanos: 10.9e3, Memory: 1.2, Logs: 0.85, PeakLogs: 2,
+	Sorted: &SortedCost{KeysPerSecond: 2.5e6, Logs: 0.55, PeakLogs: 1.4, Memory: 128 << 20, Amplification: 1.1, Log: 0.275, FirstMemTable: 256 << 10}}
+
+// nothing is the cost of an engine without files.
+var nothing = EngineCost{KeysPerSecond: 350e3, GetNanos: 500}
+
+// Engines are all engines, in the order in which they are listed.
+func Engines() []Engine {
+	withCgo := Program{Runner: "statelab-run-pebble", Fix: makeWithCgo}
+	inMemory := nothing
+	inMemory.InMemory = true
+	return []Engine{
+		{Name: "pebble1", WithCgo: withCgo, Cost: pebble},
+		{Name: "pebble2", WithCgo: withCgo, Cost: pebble},
+		// 154 MB, at most 299 MB; 5M keys 771 MB, at most 978 MB; 323 k keys/s.
+		{Name: "goleveldb", Cost: EngineCost{Space: 1.09, Peak: 1.5, PeakLogs: 0.1, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}},
+		{Name: "bbolt", Cost: EngineCost{Mapped: true, Space: 1.78, Peak: 1.78, KeysPerSecond: 41e3, GetNanos: 3e3}}, // 246 MB
+		// 164 MB, at most 322 MB; 907 MiB resident.
+		{Name: "badger", Cost: EngineCost{Space: 1.16, Peak: 2.3, KeysPerSecond: 110e3, GetNanos: 9e3, Memory: 2}},
+		{Name: "mem", Cost: inMemory},
+		{Name: "null", Cost: nothing, KeepsNothing: true},
+		// 154 MB, at most 263 MB; 259 k keys/s.
+		{Name: "rocksdb", Program: Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners},
+			Cost: EngineCost{Space: 1.09, Peak: 1.9, KeysPerSecond: 250e3, GetNanos: 8.9e3, Memory: 0.5}},
+		{Name: "mdbx", Program: Program{"statelab-run-mdbx", "libmdbx, the engine of Erigon and reth", "Apache-2.0", makeRunners},
+			Cost: EngineCost{Mapped: true, Space: 1.76, Peak: 1.76, KeysPerSecond: 23e3, GetNanos: 1.7e3}}, // 249 MB
+		{Name: "lmdb", Program: Program{"statelab-run-lmdb", "LMDB", "OLDAP-2.8", makeRunners},
+			Cost: EngineCost{Mapped: true, Space: 1.75, Peak: 1.75, KeysPerSecond: 200e3, GetNanos: 1.7e3}}, // 248 MB
+		{Name: "native", Program: Program{"statelab-run-native", "any shared library that implements native/statelab_engine.h", "the library's", makeRunners}},
+	}
+}
+
+// EngineOf is the engine of a name. One without measurements has the costs of an LSM tree; taken
+// then says so.
+func EngineOf(name string) (e Engine, taken string) {
+	e, _ = find(Engines(), func(e Engine) bool { return e.Name == name })
+	if e.Cost == (EngineCost{}) {
+		e.Cost = EngineCost{Space: 1.09, Peak: 1.4, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}
+		taken = "taken for an LSM tree: no measurement of " + name
+	}
+	return e, taken
+}

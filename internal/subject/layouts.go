@@ -1,0 +1,148 @@
+package subject
+
+import (
+	"strings"
+
+	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/model/statemodel"
+)
+
+// Layout is a layout of Ethereum's state, or a profile of one that behaves differently.
+type Layout struct {
+	Label   string // NAME or NAME:PROFILE
+	Program Program
+	Cost    LayoutCost
+	// Formula is what formulas say of a lookup without a cache; nil: nothing.
+	Formula func(statemodel.State) Formula
+	Model   *Model // of its memory; nil: none
+
+	// KeepsRecords: a lookup is one Get of a key-value store, as one of contract code is.
+	KeepsRecords bool
+}
+
+// Name is the layout without a profile.
+func (l Layout) Name() string { return base(l.Label) }
+
+// LayoutCost is what a layout takes. Bytes are of the million accounts of
+// docs/layouts.md, with 16 slots for a tenth of them, so 2.6 values an account. Rates and
+// seconds of openings and lookups lie between those of `statelab layouts --layout L --accounts 100k
+// --reads 2000 --memory 64MiB` on a busy machine with two cores and those of
+// docs/prices.md on an idle one; the memory of the build is of the former.
+type LayoutCost struct {
+	PerAccount        float64 // bytes on disk
+	Fixed, PeakFixed  float64 // logs and preallocated files
+	Peak              float64 // times the bytes at the end
+	AccountsPerSecond float64
+	BuildMemory       float64 // beyond the budget
+	MemoryPerAccount  float64 // of an index without a limit
+	Open              float64 // seconds, and for each account
+	OpenPerAccount    float64
+	GetSeconds        float64 // of a warm lookup
+}
+
+// Layouts are all layouts with the profiles that published claims are about, in the order in
+// which they are listed.
+func Layouts() []Layout {
+	chunks := LayoutCost{1505, 8e6, 8e6, 1.1, 30e3, 60e6, 0, .01, 1.2e-6, 45e-6}
+	nomt := Program{"statelab-run-states", "NOMT: values in a B-tree, a trie in pages of six binary levels", "MIT OR Apache-2.0", makeLibraries}
+	leaves := LayoutCost{303, 30e6, 30e6, 1.1, 16e3, 300e6, 0, .01, 0, 80e-6}
+	inTrie := LayoutCost{548, 15e6, 70e6, 1.4, 8e3, 180e6, 0, .3, 0, 60e-6}
+	geth := func(about string) Program { return Program{"statelab-run-geth", about, "LGPL-3.0", makeTrees} }
+	return []Layout{
+		{Label: "flat-pebble", Cost: LayoutCost{245, 70e6, 80e6, 1.4, 160e3, 90e6, 0, .05, 0, 15e-6}, Model: flatPebble(), KeepsRecords: true},
+		{Label: "flat-mdbx", Program: Program{"statelab-run-flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", makeRunners},
+			Cost: LayoutCost{356, 8e6, 8e6, 1.1, 60e3, 70e6, 0, .006, 0, 20e-6}, Model: flatMDBX()},
+		{Label: "pagetrie", Cost: LayoutCost{554, 28e6, 28e6, 1.1, 17e3, 110e6, 0, .001, 0, 35e-6}, Formula: pagesOf, Model: pageTrie()},
+		{Label: "triedb", Program: Program{"statelab-run-states", "Base's TrieDB: Ethereum's trie in pages of a mapped file", "MIT", makeTrieDB},
+			Formula: pagesAlike, Model: trieDB()},
+		{Label: "chunktrie", Cost: chunks, Formula: unpinnedNodes, Model: chunkTrie(statemodel.Pinned)},
+		{Label: "chunktrie:unpinned", Cost: chunks, Formula: everyNode, Model: chunkTrie(nil)},
+		{Label: "geth-flat", Program: geth("go-ethereum's flat state beside its trie, on Pebble"), Cost: inTrie,
+			Model: inGeth("flat states, blocks, and their pages", statemodel.GethFlat, statemodel.FirstGethFlat)},
+		{Label: "geth-path", Program: geth("go-ethereum's trie, nodes under their paths, on Pebble"), Cost: inTrie, Formula: nodesAlone,
+			Model: inGeth("nodes, blocks of parts of the trie, and their pages", statemodel.GethPath, statemodel.FirstGethPath)},
+		{Label: "geth-hash", Program: geth("go-ethereum's trie, nodes under their hashes, on Pebble"), Formula: nodesAlone,
+			Cost:  LayoutCost{1154, 15e6, 70e6, 1.4, 8e3, 170e6, 0, .3, 0, 90e-6},
+			Model: inGeth("nodes, blocks of any nodes, and their pages", statemodel.GethHash, statemodel.FirstGethHash)},
+		{Label: "nomt", Program: nomt, Cost: leaves, Formula: leafPage, Model: leafPages()},
+		{Label: "nomt:prove", Program: nomt, Cost: leaves, Formula: provenPages},
+		{Label: "qmdb", Program: Program{"statelab-run-states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", makeLibraries},
+			Cost: LayoutCost{453, 4e6, 4e6, 1.1, 200e3, 100e6, 75, .02, 4.5e-6, 90e-6}, Formula: newestPage, Model: logPages()},
+	}
+}
+
+// LayoutOf is the layout of a label, whatever options follow it. A profile that is not listed
+// has the costs of its layout, and a layout without measurements those of another; taken then says so.
+func LayoutOf(label string) (l Layout, taken string) {
+	all, entry := Layouts(), label
+	if end := strings.IndexByte(label, ' '); end >= 0 {
+		entry = label[:end]
+	}
+	l, known := find(all, func(l Layout) bool { return l.Label == entry })
+	if !known {
+		of, _ := find(all, func(l Layout) bool { return l.Label == base(label) })
+		l = Layout{Label: label, Program: of.Program, Cost: of.Cost}
+	}
+	if l.Cost == (LayoutCost{}) {
+		l.Cost = LayoutCost{1154, 70e6, 70e6, 1.4, 6e3, 300e6, 0, .7, 0, 200e-6}
+		taken = "taken for geth-hash: no measurement of " + label
+	}
+	return l, taken
+}
+
+// Records is the layout whose lookups are Gets of a key-value store.
+func Records() Layout {
+	l, _ := find(Layouts(), func(l Layout) bool { return l.KeepsRecords })
+	return l
+}
+
+// Formula is what formulas say of a lookup of a present account without a cache: the nodes of
+// Ethereum's trie that it walks, and what it reads; nil where there is no formula.
+type Formula struct {
+	Nodes, Reads *float64
+	Basis        string // of the reads
+}
+
+func unpinnedNodes(s statemodel.State) Formula {
+	nodes, reads := mpt.ExpectedFoldedNodes(s.Accounts), statemodel.UnpinnedNodes(s.Accounts)
+	return Formula{&nodes, &reads, "nodes below the pinned depth, one read each"}
+}
+
+func everyNode(s statemodel.State) Formula {
+	nodes := mpt.ExpectedFoldedNodes(s.Accounts)
+	return Formula{&nodes, &nodes, "one read for every node"}
+}
+
+func pagesOf(s statemodel.State) Formula {
+	nodes := mpt.ExpectedFoldedNodes(s.Accounts)
+	if pages, ok := statemodel.Pages(s); ok {
+		return Formula{&nodes, &pages, "pages by simulated splits"}
+	}
+	return Formula{Nodes: &nodes}
+}
+
+// pagesAlike is of a layout that keeps its trie as pagetrie does, which is built after it.
+func pagesAlike(s statemodel.State) Formula {
+	if pages, ok := statemodel.Pages(s); ok {
+		return Formula{Reads: &pages, Basis: "pages by simulated splits of pagetrie"}
+	}
+	return Formula{}
+}
+
+func nodesAlone(s statemodel.State) Formula {
+	nodes := mpt.ExpectedNodes(s.Accounts)
+	return Formula{Nodes: &nodes}
+}
+
+func leafPage(s statemodel.State) Formula {
+	return Formula{Reads: &statemodel.Steady(statemodel.NOMT(s, 0), statemodel.Account)[0], Basis: "one leaf page"}
+}
+
+func provenPages(s statemodel.State) Formula {
+	reads := statemodel.NOMTProof(s)
+	return Formula{Reads: &reads, Basis: "stored pages of the trie, and the leaf"}
+}
+
+func newestPage(s statemodel.State) Formula {
+	return Formula{Reads: &statemodel.Steady(statemodel.QMDB(s, 0), statemodel.Account)[0], Basis: "the page of the newest operation"}
+}
