@@ -369,6 +369,9 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s: %s", e.Dir, by, e.Hint)
 }
 
+// FailureCode is CodeInUse.
+func (e *LockedError) FailureCode() Code { return CodeInUse }
+
 // NotADatabaseError says that Dir holds nothing this engine can open.
 type NotADatabaseError struct {
 	Dir string
@@ -378,3 +381,6 @@ type NotADatabaseError struct {
 func (e *NotADatabaseError) Error() string {
 	return fmt.Sprintf("%s holds no database this engine can open: %s", e.Dir, e.Why)
 }
+
+// FailureCode is CodeNotDatabase.
+func (e *NotADatabaseError) FailureCode() Code { return CodeNotDatabase }

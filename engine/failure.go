@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -56,6 +57,26 @@ func (f *Failure) Unwrap() error { return f.Err }
 
 // FailureCode is f's.
 func (f *Failure) FailureCode() Code { return f.Code }
+
+// stored is a failure in JSON.
+type stored struct {
+	Code   Code   `json:"code,omitempty"`
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// MarshalJSON keeps the text of the error alone.
+func (f *Failure) MarshalJSON() ([]byte, error) {
+	return json.Marshal(stored{f.Code, f.Error(), f.Remedy})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (f *Failure) UnmarshalJSON(text []byte) error {
+	var s stored
+	err := json.Unmarshal(text, &s)
+	*f = Failure{Code: s.Code, Remedy: s.Remedy, Err: errors.New(s.Text)}
+	return err
+}
 
 // Coded is an error that knows its code: a Failure, or a type with fields of its own.
 type Coded interface {

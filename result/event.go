@@ -1,5 +1,7 @@
 package result
 
+import "github.com/statelab/statelab/engine"
+
 // Event is progress that a runner reports to its planner while it works, a JSON
 // object a line.
 type Event struct {
@@ -9,6 +11,8 @@ type Event struct {
 	Unit  string `json:"unit"`  // Gets, keys, versions, ...
 	Note  string `json:"note,omitempty"`
 	Tick  *Tick  `json:"tick,omitempty"` // the line just written to series.jsonl
+	// Failed is why the runner ends without a result.
+	Failed *engine.Failure `json:"failed,omitempty"`
 }
 
 // Tell receives events; it must be quick and safe for concurrent use.

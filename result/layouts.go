@@ -126,9 +126,10 @@ type Lookups struct {
 
 // Layouts is layouts.json: layouts of one state at several sizes.
 type Layouts struct {
-	Schema   string            `json:"schema"`
-	Status   string            `json:"status"`
-	Error    string            `json:"error,omitempty"`
+	Schema string `json:"schema"`
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+	Why
 	Started  time.Time         `json:"started"`
 	Command  []string          `json:"command"`
 	Host     Host              `json:"host"`
@@ -166,8 +167,9 @@ type LayoutRow struct {
 	RootRule string `json:"root_rule"`
 	Status   string `json:"status"`
 	Error    string `json:"error,omitempty"`
-	Build    string `json:"build"` // run folders of the repeat that is shown, relative
-	Read     string `json:"read"`
+	Why
+	Build string `json:"build"` // run folders of the repeat that is shown, relative
+	Read  string `json:"read"`
 	// Runs are the folders of all repeats, Spread the ranges of figures over them.
 	Runs   []string         `json:"runs,omitempty"`
 	Spread map[string]Range `json:"spread,omitempty"`

@@ -23,9 +23,10 @@ type Estimate struct {
 // Price is price.json: what accesses to state cost in gas, by a formula from the
 // figures that stand in the same row.
 type Price struct {
-	Schema       string           `json:"schema"`
-	Status       string           `json:"status"`
-	Error        string           `json:"error,omitempty"`
+	Schema string `json:"schema"`
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+	Why
 	Started      time.Time        `json:"started"`
 	Command      []string         `json:"command"`
 	Host         Host             `json:"host"`

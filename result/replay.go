@@ -161,9 +161,10 @@ type ChangeSet struct {
 
 // ReplayOf is replay.json: one change set replayed into several trees.
 type ReplayOf struct {
-	Schema   string           `json:"schema"`
-	Status   string           `json:"status"`
-	Error    string           `json:"error,omitempty"`
+	Schema string `json:"schema"`
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+	Why
 	Started  time.Time        `json:"started"`
 	Command  []string         `json:"command"`
 	Host     Host             `json:"host"`
@@ -176,17 +177,18 @@ type ReplayOf struct {
 
 // ReplayedTree is what came of one tree: the repeat with the median rate.
 type ReplayedTree struct {
-	Tree       string           `json:"tree"`
-	Version    string           `json:"version"`
-	RootRule   string           `json:"root_rule"`
-	Durability string           `json:"durability"`
-	History    string           `json:"history"`
-	Run        string           `json:"run"` // folder of the median repeat, relative
-	Runs       []string         `json:"runs"`
-	Status     string           `json:"status"`
-	Error      string           `json:"error,omitempty"` // of the first repeat that failed
-	Figures    Figures          `json:"figures"`
-	Spread     map[string]Range `json:"spread,omitempty"`
+	Tree       string   `json:"tree"`
+	Version    string   `json:"version"`
+	RootRule   string   `json:"root_rule"`
+	Durability string   `json:"durability"`
+	History    string   `json:"history"`
+	Run        string   `json:"run"` // folder of the median repeat, relative
+	Runs       []string `json:"runs"`
+	Status     string   `json:"status"`
+	Error      string   `json:"error,omitempty"` // of the first repeat that failed
+	Why
+	Figures Figures          `json:"figures"`
+	Spread  map[string]Range `json:"spread,omitempty"`
 }
 
 // Verdicts on roots and counters.

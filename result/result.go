@@ -34,9 +34,10 @@ const (
 
 // Run is run.json: one measured process.
 type Run struct {
-	Schema  string    `json:"schema"`
-	Status  string    `json:"status"`
-	Error   string    `json:"error,omitempty"`
+	Schema string `json:"schema"`
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+	Why
 	Verb    string    `json:"verb"` // load, read, ...
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"` // what to type to run it again
@@ -396,9 +397,10 @@ type Inflection struct {
 
 // Sweep is sweep.json.
 type Sweep struct {
-	Schema     string           `json:"schema"`
-	Status     string           `json:"status"`
-	Error      string           `json:"error,omitempty"`
+	Schema string `json:"schema"`
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+	Why
 	Source     string           `json:"source"` // "measured", or where an import came from
 	Name       string           `json:"name"`   // a short label for charts
 	Started    time.Time        `json:"started"`
@@ -436,8 +438,9 @@ type Point struct {
 	Runs         []string          `json:"runs"`
 	Status       string            `json:"status"`
 	Error        string            `json:"error,omitempty"`
-	Figures      Figures           `json:"figures"`          // the repeat with the median block_reads_per_get, or gets_per_second if all read the same
-	Spread       map[string]Range  `json:"spread,omitempty"` // over repeats, by figure name
+	Why
+	Figures Figures          `json:"figures"`          // the repeat with the median block_reads_per_get, or gets_per_second if all read the same
+	Spread  map[string]Range `json:"spread,omitempty"` // over repeats, by figure name
 }
 
 // Range is the least and the greatest of a figure over repeats.

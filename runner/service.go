@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 )
@@ -62,24 +64,27 @@ func (s *service[Item, Info, Spec, Question]) serve(question string, in io.Reade
 }
 
 func (s *service[Item, Info, Spec, Question]) carryOut(ctx context.Context, in io.Reader, events, words io.Writer) int {
+	tell := teller(events)
+	failed := func(code int, err error) int {
+		tell(result.Event{Failed: failure.Of(err)})
+		fmt.Fprintln(words, "runner:", err)
+		return code
+	}
 	var spec Spec
 	if err := protocol.Decode(in, &spec); err != nil {
-		fmt.Fprintf(words, "runner: read the spec: %v (a runner is started by statelab, not by hand)\n", err)
-		return 2
+		return failed(2, fmt.Errorf("read the spec: %w (a runner is started by statelab, not by hand)", err))
 	}
 	head := spec.Head()
 	if head.Schema != s.schema {
-		fmt.Fprintf(words, "runner: the spec has schema %q, this runner reads %q: use runner and statelab of one version\n", head.Schema, s.schema)
-		return 2
+		return failed(2, engine.Fail(engine.CodeUnsupported, "the spec has schema %q, this runner reads %q: use runner and statelab of one version",
+			head.Schema, s.schema))
 	}
 	item, err := s.find(head.Subject)
 	if err != nil {
-		fmt.Fprintf(words, "runner: %v\n", err)
-		return 2
+		return failed(2, err)
 	}
-	if _, err := s.run(ctx, item, &spec, teller(events)); err != nil {
-		fmt.Fprintln(words, err) // for the case that the run folder could not be written
-		return 1
+	if _, err := s.run(ctx, item, &spec, tell); err != nil {
+		return failed(1, err) // for the case that the run folder could not be written
 	}
 	return 0
 }

@@ -255,7 +255,7 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, traced boo
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step("measuring: ", at, at.Event) })
 	done := work.Result
 	if err == nil && so.Status != result.OK {
-		err = errors.New(so.Error)
+		err = so.Failure(so.Error)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)

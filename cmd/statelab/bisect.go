@@ -279,7 +279,7 @@ func (t *trial) judge(version string) (tried, error) {
 	var failed runError
 	switch {
 	case errors.As(err, &failed) && failed.side == version:
-		is.Says = "does not run: " + failed.why
+		is.Says = "does not run: " + failed.why.Error()
 		return is, nil
 	case err != nil:
 		return is, err

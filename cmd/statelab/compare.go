@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/compare"
 	"github.com/statelab/statelab/internal/plan"
@@ -246,7 +247,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	c.names = settings
 	found, pairs, err := a.takeTurns(c, sides, limits, most, margin)
 	if err != nil {
-		return errors.Join(err, leaveNoTrace(out, err.Error(), sides[:]))
+		return errors.Join(err, leaveNoTrace(out, engine.CodeOf(err), sides[:]))
 	}
 	a.progress().say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
 	return a.tellComparison(c, found, limits)
@@ -254,7 +255,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 
 // leaveNoTrace removes out where neither side has measured anything, so that the command can be
 // given again.
-func leaveNoTrace(out, why string, sides []side) error {
+func leaveNoTrace(out string, why engine.Code, sides []side) error {
 	for _, s := range sides {
 		if gone, err := s.flags.leaveNoTrace(s.folder, why); err != nil || !gone {
 			return err
@@ -297,9 +298,14 @@ func (a *app) sideOf(f *flags, name, databases string, by plan.Executor, m *mist
 }
 
 // runError is of a side whose run failed.
-type runError struct{ side, why string }
+type runError struct {
+	side string
+	why  error
+}
 
-func (e runError) Error() string { return e.side + ": " + e.why }
+func (e runError) Error() string { return e.side + ": " + e.why.Error() }
+
+func (e runError) Unwrap() error { return e.why }
 
 // takeTurns measures two sides in turns until the figures of the limits (none: all) are
 // decided, and returns how many pairs that took.
@@ -329,11 +335,11 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 				return nil, 0, err
 			case so.Status != result.OK:
 				for _, point := range s.work.Result.Points {
-					if point.Error != "" {
-						return nil, 0, runError{s.work.Result.Name, point.Error}
+					if point.Status != result.OK {
+						return nil, 0, runError{s.work.Result.Name, point.Failure(point.Error)}
 					}
 				}
-				return nil, 0, runError{s.work.Result.Name, so.Error}
+				return nil, 0, runError{s.work.Result.Name, so.Failure(so.Error)}
 			}
 		}
 		if pair != 1 && !slices.Contains(at, pair) {

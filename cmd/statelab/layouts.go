@@ -63,7 +63,7 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	if work == nil {
 		return err
 	}
-	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: work.Result.Warnings, out: how.Out}
+	d := finished{status: work.Result.Status, error: work.Result.Error, why: work.Result.Why, warnings: work.Result.Warnings, out: how.Out}
 	return a.compared(f, p, d, so, len(work.Result.Rows) > 0, err)
 }
 

@@ -67,7 +67,7 @@ func (a *app) load(f *flags, m *mistakes) error {
 	if run.Status != result.Failed { // a full disk has no room for it, and its run says what to do
 		err = a.storeExperiment(f, spec.Out)
 	}
-	return a.finish(f, p, finished{status: run.Status, error: run.Error, warnings: run.Warnings, out: spec.Out, explain: func() error {
+	return a.finish(f, p, finished{status: run.Status, error: run.Error, why: run.Why, warnings: run.Warnings, out: spec.Out, explain: func() error {
 		if f.json {
 			return a.printJSON(run)
 		}

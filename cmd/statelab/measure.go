@@ -293,8 +293,8 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 // because a database is in use, which is found only when the database is opened: the command can
 // be given again. It reports whether it did; a folder that holds anything measured stays, and so
 // does one that other failures left, which --resume goes on with.
-func (f *flags) leaveNoTrace(out, why string) (bool, error) {
-	if f.resume || f.elsewhere() || f.point != "" || !strings.Contains(why, inUse) {
+func (f *flags) leaveNoTrace(out string, why engine.Code) (bool, error) {
+	if f.resume || f.elsewhere() || f.point != "" || why != engine.CodeInUse {
 		return false, nil
 	}
 	ours := map[string]bool{experiment.File: true, result.SweepFile: true, result.ReplayFile: true, result.LayoutsFile: true, result.DiskFile: true}
@@ -324,8 +324,6 @@ func (f *flags) leaveNoTrace(out, why string) (bool, error) {
 	}
 	return err == nil, err
 }
-
-const inUse = " is in use by " // as engine.LockedError says
 
 // inspections is the folder in which a sweep looks at databases.
 const inspections = "inspect"
@@ -369,6 +367,7 @@ func stepLabel(at plan.Progress) string {
 // finished is what a measuring verb ends with.
 type finished struct {
 	status, error string
+	why           result.Why
 	warnings      []engine.Warning
 	out           string       // "": nothing is left of it
 	explain       func() error // prints the answer; nil: there is none
@@ -391,7 +390,7 @@ func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 	case err != nil:
 		return err
 	case d.status != result.OK:
-		return errors.New(d.error)
+		return d.why.Failure(d.error)
 	case f.strict && len(d.warnings) > 0:
 		return madeFatal(len(d.warnings))
 	}
@@ -407,14 +406,14 @@ func (a *app) compared(f *flags, p *progress, d finished, so plan.Outcome, hasRo
 	case so.Whole && f.resume:
 		p.say("nothing was missing: all runs had finished before")
 	case so.Status == result.Interrupted:
-		d.status, d.error = so.Status, so.Error
+		d.status, d.error, d.why = so.Status, so.Error, so.Why
 	case so.Again != "" && f.point == "":
-		d.error += "; once the cause is removed, measure what is missing: " + so.Again
+		d.why.Remedy = "once the cause is removed, measure what is missing: " + so.Again
 	}
 	if so.Status == result.Failed && !hasRows {
-		gone, tidyErr := f.leaveNoTrace(d.out, so.Error)
+		gone, tidyErr := f.leaveNoTrace(d.out, so.Code)
 		if err = errors.Join(err, tidyErr); gone {
-			d.out, d.error = "", so.Error
+			d.out, d.error, d.why = "", so.Error, so.Why
 		}
 	}
 	return a.finish(f, p, d, err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -402,7 +401,7 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engi
 	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.tell("", e) })
 	p.done()
 	if err == nil && run.Status != result.OK {
-		err = errors.New(run.Error)
+		err = run.Failure(run.Error)
 	}
 	return run, err
 }

@@ -83,7 +83,7 @@ func (a *app) price(f *flags, m *mistakes) error {
 	}
 	rows, unused := pricing.Rows()
 	done.Host, done.Hardware, done.Rows, done.Warnings = pricing.Layouts[0].Host, pricing.Hardware, rows, append(done.Warnings, unused...)
-	d := finished{status: done.Status, error: done.Error, warnings: done.Warnings, out: out}
+	d := finished{status: done.Status, error: done.Error, why: done.Why, warnings: done.Warnings, out: out}
 	err := result.WritePrice(out, done)
 	if err == nil && len(done.Rows) > 0 {
 		d.explain = func() error { return a.explain(f.json, "", out) }
@@ -121,11 +121,11 @@ func (a *app) priceBuilds(f *flags, builds []pricedBuild, out string, p *progres
 		}
 		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, b.folder())
 		if l.Status != result.OK {
-			done.Status, done.Error = l.Status, l.Error
+			done.Status, done.Error, done.Why = l.Status, l.Error, l.Why
 		}
 		for _, row := range l.Rows {
 			if row.Status == result.Failed {
-				p.say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Error)
+				p.say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Tell(row.Error))
 			}
 		}
 		if l.Status == result.Interrupted {

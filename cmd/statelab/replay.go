@@ -79,7 +79,8 @@ func (a *app) replay(f *flags, m *mistakes) error {
 		p.step("", at, withNote(at.Event))
 	})
 	p.say("")
-	d := finished{status: work.Result.Status, error: work.Result.Error, warnings: append(warningsOf(info), work.Result.Warnings...), out: how.Out}
+	d := finished{status: work.Result.Status, error: work.Result.Error, why: work.Result.Why, out: how.Out,
+		warnings: append(warningsOf(info), work.Result.Warnings...)}
 	return a.compared(f, p, d, so, len(work.Result.Trees) > 0, err)
 }
 

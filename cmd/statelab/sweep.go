@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -75,9 +76,9 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	failed, again := 0, 0 // again: those that --resume would measure to the same end
 	for _, point := range done.Points {
 		if point.Status == result.Failed {
-			p.say("the point with %s failed: %s", axesWords(point.Axes), point.Error)
+			p.say("the point with %s failed: %s", axesWords(point.Axes), point.Tell(point.Error))
 			failed++
-			if strings.Contains(point.Error, bench.NothingForBlocks) {
+			if point.Code == engine.CodeNoBlocks {
 				again++
 			}
 		}
@@ -93,7 +94,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
 		defer p.say("time: %s", phaseWords(done.PhaseSeconds))
 	}
-	return a.compared(f, p, finished{status: so.Status, error: so.Error, warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
+	return a.compared(f, p, finished{status: so.Status, error: so.Error, why: so.Why, warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
 }
 
 // phaseWords lists what took time, the longest first, and what share was not spent on Gets.
@@ -298,8 +299,8 @@ func (m *mistakes) roomForBlocks(spec bench.Spec) {
 	if strings.HasSuffix(asked, "%") {
 		asked += " (at most " + view.ShortBytes(spec.CacheBytes) + " of this database)"
 	}
-	m.add("--cache %s: the memtables of %s take %s of the cache, %s: give more, such as --cache %s%s", asked, spec.Engine,
-		unit.Bytes(takes), bench.NothingForBlocks, strings.ReplaceAll(view.ShortBytes(2*takes), " ", ""), remedy)
+	m.add("--cache %s: the memtables of %s take %s of the cache, which leaves nothing for blocks: give more, such as --cache %s%s", asked, spec.Engine,
+		unit.Bytes(takes), strings.ReplaceAll(view.ShortBytes(2*takes), " ", ""), remedy)
 }
 
 // axesWords are the settings of a point, such as "cache 1%, threads 2".

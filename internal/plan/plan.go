@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
@@ -78,8 +79,9 @@ type Work[T any] interface {
 type Outcome struct {
 	Status string // of package result
 	Error  string
-	Again  string // of failed runs: the command that measures them again
-	Whole  bool   // nothing was missing, so nothing was measured
+	result.Why
+	Again string // of failed runs: the command that measures them again
+	Whole bool   // nothing was missing, so nothing was measured
 }
 
 // Plan is how the work is done.
@@ -123,7 +125,7 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 	}
 	missing := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { _, ok := done[s]; return ok })
 	if err := w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
-		return Outcome{Status: result.Failed, Error: err.Error(), Again: p.Resume}, err // better now than after an hour
+		return p.stopped(err), err // better now than after an hour
 	}
 	carry := here[T]
 	if p.Elsewhere != nil {
@@ -253,7 +255,7 @@ func counts[T any](w Work[T], done map[Step]T) map[string]int {
 func (p Plan) outcome(ctx context.Context, steps int, by map[string]int, err error) Outcome {
 	switch {
 	case err != nil:
-		return Outcome{Status: result.Failed, Error: err.Error(), Again: p.Resume}
+		return p.stopped(err)
 	case by[result.OK] == steps:
 		return Outcome{Status: result.OK}
 	case ctx.Err() != nil:
@@ -261,6 +263,11 @@ func (p Plan) outcome(ctx context.Context, steps int, by map[string]int, err err
 			Error: fmt.Sprintf("interrupted with %d of %d runs finished; to continue: %s", by[result.OK], steps, p.Resume)}
 	}
 	return Outcome{Status: result.Failed, Error: fmt.Sprintf("%d of %d runs failed", steps-by[result.OK], steps), Again: p.Resume}
+}
+
+// stopped is a plan that err ended.
+func (p Plan) stopped(err error) Outcome {
+	return Outcome{Status: result.Failed, Error: err.Error(), Why: result.WhyOf(failure.Of(err)), Again: p.Resume}
 }
 
 // Order interleaves repeats: a shuffled pass over the points, then the same pass

@@ -169,7 +169,7 @@ func failure(p Point) string {
 	if p.Status == result.OK {
 		return ""
 	}
-	return cmp.Or(p.Error, p.Problem, p.Status, "not run")
+	return cmp.Or(p.Tell(p.Error), p.Problem, p.Status, "not run")
 }
 
 // levelRow is a level, or all of them.

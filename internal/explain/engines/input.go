@@ -162,11 +162,11 @@ func fromRun(dir string, run *result.Run) Sweep {
 		database = *run.After
 	}
 	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, CacheBytes: run.Cache.Effective,
-		CachePercent: view.PercentOf(run.Cache.Effective, database.Bytes), Run: ".", Status: run.Status, Error: run.Error, Figures: run.Figures}}
+		CachePercent: view.PercentOf(run.Cache.Effective, database.Bytes), Run: ".", Status: run.Status, Error: run.Error, Why: run.Why, Figures: run.Figures}}
 	p.regime()
 	p.readSamples(dir)
 	return Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
-		Status: run.Status, Error: run.Error, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
+		Status: run.Status, Error: run.Error, Why: run.Why, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
 		Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{}}}
 }
 

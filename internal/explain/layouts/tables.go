@@ -43,7 +43,7 @@ func failure(of row) string {
 	if of.Status == result.OK {
 		return ""
 	}
-	return cmp.Or(of.Error, of.Status)
+	return cmp.Or(of.Tell(of.Error), of.Status)
 }
 
 func accountsText(n uint64) string { return view.ShortCount(float64(n)) }

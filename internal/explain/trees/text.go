@@ -53,7 +53,7 @@ func (in Input) table(columns ...column) view.Table {
 		if of.Status == result.OK {
 			return ""
 		}
-		return cmp.Or(of.Error, of.Status)
+		return cmp.Or(of.Tell(of.Error), of.Status)
 	}
 	tree := view.Words("tree", func(of replayed) string { return of.Tree })
 	return view.TableOf(in.trees, failed, append([]column{tree}, columns...)...)

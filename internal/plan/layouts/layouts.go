@@ -173,9 +173,9 @@ func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 	for _, e := range w.Entries {
 		l.Outlook = append(l.Outlook, outlook(e.Label, l.Rows, l.Workload)...)
 	}
-	l.Status, l.Error = so.Status, so.Error
+	l.Status, l.Error, l.Why = so.Status, so.Error, so.Why
 	if wrong := wrong(l); wrong != "" && so.Status != result.Interrupted {
-		l.Status, l.Error = result.Failed, wrong
+		l.Status, l.Error, l.Why = result.Failed, wrong, result.Why{}
 	}
 	return result.WriteLayouts(w.plan.Out, l)
 }
@@ -198,7 +198,7 @@ func rowOf(repeats, ok []repeat) result.LayoutRow {
 	for _, r := range repeats {
 		row.Runs = append(row.Runs, r.folder)
 		if r.row.Status != result.OK {
-			row.Status, row.Error = r.row.Status, r.row.Error
+			row.Status, row.Error, row.Why = r.row.Status, r.row.Error, r.row.Why
 		}
 	}
 	if len(ok) > 1 {

@@ -21,7 +21,7 @@ type built struct {
 // row is what both runs found.
 func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
 	info, build, read := e.Info, r.Build, r.Read
-	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error,
+	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error, Why: build.Why,
 		Build: filepath.Join(r.folder, protocol.Build), Read: filepath.Join(r.folder, protocol.Lookup), Accounts: accounts,
 		Durability: info.Durability, History: info.History, Options: build.Engine.Options}
 	if b := build.Figures.State; b != nil {
@@ -35,7 +35,7 @@ func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
 		return row
 	}
 	s := read.Figures.State
-	row.Status, row.Error = read.Status, read.Error
+	row.Status, row.Error, row.Why = read.Status, read.Error, read.Why
 	row.OpenNanos, row.Lookups, row.Memory, row.PeakRSSBytes = s.OpenNanos, s.Lookups, read.Memory, read.Figures.PeakRSSBytes
 	if s.Root != row.Root && row.Status == result.OK {
 		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+s.Root

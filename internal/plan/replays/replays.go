@@ -131,9 +131,9 @@ func (c *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 		}
 	}
 	r.Counters = c.counterVerdicts()
-	r.Status, r.Error = so.Status, so.Error
+	r.Status, r.Error, r.Why = so.Status, so.Error, so.Why
 	if len(different) > 0 && so.Status != result.Interrupted {
-		r.Status, r.Error = result.Failed, "trees disagree on roots"
+		r.Status, r.Error, r.Why = result.Failed, "trees disagree on roots", result.Why{}
 	}
 	if len(failed) > 0 && so.Status == result.Failed {
 		r.Error += "; failed: " + strings.Join(failed, ", ")
@@ -165,8 +165,8 @@ func (c *Work) tree(i int, e Entry) (t result.ReplayedTree, ok bool) {
 		if run.Changes != nil && run.Changes.Format != "" {
 			c.Result.Changes = *run.Changes
 		}
-		if run.Status != result.OK && t.Error == "" {
-			t.Status, t.Error, t.Figures, t.Run = run.Status, run.Error, run.Figures, folder[run]
+		if run.Status != result.OK && t.Status == result.OK {
+			t.Status, t.Error, t.Why, t.Figures, t.Run = run.Status, run.Error, run.Why, run.Figures, folder[run]
 		}
 		if run.Status == result.OK {
 			done = append(done, run)

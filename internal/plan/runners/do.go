@@ -3,6 +3,7 @@ package runners
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,13 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
@@ -76,10 +78,8 @@ func (r Runner) Do(ctx context.Context, job Job, tell result.Tell) (*result.Run,
 		return nil, err
 	}
 	run := job.Blank()
-	run.Status, run.Error = result.Failed, p.obituary()
-	if session.DiskIsFull(run.Database.Dir, run.Error) {
-		run.Error = job.Spec.WhenDiskIsFull() + ": " + run.Error
-	}
+	failed := session.OnDisk(p.obituary(), run.Database.Dir, job.Spec.WhenDiskIsFull())
+	run.Status, run.Error, run.Why = result.Failed, failed.Error(), result.WhyOf(failed)
 	if ctx.Err() != nil {
 		run.Status = result.Interrupted
 	}
@@ -97,6 +97,7 @@ type process struct {
 	done     chan struct{} // closed once exit is set
 	exit     error
 	last     result.Event
+	failed   *engine.Failure // what it said of its end
 	hung     bool
 	patience time.Duration
 }
@@ -172,6 +173,10 @@ func (p *process) follow(ctx context.Context, tell result.Tell) {
 				events = nil
 				continue
 			}
+			if e.Failed != nil {
+				p.failed = e.Failed
+				continue
+			}
 			// A runner whose engine hangs goes on telling where it stands.
 			if moved := e.Done > 0 && e.Done != p.last.Done; done != nil && (moved || e.Phase != p.last.Phase || e.Note != note) {
 				silent.Reset(p.patience)
@@ -207,17 +212,26 @@ func (p *process) signal(s syscall.Signal) {
 }
 
 // obituary says what the runner died of, where, and its last words.
-func (p *process) obituary() string {
+func (p *process) obituary() error {
 	var b strings.Builder
-	state, caught, words := p.command.ProcessState, p.words.caught(), p.words.firstAndLast()
+	said := p.words.text()
+	state, caught, words := p.command.ProcessState, signalNamed(failure.Caught(said)), failure.LastWord(said)
+	code := failure.Foreign(words)
+	if p.failed != nil {
+		code, words = p.failed.Code, p.failed.Error()
+	}
 	switch status, ok := state.Sys().(syscall.WaitStatus); {
 	case p.hung:
+		code = engine.CodeHung
 		fmt.Fprintf(&b, "hung: silent for %v, killed", p.patience)
 	case ok && status.Signaled():
+		code = cmp.Or(code, killedBy(status.Signal()))
 		fmt.Fprintf(&b, "killed by signal %d (%s)", status.Signal(), status.Signal())
 	case caught != 0:
+		code = cmp.Or(code, killedBy(caught))
 		fmt.Fprintf(&b, "killed by signal %d (%s)", caught, caught)
 	case p.exit != nil:
+		code = cmp.Or(code, engine.CodeCrashed)
 		fmt.Fprintf(&b, "the runner died with exit code %d", state.ExitCode())
 	default:
 		b.WriteString("the runner ended without a result")
@@ -231,7 +245,18 @@ func (p *process) obituary() string {
 	if words != "" {
 		b.WriteString(": " + words)
 	}
-	return b.String()
+	return engine.Fail(code, "%s", b.String())
+}
+
+// killedBy is what a signal says of a process that died of it.
+func killedBy(s syscall.Signal) engine.Code {
+	switch s {
+	case syscall.SIGKILL:
+		return engine.CodeKilled
+	case syscall.SIGBUS:
+		return engine.CodeMappedFile
+	}
+	return engine.CodeCrashed
 }
 
 // tail keeps the first and the last bytes of what is written to it: a Go crash
@@ -254,36 +279,6 @@ func (t *tail) Write(b []byte) (int, error) {
 		t.rest = append(t.rest[:0], t.rest[len(t.rest)-keptBytes:]...)
 	}
 	return len(b), nil
-}
-
-// signalLine is what Go's runtime says of a fatal signal in C code, before it exits
-// with a code of its own: "[signal SIGSEGV: segmentation violation code=..." or
-// "SIGABRT: abort".
-var signalLine = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+): `)
-
-// caught is the signal that Go's runtime caught and died of; 0: none.
-func (t *tail) caught() syscall.Signal {
-	if match := signalLine.FindStringSubmatch(t.text()); match != nil {
-		return signalNamed(match[1])
-	}
-	return 0
-}
-
-// firstAndLast is the line that says most: a signal's, a panic or fatal error's,
-// else the last.
-func (t *tail) firstAndLast() string {
-	lines := strings.Split(strings.TrimSpace(t.text()), "\n")
-	for _, line := range lines {
-		if signalLine.MatchString(line) {
-			return strings.Trim(line, "[] ")
-		}
-	}
-	for _, line := range lines {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || session.SaysDiskFull(line) {
-			return strings.TrimSpace(line)
-		}
-	}
-	return strings.TrimSpace(lines[len(lines)-1])
 }
 
 func (t *tail) text() string {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -48,7 +50,7 @@ func meet(fate string) int {
 	switch fate {
 	case "finish":
 	case "fail":
-		run.Status, run.Error = result.Failed, "get key ab: wrong answer"
+		run.Status, run.Error, run.Code = result.Failed, "get key ab: wrong answer", engine.CodeDamaged
 	case "panic":
 		panic("index out of range in the engine")
 	case "exit":
@@ -61,6 +63,12 @@ func meet(fate string) int {
 	case "fill":
 		fmt.Fprintln(os.Stderr, "engine: write 000007.log: no space left on device")
 		return die(syscall.SIGKILL)
+	case "refuse": // its last words are of no use
+		if err := events.Encode(result.Event{Failed: engine.Fail(engine.CodeNoDirect, "store the run: not here")}); err != nil {
+			return 3
+		}
+		fmt.Fprintln(os.Stderr, "goodbye")
+		return 2
 	case "hang":
 		time.Sleep(time.Hour)
 	case "repeat": // what a runner's ticker does while its engine hangs
@@ -114,21 +122,25 @@ func jobIn(dir string) Job {
 }
 
 func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
-	for _, c := range []struct{ fate, status, says string }{
-		{"finish", result.OK, ""},
-		{"babble", result.OK, ""}, // judged by what it stored
-		{"fail", result.Failed, "get key ab: wrong answer"},
-		{"panic", result.Failed, "the runner died with exit code 2 in phase measure at op 81,204: panic: index out of range in the engine"},
-		{"exit", result.Failed, "the runner died with exit code 7 in phase measure at op 81,204: engine: cannot go on"},
-		{"vanish", result.Failed, "the runner ended without a result in phase measure at op 81,204"},
-		{"kill", result.Failed, "killed by signal 9 (killed) in phase measure at op 81,204"},
-		{"hang", result.Failed, "hung: silent for 2s, killed in phase measure at op 81,204"},
-		{"repeat", result.Failed, "hung: silent for 2s, killed in phase measure at op 81,204"},
+	for _, c := range []struct {
+		fate, status, says string
+		code               engine.Code
+	}{
+		{"finish", result.OK, "", ""},
+		{"babble", result.OK, "", ""}, // judged by what it stored
+		{"fail", result.Failed, "get key ab: wrong answer", engine.CodeDamaged},
+		{"panic", result.Failed, "the runner died with exit code 2 in phase measure at op 81,204: panic: index out of range in the engine", engine.CodeCrashed},
+		{"exit", result.Failed, "the runner died with exit code 7 in phase measure at op 81,204: engine: cannot go on", engine.CodeCrashed},
+		{"vanish", result.Failed, "the runner ended without a result in phase measure at op 81,204", ""},
+		{"kill", result.Failed, "killed by signal 9 (killed) in phase measure at op 81,204", engine.CodeKilled},
+		{"hang", result.Failed, "hung: silent for 2s, killed in phase measure at op 81,204", engine.CodeHung},
+		{"repeat", result.Failed, "hung: silent for 2s, killed in phase measure at op 81,204", engine.CodeHung},
 		{"crash", result.Failed, "killed by signal 11 (segmentation fault) in phase measure at op 81,204: signal SIGSEGV: segmentation violation code=0x1 " +
-			"addr=0x0 pc=0x7f"},
-		{"abort", result.Failed, "killed by signal 6 (aborted) in phase measure at op 81,204: SIGABRT: abort"},
-		{"fill", result.Failed, "the disk is full: free some space and do it again: killed by signal 9 (killed) in phase measure at op 81,204: " +
-			"engine: write 000007.log: no space left on device"},
+			"addr=0x0 pc=0x7f", engine.CodeCrashed},
+		{"abort", result.Failed, "killed by signal 6 (aborted) in phase measure at op 81,204: SIGABRT: abort", engine.CodeCrashed},
+		{"fill", result.Failed, "the disk is full: killed by signal 9 (killed) in phase measure at op 81,204: " +
+			"engine: write 000007.log: no space left on device", engine.CodeDiskFull},
+		{"refuse", result.Failed, "the runner died with exit code 2 in phase measure at op 81,204: store the run: not here", engine.CodeNoDirect},
 	} {
 		t.Run(c.fate, func(t *testing.T) {
 			r := runnerFor(c.fate)
@@ -141,10 +153,12 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if run.Status != c.status || run.Error != c.says {
-				t.Errorf("%s: %q\nwant %s: %q", run.Status, run.Error, c.status, c.says)
+			if run.Status != c.status || run.Error != c.says || run.Code != c.code ||
+				(c.code == engine.CodeDiskFull) != (run.Remedy == "free some space and do it again") {
+				t.Errorf("%s: %q, %q\nwant %s: %q", run.Status, run.Error, run.Why, c.status, c.says)
 			}
-			if stored, err := result.ReadRun(out); err != nil || stored.Status != c.status || stored.Error != c.says || stored.Engine.Name != "pebble1" {
+			if stored, err := result.ReadRun(out); err != nil || stored.Status != c.status || stored.Error != c.says ||
+				stored.Why != run.Why || stored.Engine.Name != "pebble1" {
 				t.Errorf("stored %+v, %v", stored, err)
 			}
 			if last.Done != 81_204 || last.Total != 100_000 || (last.Note != "") != (c.fate == "babble") {
@@ -199,7 +213,7 @@ func TestWordsKeepTheFirstAndTheLast(t *testing.T) {
 		write("goroutine 1 [running]: many lines of it\n")
 	}
 	write("exit status 2\n")
-	if got := w.firstAndLast(); got != "panic: at the top" {
+	if got := failure.LastWord(w.text()); got != "panic: at the top" {
 		t.Errorf("%q", got)
 	}
 	if kept := len(w.head) + len(w.rest); kept > 3*keptBytes+100 {
@@ -207,7 +221,7 @@ func TestWordsKeepTheFirstAndTheLast(t *testing.T) {
 	}
 	w = new(tail)
 	write("engine: one\nengine: two\n\n")
-	if got := w.firstAndLast(); got != "engine: two" {
+	if got := failure.LastWord(w.text()); got != "engine: two" {
 		t.Errorf("%q", got)
 	}
 }

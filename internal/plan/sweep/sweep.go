@@ -179,7 +179,7 @@ func (w *Work) inspect(ctx context.Context, spec bench.Spec, tell result.Tell) (
 		return nil, context.Cause(ctx)
 	}
 	if run.Status != result.OK {
-		return nil, errors.New(run.Error)
+		return nil, run.Failure(run.Error)
 	}
 	w.databases[spec.Dir] = run
 	return run, nil
@@ -206,7 +206,7 @@ func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 	if start := time.Since(s.Started).Seconds() - phases; start > 0 {
 		s.PhaseSeconds["start"] = start
 	}
-	s.Status, s.Error = so.Status, so.Error
+	s.Status, s.Error, s.Why = so.Status, so.Error, so.Why
 	s.Answers = result.Answers(s.Points, limits...)
 	return result.WriteSweep(w.out, s)
 }
@@ -250,7 +250,7 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 		p.Runs = append(p.Runs, folders[run])
 		w.warn(p.Axes[EngineAxis], run.Warnings)
 		if run.Status != result.OK {
-			p.Status, p.Error, p.Run = run.Status, run.Error, folders[run]
+			p.Status, p.Error, p.Why, p.Run = run.Status, run.Error, run.Why, folders[run]
 			p.CacheBytes = cmp.Or(run.Cache.Effective, p.CacheBytes) // so that reports name the point
 			continue
 		}

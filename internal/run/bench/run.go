@@ -113,10 +113,6 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 	return r.noteBlockCache()
 }
 
-// NothingForBlocks is in the error of a run whose cache the memtables fill: with the same
-// settings it fails again.
-const NothingForBlocks = "which leaves nothing for blocks"
-
 // noteBlockCache stores what memtables leave of the cache for blocks. Gets with a
 // cache that keeps no block measure nothing that the size of the cache explains.
 func (r *run) noteBlockCache() error {
@@ -128,8 +124,9 @@ func (r *run) noteBlockCache() error {
 	left := max(0, size-*reserved)
 	r.Result.Cache.BlockBytes = &left
 	if r.spec.Verb == Read && left == 0 {
-		return fmt.Errorf("memtables take %s of a cache of %s, %s: measure again with a larger --cache, such as %s, into a new --out",
-			unit.Bytes(*reserved), unit.Bytes(size), NothingForBlocks, unit.Bytes(2**reserved))
+		full := engine.Fail(engine.CodeNoBlocks, "memtables take %s of a cache of %s, which leaves nothing for blocks", unit.Bytes(*reserved), unit.Bytes(size))
+		full.Remedy = fmt.Sprintf("measure again with a larger --cache, such as %s, into a new --out", unit.Bytes(2**reserved))
+		return full
 	}
 	return nil
 }

@@ -249,8 +249,9 @@ func TestFullDiskNamesTheWayOut(t *testing.T) {
 		return value, found, nil
 	}
 	_, err := Run(context.Background(), s, spec, func(result.Event) {})
-	if err == nil || !strings.HasPrefix(err.Error(), "the disk is full: free some space") {
-		t.Error(err)
+	var f *engine.Failure
+	if !errors.As(err, &f) || f.Code != engine.CodeDiskFull || f.Remedy != "free some space and do it again" {
+		t.Errorf("%v: %+v", err, f)
 	}
 	if _, err := os.Stat(filepath.Join(spec.Out, result.RunFile)); err != nil {
 		t.Error(err)

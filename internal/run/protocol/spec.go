@@ -17,7 +17,7 @@ const (
 // Spec is what a runner is told of one run, whatever it measures.
 type Spec interface {
 	Head() Head
-	// WhenDiskIsFull is what the user can do about it.
+	// WhenDiskIsFull is what the user can do then.
 	WhenDiskIsFull() string
 }
 
@@ -112,9 +112,9 @@ func (s EngineSpec) Head() Head { return Head{s.Schema, s.Engine, s.Out} }
 
 func (s EngineSpec) WhenDiskIsFull() string {
 	if s.Verb == Load {
-		return fmt.Sprintf("the disk is full: free some space and continue with statelab load --resume --db %s, or load fewer --keys", s.Dir)
+		return fmt.Sprintf("free some space and continue with statelab load --resume --db %s, or load fewer --keys", s.Dir)
 	}
-	return "the disk is full: free some space and do it again"
+	return "free some space and do it again"
 }
 
 // TreeSpec is one change set into one tree.
@@ -148,7 +148,7 @@ type TreeSpec struct {
 func (s TreeSpec) Head() Head { return Head{s.Schema, s.Tree, s.Out} }
 
 func (s TreeSpec) WhenDiskIsFull() string {
-	return fmt.Sprintf("the disk is full: free some space and continue with the same command and --resume (the tree is in %s), or replay fewer --versions", s.Dir)
+	return fmt.Sprintf("free some space and continue with the same command and --resume (the tree is in %s), or replay fewer --versions", s.Dir)
 }
 
 // Stages of a LayoutSpec, a process each: memory and caches of the second owe
@@ -191,7 +191,7 @@ func (s LayoutSpec) Check() []error {
 func (s LayoutSpec) Head() Head { return Head{s.Schema, s.Layout, s.Out} }
 
 func (s LayoutSpec) WhenDiskIsFull() string {
-	return fmt.Sprintf("the disk is full: free some space, or compare fewer --accounts (the state is in %s)", s.Dir)
+	return fmt.Sprintf("free some space, or compare fewer --accounts (the state is in %s)", s.Dir)
 }
 
 // Chain describes a state and the blocks that make it: Accounts new accounts in

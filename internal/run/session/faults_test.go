@@ -448,8 +448,8 @@ func TestAFullDiskNamesTheWayOut(t *testing.T) {
 			}}
 			out, err := run(t, context.Background(), f)
 			stored, readErr := result.ReadRun(out)
-			if err == nil || readErr != nil || !strings.HasPrefix(stored.Error, "the disk is full: free some space") {
-				t.Errorf("%q (%v, %v)", stored.Error, err, readErr)
+			if err == nil || readErr != nil || stored.Code != engine.CodeDiskFull || !strings.HasPrefix(stored.Remedy, "free some space") {
+				t.Errorf("%q (%v, %v)", stored.Why, err, readErr)
 			}
 		})
 	}

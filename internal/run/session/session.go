@@ -17,11 +17,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
@@ -80,10 +80,10 @@ func (s *Session[C]) End(ctx context.Context, err error, fullDisk string) (*resu
 		err = fmt.Errorf("%s: %w", s.phase, err)
 	}
 	err = errors.Join(err, s.releaseMemory())
-	if err != nil && DiskIsFull(s.dir, err.Error()) {
-		err = fmt.Errorf("%s: %w", fullDisk, err)
+	if failed := OnDisk(err, s.dir, fullDisk); failed != nil {
+		err = failed
 	}
-	s.Result.Status, s.Result.Error = status(ctx, err)
+	s.Result.Status, s.Result.Error, s.Result.Why = status(ctx, err)
 	var warnings []engine.Warning
 	s.Result.Machine, warnings = s.machine.Stop()
 	s.Warn(warnings...)
@@ -94,36 +94,38 @@ const interrupted = "interrupted: what was measured until then is kept"
 
 // status is how a run ended. What an interrupt made a subject return is no failure;
 // what went wrong besides is told, and a failure that came first stays one.
-func status(ctx context.Context, err error) (string, string) {
+func status(ctx context.Context, err error) (status, text string, why result.Why) {
 	if err == nil {
-		return result.OK, ""
+		return result.OK, "", why
 	}
-	others := besides(ctx, err)
+	others, stopped := besides(ctx, err)
 	switch {
+	case !stopped:
+		return result.Failed, err.Error(), result.WhyOf(failure.Of(err))
 	case others == nil:
-		return result.Interrupted, interrupted
-	case others.Error() != err.Error():
-		return result.Interrupted, fmt.Sprintf("%s (and %v)", interrupted, others)
+		return result.Interrupted, interrupted, result.Why{Code: engine.CodeInterrupted}
 	}
-	return result.Failed, err.Error()
+	return result.Interrupted, fmt.Sprintf("%s (and %v)", interrupted, others), result.Why{Code: engine.CodeInterrupted}
 }
 
-// besides are the errors joined in err that no interrupt explains.
-func besides(ctx context.Context, err error) error {
+// besides are the errors joined in err that no interrupt explains; stopped tells whether
+// one explains any.
+func besides(ctx context.Context, err error) (others error, stopped bool) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var errs []error
+		var left []error
 		for _, one := range joined.Unwrap() {
-			errs = append(errs, besides(ctx, one))
+			other, explained := besides(ctx, one)
+			left, stopped = append(left, other), stopped || explained
 		}
-		if left := errors.Join(errs...); left == nil || left.Error() != errors.Join(joined.Unwrap()...).Error() {
-			return left
+		if stopped {
+			return errors.Join(left...), true
 		}
-		return err // a wrapping error says more than its parts
+		return err, false // a wrapping error says more than its parts
 	}
-	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || strings.Contains(err.Error(), ctx.Err().Error())) {
-		return nil
+	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()) || failure.Of(err).Code == engine.CodeInterrupted) {
+		return nil, true
 	}
-	return err
+	return err, false
 }
 
 func (s *Session[C]) store() error {

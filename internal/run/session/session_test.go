@@ -96,8 +96,9 @@ func TestStatus(t *testing.T) {
 		{ctx, wrong, result.Failed, "wrong answer"},
 		{context.Background(), stop, result.Failed, "signal: terminated"},
 	} {
-		if status, says := status(c.ctx, c.err); status != c.status || says != c.says {
-			t.Errorf("%v: %s, %q", c.err, status, says)
+		status, says, why := status(c.ctx, c.err)
+		if status != c.status || says != c.says || (why.Code == engine.CodeInterrupted) != (status == result.Interrupted) {
+			t.Errorf("%v: %s, %q, %q", c.err, status, says, why.Code)
 		}
 	}
 }
@@ -113,23 +114,19 @@ func TestAWarningIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestDiskIsFull: /proc is a filesystem without a free block.
-func TestDiskIsFull(t *testing.T) {
+// TestOnDisk: /proc is a file system without a free block.
+func TestOnDisk(t *testing.T) {
 	for _, c := range []struct {
 		dir, text string
-		full      bool
+		code      engine.Code
 	}{
-		{t.TempDir(), "IO error: No space left on device: While appending", true},
-		{t.TempDir(), "write 000007.log: no space left on device", true},
-		{"/proc", "mdb_txn_commit: Input/output error", true},
-		{"/proc/none/here", "killed by signal 7 (bus error) in phase load", true},
-		{"/proc", "SIGBUS: bus error", true},
-		{"/proc", "mdbx_txn_commit: MDBX_EIO", true},
-		{"/proc", "key not found", false},
-		{t.TempDir(), "read 000007.sst: input/output error", false},
+		{t.TempDir(), "write 000007.log: no space left on device", engine.CodeDiskFull},
+		{"/proc/none/here", "mdb_txn_commit: Input/output error", engine.CodeDiskFull},
+		{"/proc", "key not found", ""},
+		{t.TempDir(), "read 000007.sst: input/output error", engine.CodeIO},
 	} {
-		if full := DiskIsFull(c.dir, c.text); full != c.full {
-			t.Errorf("%s, %q: %v", c.dir, c.text, full)
+		if f := OnDisk(errors.New(c.text), c.dir, "load less"); f.Code != c.code || (f.Remedy == "load less") != (c.code == engine.CodeDiskFull) {
+			t.Errorf("%s, %q: %q, %q", c.dir, c.text, f.Code, f.Remedy)
 		}
 	}
 }
