@@ -5,7 +5,7 @@ package web
 import _ "embed"
 
 // Report is the html/template of a report, ReportStyle its style sheet and ReportScript
-// what makes its charts answer the mouse; Serve and the others are of the list of results.
+// what saves its tables; Serve and the others are of the list of results.
 var (
 	//go:embed report.html
 	Report string
@@ -19,4 +19,15 @@ var (
 	ServeStyle string
 	//go:embed serve.js
 	ServeScript string
+)
+
+// ChartLibrary is uPlot as its authors publish it (see uplot/README.md), ChartStyle its style
+// sheet, and ChartScript what draws the charts of a page with it.
+var (
+	//go:embed uplot/uPlot.iife.min.js
+	ChartLibrary string
+	//go:embed uplot/uPlot.min.css
+	ChartStyle string
+	//go:embed charts.js
+	ChartScript string
 )

@@ -250,7 +250,7 @@ func checkPage(t *testing.T, path string) {
 			t.Errorf("%s loads something: %s", path, remote)
 		}
 	}
-	for _, needed := range []string{"<svg", "<table", "block reads per Get"} {
+	for _, needed := range []string{`class="chart-data"`, "<table", "block reads per Get"} {
 		if !strings.Contains(string(text), needed) {
 			t.Errorf("%s has no %s", path, needed)
 		}

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -32,51 +29,45 @@ func Read(dir string) (a Advice, err error) {
 // JSON is what the folder says, for a program.
 func (a Advice) JSON() any { return a }
 
-// Picture is the curve with where the node is, where it should go and what was measured;
+// Chart is the curve with where the node is, where it should go and what was measured;
 // nil if there is no curve to draw.
-func (a Advice) Picture() *view.Picture {
-	pic := view.NewPicture("predicted block reads per Get by cache size", "block reads per Get")
-	pic.LogX = true
-	panel := pic.Panels[0]
+func (a Advice) Chart() *view.Chart {
+	chart := view.NewChart("predicted block reads per Get by cache size", view.Sizes(float64(a.Database.Bytes)), view.Axis{Label: "block reads per Get"})
+	panel := chart.Panels[0]
 	curve := spots(rowsOf(a.Curve))
-	panel.Line("predicted", curve, view.Style{Color: view.Muted, Dash: view.Dashed(), Width: vg.Points(1.6)})
-	named := a.named()
-	places := spots(named)
-	panel.Dots("", places, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}})
+	panel.Line("predicted", curve, view.Style{Color: view.Muted, Dash: view.Dashed()})
+	places := spots(a.named())
+	panel.Dots("", places, view.Style{Color: view.Ink, Shape: view.Circle})
 	var measured view.XYs
 	for _, v := range a.Verified {
 		measured = append(measured, view.XY{X: float64(v.CacheBytes), Y: v.Measured})
 	}
-	panel.Dots("measured, at rest", measured, view.Style{Color: view.CurveStyle(1).Color, Shape: draw.BoxGlyph{}})
-	if low, high := pic.SpanX(); len(curve) < 2 || !(high > low) {
+	panel.Dots("measured, at rest", measured, view.Style{Color: view.Vermilion, Shape: view.Box})
+	if low, high := chart.SpanX(); len(curve) < 2 || !(high > low) {
 		return nil
 	}
-	var texts []string
-	for _, p := range named {
-		pic.Marks = append(pic.Marks, view.Mark{X: float64(p.CacheBytes), Name: p.name + ": " + view.ShortBytes(p.CacheBytes), Color: view.Ink})
-		texts = append(texts, view.PerGet(p.BlockReadsPerGet))
+	for _, p := range a.named() {
+		chart.Marks = append(chart.Marks, view.Mark{X: float64(p.CacheBytes), Name: p.name + ": " + view.ShortBytes(p.CacheBytes), Color: view.Ink})
 	}
-	pic.Sizes(float64(a.Database.Bytes))
-	panel.FitY(nil)
-	panel.Labels(places, texts)
-	return pic
+	panel.Labels(places)
+	return chart
 }
 
-// spots are places on the picture.
+// spots are places on the chart.
 func spots(places []place) (xys view.XYs) {
 	for _, p := range places {
-		xys = append(xys, view.XY{X: float64(p.CacheBytes), Y: p.BlockReadsPerGet})
+		xys = append(xys, view.XY{X: float64(p.CacheBytes), Y: p.BlockReadsPerGet, Text: view.PerGet(p.BlockReadsPerGet)})
 	}
 	return xys
 }
 
-// PNG draws the picture.
+// PNG draws the chart.
 func (a Advice) PNG(w io.Writer) error {
-	pic := a.Picture()
-	if pic == nil {
+	chart := a.Chart()
+	if chart == nil {
 		return fmt.Errorf("the curve has fewer than two points: there is nothing to draw")
 	}
-	return pic.PNG(w)
+	return chart.PNG(w)
 }
 
 // Page is what a browser shows.
@@ -96,7 +87,7 @@ func (a Advice) Page() *view.Page {
 			{"Gets per second", view.Unless0(a.Limits.GetsPerSecond, view.ShortCount)},
 			{"latency goal", view.Unless0(float64(a.Limits.LatencyGoal), unit.Nanos)}})}}
 	page.Add("Cache and block reads",
-		view.Block{Title: "Predicted block reads per Get", Method: "choosing-a-cache.md", Picture: a.Picture(), Table: placesTable(a.questions()),
+		view.Block{Title: "Predicted block reads per Get", Method: "choosing-a-cache.md", Chart: a.Chart(), Table: placesTable(a.questions()),
 			Note: strings.TrimSpace(a.rules() +
 				" While the node writes, its memtables take part of the cache: those reads are the curve. At rest means that nothing is written.")},
 		view.Block{Title: "Measured beside the prediction", Method: "choosing-a-cache.md", Table: a.verifiedTable(),

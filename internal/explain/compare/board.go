@@ -191,26 +191,21 @@ func (b *Board) rank() {
 // Print writes a value of the board's figure.
 func (b *Board) Print(v float64) string { return b.metric.print(v) }
 
-// Picture is a bar for each line, with the range of its runs; nil of one line.
-func (b *Board) Picture() *view.Picture {
+// Chart is a bar for each line, with the range of its runs; nil of one line.
+func (b *Board) Chart() *view.Chart {
 	if len(b.Rows) < 2 {
 		return nil
 	}
-	label := b.Figure
 	scale := cmp.Or(b.metric.scale.Size, 1)
-	if b.metric.scale.Name != "" {
-		label += ", " + b.metric.scale.Name
-	}
-	bars := view.Bars{About: b.Question, Panels: []view.BarPanel{{Y: label}}}
-	set := view.BarSet{Color: view.CurveStyle(0).Color, Values: [][]float64{nil}}
+	bars := view.Bars{About: b.Question, Panels: []view.Axis{{Label: b.Figure, Unit: b.metric.scale.Name}}}
+	set := view.BarSet{Color: view.Blue, Values: [][]float64{nil}}
 	for _, r := range b.Rows {
 		bars.Groups = append(bars.Groups, b.short(r))
 		set.Values[0] = append(set.Values[0], r.Middle/scale)
 		set.Spans = append(set.Spans, view.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale})
-		set.Failed = append(set.Failed, false)
 	}
 	bars.Sets = []view.BarSet{set}
-	return bars.Picture(nil)
+	return bars.Chart(nil)
 }
 
 // short names a line under its bar: by the engine, or where others have the same

@@ -242,7 +242,7 @@ func (c *Comparison) Page() *view.Page {
 			}), words("method", func(f Figure) string { return f.Method }))
 		sentences := view.ListOf([]string{"verdict"}, p.Figures, func(f Figure) []string { return []string{p.Sentence(f)} })
 		page.Add(p.Title(),
-			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: sentences, Picture: changes(p)},
+			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: sentences, Chart: changes(p)},
 			view.Block{Title: "Figures", Note: strings.TrimSpace(fmt.Sprintf("Runs: %d and %d. %s %s", p.Runs[0], p.Runs[1], p.confidence(), p.estimates())),
 				Method: "compare.md", Table: table})
 	}
@@ -278,19 +278,18 @@ func (p Pair) estimates() string {
 }
 
 // changes is a bar of every relative change, with its interval.
-func changes(p Pair) *view.Picture {
-	bars := view.Bars{About: "change of each figure", X: "figure", Panels: []view.BarPanel{{Y: "compared / baseline"}}}
-	set := view.BarSet{Color: view.CurveStyle(0).Color, Values: [][]float64{nil}}
+func changes(p Pair) *view.Chart {
+	bars := view.Bars{About: "change of each figure", X: "figure", Panels: []view.Axis{{Label: "compared / baseline"}}}
+	set := view.BarSet{Color: view.Blue, Values: [][]float64{nil}}
 	for _, f := range p.Figures {
 		if f.Relative {
 			bars.Groups = append(bars.Groups, strings.ReplaceAll(f.metric.noun, " per ", "/"))
 			set.Values[0], set.Spans = append(set.Values[0], 1+f.Change), append(set.Spans, view.Range{Low: 1 + f.Low, High: 1 + f.High})
-			set.Failed = append(set.Failed, false)
 		}
 	}
 	if len(bars.Groups) == 0 {
 		return nil
 	}
 	bars.Sets = []view.BarSet{set}
-	return bars.Picture(nil)
+	return bars.Chart(nil)
 }

@@ -139,20 +139,17 @@ func (d Disk) Page() *view.Page {
 	for _, w := range d.Warnings {
 		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
-	pic, panel := logChart("random reads per second by reads in flight", "reads per second")
-	panel.LogY = true
+	chart, panel := onePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
+		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
 	var xys view.XYs
 	for _, at := range d.Points {
 		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
 	}
-	if panel.Line("", xys, view.CurveStyle(0)) {
-		pic.Decades("reads in flight", view.ShortCount)
-		panel.FitY(view.ShortCount)
-	} else {
-		pic = nil
+	if !panel.Line("", xys, view.CurveStyle(0)) {
+		chart = nil
 	}
 	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
-		Picture: pic, Table: ceilingTable(d.Disk)})
+		Chart: chart, Table: ceilingTable(d.Disk)})
 	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
 	return p
 }

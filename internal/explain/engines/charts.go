@@ -3,15 +3,10 @@ package engines
 import (
 	"cmp"
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -35,27 +30,23 @@ func hitsByType(f result.Figures) map[string]float64  { return f.HitRate }
 
 // deviceLook is the look of the device's account.
 func deviceLook() view.Style {
-	return view.Style{Color: typeColor(engine.Page), Dash: view.Dashed(), Shape: draw.PyramidGlyph{}, Says: "device reads per Get"}
+	return view.Style{Color: typeColor(engine.Page), Dash: view.Dashed(), Shape: view.Pyramid}
 }
 
-// onCaches sets the x axis to the points' caches and, where they are near, the
-// inflection points.
-func (c curve) onCaches(pic *view.Picture) {
-	pic.Sizes(float64(c.sweep.Database.Bytes), markInflection(pic, c.sweep.Inflection, reservedOf(c.pts))...)
-}
+// sizes is an axis of caches of the sweep's database.
+func (s *Sweep) sizes() view.Axis { return view.Sizes(float64(s.Database.Bytes)) }
 
-// markInflection marks the inflection points that are near the caches of a picture: solid
+// markInflection marks the inflection points that are near the caches of a chart: solid
 // at the cache that holds them beside reserved bytes of memtables, dashed at their size on
-// disk; one where they are the same. It returns their places.
-func markInflection(pic *view.Picture, i *result.Inflection, reserved int64) (also []float64) {
+// disk; one where they are the same.
+func markInflection(c *view.Chart, i *result.Inflection, reserved int64) {
 	if i == nil {
-		return nil
+		return
 	}
-	low, high := pic.SpanX()
+	low, high := c.SpanX()
 	mark := func(name string, bytes int64, dashed bool) {
 		if v := float64(bytes); v >= low/4 && v <= high*4 {
-			also = append(also, v)
-			pic.Marks = append(pic.Marks, view.Mark{X: v, Name: name, Color: view.Ink, Dashed: dashed})
+			c.Marks = append(c.Marks, view.Mark{X: v, Name: name, Color: view.Ink, Dashed: dashed})
 		}
 	}
 	for _, ip := range []struct {
@@ -73,101 +64,71 @@ func markInflection(pic *view.Picture, i *result.Inflection, reserved int64) (al
 			mark(ip.name+" on disk", disk, true)
 		}
 	}
-	return also
 }
 
-// logChart is a picture of one panel over a logarithmic x axis.
-func logChart(about, y string) (*view.Picture, *view.Panel) {
-	pic := view.NewPicture(about, y)
-	pic.LogX = true
-	return pic, pic.Panels[0]
+// onePanel is a chart of one panel.
+func onePanel(about string, x, y view.Axis) (*view.Chart, *view.Panel) {
+	c := view.NewChart(about, x, y)
+	return c, c.Panels[0]
 }
+
+var readsPerGet = view.Axis{Label: "block reads per Get"}
 
 // readsChart is the main chart: block reads per Get by cache size, stacked by
 // type, with the inflection points, the device's account and the prediction.
-func readsChart(c curve) *view.Picture {
+func readsChart(c curve) *view.Chart {
 	pts := c.withReads()
 	if len(pts) < 2 {
 		return nil
 	}
-	pic, panel := logChart("block reads per Get by cache size, stacked by block type", "block reads per Get")
-	base := make([]float64, len(pts))
-	kinds := typesIn(pts, readsByType)
-	var areas []func()
-	for _, kind := range kinds {
-		outline := make(view.XYs, 2*len(pts))
-		for i, p := range pts {
-			top := base[i] + p.Figures.BlockReadsPerGetByType[kind.String()]
-			outline[i] = view.XY{X: float64(p.CacheBytes), Y: top}
-			outline[2*len(pts)-1-i] = view.XY{X: float64(p.CacheBytes), Y: base[i]}
-			base[i] = top
-		}
-		areas = append(areas, func() { panel.Area(typeLabel(kind), outline, view.Faded(typeColor(kind), 0xd0)) })
+	chart, panel := onePanel("block reads per Get by cache size, stacked by block type", c.sweep.sizes(), readsPerGet)
+	for _, kind := range slices.Backward(typesIn(pts, readsByType)) {
+		reads := column{Value: func(p Point) *float64 { return view.Some(p.Figures.BlockReadsPerGetByType[kind.String()]) }}
+		panel.Area(typeLabel(kind), reads.Against(cacheBytes, pts), typeColor(kind))
 	}
-	for _, area := range slices.Backward(areas) { // the legend reads as the stack does, from the top
-		area()
-	}
-	band, middle := predictedIn(c.sweep.Predicted, float64(pts[0].CacheBytes), float64(pts[len(pts)-1].CacheBytes))
-	panel.Area("predicted, range", band, view.Faded(view.Muted, 0x40))
-	panel.Line("predicted", middle, view.Style{Color: view.Muted, Dash: view.Dashed(), Width: vg.Points(1.6)})
-	device, total := deviceReads.Against(cacheBytes, pts), blockReads.Against(cacheBytes, pts)
-	panel.Line("device reads", device, deviceLook())
-	if !panel.Line("measured", total, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}, Width: vg.Points(1.4)}) {
+	predicted := predictedIn(c.sweep.Predicted, float64(pts[0].CacheBytes), float64(pts[len(pts)-1].CacheBytes))
+	panel.Line("predicted", predicted, view.Style{Color: view.Muted, Dash: view.Dashed(), Band: true})
+	panel.Line("device reads", deviceReads.Against(cacheBytes, pts), deviceLook())
+	if !panel.Line("measured", spread(pts, cacheBytes, blockReads, "block_reads_per_get"), view.Style{Color: view.Ink, Shape: view.Circle, Width: 1.4}) {
 		return nil
 	}
-	c.onCaches(pic)
-	panel.FitY(nil)
-	spread(panel, pts, cacheBytes, blockReads, "block_reads_per_get", view.Ink)
+	markInflection(chart, c.sweep.Inflection, reservedOf(c.pts))
 	labels(panel, pts, func(p Point) string { return view.PerGet(*p.Figures.BlockReadsPerGet) })
-	return pic
+	return chart
 }
 
 // labels are written above the block reads of points, or above their device reads.
 func labels(panel *view.Panel, pts []Point, text func(Point) string) {
 	var at view.XYs
-	var texts []string
 	for _, p := range pts {
 		top := *p.Figures.BlockReadsPerGet
 		if d := p.Figures.DeviceReadsPerGet; d != nil {
 			top = math.Max(top, *d)
 		}
-		at, texts = append(at, view.XY{X: float64(p.CacheBytes), Y: top}), append(texts, text(p))
+		at = append(at, view.XY{X: float64(p.CacheBytes), Y: top, Text: text(p)})
 	}
-	panel.Labels(at, texts)
+	panel.Labels(at)
 }
 
-// predictedIn is the predicted line and the outline of its band between two cache
-// sizes; no band where low and high are the same.
-func predictedIn(predicted []result.PredictedPoint, low, high float64) (band, middle view.XYs) {
-	var lower view.XYs
-	wide := false
+// predictedIn is the predicted line with its range between two cache sizes.
+func predictedIn(predicted []result.PredictedPoint, low, high float64) (line view.XYs) {
 	for _, g := range predicted {
-		x := float64(g.CacheBytes)
-		if x < low || x > high {
-			continue
+		if x := float64(g.CacheBytes); x >= low && x <= high {
+			line = append(line, view.XY{X: x, Y: g.BlockReadsPerGet, Low: g.Low, High: g.High})
 		}
-		middle, band, lower = append(middle, view.XY{X: x, Y: g.BlockReadsPerGet}), append(band, view.XY{X: x, Y: g.High}), append(lower, view.XY{X: x, Y: g.Low})
-		wide = wide || g.High > g.Low
 	}
-	slices.Reverse(lower)
-	if !wide || len(middle) < 2 {
-		return nil, middle
-	}
-	return append(band, lower...), middle
+	return line
 }
 
-// spread draws error bars from the least to the greatest repeat.
-func spread(panel *view.Panel, pts []Point, x, y column, name string, c color.RGBA) {
-	var at view.XYs
-	var ranges []view.Range
+// spread are figures with the range of their repeats.
+func spread(pts []Point, x, y column, name string) (xys view.XYs) {
 	for _, p := range pts {
-		if r, ok := p.Spread[name]; ok && x.Value(p) != nil && y.Value(p) != nil {
-			at, ranges = append(at, view.XY{X: *x.Value(p), Y: *y.Value(p)}), append(ranges, view.Range(r))
+		if a, b := x.Value(p), y.Value(p); a != nil && b != nil {
+			r := p.Spread[name]
+			xys = append(xys, view.XY{X: *a, Y: *b, Low: r.Low, High: r.High})
 		}
 	}
-	axes := [2]struct{ low, high float64 }{{panel.X.Min, panel.X.Max}, {panel.Y.Min, panel.Y.Max}}
-	panel.Spread(at, ranges, c)
-	panel.X.Min, panel.X.Max, panel.Y.Min, panel.Y.Max = axes[0].low, axes[0].high, axes[1].low, axes[1].high
+	return xys
 }
 
 // readsColumns are the data of readsChart.
@@ -181,9 +142,9 @@ func (c curve) readsColumns() []column {
 
 // typeBars stands for readsChart where the cache does not vary: a stacked bar for each
 // value of the axis.
-func typeBars(c curve) *view.Picture {
+func typeBars(c curve) *view.Chart {
 	pts := c.having(func(p Point) bool { return p.Status == result.OK && p.Figures.BlockReadsPerGet != nil })
-	bars := view.Bars{About: "block reads per Get, stacked by block type", X: c.x, Stacked: true, Panels: []view.BarPanel{{Y: "block reads per Get"}}}
+	bars := view.Bars{About: "block reads per Get, stacked by block type", X: c.x, Stacked: true, Panels: []view.Axis{readsPerGet}}
 	for _, p := range pts {
 		bars.Groups = append(bars.Groups, c.pointName(p))
 	}
@@ -194,74 +155,71 @@ func typeBars(c curve) *view.Picture {
 		}
 		bars.Sets = append(bars.Sets, set)
 	}
-	return bars.Picture(view.PerGet)
+	return bars.Chart(view.PerGet)
 }
 
 // hitRateChart is the hit rate of each block type by cache size.
-func hitRateChart(c curve) *view.Picture {
+func hitRateChart(c curve) *view.Chart {
 	pts := c.withReads()
 	if len(pts) < 2 {
 		return nil
 	}
-	pic, panel := logChart("hit rate of each block type by cache size", "hit rate, %")
+	chart, panel := onePanel("hit rate of each block type by cache size", c.sweep.sizes(), view.Percents("hit rate"))
 	for _, kind := range typesIn(pts, hitsByType) {
-		look := view.Style{Color: typeColor(kind), Shape: typeShape(kind)}
-		panel.Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes, pts), look)
+		panel.Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes, pts), typeLook(kind))
 	}
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return nil
 	}
-	c.onCaches(pic)
-	panel.FitPercents()
-	return pic
+	markInflection(chart, c.sweep.Inflection, reservedOf(c.pts))
+	return chart
 }
 
 // deviceChart compares the device's account with the engine's.
-func deviceChart(c curve) *view.Picture {
+func deviceChart(c curve) *view.Chart {
 	pts := c.withReads()
-	device := deviceReads.Against(cacheBytes, pts)
+	device := spread(pts, cacheBytes, deviceReads, "device_reads_per_get")
 	if len(device) < 2 {
 		return nil
 	}
-	pic, panel := logChart("device reads and block reads per Get by cache size", "reads per Get")
-	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}, Says: "block reads per Get"})
+	chart, panel := onePanel("device reads and block reads per Get by cache size", c.sweep.sizes(), view.Axis{Label: "reads per Get"})
+	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: view.Circle, Width: 2.6})
 	panel.Line("device reads", device, deviceLook())
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return nil
 	}
-	pic.Sizes(float64(c.sweep.Database.Bytes))
-	panel.FitY(nil)
-	spread(panel, pts, cacheBytes, deviceReads, "device_reads_per_get", typeColor(engine.Page))
 	labels(panel, slices.DeleteFunc(pts, func(p Point) bool { return p.Figures.DeviceReadsPerGet == nil || p.Figures.Agreement == nil }),
 		func(p Point) string { return "×" + view.Number(*p.Figures.Agreement) })
-	return pic
+	return chart
 }
 
 // overlay draws one column of several curves. With more than one sweep the x axis is
-// the share of the database, so that databases of any size compare. A line that another
-// covers is seen: later ones are thinner.
-func overlay(curves []curve, shares bool, title string, y column, axis string, guess bool) *view.Picture {
-	pic, panel := logChart(title, axis)
-	x := cacheBytes
-	if shares {
-		x = cacheShare
+// the share of the database, so that databases of any size compare.
+func overlay(curves []curve, shares bool, title string, y column, axis view.Axis, guess bool) *view.Chart {
+	chart, panel := onePanel(title, view.Decades("cache size as a share of the database", view.AsPercent), axis)
+	x := cacheShare
+	if !shares {
+		x = cacheBytes
+		chart.X = view.Sizes(0)
 	}
-	var drawn []curve
+	drawn := 0
+	var first curve
 	alone := sameSweep(curves)
 	for _, c := range curves {
 		xys := y.Against(x, c.measured())
-		if len(xys) == 0 || len(drawn) == view.MaxLines {
+		if len(xys) == 0 || drawn == view.MaxLines {
 			continue
 		}
-		name, look := "", view.CurveStyle(len(drawn))
+		name, look := "", view.CurveStyle(drawn)
 		if len(curves) > 1 {
 			name = c.name(alone)
 		}
-		look.Width = vg.Points(math.Max(1.2, 3-0.6*float64(len(drawn))))
 		if !panel.Line(name, xys, look) {
 			continue
 		}
-		drawn = append(drawn, c)
+		if drawn++; drawn == 1 {
+			first = c
+		}
 		var guesses view.XYs
 		for _, g := range c.sweep.Predicted {
 			at := view.XY{X: float64(g.CacheBytes), Y: g.BlockReadsPerGet}
@@ -271,21 +229,17 @@ func overlay(curves []curve, shares bool, title string, y column, axis string, g
 			guesses = append(guesses, at)
 		}
 		if guess {
-			panel.Line("  predicted", guesses, view.Style{Color: look.Color, Dash: view.Dashed(), Width: vg.Points(1.2), Guide: true})
+			panel.Line("predicted", guesses, view.Style{Color: look.Color, Dash: view.Dashed(), Width: 1.2, Guide: true})
 		}
 	}
-	if low, high := pic.SpanX(); !(high > low) {
+	if low, high := chart.SpanX(); !(high > low) {
 		return nil
 	}
-	if shares {
-		pic.Decades("cache size as a share of the database", view.ShortPercent)
-	} else {
-		drawn[0].onCaches(pic)
+	if !shares {
+		chart.X = first.sweep.sizes()
+		markInflection(chart, first.sweep.Inflection, reservedOf(first.pts))
 	}
-	if panel.FitY(nil); strings.HasSuffix(axis, "%") {
-		panel.FitPercents()
-	}
-	return pic
+	return chart
 }
 
 // ofCurve is a point with its curve.
@@ -329,11 +283,10 @@ const latencyLines = 6
 
 // latencyChart is the percentile curve of each point: x is the percentile, stretched
 // towards 100, y the duration.
-func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) *view.Picture {
+func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) *view.Chart {
 	pts := c.having(func(p Point) bool { return p.Status == result.OK && of(p) != nil && of(p).TotalCount() > 0 })
-	pic := view.NewPicture("distribution of "+kind+" times by percentile", kind+" time")
-	panel := pic.Panels[0]
-	panel.LogY = true
+	chart, panel := onePanel("distribution of "+kind+" times by percentile", view.Percentiles(),
+		view.Axis{Label: kind + " time", Kind: view.Logs, Format: view.AsNanos})
 	most := latencyLines
 	if competes(c.x) {
 		most = view.MaxLines
@@ -346,12 +299,10 @@ func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) 
 		}
 		panel.Line(c.pointName(pts[i]), quantiles(of(pts[i])), look)
 	}
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return nil
 	}
-	pic.Percentiles()
-	panel.FitY(view.ShortNanos)
-	return pic
+	return chart
 }
 
 // quantiles samples a histogram evenly in -log10(1-q), as far as its count
@@ -388,27 +339,27 @@ func axisFigures(s *Sweep) (out []view.Block) {
 		if s.compares() && s.comparisons()[0].rivals() && (competes(x) || len(curves[0].stops()) < 3) || x == "rate" {
 			continue // the chart of engines, and that of latency against load, say it better
 		}
-		pic, left := axisChart(x, curves)
-		if pic == nil {
+		chart, left := axisChart(x, curves)
+		if chart == nil {
 			continue
 		}
 		note := "Gets per second and the 99th percentile of service time, by " + x + "."
 		if x == "threads" {
 			note += " Dashed: the first point of the first line, scaled."
 		}
-		if slices.Contains(pic.Legend(), diskLimit) {
+		if slices.Contains(chart.Legend(), diskLimit) {
 			note += " Dotted: the most Gets/s that the disk allows (its reads/s with " + inFlight(s.Points) + " / device reads per Get)."
 		}
 		if left > 0 {
 			note += " " + unit.Count(left) + " more lines are in the table only."
 		}
-		out = append(out, view.Block{Title: "Speed by " + x, Note: note, Method: "reads.md", Picture: pic, Table: axisTable(x, curves)})
+		out = append(out, view.Block{Title: "Speed by " + x, Note: note, Method: "reads.md", Chart: chart, Table: axisTable(x, curves)})
 	}
 	return out
 }
 
 // diskLimit is the line of the most Gets a second that the disk allows.
-const diskLimit = "  disk's limit"
+const diskLimit = "disk's limit"
 
 // inFlight says how many reads are in flight in a disk's limit: as many as threads.
 func inFlight(pts []Point) string {
@@ -444,21 +395,24 @@ func axisTable(x string, curves []curve) view.Table {
 }
 
 // axisChart draws both panels; left is how many curves found no room.
-func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
+func axisChart(x string, curves []curve) (chart *view.Chart, left int) {
 	p99 := latency("p99", service, p99Of)
 	place, places := axisPlaces(x, curves)
 	if place == nil {
 		return axisBars(x, curves), 0
 	}
-	pic = view.NewPicture("Gets per second and p99 service time by "+x, "Gets per second", "p99 service time")
-	pic.Beside, pic.LogX = true, true
-	speed, slow := pic.Panels[0], pic.Panels[1]
-	speed.LogY, slow.LogY = true, true
+	along := view.Places(x, places, view.AsCount)
+	if x == "cache" {
+		along = view.Sizes(0)
+	}
+	chart = view.NewChart("Gets per second and p99 service time by "+x, along, orLog(getsASecond), orLog(timeOf("p99 service")))
+	chart.Beside = true
+	speed, slow := chart.Panels[0], chart.Panels[1]
 	at := column{Value: place}
 	drawn := 0
 	for i, c := range curves {
 		pts := c.measured()
-		xys := gets.Against(at, pts)
+		xys := spread(pts, at, gets, "gets_per_second")
 		if len(xys) == 0 {
 			continue
 		}
@@ -472,29 +426,28 @@ func axisChart(x string, curves []curve) (pic *view.Picture, left int) {
 		}
 		if first := xys[0]; x == "threads" && drawn == 0 && len(xys) > 1 {
 			last := xys[len(xys)-1]
-			speed.Line("scaled", view.XYs{first, {X: last.X, Y: first.Y * last.X / first.X}},
-				view.Style{Color: view.Muted, Dash: view.Dashed(), Width: vg.Points(1.2), Guide: true})
+			speed.Line("scaled", view.XYs{{X: first.X, Y: first.Y}, {X: last.X, Y: first.Y * last.X / first.X}},
+				view.Style{Color: view.Muted, Dash: view.Dashed(), Width: 1.2, Guide: true})
 		}
 		speed.Line(name, xys, look)
-		slow.Line("", p99.Against(at, pts), look)
-		speed.Line(diskLimit, c.ceiling(at, 20*slices.Max(gets.Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: vg.Points(1.4)})
-		spread(speed, pts, at, gets, "gets_per_second", look.Color)
+		slow.Line(name, p99.Against(at, pts), look)
+		speed.Line(diskLimit, c.ceiling(at, 20*slices.Max(gets.Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: 1.4})
 		drawn++
 	}
-	if drawn == 0 {
+	if drawn == 0 || !chart.Drawn() {
 		return nil, 0
 	}
-	speed.FitY(view.ShortCount)
-	slow.FitY(view.ShortNanos)
-	if !pic.Drawn() {
-		return nil, 0
-	}
-	if x == "cache" {
-		pic.Sizes(0)
-	} else {
-		pic.Places(x, places, view.ShortCount)
-	}
-	return pic, left
+	return chart, left
+}
+
+var getsASecond = view.Axis{Label: "Gets per second", Format: view.AsCount}
+
+func timeOf(what string) view.Axis { return view.Axis{Label: what + " time", Format: view.AsNanos} }
+
+// orLog is the axis, logarithmic where its values span enough for it.
+func orLog(a view.Axis) view.Axis {
+	a.Kind = view.Logs
+	return a
 }
 
 // ceiling is the disk's limit along a curve, where it is not above most.
@@ -535,9 +488,9 @@ func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []
 }
 
 // axisBars draws a group of bars per value of x, a bar per curve.
-func axisBars(x string, curves []curve) *view.Picture {
+func axisBars(x string, curves []curve) *view.Chart {
 	bars := view.Bars{About: "Gets per second and p99 service time by " + x, X: x, Beside: true,
-		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "p99 service time", Tick: view.ShortNanos}}}
+		Panels: []view.Axis{getsASecond, timeOf("p99 service")}}
 	bars.Groups = curve{x: x, pts: pointsOf(curves)}.stops()
 	for i, c := range curves {
 		set := view.BarSet{Color: view.CurveStyle(i).Color}
@@ -547,7 +500,7 @@ func axisBars(x string, curves []curve) *view.Picture {
 		set.Values = valuesAt(bars.Groups, c.x, c.measured(), gets, latency("p99", service, p99Of))
 		bars.Sets = append(bars.Sets, set)
 	}
-	return bars.Picture(nil)
+	return bars.Chart(nil)
 }
 
 // valuesAt are columns of points by the group that they belong to; 0 where there is none.
@@ -566,10 +519,10 @@ func valuesAt(groups []string, x string, pts []Point, columns ...column) [][]flo
 
 // enginesChart has a group of bars per stop and a bar per entrant, above Gets a
 // second, below the mean service time. Across each bar is the disk's limit.
-func (c curve) enginesChart() *view.Picture {
+func (c curve) enginesChart() *view.Chart {
 	stops := c.stops()
 	bars := view.Bars{About: "Gets per second and mean service time by engine", X: c.x, Groups: stops,
-		Panels: []view.BarPanel{{Y: "Gets per second", Tick: view.ShortCount}, {Y: "mean service time", Tick: view.ShortNanos}}}
+		Panels: []view.Axis{getsASecond, timeOf("mean service")}}
 	most := slices.Max(append(gets.Values(c.measured()), 0))
 	limits := func(of func(limit) float64) column {
 		return column{Value: func(p Point) *float64 {
@@ -598,30 +551,20 @@ func (c curve) enginesChart() *view.Picture {
 		}
 		bars.Sets = append(bars.Sets, set)
 	}
-	return bars.Picture(nil)
+	return bars.Chart(nil)
 }
 
-// typeColor is a block type's colour, the same in every picture. Eight colours
-// that readers with any kind of colour vision can tell apart (Okabe and Ito,
-// "Color Universal Design", 2008), with a darker yellow.
-func typeColor(kind engine.BlockType) color.RGBA {
-	colors := map[engine.BlockType]color.RGBA{
-		engine.Filter:      {0x00, 0x72, 0xb2, 0xff}, // blue
-		engine.TopIndex:    {0x56, 0xb4, 0xe9, 0xff}, // sky
-		engine.Index:       {0xe6, 0x9f, 0x00, 0xff}, // orange
-		engine.Data:        {0x00, 0x9e, 0x73, 0xff}, // green
-		engine.Value:       {0xcc, 0x79, 0xa7, 0xff}, // purple
-		engine.Meta:        {0x99, 0x99, 0x99, 0xff}, // grey
-		engine.SingleIndex: {0xc9, 0xb8, 0x00, 0xff}, // yellow
-	}
-	return cmp.Or(colors[kind], color.RGBA{0xd5, 0x5e, 0x00, 0xff}) // vermilion: page
+// typeColor is a block type's colour, the same in every chart.
+func typeColor(kind engine.BlockType) view.Color {
+	colors := map[engine.BlockType]view.Color{engine.Filter: view.Blue, engine.TopIndex: view.Sky, engine.Index: view.Orange, engine.Data: view.Green,
+		engine.Value: view.Purple, engine.Meta: view.Grey, engine.SingleIndex: view.Yellow}
+	return cmp.Or(colors[kind], view.Vermilion) // page
 }
 
-// typeShape tells types apart in black and white.
-func typeShape(kind engine.BlockType) draw.GlyphDrawer {
-	shapes := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.PlusGlyph{}, draw.CrossGlyph{},
-		draw.TriangleGlyph{}, draw.SquareGlyph{}}
-	return shapes[int(kind)%len(shapes)]
+// typeLook is a type's line; shapes tell types apart in black and white.
+func typeLook(kind engine.BlockType) view.Style {
+	shapes := []view.Shape{view.Circle, view.Ring, view.Box, view.Pyramid, view.Plus, view.Cross, view.Triangle, view.Square}
+	return view.Style{Color: typeColor(kind), Shape: shapes[int(kind)%len(shapes)]}
 }
 
 // typeLabel is a block type in a legend or a header.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
-	"gonum.org/v1/plot/vg"
 )
 
 // The knee is the first rate that an engine does not keep up with: its response p99 is
@@ -95,41 +94,36 @@ func (c curve) loadFigure() view.Block {
 	if c.x != "rate" {
 		return view.Block{}
 	}
-	pic, panel := logChart("response time by offered rate", "response time")
-	panel.LogY = true
 	offered := column{Value: func(p Point) *float64 { return view.Of(p.offered()) }}
+	chart, panel := onePanel("response time by offered rate", view.Places("Gets per second offered", offered.Values(c.measured()), view.AsCount),
+		orLog(timeOf("response")))
 	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
 	for i, name := range c.entrants() {
 		look, pts := view.CurveStyle(i), c.of(name).measured()
 		name = before(name, " ")
 		if !panel.Line(name+"p99", p99.Against(offered, pts), look) {
-			pic.Failed(strings.TrimSpace(name), look.Color)
+			panel.Failed(strings.TrimSpace(name), look.Color)
 		}
 		dots := look
-		dots.Dash, dots.Width = view.Dashed(), vg.Points(1.2)
+		dots.Dash, dots.Width = view.Dashed(), 1.2
 		panel.Line(name+"p50", p50.Against(offered, pts), dots)
 		if at := knee(pts); at >= 0 {
-			pic.Marks = append(pic.Marks, view.Mark{X: pts[at].offered(), Name: name + "knee", Color: look.Color, Dashed: true})
+			chart.Marks = append(chart.Marks, view.Mark{X: pts[at].offered(), Name: name + "knee", Color: look.Color, Dashed: true})
 		}
 	}
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return view.Block{}
 	}
-	rates := offered.Values(c.measured())
-	low, high := pic.SpanX()
-	var also []float64
+	low, high := chart.SpanX()
 	for _, p := range c.measured() {
 		if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond > low && l.getsPerSecond < 2*high {
-			also = append(also, l.getsPerSecond)
-			pic.Marks = append(pic.Marks, view.Mark{X: l.getsPerSecond, Name: "disk's limit", Color: view.Muted})
+			chart.Marks = append(chart.Marks, view.Mark{X: l.getsPerSecond, Name: "disk's limit", Color: view.Muted})
 			break
 		}
 	}
-	pic.Places("Gets per second offered", rates, view.ShortCount, also...)
-	panel.FitY(view.ShortNanos)
 	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first rate whose response p99 is "+
 		"over %g times that of the lowest rate, or that is achieved to less than %.0f%%.", kneeTimes, 100*kneeShare)
-	return view.Block{Title: "Latency against load", Note: note, Method: "comparing-engines.md", Picture: pic, Table: c.loadTable()}
+	return view.Block{Title: "Latency against load", Note: note, Method: "comparing-engines.md", Chart: chart, Table: c.loadTable()}
 }
 
 func (c curve) loadTable() view.Table {

@@ -24,25 +24,25 @@ const maxDetailed = 4
 // block reads of several in one picture.
 func (in Input) Picture(w io.Writer) error {
 	curves := in.curves()
-	var pic *view.Picture
+	var chart *view.Chart
 	if s := &in.Sweeps[0]; s.compares() {
 		a := s.comparisons()[0]
-		if pic = a.loadFigure().Picture; pic == nil && a.rivals() {
-			pic = a.enginesChart()
+		if chart = a.loadFigure().Chart; chart == nil && a.rivals() {
+			chart = a.enginesChart()
 		}
 	}
-	if pic == nil && len(curves) > 1 {
-		pic = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", blockReads, "block reads per Get", true)
+	if chart == nil && len(curves) > 1 {
+		chart = overlay(curves, len(in.Sweeps) > 1, "block reads per Get by cache size", blockReads, readsPerGet, true)
 	}
-	for i := 0; pic == nil && i < len(curves); i++ {
-		if pic = readsChart(curves[i]); pic == nil {
-			pic = typeBars(curves[i])
+	for i := 0; chart == nil && i < len(curves); i++ {
+		if chart = readsChart(curves[i]); chart == nil {
+			chart = typeBars(curves[i])
 		}
 	}
-	if pic == nil {
+	if chart == nil {
 		return errors.New("nothing to draw: no point has block reads per Get")
 	}
-	return pic.PNG(w)
+	return chart.PNG(w)
 }
 
 // Page is what a browser shows: what answers most first; of several curves, all of them
@@ -152,20 +152,22 @@ func addCurves(p *view.Page, curves []curve) {
 // comparedCurves lay all curves over each other.
 func comparedCurves(curves []curve, shares bool) (out []view.Block) {
 	for n, f := range []struct {
-		title, axis, method string
+		title  string
+		axis   view.Axis
+		method string
 		column
 	}{
-		{"Block reads per Get", "block reads per Get", "reads.md", blockReads},
-		{"Index hit rate", "hit rate of index blocks, %", "reads.md", hitRate("index hit rate", "index")},
-		{"Overall hit rate", "hit rate of all blocks, %", "reads.md", hitRate("hit rate", "all")},
-		{"Device reads per Get", "device reads per Get", "disks.md", deviceReads},
+		{"Block reads per Get", readsPerGet, "reads.md", blockReads},
+		{"Index hit rate", view.Percents("hit rate of index blocks"), "reads.md", hitRate("index hit rate", "index")},
+		{"Overall hit rate", view.Percents("hit rate of all blocks"), "reads.md", hitRate("hit rate", "all")},
+		{"Device reads per Get", view.Axis{Label: "device reads per Get"}, "disks.md", deviceReads},
 	} {
 		with := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return len(f.Values(c.measured())) == 0 })
 		if len(with) < 2 {
 			continue // nothing to compare
 		}
-		pic := overlay(curves, shares, f.title+" by cache size", f.column, f.axis, n == 0)
-		if pic == nil {
+		chart := overlay(curves, shares, f.title+" by cache size", f.column, f.axis, n == 0)
+		if chart == nil {
 			continue
 		}
 		note := "One line per curve, through its measured points."
@@ -175,7 +177,7 @@ func comparedCurves(curves []curve, shares bool) (out []view.Block) {
 		if len(curves) > view.MaxLines {
 			note += fmt.Sprintf(" %d curves are drawn; the table has all %d.", view.MaxLines, len(curves))
 		}
-		out = append(out, view.Block{Title: f.title, Note: note, Method: f.method, Picture: pic, Table: curvesTable(curves, f.column)})
+		out = append(out, view.Block{Title: f.title, Note: note, Method: f.method, Chart: chart, Table: curvesTable(curves, f.column)})
 	}
 	return out
 }
@@ -192,13 +194,13 @@ func besideMemtables(reserved int64) string {
 func (c curve) blocks() []view.Block {
 	var out []view.Block
 	add := func(b view.Block) {
-		if b.Picture != nil {
+		if b.Chart != nil {
 			out = append(out, b)
 		}
 	}
 	reads := view.Block{Title: "Block reads per Get, by type", Method: "reads.md", Table: c.table(c.readsColumns()...)}
 	if c.x == "cache" && len(c.withReads()) > 1 {
-		reads.Picture, reads.Note = readsChart(c), "Each colour is a block type; the line joins what was measured."
+		reads.Chart, reads.Note = readsChart(c), "Each colour is a block type; the line joins what was measured."
 		if c.sweep.Inflection != nil {
 			reads.Note += " IP1: filters that Gets consult, top indexes, and single indexes (of tables that have one index block) fit in the cache; " +
 				"IP2: all indexes too. " +
@@ -208,7 +210,7 @@ func (c curve) blocks() []view.Block {
 			reads.Note += " " + text
 		}
 	} else {
-		reads.Picture, reads.Note = typeBars(c), "Each part of a bar is a block type."
+		reads.Chart, reads.Note = typeBars(c), "Each part of a bar is a block type."
 	}
 	add(reads)
 	if c.x == "cache" {
@@ -218,14 +220,14 @@ func (c curve) blocks() []view.Block {
 		}
 		all := hitRate("all", "all")
 		add(view.Block{Title: "Hit rate, by type", Note: "Share of block accesses that the cache served.", Method: "reads.md",
-			Picture: hitRateChart(c), Table: c.table(append(rates, all)...)})
+			Chart: hitRateChart(c), Table: c.table(append(rates, all)...)})
 		add(view.Block{Title: "Overall hit rate", Method: "reads.md",
-			Note:    "All block types together. It hides what the types show: most accesses are of blocks that are always cached.",
-			Picture: overlay([]curve{c}, false, "overall hit rate by cache size", all, "hit rate of all blocks, %", false), Table: c.table(all)})
+			Note:  "All block types together. It hides what the types show: most accesses are of blocks that are always cached.",
+			Chart: overlay([]curve{c}, false, "overall hit rate by cache size", all, view.Percents("hit rate of all blocks"), false), Table: c.table(all)})
 		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads. " +
 			"A device gives whole sectors or pages, so its bytes exceed those of blocks." + countedBy(c),
-			Method:  "disks.md",
-			Picture: deviceChart(c), Table: c.table(blockReads, deviceReads, agreement,
+			Method: "disks.md",
+			Chart:  deviceChart(c), Table: c.table(blockReads, deviceReads, agreement,
 				figure("block bytes", "/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
 				deviceBytes.Named("device bytes", "/Get"))})
 	}
@@ -240,15 +242,15 @@ func (c curve) blocks() []view.Block {
 		out = append(out, view.Block{Title: "Block reads per Get, by level", Method: "reads.md", Table: c.table(levels...), Folded: true})
 	}
 	add(view.Block{Title: "Service time", Method: "reads.md", Table: c.table(latencyColumns(c, service)...),
-		Note:    "From the call to its return. The axis stretches towards 100%: each step to the right is a tenth of the Gets left.",
-		Picture: latencyChart(c, "service", func(p Point) *hdrhistogram.Histogram { return p.Service })})
+		Note:  "From the call to its return. The axis stretches towards 100%: each step to the right is a tenth of the Gets left.",
+		Chart: latencyChart(c, "service", func(p Point) *hdrhistogram.Histogram { return p.Service })})
 	add(view.Block{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
-		Picture: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: c.table(latencyColumns(c, response)...)})
-	pic, all, some := seriesChart(c)
+		Chart: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: c.table(latencyColumns(c, response)...)})
+	chart, all, some := seriesChart(c)
 	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state." + some +
 		" In the table, a sample is of one second; the last one of a phase can be of less.",
-		Method:  "reads.md",
-		Picture: pic, Table: seriesTable(c, all)})
+		Method: "reads.md",
+		Chart:  chart, Table: seriesTable(c, all)})
 	return out
 }
 
@@ -377,7 +379,7 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 	for _, a := range comparisons {
 		of := strings.TrimSuffix(": "+a.label, ": ")
 		b := view.Block{Title: "Speed by " + a.x, Method: "comparing-engines.md", Table: a.speedTable()}
-		if load := a.loadFigure(); load.Picture != nil {
+		if load := a.loadFigure(); load.Chart != nil {
 			b = load
 		} else if a.rivals() {
 			b.Title, b.Note = "Speed by engine", "A group of bars for each value of "+a.x+", a bar an engine; a cross where a point failed."
@@ -391,7 +393,7 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 				b.Note += " Dashed red: the most Gets/s that the disk allows (its reads/s with " + inFlight(s.Points) + " / device reads per Get), " +
 					"where it is near."
 			}
-			b.Picture = a.enginesChart()
+			b.Chart = a.enginesChart()
 		}
 		b.Title += of
 		out = append(out, b, view.Block{Title: "What a Get takes" + of, Note: a.pagesNote(), Method: "comparing-engines.md", Table: a.efficiencyTable()},

@@ -52,7 +52,7 @@ func TestPageIsSound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := page1(t, read(t, dirs...))
 			wellFormed(t, text)
-			text = strings.NewReplacer(ownScript, "", methods, "").Replace(text)
+			text = strings.NewReplacer(ownScript, "", library, "", data, "", methods, "").Replace(text)
 			for _, bad := range []string{"http://", "https://", "<script", "<link", "@import", "url(", "NaN", "Inf<", "+Inf", "-Inf", "%!", "ZgotmplZ", "<nil>"} {
 				if at := strings.Index(text, bad); at >= 0 {
 					t.Errorf("the page holds %q: ...%s...", bad, text[max(0, at-80):min(len(text), at+80)])
@@ -65,10 +65,16 @@ func TestPageIsSound(t *testing.T) {
 	}
 }
 
-// methods is where a page links to; ownScript is the one script that a page has.
+// methods is where a page links to; ownScript is the script that every page has, library the
+// one of pages with charts, data what begins the figures of a chart.
 const methods = "https://github.com/statelab/statelab/blob/main/docs/"
 
-var ownScript = "<script>" + web.ReportScript + "</script>"
+const data = `<script type="application/json" class="chart-data">`
+
+var (
+	ownScript = "<script>" + web.ReportScript + "</script>"
+	library   = "<script>" + web.ChartLibrary + "\n" + web.ChartScript + "</script>"
+)
 
 // wellFormed parses the page and refuses what could run or load something.
 func wellFormed(t *testing.T, text string) {
@@ -76,7 +82,11 @@ func wellFormed(t *testing.T, text string) {
 	if !strings.Contains(text, ownScript) {
 		t.Error("the page lacks its own script")
 	}
-	parser := xml.NewDecoder(strings.NewReader(strings.Replace(text, ownScript, "", 1)))
+	if strings.Contains(text, data) != strings.Contains(text, library) {
+		t.Error("charts without what draws them, or the other way round")
+	}
+	text = strings.NewReplacer(ownScript, "", library, "").Replace(text)
+	parser := xml.NewDecoder(strings.NewReader(text))
 	for {
 		token, err := parser.Token()
 		if errors.Is(err, io.EOF) {
@@ -89,7 +99,8 @@ func wellFormed(t *testing.T, text string) {
 		if !ok {
 			continue
 		}
-		if name := element.Name.Local; slices.Contains([]string{"script", "img", "link", "iframe", "object", "image", "use"}, name) {
+		figures := element.Name.Local == "script" && element.Attr[0].Value == "application/json"
+		if name := element.Name.Local; !figures && slices.Contains([]string{"script", "img", "link", "iframe", "object", "image", "use"}, name) {
 			t.Errorf("the page holds a <%s>", name)
 		}
 		for _, attr := range element.Attr {
@@ -147,15 +158,15 @@ func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 		"<h3>Service time</h3>", "<h3>Second by second</h3>", "<h3>Speed by cache</h3>", "<h3>Self-checks</h3>", "<h3>Inflection points</h3>", "<h3>Levels</h3>",
 		"statelab sweep --cache 0.1%,1% --db &#39;my db&#39;",
 		"<td>3.09</td><td>1.02</td><td>1.00</td><td>0.107</td><td>0.641</td><td>0.320</td><td>3.03 to 3.18</td><td>3.15</td>",
-		">IP1: cache needed</text>", ">IP1 on disk</text>", ">IP2: cache needed</text>", ">predicted</text>", ">device reads</text>",
-		"<title>3.15 device reads per Get at ", "<dt>date</dt>", "<dt>harness overhead</dt>", "<dt>Gets</dt><dd>", " after a warm-up of ",
+		`"name":"IP1: cache needed"`, `"name":"IP1 on disk"`, `"name":"IP2: cache needed"`, `"name":"predicted"`, `"name":"device reads"`,
+		"<dt>date</dt>", "<dt>harness overhead</dt>", "<dt>Gets</dt><dd>", " after a warm-up of ",
 		`<thead><tr><th class="text">passed</th><th class="text">check</th>`, "Drawn: 3 of 9 points.", "x first row",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if got := strings.Count(text, `<div class="wide">`); got != 7 {
+	if got := strings.Count(text, data); got != 7 {
 		t.Errorf("%d charts, want 7", got)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -172,11 +170,11 @@ func (p Prediction) Page() *view.Page {
 		{Name: "predicted run", Facts: view.Known([][2]string{{"engine", p.Engine}, {"profile", p.Profile}, {"processors", unit.Count(p.Cores)},
 			{"warm-up Gets", unit.Count(p.WarmupGets)}, {"measured Gets", unit.Count(p.Gets)}, {"Gets of absent keys", view.ShortPercent(100 * p.Missing)}})}}
 	page.Add("Block reads by cache size",
-		view.Block{Title: "Block reads per Get", Method: "prediction.md", Picture: p.curve(), Table: p.table(),
+		view.Block{Title: "Block reads per Get", Method: "prediction.md", Chart: p.curve(), Table: p.table(),
 			Note: "Steady state: a cache that has been in use for long. This run: the warm-up and the measured Gets above, from an empty cache." +
 				" Marked: the caches that hold IP1 and IP2" + besideMemtables(p.reserved()) + "."})
 	page.Add("Why",
-		view.Block{Title: "Hit rate by block type", Method: "prediction.md", Picture: p.hits(), Aside: true, Table: p.hitTable(),
+		view.Block{Title: "Hit rate by block type", Method: "prediction.md", Chart: p.hits(), Aside: true, Table: p.hitTable(),
 			Note: "The share of accesses that the cache serves. Filters and top indexes are asked for most often, so a cache holds them first. " +
 				"The rates are those of this run, not of a steady state."},
 		view.Block{Title: "Levels", Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
@@ -219,29 +217,25 @@ func (p Prediction) bySize() []result.PredictedPoint {
 	return slices.SortedFunc(slices.Values(p.Points), func(a, b result.PredictedPoint) int { return int(a.CacheBytes - b.CacheBytes) })
 }
 
-func (p Prediction) curve() *view.Picture {
+func (p Prediction) curve() *view.Chart {
 	if len(p.Points) < 2 {
 		return nil
 	}
-	pic, panel := logChart("predicted block reads per Get by cache size", "block reads per Get")
+	chart, panel := onePanel("predicted block reads per Get by cache size", view.Sizes(float64(p.Database)), readsPerGet)
 	points := p.bySize()
 	var steady view.XYs
-	var texts []string
 	for _, q := range points {
-		steady, texts = append(steady, view.XY{X: float64(q.CacheBytes), Y: q.SteadyState}), append(texts, view.PerGet(q.SteadyState))
+		steady = append(steady, view.XY{X: float64(q.CacheBytes), Y: q.SteadyState, Text: view.PerGet(q.SteadyState)})
 	}
-	band, run := predictedIn(points, steady[0].X, steady[len(steady)-1].X)
-	panel.Area("this run, range", band, view.Faded(view.Muted, 0x40))
 	other := view.CurveStyle(1)
-	other.Dash = view.Dashed()
-	panel.Line("this run", run, other)
-	if !panel.Line("steady state", steady, view.Style{Color: view.Ink, Shape: draw.CircleGlyph{}}) {
+	other.Dash, other.Band = view.Dashed(), true
+	panel.Line("this run", predictedIn(points, steady[0].X, steady[len(steady)-1].X), other)
+	if !panel.Line("steady state", steady, view.Style{Color: view.Ink, Shape: view.Circle}) {
 		return nil
 	}
-	pic.Sizes(float64(p.Database), markInflection(pic, &p.Inflection, p.reserved())...)
-	panel.FitY(nil)
-	panel.Labels(steady, texts)
-	return pic
+	markInflection(chart, &p.Inflection, p.reserved())
+	panel.Labels(steady)
+	return chart
 }
 
 // reserved is what memtables take of the caches, in bytes, at the most.
@@ -259,21 +253,20 @@ func (p Prediction) types() []engine.BlockType {
 	})
 }
 
-func (p Prediction) hits() *view.Picture {
+func (p Prediction) hits() *view.Chart {
 	if len(p.Points) < 2 {
 		return nil
 	}
-	pic, panel := logChart("predicted hit rate by cache size and block type", "hit rate, %")
+	chart, panel := onePanel("predicted hit rate by cache size and block type", view.Sizes(float64(p.Database)), view.Percents("hit rate"))
 	size := view.Column[result.PredictedPoint]{Value: func(q result.PredictedPoint) *float64 { return view.Some(float64(q.CacheBytes)) }}
 	for _, kind := range p.types() {
-		panel.Line(typeLabel(kind), rateOf(kind).Against(size, p.bySize()), view.Style{Color: typeColor(kind), Shape: typeShape(kind)})
+		panel.Line(typeLabel(kind), rateOf(kind).Against(size, p.bySize()), typeLook(kind))
 	}
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return nil
 	}
-	pic.Sizes(float64(p.Database), markInflection(pic, &p.Inflection, p.reserved())...)
-	panel.FitPercents()
-	return pic
+	markInflection(chart, &p.Inflection, p.reserved())
+	return chart
 }
 
 func rateOf(kind engine.BlockType) view.Column[result.PredictedPoint] {

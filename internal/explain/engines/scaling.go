@@ -170,41 +170,35 @@ func (l law) sentences() []string {
 // scalingBlocks are a chart and a table for each law.
 func (s *Sweep) scalingBlocks() (out []view.Block) {
 	for _, l := range s.laws() {
-		out = append(out, view.Block{Title: strings.TrimSuffix("How it scales: "+l.label, ": "), Method: "comparing-engines.md", Picture: l.chart(), Table: l.table(),
+		out = append(out, view.Block{Title: strings.TrimSuffix("How it scales: "+l.label, ": "), Method: "comparing-engines.md", Chart: l.chart(), Table: l.table(),
 			Note: fmt.Sprintf("Universal Scalability Law: %s Gets/s of one, contention %.3g, coherency %.2g. Shaded: where 95 of 100 measurements are expected. "+
 				"Dotted: the disk's limit.", view.ShortCount(l.Lambda), l.Sigma, l.Kappa) + " " + strings.Join(l.sentences(), " ")})
 	}
 	return out
 }
 
-func (l law) chart() *view.Picture {
-	pic, panel := logChart("Gets per second by "+l.x+", with the Universal Scalability Law", "Gets per second")
-	panel.LogY = true
+func (l law) chart() *view.Chart {
+	_, places := axisPlaces(l.x, []curve{l.curve})
+	chart, panel := onePanel("Gets per second by "+l.x+", with the Universal Scalability Law", view.Places(l.x, places, view.AsCount), orLog(getsASecond))
 	at := column{Value: l.place}
 	pts := l.measured()
 	first, last := *l.place(pts[0]), *l.place(pts[len(pts)-1])
-	var line, lows, outline view.XYs
+	var fit view.XYs
 	for n := first; ; n *= 1.15 {
 		n = min(n, last)
 		low, high := l.Band(n)
-		line, lows, outline = append(line, view.XY{X: n, Y: l.At(n)}), append(lows, view.XY{X: n, Y: low}), append(outline, view.XY{X: n, Y: high})
+		fit = append(fit, view.XY{X: n, Y: l.At(n), Low: low, High: high})
 		if n == last {
 			break
 		}
 	}
-	slices.Reverse(lows)
 	look := view.CurveStyle(0)
-	panel.Area("95% band", append(outline, lows...), view.Faded(view.Muted, 0x40))
-	panel.Line("fit", line, view.Style{Color: view.Muted, Dash: view.Dashed()})
-	panel.Line("disk's limit", l.ceiling(at, 20*l.At(last)), view.Style{Color: look.Color, Dash: view.Dotted()})
-	if !panel.Line("measured", gets.Against(at, pts), look) {
+	panel.Line("fit, with its 95% band", fit, view.Style{Color: view.Muted, Dash: view.Dashed(), Band: true})
+	panel.Line(diskLimit, l.ceiling(at, 20*l.At(last)), view.Style{Color: look.Color, Dash: view.Dotted()})
+	if !panel.Line("measured", spread(pts, at, gets, "gets_per_second"), look) {
 		return nil
 	}
-	spread(panel, pts, at, gets, "gets_per_second", look.Color)
-	panel.FitY(view.ShortCount)
-	_, places := axisPlaces(l.x, []curve{l.curve})
-	pic.Places(l.x, places, view.ShortCount)
-	return pic
+	return chart
 }
 
 func (l law) table() view.Table {

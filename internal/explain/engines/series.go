@@ -2,7 +2,6 @@ package engines
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/statelab/statelab/internal/explain/view"
@@ -34,10 +33,11 @@ var (
 
 // seriesChart is what happened second by second in the warm and the measured
 // phase. some says how many of the points are drawn, if not all are.
-func seriesChart(c curve) (pic *view.Picture, all []timed, some string) {
+func seriesChart(c curve) (chart *view.Chart, all []timed, some string) {
 	with := c.having(func(p Point) bool { return len(p.Ticks) > 1 })
-	pic = view.NewPicture("operations per second and block reads per operation over time", "operations per second", "block reads per op")
-	speeds, reads := pic.Panels[0], pic.Panels[1]
+	chart = view.NewChart("operations per second and block reads per operation over time", view.Linear("seconds since measuring began", view.AsNumber),
+		view.Axis{Label: "operations per second", Format: view.AsCount}, view.Axis{Label: "block reads per op"})
+	speeds, reads := chart.Panels[0], chart.Panels[1]
 	for n, i := range view.Spaced(len(with), seriesPoints) {
 		t := seriesOf(with[i])
 		if len(t.ticks) < 2 {
@@ -46,25 +46,20 @@ func seriesChart(c curve) (pic *view.Picture, all []timed, some string) {
 		look := view.RampStyle(n*3, view.MaxLines)
 		speeds.Line(c.pointName(t.point), view.Thin(speed.Against(clock, t.ticks)), look)
 		if perOp := perTick.Against(clock, t.ticks); slices.ContainsFunc(perOp, func(at view.XY) bool { return at.Y > 0 }) {
-			reads.Line("", view.Thin(perOp), look)
+			reads.Line(c.pointName(t.point), view.Thin(perOp), look)
 		}
 		all = append(all, t)
 	}
-	speeds.FitY(nil)
-	reads.FitY(nil)
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return nil, nil, ""
 	}
-	first, last := pic.SpanX()
-	if first < 0 {
-		pic.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
+	if first, _ := chart.SpanX(); first < 0 {
+		chart.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
 	}
-	seconds := func(v, step float64) string { return view.Trimmed(v, math.Min(step, 100)) }
-	pic.Linear("seconds since measuring began", math.Min(first, 0), math.Max(last, first+1), seconds)
 	if len(all) < len(c.pts) {
 		some = fmt.Sprintf(" Drawn: %d of %d points.", len(all), len(c.pts))
 	}
-	return pic, all, some
+	return chart, all, some
 }
 
 // seriesOf lays the phases one after the other, on a clock that is 0 where

@@ -114,7 +114,7 @@ func (s Simulation) Page() *view.Page {
 	page.Cards = []view.Card{{Name: "trace", Facts: view.Known([][2]string{{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion}, {"profile", s.Trace.Profile},
 		{"Gets", unit.Count(s.Gets)}, {"keys", s.Trace.Keys}, {"seed", fmt.Sprint(s.Trace.Seed)}, {"sample", sampled}})}}
 	page.Add("Block reads by cache size",
-		view.Block{Title: "Block reads per Get", Method: "simulation.md", Picture: s.curve(), Table: s.table(),
+		view.Block{Title: "Block reads per Get", Method: "simulation.md", Chart: s.curve(), Table: s.table(),
 			Note: "clockpro1 and clockpro2 behave as the caches of Pebble v1 and v2; the other policies show what a different cache would read."})
 	var why []view.Block
 	for _, name := range s.policies() {
@@ -122,7 +122,7 @@ func (s Simulation) Page() *view.Page {
 		if len(s.policies()) > 1 {
 			title += ", " + name
 		}
-		why = append(why, view.Block{Title: title, Method: "simulation.md", Picture: s.byType(name)})
+		why = append(why, view.Block{Title: title, Method: "simulation.md", Chart: s.byType(name)})
 	}
 	page.Add("Why", append(why, view.Block{Title: "Block reads and hit rates by type", Table: s.typeTable(), Folded: len(why) > 0})...)
 	page.Add("How it was computed", view.Block{Title: "Command", Method: "simulation.md", Pre: view.Shell(s.Command),
@@ -130,8 +130,8 @@ func (s Simulation) Page() *view.Page {
 	return page
 }
 
-func (s Simulation) curve() *view.Picture {
-	pic, panel := logChart("block reads per Get by cache size and policy", "block reads per Get")
+func (s Simulation) curve() *view.Chart {
+	chart, panel := onePanel("block reads per Get by cache size and policy", view.Sizes(0), readsPerGet)
 	for i, name := range s.policies() {
 		if i == view.MaxLines {
 			break // the table has the rest
@@ -142,22 +142,20 @@ func (s Simulation) curve() *view.Picture {
 		}
 		panel.Line(name, xys, view.CurveStyle(i))
 	}
-	if low, high := pic.SpanX(); !(high > low) {
+	if low, high := chart.SpanX(); !(high > low) {
 		return nil
 	}
-	pic.Sizes(0)
-	panel.FitY(nil)
-	return pic
+	return chart
 }
 
 // byType stacks the reads of a policy.
-func (s Simulation) byType(policy string) *view.Picture {
+func (s Simulation) byType(policy string) *view.Chart {
 	points := s.of(policy)
 	if len(points) < 2 {
 		return nil
 	}
 	bars := view.Bars{About: "block reads per Get by cache size and block type, " + policy, X: "cache size", Stacked: true,
-		Panels: []view.BarPanel{{Y: "block reads per Get"}}}
+		Panels: []view.Axis{readsPerGet}}
 	for _, p := range points {
 		bars.Groups = append(bars.Groups, view.ShortBytes(p.CacheBytes))
 	}
@@ -170,7 +168,7 @@ func (s Simulation) byType(policy string) *view.Picture {
 			bars.Sets = append(bars.Sets, set)
 		}
 	}
-	return bars.Picture(view.PerGet)
+	return bars.Chart(view.PerGet)
 }
 
 type simulated = view.Column[SimulatedPoint]

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"gonum.org/v1/plot/vg"
-
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/subject"
@@ -22,11 +19,11 @@ type point struct {
 
 // line is a figure that a chart draws over the size, with what predicts it.
 type line struct {
-	panel, head, unit string // the y axis, and the head of the column
-	log               bool
-	tick, print       func(float64) string
-	value, formula    func(point) *float64
-	by                string // what predicts: a formula, a model
+	y              view.Axis
+	head, unit     string // of the column
+	print          func(float64) string
+	value, formula func(point) *float64
+	by             string // what predicts: a formula, a model
 }
 
 // points are all places of a layout: the sizes built, smallest first, then one ahead.
@@ -72,44 +69,43 @@ func (in Input) charts() (blocks []view.Block) {
 			return claims.Value(e.Ahead(p.layout, figure, n, 0))
 		}
 	}
-	single := func(title, note, label string, log bool, tick func(float64) string, value, formula func(point) *float64) view.Block {
-		return in.chart(title, note, line{panel: label, head: "measured", log: log, tick: tick, value: value, formula: formula})
+	single := func(title, note string, y view.Axis, value, formula func(point) *float64) view.Block {
+		return in.chart(title, note, line{y: y, head: "measured", value: value, formula: formula})
 	}
 	all := []view.Block{
 		in.chart("Reads per lookup", "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. "+
 			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1B. A state that fits into memory is read little.",
-			line{panel: "reads, nothing cached", head: "nothing cached", unit: "reads", log: true, tick: shortReads, value: reads(result.FirstLookups),
+			line{y: view.Axis{Label: "reads, nothing cached", Kind: view.Logs}, head: "nothing cached", unit: "reads",
+				value: reads(result.FirstLookups),
 				print: view.PerGet,
 				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, subject.Billion)},
-			line{panel: "reads, memory held", head: "memory held", unit: "reads", tick: view.ShortCount, value: reads(result.HeldLookups), print: view.PerGet,
+			line{y: counted("reads, memory held"), head: "memory held", unit: "reads", value: reads(result.HeldLookups), print: view.PerGet,
 				by: "model", formula: orAhead(func(of row) *float64 {
 					if of.DeviceReads == nil {
 						return nil
 					}
 					return of.PredictedDeviceReads
 				}, "device_reads_per_lookup", true, subject.Billion)}),
-		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", "nodes per lookup", false, view.ShortCount,
+		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", counted("nodes per lookup"),
 			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),
-		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", "bytes per lookup", false, view.ShortCount,
+		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", counted("bytes per lookup"),
 			built(func(of row) *float64 { return of.DeviceBytes }), absent),
-		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.", "p50", true, view.ShortNanos, built(p50.Value), absent),
-		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", "bytes per account", false,
-			view.ShortCount,
+		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.",
+			view.Axis{Label: "p50", Kind: view.Logs, Format: view.AsNanos}, built(p50.Value), absent),
+		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", counted("bytes per account"),
 			built(disk.Value), absent),
 	}
-	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Picture == nil })
+	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Chart == nil })
 }
 
-// shortReads prints a tick of reads: 0.5, 1.5, 20.
-func shortReads(v float64) string { return view.WithoutZeros(unit.Significant(v, 2)) }
+func counted(label string) view.Axis { return view.Axis{Label: label, Format: view.AsCount} }
 
 // styleOf is the look of the i-th layout of a run: beyond the colours there are, a
 // thinner line and another shape.
 func styleOf(i int) view.Style {
 	look := view.CurveStyle(i)
-	look.Width = vg.Points(max(1.2, 3-0.6*float64(i))) // curves that coincide are seen beside each other
 	if i >= view.MaxLines {
-		look.Shape, look.Width = view.CurveStyle(i+4).Shape, vg.Points(0.9)
+		look.Shape, look.Width = view.CurveStyle(i+4).Shape, 0.9
 	}
 	return look
 }
@@ -117,11 +113,11 @@ func styleOf(i int) view.Style {
 // chart draws a panel for every line over the number of accounts: a curve per layout,
 // and dashed what a formula says of it, up to sizes that nobody built.
 func (in Input) chart(title, note string, lines ...line) view.Block {
-	var ys []string
+	var ys []view.Axis
 	accounts := view.Column[point]{Name: "accounts", Format: view.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
 	columns := []view.Column[point]{view.Words("layout", func(p point) string { return p.layout }), accounts}
 	for _, l := range lines {
-		ys = append(ys, l.panel)
+		ys = append(ys, l.y)
 		columns = append(columns, view.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
 	}
 	if len(lines) > 1 {
@@ -135,41 +131,31 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 		}
 		columns = append(columns, c)
 	}
-	pic := view.NewPicture(title+" against accounts", ys...)
-	pic.LogX = true
+	chart := view.NewChart(title+" against accounts", view.Decades("accounts", view.AsCount), ys...)
 	var drawn []point
 	points := in.points()
 	for n, name := range claims.Names(in.Layouts) {
 		of := slices.DeleteFunc(slices.Clone(points), func(p point) bool { return p.layout != name })
-		look, named := styleOf(n), name
+		look := styleOf(n)
 		for i, l := range lines {
-			panel := pic.Panels[i]
-			panel.LogY = l.log
+			panel := chart.Panels[i]
 			value, formula := columns[2+i], columns[len(columns)-len(lines)+i]
-			if !panel.Line(named, value.Against(accounts, of), look) {
+			if !panel.Line(name, value.Against(accounts, of), look) {
 				continue
 			}
-			named = ""
 			var known []point // of a formula without a size that was built a chart says nothing
 			if slices.ContainsFunc(of, func(p point) bool { return p.built != nil && l.formula(p) != nil }) {
 				known = of
 			}
-			panel.Line("", formula.Against(accounts, known), view.Style{Color: look.Color, Dash: view.Dashed(), Width: look.Width})
+			panel.Line(name, formula.Against(accounts, known), view.Style{Color: look.Color, Dash: view.Dashed(), Width: look.Width})
 		}
 		drawn = append(drawn, of...)
 	}
-	for i, panel := range pic.Panels {
-		panel.FitY(lines[i].tick)
-	}
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return view.Block{}
 	}
-	if len(pic.Panels) > 1 {
-		pic.Height *= 1.15 // a legend of many layouts
-	}
-	pic.Decades("accounts", view.ShortCount)
 	drawn = slices.DeleteFunc(drawn, func(p point) bool {
 		return !slices.ContainsFunc(columns[2:], func(c view.Column[point]) bool { return c.Value(p) != nil })
 	})
-	return view.Block{Title: title, Note: note, Method: method, Aside: true, Picture: pic, Table: view.TableOf(drawn, nil, columns...)}
+	return view.Block{Title: title, Note: note, Method: method, Aside: true, Chart: chart, Table: view.TableOf(drawn, nil, columns...)}
 }

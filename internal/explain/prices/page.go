@@ -273,10 +273,9 @@ func (in Input) charts() (blocks []view.Block) {
 		rows := in.having(func(r row) bool {
 			return r.Parameter == name && !r.Absent && r.Condition == result.FirstLookups && r.Hardware == h.Name && r.ContractSlots == slots
 		})
-		pic := view.NewPicture(name+" in gas by accounts, nothing cached", "gas at the useful depth")
-		pic.LogX = true
-		panel := pic.Panels[0]
-		panel.LogY = true
+		chart := view.NewChart(name+" in gas by accounts, nothing cached", view.Decades("accounts", view.AsCount),
+			view.Axis{Label: "gas at the useful depth", Kind: view.Logs, Format: view.AsCount})
+		panel := chart.Panels[0]
 		low, high := 0.0, 0.0
 		for _, r := range rows {
 			if n := float64(r.Accounts); low == 0 || n < low {
@@ -300,12 +299,10 @@ func (in Input) charts() (blocks []view.Block) {
 		}
 		line("today", p.Today, view.Style{Color: view.Muted, Dash: view.Dotted()})
 		line("proposed", p.Proposed, view.Style{Color: view.Ink, Dash: view.Dashed()})
-		if len(rows) == 0 || low == high || !pic.Drawn() {
+		if len(rows) == 0 || low == high || !chart.Drawn() {
 			continue
 		}
-		panel.FitY(view.ShortCount)
-		pic.Decades("accounts", view.ShortCount)
-		blocks = append(blocks, view.Block{Title: name, Method: method, Picture: pic,
+		blocks = append(blocks, view.Block{Title: name, Method: method, Chart: chart,
 			Note:  fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were not built are predicted.", count(slots), h.Name),
 			Table: view.TableOf(rows, nil, in.columns(view.Words("layout", func(r row) string { return r.Layout }), view.Words("accounts / slots", size))...),
 			Aside: true})

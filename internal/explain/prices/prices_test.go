@@ -62,7 +62,7 @@ func TestThePageHasItsFormulaAndMarksPredictions(t *testing.T) {
 			t.Errorf("%q is not on the page", formula)
 		}
 	}
-	if !strings.Contains(page.String(), "300M / 10k predicted") || strings.Count(page.String(), "<svg") == 0 {
+	if !strings.Contains(page.String(), "300M / 10k predicted") || !strings.Contains(page.String(), `class="chart-data"`) {
 		t.Error("no chart, or a prediction without a mark")
 	}
 	if !strings.Contains(text.String(), "COLD_ACCOUNT_ACCESS") {

@@ -127,7 +127,7 @@ func siteOf(shown []Shown, title string) *view.Page {
 			name := sides[r.Side].Name
 			table.Add([]string{r.Subject, b.Print(r.Middle), spread, fmt.Sprint(len(r.Values)), r.Verdict, name}, "", "", "", "", "", link(name+".html"))
 		}
-		blocks = append(blocks, view.Block{Title: b.At, Table: table, Picture: b.Picture(), Method: "compare.md", Folded: len(b.Rows) == 1})
+		blocks = append(blocks, view.Block{Title: b.At, Table: table, Chart: b.Chart(), Method: "compare.md", Folded: len(b.Rows) == 1})
 		if i+1 == len(boards) || boards[i+1].Question != b.Question {
 			page.Add(b.Question, blocks...)
 			blocks = nil

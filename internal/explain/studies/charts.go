@@ -2,9 +2,6 @@ package studies
 
 import (
 	"fmt"
-	"math"
-
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/statelab/statelab/internal/explain/view"
 )
@@ -75,8 +72,12 @@ func (s *Study) points(set Set, figure, unitName string) (all []at) {
 // blocks are the charts, each with its points as a table.
 func (s *Study) blocks() (blocks []view.Block) {
 	for _, chart := range s.Charts.Drawn {
-		pic := view.NewPicture(chart.Title, chart.Label)
-		panel := pic.Panels[0]
+		y := view.Axis{Label: chart.Label}
+		if chart.Unit == "%" {
+			y.Kind = view.Shares
+		}
+		drawn := view.NewChart(chart.Title, view.Decades("cache size, share of the database", view.AsPercent), y)
+		panel := drawn.Panels[0]
 		var all []at
 		for _, set := range s.Charts.Sets {
 			points := s.points(set, chart.Figure[set.As], chart.Unit)
@@ -87,36 +88,21 @@ func (s *Study) blocks() (blocks []view.Block) {
 			look := view.CurveStyle(set.Colour)
 			switch set.As {
 			case asPublished:
-				look.Shape = draw.RingGlyph{}
+				look.Shape = view.Ring
 				panel.Dots(set.Name, xys, look)
 			case asMeasured:
-				look.Shape = draw.CrossGlyph{}
+				look.Shape = view.Cross
 				panel.Dots(set.Name, xys, look)
 			default:
-				look.Shape, look.Dash = nil, view.Dashed()
+				look.Shape, look.Dash = "", view.Dashed()
 				panel.Line(set.Name, xys, look)
 			}
 			all = append(all, points...)
 		}
-		if !pic.Drawn() {
+		if !drawn.Drawn() {
 			continue
 		}
-		if chart.Unit == "%" {
-			panel.FitPercents()
-		} else {
-			panel.FitY(func(v float64) string { return view.WithoutZeros(view.Number(v)) })
-		}
-		low, high := pic.SpanX()
-		var ticks []float64
-		for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
-			for _, digit := range []float64{1, 2, 5} {
-				if v := digit * decade; v >= low/2 && v <= high*2 {
-					ticks = append(ticks, v)
-				}
-			}
-		}
-		pic.Places("cache size, share of the database", ticks, view.ShortPercent)
-		blocks = append(blocks, view.Block{Title: chart.Title, Picture: pic, Aside: true,
+		blocks = append(blocks, view.Block{Title: chart.Title, Chart: drawn, Aside: true,
 			Note: "Rings are published, dashed lines predicted, crosses measured.",
 			Table: view.TableOf(all, nil,
 				view.Words("line", func(p at) string { return p.set }),

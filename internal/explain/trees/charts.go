@@ -1,7 +1,6 @@
 package trees
 
 import (
-	"math"
 	"slices"
 
 	"github.com/statelab/statelab/internal/explain/view"
@@ -10,11 +9,9 @@ import (
 
 // measure is one chart of the report: a column of ticks, and how it is drawn.
 type measure struct {
-	title, note, label string // label is that of the y axis
-	log                bool   // else from 0
-	bytes              bool   // values are sizes: one unit is chosen for all
-	percent            bool
-	tick               func(float64) string // prints a tick of the y axis
+	title, note string
+	y           view.Axis
+	bytes       bool // values are sizes: one unit is chosen for all
 	view.Column[result.Tick]
 }
 
@@ -26,27 +23,32 @@ func measures() []measure {
 	var written, user float64
 	var disk *float64
 	average := window{ticks: hour}
+	logs := func(label string, format view.Format) view.Axis {
+		return view.Axis{Label: label, Kind: view.Logs, Format: format}
+	}
+	counted := func(label string) view.Axis { return logs(label, view.AsCount) }
+	size := func(label string) view.Axis { return view.Axis{Label: label, Format: view.AsCount} }
 	return []measure{
-		{title: "Leaves per second", note: "Changes applied in each second over the time in the tree: Set, Remove and Commit.", label: "leaves per second", log: true,
-			tick: view.ShortCount, Column: of("leaves/s", func(t *result.TreeTick) *float64 { return view.Some(t.LeavesPerSecond) })},
-		{title: "Leaves per second, moving average", note: "Over the time in the tree, of the last hour or of the run so far.", label: "leaves per second",
-			log: true, tick: view.ShortCount, Column: of("leaves/s", average.add)},
-		{title: "Nodes per second", note: "Nodes written, inner ones included, over the time in the tree.", label: "nodes per second", log: true,
-			tick: view.ShortCount, Column: of("nodes/s", func(t *result.TreeTick) *float64 { return t.NodesPerSecond })},
-		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", label: "p99 of commits", log: true, tick: view.ShortNanos,
+		{title: "Leaves per second", note: "Changes applied in each second over the time in the tree: Set, Remove and Commit.",
+			y: counted("leaves per second"), Column: of("leaves/s", func(t *result.TreeTick) *float64 { return view.Some(t.LeavesPerSecond) })},
+		{title: "Leaves per second, moving average", note: "Over the time in the tree, of the last hour or of the run so far.",
+			y: counted("leaves per second"), Column: of("leaves/s", average.add)},
+		{title: "Nodes per second", note: "Nodes written, inner ones included, over the time in the tree.",
+			y: counted("nodes per second"), Column: of("nodes/s", func(t *result.TreeTick) *float64 { return t.NodesPerSecond })},
+		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", y: logs("p99 of commits", view.AsNanos),
 			Column: view.Figure("", "", nil, func(t result.Tick) float64 { return float64(t.P99) }).In(view.Millis)},
-		{title: "Memory", note: "Resident memory of the runner's process.", label: "resident memory", bytes: true,
-			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Of(t.RSSBytes) })},
-		{title: "Go's memory", note: "Objects on Go's heap, garbage that was not collected yet included.", label: "Go heap", bytes: true,
-			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 { return view.Whole(t.GoHeapBytes) })},
-		{title: "Disk", note: "Blocks allocated below the tree's folder.", label: "disk", bytes: true,
-			tick: view.ShortCount, Column: of("", func(t *result.TreeTick) *float64 {
+		{title: "Memory", note: "Resident memory of the runner's process.", y: size("resident memory"), bytes: true,
+			Column: of("", func(t *result.TreeTick) *float64 { return view.Of(t.RSSBytes) })},
+		{title: "Go's memory", note: "Objects on Go's heap, garbage that was not collected yet included.", y: size("Go heap"), bytes: true,
+			Column: of("", func(t *result.TreeTick) *float64 { return view.Whole(t.GoHeapBytes) })},
+		{title: "Disk", note: "Blocks allocated below the tree's folder.", y: size("disk"), bytes: true,
+			Column: of("", func(t *result.TreeTick) *float64 {
 				if t.DiskBytes != nil {
 					disk = view.Whole(t.DiskBytes)
 				}
 				return disk
 			})},
-		{title: "Write amplification", label: "bytes written per byte changed",
+		{title: "Write amplification", y: view.Axis{Label: "bytes written per byte changed"},
 			note: "Bytes the process sent to devices so far, per byte of keys and values. Pages that the kernel still holds are not counted.",
 			Column: of("x", func(t *result.TreeTick) *float64 {
 				written, user = written+float64(t.WriteBytes), user+float64(t.UserBytes)
@@ -55,11 +57,11 @@ func measures() []measure {
 				}
 				return view.Some(written / user)
 			})},
-		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.", label: "db gets per second", log: true,
-			tick: view.ShortCount, Column: of("gets/s", func(t *result.TreeTick) *float64 { return t.DBGetsPerSecond })},
-		{title: "Hits of the log's cache", note: "Nodes that a write-ahead log's cache served, in each second of the run.", label: "hits per second", log: true,
-			tick: view.ShortCount, Column: of("hits/s", func(t *result.TreeTick) *float64 { return view.Whole(t.LogHits) })},
-		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", label: "hit rate, %", percent: true,
+		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.",
+			y: counted("db gets per second"), Column: of("gets/s", func(t *result.TreeTick) *float64 { return t.DBGetsPerSecond })},
+		{title: "Hits of the log's cache", note: "Nodes that a write-ahead log's cache served, in each second of the run.",
+			y: counted("hits per second"), Column: of("hits/s", func(t *result.TreeTick) *float64 { return view.Whole(t.LogHits) })},
+		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", y: view.Percents("hit rate"),
 			Column: of("%", func(t *result.TreeTick) *float64 {
 				if t.CacheHits == nil || t.CacheMisses == nil || *t.CacheHits+*t.CacheMisses == 0 {
 					return nil
@@ -73,7 +75,7 @@ func measures() []measure {
 func (in Input) charts() (blocks []view.Block) {
 	x := in.against()
 	for n := range measures() {
-		if b := in.chart(func() measure { return measures()[n] }, x); b.Picture != nil {
+		if b := in.chart(func() measure { return measures()[n] }, x); b.Chart != nil {
 			blocks = append(blocks, b)
 		}
 	}
@@ -126,16 +128,15 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 			most = append(most, slices.Max(t.values))
 		}
 		scale := view.ByteScale(most)
-		m.Column, m.label = m.In(scale), m.label+", "+scale.Name
+		m.Column, m.y.Unit = m.In(scale), scale.Name
 		for _, t := range all {
 			for i := range t.xys {
 				t.xys[i].Y /= scale.Size
 			}
 		}
 	}
-	pic := view.NewPicture(m.title+" against "+x.Name, m.label)
-	panel := pic.Panels[0]
-	panel.LogY = m.log
+	chart := view.NewChart(m.title+" against "+x.Name, view.Linear(x.Name, view.AsCount), m.y)
+	panel := chart.Panels[0]
 	for _, t := range all {
 		if t.nth >= view.MaxLines {
 			m.note += " " + t.tree + " is in the table only."
@@ -143,20 +144,14 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 		}
 		look, xys := view.CurveStyle(t.nth), view.Thin(t.xys)
 		if len(xys) > 30 {
-			look.Shape = nil // the points of a long line hide it
+			look.Shape = "" // the points of a long line hide it
 		}
 		panel.Line(t.tree, xys, look)
 	}
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return view.Block{}
 	}
-	panel.FitY(m.tick)
-	if m.percent {
-		panel.FitPercents()
-	}
-	_, right := pic.SpanX()
-	pic.Linear(x.Name, 0, math.Max(right*1.02, 1), func(v, _ float64) string { return view.ShortCount(v) })
-	return view.Block{Title: m.title, Note: m.note, Method: method, Picture: pic, Table: m.summary(all)}
+	return view.Block{Title: m.title, Note: m.note, Method: method, Chart: chart, Table: m.summary(all)}
 }
 
 // summary has the first, the lowest, the median, the highest and the last value of

@@ -3,7 +3,6 @@ package trees
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/statelab/statelab/internal/explain/view"
@@ -24,9 +23,8 @@ func (in Input) otherSets() (list []view.Warning) {
 
 // perVersion draws the time of every version, a line per tree.
 func (in Input) perVersion() view.Block {
-	pic := view.NewPicture("Time of each version", "time of a version")
-	panel := pic.Panels[0]
-	panel.LogY = true
+	chart := view.NewChart("Time of each version", view.Linear("version", view.AsCount),
+		view.Axis{Label: "time of a version", Kind: view.Logs, Format: view.AsNanos})
 	nth := -1
 	for _, of := range in.trees {
 		if of.RootRule == result.NoRoots {
@@ -42,16 +40,13 @@ func (in Input) perVersion() view.Block {
 			}
 		}
 		look := view.CurveStyle(nth)
-		look.Shape = nil
-		panel.Line(of.Tree, view.Thin(xys), look)
+		look.Shape = ""
+		chart.Panels[0].Line(of.Tree, view.Thin(xys), look)
 	}
-	if !pic.Drawn() {
+	if !chart.Drawn() {
 		return view.Block{}
 	}
-	panel.FitY(view.ShortNanos)
-	_, right := pic.SpanX()
-	pic.Linear("version", 0, math.Max(right*1.02, 1), func(v, _ float64) string { return view.ShortCount(v) })
-	return view.Block{Title: "Time of each version", Method: method, Picture: pic, Table: in.slowest(),
+	return view.Block{Title: "Time of each version", Method: method, Chart: chart, Table: in.slowest(),
 		Note: "Its changes and its commit; the rows are in versions.jsonl of each run. The table has the slowest."}
 }
 

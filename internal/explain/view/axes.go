@@ -1,211 +1,236 @@
 package view
 
 import (
-	"fmt"
-	"image/color"
 	"math"
 	"slices"
 	"strconv"
-
-	"gonum.org/v1/plot"
-
-	"github.com/statelab/statelab/internal/base/unit"
 )
 
-// maxTicks keeps tick labels apart at the width of a page.
-const maxTicks = 9
-
-// mostTicks is how many ticks have room below a panel.
-func (p *Picture) mostTicks() int {
-	if p.Beside {
-		return (maxTicks + 1) / len(p.Panels)
-	}
-	return maxTicks
+// Axis is what an axis says and how its values are printed. How far it reaches follows from
+// what is drawn.
+type Axis struct {
+	Label  string    `json:"label"`
+	Unit   string    `json:"unit,omitempty"`
+	Kind   Kind      `json:"kind,omitempty"`
+	Format Format    `json:"format,omitempty"`
+	Whole  float64   `json:"whole,omitempty"` // the bytes that sizes are shares of
+	At     []float64 `json:"at,omitempty"`    // the places of ticks
+	Names  []string  `json:"names,omitempty"` // of the places 0, 1, 2, ...
+	Min    float64   `json:"min"`
+	Max    float64   `json:"max"`
 }
 
-// fixedTicks are ticks decided beforehand.
-type fixedTicks []plot.Tick
+// Kind is how values become places on an axis.
+type Kind string
 
-func (t fixedTicks) Ticks(_, _ float64) []plot.Tick { return t }
+// Kinds of axes.
+const (
+	Plain   Kind = ""       // from 0 in round steps
+	Logs    Kind = "log"    // of a y axis: where the values span enough for it
+	Shares  Kind = "shares" // 0 to 100
+	sized   Kind = "sizes"  // logarithmic, with ticks at powers of two
+	placed  Kind = "places" // logarithmic, with ticks at given places
+	nines   Kind = "nines"  // -log10(1-q), which stretches towards 100%
+	grouped Kind = "groups" // places 0, 1, 2, ... with names
+)
 
-// x sets the x axis of every panel; its label is below the last, or below each of
-// panels side by side.
-func (p *Picture) x(label string, set func(*plot.Axis)) {
-	for i, panel := range p.Panels {
-		set(&panel.X)
-		if p.Beside || i == len(p.Panels)-1 {
-			panel.X.Label.Text = label
+// Sizes is an axis of cache sizes in bytes, with the share of a database of whole bytes
+// below each.
+func Sizes(whole float64) Axis {
+	return Axis{Label: "cache size", Kind: sized, Format: AsBytes, Whole: whole}
+}
+
+// Decades is a logarithmic axis.
+func Decades(label string, format Format) Axis { return Axis{Label: label, Kind: Logs, Format: format} }
+
+// Places is a logarithmic axis with ticks at the values given, as far as their labels do not
+// touch.
+func Places(label string, values []float64, format Format) Axis {
+	return Axis{Label: label, Kind: placed, Format: format, At: slices.Compact(slices.Sorted(slices.Values(values)))}
+}
+
+// Linear is an axis from 0 in round steps, or from below 0 where the values are.
+func Linear(label string, format Format) Axis { return Axis{Label: label, Kind: Plain, Format: format} }
+
+// Percents is an axis from 0 to 100, with room for lines at both ends.
+func Percents(label string) Axis { return Axis{Label: label, Unit: "%", Kind: Shares} }
+
+// Percentiles is an axis of -log10(1-q).
+func Percentiles() Axis {
+	return Axis{Label: "percentile", Kind: nines, Format: AsPercentile, At: []float64{0, -math.Log10(0.5), 1, 2, 3, 4, 5, 6, 7}}
+}
+
+// logarithmic tells whether no value may be 0.
+func (a *Axis) logarithmic() bool { return a.Kind == Logs || a.Kind == sized || a.Kind == placed }
+
+// title is what stands at the axis.
+func (a *Axis) title(y bool) string {
+	text := a.Label
+	if a.Unit != "" {
+		text += ", " + a.Unit
+	}
+	if a.Whole > 0 {
+		text += ", and as a share of the database"
+	}
+	if y && a.Kind == Logs {
+		text += " (log scale)"
+	}
+	return text
+}
+
+// reach sets how far the axis reaches. A range that no machine measures becomes one that can
+// be drawn: a logarithmic axis has at most some thirty decades.
+func (a *Axis) reach(low, high float64) {
+	switch a.Kind {
+	case Shares:
+		a.Min, a.Max = -2, 102
+	case grouped:
+		a.Min, a.Max = -0.6, float64(len(a.Names))-0.4
+	case nines:
+		a.Min, a.Max = 0, math.Max(1, high)*1.02
+	case Plain:
+		a.Min = math.Min(0, low)
+		if a.Max = high; !(high > a.Min) || !Sane(high) {
+			a.Min, a.Max = 0, 1
 		}
-	}
-}
-
-// SpanX is how far the lines reach.
-func (p *Picture) SpanX() (low, high float64) {
-	return span(p.Panels, func(at XY) float64 { return at.X })
-}
-
-// Sizes makes x a logarithmic axis of cache sizes in bytes over the lines and further
-// places, with the share of a database of dbBytes below each size.
-func (p *Picture) Sizes(dbBytes float64, also ...float64) {
-	low, high := p.SpanX()
-	low, high = slices.Min(append(also, low)), slices.Max(append(also, high))
-	label := "cache size"
-	if dbBytes > 0 {
-		label += ", and as a share of the database"
-	}
-	p.atX = func(v float64) string {
-		words := ShortBytes(int64(v))
-		if dbBytes > 0 {
-			words += " (" + unit.Significant(100*v/dbBytes, 2) + "% of the database)"
+		step := roundStep((a.Max - a.Min) / 7)
+		a.Max = step * math.Ceil(1.02*a.Max/step)
+	default:
+		for _, v := range a.At {
+			low, high = math.Min(low, v), math.Max(high, v)
 		}
-		return words
-	}
-	p.x(label, func(axis *plot.Axis) {
-		logarithmic(axis, low, high)
-		octaves := math.Log2(axis.Max / axis.Min)
-		every := max(1, int(math.Ceil(octaves/float64(p.mostTicks()))))
-		var ticks fixedTicks
-		for k := int(math.Floor(math.Log2(axis.Min))); k <= int(math.Log2(axis.Max)); k++ {
-			if k%every != 0 {
-				continue
-			}
-			v := math.Exp2(float64(k))
-			ticks = append(ticks, sizeTick(v, dbBytes))
-			if octaves < float64(p.mostTicks()-1)/2 && every == 1 {
-				ticks = append(ticks, sizeTick(1.5*v, dbBytes))
-			}
+		if !(low > 0) || !(high >= low) || !Sane(high) {
+			a.Min, a.Max = 0.5, 2
+			return
 		}
-		axis.Tick.Marker = inside(ticks, axis)
-	})
-}
-
-func sizeTick(v, dbBytes float64) plot.Tick {
-	label := ShortBytes(int64(v))
-	if dbBytes > 0 {
-		label += "\n" + unit.Significant(100*v/dbBytes, 2) + "%"
+		low = math.Max(low, 1/mostOf)
+		high = math.Max(low, high)
+		room := math.Max(1.08, math.Pow(high/low, 0.03))
+		a.Min, a.Max = low/room, high*room
 	}
-	return plot.Tick{Value: v, Label: label}
 }
 
-// Decades makes x a logarithmic axis.
-func (p *Picture) Decades(label string, tick func(float64) string) {
-	low, high := p.SpanX()
-	p.atX = tick
-	p.x(label, func(axis *plot.Axis) { decades(axis, low, high, tick) })
-}
+// Format says how the values of an axis are printed. The page's script knows the same ones.
+type Format string
 
-// Places makes x a logarithmic axis with ticks at the values given, leaving out those
-// whose labels would touch; also widens it.
-func (p *Picture) Places(label string, values []float64, tick func(float64) string, also ...float64) {
-	values = slices.Compact(slices.Sorted(slices.Values(values)))
-	low, high := slices.Min(append(also, values[0])), slices.Max(append(also, values[len(values)-1]))
-	p.atX = tick
-	p.x(label, func(axis *plot.Axis) {
-		logarithmic(axis, low, high)
-		var ticks fixedTicks
-		last := math.Inf(-1)
-		for _, v := range values {
-			if place := math.Log(v/axis.Min) / math.Log(axis.Max/axis.Min); place-last > 0.63/float64(p.mostTicks()) {
-				ticks = append(ticks, plot.Tick{Value: v, Label: tick(v)})
-				last = place
-			}
-		}
-		axis.Tick.Marker = ticks
-	})
-}
+// Formats of values.
+const (
+	AsNumber     Format = ""
+	AsCount      Format = "count"
+	AsNanos      Format = "nanos"
+	AsBytes      Format = "bytes"
+	AsPercent    Format = "percent"
+	AsPercentile Format = "percentile"
+)
 
-// Linear makes x an axis in round steps from low to high.
-func (p *Picture) Linear(label string, low, high float64, tick func(v, step float64) string) {
-	step := roundStep((high - low) / 8)
-	p.x(label, func(axis *plot.Axis) {
-		axis.Min, axis.Max = low, high
-		axis.Tick.Marker = steps(step*math.Ceil(low/step), high, step, func(v float64) string { return tick(v, step) })
-	})
-}
-
-// Percentiles makes x an axis of -log10(1-q), which stretches towards 100%.
-func (p *Picture) Percentiles() {
-	_, nines := p.SpanX()
-	p.atX = func(v float64) string {
+// print is a value in a format.
+func (f Format) print(v float64) string {
+	switch f {
+	case AsCount:
+		return ShortCount(v)
+	case AsNanos:
+		return ShortNanos(v)
+	case AsBytes:
+		return ShortBytes(int64(v))
+	case AsPercent:
+		return ShortPercent(v)
+	case AsPercentile:
 		return WithoutZeros(strconv.FormatFloat(100*(1-math.Pow(10, -v)), 'f', max(0, int(math.Ceil(v))), 64))
 	}
-	p.x("percentile", func(axis *plot.Axis) {
-		axis.Min, axis.Max = 0, math.Max(1, nines)*1.02
-		ticks := fixedTicks{{Value: 0, Label: "0"}, {Value: -math.Log10(0.5), Label: "50"}}
-		for i, label := range []string{"90", "99", "99.9", "99.99", "99.999", "99.9999", "99.99999"} {
-			ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: label})
-		}
-		axis.Tick.Marker = inside(ticks, axis)
-	})
+	return WithoutZeros(Number(v))
 }
 
-// names makes x an axis of places 0, 1, 2, ... with a name each.
-func (p *Picture) names(label string, texts []string) {
-	p.x(label, func(axis *plot.Axis) {
-		axis.Min, axis.Max = -0.6, float64(len(texts))-0.4
-		var ticks fixedTicks
-		for i, text := range texts {
-			ticks = append(ticks, plot.Tick{Value: float64(i), Label: text})
-		}
-		axis.Tick.Marker = nameTicks{ticks}
-		axis.Tick.Color = color.Transparent // keeps the distance to the names
-	})
+// tick is a place on an axis and its label.
+type tick struct {
+	at    float64
+	label string
 }
 
-// FitY fits y to the lines: from 0, unless the panel may be logarithmic and that would
-// press most points together. tick nil: with the decimals that the steps need.
-func (p *Panel) FitY(tick func(float64) string) {
-	low, high := span([]*Panel{p}, func(at XY) float64 { return at.Y })
-	p.atY = tick
+// ticks are as many as have room: labels is how many do.
+func (a *Axis) ticks(labels int) (all []tick) {
 	switch {
-	case math.IsInf(low, 1):
-	case p.LogY && high > 4*low:
-		decades(&p.Y, low/1.2, high*1.2, tick)
-		p.Y.Label.Text += logMark
-	default:
-		fromZero(&p.Y, 1.06*high, tick)
-	}
-}
-
-// logMark says that an axis is logarithmic.
-const logMark = " (log scale)"
-
-// FitPercents makes y an axis of 0 to 100, with room for lines at both ends.
-func (p *Panel) FitPercents() {
-	p.Y.Min, p.Y.Max = -2, 102
-	p.Y.Tick.Marker = steps(0, 100, 20, func(v float64) string { return Trimmed(v, 20) })
-}
-
-// fromZero sets an axis to 0..top with round steps.
-func fromZero(axis *plot.Axis, top float64, tick func(float64) string) {
-	if !(top > 0) || !Sane(top) {
-		top = 1
-	}
-	step := roundStep(top / 7)
-	axis.Min, axis.Max = 0, step*math.Ceil(top/step*0.9999)
-	axis.Tick.Marker = steps(0, axis.Max, step, func(v float64) string {
-		switch {
-		case tick == nil:
-			return Trimmed(v, step)
-		case v == 0:
-			return "0"
+	case a.Kind == grouped:
+		for i, name := range a.Names {
+			all = append(all, tick{float64(i), name})
 		}
-		return tick(v)
-	})
-}
-
-// steps are ticks from low to high.
-func steps(low, high, step float64, label func(float64) string) fixedTicks {
-	const most = 100
-	var ticks fixedTicks
-	for i := range most {
-		v := low + float64(i)*step
-		if !(v <= high+step/1e3) {
+		return all
+	case a.Kind == placed || a.Kind == nines:
+		last := math.Inf(-1)
+		for _, v := range a.At {
+			if place := a.place(v); v <= a.Max && place-last > 0.63/float64(labels) {
+				all, last = append(all, tick{v, a.Format.print(v)}), place
+			}
+		}
+		return all
+	}
+	for _, level := range a.levels() {
+		if all = a.inside(level); len(all) <= labels {
 			break
 		}
-		ticks = append(ticks, plot.Tick{Value: v, Label: label(v)})
 	}
-	return ticks
+	return all
+}
+
+// place is where a value is on the axis, from 0 to 1.
+func (a *Axis) place(v float64) float64 {
+	if a.logarithmic() {
+		return math.Log(v/a.Min) / math.Log(a.Max/a.Min)
+	}
+	return (v - a.Min) / (a.Max - a.Min)
+}
+
+// levels are lists of places, from the densest.
+func (a *Axis) levels() (all [][]float64) {
+	switch a.Kind {
+	case sized:
+		octaves := func(every int, factors ...float64) (level []float64) {
+			for k := 0; k <= int(math.Log2(a.Max)); k += every {
+				for _, f := range factors {
+					level = append(level, f*math.Exp2(float64(k)))
+				}
+			}
+			return level
+		}
+		for _, every := range []int{1, 2, 5, 10} {
+			all = append(all, octaves(every, 1))
+		}
+		return append([][]float64{octaves(1, 1, 1.5)}, all...)
+	case Logs:
+		for _, factors := range [][]float64{{1, 1.5, 2, 3, 4, 5, 7}, {1, 2, 5}, {1, 3}, {1}} {
+			var level []float64
+			for e := int(math.Floor(math.Log10(a.Min))); e <= int(math.Log10(a.Max)); e++ {
+				for _, f := range factors {
+					level = append(level, f*math.Pow10(e))
+				}
+			}
+			all = append(all, level)
+		}
+		return all
+	}
+	for fewer := 7.0; fewer > 0; fewer-- {
+		step := roundStep((a.Max - a.Min) / fewer)
+		var level []float64
+		for k := math.Ceil(a.Min / step); k*step <= a.Max*1.0001; k++ {
+			level = append(level, k*step)
+		}
+		all = append(all, level)
+	}
+	return all
+}
+
+// inside are the places on the axis, with labels.
+func (a *Axis) inside(places []float64) (all []tick) {
+	for _, v := range places {
+		if v < a.Min || v > a.Max*1.0001 {
+			continue
+		}
+		label := a.Format.print(v)
+		if a.Whole > 0 {
+			label += "\n" + ShortPercent(100*v/a.Whole)
+		}
+		all = append(all, tick{v, label})
+	}
+	return all
 }
 
 // roundStep is the smallest of 1, 2, 5 times a power of ten that is not below v.
@@ -220,56 +245,4 @@ func roundStep(v float64) float64 {
 		}
 	}
 	return 10 * power
-}
-
-// Trimmed prints a tick with the decimals its step needs; thousands as k.
-func Trimmed(v, step float64) string {
-	if step >= 1000 {
-		return unit.ShortCount(v)
-	}
-	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
-	return fmt.Sprintf("%.*f", decimals, v)
-}
-
-// decades sets a logarithmic axis with ticks at 1, 2, 5 times powers of ten, at more where these
-// would be two or three, or at fewer where they would crowd.
-func decades(axis *plot.Axis, low, high float64, label func(float64) string) {
-	logarithmic(axis, low, high)
-	span := math.Log10(axis.Max / axis.Min)
-	factors := []float64{1, 2, 5}
-	switch {
-	case span > 6:
-		factors = []float64{1}
-	case span > 2.5:
-		factors = []float64{1, 3}
-	case span < 1.2:
-		factors = []float64{1, 1.5, 2, 3, 4, 5, 7}
-	}
-	var ticks fixedTicks
-	for e := int(math.Floor(math.Log10(axis.Min))); e <= int(math.Log10(axis.Max)); e++ {
-		for _, f := range factors {
-			v := f * math.Pow10(e)
-			ticks = append(ticks, plot.Tick{Value: v, Label: label(v)})
-		}
-	}
-	axis.Tick.Marker = inside(ticks, axis)
-}
-
-// logarithmic sets an axis to a range with room at its ends. A range that no machine
-// measures becomes one that can be drawn: an axis has at most some thirty decades.
-func logarithmic(axis *plot.Axis, low, high float64) {
-	axis.Scale = plot.LogScale{}
-	if !(low > 0) || !(high >= low) || !Sane(high) {
-		axis.Min, axis.Max = 0.5, 2
-		return
-	}
-	low = math.Max(low, 1/mostOf)
-	high = math.Max(low, high)
-	room := math.Max(1.08, math.Pow(high/low, 0.03))
-	axis.Min, axis.Max = low/room, high*room
-}
-
-// inside drops ticks outside the axis.
-func inside(ticks fixedTicks, axis *plot.Axis) fixedTicks {
-	return slices.DeleteFunc(ticks, func(t plot.Tick) bool { return t.Value < axis.Min || t.Value > axis.Max })
 }

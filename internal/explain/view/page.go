@@ -47,7 +47,7 @@ type Section struct {
 type Block struct {
 	Title, Note string
 	Method      string // file in docs
-	Picture     *Picture
+	Chart       *Chart
 	Table       Table
 	Aside       bool // the table is folded below its chart
 	Pre         string
@@ -67,11 +67,11 @@ type Verdict struct {
 // Add adds a section of the blocks that show anything; none, no section.
 func (p *Page) Add(title string, blocks ...Block) {
 	blocks = slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool {
-		return b.Picture == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.List) == 0 && len(b.Verdicts) == 0
+		return b.Chart == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.List) == 0 && len(b.Verdicts) == 0
 	})
 	for i := range blocks {
-		if pic := blocks[i].Picture; pic != nil && pic.Omitted > 0 {
-			blocks[i].Note += fmt.Sprintf(" Not drawn: %d %s figures.", pic.Omitted, Absurd)
+		if c := blocks[i].Chart; c != nil && c.Omitted > 0 {
+			blocks[i].Note += fmt.Sprintf(" Not drawn: %d %s figures.", c.Omitted, Absurd)
 		}
 	}
 	if len(blocks) > 0 {
@@ -87,23 +87,19 @@ func (p *Page) Answer(of string, texts ...string) {
 }
 
 // Style is the page's own style sheet.
-func (p *Page) Style() template.CSS { return template.CSS(web.ReportStyle) }
+func (p *Page) Style() template.CSS { return template.CSS(web.ChartStyle + web.ReportStyle) }
 
-// Script is what makes charts answer the mouse, and saves charts and tables.
+// Script saves tables and charts.
 func (p *Page) Script() template.JS { return template.JS(web.ReportScript) }
 
-// SVG is the block's chart; gonum's SVG canvas escapes its texts.
-func (b Block) SVG() (template.HTML, error) { return b.drawn(wideForm) }
-
-// Narrow is the chart in its form for a phone: large type, few ticks, the legend below.
-func (b Block) Narrow() (template.HTML, error) { return b.drawn(narrowForm) }
-
-func (b Block) drawn(f form) (template.HTML, error) {
-	if b.Picture == nil {
-		return "", nil
+// Library draws the charts; "" if the page has none.
+func (p *Page) Library() template.JS {
+	for _, s := range p.Sections {
+		if slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Chart != nil }) {
+			return template.JS(web.ChartLibrary + "\n" + web.ChartScript)
+		}
 	}
-	text, err := b.Picture.svg(f)
-	return template.HTML(text), err
+	return ""
 }
 
 // Data is the block's table; nil if it has none.

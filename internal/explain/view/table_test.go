@@ -77,59 +77,6 @@ func TestTableFitsItsTerminal(t *testing.T) {
 	}
 }
 
-// A legend names what is drawn: no line beyond the axes.
-func TestLegendNamesWhatIsDrawn(t *testing.T) {
-	pic := NewPicture("test", "y")
-	panel := pic.Panels[0]
-	panel.Line("seen", XYs{{X: 1, Y: 1}, {X: 2, Y: 2}}, CurveStyle(0))
-	panel.Line("beyond", XYs{{X: 1, Y: 50}, {X: 2, Y: 60}}, Style{Guide: true})
-	panel.Line("implausible", XYs{{X: 1, Y: 1e308}}, CurveStyle(1))
-	pic.Linear("x", 0, 3, Trimmed)
-	panel.FitY(nil)
-	if got := strings.Join(pic.Legend(), ", "); got != "seen" {
-		t.Errorf("legend %q", got)
-	}
-	if pic.Omitted != 1 || panel.Y.Max > 5 {
-		t.Errorf("%d omitted, y to %v", pic.Omitted, panel.Y.Max)
-	}
-}
-
-// A point tells its values as the axes do: with their units, and not where it lies on paper.
-func TestHitsSpeakAsTheAxes(t *testing.T) {
-	line := func(y string, xy XY, axes func(*Picture, *Panel)) *Picture {
-		pic := NewPicture("test", y)
-		pic.LogX = true
-		pic.Panels[0].Line("one", XYs{xy}, CurveStyle(0))
-		axes(pic, pic.Panels[0])
-		return pic
-	}
-	for want, pic := range map[string]*Picture{
-		"one: 12.3 us service time at percentile 99.9": line("service time", XY{X: 3, Y: 12_300}, func(p *Picture, y *Panel) {
-			p.Percentiles()
-			y.FitY(ShortNanos)
-		}),
-		"one: 12.3 us service time at percentile 50": line("service time", XY{X: 0.30103, Y: 12_300}, func(p *Picture, y *Panel) {
-			p.Percentiles()
-			y.FitY(ShortNanos)
-		}),
-		"one: 87.1% hit rate at cache size 512 KiB (0.50% of the database)": line("hit rate, %", XY{X: 512 << 10, Y: 87.1}, func(p *Picture, y *Panel) {
-			p.Sizes(100 << 20)
-			y.FitPercents()
-		}),
-		"one: 35.7k Gets per second at threads 8": line("Gets per second", XY{X: 8, Y: 35_700}, func(p *Picture, y *Panel) {
-			p.Places("threads", []float64{1, 8}, ShortCount)
-			y.FitY(ShortCount)
-		}),
-		"one: 35.7 Kops/s at engine mdbx": Bars{About: "test", X: "engine", Groups: []string{"mdbx"}, Panels: []BarPanel{{Y: "Kops/s"}},
-			Sets: []BarSet{{Name: "one", Values: [][]float64{{35.7}}}}}.Picture(nil),
-	} {
-		svg, err := pic.svg(wideForm)
-		if err != nil || !strings.Contains(svg, "<title>"+want+"</title>") {
-			t.Errorf("%v; want %q in %s", err, want, svg[max(0, strings.Index(svg, "<title>")):])
-		}
-	}
-}
-
 // A table in which everything failed has no columns left.
 func TestATableWithoutColumns(t *testing.T) {
 	var out strings.Builder
