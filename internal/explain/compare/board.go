@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -60,7 +61,8 @@ func Boards(sides []Side) (boards []*Board) {
 		for n, side := range sides {
 			for _, g := range side.Groups {
 				v := values(m, g.Runs)
-				if len(v) == 0 || len(v) < len(g.Runs) || g.Runs[0].Engine.Name == "null" || slices.Max(v) == 0 && !m.count {
+				e, _ := subject.EngineOf(g.Runs[0].Engine.Name)
+				if len(v) == 0 || len(v) < len(g.Runs) || e.KeepsNothing || slices.Max(v) == 0 && !m.count {
 					continue
 				}
 				at := budget(g.Runs[0])
@@ -75,7 +77,7 @@ func Boards(sides []Side) (boards []*Board) {
 					by[key] = &Board{Question: q.text, Figure: m.noun, At: place(g.Runs[0], at), metric: m}
 					found = append(found, by[key])
 				}
-				by[key].Rows = append(by[key].Rows, Ranked{Side: n, folder: filepath.Base(side.Name), Subject: subject(g), Values: v, Middle: m.middle(v), group: g})
+				by[key].Rows = append(by[key].Rows, Ranked{Side: n, folder: filepath.Base(side.Name), Subject: subjectOf(g), Values: v, Middle: m.middle(v), group: g})
 			}
 		}
 		slices.SortStableFunc(found, func(a, b *Board) int { return cmp.Compare(len(b.Rows), len(a.Rows)) })
@@ -143,7 +145,7 @@ func place(r *result.Run, budget string) string {
 	return strings.Join(view.Without(parts), ", ") + "; " + h.Kind() + ", " + h.Filesystem + " on " + h.Device
 }
 
-func subject(g Group) string {
+func subjectOf(g Group) string {
 	e := g.Runs[0].Engine
 	text := cmp.Or(g.Axes["layout"], e.Name)
 	if e.Version != "" {

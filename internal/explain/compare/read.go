@@ -11,7 +11,6 @@
 package compare
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/result"
 )
 
@@ -41,13 +41,20 @@ func Open(dir string) (Side, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return side, fmt.Errorf("%s is a file, not a folder of results", dir)
 	}
-	settings, err := settingsOf(dir)
+	kind, ok := kinds.Of(dir)
+	switch {
+	case !ok:
+		return side, fmt.Errorf("%s is not a folder of results: it has none of %s", dir, strings.Join(comparable(), ", "))
+	case kind.Settings == nil:
+		return side, fmt.Errorf("%s holds %s, and compare reads %s", dir, kind.Words, strings.Join(comparable(), ", "))
+	}
+	settings, err := kind.Settings(dir)
 	if err != nil {
 		return side, err
 	}
 	for _, s := range settings {
-		g := Group{Axes: s.axes, All: len(s.runs)}
-		for _, folder := range s.runs {
+		g := Group{Axes: s.Axes, All: len(s.Runs)}
+		for _, folder := range s.Runs {
 			if !filepath.IsLocal(filepath.FromSlash(folder)) {
 				return side, fmt.Errorf("%s: the run folder %q lies outside", dir, folder)
 			}
@@ -64,53 +71,14 @@ func Open(dir string) (Side, error) {
 	return side, side.empty()
 }
 
-// setting is one of the axes' settings, and the folders of its runs.
-type setting struct {
-	axes map[string]string
-	runs []string
-}
-
-// settingsOf reads the summary of a folder; a run is the only one of itself.
-func settingsOf(dir string) (all []setting, err error) {
-	switch sweep, err := result.ReadSweep(dir); {
-	case err == nil:
-		for _, p := range sweep.Points {
-			all = append(all, setting{p.Axes, p.Runs})
+// comparable are the files of results that are compared.
+func comparable() (files []string) {
+	for _, k := range kinds.All() {
+		if k.Settings != nil {
+			files = append(files, k.File)
 		}
-		return all, nil
-	case !errors.Is(err, os.ErrNotExist):
-		return nil, err
 	}
-	switch replay, err := result.ReadReplay(dir); {
-	case err == nil:
-		for _, t := range replay.Trees {
-			all = append(all, setting{map[string]string{"tree": t.Tree}, t.Runs})
-		}
-		return all, nil
-	case !errors.Is(err, os.ErrNotExist):
-		return nil, err
-	}
-	switch layouts, err := result.ReadLayouts(dir); {
-	case err == nil:
-		for _, row := range layouts.Rows {
-			reads := []string{row.Read}
-			if len(row.Runs) > 0 {
-				reads = nil
-				for _, folder := range row.Runs {
-					reads = append(reads, folder+"/"+filepath.Base(row.Read))
-				}
-			}
-			all = append(all, setting{map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads})
-		}
-		return all, nil
-	case !errors.Is(err, os.ErrNotExist):
-		return nil, err
-	}
-	if _, err := os.Stat(filepath.Join(dir, result.RunFile)); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not a folder of results: it has none of %s, %s, %s, %s", dir, result.RunFile, result.SweepFile, result.ReplayFile,
-			result.LayoutsFile)
-	}
-	return []setting{{map[string]string{}, []string{"."}}}, nil
+	return files
 }
 
 func (s Side) empty() error {

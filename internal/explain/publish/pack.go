@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/result"
 )
@@ -36,8 +37,13 @@ const (
 )
 
 // published are the files of results that a pack takes: nothing else, and no database.
-var published = []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.SweepFile, result.ReplayFile, result.RootsFile,
-	result.StacksFile, result.LayoutsFile, result.DiskFile, result.PriceFile, "experiment.yaml"}
+func published() []string {
+	files := []string{"experiment.yaml"}
+	for _, k := range kinds.All() {
+		files = append(files, k.Packed...)
+	}
+	return files
+}
 
 // mostFiles and mostBytes bound what is taken out of a pack.
 const (
@@ -85,8 +91,9 @@ func store(out *zip.Writer, path string, text []byte) error {
 
 // files are those of the results in dir, by their path with slashes.
 func files(dir string) (paths []string, err error) {
+	taken := published()
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || !slices.Contains(published, d.Name()) {
+		if err != nil || !d.Type().IsRegular() || !slices.Contains(taken, d.Name()) {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/result"
 )
 
@@ -149,8 +150,8 @@ func TestTamperedPacksAreRefused(t *testing.T) {
 }
 
 func TestDamagedLatencies(t *testing.T) {
-	c := check{dir: t.TempDir()}
-	must(t, os.WriteFile(filepath.Join(c.dir, result.LatencyFile), []byte("\x01\x02\n"), 0o644))
+	c := check{Check: kinds.Check{Dir: t.TempDir(), Findings: new(kinds.Findings)}}
+	must(t, os.WriteFile(filepath.Join(c.Dir, result.LatencyFile), []byte("\x01\x02\n"), 0o644))
 	c.latencies(".", &result.Run{Status: result.OK, Figures: result.Figures{ServiceNanos: &result.Latency{N: 1}}})
 	if want := ".: latency.hlog is damaged: it holds no service times"; len(c.Problems) != 1 || c.Problems[0] != want {
 		t.Errorf("%q", c.Problems)

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -45,12 +45,6 @@ const (
 	damaged = "damaged"
 	running = "running"
 )
-
-// kinds are the files by which a folder of results is recognised.
-var kinds = []struct{ file, kind string }{{result.SweepFile, "sweep"}, {result.ReplayFile, "replay"}, {result.LayoutsFile, "layouts"},
-	{result.PriceFile, "prices"}, // before the disk that it priced
-	{result.RunFile, "run"}, {result.AdviceFile, "advice"}, {result.PredictionFile, "prediction"}, {result.SimulationFile, "simulation"},
-	{result.DiskFile, "disk"}}
 
 // index remembers what it read of files that have not changed.
 type index struct {
@@ -79,12 +73,8 @@ func (x *index) list() (all []listed, err error) {
 	group.SetLimit(readers)
 	var visit func(dir string) error
 	visit = func(dir string) error {
-		for _, k := range kinds {
-			info, err := os.Stat(filepath.Join(dir, k.file))
-			if err != nil || info.IsDir() {
-				continue
-			}
-			found, err := x.entry(dir, k.file, k.kind, info)
+		if k, ok := kinds.Of(dir); ok {
+			found, err := x.entry(dir, k)
 			if err != nil {
 				return err
 			}
@@ -116,7 +106,12 @@ func (x *index) list() (all []listed, err error) {
 	return all, err
 }
 
-func (x *index) entry(dir, file, kind string, info fs.FileInfo) (listed, error) {
+func (x *index) entry(dir string, kind kinds.Kind) (listed, error) {
+	path := filepath.Join(dir, kind.File)
+	info, err := os.Stat(path)
+	if err != nil {
+		return listed{}, err
+	}
 	was, _ := x.known.Load(dir)
 	now, _ := was.(listed)
 	if now.size != info.Size() || !now.at.Equal(info.ModTime()) {
@@ -124,8 +119,8 @@ func (x *index) entry(dir, file, kind string, info fs.FileInfo) (listed, error) 
 		if err != nil {
 			rel = dir
 		}
-		now = listed{Entry: Entry{Path: filepath.ToSlash(rel), Kind: kind}, size: info.Size(), at: info.ModTime()}
-		err = now.read(filepath.Join(dir, file))
+		now = listed{Entry: Entry{Path: filepath.ToSlash(rel), Kind: kind.Name}, size: info.Size(), at: info.ModTime()}
+		err = now.read(path, kind)
 		if now.Readable = err == nil; now.Readable {
 			err = damage(dir)
 		}
@@ -156,7 +151,7 @@ const maxHeadBytes = 1 << 20
 
 // read takes what the list shows from the beginning of a summary: its long parts stand
 // behind, and thousands of files are read for one list.
-func (e *Entry) read(path string) error {
+func (e *Entry) read(path string, kind kinds.Kind) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -165,24 +160,24 @@ func (e *Entry) read(path string) error {
 	if err := ended(f); err != nil {
 		return err
 	}
-	schema, err := e.readHead(json.NewDecoder(io.LimitReader(f, maxHeadBytes)))
+	schema, err := e.readHead(json.NewDecoder(io.LimitReader(f, maxHeadBytes)), kind)
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(schema, "statelab.") {
-		return fmt.Errorf("schema is %q", schema)
+	if schema != kind.Schema {
+		return fmt.Errorf("schema is %q, this version reads %q", schema, kind.Schema)
 	}
 	if e.Status == "" { // of a kind that is stored only when it is whole
 		e.Status = result.OK
 	}
-	if filepath.Base(path) == result.SweepFile {
+	if kind.File == result.SweepFile {
 		e.readFirstRun(filepath.Dir(path))
 	}
 	return nil
 }
 
 // readHead reads members of a JSON object up to the first that is long.
-func (e *Entry) readHead(d *json.Decoder) (schema string, err error) {
+func (e *Entry) readHead(d *json.Decoder, kind kinds.Kind) (schema string, err error) {
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
 		return "", errors.New("not a JSON object")
 	}
@@ -191,15 +186,23 @@ func (e *Entry) readHead(d *json.Decoder) (schema string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if key == "schema" {
+		switch {
+		case key == "schema":
 			err = d.Decode(&schema)
-		} else {
+		case key == kind.Listed && kind.Subjects != nil:
+			var member json.RawMessage
+			var names []string
+			if err = d.Decode(&member); err == nil {
+				names, err = kind.Subjects(member)
+			}
+			e.add(names...)
+		default:
 			err = e.readMember(key, d)
 		}
 		if err != nil {
 			return "", fmt.Errorf("%v: %w", key, err)
 		}
-		if key == "host" && e.Kind == "run" || key == "axes" || key == "trees" || key == "rows" {
+		if key == kind.Listed {
 			break // what follows is long
 		}
 	}
@@ -214,13 +217,9 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 		CPU   string
 		Cores int
 	}
-	var axes []result.Axis
-	var trees []struct{ Tree string }
-	var rows []struct{ Layout string }
 	var command []string
 	to, known := map[json.Token]any{"status": &e.Status, "error": &e.Error, "name": &e.Name, "started": &e.Started,
-		"engine": &engine, "trace": &trace, "workload": &workload, "host": &host, "axes": &axes, "trees": &trees, "rows": &rows,
-		"command": &command}[key]
+		"engine": &engine, "trace": &trace, "workload": &workload, "host": &host, "command": &command}[key]
 	var whole struct{ Name string } // an engine of a run, long and therefore read once
 	if !known {
 		to = new(json.RawMessage)
@@ -234,17 +233,6 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 		e.Kind = "read"
 	}
 	e.add(cmp.Or(string(engine), whole.Name), trace.Engine)
-	for _, t := range trees {
-		e.add(t.Tree)
-	}
-	for _, r := range rows {
-		e.add(r.Layout)
-	}
-	for _, a := range axes {
-		if a.Name == "engine" {
-			e.add(a.Values...)
-		}
-	}
 	e.Workload += workload.Name
 	if host.CPU != "" {
 		e.Host = strings.TrimSpace(fmt.Sprintf("%s, %d cores", host.CPU, host.Cores))
@@ -254,13 +242,14 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 
 // readFirstRun takes what a sweep does not say itself from the first of its runs that is whole.
 func (e *Entry) readFirstRun(dir string) {
-	paths, err := filepath.Glob(filepath.Join(dir, result.PointsDir, "*", result.RunFile))
+	folders, err := filepath.Glob(filepath.Join(dir, result.PointsDir, "*"))
 	if err != nil {
 		return
 	}
-	for _, path := range paths {
-		run := Entry{Kind: "run"}
-		if run.read(path) != nil {
+	for _, folder := range folders {
+		kind, ok := kinds.Of(folder)
+		run := Entry{Kind: kind.Name}
+		if !ok || run.read(filepath.Join(folder, kind.File), kind) != nil {
 			continue
 		}
 		if e.Workload = run.Workload; len(e.Subjects) == 0 {

@@ -24,6 +24,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/statelab/statelab/internal/explain/claims"
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -167,12 +168,12 @@ func (s *Study) resembling(folder string) (name string, is bool) {
 		return kind
 	}
 	var given any
-	for _, file := range []string{result.ReplayFile, result.DiskFile, result.LayoutsFile} {
-		text, err := readBounded(filepath.Join(folder, file))
-		if err == nil && !is {
+	if kind, ok := kinds.Of(folder); ok && !kind.Named {
+		text, err := readBounded(filepath.Join(folder, kind.File))
+		if err == nil {
 			given, err = decode(text)
-			is = err == nil
 		}
+		is = err == nil
 	}
 	for run, has := range s.results {
 		if is && has != nil && kindOf(has) == kindOf(given) {
@@ -213,14 +214,11 @@ func parse(text []byte) (*Study, error) {
 
 // add reads the result that has a name: a file, or the summary in a folder.
 func (s *Study) add(name, path string) error {
-	var text []byte
-	err := os.ErrNotExist
-	for _, file := range []string{path + ".json", filepath.Join(path, result.SweepFile), filepath.Join(path, result.ReplayFile),
-		filepath.Join(path, result.DiskFile), filepath.Join(path, result.LayoutsFile)} {
-		if text, err = readBounded(file); !errors.Is(err, os.ErrNotExist) {
-			break
-		}
+	file := path + ".json"
+	if kind, ok := kinds.Of(path); ok {
+		file = filepath.Join(path, kind.File)
 	}
+	text, err := readBounded(file)
 	if errors.Is(err, os.ErrNotExist) {
 		s.results[name] = nil // not measured yet
 		return nil

@@ -1,0 +1,143 @@
+package kinds
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Findings are what a check has found.
+type Findings struct {
+	Figures  int      `json:"figures"`            // that were computed again
+	Problems []string `json:"problems,omitempty"` // none: nothing contradicts
+}
+
+// Check computes the figures of a folder again, and collects what contradicts.
+type Check struct {
+	Dir  string
+	Runs map[string]*result.Run // by folder, with slashes
+	*Findings
+}
+
+// Problem notes what contradicts.
+func (c *Check) Problem(where, format string, args ...any) {
+	c.Problems = append(c.Problems, strings.TrimPrefix(where, "./")+": "+fmt.Sprintf(format, args...))
+}
+
+// Exact is how far apart two computations of one figure may be.
+const Exact = 1e-9
+
+// Figure compares a figure with what the raw files give.
+func (c *Check) Figure(where, name string, stored, computed, tolerance float64) {
+	c.Figures++
+	if math.Abs(stored-computed) > tolerance*max(math.Abs(stored), math.Abs(computed)) || math.IsNaN(stored) {
+		c.Problem(where, "%s is %v, and the raw files give %v", name, stored, computed)
+	}
+}
+
+// sweep computes the points and answers of a sweep from its runs.
+func (c *Check) sweep() error {
+	s, err := result.ReadSweep(c.Dir)
+	if err != nil {
+		return err
+	}
+	for i, p := range s.Points {
+		where := fmt.Sprintf("%s: point %d", result.SweepFile, i)
+		runs, folders := c.ok(where, p.Runs)
+		if len(runs) == 0 || s.Source != "measured" {
+			continue
+		}
+		shown, spread := result.OfPoint(runs)
+		c.summary(where, p.Run, folders[shown], p.Figures, shown.Figures)
+		c.same(where, "spread", p.Spread, spread)
+		c.Figure(where, "cache_bytes", float64(p.CacheBytes), float64(shown.Cache.Effective), Exact)
+	}
+	var limits []float64
+	for _, a := range s.Answers {
+		limits = append(limits, a.Limit)
+	}
+	c.same(result.SweepFile, "answers", s.Answers, result.Answers(s.Points, limits...))
+	return nil
+}
+
+// replay computes what stands for each tree from its runs.
+func (c *Check) replay() error {
+	r, err := result.ReadReplay(c.Dir)
+	if err != nil {
+		return err
+	}
+	for _, t := range r.Trees {
+		where := result.ReplayFile + ": " + t.Tree
+		if runs, folders := c.ok(where, t.Runs); len(runs) > 0 && t.Status == result.OK {
+			shown, spread := result.OfTree(runs)
+			c.summary(where, t.Run, folders[shown], t.Figures, shown.Figures)
+			c.same(where, "spread", t.Spread, spread)
+		}
+	}
+	return nil
+}
+
+// layouts compares each row with the runs it names.
+func (c *Check) layouts() error {
+	l, err := result.ReadLayouts(c.Dir)
+	if err != nil {
+		return err
+	}
+	for _, row := range l.Rows {
+		if row.Status != result.OK {
+			continue
+		}
+		where := fmt.Sprintf("%s: %s of %d accounts", result.LayoutsFile, row.Layout, row.Accounts)
+		read, build := c.Runs[row.Read], c.Runs[row.Build]
+		if read == nil || read.Figures.State == nil || build == nil || build.Figures.State == nil {
+			c.Problem(where, "its runs %s and %s are missing or have no figures", row.Build, row.Read)
+			continue
+		}
+		c.same(where, "lookups", row.Lookups, read.Figures.State.Lookups)
+		c.same(where, "updates", row.Updates, build.Figures.State.Updates)
+		c.Figure(where, "disk_bytes", float64(row.DiskBytes), float64(build.Figures.State.DiskBytes), Exact)
+		c.Figure(where, "peak_rss_bytes", float64(row.PeakRSSBytes), float64(read.Figures.PeakRSSBytes), Exact)
+	}
+	return nil
+}
+
+// ok are the runs of folders that succeeded.
+func (c *Check) ok(where string, folders []string) (runs []*result.Run, of map[*result.Run]string) {
+	of = map[*result.Run]string{}
+	for _, folder := range folders {
+		run := c.Runs[filepath.ToSlash(folder)]
+		if run == nil {
+			c.Problem(where, "its run %s is missing", folder)
+			continue
+		}
+		if run.Status == result.OK {
+			runs, of[run] = append(runs, run), folder
+		}
+	}
+	return runs, of
+}
+
+// summary compares what a summary shows with the run that stands for its repeats.
+func (c *Check) summary(where, run, shouldBe string, stored, computed result.Figures) {
+	if run != shouldBe {
+		c.Problem(where, "it shows run %s, and the one in the middle of its repeats is %s", run, shouldBe)
+	}
+	c.same(where, "figures", stored, computed)
+}
+
+func (c *Check) same(where, what string, stored, computed any) {
+	c.Figures++
+	if empty(stored) && empty(computed) || reflect.DeepEqual(stored, computed) {
+		return
+	}
+	c.Problem(where, "its %s: not what its runs give", what)
+}
+
+func empty(v any) bool {
+	r := reflect.ValueOf(v)
+	return (r.Kind() == reflect.Map || r.Kind() == reflect.Slice) && r.Len() == 0
+}

@@ -1,0 +1,123 @@
+// Package kinds has one value for each kind of result that a folder can hold: its file and
+// schema, how it is read and shown, which runs it is made of, and how it is computed again.
+//
+// Reports, the list of statelab serve, comparisons and packs loop over All; a new kind is a
+// value there. Non-goals: drawing (engines, trees, layouts and the like), the format of the
+// files (result).
+package kinds
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/explain/layouts"
+	"github.com/statelab/statelab/internal/explain/prices"
+	"github.com/statelab/statelab/internal/explain/trees"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// Report is what a folder says: as a page for a browser and as text for a terminal.
+type Report interface {
+	Page() *view.Page
+	Text(io.Writer) error
+	JSON() any
+}
+
+// Kind is a kind of result.
+type Kind struct {
+	Name   string // in lists
+	Words  string // with its article
+	File   string // by which a folder of it is recognised
+	Schema string
+
+	// Read reads folders; several of one Subject make one report, those without a Subject are
+	// reported on their own.
+	Read    func(dirs ...string) (Report, error)
+	Subject string
+	Named   bool // it has the name that its experiment gave it
+
+	// Listed is the member of the file from which on it is too long to be read for a list, and
+	// Subjects are the engines, trees or layouts that the member names.
+	Listed   string
+	Subjects func(member json.RawMessage) ([]string, error)
+
+	// Settings are the runs that a summary stands for, by their axes; nil: it is not compared.
+	Settings func(dir string) ([]Setting, error)
+	// Check computes a summary again from its runs; nil: there is nothing to compute.
+	Check func(*Check) error
+	// Packed are the files of a pack; nil: it is not packed.
+	Packed []string
+}
+
+// All are the kinds, in the order in which a folder is recognised: a price table lies beside
+// the disk that it priced, and a sweep beside the disk that it read.
+func All() []Kind {
+	return []Kind{
+		{Name: "replay", Words: "a replay", File: result.ReplayFile, Schema: result.ReplaySchema, Read: many(trees.Read), Subject: "trees",
+			Listed: "trees", Subjects: named(func(t result.ReplayedTree) string { return t.Tree }),
+			Settings: replaySettings, Check: (*Check).replay, Packed: []string{result.ReplayFile}},
+		{Name: "advice", Words: "advice", File: result.AdviceFile, Schema: advise.Schema, Read: one(advise.Read)},
+		{Name: "prediction", Words: "a prediction", File: result.PredictionFile, Schema: engines.PredictionSchema, Read: one(engines.ReadPrediction)},
+		{Name: "simulation", Words: "a simulation", File: result.SimulationFile, Schema: engines.SimulationSchema, Read: one(engines.ReadSimulation)},
+		{Name: "prices", Words: "a price table", File: result.PriceFile, Schema: result.PriceSchema, Read: one(prices.Read),
+			Listed: "rows", Subjects: named(func(r result.PriceRow) string { return r.Layout }), Packed: []string{result.PriceFile}},
+		{Name: "layouts", Words: "a comparison of layouts", File: result.LayoutsFile, Schema: result.LayoutsSchema, Read: one(layouts.Read),
+			Listed: "rows", Subjects: named(func(r result.LayoutRow) string { return r.Layout }),
+			Settings: layoutSettings, Check: (*Check).layouts, Packed: []string{result.LayoutsFile}},
+		{Name: "sweep", Words: "a sweep", File: result.SweepFile, Schema: result.SweepSchema, Read: many(engines.Read), Subject: "engines",
+			Named: true, Listed: "axes", Subjects: enginesOf, Settings: sweepSettings, Check: (*Check).sweep, Packed: []string{result.SweepFile}},
+		{Name: "run", Words: "a run", File: result.RunFile, Schema: result.RunSchema, Read: many(engines.Read), Subject: "engines",
+			Named: true, Listed: "host",
+			Settings: func(string) ([]Setting, error) { return []Setting{{map[string]string{}, []string{"."}}}, nil },
+			Packed:   []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.RootsFile, result.StacksFile}},
+		{Name: "disk", Words: "a measurement of a disk", File: result.DiskFile, Schema: result.DiskSchema, Read: one(engines.ReadDisk),
+			Packed: []string{result.DiskFile}},
+	}
+}
+
+// Of is the kind of a folder's result; ok is false of a folder without one.
+func Of(dir string) (k Kind, ok bool) {
+	for _, k := range All() {
+		if info, err := os.Stat(filepath.Join(dir, k.File)); err == nil && !info.IsDir() {
+			return k, true
+		}
+	}
+	return k, false
+}
+
+func many[R Report](read func(...string) (R, error)) func(...string) (Report, error) {
+	return func(dirs ...string) (Report, error) { return read(dirs...) }
+}
+
+func one[R Report](read func(string) (R, error)) func(...string) (Report, error) {
+	return func(dirs ...string) (Report, error) { return read(dirs[0]) }
+}
+
+// named are the subjects of a member that is a list of rows.
+func named[Row any](of func(Row) string) func(json.RawMessage) ([]string, error) {
+	return func(member json.RawMessage) (names []string, err error) {
+		var rows []Row
+		err = json.Unmarshal(member, &rows)
+		for _, row := range rows {
+			names = append(names, of(row))
+		}
+		return names, err
+	}
+}
+
+// enginesOf are those that are an axis.
+func enginesOf(member json.RawMessage) (names []string, err error) {
+	var axes []result.Axis
+	err = json.Unmarshal(member, &axes)
+	for _, a := range axes {
+		if a.Name == "engine" {
+			names = append(names, a.Values...)
+		}
+	}
+	return names, err
+}
