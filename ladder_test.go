@@ -166,7 +166,7 @@ var ladder = []rung{
 			"engines/pebble2", "internal/adapt/adapter", "internal/adapt/pebbledb", "internal/base/failure", "internal/base/keyspace", "internal/base/output",
 			"internal/base/unit", "internal/base/workload",
 			"internal/chain/accesses", "internal/chain/changeset", "internal/chain/mpt", "internal/chain/xatu", "internal/explain/advise", "internal/explain/compare",
-			"internal/explain/engines", "internal/explain/iavlbench", "internal/explain/kvdblog", "internal/explain/nodemetrics",
+			"internal/explain/engines", "internal/explain/iavlbench", "internal/explain/kinds", "internal/explain/kvdblog", "internal/explain/nodemetrics",
 			"internal/explain/promexport", "internal/explain/publish",
 			"internal/explain/report", "internal/explain/serve", "internal/explain/view", "internal/model/cachesim", "internal/model/fidelity", "internal/model/gas",
 			"internal/model/lsm", "internal/model/predict", "internal/model/trace",

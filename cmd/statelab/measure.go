@@ -17,6 +17,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
@@ -297,7 +298,10 @@ func (f *flags) leaveNoTrace(out string, why engine.Code) (bool, error) {
 	if f.resume || f.elsewhere() || f.point != "" || why != engine.CodeInUse {
 		return false, nil
 	}
-	ours := map[string]bool{experiment.File: true, result.SweepFile: true, result.ReplayFile: true, result.LayoutsFile: true, result.DiskFile: true}
+	ours := map[string]bool{experiment.File: true}
+	for _, k := range kinds.All() {
+		ours[k.File] = k.Around
+	}
 	err := filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
 		name, relErr := filepath.Rel(out, path)
 		switch {
@@ -313,8 +317,10 @@ func (f *flags) leaveNoTrace(out string, why engine.Code) (bool, error) {
 	if errors.Is(err, errMeasured) {
 		return false, nil
 	}
-	for name := range ours {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))
+	for name, is := range ours {
+		if is {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))
+		}
 	}
 	for _, name := range []string{inspections, result.PointsDir} {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))

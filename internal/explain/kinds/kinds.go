@@ -40,6 +40,7 @@ type Kind struct {
 	Read    func(dirs ...string) (Report, error)
 	Subject string
 	Named   bool // it has the name that its experiment gave it
+	Around  bool // it lies around runs: without one, nothing is measured
 
 	// Listed is the member of the file from which on it is too long to be read for a list, and
 	// Subjects are the engines, trees or layouts that the member names.
@@ -60,7 +61,7 @@ func All() []Kind {
 	return []Kind{
 		{Name: "replay", Words: "a replay", File: result.ReplayFile, Schema: result.ReplaySchema, Read: many(trees.Read), Subject: "trees",
 			Listed: "trees", Subjects: named(func(t result.ReplayedTree) string { return t.Tree }),
-			Settings: replaySettings, Check: (*Check).replay, Packed: []string{result.ReplayFile}},
+			Settings: replaySettings, Check: (*Check).replay, Around: true, Packed: []string{result.ReplayFile}},
 		{Name: "advice", Words: "advice", File: result.AdviceFile, Schema: advise.Schema, Read: one(advise.Read)},
 		{Name: "prediction", Words: "a prediction", File: result.PredictionFile, Schema: engines.PredictionSchema, Read: one(engines.ReadPrediction)},
 		{Name: "simulation", Words: "a simulation", File: result.SimulationFile, Schema: engines.SimulationSchema, Read: one(engines.ReadSimulation)},
@@ -68,15 +69,15 @@ func All() []Kind {
 			Listed: "rows", Subjects: named(func(r result.PriceRow) string { return r.Layout }), Packed: []string{result.PriceFile}},
 		{Name: "layouts", Words: "a comparison of layouts", File: result.LayoutsFile, Schema: result.LayoutsSchema, Read: one(layouts.Read),
 			Listed: "rows", Subjects: named(func(r result.LayoutRow) string { return r.Layout }),
-			Settings: layoutSettings, Check: (*Check).layouts, Packed: []string{result.LayoutsFile}},
+			Settings: layoutSettings, Check: (*Check).layouts, Around: true, Packed: []string{result.LayoutsFile}},
 		{Name: "sweep", Words: "a sweep", File: result.SweepFile, Schema: result.SweepSchema, Read: many(engines.Read), Subject: "engines",
-			Named: true, Listed: "axes", Subjects: enginesOf, Settings: sweepSettings, Check: (*Check).sweep, Packed: []string{result.SweepFile}},
+			Named: true, Around: true, Listed: "axes", Subjects: enginesOf, Settings: sweepSettings, Check: (*Check).sweep, Packed: []string{result.SweepFile}},
 		{Name: "run", Words: "a run", File: result.RunFile, Schema: result.RunSchema, Read: many(engines.Read), Subject: "engines",
 			Named: true, Listed: "host",
 			Settings: func(string) ([]Setting, error) { return []Setting{{map[string]string{}, []string{"."}}}, nil },
 			Packed:   []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.RootsFile, result.StacksFile}},
 		{Name: "disk", Words: "a measurement of a disk", File: result.DiskFile, Schema: result.DiskSchema, Read: one(engines.ReadDisk),
-			Packed: []string{result.DiskFile}},
+			Around: true, Packed: []string{result.DiskFile}},
 	}
 }
 
