@@ -35,12 +35,9 @@ func (s *Study) Markdown(w io.Writer) error {
 	for _, name := range names {
 		all, left := told(by[name])
 		fmt.Fprintf(&b, "\n## %s\n\n", name)
-		unit := ""
-		if units := view.Distinct(all, func(c Claim) string { return c.Unit }); len(units) == 1 && units[0] != "" {
-			unit = units[0]
-		}
-		markdownTable(&b, table(all, word), unit)
-		fmt.Fprintf(&b, "\n%s\n", strings.Join(append(append(left, limits(all)...), note(all)), " "))
+		t, common := uncommon(table(all, word), all)
+		markdownTable(&b, t)
+		fmt.Fprintf(&b, "\n%s\n", strings.Join(append(append(append(common, left...), limits(all)...), note(all)), " "))
 		fresh, again := "", 0
 		for _, command := range s.commands(by[name]) {
 			if shown[command] {
@@ -59,7 +56,7 @@ func (s *Study) Markdown(w io.Writer) error {
 	}
 	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
 		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
-		markdownTable(&b, verdicts, "")
+		markdownTable(&b, verdicts)
 		fmt.Fprintf(&b, "\n%s How each claim is judged: [docs/layouts.md](../layouts.md#published-claims).\n\n    %s\n", s.states(),
 			strings.ReplaceAll(s.Runs[s.Layouts].Command, "\n", "\n    "))
 	}
@@ -95,33 +92,57 @@ func told(all []Claim) (listed []Claim, left []string) {
 	return listed, left
 }
 
-// markdownTable writes a table. A unit that all its figures have is in the heading of the published ones.
-func markdownTable(b *strings.Builder, t view.Table, unit string) {
-	skipped := slices.IndexFunc(t.Heads, func(h view.Head) bool { return h.Name == "unit" })
-	row := func(cells []string) {
-		for i, cell := range cells {
-			if unit != "" && i == skipped {
-				continue
-			}
-			fmt.Fprintf(b, "| %s ", strings.NewReplacer("|", "\\|", "\n", " ").Replace(cell))
+// uncommon is a table without the columns in which every row says the same: a unit that all figures
+// have is named in a heading, a verdict that all have in a sentence.
+func uncommon(t view.Table, all []Claim) (shorter view.Table, common []string) {
+	only := func(of func(Claim) string) string {
+		if values := view.Distinct(all, of); len(values) == 1 && len(all) > 1 {
+			return values[0]
 		}
-		b.WriteString("|\n")
+		return ""
+	}
+	unit, verdict := only(func(c Claim) string { return c.Unit }), only(word)
+	if verdict != "" {
+		common = []string{fmt.Sprintf("Verdict of each: %s.", verdict)}
+	}
+	keep := func(h view.Head) bool {
+		return !(h.Name == "unit" && unit != "" || h.Name == "verdict" && verdict != "")
+	}
+	shorter = view.Table{Rows: slices.Clone(t.Rows)}
+	for i := range t.Rows {
+		shorter.Rows[i].Cells = nil
+	}
+	for column, head := range t.Heads {
+		if !keep(head) {
+			continue
+		}
+		if head.Name == "published" && unit != "" {
+			head.Name += ", " + unit
+		}
+		shorter.Heads = append(shorter.Heads, head)
+		for i, row := range t.Rows {
+			shorter.Rows[i].Cells = append(shorter.Rows[i].Cells, row.Cells[column])
+		}
+	}
+	return shorter, common
+}
+
+// markdownTable writes a table without bars around it.
+func markdownTable(b *strings.Builder, t view.Table) {
+	row := func(cells []string) {
+		line := strings.Join(cells, "\x00")
+		b.WriteString(strings.NewReplacer("|", "\\|", "\n", " ", "\x00", " | ").Replace(line) + "\n")
 	}
 	var heads, rules []string
 	for _, head := range t.Heads {
-		name := head.Name
-		if unit != "" && name == "published" {
-			name += ", " + unit
-		}
-		heads = append(heads, name)
 		rule := "--:"
 		if head.Text {
 			rule = "---"
 		}
-		rules = append(rules, rule)
+		heads, rules = append(heads, strings.TrimSpace(head.Name)), append(rules, rule)
 	}
 	row(heads)
-	row(rules)
+	b.WriteString(strings.Join(rules, "|") + "\n")
 	for _, r := range t.Rows {
 		row(r.Cells)
 	}
