@@ -32,14 +32,38 @@ func (s *Study) Markdown(w io.Writer) error {
 	}
 	names, by := s.sections()
 	shown := map[string]bool{}
-	for _, name := range names {
-		all, left := told(by[name])
-		fmt.Fprintf(&b, "\n## %s\n\n", name)
-		t, common := uncommon(table(all, word), all)
+	for i := 0; i < len(names); i++ {
+		group := [][]Claim{by[names[i]]}
+		for i+1 < len(names) && samePublished(group[0], by[names[i+1]]) {
+			i++
+			group = append(group, by[names[i]])
+		}
+		heading := ""
+		for n, name := range names[i+1-len(group) : i+1] {
+			if n > 0 {
+				heading += fmt.Sprintf("; (%d) ", n+1)
+			}
+			heading += name
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n", heading)
+		var sentences []string
+		var t view.Table
+		for n, claims := range group {
+			all, left := told(claims)
+			part, common := uncommon(table(all, word), all)
+			text := strings.Join(append(append(append(common, left...), limits(all)...), note(all)), " ")
+			if n == 0 {
+				t = part
+			} else {
+				t, text = beside(t, part, n+1), fmt.Sprintf("(%d): %s", n+1, text)
+			}
+			sentences = append(sentences, text)
+		}
 		markdownTable(&b, t)
-		fmt.Fprintf(&b, "\n%s\n", strings.Join(append(append(append(common, left...), limits(all)...), note(all)), " "))
+		fmt.Fprintf(&b, "\n%s\n", strings.Join(sentences, " "))
+		all := slices.Concat(group...)
 		fresh, again := "", 0
-		for _, command := range s.commands(by[name]) {
+		for _, command := range s.commands(all) {
 			if shown[command] {
 				again++
 				continue
@@ -90,6 +114,24 @@ func told(all []Claim) (listed []Claim, left []string) {
 		}
 	}
 	return listed, left
+}
+
+// samePublished tells whether two sections are of the same published figures.
+func samePublished(a, b []Claim) bool {
+	return slices.EqualFunc(a, b, func(x, y Claim) bool { return x.Says == y.Says && x.Theirs == y.Theirs })
+}
+
+// beside is a table with the columns of ours of another one of the same published figures.
+func beside(t, other view.Table, n int) view.Table {
+	const theirs = 2 // columns that both have: the claim and the published figure
+	for _, head := range other.Heads[theirs:] {
+		head.Name = fmt.Sprintf("%s (%d)", strings.TrimSpace(head.Name), n)
+		t.Heads = append(t.Heads, head)
+	}
+	for i := range t.Rows {
+		t.Rows[i].Cells = append(t.Rows[i].Cells, other.Rows[i].Cells[theirs:]...)
+	}
+	return t
 }
 
 // uncommon is a table without the columns in which every row says the same: a unit that all figures
