@@ -94,7 +94,8 @@ var ladder = []rung{
 			"internal/adapt/pebbledb"},
 		"engines/pebble2": {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/adapt/adapter",
 			"internal/adapt/pebbledb"},
-		"engines/rocksdb":            {"engine", "internal/adapt/adapter", "internal/base/unit", "internal/observe/blockio"},
+		"engines/rocksdb": {"engine", "internal/base/failure", "internal/adapt/adapter", "internal/base/unit",
+			"internal/observe/blockio"},
 		"engines/rocksdb/familytest": {"engine", "engines/rocksdb"},
 	}},
 	{"run", map[string][]string{
@@ -127,7 +128,7 @@ var ladder = []rung{
 			"internal/plan", "internal/plan/runners", "internal/run/lookup", "internal/run/protocol", "internal/subject", "layout", "result"},
 		"internal/plan/versions": {},
 		"internal/plan/estimate": {"internal/base/unit", "internal/subject", "result"},
-		"internal/plan/slurm":    {"result"},
+		"internal/plan/slurm":    {"engine", "internal/base/failure", "result"},
 	}},
 	{"explain", map[string][]string{
 		"web":                          {},

@@ -29,6 +29,7 @@ const (
 	CodeKilled      Code = "killed"        // a process was killed, as the kernel does where memory runs out
 	CodeCrashed     Code = "crashed"       // a process died of a fault of its own
 	CodeHung        Code = "hung"          // a process made no progress and was killed
+	CodeAway        Code = "away"          // a service does not answer and may come back
 	CodeInUse       Code = "in_use"        // another process holds the database
 	CodeNotDatabase Code = "not_database"  // a folder holds no database that the engine opens
 	CodeOtherEngine Code = "other_engine"  // another engine wrote the database

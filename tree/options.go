@@ -54,7 +54,7 @@ func (o Options) Problems(i Info, known ...Override) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(o.Overrides)) {
 		at := slices.IndexFunc(known, func(v Override) bool { return v.Name == name })
 		if at < 0 {
-			errs = append(errs, fmt.Errorf("unknown option %s: %s", name, describe(i.Name, known)))
+			errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %s: %s", name, describe(i.Name, known)))
 			continue
 		}
 		v := known[at]

@@ -106,7 +106,7 @@ func (s suite) testTracedAccesses(t *testing.T) {
 func (s suite) testDirect(t *testing.T) {
 	dir := s.loaded(t, blockKeys)
 	db, err := s.engine.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true, Direct: true, CacheBytes: cacheBytes})
-	if err != nil && strings.Contains(err.Error(), "O_DIRECT") {
+	if engine.CodeOf(err) == engine.CodeNoDirect {
 		t.Skip(err)
 	}
 	must(t, err)

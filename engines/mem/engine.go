@@ -43,7 +43,7 @@ func (Engine) Check(o engine.Options) (errs []error) {
 	}
 	if len(o.Overrides) > 0 {
 		names := slices.Sorted(maps.Keys(o.Overrides))
-		errs = append(errs, fmt.Errorf("unknown option %s: mem has none", strings.Join(names, ", ")))
+		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %s: mem has none", strings.Join(names, ", ")))
 	}
 	return errs
 }

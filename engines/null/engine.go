@@ -50,7 +50,7 @@ func valueBytes(o engine.Options) (n int64, errs []error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Overrides)) {
 		if name != "ValueBytes" {
-			errs = append(errs, fmt.Errorf("unknown option %q: use ValueBytes", name))
+			errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: use ValueBytes", name))
 			continue
 		}
 		parsed, err := unit.ParseBytes(unit.WithUnit(o.Overrides[name]))

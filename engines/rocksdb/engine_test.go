@@ -139,3 +139,24 @@ func TestFewHandles(t *testing.T) {
 		t.Errorf("%d tables opened by 2000 Gets with %d meta reads", *c.TableOpens, c.Reads.Type(engine.Meta).Count)
 	}
 }
+
+// TestWords: RocksDB says in words alone what kind of failure it is.
+func TestWords(t *testing.T) {
+	for name, code := range map[string]engine.Code{"no_such_option": engine.CodeOption, "write_buffer_size": ""} {
+		errs := Engine{}.Check(engine.Options{Dir: t.TempDir(), Create: true, Overrides: map[string]string{name: "no such value"}})
+		if len(errs) == 0 || engine.CodeOf(errs[0]) != code {
+			t.Errorf("%s: %v, want the code %q", name, errs, code)
+		}
+	}
+	o := engine.Options{Dir: t.TempDir(), Create: true}
+	first, err := Engine{}.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Engine{}).Open(t.Context(), engine.Options{Dir: o.Dir}); engine.CodeOf(err) != engine.CodeInUse {
+		t.Errorf("%v: the code %q", err, engine.CodeOf(err))
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}

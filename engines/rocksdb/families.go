@@ -138,7 +138,7 @@ func (d *db) openNamed(names []string) (err error) {
 		d.rocks = C.rocks_open_column_families(d.options, dir, C.int(len(names)), &texts[0], &each[0], &handles[0], &message)
 	}
 	if err := taken(message); err != nil {
-		if strings.Contains(err.Error(), "lock") && strings.Contains(err.Error(), "LOCK") {
+		if engine.CodeOf(err) == engine.CodeInUse {
 			return blockio.Locked(filepath.Join(d.settings.dir, "LOCK"))
 		}
 		return err

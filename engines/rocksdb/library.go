@@ -7,12 +7,14 @@ package rocksdb
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"unsafe"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 )
 
 const (
@@ -86,7 +88,8 @@ func taken(message *C.char) error {
 	if message == nil {
 		return nil
 	}
-	return errors.New(text(message))
+	says := text(message)
+	return engine.Fail(failure.RocksDB(says), "%s", says)
 }
 
 // text is a string of RocksDB's, freed; "" for none.

@@ -159,7 +159,7 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 		case inTable == nil:
 			s.table[name] = value
 		case unknown(inDatabase) && unknown(inTable):
-			errs = append(errs, fmt.Errorf("unknown option %q: RocksDB has it neither for databases nor for block-based tables", name))
+			errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: RocksDB has it neither for databases nor for block-based tables", name))
 		case unknown(inDatabase):
 			errs = append(errs, fmt.Errorf("option %s=%s: %w", name, value, inTable))
 		default:
@@ -174,11 +174,8 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 	return errs
 }
 
-// unknown tells the refusal of a name from that of a value, by the words of both
-// old and new versions.
-func unknown(err error) bool {
-	return strings.Contains(err.Error(), "not recognized") || strings.Contains(err.Error(), "Could not find option")
-}
+// unknown tells the refusal of a name from that of a value.
+func unknown(err error) bool { return engine.CodeOf(err) == engine.CodeOption }
 
 // String is what RocksDB reads options from.
 func (l layout) String() string {

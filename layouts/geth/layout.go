@@ -68,7 +68,7 @@ func (l scheme) Check(o layout.Options) (errs []error) {
 		errs = append(errs, errors.New("go-ethereum's Pebble reads through the page cache: O_DIRECT is not offered"))
 	}
 	for name := range o.Overrides {
-		errs = append(errs, fmt.Errorf("unknown option %q: %s has none", name, l.name))
+		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: %s has none", name, l.name))
 	}
 	return errs
 }

@@ -29,7 +29,7 @@ func (Tree) Check(o tree.Options) (errs []error) {
 		errs = append(errs, fmt.Errorf("unknown profile %q: use default", o.Profile))
 	}
 	for name := range o.Overrides {
-		errs = append(errs, fmt.Errorf("unknown option %q: the tree null has none", name))
+		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: the tree null has none", name))
 	}
 	return errs
 }

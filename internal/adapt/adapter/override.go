@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 )
 
@@ -34,7 +35,7 @@ func Override(options []Option, overrides map[string]string) (errs []error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		errs = append(errs, fmt.Errorf("unknown option %q: use one of %s", name, strings.Join(names, ", ")))
+		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: use one of %s", name, strings.Join(names, ", ")))
 	}
 	return errs
 }

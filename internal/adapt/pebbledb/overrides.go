@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
 )
@@ -81,7 +82,7 @@ func apply(s *Settings, overrides map[string]string) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		match := levelName.FindStringSubmatch(name)
 		if match == nil || levelOptions()[match[2]] == nil {
-			errs = append(errs, fmt.Errorf("unknown option %q: use one of %s", name, strings.Join(OptionNames(), ", ")))
+			errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: use one of %s", name, strings.Join(OptionNames(), ", ")))
 			continue
 		}
 		level := match[1][0] - '0'

@@ -51,6 +51,7 @@ var meanings = map[engine.Code]meaning{
 	engine.CodeKilled:      {Failed, "if nobody killed it, memory ran out (dmesg tells): free some, or lower --cache or --memory" + again},
 	engine.CodeCrashed:     {exit: Failed},
 	engine.CodeHung:        {exit: Failed},
+	engine.CodeAway:        {exit: Failed},
 	engine.CodeInUse:       {exit: Failed}, // each engine says its own way out
 	engine.CodeNotDatabase: {exit: Failed},
 	engine.CodeOtherEngine: {exit: Failed},

@@ -133,6 +133,39 @@ func TestWordsOfTheSystem(t *testing.T) {
 	}
 }
 
+// TestWordsOfOthers that run in no test here as they are: engines/rocksdb and plan/slurm ask the real ones.
+func TestWordsOfOthers(t *testing.T) {
+	for text, code := range map[string]engine.Code{
+		"IO error: While lock file: /db/LOCK: Resource temporarily unavailable":                                   engine.CodeInUse,
+		"IO error: lock hold by current process, acquire time 7 acquiring thread 9: /db/LOCK: No locks available": engine.CodeInUse,
+		"IO error: While open a file for lock: /db/LOCK: Permission denied":                                       "",
+		"Invalid argument: Could not find option: : speed":                                                        engine.CodeOption,
+		"NotFound: Unrecognized option  BlockBasedTableOptions:: speed":                                           "",
+		"Corruption: bad block contents":                                                                          "",
+	} {
+		if found := RocksDB(text); found != code {
+			t.Errorf("%q: %q", text, found)
+		}
+	}
+	for text, code := range map[string]engine.Code{
+		"slurm_load_jobs error: Unable to contact slurm controller (connect failure)":         engine.CodeAway,
+		"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation": engine.CodeAway,
+		"sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received": engine.CodeAway,
+		"sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying":        engine.CodeAway,
+		"squeue: error: resolve_ctls_from_dns_srv: no SlurmctldHost found":                    engine.CodeAway,
+		"scontrol: error: Transport endpoint is not connected":                                engine.CodeAway,
+		"sinfo: error: Connection refused":                                                    engine.CodeAway,
+		"sbatch: error: Batch job submission failed: Invalid partition name specified":        "",
+	} {
+		if found := Slurm(text); found != code {
+			t.Errorf("%q: %q", text, found)
+		}
+	}
+	if found := Foreign("pebble: corruption: Decompressed into unexpected buffer: 0xc000 != 0xc001"); found != engine.CodeZstd {
+		t.Errorf("%q", found)
+	}
+}
+
 // TestWordsOfGo's runtime, which dies of a fault in a mapped file.
 func TestWordsOfGo(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -37,11 +37,26 @@ var rocksDB = []rule{
 	{"not recognized", engine.CodeOption}, // until version 6
 }
 
+// slurm are words of Slurm's programs about their controller.
+var slurm = []rule{
+	{"unable to contact", engine.CodeAway},
+	{"connection refused", engine.CodeAway},
+	{"connect failure", engine.CodeAway},
+	{"socket timed out", engine.CodeAway},
+	{"transport endpoint", engine.CodeAway},
+	{"zero bytes were transmitted", engine.CodeAway},
+	{"temporarily unable", engine.CodeAway},
+	{"slurmctldhost", engine.CodeAway},
+}
+
 // Foreign is the code of another program's text; empty: it says nothing that is known here.
 func Foreign(text string) engine.Code { return recognise(text, foreign) }
 
-// RocksDB is the code of an error of RocksDB's own; empty: it is none that is known here.
-func RocksDB(err error) engine.Code { return recognise(err.Error(), rocksDB) }
+// RocksDB is the code of the text of one of RocksDB's errors.
+func RocksDB(text string) engine.Code { return recognise(text, rocksDB) }
+
+// Slurm is the code of what one of Slurm's programs says on its standard error.
+func Slurm(text string) engine.Code { return recognise(text, slurm) }
 
 func recognise(text string, rules []rule) engine.Code {
 	text = strings.ToLower(text)

@@ -1,13 +1,14 @@
 package blockio
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"unsafe"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // directFile reads a file past the page cache. The kernel wants offset, length
@@ -20,7 +21,7 @@ type directFile struct {
 }
 
 // errNoDirect is the answer of file systems without O_DIRECT.
-var errNoDirect = errors.New("the file system refuses O_DIRECT")
+var errNoDirect = engine.Fail(engine.CodeNoDirect, "the file system refuses O_DIRECT")
 
 // CheckDirect fails where the files of dir cannot be read past the page cache.
 // It looks at any file there and creates none.

@@ -177,7 +177,7 @@ func (c Cluster) checkNode(n Node, script, shared string) (found []Finding) {
 	}
 	text, err := output(script, "srun", c.aside(n.Name, "statelab-check")...)
 	if err != nil {
-		if errors.As(err, new(away)) {
+		if away(err) {
 			err = errors.New("the controller does not answer")
 		}
 		add(false, "a job could not be started on it: "+firstLine(err.Error()), "look into the node's slurmd log")

@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 )
 
 // Slurm's programs are asked in a form of our choice, never in the one for people: their
@@ -24,10 +27,8 @@ const answerWithin = 60 * time.Second
 // longestAnswer bounds what is read of one.
 const longestAnswer = 64 << 20
 
-// away says that the controller could not be reached; it may come back.
-type away struct{ said string }
-
-func (e away) Error() string { return e.said }
+// away is the failure of a controller that could not be reached; it may come back.
+func away(err error) bool { return engine.CodeOf(err) == engine.CodeAway }
 
 // output runs one of Slurm's programs with text on its standard input.
 func output(text, name string, args ...string) (string, error) {
@@ -57,13 +58,10 @@ func output(text, name string, args ...string) (string, error) {
 	}
 	said := strings.TrimSpace(words.String())
 	if ctx.Err() != nil {
-		return "", away{name + " did not answer in time"}
+		return "", engine.Fail(engine.CodeAway, "%s did not answer in time", name)
 	}
-	for _, sign := range []string{"Unable to contact", "Connection refused", "Socket timed out", "Transport endpoint", "Zero Bytes were transmitted",
-		"temporarily unable", "connect failure", "SlurmctldHost"} {
-		if strings.Contains(said, sign) {
-			return "", away{firstLine(said)}
-		}
+	if failure.Slurm(said) == engine.CodeAway {
+		return "", engine.Fail(engine.CodeAway, "%s", firstLine(said))
 	}
 	if said == "" {
 		said = err.Error()
@@ -77,8 +75,7 @@ func run(name string, args ...string) error {
 }
 
 func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
+	return strings.SplitN(strings.TrimSpace(text), "\n", 2)[0]
 }
 
 // row is an element of an array in the queue.
@@ -135,7 +132,7 @@ func fate(job, name string, number int) (string, error) {
 	}
 	text, err := output("", "scontrol", "--oneliner", "show", "job", job)
 	if err != nil {
-		if errors.As(err, new(away)) {
+		if away(err) {
 			return "", err
 		}
 		return "", nil // it says "Invalid job id specified"

@@ -415,7 +415,7 @@ func (w *batch) submit() error {
 			return err
 		}
 		if _, err := output(text, "sbatch", append(args, "--array="+strings.Join(numbers, ","))...); err != nil {
-			if errors.As(err, new(away)) {
+			if away(err) {
 				return nil // the controller comes back
 			}
 			return fmt.Errorf("hand %d tasks to Slurm: %w", len(numbers), err)

@@ -256,3 +256,23 @@ func TestAResultThatComesIsWaitedFor(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
+
+// TestWords of a real program whose controller does not answer.
+func TestWords(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	const text = "ClusterName=none\nSlurmctldHost=localhost\nSlurmctldPort=1\nSlurmUser=root\nAuthType=auth/none\n" +
+		"NodeName=localhost\nPartitionName=p Nodes=localhost\nMessageTimeout=2\n"
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SLURM_CONF", conf)
+	if _, err := exec.LookPath("squeue"); err != nil {
+		t.Skip("Slurm's programs are not here")
+	}
+	if _, err := queue("none"); !away(err) {
+		t.Errorf("%v", err)
+	}
+	if _, err := output("", "sinfo", "--no-such-option"); err == nil || away(err) {
+		t.Errorf("%v", err)
+	}
+}

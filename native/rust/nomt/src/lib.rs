@@ -6,7 +6,7 @@
 //! - `plan.rs`: what the options come to: the budget divided, the hash table sized.
 //! - `place.rs`: what the machine and the folder must be like.
 //! - `state.rs`: blocks; `lookup.rs`: lookups; `eviction.rs`: why lookups commit now and then.
-//! - `input.rs`: what has been read.
+//! - `input.rs`: what has been read; `words.rs`: what NOMT's errors mean.
 //!
 //! # What NOMT is, as far as a lookup goes
 //!
@@ -30,6 +30,7 @@ mod lookup;
 mod place;
 mod plan;
 mod state;
+mod words;
 
 use std::fs;
 

@@ -10,6 +10,7 @@ use nomt::IoUringPermission;
 use statelab_state::{Error, Result};
 
 use crate::plan::PAGE_BYTES;
+use crate::words::{Meaning, meaning};
 
 /// NOMT's threads end the process where the kernel has no io_uring for them.
 pub fn can_ring() -> Result<()> {
@@ -58,11 +59,11 @@ impl Sizes {
 /// NOMT's words for why it could not open, and ours where its are the kernel's.
 pub fn explain(folder: &Path, why: impl std::fmt::Display) -> Error {
     let words = format!("open {}: {why:#}", folder.display());
-    if words.contains("Failed to lock directory") {
-        Error::Locked(words)
-    } else if words.contains(&io::Error::from_raw_os_error(nix::libc::EINVAL).to_string()) {
-        Error::Failed(format!("{words}: the file system cannot read past the page cache (O_DIRECT), as NOMT does: use ext4 or xfs"))
-    } else {
-        Error::Failed(words)
+    match meaning(&words) {
+        Meaning::Locked => Error::Locked(words),
+        Meaning::NoDirect => {
+            Error::Failed(format!("{words}: the file system cannot read past the page cache (O_DIRECT), as NOMT does: use ext4 or xfs"))
+        }
+        Meaning::Full | Meaning::Other => Error::Failed(words),
     }
 }

@@ -13,6 +13,7 @@ use crate::input::read_bytes;
 use crate::keys::{self, Path};
 use crate::lookup::Lookup;
 use crate::plan::{PAGE_BYTES, Plan};
+use crate::words::{Meaning, meaning};
 
 /// An open state.
 pub struct Opened {
@@ -144,7 +145,7 @@ impl Opened {
 
     fn failed(&self, number: u64, why: &dyn std::fmt::Display) -> Error {
         let why = why.to_string();
-        if !why.contains("bucket exhaustion") {
+        if !matches!(meaning(&why), Meaning::Full) {
             return Error::Failed(format!("commit block {number}: {why}"));
         }
         let table = self.shared.database.hash_table_utilization();
