@@ -15,7 +15,6 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
-	"github.com/statelab/statelab/internal/chain/xatu"
 	"github.com/statelab/statelab/result"
 )
 
@@ -161,21 +160,23 @@ func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed
 	return a.describeAccesses(list, typed, false)
 }
 
+// parquet is the program that reads tables of Xatu.
+var parquet = plugged("parquet", "statelab-run-parquet", "make runners, in statelab's source")
+
 // foreignAccesses opens files of any form that is not ours.
-func foreignAccesses(path string) (accesses.Source, error) {
-	fsys, name := os.DirFS(filepath.Dir(path)), filepath.Base(path)
-	tables, err := xatu.Open(fsys, name)
-	if err == nil {
-		return tables, nil
-	}
-	if !errors.Is(err, xatu.ErrNoFiles) {
+func (a *app) foreignAccesses(file string) (accesses.Source, error) {
+	fsys, name := os.DirFS(filepath.Dir(file)), filepath.Base(file)
+	switch tables, err := accesses.HasTables(fsys, name); {
+	case err != nil:
 		return nil, err
+	case !tables:
+		return accesses.OpenFolder(fsys, name)
 	}
-	folder, err := accesses.OpenFolder(fsys, name)
+	program, err := parquet.Path()
 	if err != nil {
 		return nil, err
 	}
-	return folder, nil
+	return accesses.OpenProgram(a.ctx, program, file)
 }
 
 func (a *app) accessesImport() *cobra.Command {
@@ -192,7 +193,7 @@ func (a *app) accessesImport() *cobra.Command {
 		var from accesses.Source
 		if path := absolute(args[0]); m.readable("", args[0]) {
 			var err error
-			if from, err = foreignAccesses(path); err != nil {
+			if from, err = a.foreignAccesses(path); err != nil {
 				m.cannotRead("%v", err)
 			}
 		}

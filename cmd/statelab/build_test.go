@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,13 +19,7 @@ import (
 // TestPebbleWithCgo measures both versions of Pebble in both builds: the same blocks are read,
 // memory budgets hold, and every answer names the build where it matters.
 func TestPebbleWithCgo(t *testing.T) {
-	dir := filepath.Join(scratch, "pebble")
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "statelab-run-pebble"), "../statelab-run-pebble")
-	build.Env = append(os.Environ(), "CGO_ENABLED=1")
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the runner of Pebble (needs a C compiler: make test installs one): %v\n%s", err, text)
-	}
-	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	onPath(t, "statelab-run-pebble")
 	as := func(build string, args ...string) outcome {
 		t.Helper()
 		t.Setenv(cgoVariable, map[string]string{engine.PureGo: never, engine.WithCgo: always}[build])

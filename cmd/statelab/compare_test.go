@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,8 +70,7 @@ func TestCompareRun(t *testing.T) {
 // on one database. One run on each side is enough, at the block and at the device.
 func TestAnExtraReadPerGetIsFound(t *testing.T) {
 	dir := t.TempDir()
-	native(t, "go", "build", "-o", filepath.Join(dir, "statelab-run-native"), "../statelab-run-native")
-	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	onPath(t, "statelab-run-native")
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for name, source := range map[string]string{"before.so": "../../examples/native-c/engine.c", "after.so": "testdata/extra_read_engine.c"} {
 		native(t, "cc", "-O2", "-std=gnu11", "-shared", "-fPIC", "-I../../native", "-o", at(name), source, "-lpthread")

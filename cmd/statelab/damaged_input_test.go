@@ -138,6 +138,7 @@ func foreignReaders() []foreignReader {
 			return path
 		}, "accesses info IN --json", true},
 		{"tables of Xatu", func(t *testing.T) string {
+			beside(t, "statelab-run-parquet")
 			dir := t.TempDir()
 			for _, name := range []string{"storage_reads", "storage_diffs", "balance_diffs", "nonce_reads"} {
 				name = "canonical_execution_" + name + ".parquet"

@@ -20,11 +20,7 @@ func withCRunners(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(scratch, "runners")
 	for _, known := range newTables().engines.outside {
-		build := exec.Command("go", "build", "-o", filepath.Join(dir, known.Runner), "../"+known.Runner)
-		build.Env = append(os.Environ(), "CGO_ENABLED=1")
-		if text, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s (needs a C compiler: make test installs one): %v\n%s", known.Runner, err, text)
-		}
+		put(t, dir, []string{known.Runner})
 	}
 	library := filepath.Join(dir, "lib", "librocksdb.so")
 	if text, err := exec.Command("../../engines/rocksdb/fetch.sh", fetched(t, library)).CombinedOutput(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,20 +18,8 @@ import (
 
 // What is harvested from a tree's database is what was replayed into it.
 
-// withRunner puts the runner of a tree that is a module of its own on PATH.
-func withRunner(t *testing.T, tree string) {
-	t.Helper()
-	dir := t.TempDir()
-	name := "statelab-run-" + tree
-	build := exec.Command("go", "build", "-C", filepath.Join("..", "..", "trees", tree), "-o", filepath.Join(dir, name), "./cmd/"+name)
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", name, err, text)
-	}
-	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-}
-
 func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
-	withRunner(t, "iavl1")
+	onPath(t, "statelab-run-iavl1")
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "changeset", "generate", "--profile", "bank,skewed", "--versions", "120", "--scale", "0.003", "--empty-store", "--empty-values", "5%", "--out",
@@ -190,7 +177,7 @@ func changesOf(t *testing.T, path string) (versions []harvested) {
 // TestEveryFormReplaysToItsRoot: a set in another tool's form is the same set; the
 // order within a version is part of it.
 func TestEveryFormReplaysToItsRoot(t *testing.T) {
-	withRunner(t, "iavl1")
+	onPath(t, "statelab-run-iavl1")
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "changeset", "generate", "--profile", "bank,skewed", "--versions", "40", "--scale", "0.003", "--empty-store", "--out", file("set.slcs"))
@@ -225,8 +212,8 @@ func TestEveryFormReplaysToItsRoot(t *testing.T) {
 // database; a set harvested from the first version on has them, and trees must. The SDK writes in
 // the order of keys, as what is harvested is.
 func TestHarvestKeepsTheChainsRoots(t *testing.T) {
-	withRunner(t, "iavl1")
-	withRunner(t, "cosmosstore")
+	onPath(t, "statelab-run-iavl1")
+	onPath(t, "statelab-run-cosmosstore")
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "changeset", "generate", "--profile", "bank,skewed", "--versions", "20", "--scale", "0.001", "--sort", "--out", file("set.slcs"))

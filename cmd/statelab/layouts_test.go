@@ -2,13 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/statelab/statelab/internal/subject"
@@ -17,20 +14,8 @@ import (
 
 // Layouts end to end: real processes, with go-ethereum's runner beside the binary.
 
-var gethRunner = sync.OnceValue(func() error {
-	command := exec.Command("go", "build", "-o", filepath.Join(scratch, "statelab-run-geth"), "./cmd/statelab-run-geth")
-	command.Dir = filepath.Join("..", "..", "layouts", "geth")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the runner: %w\n%s", err, text)
-	}
-	return nil
-})
-
 func TestLayoutsAgreeAndAreExplained(t *testing.T) {
-	if err := gethRunner(); err != nil {
-		t.Fatal(err)
-	}
+	beside(t, "statelab-run-geth")
 	out := filepath.Join(t.TempDir(), "L")
 	o := must(t, "layouts", "--layout", "flat-pebble,geth-hash,geth-path,geth-flat,pagetrie,chunktrie", "--accounts", "1k,3k", "--block", "500", "--updates", "50",
 		"--update-blocks", "3", "--reads", "1k", "--first", "3", "--out", out, "--json")

@@ -18,11 +18,7 @@ var lies = flag.Int("lies", 4, "lies told to each verb (make damage: 100)")
 // run meets is not seen: of lies at a rate p, a run of n checked Gets misses all with
 // probability (1-p)^n.
 func TestOneLieIsCaught(t *testing.T) {
-	runners := t.TempDir()
-	for _, name := range []string{"statelab-run-native", "statelab-run-states"} {
-		native(t, "go", "build", "-o", filepath.Join(runners, name), "../"+name)
-	}
-	t.Setenv("PATH", runners+string(os.PathListSeparator)+os.Getenv("PATH"))
+	onPath(t, "statelab-run-native", "statelab-run-states")
 	sources, err := filepath.Glob("../../examples/native-c/*.c")
 	if err != nil {
 		t.Fatal(err)

@@ -49,10 +49,8 @@ func build(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	binary = filepath.Join(scratch, "statelab")
-	command := exec.Command("go", "build", "-o", binary, ".")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := command.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build statelab: %w\n%s", err, text)
+	if err := program(scratch, "statelab"); err != nil {
+		return 1, err
 	}
 	return m.Run(), nil
 }

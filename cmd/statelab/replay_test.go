@@ -7,10 +7,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,21 +19,10 @@ import (
 // Replay end to end: real processes, with a tree that fails on demand in a runner
 // of its own beside the binary.
 
-var plugIn = sync.OnceValue(func() error {
-	command := exec.Command("go", "build", "-o", filepath.Join(scratch, "statelab-run-replaytest"), "./testdata/statelab-run-replaytest")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the runner: %w\n%s", err, text)
-	}
-	return nil
-})
-
 // changes makes a small set of one busy store and an empty one.
 func changes(t *testing.T, versions int) string {
 	t.Helper()
-	if err := plugIn(); err != nil {
-		t.Fatal(err)
-	}
+	beside(t, "statelab-run-replaytest")
 	path := filepath.Join(t.TempDir(), "set.slcs")
 	must(t, "changeset", "generate", "--profile", "bank", "--versions", fmt.Sprint(versions), "--scale", "0.002", "--empty-store", "--out", path)
 	return path

@@ -10,7 +10,7 @@ import (
 // hides no other, and says what is wrong with it when it is asked for.
 func TestALayoutOfTheUsersOwn(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "mine.so")
-	native(t, "go", "build", "-o", filepath.Join(scratch, "statelab-run-states"), "../statelab-run-states")
+	beside(t, "statelab-run-states")
 	native(t, "cc", "-O2", "-shared", "-fPIC", "-I../../native", "-o", library, "../../layouts/clayout/testdata/map.c")
 	t.Cleanup(func() {
 		if err := os.RemoveAll(filepath.Join(scratch, "lib")); err != nil {

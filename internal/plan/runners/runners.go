@@ -52,7 +52,7 @@ type Found[Info protocol.Info] struct {
 
 // Find finds the runner of k and asks it for what k names.
 func Find[Info protocol.Info](k Known) (*Found[Info], error) {
-	path, err := k.path()
+	path, err := k.Path()
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func Find[Info protocol.Info](k Known) (*Found[Info], error) {
 	return found, nil
 }
 
-// path is the runner beside this program, else on PATH.
-func (k Known) path() (string, error) {
+// Path is the runner beside this program, else on PATH.
+func (k Known) Path() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), k.Runner)
 		if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {

@@ -1,0 +1,51 @@
+// Statelab-run-parquet converts tables of the Xatu data set in Parquet files to an access list,
+// which it writes to standard output. statelab accesses import starts it: the library that reads
+// Parquet is large, and few need it.
+//
+// Usage: statelab-run-parquet FILE-OR-FOLDER
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/chain/xatu"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: statelab-run-parquet FILE-OR-FOLDER >list.slal")
+		os.Exit(2)
+	}
+	if err := convert(os.Args[1], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func convert(from string, to io.Writer) (err error) {
+	tables, err := xatu.Open(os.DirFS(filepath.Dir(from)), filepath.Base(from))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tables.Close()) }()
+	list, err := accesses.NewWriter(to, tables.Info())
+	if err != nil {
+		return err
+	}
+	for block := new(accesses.Block); ; {
+		switch err := tables.Next(block); {
+		case err == io.EOF:
+			return list.Close()
+		case err != nil:
+			return err
+		}
+		if err := list.Add(block); err != nil {
+			return err
+		}
+	}
+}

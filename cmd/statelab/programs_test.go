@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// madePrograms names a folder with programs that are built from this source already, as `make
+// test` builds them. Where it is not set, tests build what they need.
+const madePrograms = "STATELAB_TEST_PROGRAMS"
+
+// making is held while a program is made: tests that run at the same time need the same ones.
+var making sync.Mutex
+
+// program puts a program of this repository into a folder.
+func program(dir, name string) error {
+	making.Lock()
+	defer making.Unlock()
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if made := os.Getenv(madePrograms); made != "" {
+		// A copy: the programs that lie beside the others would be found.
+		text, err := os.ReadFile(filepath.Join(made, name))
+		if err == nil {
+			return os.WriteFile(path, text, 0o755)
+		} else if !os.IsNotExist(err) {
+			return err
+		}
+	}
+	for _, pattern := range []string{"../../cmd/", "../../*/*/cmd/", "testdata/"} {
+		found, err := filepath.Glob(pattern + name)
+		if err != nil || len(found) == 0 {
+			continue
+		}
+		cgo := "1"
+		if name == "statelab" {
+			cgo = "0"
+		}
+		build := exec.Command("go", "build", "-C", found[0], "-o", absolute(path), ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+		if text, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s (make test installs a C compiler): %w\n%s", name, err, text)
+		}
+		return nil
+	}
+	return fmt.Errorf("no source of %s", name)
+}
+
+// beside puts runners beside the binary under test, where it finds them first.
+func beside(t *testing.T, names ...string) {
+	t.Helper()
+	put(t, scratch, names)
+}
+
+// onPath puts runners into a folder on PATH, until the test has ended.
+func onPath(t *testing.T, names ...string) {
+	t.Helper()
+	dir := filepath.Join(scratch, strings.Join(names, "+"))
+	put(t, dir, names)
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func put(t *testing.T, dir string, names []string) {
+	t.Helper()
+	for _, name := range names {
+		if err := program(dir, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package accesses
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path"
+	"strings"
+)
+
+// Program reads the list that another program writes to its standard output in our own form. What
+// the program says on standard error when it fails is the error.
+type Program struct {
+	*Container
+	command *exec.Cmd
+	said    strings.Builder
+}
+
+// OpenProgram starts a program, which ends with ctx, and reads the header of its list.
+func OpenProgram(ctx context.Context, program string, args ...string) (*Program, error) {
+	p := &Program{command: exec.CommandContext(ctx, program, args...)}
+	p.command.Stderr = &p.said
+	out, err := p.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	if p.Container, err = OpenContainer(out, program); err != nil {
+		return nil, p.end(out, err)
+	}
+	return p, nil
+}
+
+// Next implements Source.
+func (p *Program) Next(b *Block) error {
+	err := p.Container.Next(b)
+	if err != nil {
+		err = p.end(p.closer, err)
+	}
+	return err
+}
+
+// Close implements Source. It ends a program that has not written all of its list.
+func (p *Program) Close() error {
+	p.unpack.Close()
+	if p.command.ProcessState != nil {
+		return nil
+	}
+	err := p.command.Process.Kill()
+	p.end(p.closer, nil) // that it was killed is no failure
+	return err
+}
+
+// end waits for the program, after closing what it writes to, and returns why the list ended.
+func (p *Program) end(out io.Closer, why error) error {
+	out.Close() // a program that still writes ends
+	err := p.command.Wait()
+	switch said := strings.TrimSpace(p.said.String()); {
+	case err != nil && said != "":
+		return errors.New(said)
+	case err != nil && why == io.EOF:
+		return fmt.Errorf("%s: %w", p.command.Path, err)
+	}
+	return why
+}
+
+// HasTables tells whether there is a Parquet file under a name, which may be one.
+func HasTables(fsys fs.FS, name string) (found bool, err error) {
+	err = fs.WalkDir(fsys, name, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && path.Ext(file) == ".parquet" {
+			found = true
+			return fs.SkipAll
+		}
+		return err
+	})
+	return found, err
+}
