@@ -105,7 +105,8 @@ trees: tools needs
 	@set -e; for module in $(MODULES); do runner=statelab-run-$${module##*/}; echo "build bin/$$runner"; \
 		(cd $$module && CGO_ENABLED=1 $(GO) build -o ../../bin/$$runner ./cmd/$$runner); done
 
-# One program is enough: Pebble in pure Go is measured unless its runner has been built before. Six caches around the inflection points, so that all three regimes show. Reads go to the device
+# One program is enough: Pebble is measured in pure Go unless its runner has been built before.
+# Six caches around the inflection points, so that all three regimes show. Reads go to the device
 # where the filesystem allows it.
 DEMO_KEYS := 800k
 DEMO_CACHES := 0.3%,0.6%,1%,1.5%,2%,4%
