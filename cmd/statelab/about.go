@@ -10,24 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/host"
 )
-
-func (a *app) versionVerb() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version of statelab and of every engine", Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(a.stdout, versionLine())
-			for _, row := range a.engineRows() {
-				if !row.Available {
-					fmt.Fprintf(a.stdout, "%-9s not here (%s)\n", row.Name, row.Missing)
-					continue
-				}
-				fmt.Fprintf(a.stdout, "%-9s %s\n", row.Name, row.Version)
-			}
-			return nil
-		}}
-}
 
 func versionLine() string {
 	return fmt.Sprintf("statelab %s, %s %s/%s%s", host.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
@@ -46,20 +30,10 @@ func revision() string {
 	return ""
 }
 
-func (a *app) workloadsVerb() *cobra.Command {
-	return &cobra.Command{Use: "workloads", Short: "List the workloads", Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			for _, w := range workload.All() {
-				fmt.Fprintf(a.stdout, "%-5s --workload %-17s %s\n", w.Verb, w.Name, w.Text)
-			}
-			return nil
-		}}
-}
-
 func (a *app) doctorVerb() *cobra.Command {
 	var dir string
 	var asJSON bool
-	cmd := &cobra.Command{Use: "doctor", Short: "Check this machine for anything that distorts measurements, and say how to fix it", Args: noArguments,
+	cmd := &cobra.Command{Use: "doctor", Short: "Find what distorts measurements on this machine, and how to fix it", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			m := new(mistakes)
 			if !m.database(dir) {
@@ -95,7 +69,7 @@ func (a *app) doctorVerb() *cobra.Command {
 }
 
 func (a *app) volumeVerb() *cobra.Command {
-	cmd := &cobra.Command{Use: "volume", Short: "Create a filesystem on its own loop device, so that device reads are exact (needs root)",
+	cmd := &cobra.Command{Use: "volume", Short: "Make a filesystem on its own loop device: exact device reads (root)",
 		Long: `A volume is a file that holds a filesystem. It is mounted through a loop device of
 its own, so the kernel's counters of that device count the database alone.
 

@@ -21,9 +21,9 @@ import (
 func (a *app) accessesVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accesses",
-		Short: "Make, convert and check access lists: what each block reads and writes of the state",
+		Short: "Make, convert and check access lists: what each block reads",
 		Long: `An access list says which accounts, storage slots and code each block of a chain
-reads and writes. statelab layouts and statelab read play it with --accesses.
+reads and writes. statelab layouts and statelab sweep play it with --accesses.
 
   statelab accesses generate --blocks 100 --accounts 1M --out list.slal
   statelab accesses import DIR --out list.slal

@@ -42,24 +42,18 @@ func (a *app) adviseVerb() *cobra.Command {
 	f := new(adviseFlags)
 	cmd := &cobra.Command{
 		Use:   "advise DIR | FILE",
-		Short: "Recommend a cache size for a node and the flags that set it, and tell whether the disk is the limit",
+		Short: "Recommend a node's cache size and its flags; is the disk the limit?",
 		Long: `Advise reads a Pebble database without changing it, predicts what a Get costs at
 every cache size, probes the disk, and recommends settings.
 
   statelab advise CHAINDATA
   statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k --latency-goal 1ms
   statelab advise CHAINDATA --ignore-lock --node-metrics http://127.0.0.1:6060/debug/metrics/prometheus
-                                                   (how many Gets a running geth makes, and what for)
+                                                   (while geth runs: how many Gets it makes, and what for)
   statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
-  statelab advise CHAINDATA --ignore-lock          (while the node runs)
   statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
-  statelab advise Properties.log --cores 16        (a file with the output of pebble db properties:
-                                                   the table of the database's levels)
-
-For RocksDB (Besu, Nethermind) it predicts reads of data blocks, for one column
-family or a mix of several, and names the client's flag:
-
-  statelab advise BESU/database --table '\x08' --memory 4GiB
+  statelab advise Properties.log --cores 16        (the output of pebble db properties)
+  statelab advise BESU/database --table '\x08' --memory 4GiB       (RocksDB: reads of data blocks)
 
 The settings of the node are read from the OPTIONS file of its database; --cache
 overrides the cache size. A database that statelab loaded belongs to no node: its
@@ -311,7 +305,7 @@ const maxProbeSeconds = 60
 // adviceTarget is the database and how --verify reads it: without a write, as
 // all that advise does.
 func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, bench.Spec) {
-	g := newFlags(experiment.Read)
+	g := newFlags(experiment.Sweep)
 	g.DB, g.Existing, g.ReadOnly, g.IgnoreLock = dir, true, true, f.ignoreLock
 	g.Gets, g.Missing, g.SampleKeys, g.Seed, g.AccessGets = f.verifyGets, f.missing, f.sampleKeys, f.seed, "0"
 	g.Accesses, g.KeyScheme, g.Table = f.accesses, f.scheme, f.table

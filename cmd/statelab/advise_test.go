@@ -81,7 +81,7 @@ func TestAdviceForgetsCommands(t *testing.T) {
 	}
 	first := advice()
 	for _, cache := range []string{"300KiB", "8MiB"} {
-		must(t, "read", "--db", db, "--cache", cache, "--gets", "100", "--warmup", "0", "--quiet")
+		must(t, "sweep", "--db", db, "--cache", cache, "--gets", "100", "--warmup", "0", "--quiet")
 		if diff := cmp.Diff(first, advice()); diff != "" {
 			t.Errorf("after a read with a cache of %s:\n%s", cache, diff)
 		}

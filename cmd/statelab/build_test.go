@@ -43,7 +43,7 @@ func TestPebbleWithCgo(t *testing.T) {
 		runs := map[string]*result.Run{}
 		for _, build := range []string{engine.PureGo, engine.WithCgo} {
 			out := filepath.Join(at, build)
-			ok(as(build, "read", "--db", db, "--cache", "2MiB", "--threads", "1", "--gets", "20k", "--warmup", "5k", "--page-cache", "asis",
+			ok(as(build, "sweep", "--db", db, "--cache", "2MiB", "--threads", "1", "--gets", "20k", "--warmup", "5k", "--page-cache", "asis",
 				"--out", out, "--quiet"))
 			found, err := filepath.Glob(filepath.Join(out, result.PointsDir, "*"))
 			if err != nil || len(found) == 0 {

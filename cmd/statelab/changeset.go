@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) changesetVerb() *cobra.Command {
-	cmd := &cobra.Command{Use: "changeset", Short: "Make, convert and check change sets: what each block of a chain wrote",
+	cmd := &cobra.Command{Use: "changeset", Short: "Make, convert and check change sets: what each block wrote",
 		Long: `A change set lists what each block of a chain wrote, version by version. statelab
 replay applies it to state trees. The formats of other tools can be read, too.
 Statelab's own (.slcs) is one file with checksums that can be read from any version.

@@ -51,14 +51,11 @@ func (a *app) compareVerb() *cobra.Command {
 	c := &comparing{flags: newFlags(experiment.Sweep)}
 	cmd := &cobra.Command{
 		Use:   "compare A B...",
-		Short: "Decide whether results differ: better, worse, no difference, or cannot tell",
+		Short: "Decide whether results differ: better, worse, same, or cannot tell",
 		Long: `Compare judges every figure of the folders given with that of the first one, the
-baseline. It reads runs, sweeps, replays and comparisons of layouts.
-
-What may differ is what people compare: engine, version, profile, options, cache,
-memory and threads. It refuses folders that differ in the conditions (workload,
-keys, values, number of Gets, page cache, machine), and names the condition.
-Sweeps are compared at the settings that both have measured.
+baseline. Engine, version, profile, options, cache, memory and threads may differ.
+It refuses folders that differ in the conditions (workload, keys, values, number of
+Gets, page cache, machine). Sweeps are compared at the settings that both have.
 
   statelab compare OLD NEW
   statelab compare S --by engine                   (one sweep, split by an axis)
@@ -66,19 +63,15 @@ Sweeps are compared at the settings that both have measured.
   statelab compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB
   statelab compare OLD NEW --bench old-new.txt     (lines that benchstat reads)
 
-Block reads of one thread with equal seeds repeat exactly, so one run each shows a
-change. Other figures need repeats (at least 5 each, since several figures are
-judged at once): a Mann-Whitney test, with an interval for the change. No difference
-is found only if the interval is within --margin; with a wider one, compare cannot
-tell, and says how many runs it needs.
-With --run, compare measures both settings in turns and stops as soon as every
-figure is decided, or after --repeats pairs (default 20).
-Settings are flags of statelab sweep without dashes; flags outside the quotes apply
-to both sides.`,
+Block reads of one thread with equal seeds repeat exactly: one run each shows a change.
+Other figures need at least 5 runs each, and get an interval by a Mann-Whitney test.
+With --run, compare measures both settings in turns until every figure is decided,
+for at most --repeats pairs. Settings are flags of statelab sweep without dashes;
+flags outside the quotes apply to both sides.`,
 	}
 	c.Experiment.Flags(cmd.Flags())
 	flag := cmd.Flags()
-	pairsFlag(flag)
+	flag.Lookup("repeats").Usage, flag.Lookup("repeats").DefValue = "with --run: the most pairs of runs to measure", fmt.Sprint(mostPairs)
 	flag.BoolVar(&c.run, "run", false, "measure two settings in turns instead of reading folders")
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
@@ -213,12 +206,6 @@ func (c *comparing) most(m *mistakes) int {
 	return int(m.atLeastOne("repeats", c.Repeats, "20"))
 }
 
-// pairsFlag says what --repeats means where pairs of runs are measured.
-func pairsFlag(flags *pflag.FlagSet) {
-	repeats := flags.Lookup("repeats")
-	repeats.Usage, repeats.DefValue = "the most pairs of runs to measure", fmt.Sprint(mostPairs)
-}
-
 // compareRuns measures two settings in turns (A B, B A, ...) until their figures are
 // decided.
 func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, settings []string) error {
@@ -240,7 +227,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 			return usage("%q: %v", setting, err)
 		}
 		f.out = filepath.Join(out, string(rune('a'+i)))
-		if sides[i], err = a.sideOf(f, setting, filepath.Join(out, "databases"), a, m); err != nil {
+		if sides[i], err = a.sideOf(f, setting, filepath.Join(out, "databases"), m); err != nil {
 			return err
 		}
 	}
@@ -275,8 +262,8 @@ type side struct {
 	flags  *flags
 }
 
-// sideOf prepares a side whose runs by carries out.
-func (a *app) sideOf(f *flags, name, databases string, by plan.Executor, m *mistakes) (side, error) {
+// sideOf prepares a side.
+func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (side, error) {
 	s, repeats := a.sweepOf(f, m)
 	if err := m.err(); err != nil {
 		return side{}, err
@@ -293,19 +280,9 @@ func (a *app) sideOf(f *flags, name, databases string, by plan.Executor, m *mist
 	if err != nil {
 		return side{}, err
 	}
-	work, err := sweep.New(s, how, by)
+	work, err := sweep.New(s, how, a)
 	return side{how.Out, how, work, f}, err
 }
-
-// runError is of a side whose run failed.
-type runError struct {
-	side string
-	why  error
-}
-
-func (e runError) Error() string { return e.side + ": " + e.why.Error() }
-
-func (e runError) Unwrap() error { return e.why }
 
 // takeTurns measures two sides in turns until the figures of the limits (none: all) are
 // decided, and returns how many pairs that took.
@@ -336,10 +313,10 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 			case so.Status != result.OK:
 				for _, point := range s.work.Result.Points {
 					if point.Status != result.OK {
-						return nil, 0, runError{s.work.Result.Name, point.Failure(point.Error)}
+						return nil, 0, fmt.Errorf("%s: %w", s.work.Result.Name, point.Failure(point.Error))
 					}
 				}
-				return nil, 0, runError{s.work.Result.Name, so.Failure(so.Error)}
+				return nil, 0, fmt.Errorf("%s: %w", s.work.Result.Name, so.Failure(so.Error))
 			}
 		}
 		if pair != 1 && !slices.Contains(at, pair) {

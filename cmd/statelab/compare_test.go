@@ -17,7 +17,7 @@ import (
 func TestCompareRun(t *testing.T) {
 	db := database(t, "pebble1")
 	first := filepath.Join(t.TempDir(), "first")
-	must(t, "read", "--db", db, "--cache", "1%", "--gets", "1k", "--warmup", "1k", "--access-gets", "100", "--out", first)
+	must(t, "sweep", "--db", db, "--cache", "1%", "--gets", "1k", "--warmup", "1k", "--access-gets", "100", "--out", first)
 	run, err := result.ReadRun(filepath.Join(first, "points", "000"))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAnExtraReadPerGetIsFound(t *testing.T) {
 	}
 	must(t, "load", "--db", at("db"), "--engine", "native", "--set", "library="+at("before.so"), "--keys", "50k")
 	for _, side := range []string{"before", "after"} {
-		must(t, "read", "--db", at("db"), "--engine", "native", "--set", "library="+at(side+".so"), "--cache", "1MiB", "--gets", "5k", "--warmup", "5k",
+		must(t, "sweep", "--db", at("db"), "--engine", "native", "--set", "library="+at(side+".so"), "--cache", "1MiB", "--gets", "5k", "--warmup", "5k",
 			"--threads", "1", "--access-gets", "0", "--out", at(side))
 	}
 	reads := func(side string) int { return int(math.Round(5000 * *readRun(t, at(side)).Figures.BlockReadsPerGet)) }

@@ -27,10 +27,9 @@ func completeValues(cmd *cobra.Command, all tables) {
 		"scheme": accesses.KeySchemes(), "policy": nil, "fail-if": compare.Names(),
 	}
 	if cmd.Name() != "load" { // sweep and others read
-		fixed["workload"] = verbWorkloads("read")
+		fixed["workload"] = verbWorkloads("sweep")
 	}
 	if cmd.Name() == "predict" {
-		delete(fixed, "layout") // a file there
 		fixed["engine"] = []string{"pebble1", "pebble2"}
 	}
 	for _, p := range cachesim.Policies() {

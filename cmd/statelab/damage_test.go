@@ -115,7 +115,7 @@ func TestDamagedDatabase(t *testing.T) {
 			}
 			named := c.damage(t, db)
 			out := filepath.Join(t.TempDir(), "R")
-			refused(t, statelab(t, "read", "--db", db, "--gets", "20k", "--warmup", "0", "--cache", "1MiB", "--out", out), c.exit, append(c.words, named)...)
+			refused(t, statelab(t, "sweep", "--db", db, "--gets", "20k", "--warmup", "0", "--cache", "1MiB", "--out", out), c.exit, append(c.words, named)...)
 		})
 	}
 }
@@ -135,26 +135,26 @@ func TestWrongFolders(t *testing.T) {
 		exit  int
 		words []string
 	}{
-		{"no database", []string{"read", "--db", other, "--use-existing"}, exitFailed,
+		{"no database", []string{"sweep", "--db", other, "--use-existing"}, exitFailed,
 			[]string{other, "no database was found in", "it has no CURRENT file. For a geth node, give the path of geth/chaindata"}},
-		{"no directory", []string{"read", "--db", missing}, exitUsage, []string{"--db", missing, "no such file or directory"}},
-		{"a file", []string{"read", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"--db", "letter.txt", "is a file"}},
-		{"foreign without --use-existing", []string{"read", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},
-		{"foreign and written", []string{"read", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage,
+		{"no directory", []string{"sweep", "--db", missing}, exitUsage, []string{"--db", missing, "no such file or directory"}},
+		{"a file", []string{"sweep", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"--db", "letter.txt", "is a file"}},
+		{"foreign without --use-existing", []string{"sweep", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},
+		{"foreign and written", []string{"sweep", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage,
 			[]string{"--workload overwrite", "--use-existing"}},
 		{"load over a database", []string{"load", "--db", db}, exitUsage, []string{db, "complete database"}},
 		{"load over a foreign database", []string{"load", "--db", foreign}, exitUsage, []string{foreign, "not empty"}},
 		{"load over another engine's database", []string{"load", "--engine", "goleveldb", "--db", foreign}, exitUsage, []string{foreign, "not of goleveldb", "--db"}},
 		{"load over other things", []string{"load", "--db", other}, exitUsage, []string{other, "letter.txt"}},
 		{"sweep into other things", []string{"sweep", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
-		{"read into other things", []string{"read", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
+		{"read into other things", []string{"sweep", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
 		{"report of other things", []string{"report", other}, exitFailed, []string{other}},
 		{"import of other things", []string{"import", other, "--out", missing}, exitFailed, []string{other}},
-		{"v1 with pebble2", []string{"read", "--db", db, "--engine", "pebble2"}, exitUsage, []string{db, "of pebble1, not of pebble2"}},
-		{"a newer format with pebble1", []string{"read", "--db", columnar, "--engine", "pebble1"}, exitUsage, []string{columnar, "of pebble2, not of pebble1"}},
+		{"v1 with pebble2", []string{"sweep", "--db", db, "--engine", "pebble2"}, exitUsage, []string{db, "of pebble1, not of pebble2"}},
+		{"a newer format with pebble1", []string{"sweep", "--db", columnar, "--engine", "pebble1"}, exitUsage, []string{columnar, "of pebble2, not of pebble1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if !slices.Contains(c.args, "--out") && c.args[0] == "read" {
+			if !slices.Contains(c.args, "--out") && c.args[0] == "sweep" {
 				c.args = append(c.args, "--out", filepath.Join(t.TempDir(), "R"))
 			}
 			refused(t, statelab(t, c.args...), c.exit, c.words...)

@@ -168,7 +168,7 @@ func foreignReaders() []foreignReader {
 		{"pack", func(t *testing.T) string {
 			dir := measured("sweep", "--db", small(t, "3k"), "--cache", "1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--disk", "none")(t)
 			path := filepath.Join(t.TempDir(), "in.zip")
-			must(t, "publish", dir, "--out", path)
+			must(t, "pack", "create", dir, "--out", path)
 			return path
 		}, "verify IN --json", true},
 		{"disk folder", func(t *testing.T) string {
@@ -451,7 +451,7 @@ func TestEnginesAgainstDamage(t *testing.T) {
 }
 
 func readAll(t *testing.T, name, db string) outcome {
-	return statelab(t, "read", "--db", db, "--engine", name, "--cache", "1MiB", "--gets", "40k", "--warmup", "0", "--access-gets", "0",
+	return statelab(t, "sweep", "--db", db, "--engine", name, "--cache", "1MiB", "--gets", "40k", "--warmup", "0", "--access-gets", "0",
 		"--out", filepath.Join(t.TempDir(), "R"))
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/engines/null"
 	"github.com/statelab/statelab/engines/pebble1"
 	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/runners"
 )
 
@@ -101,9 +102,15 @@ func (a *app) engineRows() (rows []engineRow) {
 }
 
 func (a *app) enginesVerb() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "engines", Short: "List the engines: version, profiles, what can be measured, and whether each runs here", Args: noArguments,
+	var asJSON, workloads bool
+	cmd := &cobra.Command{Use: "engines", Short: "List engines, profiles, layouts and workloads, and what is missing", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
+			if workloads {
+				for _, w := range workload.All() {
+					fmt.Fprintf(a.stdout, "%-5s --workload %-17s %s\n", w.Verb, w.Name, w.Text)
+				}
+				return nil
+			}
 			rows := a.engineRows()
 			if asJSON {
 				return a.printJSON(rows)
@@ -136,6 +143,7 @@ func (a *app) enginesVerb() *cobra.Command {
 			return nil
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&workloads, "workloads", false, "list the workloads instead")
 	return cmd
 }
 

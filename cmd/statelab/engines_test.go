@@ -160,7 +160,7 @@ func TestALibraryOfOnesOwn(t *testing.T) {
 	db := filepath.Join(dir, "D")
 	must(t, "load", "--engine", "native", "--set", "library="+libraries[0], "--keys", "20k", "--db", db, "--quiet")
 	out := filepath.Join(dir, "R")
-	must(t, "read", "--db", db, "--gets", "5k", "--cache", "1MiB", "--out", out) // the library is known from the load
+	must(t, "sweep", "--db", db, "--gets", "5k", "--cache", "1MiB", "--out", out) // the library is known from the load
 	run := readRun(t, out)
 	if run.Figures.Found != 5000 || run.Engine.Options["library"] != libraries[0] || run.Figures.BlockReadsPerGet == nil {
 		t.Errorf("found %d, options %v", run.Figures.Found, run.Engine.Options)
@@ -198,7 +198,7 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 	for name, args := range map[string][]string{"without a database": nil, "after a load": {"--db", small(t, "10k", "--engine", "null"), "--missing", "20%"},
 		"of another engine's keys": {"--db", small(t, "10k")}} {
 		out := filepath.Join(t.TempDir(), "R")
-		must(t, append([]string{"read", "--engine", "null", "--gets", "20k", "--warmup", "0", "--out", out, "--quiet"}, args...)...)
+		must(t, append([]string{"sweep", "--engine", "null", "--gets", "20k", "--warmup", "0", "--out", out, "--quiet"}, args...)...)
 		run := runsOf(t, out, sweepOf(t, out))[0]
 		if run.Status != result.OK || run.Figures.Found != 20_000 || run.Figures.HarnessNanosPerGet == nil {
 			t.Errorf("%s: %s, %d found", name, run.Status, run.Figures.Found)
@@ -207,7 +207,7 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 	db := small(t, "10k")
 	for _, workload := range []string{"overwrite", "readwhilewriting"} {
 		before := fingerprint(t, db)
-		refused(t, statelab(t, "read", "--engine", "null", "--db", db, "--workload", workload, "--warmup", "0"), exitFailed, "keeps nothing")
+		refused(t, statelab(t, "sweep", "--engine", "null", "--db", db, "--workload", workload, "--warmup", "0"), exitFailed, "keeps nothing")
 		if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 			t.Errorf("%s changed the database:\n%s", workload, diff)
 		}
@@ -217,11 +217,11 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 // TestBudgets: what cannot be held to is refused before anything is measured.
 func TestBudgets(t *testing.T) {
 	db := database(t, "pebble1")
-	refused(t, statelab(t, "read", "--db", db, "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
-	refused(t, statelab(t, "read", "--db", db, "--memory", "lots"), exitUsage, "examples: 512MiB")
+	refused(t, statelab(t, "sweep", "--db", db, "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
+	refused(t, statelab(t, "sweep", "--db", db, "--memory", "lots"), exitUsage, "examples: 512MiB")
 	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem does not support a memory budget")
 	direct := filepath.Join(t.TempDir(), "R")
-	must(t, "read", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--out", direct)
+	must(t, "sweep", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--out", direct)
 	run := readRun(t, direct)
 	if run.Cache.Effective != 4<<20 || run.Memory == nil || run.Memory.PageCacheBytes == nil || *run.Memory.PageCacheBytes != 0 {
 		t.Errorf("cache %d, memory %+v", run.Cache.Effective, run.Memory)

@@ -14,7 +14,7 @@ func TestExitCodes(t *testing.T) {
 	db := database(t, "pebble1")
 	missing, out, file := filepath.Join(dir, "missing"), filepath.Join(dir, "out"), filepath.Join(dir, "file")
 	damaged := filepath.Join(dir, "damaged")
-	must(t, "read", "--db", db, "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--out", damaged)
+	must(t, "sweep", "--db", db, "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--out", damaged)
 	for path, text := range map[string]string{file: "no format that anybody knows\n", filepath.Join(damaged, "points", "000", "run.json"): "{"} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -22,15 +22,15 @@ func TestExitCodes(t *testing.T) {
 	}
 	// Every verb is here; nil: it takes no path that has to exist.
 	verbs := map[string][][]string{
-		"accesses": {{"accesses", "info", missing}}, "advise": {{"advise", missing}}, "bisect": nil, "changeset": {{"changeset", "info", missing},
-			{"changeset", "verify", missing}}, "cluster": nil, "compare": {{"compare", missing, damaged}}, "disk": {{"disk", missing}}, "doctor": nil, "engines": nil,
-		"fidelity": {{"fidelity", missing}}, "import": {{"import", missing, "--out", out}}, "inspect": {{"inspect", missing}, {"inspect", "--db", missing}},
-		"layouts": nil, "load": nil, "predict": {{"predict", "--layout", missing, "--cache", "1MiB"}, {"predict", "--db", missing, "--cache", "1MiB"}},
-		"price": {{"price", "--from", missing}}, "publish": {{"publish", missing, "--out", out + ".zip"}}, "read": {{"read", "--db", missing}},
-		"replay": {{"replay", "--tree", "null", "--changes", missing}}, "report": {{"report", missing}}, "run": {{"run", missing}}, "serve": {{"serve", missing}},
-		"simulate": {{"simulate", missing, "--cache", "1MiB"}}, "site": {{"site", missing, "--out", out}},
-		"sweep": {{"sweep", "--db", missing, "--cache", "1MiB"}, {"sweep", "--db", db, "--cache", "200KiB"}, {"sweep", "--db", db, "--engine", "rocks"}},
-		"trace": {{"trace", "--db", missing, "--out", out}}, "verify": {{"verify", missing}}, "version": nil, "volume": nil, "workloads": nil, "completion": nil,
+		"accesses": {{"accesses", "info", missing}}, "advise": {{"advise", missing}}, "changeset": {{"changeset", "info", missing},
+			{"changeset", "pack", "verify", missing}}, "cluster": nil, "compare": {{"compare", missing, damaged}}, "disk": {{"disk", missing}}, "doctor": nil, "engines": nil,
+		"import": {{"import", missing, "--out", out}}, "inspect": {{"inspect", missing}, {"inspect", "--db", missing}, {"inspect", missing, "--as", "node"}},
+		"layouts": nil, "load": nil, "predict": {{"predict", "--levels", missing, "--cache", "1MiB"}, {"predict", "--db", missing, "--cache", "1MiB"}},
+		"price": {{"price", "--from", missing}}, "pack": {{"pack", "create", missing, "--out", out + ".zip"}, {"pack", "verify", missing}, {"pack", "site", missing, "--out", out}},
+		"replay": {{"replay", "--tree", "null", "--changes", missing}}, "report": {{"report", missing}, {"report", "--serve", missing}}, "run": {{"run", missing}},
+		"simulate": {{"simulate", missing, "--cache", "1MiB"}},
+		"sweep":    {{"sweep", "--db", missing, "--cache", "1MiB"}, {"sweep", "--db", db, "--cache", "200KiB"}, {"sweep", "--db", db, "--engine", "rocks"}},
+		"trace":    {{"trace", "--db", missing, "--out", out}}, "volume": nil, "completion": nil,
 	}
 	for _, verb := range new(app).root().Commands() {
 		lines, known := verbs[verb.Name()]
@@ -48,7 +48,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"run.json":       {"report", damaged},
-		"does not pass":  {"verify", damaged},
+		"does not pass":  {"pack", "verify", damaged},
 		"--ignore-space": {"load", "--db", out, "--keys", "100000B"},
 		"changeset":      {"changeset", "info", file},
 	} {

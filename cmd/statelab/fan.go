@@ -209,8 +209,8 @@ func (a *app) predictOnNodes(f *predictFlags) (points []result.PredictedPoint, e
 			args := []string{"predict", "--json", "--cache=" + size, "--key-bytes=" + f.keyBytes, "--value-bytes=" + f.valueBytes, "--compression=" + f.compression,
 				"--cores=" + f.cores, "--threads=" + f.threads, "--gets=" + f.gets, "--warmup=" + f.warmup, "--missing=" + f.missing, "--reserve=" + f.reserve,
 				"--seed=" + f.seed, "--seeds=" + f.seeds, "--engine=" + f.engine, "--profile=" + f.profile, "--value-model=" + f.valueModel}
-			if f.layout != "" {
-				args = append(args, "--layout="+absolute(f.layout))
+			if f.levels != "" {
+				args = append(args, "--levels="+absolute(f.levels))
 			} else {
 				args = append(args, "--keys="+f.keys)
 			}

@@ -24,42 +24,26 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// fidelityFlags are the flags of fidelity as typed.
+// fidelityFlags are the flags of inspect --as.
 type fidelityFlags struct {
-	flags
-	cache, missing, table string
+	*flags
+	as, cache, missing, table string
 }
 
-func (a *app) fidelityVerb() *cobra.Command {
-	f := new(fidelityFlags)
-	cmd := &cobra.Command{
-		Use:   "fidelity A [B]",
-		Short: "Tell whether a database has the shape of a long-running node's, or of another database, and what each difference costs",
-		Long: `Fidelity compares the database in A with what the same keys would look like in a
-node that has run for a long time, or with the database in B: filters on every
-level, SSTables waiting in L0, the sizes of the levels, block sizes (of RocksDB,
-for each column family, which the output calls a table),
-and with B the sizes of keys and values. For each difference it says how many
-block reads per Get it costs. Nothing is written, and no keys are looked up.
+// anyNode is what --as says for the shape that a database has in a node after a long time.
+const anyNode = "node"
 
-  statelab fidelity BENCHMARK-DB
-  statelab fidelity BENCHMARK-DB CHAINDATA
-  statelab fidelity DB --table accounts --cache 512MiB --strict
-
-It exits with 3 under --strict if there is a difference.`,
-	}
-	f.displayFlags(cmd)
+func (f *fidelityFlags) add(cmd *cobra.Command) {
 	flag := cmd.Flags()
-	flag.StringVar(&f.cache, "cache", "", "cache for which to count block reads (default: with Pebble, a node's from its OPTIONS file, "+
+	flag.StringVar(&f.as, "as", "", "compare with the shape of a long-running node (node), or of another database (its directory)")
+	flag.StringVar(&f.cache, "cache", "", "with --as: cache for which to count block reads (default: with Pebble, a node's from its OPTIONS file, "+
 		"and what filters and indexes need in a database that statelab loaded; none for other engines)")
-	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.table, "table", "", "column family of RocksDB to look at (default: all)")
-	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
-	flag.BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
-	return a.checked(cmd, func(m *mistakes, args []string) error { return a.fidelity(f, m, args) })
+	flag.StringVar(&f.missing, "missing", "0%", "with --as: share of Gets that ask for absent keys")
+	flag.StringVar(&f.table, "table", "", "with --as: column family of RocksDB to look at (default: all)")
+	flag.StringVar(&f.Seed, "seed", "1", "with --as: seed of all random choices")
 }
 
-// comparison is what fidelity --json prints.
+// comparison is what inspect --as prints with --json.
 type comparison struct {
 	Schema     string             `json:"schema"`
 	Source     string             `json:"source"`
@@ -73,8 +57,11 @@ type comparison struct {
 }
 
 func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
-	if len(args) != 1 && len(args) != 2 {
-		m.add("name one database, or two to compare (example: statelab fidelity DIR)")
+	if f.as != anyNode {
+		args = append(args, f.as)
+	} // else a second one may follow: of fidelity A B, the name of the release before
+	if len(args) != 1 && len(args) != 2 || len(args) == 1 && f.as != anyNode {
+		m.add("name one database (example: statelab inspect DIR --as node)")
 	}
 	missing, seed := m.share("missing", f.missing), m.seed(f.Seed)
 	cacheBytes, cacheShare := int64(0), 0.0
@@ -168,7 +155,7 @@ func tablesOf(run *result.Run) (tables []fidelity.Table, err error) {
 		return tables, nil
 	}
 	if len(d.Levels) == 0 {
-		return nil, fmt.Errorf("%s, a database of %s, has no levels: fidelity compares LSM trees (Pebble, RocksDB, goleveldb)", d.Dir, run.Engine.Name)
+		return nil, fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees (Pebble, RocksDB, goleveldb)", d.Dir, run.Engine.Name)
 	}
 	const onlyFamily = "default"
 	one := fidelity.Table{Bytes: d.Bytes, Levels: d.Levels, Options: options[onlyFamily]}

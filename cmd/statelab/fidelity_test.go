@@ -30,10 +30,11 @@ func ofRocksDB(t *testing.T, client string) string {
 	return dir
 }
 
-func judged(t *testing.T, args ...string) comparison {
+// judged is what inspect --as says: of a database as it would be in a node, or as another.
+func judged(t *testing.T, as string, args ...string) comparison {
 	t.Helper()
 	var found comparison
-	if err := json.Unmarshal([]byte(must(t, append([]string{"fidelity", "--json"}, args...)...).stdout), &found); err != nil {
+	if err := json.Unmarshal([]byte(must(t, append([]string{"inspect", "--json", "--as", as}, args...)...).stdout), &found); err != nil {
 		t.Fatal(err)
 	}
 	return found
@@ -63,7 +64,7 @@ func TestFamilies(t *testing.T) {
 	}
 
 	const cache = "64KiB"
-	found := judged(t, db, "--cache", cache)
+	found := judged(t, anyNode, db, "--cache", cache)
 	extra := 0.0
 	for _, table := range found.Tables {
 		flagged := slices.ContainsFunc(table.Differences, func(d fidelity.Difference) bool { return d.Kind == fidelity.Filters })
@@ -76,7 +77,7 @@ func TestFamilies(t *testing.T) {
 	}
 	reads := func(table string) float64 {
 		out := filepath.Join(t.TempDir(), "R")
-		must(t, "read", "--db", db, "--use-existing", "--table", table, "--cache", cache, "--gets", "300k", "--warmup", "1k", "--sample-keys", "300k",
+		must(t, "sweep", "--db", db, "--use-existing", "--table", table, "--cache", cache, "--gets", "300k", "--warmup", "1k", "--sample-keys", "300k",
 			"--threads", "1", "--access-gets", "0", "--out", out)
 		return *readSweep(t, out).Points[0].Figures.BlockReadsPerGet
 	}
@@ -95,9 +96,9 @@ func TestFamilies(t *testing.T) {
 		t.Errorf("advice %+v", advice)
 	}
 	refused(t, statelab(t, "advise", db, "--verify"), exitUsage, "--verify: not for databases of RocksDB")
-	refused(t, statelab(t, "fidelity", db, "--strict"), exitStrict, "--strict: ")
-	refused(t, statelab(t, "fidelity", db, "--table", "slots"), exitUsage, "no such table (tables: ", "storage")
-	refused(t, statelab(t, "read", "--db", db, "--use-existing", "--gets", "1k", "--warmup", "0"), exitFailed, "choose one with --table", "accounts")
+	refused(t, statelab(t, "inspect", db, "--as", "node", "--strict"), exitStrict, "--strict: ")
+	refused(t, statelab(t, "inspect", db, "--as", "node", "--table", "slots"), exitUsage, "no such table (tables: ", "storage")
+	refused(t, statelab(t, "sweep", "--db", db, "--use-existing", "--gets", "1k", "--warmup", "0"), exitFailed, "choose one with --table", "accounts")
 	if same := judged(t, db, db); len(slices.DeleteFunc(same.Tables, func(v fidelity.Verdict) bool { return len(v.Differences) == 0 })) > 0 {
 		t.Errorf("a database differs from itself: %+v", same.Tables)
 	}
@@ -138,7 +139,7 @@ func TestClientsOfRocksDB(t *testing.T) {
 				t.Errorf("%d families, want %d", len(seen.Database.Tables), c.families)
 			}
 			args := []string{"advise", db, "--memory", strconv.FormatInt(c.memory, 10) + "MiB", "--json"}
-			read := []string{"read", "--db", db, "--use-existing", "--gets", "200k", "--warmup", "20k", "--sample-keys", "200k", "--threads", "1", "--access-gets", "0"}
+			read := []string{"sweep", "--db", db, "--use-existing", "--gets", "200k", "--warmup", "20k", "--sample-keys", "200k", "--threads", "1", "--access-gets", "0"}
 			if c.table != "" {
 				args, read = append(args, "--table", c.table), append(read, "--table", c.table)
 			}
@@ -175,22 +176,22 @@ func TestFidelityOfPebble(t *testing.T) {
 	small := []string{"--keys", "200k", "--workload", "fillsorted", "--set", "LBaseMaxBytes=1MiB", "--set", "MemTableSize=1MiB"}
 	must(t, append([]string{"load", "--db", bare, "--set", "FilterLevels=none"}, small...)...)
 	must(t, append([]string{"load", "--db", whole}, small...)...)
-	of := func(args ...string) *fidelity.Difference {
-		v := judged(t, append(args, "--cache", "1MiB")...).Tables[0]
+	of := func(db, as string) *fidelity.Difference {
+		v := judged(t, as, db, "--cache", "1MiB").Tables[0]
 		i := slices.IndexFunc(v.Differences, func(d fidelity.Difference) bool { return d.Kind == fidelity.Filters })
 		if i < 0 {
 			return nil
 		}
 		return &v.Differences[i]
 	}
-	if d := of(whole); d != nil {
+	if d := of(whole, anyNode); d != nil {
 		t.Errorf("all levels have filters: %+v", d)
 	}
-	for _, args := range [][]string{{bare}, {bare, whole}} {
-		if d := of(args...); d == nil || !(d.Extra > 0) {
-			t.Errorf("%v: %+v, want the missing filters and their cost", args, d)
+	for _, as := range []string{anyNode, whole} {
+		if d := of(bare, as); d == nil || !(d.Extra > 0) {
+			t.Errorf("as %v: %+v, want the missing filters and their cost", as, d)
 		}
 	}
-	refused(t, statelab(t, "fidelity", filepath.Join(t.TempDir(), "none")), exitUsage, "no such file")
-	refused(t, statelab(t, "fidelity"), exitUsage, "name one database, or two")
+	refused(t, statelab(t, "inspect", "--as", "node", filepath.Join(t.TempDir(), "none")), exitUsage, "no such file")
+	refused(t, statelab(t, "inspect", "--as", "node"), exitUsage, "name one database")
 }

@@ -343,7 +343,7 @@ func (f *flags) allOptions() []string {
 	return append(slices.Clone(f.Options), "table="+table)
 }
 
-// readSpec turns the flags of read and sweep into the spec that points share.
+// readSpec turns the flags of sweep into the spec that points share.
 // Axes (cache, threads, handles, engine, profile) are set by the caller.
 func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 	spec := bench.Spec{
@@ -380,7 +380,7 @@ func (a *app) readSpec(f *flags, t target, m *mistakes) bench.Spec {
 	}
 	m.warmup(&spec, f.Warmup, keys)
 	m.oneOf("page-cache", string(f.PageCache), bench.PageCacheModes()...)
-	m.oneOf("workload", f.Workload, verbWorkloads("read")...)
+	m.oneOf("workload", f.Workload, verbWorkloads("sweep")...)
 	switch f.Workload {
 	case workload.ReadMissing:
 		spec.MissingShare = 1
@@ -407,7 +407,7 @@ func (m *mistakes) batches(spec *bench.Spec, f *flags) {
 		value experiment.List
 	}{{sweep.BatchGetsAxis, f.BatchGets}, {sweep.BatchOrderAxis, f.BatchOrder}, {sweep.InFlightAxis, f.InFlight}} {
 		set, err := sweep.SettingOf(s.axis, s.value.First())
-		if err != nil && f.Measure != experiment.Sweep { // an axis is checked with the others
+		if err != nil && !f.axes { // an axis is checked with the others
 			m.add("--%s: %v", s.axis, err)
 		}
 		spec.BatchGets, spec.BatchSorted, spec.InFlight = max(spec.BatchGets, set.BatchGets), spec.BatchSorted || set.BatchOrder == sweep.SortedOrder,

@@ -226,7 +226,7 @@ func TestHeldDatabase(t *testing.T) {
 			}
 			before := settled(t, db)
 			typed := db + "/." // errors name it so
-			read := []string{"read", "--db", typed, "--use-existing", "--gets", "5k", "--warmup", "0", "--sample-keys", "5k", "--out", filepath.Join(t.TempDir(), "R")}
+			read := []string{"sweep", "--db", typed, "--use-existing", "--gets", "5k", "--warmup", "0", "--sample-keys", "5k", "--out", filepath.Join(t.TempDir(), "R")}
 			refused(t, statelab(t, read...), exitFailed, fmt.Sprintf("%s is in use by process %d: stop it, or add --ignore-lock", typed, owner.Process.Pid))
 			if _, err := os.Stat(read[len(read)-1]); !errors.Is(err, os.ErrNotExist) { // so that the folder can be given again
 				t.Errorf("the refused command left its folder behind: %v", err)

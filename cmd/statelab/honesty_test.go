@@ -36,7 +36,7 @@ func steppedVerbs(t *testing.T) []stepped {
 	}
 	fixed := func(args ...string) func(t *testing.T) []string { return func(*testing.T) []string { return args } }
 	return []stepped{
-		{experiment.Read, reads("1MiB"), 1, sweepFigures},
+		{experiment.Sweep, reads("1MiB"), 1, sweepFigures},
 		{experiment.Sweep, reads("512KiB,1MiB"), 2, sweepFigures},
 		{experiment.Replay, fixed("--tree", "replaytest", "--changes", set, "--set", "CommitMillis=10", "--repeats", "2"), 2,
 			func(t *testing.T, out string) string {
@@ -173,7 +173,7 @@ func TestFlagsAndFileMeasureTheSame(t *testing.T) {
 		args    []string
 		figures func(t *testing.T, out string) string
 	}{
-		{[]string{experiment.Read, "--db", db, "--cache", "1%", "--gets", "5k", "--warmup", "1k"}, sweepFigures},
+		{[]string{experiment.Sweep, "--db", db, "--cache", "1%", "--gets", "5k", "--warmup", "1k"}, sweepFigures},
 		{[]string{experiment.Sweep, "--db", db, "--cache", "1%,2MiB", "--gets", "5k", "--warmup", "1k", "--set", "MaxOpenFiles=50,1000"}, sweepFigures},
 		{[]string{experiment.Replay, "--tree", "null", "--changes", set, "--versions", "5"}, func(t *testing.T, out string) string {
 			return fmt.Sprint(readReplay(t, out).Trees[0].Figures.Replay.Leaves)

@@ -29,7 +29,7 @@ func (a *app) inspectVerb() *cobra.Command {
 	f := new(flags)
 	cmd := &cobra.Command{
 		Use:   "inspect DIR|LOG",
-		Short: "Show a database's levels, inflection points and contents",
+		Short: "Show a database's levels and contents; --as: is it like a node's?",
 		Long: `Inspect opens a database read-only, or reads the level table that pebble db
 properties prints. It shows the levels and the two cache sizes that matter: IP1
 (filters, top-level indexes and the single indexes of small tables) and IP2 (IP1
@@ -41,8 +41,17 @@ handles the tables need, and how much of the cache memtables take.
 
   statelab inspect CHAINDATA
   statelab inspect CHAINDATA --ignore-lock         (while the node runs)
-  statelab inspect properties.txt --engine pebble2`,
+  statelab inspect properties.txt --engine pebble2
+  statelab inspect BENCHMARK-DB --as node
+  statelab inspect BENCHMARK-DB --as CHAINDATA
+
+With --as it compares filters on every level, SSTables waiting in L0, the sizes of
+the levels and blocks (of RocksDB for each column family), and with a database also
+the sizes of keys and values. For each difference it says how many block reads per
+Get it costs, and --strict exits with 3 if there is one.`,
 	}
+	like := &fidelityFlags{flags: f}
+	like.add(cmd)
 	f.displayFlags(cmd)
 	cmd.Flags().StringVar(&f.SampleKeys, "sample-keys", "5k", "number of keys to sample to find out what a client's database holds; 0: none")
 	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
@@ -54,6 +63,8 @@ handles the tables need, and how much of the cache memtables take.
 	on := fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		switch {
+		case like.as != "":
+			return a.fidelity(like, m, args)
 		case merge:
 			return a.mergeParts(f, m, args)
 		case on.where != "":
@@ -170,7 +181,7 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	if isFile(path) {
 		name := cmp.Or(string(f.Engine), "pebble1")
 		in, p := new(predict.Input), new(enginereport.Prediction)
-		if err := a.levels(&predictFlags{layout: path, engine: name}, in, p); err != nil {
+		if err := a.levels(&predictFlags{levels: path, engine: name}, in, p); err != nil {
 			return found, "", err
 		}
 		found.Levels = in.Levels

@@ -177,13 +177,13 @@ func TestInterruptedSweepResumes(t *testing.T) {
 func TestInterruptedReadKeepsWhatItMeasured(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	out := filepath.Join(t.TempDir(), "R")
-	s := start(t, "read", "--db", small(t, "20k"), "--rate", "10k", "--gets", "1M", "--warmup", "0", "--out", out)
+	s := start(t, "sweep", "--db", small(t, "20k"), "--rate", "10k", "--gets", "1M", "--warmup", "0", "--out", out)
 	s.until("a second is measured", func() bool {
 		ticks, err := result.ReadSeries(onlyPoint(out))
 		return err == nil && len(ticks) > 0
 	})
 	s.signal(syscall.SIGINT)
-	refused(t, s.wait(), exitFailed, "interrupted: keeping what is measured", "statelab read --resume --out "+out)
+	refused(t, s.wait(), exitFailed, "interrupted: keeping what is measured", "statelab sweep --resume --out "+out)
 	if sweep := readSweep(t, out); sweep.Status != result.Interrupted {
 		t.Errorf("the only point was cut short: %s", sweep.Status)
 	}
@@ -219,7 +219,7 @@ func TestKilledLoadResumes(t *testing.T) {
 			if err != nil || m.Loaded >= m.Keys {
 				t.Fatalf("%+v, %v: the load was over", m, err)
 			}
-			refused(t, statelab(t, "read", "--db", db, "--out", filepath.Join(t.TempDir(), "R")), exitFailed, "incomplete", "statelab load --resume --db "+db)
+			refused(t, statelab(t, "sweep", "--db", db, "--out", filepath.Join(t.TempDir(), "R")), exitFailed, "incomplete", "statelab load --resume --db "+db)
 			refused(t, statelab(t, "load", "--db", db, "--keys", "200k"), exitUsage, "unfinished load", "--resume")
 			must(t, "load", "--db", db, "--resume")
 			if m, err = keyspace.ReadManifest(db); err != nil || m.Loaded != 200_000 || !m.Settled {

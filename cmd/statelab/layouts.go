@@ -42,7 +42,7 @@ const allLayouts = "all"
 func (a *app) layoutsVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Layouts, &cobra.Command{
 		Use:   "layouts --accounts LIST --memory SIZE --out L",
-		Short: "Compare state layouts: nodes, reads, bytes and time of a lookup, by size of the state",
+		Short: "Compare layouts of Ethereum's state: reads and time of a lookup",
 		Long: `Layouts builds the same accounts in each layout, changes them block by block and
 looks them up, in processes of their own, and compares roots.
 

@@ -48,11 +48,11 @@ func TestOneLieIsCaught(t *testing.T) {
 		own   bool  // the run needs a database of its own
 		args  []string
 	}{
-		{"read", []string{"flip", "shorter", "other", "missing"}, 22_000, false, append([]string{"read"}, reads...)},
-		{"read absent", []string{"invent", "missing"}, 20_000, false, append([]string{"read", "--missing", "30%"}, reads...)},
+		{"read", []string{"flip", "shorter", "other", "missing"}, 22_000, false, append([]string{"sweep"}, reads...)},
+		{"read absent", []string{"invent", "missing"}, 20_000, false, append([]string{"sweep", "--missing", "30%"}, reads...)},
 		{"sweep", []string{"flip", "missing"}, 22_000, false, append([]string{"sweep", "--cache", "1MiB,2MiB", "--threads", "1,2", "--disk", "none"}, reads...)},
-		{"multireadrandom", []string{"flip", "missing"}, 22_000, false, append([]string{"read", "--workload", "multireadrandom"}, reads...)},
-		{"readwhilewriting", []string{"stale", "flip", "missing"}, 15_000, true, append([]string{"read", "--workload", "readwhilewriting"}, reads...)},
+		{"multireadrandom", []string{"flip", "missing"}, 22_000, false, append([]string{"sweep", "--workload", "multireadrandom"}, reads...)},
+		{"readwhilewriting", []string{"stale", "flip", "missing"}, 15_000, true, append([]string{"sweep", "--workload", "readwhilewriting"}, reads...)},
 		{"layouts", []string{"flip", "missing"}, 2_000, false, []string{"layouts", "--layout", "liar", "--accounts", "1k", "--block", "500", "--updates", "50",
 			"--update-blocks", "2", "--reads", "1k"}},
 		{"price", []string{"flip", "missing"}, 2_000, false, []string{"price", "--layout", "liar", "--accounts", "1k", "--contract-slots", "100", "--at", "2k",

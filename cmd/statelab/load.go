@@ -29,7 +29,7 @@ const defaultLoadCache = "512MiB"
 func (a *app) loadVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Load, &cobra.Command{
 		Use:   "load --db DIR --keys N",
-		Short: "Create a database whose keys and values can be regenerated and checked",
+		Short: "Create a database whose keys and values can be checked later",
 		Long: `Load writes N keys, waits until the engine's background work has ended, reads
 some keys back and leaves a manifest in the database.
 

@@ -1,6 +1,5 @@
 // Command statelab measures what it really costs to look up a piece of
-// blockchain state. Each verb has a file; this one holds the table of engines
-// and the single exit.
+// blockchain state. Each verb has a file; this one holds the single exit.
 package main
 
 import (
@@ -11,14 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
@@ -48,7 +43,7 @@ func main() {
 		case treeRunnerVerb:
 			os.Exit(runner.ServeTrees(question, os.Stdin, os.Stdout, os.Stderr, embeddedTrees()))
 		case manVerb, materialsVerb:
-			os.Exit(pack(os.Args[1], os.Args[2:], os.Stdout, os.Stderr))
+			os.Exit(distribute(os.Args[1], os.Args[2:], os.Stdout, os.Stderr))
 		case stateRunnerVerb:
 			os.Exit(runner.ServeStates(question, os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()))
 		}
@@ -91,6 +86,7 @@ type app struct {
 	stdout, stderr io.Writer
 	events         io.Writer // of a node's part of a job: what progress shows, as JSON; nil elsewhere
 	quiet          bool      // --quiet, which every verb has
+	helpAll        bool      // --help-all, which every verb has
 	tables         tables
 	live           *promexport.Live // --metrics; nil: not asked for
 }
@@ -101,11 +97,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func (a *app) run() int {
 	a.stdout, a.stderr, a.tables = plain{a.stdout}, plain{a.stderr}, newTables()
-	stderr, args := a.stderr, a.args
-	if err := notUTF8(args); err != nil {
+	stderr := a.stderr
+	if err := notUTF8(a.args); err != nil {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
+	args, notes := currentNames(a.args)
+	for _, note := range notes {
+		fmt.Fprintln(stderr, "note:", note)
+	}
+	a.args = args
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
@@ -176,65 +177,6 @@ func asTyped(message string, args []string) string {
 		}
 	}
 	return message
-}
-
-func (a *app) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "statelab",
-		Short: "What does it really cost to look up a piece of blockchain state?",
-		Long: `Statelab measures a lookup down to the device, explains it by block type and
-level, and says how large a cache must be.
-
-  statelab advise CHAINDATA                         the right cache size for your node (read-only)
-  statelab load  --db D --keys 5M                   make a database
-  statelab sweep --db D --cache 0.1%,1%,3% --out S  measure it at several cache sizes
-  statelab sweep --db CHAINDATA --use-existing ...  measure your node's database (read-only)
-
-Results go to stdout, progress and warnings to stderr. Exit codes: 0 done;
-1 failed: the command was understood, but a file is damaged, the disk is full, a
-run failed, or a check did not pass; 2 a mistake on the command line: an unknown
-flag, an invalid value, a path that does not exist; 3 done, but --strict made a
-warning fatal.`,
-		SilenceUsage: true, SilenceErrors: true, Version: versionLine(),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
-			m := new(mistakes)
-			m.unknownFlags(cmd, a.args)
-			return m.err()
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	groupFlags(root)
-	root.FParseErrWhitelist.UnknownFlags = true // they are told with all other mistakes
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "show no progress; warnings are shown all the same")
-	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Help about any command", RunE: func(cmd *cobra.Command, args []string) error {
-		found, rest, err := root.Find(args)
-		if err != nil {
-			return usage("%v", err)
-		}
-		if len(rest) > 0 {
-			return unknownCommand(found, rest[0])
-		}
-		found.InitDefaultHelpFlag()
-		return found.Help()
-	}})
-	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(dashed(name))
-	})
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
-	root.AddCommand(a.loadVerb(), a.readVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.priceVerb(),
-		a.runVerb(), a.changesetVerb(), a.accessesVerb(), a.inspectVerb(), a.fidelityVerb(), a.traceVerb(),
-		a.simulateVerb(), a.predictVerb(), a.adviseVerb(), a.reportVerb(), a.compareVerb(), a.bisectVerb(), a.serveVerb(), a.publishVerb(), a.verifyVerb(),
-		a.siteVerb(), a.importVerb(),
-		a.enginesVerb(), a.workloadsVerb(), a.diskVerb(), a.volumeVerb(), a.clusterVerb(), a.doctorVerb(), a.versionVerb())
-	completeValues(root, newTables())
-	if runtime.GOOS != "linux" {
-		a.needLinux(runtime.GOOS, root.Commands())
-	}
-	return root
 }
 
 // madeFatal is the failure of so many warnings that --strict made fatal.

@@ -21,8 +21,8 @@ const (
 	materialsVerb = "__sbom"
 )
 
-// pack answers scripts/dist.
-func pack(verb string, args []string, stdout, stderr io.Writer) int {
+// distribute answers scripts/dist.
+func distribute(verb string, args []string, stdout, stderr io.Writer) int {
 	a := &app{ctx: context.Background(), stdout: stdout, stderr: stderr, tables: newTables()}
 	var err error
 	switch {

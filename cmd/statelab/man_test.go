@@ -13,7 +13,7 @@ import (
 func TestWhatATarballHas(t *testing.T) {
 	dir := t.TempDir()
 	var out, errs bytes.Buffer
-	if code := pack(manVerb, []string{dir}, &out, &errs); code != exitDone {
+	if code := distribute(manVerb, []string{dir}, &out, &errs); code != exitDone {
 		t.Fatal(errs.String())
 	}
 	for _, verb := range new(app).root().Commands() {
@@ -22,7 +22,7 @@ func TestWhatATarballHas(t *testing.T) {
 			t.Errorf("%s: %v", verb.Name(), err)
 		}
 	}
-	if code := pack(materialsVerb, []string{binary, "man_test.go"}, &out, &errs); code != exitDone {
+	if code := distribute(materialsVerb, []string{binary, "man_test.go"}, &out, &errs); code != exitDone {
 		t.Fatal(errs.String())
 	}
 	var found struct{ Components []component }
@@ -41,7 +41,7 @@ func TestWhatATarballHas(t *testing.T) {
 			t.Errorf("no %s in %s", want, names)
 		}
 	}
-	if code := pack(manVerb, nil, &out, &errs); code != exitFailed {
+	if code := distribute(manVerb, nil, &out, &errs); code != exitFailed {
 		t.Error("no folder is no error")
 	}
 }

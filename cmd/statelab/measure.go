@@ -35,6 +35,7 @@ type flags struct {
 	json, strict                            bool
 	resume, ignoreSpace, dryRun, printsOnly bool
 	onlyLooks                               bool // no flag: the verb opens nothing for writing
+	axes                                    bool // no flag: lists of values are axes
 	madeOut                                 bool // no flag: the folder of the results was not there
 	metrics                                 string
 	point, databases                        string
@@ -79,7 +80,7 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 
 // startsOneByOne reports whether another program can start each run of a verb's plan.
 func startsOneByOne(verb string) bool {
-	return slices.Contains([]string{experiment.Read, experiment.Sweep, experiment.Replay, experiment.Layouts}, verb)
+	return slices.Contains([]string{experiment.Sweep, experiment.Replay, experiment.Layouts}, verb)
 }
 
 // measuringVerb gives cmd the flags of an experiment and carries it out.
@@ -219,7 +220,7 @@ func (a *app) measure(f *flags, m *mistakes) error {
 	switch f.Measure {
 	case experiment.Load:
 		return a.load(f, m)
-	case experiment.Read, experiment.Sweep:
+	case experiment.Sweep:
 		return a.sweep(f, m)
 	case experiment.Replay:
 		return a.replay(f, m)

@@ -42,7 +42,7 @@ func TestOddNames(t *testing.T) {
 // TestValuesOfAnySize: none, and of two megabytes.
 func TestValuesOfAnySize(t *testing.T) {
 	for _, c := range []struct{ bytes, keys, gets string }{{"2097152", "8", "16"}, {"1", "2k", "2k"}} {
-		must(t, "read", "--db", small(t, c.keys, "--value-bytes", c.bytes), "--gets", c.gets, "--warmup", "0", "--access-gets", "0",
+		must(t, "sweep", "--db", small(t, c.keys, "--value-bytes", c.bytes), "--gets", c.gets, "--warmup", "0", "--access-gets", "0",
 			"--out", filepath.Join(t.TempDir(), "R"))
 	}
 }

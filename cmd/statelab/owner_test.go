@@ -53,7 +53,7 @@ func leaveEachOther(t *testing.T, engines, more []string) {
 			}
 			t.Run(asked+" on "+writer, func(t *testing.T) {
 				reads := slices.Contains(readers(writer), asked)
-				read := []string{"read", "--engine", asked, "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--db"}
+				read := []string{"sweep", "--engine", asked, "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--db"}
 				untouched(t, loaded, reads && asked == "null", writer, asked, append(read, loaded)...)
 				untouched(t, loaded, reads, writer, asked, append(read, loaded, "--read-only")...)
 				untouched(t, loaded, false, "", "", "load", "--engine", asked, "--db", loaded, "--resume")

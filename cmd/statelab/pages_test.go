@@ -14,7 +14,7 @@ import (
 func readPages(t *testing.T, mode string) (outcome, *result.Run) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "R")
-	o := must(t, "read", "--db", database(t, "pebble1"), "--page-cache", mode, "--cache", "512KiB", "--threads", "4",
+	o := must(t, "sweep", "--db", database(t, "pebble1"), "--page-cache", mode, "--cache", "512KiB", "--threads", "4",
 		"--warmup", "1k", "--gets", "10k", "--access-gets", "0", "--out", out)
 	return o, readRun(t, out)
 }
@@ -62,7 +62,7 @@ func TestColdRunReadsTheDeviceOrSaysThatItDidNot(t *testing.T) {
 }
 
 func TestStrictMakesAWarningFatal(t *testing.T) {
-	o := statelab(t, "read", "--db", database(t, "pebble1"), "--page-cache", "warm", "--cache", "512KiB", "--warmup", "0", "--gets", "5k",
+	o := statelab(t, "sweep", "--db", database(t, "pebble1"), "--page-cache", "warm", "--cache", "512KiB", "--warmup", "0", "--gets", "5k",
 		"--access-gets", "0", "--strict", "--out", filepath.Join(t.TempDir(), "R"))
 	refused(t, o, exitStrict, "not disk I/O", "--strict: ")
 }

@@ -27,7 +27,7 @@ import (
 
 // predictFlags are the flags of predict as typed.
 type predictFlags struct {
-	layout, db, keys, keyBytes, valueBytes, compression  string
+	levels, db, keys, keyBytes, valueBytes, compression  string
 	valueModel, profile                                  string
 	engine, cores, threads, gets, warmup, missing, cache string
 	reserve, seed, seeds                                 string
@@ -39,7 +39,7 @@ type predictFlags struct {
 func (a *app) predictVerb() *cobra.Command {
 	f := new(predictFlags)
 	cmd := &cobra.Command{
-		Use:   "predict --layout LOG | --db DIR | --keys N",
+		Use:   "predict --levels LOG | --db DIR | --keys N",
 		Short: "Predict what a Get costs, also on a database that was never built",
 		Long: `Predict draws random block accesses from a table of levels (files, blocks and bytes
 of each level) and replays them through a model of Pebble's cache, for as many Gets
@@ -47,13 +47,13 @@ as a run would make. If the database is on this machine (--db), it takes the rea
 accesses of those Gets instead.
 
   statelab predict --db D --cache 0.1%,0.5%,1%
-  statelab predict --layout Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
+  statelab predict --levels Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
   statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% --cache 0.1%,0.2%,1%
   statelab predict --keys 20B --hardware DISK      (DISK: statelab disk DIR --out DISK; adds the time of a Get)
   statelab predict --validate LOGS                 (compares published runs with the model)`,
 	}
 	flag := cmd.Flags()
-	flag.StringVar(&f.layout, "layout", "", "level table: the output of pebble db properties")
+	flag.StringVar(&f.levels, "levels", "", "level table: the output of pebble db properties")
 	flag.StringVar(&f.db, "db", "", "database to predict for")
 	flag.StringVar(&f.keys, "keys", "", "number of keys of a database that does not exist: its levels are computed for loading in random order")
 	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: size of a key in bytes")
@@ -167,16 +167,16 @@ func (f *predictFlags) caches(m *mistakes) (sizes []func(databaseBytes int64) in
 // checkSource checks where the level table comes from.
 func (f *predictFlags) checkSource(m *mistakes) {
 	sources := 0
-	for _, given := range []string{f.layout, f.db, f.keys} {
+	for _, given := range []string{f.levels, f.db, f.keys} {
 		if given != "" {
 			sources++
 		}
 	}
 	if sources != 1 {
-		m.add("give exactly one of --layout, --db and --keys (example: --keys 20B)")
+		m.add("give exactly one of --levels, --db and --keys (example: --keys 20B)")
 	}
-	if f.layout != "" {
-		m.readable("--layout: ", f.layout)
+	if f.levels != "" {
+		m.readable("--levels: ", f.levels)
 	}
 	f.on.check(m)
 	if f.on.where != "" && f.db != "" {
@@ -255,7 +255,7 @@ func (a *app) predictElsewhere(in predict.Input, p enginereport.Prediction, rese
 // is on this machine: nothing about its shape is assumed.
 func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
-	g := newFlags(experiment.Read)
+	g := newFlags(experiment.Sweep)
 	g.DB, g.Engine, g.Existing, g.onlyLooks, g.IgnoreLock = f.db, experiment.List(f.engine), true, true, f.ignoreLock
 	g.Gets, g.Warmup, g.Missing, g.Seed, g.AccessGets = f.gets, strconv.FormatUint(in.WarmupGets, 10), f.missing, f.seed, "0"
 	t := a.target(g, m)
@@ -271,12 +271,12 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Pred
 func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) error {
 	p.Engine, p.Profile = cmp.Or(f.engine, "pebble1"), f.profile
 	switch {
-	case f.layout != "":
+	case f.levels != "":
 		var err error
-		if in.Levels, err = levelTable(f.layout); err != nil {
+		if in.Levels, err = levelTable(f.levels); err != nil {
 			return err
 		}
-		p.Source = f.layout
+		p.Source = f.levels
 	case f.db != "":
 		run, err := a.inspectDatabase(f.db, "", f.ignoreLock, engine.Part{})
 		if err != nil {
@@ -380,7 +380,7 @@ func profiled(spec lsm.NaturalSpec, s pebbledb.Settings) lsm.NaturalSpec {
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.
 func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engine.Part) (*result.Run, error) {
 	m := new(mistakes)
-	f := newFlags(experiment.Read)
+	f := newFlags(experiment.Sweep)
 	f.DB, f.Engine, f.Existing, f.onlyLooks, f.IgnoreLock = dir, experiment.List(engineName), true, true, ignoreLock
 	t := a.target(f, m)
 	if err := m.err(); err != nil {

@@ -67,7 +67,7 @@ func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, points []result.P
 		}
 	}
 	m := new(mistakes)
-	f := newFlags(experiment.Read)
+	f := newFlags(experiment.Sweep)
 	f.DB, f.Engine, f.Profile, f.Existing, f.onlyLooks = done.Database.Dir, experiment.List(spec.Engine), experiment.List(spec.Profile), true, true
 	t := a.target(f, m)
 	if err := m.err(); err != nil {

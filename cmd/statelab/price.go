@@ -22,7 +22,7 @@ import (
 func (a *app) priceVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Price, &cobra.Command{
 		Use:   "price --layout LIST --accounts LIST --out P",
-		Short: "Price accesses to state in gas, by layout, size of the state and hardware",
+		Short: "Price accesses to state in gas, by layout, size and hardware",
 		Long: `Price builds states with one contract, looks accounts and slots up and changes
 them, and computes the gas of each access by the formula of EIP-8038 from the
 reads, the CPU time and the disk. Sizes that are not built are predicted.

@@ -14,7 +14,7 @@ func TestPublish(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "load", "--db", at("db"), "--keys", "2k", "--out", at("load"))
 	must(t, "sweep", "--db", at("db"), "--cache", "1MiB,2MiB", "--gets", "1k", "--warmup", "0", "--repeats", "2", "--out", at("sweep"))
-	must(t, "read", "--db", at("db"), "--rate", "5k", "--gets", "1k", "--warmup", "0", "--out", at("read"))
+	must(t, "sweep", "--db", at("db"), "--rate", "5k", "--gets", "1k", "--warmup", "0", "--out", at("read"))
 	must(t, "changeset", "generate", "--profile", "bank", "--versions", "3", "--scale", "0.001", "--out", at("set"))
 	must(t, "replay", "--tree", "null", "--changes", at("set"), "--repeats", "2", "--out", at("replay"))
 	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--reads", "100", "--repeats", "2", "--out", at("layouts"))
@@ -22,12 +22,12 @@ func TestPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"load", "sweep", "read", "replay", "layouts"} {
-		must(t, "publish", at(name), "--out", at("packs/"+name+".zip"))
-		if o := must(t, "verify", at("packs/"+name+".zip"), at(name)); strings.Count(o.stdout, " passes: ") != 2 || strings.Count(o.stdout, "not compared") != 1 {
+		must(t, "pack", "create", at(name), "--out", at("packs/"+name+".zip"))
+		if o := must(t, "pack", "verify", at("packs/"+name+".zip"), at(name)); strings.Count(o.stdout, " passes: ") != 2 || strings.Count(o.stdout, "not compared") != 1 {
 			t.Errorf("%s: %s", name, o.stdout)
 		}
 	}
-	if o := must(t, "site", at("packs"), "--out", at("web")); !strings.Contains(o.stdout, "5 packs of 5") {
+	if o := must(t, "pack", "site", at("packs"), "--out", at("web")); !strings.Contains(o.stdout, "5 packs of 5") {
 		t.Error(o.stdout)
 	}
 	path := at("sweep/points/000-0/run.json")
@@ -39,7 +39,7 @@ func TestPublish(t *testing.T) {
 	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil || changed == string(text) {
 		t.Fatal(err, "nothing changed")
 	}
-	for _, args := range [][]string{{"verify", at("sweep")}, {"publish", at("sweep"), "--out", at("changed.zip")}} {
+	for _, args := range [][]string{{"pack", "verify", at("sweep")}, {"pack", "create", at("sweep"), "--out", at("changed.zip")}} {
 		if o := statelab(t, args...); o.exit != exitFailed || !strings.Contains(o.stderr, "gets is 1000, and the raw files give 999") {
 			t.Errorf("%v", o)
 		}

@@ -28,7 +28,7 @@ import (
 func (a *app) replayVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Replay, &cobra.Command{
 		Use:   "replay --tree LIST --changes SET --out R",
-		Short: "Apply a chain's change sets to state trees: speed, disk, memory, and whether roots agree",
+		Short: "Apply a chain's change sets to state trees: speed, size, roots",
 		Long: `Replay applies a change set (statelab changeset) version by version to each tree,
 a process each, and compares their roots.
 

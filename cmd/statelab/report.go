@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/base/output"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
@@ -20,22 +22,42 @@ import (
 )
 
 func (a *app) reportVerb() *cobra.Command {
-	var out, picture, tables string
-	var force bool
+	var out, picture, tables, listen string
+	var force, serves bool
 	cmd := &cobra.Command{
 		Use:   "report FOLDER...",
-		Short: "Explain result folders as text and as one offline HTML file; several runs are overlaid",
+		Short: "Explain results as text and an offline page; --serve: local pages",
 		Long: `Report explains what is in result folders of any kind, without measuring anything.
 
   statelab report S                                (writes S/report.html)
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
-  statelab report S --picture curve.png --csv figures.csv`,
+  statelab report S --picture curve.png --csv figures.csv
+  statelab report --serve                          (local pages of all results below statelab-runs)
+  statelab report --serve results --listen 192.168.1.5:8080   (for others, too: anybody there
+                                                    can read the results)
+
+With --serve, the pages list every folder of results below FOLDER, open their reports,
+overlay chosen runs, and show a sweep while it is measured. They load nothing from the
+network.`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "the HTML file (default: report.html in the first folder)")
 	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this PNG file")
 	cmd.Flags().BoolVar(&force, "force", false, "with --picture or --csv: replace the file if it exists")
 	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into this CSV file")
+	cmd.Flags().BoolVar(&serves, "serve", false, "serve pages of all results below a folder (default: statelab-runs) until Ctrl-C")
+	cmd.Flags().StringVar(&listen, "listen", ":8111", "with --serve: where, as :PORT for this machine only, or HOST:PORT")
 	return a.checked(cmd, func(m *mistakes, folders []string) error {
+		if serves {
+			cmd.Flags().Visit(func(flag *pflag.Flag) {
+				if slices.Contains([]string{"out", "picture", "csv", "force"}, flag.Name) {
+					m.add("--%s: not with --serve", flag.Name)
+				}
+			})
+			return a.serve(m, folders, listen)
+		}
+		if cmd.Flags().Changed("listen") {
+			m.add("--listen: only with --serve")
+		}
 		if len(folders) == 0 {
 			m.add("no folder given: statelab report S")
 		}
@@ -114,7 +136,7 @@ func (a *app) importVerb() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "import LOGS --out DIR",
-		Short: "Convert logs of QuarkChain's bench_kvdb or of iavl-bench into folders, to compare with your own",
+		Short: "Convert logs of bench_kvdb or iavl-bench into folders of results",
 		Long: `Import reads bench_kvdb's RadmonRead_*.log, Properties_*.log and Write_*.log and
 writes one sweep folder per dataset; or it reads iavl-bench's *.jsonl (--log-type
 json) and writes one replay folder.

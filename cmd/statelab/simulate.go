@@ -33,7 +33,7 @@ func (a *app) simulateVerb() *cobra.Command {
 	f := new(simulateFlags)
 	cmd := &cobra.Command{
 		Use:   "simulate TRACE --cache LIST",
-		Short: "Replay a trace through models of block caches: block reads per Get at each cache size",
+		Short: "Replay a trace through models of block caches, at each cache size",
 		Long: `Simulate replays a trace of block accesses (made by statelab trace) through models
 of block caches. clockpro1 and clockpro2 behave exactly as the caches of Pebble v1
 and v2; the other policies show what a different cache would read. A cache size

@@ -95,7 +95,7 @@ func TestSortedBatchesReadWhatTheSimulationSays(t *testing.T) {
 	reads := map[string]float64{}
 	for _, order := range []string{"random", "sorted"} {
 		out, file := filepath.Join(t.TempDir(), order), filepath.Join(t.TempDir(), "T")
-		must(t, "read", "--db", db, "--workload", "multireadrandom", "--batch-gets", "512", "--batch-order", order, "--cache", "600KiB", "--gets", "20k",
+		must(t, "sweep", "--db", db, "--workload", "multireadrandom", "--batch-gets", "512", "--batch-order", order, "--cache", "600KiB", "--gets", "20k",
 			"--warmup", "5k", "--access-gets", "0", "--out", out)
 		run, err := result.ReadRun(filepath.Join(out, "points", "000"))
 		if err != nil {

@@ -51,10 +51,10 @@ func TestSoak(t *testing.T) {
 	}
 	page := freeAddress(t)
 	soakers := []soaker{
-		read("pebble1", "500", "read", "--db", database(t, "pebble1"), "--cache", "2MiB", "--threads", "16"),
-		read("written", "200", "read", "--db", small(t, "50k", "--engine", "pebble2"), "--workload", "readwhilewriting", "--write-rate", "500", "--cache", "8MiB"),
-		read("goleveldb", "200", "read", "--db", database(t, "goleveldb"), "--cache", "2MiB", "--page-cache", "asis"),
-		{name: "serve", session: start(t, "serve", results, "--listen", page)},
+		read("pebble1", "500", "sweep", "--db", database(t, "pebble1"), "--cache", "2MiB", "--threads", "16"),
+		read("written", "200", "sweep", "--db", small(t, "50k", "--engine", "pebble2"), "--workload", "readwhilewriting", "--write-rate", "500", "--cache", "8MiB"),
+		read("goleveldb", "200", "sweep", "--db", database(t, "goleveldb"), "--cache", "2MiB", "--page-cache", "asis"),
+		{name: "serve", session: start(t, "report", "--serve", results, "--listen", page)},
 	}
 	const samples = 60
 	for range samples {

@@ -136,7 +136,7 @@ func everyKey(t *testing.T, db, _ string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, "read", "--db", db, "--gets", "60k", "--warmup", "0", "--access-gets", "0", "--out", filepath.Join(t.TempDir(), "R"))
+	must(t, "sweep", "--db", db, "--gets", "60k", "--warmup", "0", "--access-gets", "0", "--out", filepath.Join(t.TempDir(), "R"))
 	return fmt.Sprintln(m.Loaded, m.Keys, m.Settled)
 }
 

@@ -260,7 +260,7 @@ func checkPage(t *testing.T, path string) {
 // TestJSONIsTheFolder: --json prints the names and values of the run folder.
 func TestJSONIsTheFolder(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "R")
-	o := must(t, "read", "--db", database(t, "pebble1"), "--gets", "2k", "--warmup", "0", "--access-gets", "0", "--out", out, "--json", "--quiet")
+	o := must(t, "sweep", "--db", database(t, "pebble1"), "--gets", "2k", "--warmup", "0", "--access-gets", "0", "--out", out, "--json", "--quiet")
 	stored, err := os.ReadFile(filepath.Join(out, result.SweepFile))
 	if err != nil {
 		t.Fatal(err)
@@ -297,13 +297,13 @@ func TestStoredOptionsAreOfTheDatabase(t *testing.T) {
 	db := filepath.Join(out, "databases", "pebble1-bench-kvdb-20000-BlockSize=32KiB")
 	for _, args := range [][]string{
 		{"sweep", "--db", db, "--cache", "4MiB", "--set", "BlockSize=4KiB,32KiB"},
-		{"read", "--db", db, "--cache", "4MiB", "--set", "BlockSize=4KiB"},
+		{"sweep", "--db", db, "--cache", "4MiB", "--set", "BlockSize=4KiB"},
 	} {
 		refused(t, statelab(t, args...), 2, "BlockSize applies when data is written", "was loaded with BlockSize=32KiB", "statelab load --db NEW --set BlockSize=")
 	}
-	refused(t, statelab(t, "read", "--db", db, "--cache", "4MiB", "--set", "Levels[6].Compression=none"), 2, "loaded with that of profile bench-kvdb")
+	refused(t, statelab(t, "sweep", "--db", db, "--cache", "4MiB", "--set", "Levels[6].Compression=none"), 2, "loaded with that of profile bench-kvdb")
 	read := filepath.Join(t.TempDir(), "R")
-	must(t, "read", "--db", db, "--cache", "4MiB", "--set", "MaxOpenFiles=500", "--set", "BlockSize=32768", "--warmup", "0", "--gets", "1k", "--out", read)
+	must(t, "sweep", "--db", db, "--cache", "4MiB", "--set", "MaxOpenFiles=500", "--set", "BlockSize=32768", "--warmup", "0", "--gets", "1k", "--out", read)
 	if got := readRun(t, read).Engine.Options["Levels[0].block_size"]; got != "32768" {
 		t.Errorf("block size %s", got)
 	}

@@ -9,13 +9,13 @@ import (
 
 // measuring are the commands that need Linux: they count device reads, drop the page
 // cache and limit memory by means of its kernel.
-var measuring = []string{"load", "read", "sweep", "replay", "layouts", "price", "run", "disk", "volume", "cluster"}
+var measuring = []string{"load", "sweep", "replay", "layouts", "price", "run", "disk", "volume", "cluster"}
 
 // errNeedsLinux says what a system other than Linux can do instead.
 func errNeedsLinux(what, system string) error {
 	return fmt.Errorf("%s needs Linux, and this is %s: measurements use its counters, page cache control and memory limits. "+
-		"Measure on a Linux machine and copy the results here: predict, simulate, trace, inspect, advise, import, report, compare, serve, publish, verify and "+
-		"site work on %s", what, system, system)
+		"Measure on a Linux machine and copy the results here: predict, simulate, trace, inspect, advise, import, report, compare and "+
+		"pack work on %s", what, system, system)
 }
 
 // needLinux makes the measuring commands say that they need Linux; their help stays.

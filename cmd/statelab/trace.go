@@ -36,10 +36,10 @@ type traceFlags struct {
 }
 
 func (a *app) traceVerb() *cobra.Command {
-	f := &traceFlags{flags: newFlags(experiment.Read)}
+	f := &traceFlags{flags: newFlags(experiment.Sweep)}
 	cmd := &cobra.Command{
 		Use:   "trace --db DIR --out FILE",
-		Short: "Compute which blocks the Gets of a key stream need, without making the Gets",
+		Short: "Compute the block accesses of Gets, without making the Gets",
 		Long: `Trace reads the filters and indexes of a Pebble database and writes the exact
 sequence of block accesses that read would cause with the same flags. The accesses
 do not depend on the cache, so one trace serves for all cache sizes.

@@ -113,6 +113,9 @@ func (m *mistakes) err() error {
 
 // unknownCommand is the answer to a command that parent does not have.
 func unknownCommand(parent *cobra.Command, name string) error {
+	if was, is := removedVerbs[name]; is {
+		return usage("%s", was)
+	}
 	var names []string
 	for _, c := range parent.Commands() {
 		if c.IsAvailableCommand() {

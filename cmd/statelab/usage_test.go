@@ -116,6 +116,6 @@ func TestEmptyAndImpossibleValues(t *testing.T) {
 	refused(t, statelab(t, "layouts", "--layout", "flat-pebble", "--accounts", ""), exitUsage, "--accounts: give at least one size")
 	db := small(t, "1k")
 	for wrong, value := range map[string]string{"--memory": "NaN", "--workload": "nonsense", "--metrics": "nonsense", "--cache": "64"} {
-		refused(t, statelab(t, "read", "--db", db, wrong, value), exitUsage, wrong, value)
+		refused(t, statelab(t, "sweep", "--db", db, wrong, value), exitUsage, wrong, value)
 	}
 }

@@ -11,7 +11,7 @@ import (
 func readWorkload(t *testing.T, db string, args ...string) *result.Run {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "R")
-	must(t, append([]string{"read", "--db", db, "--access-gets", "0", "--out", out}, args...)...)
+	must(t, append([]string{"sweep", "--db", db, "--access-gets", "0", "--out", out}, args...)...)
 	return readRun(t, out)
 }
 
@@ -64,7 +64,7 @@ func TestOverwriteLeavesADatabaseThatChecks(t *testing.T) {
 	if err := keyspace.WriteManifest(db, m); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, statelab(t, "read", "--db", db, "--gets", "30k", "--warmup", "0", "--out", filepath.Join(t.TempDir(), "R")), exitFailed, "wrong answer", "get key ")
+	refused(t, statelab(t, "sweep", "--db", db, "--gets", "30k", "--warmup", "0", "--out", filepath.Join(t.TempDir(), "R")), exitFailed, "wrong answer", "get key ")
 }
 
 func TestReadWhileWriting(t *testing.T) {
@@ -86,7 +86,7 @@ func TestReadWhileWriting(t *testing.T) {
 // TestOpenLoopStoresBothTimes: a response is never faster than its service.
 func TestOpenLoopStoresBothTimes(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "R")
-	must(t, "read", "--db", database(t, "pebble1"), "--rate", "20k", "--threads", "4", "--gets", "30k", "--warmup", "0", "--access-gets", "0", "--out", out)
+	must(t, "sweep", "--db", database(t, "pebble1"), "--rate", "20k", "--threads", "4", "--gets", "30k", "--warmup", "0", "--access-gets", "0", "--out", out)
 	f := readRun(t, out).Figures
 	if f.ResponseNanos == nil {
 		t.Fatal("no response times")

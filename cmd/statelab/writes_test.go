@@ -25,13 +25,11 @@ type writer struct {
 
 // writers holds every command: one that is not in it fails the test.
 var writers = map[string]writer{
-	"accesses generate": {"accesses generate --blocks 2 --accounts 1k --out NEW", []string{"--out"}},
-	"accesses import":   {"accesses import LISTS --out NEW", []string{"--out"}},
-	"accesses info":     {},
-	"accesses verify":   {},
-	"advise":            {"advise DB --probe-seconds 0 --out NEW", []string{"--out"}},
-	"bisect": {"bisect --module M --good v1 --bad v2 --fail-if block_reads_per_get>0 --keys 1k --cache 1MiB --out NEW",
-		[]string{"--out"}},
+	"accesses generate":  {"accesses generate --blocks 2 --accounts 1k --out NEW", []string{"--out"}},
+	"accesses import":    {"accesses import LISTS --out NEW", []string{"--out"}},
+	"accesses info":      {},
+	"accesses verify":    {},
+	"advise":             {"advise DB --probe-seconds 0 --out NEW", []string{"--out"}},
 	"cluster check":      {},
 	"changeset export":   {"changeset export SET --format cronos --out NEW", []string{"--out"}},
 	"changeset generate": {"changeset generate --profile bank --versions 3 --out NEW", []string{"--out"}},
@@ -41,38 +39,33 @@ var writers = map[string]writer{
 	"changeset verify":   {},
 	"compare": {"compare --run gets=1k gets=1k --db DB --use-existing --warmup 0 --access-gets 0 --cache 1MiB --repeats 2 " +
 		"--fail-if block_reads_per_get>0 --out NEW", []string{"--out"}},
-	"disk":     {"disk TREE --seconds 0.05 --repeats 1 --in-flight 1 --with none --out NEW", []string{"--out"}},
-	"doctor":   {},
-	"engines":  {},
-	"fidelity": {"fidelity DB", nil},
-	"help":     {},
-	"import":   {"import LOGS --out NEW", []string{"--out"}},
-	"inspect":  {"inspect DB", nil},
-	"layouts":  {"layouts --layout flat-pebble --accounts 1k --reads 100 --update-blocks 0 --memory 0 --db NEW1 --out NEW", []string{"--out", "--db/"}},
-	"load":     {"load --db NEW1 --keys 1k --out NEW", []string{"--out", "--db"}},
+	"disk":    {"disk TREE --seconds 0.05 --repeats 1 --in-flight 1 --with none --out NEW", []string{"--out"}},
+	"doctor":  {},
+	"engines": {},
+	"help":    {},
+	"import":  {"import LOGS --out NEW", []string{"--out"}},
+	"inspect": {"inspect DB", nil},
+	"layouts": {"layouts --layout flat-pebble --accounts 1k --reads 100 --update-blocks 0 --memory 0 --db NEW1 --out NEW", []string{"--out", "--db/"}},
+	"load":    {"load --db NEW1 --keys 1k --out NEW", []string{"--out", "--db"}},
 	"price": {"price --layout flat-pebble --accounts 1k --contract-slots 100 --at 2k --contract-at 100 --reads 100 --update-blocks 0 --memory 0 " +
 		"--hardware nvme.json --out NEW", []string{"--out"}},
 	"predict":       {"predict --validate LOGS --gets 10k --out NEW", []string{"--out"}},
-	"read":          {"read --db DB --use-existing --gets 1k --warmup 0 --access-gets 0 --out NEW", []string{"--out"}},
 	"replay":        {"replay --tree null --changes SET --db NEW1 --out NEW", []string{"--out", "--db/"}},
 	"report":        {"report RUN --picture NEW1 --out NEW", []string{"--out", "--picture"}},
 	"run":           {"run EXPERIMENT --out NEW", []string{"--out"}},
-	"serve":         {},
-	"publish":       {"publish RUN --out NEW.zip", []string{"--out"}},
-	"site":          {"site PACKS --out NEW", []string{"--out"}},
-	"verify":        {},
+	"pack create":   {"pack create RUN --out NEW.zip", []string{"--out"}},
+	"pack site":     {"pack site PACKS --out NEW", []string{"--out"}},
+	"pack verify":   {},
 	"simulate":      {"simulate TRACE --cache 1MiB --export NEW1 --out NEW", []string{"--export", "--out"}},
 	"sweep":         {"sweep --db DB --use-existing --cache 1MiB --gets 1k --warmup 0 --access-gets 0 --disk none --out NEW", []string{"--out"}},
 	"trace":         {"trace --db DB --use-existing --gets 1k --warmup 0 --out NEW", []string{"--out"}},
-	"version":       {},
 	"volume create": {"volume create NEW --size 16MiB", []string{"0"}},
 	"volume remove": {"volume remove NEW", []string{"0"}},
-	"workloads":     {},
 }
 
 // onlyRefused are commands that need what a machine may not have, or much time:
 // only their refusals are tested.
-var onlyRefused = []string{"accesses import", "bisect", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove"}
+var onlyRefused = []string{"accesses import", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove"}
 
 func TestEveryCommandIsAWriter(t *testing.T) {
 	var walk func(*cobra.Command)
@@ -176,14 +169,14 @@ func sentinels(t *testing.T) string {
 	tree := t.TempDir()
 	at := func(name string) string { return filepath.Join(tree, name) }
 	must(t, "load", "--db", at("db"), "--keys", "2k")
-	must(t, "read", "--db", at("db"), "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--out", at("run"))
+	must(t, "sweep", "--db", at("db"), "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--out", at("run"))
 	if err := os.Mkdir(at("packs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	must(t, "publish", at("run"), "--out", at("packs/run.zip"))
+	must(t, "pack", "create", at("run"), "--out", at("packs/run.zip"))
 	must(t, "trace", "--db", at("db"), "--gets", "1k", "--warmup", "0", "--out", at("trace"))
 	must(t, "changeset", "generate", "--profile", "bank", "--versions", "3", "--scale", "0.001", "--out", at("set"))
-	experiment := must(t, "read", "--db", at("db"), "--use-existing", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--print-experiment")
+	experiment := must(t, "sweep", "--db", at("db"), "--use-existing", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--print-experiment")
 	if err := os.WriteFile(at("experiment"), []byte(experiment.stdout), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (Engine) Info() engine.Info {
 		Route:        "built in",
 		Licence:      "as statelab",
 		Capabilities: []engine.Capability{engine.IsVolatile, engine.KeepsNothing},
-		Profiles:     []engine.Profile{{Name: "default", About: "does nothing: statelab read --engine null, with or without a --db, measures the harness"}},
+		Profiles:     []engine.Profile{{Name: "default", About: "does nothing: statelab sweep --engine null, with or without a --db, measures the harness"}},
 	}
 }
 

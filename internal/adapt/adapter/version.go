@@ -6,7 +6,7 @@ import (
 )
 
 // Version is the version of a module that this binary was built with: pinned, that of our
-// go.mod, unless it was built with another one, as statelab bisect does.
+// go.mod, unless it was built with another one, as examples/bisect does.
 func Version(module, pinned string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -30,11 +30,11 @@ func All() []About {
 	return []About{
 		{FillRandom, "load", "write every key once, in random key order, through the engine's write path"},
 		{FillSorted, "load", "build sorted tables and ingest them into the level shape that fillrandom settles into"},
-		{ReadRandom, "read", "Gets of existing keys, uniform or --zipf; --missing 20% mixes absent keys in"},
-		{MultiReadRandom, "read", "Gets of existing keys in batches of --batch-gets, --in-flight of them at once"},
-		{ReadMissing, "read", "Gets of absent keys only"},
-		{Overwrite, "read", "random updates of existing keys, in batches, settled afterwards"},
-		{ReadWhileWriting, "read", "readrandom while writers update random keys at --write-rate"},
+		{ReadRandom, "sweep", "Gets of existing keys, uniform or --zipf; --missing 20% mixes absent keys in"},
+		{MultiReadRandom, "sweep", "Gets of existing keys in batches of --batch-gets, --in-flight of them at once"},
+		{ReadMissing, "sweep", "Gets of absent keys only"},
+		{Overwrite, "sweep", "random updates of existing keys, in batches, settled afterwards"},
+		{ReadWhileWriting, "sweep", "readrandom while writers update random keys at --write-rate"},
 	}
 }
 

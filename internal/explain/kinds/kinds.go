@@ -1,7 +1,7 @@
 // Package kinds has one value for each kind of result that a folder can hold: its file and
 // schema, how it is read and shown, which runs it is made of, and how it is computed again.
 //
-// Reports, the list of statelab serve, comparisons and packs loop over All; a new kind is a
+// Reports, the list of statelab report --serve, comparisons and packs loop over All; a new kind is a
 // value there. Non-goals: drawing (engines, trees, layouts and the like), the format of the
 // files (result).
 package kinds

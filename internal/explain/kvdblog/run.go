@@ -188,7 +188,7 @@ func warnings() []engine.Warning {
 		{Code: "tool_overhead", Text: "the patched engine takes one lock and walks the stack at every block read: Gets/s include that cost",
 			Remedy: "compare block reads per Get, not speed"},
 		{Code: "values_unchecked", Text: "errors and values of Gets were ignored: a failed Get counts as a cheap one",
-			Remedy: "statelab read checks every value against the generator"},
+			Remedy: "statelab sweep checks every value against the generator"},
 		{Code: "no_repeats", Text: "every point was measured once: its spread is unknown",
 			Remedy: "--repeats 3"},
 	}

@@ -152,7 +152,7 @@ func Open(path string) (dir string, remove func() error, err error) {
 	}
 	// A folder may do without checksums. Where a pack has none, its list of files is damaged.
 	if _, err := os.Stat(filepath.Join(dir, Sums)); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("%s is damaged, or was not made by statelab publish: it has no %s", path, Sums), remove())
+		return "", nil, errors.Join(fmt.Errorf("%s is damaged, or was not made by statelab pack create: it has no %s", path, Sums), remove())
 	}
 	return dir, remove, nil
 }

@@ -134,6 +134,6 @@ func siteOf(shown []Shown, title string) *view.Page {
 		}
 	}
 	page.Add("All results", view.Block{Title: "Each with its page and its raw files", Table: results,
-		Note: "Every pack was checked when this site was made: statelab verify PACK.zip computes its figures and its page again from the raw files."})
+		Note: "Every pack was checked when this site was made: statelab pack verify PACK.zip computes its figures and its page again from the raw files."})
 	return page
 }

@@ -212,7 +212,7 @@ func (c *check) latencies(folder string, run *result.Run) {
 // page makes the page again and compares it, if the same program made it.
 func (c *check) page(by string) {
 	if !c.verdict.Packed {
-		c.verdict.PageNotCompared = "the folder was not packed by statelab publish"
+		c.verdict.PageNotCompared = "the folder was not packed by statelab pack create"
 		return
 	}
 	made, err := os.ReadFile(filepath.Join(c.Dir, MadeBy))

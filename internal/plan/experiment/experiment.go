@@ -18,7 +18,6 @@ const File = "experiment.yaml"
 // What an experiment can measure: the verbs.
 const (
 	Load    = "load"
-	Read    = "read"
 	Sweep   = "sweep"
 	Replay  = "replay"
 	Layouts = "layouts"
@@ -26,8 +25,11 @@ const (
 	Price   = "price"
 )
 
+// oneRead is what files of earlier versions measure that are a sweep of one point.
+const oneRead = "read"
+
 // Measures are all of them.
-func Measures() []string { return []string{Load, Read, Sweep, Replay, Layouts, Disk, Price} }
+func Measures() []string { return []string{Load, Sweep, Replay, Layouts, Disk, Price} }
 
 // Here is where an experiment runs if nothing else is said: on this machine.
 const Here = "local"

@@ -21,12 +21,12 @@ type field struct {
 }
 
 const (
-	onEngine = "load read sweep"
-	onReads  = "read sweep"
-	measured = "load read sweep replay layouts price"
+	onEngine = "load sweep"
+	onReads  = Sweep
+	measured = "load sweep replay layouts price"
 	onStates = "layouts price"
 	// onCluster can run on other machines.
-	onCluster = "read sweep replay layouts"
+	onCluster = "sweep replay layouts"
 )
 
 // fields of e in the order of files and help.
@@ -35,7 +35,7 @@ func fields(e *Experiment) []field {
 		{"name", "name", Sweep, "", "label in charts (default: the name of the output folder)", "", &e.Name},
 		{"where", "on", measured, Here, "where to run: local is this machine; slurm or slurm:PARTITION, a node of a cluster for each run", "", &e.Where},
 		{"cluster.constraint", "constraint", onCluster, "", "hardware class: a feature of the cluster's nodes, or several joined by &", Sweep, &e.Constraint},
-		{"cluster.databases", "db-at", onReads, "", "nodes that hold the database: NODE, or NODE=DIR where it has another path there", "read sweep", &e.DBAt},
+		{"cluster.databases", "db-at", onReads, "", "nodes that hold the database: NODE, or NODE=DIR where it has another path there", Sweep, &e.DBAt},
 		{"cluster.scratch", "scratch", onCluster, "/tmp", "folder on the nodes' own disks for databases that are loaded there", "", &e.Scratch},
 		{"cluster.submit", "sbatch", onCluster, "", "further arguments of sbatch, such as --sbatch=--account=research", onCluster, &e.Submit},
 
@@ -46,7 +46,7 @@ func fields(e *Experiment) []field {
 			"named set of engine options; statelab engines lists them (default: the database's own, else the engine's first)", Sweep,
 			&e.Profile},
 		{"subject.cache", "cache", onEngine, "", "size of the block cache: 64MiB, or 0.1% of the database (default: the profile's)", Sweep, &e.Cache},
-		{"subject.memory", "memory", "read sweep replay layouts price", " replay=0 layouts=64MiB price=64MiB",
+		{"subject.memory", "memory", "sweep replay layouts price", " replay=0 layouts=64MiB price=64MiB",
 			"memory budget of one process, page cache included, such as 512MiB (default or 0: the profile's, without a limit)", Sweep, &e.Memory},
 		{"subject.handles", "handles", onEngine, "", "files that the engine may keep open (default: the profile's)", Sweep, &e.Handles},
 		{"subject.cache_nodes", "cache-nodes", Replay, "0", "nodes that a tree may keep in its cache; 0: the profile's", "", &e.CacheNodes},
@@ -77,8 +77,8 @@ func fields(e *Experiment) []field {
 			Sweep,
 			&e.Age},
 
-		{"workload.name", "workload", onEngine, "readrandom load=fillrandom", "what to do; statelab workloads lists them", "", &e.Workload},
-		{"workload.gets", "gets", "read sweep replay", "500k replay=0", "number of measured Gets", "",
+		{"workload.name", "workload", onEngine, "readrandom load=fillrandom", "what to do; statelab engines --workloads lists them", "", &e.Workload},
+		{"workload.gets", "gets", "sweep replay", "500k replay=0", "number of measured Gets", "",
 			&e.Gets},
 		{"workload.warmup", "warmup", onReads, "auto",
 			"Gets before the measured ones: auto (until the reads per Get stop changing), a count, or a share of the keys such as 0.05%", "",
@@ -149,7 +149,7 @@ func fields(e *Experiment) []field {
 			"disks: here (a probe of this one), a folder of statelab disk --out, a profile (docs/prices.md), or fio's JSON output", Price, &e.Hardware},
 		{"price.gas_per_second", "gas-per-second", Price, "100M", "gas that one second of execution is worth", "", &e.GasPerSecond},
 
-		{"repeats", "repeats", "read sweep replay layouts disk price", "1 disk=3",
+		{"repeats", "repeats", "sweep replay layouts disk price", "1 disk=3",
 			"runs of each point, which take turns", "", &e.Repeats},
 		{"seed", "seed", measured, "1", "seed of all random choices", "", &e.Seed},
 	}
@@ -162,9 +162,7 @@ func (f field) in(verb string) string {
 		"db price": "folder for the files of the states (default: in --out)", "gets replay": "Gets after the last version, half of them of absent keys",
 		"keys sweep": "number of keys of the databases to load, where no --db is given", "threads load": "threads that write",
 		"in-flight disk": "numbers of reads in flight", "repeats price": "builds of each state, with other accounts",
-		"batch read":  "workloads overwrite and readwhilewriting: keys per write batch",
 		"batch sweep": "workloads overwrite and readwhilewriting: keys per write batch",
-		"set read":    "set an option of the engine: --set Name=Value (repeatable)",
 	}
 	return cmp.Or(own[f.flag+" "+verb], f.about)
 }

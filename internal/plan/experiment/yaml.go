@@ -247,6 +247,8 @@ func (r *reader) verb(root *yaml.Node) {
 	switch {
 	case measure == nil:
 		r.wrong(root, "measure", "missing: one of %s", strings.Join(Measures(), ", "))
+	case measure.Value == oneRead:
+		r.document.Experiment = *New(Sweep)
 	case !slices.Contains(Measures(), measure.Value):
 		r.wrong(measure, "measure", "invalid value %q: one of %s", measure.Value, strings.Join(Measures(), ", "))
 	default:

@@ -13,26 +13,36 @@ import (
 	"github.com/statelab/statelab/internal/explain/publish"
 )
 
-func (a *app) publishVerb() *cobra.Command {
+func (a *app) packVerb() *cobra.Command {
+	cmd := &cobra.Command{Use: "pack", Short: "Pack results into one file, check packs, make a site of them",
+		Long: `A pack is one file with results that anybody can check.
+
+  statelab pack create S --out pebble1-800k.zip
+  statelab pack verify pebble1-800k.zip
+  statelab pack site packs --out web               (pages that rank all packs in a folder)`,
+	}
+	return a.group(cmd, a.packCreate(), a.packVerify(), a.packSite())
+}
+
+func (a *app) packCreate() *cobra.Command {
 	var out string
 	var force bool
 	cmd := &cobra.Command{
-		Use:   "publish FOLDER",
+		Use:   "create FOLDER",
 		Short: "Pack a folder of results into one file, with a checksum of everything in it",
-		Long: `Publish packs the results in FOLDER (figures, counters, time series, histograms,
+		Long: `Create packs the results in FOLDER (figures, counters, time series, histograms,
 the experiment and a page; no database) into a zip file. Anybody can check it:
-statelab verify computes its figures and its page again from the raw files. The
+statelab pack verify computes its figures and its page again from the raw files. The
 pack names paths and hardware of this machine.
 
-  statelab publish S --out pebble1-800k.zip
-  statelab verify pebble1-800k.zip
-  statelab site packs --out web                    (pages that rank all packs in a folder)`,
+  statelab pack create S --out pebble1-800k.zip
+  statelab pack verify pebble1-800k.zip`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "the pack (default: FOLDER.zip in this folder)")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it exists")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if len(args) != 1 {
-			m.add("name one folder of results (example: statelab publish S --out S.zip)")
+			m.add("name one folder of results (example: statelab pack create S --out S.zip)")
 			return m.err()
 		}
 		m.readable("", args[0])
@@ -76,18 +86,18 @@ func contradicted(path string, problems []string) error {
 	return fmt.Errorf("%s does not pass: %s\n  %s%s", path, plural(len(problems), "contradiction"), strings.Join(list, "\n  "), more)
 }
 
-func (a *app) verifyVerb() *cobra.Command {
+func (a *app) packVerify() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify PACK...",
 		Short: "Check packs of results: checksums, every figure against the raw files, and the page",
-		Long: `Verify checks packs made by statelab publish, and folders of results. It compares
+		Long: `Verify checks packs made by statelab pack create, and folders of results. It compares
 the checksum of every file, computes figures again from the counters, the time
 series and the latency histograms, summaries from their runs, and the page from
 all of it. Anything that contradicts is named, and the exit code is 1.
 
-  statelab verify pebble1-800k.zip
-  statelab verify S
+  statelab pack verify pebble1-800k.zip
+  statelab pack verify S
 
 What passes has not been changed since it was packed and does not contradict
 itself. Whether it was ever measured, no check of files can tell.`,
@@ -95,7 +105,7 @@ itself. Whether it was ever measured, no check of files can tell.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if len(args) == 0 {
-			m.add("name a pack or a folder of results (example: statelab verify S.zip)")
+			m.add("name a pack or a folder of results (example: statelab pack verify S.zip)")
 		}
 		for _, path := range args {
 			m.readable("", path)
@@ -140,25 +150,25 @@ func (a *app) verify(path string) (found *publish.Verdict, err error) {
 	return publish.Verify(dir, versionLine())
 }
 
-func (a *app) siteVerb() *cobra.Command {
+func (a *app) packSite() *cobra.Command {
 	var out, title string
 	cmd := &cobra.Command{
 		Use:   "site FOLDER --out DIR",
 		Short: "Make a static site of all packs in a folder: ranked by question, with every report",
-		Long: `Site checks every pack (*.zip, made by statelab publish) in FOLDER and writes pages
+		Long: `Site checks every pack (*.zip, made by statelab pack create) in FOLDER and writes pages
 for any web server: one that ranks engines, trees and layouts by question, and the
 report and the raw files of each pack. Only what was measured under the same
 conditions is ranked together. Packs that do not pass the check are left out and
 named. The pages load nothing from elsewhere.
 
-  statelab site packs --out web
-  statelab site packs --out web --title 'State lookups on NVMe'`,
+  statelab pack site packs --out web
+  statelab pack site packs --out web --title 'State lookups on NVMe'`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "new folder for the pages")
 	cmd.Flags().StringVar(&title, "title", "Published results", "heading of the site")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if len(args) != 1 {
-			m.add("name one folder of packs (example: statelab site packs --out web)")
+			m.add("name one folder of packs (example: statelab pack site packs --out web)")
 		} else {
 			m.readable("", args[0])
 		}
@@ -171,7 +181,7 @@ named. The pages load nothing from elsewhere.
 			return err
 		}
 		if len(packs) == 0 {
-			return fmt.Errorf("%s holds no packs (*.zip): make some with statelab publish", args[0])
+			return fmt.Errorf("%s holds no packs (*.zip): make some with statelab pack create", args[0])
 		}
 		var shown []publish.Shown
 		if err := output.WriteFolder(out, func(dir string) error {
