@@ -29,7 +29,7 @@ func (a *app) curvesOf(t target, spec bench.Spec, cores int, reserve reserveOf, 
 	measured := spec.Gets
 	spec.WarmupGets = slices.Max(warmups)
 	if spec.WarmupGets+2*spec.Gets > maxCurveGets {
-		return nil, fmt.Errorf("%d warm-up and %d measured Gets are too many for a trace in memory: use statelab trace and statelab simulate, or predict --layout",
+		return nil, fmt.Errorf("%d warm-up and %d measured Gets are too many for a trace in memory: use statelab trace and statelab simulate, or predict --levels",
 			spec.WarmupGets, spec.Gets)
 	}
 	spec.Gets *= 2

@@ -23,10 +23,12 @@ func TestExitCodes(t *testing.T) {
 	// Every verb is here; nil: it takes no path that has to exist.
 	verbs := map[string][][]string{
 		"accesses": {{"accesses", "info", missing}}, "advise": {{"advise", missing}}, "changeset": {{"changeset", "info", missing},
-			{"changeset", "pack", "verify", missing}}, "cluster": nil, "compare": {{"compare", missing, damaged}}, "disk": {{"disk", missing}}, "doctor": nil, "engines": nil,
+			{"changeset", "verify", missing}}, "cluster": nil, "compare": {{"compare", missing, damaged}}, "disk": {{"disk", missing}},
+		"doctor": nil, "engines": nil,
 		"import": {{"import", missing, "--out", out}}, "inspect": {{"inspect", missing}, {"inspect", "--db", missing}, {"inspect", missing, "--as", "node"}},
 		"layouts": nil, "load": nil, "predict": {{"predict", "--levels", missing, "--cache", "1MiB"}, {"predict", "--db", missing, "--cache", "1MiB"}},
-		"price": {{"price", "--from", missing}}, "pack": {{"pack", "create", missing, "--out", out + ".zip"}, {"pack", "verify", missing}, {"pack", "site", missing, "--out", out}},
+		"price":  {{"price", "--from", missing}},
+		"pack":   {{"pack", "create", missing, "--out", out + ".zip"}, {"pack", "verify", missing}, {"pack", "site", missing, "--out", out}},
 		"replay": {{"replay", "--tree", "null", "--changes", missing}}, "report": {{"report", missing}, {"report", "--serve", missing}}, "run": {{"run", missing}},
 		"simulate": {{"simulate", missing, "--cache", "1MiB"}},
 		"sweep":    {{"sweep", "--db", missing, "--cache", "1MiB"}, {"sweep", "--db", db, "--cache", "200KiB"}, {"sweep", "--db", db, "--engine", "rocks"}},

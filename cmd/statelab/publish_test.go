@@ -23,7 +23,8 @@ func TestPublish(t *testing.T) {
 	}
 	for _, name := range []string{"load", "sweep", "read", "replay", "layouts"} {
 		must(t, "pack", "create", at(name), "--out", at("packs/"+name+".zip"))
-		if o := must(t, "pack", "verify", at("packs/"+name+".zip"), at(name)); strings.Count(o.stdout, " passes: ") != 2 || strings.Count(o.stdout, "not compared") != 1 {
+		o := must(t, "pack", "verify", at("packs/"+name+".zip"), at(name))
+		if strings.Count(o.stdout, " passes: ") != 2 || strings.Count(o.stdout, "not compared") != 1 {
 			t.Errorf("%s: %s", name, o.stdout)
 		}
 	}

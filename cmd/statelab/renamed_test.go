@@ -64,7 +64,8 @@ func TestRenamedCommandsAndFlags(t *testing.T) {
 		}
 	}
 	errs.Reset()
-	if code := run(context.Background(), []string{"bisect", "--module", "M"}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "examples/bisect") {
+	code := run(context.Background(), []string{"bisect", "--module", "M"}, &out, &errs)
+	if code != exitUsage || !strings.Contains(errs.String(), "examples/bisect") {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

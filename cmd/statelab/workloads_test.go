@@ -64,7 +64,8 @@ func TestOverwriteLeavesADatabaseThatChecks(t *testing.T) {
 	if err := keyspace.WriteManifest(db, m); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, statelab(t, "sweep", "--db", db, "--gets", "30k", "--warmup", "0", "--out", filepath.Join(t.TempDir(), "R")), exitFailed, "wrong answer", "get key ")
+	refused(t, statelab(t, "sweep", "--db", db, "--gets", "30k", "--warmup", "0", "--out", filepath.Join(t.TempDir(), "R")),
+		exitFailed, "wrong answer", "get key ")
 }
 
 func TestReadWhileWriting(t *testing.T) {
