@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-var documentedCommand = regexp.MustCompile("(?m)(?:^|[\\s`/])statelab +([a-z]+(?: (?:create|remove|info|import|export|generate|harvest|verify|site|check))?)((?: " +
-	"+(?:[^\\s`]+))*)")
+var documentedCommand = regexp.MustCompile("(?m)(?:^|[\\s`/])statelab +([a-z]+(?: (?:create|remove|info|import|export|generate|harvest|verify|site|check))?)" +
+	"((?: +(?:[^\\s`]+))*)")
 
 // A command line in a document or a help text names a verb and flags that exist.
 func TestDocumentedCommandsExist(t *testing.T) {

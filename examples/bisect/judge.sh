@@ -2,6 +2,9 @@
 # Judges a commit of a library for git bisect run, as README.md shows: judge.sh MODULE LIMIT FLAGS...
 # In a clone of the library; the first commit that it sees is the good one. It answers 0 good, 1 bad, 125 does not
 # build or run. What it makes is in the folder statelab below .git.
+set -eu
+module=$1 limit=$2
+shift 2
 source=$(cd "$(dirname "$0")/../.." && pwd)
 library=$PWD
 work=$(git rev-parse --absolute-git-dir)/statelab
