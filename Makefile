@@ -76,7 +76,7 @@ statelab: tools
 build: statelab
 	@if command -v $$($(GO) env CC) >/dev/null && echo "build bin/statelab-run-pebble" && \
 		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-pebble ./cmd/statelab-run-pebble; then :; else \
-		rm -f bin/statelab-run-pebble; echo "no C compiler that works: Pebble is measured in pure Go, with more memory than a node (docs/speed.md)"; fi
+		rm -f bin/statelab-run-pebble; echo "no C compiler that works: Pebble is measured in pure Go, with more memory than a node (docs/engines.md)"; fi
 
 runners: tools needs rocksdb rust
 	$(GO) build -o bin/statelab-run-parquet ./cmd/statelab-run-parquet

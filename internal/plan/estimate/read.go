@@ -105,7 +105,7 @@ func Read(r ReadSpec, m Machine) Step {
 // heapFactor: a cache of 256 MiB on the Go heap made 667 MiB resident.
 const heapFactor = 2.2
 
-// cgoFactor: a cache of 256 MiB in C's memory made 387 MiB resident (docs/speed.md).
+// cgoFactor: a cache of 256 MiB in C's memory made 387 MiB resident (docs/engines.md).
 const cgoFactor = 1.2
 
 // accessesPerGet are the blocks that a Get of an LSM tree needs, none cached: 4 of 300k keys
