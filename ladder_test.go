@@ -118,7 +118,7 @@ var ladder = []rung{
 	}},
 	{"plan", map[string][]string{
 		"internal/plan":            {"internal/base/failure", "internal/base/output", "internal/plan/runners", "result"},
-		"internal/plan/experiment": {},
+		"internal/plan/experiment": {"internal/subject"},
 		"internal/plan/runners": {"engine", "internal/base/failure", "internal/run/protocol", "internal/run/session",
 			"internal/base/unit", "internal/subject", "result"},
 		"internal/plan/sweep": {"engine", "internal/base/keyspace", "internal/base/unit", "internal/model/lsm", "internal/plan", "internal/plan/runners",

@@ -83,8 +83,9 @@ type Engine struct {
 // engine.WithCgo; "" of others. Its cache is then on the Go heap or in C's memory.
 func (r *Run) Build() string {
 	build := r.Engine.Options[engine.BuildOption]
-	if build == "" && len(r.Engine.Options) > 0 && r.Host.Go != "" && (r.Engine.Name == "pebble1" || r.Engine.Name == "pebble2") {
-		// Older runs say it of their process.
+	if build == "" && len(r.Engine.Options) > 0 && r.Host.Go != "" && r.Database.Format != "" {
+		// Older runs say it of their process. Engines whose databases have a format are those that
+		// can be built either way.
 		build = engine.PureGo
 		if r.Host.Cgo {
 			build = engine.WithCgo

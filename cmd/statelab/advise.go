@@ -313,7 +313,7 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 	spec := a.readSpec(g, t, m)
 	if t.engine != nil && !slices.Contains([]string{"pebble1", "pebble2", "rocksdb"}, spec.Engine) {
 		m.add("%s: a database of %s; advise supports pebble1, pebble2 and rocksdb. %s", dir, spec.Engine,
-			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), spec.Engine))
+			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.engine.Info().Has(engine.HasNoCache)))
 	}
 	return t, spec
 }

@@ -8,6 +8,7 @@ type Engine struct {
 	Cost    EngineCost
 
 	KeepsNothing bool // it measures the harness, and is not ranked
+	Tables       bool // a database has several by name
 }
 
 // EngineCost is of `statelab load --engine E --keys 1M` (key 32 B, value 110 B, random
@@ -69,14 +70,24 @@ func Engines() []Engine {
 		{Name: "mem", Cost: inMemory},
 		{Name: "null", Cost: nothing, KeepsNothing: true},
 		// 154 MB, at most 263 MB; 259 k keys/s.
-		{Name: "rocksdb", Program: Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners},
+		{Name: "rocksdb", Program: Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners}, Tables: true,
 			Cost: EngineCost{Space: 1.09, Peak: 1.9, KeysPerSecond: 250e3, GetNanos: 8.9e3, Memory: 0.5}},
-		{Name: "mdbx", Program: Program{"statelab-run-mdbx", "libmdbx, the engine of Erigon and reth", "Apache-2.0", makeRunners},
+		{Name: "mdbx", Program: Program{"statelab-run-mdbx", "libmdbx, the engine of Erigon and reth", "Apache-2.0", makeRunners}, Tables: true,
 			Cost: EngineCost{Mapped: true, Space: 1.76, Peak: 1.76, KeysPerSecond: 23e3, GetNanos: 1.7e3}}, // 249 MB
-		{Name: "lmdb", Program: Program{"statelab-run-lmdb", "LMDB", "OLDAP-2.8", makeRunners},
+		{Name: "lmdb", Program: Program{"statelab-run-lmdb", "LMDB", "OLDAP-2.8", makeRunners}, Tables: true,
 			Cost: EngineCost{Mapped: true, Space: 1.75, Peak: 1.75, KeysPerSecond: 200e3, GetNanos: 1.7e3}}, // 248 MB
 		{Name: "native", Program: Program{"statelab-run-native", "any shared library that implements native/statelab_engine.h", "the library's", makeRunners}},
 	}
+}
+
+// WithTables names the engines whose databases have several tables by name.
+func WithTables() (names []string) {
+	for _, e := range Engines() {
+		if e.Tables {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }
 
 // EngineOf is the engine of a name. One without measurements has the costs of an LSM tree; taken

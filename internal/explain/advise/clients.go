@@ -44,23 +44,21 @@ func RocksDBCache(client Client, cacheBytes int64) (defaultBytes int64, flag str
 
 // NoCacheFlag says how to give more memory to a database that advise cannot compute: what its
 // client, by the name that inspect shows, has instead of a flag for a block cache.
-func NoCacheFlag(client, engine string) string {
-	switch engine {
-	case "mdbx", "lmdb", "bbolt":
+// mapped: its engine has no block cache.
+func NoCacheFlag(client string, mapped bool) string {
+	switch {
+	case mapped:
 		if client == "" {
 			client = "its program"
 		}
 		return "It has no block cache: the operating system's page cache is its cache, so leave memory free " +
 			"(" + client + " has no flag for it; statelab sweep --memory measures what memory gains)"
-	case "goleveldb":
-		switch client {
-		case "geth":
-			return "geth's --cache and --cache.database set its block cache, half of what the database gets " +
-				"(statelab sweep --cache measures what a block cache gains)"
-		case "a node of the Cosmos SDK":
-			return "The Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a number of nodes, 781250 by default " +
-				"(statelab sweep --cache measures what a block cache gains)"
-		}
+	case client == "geth":
+		return "geth's --cache and --cache.database set its block cache, half of what the database gets " +
+			"(statelab sweep --cache measures what a block cache gains)"
+	case client == "a node of the Cosmos SDK":
+		return "The Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a number of nodes, 781250 by default " +
+			"(statelab sweep --cache measures what a block cache gains)"
 	}
 	return "To find out what a block cache gains, measure it with statelab sweep --cache"
 }

@@ -15,6 +15,7 @@ func TestBuilds(t *testing.T) {
 	with := func(build, name string) func(*result.Run) {
 		return func(r *result.Run) {
 			r.Engine.Name, r.Engine.Options = name, map[string]string{"cache_bytes": "1"}
+			r.Database.Format = "13"
 			if r.Host.Go = "go1.26"; build != "" {
 				r.Engine.Options[engine.BuildOption] = build
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // field is a setting of an experiment: its place in the file, its flag, the verbs
@@ -39,7 +41,9 @@ func fields(e *Experiment) []field {
 		{"cluster.scratch", "scratch", onCluster, "/tmp", "folder on the nodes' own disks for databases that are loaded there", "", &e.Scratch},
 		{"cluster.submit", "sbatch", onCluster, "", "further arguments of sbatch, such as --sbatch=--account=research", onCluster, &e.Submit},
 
-		{"subject.engine", "engine", onEngine, "", "engine; statelab engines lists them (default: the database's own, pebble1 for a new one)", Sweep, &e.Engine},
+		{"subject.engine", "engine", onEngine, "",
+			"engine; statelab engines lists them (default: the database's own, " + subject.Engines()[0].Name + " for a new one)", Sweep,
+			&e.Engine},
 		{"subject.tree", "tree", Replay, "", "trees, TREE or TREE:PROFILE", Replay, &e.Tree},
 		{"subject.layout", "layout", onStates, "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed", onStates, &e.Layout},
 		{"subject.profile", "profile", onEngine, "",
@@ -58,8 +62,8 @@ func fields(e *Experiment) []field {
 			&e.Existing},
 		{"database.ignore_lock", "ignore-lock", onReads, "", "read even if another process has the database open", "", &e.IgnoreLock},
 		{"database.table", "table", onReads, "",
-			"table of a database that has several by name (rocksdb, mdbx, lmdb), or kind of keys of a client's database on Pebble or LevelDB; " +
-				"statelab inspect lists them; or a mix: a=70,b=30",
+			"table of a database that has several by name (" + strings.Join(subject.WithTables(), ", ") + "), or kind of keys of a client's database " +
+				"on Pebble or LevelDB; statelab inspect lists them; or a mix: a=70,b=30",
 			"", &e.Table},
 		{"database.read_only", "read-only", onReads, "", "open read-only; by default a database is opened as a node opens it, with its write buffers", "",
 			&e.ReadOnly},

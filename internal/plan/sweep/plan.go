@@ -179,12 +179,11 @@ func (s *Setting) set(axis, value string) (err error) {
 	return err
 }
 
-// ParseEngine reads an engine, or an engine with its profile such as
-// rocksdb:partitioned.
+// ParseEngine reads an engine, or an engine with its profile: NAME:PROFILE.
 func ParseEngine(value, otherwise string) (name, profile string, err error) {
 	name, profile, given := strings.Cut(value, ":")
 	if name == "" || given && profile == "" {
-		return "", "", fmt.Errorf("invalid engine %q (examples: pebble1, rocksdb:partitioned)", value)
+		return "", "", fmt.Errorf("invalid engine %q: write NAME or NAME:PROFILE; statelab engines lists them", value)
 	}
 	if !given {
 		profile = otherwise

@@ -29,7 +29,7 @@ func HarnessFloor(clock *measure.Clock) float64 {
 // floorManifest describes the keys that the harness is measured with.
 func floorManifest() *keyspace.Manifest {
 	const keys, keyBytes, valueBytes = 1 << 20, 32, 110
-	return &keyspace.Manifest{Engine: "null", Keys: keys, Loaded: keys, Settled: true, KeyBytes: keyBytes, KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix,
+	return &keyspace.Manifest{Keys: keys, Loaded: keys, Settled: true, KeyBytes: keyBytes, KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix,
 		ValueModel: keyspace.Random, ValueBytes: valueBytes}
 }
 
