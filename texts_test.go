@@ -85,7 +85,8 @@ func word(err error) string { return err.Error() }
 }
 
 // searches are functions and methods that tell something of a text.
-var searches = regexp.MustCompile(`^(Contains.*|HasPrefix|HasSuffix|EqualFold|Cut|CutPrefix|CutSuffix|Index.*|LastIndex.*|TrimPrefix|TrimSuffix|Match.*|Find.*|Count)$`)
+var searches = regexp.MustCompile(`^(Contains.*|HasPrefix|HasSuffix|EqualFold|Cut|CutPrefix|CutSuffix|` +
+	`Index.*|LastIndex.*|TrimPrefix|TrimSuffix|Match.*|Find.*|Count)$`)
 
 // passes are functions whose result holds the text that they are given.
 var passes = regexp.MustCompile(`^(ToLower|ToUpper|Trim.*|Fields|Split.*|Lines|Replace.*|Sprint.*|Join|ToValidUTF8|string)$`)
