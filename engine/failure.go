@@ -27,6 +27,8 @@ const (
 	CodeMappedFile  Code = "mapped_file"   // a file that is mapped into memory could not be read or written
 	CodeMemory      Code = "memory"        // memory ran out
 	CodeKilled      Code = "killed"        // a process was killed, as the kernel does where memory runs out
+	CodeNotHere     Code = "not_installed" // a program that is needed is not here
+	CodeWrong       Code = "wrong_answer"  // a subject gave another answer than it must
 	CodeCrashed     Code = "crashed"       // a process died of a fault of its own
 	CodeHung        Code = "hung"          // a process made no progress and was killed
 	CodeAway        Code = "away"          // a service does not answer and may come back

@@ -62,6 +62,9 @@ func (e *NoRunError) Error() string {
 	return fmt.Sprintf("%s has no %s: it is not the folder of a run", e.Dir, RunFile)
 }
 
+// FailureCode is CodeNoResult.
+func (*NoRunError) FailureCode() engine.Code { return engine.CodeNoResult }
+
 // Begun reports whether a run has written into the folder.
 func (e *NoRunError) Begun() bool {
 	for _, name := range []string{SeriesFile, LatencyFile} {
@@ -120,7 +123,7 @@ func readOf[T any](path, schema string, schemaOf func(*T) string) (*T, error) {
 		return nil, err
 	}
 	if found := schemaOf(v); found != schema {
-		return nil, fmt.Errorf("%s: schema is %q, this version reads %q", path, found, schema)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path, found, schema)
 	}
 	return v, nil
 }

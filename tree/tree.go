@@ -208,3 +208,6 @@ type VersionError struct {
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the commit returned version %d, not %d: the tree lost or repeated a version", e.Got, e.Want)
 }
+
+// FailureCode is CodeWrong.
+func (*VersionError) FailureCode() engine.Code { return engine.CodeWrong }

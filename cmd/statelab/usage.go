@@ -73,7 +73,7 @@ func (m *mistakes) cannotRead(format string, args ...any) {
 	for _, arg := range args {
 		err, _ := arg.(error)
 		f := failure.Of(err)
-		if f == nil || f.Code == "" || m.why != nil {
+		if f == nil || f.Code == "" || m.why != nil && (m.why.Remedy != "" || f.Remedy == "") {
 			continue
 		}
 		if f.Code == engine.CodeMissing {

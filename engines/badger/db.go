@@ -122,7 +122,7 @@ func (d *db) Warnings() []engine.Warning {
 
 // BackgroundError tells what could not be flushed.
 func (d *db) BackgroundError() error {
-	if err := d.log.failure.Load(); err != nil {
+	if err := d.log.failed.Load(); err != nil {
 		return fmt.Errorf("badger: %s: %w", d.dir, *err)
 	}
 	return nil

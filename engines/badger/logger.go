@@ -7,20 +7,23 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 )
 
 // logger passes Badger's messages on and notes what it can do no more: it tells so
 // nowhere else.
 type logger struct {
-	tell    func(string) // may be nil
-	failure atomic.Pointer[error]
+	tell   func(string) // may be nil
+	failed atomic.Pointer[error]
 }
 
 // Errorf notes a failing flush, which Badger tries again for ever.
 func (l *logger) Errorf(format string, args ...any) {
-	if strings.HasPrefix(format, "error flushing memtable") {
+	if failure.Badger(format) == engine.CodeIO {
 		err := errors.New(message(format, args))
-		l.failure.CompareAndSwap(nil, &err)
+		l.failed.CompareAndSwap(nil, &err)
 	}
 	l.say(format, args)
 }

@@ -58,7 +58,7 @@ func (d *db) flush() error {
 func (d *db) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
 	var last globals
 	return rest.Await(ctx, &d.unsettled, func(time.Duration) (b adapter.Background, err error) {
-		b.Failed = d.log.failure.Load() != nil // Settle tells
+		b.Failed = d.log.failed.Load() != nil // Settle tells
 		b.Due, b.PendingBytes = d.due()
 		b.Running = int(number(expvar.Get(y.BADGER_METRIC_PREFIX + "compaction_current_num_lsm")))
 		now := readGlobals()

@@ -5,6 +5,8 @@ package pagetrie
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/statelab/statelab/engine"
 )
 
 const (
@@ -151,6 +153,9 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("page %d is damaged: %s", e.Page, e.Why) }
+
+// FailureCode is CodeDamaged.
+func (*DamagedError) FailureCode() engine.Code { return engine.CodeDamaged }
 
 func damaged(id uint32, format string, args ...any) error {
 	return &DamagedError{id, fmt.Sprintf(format, args...)}

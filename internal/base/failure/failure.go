@@ -49,6 +49,8 @@ var meanings = map[engine.Code]meaning{
 		"(dmesg names the cause): remove the cause" + again},
 	engine.CodeMemory:      {Failed, "memory ran out: free some, or lower --cache or --memory" + again},
 	engine.CodeKilled:      {Failed, "if nobody killed it, memory ran out (dmesg tells): free some, or lower --cache or --memory" + again},
+	engine.CodeNotHere:     {exit: Failed}, // the text says how to get it
+	engine.CodeWrong:       {exit: Failed},
 	engine.CodeCrashed:     {exit: Failed},
 	engine.CodeHung:        {exit: Failed},
 	engine.CodeAway:        {exit: Failed},

@@ -37,6 +37,11 @@ var rocksDB = []rule{
 	{"not recognized", engine.CodeOption}, // until version 6
 }
 
+// badger are words of Badger's log, which alone tells of these.
+var badger = []rule{
+	{"error flushing memtable", engine.CodeIO}, // it tries again for ever
+}
+
 // slurm are words of Slurm's programs about their controller.
 var slurm = []rule{
 	{"unable to contact", engine.CodeAway},
@@ -54,6 +59,9 @@ func Foreign(text string) engine.Code { return recognise(text, foreign) }
 
 // RocksDB is the code of the text of one of RocksDB's errors.
 func RocksDB(text string) engine.Code { return recognise(text, rocksDB) }
+
+// Badger is the code of a line of Badger's log.
+func Badger(line string) engine.Code { return recognise(line, badger) }
 
 // Slurm is the code of what one of Slurm's programs says on its standard error.
 func Slurm(text string) engine.Code { return recognise(text, slurm) }

@@ -110,7 +110,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 	}
 	m, err := parseManifest(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+		return nil, engine.Fail(engine.CodeDamaged, "%s is damaged: %w", path, err)
 	}
 	return m, nil
 }

@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // Replaces tells whether the regular file at path may be replaced; nil: none may.
@@ -42,13 +44,16 @@ type ExistsError struct{ Path string }
 
 func (e ExistsError) Error() string { return e.Path + " already exists: choose another name" }
 
+// FailureCode is CodeExists.
+func (ExistsError) FailureCode() engine.Code { return engine.CodeExists }
+
 // File checks that a file may be created at path.
 func File(path string, replaces Replaces) error {
 	if err := OutsideDatabases(path); err != nil {
 		return err
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s: there is no folder %s", path, filepath.Dir(path))
+		return engine.Fail(engine.CodeMissing, "%s: there is no folder %s", path, filepath.Dir(path))
 	}
 	info, err := os.Lstat(path)
 	switch {
@@ -153,11 +158,11 @@ func Folder(path string) error {
 	}
 	for _, kind := range results {
 		if _, err := os.Lstat(filepath.Join(path, kind.file)); err == nil {
-			return fmt.Errorf("%s already holds %s: choose another folder%s", path, kind.what, kind.orElse)
+			return engine.Fail(engine.CodeExists, "%s already holds %s: choose another folder%s", path, kind.what, kind.orElse)
 		}
 	}
 	if other != "" {
-		return fmt.Errorf("%s is not empty (it holds %s): choose a new folder", path, other)
+		return engine.Fail(engine.CodeExists, "%s is not empty (it holds %s): choose a new folder", path, other)
 	}
 	return nil
 }

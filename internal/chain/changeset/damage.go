@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // DamageError says where a set is not what its format promises.
@@ -31,6 +33,9 @@ func (e *DamageError) Error() string {
 
 // Unwrap returns the cause.
 func (e *DamageError) Unwrap() error { return e.Err }
+
+// FailureCode is CodeDamaged.
+func (*DamageError) FailureCode() engine.Code { return engine.CodeDamaged }
 
 var (
 	errShort    = errors.New("cut short: it ends inside a record")

@@ -86,6 +86,9 @@ func (e *DamageError) Error() string {
 // Unwrap returns the cause.
 func (e *DamageError) Unwrap() error { return e.Err }
 
+// FailureCode is CodeDamaged.
+func (*DamageError) FailureCode() engine.Code { return engine.CodeDamaged }
+
 const (
 	headerFrame byte = 'H'
 	getsFrame   byte = 'G'

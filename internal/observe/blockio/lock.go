@@ -97,6 +97,9 @@ func (e *VanishedError) Error() string {
 	return e.Path + " was deleted by the process that holds the database"
 }
 
+// FailureCode is CodeInUse.
+func (*VanishedError) FailureCode() engine.Code { return engine.CodeInUse }
+
 // AsVanished turns the error of a missing file into a VanishedError and returns
 // other errors unchanged.
 func AsVanished(err error, path string) error {

@@ -28,6 +28,9 @@ func (e *OtherEngineError) Error() string {
 	return fmt.Sprintf("%s is a database of %s, not of %s: %s", e.Dir, e.Writer, e.Asked, e.Remedy)
 }
 
+// FailureCode is CodeOtherEngine.
+func (*OtherEngineError) FailureCode() engine.Code { return engine.CodeOtherEngine }
+
 // endsWithin bounds the wait for a runner to end after its parent process was killed.
 const endsWithin = 10 * time.Second
 

@@ -199,7 +199,7 @@ func newestMarker(names []string, prefix string) (value string, err error) {
 		iteration, v, is := strings.Cut(rest, ".")
 		n, err := strconv.ParseInt(iteration, 10, 63)
 		if !is || err != nil {
-			return "", fmt.Errorf("unreadable marker file %s", name)
+			return "", engine.Fail(engine.CodeDamaged, "unreadable marker file %s", name)
 		}
 		if n > newest {
 			newest, value = n, v

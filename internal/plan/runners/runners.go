@@ -43,6 +43,9 @@ func (e *NotHere) Error() string {
 	return fmt.Sprintf("%s is neither beside statelab nor on PATH: %s", e.Runner, e.Fix)
 }
 
+// FailureCode is CodeNotHere.
+func (*NotHere) FailureCode() engine.Code { return engine.CodeNotHere }
+
 // Found is an engine, tree or layout in a runner that was found.
 type Found[Info protocol.Info] struct {
 	Runner
@@ -65,12 +68,12 @@ func Find[Info protocol.Info](k Known) (*Found[Info], error) {
 	}
 	var d protocol.Description
 	if err := json.Unmarshal(text, &d); err != nil || d.Schema != protocol.DescriptionSchema {
-		return nil, fmt.Errorf("%s is of another version (it says %q): %s", path, clip(string(text)), k.Fix)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s is of another version (it says %q): %s", path, clip(string(text)), k.Fix)
 	}
 	var here bool
 	if found.Info, found.Missing, here = protocol.Pick[Info](&d, k.Name); !here {
 		word, _, _ := protocol.Common(found.Info)
-		return nil, fmt.Errorf("%s holds no %s %s: %s", path, word, k.Name, k.Fix)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s holds no %s %s: %s", path, word, k.Name, k.Fix)
 	}
 	return found, nil
 }
@@ -141,7 +144,7 @@ func (r Runner) ask(ctx context.Context, question string, about any) ([]byte, er
 	out.Close() // ends a runner that would say more
 	if err = errors.Join(err, command.Wait()); err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = errors.New("no answer in time")
+			err = engine.Fail(engine.CodeHung, "no answer in time")
 		}
 		return nil, fmt.Errorf("%s %s: %w: %s", r.Path, strings.Join(append(slices.Clip(r.Args), question), " "), err, clip(words.text()))
 	}

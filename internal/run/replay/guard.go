@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/result"
 )
 
@@ -36,6 +37,9 @@ type stuckError struct {
 func (e *stuckError) Error() string {
 	return fmt.Sprintf("%s did not return within %v: the goroutines that hang are in %s", e.call, e.after, result.StacksFile)
 }
+
+// FailureCode is CodeHung.
+func (*stuckError) FailureCode() engine.Code { return engine.CodeHung }
 
 // store writes the stacks into the run folder.
 func (e *stuckError) store(dir string) error {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/result"
 )
@@ -133,6 +134,9 @@ type RootError struct {
 func (e *RootError) Error() string {
 	return fmt.Sprintf("wrong root at version %d, store %s: %x, where the change set says %x", e.Version, e.Store, e.Got, e.Want)
 }
+
+// FailureCode is CodeWrong.
+func (*RootError) FailureCode() engine.Code { return engine.CodeWrong }
 
 // last are the roots of the last version.
 func (b *rootBook) last() result.RootsAt {
