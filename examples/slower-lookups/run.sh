@@ -9,8 +9,8 @@ set -eu
 KEYS=${KEYS:-500k} GETS=${GETS:-50k}
 
 statelab load --db db --keys "$KEYS"
-statelab read --db db --cache 4MiB --gets "$GETS" --warmup "$GETS" --out before
-statelab read --db db --cache 2MiB --gets "$GETS" --warmup "$GETS" --out after
+statelab sweep --db db --cache 4MiB --gets "$GETS" --warmup "$GETS" --out before
+statelab sweep --db db --cache 2MiB --gets "$GETS" --warmup "$GETS" --out after
 if statelab compare before after --fail-if 'block_reads_per_get > +2%'; then
 	echo "passed"
 else
