@@ -79,6 +79,12 @@ func (s *Study) Markdown(w io.Writer) error {
 		}
 	}
 	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
+		last := len(verdicts.Heads) - 1 // the source, which the name of its author links to
+		verdicts.Heads = verdicts.Heads[:last]
+		for i := range verdicts.Rows {
+			row := &verdicts.Rows[i]
+			row.Cells[0], row.Cells = fmt.Sprintf("[%s](%s)", row.Cells[0], row.Cells[last]), row.Cells[:last]
+		}
 		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
 		markdownTable(&b, verdicts)
 		fmt.Fprintf(&b, "\n%s How each claim is judged: [docs/layouts.md](../layouts.md#published-claims).\n\n    %s\n", s.states(),
