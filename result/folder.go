@@ -34,16 +34,21 @@ const maxJSONBytes = 256 << 20
 
 // WriteRun writes run.json into dir, whole or not at all.
 func WriteRun(dir string, r *Run) error {
+	r.regime()
 	return write(filepath.Join(dir, RunFile), r, &r.Schema, RunSchema, &r.Warnings)
 }
 
 // ReadRun reads dir/run.json.
 func ReadRun(dir string) (*Run, error) {
 	r, err := readOf(filepath.Join(dir, RunFile), RunSchema, func(v *Run) string { return v.Schema })
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &NoRunError{dir, err}
+	case err != nil:
+		return nil, err
 	}
-	return r, err
+	r.regime() // older versions told that of the whole cache, of which memtables take a part
+	return r, nil
 }
 
 // NoRunError says that a folder has no run.json. It is an fs.ErrNotExist.
@@ -76,19 +81,6 @@ func (e *NoRunError) Begun() bool {
 }
 
 func (e *NoRunError) Unwrap() error { return e.err }
-
-// WriteSweep writes sweep.json into dir, whole or not at all.
-func WriteSweep(dir string, s *Sweep) error {
-	if s.Points == nil { // it was interrupted in its first run
-		s.Points = []Point{}
-	}
-	return write(filepath.Join(dir, SweepFile), s, &s.Schema, SweepSchema, &s.Warnings)
-}
-
-// ReadSweep reads dir/sweep.json.
-func ReadSweep(dir string) (*Sweep, error) {
-	return readOf(filepath.Join(dir, SweepFile), SweepSchema, func(v *Sweep) string { return v.Schema })
-}
 
 // ReadSeries reads dir/series.jsonl. A last line cut short by a kill is left
 // out; damage anywhere else is an error.

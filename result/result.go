@@ -13,6 +13,7 @@ package result
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -44,7 +45,7 @@ type Run struct {
 
 	Engine     Engine      `json:"engine"`
 	Workload   Workload    `json:"workload"`
-	Cache      Cache       `json:"cache_bytes"`
+	Cache      Cache       `json:"cache"`
 	PageCache  string      `json:"page_cache"` // direct, cold, warm, asis
 	Memory     *Memory     `json:"memory,omitempty"`
 	Host       Host        `json:"host"`
@@ -52,7 +53,7 @@ type Run struct {
 	Database   Database    `json:"database"`               // at the start (after a load: at its end)
 	After      *Database   `json:"database_end,omitempty"` // at the end
 	Phases     []Phase     `json:"phases"`
-	Inflection *Inflection `json:"inflection,omitempty"` // of Database; what phase the cache is in
+	Inflection *Inflection `json:"inflection,omitempty"` // of Database; the regime that the cache is in
 	Changes    *ChangeSet  `json:"changes,omitempty"`    // of a replay
 
 	Figures  Figures           `json:"figures"`
@@ -393,81 +394,44 @@ type Inflection struct {
 	// LastLevelFilterBytes are filters no Get consults.
 	LastLevelFilterBytes int64 `json:"unused_filter_bytes"`
 	// Regime of the part of this run's cache that blocks have: 1 below IP1, 2 between, 3 above IP2 (in-cache sizes). 0: no cache given.
-	Regime int `json:"phase,omitempty"`
+	Regime int `json:"regime,omitempty"`
 }
 
-// Sweep is sweep.json.
-type Sweep struct {
-	Schema string `json:"schema"`
-	Status string `json:"status"`
-	Error  string `json:"error,omitempty"`
-	Why
-	Source     string           `json:"source"` // "measured", or where an import came from
-	Name       string           `json:"name"`   // a short label for charts
-	Started    time.Time        `json:"started"`
-	Command    []string         `json:"command"`
-	Host       Host             `json:"host"`
-	Database   Database         `json:"database"`
-	Axes       []Axis           `json:"axes"`
-	Points     []Point          `json:"points"`
-	Inflection *Inflection      `json:"inflection,omitempty"`
-	Predicted  []PredictedPoint `json:"predicted,omitempty"`
-	// Smallest measured cache with fewer block reads per Get than the limit, interpolated never.
-	Answers  []Answer         `json:"answers,omitempty"`
-	Warnings []engine.Warning `json:"warnings"`
-	// PhaseSeconds is where the time went: the phases of all runs added up, "start" for
-	// starting, ending and inspecting, "predict" for the predicted curve. What an earlier
-	// invocation measured has its phases alone.
-	PhaseSeconds map[string]float64 `json:"phase_seconds,omitempty"`
+// regime of a run that reads, by the cache that blocks had in it.
+func (r *Run) regime() {
+	if r.Inflection == nil || r.Verb != "read" {
+		return
+	}
+	i := *r.Inflection
+	blocks, ip1, ip2 := r.Cache.ForBlocks(r.Figures.CacheReservedBytes), i.IP1.CacheBytes, i.IP2.CacheBytes
+	if ip2 == 0 {
+		ip1, ip2 = i.IP1.DiskBytes, i.IP2.DiskBytes
+	}
+	switch {
+	case r.Cache.Effective <= 0:
+		i.Regime = 0
+	case blocks < ip1:
+		i.Regime = 1
+	case blocks < ip2:
+		i.Regime = 2
+	default:
+		i.Regime = 3
+	}
+	r.Inflection = &i
 }
 
-// Axis is a setting that a sweep varies.
-type Axis struct {
-	Name   string   `json:"name"` // cache, threads, handles, profile, engine, ...
-	Values []string `json:"values"`
-}
-
-// Point is one setting of all axes: one run or several repeats.
-type Point struct {
-	Axes         map[string]string `json:"axes"`
-	CacheBytes   int64             `json:"cache_bytes"`                 // effective
-	BlockBytes   int64             `json:"cache_block_bytes,omitempty"` // of it, that blocks have: Cache.ForBlocks
-	CachePercent float64           `json:"cache_percent_of_db"`
-	Regime       int               `json:"phase,omitempty"` // of BlockBytes
-	WarmupGets   uint64            `json:"warmup_gets"`
-	Run          string            `json:"run"` // folder of the first repeat, relative to the sweep
-	Runs         []string          `json:"runs"`
-	Status       string            `json:"status"`
-	Error        string            `json:"error,omitempty"`
-	Why
-	Figures Figures          `json:"figures"`          // the repeat with the median block_reads_per_get, or gets_per_second if all read the same
-	Spread  map[string]Range `json:"spread,omitempty"` // over repeats, by figure name
-}
-
-// Range is the least and the greatest of a figure over repeats.
-type Range struct {
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-}
-
-// Answer is a question of the study, answered from the measured points.
-type Answer struct {
-	Question         string  `json:"question"` // such as "block_reads_per_get < 1.1"
-	Limit            float64 `json:"limit"`
-	CacheBytes       int64   `json:"cache_bytes,omitempty"` // 0: no measured point
-	CachePercent     float64 `json:"cache_percent_of_db,omitempty"`
-	BlockReadsPerGet float64 `json:"block_reads_per_get,omitempty"`
-	// AlsoTried is the next smaller cache measured, which did not reach it.
-	NotAtCacheBytes int64 `json:"not_at_cache_bytes,omitempty"`
-}
-
-// PredictedPoint is a point of a predicted curve.
-type PredictedPoint struct {
-	CacheBytes       int64              `json:"cache_bytes"`
-	BlockBytes       int64              `json:"cache_block_bytes,omitempty"` // of it, that memtables leave for blocks
-	BlockReadsPerGet float64            `json:"block_reads_per_get"`
-	Low              float64            `json:"low"`
-	High             float64            `json:"high"`
-	HitRate          map[string]float64 `json:"hit_rate,omitempty"`
-	SteadyState      float64            `json:"steady_state_block_reads_per_get"`
+// UnmarshalJSON reads run.json, also of versions that called the cache cache_bytes.
+func (r *Run) UnmarshalJSON(text []byte) error {
+	type plain Run
+	old := struct {
+		*plain
+		Cache *Cache `json:"cache_bytes"`
+	}{plain: (*plain)(r)}
+	if err := json.Unmarshal(text, &old); err != nil {
+		return err
+	}
+	if old.Cache != nil {
+		r.Cache = *old.Cache
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ var promisedFigures = map[string][]string{
 	"harness_ns_per_get":             nil,
 }
 
-var promisedFields = []string{"schema", "status", "engine", "workload", "cache_bytes", "page_cache", "host", "database", "phases", "warnings", "figures"}
+var promisedFields = []string{"schema", "status", "engine", "workload", "cache", "page_cache", "host", "database", "phases", "warnings", "figures"}
 
 // TestLoadSweepReport is the life of a study: each step reads what the one
 // before has left.
@@ -257,16 +257,14 @@ func checkPage(t *testing.T, path string) {
 	}
 }
 
-// TestJSONIsTheFolder: --json prints the names and values of the run folder.
+// TestJSONIsTheFolder: --json prints the names and values of the folder: those of sweep.json
+// and, in its points, those of the runs.
 func TestJSONIsTheFolder(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "R")
 	o := must(t, "sweep", "--db", database(t, "pebble1"), "--gets", "2k", "--warmup", "0", "--access-gets", "0", "--out", out, "--json", "--quiet")
-	stored, err := os.ReadFile(filepath.Join(out, result.SweepFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.stdout != string(stored) {
-		t.Errorf("printed:\n%s\nstored:\n%s", o.stdout, stored)
+	stored := readSweep(t, out)
+	if text, err := json.MarshalIndent(stored, "", "  "); err != nil || o.stdout != string(text)+"\n" || stored.Points[0].Figures.Gets != 2000 {
+		t.Errorf("%v, printed:\n%s\nstored:\n%s", err, o.stdout, text)
 	}
 	for _, line := range strings.Split(strings.TrimSpace(o.stderr), "\n") {
 		if line != "" && !strings.HasPrefix(line, "warning: ") && !strings.HasPrefix(line, "  ") {

@@ -8,14 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/view"
-	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/result"
 )
 
@@ -161,60 +159,27 @@ func fromRun(dir string, run *result.Run) Sweep {
 	if run.After != nil {
 		database = *run.After
 	}
-	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, CacheBytes: run.Cache.Effective,
-		CachePercent: view.PercentOf(run.Cache.Effective, database.Bytes), Run: ".", Status: run.Status, Error: run.Error, Why: run.Why, Figures: run.Figures}}
-	p.regime()
+	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, Run: ".", Status: run.Status, Error: run.Error, Why: run.Why}}
+	p.Show(run)
+	p.Figures, p.CachePercent = run.Figures, view.PercentOf(run.Cache.Effective, database.Bytes)
 	p.readSamples(dir)
 	return Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
 		Status: run.Status, Error: run.Error, Why: run.Why, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
 		Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{}}}
 }
 
-// regime is worked out from the run: folders of older versions told that of the whole
-// cache, of which memtables take a part.
-func (p *Point) regime() {
-	if i := p.Run.Inflection; i != nil && p.Run.Verb == "read" {
-		p.BlockBytes = p.Run.Cache.ForBlocks(p.Figures.CacheReservedBytes)
-		p.Regime = lsm.RegimeOf(p.Run.Cache, p.Figures.CacheReservedBytes, *i)
-	}
-}
-
-// readPoint reads the run of a point: of its repeats the one whose figures the point
-// shows, so that charts, tables and sentences tell of one run. Run names it; folders of
-// version 0.1.0 name the first repeat there.
+// readPoint adds to a point what its run only summarises.
 func readPoint(dir string, p result.Point) Point {
-	point := Point{Point: p}
+	point := Point{Point: p, Run: p.Of}
 	point.speeds, point.Problem = speedsOf(dir, p)
-	candidates := append([]string{p.Run}, p.Runs...)
-	for i, rel := range candidates {
-		if rel == "" || slices.Contains(candidates[:i], rel) {
-			continue
-		}
-		if !filepath.IsLocal(filepath.FromSlash(rel)) {
-			point.Problem = fmt.Sprintf("sweep.json names a run folder %q that is not inside the sweep: not read", rel)
-			return point
-		}
-		folder := filepath.Join(dir, filepath.FromSlash(rel))
-		run, err := result.ReadRun(folder)
-		if err != nil {
-			point.Problem = within(dir, err)
-			if errors.Is(err, os.ErrNotExist) {
-				point.Problem += ". To measure it again: statelab run --resume --out " + dir
-			}
-			continue
-		}
-		if point.Run == nil {
-			point.Run, point.Point.Run = run, rel // for its settings, if none has the figures
-		}
-		if reflect.DeepEqual(run.Figures, p.Figures) {
-			point.Run, point.Point.Run = run, rel
-			point.regime()
-			point.readSamples(folder)
-			return point
-		}
+	if p.Of != nil {
+		point.readSamples(filepath.Join(dir, filepath.FromSlash(p.Run)))
 	}
-	if point.Run != nil && point.Problem == "" && p.Status == result.OK {
-		point.Problem = "none of its repeats has the figures that the sweep shows"
+	if p.Problem != nil {
+		point.Problem = within(dir, p.Problem)
+		if errors.Is(p.Problem, os.ErrNotExist) {
+			point.Problem += ". To measure it again: statelab run --resume --out " + dir
+		}
 	}
 	return point
 }

@@ -220,7 +220,7 @@ func TestRunOutsideTheSweep(t *testing.T) {
 	sweep.Points[0].Run = "../../etc"
 	must(t, result.WriteSweep(dir, sweep))
 	in := read(t, dir)
-	if p := in.Sweeps[0].Points[0]; p.Run != nil || !strings.Contains(p.Problem, "not inside the sweep") {
+	if p := in.Sweeps[0].Points[0]; p.Run != nil || !strings.Contains(p.Problem, "not inside the folder of results") {
 		t.Errorf("run %v, problem %q", p.Run, p.Problem)
 	}
 }

@@ -185,24 +185,15 @@ func (s *dataset) write(folder string) error {
 	axis := result.Axis{Name: "cache"}
 	for i, file := range s.reads {
 		run := file.run(database)
-		at := inflection
-		at.Regime = lsm.RegimeOf(run.Cache, nil, inflection)
-		run.Inflection = &at
+		run.Inflection = &inflection
 		dir := path.Join(result.PointsDir, fmt.Sprintf("%03d", i+1))
 		if err := writeRun(filepath.Join(folder, filepath.FromSlash(dir)), run); err != nil {
 			return err
 		}
 		axis.Values = append(axis.Values, run.Cache.Requested)
-		sweep.Points = append(sweep.Points, result.Point{
-			Axes:         map[string]string{"cache": run.Cache.Requested},
-			CacheBytes:   file.cacheBytes,
-			CachePercent: percent(file.cacheBytes, database.Bytes),
-			Regime:       at.Regime,
-			Run:          dir,
-			Runs:         []string{dir},
-			Status:       result.OK,
-			Figures:      run.Figures,
-		})
+		point := result.Point{Axes: map[string]string{"cache": run.Cache.Requested}, Run: dir, Runs: []string{dir}, Status: result.OK}
+		point.Show(run)
+		sweep.Points = append(sweep.Points, point)
 	}
 	sweep.Axes = []result.Axis{axis}
 	sweep.Answers = result.Answers(sweep.Points, 2, 1.1)

@@ -97,14 +97,15 @@ func TestTamperedPacksAreRefused(t *testing.T) {
 	path := filepath.Join(root, "a.zip")
 	pack(t, source, path)
 	for name, c := range map[string]struct{ file, from, to, problem string }{
-		"fewer reads in a run":     {"points/000-1/run.json", `"block_reads_per_get": 1.2`, `"block_reads_per_get": 0.2`, "raw files give 1.2"},
-		"more speed in a run":      {"points/000-0/run.json", `"gets_per_second": 50`, `"gets_per_second": 500`, "gets_per_second is 500"},
-		"another counter":          {"points/000-0/run.json", `"count": 120`, `"count": 12`, "block_reads_per_get is 1.2"},
-		"another figure of points": {"sweep.json", `"block_reads_per_get": 1.2`, `"block_reads_per_get": 0.2`, "figures: not what its runs give"},
-		"another repeat":           {"sweep.json", `"run": "points/000-1"`, `"run": "points/000-0"`, "in the middle"},
-		"another spread":           {"sweep.json", `"high": 50`, `"high": 60`, "spread"},
-		"another answer":           {"sweep.json", `"limit": 1.1`, `"limit": 1.3`, "answers"},
-		"another page":             {"report.html", "1.2", "0.2", "not the page"},
+		"fewer reads in a run": {"points/000-1/run.json", `"block_reads_per_get": 1.2`, `"block_reads_per_get": 0.2`, "raw files give 1.2"},
+		"more speed in a run":  {"points/000-0/run.json", `"gets_per_second": 50`, `"gets_per_second": 500`, "gets_per_second is 500"},
+		"another counter":      {"points/000-0/run.json", `"count": 120`, `"count": 12`, "block_reads_per_get is 1.2"},
+		"figures of its own": {"sweep.json", `"run": "points/000-1",`, `"run": "points/000-1", "figures": {"gets": 50},`,
+			"figures: not what its runs give"},
+		"another repeat": {"sweep.json", `"run": "points/000-1"`, `"run": "points/000-0"`, "in the middle"},
+		"another spread": {"sweep.json", `"high": 50`, `"high": 60`, "spread"},
+		"another answer": {"sweep.json", `"limit": 1.1`, `"limit": 1.3`, "answers"},
+		"another page":   {"report.html", "1.2", "0.2", "not the page"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, remove, err := Open(path)

@@ -108,8 +108,8 @@ func TestDamagedRunsOfASweep(t *testing.T) {
 			writeRun(t, filepath.Join(dir, result.PointsDir, point), "pebble1")
 		}
 		must(t, result.WriteSweep(dir, &result.Sweep{Status: result.OK, Points: []result.Point{
-			{Status: result.OK, Run: "points/000", Runs: []string{"points/000"}, Figures: result.Figures{Gets: 10, GetsPerSecond: 10}},
-			{Status: result.OK, Run: "points/001", Runs: []string{"points/001"}, Figures: result.Figures{Gets: 10, GetsPerSecond: 10}}}}))
+			{Status: result.OK, Run: "points/000", Runs: []string{"points/000"}},
+			{Status: result.OK, Run: "points/001", Runs: []string{"points/001"}}}}))
 		must(t, os.WriteFile(filepath.Join(dir, result.PointsDir, "000", c.file), []byte(c.text), 0o644))
 		handler, err := Handler(root, "127.0.0.1:8111")
 		must(t, err)
@@ -129,8 +129,10 @@ func TestLive(t *testing.T) {
 	reads := 1.5
 	must(t, os.MkdirAll(filepath.Join(dir, "points", "001"), 0o755))
 	must(t, result.WriteSweep(dir, &result.Sweep{Status: result.Interrupted, Started: began, Axes: []result.Axis{{Name: "cache", Values: []string{"1%", "2%"}}},
-		Points: []result.Point{{Axes: map[string]string{"cache": "1%"}, Status: result.OK, Runs: []string{"points/000-0"},
-			Figures: result.Figures{BlockReadsPerGet: &reads, GetsPerSecond: 100}}}}))
+		Points: []result.Point{{Axes: map[string]string{"cache": "1%"}, Status: result.OK, Run: "points/000-0", Runs: []string{"points/000-0"}}}}))
+	must(t, os.MkdirAll(filepath.Join(dir, "points", "000-0"), 0o755))
+	must(t, result.WriteRun(filepath.Join(dir, "points", "000-0"), &result.Run{Status: result.OK,
+		Figures: result.Figures{BlockReadsPerGet: &reads, GetsPerSecond: 100}}))
 	must(t, os.WriteFile(filepath.Join(dir, "experiment.yaml"), []byte("schema: statelab.experiment/1\nrepeats: 2\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "points", "001", result.SeriesFile),
 		[]byte("{\"phase\":\"warm\",\"t\":1,\"ops_per_second\":5}\n{\"phase\":\"measure\",\"t\":1,\"ops_per_second\":7}\n{\"phase\":\"mea"), 0o644))

@@ -11,6 +11,7 @@ package studies
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -214,11 +215,7 @@ func parse(text []byte) (*Study, error) {
 
 // add reads the result that has a name: a file, or the summary in a folder.
 func (s *Study) add(name, path string) error {
-	file := path + ".json"
-	if kind, ok := kinds.Of(path); ok {
-		file = filepath.Join(path, kind.File)
-	}
-	text, err := readBounded(file)
+	text, err := summary(path)
 	if errors.Is(err, os.ErrNotExist) {
 		s.results[name] = nil // not measured yet
 		return nil
@@ -232,6 +229,22 @@ func (s *Study) add(name, path string) error {
 	}
 	s.results[name] = decoded
 	return nil
+}
+
+// summary is what a file says, or the summary in a folder with the figures of its runs.
+func summary(path string) ([]byte, error) {
+	kind, ok := kinds.Of(path)
+	switch {
+	case !ok:
+		return readBounded(path + ".json")
+	case kind.File != result.SweepFile:
+		return readBounded(filepath.Join(path, kind.File))
+	}
+	sweep, err := result.ReadSweep(path)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(sweep)
 }
 
 func readBounded(path string) ([]byte, error) {

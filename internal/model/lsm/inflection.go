@@ -43,26 +43,6 @@ func Inflect(levels []engine.Level, dbBytes int64) result.Inflection {
 	return out
 }
 
-// RegimeOf is the regime of a run: 1 if the part of the cache that blocks have
-// (result.Cache.ForBlocks) is below IP1, 2 up to IP2 and 3 from there on, by what the
-// cache must hold, or by sizes on disk where that is not known. 0: no cache given.
-func RegimeOf(cache result.Cache, reserved *int64, inflection result.Inflection) int {
-	blocks := cache.ForBlocks(reserved)
-	ip1, ip2 := inflection.IP1.CacheBytes, inflection.IP2.CacheBytes
-	if ip2 == 0 {
-		ip1, ip2 = inflection.IP1.DiskBytes, inflection.IP2.DiskBytes
-	}
-	switch {
-	case cache.Effective <= 0:
-		return 0
-	case blocks < ip1:
-		return 1
-	case blocks < ip2:
-		return 2
-	}
-	return 3
-}
-
 // WithCharge returns the levels with perBlockBytes more for each block in a
 // cache: what an engine charges beyond the block itself.
 func WithCharge(levels []engine.Level, perBlockBytes int64) []engine.Level {

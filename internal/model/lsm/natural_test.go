@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/result"
 )
 
 // The published databases were loaded in random order and settled: the level
@@ -109,25 +108,6 @@ func TestHashedKeyLengths(t *testing.T) {
 		}
 		if have, want := separatorBytes(float64(n)), separator/float64(n-1); math.Abs(have-want) > 0.015 {
 			t.Errorf("%d keys: separators of %.3f bytes, counted %.3f", n, have, want)
-		}
-	}
-}
-
-func TestRegimeOf(t *testing.T) {
-	in := Inflect(Natural(BenchKVDB(200_000_000)), 22<<30)
-	for cache, want := range map[int64]int{0: 0, 1: 1, in.IP1.CacheBytes: 2, in.IP2.CacheBytes - 1: 2, in.IP2.CacheBytes: 3} {
-		if have := RegimeOf(result.Cache{Effective: cache}, nil, in); have != want {
-			t.Errorf("cache of %d: phase %d, want %d", cache, have, want)
-		}
-		if cache == 0 {
-			continue
-		}
-		beside, reserved := result.Cache{Effective: cache + 256<<10, BlockBytes: &cache}, int64(1<<20)
-		if have := RegimeOf(beside, nil, in); have != want {
-			t.Errorf("cache of %d beside memtables: phase %d, want %d", cache, have, want)
-		}
-		if have := RegimeOf(result.Cache{Effective: cache + reserved, BlockBytes: &cache}, &reserved, in); have != want {
-			t.Errorf("cache of %d beside what writes took: phase %d, want %d", cache, have, want)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
-	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -251,7 +250,7 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 		w.warn(p.Axes[EngineAxis], run.Warnings)
 		if run.Status != result.OK {
 			p.Status, p.Error, p.Why, p.Run = run.Status, run.Error, run.Why, folders[run]
-			p.CacheBytes = cmp.Or(run.Cache.Effective, p.CacheBytes) // so that reports name the point
+			p.Show(run)
 			continue
 		}
 		runs = append(runs, run)
@@ -261,15 +260,8 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 		return p, len(p.Runs) > 0
 	}
 	shown, spread := result.OfPoint(runs)
-	p.Run, p.Figures, p.Spread = folders[shown], shown.Figures, spread
-	p.CacheBytes, p.WarmupGets = shown.Cache.Effective, shown.Workload.WarmupGets
-	if shown.Database.Bytes > 0 {
-		p.CachePercent = 100 * float64(p.CacheBytes) / float64(shown.Database.Bytes)
-	}
-	p.BlockBytes = shown.Cache.ForBlocks(shown.Figures.CacheReservedBytes)
-	if shown.Inflection != nil {
-		p.Regime = lsm.RegimeOf(shown.Cache, shown.Figures.CacheReservedBytes, *shown.Inflection)
-	}
+	p.Run, p.Spread = folders[shown], spread
+	p.Show(shown)
 	return p, true
 }
 

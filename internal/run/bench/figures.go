@@ -6,7 +6,6 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
@@ -327,11 +326,7 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 		f.PutNanos = new(r.putLatency.Summary())
 	}
 	if r.reservedMax > 0 {
-		reserved := r.reservedMax
-		f.CacheReservedBytes = &reserved
-		if i := r.Result.Inflection; i != nil && i.Regime > 0 {
-			i.Regime = lsm.RegimeOf(r.Result.Cache, &reserved, *i)
-		}
+		f.CacheReservedBytes = new(r.reservedMax)
 	}
 	f.Syncs, f.Stalls = m.Subject.Syncs, m.Subject.Stalls
 	if m.Subject.StallNanos != nil {

@@ -153,11 +153,7 @@ func (r *run) noteDatabase() error {
 	}
 	r.Result.Database = database
 	if len(database.Levels) > 0 {
-		points := lsm.Inflect(database.Levels, database.Bytes)
-		if r.spec.Verb == Read {
-			points.Regime = lsm.RegimeOf(r.Result.Cache, nil, points)
-		}
-		r.Result.Inflection = &points
+		r.Result.Inflection = new(lsm.Inflect(database.Levels, database.Bytes))
 	}
 	return nil
 }
