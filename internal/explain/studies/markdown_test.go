@@ -21,9 +21,7 @@ func (s *Study) Markdown(w io.Writer) error {
 	for _, text := range answers {
 		fmt.Fprintf(&b, "- %s\n", text)
 	}
-	fmt.Fprintf(&b, "\nEvery verdict is computed from the results in the study's `runs` folder; `statelab report` on the folder\n"+
-		"prints these tables. Sources: %s.\n",
-		strings.Join(s.Sources, ", "))
+	fmt.Fprintf(&b, "\nSources: %s.\n", strings.Join(s.Sources, ", "))
 	if len(s.Misleads) > 0 {
 		fmt.Fprint(&b, "\n## Where a reader could be misled\n\n")
 		for _, text := range s.Misleads {
