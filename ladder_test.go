@@ -50,7 +50,7 @@ var ladder = []rung{
 		"internal/model/gas":        {"result"},
 		"internal/model/scaling":    {},
 		"internal/model/statemodel": {"engine", "internal/model/cachesim", "internal/model/lsm", "internal/chain/mpt"},
-		"internal/subject":          {"internal/chain/mpt", "internal/model/statemodel"},
+		"internal/subject":          {"internal/chain/mpt", "internal/model/cachesim", "internal/model/statemodel"},
 	}},
 	{"observe", map[string][]string{
 		"internal/observe/measure":           {"result"},

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -114,7 +114,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.spec.Engine == "rocksdb" {
+	if e, _ := subject.EngineOf(r.spec.Engine); e.ReadsOptions {
 		return a.adviseRocksDB(r, f)
 	}
 	if f.out != "" {
@@ -194,9 +194,9 @@ func (a *app) looked(r request, f *adviseFlags) (*result.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := &result.Run{Engine: result.Engine{Name: "pebble1", Profile: f.profile}, Host: host.Facts(".")}
+	run := &result.Run{Engine: result.Engine{Name: subject.Pebbles()[0], Profile: f.profile}, Host: host.Facts(".")}
 	if strings.HasSuffix(f.profile, "-v2") || f.profile == "columnar" {
-		run.Engine.Name = "pebble2"
+		run.Engine.Name = subject.Pebbles()[1]
 	}
 	run.Database = result.Database{Dir: r.dir, Levels: lsm.WithCharge(levels, version1or2(run.Engine.Name).BlockCharge())}
 	for _, l := range levels {
@@ -311,8 +311,8 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 	g.Accesses, g.KeyScheme, g.Table = f.accesses, f.scheme, f.table
 	t := a.target(g, m)
 	spec := a.readSpec(g, t, m)
-	if t.engine != nil && !slices.Contains([]string{"pebble1", "pebble2", "rocksdb"}, spec.Engine) {
-		m.add("%s: a database of %s; advise supports pebble1, pebble2 and rocksdb. %s", dir, spec.Engine,
+	if e, _ := subject.EngineOf(spec.Engine); t.engine != nil && e.Cache == 0 && !e.ReadsOptions {
+		m.add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, spec.Engine,
 			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.engine.Info().Has(engine.HasNoCache)))
 	}
 	return t, spec

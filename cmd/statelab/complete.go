@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // completeValues lets shells complete what the flags of a command and of those below it can be.
@@ -30,7 +31,7 @@ func completeValues(cmd *cobra.Command, all tables) {
 		fixed["workload"] = verbWorkloads("sweep")
 	}
 	if cmd.Name() == "predict" {
-		fixed["engine"] = []string{"pebble1", "pebble2"}
+		fixed["engine"] = subject.Pebbles()
 	}
 	for _, p := range cachesim.Policies() {
 		fixed["policy"] = append(fixed["policy"], string(p))

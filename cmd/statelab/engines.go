@@ -10,21 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/engines/bbolt"
-	"github.com/statelab/statelab/engines/goleveldb"
-	"github.com/statelab/statelab/engines/mem"
-	"github.com/statelab/statelab/engines/null"
-	"github.com/statelab/statelab/engines/pebble1"
-	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/runners"
 )
-
-// embedded are the engines that this binary links.
-func embedded() []engine.Engine {
-	all := []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, goleveldb.Engine{}, bbolt.Engine{}}
-	return append(append(all, linuxEngines()...), mem.Engine{}, null.Engine{})
-}
 
 // engine finds an engine by name, here or in its runner.
 func (a *app) engine(name string, m *mistakes) engine.Engine {

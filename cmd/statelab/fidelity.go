@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -117,7 +118,7 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 }
 
 func isPebble(run *result.Run) bool {
-	return run.Engine.Name == "pebble1" || run.Engine.Name == "pebble2"
+	return subject.IsPebble(run.Engine.Name)
 }
 
 // notOfTables are warnings but those that a run would carry for lack of --table: the verbs that
@@ -141,13 +142,14 @@ func databaseBytes(d result.Database) (bytes int64) {
 func tablesOf(run *result.Run) (tables []fidelity.Table, err error) {
 	d := run.Database
 	var options map[string]fidelity.Options
-	if run.Engine.Name == "rocksdb" {
+	e, _ := subject.EngineOf(run.Engine.Name)
+	if e.ReadsOptions {
 		if options, err = rocksOptions(d.Dir); err != nil {
 			return nil, err
 		}
 	}
 	for _, t := range d.Tables {
-		if t.Files > 0 || run.Engine.Name == "rocksdb" {
+		if t.Files > 0 || e.ReadsOptions {
 			tables = append(tables, fidelity.Table{Name: t.Name, Keys: t.Keys, Bytes: t.Bytes, Levels: t.Levels, Options: options[t.Name]})
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // target is a database and the engine and profile to read it with.
@@ -36,7 +37,7 @@ type target struct {
 
 // target finds out what --db holds and which engine reads it.
 func (a *app) target(f *flags, m *mistakes) (t target) {
-	if f.DB == "" && f.Engine == "null" {
+	if f.DB == "" && subject.KeepsNothing(string(f.Engine)) {
 		f.DB = "." // it opens nothing
 	}
 	if f.DB == "" {
@@ -48,7 +49,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		return t
 	}
 	if _, err := os.Stat(f.DB); err != nil && f.elsewhere() { // the node that has it looks at it
-		t.engine = a.engine(cmp.Or(f.Engine.First(), "pebble1"), m)
+		t.engine = a.engine(cmp.Or(f.Engine.First(), subject.DefaultEngine()), m)
 		return t
 	}
 	if !m.database(f.DB) {
@@ -62,7 +63,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 		m.cannotRead("--db: %v", err)
 		return t
 	default:
-		t.foreign = f.Engine != "null"
+		t.foreign = !subject.KeepsNothing(string(f.Engine))
 	}
 	name := string(f.Engine)
 	if name == "" && t.manifest != nil {
@@ -70,7 +71,7 @@ func (a *app) target(f *flags, m *mistakes) (t target) {
 	}
 	if t.foreign {
 		found, err := dbformat.Recognise(f.DB)
-		if err != nil && (name == "" || name == "pebble1" || name == "pebble2") {
+		if err != nil && (name == "" || subject.IsPebble(name)) {
 			m.unrecognised(err)
 			return t
 		}

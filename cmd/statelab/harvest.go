@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
 )
@@ -38,7 +39,7 @@ next to FILE, so the same command continues after Ctrl-C or a crash.
 
 Parts of the versions (--part) make the same file when they are put together (--merge).`}
 	flag := cmd.Flags()
-	flag.StringVar(&treeName, "tree", "iavl1", "tree of the node, whose runner reads the database")
+	flag.StringVar(&treeName, "tree", subject.TreeOfNodes(), "tree of the node, whose runner reads the database")
 	flag.StringVar(&db, "db", "", "directory of the database")
 	flag.StringVar(&jobs, "jobs", "2", "number of processes at a time")
 	flag.StringVar(&f.out, "out", "", "new file to write, such as set.slcs")

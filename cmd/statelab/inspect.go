@@ -22,6 +22,7 @@ import (
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -120,7 +121,7 @@ func (a *app) inspect(f *flags, m *mistakes, args []string) (err error) {
 		m.add("name one database or one level table (example: statelab inspect DIR)")
 	}
 	if len(args) == 1 && f.Engine != "" && isFile(args[0]) {
-		m.oneOf("engine", string(f.Engine), "pebble1", "pebble2")
+		m.oneOf("engine", string(f.Engine), subject.Pebbles()...)
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -179,7 +180,7 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	found := inspection{Schema: "statelab.inspect/1", Source: path}
 	if isFile(path) {
-		name := cmp.Or(string(f.Engine), "pebble1")
+		name := cmp.Or(string(f.Engine), subject.DefaultEngine())
 		in, p := new(predict.Input), new(enginereport.Prediction)
 		if err := a.levels(&predictFlags{levels: path, engine: name}, in, p); err != nil {
 			return found, "", err
@@ -200,7 +201,8 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 	found.Warnings = notOfTables(run.Warnings)
 	found.Database, found.Levels, found.Inflection = run.Database, run.Database.Levels, run.Inflection
 	if f.part.Of > 0 && !isPebble(run) {
-		return found, "", usage("--part: %s has no table files that can be looked at one by one; only pebble1 and pebble2 have", run.Engine.Name)
+		return found, "", usage("--part: %s has no table files that can be looked at one by one; only %s have", run.Engine.Name,
+			strings.Join(subject.Pebbles(), " and "))
 	}
 	if isPebble(run) {
 		settings, err := settingsOf(run)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -18,19 +17,10 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
-	"github.com/statelab/statelab/layout"
-	"github.com/statelab/statelab/layouts/flat"
 )
 
 // stateRunnerVerb starts this binary as the runner of the layouts it links.
 const stateRunnerVerb = "__states"
-
-func embeddedLayouts() []layout.Layout {
-	// With one table over another in L0, Pebble at rest would be in one of two conditions, by
-	// chance; go-ethereum sets the same, so that its L0 is compacted when it rests.
-	rests := map[string]string{"L0CompactionThreshold": "2"}
-	return append([]layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}, Built: rests}}, linuxLayouts()...)
-}
 
 // stateLibraryEnv names a user's own library of a layout; statelab-run-states loads it.
 const stateLibraryEnv = "STATELAB_STATE_LIBRARY"

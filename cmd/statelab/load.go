@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -113,7 +114,8 @@ func (a *app) loadAsked(f *flags, m *mistakes) bench.Spec {
 
 // loadSpec turns the flags that describe a database to make into a spec.
 func (a *app) loadSpec(f *flags, m *mistakes) bench.Spec {
-	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: a.command(), Engine: cmp.Or(string(f.Engine), "pebble1"), Profile: string(f.Profile),
+	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: a.command(),
+		Engine: cmp.Or(string(f.Engine), subject.DefaultEngine()), Profile: string(f.Profile),
 		Overrides: m.overrides(f.Options), Workload: f.Workload, PageCache: bench.AsIs, Seed: m.seed(f.Seed), Threads: 4,
 		Keys: m.atLeastOne("keys", string(f.Keys), "5M"), KeyBytes: int(m.count("key-bytes", f.KeyBytes)), KeyHash: f.KeyHash,
 		ValueModel: f.ValueModel, ValueBytes: int(m.count("value-bytes", f.ValueBytes)), BatchKeys: int(m.atLeastOne("batch", f.Batch, "1000")), Age: f.Age.First()}

@@ -22,6 +22,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -212,7 +213,7 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Predictio
 	cores := m.upTo("cores", f.cores, 4096, "32")
 	m.threads(f.threads)
 	if f.engine != "" {
-		m.oneOf("engine", f.engine, "pebble1", "pebble2")
+		m.oneOf("engine", f.engine, subject.Pebbles()...)
 	}
 	if f.warmup == "auto" {
 		m.add("--warmup auto: a prediction needs a number such as 100k, or a share of the keys such as 0.05%%")
@@ -269,7 +270,7 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Pred
 
 // levels finds the level table.
 func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) error {
-	p.Engine, p.Profile = cmp.Or(f.engine, "pebble1"), f.profile
+	p.Engine, p.Profile = cmp.Or(f.engine, subject.DefaultEngine()), f.profile
 	switch {
 	case f.levels != "":
 		var err error
@@ -312,10 +313,8 @@ func levelTable(path string) ([]engine.Level, error) {
 }
 
 func version1or2(engine string) cachesim.PebbleVersion {
-	if engine == "pebble2" {
-		return cachesim.PebbleV2
-	}
-	return cachesim.PebbleV1
+	e, _ := subject.EngineOf(engine)
+	return cmp.Or(e.Cache, cachesim.PebbleV1)
 }
 
 // natural describes the database that --keys imagines.

@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -39,11 +40,11 @@ func predictable(s sweep.Sweep) bool {
 		if (axis.Name == sweep.CacheAxis) != (len(axis.Values) > 1) {
 			return false
 		}
-		if name, _, _ := strings.Cut(axis.Values[0], ":"); axis.Name == sweep.EngineAxis && name != "pebble1" && name != "pebble2" {
+		if name, _, _ := strings.Cut(axis.Values[0], ":"); axis.Name == sweep.EngineAxis && !subject.IsPebble(name) {
 			return false
 		}
 	}
-	if name := s.Base.Engine; name != "pebble1" && name != "pebble2" {
+	if !subject.IsPebble(s.Base.Engine) {
 		return false
 	}
 	w := s.Base.Workload

@@ -214,7 +214,7 @@ func loadTrace(path string, shift int) (t *cachesim.Trace, header trace.Header, 
 }
 
 func policyOf(engine string) cachesim.Policy {
-	if engine == "pebble2" {
+	if version1or2(engine) == cachesim.PebbleV2 {
 		return cachesim.ClockPro2Policy
 	}
 	return cachesim.ClockPro1Policy

@@ -23,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -125,7 +126,7 @@ func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
 	m.ceiling(f.Ceiling)
 	fixed, options := m.options(f.allOptions())
 	f.axes = true
-	if f.DB == "" && f.Keys == "" && f.Engine == "null" {
+	if f.DB == "" && f.Keys == "" && subject.KeepsNothing(string(f.Engine)) {
 		f.DB = "." // it opens nothing
 	}
 	g := *f // with one value where a list is an axis
@@ -167,7 +168,7 @@ func (a *app) sweepOf(f *flags, m *mistakes) (s sweep.Sweep, repeats int) {
 	return s, int(m.atLeastOne("repeats", f.Repeats, "3"))
 }
 
-func engines(f *flags) []string { return list(cmp.Or(string(f.Engine), "pebble1")) }
+func engines(f *flags) []string { return list(cmp.Or(string(f.Engine), subject.DefaultEngine())) }
 
 // loadOf is how a sweep makes its databases.
 func (a *app) loadOf(f *flags, m *mistakes) *bench.Spec {
@@ -278,7 +279,7 @@ func mostBytes(load bench.Spec) int64 {
 
 // roomForBlocks refuses a cache that memtables would fill.
 func (m *mistakes) roomForBlocks(spec bench.Spec) {
-	if spec.Engine != "pebble1" && spec.Engine != "pebble2" || spec.CacheBytes == 0 || spec.Overrides["MemTableSize"] != "" {
+	if !subject.IsPebble(spec.Engine) || spec.CacheBytes == 0 || spec.Overrides["MemTableSize"] != "" {
 		return
 	}
 	if _, _, err := sweep.ParseCache(spec.CacheAsked); err != nil {

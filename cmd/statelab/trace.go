@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -113,8 +115,8 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if spec.WarmupAuto {
 		m.add("--warmup auto: a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
-	if spec.Engine != "" && spec.Engine != "pebble1" && spec.Engine != "pebble2" {
-		m.add("--db %s: a database of %s; only pebble1 and pebble2 can be traced", f.DB, spec.Engine)
+	if spec.Engine != "" && !subject.IsPebble(spec.Engine) {
+		m.add("--db %s: a database of %s; only %s can be traced", f.DB, spec.Engine, strings.Join(subject.Pebbles(), " and "))
 	}
 	if err := m.err(); err != nil {
 		return err

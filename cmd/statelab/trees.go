@@ -9,14 +9,10 @@ import (
 	"github.com/statelab/statelab/internal/plan/replays"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
-	"github.com/statelab/statelab/tree"
-	"github.com/statelab/statelab/trees/null"
 )
 
 // treeRunnerVerb starts this binary as the runner of the trees it links.
 const treeRunnerVerb = "__trees"
-
-func embeddedTrees() []tree.Tree { return []tree.Tree{null.Tree{}} }
 
 // pluggedTrees are runners that somebody plugged in: statelab-run-NAME, or for
 // NAME-VARIANT statelab-run-NAME too.

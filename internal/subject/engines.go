@@ -1,14 +1,23 @@
 package subject
 
+import (
+	"slices"
+
+	"github.com/statelab/statelab/internal/model/cachesim"
+)
+
 // Engine is a key-value engine.
 type Engine struct {
 	Name    string
 	Program Program // of its own
 	WithCgo Program // that holds it built with cgo, where statelab links it without
 	Cost    EngineCost
+	// Cache is the version of Pebble whose cache it has; 0: it is not Pebble.
+	Cache cachesim.PebbleVersion
 
 	KeepsNothing bool // it measures the harness, and is not ranked
 	Tables       bool // a database has several by name
+	ReadsOptions bool // advise reads what it was opened with from its OPTIONS file
 }
 
 // EngineCost is of `statelab load --engine E --keys 1M` (key 32 B, value 110 B, random
@@ -60,8 +69,8 @@ func Engines() []Engine {
 	inMemory := nothing
 	inMemory.InMemory = true
 	return []Engine{
-		{Name: "pebble1", WithCgo: withCgo, Cost: pebble},
-		{Name: "pebble2", WithCgo: withCgo, Cost: pebble},
+		{Name: "pebble1", Cache: cachesim.PebbleV1, WithCgo: withCgo, Cost: pebble},
+		{Name: "pebble2", Cache: cachesim.PebbleV2, WithCgo: withCgo, Cost: pebble},
 		// 154 MB, at most 299 MB; 5M keys 771 MB, at most 978 MB; 323 k keys/s.
 		{Name: "goleveldb", Cost: EngineCost{Space: 1.09, Peak: 1.5, PeakLogs: 0.1, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}},
 		{Name: "bbolt", Cost: EngineCost{Mapped: true, Space: 1.78, Peak: 1.78, KeysPerSecond: 41e3, GetNanos: 3e3}}, // 246 MB
@@ -70,7 +79,7 @@ func Engines() []Engine {
 		{Name: "mem", Cost: inMemory},
 		{Name: "null", Cost: nothing, KeepsNothing: true},
 		// 154 MB, at most 263 MB; 259 k keys/s.
-		{Name: "rocksdb", Program: Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners}, Tables: true,
+		{Name: "rocksdb", Program: Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners}, Tables: true, ReadsOptions: true,
 			Cost: EngineCost{Space: 1.09, Peak: 1.9, KeysPerSecond: 250e3, GetNanos: 8.9e3, Memory: 0.5}},
 		{Name: "mdbx", Program: Program{"statelab-run-mdbx", "libmdbx, the engine of Erigon and reth", "Apache-2.0", makeRunners}, Tables: true,
 			Cost: EngineCost{Mapped: true, Space: 1.76, Peak: 1.76, KeysPerSecond: 23e3, GetNanos: 1.7e3}}, // 249 MB
@@ -80,10 +89,27 @@ func Engines() []Engine {
 	}
 }
 
+// DefaultEngine is the engine of a new database.
+func DefaultEngine() string { return Engines()[0].Name }
+
+// Pebbles names the versions of Pebble, the oldest first: models of shapes and caches are of them.
+func Pebbles() []string { return enginesThat(func(e Engine) bool { return e.Cache > 0 }) }
+
+// IsPebble reports whether an engine is a version of Pebble.
+func IsPebble(name string) bool { return slices.Contains(Pebbles(), name) }
+
+// KeepsNothing reports whether an engine keeps nothing.
+func KeepsNothing(name string) bool {
+	e, _ := EngineOf(name)
+	return e.KeepsNothing
+}
+
 // WithTables names the engines whose databases have several tables by name.
-func WithTables() (names []string) {
+func WithTables() []string { return enginesThat(func(e Engine) bool { return e.Tables }) }
+
+func enginesThat(are func(Engine) bool) (names []string) {
 	for _, e := range Engines() {
-		if e.Tables {
+		if are(e) {
 			names = append(names, e.Name)
 		}
 	}

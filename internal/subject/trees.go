@@ -5,6 +5,7 @@ type Tree struct {
 	Name    string
 	Program Program
 	Cost    TreeCost
+	OfNodes bool // it reads the databases of nodes of the Cosmos SDK
 }
 
 // TreeCost is what replaying changes into a tree takes. Rate and disk are of the 433,182
@@ -27,20 +28,28 @@ func Trees() []Tree {
 		return Program{"statelab-run-" + program, about, "Apache-2.0", makeTrees}
 	}
 	return []Tree{
-		{"null", Program{}, TreeCost{LeavesPerSecond: 2e6, InMemory: true}},
-		{"iavl0", of("iavl0", "Cosmos IAVL v0.21 on goleveldb"), costliestTree},
-		{"iavl1", of("iavl1", "Cosmos IAVL v1 on goleveldb"),
-			TreeCost{LeavesPerSecond: 7.2e3, DiskPerChange: 1125, Memory: 8, Bounded: true}}, // 900 MiB resident
-		{"iavl1-map", of("iavl1", "Cosmos IAVL v1 on an in-memory map"), TreeCost{LeavesPerSecond: 13.7e3, Memory: 12, InMemory: true}},      // 1,228 MiB
-		{"iavl2", of("iavl2", "Cosmos IAVL v2 on SQLite"), TreeCost{LeavesPerSecond: 7.9e3, DiskPerChange: 990, Memory: 1.5, Bounded: true}}, // 253 MiB
-		{"avlite", of("avlite", "the IAVL v2 of 2023: log, checkpoints, goleveldb"),
-			TreeCost{LeavesPerSecond: 24e3, DiskPerChange: 350, Memory: 9, Bounded: true}}, // 1,026 MiB; 106 MB on disk
-		{"memiavl", of("memiavl", "memiavl of Cronos, log written in the commit"),
-			TreeCost{LeavesPerSecond: 74e3, DiskPerChange: 100, Memory: 3}}, // 400 MiB
-		{"memiavl-async", of("memiavl", "memiavl of Cronos, log written behind the commit"), TreeCost{}},
-		{"cosmosstore", of("cosmosstore", "Cosmos SDK store v2: rootmulti over IAVL v1"),
-			TreeCost{LeavesPerSecond: 7.6e3, DiskPerChange: 1118, Memory: 8.5, Bounded: true}}, // 959 MiB
+		{Name: "null", Program: Program{}, Cost: TreeCost{LeavesPerSecond: 2e6, InMemory: true}},
+		{Name: "iavl0", Program: of("iavl0", "Cosmos IAVL v0.21 on goleveldb"), Cost: costliestTree},
+		{Name: "iavl1", OfNodes: true, Program: of("iavl1", "Cosmos IAVL v1 on goleveldb"),
+			Cost: TreeCost{LeavesPerSecond: 7.2e3, DiskPerChange: 1125, Memory: 8, Bounded: true}}, // 900 MiB resident
+		{Name: "iavl1-map", Program: of("iavl1", "Cosmos IAVL v1 on an in-memory map"),
+			Cost: TreeCost{LeavesPerSecond: 13.7e3, Memory: 12, InMemory: true}}, // 1,228 MiB
+		{Name: "iavl2", Program: of("iavl2", "Cosmos IAVL v2 on SQLite"),
+			Cost: TreeCost{LeavesPerSecond: 7.9e3, DiskPerChange: 990, Memory: 1.5, Bounded: true}}, // 253 MiB
+		{Name: "avlite", Program: of("avlite", "the IAVL v2 of 2023: log, checkpoints, goleveldb"),
+			Cost: TreeCost{LeavesPerSecond: 24e3, DiskPerChange: 350, Memory: 9, Bounded: true}}, // 1,026 MiB; 106 MB on disk
+		{Name: "memiavl", Program: of("memiavl", "memiavl of Cronos, log written in the commit"),
+			Cost: TreeCost{LeavesPerSecond: 74e3, DiskPerChange: 100, Memory: 3}}, // 400 MiB
+		{Name: "memiavl-async", Program: of("memiavl", "memiavl of Cronos, log written behind the commit"), Cost: TreeCost{}},
+		{Name: "cosmosstore", Program: of("cosmosstore", "Cosmos SDK store v2: rootmulti over IAVL v1"),
+			Cost: TreeCost{LeavesPerSecond: 7.6e3, DiskPerChange: 1118, Memory: 8.5, Bounded: true}}, // 959 MiB
 	}
+}
+
+// TreeOfNodes names the tree that reads the databases of nodes.
+func TreeOfNodes() string {
+	t, _ := find(Trees(), func(t Tree) bool { return t.OfNodes })
+	return t.Name
 }
 
 // TreeOf is the tree of a name. One without measurements has the costs of the costliest; taken
