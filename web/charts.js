@@ -27,12 +27,13 @@
     percent: v => number(v) + "%",
     percentile: v => short((100 * (1 - 10 ** -v)).toFixed(Math.max(0, Math.ceil(v)))),
   };
-  const print = (axis, v) => (formats[axis.format] || number)(v);
+  const print = (axis, v) => v === 0 ? "0" : (formats[axis.format] || number)(v);
 
   /* What a value is, with all that the axis knows of it. */
+  const shareOf = (axis, v) => short(significant(100 * v / axis.whole, 2)) + "%";
   const sayX = (axis, v) => {
     if (axis.kind === "groups") return [axis.label, axis.names[Math.round(v)]].filter(w => w).join(" ");
-    return axis.label + " " + print(axis, v) + (axis.whole ? " (" + number(100 * v / axis.whole) + "% of the database)" : "");
+    return axis.label + " " + print(axis, v) + (axis.whole ? " (" + shareOf(axis, v) + " of the database)" : "");
   };
   const sayY = (axis, v) => print(axis, v) + (axis.unit === "%" ? "%" : axis.unit ? " " + axis.unit : "");
   const titleOf = axis => axis.label + (axis.unit ? ", " + axis.unit : "");
@@ -73,15 +74,16 @@
     pen.font = font;
     return Math.max(...text.split("\n").map(line => pen.measureText(line).width));
   };
+  const margin = 12; /* beside a plot */
   /* The ticks that have room: of the densest places whose labels do not touch, or of the last as many as fit. */
   const ticks = (axis, low, high, room, label, sizeOf) => {
     let kept = [];
     for (const level of levels(axis, low, high)) {
       const all = level.filter(v => v >= low && v <= high * 1.0000001);
-      let end = -Infinity;
+      let end = -margin;
       kept = all.filter(v => {
         const at = room * place(axis, v, low, high), half = sizeOf(label(v)) / 2;
-        if (at - half < end) return false;
+        if (at - half < end || at + half > room + margin) return false;
         end = at + half + 8;
         return true;
       });
@@ -281,7 +283,7 @@
       const ratio = devicePixelRatio, ctx = u.ctx, { left, top, width } = u.bbox;
       const points = s.points.x.map((v, i) => [u.valToPos(v, "x", true) / ratio, u.valToPos(s.points.y[i], "y", true) / ratio, s.points.text[i]])
         .filter(([x, y]) => x * ratio >= left - 1 && x * ratio <= left + width + 1 && y * ratio >= top - 1 && y * ratio <= top + u.bbox.height + 1);
-      const taken = points.map(([x, y]) => [x - 4, y - 4, x + 4, y + 4]);
+      const taken = points.map(([x, y]) => [x - 4, y - 4, x + 4, y + 4]).concat(u.written.map(([, ...box]) => box));
       const order = [];
       for (let low = 0, high = points.length - 1; low <= high; low++, high--) order.push(low, ...(low < high ? [high] : []));
       ctx.save();
@@ -314,7 +316,7 @@
         return short;
       };
       const turned = u => x.kind === "groups" && u.width < 480 && x.names.some(name => widthOf(name) > room(u) / x.names.length - 6);
-      const labelX = u => v => x.kind === "groups" ? cut(u, x.names[v]) : print(x, v) + (x.whole ? "\n" + number(100 * v / x.whole) + "%" : "");
+      const labelX = u => v => x.kind === "groups" ? cut(u, x.names[v]) : print(x, v) + (x.whole ? "\n" + shareOf(x, v) : "");
       const line = { stroke: () => tint(colors.grid), width: 1 };
       const axes = [{
         scale: "x", font, stroke: () => tint(colors.ink), grid: x.kind === "groups" ? { show: false } : line, gap: 4,
@@ -339,7 +341,7 @@
         padding: [u => {
           const rows = first ? rowsOf(chart, u.scales.x.min ?? x.min, u.scales.x.max ?? x.max, 45, u.width - 60).filter(m => m.name) : [];
           return 10 + rowHeight * (1 + Math.max(-1, ...rows.map(m => m.row)));
-        }, 12, null, null],
+        }, margin, null, null],
         scales: { x: scale(x), y: scale(panel) },
         axes, series: [{}, ...panel.series.map(s => seriesOf(panel, s))],
         cursor: {
@@ -389,7 +391,7 @@
         row.append(box, (s.name ? s.name.trim() + ": " : "") + sayY(panel, u.raw[panel.series.indexOf(s) + 1][i]));
         return row;
       });
-      tip.replaceChildren(sayX(chart.x, u.data[0][x]) + ", " + panel.label, ...rows);
+      tip.replaceChildren([sayX(chart.x, u.data[0][x]), panel.label].filter(w => w).join(", "), ...rows);
       tip.hidden = false;
       const frame = root.getBoundingClientRect(), plot = u.over.getBoundingClientRect();
       const beside = plot.left - frame.left + left + 14;

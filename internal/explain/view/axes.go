@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Axis is what an axis says and how its values are printed. How far it reaches follows from
@@ -106,6 +108,9 @@ func (a *Axis) reach(low, high float64) {
 		low = math.Max(low, 1/mostOf)
 		high = math.Max(low, high)
 		room := math.Max(1.08, math.Pow(high/low, 0.03))
+		if low == high {
+			room = 2
+		}
 		a.Min, a.Max = low/room, high*room
 	}
 }
@@ -125,16 +130,18 @@ const (
 
 // print is a value in a format.
 func (f Format) print(v float64) string {
-	switch f {
-	case AsCount:
+	switch {
+	case v == 0:
+		return "0"
+	case f == AsCount:
 		return ShortCount(v)
-	case AsNanos:
+	case f == AsNanos:
 		return ShortNanos(v)
-	case AsBytes:
+	case f == AsBytes:
 		return ShortBytes(int64(v))
-	case AsPercent:
+	case f == AsPercent:
 		return ShortPercent(v)
-	case AsPercentile:
+	case f == AsPercentile:
 		return WithoutZeros(strconv.FormatFloat(100*(1-math.Pow(10, -v)), 'f', max(0, int(math.Ceil(v))), 64))
 	}
 	return WithoutZeros(Number(v))
@@ -226,7 +233,7 @@ func (a *Axis) inside(places []float64) (all []tick) {
 		}
 		label := a.Format.print(v)
 		if a.Whole > 0 {
-			label += "\n" + ShortPercent(100*v/a.Whole)
+			label += "\n" + WithoutZeros(unit.Significant(100*v/a.Whole, 2)) + "%"
 		}
 		all = append(all, tick{v, label})
 	}
