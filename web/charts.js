@@ -334,7 +334,9 @@
         values: (u, places) => places.map(v => print(panel, v)),
         size: (u, values) => 10 + Math.max(20, ...(values || []).map(widthOf)),
       }];
-      const scale = axis => ({ time: false, auto: false, distr: logarithmic(axis) ? 3 : 1, range: () => [axis.min, axis.max] });
+      const scale = axis => ({ time: false, auto: false, distr: logarithmic(axis) ? 3 : 1,
+        range: (u, min, max, key) => /* as far as the data, or as was asked for */
+          key === "x" && min != null && (min !== u.data[0][0] || max !== u.data[0].at(-1)) ? [min, max] : [axis.min, axis.max] });
       const raw = joined(panel);
       const u = new uPlot({
         width, height: heightOf(width, n), legend: { show: false },
@@ -438,7 +440,7 @@
 
     const heightOf = (width, n) => {
       const rows = n === 0 && chart.marks?.some(m => m.name) ? 2 * rowHeight : 0;
-      return rows + (chart.panels.length > 1 && !chart.beside ? 210 : width < 480 ? 260 : 320);
+      return rows + (chart.panels.length > 1 && !chart.beside ? 210 : width < 480 || printing ? 250 : 320);
     };
     const frames = chart.panels.map(panel => {
       const frame = document.createElement("div"), title = document.createElement("div"), place = document.createElement("div");
@@ -508,7 +510,7 @@
 
     const paint = () => {
       samples.forEach(s => s());
-      plots.forEach(u => u.redraw(false, true));
+      plots.forEach(u => u.redraw(true, true));
     };
     const fit = () => frames.forEach((place, n) => {
       const width = printing ? (chart.beside ? 340 : 690) : Math.floor(place.clientWidth);
