@@ -46,10 +46,15 @@ func (s *Study) Markdown(w io.Writer) error {
 		fmt.Fprintf(&b, "\n## %s\n\n", heading)
 		var sentences []string
 		var t view.Table
+		var untold [][]Claim
 		for n, claims := range group {
-			all, left := told(claims)
+			all, cannot := told(claims)
+			untold = append(untold, cannot...)
 			part, common := uncommon(table(all, word), all)
-			text := strings.Join(append(append(append(common, left...), limits(all)...), note(all)), " ")
+			if grid, is := grid(all); is {
+				part, common = grid, append(common, "Published/"+strings.Join(oursOf(all), "/")+".")
+			}
+			text := strings.Join(append(append(common, limits(all)...), note(claims)), " ")
 			if n == 0 {
 				t = part
 			} else {
@@ -59,6 +64,11 @@ func (s *Study) Markdown(w io.Writer) error {
 		}
 		markdownTable(&b, t)
 		fmt.Fprintf(&b, "\n%s\n", strings.Join(sentences, " "))
+		for _, group := range untold {
+			cells, _ := grid(group)
+			fmt.Fprintf(&b, "\nCannot tell here: %s. Published/%s:\n\n", group[0].Clause, strings.Join(oursOf(group), "/"))
+			markdownTable(&b, cells)
+		}
 		all := slices.Concat(group...)
 		fresh, again := "", 0
 		for _, command := range s.commands(all) {
@@ -92,32 +102,76 @@ func (s *Study) Markdown(w io.Writer) error {
 	return err
 }
 
-// fewest is how many figures that cannot be told for one reason are counted instead of listed.
-const fewest = 10
-
-// told are the claims that a page lists. Figures that cannot be told are left out where one
-// reason is that of many, and a sentence says how many there are.
-func told(all []Claim) (listed []Claim, left []string) {
-	why := map[string]int{}
-	for _, c := range all {
-		if c.Word == claims.CannotTell {
-			why[c.Clause]++
-		}
-	}
-	for _, c := range all {
-		if c.Word != claims.CannotTell || why[c.Clause] < fewest {
-			listed = append(listed, c)
-		}
-	}
-	if len(listed) == 0 {
-		return all, nil
-	}
+// told are the claims of a section, without those that cannot be told for one reason and have a grid.
+func told(all []Claim) (listed []Claim, untold [][]Claim) {
 	for _, reason := range view.Distinct(all, func(c Claim) string { return c.Clause }) {
-		if why[reason] >= fewest {
-			left = append(left, fmt.Sprintf("Not listed: %d figures that cannot be told here: %s (`statelab report` lists them).", why[reason], reason))
+		group := slices.DeleteFunc(slices.Clone(all), func(c Claim) bool { return c.Word != claims.CannotTell || c.Clause != reason })
+		if _, is := grid(group); is {
+			untold = append(untold, group)
 		}
 	}
-	return listed, left
+	listed = slices.DeleteFunc(slices.Clone(all), func(c Claim) bool {
+		return slices.ContainsFunc(untold, func(group []Claim) bool { return c.Word == claims.CannotTell && c.Clause == group[0].Clause })
+	})
+	return listed, untold
+}
+
+// grid lays out claims "A: B", all with one verdict, with a line for each A and a column for each B, or
+// the other way round if there are fewer A. A cell has the published figure and ours.
+func grid(all []Claim) (t view.Table, is bool) {
+	units := view.Distinct(all, func(c Claim) string { return c.Unit })
+	split := func(c Claim) (a, b string) {
+		a, b, _ = strings.Cut(c.Says, ": ")
+		if c.Unit != "" && len(units) > 1 {
+			b += ", " + c.Unit
+		}
+		return a, b
+	}
+	of := func(c Claim) string { a, _ := split(c); return a }
+	what := func(c Claim) string { _, b := split(c); return b }
+	lines, columns := view.Distinct(all, of), view.Distinct(all, what)
+	if min(len(lines), len(columns)) < 2 || max(len(lines), len(columns)) < 3 || len(view.Distinct(all, word)) > 1 || len(all) <= max(len(lines), len(columns)) {
+		return t, false
+	}
+	if len(lines) < len(columns) {
+		of, what, lines, columns = what, of, columns, lines
+	}
+	claim := "claim"
+	if len(units) == 1 && units[0] != "" {
+		claim += ", " + units[0]
+	}
+	t.Heads = append(t.Heads, view.Head{Name: claim, Text: true})
+	for _, column := range columns {
+		t.Heads = append(t.Heads, view.Head{Name: column})
+	}
+	for _, line := range lines {
+		cells := append([]string{line}, slices.Repeat([]string{view.None}, len(columns))...)
+		for _, c := range all {
+			if of(c) != line {
+				continue
+			}
+			figures := []string{published(c)}
+			for _, ours := range []*float64{c.PredictedFigure, c.MeasuredFigure} {
+				if ours != nil {
+					figures = append(figures, number(ours))
+				}
+			}
+			cells[1+slices.Index(columns, what(c))] = strings.Join(figures, "/")
+		}
+		t.Rows = append(t.Rows, view.Row{Cells: cells})
+	}
+	return t, true
+}
+
+// oursOf are the kinds of our figures that claims have.
+func oursOf(all []Claim) (kinds []string) {
+	if slices.ContainsFunc(all, func(c Claim) bool { return c.PredictedFigure != nil }) {
+		kinds = append(kinds, "predicted")
+	}
+	if slices.ContainsFunc(all, func(c Claim) bool { return c.MeasuredFigure != nil }) {
+		kinds = append(kinds, "measured")
+	}
+	return kinds
 }
 
 // samePublished tells whether two sections are of the same published figures.
