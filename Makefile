@@ -38,7 +38,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # What a cluster on loopback takes.
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
-.PHONY: help statelab build platforms runners rocksdb rust triedb triedb-tests trees demo test tools needs lint format vet staticcheck clippy shellcheck
+.PHONY: help statelab build platforms runners rocksdb rust trees demo test tools needs lint format vet staticcheck clippy shellcheck
 .PHONY: unit e2e soak c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage
 .PHONY: audit bench-peers outdated
 
@@ -47,7 +47,6 @@ help:
 	@echo "runners   bin/statelab-run-* of engines and layouts in C, C++ and Rust (installs compilers and Maven if missing)"
 	@echo "rocksdb   RocksDB's library into bin/lib (Maven fetches it)"
 	@echo "rust      libraries of the layouts in Rust into bin/lib"
-	@echo "triedb    Base's TrieDB into bin/lib (from GitHub, or TRIEDB_SOURCE=DIR with a clone or its files)"
 	@echo "trees     bin/statelab-run-* of state trees and layouts"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
 	@echo "test      installs what is missing; lint, all tests of all modules, race, fuzz"
@@ -92,15 +91,6 @@ rust: needs
 	mkdir -p bin/lib
 	install $(RUST_LAYOUTS:%=$(RUST_TARGET)/release/libstatelab_%.so) bin/lib
 
-# In no package registry, so it is built when asked for: five minutes of CPU. Its source is TRIEDB_SOURCE, or GitHub's.
-TRIEDB_TARGET := $(RUST_TARGET)/triedb
-
-triedb: needs
-	scripts/triedb $(TRIEDB_TARGET) build --release
-	mkdir -p bin/lib
-	install $(TRIEDB_TARGET)/release/libstatelab_triedb.so bin/lib
-	CGO_ENABLED=1 $(GO) build -o bin/statelab-run-states ./cmd/statelab-run-states
-
 trees: tools needs
 	@set -e; for module in $(MODULES); do runner=statelab-run-$${module##*/}; echo "build bin/$$runner"; \
 		(cd $$module && CGO_ENABLED=1 $(GO) build -o ../../bin/$$runner ./cmd/$$runner); done
@@ -123,12 +113,12 @@ demo: $(if $(wildcard bin/statelab-run-pebble),build,statelab)
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --page-cache direct --out S"
 
-test: tools needs lint runners trees cluster-needs e2e platforms unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz
+test: tools needs lint runners trees cluster-needs e2e platforms unit c-engines rust-tests tree-modules fixtures race fuzz
 	@echo "make test: all passed"
 
 # e2e takes longest and waits most. With --jobs it begins before other tests, because they wait for what it needs.
 ifneq ($(filter test,$(MAKECMDGOALS)),)
-platforms unit c-engines rust-tests triedb-tests tree-modules fixtures race fuzz: | runners trees cluster-needs
+platforms unit c-engines rust-tests tree-modules fixtures race fuzz: | runners trees cluster-needs
 endif
 
 tools:
@@ -183,17 +173,6 @@ rust-tests: rust
 	@set -e; for name in $(RUST_LAYOUTS); do echo "admit bin/lib/libstatelab_$$name.so"; \
 		STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 STATELAB_STATE_TEST_LIBRARY=$(CURDIR)/bin/lib/libstatelab_$$name.so \
 		CGO_ENABLED=1 $(GO) test -short -timeout 30m ./layouts/clayout -run 'TestAdmitted$$'; done
-
-# Skips TrieDB alone, and says so.
-triedb-tests: needs
-	@if ! timeout 60 scripts/triedb $(TRIEDB_TARGET) fetch; then \
-		echo "make test: TrieDB is NOT tested: its source is out of reach (set TRIEDB_SOURCE to a clone of github.com/base/triedb)"; \
-	else \
-		$(MAKE) triedb && cargo fmt --check --manifest-path native/triedb/Cargo.toml && \
-		scripts/triedb $(TRIEDB_TARGET) clippy --release --all-targets -- -D warnings && \
-		STATELAB_STATE_TEST_LIBRARY=$(CURDIR)/bin/lib/libstatelab_triedb.so \
-			CGO_ENABLED=1 $(GO) test -short -timeout 30m ./layouts/clayout -run 'TestAdmitted$$'; \
-	fi
 
 tree-modules: needs
 	@set -e; for module in $(MODULES); do (cd $$module && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done

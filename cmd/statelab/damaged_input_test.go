@@ -115,8 +115,8 @@ func foreignReaders() []foreignReader {
 	}
 	logs := func(t *testing.T) string {
 		dir := t.TempDir()
-		for _, name := range []string{"RadmonRead_200M_135M.log", "Properties_200M.log"} {
-			copyFile(t, filepath.Join("../../studies/bench_kvdb/logs", name), filepath.Join(dir, name))
+		for _, name := range []string{"RadmonRead_3M_2M.log", "Properties_3M.log"} {
+			copyFile(t, filepath.Join("../../internal/explain/kvdblog/testdata", name), filepath.Join(dir, name))
 		}
 		return dir
 	}
@@ -180,7 +180,7 @@ func foreignReaders() []foreignReader {
 			return path
 		}, "run IN --print-experiment", false},
 		{"published logs", logs, "import IN --out NEW", false},
-		{"level table", func(t *testing.T) string { return filepath.Join(logs(t), "Properties_200M.log") }, "inspect IN --json", false},
+		{"level table", func(t *testing.T) string { return filepath.Join(logs(t), "Properties_3M.log") }, "inspect IN --json", false},
 		{"tables of a node", foreignDatabase, "inspect IN --json", false},
 	}
 }

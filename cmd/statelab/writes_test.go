@@ -184,8 +184,8 @@ func sentinels(t *testing.T) string {
 		t.Fatal(err)
 	}
 	files := map[string]string{"mine/notes.txt": "mine", "mine/page.html": "<!DOCTYPE html>\n<p>my page</p>"}
-	for _, name := range []string{"RadmonRead_200M_135M.log", "Properties_200M.log"} {
-		text, err := os.ReadFile(filepath.Join("../../studies/bench_kvdb/logs", name))
+	for _, name := range []string{"RadmonRead_3M_2M.log", "Properties_3M.log"} {
+		text, err := os.ReadFile(filepath.Join("../../internal/explain/kvdblog/testdata", name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ type Program struct {
 const (
 	makeRunners   = "make runners, in statelab's source (needs a C compiler)"
 	makeLibraries = "make runners, in statelab's source (needs a C compiler and Rust)"
-	makeTrieDB    = "make triedb, in statelab's source (needs a C compiler, Rust and GitHub, or TRIEDB_SOURCE=DIR with a clone of github.com/base/triedb)"
+	makeTrieDB    = "native/triedb, in statelab's source: its README says how (needs Rust and a clone of github.com/base/triedb)"
 	makeTrees     = "make trees, in statelab's source"
 	makeWithCgo   = "make build, in statelab's source (needs a C compiler)"
 )

@@ -20,7 +20,7 @@ import (
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
-	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/result"
 )
 
 func engines() []engine.Engine { return []engine.Engine{pebble1.Engine{}, pebble2.Engine{}} }
@@ -312,16 +312,12 @@ func TestPlannedLevelsArePublishedOnes(t *testing.T) {
 
 func publishedLevels(t *testing.T, name string) []engine.Level {
 	t.Helper()
-	file, err := os.Open("../../../studies/bench_kvdb/logs/Properties_" + name + ".log")
+	study := map[string]string{"200M": "small", "2B": "medium", "20B": "large"}[name]
+	sweep, err := result.ReadSweep("../../../studies/bench_kvdb/runs/published-" + study)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	levels, err := lsm.ParseProperties(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return levels
+	return sweep.Database.Levels
 }
 
 // randomKeys streams ascending keys as far apart as those of n hashes.

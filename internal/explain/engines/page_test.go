@@ -31,17 +31,16 @@ func page1(t testing.TB, in Input) string {
 // Every kind of folder makes a page that a strict parser accepts, that loads
 // nothing and that shows no broken number.
 func TestPageIsSound(t *testing.T) {
-	published := study(t)
 	demo := fixture(t, "demo", someCaches, "", nil, 3)
 	for name, dirs := range map[string][]string{
 		"one sweep":        {demo},
-		"study and ours":   append([]string{demo}, published...),
+		"study and ours":   append([]string{demo}, study(t)...),
 		"threads":          {fixture(t, "threads", []float64{2, 9.6}, "threads", []string{"1", "2", "4", "8", "16"}, 4)},
 		"engines":          {fixture(t, "engines", []float64{9.6}, "engine", []string{"pebble1", "pebble2", "mdbx"}, 1)},
 		"engines, threads": {withDisk(t, enginesSweep(t, fourEngines(6)...))},
 		"one run":          {filepath.Join(demo, "points", "003")},
 		"a failed run":     {filepath.Join(demo, "points", "004")},
-		"load":             {filepath.Join(published[0], "load")},
+		"load":             {imported(t)},
 		"all failed":       {fixture(t, "broken", []float64{4}, "", nil, 0)},
 		"no points":        {emptySweep(t)},
 		"no block reads":   {withoutTypes(t)},
@@ -254,10 +253,9 @@ func TestNoResultFolder(t *testing.T) {
 }
 
 func TestPicture(t *testing.T) {
-	published := study(t)
 	for name, dirs := range map[string][]string{
-		"stacked":  published[:1],
-		"overlaid": published,
+		"stacked":  study(t)[:1],
+		"overlaid": study(t),
 		"bars":     {fixture(t, "threads", []float64{9.6}, "threads", []string{"1", "2"}, -1)},
 	} {
 		var out bytes.Buffer

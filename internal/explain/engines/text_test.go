@@ -2,6 +2,7 @@ package engines
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -16,14 +17,42 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
-// study imports the published logs, which the predictor is tested against too.
-func study(t testing.TB) []string {
+// study are the published sweeps Small and Medium, with the run folders that statelab import makes
+// of their logs.
+func study(t testing.TB) (folders []string) {
 	t.Helper()
-	folders, err := kvdblog.Import(os.DirFS("../../../studies/bench_kvdb/logs"), t.TempDir())
+	for _, name := range []string{"small", "medium"} {
+		sweep, err := result.ReadSweep("../../../studies/bench_kvdb/runs/published-" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := map[string]uint64{"small": 200_000_000, "medium": 2_000_000_000}[name]
+		folder := t.TempDir()
+		for _, p := range sweep.Points {
+			at := *sweep.Inflection
+			at.Regime = p.Regime
+			run := &result.Run{Status: result.OK, Verb: "read", PageCache: "asis", Database: sweep.Database, Inflection: &at, Figures: p.Figures,
+				Engine:   result.Engine{Name: "pebble1", Version: "v1.1.5, patched to count", Profile: "bench_kvdb"},
+				Workload: result.Workload{Name: "readrandom", Keys: keys, KeyBytes: 32, ValueBytes: 110, Threads: 64, Gets: p.Figures.Gets},
+				Cache:    result.Cache{Requested: p.Axes["cache"], Effective: p.CacheBytes},
+				Absent:   map[string]string{"seed": "the tool does not record it"}}
+			dir := filepath.Join(folder, p.Run)
+			must(t, errors.Join(os.MkdirAll(dir, 0o755), result.WriteRun(dir, run)))
+		}
+		must(t, result.WriteSweep(folder, sweep))
+		folders = append(folders, folder)
+	}
+	return folders
+}
+
+// imported is a load that another tool made.
+func imported(t testing.TB) string {
+	t.Helper()
+	folders, err := kvdblog.Import(os.DirFS("../kvdblog/testdata"), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return folders[:2] // Small and Medium
+	return filepath.Join(folders[0], "load")
 }
 
 func read(t testing.TB, dirs ...string) Input {
@@ -38,15 +67,14 @@ func read(t testing.TB, dirs ...string) Input {
 var someCaches = []float64{0.5, 1, 1.5, 2, 4, 6, 9.6, 16, 32}
 
 func TestText(t *testing.T) {
-	published := study(t)
 	demo := fixture(t, "demo", someCaches, "", nil, 3)
 	for name, dirs := range map[string][]string{
-		"study":        published,
+		"study":        study(t),
 		"cache":        {demo},
 		"threads":      {fixture(t, "threads", []float64{9.6}, "threads", []string{"1", "2", "4", "8"}, 2)},
 		"two-axes":     {fixture(t, "both", []float64{1, 9.6}, "engine", []string{"pebble1", "pebble2"}, -1)},
 		"one-run":      {filepath.Join(demo, "points", "003")},
-		"load":         {filepath.Join(published[0], "load")},
+		"load":         {imported(t)},
 		"all-failed":   {fixture(t, "broken", []float64{4}, "", nil, 0)},
 		"no-points":    {emptySweep(t)},
 		"engines":      {withDisk(t, enginesSweep(t, fourEngines(6)...))},

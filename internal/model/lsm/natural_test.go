@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
@@ -17,14 +16,15 @@ func TestNaturalAgainstPublishedLevels(t *testing.T) {
 		file string
 		keys uint64
 	}{
-		{"Properties_200M.log", 200_000_000},
-		{"Properties_2B.log", 2_000_000_000},
-		{"Properties_20B.log", 20_000_000_000},
+		{"small", 200_000_000},
+		{"medium", 2_000_000_000},
+		{"large", 20_000_000_000},
 	} {
-		published, err := ParseProperties(strings.NewReader(readPublished(t, c.file)))
+		sweep, err := result.ReadSweep("../../../studies/bench_kvdb/runs/published-" + c.file)
 		if err != nil {
 			t.Fatal(err)
 		}
+		published := sweep.Database.Levels
 		natural := Natural(BenchKVDB(c.keys))
 		base := true
 		for level := 1; level < engine.MaxLevels; level++ {
@@ -122,4 +122,8 @@ func TestWithCharge(t *testing.T) {
 	if have, want := charged[last].FilterCacheBytes-levels[last].FilterCacheBytes, 336*int64(levels[last].Files); have != want {
 		t.Errorf("filter charge %d, want %d", have, want)
 	}
+}
+
+func relative(have, want float64) float64 {
+	return max(have-want, want-have) / want
 }

@@ -2,62 +2,9 @@ package lsm
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
-
-func readPublished(t testing.TB, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../../studies/bench_kvdb/logs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func TestParsePropertiesOfPublishedLogs(t *testing.T) {
-	for _, c := range []struct {
-		file                            string
-		keys, files, blocks, partitions int64
-		ip1MB, ip2MB                    float64 // as the study prints them
-		filterMB                        float64
-	}{
-		{"Properties_200M.log", 200_000_000, 1418, 7410079, 47131 - 1418, 31.6, 207, 238},
-		{"Properties_2B.log", 2_000_000_000, 7105, 74079282, 467878 - 7105, 284, 1.98 * 1024, 2.3 * 1024},
-		{"Properties_20B.log", 20_000_000_000, 34647, 740758014, 4730934 - 34647, 2.5 * 1024, 20 * 1024, 23 * 1024},
-	} {
-		levels, err := ParseProperties(strings.NewReader(readPublished(t, c.file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var keys, files, blocks, partitions, filters int64
-		for _, l := range levels {
-			keys += l.Keys
-			files += int64(l.Files)
-			blocks += l.DataBlocks
-			partitions += l.IndexBlocks
-			filters += l.FilterBytes
-		}
-		if files != c.files || blocks != c.blocks || partitions != c.partitions {
-			t.Errorf("%s: %d files, %d blocks, %d index blocks", c.file, files, blocks, partitions)
-		}
-		if off := relative(float64(keys), float64(c.keys)); off > 0.002 {
-			t.Errorf("%s: %d keys, off by %.2f %%", c.file, keys, 100*off)
-		}
-		if off := relative(float64(filters)/(1<<20), c.filterMB); off > 0.03 {
-			t.Errorf("%s: %d bytes of filters, off by %.2f %%", c.file, filters, 100*off)
-		}
-		in := Inflect(levels, 1)
-		if ip1 := float64(in.IP1.DiskBytes) / (1 << 20); relative(ip1, c.ip1MB) > 0.03 {
-			t.Errorf("%s: IP1 %.1f MiB, the study says %.1f", c.file, ip1, c.ip1MB)
-		}
-		if ip2 := float64(in.IP2.DiskBytes) / (1 << 20); relative(ip2, c.ip2MB) > 0.03 {
-			t.Errorf("%s: IP2 %.0f MiB, the study says %.0f", c.file, ip2, c.ip2MB)
-		}
-	}
-}
 
 // The words and columns of v2.1.7 (tool/testdata/db_properties), one table of
 // each kind: a whole single-level index, and nothing compressed away.
@@ -124,7 +71,6 @@ func TestParsePropertiesNamesTheLine(t *testing.T) {
 
 func FuzzParseProperties(f *testing.F) {
 	f.Add(smallTable)
-	f.Add(readPublished(f, "Properties_200M.log"))
 	f.Fuzz(func(t *testing.T, text string) {
 		levels, err := ParseProperties(strings.NewReader(text))
 		if err != nil {
@@ -140,10 +86,6 @@ func FuzzParseProperties(f *testing.F) {
 			}
 		}
 	})
-}
-
-func relative(have, want float64) float64 {
-	return max(have-want, want-have) / want
 }
 
 func ExampleParseProperties() {

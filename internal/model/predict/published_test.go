@@ -1,80 +1,44 @@
 package predict
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/result"
 )
 
-const published = "../../../studies/bench_kvdb/logs"
+// sweepOf has the study's published figures of a dataset.
+func sweepOf(t testing.TB, dataset string) *result.Sweep {
+	t.Helper()
+	name := map[string]string{"200M": "small", "2B": "medium", "20B": "large"}[dataset]
+	sweep, err := result.ReadSweep("../../../studies/bench_kvdb/runs/published-" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sweep
+}
 
 func publishedLevels(t testing.TB, dataset string) []engine.Level {
 	t.Helper()
-	file, err := os.Open(filepath.Join(published, "Properties_"+dataset+".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	levels, err := lsm.ParseProperties(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return levels
+	return sweepOf(t, dataset).Database.Levels
 }
 
-// publishedRun is what a run's log says of the measured Gets.
-type publishedRun struct {
-	dataset          string
-	cacheBytes       int64
-	blockReadsPerGet float64
-	accesses, hits   map[string]float64
-}
-
-// callers are the log's names of block types.
-var callers = map[string]string{"readFilter": "filter", "readIndex": "top_index", "loadIndex": "index", "loadBlock": "data"}
-
-func readRun(t testing.TB, dataset string, mib int64) publishedRun {
+// published is what was measured with a cache.
+func published(t testing.TB, dataset string, mib int64) result.Figures {
 	t.Helper()
-	file, err := os.Open(filepath.Join(published, fmt.Sprintf("RadmonRead_%s_%dM.log", dataset, mib)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	run := publishedRun{dataset: dataset, cacheBytes: mib << 20, accesses: map[string]float64{}, hits: map[string]float64{}}
-	sign := 1.0 // the first table is the warm-up, the second both
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.Contains(line, "Cache Statistics:") {
-			sign = -sign
-		}
-		if _, figure, found := strings.Cut(line, "Avg I/O per Get ≈ "); found {
-			if _, err := fmt.Sscan(figure, &run.blockReadsPerGet); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if at := strings.LastIndex(line, ")."); at >= 0 {
-			var name string
-			var hits, misses float64
-			if n, _ := fmt.Sscan(line[at+2:], &name, &hits, &misses); n == 3 && callers[name] != "" {
-				run.accesses[callers[name]] += sign * (hits + misses)
-				run.hits[callers[name]] += sign * hits
-			}
+	for _, p := range sweepOf(t, dataset).Points {
+		if p.CacheBytes == mib<<20 {
+			return p.Figures
 		}
 	}
-	if run.blockReadsPerGet == 0 || len(run.hits) != 4 {
-		t.Fatalf("%s %d MiB: incomplete log: %+v", dataset, mib, run)
-	}
-	return run
+	t.Fatalf("%s: no point of %d MiB", dataset, mib)
+	return result.Figures{}
 }
 
 var publishedRuns = map[string][]int64{
@@ -121,12 +85,12 @@ func TestAllPublishedPoints(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, mib := range publishedRuns[dataset] {
-				p, run := points[i], readRun(t, dataset, mib)
-				off := p.BlockReadsPerGet/run.blockReadsPerGet - 1
+				p, run := points[i], published(t, dataset, mib)
+				off := p.BlockReadsPerGet / *run.BlockReadsPerGet - 1
 				sum, most, n = sum+math.Abs(off), max(most, math.Abs(off)), n+1
-				fmt.Fprintf(&table, "| %s | %d MiB | %.4f | %.4f | %.4f-%.4f | %+.2f %% |", dataset, mib, run.blockReadsPerGet, p.BlockReadsPerGet, p.Low, p.High, 100*off)
+				fmt.Fprintf(&table, "| %s | %d MiB | %.4f | %.4f | %.4f-%.4f | %+.2f %% |", dataset, mib, *run.BlockReadsPerGet, p.BlockReadsPerGet, p.Low, p.High, 100*off)
 				for _, kind := range []string{"filter", "top_index", "index", "data"} {
-					have, want := p.HitRate[kind], run.hits[kind]/run.accesses[kind]
+					have, want := p.HitRate[kind], run.HitRate[kind]
 					fmt.Fprintf(&table, " %.3f/%.3f |", have, want)
 					limit := 0.01
 					if dataset == "20B" {
@@ -153,7 +117,7 @@ func TestPublishedPoints(t *testing.T) {
 		mib     int64
 		limit   float64
 	}{{"200M", 45, 0.01}, {"200M", 135, 0.01}, {"2B", 1360, 0.015}, {"2B", 6789, 0.01}} {
-		run := readRun(t, c.dataset, c.mib)
+		run := published(t, c.dataset, c.mib)
 		in := inputOf(c.dataset, publishedLevels(t, c.dataset), c.mib)
 		in.Seeds = in.Seeds[:1]
 		if c.dataset == "200M" {
@@ -163,8 +127,8 @@ func TestPublishedPoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if off := points[0].BlockReadsPerGet/run.blockReadsPerGet - 1; math.Abs(off) > c.limit {
-			t.Errorf("%s %d MiB: %.4f block reads per Get, published %.4f (%+.2f %%)", c.dataset, c.mib, points[0].BlockReadsPerGet, run.blockReadsPerGet, 100*off)
+		if off := points[0].BlockReadsPerGet / *run.BlockReadsPerGet - 1; math.Abs(off) > c.limit {
+			t.Errorf("%s %d MiB: %.4f block reads per Get, published %.4f (%+.2f %%)", c.dataset, c.mib, points[0].BlockReadsPerGet, *run.BlockReadsPerGet, 100*off)
 		}
 	}
 }
@@ -181,9 +145,9 @@ func TestAccessRatesAreThePublishedOnes(t *testing.T) {
 		for _, c := range classes {
 			have[c.kind.String()] += c.perGet
 		}
-		run := readRun(t, dataset, sizes[0])
-		for kind, accesses := range run.accesses {
-			want := accesses / 10_000_000
+		run := published(t, dataset, sizes[0])
+		for _, kind := range []string{"filter", "top_index", "index", "data"} {
+			want := run.BlockAccessesPerGetByType[kind]
 			limit := 0.01
 			if kind == "filter" || kind == "top_index" {
 				limit = 0.09 // where the base level ends is not in the level table
