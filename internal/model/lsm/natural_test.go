@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/result"
 )
 
 // The published databases were loaded in random order and settled: the level
