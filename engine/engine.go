@@ -117,6 +117,10 @@ const OwnFolder = "statelab"
 // an engine.
 func MayBeIn(entry string) bool { return entry == OwnFolder || entry == "lost+found" }
 
+// MixSeparator is between the portions of the option "table" where it is a mix of several, such
+// as "a=70;b=30": a comma separates values of an axis.
+const MixSeparator = ";"
+
 // Options say how to open a database. The zero value of a field means "what
 // the profile says".
 type Options struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
@@ -55,12 +56,12 @@ func openAccesses(path string) (*accesses.Container, error) {
 
 // accessList checks --accesses.
 func (m *mistakes) accessList(path string) {
-	if path == "" || !m.readable("--accesses: ", path) {
+	if path == "" || !m.readable("accesses", path) {
 		return
 	}
 	list, err := openAccesses(path)
 	if err != nil {
-		m.cannotRead("--accesses: %v", err)
+		m.Unread("accesses", "", "%v", err)
 		return
 	}
 	list.Close() // it was only looked at
@@ -224,7 +225,8 @@ func (a *app) accessesGenerate() *cobra.Command {
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
 		to := m.newOut(out, "list.slal")
-		profile := accesses.Profile{Blocks: m.atLeastOne("blocks", blocks, "100"), Accounts: m.atLeastOne("accounts", accounts, "1M"), Seed: m.seed(seed)}
+		profile := accesses.Profile{Blocks: parse(m, "blocks", blocks, setting.Count(1, "100")),
+			Accounts: parse(m, "accounts", accounts, setting.Count(1, "1M")), Seed: parse(m, "seed", seed, setting.Seed)}
 		share, isPercent, err := unit.ParsePercent(contracts)
 		if err != nil || !isPercent {
 			m.add("--contracts %q: must be a share (example: --contracts 10%%)", contracts)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -25,11 +27,16 @@ import (
 
 // adviseFlags are the flags of advise as typed.
 type adviseFlags struct {
-	memory, cache, gets, latency, writeRate, missing, cores string
-	probeSeconds, verifyGets, sampleKeys, seed, out         string
-	profile, accesses, scheme, nodeSeconds, table           string
-	nodeMetrics                                             []string
-	verify, ignoreLock, json                                bool
+	memory                                              experiment.Size
+	cache                                               setting.Value[setting.CacheSize]
+	gets, writeRate, missing, nodeSeconds, probeSeconds experiment.Float
+	latency                                             setting.Value[time.Duration]
+	cores                                               experiment.Int
+	verifyGets, sampleKeys, seed                        experiment.Count
+	out                                                 string
+	profile, accesses, scheme, table                    experiment.Text
+	nodeMetrics                                         []string
+	verify, ignoreLock, json                            bool
 }
 
 // Of an --out folder, besides its summary and its page.
@@ -62,26 +69,33 @@ While a node writes, memtables take part of its cache; advise allows for that
 unless --write-rate 0 says that nothing is written, as in a sweep.`,
 	}
 	flag := cmd.Flags()
-	flag.StringVar(&f.profile, "profile", "geth-1.17-v1", "with a level table: engine options of the node that it comes from; statelab engines lists them")
-	flag.StringVar(&f.memory, "memory", "", "memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
-	flag.StringVar(&f.table, "table", "",
+	setting.Var(flag, &f.profile, setting.Text, "profile", "geth-1.17-v1",
+		"with a level table: engine options of the node that it comes from; statelab engines lists them")
+	setting.Var(flag, &f.memory, setting.Memory, "memory", "",
+		"memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
+	setting.Var(flag, &f.table, setting.Text, "table", "",
 		"kind of keys (statelab inspect lists them) or column family of RocksDB that Gets ask for, or a mix: a=70,b=30 (default: all; of RocksDB the largest)")
-	flag.StringVar(&f.cache, "cache", "", "cache size of the node (default: from its OPTIONS file, if statelab did not load the database)")
-	flag.StringVar(&f.gets, "gets-per-second", "", "lookups that the node makes per second")
+	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
+		"cache size of the node (default: from its OPTIONS file, if statelab did not load the database)")
+	setting.Var(flag, &f.gets, setting.Rate.Optional(), "gets-per-second", "", "lookups that the node makes per second")
 	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
 		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read twice, or as two saved files FIRST,SECOND")
-	flag.StringVar(&f.nodeSeconds, "node-seconds", "30", "with --node-metrics: seconds between the two readings")
-	flag.StringVar(&f.latency, "latency-goal", "", "longest acceptable device time of a Get, such as 1ms")
-	flag.StringVar(&f.writeRate, "write-rate", "", "keys that the node writes per second; 0: none (default: as many as it can)")
-	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.accesses, "accesses", "", "access list (statelab accesses): recommend a cache for the Gets of its blocks instead of random ones")
-	flag.StringVar(&f.scheme, "scheme", "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
+	setting.Var(flag, &f.nodeSeconds, setting.Number, "node-seconds", "30", "with --node-metrics: seconds between the two readings")
+	setting.Var(flag, &f.latency, setting.Duration("1ms").Optional(), "latency-goal", "", "longest acceptable device time of a Get, such as 1ms")
+	setting.Var(flag, &f.writeRate, setting.Rate.Optional(), "write-rate", "", "keys that the node writes per second; 0: none (default: as many as it can)")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
+	setting.Var(flag, &f.accesses, setting.Text, "accesses", "",
+		"access list (statelab accesses): recommend a cache for the Gets of its blocks instead of random ones")
+	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
+		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
 	coresFlag(flag, &f.cores, "processors of the node's machine; Pebble's cache has shards for each")
-	flag.StringVar(&f.probeSeconds, "probe-seconds", "1", "duration of the disk probe for each number of reads in flight; 0: no probe")
+	setting.Var(flag, &f.probeSeconds, setting.Seconds(0, maxProbeSeconds, "1"), "probe-seconds", "1",
+		"duration of the disk probe for each number of reads in flight; 0: no probe")
 	flag.BoolVar(&f.verify, "verify", false, "measure the present and the recommended cache, and compare with the prediction")
-	flag.StringVar(&f.verifyGets, "gets", "200k", "with --verify: number of measured Gets")
-	flag.StringVar(&f.sampleKeys, "sample-keys", "200k", "with --verify: number of keys to sample from a database that statelab did not load")
-	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
+	setting.Var(flag, &f.verifyGets, setting.Count(1, "500k"), "gets", "200k", "with --verify: number of measured Gets")
+	setting.Var(flag, &f.sampleKeys, setting.Count(1, "200k"), "sample-keys", "200k",
+		"with --verify: number of keys to sample from a database that statelab did not load")
+	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
 	flag.StringVar(&f.out, "out", "", "new folder for the advice: its page (report.html), JSON, a picture, and the runs of --verify")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
 	flag.Bool("use-existing", true, "read a database that statelab did not load; always on, since nothing is written")
@@ -158,7 +172,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 		if e.Verified, err = a.verifyAdvice(r, outFolder(f.out, "advise"), model, traced != nil, advice, p); err != nil {
 			return a.orInterrupted(err)
 		}
-		if r.target.foreign && r.spec.AccessList == "" {
+		if r.target.Foreign && r.spec.AccessList == "" {
 			e.SampleKeys = r.spec.SampleKeys
 		}
 		advice = advise.Judge(e)
@@ -194,8 +208,8 @@ func (a *app) looked(r request, f *adviseFlags) (*result.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := &result.Run{Engine: result.Engine{Name: subject.Pebbles()[0], Profile: f.profile}, Host: host.Facts(".")}
-	if strings.HasSuffix(f.profile, "-v2") || f.profile == "columnar" {
+	run := &result.Run{Engine: result.Engine{Name: subject.Pebbles()[0], Profile: f.profile.V()}, Host: host.Facts(".")}
+	if strings.HasSuffix(f.profile.V(), "-v2") || f.profile.V() == "columnar" {
 		run.Engine.Name = subject.Pebbles()[1]
 	}
 	run.Database = result.Database{Dir: r.dir, Levels: lsm.WithCharge(levels, version1or2(run.Engine.Name).BlockCharge())}
@@ -219,45 +233,27 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 	if len(args) != 1 {
 		m.add("name one database (example: statelab advise CHAINDATA)")
 	}
-	r.missing, r.seed, r.verify = m.share("missing", f.missing), m.seed(f.seed), f.verify
+	r.missing, r.seed, r.verify = f.missing.V(), f.seed.V(), f.verify
 	if r.verify && runtime.GOOS != "linux" {
 		m.add("--verify: %v", errNeedsLinux("it", runtime.GOOS))
 	}
-	if f.memory != "" {
-		if r.limits.MemoryBytes, err = sweep.ParseMemory(f.memory); err != nil {
-			m.add("--memory: %v", err)
-		}
+	r.limits.MemoryBytes, r.cacheBytes, r.cacheShare = f.memory.V(), f.cache.V().Bytes, f.cache.V().Share
+	if r.limits.GetsPerSecond = f.gets.V(); f.gets.Given() && r.limits.GetsPerSecond == 0 {
+		m.At("gets-per-second", "0", "must be at least 1 (example: 5k)")
 	}
-	if f.cache != "" {
-		if r.cacheBytes, r.cacheShare, err = sweep.ParseCache(f.cache); err != nil {
-			m.add("--cache: %v", err)
-		}
-	}
-	if f.gets != "" {
-		if r.limits.GetsPerSecond = m.rate("gets-per-second", f.gets); r.limits.GetsPerSecond == 0 {
-			m.add("--gets-per-second %s: must be at least 1 (example: 5k)", f.gets)
-		}
-	}
-	r.nodeMetrics, r.nodeSeconds = f.nodeMetrics, m.number("node-seconds", f.nodeSeconds)
+	r.nodeMetrics, r.nodeSeconds = f.nodeMetrics, f.nodeSeconds.V()
 	f.checkNodeMetrics(r.nodeSeconds, m)
-	if f.latency != "" {
-		r.limits.LatencyGoal, err = time.ParseDuration(f.latency)
-		if err != nil || r.limits.LatencyGoal <= 0 {
-			m.add("--latency-goal %q: must be a duration (example: 1ms)", f.latency)
-		}
+	if r.limits.LatencyGoal = f.latency.V(); f.latency.Given() && r.limits.LatencyGoal <= 0 {
+		m.At("latency-goal", f.latency.String(), "must be a duration (example: 1ms)")
 	}
-	if f.writeRate != "" {
-		r.keysWritten = new(m.rate("write-rate", f.writeRate))
+	if f.writeRate.Given() {
+		r.keysWritten = new(f.writeRate.V())
 	}
-	r.cores = m.upTo("cores", f.cores, 4096, "32")
-	r.probeSeconds = m.number("probe-seconds", f.probeSeconds)
-	if r.probeSeconds > maxProbeSeconds {
-		m.add("--probe-seconds %s: must be at most %d", f.probeSeconds, maxProbeSeconds)
-	}
+	r.cores, r.probeSeconds = f.cores.V(), f.probeSeconds.V()
 	if len(args) == 1 {
 		r.dir = args[0]
 		if info, err := os.Stat(r.dir); err == nil && info.Mode().IsRegular() {
-			r.table, r.spec.Profile, r.probeSeconds = true, f.profile, 0
+			r.table, r.spec.Profile, r.probeSeconds = true, f.profile.V(), 0
 			f.checkTable(m)
 		} else {
 			r.target, r.spec = a.adviceTarget(f, r.dir, m)
@@ -274,10 +270,10 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request
 func (f *adviseFlags) checkNodeMetrics(seconds float64, m *mistakes) {
 	switch n := len(f.nodeMetrics); {
 	case n == 0:
-	case f.gets != "":
+	case f.gets.Given():
 		m.add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
 	case !(seconds > 0):
-		m.add("--node-seconds %s: must be above 0 (example: 30)", f.nodeSeconds)
+		m.add("--node-seconds %s: must be above 0 (example: 30)", &f.nodeSeconds)
 	case n == 1 && !isURL(f.nodeMetrics[0]):
 		m.add("--node-metrics %s: one scrape has no rates; save another one some time later, and give --node-metrics FIRST,SECOND --node-seconds N",
 			f.nodeMetrics[0])
@@ -288,13 +284,13 @@ func (f *adviseFlags) checkNodeMetrics(seconds float64, m *mistakes) {
 
 // checkTable checks what is asked of a level table without its database.
 func (f *adviseFlags) checkTable(m *mistakes) {
-	if _, err := profileSettings(f.profile, nil); err != nil {
+	if _, err := profileSettings(f.profile.V(), nil); err != nil {
 		m.add("--profile: %v", err)
 	}
 	if f.verify {
 		m.add("--verify: a level table cannot be measured: name the database")
 	}
-	if f.accesses != "" || f.table != "" {
+	if f.accesses.Given() || f.table.Given() {
 		m.add("--accesses and --table: a level table has no keys to look up: name the database")
 	}
 }
@@ -305,15 +301,21 @@ const maxProbeSeconds = 60
 // adviceTarget is the database and how --verify reads it: without a write, as
 // all that advise does.
 func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, bench.Spec) {
-	g := newFlags(experiment.Sweep)
-	g.DB, g.Existing, g.ReadOnly, g.IgnoreLock = dir, true, true, f.ignoreLock
-	g.Gets, g.Missing, g.SampleKeys, g.Seed, g.AccessGets = f.verifyGets, f.missing, f.sampleKeys, f.seed, "0"
-	g.Accesses, g.KeyScheme, g.Table = f.accesses, f.scheme, f.table
-	t := a.target(g, m)
-	spec := a.readSpec(g, t, m)
-	if e, _ := subject.EngineOf(spec.Engine); t.engine != nil && e.Cache == 0 && !e.ReadsOptions {
+	e := experiment.New(experiment.Sweep)
+	s := experiment.Of[*experiment.Swept](e)
+	e.DB.Let(dir)
+	s.Existing.Let(true)
+	s.ReadOnly.Let(true)
+	s.IgnoreLock.Let(f.ignoreLock)
+	e.Seed, s.Gets, s.Missing, s.SampleKeys = f.seed, f.verifyGets, f.missing, f.sampleKeys
+	s.Accesses, s.KeyScheme, s.Table = f.accesses, f.scheme, f.table
+	m.accessList(f.accesses.V())
+	t := a.find(sweep.WantedBy(e), m)
+	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
+	spec.AccessGets = 0
+	if of, _ := subject.EngineOf(spec.Engine); t.Engine != nil && of.Cache == 0 && !of.ReadsOptions {
 		m.add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, spec.Engine,
-			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.engine.Info().Has(engine.HasNoCache)))
+			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.Engine.Info().Has(engine.HasNoCache)))
 	}
 	return t, spec
 }

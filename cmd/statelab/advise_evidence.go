@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -130,7 +130,7 @@ func (r *request) client(s advise.Settings) advise.Client {
 	if r.table {
 		return advise.Pebble
 	}
-	if !r.target.foreign {
+	if !r.target.Foreign {
 		return advise.Statelab
 	}
 	switch dbformat.Client(r.dir, dbformat.Found{Engine: r.spec.Engine}, nil) {
@@ -186,7 +186,7 @@ func (a *app) probe(r request, out string, run *result.Run, p *progress) (advise
 		return advise.Disk{Absent: "--probe-seconds 0"}, nil
 	}
 	dir := r.dir
-	if r.target.foreign && run.Database.Bytes < enoughToProbe {
+	if r.target.Foreign && run.Database.Bytes < enoughToProbe {
 		var err error
 		if dir, err = elsewhere(r.dir, out); err != nil {
 			return advise.Disk{Absent: err.Error()}, nil
@@ -236,22 +236,19 @@ func (a *app) verifyAdvice(r request, out string, model advise.Model, traced boo
 	if host.DirectSupported(r.dir) == nil {
 		spec.PageCache = bench.Direct
 	}
-	var sizes []string
+	var caches []setting.CacheSize
 	for _, bytes := range slices.Compact([]int64{advice.Now.CacheBytes, advice.Then.CacheBytes}) {
 		if bytes > 0 {
-			sizes = append(sizes, strconv.FormatInt(bytes, 10))
+			caches = append(caches, setting.Bytes(bytes))
 		}
 	}
+	sizes := setting.To(caches...)
 	folder := filepath.Join(out, verifyFolder)
 	how := plan.Plan{Out: folder, Repeats: 1, Seed: r.seed}
 	if err := os.MkdirAll(filepath.Join(folder, result.PointsDir), 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of the measurement: %w", err)
 	}
-	work, err := sweep.New(sweep.Sweep{Name: "advise " + r.dir, Command: a.command(), Base: spec, Axes: []result.Axis{{Name: sweep.CacheAxis, Values: sizes}}},
-		how, a)
-	if err != nil {
-		return nil, err
-	}
+	work := sweep.New(sweep.Sweep{Name: "advise " + r.dir, Command: a.command(), Base: spec, Axes: []sweep.Axis{sweep.Caches(&sizes)}}, how, a)
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step("measuring: ", at, at.Event) })
 	done := work.Result
 	if err == nil && so.Status != result.OK {

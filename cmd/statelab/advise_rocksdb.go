@@ -49,8 +49,8 @@ type rocksPlace struct {
 // adviseRocksDB recommends a block cache for Gets of random keys. Where there is memory, it is
 // as large as it may be: with random keys every block gains the same.
 func (a *app) adviseRocksDB(r request, f *adviseFlags) error {
-	for flag, given := range map[string]bool{"verify": f.verify, "accesses": f.accesses != "", "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
-		"gets-per-second": f.gets != "", "latency-goal": f.latency != "", "write-rate": f.writeRate != ""} {
+	for flag, given := range map[string]bool{"verify": f.verify, "accesses": f.accesses.Given(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
+		"gets-per-second": f.gets.Given(), "latency-goal": f.latency.Given(), "write-rate": f.writeRate.Given()} {
 		if given {
 			return usage("--%s: not for databases of RocksDB", flag)
 		}
@@ -65,7 +65,7 @@ func (a *app) adviseRocksDB(r request, f *adviseFlags) error {
 	}
 	out := rocksAdvice{Schema: "statelab.advise.rocksdb/1", Source: r.dir, Client: rocksClient(run), MemoryBytes: r.limits.MemoryBytes,
 		Basis: "data blocks per Get of random keys; filters and indexes outside the cache, an LRU cache, all keys asked for equally often"}
-	mix, err := out.choose(tables, f.table, r.dir)
+	mix, err := out.choose(tables, f.table.V(), r.dir)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *app) adviseRocksDB(r request, f *adviseFlags) error {
 			most = forEach(most, tables)
 		}
 		if most < leastRocksCache {
-			return usage("--memory %s: filters and indexes take %s, which leaves less than %s for a block cache", f.memory, unit.Bytes(out.OutsideBytes),
+			return usage("--memory %s: filters and indexes take %s, which leaves less than %s for a block cache", &f.memory, unit.Bytes(out.OutsideBytes),
 				unit.Bytes(leastRocksCache))
 		}
 	}
@@ -197,7 +197,7 @@ func (r *rocksAdvice) choose(tables []fidelity.Table, asked, dir string) (mix []
 		return []fidelity.Portion{{Levels: largest.Levels, Share: 1}}, nil
 	}
 	if strings.Contains(asked, "=") {
-		asked = strings.ReplaceAll(asked, ",", adapter.MixSeparator)
+		asked = strings.ReplaceAll(asked, ",", engine.MixSeparator)
 	}
 	portions, err := adapter.ParseMix(asked)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/result"
@@ -65,10 +66,10 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 	if form == "auto" {
 		form = ""
 	} else {
-		m.oneOf("format", format, append([]string{"auto"}, words(changeset.Formats())...)...)
+		parse(m, "format", format, setting.Choice(append([]string{"auto"}, words(changeset.Formats())...)...))
 	}
 	path = args[0]
-	if !m.readable("", path) || m.typed {
+	if !m.readable("", path) || m.Typed {
 		return nil, path
 	}
 	set, err := changeset.Open(os.DirFS(filepath.Dir(absolute(path))), filepath.Base(absolute(path)), form)
@@ -210,7 +211,7 @@ func (a *app) changesetExport() *cobra.Command {
 	cmd.Flags().StringVar(&f.format, "format", "", "format to write: "+strings.Join(words(changeset.ExportFormats()), ", "))
 	cmd.Flags().StringVar(&f.out, "out", "", "new folder to write")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		m.oneOf("format", f.format, words(changeset.ExportFormats())...)
+		parse(m, "format", f.format, setting.Choice(words(changeset.ExportFormats())...))
 		out := m.newFolder(f.out, "DIR")
 		source, path := m.openSet(args, "auto", "export set.slcs --format cronos --out DIR")
 		if source != nil {
@@ -274,8 +275,9 @@ func (a *app) changesetGenerate() *cobra.Command {
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
 		out := m.newOut(f.out, "set.slcs")
-		g := changeset.Generation{Profiles: list(profiles), Versions: int64(m.count("versions", versions)), Scale: m.number("scale", scale), Seed: m.seed(seed),
-			EmptyStore: emptyStore, EmptyValueShare: m.share("empty-values", emptyValues)}
+		g := changeset.Generation{Profiles: list(profiles), Versions: int64(parse(m, "versions", versions, setting.Count(0, ""))),
+			Scale: parse(m, "scale", scale, setting.Number), Seed: parse(m, "seed", seed, setting.Seed),
+			EmptyStore: emptyStore, EmptyValueShare: parse(m, "empty-values", emptyValues, setting.Share)}
 		m.addAll("", g.Check())
 		if err := m.err(); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/slurm"
@@ -22,32 +22,28 @@ import (
 
 // elsewhere reports whether the runs are for the nodes of a cluster.
 func (f *flags) elsewhere() bool {
-	name, _, _ := strings.Cut(f.Where, ":")
-	return name == experiment.Cluster && f.point == ""
+	return f.Where.V().Cluster && f.point == ""
 }
 
 // checkWhere checks the flags that say where to run.
 func (f *flags) checkWhere(m *mistakes) {
-	name, partition, given := strings.Cut(f.Where, ":")
-	switch {
-	case f.Where == "" || f.Where == experiment.Here:
-	case name != experiment.Cluster || given && partition == "":
-		m.add("--on %q: must be local, slurm or slurm:PARTITION (example: --on slurm:fast)", f.Where)
+	switch where := f.Where.String(); {
+	case !f.Where.V().Cluster:
 	case f.Measure == experiment.Price:
-		m.add("--on %s: prices are computed on this machine: measure on nodes first (statelab layouts --contract-slots 10k --on %s --out L), then "+
-			"statelab price --from L", f.Where, f.Where)
+		m.At("on", where, "prices are computed on this machine: measure on nodes first (statelab layouts --contract-slots 10k --on %s --out L), then "+
+			"statelab price --from L", where)
 	case f.Measure == experiment.Load:
-		m.add("--on %s: a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
-			"which loads on every node that needs it", f.Where)
+		m.At("on", where, "a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
+			"which loads on every node that needs it")
 	}
 	if f.point != "" {
-		f.Where = experiment.Here
+		f.Where.Let(setting.Place{})
 	}
 	if !f.elsewhere() && f.point == "" && !f.matrix {
-		for flag, value := range map[string]experiment.List{"constraint": f.Constraint, "db-at": f.DBAt, "sbatch": f.Submit} {
+		for flag, value := range map[string]*experiment.Text{"constraint": &f.Constraint, "db-at": &f.DBAt, "sbatch": &f.Submit} {
 			// A file may say what matters on a cluster alone; classes are points.
-			if value != "" && (m.translate == nil || flag == "constraint" && value.Several()) {
-				m.add("--%s %s: needs a cluster: add --on slurm", flag, value)
+			if value.Given() && (m.In == nil || flag == "constraint" && value.Several()) {
+				m.At(flag, value.String(), "needs a cluster: add %s", m.Name("on", "slurm"))
 			}
 		}
 	}
@@ -61,8 +57,8 @@ func (f *flags) checkWhere(m *mistakes) {
 	if f.point != "" && f.matrix {
 		m.add("--point and --print-matrix: give one of them")
 	}
-	if f.elsewhere() && f.DB != "" && (f.Measure == experiment.Replay || f.Measure == experiment.Layouts) {
-		m.add("--db %s: with --on slurm the files that %s makes are on the scratch disk of each node: --scratch DIR", f.DB, f.Measure)
+	if f.elsewhere() && f.DB.Given() && (f.Measure == experiment.Replay || f.Measure == experiment.Layouts) {
+		m.At("db", f.DB.V(), "with %s the files that %s makes are on the scratch disk of each node: %s", m.Name("on", "slurm"), f.Measure, m.Name("scratch", "DIR"))
 	}
 	if f.point != "" {
 		f.databaseHere()
@@ -71,9 +67,9 @@ func (f *flags) checkWhere(m *mistakes) {
 
 // databaseHere takes the path that --db-at gives for this node.
 func (f *flags) databaseHere() {
-	for _, entry := range f.DBAt.Values() {
+	for _, entry := range f.DBAt.All() {
 		if node, dir, other := strings.Cut(entry, "="); other && node == os.Getenv("SLURMD_NODENAME") {
-			f.DB = dir
+			f.DB.Let(dir)
 		}
 	}
 }
@@ -100,14 +96,18 @@ func (a *app) printMatrix(f *flags, how plan.Plan, points []plan.Point) error {
 
 // toCluster makes p a plan for a cluster, whose nodes must be there and alike.
 func (a *app) toCluster(f *flags, p *plan.Plan) error {
-	_, partition, _ := strings.Cut(f.Where, ":")
-	c := &onCluster{f: f, out: p.Out, progress: a.progress(), Cluster: slurm.Cluster{Partition: partition, Submit: f.Submit.Values(), Scratch: f.Scratch,
+	partition := f.Where.V().Partition
+	c := &onCluster{f: f, out: p.Out, progress: a.progress(), Cluster: slurm.Cluster{Partition: partition, Submit: f.Submit.All(), Scratch: f.Scratch.V(),
 		Programs: a.programs()}}
 	nodes, err := slurm.Nodes(partition)
 	if err != nil {
 		return err
 	}
-	for _, class := range cmp.Or(f.Constraint, " ").Values() {
+	classes := f.Constraint.All()
+	if len(classes) == 0 {
+		classes = []string{""}
+	}
+	for _, class := range classes {
 		if err := slurm.Alike(nodes, class); err != nil {
 			return usage("--constraint: %v", err)
 		}
@@ -115,15 +115,15 @@ func (a *app) toCluster(f *flags, p *plan.Plan) error {
 			c.progress.say("no node can run a job now (sinfo -R says why): runs wait until one can")
 		}
 	}
-	for _, entry := range f.DBAt.Values() {
+	for _, entry := range f.DBAt.All() {
 		name, _, _ := strings.Cut(entry, "=")
 		if !slices.ContainsFunc(nodes, func(n slurm.Node) bool { return n.Name == name }) {
 			return usage("--db-at %s: the partition has no node %q", entry, name)
 		}
 		c.nodes = append(c.nodes, name)
 	}
-	if f.Ceiling == "auto" {
-		f.Ceiling = "none" // this machine's disk is not theirs
+	if s, is := f.Subject.(*experiment.Swept); is && s.Ceiling.V() == diskAuto {
+		s.Ceiling.Let(diskNone) // this machine's disk is not theirs
 	}
 	p.Elsewhere = c
 	return nil
@@ -201,7 +201,7 @@ func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(pl
 	if err == nil {
 		c.progress.say("%v", effortOf(b.Tasks, time.Since(began)))
 	}
-	if err == nil && ok == len(steps) && c.f.DB == "" && c.f.Measure == experiment.Sweep {
+	if err == nil && ok == len(steps) && !c.f.DB.Given() && c.f.Measure == experiment.Sweep {
 		if err := c.Clean(b.Folder, nodesOf(filepath.Join(c.out, result.PointsDir, "*"))); err != nil {
 			c.progress.say("%v", err)
 		}
@@ -225,9 +225,9 @@ func (c *onCluster) task(s plan.Remote) (t slurm.Task, err error) {
 	// Repeats of a point share a machine. A database of which nobody says where it is has
 	// one user at a time, so that all of its points do.
 	t.Together, t.Node = s.Point.Name, machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
-	if c.f.DB != "" && len(c.nodes) == 0 {
+	if c.f.DB.Given() && len(c.nodes) == 0 {
 		t.Together, t.Node = "database of "+s.Point.Class, ""
-		if c.f.Constraint == "" || !c.f.Constraint.Several() {
+		if !c.f.Constraint.Several() {
 			t.Node = machineOf(filepath.Join(filepath.Dir(s.Folder), "*"))
 		}
 	}

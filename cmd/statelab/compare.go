@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/compare"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -88,7 +89,7 @@ flags outside the quotes apply to both sides.`,
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if !c.run {
 			flag.Visit(func(set *pflag.Flag) {
-				if c.IsFlag(set.Name) || slices.Contains([]string{"out", "ignore-space"}, set.Name) {
+				if _, is := c.ByFlag(set.Name); is || slices.Contains([]string{"out", "ignore-space"}, set.Name) {
 					m.add("--%s: only with --run, which measures; without it compare reads folders", set.Name)
 				}
 			})
@@ -117,7 +118,7 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	if c.run {
 		return a.compareRuns(c, limits, m, args)
 	}
-	margin := m.share("margin", c.margin)
+	margin := parse(m, "margin", c.margin, setting.Share)
 	for _, folder := range args {
 		m.readable("", folder)
 	}
@@ -199,11 +200,11 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 const mostPairs = 20
 
 // most is how many pairs of runs may be measured.
-func (c *comparing) most(m *mistakes) int {
-	if c.Repeats == "1" || c.Repeats == "" {
-		c.Repeats = fmt.Sprint(mostPairs)
+func (c *comparing) most() int {
+	if c.Repeats.V() <= 1 {
+		c.Repeats.Let(mostPairs)
 	}
-	return int(m.atLeastOne("repeats", c.Repeats, "20"))
+	return int(c.Repeats.V())
 }
 
 // compareRuns measures two settings in turns (A B, B A, ...) until their figures are
@@ -212,7 +213,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	if runtime.GOOS != "linux" {
 		return errNeedsLinux("compare --run", runtime.GOOS)
 	}
-	margin, most := m.share("margin", c.margin), c.most(m)
+	margin, most := parse(m, "margin", c.margin, setting.Share), c.most()
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -264,7 +265,7 @@ type side struct {
 
 // sideOf prepares a side.
 func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (side, error) {
-	s, repeats := a.sweepOf(f, m)
+	s := a.sweepOf(f, m)
 	if err := m.err(); err != nil {
 		return side{}, err
 	}
@@ -274,14 +275,13 @@ func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (side, error
 		}
 	}
 	s.Name, s.Databases = name, databases
-	how, err := a.prepare(f, s.Base.Seed, repeats, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+	how, err := a.prepare(f, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return a.sweepSteps(s, how, on)
 	})
 	if err != nil {
 		return side{}, err
 	}
-	work, err := sweep.New(s, how, a)
-	return side{how.Out, how, work, f}, err
+	return side{how.Out, how, sweep.New(s, how, a), f}, nil
 }
 
 // takeTurns measures two sides in turns until the figures of the limits (none: all) are
@@ -334,22 +334,23 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 func (c *comparing) with(settings string) (*flags, error) {
 	f := *c.flags
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.Experiment.Flags(set)
-	f.Experiment = c.Experiment // Flags wrote its defaults
+	f.Experiment = c.Clone()
+	f.Flags(set)
+	m := new(mistakes)
 	for _, word := range strings.Fields(settings) {
 		name, value, ok := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%q is not NAME=VALUE (example: engine=pebble2)", word)
-		case name == "set":
-			f.Options = append(slices.Clip(f.Options), value)
 		case set.Lookup(dashed(name)) == nil:
 			return nil, fmt.Errorf("statelab sweep has no flag --%s", name)
 		default:
 			if err := set.Set(dashed(name), value); err != nil {
 				return nil, fmt.Errorf("--%s: %w", name, err)
 			}
+			field, _ := f.ByFlag(dashed(name))
+			m.Of(field.Flag, field.To)
 		}
 	}
-	return &f, nil
+	return &f, m.err()
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/explain/compare"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 )
@@ -23,12 +24,12 @@ func completeValues(cmd *cobra.Command, all tables) {
 	}
 	fixed := map[string][]string{
 		"engine": all.engines.names(), "tree": all.trees.names(), "layout": all.layouts.names(), "page-cache": bench.PageCacheModes(),
-		"workload": verbWorkloads(cmd.Name()), "key-hash": {keyspace.Mix, keyspace.Keccak256},
-		"value-model": {keyspace.Random, keyspace.Table32, keyspace.TrieNode}, "batch-order": {sweep.RandomOrder, sweep.SortedOrder},
+		"workload": workload.Names(cmd.Name()), "key-hash": {keyspace.Mix, keyspace.Keccak256},
+		"value-model": {keyspace.Random, keyspace.Table32, keyspace.TrieNode}, "batch-order": {experiment.RandomOrder, experiment.SortedOrder},
 		"scheme": accesses.KeySchemes(), "policy": nil, "fail-if": compare.Names(),
 	}
 	if cmd.Name() != "load" { // sweep and others read
-		fixed["workload"] = verbWorkloads("sweep")
+		fixed["workload"] = workload.Names("sweep")
 	}
 	if cmd.Name() == "predict" {
 		fixed["engine"] = subject.Pebbles()

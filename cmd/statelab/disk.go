@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -25,9 +24,6 @@ import (
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
-
-// maxDiskReaders is more than any device answers at once without a queue.
-const maxDiskReaders = 1024
 
 func (a *app) diskVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Disk, &cobra.Command{
@@ -46,25 +42,11 @@ buffer of 128 KiB costs beside a read.
 }
 
 func (a *app) disk(f *flags, m *mistakes) error {
-	limit := host.LimitPlan{Dir: f.Dir, Fio: f.With != diskNone}
+	s := experiment.Of[*experiment.Probed](f.Experiment)
+	limit := host.LimitPlan{Dir: absolute(s.Dir.V()), Fio: s.With.V() != diskNone, InFlight: slices.Compact(slices.Sorted(slices.Values(s.InFlight.All()))),
+		Seconds: s.Seconds.V(), Repeats: int(f.Repeats.V())}
 	if info, err := os.Stat(limit.Dir); err != nil || !info.IsDir() {
-		m.add("%s: no such directory (usage: statelab disk DIR)", limit.Dir)
-	}
-	for _, text := range f.InFlight.Values() {
-		limit.InFlight = append(limit.InFlight, m.upTo("in-flight", text, maxDiskReaders, "--in-flight 1,4,16"))
-	}
-	if dir, err := filepath.Abs(limit.Dir); err == nil { // results name it wherever they are read
-		limit.Dir = dir
-	}
-	slices.Sort(limit.InFlight)
-	limit.InFlight = slices.Compact(limit.InFlight)
-	var err error
-	if limit.Seconds, err = strconv.ParseFloat(f.Seconds, 64); err != nil || !(limit.Seconds >= 0.05 && limit.Seconds <= 3600) {
-		m.add("--seconds %q: must be from 0.05 to 3600 (example: --seconds 1)", f.Seconds)
-	}
-	limit.Repeats = int(m.atLeastOne("repeats", f.Repeats, "3"))
-	if f.With != "" {
-		m.oneOf("with", f.With, "fio", diskNone)
+		m.add("%s: no such directory (usage: statelab disk DIR)", s.Dir.V())
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -83,7 +65,7 @@ func (a *app) disk(f *flags, m *mistakes) error {
 	if err != nil {
 		return a.orInterrupted(err)
 	}
-	if f.With == "fio" && d.Fio == nil {
+	if s.With.V() == "fio" && d.Fio == nil {
 		return fmt.Errorf("--with fio: %s", d.FioAbsent)
 	}
 	d.Command = a.command()
@@ -227,7 +209,7 @@ func (m *mistakes) ceiling(text string) {
 		return
 	}
 	if _, err := result.ReadDisk(text); err != nil {
-		m.add("--disk: %v: name a folder of statelab disk --out, or write none", err)
+		m.At("disk", "", "%v: name a folder of statelab disk --out, or write none", err)
 	}
 }
 
@@ -290,17 +272,9 @@ func judgeCeiling(s sweep.Sweep, done *result.Sweep, out string) error {
 // flights are the thread counts of a plan, thinned out evenly, and one more, so
 // that the disk's own curve has a shape.
 func flights(s sweep.Sweep) []int {
-	numbers := []int{s.Base.Threads}
-	for _, axis := range s.Axes {
-		if axis.Name != sweep.ThreadsAxis {
-			continue
-		}
-		numbers = nil
-		for _, text := range axis.Values {
-			if n, err := strconv.Atoi(text); err == nil { // the plan was checked
-				numbers = append(numbers, n)
-			}
-		}
+	var numbers []int
+	for _, point := range s.Settings() {
+		numbers = append(numbers, point.Read.Threads)
 	}
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)
@@ -315,11 +289,7 @@ func flights(s sweep.Sweep) []int {
 
 // reachesDevice tells whether a plan's reads are to reach the device.
 func reachesDevice(s sweep.Sweep) bool {
-	modes := []string{s.Base.PageCache}
-	for _, axis := range s.Axes {
-		if axis.Name == sweep.PageCacheAxis {
-			modes = axis.Values
-		}
-	}
-	return slices.Contains(modes, bench.Direct) || slices.Contains(modes, bench.Cold)
+	return slices.ContainsFunc(s.Settings(), func(point sweep.Setting) bool {
+		return point.Read.PageCache == bench.Direct || point.Read.PageCache == bench.Cold
+	})
 }

@@ -10,7 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/result"
 )
@@ -93,7 +95,9 @@ func TestFlights(t *testing.T) {
 		threads string
 		want    string
 	}{{"1,4", "[1 4]"}, {"8", "[1 8]"}, {"1,2,4,8,16,32,64", "[1 2 32 64]"}} {
-		s := sweep.Sweep{Axes: []result.Axis{{Name: sweep.ThreadsAxis, Values: list(c.threads)}}}
+		e := experiment.New(experiment.Sweep)
+		_ = experiment.Of[*experiment.Swept](e).Threads.Set(c.threads)
+		s := sweep.Declared(e, finder{&app{tables: newTables()}, new(mistakes)}, nil, bytesIn, new(setting.Mistakes))
 		if got := fmt.Sprint(flights(s)); got != c.want {
 			t.Errorf("--threads %s: %s, want %s", c.threads, got, c.want)
 		}

@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // engine finds an engine by name, here or in its runner.
@@ -194,28 +196,37 @@ func words[T ~string](values []T) (words []string) {
 	return words
 }
 
-// firstEngine is the first engine of a list that is here.
-func (a *app) firstEngine(list []string, m *mistakes) (first engine.Engine) {
-	var names []string
-	for _, entry := range list {
-		name, _, _ := strings.Cut(entry, ":")
-		names = append(names, name)
-	}
-	a.tables.engines.findAll("engine", names, m)
+// finder finds engines for a sweep, and reports what is missing to m.
+type finder struct {
+	*app
+	m *mistakes
+}
+
+// Find implements sweep.Engines.
+func (f finder) Find(names ...string) engine.Engine {
+	f.tables.engines.findAll("engine", names, f.m)
 	for _, name := range names {
-		if a.tables.engines.found[name] != nil {
-			return a.engine(name, m)
+		if f.tables.engines.found[name] != nil {
+			return f.engine(name, f.m)
 		}
 	}
 	return nil
 }
 
-// twice names engines that a list holds twice: their points could not be told
-// apart.
-func (m *mistakes) twice(flag string, values []string) {
-	for i, v := range values {
-		if slices.Contains(values[:i], v) {
-			m.add("--%s: %s is listed twice", flag, v)
-		}
+// Known implements sweep.Engines.
+func (f finder) Known(name string) bool { return slices.Contains(f.tables.engines.names(), name) }
+
+// UseLibrary implements sweep.Engines.
+func (f finder) UseLibrary(options ...map[string]string) { f.tellLibrary(f.m, options...) }
+
+// MemTables implements sweep.Engines.
+func (finder) MemTables(name, profile string, cacheBytes int64, readOnly bool) int64 {
+	if !subject.IsPebble(name) {
+		return 0
 	}
+	bytes, err := pebbledb.OpenReserveBytes(name, profile, cacheBytes, readOnly)
+	if err != nil {
+		return 0 // a profile that is not known is reported as such
+	}
+	return bytes
 }

@@ -105,12 +105,8 @@ func roughly(seconds float64) string {
 }
 
 // unfinished are the steps of a sweep that --resume has to measure, and the curve after them.
-func (a *app) unfinished(steps []estimate.Step, s sweep.Sweep, how plan.Plan) (left []estimate.Step, err error) {
-	work, err := sweep.New(s, how, a)
-	if err != nil {
-		return nil, err
-	}
-	points := work.Points()
+func (a *app) unfinished(steps []estimate.Step, s sweep.Sweep, how plan.Plan) (left []estimate.Step) {
+	points := sweep.New(s, how, a).Points()
 	order := plan.Order(len(points), how.Repeats, how.Seed)
 	for n, step := range steps {
 		if n < len(order) {
@@ -120,7 +116,7 @@ func (a *app) unfinished(steps []estimate.Step, s sweep.Sweep, how plan.Plan) (l
 		}
 		left = append(left, step)
 	}
-	return left, nil
+	return left
 }
 
 // bytesIn is what the files below dir hold, without write-ahead logs, which no cache holds a
@@ -159,10 +155,7 @@ func loadStep(spec *bench.Spec, on estimate.Machine) (estimate.Step, error) {
 // sweepSteps are the steps of a sweep in their order: the first on a database that is
 // to be made makes it.
 func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (steps []estimate.Step, err error) {
-	settings, err := s.Settings()
-	if err != nil {
-		return nil, err
-	}
+	settings := s.Settings()
 	made := map[string]estimate.Step{}
 	held, files := filesIn(s.Base.Dir)
 	var points []estimate.ReadSpec
@@ -171,7 +164,7 @@ func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (ste
 		var load estimate.Step
 		first := false
 		if s.Base.Dir == "" {
-			spec := s.LoadOf(setting)
+			spec := setting.Made()
 			var known bool
 			if load, known = made[spec.Dir]; !known {
 				if load, err = loadStep(&spec, on); err != nil {
@@ -181,8 +174,8 @@ func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (ste
 			}
 			held = load.TableBytes
 		}
-		spec := s.Spec(setting, held)
-		point := estimate.ReadSpec{Engine: spec.Engine, Keys: max(setting.Keys, uint64(spec.SampleKeys)), DatabaseBytes: held, Files: files,
+		spec := setting.Spec(held)
+		point := estimate.ReadSpec{Engine: spec.Engine, Keys: max(setting.Load.Keys, uint64(spec.SampleKeys)), DatabaseBytes: held, Files: files,
 			CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Threads: spec.Threads, Gets: spec.Gets, WarmupGets: spec.WarmupGets,
 			WarmupAuto: spec.WarmupAuto, AccessGets: spec.AccessGets, Direct: spec.PageCache == bench.Direct, Cold: spec.PageCache == bench.Cold,
 			Rate: spec.Rate, Cgo: a.withCgo(spec.Engine)}

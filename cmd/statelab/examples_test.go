@@ -21,7 +21,7 @@ var short = map[string][]string{
 
 var (
 	answered = regexp.MustCompile(`(?m)^# Answer: (.*)$`)
-	setting  = regexp.MustCompile(`\b([A-Z_]+)=\$\{[A-Z_]+:-([^}]*)\}`)
+	variable = regexp.MustCompile(`\b([A-Z_]+)=\$\{[A-Z_]+:-([^}]*)\}`)
 	shown    = regexp.MustCompile(`(?m)^\$ (statelab .*)$`)
 )
 
@@ -68,7 +68,7 @@ var unquoted = strings.NewReplacer(`"`, "", `'`, "")
 // without quotes.
 func commandsOf(script string) (list []string) {
 	values := map[string]string{}
-	for _, found := range setting.FindAllStringSubmatch(script, -1) {
+	for _, found := range variable.FindAllStringSubmatch(script, -1) {
 		values[found[1]] = found[2]
 	}
 	for line := range strings.Lines(strings.ReplaceAll(script, "\\\n\t", "")) {

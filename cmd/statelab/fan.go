@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/advise"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
-	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
@@ -41,15 +42,14 @@ func fanFlags(cmd *cobra.Command) *fan {
 }
 
 func (f *fan) check(m *mistakes) {
-	name, partition, given := strings.Cut(f.where, ":")
-	if f.where != "" && (name != experiment.Cluster || given && partition == "") {
-		m.add("--on %q: must be slurm or slurm:PARTITION (example: --on slurm:fast)", f.where)
+	if where := parse(m, "on", f.where, setting.Where); f.where != "" && where.Cluster == false && len(m.Found) == 0 {
+		m.At("on", f.where, "must be slurm or slurm:PARTITION (example: --on slurm:fast)")
 	}
 	if f.parts != "" {
-		m.upTo("parts", f.parts, 1000, "4")
+		parse(m, "parts", f.parts, setting.Int(1, 1000, "4"))
 	}
 	for _, n := range list(f.nodes) {
-		m.upTo("nodes", n, 1000, "1,2,4")
+		parse(m, "nodes", n, setting.Int(1, 1000, "1,2,4"))
 	}
 	if f.where == "" && cmp.Or(f.parts, f.nodes) != "" {
 		m.add("--parts and --nodes need a cluster: add --on slurm")
@@ -203,17 +203,19 @@ func answers(folders []string) (texts [][]byte, err error) {
 }
 
 // predictOnNodes has the cache sizes predicted by nodes: each is one command.
-func (a *app) predictOnNodes(f *predictFlags) (points []result.PredictedPoint, err error) {
+func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []result.PredictedPoint, err error) {
 	command := func(int) (commands [][]string) {
-		for _, size := range list(f.cache) {
-			args := []string{"predict", "--json", "--cache=" + size, "--key-bytes=" + f.keyBytes, "--value-bytes=" + f.valueBytes, "--compression=" + f.compression,
-				"--cores=" + f.cores, "--threads=" + f.threads, "--gets=" + f.gets, "--warmup=" + f.warmup, "--missing=" + f.missing, "--reserve=" + f.reserve,
-				"--seed=" + f.seed, "--seeds=" + f.seeds, "--engine=" + f.engine, "--profile=" + f.profile, "--value-model=" + f.valueModel}
-			if f.levels != "" {
-				args = append(args, "--levels="+absolute(f.levels))
-			} else {
-				args = append(args, "--keys="+f.keys)
-			}
+		for _, size := range f.cache.Texts() {
+			args := []string{"predict", "--json", "--cache=" + size}
+			flags.Visit(func(flag *pflag.Flag) {
+				switch value := flag.Value.String(); flag.Name {
+				case "cache", "json", "out", "hardware", "on", "constraint", "scratch", "sbatch", "parts", "nodes":
+				case "levels":
+					args = append(args, "--levels="+absolute(value))
+				default:
+					args = append(args, "--"+flag.Name+"="+value)
+				}
+			})
 			commands = append(commands, args)
 		}
 		return commands
@@ -251,7 +253,7 @@ func (m *mistakes) part(text string) (p engine.Part) {
 }
 
 // inspectParts has nodes look at parts of a database that all of them see.
-func (a *app) inspectParts(f *flags, on *fan, m *mistakes, args []string) error {
+func (a *app) inspectParts(f *inspectFlags, on *fan, m *mistakes, args []string) error {
 	on.check(m)
 	if len(args) != 1 {
 		m.add("name one database (example: statelab inspect DIR --on slurm)")
@@ -262,7 +264,7 @@ func (a *app) inspectParts(f *flags, on *fan, m *mistakes, args []string) error 
 	command := func(parts int) (commands [][]string) {
 		for i := range parts {
 			// Nodes look at the same time: nobody holds the database's lock.
-			commands = append(commands, []string{"inspect", absolute(args[0]), "--json", "--ignore-lock", "--engine=" + string(f.Engine),
+			commands = append(commands, []string{"inspect", absolute(args[0]), "--json", "--ignore-lock", "--engine=" + f.engine,
 				fmt.Sprintf("--part=%d/%d", i+1, parts)})
 		}
 		return commands
@@ -282,7 +284,7 @@ func (a *app) inspectParts(f *flags, on *fan, m *mistakes, args []string) error 
 }
 
 // mergeParts prints the whole that the parts in files make.
-func (a *app) mergeParts(f *flags, m *mistakes, paths []string) error {
+func (a *app) mergeParts(f *inspectFlags, m *mistakes, paths []string) error {
 	if len(paths) == 0 {
 		m.add("--merge: name the files of all parts (statelab inspect DIR --part K/N --json > FILE makes one)")
 	}

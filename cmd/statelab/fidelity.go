@@ -15,20 +15,24 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
 // fidelityFlags are the flags of inspect --as.
 type fidelityFlags struct {
-	*flags
-	as, cache, missing, table string
+	*inspectFlags
+	cache     setting.Value[setting.CacheSize]
+	missing   experiment.Float
+	as, table string
+	seed      experiment.Count
 }
 
 // anyNode is what --as says for the shape that a database has in a node after a long time.
@@ -37,11 +41,12 @@ const anyNode = "node"
 func (f *fidelityFlags) add(cmd *cobra.Command) {
 	flag := cmd.Flags()
 	flag.StringVar(&f.as, "as", "", "compare with the shape of a long-running node (node), or of another database (its directory)")
-	flag.StringVar(&f.cache, "cache", "", "with --as: cache for which to count block reads (default: with Pebble, a node's from its OPTIONS file, "+
-		"and what filters and indexes need in a database that statelab loaded; none for other engines)")
-	flag.StringVar(&f.missing, "missing", "0%", "with --as: share of Gets that ask for absent keys")
+	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
+		"with --as: cache for which to count block reads (default: with Pebble, a node's from its OPTIONS file, "+
+			"and what filters and indexes need in a database that statelab loaded; none for other engines)")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "with --as: share of Gets that ask for absent keys")
 	flag.StringVar(&f.table, "table", "", "with --as: column family of RocksDB to look at (default: all)")
-	flag.StringVar(&f.Seed, "seed", "1", "with --as: seed of all random choices")
+	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "with --as: seed of all random choices")
 }
 
 // comparison is what inspect --as prints with --json.
@@ -64,21 +69,14 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 	if len(args) != 1 && len(args) != 2 || len(args) == 1 && f.as != anyNode {
 		m.add("name one database (example: statelab inspect DIR --as node)")
 	}
-	missing, seed := m.share("missing", f.missing), m.seed(f.Seed)
-	cacheBytes, cacheShare := int64(0), 0.0
-	if f.cache != "" {
-		var err error
-		if cacheBytes, cacheShare, err = sweep.ParseCache(f.cache); err != nil {
-			m.add("--cache: %v", err)
-		}
-	}
+	missing, seed, cacheBytes, cacheShare := f.missing.V(), f.seed.V(), f.cache.V().Bytes, f.cache.V().Share
 	if err := m.err(); err != nil {
 		return err
 	}
 	var sides [][]fidelity.Table
 	var first *result.Run
 	for i, dir := range args {
-		run, err := a.inspectDatabase(dir, "", f.IgnoreLock, engine.Part{})
+		run, err := a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{})
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
@@ -58,7 +59,7 @@ Parts of the versions (--part) make the same file when they are put together (--
 			m.add("--on %s: divides the work itself: remove --part", on.where)
 		}
 		h := harvest{part: m.part(part), app: a, db: absolute(db), out: m.newOut(f.out, "set.slcs"), from: m.version("from", f.from), to: m.version("to", f.to),
-			jobs: int(m.atLeastOne("jobs", jobs, "2")), progress: a.progress(), strict: strict}
+			jobs: int(parse(m, "jobs", jobs, setting.Count(1, "2"))), progress: a.progress(), strict: strict}
 		if db == "" {
 			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
 		} else {

@@ -15,19 +15,28 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
-	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
-	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
+// inspectFlags are the flags of inspect.
+type inspectFlags struct {
+	flags
+	engine     string
+	ignoreLock bool
+	sampleKeys experiment.Count
+	part       engine.Part
+}
+
 func (a *app) inspectVerb() *cobra.Command {
-	f := new(flags)
+	f := new(inspectFlags)
 	cmd := &cobra.Command{
 		Use:   "inspect DIR|LOG",
 		Short: "Show a database's levels and contents; --as: is it like a node's?",
@@ -51,12 +60,13 @@ the levels and blocks (of RocksDB for each column family), and with a database a
 the sizes of keys and values. For each difference it says how many block reads per
 Get it costs, and --strict exits with 3 if there is one.`,
 	}
-	like := &fidelityFlags{flags: f}
+	like := &fidelityFlags{inspectFlags: f}
 	like.add(cmd)
 	f.displayFlags(cmd)
-	cmd.Flags().StringVar(&f.SampleKeys, "sample-keys", "5k", "number of keys to sample to find out what a client's database holds; 0: none")
-	cmd.Flags().StringVar((*string)(&f.Engine), "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
-	cmd.Flags().BoolVar(&f.IgnoreLock, "ignore-lock", false, "read even if another process has the database open")
+	setting.Var(cmd.Flags(), &f.sampleKeys, setting.Count(0, ""), "sample-keys", "5k",
+		"number of keys to sample to find out what a client's database holds; 0: none")
+	cmd.Flags().StringVar(&f.engine, "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
+	cmd.Flags().BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
 	var part string
 	var merge bool
 	cmd.Flags().StringVar(&part, "part", "", "look at part K/N of the table files only (example: 2/4); --merge puts the parts together")
@@ -116,12 +126,12 @@ type memTableShare struct {
 	Source        string `json:"source"` // how these settings are known
 }
 
-func (a *app) inspect(f *flags, m *mistakes, args []string) (err error) {
+func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) (err error) {
 	if len(args) != 1 {
 		m.add("name one database or one level table (example: statelab inspect DIR)")
 	}
-	if len(args) == 1 && f.Engine != "" && isFile(args[0]) {
-		m.oneOf("engine", string(f.Engine), subject.Pebbles()...)
+	if len(args) == 1 && f.engine != "" && isFile(args[0]) {
+		parse(m, "engine", f.engine, setting.Choice(subject.Pebbles()...))
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -139,7 +149,7 @@ func (a *app) inspect(f *flags, m *mistakes, args []string) (err error) {
 }
 
 // printInspection prints what was found.
-func (a *app) printInspection(f *flags, found inspection, engineText string) (err error) {
+func (a *app) printInspection(f *inspectFlags, found inspection, engineText string) (err error) {
 	ofTables := 0
 	for _, t := range found.Database.Tables {
 		ofTables += t.Files
@@ -163,7 +173,7 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 		a.printLevels(found.Levels, found.Inflection, found.Database.Bytes, found.atRest)
 	}
 	a.printTables(found.Client, found.Database.Tables)
-	a.printSections(found.Sections, f.SampleKeys)
+	a.printSections(found.Sections, f.sampleKeys.String())
 	for _, other := range found.Others {
 		fmt.Fprintf(a.stdout, "also of this node: %s\n", other)
 	}
@@ -177,24 +187,24 @@ func (a *app) printInspection(f *flags, found inspection, engineText string) (er
 }
 
 // inspected looks at a level table in a file, or at a database.
-func (a *app) inspected(path string, f *flags) (inspection, string, error) {
+func (a *app) inspected(path string, f *inspectFlags) (inspection, string, error) {
 	found := inspection{Schema: "statelab.inspect/1", Source: path}
 	if isFile(path) {
-		name := cmp.Or(string(f.Engine), subject.DefaultEngine())
-		in, p := new(predict.Input), new(enginereport.Prediction)
-		if err := a.levels(&predictFlags{levels: path, engine: name}, in, p); err != nil {
+		name := cmp.Or(f.engine, subject.DefaultEngine())
+		levels, err := levelTable(path)
+		if err != nil {
 			return found, "", err
 		}
-		found.Levels = in.Levels
-		for _, l := range in.Levels {
+		found.Levels = lsm.WithCharge(levels, version1or2(name).BlockCharge())
+		for _, l := range found.Levels {
 			found.Database.Files += l.Files
 			found.Database.Bytes += l.Bytes
 		}
-		found.Database.Levels = in.Levels
-		found.Inflection = new(lsm.Inflect(in.Levels, found.Database.Bytes))
+		found.Database.Levels = found.Levels
+		found.Inflection = new(lsm.Inflect(found.Levels, found.Database.Bytes))
 		return found, "a level table; charged as by " + name, nil
 	}
-	run, err := a.inspectDatabase(path, string(f.Engine), f.IgnoreLock, f.part)
+	run, err := a.inspectDatabase(path, f.engine, f.ignoreLock, f.part)
 	if err != nil {
 		return found, "", err
 	}
@@ -222,7 +232,7 @@ func (a *app) inspected(path string, f *flags) (inspection, string, error) {
 }
 
 // contents tells whose database it is, and by a sample of its keys what is inside.
-func (a *app) contents(found *inspection, run *result.Run, f *flags) error {
+func (a *app) contents(found *inspection, run *result.Run, f *inspectFlags) error {
 	format, err := dbformat.Recognise(run.Database.Dir)
 	if err != nil {
 		return nil // what only a library recognises is of no client
@@ -231,15 +241,15 @@ func (a *app) contents(found *inspection, run *result.Run, f *flags) error {
 	if found.Client == dbformat.BSC {
 		found.Others = dbformat.Siblings(run.Database.Dir)
 	}
-	n, err := unit.ParseCount(f.SampleKeys)
-	if err != nil || n == 0 || dbformat.Section(found.Client, []byte{0}) == "" {
+	n := f.sampleKeys.V()
+	if n == 0 || dbformat.Section(found.Client, []byte{0}) == "" {
 		return err
 	}
 	e := linked(run.Engine.Name)
 	if e == nil {
 		return nil
 	}
-	found.Sections, err = sections(a.ctx, e, engine.Options{Dir: run.Database.Dir, Foreign: true, IgnoreLock: f.IgnoreLock}, found.Client, int(n))
+	found.Sections, err = sections(a.ctx, e, engine.Options{Dir: run.Database.Dir, Foreign: true, IgnoreLock: f.ignoreLock}, found.Client, int(n))
 	return err
 }
 

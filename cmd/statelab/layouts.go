@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -59,23 +60,24 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 
 // measureLayouts measures the layouts that f declares; nil where it did not begin.
 func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) (work *layouts.Work, how plan.Plan, so plan.Outcome, err error) {
-	fixed, options := m.options(f.Options)
-	base, sizes := f.lookupSpec(fixed, m)
-	entries := a.findLayouts(f.Layout, base, options, m)
-	repeats := int(m.atLeastOne("repeats", f.Repeats, "3"))
-	ahead, aheadMemory := f.layoutQuestion(m)
+	s := f.states()
+	base, sizes := f.lookupSpec(s, m)
+	entries := a.findLayouts(s.Layout.All(), base, f.Options.All(), m)
+	if s.AheadMemory.Given() && !s.Ahead.Given() {
+		m.At("at-memory", "", "say with how many accounts (example: %s)", m.Name("at", "50M"))
+	}
 	if err := m.err(); err != nil {
 		return nil, how, so, err
 	}
-	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: f.Keep, Class: string(f.Constraint),
-		At: ahead, AtMemory: aheadMemory}
-	how, err = a.prepare(f, base.Chain.Seed, repeats, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: s.Keep.V(), Class: f.Constraint.V(),
+		At: s.Ahead.All(), AtMemory: s.AheadMemory.All()}
+	how, err = a.prepare(f, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return layoutSteps(l, how, on), nil
 	})
 	if err != nil {
 		return nil, how, so, err
 	}
-	l.States = cmp.Or(absolute(f.DB), filepath.Join(how.Out, "states"))
+	l.States = cmp.Or(absolute(f.DB.V()), filepath.Join(how.Out, "states"))
 	work = layouts.New(l, how, a)
 	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
 		return nil, how, so, errors.Join(err, a.printMatrix(f, how, work.Points()))
@@ -85,71 +87,49 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) 
 	return work, how, so, err
 }
 
-// spec turns the flags into what all layouts share.
-func (f *flags) lookupSpec(fixed map[string]string, m *mistakes) (base protocol.LayoutSpec, sizes []uint64) {
-	for _, text := range f.Accounts.Values() {
-		n := m.count("accounts", text)
-		if n == 0 && f.Accesses == "" {
-			m.add("--accounts %s: must be at least 1 (example: 10k,100k,1M); 0 needs --accesses LIST", text)
+// states are the settings of the states that layouts and price build.
+func (f *flags) states() *experiment.States {
+	if p, is := f.Subject.(*experiment.Priced); is {
+		return &p.States
+	}
+	return experiment.Of[*experiment.States](f.Experiment)
+}
+
+// lookupSpec is what all layouts share, and the sizes of the states.
+func (f *flags) lookupSpec(s *experiment.States, m *mistakes) (base protocol.LayoutSpec, sizes []uint64) {
+	for _, n := range s.Accounts.All() {
+		if n == 0 && !s.Accesses.Given() {
+			m.At("accounts", "0", "must be at least 1 (example: 10k,100k,1M); 0 needs %s", m.Name("accesses", "LIST"))
 			n = 1
 		}
 		if slices.Contains(sizes, n) {
-			m.add("--accounts %s: named twice", text)
+			m.At("accounts", unit.ShortCount(float64(n)), "named twice")
 		}
 		sizes = append(sizes, n)
 	}
 	if len(sizes) == 0 {
-		m.add("--accounts: give at least one size (example: --accounts 10k,100k)")
+		m.At("accounts", "", "give at least one size (example: %s)", m.Name("accounts", "10k,100k"))
 	}
 	slices.Sort(sizes)
-	share, isPercent, err := unit.ParsePercent(f.Contracts)
-	if err != nil || !isPercent {
-		m.add("--contracts %q: must be a share (example: --contracts 10%%)", f.Contracts)
-	}
-	memory, err := unit.ParseBytes(string(f.Memory))
-	if err != nil {
-		m.add("--memory: %v", err)
-	}
-	m.accessList(f.Accesses)
-	base = protocol.LayoutSpec{Accesses: absolute(f.Accesses), MemoryBytes: memory, Overrides: fixed, Reads: m.atLeastOne("reads", f.Lookup, "100k"),
-		First: m.count("first", f.First),
-		Chain: protocol.Chain{Seed: m.seed(f.Seed), ContractShare: share, SlotsPer: m.count("slots", f.Slots), BlockAccounts: m.atLeastOne("block", f.Block, "5k"),
-			UpdateBlocks: m.count("update-blocks", f.UpdateBlocks), UpdateAccounts: m.count("updates", f.Updates),
-			ContractSlots: m.count("contract-slots", f.ContractSlots.First())}}
+	m.accessList(s.Accesses.V())
+	base = protocol.LayoutSpec{Accesses: absolute(s.Accesses.V()), MemoryBytes: s.Memory.V(), Overrides: f.Options.Fixed(), Reads: s.Lookup.V(),
+		First: s.First.V(),
+		Chain: protocol.Chain{Seed: f.Seed.V(), ContractShare: s.Contracts.V(), SlotsPer: s.Slots.V(), BlockAccounts: s.Block.V(),
+			UpdateBlocks: s.UpdateBlocks.V(), UpdateAccounts: s.Updates.V(), ContractSlots: s.ContractSlots.V()}}
 	if base.Chain.UpdateAccounts == 0 {
 		base.Chain.UpdateBlocks = 0 // a block without a change is no update
 	}
 	for _, n := range sizes {
 		spec := base
 		spec.Chain.Accounts = n
-		m.addAll("", spec.Check())
+		m.All("", spec.Check())
 	}
 	return base, sizes
 }
 
-// layoutQuestion is what --at and --at-memory ask: which layout for so many accounts with
-// so much memory.
-func (f *flags) layoutQuestion(m *mistakes) (accounts []uint64, memory []int64) {
-	for _, text := range f.Ahead.Values() {
-		accounts = append(accounts, m.atLeastOne("at", text, "50M"))
-	}
-	for _, text := range f.AheadMemory.Values() {
-		bytes, err := unit.ParseSize("memory", text, "4GiB, 500MB")
-		if err != nil {
-			m.add("--at-memory: %v", err)
-		}
-		memory = append(memory, bytes)
-	}
-	if len(memory) > 0 && len(accounts) == 0 {
-		m.add("--at-memory: say with how many accounts (example: --at 50M --at-memory 4GiB)")
-	}
-	return accounts, memory
-}
-
 // findLayouts finds the entries of --layout and checks their options.
-func (a *app) findLayouts(list experiment.List, base protocol.LayoutSpec, options []plan.Option, m *mistakes) (entries []layouts.Entry) {
-	labels := list.Values()
-	if list == allLayouts {
+func (a *app) findLayouts(labels []string, base protocol.LayoutSpec, options []setting.Option, m *mistakes) (entries []layouts.Entry) {
+	if slices.Equal(labels, []string{allLayouts}) {
 		labels = nil
 		for _, l := range subject.Layouts() {
 			if _, err := a.tables.layouts.find(l.Name()); err != nil {
@@ -160,12 +140,12 @@ func (a *app) findLayouts(list experiment.List, base protocol.LayoutSpec, option
 		}
 	}
 	if len(labels) == 0 {
-		m.add("--layout: name at least one layout, such as --layout geth-path,flat-pebble")
+		m.At("layout", "", "name at least one layout, such as %s", m.Name("layout", "geth-path,flat-pebble"))
 	}
-	settings, names := plan.Settings(options)
+	settings, names := setting.Points(options)
 	for _, l := range a.tables.layouts.choose("layout", labels, m) {
 		for i, setting := range settings {
-			m.addAll("layout "+l.label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.profile,
+			m.All("layout "+l.label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.profile,
 				MemoryBytes: base.MemoryBytes, Overrides: setting}))
 			entries = append(entries, layouts.Entry{Label: l.label + names[i], Profile: l.profile, Options: setting, Info: l.Info})
 		}

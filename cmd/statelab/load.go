@@ -23,10 +23,6 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// defaultLoadCache gives loads write buffers of a useful size; with many
-// profiles a memtable is a share of the cache.
-const defaultLoadCache = "512MiB"
-
 func (a *app) loadVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Load, &cobra.Command{
 		Use:   "load --db DIR --keys N",
@@ -81,25 +77,28 @@ func (a *app) load(f *flags, m *mistakes) error {
 
 // loadAsked is what the flags ask to load; what is wrong with them goes to m.
 func (a *app) loadAsked(f *flags, m *mistakes) bench.Spec {
-	if f.DB == "" {
-		m.add("--db: name the directory of the new database: --db DIR")
+	if !f.DB.Given() {
+		m.At("db", "", "name the directory of the new database: %s", m.Name("db", "DIR"))
 	}
-	spec := a.loadSpec(f, m)
-	spec.Dir, spec.Resume = absolute(f.DB), f.resume
-	spec.Threads = m.threads(string(f.Threads))
-	if share := m.cacheSize(&spec, cmp.Or(string(f.Cache), defaultLoadCache)); share > 0 {
-		m.add("--cache %s: the size of a database that is being loaded is not known: give a size such as --cache 512MiB", f.Cache)
+	s := experiment.Of[*experiment.Loaded](f.Experiment)
+	spec := sweep.LoadSpec(f.Experiment, &s.Made, a.command())
+	spec.Engine, spec.Profile = cmp.Or(s.Engine.String(), subject.DefaultEngine()), s.Profile.V()
+	spec.Dir, spec.Resume, spec.Threads, spec.Handles = absolute(f.DB.V()), f.resume, s.Threads.V(), int(s.Handles.V())
+	if cache := s.Cache.V(); s.Cache.Given() {
+		spec.CacheAsked, spec.CacheBytes = s.Cache.String(), cache.Bytes
+		if cache.Share > 0 {
+			m.At("cache", s.Cache.String(), "the size of a database that is being loaded is not known: give a size such as %s", m.Name("cache", "512MiB"))
+		}
 	}
-	spec.Handles = m.handles(string(f.Handles))
-	if f.DB != "" {
-		m.outside("--db", filepath.Dir(spec.Dir))
+	if f.DB.Given() {
+		m.outside("db", filepath.Dir(spec.Dir))
 	}
 	if f.out != "" {
 		if err := refuseOther(f.out); err != nil {
 			m.add("%v", err)
 		}
 	}
-	if len(m.found) == 0 {
+	if len(m.Found) == 0 {
 		a.checkLoadTarget(f, &spec, m)
 	}
 	a.tellLibrary(m, spec.Overrides)
@@ -107,25 +106,7 @@ func (a *app) loadAsked(f *flags, m *mistakes) bench.Spec {
 		if spec.Profile == "" {
 			spec.Profile = e.Info().Profiles[0].Name
 		}
-		m.checkOptions(e, spec)
-	}
-	return spec
-}
-
-// loadSpec turns the flags that describe a database to make into a spec.
-func (a *app) loadSpec(f *flags, m *mistakes) bench.Spec {
-	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: a.command(),
-		Engine: cmp.Or(string(f.Engine), subject.DefaultEngine()), Profile: string(f.Profile),
-		Overrides: m.overrides(f.Options), Workload: f.Workload, PageCache: bench.AsIs, Seed: m.seed(f.Seed), Threads: 4,
-		Keys: m.atLeastOne("keys", string(f.Keys), "5M"), KeyBytes: int(m.count("key-bytes", f.KeyBytes)), KeyHash: f.KeyHash,
-		ValueModel: f.ValueModel, ValueBytes: int(m.count("value-bytes", f.ValueBytes)), BatchKeys: int(m.atLeastOne("batch", f.Batch, "1000")), Age: f.Age.First()}
-	if _, _, err := bench.AgeRounds(spec.Age); err != nil {
-		m.add("--age: %v", err)
-	}
-	m.oneOf("workload", f.Workload, verbWorkloads("load")...)
-	m.addAll("", keyspace.Keys{Count: max(spec.Keys, 1), Bytes: spec.KeyBytes, Order: keyspace.Hashed, Hash: spec.KeyHash}.Check())
-	if _, err := keyspace.NewValues(spec.ValueModel, spec.ValueBytes, spec.Seed); err != nil {
-		m.add("%v", err)
+		sweep.CheckOptions(e, spec, &m.Mistakes)
 	}
 	return spec
 }
@@ -133,42 +114,43 @@ func (a *app) loadSpec(f *flags, m *mistakes) bench.Spec {
 // checkLoadTarget keeps a load from landing on something that is there already,
 // and a resume from going on with something else than was begun.
 func (a *app) checkLoadTarget(f *flags, spec *bench.Spec, m *mistakes) {
+	dir := f.DB.V()
 	manifest, err := keyspace.ReadManifest(spec.Dir)
 	switch {
 	case err == nil && f.resume:
-		if f.Engine != "" && string(f.Engine) != manifest.Engine {
-			m.add("--engine %s: --resume continues the load of %s with %s: remove --engine", f.Engine, f.DB, manifest.Engine)
+		if s := experiment.Of[*experiment.Loaded](f.Experiment); s.Engine.Given() && spec.Engine != manifest.Engine {
+			m.At("engine", spec.Engine, "--resume continues the load of %s with %s: remove %s", dir, manifest.Engine, m.Name("engine", ""))
 		}
-		if err := dbformat.Check(manifest.Engine, engine.Options{Dir: f.DB}); err != nil {
+		if err := dbformat.Check(manifest.Engine, engine.Options{Dir: dir}); err != nil {
 			m.add("--resume: %v", err)
 		}
 		spec.Engine, spec.Profile, spec.Overrides = manifest.Engine, manifest.Profile, manifest.Overrides
 		spec.Keys, spec.Workload = manifest.Keys, manifest.Workload
 		return
 	case err == nil && manifest.Loaded == manifest.Keys:
-		m.add("--db %s: holds a complete database of %s keys already: read it, or name a new directory", f.DB, unit.Count(manifest.Keys))
+		m.At("db", dir, "holds a complete database of %s keys already: read it, or name a new directory", unit.Count(manifest.Keys))
 		return
 	case err == nil:
-		m.add("--db %s: holds an unfinished load (%s of %s keys): add --resume to continue it", f.DB, unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
+		m.At("db", dir, "holds an unfinished load (%s of %s keys): add --resume to continue it", unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
 		return
 	case !errors.Is(err, keyspace.ErrNoManifest):
-		m.add("--db: %v", err)
+		m.At("db", "", "%v", err)
 		return
 	case f.resume:
-		m.add("--resume: %s holds no unfinished load", f.DB)
+		m.add("--resume: %s holds no unfinished load", dir)
 		return
 	}
-	if err := dbformat.Check(spec.Engine, engine.Options{Dir: f.DB, Create: true}); err != nil {
+	if err := dbformat.Check(spec.Engine, engine.Options{Dir: dir, Create: true}); err != nil {
 		m.add("%v", err)
 		return
 	}
 	entries, err := os.ReadDir(spec.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		m.add("--db: %v", err)
+		m.At("db", "", "%v", err)
 	}
 	for _, e := range entries {
 		if !engine.MayBeIn(e.Name()) {
-			m.add("--db %s: the directory is not empty (%s): name a new one", f.DB, e.Name())
+			m.At("db", dir, "the directory is not empty (%s): name a new one", e.Name())
 			return
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -28,23 +28,19 @@ import (
 )
 
 // flags are a measuring verb's: an experiment, and what to do with its results.
-// Everything is text until it is checked, so that all mistakes are found at once.
 type flags struct {
-	experiment.Experiment
+	*experiment.Experiment
 	out                                     string
 	json, strict                            bool
 	resume, ignoreSpace, dryRun, printsOnly bool
-	onlyLooks                               bool // no flag: the verb opens nothing for writing
-	axes                                    bool // no flag: lists of values are axes
 	madeOut                                 bool // no flag: the folder of the results was not there
 	metrics                                 string
 	point, databases                        string
 	versionParts                            string // refused
 	matrix                                  bool
-	part                                    engine.Part // of inspect
 }
 
-func newFlags(verb string) *flags { return &flags{Experiment: *experiment.New(verb)} }
+func newFlags(verb string) *flags { return &flags{Experiment: experiment.New(verb)} }
 
 // displayFlags are those of every verb with an answer.
 func (f *flags) displayFlags(cmd *cobra.Command) {
@@ -60,18 +56,18 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 	flag.BoolVar(&f.printsOnly, "print-experiment", false, "print the experiment file that these flags stand for; measure nothing")
 	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time; measure nothing")
 	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk space or memory seem insufficient")
-	if f.Measure == experiment.Disk {
+	if f.Experiment != nil && f.Measure == experiment.Disk {
 		flag.StringVar(&f.out, "out", "", "new folder for the result: its page (report.html) and JSON")
 		return
 	}
 	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
 	resumed := "continue what was interrupted in --out"
-	if f.Measure == experiment.Load {
+	if f.Experiment != nil && f.Measure == experiment.Load {
 		resumed = "continue the interrupted load of --db"
 	}
 	flag.BoolVar(&f.resume, "resume", false, resumed)
 	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
-	if f.Measure == "" || startsOneByOne(f.Measure) {
+	if f.Experiment == nil || startsOneByOne(f.Measure) {
 		flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point; measure nothing")
 		flag.StringVar(&f.point, "point", "", "measure only this run of those that --print-matrix prints, on this machine")
 		flag.StringVar(&f.databases, "databases", "", "with --point: folder for the databases that runs load and share (default: in --out)")
@@ -86,6 +82,7 @@ func startsOneByOne(verb string) bool {
 // measuringVerb gives cmd the flags of an experiment and carries it out.
 func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 	f := newFlags(verb)
+	verb = f.Measure
 	f.Experiment.Flags(cmd.Flags())
 	f.outputFlags(cmd)
 	if verb == experiment.Replay {
@@ -98,13 +95,13 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 				"--accounts; --from L prices the results of statelab layouts instead")
 		}
 		if verb == experiment.Disk && len(args) == 1 {
-			f.Dir = args[0]
+			experiment.Of[*experiment.Probed](f.Experiment).Dir.Let(args[0])
 		} else {
 			m.noArguments(args)
 		}
 		if f.resume && verb != experiment.Load {
 			cmd.Flags().Visit(func(flag *pflag.Flag) {
-				if f.IsFlag(flag.Name) {
+				if _, is := f.ByFlag(flag.Name); is {
 					m.add("--%s: not with --resume, which continues the experiment stored in --out", flag.Name)
 				}
 			})
@@ -158,10 +155,12 @@ Relative paths in the file start from the current directory.`,
 			return usage("%v", err)
 		}
 		if err != nil {
-			m.found = strings.Split(err.Error(), "\n") // those of the values follow
+			m.Found, m.Typed = strings.Split(err.Error(), "\n"), true // what is wrong with the values together follows
 		}
-		f.Experiment, m.translate = d.Experiment, d.Message
-		f.Where = cmp.Or(on, f.Where)
+		f.Experiment, m.In = &d.Experiment, d
+		if on != "" {
+			f.Where.Let(parse(m, "on", on, setting.Where))
+		}
 		return a.measure(f, m)
 	})
 }
@@ -189,7 +188,7 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 	if verb != "" && d.Measure != verb {
 		return usage("--resume: %s holds the results of statelab %s, not of %s", f.out, d.Measure, verb)
 	}
-	f.Experiment, m.translate = d.Experiment, d.Message
+	f.Experiment, m.In = &d.Experiment, d
 	return a.measure(f, m)
 }
 
@@ -236,9 +235,9 @@ func (a *app) measure(f *flags, m *mistakes) error {
 
 // prepare estimates the steps, refuses those that cannot fit, and makes the folder of
 // the results, which holds the experiment.
-func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
+func (a *app) prepare(f *flags, direct bool,
 	stepsOf func(plan.Plan, estimate.Machine) ([]estimate.Step, error)) (plan.Plan, error) {
-	p := plan.Plan{Repeats: repeats, Seed: seed, Out: outFolder(f.out, f.Measure)}
+	p := plan.Plan{Repeats: int(f.Repeats.V()), Seed: f.Seed.V(), Out: outFolder(f.out, f.Measure)}
 	p.Resume = fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out)
 	if f.matrix {
 		return p, nil
@@ -249,12 +248,12 @@ func (a *app) prepare(f *flags, seed uint64, repeats int, direct bool,
 		}
 	}
 	dir := p.Out
-	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB != "" {
+	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB.Given() {
 		m := new(mistakes)
-		if m.outside("--db", f.DB); m.err() != nil {
+		if m.outside("db", f.DB.V()); m.err() != nil {
 			return p, m.err()
 		}
-		dir = absolute(f.DB)
+		dir = absolute(f.DB.V())
 	}
 	if f.elsewhere() {
 		if err := a.toCluster(f, &p); err != nil {
@@ -439,25 +438,6 @@ func (m *mistakes) noArguments(args []string) {
 	for _, arg := range args {
 		m.add("%q: unexpected argument; a value follows its flag, as in --db DIR", arg)
 	}
-}
-
-// options are the values of --set: those that every point has, and those that are
-// axes.
-func (m *mistakes) options(set []string) (fixed map[string]string, all []plan.Option) {
-	fixed = map[string]string{}
-	for _, text := range set {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			m.add("--set %q: invalid option (example: --set MemTableSize=64MiB)", text)
-			continue
-		}
-		values := list(value)
-		if len(values) < 2 {
-			values, fixed[name] = []string{value}, value
-		}
-		all = append(all, plan.Option{Name: name, Values: values})
-	}
-	return fixed, all
 }
 
 // Do carries a job out on this machine, in the runner of its subject.

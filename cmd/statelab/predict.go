@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/setting"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -26,15 +27,18 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// predictFlags are the flags of predict as typed.
+// predictFlags are the flags of predict.
 type predictFlags struct {
-	levels, db, keys, keyBytes, valueBytes, compression  string
-	valueModel, profile                                  string
-	engine, cores, threads, gets, warmup, missing, cache string
-	reserve, seed, seeds                                 string
-	validate, out, hardware                              string
-	ignoreLock, force, json                              bool
-	on                                                   *fan
+	levels, db, profile, valueModel, engine experiment.Text
+	keyBytes, valueBytes, cores, threads    experiment.Int
+	keys, gets, seed, seeds                 experiment.Count
+	compression, missing                    experiment.Float
+	warmup                                  setting.Value[setting.Warmup]
+	cache                                   setting.Value[setting.CacheSize]
+	reserve                                 setting.Value[reserveSize]
+	validate, out, hardware                 string
+	ignoreLock, force, json                 bool
+	on                                      *fan
 }
 
 func (a *app) predictVerb() *cobra.Command {
@@ -54,28 +58,29 @@ accesses of those Gets instead.
   statelab predict --validate LOGS                 (compares published runs with the model)`,
 	}
 	flag := cmd.Flags()
-	flag.StringVar(&f.levels, "levels", "", "level table: the output of pebble db properties")
-	flag.StringVar(&f.db, "db", "", "database to predict for")
-	flag.StringVar(&f.keys, "keys", "", "number of keys of a database that does not exist: its levels are computed for loading in random order")
-	flag.StringVar(&f.keyBytes, "key-bytes", "32", "with --keys: size of a key in bytes")
-	flag.StringVar(&f.valueBytes, "value-bytes", "110", "with --keys: mean size of a value in bytes")
-	flag.StringVar(&f.valueModel, "value-model", keyspace.Table32,
+	setting.Var(flag, &f.levels, setting.Text, "levels", "", "level table: the output of pebble db properties")
+	setting.Var(flag, &f.db, setting.Text, "db", "", "database to predict for")
+	setting.Var(flag, &f.keys, setting.Count(1, "20B"), "keys", "",
+		"number of keys of a database that does not exist: its levels are computed for loading in random order")
+	setting.Var(flag, &f.keyBytes, setting.Int(1, 1024, "32"), "key-bytes", "32", "with --keys: size of a key in bytes")
+	setting.Var(flag, &f.valueBytes, setting.Int(0, 1<<20, "110"), "value-bytes", "110", "with --keys: mean size of a value in bytes")
+	setting.Var(flag, &f.valueModel, setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode), "value-model", keyspace.Table32,
 		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
-	flag.StringVar(&f.compression, "compression", "",
+	setting.ListVar(flag, &f.compression, storedRatio, "compression", "",
 		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
-	flag.StringVar(&f.profile, "profile", "bench-kvdb",
+	setting.Var(flag, &f.profile, setting.Text, "profile", "bench-kvdb",
 		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill")
-	flag.StringVar(&f.engine, "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
+	setting.Var(flag, &f.engine, setting.Choice(subject.Pebbles()...).Optional(), "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
 	coresFlag(flag, &f.cores, "processors of the machine to predict for; Pebble's cache has shards for each")
-	flag.StringVar(&f.threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
-	flag.StringVar(&f.gets, "gets", "500k", "number of measured Gets of the predicted run")
-	flag.StringVar(&f.warmup, "warmup", "0.05%", "Gets before the measured ones: a number, or a share of the keys")
-	flag.StringVar(&f.missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "cache sizes, or shares of the database, separated by commas")
-	flag.StringVar(&f.reserve, "reserve", "auto",
-		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
-	flag.StringVar(&f.seed, "seed", "1", "seed of all random choices")
-	flag.StringVar(&f.seeds, "seeds", "3", "number of random assignments of files to cache shards to simulate; low and high are the range of their results")
+	setting.Var(flag, &f.threads, setting.Threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
+	setting.Var(flag, &f.gets, setting.Count(1, "10M"), "gets", "500k", "number of measured Gets of the predicted run")
+	setting.Var(flag, &f.warmup, setting.WarmupKind, "warmup", "0.05%", "Gets before the measured ones: a number, or a share of the keys")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
+	setting.ListVar(flag, &f.cache, setting.Cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "cache sizes, or shares of the database, separated by commas")
+	reserveFlag(flag, &f.reserve)
+	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
+	setting.Var(flag, &f.seeds, setting.Count(1, "3"), "seeds", "3",
+		"number of random assignments of files to cache shards to simulate; low and high are the range of their results")
 	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict each of their points and compare")
 	flag.StringVar(&f.hardware, "hardware", "",
 		"disk whose reads give the time of a Get: a folder of statelab disk, a profile as price takes it, or fio's JSON output")
@@ -84,20 +89,22 @@ accesses of those Gets instead.
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	f.on = fanFlags(cmd)
-	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, m, args) })
+	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, flag, m, args) })
 }
+
+// storedRatio is what compression leaves of a block.
+var storedRatio = setting.Ratio(1.1, "0.935,0.775")
 
 // coresFlag is a number of processors, by default this machine's.
-func coresFlag(flags *pflag.FlagSet, to *string, about string) {
+func coresFlag(flags *pflag.FlagSet, to *experiment.Int, about string) {
 	own := strconv.Itoa(runtime.NumCPU())
-	flags.StringVar(to, "cores", own, about+" (default: this machine's, "+own+")")
-	flags.Lookup("cores").DefValue = "" // said
+	setting.Var(flags, to, setting.Int(1, 4096, "32"), "cores", own, about+" (default: this machine's, "+own+")").DefValue = "" // said
 }
 
-func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
+func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args []string) error {
 	m.noArguments(args)
 	if f.validate != "" {
-		m.readable("--validate: ", f.validate)
+		m.readable("validate", f.validate)
 		if err := m.err(); err != nil {
 			return err
 		}
@@ -106,9 +113,11 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	m.answerFolder(f.out)
 	in, p := f.input(m)
 	p.Hardware = m.hardware(f.hardware)
-	reserve := m.reserve(f.reserve)
+	reserve := f.reserve.V().of
 	f.checkSource(m)
-	caches := f.caches(m)
+	if !f.cache.Given() {
+		m.add("--cache is empty (example: 1%%)")
+	}
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -122,24 +131,19 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 		total += l.Keys
 	}
 	p.Keys, p.Levels, p.Method = total, in.Levels, "level table"
-	if f.db != "" {
+	if f.db.Given() {
 		p.Method = "trace"
 	}
 	p.Inflection = lsm.Inflect(in.Levels, p.Database)
-	var spec bench.Spec
-	m.warmup(&spec, f.warmup, uint64(total))
-	for _, sizeIn := range caches {
-		in.CacheBytes = append(in.CacheBytes, sizeIn(p.Database))
+	for _, size := range f.cache.All() {
+		in.CacheBytes = append(in.CacheBytes, size.Of(p.Database))
 	}
-	if err := m.err(); err != nil {
-		return err
-	}
-	in.WarmupGets = spec.WarmupGets
+	in.WarmupGets = f.warmup.V().Of(uint64(total))
 	p.WarmupGets = in.WarmupGets
 	switch {
 	case f.on.where != "":
-		p.Points, err = a.predictOnNodes(f)
-	case f.db != "":
+		p.Points, err = a.predictOnNodes(f, flags)
+	case f.db.Given():
 		p.Points, err = a.predictHere(f, in, p, reserve)
 	default:
 		p.Points, err = a.predictElsewhere(in, p, reserve)
@@ -153,40 +157,28 @@ func (a *app) predict(f *predictFlags, m *mistakes, args []string) error {
 	})
 }
 
-// caches are the sizes of the caches, each in bytes for a database of so many.
-func (f *predictFlags) caches(m *mistakes) (sizes []func(databaseBytes int64) int64) {
-	for _, text := range m.values("cache", f.cache, "1%") {
-		bytes, share, err := sweep.ParseCache(text)
-		if err != nil {
-			m.add("--cache: %v", err)
-		}
-		sizes = append(sizes, func(databaseBytes int64) int64 { return bytes + int64(share*float64(databaseBytes)) })
-	}
-	return sizes
-}
-
 // checkSource checks where the level table comes from.
 func (f *predictFlags) checkSource(m *mistakes) {
 	sources := 0
-	for _, given := range []string{f.levels, f.db, f.keys} {
-		if given != "" {
+	for _, given := range []bool{f.levels.Given(), f.db.Given(), f.keys.Given()} {
+		if given {
 			sources++
 		}
 	}
 	if sources != 1 {
 		m.add("give exactly one of --levels, --db and --keys (example: --keys 20B)")
 	}
-	if f.levels != "" {
-		m.readable("--levels: ", f.levels)
+	if f.levels.Given() {
+		m.readable("levels", f.levels.V())
 	}
 	f.on.check(m)
-	if f.on.where != "" && f.db != "" {
+	if f.on.where != "" && f.db.Given() {
 		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.where)
 	}
-	if f.db != "" {
-		m.database(f.db)
+	if f.db.Given() {
+		m.database(f.db.V())
 	}
-	if f.keys != "" {
+	if f.keys.Given() {
 		f.natural(m)
 	}
 }
@@ -197,12 +189,12 @@ func (m *mistakes) hardware(path string) *result.Hardware {
 	case "":
 		return nil
 	case here:
-		m.add("--hardware %s: measure the disk first (statelab disk DIR --out DISK), and give --hardware DISK", here)
+		m.At("hardware", here, "measure the disk first (statelab disk DIR --out DISK), and give %s", m.Name("hardware", "DISK"))
 		return nil
 	}
 	h, err := result.ReadHardware(path)
 	if err != nil {
-		m.cannotRead("--hardware: %v", err)
+		m.Unread("hardware", "", "%v", err)
 		return nil
 	}
 	return h
@@ -210,24 +202,19 @@ func (m *mistakes) hardware(path string) *result.Hardware {
 
 // input reads the flags that do not depend on the level table.
 func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Prediction) {
-	cores := m.upTo("cores", f.cores, 4096, "32")
-	m.threads(f.threads)
-	if f.engine != "" {
-		m.oneOf("engine", f.engine, subject.Pebbles()...)
-	}
-	if f.warmup == "auto" {
+	if f.warmup.V().Auto {
 		m.add("--warmup auto: a prediction needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
-	in := predict.Input{Cores: cores, Gets: m.atLeastOne("gets", f.gets, "10M"), AbsentShare: m.share("missing", f.missing)}
-	seed, seeds := m.seed(f.seed), m.atLeastOne("seeds", f.seeds, "3")
+	in := predict.Input{Cores: f.cores.V(), Gets: f.gets.V(), AbsentShare: f.missing.V()}
+	seeds := f.seeds.V()
 	if seeds > 100 {
-		m.add("--seeds %s: must be from 1 to 100", f.seeds)
+		m.add("--seeds %s: must be from 1 to 100", &f.seeds)
 		seeds = 1
 	}
 	for n := range seeds {
-		in.Seeds = append(in.Seeds, seed+n)
+		in.Seeds = append(in.Seeds, f.seed.V()+n)
 	}
-	return in, enginereport.Prediction{Schema: enginereport.PredictionSchema, Cores: cores, Gets: in.Gets, Missing: in.AbsentShare}
+	return in, enginereport.Prediction{Schema: enginereport.PredictionSchema, Cores: in.Cores, Gets: in.Gets, Missing: in.AbsentShare}
 }
 
 // predictElsewhere predicts from the level table alone.
@@ -256,12 +243,13 @@ func (a *app) predictElsewhere(in predict.Input, p enginereport.Prediction, rese
 // is on this machine: nothing about its shape is assumed.
 func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
-	g := newFlags(experiment.Sweep)
-	g.DB, g.Engine, g.Existing, g.onlyLooks, g.IgnoreLock = f.db, experiment.List(f.engine), true, true, f.ignoreLock
-	g.Gets, g.Warmup, g.Missing, g.Seed, g.AccessGets = f.gets, strconv.FormatUint(in.WarmupGets, 10), f.missing, f.seed, "0"
-	t := a.target(g, m)
-	spec := a.readSpec(g, t, m)
-	spec.Threads = m.threads(f.threads)
+	t := a.find(sweep.Wanted{Dir: f.db.V(), Engine: f.engine.V(), Existing: true, ReadOnly: true}, m)
+	e := experiment.New(experiment.Sweep)
+	s := experiment.Of[*experiment.Swept](e)
+	e.Seed, s.Gets, s.Missing, s.Threads = f.seed, f.gets, f.missing, f.threads
+	s.IgnoreLock.Let(f.ignoreLock)
+	s.Warmup.Let(setting.Warmup{Gets: in.WarmupGets})
+	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
 	if err := m.err(); err != nil {
 		return nil, err
 	}
@@ -270,26 +258,26 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Pred
 
 // levels finds the level table.
 func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) error {
-	p.Engine, p.Profile = cmp.Or(f.engine, subject.DefaultEngine()), f.profile
+	p.Engine, p.Profile = cmp.Or(f.engine.V(), subject.DefaultEngine()), f.profile.V()
 	switch {
-	case f.levels != "":
+	case f.levels.Given():
 		var err error
-		if in.Levels, err = levelTable(f.levels); err != nil {
+		if in.Levels, err = levelTable(f.levels.V()); err != nil {
 			return err
 		}
-		p.Source = f.levels
-	case f.db != "":
-		run, err := a.inspectDatabase(f.db, "", f.ignoreLock, engine.Part{})
+		p.Source = f.levels.V()
+	case f.db.Given():
+		run, err := a.inspectDatabase(f.db.V(), "", f.ignoreLock, engine.Part{})
 		if err != nil {
 			return err
 		}
-		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db, cmp.Or(f.engine, run.Engine.Name)
+		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.V(), cmp.Or(f.engine.V(), run.Engine.Name)
 		in.Version = version1or2(p.Engine)
 		return nil // sizes in the cache are measured, the charge included
 	default:
 		spec := f.natural(new(mistakes)) // they were told
-		in.Levels, p.Source = lsm.Natural(spec), "computed levels of "+f.keys+" keys loaded in random order, values "+f.valueModel
-		if f.valueModel == keyspace.Table32 {
+		in.Levels, p.Source = lsm.Natural(spec), "computed levels of "+f.keys.String()+" keys loaded in random order, values "+f.valueModel.V()
+		if f.valueModel.V() == keyspace.Table32 {
 			a.progress().say("values as in the published databases (table32); for a database of statelab load add --value-model random")
 		}
 	}
@@ -319,42 +307,31 @@ func version1or2(engine string) cachesim.PebbleVersion {
 
 // natural describes the database that --keys imagines.
 func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
-	spec := lsm.BenchKVDB(m.atLeastOne("keys", f.keys, "20B"))
-	spec.KeyBytes, spec.ValueBytes = int(m.atLeastOne("key-bytes", f.keyBytes, "32")), int(m.count("value-bytes", f.valueBytes))
-	if ratios, err := lsm.ValueCompression(f.valueModel); err != nil {
-		m.add("--value-model: %v", err)
-	} else {
+	spec := lsm.BenchKVDB(f.keys.V())
+	spec.KeyBytes, spec.ValueBytes = f.keyBytes.V(), f.valueBytes.V()
+	if ratios, err := lsm.ValueCompression(f.valueModel.V()); err == nil {
 		spec.Compression = ratios
 	}
-	if values, err := keyspace.NewValues(f.valueModel, 0, 1); err == nil && f.valueModel == keyspace.TrieNode { // has sizes of its own
+	if values, err := keyspace.NewValues(f.valueModel.V(), 0, 1); err == nil && f.valueModel.V() == keyspace.TrieNode { // has sizes of its own
 		spec.ValueBytes = int(values.MeanBytes())
 	}
-	if s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: f.profile}); len(errs) > 0 {
-		m.addAll("--profile: ", errs)
+	if s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: f.profile.V()}); len(errs) > 0 {
+		m.All("profile", errs)
 	} else {
 		spec = profiled(spec, s)
 	}
-	var ratios []string // none: the value model's
-	if f.compression != "" {
-		ratios = m.values("compression", f.compression, "0.935,0.775")
+	ratios := f.compression.All() // none: the value model's
+	if len(ratios) > 2 {
+		m.add("--compression %s: must be one or two ratios (example: 0.935,0.775)", &f.compression)
 	}
 	for level := range spec.Compression {
-		if len(ratios) == 0 {
-			break
+		switch {
+		case len(ratios) == 0:
+		case level == len(spec.Compression)-1:
+			spec.Compression[level] = ratios[len(ratios)-1]
+		default:
+			spec.Compression[level] = ratios[0]
 		}
-		text := ratios[0]
-		if level == len(spec.Compression)-1 {
-			text = ratios[len(ratios)-1]
-		}
-		ratio, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(ratio > 0 && ratio <= 1.1) || len(ratios) > 2 {
-			m.add("--compression %q: must be one or two ratios of stored to raw size, above 0 and at most 1.1 (example: 0.935,0.775)", f.compression)
-			break
-		}
-		spec.Compression[level] = ratio
-	}
-	if spec.KeyBytes > 1<<10 || spec.ValueBytes > 1<<20 {
-		m.add("--key-bytes %s, --value-bytes %s: must be at most 1024 and 1048576", f.keyBytes, f.valueBytes)
 	}
 	return spec
 }
@@ -379,9 +356,7 @@ func profiled(spec lsm.NaturalSpec, s pebbledb.Settings) lsm.NaturalSpec {
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.
 func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engine.Part) (*result.Run, error) {
 	m := new(mistakes)
-	f := newFlags(experiment.Sweep)
-	f.DB, f.Engine, f.Existing, f.onlyLooks, f.IgnoreLock = dir, experiment.List(engineName), true, true, ignoreLock
-	t := a.target(f, m)
+	t := a.find(sweep.Wanted{Dir: dir, Engine: engineName, Existing: true, ReadOnly: true}, m)
 	if err := m.err(); err != nil {
 		return nil, err
 	}
@@ -390,11 +365,11 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engi
 		return nil, err
 	}
 	defer os.RemoveAll(out)
-	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.engine.Info().Name, Dir: absolute(dir),
-		Profile: cmp.Or(string(f.Profile), t.engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.foreign,
+	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.Engine.Info().Name, Dir: absolute(dir),
+		Profile: cmp.Or(t.Profile, t.Engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.Foreign,
 		IgnoreLock: ignoreLock, PageCache: bench.AsIs, Part: part}
-	if t.manifest != nil {
-		spec.Overrides = t.manifest.Overrides
+	if t.Manifest != nil {
+		spec.Overrides = t.Manifest.Overrides
 	}
 	p := a.progress()
 	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.tell("", e) })

@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -40,41 +38,21 @@ func predictable(s sweep.Sweep) bool {
 		if (axis.Name == sweep.CacheAxis) != (len(axis.Values) > 1) {
 			return false
 		}
-		if name, _, _ := strings.Cut(axis.Values[0], ":"); axis.Name == sweep.EngineAxis && !subject.IsPebble(name) {
-			return false
-		}
 	}
-	if !subject.IsPebble(s.Base.Engine) {
-		return false
-	}
-	w := s.Base.Workload
-	return (w == workload.ReadRandom || w == workload.ReadMissing) && s.Base.Gets*2 < maxCurveGets
+	one := s.Settings()[0].Read
+	w := one.Workload
+	return subject.IsPebble(one.Engine) && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < maxCurveGets
 }
 
 func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, points []result.Point, p *progress) ([]result.PredictedPoint, error) {
 	p.tell("", result.Event{Phase: "predicting"})
-	spec := s.Base
-	for _, axis := range s.Axes {
-		setting, err := sweep.SettingOf(axis.Name, axis.Values[0])
-		if err != nil {
-			return nil, err
-		}
-		spec.Threads = max(spec.Threads, setting.Threads)
-		if setting.Profile != "" {
-			spec.Profile = setting.Profile
-		}
-		if setting.Engine != "" {
-			spec.Engine = setting.Engine
-		}
-	}
 	m := new(mistakes)
-	f := newFlags(experiment.Sweep)
-	f.DB, f.Engine, f.Profile, f.Existing, f.onlyLooks = done.Database.Dir, experiment.List(spec.Engine), experiment.List(spec.Profile), true, true
-	t := a.target(f, m)
+	spec := s.Settings()[0].Read
+	t := a.find(sweep.Wanted{Dir: done.Database.Dir, Engine: spec.Engine, Profile: spec.Profile, Existing: true, ReadOnly: true}, m)
 	if err := m.err(); err != nil {
 		return nil, err
 	}
-	spec.Dir, spec.Foreign = done.Database.Dir, t.foreign
+	spec.Dir, spec.Foreign = done.Database.Dir, t.Foreign
 	var sizes []int64
 	var warmups []uint64
 	for _, point := range points {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,14 +37,15 @@ reads, the CPU time and the disk. Sizes that are not built are predicted.
 const here = "here"
 
 func (a *app) price(f *flags, m *mistakes) error {
-	pricing := m.pricing(f)
+	s := experiment.Of[*experiment.Priced](f.Experiment)
+	pricing := m.pricing(s)
 	var builds []pricedBuild
-	if from := f.From.Values(); len(from) > 0 {
+	if from := s.From.All(); len(from) > 0 {
 		for _, dir := range from {
 			pricing.Layouts = append(pricing.Layouts, m.pricedLayouts(dir))
 		}
 	} else {
-		builds = m.pricedBuilds(f)
+		builds = m.pricedBuilds(f, s)
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -67,8 +67,8 @@ func (a *app) price(f *flags, m *mistakes) error {
 	}
 	p := a.progress()
 	done := &result.Price{Status: result.OK, Started: time.Now().UTC(), Command: a.command(), GasPerSecond: pricing.GasPerSecond,
-		Formula: gas.Formula(pricing.GasPerSecond), Parameters: gas.Parameters(), Layouts: f.From.Values()}
-	if err := a.hardware(f, out, &pricing, p); err != nil {
+		Formula: gas.Formula(pricing.GasPerSecond), Parameters: gas.Parameters(), Layouts: s.From.All()}
+	if err := a.hardware(s, out, &pricing, p); err != nil {
 		return err
 	}
 	if err := a.priceBuilds(f, builds, out, p, &pricing, done); err != nil {
@@ -92,22 +92,16 @@ func (a *app) price(f *flags, m *mistakes) error {
 }
 
 // pricedBuilds are the layouts to build: every size of the contract, as often as asked.
-func (m *mistakes) pricedBuilds(f *flags) (builds []pricedBuild) {
-	contracts := f.ContractSlots.Values()
-	if len(contracts) == 0 {
-		m.add("--contract-slots: give at least one size of the contract (example: --contract-slots 10k)")
+func (m *mistakes) pricedBuilds(f *flags, s *experiment.Priced) (builds []pricedBuild) {
+	if !s.ContractSlots.Given() {
+		m.At("contract-slots", "", "give at least one size of the contract (example: %s)", m.Name("contract-slots", "10k"))
 	}
-	for _, text := range contracts {
-		if m.atLeastOne("contract-slots", text, "10k") == 0 {
-			continue
-		}
-		repeats, seed := m.atLeastOne("repeats", f.Repeats, "3"), m.seed(f.Seed)
-		for n := range repeats {
-			builds = append(builds, pricedBuild{text, n, seed + n, repeats})
+	for i, slots := range s.ContractSlots.All() {
+		for n := range f.Repeats.V() {
+			builds = append(builds, pricedBuild{s.ContractSlots.Texts()[i], slots, n, f.Seed.V() + n, f.Repeats.V()})
 		}
 		g := builds[len(builds)-1].of(f)
-		fixed, _ := m.options(g.Options)
-		g.lookupSpec(fixed, m)
+		g.lookupSpec(g.states(), m)
 	}
 	return builds
 }
@@ -148,7 +142,8 @@ func (a *app) dryPrice(f *flags, builds []pricedBuild, out string) error {
 // pricedBuild is a comparison of layouts with one size of the contract. A repeat has other
 // accounts: where the contract lies among them is chance, and so is what it shares blocks with.
 type pricedBuild struct {
-	slots  string
+	text   string // of slots
+	slots  uint64
 	n      uint64 // from 0
 	seed   uint64
 	builds uint64
@@ -156,25 +151,27 @@ type pricedBuild struct {
 
 func (b pricedBuild) folder() string {
 	if b.n == 0 {
-		return "contract-" + b.slots
+		return "contract-" + b.text
 	}
-	return fmt.Sprintf("contract-%s-build-%d", b.slots, b.n+1)
+	return fmt.Sprintf("contract-%s-build-%d", b.text, b.n+1)
 }
 
 func (b pricedBuild) label() string {
 	if b.builds == 1 {
-		return "contract of " + b.slots + " slots: "
+		return "contract of " + b.text + " slots: "
 	}
-	return fmt.Sprintf("contract of %s slots, build %d of %d: ", b.slots, b.n+1, b.builds)
+	return fmt.Sprintf("contract of %s slots, build %d of %d: ", b.text, b.n+1, b.builds)
 }
 
 // of are the flags of the build.
 func (b pricedBuild) of(f *flags) *flags {
 	g := *f
-	g.Experiment = *experiment.New(experiment.Layouts)
-	g.Name, g.Where, g.Layout, g.Memory, g.Options, g.DB, g.Keep = f.Name, f.Where, f.Layout, f.Memory, f.Options, f.DB, f.Keep
-	g.Accounts, g.Contracts, g.Slots, g.Block, g.Updates, g.UpdateBlocks = f.Accounts, f.Contracts, f.Slots, f.Block, f.Updates, f.UpdateBlocks
-	g.Lookup, g.First, g.Seed, g.ContractSlots = f.Lookup, f.First, strconv.FormatUint(b.seed, 10), experiment.List(b.slots)
+	g.Experiment = experiment.New(experiment.Layouts)
+	g.Name, g.Where, g.Options, g.DB = f.Name, f.Where, f.Options, f.DB
+	s := experiment.Of[*experiment.States](g.Experiment)
+	*s = *f.states()
+	s.ContractSlots.Let(b.slots)
+	g.Seed.Let(b.seed)
 	return &g
 }
 
@@ -200,26 +197,26 @@ func (a *app) priceBuild(f *flags, b pricedBuild, out string, p *progress) (*res
 }
 
 // stored is the experiment in a folder of results.
-func stored(out string) (experiment.Experiment, error) {
+func stored(out string) (*experiment.Experiment, error) {
 	d, err := experiment.ReadFile(filepath.Join(out, experiment.File))
 	if err != nil {
-		return experiment.Experiment{}, err
+		return nil, err
 	}
-	return d.Experiment, nil
+	return &d.Experiment, nil
 }
 
 // pricing reads what price takes besides what it measures.
-func (m *mistakes) pricing(f *flags) (p layouts.Pricing) {
-	p.GasPerSecond = float64(m.atLeastOne("gas-per-second", f.GasPerSecond, "100M"))
-	for _, accounts := range f.At.Values() {
-		for _, slots := range f.ContractAt.Values() {
-			p.Ahead = append(p.Ahead, layouts.Size{Accounts: m.atLeastOne("at", accounts, "300M"), ContractSlots: m.atLeastOne("contract-at", slots, "100M")})
+func (m *mistakes) pricing(s *experiment.Priced) (p layouts.Pricing) {
+	p.GasPerSecond = float64(s.GasPerSecond.V())
+	for _, accounts := range s.At.All() {
+		for _, slots := range s.ContractAt.All() {
+			p.Ahead = append(p.Ahead, layouts.Size{Accounts: accounts, ContractSlots: slots})
 		}
 	}
-	if len(f.Hardware.Values()) == 0 {
-		m.add("--hardware: name at least one disk (example: --hardware here)")
+	if !s.Hardware.Given() {
+		m.At("hardware", "", "name at least one disk (example: %s)", m.Name("hardware", here))
 	}
-	for _, name := range f.Hardware.Values() {
+	for _, name := range s.Hardware.All() {
 		if name == here {
 			continue
 		}
@@ -234,18 +231,18 @@ func (m *mistakes) pricing(f *flags) (p layouts.Pricing) {
 func (m *mistakes) pricedLayouts(dir string) *result.Layouts {
 	l, err := result.ReadLayouts(dir)
 	if err != nil {
-		m.cannotRead("--from: %v", err)
+		m.Unread("from", "", "%v", err)
 		return nil
 	}
 	if l.Workload.ContractSlots == 0 {
-		m.add("--from %s: its states have no large contract, so slots have no price: measure them with statelab layouts --contract-slots 10k", dir)
+		m.At("from", dir, "its states have no large contract, so slots have no price: measure them with statelab layouts --contract-slots 10k")
 	}
 	return l
 }
 
 // hardware adds the disk under out where the experiment names it.
-func (a *app) hardware(f *flags, out string, pricing *layouts.Pricing, p *progress) error {
-	if !strings.Contains(","+string(f.Hardware)+",", ","+here+",") {
+func (a *app) hardware(s *experiment.Priced, out string, pricing *layouts.Pricing, p *progress) error {
+	if !slices.Contains(s.Hardware.All(), here) {
 		return nil
 	}
 	_, err := result.ReadDisk(out)

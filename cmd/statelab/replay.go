@@ -41,32 +41,34 @@ Exit 1 if trees of one root rule disagree, or one fails.`,
 }
 
 func (a *app) replay(f *flags, m *mistakes) error {
-	fixed, options := m.options(f.Options)
-	base := f.replaySpec(fixed, m)
-	info := m.changes(f.Changes)
+	s := experiment.Of[*experiment.Replayed](f.Experiment)
+	base := protocol.TreeSpec{
+		Overrides: f.Options.Fixed(), CacheNodes: int64(s.CacheNodes.V()), MemoryBytes: s.Memory.V(), Changes: absolute(s.Changes.V()), Stores: s.Stores.All(),
+		Versions: int64(s.Versions.V()), RootsEvery: int64(s.RootsEvery.V()), CommitLimitNanos: int64(s.CommitLimit.V()), Gets: s.Gets.V(), Seed: f.Seed.V(),
+	}
+	info := m.changes(s.Changes.V())
 	stores := info.Stores
 	if len(base.Stores) > 0 {
 		stores = base.Stores
 	}
-	entries := a.trees(f.Tree, base, options, stores, m)
-	if f.Tree == "" {
-		m.add("--tree: name the trees to compare: --tree iavl1,memiavl")
+	entries := a.trees(s.Tree.All(), base, f.Options.All(), stores, m)
+	if !s.Tree.Given() {
+		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
 	}
-	repeats := int(m.atLeastOne("repeats", f.Repeats, "2"))
 	if base.Gets > 0 && len(entries) == 1 && entries[0].Info.RootRule == result.NoRoots {
-		m.add("--gets: the tree %s keeps nothing to look up", entries[0].Label)
+		m.At("gets", "", "the tree %s keeps nothing to look up", entries[0].Label)
 	}
 	if err := m.err(); err != nil {
 		return err
 	}
-	r := replays.Replays{Command: a.command(), Base: base, Entries: entries, Discard: f.Discard, Class: string(f.Constraint)}
-	how, err := a.prepare(f, base.Seed, repeats, false, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+	r := replays.Replays{Command: a.command(), Base: base, Entries: entries, Discard: s.Discard.V(), Class: f.Constraint.V()}
+	how, err := a.prepare(f, false, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return replaySteps(r, info, how, on), nil
 	})
 	if err != nil {
 		return err
 	}
-	r.Trees = cmp.Or(absolute(f.DB), filepath.Join(how.Out, "trees"))
+	r.Trees = cmp.Or(absolute(f.DB.V()), filepath.Join(how.Out, "trees"))
 	work := replays.New(r, how, a)
 	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
 		return errors.Join(err, a.printMatrix(f, how, work.Points()))
@@ -84,41 +86,21 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	return a.compared(f, p, d, so, len(work.Result.Trees) > 0, err)
 }
 
-// spec turns the flags into what all trees share.
-func (f *flags) replaySpec(fixed map[string]string, m *mistakes) protocol.TreeSpec {
-	limit, err := time.ParseDuration(f.CommitLimit)
-	if f.CommitLimit == "0" {
-		limit, err = 0, nil
-	}
-	if err != nil || limit < 0 {
-		m.add("--commit-limit %q: must be a duration (example: --commit-limit 60s)", f.CommitLimit)
-	}
-	memory, err := unit.ParseBytes(string(f.Memory))
-	if err != nil {
-		m.add("--memory: %v", err)
-	}
-	return protocol.TreeSpec{
-		Overrides: fixed, CacheNodes: int64(m.count("cache-nodes", f.CacheNodes)), MemoryBytes: memory,
-		Changes: absolute(f.Changes), Stores: f.Stores.Values(), Versions: int64(m.count("versions", f.Versions)),
-		RootsEvery: int64(m.count("roots-every", f.RootsEvery)), CommitLimitNanos: int64(limit), Gets: m.count("gets", f.Gets), Seed: m.seed(f.Seed),
-	}
-}
-
 // changes opens the set as the runners will, and says what it knows of itself.
 func (m *mistakes) changes(path string) (info changeset.Info) {
 	if path == "" {
-		m.add("--changes: name the change set: --changes set.slcs (statelab changeset makes one)")
+		m.At("changes", "", "name the change set: %s (statelab changeset makes one)", m.Name("changes", "set.slcs"))
 		return info
 	}
 	full := absolute(path)
 	source, err := changeset.Open(os.DirFS(filepath.Dir(full)), filepath.Base(full), "")
 	if err != nil {
-		m.add("--changes: %v", err)
+		m.At("changes", "", "%v", err)
 		return info
 	}
 	info = source.Info()
 	if err := source.Close(); err != nil {
-		m.add("--changes: %v", err)
+		m.At("changes", "", "%v", err)
 	}
 	return info
 }

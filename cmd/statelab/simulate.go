@@ -6,27 +6,31 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/result"
 )
 
 // simulateFlags are the flags of simulate as typed.
 type simulateFlags struct {
-	policy, cache, cores, reserve, export, sample, out string
-	force, json                                        bool
+	policy, export, out string
+	cache               setting.Value[setting.CacheSize]
+	cores, sample       experiment.Int
+	reserve             setting.Value[reserveSize]
+	force, json         bool
 }
 
 func (a *app) simulateVerb() *cobra.Command {
@@ -46,11 +50,10 @@ includes what memtables take of it (--reserve); the rest is for blocks.
 	}
 	flag := cmd.Flags()
 	flag.StringVar(&f.policy, "policy", "", "cache policies (list; default: that of the traced engine)")
-	flag.StringVar(&f.cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes, separated by commas")
+	setting.ListVar(flag, &f.cache, setting.Cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes, separated by commas")
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's caches have shards for each")
-	flag.StringVar(&f.reserve, "reserve", "auto",
-		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
-	flag.StringVar(&f.sample, "sample-shift", "0",
+	reserveFlag(flag, &f.reserve)
+	setting.Var(flag, &f.sample, shiftOf("blocks"), "sample-shift", "0",
 		"for a trace larger than memory: replay only one of 2^k blocks, chosen by hash, and estimate the curve and its error")
 	flag.StringVar(&f.out, "out", "", "new folder for the simulation: its page (report.html) and JSON")
 	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's oracleGeneral format")
@@ -65,7 +68,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	} else if args[0] != pipe {
 		m.readable("", args[0])
 	}
-	shift := m.shift(f.sample, "blocks")
+	shift := f.sample.V()
 	m.answerFolder(f.out)
 	if f.export != "" && shift > 0 {
 		m.add("--sample-shift: a sample cannot be exported")
@@ -73,8 +76,8 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	if f.export != "" {
 		m.newFile("--export: ", f.export, &f.force)
 	}
-	setup := cachesim.Setup{Cores: m.upTo("cores", f.cores, 4096, "8")}
-	reserve := m.reserve(f.reserve)
+	setup := cachesim.Setup{Cores: f.cores.V()}
+	reserve := f.reserve.V().of
 	sizes, policies := f.caches(m)
 	if err := m.err(); err != nil {
 		return err
@@ -119,15 +122,14 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 
 // caches are the sizes and the policies to simulate.
 func (f *simulateFlags) caches(m *mistakes) (sizes []int64, policies []cachesim.Policy) {
-	for _, text := range m.values("cache", f.cache, "64MiB") {
-		bytes, share, err := sweep.ParseCache(text)
-		if err == nil && share > 0 {
-			err = fmt.Errorf("%s: a trace does not contain the size of its database; use a size such as 64MiB", text)
+	if !f.cache.Given() {
+		m.add("--cache is empty (example: 64MiB)")
+	}
+	for i, size := range f.cache.All() {
+		if size.Share > 0 {
+			m.add("--cache: %s: a trace does not contain the size of its database; use a size such as 64MiB", f.cache.Texts()[i])
 		}
-		if err != nil {
-			m.add("--cache: %v", err)
-		}
-		sizes = append(sizes, bytes)
+		sizes = append(sizes, size.Bytes)
 	}
 	for _, name := range list(f.policy) {
 		policy, err := cachesim.ParsePolicy(name)
@@ -170,28 +172,37 @@ func (m *mistakes) answerFolder(out string) {
 	}
 }
 
-// reserve reads auto or a size.
-func (m *mistakes) reserve(text string) reserveOf {
-	if text == "auto" {
-		return pebbledb.OpenReserveBytes
+// reserveSize is what memtables take of a cache: nil is as in an open database.
+type reserveSize struct{ bytes *int64 }
+
+func (r reserveSize) of(engine, profile string, cacheBytes int64, readOnly bool) (int64, error) {
+	if r.bytes == nil {
+		return pebbledb.OpenReserveBytes(engine, profile, cacheBytes, readOnly)
 	}
-	bytes, err := unit.ParseBytes(text)
-	if err != nil {
-		m.add("--reserve: %v, or auto", err)
-	}
-	return func(string, string, int64, bool) (int64, error) { return bytes, nil }
+	return *r.bytes, nil
+}
+
+func reserveFlag(flags *pflag.FlagSet, to *setting.Value[reserveSize]) {
+	kind := setting.Kind[reserveSize]{Name: "size", Parse: func(text string) (r reserveSize, err error) {
+		if text == "auto" {
+			return r, nil
+		}
+		bytes, err := unit.ParseBytes(text)
+		if err != nil {
+			err = fmt.Errorf("%w, or auto", err)
+		}
+		return reserveSize{&bytes}, err
+	}}
+	setting.Var(flags, to, kind, "reserve", "auto",
+		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 }
 
 // pipe as the name of a trace is standard input or output.
 const pipe = "-"
 
-// shift reads --sample-shift.
-func (m *mistakes) shift(text, of string) int {
-	shift, err := strconv.Atoi(text)
-	if err != nil || shift < 0 || shift > 30 {
-		m.add("--sample-shift %q: must be from 0 (all %s) to 30", text, of)
-	}
-	return shift
+// shiftOf is --sample-shift: one of 2^k is kept.
+func shiftOf(what string) setting.Kind[int] {
+	return setting.Int(0, 30, "0 for all "+what)
 }
 
 func loadTrace(path string, shift int) (t *cachesim.Trace, header trace.Header, err error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
@@ -249,7 +250,7 @@ func (t *table[Info]) findAll(flag string, names []string, m *mistakes) {
 		var absent *runners.NotHere
 		if !errors.As(err, &absent) {
 			if err != nil {
-				m.add("--%s: %v", flag, err)
+				m.At(flag, "", "%v", err)
 			}
 			continue
 		}
@@ -261,7 +262,7 @@ func (t *table[Info]) findAll(flag string, names []string, m *mistakes) {
 		}
 	}
 	for _, fix := range fixes {
-		m.add("--%s: found no runner for %s beside statelab or on PATH: %s", flag, strings.Join(missing[fix], ", "), fix)
+		m.At(flag, "", "found no runner for %s beside statelab or on PATH: %s", strings.Join(missing[fix], ", "), fix)
 	}
 }
 
@@ -276,9 +277,9 @@ func (t *table[Info]) choose(flag string, labels []string, m *mistakes) (entries
 	var names []string
 	for i, label := range labels {
 		if strings.ContainsAny(label, "/\\ ") || label == "" || label[0] == ':' {
-			m.add("--%s %q: write NAME or NAME:PROFILE", flag, label)
+			m.At(flag, strconv.Quote(label), "write NAME or NAME:PROFILE")
 		} else if slices.Contains(labels[:i], label) {
-			m.add("--%s %s: named twice", flag, label)
+			m.At(flag, label, "named twice")
 		} else {
 			name, profile, _ := strings.Cut(label, ":")
 			names, entries = append(names, name), append(entries, chosen[Info]{label: label, profile: profile})
@@ -295,7 +296,7 @@ func (t *table[Info]) choose(flag string, labels []string, m *mistakes) (entries
 			c.profile = profiles[0].Name
 		}
 		if !slices.ContainsFunc(profiles, func(p engine.Profile) bool { return p.Name == c.profile }) {
-			m.add("--%s %s: %s has no profile %q", flag, c.label, name, c.profile)
+			m.At(flag, c.label, "%s has no profile %q", name, c.profile)
 			c.Found = nil
 		}
 	}

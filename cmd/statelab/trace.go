@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -33,12 +33,18 @@ import (
 type traceFlags struct {
 	*flags
 	sample, run, typedPart string
+	part                   engine.Part
 	force, merge           bool
 	on                     *fan
 }
 
+// streamFlags are the settings that a key stream has.
+var streamFlags = []string{"db", "use-existing", "gets", "warmup", "threads", "missing", "zipf", "workload", "batch-gets", "batch-order", "seed", "sample-keys",
+	"table", "accesses", "scheme"}
+
 func (a *app) traceVerb() *cobra.Command {
 	f := &traceFlags{flags: newFlags(experiment.Sweep)}
+	f.OnePoint = true
 	cmd := &cobra.Command{
 		Use:   "trace --db DIR --out FILE",
 		Short: "Compute the block accesses of Gets, without making the Gets",
@@ -54,26 +60,13 @@ do not depend on the cache, so one trace serves for all cache sizes.
 Parts of a trace (--part) make the same file when they are put together (--merge).`,
 	}
 	flag := cmd.Flags()
-	flag.StringVar(&f.DB, "db", "", "directory of the database")
+	f.Some(flag, streamFlags...)
+	experiment.Of[*experiment.Swept](f.Experiment).Warmup.Fall("100k")
+	flag.Lookup("warmup").DefValue = "100k"
 	flag.StringVar(&f.run, "run", "", "trace the Gets of this run folder (its database, Gets, warm-up, threads and seed)")
-	flag.StringVar(&f.Gets, "gets", "500k", "number of measured Gets")
-	flag.StringVar(&f.Warmup, "warmup", "100k", "Gets before the measured ones, which only fill caches: a number, or a share of the keys")
-	flag.StringVar((*string)(&f.Threads), "threads", "1", "number of threads; their Gets take turns in the trace")
-	flag.StringVar(&f.Missing, "missing", "0%", "share of Gets that ask for absent keys")
-	flag.StringVar(&f.Zipf, "zipf", "0", "Zipf exponent of key popularity: 0 is uniform")
-	flag.StringVar(&f.Workload, "workload", f.Workload, "workload whose keys are traced: readrandom, multireadrandom")
-	flag.StringVar((*string)(&f.BatchGets), "batch-gets", string(f.BatchGets), "workload multireadrandom: keys per batch")
-	flag.StringVar((*string)(&f.BatchOrder), "batch-order", string(f.BatchOrder),
-		"workload multireadrandom: order of the keys of a batch: random, or sorted (ascending)")
-	flag.StringVar(&f.Seed, "seed", "1", "seed of all random choices")
-	flag.StringVar(&f.SampleKeys, "sample-keys", "200k", "number of keys to sample from a database that statelab did not load")
-	flag.StringVar(&f.Table, "table", "", "kind of keys of a client's database (statelab inspect lists them), or a mix: a=70,b=30")
-	flag.StringVar(&f.Accesses, "accesses", "", "access list whose keys to trace, on a client's database (--use-existing)")
-	flag.StringVar(&f.KeyScheme, "scheme", "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
 	flag.StringVar(&f.sample, "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
 	flag.StringVar(&f.out, "out", "", "trace file to write; - is standard output")
 	flag.BoolVar(&f.force, "force", false, "replace the trace file if it exists")
-	flag.BoolVar(&f.Existing, "use-existing", false, "trace a database that statelab did not load; it is never written")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	flag.StringVar(&f.typedPart, "part", "", "trace part K/N of the Gets only (example: 2/4)")
 	flag.BoolVar(&f.merge, "merge", false, "write the whole trace from the files of all parts, which are the arguments")
@@ -92,7 +85,7 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if f.on.where != "" && (f.out == pipe || f.typedPart != "") {
 		m.add("--on %s: divides the work itself and writes one file: remove --part, and name a file (example: --out T)", f.on.where)
 	}
-	shift := m.shift(f.sample, "keys")
+	shift := parse(m, "sample-shift", f.sample, shiftOf("keys"))
 	if f.out == "" {
 		m.add("--out is missing: name the trace file (example: --out T)")
 	} else if f.out != pipe {
@@ -109,14 +102,14 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if f.run != "" && !m.streamOf(f.flags, f.run) {
 		return m.err()
 	}
-	t := a.target(f.flags, m)
-	spec := a.readSpec(f.flags, t, m)
-	spec.Threads = m.threads(string(f.Threads))
+	m.accessList(experiment.Of[*experiment.Swept](f.Experiment).Accesses.V())
+	t := a.find(sweep.WantedBy(f.Experiment), m)
+	spec := sweep.ReadSpec(f.Experiment, t, a.command(), &m.Mistakes)
 	if spec.WarmupAuto {
-		m.add("--warmup auto: a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
+		m.At("warmup", "auto", "a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
 	if spec.Engine != "" && !subject.IsPebble(spec.Engine) {
-		m.add("--db %s: a database of %s; only %s can be traced", f.DB, spec.Engine, strings.Join(subject.Pebbles(), " and "))
+		m.At("db", f.DB.V(), "a database of %s; only %s can be traced", spec.Engine, strings.Join(subject.Pebbles(), " and "))
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -135,19 +128,17 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 func (a *app) traceOnNodes(f *traceFlags) error {
 	command := func(parts int) (commands [][]string) {
 		for i := range parts {
-			args := []string{"trace", "--json", "--db=" + absolute(f.DB), fmt.Sprintf("--part=%d/%d", i+1, parts),
-				"--out=" + filepath.Join(slurm.Work, madeDir, tracePart),
-				"--gets=" + f.Gets, "--warmup=" + f.Warmup, "--threads=" + string(f.Threads), "--missing=" + f.Missing, "--zipf=" + f.Zipf,
-				"--workload=" + f.Workload, "--batch-gets=" + string(f.BatchGets), "--batch-order=" + string(f.BatchOrder), "--seed=" + f.Seed,
-				"--sample-keys=" + f.SampleKeys, "--scheme=" + f.KeyScheme, "--sample-shift=" + f.sample}
-			if f.Accesses != "" {
-				args = append(args, "--accesses="+absolute(f.Accesses))
-			}
-			if f.Table != "" {
-				args = append(args, "--table="+f.Table)
-			}
-			if f.Existing {
-				args = append(args, "--use-existing")
+			args := []string{"trace", "--json", fmt.Sprintf("--part=%d/%d", i+1, parts), "--out=" + filepath.Join(slurm.Work, madeDir, tracePart),
+				"--sample-shift=" + f.sample}
+			for _, name := range streamFlags {
+				field, _ := f.ByFlag(name)
+				value := field.To.String()
+				if name == "db" || name == "accesses" {
+					value = absolute(value)
+				}
+				if value != "" {
+					args = append(args, "--"+name+"="+value)
+				}
 			}
 			commands = append(commands, args)
 		}
@@ -182,24 +173,32 @@ func mergeTraces(to io.Writer, paths []string) (header trace.Header, totals trac
 func (m *mistakes) streamOf(f *flags, folder string) bool {
 	run, err := result.ReadRun(folder)
 	if err != nil {
-		m.cannotRead("--run: %v", err)
+		m.Unread("run", "", "%v", err)
 		return false
 	}
-	w := run.Workload
-	f.DB, f.Existing = run.Database.Dir, run.Database.Written == "foreign"
-	f.Gets, f.Warmup = strconv.FormatUint(run.Figures.Gets, 10), strconv.FormatUint(w.WarmupGets, 10)
-	f.Threads, f.Seed = experiment.List(strconv.Itoa(w.Threads)), strconv.FormatUint(w.Seed, 10)
-	if f.Existing && w.Keys > 0 {
-		f.SampleKeys = strconv.FormatUint(w.Keys, 10)
+	w, s := run.Workload, experiment.Of[*experiment.Swept](f.Experiment)
+	f.DB.Let(run.Database.Dir)
+	s.Existing.Let(run.Database.Written == "foreign")
+	s.Gets.Let(run.Figures.Gets)
+	s.Warmup.Let(setting.Warmup{Gets: w.WarmupGets})
+	s.Threads.Let(w.Threads)
+	f.Seed.Let(w.Seed)
+	if s.Existing.V() && w.Keys > 0 {
+		s.SampleKeys.Let(w.Keys)
 	}
-	f.Table = run.Engine.Options["table"]
+	if table := run.Engine.Options["table"]; table != "" {
+		s.Table.Let(table)
+	}
 	if w.BatchGets > 0 {
-		f.Workload, f.BatchGets, f.BatchOrder = workload.MultiReadRandom, experiment.List(strconv.Itoa(w.BatchGets)), sweep.RandomOrder
+		s.Workload.Let(workload.MultiReadRandom)
+		s.BatchGets.Let(uint64(w.BatchGets))
+		s.BatchOrder.Let(experiment.RandomOrder)
 		if w.BatchSorted {
-			f.BatchOrder = sweep.SortedOrder
+			s.BatchOrder.Let(experiment.SortedOrder)
 		}
 	}
-	f.Missing, f.Zipf = fmt.Sprintf("%g%%", 100*w.MissingShare), fmt.Sprint(w.ZipfTheta)
+	s.Missing.Let(w.MissingShare)
+	s.Zipf.Let(w.ZipfTheta)
 	return true
 }
 
@@ -235,7 +234,7 @@ func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Header, tr
 		err = output.Write(f.out, replaces(&f.force), func(file *os.File) error { return write(file) })
 	}
 	if err != nil {
-		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB, f.out), err)
+		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB.V(), f.out), err)
 	}
 	if f.out == pipe {
 		return nil
@@ -274,7 +273,7 @@ func (a *app) record(
 	if !s.AsksFilters() {
 		resolver.PassOverFilters()
 	}
-	header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.engine.Info().Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
+	header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.Engine.Info().Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
 		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
 	keys, err := bench.KeyStream(a.ctx, linked(spec.Engine), spec)
 	if err != nil {

@@ -4,8 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/internal/plan"
-	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/plan/replays"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
@@ -25,12 +24,12 @@ func pluggedTrees(name string) (maybe []runners.Known, advice string) {
 }
 
 // trees finds the entries of --tree and checks their options.
-func (a *app) trees(list experiment.List, base protocol.TreeSpec, options []plan.Option, stores []string, m *mistakes) (entries []replays.Entry) {
-	settings, names := plan.Settings(options)
-	for _, t := range a.tables.trees.choose("tree", list.Values(), m) {
+func (a *app) trees(labels []string, base protocol.TreeSpec, options []setting.Option, stores []string, m *mistakes) (entries []replays.Entry) {
+	settings, names := setting.Points(options)
+	for _, t := range a.tables.trees.choose("tree", labels, m) {
 		for i, setting := range settings {
 			if len(stores) > 0 { // else the set has said what is wrong, or names its stores later
-				m.addAll("tree "+t.label, t.Check(protocol.TreeQuestion{Tree: t.Info.Name, Profile: t.profile, CacheNodes: base.CacheNodes,
+				m.All("tree "+t.label, t.Check(protocol.TreeQuestion{Tree: t.Info.Name, Profile: t.profile, CacheNodes: base.CacheNodes,
 					MemoryBytes: base.MemoryBytes, Overrides: setting, Stores: stores}))
 			}
 			entries = append(entries, replays.Entry{Label: t.label + names[i], Profile: t.profile, Options: setting, Info: t.Info})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/setting"
 )
 
 // mostMistakes are shown of a command line or file; more do not help.
@@ -53,62 +54,33 @@ func usage(format string, args ...any) error {
 	return m.err()
 }
 
-// mistakes collects what is wrong with a command line.
-type mistakes struct {
-	found     []string
-	why       *engine.Failure     // of the first file that cannot be read
-	typed     bool                // not all of it is files that cannot be read
-	translate func(string) string // into the terms of an experiment file; nil: flags were typed
-}
+// mistakes collects what is wrong with a command line or an experiment file.
+type mistakes struct{ setting.Mistakes }
 
 // add notes a mistake, once.
-func (m *mistakes) add(format string, args ...any) {
-	m.cannotRead(format, args...)
-	m.typed = true
-}
+func (m *mistakes) add(format string, args ...any) { m.Add(format, args...) }
 
-// cannotRead notes a file or folder that cannot be read: no mistake in what was
-// typed as far as anybody knows, unless it does not exist.
-func (m *mistakes) cannotRead(format string, args ...any) {
-	for _, arg := range args {
-		err, _ := arg.(error)
-		f := failure.Of(err)
-		if f == nil || f.Code == "" || m.why != nil && (m.why.Remedy != "" || f.Remedy == "") {
-			continue
-		}
-		if f.Code == engine.CodeMissing {
-			f.Code = engine.CodeNotFound
-		}
-		m.why = f
-	}
-	if text := fmt.Sprintf(format, args...); !slices.Contains(m.found, text) {
-		m.found = append(m.found, text)
-	}
-}
+// cannotRead notes a file or folder that cannot be read: no mistake in what was typed as far as
+// anybody knows, unless it does not exist.
+func (m *mistakes) cannotRead(format string, args ...any) { m.Unread("", "", format, args...) }
 
-func (m *mistakes) addAll(flag string, errs []error) {
-	for _, err := range errs {
-		if flag != "" {
-			m.add("--%s: %v", flag, err)
-		} else {
-			m.add("%v", err)
-		}
-	}
-}
+// addAll notes mistakes that are not about one setting, or those about that of a flag.
+func (m *mistakes) addAll(flag string, errs []error) { m.All(flag, errs) }
 
 // err is nil if nothing is wrong.
 func (m *mistakes) err() error {
-	if len(m.found) == 0 {
+	if len(m.Found) == 0 {
 		return nil
 	}
-	wrong := &usageError{m.found, m.why, m.typed}
-	if m.translate != nil {
-		wrong.mistakes = nil
-		for _, text := range m.found {
-			wrong.mistakes = append(wrong.mistakes, m.translate(text))
-		}
-	}
-	return wrong.failure()
+	return (&usageError{m.Found, m.Why, m.Typed}).failure()
+}
+
+// parse reads the text of a flag that is no setting yet.
+func parse[T any](m *mistakes, flag, text string, kind setting.Kind[T]) T {
+	v := setting.One(new(setting.Value[T]), kind)
+	_ = v.Set(text) // Of has its error
+	m.Of(flag, v)
+	return v.V()
 }
 
 // unknownCommand is the answer to a command that parent does not have.
@@ -147,6 +119,11 @@ func (a *app) checked(cmd *cobra.Command, do func(m *mistakes, args []string) er
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m := new(mistakes)
 		m.unknownFlags(cmd, a.args)
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			if s, is := flag.Value.(setting.Setting); is {
+				m.Of(flag.Name, s)
+			}
+		})
 		return do(m, args)
 	}
 	return cmd
@@ -224,11 +201,4 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// oneOf reports a value that is none of the legal ones.
-func (m *mistakes) oneOf(flag, value string, legal ...string) {
-	if !slices.Contains(legal, value) {
-		m.add("--%s %q: must be one of %s", flag, value, strings.Join(legal, ", "))
-	}
 }

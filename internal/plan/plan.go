@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -318,35 +317,6 @@ type Entry[Info any] struct {
 func FileName(label string) string { return unsafe.ReplaceAllString(label, "-") }
 
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-
-// Settings are all combinations of options that are lists, NAME=A,B; labels name the
-// values of those that vary.
-func Settings(options []Option) (settings []map[string]string, labels []string) {
-	settings, labels = []map[string]string{{}}, []string{""}
-	for _, o := range options {
-		var nextSettings []map[string]string
-		var nextLabels []string
-		for i, s := range settings {
-			for _, value := range o.Values {
-				t := map[string]string{o.Name: value}
-				maps.Copy(t, s)
-				label := labels[i]
-				if len(o.Values) > 1 {
-					label += " " + o.Name + "=" + value
-				}
-				nextSettings, nextLabels = append(nextSettings, t), append(nextLabels, label)
-			}
-		}
-		settings, labels = nextSettings, nextLabels
-	}
-	return settings, labels
-}
-
-// Option is an option of the subject with the values it takes.
-type Option struct {
-	Name   string
-	Values []string
-}
 
 // Claim makes dir a folder that the plan with results in owner may fill and remove:
 // a new one, or one that it claimed before. A folder that is there already is refused

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestOrderIsABBA(t *testing.T) {
@@ -36,16 +34,6 @@ func TestOrderIsABBA(t *testing.T) {
 	first := steps[:points]
 	if slices.IsSortedFunc(first, func(a, b Step) int { return a.Point - b.Point }) {
 		t.Error("the first pass is not shuffled: a trend along the axis could be the machine's")
-	}
-}
-
-func TestSettingsAreEveryCombination(t *testing.T) {
-	settings, labels := Settings([]Option{{"A", []string{"1"}}, {"B", []string{"x", "y"}}})
-	if diff := cmp.Diff([]map[string]string{{"A": "1", "B": "x"}, {"A": "1", "B": "y"}}, settings); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{" B=x", " B=y"}, labels); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -130,3 +130,13 @@ func scrambled(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
+
+// Names are the workloads of a verb.
+func Names(verb string) (names []string) {
+	for _, w := range All() {
+		if w.Verb == verb {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}

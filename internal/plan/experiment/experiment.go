@@ -1,13 +1,20 @@
-// Package experiment is the declaration of what to measure: a Go value, what the
-// flags of a measuring verb mean, and a YAML file that `statelab run` reads. All
-// three are the same thing: one table of fields (fields.go) makes the flags, reads
-// and writes the file, and gives editors a JSON Schema.
+// Package experiment is the declaration of what to measure: a Go value, what the flags of a
+// measuring verb mean, and a YAML file that `statelab run` reads. All three are the same thing:
+// the fields of an experiment, which are declared once (fields.go), make the flags, read and
+// write the file, and give editors a JSON Schema.
 //
-// Non-goals: judging values, which needs engines and databases (cmd/statelab);
-// carrying an experiment out (plan).
+// Non-goals: judging values against engines and databases (cmd/statelab); carrying an experiment
+// out (plan).
 package experiment
 
-import "strings"
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/statelab/statelab/internal/base/setting"
+)
 
 // Schema is the version of experiment files.
 const Schema = "statelab.experiment/1"
@@ -25,7 +32,7 @@ const (
 	Price   = "price"
 )
 
-// oneRead is what files of earlier versions measure that are a sweep of one point.
+// oneRead is what files of earlier versions call a sweep of one point.
 const oneRead = "read"
 
 // Measures are all of them.
@@ -34,106 +41,200 @@ func Measures() []string { return []string{Load, Sweep, Replay, Layouts, Disk, P
 // Here is where an experiment runs if nothing else is said: on this machine.
 const Here = "local"
 
-// Cluster is Slurm; a partition follows a colon.
-const Cluster = "slurm"
-
-// List is one value or several with commas between them, a sequence in YAML.
-type List string
-
-// Values are l's values; none for an empty list.
-func (l List) Values() []string {
-	if l == "" {
-		return nil
-	}
-	values := strings.Split(string(l), ",")
-	for i, v := range values {
-		values[i] = strings.TrimSpace(v)
-	}
-	return values
-}
-
-// tidy is l without spaces around its values, which mean nothing.
-func (l List) tidy() List { return List(strings.Join(l.Values(), ",")) }
-
-// First is the first value, "" for an empty list.
-func (l List) First() string {
-	if values := l.Values(); len(values) > 0 {
-		return values[0]
-	}
-	return ""
-}
-
-// Several reports whether l is an axis with more than one value.
-func (l List) Several() bool { return len(l.Values()) > 1 }
-
-// Batches names the flags of batches that other sets in another way than e does.
-func (e *Experiment) Batches(other *Experiment) (flags []string) {
-	for _, s := range []struct {
-		flag      string
-		mine, its List
-	}{{"batch-gets", e.BatchGets, other.BatchGets}, {"batch-order", e.BatchOrder, other.BatchOrder}, {"in-flight", e.InFlight, other.InFlight}} {
-		if s.mine != s.its {
-			flags = append(flags, s.flag)
-		}
-	}
-	return flags
-}
-
-// Experiment declares a measurement. Values are texts as a user writes them (5M,
-// 64MiB, 0.1%): whoever carries the experiment out reads them, and reports all
-// mistakes at once. A List with several values is an axis: every combination of
-// values is a point.
+// Experiment declares a measurement: where, how often and with which seed, and one subject with
+// its own settings. A setting with several values is an axis: every combination is a point.
 type Experiment struct {
 	Measure string // the verb
-	Name    string // label in charts
-	Where   string // Here, or Cluster with or without a partition
+	Name    Text   // label in charts
+	Where   setting.Value[setting.Place]
+	Cluster
+	DB            Text // where what is measured is, or is made
+	Options       setting.Options
+	Repeats, Seed Count
+	Subject       Subject
+	OnePoint      bool // settings that may be axes have one value: of a key stream that is traced
+}
 
-	// Cluster: which nodes, and what is where on them.
-	Constraint, DBAt, Submit List
-	Scratch                  string
+// Kinds of settings that many have.
+type (
+	Text  = setting.Value[string]
+	Count = setting.Value[uint64]
+	Int   = setting.Value[int]
+	Float = setting.Value[float64]
+	Size  = setting.Value[int64]
+	Yes   = setting.Value[bool]
+)
 
-	// Subject: what is measured, with which options. Engine, Tree and Layout exclude
-	// each other.
-	Engine, Tree, Layout   List
-	Profile, Cache, Memory List
-	Handles                List
-	CacheNodes             string
-	Options                []string // Name=Value or, as an axis, Name=Value,Value
-	Table                  string
+// Cluster says which nodes, and what is where on them.
+type Cluster struct{ Constraint, DBAt, Submit, Scratch Text }
 
-	// Database: where it is and how it is opened. For trees and layouts DB is the
-	// folder for the files that they make.
-	DB                             string
-	Existing, IgnoreLock, ReadOnly bool
-	Keep, Discard                  bool
+// Subject is what is measured: Loaded, Swept, Replayed, States, Probed or Priced.
+type Subject interface {
+	// fields are the settings of the subject, among those of e, in the order of files and help.
+	fields(e *Experiment) []Field
+}
 
-	// Load: a database that is made.
-	Keys, Age                                 List
-	KeyBytes, KeyHash, ValueBytes, ValueModel string
+// Named is an engine, or an engine with its profile: NAME:PROFILE.
+type Named struct{ Name, Profile string }
 
-	// Workload.
-	Workload, Gets, Warmup, Missing, Zipf      string
-	Rate, Threads, PageCache                   List
-	BatchGets, BatchOrder, Procs               List
-	Writers, WriteRate, Puts, Batch            string
-	AccessGets, SampleKeys                     string
-	Changes, Versions, RootsEvery, CommitLimit string
-	Stores                                     List
+func (n Named) String() string {
+	if n.Profile == "" {
+		return n.Name
+	}
+	return n.Name + ":" + n.Profile
+}
 
-	// State of layouts.
-	Accounts                                                      List
-	ContractSlots                                                 List
-	Ahead, AheadMemory                                            List // sizes that are predicted, and the memory there
-	Contracts, Slots, Block, Updates, UpdateBlocks, Lookup, First string
-	Accesses, KeyScheme                                           string // an access list, and whose keys
+func parseNamed(text string) (Named, error) {
+	name, profile, given := strings.Cut(text, ":")
+	if name == "" || given && profile == "" {
+		return Named{}, fmt.Errorf("invalid engine %q: write NAME or NAME:PROFILE; statelab engines lists them", text)
+	}
+	return Named{name, profile}, nil
+}
 
-	// Disk.
-	Dir, Seconds, With, Ceiling string
-	InFlight                    List // of multireadrandom and layouts, too
+// Opened is how the database of an engine is opened.
+type Opened struct {
+	Engine  setting.Value[Named]
+	Profile Text
+	Cache   setting.Value[setting.CacheSize]
+	Handles Count
+}
 
-	// Price.
-	From, At, ContractAt, Hardware List
-	GasPerSecond                   string
+// Made are the keys and values of a database that is made, and how old it gets.
+type Made struct {
+	Keys                          Count
+	KeyBytes, ValueBytes          Int
+	KeyHash, ValueModel, Workload Text // Workload writes them
+	Age                           Text
+	Batch                         Count // keys per write batch
+}
 
-	Repeats, Seed string
+// Loaded is a database that is made.
+type Loaded struct {
+	Opened
+	Made
+	Threads Int
+}
+
+// Swept are Gets from databases of engines, which are made where none is named.
+type Swept struct {
+	Opened
+	Made
+	Memory                         Size
+	Existing, IgnoreLock, ReadOnly Yes
+	Table                          Text
+
+	Gets, Puts, BatchGets, Writers, AccessGets, SampleKeys Count
+	Warmup                                                 setting.Value[setting.Warmup]
+	Missing, Zipf, Rate, WriteRate                         Float
+	Threads, InFlight, Procs                               Int
+	PageCache, BatchOrder, Accesses, KeyScheme             Text
+	Ceiling                                                Text // the disk's limit
+}
+
+// Replayed are change sets that are applied to trees.
+type Replayed struct {
+	Tree, Changes, Stores                  Text
+	Memory                                 Size
+	CacheNodes, Gets, Versions, RootsEvery Count
+	CommitLimit                            setting.Value[time.Duration]
+	Discard                                Yes
+}
+
+// States are states that are built in layouts and looked up.
+type States struct {
+	Layout, Accesses                            Text
+	Memory, AheadMemory                         Size
+	Keep                                        Yes
+	Accounts, ContractSlots, Ahead              Count
+	Slots, Block, Updates, UpdateBlocks, Lookup Count
+	First                                       Count
+	Contracts                                   Float // share of the accounts
+}
+
+// Probed is a disk.
+type Probed struct {
+	Dir, With Text
+	InFlight  Int
+	Seconds   Float
+}
+
+// Priced are states whose accesses get a price.
+type Priced struct {
+	States
+	From, Hardware               Text
+	At, ContractAt, GasPerSecond Count
+}
+
+// New is an experiment with a verb's defaults.
+func New(verb string) *Experiment {
+	e := &Experiment{Measure: verb}
+	switch verb {
+	case Load:
+		e.Subject = new(Loaded)
+	case Replay:
+		e.Subject = new(Replayed)
+	case Layouts:
+		e.Subject = new(States)
+	case Disk:
+		e.Subject = new(Probed)
+	case Price:
+		e.Subject = new(Priced)
+	default:
+		e.Measure, e.Subject = Sweep, new(Swept)
+	}
+	for _, f := range e.Fields() {
+		f.To.Fall(f.Value)
+	}
+	return e
+}
+
+// Clone is a copy whose settings can be changed.
+func (e *Experiment) Clone() *Experiment {
+	c := *e
+	switch s := e.Subject.(type) {
+	case *Loaded:
+		c.Subject = new(*s)
+	case *Swept:
+		c.Subject = new(*s)
+	case *Replayed:
+		c.Subject = new(*s)
+	case *States:
+		c.Subject = new(*s)
+	case *Probed:
+		c.Subject = new(*s)
+	case *Priced:
+		c.Subject = new(*s)
+	}
+	return &c
+}
+
+// Of are the settings of a subject: Of[*Swept](e).
+func Of[S Subject](e *Experiment) S { return e.Subject.(S) }
+
+// Resolved is e with paths that hold wherever it is read.
+func (e *Experiment) Resolved() (*Experiment, error) {
+	r := e.Clone()
+	paths := []*Text{&r.DB}
+	switch s := r.Subject.(type) {
+	case *Swept:
+		if c := s.Ceiling.V(); c != "auto" && c != "none" {
+			paths = append(paths, &s.Ceiling)
+		}
+	case *Replayed:
+		paths = append(paths, &s.Changes)
+	case *Probed:
+		paths = append(paths, &s.Dir)
+	}
+	for _, path := range paths {
+		if path.V() == "" {
+			continue
+		}
+		full, err := filepath.Abs(path.V())
+		if err != nil {
+			return nil, fmt.Errorf("resolve %s: %w", path, err)
+		}
+		path.Let(full)
+	}
+	return r, nil
 }

@@ -2,30 +2,52 @@ package experiment
 
 import (
 	"bytes"
+	std "cmp"
 	"encoding/json"
-	"slices"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/internal/base/setting"
 )
 
+// sample is a value of a field that is not its default, as it is typed.
+func sample(f Field) string {
+	kinds := map[string]string{"engine": "a:b", "size": "3MiB", "count": "7k", "int": "12", "uint": "8", "number": "2.5", "seconds": "3", "share": "30%",
+		"rate": "9k", "duration": "5s", "bool": "true"}
+	if kind := kinds[f.To.Type()]; kind != "" {
+		return kind
+	}
+	special := map[string]string{"on": "slurm:a b", "warmup": "0.3%", "key-hash": "keccak256", "value-model": "table32", "age": "steady", "batch-order": "sorted",
+		"page-cache": "cold", "scheme": "hash"}
+	if f.Flag == "workload" {
+		return map[string]string{"fillrandom": "fillsorted", "readrandom": "overwrite"}[f.Value]
+	}
+	return std.Or(special[f.Flag], "x: #"+f.Flag)
+}
+
 // every sets each field that a verb takes to a value that is not its default.
-func every(verb string) *Experiment {
+func every(t *testing.T, verb string) *Experiment {
+	t.Helper()
 	e := New(verb)
-	for _, f := range e.taken() {
-		switch to := f.target.(type) {
-		case *string:
-			*to = "x: #" + f.flag
-		case *List:
-			if *to = List(f.flag); f.isList(verb) {
-				*to += ",2,0.1%"
+	for _, f := range e.Fields() {
+		texts := []string{sample(f)}
+		switch f.To.Form() {
+		case setting.List:
+			texts[0] += "," + texts[0]
+		case setting.Mapping:
+			texts = []string{"A=1", "B.c=2,3", "*d=&x"}
+		}
+		for _, text := range texts {
+			if err := errors.Join(append(f.To.Wrong(), f.To.Set(text))...); err != nil || len(f.To.Wrong()) > 0 {
+				t.Fatalf("%s %s: %q: %v, %v", verb, f.Key, text, err, f.To.Wrong())
 			}
-		case *bool:
-			*to = true
-		case *[]string:
-			*to = []string{"A=1", "B.c=2,3", "*d=&x"}
+		}
+		if f.To.String() == f.Value {
+			t.Errorf("%s: %q is the default", f.Key, f.Value)
 		}
 	}
 	return e
@@ -33,7 +55,7 @@ func every(verb string) *Experiment {
 
 func TestFileAndValueAreTheSameForEveryVerb(t *testing.T) {
 	for _, verb := range Measures() {
-		for _, want := range []*Experiment{New(verb), every(verb)} {
+		for _, want := range []*Experiment{New(verb), every(t, verb)} {
 			var text bytes.Buffer
 			if err := want.Write(&text); err != nil {
 				t.Fatal(err)
@@ -51,26 +73,21 @@ func TestFileAndValueAreTheSameForEveryVerb(t *testing.T) {
 
 func TestFlagsAndFileAreTheSameForEveryVerb(t *testing.T) {
 	for _, verb := range Measures() {
-		want, got := every(verb), New(verb)
+		want, got := every(t, verb), New(verb)
 		set := pflag.NewFlagSet(verb, pflag.ContinueOnError)
 		got.Flags(set)
 		var args []string
-		for i, f := range want.taken() {
-			switch from := f.target.(type) {
-			case *string:
-				if f.flag == "" {
-					*got.taken()[i].target.(*string) = *from
-					continue
+		for i, f := range want.Fields() {
+			options, are := f.To.(*setting.Options)
+			switch {
+			case f.Flag == "":
+				_ = got.Fields()[i].To.Set(f.To.String())
+			case are:
+				for _, option := range options.All() {
+					args = append(args, "--"+f.Flag+"="+option.Name+"="+strings.Join(option.Values, ","))
 				}
-				args = append(args, "--"+f.flag+"="+*from)
-			case *List:
-				args = append(args, "--"+f.flag+"="+string(*from))
-			case *bool:
-				args = append(args, "--"+f.flag)
-			case *[]string:
-				for _, text := range *from {
-					args = append(args, "--"+f.flag+"="+text)
-				}
+			default:
+				args = append(args, "--"+f.Flag+"="+f.To.String())
 			}
 		}
 		if err := set.Parse(args); err != nil {
@@ -83,47 +100,39 @@ func TestFlagsAndFileAreTheSameForEveryVerb(t *testing.T) {
 }
 
 func TestParseNamesEveryMistakeWithItsPlace(t *testing.T) {
-	_, err := Parse("e.yaml", []byte(`measure: layouts
+	_, err := Parse("e.yaml", []byte(`measure: read
 schema: statelab.experiment/9
 colour: red
-state:
-  contract_slots: [1, 2]
-  contract_slots: 3
-  reads: {a: 1}
 subject:
+  cache: [1%, 2q, 0]
+  cache: 3%
   tree: iavl1
   options: [a]
 workload:
+  gets: {a: 1}
   gest: 5
 database:
-  keep: perhaps
+  read_only: perhaps
 load: 7
 `))
 	want := []string{
 		`e.yaml:2:9: schema: "statelab.experiment/9" is not known to this version, which reads statelab.experiment/1`,
 		`e.yaml:3:1: colour: there is no such field; statelab run --schema lists them`,
-		`e.yaml:5:19: state.contract_slots: layouts takes one value here (price takes several)`,
-		`e.yaml:6:3: state.contract_slots: given twice`,
-		`e.yaml:7:10: state.reads: one value`,
-		`e.yaml:9:3: subject.tree: layouts does not take it (replay do)`,
-		`e.yaml:10:12: subject.options: a mapping of names to values`,
-		`e.yaml:12:3: workload.gest: there is no such field; statelab run --schema lists them`,
-		`e.yaml:14:9: database.keep: true or false`,
-		`e.yaml:15:7: load: a section with indented fields below it`,
+		`e.yaml:5:10: subject.cache: invalid cache size "2q" (examples: 64MiB, 0.1%)`,
+		`e.yaml:5:10: subject.cache: the cache must be larger than 0 (examples: 64MiB, 0.1%)`,
+		`e.yaml:6:3: subject.cache: given twice`,
+		`e.yaml:7:3: subject.tree: sweep does not take it (replay do)`,
+		`e.yaml:8:12: subject.options: a mapping of names to values`,
+		`e.yaml:10:9: workload.gets: one value`,
+		`e.yaml:11:3: workload.gest: there is no such field; statelab run --schema lists them`,
+		`e.yaml:13:14: database.read_only: "perhaps": must be true or false`,
+		`e.yaml:14:7: load: a section with indented fields below it`,
 	}
 	if err == nil {
 		t.Fatal("no error")
 	}
 	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// Until version 0.3, one point was measured by read: its files are sweeps now.
-func TestAReadIsASweepOfOnePoint(t *testing.T) {
-	d, err := Parse("e.yaml", []byte("measure: read\nsubject:\n  cache: 1%\n"))
-	if err != nil || d.Measure != Sweep || d.Cache != "1%" || d.Age != New(Sweep).Age {
-		t.Errorf("%+v, %v", d.Experiment, err)
 	}
 }
 
@@ -144,19 +153,43 @@ func TestParseRefusesWhatIsNoExperiment(t *testing.T) {
 	}
 }
 
-func TestMessageNamesThePlaceInTheFile(t *testing.T) {
-	d, err := Parse("e.yaml", []byte("measure: sweep\nworkload:\n  gets: 0\n  threads: [1, x]\n"))
+func TestMistakesNameThePlaceInTheFile(t *testing.T) {
+	d, err := Parse("e.yaml", []byte("measure: sweep\nworkload:\n  gets: 7\n  threads: [1, 2]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]string{
-		`--gets "0": must be at least 1, such as --gets 500k`: `e.yaml:3:9: workload.gets: "0": must be at least 1, such as workload.gets: 500k`,
-		"the lists are too long: shorten --threads":           "e.yaml: the lists are too long: shorten workload.threads",
-		"or add --read-only, with which they take nothing":    "e.yaml: or add database.read_only: true, with which they take nothing",
-	} {
-		if got := d.Message(text); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+	of := func(in setting.Written) string {
+		m := setting.Mistakes{In: in}
+		m.At("gets", "7", "too few, such as %s", m.Name("gets", "500k"))
+		m.Add("the lists are too long: shorten %s", m.Name("threads", ""))
+		m.At("cache", "", "or add %s", m.Name("read-only", ""))
+		m.At("out", "S", "exists")
+		return strings.Join(m.Found, "\n")
+	}
+	want := `e.yaml:3:9: workload.gets: 7: too few, such as workload.gets: 500k
+e.yaml: the lists are too long: shorten workload.threads
+e.yaml: subject.cache: or add database.read_only: true
+e.yaml: --out S: exists`
+	if diff := cmp.Diff(want, of(d)); diff != "" {
+		t.Error(diff)
+	}
+	want = `--gets 7: too few, such as --gets 500k
+the lists are too long: shorten --threads
+--cache: or add --read-only
+--out S: exists`
+	if diff := cmp.Diff(want, of(nil)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Files of earlier versions call a sweep of one point read.
+func TestReadIsASweep(t *testing.T) {
+	d, err := Parse("e.yaml", []byte("measure: read\nsubject:\n  cache: 1%\n"))
+	if err != nil || d.Measure != Sweep {
+		t.Fatalf("%v, %+v", err, d)
+	}
+	if s := Of[*Swept](&d.Experiment); s.Cache.V().Share != 0.01 {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -165,29 +198,24 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range fields(new(Experiment)) {
-		if name := f.key[strings.Index(f.key, ".")+1:]; !strings.Contains(string(text), `"`+name+`":`) {
-			t.Errorf("%s is not in the schema", f.key)
+	fields, _ := known()
+	for _, f := range fields {
+		if name := f.Key[strings.Index(f.Key, ".")+1:]; !strings.Contains(string(text), `"`+name+`":`) {
+			t.Errorf("%s is not in the schema", f.Key)
 		}
 	}
 }
 
-func TestFieldsAreDeclaredOnce(t *testing.T) {
-	keys, flags := map[string]bool{}, map[string]bool{}
-	for _, f := range fields(new(Experiment)) {
-		if keys[f.key] {
-			t.Errorf("%s is declared twice", f.key)
-		}
-		keys[f.key] = true
-		for _, verb := range strings.Fields(f.of) {
-			if f.flag != "" && flags[verb+" --"+f.flag] {
-				t.Errorf("%s --%s is declared twice", verb, f.flag)
+func TestFieldsAreDeclaredOnceAndHaveGoodDefaults(t *testing.T) {
+	for _, verb := range Measures() {
+		seen := map[string]bool{}
+		for _, f := range New(verb).Fields() {
+			if seen[f.Key] || f.Flag != "" && seen["--"+f.Flag] {
+				t.Errorf("%s: %s is declared twice", verb, f.Key)
 			}
-			flags[verb+" --"+f.flag] = true
-		}
-		for _, verb := range strings.Fields(f.of + " " + f.lists) {
-			if !slices.Contains(Measures(), verb) {
-				t.Errorf("%s: there is no verb %s", f.key, verb)
+			seen[f.Key], seen["--"+f.Flag] = true, true
+			if wrong := f.To.Wrong(); len(wrong) > 0 {
+				t.Errorf("%s: the default of %s is wrong: %v", verb, f.Key, wrong)
 			}
 		}
 	}

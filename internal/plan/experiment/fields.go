@@ -1,218 +1,275 @@
 package experiment
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// field is a setting of an experiment: its place in the file, its flag, the verbs
-// that take it and what it means there.
-type field struct {
-	key    string // in the file: section.name
-	flag   string // of the verbs; "" where a verb takes it as an argument
-	of     string // verbs, separated by spaces
-	value  string // default; a verb's own default follows its name: "1 load=4"
-	about  string // (comma-separated) follows for verbs in lists
-	lists  string // verbs in which several values are an axis; the others take one
-	target any    // pointer to its value in the experiment
+// Field is a setting of an experiment: its place in the file, its flag, its default and what it
+// means. A verb without a flag for it takes it as an argument.
+type Field struct {
+	Key, Flag string
+	To        setting.Setting
+	Value     string
+	About     string
 }
 
+// Orders of the keys in a batch of Gets.
 const (
-	onEngine = "load sweep"
-	onReads  = Sweep
-	measured = "load sweep replay layouts price"
-	onStates = "layouts price"
-	// onCluster can run on other machines.
-	onCluster = "sweep replay layouts"
+	RandomOrder = "random"
+	SortedOrder = "sorted"
 )
 
-// fields of e in the order of files and help.
-func fields(e *Experiment) []field {
-	return []field{
-		{"name", "name", Sweep, "", "label in charts (default: the name of the output folder)", "", &e.Name},
-		{"where", "on", measured, Here, "where to run: local is this machine; slurm or slurm:PARTITION, a node of a cluster for each run", "", &e.Where},
-		{"cluster.constraint", "constraint", onCluster, "", "hardware class: a feature of the cluster's nodes, or several joined by &", Sweep, &e.Constraint},
-		{"cluster.databases", "db-at", onReads, "", "nodes that hold the database: NODE, or NODE=DIR where it has another path there", Sweep, &e.DBAt},
-		{"cluster.scratch", "scratch", onCluster, "/tmp", "folder on the nodes' own disks for databases that are loaded there", "", &e.Scratch},
-		{"cluster.submit", "sbatch", onCluster, "", "further arguments of sbatch, such as --sbatch=--account=research", onCluster, &e.Submit},
+// Kinds of settings that a subject alone has.
+var (
+	named     = setting.Kind[Named]{Name: "engine", Parse: parseNamed}
+	age       = setting.Kind[string]{Parse: func(text string) (string, error) { _, _, err := bench.AgeRounds(text); return text, err }}
+	atOnce    = setting.Int(0, 4096, "8") // far beyond what any device answers at once
+	repeats   = setting.Count(1, "3")
+	anyCount  = setting.Count(0, "")
+	valueSize = setting.Int(0, 1<<20, "110")
+)
 
-		{"subject.engine", "engine", onEngine, "",
-			"engine; statelab engines lists them (default: the database's own, " + subject.Engines()[0].Name + " for a new one)", Sweep,
-			&e.Engine},
-		{"subject.tree", "tree", Replay, "", "trees, TREE or TREE:PROFILE", Replay, &e.Tree},
-		{"subject.layout", "layout", onStates, "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed", onStates, &e.Layout},
-		{"subject.profile", "profile", onEngine, "",
-			"named set of engine options; statelab engines lists them (default: the database's own, else the engine's first)", Sweep,
-			&e.Profile},
-		{"subject.cache", "cache", onEngine, "", "size of the block cache: 64MiB, or 0.1% of the database (default: the profile's)", Sweep, &e.Cache},
-		{"subject.memory", "memory", "sweep replay layouts price", " replay=0 layouts=64MiB price=64MiB",
-			"memory budget of one process, page cache included, such as 512MiB (default or 0: the profile's, without a limit)", Sweep, &e.Memory},
-		{"subject.handles", "handles", onEngine, "", "files that the engine may keep open (default: the profile's)", Sweep, &e.Handles},
-		{"subject.cache_nodes", "cache-nodes", Replay, "0", "nodes that a tree may keep in its cache; 0: the profile's", "", &e.CacheNodes},
-		{"subject.options", "set", measured, "", "set an option of the engine, tree or layout: --set Name=Value (repeatable; Name=A,B is an axis)", "",
-			&e.Options},
+// Fields are the settings of e in the order of files and help.
+func (e *Experiment) Fields() []Field { return e.Subject.fields(e) }
 
-		{"database.dir", "db", measured, "", "directory of the database", "", &e.DB},
-		{"database.use_existing", "use-existing", onReads, "", "read a database that statelab did not load (a node's chaindata); it is never written", "",
-			&e.Existing},
-		{"database.ignore_lock", "ignore-lock", onReads, "", "read even if another process has the database open", "", &e.IgnoreLock},
-		{"database.table", "table", onReads, "",
+func (e *Experiment) where() Field {
+	return Field{"where", "on", setting.One(&e.Where, setting.Where), Here,
+		"where to run: local is this machine; slurm or slurm:PARTITION, a node of a cluster for each run"}
+}
+
+// cluster are the settings of a verb whose runs nodes can carry out.
+func (e *Experiment) cluster(constraint *Text, with ...Field) []Field {
+	fields := append([]Field{e.where(), {"cluster.constraint", "constraint", constraint, "",
+		"hardware class: a feature of the cluster's nodes, or several joined by &"}}, with...)
+	return append(fields,
+		Field{"cluster.scratch", "scratch", setting.One(&e.Scratch, setting.Text), "/tmp", "folder on the nodes' own disks for databases that are loaded there"},
+		Field{"cluster.submit", "sbatch", setting.Axis(&e.Submit, setting.Text), "", "further arguments of sbatch, such as --sbatch=--account=research"})
+}
+
+func (e *Experiment) options(about string) Field {
+	return Field{"subject.options", "set", &e.Options, "", about}
+}
+
+const setAbout = "set an option of the engine, tree or layout: --set Name=Value (repeatable; Name=A,B is an axis)"
+
+func (e *Experiment) dir(about string) Field {
+	return Field{"database.dir", "db", setting.One(&e.DB, setting.Text), "", about}
+}
+
+func (e *Experiment) repeats(value, about string) Field {
+	return Field{"repeats", "repeats", setting.One(&e.Repeats, repeats), value, about}
+}
+
+const turns = "runs of each point, which take turns"
+
+func (e *Experiment) seed() Field {
+	return Field{"seed", "seed", setting.One(&e.Seed, setting.Seed), "1", "seed of all random choices"}
+}
+
+// declare is setting.Axis or setting.One.
+func declare[T any](axis bool, v *setting.Value[T], kind setting.Kind[T]) setting.Setting {
+	if axis {
+		return setting.Axis(v, kind)
+	}
+	return setting.One(v, kind)
+}
+
+func (o *Opened) fields(axes bool, memory ...Field) []Field {
+	return slices.Concat([]Field{
+		{"subject.engine", "engine", declare(axes, &o.Engine, named), "",
+			"engine; statelab engines lists them (default: the database's own, " + subject.DefaultEngine() + " for a new one)"},
+		{"subject.profile", "profile", declare(axes, &o.Profile, setting.Text), "",
+			"named set of engine options; statelab engines lists them (default: the database's own, else the engine's first)"},
+		{"subject.cache", "cache", declare(axes, &o.Cache, setting.Cache), "",
+			"size of the block cache: 64MiB, or 0.1% of the database (default: the profile's)"},
+	}, memory, []Field{
+		{"subject.handles", "handles", declare(axes, &o.Handles, setting.Count(1, "1000")), "", "files that the engine may keep open (default: the profile's)"},
+	})
+}
+
+func (m *Made) fields(axes bool, keys, about string) []Field {
+	return []Field{
+		{"load.keys", "keys", declare(axes, &m.Keys, setting.Count(1, "5M")), keys, about},
+		{"load.key_bytes", "key-bytes", setting.One(&m.KeyBytes, setting.Int(8, 1024, "32")), "32", "size of a key in bytes"},
+		{"load.key_hash", "key-hash", setting.One(&m.KeyHash, setting.Choice(keyspace.Mix, keyspace.Keccak256)), "mix",
+			"how keys are hashed: mix, or keccak256 as bench_kvdb does"},
+		{"load.value_bytes", "value-bytes", setting.One(&m.ValueBytes, valueSize), "110", "size of a value in bytes"},
+		{"load.value_model", "value-model", setting.One(&m.ValueModel, setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode)), "random",
+			"what values look like: random, table32, trie-node"},
+		{"load.age", "age", declare(axes, &m.Age, age), "none",
+			"after the load, overwrite keys: none, steady (until level sizes and write amplification stop changing), or a number of rounds, each a " +
+				"quarter of the keys"},
+	}
+}
+
+func (m *Made) workload(verb, value string) Field {
+	return Field{"workload.name", "workload", setting.One(&m.Workload, setting.Choice(workload.Names(verb)...)), value,
+		"what to do; statelab engines --workloads lists them"}
+}
+
+func (m *Made) batch(about string) Field {
+	return Field{"workload.batch", "batch", setting.One(&m.Batch, setting.Count(1, "1000")), "1000", about}
+}
+
+func (s *Loaded) fields(e *Experiment) []Field {
+	return slices.Concat([]Field{e.where()}, s.Opened.fields(false), []Field{
+		e.options(setAbout),
+		e.dir("directory of the database"),
+	}, s.Made.fields(false, "1M", "number of keys"), []Field{
+		s.workload("load", workload.FillRandom),
+		{"workload.threads", "threads", setting.One(&s.Threads, setting.Threads), "4", "threads that write"},
+		s.batch("keys per write batch"),
+		e.seed(),
+	})
+}
+
+func (s *Swept) fields(e *Experiment) []Field {
+	return slices.Concat([]Field{
+		{"name", "name", setting.One(&e.Name, setting.Text), "", "label in charts (default: the name of the output folder)"},
+	}, e.cluster(setting.Axis(&e.Constraint, setting.Text), Field{"cluster.databases", "db-at", declare(!e.OnePoint, &e.DBAt, setting.Text), "",
+		"nodes that hold the database: NODE, or NODE=DIR where it has another path there"}), s.Opened.fields(!e.OnePoint,
+		Field{"subject.memory", "memory", declare(!e.OnePoint, &s.Memory, setting.Memory), "",
+			"memory budget of one process, page cache included, such as 512MiB (default: the profile's, without a limit)"}), []Field{
+		e.options(setAbout),
+		e.dir("directory of the database"),
+		{"database.use_existing", "use-existing", setting.One(&s.Existing, setting.Yes), "",
+			"read a database that statelab did not load (a node's chaindata); it is never written"},
+		{"database.ignore_lock", "ignore-lock", setting.One(&s.IgnoreLock, setting.Yes), "", "read even if another process has the database open"},
+		{"database.table", "table", setting.One(&s.Table, setting.Text), "",
 			"table of a database that has several by name (" + strings.Join(subject.WithTables(), ", ") + "), or kind of keys of a client's database " +
-				"on Pebble or LevelDB; statelab inspect lists them; or a mix: a=70,b=30",
-			"", &e.Table},
-		{"database.read_only", "read-only", onReads, "", "open read-only; by default a database is opened as a node opens it, with its write buffers", "",
-			&e.ReadOnly},
-		{"database.keep", "keep", onStates, "", "keep the files of the states, which are deleted otherwise", "", &e.Keep},
-		{"database.discard", "discard", Replay, "", "delete a tree's files when its run has succeeded", "", &e.Discard},
+				"on Pebble or LevelDB; statelab inspect lists them; or a mix: a=70,b=30"},
+		{"database.read_only", "read-only", setting.One(&s.ReadOnly, setting.Yes), "",
+			"open read-only; by default a database is opened as a node opens it, with its write buffers"},
+	}, s.Made.fields(!e.OnePoint, "", "number of keys of the databases to load, where no --db is given"), []Field{
+		s.workload("sweep", workload.ReadRandom),
+		{"workload.gets", "gets", setting.One(&s.Gets, setting.Count(1, "500k")), "500k", "number of measured Gets"},
+		{"workload.warmup", "warmup", setting.One(&s.Warmup, setting.WarmupKind), "auto",
+			"Gets before the measured ones: auto (until the reads per Get stop changing), a count, or a share of the keys such as 0.05%"},
+		{"workload.missing", "missing", setting.One(&s.Missing, setting.Share), "0%", "share of Gets that ask for absent keys"},
+		{"workload.zipf", "zipf", setting.One(&s.Zipf, setting.Number), "0", "Zipf exponent of key popularity: 0 is uniform, 0.99 is YCSB's"},
+		{"workload.rate", "rate", declare(!e.OnePoint, &s.Rate, setting.Rate), "0",
+			"Gets per second to issue, whether answered or not (open loop); 0: as fast as they are answered"},
+		{"workload.threads", "threads", declare(!e.OnePoint, &s.Threads, setting.Threads), "1", "threads that make Gets"},
+		{"workload.batch_gets", "batch-gets", declare(!e.OnePoint, &s.BatchGets, setting.Count(1, "16")), "16", "workload multireadrandom: keys per batch"},
+		{"workload.batch_order", "batch-order", declare(!e.OnePoint, &s.BatchOrder, setting.Choice(RandomOrder, SortedOrder)), RandomOrder,
+			"workload multireadrandom: order of the keys of a batch: random, or sorted (ascending)"},
+		{"workload.in_flight", "in-flight", declare(!e.OnePoint, &s.InFlight, atOnce), "0",
+			"workload multireadrandom: Gets of a batch that run at the same time, each in a goroutine; 0: the engine's own multi-key call if it has one, else 1"},
+		{"workload.procs", "procs", declare(!e.OnePoint, &s.Procs, atOnce), "0",
+			"processors that Go may use (GOMAXPROCS) while measuring; 0: as many as Gets run at the same time"},
+		{"workload.writers", "writers", setting.One(&s.Writers, setting.Count(1, "1")), "1", "workload readwhilewriting: writing threads"},
+		{"workload.write_rate", "write-rate", setting.One(&s.WriteRate, setting.Rate), "10k",
+			"workload readwhilewriting: keys written per second; 0: as fast as possible"},
+		{"workload.puts", "puts", setting.One(&s.Puts, setting.Count(1, "1M")), "1M", "workload overwrite: number of updates"},
+		s.batch("workloads overwrite and readwhilewriting: keys per write batch"),
+		{"workload.page_cache", "page-cache", declare(!e.OnePoint, &s.PageCache, setting.Choice(bench.PageCacheModes()...)), bench.AsIs,
+			"operating system's page cache: asis (left as it is), direct (bypassed with O_DIRECT), cold (dropped first, and checked), warm (filled first)"},
+		{"workload.access_gets", "access-gets", setting.One(&s.AccessGets, anyCount), "20k",
+			"measured Gets that are replayed without a cache to learn block accesses and hit rates by type; 0: none"},
+		{"workload.accesses", "accesses", setting.One(&s.Accesses, setting.Text), "",
+			"access list to play on a client's database (--use-existing), instead of random keys"},
+		{"workload.key_scheme", "scheme", setting.One(&s.KeyScheme, setting.Choice(accesses.KeySchemes()...)), "flat",
+			"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)"},
+		{"workload.sample_keys", "sample-keys", setting.One(&s.SampleKeys, setting.Count(1, "200k")), "200k",
+			"keys to sample from a database that statelab did not load"},
+		{"disk.ceiling", "disk", setting.One(&s.Ceiling, setting.Text), "auto",
+			"the disk's limit that the report draws: auto (a short probe if --page-cache is direct or cold), none, or a folder of statelab disk --out"},
+		e.repeats("1", turns),
+		e.seed(),
+	})
+}
 
-		{"load.keys", "keys", "load sweep", "1M sweep=", "number of keys", Sweep, &e.Keys},
-		{"load.key_bytes", "key-bytes", "load sweep", "32", "size of a key in bytes", "", &e.KeyBytes},
-		{"load.key_hash", "key-hash", "load sweep", "mix", "how keys are hashed: mix, or keccak256 as bench_kvdb does", "", &e.KeyHash},
-		{"load.value_bytes", "value-bytes", "load sweep", "110", "size of a value in bytes", "", &e.ValueBytes},
-		{"load.value_model", "value-model", "load sweep", "random", "what values look like: random, table32, trie-node", "", &e.ValueModel},
+func (s *Replayed) fields(e *Experiment) []Field {
+	return append(e.cluster(setting.One(&e.Constraint, setting.Text)),
+		Field{"subject.tree", "tree", setting.Axis(&s.Tree, setting.Text), "", "trees, TREE or TREE:PROFILE"},
+		Field{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "0",
+			"memory budget of one process, page cache included, such as 512MiB (0: the profile's, without a limit)"},
+		Field{"subject.cache_nodes", "cache-nodes", setting.One(&s.CacheNodes, anyCount), "0", "nodes that a tree may keep in its cache; 0: the profile's"},
+		e.options(setAbout),
+		e.dir("folder for the files of the trees (default: in --out)"),
+		Field{"database.discard", "discard", setting.One(&s.Discard, setting.Yes), "", "delete a tree's files when its run has succeeded"},
+		Field{"workload.gets", "gets", setting.One(&s.Gets, anyCount), "0", "Gets after the last version, half of them of absent keys"},
+		Field{"changes.path", "changes", setting.One(&s.Changes, setting.Text), "", "the change set: a file or a directory"},
+		Field{"changes.versions", "versions", setting.One(&s.Versions, anyCount), "0",
+			"number of versions to apply, from the first of the change set; 0: all"},
+		Field{"changes.stores", "stores", setting.Axis(&s.Stores, setting.Text), "", "stores to replay (default: all)"},
+		Field{"changes.commit_limit", "commit-limit", setting.One(&s.CommitLimit, setting.Duration("60s")), "60s",
+			"longest time for one call of a tree, beyond which its run fails; 0: no limit"},
+		Field{"changes.roots_every", "roots-every", setting.One(&s.RootsEvery, anyCount), "0", "store a root every so many versions; 0: at most 10,000 roots"},
+		e.repeats("1", turns), e.seed())
+}
 
-		{"load.age", "age", "load sweep", "none",
-			"after the load, overwrite keys: none, steady (until level sizes and write amplification stop changing), or a number of rounds, each a quarter of the keys",
-			Sweep,
-			&e.Age},
-
-		{"workload.name", "workload", onEngine, "readrandom load=fillrandom", "what to do; statelab engines --workloads lists them", "", &e.Workload},
-		{"workload.gets", "gets", "sweep replay", "500k replay=0", "number of measured Gets", "",
-			&e.Gets},
-		{"workload.warmup", "warmup", onReads, "auto",
-			"Gets before the measured ones: auto (until the reads per Get stop changing), a count, or a share of the keys such as 0.05%", "",
-			&e.Warmup},
-		{"workload.missing", "missing", onReads, "0%", "share of Gets that ask for absent keys", "", &e.Missing},
-		{"workload.zipf", "zipf", onReads, "0", "Zipf exponent of key popularity: 0 is uniform, 0.99 is YCSB's", "", &e.Zipf},
-		{"workload.rate", "rate", onReads, "0", "Gets per second to issue, whether answered or not (open loop); 0: as fast as they are answered", Sweep,
-			&e.Rate},
-		{"workload.threads", "threads", onEngine, "1 load=4", "threads that make Gets", Sweep, &e.Threads},
-		{"workload.batch_gets", "batch-gets", onReads, "16", "workload multireadrandom: keys per batch", Sweep, &e.BatchGets},
-		{"workload.batch_order", "batch-order", onReads, "random", "workload multireadrandom: order of the keys of a batch: random, or sorted (ascending)", Sweep,
-			&e.BatchOrder},
-		{"workload.in_flight", "in-flight", onReads, "0",
-			"workload multireadrandom: Gets of a batch that run at the same time, each in a goroutine; 0: the engine's own multi-key call if it has one, else 1",
-			Sweep, &e.InFlight},
-		{"workload.procs", "procs", onReads, "0", "processors that Go may use (GOMAXPROCS) while measuring; 0: as many as Gets run at the same time", Sweep,
-			&e.Procs},
-		{"workload.writers", "writers", onReads, "1", "workload readwhilewriting: writing threads", "", &e.Writers},
-		{"workload.write_rate", "write-rate", onReads, "10k", "workload readwhilewriting: keys written per second; 0: as fast as possible", "", &e.WriteRate},
-		{"workload.puts", "puts", onReads, "1M", "workload overwrite: number of updates", "", &e.Puts},
-		{"workload.batch", "batch", onEngine, "1000", "keys per write batch", "", &e.Batch},
-		{"workload.page_cache", "page-cache", onReads, "asis",
-			"operating system's page cache: asis (left as it is), direct (bypassed with O_DIRECT), cold (dropped first, and checked), warm (filled first)",
-			Sweep, &e.PageCache},
-		{"workload.access_gets", "access-gets", onReads, "20k",
-			"measured Gets that are replayed without a cache to learn block accesses and hit rates by type; 0: none", "", &e.AccessGets},
-		{"workload.accesses", "accesses", onReads, "", "access list to play on a client's database (--use-existing), instead of random keys", "", &e.Accesses},
-		{"workload.key_scheme", "scheme", onReads, "flat", "with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)", "",
-			&e.KeyScheme},
-		{"workload.sample_keys", "sample-keys", onReads, "200k", "keys to sample from a database that statelab did not load", "", &e.SampleKeys},
-
-		{"changes.path", "changes", Replay, "", "the change set: a file or a directory", "", &e.Changes},
-		{"changes.versions", "versions", Replay, "0", "number of versions to apply, from the first of the change set; 0: all", "", &e.Versions},
-		{"changes.stores", "stores", Replay, "", "stores to replay (default: all)", "", &e.Stores},
-		{"changes.commit_limit", "commit-limit", Replay, "60s", "longest time for one call of a tree, beyond which its run fails; 0: no limit", "", &e.CommitLimit},
-		{"changes.roots_every", "roots-every", Replay, "0", "store a root every so many versions; 0: at most 10,000 roots", "", &e.RootsEvery},
-
-		{"state.accounts", "accounts", onStates, "10k,100k", "numbers of accounts to build", onStates, &e.Accounts},
-		{"state.contracts", "contracts", onStates, "10% price=0%", "share of the accounts that have storage", "", &e.Contracts},
-		{"state.slots", "slots", onStates, "16 price=0", "storage slots of each account that has storage", "", &e.Slots},
-		{"state.contract_slots", "contract-slots", onStates, "0 price=10k",
-			"storage slots of one large contract; if there is one, slots are looked up and changed in it alone", Price, &e.ContractSlots},
-		{"state.block", "block", onStates, "5k", "accounts per block while the state is built", "", &e.Block},
-		{"state.updates", "updates", onStates, "500", "accounts that each measured block changes", "", &e.Updates},
-		{"state.update_blocks", "update-blocks", onStates, "20", "number of measured blocks; 0: none", "", &e.UpdateBlocks},
-		{"state.accesses", "accesses", Layouts, "", "access list to play as well: a file of statelab accesses; --accounts 0 builds its state alone", "",
-			&e.Accesses},
-		{"state.reads", "reads", onStates, "20k", "number of lookups of each kind", "", &e.Lookup},
-		{"state.first", "first", onStates, "0", "cold lookups of each kind, each right after the state was opened; 0: 1% of --reads, from 5 to 50", "",
-			&e.First},
-
-		{"state.at", "at", Layouts, "", "numbers of accounts, such as 10M,1B, for which to predict which layout is best, without building them", Layouts, &e.Ahead},
-		{"state.at_memory", "at-memory", Layouts, "", "with --at: memory for the state on that machine, such as 4GiB", Layouts, &e.AheadMemory},
-
-		{"disk.dir", "", Disk, ".", "", "", &e.Dir},
-		{"disk.in_flight", "in-flight", Disk, "1,2,4,8,16,32,64", "reads in flight", Disk, &e.InFlight},
-		{"disk.seconds", "seconds", Disk, "1", "duration of one reading, in seconds", "", &e.Seconds},
-		{"disk.with", "with", Disk, "", "fio: fail where fio is not installed; none: do not run it", "", &e.With},
-		{"disk.ceiling", "disk", Sweep, "auto",
-			"the disk's limit that the report draws: auto (a short probe if --page-cache is direct or cold), none, or a folder of statelab disk --out", "",
-			&e.Ceiling},
-
-		{"price.from", "from", Price, "", "price the results of these folders of statelab layouts --contract-slots, instead of building states", Price, &e.From},
-		{"price.at", "at", Price, "1M,300M", "numbers of accounts to price; sizes that were not built are predicted", Price, &e.At},
-		{"price.contract_at", "contract-at", Price, "10k,100M",
-			"with --at: slots of the large contract at each of those sizes; 100M slots are about 10 GB", Price, &e.ContractAt},
-		{"price.hardware", "hardware", Price, "here",
-			"disks: here (a probe of this one), a folder of statelab disk --out, a profile (docs/prices.md), or fio's JSON output", Price, &e.Hardware},
-		{"price.gas_per_second", "gas-per-second", Price, "100M", "gas that one second of execution is worth", "", &e.GasPerSecond},
-
-		{"repeats", "repeats", "sweep replay layouts disk price", "1 disk=3",
-			"runs of each point, which take turns", "", &e.Repeats},
-		{"seed", "seed", measured, "1", "seed of all random choices", "", &e.Seed},
+// states are the settings that layouts and price share; the defaults of price are others.
+func (s *States) states(e *Experiment, contracts, slots string, contractSlots Field) []Field {
+	return []Field{
+		{"subject.layout", "layout", setting.Axis(&s.Layout, setting.Text), "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed"},
+		{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "64MiB",
+			"memory budget of one process, page cache included, such as 512MiB (0: the profile's, without a limit)"},
+		e.options(setAbout),
+		e.dir("folder for the files of the states (default: in --out)"),
+		{"database.keep", "keep", setting.One(&s.Keep, setting.Yes), "", "keep the files of the states, which are deleted otherwise"},
+		{"state.accounts", "accounts", setting.Axis(&s.Accounts, anyCount), "10k,100k", "numbers of accounts to build"},
+		{"state.contracts", "contracts", setting.One(&s.Contracts, setting.Share), contracts, "share of the accounts that have storage"},
+		{"state.slots", "slots", setting.One(&s.Slots, anyCount), slots, "storage slots of each account that has storage"},
+		contractSlots,
+		{"state.block", "block", setting.One(&s.Block, setting.Count(1, "5k")), "5k", "accounts per block while the state is built"},
+		{"state.updates", "updates", setting.One(&s.Updates, anyCount), "500", "accounts that each measured block changes"},
+		{"state.update_blocks", "update-blocks", setting.One(&s.UpdateBlocks, anyCount), "20", "number of measured blocks; 0: none"},
+		{"state.reads", "reads", setting.One(&s.Lookup, setting.Count(1, "100k")), "20k", "number of lookups of each kind"},
+		{"state.first", "first", setting.One(&s.First, anyCount), "0",
+			"cold lookups of each kind, each right after the state was opened; 0: 1% of --reads, from 5 to 50"},
 	}
 }
 
-// in is what a flag means to a verb to which it means something of its own.
-func (f field) in(verb string) string {
-	own := map[string]string{
-		"db replay": "folder for the files of the trees (default: in --out)", "db layouts": "folder for the files of the states (default: in --out)",
-		"db price": "folder for the files of the states (default: in --out)", "gets replay": "Gets after the last version, half of them of absent keys",
-		"keys sweep": "number of keys of the databases to load, where no --db is given", "threads load": "threads that write",
-		"in-flight disk": "numbers of reads in flight", "repeats price": "builds of each state, with other accounts",
-		"batch sweep": "workloads overwrite and readwhilewriting: keys per write batch",
-	}
-	return cmp.Or(own[f.flag+" "+verb], f.about)
+const contractAbout = "storage slots of one large contract; if there is one, slots are looked up and changed in it alone"
+
+func (s *States) fields(e *Experiment) []Field {
+	contract := Field{"state.contract_slots", "contract-slots", setting.One(&s.ContractSlots, anyCount), "0", contractAbout}
+	return slices.Concat(e.cluster(setting.One(&e.Constraint, setting.Text)), s.states(e, "10%", "16", contract), []Field{
+		{"state.accesses", "accesses", setting.One(&s.Accesses, setting.Text), "",
+			"access list to play as well: a file of statelab accesses; --accounts 0 builds its state alone"},
+		{"state.at", "at", setting.Axis(&s.Ahead, setting.Count(1, "50M")), "",
+			"numbers of accounts, such as 10M,1B, for which to predict which layout is best, without building them"},
+		{"state.at_memory", "at-memory", setting.Axis(&s.AheadMemory, setting.Size("memory", 0, "4GiB, 500MB")), "",
+			"with --at: memory for the state on that machine, such as 4GiB"},
+		e.repeats("1", turns), e.seed(),
+	})
 }
 
-// taken are the fields of e's verb.
-func (e *Experiment) taken() []field {
-	return slices.DeleteFunc(fields(e), func(f field) bool { return !f.takes(e.Measure) })
+func (s *Probed) fields(e *Experiment) []Field {
+	return []Field{
+		{"disk.dir", "", setting.One(&s.Dir, setting.Text), ".", ""},
+		{"disk.in_flight", "in-flight", setting.Axis(&s.InFlight, setting.Int(1, 1024, "--in-flight 1,4,16")), "1,2,4,8,16,32,64",
+			"numbers of reads in flight"},
+		{"disk.seconds", "seconds", setting.One(&s.Seconds, setting.Seconds(0.05, 3600, "--seconds 1")), "1", "duration of one reading, in seconds"},
+		{"disk.with", "with", setting.One(&s.With, setting.Text), "", "fio: fail where fio is not installed; none: do not run it"},
+		e.repeats("3", turns),
+	}
 }
 
-func (f field) takes(verb string) bool { return slices.Contains(strings.Fields(f.of), verb) }
-
-func (f field) isList(verb string) bool { return slices.Contains(strings.Fields(f.lists), verb) }
-
-// Lists are the flags that have several values although e's verb takes one.
-func (e *Experiment) Lists() (flags []string) {
-	for _, f := range e.taken() {
-		if list, is := f.target.(*List); is && list.Several() && !f.isList(e.Measure) {
-			flags = append(flags, f.flag)
-		}
-	}
-	return flags
-}
-
-// fallback is the default for a verb.
-func (f field) fallback(verb string) string {
-	common, own, _ := strings.Cut(f.value, " ")
-	for _, word := range strings.Fields(own) {
-		if name, value, _ := strings.Cut(word, "="); name == verb {
-			return value
-		}
-	}
-	return common
-}
-
-// New is an experiment with a verb's defaults.
-func New(verb string) *Experiment {
-	e := &Experiment{Measure: verb}
-	for _, f := range e.taken() {
-		switch to := f.target.(type) {
-		case *string:
-			*to = f.fallback(verb)
-		case *List:
-			*to = List(f.fallback(verb))
-		}
-	}
-	return e
+func (s *Priced) fields(e *Experiment) []Field {
+	contract := Field{"state.contract_slots", "contract-slots", setting.Axis(&s.ContractSlots, setting.Count(1, "10k")), "10k", contractAbout}
+	return slices.Concat([]Field{e.where()}, s.states(e, "0%", "0", contract), []Field{
+		{"price.from", "from", setting.Axis(&s.From, setting.Text), "",
+			"price the results of these folders of statelab layouts --contract-slots, instead of building states"},
+		{"price.at", "at", setting.Axis(&s.At, setting.Count(1, "300M")), "1M,300M", "numbers of accounts to price; sizes that were not built are predicted"},
+		{"price.contract_at", "contract-at", setting.Axis(&s.ContractAt, setting.Count(1, "100M")), "10k,100M",
+			"with --at: slots of the large contract at each of those sizes; 100M slots are about 10 GB"},
+		{"price.hardware", "hardware", setting.Axis(&s.Hardware, setting.Text), "here",
+			"disks: here (a probe of this one), a folder of statelab disk --out, a profile (docs/prices.md), or fio's JSON output"},
+		{"price.gas_per_second", "gas-per-second", setting.One(&s.GasPerSecond, setting.Count(1, "100M")), "100M", "gas that one second of execution is worth"},
+		e.repeats("1", "builds of each state, with other accounts"), e.seed(),
+	})
 }
 
 // Section annotates a flag with the section of its field in a file; Run are those of none.
@@ -223,33 +280,45 @@ const (
 
 // Flags are the flags that set e's fields, each with its Section.
 func (e *Experiment) Flags(into *pflag.FlagSet) {
-	for _, f := range e.taken() {
-		if f.flag == "" {
+	for _, f := range e.Fields() {
+		if f.Flag == "" {
 			continue
 		}
-		about := f.in(e.Measure)
-		if f.isList(e.Measure) {
-			about += " (comma-separated)"
-		}
-		switch to := f.target.(type) {
-		case *string:
-			into.StringVar(to, f.flag, *to, about)
-		case *List:
-			into.StringVar((*string)(to), f.flag, string(*to), about)
-		case *bool:
-			into.BoolVar(to, f.flag, false, about)
-		case *[]string:
-			into.StringArrayVar(to, f.flag, nil, about)
-		}
-		section, _, found := strings.Cut(f.key, ".")
+		section, _, found := strings.Cut(f.Key, ".")
 		if !found {
 			section = Run
 		}
-		into.Lookup(f.flag).Annotations = map[string][]string{Section: {section}}
+		f.Declare(into).Annotations = map[string][]string{Section: {section}}
 	}
 }
 
-// IsFlag reports whether a flag sets a field of e.
-func (e *Experiment) IsFlag(name string) bool {
-	return slices.ContainsFunc(e.taken(), func(f field) bool { return f.flag == name })
+// Some are the flags of some fields, in the order of their names, for a verb that takes no more.
+func (e *Experiment) Some(into *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		f, _ := e.ByFlag(name)
+		f.Declare(into)
+	}
+}
+
+// Declare is the flag that sets f.
+func (f Field) Declare(into *pflag.FlagSet) *pflag.Flag {
+	about := f.About
+	if f.To.Form() == setting.List {
+		about += " (comma-separated)"
+	}
+	flag := into.VarPF(f.To, f.Flag, "", about)
+	if f.To.Form() == setting.Switch {
+		flag.NoOptDefVal = "true"
+	}
+	return flag
+}
+
+// ByFlag is the field that a flag sets.
+func (e *Experiment) ByFlag(flag string) (found Field, is bool) {
+	for _, f := range e.Fields() {
+		if f.Flag == flag && flag != "" {
+			return f, true
+		}
+	}
+	return found, false
 }

@@ -2,18 +2,16 @@ package experiment
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/statelab/statelab/internal/base/setting"
 )
 
 // maxBytes bounds what is read of an experiment file.
@@ -26,13 +24,17 @@ func (e *Experiment) Write(out io.Writer) error {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put(root, "schema", scalar(Schema))
 	put(root, "measure", scalar(e.Measure))
-	for _, f := range e.taken() {
-		if scratch, is := f.target.(*string); is && f.key == "cluster.scratch" && *scratch == f.value && e.Where == Here {
+	for _, f := range e.Fields() {
+		if f.Key == "cluster.scratch" && e.Scratch.V() == f.Value && !e.Where.V().Cluster {
 			continue
 		}
-		if value := node(f.target, f.isList(e.Measure)); value != nil {
-			section, name := at(root, f.key)
-			put(section, name, value)
+		value, err := f.To.MarshalYAML()
+		if err != nil {
+			return fmt.Errorf("write %s: %w", f.Key, err)
+		}
+		if value != nil {
+			section, name := at(root, f.Key)
+			put(section, name, value.(*yaml.Node))
 		}
 	}
 	encoder := yaml.NewEncoder(out)
@@ -43,52 +45,7 @@ func (e *Experiment) Write(out io.Writer) error {
 	return encoder.Close()
 }
 
-// node is a field's value in the file, nil for none.
-func node(value any, isList bool) *yaml.Node {
-	switch v := value.(type) {
-	case *string:
-		if *v != "" {
-			return scalar(*v)
-		}
-	case *bool:
-		if *v {
-			return scalar("true")
-		}
-	case *List:
-		if values := v.Values(); isList && len(values) > 0 {
-			return sequence(values)
-		} else if len(values) > 0 {
-			return scalar(string(*v))
-		}
-	case *[]string:
-		options := &yaml.Node{Kind: yaml.MappingNode}
-		for _, text := range *v {
-			name, values, _ := strings.Cut(text, "=")
-			if list := List(values); list.Several() {
-				put(options, name, sequence(list.Values()))
-			} else {
-				put(options, name, scalar(values))
-			}
-		}
-		if len(options.Content) > 0 {
-			return options
-		}
-	}
-	return nil
-}
-
 func scalar(text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: text} }
-
-func sequence(values []string) *yaml.Node {
-	if len(values) == 1 {
-		return scalar(values[0])
-	}
-	n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-	for _, v := range values {
-		n.Content = append(n.Content, scalar(v))
-	}
-	return n
-}
 
 func put(mapping *yaml.Node, name string, value *yaml.Node) {
 	mapping.Content = append(mapping.Content, scalar(name), value)
@@ -115,12 +72,7 @@ func at(root *yaml.Node, key string) (mapping *yaml.Node, name string) {
 type Document struct {
 	Experiment
 	path   string
-	places map[string]place // by flag
-}
-
-type place struct {
-	key  string
-	node *yaml.Node
+	places map[string]*yaml.Node // by key
 }
 
 // ReadFile reads the experiment file at path, "-" for standard input. The error
@@ -153,7 +105,7 @@ func notExperiment(path string, err error) error {
 
 // Parse reads text as an experiment; path names it in messages.
 func Parse(path string, text []byte) (*Document, error) {
-	d := &Document{path: path, places: map[string]place{}}
+	d := &Document{path: path, places: map[string]*yaml.Node{}}
 	var document yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&document); err != nil {
@@ -178,43 +130,29 @@ func Parse(path string, text []byte) (*Document, error) {
 	return d, r.err()
 }
 
-// Message is a mistake of the experiment in terms of its file: "--gets x" becomes
-// the line and column of workload.gets.
-func (d *Document) Message(text string) string {
-	if strings.HasPrefix(text, d.path+":") {
-		return text // of the file already
+// Place implements setting.Written: a mistake of the experiment is told by the line and the key
+// of the field that a flag would set.
+func (d *Document) Place(flag string) (place string) {
+	f, is := d.ByFlag(flag)
+	if n := d.places[f.Key]; is && n != nil {
+		return fmt.Sprintf("%s:%d:%d: ", d.path, n.Line, n.Column)
 	}
-	colon := ": "
-	if match := flagName.FindStringSubmatch(text); match != nil {
-		for name, p := range d.places {
-			if match[1] == name {
-				text, colon = fmt.Sprintf("%d:%d: %s", p.node.Line, p.node.Column, text), ":"
-				break
-			}
-		}
-	}
-	return d.path + colon + strings.TrimPrefix(flagValue.ReplaceAllStringFunc(" "+text, func(found string) string {
-		match := flagValue.FindStringSubmatch(found)
-		for _, f := range d.taken() {
-			if f.flag != match[2] {
-				continue
-			}
-			switch _, yes := f.target.(*bool); {
-			case yes && match[3] != ":":
-				return match[1] + f.key + ": true" + match[3]
-			case match[3] == " " || match[3] == "=":
-				return match[1] + f.key + ": "
-			}
-			return match[1] + f.key + match[3]
-		}
-		return found
-	}), " ")
+	return d.path + ": "
 }
 
-var (
-	flagName  = regexp.MustCompile(`^--([a-z-]+)`)
-	flagValue = regexp.MustCompile(`( )--([a-z-]+)([ =:,;]|$)`)
-)
+// Name implements setting.Written: --cache 1% is subject.cache: 1% in a file.
+func (d *Document) Name(flag, value string) string {
+	f, is := d.ByFlag(flag)
+	switch {
+	case !is:
+		return setting.Flag(flag, value)
+	case value == "" && f.To.Form() == setting.Switch:
+		return f.Key + ": true"
+	case value == "":
+		return f.Key
+	}
+	return f.Key + ": " + value
+}
 
 // reader collects all mistakes of a file.
 type reader struct {
@@ -223,10 +161,23 @@ type reader struct {
 }
 
 func (r *reader) wrong(at *yaml.Node, key, format string, args ...any) {
+	r.add(&setting.Mistake{Text: fmt.Sprintf(format, args...), Line: at.Line, Column: at.Column}, key)
+}
+
+// add adds the mistakes that err holds about the field at key.
+func (r *reader) add(err error, key string) {
+	if all, are := err.(interface{ Unwrap() []error }); are {
+		for _, one := range all.Unwrap() {
+			r.add(one, key)
+		}
+		return
+	}
 	if key != "" {
 		key += ": "
 	}
-	r.mistakes = append(r.mistakes, fmt.Errorf("%s:%d:%d: %s%s", r.document.path, at.Line, at.Column, key, fmt.Sprintf(format, args...)))
+	if m, is := errors.AsType[*setting.Mistake](err); is {
+		r.mistakes = append(r.mistakes, fmt.Errorf("%s:%d:%d: %s%w", r.document.path, m.Line, m.Column, key, err))
+	}
 }
 
 func (r *reader) err() error { return errors.Join(r.mistakes...) }
@@ -247,9 +198,7 @@ func (r *reader) verb(root *yaml.Node) {
 	switch {
 	case measure == nil:
 		r.wrong(root, "measure", "missing: one of %s", strings.Join(Measures(), ", "))
-	case measure.Value == oneRead:
-		r.document.Experiment = *New(Sweep)
-	case !slices.Contains(Measures(), measure.Value):
+	case measure.Value != oneRead && !slices.Contains(Measures(), measure.Value):
 		r.wrong(measure, "measure", "invalid value %q: one of %s", measure.Value, strings.Join(Measures(), ", "))
 	default:
 		r.document.Experiment = *New(measure.Value)
@@ -283,99 +232,23 @@ func (r *reader) mapping(m *yaml.Node, section string) {
 }
 
 func isSection(key string) bool {
-	return slices.ContainsFunc(fields(new(Experiment)), func(f field) bool { return strings.HasPrefix(f.key, key+".") })
+	fields, _ := known()
+	return slices.ContainsFunc(fields, func(f Field) bool { return strings.HasPrefix(f.Key, key+".") })
 }
 
 func (r *reader) field(name, value *yaml.Node, key string) {
-	verb := r.document.Measure
-	all := fields(&r.document.Experiment)
-	i := slices.IndexFunc(all, func(f field) bool { return f.key == key })
-	if i < 0 {
-		r.wrong(name, key, "there is no such field; statelab run --schema lists them")
+	all := r.document.Fields()
+	i := slices.IndexFunc(all, func(f Field) bool { return f.Key == key })
+	if i >= 0 {
+		r.document.places[key] = value
+		if err := all[i].To.UnmarshalYAML(value); err != nil {
+			r.add(err, key)
+		}
 		return
 	}
-	f := all[i]
-	if !f.takes(verb) {
-		r.wrong(name, key, "%s does not take it (%s do)", verb, strings.Join(strings.Fields(f.of), ", "))
+	if _, verbs := known(); verbs[key] != nil {
+		r.wrong(name, key, "%s does not take it (%s do)", r.document.Measure, strings.Join(verbs[key], ", "))
 		return
 	}
-	r.document.places[f.flag] = place{key, value}
-	switch to := f.target.(type) {
-	case *string: // what is left empty has its default, as where it is left out
-		*to = cmp.Or(r.scalar(value, key), *to)
-	case *bool:
-		is, err := strconv.ParseBool(r.scalar(value, key))
-		if err != nil {
-			r.wrong(value, key, "true or false")
-		}
-		*to = is
-	case *List:
-		values := r.values(value, key)
-		if len(values) > 1 && !f.isList(verb) && f.key != "changes.stores" {
-			r.wrong(value, key, "%s takes one value here (%s takes several)", verb, strings.Join(strings.Fields(f.lists), ", "))
-		}
-		*to = cmp.Or(List(strings.Join(values, ",")).tidy(), *to)
-	case *[]string:
-		if value.Kind != yaml.MappingNode {
-			r.wrong(value, key, "a mapping of names to values")
-			return
-		}
-		for i := 0; i < len(value.Content); i += 2 {
-			name := value.Content[i].Value
-			if name == "" || strings.Contains(name, "=") {
-				r.wrong(value.Content[i], key, "invalid option name %q", name)
-			}
-			of := List(strings.Join(r.values(value.Content[i+1], key+"."+name), ","))
-			if of.Several() {
-				of = of.tidy()
-			}
-			*to = append(*to, name+"="+string(of))
-		}
-	}
-}
-
-func (r *reader) scalar(n *yaml.Node, key string) string {
-	if n.Kind != yaml.ScalarNode {
-		r.wrong(n, key, "one value")
-		return ""
-	}
-	if n.Value == "~" { // and "null" is the name of an engine and of a tree
-		return ""
-	}
-	return n.Value
-}
-
-// values are those of a sequence, or one.
-func (r *reader) values(n *yaml.Node, key string) []string {
-	if n.Kind != yaml.SequenceNode {
-		if text := r.scalar(n, key); text != "" {
-			return []string{text}
-		}
-		return nil
-	}
-	var values []string
-	for _, item := range n.Content {
-		text := r.scalar(item, key)
-		if strings.Contains(text, ",") {
-			r.wrong(item, key, "a value without commas")
-		}
-		values = append(values, text)
-	}
-	return values
-}
-
-// Resolved is e with paths that hold wherever it is read.
-func (e *Experiment) Resolved() (*Experiment, error) {
-	r := *e
-	for _, path := range []*string{&r.DB, &r.Changes, &r.Dir, &r.Ceiling} {
-		if *path == "" || path == &r.Ceiling && (*path == "auto" || *path == "none") {
-			continue
-		}
-		full, err := filepath.Abs(*path)
-		if err != nil {
-			return nil, fmt.Errorf("resolve %s: %w", *path, err)
-		}
-		*path = full
-	}
-	return &r, nil
+	r.wrong(name, key, "there is no such field; statelab run --schema lists them")
 }

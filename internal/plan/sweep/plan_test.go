@@ -1,133 +1,141 @@
 package sweep
 
 import (
-	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/mem"
+	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
-	"github.com/statelab/statelab/result"
 )
 
-func TestSettingsAreTheProductOfTheAxes(t *testing.T) {
-	p := Sweep{Axes: []result.Axis{
-		{Name: EngineAxis, Values: []string{"pebble1", "pebble2"}},
-		{Name: HandlesAxis, Values: []string{"500"}},
-		{Name: OptionAxis + "MemTableSize", Values: []string{"4MiB"}},
-		{Name: CacheAxis, Values: []string{"0.5%", "64MiB", "1GiB"}},
-	}}
-	settings, err := p.Settings()
-	if err != nil {
-		t.Fatal(err)
+// axesOf are the axes that flags of a sweep without a database make, such as threads=1,2.
+func axesOf(t *testing.T, flags ...string) []Axis {
+	t.Helper()
+	e := experiment.New(experiment.Sweep)
+	for _, flag := range flags {
+		name, value, _ := strings.Cut(flag, "=")
+		f, is := e.ByFlag(name)
+		if !is || f.To.Set(value) != nil || len(f.To.Wrong()) > 0 {
+			t.Fatalf("%s: %v", flag, f.To.Wrong())
+		}
 	}
+	return slices.DeleteFunc(axes(e, &e.Options), func(a Axis) bool { return a.Name == "threads" && len(a.Values) == 1 })
+}
+
+func TestSettingsAreTheProductOfTheAxes(t *testing.T) {
+	p := Sweep{Axes: axesOf(t, "engine=pebble1,rocksdb:partitioned", "handles=500", "set=MemTableSize=4MiB,8MiB", "cache=0.5%,64MiB,1GiB")}
+	settings := p.Settings()
 	var got []string
 	for i, s := range settings {
 		if s.Number != i {
 			t.Errorf("setting %d has number %d", i, s.Number)
 		}
-		spec := p.Spec(s, 1000<<20)
-		got = append(got, strings.Join([]string{s.Values["engine"], s.Values["handles"], s.Values["cache"]}, " "))
-		if spec.Engine != s.Values["engine"] || spec.Handles != 500 || spec.CacheAsked != s.Values["cache"] ||
-			spec.Overrides["MemTableSize"] != s.Values["set.MemTableSize"] {
+		spec := s.Spec(1000 << 20)
+		got = append(got, strings.Join([]string{s.Values["engine"], s.Values["handles"], s.Values["cache"], s.Values["set.MemTableSize"]}, " "))
+		named := experiment.Named{Name: spec.Engine, Profile: spec.Profile}
+		if named.String() != s.Values["engine"] || spec.Handles != 500 || spec.CacheAsked != s.Values["cache"] ||
+			spec.Overrides["MemTableSize"] != s.Values["set.MemTableSize"] || s.Load.Overrides["MemTableSize"] != s.Values["set.MemTableSize"] {
 			t.Errorf("spec %+v of %v", spec, s.Values)
 		}
 	}
-	want := []string{"pebble1 500 0.5%", "pebble1 500 64MiB", "pebble1 500 1GiB", "pebble2 500 0.5%", "pebble2 500 64MiB", "pebble2 500 1GiB"}
+	var want []string
+	for _, name := range []string{"pebble1", "rocksdb:partitioned"} {
+		for _, cache := range []string{"0.5%", "64MiB", "1GiB"} {
+			want = append(want, name+" 500 "+cache+" 4MiB", name+" 500 "+cache+" 8MiB")
+		}
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for i, bytes := range []int64{5 << 20, 64 << 20, 1 << 30} {
-		if got := p.Spec(settings[i], 1000<<20).CacheBytes; got != bytes {
+	for i, bytes := range []int64{5 << 20, 5 << 20, 64 << 20, 64 << 20, 1 << 30, 1 << 30} {
+		if got := settings[i].Spec(1000 << 20).CacheBytes; got != bytes {
 			t.Errorf("cache %s of 1000 MiB is %d bytes, want %d", settings[i].Values["cache"], got, bytes)
 		}
 	}
 }
 
+func TestEveryAxisReachesThePoint(t *testing.T) {
+	p := Sweep{Load: new(bench.Spec), Axes: axesOf(t, "constraint=big", "engine=mem", "keys=7k", "age=3",
+		"profile=p",
+		"page-cache=direct,cold", "handles=9", "threads=5,6", "rate=2k", "workload=multireadrandom", "batch-gets=8", "batch-order=sorted",
+		"in-flight=4", "procs=2", "memory=1MiB")}
+	s := p.Settings()[3]
+	r := s.Read
+	if s.Class != "big" || r.Engine != "mem" || s.Load.Keys != 7000 || s.Load.Age != "3" || r.Profile != "p" || r.PageCache != "cold" || r.Handles != 9 ||
+		r.Threads != 6 || r.Rate != 2000 || r.BatchGets != 8 || !r.BatchSorted || r.InFlight != 4 || r.Procs != 2 || r.MemoryBytes != 1<<20 {
+		t.Errorf("%+v", s)
+	}
+	if name := s.Made().Dir; name != "mem-p-7000-age-3" {
+		t.Errorf("a database called %s", name)
+	}
+}
+
 func TestNoAxisIsOnePoint(t *testing.T) {
-	settings, err := Sweep{Base: bench.Spec{Threads: 3}}.Settings()
-	if err != nil || len(settings) != 1 || (Sweep{Base: bench.Spec{Threads: 3}}).Spec(settings[0], 0).Threads != 3 {
-		t.Errorf("%+v, %v", settings, err)
+	settings := Sweep{Base: bench.Spec{Threads: 3}}.Settings()
+	if len(settings) != 1 || settings[0].Spec(0).Threads != 3 {
+		t.Errorf("%+v", settings)
 	}
 }
 
-// TestOrderIsABBA: a drift of the machine hits every setting alike, since the
-// mean place of all settings in the order is the same.
-func TestParseCache(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		bytes int64
-		share float64
-		wrong string
-	}{
-		{"64MiB", 64 << 20, 0, ""},
-		{"64M", 64 << 20, 0, ""},
-		{"1048576", 0, 0, "add a unit (examples: 64MiB, 0.1%)"},
-		{"0.1%", 0, 0.001, ""},
-		{"100%", 0, 1, ""},
-		{" 2 % ", 0, 0.02, ""},
-		{"0%", 0, 0, "at most 100%"},
-		{"101%", 0, 0, "at most 100%"},
-		{"-1%", 0, 0, "invalid percentage"},
-		{"0", 0, 0, "(examples: 64MiB, 0.1%)"},
-		{"3q", 0, 0, "(examples: 64MiB, 0.1%)"},
-		{"", 0, 0, "(examples: 64MiB, 0.1%)"},
-	} {
-		bytes, share, err := ParseCache(c.text)
-		if c.wrong != "" {
-			if err == nil || !strings.Contains(err.Error(), c.wrong) {
-				t.Errorf("%q: %v, want %q", c.text, err, c.wrong)
-			}
-			continue
-		}
-		if err != nil || bytes != c.bytes || share != c.share {
-			t.Errorf("%q: %d, %v, %v", c.text, bytes, share, err)
-		}
+// only knows the engine mem.
+type only struct{ t *testing.T }
+
+func (o only) Find(names ...string) engine.Engine {
+	if slices.Contains(names, "mem") {
+		return mem.Engine{}
 	}
+	o.t.Errorf("asked for %q", names)
+	return nil
 }
 
-func TestCheckNamesEveryMistake(t *testing.T) {
-	errs := Sweep{Axes: []result.Axis{
-		{Name: CacheAxis, Values: []string{"1MiB", "3q"}},
-		{Name: ThreadsAxis, Values: []string{"0", "x", "8"}},
-		{Name: HandlesAxis, Values: []string{}},
-		{Name: "colour", Values: []string{"red"}},
-	}}.Check()
-	text := errors.Join(errs...).Error()
-	for _, want := range []string{`--cache: invalid cache size "3q"`, `--threads: invalid number "0"`, `--threads: invalid number "x"`, "--handles is empty",
-		`no axis is called "colour"`} {
+func (only) Known(name string) bool { return name == "mem" }
+
+func (only) UseLibrary(...map[string]string) {}
+
+func (only) MemTables(string, string, int64, bool) int64 { return 0 }
+
+func TestDeclaredNamesEveryMistake(t *testing.T) {
+	e := experiment.New(experiment.Sweep)
+	s := experiment.Of[*experiment.Swept](e)
+	s.Keys.Let(1000)
+	s.Memory.Let(1 << 20)
+	s.Cache.Let(setting.Bytes(1 << 20))
+	s.Engine.Let(experiment.Named{Name: "mem"}, experiment.Named{Name: "mem"})
+	s.InFlight.Let(3)
+	m := new(setting.Mistakes)
+	p := Declared(e, only{t}, nil, func(string) int64 { return 0 }, m)
+	text := strings.Join(m.Found, "\n")
+	for _, want := range []string{"--memory and --cache: a memory budget covers the cache", "--engine: mem is listed twice",
+		"--in-flight: only with --workload multireadrandom",
+		"--memory: mem does not support a memory budget: use --cache"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}
 	}
-	if len(errs) != 5 {
-		t.Errorf("%d mistakes:\n%s", len(errs), text)
+	if len(p.Axes) == 0 || p.Load.Keys != 1000 || p.Load.CacheBytes != loadCache || p.Base.Threads != 1 || p.Base.Gets != 500_000 {
+		t.Errorf("%+v", p)
 	}
-}
-
-func TestBareNumbersOfStoredPlansAreBytes(t *testing.T) {
-	plan := Sweep{Axes: []result.Axis{{Name: CacheAxis, Values: []string{"1048576"}}, {Name: MemoryAxis, Values: []string{"2097152"}}}}
-	if errs := plan.Check(); len(errs) != 2 {
-		t.Errorf("typed without a unit: %v", errs)
+	var many []int
+	for i := range 400 {
+		many = append(many, i+1)
 	}
-	settings, err := plan.Settings()
-	if err != nil || settings[0].CacheBytes != 1<<20 || settings[0].MemoryBytes != 2<<20 {
-		t.Errorf("%v, %v", settings, err)
-	}
-}
-
-func FuzzParseCache(f *testing.F) {
-	for _, text := range []string{"64MiB", "0.1%", "1e3", "-5", "9999999999TiB", "NaN%", "%"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		bytes, share, err := ParseCache(text)
-		if err == nil && (bytes > 0) == (share > 0) {
-			t.Fatalf("%q: %d bytes and a share of %v", text, bytes, share)
+	s.Threads.Let(many...)
+	s.Handles.Let(slices.Collect(func(yield func(uint64) bool) {
+		for i := range uint64(400) {
+			if !yield(i + 1) {
+				return
+			}
 		}
-		if err == nil && (bytes < 0 || !(share <= 1)) {
-			t.Fatalf("%q: %d bytes, a share of %v", text, bytes, share)
-		}
-	})
+	})...)
+	m = new(setting.Mistakes)
+	Declared(e, only{t}, nil, func(string) int64 { return 0 }, m)
+	if text := strings.Join(m.Found, "\n"); !strings.Contains(text, "the lists make more than 100000 points: shorten --threads") {
+		t.Errorf("%s", text)
+	}
 }

@@ -36,14 +36,10 @@ type Work struct {
 }
 
 // New is the work of measuring s in the folder of p.
-func New(s Sweep, p plan.Plan, executor plan.Executor) (*Work, error) {
-	settings, err := s.Settings()
-	if err != nil {
-		return nil, err
-	}
-	return &Work{sweep: s, out: p.Out, plan: p, executor: executor, settings: settings,
+func New(s Sweep, p plan.Plan, executor plan.Executor) *Work {
+	return &Work{sweep: s, out: p.Out, plan: p, executor: executor, settings: s.Settings(),
 		databases: map[string]*result.Run{}, accesses: map[string]map[string]float64{},
-		Result: &result.Sweep{Source: "measured", Name: s.Name, Started: time.Now().UTC(), Command: s.Command, Axes: s.Axes}}, nil
+		Result: &result.Sweep{Source: "measured", Name: s.Name, Started: time.Now().UTC(), Command: s.Command, Axes: s.axes()}}
 }
 
 // Points are the settings; labels name the axes that really vary.
@@ -82,7 +78,7 @@ func (w *Work) Stored(folder string) (*result.Run, bool) {
 // looks at the database where that has not been done.
 func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell result.Tell) (*result.Run, error) {
 	setting := w.settings[step.Point]
-	spec := w.sweep.Spec(setting, 0)
+	spec := setting.Spec(0)
 	if spec.Dir == "" {
 		dir, err := w.ensureLoaded(ctx, setting, tell)
 		if err != nil {
@@ -95,7 +91,7 @@ func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell 
 		return nil, err
 	}
 	dir := spec.Dir
-	spec = w.sweep.Spec(setting, database.Database.Bytes)
+	spec = setting.Spec(database.Database.Bytes)
 	spec.Dir, spec.Out = dir, filepath.Join(w.out, folder)
 	spec.Accesses = w.accesses[dir]
 	run, err := w.measure(ctx, &spec, tell)
@@ -138,7 +134,7 @@ func (w *Work) keep(run *result.Run) {
 
 // ensureLoaded makes the database of a setting inside the sweep folder.
 func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Tell) (string, error) {
-	load := w.sweep.LoadOf(setting)
+	load := setting.Made()
 	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {
@@ -169,7 +165,7 @@ func (w *Work) inspect(ctx context.Context, spec bench.Spec, tell result.Tell) (
 	}
 	spec.Verb, spec.ReadOnly, spec.PageCache = bench.Inspect, true, bench.AsIs
 	spec.Out = filepath.Join(w.out, "inspect", fmt.Sprintf("%03d", len(w.databases)))
-	spec.CacheBytes, spec.CacheAsked, spec.MemoryBytes, spec.MemoryAsked = 0, "", 0, ""
+	spec.CacheBytes, spec.CacheAsked, spec.MemoryBytes = 0, "", 0
 	run, err := w.measure(ctx, &spec, tell)
 	if err != nil {
 		return nil, err

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -63,18 +65,17 @@ func (l *laboratory) Do(_ context.Context, job runners.Job, tell result.Tell) (*
 }
 
 func sweepOf(caches ...string) Sweep {
+	var v setting.Value[setting.CacheSize]
+	_ = setting.Axis(&v, setting.Cache).Set(strings.Join(caches, ","))
 	return Sweep{Name: "test", Base: bench.Spec{Verb: bench.Read, Engine: "pebble1", Dir: "somewhere", Gets: 10},
-		Axes: []result.Axis{{Name: CacheAxis, Values: caches}}}
+		Axes: []Axis{Caches(&v)}}
 }
 
 // run carries s out in the folder out.
 func run(ctx context.Context, s Sweep, repeats int, out string, l *laboratory) (*result.Sweep, error) {
 	how := plan.Plan{Out: out, Repeats: repeats, Seed: 1}
-	work, err := New(s, how, l)
-	if err != nil {
-		return nil, err
-	}
-	_, err = plan.Run(ctx, how, work, func(plan.Progress) {})
+	work := New(s, how, l)
+	_, err := plan.Run(ctx, how, work, func(plan.Progress) {})
 	return work.Result, err
 }
 
@@ -242,7 +243,7 @@ func TestASweepLoadsItsOwnDatabases(t *testing.T) {
 	p := sweepOf("1MiB", "2MiB")
 	p.Base.Dir, p.Base.Profile = "", "bench-kvdb"
 	p.Load = &bench.Spec{Verb: bench.Load, Keys: 5}
-	p.Axes = append([]result.Axis{{Name: EngineAxis, Values: []string{"pebble1", "pebble2"}}, {Name: KeysAxis, Values: []string{"1k", "2k"}}}, p.Axes...)
+	p.Axes = append(axesOf(t, "engine=pebble1,pebble2", "keys=1k,2k"), p.Axes...)
 	out := t.TempDir()
 	if _, err := run(context.Background(), p, repeats, out, l); err != nil {
 		t.Fatal(err)
@@ -269,8 +270,7 @@ func TestEveryValueOfAnOptionHasItsDatabase(t *testing.T) {
 	p := sweepOf("1MiB", "2MiB")
 	p.Base.Dir = ""
 	p.Load = &bench.Spec{Verb: bench.Load, Engine: "pebble1", Keys: 5, Overrides: map[string]string{"Compression": "none"}}
-	p.Axes = append(p.Axes, result.Axis{Name: OptionAxis + "BlockSize", Values: []string{"4KiB", "16KiB"}},
-		result.Axis{Name: OptionAxis + "library", Values: []string{"/a/x.so", "/b/x.so"}})
+	p.Axes = append(p.Axes, axesOf(t, "set=BlockSize=4KiB,16KiB", "set=library=/a/x.so,/b/x.so")...)
 	if _, err := run(context.Background(), p, 1, t.TempDir(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -287,11 +287,7 @@ func TestEveryValueOfAnOptionHasItsDatabase(t *testing.T) {
 		}
 	}
 	p.Axes = p.Axes[:2]
-	settings, err := p.Settings()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if name := p.LoadOf(settings[1]).Dir; name != "pebble1-5-BlockSize=16KiB-Compression=none" {
+	if name := p.Settings()[1].Made().Dir; name != "pebble1-5-BlockSize=16KiB-Compression=none" {
 		t.Errorf("a database called %s", name)
 	}
 }

@@ -60,8 +60,7 @@ type EngineSpec struct {
 	CacheAsked string            `json:"cache_asked"` // as typed
 	CacheBytes int64             `json:"cache_bytes"` // 0: the profile's
 	// MemoryBytes is one budget for the engine, its page cache included. 0: none.
-	MemoryAsked string `json:"memory_asked,omitempty"` // as typed
-	MemoryBytes int64  `json:"memory_bytes,omitempty"`
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 
 	// Part is the part of the tables to inspect.
 	Part engine.Part `json:"part,omitzero"`

@@ -1,0 +1,286 @@
+// Package setting gives settings types: what a flag or a field of an experiment file sets is
+// parsed once, where it enters, and passed on as a value.
+//
+// Goals: a mistake does not stop the parser, so that all of them are reported together; the text
+// is kept only to show and store it.
+// Non-goals: knowing which settings there are (plan/experiment, cmd/statelab), and judging them
+// against a machine or a database.
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// Setting is what flags and files set: a Value of any kind, or Options.
+type Setting interface {
+	pflag.Value
+	yaml.Marshaler
+	yaml.Unmarshaler // whose error holds a Mistake for each thing that is wrong
+	// Wrong is what is wrong with the text that was set last.
+	Wrong() []error
+	// Fall sets the default.
+	Fall(text string)
+	// Form is how the setting is written.
+	Form() Form
+}
+
+// Form is how a setting is written.
+type Form int
+
+const (
+	Single  Form = iota
+	Switch       // true or false
+	List         // several values, separated by commas or as a sequence
+	Mapping      // names with one or several values each
+)
+
+// Mistake is a value that a setting cannot have.
+type Mistake struct {
+	Value        string // as written; "" where Text says it
+	Text         string
+	Line, Column int // in a file; 0 elsewhere
+}
+
+func (m *Mistake) Error() string {
+	if m.Value == "" {
+		return m.Text
+	}
+	return fmt.Sprintf("%q: %s", m.Value, m.Text)
+}
+
+// mustBe is the error of a kind about the value at hand.
+func mustBe(format string, args ...any) error {
+	return &Mistake{Text: "must be " + fmt.Sprintf(format, args...)}
+}
+
+// Value is a setting of one value or, where it is an axis, of several. The zero Value has no
+// kind; declare it with One or Axis.
+type Value[T any] struct {
+	kind   Kind[T]
+	axis   bool
+	texts  []string // canonical, one for each value
+	values []T
+	wrong  []error
+	rest   *Value[T] // the default: what a mistake stands for, so that it is reported once
+}
+
+// One declares v as a setting of one value.
+func One[T any](v *Value[T], kind Kind[T]) *Value[T] {
+	v.kind, v.axis = kind, false
+	return v
+}
+
+// Axis declares v as a setting of several values: every one is a point.
+func Axis[T any](v *Value[T], kind Kind[T]) *Value[T] {
+	v.kind, v.axis = kind, true
+	return v
+}
+
+// To is a setting of values that need no parsing, without a declaration.
+func To[T any](values ...T) (v Value[T]) {
+	v.Let(values...)
+	return v
+}
+
+// Let sets values that need no parsing.
+func (v *Value[T]) Let(values ...T) {
+	v.values, v.texts, v.wrong = values, nil, nil
+	for _, value := range values {
+		text := fmt.Sprint(value)
+		if v.kind.show != nil {
+			text = v.kind.show(value)
+		}
+		v.texts = append(v.texts, text)
+	}
+}
+
+// V is the value, or the first of several; the zero value if none is given.
+func (v *Value[T]) V() (first T) {
+	if len(v.values) > 0 {
+		first = v.values[0]
+	}
+	return first
+}
+
+// All are the values; none if none is given.
+func (v *Value[T]) All() []T { return v.values }
+
+// Texts are the values as they are shown.
+func (v *Value[T]) Texts() []string { return v.texts }
+
+// Given tells whether there is a value, right or wrong.
+func (v *Value[T]) Given() bool { return len(v.texts)+len(v.wrong) > 0 }
+
+// Several tells whether the setting is an axis with more than one value.
+func (v *Value[T]) Several() bool { return len(v.values) > 1 }
+
+// Equal is for tests.
+func (v Value[T]) Equal(other Value[T]) bool { return slices.Equal(v.texts, other.texts) }
+
+// put parses texts, one for each value.
+func (v *Value[T]) put(texts []string) {
+	v.texts, v.values, v.wrong = nil, nil, nil
+	for _, text := range texts {
+		value, err := v.kind.Parse(text)
+		if err != nil {
+			if m, is := errors.AsType[*Mistake](err); is {
+				err = &Mistake{Value: text, Text: m.Text}
+			}
+			v.wrong = append(v.wrong, err)
+			continue
+		}
+		v.texts, v.values = append(v.texts, text), append(v.values, value)
+	}
+	if len(v.wrong) > 0 && len(v.values) == 0 && v.rest != nil {
+		v.texts, v.values = v.rest.texts, v.rest.values
+	}
+}
+
+// Split are the values of a list, without the spaces around them, which mean nothing.
+func Split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	values := strings.Split(text, ",")
+	for i, value := range values {
+		values[i] = strings.TrimSpace(value)
+	}
+	return values
+}
+
+// Set parses a text. It returns no error: Wrong does.
+func (v *Value[T]) Set(text string) error {
+	switch {
+	case v.axis:
+		v.put(Split(text))
+	case text == "" && v.kind.optional:
+		v.put(nil)
+	default:
+		v.put([]string{text})
+	}
+	return nil
+}
+
+// Fall implements Setting.
+func (v *Value[T]) Fall(text string) {
+	v.put(nil)
+	if text != "" || v.kind.optional {
+		_ = v.Set(text) // Wrong has its error
+	}
+	v.rest = new(*v)
+}
+
+// Wrong implements Setting.
+func (v *Value[T]) Wrong() []error { return v.wrong }
+
+// String implements pflag.Value.
+func (v *Value[T]) String() string { return strings.Join(v.texts, ",") }
+
+// Type implements pflag.Value.
+func (v *Value[T]) Type() string {
+	if v.kind.Name == "" {
+		return "string"
+	}
+	return v.kind.Name
+}
+
+// Form implements Setting.
+func (v *Value[T]) Form() Form {
+	switch {
+	case v.axis:
+		return List
+	case v.kind.Name == Yes.Name:
+		return Switch
+	}
+	return Single
+}
+
+// MarshalYAML implements Setting: a scalar, a sequence, or nil for no value.
+func (v *Value[T]) MarshalYAML() (any, error) {
+	if len(v.texts) == 0 || v.Form() == Switch && v.texts[0] != "true" {
+		return nil, nil
+	}
+	return sequence(v.texts), nil
+}
+
+// UnmarshalYAML implements Setting. What is left empty keeps its default.
+func (v *Value[T]) UnmarshalYAML(n *yaml.Node) error {
+	texts, err := read(n, v.axis)
+	if err != nil || len(texts) == 0 {
+		return err
+	}
+	if v.put(texts); len(v.wrong) == 0 {
+		return nil
+	}
+	var all []error
+	for _, wrong := range v.wrong {
+		all = append(all, at(n, wrong))
+	}
+	return errors.Join(all...)
+}
+
+// at places a mistake in a file.
+func at(n *yaml.Node, err error) error {
+	m := Mistake{Text: err.Error()}
+	if known, is := errors.AsType[*Mistake](err); is {
+		m = *known
+	}
+	m.Line, m.Column = n.Line, n.Column
+	return &m
+}
+
+// read reads a scalar or, if there may be several, a sequence.
+func read(n *yaml.Node, several bool) (texts []string, err error) {
+	switch {
+	case n.Kind == yaml.ScalarNode && several:
+		return Split(scalarOf(n)), nil
+	case n.Kind == yaml.ScalarNode:
+		if text := scalarOf(n); text != "" {
+			return []string{text}, nil
+		}
+		return nil, nil
+	case n.Kind != yaml.SequenceNode:
+		return nil, at(n, errors.New("one value"))
+	case !several && len(n.Content) > 1:
+		return nil, at(n, errors.New("takes one value here"))
+	}
+	for _, item := range n.Content {
+		text := scalarOf(item)
+		switch {
+		case item.Kind != yaml.ScalarNode:
+			err = errors.Join(err, at(item, errors.New("one value")))
+		case several && strings.Contains(text, ","):
+			err = errors.Join(err, at(item, errors.New("a value without commas")))
+		}
+		if text = strings.TrimSpace(text); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts, err
+}
+
+func scalarOf(n *yaml.Node) string {
+	if n.Value == "~" { // and "null" is the name of an engine and of a tree
+		return ""
+	}
+	return n.Value
+}
+
+func scalar(text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: text} }
+
+func sequence(values []string) *yaml.Node {
+	if len(values) == 1 {
+		return scalar(values[0])
+	}
+	n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	for _, v := range values {
+		n.Content = append(n.Content, scalar(v))
+	}
+	return n
+}

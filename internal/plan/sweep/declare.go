@@ -1,0 +1,343 @@
+package sweep
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
+)
+
+// Axes by name, in the order they nest.
+const (
+	EngineAxis = "engine"
+	CacheAxis  = "cache"
+)
+
+// OptionAxis begins the name of an axis of an engine option.
+const OptionAxis = "set."
+
+// loadCache gives loads write buffers of a useful size; with many profiles a memtable is a share
+// of the cache.
+const loadCache = 512 << 20
+
+// allOptions are the engine's, of which the table is one: a name, or a mix of several in
+// proportions, which no comma may divide.
+func allOptions(e *experiment.Experiment) *setting.Options {
+	s := experiment.Of[*experiment.Swept](e)
+	options, table := e.Options, s.Table.V()
+	if table == "" {
+		return &options
+	}
+	tables := setting.Split(table)
+	if strings.Contains(table, "=") {
+		tables = []string{strings.ReplaceAll(table, ",", engine.MixSeparator)}
+	}
+	options = options.With(setting.Option{Name: "table", Values: tables})
+	return &options
+}
+
+// Declared is the sweep that e declares; what is wrong with it goes to m. size tells how many
+// bytes the files of a database hold.
+func Declared(e *experiment.Experiment, engines Engines, command []string, size func(dir string) int64, m *setting.Mistakes) Sweep {
+	e = e.Clone()
+	s := experiment.Of[*experiment.Swept](e)
+	p := Sweep{Command: command}
+	options := allOptions(e)
+	var t Target
+	if !s.Keys.Given() && !e.DB.Given() && subject.KeepsNothing(s.Engine.V().Name) {
+		e.DB.Let(".")
+	}
+	if e.DB.Given() {
+		onlyOne(e, m)
+		w := WantedBy(e)
+		w.Elsewhere = e.Where.V().Cluster
+		t = w.Find(engines, m)
+		for _, o := range options.All() {
+			if len(o.Values) > 1 {
+				t.stored(m, " (sweep with --keys in place of --db makes one for each value)", o.Name, o.Values...)
+			}
+		}
+	} else {
+		if !s.Engine.Given() {
+			s.Engine.Let(experiment.Named{Name: subject.DefaultEngine()})
+		}
+		var names []string
+		for _, named := range s.Engine.All() {
+			names = append(names, named.Name)
+		}
+		t.Engine = engines.Find(names...)
+		if t.Profile = s.Profile.V(); t.Profile == "" && !s.Engine.Several() && t.Engine != nil {
+			t.Profile = cmp.Or(s.Engine.V().Profile, t.Engine.Info().Profiles[0].Name)
+		}
+		twice(s.Engine.Texts(), m)
+		p.Load = loadOf(e, engines, command, m)
+	}
+	if !s.Profile.Given() && t.Profile != "" {
+		s.Profile.Let(t.Profile)
+	}
+	p.Axes = axes(e, options)
+	p.Base = ReadSpec(e, t, command, m)
+	if !e.DB.Given() && s.Engine.Several() && !s.Profile.Given() {
+		p.Base.Profile = "" // every engine's own
+	}
+	if s.Memory.Given() && s.Cache.Given() {
+		m.Add("%s and %s: a memory budget covers the cache: give one of them", m.Name("memory", ""), m.Name("cache", ""))
+	}
+	p.judge(e, engines, size, m)
+	return p
+}
+
+// onlyOne refuses what a sweep of one database cannot vary.
+func onlyOne(e *experiment.Experiment, m *setting.Mistakes) {
+	s := experiment.Of[*experiment.Swept](e)
+	if s.Engine.Several() {
+		m.At("engine", s.Engine.String(), "with %s a sweep reads one database with one engine; without it, it makes a database for each", m.Name("db", ""))
+	}
+	if s.Age.String() != bench.NoAge {
+		m.At("age", s.Age.String(), "not with %s; to age a database, load it with statelab load --age", m.Name("db", ""))
+	}
+	if s.Keys.Given() {
+		m.At("keys", s.Keys.String(), "not with %s, whose number of keys is fixed", m.Name("db", ""))
+	}
+}
+
+// twice names engines that a list holds twice: their points could not be told apart.
+func twice(names []string, m *setting.Mistakes) {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			m.At("engine", "", "%s is listed twice", name)
+		}
+	}
+}
+
+// axes are what varies, and the settings that reports name in any case.
+func axes(e *experiment.Experiment, options *setting.Options) (axes []Axis) {
+	s := experiment.Of[*experiment.Swept](e)
+	add := func(needed bool, axis Axis) {
+		if needed && len(axis.Values) > 0 {
+			axes = append(axes, axis)
+		}
+	}
+	makes, batches := !e.DB.Given(), s.Workload.V() == workload.MultiReadRandom
+	add(true, along("class", &e.Constraint, func(p *Setting, class string) { p.Class = class }))
+	add(makes, along(EngineAxis, &s.Engine, func(p *Setting, n experiment.Named) {
+		p.Read.Engine, p.Read.Profile = n.Name, cmp.Or(n.Profile, p.Read.Profile)
+	}))
+	add(makes, along("keys", &s.Keys, func(p *Setting, n uint64) { p.Load.Keys = n }))
+	add(makes && s.Age.String() != bench.NoAge, along("age", &s.Age, func(p *Setting, age string) { p.Load.Age = age }))
+	add(true, along("profile", &s.Profile, func(p *Setting, profile string) { p.Read.Profile = profile }))
+	add(s.PageCache.Several(), along("page-cache", &s.PageCache, func(p *Setting, mode string) { p.Read.PageCache = mode }))
+	add(true, along("handles", &s.Handles, func(p *Setting, n uint64) { p.Read.Handles = int(n) }))
+	add(true, along("threads", &s.Threads, func(p *Setting, n int) { p.Read.Threads = n }))
+	add(s.Rate.String() != "0", along("rate", &s.Rate, func(p *Setting, rate float64) { p.Read.Rate = rate }))
+	add(batches, along("batch-gets", &s.BatchGets, func(p *Setting, n uint64) { p.Read.BatchGets = int(n) }))
+	add(batches, along("batch-order", &s.BatchOrder, func(p *Setting, order string) { p.Read.BatchSorted = order == experiment.SortedOrder }))
+	add(batches, along("in-flight", &s.InFlight, func(p *Setting, n int) { p.Read.InFlight = n }))
+	add(s.Procs.String() != "0", along("procs", &s.Procs, func(p *Setting, n int) { p.Read.Procs = n }))
+	add(true, along("memory", &s.Memory, func(p *Setting, bytes int64) { p.Read.MemoryBytes = bytes }))
+	add(true, Caches(&s.Cache))
+	for _, o := range options.All() {
+		axis := Axis{Name: OptionAxis + o.Name}
+		for _, value := range o.Values {
+			axis.Values = append(axis.Values, Step{value, func(p *Setting) {
+				p.Read.Overrides, p.Load.Overrides = with(p.Read.Overrides, o.Name, value), with(p.Load.Overrides, o.Name, value)
+			}})
+		}
+		add(len(o.Values) > 1, axis)
+	}
+	return axes
+}
+
+// ReadSpec is what all points of e share that read t: axes have their first value.
+func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.Mistakes) bench.Spec {
+	s := experiment.Of[*experiment.Swept](e)
+	spec := bench.Spec{
+		Schema: bench.SpecSchema, Verb: bench.Read, Command: command, Dir: absolute(t.Dir), Profile: t.Profile, Overrides: allOptions(e).Fixed(),
+		ReadOnly: s.ReadOnly.V() || t.Foreign, Foreign: t.Foreign, IgnoreLock: s.IgnoreLock.V(), PageCache: s.PageCache.V(),
+		Workload: s.Workload.V(), Seed: e.Seed.V(), Gets: s.Gets.V(), MissingShare: s.Missing.V(), ZipfTheta: s.Zipf.V(), SampleKeys: int(s.SampleKeys.V()),
+		Writers: int(s.Writers.V()), WriteRate: s.WriteRate.V(), Puts: s.Puts.V(), BatchKeys: int(s.Batch.V()), AccessGets: s.AccessGets.V(),
+		Threads: max(1, s.Threads.V()),
+	}
+	if list := s.Accesses.V(); list != "" {
+		if !t.Foreign && len(m.Found) == 0 {
+			m.At("accesses", list, "an access list needs a client's database: add %s and %s", m.Name("db", "DIR"), m.Name("use-existing", ""))
+		}
+		if spec.Workload != workload.ReadRandom || spec.MissingShare > 0 || spec.ZipfTheta > 0 || s.Table.Given() {
+			m.At("accesses", list, "the list chooses the keys: remove %s, %s, %s and %s", m.Name("workload", ""), m.Name("missing", ""), m.Name("zipf", ""),
+				m.Name("table", ""))
+		}
+		spec.AccessList, spec.KeyScheme = absolute(list), s.KeyScheme.V()
+	}
+	if t.Engine != nil {
+		spec.Engine = t.Engine.Info().Name
+		spec.Profile = cmp.Or(spec.Profile, t.Engine.Info().Profiles[0].Name)
+	}
+	keys := uint64(spec.SampleKeys)
+	if t.Manifest != nil {
+		keys = t.Manifest.Keys
+		for name, value := range t.Manifest.Overrides {
+			spec.Overrides[name] = cmp.Or(spec.Overrides[name], value)
+		}
+	}
+	spec.WarmupAuto, spec.WarmupGets, spec.WarmupRule = warmup(&s.Warmup, keys)
+	switch spec.Workload {
+	case workload.ReadMissing:
+		spec.MissingShare = 1
+	case workload.MultiReadRandom:
+		spec.BatchGets, spec.BatchSorted, spec.InFlight = int(s.BatchGets.V()), s.BatchOrder.V() == experiment.SortedOrder, s.InFlight.V()
+		if s.Rate.String() != "0" {
+			m.At("rate", "", "not with %s, which sends a batch only after the one before it was answered", m.Name("workload", workload.MultiReadRandom))
+		}
+	case workload.Overwrite, workload.ReadWhileWriting:
+		if t.Foreign || s.ReadOnly.V() {
+			m.At("workload", spec.Workload, "it writes to the database: remove %s and %s", m.Name("use-existing", ""), m.Name("read-only", ""))
+		}
+	}
+	if spec.BatchGets == 0 {
+		plain := experiment.Of[*experiment.Swept](experiment.New(experiment.Sweep))
+		for flag, differs := range map[string]bool{"batch-gets": !s.BatchGets.Equal(plain.BatchGets), "batch-order": !s.BatchOrder.Equal(plain.BatchOrder),
+			"in-flight": !s.InFlight.Equal(plain.InFlight)} {
+			if differs {
+				m.At(flag, "", "only with %s", m.Name("workload", workload.MultiReadRandom))
+			}
+		}
+	}
+	m.All("", workload.Choice{Keys: keys, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta}.Check())
+	return spec
+}
+
+func warmup(w *setting.Value[setting.Warmup], keys uint64) (auto bool, gets uint64, rule string) {
+	switch v := w.V(); {
+	case v.Auto:
+		return true, 0, "auto"
+	case v.Share > 0:
+		return false, v.Of(keys), w.String() + " of the keys"
+	default:
+		return false, v.Gets, "a count"
+	}
+}
+
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); path != "" && err == nil {
+		return full
+	}
+	return path // no working directory: the path as typed is the best there is
+}
+
+// LoadSpec is how a database of made is written with o.
+func LoadSpec(e *experiment.Experiment, made *experiment.Made, command []string) bench.Spec {
+	return bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: command, Overrides: e.Options.Fixed(), Workload: made.Workload.V(),
+		PageCache: bench.AsIs, Seed: e.Seed.V(), Threads: 4, Keys: made.Keys.V(), KeyBytes: made.KeyBytes.V(), KeyHash: made.KeyHash.V(),
+		ValueModel: made.ValueModel.V(), ValueBytes: made.ValueBytes.V(), BatchKeys: int(made.Batch.V()), Age: made.Age.V(), CacheBytes: loadCache,
+		CacheAsked: "512MiB"}
+}
+
+// loadOf is how a sweep makes its databases.
+func loadOf(e *experiment.Experiment, engines Engines, command []string, m *setting.Mistakes) *bench.Spec {
+	s := experiment.Of[*experiment.Swept](e)
+	if !s.Keys.Given() {
+		m.Add("give %s to measure a database, or %s to make one for the sweep (example: %s)", m.Name("db", "DIR"), m.Name("keys", "N"), m.Name("keys", "2M"))
+		return nil
+	}
+	spec := LoadSpec(e, &s.Made, command)
+	spec.Workload = workload.FillRandom
+	engines.UseLibrary(spec.Overrides)
+	return &spec
+}
+
+// judge asks the engines what they think of the options of the points.
+func (p Sweep) judge(e *experiment.Experiment, engines Engines, size func(dir string) int64, m *setting.Mistakes) {
+	checked := map[string]bool{}
+	held := int64(0) // at most what a share of the database is a share of
+	if e.DB.Given() && !e.Where.V().Cluster {
+		held = size(e.DB.V())
+	}
+	points := 1
+	for _, axis := range p.Axes {
+		if points *= len(axis.Values); points > maxPoints {
+			m.Add("the lists make more than %d points: shorten %s", maxPoints, m.Name(axis.Name, ""))
+			return
+		}
+	}
+	for _, s := range p.Settings() {
+		if p.Load != nil && s.Load.Age == bench.NoAge {
+			held = mostBytes(s.Load)
+		}
+		roomForBlocks(s, held, engines, m)
+		spec := s.Spec(0)
+		key := fmt.Sprint(spec.Engine, spec.Profile, spec.CacheBytes, spec.MemoryBytes, spec.Handles, spec.Overrides, spec.PageCache)
+		if !checked[key] && spec.Engine != "" {
+			checked[key] = true
+			CheckOptions(engines.Find(spec.Engine), spec, m)
+		}
+	}
+}
+
+// mostBytes is more than a database of Pebble takes once it is loaded: 1.09 times its keys
+// and values in measurements of 20k to 5M keys.
+func mostBytes(load bench.Spec) int64 {
+	values, err := keyspace.NewValues(load.ValueModel, load.ValueBytes, load.Seed)
+	if err != nil {
+		return 0 // said of the spec
+	}
+	return int64(1.25 * float64(load.Keys) * (float64(load.KeyBytes) + values.MeanBytes()))
+}
+
+// roomForBlocks refuses a cache that memtables would fill.
+func roomForBlocks(s Setting, held int64, engines Engines, m *setting.Mistakes) {
+	spec := s.Spec(held)
+	if spec.CacheBytes == 0 || spec.Overrides["MemTableSize"] != "" {
+		return
+	}
+	takes := engines.MemTables(spec.Engine, spec.Profile, spec.CacheBytes, spec.ReadOnly)
+	if takes < spec.CacheBytes {
+		return
+	}
+	remedy := ""
+	if least := engines.MemTables(spec.Engine, spec.Profile, spec.CacheBytes, true); least < spec.CacheBytes && !spec.ReadOnly {
+		remedy = ", or add " + m.Name("read-only", "") + ", with which they take " + map[bool]string{true: "nothing", false: unit.Bytes(least)}[least == 0]
+	}
+	asked := spec.CacheAsked
+	if s.Cache.Share > 0 {
+		asked += " (at most " + unit.Bytes(spec.CacheBytes) + " of this database)"
+	}
+	m.At("cache", asked, "the memtables of %s take %s of the cache, which leaves nothing for blocks: give more, such as %s%s", spec.Engine, unit.Bytes(takes),
+		m.Name("cache", fmt.Sprintf("%dKiB", 2*takes>>10)), remedy)
+}
+
+// CheckOptions asks the engine what it thinks of the profile and of the options on top of it.
+func CheckOptions(e engine.Engine, spec bench.Spec, m *setting.Mistakes) {
+	if e == nil {
+		return
+	}
+	if wrong := e.Check(engine.Options{Profile: spec.Profile}); len(wrong) > 0 {
+		m.All("profile", wrong)
+		spec.Profile = ""
+	}
+	info := e.Info()
+	if spec.MemoryBytes > 0 && !info.Has(engine.CanBudget) {
+		m.At("memory", "", "%s does not support a memory budget: use %s", info.Name, m.Name("cache", ""))
+		spec.MemoryBytes = 0
+	}
+	if spec.PageCache == bench.Direct && !info.Has(engine.CanDirect) {
+		m.At("page-cache", bench.Direct, "%s cannot bypass the page cache: use %s", info.Name, m.Name("page-cache", bench.Cold))
+		spec.PageCache = bench.Cold
+	}
+	options := engine.Options{Dir: spec.Dir, Profile: spec.Profile, CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Handles: spec.Handles,
+		ReadOnly: spec.ReadOnly, Foreign: spec.Foreign, Direct: spec.PageCache == bench.Direct}
+	wrong := e.Check(options)
+	m.All("", wrong)
+	if options.Overrides = spec.Overrides; len(wrong) == 0 && len(spec.Overrides) > 0 {
+		m.All("set", e.Check(options))
+	}
+}
