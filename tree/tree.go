@@ -12,7 +12,6 @@ package tree
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/statelab/statelab/engine"
@@ -199,15 +198,7 @@ type Change struct {
 	Delete     bool
 }
 
-// VersionError says that a commit returned another version than it had to: the
-// tree has lost or repeated one.
-type VersionError struct {
-	Got, Want int64
+// WrongVersion is the failure of a commit that returned another version than it had to.
+func WrongVersion(got, want int64) error {
+	return engine.Fail(engine.CodeWrong, "the commit returned version %d, not %d: the tree lost or repeated a version", got, want)
 }
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("the commit returned version %d, not %d: the tree lost or repeated a version", e.Got, e.Want)
-}
-
-// FailureCode is CodeWrong.
-func (*VersionError) FailureCode() engine.Code { return engine.CodeWrong }

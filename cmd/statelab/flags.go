@@ -41,9 +41,8 @@ func (m *mistakes) outside(flag, dir string) {
 // lets it replace one.
 func (m *mistakes) newFile(flag, path string, force *bool) string {
 	err := output.File(path, replaces(force))
-	var exists output.ExistsError
 	switch {
-	case errors.As(err, &exists) && force != nil:
+	case engine.CodeOf(err) == engine.CodeExists && force != nil:
 		m.add("%s%v, or add --force to replace it", flag, err)
 	case err != nil:
 		m.add("%s%v", flag, err)

@@ -3,12 +3,12 @@
 package pagetrie
 
 import (
-	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layout/layouttest"
@@ -32,8 +32,7 @@ var few = layouttest.Workload{Seed: 11, Accounts: 60, Slots: 40, Changes: 12}
 // Errors are fine; a panic or an endless loop is not.
 func use(t testing.TB, dir string) {
 	note := func(err error) {
-		var named *DamagedError
-		if err != nil && !errors.As(err, &named) {
+		if err != nil && engine.CodeOf(err) != engine.CodeDamaged {
 			t.Errorf("%v names no page", err)
 		}
 	}
@@ -81,9 +80,8 @@ func TestFlippedBits(t *testing.T) {
 		bad[bit/8] ^= 1 << (bit % 8)
 		must(t, os.WriteFile(path, bad, 0o644))
 		_, err := Check(dir)
-		var named *DamagedError
 		if err != nil {
-			if found++; !errors.As(err, &named) {
+			if found++; engine.CodeOf(err) != engine.CodeDamaged {
 				t.Fatalf("bit %d: %v names no page", bit, err)
 			}
 		}

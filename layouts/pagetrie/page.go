@@ -4,7 +4,6 @@ package pagetrie
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -146,17 +145,7 @@ func (p *page) compact() {
 	clear(p[pointersAt+pointerBytes*p.cells() : pageBytes-end])
 }
 
-// DamagedError says that a page of the file is not what this package writes.
-type DamagedError struct {
-	Page uint32
-	Why  string
-}
-
-func (e *DamagedError) Error() string { return fmt.Sprintf("page %d is damaged: %s", e.Page, e.Why) }
-
-// FailureCode is CodeDamaged.
-func (*DamagedError) FailureCode() engine.Code { return engine.CodeDamaged }
-
+// damaged says that a page of the file is not what this package writes.
 func damaged(id uint32, format string, args ...any) error {
-	return &DamagedError{id, fmt.Sprintf(format, args...)}
+	return engine.Fail(engine.CodeDamaged, "page %d is damaged: "+format, append([]any{id}, args...)...)
 }

@@ -77,7 +77,7 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 			return tree.Commit{}, fmt.Errorf("avlite: commit %s: %w", f.names[i], err)
 		}
 		if version != f.next {
-			return tree.Commit{}, fmt.Errorf("avlite: commit %s: %w", f.names[i], &tree.VersionError{Got: version, Want: f.next})
+			return tree.Commit{}, fmt.Errorf("avlite: commit %s: %w", f.names[i], tree.WrongVersion(version, f.next))
 		}
 		c.Roots[i] = bytes.Clone(root)
 	}

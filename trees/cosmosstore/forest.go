@@ -55,13 +55,13 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 		return tree.Commit{}, fmt.Errorf("cosmosstore: commit version %d: %w", f.next, err)
 	}
 	if commit.Version != f.next {
-		return tree.Commit{}, fmt.Errorf("cosmosstore: %w", &tree.VersionError{Got: commit.Version, Want: f.next})
+		return tree.Commit{}, fmt.Errorf("cosmosstore: %w", tree.WrongVersion(commit.Version, f.next))
 	}
 	roots := make([][]byte, len(f.stores))
 	for i, s := range f.stores {
 		id := s.LastCommitID()
 		if id.Version != f.next {
-			return tree.Commit{}, fmt.Errorf("cosmosstore: store %s: %w", f.names[i], &tree.VersionError{Got: id.Version, Want: f.next})
+			return tree.Commit{}, fmt.Errorf("cosmosstore: store %s: %w", f.names[i], tree.WrongVersion(id.Version, f.next))
 		}
 		roots[i] = bytes.Clone(id.Hash)
 	}

@@ -86,7 +86,7 @@ func (s *store) commit(version int64, force bool) ([]byte, error) {
 		return nil, err
 	}
 	if got != version {
-		return nil, &tree.VersionError{Got: got, Want: version}
+		return nil, tree.WrongVersion(got, version)
 	}
 	s.unreplayable, s.written = false, make(map[uint64]struct{}, len(s.written))
 	return bytes.Clone(root), nil

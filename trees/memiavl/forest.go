@@ -119,7 +119,7 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	// A commit can fall back by switching to a snapshot that has not caught up:
 	// the version the database is at afterwards counts, too.
 	if at := f.db.Version(); version != f.next || at != f.next {
-		return tree.Commit{}, fmt.Errorf("%s: %w", f.name, &tree.VersionError{Got: min(version, at), Want: f.next})
+		return tree.Commit{}, fmt.Errorf("%s: %w", f.name, tree.WrongVersion(min(version, at), f.next))
 	}
 	f.version, f.next = version, version+1
 	if version%f.interval == 0 {

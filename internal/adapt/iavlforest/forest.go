@@ -115,7 +115,7 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 			return tree.Commit{}, fmt.Errorf("%s: save version %d of %s: %w", f.library.Name, f.next, f.names[i], err)
 		}
 		if version != f.next {
-			return tree.Commit{}, fmt.Errorf("%s: store %s: %w", f.library.Name, f.names[i], &tree.VersionError{Got: version, Want: f.next})
+			return tree.Commit{}, fmt.Errorf("%s: store %s: %w", f.library.Name, f.names[i], tree.WrongVersion(version, f.next))
 		}
 		roots[i] = bytes.Clone(root)
 	}

@@ -39,15 +39,12 @@ func Reports(path string) bool {
 	return err == nil && bytes.HasPrefix(text, []byte("<!doctype html>")) && bytes.Contains(text, []byte("statelab"))
 }
 
-// ExistsError says that a file is in the way.
-type ExistsError struct{ Path string }
+func exists(path string) error {
+	return engine.Fail(engine.CodeExists, "%s already exists: choose another name", path)
+}
 
-func (e ExistsError) Error() string { return e.Path + " already exists: choose another name" }
-
-// FailureCode is CodeExists.
-func (ExistsError) FailureCode() engine.Code { return engine.CodeExists }
-
-// File checks that a file may be created at path.
+// File checks that a file may be created at path. Where only the file that is there
+// forbids it, the error has engine.CodeExists.
 func File(path string, replaces Replaces) error {
 	if err := OutsideDatabases(path); err != nil {
 		return err
@@ -66,7 +63,7 @@ func File(path string, replaces Replaces) error {
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name a file", path)
 	case replaces == nil || !info.Mode().IsRegular() || !replaces(path):
-		return ExistsError{path}
+		return exists(path)
 	}
 	return nil
 }
@@ -108,7 +105,7 @@ func Atomically(path string, write func(*os.File) error) error {
 // NewFolder checks that there is no folder path yet.
 func NewFolder(path string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return ExistsError{path}
+		return exists(path)
 	}
 	return OutsideDatabases(path)
 }

@@ -89,22 +89,11 @@ func Locked(path string) error {
 	return &engine.LockedError{Dir: filepath.Dir(path), Hint: lockHint}
 }
 
-// VanishedError says that a file was deleted by the process that holds the
-// database. It is no fs.ErrNotExist on purpose.
-type VanishedError struct{ Path string }
-
-func (e *VanishedError) Error() string {
-	return e.Path + " was deleted by the process that holds the database"
-}
-
-// FailureCode is CodeInUse.
-func (*VanishedError) FailureCode() engine.Code { return engine.CodeInUse }
-
-// AsVanished turns the error of a missing file into a VanishedError and returns
-// other errors unchanged.
+// AsVanished turns the error of a missing file into one that says who deleted it, and is
+// no fs.ErrNotExist on purpose. It returns other errors unchanged.
 func AsVanished(err error, path string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &VanishedError{Path: path}
+		return engine.Fail(engine.CodeInUse, "%s was deleted by the process that holds the database", path)
 	}
 	return err
 }

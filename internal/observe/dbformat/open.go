@@ -17,20 +17,6 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 )
 
-// OtherEngineError says that another engine wrote the database.
-type OtherEngineError struct {
-	Dir           string
-	Asked, Writer string // engines
-	Remedy        string // what to type
-}
-
-func (e *OtherEngineError) Error() string {
-	return fmt.Sprintf("%s is a database of %s, not of %s: %s", e.Dir, e.Writer, e.Asked, e.Remedy)
-}
-
-// FailureCode is CodeOtherEngine.
-func (*OtherEngineError) FailureCode() engine.Code { return engine.CodeOtherEngine }
-
 // endsWithin bounds the wait for a runner to end after its parent process was killed.
 const endsWithin = 10 * time.Second
 
@@ -112,17 +98,17 @@ func Check(name string, o engine.Options) error {
 		readOnly && loaded == "" && name == nativeEngine:
 		return nil
 	}
-	refusal := &OtherEngineError{Dir: o.Dir, Asked: name, Writer: cmp.Or(loaded, found.Engine)}
-	refusal.Remedy = "use --engine " + refusal.Writer
+	writer := cmp.Or(loaded, found.Engine)
+	remedy := "use --engine " + writer
 	switch {
 	case loaded == name: // but the files are not its
-		refusal.Writer = found.Engine
-		refusal.Remedy = fmt.Sprintf("statelab loaded it with %s, and something else wrote there since; without the folder %s, --engine %s --use-existing reads it",
+		writer = found.Engine
+		remedy = fmt.Sprintf("statelab loaded it with %s, and something else wrote there since; without the folder %s, --engine %s --use-existing reads it",
 			name, filepath.Join(o.Dir, engine.OwnFolder), found.Engine)
 	case o.Create:
-		refusal.Remedy = "give " + name + " a directory of its own with --db"
+		remedy = "give " + name + " a directory of its own with --db"
 	case found.opens(name):
-		refusal.Remedy += ", or read it with " + name + " and --read-only"
+		remedy += ", or read it with " + name + " and --read-only"
 	}
-	return refusal
+	return engine.Fail(engine.CodeOtherEngine, "%s is a database of %s, not of %s: %s", o.Dir, writer, name, remedy)
 }

@@ -124,7 +124,7 @@ func (r *run) commit(ctx context.Context, expected changeset.Roots) error {
 	r.ticks.commits.Add(nanos)
 	r.totals.commitNanos += nanos
 	if committed.Version != want {
-		return &tree.VersionError{Got: committed.Version, Want: want}
+		return tree.WrongVersion(committed.Version, want)
 	}
 	if err := r.ack.write(want); err != nil {
 		return err

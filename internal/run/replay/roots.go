@@ -115,7 +115,8 @@ func (b *rootBook) check(expected changeset.Roots) error {
 		}
 		compared = true
 		if !bytes.Equal(b.roots[i], want) {
-			return &RootError{Version: b.version, Store: b.stores[i], Got: b.roots[i], Want: want}
+			return engine.Fail(engine.CodeWrong, "wrong root at version %d, store %s: %x, where the change set says %x",
+				b.version, b.stores[i], b.roots[i], want)
 		}
 	}
 	if compared {
@@ -123,20 +124,6 @@ func (b *rootBook) check(expected changeset.Roots) error {
 	}
 	return nil
 }
-
-// RootError says that a tree has another root than the change set expects.
-type RootError struct {
-	Version   int64
-	Store     string
-	Got, Want []byte
-}
-
-func (e *RootError) Error() string {
-	return fmt.Sprintf("wrong root at version %d, store %s: %x, where the change set says %x", e.Version, e.Store, e.Got, e.Want)
-}
-
-// FailureCode is CodeWrong.
-func (*RootError) FailureCode() engine.Code { return engine.CodeWrong }
 
 // last are the roots of the last version.
 func (b *rootBook) last() result.RootsAt {
