@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
 
@@ -162,7 +163,7 @@ func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed
 }
 
 // parquet is the program that reads tables of Xatu.
-var parquet = plugged("parquet", "statelab-run-parquet", "make runners, in statelab's source")
+var parquet = runners.Plug("parquet", "statelab-run-parquet", "make runners, in statelab's source")
 
 // foreignAccesses opens files of any form that is not ours.
 func (a *app) foreignAccesses(file string) (accesses.Source, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
 
@@ -22,7 +23,7 @@ func TestPebbleWithCgo(t *testing.T) {
 	onPath(t, "statelab-run-pebble")
 	as := func(build string, args ...string) outcome {
 		t.Helper()
-		t.Setenv(cgoVariable, map[string]string{engine.PureGo: never, engine.WithCgo: always}[build])
+		t.Setenv(runners.CgoVariable, map[string]string{engine.PureGo: runners.NeverCgo, engine.WithCgo: runners.AlwaysCgo}[build])
 		return statelab(t, args...)
 	}
 	ok := func(o outcome) outcome {
@@ -129,7 +130,7 @@ func TestPebbleWithCgo(t *testing.T) {
 		exitUsage, "zstd", "STATELAB_CGO=0")
 	t.Setenv("PATH", "/usr/bin")
 	refused(t, as(engine.WithCgo, "load", "--engine", "pebble1", "--db", filepath.Join(t.TempDir(), "db"), "--keys", "1k"), exitUsage, "statelab-run-pebble")
-	t.Setenv(cgoVariable, "yes")
+	t.Setenv(runners.CgoVariable, "yes")
 	refused(t, statelab(t, "load", "--engine", "pebble1", "--db", filepath.Join(t.TempDir(), "db"), "--keys", "1k"), exitUsage, "STATELAB_CGO=yes", "must be 0")
 }
 

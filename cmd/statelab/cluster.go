@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/result"
 )
@@ -131,19 +132,19 @@ func (a *app) toCluster(f *flags, p *plan.Plan) error {
 
 // programs are this binary and the runners that were found for what is measured.
 func (a *app) programs() []string {
-	paths := []string{self()}
+	paths := []string{runners.Self()}
 	add := func(path string) {
 		if !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}
-	for _, found := range a.tables.engines.found {
+	for _, found := range a.tables.engines.Found {
 		add(found.Path)
 	}
-	for _, found := range a.tables.trees.found {
+	for _, found := range a.tables.trees.Found {
 		add(found.Path)
 	}
-	for _, found := range a.tables.layouts.found {
+	for _, found := range a.tables.layouts.Found {
 		add(found.Path)
 	}
 	return paths
@@ -291,7 +292,7 @@ that is free: scratch space, a shared folder, statelab itself, memory control gr
 			return err
 		}
 		partition := strings.Join(args, "")
-		checked, err := slurm.Check(a.ctx, slurm.Cluster{Partition: partition, Scratch: scratch, Programs: []string{self()}}, absolute(at))
+		checked, err := slurm.Check(a.ctx, slurm.Cluster{Partition: partition, Scratch: scratch, Programs: []string{runners.Self()}}, absolute(at))
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func completeValues(cmd *cobra.Command, all tables) {
 		completeValues(below, all)
 	}
 	fixed := map[string][]string{
-		"engine": all.engines.names(), "tree": all.trees.names(), "layout": all.layouts.names(), "page-cache": bench.PageCacheModes(),
+		"engine": all.engines.Names(), "tree": all.trees.Names(), "layout": all.layouts.Names(), "page-cache": bench.PageCacheModes(),
 		"workload": workload.Names(cmd.Name()), "key-hash": {keyspace.Mix, keyspace.Keccak256},
 		"value-model": {keyspace.Random, keyspace.Table32, keyspace.TrieNode}, "batch-order": {experiment.RandomOrder, experiment.SortedOrder},
 		"scheme": accesses.KeySchemes(), "policy": nil, "fail-if": compare.Names(),
@@ -82,7 +82,7 @@ func profilesOf(cmd *cobra.Command, all tables) (names []string) {
 		}
 	default:
 		for _, name := range list(cmp.Or(chosen.Value.String(), embedded()[0].Info().Name)) {
-			if found, err := all.engines.find(name); err == nil {
+			if found, err := all.engines.Find(name); err == nil {
 				for _, p := range found.Info.Profiles {
 					add(p.Name)
 				}

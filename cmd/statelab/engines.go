@@ -18,12 +18,12 @@ import (
 
 // engine finds an engine by name, here or in its runner.
 func (a *app) engine(name string, m *mistakes) engine.Engine {
-	a.tables.engines.findAll("engine", []string{name}, m)
-	found := a.tables.engines.found[name]
+	a.tables.engines.FindAll("engine", []string{name}, &m.Mistakes)
+	found := a.tables.engines.Found[name]
 	if found == nil {
 		return nil
 	}
-	if e := linked(name); e != nil && found.Path == self() {
+	if e := linked(name); e != nil && found.Path == runners.Self() {
 		return e
 	}
 	return runners.Engine{Found: found}
@@ -69,18 +69,18 @@ type engineRow struct {
 }
 
 func (a *app) engineRows() (rows []engineRow) {
-	for _, info := range a.tables.engines.linked {
+	for _, info := range a.tables.engines.Linked {
 		row := engineRow{Info: info, Available: true}
-		switch found, err := a.tables.engines.look(info.Name); {
+		switch found, err := a.tables.engines.Look(info.Name); {
 		case err != nil:
 			row.Available, row.Missing = false, err.Error()
-		case found.Path != self():
+		case found.Path != runners.Self():
 			row.Info, row.Runner = found.Info, found.Path
 		}
 		rows = append(rows, row)
 	}
-	for _, known := range a.tables.engines.outside {
-		found, err := a.tables.engines.look(known.Name)
+	for _, known := range a.tables.engines.Outside {
+		found, err := a.tables.engines.Look(known.Name)
 		if err != nil {
 			rows = append(rows, engineRow{Missing: err.Error(), Info: engine.Info{
 				Name: known.Name, Route: "runner " + known.Runner, Licence: known.Licence, Capabilities: []engine.Capability{}, Profiles: []engine.Profile{}}})
@@ -158,22 +158,16 @@ func capabilities() [][2]engine.Capability {
 	}
 }
 
-// withCgo tells whether a runner that holds a linked engine built with cgo measures it.
-func (a *app) withCgo(name string) bool {
-	found := a.tables.engines.found[name]
-	return found != nil && found.Path != self() && a.tables.engines.rebuilt.of(name) != nil
-}
-
 // measures says which build of an engine measures that there are two of, and why.
 func (a *app) measures(row engineRow) string {
-	known := a.tables.engines.rebuilt.of(row.Name)
+	known := a.tables.engines.Rebuilt.Of(row.Name)
 	switch {
 	case known == nil || !row.Available:
 		return ""
 	case row.Runner != "":
-		return fmt.Sprintf("%s, with cgo as nodes run it (%s=%s: this program, in pure Go)", row.Runner, cgoVariable, never)
-	case a.tables.engines.cgo == never:
-		return fmt.Sprintf("this program, in pure Go, as %s=%s asks", cgoVariable, never)
+		return fmt.Sprintf("%s, with cgo as nodes run it (%s=%s: this program, in pure Go)", row.Runner, runners.CgoVariable, runners.NeverCgo)
+	case a.tables.engines.Cgo == runners.NeverCgo:
+		return fmt.Sprintf("this program, in pure Go, as %s=%s asks", runners.CgoVariable, runners.NeverCgo)
 	}
 	return fmt.Sprintf("this program, in pure Go; with cgo as nodes run it: %s", known.Fix)
 }
@@ -181,10 +175,10 @@ func (a *app) measures(row engineRow) string {
 // listLayouts names the layouts of state and what builds them. It asks no runner.
 func (a *app) listLayouts() {
 	fmt.Fprintln(a.stdout, "\nLayouts of state, for statelab layouts --layout:")
-	for _, info := range a.tables.layouts.linked {
+	for _, info := range a.tables.layouts.Linked {
 		fmt.Fprintf(a.stdout, "%s (built in)\n", info.Name)
 	}
-	for _, known := range a.tables.layouts.outside {
+	for _, known := range a.tables.layouts.Outside {
 		fmt.Fprintf(a.stdout, "%s (%s, %s)\n  %s\n  built by: %s\n", known.Name, known.Runner, known.Licence, known.About, known.Fix)
 	}
 }
@@ -204,9 +198,9 @@ type finder struct {
 
 // Find implements sweep.Engines.
 func (f finder) Find(names ...string) engine.Engine {
-	f.tables.engines.findAll("engine", names, f.m)
+	f.tables.engines.FindAll("engine", names, &f.m.Mistakes)
 	for _, name := range names {
-		if f.tables.engines.found[name] != nil {
+		if f.tables.engines.Found[name] != nil {
 			return f.engine(name, f.m)
 		}
 	}
@@ -214,7 +208,7 @@ func (f finder) Find(names ...string) engine.Engine {
 }
 
 // Known implements sweep.Engines.
-func (f finder) Known(name string) bool { return slices.Contains(f.tables.engines.names(), name) }
+func (f finder) Known(name string) bool { return slices.Contains(f.tables.engines.Names(), name) }
 
 // UseLibrary implements sweep.Engines.
 func (f finder) UseLibrary(options ...map[string]string) { f.tellLibrary(f.m, options...) }

@@ -19,7 +19,7 @@ import (
 func withCRunners(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(scratch, "runners")
-	for _, known := range newTables().engines.outside {
+	for _, known := range newTables().engines.Outside {
 		put(t, dir, []string{known.Runner})
 	}
 	library := filepath.Join(dir, "lib", "librocksdb.so")

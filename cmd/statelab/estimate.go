@@ -178,7 +178,7 @@ func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) (ste
 		point := estimate.ReadSpec{Engine: spec.Engine, Keys: max(setting.Load.Keys, uint64(spec.SampleKeys)), DatabaseBytes: held, Files: files,
 			CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Threads: spec.Threads, Gets: spec.Gets, WarmupGets: spec.WarmupGets,
 			WarmupAuto: spec.WarmupAuto, AccessGets: spec.AccessGets, Direct: spec.PageCache == bench.Direct, Cold: spec.PageCache == bench.Cold,
-			Rate: spec.Rate, Cgo: a.withCgo(spec.Engine)}
+			Rate: spec.Rate, Cgo: a.tables.engines.WithCgo(spec.Engine)}
 		points = append(points, point)
 		read := estimate.Read(point, on)
 		if first {

@@ -65,8 +65,8 @@ Parts of the versions (--part) make the same file when they are put together (--
 		} else {
 			m.database(db)
 		}
-		a.tables.trees.findAll("tree", []string{treeName}, m)
-		if h.tree = a.tables.trees.found[treeName]; h.tree != nil && !h.tree.Info.Has(tree.Harvests) {
+		a.tables.trees.FindAll("tree", []string{treeName}, &m.Mistakes)
+		if h.tree = a.tables.trees.Found[treeName]; h.tree != nil && !h.tree.Info.Has(tree.Harvests) {
 			m.add("--tree %s cannot be harvested", treeName)
 		}
 		if err := m.err(); err != nil {

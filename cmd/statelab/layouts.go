@@ -132,7 +132,7 @@ func (a *app) findLayouts(labels []string, base protocol.LayoutSpec, options []s
 	if slices.Equal(labels, []string{allLayouts}) {
 		labels = nil
 		for _, l := range subject.Layouts() {
-			if _, err := a.tables.layouts.find(l.Name()); err != nil {
+			if _, err := a.tables.layouts.Find(l.Name()); err != nil {
 				fmt.Fprintf(a.stderr, "left out: %s: %v\n", l.Label, err)
 			} else {
 				labels = append(labels, l.Label)
@@ -143,11 +143,11 @@ func (a *app) findLayouts(labels []string, base protocol.LayoutSpec, options []s
 		m.At("layout", "", "name at least one layout, such as %s", m.Name("layout", "geth-path,flat-pebble"))
 	}
 	settings, names := setting.Points(options)
-	for _, l := range a.tables.layouts.choose("layout", labels, m) {
+	for _, l := range a.tables.layouts.Choose("layout", labels, &m.Mistakes) {
 		for i, setting := range settings {
-			m.All("layout "+l.label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.profile,
+			m.All("layout "+l.Label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.Profile,
 				MemoryBytes: base.MemoryBytes, Overrides: setting}))
-			entries = append(entries, layouts.Entry{Label: l.label + names[i], Profile: l.profile, Options: setting, Info: l.Info})
+			entries = append(entries, layouts.Entry{Label: l.Label + names[i], Profile: l.Profile, Options: setting, Info: l.Info})
 		}
 	}
 	return entries
@@ -157,7 +157,7 @@ func (a *app) findLayouts(labels []string, base protocol.LayoutSpec, options []s
 // library or as statelab-run-NAME.
 func pluggedLayouts(name string) ([]runners.Known, string) {
 	return []runners.Known{
-		plugged(name, "statelab-run-states", "it loads $"+stateLibraryEnv+" and lib/libstatelab_*.so"),
-		plugged(name, "statelab-run-"+name, "a runner of this name must hold it"),
+		runners.Plug(name, "statelab-run-states", "it loads $"+stateLibraryEnv+" and lib/libstatelab_*.so"),
+		runners.Plug(name, "statelab-run-"+name, "a runner of this name must hold it"),
 	}, "a layout of your own needs a library named in $" + stateLibraryEnv + " or a runner named statelab-run-" + name
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
 
@@ -45,7 +46,7 @@ func build(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	if err := os.Setenv(cgoVariable, never); err != nil { // whatever runners are on PATH
+	if err := os.Setenv(runners.CgoVariable, runners.NeverCgo); err != nil { // whatever runners are on PATH
 		return 1, err
 	}
 	binary = filepath.Join(scratch, "statelab")

@@ -18,7 +18,7 @@ const treeRunnerVerb = "__trees"
 func pluggedTrees(name string) (maybe []runners.Known, advice string) {
 	base, _, _ := strings.Cut(name, "-")
 	for _, runner := range slices.Compact([]string{"statelab-run-" + name, "statelab-run-" + base}) {
-		maybe = append(maybe, plugged(name, runner, "a runner of this name must hold it"))
+		maybe = append(maybe, runners.Plug(name, runner, "a runner of this name must hold it"))
 	}
 	return maybe, "a tree of your own needs a runner named statelab-run-" + name
 }
@@ -26,13 +26,13 @@ func pluggedTrees(name string) (maybe []runners.Known, advice string) {
 // trees finds the entries of --tree and checks their options.
 func (a *app) trees(labels []string, base protocol.TreeSpec, options []setting.Option, stores []string, m *mistakes) (entries []replays.Entry) {
 	settings, names := setting.Points(options)
-	for _, t := range a.tables.trees.choose("tree", labels, m) {
+	for _, t := range a.tables.trees.Choose("tree", labels, &m.Mistakes) {
 		for i, setting := range settings {
 			if len(stores) > 0 { // else the set has said what is wrong, or names its stores later
-				m.All("tree "+t.label, t.Check(protocol.TreeQuestion{Tree: t.Info.Name, Profile: t.profile, CacheNodes: base.CacheNodes,
+				m.All("tree "+t.Label, t.Check(protocol.TreeQuestion{Tree: t.Info.Name, Profile: t.Profile, CacheNodes: base.CacheNodes,
 					MemoryBytes: base.MemoryBytes, Overrides: setting, Stores: stores}))
 			}
-			entries = append(entries, replays.Entry{Label: t.label + names[i], Profile: t.profile, Options: setting, Info: t.Info})
+			entries = append(entries, replays.Entry{Label: t.Label + names[i], Profile: t.Profile, Options: setting, Info: t.Info})
 		}
 	}
 	return entries
