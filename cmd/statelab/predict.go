@@ -36,8 +36,8 @@ type predictFlags struct {
 	warmup                                  setting.Value[setting.Warmup]
 	cache                                   setting.Value[setting.CacheSize]
 	reserve                                 setting.Value[reserveSize]
-	validate, out, hardware                 string
-	ignoreLock, force, json                 bool
+	out, hardware                           string
+	ignoreLock, json                        bool
 	on                                      *fan
 }
 
@@ -54,8 +54,7 @@ accesses of those Gets instead.
   statelab predict --db D --cache 0.1%,0.5%,1%
   statelab predict --levels Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
   statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% --cache 0.1%,0.2%,1%
-  statelab predict --keys 20B --hardware DISK      (DISK: statelab disk DIR --out DISK; adds the time of a Get)
-  statelab predict --validate LOGS                 (compares published runs with the model)`,
+  statelab predict --keys 20B --hardware DISK      (DISK: statelab disk DIR --out DISK; adds the time of a Get)`,
 	}
 	flag := cmd.Flags()
 	setting.Var(flag, &f.levels, setting.Text, "levels", "", "level table: the output of pebble db properties")
@@ -81,11 +80,9 @@ accesses of those Gets instead.
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
 	setting.Var(flag, &f.seeds, setting.Count(1, "3"), "seeds", "3",
 		"number of random assignments of files to cache shards to simulate; low and high are the range of their results")
-	flag.StringVar(&f.validate, "validate", "", "folder of published bench_kvdb logs: predict each of their points and compare")
 	flag.StringVar(&f.hardware, "hardware", "",
 		"disk whose reads give the time of a Get: a folder of statelab disk, a profile as price takes it, or fio's JSON output")
-	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and JSON; with --validate: folder for the table and the charts")
-	flag.BoolVar(&f.force, "force", false, "with --validate and --out: replace files that exist")
+	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and JSON")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	f.on = fanFlags(cmd)
@@ -103,13 +100,6 @@ func coresFlag(flags *pflag.FlagSet, to *experiment.Int, about string) {
 
 func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args []string) error {
 	m.noArguments(args)
-	if f.validate != "" {
-		m.readable("validate", f.validate)
-		if err := m.err(); err != nil {
-			return err
-		}
-		return a.validate(f)
-	}
 	m.answerFolder(f.out)
 	in, p := f.input(m)
 	p.Hardware = m.hardware(f.hardware)

@@ -1,5 +1,5 @@
 // Package report recognises what folders hold and hands them to the package that explains
-// them (kinds), published studies to studies.
+// them (kinds).
 //
 // It reads folders only, never a live object, so that a report made years later
 // from the same folder says the same. A figure that a folder does not hold is
@@ -11,12 +11,9 @@ package report
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kinds"
-	"github.com/statelab/statelab/internal/explain/studies"
 )
 
 // Report is what a folder says: as a page for a browser and as text for a terminal.
@@ -25,14 +22,8 @@ type Report = kinds.Report
 // ErrOneAtATime is of folders that are explained on their own only.
 var ErrOneAtATime = errors.New("report it on its own")
 
-// Open reads folders: several runs and sweeps, several replays, a study with sweeps that
-// stand for its own, or one folder of another kind.
+// Open reads folders: several runs and sweeps, several replays, or one folder of another kind.
 func Open(folders ...string) (Report, error) {
-	if len(folders) > 0 {
-		if _, err := os.Stat(filepath.Join(folders[0], studies.File)); err == nil {
-			return studies.Open(folders[0], folders[1:]...)
-		}
-	}
 	var first kinds.Kind
 	for i, folder := range folders {
 		kind, ok := kinds.Of(folder)

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
-	enginereport "github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -19,31 +18,23 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// validate predicts every published point from the published level table and
-// prints both. The machine of the published runs is in the
-// study: 32 cores.
-func (a *app) validate(f *predictFlags) (err error) {
-	m := new(mistakes)
-	in, _ := f.input(m)
-	in.Cores = 32
-	if err := m.err(); err != nil {
-		return err
-	}
-	if f.out != "" {
-		tidy, wrong := f.makeFolder()
-		if wrong != nil {
-			return usage("--out: %v", wrong)
-		}
-		defer func() { err = errors.Join(err, tidy()) }()
-	}
+// The machine and the runs of the study.
+const (
+	studyCores  = 32
+	studyWarmup = 0.0005 // of the keys
+)
+
+// validate predicts every published point from the published level table and prints both. With a
+// folder, the table and a chart of each dataset are written there, in the place of older ones.
+func validate(ctx context.Context, stdout io.Writer, logs, out string, gets uint64) error {
 	dir, err := os.MkdirTemp("", "statelab-validate-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	folders, err := kvdblog.Import(os.DirFS(f.validate), dir)
+	folders, err := kvdblog.Import(os.DirFS(logs), dir)
 	if err != nil {
-		return fmt.Errorf("import %s: %w", f.validate, err)
+		return fmt.Errorf("import %s: %w", logs, err)
 	}
 	var total validated
 	var table strings.Builder
@@ -54,32 +45,25 @@ func (a *app) validate(f *predictFlags) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := predictSweep(a, in, published); err != nil {
+		if err := predictSweep(ctx, published, gets); err != nil {
 			return err
 		}
 		if err := result.WriteSweep(folder, published); err != nil {
 			return err
 		}
 		total.rows(&table, published)
-		if f.out != "" {
-			if err := f.pictureOf(folder, filepath.Join(f.out, "predicted-"+strings.ToLower(filepath.Base(folder))+".png")); err != nil {
+		if out != "" {
+			if err := picture(folder, filepath.Join(out, "predicted-"+strings.ToLower(filepath.Base(folder))+".png")); err != nil {
 				return err
 			}
 		}
 	}
-	if total.points == 0 {
-		return fmt.Errorf("%s holds no read log", f.validate)
-	}
 	fmt.Fprintf(&table, "\n%d points: mean error %.2f %%, worst %.2f %%\n", total.points, 100*total.sum/float64(total.points), 100*total.worst)
-	fmt.Fprint(a.stdout, table.String())
-	if f.out == "" {
-		return nil
-	}
-	text := "# Published runs against the prediction\n\nMade by `statelab predict --validate LOGS --out docs --force`; do not edit.\n\n" + table.String()
-	return output.Write(filepath.Join(f.out, "prediction-validation.md"), replaces(&f.force), func(file *os.File) error {
-		_, err := file.WriteString(text)
+	if _, err := fmt.Fprint(stdout, table.String()); err != nil || out == "" {
 		return err
-	})
+	}
+	text := "# Published runs against the prediction\n\nMade by `statelab-studies validate`; do not edit.\n\n" + table.String()
+	return os.WriteFile(filepath.Join(out, "prediction-validation.md"), []byte(text), 0o644)
 }
 
 // validated are the errors of predicted points so far.
@@ -106,29 +90,19 @@ func (v *validated) rows(table io.Writer, published *result.Sweep) {
 	}
 }
 
-// makeFolder makes --out; with --force it may hold other files.
-func (f *predictFlags) makeFolder() (tidy func() error, err error) {
-	if _, err := os.Stat(f.out); err == nil && f.force {
-		return func() error { return nil }, output.OutsideDatabases(f.out)
-	}
-	return output.MakeFolder(f.out)
-}
-
 // predictSweep fills the predicted points of an imported sweep.
-func predictSweep(a *app, in predict.Input, s *result.Sweep) error {
-	in.Version = cachesim.PebbleV1
+func predictSweep(ctx context.Context, s *result.Sweep, gets uint64) error {
+	in := predict.Input{Cores: studyCores, Seeds: []uint64{1, 2, 3}, Version: cachesim.PebbleV1, ReservedBytes: predict.OpenReserve, Gets: gets}
 	in.Levels = lsm.WithCharge(s.Database.Levels, in.Version.BlockCharge())
 	keys := int64(0)
 	for _, l := range in.Levels {
 		keys += l.Keys
 	}
-	in.ReservedBytes = predict.OpenReserve
-	const studyWarmup, studyGets = 0.0005, 10_000_000
-	in.WarmupGets, in.Gets = uint64(studyWarmup*float64(keys)), studyGets
+	in.WarmupGets = uint64(studyWarmup * float64(keys))
 	for _, p := range s.Points {
 		in.CacheBytes = append(in.CacheBytes, p.CacheBytes)
 	}
-	points, err := predict.Run(a.ctx, in)
+	points, err := predict.Run(ctx, in)
 	if err != nil {
 		return fmt.Errorf("predict %s: %w", s.Name, err)
 	}
@@ -139,10 +113,17 @@ func predictSweep(a *app, in predict.Input, s *result.Sweep) error {
 	return nil
 }
 
-func (f *predictFlags) pictureOf(folder, path string) error {
-	in, err := enginereport.Read(folder)
+func picture(folder, path string) error {
+	in, err := engines.Read(folder)
 	if err != nil {
 		return err
 	}
-	return output.Write(path, replaces(&f.force), func(file *os.File) error { return in.Picture(file) })
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := in.Picture(file); err != nil {
+		return err
+	}
+	return file.Close()
 }
