@@ -95,6 +95,29 @@ func write(path string, v any, field *string, schema string, warnings *[]engine.
 	return WriteSummary(path, v)
 }
 
+// writeIndex writes a summary without what its rows take from their runs, which stays
+// in memory.
+func writeIndex[Row any](path string, v any, rows *[]Row, index func(Row) Row, field *string, schema string, warnings *[]engine.Warning) error {
+	whole := *rows
+	if whole == nil { // [] in JSON: it was interrupted in its first run
+		whole = []Row{}
+	}
+	*rows = make([]Row, len(whole))
+	for i, row := range whole {
+		(*rows)[i] = index(row)
+	}
+	defer func() { *rows = whole }()
+	return write(path, v, field, schema, warnings)
+}
+
+// readBelow reads a run that a summary names.
+func readBelow(dir, folder string) (*Run, error) {
+	if !filepath.IsLocal(filepath.FromSlash(folder)) {
+		return nil, fmt.Errorf("the summary names a run folder %q that is not inside the folder of results: not read", folder)
+	}
+	return ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
+}
+
 // WriteSummary writes v as JSON, whole or not at all; the folder is the caller's. It
 // leaves the old file or none where it fails.
 func WriteSummary(path string, v any) error {

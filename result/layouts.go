@@ -1,6 +1,8 @@
 package result
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -159,8 +161,8 @@ type StateWorkload struct {
 	AtMemory []int64  `json:"at_memory_bytes,omitempty"`
 }
 
-// LayoutRow is a layout at one size. Its per-lookup figures are of present accounts,
-// caches warm and memory held, one lookup in flight; Lookups has all others.
+// LayoutRow is a layout at one size. layouts.json holds what no run knows; all else is of
+// the two runs that stand for the row, and is read from there.
 type LayoutRow struct {
 	Layout   string `json:"layout"`
 	Version  string `json:"version"`
@@ -171,25 +173,11 @@ type LayoutRow struct {
 	Build string `json:"build"` // run folders of the repeat that is shown, relative
 	Read  string `json:"read"`
 	// Runs are the folders of all repeats, Spread the ranges of figures over them.
-	Runs   []string         `json:"runs,omitempty"`
-	Spread map[string]Range `json:"spread,omitempty"`
-
-	Accounts uint64 `json:"accounts"`
-	Slots    uint64 `json:"slots"`
-	Root     string `json:"root,omitempty"`
-
-	Nodes           *float64 `json:"nodes_per_lookup,omitempty"`
-	Pages           *float64 `json:"pages_per_lookup,omitempty"`
-	BlockReads      *float64 `json:"block_reads_per_lookup,omitempty"`
-	BlockReadSource string   `json:"block_read_source,omitempty"` // "layout" or "read calls"
-	DeviceReads     *float64 `json:"device_reads_per_lookup,omitempty"`
-	DeviceBytes     *float64 `json:"device_bytes_per_lookup,omitempty"`
-	LookupNanos     *Latency `json:"lookup_ns,omitempty"`
-	UpdateNanos     *float64 `json:"update_ns,omitempty"`
-	OpenNanos       int64    `json:"open_ns"`
-	DiskBytes       int64    `json:"disk_bytes"`
-	DiskPerAccount  float64  `json:"disk_bytes_per_account"`
-	PeakRSSBytes    int64    `json:"peak_rss_bytes"` // of the process that looked up
+	Runs       []string         `json:"runs,omitempty"`
+	Spread     map[string]Range `json:"spread,omitempty"`
+	Accounts   uint64           `json:"accounts"`
+	Durability string           `json:"durability"`
+	History    string           `json:"history"`
 
 	PredictedNodes *float64 `json:"predicted_nodes_per_lookup,omitempty"`
 	PredictedReads *float64 `json:"predicted_reads_per_lookup,omitempty"` // of a layout whose reads a formula gives
@@ -201,13 +189,87 @@ type LayoutRow struct {
 	PredictedDeviceReads *float64 `json:"predicted_device_reads_per_lookup,omitempty"`
 	PredictedHeldBasis   string   `json:"predicted_held_basis,omitempty"`
 
-	Updates    *StateUpdates     `json:"updates,omitempty"`
-	Lookups    []Lookups         `json:"lookups,omitempty"`
-	Traffic    *StateTraffic     `json:"traffic,omitempty"` // of an access list
-	Memory     *Memory           `json:"memory,omitempty"`
-	Durability string            `json:"durability"`
-	History    string            `json:"history"`
-	Options    map[string]string `json:"options,omitempty"`
+	// Of Build and Read. Those of a lookup are of present accounts, caches warm and memory
+	// held, one lookup in flight; Lookups has all others. Versions before 0.2 stored them in
+	// layouts.json as well.
+	Slots           uint64            `json:"slots,omitempty"`
+	Root            string            `json:"root,omitempty"`
+	Nodes           *float64          `json:"nodes_per_lookup,omitempty"`
+	Pages           *float64          `json:"pages_per_lookup,omitempty"`
+	BlockReads      *float64          `json:"block_reads_per_lookup,omitempty"`
+	BlockReadSource string            `json:"block_read_source,omitempty"` // "layout" or "read calls"
+	DeviceReads     *float64          `json:"device_reads_per_lookup,omitempty"`
+	DeviceBytes     *float64          `json:"device_bytes_per_lookup,omitempty"`
+	LookupNanos     *Latency          `json:"lookup_ns,omitempty"`
+	UpdateNanos     *float64          `json:"update_ns,omitempty"`
+	OpenNanos       int64             `json:"open_ns,omitempty"`
+	DiskBytes       int64             `json:"disk_bytes,omitempty"`
+	DiskPerAccount  float64           `json:"disk_bytes_per_account,omitempty"`
+	PeakRSSBytes    int64             `json:"peak_rss_bytes,omitempty"` // of the process that looked up
+	Updates         *StateUpdates     `json:"updates,omitempty"`
+	Lookups         []Lookups         `json:"lookups,omitempty"`
+	Traffic         *StateTraffic     `json:"traffic,omitempty"` // of an access list
+	Memory          *Memory           `json:"memory,omitempty"`
+	Options         map[string]string `json:"options,omitempty"`
+}
+
+// index is the part of the row that layouts.json holds.
+func (r LayoutRow) index() LayoutRow {
+	return LayoutRow{Layout: r.Layout, Version: r.Version, RootRule: r.RootRule, Status: r.Status, Error: r.Error, Why: r.Why, Build: r.Build, Read: r.Read,
+		Runs: r.Runs, Spread: r.Spread, Accounts: r.Accounts, Durability: r.Durability, History: r.History,
+		PredictedNodes: r.PredictedNodes, PredictedReads: r.PredictedReads, PredictedBasis: r.PredictedBasis,
+		PredictedHeldReads: r.PredictedHeldReads, PredictedDeviceReads: r.PredictedDeviceReads, PredictedHeldBasis: r.PredictedHeldBasis}
+}
+
+// Show makes two runs what stands for the row; read is nil where it was not looked up.
+func (r *LayoutRow) Show(build, read *Run) {
+	r.Options = build.Engine.Options
+	if b := build.Figures.State; b != nil {
+		r.Slots, r.Root, r.Updates, r.DiskBytes, r.DiskPerAccount = b.Slots, b.Root, b.Updates, b.DiskBytes, b.DiskBytesPerAccount
+		if b.Updates != nil {
+			r.UpdateNanos = &b.Updates.UpdateNanos
+		}
+	}
+	if read == nil || read.Figures.State == nil {
+		return
+	}
+	s := read.Figures.State
+	r.OpenNanos, r.Lookups, r.Traffic, r.Memory, r.PeakRSSBytes = s.OpenNanos, s.Lookups, s.Traffic, read.Memory, read.Figures.PeakRSSBytes
+	for _, l := range s.Lookups {
+		if (l.Kind == AccountLookup || r.Accounts == 0) && l.Condition == HeldLookups && l.InFlight == 1 {
+			r.take(l)
+		}
+	}
+}
+
+// take makes l the row's own figures. Reads that the layout does not count are the
+// kernel's count of its read calls; where files are mapped there are none.
+func (r *LayoutRow) take(l Lookups) {
+	r.Nodes, r.Pages, r.DeviceReads, r.DeviceBytes, r.LookupNanos = l.Nodes, l.Pages, l.DeviceReads, &l.DeviceBytes, l.ServiceNanos
+	switch {
+	case l.BlockReads != nil:
+		r.BlockReads, r.BlockReadSource = l.BlockReads, "layout"
+	case l.ReadCalls >= l.MajorFaults: // else it reads mapped files
+		r.BlockReads, r.BlockReadSource = &l.ReadCalls, "read calls"
+	}
+}
+
+// read reads the runs of a row from below dir, unless an older version stored figures.
+func (r *LayoutRow) read(dir string) {
+	if r.DiskBytes > 0 || len(r.Lookups) > 0 {
+		return
+	}
+	build, err := readBelow(dir, r.Build)
+	if err == nil {
+		var read *Run
+		if read, err = readBelow(dir, r.Read); errors.Is(err, fs.ErrNotExist) && r.Status != OK {
+			err = nil // it was built and not looked up
+		}
+		r.Show(build, read)
+	}
+	if err != nil && r.Status == OK {
+		r.Status, r.Error = Failed, "its runs could not be read: "+err.Error()
+	}
 }
 
 // LayoutRoots says whether the layouts of one root rule agree at one size.
@@ -235,12 +297,19 @@ type LayoutOutlook struct {
 	Basis       string  `json:"basis"`
 }
 
-// WriteLayouts writes layouts.json into dir, whole or not at all.
+// WriteLayouts writes layouts.json into dir, whole or not at all. Figures are in the runs.
 func WriteLayouts(dir string, l *Layouts) error {
-	return write(filepath.Join(dir, LayoutsFile), l, &l.Schema, LayoutsSchema, &l.Warnings)
+	return writeIndex(filepath.Join(dir, LayoutsFile), l, &l.Rows, LayoutRow.index, &l.Schema, LayoutsSchema, &l.Warnings)
 }
 
-// ReadLayouts reads dir/layouts.json.
+// ReadLayouts reads dir/layouts.json and the runs of its rows.
 func ReadLayouts(dir string) (*Layouts, error) {
-	return readOf(filepath.Join(dir, LayoutsFile), LayoutsSchema, func(v *Layouts) string { return v.Schema })
+	l, err := readOf(filepath.Join(dir, LayoutsFile), LayoutsSchema, func(v *Layouts) string { return v.Schema })
+	if err != nil {
+		return nil, err
+	}
+	for i := range l.Rows {
+		l.Rows[i].read(dir)
+	}
+	return l, nil
 }

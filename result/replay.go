@@ -187,8 +187,12 @@ type ReplayedTree struct {
 	Status     string   `json:"status"`
 	Error      string   `json:"error,omitempty"` // of the first repeat that failed
 	Why
-	Figures Figures          `json:"figures"`
-	Spread  map[string]Range `json:"spread,omitempty"`
+	Spread map[string]Range `json:"spread,omitempty"`
+
+	// Figures are Run's. Versions before 0.2 stored them in replay.json as well.
+	Figures Figures `json:"figures,omitzero"`
+	Of      *Run    `json:"-"` // Run, as ReadReplay found it; nil: Problem
+	Problem error   `json:"-"` // why it could not be read
 }
 
 // Verdicts on roots and counters.
@@ -222,14 +226,27 @@ type CountersAgree struct {
 	Why     string             `json:"why,omitempty"`
 }
 
-// WriteReplay writes replay.json into dir, whole or not at all.
+// WriteReplay writes replay.json into dir, whole or not at all. Figures are in the runs.
 func WriteReplay(dir string, r *ReplayOf) error {
-	return write(filepath.Join(dir, ReplayFile), r, &r.Schema, ReplaySchema, &r.Warnings)
+	return writeIndex(filepath.Join(dir, ReplayFile), r, &r.Trees, func(t ReplayedTree) ReplayedTree {
+		t.Figures = Figures{}
+		return t
+	}, &r.Schema, ReplaySchema, &r.Warnings)
 }
 
-// ReadReplay reads dir/replay.json.
+// ReadReplay reads dir/replay.json and of every tree the run that stands for it.
 func ReadReplay(dir string) (*ReplayOf, error) {
-	return readOf(filepath.Join(dir, ReplayFile), ReplaySchema, func(v *ReplayOf) string { return v.Schema })
+	r, err := readOf(filepath.Join(dir, ReplayFile), ReplaySchema, func(v *ReplayOf) string { return v.Schema })
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Trees {
+		t := &r.Trees[i]
+		if t.Of, t.Problem = readBelow(dir, t.Run); t.Problem == nil && t.Figures.IsZero() {
+			t.Figures = t.Of.Figures
+		}
+	}
+	return r, nil
 }
 
 // ReadRoots reads dir/roots.jsonl, which need not exist.

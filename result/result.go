@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -321,6 +322,9 @@ type Figures struct {
 
 	State *State `json:"state,omitempty"` // of a layout
 }
+
+// IsZero tells that there are none: they are left out of an index of runs.
+func (f Figures) IsZero() bool { return reflect.ValueOf(f).IsZero() }
 
 // Who wrote bytes, in Figures.WriteBytesPerPut.
 const (

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"time"
 
@@ -110,7 +108,7 @@ func (p Point) index() Point {
 
 // read reads the run that stands for the point from below the folder of its sweep.
 func (p *Point) read(dir string) {
-	if reflect.ValueOf(p.Figures).IsZero() {
+	if p.Figures.IsZero() {
 		if p.Of, p.Problem = readBelow(dir, p.Run); p.Problem == nil {
 			p.Show(p.Of)
 		}
@@ -140,14 +138,6 @@ func (p *Point) read(dir string) {
 	if p.Problem == nil && p.Of != nil && p.Status == OK {
 		p.Problem = errors.New("none of its repeats has the figures that the sweep shows")
 	}
-}
-
-// readBelow reads a run that a summary names.
-func readBelow(dir, folder string) (*Run, error) {
-	if !filepath.IsLocal(filepath.FromSlash(folder)) {
-		return nil, fmt.Errorf("the summary names a run folder %q that is not inside the folder of results: not read", folder)
-	}
-	return ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
 }
 
 // Range is the least and the greatest of a figure over repeats.
@@ -180,16 +170,7 @@ type PredictedPoint struct {
 
 // WriteSweep writes sweep.json into dir, whole or not at all. Figures are in the runs.
 func WriteSweep(dir string, s *Sweep) error {
-	whole := s.Points
-	if whole == nil { // it was interrupted in its first run
-		whole = []Point{}
-	}
-	s.Points = make([]Point, len(whole))
-	for i, p := range whole {
-		s.Points[i] = p.index()
-	}
-	defer func() { s.Points = whole }()
-	return write(filepath.Join(dir, SweepFile), s, &s.Schema, SweepSchema, &s.Warnings)
+	return writeIndex(filepath.Join(dir, SweepFile), s, &s.Points, Point.index, &s.Schema, SweepSchema, &s.Warnings)
 }
 
 // ReadSweep reads dir/sweep.json and of every point the run that stands for it.

@@ -237,14 +237,21 @@ func summary(path string) ([]byte, error) {
 	switch {
 	case !ok:
 		return readBounded(path + ".json")
-	case kind.File != result.SweepFile:
-		return readBounded(filepath.Join(path, kind.File))
+	case kind.File == result.SweepFile:
+		return marshalled(result.ReadSweep(path))
+	case kind.File == result.ReplayFile:
+		return marshalled(result.ReadReplay(path))
+	case kind.File == result.LayoutsFile:
+		return marshalled(result.ReadLayouts(path))
 	}
-	sweep, err := result.ReadSweep(path)
+	return readBounded(filepath.Join(path, kind.File))
+}
+
+func marshalled[T any](summary *T, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(sweep)
+	return json.Marshal(summary)
 }
 
 func readBounded(path string) ([]byte, error) {

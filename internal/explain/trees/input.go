@@ -66,17 +66,12 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 	if t.Figures.Replay == nil {
 		t.Figures.Replay = new(result.Replay)
 	}
-	of := replayed{ReplayedTree: t}
-	if !filepath.IsLocal(filepath.FromSlash(t.Run)) {
-		of.problem = fmt.Sprintf("replay.json names a run folder %q that is not inside the replay: not read", t.Run)
+	of := replayed{ReplayedTree: t, run: t.Of}
+	if t.Problem != nil {
+		of.problem = t.Problem.Error()
 		return of
 	}
 	folder := filepath.Join(dir, filepath.FromSlash(t.Run))
-	var err error
-	if of.run, err = result.ReadRun(folder); err != nil {
-		of.problem = err.Error()
-		return of
-	}
 	ticks, err := result.ReadSeries(folder)
 	if err != nil {
 		of.problem = err.Error()

@@ -23,29 +23,15 @@ func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
 	info, build, read := e.Info, r.Build, r.Read
 	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error, Why: build.Why,
 		Build: filepath.Join(r.folder, protocol.Build), Read: filepath.Join(r.folder, protocol.Lookup), Accounts: accounts,
-		Durability: info.Durability, History: info.History, Options: build.Engine.Options}
-	if b := build.Figures.State; b != nil {
-		row.Slots, row.Root, row.Updates = b.Slots, b.Root, b.Updates
-		row.DiskBytes, row.DiskPerAccount = b.DiskBytes, b.DiskBytesPerAccount
-		if b.Updates != nil {
-			row.UpdateNanos = &b.Updates.UpdateNanos
-		}
-	}
+		Durability: info.Durability, History: info.History}
+	row.Show(build, read)
 	if read == nil || read.Figures.State == nil {
 		return row
 	}
-	s := read.Figures.State
 	row.Status, row.Error, row.Why = read.Status, read.Error, read.Why
-	row.OpenNanos, row.Lookups, row.Memory, row.PeakRSSBytes = s.OpenNanos, s.Lookups, read.Memory, read.Figures.PeakRSSBytes
-	if s.Root != row.Root && row.Status == result.OK {
-		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+s.Root
+	if root := read.Figures.State.Root; root != row.Root && row.Status == result.OK {
+		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+root
 	}
-	for _, of := range s.Lookups {
-		if (of.Kind == result.AccountLookup || accounts == 0) && of.Condition == result.HeldLookups && of.InFlight == 1 {
-			take(&row, of)
-		}
-	}
-	row.Traffic = s.Traffic
 	if accounts == 0 { // formulas are of uniform lookups
 		return row
 	}
@@ -54,18 +40,6 @@ func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
 	held := expectedHeld(row, w.Result.Workload, w.Result.Host.Cores)
 	row.PredictedHeldReads, row.PredictedDeviceReads, row.PredictedHeldBasis = held.reads, held.device, held.basis
 	return row
-}
-
-// take makes l the row's own figures. Reads that the layout does not count are the
-// kernel's count of its read calls; where files are mapped there are none.
-func take(row *result.LayoutRow, l result.Lookups) {
-	row.Nodes, row.Pages, row.DeviceReads, row.DeviceBytes, row.LookupNanos = l.Nodes, l.Pages, l.DeviceReads, &l.DeviceBytes, l.ServiceNanos
-	switch {
-	case l.BlockReads != nil:
-		row.BlockReads, row.BlockReadSource = l.BlockReads, "layout"
-	case l.ReadCalls >= l.MajorFaults: // else it reads mapped files
-		row.BlockReads, row.BlockReadSource = &l.ReadCalls, "read calls"
-	}
 }
 
 // rootVerdicts holds the roots of every rule against each other, size by size.
