@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // DiskFile is the disk's own limit, in a folder of its own or in a sweep's.
@@ -150,7 +151,7 @@ func ReadDisk(path string) (*Disk, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, DiskFile)
 	}
-	d, err := readOf(path, DiskSchema, func(v *Disk) string { return v.Schema })
+	d, err := output.ReadJSON(path, DiskSchema, func(v *Disk) string { return v.Schema })
 	if err != nil {
 		return nil, err
 	}

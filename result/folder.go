@@ -1,11 +1,8 @@
 package result
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,9 +26,6 @@ const (
 	AdviceFile     = "advice.json"
 )
 
-// maxJSONBytes bounds what is read from a folder that may lie.
-const maxJSONBytes = 256 << 20
-
 // WriteRun writes run.json into dir, whole or not at all.
 func WriteRun(dir string, r *Run) error {
 	r.regime()
@@ -40,7 +34,7 @@ func WriteRun(dir string, r *Run) error {
 
 // ReadRun reads dir/run.json.
 func ReadRun(dir string) (*Run, error) {
-	r, err := readOf(filepath.Join(dir, RunFile), RunSchema, func(v *Run) string { return v.Schema })
+	r, err := output.ReadJSON(filepath.Join(dir, RunFile), RunSchema, func(v *Run) string { return v.Schema })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &NoRunError{dir, err}
@@ -92,7 +86,7 @@ func write(path string, v any, field *string, schema string, warnings *[]engine.
 	if *warnings == nil {
 		*warnings = []engine.Warning{} // [] in JSON, not null
 	}
-	return WriteSummary(path, v)
+	return output.WriteJSON(path, v)
 }
 
 // writeIndex writes a summary without what its rows take from their runs, which stays
@@ -116,49 +110,4 @@ func readBelow(dir, folder string) (*Run, error) {
 		return nil, fmt.Errorf("the summary names a run folder %q that is not inside the folder of results: not read", folder)
 	}
 	return ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
-}
-
-// WriteSummary writes v as JSON, whole or not at all; the folder is the caller's. It
-// leaves the old file or none where it fails.
-func WriteSummary(path string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", path, err)
-	}
-	return output.Atomically(path, func(f *os.File) error {
-		_, err := f.Write(append(text, '\n'))
-		return err
-	})
-}
-
-// readOf reads a summary, whose schema must be the one of this version.
-func readOf[T any](path, schema string, schemaOf func(*T) string) (*T, error) {
-	v := new(T)
-	if err := ReadSummary(path, v); err != nil {
-		return nil, err
-	}
-	if found := schemaOf(v); found != schema {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path, found, schema)
-	}
-	return v, nil
-}
-
-// ReadSummary reads what WriteSummary wrote.
-func ReadSummary(path string, v any) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxJSONBytes))
-	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	if err := json.Unmarshal(text, v); err != nil {
-		if !bytes.HasSuffix(text, []byte("}\n")) { // how WriteSummary ends a file
-			return fmt.Errorf("%s is damaged: it is cut short", path)
-		}
-		return fmt.Errorf("%s is damaged: %w", path, err)
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // row is the only row of a summary, as it is stored.
@@ -39,7 +41,7 @@ func TestAReplayIsAnIndexOfItsRuns(t *testing.T) {
 		t.Fatalf("%v, %+v", err, again)
 	}
 	// Versions before 0.2 stored figures too.
-	if err := errors.Join(WriteSummary(filepath.Join(dir, ReplayFile), again), os.RemoveAll(filepath.Join(dir, "runs"))); err != nil {
+	if err := errors.Join(output.WriteJSON(filepath.Join(dir, ReplayFile), again), os.RemoveAll(filepath.Join(dir, "runs"))); err != nil {
 		t.Fatal(err)
 	}
 	if old, err := ReadReplay(dir); err != nil || old.Trees[0].Figures.Leaves != 7 || !errors.Is(old.Trees[0].Problem, fs.ErrNotExist) {

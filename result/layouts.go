@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // LayoutsSchema is the version of layouts.json.
@@ -304,7 +305,7 @@ func WriteLayouts(dir string, l *Layouts) error {
 
 // ReadLayouts reads dir/layouts.json and the runs of its rows.
 func ReadLayouts(dir string) (*Layouts, error) {
-	l, err := readOf(filepath.Join(dir, LayoutsFile), LayoutsSchema, func(v *Layouts) string { return v.Schema })
+	l, err := output.ReadJSON(filepath.Join(dir, LayoutsFile), LayoutsSchema, func(v *Layouts) string { return v.Schema })
 	if err != nil {
 		return nil, err
 	}

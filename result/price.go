@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // PriceSchema is the version of price.json.
@@ -84,5 +85,5 @@ func WritePrice(dir string, p *Price) error {
 
 // ReadPrice reads dir/price.json.
 func ReadPrice(dir string) (*Price, error) {
-	return readOf(filepath.Join(dir, PriceFile), PriceSchema, func(v *Price) string { return v.Schema })
+	return output.ReadJSON(filepath.Join(dir, PriceFile), PriceSchema, func(v *Price) string { return v.Schema })
 }

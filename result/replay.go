@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // ReplaySchema is the version of replay.json.
@@ -236,7 +237,7 @@ func WriteReplay(dir string, r *ReplayOf) error {
 
 // ReadReplay reads dir/replay.json and of every tree the run that stands for it.
 func ReadReplay(dir string) (*ReplayOf, error) {
-	r, err := readOf(filepath.Join(dir, ReplayFile), ReplaySchema, func(v *ReplayOf) string { return v.Schema })
+	r, err := output.ReadJSON(filepath.Join(dir, ReplayFile), ReplaySchema, func(v *ReplayOf) string { return v.Schema })
 	if err != nil {
 		return nil, err
 	}
@@ -264,6 +265,9 @@ func ReadEvents(dir string) ([]EventRow, error) {
 	return readLines[EventRow](filepath.Join(dir, EventsFile))
 }
 
+// maxLinesBytes bounds what is read from a folder that may lie.
+const maxLinesBytes = 256 << 20
+
 // readLines reads a file of a JSON object a line. A last line cut short by a kill
 // is left out; damage anywhere else is an error.
 func readLines[T any](path string) ([]T, error) {
@@ -276,7 +280,7 @@ func readLines[T any](path string) ([]T, error) {
 	}
 	defer f.Close()
 	var all []T
-	lines := bufio.NewReader(io.LimitReader(f, maxJSONBytes))
+	lines := bufio.NewReader(io.LimitReader(f, maxLinesBytes))
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {

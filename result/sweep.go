@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // Sweep is sweep.json: an index of runs, and what several of them say together.
@@ -175,7 +176,7 @@ func WriteSweep(dir string, s *Sweep) error {
 
 // ReadSweep reads dir/sweep.json and of every point the run that stands for it.
 func ReadSweep(dir string) (*Sweep, error) {
-	s, err := readOf(filepath.Join(dir, SweepFile), SweepSchema, func(v *Sweep) string { return v.Schema })
+	s, err := output.ReadJSON(filepath.Join(dir, SweepFile), SweepSchema, func(v *Sweep) string { return v.Schema })
 	if err != nil {
 		return nil, err
 	}

@@ -331,7 +331,7 @@ func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *progress) error {
 	}
 	advice.Started, advice.Command = time.Now().UTC(), a.command()
 	dir := absolute(f.out)
-	if err := result.WriteSummary(filepath.Join(dir, result.AdviceFile), advice); err != nil {
+	if err := output.WriteJSON(filepath.Join(dir, result.AdviceFile), advice); err != nil {
 		return err
 	}
 	if err := output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return advice.PNG(f) }); err != nil {

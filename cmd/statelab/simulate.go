@@ -156,7 +156,7 @@ func (a *app) deliverAnswer(out, file string, asJSON bool, answer report.Report,
 	}
 	defer func() { err = errors.Join(err, tidy()) }()
 	dir := absolute(out)
-	if err := result.WriteSummary(filepath.Join(dir, file), marked(time.Now().UTC(), a.command())); err != nil {
+	if err := output.WriteJSON(filepath.Join(dir, file), marked(time.Now().UTC(), a.command())); err != nil {
 		return err
 	}
 	return a.explain(asJSON, "", dir)

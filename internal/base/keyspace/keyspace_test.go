@@ -3,7 +3,9 @@ package keyspace
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -167,7 +169,12 @@ func FuzzParseManifest(f *testing.F) {
 	f.Add([]byte(`{"schema":"statelab.manifest/1","keys":10,"key_bytes":32,"key_order":"hashed","key_hash":"mix","value_model":"random","value_bytes":110,` +
 		`"loaded":10}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := parseManifest(text)
+		dir := t.TempDir()
+		err := os.MkdirAll(filepath.Dir(ManifestPath(dir)), 0o755)
+		if err = errors.Join(err, os.WriteFile(ManifestPath(dir), text, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		m, err := ReadManifest(dir)
 		if err == nil && (m.Keys == 0 || m.Loaded > m.Keys) {
 			t.Errorf("accepted %+v", m)
 		}

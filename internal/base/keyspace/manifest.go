@@ -1,15 +1,13 @@
 package keyspace
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // ManifestSchema is the version of the manifest file.
@@ -58,80 +56,36 @@ func (m *Manifest) Values() (*Values, error) { return NewValues(m.ValueModel, m.
 // WriteManifest writes the manifest of the database in dir, whole or not at all.
 func WriteManifest(dir string, m *Manifest) error {
 	m.Schema = ManifestSchema
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode manifest: %w", err)
-	}
 	path := ManifestPath(dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
-	next := path + ".next"
-	if err := writeSynced(next, append(text, '\n')); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	if err := os.Rename(next, path); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	return nil
-}
-
-func writeSynced(path string, text []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return output.WriteJSON(path, m)
 }
 
 // ErrNoManifest says that the database was not loaded by statelab.
 var ErrNoManifest = errors.New("no statelab manifest")
 
-const maxManifestBytes = 1 << 20
-
 // ReadManifest reads and checks the manifest of the database in dir.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := ManifestPath(dir)
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
+	m, err := output.ReadJSON(path, ManifestSchema, func(m *Manifest) string { return m.Schema })
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil, ErrNoManifest
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxManifestBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	m, err := parseManifest(text)
-	if err != nil {
+	if err := m.check(); err != nil {
 		return nil, engine.Fail(engine.CodeDamaged, "%s is damaged: %w", path, err)
 	}
 	return m, nil
 }
 
-func parseManifest(text []byte) (*Manifest, error) {
-	var m Manifest
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if err := decoder.Decode(&m); err != nil {
-		return nil, err
-	}
-	if m.Schema != ManifestSchema {
-		return nil, fmt.Errorf("schema is %q, this version reads %q", m.Schema, ManifestSchema)
-	}
-	if errs := m.KeySpace().Check(); len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
+func (m *Manifest) check() error {
 	if m.Loaded > m.Keys {
-		return nil, fmt.Errorf("it claims %d loaded of %d keys", m.Loaded, m.Keys)
+		return fmt.Errorf("it claims %d loaded of %d keys", m.Loaded, m.Keys)
 	}
-	if _, err := m.Values(); err != nil {
-		return nil, err
-	}
-	return &m, nil
+	_, err := m.Values()
+	return errors.Join(append(m.KeySpace().Check(), err)...)
 }

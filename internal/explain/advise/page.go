@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -15,15 +17,16 @@ import (
 )
 
 // Read reads a folder that holds advice.json.
-func Read(dir string) (a Advice, err error) {
+func Read(dir string) (Advice, error) {
 	path := filepath.Join(dir, result.AdviceFile)
-	if err := result.ReadSummary(path, &a); err != nil {
-		return a, err
+	a, err := output.ReadJSON(path, Schema, func(a *Advice) string { return a.Schema })
+	switch {
+	case err != nil:
+		return Advice{}, err
+	case len(a.Settings) == 0:
+		return Advice{}, engine.Fail(engine.CodeDamaged, "%s is damaged: it has no settings", path)
 	}
-	if a.Schema != Schema || len(a.Settings) == 0 {
-		return a, fmt.Errorf("%s: schema is %q, this version reads %q", path, a.Schema, Schema)
-	}
-	return a, nil
+	return *a, nil
 }
 
 // JSON is what the folder says, for a program.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -36,7 +37,7 @@ func changeStored(t testing.TB, dir string, change func(*result.Sweep)) {
 	sweep, err := result.ReadSweep(dir)
 	must(t, err)
 	change(sweep)
-	must(t, result.WriteSummary(filepath.Join(dir, result.SweepFile), sweep))
+	must(t, output.WriteJSON(filepath.Join(dir, result.SweepFile), sweep))
 }
 
 func changeRun(t testing.TB, folder string, change func(*result.Run)) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -62,19 +63,11 @@ func (p Prediction) timeSentence() string {
 
 // ReadPrediction reads a folder that holds prediction.json.
 func ReadPrediction(dir string) (Prediction, error) {
-	return readStored(dir, result.PredictionFile, PredictionSchema, func(p *Prediction) string { return p.Schema })
-}
-
-// readStored reads a file of a folder that must have the schema of this version.
-func readStored[T any](dir, file, schema string, of func(*T) string) (v T, err error) {
-	path := filepath.Join(dir, file)
-	if err := result.ReadSummary(path, &v); err != nil {
-		return v, err
+	p, err := output.ReadJSON(filepath.Join(dir, result.PredictionFile), PredictionSchema, func(p *Prediction) string { return p.Schema })
+	if err != nil {
+		return Prediction{}, err
 	}
-	if is := of(&v); is != schema {
-		return v, fmt.Errorf("%s: schema is %q, this version reads %q", path, is, schema)
-	}
-	return v, nil
+	return *p, nil
 }
 
 // JSON is what the folder says, for a program.

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -40,7 +42,11 @@ type SimulatedPoint struct {
 
 // ReadSimulation reads a folder that holds simulation.json.
 func ReadSimulation(dir string) (Simulation, error) {
-	return readStored(dir, result.SimulationFile, SimulationSchema, func(s *Simulation) string { return s.Schema })
+	s, err := output.ReadJSON(filepath.Join(dir, result.SimulationFile), SimulationSchema, func(s *Simulation) string { return s.Schema })
+	if err != nil {
+		return Simulation{}, err
+	}
+	return *s, nil
 }
 
 // JSON is what the folder says, for a program.
