@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -230,5 +231,22 @@ func (s suite) testShape(t *testing.T) {
 	if files != shape.Files || bytes != shape.Bytes || keys < n-off || keys > n+off {
 		t.Errorf("levels add up to %d files, %d bytes and %d keys; want %d, %d and %d (+-%d)",
 			files, bytes, keys, shape.Files, shape.Bytes, n, off)
+	}
+}
+
+// CopyOpen copies the folder of a database that is open, as a kill would leave it, and returns the copy.
+// An engine deletes files that it no longer needs in the background: a copy that misses one of the files
+// it has listed is no state of the database, and is made again.
+func CopyOpen(t testing.TB, dir string) (killed string) {
+	t.Helper()
+	for {
+		killed = filepath.Join(t.TempDir(), "killed")
+		err := os.CopyFS(killed, os.DirFS(dir))
+		if err == nil {
+			return killed
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
 	}
 }

@@ -7,7 +7,11 @@
 package pebble2
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -127,4 +131,172 @@ func openForIngestion(dir string, options *pebble.Options) (pebbledb.Version, er
 		return nil, err
 	}
 	return version{opened}, nil
+}
+
+// translate makes Pebble's options of settings; file system, cache and
+// listeners are the caller's.
+func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
+	options := &pebble.Options{
+		Logger:                      pebbledb.Logger{Adapter: name, Log: o.Log},
+		ReadOnly:                    o.ReadsOnly(),
+		MaxOpenFiles:                s.MaxOpenFiles,
+		MemTableSize:                s.MemTableSize,
+		MemTableStopWritesThreshold: s.MemTableStopWritesThreshold,
+		L0CompactionThreshold:       s.L0CompactionThreshold,
+		L0CompactionFileThreshold:   s.L0CompactionFileThreshold,
+		L0StopWritesThreshold:       s.L0StopWritesThreshold,
+		LBaseMaxBytes:               s.LBaseMaxBytes,
+		FlushSplitBytes:             s.FlushSplitBytes,
+		FormatMajorVersion:          pebble.FormatMajorVersion(s.FormatMajorVersion),
+		DisableWAL:                  s.DisableWAL,
+		DisableAutomaticCompactions: s.DisableAutomaticCompactions,
+		BytesPerSync:                s.BytesPerSync,
+		WALBytesPerSync:             s.WALBytesPerSync,
+	}
+	options.Experimental.L0CompactionConcurrency = s.L0CompactionConcurrency
+	options.Experimental.CompactionDebtConcurrency = s.CompactionDebtConcurrency
+	options.Experimental.ReadSamplingMultiplier = s.ReadSamplingMultiplier
+	if n := s.MaxConcurrentCompactions; n > 0 {
+		options.CompactionConcurrencyRange = func() (int, int) { return 1, n }
+	}
+	for i, l := range s.Levels {
+		options.TargetFileSizes[i] = l.TargetFileSize
+		level, err := translateLevel(l)
+		if err != nil {
+			return nil, fmt.Errorf("level %d: %w", i, err)
+		}
+		options.Levels[i] = level
+	}
+	return options, nil
+}
+
+func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
+	level := pebble.LevelOptions{BlockSize: l.BlockSize, IndexBlockSize: l.IndexBlockSize}
+	// A level without a policy inherits that of the level above.
+	if l.FilterBitsPerKey > 0 {
+		level.FilterPolicy = bloom.FilterPolicy(l.FilterBitsPerKey)
+	} else if l.NoFilter {
+		level.FilterPolicy = pebble.NoFilterPolicy
+	}
+	var profile *sstable.CompressionProfile
+	switch l.Compression {
+	case "":
+		return level, nil
+	case "none":
+		profile = sstable.NoCompression
+	case "snappy":
+		profile = sstable.SnappyCompression
+	case "zstd":
+		profile = sstable.ZstdCompression
+	case "minlz":
+		profile = sstable.MinLZCompression
+	default:
+		return level, fmt.Errorf("unknown compression %s", l.Compression)
+	}
+	level.Compression = func() *sstable.CompressionProfile { return profile }
+	return level, nil
+}
+
+// version is an open database for pebbledb.
+type version struct{ *pebble.DB }
+
+type reader struct{ pebble *pebble.DB }
+
+func (v version) Reader() engine.Reader { return reader{v.DB} }
+
+func (r reader) Get(key, dst []byte) ([]byte, bool, error) {
+	value, closer, err := r.pebble.Get(key)
+	if err != nil {
+		if errors.Is(err, pebble.ErrNotFound) {
+			return dst[:0], false, nil
+		}
+		return dst[:0], false, err
+	}
+	dst = append(dst[:0], value...)
+	return dst, true, closer.Close()
+}
+
+func (reader) Close() error { return nil }
+
+func (v version) Writer(d *pebbledb.DB) engine.Writer {
+	return pebbledb.NewWriter(d, v.NewBatch(), pebble.NoSync)
+}
+
+func (v version) Empty() (bool, error) {
+	iterator, err := v.NewIter(nil)
+	if err != nil {
+		return false, err
+	}
+	found := iterator.First()
+	return !found, errors.Join(iterator.Error(), iterator.Close())
+}
+
+// SyncWAL syncs an empty record, which takes everything before it along.
+func (v version) SyncWAL() error { return v.LogData(nil, pebble.Sync) }
+
+func (v version) Tables() ([]blockio.LiveTable, error) {
+	levels, err := v.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	var tables []blockio.LiveTable
+	for level, infos := range levels {
+		for _, t := range infos {
+			tables = append(tables, blockio.LiveTable{
+				Number:   blockio.FileNumber(t.BackingSSTNum),
+				Level:    level,
+				Bytes:    int64(t.Size),
+				Virtual:  t.Virtual,
+				Smallest: t.Smallest.UserKey,
+				Largest:  t.Largest.UserKey,
+			})
+		}
+	}
+	return tables, nil
+}
+
+// OpenTables asks for properties, which are in the tables.
+func (v version) OpenTables() error {
+	_, err := v.SSTables(pebble.WithProperties())
+	return err
+}
+
+func (v version) Metrics() pebbledb.Metrics {
+	m := v.DB.Metrics()
+	told := pebbledb.Metrics{
+		CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses, CacheUsedBytes: m.BlockCache.Size,
+		FilterHits: m.Filter.Hits, FilterMisses: m.Filter.Misses,
+		TableCacheHits: m.FileCache.Hits, TableCacheMisses: m.FileCache.Misses,
+		MemtableBytes: int64(m.MemTable.Size), ZombieMemtableBytes: m.MemTable.ZombieSize, WALBytes: m.WAL.BytesWritten,
+		Activity: pebbledb.Activity{
+			Running:      int(m.Compact.NumInProgress + m.Flush.NumInProgress),
+			PendingBytes: int64(m.Compact.EstimatedDebt),
+		},
+	}
+	if !m.Table.InitialStatsCollectionComplete || m.Table.PendingStatsCollectionCount > 0 {
+		told.Activity.Running++
+	}
+	for _, l := range m.Levels {
+		told.Activity.Score = max(told.Activity.Score, l.Score)
+		told.FlushBytes += l.TableBytesFlushed + l.BlobBytesFlushed
+		told.CompactBytes += l.TableBytesCompacted + l.BlobBytesCompacted
+		told.IngestBytes += l.TableBytesIngested
+	}
+	return told
+}
+
+// OpenAside opens dir once more, for reading only. The lock is ours already.
+func (version) OpenAside(dir string) (pebbledb.Aside, error) {
+	options := &pebble.Options{
+		ReadOnly: true,
+		FS:       pebble2fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}),
+		Logger:   pebbledb.Logger{Adapter: name},
+		Cache:    pebble.NewCache(pebbledb.AsideCacheBytes),
+	}
+	defer options.Cache.Unref()
+	opened, err := pebble.Open(dir, options)
+	if err != nil {
+		return nil, err
+	}
+	return pebbledb.NewAside(opened, pebble.ErrNotFound), nil
 }

@@ -3,12 +3,14 @@
 package chunktrie
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"math/bits"
 
 	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/layout"
 )
 
 // A node on disk, little endian:
@@ -283,4 +285,79 @@ func stored(r *mpt.Ref) []byte {
 		return r[1:]
 	}
 	return r[:r.Len()]
+}
+
+// pointer leads to a node: offset in the chunk (28 bits), chunk (20), sectors to
+// read (14), a bit that is never set on the disk, whether the node is a leaf (1).
+// Chunk 0 holds the roots, so no node's pointer is 0.
+type pointer uint64
+
+const (
+	sectorBytes = 512
+	offsetBits  = 28
+	chunkBits   = 20
+	sectorsBits = 14
+	leafBit     = 1 << 63
+
+	maxChunkBytes = 1 << offsetBits
+	maxChunks     = 1 << chunkBits
+)
+
+func newPointer(chunk uint32, offset int64, bytes int, k kind) pointer {
+	sectors := (offset%sectorBytes + int64(bytes) + sectorBytes - 1) / sectorBytes
+	p := pointer(offset) | pointer(chunk)<<offsetBits | pointer(sectors)<<(offsetBits+chunkBits)
+	if k.leaf() {
+		p |= leafBit
+	}
+	return p
+}
+
+func (p pointer) offset() int64 { return int64(p & (maxChunkBytes - 1)) }
+func (p pointer) chunk() uint32 { return uint32(p>>offsetBits) & (maxChunks - 1) }
+func (p pointer) sectors() int  { return int(p>>(offsetBits+chunkBits)) & (1<<sectorsBits - 1) }
+func (p pointer) leaf() bool    { return p&leafBit != 0 }
+
+// An account's value: length of the nonce (and 0x80 if there is code), length of
+// the balance, nonce, balance, hash of the code.
+
+const hasCode = 0x80
+
+var errAccount = errors.New("damaged node: its value is no account")
+
+func appendAccount(dst []byte, a *layout.Account) []byte {
+	var nonce [8]byte
+	binary.BigEndian.PutUint64(nonce[:], a.Nonce)
+	short := bytes.TrimLeft(nonce[:], "\x00")
+	balance := bytes.TrimLeft(a.Balance[:], "\x00")
+	flags := byte(len(short))
+	if a.CodeHash != layout.EmptyCode {
+		flags |= hasCode
+	}
+	dst = append(dst, flags, byte(len(balance)))
+	dst = append(append(dst, short...), balance...)
+	if flags&hasCode != 0 {
+		dst = append(dst, a.CodeHash[:]...)
+	}
+	return dst
+}
+
+func parseAccount(value []byte) (a layout.Account, err error) {
+	if len(value) < 2 {
+		return a, errAccount
+	}
+	nonce, balance, code := int(value[0]&^hasCode), int(value[1]), 0
+	if value[0]&hasCode != 0 {
+		code = len(a.CodeHash)
+	}
+	value = value[2:]
+	if nonce > 8 || balance > len(a.Balance) || len(value) != nonce+balance+code {
+		return a, errAccount
+	}
+	for _, b := range value[:nonce] {
+		a.Nonce = a.Nonce<<8 | uint64(b)
+	}
+	copy(a.Balance[len(a.Balance)-balance:], value[nonce:nonce+balance])
+	a.CodeHash = layout.EmptyCode
+	copy(a.CodeHash[:], value[nonce+balance:])
+	return a, nil
 }

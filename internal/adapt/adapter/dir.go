@@ -1,10 +1,20 @@
+// Package adapter holds what adapters of embedded engines share whatever the
+// engine: named profiles, overrides by the engine's own option names, and the
+// checks of options and directory that every engine owes the harness.
+//
+// Non-goals: opening anything, and Pebble, whose two versions share more
+// (internal/adapt/pebbledb).
 package adapter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -47,4 +57,87 @@ func MakeEmpty(dir string) error {
 		return err
 	}
 	return os.MkdirAll(dir, 0o755)
+}
+
+// Check names what is wrong with o for an engine of these capabilities, apart
+// from profile and overrides.
+func Check(info engine.Info, o engine.Options) (errs []error) {
+	wrong := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf(info.Name+": "+format, args...))
+	}
+	if o.CacheBytes < 0 {
+		wrong("a cache of %d bytes: write --cache 64MiB", o.CacheBytes)
+	}
+	if o.Handles < 0 {
+		wrong("%d handles: write --handles 1000", o.Handles)
+	}
+	switch {
+	case o.MemoryBytes < 0:
+		wrong("a memory budget of %d bytes is too small: it needs at least 64MiB", o.MemoryBytes)
+	case o.MemoryBytes > 0 && o.CacheBytes > 0:
+		wrong("a memory budget includes the cache: give only one of --memory (%d bytes) and --cache (%d bytes)", o.MemoryBytes, o.CacheBytes)
+	case o.MemoryBytes > 0 && !info.Has(engine.CanBudget):
+		wrong("a budget of %d bytes cannot be kept: limit the process instead (systemd-run -p MemoryMax=1G)", o.MemoryBytes)
+	}
+	if o.Direct && !info.Has(engine.CanDirect) {
+		wrong("cannot read past the page cache: use --page-cache cold instead of direct")
+	}
+	if o.TraceAccesses && !info.Has(engine.CanTraceAccesses) {
+		wrong("cannot show the block accesses of a Get: use --access-gets 0")
+	}
+	if o.Create && o.ReadsOnly() {
+		wrong("a database cannot be created for reading only: leave one of the two out")
+	}
+	return errs
+}
+
+const (
+	// besideTries bounds how often a database is opened beside its writer.
+	besideTries = 20
+	besidePause = 50 * time.Millisecond
+)
+
+// Beside calls open, and again as long as another process changes the database in
+// dir meanwhile: a table may be listed and then deleted, a log may end in the
+// middle of a record. Where ignoreLock is false, or the files are as they were
+// before open failed, its error stands.
+func Beside[DB any](ctx context.Context, dir string, ignoreLock bool, open func() (DB, error)) (DB, error) {
+	if !ignoreLock {
+		return open()
+	}
+	for try := 1; ; try++ {
+		before := files(dir)
+		db, err := open()
+		if _, locked := errors.AsType[*engine.LockedError](err); err == nil || locked {
+			return db, err
+		}
+		select {
+		case <-ctx.Done():
+			return db, errors.Join(err, ctx.Err())
+		case <-time.After(besidePause): // a slow writer shows itself, too
+		}
+		if files(dir) == before {
+			return db, err
+		}
+		if try == besideTries {
+			return db, fmt.Errorf("%w; another process changed the database during each of %d attempts to open it:"+
+				" stop that process, or read a checkpoint or a copy", err, try)
+		}
+	}
+}
+
+// files tells the names, sizes and times of the files below dir. What cannot be
+// read is left out: open reports it.
+func files(dir string) string {
+	var b strings.Builder
+	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			fmt.Fprintln(&b, path, info.Size(), info.ModTime().UnixNano())
+		}
+		return nil
+	})
+	return b.String()
 }

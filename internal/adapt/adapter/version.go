@@ -1,8 +1,13 @@
 package adapter
 
 import (
+	"context"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // Version is the version of a module that this binary was built with: pinned, that of our
@@ -24,4 +29,61 @@ func Version(module, pinned string) string {
 		}
 	}
 	return pinned
+}
+
+// Quiet is how a database shows that its background work has ended.
+type Quiet struct {
+	Poll    time.Duration // between two looks
+	Rest    time.Duration // without anything going on: nothing goes on
+	Overdue time.Duration // how long work may be due without anything going on before we believe that nothing will
+}
+
+// Background is what a database tells of its background work.
+type Background struct {
+	engine.Settling
+	Active bool // something goes on, or did since the last look
+	Due    bool // a level is beyond its target
+	Failed bool // the work: the engine might try for ever
+}
+
+// Await returns when no background work is left. look is told how long nothing went on.
+// unsettled is set where a level stays due although nothing starts, or where work failed.
+func (q Quiet) Await(
+	ctx context.Context, unsettled *atomic.Bool, look func(quiet time.Duration) (Background, error), progress func(engine.Settling),
+) error {
+	poll := time.NewTicker(q.Poll)
+	defer poll.Stop()
+	quietSince := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
+		}
+		now, err := look(time.Since(quietSince))
+		if err != nil {
+			return err
+		}
+		if now.Active {
+			quietSince = time.Now()
+		}
+		if progress != nil && !now.Failed {
+			progress(now.Settling)
+		}
+		quiet := time.Since(quietSince)
+		rests := quiet >= q.Rest && !now.Due && !now.Failed
+		if rests || now.Failed || quiet >= q.Overdue {
+			unsettled.Store(!rests)
+			return nil
+		}
+	}
+}
+
+// Unsettled is the warning of a database that did not come to rest.
+func Unsettled(remedy string) engine.Warning {
+	return engine.Warning{
+		Code:   "unsettled",
+		Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
+		Remedy: remedy,
+	}
 }

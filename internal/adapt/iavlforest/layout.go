@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/statelab/statelab/tree"
 )
@@ -169,3 +170,108 @@ func deleteStores(db Database) error {
 
 // End marks the forest as closed.
 func End(db Database) error { return db.Delete([]byte(openKey)) }
+
+// defaultCacheNodes is what was measured before.
+const defaultCacheNodes = 1_000_000
+
+// AboutLevelDB describes the one profile of a tree on the SDK's database.
+const AboutLevelDB = "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"
+
+// SkipFastStorage is iavl's option to keep no index of newest values.
+func SkipFastStorage() tree.Override {
+	return tree.Override{Name: "SkipFastStorageUpgrade", Default: 0, Low: 0, High: 1}
+}
+
+// SyncEveryBatch is iavl's option to write batches with an fsync.
+func SyncEveryBatch() tree.Override {
+	return tree.Override{Name: "Sync", Default: 0, Low: 0, High: 1}
+}
+
+// Problems names what is wrong with o for a tree of iavl's, which counts nodes of its
+// cache, not bytes.
+func Problems(i tree.Info, o tree.Options, known ...tree.Override) []error {
+	errs := o.Problems(i, known...)
+	if o.MemoryBytes > 0 {
+		errs = append(errs, fmt.Errorf("%s does not support a memory budget: use --cache-nodes N", i.Name))
+	}
+	return errs
+}
+
+// Prepare fails where there are problems or o.Dir does not hold a database as o expects,
+// and returns o with a cache.
+func Prepare(name string, o tree.Options, problems []error) (tree.Options, error) {
+	if len(problems) > 0 {
+		return o, fmt.Errorf("%s: open: %w", name, problems[0])
+	}
+	expect := func() error { return o.NeedsFile(databaseDir + "/CURRENT") }
+	if o.Create {
+		expect = o.MakeDir
+	}
+	if err := expect(); err != nil {
+		return o, fmt.Errorf("%s: %w", name, err)
+	}
+	return WithCache(o), nil
+}
+
+// WithCache returns o with the cache of its profile; what iavl-bench gives a tree is
+// the tree's to say.
+func WithCache(o tree.Options) tree.Options {
+	if o.CacheNodes == 0 && o.Profile != BenchProfile {
+		o.CacheNodes = defaultCacheNodes
+	}
+	return o
+}
+
+// Counter counts what trees ask of the database below them.
+type Counter struct {
+	// IsNode tells the entries that are tree nodes from roots, fast nodes and
+	// others; keys are without the store's prefix.
+	IsNode func(key, value []byte) bool
+
+	nodes, gets, sets, bytes atomic.Int64
+}
+
+// Get counts a lookup.
+func (c *Counter) Get() { c.gets.Add(1) }
+
+// Batch counts what is put in b, whose keys get a prefix of prefixBytes below.
+func (c *Counter) Batch(b Batch, prefixBytes int) Batch {
+	return countedBatch{b, c, int64(prefixBytes)}
+}
+
+// Batch is a batch of writes to the database.
+type Batch interface {
+	Set(key, value []byte) error
+	Delete(key []byte) error
+	Write() error
+	WriteSync() error
+	Close() error
+	GetByteSize() (int, error)
+}
+
+type countedBatch struct {
+	Batch
+	counter     *Counter
+	prefixBytes int64
+}
+
+func (b countedBatch) Set(key, value []byte) error {
+	if b.counter.IsNode(key, value) {
+		b.counter.nodes.Add(1)
+	}
+	b.counter.sets.Add(1)
+	b.counter.bytes.Add(b.prefixBytes + int64(len(key)+len(value)))
+	return b.Batch.Set(key, value)
+}
+
+func (b countedBatch) Delete(key []byte) error {
+	b.counter.sets.Add(1)
+	b.counter.bytes.Add(b.prefixBytes + int64(len(key)))
+	return b.Batch.Delete(key)
+}
+
+// Counters are what was counted; the caches are the library's to tell.
+func (c *Counter) Counters() tree.Counters {
+	nodes, gets, sets, bytes := c.nodes.Load(), c.gets.Load(), c.sets.Load(), c.bytes.Load()
+	return tree.Counters{Nodes: &nodes, DBGets: &gets, DBSets: &sets, DBBytes: &bytes}
+}

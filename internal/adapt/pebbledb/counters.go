@@ -1,6 +1,16 @@
 package pebbledb
 
-import "github.com/statelab/statelab/engine"
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/model/cachesim"
+)
 
 // Metrics are what both versions count.
 type Metrics struct {
@@ -81,4 +91,80 @@ func (d *live) replayedBytes() int64 {
 	}
 	m := d.version.Metrics()
 	return max(m.MemtableBytes, m.reservedBytes()) - (m.reservedBytes() - d.config.BesideCacheBytes)
+}
+
+// effective are all options in force: those that Pebble prints, and those that
+// shape a measurement by names of ours. It is to be called when the database
+// was just opened: GOMAXPROCS at that time decided on the shards of the cache,
+// so a process that wants more threads raises it afterwards.
+func effective(c Config) map[string]string {
+	gomaxprocs := runtime.GOMAXPROCS(0)
+	options := parseOptions(c.Options)
+	options["cache_bytes"] = strconv.FormatInt(c.CacheBytes, 10)
+	options["cache_shards"] = strconv.Itoa(cachesim.ShardCount(c.CacheBytes, gomaxprocs))
+	options["handles"] = strconv.Itoa(c.Handles)
+	options["tables_kept_open"] = strconv.Itoa(max(c.Handles-otherHandles, minTablesKeptOpen))
+	options["memtable_size"] = strconv.FormatUint(c.MemTableBytes, 10)
+	options["format_major_version"] = strconv.FormatUint(c.FormatMajorVersion, 10)
+	options["gomaxprocs_at_open"] = strconv.Itoa(gomaxprocs)
+	options[engine.BuildOption] = BuiltAs
+	if c.table.Text != "" {
+		options[tableOption] = c.table.Text
+	}
+	return options
+}
+
+// Both versions keep some handles for other files than tables, and never fewer
+// tables open than this.
+const (
+	otherHandles      = 10
+	minTablesKeptOpen = 64
+)
+
+// parseOptions reads the text both versions print their options as: sections
+// of key=value lines. Options of a level are named Levels[0].block_size and so
+// on.
+func parseOptions(text string) map[string]string {
+	options := map[string]string{}
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if name, is := strings.CutPrefix(line, "["); is {
+			section = strings.TrimSuffix(name, "]")
+			continue
+		}
+		key, value, is := strings.Cut(line, "=")
+		if !is {
+			continue
+		}
+		if level, is := strings.CutPrefix(section, "Level "); is {
+			key = "Levels[" + strings.Trim(level, `"`) + "]." + key
+		}
+		options[key] = value
+	}
+	return options
+}
+
+// Activity is what a database does in the background.
+type Activity struct {
+	Running      int     // flushes, compactions and statistics jobs in progress
+	PendingBytes int64   // estimated compaction debt
+	Score        float64 // of the level that needs a compaction most: due at 1
+	Finished     int64   // grows with every job
+	TableReads   int64   // grows with every read of a table
+}
+
+// rest: jobs follow each other within microseconds. Levels stay due where compactions are
+// disabled, or where Pebble sees no legal one.
+var rest = adapter.Quiet{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
+
+func (d *live) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
+	last := d.activity()
+	return rest.Await(ctx, &d.unsettled, func(time.Duration) (b adapter.Background, err error) {
+		now := d.activity()
+		b.Failed, b.Running, b.PendingBytes, b.Due = d.events.Err() != nil, now.Running, now.PendingBytes, now.Score >= 1
+		b.Active = now.Running > 0 || now.Finished != last.Finished || now.TableReads != last.TableReads
+		last = now
+		return b, nil
+	}, progress)
 }

@@ -1,11 +1,24 @@
+// Package mpt holds the rules of Ethereum's Merkle-Patricia trie that every
+// layout with such roots needs: paths of nibbles, the encoding of nodes, what a
+// parent holds of a child, how many nodes a lookup meets; and a trie in memory
+// that other tries are held against.
+//
+// Keys are hashes, 64 nibbles long: no key is another's prefix, so no branch
+// holds a value.
+//
+// Goals: encoding and hashing without allocation. Non-goals: storing nodes,
+// proofs, decoding.
 package mpt
 
 import (
+	"bytes"
+	"encoding/binary"
 	"hash"
 	"io"
 
-	"github.com/statelab/statelab/layout"
 	"golang.org/x/crypto/sha3"
+
+	"github.com/statelab/statelab/layout"
 )
 
 // RefBytes is the room that a Ref needs.
@@ -126,4 +139,115 @@ func (h *Hasher) close() (r Ref) {
 	}
 	sum := h.Sum(h.node)
 	return HashRef(&sum)
+}
+
+// PathNibbles is the length of every key's path.
+const PathNibbles = 64
+
+// Nibble is nibble i of a path, the high half of a byte first.
+func Nibble(path *layout.Hash, i int) byte {
+	b := path[uint(i)>>1%32]
+	if i&1 == 0 {
+		return b >> 4
+	}
+	return b & 15
+}
+
+// AppendNibbles unpacks the nibbles from <= i < to of packed, a byte each.
+func AppendNibbles(dst, packed []byte, from, to int) []byte {
+	for i := from; i < to; i++ {
+		b := packed[i>>1]
+		if i&1 == 0 {
+			b >>= 4
+		}
+		dst = append(dst, b&15)
+	}
+	return dst
+}
+
+// AppendPacked packs nibbles two to a byte; an odd one leaves a low half of 0.
+func AppendPacked(dst, nibbles []byte) []byte {
+	for len(nibbles) >= 2 {
+		dst = append(dst, nibbles[0]<<4|nibbles[1])
+		nibbles = nibbles[2:]
+	}
+	if len(nibbles) == 1 {
+		dst = append(dst, nibbles[0]<<4)
+	}
+	return dst
+}
+
+// Common is how many of the first count nibbles of packed are those of path from
+// nibble depth on. packed holds count nibbles, and path has as many left.
+func Common(path *layout.Hash, depth int, packed []byte, count int) int {
+	i := 0
+	if depth&1 == 0 {
+		for own := path[depth>>1:]; i+2 <= count && packed[i>>1] == own[i>>1]; {
+			i += 2
+		}
+	}
+	for ; i < count; i++ {
+		b := packed[i>>1]
+		if i&1 == 0 {
+			b >>= 4
+		}
+		if b&15 != Nibble(path, depth+i) {
+			return i
+		}
+	}
+	return count
+}
+
+// appendHexPrefix encodes a path: its parity and whether it ends in a leaf, then
+// its nibbles, filling whole bytes.
+func appendHexPrefix(dst, nibbles []byte, leaf bool) []byte {
+	flags := byte(0)
+	if leaf {
+		flags = 0x20
+	}
+	if len(nibbles)%2 == 1 {
+		return AppendPacked(append(dst, flags|0x10|nibbles[0]), nibbles[1:])
+	}
+	return AppendPacked(append(dst, flags), nibbles)
+}
+
+// AppendAccount appends what a leaf of the account trie holds.
+func AppendAccount(dst []byte, a *layout.Account, storageRoot *layout.Hash) []byte {
+	var nonce [8]byte
+	binary.BigEndian.PutUint64(nonce[:], a.Nonce)
+	var buf [9 + 33 + 33 + 33]byte
+	list := AppendString(buf[:0], bytes.TrimLeft(nonce[:], "\x00"))
+	list = AppendString(list, bytes.TrimLeft(a.Balance[:], "\x00"))
+	list = AppendString(list, storageRoot[:])
+	list = AppendString(list, a.CodeHash[:])
+	return append(appendListHeader(dst, len(list)), list...)
+}
+
+// AppendString appends a byte string: what a leaf of a storage trie holds of a
+// slot's value.
+func AppendString(dst, s []byte) []byte {
+	switch {
+	case len(s) == 1 && s[0] < 0x80:
+		return append(dst, s[0])
+	case len(s) <= 55:
+		return append(append(dst, 0x80+byte(len(s))), s...)
+	default:
+		return append(appendLength(dst, 0xb7, len(s)), s...)
+	}
+}
+
+func appendListHeader(dst []byte, length int) []byte {
+	if length <= 55 {
+		return append(dst, 0xc0+byte(length))
+	}
+	return appendLength(dst, 0xf7, length)
+}
+
+// appendLength appends a length of more than 55 bytes: how many bytes it takes,
+// then those.
+func appendLength(dst []byte, base byte, length int) []byte {
+	var be [8]byte
+	binary.BigEndian.PutUint64(be[:], uint64(length))
+	digits := bytes.TrimLeft(be[:], "\x00")
+	return append(append(dst, base+byte(len(digits))), digits...)
 }

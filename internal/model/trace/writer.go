@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/bits"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
@@ -141,4 +143,98 @@ func (w *Writer) fail(err error) {
 	if w.err == nil {
 		w.err = err
 	}
+}
+
+// Sample chooses one of 2^Shift keys by a hash of the key: every Get of a key
+// or none, wherever it comes in the stream.
+//
+// What a sampled trace keeps: means over Gets (accesses by type and level,
+// shares of found and absent) and which filters and top indexes exist. What it
+// loses: a data block is shared by dozens of keys of which few are left, so its
+// accesses thin out and the blocks of no sampled key are gone. Do not replay a
+// sampled trace against a cache: neither the full size nor a scaled one gives
+// the true miss rate. To replay less than everything, replay all Gets against
+// a few of the cache's shards: blocks are hashed to shards, so that is exact
+// for those shards (docs/simulation.md).
+type Sample struct{ Shift int }
+
+// Takes reports whether the Gets of key are in the sample.
+func (s Sample) Takes(key []byte) bool {
+	return s.Shift <= 0 || hashKey(key)&(1<<min(s.Shift, 63)-1) == 0
+}
+
+// hashKey is FNV-1a over words with the finaliser of MurmurHash3, which the
+// low bits need.
+func hashKey(key []byte) uint64 {
+	const basis, prime = 14695981039346656037, 1099511628211
+	h := uint64(basis)
+	for len(key) >= 8 {
+		h = (h ^ binary.LittleEndian.Uint64(key)) * prime
+		h ^= h >> 29
+		key = key[8:]
+	}
+	for _, b := range key {
+		h = (h ^ uint64(b)) * prime
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// PerGet is how the accesses of a trace spread over its Gets, as they were written. A
+// trace's first Get that stands for the opening of tables is none.
+type PerGet struct {
+	Levels int    `json:"levels"` // whose blocks were asked for, L0 counted once
+	Most   int    `json:"most"`   // accesses of one Get
+	Gets   uint64 `json:"gets"`
+	// Formula is (X-1)*2+3 with X levels: the worst case of a Get as the study of
+	// bench_kvdb has it. Beyond is the share of Gets with more accesses.
+	Formula int     `json:"formula"`
+	Beyond  float64 `json:"beyond_formula"`
+	// ByAccesses are the Gets by their number of accesses, from 0 on; those with
+	// more than its length are in the last.
+	ByAccesses []uint64 `json:"by_accesses"`
+}
+
+const mostAccessesTold = 64
+
+// spread counts the Gets of a writer.
+type spread struct {
+	opening    bool   // the next Get is the opening
+	levels     uint64 // a bit each
+	most       int
+	byAccesses [mostAccessesTold + 1]uint64
+}
+
+func (s *spread) block(b cachesim.Block) {
+	if b.Type != engine.Meta && b.Level < 64 {
+		s.levels |= 1 << b.Level
+	}
+}
+
+func (s *spread) get(accesses int) {
+	if s.opening {
+		s.opening = false
+		return
+	}
+	s.most = max(s.most, accesses)
+	s.byAccesses[min(accesses, mostAccessesTold)]++
+}
+
+func (s *spread) perGet() PerGet {
+	p := PerGet{Levels: bits.OnesCount64(s.levels), Most: s.most}
+	if p.Levels > 0 {
+		p.Formula = (p.Levels-1)*2 + 3
+	}
+	beyond := uint64(0)
+	for accesses, gets := range s.byAccesses {
+		if p.Gets += gets; accesses > p.Formula {
+			beyond += gets
+		}
+	}
+	if p.Gets > 0 {
+		p.Beyond = float64(beyond) / float64(p.Gets)
+	}
+	p.ByAccesses = s.byAccesses[:min(s.most, mostAccessesTold)+1]
+	return p
 }
