@@ -1,21 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/output"
-	"github.com/statelab/statelab/internal/base/unit"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -84,7 +79,7 @@ func (a *app) tellDisk(f *flags, d *result.Disk) (err error) {
 	if f.json {
 		err = a.printJSON(d)
 	} else {
-		err = printDisk(a.stdout, d)
+		err = enginereport.Disk{Disk: d}.Text(a.stdout)
 	}
 	if err != nil || f.out == "" {
 		return err
@@ -113,83 +108,6 @@ func diskStep(l host.LimitPlan) estimate.Step {
 	}
 	return s
 }
-
-// printDisk says what the disk gives, then the points, then what fio says.
-func printDisk(out io.Writer, d *result.Disk) error {
-	best := d.Points[0]
-	for _, p := range d.Points {
-		if p.ReadsPerSecond > best.ReadsPerSecond {
-			best = p
-		}
-	}
-	verb, doubt := "gives", ""
-	if d.Contradicted != "" {
-		verb, doubt = "gave", "; the readings differ too much to call that its limit"
-	}
-	fmt.Fprintf(out, "%s %s at most %s reads/s (with %d in flight)%s.\nOne read at a time takes %s.\n\n",
-		cmp.Or(d.Host.Device, "The disk"), verb, unit.ShortCount(best.ReadsPerSecond), best.InFlight, doubt, unit.Nanos(d.Points[0].MeanNanos))
-	fmt.Fprintf(out, "%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point\n", d.Dir, unit.Bytes(d.AreaBytes), d.Repeats, d.Seconds)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head, units := "in\treads\trepeats\tmean\tp99\t", "flight\tper s\tfrom to\tus\tus\t"
-	if d.Fio != nil {
-		head, units = head+"fio\trepeats\t\t", units+"per s\tfrom to\t\t"
-	}
-	fmt.Fprintf(table, "%s\n%s\n", head, units)
-	for i, p := range d.Points {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t", p.InFlight, unit.ShortCount(p.ReadsPerSecond), span(p.Spread), micros(p.MeanNanos), micros(p.P99Nanos))
-		if d.Fio != nil {
-			fmt.Fprintf(table, "%s\t%s\t%s\t", unit.ShortCount(d.Fio[i].ReadsPerSecond), span(d.Fio[i].Spread), agreement(p, d.Fio[i], d.Repeats))
-		}
-		fmt.Fprintln(table)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if a := d.Allocation; a != nil {
-		fmt.Fprintf(out, "\nAn engine also needs a buffer for what it reads. To get one of %s takes\n%s if it is reused, %s from Go's heap, and %s "+
-			"if it is mapped, as C's malloc\nmaps it (%s with all its pages touched).\n", unit.Bytes(int64(a.Bytes)),
-			unit.Nanos(a.ReusedNanos), unit.Nanos(a.HeapNanos), unit.Nanos(a.MappedNanos), unit.Nanos(a.TouchedNanos))
-	}
-	if d.Fio == nil {
-		fmt.Fprintf(out, "\nNot compared with fio: %s.\n", d.FioAbsent)
-		return nil
-	}
-	apart, most := 0, 0.0
-	for i, p := range d.Points {
-		if agreement(p, d.Fio[i], d.Repeats) == "apart" {
-			apart++
-		}
-		most = max(most, math.Abs(p.ReadsPerSecond/d.Fio[i].ReadsPerSecond-1))
-	}
-	fmt.Fprintf(out, "\n%s: %s\n", d.FioVersion, fioSentence(len(d.Points), apart, d.Repeats, most))
-	return nil
-}
-
-// agreement is whether two probers differ by more than each differs from itself.
-func agreement(ours, theirs result.DiskPoint, repeats int) string {
-	switch {
-	case repeats < 2:
-		return "once"
-	case ours.Spread.High < theirs.Spread.Low || theirs.Spread.High < ours.Spread.Low:
-		return "apart"
-	}
-	return "agree"
-}
-
-func fioSentence(points, apart, repeats int, most float64) string {
-	text := fmt.Sprintf("medians at most %s apart", unit.Percent(most))
-	switch {
-	case repeats < 2:
-		return text + "; one reading each cannot tell whether that is noise: --repeats 3"
-	case apart == 0:
-		return "agrees with ours within the noise of both at all points; " + text
-	}
-	return fmt.Sprintf("the ranges of both are apart at %d of %d points; %s", apart, points, text)
-}
-
-func micros(nanos float64) string { return unit.Significant(nanos/1e3, 3) }
-
-func span(r result.Range) string { return unit.ShortCount(r.Low) + " " + unit.ShortCount(r.High) }
 
 // Beside a sweep: a short look, at the numbers in flight that the sweep has.
 const (

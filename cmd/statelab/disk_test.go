@@ -70,26 +70,6 @@ func TestDiskAgreesWithFio(t *testing.T) {
 	}
 }
 
-func TestFioSentence(t *testing.T) {
-	point := func(low, high float64) result.DiskPoint {
-		return result.DiskPoint{Spread: result.Range{Low: low, High: high}}
-	}
-	for _, c := range []struct {
-		ours, theirs result.DiskPoint
-		repeats      int
-		want         string
-	}{
-		{point(10, 12), point(11, 14), 3, "agree"},
-		{point(10, 12), point(13, 14), 3, "apart"},
-		{point(15, 16), point(13, 14), 3, "apart"},
-		{point(10, 10), point(14, 14), 1, "once"},
-	} {
-		if got := agreement(c.ours, c.theirs, c.repeats); got != c.want {
-			t.Errorf("%v against %v: %s, want %s", c.ours.Spread, c.theirs.Spread, got, c.want)
-		}
-	}
-}
-
 func TestFlights(t *testing.T) {
 	for _, c := range []struct {
 		threads string

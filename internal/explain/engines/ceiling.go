@@ -1,11 +1,8 @@
 package engines
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -88,68 +85,4 @@ func sharePercent(share float64) string {
 		return "< 1%"
 	}
 	return fmt.Sprintf("%.0f%%", 100*share)
-}
-
-// ceilingTable is the disk's own account.
-func ceilingTable(d *result.Disk) view.Table {
-	inFlight := view.Figure("in flight", "", view.Digits, func(p result.DiskPoint) float64 { return float64(p.InFlight) })
-	inFlight.Key = true
-	return view.TableOf(d.Points, nil, inFlight,
-		view.Figure("reads", "per s", nil, func(p result.DiskPoint) float64 { return p.ReadsPerSecond }),
-		view.Figure("lowest repeat", "per s", nil, func(p result.DiskPoint) float64 { return p.Spread.Low }),
-		view.Figure("highest repeat", "per s", nil, func(p result.DiskPoint) float64 { return p.Spread.High }),
-		view.Figure("mean", "", nil, func(p result.DiskPoint) float64 { return p.MeanNanos }).In(view.Micros),
-		view.Figure("p99", "", nil, func(p result.DiskPoint) float64 { return p.P99Nanos }).In(view.Micros))
-}
-
-// Disk is a folder that holds a disk's own limit.
-type Disk struct{ *result.Disk }
-
-// ReadDisk reads a folder that holds disk.json.
-func ReadDisk(dir string) (Disk, error) {
-	d, err := result.ReadDisk(dir)
-	return Disk{d}, err
-}
-
-// JSON is what the folder says, for a program.
-func (d Disk) JSON() any { return d.Disk }
-
-// answer is what the disk gives at its best.
-func (d Disk) answer() string {
-	if len(d.Points) == 0 {
-		return "Nothing was measured."
-	}
-	best := slices.MaxFunc(d.Points, func(a, b result.DiskPoint) int { return cmp.Compare(a.ReadsPerSecond, b.ReadsPerSecond) })
-	return fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s.", view.ShortCount(best.ReadsPerSecond), best.InFlight,
-		view.ShortCount(best.Spread.Low), view.ShortCount(best.Spread.High), view.Nanos(best.MeanNanos))
-}
-
-// Text writes the limit for a terminal.
-func (d Disk) Text(w io.Writer) error {
-	out := view.NewText(w, textWidth)
-	out.Wrap(d.answer(), "")
-	out.Line("")
-	out.Table(ceilingTable(d.Disk))
-	return out.Flush()
-}
-
-// Page is what a browser shows.
-func (d Disk) Page() *view.Page {
-	p := &view.Page{Title: "Statelab: a disk's own limit", Answers: []view.Said{{Text: d.answer()}}}
-	for _, w := range d.Warnings {
-		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
-	}
-	chart, panel := onePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
-		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
-	var xys view.XYs
-	for _, at := range d.Points {
-		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
-	}
-	if !panel.Line("", xys, view.CurveStyle(0)) {
-		chart = nil
-	}
-	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
-		Chart: chart, Table: ceilingTable(d.Disk)})
-	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
-	return p
 }

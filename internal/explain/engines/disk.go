@@ -1,0 +1,125 @@
+package engines
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// Disk is a folder that holds a disk's own limit.
+type Disk struct{ *result.Disk }
+
+// ReadDisk reads a folder that holds disk.json.
+func ReadDisk(dir string) (Disk, error) {
+	d, err := result.ReadDisk(dir)
+	return Disk{d}, err
+}
+
+// JSON is what the folder says, for a program.
+func (d Disk) JSON() any { return d.Disk }
+
+// answer is what the disk gives at its best.
+func (d Disk) answer() string {
+	if len(d.Points) == 0 {
+		return "Nothing was measured."
+	}
+	best := slices.MaxFunc(d.Points, func(a, b result.DiskPoint) int { return cmp.Compare(a.ReadsPerSecond, b.ReadsPerSecond) })
+	text := fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s. One read at a time takes %s.",
+		view.ShortCount(best.ReadsPerSecond), best.InFlight, view.ShortCount(best.Spread.Low), view.ShortCount(best.Spread.High),
+		view.Nanos(best.MeanNanos), view.Nanos(d.Points[0].MeanNanos))
+	if d.Contradicted != "" {
+		text += " The readings differ too much to call that the disk's limit."
+	}
+	return text
+}
+
+// Text writes the limit for a terminal: how it was measured, the points, and what fio says.
+func (d Disk) Text(w io.Writer) error {
+	out := view.NewText(w, textWidth)
+	out.Wrap(d.answer(), "")
+	out.Line("")
+	out.Wrap(fmt.Sprintf("%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point", d.Dir, view.ShortBytes(d.AreaBytes), d.Repeats, d.Seconds), "")
+	out.Table(ceilingTable(d.Disk))
+	if a := d.Allocation; a != nil {
+		out.Line("")
+		out.Wrap(fmt.Sprintf("An engine also needs a buffer for what it reads. To get one of %s takes %s if it is reused, %s from Go's heap, and %s if it "+
+			"is mapped, as C's malloc maps it (%s with all its pages touched).", view.ShortBytes(int64(a.Bytes)), view.Nanos(a.ReusedNanos), view.Nanos(a.HeapNanos),
+			view.Nanos(a.MappedNanos), view.Nanos(a.TouchedNanos)), "")
+	}
+	out.Line("")
+	out.Wrap(d.besideFio(), "")
+	return out.Flush()
+}
+
+// besideFio tells whether fio's readings differ by more than each of the two differs from itself.
+func (d Disk) besideFio() string {
+	if d.Fio == nil {
+		return "Not compared with fio: " + d.FioAbsent + "."
+	}
+	apart, most := 0, 0.0
+	for i, p := range d.Points {
+		if p.Spread.High < d.Fio[i].Spread.Low || d.Fio[i].Spread.High < p.Spread.Low {
+			apart++
+		}
+		most = max(most, math.Abs(p.ReadsPerSecond/d.Fio[i].ReadsPerSecond-1))
+	}
+	text := fmt.Sprintf("%s: medians at most %s apart; ", d.FioVersion, view.Percent(100*most))
+	switch {
+	case d.Repeats < 2:
+		return text + "one reading each cannot tell whether that is noise: --repeats 3"
+	case apart == 0:
+		return text + "agrees with ours within the noise of both at all points"
+	}
+	return text + fmt.Sprintf("the ranges of both are apart at %d of %d points", apart, len(d.Points))
+}
+
+// ceilingTable is the disk's own account, with fio's where it was measured.
+func ceilingTable(d *result.Disk) view.Table {
+	type row struct{ ours, fio result.DiskPoint }
+	var rows []row
+	for i, p := range d.Points {
+		r := row{ours: p}
+		if d.Fio != nil {
+			r.fio = d.Fio[i]
+		}
+		rows = append(rows, r)
+	}
+	inFlight := view.Figure("in flight", "", view.Digits, func(r row) float64 { return float64(r.ours.InFlight) })
+	inFlight.Key = true
+	columns := []view.Column[row]{inFlight,
+		view.Figure("reads", "per s", nil, func(r row) float64 { return r.ours.ReadsPerSecond }),
+		view.Figure("lowest repeat", "per s", nil, func(r row) float64 { return r.ours.Spread.Low }),
+		view.Figure("highest repeat", "per s", nil, func(r row) float64 { return r.ours.Spread.High }),
+		view.Figure("mean", "", nil, func(r row) float64 { return r.ours.MeanNanos }).In(view.Micros),
+		view.Figure("p99", "", nil, func(r row) float64 { return r.ours.P99Nanos }).In(view.Micros)}
+	if d.Fio != nil {
+		columns = append(columns, view.Figure("fio", "per s", nil, func(r row) float64 { return r.fio.ReadsPerSecond }))
+	}
+	return view.TableOf(rows, nil, columns...)
+}
+
+// Page is what a browser shows.
+func (d Disk) Page() *view.Page {
+	p := &view.Page{Title: "Statelab: a disk's own limit", Answers: []view.Said{{Text: d.answer()}}}
+	for _, w := range d.Warnings {
+		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
+	}
+	chart, panel := onePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
+		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
+	var xys view.XYs
+	for _, at := range d.Points {
+		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
+	}
+	if !panel.Line("", xys, view.CurveStyle(0)) {
+		chart = nil
+	}
+	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
+		Chart: chart, Table: ceilingTable(d.Disk)})
+	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
+	return p
+}
