@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/sweep"
 )
 
@@ -101,16 +102,7 @@ func (m *mistakes) listenAddress(flag, text string) string {
 	return net.JoinHostPort(host, port)
 }
 
-func absolute(path string) string {
-	if path == "" {
-		return ""
-	}
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return path // no working directory: the path as typed is the best there is
-	}
-	return full
-}
+func absolute(path string) string { return plan.Absolute(path) }
 
 // command is what to type to do this again.
 func (a *app) command() []string { return append([]string{"statelab"}, a.args...) }

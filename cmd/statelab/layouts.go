@@ -5,19 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/base/setting"
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/internal/plan/runners"
-	"github.com/statelab/statelab/internal/run/protocol"
-	"github.com/statelab/statelab/internal/subject"
 )
 
 // stateRunnerVerb starts this binary as the runner of the layouts it links.
@@ -25,10 +20,6 @@ const stateRunnerVerb = "__states"
 
 // stateLibraryEnv names a user's own library of a layout; statelab-run-states loads it.
 const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
-
-// allLayouts stands for every layout that is here, with the profiles that published
-// claims are about.
-const allLayouts = "all"
 
 func (a *app) layoutsVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Layouts, &cobra.Command{
@@ -60,20 +51,14 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 
 // measureLayouts measures the layouts that f declares; nil where it did not begin.
 func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) (work *layouts.Work, how plan.Plan, so plan.Outcome, err error) {
-	s := f.states()
-	base, sizes := f.lookupSpec(s, m)
-	entries := a.findLayouts(s.Layout.All(), base, f.Options.All(), m)
-	if s.AheadMemory.Given() && !s.Ahead.Given() {
-		m.At("at-memory", "", "say with how many accounts (example: %s)", m.Name("at", "50M"))
-	}
+	m.accessList(layouts.StatesOf(f.Experiment).Accesses.V())
+	l := layouts.Declared(f.Experiment, a.tables.layouts, a.command(), func(label string, why error) {
+		fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, why)
+	}, &m.Mistakes)
 	if err := m.err(); err != nil {
 		return nil, how, so, err
 	}
-	l := layouts.Layouts{Command: a.command(), Base: base, Entries: entries, Accounts: sizes, Keep: s.Keep.V(), Class: f.Constraint.V(),
-		At: s.Ahead.All(), AtMemory: s.AheadMemory.All()}
-	how, err = a.prepare(f, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
-		return layoutSteps(l, how, on), nil
-	})
+	how, err = a.prepare(f, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) { return l.Steps(how, on), nil })
 	if err != nil {
 		return nil, how, so, err
 	}
@@ -85,72 +70,6 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) 
 	so, err = plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step(before, at, at.Event) })
 	p.say("")
 	return work, how, so, err
-}
-
-// states are the settings of the states that layouts and price build.
-func (f *flags) states() *experiment.States {
-	if p, is := f.Subject.(*experiment.Priced); is {
-		return &p.States
-	}
-	return experiment.Of[*experiment.States](f.Experiment)
-}
-
-// lookupSpec is what all layouts share, and the sizes of the states.
-func (f *flags) lookupSpec(s *experiment.States, m *mistakes) (base protocol.LayoutSpec, sizes []uint64) {
-	for _, n := range s.Accounts.All() {
-		if n == 0 && !s.Accesses.Given() {
-			m.At("accounts", "0", "must be at least 1 (example: 10k,100k,1M); 0 needs %s", m.Name("accesses", "LIST"))
-			n = 1
-		}
-		if slices.Contains(sizes, n) {
-			m.At("accounts", unit.ShortCount(float64(n)), "named twice")
-		}
-		sizes = append(sizes, n)
-	}
-	if len(sizes) == 0 {
-		m.At("accounts", "", "give at least one size (example: %s)", m.Name("accounts", "10k,100k"))
-	}
-	slices.Sort(sizes)
-	m.accessList(s.Accesses.V())
-	base = protocol.LayoutSpec{Accesses: absolute(s.Accesses.V()), MemoryBytes: s.Memory.V(), Overrides: f.Options.Fixed(), Reads: s.Lookup.V(),
-		First: s.First.V(),
-		Chain: protocol.Chain{Seed: f.Seed.V(), ContractShare: s.Contracts.V(), SlotsPer: s.Slots.V(), BlockAccounts: s.Block.V(),
-			UpdateBlocks: s.UpdateBlocks.V(), UpdateAccounts: s.Updates.V(), ContractSlots: s.ContractSlots.V()}}
-	if base.Chain.UpdateAccounts == 0 {
-		base.Chain.UpdateBlocks = 0 // a block without a change is no update
-	}
-	for _, n := range sizes {
-		spec := base
-		spec.Chain.Accounts = n
-		m.All("", spec.Check())
-	}
-	return base, sizes
-}
-
-// findLayouts finds the entries of --layout and checks their options.
-func (a *app) findLayouts(labels []string, base protocol.LayoutSpec, options []setting.Option, m *mistakes) (entries []layouts.Entry) {
-	if slices.Equal(labels, []string{allLayouts}) {
-		labels = nil
-		for _, l := range subject.Layouts() {
-			if _, err := a.tables.layouts.Find(l.Name()); err != nil {
-				fmt.Fprintf(a.stderr, "left out: %s: %v\n", l.Label, err)
-			} else {
-				labels = append(labels, l.Label)
-			}
-		}
-	}
-	if len(labels) == 0 {
-		m.At("layout", "", "name at least one layout, such as %s", m.Name("layout", "geth-path,flat-pebble"))
-	}
-	settings, names := setting.Points(options)
-	for _, l := range a.tables.layouts.Choose("layout", labels, &m.Mistakes) {
-		for i, setting := range settings {
-			m.All("layout "+l.Label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.Profile,
-				MemoryBytes: base.MemoryBytes, Overrides: setting}))
-			entries = append(entries, layouts.Entry{Label: l.Label + names[i], Profile: l.Profile, Options: setting, Info: l.Info})
-		}
-	}
-	return entries
 }
 
 // pluggedLayouts are runners that may hold a layout that somebody plugged in, as a

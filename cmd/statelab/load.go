@@ -46,7 +46,7 @@ func (a *app) load(f *flags, m *mistakes) error {
 	if err != nil {
 		return err
 	}
-	step, err := loadStep(&spec, on)
+	step, err := sweep.LoadStep(&spec, on)
 	if err != nil {
 		return err
 	}

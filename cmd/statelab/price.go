@@ -39,13 +39,13 @@ const here = "here"
 func (a *app) price(f *flags, m *mistakes) error {
 	s := experiment.Of[*experiment.Priced](f.Experiment)
 	pricing := m.pricing(s)
-	var builds []pricedBuild
+	var builds []layouts.Build
 	if from := s.From.All(); len(from) > 0 {
 		for _, dir := range from {
 			pricing.Layouts = append(pricing.Layouts, m.pricedLayouts(dir))
 		}
 	} else {
-		builds = m.pricedBuilds(f, s)
+		builds = layouts.Builds(f.Experiment, &m.Mistakes)
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -91,29 +91,14 @@ func (a *app) price(f *flags, m *mistakes) error {
 	return a.finish(f, p, d, err)
 }
 
-// pricedBuilds are the layouts to build: every size of the contract, as often as asked.
-func (m *mistakes) pricedBuilds(f *flags, s *experiment.Priced) (builds []pricedBuild) {
-	if !s.ContractSlots.Given() {
-		m.At("contract-slots", "", "give at least one size of the contract (example: %s)", m.Name("contract-slots", "10k"))
-	}
-	for i, slots := range s.ContractSlots.All() {
-		for n := range f.Repeats.V() {
-			builds = append(builds, pricedBuild{s.ContractSlots.Texts()[i], slots, n, f.Seed.V() + n, f.Repeats.V()})
-		}
-		g := builds[len(builds)-1].of(f)
-		g.lookupSpec(g.states(), m)
-	}
-	return builds
-}
-
 // priceBuilds measures the builds in order, until one is interrupted.
-func (a *app) priceBuilds(f *flags, builds []pricedBuild, out string, p *progress, pricing *layouts.Pricing, done *result.Price) error {
+func (a *app) priceBuilds(f *flags, builds []layouts.Build, out string, p *progress, pricing *layouts.Pricing, done *result.Price) error {
 	for _, b := range builds {
 		l, err := a.priceBuild(f, b, out, p)
 		if err != nil {
 			return err
 		}
-		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, b.folder())
+		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, b.Folder())
 		if l.Status != result.OK {
 			done.Status, done.Error, done.Why = l.Status, l.Error, l.Why
 		}
@@ -130,7 +115,7 @@ func (a *app) priceBuilds(f *flags, builds []pricedBuild, out string, p *progres
 }
 
 // dryPrice estimates the states of every build.
-func (a *app) dryPrice(f *flags, builds []pricedBuild, out string) error {
+func (a *app) dryPrice(f *flags, builds []layouts.Build, out string) error {
 	for _, b := range builds {
 		if _, err := a.priceBuild(f, b, out, a.progress()); !errors.As(err, new(dryRun)) {
 			return err
@@ -139,46 +124,12 @@ func (a *app) dryPrice(f *flags, builds []pricedBuild, out string) error {
 	return dryRun{}
 }
 
-// pricedBuild is a comparison of layouts with one size of the contract. A repeat has other
-// accounts: where the contract lies among them is chance, and so is what it shares blocks with.
-type pricedBuild struct {
-	text   string // of slots
-	slots  uint64
-	n      uint64 // from 0
-	seed   uint64
-	builds uint64
-}
-
-func (b pricedBuild) folder() string {
-	if b.n == 0 {
-		return "contract-" + b.text
-	}
-	return fmt.Sprintf("contract-%s-build-%d", b.text, b.n+1)
-}
-
-func (b pricedBuild) label() string {
-	if b.builds == 1 {
-		return "contract of " + b.text + " slots: "
-	}
-	return fmt.Sprintf("contract of %s slots, build %d of %d: ", b.text, b.n+1, b.builds)
-}
-
-// of are the flags of the build.
-func (b pricedBuild) of(f *flags) *flags {
-	g := *f
-	g.Experiment = experiment.New(experiment.Layouts)
-	g.Name, g.Where, g.Options, g.DB = f.Name, f.Where, f.Options, f.DB
-	s := experiment.Of[*experiment.States](g.Experiment)
-	*s = *f.states()
-	s.ContractSlots.Let(b.slots)
-	g.Seed.Let(b.seed)
-	return &g
-}
-
 // priceBuild measures the layouts of one build below out, or goes on with it.
-func (a *app) priceBuild(f *flags, b pricedBuild, out string, p *progress) (*result.Layouts, error) {
-	g := b.of(f)
-	g.out = filepath.Join(out, b.folder())
+func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *progress) (*result.Layouts, error) {
+	copied := *f
+	g := &copied
+	g.Experiment = b.Of(f.Experiment)
+	g.out = filepath.Join(out, b.Folder())
 	_, err := os.Stat(filepath.Join(g.out, experiment.File))
 	if g.resume = f.resume && err == nil; g.resume {
 		g.Experiment, err = stored(g.out)
@@ -186,7 +137,7 @@ func (a *app) priceBuild(f *flags, b pricedBuild, out string, p *progress) (*res
 			return nil, err
 		}
 	}
-	work, _, so, err := a.measureLayouts(g, new(mistakes), p, b.label())
+	work, _, so, err := a.measureLayouts(g, new(mistakes), p, b.Label())
 	if err != nil {
 		return nil, err
 	}
@@ -207,12 +158,7 @@ func stored(out string) (*experiment.Experiment, error) {
 
 // pricing reads what price takes besides what it measures.
 func (m *mistakes) pricing(s *experiment.Priced) (p layouts.Pricing) {
-	p.GasPerSecond = float64(s.GasPerSecond.V())
-	for _, accounts := range s.At.All() {
-		for _, slots := range s.ContractAt.All() {
-			p.Ahead = append(p.Ahead, layouts.Size{Accounts: accounts, ContractSlots: slots})
-		}
-	}
+	p = layouts.PricingOf(s)
 	if !s.Hardware.Given() {
 		m.At("hardware", "", "name at least one disk (example: %s)", m.Name("hardware", here))
 	}

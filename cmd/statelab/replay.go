@@ -51,7 +51,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	if len(base.Stores) > 0 {
 		stores = base.Stores
 	}
-	entries := a.trees(s.Tree.All(), base, f.Options.All(), stores, m)
+	entries := replays.Entries(s.Tree.All(), f.Options.All(), base, stores, a.tables.trees, &m.Mistakes)
 	if !s.Tree.Given() {
 		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
 	}
@@ -63,7 +63,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	}
 	r := replays.Replays{Command: a.command(), Base: base, Entries: entries, Discard: s.Discard.V(), Class: f.Constraint.V()}
 	how, err := a.prepare(f, false, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
-		return replaySteps(r, info, how, on), nil
+		return r.Steps(info, how, on), nil
 	})
 	if err != nil {
 		return err

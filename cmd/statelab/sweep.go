@@ -48,7 +48,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	how, err := a.prepare(f, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		steps, err := a.sweepSteps(s, how, on)
 		if f.resume && err == nil {
-			steps = a.unfinished(steps, s, how)
+			steps = s.Unfinished(steps, how)
 		}
 		return steps, err
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 )
 
@@ -87,7 +88,7 @@ func TestScaleIsLinear(t *testing.T) {
 			return Load(LoadSpec{Engine: "pebble1", Sorted: true, Keys: n, PairBytes: pair}, studyMachine)
 		},
 		"layout": func(n uint64) Step {
-			return Layout(LayoutSpec{Layout: "pagetrie", Accounts: n, ContractShare: 0.1, SlotsPer: 16, Keep: true}, studyMachine)
+			return Layout(protocol.LayoutSpec{Layout: "pagetrie", Chain: protocol.Chain{Accounts: n, ContractShare: 0.1, SlotsPer: 16}}, true, studyMachine)
 		},
 		"replay": func(n uint64) Step {
 			return Replay(ReplaySpec{Tree: "iavl1", Changes: int64(n), Bytes: 500 * int64(n)}, studyMachine)
@@ -196,7 +197,8 @@ func TestTheDisksOwnReadsCount(t *testing.T) {
 func TestMeasuredLayouts(t *testing.T) {
 	for layout, seconds := range map[string]float64{"flat-pebble": 12, "flat-mdbx": 4, "pagetrie": 10, "chunktrie": 26,
 		"geth-flat": 49, "geth-path": 60, "geth-hash": 64, "nomt": 10, "qmdb": 63} {
-		s := Layout(LayoutSpec{Layout: layout, Accounts: 100e3, ContractShare: 0.1, SlotsPer: 16, Reads: 2000, MemoryBytes: 64 << 20}, studyMachine)
+		s := Layout(protocol.LayoutSpec{Layout: layout, Reads: 2000, MemoryBytes: 64 << 20,
+			Chain: protocol.Chain{Accounts: 100e3, ContractShare: 0.1, SlotsPer: 16}}, false, studyMachine)
 		within(t, layout, s.Seconds, seconds, 2)
 	}
 	// The price table of docs/prices.md took 718 s on an idle machine.
@@ -204,7 +206,7 @@ func TestMeasuredLayouts(t *testing.T) {
 	for layout, largest := range map[string]float64{"flat-pebble": 18, "flat-mdbx": 10, "pagetrie": 24, "chunktrie": 144,
 		"geth-path": 104, "geth-hash": 111} {
 		for _, accounts := range []uint64{10e3, 100e3, 1e6} {
-			s := Layout(LayoutSpec{Layout: layout, Accounts: accounts, Reads: 20e3, MemoryBytes: 64 << 20}, studyMachine)
+			s := Layout(protocol.LayoutSpec{Layout: layout, Reads: 20e3, MemoryBytes: 64 << 20, Chain: protocol.Chain{Accounts: accounts}}, false, studyMachine)
 			table += s.Seconds
 			if accounts == 1e6 {
 				within(t, layout+" in the price table", s.Seconds, largest, 2)
@@ -212,7 +214,7 @@ func TestMeasuredLayouts(t *testing.T) {
 		}
 	}
 	within(t, "the price table", table, 718, 2)
-	s := Layout(LayoutSpec{Layout: "unheard-of", Accounts: 1e6}, studyMachine)
+	s := Layout(protocol.LayoutSpec{Layout: "unheard-of", Chain: protocol.Chain{Accounts: 1e6}}, false, studyMachine)
 	if !strings.Contains(s.Basis, "no measurement of unheard-of") || s.PeakDiskBytes == 0 {
 		t.Errorf("%+v", s)
 	}

@@ -5,34 +5,24 @@ import (
 	"fmt"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// LayoutSpec is a layout at one size: built, updated, looked up.
-type LayoutSpec struct {
-	Layout        string // as typed, with its profile and options
-	Accounts      uint64
-	ContractShare float64
-	SlotsPer      uint64
-	Reads         uint64 // of each kind
-	First         uint64 // 0: a hundredth of Reads
-	MemoryBytes   int64
-	Keep          bool // its files stay
-}
-
 const valuesPerAccount = 2.6 // of the measurements that subject.LayoutCost is of
 
-// Layout is what a layout at one size takes.
-func Layout(l LayoutSpec, m Machine) Step {
+// Layout is what a layout at one size takes: built, updated, looked up. l names it as typed, with its
+// profile and options; keep: its files stay.
+func Layout(l protocol.LayoutSpec, keep bool, m Machine) Step {
 	of, taken := subject.LayoutOf(l.Layout)
 	costs := of.Cost
-	accounts := float64(l.Accounts)
-	values := (1 + l.ContractShare*float64(l.SlotsPer)) / valuesPerAccount
+	accounts := float64(l.Chain.Accounts)
+	values := (1 + l.Chain.ContractShare*float64(l.Chain.SlotsPer)) / valuesPerAccount
 	data := accounts * costs.PerAccount * values
-	s := Step{Kind: LayoutKind, Name: fmt.Sprintf("%s of %s accounts", l.Layout, unit.ShortCount(accounts)), Flag: "--accounts", Count: l.Accounts,
+	s := Step{Kind: LayoutKind, Name: fmt.Sprintf("%s of %s accounts", l.Layout, unit.ShortCount(accounts)), Flag: "--accounts", Count: l.Chain.Accounts,
 		PeakDiskBytes: bytes(data*costs.Peak + costs.PeakFixed), fixed: bytes(costs.PeakFixed),
 		MemoryBytes: add(l.MemoryBytes, bytes(costs.BuildMemory+accounts*costs.MemoryPerAccount*values)), Basis: "measured with 100k and 1M accounts"}
-	if l.Keep {
+	if keep {
 		s.DiskBytes = bytes(data + costs.Fixed)
 	}
 	s.Basis = cmp.Or(taken, s.Basis)

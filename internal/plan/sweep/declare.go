@@ -3,7 +3,6 @@ package sweep
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
@@ -162,7 +162,7 @@ func axes(e *experiment.Experiment, options *setting.Options) (axes []Axis) {
 func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.Mistakes) bench.Spec {
 	s := experiment.Of[*experiment.Swept](e)
 	spec := bench.Spec{
-		Schema: bench.SpecSchema, Verb: bench.Read, Command: command, Dir: absolute(t.Dir), Profile: t.Profile, Overrides: allOptions(e).Fixed(),
+		Schema: bench.SpecSchema, Verb: bench.Read, Command: command, Dir: plan.Absolute(t.Dir), Profile: t.Profile, Overrides: allOptions(e).Fixed(),
 		ReadOnly: s.ReadOnly.V() || t.Foreign, Foreign: t.Foreign, IgnoreLock: s.IgnoreLock.V(), PageCache: s.PageCache.V(),
 		Workload: s.Workload.V(), Seed: e.Seed.V(), Gets: s.Gets.V(), MissingShare: s.Missing.V(), ZipfTheta: s.Zipf.V(), SampleKeys: int(s.SampleKeys.V()),
 		Writers: int(s.Writers.V()), WriteRate: s.WriteRate.V(), Puts: s.Puts.V(), BatchKeys: int(s.Batch.V()), AccessGets: s.AccessGets.V(),
@@ -176,7 +176,7 @@ func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.M
 			m.At("accesses", list, "the list chooses the keys: remove %s, %s, %s and %s", m.Name("workload", ""), m.Name("missing", ""), m.Name("zipf", ""),
 				m.Name("table", ""))
 		}
-		spec.AccessList, spec.KeyScheme = absolute(list), s.KeyScheme.V()
+		spec.AccessList, spec.KeyScheme = plan.Absolute(list), s.KeyScheme.V()
 	}
 	if t.Engine != nil {
 		spec.Engine = t.Engine.Info().Name
@@ -225,13 +225,6 @@ func warmup(w *setting.Value[setting.Warmup], keys uint64) (auto bool, gets uint
 	default:
 		return false, v.Gets, "a count"
 	}
-}
-
-func absolute(path string) string {
-	if full, err := filepath.Abs(path); path != "" && err == nil {
-		return full
-	}
-	return path // no working directory: the path as typed is the best there is
 }
 
 // LoadSpec is how a database of made is written with o.
