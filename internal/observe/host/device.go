@@ -61,14 +61,6 @@ func (d Device) Now() (io result.DeviceIO, err error) {
 	return io, err
 }
 
-// DeviceBetween returns what was counted after before and up to after.
-func DeviceBetween(before, after result.DeviceIO) result.DeviceIO {
-	return plus(after, -1, before)
-}
-
-// DeviceSum adds two counts of one device.
-func DeviceSum(a, b result.DeviceIO) result.DeviceIO { return plus(a, 1, b) }
-
 // ReadAheadKB is how much a sequential reader, and a fault on mapped memory, may
 // fetch beyond what it asked for.
 func (d Device) ReadAheadKB() (int, error) {

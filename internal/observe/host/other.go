@@ -62,16 +62,14 @@ func Allocated(dir string) (bytes int64, files int, err error) {
 	return bytes, files, err
 }
 
-func StartWatch(string) *Watch                               { return new(Watch) }
-func (*Watch) Stop() (*result.Machine, []engine.Warning)     { return nil, nil }
-func DeviceOf(string) (Device, error)                        { return Device{}, errLinux }
-func (Device) Now() (io result.DeviceIO, err error)          { return io, errLinux }
-func (Device) ReadAheadKB() (int, error)                     { return 0, errLinux }
-func DeviceBetween(_, _ result.DeviceIO) (d result.DeviceIO) { return d }
-func DeviceSum(_, _ result.DeviceIO) (d result.DeviceIO)     { return d }
-func DirectSupported(string) error                           { return errLinux }
-func FreeBytes(string) (int64, error)                        { return 0, errLinux }
-func AvailableMemory() int64                                 { return 0 }
+func StartWatch(string) *Watch                           { return new(Watch) }
+func (*Watch) Stop() (*result.Machine, []engine.Warning) { return nil, nil }
+func DeviceOf(string) (Device, error)                    { return Device{}, errLinux }
+func (Device) Now() (io result.DeviceIO, err error)      { return io, errLinux }
+func (Device) ReadAheadKB() (int, error)                 { return 0, errLinux }
+func DirectSupported(string) error                       { return errLinux }
+func FreeBytes(string) (int64, error)                    { return 0, errLinux }
+func AvailableMemory() int64                             { return 0 }
 func Limit(context.Context, LimitPlan, func(string)) (*result.Disk, error) {
 	return nil, errLinux
 }
@@ -91,8 +89,6 @@ func ProbeReads(context.Context, string, []int, float64) ([]ProbePoint, error) {
 }
 func ProbeWrite(context.Context, string) (float64, error)         { return 0, errLinux }
 func ProcessNow() (p result.ProcessIO, err error)                 { return p, errLinux }
-func ProcessBetween(_, _ result.ProcessIO) (p result.ProcessIO)   { return p }
-func ProcessSum(_, _ result.ProcessIO) (p result.ProcessIO)       { return p }
 func PeakRSS() (int64, error)                                     { return 0, errLinux }
 func ResetPeakRSS() error                                         { return errLinux }
 func RSS() (int64, error)                                         { return 0, errLinux }

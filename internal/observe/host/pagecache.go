@@ -18,8 +18,9 @@ import (
 // Evict takes the files below dir out of the page cache and says how. It needs
 // no root. Pages that another process has mapped stay: Resident tells what is left.
 func Evict(ctx context.Context, dir string) (method string, err error) {
+	defer wrap(&err, "evict %s from the page cache", dir)
 	if err := releaseMapped(dir); err != nil {
-		return "", fmt.Errorf("evict %s from the page cache: %w", dir, err)
+		return "", err
 	}
 	err = eachFile(ctx, dir, func(f *os.File, bytes int64) error {
 		// Dirty pages are not dropped.
@@ -38,10 +39,7 @@ func Evict(ctx context.Context, dir string) (method string, err error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return "", fmt.Errorf("evict %s from the page cache: %w", dir, err)
-	}
-	return "fsync and fadvise(DONTNEED) of each file", nil
+	return "fsync and fadvise(DONTNEED) of each file", err
 }
 
 // releaseMapped gives back the pages of files below dir that this process has touched through
@@ -124,6 +122,7 @@ func Warm(ctx context.Context, dir string, progress func(done, total int64)) (er
 // page cache holds: the proof of cold or warm. The kernel tells owners of a file
 // and root only.
 func Resident(dir string) (resident, total int64, err error) {
+	defer wrap(&err, "ask what the page cache holds of %s", dir)
 	err = eachFile(context.Background(), dir, func(f *os.File, bytes int64) error {
 		pages, err := residentPages(f, bytes)
 		if err != nil {
@@ -133,10 +132,7 @@ func Resident(dir string) (resident, total int64, err error) {
 		resident += min(bytes, pages*int64(os.Getpagesize())) // the last page is not full
 		return nil
 	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("ask what the page cache holds of %s: %w", dir, err)
-	}
-	return resident, total, nil
+	return resident, total, err
 }
 
 func residentPages(f *os.File, bytes int64) (int64, error) {

@@ -82,7 +82,7 @@ func TestColdReadsCostDeviceBytes(t *testing.T) {
 		if err := Warm(context.Background(), dir, nil); err != nil {
 			t.Fatal(err)
 		}
-		return ProcessBetween(before, processNow(t)).ReadBytes
+		return Between(before, processNow(t)).ReadBytes
 	}
 	if _, err := Evict(context.Background(), dir); err != nil {
 		t.Fatal(err)

@@ -32,11 +32,10 @@ const probeBytes = 256 << 20
 // enough, and else a file that it writes and deletes. GOMAXPROCS is raised
 // meanwhile: every reader needs a thread that the scheduler lets block.
 func ProbeReads(ctx context.Context, dir string, inFlight []int, seconds float64) (points []ProbePoint, err error) {
-	defer wrap(&err, "probe the disk of %s", dir)
 	if len(inFlight) == 0 || slices.Min(inFlight) < 1 || !(seconds > 0) {
-		return nil, fmt.Errorf("at least one read in flight and a time are needed, not %v for %v s", inFlight, seconds)
+		return nil, fmt.Errorf("probe the disk of %s: at least one read in flight and a time are needed, not %v for %v s", dir, inFlight, seconds)
 	}
-	p, err := openProbe(ctx, dir)
+	p, err := OpenProbe(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +43,7 @@ func ProbeReads(ctx context.Context, dir string, inFlight []int, seconds float64
 	for _, n := range inFlight {
 		point, err := p.Read(ctx, n, seconds)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("probe the disk of %s: %w", dir, err)
 		}
 		points = append(points, point)
 	}
@@ -63,10 +62,6 @@ type Probe struct {
 // what was written.
 func OpenProbe(ctx context.Context, dir string) (p *Probe, err error) {
 	defer wrap(&err, "probe the disk of %s", dir)
-	return openProbe(ctx, dir)
-}
-
-func openProbe(ctx context.Context, dir string) (*Probe, error) {
 	if err := tryDirect(dir); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func TestProbeReadsReachTheDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	device := DeviceBetween(before, deviceNow(t, d))
+	device := Between(before, deviceNow(t, d))
 	var reads int64
 	for _, p := range points {
 		t.Logf("%2d in flight: %6.0f reads/s, mean %4.0f us, p99 %4.0f us", p.InFlight, p.ReadsPerSecond, p.MeanNanos/1e3, float64(p.P99Nanos)/1e3)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -46,25 +45,6 @@ func ProcessNow() (result.ProcessIO, error) {
 		UserNanos:           usage.Utime.Nano(),
 		SystemNanos:         usage.Stime.Nano(),
 	}, nil
-}
-
-// ProcessBetween returns what was counted after before and up to after.
-func ProcessBetween(before, after result.ProcessIO) result.ProcessIO {
-	return plus(after, -1, before)
-}
-
-// ProcessSum adds two counts.
-func ProcessSum(a, b result.ProcessIO) result.ProcessIO { return plus(a, 1, b) }
-
-// plus adds times b to a, in every field that is a whole number.
-func plus[Counts any](a Counts, times int64, b Counts) Counts {
-	to, from := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
-	for i := range to.NumField() {
-		if field := to.Field(i); field.CanInt() {
-			field.SetInt(field.Int() + times*from.Field(i).Int())
-		}
-	}
-	return a
 }
 
 // PeakRSS is the most memory this process has had resident, in bytes, since its

@@ -25,7 +25,7 @@ func TestProcessCountsItsReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := ProcessBetween(before, processNow(t))
+	d := Between(before, processNow(t))
 	// One read is ProcessNow's own.
 	if d.ReadCalls != blocks+1 {
 		t.Errorf("%d read calls, want %d", d.ReadCalls, blocks+1)
@@ -49,7 +49,7 @@ func TestProcessCountsItsTime(t *testing.T) {
 	for cpu()-start < spun {
 	}
 	time.Sleep(time.Millisecond)
-	d := ProcessBetween(before, processNow(t))
+	d := Between(before, processNow(t))
 	if got, most := time.Duration(d.UserNanos+d.SystemNanos), cpu()-start; got < spun*8/10 || got > most+spun/5 {
 		t.Errorf("%v of CPU by getrusage are %v", most, got)
 	}

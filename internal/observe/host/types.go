@@ -3,6 +3,9 @@ package host
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+
+	"github.com/statelab/statelab/result"
 )
 
 // Device is the block device under a directory.
@@ -14,6 +17,28 @@ type Device struct {
 	// that mount. Other mount namespaces cannot be seen from here.
 	Private bool
 	Backing string // file behind a loop device
+}
+
+// Counters are what the kernel counts.
+type Counters interface {
+	result.ProcessIO | result.DeviceIO
+}
+
+// Between is what was counted after before and up to after.
+func Between[C Counters](before, after C) C { return plus(after, -1, before) }
+
+// Sum adds two counts, of one device.
+func Sum[C Counters](a, b C) C { return plus(a, 1, b) }
+
+// plus adds times b to a, in every field that is a whole number.
+func plus[C Counters](a C, times int64, b C) C {
+	to, from := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
+	for i := range to.NumField() {
+		if field := to.Field(i); field.CanInt() {
+			field.SetInt(field.Int() + times*from.Field(i).Int())
+		}
+	}
+	return a
 }
 
 // Existing is the nearest folder above dir that exists: dir may be made later.

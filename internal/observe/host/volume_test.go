@@ -76,7 +76,7 @@ func TestPrivateDeviceCountsExactly(t *testing.T) {
 		for _, n := range blocks {
 			read(n)
 		}
-		device, own := DeviceBetween(before, deviceNow(t, d)), ProcessBetween(process, processNow(t))
+		device, own := Between(before, deviceNow(t, d)), Between(process, processNow(t))
 		t.Logf("%s (%s): %d reads -> %d device reads, %d merged, %d device bytes; the process: %d bytes",
 			c.mode, method, reads, device.Reads, device.ReadMerges, device.ReadBytes, own.ReadBytes)
 		if device.Reads != reads || device.ReadMerges != 0 || device.ReadBytes != reads*blockBytes {
@@ -118,7 +118,7 @@ func TestLargeReadsAreSplit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		device := DeviceBetween(before, deviceNow(t, d))
+		device := Between(before, deviceNow(t, d))
 		t.Logf("%7d bytes (limit %d KB): %d reads -> %d device reads of %d bytes", blockBytes, limitKB, reads, device.Reads, device.ReadBytes)
 		if device.ReadBytes != int64(reads*blockBytes) {
 			t.Errorf("%d bytes were read, want %d", device.ReadBytes, reads*blockBytes)

@@ -70,7 +70,7 @@ func (w *Watch) Stop() (*result.Machine, []engine.Warning) {
 	if _, unknown := w.absent[diskBusy]; unknown {
 		m.DiskBusyShare, m.DiskOthersReadBytes, m.DiskOthersWriteBytes = nil, nil, nil
 	}
-	return m, warnings(m, ProcessBetween(w.begin.own, end.own), governor(), w.readAhead)
+	return m, warnings(m, Between(w.begin.own, end.own), governor(), w.readAhead)
 }
 
 func (w *Watch) lacks(why error, figures ...string) {
@@ -108,7 +108,7 @@ const tickNanos = int64(time.Second) / 100
 func between(begin, end moment) *result.Machine {
 	m := &result.Machine{Seconds: end.at.Sub(begin.at).Seconds(), LoadAverageBegin: begin.load, LoadAverageEnd: end.load,
 		AvailableMemoryBegin: begin.available, AvailableMemoryEnd: end.available}
-	own, disk := ProcessBetween(begin.own, end.own), DeviceBetween(begin.disk, end.disk)
+	own, disk := Between(begin.own, end.own), Between(begin.disk, end.disk)
 	rate := func(bytes int64) *float64 {
 		return new(max(0, float64(bytes)/m.Seconds))
 	}

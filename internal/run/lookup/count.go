@@ -52,12 +52,12 @@ func deviceReadBytes(c cost) int64 {
 // sum is a cost and one that came after it.
 func sum(c, next cost) cost {
 	c.Seconds += next.Seconds
-	c.Process = host.ProcessSum(c.Process, next.Process)
+	c.Process = host.Sum(c.Process, next.Process)
 	c.Subject = layout.Counters{Reads: plus(c.Subject.Reads, next.Subject.Reads), ReadBytes: plus(c.Subject.ReadBytes, next.Subject.ReadBytes),
 		Writes: plus(c.Subject.Writes, next.Subject.Writes), WriteBytes: plus(c.Subject.WriteBytes, next.Subject.WriteBytes),
 		NodesNew: plus(c.Subject.NodesNew, next.Subject.NodesNew)}
 	if c.Device != nil && next.Device != nil {
-		c.Device = new(host.DeviceSum(*c.Device, *next.Device))
+		c.Device = new(host.Sum(*c.Device, *next.Device))
 	}
 	return c
 }

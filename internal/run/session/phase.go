@@ -75,7 +75,7 @@ type Cost[C any] struct {
 }
 
 func (s *Session[C]) cost(before, after Snapshot[C]) Cost[C] {
-	c := Cost[C]{counted: true, Seconds: after.at.Sub(before.at).Seconds(), Process: host.ProcessBetween(before.Process, after.Process)}
+	c := Cost[C]{counted: true, Seconds: after.at.Sub(before.at).Seconds(), Process: host.Between(before.Process, after.Process)}
 	switch {
 	case after.Subject == nil:
 	case before.Subject == nil:
@@ -84,7 +84,7 @@ func (s *Session[C]) cost(before, after Snapshot[C]) Cost[C] {
 		c.Subject = s.subject.Between(*before.Subject, *after.Subject)
 	}
 	if before.device != nil && after.device != nil {
-		c.Device = new(host.DeviceBetween(*before.device, *after.device))
+		c.Device = new(host.Between(*before.device, *after.device))
 	}
 	return c
 }

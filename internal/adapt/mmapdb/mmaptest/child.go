@@ -57,15 +57,15 @@ func read(e engine.Engine, dir, profile string) (c counted, err error) {
 			if err != nil {
 				return c, err
 			}
-			c.First = host.ProcessBetween(begin.process, first)
+			c.First = host.Between(begin.process, first)
 		}
 	}
 	end, err := now(device)
 	if err != nil {
 		return c, err
 	}
-	c.Process = host.ProcessBetween(begin.process, end.process)
-	c.Device = host.DeviceBetween(begin.device, end.device)
+	c.Process = host.Between(begin.process, end.process)
+	c.Device = host.Between(begin.device, end.device)
 	accesses := db.Counters().Accesses
 	if accesses == nil {
 		return c, errors.New("the engine does not tell the pages that Gets touch")
