@@ -196,6 +196,8 @@ type DB interface {
 	// Effective are the options the engine runs with, defaults resolved, by
 	// the engine's own names. cache_bytes and handles are always among them.
 	Effective() map[string]string
+	// CacheBytes is the size of the block cache that the engine runs with; 0 if it has none.
+	CacheBytes() int64
 	// Warnings are about this database or these options.
 	Warnings() []Warning
 

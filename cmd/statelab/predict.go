@@ -90,7 +90,7 @@ accesses of those Gets instead.
 }
 
 // storedRatio is what compression leaves of a block.
-var storedRatio = setting.Ratio(1.1, "0.935,0.775")
+var storedRatio = setting.Real("ratio", 1e-9, 1.1, "above 0 and at most 1.1 (example: 0.935,0.775)")
 
 // coresFlag is a number of processors, by default this machine's.
 func coresFlag(flags *pflag.FlagSet, to *experiment.Int, about string) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,9 @@ func (s suite) testEffective(t *testing.T) {
 	}
 	if s.info.Has(engine.HasNoHandles) {
 		handles = "0"
+	}
+	if shown := strconv.FormatInt(db.CacheBytes(), 10); shown != e["cache_bytes"] {
+		t.Errorf("CacheBytes is %s, the effective cache_bytes %s", shown, e["cache_bytes"])
 	}
 	if e["cache_bytes"] != cache || e["handles"] != handles {
 		t.Errorf("cache_bytes %q, handles %q: want %s and %s", e["cache_bytes"], e["handles"], cache, handles)

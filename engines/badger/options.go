@@ -156,6 +156,9 @@ func compression(name string) options.CompressionType {
 	return options.Snappy
 }
 
+// CacheBytes is the size of the block cache.
+func (d *db) CacheBytes() int64 { return d.settings.BlockCacheSize }
+
 // Effective are the options in force.
 func (d *db) Effective() map[string]string {
 	options := adapter.Effective(d.settings)

@@ -133,6 +133,9 @@ func resolve(info engine.Info, o engine.Options) (*bbolt.Options, []error) {
 	}, errs
 }
 
+// CacheBytes is 0: there is no block cache.
+func (*db) CacheBytes() int64 { return 0 }
+
 func (d *db) Effective() map[string]string {
 	return map[string]string{
 		"cache_bytes":  "0",

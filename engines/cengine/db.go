@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/sharedlib"
@@ -24,6 +25,8 @@ type db struct {
 	readOnly bool
 	handle   sharedlib.Handle // readers and writers are its children
 	stats    stats
+
+	cacheBytes int64
 }
 
 func (l *library) open(o engine.Options) (*db, error) {
@@ -45,6 +48,10 @@ func (d *db) examine() error {
 		if _, told := effective[name]; !told {
 			return fmt.Errorf("%s is not among the effective settings", name)
 		}
+	}
+	var err error
+	if d.cacheBytes, err = strconv.ParseInt(effective["cache_bytes"], 10, 64); err != nil {
+		return fmt.Errorf("the effective cache_bytes: %w", err)
 	}
 	if err := d.stats.examine(d.readStats(), d.library.capabilities); err != nil {
 		return err
@@ -86,6 +93,9 @@ func (d *db) Shape() (engine.Shape, error) {
 	}
 	return engine.Shape{Bytes: int64(s.bytes), Files: int(s.files)}, nil
 }
+
+// CacheBytes is the size of the block cache, as the library told when it was opened.
+func (d *db) CacheBytes() int64 { return d.cacheBytes }
 
 // Effective are the library's settings, and the library.
 func (d *db) Effective() map[string]string {

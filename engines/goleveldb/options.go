@@ -160,6 +160,9 @@ func (s *settings) translate(o engine.Options) *opt.Options {
 	return options
 }
 
+// CacheBytes is the size of the block cache.
+func (d *db) CacheBytes() int64 { return d.settings.BlockCacheCapacity }
+
 // Effective are the options in force.
 func (d *db) Effective() map[string]string {
 	options := adapter.Effective(d.settings)

@@ -182,6 +182,9 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	return s, append(errs, s.table.Check(info.Name, o)...)
 }
 
+// CacheBytes is 0: there is no block cache.
+func (*db) CacheBytes() int64 { return 0 }
+
 // Effective are the options in LMDB's names.
 func (d *db) Effective() map[string]string {
 	s := d.settings

@@ -274,6 +274,9 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 // they are in the process's own memory until it commits.
 func dirtyBytes(budget int64) int64 { return budget / 4 }
 
+// CacheBytes is 0: there is no block cache.
+func (*db) CacheBytes() int64 { return 0 }
+
 // Effective are the options in libmdbx's names.
 func (d *db) Effective() map[string]string {
 	s := d.settings

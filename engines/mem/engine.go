@@ -104,6 +104,9 @@ func (d *db) Counters() engine.Counters {
 
 func (*db) Shape() (engine.Shape, error) { return engine.Shape{}, nil }
 
+// CacheBytes is 0: there is no block cache.
+func (*db) CacheBytes() int64 { return 0 }
+
 func (*db) Effective() map[string]string {
 	return map[string]string{"cache_bytes": "0", "handles": "0"}
 }

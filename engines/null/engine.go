@@ -93,6 +93,9 @@ func (*db) Counters() engine.Counters { return engine.Counters{} }
 
 func (*db) Shape() (engine.Shape, error) { return engine.Shape{}, nil }
 
+// CacheBytes is 0: there is no block cache.
+func (*db) CacheBytes() int64 { return 0 }
+
 func (d *db) Effective() map[string]string {
 	return map[string]string{"cache_bytes": "0", "handles": "0", "ValueBytes": strconv.Itoa(len(d.value))}
 }

@@ -123,6 +123,9 @@ func (d *db) Sync(context.Context) error {
 	return nil
 }
 
+// CacheBytes is the size of the block cache.
+func (d *db) CacheBytes() int64 { return d.cacheBytes }
+
 // Effective are the options by RocksDB's own account, and what the harness asks
 // of every engine.
 func (d *db) Effective() map[string]string {

@@ -234,6 +234,9 @@ func (d *live) Shape() (engine.Shape, error) {
 	return shape, nil
 }
 
+// CacheBytes is the size of the block cache.
+func (d *live) CacheBytes() int64 { return d.config.CacheBytes }
+
 // Effective are the options in force.
 func (d *live) Effective() map[string]string { return d.effective }
 

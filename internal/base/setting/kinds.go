@@ -20,47 +20,14 @@ type Kind[T any] struct {
 	show     func(T) string // of a value that was not parsed; nil: as fmt prints it
 }
 
-// Text is any text.
-var Text = Kind[string]{Parse: func(text string) (string, error) { return text, nil }, optional: true}
-
-// Yes is a switch.
-var Yes = Kind[bool]{Name: "bool", Parse: func(text string) (bool, error) {
-	is, err := strconv.ParseBool(text)
-	if err != nil {
-		err = mustBe("true or false")
-	}
-	return is, err
-}}
-
-// Choice is one of several words.
-func Choice(legal ...string) Kind[string] {
-	return Kind[string]{Parse: func(text string) (string, error) {
-		if !slices.Contains(legal, text) {
-			return "", mustBe("one of %s", strings.Join(legal, ", "))
+// kind has one thing to say about a text that parse does not take: what it must be.
+func kind[T any](name, must string, parse func(text string) (T, bool)) Kind[T] {
+	return Kind[T]{Name: name, Parse: func(text string) (value T, err error) {
+		value, ok := parse(text)
+		if !ok {
+			return *new(T), &Mistake{Text: "must be " + must}
 		}
-		return text, nil
-	}}
-}
-
-// Count is a number such as 500k.
-func Count(least uint64, example string) Kind[uint64] {
-	return Kind[uint64]{Name: "count", Parse: func(text string) (uint64, error) {
-		n, err := unit.ParseCount(text)
-		if err == nil && n < least {
-			err = mustBe("at least %d (example: %s)", least, example)
-		}
-		return n, err
-	}}
-}
-
-// Int is a whole number in a range.
-func Int(from, to int, example string) Kind[int] {
-	return Kind[int]{Name: "int", Parse: func(text string) (int, error) {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < from || n > to {
-			return 0, mustBe("from %d to %d (example: %s)", from, to, example)
-		}
-		return n, nil
+		return value, nil
 	}}
 }
 
@@ -70,81 +37,88 @@ func (k Kind[T]) Optional() Kind[T] {
 	return k
 }
 
-// Ratio is a number above 0 and at most most.
-func Ratio(most float64, example string) Kind[float64] {
-	return Kind[float64]{Name: "ratio", Parse: func(text string) (float64, error) {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(v > 0 && v <= most) {
-			return 0, mustBe("above 0 and at most %g (example: %s)", most, example)
+// Text is any text.
+var Text = Kind[string]{Parse: func(text string) (string, error) { return text, nil }, optional: true}
+
+// Yes is a switch.
+var Yes = kind("bool", "true or false", func(text string) (bool, bool) {
+	is, err := strconv.ParseBool(text)
+	return is, err == nil
+})
+
+// Choice is one of several words.
+func Choice(legal ...string) Kind[string] {
+	return kind("", "one of "+strings.Join(legal, ", "), func(text string) (string, bool) { return text, slices.Contains(legal, text) })
+}
+
+// Count is a number such as 500k.
+func Count(least uint64, example string) Kind[uint64] {
+	return Kind[uint64]{Name: "count", Parse: func(text string) (uint64, error) {
+		n, err := unit.ParseCount(text)
+		if err == nil && n < least {
+			err = &Mistake{Text: fmt.Sprintf("must be at least %d (example: %s)", least, example)}
 		}
-		return v, nil
+		return n, err
 	}}
+}
+
+// Int is a whole number in a range.
+func Int(from, to int, example string) Kind[int] {
+	return kind("int", fmt.Sprintf("from %d to %d (example: %s)", from, to, example), func(text string) (int, bool) {
+		n, err := strconv.Atoi(text)
+		return n, err == nil && n >= from && n <= to
+	})
 }
 
 // Threads is a number of threads or processors.
 var Threads = Int(1, 4096, "8")
 
 // Seed is any whole number.
-var Seed = Kind[uint64]{Name: "uint", Parse: func(text string) (uint64, error) {
+var Seed = kind("uint", "a whole number (example: 1)", func(text string) (uint64, bool) {
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		err = mustBe("a whole number (example: 1)")
-	}
-	return n, err
-}}
+	return n, err == nil
+})
+
+// Real is a number in a range, of which must tells.
+func Real(name string, least, most float64, must string) Kind[float64] {
+	return kind(name, must, func(text string) (float64, bool) {
+		v, err := strconv.ParseFloat(text, 64)
+		return v, err == nil && v >= least && v <= most
+	})
+}
 
 // Number is any number that is not negative.
-var Number = Kind[float64]{Name: "number", Parse: func(text string) (float64, error) {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0 && v <= math.MaxFloat64) {
-		return 0, mustBe("a number that is not negative (example: 0.5)")
-	}
-	return v, nil
-}}
+var Number = Real("number", 0, math.MaxFloat64, "a number that is not negative (example: 0.5)")
 
 // Seconds is a time in seconds from least to most.
 func Seconds(least, most float64, example string) Kind[float64] {
-	return Kind[float64]{Name: "seconds", Parse: func(text string) (float64, error) {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(v >= least && v <= most) {
-			return 0, mustBe("from %g to %g (example: %s)", least, most, example)
-		}
-		return v, nil
-	}}
+	return Real("seconds", least, most, fmt.Sprintf("from %g to %g (example: %s)", least, most, example))
 }
 
 // Share is a part of a whole, such as 20%.
-var Share = Kind[float64]{Name: "share", show: percent, Parse: func(text string) (float64, error) {
-	share, ok, err := unit.ParsePercent(text)
-	if err != nil || !ok || share > 1 {
-		return 0, mustBe("a share from 0%% to 100%% (example: 20%%)")
-	}
-	return share, nil
-}}
+var Share = func() Kind[float64] {
+	k := kind("share", "a share from 0% to 100% (example: 20%)", func(text string) (float64, bool) {
+		share, ok, err := unit.ParsePercent(text)
+		return share, ok && err == nil && share <= 1
+	})
+	k.show = percent
+	return k
+}()
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', -1, 64) + "%" }
 
 // Rate is a number of operations per second: 20k or 20k/s.
-var Rate = Kind[float64]{Name: "rate", Parse: func(text string) (float64, error) {
+var Rate = kind("rate", "a number of operations per second (example: 20k)", func(text string) (float64, bool) {
 	n, err := unit.ParseCount(strings.TrimSuffix(text, "/s"))
-	if err != nil {
-		err = mustBe("a number of operations per second (example: 20k)")
-	}
-	return float64(n), err
-}}
+	return float64(n), err == nil
+})
 
 // Duration is a time such as 60s; 0 needs no unit.
 func Duration(example string) Kind[time.Duration] {
-	return Kind[time.Duration]{Name: "duration", Parse: func(text string) (time.Duration, error) {
-		if text == "0" {
-			return 0, nil
-		}
+	return kind("duration", "a duration (example: "+example+")", func(text string) (time.Duration, bool) {
 		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			err = mustBe("a duration (example: %s)", example)
-		}
-		return d, err
-	}}
+		return d, err == nil && d >= 0
+	})
 }
 
 // Size is a number of bytes, named what in mistakes, of at least so many.
@@ -186,7 +160,7 @@ func (c CacheSize) String() string {
 var Cache = Kind[CacheSize]{Name: "size", optional: true, Parse: func(text string) (c CacheSize, err error) {
 	share, ok, err := unit.ParsePercent(text)
 	if !ok {
-		c.Bytes, err = unit.ParseSize("cache size", text, "64MiB, 0.1%")
+		c.Bytes, err = Size("cache size", 0, "64MiB, 0.1%").Parse(text)
 		if err == nil && c.Bytes == 0 {
 			err = fmt.Errorf("the cache must be larger than 0 (examples: 64MiB, 0.1%%)")
 		}
@@ -209,40 +183,33 @@ type Warmup struct {
 // Of is the number of Gets for so many keys, 0 for those that it takes.
 func (w Warmup) Of(keys uint64) uint64 { return w.Gets + uint64(w.Share*float64(keys)) }
 
-// WarmupKind reads a Warmup.
-var WarmupKind = Kind[Warmup]{Parse: func(text string) (w Warmup, err error) {
-	share, ok, err := unit.ParsePercent(text)
+func (w Warmup) String() string {
 	switch {
-	case text == "auto":
-		w.Auto = true
-	case err != nil || ok:
-		w.Share = share
-	default:
-		if w.Gets, err = unit.ParseCount(text); err != nil {
-			err = mustBe("auto, a number such as 100k, or a share of the keys such as 0.05%%")
-		}
+	case w.Auto:
+		return "auto"
+	case w.Share > 0:
+		return percent(w.Share)
 	}
-	return w, err
-}}
+	return strconv.FormatUint(w.Gets, 10)
+}
+
+// WarmupKind reads a Warmup.
+var WarmupKind = kind("", "auto, a number such as 100k, or a share of the keys such as 0.05%", func(text string) (w Warmup, ok bool) {
+	if text == "auto" {
+		return Warmup{Auto: true}, true
+	}
+	share, is, err := unit.ParsePercent(text)
+	if w.Share = share; !is {
+		w.Gets, err = unit.ParseCount(text)
+	}
+	return w, err == nil
+})
 
 // Place is where runs are carried out.
 type Place struct {
 	Cluster   bool   // Slurm; else on this machine
 	Partition string // of the cluster; "": its default
 }
-
-// Where reads a Place: local, slurm or slurm:PARTITION.
-var Where = Kind[Place]{optional: true, Parse: func(text string) (p Place, err error) {
-	name, partition, given := strings.Cut(text, ":")
-	switch {
-	case text == "local":
-	case name != "slurm" || given && partition == "":
-		err = mustBe("local, slurm or slurm:PARTITION (example: --on slurm:fast)")
-	default:
-		p = Place{true, partition}
-	}
-	return p, err
-}}
 
 func (p Place) String() string {
 	switch {
@@ -254,12 +221,9 @@ func (p Place) String() string {
 	return "slurm:" + p.Partition
 }
 
-func (w Warmup) String() string {
-	switch {
-	case w.Auto:
-		return "auto"
-	case w.Share > 0:
-		return percent(w.Share)
-	}
-	return strconv.FormatUint(w.Gets, 10)
-}
+// Where reads a Place: local, slurm or slurm:PARTITION.
+var Where = kind("", "local, slurm or slurm:PARTITION (example: --on slurm:fast)", func(text string) (p Place, ok bool) {
+	name, partition, given := strings.Cut(text, ":")
+	p = Place{name == "slurm", partition}
+	return p, text == "local" || p.Cluster && given == (partition != "")
+}).Optional()

@@ -54,11 +54,6 @@ func (m *Mistake) Error() string {
 	return fmt.Sprintf("%q: %s", m.Value, m.Text)
 }
 
-// mustBe is the error of a kind about the value at hand.
-func mustBe(format string, args ...any) error {
-	return &Mistake{Text: "must be " + fmt.Sprintf(format, args...)}
-}
-
 // Value is a setting of one value or, where it is an axis, of several. The zero Value has no
 // kind; declare it with One or Axis.
 type Value[T any] struct {

@@ -10,6 +10,7 @@ package experiment
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -166,23 +167,18 @@ type Priced struct {
 	At, ContractAt, GasPerSecond Count
 }
 
+// subjects are the settings of each verb's subject.
+var subjects = map[string]func() Subject{
+	Load: func() Subject { return new(Loaded) }, Sweep: func() Subject { return new(Swept) }, Replay: func() Subject { return new(Replayed) },
+	Layouts: func() Subject { return new(States) }, Disk: func() Subject { return new(Probed) }, Price: func() Subject { return new(Priced) },
+}
+
 // New is an experiment with a verb's defaults.
 func New(verb string) *Experiment {
-	e := &Experiment{Measure: verb}
-	switch verb {
-	case Load:
-		e.Subject = new(Loaded)
-	case Replay:
-		e.Subject = new(Replayed)
-	case Layouts:
-		e.Subject = new(States)
-	case Disk:
-		e.Subject = new(Probed)
-	case Price:
-		e.Subject = new(Priced)
-	default:
-		e.Measure, e.Subject = Sweep, new(Swept)
+	if verb == oneRead {
+		verb = Sweep
 	}
+	e := &Experiment{Measure: verb, Subject: subjects[verb]()}
 	for _, f := range e.Fields() {
 		f.To.Fall(f.Value)
 	}
@@ -192,20 +188,9 @@ func New(verb string) *Experiment {
 // Clone is a copy whose settings can be changed.
 func (e *Experiment) Clone() *Experiment {
 	c := *e
-	switch s := e.Subject.(type) {
-	case *Loaded:
-		c.Subject = new(*s)
-	case *Swept:
-		c.Subject = new(*s)
-	case *Replayed:
-		c.Subject = new(*s)
-	case *States:
-		c.Subject = new(*s)
-	case *Probed:
-		c.Subject = new(*s)
-	case *Priced:
-		c.Subject = new(*s)
-	}
+	subject := reflect.New(reflect.TypeOf(e.Subject).Elem())
+	subject.Elem().Set(reflect.ValueOf(e.Subject).Elem())
+	c.Subject = subject.Interface().(Subject)
 	return &c
 }
 

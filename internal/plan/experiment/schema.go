@@ -7,13 +7,18 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 )
 
-// known are the fields of all verbs in the order of files, and the verbs that take each.
+// known are the fields of all verbs in the order of files, each as the verb declares it that takes
+// most values, and the verbs that take each.
 func known() (fields []Field, verbs map[string][]string) {
 	verbs = map[string][]string{}
 	for _, verb := range Measures() {
 		for _, f := range New(verb).Fields() {
-			if verbs[f.Key] == nil {
+			at := slices.IndexFunc(fields, func(known Field) bool { return known.Key == f.Key })
+			switch {
+			case at < 0:
 				fields = append(fields, f)
+			case f.To.Form() == setting.List:
+				fields[at] = f
 			}
 			verbs[f.Key] = append(verbs[f.Key], verb)
 		}
@@ -58,12 +63,12 @@ func (f Field) schema(verbs []string) map[string]any {
 	value := map[string]any{"type": []string{"string", "number"}}
 	several := map[string]any{"anyOf": []any{value, map[string]any{"type": "array", "items": value}}}
 	s := value
-	switch axis := slices.ContainsFunc(verbs, func(verb string) bool { return New(verb).form(f.Key) == setting.List }); {
-	case f.To.Form() == setting.Switch:
+	switch f.To.Form() {
+	case setting.Switch:
 		s = map[string]any{"type": "boolean"}
-	case f.To.Form() == setting.Mapping:
+	case setting.Mapping:
 		s = map[string]any{"type": "object", "additionalProperties": several}
-	case axis:
+	case setting.List:
 		s = several
 	}
 	s["description"] = about
@@ -71,14 +76,4 @@ func (f Field) schema(verbs []string) map[string]any {
 		s["default"] = f.Value
 	}
 	return s
-}
-
-// form is how a field is written in e's file; Single for one that e does not have.
-func (e *Experiment) form(key string) setting.Form {
-	for _, f := range e.Fields() {
-		if f.Key == key {
-			return f.To.Form()
-		}
-	}
-	return setting.Single
 }

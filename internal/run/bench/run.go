@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -102,11 +101,7 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 	}
 	r.Result.Engine.Options = r.db.Effective()
 	r.noteMemory()
-	if text, ok := r.Result.Engine.Options["cache_bytes"]; ok {
-		if r.Result.Cache.Effective, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return fmt.Errorf("effective cache_bytes: %w", err)
-		}
-	}
+	r.Result.Cache.Effective = r.db.CacheBytes()
 	if o.TraceAccesses {
 		return nil // with a cache that is meant to keep nothing
 	}

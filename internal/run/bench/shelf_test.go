@@ -40,6 +40,7 @@ func (s *shelf) Writer() (engine.Writer, error)                          { retur
 func (*shelf) Sync(context.Context) error                                { return nil }
 func (*shelf) Settle(context.Context, func(engine.Settling)) error       { return nil }
 func (*shelf) Effective() map[string]string                              { return map[string]string{"cache_bytes": "4096"} }
+func (*shelf) CacheBytes() int64                                         { return 4096 }
 func (*shelf) Warnings() []engine.Warning                                { return nil }
 func (*shelf) Close() error                                              { return nil }
 func (s *shelf) Shape() (engine.Shape, error) {
