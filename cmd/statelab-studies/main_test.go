@@ -28,7 +28,8 @@ func TestValidate(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errors.String())
 	}
 	text, err := os.ReadFile(filepath.Join(out, "prediction-validation.md"))
-	if err != nil || !bytes.Contains(text, said.Bytes()) || !strings.Contains(said.String(), "| 2.5000 |") || !strings.Contains(said.String(), "1 points: mean error") {
+	if err != nil || !bytes.Contains(text, said.Bytes()) || !strings.Contains(said.String(), "| 2.5000 |") ||
+		!strings.Contains(said.String(), "1 points: mean error") {
 		t.Errorf("%v: %s", err, said.String())
 	}
 	if _, err := os.Stat(filepath.Join(out, "predicted-3m.png")); err != nil {
