@@ -199,15 +199,9 @@ func (b *Board) Chart() *view.Chart {
 		return nil
 	}
 	scale := cmp.Or(b.metric.scale.Size, 1)
-	bars := view.Bars{About: b.Question, Panels: []view.Axis{{Label: b.Figure, Unit: b.metric.scale.Name}}}
-	set := view.BarSet{Color: view.Blue, Values: [][]float64{nil}}
-	for _, r := range b.Rows {
-		bars.Groups = append(bars.Groups, b.short(r))
-		set.Values[0] = append(set.Values[0], r.Middle/scale)
-		set.Spans = append(set.Spans, view.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale})
-	}
-	bars.Sets = []view.BarSet{set}
-	return bars.Chart(nil)
+	return view.Ranges(b.Question, "", view.Axis{Label: b.Figure, Unit: b.metric.scale.Name}, b.Rows, b.short, func(r Ranked) (at float64, span view.Range) {
+		return r.Middle / scale, view.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale}
+	})
 }
 
 // short names a line under its bar: by the engine, or where others have the same

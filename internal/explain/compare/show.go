@@ -279,17 +279,10 @@ func (p Pair) estimates() string {
 
 // changes is a bar of every relative change, with its interval.
 func changes(p Pair) *view.Chart {
-	bars := view.Bars{About: "change of each figure", X: "figure", Panels: []view.Axis{{Label: "compared / baseline"}}}
-	set := view.BarSet{Color: view.Blue, Values: [][]float64{nil}}
-	for _, f := range p.Figures {
-		if f.Relative {
-			bars.Groups = append(bars.Groups, strings.ReplaceAll(f.metric.noun, " per ", "/"))
-			set.Values[0], set.Spans = append(set.Values[0], 1+f.Change), append(set.Spans, view.Range{Low: 1 + f.Low, High: 1 + f.High})
-		}
-	}
-	if len(bars.Groups) == 0 {
-		return nil
-	}
-	bars.Sets = []view.BarSet{set}
-	return bars.Chart(nil)
+	relative := slices.DeleteFunc(slices.Clone(p.Figures), func(f Figure) bool { return !f.Relative })
+	return view.Ranges("change of each figure", "figure", view.Axis{Label: "compared / baseline"}, relative,
+		func(f Figure) string { return strings.ReplaceAll(f.metric.noun, " per ", "/") },
+		func(f Figure) (at float64, span view.Range) {
+			return 1 + f.Change, view.Range{Low: 1 + f.Low, High: 1 + f.High}
+		})
 }

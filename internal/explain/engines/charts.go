@@ -21,9 +21,12 @@ func stackOrder() []engine.BlockType {
 // typesIn are the types of which any point has something to show.
 func typesIn(pts []Point, of func(result.Figures) map[string]float64) []engine.BlockType {
 	return slices.DeleteFunc(stackOrder(), func(kind engine.BlockType) bool {
-		return !slices.ContainsFunc(pts, func(p Point) bool { return of(p.Figures)[kind.String()] >= 0.0005 })
+		return !slices.ContainsFunc(pts, func(p Point) bool { return of(p.Figures)[kind.String()] >= least })
 	})
 }
+
+// least is what a chart can show of a type, in reads per Get or as a share.
+const least = 0.0005
 
 func readsByType(f result.Figures) map[string]float64 { return f.BlockReadsPerGetByType }
 func hitsByType(f result.Figures) map[string]float64  { return f.HitRate }
@@ -144,16 +147,23 @@ func (c curve) readsColumns() []column {
 // value of the axis.
 func typeBars(c curve) *view.Chart {
 	pts := c.having(func(p Point) bool { return p.Status == result.OK && p.Figures.BlockReadsPerGet != nil })
-	bars := view.Bars{About: "block reads per Get, stacked by block type", X: c.x, Stacked: true, Panels: []view.Axis{readsPerGet}}
-	for _, p := range pts {
-		bars.Groups = append(bars.Groups, c.pointName(p))
+	return stackedTypes("block reads per Get, stacked by block type", c.x, pts, c.pointName, func(p Point) map[string]float64 { return readsByType(p.Figures) })
+}
+
+// stackedTypes has a bar for each row, stacked by what it reads of each block type.
+func stackedTypes[R any](about, x string, rows []R, name func(R) string, reads func(R) map[string]float64) *view.Chart {
+	bars := view.Bars{About: about, X: x, Stacked: true, Panels: []view.Axis{readsPerGet}}
+	for _, r := range rows {
+		bars.Groups = append(bars.Groups, name(r))
 	}
-	for _, kind := range typesIn(pts, readsByType) {
+	for _, kind := range stackOrder() {
 		set := view.BarSet{Name: typeLabel(kind), Color: typeColor(kind), Values: [][]float64{nil}}
-		for _, p := range pts {
-			set.Values[0] = append(set.Values[0], p.Figures.BlockReadsPerGetByType[kind.String()])
+		for _, r := range rows {
+			set.Values[0] = append(set.Values[0], reads(r)[kind.String()])
 		}
-		bars.Sets = append(bars.Sets, set)
+		if slices.ContainsFunc(set.Values[0], func(v float64) bool { return v >= least }) {
+			bars.Sets = append(bars.Sets, set)
+		}
 	}
 	return bars.Chart(view.PerGet)
 }
@@ -164,15 +174,18 @@ func hitRateChart(c curve) *view.Chart {
 	if len(pts) < 2 {
 		return nil
 	}
-	chart, panel := onePanel("hit rate of each block type by cache size", c.sweep.sizes(), view.Percents("hit rate"))
-	for _, kind := range typesIn(pts, hitsByType) {
-		panel.Line(typeLabel(kind), hitRate("", kind.String()).Against(cacheBytes, pts), typeLook(kind))
+	return hitChart("hit rate of each block type by cache size", c.sweep.sizes(), typesIn(pts, hitsByType),
+		func(kind engine.BlockType) view.XYs { return hitRate("", kind.String()).Against(cacheBytes, pts) }, c.sweep.Inflection, reservedOf(c.pts))
+}
+
+// hitChart has a line for each type of blocks.
+func hitChart(about string, x view.Axis, kinds []engine.BlockType, line func(engine.BlockType) view.XYs, i *result.Inflection, reserved int64) *view.Chart {
+	chart, panel := onePanel(about, x, view.Percents("hit rate"))
+	for _, kind := range kinds {
+		panel.Line(typeLabel(kind), line(kind), typeLook(kind))
 	}
-	if !chart.Drawn() {
-		return nil
-	}
-	markInflection(chart, c.sweep.Inflection, reservedOf(c.pts))
-	return chart
+	markInflection(chart, i, reserved)
+	return chart.OrNil()
 }
 
 // deviceChart compares the device's account with the engine's.
@@ -185,12 +198,9 @@ func deviceChart(c curve) *view.Chart {
 	chart, panel := onePanel("device reads and block reads per Get by cache size", c.sweep.sizes(), view.Axis{Label: "reads per Get"})
 	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: view.Circle, Width: 2.6})
 	panel.Line("device reads", device, deviceLook())
-	if !chart.Drawn() {
-		return nil
-	}
 	labels(panel, slices.DeleteFunc(pts, func(p Point) bool { return p.Figures.DeviceReadsPerGet == nil || p.Figures.Agreement == nil }),
 		func(p Point) string { return "×" + view.Number(*p.Figures.Agreement) })
-	return chart
+	return chart.OrNil()
 }
 
 // overlay draws one column of several curves. With more than one sweep the x axis is
@@ -299,10 +309,7 @@ func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) 
 		}
 		panel.Line(c.pointName(pts[i]), quantiles(of(pts[i])), look)
 	}
-	if !chart.Drawn() {
-		return nil
-	}
-	return chart
+	return chart.OrNil()
 }
 
 // quantiles samples a histogram evenly in -log10(1-q), as far as its count
@@ -434,10 +441,7 @@ func axisChart(x string, curves []curve) (chart *view.Chart, left int) {
 		speed.Line(diskLimit, c.ceiling(at, 20*slices.Max(gets.Values(pts))), view.Style{Color: look.Color, Dash: view.Dotted(), Width: 1.4})
 		drawn++
 	}
-	if drawn == 0 || !chart.Drawn() {
-		return nil, 0
-	}
-	return chart, left
+	return chart.OrNil(), left
 }
 
 var getsASecond = view.Axis{Label: "Gets per second", Format: view.AsCount}

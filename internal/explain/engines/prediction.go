@@ -250,16 +250,9 @@ func (p Prediction) hits() *view.Chart {
 	if len(p.Points) < 2 {
 		return nil
 	}
-	chart, panel := onePanel("predicted hit rate by cache size and block type", view.Sizes(float64(p.Database)), view.Percents("hit rate"))
 	size := view.Column[result.PredictedPoint]{Value: func(q result.PredictedPoint) *float64 { return view.Some(float64(q.CacheBytes)) }}
-	for _, kind := range p.types() {
-		panel.Line(typeLabel(kind), rateOf(kind).Against(size, p.bySize()), typeLook(kind))
-	}
-	if !chart.Drawn() {
-		return nil
-	}
-	markInflection(chart, &p.Inflection, p.reserved())
-	return chart
+	return hitChart("predicted hit rate by cache size and block type", view.Sizes(float64(p.Database)), p.types(),
+		func(kind engine.BlockType) view.XYs { return rateOf(kind).Against(size, p.bySize()) }, &p.Inflection, p.reserved())
 }
 
 func rateOf(kind engine.BlockType) view.Column[result.PredictedPoint] {

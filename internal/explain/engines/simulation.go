@@ -160,21 +160,8 @@ func (s Simulation) byType(policy string) *view.Chart {
 	if len(points) < 2 {
 		return nil
 	}
-	bars := view.Bars{About: "block reads per Get by cache size and block type, " + policy, X: "cache size", Stacked: true,
-		Panels: []view.Axis{readsPerGet}}
-	for _, p := range points {
-		bars.Groups = append(bars.Groups, view.ShortBytes(p.CacheBytes))
-	}
-	for _, kind := range stackOrder() {
-		set := view.BarSet{Name: typeLabel(kind), Color: typeColor(kind), Values: [][]float64{nil}}
-		for _, p := range points {
-			set.Values[0] = append(set.Values[0], p.ByType[kind.String()])
-		}
-		if slices.Max(set.Values[0]) > 0 {
-			bars.Sets = append(bars.Sets, set)
-		}
-	}
-	return bars.Chart(view.PerGet)
+	return stackedTypes("block reads per Get by cache size and block type, "+policy, "cache size", points,
+		func(p SimulatedPoint) string { return view.ShortBytes(p.CacheBytes) }, func(p SimulatedPoint) map[string]float64 { return p.ByType })
 }
 
 type simulated = view.Column[SimulatedPoint]

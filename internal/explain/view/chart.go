@@ -212,6 +212,14 @@ func NewChart(about string, x Axis, ys ...Axis) *Chart {
 	return c
 }
 
+// OrNil is the chart, or nil of one without a series.
+func (c *Chart) OrNil() *Chart {
+	if !c.Drawn() {
+		return nil
+	}
+	return c
+}
+
 // Drawn drops the panels without a series and reports whether any is left.
 func (c *Chart) Drawn() bool {
 	c.Panels = slices.DeleteFunc(c.Panels, func(p *Panel) bool {
