@@ -181,8 +181,10 @@ func hitRateChart(c curve) *view.Chart {
 // hitChart has a line for each type of blocks.
 func hitChart(about string, x view.Axis, kinds []engine.BlockType, line func(engine.BlockType) view.XYs, i *result.Inflection, reserved int64) *view.Chart {
 	chart, panel := onePanel(about, x, view.Percents("hit rate"))
-	for _, kind := range kinds {
-		panel.Line(typeLabel(kind), line(kind), typeLook(kind))
+	for n, kind := range kinds { // thinner and thinner: all that is cached has the same rate
+		look := typeLook(kind)
+		look.Width = view.CurveStyle(n).Width
+		panel.Line(typeLabel(kind), line(kind), look)
 	}
 	markInflection(chart, i, reserved)
 	return chart.OrNil()
