@@ -107,8 +107,8 @@ func (p Point) index() Point {
 	return Point{Axes: p.Axes, Run: p.Run, Runs: p.Runs, Status: p.Status, Error: p.Error, Why: p.Why, Spread: p.Spread}
 }
 
-// read reads the run that stands for the point from below the folder of its sweep.
-func (p *Point) read(dir string) {
+// Read reads the run that stands for the point from below the folder of its sweep.
+func (p *Point) Read(dir string) {
 	if p.Figures.IsZero() {
 		if p.Of, p.Problem = readBelow(dir, p.Run); p.Problem == nil {
 			p.Show(p.Of)
@@ -176,12 +176,17 @@ func WriteSweep(dir string, s *Sweep) error {
 
 // ReadSweep reads dir/sweep.json and of every point the run that stands for it.
 func ReadSweep(dir string) (*Sweep, error) {
-	s, err := output.ReadJSON(filepath.Join(dir, SweepFile), SweepSchema, func(v *Sweep) string { return v.Schema })
+	s, err := ReadIndex(dir)
 	if err != nil {
 		return nil, err
 	}
 	for i := range s.Points {
-		s.Points[i].read(dir)
+		s.Points[i].Read(dir)
 	}
 	return s, nil
+}
+
+// ReadIndex reads dir/sweep.json alone.
+func ReadIndex(dir string) (*Sweep, error) {
+	return output.ReadJSON(filepath.Join(dir, SweepFile), SweepSchema, func(v *Sweep) string { return v.Schema })
 }

@@ -32,7 +32,7 @@ func Handler(root, bound string) (http.Handler, error) {
 		return nil, fmt.Errorf("read the list's template: %w", err)
 	}
 	x := &index{root: root, row: list.Lookup("row")}
-	mux := http.NewServeMux()
+	mux, measured := http.NewServeMux(), new(points)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		began := time.Now()
 		entries, err := x.list()
@@ -65,7 +65,7 @@ func Handler(root, bound string) (http.Handler, error) {
 			fail(w, http.StatusBadRequest, fmt.Errorf("name one folder: %w", err))
 			return
 		}
-		now, err := live(folders[0], time.Now())
+		now, err := measured.live(folders[0], time.Now())
 		if err != nil {
 			fail(w, http.StatusUnprocessableEntity, err)
 			return

@@ -136,13 +136,14 @@ func TestLive(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "experiment.yaml"), []byte("schema: statelab.experiment/1\nrepeats: 2\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "points", "001", result.SeriesFile),
 		[]byte("{\"phase\":\"warm\",\"t\":1,\"ops_per_second\":5}\n{\"phase\":\"measure\",\"t\":1,\"ops_per_second\":7}\n{\"phase\":\"mea"), 0o644))
-	now, err := live(dir, time.Now())
+	known := new(points)
+	now, err := known.live(dir, time.Now())
 	must(t, err)
 	if now.Status != running || now.Done != 1 || now.Total != 4 || now.Left == "" || now.Phase != "measure" || now.Run != "001" ||
 		len(now.Ticks) != 2 || now.Ticks[1].Seconds != 2 || len(now.Points) != 1 || *now.Points[0].Reads != 1.5 {
 		t.Errorf("%+v", now)
 	}
-	if later, err := live(dir, time.Now().Add(time.Hour)); err != nil || later.Status != result.Interrupted {
+	if later, err := known.live(dir, time.Now().Add(time.Hour)); err != nil || later.Status != result.Interrupted || *later.Points[0].Reads != 1.5 {
 		t.Errorf("%+v, %v", later, err)
 	}
 }
