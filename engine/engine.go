@@ -354,6 +354,7 @@ type Warning struct {
 	Code   string `json:"code"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
+	Of     string `json:"of,omitempty"` // in a summary: labels of what it is about, with which the text begins; "": of all
 }
 
 // TableNotChosen is the code of the warning that a database has several tables by name and

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -311,6 +312,11 @@ func ReadLayouts(dir string) (*Layouts, error) {
 	}
 	for i := range l.Rows {
 		l.Rows[i].read(dir)
+	}
+	for i, w := range l.Warnings {
+		if w.Of == "" { // older versions had the labels in the text alone
+			l.Warnings[i].Of, _, _ = strings.Cut(w.Text, ": ")
+		}
 	}
 	return l, nil
 }

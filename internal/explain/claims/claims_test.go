@@ -179,9 +179,9 @@ func TestNothingHoldsInMemory(t *testing.T) {
 		"held to as much": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state}}, CannotTell},
 		"held to nothing": {result.Layouts{Host: result.Host{MemoryBytes: 100 * state}}, CannotTell},
 		"the run says so": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state / 2}, Warnings: []engine.Warning{{Code: FitsInMemory,
-			Text: "chunktrie:unpinned 100k: all"}}}, CannotTell},
+			Of: "chunktrie, chunktrie:unpinned"}}}, CannotTell},
 		"another layout fitted": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state / 2}, Warnings: []engine.Warning{{Code: FitsInMemory,
-			Text: "chunktrie 100k: all"}}}, Holds},
+			Of: "chunktrie"}}}, Holds},
 	} {
 		c.l.Rows = rows
 		judged := Judge(&c.l)

@@ -257,16 +257,16 @@ func labelled(all []engine.Warning, label string, w engine.Warning) []engine.War
 		return all
 	}
 	for i, known := range all {
-		labels, text, _ := strings.Cut(known.Text, ": ")
 		switch {
 		case known.Code != w.Code:
-		case slices.Contains(strings.Split(labels, ", "), label):
+		case slices.Contains(strings.Split(known.Of, ", "), label):
 			return all
-		case text == w.Text:
-			all[i].Text = labels + ", " + label + ": " + text
+		case known.Text == known.Of+": "+w.Text:
+			all[i].Of = known.Of + ", " + label
+			all[i].Text = all[i].Of + ": " + w.Text
 			return all
 		}
 	}
-	w.Text = label + ": " + w.Text
+	w.Of, w.Text = label, label+": "+w.Text
 	return append(all, w)
 }

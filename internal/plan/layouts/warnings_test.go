@@ -17,8 +17,8 @@ func TestOneWarningIsToldOnce(t *testing.T) {
 	}
 	got = labelled(got, "a", engine.Warning{Code: "fits_in_memory", Text: "it fits at another size"})
 	got = labelled(got, "c", engine.Warning{Code: "other", Text: "it fits"})
-	want := []engine.Warning{{Code: "fits_in_memory", Text: "a, b:x: it fits"}, {Code: result.BusyMachine, Text: "a: 0 % were taken"},
-		{Code: "other", Text: "c: it fits"}}
+	want := []engine.Warning{{Code: "fits_in_memory", Text: "a, b:x: it fits", Of: "a, b:x"}, {Code: result.BusyMachine, Text: "a: 0 % were taken", Of: "a"},
+		{Code: "other", Text: "c: it fits", Of: "c"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

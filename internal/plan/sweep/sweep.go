@@ -266,10 +266,10 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 func (w *Work) warn(engineName string, warnings []engine.Warning) {
 	for _, warning := range warnings {
 		if engineName != "" {
-			warning.Text = engineName + ": " + warning.Text
+			warning.Of, warning.Text = engineName, engineName+": "+warning.Text
 		}
 		if !slices.ContainsFunc(w.Result.Warnings, func(known engine.Warning) bool {
-			return known.Code == warning.Code && (engineName == "" || strings.HasPrefix(known.Text, engineName+": "))
+			return known.Code == warning.Code && known.Of == engineName
 		}) {
 			w.Result.Warnings = append(w.Result.Warnings, warning)
 		}
