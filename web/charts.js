@@ -347,7 +347,7 @@
         scales: { x: scale(x), y: scale(panel) },
         axes, series: [{}, ...panel.series.map(s => seriesOf(panel, s))],
         cursor: {
-          drag: { x: true, y: true, uni: 24, dist: 6 }, y: false, points: { size: 9 }, dataIdx: nearest,
+          drag: { x: true, y: true, uni: 24, dist: 6 }, y: false, points: { size: 9 }, hover: { prox: 30, skip: [null] }, /* within reach of a finger */
           bind: { dblclick: () => whole },
         },
         hooks: {
@@ -359,20 +359,6 @@
       }, stacked(panel, raw), place);
       u.raw = raw;
       return u;
-    };
-    /* The place of a series that is nearest on the screen to the cursor, within reach of a finger. */
-    const nearest = (u, n, at) => {
-      if (n === 0) return at;
-      const xs = u.data[0], ys = u.data[n], left = u.cursor.left;
-      let best = null, gap = 30;
-      for (const step of [-1, 1]) {
-        for (let i = step > 0 ? at : at - 1; i >= 0 && i < xs.length; i += step) {
-          const away = Math.abs(u.valToPos(xs[i], "x") - left);
-          if (away > 60) break;
-          if (ys[i] != null && away < gap) [best, gap] = [i, away];
-        }
-      }
-      return best;
     };
     const tip = document.createElement("div");
     tip.className = "tip";
