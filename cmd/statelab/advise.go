@@ -11,6 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/accesses"
@@ -18,9 +22,9 @@ import (
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
-	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -39,11 +43,8 @@ type adviseFlags struct {
 	verify, ignoreLock, json                            bool
 }
 
-// Of an --out folder, besides its summary and its page.
-const (
-	advicePicture = "advice.png"
-	verifyFolder  = "verify"
-)
+// advicePicture is in an --out folder, besides its summary and its page.
+const advicePicture = "advice.png"
 
 func (a *app) adviseVerb() *cobra.Command {
 	f := new(adviseFlags)
@@ -104,31 +105,12 @@ unless --write-rate 0 says that nothing is written, as in a sweep.`,
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.advise(f, m, args) })
 }
 
-// request are the flags of advise understood.
-type request struct {
-	dir          string
-	table        bool // dir is a file with a level table
-	target       target
-	limits       advise.Limits
-	cacheBytes   int64 // the node's, if it was told
-	cacheShare   float64
-	keysWritten  *float64 // a second; nil: not known
-	missing      float64
-	cores        int
-	probeSeconds float64
-	seed         uint64
-	nodeMetrics  []string
-	nodeSeconds  float64
-	verify       bool
-	spec         bench.Spec // what verify measures
-}
-
 func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	r, err := a.adviceAsked(f, m, args)
 	if err != nil {
 		return err
 	}
-	if e, _ := subject.EngineOf(r.spec.Engine); e.ReadsOptions {
+	if e, _ := subject.EngineOf(r.Gets.Spec.Engine); e.ReadsOptions {
 		return a.adviseRocksDB(r, f)
 	}
 	if f.out != "" {
@@ -140,71 +122,55 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	}
 	p := a.progress()
 	defer p.done()
+	r.Say, r.Tell = p.say, func(e result.Event) { p.tell("", e) }
+	if f.verify {
+		r.By, r.Command, r.Runs = a, a.command(), outFolder(f.out, "advise")
+		r.Step = func(at plan.Progress) { p.step("measuring: ", at, at.Event) }
+	}
 	run, err := a.looked(r, f)
 	if err != nil {
 		return err
 	}
-	node, err := a.nodeMetrics(r.nodeMetrics, r.nodeSeconds, p)
+	node, err := watch.Node(a.ctx, f.nodeMetrics, f.nodeSeconds.V(), r.Tell)
 	if err != nil {
 		return a.orInterrupted(err)
 	}
-	if node != nil {
-		r.limits.GetsPerSecond = node.GetsPerSecond
-	}
-	e, err := r.evidence(run)
-	if err != nil {
-		return err
-	}
-	e.Node = node
-	model := r.model(e)
-	traced, err := a.drawAdvice(r, run, &model, &e, p)
+	advice, err := r.Advise(a.ctx, run, node)
 	if err != nil {
 		return a.orInterrupted(err)
-	}
-	if e.Disk, err = a.probe(r, f.out, run, p); err != nil {
-		return a.orInterrupted(err)
-	}
-	advice := advise.Judge(e)
-	if r.verify {
-		if traced != nil && traced.list != nil {
-			r.spec.WarmupGets, r.spec.Gets, r.spec.WarmupAuto = traced.list.WarmupGets, traced.list.Gets, false
-		}
-		if e.Verified, err = a.verifyAdvice(r, outFolder(f.out, "advise"), model, traced != nil, advice, p); err != nil {
-			return a.orInterrupted(err)
-		}
-		if r.target.Foreign && r.spec.AccessList == "" {
-			e.SampleKeys = r.spec.SampleKeys
-		}
-		advice = advise.Judge(e)
 	}
 	return a.deliver(f, advice, p)
 }
 
-// drawAdvice predicts the curve: from a trace of the database's own blocks where it can be traced.
-func (a *app) drawAdvice(r request, run *result.Run, model *advise.Model, e *advise.Evidence, p *progress) (traced *adviceTrace, err error) {
-	if !r.table {
-		if traced, err = a.traceForAdvice(r, run, p); err != nil {
-			return nil, err
+// adviseRocksDB recommends a block cache.
+func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
+	for flag, given := range map[string]bool{"verify": f.verify, "accesses": f.accesses.Given(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
+		"gets-per-second": f.gets.Given(), "latency-goal": f.latency.Given(), "write-rate": f.writeRate.Given()} {
+		if given {
+			return usage("--%s: not for databases of RocksDB", flag)
 		}
 	}
-	if traced != nil {
-		model.Cost, model.List = traced.cost, traced.list
+	run, err := a.inspectDatabase(r.Dir, "", f.ignoreLock, engine.Part{})
+	if err != nil {
+		return err
 	}
-	e.Curve, err = advise.Draw(a.ctx, *model, func(done int) {
-		p.tell("", result.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
-	})
-	if traced != nil {
-		e.Curve.TracedGets = traced.gets
+	out, err := look.AdviseRocksDB(r.Dir, run, f.table.V(), r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing)
+	if err != nil {
+		return err
 	}
-	return traced, err
+	a.progress().warn(look.OfAllTables(run.Warnings)...)
+	if f.json {
+		return a.printJSON(out)
+	}
+	return out.Text(a.stdout)
 }
 
 // looked is what advise sees of a database: inspect's run, or a level table alone.
-func (a *app) looked(r request, f *adviseFlags) (*result.Run, error) {
-	if !r.table {
-		return a.inspectDatabase(r.dir, "", f.ignoreLock, engine.Part{})
+func (a *app) looked(r evidence.Asked, f *adviseFlags) (*result.Run, error) {
+	if !r.Table {
+		return a.inspectDatabase(r.Dir, "", f.ignoreLock, engine.Part{})
 	}
-	levels, err := levelTable(r.dir)
+	levels, err := levelTable(r.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +178,7 @@ func (a *app) looked(r request, f *adviseFlags) (*result.Run, error) {
 	if strings.HasSuffix(f.profile.V(), "-v2") || f.profile.V() == "columnar" {
 		run.Engine.Name = subject.Pebbles()[1]
 	}
-	run.Database = result.Database{Dir: r.dir, Levels: lsm.WithCharge(levels, version1or2(run.Engine.Name).BlockCharge())}
+	run.Database = result.Database{Dir: r.Dir, Levels: lsm.WithCharge(levels, subject.PebbleVersion(run.Engine.Name).BlockCharge())}
 	for _, l := range levels {
 		run.Database.Bytes += l.Bytes
 		run.Database.Files += l.Files
@@ -229,34 +195,33 @@ func (a *app) orInterrupted(err error) error {
 }
 
 // adviceAsked reads the flags, all mistakes at once.
-func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r request, err error) {
+func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidence.Asked, err error) {
 	if len(args) != 1 {
 		m.add("name one database (example: statelab advise CHAINDATA)")
 	}
-	r.missing, r.seed, r.verify = f.missing.V(), f.seed.V(), f.verify
-	if r.verify && runtime.GOOS != "linux" {
+	r.Missing, r.Seed, r.Out = f.missing.V(), f.seed.V(), f.out
+	if f.verify && runtime.GOOS != "linux" {
 		m.add("--verify: %v", errNeedsLinux("it", runtime.GOOS))
 	}
-	r.limits.MemoryBytes, r.cacheBytes, r.cacheShare = f.memory.V(), f.cache.V().Bytes, f.cache.V().Share
-	if r.limits.GetsPerSecond = f.gets.V(); f.gets.Given() && r.limits.GetsPerSecond == 0 {
+	r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare = f.memory.V(), f.cache.V().Bytes, f.cache.V().Share
+	if r.Limits.GetsPerSecond = f.gets.V(); f.gets.Given() && r.Limits.GetsPerSecond == 0 {
 		m.At("gets-per-second", "0", "must be at least 1 (example: 5k)")
 	}
-	r.nodeMetrics, r.nodeSeconds = f.nodeMetrics, f.nodeSeconds.V()
-	f.checkNodeMetrics(r.nodeSeconds, m)
-	if r.limits.LatencyGoal = f.latency.V(); f.latency.Given() && r.limits.LatencyGoal <= 0 {
+	f.checkNodeMetrics(f.nodeSeconds.V(), m)
+	if r.Limits.LatencyGoal = f.latency.V(); f.latency.Given() && r.Limits.LatencyGoal <= 0 {
 		m.At("latency-goal", f.latency.String(), "must be a duration (example: 1ms)")
 	}
 	if f.writeRate.Given() {
-		r.keysWritten = new(f.writeRate.V())
+		r.KeysWritten = new(f.writeRate.V())
 	}
-	r.cores, r.probeSeconds = f.cores.V(), f.probeSeconds.V()
+	r.Cores, r.ProbeSeconds = f.cores.V(), f.probeSeconds.V()
 	if len(args) == 1 {
-		r.dir = args[0]
-		if info, err := os.Stat(r.dir); err == nil && info.Mode().IsRegular() {
-			r.table, r.spec.Profile, r.probeSeconds = true, f.profile.V(), 0
+		r.Dir = args[0]
+		if info, err := os.Stat(r.Dir); err == nil && info.Mode().IsRegular() {
+			r.Table, r.Gets.Spec.Profile, r.ProbeSeconds = true, f.profile.V(), 0
 			f.checkTable(m)
 		} else {
-			r.target, r.spec = a.adviceTarget(f, r.dir, m)
+			r.Gets = a.adviceTarget(f, r.Dir, m)
 		}
 	}
 	if f.out != "" {
@@ -274,17 +239,17 @@ func (f *adviseFlags) checkNodeMetrics(seconds float64, m *mistakes) {
 		m.add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
 	case !(seconds > 0):
 		m.add("--node-seconds %s: must be above 0 (example: 30)", &f.nodeSeconds)
-	case n == 1 && !isURL(f.nodeMetrics[0]):
+	case n == 1 && !watch.IsURL(f.nodeMetrics[0]):
 		m.add("--node-metrics %s: one scrape has no rates; save another one some time later, and give --node-metrics FIRST,SECOND --node-seconds N",
 			f.nodeMetrics[0])
-	case n > 2 || n == 2 && (isURL(f.nodeMetrics[0]) || isURL(f.nodeMetrics[1])):
+	case n > 2 || n == 2 && (watch.IsURL(f.nodeMetrics[0]) || watch.IsURL(f.nodeMetrics[1])):
 		m.add("--node-metrics: give one address, or two files")
 	}
 }
 
 // checkTable checks what is asked of a level table without its database.
 func (f *adviseFlags) checkTable(m *mistakes) {
-	if _, err := profileSettings(f.profile.V(), nil); err != nil {
+	if _, err := evidence.ProfileSettings(f.profile.V(), nil); err != nil {
 		m.add("--profile: %v", err)
 	}
 	if f.verify {
@@ -300,7 +265,7 @@ const maxProbeSeconds = 60
 
 // adviceTarget is the database and how --verify reads it: without a write, as
 // all that advise does.
-func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, bench.Spec) {
+func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
 	e := experiment.New(experiment.Sweep)
 	s := experiment.Of[*experiment.Swept](e)
 	e.DB.Let(dir)
@@ -317,7 +282,10 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) (target, ben
 		m.add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, spec.Engine,
 			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.Engine.Info().Has(engine.HasNoCache)))
 	}
-	return t, spec
+	if t.Engine == nil {
+		return curve.Of{Spec: spec}
+	}
+	return gets(t, spec)
 }
 
 // deliver prints the advice and fills the --out folder.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/accesses"
@@ -77,7 +78,7 @@ func profilesOf(cmd *cobra.Command, all tables) (names []string) {
 			add(p.Name)
 		}
 	case chosen == nil || cmd.Name() == "predict":
-		for _, p := range pebbleProfiles() {
+		for _, p := range pebbledb.Profiles() {
 			add(p.Name)
 		}
 	default:

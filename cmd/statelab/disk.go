@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/output"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -152,7 +153,7 @@ func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error
 	dir := out
 	if s.Base.Dir != "" {
 		var err error
-		if dir, err = elsewhere(s.Base.Dir, out); err != nil {
+		if dir, err = evidence.Elsewhere(s.Base.Dir, out); err != nil {
 			p.say("no ceiling: %v", err)
 			return nil
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,10 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/setting"
-	"github.com/statelab/statelab/internal/explain/advise"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
-	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
@@ -274,12 +272,12 @@ func (a *app) inspectParts(f *inspectFlags, on *fan, m *mistakes, args []string)
 		if err != nil {
 			return err
 		}
-		whole, err := merged(texts)
+		whole, err := look.Merge(texts)
 		if err != nil {
 			return err
 		}
 		whole.Source = args[0]
-		return a.printInspection(f, whole, fmt.Sprintf("looked at in %d parts", len(texts)))
+		return a.printInspection(f, &whole)
 	})
 }
 
@@ -305,67 +303,9 @@ func (a *app) mergeParts(f *inspectFlags, m *mistakes, paths []string) error {
 		}
 		texts = append(texts, text)
 	}
-	whole, err := merged(texts)
+	whole, err := look.Merge(texts)
 	if err != nil {
 		return err
 	}
-	return a.printInspection(f, whole, fmt.Sprintf("looked at in %d parts", len(texts)))
-}
-
-// merged is the inspection of which parts are given. All parts of one database must be there,
-// once each.
-func merged(texts [][]byte) (whole inspection, err error) {
-	parts := map[int]inspection{}
-	for _, text := range texts {
-		var one inspection
-		if err := json.Unmarshal(text, &one); err != nil {
-			return whole, fmt.Errorf("read a part of the inspection: %w", err)
-		}
-		if one.Schema != "statelab.inspect/1" || one.Part.Of == 0 {
-			return whole, fmt.Errorf("this is not a part of an inspection: statelab inspect DIR --part K/N --json makes one")
-		}
-		if len(parts) > 0 && (one.Part.Of != whole.Part.Of || one.Database.Dir != whole.Database.Dir) {
-			return whole, fmt.Errorf("part %d/%d of %s and part %d/%d of %s are not of one inspection", one.Part.Number, one.Part.Of, one.Database.Dir,
-				whole.Part.Number, whole.Part.Of, whole.Database.Dir)
-		}
-		if _, twice := parts[one.Part.Number]; twice {
-			return whole, fmt.Errorf("part %d/%d is given twice", one.Part.Number, one.Part.Of)
-		}
-		parts[one.Part.Number] = one
-		whole = one
-	}
-	of := whole.Part.Of
-	whole.Part, whole.Warnings, whole.Database.Bytes, whole.Database.Files = engine.Part{}, nil, 0, 0
-	levels := map[int]engine.Level{}
-	for number := 1; number <= of; number++ {
-		one, here := parts[number]
-		if !here {
-			return whole, fmt.Errorf("part %d/%d is missing", number, of)
-		}
-		whole.Database.Bytes += one.Database.Bytes
-		whole.Database.Files += one.Database.Files
-		for _, l := range one.Levels {
-			if known, is := levels[l.Level]; is {
-				l = known.Plus(l)
-			}
-			levels[l.Level] = l
-		}
-		for _, w := range one.Warnings {
-			if !slices.Contains(whole.Warnings, w) {
-				whole.Warnings = append(whole.Warnings, w)
-			}
-		}
-	}
-	whole.Levels = nil
-	for number := range engine.MaxLevels {
-		if l, is := levels[number]; is {
-			whole.Levels = append(whole.Levels, l)
-		}
-	}
-	whole.Database.Levels = whole.Levels
-	if len(whole.Levels) > 0 {
-		inflection := lsm.Inflect(whole.Levels, whole.Database.Bytes)
-		whole.Inflection, whole.Handles = &inflection, advise.Handles(whole.Database.Files)
-	}
-	return whole, nil
+	return a.printInspection(f, &whole)
 }

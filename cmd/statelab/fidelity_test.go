@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/fidelity"
 )
 
@@ -31,9 +33,9 @@ func ofRocksDB(t *testing.T, client string) string {
 }
 
 // judged is what inspect --as says: of a database as it would be in a node, or as another.
-func judged(t *testing.T, as string, args ...string) comparison {
+func judged(t *testing.T, as string, args ...string) look.Comparison {
 	t.Helper()
-	var found comparison
+	var found look.Comparison
 	if err := json.Unmarshal([]byte(must(t, append([]string{"inspect", "--json", "--as", as}, args...)...).stdout), &found); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func judged(t *testing.T, as string, args ...string) comparison {
 func TestFamilies(t *testing.T) {
 	db := ofRocksDB(t, "families")
 	before := fingerprint(t, db)
-	var seen inspection
+	var seen look.Inspection
 	if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +89,7 @@ func TestFamilies(t *testing.T) {
 		t.Errorf("without filters %.4f block reads per Get more predicted, %.4f measured: more than 1 %% apart", extra, measured)
 	}
 
-	var advice rocksAdvice
+	var advice advise.RocksAdvice
 	if err := json.Unmarshal([]byte(must(t, "advise", db, "--table", "accounts=20,storage=80", "--memory", "4MiB", "--json").stdout), &advice); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestClientsOfRocksDB(t *testing.T) {
 		t.Run(c.client, func(t *testing.T) {
 			db := filepath.Join(ofRocksDB(t, c.client), filepath.FromSlash(c.database))
 			before := fingerprint(t, db)
-			var seen inspection
+			var seen look.Inspection
 			if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +145,7 @@ func TestClientsOfRocksDB(t *testing.T) {
 			if c.table != "" {
 				args, read = append(args, "--table", c.table), append(read, "--table", c.table)
 			}
-			var advice rocksAdvice
+			var advice advise.RocksAdvice
 			if err := json.Unmarshal([]byte(must(t, args...).stdout), &advice); err != nil {
 				t.Fatal(err)
 			}

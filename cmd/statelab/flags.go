@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/sweep"
 )
@@ -107,9 +107,4 @@ func absolute(path string) string { return plan.Absolute(path) }
 // command is what to type to do this again.
 func (a *app) command() []string { return append([]string{"statelab"}, a.args...) }
 
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
+func plural(n int, word string) string { return unit.Plural(n, word) }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/plan/runners"
@@ -129,8 +130,8 @@ func (h *harvest) survey() (first, last int64, err error) {
 		if n < int64(h.part.Of) {
 			return 0, 0, fmt.Errorf("%d versions cannot be divided into %d parts", n, h.part.Of)
 		}
-		before := int64(shareOf(uint64(n), h.part.Number-1, h.part.Of))
-		first, last = first+before, first+int64(shareOf(uint64(n), h.part.Number, h.part.Of))-1
+		before := int64(curve.ShareOf(uint64(n), h.part.Number-1, h.part.Of))
+		first, last = first+before, first+int64(curve.ShareOf(uint64(n), h.part.Number, h.part.Of))-1
 	}
 	return first, last, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -167,7 +168,7 @@ func (a *app) printLoad(run *result.Run) {
 		fmt.Fprintf(a.stdout, ", write amplification %s", unit.Significant(*f.WriteAmplification, 3))
 	}
 	fmt.Fprintf(a.stdout, "\n%s in %s\n\n", unit.Bytes(run.Database.Bytes), plural(run.Database.Files, "file"))
-	a.printLevels(run.Database.Levels, run.Inflection, run.Database.Bytes, atRest(run))
+	look.Levels(a.stdout, run.Database.Levels, run.Inflection, run.Database.Bytes, look.AtRest(run))
 }
 
 func duration(seconds float64) string { return unit.Significant(seconds, 3) + " s" }

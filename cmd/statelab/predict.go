@@ -13,10 +13,10 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/setting"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
-	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -208,7 +208,7 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Predictio
 }
 
 // predictElsewhere predicts from the level table alone.
-func (a *app) predictElsewhere(in predict.Input, p enginereport.Prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
+func (a *app) predictElsewhere(in predict.Input, p enginereport.Prediction, reserve curve.Reserve) ([]result.PredictedPoint, error) {
 	var out []result.PredictedPoint
 	all := in.CacheBytes
 	progress := a.progress()
@@ -231,7 +231,7 @@ func (a *app) predictElsewhere(in predict.Input, p enginereport.Prediction, rese
 
 // predictHere works the curve out from the filters and indexes of a database that
 // is on this machine: nothing about its shape is assumed.
-func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Prediction, reserve reserveOf) ([]result.PredictedPoint, error) {
+func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Prediction, reserve curve.Reserve) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
 	t := a.find(sweep.Wanted{Dir: f.db.V(), Engine: f.engine.V(), Existing: true, ReadOnly: true}, m)
 	e := experiment.New(experiment.Sweep)
@@ -243,7 +243,7 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Pred
 	if err := m.err(); err != nil {
 		return nil, err
 	}
-	return a.curveOf(t, spec, in.Cores, reserve, in.CacheBytes)
+	return curve.Predict(a.ctx, gets(t, spec), in.Cores, reserve, in.CacheBytes, nil)
 }
 
 // levels finds the level table.
@@ -262,7 +262,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 			return err
 		}
 		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.V(), cmp.Or(f.engine.V(), run.Engine.Name)
-		in.Version = version1or2(p.Engine)
+		in.Version = subject.PebbleVersion(p.Engine)
 		return nil // sizes in the cache are measured, the charge included
 	default:
 		spec := f.natural(new(mistakes)) // they were told
@@ -271,7 +271,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 			a.progress().say("values as in the published databases (table32); for a database of statelab load add --value-model random")
 		}
 	}
-	in.Version = version1or2(p.Engine)
+	in.Version = subject.PebbleVersion(p.Engine)
 	in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())
 	return nil
 }
@@ -290,11 +290,6 @@ func levelTable(path string) ([]engine.Level, error) {
 	return levels, nil
 }
 
-func version1or2(engine string) cachesim.PebbleVersion {
-	e, _ := subject.EngineOf(engine)
-	return cmp.Or(e.Cache, cachesim.PebbleV1)
-}
-
 // natural describes the database that --keys imagines.
 func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
 	spec := lsm.BenchKVDB(f.keys.V())
@@ -305,7 +300,7 @@ func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
 	if values, err := keyspace.NewValues(f.valueModel.V(), 0, 1); err == nil && f.valueModel.V() == keyspace.TrieNode { // has sizes of its own
 		spec.ValueBytes = int(values.MeanBytes())
 	}
-	if s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: f.profile.V()}); len(errs) > 0 {
+	if s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: f.profile.V()}); len(errs) > 0 {
 		m.All("profile", errs)
 	} else {
 		spec = profiled(spec, s)

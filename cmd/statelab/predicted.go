@@ -6,6 +6,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/subject"
@@ -41,7 +42,7 @@ func predictable(s sweep.Sweep) bool {
 	}
 	one := s.Settings()[0].Read
 	w := one.Workload
-	return subject.IsPebble(one.Engine) && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < maxCurveGets
+	return subject.IsPebble(one.Engine) && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < curve.MostGets
 }
 
 func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, points []result.Point, p *progress) ([]result.PredictedPoint, error) {
@@ -58,5 +59,5 @@ func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, points []result.P
 	for _, point := range points {
 		sizes, warmups = append(sizes, point.CacheBytes), append(warmups, point.WarmupGets)
 	}
-	return a.curvesOf(t, spec, done.Host.Cores, pebbledb.OpenReserveBytes, sizes, warmups)
+	return curve.Predict(a.ctx, gets(t, spec), done.Host.Cores, pebbledb.OpenReserveBytes, sizes, warmups)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -21,6 +22,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -95,14 +97,14 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) cannot be simulated: trace all keys (without --sample-shift)", args[0], 1<<header.SampleShift)
 	}
 	if len(policies) == 0 {
-		policies = []cachesim.Policy{policyOf(header.Engine)}
+		policies = []cachesim.Policy{subject.PebbleVersion(header.Engine).Policy()}
 	}
 	p := a.progress()
 	out := enginereport.Simulation{Schema: enginereport.SimulationSchema, Trace: header}
 	for i, policy := range policies {
 		p.tell(string(policy)+": ", result.Event{Phase: "simulating", Done: uint64(i), Total: uint64(len(policies)), Unit: "policies"})
 		setup.Policy = policy
-		points, err := curve(a.ctx, t, setup, sizes, func(cacheBytes int64) (int64, error) {
+		points, err := curve.Simulate(a.ctx, t, setup, sizes, func(cacheBytes int64) (int64, error) {
 			return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
 		})
 		if err != nil {
@@ -224,13 +226,6 @@ func loadTrace(path string, shift int) (t *cachesim.Trace, header trace.Header, 
 	return t, header, nil
 }
 
-func policyOf(engine string) cachesim.Policy {
-	if version1or2(engine) == cachesim.PebbleV2 {
-		return cachesim.ClockPro2Policy
-	}
-	return cachesim.ClockPro1Policy
-}
-
 func simulated(policy cachesim.Policy, p cachesim.Point) enginereport.SimulatedPoint {
 	s := enginereport.SimulatedPoint{Policy: string(policy), CacheBytes: p.CacheBytes, ReadsPerGet: p.BlockReadsPerGet(), ByType: map[string]float64{},
 		HitRate: p.HitRates(), Error: p.ReadsPerGetError}
@@ -243,7 +238,7 @@ func simulated(policy cachesim.Policy, p cachesim.Point) enginereport.SimulatedP
 }
 
 func (a *app) export(f *simulateFlags, t *cachesim.Trace, header trace.Header) error {
-	charge := version1or2(header.Engine).BlockCharge()
+	charge := subject.PebbleVersion(header.Engine).BlockCharge()
 	return output.Write(f.export, replaces(&f.force), func(file *os.File) error {
 		out := bufio.NewWriterSize(file, 1<<20)
 		return errors.Join(trace.WriteOracleGeneral(out, t, charge), out.Flush())

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,13 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -97,7 +95,7 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 		if err := m.err(); err != nil {
 			return err
 		}
-		return a.writeTrace(f, func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) { return mergeTraces(to, args) })
+		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return mergeTraces(to, args) })
 	}
 	if f.run != "" && !m.streamOf(f.flags, f.run) {
 		return m.err()
@@ -118,9 +116,9 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 		return a.traceOnNodes(f)
 	}
 	p := a.progress()
-	return a.writeTrace(f, func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) {
+	return a.writeTrace(f, func(to io.Writer) (trace.Made, error) {
 		defer p.done()
-		return a.record(to, t, &spec, trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.tell("", e) })
+		return curve.Record(a.ctx, to, gets(t, spec), trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.tell("", e) })
 	})
 }
 
@@ -149,24 +147,29 @@ func (a *app) traceOnNodes(f *traceFlags) error {
 		for _, folder := range folders {
 			files = append(files, filepath.Join(folder, tracePart))
 		}
-		return a.writeTrace(f, func(to io.Writer) (trace.Header, trace.Totals, trace.PerGet, error) { return mergeTraces(to, files) })
+		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return mergeTraces(to, files) })
 	})
 }
 
 // tracePart is the file that a node makes.
 const tracePart = "part.trace"
 
-func mergeTraces(to io.Writer, paths []string) (header trace.Header, totals trace.Totals, perGet trace.PerGet, err error) {
+func mergeTraces(to io.Writer, paths []string) (trace.Made, error) {
 	var parts []io.Reader
 	for _, path := range paths {
 		file, err := os.Open(path)
 		if err != nil {
-			return header, totals, perGet, err
+			return trace.Made{}, err
 		}
 		defer file.Close()
 		parts = append(parts, bufio.NewReaderSize(file, 1<<20))
 	}
 	return trace.Merge(to, parts)
+}
+
+// gets are the Gets of spec from t.
+func gets(t target, spec bench.Spec) curve.Of {
+	return curve.Of{Engine: linked(spec.Engine), Version: t.Engine.Info().Version, Spec: spec}
 }
 
 // streamOf takes the key stream of a run that was measured.
@@ -215,14 +218,12 @@ type traced struct {
 }
 
 // writeTrace writes a trace to --out and says what it holds.
-func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Header, trace.Totals, trace.PerGet, error)) error {
+func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Made, error)) error {
 	began := time.Now()
-	var header trace.Header
-	var totals trace.Totals
-	var perGet trace.PerGet
+	var made trace.Made
 	write := func(to io.Writer) (err error) {
 		buffered := bufio.NewWriterSize(to, 1<<20)
-		if header, totals, perGet, err = record(buffered); err != nil {
+		if made, err = record(buffered); err != nil {
 			return err
 		}
 		return buffered.Flush()
@@ -243,7 +244,8 @@ func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Header, tr
 	if err != nil {
 		return err
 	}
-	out := traced{"statelab.trace/1", f.out, header, totals, float64(totals.Accesses) / float64(max(1, totals.Gets)), perGet,
+	header, totals := made.Header, made.Totals
+	out := traced{"statelab.trace/1", f.out, header, totals, float64(totals.Accesses) / float64(max(1, totals.Gets)), made.PerGet,
 		time.Since(began).Seconds(), info.Size()}
 	if f.json {
 		return a.printJSON(out)
@@ -252,102 +254,8 @@ func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Header, tr
 	if warmup := uint64(header.WarmupGets); header.Part.Of == 0 && warmup <= totals.Gets {
 		gets = unit.Count(warmup) + " warm-up Gets and " + unit.Count(totals.Gets-warmup) + " measured Gets"
 	}
-	fmt.Fprintf(a.stdout, "%s access %s blocks each on average (at most %d);\n%s distinct blocks. Blocks that are read to open tables are included.\n"+
-		"%s: %s, made in %s\n", gets, unit.Significant(out.Accesses, 3), perGet.Most, unit.Count(totals.Blocks), f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
+	fmt.Fprintf(a.stdout, "%s access %s blocks each on average (at most %d);\n%s distinct blocks. Blocks that are read to open tables are included.\n",
+		gets, unit.Significant(out.Accesses, 3), made.PerGet.Most, unit.Count(totals.Blocks))
+	fmt.Fprintf(a.stdout, "%s: %s, made in %s\n", f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
 	return nil
-}
-
-// record writes the trace of spec's key stream, or of a part of it.
-func (a *app) record(
-	w io.Writer, t target, spec *bench.Spec, sample trace.Sample, part engine.Part, tell result.Tell,
-) (header trace.Header, totals trace.Totals, perGet trace.PerGet, err error) {
-	resolver, err := resolve.Open(spec.Dir, version1or2(spec.Engine))
-	if err != nil {
-		return header, totals, perGet, err
-	}
-	defer func() { err = errors.Join(err, resolver.Close()) }()
-	s, errs := pebbledb.Resolve(pebbleProfiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
-	if len(errs) > 0 {
-		return header, totals, perGet, errors.Join(errs...)
-	}
-	if !s.AsksFilters() {
-		resolver.PassOverFilters()
-	}
-	header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: t.Engine.Info().Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
-		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
-	keys, err := bench.KeyStream(a.ctx, linked(spec.Engine), spec)
-	if err != nil {
-		return header, totals, perGet, err
-	}
-	if resolver.KeepsOpening() && sample.Shift == 0 {
-		header.Opening = true
-		header.WarmupGets++
-	}
-	out, err := trace.NewWriter(w, header)
-	if err != nil {
-		return header, totals, perGet, err
-	}
-	opens := header.Opening && part.Number <= 1
-	if opens {
-		if err := resolver.RecordOpening(out); err != nil {
-			return header, totals, perGet, err
-		}
-	}
-	from, to := uint64(0), spec.WarmupGets+spec.Gets
-	if part.Of > 0 {
-		from, to = shareOf(to, part.Number-1, part.Of), shareOf(to, part.Number, part.Of)
-	}
-	for range from {
-		keys() // of the parts before
-	}
-	asked := uint64(0)
-	offered, err := resolver.Record(a.ctx, func() ([]byte, bool, bool) {
-		if part.Of > 0 && asked == to-from {
-			return nil, false, false
-		}
-		if asked++; asked%10_000 == 0 {
-			tell(result.Event{Phase: "tracing", Done: asked, Total: to - from, Unit: "Gets"})
-		}
-		return keys()
-	}, to-from, sample, out)
-	if err != nil {
-		return header, totals, perGet, err
-	}
-	if opens {
-		offered++
-	}
-	totals, err = out.Close(offered)
-	return header, totals, out.PerGet(), err
-}
-
-// shareOf is where the parts up to part end, of n Gets in as many parts as of.
-func shareOf(n uint64, part, of int) uint64 {
-	return n/uint64(of)*uint64(part) + n%uint64(of)*uint64(part)/uint64(of)
-}
-
-func streamWords(spec *bench.Spec) string {
-	threads := "1 thread"
-	if spec.Threads > 1 {
-		threads = fmt.Sprintf("%d threads in turn", spec.Threads)
-	}
-	if spec.AccessList != "" {
-		return fmt.Sprintf("access list %s, %s keys, %s", filepath.Base(spec.AccessList), spec.KeyScheme, threads)
-	}
-	words := string(spec.Workload) + ", " + threads
-	if spec.MissingShare > 0 {
-		words += fmt.Sprintf(", %g %% of keys absent", 100*spec.MissingShare)
-	}
-	if spec.ZipfTheta > 0 {
-		words += fmt.Sprintf(", Zipf exponent %g", spec.ZipfTheta)
-	}
-	if table := spec.Overrides["table"]; table != "" {
-		words += ", of " + table
-	}
-	if spec.BatchGets > 0 {
-		words += fmt.Sprintf(", batches of %d Gets", spec.BatchGets)
-		if spec.BatchSorted {
-			words += ", sorted"
-		}
-	}
-	return words
 }

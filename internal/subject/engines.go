@@ -1,6 +1,7 @@
 package subject
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -94,6 +95,13 @@ func DefaultEngine() string { return Engines()[0].Name }
 
 // Pebbles names the versions of Pebble, the oldest first: models of shapes and caches are of them.
 func Pebbles() []string { return enginesThat(func(e Engine) bool { return e.Cache > 0 }) }
+
+// PebbleVersion is the version of an engine that is Pebble; of another, such as that of a level table
+// that names none, the first.
+func PebbleVersion(name string) cachesim.PebbleVersion {
+	e, _ := EngineOf(name)
+	return cmp.Or(e.Cache, cachesim.PebbleV1)
+}
 
 // IsPebble reports whether an engine is a version of Pebble.
 func IsPebble(name string) bool { return slices.Contains(Pebbles(), name) }

@@ -183,3 +183,11 @@ func Printable(name string) string {
 	}
 	return quoted[1 : len(quoted)-1]
 }
+
+// Plural is a number of things, such as "1 run" or "3 runs".
+func Plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

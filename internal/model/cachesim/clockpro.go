@@ -231,6 +231,14 @@ func (v PebbleVersion) BlockCharge() int64 {
 	return 0
 }
 
+// Policy is that of the version's cache.
+func (v PebbleVersion) Policy() Policy {
+	if v == PebbleV2 {
+		return ClockPro2Policy
+	}
+	return ClockPro1Policy
+}
+
 // ShardCount is how many shards Pebble divides a cache into on a machine of
 // that many cores (GOMAXPROCS).
 func ShardCount(cacheBytes int64, cores int) int {

@@ -61,27 +61,34 @@ func nextAccesses(t *cachesim.Trace) []uint32 {
 	return next
 }
 
+// Made is a trace that was written.
+type Made struct {
+	Header Header
+	Totals Totals
+	PerGet PerGet
+}
+
 // Merge writes the trace of a key stream of which parts are consecutive shares, in any order.
 // It is the trace of the whole stream, byte for byte: blocks are numbered again in the order of
 // their first use.
-func Merge(out io.Writer, parts []io.Reader) (Header, Totals, PerGet, error) {
+func Merge(out io.Writer, parts []io.Reader) (Made, error) {
 	inOrder, header, err := arrange(parts)
 	if err != nil {
-		return header, Totals{}, PerGet{}, err
+		return Made{}, err
 	}
 	w, err := NewWriter(out, header)
 	if err != nil {
-		return header, Totals{}, PerGet{}, err
+		return Made{}, err
 	}
 	numbers, offered := map[cachesim.Block]uint32{}, uint64(0)
 	for i, r := range inOrder {
 		if err := w.append(r, numbers); err != nil {
-			return header, w.totals, PerGet{}, fmt.Errorf("part %d/%d: %w", i+1, len(inOrder), err)
+			return Made{}, fmt.Errorf("part %d/%d: %w", i+1, len(inOrder), err)
 		}
 		offered += r.Totals().Offered
 	}
 	totals, err := w.Close(offered)
-	return header, totals, w.PerGet(), err
+	return Made{header, totals, w.PerGet()}, err
 }
 
 // arrange opens the parts of one trace in their order; header is that of the whole.

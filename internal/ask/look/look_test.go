@@ -1,4 +1,4 @@
-package main
+package look
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"github.com/statelab/statelab/internal/model/lsm"
 )
 
-// TestPrintLevels: what IP1 and IP2 hold adds up, and the cache for it has room for memtables.
-func TestPrintLevels(t *testing.T) {
+// TestLevels: what IP1 and IP2 hold adds up, and the cache for it has room for memtables.
+func TestLevels(t *testing.T) {
 	levels := []engine.Level{
 		{Level: 0, Files: 1, Bytes: 8 << 20, Keys: 50_000, DataBlocks: 1852, IndexBytes: 52 << 10, SingleIndexBytes: 52 << 10, IndexCacheBytes: 60 << 10,
 			SingleIndexCacheBytes: 60 << 10, InCacheKnown: true},
@@ -39,8 +39,7 @@ IP2: IP1 and all other indexes         354 KiB    562 KiB       818 KiB    0.799
 `,
 	} {
 		var out bytes.Buffer
-		a := &app{stdout: &out}
-		a.printLevels(levels, &inflection, 100<<20, reserved)
+		Levels(&out, levels, &inflection, 100<<20, reserved)
 		if out.String() != want {
 			t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 		}

@@ -1,4 +1,5 @@
-package main
+// Package watch reads what a running node tells of itself.
+package watch
 
 import (
 	"context"
@@ -16,28 +17,28 @@ import (
 // scrapeWithin bounds a request to a node.
 const scrapeWithin = 10 * time.Second
 
-// nodeMetrics is what a node's metrics tell: of its endpoint, asked twice, or of two saved
-// scrapes.
-func (a *app) nodeMetrics(from []string, seconds float64, p *progress) (*nodemetrics.Node, error) {
+// Node is what a node's metrics tell: of its endpoint, asked twice some seconds apart, or of two
+// saved scrapes; nil if there are none.
+func Node(ctx context.Context, from []string, seconds float64, tell result.Tell) (*nodemetrics.Node, error) {
 	if len(from) == 0 {
 		return nil, nil
 	}
 	began := time.Now()
-	first, err := scrape(a.ctx, from[0])
+	first, err := scrape(ctx, from[0])
 	if err != nil {
 		return nil, err
 	}
 	if len(from) == 1 {
 		wait := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 		defer wait.Stop()
-		p.tell("", result.Event{Phase: "watching the node's metrics"})
+		tell(result.Event{Phase: "watching the node's metrics"})
 		select {
 		case <-wait.C:
-		case <-a.ctx.Done():
-			return nil, a.ctx.Err()
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
-	second, err := scrape(a.ctx, from[len(from)-1])
+	second, err := scrape(ctx, from[len(from)-1])
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +52,15 @@ func (a *app) nodeMetrics(from []string, seconds float64, p *progress) (*nodemet
 	return node, nil
 }
 
-func isURL(text string) bool {
+// IsURL tells an address from a file.
+func IsURL(text string) bool {
 	return strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://")
 }
 
 // scrape reads metrics from an address or a file.
 func scrape(ctx context.Context, from string) (all map[string]float64, err error) {
 	var in io.ReadCloser
-	if isURL(from) {
+	if IsURL(from) {
 		bounded, cancel := context.WithTimeout(ctx, scrapeWithin)
 		defer cancel()
 		request, err := http.NewRequestWithContext(bounded, http.MethodGet, from, nil)

@@ -1,0 +1,6 @@
+package pebbledb
+
+// Profiles are those of both versions.
+func Profiles() []Profile {
+	return []Profile{BenchKVDB(), GethV1(), GethV2(), Columnar(FirstFormatOfV2), Default()}
+}

@@ -1,0 +1,136 @@
+// Package curve works out, from the filters and indexes of a database, which blocks Gets
+// access, and what caches of every size would read of them. Nothing is written, and no Get
+// is made.
+//
+// Non-goals: databases that are not here (model/predict), and caches of engines whose
+// blocks are not modelled.
+package curve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/resolve"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// Of is the database whose Gets are traced.
+type Of struct {
+	Engine  engine.Engine // reads its keys in this process
+	Version string        // of the engine that would be measured
+	Spec    bench.Spec    // the Gets
+}
+
+// Record writes the trace of the key stream of o, or of a part of it.
+func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part engine.Part, tell result.Tell) (made trace.Made, err error) {
+	spec := &o.Spec
+	resolver, err := resolve.Open(spec.Dir, subject.PebbleVersion(spec.Engine))
+	if err != nil {
+		return made, err
+	}
+	defer func() { err = errors.Join(err, resolver.Close()) }()
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
+	if len(errs) > 0 {
+		return made, errors.Join(errs...)
+	}
+	if !s.AsksFilters() {
+		resolver.PassOverFilters()
+	}
+	made.Header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: o.Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
+		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
+	keys, err := bench.KeyStream(ctx, o.Engine, spec)
+	if err != nil {
+		return made, err
+	}
+	if resolver.KeepsOpening() && sample.Shift == 0 {
+		made.Header.Opening = true
+		made.Header.WarmupGets++
+	}
+	out, err := trace.NewWriter(w, made.Header)
+	if err != nil {
+		return made, err
+	}
+	opens := made.Header.Opening && part.Number <= 1
+	if opens {
+		if err := resolver.RecordOpening(out); err != nil {
+			return made, err
+		}
+	}
+	from, to := uint64(0), spec.WarmupGets+spec.Gets
+	if part.Of > 0 {
+		from, to = ShareOf(to, part.Number-1, part.Of), ShareOf(to, part.Number, part.Of)
+	}
+	for range from {
+		keys() // of the parts before
+	}
+	asked := uint64(0)
+	offered, err := resolver.Record(ctx, func() ([]byte, bool, bool) {
+		if part.Of > 0 && asked == to-from {
+			return nil, false, false
+		}
+		if asked++; asked%10_000 == 0 {
+			tell(result.Event{Phase: "tracing", Done: asked, Total: to - from, Unit: "Gets"})
+		}
+		return keys()
+	}, to-from, sample, out)
+	if err != nil {
+		return made, err
+	}
+	if opens {
+		offered++
+	}
+	made.Totals, err = out.Close(offered)
+	made.PerGet = out.PerGet()
+	return made, err
+}
+
+// Traced is the whole trace of o in memory.
+func Traced(ctx context.Context, o Of, tell result.Tell) (*cachesim.Trace, trace.Header, error) {
+	var file bytes.Buffer
+	if _, err := Record(ctx, &file, o, trace.Sample{}, engine.Part{}, tell); err != nil {
+		return nil, trace.Header{}, err
+	}
+	return trace.Load(&file)
+}
+
+// ShareOf is where the parts up to part end, of n Gets in as many parts as of.
+func ShareOf(n uint64, part, of int) uint64 {
+	return n/uint64(of)*uint64(part) + n%uint64(of)*uint64(part)/uint64(of)
+}
+
+func streamWords(spec *bench.Spec) string {
+	threads := "1 thread"
+	if spec.Threads > 1 {
+		threads = fmt.Sprintf("%d threads in turn", spec.Threads)
+	}
+	if spec.AccessList != "" {
+		return fmt.Sprintf("access list %s, %s keys, %s", filepath.Base(spec.AccessList), spec.KeyScheme, threads)
+	}
+	words := string(spec.Workload) + ", " + threads
+	if spec.MissingShare > 0 {
+		words += fmt.Sprintf(", %g %% of keys absent", 100*spec.MissingShare)
+	}
+	if spec.ZipfTheta > 0 {
+		words += fmt.Sprintf(", Zipf exponent %g", spec.ZipfTheta)
+	}
+	if table := spec.Overrides["table"]; table != "" {
+		words += ", of " + table
+	}
+	if spec.BatchGets > 0 {
+		words += fmt.Sprintf(", batches of %d Gets", spec.BatchGets)
+		if spec.BatchSorted {
+			words += ", sorted"
+		}
+	}
+	return words
+}

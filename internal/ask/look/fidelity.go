@@ -1,0 +1,272 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/model/fidelity"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// Comparison is what inspect --as says of a database, with --json too.
+type Comparison struct {
+	Schema     string             `json:"schema"`
+	Source     string             `json:"source"`
+	Beside     string             `json:"beside,omitempty"` // the other database; "": a node's usual shape
+	Engine     string             `json:"engine"`
+	Client     string             `json:"client,omitempty"`
+	CacheBytes int64              `json:"cache_bytes"` // 0: none
+	Basis      string             `json:"basis"`       // what block reads are counted
+	Tables     []fidelity.Verdict `json:"tables"`
+	Warnings   []engine.Warning   `json:"warnings,omitempty"`
+}
+
+// Side is a database that was looked at, and its tables.
+type Side struct {
+	Dir    string
+	Run    *result.Run
+	Tables []fidelity.Table
+}
+
+// Of is the side of a database; table names its only table that counts, "" all.
+func Of(dir string, run *result.Run, table string) (Side, error) {
+	tables, err := Tables(run)
+	if err == nil {
+		tables, err = OnlyTable(tables, table, dir)
+	}
+	return Side{dir, run, tables}, err
+}
+
+// Wish is how the reads of a comparison are counted.
+type Wish struct {
+	CacheBytes int64 // or, if CacheShare is not 0, a share of the database; neither: the node's own
+	CacheShare float64
+	Missing    float64
+	Seed       uint64
+}
+
+// Compare tells in what a differs from a node's usual shape or, unless it is nil, from b, and what each
+// difference costs.
+func Compare(ctx context.Context, a Side, b *Side, wish Wish) (*Comparison, error) {
+	out := &Comparison{Schema: "statelab.fidelity/1", Source: a.Dir, Engine: a.Run.Engine.Name, Warnings: OfAllTables(a.Run.Warnings), CacheBytes: wish.CacheBytes}
+	if format, err := dbformat.Recognise(a.Run.Database.Dir); err == nil && a.Run.Database.Written == "foreign" {
+		out.Client = dbformat.Client(a.Run.Database.Dir, format, a.Run.Database.Tables)
+	}
+	var beside []fidelity.Table
+	if b != nil {
+		if own, other := a.Run.Engine.Name, b.Run.Engine.Name; own != other && !(subject.IsPebble(own) && subject.IsPebble(other)) {
+			return nil, engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: their levels cannot be compared", a.Dir, own, b.Dir, other)
+		}
+		out.Beside, beside = b.Dir, b.Tables
+	}
+	if wish.CacheShare > 0 {
+		out.CacheBytes = max(1, int64(wish.CacheShare*float64(Bytes(a.Run.Database))))
+	}
+	price, err := out.pricing(ctx, a.Run, wish.Missing, wish.Seed)
+	if err != nil {
+		return nil, err
+	}
+	if out.Tables, err = fidelity.JudgeAll(a.Tables, beside, price); err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Dir, err)
+	}
+	return out, nil
+}
+
+// Differences are those of all tables.
+func (out *Comparison) Differences() (n int) {
+	for _, t := range out.Tables {
+		n += len(t.Differences)
+	}
+	return n
+}
+
+// Bytes are those of all tables.
+func Bytes(d result.Database) (bytes int64) {
+	for _, t := range d.Tables {
+		if len(t.Levels) > 0 {
+			bytes += t.Bytes
+		}
+	}
+	return max(bytes, d.Bytes)
+}
+
+// Tables are the tables of a database that have levels; one without a name where the
+// database is not divided.
+func Tables(run *result.Run) (tables []fidelity.Table, err error) {
+	d := run.Database
+	var options map[string]fidelity.Options
+	e, _ := subject.EngineOf(run.Engine.Name)
+	if e.ReadsOptions {
+		if options, err = rocksOptions(d.Dir); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range d.Tables {
+		if t.Files > 0 || e.ReadsOptions {
+			tables = append(tables, fidelity.Table{Name: t.Name, Keys: t.Keys, Bytes: t.Bytes, Levels: t.Levels, Options: options[t.Name]})
+		}
+	}
+	if len(tables) > 0 {
+		return tables, nil
+	}
+	if len(d.Levels) == 0 {
+		return nil, fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees (Pebble, RocksDB, LevelDB)", d.Dir, run.Engine.Name)
+	}
+	const onlyFamily = "default"
+	one := fidelity.Table{Bytes: d.Bytes, Levels: d.Levels, Options: options[onlyFamily]}
+	for _, l := range d.Levels {
+		one.Keys += l.Keys
+	}
+	return []fidelity.Table{one}, nil
+}
+
+// OnlyTable is the table of a name; no name: all.
+func OnlyTable(tables []fidelity.Table, name, dir string) ([]fidelity.Table, error) {
+	if name == "" {
+		return tables, nil
+	}
+	var names []string
+	for _, t := range tables {
+		if t.Name == name {
+			return []fidelity.Table{t}, nil
+		}
+		names = append(names, t.Name)
+	}
+	return nil, engine.Fail(engine.CodeUsage, "--table %s: %s has no such table (tables: %s)", name, dir, strings.Join(names, ", "))
+}
+
+// rocksOptions are those of the newest OPTIONS file by column family; none without a file.
+func rocksOptions(dir string) (map[string]fidelity.Options, error) {
+	name, err := dbformat.NewestOptions(dir)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	file, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	options, err := fidelity.ParseRocksDB(file, name)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file.Name(), err)
+	}
+	return options, nil
+}
+
+// pricing says how block reads are counted: for Pebble by a simulation of its cache, for other
+// engines by the data blocks alone.
+func (out *Comparison) pricing(ctx context.Context, run *result.Run, missing float64, seed uint64) (func(fidelity.Table) fidelity.Price, error) {
+	if !subject.IsPebble(run.Engine.Name) {
+		out.Basis = "data blocks, with filters and indexes in memory and no data block in the cache"
+		if out.CacheBytes > 0 {
+			out.Basis = fmt.Sprintf("data blocks, with filters and indexes in memory and a cache of %s for data blocks", unit.Bytes(out.CacheBytes))
+		}
+		return func(fidelity.Table) fidelity.Price {
+			return func(levels []engine.Level) (float64, error) { return fidelity.Reads(levels, missing, out.CacheBytes) }
+		}, nil
+	}
+	settings, err := evidence.SettingsOf(run)
+	if err != nil {
+		return nil, err
+	}
+	source := "--cache"
+	switch i := lsm.Inflect(run.Database.Levels, 0); {
+	case out.CacheBytes > 0:
+	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0: // no client uses the cache of a profile
+		out.CacheBytes, source = i.IP2.CacheBytes+AtRest(run), "what its filters and indexes need; --cache sets another"
+	default:
+		out.CacheBytes, source = settings.CacheBytes, settings.Source
+	}
+	out.Basis = fmt.Sprintf("all blocks, with a cache of %s (%s)", unit.Bytes(out.CacheBytes), source)
+	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, out.CacheBytes, run.Database.Written == "foreign") // as read opens it
+	if err != nil {
+		reserve = predict.OpenReserve
+	}
+	in := predict.Input{Version: subject.PebbleVersion(run.Engine.Name), Cores: run.Host.Cores, AbsentShare: missing, Seeds: []uint64{seed},
+		CacheBytes: []int64{out.CacheBytes}, ReservedBytes: reserve, WarmupGets: pricedGets, Gets: pricedGets}
+	price := fidelity.Mixed(func(levels []engine.Level) (float64, error) {
+		in := in
+		in.Levels = levels
+		points, err := predict.Run(ctx, in)
+		if err != nil {
+			return 0, err
+		}
+		return points[0].SteadyState, nil
+	})
+	return func(fidelity.Table) fidelity.Price { return price }, nil
+}
+
+// pricedGets are simulated before the cache's steady state is looked for.
+const pricedGets = 200_000
+
+// Text prints the differences.
+func (out *Comparison) Text(w io.Writer) error {
+	differences := out.Differences()
+	than := "a long-running node's shape"
+	if out.Beside != "" {
+		than = "the shape of " + out.Beside
+	}
+	if differences == 0 {
+		fmt.Fprintf(w, "%s has %s: no difference found.\n\n", out.Source, than)
+	} else {
+		fmt.Fprintf(w, "%s between %s and %s.\n\n", unit.Plural(differences, "difference"), out.Source, than)
+	}
+	if err := out.verdicts(w); err != nil {
+		return err
+	}
+	for _, t := range out.Tables {
+		for _, d := range t.Differences {
+			name := ""
+			if t.Name != "" {
+				name = t.Name + ", "
+			}
+			effect := signed(d.Extra) + " block reads per Get because of this"
+			if math.Abs(d.Extra) < 0.0005 {
+				effect = "no effect on block reads per Get with this cache"
+			}
+			fmt.Fprintf(w, "\n%s%s: %s\n", name, d.Kind, effect)
+			fmt.Fprintf(w, "  here:     %s\n  expected: %s\n", d.Here, d.Expected)
+			if d.Remedy != "" {
+				fmt.Fprintf(w, "  remedy:   %s\n", d.Remedy)
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "\nblock reads: %s\n", out.Basis)
+	return err
+}
+
+func signed(v float64) string {
+	if v > 0 {
+		return "+" + unit.Significant(v, 3)
+	}
+	return unit.Significant(v, 3)
+}
+
+func (out *Comparison) verdicts(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "entries\tsize\tsorted\tfiltered\tbits\tblock\treads/Get\treads/Get\t")
+	fmt.Fprintln(table, "\t\truns\tkeys\t/key\t\there\texpected\t  table")
+	for _, t := range out.Tables {
+		if t.Keys == 0 {
+			fmt.Fprintf(table, "0\t%s\t\t\t\t\t\t\t  %s\n", unit.Bytes(t.Bytes), t.Name)
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%.0f%%\t%.0f\t%s\t%.3f\t%.3f\t  %s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.SortedRuns, t.FilteredPercent,
+			t.FilterBits, unit.Bytes(int64(t.BlockBytes)), t.ReadsPerGet, t.ExpectedReadsPerGet, t.Name)
+	}
+	return table.Flush()
+}

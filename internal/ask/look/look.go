@@ -1,0 +1,413 @@
+// Package look tells what is in a database: its levels and the caches that they need, whose it is,
+// what its keys are, and in what its shape differs from that of a node, or of another database.
+// Nothing is written.
+//
+// Non-goals: opening the database, which its runner does (run/bench), and advice (ask/evidence).
+package look
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+const schema = "statelab.inspect/1"
+
+// Inspection is what inspect says of a database or a level table, with --json too.
+type Inspection struct {
+	Schema     string             `json:"schema"`
+	Source     string             `json:"source"` // what was looked at
+	Database   result.Database    `json:"database"`
+	Levels     []engine.Level     `json:"levels"`
+	Inflection *result.Inflection `json:"inflection"`
+	// Handles are the open files that spare a node from opening tables again.
+	Handles   int            `json:"handles,omitempty"`
+	MemTables *MemTableShare `json:"memtables,omitempty"`
+	Client    string         `json:"client,omitempty"` // whose database it is, where that is known
+	// Others are the further databases of a client that keeps several.
+	Others []string `json:"other_databases,omitempty"`
+	// Sections are the parts of a client's database, by the keys of a sample.
+	Sections []Section        `json:"sections,omitempty"`
+	Warnings []engine.Warning `json:"warnings,omitempty"`
+	// Part is the one that was looked at; absent: all.
+	Part   engine.Part `json:"part,omitzero"`
+	By     string      `json:"-"` // the engine that looked, or what was looked at
+	atRest int64       // what memtables take of a cache while nothing is written
+}
+
+// Section is a part of a client's database.
+type Section struct {
+	Name string `json:"name"`
+	// KeysPercent and BytesPercent are shares of the sampled keys and of their keys and
+	// values; ErrorPercent is half the width of the 95 % interval of the first.
+	KeysPercent  float64 `json:"keys_percent"`
+	BytesPercent float64 `json:"bytes_percent"`
+	ErrorPercent float64 `json:"error_percent"`
+	ValueBytes   float64 `json:"mean_value_bytes"`
+}
+
+// MemTableShare is what memtables take of the cache while a node writes.
+type MemTableShare struct {
+	CacheBytes    int64  `json:"cache_bytes"`
+	ReservedBytes int64  `json:"reserved_bytes"`
+	Source        string `json:"source"` // how these settings are known
+}
+
+// Table is what a level table tells, charged as by an engine.
+func Table(source, engineName string, levels []engine.Level) *Inspection {
+	i := &Inspection{Schema: schema, Source: source, Levels: levels, By: "a level table; charged as by " + engineName}
+	for _, l := range levels {
+		i.Database.Files += l.Files
+		i.Database.Bytes += l.Bytes
+	}
+	i.Database.Levels = levels
+	i.Inflection = new(lsm.Inflect(levels, i.Database.Bytes))
+	i.handles()
+	return i
+}
+
+// Database is what a run of inspect tells, of all table files or of a part of them, and a sample of so
+// many keys, which e reads; nil or 0: no sample.
+func Database(ctx context.Context, source string, run *result.Run, part engine.Part, e engine.Engine, sampleKeys uint64, ignoreLock bool) (*Inspection, error) {
+	i := &Inspection{Schema: schema, Source: source, Database: run.Database, Levels: run.Database.Levels, Inflection: run.Inflection, Part: part,
+		Warnings: OfAllTables(run.Warnings), By: run.Engine.Name + " " + run.Engine.Version}
+	i.handles()
+	isPebble := subject.IsPebble(run.Engine.Name)
+	if part.Of > 0 && !isPebble {
+		return nil, engine.Fail(engine.CodeUsage, "--part: %s has no table files that can be looked at one by one; only %s have", run.Engine.Name,
+			strings.Join(subject.Pebbles(), " and "))
+	}
+	if isPebble {
+		settings, err := evidence.SettingsOf(run)
+		if err != nil {
+			return nil, err
+		}
+		i.atRest = AtRest(run)
+		i.MemTables = &MemTableShare{settings.CacheBytes, settings.MemTables(advise.Writes{}).Reserved(settings.CacheBytes), settings.Source}
+	}
+	if run.Database.Written != "foreign" {
+		return i, nil
+	}
+	format, err := dbformat.Recognise(run.Database.Dir)
+	if err != nil {
+		return i, nil // what only a library recognises is of no client
+	}
+	i.Client = dbformat.Client(run.Database.Dir, format, run.Database.Tables)
+	if i.Client == dbformat.BSC {
+		i.Others = dbformat.Siblings(run.Database.Dir)
+	}
+	if e == nil || sampleKeys == 0 || dbformat.Section(i.Client, []byte{0}) == "" {
+		return i, nil
+	}
+	i.Sections, err = sections(ctx, e, engine.Options{Dir: run.Database.Dir, Foreign: true, IgnoreLock: ignoreLock}, i.Client, int(sampleKeys))
+	if err != nil {
+		return nil, fmt.Errorf("look what is in %s: %w", source, err)
+	}
+	return i, nil
+}
+
+func (i *Inspection) handles() {
+	if files, ofTables := i.files(); len(i.Levels) > 0 || ofTables > 0 {
+		i.Handles = advise.Handles(files)
+	}
+}
+
+// OfAllTables are warnings but those that a run would carry for lack of --table: who looks at all
+// tables has none.
+func OfAllTables(warnings []engine.Warning) []engine.Warning {
+	return slices.DeleteFunc(slices.Clone(warnings), func(w engine.Warning) bool { return w.Code == engine.TableNotChosen || w.Code == "cache_untold" })
+}
+
+// Merge is the inspection of which parts are given. All parts of one database must be there,
+// once each.
+func Merge(texts [][]byte) (whole Inspection, err error) {
+	parts := map[int]Inspection{}
+	for _, text := range texts {
+		var one Inspection
+		if err := json.Unmarshal(text, &one); err != nil {
+			return whole, fmt.Errorf("read a part of the Inspection: %w", err)
+		}
+		if one.Schema != schema || one.Part.Of == 0 {
+			return whole, fmt.Errorf("this is not a part of an Inspection: statelab inspect DIR --part K/N --json makes one")
+		}
+		if len(parts) > 0 && (one.Part.Of != whole.Part.Of || one.Database.Dir != whole.Database.Dir) {
+			return whole, fmt.Errorf("part %d/%d of %s and part %d/%d of %s are not of one Inspection", one.Part.Number, one.Part.Of, one.Database.Dir,
+				whole.Part.Number, whole.Part.Of, whole.Database.Dir)
+		}
+		if _, twice := parts[one.Part.Number]; twice {
+			return whole, fmt.Errorf("part %d/%d is given twice", one.Part.Number, one.Part.Of)
+		}
+		parts[one.Part.Number] = one
+		whole = one
+	}
+	of := whole.Part.Of
+	whole.Part, whole.Warnings, whole.Database.Bytes, whole.Database.Files = engine.Part{}, nil, 0, 0
+	levels := map[int]engine.Level{}
+	for number := 1; number <= of; number++ {
+		one, here := parts[number]
+		if !here {
+			return whole, fmt.Errorf("part %d/%d is missing", number, of)
+		}
+		whole.Database.Bytes += one.Database.Bytes
+		whole.Database.Files += one.Database.Files
+		for _, l := range one.Levels {
+			if known, is := levels[l.Level]; is {
+				l = known.Plus(l)
+			}
+			levels[l.Level] = l
+		}
+		for _, w := range one.Warnings {
+			if !slices.Contains(whole.Warnings, w) {
+				whole.Warnings = append(whole.Warnings, w)
+			}
+		}
+	}
+	whole.Levels = nil
+	for number := range engine.MaxLevels {
+		if l, is := levels[number]; is {
+			whole.Levels = append(whole.Levels, l)
+		}
+	}
+	whole.Database.Levels = whole.Levels
+	if len(whole.Levels) > 0 {
+		inflection := lsm.Inflect(whole.Levels, whole.Database.Bytes)
+		whole.Inflection, whole.Handles = &inflection, advise.Handles(whole.Database.Files)
+	}
+	whole.By = fmt.Sprintf("looked at in %d parts", of)
+	return whole, nil
+}
+
+// sections samples n keys and their values.
+func sections(ctx context.Context, e engine.Engine, o engine.Options, client string, n int) (found []Section, err error) {
+	db, err := dbformat.Open(ctx, e, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	sampler, can := db.(engine.KeySampler)
+	if !can {
+		return nil, nil
+	}
+	reader, err := db.Reader()
+	if err != nil {
+		return nil, err
+	}
+	type sums struct{ keys, bytes, valueBytes float64 }
+	by, all := map[string]sums{}, sums{}
+	var value []byte
+	err = sampler.SampleKeys(ctx, n, 1, func(key []byte) (err error) {
+		if value, _, err = reader.Get(key, value); err != nil {
+			return err
+		}
+		s := by[dbformat.Section(client, key)]
+		s.keys, s.bytes, s.valueBytes = s.keys+1, s.bytes+float64(len(key)+len(value)), s.valueBytes+float64(len(value))
+		by[dbformat.Section(client, key)] = s
+		all.keys, all.bytes = all.keys+1, all.bytes+float64(len(key)+len(value))
+		return nil
+	})
+	if err := errors.Join(err, reader.Close()); err != nil {
+		return nil, err
+	}
+	for name, s := range by {
+		share := s.keys / all.keys
+		found = append(found, Section{Name: name, KeysPercent: 100 * share, BytesPercent: 100 * s.bytes / all.bytes, ValueBytes: s.valueBytes / s.keys,
+			ErrorPercent: 196 * math.Sqrt(share*(1-share)/all.keys)})
+	}
+	slices.SortFunc(found, func(x, y Section) int {
+		return cmp.Or(cmp.Compare(y.KeysPercent, x.KeysPercent), strings.Compare(x.Name, y.Name))
+	})
+	return found, nil
+}
+
+// Text prints it; sampled is how many keys Sections are estimated from, as it was asked for.
+func (i *Inspection) Text(w io.Writer, sampled string) error {
+	files, ofTables := i.files()
+	whose := ""
+	if i.Client != "" {
+		whose = ", of " + i.Client
+	}
+	fmt.Fprintf(w, "%s in %s (%s%s)\n\n", unit.Bytes(Bytes(i.Database)), unit.Plural(files, "file"), i.By, whose)
+	if ofTables == 0 {
+		Levels(w, i.Levels, i.Inflection, i.Database.Bytes, i.atRest)
+	}
+	printTables(w, i.Client, i.Database.Tables)
+	printSections(w, i.Sections, sampled)
+	for _, other := range i.Others {
+		fmt.Fprintf(w, "also of this node: %s\n", other)
+	}
+	if i.Handles > 0 {
+		fmt.Fprintf(w, "file handles: %s for %s\n", unit.Count(uint64(i.Handles)), advise.HandlesRule(files))
+	}
+	if t := i.MemTables; t != nil {
+		fmt.Fprintf(w, "memtables: %s of a %s cache while a node writes (%s)\n", unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)
+	}
+	return nil
+}
+
+// files are those of the whole database, and those that belong to its tables.
+func (i *Inspection) files() (all, ofTables int) {
+	for _, t := range i.Database.Tables {
+		ofTables += t.Files
+	}
+	return max(ofTables, i.Database.Files), ofTables
+}
+
+// printSections prints what a sample of the keys showed.
+func printSections(w io.Writer, sections []Section, asked string) {
+	if len(sections) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\nkeys\t+-\tbytes\tmean value\t  what")
+	for _, s := range sections {
+		fmt.Fprintf(table, "%s%%\t%s\t%s%%\t%.0f B\t  %s\n", unit.Significant(s.KeysPercent, 3), unit.Significant(s.ErrorPercent, 2),
+			unit.Significant(s.BytesPercent, 3), s.ValueBytes, s.Name)
+	}
+	if err := table.Flush(); err != nil {
+		return // stdout is gone: the exit will tell
+	}
+	fmt.Fprintf(w, "estimated from %s keys (--sample-keys); measure one kind: statelab sweep --use-existing --table NAME\n\n", asked)
+}
+
+// mostEmpty is how many tables without entries are listed: Erigon makes all that it knows, more than
+// a hundred.
+const mostEmpty = 10
+
+// printTables prints the tables that a database has by name.
+func printTables(w io.Writer, client string, tables []engine.Table) {
+	if len(tables) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "entries\tsize\t  table")
+	empty := 0
+	for _, t := range tables {
+		if t.Keys == 0 && t.Bytes == 0 {
+			empty++
+		}
+	}
+	several := false
+	for _, t := range tables {
+		if empty > mostEmpty && t.Keys == 0 && t.Bytes == 0 {
+			continue
+		}
+		mark := ""
+		if t.SeveralValues {
+			several, mark = true, " *"
+		}
+		if words := dbformat.TableWords(client, t.Name); words != "" {
+			mark += " (" + words + ")"
+		}
+		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.Name, mark)
+	}
+	if err := table.Flush(); err != nil {
+		return // stdout is gone: the exit will tell
+	}
+	if empty > mostEmpty {
+		fmt.Fprintf(w, "and %s without entries (--json lists them)\n", unit.Plural(empty, "table"))
+	}
+	if several {
+		fmt.Fprintln(w, "* a key may have several values there; a Get returns the first")
+	}
+	for _, t := range tables {
+		if len(t.Levels) > 0 {
+			fmt.Fprintf(w, "\n%s, %s:\n", t.Name, unit.Plural(t.Files, "file"))
+			inflection := lsm.Inflect(t.Levels, t.Bytes)
+			Levels(w, t.Levels, &inflection, t.Bytes, 0)
+		}
+	}
+	fmt.Fprintln(w, "\nmeasure one: statelab sweep --use-existing --table NAME")
+}
+
+// Levels prints the level table and the inflection points of a database of bytes, with a cache of
+// which memtables take reserved.
+func Levels(w io.Writer, levels []engine.Level, i *result.Inflection, bytes, reserved int64) {
+	if len(levels) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "level\tfiles\tsize\tkeys\tdata blocks\tindex\ttop index\tfilters\t")
+	for _, l := range levels {
+		filters := unit.Bytes(l.FilterBytes)
+		if !l.FilterConsulted && l.FilterBytes > 0 {
+			filters += " *"
+		}
+		fmt.Fprintf(table, "L%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", l.Level, l.Files, unit.Bytes(l.Bytes), unit.Count(l.Keys), unit.Count(l.DataBlocks),
+			unit.Bytes(l.IndexBytes), unit.Bytes(l.TopIndexBytes), filters)
+	}
+	if err := table.Flush(); err != nil {
+		return // stdout is gone: the exit will tell
+	}
+	if i == nil {
+		return
+	}
+	line := func(name, onDisk, inCache, needed, percent string) {
+		if reserved == 0 {
+			needed = ""
+		} else {
+			needed = fmt.Sprintf("  %12s", needed)
+		}
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-36s %9s  %9s%s  %7s", name, onDisk, inCache, needed, percent), " "))
+	}
+	row := func(name string, s result.Size) {
+		inCache, cache, percent := "", "", ""
+		if s.CacheBytes > 0 || s.DiskBytes == 0 { // the engine tells
+			inCache, cache = unit.Bytes(s.CacheBytes), unit.Bytes(s.CacheBytes+reserved)
+			percent = unit.Significant(view.PercentOf(s.CacheBytes+reserved, bytes), 3)
+		}
+		line(name, unit.Bytes(s.DiskBytes), inCache, cache, percent)
+	}
+	fmt.Fprintln(w)
+	line("", "on disk", "in cache", "cache needed", "% of DB")
+	row("IP1: filters, top and single indexes", i.IP1)
+	row("IP2: IP1 and all other indexes", i.IP2)
+	if i.LastLevelFilterBytes > 0 {
+		fmt.Fprintf(w, "* %s of filters on the last level are never consulted by a Get\n", unit.Bytes(i.LastLevelFilterBytes))
+	}
+	single := int64(0)
+	for _, l := range levels {
+		single += l.SingleIndexBytes
+	}
+	if single > 0 {
+		fmt.Fprintf(w, "Single indexes: %s of the indexes, in tables too small for a top index; Gets\nconsult them as they do top indexes.\n",
+			unit.Bytes(single))
+	}
+	const compressed = 1.05 // more than what a cache adds to a block
+	if float64(i.IP2.CacheBytes-i.IP1.CacheBytes) > compressed*float64(i.IP2.DiskBytes-i.IP1.DiskBytes) {
+		fmt.Fprintln(w, "Index blocks are compressed on disk, and not in a cache.")
+	}
+	if reserved > 0 {
+		fmt.Fprintf(w, "Cache needed: with the %s that memtables take while nothing is written.\n", unit.Bytes(reserved))
+	}
+}
+
+// AtRest is what memtables take of the cache of a database that is open for its next run, and not
+// written to; 0 of engines whose caches hold no memtables.
+func AtRest(run *result.Run) int64 {
+	if !subject.IsPebble(run.Engine.Name) {
+		return 0
+	}
+	bytes, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, 0, run.Database.Written == "foreign")
+	if err != nil {
+		return 0 // of no profile here
+	}
+	return bytes
+}

@@ -1,0 +1,172 @@
+package advise
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/model/fidelity"
+)
+
+// RocksAdvice is what advise prints of a database of RocksDB, with --json too.
+type RocksAdvice struct {
+	Schema string       `json:"schema"`
+	Source string       `json:"source"`
+	Client Client       `json:"client"`
+	Tables []TableShare `json:"tables"` // that Gets go to
+	// NowBytes is the client's default, or --cache.
+	NowBytes int64 `json:"now_cache_bytes"`
+	// OutsideBytes are filters and indexes of all tables, which open tables keep outside the
+	// block cache; MemoryBytes is --memory, 0 without.
+	OutsideBytes int64        `json:"outside_bytes"`
+	MemoryBytes  int64        `json:"memory_bytes,omitempty"`
+	Curve        []RocksPlace `json:"curve"`
+	Then         RocksPlace   `json:"recommended"`
+	Flags        []string     `json:"flags"`
+	Answer       string       `json:"answer"`
+	Basis        string       `json:"basis"`
+}
+
+// TableShare is a column family and its share of the Gets.
+type TableShare struct {
+	Name  string  `json:"name"`
+	Share float64 `json:"share"`
+	Bytes int64   `json:"bytes"`
+}
+
+// RocksPlace is a block cache and what a Get reads with it.
+type RocksPlace struct {
+	CacheBytes       int64   `json:"cache_bytes"`
+	BlockReadsPerGet float64 `json:"data_block_reads_per_get"`
+}
+
+// Judge recommends a block cache for Gets of random keys that go to mix, of which r.Tables
+// tells the names. Where there is memory, it is as large as it may be: with random keys every block
+// gains the same.
+func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, missing float64) error {
+	r.Schema = "statelab.advise.rocksdb/1"
+	r.Basis = "data blocks per Get of random keys; filters and indexes outside the cache, an LRU cache, all keys asked for equally often"
+	for _, t := range tables {
+		for _, l := range t.Levels {
+			r.OutsideBytes += l.FilterBytes + l.IndexBytes + l.TopIndexBytes
+		}
+	}
+	if r.NowBytes == 0 {
+		r.NowBytes, _ = RocksDBCache(r.Client, 0)
+	}
+	most := r.NowBytes
+	if r.MemoryBytes > 0 {
+		most = r.MemoryBytes - r.OutsideBytes
+		if r.Client == Besu {
+			most = forEach(most, tables)
+		}
+		if most < leastRocksCache {
+			return engine.Fail(engine.CodeUsage, "--memory %s: filters and indexes take %s, which leaves less than %s for a block cache",
+				unit.Bytes(r.MemoryBytes), unit.Bytes(r.OutsideBytes), unit.Bytes(leastRocksCache))
+		}
+	}
+	if err := r.draw(mix, missing, most); err != nil {
+		return fmt.Errorf("%s: %w", r.Source, err)
+	}
+	now, err := r.price(mix, missing, r.NowBytes)
+	if err != nil {
+		return err
+	}
+	_, flag := RocksDBCache(r.Client, r.Then.CacheBytes)
+	r.Flags, r.Answer = []string{flag}, r.answer(now)
+	return nil
+}
+
+// price is what a Get reads with a block cache.
+func (r *RocksAdvice) price(mix []fidelity.Portion, missing float64, cacheBytes int64) (place RocksPlace, err error) {
+	place.CacheBytes = cacheBytes
+	if r.Client != Besu {
+		place.BlockReadsPerGet, err = fidelity.ReadsOf(mix, missing, cacheBytes)
+		return place, err
+	}
+	for _, p := range mix { // each has a cache of its own
+		reads, err := fidelity.ReadsOf([]fidelity.Portion{{Levels: p.Levels, Share: 1}}, missing, cacheBytes)
+		if err != nil {
+			return place, err
+		}
+		place.BlockReadsPerGet += p.Share * reads
+	}
+	return place, nil
+}
+
+// draw fills the curve up to the cache that holds every block, and recommends the largest of use.
+func (r *RocksAdvice) draw(mix []fidelity.Portion, missing float64, most int64) (err error) {
+	for cacheBytes := int64(leastRocksCache); ; cacheBytes *= 2 {
+		place, err := r.price(mix, missing, cacheBytes)
+		if err != nil {
+			return err
+		}
+		if r.Curve = append(r.Curve, place); place.BlockReadsPerGet == 0 {
+			r.Then, err = r.price(mix, missing, min(most, cacheBytes))
+			return err
+		}
+	}
+}
+
+func (r *RocksAdvice) answer(now RocksPlace) string {
+	each := ""
+	if r.Client == Besu {
+		each = " for each column family"
+	}
+	text := fmt.Sprintf("%s data block reads per Get with a block cache of %s%s.", unit.Significant(now.BlockReadsPerGet, 3),
+		unit.Bytes(now.CacheBytes), each)
+	switch {
+	case r.MemoryBytes > 0:
+		return text + fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.", unit.Bytes(r.MemoryBytes), unit.Bytes(r.Then.CacheBytes), each,
+			unit.Significant(r.Then.BlockReadsPerGet, 3))
+	case now.BlockReadsPerGet == 0:
+		return text + fmt.Sprintf(" %s hold every block.", unit.Bytes(r.Then.CacheBytes))
+	}
+	return text + " Add --memory to hear what more memory gains."
+}
+
+// forEach is the largest size of which every table can have a cache, where a table smaller than that
+// fills no more than its own size.
+func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
+	var sizes []int64
+	for _, t := range tables {
+		if t.Bytes > 0 {
+			sizes = append(sizes, t.Bytes)
+		}
+	}
+	slices.Sort(sizes)
+	for i, bytes := range sizes {
+		if share := memoryBytes / int64(len(sizes)-i); bytes >= share {
+			return share
+		}
+		memoryBytes -= bytes
+	}
+	return max(0, memoryBytes) + slices.Max(append(sizes, 0))
+}
+
+// leastRocksCache is where the curve begins, and the least cache that is recommended.
+const leastRocksCache = 1 << 20
+
+// Text prints the advice.
+func (r *RocksAdvice) Text(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n\nset:  %s\n\n", r.Answer, strings.Join(r.Flags, " "))
+	for _, t := range r.Tables {
+		fmt.Fprintf(w, "%3.0f%% of the Gets go to %s, %s\n", 100*t.Share, cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
+	}
+	fmt.Fprintf(w, "filters and indexes outside the cache, of all tables: %s\n\n", unit.Bytes(r.OutsideBytes))
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "cache\treads/Get\t")
+	for _, p := range r.Curve {
+		fmt.Fprintf(table, "%s\t%.3f\t\n", unit.Bytes(p.CacheBytes), p.BlockReadsPerGet)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nreads: %s\n", r.Basis)
+	return err
+}
