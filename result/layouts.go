@@ -128,6 +128,20 @@ type Lookups struct {
 	PerSecond    float64  `json:"lookups_per_second"`
 }
 
+// Reads are the reads of a lookup by the best count there is: the device's, the layout's own, the
+// kernel's of calls, or of faults where files are mapped; what was counted, and the field of it.
+func (l *Lookups) Reads() (value float64, counted, field string) {
+	switch {
+	case l.DeviceReads != nil:
+		return *l.DeviceReads, "device reads", "device_reads_per_lookup"
+	case l.BlockReads != nil:
+		return *l.BlockReads, "block reads", "block_reads_per_lookup"
+	case l.ReadCalls >= l.MajorFaults:
+		return l.ReadCalls, "read calls", "read_calls_per_lookup"
+	}
+	return l.MajorFaults, "page faults", "major_faults_per_lookup"
+}
+
 // Layouts is layouts.json: layouts of one state at several sizes.
 type Layouts struct {
 	Schema string `json:"schema"`

@@ -63,16 +63,7 @@ func (e Evidence) ReadsOf(i int, kind, condition string) (r Reading, ok bool) {
 	of, place, ok := e.lookups(i, kind, condition)
 	r = Reading{of: of}
 	var field string
-	switch {
-	case of.DeviceReads != nil:
-		r.Value, r.Unit, field = *of.DeviceReads, "device reads", "device_reads_per_lookup"
-	case of.BlockReads != nil:
-		r.Value, r.Unit, field = *of.BlockReads, "block reads", "block_reads_per_lookup"
-	case of.ReadCalls >= of.MajorFaults:
-		r.Value, r.Unit, field = of.ReadCalls, "read calls", "read_calls_per_lookup"
-	default:
-		r.Value, r.Unit, field = of.MajorFaults, "page faults", "major_faults_per_lookup"
-	}
+	r.Value, r.Unit, field = of.Reads()
 	r.place = place + "." + field
 	return r, ok
 }

@@ -277,16 +277,7 @@ func codeRead(l *result.Layouts, accounts uint64, condition string) (r access, f
 // readsOf are the reads of a lookup by the best count there is, with twice their standard
 // error where it is known.
 func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
-	switch {
-	case look.DeviceReads != nil:
-		e.Value, unit = *look.DeviceReads, "device reads"
-	case look.BlockReads != nil:
-		e.Value, unit = *look.BlockReads, "block reads"
-	case look.ReadCalls >= look.MajorFaults:
-		e.Value, unit = look.ReadCalls, "read calls"
-	default:
-		e.Value, unit = look.MajorFaults, "page faults"
-	}
+	e.Value, unit, _ = look.Reads()
 	off := 0.0
 	if look.ReadsError != nil {
 		off = 2 * *look.ReadsError
