@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
-	"github.com/statelab/statelab/result"
 )
 
 // elsewhere reports whether the runs are for the nodes of a cluster.
@@ -98,8 +94,9 @@ func (a *app) printMatrix(f *flags, how plan.Plan, points []plan.Point) error {
 // toCluster makes p a plan for a cluster, whose nodes must be there and alike.
 func (a *app) toCluster(f *flags, p *plan.Plan) error {
 	partition := f.Where.V().Partition
-	c := &onCluster{f: f, out: p.Out, progress: a.progress(), Cluster: slurm.Cluster{Partition: partition, Submit: f.Submit.All(), Scratch: f.Scratch.V(),
-		Programs: a.programs()}}
+	c := &slurm.Runs{Experiment: f.Experiment, Out: p.Out, Say: a.progress().say,
+		Cluster: slurm.Cluster{Partition: partition, Submit: f.Submit.All(), Scratch: f.Scratch.V(),
+			Programs: a.programs()}}
 	nodes, err := slurm.Nodes(partition)
 	if err != nil {
 		return err
@@ -113,7 +110,7 @@ func (a *app) toCluster(f *flags, p *plan.Plan) error {
 			return usage("--constraint: %v", err)
 		}
 		if len(slurm.Ready(nodes, class)) == 0 {
-			c.progress.say("no node can run a job now (sinfo -R says why): runs wait until one can")
+			c.Say("no node can run a job now (sinfo -R says why): runs wait until one can")
 		}
 	}
 	for _, entry := range f.DBAt.All() {
@@ -121,7 +118,7 @@ func (a *app) toCluster(f *flags, p *plan.Plan) error {
 		if !slices.ContainsFunc(nodes, func(n slurm.Node) bool { return n.Name == name }) {
 			return usage("--db-at %s: the partition has no node %q", entry, name)
 		}
-		c.nodes = append(c.nodes, name)
+		c.On = append(c.On, name)
 	}
 	if s, is := f.Subject.(*experiment.Swept); is && s.Ceiling.V() == diskAuto {
 		s.Ceiling.Let(diskNone) // this machine's disk is not theirs
@@ -148,113 +145,6 @@ func (a *app) programs() []string {
 		add(found.Path)
 	}
 	return paths
-}
-
-// slurmDir holds what belongs to jobs, in the folder of the results.
-const slurmDir = "slurm"
-
-// onCluster carries the steps of an experiment out on a cluster's nodes: every one is
-// statelab run FILE --point N there.
-type onCluster struct {
-	slurm.Cluster
-	f        *flags
-	out      string
-	nodes    []string // that have the database; none: any
-	progress *progress
-}
-
-func (c *onCluster) Carry(ctx context.Context, steps []plan.Remote, tell func(plan.Remote, int, result.Event), ended func(plan.Remote)) error {
-	resolved, err := c.f.Experiment.Resolved()
-	if err != nil {
-		return err
-	}
-	var file strings.Builder
-	if err := resolved.Write(&file); err != nil {
-		return err
-	}
-	b := slurm.Batch{Cluster: c.Cluster, Folder: filepath.Join(c.out, slurmDir), Files: map[string]string{experiment.File: file.String()}}
-	for _, s := range steps {
-		t, err := c.task(s)
-		if err != nil {
-			return err
-		}
-		b.Numbers, b.Tasks = append(b.Numbers, s.Number), append(b.Tasks, t)
-	}
-	ok, began := 0, time.Now()
-	err = b.Do(ctx, func(u slurm.Update) {
-		if u.Note != "" {
-			c.progress.say("%s", u.Note)
-		}
-		if u.Task < 0 {
-			return
-		}
-		s := steps[u.Task]
-		if u.Finished {
-			ended(s)
-			if _, well := slurm.EndedWell(s.Folder); well {
-				ok++
-			}
-			return
-		}
-		s.Label = strings.TrimPrefix(s.Label+", on "+u.Node, ", ")
-		tell(s, u.Running, u.Event)
-	})
-	if err == nil {
-		c.progress.say("%v", effortOf(b.Tasks, time.Since(began)))
-	}
-	if err == nil && ok == len(steps) && !c.f.DB.Given() && c.f.Measure == experiment.Sweep {
-		if err := c.Clean(b.Folder, nodesOf(filepath.Join(c.out, result.PointsDir, "*"))); err != nil {
-			c.progress.say("%v", err)
-		}
-	}
-	return err
-}
-
-// task is the measurement of s on one node.
-func (c *onCluster) task(s plan.Remote) (t slurm.Task, err error) {
-	relative, err := filepath.Rel(c.out, s.Folder)
-	if err != nil {
-		return t, err
-	}
-	t = slurm.Task{
-		Args: []string{"run", filepath.Join(slurm.Work, experiment.File), "--point", strconv.Itoa(s.Number), "--out", filepath.Join(slurm.Work, "out"),
-			"--databases", filepath.Join(slurm.Scratch, "databases")},
-		From: filepath.Join("out", relative), To: s.Folder, Class: s.Point.Class, Nodes: c.nodes, Label: "run " + strconv.Itoa(s.Number)}
-	if s.Label != "" {
-		t.Label += " (" + s.Label + ")"
-	}
-	// Repeats of a point share a machine. A database of which nobody says where it is has
-	// one user at a time, so that all of its points do.
-	t.Together, t.Node = s.Point.Name, machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
-	if c.f.DB.Given() && len(c.nodes) == 0 {
-		t.Together, t.Node = "database of "+s.Point.Class, ""
-		if !c.f.Constraint.Several() {
-			t.Node = machineOf(filepath.Join(filepath.Dir(s.Folder), "*"))
-		}
-	}
-	return t, nil
-}
-
-// machineOf is a node that one of the folders was measured on; "" if none was.
-func machineOf(folders string) string {
-	if nodes := nodesOf(folders); len(nodes) > 0 {
-		return nodes[0]
-	}
-	return ""
-}
-
-// nodesOf are the nodes that folders were measured on.
-func nodesOf(folders string) (nodes []string) {
-	all, err := filepath.Glob(folders)
-	if err != nil {
-		return nil
-	}
-	for _, folder := range all {
-		if node := slurm.NodeOf(folder); node != "" && !slices.Contains(nodes, node) {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes
 }
 
 func (a *app) clusterVerb() *cobra.Command {

@@ -17,7 +17,6 @@ import (
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
-	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
@@ -114,7 +113,6 @@ func diskStep(l host.LimitPlan) estimate.Step {
 const (
 	ceilingSeconds = 0.3
 	ceilingRepeats = 3
-	ceilingPoints  = 4
 )
 
 // What --disk takes beside a folder.
@@ -147,7 +145,7 @@ func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error
 		}
 		return result.WriteDisk(out, d)
 	}
-	if _, err := os.Stat(filepath.Join(out, result.DiskFile)); err == nil || !reachesDevice(s) {
+	if _, err := os.Stat(filepath.Join(out, result.DiskFile)); err == nil || !s.ReachesDevice() {
 		return nil // a sweep that goes on has it
 	}
 	dir := out
@@ -158,7 +156,7 @@ func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error
 			return nil
 		}
 	}
-	d, err := host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: flights(s), Seconds: ceilingSeconds, Repeats: ceilingRepeats},
+	d, err := host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: s.Flights(), Seconds: ceilingSeconds, Repeats: ceilingRepeats},
 		func(text string) { p.tell("", result.Event{Phase: text}) })
 	if err != nil {
 		p.say("no ceiling: %v", err)
@@ -166,49 +164,4 @@ func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error
 	}
 	d.Command = a.command()
 	return result.WriteDisk(out, d)
-}
-
-// judgeCeiling marks a limit that what was measured contradicts.
-func judgeCeiling(s sweep.Sweep, done *result.Sweep, out string) error {
-	d, err := result.ReadDisk(out)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var measured []result.DiskPoint
-	for _, p := range done.Points {
-		measured = append(measured, p.DeviceReads(s.Base.Threads))
-	}
-	if d.Judge(measured...) == "" {
-		return nil
-	}
-	done.Warnings = append(done.Warnings, d.Warning())
-	return result.WriteDisk(out, d)
-}
-
-// flights are the thread counts of a plan, thinned out evenly, and one more, so
-// that the disk's own curve has a shape.
-func flights(s sweep.Sweep) []int {
-	var numbers []int
-	for _, point := range s.Settings() {
-		numbers = append(numbers, point.Read.Threads)
-	}
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
-	for len(numbers) > ceilingPoints {
-		numbers = slices.Delete(numbers, len(numbers)/2, len(numbers)/2+1)
-	}
-	if numbers[0] > 1 {
-		numbers = slices.Insert(numbers, 0, 1)
-	}
-	return numbers
-}
-
-// reachesDevice tells whether a plan's reads are to reach the device.
-func reachesDevice(s sweep.Sweep) bool {
-	return slices.ContainsFunc(s.Settings(), func(point sweep.Setting) bool {
-		return point.Read.PageCache == bench.Direct || point.Read.PageCache == bench.Cold
-	})
 }

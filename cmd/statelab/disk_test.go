@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,10 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/observe/host"
-	"github.com/statelab/statelab/internal/plan/experiment"
-	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/result"
 )
 
@@ -70,20 +66,6 @@ func TestDiskAgreesWithFio(t *testing.T) {
 	}
 }
 
-func TestFlights(t *testing.T) {
-	for _, c := range []struct {
-		threads string
-		want    string
-	}{{"1,4", "[1 4]"}, {"8", "[1 8]"}, {"1,2,4,8,16,32,64", "[1 2 32 64]"}} {
-		e := experiment.New(experiment.Sweep)
-		_ = experiment.Of[*experiment.Swept](e).Threads.Set(c.threads)
-		s := sweep.Declared(e, finder{&app{tables: newTables()}, new(mistakes)}, nil, bytesIn, new(setting.Mistakes))
-		if got := fmt.Sprint(flights(s)); got != c.want {
-			t.Errorf("--threads %s: %s, want %s", c.threads, got, c.want)
-		}
-	}
-}
-
 // A sweep keeps the limit that it is given, draws it, and refuses a folder
 // without one before it measures.
 func TestSweepUnderACeiling(t *testing.T) {
@@ -106,30 +88,6 @@ func TestSweepUnderACeiling(t *testing.T) {
 	refused := statelab(t, "sweep", "--db", db, "--threads", "1,2", "--disk", t.TempDir(), "--out", filepath.Join(t.TempDir(), "T"))
 	if refused.exit != exitUsage || !strings.Contains(refused.stderr, "--disk: ") {
 		t.Errorf("exit %d: %s", refused.exit, refused.stderr)
-	}
-}
-
-// A probe that gave fewer reads than the sweep then made is marked, and no limit.
-func TestContradictedCeilingIsMarked(t *testing.T) {
-	out, reads := t.TempDir(), 1.0
-	d := &result.Disk{Points: []result.DiskPoint{{InFlight: 4, ReadsPerSecond: 39, MeanNanos: 1e8, Spread: result.Range{Low: 30, High: 50}}}}
-	if err := result.WriteDisk(out, d); err != nil {
-		t.Fatal(err)
-	}
-	done := &result.Sweep{Points: []result.Point{{Figures: result.Figures{GetsPerSecond: 30_000, DeviceReadsPerGet: &reads}}}}
-	s := sweep.Sweep{}
-	s.Base.Threads = 4
-	if err := judgeCeiling(s, done, out); err != nil {
-		t.Fatal(err)
-	}
-	if len(done.Warnings) != 1 || done.Warnings[0].Code != "disk_contradicted" || !strings.Contains(done.Warnings[0].Text, "39 reads/s with 4 in flight") {
-		t.Errorf("warnings %+v", done.Warnings)
-	}
-	if stored, err := result.ReadDisk(out); err != nil || stored.Contradicted == "" {
-		t.Errorf("stored %+v, %v", stored, err)
-	}
-	if err := judgeCeiling(s, &result.Sweep{}, t.TempDir()); err != nil {
-		t.Errorf("a sweep without a limit: %v", err)
 	}
 }
 

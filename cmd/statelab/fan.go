@@ -84,37 +84,6 @@ func (f *fan) cluster(programs []string) (c slurm.Cluster, parts int, on [][]str
 	return c, slurm.Processors(nodes, f.constraint), on, nil
 }
 
-// effort is what work on nodes took.
-type effort struct {
-	parts, nodes  int
-	seconds, busy float64 // from start to end; of all parts, on their nodes
-}
-
-// effortOf is what tasks took that have ended.
-func effortOf(tasks []slurm.Task, took time.Duration) effort {
-	e, nodes := effort{parts: len(tasks), seconds: took.Seconds()}, map[string]bool{}
-	for _, t := range tasks {
-		seconds, _ := slurm.EndedWell(t.To)
-		e.busy += seconds
-		nodes[slurm.NodeOf(t.To)] = true
-	}
-	e.nodes = len(nodes)
-	return e
-}
-
-func (e effort) String() string {
-	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, efficiency %.0f%%)", plural(e.parts, "job"), plural(e.nodes, "node"),
-		e.seconds, e.busy, e.busy/e.seconds, 100*e.busy/e.seconds/float64(e.nodes))
-}
-
-// against is a row of the table of --nodes; speed-up is against the first row.
-func (e effort) against(first effort) string {
-	faster := first.seconds / e.seconds
-	return fmt.Sprintf("%7d %9.1f s %12.1f s %9.2f %10.0f%%", e.nodes, e.seconds, e.busy, faster, 100*faster*float64(first.nodes)/float64(e.nodes))
-}
-
-const effortHead = "  nodes        took  on the nodes  speed-up  efficiency"
-
 // divide has the nodes carry out a command line each, and hands over the folders that they
 // made, in the order of the commands: AnswerFile in each is what a command printed. command
 // makes those of a number of parts; with --nodes the work is done several times, and the last
@@ -125,7 +94,7 @@ func (a *app) divide(f *fan, verb string, command func(parts int) [][]string, us
 		return err
 	}
 	commands, p := command(parts), a.progress()
-	var efforts []effort
+	var efforts []slurm.Effort
 	for i, nodes := range on {
 		out := outFolder("", verb)
 		e, folders, err := a.onNodes(f, c, verb, out, nodes, commands)
@@ -146,16 +115,16 @@ func (a *app) divide(f *fan, verb string, command func(parts int) [][]string, us
 		p.say("%v", efforts[0])
 		return nil
 	}
-	p.say("%s", effortHead)
+	p.say("%s", slurm.EffortHead)
 	for _, e := range efforts {
-		p.say("%s", e.against(efforts[0]))
+		p.say("%s", e.Against(efforts[0]))
 	}
 	return nil
 }
 
 // onNodes carries out commands on some nodes, with its files below out.
-func (a *app) onNodes(f *fan, c slurm.Cluster, verb, out string, nodes []string, commands [][]string) (e effort, folders []string, err error) {
-	b := slurm.Batch{Cluster: c, Folder: filepath.Join(out, slurmDir)}
+func (a *app) onNodes(f *fan, c slurm.Cluster, verb, out string, nodes []string, commands [][]string) (e slurm.Effort, folders []string, err error) {
+	b := slurm.Batch{Cluster: c, Folder: filepath.Join(out, slurm.JobsDir)}
 	for i, args := range commands {
 		folders = append(folders, filepath.Join(out, result.PointsDir, fmt.Sprintf("%03d", i)))
 		b.Numbers = append(b.Numbers, i)
@@ -174,8 +143,8 @@ func (a *app) onNodes(f *fan, c slurm.Cluster, verb, out string, nodes []string,
 	if err != nil {
 		return e, nil, err
 	}
-	e = effortOf(b.Tasks, time.Since(began))
-	e.nodes = cmp.Or(len(nodes), e.nodes)
+	e = slurm.EffortOf(b.Tasks, time.Since(began))
+	e.Nodes = cmp.Or(len(nodes), e.Nodes)
 	for i, folder := range folders {
 		if _, well := slurm.EndedWell(folder); !well {
 			words, _ := os.ReadFile(filepath.Join(b.Folder, strconv.Itoa(i)+".err"))

@@ -81,7 +81,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if again > 0 && again == failed {
 		so.Again = ""
 	}
-	err = errors.Join(err, judgeCeiling(s, done, how.Out))
+	err = errors.Join(err, s.JudgeCeiling(done, how.Out))
 	if so.Status == result.OK && how.Only == nil {
 		began := time.Now()
 		a.addPredicted(s, done, p)
