@@ -179,7 +179,9 @@ func TestNothingHoldsInMemory(t *testing.T) {
 		"held to as much": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state}}, CannotTell},
 		"held to nothing": {result.Layouts{Host: result.Host{MemoryBytes: 100 * state}}, CannotTell},
 		"the run says so": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state / 2}, Warnings: []engine.Warning{{Code: FitsInMemory,
-			Of: "chunktrie, chunktrie:unpinned"}}}, CannotTell},
+			Of: "chunktrie:unpinned"}}}, CannotTell},
+		"their smallest states fitted": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state / 2}, Warnings: []engine.Warning{{Code: FitsInMemory,
+			Of: "chunktrie, chunktrie:unpinned"}}}, Holds},
 		"another layout fitted": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state / 2}, Warnings: []engine.Warning{{Code: FitsInMemory,
 			Of: "chunktrie"}}}, Holds},
 	} {

@@ -101,7 +101,7 @@ func (e Evidence) fitted(i int) bool {
 		return true
 	}
 	return e.Share(i) >= 1 || slices.ContainsFunc(e.Warnings, func(w engine.Warning) bool {
-		return w.Code == FitsInMemory && slices.Contains(strings.Split(w.Of, ", "), row.Layout)
+		return w.Code == FitsInMemory && w.Of == row.Layout // of several layouts it is about their smallest state
 	})
 }
 
