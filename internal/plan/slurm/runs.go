@@ -142,7 +142,8 @@ func EffortOf(tasks []Task, took time.Duration) Effort {
 }
 
 func (e Effort) String() string {
-	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, efficiency %.0f%%)", unit.Plural(e.Parts, "job"), unit.Plural(e.Nodes, "node"),
+	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, efficiency %.0f%%)",
+		unit.Plural(e.Parts, "job"), unit.Plural(e.Nodes, "node"),
 		e.Seconds, e.Busy, e.Busy/e.Seconds, 100*e.Busy/e.Seconds/float64(e.Nodes))
 }
 
