@@ -68,8 +68,9 @@ help:
 	@echo "dist-test  run TARBALL in an empty Debian system: the demo's commands, a report, RocksDB (needs root and the internet)"
 	@echo "clean     remove bin, demo, dist and peers"
 
+# go itself collects less garbage as well.
 statelab: tools
-	$(GO) build -o bin/statelab ./cmd/statelab
+	GOGC=400 $(GO) build -o bin/statelab ./cmd/statelab
 
 # The runner is Pebble with cgo, as nodes run it. An old one must not outlive what it was built from.
 build: statelab
@@ -78,7 +79,7 @@ build: statelab
 		rm -f bin/statelab-run-pebble; echo "no C compiler that works: Pebble is measured in pure Go, with more memory than a node (docs/engines.md)"; fi
 
 runners: tools needs rocksdb rust
-	$(GO) build -o bin/statelab-run-parquet ./cmd/statelab-run-parquet
+	$(GO) build -o bin ./cmd/statelab-run-parquet ./cmd/statelab-run-badger
 	@set -e; for name in $(C_RUNNERS); do echo "build bin/statelab-run-$$name"; \
 		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-$$name ./cmd/statelab-run-$$name; done
 

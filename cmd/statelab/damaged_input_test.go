@@ -412,6 +412,7 @@ const (
 // what the engines do is logged as a table, and is in docs/reliability.md.
 func TestEnginesAgainstDamage(t *testing.T) {
 	names, each := []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger"}, min(*damagedInputs, 100)
+	onPath(t, "statelab-run-badger")
 	if testing.Short() {
 		each = len(damages)
 	} else {

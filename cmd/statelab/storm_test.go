@@ -108,6 +108,7 @@ func stormSubjects(t *testing.T) []stormSubject {
 		{verb: experiment.Layouts, args: []string{"--layout", "flat-pebble,pagetrie,chunktrie", "--accounts", "3k", "--reads", "500", "--update-blocks", "2",
 			"--memory", "0"}, usesDB: true, maps: true, truth: figures(steppedLayouts)},
 	}
+	onPath(t, "statelab-run-badger")
 	for _, name := range []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger"} {
 		load := []string{"--engine", name, "--keys", "20k"}
 		if strings.HasPrefix(name, "pebble") {

@@ -24,7 +24,7 @@ import (
 // embedded are the engines that this binary links.
 func embedded() []engine.Engine {
 	all := []engine.Engine{pebble1.Engine{}, pebble2.Engine{}, goleveldb.Engine{}, bbolt.Engine{}}
-	return append(append(all, linuxEngines()...), mem.Engine{}, null.Engine{})
+	return append(all, mem.Engine{}, null.Engine{})
 }
 
 func embeddedTrees() []tree.Tree { return []tree.Tree{nulltree.Tree{}} }

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/engines/badger"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
 	"github.com/statelab/statelab/layouts/pagetrie"
 )
 
 // What maps files, locks them or frees parts of them in ways that Linux alone has.
-
-func linuxEngines() []engine.Engine { return []engine.Engine{badger.Engine{}} }
 
 func linuxLayouts() []layout.Layout { return []layout.Layout{pagetrie.Layout{}, chunktrie.Layout{}} }

@@ -2,10 +2,6 @@
 
 package main
 
-import (
-	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/layout"
-)
+import "github.com/statelab/statelab/layout"
 
-func linuxEngines() []engine.Engine { return nil }
 func linuxLayouts() []layout.Layout { return nil }

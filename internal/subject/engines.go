@@ -76,7 +76,8 @@ func Engines() []Engine {
 		{Name: "goleveldb", Cost: EngineCost{Space: 1.09, Peak: 1.5, PeakLogs: 0.1, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}},
 		{Name: "bbolt", Cost: EngineCost{Mapped: true, Space: 1.78, Peak: 1.78, KeysPerSecond: 41e3, GetNanos: 3e3}}, // 246 MB
 		// 164 MB, at most 322 MB; 907 MiB resident.
-		{Name: "badger", Cost: EngineCost{Space: 1.16, Peak: 2.3, KeysPerSecond: 110e3, GetNanos: 9e3, Memory: 2}},
+		{Name: "badger", Program: Program{"statelab-run-badger", "Badger", "Apache-2.0", goBuild("badger")},
+			Cost: EngineCost{Space: 1.16, Peak: 2.3, KeysPerSecond: 110e3, GetNanos: 9e3, Memory: 2}},
 		{Name: "mem", Cost: inMemory},
 		{Name: "null", Cost: nothing, KeepsNothing: true},
 		// 154 MB, at most 263 MB; 259 k keys/s.

@@ -35,6 +35,11 @@ const (
 	makeWithCgo   = "make build, in statelab's source (needs a C compiler)"
 )
 
+// goBuild makes a runner for which Go is enough.
+func goBuild(name string) string {
+	return "go build -o bin ./cmd/statelab-run-" + name + ", in statelab's source"
+}
+
 // Names are those of all subjects, without profiles.
 func Names() (names []string) {
 	for _, e := range Engines() {

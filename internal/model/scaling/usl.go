@@ -18,8 +18,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // Sample is a throughput that was measured with so many threads, or reads in flight.
@@ -177,20 +175,14 @@ func NonNegative(rows [][]float64, wanted []float64) []float64 {
 		if len(chosen) > len(rows) {
 			continue
 		}
-		part := mat.NewDense(len(rows), len(chosen), nil)
-		for i, row := range rows {
-			for j, c := range chosen {
-				part.Set(i, j, row[c])
-			}
-		}
-		var solved mat.VecDense
-		if err := solved.SolveVec(part, mat.NewVecDense(len(wanted), wanted)); err != nil {
+		solved, ok := leastSquares(rows, chosen, wanted)
+		if !ok {
 			continue // columns that say the same
 		}
 		x := make([]float64, columns)
 		negative := false
 		for j, c := range chosen {
-			x[c] = solved.AtVec(j)
+			x[c] = solved[j]
 			negative = negative || !(x[c] >= 0)
 		}
 		if s := squares(rows, x, wanted); !negative && s < least {
@@ -198,6 +190,49 @@ func NonNegative(rows [][]float64, wanted []float64) []float64 {
 		}
 	}
 	return best
+}
+
+// leastSquares is the x with the least sum of squares of the chosen columns of rows times x, less
+// wanted, by Householder's reflections (Golub and Van Loan, Matrix Computations, 5.3). It fails if a
+// column is a sum of those before it.
+func leastSquares(rows [][]float64, chosen []int, wanted []float64) (x []float64, ok bool) {
+	columns, right, diagonal := make([][]float64, len(chosen)), slices.Clone(wanted), make([]float64, len(chosen))
+	for j, c := range chosen {
+		for _, row := range rows {
+			columns[j] = append(columns[j], row[c])
+		}
+	}
+	for j, column := range columns {
+		v := column[j:]
+		length := math.Sqrt(dot(v, v))
+		if length <= 1e-14*math.Sqrt(dot(column, column)) {
+			return nil, false
+		}
+		diagonal[j] = -math.Copysign(length, v[0])
+		v[0] -= diagonal[j]
+		for _, other := range slices.Concat(columns[j+1:], [][]float64{right}) {
+			scale := 2 * dot(v, other[j:]) / dot(v, v)
+			for i := range v {
+				other[j+i] -= scale * v[i]
+			}
+		}
+	}
+	x = make([]float64, len(chosen))
+	for j := len(x) - 1; j >= 0; j-- {
+		x[j] = right[j]
+		for k := j + 1; k < len(x); k++ {
+			x[j] -= columns[k][j] * x[k]
+		}
+		x[j] /= diagonal[j]
+	}
+	return x, true
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
 }
 
 func squares(rows [][]float64, x, wanted []float64) (sum float64) {
