@@ -4,8 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-
-	"github.com/statelab/statelab/result"
 )
 
 // Device is the block device under a directory.
@@ -19,23 +17,26 @@ type Device struct {
 	Backing string // file behind a loop device
 }
 
-// Counters are what the kernel counts.
-type Counters interface {
-	result.ProcessIO | result.DeviceIO
-}
-
-// Between is what was counted after before and up to after.
-func Between[C Counters](before, after C) C { return plus(after, -1, before) }
+// Between is what was counted after before and up to after. C is a struct of counters: whole
+// numbers, or pointers to those that may be unknown.
+func Between[C any](before, after C) C { return plus(after, -1, before) }
 
 // Sum adds two counts, of one device.
-func Sum[C Counters](a, b C) C { return plus(a, 1, b) }
+func Sum[C any](a, b C) C { return plus(a, 1, b) }
 
-// plus adds times b to a, in every field that is a whole number.
-func plus[C Counters](a C, times int64, b C) C {
+// plus adds times b to a, in every field that is a whole number or points to one; what one
+// of them does not know stays unknown.
+func plus[C any](a C, times int64, b C) C {
 	to, from := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
 	for i := range to.NumField() {
-		if field := to.Field(i); field.CanInt() {
+		switch field := to.Field(i); {
+		case field.CanInt():
 			field.SetInt(field.Int() + times*from.Field(i).Int())
+		case field.Type() != reflect.TypeFor[*int64]():
+		case field.IsNil() || from.Field(i).IsNil():
+			field.SetZero()
+		default:
+			field.Set(reflect.ValueOf(new(field.Elem().Int() + times*from.Field(i).Elem().Int())))
 		}
 	}
 	return a

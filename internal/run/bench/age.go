@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -72,17 +71,8 @@ func (r *run) ageRound(ctx context.Context, m *keyspace.Manifest, values *keyspa
 	keys := &keyset{choice: workload.Choice{Keys: m.Keys, Seed: m.Seed + uint64(round.Round)*0x9e3779b97f4a7c15}, space: m.KeySpace(), values: values}
 	r.spec.Writers, r.spec.BatchKeys = max(1, r.spec.Threads), m.BatchKeys
 	puts := max(1, m.Keys/agePart)
-	made := new(measured)
-	if made.cost, err = r.Phase("age", func(ops *atomicCount) error {
-		t := new(team)
-		if err := r.addWriters(t, keys, puts); err != nil {
-			return errors.Join(err, t.close.all())
-		}
-		err := r.drive(ctx, t, stretch{phase: "age", gets: puts, ops: ops})
-		made.addPuts(t)
-		ops.Store(made.puts)
-		return errors.Join(err, t.close.all())
-	}); err != nil {
+	made, err := r.write(ctx, "age", keys, puts)
+	if err != nil {
 		return round, err
 	}
 	settled, err := r.Phase("settle", func(*atomicCount) error { return r.settle(ctx) })

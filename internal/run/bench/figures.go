@@ -47,7 +47,7 @@ func (r *run) figures(m *measured) {
 
 func (r *run) cpuFigures(m *measured, gets float64) {
 	f := &r.Result.Figures
-	cpu := float64(m.Process.UserNanos + m.Process.SystemNanos)
+	cpu := float64(m.CPUNanos())
 	f.CPUNanosPerGet = cpu / gets
 	f.CPUPercent = 100 * cpu / (m.Seconds * 1e9 * float64(r.Result.Host.Cores))
 	f.SwitchesPerGet = float64(m.Process.VoluntarySwitches+m.Process.InvoluntarySwitches) / gets

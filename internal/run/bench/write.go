@@ -129,21 +129,27 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 	return nil
 }
 
-// overwrite is bench_kvdb's random update: writers only, then the engine is left
-// to finish, so that the write amplification counts the whole of its work.
-func (r *run) overwrite(ctx context.Context, keys *keyset) error {
+// write is a phase of writers only.
+func (r *run) write(ctx context.Context, phase string, keys *keyset, puts uint64) (*measured, error) {
 	m := new(measured)
 	var err error
-	m.cost, err = r.Phase("measure", func(ops *atomicCount) error {
+	m.cost, err = r.Phase(phase, func(ops *atomicCount) error {
 		t := new(team)
-		if err := r.addWriters(t, keys, r.spec.Puts); err != nil {
-			return errors.Join(err, t.close.all())
+		err := r.addWriters(t, keys, puts)
+		if err == nil {
+			err = r.drive(ctx, t, stretch{phase: phase, gets: puts, ops: ops})
 		}
-		err := r.drive(ctx, t, stretch{phase: "measure", gets: r.spec.Puts, ops: ops})
 		m.addPuts(t)
 		ops.Store(m.puts)
 		return errors.Join(err, t.close.all())
 	})
+	return m, err
+}
+
+// overwrite is bench_kvdb's random update: writers only, then the engine is left
+// to finish, so that the write amplification counts the whole of its work.
+func (r *run) overwrite(ctx context.Context, keys *keyset) error {
+	m, err := r.write(ctx, "measure", keys, r.spec.Puts)
 	end := time.Now()
 	r.Latency(measure.LogEntry{Tag: "commit", Start: end.Add(-time.Duration(m.Seconds * float64(time.Second))), End: end, Durations: r.putLatency})
 	if err != nil {

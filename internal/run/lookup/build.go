@@ -109,7 +109,7 @@ func (r *run) updates(ctx context.Context) error {
 		return err
 	}
 	n := float64(u.Updates)
-	bytes, source := written(sum(changed, settled))
+	bytes, source := written(changed.Plus(settled))
 	u.UpdateNanos, u.CommitNanos = float64(inside)/n, r.summed("commit", commits)
 	u.ReadCallsPerUpdate = float64(changed.Process.ReadCalls) / n
 	u.NodesPerUpdate = each(changed.Subject.NodesNew, u.Updates)
@@ -204,11 +204,8 @@ type writes struct {
 
 func (w *writes) add(n uint64, nanos int64, c cost) {
 	w.Writes += n
-	if w.Blocks++; w.Blocks == 1 {
-		w.total = c
-	} else {
-		w.total = sum(w.total, c)
-	}
+	w.Blocks++
+	w.total = w.total.Plus(c)
 	w.each = append(w.each, float64(nanos)/float64(n))
 }
 
@@ -226,7 +223,7 @@ func (w *writes) cost() *result.StateWrites {
 	}
 	bytes, _ := written(w.total)
 	w.Nanos, w.Spread = mean, result.Range{Low: max(0, mean-off), High: mean + off}
-	w.CPUNanos = float64(w.total.Process.UserNanos+w.total.Process.SystemNanos) / n
+	w.CPUNanos = float64(w.total.CPUNanos()) / n
 	w.Reads, w.WriteBytes = float64(max(w.total.Process.ReadCalls, w.total.Process.MajorFaults))/n, float64(bytes)/n
 	return &w.StateWrites
 }

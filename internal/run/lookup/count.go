@@ -20,11 +20,7 @@ func (r *run) subject() session.Subject[layout.Counters] {
 			}
 			return new(r.state.Counters())
 		},
-		Between: func(before, after layout.Counters) layout.Counters {
-			less := session.Difference
-			return layout.Counters{Reads: less(before.Reads, after.Reads), ReadBytes: less(before.ReadBytes, after.ReadBytes),
-				Writes: less(before.Writes, after.Writes), WriteBytes: less(before.WriteBytes, after.WriteBytes), NodesNew: less(before.NodesNew, after.NodesNew)}
-		},
+		Between: host.Between[layout.Counters],
 		Note: func(c layout.Counters, p *result.Phase) {
 			p.Engine = session.Known(map[string]*int64{"reads": c.Reads, "read_bytes": c.ReadBytes, "writes": c.Writes, "write_bytes": c.WriteBytes,
 				"nodes_new": c.NodesNew})
@@ -47,19 +43,6 @@ func deviceReadBytes(c cost) int64 {
 		return c.Device.ReadBytes
 	}
 	return c.Process.ReadBytes
-}
-
-// sum is a cost and one that came after it.
-func sum(c, next cost) cost {
-	c.Seconds += next.Seconds
-	c.Process = host.Sum(c.Process, next.Process)
-	c.Subject = layout.Counters{Reads: plus(c.Subject.Reads, next.Subject.Reads), ReadBytes: plus(c.Subject.ReadBytes, next.Subject.ReadBytes),
-		Writes: plus(c.Subject.Writes, next.Subject.Writes), WriteBytes: plus(c.Subject.WriteBytes, next.Subject.WriteBytes),
-		NodesNew: plus(c.Subject.NodesNew, next.Subject.NodesNew)}
-	if c.Device != nil && next.Device != nil {
-		c.Device = new(host.Sum(*c.Device, *next.Device))
-	}
-	return c
 }
 
 func deviceReads(c cost) *int64 {

@@ -325,7 +325,6 @@ type outcome struct {
 	cost
 	service *measure.Histogram
 	touched layout.Touched
-	parts   int
 }
 
 func newOutcome() *outcome {
@@ -334,17 +333,8 @@ func newOutcome() *outcome {
 
 // add adds lookups that came after.
 func (o *outcome) add(next *outcome) {
-	if o.parts++; o.parts == 1 {
-		o.cost = next.cost
-	} else {
-		o.cost = sum(o.cost, next.cost)
-	}
+	o.cost, o.touched = o.cost.Plus(next.cost), host.Sum(o.touched, next.touched)
 	o.service.Merge(next.service)
-	o.touch(next.touched)
-}
-
-func (o *outcome) touch(by layout.Touched) {
-	o.touched.Nodes, o.touched.Pages = plus(o.touched.Nodes, by.Nodes), plus(o.touched.Pages, by.Pages)
 }
 
 // summarize makes figures of lookups and what they cost.
@@ -353,18 +343,10 @@ func (r *run) summarize(l lookups, of *outcome) {
 	out := result.Lookups{Kind: l.kind, Condition: l.condition, InFlight: l.inFlight, Count: l.count, Seconds: c.Seconds, PerSecond: float64(l.count) / c.Seconds,
 		BlockReads: each(c.Subject.Reads, l.count), BlockBytes: each(c.Subject.ReadBytes, l.count),
 		ReadCalls:   float64(c.Process.ReadCalls) / float64(l.count),
-		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count), CPUNanos: float64(c.Process.UserNanos+c.Process.SystemNanos) / float64(l.count),
+		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count), CPUNanos: float64(c.CPUNanos()) / float64(l.count),
 		DeviceReads: each(deviceReads(c), l.count), DeviceBytes: float64(deviceReadBytes(c)) / float64(l.count)}
 	out.Nodes, out.Pages, out.ServiceNanos = each(of.touched.Nodes, l.count), each(of.touched.Pages, l.count), r.summed(l.name(), of.service)
 	r.Result.Figures.State.Lookups = append(r.Result.Figures.State.Lookups, out)
-}
-
-// plus adds counts; one that is unknown makes the sum unknown.
-func plus(sum, n *int64) *int64 {
-	if sum == nil || n == nil {
-		return nil
-	}
-	return new(*sum + *n)
 }
 
 // drive makes the lookups, inFlight workers at once, and adds what they were to out.
@@ -391,7 +373,7 @@ func (r *run) drive(ctx context.Context, l lookups, out *outcome) (err error) {
 		}
 		err = timed.Run(ctx, r.Session, team, l.name(), l.count, timed.Times{Service: out.service}, tell)
 		for _, reader := range readers {
-			out.touch(reader.Touched())
+			out.touched = host.Sum(out.touched, reader.Touched())
 		}
 		return errors.Join(err, closeAll(readers))
 	})

@@ -33,13 +33,6 @@ func (r *run) counters() *tree.Counters {
 	return new(r.forest.Counters())
 }
 
-func between(before, after tree.Counters) tree.Counters {
-	return tree.Counters{Nodes: session.Difference(before.Nodes, after.Nodes), CacheHits: session.Difference(before.CacheHits, after.CacheHits),
-		CacheMisses: session.Difference(before.CacheMisses, after.CacheMisses), DBGets: session.Difference(before.DBGets, after.DBGets),
-		DBSets: session.Difference(before.DBSets, after.DBSets), DBBytes: session.Difference(before.DBBytes, after.DBBytes),
-		LogHits: session.Difference(before.LogHits, after.LogHits)}
-}
-
 // note lists the tree's counters that are known.
 func note(c tree.Counters, p *result.Phase) {
 	p.Engine = session.Known(map[string]*int64{"nodes": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,

@@ -89,6 +89,22 @@ func (s *Session[C]) cost(before, after Snapshot[C]) Cost[C] {
 	return c
 }
 
+// Plus is a cost and one that came after it, of counters that host.Sum adds.
+func (c Cost[C]) Plus(next Cost[C]) Cost[C] {
+	if !c.counted {
+		return next
+	}
+	c.Seconds += next.Seconds
+	c.Process, c.Subject = host.Sum(c.Process, next.Process), host.Sum(c.Subject, next.Subject)
+	if c.Device != nil && next.Device != nil {
+		c.Device = new(host.Sum(*c.Device, *next.Device))
+	}
+	return c
+}
+
+// CPUNanos is the time on processors, in the kernel included.
+func (c Cost[C]) CPUNanos() int64 { return c.Process.UserNanos + c.Process.SystemNanos }
+
 // Known are the counters that are not nil, as run.json has them.
 func Known(counters map[string]*int64) map[string]int64 {
 	known := map[string]int64{}
@@ -98,14 +114,6 @@ func Known(counters map[string]*int64) map[string]int64 {
 		}
 	}
 	return known
-}
-
-// Difference is what was counted from before to after, nil where that is not known.
-func Difference(before, after *int64) *int64 {
-	if before == nil || after == nil {
-		return nil
-	}
-	return new(*after - *before)
 }
 
 // Per is n over by, nil where n is not known or by is nothing.
@@ -159,7 +167,7 @@ func (s *Session[C]) PhaseOf(name string, work func(ops *atomic.Uint64) (Cost[C]
 	if err == nil {
 		c, err = work(&ops)
 	}
-	p := result.Phase{Name: name, Seconds: c.Seconds, Ops: ops.Load(), CPUNanos: c.Process.UserNanos + c.Process.SystemNanos, Device: c.Device}
+	p := result.Phase{Name: name, Seconds: c.Seconds, Ops: ops.Load(), CPUNanos: c.CPUNanos(), Device: c.Device}
 	if c.counted && host.Counts {
 		p.Process = &c.Process
 	}
