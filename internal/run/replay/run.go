@@ -57,7 +57,8 @@ type run struct {
 // that did not return, its goroutine is still there: the process should end.
 func Run(ctx context.Context, t tree.Tree, spec *protocol.TreeSpec, tell result.Tell) (*result.Run, error) {
 	r := &run{spec: spec, tree: t, commits: measure.NewHistogram(), gets: measure.NewHistogram()}
-	r.Session = session.Begin(Blank(spec, t.Info()), spec.Out, spec.Dir, tell, session.Subject[tree.Counters]{Now: r.counters, Between: host.Between[tree.Counters], Note: note})
+	r.Session = session.Begin(Blank(spec, t.Info()), spec.Out, spec.Dir, tell,
+		session.Subject[tree.Counters]{Now: r.counters, Between: host.Between[tree.Counters], Note: note})
 	r.guard = watch(func(call string, since time.Duration) {
 		tell(result.Event{Phase: replayPhase, Unit: "versions", Note: fmt.Sprintf("%s for %v", call, since.Round(time.Second))})
 	})
