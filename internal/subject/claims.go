@@ -108,6 +108,14 @@ type Study struct {
 	Points  []StudyPoint
 }
 
+// Family is what studies call an engine: one name for all versions of Pebble.
+func Family(engine string) string {
+	if IsPebble(engine) {
+		return "pebble"
+	}
+	return engine
+}
+
 // StudyPoint is what a study measured of an engine. A figure without a unit was not
 // published.
 type StudyPoint struct {

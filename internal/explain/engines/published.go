@@ -56,10 +56,10 @@ func (s *Sweep) published() (out []view.Block) {
 	return out
 }
 
-// family is what a study calls an engine: pebble for pebble1 and pebble2.
+// family is what a study calls an engine with its profile.
 func family(engine string) string {
 	name, _, _ := strings.Cut(engine, ":")
-	return strings.TrimRight(name, "12")
+	return subject.Family(name)
 }
 
 // comparedWith are our points and the study's by cache, threads and engine; none unless

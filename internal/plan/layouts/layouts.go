@@ -5,7 +5,7 @@
 // Non-goals: the order of runs and what is finished (plan), measuring (lookup), drawing
 // (explain).
 //
-// Read in this order: layouts.go, rows.go, expect.go, price.go.
+// Read in this order: declare.go, layouts.go, rows.go, expect.go, priced.go, price.go.
 package layouts
 
 import (

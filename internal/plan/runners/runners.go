@@ -7,7 +7,7 @@
 // and the next run goes on.
 // Non-goals: choosing runs (plan and its subjects), serving (runner).
 //
-// Read in this order: runners.go, do.go.
+// Read in this order: table.go, runners.go, do.go.
 package runners
 
 import (
