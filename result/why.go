@@ -13,8 +13,14 @@ type Why struct {
 	Remedy string      `json:"error_remedy,omitempty"` // what the user can do
 }
 
-// WhyOf is what is stored of a failure beside its text.
-func WhyOf(f *engine.Failure) Why { return Why{f.Code, f.Remedy} }
+// WhyOf is what is stored of a failure beside its text. That a file of a run is missing
+// is no wrong name.
+func WhyOf(f *engine.Failure) Why {
+	if f.Code == engine.CodeMissing {
+		return Why{Code: f.Code}
+	}
+	return Why{f.Code, f.Remedy}
+}
 
 // Failure is the error whose text was stored beside w.
 func (w Why) Failure(text string) error {

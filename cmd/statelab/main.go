@@ -127,7 +127,7 @@ func (a *app) tell(f *engine.Failure) int {
 	switch {
 	case errors.Is(f, errInterrupted):
 		text = errInterrupted.Error()
-	case !errors.As(f, new(*usageError)):
+	case !errors.As(f, new(usageError)):
 		text = asTyped(text, a.args)
 	}
 	fmt.Fprintln(a.stderr, "statelab:", text)

@@ -17,35 +17,17 @@ import (
 const mostMistakes = 30
 
 // usageError is every mistake on a command line at once.
-type usageError struct {
-	mistakes []string
-	why      *engine.Failure // of the first file that cannot be read; nil: none
-	typed    bool            // not all are files that cannot be read
-}
+type usageError struct{ setting.Mistakes }
 
-func (e *usageError) Error() string {
-	if len(e.mistakes) == 1 {
-		return e.mistakes[0]
+func (e usageError) Error() string {
+	if len(e.Found) == 1 {
+		return e.Found[0]
 	}
-	shown := e.mistakes
+	shown := e.Found
 	if len(shown) > mostMistakes { // of a long list, or of a file that is no experiment
-		shown = append(slices.Clone(shown[:mostMistakes]), fmt.Sprintf("and %d more", len(e.mistakes)-mostMistakes))
+		shown = append(slices.Clone(shown[:mostMistakes]), fmt.Sprintf("and %d more", len(e.Found)-mostMistakes))
 	}
-	return fmt.Sprintf("%d mistakes\n  %s", len(e.mistakes), strings.Join(shown, "\n  "))
-}
-
-func (e *usageError) failure() error {
-	f := &engine.Failure{Err: e}
-	if e.typed {
-		f.Code = engine.CodeUsage
-	}
-	if e.why != nil {
-		f.Remedy = e.why.Remedy
-		if !e.typed || failure.Relative(e.why.Code) {
-			f.Code = e.why.Code
-		}
-	}
-	return f
+	return fmt.Sprintf("%d mistakes\n  %s", len(e.Found), strings.Join(shown, "\n  "))
 }
 
 func usage(format string, args ...any) error {
@@ -72,7 +54,17 @@ func (m *mistakes) err() error {
 	if len(m.Found) == 0 {
 		return nil
 	}
-	return (&usageError{m.Found, m.Why, m.Typed}).failure()
+	f := &engine.Failure{Err: usageError{m.Mistakes}}
+	if m.Typed {
+		f.Code = engine.CodeUsage
+	}
+	if m.Why != nil {
+		f.Remedy = m.Why.Remedy
+		if !m.Typed || failure.Relative(m.Why.Code) {
+			f.Code = m.Why.Code
+		}
+	}
+	return f
 }
 
 // parse reads the text of a flag that is no setting yet.

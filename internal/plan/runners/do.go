@@ -78,13 +78,17 @@ func (r Runner) Do(ctx context.Context, job Job, tell result.Tell) (*result.Run,
 		return nil, err
 	}
 	run := job.Blank()
-	failed := session.OnDisk(p.obituary(), run.Database.Dir, job.Spec.WhenDiskIsFull())
+	failed := p.obituary()
+	if failed.Remedy == "" { // the runner could not say it
+		failed = session.OnDisk(failed, run.Database.Dir, job.Spec.WhenDiskIsFull())
+	}
 	run.Status, run.Error, run.Why = result.Failed, failed.Error(), result.WhyOf(failed)
 	if ctx.Err() != nil {
 		run.Status = result.Interrupted
 	}
 	if err := result.WriteRun(out, run); err != nil {
-		return run, fmt.Errorf("%s (and the run folder could not be written: %w)", run.Error, err)
+		failed.Err = fmt.Errorf("%w (and the run folder could not be written: %w)", failed.Err, err)
+		return run, failed
 	}
 	return run, nil
 }
@@ -212,13 +216,13 @@ func (p *process) signal(s syscall.Signal) {
 }
 
 // obituary says what the runner died of, where, and its last words.
-func (p *process) obituary() error {
+func (p *process) obituary() *engine.Failure {
 	var b strings.Builder
 	said := p.words.text()
 	state, caught, words := p.command.ProcessState, signalNamed(failure.Caught(said)), failure.LastWord(said)
-	code := failure.Foreign(words)
+	code, remedy := failure.Foreign(words), ""
 	if p.failed != nil {
-		code, words = p.failed.Code, p.failed.Error()
+		code, remedy, words = p.failed.Code, p.failed.Remedy, p.failed.Error()
 	}
 	switch status, ok := state.Sys().(syscall.WaitStatus); {
 	case p.hung:
@@ -245,7 +249,7 @@ func (p *process) obituary() error {
 	if words != "" {
 		b.WriteString(": " + words)
 	}
-	return engine.Fail(code, "%s", b.String())
+	return &engine.Failure{Code: code, Remedy: remedy, Err: errors.New(b.String())}
 }
 
 // killedBy is what a signal says of a process that died of it.

@@ -64,7 +64,8 @@ func meet(fate string) int {
 		fmt.Fprintln(os.Stderr, "engine: write 000007.log: no space left on device")
 		return die(syscall.SIGKILL)
 	case "refuse": // its last words are of no use
-		if err := events.Encode(result.Event{Failed: engine.Fail(engine.CodeNoDirect, "store the run: not here")}); err != nil {
+		last := result.Event{Failed: &engine.Failure{Code: engine.CodeNoDirect, Remedy: "use another", Err: errors.New("store the run: not here")}}
+		if err := events.Encode(last); err != nil {
 			return 3
 		}
 		fmt.Fprintln(os.Stderr, "goodbye")
@@ -154,7 +155,7 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 				t.Fatal(err)
 			}
 			if run.Status != c.status || run.Error != c.says || run.Code != c.code ||
-				(c.code == engine.CodeDiskFull) != (run.Remedy == "free some space and do it again") {
+				(c.code == engine.CodeDiskFull) != (run.Remedy == "free some space and do it again") || (c.fate == "refuse") != (run.Remedy == "use another") {
 				t.Errorf("%s: %q, %q\nwant %s: %q", run.Status, run.Error, run.Why, c.status, c.says)
 			}
 			if stored, err := result.ReadRun(out); err != nil || stored.Status != c.status || stored.Error != c.says ||
