@@ -37,7 +37,7 @@ var ladder = []rung{
 		"internal/base/keyspace":    {"engine", "internal/base/output"},
 		"internal/base/workload":    {},
 		"internal/chain/accesses":   {"internal/chain/ethjson", "internal/chain/mpt", "layout"},
-		"internal/chain/changeset":  {"engine", "internal/chain/ethjson"},
+		"internal/chain/changeset":  {"engine", "internal/base/unit", "internal/chain/ethjson"},
 		"internal/chain/ethjson":    {},
 		"internal/chain/xatu":       {"internal/chain/accesses"},
 		"internal/chain/mpt":        {"layout"},

@@ -3,13 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -311,10 +311,9 @@ func (a *app) changesetInfo() *cobra.Command {
 			return err
 		}
 		if f.json {
-			return a.printJSON(setFactsOf(path, set.Info()))
+			return a.printJSON(changeset.FactsOf(path, set.Info()))
 		}
-		a.printSet(setFactsOf(path, set.Info()))
-		return nil
+		return changeset.FactsOf(path, set.Info()).Text(a.stdout)
 	})
 }
 
@@ -340,7 +339,7 @@ versions and files whose names the format does not know exit 3.`}
 		if err := context.Cause(a.ctx); err != nil {
 			return err
 		}
-		facts := setFactsOf(path, set.Info()).with(verdict)
+		facts := changeset.FactsOf(path, set.Info()).With(verdict)
 		if damage != nil {
 			facts.Damage = damage.Error()
 		}
@@ -348,13 +347,13 @@ versions and files whose names the format does not know exit 3.`}
 			if err := a.printJSON(facts); err != nil {
 				return err
 			}
-		} else {
-			a.printVerdict(facts)
+		} else if err := facts.VerdictText(a.stdout); err != nil {
+			return err
 		}
 		if damage != nil {
 			return fmt.Errorf("%s: %w", path, damage)
 		}
-		warnings := unknownFiles(set.Info())
+		warnings := changeset.LeftOut(set.Info())
 		a.progress().warn(warnings...)
 		if strict && verdict.Missing > 0 {
 			warnings = append(warnings, engine.Warning{})
@@ -367,29 +366,9 @@ versions and files whose names the format does not know exit 3.`}
 	})
 }
 
-// mostNamed bounds how many files a warning names.
-const mostNamed = 20
-
-// unknownFiles names the files of a set's directory that are left out.
-func unknownFiles(info changeset.Info) []engine.Warning {
-	n := len(info.Unknown)
-	if n == 0 {
-		return nil
-	}
-	named, more := info.Unknown, ""
-	if n > mostNamed {
-		named, more = named[:mostNamed], fmt.Sprintf(" and %d more", n-mostNamed)
-	}
-	return []engine.Warning{{
-		Code:   "unknown_files",
-		Text:   fmt.Sprintf("%s left out, since the format %s does not know such names: %s%s", plural(n, "file"), info.Format, strings.Join(named, ", "), more),
-		Remedy: "if they hold changes, rename them; " + fileNames[info.Format],
-	}}
-}
-
 // warningsOf are those that a replay of the set inherits.
 func warningsOf(info changeset.Info) []engine.Warning {
-	warnings := unknownFiles(info)
+	warnings := changeset.LeftOut(info)
 	if _, base, without := strings.Cut(info.Provenance, withoutBase); without {
 		warnings = append(warnings, engine.Warning{Code: "no_base_state",
 			Text: "the set lacks the state before version" + base + ": equal roots are equal among these trees, and not the chain's"})
@@ -399,80 +378,11 @@ func warningsOf(info changeset.Info) []engine.Warning {
 
 // tellUnknown warns of files that are left out.
 func (a *app) tellUnknown(set changeset.Source, strict bool) error {
-	warnings := unknownFiles(set.Info())
+	warnings := changeset.LeftOut(set.Info())
 	if a.progress().warn(warnings...); strict && len(warnings) > 0 {
 		return madeFatal(len(warnings))
 	}
 	return nil
-}
-
-// fileNames are those of the formats that are directories.
-var fileNames = map[changeset.Format]string{
-	changeset.FormatIAVLBench: "a version is in a file such as 000000017.delimpb",
-	changeset.FormatCronos:    "the files of a store are STORE/block-NUMBER, also with .zz, .snappy or .sz behind",
-	changeset.FormatNodes:     "blocks are in files such as 00000001-00000500.pb.gz or 00000005.pb.gz",
-	changeset.FormatDiffs:     "a block is in a file such as 17.json, 0x11.json or block-17.jsonl, also with .gz behind",
-}
-
-// setFacts is what info and verify print with --json. Pointers are nil where only
-// reading tells.
-type setFacts struct {
-	Schema     string           `json:"schema"`
-	Path       string           `json:"path"`
-	Format     changeset.Format `json:"format"`
-	Order      string           `json:"order"`
-	First      int64            `json:"first_version"` // 0: not known
-	Last       int64            `json:"last_version"`
-	Versions   *int64           `json:"versions,omitempty"`
-	Changes    *int64           `json:"changes,omitempty"`
-	Roots      *int64           `json:"versions_with_roots,omitempty"`
-	RootRule   string           `json:"root_rule,omitempty"`
-	Provenance string           `json:"provenance,omitempty"`
-	Stores     []storeFacts     `json:"stores"`
-	Unknown    []string         `json:"unknown_files,omitempty"` // left out: the format does not know their names
-	Damage     string           `json:"damage,omitempty"`
-	Verified   *verifiedFacts   `json:"verified,omitempty"`
-}
-
-type storeFacts struct {
-	Name   string                 `json:"name"`
-	Totals *changeset.StoreTotals `json:"totals,omitempty"`
-}
-
-type verifiedFacts struct {
-	EmptyVersions   int64           `json:"empty_versions"`
-	MissingVersions int64           `json:"missing_versions"`
-	Gaps            []changeset.Gap `json:"gaps"`
-	IsSortedNet     bool            `json:"is_sorted_net"`
-}
-
-func setFactsOf(path string, info changeset.Info) setFacts {
-	s := setFacts{Schema: "statelab.changeset_info/1", Path: path, Format: info.Format, Order: info.Order.String(), First: info.First, Last: info.Last,
-		RootRule: info.RootRule, Provenance: info.Provenance, Stores: []storeFacts{}, Unknown: info.Unknown}
-	for _, name := range info.Stores {
-		s.Stores = append(s.Stores, storeFacts{Name: name})
-	}
-	if info.Totals != nil {
-		s.count(*info.Totals)
-	}
-	if info.Damage != nil {
-		s.Damage = info.Damage.Error()
-	}
-	return s
-}
-
-func (s *setFacts) count(t changeset.Totals) {
-	s.Versions, s.Changes, s.Roots = &t.Versions, &t.Changes, &t.Roots
-	for i := range t.Stores {
-		s.Stores[i].Totals = &t.Stores[i]
-	}
-}
-
-func (s setFacts) with(v changeset.Verdict) setFacts {
-	s.First, s.Last = v.First, v.Last
-	s.count(v.Totals)
-	s.Verified = &verifiedFacts{EmptyVersions: v.Empty, MissingVersions: v.Missing, Gaps: v.Gaps, IsSortedNet: v.IsSortedNet}
-	return s
 }
 
 // describeSet prints the set that was just written.
@@ -482,70 +392,5 @@ func (a *app) describeSet(path, typed string) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	a.printSet(setFactsOf(typed, set.Info()))
-	return set.Close()
-}
-
-func (a *app) printSet(s setFacts) {
-	fmt.Fprintf(a.stdout, "%s: %s\n", s.Path, s.sentence())
-	if s.Damage != "" {
-		fmt.Fprintf(a.stdout, "damaged: %s\n", s.Damage)
-	}
-	fmt.Fprintln(a.stdout)
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "sets\tdeletes\tkeys, bytes\tvalues, bytes\t  store")
-	for _, store := range s.Stores {
-		if t := store.Totals; t != nil {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t  %s\n", unit.Count(t.Sets), unit.Count(t.Deletes), unit.Count(t.KeyBytes), unit.Count(t.ValueBytes), store.Name)
-		} else {
-			fmt.Fprintf(table, "-\t-\t-\t-\t  %s\n", store.Name)
-		}
-	}
-	table.Flush() // to stdout: what cannot be printed cannot be said either
-	if s.Roots != nil && *s.Roots > 0 {
-		fmt.Fprintf(a.stdout, "\nexpected roots (%s) of %s versions\n", s.RootRule, unit.Count(*s.Roots))
-	}
-	if s.Provenance != "" {
-		fmt.Fprintf(a.stdout, "\n%s\n", s.Provenance)
-	}
-}
-
-func (s setFacts) sentence() string {
-	text := "versions"
-	if s.Changes != nil {
-		text = unit.Count(*s.Changes) + " changes in " + unit.Count(*s.Versions) + " versions"
-	}
-	switch {
-	case s.First > 0 && s.Last > 0:
-		text += fmt.Sprintf(" (%d to %d)", s.First, s.Last)
-	case s.First > 0:
-		text += fmt.Sprintf(" from %d", s.First)
-	}
-	text += fmt.Sprintf(", %s, order %s, format %s", plural(len(s.Stores), "store"), s.Order, s.Format)
-	if s.Changes == nil {
-		text += "; verify and import count them"
-	}
-	return text
-}
-
-func (a *app) printVerdict(s setFacts) {
-	if s.Damage == "" {
-		fmt.Fprintln(a.stdout, "sound: every check of this format passed")
-	} else {
-		fmt.Fprintln(a.stdout, "DAMAGED: the counts below end where the damage begins")
-	}
-	damage := s.Damage
-	s.Damage = "" // the error follows on stderr
-	a.printSet(s)
-	s.Damage = damage
-	v := s.Verified
-	fmt.Fprintf(a.stdout, "\n%s empty versions, %s missing", unit.Count(v.EmptyVersions), unit.Count(v.MissingVersions))
-	if len(v.Gaps) > 0 {
-		fmt.Fprintf(a.stdout, " (the first gap: %d to %d)", v.Gaps[0].From, v.Gaps[0].To)
-	}
-	sorted := "not all versions are sorted"
-	if v.IsSortedNet {
-		sorted = "every version is sorted and net"
-	}
-	fmt.Fprintf(a.stdout, "; %s\n", sorted)
+	return errors.Join(changeset.FactsOf(typed, set.Info()).Text(a.stdout), set.Close())
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/chain/changeset"
 )
 
 // Change sets by the real binary: made, converted there and back, checked,
@@ -26,7 +28,7 @@ func newSet(t *testing.T, more ...string) string {
 	return out
 }
 
-func facts(t *testing.T, o outcome) (s setFacts) {
+func facts(t *testing.T, o outcome) (s changeset.Facts) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(o.stdout), &s); err != nil {
 		t.Fatalf("%v\n%v", err, o)
