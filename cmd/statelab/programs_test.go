@@ -65,7 +65,7 @@ func beside(t *testing.T, names ...string) {
 // onPath puts runners into a folder on PATH, until the test has ended.
 func onPath(t *testing.T, names ...string) {
 	t.Helper()
-	dir := filepath.Join(scratch, strings.Join(names, "+"))
+	dir := filepath.Join(scratch, "path", strings.Join(names, "+")) // apart: what lies beside the binary is found by its name
 	put(t, dir, names)
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
