@@ -47,7 +47,7 @@ func (a *app) traceVerb() *cobra.Command {
 		Use:   "trace --db DIR --out FILE",
 		Short: "Compute the block accesses of Gets, without making the Gets",
 		Long: `Trace reads the filters and indexes of a Pebble database and writes the exact
-sequence of block accesses that read would cause with the same flags. The accesses
+sequence of block accesses that sweep would cause with the same flags. The accesses
 do not depend on the cache, so one trace serves for all cache sizes.
 
   statelab trace --db D --gets 500k --warmup 100k --out T
