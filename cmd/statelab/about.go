@@ -33,7 +33,12 @@ func revision() string {
 func (a *app) doctorVerb() *cobra.Command {
 	var dir string
 	var asJSON bool
-	cmd := &cobra.Command{Use: "doctor", Short: "Find what distorts measurements on this machine, and how to fix it", Args: noArguments,
+	cmd := &cobra.Command{Use: "doctor", Short: "Find what distorts measurements on this machine, and how to fix it",
+		Long: `Doctor looks at processors, memory, the page cache and the disk under a folder for
+what makes times vary. For the disk's own limit use statelab disk; whether it limits
+your node, statelab advise says.
+
+  statelab doctor --db /var/lib/geth`, Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			m := new(mistakes)
 			if !m.database(dir) {

@@ -77,7 +77,7 @@ unless --write-rate 0 says that nothing is written, as in a sweep.`,
 	setting.Var(flag, &f.table, setting.Text, "table", "",
 		"kind of keys (statelab inspect lists them) or column family of RocksDB that Gets ask for, or a mix: a=70,b=30 (default: all; of RocksDB the largest)")
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
-		"cache size of the node (default: from its OPTIONS file, if statelab did not load the database)")
+		"present cache of the node, to compare with; not a limit, which is --memory (default: from its OPTIONS file)")
 	setting.Var(flag, &f.gets, setting.Rate.Optional(), "gets-per-second", "", "lookups that the node makes per second")
 	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
 		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read twice, or as two saved files FIRST,SECOND")

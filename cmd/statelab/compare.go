@@ -52,7 +52,7 @@ func (a *app) compareVerb() *cobra.Command {
 	c := &comparing{flags: newFlags(experiment.Sweep)}
 	cmd := &cobra.Command{
 		Use:   "compare A B...",
-		Short: "Decide whether results differ: better, worse, same, or cannot tell",
+		Short: "Decide whether results differ; --run: measure until that is decided",
 		Long: `Compare judges every figure of the folders given with that of the first one, the
 baseline. Engine, version, profile, options, cache, memory and threads may differ.
 It refuses folders that differ in the conditions (workload, keys, values, number of
@@ -77,7 +77,7 @@ flags outside the quotes apply to both sides.`,
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
 	flag.StringArrayVar(&c.failIf, "fail-if", nil,
-		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the figure's unit")
+		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the figure's unit; figures by their names in --json, such as gets_per_second")
 	flag.StringVar(&c.margin, "margin", "2%", "a change that is too small to matter: no difference is found only if the whole interval is within it")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")

@@ -26,9 +26,8 @@ func (a *app) diskVerb() *cobra.Command {
 		Short: "Measure the disk's own limit: random 4-KiB reads, 1 to 64 in flight",
 		Long: `Disk reads 4 KiB at random with O_DIRECT, without any engine: what the device
 under DIR (default: here) gives at most. It reads the files of DIR if they hold
-256 MiB, else a file that it writes and deletes. Where fio is installed it reads
-the same files in turns with ours, and both are compared. It also tells what a
-buffer of 128 KiB costs beside a read.
+256 MiB, else a file that it writes and deletes. Where fio is installed, it repeats
+the measurement as a check. Whether this limits a node, statelab advise says.
 
   statelab disk /var/lib/geth
   statelab disk --out disk

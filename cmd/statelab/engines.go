@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 )
 
@@ -93,7 +94,7 @@ func (a *app) engineRows() (rows []engineRow) {
 
 func (a *app) enginesVerb() *cobra.Command {
 	var asJSON, workloads bool
-	cmd := &cobra.Command{Use: "engines", Short: "List engines, profiles, layouts and workloads, and what is missing", Args: noArguments,
+	cmd := &cobra.Command{Use: "engines", Short: "List engines, trees, layouts and profiles, and what is missing", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if workloads {
 				for _, w := range workload.All() {
@@ -123,7 +124,8 @@ func (a *app) enginesVerb() *cobra.Command {
 					fmt.Fprintf(a.stdout, "  --profile %-14s %s\n", p.Name, p.About)
 				}
 			}
-			a.listLayouts()
+			listed(a, "Trees, for statelab replay --tree", a.tables.trees)
+			listed(a, "Layouts of state, for statelab layouts --layout", a.tables.layouts)
 			fmt.Fprintln(a.stdout, "\nWhat \"can\" lists:")
 			for _, c := range capabilities() {
 				if slices.ContainsFunc(rows, func(row engineRow) bool { return row.Has(c[0]) }) {
@@ -133,7 +135,7 @@ func (a *app) enginesVerb() *cobra.Command {
 			return nil
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&workloads, "workloads", false, "list the workloads instead")
+	cmd.Flags().BoolVar(&workloads, "workloads", false, "list the workloads of load and sweep instead")
 	return cmd
 }
 
@@ -172,13 +174,14 @@ func (a *app) measures(row engineRow) string {
 	return fmt.Sprintf("this program, in pure Go; with cgo as nodes run it: %s", known.Fix)
 }
 
-// listLayouts names the layouts of state and what builds them. It asks no runner.
-func (a *app) listLayouts() {
-	fmt.Fprintln(a.stdout, "\nLayouts of state, for statelab layouts --layout:")
-	for _, info := range a.tables.layouts.Linked {
-		fmt.Fprintf(a.stdout, "%s (built in)\n", info.Name)
+// listed names trees or layouts and what builds them. It asks no runner.
+func listed[Info protocol.Info](a *app, heading string, table *runners.Table[Info]) {
+	fmt.Fprintf(a.stdout, "\n%s:\n", heading)
+	for _, info := range table.Linked {
+		_, name, _ := protocol.Common(info)
+		fmt.Fprintf(a.stdout, "%s (built in)\n", name)
 	}
-	for _, known := range a.tables.layouts.Outside {
+	for _, known := range table.Outside {
 		fmt.Fprintf(a.stdout, "%s (%s, %s)\n  %s\n  built by: %s\n", known.Name, known.Runner, known.Licence, known.About, known.Fix)
 	}
 }

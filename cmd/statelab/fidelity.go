@@ -25,7 +25,7 @@ const anyNode = "node"
 
 func (f *fidelityFlags) add(cmd *cobra.Command) {
 	flag := cmd.Flags()
-	flag.StringVar(&f.as, "as", "", "compare with the shape of a long-running node (node), or of another database (its directory)")
+	flag.StringVar(&f.as, "as", "", "compare the shape: --as node, with that of a long-running node of the same client; --as DIR, with another database's")
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
 		"with --as: cache for which to count block reads (default: with Pebble, a node's from its OPTIONS file, "+
 			"and what filters and indexes need in a database that statelab loaded; none for other engines)")

@@ -28,14 +28,10 @@ func (a *app) inspectVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect DIR|LOG",
 		Short: "Show a database's levels and contents; --as: is it like a node's?",
-		Long: `Inspect opens a database read-only, or reads the level table that pebble db
-properties prints. It shows the levels and the two cache sizes that matter: IP1
-(filters, top-level indexes and the single indexes of small tables) and IP2 (IP1
-and all other indexes), on disk and in the cache, and the cache that is needed to
-hold them beside memtables. It tells which client the database belongs to and what is inside:
-tables by name, or for geth and the Cosmos SDK parts by their keys, estimated from
-a sample. It also shows which filters no Get consults, how many file
-handles the tables need, and how much of the cache memtables take.
+		Long: `Inspect says what is in a database and how much cache its filters and indexes need.
+It opens the database read-only, or reads the level table that pebble db properties
+prints. It names the client that wrote the database and what is inside: tables by
+name, or for geth and the Cosmos SDK parts by their keys, estimated from a sample.
 
   statelab inspect CHAINDATA
   statelab inspect CHAINDATA --ignore-lock         (while the node runs)
@@ -43,7 +39,9 @@ handles the tables need, and how much of the cache memtables take.
   statelab inspect BENCHMARK-DB --as node
   statelab inspect BENCHMARK-DB --as CHAINDATA
 
-With --as it compares filters on every level, SSTables waiting in L0, the sizes of
+Two cache sizes matter: IP1 holds the filters, top-level indexes and the indexes of
+small tables, IP2 all other indexes too; the cache that is needed has room for
+memtables as well. With --as it compares filters on every level, SSTables waiting in L0, the sizes of
 the levels and blocks (of RocksDB for each column family), and with a database also
 the sizes of keys and values. For each difference it says how many block reads per
 Get it costs, and --strict exits with 3 if there is one.`,

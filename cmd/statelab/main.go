@@ -102,6 +102,10 @@ func (a *app) run() int {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
+	if was := removed(a.args); was != "" {
+		fmt.Fprintln(stderr, "statelab:", was)
+		return exitUsage
+	}
 	args, notes := currentNames(a.args)
 	for _, note := range notes {
 		fmt.Fprintln(stderr, "note:", note)

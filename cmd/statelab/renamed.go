@@ -61,4 +61,16 @@ func currentNames(args []string) (now, notes []string) {
 	return now, notes
 }
 
+// removed is what to say of args that name a command that was removed; "" of others.
+func removed(args []string) string {
+	at := slices.IndexFunc(args, isWord)
+	if at >= 0 && args[at] == "help" {
+		at += 1 + slices.IndexFunc(args[at+1:], isWord)
+	}
+	if at < 0 || at >= len(args) {
+		return ""
+	}
+	return removedVerbs[args[at]]
+}
+
 func isWord(arg string) bool { return !strings.HasPrefix(arg, "-") }

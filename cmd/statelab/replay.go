@@ -28,9 +28,10 @@ import (
 func (a *app) replayVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Replay, &cobra.Command{
 		Use:   "replay --tree LIST --changes SET --out R",
-		Short: "Apply a chain's change sets to state trees: speed, size, roots",
+		Short: "Compare state trees (IAVL, memiavl) on a chain's change set",
 		Long: `Replay applies a change set (statelab changeset) version by version to each tree,
-a process each, and compares their roots.
+a process each, and compares their speed, size and roots. "statelab engines" lists
+the trees and what is missing.
 
   statelab replay --tree iavl1,memiavl --changes set.slcs --out R --repeats 2
   statelab replay --tree iavl1 --changes set.slcs --out R --gets 100k

@@ -23,7 +23,7 @@ import (
 
 func (a *app) sweepVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Sweep, &cobra.Command{
-		Use:   "sweep --db DIR --cache LIST",
+		Use:   "sweep --db DIR | --keys N",
 		Short: "Measure Gets at each combination of caches, threads and engines",
 		Long: `Sweep measures every combination of the listed values, each in a process of its
 own, and writes one folder with a report: what a Get costs in block accesses, block
@@ -33,7 +33,7 @@ that folder.
   statelab sweep --db D --cache 0.1%,0.2%,0.5%,1%,2%,3% --threads 8 --out S
   statelab sweep --db CHAINDATA --use-existing --cache 2GiB --page-cache direct
   statelab sweep --db D --rate 20k --threads 64    (open loop: response times)
-  statelab sweep --keys 2M --engine pebble1,pebble2 --cache 8MiB,64MiB --out S
+  statelab sweep --keys 2M --engine pebble2,goleveldb --memory 128MiB --out S
   statelab sweep --db D --cache 1% --set MemTableSize=4MiB,64MiB --out S
   statelab sweep --resume --out S                  (after Ctrl-C, a kill, a reboot)`,
 	})

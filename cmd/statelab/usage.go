@@ -77,9 +77,6 @@ func parse[T any](m *mistakes, flag, text string, kind setting.Kind[T]) T {
 
 // unknownCommand is the answer to a command that parent does not have.
 func unknownCommand(parent *cobra.Command, name string) error {
-	if was, is := removedVerbs[name]; is {
-		return usage("%s", was)
-	}
 	var names []string
 	for _, c := range parent.Commands() {
 		if c.IsAvailableCommand() {

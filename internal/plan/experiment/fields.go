@@ -139,7 +139,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 	}, e.cluster(setting.Axis(&e.Constraint, setting.Text), Field{"cluster.databases", "db-at", declare(!e.OnePoint, &e.DBAt, setting.Text), "",
 		"nodes that hold the database: NODE, or NODE=DIR where it has another path there"}), s.Opened.fields(!e.OnePoint,
 		Field{"subject.memory", "memory", declare(!e.OnePoint, &s.Memory, setting.Memory), "",
-			"memory budget of one process, page cache included, such as 512MiB (default: the profile's, without a limit)"}), []Field{
+			"equal memory for all engines, caches and page cache together, instead of --cache (default: no limit)"}), []Field{
 		e.options(setAbout),
 		e.dir("directory of the database"),
 		{"database.use_existing", "use-existing", setting.One(&s.Existing, setting.Yes), "",
@@ -149,7 +149,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 			"table of a database that has several by name (" + strings.Join(subject.WithTables(), ", ") + "), or kind of keys of a client's database " +
 				"on Pebble or LevelDB; statelab inspect lists them; or a mix: a=70,b=30"},
 		{"database.read_only", "read-only", setting.One(&s.ReadOnly, setting.Yes), "",
-			"open read-only; by default a database is opened as a node opens it, with its write buffers"},
+			"open read-only a database that statelab loaded; by default it is opened as a node opens it, with its write buffers"},
 	}, s.Made.fields(!e.OnePoint, "", "number of keys of the databases to load, where no --db is given"), []Field{
 		s.workload("sweep", workload.ReadRandom),
 		{"workload.gets", "gets", setting.One(&s.Gets, setting.Count(1, "500k")), "500k", "number of measured Gets"},
@@ -191,7 +191,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 
 func (s *Replayed) fields(e *Experiment) []Field {
 	return append(e.cluster(setting.One(&e.Constraint, setting.Text)),
-		Field{"subject.tree", "tree", setting.Axis(&s.Tree, setting.Text), "", "trees, TREE or TREE:PROFILE"},
+		Field{"subject.tree", "tree", setting.Axis(&s.Tree, setting.Text), "", "trees to compare, TREE or TREE:PROFILE, such as iavl1,memiavl; statelab engines lists them"},
 		Field{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "0",
 			"memory budget of one process, page cache included, such as 512MiB (0: the profile's, without a limit)"},
 		Field{"subject.cache_nodes", "cache-nodes", setting.One(&s.CacheNodes, anyCount), "0", "nodes that a tree may keep in its cache; 0: the profile's"},

@@ -103,7 +103,7 @@ func (t *Table[Info]) Look(name string) (*Found[Info], error) {
 		return Find[Info](*known)
 	}
 	word, _, _ := protocol.Common(*new(Info))
-	unknown := fmt.Errorf("unknown %s %q (available: %s)", word, name, strings.Join(t.Names(), ", "))
+	unknown := fmt.Errorf("unknown %s %q (known: %s; statelab engines says which are missing here)", word, name, strings.Join(t.Names(), ", "))
 	if t.Plugged == nil {
 		return nil, unknown
 	}
