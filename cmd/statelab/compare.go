@@ -77,7 +77,8 @@ flags outside the quotes apply to both sides.`,
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
 	flag.StringArrayVar(&c.failIf, "fail-if", nil,
-		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the figure's unit; figures by their names in --json, such as gets_per_second")
+		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the "+
+			"figure's unit; figures by their names in --json, such as gets_per_second")
 	flag.StringVar(&c.margin, "margin", "2%", "a change that is too small to matter: no difference is found only if the whole interval is within it")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")

@@ -185,7 +185,7 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 	refused(t, statelab(t, "load", "--engine", "rocksdb", "--db", "D", "--keys", "1k"), exitUsage, "statelab-run-rocksdb", "make runners")
 	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble1:nothing", "--keys", "1k", "--out", "S"), exitUsage, "statelab-run-mdbx", "nothing")
 	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble9,mdbx:default,lmdb", "--keys", "1k", "--out", "S"), exitUsage,
-		`--engine: unknown engine "pebble9" (available: pebble1, `,
+		`--engine: unknown engine "pebble9" (known: pebble1, `,
 		"--engine: found no runner for mdbx (statelab-run-mdbx), lmdb (statelab-run-lmdb) beside statelab or on PATH: make runners")
 	refused(t, statelab(t, "layouts", "--layout", "flat-pebble,geth-path,flat-mdbx,geth-flat", "--out", "L"), exitUsage,
 		"--layout: found no runner for geth-path (statelab-run-geth), geth-flat (statelab-run-geth) beside statelab or on PATH: make trees",

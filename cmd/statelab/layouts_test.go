@@ -77,7 +77,7 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 func TestLayoutsNamesEveryMistake(t *testing.T) {
 	o := statelab(t, "layouts", "--layout", "flat-pebble,flat-pebble,nothing,pagetrie:none", "--accounts", "0", "--contracts", "12", "--updates", "many",
 		"--memory", "1parsec", "--bogus")
-	refused(t, o, exitUsage, "flat-pebble: named twice", `--layout: unknown layout "nothing" (available: flat-pebble, pagetrie, `, "statelab-run-nothing",
+	refused(t, o, exitUsage, "flat-pebble: named twice", `--layout: unknown layout "nothing" (known: flat-pebble, pagetrie, `, "statelab-run-nothing",
 		`pagetrie has no profile "none"`, "--accounts", "--contracts", "--updates", "--memory", "--bogus")
 }
 

@@ -184,7 +184,7 @@ func TestReplayServesMetrics(t *testing.T) {
 
 func TestReplayNamesEveryMistake(t *testing.T) {
 	refused(t, statelab(t, "replay", "--tree", "iavl9,null", "--changes", "nowhere.slcs", "--repeats", "0", "--commit-limit", "soon"), exitUsage,
-		`--tree: unknown tree "iavl9" (available: null, iavl0, `, "a runner named statelab-run-iavl9", "--changes: open change set", "--repeats",
+		`--tree: unknown tree "iavl9" (known: null, iavl0, `, "a runner named statelab-run-iavl9", "--changes: open change set", "--repeats",
 		"--commit-limit \"soon\"")
 }
 

@@ -27,7 +27,7 @@ func TestALayoutOfTheUsersOwn(t *testing.T) {
 		return statelab(t, "layouts", "--layout", layout, "--accounts", "1k", "--block", "500", "--updates", "50", "--update-blocks", "2", "--reads", "200",
 			"--out", out)
 	}
-	refused(t, layouts("map", t.TempDir()), exitUsage, `unknown layout "map" (available: flat-pebble, `, "holds no layout map",
+	refused(t, layouts("map", t.TempDir()), exitUsage, `unknown layout "map" (known: flat-pebble, `, "holds no layout map",
 		"a runner named statelab-run-map", "$STATELAB_STATE_LIBRARY")
 	refused(t, layouts("qmdb", t.TempDir()), exitUsage, "holds no layout qmdb", "make runners")
 	refused(t, layouts("broken", t.TempDir()), exitUsage, "load the library: ", "libstatelab_broken.so: file too short")
