@@ -192,7 +192,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 func (s *Replayed) fields(e *Experiment) []Field {
 	return append(e.cluster(setting.One(&e.Constraint, setting.Text)),
 		Field{"subject.tree", "tree", setting.Axis(&s.Tree, setting.Text), "",
-			"trees to compare, TREE or TREE:PROFILE, such as iavl1,memiavl; statelab engines lists them"},
+			"trees to compare, TREE or TREE:PROFILE; statelab engines lists them"},
 		Field{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "0",
 			"memory budget of one process, page cache included, such as 512MiB (0: the profile's, without a limit)"},
 		Field{"subject.cache_nodes", "cache-nodes", setting.One(&s.CacheNodes, anyCount), "0", "nodes that a tree may keep in its cache; 0: the profile's"},
