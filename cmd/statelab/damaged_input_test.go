@@ -138,7 +138,6 @@ func foreignReaders() []foreignReader {
 			return path
 		}, "accesses info IN --json", true},
 		{"tables of Xatu", func(t *testing.T) string {
-			beside(t, "statelab-run-parquet")
 			dir := t.TempDir()
 			for _, name := range []string{"storage_reads", "storage_diffs", "balance_diffs", "nonce_reads"} {
 				name = "canonical_execution_" + name + ".parquet"
@@ -236,6 +235,7 @@ func foreignDatabase(t *testing.T) string {
 }
 
 func TestDamagedInputs(t *testing.T) {
+	onPath(t, "statelab-run-parquet")
 	for _, reader := range foreignReaders() {
 		t.Run(reader.name, func(t *testing.T) {
 			t.Parallel()
