@@ -79,7 +79,7 @@ build: statelab
 		rm -f bin/statelab-run-pebble; echo "no C compiler that works: Pebble is measured in pure Go, with more memory than a node (docs/engines.md)"; fi
 
 runners: tools needs rocksdb rust
-	$(GO) build -o bin ./cmd/statelab-run-parquet ./cmd/statelab-run-badger
+	$(GO) build -o bin/ ./cmd/statelab-run-parquet ./cmd/statelab-run-badger
 	@set -e; for name in $(C_RUNNERS); do echo "build bin/statelab-run-$$name"; \
 		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-$$name ./cmd/statelab-run-$$name; done
 

@@ -163,7 +163,7 @@ func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed
 }
 
 // parquet is the program that reads tables of Xatu.
-var parquet = runners.Plug("parquet", "statelab-run-parquet", "go build -o bin ./cmd/statelab-run-parquet, in statelab's source")
+var parquet = runners.Plug("parquet", "statelab-run-parquet", "go build -o bin/ ./cmd/statelab-run-parquet, in statelab's source")
 
 // foreignAccesses opens files of any form that is not ours.
 func (a *app) foreignAccesses(file string) (accesses.Source, error) {

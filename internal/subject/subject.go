@@ -37,7 +37,7 @@ const (
 
 // goBuild makes a runner for which Go is enough.
 func goBuild(name string) string {
-	return "go build -o bin ./cmd/statelab-run-" + name + ", in statelab's source"
+	return "go build -o bin/ ./cmd/statelab-run-" + name + ", in statelab's source"
 }
 
 // Names are those of all subjects, without profiles.
