@@ -2,6 +2,8 @@ package bench
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -292,8 +294,8 @@ func (r *run) hitRates(accesses map[string]float64, m *measured) {
 	f.BlockAccessesPerGetByType = accesses
 	total, reads := 0.0, 0.0
 	f.HitRate = map[string]float64{}
-	for name, accessed := range accesses {
-		read := f.BlockReadsPerGetByType[name]
+	for _, name := range slices.Sorted(maps.Keys(accesses)) { // in one order, so that equal runs have equal sums
+		accessed, read := accesses[name], f.BlockReadsPerGetByType[name]
 		total, reads = total+accessed, reads+read
 		if accessed > 0 {
 			// A sample of Gets cannot give a hit rate below 0, which chance makes of one near it.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/workload"
@@ -167,7 +169,7 @@ func (c warmCounts) steady(w *result.Warmup) bool {
 		return before, last
 	}
 	w.Before, w.Last = 0, 0
-	for name := range c {
+	for _, name := range slices.Sorted(maps.Keys(c)) { // in one order, so that equal runs have equal sums
 		before, last := sums(name)
 		w.Before += before / gets
 		w.Last += last / gets
