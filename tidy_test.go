@@ -100,7 +100,7 @@ func TestLinksInDocumentsResolve(t *testing.T) {
 	}
 }
 
-var noAnchor = regexp.MustCompile("[^\\p{L}\\p{N}_ -]")
+var noAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 
 // hasHeading tells whether a document has the heading of an anchor, written as GitHub writes anchors.
 func hasHeading(t *testing.T, document, anchor string) bool {

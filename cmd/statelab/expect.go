@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/result"
@@ -12,6 +14,10 @@ import (
 // same rule must find them again.
 func expectRoots(set changeset.Source, runDir string, m *mistakes) changeset.Source {
 	run, err := result.ReadRun(runDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		m.add("--roots %s holds no run: name the run folder of a finished replay (example: R/points/iavl1)", runDir)
+		return set
+	}
 	if err != nil {
 		m.cannotRead("--roots: %v", err)
 		return set
@@ -19,7 +25,7 @@ func expectRoots(set changeset.Source, runDir string, m *mistakes) changeset.Sou
 	order := set.Info().Order.String()
 	switch {
 	case run.Verb != "replay" || run.Changes == nil || run.Engine.RootRule == "" || run.Status != result.OK:
-		m.add("--roots %s is not a finished replay into a tree with roots: name the run folder of one (example: R/runs/iavl1)", runDir)
+		m.add("--roots %s is not a finished replay into a tree with roots: name the run folder of one (example: R/points/iavl1)", runDir)
 		return set
 	case run.Changes.Order != order:
 		m.add("--roots %s: it replayed a set of order %s, but this set has order %s, so the roots differ", runDir, run.Changes.Order, order)

@@ -40,7 +40,7 @@ func fanFlags(cmd *cobra.Command) *fan {
 }
 
 func (f *fan) check(m *mistakes) {
-	if where := parse(m, "on", f.where, setting.Where); f.where != "" && where.Cluster == false && len(m.Found) == 0 {
+	if where := parse(m, "on", f.where, setting.Where); f.where != "" && !where.Cluster && len(m.Found) == 0 {
 		m.At("on", f.where, "must be slurm or slurm:PARTITION (example: --on slurm:fast)")
 	}
 	if f.parts != "" {

@@ -21,7 +21,6 @@ type Option struct {
 type Options struct {
 	all   []Option
 	wrong []error
-	set   bool // by flags, which come after the default
 }
 
 // All are the options.

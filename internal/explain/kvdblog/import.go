@@ -225,10 +225,3 @@ func (s *dataset) database() result.Database {
 	}
 	return d
 }
-
-func percent(part, whole int64) float64 {
-	if whole <= 0 {
-		return 0
-	}
-	return 100 * float64(part) / float64(whole)
-}
