@@ -38,7 +38,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # What a cluster on loopback takes.
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
-.PHONY: help statelab build platforms runners rocksdb rust trees demo test tools needs lint format vet staticcheck clippy shellcheck
+.PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo test tools needs lint format vet staticcheck clippy shellcheck
 .PHONY: unit e2e soak c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage
 .PHONY: audit bench-peers outdated
 
@@ -78,8 +78,11 @@ build: statelab
 		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-pebble ./cmd/statelab-run-pebble; then :; else \
 		rm -f bin/statelab-run-pebble; echo "no C compiler that works: Pebble is measured in pure Go, with more memory than a node (docs/engines.md)"; fi
 
-runners: tools needs rocksdb rust
+# Runners that need Go alone.
+go-runners: tools
 	$(GO) build -o bin/ ./cmd/statelab-run-parquet ./cmd/statelab-run-badger
+
+runners: needs rocksdb rust go-runners
 	@set -e; for name in $(C_RUNNERS); do echo "build bin/statelab-run-$$name"; \
 		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-$$name ./cmd/statelab-run-$$name; done
 
@@ -162,7 +165,7 @@ clippy: needs
 
 shellcheck:
 	@scripts/needs shellcheck:shellcheck
-	shellcheck .ci/run scripts/* engines/rocksdb/fetch.sh examples/run examples/*/run.sh
+	shellcheck .ci/run scripts/* engines/rocksdb/fetch.sh examples/run examples/*/*.sh
 
 # The slow ones, marked by testing.Short, have a target of their own.
 unit:
@@ -271,7 +274,7 @@ bench-peers: build rocksdb
 	scripts/bench-peers
 
 # What is built is packed: make build alone, or runners and trees, too.
-dist: build
+dist: build go-runners
 	scripts/dist dist $(VERSION)
 
 # TARBALL is one of make dist's.

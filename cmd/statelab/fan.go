@@ -40,7 +40,8 @@ func fanFlags(cmd *cobra.Command) *fan {
 }
 
 func (f *fan) check(m *mistakes) {
-	if where := parse(m, "on", f.where, setting.Where); f.where != "" && !where.Cluster && len(m.Found) == 0 {
+	before := len(m.Found)
+	if where := parse(m, "on", f.where, setting.Where); f.where != "" && !where.Cluster && len(m.Found) == before {
 		m.At("on", f.where, "must be slurm or slurm:PARTITION (example: --on slurm:fast)")
 	}
 	if f.parts != "" {

@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/look"
@@ -59,6 +61,15 @@ Get it costs, and --strict exits with 3 if there is one.`,
 	cmd.Flags().BoolVar(&merge, "merge", false, "print the whole from the JSON files of all parts, which are the arguments")
 	on := fanFlags(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
+		only, why := []string{"cache", "missing", "table", "seed"}, "only with --as"
+		if like.as != "" {
+			only, why = []string{"engine", "sample-keys", "part", "merge", "on", "constraint", "scratch", "sbatch", "parts", "nodes"}, "not with --as"
+		}
+		cmd.Flags().Visit(func(flag *pflag.Flag) {
+			if slices.Contains(only, flag.Name) {
+				m.add("--%s: %s", flag.Name, why)
+			}
+		})
 		switch {
 		case like.as != "":
 			return a.fidelity(like, m, args)

@@ -61,8 +61,8 @@ accesses of those Gets instead.
 	setting.Var(flag, &f.db, setting.Text, "db", "", "database to predict for")
 	setting.Var(flag, &f.keys, setting.Count(1, "20B"), "keys", "",
 		"number of keys of a database that does not exist: its levels are computed for loading in random order")
-	setting.Var(flag, &f.keyBytes, setting.Int(1, 1024, "32"), "key-bytes", "32", "with --keys: size of a key in bytes")
-	setting.Var(flag, &f.valueBytes, setting.Int(0, 1<<20, "110"), "value-bytes", "110", "with --keys: mean size of a value in bytes")
+	setting.Var(flag, &f.keyBytes, setting.Whole(1, 1024, "32"), "key-bytes", "32", "with --keys: size of a key in bytes")
+	setting.Var(flag, &f.valueBytes, setting.Whole(0, 1<<20, "110"), "value-bytes", "110", "with --keys: mean size of a value in bytes")
 	setting.Var(flag, &f.valueModel, setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode), "value-model", keyspace.Table32,
 		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
 	setting.ListVar(flag, &f.compression, storedRatio, "compression", "",

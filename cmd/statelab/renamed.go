@@ -70,6 +70,9 @@ func removed(args []string) string {
 	if at < 0 || at >= len(args) {
 		return ""
 	}
+	if args[at] == "predict" && slices.ContainsFunc(args, func(arg string) bool { return arg == "--validate" || strings.HasPrefix(arg, "--validate=") }) {
+		return "predict --validate was removed: statelab-studies validate LOGS does it (in statelab's source: go run ./cmd/statelab-studies validate LOGS)"
+	}
 	return removedVerbs[args[at]]
 }
 

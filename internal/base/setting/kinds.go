@@ -70,6 +70,14 @@ func Int(from, to int, example string) Kind[int] {
 	})
 }
 
+// Whole is Int that may be written as a count: 4k.
+func Whole(from, to int, example string) Kind[int] {
+	return kind("int", fmt.Sprintf("from %d to %d (example: %s)", from, to, example), func(text string) (int, bool) {
+		n, err := unit.ParseCount(text)
+		return int(n), err == nil && n >= uint64(from) && n <= uint64(to)
+	})
+}
+
 // Threads is a number of threads or processors.
 var Threads = Int(1, 4096, "8")
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -152,6 +153,8 @@ func Split(text string) []string {
 // Set parses a text. It returns no error: Wrong does.
 func (v *Value[T]) Set(text string) error {
 	switch {
+	case v.axis && text == "" && v.rest != nil && len(v.rest.values) > 0:
+		v.put([]string{""}) // the kind says what it must be
 	case v.axis:
 		v.put(Split(text))
 	case text == "" && v.kind.optional:
@@ -198,8 +201,14 @@ func (v *Value[T]) Form() Form {
 
 // MarshalYAML implements Setting: a scalar, a sequence, or nil for no value.
 func (v *Value[T]) MarshalYAML() (any, error) {
-	if len(v.texts) == 0 || v.Form() == Switch && v.texts[0] != "true" {
+	if len(v.texts) == 0 {
 		return nil, nil
+	}
+	if v.Form() == Switch {
+		if is, err := strconv.ParseBool(v.texts[0]); err != nil || !is {
+			return nil, nil
+		}
+		return sequence([]string{"true"}), nil
 	}
 	return sequence(v.texts), nil
 }

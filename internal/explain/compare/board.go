@@ -61,8 +61,10 @@ func Boards(sides []Side) (boards []*Board) {
 		for n, side := range sides {
 			for _, g := range side.Groups {
 				v := values(m, g.Runs)
-				e, _ := subject.EngineOf(g.Runs[0].Engine.Name)
-				if len(v) == 0 || len(v) < len(g.Runs) || e.KeepsNothing || slices.Max(v) == 0 && !m.count {
+				if len(v) == 0 || len(v) < len(g.Runs) || slices.Max(v) == 0 && !m.count {
+					continue
+				}
+				if e, _ := subject.EngineOf(g.Runs[0].Engine.Name); e.KeepsNothing {
 					continue
 				}
 				at := budget(g.Runs[0])

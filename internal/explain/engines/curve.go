@@ -148,11 +148,11 @@ func (c curve) having(is func(Point) bool) []Point {
 	return slices.DeleteFunc(slices.Clone(c.pts), func(p Point) bool { return !is(p) })
 }
 
-// measured are the points that did not fail.
+// measured are the points that did not fail, and whose run can be read.
 func (c curve) measured() []Point { return measured(c.pts) }
 
 func measured(pts []Point) []Point {
-	return curve{pts: pts}.having(func(p Point) bool { return p.Status == result.OK })
+	return curve{pts: pts}.having(func(p Point) bool { return p.Status == result.OK && !p.Figures.IsZero() })
 }
 
 // withReads are the measured points that have a place on a cache axis.

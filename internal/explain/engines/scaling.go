@@ -3,6 +3,7 @@ package engines
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -100,8 +101,9 @@ func (l law) heldOut(word string) []string {
 	var off []string
 	for _, p := range pts {
 		if at := *l.place(p); slices.Contains(left, at) && p.Figures.GetsPerSecond > 0 {
+			percent := math.Round(1000*(fitted.At(at)/p.Figures.GetsPerSecond-1))/10 + 0 // no -0.0
 			off = append(off, fmt.Sprintf("%s Gets/s at %s (measured: %s, off by %+.1f%%)", view.ShortCount(fitted.At(at)), view.ShortCount(at),
-				view.ShortCount(p.Figures.GetsPerSecond), 100*(fitted.At(at)/p.Figures.GetsPerSecond-1)))
+				view.ShortCount(p.Figures.GetsPerSecond), percent))
 		}
 	}
 	return []string{fmt.Sprintf("A fit to %s %s alone predicts %s.", strings.Join(fittedTo, ", "), word, strings.Join(off, ", "))}

@@ -110,7 +110,7 @@ func (x *index) entry(dir string, kind kinds.Kind) (listed, error) {
 	path := filepath.Join(dir, kind.File)
 	info, err := os.Stat(path)
 	if err != nil {
-		return listed{}, err
+		return listed{}, err // it may be measured again, and gone for a moment
 	}
 	was, _ := x.known.Load(dir)
 	now, _ := was.(listed)

@@ -24,7 +24,9 @@ func (in Input) answers() []string {
 
 // fastest ranks the trees that keep something.
 func (in Input) fastest() string {
-	ok := slices.DeleteFunc(slices.Clone(in.trees), func(t replayed) bool { return t.Status != result.OK })
+	ok := slices.DeleteFunc(slices.Clone(in.trees), func(t replayed) bool {
+		return t.Status != result.OK || t.Figures.Leaves == 0 // its run cannot be read
+	})
 	failed := len(in.trees) - len(ok)
 	done := slices.DeleteFunc(ok, func(t replayed) bool { return t.RootRule == result.NoRoots })
 	slices.SortStableFunc(done, func(a, b replayed) int { return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond) })

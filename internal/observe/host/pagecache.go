@@ -44,7 +44,8 @@ func Evict(ctx context.Context, dir string) (method string, err error) {
 
 // releaseMapped gives back the pages of files below dir that this process has touched through
 // mappings of its own, as sampling keys of LMDB, MDBX and bbolt does. fadvise leaves such pages in the
-// cache. The mappings stay valid: the next access is a page fault.
+// cache. The mappings stay valid: the next access is a page fault. MADV_PAGEOUT does no harm if another
+// thread has mapped something else there meanwhile, as MADV_DONTNEED would.
 func releaseMapped(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -68,7 +69,7 @@ func releaseMapped(dir string) error {
 		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err != nil {
 			return fmt.Errorf("read /proc/self/maps: %w", err)
 		}
-		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); errno != 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_PAGEOUT); errno != 0 {
 			return fmt.Errorf("give back the pages of %s: %w", path, errno)
 		}
 	}

@@ -175,12 +175,16 @@ var subjects = map[string]func() Subject{
 
 // New is an experiment with a verb's defaults.
 func New(verb string) *Experiment {
-	if verb == oneRead {
+	one := verb == oneRead
+	if one {
 		verb = Sweep
 	}
 	e := &Experiment{Measure: verb, Subject: subjects[verb]()}
 	for _, f := range e.Fields() {
 		f.To.Fall(f.Value)
+	}
+	if one { // which did not probe the disk
+		Of[*Swept](e).Ceiling.Fall("none")
 	}
 	return e
 }
@@ -206,6 +210,9 @@ func (e *Experiment) Resolved() (*Experiment, error) {
 		if c := s.Ceiling.V(); c != "auto" && c != "none" {
 			paths = append(paths, &s.Ceiling)
 		}
+		paths = append(paths, &s.Accesses)
+	case *States:
+		paths = append(paths, &s.Accesses)
 	case *Replayed:
 		paths = append(paths, &s.Changes)
 	case *Probed:

@@ -36,7 +36,7 @@ var (
 	atOnce    = setting.Int(0, 4096, "8") // far beyond what any device answers at once
 	repeats   = setting.Count(1, "3")
 	anyCount  = setting.Count(0, "")
-	valueSize = setting.Int(0, 1<<20, "110")
+	valueSize = setting.Whole(0, 64<<20, "110")
 )
 
 // Fields are the settings of e in the order of files and help.
@@ -100,7 +100,7 @@ func (o *Opened) fields(axes bool, memory ...Field) []Field {
 func (m *Made) fields(axes bool, keys, about string) []Field {
 	return []Field{
 		{"load.keys", "keys", declare(axes, &m.Keys, setting.Count(1, "5M")), keys, about},
-		{"load.key_bytes", "key-bytes", setting.One(&m.KeyBytes, setting.Int(8, 1024, "32")), "32", "size of a key in bytes"},
+		{"load.key_bytes", "key-bytes", setting.One(&m.KeyBytes, setting.Whole(8, 1024, "32")), "32", "size of a key in bytes"},
 		{"load.key_hash", "key-hash", setting.One(&m.KeyHash, setting.Choice(keyspace.Mix, keyspace.Keccak256)), "mix",
 			"how keys are hashed: mix, or keccak256 as bench_kvdb does"},
 		{"load.value_bytes", "value-bytes", setting.One(&m.ValueBytes, valueSize), "110", "size of a value in bytes"},

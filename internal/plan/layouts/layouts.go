@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,6 +108,10 @@ func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell res
 	dir := filepath.Join(w.States, filepath.Base(folder))
 	if err := plan.Clear(dir, w.plan.Out); err != nil {
 		return r, fmt.Errorf("clear the state's folder: %w", err)
+	}
+	// Lookups of an earlier attempt are of another state.
+	if err := os.RemoveAll(filepath.Join(w.plan.Out, folder, protocol.Lookup)); err != nil {
+		return r, fmt.Errorf("remove the lookups of an earlier attempt: %w", err)
 	}
 	stage := func(name string) (*result.Run, error) {
 		spec := w.Base

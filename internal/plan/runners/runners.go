@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -81,8 +82,12 @@ func Find[Info protocol.Info](k Known) (*Found[Info], error) {
 // Path is the runner beside this program, else on PATH.
 func (k Known) Path() (string, error) {
 	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), k.Runner)
-		if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
+		name := k.Runner
+		if runtime.GOOS == "windows" {
+			name += ".exe"
+		}
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
 			return beside, nil
 		}
 	}

@@ -153,7 +153,7 @@ func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Te
 		return "", context.Cause(ctx)
 	}
 	if run.Status != result.OK {
-		return "", fmt.Errorf("load %s: %s", load.Dir, run.Error)
+		return "", fmt.Errorf("load %s: %w", load.Dir, run.Failure(run.Error))
 	}
 	return load.Dir, nil
 }

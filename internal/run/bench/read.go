@@ -88,7 +88,7 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 				return err
 			}
 		}
-		if r.spec.PageCache == Cold {
+		if r.spec.PageCache == Cold || r.spec.Foreign && r.spec.MemoryBytes > 0 && r.spec.PageCache != Direct {
 			if err := r.Evict(ctx); err != nil {
 				return err
 			}

@@ -80,9 +80,8 @@ func (r *run) drive(ctx context.Context, t *team, s stretch) error {
 	return timed.Run(ctx, r.Session, &t.Team, s.phase, s.gets, timed.Times{Service: s.service, Response: s.response, Beside: r.putLatency},
 		func(tick *timed.Tick[engine.Counters]) error {
 			s.ops.Add(tick.Gets)
-			puts := t.puts()
-			r.complete(tick, puts-before)
-			before = puts
+			r.complete(tick, tick.BesideDone-before)
+			before = tick.BesideDone
 			e := result.Event{Phase: s.phase, Done: s.ops.Load(), Total: r.expected(s), Unit: "Gets"}
 			if tick.Short {
 				r.Tell(e)

@@ -46,6 +46,8 @@ func (w *writer) Times() *measure.Recorder { return w.commits }
 
 func (w *writer) Finish() { w.commits.Finish() }
 
+func (w *writer) Done() uint64 { return w.done.Load() }
+
 func (w *writer) Run(began int64, stop *atomic.Bool) error {
 	for left := w.share; left > 0; {
 		if due, open := w.pace.Next(); open {

@@ -111,6 +111,11 @@ func status(ctx context.Context, err error) (status, text string, why result.Why
 // besides are the errors joined in err that no interrupt explains; stopped tells whether
 // one explains any.
 func besides(ctx context.Context, err error) (others error, stopped bool) {
+	if failed, is := err.(*engine.Failure); is {
+		if other, explained := besides(ctx, failed.Err); explained {
+			return other, true
+		}
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var left []error
 		for _, one := range joined.Unwrap() {
@@ -171,8 +176,12 @@ func (s *Session[C]) Absent(why string, figures ...string) {
 	}
 }
 
-// mostLeft is the share of a database that may be in the page cache when a run begins cold.
-const mostLeft = 0.01
+// mostLeft is the share of a database that may be in the page cache when a run begins cold, and
+// fewBytes what may be there of a small one: the kernel and the engine hold some pages at times.
+const (
+	mostLeft = 0.01
+	fewBytes = 1 << 20
+)
 
 // Evict drops the database's pages from the page cache. What stays there is an error: the run would
 // measure memory.
@@ -185,7 +194,7 @@ func (s *Session[C]) Evict(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at the page cache: %w", err)
 	}
-	if float64(resident) > mostLeft*float64(total) {
+	if float64(resident) > max(mostLeft*float64(total), fewBytes) {
 		return fmt.Errorf("%.1f%% of %s is still in the page cache after %s, so the run would not be cold: "+
 			"end the programs that use these files, or measure a copy of them", 100*float64(resident)/float64(total), s.dir, method)
 	}

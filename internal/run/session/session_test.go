@@ -93,6 +93,7 @@ func TestStatus(t *testing.T) {
 		{ctx, stop, result.Interrupted, interrupted},
 		{ctx, errors.Join(stop, nil), result.Interrupted, interrupted},
 		{ctx, errors.Join(stop, errors.New("close: lock lost")), result.Interrupted, interrupted + " (and close: lock lost)"},
+		{ctx, OnDisk(errors.Join(stop, errors.New("close: lock lost")), t.TempDir(), ""), result.Interrupted, interrupted + " (and close: lock lost)"},
 		{ctx, wrong, result.Failed, "wrong answer"},
 		{context.Background(), stop, result.Failed, "signal: terminated"},
 	} {

@@ -27,6 +27,8 @@ type Beside interface {
 	// Finish lets the next tick take what Times counted.
 	Finish()
 	Times() *measure.Recorder
+	// Done is how much it has done so far.
+	Done() uint64
 }
 
 // Times are histograms of a stretch, to which what its workers counted is added.
@@ -41,6 +43,7 @@ type Tick[C any] struct {
 	Gets        uint64
 	Times       *measure.Histogram // service times
 	Cost        session.Cost[C]
+	BesideDone  uint64 // by all that goes on beside, when Cost ended
 	// Short tells that the rest of a stretch is too short for a rate.
 	Short bool
 }
@@ -170,6 +173,9 @@ func (w *watcher[C]) tick(ended bool) error {
 	var err error
 	if tick.Cost, err = w.interval.Cut(); err != nil {
 		return err
+	}
+	for _, b := range w.team.Beside {
+		tick.BesideDone += b.Done()
 	}
 	if ended {
 		collect(measure.Rest)

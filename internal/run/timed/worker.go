@@ -89,7 +89,9 @@ func (w *Worker) Run(gets uint64) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.source.Asked(), err)
 		}
-		w.value = value[:0]
+		if value != nil { // a miss may give nothing back
+			w.value = value[:0]
+		}
 		gets -= n
 	}
 	return nil

@@ -144,6 +144,7 @@ func (w *writes) Run(_ int64, stop *atomic.Bool) error {
 }
 
 func (w *writes) Finish()                  { w.times.Finish() }
+func (w *writes) Done() uint64             { return 0 }
 func (w *writes) Times() *measure.Recorder { return w.times }
 
 func begun(t *testing.T) *session.Session[engine.Counters] {
