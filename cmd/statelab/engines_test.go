@@ -175,7 +175,7 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range rows {
-		if row.Available == strings.Contains(row.Missing, "make runners") {
+		if row.Available == strings.Contains(row.Missing, "in statelab's source") {
 			t.Errorf("%s: available %v, missing %q", row.Name, row.Available, row.Missing)
 		}
 		if row.Licence == "" || row.Capabilities == nil {
