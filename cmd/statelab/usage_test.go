@@ -113,7 +113,7 @@ func TestLongListsOfMistakesAreCut(t *testing.T) {
 // Values that say nothing are defaults or mistakes; neither panics.
 func TestEmptyAndImpossibleValues(t *testing.T) {
 	must(t, "predict", "--keys", "100k", "--compression", "", "--cores", "2", "--gets", "1k", "--cache", "4MiB")
-	refused(t, statelab(t, "layouts", "--layout", "flat-pebble", "--accounts", ""), exitUsage, "--accounts: give at least one size")
+	refused(t, statelab(t, "layouts", "--layout", "flat-pebble", "--accounts", ""), exitUsage, `--accounts: invalid number ""`)
 	db := small(t, "1k")
 	for wrong, value := range map[string]string{"--memory": "NaN", "--workload": "nonsense", "--metrics": "nonsense", "--cache": "64"} {
 		refused(t, statelab(t, "sweep", "--db", db, wrong, value), exitUsage, wrong, value)

@@ -87,6 +87,9 @@ func (r Runner) Do(ctx context.Context, job Job, tell result.Tell) (*result.Run,
 		run.Status = result.Interrupted
 	}
 	if err := result.WriteRun(out, run); err != nil {
+		if disk := session.OnDisk(err, out, job.Spec.WhenDiskIsFull()); failed.Remedy == "" { // what ended the runner as well
+			failed.Code, failed.Remedy = disk.Code, disk.Remedy
+		}
 		failed.Err = fmt.Errorf("%w (and the run folder could not be written: %w)", failed.Err, err)
 		return run, failed
 	}
