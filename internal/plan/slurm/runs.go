@@ -89,7 +89,7 @@ func (c *Runs) task(s plan.Remote) (t Task, err error) {
 	if s.Label != "" {
 		t.Label += " (" + s.Label + ")"
 	}
-	// Repeats of a point share a machine. A database of which nobody says where it is has
+	// Repeats of a point share a machine. A database whose nodes are not known has
 	// one user at a time, so that all of its points do.
 	t.Together, t.Node = s.Point.Name, machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
 	if c.Experiment.DB.Given() && len(c.On) == 0 {

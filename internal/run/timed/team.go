@@ -32,7 +32,7 @@ type Beside interface {
 }
 
 // Times are histograms of a stretch, to which what its workers counted is added.
-// Those of what there is nothing of may be nil.
+// A histogram may be nil if nothing is counted in it.
 type Times struct {
 	Service, Response, Beside *measure.Histogram
 }
