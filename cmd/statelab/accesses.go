@@ -147,10 +147,10 @@ func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed
 			if err := errors.Join(context.Cause(a.ctx), w.Add(&b)); err != nil {
 				return err
 			}
-			p.tell("", result.Event{Phase: phase, Done: n, Total: blocks, Unit: "blocks"})
+			p.Tell("", result.Event{Phase: phase, Done: n, Total: blocks, Unit: "blocks"})
 		}
 	})
-	p.done()
+	p.Done()
 	if err != nil {
 		return err
 	}

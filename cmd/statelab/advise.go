@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/accesses"
@@ -22,7 +23,6 @@ import (
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
-	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/subject"
@@ -121,11 +121,11 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 		defer func() { err = errors.Join(err, tidy()) }()
 	}
 	p := a.progress()
-	defer p.done()
-	r.Say, r.Tell = p.say, func(e result.Event) { p.tell("", e) }
+	defer p.Done()
+	r.Say, r.Tell = p.Say, func(e result.Event) { p.Tell("", e) }
 	if f.verify {
 		r.By, r.Command, r.Runs = a, a.command(), outFolder(f.out, "advise")
-		r.Step = func(at plan.Progress) { p.step("measuring: ", at, at.Event) }
+		r.Step = steps(p, "measuring: ")
 	}
 	run, err := a.looked(r, f)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
 	if err != nil {
 		return err
 	}
-	a.progress().warn(look.OfAllTables(run.Warnings)...)
+	a.progress().Warn(look.OfAllTables(run.Warnings)...)
 	if f.json {
 		return a.printJSON(out)
 	}
@@ -289,8 +289,8 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
 }
 
 // deliver prints the advice and fills the --out folder.
-func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *progress) error {
-	p.say("")
+func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *console.Progress) error {
+	p.Say("")
 	if f.out == "" {
 		if f.json {
 			return a.printJSON(advice)

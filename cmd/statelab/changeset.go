@@ -132,9 +132,9 @@ func (a *app) told(phase string, info changeset.Info) (changeset.Told, func()) {
 		if first == 0 {
 			first = version
 		}
-		p.tell("", result.Event{Phase: phase, Done: uint64(max(version-first+1, 0)), Total: total, Unit: "versions"})
+		p.Tell("", result.Event{Phase: phase, Done: uint64(max(version-first+1, 0)), Total: total, Unit: "versions"})
 		return context.Cause(a.ctx)
-	}, p.done
+	}, p.Done
 }
 
 // writeContainer writes set in statelab's own format.
@@ -278,7 +278,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 		g := changeset.Generation{Profiles: list(profiles), Versions: int64(parse(m, "versions", versions, setting.Count(0, ""))),
 			Scale: parse(m, "scale", scale, setting.Number), Seed: parse(m, "seed", seed, setting.Seed),
 			EmptyStore: emptyStore, EmptyValueShare: parse(m, "empty-values", emptyValues, setting.Share)}
-		m.addAll("", g.Check())
+		m.All("", g.Check())
 		if err := m.err(); err != nil {
 			return err
 		}
@@ -354,10 +354,10 @@ versions and files whose names the format does not know exit 3.`}
 			return fmt.Errorf("%s: %w", path, damage)
 		}
 		warnings := changeset.LeftOut(set.Info())
-		a.progress().warn(warnings...)
+		a.progress().Warn(warnings...)
 		if strict && verdict.Missing > 0 {
 			warnings = append(warnings, engine.Warning{})
-			a.progress().warn(engine.Warning{Text: unit.Count(verdict.Missing) + " versions are missing"})
+			a.progress().Warn(engine.Warning{Text: unit.Count(verdict.Missing) + " versions are missing"})
 		}
 		if strict && len(warnings) > 0 {
 			return madeFatal(len(warnings))
@@ -379,7 +379,7 @@ func warningsOf(info changeset.Info) []engine.Warning {
 // tellUnknown warns of files that are left out.
 func (a *app) tellUnknown(set changeset.Source, strict bool) error {
 	warnings := changeset.LeftOut(set.Info())
-	if a.progress().warn(warnings...); strict && len(warnings) > 0 {
+	if a.progress().Warn(warnings...); strict && len(warnings) > 0 {
 		return madeFatal(len(warnings))
 	}
 	return nil

@@ -94,7 +94,7 @@ func (a *app) printMatrix(f *flags, how plan.Plan, points []plan.Point) error {
 // toCluster makes p a plan for a cluster, whose nodes must be there and alike.
 func (a *app) toCluster(f *flags, p *plan.Plan) error {
 	partition := f.Where.V().Partition
-	c := &slurm.Runs{Experiment: f.Experiment, Out: p.Out, Say: a.progress().say,
+	c := &slurm.Runs{Experiment: f.Experiment, Out: p.Out, Say: a.progress().Say,
 		Cluster: slurm.Cluster{Partition: partition, Submit: f.Submit.All(), Scratch: f.Scratch.V(),
 			Programs: a.programs()}}
 	nodes, err := slurm.Nodes(partition)

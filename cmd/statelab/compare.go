@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/compare"
@@ -238,7 +239,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	if err != nil {
 		return errors.Join(err, leaveNoTrace(out, engine.CodeOf(err), sides[:]))
 	}
-	a.progress().say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
+	a.progress().Say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
 	return a.tellComparison(c, found, limits)
 }
 
@@ -298,15 +299,15 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 			s := &sides[(n+pair-1)%2] // A B, B A, ...: drift meets both alike
 			s.how.Now = pair
 			so, err := plan.Run(a.ctx, s.how, s.work, func(at plan.Progress) {
-				p.tell(fmt.Sprintf("pair %d, %s: ", pair, filepath.Base(s.folder)), at.Event)
+				p.Tell(fmt.Sprintf("pair %d, %s: ", pair, filepath.Base(s.folder)), at.Event)
 			})
-			p.done()
+			p.Done()
 			switch {
 			case so.Status == result.Interrupted:
 				if pair == 1 {
-					p.say("interrupted before the first pair was complete: nothing can be judged; run the command again")
+					p.Say("interrupted before the first pair was complete: nothing can be judged; run the command again")
 				} else {
-					p.say("interrupted after %d pairs: statelab compare %s %s judges them", pair-1, sides[0].folder, sides[1].folder)
+					p.Say("interrupted after %d pairs: statelab compare %s %s judges them", pair-1, sides[0].folder, sides[1].folder)
 				}
 				return nil, 0, errInterrupted
 			case err != nil:
@@ -343,13 +344,13 @@ func (c *comparing) with(settings string) (*flags, error) {
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%q is not NAME=VALUE (example: engine=pebble2)", word)
-		case set.Lookup(dashed(name)) == nil:
+		case set.Lookup(commandline.Dashed(name)) == nil:
 			return nil, fmt.Errorf("statelab sweep has no flag --%s", name)
 		default:
-			if err := set.Set(dashed(name), value); err != nil {
+			if err := set.Set(commandline.Dashed(name), value); err != nil {
 				return nil, fmt.Errorf("--%s: %w", name, err)
 			}
-			field, _ := f.ByFlag(dashed(name))
+			field, _ := f.ByFlag(commandline.Dashed(name))
 			m.Of(field.Flag, field.To)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -54,8 +55,8 @@ func (a *app) disk(f *flags, m *mistakes) error {
 		return err
 	}
 	p := a.progress()
-	d, err := host.Limit(a.ctx, limit, func(text string) { p.tell("", result.Event{Phase: text}) })
-	p.say("")
+	d, err := host.Limit(a.ctx, limit, func(text string) { p.Tell("", result.Event{Phase: text}) })
+	p.Say("")
 	if err != nil {
 		return a.orInterrupted(err)
 	}
@@ -132,7 +133,7 @@ func (m *mistakes) ceiling(text string) {
 // ceiling stores the disk's limit in the folder of a sweep: the one that from
 // names, or a short look at the disk if the sweep's reads are to reach it. A
 // disk that cannot be probed costs the ceiling, not the sweep.
-func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error {
+func (a *app) ceiling(from string, s sweep.Sweep, out string, p *console.Progress) error {
 	switch from {
 	case "", diskNone:
 		return nil
@@ -151,14 +152,14 @@ func (a *app) ceiling(from string, s sweep.Sweep, out string, p *progress) error
 	if s.Base.Dir != "" {
 		var err error
 		if dir, err = evidence.Elsewhere(s.Base.Dir, out); err != nil {
-			p.say("no ceiling: %v", err)
+			p.Say("no ceiling: %v", err)
 			return nil
 		}
 	}
 	d, err := host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: s.Flights(), Seconds: ceilingSeconds, Repeats: ceilingRepeats},
-		func(text string) { p.tell("", result.Event{Phase: text}) })
+		func(text string) { p.Tell("", result.Event{Phase: text}) })
 	if err != nil {
-		p.say("no ceiling: %v", err)
+		p.Say("no ceiling: %v", err)
 		return a.ctx.Err()
 	}
 	d.Command = a.command()

@@ -5,7 +5,6 @@ import (
 	"math"
 	"runtime"
 	"text/tabwriter"
-	"time"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -71,28 +70,16 @@ func (a *app) printEstimate(e estimate.Estimate, free, memory int64) error {
 		runs--
 	}
 	fmt.Fprintf(a.stdout, "%s, about %s: %s of disk (%s at the end), %s of memory.\nFree: %s of disk, %s of memory.\n\n", plural(runs, "run"),
-		roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes), unit.Bytes(free), unit.Bytes(memory))
+		unit.Roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes), unit.Bytes(free), unit.Bytes(memory))
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "run\ttime\tdisk\tmemory\testimated from")
 	for _, s := range e.Steps[:min(len(e.Steps), mostRows)] {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, roughly(s.Seconds), unit.Bytes(s.PeakDiskBytes), unit.Bytes(s.MemoryBytes), s.Basis)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, unit.Roughly(s.Seconds), unit.Bytes(s.PeakDiskBytes), unit.Bytes(s.MemoryBytes), s.Basis)
 	}
 	if more := len(e.Steps) - mostRows; more > 0 {
 		fmt.Fprintf(table, "and %d more\n", more)
 	}
 	return table.Flush()
-}
-
-// roughly is a duration that nobody takes for exact.
-func roughly(seconds float64) string {
-	d := time.Duration(min(seconds, 1e9) * float64(time.Second))
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%.0f s", math.Ceil(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%.0f min", math.Ceil(d.Minutes()))
-	}
-	return fmt.Sprintf("%.0f h", math.Ceil(d.Hours()))
 }
 
 // sweepSteps are what each run of a sweep will take.

@@ -113,12 +113,12 @@ func (a *app) divide(f *fan, verb string, command func(parts int) [][]string, us
 		efforts = append(efforts, e)
 	}
 	if f.nodes == "" {
-		p.say("%v", efforts[0])
+		p.Say("%v", efforts[0])
 		return nil
 	}
-	p.say("%s", slurm.EffortHead)
+	p.Say("%s", slurm.EffortHead)
 	for _, e := range efforts {
-		p.say("%s", e.Against(efforts[0]))
+		p.Say("%s", e.Against(efforts[0]))
 	}
 	return nil
 }
@@ -136,11 +136,11 @@ func (a *app) onNodes(f *fan, c slurm.Cluster, verb, out string, nodes []string,
 	began := time.Now()
 	err = b.Do(a.ctx, func(u slurm.Update) {
 		if u.Note != "" {
-			p.say("%s", u.Note)
+			p.Say("%s", u.Note)
 		}
-		p.tell("", result.Event{Phase: verb, Done: uint64(u.Ended), Total: uint64(len(commands)), Unit: "parts", Note: fmt.Sprintf("%d running", u.Running)})
+		p.Tell("", result.Event{Phase: verb, Done: uint64(u.Ended), Total: uint64(len(commands)), Unit: "parts", Note: fmt.Sprintf("%d running", u.Running)})
 	})
-	p.done()
+	p.Done()
 	if err != nil {
 		return e, nil, err
 	}

@@ -65,7 +65,7 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 	if err != nil {
 		return err
 	}
-	a.progress().warn(out.Warnings...)
+	a.progress().Warn(out.Warnings...)
 	var verdict error
 	if n := out.Differences() + len(out.Warnings); f.strict && n > 0 {
 		verdict = madeFatal(n)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/plan/runners"
@@ -91,7 +92,7 @@ type harvest struct {
 	db, out  string
 	from, to int64
 	jobs     int
-	progress *progress
+	progress *console.Progress
 	strict   bool
 	whole    bool // the set begins where the chain did
 	part     engine.Part
@@ -122,7 +123,7 @@ func (h *harvest) survey() (first, last int64, err error) {
 		return 0, 0, fmt.Errorf("%s has the versions %d to %d, and none in the range of --from and --to", h.db, survey.First, survey.Last)
 	}
 	warnings := h.judge(survey, first, last)
-	if h.progress.warn(warnings...); h.strict && len(warnings) > 0 {
+	if h.progress.Warn(warnings...); h.strict && len(warnings) > 0 {
 		return 0, 0, madeFatal(len(warnings))
 	}
 	h.begins = first
@@ -202,12 +203,12 @@ func (h *harvest) readParts(cut []part, versions int64) error {
 			} else if err != nil {
 				return err
 			}
-			h.progress.tell("", result.Event{Phase: "harvest", Done: uint64(done.Add(p.last - p.first + 1)), Total: uint64(versions), Unit: "versions"})
+			h.progress.Tell("", result.Event{Phase: "harvest", Done: uint64(done.Add(p.last - p.first + 1)), Total: uint64(versions), Unit: "versions"})
 			return nil
 		})
 	}
 	err := group.Wait()
-	h.progress.done()
+	h.progress.Done()
 	if cause := context.Cause(h.app.ctx); cause != nil {
 		return cause
 	}

@@ -2,22 +2,20 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/plan/experiment"
 )
 
-// flagGroups are the headings of a measuring verb's flags: by section of the experiment file,
-// then those that no file holds.
-var flagGroups = [][2]string{
+// flagHelp lists flags by section of the experiment file, then those that no file holds.
+var flagHelp = commandline.Help{Usual: usual, Section: experiment.Section, Hidden: "help-all", Headings: [][2]string{
 	{"subject", "What is measured"}, {"database", "Database"}, {"load", "Keys of a database that is loaded"}, {"state", "State and its lookups"},
 	{"changes", "Changes"}, {"workload", "Workload"}, {"price", "Price"}, {"disk", "Disk"}, {experiment.Run, "Runs"}, {"cluster", "Cluster"},
 	{"", "Results and control"},
-}
+}}
 
 // usual are the flags that the help of a verb shows if it has more than fit on a screen: those
 // that most people use. --help-all shows the others, too.
@@ -53,7 +51,7 @@ func (a *app) usage(cmd *cobra.Command, questions []question) error {
 			list(cmd.Commands())
 			b.WriteString("\n")
 		}
-		b.WriteString(flagUsages(cmd, a.helpAll))
+		b.WriteString(flagHelp.Flags(cmd, a.helpAll))
 		_, err := fmt.Fprintln(cmd.OutOrStderr(), b.String())
 		return err
 	}
@@ -68,50 +66,4 @@ stderr. Exit codes: 0 done; 1 failed; 2 a mistake on the command line; 3 done, b
 --strict made a warning fatal.`)
 	_, err := fmt.Fprintln(cmd.OutOrStderr(), b.String())
 	return err
-}
-
-// flagUsages lists the usual flags of cmd, or all of them: in groups if an experiment declares them.
-func flagUsages(cmd *cobra.Command, all bool) string {
-	name := strings.TrimPrefix(cmd.CommandPath(), "statelab ")
-	chosen, isLong := usual[name]
-	groups, hidden := map[string]*pflag.FlagSet{}, 0
-	add := func(section string, flag *pflag.Flag) {
-		if groups[section] == nil {
-			groups[section] = pflag.NewFlagSet("", pflag.ContinueOnError)
-		}
-		groups[section].AddFlag(flag)
-	}
-	grouped := false
-	each := func(flag *pflag.Flag) {
-		section := strings.Join(flag.Annotations[experiment.Section], "")
-		switch {
-		case flag.Hidden || flag.Name == "help-all":
-		case all || !isLong:
-			grouped = grouped || section != ""
-			add(section, flag)
-		case slices.Contains(strings.Fields(chosen), flag.Name):
-			add("", flag)
-		default:
-			hidden++
-		}
-	}
-	cmd.LocalFlags().VisitAll(each)
-	cmd.InheritedFlags().VisitAll(each)
-	if !grouped {
-		text := "Flags:\n"
-		for _, flags := range groups {
-			text += strings.TrimRight(flags.FlagUsages(), " \n")
-		}
-		if hidden > 0 {
-			text += fmt.Sprintf("\n\nstatelab %s --help-all shows %d more flags", name, hidden)
-		}
-		return text
-	}
-	var text []string
-	for _, group := range flagGroups {
-		if flags := groups[group[0]]; flags != nil {
-			text = append(text, group[1]+":\n"+strings.TrimRight(flags.FlagUsages(), " \n"))
-		}
-	}
-	return strings.Join(text, "\n\n")
 }

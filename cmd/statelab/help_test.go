@@ -15,7 +15,7 @@ import (
 func TestHelpAllListsEveryFlag(t *testing.T) {
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
-		listed := flagUsages(cmd, true)
+		listed := flagHelp.Flags(cmd, true)
 		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 			if !flag.Hidden && flag.Name != "help-all" && !strings.Contains(listed, " --"+flag.Name+" ") {
 				t.Errorf("%s: the help lacks --%s", cmd.CommandPath(), flag.Name)

@@ -118,7 +118,7 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 
 // printInspection prints what was found.
 func (a *app) printInspection(f *inspectFlags, found *look.Inspection) (err error) {
-	if a.progress().warn(found.Warnings...); f.strict && len(found.Warnings) > 0 {
+	if a.progress().Warn(found.Warnings...); f.strict && len(found.Warnings) > 0 {
 		defer func() { err = cmp.Or(err, madeFatal(len(found.Warnings))) }()
 	}
 	if f.json {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -50,7 +51,7 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 }
 
 // measureLayouts measures the layouts that f declares; nil where it did not begin.
-func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) (work *layouts.Work, how plan.Plan, so plan.Outcome, err error) {
+func (a *app) measureLayouts(f *flags, m *mistakes, p *console.Progress, before string) (work *layouts.Work, how plan.Plan, so plan.Outcome, err error) {
 	m.accessList(layouts.StatesOf(f.Experiment).Accesses.V())
 	l := layouts.Declared(f.Experiment, a.tables.layouts, a.command(), func(label string, why error) {
 		fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, why)
@@ -67,8 +68,8 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *progress, before string) 
 	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
 		return nil, how, so, errors.Join(err, a.printMatrix(f, how, work.Points()))
 	}
-	so, err = plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step(before, at, at.Event) })
-	p.say("")
+	so, err = plan.Run(a.ctx, how, work, steps(p, before))
+	p.Say("")
 	return work, how, so, err
 }
 

@@ -54,9 +54,9 @@ func (a *app) load(f *flags, m *mistakes) error {
 	}
 	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
 	p := a.progress()
-	p.say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
-	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.tell("", e) })
-	p.say("")
+	p.Say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
+	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.Tell("", e) })
+	p.Say("")
 	if err != nil {
 		return err
 	}

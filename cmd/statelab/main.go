@@ -16,7 +16,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/slurm"
@@ -96,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func (a *app) run() int {
-	a.stdout, a.stderr, a.tables = plain{a.stdout}, plain{a.stderr}, newTables()
+	a.stdout, a.stderr, a.tables = console.Plain{Writer: a.stdout}, console.Plain{Writer: a.stderr}, newTables()
 	stderr := a.stderr
 	if err := notUTF8(a.args); err != nil {
 		fmt.Fprintln(stderr, err)
@@ -131,7 +133,7 @@ func (a *app) tell(f *engine.Failure) int {
 	switch {
 	case errors.Is(f, errInterrupted):
 		text = errInterrupted.Error()
-	case !errors.As(f, new(usageError)):
+	case !errors.As(f, new(setting.Wrong)):
 		text = asTyped(text, a.args)
 	}
 	fmt.Fprintln(a.stderr, "statelab:", text)

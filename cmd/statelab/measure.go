@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/kinds"
@@ -38,6 +39,11 @@ type flags struct {
 	point, databases                        string
 	versionParts                            string // refused
 	matrix                                  bool
+}
+
+// steps shows the runs of a plan, each after a label.
+func steps(p *console.Progress, before string) func(plan.Progress) {
+	return func(at plan.Progress) { p.Step(before+at.String(), at.Step, at.Steps, at.Event) }
 }
 
 func newFlags(verb string) *flags { return &flags{Experiment: experiment.New(verb)} }
@@ -209,12 +215,12 @@ func (a *app) measure(f *flags, m *mistakes) error {
 	}
 	if f.metrics != "" && m.err() == nil {
 		a.live = promexport.NewLive(f.Measure)
-		stop, address, err := serveMetrics(f.metrics, a.live)
+		stop, address, err := a.live.Serve(f.metrics)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		a.progress().say("metrics: http://%s/metrics", address)
+		a.progress().Say("metrics: http://%s/metrics", address)
 	}
 	switch f.Measure {
 	case experiment.Load:
@@ -231,6 +237,14 @@ func (a *app) measure(f *flags, m *mistakes) error {
 		return a.price(f, m)
 	}
 	return usage("there is no experiment %q", f.Measure)
+}
+
+func (a *app) progress() *console.Progress {
+	o := console.Options{Quiet: a.quiet, Events: a.events}
+	if a.live != nil {
+		o.Live = a.live
+	}
+	return console.New(a.stderr, o)
 }
 
 // prepare estimates the steps, refuses those that cannot fit, and makes the folder of
@@ -350,26 +364,6 @@ func (a *app) storeExperiment(f *flags, out string) error {
 	return output.Atomically(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
 }
 
-// step tells of a run of a plan, whose number is part of the label.
-func (p *progress) step(before string, at plan.Progress, e result.Event) {
-	if p.live != nil {
-		p.live.Run(at.Step, at.Steps)
-	}
-	p.tell(before+stepLabel(at), e)
-}
-
-// stepLabel names a step of a plan in progress lines.
-func stepLabel(at plan.Progress) string {
-	label := fmt.Sprintf("run %d of %d", at.Step, at.Steps)
-	if at.Label != "" {
-		label += " (" + at.Label + ")"
-	}
-	if at.Left > 0 {
-		label += ", about " + roughly(at.Left.Seconds()) + " left"
-	}
-	return label + ": "
-}
-
 // finished is what a measuring verb ends with.
 type finished struct {
 	status, error string
@@ -381,17 +375,17 @@ type finished struct {
 
 // finish prints the answer, the warnings and the folder, and turns the outcome into an
 // error: nil if and only if all that was asked for is measured.
-func (a *app) finish(f *flags, p *progress, d finished, err error) error {
+func (a *app) finish(f *flags, p *console.Progress, d finished, err error) error {
 	if d.explain != nil {
 		err = errors.Join(err, d.explain())
 	}
-	p.warn(d.warnings...)
+	p.Warn(d.warnings...)
 	if d.out != "" {
-		p.say("results: %s", d.out)
+		p.Say("results: %s", d.out)
 	}
 	switch {
 	case d.status == result.Interrupted:
-		p.say("%s", d.error)
+		p.Say("%s", d.error)
 		return errInterrupted
 	case err != nil:
 		return err
@@ -404,13 +398,13 @@ func (a *app) finish(f *flags, p *progress, d finished, err error) error {
 }
 
 // compared finishes a plan, whose report is shown if it has a row.
-func (a *app) compared(f *flags, p *progress, d finished, so plan.Outcome, hasRows bool, err error) error {
+func (a *app) compared(f *flags, p *console.Progress, d finished, so plan.Outcome, hasRows bool, err error) error {
 	if hasRows {
 		d.explain = func() error { return a.explain(f.json, "", d.out) }
 	}
 	switch {
 	case so.Whole && f.resume:
-		p.say("nothing was missing: all runs had finished before")
+		p.Say("nothing was missing: all runs had finished before")
 	case so.Status == result.Interrupted:
 		d.status, d.error, d.why = so.Status, so.Error, so.Why
 	case so.Again != "" && f.point == "":
@@ -432,12 +426,6 @@ func (a *app) printJSON(v any) error {
 		return fmt.Errorf("print JSON: %w", err)
 	}
 	return nil
-}
-
-func (m *mistakes) noArguments(args []string) {
-	for _, arg := range args {
-		m.add("%q: unexpected argument; a value follows its flag, as in --db DIR", arg)
-	}
 }
 
 // Do carries a job out on this machine, in the runner of its subject.

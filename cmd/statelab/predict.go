@@ -212,9 +212,9 @@ func (a *app) predictElsewhere(in predict.Input, p enginereport.Prediction, rese
 	var out []result.PredictedPoint
 	all := in.CacheBytes
 	progress := a.progress()
-	defer progress.done()
+	defer progress.Done()
 	for i, size := range all {
-		progress.tell("", result.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(all)), Unit: "cache sizes"})
+		progress.Tell("", result.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(all)), Unit: "cache sizes"})
 		var err error
 		if in.ReservedBytes, err = reserve(p.Engine, p.Profile, size, false); err != nil {
 			return nil, err
@@ -268,7 +268,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 		spec := f.natural(new(mistakes)) // they were told
 		in.Levels, p.Source = lsm.Natural(spec), "computed levels of "+f.keys.String()+" keys loaded in random order, values "+f.valueModel.V()
 		if f.valueModel.V() == keyspace.Table32 {
-			a.progress().say("values as in the published databases (table32); for a database of statelab load add --value-model random")
+			a.progress().Say("values as in the published databases (table32); for a database of statelab load add --value-model random")
 		}
 	}
 	in.Version = subject.PebbleVersion(p.Engine)
@@ -357,8 +357,8 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engi
 		spec.Overrides = t.Manifest.Overrides
 	}
 	p := a.progress()
-	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.tell("", e) })
-	p.done()
+	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.Tell("", e) })
+	p.Done()
 	if err == nil && run.Status != result.OK {
 		err = run.Failure(run.Error)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/subject"
@@ -16,7 +17,7 @@ import (
 // addPredicted draws the curve that the database's own filters and indexes imply
 // beside the measured one. Where that cannot be worked out the sweep is as good
 // without it; why is a warning.
-func (a *app) addPredicted(s sweep.Sweep, done *result.Sweep, p *progress) {
+func (a *app) addPredicted(s sweep.Sweep, done *result.Sweep, p *console.Progress) {
 	if !predictable(s) {
 		return
 	}
@@ -45,8 +46,8 @@ func predictable(s sweep.Sweep) bool {
 	return subject.IsPebble(one.Engine) && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < curve.MostGets
 }
 
-func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, points []result.Point, p *progress) ([]result.PredictedPoint, error) {
-	p.tell("", result.Event{Phase: "predicting"})
+func (a *app) predictPoints(s sweep.Sweep, done *result.Sweep, points []result.Point, p *console.Progress) ([]result.PredictedPoint, error) {
+	p.Tell("", result.Event{Phase: "predicting"})
 	m := new(mistakes)
 	spec := s.Settings()[0].Read
 	t := a.find(sweep.Wanted{Dir: done.Database.Dir, Engine: spec.Engine, Profile: spec.Profile, Existing: true, ReadOnly: true}, m)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -92,7 +93,7 @@ func (a *app) price(f *flags, m *mistakes) error {
 }
 
 // priceBuilds measures the builds in order, until one is interrupted.
-func (a *app) priceBuilds(f *flags, builds []layouts.Build, out string, p *progress, pricing *layouts.Pricing, done *result.Price) error {
+func (a *app) priceBuilds(f *flags, builds []layouts.Build, out string, p *console.Progress, pricing *layouts.Pricing, done *result.Price) error {
 	for _, b := range builds {
 		l, err := a.priceBuild(f, b, out, p)
 		if err != nil {
@@ -104,7 +105,7 @@ func (a *app) priceBuilds(f *flags, builds []layouts.Build, out string, p *progr
 		}
 		for _, row := range l.Rows {
 			if row.Status == result.Failed {
-				p.say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Tell(row.Error))
+				p.Say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Tell(row.Error))
 			}
 		}
 		if l.Status == result.Interrupted {
@@ -125,7 +126,7 @@ func (a *app) dryPrice(f *flags, builds []layouts.Build, out string) error {
 }
 
 // priceBuild measures the layouts of one build below out, or goes on with it.
-func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *progress) (*result.Layouts, error) {
+func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progress) (*result.Layouts, error) {
 	copied := *f
 	g := &copied
 	g.Experiment = b.Of(f.Experiment)
@@ -187,7 +188,7 @@ func (m *mistakes) pricedLayouts(dir string) *result.Layouts {
 }
 
 // hardware adds the disk under out where the experiment names it.
-func (a *app) hardware(s *experiment.Priced, out string, pricing *layouts.Pricing, p *progress) error {
+func (a *app) hardware(s *experiment.Priced, out string, pricing *layouts.Pricing, p *console.Progress) error {
 	if !slices.Contains(s.Hardware.All(), here) {
 		return nil
 	}
@@ -195,7 +196,7 @@ func (a *app) hardware(s *experiment.Priced, out string, pricing *layouts.Pricin
 	if errors.Is(err, os.ErrNotExist) {
 		var d *result.Disk
 		d, err = host.Limit(a.ctx, host.LimitPlan{Dir: out, InFlight: []int{1, 2, 4, 8, 16, 32, 64}, Seconds: ceilingSeconds, Repeats: ceilingRepeats},
-			func(text string) { p.tell("", result.Event{Phase: text}) })
+			func(text string) { p.Tell("", result.Event{Phase: text}) })
 		if err == nil {
 			d.Command = a.command()
 			err = result.WriteDisk(out, d)

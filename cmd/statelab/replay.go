@@ -2,21 +2,13 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/changeset"
-	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -75,13 +67,15 @@ func (a *app) replay(f *flags, m *mistakes) error {
 		return errors.Join(err, a.printMatrix(f, how, work.Points()))
 	}
 	p := a.progress()
+	show := steps(p, "")
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) {
 		if a.live != nil {
 			a.live.Replay.Observe(at.Label, at.Event)
 		}
-		p.step("", at, withNote(at.Event))
+		at.Event = replays.WithNote(at.Event)
+		show(at)
 	})
-	p.say("")
+	p.Say("")
 	d := finished{status: work.Result.Status, error: work.Result.Error, why: work.Result.Why, out: how.Out,
 		warnings: append(warningsOf(info), work.Result.Warnings...)}
 	return a.compared(f, p, d, so, len(work.Result.Trees) > 0, err)
@@ -104,47 +98,4 @@ func (m *mistakes) changes(path string) (info changeset.Info) {
 		m.At("changes", "", "%v", err)
 	}
 	return info
-}
-
-// withNote says in a replay's event where the tree stands.
-func withNote(e result.Event) result.Event {
-	if e.Tick != nil && e.Tick.Tree != nil {
-		e.Note = tickNote(e.Tick)
-	}
-	return e
-}
-
-// tickNote is a line of the console.
-func tickNote(tick *result.Tick) string {
-	t := tick.Tree
-	parts := []string{unit.Count(int64(tick.OpsPerSecond)) + " leaves/s"}
-	if t.TreeSize != nil {
-		parts = append(parts, unit.ShortCount(float64(*t.TreeSize))+" leaves in the tree")
-	}
-	parts = append(parts, "memory "+unit.Bytes(t.RSSBytes))
-	if t.DiskBytes != nil {
-		parts = append(parts, "disk "+unit.Bytes(*t.DiskBytes))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// serveMetrics serves until stop is called.
-func serveMetrics(address string, metrics *promexport.Live) (stop func(), bound string, err error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, "", fmt.Errorf("--metrics %s: %w", address, err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler())
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			return // a scraper that hangs on is cut off by the end of the process
-		}
-		<-done
-	}, listener.Addr().String(), nil
 }

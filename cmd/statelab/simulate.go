@@ -102,7 +102,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	p := a.progress()
 	out := enginereport.Simulation{Schema: enginereport.SimulationSchema, Trace: header}
 	for i, policy := range policies {
-		p.tell(string(policy)+": ", result.Event{Phase: "simulating", Done: uint64(i), Total: uint64(len(policies)), Unit: "policies"})
+		p.Tell(string(policy)+": ", result.Event{Phase: "simulating", Done: uint64(i), Total: uint64(len(policies)), Unit: "policies"})
 		setup.Policy = policy
 		points, err := curve.Simulate(a.ctx, t, setup, sizes, func(cacheBytes int64) (int64, error) {
 			return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
@@ -115,7 +115,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 			out.Points = append(out.Points, simulated(policy, p))
 		}
 	}
-	p.done()
+	p.Done()
 	return a.deliverAnswer(f.out, result.SimulationFile, f.json, out, func(started time.Time, command []string) any {
 		out.Started, out.Command = started, command
 		return out

@@ -65,13 +65,13 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if err := a.ceiling(experiment.Of[*experiment.Swept](f.Experiment).Ceiling.V(), s, how.Out, p); err != nil {
 		return err
 	}
-	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) { p.step("", at, at.Event) })
-	p.say("")
+	so, err := plan.Run(a.ctx, how, work, steps(p, ""))
+	p.Say("")
 	done := work.Result
 	failed, again := 0, 0 // again: those that --resume would measure to the same end
 	for _, point := range done.Points {
 		if point.Status == result.Failed {
-			p.say("the point with %s failed: %s", axesWords(point.Axes), point.Tell(point.Error))
+			p.Say("the point with %s failed: %s", axesWords(point.Axes), point.Tell(point.Error))
 			failed++
 			if point.Code == engine.CodeNoBlocks {
 				again++
@@ -87,7 +87,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		a.addPredicted(s, done, p)
 		done.PhaseSeconds["predict"] = time.Since(began).Seconds()
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
-		defer p.say("time: %s", phaseWords(done.PhaseSeconds))
+		defer p.Say("time: %s", phaseWords(done.PhaseSeconds))
 	}
 	return a.compared(f, p, finished{status: so.Status, error: so.Error, why: so.Why, warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
 }

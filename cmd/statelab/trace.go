@@ -117,8 +117,8 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	}
 	p := a.progress()
 	return a.writeTrace(f, func(to io.Writer) (trace.Made, error) {
-		defer p.done()
-		return curve.Record(a.ctx, to, gets(t, spec), trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.tell("", e) })
+		defer p.Done()
+		return curve.Record(a.ctx, to, gets(t, spec), trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.Tell("", e) })
 	})
 }
 

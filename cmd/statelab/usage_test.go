@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/setting"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.txt with what statelab prints now")
@@ -100,12 +102,12 @@ func TestMetricsStayOnThisMachine(t *testing.T) {
 
 func TestLongListsOfMistakesAreCut(t *testing.T) {
 	var caches []string
-	for i := range mostMistakes + 5 {
+	for i := range setting.MostShown + 5 {
 		caches = append(caches, fmt.Sprint(i, "XB"))
 	}
 	o := statelab(t, "sweep", "--keys", "2M", "--cache", strings.Join(caches, ","))
-	refused(t, o, exitUsage, fmt.Sprintf("%d mistakes", mostMistakes+5), "and 5 more")
-	if lines := strings.Count(o.stderr, "\n"); lines > mostMistakes+3 {
+	refused(t, o, exitUsage, fmt.Sprintf("%d mistakes", setting.MostShown+5), "and 5 more")
+	if lines := strings.Count(o.stderr, "\n"); lines > setting.MostShown+3 {
 		t.Errorf("%d lines", lines)
 	}
 }

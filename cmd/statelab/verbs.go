@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/internal/base/commandline"
 )
 
 // question is a group of verbs in the help.
@@ -40,7 +42,7 @@ explains it by block type and level, and says how large a cache must be.`,
 				return unknownCommand(cmd, args[0])
 			}
 			m := new(mistakes)
-			m.unknownFlags(cmd, a.args)
+			commandline.UnknownFlags(&m.Mistakes, cmd, a.args)
 			return m.err()
 		},
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -67,7 +69,7 @@ explains it by block type and level, and says how large a cache must be.`,
 		return found.Help()
 	}})
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(dashed(name))
+		return pflag.NormalizedName(commandline.Dashed(name))
 	})
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	questions := a.questions()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
@@ -106,6 +107,17 @@ type Progress struct {
 	Label       string
 	Left        time.Duration // estimate for this step and those after it, when it began; 0: not known
 	Event       result.Event
+}
+
+func (at Progress) String() string {
+	label := fmt.Sprintf("run %d of %d", at.Step, at.Steps)
+	if at.Label != "" {
+		label += " (" + at.Label + ")"
+	}
+	if at.Left > 0 {
+		label += ", about " + unit.Roughly(at.Left.Seconds()) + " left"
+	}
+	return label + ": "
 }
 
 // Run measures every step that is not finished. The error is for what kept the plan

@@ -1,10 +1,14 @@
 package promexport
 
 import (
+	"context"
+	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -37,6 +41,27 @@ func (l *Live) Handler() http.Handler {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l, l.Replay, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// Serve serves /metrics at an address until stop is called.
+func (l *Live) Serve(address string) (stop func(), bound string, err error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, "", fmt.Errorf("--metrics %s: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", l.Handler())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			return // a scraper that hangs on is cut off by the end of the process
+		}
+		<-done
+	}, listener.Addr().String(), nil
 }
 
 // Observe takes an event of a runner.

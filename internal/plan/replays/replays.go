@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
@@ -188,4 +189,22 @@ func (c *Work) warn(label string, w engine.Warning) {
 	if !slices.Contains(c.Result.Warnings, w) {
 		c.Result.Warnings = append(c.Result.Warnings, w)
 	}
+}
+
+// WithNote says in a replay's event where the tree stands.
+func WithNote(e result.Event) result.Event {
+	if e.Tick == nil || e.Tick.Tree == nil {
+		return e
+	}
+	t := e.Tick.Tree
+	parts := []string{unit.Count(int64(e.Tick.OpsPerSecond)) + " leaves/s"}
+	if t.TreeSize != nil {
+		parts = append(parts, unit.ShortCount(float64(*t.TreeSize))+" leaves in the tree")
+	}
+	parts = append(parts, "memory "+unit.Bytes(t.RSSBytes))
+	if t.DiskBytes != nil {
+		parts = append(parts, "disk "+unit.Bytes(*t.DiskBytes))
+	}
+	e.Note = strings.Join(parts, ", ")
+	return e
 }

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 )
 
 // watched is a progress without a terminal, on a clock of its own.
-func watched(quiet bool) (p *progress, out *strings.Builder, pass func(time.Duration)) {
+func watched(quiet bool) (p *Progress, out *strings.Builder, pass func(time.Duration)) {
 	out = new(strings.Builder)
 	now := time.Unix(1e9, 0)
-	p = newProgress(out, quiet)
+	p = New(out, Options{Quiet: quiet})
 	p.now = func() time.Time { return now }
 	return p, out, func(d time.Duration) { now = now.Add(d) }
 }
@@ -22,26 +22,26 @@ func watched(quiet bool) (p *progress, out *strings.Builder, pass func(time.Dura
 func TestProgressTellsRateAndWhenItEnds(t *testing.T) {
 	p, out, pass := watched(false)
 	for n := range uint64(41) { // 40 s, 1,000 Gets each
-		p.tell("run 1 of 2: ", result.Event{Phase: "measure", Done: 5000 + n*1000, Total: 50_000, Unit: "Gets"})
+		p.Tell("run 1 of 2: ", result.Event{Phase: "measure", Done: 5000 + n*1000, Total: 50_000, Unit: "Gets"})
 		pass(time.Second)
 	}
-	p.tell("run 2 of 2: ", result.Event{Phase: "settle"})
+	p.Tell("run 2 of 2: ", result.Event{Phase: "settle"})
 	pass(time.Minute)
-	p.tell("run 2 of 2: ", result.Event{Phase: "settle", Note: "2 jobs"})
-	p.done()
+	p.Tell("run 2 of 2: ", result.Event{Phase: "settle", Note: "2 jobs"})
+	p.Done()
 	want := `run 1 of 2: measure 15,000 of 50,000 Gets, 1k Gets/s, ETA 35s
 run 1 of 2: measure 35,000 of 50,000 Gets, 1k Gets/s, ETA 15s
 run 2 of 2: settle, 1m0s: 2 jobs
 `
-	if n, got, wanted := firstDifference(out.String(), want); n > 0 {
-		t.Errorf("line %d: %q, want %q", n, got, wanted)
+	if out.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", out, want)
 	}
 }
 
 func TestProgressLinesBecomeRarer(t *testing.T) {
 	p, out, pass := watched(false)
 	for n := range uint64(3600) { // phases that are short do not keep it silent
-		p.tell("", result.Event{Phase: fmt.Sprint("phase ", n%2), Done: n, Unit: "runs"})
+		p.Tell("", result.Event{Phase: fmt.Sprint("phase ", n%2), Done: n, Unit: "runs"})
 		pass(time.Second)
 	}
 	if lines := strings.Count(out.String(), "\n"); lines < 20 || lines > 40 {
@@ -52,12 +52,12 @@ func TestProgressLinesBecomeRarer(t *testing.T) {
 func TestQuietHidesProgressButNoWarning(t *testing.T) {
 	p, out, pass := watched(true)
 	for range 100 {
-		p.tell("", result.Event{Phase: "measure"})
+		p.Tell("", result.Event{Phase: "measure"})
 		pass(time.Minute)
 	}
-	p.say("run folder: R")
+	p.Say("run folder: R")
 	doubt := engine.Warning{Code: "budget", Text: "the page cache is not limited", Remedy: "run as root"}
-	p.warn(doubt, doubt)
+	p.Warn(doubt, doubt)
 	if want := "warning: the page cache is not limited\n         remedy: run as root\n"; out.String() != want {
 		t.Errorf("printed %q, want %q", out, want)
 	}
@@ -77,7 +77,7 @@ func TestEscapeSequencesDoNotReachTheTerminal(t *testing.T) {
 		"d\x1b\r\x7f\u009b1m\te": "d1m\te", "größe 3 µs": "größe 3 µs",
 	} {
 		var out strings.Builder
-		n, err := fmt.Fprint(plain{&out}, text)
+		n, err := fmt.Fprint(Plain{&out}, text)
 		if err != nil || n != len(text) || out.String() != want {
 			t.Errorf("%q became %q (%d, %v), want %q", text, &out, n, err, want)
 		}

@@ -1,4 +1,7 @@
-package main
+// Package console tells people how far the work is, on a terminal or in a log.
+//
+// Non-goals: results, which go to standard output; measuring (package timed).
+package console
 
 import (
 	"encoding/json"
@@ -13,7 +16,6 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/result"
 )
 
@@ -24,15 +26,26 @@ const (
 	rarest    = 2 * time.Minute
 )
 
-// progress tells how far the work is: one line that changes on a terminal, a line
-// now and then elsewhere. All verbs use it; it is safe for concurrent use.
-type progress struct {
+// Options are what a progress does besides printing.
+type Options struct {
+	Quiet  bool      // print no progress; warnings are printed all the same
+	Events io.Writer // gets events as JSON; nil: nothing does
+	Live   Observer  // gets every event; nil: nothing does
+}
+
+// Observer takes what a progress tells.
+type Observer interface {
+	Observe(e result.Event)
+	Run(n, total int) // which run of a plan is going on
+}
+
+// Progress tells how far the work is: one line that changes on a terminal, a line
+// now and then elsewhere. It is safe for concurrent use.
+type Progress struct {
+	Options
 	mutex  sync.Mutex
 	out    io.Writer
-	screen *os.File  // nil: not a terminal
-	events io.Writer // gets every event as JSON; nil: nothing does
-	quiet  bool      // no progress; warnings are shown all the same
-	live   *promexport.Live
+	screen *os.File // nil: not a terminal
 	now    func() time.Time
 	beat   *time.Timer // draws while no event comes
 
@@ -44,9 +57,10 @@ type progress struct {
 	isDrawn              bool
 }
 
-func newProgress(stderr io.Writer, quiet bool) *progress {
-	p := &progress{out: plain{stderr}, quiet: quiet, now: time.Now, pause: firstLine}
-	if inner, is := stderr.(plain); is {
+// New returns a progress that prints to stderr.
+func New(stderr io.Writer, o Options) *Progress {
+	p := &Progress{Options: o, out: Plain{stderr}, now: time.Now, pause: firstLine}
+	if inner, is := stderr.(Plain); is {
 		p.out, stderr = inner, inner.Writer
 	}
 	if f, is := stderr.(*os.File); is && term.IsTerminal(int(f.Fd())) {
@@ -55,29 +69,30 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 	return p
 }
 
-func (a *app) progress() *progress {
-	p := newProgress(a.stderr, a.quiet)
-	p.events = a.events
-	p.live = a.live
-	return p
+// Step shows an event of run n of total, which label names.
+func (p *Progress) Step(label string, n, total int, e result.Event) {
+	if p.Live != nil {
+		p.Live.Run(n, total)
+	}
+	p.Tell(label, e)
 }
 
-// tell shows an event of the work called label.
-func (p *progress) tell(label string, e result.Event) {
+// Tell shows an event of the work called label.
+func (p *Progress) Tell(label string, e result.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.live != nil {
-		p.live.Observe(e)
+	if p.Live != nil {
+		p.Live.Observe(e)
 	}
 	now := p.now()
-	if p.events != nil && (e.Phase != p.phase || now.Sub(p.shown) >= time.Second) {
+	if p.Events != nil && (e.Phase != p.phase || now.Sub(p.shown) >= time.Second) {
 		p.phase, p.shown = e.Phase, now
 		e.Tick = nil
 		if text, err := json.Marshal(e); err == nil {
-			fmt.Fprintf(p.events, "%s\n", text)
+			fmt.Fprintf(p.Events, "%s\n", text)
 		}
 	}
-	if p.quiet {
+	if p.Quiet {
 		return
 	}
 	if p.event == nil {
@@ -94,7 +109,7 @@ func (p *progress) tell(label string, e result.Event) {
 }
 
 // again shows the last event once more: its time goes on.
-func (p *progress) again() {
+func (p *Progress) again() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.event != nil {
@@ -103,7 +118,7 @@ func (p *progress) again() {
 	}
 }
 
-func (p *progress) show(now time.Time) {
+func (p *Progress) show(now time.Time) {
 	switch {
 	case now.Sub(p.began) < barAfter:
 	case p.screen == nil:
@@ -123,7 +138,7 @@ func (p *progress) show(now time.Time) {
 }
 
 // line is the phase, how much of it is done, how fast, and how long it will take.
-func (p *progress) line(now time.Time) string {
+func (p *Progress) line(now time.Time) string {
 	e, took := p.event, now.Sub(p.phased)
 	text := p.label + e.Phase
 	if e.Done > 0 {
@@ -160,14 +175,14 @@ func rateOf(perSecond float64, what string) string {
 	return unit.ShortCount(perSecond*3600) + " " + what + "/h"
 }
 
-// done ends what tell began.
-func (p *progress) done() {
+// Done ends what Tell began.
+func (p *Progress) Done() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.clear()
 }
 
-func (p *progress) clear() {
+func (p *Progress) clear() {
 	if p.beat != nil {
 		p.beat.Stop()
 	}
@@ -177,18 +192,18 @@ func (p *progress) clear() {
 	}
 }
 
-// say prints what --quiet hides.
-func (p *progress) say(format string, args ...any) {
+// Say prints what --quiet hides.
+func (p *Progress) Say(format string, args ...any) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.clear()
-	if !p.quiet {
+	if !p.Quiet {
 		fmt.Fprintf(p.out, format+"\n", args...)
 	}
 }
 
-// warn prints warnings, each once; --quiet does not hide them.
-func (p *progress) warn(warnings ...engine.Warning) {
+// Warn prints warnings, each once; --quiet does not hide them.
+func (p *Progress) Warn(warnings ...engine.Warning) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.clear()
@@ -205,10 +220,11 @@ func (p *progress) warn(warnings ...engine.Warning) {
 	}
 }
 
-// plain keeps escape sequences, which names in files may hold, from a terminal.
-type plain struct{ io.Writer }
+// Plain keeps escape sequences, which names in files may hold, from a terminal.
+type Plain struct{ io.Writer }
 
-func (p plain) Write(text []byte) (int, error) {
+// Write implements io.Writer.
+func (p Plain) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(p.Writer, cleaned(string(text))); err != nil {
 		return 0, err
 	}

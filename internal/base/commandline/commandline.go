@@ -1,0 +1,122 @@
+// Package commandline is how every command takes its arguments: all mistakes are reported
+// together, an unknown name with the nearest known one.
+//
+// Non-goals: what values mean (setting), and which commands there are.
+package commandline
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/internal/base/setting"
+)
+
+// Check makes cmd do its work with a list of the mistakes among args, which begins with the
+// unknown flags and what is wrong with settings. args are those of the whole program.
+func Check(cmd *cobra.Command, args func() []string, do func(m *setting.Mistakes, args []string) error) *cobra.Command {
+	cmd.FParseErrWhitelist.UnknownFlags = true
+	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
+		m := new(setting.Mistakes)
+		UnknownFlags(m, cmd, args())
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			if s, is := flag.Value.(setting.Setting); is {
+				m.Of(flag.Name, s)
+			}
+		})
+		return do(m, arguments)
+	}
+	return cmd
+}
+
+// Unknown is the answer to a command that parent does not have.
+func Unknown(m *setting.Mistakes, parent *cobra.Command, name string) error {
+	var names []string
+	for _, c := range parent.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if near := nearest(names, name); near != "" {
+		m.Add("unknown command %q. Did you mean %q?", name, near)
+	} else {
+		m.Add("unknown command %q: %s --help lists the commands", name, parent.CommandPath())
+	}
+	return m.Err()
+}
+
+// NoArguments notes arguments of a command that takes none.
+func NoArguments(m *setting.Mistakes, args []string) {
+	for _, arg := range args {
+		m.Add("%q: unexpected argument; a value follows its flag, as in --db DIR", arg)
+	}
+}
+
+// Dashed is the name of a flag that was typed with underscores.
+func Dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+// UnknownFlags names the flags of args that cmd does not have. Commands let them
+// through the parser, so that they are reported with all other mistakes.
+func UnknownFlags(m *setting.Mistakes, cmd *cobra.Command, args []string) {
+	isValue := false
+	for _, arg := range args {
+		if arg == "--" {
+			return
+		}
+		name, isLong := strings.CutPrefix(arg, "--")
+		switch {
+		case isValue:
+			isValue = false
+			continue
+		case !isLong && len(arg) > 1 && arg[0] == '-' && arg != "-h":
+			m.Add("unknown flag %s: %s --help lists the flags", arg, cmd.CommandPath())
+			continue
+		case !isLong:
+			continue
+		}
+		name, _, together := strings.Cut(name, "=")
+		name = Dashed(name)
+		if known := cmd.Flags().Lookup(name); known != nil {
+			isValue = !together && known.NoOptDefVal == ""
+			continue
+		}
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest(names, name); near != "" {
+			m.Add("unknown flag --%s. Did you mean --%s?", name, near)
+		} else {
+			m.Add("unknown flag --%s: %s --help lists the flags", name, cmd.CommandPath())
+		}
+	}
+}
+
+func nearest(names []string, name string) (best string) {
+	least := 3
+	for _, n := range names {
+		if d := editDistance(n, name); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
