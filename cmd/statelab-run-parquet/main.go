@@ -11,6 +11,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/xatu"
@@ -27,7 +30,20 @@ func main() {
 	}
 }
 
+// mostMemory is several times what the longest list takes. The library that reads Parquet allocates
+// what lengths in a file ask for: beyond the limit this process ends, and statelab says that the file
+// is damaged.
+const mostMemory = 8 << 30
+
+func limitMemory() error {
+	debug.SetMemoryLimit(mostMemory * 3 / 4) // the collector works harder before it comes to that
+	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: mostMemory, Max: mostMemory})
+}
+
 func convert(from string, to io.Writer) (err error) {
+	if err := limitMemory(); err != nil {
+		return fmt.Errorf("limit memory: %w", err)
+	}
 	tables, err := xatu.Open(os.DirFS(filepath.Dir(from)), filepath.Base(from))
 	if err != nil {
 		return err

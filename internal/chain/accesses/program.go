@@ -1,6 +1,7 @@
 package accesses
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,14 @@ import (
 	"io/fs"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Program reads the list that another program writes to its standard output in our own form. What
-// the program says on standard error when it fails is the error.
+// the program says on standard error when it fails, with exit status 1, is the error. A program that
+// ends otherwise has crashed, as it does over a file that asks for more memory than it may have.
 type Program struct {
 	*Container
 	command *exec.Cmd
@@ -60,14 +64,24 @@ func (p *Program) Close() error {
 func (p *Program) end(out io.Closer, why error) error {
 	out.Close() // a program that still writes ends
 	err := p.command.Wait()
-	switch said := strings.TrimSpace(p.said.String()); {
-	case err != nil && said != "":
-		return errors.New(said)
-	case err != nil && why == io.EOF:
-		return fmt.Errorf("%s: %w", p.command.Path, err)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return cmp.Or(err, why)
 	}
-	return why
+	said := strings.TrimSpace(p.said.String())
+	if exit.ExitCode() == 1 && said != "" {
+		return errors.New(said)
+	}
+	status, _ := exit.Sys().(syscall.WaitStatus)
+	if crashed := exit.ExitCode() == crashStatus || status.Signal() == syscall.SIGKILL; !crashed && why != io.EOF {
+		return why // it was ended here
+	}
+	args := p.command.Args
+	return fmt.Errorf("%s: %s failed over it (%w): the file is incomplete or damaged, fetch it again", args[len(args)-1], filepath.Base(args[0]), err)
 }
+
+// crashStatus is the exit status of a Go program that had not enough memory, or panicked.
+const crashStatus = 2
 
 // HasTables tells whether there is a Parquet file under a name, which may be one.
 func HasTables(fsys fs.FS, name string) (found bool, err error) {

@@ -2,11 +2,12 @@
 // archive has them: what transactions read (canonical_execution_storage_reads, _balance_reads,
 // _nonce_reads) and change (_storage_diffs, _balance_diffs, _nonce_diffs) of the state.
 //
-// Goals: files in any order, of any of the tables; memory that does not grow with them; lengths in a
-// file are checked before anything is allocated after them (guard.go).
+// Goals: files in any order, of any of the tables; memory that does not grow with them.
 // Non-goals: fetching files, other tables, nested columns. The form of a list is package accesses'.
+// The library allocates what lengths in a damaged file ask for: whoever reads foreign files does it
+// in a process of its own with a limit of memory (cmd/statelab-run-parquet).
 //
-// Read in this order: source.go, table.go, guard.go.
+// Read in this order: source.go, table.go.
 package xatu
 
 import (

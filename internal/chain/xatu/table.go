@@ -55,8 +55,6 @@ type row struct {
 type table struct {
 	name    string
 	kind    kind
-	in      io.ReaderAt
-	size    int64
 	file    *parquet.File
 	columns [8]int // of always and columnsOf; -1: the table has none
 	spans   []span // of its groups
@@ -67,17 +65,14 @@ type table struct {
 var errNotTable = errors.New("its columns are not those of canonical_execution_storage_reads, _storage_diffs, _balance_reads, _balance_diffs, " +
 	"_nonce_reads or _nonce_diffs")
 
-// openTable checks the footer of a file and finds out which table it is of.
+// openTable finds out which table a file is of.
 func openTable(in io.ReaderAt, size int64, name string) (t *table, err error) {
 	defer caught(&err)
-	if err := checkFooter(in, size); err != nil {
-		return nil, fmt.Errorf("its footer: %w", err)
-	}
 	file, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%.300v", err) // of a structure in a structure, and so on
 	}
-	t = &table{name: name, in: in, size: size, file: file}
+	t = &table{name: name, file: file}
 	at := map[string]int{}
 	for i, c := range file.Root().Columns() {
 		if !c.Leaf() || c.Repeated() {
@@ -86,10 +81,9 @@ func openTable(in io.ReaderAt, size int64, name string) (t *table, err error) {
 		at[c.Name()] = i
 	}
 	for k := range kind(kinds) {
-		if !t.is(k, at) {
-			continue
+		if t.is(k, at) {
+			return t, nil
 		}
-		return t, t.checkGroups()
 	}
 	return nil, errNotTable
 }
@@ -119,15 +113,6 @@ func (t *table) is(k kind, at map[string]int) bool {
 	return true
 }
 
-func (t *table) checkGroups() error {
-	for i, g := range t.file.Metadata().RowGroups {
-		if g.NumRows < 0 || g.NumRows > maxGroupRows || len(g.Columns) != len(t.file.Root().Columns()) {
-			return fmt.Errorf("row group %d has %d rows and %d columns; at most %d rows are read", i, g.NumRows, len(g.Columns), maxGroupRows)
-		}
-	}
-	return nil
-}
-
 // caught makes an error of a panic of the library, which indexes damaged pages without checks.
 func caught(err *error) {
 	if p := recover(); p != nil {
@@ -138,32 +123,34 @@ func caught(err *error) {
 // read visits the rows of a group: all columns, or with the block alone its number.
 func (t *table) read(group int, blockAlone bool, visit func(r *row) error) (err error) {
 	defer caught(&err)
-	meta := &t.file.Metadata().RowGroups[group]
-	chunks := t.file.RowGroups()[group].ColumnChunks()
+	rows, chunks := t.file.RowGroups()[group].NumRows(), t.file.RowGroups()[group].ColumnChunks()
 	var readers [8]*values
-	defer func() {
-		for _, r := range readers {
-			r.close()
-		}
-	}()
 	for i, column := range t.columns {
 		if column < 0 || blockAlone && i > 0 {
 			continue
 		}
-		leaf := t.file.Root().Columns()[column]
-		check := &pages{in: t.in, size: t.size, column: &meta.Columns[column].MetaData, required: !leaf.Optional()}
-		if err := check.check(meta.NumRows); err != nil {
-			return fmt.Errorf("column %s: %w", leaf.Name(), err)
-		}
-		readers[i] = &values{name: leaf.Name(), pages: chunks[column].Pages()}
+		readers[i] = &values{name: t.file.Root().Columns()[column].Name(), from: parquet.NewColumnChunkValueReader(chunks[column])}
+		defer readers[i].from.Close() // it was only read
 	}
-	for n := range meta.NumRows {
+	for n := range rows {
 		var r row
-		if err := t.row(&readers, blockAlone, &r); err != nil {
+		err := t.row(&readers, blockAlone, &r)
+		if err == io.EOF {
+			err = errors.New("it ends early")
+		}
+		if err != nil {
 			return fmt.Errorf("row %d of group %d (block %d): %w", n+1, group+1, r.block, err)
 		}
 		if err := visit(&r); err != nil {
 			return err
+		}
+	}
+	for _, v := range readers {
+		if v == nil {
+			continue
+		}
+		if _, err := v.next(); err != io.EOF {
+			return fmt.Errorf("column %s has more than the %d values of group %d", v.name, rows, group+1)
 		}
 	}
 	return nil
@@ -213,50 +200,21 @@ func (t *table) row(readers *[8]*values, blockAlone bool, r *row) (err error) {
 	return nil
 }
 
-// values are a column's, page after page.
+// values are a column's.
 type values struct {
-	name  string
-	pages parquet.Pages
-	page  parquet.Page
-	from  parquet.ValueReader
-	some  [256]parquet.Value
-	left  []parquet.Value
+	name string
+	from parquet.ColumnChunkValueReader
+	some [256]parquet.Value
+	left []parquet.Value
 }
 
-func (v *values) close() {
-	if v == nil {
-		return
-	}
-	v.release()
-	v.pages.Close() // it was only read
-}
-
-func (v *values) release() {
-	if v.page != nil {
-		parquet.Release(v.page)
-		v.page = nil
-	}
-}
-
+// next is io.EOF behind the last.
 func (v *values) next() (parquet.Value, error) {
-	for len(v.left) == 0 {
-		if v.from == nil {
-			v.release()
-			page, err := v.pages.ReadPage()
-			v.page = page
-			if err == io.EOF {
-				err = errEnds
-			}
-			if err != nil {
-				return parquet.Value{}, fmt.Errorf("column %s: %w", v.name, err)
-			}
-			v.from = page.Values()
-		}
+	if len(v.left) == 0 {
 		n, err := v.from.ReadValues(v.some[:])
-		v.left = v.some[:n]
-		if err == io.EOF {
-			v.from = nil
-		} else if err != nil {
+		if v.left = v.some[:n]; n == 0 && err == io.EOF {
+			return parquet.Value{}, io.EOF
+		} else if n == 0 {
 			return parquet.Value{}, fmt.Errorf("column %s: %w", v.name, err)
 		}
 	}
