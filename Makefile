@@ -22,11 +22,13 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 C_ENGINES := rocksdb mdbx lmdb cengine
 C_RUNNERS := pebble rocksdb mdbx lmdb native flatmdbx states
 C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/adapt/sharedlib ./layouts/clayout
-# Layouts in Rust: a crate makes the library of the one it is named after.
-RUST_LAYOUTS := $(filter-out abi,$(shell sed -n 's/^members = //p' native/rust/Cargo.toml | tr -d '[]",'))
+# Libraries of layouts and engines in Rust: the package statelab-NAME is a layout, NAME-engine an engine.
+RUST_LIBRARIES := $(shell cd native/rust && for crate in $$(sed -n 's/^members = //p' Cargo.toml | tr -d '[]",'); do \
+	grep -q cdylib $$crate/Cargo.toml && sed -n '1,3s/^name = "\(.*\)"/lib\1.so/p' $$crate/Cargo.toml; done | tr - _)
 RUST_VERSION := 1.95
 # Outside the checkout, as Go's cache is: QMDB's dependencies take ten minutes of CPU.
 RUST_TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/statelab/rust
+CARGO := TARGET=$(RUST_TARGET) scripts/cargo
 MODULES := $(patsubst %/go.mod,%,$(wildcard trees/*/go.mod layouts/*/go.mod))
 # Modules of their own without a runner.
 FIXTURES := fixtures/gethchain fixtures/cosmos fixtures/erigon fixtures/browser
@@ -46,7 +48,7 @@ help:
 	@echo "build     bin/statelab and, with a C compiler, bin/statelab-run-pebble: Pebble with cgo, as nodes run it"
 	@echo "runners   bin/statelab-run-* of engines and layouts in C, C++ and Rust (installs compilers and Maven if missing)"
 	@echo "rocksdb   RocksDB's library into bin/lib (Maven fetches it)"
-	@echo "rust      libraries of the layouts in Rust into bin/lib"
+	@echo "rust      libraries of the layouts and engines in Rust into bin/lib"
 	@echo "trees     bin/statelab-run-* of state trees and layouts"
 	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
 	@echo "test      installs what is missing; lint, all tests of all modules, race, fuzz"
@@ -91,9 +93,9 @@ rocksdb: needs
 
 # install replaces a file: a process that has the old one mapped keeps it.
 rust: needs
-	cargo build --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir $(RUST_TARGET)
+	$(CARGO) build
 	mkdir -p bin/lib
-	install $(RUST_LAYOUTS:%=$(RUST_TARGET)/release/libstatelab_%.so) bin/lib
+	install $(RUST_LIBRARIES:%=$(RUST_TARGET)/release/%) bin/lib
 
 trees: tools needs
 	@set -e; for module in $(MODULES); do runner=statelab-run-$${module##*/}; echo "build bin/$$runner"; \
@@ -159,9 +161,8 @@ staticcheck: needs
 # As the libraries are built, so that what builds them is compiled once.
 clippy: needs
 	@scripts/needs rustfmt@1.8:rustfmt-web,rustfmt cargo-clippy@0.$(RUST_VERSION):rust-web-clippy,rust-clippy
-	@set -e; for crate in native/rust examples/native-rust; do echo "clippy $$crate"; \
-		cargo fmt --all --check --manifest-path $$crate/Cargo.toml; \
-		cargo clippy --quiet --release --locked --all-targets --manifest-path $$crate/Cargo.toml --target-dir $(RUST_TARGET) -- -D warnings; done
+	cargo fmt --all --check --manifest-path native/rust/Cargo.toml
+	$(CARGO) clippy --all-targets -- -D warnings
 
 shellcheck:
 	@scripts/needs shellcheck:shellcheck
@@ -176,10 +177,11 @@ c-engines: needs rocksdb
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust
-	cargo test --quiet --release --locked --manifest-path native/rust/Cargo.toml --target-dir $(RUST_TARGET) -- --test-threads=1
-	@set -e; for name in $(RUST_LAYOUTS); do echo "admit bin/lib/libstatelab_$$name.so"; \
-		STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 STATELAB_STATE_TEST_LIBRARY=$(CURDIR)/bin/lib/libstatelab_$$name.so \
-		CGO_ENABLED=1 $(GO) test -short -timeout 30m ./layouts/clayout -run 'TestAdmitted$$'; done
+	$(CARGO) test -- --test-threads=1
+	@set -e; for library in $(RUST_LIBRARIES); do echo "admit bin/lib/$$library"; \
+		case $$library in *_engine.so) suite=./engines/cengine ;; *) suite=./layouts/clayout ;; esac; \
+		STATELAB_NATIVE_TEST_LIBRARY=$(CURDIR)/bin/lib/$$library STATELAB_STATE_TEST_LIBRARY=$(CURDIR)/bin/lib/$$library \
+		STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 CGO_ENABLED=1 $(GO) test -short -timeout 30m $$suite -run 'TestAdmitted$$'; done
 
 tree-modules: needs
 	@set -e; for module in $(MODULES); do (cd $$module && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
@@ -256,13 +258,12 @@ CARGO_DENY := 0.20.2
 audit: needs
 	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "govulncheck $$module"; (cd $$module && CGO_ENABLED=1 $(GO) run $(GOVULNCHECK) ./...); done
 	cargo install --quiet --locked cargo-deny --version $(CARGO_DENY) --root $(RUST_TARGET)/tools
-	@set -e; for crate in native/rust examples/native-rust; do echo "cargo deny $$crate"; \
-		$(RUST_TARGET)/tools/bin/cargo-deny --config native/rust/deny.toml --manifest-path $$crate/Cargo.toml --locked check; done
+	$(RUST_TARGET)/tools/bin/cargo-deny --config native/rust/deny.toml --manifest-path native/rust/Cargo.toml --locked check
 
 outdated: needs
 	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "$$module"; \
 		(cd $$module && $(GO) list -m -u -f '{{if and (not .Indirect) .Update}}{{.Path}} {{.Version}} -> {{.Update.Version}}{{end}}' all | grep . || true); done
-	@for crate in native/rust examples/native-rust; do echo "$$crate"; cargo update --dry-run --manifest-path $$crate/Cargo.toml; done
+	cargo update --dry-run --manifest-path native/rust/Cargo.toml
 
 bench: needs
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -6,14 +6,10 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/internal/adapt/sharedlib/libtest"
 )
 
-func TestExampleInC(t *testing.T) {
-	use(t, buildExampleInC)
-	enginetest.Run(t, Engine{})
-}
-
-func TestExampleInRust(t *testing.T) {
-	use(t, buildExampleInRust)
+func TestAdmitted(t *testing.T) {
+	t.Setenv(LibraryEnv, libtest.Once(t, builtLibrary, buildExampleInC))
 	enginetest.Run(t, Engine{})
 }

@@ -7,10 +7,11 @@ use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
+use statelab_abi::engine::Stat;
 
 thread_local! {
     /// Whether this thread is inside a Get: reads of commits do not count as a Get's.
@@ -25,32 +26,50 @@ pub fn as_a_get<T>(f: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Reads and their bytes.
 #[derive(Debug, Default)]
-pub struct Tally {
-    pub count: AtomicI64,
-    pub bytes: AtomicI64,
-}
+struct Tally(AtomicU64, AtomicU64);
 
 impl Tally {
     fn add(&self, bytes: usize) {
-        self.count.fetch_add(1, Relaxed);
-        self.bytes.fetch_add(bytes as i64, Relaxed);
+        self.0.fetch_add(1, Relaxed);
+        self.1.fetch_add(bytes as u64, Relaxed);
+    }
+
+    fn stats(&self, reads: &'static str, read_bytes: &'static str) -> [Stat; 2] {
+        [Stat { name: reads, value: self.0.load(Relaxed) }, Stat { name: read_bytes, value: self.1.load(Relaxed) }]
     }
 }
 
+/// Of the file, since open.
 #[derive(Debug, Default)]
 pub struct Counters {
-    pub leaf: Tally,
-    pub branch: Tally,
-    pub other: Tally,
-    pub background: Tally,
-    pub written_bytes: AtomicI64,
+    leaf: Tally,
+    branch: Tally,
+    other: Tally,
+    background: Tally,
+    written_bytes: AtomicU64,
+}
+
+impl Counters {
+    /// By the header's names.
+    pub fn stats(&self) -> Vec<Stat> {
+        let reads = [
+            self.leaf.stats("reads.data", "read_bytes.data"),
+            self.branch.stats("reads.index", "read_bytes.index"),
+            self.other.stats("reads.page", "read_bytes.page"),
+            self.background.stats("background_reads", "background_read_bytes"),
+        ];
+        let written = Stat { name: "flush_bytes", value: self.written_bytes.load(Relaxed) };
+        reads.into_iter().flatten().chain([written]).collect()
+    }
 }
 
 /// The first byte of a page in redb's file format.
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
 
+/// The file of a database.
 #[derive(Debug)]
 pub struct CountingFile {
     file: FileBackend,
@@ -58,6 +77,7 @@ pub struct CountingFile {
 }
 
 impl CountingFile {
+    /// Of an open file.
     pub fn new(file: File, counters: Arc<Counters>) -> Result<Self, redb::DatabaseError> {
         Ok(CountingFile { file: FileBackend::new(file)?, counters })
     }
@@ -78,7 +98,7 @@ impl StorageBackend for CountingFile {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.file.write(offset, data)?;
-        self.counters.written_bytes.fetch_add(data.len() as i64, Relaxed);
+        self.counters.written_bytes.fetch_add(data.len() as u64, Relaxed);
         Ok(())
     }
 

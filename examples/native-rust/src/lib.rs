@@ -1,217 +1,182 @@
-//! redb, a B-tree of copied-on-write pages, as an engine for `statelab --engine
-//! native`: the table of functions of `statelab_engine.h`.
-//!
-//! Read `store.rs` for what the engine does, `counting.rs` for how its block reads
-//! are seen; this file only translates. No panic leaves it: each becomes an error.
+//! redb, a B-tree of copied-on-write pages, as an engine for `statelab --engine native`. `counting.rs`
+//! is the file below redb that counts its block reads.
 
-mod abi;
 mod counting;
-mod store;
 
-use std::ffi::CString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::atomic::Ordering::Relaxed;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use abi::{Engine, Error, FAILED, LOCKED, MISSING, Memory, NOT_A_DATABASE, OK, Options, Setting, Settling, Shape, Stat, TOO_SMALL};
-use store::{Failure, Plan, Reader, Store, Writer};
+use redb::{Database as Writable, DatabaseError, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, TableDefinition};
+use statelab_abi::engine::{Basis, Capability, Change, Database, Description, Engine, Error, Memory, Options, Reader, Result, Shape, Stat, pinned};
 
-type Table = Engine<Store, Reader, Writer>;
+use crate::counting::{Counters, CountingFile, as_a_get};
 
-#[unsafe(no_mangle)]
-pub extern "C" fn statelab_engine_v1() -> *const Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| Engine {
-        abi: abi::ABI,
-        struct_bytes: size_of::<Table>() as u32,
-        name: c"redb".as_ptr(),
-        version: CString::new(pinned_version()).expect("a version holds no NUL").into_raw(),
-        licence: c"MIT OR Apache-2.0".as_ptr(),
-        durability: c"a kill or a power cut: what a sync or settle returned for; what was committed later is lost".as_ptr(),
-        capabilities: c"block_reads memory_budget".as_ptr(),
-        check,
-        open,
-        close,
-        reader_open,
-        reader_close,
-        get,
-        writer_open,
-        writer_close,
-        put,
-        remove,
-        commit,
-        sync,
-        settle,
-        stats,
-        memory,
-        effective,
-        shape,
-    })
-}
+const PAIRS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("pairs");
+const FILE: &str = "redb";
+const DEFAULT_CACHE_BYTES: u64 = 8 << 20;
 
-/// The version that Cargo.toml pins redb to.
-fn pinned_version() -> &'static str {
-    let (_, after) = include_str!("../Cargo.toml").split_once("redb = \"=").expect("redb is pinned");
-    after.split('"').next().unwrap_or_default()
-}
+struct Redb;
 
-/// Runs `f` and turns what becomes of it into a code and a sentence.
-fn answer(error: &mut Error, f: impl FnOnce() -> Result<i32, Failure>) -> i32 {
-    let (code, sentence) = match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(Ok(code)) => return code,
-        Ok(Err(Failure::Failed(why))) => (FAILED, why),
-        Ok(Err(Failure::Locked(why))) => (LOCKED, why),
-        Ok(Err(Failure::NotADatabase(why))) => (NOT_A_DATABASE, why),
-        Err(_) => (FAILED, "the engine panicked: its words are on standard error".to_string()),
-    };
-    error.say(&sentence);
-    code
-}
+statelab_abi::export_engine!(Redb);
 
-extern "C" fn check(options: &Options, error: &mut Error) -> i32 {
-    answer(error, || {
-        let settings =
-            if options.settings_count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(options.settings, options.settings_count) } };
-        let unknown: Vec<String> =
-            settings.iter().map(|s| format!("unknown option \"{}\": redb has none but its cache", unsafe { abi::text(s.name) })).collect();
-        if unknown.is_empty() { Ok(OK) } else { Err(Failure::Failed(unknown.join("\n"))) }
-    })
-}
+impl Engine for Redb {
+    type Database = Store;
 
-extern "C" fn open(options: &Options, opened: &mut *mut Store, error: &mut Error) -> i32 {
-    answer(error, || {
-        let directory = unsafe { abi::text(options.directory) };
-        let store = Store::open(&Plan {
-            directory: Path::new(directory.as_ref()),
-            create: options.create != 0,
-            read_only: options.read_only != 0,
-            // redb keeps all that it buffers, of reads and writes, within one size.
-            cache_bytes: options.cache_bytes.max(options.memory_bytes),
-            handles: options.handles,
+    fn describe() -> Description {
+        Description {
+            name: "redb",
+            version: pinned(include_str!("../Cargo.toml"), "redb"),
+            licence: "MIT OR Apache-2.0",
+            durability: "a kill or a power cut: what a sync or settle returned for; what was committed later is lost",
+            capabilities: &[Capability::BlockReads, Capability::MemoryBudget],
+        }
+    }
+
+    fn open(options: &Options) -> Result<Store> {
+        let path = options.directory.join(FILE);
+        let file = OpenOptions::new().read(true).write(!options.read_only).create_new(options.create).open(&path);
+        let file = file.map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotADatabase(format!("{} is not there", path.display())),
+            _ => Error::Failed(format!("open {}: {why}", path.display())),
         })?;
-        *opened = Box::into_raw(Box::new(store));
-        Ok(OK)
-    })
-}
-
-extern "C" fn close(store: *mut Store, error: &mut Error) -> i32 {
-    answer(error, || {
-        let store = unsafe { Box::from_raw(store) };
-        store.sync()?;
-        Ok(OK)
-    })
-}
-
-extern "C" fn reader_open(store: &Store, opened: &mut *mut Reader, error: &mut Error) -> i32 {
-    answer(error, || {
-        *opened = Box::into_raw(Box::new(store.reader()?));
-        Ok(OK)
-    })
-}
-
-extern "C" fn reader_close(reader: *mut Reader) {
-    drop(unsafe { Box::from_raw(reader) });
-}
-
-extern "C" fn get(
-    reader: &mut Reader,
-    key: *const u8,
-    key_bytes: usize,
-    value: *mut u8,
-    capacity: usize,
-    value_bytes: &mut usize,
-    error: &mut Error,
-) -> i32 {
-    answer(error, || {
-        let key = unsafe { abi::bytes(key, key_bytes) };
-        let code = reader.get(key, |found| {
-            *value_bytes = found.len();
-            if found.len() > capacity {
-                return TOO_SMALL;
-            }
-            if !found.is_empty() {
-                unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), value, found.len()) };
-            }
-            OK
+        // redb keeps all that it buffers, of reads and writes, within one size.
+        let cache_bytes = options.cache_bytes.or(options.memory_bytes).unwrap_or(DEFAULT_CACHE_BYTES);
+        let counters = Arc::new(Counters::default());
+        let opened = open_redb(file, &counters, options.read_only, cache_bytes).map_err(|why| match why {
+            DatabaseError::DatabaseAlreadyOpen => Error::Locked(format!("{} is locked", path.display())),
+            why => Error::Failed(format!("open {}: {why}", path.display())),
         })?;
-        Ok(code.unwrap_or(MISSING))
+        let shared = Arc::new(Shared { opened, counters, commits: AtomicU64::new(0) });
+        let store = Store { shared, path, cache_bytes, handles: options.handles.unwrap_or(1) };
+        if options.create {
+            store.write(&[], Durability::Immediate)?; // makes the table
+        }
+        Ok(store)
+    }
+}
+
+fn open_redb(file: File, counters: &Arc<Counters>, read_only: bool, cache_bytes: u64) -> Result<Opened, DatabaseError> {
+    let file = CountingFile::new(file, counters.clone())?;
+    let mut builder = Writable::builder();
+    builder.set_cache_size(cache_bytes as usize);
+    Ok(match read_only {
+        true => Opened::ReadOnly(builder.open_read_only_with_backend(file)?),
+        false => Opened::ReadWrite(builder.create_with_backend(file)?),
     })
 }
 
-extern "C" fn writer_open(store: &Store, opened: &mut *mut Writer, error: &mut Error) -> i32 {
-    answer(error, || {
-        *opened = Box::into_raw(Box::new(store.writer()?));
-        Ok(OK)
-    })
+enum Opened {
+    ReadWrite(Writable),
+    ReadOnly(ReadOnlyDatabase),
 }
 
-extern "C" fn writer_close(writer: *mut Writer) {
-    drop(unsafe { Box::from_raw(writer) });
+/// What readers need as well.
+struct Shared {
+    opened: Opened,
+    counters: Arc<Counters>,
+    commits: AtomicU64, // so that readers see when their snapshot is old
 }
 
-extern "C" fn put(writer: &mut Writer, key: *const u8, key_bytes: usize, value: *const u8, value_bytes: usize, error: &mut Error) -> i32 {
-    answer(error, || {
-        writer.put(unsafe { abi::bytes(key, key_bytes) }, unsafe { abi::bytes(value, value_bytes) });
-        Ok(OK)
-    })
+struct Store {
+    shared: Arc<Shared>,
+    path: PathBuf,
+    cache_bytes: u64,
+    handles: u64,
 }
 
-extern "C" fn remove(writer: &mut Writer, key: *const u8, key_bytes: usize, error: &mut Error) -> i32 {
-    answer(error, || {
-        writer.remove(unsafe { abi::bytes(key, key_bytes) });
-        Ok(OK)
-    })
+impl Store {
+    fn write(&self, batch: &[Change], durability: Durability) -> Result<()> {
+        let Opened::ReadWrite(database) = &self.shared.opened else {
+            return Err(Error::Failed("the database is open for reading only".into()));
+        };
+        let mut transaction = database.begin_write().map_err(Error::doing("begin to write"))?;
+        transaction.set_durability(durability).map_err(Error::doing("set the durability"))?;
+        {
+            let mut table = transaction.open_table(PAIRS).map_err(Error::doing("open the table"))?;
+            for Change { key, value } in batch {
+                match value {
+                    Some(value) => table.insert(key.as_slice(), value.as_slice()).map_err(Error::doing("insert"))?,
+                    None => table.remove(key.as_slice()).map_err(Error::doing("remove"))?,
+                };
+            }
+        }
+        transaction.commit().map_err(Error::doing("commit"))?;
+        self.shared.commits.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
 }
 
-extern "C" fn commit(writer: &mut Writer, error: &mut Error) -> i32 {
-    answer(error, || writer.commit().map(|()| OK))
+impl Database for Store {
+    type Reader = Lookup;
+
+    fn reader(&self) -> Result<Lookup> {
+        Ok(Lookup { snapshot: self.shared.snapshot()?, shared: self.shared.clone() })
+    }
+
+    fn commit(&self, batch: Vec<Change>) -> Result<()> {
+        self.write(&batch, Durability::None)
+    }
+
+    /// A durable commit makes all earlier ones durable, too.
+    fn sync(&self) -> Result<()> {
+        self.write(&[], Durability::Immediate)
+    }
+
+    fn stats(&self) -> Vec<Stat> {
+        self.shared.counters.stats()
+    }
+
+    fn memory(&self) -> Vec<Memory> {
+        vec![Memory { usage: "block cache", basis: Basis::Limit, bytes: self.cache_bytes }]
+    }
+
+    fn effective(&self) -> Vec<(&'static str, String)> {
+        vec![("cache_bytes", self.cache_bytes.to_string()), ("handles", self.handles.to_string())]
+    }
+
+    fn shape(&self) -> Result<Shape> {
+        let info = std::fs::metadata(&self.path).map_err(Error::doing("look at the database file"))?;
+        Ok(Shape { bytes: info.len(), files: 1 })
+    }
 }
 
-extern "C" fn sync(store: &Store, error: &mut Error) -> i32 {
-    answer(error, || store.sync().map(|()| OK))
+/// A state of the database, and the number of commits it is sure to hold.
+struct Snapshot {
+    commits: u64,
+    table: ReadOnlyTable<&'static [u8], &'static [u8]>,
 }
 
-/// redb does nothing in the background: what is durable is settled.
-extern "C" fn settle(store: &Store, _wait_ms: i64, _left: &mut Settling, error: &mut Error) -> i32 {
-    answer(error, || store.sync().map(|()| OK))
+impl Shared {
+    fn snapshot(&self) -> Result<Snapshot> {
+        let commits = self.commits.load(Ordering::Acquire);
+        let transaction = match &self.opened {
+            Opened::ReadWrite(database) => database.begin_read(),
+            Opened::ReadOnly(database) => database.begin_read(),
+        };
+        let transaction = transaction.map_err(Error::doing("begin to read"))?;
+        let table = transaction.open_table(PAIRS).map_err(Error::doing("open the table"))?;
+        Ok(Snapshot { commits, table })
+    }
 }
 
-extern "C" fn stats(store: &Store, into: *mut Stat, capacity: usize) -> usize {
-    let c = store.counters();
-    let stat = |name: &'static std::ffi::CStr, value: i64| Stat { name: name.as_ptr(), value };
-    let entries = vec![
-        stat(c"reads.data", c.leaf.count.load(Relaxed)),
-        stat(c"read_bytes.data", c.leaf.bytes.load(Relaxed)),
-        stat(c"reads.index", c.branch.count.load(Relaxed)),
-        stat(c"read_bytes.index", c.branch.bytes.load(Relaxed)),
-        stat(c"reads.page", c.other.count.load(Relaxed)),
-        stat(c"read_bytes.page", c.other.bytes.load(Relaxed)),
-        stat(c"background_reads", c.background.count.load(Relaxed)),
-        stat(c"background_read_bytes", c.background.bytes.load(Relaxed)),
-        stat(c"flush_bytes", c.written_bytes.load(Relaxed)),
-        stat(c"user_write_bytes", store.user_write_bytes()),
-    ];
-    unsafe { abi::fill(entries, into, capacity) }
+/// Reads from a snapshot for as long as nobody commits. A reader that is kept idle keeps the pages
+/// of its snapshot from being used again.
+struct Lookup {
+    snapshot: Snapshot,
+    shared: Arc<Shared>,
 }
 
-extern "C" fn memory(store: &Store, into: *mut Memory, capacity: usize) -> usize {
-    let cache = Memory { usage: c"block cache".as_ptr(), basis: c"limit".as_ptr(), bytes: store.cache_bytes };
-    unsafe { abi::fill(vec![cache], into, capacity) }
-}
-
-extern "C" fn effective(store: &Store, into: *mut Setting, capacity: usize) -> usize {
-    let entries = vec![
-        Setting { name: c"cache_bytes".as_ptr(), value: store.cache_text.as_ptr() },
-        Setting { name: c"handles".as_ptr(), value: store.handles_text.as_ptr() },
-    ];
-    unsafe { abi::fill(entries, into, capacity) }
-}
-
-extern "C" fn shape(store: &Store, shape: &mut Shape, error: &mut Error) -> i32 {
-    answer(error, || {
-        shape.bytes = store.file_bytes()?;
-        shape.files = 1;
-        Ok(OK)
-    })
+impl Reader for Lookup {
+    fn get<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        as_a_get(|| {
+            if self.snapshot.commits != self.shared.commits.load(Ordering::Acquire) {
+                self.snapshot = self.shared.snapshot()?;
+            }
+            let found = self.snapshot.table.get(key).map_err(Error::doing("get"))?;
+            Ok(found.map(|value| take(value.value())))
+        })
+    }
 }

@@ -16,7 +16,7 @@ mod pages;
 mod place;
 mod state;
 
-use statelab_state::{Description, Heap, Layout, Options, Profile, Result, Root, export};
+use statelab_abi::state::{Description, Heap, Layout, Options, Profile, Result, Root};
 
 pub use crate::lookup::Lookup;
 pub use crate::state::Opened;
@@ -31,7 +31,7 @@ const THREADS: &str = "threads";
 /// The layout.
 pub struct TrieDb;
 
-export!(TrieDb);
+statelab_abi::export_layout!(TrieDb);
 
 impl Layout for TrieDb {
     type State = Opened;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_trie::Nibbles;
-use statelab_state::{Account, Hash, Reader, Result, Touched, Value};
+use statelab_abi::state::{Account, Hash, Reader, Result, Touched, Value};
 use triedb::Database;
 use triedb::path::{AddressPath, StoragePath};
 use triedb::transaction::{RO, Transaction};

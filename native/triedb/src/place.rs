@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use statelab_state::{Error, Options, Result};
+use statelab_abi::state::{Error, Options, Result};
 use triedb::meta::{MetadataManager, OpenMetadataError};
 use triedb::page::PageId;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use alloy_trie::EMPTY_ROOT_HASH;
-use statelab_state::{Account, Basis, Error, Hash, Head, Memory, Options, Result, Slot, Stat, State, Unsettled};
+use statelab_abi::state::{Account, Basis, Error, Hash, Head, Memory, Options, Result, Slot, Stat, State, Unsettled};
 use triedb::Database;
 use triedb::path::{AddressPath, StoragePath};
 use triedb::transaction::{RO, Transaction};

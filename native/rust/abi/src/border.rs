@@ -1,15 +1,8 @@
-//! The table's functions for any [`Layout`].
-//!
-//! A panic becomes an error where the header has a place for one. In the others (`head`,
-//! `reader_close`, `touched`, `stats`, `memory`, `effective`) it ends the process, as
-//! Rust does with all panics that reach C: no figure is better than a wrong one.
+//! What the borders of engines and of layouts have in common.
 //!
 //! # Safety
-//! All of them take the header's word for the pointers they get: handles come from `open` or
-//! `reader_open` of the same table and are not used after being closed; other pointers are
-//! good, aligned and nobody else's for the length of the call; arrays have as many entries
-//! as is said beside them. A reader's handle is used by one thread at a time; a state's by
-//! several, so only `&` is ever taken of it.
+//! All of it takes the headers' word for the pointers it gets: they are good, aligned and nobody
+//! else's for the length of the call, and arrays have as many entries as is said beside them.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -17,250 +10,20 @@ use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use crate::strings::{Strings, for_ever};
-use crate::table::Handle;
+use crate::strings::Strings;
 use crate::{
-    ABI, Account, Basis, ERROR_BYTES, Error, FAILED, Hash, LOCKED, Layout, MISSING, NOT_A_DATABASE, OK, Options, RawError, RawMemory, RawOptions,
-    RawProfile, RawSetting, RawSettling, RawStat, RawTouched, Reader, Result, Root, Settings, Slot, State, Table, WORKING,
+    Basis, ERROR_BYTES, Error, FAILED, LOCKED, Memory, NOT_A_DATABASE, OK, RawError, RawMemory, RawSetting, RawSettling, RawStat, Result, Settings,
+    Stat, Unsettled, WORKING,
 };
 
-/// What a state's handle points at.
-struct Opened<S> {
-    state: S,
-    strings: Strings,
-}
-
-/// The table for a layout. Its strings are never freed: make it once.
-pub fn table_of<L: Layout>() -> Table {
-    let about = L::describe();
-    let profiles = about.profiles.iter().map(|p| RawProfile { name: for_ever(p.name), about: for_ever(p.about) });
-    let end = RawProfile { name: std::ptr::null(), about: std::ptr::null() };
-    let profiles: Vec<RawProfile> = profiles.chain([end]).collect();
-    let root = match about.root {
-        Root::EthereumMpt => "ethereum-mpt",
-        Root::Own => "own",
-        Root::None => "none",
-    };
-    Table {
-        abi: ABI,
-        struct_bytes: size_of::<Table>() as u32,
-        name: for_ever(about.name),
-        version: for_ever(about.version),
-        licence: for_ever(about.licence),
-        root: for_ever(root),
-        durability: for_ever(about.durability),
-        history: for_ever(about.history),
-        profiles: profiles.leak().as_ptr(),
-        check: check::<L>,
-        open: open::<L>,
-        close: close::<L>,
-        head: head::<L>,
-        change: change::<L>,
-        commit: commit::<L>,
-        reader_open: reader_open::<L>,
-        reader_close: reader_close::<L>,
-        account: account::<L>,
-        slot: slot::<L>,
-        touched: touched::<L>,
-        settle: settle::<L>,
-        stats: stats::<L>,
-        memory: memory::<L>,
-        effective: effective::<L>,
-    }
-}
-
-unsafe extern "C" fn check<L: Layout>(options: *const RawOptions, error: *mut RawError) -> i32 {
-    unsafe { answer(error, || checked::<L>(&*options).map(|_| OK)) }
-}
-
-unsafe extern "C" fn open<L: Layout>(options: *const RawOptions, opened: *mut Handle, error: *mut RawError) -> i32 {
-    unsafe {
-        answer(error, || {
-            let state = L::open(&checked::<L>(&*options)?)?;
-            opened.write(Box::into_raw(Box::new(Opened { state, strings: Strings::default() })).cast());
-            Ok(OK)
-        })
-    }
-}
-
-unsafe extern "C" fn close<L: Layout>(state: Handle, error: *mut RawError) -> i32 {
-    unsafe {
-        answer(error, || {
-            let opened = Box::from_raw(state.cast::<Opened<L::State>>());
-            opened.state.close().map(|()| OK)
-        })
-    }
-}
-
-unsafe extern "C" fn head<L: Layout>(state: Handle, block: *mut u64, root: *mut Hash) {
-    let head = unsafe { opened::<L>(state) }.state.head();
-    unsafe {
-        block.write(head.block);
-        root.write(head.root);
-    }
-}
-
-unsafe extern "C" fn change<L: Layout>(
-    state: Handle,
-    name: *const Hash,
-    account: *const Account,
-    slots: *const Slot,
-    slots_count: usize,
-    error: *mut RawError,
-) -> i32 {
-    unsafe {
-        answer(error, || {
-            let slots = array(slots, slots_count);
-            if slots.iter().any(|slot| !slot.value.is_sound()) {
-                return Err(Error::Failed("change an account: a slot's value is not of 0 to 32 bytes".into()));
-            }
-            opened::<L>(state).state.change(&*name, account.as_ref(), slots).map(|()| OK)
-        })
-    }
-}
-
-unsafe extern "C" fn commit<L: Layout>(state: Handle, root: *mut Hash, error: *mut RawError) -> i32 {
-    unsafe {
-        answer(error, || {
-            root.write(opened::<L>(state).state.commit()?);
-            Ok(OK)
-        })
-    }
-}
-
-type ReaderOf<L> = <<L as Layout>::State as State>::Reader;
-
-unsafe extern "C" fn reader_open<L: Layout>(state: Handle, reader: *mut Handle, error: *mut RawError) -> i32 {
-    unsafe {
-        answer(error, || {
-            reader.write(Box::into_raw(Box::new(opened::<L>(state).state.reader()?)).cast());
-            Ok(OK)
-        })
-    }
-}
-
-unsafe extern "C" fn reader_close<L: Layout>(reader: Handle) {
-    drop(unsafe { Box::from_raw(reader.cast::<ReaderOf<L>>()) });
-}
-
-unsafe extern "C" fn account<L: Layout>(reader: Handle, name: *const Hash, found: *mut Account, error: *mut RawError) -> i32 {
-    unsafe {
-        answer(error, || {
-            let reader = &mut *reader.cast::<ReaderOf<L>>();
-            Ok(match reader.account(&*name)? {
-                Some(account) => {
-                    found.write(account);
-                    OK
-                }
-                None => MISSING,
-            })
-        })
-    }
-}
-
-unsafe extern "C" fn slot<L: Layout>(reader: Handle, name: *const Hash, key: *const Hash, found: *mut Slot, error: *mut RawError) -> i32 {
-    unsafe {
-        answer(error, || {
-            let reader = &mut *reader.cast::<ReaderOf<L>>();
-            Ok(match reader.slot(&*name, &*key)? {
-                Some(value) => {
-                    found.write(Slot { key: *key, value });
-                    OK
-                }
-                None => MISSING,
-            })
-        })
-    }
-}
-
-unsafe extern "C" fn touched<L: Layout>(reader: Handle, touched: *mut RawTouched) {
-    let so_far = unsafe { &*reader.cast::<ReaderOf<L>>() }.touched();
-    let raw = |count: Option<u64>| count.map_or(-1, signed);
-    unsafe { touched.write(RawTouched { nodes: raw(so_far.nodes), pages: raw(so_far.pages) }) };
-}
-
-unsafe extern "C" fn settle<L: Layout>(state: Handle, wait_ms: i64, left: *mut RawSettling, error: *mut RawError) -> i32 {
-    unsafe {
-        answer(error, || {
-            let at_most = Duration::from_millis(wait_ms.try_into().unwrap_or(0));
-            Ok(match opened::<L>(state).state.settle(at_most)? {
-                Some(work) => {
-                    left.write(RawSettling { pending_bytes: signed(work.pending_bytes), jobs: signed(work.jobs) });
-                    WORKING
-                }
-                None => OK,
-            })
-        })
-    }
-}
-
-unsafe extern "C" fn stats<L: Layout>(state: Handle, into: *mut RawStat, capacity: usize) -> usize {
-    let opened = unsafe { opened::<L>(state) };
-    let stats = opened.state.stats();
-    let raw = stats.iter().map(|stat| RawStat { name: opened.strings.keep(stat.name), value: signed(stat.value) });
-    unsafe { fill(raw, into, capacity) }
-}
-
-unsafe extern "C" fn memory<L: Layout>(state: Handle, into: *mut RawMemory, capacity: usize) -> usize {
-    let opened = unsafe { opened::<L>(state) };
-    let parts = opened.state.memory();
-    let raw = parts.iter().map(|part| {
-        let basis = match part.basis {
-            Basis::Limit => c"limit",
-            Basis::Measured => c"measured",
-            Basis::Estimate => c"estimate",
-        };
-        RawMemory { usage: opened.strings.keep(part.usage), basis: basis.as_ptr(), bytes: signed(part.bytes) }
-    });
-    unsafe { fill(raw, into, capacity) }
-}
-
-unsafe extern "C" fn effective<L: Layout>(state: Handle, into: *mut RawSetting, capacity: usize) -> usize {
-    let opened = unsafe { opened::<L>(state) };
-    let settings = opened.state.effective();
-    let raw = settings.iter().map(|(name, value)| RawSetting { name: opened.strings.keep(name), value: opened.strings.keep(value) });
-    unsafe { fill(raw, into, capacity) }
-}
-
-/// The options, if nothing is wrong with them.
-unsafe fn checked<L: Layout>(raw: &RawOptions) -> Result<Options> {
-    let settings = unsafe { array(raw.settings, raw.settings_count) };
-    let settings = settings.iter().map(|s| unsafe { (text(s.name), text(s.value)) }).collect();
-    let profiles = L::describe().profiles;
-    let asked = unsafe { text(raw.profile) };
-    let profile = if asked.is_empty() { profiles[0].name.to_string() } else { asked };
-    if !profiles.iter().any(|known| known.name == profile) {
-        let known: Vec<&str> = profiles.iter().map(|known| known.name).collect();
-        return Err(Error::Failed(format!("unknown profile \"{profile}\": there are {}", known.join(", "))));
-    }
-    let options = Options {
-        directory: unsafe { text(raw.directory) }.into(),
-        profile,
-        create: raw.create != 0,
-        read_only: raw.read_only != 0,
-        memory_bytes: u64::try_from(raw.memory_bytes).ok().filter(|&bytes| bytes > 0),
-        accounts_hint: Some(raw.accounts_hint).filter(|&count| count > 0),
-        slots_hint: Some(raw.slots_hint).filter(|&count| count > 0),
-        settings: Settings::new(settings),
-    };
-    let mistakes = L::check(&options);
-    if mistakes.is_empty() { Ok(options) } else { Err(Error::Failed(mistakes.join("\n"))) }
-}
-
-/// # Safety
-/// As the module says; the result must not outlive the handle.
-unsafe fn opened<'a, L: Layout>(state: Handle) -> &'a Opened<L::State> {
-    unsafe { &*state.cast() }
-}
-
 /// Runs `f` and turns what becomes of it into a code and, if it failed, a sentence.
-unsafe fn answer(error: *mut RawError, f: impl FnOnce() -> Result<i32>) -> i32 {
+pub(crate) unsafe fn answer(error: *mut RawError, f: impl FnOnce() -> Result<i32>) -> i32 {
     let (code, sentence) = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(code)) => return code,
         Ok(Err(Error::Failed(why))) => (FAILED, why),
         Ok(Err(Error::Locked(why))) => (LOCKED, why),
         Ok(Err(Error::NotADatabase(why))) => (NOT_A_DATABASE, why),
-        Err(panic) => (FAILED, format!("the layout panicked: {}", words(panic.as_ref()))),
+        Err(panic) => (FAILED, format!("the library panicked: {}", words(panic.as_ref()))),
     };
     say(unsafe { &mut *error }, &sentence);
     code
@@ -283,24 +46,57 @@ fn say(error: &mut RawError, sentence: &str) {
     }
 }
 
-/// # Safety
-/// `at` must be NULL or end with NUL.
-unsafe fn text(at: *const c_char) -> String {
+/// The user's own options.
+pub(crate) unsafe fn settings_of(at: *const RawSetting, count: usize) -> Settings {
+    let settings = unsafe { array(at, count) };
+    Settings::new(settings.iter().map(|s| unsafe { (text(s.name), text(s.value)) }).collect())
+}
+
+/// Settles for at most `wait_ms`, and leaves what is left.
+pub(crate) unsafe fn settled(wait_ms: i64, left: *mut RawSettling, settle: impl FnOnce(Duration) -> Result<Option<Unsettled>>) -> Result<i32> {
+    let at_most = Duration::from_millis(wait_ms.try_into().unwrap_or(0));
+    Ok(match settle(at_most)? {
+        Some(work) => {
+            unsafe { left.write(RawSettling { pending_bytes: signed(work.pending_bytes), jobs: signed(work.jobs) }) };
+            WORKING
+        }
+        None => OK,
+    })
+}
+
+pub(crate) unsafe fn stats_of(strings: &Strings, stats: &[Stat], into: *mut RawStat, capacity: usize) -> usize {
+    let raw = stats.iter().map(|stat| RawStat { name: strings.keep(stat.name), value: signed(stat.value) });
+    unsafe { fill(raw, into, capacity) }
+}
+
+pub(crate) unsafe fn memory_of(strings: &Strings, parts: &[Memory], into: *mut RawMemory, capacity: usize) -> usize {
+    let raw = parts.iter().map(|part| {
+        let basis = match part.basis {
+            Basis::Limit => c"limit",
+            Basis::Measured => c"measured",
+            Basis::Estimate => c"estimate",
+        };
+        RawMemory { usage: strings.keep(part.usage), basis: basis.as_ptr(), bytes: signed(part.bytes) }
+    });
+    unsafe { fill(raw, into, capacity) }
+}
+
+pub(crate) unsafe fn effective_of(strings: &Strings, settings: &[(&str, String)], into: *mut RawSetting, capacity: usize) -> usize {
+    let raw = settings.iter().map(|(name, value)| RawSetting { name: strings.keep(name), value: strings.keep(value) });
+    unsafe { fill(raw, into, capacity) }
+}
+
+/// A string; empty where `at` is NULL.
+pub(crate) unsafe fn text(at: *const c_char) -> String {
     if at.is_null() { String::new() } else { unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned() }
 }
 
-/// An array, whose pointer may be NULL where it has no entries.
-///
-/// # Safety
-/// `at` must point to `count` entries that outlive the result.
-unsafe fn array<'a, T>(at: *const T, count: usize) -> &'a [T] {
+/// An array, whose pointer may be NULL where it has no entries, and which must outlive the result.
+pub(crate) unsafe fn array<'a, T>(at: *const T, count: usize) -> &'a [T] {
     if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(at, count) } }
 }
 
 /// Fills the caller's array as far as it goes, and returns how many entries there are.
-///
-/// # Safety
-/// `into` must have room for `capacity` entries.
 unsafe fn fill<T>(entries: impl ExactSizeIterator<Item = T>, into: *mut T, capacity: usize) -> usize {
     let count = entries.len();
     for (i, entry) in entries.take(capacity).enumerate() {
@@ -309,7 +105,7 @@ unsafe fn fill<T>(entries: impl ExactSizeIterator<Item = T>, into: *mut T, capac
     count
 }
 
-/// The header's counts are signed; none comes near the limit.
-fn signed(count: u64) -> i64 {
+/// The headers' counts are signed; none comes near the limit.
+pub(crate) fn signed(count: u64) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 ///
 /// ```
 /// #[global_allocator]
-/// static HEAP: statelab_state::Heap = statelab_state::Heap::new();
+/// static HEAP: statelab_abi::Heap = statelab_abi::Heap::new();
 /// assert!(HEAP.used_bytes() > 0);
 /// ```
 pub struct Heap {

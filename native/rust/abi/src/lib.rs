@@ -1,38 +1,30 @@
-//! `statelab_state.h` in Rust: how a layout of blockchain state, written in safe Rust,
-//! becomes a shared library.
+//! `statelab_engine.h` and `statelab_state.h` in Rust: how a key-value engine or a layout of
+//! blockchain state, written in safe Rust, becomes a shared library.
 //!
-//! A layout implements [`Layout`], [`State`] and [`Reader`] and ends with
-//! [`export!`](crate::export). This crate translates: it checks what arrives, catches
-//! panics, keeps strings alive and puts errors into sentences. What the functions promise
-//! is said in the header; here stands what Rust adds to it.
+//! An engine implements the traits of [`engine`] and ends with [`export_engine!`]; a layout
+//! implements those of [`state`] and ends with [`export_layout!`]. This crate translates: it
+//! checks what arrives, catches panics, keeps strings alive and puts errors into sentences. What
+//! the functions promise is said in the headers; here stands what Rust adds to it.
 //!
-//! Read `layout.rs` for the traits, `types.rs` for what they talk about, `border.rs` for the
-//! translation, `table.rs` for the header's structs. `record.rs` and `heap.rs` are for layouts that
-//! want them. Only the border, the table and the heap use `unsafe`.
+//! Read `engine/traits.rs` or `state/traits.rs` for the traits, `border.rs` in the same folder for
+//! the translation, `table.rs` for the header's table. What both have in common is in this folder.
+//! Only the borders, the tables and the heap use `unsafe`.
 //!
 //! Non-goals: to measure, to cache, to retry.
 
 mod border;
+pub mod engine;
 mod heap;
-mod layout;
-mod record;
+mod raw;
 mod settings;
+pub mod state;
 mod strings;
-mod table;
 mod types;
 
-pub use border::table_of;
 pub use heap::Heap;
-pub use layout::{Layout, Reader, State};
-pub use record::{MOST_ACCOUNT_BYTES, decode_account, encode_account};
+pub use raw::{ERROR_BYTES, FAILED, LOCKED, MISSING, NOT_A_DATABASE, OK, RawError, RawMemory, RawSetting, RawSettling, RawStat, TOO_SMALL, WORKING};
 pub use settings::Settings;
-pub use table::{
-    ABI, ERROR_BYTES, FAILED, LOCKED, MISSING, NOT_A_DATABASE, OK, RawError, RawMemory, RawOptions, RawProfile, RawSetting, RawSettling, RawStat,
-    RawTouched, Table, WORKING,
-};
-pub use types::{
-    Account, Basis, Description, EMPTY_CODE, Error, Hash, Head, Memory, Options, Profile, Result, Root, Slot, Stat, Touched, Unsettled, Value,
-};
+pub use types::{Basis, Error, Memory, Result, Stat, Unsettled};
 
 /// The version that a manifest pins a package to: `pinned(include_str!("../Cargo.toml"), "nomt")`.
 ///
@@ -44,16 +36,30 @@ pub fn pinned(manifest: &'static str, package: &str) -> &'static str {
     after.split('"').next().unwrap_or_default()
 }
 
-/// Exports `statelab_state_v1` for a [`Layout`].
+/// Exports `statelab_engine_v1` for an [`engine::Engine`].
 #[macro_export]
-macro_rules! export {
+macro_rules! export_engine {
+    ($engine:ty) => {
+        /// The table of the engine's functions.
+        #[allow(unsafe_code)]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn statelab_engine_v1() -> *const $crate::engine::Table {
+            static TABLE: std::sync::OnceLock<$crate::engine::Table> = std::sync::OnceLock::new();
+            TABLE.get_or_init($crate::engine::table_of::<$engine>)
+        }
+    };
+}
+
+/// Exports `statelab_state_v1` for a [`state::Layout`].
+#[macro_export]
+macro_rules! export_layout {
     ($layout:ty) => {
         /// The table of the layout's functions.
         #[allow(unsafe_code)]
         #[unsafe(no_mangle)]
-        pub extern "C" fn statelab_state_v1() -> *const $crate::Table {
-            static TABLE: std::sync::OnceLock<$crate::Table> = std::sync::OnceLock::new();
-            TABLE.get_or_init($crate::table_of::<$layout>)
+        pub extern "C" fn statelab_state_v1() -> *const $crate::state::Table {
+            static TABLE: std::sync::OnceLock<$crate::state::Table> = std::sync::OnceLock::new();
+            TABLE.get_or_init($crate::state::table_of::<$layout>)
         }
     };
 }

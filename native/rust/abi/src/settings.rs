@@ -35,7 +35,8 @@ impl Settings {
 
     /// A mistake for every name that is not among the known ones.
     pub fn unknown(&self, known: &[&str]) -> Vec<String> {
+        let there = if known.is_empty() { "none".to_string() } else { known.join(", ") };
         let unknown = self.pairs.iter().filter(|(name, _)| !known.contains(&name.as_str()));
-        unknown.map(|(name, _)| format!("unknown option \"{name}\": there are {}", known.join(", "))).collect()
+        unknown.map(|(name, _)| format!("unknown option \"{name}\": there are {there}")).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! An account's bytes, by hand and back again.
 
-use statelab_state::{Account, EMPTY_CODE, Heap, MOST_ACCOUNT_BYTES, decode_account, encode_account};
+use statelab_abi::state::{Account, EMPTY_CODE, Heap, MOST_ACCOUNT_BYTES, decode_account, encode_account};
 
 #[global_allocator]
 static HEAP: Heap = Heap::new();

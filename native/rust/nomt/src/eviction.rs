@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use statelab_state::Result;
+use statelab_abi::state::Result;
 
 use crate::input::read_bytes;
 use crate::plan::PAGE_BYTES;

@@ -6,7 +6,7 @@
 //! file systems without a block device the kernel keeps no account.
 
 use nix::sys::resource::{UsageWho, getrusage};
-use statelab_state::{Error, Result};
+use statelab_abi::state::{Error, Result};
 
 /// The kernel counts in units of 512 bytes.
 const UNIT_BYTES: u64 = 512;

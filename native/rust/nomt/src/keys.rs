@@ -4,7 +4,7 @@
 //! slot's: both are uniform, and no two meet but by a collision of 256-bit hashes. A
 //! contract's slots therefore lie scattered over the whole tree.
 
-use statelab_state::{Hash, Value};
+use statelab_abi::state::{Hash, Value};
 
 /// A key path of NOMT's.
 pub type Path = [u8; 32];

@@ -35,7 +35,7 @@ mod words;
 use std::fs;
 
 use nomt::hasher::Blake3Hasher;
-use statelab_state::{Description, Error, Layout, Options, Profile, Result, Root, export, pinned};
+use statelab_abi::state::{Description, Error, Layout, Options, Profile, Result, Root, pinned};
 
 pub use crate::keys::{Path, account_path, number_path, slot_path};
 pub use crate::lookup::Lookup;
@@ -47,7 +47,7 @@ use crate::plan::{PROVE, Plan, VALUE};
 /// The layout.
 pub struct Nomt;
 
-export!(Nomt);
+statelab_abi::export_layout!(Nomt);
 
 /// NOMT as it is used here.
 type Database = nomt::Nomt<Blake3Hasher>;

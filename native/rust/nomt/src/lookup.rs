@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nomt::hasher::{Blake3Hasher, ValueHasher};
 use nomt::proof::{PathProof, PathProofTerminal};
-use statelab_state::{Account, Error, Hash, Reader, Result, Touched, Value, decode_account};
+use statelab_abi::state::{Account, Error, Hash, Reader, Result, Touched, Value, decode_account};
 
 use crate::keys::{self, Path};
 use crate::plan::PAGE_BYTES;

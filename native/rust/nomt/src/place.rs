@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use nomt::IoUringPermission;
-use statelab_state::{Error, Result};
+use statelab_abi::state::{Error, Result};
 
 use crate::plan::PAGE_BYTES;
 use crate::words::{Meaning, meaning};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use statelab_state::{Basis, Error, Memory, Options, Result};
+use statelab_abi::state::{Basis, Error, Memory, Options, Result};
 
 use crate::place::Sizes;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nomt::hasher::Blake3Hasher;
 use nomt::{FinishedSession, KeyReadWrite, Session, SessionParams};
-use statelab_state::{Account, EMPTY_CODE, Error, Hash, Head, Memory, Result, Slot, Stat, State, Unsettled, decode_account, encode_account};
+use statelab_abi::state::{Account, EMPTY_CODE, Error, Hash, Head, Memory, Result, Slot, Stat, State, Unsettled, decode_account, encode_account};
 
 use crate::Database;
 use crate::eviction::Eviction;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use model::{Folder, Model, Random, commit, open, options};
-use statelab_state::{Head, State};
+use statelab_abi::state::{Head, State};
 
 const WRITE_TO: &str = "STATELAB_NOMT_TEST_WRITE_TO";
 const ACCOUNTS: u64 = 2000;

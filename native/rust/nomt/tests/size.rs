@@ -5,8 +5,8 @@ mod model;
 use std::fs;
 
 use model::{Folder, hash, open, options};
+use statelab_abi::state::{Account, EMPTY_CODE, Reader, State};
 use statelab_nomt::{hash_table_buckets, stored_pages};
-use statelab_state::{Account, EMPTY_CODE, Reader, State};
 
 const VALUES: u64 = 75_000;
 

@@ -8,8 +8,8 @@ use model::{Folder, Model, hash, open, options};
 use nomt::SessionParams;
 use nomt::hasher::{Blake3Hasher, ValueHasher};
 use nomt::trie::LeafData;
+use statelab_abi::state::{Account, EMPTY_CODE, Error, Head, Layout, Reader, Settings, Slot, State, Touched, Value, encode_account};
 use statelab_nomt::{Nomt, account_path};
-use statelab_state::{Account, EMPTY_CODE, Error, Head, Layout, Reader, Settings, Slot, State, Touched, Value, encode_account};
 
 const ACCOUNTS: u64 = 300;
 
@@ -200,7 +200,7 @@ fn lookups_of_many_threads_go_on_beside_commits() {
 #[test]
 fn openings_that_cannot_be_are_told_apart() {
     let folder = Folder::new("openings");
-    let code = |options: statelab_state::Options| match Nomt::open(&options) {
+    let code = |options: statelab_abi::state::Options| match Nomt::open(&options) {
         Ok(_) => panic!("opened"),
         Err(why) => why,
     };

@@ -15,7 +15,7 @@ use commonware_storage::qmdb::any::unordered::fixed::Update;
 use commonware_storage::qmdb::floor::Proportional;
 use commonware_storage::qmdb::{self, current};
 use commonware_storage::translator::EightCap;
-use statelab_state::{Error, Hash, Result};
+use statelab_abi::state::{Error, Hash, Result};
 
 use crate::HEAP;
 use crate::keys::{self, Key, OPERATION_BYTES, Record};

@@ -5,7 +5,7 @@
 
 use commonware_cryptography::{Hasher as _, Sha256};
 use commonware_utils::sequence::FixedBytes;
-use statelab_state::{Account, Hash, MOST_ACCOUNT_BYTES, Value as SlotValue, decode_account, encode_account};
+use statelab_abi::state::{Account, Hash, MOST_ACCOUNT_BYTES, Value as SlotValue, decode_account, encode_account};
 
 /// A key of QMDB's.
 pub type Key = FixedBytes<32>;

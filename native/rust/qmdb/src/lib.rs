@@ -38,7 +38,7 @@ mod plan;
 mod runtime;
 mod state;
 
-use statelab_state::{Description, Heap, Layout, Options, Profile, Result, Root, export, pinned};
+use statelab_abi::state::{Description, Heap, Layout, Options, Profile, Result, Root, pinned};
 
 pub use crate::keys::OPERATION_BYTES;
 pub use crate::lookup::Lookup;
@@ -53,7 +53,7 @@ static HEAP: Heap = Heap::new();
 /// The layout.
 pub struct Qmdb;
 
-export!(Qmdb);
+statelab_abi::export_layout!(Qmdb);
 
 impl Layout for Qmdb {
     type State = Opened;

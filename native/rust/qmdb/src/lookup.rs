@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use statelab_state::{Account, Error, Hash, Reader, Result, Touched, Value};
+use statelab_abi::state::{Account, Error, Hash, Reader, Result, Touched, Value};
 
 use crate::keys::{self, Key, Record};
 use crate::state::Shared;

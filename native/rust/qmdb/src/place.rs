@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use statelab_state::{Error, Options, Result};
+use statelab_abi::state::{Error, Options, Result};
 
 use crate::plan;
 

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::thread;
 
-use statelab_state::{Options, Settings};
+use statelab_abi::state::{Options, Settings};
 
 pub const VALUE: &str = "value";
 pub const PROVE: &str = "prove";

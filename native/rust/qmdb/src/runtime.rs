@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use commonware_runtime::tokio::{Config, Context, Runner};
 use commonware_runtime::{Metrics as _, Runner as _};
-use statelab_state::{Error, Result};
+use statelab_abi::state::{Error, Result};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 

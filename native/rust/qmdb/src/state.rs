@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use statelab_state::{Account, Basis, EMPTY_CODE, Error, Hash, Head, Memory, Options, Result, Slot, Stat, State, Unsettled};
+use statelab_abi::state::{Account, Basis, EMPTY_CODE, Error, Hash, Head, Memory, Options, Result, Slot, Stat, State, Unsettled};
 
 use crate::HEAP;
 use crate::database::{self, Database, QmdbError};

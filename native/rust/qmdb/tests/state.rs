@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use statelab_abi::state::{Account, EMPTY_CODE, Error, Hash, Head, Layout as _, Options, Reader as _, Settings, Slot, State as _, Value};
 use statelab_qmdb::{OPERATION_BYTES, Opened, Qmdb};
-use statelab_state::{Account, EMPTY_CODE, Error, Hash, Head, Layout as _, Options, Reader as _, Settings, Slot, State as _, Value};
 
 /// A folder that is gone when the test is.
 struct Folder(PathBuf);

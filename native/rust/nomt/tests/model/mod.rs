@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use statelab_abi::state::{Account, EMPTY_CODE, Hash, Layout, Options, Reader, Settings, Slot, State, Value, encode_account};
 use statelab_nomt::{Nomt, account_path, number_path, slot_path};
-use statelab_state::{Account, EMPTY_CODE, Hash, Layout, Options, Reader, Settings, Slot, State, Value, encode_account};
 
 /// A folder on the disk, whatever the temporary folder is on.
 pub struct Folder(pub PathBuf);

@@ -1,4 +1,4 @@
-use statelab_state::{Options, Settings};
+use statelab_abi::state::{Options, Settings};
 
 use super::*;
 use crate::place;

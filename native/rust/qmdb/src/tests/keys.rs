@@ -1,4 +1,4 @@
-use statelab_state::EMPTY_CODE;
+use statelab_abi::state::EMPTY_CODE;
 
 use super::*;
 

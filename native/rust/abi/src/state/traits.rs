@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::{Account, Description, Hash, Head, Memory, Options, Result, Slot, Stat, Touched, Unsettled, Value};
+use crate::state::{Account, Description, Hash, Head, Options, Slot, Touched, Value};
+use crate::{Memory, Result, Stat, Unsettled};
 
 /// Opens states. Implementations hold no state of their own.
 pub trait Layout: 'static {

@@ -1,7 +1,7 @@
 //! How an account is kept as bytes, for layouts that keep any bytes: both numbers without
 //! leading zeros, and no hash where there is no code.
 
-use crate::{Account, EMPTY_CODE};
+use crate::state::{Account, EMPTY_CODE};
 
 /// An account never takes more bytes.
 pub const MOST_ACCOUNT_BYTES: usize = 2 + 8 + 32 + 32;

@@ -2,16 +2,20 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use statelab_state::{
-    Account, Basis, Description, EMPTY_CODE, Error, FAILED, Hash, Head, LOCKED, Layout, MISSING, Memory, NOT_A_DATABASE, OK, Options, Profile,
-    RawError, RawMemory, RawOptions, RawSetting, RawSettling, RawTouched, Reader, Result, Root, Slot, Stat, State, Table, Touched, Unsettled, Value,
-    WORKING, pinned,
+use statelab_abi::state::{
+    Account, Basis, Description, EMPTY_CODE, Error, Hash, Head, Layout, Memory, Options, Profile, RawOptions, RawProfile, RawTouched, Reader, Result,
+    Root, Slot, Stat, State, Table, Touched, Unsettled, Value, pinned,
 };
+use statelab_abi::{FAILED, LOCKED, MISSING, NOT_A_DATABASE, OK, RawMemory, RawSetting, RawSettling, WORKING};
+
+use common::{Assertions, no_error, same, text};
+
+mod common;
 
 struct Map;
 
@@ -122,18 +126,10 @@ impl Reader for Lookup {
     }
 }
 
-statelab_state::export!(Map);
+statelab_abi::export_layout!(Map);
 
 fn table() -> &'static Table {
     unsafe { &*statelab_state_v1() }
-}
-
-fn no_error() -> RawError {
-    RawError { text: [0x7f; statelab_state::ERROR_BYTES] }
-}
-
-fn text(at: *const c_char) -> &'static str {
-    unsafe { CStr::from_ptr(at) }.to_str().unwrap()
 }
 
 fn options(directory: &CStr, profile: &CStr, settings: &[RawSetting]) -> RawOptions {
@@ -251,39 +247,24 @@ fn what_goes_wrong_becomes_a_sentence() {
         assert_eq!((t.change)(state, &[1; 32], &account, &slot, 1, &mut error), FAILED);
         assert_eq!(text(error.text.as_ptr()), "change an account: a slot's value is not of 0 to 32 bytes");
         assert_eq!((t.change)(state, &[1; 32], null(), null(), 0, &mut error), FAILED);
-        assert_eq!(text(error.text.as_ptr()), "the layout panicked: this map deletes nothing");
+        assert_eq!(text(error.text.as_ptr()), "the library panicked: this map deletes nothing");
         assert_eq!((t.close)(state, &mut error), OK);
     }
 }
 
-/// Has a C compiler hold our structs against the header.
 #[test]
 fn the_structs_are_the_headers() {
-    use statelab_state as rust;
-    use std::fmt::Write as _;
-    use std::mem::offset_of;
-
-    let mut c = String::from("#include \"statelab_state.h\"\n");
-    macro_rules! same {
-        ($c:literal, $rust:ty $(, $at:ident)*) => {
-            writeln!(c, "_Static_assert(sizeof({}) == {}, \"size\");", $c, size_of::<$rust>()).unwrap();
-            $(writeln!(c, "_Static_assert(offsetof({}, {}) == {}, \"offset\");", $c, stringify!($at), offset_of!($rust, $at)).unwrap();)*
-        };
-    }
-    same!("statelab_hash", Hash);
-    same!("statelab_error", rust::RawError, text);
-    same!("statelab_account", rust::Account, nonce, balance, code);
-    same!("statelab_slot", rust::Slot, key, value);
-    writeln!(c, "_Static_assert(offsetof(statelab_slot, value_bytes) == 64, \"offset\");").unwrap();
-    same!("statelab_setting", rust::RawSetting, name, value);
-    same!("statelab_profile", rust::RawProfile, name, about);
-    same!("statelab_touched", rust::RawTouched, nodes, pages);
-    same!("statelab_settling", rust::RawSettling, pending_bytes, jobs);
-    same!("statelab_stat", rust::RawStat, name, value);
-    same!("statelab_memory", rust::RawMemory, basis, bytes);
+    let mut c = Assertions::of("statelab_state.h");
+    same!(c, "statelab_hash", Hash);
+    same!(c, "statelab_account", Account, nonce, balance, code);
+    same!(c, "statelab_slot", Slot, key, value);
+    c.add("offsetof(statelab_slot, value_bytes) == 64");
+    same!(c, "statelab_profile", RawProfile, name, about);
+    same!(c, "statelab_touched", RawTouched, nodes, pages);
     same!(
+        c,
         "statelab_state_options",
-        rust::RawOptions,
+        RawOptions,
         directory,
         profile,
         create,
@@ -295,6 +276,7 @@ fn the_structs_are_the_headers() {
         settings
     );
     same!(
+        c,
         "statelab_layout",
         Table,
         abi,
@@ -322,26 +304,7 @@ fn the_structs_are_the_headers() {
         memory,
         effective
     );
-    for (name, ours) in [
-        ("STATELAB_STATE_ABI", rust::ABI as i32),
-        ("STATELAB_OK", OK),
-        ("STATELAB_MISSING", MISSING),
-        ("STATELAB_WORKING", WORKING),
-        ("STATELAB_FAILED", FAILED),
-        ("STATELAB_LOCKED", LOCKED),
-        ("STATELAB_NOT_A_DATABASE", NOT_A_DATABASE),
-    ] {
-        writeln!(c, "_Static_assert({name} == {ours}, \"{name}\");").unwrap();
-    }
-
-    let source = std::env::temp_dir().join(format!("statelab-state-{}.c", std::process::id()));
-    std::fs::write(&source, c).unwrap();
-    // Of this clone: one that is gone may have compiled the test.
-    let headers = std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the test") + "/../..";
-    let output = std::process::Command::new("cc").args(["-std=c11", "-fsyntax-only", "-I", &headers]).arg(&source).output();
-    std::fs::remove_file(&source).unwrap();
-    let output = output.expect("run the C compiler");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    c.hold("STATELAB_STATE_ABI", statelab_abi::state::ABI);
 }
 
 #[test]
