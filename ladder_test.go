@@ -189,7 +189,7 @@ var ladder = []rung{
 			"internal/base/setting", "internal/base/unit", "internal/base/workload", "internal/chain/accesses", "internal/chain/changeset",
 			"internal/chain/mpt", "internal/explain/advise", "internal/explain/compare", "internal/explain/engines",
 			"internal/explain/iavlbench", "internal/explain/kinds", "internal/explain/kvdblog", "internal/explain/promexport",
-			"internal/explain/publish", "internal/explain/report", "internal/explain/serve", "internal/model/cachesim",
+			"internal/explain/publish", "internal/explain/report", "internal/explain/serve", "internal/model/cachesim", "internal/model/difference",
 			"internal/model/gas", "internal/model/lsm", "internal/model/predict", "internal/model/trace", "internal/observe/dbformat",
 			"internal/observe/host", "internal/plan", "internal/plan/estimate", "internal/plan/experiment", "internal/plan/layouts",
 			"internal/plan/replays", "internal/plan/runners", "internal/plan/slurm", "internal/plan/sweep", "internal/run/bench",

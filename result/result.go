@@ -270,6 +270,7 @@ type Figures struct {
 	GetsPerSecond float64 `json:"gets_per_second"`
 
 	BlockReadsPerGet          *float64           `json:"block_reads_per_get,omitempty"`
+	BlockReadsError           *float64           `json:"block_reads_per_get_error,omitempty"` // standard error of it that the choice of keys gives
 	BlockReadsPerGetByType    map[string]float64 `json:"block_reads_per_get_by_type,omitempty"`
 	BlockReadsPerGetByLevel   map[string]float64 `json:"block_reads_per_get_by_level,omitempty"` // "L0".."L6", "unknown"
 	BlockAccessesPerGet       *float64           `json:"block_accesses_per_get,omitempty"`

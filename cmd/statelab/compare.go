@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/compare"
+	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -66,7 +67,8 @@ Gets, page cache, machine). Sweeps are compared at the settings that both have.
   statelab compare OLD NEW --bench old-new.txt     (lines that benchstat reads)
 
 Block reads of one thread with equal seeds repeat exactly: one run each shows a change.
-Other figures need at least 5 runs each, and get an interval by a Mann-Whitney test.
+Times and rates need at least 5 runs each that took turns, in one sweep or with --run,
+and get an interval by a Mann-Whitney test.
 With --run, compare measures both settings in turns until every figure is decided,
 for at most --repeats pairs. Settings are flags of statelab sweep without dashes;
 flags outside the quotes apply to both sides.`,
@@ -236,7 +238,11 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	}
 	c.names = settings
 	found, pairs, err := a.takeTurns(c, sides, limits, most, margin)
-	if err != nil {
+	switch {
+	case found != nil && errors.Is(err, errInterrupted):
+		a.progress().Say("interrupted after %d pairs, which say:", pairs)
+		return errors.Join(err, a.tellComparison(c, found, limits))
+	case err != nil:
 		return errors.Join(err, leaveNoTrace(out, engine.CodeOf(err), sides[:]))
 	}
 	a.progress().Say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
@@ -303,13 +309,12 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 			})
 			p.Done()
 			switch {
-			case so.Status == result.Interrupted:
-				if pair == 1 {
-					p.Say("interrupted before the first pair was complete: nothing can be judged; run the command again")
-				} else {
-					p.Say("interrupted after %d pairs: statelab compare %s %s judges them", pair-1, sides[0].folder, sides[1].folder)
-				}
+			case so.Status == result.Interrupted && pair == 1:
+				p.Say("interrupted before the first pair was complete: nothing can be judged; run the command again")
 				return nil, 0, errInterrupted
+			case so.Status == result.Interrupted:
+				found, err := c.judge(0, margin, sides[0].folder, sides[1].folder)
+				return found, pair - 1, errors.Join(errInterrupted, err)
 			case err != nil:
 				return nil, 0, err
 			case so.Status != result.OK:
@@ -324,7 +329,7 @@ func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, mos
 		if pair != 1 && !slices.Contains(at, pair) {
 			continue
 		}
-		found, err := c.judge(compare.Alpha/float64(len(at)), margin, sides[0].folder, sides[1].folder)
+		found, err := c.judge(difference.Alpha/float64(len(at)), margin, sides[0].folder, sides[1].folder)
 		if err != nil || pair == most || found.Decided(names...) {
 			return found, pair, err
 		}

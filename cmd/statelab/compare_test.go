@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/explain/compare"
+	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/result"
 )
 
@@ -34,10 +35,10 @@ func TestCompareRun(t *testing.T) {
 	}
 	c, out := judge(ip2*8/10, ip2*13/10)
 	f := c.Pairs[0].Figures[0]
-	if c.Pairs[0].Runs != [2]int{1, 1} || f.Name != "block_reads_per_get" || f.Verdict != compare.Changed || f.Better == nil || !*f.Better {
+	if c.Pairs[0].Runs != [2]int{1, 1} || f.Name != "block_reads_per_get" || f.Verdict != difference.Changed || f.Better == nil || !*f.Better {
 		t.Errorf("%+v", c.Pairs[0])
 	}
-	if c, _ := judge(ip2*8/10, ip2*8/10); c.Pairs[0].Figures[0].Verdict != compare.Same || len(c.Pairs[0].Differs) > 0 {
+	if c, _ := judge(ip2*8/10, ip2*8/10); c.Pairs[0].Figures[0].Verdict != difference.Same || len(c.Pairs[0].Differs) > 0 {
 		t.Errorf("%+v", c.Pairs[0])
 	}
 	a, b := filepath.Join(out, "a"), filepath.Join(out, "b")

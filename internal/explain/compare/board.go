@@ -169,22 +169,24 @@ func (b *Board) rank() {
 	})
 	for i := range b.Rows[1:] {
 		row := &b.Rows[i+1]
-		judged, err := pair{a: b.Rows[0].group, b: row.group}.judge("", "", Options{Alpha: Alpha / float64(len(b.Rows)-1), Margin: Margin})
+		judged, err := pair{a: b.Rows[0].group, b: row.group}.judge("", "", Options{Alpha: difference.Alpha / float64(len(b.Rows)-1), Margin: difference.Margin})
 		at := slices.IndexFunc(judged.Figures, func(f Figure) bool { return f.Name == b.metric.name })
 		if err != nil || at < 0 {
 			row.Verdict = "not compared: its runs were made under different conditions"
 			continue
 		}
 		switch f := judged.Figures[at]; {
-		case f.Verdict == Same:
+		case f.Verdict == difference.Same:
 			row.Verdict = "the same as the first"
+		case f.Within:
+			row.Verdict = "differs from the first by less than matters (" + percent(difference.Margin) + " %)"
 		case f.Certain() && f.Relative:
 			row.Verdict = fmt.Sprintf("%s %% %s than the first", strings.TrimPrefix(signed(f.Change, percent), "−"),
 				b.metric.direction(f.Change))
 			row.Verdict = strings.TrimPrefix(row.Verdict, "+")
 		case f.Certain():
 			row.Verdict = "differs from the first"
-		case f.Verdict == string(difference.CannotTell):
+		case f.Verdict == difference.CannotTell:
 			row.Verdict = "cannot tell from the first: " + f.needs(0)
 		default:
 			row.Verdict = "no difference from the first found"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -12,23 +13,11 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Alpha is the probability that is accepted of calling any figure of two equal groups of
-// runs different: it is shared by all figures of a pair that need statistics.
-const Alpha = 0.05
-
-// Margin is the usual one of Options.
-const Margin = 0.02
-
-// Verdicts on a figure. Those of statistics are of package difference.
-const (
-	Same    = "same"    // exact counts that are equal
-	Changed = "changed" // exact counts that are not
-)
-
 // Methods by which figures are compared.
 const (
-	Exact = "exact count"
-	Test  = "Mann-Whitney test"
+	Exact  = "exact count"
+	Test   = "Mann-Whitney test"
+	ByKeys = "chance of the keys"
 )
 
 // Schema is the version of a comparison's JSON.
@@ -57,29 +46,33 @@ type Pair struct {
 	Shared    float64      `json:"alpha"` // of each figure
 	PerFigure int          `json:"figures_with_statistics"`
 
-	twoDatabases bool // of different shape
-	margin       float64
+	shapes string // of two databases that differ in it
+	turns  bool   // the sides took turns
+	margin float64
 }
 
 // Figure is a verdict on one figure.
 type Figure struct {
-	Name    string    `json:"name"`
-	Verdict string    `json:"verdict"`
-	Method  string    `json:"method"`
-	A       float64   `json:"baseline_median"` // of an even number of runs the worse of the two in the middle
-	B       float64   `json:"compared_median"`
-	Values  [2]Values `json:"values"`
+	Name    string             `json:"name"`
+	Verdict difference.Verdict `json:"verdict"`
+	Reason  difference.Reason  `json:"reason,omitempty"` // of cannot_tell
+	Method  string             `json:"method"`
+	A       float64            `json:"baseline_median"` // of an even number of runs the worse of the two in the middle
+	B       float64            `json:"compared_median"`
+	Values  [2]Values          `json:"values"`
 	// Change is B's over A's, as a share where relative is true, else B - A.
 	Change   float64 `json:"change"`
 	Low      float64 `json:"change_low"`
 	High     float64 `json:"change_high"`
 	Relative bool    `json:"relative"`
 	P        float64 `json:"p,omitempty"`
-	Needs    int     `json:"needs_runs,omitempty"` // in each group, about; of cannot_tell
-	Better   *bool   `json:"better,omitempty"`     // of a difference
+	Needs    int     `json:"needs_runs,omitempty"`       // in each group, about; of cannot_tell
+	Longer   float64 `json:"needs_times_gets,omitempty"` // so many times as many Gets, about; of cannot_tell
+	Within   bool    `json:"within_margin,omitempty"`    // of a difference that is too small to matter
+	Better   *bool   `json:"better,omitempty"`           // of one that is not
 
 	metric metric
-	few    bool // so few runs that they give no interval
+	few    bool // there is no interval
 }
 
 // Values are a figure's of all runs.
@@ -95,7 +88,7 @@ type Options struct {
 // Of compares sides with the first one.
 func Of(sides []Side, o Options) (*Comparison, error) {
 	c := &Comparison{Schema: Schema, sides: sides}
-	o.Alpha = cmp.Or(o.Alpha, Alpha)
+	o.Alpha = cmp.Or(o.Alpha, difference.Alpha)
 	for _, side := range sides[1:] {
 		if a, b := sides[0].kind(), side.kind(); a != b {
 			return nil, fmt.Errorf("%s holds %s, %s holds %s: they have no figure in common", sides[0].Name, a, side.Name, b)
@@ -160,12 +153,11 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 	first, second := p.a.Runs[0], p.b.Runs[0]
 	out.Differs = changed(first, second)
 	if x, y := first.Database, second.Database; x.Dir != y.Dir && (x.Bytes != y.Bytes || x.Files != y.Files) {
-		out.twoDatabases = true
-		out.Notes = append(out.Notes, fmt.Sprintf("the databases differ in shape (%s): loading again gives slightly other counts", shapes(x, y)))
+		out.shapes = shapes(x, y)
 	}
-	if share := busiest(append(slices.Clone(p.a.Runs), p.b.Runs...)); share > 0.2 {
-		out.Notes = append(out.Notes, fmt.Sprintf("other processes used up to %.0f %% of the processors during these runs: "+
-			"times are less certain, counts are not affected", 100*share))
+	out.turns = p.tookTurns()
+	if share := busiest(append(slices.Clone(p.a.Runs), p.b.Runs...)); share > 0.2 && out.turns {
+		out.Notes = append(out.Notes, fmt.Sprintf("Other processes used up to %.0f %% of the processors meanwhile", 100*share))
 	}
 	for _, m := range metrics() {
 		f := Figure{Name: m.name, metric: m, Values: [2]Values{values(m, p.a.Runs), values(m, p.b.Runs)}}
@@ -174,7 +166,7 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 		}
 		f.A, f.B = m.middle(f.Values[0]), m.middle(f.Values[1])
 		f.Method = Test
-		if m.count && p.repeatsExactly(f) {
+		if m.count && p.sameKeys() && p.repeats(f) {
 			f.Method = Exact
 		} else if f.A == 0 && f.B == 0 {
 			continue // nothing of it happened
@@ -185,28 +177,24 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 	}
 	out.Shared = o.Alpha / float64(max(1, out.PerFigure))
 	for i := range out.Figures {
-		out.Figures[i].judge(out.Shared, o.Margin)
+		out.Figures[i].judge(p, difference.Rule{Alpha: out.Shared, Turns: out.turns}, o.Margin)
 	}
 	return out, nil
 }
 
-func (f *Figure) judge(alpha, margin float64) {
-	if f.Method == Exact {
-		f.Verdict, f.Relative = Same, f.A > 0
-		if f.Change = f.B - f.A; f.Relative {
-			f.Change /= f.A
-		}
-		f.Low, f.High = f.Change, f.Change
-		if f.Change != 0 {
-			f.Verdict = Changed
-		}
-	} else {
-		r := difference.Compare(f.Values[0], f.Values[1], alpha)
-		f.few = r.Verdict == difference.CannotTell
-		r = r.Within(f.metric.edge(margin, f.A, f.B, r.Relative))
-		f.Verdict, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = string(r.Verdict), r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
+// judge asks the rule of all comparisons (model/difference).
+func (f *Figure) judge(p pair, rule difference.Rule, margin float64) {
+	rule.Exact = f.Method == Exact
+	rule.Machine = !f.metric.count || !p.repeats(*f)
+	rule.Edge = func(relative bool) float64 { return f.metric.edge(margin, f.A, f.B, relative) }
+	r := difference.Decide(p.a.sample(f.Values[0]), p.b.sample(f.Values[1]), rule)
+	if r.ByKeys {
+		f.Method = ByKeys
 	}
-	if f.Certain() {
+	f.few = !r.Interval
+	f.Verdict, f.Reason, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = r.Verdict, r.Reason, r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
+	f.Longer, f.Within = r.Longer, r.Certain() && !r.Matters
+	if r.Matters {
 		better := f.metric.better(f.Change)
 		f.Better = &better
 	}
@@ -214,25 +202,86 @@ func (f *Figure) judge(alpha, margin float64) {
 
 // Certain tells whether the figure differs beyond chance.
 func (f Figure) Certain() bool {
-	return f.Verdict == Changed || f.Verdict == string(difference.Differs)
+	return f.Verdict == difference.Changed || f.Verdict == difference.Differs
 }
 
-// repeatsExactly tells whether a count is a property of the settings: one thread that
-// asks for the same keys, nobody that writes, and no repeat that gave another count.
-func (p pair) repeatsExactly(f Figure) bool {
-	of := p.a.Runs[0].Workload
-	for _, run := range append(slices.Clone(p.a.Runs), p.b.Runs...) {
-		w := run.Workload
-		if w.Threads > 1 || run.Figures.Puts > 0 || w.Seed != of.Seed || w.WarmupGets != of.WarmupGets || run.Absent["seed"] != "" {
-			return false
-		}
+// keys names what keys a run asked for: with equal seeds and warm-ups, the same ones. Those of a tool
+// that records no seed are its own.
+func keys(r *result.Run) string {
+	if r.Absent["seed"] != "" {
+		return fmt.Sprintf("%p", r)
 	}
-	for _, group := range f.Values {
-		if slices.Min(group) != slices.Max(group) {
-			return false
+	return fmt.Sprint(r.Workload.Seed, r.Workload.WarmupGets)
+}
+
+// sample is a figure of the runs with the chance that their keys give it. What reads more blocks is
+// as much slower at the most, so of any figure the chance is taken to be as large a share as of block reads.
+func (g Group) sample(values Values) difference.Sample {
+	s := difference.Sample{Values: values}
+	for i, run := range g.Runs {
+		s.Streams = append(s.Streams, keys(run))
+		f := run.Figures
+		if f.BlockReadsPerGet == nil || f.BlockReadsError == nil {
+			continue
+		}
+		share := 0.
+		if *f.BlockReadsPerGet > 0 {
+			share = *f.BlockReadsError / *f.BlockReadsPerGet
+		}
+		s.Chance = append(s.Chance, share*values[i])
+	}
+	if len(s.Chance) < len(g.Runs) {
+		s.Chance = nil
+	}
+	return s
+}
+
+// sameKeys tells whether all runs asked for the same keys.
+func (p pair) sameKeys() bool {
+	return !slices.ContainsFunc(slices.Concat(p.a.Runs, p.b.Runs), func(run *result.Run) bool {
+		return keys(run) != keys(p.a.Runs[0])
+	})
+}
+
+// repeats tells whether a count is a property of the settings and keys: one thread, nobody that writes, and no
+// repeat that gave another count.
+func (p pair) repeats(f Figure) bool {
+	for side, g := range []Group{p.a, p.b} {
+		counts := map[string]float64{}
+		for i, run := range g.Runs {
+			before, known := counts[keys(run)]
+			if run.Workload.Threads > 1 || run.Figures.Puts > 0 || known && before != f.Values[side][i] {
+				return false
+			}
+			counts[keys(run)] = f.Values[side][i]
 		}
 	}
 	return true
+}
+
+// tookTurns tells whether the runs of the sides alternated, so that what changed on the machine
+// meanwhile met both alike. Runs in turns change sides about as often as one of them has runs, and
+// so do runs in a random order; two folders that were measured one after the other change once.
+func (p pair) tookTurns() bool {
+	type turn struct {
+		at    time.Time
+		first bool
+	}
+	var turns []turn
+	for _, run := range p.a.Runs {
+		turns = append(turns, turn{run.Started, true})
+	}
+	for _, run := range p.b.Runs {
+		turns = append(turns, turn{run.Started, false})
+	}
+	slices.SortStableFunc(turns, func(x, y turn) int { return x.at.Compare(y.at) })
+	changes := 0
+	for i := range turns[1:] {
+		if turns[i].first != turns[i+1].first {
+			changes++
+		}
+	}
+	return 3*changes >= 2*min(len(p.a.Runs), len(p.b.Runs))
 }
 
 func values(m metric, runs []*result.Run) (all Values) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/result"
@@ -58,9 +59,32 @@ func devices(name string, reads ...float64) Side {
 	return side
 }
 
-func extraRead(r *result.Run) {
-	more := *r.Figures.BlockReadsPerGet + 1
-	r.Figures.BlockReadsPerGet = &more
+func moreReads(by float64) func(*result.Run) {
+	return func(r *result.Run) { r.Figures.BlockReadsPerGet = new(*r.Figures.BlockReadsPerGet + by) }
+}
+
+func extraRead(r *result.Run) { moreReads(1)(r) }
+
+// keysOf are of a seed, and give block reads an error.
+func keysOf(seed uint64, error float64) func(*result.Run) {
+	return func(r *result.Run) { r.Workload.Seed, r.Figures.BlockReadsError = seed, &error }
+}
+
+func startedIn(year int) func(*result.Run) {
+	return func(r *result.Run) { r.Started = time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+}
+
+// inTurns gives runs without one the times of A B, A B, ...
+func inTurns(sides []Side) {
+	for n, side := range sides {
+		for _, g := range side.Groups {
+			for i, run := range g.Runs {
+				if run.Started.IsZero() {
+					run.Started = time.Unix(int64(10*i+n+1), 0)
+				}
+			}
+		}
+	}
 }
 
 func find(t *testing.T, c *Comparison, name string) Figure {
@@ -76,7 +100,8 @@ func find(t *testing.T, c *Comparison, name string) Figure {
 
 func compared(t *testing.T, sides ...Side) *Comparison {
 	t.Helper()
-	c, err := Of(sides, Options{Margin: Margin})
+	inTurns(sides)
+	c, err := Of(sides, Options{Margin: difference.Margin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,33 +110,51 @@ func compared(t *testing.T, sides ...Side) *Comparison {
 
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
-		name, figure, verdict, sentence string
-		a, b                            Side
+		name, figure string
+		verdict      difference.Verdict
+		sentence     string
+		a, b         Side
 	}{
-		{"an extra read, one run each", "block_reads_per_get", Changed, "40 % more block reads per Get (exact count, 1 run each; 2.50 and 3.50)",
+		{"an extra read, one run each", "block_reads_per_get", difference.Changed, "40 % more block reads per Get (exact count, 1 run each; 2.50 and 3.50)",
 			group("a", 1, 1000), group("b", 1, 1000, extraRead)},
-		{"the same count", "block_reads_per_get", Same, "the same block reads per Get: 2.50 (exact count)", group("a", 1, 1000), group("b", 1, 1500)},
-		{"two threads are no exact count", "block_reads_per_get", string(difference.CannotTell),
+		{"the same count", "block_reads_per_get", difference.Same, "the same block reads per Get: 2.50 (exact count)", group("a", 1, 1000), group("b", 1, 1500)},
+		{"two threads are no exact count", "block_reads_per_get", difference.CannotTell,
 			"block reads per Get: cannot tell: needs 5 runs each, has 2: --repeats 5 (middle runs 2.50 and 3.50)",
 			group("a", 2, 1000, func(r *result.Run) { r.Workload.Threads = 2 }), group("b", 2, 1000, func(r *result.Run) { r.Workload.Threads = 2 }, extraRead)},
-		{"other seeds are no exact count", "block_reads_per_get", string(difference.CannotTell),
-			"block reads per Get: cannot tell: needs 5 runs each, has 1: --repeats 5 (2.50 and 3.50)",
+		{"other seeds are no exact count", "block_reads_per_get", difference.CannotTell,
+			"block reads per Get: cannot tell: the keys differ, and the runs do not say how much that matters: give both the same --seed (2.50 and 3.50)",
 			group("a", 1, 1000), group("b", 1, 1000, func(r *result.Run) { r.Workload.Seed = 2 }, extraRead)},
-		{"faster", "gets_per_second", string(difference.Differs), "20 % more Gets per second (95 % CI 18 to 23 %, 10 runs each; middle runs 1,020 and 1,226)",
+		{"faster", "gets_per_second", difference.Differs, "20 % more Gets per second (95 % CI 18 to 23 %, 10 runs each; middle runs 1,020 and 1,226)",
 			group("a", 10, 1000), group("b", 10, 1202)},
-		{"slower", "service_p99_ns", string(difference.Differs), "20 % higher p99 service time (95 % CI 18 to 22 %, 10 runs each; middle runs 2,941 us and 3,529 us)",
+		{"slower", "service_p99_ns", difference.Differs, "20 % higher p99 service time (95 % CI 18 to 22 %, 10 runs each; middle runs 2,941 us and 3,529 us)",
 			group("a", 10, 1000), group("b", 10, 1000/1.2)},
-		{"noise", "gets_per_second", string(difference.NotFound),
+		{"noise", "gets_per_second", difference.NotFound,
 			"no difference found in Gets per second (95 % CI −1.0 to +1.1 %, 20 runs each; middle runs 1,021 and 1,021)", group("a", 20, 1000), group("b", 20, 1000.5)},
-		{"an interval wider than the margin", "gets_per_second", string(difference.CannotTell),
+		{"an interval wider than the margin", "gets_per_second", difference.CannotTell,
 			"Gets per second: cannot tell: needs about 11 runs each, has 10: --repeats 11 (95 % CI −1.9 to +2.1 %, 10 runs each; middle runs 1,020 and 1,021)",
 			group("a", 10, 1000), group("b", 10, 1000.5)},
-		{"an interval much wider than the margin", "gets_per_second", string(difference.CannotTell),
-			"Gets per second: cannot tell: needs about 6,700 runs each, has 10: measure longer runs, or on a quieter machine " +
+		{"an interval much wider than the margin", "gets_per_second", difference.CannotTell,
+			"Gets per second: cannot tell: the runs scatter too much: measure longer ones, or on a quieter machine " +
 				"(95 % CI −40 to +67 %, 10 runs each; middle runs 1,889 and 1,891)", noisy("a", 10, 1000), noisy("b", 10, 1001)},
-		{"device reads that no decision depends on", "device_reads_per_get", string(difference.NotFound),
-			"no difference found in device reads per Get (95 % CI −0.0000300 to +0.0000200, 5 runs each; middle runs 0.0000100 and 0.0000100)",
+		{"device reads that no decision depends on", "device_reads_per_get", difference.NotFound,
+			"no difference found in device reads per Get (at most 0.0010 either way with 95 % confidence, 5 runs each; middle runs 0.0000 and 0.0000)",
 			devices("a", 0, 0.00002, 0.00001, 0.00003, 0), devices("b", 0.00001, 0, 0, 0.00002, 0.00002)},
+		{"one extra read in a thousand Gets", "block_reads_per_get", difference.Changed,
+			"0.040 % more block reads per Get, too little to matter (exact count, 1 run each; 2.50000 and 2.50100)",
+			group("a", 1, 1000), group("b", 1, 1000, moreReads(0.001))},
+		{"copies of other keys", "block_reads_per_get", difference.NotFound,
+			"no difference found in block reads per Get (95 % CI −0.31 to +0.39 %, the chance in the keys, 6 runs each; 2.50 and 2.50)",
+			group("a", 6, 1000, keysOf(1, 0.002)), group("b", 6, 1000, keysOf(2, 0.002), moreReads(0.001))},
+		{"too few other keys", "block_reads_per_get", difference.CannotTell,
+			"block reads per Get: cannot tell: the keys differ by chance: give both the same --seed, or about 13 times as many Gets " +
+				"(95 % CI −6.3 to +7.6 %, the chance in the keys, 6 runs each; 2.50 and 2.51)",
+			group("a", 6, 1000, keysOf(1, 0.04)), group("b", 6, 1000, keysOf(2, 0.04), moreReads(0.01))},
+		{"an extra read of other keys", "block_reads_per_get", difference.Differs,
+			"40 % more block reads per Get (95 % CI 36 to 44 %, the chance in the keys, 6 runs each; 2.50 and 3.50)",
+			group("a", 6, 1000, keysOf(1, 0.02)), group("b", 6, 1000, keysOf(2, 0.02), extraRead)},
+		{"one side after the other", "gets_per_second", difference.CannotTell,
+			"Gets per second: cannot tell: its runs did not take turns (middle runs 1,020 and 1,226)",
+			group("a", 10, 1000, startedIn(2020)), group("b", 10, 1202, startedIn(2021))},
 	} {
 		result := compared(t, c.a, c.b)
 		f := find(t, result, c.figure)
@@ -124,12 +167,12 @@ func TestVerdicts(t *testing.T) {
 func TestDifferentConditionsAreRefused(t *testing.T) {
 	a := group("a", 1, 1000)
 	b := group("b", 1, 1000, func(r *result.Run) { r.Workload.Keys, r.PageCache, r.Host.CPU = 2000, "cold", "Other" })
-	_, err := Of([]Side{a, b}, Options{Margin: Margin})
+	_, err := Of([]Side{a, b}, Options{Margin: difference.Margin})
 	if want := "a and b were measured under different conditions: keys (1000 and 2000), page-cache (direct and cold), cpu (Example and Other). " +
 		"Measure both alike, or compare them all the same with --allow keys,page-cache,cpu"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
-	c, err := Of([]Side{a, b}, Options{Allow: []string{"keys", "page-cache", "cpu"}, Margin: Margin})
+	c, err := Of([]Side{a, b}, Options{Allow: []string{"keys", "page-cache", "cpu"}, Margin: difference.Margin})
 	if err != nil || len(c.Pairs[0].Allowed) != 3 {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -146,7 +189,7 @@ func TestDifferentConditionsAreRefused(t *testing.T) {
 	writes := func(rate float64) func(*result.Run) {
 		return func(r *result.Run) { r.Figures.Puts, r.Workload.WriteRate = 10, rate }
 	}
-	_, err = Of([]Side{group("a", 1, 1, writes(5)), group("b", 1, 1, writes(6))}, Options{Margin: Margin})
+	_, err = Of([]Side{group("a", 1, 1, writes(5)), group("b", 1, 1, writes(6))}, Options{Margin: difference.Margin})
 	if err == nil || !strings.Contains(err.Error(), "write-rate (5 and 6)") {
 		t.Error(err)
 	}

@@ -63,9 +63,6 @@ func (c *Comparison) Failures(l Limit) (failed []string) {
 			seen = true
 			if f.few {
 				few, needs = few+1, f.needs(min(p.Runs[0], p.Runs[1]))
-				if f.metric.count {
-					needs += " (counts of one thread need one run)"
-				}
 				continue
 			}
 			switch passed, unclear := l.passed(f); {
@@ -99,7 +96,7 @@ func (l Limit) passed(f Figure) (passed, unclear bool) {
 	if !l.Above {
 		low, high, value = -high, -low, -value
 	}
-	return f.Certain() && low > value, f.few || f.Verdict == string(difference.CannotTell) && high > value
+	return f.Certain() && low > value, f.few || f.Verdict == difference.CannotTell && high > value
 }
 
 // Known tells whether every limit's figure is there, and whether it is beyond the limit.
@@ -138,7 +135,7 @@ func (c *Comparison) Says(l Limit) (sentences []string) {
 func (c *Comparison) Decided(names ...string) bool {
 	for _, p := range c.Pairs {
 		for _, f := range p.Figures {
-			if (len(names) == 0 || slices.Contains(names, f.Name)) && f.Verdict == string(difference.CannotTell) {
+			if (len(names) == 0 || slices.Contains(names, f.Name)) && f.Verdict == difference.CannotTell {
 				return false
 			}
 		}

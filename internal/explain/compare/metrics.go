@@ -1,7 +1,9 @@
 package compare
 
 import (
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
@@ -162,6 +164,9 @@ func Names() (names []string) {
 func (m metric) print(v float64) string {
 	if m.scale.Size > 0 {
 		return view.Number(v/m.scale.Size) + " " + m.scale.Name
+	}
+	if m.least > 0 && math.Abs(v) < 100*m.least { // nothing finer than a tenth of what matters
+		return strconv.FormatFloat(v, 'f', 4, 64)
 	}
 	if m.count {
 		return view.PerGet(v)

@@ -36,7 +36,7 @@ func (p Pair) runsEach() string {
 
 // exact says of what a count is exact.
 func (p Pair) exact() string {
-	if p.twoDatabases {
+	if p.shapes != "" {
 		return "exact count of these two databases"
 	}
 	return Exact
@@ -46,39 +46,56 @@ func (p Pair) exact() string {
 func (p Pair) Sentence(f Figure) string {
 	m := f.metric
 	between := m.print(f.A) + " and " + m.print(f.B)
+	if f.Method == Exact && f.A != f.B && m.print(f.A) == m.print(f.B) {
+		between = unit.Significant(f.A, 6) + " and " + unit.Significant(f.B, 6)
+	}
 	if f.Method == Test && max(p.Runs[0], p.Runs[1]) > 1 {
 		between = "middle runs " + between
 	}
-	evidence := func(low, high string) string {
-		return fmt.Sprintf("(95 %% CI %s to %s, %s; %s)", low, high, p.runsEach(), between)
+	basis := p.runsEach()
+	switch f.Method {
+	case Exact:
+		basis = p.exact() + ", " + basis
+	case ByKeys:
+		basis = "the chance in the keys, " + basis
+	}
+	brackets := func(low, high string) string {
+		if f.Method == Exact {
+			return "(" + basis + "; " + between + ")"
+		}
+		return fmt.Sprintf("(95 %% CI %s to %s, %s; %s)", low, high, basis, between)
 	}
 	switch f.Verdict {
-	case Same:
+	case difference.Same:
 		return fmt.Sprintf("the same %s: %s (%s)", m.noun, m.print(f.A), p.exact())
-	case string(difference.CannotTell):
+	case difference.CannotTell:
 		text := m.noun + ": cannot tell: " + f.needs(min(p.Runs[0], p.Runs[1]))
 		if f.few {
 			return text + " (" + between + ")"
 		}
-		return text + " " + evidence(f.ends())
-	case string(difference.NotFound):
-		return "no difference found in " + m.noun + " " + evidence(f.ends())
-	}
-	if f.Verdict == Changed {
-		by := m.print(math.Abs(f.B - f.A))
-		if f.Relative {
-			by = percent(math.Abs(f.Change)) + " %"
+		return text + " " + brackets(f.ends())
+	case difference.NotFound:
+		if !f.Relative && max(-f.Low, f.High) <= m.least {
+			return fmt.Sprintf("no difference found in %s (at most %s either way with 95 %% confidence, %s; %s)", m.noun, unit.Significant(m.least, 2), basis, between)
 		}
-		return fmt.Sprintf("%s %s %s (%s, %s; %s)", by, m.direction(f.Change), m.noun, p.exact(), p.runsEach(), between)
+		return "no difference found in " + m.noun + " " + brackets(f.ends())
+	}
+	by := m.print(math.Abs(f.Change))
+	if f.Relative {
+		by = percent(math.Abs(f.Change)) + " %"
+	}
+	text := fmt.Sprintf("%s %s %s", by, m.direction(f.Change), m.noun)
+	if f.Within {
+		text += ", too little to matter"
 	}
 	low, high := math.Abs(f.Low), math.Abs(f.High)
 	if low > high {
 		low, high = high, low
 	}
-	if !f.Relative {
-		return fmt.Sprintf("%s %s %s %s", m.print(math.Abs(f.Change)), m.direction(f.Change), m.noun, evidence(m.print(low), m.print(high)))
+	if f.Relative {
+		return text + " " + brackets(percent(low), percent(high)+" %")
 	}
-	return fmt.Sprintf("%s %% %s %s %s", percent(math.Abs(f.Change)), m.direction(f.Change), m.noun, evidence(percent(low), percent(high)+" %"))
+	return text + " " + brackets(m.print(low), m.print(high))
 }
 
 // ends are the ends of the interval, with their signs.
@@ -89,25 +106,41 @@ func (f Figure) ends() (low, high string) {
 	return signed(f.Low, percent), signed(f.High, percent) + " %"
 }
 
-// mostRepeats is how many repeats are worth asking for.
-const mostRepeats = 200
+// mostRepeats is how many repeats are worth asking for, mostGets how many times as many Gets.
+const (
+	mostRepeats = 200
+	mostGets    = 1000
+)
 
-// needs says how many runs could decide the figure; has 0: without how many there are.
+// needs says what could decide the figure; has 0: without how many runs there are.
 func (f Figure) needs(has int) string {
-	n, about := f.Needs, ""
-	if !f.few { // an estimate has two digits
-		round := math.Pow(10, max(0, math.Floor(math.Log10(float64(n)))-1))
-		n, about = int(math.Ceil(float64(n)/round)*round), "about "
+	switch {
+	case f.Reason == difference.NoTurns:
+		return "its runs did not take turns"
+	case f.Reason == difference.OtherKeys:
+		return "the keys differ, and the runs do not say how much that matters: give both the same --seed"
+	case f.Reason == difference.FewKeys && f.Longer <= mostGets:
+		return fmt.Sprintf("the keys differ by chance: give both the same --seed, or about %d times as many Gets", rounded(int(f.Longer)))
+	case f.Reason == difference.FewKeys:
+		return "the keys differ by chance: give both the same --seed"
+	case f.Needs > mostRepeats:
+		return "the runs scatter too much: measure longer ones, or on a quieter machine"
 	}
-	text := "needs " + about + unit.Count(int64(n)) + " runs each"
+	runs, about := f.Needs, ""
+	if !f.few {
+		runs, about = rounded(runs), "about "
+	}
+	text := fmt.Sprintf("needs %s%d runs each", about, runs)
 	if has == 0 {
 		return text
 	}
-	text += fmt.Sprintf(", has %d", has)
-	if n > mostRepeats {
-		return text + ": measure longer runs, or on a quieter machine"
-	}
-	return text + fmt.Sprintf(": --repeats %d", n)
+	return text + fmt.Sprintf(", has %d: --repeats %d", has, runs)
+}
+
+// rounded is an estimate with two digits, rounded up.
+func rounded(n int) int {
+	round := math.Pow(10, max(0, math.Floor(math.Log10(float64(n)))-1))
+	return int(math.Ceil(float64(n)/round) * round)
 }
 
 func percent(share float64) string { return unit.Significant(100*share, 2) }
@@ -135,37 +168,48 @@ func (p Pair) differing() string {
 	return "They differ in " + view.List(p.Differs, Difference.String) + "."
 }
 
-// lead is the answer in one sentence.
+// lead is the answer: first what differs, then what does not, then what these runs cannot tell, and why.
 func (p Pair) lead() string {
-	said := map[string][]string{}
-	for _, f := range p.Figures {
-		switch {
-		case f.Better != nil && *f.Better:
-			said["Better"] = append(said["Better"], f.metric.noun)
-		case f.Better != nil:
-			said["Worse"] = append(said["Worse"], f.metric.noun)
-		case f.Verdict == string(difference.CannotTell):
-			said["Cannot tell"] = append(said["Cannot tell"], f.metric.noun)
-		}
-	}
-	var parts []string
-	for _, word := range []string{"Better", "Worse", "Cannot tell"} {
-		if nouns := said[word]; len(nouns) > 0 {
-			parts = append(parts, word+": "+strings.Join(nouns, ", ")+".")
-		}
-	}
 	if len(p.Figures) == 0 {
 		return "Nothing can be compared: " + cmp.Or(strings.Join(p.Notes, "; "), "the runs have no figure in common") + "."
 	}
-	return cmp.Or(strings.Join(parts, " "), "No difference found.")
-}
-
-// unsaid are the notes that the lead does not tell.
-func (p Pair) unsaid() []string {
-	if len(p.Figures) == 0 {
-		return nil
+	const better, worse, alike, untold, turns = "Better", "Worse", "Equal within ", "Cannot tell", "Not compared, since the sides did not take turns"
+	said := map[string][]string{}
+	for _, f := range p.Figures {
+		word := alike
+		switch {
+		case f.Better != nil && *f.Better:
+			word = better
+		case f.Better != nil:
+			word = worse
+		case f.Reason == difference.NoTurns:
+			word = turns
+		case f.Verdict == difference.CannotTell:
+			word = untold
+		}
+		said[word] = append(said[word], f.metric.noun)
 	}
-	return p.Notes
+	var parts []string
+	for _, word := range []string{better, worse, alike, untold, turns} {
+		nouns := said[word]
+		if len(nouns) == 0 {
+			continue
+		}
+		if word == alike {
+			word += view.WithoutZeros(percent(p.margin)) + " %"
+		}
+		parts = append(parts, word+": "+strings.Join(nouns, ", ")+".")
+	}
+	if len(said[turns]) > 0 {
+		parts = append(parts, "Between them the machine may have changed. Measure both in one command: statelab compare --run, or one sweep.")
+	}
+	if p.shapes != "" && slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Method == Exact && f.Better != nil }) {
+		parts = append(parts, "Counts are those of these two databases ("+p.shapes+"): another load gives slightly other ones.")
+	}
+	for _, note := range p.Notes {
+		parts = append(parts, note+".")
+	}
+	return strings.Join(parts, " ")
 }
 
 // Text writes the verdicts for a terminal.
@@ -180,9 +224,6 @@ func (c *Comparison) Text(w io.Writer) error {
 		out.Wrap(p.differing(), "")
 		for _, d := range p.Allowed {
 			out.Wrap("Warning: measured under different conditions: "+d.String(), "  ")
-		}
-		for _, note := range p.unsaid() {
-			out.Wrap("Warning: "+note, "  ")
 		}
 		for _, f := range p.Figures {
 			out.Wrap("- "+p.Sentence(f), "  ")
@@ -213,9 +254,6 @@ func (c *Comparison) Page() *view.Page {
 		for _, d := range p.Allowed {
 			all.Add("allowed", "measured under different conditions: "+d.String(), "measure both alike", of)
 		}
-		for _, note := range p.unsaid() {
-			all.Add("note", note, "", of)
-		}
 		words := func(name string, of func(Figure) string) view.Column[Figure] {
 			return view.Column[Figure]{Name: name, Left: true, Words: of}
 		}
@@ -233,7 +271,7 @@ func (c *Comparison) Page() *view.Page {
 			words("compared, middle run", func(f Figure) string { return f.metric.print(f.B) }),
 			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
 			change("to", func(f Figure) float64 { return f.High }),
-			words("verdict", func(f Figure) string { return strings.ReplaceAll(f.Verdict, "_", " ") }),
+			words("verdict", func(f Figure) string { return strings.ReplaceAll(string(f.Verdict), "_", " ") }),
 			view.Optional("p", "", nil, func(f Figure) *float64 {
 				if f.few {
 					return nil
@@ -252,17 +290,8 @@ func (c *Comparison) Page() *view.Page {
 
 // confidence says how sure the intervals are.
 func (p Pair) confidence() string {
-	needs := 0
-	for _, f := range p.Figures {
-		if f.few {
-			needs = max(needs, f.Needs)
-		}
-	}
-	switch {
-	case p.PerFigure == 0:
+	if p.PerFigure == 0 {
 		return "All figures are exact counts."
-	case needs > 0:
-		return fmt.Sprintf("Figures without an interval need statistics, and for that %d runs each.", needs)
 	}
 	return fmt.Sprintf("The intervals of the %d figures that need statistics hold together with 95 %% confidence.", p.PerFigure)
 }
@@ -277,10 +306,10 @@ func (p Pair) estimates() string {
 		"\"No difference found\" needs an interval within ±%s%% (--margin).", view.WithoutZeros(percent(p.margin)))
 }
 
-// changes is a bar of every relative change, with its interval.
+// changes is a bar of every relative change that these runs tell, with its interval.
 func changes(p Pair) *view.Chart {
-	relative := slices.DeleteFunc(slices.Clone(p.Figures), func(f Figure) bool { return !f.Relative })
-	return view.Ranges("change of each figure", "figure", view.Axis{Label: "compared / baseline"}, relative,
+	told := slices.DeleteFunc(slices.Clone(p.Figures), func(f Figure) bool { return !f.Relative || f.Verdict == difference.CannotTell })
+	return view.Ranges("change of each figure that these runs decide", "figure", view.Axis{Label: "compared / baseline"}, told,
 		func(f Figure) string { return strings.ReplaceAll(f.metric.noun, " per ", "/") },
 		func(f Figure) (at float64, span view.Range) {
 			return 1 + f.Change, view.Range{Low: 1 + f.Low, High: 1 + f.High}

@@ -11,11 +11,8 @@ import (
 	"github.com/statelab/statelab/internal/model/difference"
 )
 
-// accepted is the probability of ranking engines that are equally fast.
-const accepted = 0.05
-
 // ranking is who may be called fastest: everybody who is not certainly slower than the
-// fastest. Nothing is ordered by too few runs.
+// fastest, by more than the usual margin. Nothing is ordered by too few runs.
 type ranking struct {
 	leaders []Point
 	repeats int      // the least of any
@@ -24,21 +21,22 @@ type ranking struct {
 	kinds   []string // of the machines, where times on them cannot be compared; else one or none
 }
 
-// rank compares every point with the fastest by Mann and Whitney's test over the repeats,
-// as statelab compare does. ok is false where they were not repeated enough.
+// rank compares every point with the fastest by the rule of statelab compare. The repeats of a sweep take
+// turns, and ask for the same keys. ok is false where they were not repeated enough.
 func rank(pts []Point) (r ranking, ok bool) {
 	if len(pts) < 2 {
 		return r, false
 	}
-	alpha := accepted / float64(len(pts)-1)
-	r.of, r.needs, r.kinds = len(pts), difference.Needs(alpha), mixedKinds(pts)
+	rule := difference.Rule{Alpha: difference.Alpha / float64(len(pts)-1), Machine: true, Turns: true, Edge: func(bool) float64 { return difference.Margin }}
+	r.of, r.needs, r.kinds = len(pts), difference.Needs(rule.Alpha), mixedKinds(pts)
 	r.repeats = len(slices.MinFunc(pts, func(a, b Point) int { return cmp.Compare(len(a.speeds), len(b.speeds)) }).speeds)
 	if r.repeats < r.needs || len(r.kinds) > 1 {
 		return r, false
 	}
 	best := slices.MaxFunc(pts, func(a, b Point) int { return cmp.Compare(a.Figures.GetsPerSecond, b.Figures.GetsPerSecond) })
 	for _, p := range pts {
-		if found := difference.Compare(p.speeds, best.speeds, alpha); found.Verdict != difference.Differs || found.Change <= 0 {
+		found := difference.Decide(difference.Sample{Values: p.speeds}, difference.Sample{Values: best.speeds}, rule)
+		if !found.Matters || found.Change <= 0 {
 			r.leaders = append(r.leaders, p)
 		}
 	}

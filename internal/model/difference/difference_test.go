@@ -11,7 +11,7 @@ import (
 func TestAgreesWithTheDefinition(t *testing.T) {
 	a := []float64{1.1, 2.2, 3.3, 4.4, 5.5}
 	b := []float64{10, 11, 12, 13, 14}
-	r := Compare(a, b, 0.05)
+	r := compare(a, b, 0.05)
 	if r.Verdict != Differs || math.Abs(r.P-2.0/252) > 1e-12 || !r.Relative {
 		t.Errorf("%+v", r)
 	}
@@ -31,16 +31,16 @@ func TestTooFewRuns(t *testing.T) {
 			t.Errorf("alpha %v needs %d runs, %d expected", alpha, got, want)
 		}
 	}
-	if r := Compare([]float64{1, 2, 3}, []float64{7, 8, 9}, 0.05); r.Verdict != CannotTell || r.Needs != 4 {
+	if r := compare([]float64{1, 2, 3}, []float64{7, 8, 9}, 0.05); r.Verdict != CannotTell || r.Needs != 4 {
 		t.Errorf("%+v", r)
 	}
-	if r := Compare(nil, []float64{1}, 0.05); r.Verdict != CannotTell {
+	if r := Decide(Sample{}, Sample{Values: []float64{1}}, Rule{Alpha: 0.05}); r.Verdict != CannotTell {
 		t.Errorf("%+v", r)
 	}
-	if r := Compare([]float64{5, 5, 5, 5}, []float64{5, 5, 5, 5}, 0.05); r.Verdict != NotFound || r.Change != 0 || r.Low != 0 || r.High != 0 {
+	if r := compare([]float64{5, 5, 5, 5}, []float64{5, 5, 5, 5}, 0.05); r.Verdict != NotFound || r.Change != 0 || r.Low != 0 || r.High != 0 {
 		t.Errorf("equal: %+v", r)
 	}
-	if r := Compare([]float64{0, 0, 0, 0}, []float64{1, 1, 1, 1}, 0.05); r.Verdict != Differs || r.Relative || r.Change != 1 {
+	if r := compare([]float64{0, 0, 0, 0}, []float64{1, 1, 1, 1}, 0.05); r.Verdict != Differs || r.Relative || r.Change != 1 {
 		t.Errorf("from 0: %+v", r)
 	}
 }
@@ -51,30 +51,30 @@ func TestWithin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	of := func(n int) Result { // two groups without a difference
 		group := skewed(rng, n, 1)
-		return Compare(group, group, 0.05)
+		return compare(group, group, 0.05)
 	}
 	few := of(10)
 	if few.Verdict != NotFound {
 		t.Fatalf("%+v", few)
 	}
-	if same := few.Within(10); same != few {
+	if same := few.within(10); same != few {
 		t.Errorf("within 1000 %%: %+v", same)
 	}
-	wide := few.Within(0.1)
+	wide := few.within(0.1)
 	if wide.Verdict != CannotTell || wide.Low != few.Low || wide.Needs <= 10 {
 		t.Errorf("%+v", wide)
 	}
-	if r := of(3 * wide.Needs).Within(0.1); r.Verdict != NotFound {
+	if r := of(3 * wide.Needs).within(0.1); r.Verdict != NotFound {
 		t.Errorf("%d runs were said to be needed: %+v", wide.Needs, r)
 	}
-	likely := Compare([]float64{10, 11, 12, 13, 14, 15}, []float64{12, 13, 14, 15, 16, 17}, 0.05/3).Within(0.02)
+	likely := compare([]float64{10, 11, 12, 13, 14, 15}, []float64{12, 13, 14, 15, 16, 17}, 0.05/3).within(0.02)
 	if likely.Verdict != CannotTell || likely.Needs < 7 || likely.Needs > 20 {
 		t.Errorf("a change that a few more runs would show: %+v", likely)
 	}
-	if none := few.Within(0); none.Verdict != CannotTell {
+	if none := few.within(0); none.Verdict != CannotTell {
 		t.Errorf("within nothing: %+v", none)
 	}
-	if r := Compare([]float64{0, 1, 2, 0, 1}, []float64{1, 0, 0, 2, 1}, 0.05).Within(0.5); r.Verdict != CannotTell || r.Relative {
+	if r := compare([]float64{0, 1, 2, 0, 1}, []float64{1, 0, 0, 2, 1}, 0.05).within(0.5); r.Verdict != CannotTell || r.Relative {
 		t.Errorf("in the unit of the figure: %+v", r)
 	}
 }
@@ -93,10 +93,10 @@ func TestErrorRatesHold(t *testing.T) {
 		}
 		for range rounds {
 			a, b := skewed(rng, c.n, 1), skewed(rng, c.m, 1)
-			if Compare(a, b, c.alpha).Verdict == Differs {
+			if compare(a, b, c.alpha).Verdict == Differs {
 				alarms++
 			}
-			if r := Compare(a, scaled(b, 1.18), c.alpha); r.Low > 0.18+1e-9 || r.High < 0.18-1e-9 {
+			if r := compare(a, scaled(b, 1.18), c.alpha); r.Low > 0.18+1e-9 || r.High < 0.18-1e-9 {
 				missed++
 			}
 		}

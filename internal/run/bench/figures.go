@@ -38,6 +38,9 @@ func (r *run) figures(m *measured) {
 	}
 	r.cpuFigures(m, gets)
 	r.blockFigures(m, gets)
+	if f.BlockReadsPerGet != nil {
+		f.BlockReadsError = m.chance
+	}
 	r.deviceFigures(m, gets)
 	r.inFlight(m)
 	r.judgeFit(m)

@@ -177,7 +177,8 @@ type measured struct {
 	puts                 uint64
 	userBytes            int64
 	service, response    *measure.Histogram
-	room                 int64 // what the engine's cache may still take, at the start
+	room                 int64    // what the engine's cache may still take, at the start
+	chance               *float64 // in the block reads per Get
 }
 
 func (m *measured) addPuts(t *team) {
@@ -207,6 +208,10 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 		for _, g := range t.gets {
 			m.found += g.found
 			m.missing += g.missing
+		}
+		if p := t.parted; err == nil && p != nil {
+			p.note()
+			m.chance = p.chance(float64(p.every) * float64(r.spec.Threads))
 		}
 		m.addPuts(t)
 		return errors.Join(err, t.close.all())

@@ -7,7 +7,9 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/pace"
+	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/result"
 )
@@ -16,6 +18,7 @@ import (
 type team struct {
 	timed.Team
 	gets    []*gets
+	parted  *parted // of the first worker; nil: its reads are not noted
 	writers []*writer
 	close   closers
 }
@@ -55,7 +58,13 @@ func (r *run) addReader(t *team, source keySource, inBatches bool) error {
 func (r *run) team(keys *keyset, phase int, rate float64) (*team, error) {
 	t := new(team)
 	for i := range r.spec.Threads {
-		if err := r.addReader(t, keys.source(phase, i), r.spec.BatchGets > 0); err != nil {
+		source := keys.source(phase, i)
+		if phase == workload.MeasurePhase && i == 0 {
+			if t.parted = r.inParts(source, session.Share(r.spec.Gets, i, r.spec.Threads)); t.parted != nil {
+				source = t.parted
+			}
+		}
+		if err := r.addReader(t, source, r.spec.BatchGets > 0); err != nil {
 			return nil, errors.Join(err, t.close.all())
 		}
 		if rate > 0 {
