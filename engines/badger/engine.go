@@ -18,15 +18,18 @@
 package badger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
@@ -134,4 +137,175 @@ func (l *logger) say(format string, args []any) {
 
 func message(format string, args []any) string {
 	return strings.TrimSpace(fmt.Sprintf(format, args...))
+}
+
+// settings are the options that shape a measurement, by Badger's names.
+type settings struct {
+	BlockCacheSize     int64 `effective:"cache_bytes"`
+	MemTableSize       int64 `effective:"memtable_size"`
+	NumMemtables       int
+	ValueThreshold     int64 // 0: as much as Badger allows
+	BaseTableSize      int64
+	BaseLevelSize      int64
+	BlockSize          int
+	NumCompactors      int
+	NumLevelZeroTables int
+	Compression        string
+	SyncWrites         bool
+	Readahead          bool // ours: see withoutReadahead
+
+	pageCacheBytes int64 // of a budget; 0: no budget
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// defaults are the library's own.
+func defaults() settings {
+	o := badger.DefaultOptions("")
+	return settings{
+		BlockCacheSize:     o.BlockCacheSize,
+		MemTableSize:       o.MemTableSize,
+		NumMemtables:       o.NumMemtables,
+		BaseTableSize:      o.BaseTableSize,
+		BaseLevelSize:      o.BaseLevelSize,
+		BlockSize:          o.BlockSize,
+		NumCompactors:      o.NumCompactors,
+		NumLevelZeroTables: o.NumLevelZeroTables,
+		Compression:        "snappy",
+		SyncWrites:         o.SyncWrites,
+		Readahead:          true,
+	}
+}
+
+func profiles() []adapter.Profile[settings] {
+	random := defaults()
+	random.Readahead = false
+	mapped := defaults()
+	mapped.Compression, mapped.BlockCacheSize = "none", 0
+	return []adapter.Profile[settings]{
+		adapter.Named("noreadahead", "default, with mapped tables advised for random reads: a fault reads one page", random),
+		adapter.Named("default", "the library's own defaults without conflict detection: snappy, a block cache of 256 MiB", defaults()),
+		adapter.Named("mapped", "no compression and no block cache: everything is read where it is mapped", mapped),
+	}
+}
+
+func resolve(info engine.Info, o engine.Options) (settings, []error) {
+	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
+		return []adapter.Option{
+			adapter.Size("MemTableSize", "64MiB", &s.MemTableSize, 1*mib),
+			adapter.Count("NumMemtables", "5", &s.NumMemtables, 1),
+			adapter.Size("ValueThreshold", "1MiB", &s.ValueThreshold, 1),
+			adapter.Size("BaseTableSize", "2MiB", &s.BaseTableSize, 64*kib),
+			adapter.Size("BaseLevelSize", "10MiB", &s.BaseLevelSize, 64*kib),
+			adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256),
+			adapter.Count("NumCompactors", "4", &s.NumCompactors, 2),
+			adapter.Count("NumLevelZeroTables", "5", &s.NumLevelZeroTables, 1),
+			adapter.Choice("Compression", &s.Compression, "snappy", "none", "zstd"),
+			adapter.Switch("SyncWrites", &s.SyncWrites),
+			adapter.Switch("Readahead", &s.Readahead),
+		}
+	})
+	s.BlockCacheSize = cmp.Or(max(0, o.CacheBytes), s.BlockCacheSize)
+	if o.MemoryBytes > 0 {
+		if err := s.split(o.MemoryBytes); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	most := min(batchBytes(s.MemTableSize), mib)
+	if s.ValueThreshold > most {
+		errs = append(errs, fmt.Errorf("option ValueThreshold=%d: Badger takes at most %d with this MemTableSize: write ValueThreshold=%d",
+			s.ValueThreshold, most, most))
+	}
+	s.ValueThreshold = cmp.Or(s.ValueThreshold, most)
+	if s.Compression != "none" && s.BlockCacheSize == 0 {
+		errs = append(errs, fmt.Errorf("option Compression=%s: Badger wants a block cache with it: write --cache 64MiB or Compression=none", s.Compression))
+	}
+	return s, errs
+}
+
+// batchBytes is the most a transaction may hold. (Source: Badger's options.go.)
+func batchBytes(memTableSize int64) int64 { return 15 * memTableSize / 100 }
+
+const (
+	// budgetMemtables may wait to be flushed under a budget, besides the one filling.
+	budgetMemtables = 2
+	// leastMemTable holds transactions of half a MiB.
+	leastMemTable = 4 * mib
+	leastBytes    = 64 * mib
+)
+
+// writeBufferBytes is what memtables take, arenas with their room for a last batch.
+// (Source: arenaSize in Badger's db.go.)
+func (s *settings) writeBufferBytes() int64 {
+	return int64(s.NumMemtables+1) * (s.MemTableSize + 2*batchBytes(s.MemTableSize))
+}
+
+// split deals a budget out; see the package comment.
+func (s *settings) split(budget int64) error {
+	if budget < leastBytes {
+		return fmt.Errorf("a budget of %d bytes is too small: give Badger 64MiB or more", budget)
+	}
+	s.NumMemtables = budgetMemtables
+	s.MemTableSize = min(s.MemTableSize, max(leastMemTable, budget/4*100/130/(budgetMemtables+1)))
+	s.BlockCacheSize = 0
+	if s.Compression != "none" {
+		s.BlockCacheSize = budget / 2
+	}
+	s.pageCacheBytes = budget - s.writeBufferBytes() - s.BlockCacheSize
+	return nil
+}
+
+func (s *settings) translate(o engine.Options, log *logger) badger.Options {
+	b := badger.DefaultOptions(o.Dir)
+	b.ReadOnly = o.ReadOnly
+	b.Logger = log
+	b.DetectConflicts = false // no transaction reads what it writes
+	b.BlockCacheSize, b.MemTableSize, b.NumMemtables = s.BlockCacheSize, s.MemTableSize, s.NumMemtables
+	b.ValueThreshold, b.BaseTableSize, b.BaseLevelSize = s.ValueThreshold, s.BaseTableSize, s.BaseLevelSize
+	b.BlockSize, b.NumCompactors, b.NumLevelZeroTables = s.BlockSize, s.NumCompactors, s.NumLevelZeroTables
+	b.NumLevelZeroTablesStall = max(b.NumLevelZeroTablesStall, 2*s.NumLevelZeroTables)
+	b.Compression, b.SyncWrites = compression(s.Compression), s.SyncWrites
+	return b
+}
+
+func compression(name string) options.CompressionType {
+	switch name {
+	case "none":
+		return options.None
+	case "zstd":
+		return options.ZSTD
+	}
+	return options.Snappy
+}
+
+// CacheBytes is the size of the block cache.
+func (d *db) CacheBytes() int64 { return d.settings.BlockCacheSize }
+
+// Effective are the options in force.
+func (d *db) Effective() map[string]string {
+	options := adapter.Effective(d.settings)
+	options["handles"], options["DetectConflicts"] = "0", "false"
+	return options
+}
+
+// Memory is what the options allow; without a budget the page cache may hold all
+// tables.
+func (d *db) Memory() []engine.MemoryShare {
+	shares := []engine.MemoryShare{{Use: "write buffers", Bytes: d.settings.writeBufferBytes(), Basis: "limit"}}
+	if d.settings.BlockCacheSize > 0 {
+		shares = append(shares, engine.MemoryShare{Use: "block cache", Bytes: d.settings.BlockCacheSize, Basis: "limit"})
+	}
+	pages := engine.MemoryShare{Use: "page cache", Bytes: d.settings.pageCacheBytes, Basis: "limit"}
+	if pages.Bytes == 0 {
+		for _, t := range d.badger.Tables() {
+			pages.Bytes += int64(t.OnDiskSize)
+		}
+		pages.Basis = "estimate"
+	}
+	shares = append(shares, pages)
+	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return shares
 }

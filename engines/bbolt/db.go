@@ -1,3 +1,15 @@
+// Package bbolt adapts bbolt, the B+tree in one memory-mapped file that etcd and
+// some Cosmos nodes keep their state in.
+//
+// Its cache is the page cache: bbolt maps the file and tells the kernel that the
+// order is random. So a memory budget is all page cache, and it is the harness
+// that holds the process to it. There are no block reads to count; the page
+// accesses of a Get are known, since all leaves of the tree are equally deep.
+//
+// Readers keep a read transaction open while nothing is committed and take one
+// per Get while a commit runs (reader.go says why and what it saves).
+//
+// Non-goals: buckets. All keys are in one.
 package bbolt
 
 import (
@@ -5,12 +17,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
 )
 
@@ -141,4 +158,124 @@ func (d *db) Close() error {
 		return fmt.Errorf("bbolt: close %s: %w", d.path, err)
 	}
 	return nil
+}
+
+// Engine is bbolt.
+type Engine struct{}
+
+const (
+	version = "v1.5.0"
+
+	// fileName is the one file in a database's directory.
+	fileName = "bolt.db"
+
+	// lockTimeout is the shortest wait for the lock of another process: zero
+	// would wait for ever.
+	lockTimeout = time.Nanosecond
+)
+
+// Info describes the adapter.
+func (Engine) Info() engine.Info {
+	return engine.Info{
+		Name:    "bbolt",
+		Version: adapter.Version("go.etcd.io/bbolt", version),
+		Route:   "go module",
+		Licence: "MIT",
+		Durability: "kill: every commit survives; power cut: with profile default every commit, " +
+			"with async only a database synced before it (later commits may damage the file)",
+		Capabilities:  []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
+		Profiles:      adapter.Infos(profiles()),
+		StoredOptions: []string{"PageSize"},
+	}
+}
+
+// Check names what is wrong with o.
+func (e Engine) Check(o engine.Options) []error {
+	_, errs := resolve(e.Info(), o)
+	return errs
+}
+
+// Open opens or creates the database in o.Dir.
+func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
+	options, errs := resolve(e.Info(), o)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	options.ReadOnly = o.ReadsOnly()
+	if err := adapter.CheckDir(o, fileName); err != nil {
+		return nil, err
+	}
+	opened, err := open(o, options)
+	if err != nil {
+		return nil, fmt.Errorf("bbolt: open %s: %w", o.Dir, err)
+	}
+	return opened, nil
+}
+
+func open(o engine.Options, options *bbolt.Options) (*db, error) {
+	path := filepath.Join(o.Dir, fileName)
+	bolt, err := bbolt.Open(path, 0o644, options)
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, &engine.LockedError{Dir: o.Dir, Hint: "stop that process: a bbolt file cannot be read beside its writer"}
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("%s: %v", fileName, err)}
+	case err != nil:
+		return nil, err
+	}
+	d := &db{bolt: bolt, path: path, options: options, memoryBytes: o.MemoryBytes}
+	if err := d.start(o); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// settings are the options that can be overridden, by bbolt's names.
+type settings struct {
+	NoSync       bool
+	FreelistType string
+	PageSize     int
+}
+
+// A freelist that is not on disk (NoFreelistSync) is no profile: rebuilding it
+// reads the whole file at every open, which warms what is to be measured cold.
+func profiles() []adapter.Profile[settings] {
+	return []adapter.Profile[settings]{
+		adapter.Named("async", "commits do not wait for the disk (NoSync), as the other engines are run here; freelist in a hash map",
+			settings{NoSync: true, FreelistType: string(bbolt.FreelistMapType)}),
+		adapter.Named("default", "the library's own: every commit waits for the disk twice; freelist in an array",
+			settings{FreelistType: string(bbolt.FreelistArrayType)}),
+	}
+}
+
+func resolve(info engine.Info, o engine.Options) (*bbolt.Options, []error) {
+	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
+		return []adapter.Option{
+			adapter.Switch("NoSync", &s.NoSync),
+			adapter.Choice("FreelistType", &s.FreelistType, string(bbolt.FreelistMapType), string(bbolt.FreelistArrayType)),
+			adapter.PowerOfTwo("PageSize", "4096", &s.PageSize, 1<<10, 1<<16),
+		}
+	})
+	// No Logger: with one, even one that drops everything, every Put is slower.
+	return &bbolt.Options{
+		Timeout:      lockTimeout,
+		NoSync:       s.NoSync,
+		FreelistType: bbolt.FreelistType(s.FreelistType),
+		PageSize:     s.PageSize,
+		NoStatistics: true, // a lock that all readers share
+	}, errs
+}
+
+// CacheBytes is 0: there is no block cache.
+func (*db) CacheBytes() int64 { return 0 }
+
+func (d *db) Effective() map[string]string {
+	return map[string]string{
+		"cache_bytes":  "0",
+		"handles":      "0",
+		"NoSync":       strconv.FormatBool(d.options.NoSync),
+		"FreelistType": string(d.options.FreelistType),
+		"PageSize":     strconv.Itoa(d.bolt.Info().PageSize),
+		"ReadOnly":     strconv.FormatBool(d.bolt.IsReadOnly()),
+	}
 }

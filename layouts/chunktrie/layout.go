@@ -4,10 +4,9 @@
 // packed one behind another into the chunks of one file, each reached by one read,
 // because its parent knows its address and its length.
 //
-// Read layout.go, then reader.go (a lookup, and lookups that share reads), pins.go and
-// arena.go (what is in memory), commit.go (a block), node.go (bytes), chunks.go and
-// roots.go (the file). Tests check whole
-// states (whole_test.go).
+// Read layout.go, then reader.go (a lookup, and lookups that share reads), pins.go
+// (what is in memory), commit.go (a block), node.go (bytes), chunks.go (the file).
+// Tests check whole states (whole_test.go).
 //
 // Goals: a lookup that reads each node below the pinned levels once and allocates
 // nothing; every kept version readable while the next is written; whole blocks

@@ -11,13 +11,15 @@
 // process is the wall), and reading past the page cache where the library does not do
 // so by itself.
 //
-// Read in this order: layout.go, library.go, state.go, reader.go, find.go.
+// Read in this order: layout.go, library.go, state.go, reader.go.
 package clayout
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -77,4 +79,32 @@ func (l Layout) Open(_ context.Context, o layout.Options) (layout.State, error) 
 		return nil, errors.Join(fmt.Errorf("%s: %w", loaded.path, err), opened.Close())
 	}
 	return opened, nil
+}
+
+const (
+	// LibraryEnv names a library of the user's own.
+	LibraryEnv = "STATELAB_STATE_LIBRARY"
+
+	filePrefix, fileSuffix = "libstatelab_", ".so"
+)
+
+// Find finds the library of the environment, then those named libstatelab_X.so in
+// folder/lib and in folder. None is loaded yet, so that a broken one hides no other.
+// Of two that say the same name, the first is used.
+func Find(folder string) (found []layout.Layout, err error) {
+	if path := os.Getenv(LibraryEnv); path != "" {
+		found = append(found, Layout{Library: path})
+	}
+	for _, in := range []string{filepath.Join(folder, "lib"), folder} {
+		entries, err := os.ReadDir(in)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("find libraries: %w", err)
+		}
+		for _, entry := range entries {
+			if name := entry.Name(); strings.HasPrefix(name, filePrefix) && strings.HasSuffix(name, fileSuffix) {
+				found = append(found, Layout{Library: filepath.Join(in, name)})
+			}
+		}
+	}
+	return found, nil
 }

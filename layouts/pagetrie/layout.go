@@ -4,9 +4,8 @@
 // 4096-byte pages of one file, several levels of the trie to a page, changed by
 // copying pages.
 //
-// Read it in this order: page.go (cells in a page), node.go (nodes in cells),
-// lookup.go (a Get), state.go and edit.go (a change), commit.go and space.go (a
-// block and where its pages go), file.go (what is where in the file), source.go
+// Read it in this order: page.go (cells in a page, and nodes in cells), lookup.go (a
+// Get), state.go and edit.go (a change), commit.go (a block and where its pages go), file.go (what is where in the file), source.go
 // (how pages are read). Tests check whole states (whole_test.go).
 //
 // Goals: a lookup that allocates nothing and counts what it touches; old blocks

@@ -3,8 +3,11 @@
 package layouts
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -108,4 +111,160 @@ func (in Input) setting() string {
 		view.List(w.Accounts, accountsText), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
 		in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes), strings.TrimSpace(in.Host.Device+" "+in.Host.Filesystem),
 		in.Started.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// width is that of a terminal for a comparison of layouts.
+const width = 100
+
+// Text prints the answer, what a lookup costs, and what to think of the claims; then
+// all figures.
+func (in Input) Text(w io.Writer) error {
+	out := view.NewText(w, width)
+	judged := claims.Judge(in.Layouts)
+	for _, answer := range in.answers(judged) {
+		out.Wrap(answer, "  ")
+	}
+	part := func(title string, table view.Table) {
+		if len(table.Rows) > 0 {
+			out.Line("\n" + title + ":")
+			out.Table(table)
+		}
+	}
+	part(in.costsNote(), in.costs())
+	if samples := in.samples(); samples != "" {
+		out.Wrap(samples, "")
+	}
+	if len(judged) > 0 {
+		out.Line("\nwhich claims to believe:")
+		for _, j := range judged {
+			if j.Needs == nil {
+				out.Wrap(j.By+": "+j.Says, "  ")
+				out.Wrap("  "+view.Upper(j.Verdict())+". "+strings.TrimSuffix(j.Figures(), view.None), "  ")
+			}
+		}
+		out.Wrap(claims.Elsewhere(judged), "")
+	}
+	part("all sizes, caches warm, memory held", in.lookup())
+	for _, table := range []view.Table{in.device(), in.upkeep()} {
+		out.Line("")
+		out.Table(table)
+	}
+	part("blocks of "+filepath.Base(in.Workload.Accesses)+", beside random accounts and slots", in.traffic())
+	part("lowest and highest of the repeats", in.spread())
+	part("with this memory, by a model of the caches", in.model())
+	part("not built, but predicted", in.outlook())
+	return out.Flush()
+}
+
+// answers are the sentences that the user came for.
+func (in Input) answers(judged []claims.Judged) (answers []string) {
+	largest := claims.Largest(in.Layouts)
+	var costs []string
+	if held := in.readsRange(largest, result.HeldLookups); held != "" {
+		budget := "memory not held"
+		if in.Workload.MemoryBytes > 0 {
+			budget = "memory held to " + view.ShortBytes(in.Workload.MemoryBytes)
+		}
+		costs = append(costs, budget+": "+held)
+	}
+	if first := in.readsRange(largest, result.FirstLookups); first != "" {
+		costs = append(costs, "with nothing cached: "+first)
+	}
+	if len(costs) > 0 {
+		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", accountsText(largest), strings.Join(costs, "; ")))
+	}
+	answers = append(answers, in.asked()...)
+	if len(judged) > 0 {
+		answers = append(answers, claims.Sentence(judged))
+	}
+	agree := "" // of the largest size
+	for _, v := range in.Roots {
+		size, names := accountsText(v.Accounts), strings.Join(v.Layouts, ", ")
+		switch v.Verdict {
+		case result.Identical:
+			agree = fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", size, v.Compared, names)
+		case result.Different:
+			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", size, v.Block, names))
+		}
+	}
+	return view.Without(append(answers, agree, in.trafficRoots()))
+}
+
+// nothing is fewer reads than any device shows.
+const nothing = 0.001
+
+// asked answers which layout suits the sizes and the memory that the run was asked about.
+func (in Input) asked() (answers []string) {
+	e := claims.Evidence{Layouts: in.Layouts}
+	type choice struct {
+		layout string
+		reads  float64
+	}
+	for _, accounts := range in.Workload.At {
+		for _, memory := range in.Workload.AtMemory {
+			var choices []choice
+			var unknown []string
+			for _, name := range claims.Names(in.Layouts) {
+				if reads := e.Predicted(name, accounts, memory); reads != nil && view.Sane(*reads) {
+					choices = append(choices, choice{name, *reads})
+				} else {
+					unknown = append(unknown, name)
+				}
+			}
+			at := fmt.Sprintf("With %s accounts and %s of memory", accountsText(accounts), view.ShortBytes(memory))
+			if len(choices) == 0 {
+				answers = append(answers, at+": no layout here has a model that predicts this.")
+				continue
+			}
+			slices.SortStableFunc(choices, func(a, b choice) int { return cmp.Compare(a.reads, b.reads) })
+			if last := choices[len(choices)-1]; len(choices) > 1 && last.reads < nothing {
+				answers = append(answers, fmt.Sprintf("%s, %s all read nothing of the device to look up an account, by prediction: choose by something else.", at,
+					view.List(choices, func(c choice) string { return c.layout })))
+				continue
+			}
+			text := fmt.Sprintf("%s, %s reads least: %s device reads for each lookup of an account, by prediction", at, choices[0].layout,
+				view.PerGet(choices[0].reads))
+			if len(choices) > 1 {
+				text += "; " + view.List(choices[1:], func(c choice) string { return c.layout + " " + view.PerGet(c.reads) })
+			}
+			if len(unknown) > 0 {
+				text += ". Without a prediction: " + strings.Join(unknown, ", ")
+			}
+			answers = append(answers, text+".")
+		}
+	}
+	return answers
+}
+
+// readsRange names the layouts that read least and most at a size: "flat-pebble 0.53
+// to geth-hash 2.12 device reads".
+func (in Input) readsRange(accounts uint64, condition string) string {
+	e := claims.Evidence{Layouts: in.Layouts}
+	type reading struct {
+		claims.Reading
+		layout string
+	}
+	var all []reading
+	for i, row := range in.Rows {
+		if r, ok := e.Reads(i, condition); ok && row.Status == result.OK && row.Accounts == accounts {
+			all = append(all, reading{r, row.Layout})
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	byValue := func(a, b reading) int { return cmp.Compare(a.Value, b.Value) }
+	least, most := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
+	from, to := least.layout, most.layout
+	switch {
+	case from == to && len(all) > 1:
+		return fmt.Sprintf("%s and all other layouts %s %s", from, view.PerGet(least.Value), least.Unit)
+	case from == to:
+		return fmt.Sprintf("%s %s %s", from, view.PerGet(least.Value), least.Unit)
+	}
+	text := from + " " + view.PerGet(least.Value)
+	if least.Unit != most.Unit {
+		text += " " + least.Unit
+	}
+	return fmt.Sprintf("%s to %s %s %s", text, to, view.PerGet(most.Value), most.Unit)
 }

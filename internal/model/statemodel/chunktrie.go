@@ -7,7 +7,7 @@ import (
 )
 
 // Nodes of layouts/chunktrie, in bytes, and branches kept in memory, in words (node.go and
-// arena.go there).
+// pins.go there).
 const (
 	chunkHeaderBytes   = 20
 	chunkPerChildBytes = 26 + hashBytes

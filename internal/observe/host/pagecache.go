@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -211,4 +212,145 @@ func mayAsk(f *os.File) error {
 		return fmt.Errorf("the kernel tells only owners and writers of a file: %w", err)
 	}
 	return nil
+}
+
+// wrap is deferred: it says, in a format, what failed where *err is an error.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf(format+": %w", append(args, *err)...)
+	}
+}
+
+// eachFile opens every regular file below dir for reading and hands it over. A
+// file that a running database deletes meanwhile is left out.
+func eachFile(ctx context.Context, dir string, visit func(f *os.File, bytes int64) error) error {
+	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow dir itself
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if errors.Is(err, fs.ErrNotExist) && path != root {
+			return nil
+		}
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		if err == nil {
+			err = visit(f, info.Size())
+		}
+		return errors.Join(err, f.Close())
+	})
+}
+
+// directBytes is the size and the alignment of direct reads: what every device
+// accepts.
+const directBytes = 4096
+
+// DirectSupported reads once with O_DIRECT in dir, from a file that is there or
+// else from one it makes and deletes. nil means that such reads reach the device.
+func DirectSupported(dir string) (err error) {
+	defer wrap(&err, "O_DIRECT in %s", dir)
+	return tryDirect(dir)
+}
+
+func tryDirect(dir string) error {
+	m, err := mountOf(dir)
+	if err != nil {
+		return err
+	}
+	// From Linux 6.6 on tmpfs accepts the flag and ignores it.
+	if m.filesystem == "tmpfs" || m.filesystem == "ramfs" {
+		return fmt.Errorf("%s keeps its files in memory: there is no device to read from", m.filesystem)
+	}
+	path, remove, err := fileToRead(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(readDirect(path, m.filesystem), remove())
+}
+
+// readDirect also watches the page cache: a filesystem that fills it serves
+// such reads from memory.
+func readDirect(path, filesystem string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0)
+	if errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("%s does not support it", filesystem)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	before, err := residentPages(f, directBytes)
+	if err != nil {
+		return err
+	}
+	if _, err := unix.Pread(int(f.Fd()), alignedBlock(), 0); err != nil {
+		return fmt.Errorf("%s refuses the read: %w", filesystem, err)
+	}
+	after, err := residentPages(f, directBytes)
+	if err != nil {
+		return err
+	}
+	if after > before {
+		return fmt.Errorf("%s accepts it but reads through the page cache", filesystem)
+	}
+	return nil
+}
+
+// fileToRead finds a file, so that another program's directory is left alone, or
+// makes a small one outside the page cache.
+func fileToRead(dir string) (path string, remove func() error, err error) {
+	path, err = firstFile(dir)
+	if err != nil || path != "" {
+		return path, func() error { return nil }, err
+	}
+	f, err := os.CreateTemp(dir, ".statelab-direct-*")
+	if err != nil {
+		return "", nil, err
+	}
+	_, err = f.Write(make([]byte, directBytes))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
+}
+
+// firstFile is the path of a file that is not empty; "" where there is none.
+func firstFile(dir string) (path string, err error) {
+	found := errors.New("found")
+	err = eachFile(context.Background(), dir, func(f *os.File, bytes int64) error {
+		if bytes == 0 {
+			return nil
+		}
+		path = f.Name()
+		return found
+	})
+	if errors.Is(err, found) {
+		err = nil
+	}
+	return path, err
+}
+
+// alignedBlock returns directBytes of memory at a multiple of directBytes.
+func alignedBlock() []byte {
+	b := make([]byte, 2*directBytes)
+	from := -uintptr(unsafe.Pointer(&b[0])) % directBytes
+	return b[from : from+directBytes : from+directBytes]
 }

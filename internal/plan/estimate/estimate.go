@@ -6,15 +6,18 @@
 // of; pure: what is known of the machine is an argument.
 // Non-goals: predicting figures (predict, statemodel), looking at the machine (host).
 //
-// Read in this order: estimate.go, load.go, read.go, layout.go, replay.go.
+// Read in this order: estimate.go, read.go.
 package estimate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -194,4 +197,72 @@ func (m Machine) memory() int64 {
 		return m.AvailableMemory
 	}
 	return 16 << 30
+}
+
+const valuesPerAccount = 2.6 // of the measurements that subject.LayoutCost is of
+
+// Layout is what a layout at one size takes: built, updated, looked up. l names it as typed, with its
+// profile and options; keep: its files stay.
+func Layout(l protocol.LayoutSpec, keep bool, m Machine) Step {
+	of, taken := subject.LayoutOf(l.Layout)
+	costs := of.Cost
+	accounts := float64(l.Chain.Accounts)
+	values := (1 + l.Chain.ContractShare*float64(l.Chain.SlotsPer)) / valuesPerAccount
+	data := accounts * costs.PerAccount * values
+	s := Step{Kind: LayoutKind, Name: fmt.Sprintf("%s of %s accounts", l.Layout, unit.ShortCount(accounts)), Flag: "--accounts", Count: l.Chain.Accounts,
+		PeakDiskBytes: bytes(data*costs.Peak + costs.PeakFixed), fixed: bytes(costs.PeakFixed),
+		MemoryBytes: add(l.MemoryBytes, bytes(costs.BuildMemory+accounts*costs.MemoryPerAccount*values)), Basis: "measured with 100k and 1M accounts"}
+	if keep {
+		s.DiskBytes = bytes(data + costs.Fixed)
+	}
+	s.Basis = cmp.Or(taken, s.Basis)
+	build := max(accounts*values/costs.AccountsPerSecond, data/m.writeRate())
+	const kinds = 4
+	opening := costs.Open + accounts*costs.OpenPerAccount
+	first := float64(min(max(l.Reads/100, 5), 50))
+	patience := 30.
+	if l.First > 0 {
+		first, patience = float64(l.First), 30*float64(l.First)/50
+	}
+	openings := kinds * min(first*opening, max(patience, 5*opening))
+	lookups := kinds * 4 * float64(l.Reads) * costs.GetSeconds // warm and measured, with one and 64 in flight
+	s.Seconds = 2 + build + openings + (kinds+1)*opening + lookups
+	return s
+}
+
+// ReplaySpec is a change set into one tree.
+type ReplaySpec struct {
+	Tree    string
+	Changes int64 // sets and removals
+	Bytes   int64 // of their keys and values
+
+	Stores     int
+	CacheNodes int64 // of a store; 0: the tree's own
+}
+
+// Replay is what one pass of a change set into a tree takes. Its disk stays.
+func Replay(r ReplaySpec, m Machine) Step {
+	t, taken := subject.TreeOf(r.Tree)
+	costs := t.Cost
+	changes := float64(r.Changes)
+	disk := float64(r.Bytes) + changes*costs.DiskPerChange
+	if costs.InMemory {
+		disk = 0
+	}
+	kept := 1.0
+	if costs.Bounded {
+		const usualNodes = 1_000_000 // of a store, by the trees' profiles
+		nodes := r.CacheNodes
+		if nodes == 0 {
+			nodes = usualNodes
+		}
+		kept = min(1, float64(max(1, r.Stores))*float64(nodes)/max(1, changes))
+	}
+	const compactions = 1.2
+	s := Step{Kind: ReplayKind, Name: fmt.Sprintf("%s changes into %s", unit.ShortCount(changes), r.Tree),
+		DiskBytes: bytes(disk), PeakDiskBytes: bytes(disk * compactions),
+		MemoryBytes: bytes(100<<20 + kept*costs.Memory*float64(r.Bytes)), Seconds: 2 + max(changes/costs.LeavesPerSecond, disk/m.writeRate()),
+		Basis: "measured with 433,182 changes"}
+	s.Basis = cmp.Or(taken, s.Basis)
+	return s
 }

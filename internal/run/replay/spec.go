@@ -9,13 +9,19 @@
 // surviving a tree's crash (runners), explaining figures (report).
 //
 // Read in this order: spec.go, run.go, apply.go, ahead.go, guard.go; then ticks.go,
-// roots.go, sample.go, read.go.
+// roots.go, sample.go.
 package replay
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/tree"
@@ -44,4 +50,25 @@ func Blank(spec *protocol.TreeSpec, info tree.Info) *result.Run {
 func openOptions(s *protocol.TreeSpec, stores []string, first int64, create bool, tell func(tree.Event)) tree.Options {
 	return tree.Options{Dir: s.Dir, Profile: s.Profile, Create: create, Stores: stores, FirstVersion: first,
 		CacheNodes: s.CacheNodes, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides, Log: func(string) {}, Tell: tell}
+}
+
+// openSet opens the change set at path, in whatever form it is.
+func openSet(path string) (changeset.Source, error) {
+	return changeset.Open(os.DirFS(filepath.Dir(path)), filepath.Base(path), "")
+}
+
+// firstVersion reads the first version of a set that does not tell.
+func firstVersion(path string) (version int64, err error) {
+	source, err := openSet(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	var batch changeset.Batch
+	if err := source.Next(&batch); err == io.EOF {
+		return 0, errors.New("the change set has no versions")
+	} else if err != nil {
+		return 0, fmt.Errorf("read the change set: %w", err)
+	}
+	return batch.Version, nil
 }

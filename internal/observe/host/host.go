@@ -1,10 +1,22 @@
+// Package host knows the machine under a measurement: what the kernel counts
+// for this process and its block devices, what the page cache holds, which facts
+// can move a number, and what would spoil one.
+//
+// Goals: every figure names its source; what cannot be measured here is an error
+// with words, never a zero.
+// Non-goals: the engine's own counters (package blockio and the adapters), and
+// kernels other than Linux.
 package host
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 )
+
+// Version of statelab; CHANGELOG.md tells what moved a number in it.
+const Version = "0.1.0"
 
 // Device is the block device under a directory.
 type Device struct {
@@ -88,4 +100,22 @@ type ProbePoint struct {
 	ReadsPerSecond float64 `json:"reads_per_second"`
 	MeanNanos      float64 `json:"mean_ns"`
 	P99Nanos       int64   `json:"p99_ns"`
+}
+
+// FilesIn is what the files below dir hold, and how many they are, without write-ahead logs, which no
+// cache holds a part of; those that vanish meanwhile do not count.
+func FilesIn(dir string) (bytes int64, files int) {
+	walk := func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(entry.Name()) == ".log" {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			bytes, files = bytes+info.Size(), files+1
+		}
+		return nil
+	}
+	if filepath.WalkDir(dir, walk) != nil {
+		return 0, 0
+	}
+	return bytes, files
 }

@@ -1,0 +1,410 @@
+// Package trees explains replays of a change set into versioned state trees.
+package trees
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+const method = "trees.md"
+
+// Page is what a browser shows.
+func (in Input) Page() *view.Page {
+	p := &view.Page{Title: "Statelab: change sets into state trees", Cards: []view.Card{in.card()}}
+	p.Answer("", in.answers()...)
+	for _, w := range in.Warnings {
+		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
+	}
+	p.Warnings = append(p.Warnings, in.damages()...)
+	if in.Status == result.Interrupted {
+		p.Warnings = append(p.Warnings, view.Warning{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume"})
+	}
+	p.Warnings = append(p.Warnings, in.otherSets()...)
+	p.Add("All figures",
+		view.Block{Title: "Speed", Method: method, Table: in.speed(),
+			Note: "Leaves are changes; settled counts the final sync too, where it took a hundredth of the time or more. " + in.harness()},
+		view.Block{Title: "State and cost", Note: "Memory is the peak of the process.", Method: method, Table: in.state()},
+		view.Block{Title: "What the figures depend on", Note: "A tree that keeps less, or writes later, is faster for it.", Table: in.labels()})
+	p.Add("As the tree grows", in.charts()...)
+	p.Add("Version by version", in.perVersion(), in.background())
+	p.Add("Facts",
+		view.Block{Title: "Roots at the last version", Method: method, Table: in.roots(), Folded: true},
+		view.Block{Title: "Counters of every pass", Method: method, Table: in.counters(), Folded: true},
+		view.Block{Title: "Effective options", Table: in.options(), Folded: true},
+		view.Block{Title: "Command", Pre: view.Shell(in.Command), Folded: true})
+	return p
+}
+
+// damages tell which folders could not be read.
+func (in Input) damages() (list []view.Warning) {
+	for _, t := range in.trees {
+		if t.problem != "" {
+			list = append(list, view.Warning{Text: "part of a run folder could not be read: " + t.problem, Where: t.Tree})
+		}
+	}
+	return list
+}
+
+// Damaged names what could not be read of the folders; the rest is reported.
+func (in Input) Damaged() (problems []string) {
+	for _, w := range in.damages() {
+		problems = append(problems, w.Where+": "+w.Text)
+	}
+	return problems
+}
+
+func (in Input) card() view.Card {
+	c := in.Changes
+	versions, leaves := "", uint64(0)
+	if c.Last > 0 {
+		versions = fmt.Sprintf("%d to %d", c.First, c.Last)
+	}
+	for _, t := range in.trees {
+		leaves = max(leaves, t.Figures.Leaves)
+	}
+	return view.Card{Name: "replay", Facts: view.Known([][2]string{
+		{"change set", filepath.Base(c.Path)}, {"form", c.Format}, {"order", c.Order}, {"stores", strings.Join(c.Stores, ", ")},
+		{"versions", versions}, {"leaves", unit.Count(leaves)}, {"provenance", c.Provenance},
+		{"machine", fmt.Sprintf("%s, %d cores, %s", in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes))},
+		{"disk", strings.TrimSpace(in.Host.Device + " " + in.Host.Filesystem)}, {"measured", in.Started.UTC().Format("2006-01-02 15:04 UTC")}})}
+}
+
+func (in Input) labels() view.Table {
+	return view.ListOf([]string{"tree", "version", "durability", "history", "root rule"}, in.trees, func(of replayed) []string {
+		return []string{of.Tree, of.Version, of.Durability, of.History, of.RootRule}
+	})
+}
+
+func (in Input) roots() view.Table {
+	var rows [][]string
+	for _, of := range in.trees {
+		f := of.Figures
+		if f.Root == nil {
+			continue
+		}
+		rows = append(rows, []string{of.Tree, fmt.Sprint(f.LastVersion), "all", f.Root.Combined})
+		for _, store := range slices.Sorted(maps.Keys(f.Root.Stores)) {
+			rows = append(rows, []string{of.Tree, fmt.Sprint(f.LastVersion), store, f.Root.Stores[store]})
+		}
+	}
+	return view.Listing([]string{"tree", "version", "store", "root"}, rows)
+}
+
+func (in Input) counters() view.Table {
+	var rows [][]string
+	for _, c := range in.Counters {
+		if len(c.Values) == 0 {
+			rows = append(rows, []string{c.Tree, view.None, view.None, c.Why})
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Values)) {
+			var values []string
+			for _, v := range c.Values[name] {
+				values = append(values, unit.Count(v))
+			}
+			verdict := result.Identical
+			if slices.Contains(c.Differ, name) {
+				verdict = result.Different
+			}
+			rows = append(rows, []string{c.Tree, name, strings.Join(values, " / "), verdict})
+		}
+	}
+	return view.Listing([]string{"tree", "counter", "passes", "verdict"}, rows)
+}
+
+func (in Input) options() view.Table {
+	var rows [][]string
+	for _, of := range in.trees {
+		if of.run == nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(of.run.Engine.Options)) {
+			rows = append(rows, []string{of.Tree, name, of.run.Engine.Options[name]})
+		}
+	}
+	return view.Listing([]string{"tree", "option", "value"}, rows)
+}
+
+// Input is a folder in which a change set was replayed into trees.
+type Input struct {
+	result.ReplayOf
+	Dir   string
+	trees []replayed
+	// others are the change sets of the folders after the first.
+	others []other
+}
+
+type other struct {
+	name    string
+	changes result.ChangeSet
+}
+
+// JSON is what the folder says, for a program.
+func (in Input) JSON() any { return in.ReplayOf }
+
+// replayed is a tree with the folder of its median run.
+type replayed struct {
+	result.ReplayedTree
+	run      *result.Run // nil: could not be read
+	ticks    []result.Tick
+	versions []result.VersionRow
+	events   []result.EventRow
+	problem  string
+}
+
+// Read reads folders that hold replay.json. The trees of all but the first are shown
+// beside those of the first; their roots are not compared.
+func Read(dirs ...string) (in Input, err error) {
+	for i, dir := range dirs {
+		r, err := result.ReadReplay(dir)
+		if err != nil {
+			return Input{}, err
+		}
+		if i == 0 {
+			in.ReplayOf, in.Dir = *r, dir
+		}
+		for _, t := range r.Trees {
+			of := readTree(dir, t)
+			if slices.ContainsFunc(in.trees, func(other replayed) bool { return other.Tree == of.Tree }) {
+				of.Tree = fmt.Sprintf("%s (%s)", of.Tree, filepath.Base(dir))
+			}
+			in.trees = append(in.trees, of)
+		}
+		if i > 0 {
+			in.others = append(in.others, other{filepath.Base(dir), r.Changes})
+		}
+	}
+	return in, nil
+}
+
+func readTree(dir string, t result.ReplayedTree) replayed {
+	if t.Figures.Replay == nil {
+		t.Figures.Replay = new(result.Replay)
+	}
+	of := replayed{ReplayedTree: t, run: t.Of}
+	if t.Problem != nil {
+		of.problem = t.Problem.Error()
+		return of
+	}
+	folder := filepath.Join(dir, filepath.FromSlash(t.Run))
+	ticks, err := result.ReadSeries(folder)
+	if err != nil {
+		of.problem = err.Error()
+	}
+	for _, tick := range ticks {
+		if tick.Tree != nil {
+			of.ticks = append(of.ticks, tick)
+		}
+	}
+	var errVersions, errEvents error
+	of.versions, errVersions = result.ReadVersions(folder)
+	of.events, errEvents = result.ReadEvents(folder)
+	if err := cmp.Or(errEvents, errVersions); err != nil { // the last that was found
+		of.problem = err.Error()
+	}
+	return of
+}
+
+// answers are the sentences that the user came for: who is fastest, and whether
+// the trees are the same.
+func (in Input) answers() []string {
+	all := []string{in.fastest()}
+	for _, v := range in.Roots {
+		all = append(all, rootsSentence(v))
+	}
+	return all
+}
+
+// fastest ranks the trees that keep something.
+func (in Input) fastest() string {
+	ok := slices.DeleteFunc(slices.Clone(in.trees), func(t replayed) bool {
+		return t.Status != result.OK || t.Figures.Leaves == 0 // its run cannot be read
+	})
+	failed := len(in.trees) - len(ok)
+	done := slices.DeleteFunc(ok, func(t replayed) bool { return t.RootRule == result.NoRoots })
+	slices.SortStableFunc(done, func(a, b replayed) int { return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond) })
+	var text string
+	switch {
+	case len(done) == 0 && failed > 0:
+		text = "No tree came to the end."
+	case len(done) == 0:
+		text = "Only trees that keep nothing were replayed: what they cost is the harness."
+	default:
+		f := done[0].Figures
+		text = fmt.Sprintf("%s applies %s leaves/s", done[0].Tree, unit.Count(int64(f.LeavesPerSecond)))
+		if len(done) > 1 {
+			second := done[1]
+			text += fmt.Sprintf(", %s times %s", unit.Significant(f.LeavesPerSecond/second.Figures.LeavesPerSecond, 3), second.Tree)
+			if !apartFrom(done[0], second) {
+				text += " (their repeats overlap or there is one of each: not a ranking)"
+			}
+		}
+		text += "."
+	}
+	if failed > 0 && len(done) > 0 {
+		text += fmt.Sprintf(" %d of %d trees failed.", failed, len(in.trees))
+	}
+	return text
+}
+
+// apartFrom reports whether every repeat of a was faster than every one of b.
+func apartFrom(a, b replayed) bool {
+	ra, oka := a.Spread["leaves_per_second"]
+	rb, okb := b.Spread["leaves_per_second"]
+	return oka && okb && ra.Low > rb.High
+}
+
+// rootsSentence is the verdict on one root rule.
+func rootsSentence(v result.RootsVerdict) string {
+	names := strings.Join(v.Trees, ", ")
+	switch v.Verdict {
+	case result.Identical:
+		if v.Why != "" {
+			return fmt.Sprintf("Roots (%s): %s identical %s.", v.RootRule, names, v.Why)
+		}
+		return fmt.Sprintf("Roots (%s): identical at all %s versions compared, %s.", v.RootRule, unit.Count(v.Compared), names)
+	case result.Different:
+		var sides []string
+		for _, root := range slices.Sorted(maps.Keys(v.ByRoot)) {
+			sides = append(sides, fmt.Sprintf("%s of %s", view.Clip(root, 13), strings.Join(v.ByRoot[root], ", ")))
+		}
+		text := fmt.Sprintf("Roots (%s): DIFFERENT, first seen at version %d: %s", v.RootRule, v.FirstDifference, strings.Join(sides, " against "))
+		if len(v.DifferingStores) > 0 {
+			text += "; stores " + strings.Join(v.DifferingStores, ", ")
+		}
+		if v.LastAgreement > 0 {
+			return text + fmt.Sprintf(". All agree at version %d.", v.LastAgreement)
+		}
+		return text + ". They agree at no version compared."
+	}
+	return fmt.Sprintf("Roots (%s): cannot tell, %s (%s).", v.RootRule, v.Why, names)
+}
+
+// countersSentence says whether a second pass counted the same.
+func countersSentence(c result.CountersAgree) string {
+	switch c.Verdict {
+	case result.Identical:
+		passes := 0
+		for _, values := range c.Values {
+			passes = max(passes, len(values))
+		}
+		return fmt.Sprintf("%s: identical in %d passes (%s)", c.Tree, passes, strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
+	case result.Different:
+		return fmt.Sprintf("%s: %s differ between passes", c.Tree, strings.Join(c.Differ, ", "))
+	}
+	return fmt.Sprintf("%s: cannot tell, %s", c.Tree, c.Why)
+}
+
+// Text prints the answer, the table of figures and what they depend on.
+func (in Input) Text(w io.Writer) error {
+	out := view.NewText(w, 80)
+	for _, answer := range in.answers() {
+		out.Wrap(answer, "  ")
+	}
+	out.Warnings(append(in.damages(), in.otherSets()...))
+	for _, table := range []view.Table{in.speed(), in.state()} {
+		out.Line("")
+		out.Table(table)
+	}
+	out.Line("\nDurability and history (a tree that keeps less can be faster):")
+	for _, t := range in.trees {
+		out.Wrap(fmt.Sprintf("- %s: %s; history: %s", t.Tree, t.Durability, t.History), "  ")
+	}
+	out.Line("\nCounters that must repeat:")
+	for _, c := range in.Counters {
+		out.Wrap("- "+countersSentence(c), "  ")
+	}
+	if line := in.harness(); line != "" {
+		out.Line("")
+		out.Wrap(line, "  ")
+	}
+	return out.Flush()
+}
+
+type column = view.Column[replayed]
+
+// figure is a column of figures of a tree.
+func figure(name, unit string, value func(result.Figures) *float64) column {
+	return view.Optional(name, unit, nil, func(of replayed) *float64 { return value(of.Figures) })
+}
+
+// quantile is a column of a quantile of durations.
+func quantile(name, unit string, in view.Scale, of func(result.Figures) *result.Latency, value func(*result.Latency) float64) column {
+	return figure(name, "", func(f result.Figures) *float64 { return view.Via(of(f), value) }).In(in).Named(name, unit)
+}
+
+func (in Input) table(columns ...column) view.Table {
+	failed := func(of replayed) string {
+		if of.Status == result.OK {
+			return ""
+		}
+		return cmp.Or(of.Tell(of.Error), of.Status)
+	}
+	tree := view.Words("tree", func(of replayed) string { return of.Tree })
+	return view.TableOf(in.trees, failed, append([]column{tree}, columns...)...)
+}
+
+// speed is what a tree does in a second.
+func (in Input) speed() view.Table {
+	commit := func(f result.Figures) *result.Latency { return f.CommitNanos }
+	p50, p99 := func(l *result.Latency) float64 { return float64(l.P50) }, func(l *result.Latency) float64 { return float64(l.P99) }
+	return in.table(
+		figure("leaves", "per s", func(f result.Figures) *float64 { return view.Some(f.LeavesPerSecond) }),
+		column{Name: "repeats", Unit: "from to", Spare: 1, Words: func(of replayed) string {
+			r, ok := of.Spread["leaves_per_second"]
+			if !ok {
+				return view.None
+			}
+			return view.ShortCount(r.Low) + " " + view.ShortCount(r.High)
+		}},
+		figure("settled", "per s", func(f result.Figures) *float64 {
+			if f.SettledPerSecond < .99*f.LeavesPerSecond {
+				return view.Some(f.SettledPerSecond)
+			}
+			return nil
+		}),
+		figure("last window", "per s", func(f result.Figures) *float64 {
+			return view.Via(f.LastWindow, func(w *result.Window) float64 { return w.LeavesPerSecond })
+		}),
+		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
+		quantile("commit", "p50 ms", view.Millis, commit, p50), quantile("commit", "p99 ms", view.Millis, commit, p99),
+		figure("db gets", "per s", func(f result.Figures) *float64 { return f.DBGetsPerSecond }),
+		quantile("Get", "p50 us", view.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50))
+}
+
+// state is what a tree has become and what it takes.
+func (in Input) state() view.Table {
+	height := figure("height", "", func(f result.Figures) *float64 { return view.Whole(f.TreeHeight) })
+	height.Format = view.Digits
+	return in.table(
+		figure("memory", "", func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).Suited(in.trees),
+		figure("disk", "", func(f result.Figures) *float64 { return view.Whole(f.DiskBytes) }).Suited(in.trees),
+		figure("bytes written", "per byte given", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
+		figure("tree size", "leaves", func(f result.Figures) *float64 { return view.Whole(f.TreeSize) }),
+		height, figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
+		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }),
+		figure("log cache", "hits per s", func(f result.Figures) *float64 { return f.LogHitsPerSecond }).Spared(1))
+}
+
+// harness says how much of the fastest tree's time was the harness'.
+func (in Input) harness() string {
+	worst, of := 0.0, replayed{}
+	for _, t := range in.trees {
+		if p := t.Figures.HarnessPercent; t.Status == result.OK && t.RootRule != result.NoRoots && p != nil && *p > worst {
+			worst, of = *p, t
+		}
+	}
+	if of.Tree == "" {
+		return ""
+	}
+	return fmt.Sprintf("Statelab's own work: %s per leaf, at most %s%% of the time of a tree (%s).",
+		view.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
+}
