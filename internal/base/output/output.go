@@ -8,6 +8,7 @@ package output
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 
 	"github.com/statelab/statelab/engine"
@@ -210,4 +212,132 @@ func MakeFolder(path string) (tidy func() error, err error) {
 		}
 		return nil
 	}, nil
+}
+
+// OutsideDatabases refuses a path inside the folder of a database, however deep.
+// Links are followed first, so that none leads into one.
+func OutsideDatabases(path string) error {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	dir, err := resolved(full)
+	if err != nil {
+		return err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		mark, err := databaseMark(dir)
+		if err != nil {
+			return err
+		}
+		if mark != "" {
+			return fmt.Errorf("%s is inside a database: %s holds %s; choose a path outside of it", path, dir, mark)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// resolved is the innermost folder of path that exists, without links.
+func resolved(path string) (string, error) {
+	for ; ; path = filepath.Dir(path) {
+		real, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Lstat(path); err == nil {
+				return "", fmt.Errorf("%s is a symbolic link to nothing", path)
+			}
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if info, err := os.Stat(real); err == nil && info.IsDir() {
+			return real, nil
+		}
+	}
+}
+
+// databaseMark is the name of a file by which dir is known as a database: of
+// Pebble, LevelDB, RocksDB, LMDB, MDBX, badger, go-ethereum's freezer, or one
+// that statelab loaded.
+func databaseMark(dir string) (string, error) {
+	manifest := filepath.Join(engine.OwnFolder, "manifest.json")
+	if _, err := os.Lstat(filepath.Join(dir, manifest)); err == nil {
+		return manifest, nil
+	}
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", nil // a parent that only lets through
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() // nothing was written
+	for {
+		names, err := f.Readdirnames(4096)
+		for _, name := range names {
+			if marksDatabase(name) {
+				return name, nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return "", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("look into %s: %w", dir, err)
+		}
+	}
+}
+
+func marksDatabase(name string) bool {
+	switch name {
+	case "CURRENT", "KEYREGISTRY", "mdbx.dat", "mdbx.lck":
+		return true
+	}
+	switch filepath.Ext(name) {
+	case ".sst", ".ldb", ".vlog", ".mdb", ".cidx", ".ridx":
+		return true
+	}
+	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "marker.format-version.")
+}
+
+// maxJSONBytes bounds what is read from a folder that may lie.
+const maxJSONBytes = 256 << 20
+
+// WriteJSON writes v, whole or not at all; the folder is the caller's. It leaves the old
+// file or none where it fails.
+func WriteJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	return Atomically(path, func(f *os.File) error {
+		_, err := f.Write(append(text, '\n'))
+		return err
+	})
+}
+
+// ReadJSON reads what WriteJSON wrote, whose schema must be the one of this version.
+func ReadJSON[T any](path, schema string, schemaOf func(*T) string) (*T, error) {
+	v := new(T)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxJSONBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		if !bytes.HasSuffix(text, []byte("}\n")) { // how WriteJSON ends a file
+			return nil, engine.Fail(engine.CodeDamaged, "%s is damaged: it is cut short", path)
+		}
+		return nil, engine.Fail(engine.CodeDamaged, "%s is damaged: %w", path, err)
+	}
+	if found := schemaOf(v); found != schema {
+		return nil, engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path, found, schema)
+	}
+	return v, nil
 }

@@ -3,10 +3,13 @@
 package claims
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -148,4 +151,203 @@ func Elsewhere(all []Judged) string {
 		return ""
 	}
 	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.", n, strings.Join(view.Distinct(needs, strings.Clone), ","))
+}
+
+// Evidence is a comparison of layouts as claims look at it.
+type Evidence struct{ *result.Layouts }
+
+// Reading is a figure of lookups and the place of it in layouts.json.
+type Reading struct {
+	of    result.Lookups
+	Value float64
+	Unit  string // what was counted
+	place string
+}
+
+// SizeAxis are the places of a layout's rows that have figures, smallest first.
+func (e Evidence) Sizes(layout string) (rows []int) {
+	for i, row := range e.Rows {
+		if row.Layout == layout && row.Status == result.OK {
+			rows = append(rows, i)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(e.Rows[a].Accounts, e.Rows[b].Accounts) })
+	return rows
+}
+
+// largest is the place of a layout's largest row.
+func (e Evidence) Largest(layout string) (i int, ok bool) {
+	rows := e.Sizes(layout)
+	if len(rows) == 0 {
+		return 0, false
+	}
+	return rows[len(rows)-1], true
+}
+
+// lookups are those of a kind in a condition, one in flight.
+func (e Evidence) lookups(i int, kind, condition string) (of result.Lookups, place string, ok bool) {
+	for j, of := range e.Rows[i].Lookups {
+		if of.Kind == kind && of.Condition == condition && of.InFlight == 1 {
+			return of, fmt.Sprintf("rows[%d].lookups[%d]", i, j), true
+		}
+	}
+	return of, "", false
+}
+
+// reads are what lookups of present accounts read, by the best count there is: the
+// device's, the layout's own, the kernel's of calls, or of faults where files are mapped.
+func (e Evidence) Reads(i int, condition string) (r Reading, ok bool) {
+	return e.ReadsOf(i, result.AccountLookup, condition)
+}
+
+func (e Evidence) ReadsOf(i int, kind, condition string) (r Reading, ok bool) {
+	of, place, ok := e.lookups(i, kind, condition)
+	r = Reading{of: of}
+	var field string
+	r.Value, r.Unit, field = of.Reads()
+	r.place = place + "." + field
+	return r, ok
+}
+
+// blocks are the reads below the layout's own caches, whether the page cache answers
+// them or the device; nodes come with them.
+func (e Evidence) blocks(i int, condition string) (r Reading, ok bool) {
+	of, place, ok := e.lookups(i, result.AccountLookup, condition)
+	if of.BlockReads != nil {
+		return Reading{of, *of.BlockReads, "block reads", place + ".block_reads_per_lookup"}, ok
+	}
+	return Reading{of, of.ReadCalls, "read calls", place + ".read_calls_per_lookup"}, ok && of.ReadCalls >= of.MajorFaults
+}
+
+// share is the memory held over what the state takes; 0: nothing was held.
+func (e Evidence) Share(i int) float64 {
+	if e.Rows[i].DiskBytes == 0 {
+		return 0
+	}
+	return float64(e.Workload.MemoryBytes) / float64(e.Rows[i].DiskBytes)
+}
+
+// mostlyCached is the share of a state in memory from which reads with memory held
+// say nothing of a state that does not fit.
+const mostlyCached = 1.0 / 3
+
+// FitsInMemory is the code of the warning that a state or a database fitted in memory.
+const FitsInMemory = "fits_in_memory"
+
+// fitted tells whether a row's state was in memory as a whole: it is as large as the
+// budget, or nothing held it and the machine has more, or the run says so.
+func (e Evidence) fitted(i int) bool {
+	row := e.Rows[i]
+	if e.Workload.MemoryBytes == 0 && row.DiskBytes < e.Host.MemoryBytes {
+		return true
+	}
+	return e.Share(i) >= 1 || slices.ContainsFunc(e.Warnings, func(w engine.Warning) bool {
+		return w.Code == FitsInMemory && w.Of == row.Layout // of several layouts it is about their smallest state
+	})
+}
+
+// scarce tells whether memory was held to much less than the state.
+func (e Evidence) scarce(i int) bool { return e.Share(i) > 0 && e.Share(i) < mostlyCached }
+
+func (e Evidence) Accounts(i int) string { return view.ShortCount(float64(e.Rows[i].Accounts)) }
+
+func (e Evidence) memory(i int) string {
+	return "memory of " + shortShare(e.Share(i)) + " of the state"
+}
+
+func (e Evidence) isHeld(i int) string { return shortShare(e.Share(i)) + " of the state is in memory" }
+
+func shortShare(share float64) string { return view.WithoutZeros(unit.Significant(100*share, 2)) + "%" }
+
+// cost says what a lookup in a row takes, with nothing cached and with memory held.
+func (e Evidence) cost(i int) (text string, places []string) {
+	var parts []string
+	counted := ""
+	if r, ok := e.Reads(i, result.FirstLookups); ok {
+		parts, places, counted = append(parts, fmt.Sprintf("%s %s with nothing cached", view.PerGet(r.Value), r.Unit)), append(places, r.place), r.Unit
+	}
+	if r, ok := e.Reads(i, result.HeldLookups); ok && e.scarce(i) {
+		text := view.PerGet(r.Value)
+		if r.Unit != counted {
+			text += " " + r.Unit
+		}
+		parts, places = append(parts, text+" with "+e.memory(i)), append(places, r.place)
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%s at %s: %s", e.Rows[i].Layout, e.Accounts(i), strings.Join(parts, ", ")), places
+}
+
+// ahead is a figure of a layout at a size that was not built, with a budget of memory;
+// 0: of one that needs none.
+func (e Evidence) Ahead(layout, figure string, accounts uint64, memoryBytes int64) (o result.LayoutOutlook, place string, ok bool) {
+	return e.outlook(layout, figure, accounts, func(o result.LayoutOutlook) bool { return !o.PerAccount && o.MemoryBytes == memoryBytes })
+}
+
+// aheadAlike is one with as much memory for each account as the run had.
+func (e Evidence) AheadAlike(layout, figure string, accounts uint64) (o result.LayoutOutlook, place string, ok bool) {
+	return e.outlook(layout, figure, accounts, func(o result.LayoutOutlook) bool { return o.PerAccount })
+}
+
+func (e Evidence) outlook(layout, figure string, accounts uint64, is func(result.LayoutOutlook) bool) (o result.LayoutOutlook, place string, ok bool) {
+	for i, o := range e.Outlook {
+		if o.Layout == layout && o.Figure == figure && o.Accounts == accounts && is(o) {
+			return o, fmt.Sprintf("outlook[%d]", i), true
+		}
+	}
+	return o, "", false
+}
+
+// Largest is the largest state that any layout was measured with.
+func Largest(l *result.Layouts) (accounts uint64) {
+	for _, row := range l.Rows {
+		if row.Status == result.OK {
+			accounts = max(accounts, row.Accounts)
+		}
+	}
+	return accounts
+}
+
+// Predicted are the device reads at a size that was not built.
+func (e Evidence) Predicted(layout string, accounts uint64, memoryBytes int64) *float64 {
+	return Value(e.Ahead(layout, "device_reads_per_lookup", accounts, memoryBytes))
+}
+
+// Value is that of a figure of the outlook, for a column.
+func Value(o result.LayoutOutlook, _ string, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	return &o.Value
+}
+
+// ReadsValue is that of ReadsOf, for a column.
+func (e Evidence) ReadsValue(i int, kind, condition string) *float64 {
+	if r, ok := e.ReadsOf(i, kind, condition); ok {
+		return &r.Value
+	}
+	return nil
+}
+
+// SizesAhead are the numbers of accounts that a layout has figures of without having been
+// built so large; layout "": any.
+func (e Evidence) SizesAhead(layout string) (sizes []uint64) {
+	for _, o := range e.Outlook {
+		if layout == "" || o.Layout == layout {
+			sizes = append(sizes, o.Accounts)
+		}
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
+}
+
+func Names(l *result.Layouts) []string {
+	return view.Distinct(l.Rows, func(r result.LayoutRow) string { return r.Layout })
+}
+
+// Basis is the first word of what a figure stands on.
+func Basis(basis string) string {
+	word, _, _ := strings.Cut(basis, " ")
+	return strings.TrimSuffix(word, ":")
 }

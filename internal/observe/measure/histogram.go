@@ -1,9 +1,14 @@
 package measure
 
 import (
+	"fmt"
+	"io"
 	"iter"
 	"math"
 	"math/bits"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -210,4 +215,154 @@ func (h *Histogram) HDR() *hdrhistogram.Histogram {
 		SignificantFigures:    3,
 		Counts:                counts,
 	})
+}
+
+// LogEntry is one line of an HdrHistogram log.
+type LogEntry struct {
+	Tag        string // "" for service times
+	Start, End time.Time
+	Durations  *Histogram
+}
+
+// WriteLog writes an HdrHistogram log, format 1.3, with absolute times. Values
+// are nanoseconds, the Interval_Max column milliseconds. Durations outside the
+// histogram's range are told in a comment: the format has no place for them.
+func WriteLog(w io.Writer, started time.Time, entries []LogEntry) error {
+	log := hdrhistogram.NewHistogramLogWriter(w)
+	for _, write := range []func() error{
+		log.OutputLogFormatVersion,
+		func() error { return log.OutputComment("[Values are nanoseconds]") },
+		func() error { return log.OutputStartTime(started.UnixMilli()) },
+		log.OutputLegend,
+	} {
+		if err := write(); err != nil {
+			return fmt.Errorf("write latency log: %w", err)
+		}
+	}
+	for _, e := range entries {
+		if strings.ContainsAny(e.Tag, ", \r\n") {
+			return fmt.Errorf("write latency log: tag %q holds a comma, a space or a line break", e.Tag)
+		}
+		if long, negative := e.Durations.TooLong(), e.Durations.Negative(); long+negative > 0 {
+			outside := fmt.Sprintf("[Outside the range: Tag=%s too_long=%d negative=%d]", e.Tag, long, negative)
+			if err := log.OutputComment(outside); err != nil {
+				return fmt.Errorf("write latency log: %w", err)
+			}
+		}
+		hdr := e.Durations.HDR()
+		hdr.SetTag(e.Tag)
+		hdr.SetStartTimeMs(e.Start.UnixMilli())
+		hdr.SetEndTimeMs(e.End.UnixMilli())
+		if err := log.OutputIntervalHistogram(hdr); err != nil {
+			return fmt.Errorf("write latency log: %w", err)
+		}
+	}
+	return nil
+}
+
+// Recorder is one worker's histogram that another goroutine may look at while
+// the worker runs.
+//
+// Go's atomic store costs as much as the whole of Histogram.Add, so counters are
+// not read under the writer's hands. They change hands instead: the reader
+// offers an empty histogram, and the writer, at its next Add, puts the filled
+// one down and goes on with the empty one. To the writer that is one plain load
+// per Add. A writer stuck in a long call hands over late, never wrongly: its
+// durations belong to a later interval.
+type Recorder struct {
+	current *Histogram                // the writer's
+	offered atomic.Pointer[Histogram] // empty, from the reader
+	filled  atomic.Pointer[Histogram] // full, from the writer
+	spare   *Histogram                // the reader's: empty, or nil while it is offered or filled
+
+	finished atomic.Bool // the writer has stopped, and no longer hands over
+}
+
+// NewRecorder returns an empty recorder.
+func NewRecorder() *Recorder {
+	return &Recorder{current: NewHistogram(), spare: NewHistogram()}
+}
+
+// Add counts one duration. For the writer alone.
+func (r *Recorder) Add(nanos int64) { r.AddMany(nanos, 1) }
+
+// AddMany counts n durations that are the same. For the writer alone.
+func (r *Recorder) AddMany(nanos int64, n uint64) {
+	if r.offered.Load() != nil {
+		r.handOver()
+	}
+	r.current.AddMany(nanos, n)
+}
+
+func (r *Recorder) handOver() {
+	empty := r.offered.Swap(nil)
+	r.filled.Store(r.current)
+	r.current = empty
+}
+
+// Finish says that nothing more is added until Rest. For the writer alone.
+func (r *Recorder) Finish() { r.finished.Store(true) }
+
+// Offer asks the recorders' writers to hand over. What Take then gets from a writer is
+// what it had counted when Offer returned: a duration that ends later, and so the rest
+// of a call that was under way, is of the next interval. Counters that are read between
+// Offer and Take are therefore of the same moment. What was handed over late the last
+// time is merged into h. One reader at a time.
+func Offer(recorders []*Recorder, h *Histogram) {
+	for _, r := range recorders {
+		r.take(h)
+		r.offer()
+	}
+}
+
+// Take merges into h what the recorders counted before Offer. It waits for writers that
+// have not finished, at most patience.
+func Take(recorders []*Recorder, patience time.Duration, h *Histogram) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(patience / 20) {
+		waiting := false
+		for _, r := range recorders {
+			if r.finished.Load() {
+				r.rest(h)
+			}
+			r.take(h)
+			waiting = waiting || r.spare == nil
+		}
+		if !waiting || !time.Now().Before(deadline) {
+			return
+		}
+	}
+}
+
+// Rest merges into h what the recorders counted since the last Take, once their
+// writers have stopped. The recorders are empty then and can be used again.
+func Rest(recorders []*Recorder, h *Histogram) {
+	for _, r := range recorders {
+		r.rest(h)
+		r.finished.Store(false)
+	}
+}
+
+// rest takes everything from a writer that has stopped.
+func (r *Recorder) rest(h *Histogram) {
+	r.take(h)
+	if refused := r.offered.Swap(nil); refused != nil {
+		r.spare = refused
+	}
+	h.Merge(r.current)
+	r.current.Reset()
+}
+
+func (r *Recorder) offer() {
+	if r.spare != nil {
+		r.offered.Store(r.spare)
+		r.spare = nil
+	}
+}
+
+func (r *Recorder) take(h *Histogram) {
+	if full := r.filled.Swap(nil); full != nil {
+		h.Merge(full)
+		full.Reset()
+		r.spare = full
+	}
 }

@@ -6,7 +6,7 @@
 // fails is in run.json with the phase it failed in.
 // Non-goals: the timed loop (timed); choosing what to run.
 //
-// Read in this order: session.go, phase.go, series.go, memory.go, diskfull.go.
+// Read in this order: session.go, phase.go, series.go.
 package session
 
 import (
@@ -225,4 +225,10 @@ func Floor(clock *measure.Clock, ops uint64, work func(ops uint64) error) float6
 		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/float64(ops/floorRounds))
 	}
 	return best
+}
+
+// OnDisk is what err means of something that writes below dir, nil for nil. remedy is
+// what the user can do about a full disk.
+func OnDisk(err error, dir, remedy string) *engine.Failure {
+	return failure.On(failure.Of(err), remedy, func() (int64, error) { return host.FreeBytes(host.Existing(dir)) })
 }
