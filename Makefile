@@ -173,6 +173,7 @@ unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 c-engines: needs rocksdb
+	@scripts/needs db_bench:rocksdb-tools
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./engines/pebble1 ./engines/pebble2 ./cmd/statelab-run-native ./layouts/flat
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.

@@ -57,6 +57,34 @@ char *rocks_version(void) {
 	return s.length < sizeof s.here ? strndup(s.here, s.length) : NULL;
 }
 
+rocksdb_bool rocks_read_latest(rocksdb_readoptions_t *o) {
+	static const char latest[8] = {-1, -1, -1, -1, -1, -1, -1, -1}; // o keeps the address
+	if (rocks_functions.readoptions_set_timestamp == NULL)
+		return 0;
+	rocks_functions.readoptions_set_timestamp(o, latest, sizeof latest);
+	return 1;
+}
+
+static char *refuse_full(void *state, const char *key, size_t n, const char *old, size_t m, const char *const *operands, const size_t *sizes, int count,
+	rocksdb_bool *success, size_t *length) {
+	*success = *length = 0;
+	return NULL;
+}
+
+static char *refuse_partial(void *state, const char *key, size_t n, const char *const *operands, const size_t *sizes, int count, rocksdb_bool *success,
+	size_t *length) {
+	*success = *length = 0;
+	return NULL;
+}
+
+static const char *name_of(void *state) {
+	return state;
+}
+
+void rocks_refuse_merges(rocksdb_options_t *o, const char *name) {
+	rocks_options_set_merge_operator(o, rocks_mergeoperator_create(strdup(name), free, refuse_full, refuse_partial, NULL, name_of));
+}
+
 static int64_t get_pinned(rocks_reader *r, const char *key, size_t n, char *buffer, size_t room) {
 	rocksdb_pinnableslice_t *slice = rocks_get_pinned_cf(r->db, r->options, r->family, key, n, &r->err);
 	if (slice == NULL)

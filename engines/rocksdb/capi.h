@@ -24,7 +24,14 @@ typedef struct rocksdb_iterator_t rocksdb_iterator_t;
 typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_family_t;
 typedef struct rocksdb_env_t rocksdb_env_t;
+typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
 typedef unsigned char rocksdb_bool;
+
+// What a merge operator does: operands are merged into the old value, or with one another.
+typedef char *rocks_full_merge(void *state, const char *key, size_t n, const char *old, size_t m, const char *const *operands, const size_t *sizes, int count,
+	rocksdb_bool *success, size_t *length);
+typedef char *rocks_partial_merge(void *state, const char *key, size_t n, const char *const *operands, const size_t *sizes, int count,
+	rocksdb_bool *success, size_t *length);
 
 // Exported by every version the adapter takes.
 #define ROCKSDB_REQUIRED(FUNCTION) \
@@ -51,12 +58,17 @@ typedef unsigned char rocksdb_bool;
 	FUNCTION(rocksdb_table_options_t *, block_based_options_create, (void), ()) \
 	FUNCTION(void, block_based_options_destroy, (rocksdb_table_options_t *t), (t)) \
 	FUNCTION(void, block_based_options_set_block_cache, (rocksdb_table_options_t *t, rocksdb_cache_t *c), (t, c)) \
+	FUNCTION(rocksdb_mergeoperator_t *, mergeoperator_create, (void *state, void (*destroy)(void *), rocks_full_merge *full, rocks_partial_merge *partial, \
+		void (*free_value)(void *, const char *, size_t), const char *(*name)(void *)), (state, destroy, full, partial, free_value, name)) \
+	FUNCTION(void, options_set_merge_operator, (rocksdb_options_t *o, rocksdb_mergeoperator_t *m), (o, m)) \
+	FUNCTION(void, options_set_wal_dir, (rocksdb_options_t *o, const char *dir), (o, dir)) \
 	FUNCTION(rocksdb_cache_t *, cache_create_lru, (size_t bytes), (bytes)) \
 	FUNCTION(void, cache_destroy, (rocksdb_cache_t *c), (c)) \
 	FUNCTION(void, cache_set_capacity, (rocksdb_cache_t *c, size_t bytes), (c, bytes)) \
 	FUNCTION(size_t, cache_get_usage, (rocksdb_cache_t *c), (c)) \
 	FUNCTION(rocksdb_readoptions_t *, readoptions_create, (void), ()) \
 	FUNCTION(void, readoptions_destroy, (rocksdb_readoptions_t *o), (o)) \
+	FUNCTION(void, readoptions_set_total_order_seek, (rocksdb_readoptions_t *o, rocksdb_bool on), (o, on)) \
 	FUNCTION(rocksdb_writeoptions_t *, writeoptions_create, (void), ()) \
 	FUNCTION(void, writeoptions_destroy, (rocksdb_writeoptions_t *o), (o)) \
 	FUNCTION(rocksdb_pinnableslice_t *, get_pinned_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family, const char *key, size_t n, \
@@ -100,6 +112,7 @@ typedef unsigned char rocksdb_bool;
 	FUNCTION(rocksdb_bool, get_into_buffer_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family, const char *key, size_t n, \
 		char *buffer, size_t room, size_t *needed, rocksdb_bool *found, char **err), (db, o, family, key, n, buffer, room, needed, found, err)) \
 	FUNCTION(void, readoptions_set_async_io, (rocksdb_readoptions_t *o, rocksdb_bool on), (o, on)) \
+	FUNCTION(void, readoptions_set_timestamp, (rocksdb_readoptions_t *o, const char *time, size_t n), (o, time, n)) \
 	FUNCTION(void, batched_multi_get_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family, size_t count, const char *const *keys, \
 		const size_t *sizes, rocksdb_pinnableslice_t **values, char **errs, rocksdb_bool sorted), \
 		(db, o, family, count, keys, sizes, values, errs, sorted))
@@ -137,6 +150,14 @@ typedef struct {
 	rocksdb_readoptions_t *options;
 	char *err;
 } rocks_reader;
+
+// rocks_read_latest makes o read the newest version of keys that end with a time of 8 bytes;
+// 0 if the loaded library does not know such keys.
+rocksdb_bool rocks_read_latest(rocksdb_readoptions_t *o);
+
+// rocks_refuse_merges gives o a merge operator of that name whose merges fail. Without any, RocksDB
+// takes the first merge in a log for the log's end, and says nothing of what follows.
+void rocks_refuse_merges(rocksdb_options_t *o, const char *name);
 
 // rocks_many is a batch of Gets in C's memory. Where keys[i] is and its size are the
 // caller's to write; values[i] is NULL for a key that is missing.

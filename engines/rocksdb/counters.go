@@ -6,6 +6,7 @@ package rocksdb
 import "C"
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/statelab/statelab/engine"
@@ -39,7 +40,10 @@ type kind struct {
 
 func (d *db) newAccount(shape engine.Shape, sector int64) *account {
 	a := &account{opened: d.statistics(), sector: sector, all: engine.Page}
-	if d.settings.table["cache_index_and_filter_blocks"] == "false" {
+	outside := func(f family) bool {
+		return d.kept.inForce(f.name, d.settings.layout)["cache_index_and_filter_blocks"] == "false"
+	}
+	if !slices.ContainsFunc(d.asked(), func(f family) bool { return !outside(f) }) {
 		a.all = engine.Data
 	}
 	if !d.settings.readOnly {

@@ -25,6 +25,7 @@ type db struct {
 	settings  settings
 	rocks     *C.rocksdb_t
 	families  []family             // that are open, the one that Gets go to first
+	kept      kept                 // of another program's database
 	options   *C.rocksdb_options_t // hold the statistics
 	cache     *C.rocksdb_cache_t
 	writes    *C.rocksdb_writeoptions_t
@@ -56,14 +57,14 @@ func open(s settings) (*db, error) {
 
 func (d *db) start() (err error) {
 	d.cache = C.rocks_cache_create_lru(C.size_t(d.cacheBytes))
-	if d.options, err = d.settings.options(d.cache); err != nil {
+	if err := d.takeOptions(); err != nil {
 		return err
 	}
 	if err := blockio.KeepingLogs(d.settings.dir, d.settings.ignoreLock, d.openFamilies); err != nil {
 		return err
 	}
 	d.writes = C.rocks_writeoptions_create()
-	d.effective = d.settings.asked()
+	d.effective = d.inForce()
 	if !d.settings.readOnly {
 		if d.effective, err = readEffective(d.settings.dir); err != nil {
 			return err
@@ -92,7 +93,23 @@ func (d *db) start() (err error) {
 			Remedy: "read a copy of the database without --read-only"})
 	}
 	d.warnOfFamilies(shape)
+	for _, f := range d.asked() {
+		for _, w := range d.kept.warnings(f.name) {
+			d.warn(w)
+		}
+	}
 	return nil
+}
+
+// takeOptions makes the options to open with.
+func (d *db) takeOptions() (err error) {
+	if d.settings.foreign {
+		if d.kept, err = loadKept(d.settings.dir, d.cache); err != nil {
+			return err
+		}
+	}
+	d.options, err = d.settings.options(d.cache, d.kept)
+	return err
 }
 
 // Close closes what start has opened.
@@ -107,6 +124,7 @@ func (d *db) Close() error {
 	if d.options != nil {
 		C.rocks_options_destroy(d.options)
 	}
+	d.kept.destroy()
 	C.rocks_cache_destroy(d.cache)
 	return nil
 }

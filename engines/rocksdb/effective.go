@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,13 +28,11 @@ func readEffective(dir string) (options map[string]string, err error) {
 	return parseEffective(io.LimitReader(file, maxLogBytes))
 }
 
-// asked are the options as they were given. RocksDB logs nothing of a database
-// that it opens for reading only, and tells them no other way.
-func (s *settings) asked() map[string]string {
-	options := map[string]string{}
-	for _, part := range []named{s.database, s.table} {
-		maps.Copy(options, part)
-	}
+// inForce are the options as the database's OPTIONS file has them and as they were given. RocksDB
+// logs nothing of a database that it opens for reading only, and tells them no other way.
+func (d *db) inForce() map[string]string {
+	s := &d.settings
+	options := d.kept.inForce(d.own().name, s.layout)
 	options[tableOption] = cmp.Or(s.chosen, defaultFamily)
 	options["use_direct_reads"], options["max_open_files"] = strconv.FormatBool(s.direct), strconv.Itoa(s.handles)
 	return options

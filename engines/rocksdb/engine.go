@@ -9,8 +9,10 @@
 //
 // A Get goes to one column family, which the option table names.
 //
-// Non-goals: levels of single reads, which RocksDB counts by type only; families with
-// comparators or merge operators of their own; libraries built against another C++ runtime.
+// Another program's database is read with the options of its OPTIONS file (kept.go).
+//
+// Non-goals: levels of single reads, which RocksDB counts by type only; comparators and merge
+// operators of other programs; libraries built against another C++ runtime.
 package rocksdb
 
 import (

@@ -76,6 +76,9 @@ func (d *db) openFamilies() error {
 		if s.readOnly && s.chosen != "" {
 			all = []string{defaultFamily} // which RocksDB insists on
 		}
+		if all, err = d.readable(open, all); err != nil {
+			return err
+		}
 		open = append(open, all...)
 	}
 	seen := map[string]bool{}
@@ -85,6 +88,28 @@ func (d *db) openFamilies() error {
 		return twice
 	})
 	return d.openNamed(open)
+}
+
+// readable are the names in all of families that RocksDB's library can open; an error if one of
+// those in asked, or the default one, cannot be read as its owner reads it.
+func (d *db) readable(asked, all []string) ([]string, error) {
+	for _, name := range asked {
+		if err := d.kept.foreignFormat(name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range append([]string{defaultFamily}, asked...) {
+		if err := d.kept.foreignOrder(name); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(all, func(name string) bool {
+		err := d.kept.foreignOrder(name)
+		if err != nil {
+			d.warn(engine.Warning{Code: "table_left_out", Text: err.Error(), Remedy: "let that program say what is in it"})
+		}
+		return err != nil
+	}), nil
 }
 
 // familyNames lists the families by the database's MANIFEST.
@@ -105,14 +130,15 @@ func (d *db) familyNames() (names []string, err error) {
 }
 
 // openNamed opens the database with the families of these names, in this order. For writing,
-// all but the first keep the options that the database has for them.
+// all but the first keep the options that the database has for them; another program's database
+// is read with its own options.
 func (d *db) openNamed(names []string) (err error) {
-	kept := &keptOptions{}
+	k := d.kept
 	if len(names) > 1 && !d.settings.readOnly && !d.settings.create {
-		if kept, err = loadOptions(d.settings.dir, d.cache); err != nil {
+		if k, err = loadKept(d.settings.dir, d.cache); err != nil {
 			return err
 		}
-		defer kept.destroy()
+		defer k.destroy()
 	}
 	// What C is passed must hold no Go pointers.
 	size := C.size_t(unsafe.Sizeof(uintptr(0)))
@@ -125,7 +151,16 @@ func (d *db) openNamed(names []string) (err error) {
 	for i, name := range names {
 		texts[i], each[i] = C.CString(name), d.options
 		defer C.free(unsafe.Pointer(texts[i]))
-		if o := kept.of(name); i > 0 && o != nil {
+		if d.settings.readOnly {
+			o, err := k.familyOptions(name, d.settings.set(), d.cache)
+			if err != nil {
+				return err
+			}
+			if o != nil {
+				defer C.rocks_options_destroy(o)
+				each[i] = o
+			}
+		} else if o := k.of(name); i > 0 && o != nil {
 			each[i] = o
 		}
 	}
@@ -141,6 +176,9 @@ func (d *db) openNamed(names []string) (err error) {
 		if engine.CodeOf(err) == engine.CodeInUse {
 			return blockio.Locked(filepath.Join(d.settings.dir, "LOCK"))
 		}
+		if engine.CodeOf(err) == engine.CodeMissing {
+			return d.elsewhere(err)
+		}
 		return err
 	}
 	for i, name := range names {
@@ -149,40 +187,14 @@ func (d *db) openNamed(names []string) (err error) {
 	return nil
 }
 
-// keptOptions are those of the newest OPTIONS file of a database; the zero value has none.
-type keptOptions struct {
-	whole *C.rocksdb_options_t
-	count C.size_t
-	names **C.char
-	each  **C.rocksdb_options_t
-}
-
-func loadOptions(dir string, cache *C.rocksdb_cache_t) (*keptOptions, error) {
-	path := C.CString(dir)
-	defer C.free(unsafe.Pointer(path))
-	env := C.rocks_create_default_env()
-	defer C.rocks_env_destroy(env)
-	var k keptOptions
-	var message *C.char
-	C.rocks_load_latest_options(path, env, true, cache, &k.whole, &k.count, &k.names, &k.each, &message)
-	if err := taken(message); err != nil {
-		return nil, fmt.Errorf("read the options of the column families: %w", err)
-	}
-	return &k, nil
-}
-
-// of are the options of a family; nil for one that the file does not have.
-func (k *keptOptions) of(name string) *C.rocksdb_options_t {
-	for i, have := range unsafe.Slice(k.names, k.count) {
-		if C.GoString(have) == name {
-			return unsafe.Slice(k.each, k.count)[i]
-		}
-	}
-	return nil
-}
-
-func (k *keptOptions) destroy() {
-	C.rocks_load_latest_options_destroy(k.whole, k.names, k.each, k.count)
+// elsewhere says where files may be that the database lists and its folder lacks. RocksDB writes
+// other folders of tables neither into its OPTIONS file nor into its MANIFEST.
+func (d *db) elsewhere(err error) error {
+	dir := d.settings.dir
+	f := engine.Fail(engine.CodeMissing, "%s lists files that it does not hold: they were lost or not copied, or the program that owns the database keeps "+
+		"them in further folders (db_paths, cf_paths), whose names RocksDB does not store: %w", dir, err)
+	f.Remedy = fmt.Sprintf("if there are further folders, make a folder of links to all files and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
+	return f
 }
 
 // warnOfFamilies says that most of a database may be in families that no Get goes to.
@@ -213,7 +225,8 @@ func (d *db) property(of family, property string) string {
 	return text(C.rocks_property_value_cf(d.rocks, of.handle, name))
 }
 
-// liveTable is a table file as the MANIFEST has it.
+// liveTable is a table file as the MANIFEST has it. Its keys are in the order of their bytes,
+// whatever that of the family is.
 type liveTable struct {
 	level             int
 	bytes             int64
@@ -231,11 +244,23 @@ func (d *db) liveTables() map[string][]liveTable {
 		var n, m C.size_t
 		smallest, largest := C.rocks_livefiles_smallestkey(files, i, &n), C.rocks_livefiles_largestkey(files, i, &m)
 		name := C.GoString(C.rocks_livefiles_column_family_name(files, i))
-		by[name] = append(by[name], liveTable{
+		t := liveTable{
 			level: int(C.rocks_livefiles_level(files, i)), bytes: int64(C.rocks_livefiles_size(files, i)), entries: uint64(C.rocks_livefiles_entries(files, i)),
-			smallest: C.GoBytes(unsafe.Pointer(smallest), C.int(n)), largest: C.GoBytes(unsafe.Pointer(largest), C.int(m))})
+			smallest: C.GoBytes(unsafe.Pointer(smallest), C.int(n)), largest: C.GoBytes(unsafe.Pointer(largest), C.int(m))}
+		if d.kept.timed(name) {
+			t.smallest, t.largest = withoutTime(t.smallest), withoutTime(t.largest)
+		}
+		if d.kept.reversed(name) {
+			t.smallest, t.largest = t.largest, t.smallest
+		}
+		by[name] = append(by[name], t)
 	}
 	return by
+}
+
+func withoutTime(key []byte) []byte {
+	const timeBytes = 8
+	return key[:max(0, len(key)-timeBytes)]
 }
 
 // spans are the tables of a family.

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/rocksdb"
 	"github.com/statelab/statelab/engines/rocksdb/familytest"
+	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/model/fidelity"
 )
 
@@ -140,24 +141,14 @@ func TestFamilyNamedByAByte(t *testing.T) {
 	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
-	file, err := os.Open(newest(t, filepath.Join(dir, "OPTIONS-*")))
+	name, sections, err := optionsfile.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := fidelity.ParseRocksDB(file, "OPTIONS")
-	if err = errors.Join(err, file.Close()); err != nil || options[`\n`].BlockBytes != 4096 {
+	options, err := fidelity.ParseRocksDB(sections, name)
+	if err != nil || options[`\n`].BlockBytes != 4096 {
 		t.Errorf("options %+v, %v; want those of the family", options, err)
 	}
-}
-
-// newest is the newest file of a pattern.
-func newest(t *testing.T, pattern string) string {
-	t.Helper()
-	found, err := filepath.Glob(pattern)
-	if err != nil || len(found) == 0 {
-		t.Fatalf("%s: %v, %v", pattern, found, err)
-	}
-	return found[len(found)-1]
 }
 
 // mixedReads: Gets of a mix go to each family in its proportion.

@@ -28,10 +28,20 @@ type manyReader struct {
 	many *C.rocks_many
 	keys unsafe.Pointer // the batch's keys, one behind the other; C's memory
 	room int
+
+	reversed bool // the last key of the family comes first
 }
 
-func newManyReader(r reader) *manyReader {
-	return &manyReader{reader: r, many: (*C.rocks_many)(C.calloc(1, C.sizeof_rocks_many))}
+func (d *db) newManyReader(r reader) (engine.Reader, error) {
+	m := &manyReader{reader: r, many: (*C.rocks_many)(C.calloc(1, C.sizeof_rocks_many)), reversed: d.kept.reversed(d.own().name)}
+	if !d.kept.timed(d.own().name) {
+		return m, nil // C makes the options of batches
+	}
+	var err error
+	if m.many.options, err = d.readOptions(d.own()); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
 }
 
 var errNoMemory = errors.New("rocksdb: no memory for a batch of Gets")
@@ -47,7 +57,7 @@ func (r *manyReader) GetMany(keys [][]byte, sorted bool, answers []engine.Answer
 		return err
 	}
 	ascend := C.rocksdb_bool(0)
-	if sorted {
+	if sorted && !r.reversed {
 		ascend = 1
 	}
 	found := C.rocks_get_many(r.c, r.many, count, ascend)

@@ -6,6 +6,7 @@ package rocksdb
 import "C"
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/base/optionsfile"
 )
 
 // named are options by RocksDB's own names.
@@ -63,6 +65,7 @@ type settings struct {
 	mix        []adapter.Portion
 	create     bool
 	readOnly   bool
+	foreign    bool // another program's: its OPTIONS file is obeyed
 	ignoreLock bool
 	direct     bool
 	handles    int // -1: all tables stay open
@@ -83,6 +86,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		dir:        o.Dir,
 		create:     o.Create,
 		readOnly:   o.ReadsOnly(),
+		foreign:    o.Foreign,
 		ignoreLock: o.IgnoreLock,
 		direct:     o.Direct,
 		handles:    -1,
@@ -97,6 +101,9 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	if _, err := load(); err != nil {
 		return s, append(errs, err)
 	}
+	if o.Foreign {
+		s.leaveToFile(cmp.Or(o.Profile, profiles()[0].Name))
+	}
 	errs = append(errs, s.override(o.Overrides)...)
 	if o.MemoryBytes > 0 {
 		if s.budget, err = split(o.MemoryBytes, &s); err != nil {
@@ -105,6 +112,18 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		s.cacheBytes = s.budget.cache(0)
 	}
 	return s, errs
+}
+
+// leaveToFile leaves to the OPTIONS file of another program's database what it says: all of the
+// first profile, and of others what applies when data is written. Without a file, the profile stands.
+func (s *settings) leaveToFile(profile string) {
+	if name, err := optionsfile.Newest(s.dir); err != nil || name == "" {
+		return
+	}
+	s.database = named{}
+	maps.DeleteFunc(s.table, func(name, _ string) bool {
+		return profile == profiles()[0].Name || slices.Contains(storedOptions(), name)
+	})
 }
 
 // ours are options that flags of the harness set.
@@ -209,6 +228,11 @@ func parses(l layout) error {
 // parse returns base, which it destroys, changed by what text says.
 func parse(base *C.rocksdb_options_t, text string) (*C.rocksdb_options_t, error) {
 	defer C.rocks_options_destroy(base)
+	return parsed(base, text)
+}
+
+// parsed is a copy of base changed by what text says.
+func parsed(base *C.rocksdb_options_t, text string) (*C.rocksdb_options_t, error) {
 	c := C.CString(text)
 	defer C.free(unsafe.Pointer(c))
 	o := C.rocks_options_create()
@@ -221,8 +245,12 @@ func parse(base *C.rocksdb_options_t, text string) (*C.rocksdb_options_t, error)
 	return o, nil
 }
 
-// options are the options to open with, with cache as the block cache.
-func (s *settings) options(cache *C.rocksdb_cache_t) (*C.rocksdb_options_t, error) {
+// options are the options to open with, with cache as the block cache: those that k has, or the
+// library's defaults, changed by what is set here.
+func (s *settings) options(cache *C.rocksdb_cache_t, k kept) (*C.rocksdb_options_t, error) {
+	if k.file != "" {
+		return k.databaseOptions(s.dir, s.set())
+	}
 	base := C.rocks_options_create()
 	C.rocks_options_enable_statistics(base)
 	table := C.rocks_block_based_options_create()
@@ -230,6 +258,15 @@ func (s *settings) options(cache *C.rocksdb_cache_t) (*C.rocksdb_options_t, erro
 	C.rocks_options_set_block_based_table_factory(base, table)
 	C.rocks_block_based_options_destroy(table)
 
+	o, err := parse(base, s.set().String())
+	if err != nil {
+		return nil, fmt.Errorf("options %s: %w", s.set(), err)
+	}
+	return o, nil
+}
+
+// set is what is set here: the profile, the overrides and what the harness decides.
+func (s *settings) set() layout {
 	all := layout{maps.Clone(s.database), s.table}
 	all.database["create_if_missing"] = strconv.FormatBool(s.create)
 	if s.create {
@@ -238,11 +275,7 @@ func (s *settings) options(cache *C.rocksdb_cache_t) (*C.rocksdb_options_t, erro
 	all.database["error_if_exists"] = strconv.FormatBool(s.create)
 	all.database["use_direct_reads"] = strconv.FormatBool(s.direct)
 	all.database["max_open_files"] = strconv.Itoa(s.handles)
-	o, err := parse(base, all.String())
-	if err != nil {
-		return nil, fmt.Errorf("options %s: %w", all, err)
-	}
-	return o, nil
+	return all
 }
 
 // number is an option's value, or without one otherwise. RocksDB's suffixes are

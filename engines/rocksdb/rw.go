@@ -25,15 +25,19 @@ import (
 type reader struct{ c *C.rocks_reader }
 
 func (d *db) Reader() (engine.Reader, error) {
+	options, err := d.readOptions(d.own())
+	if err != nil {
+		return nil, err
+	}
 	c := (*C.rocks_reader)(C.calloc(1, C.sizeof_rocks_reader))
-	c.db, c.family, c.options = d.rocks, d.own().handle, C.rocks_readoptions_create()
+	c.db, c.family, c.options = d.rocks, d.own().handle, options
 	if families := d.asked(); len(families) > 1 {
-		return &mixReader{reader{c}, families}, nil
+		return d.newMixReader(reader{c}, families)
 	}
 	if !canGetMany() {
 		return &reader{c}, nil
 	}
-	return newManyReader(reader{c}), nil
+	return d.newManyReader(reader{c})
 }
 
 // Get is one call into C, which copies the value to where the caller wants it; a
@@ -58,6 +62,19 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 type mixReader struct {
 	reader
 	families []family
+	options  []*C.rocksdb_readoptions_t // of each
+}
+
+func (d *db) newMixReader(r reader, families []family) (engine.Reader, error) {
+	m := &mixReader{reader: r, families: families, options: []*C.rocksdb_readoptions_t{r.c.options}}
+	for _, f := range families[1:] {
+		o, err := d.readOptions(f)
+		if err != nil {
+			return nil, errors.Join(err, m.Close())
+		}
+		m.options = append(m.options, o)
+	}
+	return m, nil
 }
 
 func (r *mixReader) Get(mixed, dst []byte) ([]byte, bool, error) {
@@ -65,8 +82,16 @@ func (r *mixReader) Get(mixed, dst []byte) ([]byte, bool, error) {
 	if !known {
 		return dst[:0], false, nil
 	}
-	r.c.family = r.families[table].handle
+	r.c.family, r.c.options = r.families[table].handle, r.options[table]
 	return r.reader.Get(key, dst)
+}
+
+func (r *mixReader) Close() error {
+	for _, o := range r.options[1:] {
+		C.rocks_readoptions_destroy(o)
+	}
+	r.c.options = r.options[0]
+	return r.reader.Close()
 }
 
 // getAll gets keys of size bytes each, one behind the other, in a loop of C's and
@@ -82,7 +107,12 @@ func (r *reader) getAll(keys []byte, size int, dst []byte) (int, error) {
 func (r *reader) failure() error {
 	err := taken(r.c.err)
 	r.c.err = nil
-	return err
+	if engine.CodeOf(err) != engine.CodeUnsupported {
+		return err
+	}
+	f := engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied, which takes code of the program that owns the database: %w", err)
+	f.Remedy = "let that program write a copy that is compacted to the last level, or choose another table with --table"
+	return f
 }
 
 func (r *reader) Close() error {

@@ -52,8 +52,12 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 // sample draws n keys of a family.
 func (d *db) sample(ctx context.Context, f family, n int, seed uint64, yield func(key []byte) error) error {
 	spans := spansOf(d.liveTables()[f.name])
-	options := C.rocks_readoptions_create()
+	options, err := d.readOptions(f)
+	if err != nil {
+		return err
+	}
 	defer C.rocks_readoptions_destroy(options)
+	C.rocks_readoptions_set_total_order_seek(options, 1) // with a prefix extractor, filters would hide most tables
 	it := C.rocks_create_iterator_cf(d.rocks, options, f.handle)
 	defer C.rocks_iter_destroy(it)
 	rng := rand.New(rand.NewPCG(seed, 0x5a3d))
@@ -77,14 +81,15 @@ func (d *db) sample(ctx context.Context, f family, n int, seed uint64, yield fun
 }
 
 func (d *db) openAside() (aside *db, err error) {
-	aside = &db{settings: settings{layout: d.settings.layout, dir: d.settings.dir, chosen: d.settings.chosen, mix: d.settings.mix, readOnly: true, handles: -1}}
+	aside = &db{settings: settings{layout: d.settings.layout, dir: d.settings.dir, chosen: d.settings.chosen, mix: d.settings.mix, readOnly: true,
+		foreign: d.settings.foreign, handles: -1}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, aside.Close())
 		}
 	}()
 	aside.cache = C.rocks_cache_create_lru(asideCacheBytes)
-	if aside.options, err = aside.settings.options(aside.cache); err != nil {
+	if err := aside.takeOptions(); err != nil {
 		return aside, err
 	}
 	aside.writes = C.rocks_writeoptions_create()

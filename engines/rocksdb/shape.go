@@ -73,6 +73,7 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 			l.Sublevels = l.Files // each table of level 0 may hold any key
 		}
 		describe(l, parseProperties(d.property(f, fmt.Sprintf("rocksdb.aggregated-table-properties-at-level%d", number))))
+		l.FilterConsulted = l.FilterConsulted && d.kept.usesFilters(f.name, d.settings.layout)
 		t.Keys += l.Keys
 		t.Levels = append(t.Levels, *l)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
@@ -139,7 +140,7 @@ func SettingsOf(run *result.Run) (advise.Settings, error) {
 		s.Source = "the profile " + profile
 		return s, err
 	}
-	name, err := dbformat.NewestOptions(dir)
+	name, err := optionsfile.Newest(dir)
 	if err != nil {
 		return advise.Settings{}, err
 	}

@@ -2,11 +2,9 @@ package look
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +12,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -152,17 +151,13 @@ func OnlyTable(tables []fidelity.Table, name, dir string) ([]fidelity.Table, err
 
 // rocksOptions are those of the newest OPTIONS file by column family; none without a file.
 func rocksOptions(dir string) (map[string]fidelity.Options, error) {
-	name, err := dbformat.NewestOptions(dir)
+	name, sections, err := optionsfile.Read(dir)
 	if err != nil || name == "" {
 		return nil, err
 	}
-	file, err := os.Open(filepath.Join(dir, name))
+	options, err := fidelity.ParseRocksDB(sections, name)
 	if err != nil {
-		return nil, err
-	}
-	options, err := fidelity.ParseRocksDB(file, name)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file.Name(), err)
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, name), err)
 	}
 	return options, nil
 }

@@ -35,6 +35,9 @@ var rocksDB = []rule{
 	{"/lock: no locks available", engine.CodeInUse},               // of this one
 	{"could not find option", engine.CodeOption},
 	{"not recognized", engine.CodeOption}, // until version 6
+	{".sst: no such file or directory", engine.CodeMissing},
+	{".blob: no such file or directory", engine.CodeMissing},
+	{"merge operator failed", engine.CodeUnsupported}, // as one does that stands for code which is not here
 }
 
 // badger are words of Badger's log, which alone tells of these.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/optionsfile"
 )
 
 // level has keys of 40 bytes with values of 110, 25 to a block.
@@ -207,8 +208,16 @@ const someOptions = `# This is a RocksDB option file.
   filter_policy=bloomfilter:15:false
 `
 
+func parseOptions(text string) (map[string]Options, error) {
+	sections, err := optionsfile.Parse(strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	return ParseRocksDB(sections, "F")
+}
+
 func TestParseRocksDB(t *testing.T) {
-	found, err := ParseRocksDB(strings.NewReader(someOptions), "F")
+	found, err := parseOptions(someOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +228,7 @@ func TestParseRocksDB(t *testing.T) {
 		t.Errorf("%+v, want %+v", found, want)
 	}
 	for _, bad := range []string{"", "[CFOptions \"x\"]\nblock_size=4x", "[CFOptions \"x\"]\nfilter_policy=bloom:many"} {
-		if found, err := ParseRocksDB(strings.NewReader(bad), "F"); err == nil {
+		if found, err := parseOptions(bad); err == nil {
 			t.Errorf("%q: %+v", bad, found)
 		}
 	}
@@ -228,7 +237,7 @@ func TestParseRocksDB(t *testing.T) {
 func FuzzParseRocksDB(f *testing.F) {
 	f.Add(someOptions)
 	f.Fuzz(func(t *testing.T, text string) {
-		found, err := ParseRocksDB(strings.NewReader(text), "F")
+		found, err := parseOptions(text)
 		for name, o := range found {
 			if err == nil && (o.BlockBytes < 0 || o.L0Tables < 0 || o.FilterBits < 0) {
 				t.Errorf("%q: %+v", name, o)

@@ -1,60 +1,37 @@
 package fidelity
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 )
 
-// maxOptionsBytes bounds what is read of a foreign file; those of databases with tens of
-// families have a few hundred KB.
-const maxOptionsBytes = 16 << 20
-
-// ParseRocksDB reads the OPTIONS file that RocksDB writes when it opens a database for
-// writing: the options of each column family by its name.
-func ParseRocksDB(r io.Reader, source string) (map[string]Options, error) {
+// ParseRocksDB are the options of each column family by its name, of the OPTIONS file that RocksDB
+// writes when it opens a database for writing.
+func ParseRocksDB(sections []optionsfile.Section, source string) (map[string]Options, error) {
 	families := map[string]Options{}
-	family := ""
-	lines := bufio.NewScanner(io.LimitReader(r, maxOptionsBytes))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		if strings.HasPrefix(line, "[") {
-			kind, rest, _ := strings.Cut(strings.Trim(line, "[]"), " ")
-			if family = ""; kind == "CFOptions" || kind == "TableOptions/BlockBasedTable" {
-				name := strings.TrimSuffix(strings.TrimPrefix(rest, `"`), `"`)
-				family = unit.Printable(escapes().Replace(name))
-			}
+	for _, section := range sections {
+		if section.Kind != "CFOptions" && section.Kind != "TableOptions/BlockBasedTable" {
 			continue
 		}
-		key, value, is := strings.Cut(line, "=")
-		if !is || family == "" {
-			continue
-		}
+		family := unit.Printable(section.Name)
 		o := families[family]
-		if err := o.set(key, strings.TrimSpace(value)); err != nil {
-			return nil, fmt.Errorf("column family %s: %w", family, err)
+		for key, value := range section.Values {
+			if err := o.set(key, value); err != nil {
+				return nil, fmt.Errorf("column family %s: %w", family, err)
+			}
 		}
 		o.Source = source
 		families[family] = o
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
 	}
 	if len(families) == 0 {
 		return nil, errors.New("no column families: not an OPTIONS file of RocksDB")
 	}
 	return families, nil
-}
-
-// escapes are RocksDB's in its OPTIONS files.
-func escapes() *strings.Replacer {
-	return strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\\`, `\`, `\:`, ":", `\#`, "#")
 }
 
 func (o *Options) set(key, value string) error {

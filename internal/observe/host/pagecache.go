@@ -221,8 +221,8 @@ func wrap(err *error, format string, args ...any) {
 	}
 }
 
-// eachFile opens every regular file below dir for reading and hands it over. A
-// file that a running database deletes meanwhile is left out.
+// eachFile opens every regular file below dir, and those that links there lead to, for reading and
+// hands it over. A file that a running database deletes meanwhile is left out.
 func eachFile(ctx context.Context, dir string, visit func(f *os.File, bytes int64) error) error {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow dir itself
 	if err != nil {
@@ -235,8 +235,13 @@ func eachFile(ctx context.Context, dir string, visit func(f *os.File, bytes int6
 		if errors.Is(err, fs.ErrNotExist) && path != root {
 			return nil
 		}
-		if err != nil || !entry.Type().IsRegular() {
+		if err != nil || !entry.Type().IsRegular() && entry.Type() != fs.ModeSymlink {
 			return err
+		}
+		if entry.Type() == fs.ModeSymlink {
+			if target, err := os.Stat(path); err != nil || !target.Mode().IsRegular() {
+				return nil
+			}
 		}
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -180,3 +180,22 @@ func wantResident(t *testing.T, dir string, wantResident, wantTotal int64) {
 		t.Errorf("%d of %d bytes are resident, want %d of %d, error %v", resident, total, wantResident, wantTotal, err)
 	}
 }
+
+// TestLinksAreFollowed: a folder of links to files that lie elsewhere is as large and as cold as they are.
+func TestLinksAreFollowed(t *testing.T) {
+	elsewhere, dir := onDisk(t), onDisk(t)
+	file := filepath.Join(elsewhere, "000001.sst")
+	if err := os.WriteFile(file, make([]byte, 1<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{file: "000001.sst", elsewhere: "folder", "nowhere": "broken"} {
+		if err := os.Symlink(from, filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantResident(t, dir, 1<<20, 1<<20)
+	if _, err := Evict(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	wantResident(t, dir, 0, 1<<20)
+}

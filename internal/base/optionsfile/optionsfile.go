@@ -1,0 +1,84 @@
+// Package optionsfile reads the OPTIONS files that RocksDB and Pebble write into a database: what
+// the database says of itself.
+//
+// Non-goals: what the options mean. RocksDB itself reads its own (engines/rocksdb).
+package optionsfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// maxBytes bounds what is read of a foreign file; those of databases with tens of families have
+// a few hundred KB.
+const maxBytes = 16 << 20
+
+// Section is a part of the file, such as [CFOptions "default"].
+type Section struct {
+	Kind   string // CFOptions
+	Name   string // default; "" where the part has none
+	Values map[string]string
+}
+
+// Newest is the name of the newest OPTIONS file in dir; "" if there is none.
+func Newest(dir string) (name string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	newest := int64(-1)
+	for _, entry := range entries {
+		number, is := strings.CutPrefix(entry.Name(), "OPTIONS-")
+		if n, err := strconv.ParseInt(number, 10, 63); is && err == nil && n > newest {
+			newest, name = n, entry.Name()
+		}
+	}
+	return name, nil
+}
+
+// Read parses the newest OPTIONS file in dir; no name and no sections if there is none.
+func Read(dir string) (name string, sections []Section, err error) {
+	if name, err = Newest(dir); err != nil || name == "" {
+		return "", nil, err
+	}
+	file, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return "", nil, err
+	}
+	sections, err = Parse(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return name, nil, fmt.Errorf("read %s: %w", file.Name(), err)
+	}
+	return name, sections, nil
+}
+
+// Parse reads the file's sections in their order. Lines that are neither the beginning of a
+// section nor name=value are skipped.
+func Parse(r io.Reader) (sections []Section, err error) {
+	lines := bufio.NewScanner(io.LimitReader(r, maxBytes))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") {
+			kind, name, _ := strings.Cut(strings.Trim(line, "[]"), ` "`)
+			name = escapes().Replace(strings.TrimSuffix(name, `"`))
+			sections = append(sections, Section{kind, name, map[string]string{}})
+			continue
+		}
+		if key, value, is := strings.Cut(line, "="); is && len(sections) > 0 && !strings.HasPrefix(line, "#") {
+			sections[len(sections)-1].Values[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		}
+	}
+	return sections, lines.Err()
+}
+
+// escapes are RocksDB's in its OPTIONS files.
+func escapes() *strings.Replacer {
+	return strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\\`, `\`, `\:`, ":", `\#`, "#")
+}
