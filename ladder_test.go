@@ -136,7 +136,8 @@ var ladder = []rung{
 			"internal/model/cachesim", "internal/model/gas", "internal/model/statemodel",
 			"internal/plan", "internal/plan/runners", "internal/run/lookup", "internal/run/protocol", "internal/subject", "layout", "result"},
 		"internal/plan/estimate": {"internal/base/unit", "internal/run/protocol", "internal/subject", "result"},
-		"internal/plan/slurm":    {"engine", "internal/base/failure", "internal/base/unit", "internal/plan", "internal/plan/experiment", "result"},
+		"internal/plan/harvest":  {"engine", "internal/base/output", "internal/chain/changeset", "internal/plan/runners", "internal/run/protocol", "result", "tree"},
+		"internal/plan/slurm":    {"engine", "internal/base/console", "internal/base/setting", "internal/base/failure", "internal/base/unit", "internal/plan", "internal/plan/experiment", "result"},
 	}},
 	{"explain", map[string][]string{
 		"web":                          {},
@@ -175,7 +176,7 @@ var ladder = []rung{
 		"internal/ask/look": {"engine", "internal/base/optionsfile", "internal/adapt/adapter", "internal/adapt/pebbledb",
 			"internal/ask/evidence", "internal/base/unit",
 			"internal/explain/advise", "internal/explain/view", "internal/model/fidelity", "internal/model/lsm", "internal/model/predict",
-			"internal/observe/dbformat", "internal/subject", "result"},
+			"internal/observe/dbformat", "internal/run/protocol", "internal/subject", "result"},
 		"internal/ask/watch": {"internal/explain/nodemetrics", "result"},
 	}},
 	{"program", map[string][]string{
@@ -193,7 +194,7 @@ var ladder = []rung{
 			"internal/explain/iavlbench", "internal/explain/kinds", "internal/explain/kvdblog", "internal/explain/promexport",
 			"internal/explain/publish", "internal/explain/report", "internal/explain/serve", "internal/model/cachesim", "internal/model/difference",
 			"internal/model/gas", "internal/model/lsm", "internal/model/predict", "internal/model/trace", "internal/observe/dbformat",
-			"internal/observe/host", "internal/plan", "internal/plan/estimate", "internal/plan/experiment", "internal/plan/layouts",
+			"internal/observe/host", "internal/plan", "internal/plan/estimate", "internal/plan/experiment", "internal/plan/harvest", "internal/plan/layouts",
 			"internal/plan/replays", "internal/plan/runners", "internal/plan/slurm", "internal/plan/sweep", "internal/run/bench",
 			"internal/run/protocol", "internal/subject", "layout", "layouts/chunktrie", "layouts/flat", "layouts/pagetrie", "result",
 			"runner", "tree", "trees/null"},

@@ -174,6 +174,19 @@ type Part struct {
 // Has reports whether a file belongs to p.
 func (p Part) Has(file uint64) bool { return p.Of == 0 || file%uint64(p.Of) == uint64(p.Number-1) }
 
+// Range are the items from (inclusive) to (exclusive) of n that are p's; all of them if there are
+// no parts.
+func (p Part) Range(n uint64) (from, to uint64) {
+	if p.Of == 0 {
+		return 0, n
+	}
+	end := func(parts int) uint64 { // n/of*parts would overflow later than n*parts
+		of := uint64(p.Of)
+		return n/of*uint64(parts) + n%of*uint64(parts)/of
+	}
+	return end(p.Number - 1), end(p.Number)
+}
+
 // DB is an open database. Methods are safe for concurrent use.
 type DB interface {
 	// Reader returns a reader for one goroutine.

@@ -1,23 +1,24 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/replays"
 	"github.com/statelab/statelab/result"
 )
 
@@ -37,23 +38,30 @@ Statelab's own (.slcs) is one file with checksums that can be read from any vers
 	return a.group(cmd, a.changesetInfo(), a.changesetImport(), a.changesetExport(), a.changesetGenerate(), a.changesetHarvest(), a.changesetVerify())
 }
 
-// setFlags are the flags that changeset's verbs share, as typed.
+// setFlags are the flags that changeset's verbs share.
 type setFlags struct {
-	format, from, to, out string
-	sort, json            bool
+	format             experiment.Text
+	from, to           setting.Value[int64]
+	out                string
+	sort, json, strict bool
 }
 
 func (f *setFlags) formatFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.format, "format", "auto", "format of the set: auto, "+strings.Join(words(changeset.Formats()), ", "))
+	formats := append([]string{"auto"}, words(changeset.Formats())...)
+	setting.Var(cmd.Flags(), &f.format, setting.Choice(formats...), "format", "auto", "format of the set: "+strings.Join(formats, ", "))
 }
 
 func (f *setFlags) rangeFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.from, "from", "0", "first version; 0: the set's first")
-	cmd.Flags().StringVar(&f.to, "to", "0", "last version; 0: the set's last")
+	setting.Var(cmd.Flags(), &f.from, setting.Version, "from", "0", "first version; 0: the set's first")
+	setting.Var(cmd.Flags(), &f.to, setting.Version, "to", "0", "last version; 0: the set's last")
 }
 
 func (f *setFlags) sortFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.sort, "sort", false, "sort each version by store and key, and keep the last change of each key (order sorted-net)")
+}
+
+func (f *setFlags) outFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
 }
 
 // openSet opens the set that args name; its errors name the path as typed.
@@ -62,17 +70,14 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 		m.add("name one change set (example: statelab changeset %s)", example)
 		return nil, ""
 	}
-	form := changeset.Format(format)
-	if form == "auto" {
-		form = ""
-	} else {
-		parse(m, "format", format, setting.Choice(append([]string{"auto"}, words(changeset.Formats())...)...))
-	}
 	path = args[0]
 	if !m.readable("", path) || m.Typed {
 		return nil, path
 	}
-	set, err := changeset.Open(os.DirFS(filepath.Dir(absolute(path))), filepath.Base(absolute(path)), form)
+	if format == "auto" {
+		format = ""
+	}
+	set, err := changeset.OpenFile(absolute(path), changeset.Format(format))
 	if err != nil {
 		m.cannotRead("%v", err)
 		return nil, path
@@ -82,7 +87,7 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 
 // window is the set within --from and --to, sorted if asked.
 func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, error) {
-	from, to := m.version("from", f.from), m.version("to", f.to)
+	from, to := f.from.V(), f.to.V()
 	if to > 0 && to < from {
 		m.add("--to %d: must be at least --from (%d)", to, from)
 	}
@@ -104,14 +109,6 @@ func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, 
 	return set, nil
 }
 
-func (m *mistakes) version(flag, text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		m.add("--%s %q: must be a version, or 0 (example: 1000)", flag, text)
-	}
-	return n
-}
-
 // newOut checks --out of a set or a list, which never replaces a file.
 func (m *mistakes) newOut(out, example string) string {
 	if out == "" {
@@ -121,62 +118,57 @@ func (m *mistakes) newOut(out, example string) string {
 	return m.newFile("--out: ", out, nil)
 }
 
-// told shows progress and ends the work when the user does.
-func (a *app) told(phase string, info changeset.Info) (changeset.Told, func()) {
-	p := a.progress()
-	first, total := info.First, uint64(0)
-	if info.Last > 0 {
-		total = uint64(info.Last - info.First + 1)
-	}
-	return func(version int64) error {
-		if first == 0 {
-			first = version
+// copied shows how far a set is written, and ends the work when the user does.
+func (a *app) copied(p *console.Progress, phase string) func(changeset.Info) changeset.Told {
+	return func(info changeset.Info) changeset.Told {
+		first, total := info.First, uint64(0)
+		if info.Last > 0 {
+			total = uint64(info.Last - info.First + 1)
 		}
-		p.Tell("", result.Event{Phase: phase, Done: uint64(max(version-first+1, 0)), Total: total, Unit: "versions"})
-		return context.Cause(a.ctx)
-	}, p.Done
+		return func(version int64) error {
+			if first == 0 {
+				first = version
+			}
+			p.Tell("", result.Event{Phase: phase, Done: uint64(max(version-first+1, 0)), Total: total, Unit: "versions"})
+			return context.Cause(a.ctx)
+		}
+	}
 }
 
-// writeContainer writes set in statelab's own format.
-func (a *app) writeContainer(out string, set changeset.Source, provenance, phase string) error {
-	info := set.Info()
-	provenance = cmp.Or(provenance, info.Provenance)
-	return output.Write(out, nil, func(f *os.File) error {
-		w, err := changeset.NewWriter(f, changeset.Header{Order: info.Order, RootRule: info.RootRule, Provenance: provenance})
-		if err != nil {
-			return err
-		}
-		if info.Complete { // stores without a change too: they have roots
-			for _, name := range info.Stores {
-				if _, err := w.Store(name); err != nil {
-					return err
-				}
-			}
-		}
-		told, done := a.told(phase, info)
-		defer done()
-		if err := w.Copy(set, told); err != nil {
-			return err
-		}
-		return w.Close()
-	})
+// writeSet writes a set in statelab's own format and prints what it holds.
+func (a *app) writeSet(f *setFlags, out string, set changeset.Source, provenance, phase string) error {
+	p := a.progress()
+	return a.written(f, p, out, output.Write(out, nil, func(file *os.File) error {
+		return changeset.Write(file, set, provenance, a.copied(p, phase)(set.Info()))
+	}))
+}
+
+// written ends the progress of a set that was written to out, and prints what it holds.
+func (a *app) written(f *setFlags, p *console.Progress, out string, err error) error {
+	if p.Done(); err != nil {
+		return err
+	}
+	set, err := changeset.OpenFile(out, changeset.FormatContainer)
+	if err != nil {
+		return err
+	}
+	return errors.Join(changeset.FactsOf(f.out, set.Info()).Text(a.stdout), set.Close())
 }
 
 func (a *app) changesetImport() *cobra.Command {
 	f := new(setFlags)
 	var provenance, roots string
-	var strict bool
 	cmd := &cobra.Command{Use: "import SET --out FILE", Short: "Convert a set of any format to statelab's own"}
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 and write nothing if files have names that the format does not know")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit 3 and write nothing if files have names that the format does not know")
 	f.formatFlag(cmd)
 	f.rangeFlags(cmd)
 	f.sortFlag(cmd)
-	cmd.Flags().StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
+	f.outFlag(cmd)
 	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the set, kept in the file (default: what the set says, or its name)")
 	cmd.Flags().StringVar(&roots, "roots", "", "run folder of a replay of this set; later replays must find its roots again, in each tree with the same root rule")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		out := m.newOut(f.out, "set.slcs")
-		source, path := m.openSet(args, f.format, "import DIR --out set.slcs")
+		source, path := m.openSet(args, f.format.V(), "import DIR --out set.slcs")
 		if source != nil {
 			defer source.Close() // nothing was written
 		}
@@ -185,21 +177,18 @@ func (a *app) changesetImport() *cobra.Command {
 			return err
 		}
 		if roots != "" {
-			set = expectRoots(set, roots, m)
+			set = replays.ExpectRoots(set, roots, &m.Mistakes)
 		}
 		if err := m.err(); err != nil {
 			return err
 		}
-		if err := a.tellUnknown(source, strict); err != nil {
+		if err := a.warn(f.strict, changeset.LeftOut(source.Info())...); err != nil {
 			return err
 		}
 		if provenance == "" && set.Info().Provenance == "" {
 			provenance = fmt.Sprintf("imported from %s (%s)", filepath.Base(path), set.Info().Format)
 		}
-		if err := a.writeContainer(out, set, provenance, "import"); err != nil {
-			return err
-		}
-		return a.describeSet(out, f.out)
+		return a.writeSet(f, out, set, provenance, "import")
 	})
 }
 
@@ -208,10 +197,13 @@ func (a *app) changesetExport() *cobra.Command {
 	cmd := &cobra.Command{Use: "export SET --format FORM --out DIR", Short: "Convert a set to the format of another tool"}
 	f.rangeFlags(cmd)
 	f.sortFlag(cmd)
-	cmd.Flags().StringVar(&f.format, "format", "", "format to write: "+strings.Join(words(changeset.ExportFormats()), ", "))
+	formats := words(changeset.ExportFormats())
+	setting.Var(cmd.Flags(), &f.format, setting.Choice(formats...), "format", "", "format to write: "+strings.Join(formats, ", "))
 	cmd.Flags().StringVar(&f.out, "out", "", "new folder to write")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		parse(m, "format", f.format, setting.Choice(words(changeset.ExportFormats())...))
+		if !f.format.Given() {
+			m.At("format", "", "must be one of %s", strings.Join(formats, ", "))
+		}
 		out := m.newFolder(f.out, "DIR")
 		source, path := m.openSet(args, "auto", "export set.slcs --format cronos --out DIR")
 		if source != nil {
@@ -221,14 +213,15 @@ func (a *app) changesetExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := a.tellUnknown(source, false); err != nil {
+		if err := a.warn(false, changeset.LeftOut(source.Info())...); err != nil {
 			return err
 		}
 		versions := int64(0)
 		err = output.WriteFolder(out, func(dir string) error {
-			told, done := a.told("export", set.Info())
-			defer done()
-			return changeset.Export(folder(dir), set, changeset.Format(f.format), func(version int64) error {
+			p := a.progress()
+			defer p.Done()
+			told := a.copied(p, "export")(set.Info())
+			return changeset.Export(folder(dir), set, changeset.Format(f.format.V()), func(version int64) error {
 				versions++
 				return told(version)
 			})
@@ -236,7 +229,7 @@ func (a *app) changesetExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the format of %s\n", f.out, unit.Count(versions), path, f.format)
+		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the format of %s\n", f.out, unit.Count(versions), path, f.format.V())
 		return nil
 	})
 }
@@ -254,8 +247,10 @@ func (f folder) Create(name string) (io.WriteCloser, error) {
 
 func (a *app) changesetGenerate() *cobra.Command {
 	f := new(setFlags)
-	var profiles, versions, scale, seed, emptyValues string
-	var emptyStore bool
+	var g changeset.Generation
+	var profiles experiment.Text
+	var versions, seed experiment.Count
+	var scale, emptyValues experiment.Float
 	cmd := &cobra.Command{Use: "generate --profile LIST --out FILE", Short: "Generate a set; the same seed gives the same set"}
 	var about strings.Builder
 	about.WriteString("Profiles:\n")
@@ -264,20 +259,18 @@ func (a *app) changesetGenerate() *cobra.Command {
 	}
 	cmd.Long = about.String()
 	flag := cmd.Flags()
-	flag.StringVar(&profiles, "profile", "", "profiles, separated by commas; the set has the stores of all")
-	flag.StringVar(&versions, "versions", "300", "number of versions")
-	flag.StringVar(&scale, "scale", "0.01", "factor for the profile's keys and changes per version")
-	flag.StringVar(&seed, "seed", "1", "seed of all keys, values and random choices")
-	flag.BoolVar(&emptyStore, "empty-store", false, "add a store that stays empty")
-	flag.StringVar(&emptyValues, "empty-values", "0%", "share of values that are empty")
-	flag.StringVar(&f.out, "out", "", "new file to write, such as set.slcs")
+	setting.ListVar(flag, &profiles, setting.Text, "profile", "", "profiles, separated by commas; the set has the stores of all")
+	setting.Var(flag, &versions, setting.Count(0, ""), "versions", "300", "number of versions")
+	setting.Var(flag, &scale, setting.Number, "scale", "0.01", "factor for the profile's keys and changes per version")
+	setting.Var(flag, &seed, setting.Seed, "seed", "1", "seed of all keys, values and random choices")
+	flag.BoolVar(&g.EmptyStore, "empty-store", false, "add a store that stays empty")
+	setting.Var(flag, &emptyValues, setting.Share, "empty-values", "0%", "share of values that are empty")
+	f.outFlag(cmd)
 	f.sortFlag(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
 		out := m.newOut(f.out, "set.slcs")
-		g := changeset.Generation{Profiles: list(profiles), Versions: int64(parse(m, "versions", versions, setting.Count(0, ""))),
-			Scale: parse(m, "scale", scale, setting.Number), Seed: parse(m, "seed", seed, setting.Seed),
-			EmptyStore: emptyStore, EmptyValueShare: parse(m, "empty-values", emptyValues, setting.Share)}
+		g.Profiles, g.Versions, g.Scale, g.Seed, g.EmptyValueShare = profiles.All(), int64(versions.V()), scale.V(), seed.V(), emptyValues.V()
 		m.All("", g.Check())
 		if err := m.err(); err != nil {
 			return err
@@ -289,10 +282,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 		if f.sort {
 			set = changeset.Net(set)
 		}
-		if err := a.writeContainer(out, set, "", "generate"); err != nil {
-			return err
-		}
-		return a.describeSet(out, f.out)
+		return a.writeSet(f, out, set, "", "generate")
 	})
 }
 
@@ -302,12 +292,12 @@ func (a *app) changesetInfo() *cobra.Command {
 	f.formatFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		set, path := m.openSet(args, f.format, "info set.slcs")
+		set, path := m.openSet(args, f.format.V(), "info set.slcs")
 		if err := m.err(); err != nil {
 			return err
 		}
 		defer set.Close() // nothing was written
-		if err := a.tellUnknown(set, false); err != nil {
+		if err := a.warn(false, changeset.LeftOut(set.Info())...); err != nil {
 			return err
 		}
 		if f.json {
@@ -319,23 +309,22 @@ func (a *app) changesetInfo() *cobra.Command {
 
 func (a *app) changesetVerify() *cobra.Command {
 	f := new(setFlags)
-	var strict bool
 	cmd := &cobra.Command{Use: "verify SET", Short: "Read a whole set and check checksums, versions, gaps, order and counts",
 		Long: `Verify exits 1 if the set is damaged or contradicts its own header. A missing
 version is not damage: a replay commits it without changes. With --strict, missing
 versions and files whose names the format does not know exit 3.`}
 	f.formatFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 if versions are missing, or files have names that the format does not know")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit 3 if versions are missing, or files have names that the format does not know")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		set, path := m.openSet(args, f.format, "verify set.slcs")
+		set, path := m.openSet(args, f.format.V(), "verify set.slcs")
 		if err := m.err(); err != nil {
 			return err
 		}
 		defer set.Close() // nothing was written
-		told, done := a.told("verify", set.Info())
-		verdict, damage := changeset.Verify(set, told)
-		done()
+		p := a.progress()
+		verdict, damage := changeset.Verify(set, a.copied(p, "verify")(set.Info()))
+		p.Done()
 		if err := context.Cause(a.ctx); err != nil {
 			return err
 		}
@@ -354,43 +343,9 @@ versions and files whose names the format does not know exit 3.`}
 			return fmt.Errorf("%s: %w", path, damage)
 		}
 		warnings := changeset.LeftOut(set.Info())
-		a.progress().Warn(warnings...)
-		if strict && verdict.Missing > 0 {
-			warnings = append(warnings, engine.Warning{})
-			a.progress().Warn(engine.Warning{Text: unit.Count(verdict.Missing) + " versions are missing"})
+		if f.strict && verdict.Missing > 0 {
+			warnings = append(warnings, engine.Warning{Text: unit.Count(verdict.Missing) + " versions are missing"})
 		}
-		if strict && len(warnings) > 0 {
-			return madeFatal(len(warnings))
-		}
-		return nil
+		return a.warn(f.strict, warnings...)
 	})
-}
-
-// warningsOf are those that a replay of the set inherits.
-func warningsOf(info changeset.Info) []engine.Warning {
-	warnings := changeset.LeftOut(info)
-	if _, base, without := strings.Cut(info.Provenance, withoutBase); without {
-		warnings = append(warnings, engine.Warning{Code: "no_base_state",
-			Text: "the set lacks the state before version" + base + ": equal roots are equal among these trees, and not the chain's"})
-	}
-	return warnings
-}
-
-// tellUnknown warns of files that are left out.
-func (a *app) tellUnknown(set changeset.Source, strict bool) error {
-	warnings := changeset.LeftOut(set.Info())
-	if a.progress().Warn(warnings...); strict && len(warnings) > 0 {
-		return madeFatal(len(warnings))
-	}
-	return nil
-}
-
-// describeSet prints the set that was just written.
-func (a *app) describeSet(path, typed string) error {
-	m := new(mistakes)
-	set, _ := m.openSet([]string{path}, "auto", "")
-	if err := m.err(); err != nil {
-		return err
-	}
-	return errors.Join(changeset.FactsOf(typed, set.Info()).Text(a.stdout), set.Close())
 }

@@ -147,6 +147,11 @@ func (a *app) programs() []string {
 	return paths
 }
 
+// divide has the nodes of a cluster carry out commands, and hands their results over.
+func (a *app) divide(on *slurm.Fan, verb string, commands func(parts int) [][]string, use func(folders []string) error) error {
+	return on.Divide(a.ctx, slurm.Division{Verb: verb, Out: outFolder("", verb), Programs: a.programs(), Commands: commands, Use: use}, a.progress())
+}
+
 func (a *app) clusterVerb() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:   "cluster",

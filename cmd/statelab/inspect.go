@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/subject"
 )
 
@@ -22,7 +23,7 @@ type inspectFlags struct {
 	engine     string
 	ignoreLock bool
 	sampleKeys experiment.Count
-	part       engine.Part
+	on         slurm.Fan
 }
 
 func (a *app) inspectVerb() *cobra.Command {
@@ -55,11 +56,8 @@ Get it costs, and --strict exits with 3 if there is one.`,
 		"number of keys to sample to find out what a client's database holds; 0: none")
 	cmd.Flags().StringVar(&f.engine, "engine", "", "engine (default: the database's own; for a LOG pebble1, for the cache's overhead per block)")
 	cmd.Flags().BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
-	var part string
-	var merge bool
-	cmd.Flags().StringVar(&part, "part", "", "look at part K/N of the table files only (example: 2/4); --merge puts the parts together")
-	cmd.Flags().BoolVar(&merge, "merge", false, "print the whole from the JSON files of all parts, which are the arguments")
-	on := fanFlags(cmd)
+	f.on.Flags(cmd.Flags(), "look at part K/N of the table files only (example: 2/4); --merge puts the parts together",
+		"print the whole from the JSON files of all parts, which are the arguments")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		only, why := []string{"cache", "missing", "table", "seed"}, "only with --as"
 		if like.as != "" {
@@ -70,16 +68,19 @@ Get it costs, and --strict exits with 3 if there is one.`,
 				m.add("--%s: %s", flag.Name, why)
 			}
 		})
-		switch {
-		case like.as != "":
+		if like.as != "" {
 			return a.fidelity(like, m, args)
-		case merge:
-			return a.mergeParts(f, m, args)
-		case on.where != "":
-			return a.inspectParts(f, on, m, args)
 		}
-		on.check(m)
-		f.part = m.part(part)
+		f.on.Check(&m.Mistakes)
+		if f.on.Merge {
+			if len(args) == 0 {
+				m.add("--merge: name the files of all parts (statelab inspect DIR --part K/N --json > FILE makes one)")
+			}
+			if err := m.err(); err != nil {
+				return err
+			}
+			return a.mergeParts(f, args)
+		}
 		return a.inspect(f, m, args)
 	})
 }
@@ -91,11 +92,15 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 	if len(args) == 1 && f.engine != "" && isFile(args[0]) {
 		parse(m, "engine", f.engine, setting.Choice(subject.Pebbles()...))
 	}
-	if f.part.Of > 0 && !f.json {
+	part := f.on.Part.V()
+	if part.Of > 0 && !f.json {
 		m.add("--part: prints JSON only: add --json")
 	}
 	if err := m.err(); err != nil {
 		return err
+	}
+	if f.on.On() != "" {
+		return a.inspectParts(f, args[0])
 	}
 	if isFile(args[0]) {
 		name := cmp.Or(f.engine, subject.DefaultEngine())
@@ -105,15 +110,33 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 		}
 		return a.printInspection(f, look.Table(args[0], name, lsm.WithCharge(levels, subject.PebbleVersion(name).BlockCharge())))
 	}
-	run, err := a.inspectDatabase(args[0], f.engine, f.ignoreLock, f.part)
+	run, err := a.inspectDatabase(args[0], f.engine, f.ignoreLock, part)
 	if err != nil {
 		return err
 	}
-	found, err := look.Database(a.ctx, args[0], run, f.part, linked(run.Engine.Name), f.sampleKeys.V(), f.ignoreLock)
+	found, err := look.Database(a.ctx, args[0], run, part, linked(run.Engine.Name), f.sampleKeys.V(), f.ignoreLock)
 	if err != nil {
 		return err
 	}
 	return a.printInspection(f, found)
+}
+
+// inspectParts has nodes look at parts of a database that all of them see.
+func (a *app) inspectParts(f *inspectFlags, dir string) error {
+	return a.divide(&f.on, "inspect", func(parts int) [][]string {
+		// Nodes look at the same time: nobody holds the database's lock.
+		return slurm.Parted(parts, "inspect", absolute(dir), "--json", "--ignore-lock", "--engine="+f.engine)
+	}, func(folders []string) error { return a.mergeParts(f, slurm.Files(folders, slurm.AnswerFile), dir) })
+}
+
+// mergeParts prints the whole that the parts in files make, under the name of the database as typed.
+func (a *app) mergeParts(f *inspectFlags, paths []string, typed ...string) error {
+	whole, err := look.Merge(paths)
+	if err != nil {
+		return err
+	}
+	whole.Source = cmp.Or(strings.Join(typed, ""), whole.Source)
+	return a.printInspection(f, &whole)
 }
 
 // printInspection prints what was found.

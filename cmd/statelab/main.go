@@ -185,6 +185,14 @@ func asTyped(message string, args []string) string {
 	return message
 }
 
+// warn prints warnings, which strict makes fatal.
+func (a *app) warn(strict bool, warnings ...engine.Warning) error {
+	if a.progress().Warn(warnings...); strict && len(warnings) > 0 {
+		return madeFatal(len(warnings))
+	}
+	return nil
+}
+
 // madeFatal is the failure of so many warnings that --strict made fatal.
 func madeFatal(warnings int) error {
 	return engine.Fail(engine.CodeStrict, "--strict: %s", plural(warnings, "warning"))

@@ -15,12 +15,14 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
@@ -38,7 +40,7 @@ type predictFlags struct {
 	reserve                                 setting.Value[reserveSize]
 	out, hardware                           string
 	ignoreLock, json                        bool
-	on                                      *fan
+	on                                      slurm.Fan
 }
 
 func (a *app) predictVerb() *cobra.Command {
@@ -85,7 +87,7 @@ accesses of those Gets instead.
 	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and JSON")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	f.on = fanFlags(cmd)
+	f.on.Flags(flag, "", "")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, flag, m, args) })
 }
 
@@ -131,7 +133,7 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	in.WarmupGets = f.warmup.V().Of(uint64(total))
 	p.WarmupGets = in.WarmupGets
 	switch {
-	case f.on.where != "":
+	case f.on.On() != "":
 		p.Points, err = a.predictOnNodes(f, flags)
 	case f.db.Given():
 		p.Points, err = a.predictHere(f, in, p, reserve)
@@ -161,9 +163,9 @@ func (f *predictFlags) checkSource(m *mistakes) {
 	if f.levels.Given() {
 		m.readable("levels", f.levels.V())
 	}
-	f.on.check(m)
-	if f.on.where != "" && f.db.Given() {
-		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.where)
+	f.on.Check(&m.Mistakes)
+	if f.on.On() != "" && f.db.Given() {
+		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.On())
 	}
 	if f.db.Given() {
 		m.database(f.db.V())
@@ -205,6 +207,37 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Predictio
 		in.Seeds = append(in.Seeds, f.seed.V()+n)
 	}
 	return in, enginereport.Prediction{Schema: enginereport.PredictionSchema, Cores: in.Cores, Gets: in.Gets, Missing: in.AbsentShare}
+}
+
+// predictOnNodes has the cache sizes predicted by nodes: each is one command.
+func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []result.PredictedPoint, err error) {
+	command := func(int) (commands [][]string) {
+		for _, size := range f.cache.Texts() {
+			args := []string{"predict", "--json", "--cache=" + size}
+			flags.Visit(func(flag *pflag.Flag) {
+				switch value := flag.Value.String(); flag.Name {
+				case "cache", "json", "out", "hardware", "on", "constraint", "scratch", "sbatch", "parts", "nodes":
+				case "levels":
+					args = append(args, "--levels="+absolute(value))
+				default:
+					args = append(args, "--"+flag.Name+"="+value)
+				}
+			})
+			commands = append(commands, args)
+		}
+		return commands
+	}
+	err = a.divide(&f.on, "predict", command, func(folders []string) error {
+		for _, path := range slurm.Files(folders, slurm.AnswerFile) {
+			p, err := output.ReadJSON(path, enginereport.PredictionSchema, func(p *enginereport.Prediction) string { return p.Schema })
+			if err != nil {
+				return fmt.Errorf("read a node's prediction: %w", err)
+			}
+			points = append(points, p.Points...)
+		}
+		return nil
+	})
+	return points, err
 }
 
 // predictElsewhere predicts from the level table alone.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -77,7 +76,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	})
 	p.Say("")
 	d := finished{status: work.Result.Status, error: work.Result.Error, why: work.Result.Why, out: how.Out,
-		warnings: append(warningsOf(info), work.Result.Warnings...)}
+		warnings: append(changeset.Inherited(info), work.Result.Warnings...)}
 	return a.compared(f, p, d, so, len(work.Result.Trees) > 0, err)
 }
 
@@ -88,7 +87,7 @@ func (m *mistakes) changes(path string) (info changeset.Info) {
 		return info
 	}
 	full := absolute(path)
-	source, err := changeset.Open(os.DirFS(filepath.Dir(full)), filepath.Base(full), "")
+	source, err := changeset.OpenFile(full, "")
 	if err != nil {
 		m.At("changes", "", "%v", err)
 		return info

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -30,10 +28,10 @@ import (
 // traceFlags are the flags of trace as typed.
 type traceFlags struct {
 	*flags
-	sample, run, typedPart string
-	part                   engine.Part
-	force, merge           bool
-	on                     *fan
+	run    string
+	sample experiment.Int
+	force  bool
+	on     slurm.Fan
 }
 
 // streamFlags are the settings that a key stream has.
@@ -62,28 +60,24 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 	experiment.Of[*experiment.Swept](f.Experiment).Warmup.Fall("100k")
 	flag.Lookup("warmup").DefValue = "100k"
 	flag.StringVar(&f.run, "run", "", "trace the Gets of this run folder (its database, Gets, warm-up, threads and seed)")
-	flag.StringVar(&f.sample, "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
+	setting.Var(flag, &f.sample, shiftOf("keys"), "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
 	flag.StringVar(&f.out, "out", "", "trace file to write; - is standard output")
 	flag.BoolVar(&f.force, "force", false, "replace the trace file if it exists")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	flag.StringVar(&f.typedPart, "part", "", "trace part K/N of the Gets only (example: 2/4)")
-	flag.BoolVar(&f.merge, "merge", false, "write the whole trace from the files of all parts, which are the arguments")
-	f.on = fanFlags(cmd)
+	f.on.Flags(flag, "trace part K/N of the Gets only (example: 2/4)", "write the whole trace from the files of all parts, which are the arguments")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.trace(f, m, args) })
 }
 
 func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
-	if !f.merge {
+	if !f.on.Merge {
 		m.noArguments(args)
 	} else if len(args) == 0 {
 		m.add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes one)")
 	}
-	f.part = m.part(f.typedPart)
-	f.on.check(m)
-	if f.on.where != "" && (f.out == pipe || f.typedPart != "") {
-		m.add("--on %s: divides the work itself and writes one file: remove --part, and name a file (example: --out T)", f.on.where)
+	f.on.Check(&m.Mistakes)
+	if f.on.On() != "" && f.out == pipe {
+		m.add("--on %s: divides the work itself and writes one file: name it (example: --out T)", f.on.On())
 	}
-	shift := parse(m, "sample-shift", f.sample, shiftOf("keys"))
 	if f.out == "" {
 		m.add("--out is missing: name the trace file (example: --out T)")
 	} else if f.out != pipe {
@@ -91,11 +85,11 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	} else if f.json {
 		m.add("--json: not with --out -, which writes the trace to standard output")
 	}
-	if f.merge {
+	if f.on.Merge {
 		if err := m.err(); err != nil {
 			return err
 		}
-		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return mergeTraces(to, args) })
+		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return trace.MergeFiles(to, args) })
 	}
 	if f.run != "" && !m.streamOf(f.flags, f.run) {
 		return m.err()
@@ -112,59 +106,35 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	if f.on.where != "" {
+	if f.on.On() != "" {
 		return a.traceOnNodes(f)
 	}
 	p := a.progress()
 	return a.writeTrace(f, func(to io.Writer) (trace.Made, error) {
 		defer p.Done()
-		return curve.Record(a.ctx, to, gets(t, spec), trace.Sample{Shift: shift}, f.part, func(e result.Event) { p.Tell("", e) })
+		return curve.Record(a.ctx, to, gets(t, spec), trace.Sample{Shift: f.sample.V()}, f.on.Part.V(), func(e result.Event) { p.Tell("", e) })
 	})
 }
 
 // traceOnNodes has nodes trace parts of the Gets. All of them must see the database.
 func (a *app) traceOnNodes(f *traceFlags) error {
-	command := func(parts int) (commands [][]string) {
-		for i := range parts {
-			args := []string{"trace", "--json", fmt.Sprintf("--part=%d/%d", i+1, parts), "--out=" + filepath.Join(slurm.Work, madeDir, tracePart),
-				"--sample-shift=" + f.sample}
-			for _, name := range streamFlags {
-				field, _ := f.ByFlag(name)
-				value := field.To.String()
-				if name == "db" || name == "accesses" {
-					value = absolute(value)
-				}
-				if value != "" {
-					args = append(args, "--"+name+"="+value)
-				}
+	const part = "part.trace"
+	return a.divide(&f.on, "trace", func(parts int) [][]string {
+		args := []string{"trace", "--json", "--out=" + slurm.Made(part), "--sample-shift=" + f.sample.String()}
+		for _, name := range streamFlags {
+			field, _ := f.ByFlag(name)
+			value := field.To.String()
+			if name == "db" || name == "accesses" {
+				value = absolute(value)
 			}
-			commands = append(commands, args)
+			if value != "" {
+				args = append(args, "--"+name+"="+value)
+			}
 		}
-		return commands
-	}
-	return a.divide(f.on, "trace", command, func(folders []string) error {
-		var files []string
-		for _, folder := range folders {
-			files = append(files, filepath.Join(folder, tracePart))
-		}
-		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return mergeTraces(to, files) })
+		return slurm.Parted(parts, args...)
+	}, func(folders []string) error {
+		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return trace.MergeFiles(to, slurm.Files(folders, part)) })
 	})
-}
-
-// tracePart is the file that a node makes.
-const tracePart = "part.trace"
-
-func mergeTraces(to io.Writer, paths []string) (trace.Made, error) {
-	var parts []io.Reader
-	for _, path := range paths {
-		file, err := os.Open(path)
-		if err != nil {
-			return trace.Made{}, err
-		}
-		defer file.Close()
-		parts = append(parts, bufio.NewReaderSize(file, 1<<20))
-	}
-	return trace.Merge(to, parts)
 }
 
 // gets are the Gets of spec from t.

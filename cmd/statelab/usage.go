@@ -24,9 +24,7 @@ func (m *mistakes) noArguments(args []string) { commandline.NoArguments(&m.Mista
 
 // usage is one mistake.
 func usage(format string, args ...any) error {
-	m := new(mistakes)
-	m.add(format, args...)
-	return m.err()
+	return setting.Usage(format, args...)
 }
 
 // parse reads the text of a flag that is no setting yet.

@@ -66,10 +66,7 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 			return made, err
 		}
 	}
-	from, to := uint64(0), spec.WarmupGets+spec.Gets
-	if part.Of > 0 {
-		from, to = ShareOf(to, part.Number-1, part.Of), ShareOf(to, part.Number, part.Of)
-	}
+	from, to := part.Range(spec.WarmupGets + spec.Gets)
 	for range from {
 		keys() // of the parts before
 	}
@@ -101,11 +98,6 @@ func Traced(ctx context.Context, o Of, tell result.Tell) (*cachesim.Trace, trace
 		return nil, trace.Header{}, err
 	}
 	return trace.Load(&file)
-}
-
-// ShareOf is where the parts up to part end, of n Gets in as many parts as of.
-func ShareOf(n uint64, part, of int) uint64 {
-	return n/uint64(of)*uint64(part) + n%uint64(of)*uint64(part)/uint64(of)
 }
 
 func streamWords(spec *bench.Spec) string {

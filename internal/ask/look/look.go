@@ -8,11 +8,11 @@ package look
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -25,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -136,20 +137,17 @@ func OfAllTables(warnings []engine.Warning) []engine.Warning {
 	return slices.DeleteFunc(slices.Clone(warnings), func(w engine.Warning) bool { return w.Code == engine.TableNotChosen || w.Code == "cache_untold" })
 }
 
-// Merge is the inspection of which parts are given. All parts of one database must be there,
+// Merge is the inspection of which files hold the parts. All parts of one database must be there,
 // once each.
-func Merge(texts [][]byte) (whole Inspection, err error) {
+func Merge(paths []string) (whole Inspection, err error) {
 	parts := map[int]Inspection{}
-	for _, text := range texts {
-		var one Inspection
-		if err := json.Unmarshal(text, &one); err != nil {
-			return whole, fmt.Errorf("read a part of the Inspection: %w", err)
-		}
-		if one.Schema != schema || one.Part.Of == 0 {
-			return whole, fmt.Errorf("this is not a part of an Inspection: statelab inspect DIR --part K/N --json makes one")
+	for _, path := range paths {
+		one, err := readPart(path)
+		if err != nil {
+			return whole, fmt.Errorf("%s: %w", path, err)
 		}
 		if len(parts) > 0 && (one.Part.Of != whole.Part.Of || one.Database.Dir != whole.Database.Dir) {
-			return whole, fmt.Errorf("part %d/%d of %s and part %d/%d of %s are not of one Inspection", one.Part.Number, one.Part.Of, one.Database.Dir,
+			return whole, fmt.Errorf("part %d/%d of %s and part %d/%d of %s are not of one inspection", one.Part.Number, one.Part.Of, one.Database.Dir,
 				whole.Part.Number, whole.Part.Of, whole.Database.Dir)
 		}
 		if _, twice := parts[one.Part.Number]; twice {
@@ -196,6 +194,21 @@ func Merge(texts [][]byte) (whole Inspection, err error) {
 }
 
 // sections samples n keys and their values.
+func readPart(path string) (part Inspection, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return part, err
+	}
+	defer file.Close() // it was only read
+	if err := protocol.Decode(file, &part); err != nil {
+		return part, err
+	}
+	if part.Schema != schema || part.Part.Of == 0 {
+		return part, errors.New("this is not a part of an inspection: statelab inspect DIR --part K/N --json makes one")
+	}
+	return part, nil
+}
+
 func sections(ctx context.Context, e engine.Engine, o engine.Options, client string, n int) (found []Section, err error) {
 	db, err := dbformat.Open(ctx, e, o)
 	if err != nil {

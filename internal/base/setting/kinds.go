@@ -87,6 +87,12 @@ var Seed = kind("uint", "a whole number (example: 1)", func(text string) (uint64
 	return n, err == nil
 })
 
+// Version is a version of a chain's state.
+var Version = kind("version", "a version, or 0 (example: 1000)", func(text string) (int64, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0
+})
+
 // Real is a number in a range, of which must tells.
 func Real(name string, least, most float64, must string) Kind[float64] {
 	return kind(name, must, func(text string) (float64, bool) {

@@ -43,3 +43,10 @@ func (m *Mistakes) Err() error {
 	}
 	return f
 }
+
+// Usage is one mistake.
+func Usage(format string, args ...any) error {
+	m := new(Mistakes)
+	m.Add(format, args...)
+	return m.Err()
+}

@@ -104,6 +104,34 @@ func Join(sets ...Source) (Source, error) {
 	return &joined{sets: sets}, nil
 }
 
+// JoinFiles is Join of the sets in files of statelab's own format, which follow each other without
+// a gap.
+func JoinFiles(paths []string) (_ Source, err error) {
+	var sets []Source
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, (&joined{sets: sets}).Close())
+		}
+	}()
+	next := int64(0)
+	for i, path := range paths {
+		set, err := OpenFile(path, FormatContainer)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+		info := set.Info()
+		if info.Damage != nil {
+			return nil, fmt.Errorf("%s: %w", path, info.Damage)
+		}
+		if i > 0 && info.First != next {
+			return nil, fmt.Errorf("%s begins with version %d, but %d is next: name all parts in their order", path, info.First, next)
+		}
+		next = info.Last + 1
+	}
+	return Join(sets...)
+}
+
 type joined struct {
 	sets []Source
 	at   int

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -459,4 +461,9 @@ func blockNumber(text string) (int64, error) {
 		return strconv.ParseInt(digits, 16, 64)
 	}
 	return strconv.ParseInt(text, 10, 64)
+}
+
+// OpenFile is Open of a path; its errors name the last part of it.
+func OpenFile(path string, format Format) (Source, error) {
+	return Open(os.DirFS(filepath.Dir(path)), filepath.Base(path), format)
 }

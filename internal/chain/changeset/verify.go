@@ -306,3 +306,17 @@ func (s Facts) VerdictText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "; %s\n", sorted)
 	return err
 }
+
+// WithoutBase is in the provenance of a set that begins on a state which it does not hold, before
+// the first version that it has.
+const WithoutBase = "without the state before version"
+
+// Inherited are the warnings that a replay of a set inherits.
+func Inherited(info Info) []engine.Warning {
+	warnings := LeftOut(info)
+	if _, base, without := strings.Cut(info.Provenance, WithoutBase); without {
+		warnings = append(warnings, engine.Warning{Code: "no_base_state",
+			Text: "the set lacks the state before version" + base + ": equal roots are equal among these trees, and not the chain's"})
+	}
+	return warnings
+}

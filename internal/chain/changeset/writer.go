@@ -1,6 +1,7 @@
 package changeset
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -338,4 +339,24 @@ func (w *Writer) fail(err error) error {
 	}
 	w.err = err
 	return err
+}
+
+// Write writes s in statelab's own format; provenance "" is that of s.
+func Write(out io.Writer, s Source, provenance string, told Told) error {
+	info := s.Info()
+	w, err := NewWriter(out, Header{Order: info.Order, RootRule: info.RootRule, Provenance: cmp.Or(provenance, info.Provenance)})
+	if err != nil {
+		return err
+	}
+	if info.Complete { // stores without a change too: they have roots
+		for _, name := range info.Stores {
+			if _, err := w.Store(name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.Copy(s, told); err != nil {
+		return err
+	}
+	return w.Close()
 }

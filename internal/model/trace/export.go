@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -89,6 +90,20 @@ func Merge(out io.Writer, parts []io.Reader) (Made, error) {
 	}
 	totals, err := w.Close(offered)
 	return Made{header, totals, w.PerGet()}, err
+}
+
+// MergeFiles is Merge of the parts in files.
+func MergeFiles(out io.Writer, paths []string) (Made, error) {
+	var parts []io.Reader
+	for _, path := range paths {
+		file, err := os.Open(path)
+		if err != nil {
+			return Made{}, err
+		}
+		defer file.Close() // it was only read
+		parts = append(parts, bufio.NewReaderSize(file, 1<<20))
+	}
+	return Merge(out, parts)
 }
 
 // arrange opens the parts of one trace in their order; header is that of the whole.

@@ -1,7 +1,10 @@
 package replays
 
 import (
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -207,4 +210,55 @@ func differing(all []competitor, version int64) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(differ))
+}
+
+// ExpectRoots is a set with the roots that a replay of it found: any tree of the
+// same rule must find them again.
+func ExpectRoots(set changeset.Source, runDir string, m *setting.Mistakes) changeset.Source {
+	run, err := result.ReadRun(runDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		m.Add("--roots %s holds no run: name the run folder of a finished replay (example: R/points/iavl1)", runDir)
+		return set
+	}
+	if err != nil {
+		m.Unread("roots", "", "%v", err)
+		return set
+	}
+	order := set.Info().Order.String()
+	switch {
+	case run.Verb != "replay" || run.Changes == nil || run.Engine.RootRule == "" || run.Status != result.OK:
+		m.Add("--roots %s is not a finished replay into a tree with roots: name the run folder of one (example: R/points/iavl1)", runDir)
+		return set
+	case run.Changes.Order != order:
+		m.Add("--roots %s: it replayed a set of order %s, but this set has order %s, so the roots differ", runDir, run.Changes.Order, order)
+		return set
+	}
+	lines, err := result.ReadRoots(runDir)
+	if err != nil {
+		m.Add("--roots: %v", err)
+		return set
+	}
+	roots := map[int64]changeset.NamedRoots{}
+	for _, line := range lines {
+		at, err := named(line)
+		if err != nil {
+			m.Add("--roots %s: %v", runDir, err)
+			return set
+		}
+		roots[line.Version] = at
+	}
+	return changeset.WithRoots(set, run.Engine.RootRule, roots)
+}
+
+func named(line result.RootsAt) (roots changeset.NamedRoots, err error) {
+	roots.Stores = map[string][]byte{}
+	if roots.Combined, err = hex.DecodeString(line.Combined); err != nil {
+		return roots, fmt.Errorf("combined root of version %d: %w", line.Version, err)
+	}
+	for name, text := range line.Roots.Stores {
+		if roots.Stores[name], err = hex.DecodeString(text); err != nil {
+			return roots, fmt.Errorf("root of version %d, store %s: %w", line.Version, name, err)
+		}
+	}
+	return roots, nil
 }
