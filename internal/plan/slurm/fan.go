@@ -164,7 +164,8 @@ func (f *Fan) cluster(programs []string) (c Cluster, parts int, on [][]string, e
 }
 
 // onNodes carries out commands on some nodes.
-func (f *Fan) onNodes(ctx context.Context, c Cluster, d Division, nodes []string, commands [][]string, p *console.Progress) (e Effort, folders []string, err error) {
+func (f *Fan) onNodes(ctx context.Context, c Cluster, d Division, nodes []string, commands [][]string,
+	p *console.Progress) (e Effort, folders []string, err error) {
 	b := Batch{Cluster: c, Folder: filepath.Join(d.Out, JobsDir)}
 	for i, args := range commands {
 		folders = append(folders, filepath.Join(d.Out, result.PointsDir, fmt.Sprintf("%03d", i)))
