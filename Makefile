@@ -174,7 +174,7 @@ unit:
 
 c-engines: needs rocksdb
 	@scripts/needs db_bench:rocksdb-tools
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./engines/pebble1 ./engines/pebble2 ./cmd/statelab-run-native ./layouts/flat
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./internal/adapt/mmapdb ./internal/adapt/pebbledb ./engines/pebble1 ./engines/pebble2 ./cmd/statelab-run-native ./layouts/flat
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust

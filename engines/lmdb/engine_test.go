@@ -13,12 +13,9 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
-	"github.com/statelab/statelab/internal/adapt/mmapdb/mmaptest"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
-
-func TestColdGets(t *testing.T) { mmaptest.Cold(t, Engine{}) }
 
 // TestAWriterWhileReading wants a warning: a foreign database is read without its
 // lock file, which would keep the writer from reusing our pages.

@@ -14,12 +14,9 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
-	"github.com/statelab/statelab/internal/adapt/mmapdb/mmaptest"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
-
-func TestColdGets(t *testing.T) { mmaptest.Cold(t, Engine{}) }
 
 // TestTablesOfOthers reads a database that another program made: keys are in
 // tables, one of them with several values under a key.

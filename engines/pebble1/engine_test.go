@@ -10,12 +10,9 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
-	"github.com/statelab/statelab/internal/adapt/pebbledb/pebbletest"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
-
-func TestOracles(t *testing.T) { pebbletest.Run(t, Engine{}) }
 
 // TestGetAddsNoAllocation compares with a bare Get.
 func TestGetAddsNoAllocation(t *testing.T) {

@@ -1,7 +1,4 @@
-// Package pebbletest holds the counters of an adapter of Pebble against what
-// Pebble and the kernel count themselves, for both versions. What every engine
-// has to show is in engine/enginetest.
-package pebbletest
+package pebbledb_test
 
 import (
 	"bytes"
@@ -20,12 +17,18 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/engines/pebble1"
+	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
 
-// Run tests e, pebble1 or pebble2.
-func Run(t *testing.T, e engine.Engine) {
+// TestOracles1 and TestOracles2 hold the counters of both versions' adapters against what Pebble and
+// the kernel count themselves. What every engine has to show is in engine/enginetest.
+func TestOracles1(t *testing.T) { testOracles(t, pebble1.Engine{}) }
+func TestOracles2(t *testing.T) { testOracles(t, pebble2.Engine{}) }
+
+func testOracles(t *testing.T, e engine.Engine) {
 	l := lab{engine: e}
 	l.dir = l.load(t)
 	t.Run("OpensAndMisses", l.testOpensAndMisses)

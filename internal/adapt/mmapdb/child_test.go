@@ -1,4 +1,6 @@
-package mmaptest
+//go:build cgo
+
+package mmapdb_test
 
 import (
 	"context"

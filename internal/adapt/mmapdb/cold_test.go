@@ -1,7 +1,6 @@
-// Package mmaptest holds engines that map their file into memory against the
-// kernel's counters: page faults of the process, bytes it fetched, and requests of
-// the block device where that is private (root).
-package mmaptest
+//go:build cgo
+
+package mmapdb_test
 
 import (
 	"encoding/binary"
@@ -15,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/lmdb"
+	"github.com/statelab/statelab/engines/mdbx"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
@@ -41,10 +42,16 @@ type counted struct {
 	Left     int64 // bytes in the page cache before the first Get
 }
 
-// Cold loads a database and reads it cold, without readahead and with it, each in
+// TestColdLMDB and TestColdMDBX hold engines that map their file into memory against the kernel's
+// counters: page faults of the process, bytes it fetched, and requests of the block device where that
+// is private (root).
+func TestColdLMDB(t *testing.T) { testCold(t, lmdb.Engine{}) }
+func TestColdMDBX(t *testing.T) { testCold(t, mdbx.Engine{}) }
+
+// testCold loads a database and reads it cold, without readahead and with it, each in
 // a process of its own, as runs are. It must be called from a top-level test,
 // directly, which runs again in those processes.
-func Cold(t *testing.T, e engine.Engine) {
+func testCold(t *testing.T, e engine.Engine) {
 	if dir := os.Getenv(childDir); dir != "" {
 		answer(e, dir, os.Getenv(childProfile))
 	}
