@@ -1,5 +1,7 @@
 package engine
 
+import "cmp"
+
 // BlockType says what a block holds.
 type BlockType uint8
 
@@ -10,7 +12,7 @@ const (
 	Data                         // keys and values
 	Value                        // separated values, blob files
 	Meta                         // footer, properties, metaindex, range deletions: read when a table is opened
-	SingleIndex                  // the whole index of a table too small for two levels
+	SingleIndex                  // the whole index of a table too small for two levels, or of a file of values
 	Page                         // engines without typed blocks
 	NumBlockTypes
 )
@@ -35,8 +37,12 @@ func BlockTypes() []BlockType {
 }
 
 const (
-	// MaxLevels is the number of levels of an LSM tree that are told apart.
-	MaxLevels = 7
+	// MaxLevels is the number of levels of an LSM tree that are told apart. LevelDB adds levels
+	// as long as it grows.
+	MaxLevels = 31
+	// ModelLevels are those of a tree whose shape is modelled: Pebble and RocksDB have no more
+	// unless they are told to.
+	ModelLevels = 7
 	// LevelUnknown counts reads of files whose level is not known (anymore).
 	LevelUnknown = MaxLevels
 	numLevelRows = MaxLevels + 1
@@ -73,6 +79,9 @@ type Counters struct {
 	BackgroundReads *Tally
 	// TableOpens are files opened for lookups; each costs a few meta reads.
 	TableOpens *int64
+	// RangeDeletionReads are those of Reads, among Meta, that a Get makes of a table's range
+	// deletions; the other Meta reads open tables. nil: unknown, or the engine makes none.
+	RangeDeletionReads *int64
 
 	// The engine's own view, for self-checks and hit rates.
 	CacheHits, CacheMisses           *int64 // block cache, all types
@@ -160,18 +169,32 @@ func (c Counters) Sub(s Counters) Counters {
 // totals are the counters of one figure that are no gauges.
 func (c *Counters) totals() []**int64 {
 	return []**int64{
-		&c.DirectBytes, &c.TableOpens, &c.CacheHits, &c.CacheMisses, &c.FilterNegative, &c.FilterPositive, &c.TableCacheHits, &c.TableCacheMisses,
+		&c.DirectBytes, &c.TableOpens, &c.RangeDeletionReads, &c.CacheHits, &c.CacheMisses, &c.FilterNegative, &c.FilterPositive, &c.TableCacheHits, &c.TableCacheMisses,
 		&c.UserWriteBytes, &c.WALBytes, &c.FlushBytes, &c.CompactBytes, &c.IngestBytes, &c.Syncs, &c.SyncedBytes, &c.Stalls, &c.StallNanos,
 	}
 }
 
 // Shape is what a database's files look like.
 type Shape struct {
-	Bytes  int64   `json:"bytes"` // tables only: no WAL, no manifest
+	Bytes  int64   `json:"bytes"` // tables and separated values: no WAL, no manifest
 	Files  int     `json:"files"`
 	Levels []Level `json:"levels"` // empty for engines without levels
 	// Tables are those of a database that has several key spaces by name.
 	Tables []Table `json:"tables,omitempty"`
+	// Values are those that are outside the tables; nil: none are.
+	Values *Values `json:"values,omitempty"`
+}
+
+// Values are values outside the tables, or outside the pages of the tree: in files of their own
+// or on overflow pages. They belong to no level. A Get whose value is there reads it there.
+type Values struct {
+	Files int   `json:"files,omitempty"` // 0: they are in the database's own file
+	Bytes int64 `json:"bytes"`           // part of the database's
+	// What a Get reads beside the values, to find them: on disk and in a cache. 0: nothing.
+	IndexBytes      int64 `json:"index_bytes,omitempty"`
+	IndexCacheBytes int64 `json:"index_cache_bytes,omitempty"`
+	// CacheBytes are those of the values in a block cache; 0: they do not enter it.
+	CacheBytes int64 `json:"cache_bytes,omitempty"`
 }
 
 // Table is a key space with a name inside a database.
@@ -182,6 +205,8 @@ type Table struct {
 	// Files and Levels are those of a table that has files of its own, such as a column family.
 	Files  int     `json:"files,omitempty"`
 	Levels []Level `json:"levels,omitempty"`
+	// Values are the table's own of those outside tables, or outside the pages of the tree; nil: none.
+	Values *Values `json:"values,omitempty"`
 	// SeveralValues: a key may have more than one (dupsort). A Get returns the first.
 	SeveralValues bool `json:"several_values,omitempty"`
 }
@@ -227,6 +252,15 @@ type Level struct {
 	InCacheSampled bool `json:"in_cache_sampled"`
 	// FilterConsulted is false where a Get never asks the level's filters.
 	FilterConsulted bool `json:"filter_consulted"`
+}
+
+// Plus are the values of both; either may be nil.
+func (v *Values) Plus(other *Values) *Values {
+	if v == nil || other == nil {
+		return cmp.Or(v, other)
+	}
+	return &Values{v.Files + other.Files, v.Bytes + other.Bytes, v.IndexBytes + other.IndexBytes, v.IndexCacheBytes + other.IndexCacheBytes,
+		v.CacheBytes + other.CacheBytes}
 }
 
 // Plus is the level that the tables of l and of other, none in both, make together.

@@ -148,6 +148,11 @@ type Options struct {
 	// access becomes a block read: Counters then hold the accesses of a Get.
 	TraceAccesses bool
 
+	// Accessed is told, with TraceAccesses, of every block that a Get needs, in order, by the
+	// goroutine that makes the Get; nil: nobody asks. Engines that count block reads at the file
+	// layer honour it.
+	Accessed func(Access)
+
 	// Part is the part of the tables that Shape is to describe, alone. Engines whose Shape
 	// is not the sum over table files ignore it.
 	Part Part
@@ -158,6 +163,15 @@ type Options struct {
 
 	// Log receives the engine's own messages; nil drops them.
 	Log func(string)
+}
+
+// Access is a block that a Get needed.
+type Access struct {
+	File             uint64 // its number
+	Offset           uint64
+	Type             BlockType
+	Level            int
+	DiskBytes, Bytes int32 // as stored, and decompressed
 }
 
 // ReadsOnly reports whether o, in any way, asks to write nothing.

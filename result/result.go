@@ -221,6 +221,7 @@ type Database struct {
 	Written string         `json:"written_by,omitempty"` // "statelab", "foreign"
 	Format  string         `json:"format,omitempty"`
 	Tables  []engine.Table `json:"tables,omitempty"` // of a database that has several by name
+	Values  *engine.Values `json:"values,omitempty"` // outside the tables; absent: none
 }
 
 // Phase is a named stretch of a run with its own counters.

@@ -113,11 +113,14 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	if err := m.err(); err != nil {
 		return err
 	}
-	err := a.levels(f, &in, &p)
+	values, err := a.levels(f, &in, &p)
 	if err != nil {
 		return err
 	}
 	var total int64
+	if values != nil {
+		p.Database = values.Bytes
+	}
 	for _, l := range in.Levels {
 		p.Database += l.Bytes
 		total += l.Keys
@@ -126,7 +129,7 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	if f.db.Given() {
 		p.Method = "trace"
 	}
-	p.Inflection = lsm.Inflect(in.Levels, p.Database)
+	p.Inflection = lsm.Inflect(in.Levels, values, p.Database)
 	for _, size := range f.cache.All() {
 		in.CacheBytes = append(in.CacheBytes, size.Of(p.Database))
 	}
@@ -279,24 +282,23 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Pred
 	return curve.Predict(a.ctx, gets(t, spec), in.Cores, reserve, in.CacheBytes, nil)
 }
 
-// levels finds the level table.
-func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) error {
+// levels finds the level table, and what is outside the tables.
+func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) (values *engine.Values, err error) {
 	p.Engine, p.Profile = cmp.Or(f.engine.V(), subject.DefaultEngine()), f.profile.V()
 	switch {
 	case f.levels.Given():
-		var err error
 		if in.Levels, err = levelTable(f.levels.V()); err != nil {
-			return err
+			return nil, err
 		}
 		p.Source = f.levels.V()
 	case f.db.Given():
 		run, err := a.inspectDatabase(f.db.V(), "", f.ignoreLock, engine.Part{})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.V(), cmp.Or(f.engine.V(), run.Engine.Name)
 		in.Version = subject.PebbleVersion(p.Engine)
-		return nil // sizes in the cache are measured, the charge included
+		return run.Database.Values, nil // sizes in the cache are measured, the charge included
 	default:
 		spec := f.natural(new(mistakes)) // they were told
 		in.Levels, p.Source = lsm.Natural(spec), "computed levels of "+f.keys.String()+" keys loaded in random order, values "+f.valueModel.V()
@@ -306,7 +308,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 	}
 	in.Version = subject.PebbleVersion(p.Engine)
 	in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())
-	return nil
+	return nil, nil
 }
 
 // levelTable reads the output of pebble db properties.

@@ -89,7 +89,10 @@ func parseTables(text string) ([]blockio.LiveTable, error) {
 			if err != nil {
 				return nil, fmt.Errorf("list of tables: %q is no level", line)
 			}
-			level = min(n, engine.MaxLevels-1)
+			if n >= engine.MaxLevels {
+				return nil, fmt.Errorf("list of tables: level %d: this program tells %d levels apart", n, engine.MaxLevels)
+			}
+			level = n
 			continue
 		}
 		file, _, _ := strings.Cut(line, "[")

@@ -110,6 +110,7 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 		return nil, err
 	}
 	recorder := blockio.NewRecorder(learner(s.BlockSize), o.Direct)
+	recorder.Accessed = o.Accessed
 	counting, err := newCounting(base, o.Dir, recorder, o.Log)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())

@@ -76,7 +76,7 @@ func (f *tableFile) ReadAt(p []byte, offset int64) (int, error) {
 		return f.handle.ReadDirect(p, offset)
 	}
 	n, err := f.Reader.ReadAt(p, offset)
-	f.handle.Count(n, offset)
+	f.handle.Read(p[:n], offset)
 	return n, err
 }
 

@@ -275,6 +275,11 @@ func (v version) OpenTables() error {
 	return err
 }
 
+// Values are in tables alone.
+func (version) Values() (files int, bytes, decoded int64) {
+	return 0, 0, 0
+}
+
 func (v version) Metrics() pebbledb.Metrics {
 	m := v.DB.Metrics()
 	told := pebbledb.Metrics{

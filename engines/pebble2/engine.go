@@ -261,6 +261,12 @@ func (v version) OpenTables() error {
 	return err
 }
 
+// Values are in blob files.
+func (v version) Values() (files int, bytes, decoded int64) {
+	m := v.DB.Metrics().BlobFiles
+	return int(m.LiveCount), int64(m.LiveSize), int64(m.ValueSize)
+}
+
 func (v version) Metrics() pebbledb.Metrics {
 	m := v.DB.Metrics()
 	told := pebbledb.Metrics{

@@ -38,6 +38,8 @@ func (d *DB) Counters() engine.Counters {
 		BackgroundReads: new(d.recorder.Background()),
 		TableOpens:      new(d.recorder.Opens()),
 
+		RangeDeletionReads: new(d.recorder.RangeDeletions()),
+
 		CacheHits:        &m.CacheHits,
 		CacheMisses:      &m.CacheMisses,
 		FilterNegative:   &m.FilterHits, // a hit of Pebble's is a read saved

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
@@ -28,6 +31,9 @@ type Version interface {
 	// the database deletes them.
 	OpenTables() error
 	Metrics() Metrics
+	// Values are the files of separated values that the current version refers to: their number, their
+	// bytes, and those of their values decompressed.
+	Values() (files int, bytes, decoded int64)
 	// AsyncFlush begins to flush the memtable; the channel is closed at the end.
 	AsyncFlush() (<-chan struct{}, error)
 	// SyncWAL returns when the write-ahead log is on the disk.
@@ -226,12 +232,59 @@ func (d *live) Shape() (engine.Shape, error) {
 		return engine.Shape{}, d.failed("list the tables", err)
 	}
 	shape := d.recorder.Shape(d.inPart(tables), tables, d.config.BlockChargeBytes)
+	if shape.Values, err = d.values(); err != nil {
+		return engine.Shape{}, d.failed("read the files of values", err)
+	}
+	if v := shape.Values; v != nil {
+		shape.Bytes, shape.Files = shape.Bytes+v.Bytes, shape.Files+v.Files
+	}
 	if !d.config.asksFilters { // Pebble passes over those that tables have
 		for i := range shape.Levels {
 			shape.Levels[i].FilterConsulted = false
 		}
 	}
 	return shape, nil
+}
+
+// values are those in files of their own, of this opening's part. Pebble tells how many files there
+// are and not which: where dir has others as well, theirs are taken to be like them.
+func (d *live) values() (*engine.Values, error) {
+	files, bytes, decoded := d.version.Values()
+	if files == 0 {
+		return nil, nil
+	}
+	paths, err := filepath.Glob(filepath.Join(d.config.dir, "*"+blockio.ValuesExt))
+	if err != nil {
+		return nil, err
+	}
+	var all, mine int64
+	v := &engine.Values{}
+	for _, path := range paths {
+		a, err := d.recorder.LearnValues(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // its owner deleted it meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		all += a.TableBytes
+		number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), blockio.ValuesExt), 10, 64)
+		if err != nil || d.config.part.Of > 0 && !d.config.part.Has(number) {
+			continue
+		}
+		v.Files++
+		mine += a.TableBytes
+		v.IndexBytes += a.Blocks[engine.SingleIndex].Bytes
+		v.IndexCacheBytes += a.DecodedBytes[engine.SingleIndex] + d.config.BlockChargeBytes
+	}
+	if all == 0 {
+		return nil, errors.New("none of them is there")
+	}
+	of := func(n, share, whole int64) int64 { return int64(float64(n) * float64(share) / float64(whole)) }
+	v.Bytes, v.CacheBytes = of(bytes, mine, all), of(decoded, mine, all)
+	v.IndexBytes, v.IndexCacheBytes = of(v.IndexBytes, bytes, all), of(v.IndexCacheBytes, bytes, all)
+	v.Files = int(of(int64(v.Files), bytes, all))
+	return v, nil
 }
 
 // CacheBytes is the size of the block cache.

@@ -111,6 +111,7 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		s.MaxOpenFiles = affordable(s.MaxOpenFiles, o)
 	}
 	recorder, events := blockio.NewRecorder(pebble2fs.Learn, o.Direct), newEvents()
+	recorder.Accessed = o.Accessed
 	var version Version
 	var config Config
 	err := blockio.KeepingLogs(o.Dir, o.IgnoreLock, func() (err error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/block/blockkind"
 	"github.com/cockroachdb/pebble/v2/sstable/colblk"
 	"github.com/cockroachdb/pebble/v2/sstable/rowblk"
+	"github.com/cockroachdb/pebble/v2/sstable/valblk"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"golang.org/x/sync/errgroup"
@@ -205,7 +206,9 @@ func readColumnar(data []byte) (keys [][]byte, err error) {
 	var decoder colblk.DataBlockDecoder
 	decoder.Init(&schema, data)
 	var rows colblk.DataBlockIter
-	rows.InitOnce(&schema, pebble.DefaultComparer, nil)
+	// Values that are elsewhere are asked for by their handles alone, which is all that the iterator
+	// wants of a reader; nobody reads them here.
+	rows.InitOnce(&schema, pebble.DefaultComparer, new(valblk.Reader))
 	if err := rows.Init(&decoder, block.NoTransforms); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // Package curve works out, from the filters and indexes of a database, which blocks Gets
 // access, and what caches of every size would read of them. Nothing is written, and no Get
-// is made.
+// is made where the database can be resolved; else the Gets show their accesses, one by one.
 //
 // Non-goals: databases that are not here (model/predict), and caches of engines whose
 // blocks are not modelled.
@@ -34,18 +34,11 @@ type Of struct {
 // Record writes the trace of the key stream of o, or of a part of it.
 func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part engine.Part, tell result.Tell) (made trace.Made, err error) {
 	spec := &o.Spec
-	resolver, err := resolve.Open(spec.Dir, subject.PebbleVersion(spec.Engine))
+	resolver, err := follow(ctx, o)
 	if err != nil {
 		return made, err
 	}
 	defer func() { err = errors.Join(err, resolver.Close()) }()
-	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
-	if len(errs) > 0 {
-		return made, errors.Join(errs...)
-	}
-	if !s.AsksFilters() {
-		resolver.PassOverFilters()
-	}
 	made.Header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: o.Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
 		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
 	keys, err := bench.KeyStream(ctx, o.Engine, spec)
@@ -89,6 +82,36 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	made.Totals, err = out.Close(offered)
 	made.PerGet = out.PerGet()
 	return made, err
+}
+
+// follower tells which blocks Gets access.
+type follower interface {
+	Identity() string
+	KeepsOpening() bool
+	RecordOpening(*trace.Writer) error
+	Record(ctx context.Context, keys resolve.Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error)
+	Close() error
+}
+
+// follow resolves the Gets where that is possible, and else makes them.
+func follow(ctx context.Context, o Of) (follower, error) {
+	spec := &o.Spec
+	version := subject.PebbleVersion(spec.Engine)
+	resolver, err := resolve.Open(spec.Dir, version)
+	if engine.CodeOf(err) == engine.CodeUnsupported && version == cachesim.PebbleV2 {
+		return openMade(ctx, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
+	if len(errs) > 0 {
+		return nil, errors.Join(append(errs, resolver.Close())...)
+	}
+	if !s.AsksFilters() {
+		resolver.PassOverFilters()
+	}
+	return resolver, nil
 }
 
 // Traced is the whole trace of o in memory.

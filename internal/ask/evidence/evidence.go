@@ -204,7 +204,7 @@ func (a *Asked) client(s advise.Settings) advise.Client {
 // model is what the curve is drawn from.
 func (a *Asked) model(e advise.Evidence) advise.Model {
 	m := advise.Model{
-		Levels: e.Database.Levels, MemTables: e.Settings.MemTables(e.Writes),
+		Levels: e.Database.Levels, Values: e.Database.Values, MemTables: e.Settings.MemTables(e.Writes),
 		Input:       predict.Input{Version: subject.PebbleVersion(e.Engine.Name), Cores: a.Cores, AbsentShare: a.Missing, Seeds: []uint64{a.Seed}},
 		RestReserve: a.restReserve(e.Engine.Name, false),
 	}

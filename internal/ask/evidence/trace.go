@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -55,19 +56,22 @@ func (a *Asked) draw(ctx context.Context, run *result.Run, model *advise.Model, 
 // traceRandom traces Gets that fill every cache of the curve, unless the database is too large
 // for that, or changes underneath: then nil, and why is said.
 func (a *Asked) traceRandom(ctx context.Context, run *result.Run) (t *cachesim.Trace, traced uint64, err error) {
-	gets := max(leastTracedGets, 5*tracedBlocksPerFill*advise.MostDrawn(run.Database.Levels)/usualBlockBytes/tracedWarmupShare)
+	gets := max(leastTracedGets, 5*tracedBlocksPerFill*advise.MostDrawn(run.Database.Levels, run.Database.Values)/usualBlockBytes/tracedWarmupShare)
 	table := a.Gets.Spec.Overrides["table"]
 	if gets > curve.MostGets || metadataBytes(run) > maxTracedMetadata {
 		if table != "" {
 			return nil, 0, errors.New("--table: the database is too large to be traced, and the sizes of its levels do not tell kinds of keys apart: " +
 				"measure with statelab sweep --table")
 		}
+		if err := lsm.OnlyLevels(a.Dir, run.Database.Values); err != nil {
+			return nil, 0, err
+		}
 		a.Say("the database is too large to be traced: the prediction uses the sizes of its levels")
 		return nil, 0, nil
 	}
 	warmup := uint64(gets) * tracedWarmupShare / (tracedWarmupShare + 1)
 	t, err = a.trace(ctx, warmup, uint64(gets)-warmup)
-	if err != nil && ctx.Err() == nil && table == "" {
+	if err != nil && ctx.Err() == nil && table == "" && run.Database.Values == nil {
 		a.Say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
 		return nil, 0, nil
 	}

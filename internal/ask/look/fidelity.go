@@ -116,6 +116,9 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 		}
 	}
 	for _, t := range d.Tables {
+		if err := lsm.OnlyLevels(d.Dir, t.Values); err != nil {
+			return nil, err
+		}
 		if t.Files > 0 || e.ReadsOptions {
 			tables = append(tables, fidelity.Table{Name: t.Name, Keys: t.Keys, Bytes: t.Bytes, Levels: t.Levels, Options: options[t.Name]})
 		}
@@ -125,6 +128,9 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 	}
 	if len(d.Levels) == 0 {
 		return nil, fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees (Pebble, RocksDB, LevelDB)", d.Dir, run.Engine.Name)
+	}
+	if err := lsm.OnlyLevels(d.Dir, d.Values); err != nil {
+		return nil, err
 	}
 	const onlyFamily = "default"
 	one := fidelity.Table{Bytes: d.Bytes, Levels: d.Levels, Options: options[onlyFamily]}
@@ -179,7 +185,7 @@ func (out *Comparison) pricing(ctx context.Context, run *result.Run, missing flo
 		return nil, err
 	}
 	source := "--cache"
-	switch i := lsm.Inflect(run.Database.Levels, 0); {
+	switch i := lsm.Inflect(run.Database.Levels, nil, 0); {
 	case out.CacheBytes > 0:
 	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0: // no client uses the cache of a profile
 		out.CacheBytes, source = i.IP2.CacheBytes+AtRest(run), "what its filters and indexes need; --cache sets another"

@@ -80,7 +80,7 @@ func Table(source, engineName string, levels []engine.Level) *Inspection {
 		i.Database.Bytes += l.Bytes
 	}
 	i.Database.Levels = levels
-	i.Inflection = new(lsm.Inflect(levels, i.Database.Bytes))
+	i.Inflection = new(lsm.Inflect(levels, nil, i.Database.Bytes))
 	i.handles()
 	return i
 }
@@ -157,7 +157,7 @@ func Merge(paths []string) (whole Inspection, err error) {
 		whole = one
 	}
 	of := whole.Part.Of
-	whole.Part, whole.Warnings, whole.Database.Bytes, whole.Database.Files = engine.Part{}, nil, 0, 0
+	whole.Part, whole.Warnings, whole.Database.Bytes, whole.Database.Files, whole.Database.Values = engine.Part{}, nil, 0, 0, nil
 	levels := map[int]engine.Level{}
 	for number := 1; number <= of; number++ {
 		one, here := parts[number]
@@ -166,6 +166,7 @@ func Merge(paths []string) (whole Inspection, err error) {
 		}
 		whole.Database.Bytes += one.Database.Bytes
 		whole.Database.Files += one.Database.Files
+		whole.Database.Values = whole.Database.Values.Plus(one.Database.Values)
 		for _, l := range one.Levels {
 			if known, is := levels[l.Level]; is {
 				l = known.Plus(l)
@@ -186,7 +187,7 @@ func Merge(paths []string) (whole Inspection, err error) {
 	}
 	whole.Database.Levels = whole.Levels
 	if len(whole.Levels) > 0 {
-		inflection := lsm.Inflect(whole.Levels, whole.Database.Bytes)
+		inflection := lsm.Inflect(whole.Levels, whole.Database.Values, whole.Database.Bytes)
 		whole.Inflection, whole.Handles = &inflection, advise.Handles(whole.Database.Files)
 	}
 	whole.By = fmt.Sprintf("looked at in %d parts", of)
@@ -261,6 +262,7 @@ func (i *Inspection) Text(w io.Writer, sampled string) error {
 	if ofTables == 0 {
 		Levels(w, i.Levels, i.Inflection, i.Database.Bytes, i.atRest)
 	}
+	printValues(w, i.Database.Values)
 	printTables(w, i.Client, i.Database.Tables)
 	printSections(w, i.Sections, sampled)
 	for _, other := range i.Others {
@@ -273,6 +275,22 @@ func (i *Inspection) Text(w io.Writer, sampled string) error {
 		fmt.Fprintf(w, "memtables: %s of a %s cache while a node writes (%s)\n", unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)
 	}
 	return nil
+}
+
+// printValues says what of a database is outside its tables.
+func printValues(w io.Writer, v *engine.Values) {
+	if v == nil {
+		return
+	}
+	where := "overflow pages"
+	if v.Files > 0 {
+		where = unit.Plural(v.Files, "file") + " of their own"
+	}
+	fmt.Fprintf(w, "values outside the tables: %s in %s", unit.Bytes(v.Bytes), where)
+	if v.IndexBytes > 0 {
+		fmt.Fprintf(w, ", with indexes of %s, which Gets\nconsult as they do top indexes", unit.Bytes(v.IndexBytes))
+	}
+	fmt.Fprintln(w)
 }
 
 // files are those of the whole database, and those that belong to its tables.
@@ -343,7 +361,7 @@ func printTables(w io.Writer, client string, tables []engine.Table) {
 	for _, t := range tables {
 		if len(t.Levels) > 0 {
 			fmt.Fprintf(w, "\n%s, %s:\n", t.Name, unit.Plural(t.Files, "file"))
-			inflection := lsm.Inflect(t.Levels, t.Bytes)
+			inflection := lsm.Inflect(t.Levels, t.Values, t.Bytes)
 			Levels(w, t.Levels, &inflection, t.Bytes, 0)
 		}
 	}

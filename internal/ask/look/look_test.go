@@ -16,7 +16,7 @@ func TestLevels(t *testing.T) {
 		{Level: 6, Files: 4, Bytes: 92 << 20, Keys: 600_000, DataBlocks: 23_000, IndexBytes: 300 << 10, IndexCacheBytes: 500 << 10, TopIndexBytes: 2 << 10,
 			TopIndexCacheBytes: 2 << 10, FilterBytes: 700 << 10, FilterCacheBytes: 700 << 10, InCacheKnown: true},
 	}
-	inflection := lsm.Inflect(levels, 100<<20)
+	inflection := lsm.Inflect(levels, nil, 100<<20)
 	const table = `  level  files      size     keys  data blocks     index  top index    filters
      L0      1  8.00 MiB   50,000        1,852  52.0 KiB        0 B        0 B
      L6      4  92.0 MiB  600,000       23,000   300 KiB   2.00 KiB  700 KiB *

@@ -15,7 +15,8 @@ import (
 // Model is what a curve is drawn from.
 type Model struct {
 	Levels      []engine.Level
-	Input       predict.Input // its levels, caches, reserve and Gets are Draw's
+	Values      *engine.Values // outside the tables; then Cost must be there
+	Input       predict.Input  // its levels, caches, reserve and Gets are Draw's
 	MemTables   MemTables
 	RestReserve func(cacheBytes int64) int64 // what memtables take of the cache of an open database at rest
 	NowBytes    int64                        // the cache the node runs; 0: none is known
@@ -119,7 +120,7 @@ type drawer struct {
 
 func (d *drawer) draw() (c Curve) {
 	data := 0.0
-	for _, blockBytes := range grid(d.Levels, d.List) {
+	for _, blockBytes := range grid(d.Levels, d.Values, d.List) {
 		var p Place
 		p, data = d.at(d.MemTables.Total(blockBytes))
 		c.Points = append(c.Points, p)
@@ -128,7 +129,7 @@ func (d *drawer) draw() (c Curve) {
 	if c.List = d.List; c.List != nil {
 		c.Floor = c.List.FirstReads
 	}
-	c.WholeBytes = d.MemTables.Total(wholeBytes(d.Levels))
+	c.WholeBytes = d.MemTables.Total(wholeBytes(d.Levels, d.Values))
 	tried := slices.Clone(c.Points)
 	for _, question := range []struct {
 		answer **Place
@@ -161,7 +162,7 @@ func (d *drawer) draw() (c Curve) {
 // model says of the change, applied to what is known of the database as it is.
 func (d *drawer) withFilters(flat *Place) *Place {
 	filtered, changed := withFilters(d.Levels, d.Input.Version.BlockCharge())
-	if !changed || flat == nil || d.List != nil {
+	if !changed || flat == nil || d.List != nil || d.Values != nil {
 		return nil
 	}
 	model := *d
@@ -182,15 +183,15 @@ func insert(points []Place, p Place) []Place {
 }
 
 // MostDrawn is the largest block cache of the grid.
-func MostDrawn(levels []engine.Level) int64 {
-	sizes := grid(levels, nil)
+func MostDrawn(levels []engine.Level, values *engine.Values) int64 {
+	sizes := grid(levels, values, nil)
 	return sizes[len(sizes)-1]
 }
 
 // grid are the block caches the curve is drawn through: of an access list, up to what surely holds all its blocks.
-func grid(levels []engine.Level, list *List) []int64 {
+func grid(levels []engine.Level, values *engine.Values, list *List) []int64 {
 	const least = 256 << 10 // below, not one block of a kind fits a shard
-	inflection := lsm.Inflect(levels, 0)
+	inflection := lsm.Inflect(levels, values, 0)
 	low := max(inflection.IP1.CacheBytes/4, least)
 	high := max(4*inflection.IP2.CacheBytes, 4*low)
 	if list != nil {
@@ -206,7 +207,10 @@ func grid(levels []engine.Level, list *List) []int64 {
 
 // wholeBytes is what a cache needs to hold all blocks that Gets ask for, with a
 // tenth on top: shards fill unevenly.
-func wholeBytes(levels []engine.Level) (bytes int64) {
+func wholeBytes(levels []engine.Level, values *engine.Values) (bytes int64) {
+	if values != nil {
+		bytes = values.CacheBytes + values.IndexCacheBytes
+	}
 	for _, l := range levels {
 		bytes += l.DataCacheBytes + l.IndexCacheBytes + l.TopIndexCacheBytes
 		if l.FilterConsulted {

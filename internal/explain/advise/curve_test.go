@@ -66,7 +66,7 @@ func drawn(t *testing.T, change func(*Model)) (Curve, Model) {
 
 func TestDraw(t *testing.T) {
 	c, m := drawn(t, func(m *Model) { m.MostBytes = 3 << 20 })
-	inflection := lsm.Inflect(m.Levels, 0)
+	inflection := lsm.Inflect(m.Levels, nil, 0)
 	if len(c.Points) != gridPoints+2 || c.Points[0].BlockCacheBytes > inflection.IP1.CacheBytes/2 ||
 		c.Points[gridPoints+1].BlockCacheBytes < 39*inflection.IP2.CacheBytes/10 {
 		t.Errorf("from %d to %d for blocks, IP1 %d, IP2 %d",

@@ -123,7 +123,7 @@ const tinyCacheBytes = GethLeastCache
 func Judge(e Evidence) Advice {
 	c := e.Curve
 	a := Advice{
-		Schema: Schema, Database: e.Database, Engine: e.Engine, Inflection: lsm.Inflect(e.Database.Levels, e.Database.Bytes),
+		Schema: Schema, Database: e.Database, Engine: e.Engine, Inflection: lsm.Inflect(e.Database.Levels, e.Database.Values, e.Database.Bytes),
 		Limits: e.Limits, Node: e.Node, Missing: e.Missing, List: c.List, Below2: c.Below2, Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
 		WholeBytes: c.WholeBytes, Curve: c.Points, Disk: e.Disk, Verified: e.Verified,
 	}
@@ -274,7 +274,7 @@ func (e *Evidence) answer(v verdict, then Place) string {
 	case hopeless:
 		return fmt.Sprintf("The largest cache that fits %s of memory is %s. It has %s for blocks, too little even for the filters and top-level indexes (IP1, %s): "+
 			"%s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), size(then.BlockCacheBytes),
-			size(lsm.Inflect(e.Database.Levels, 0).IP1.CacheBytes), e.needs(then), e.beside(), e.wanted())
+			size(lsm.Inflect(e.Database.Levels, e.Database.Values, 0).IP1.CacheBytes), e.needs(then), e.beside(), e.wanted())
 	case limited:
 		return fmt.Sprintf("In %s of memory a cache of %s fits: %s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beside(), e.wanted())
 	case keep:

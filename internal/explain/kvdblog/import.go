@@ -173,7 +173,7 @@ func readFile(dir fs.FS, name string) ([]byte, error) {
 // write makes the sweep folder.
 func (s *dataset) write(folder string) error {
 	database := s.database()
-	inflection := lsm.Inflect(s.levels, database.Bytes)
+	inflection := lsm.Inflect(s.levels, nil, database.Bytes)
 	sweep := &result.Sweep{
 		Status:     result.OK,
 		Source:     fmt.Sprintf("imported from the published logs of bench_kvdb, %s keys", s.text),

@@ -233,7 +233,7 @@ func TestPublishedLevelTables(t *testing.T) {
 		if off := relative(float64(filters)/(1<<20), c.filterMB); off > 0.03 {
 			t.Errorf("%s: %d bytes of filters, off by %.2f %%", c.file, filters, 100*off)
 		}
-		in := lsm.Inflect(levels, 1)
+		in := lsm.Inflect(levels, nil, 1)
 		if ip1 := float64(in.IP1.DiskBytes) / (1 << 20); relative(ip1, c.ip1MB) > 0.03 {
 			t.Errorf("%s: IP1 %.1f MiB, the study says %.1f", c.file, ip1, c.ip1MB)
 		}

@@ -80,7 +80,7 @@ func withoutL0(levels []engine.Level) []engine.Level {
 	}
 	l0.Sublevels, l0.Outside = 1, 0
 	if len(rest) == 0 {
-		l0.Level = engine.MaxLevels - 1
+		l0.Level = engine.ModelLevels - 1
 		return []engine.Level{l0}
 	}
 	next := rest[0].Plus(l0)
@@ -124,14 +124,14 @@ func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engin
 	for size := 1.0; ; {
 		size /= multiplier
 		// The level above would be smaller than a base level is allowed to stay.
-		if largest := float64(sum.Bytes) / whole; largest*parts[len(parts)-1] <= float64(baseBytes) || len(parts) == engine.MaxLevels-1 {
+		if largest := float64(sum.Bytes) / whole; largest*parts[len(parts)-1] <= float64(baseBytes) || len(parts) == engine.ModelLevels-1 {
 			break
 		}
 		parts, whole = append(parts, size), whole+size
 	}
 	for i := len(parts) - 1; i >= 0; i-- {
 		l := scaled(model, float64(sum.Keys)*parts[i]/whole/float64(model.Keys))
-		l.Level, l.Sublevels, l.Outside = engine.MaxLevels-1-i, 1, 0
+		l.Level, l.Sublevels, l.Outside = engine.ModelLevels-1-i, 1, 0
 		out = append(out, l)
 	}
 	for i, g := range predict.RandomLoad(out) {

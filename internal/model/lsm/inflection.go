@@ -13,18 +13,20 @@ import (
 	"math"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/result"
 )
 
-// Inflect works out the inflection points of a database of dbBytes.
+// Inflect works out the inflection points of a database of dbBytes, with values outside its
+// tables (nil: none).
 //
 // IP1 is what a lookup needs to know which tables to read: the filters a Get
 // consults and the top-level indexes. The whole index of a small table counts
 // as its top-level index, as in the study's counters: each lookup that comes by
-// reads it. IP2 is IP1 and every other index block.
+// reads it; so does that of a file of values. IP2 is IP1 and every other index block.
 //
 // Cache sizes are 0 where one of the levels' is not known.
-func Inflect(levels []engine.Level, dbBytes int64) result.Inflection {
+func Inflect(levels []engine.Level, values *engine.Values, dbBytes int64) result.Inflection {
 	var out result.Inflection
 	known := true
 	for _, l := range levels {
@@ -40,6 +42,10 @@ func Inflect(levels []engine.Level, dbBytes int64) result.Inflection {
 		out.IP2.CacheBytes += l.IndexCacheBytes - l.SingleIndexCacheBytes
 		known = known && (l.InCacheKnown || l.Files == 0)
 	}
+	if values != nil {
+		out.IP1.DiskBytes += values.IndexBytes
+		out.IP1.CacheBytes += values.IndexCacheBytes
+	}
 	out.IP2.DiskBytes += out.IP1.DiskBytes
 	out.IP2.CacheBytes += out.IP1.CacheBytes
 	if !known {
@@ -52,6 +58,18 @@ func Inflect(levels []engine.Level, dbBytes int64) result.Inflection {
 		}
 	}
 	return out
+}
+
+// OnlyLevels refuses a database, or a table of one, that the model of its levels would leave a part
+// of out; dir is where it is.
+func OnlyLevels(dir string, values *engine.Values) error {
+	if values == nil || values.Bytes == 0 {
+		return nil
+	}
+	refused := engine.Fail(engine.CodeUnsupported, "%s keeps %s of values outside its tables; the sizes of its levels do not tell what Gets read of them",
+		dir, unit.Bytes(values.Bytes))
+	refused.Remedy = "measure caches: statelab sweep --use-existing --db " + dir + " --cache 64MiB,256MiB,1GiB"
+	return refused
 }
 
 // WithCharge returns the levels with perBlockBytes more for each block in a

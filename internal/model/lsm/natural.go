@@ -15,21 +15,21 @@ type NaturalSpec struct {
 
 	BlockBytes      int   // target size of data blocks and of index blocks
 	LBaseMaxBytes   int64 // size of the first level below L0
-	TargetFileBytes [engine.MaxLevels]int64
+	TargetFileBytes [engine.ModelLevels]int64
 	// Compression is stored/raw of the data blocks of each level.
-	Compression [engine.MaxLevels]float64
+	Compression [engine.ModelLevels]float64
 	// IndexCompression is stored/raw of index blocks.
 	IndexCompression float64
 
 	FilterBitsPerKey int // 0: no filters
-	FilterLevels     [engine.MaxLevels]bool
+	FilterLevels     [engine.ModelLevels]bool
 }
 
 // ValueCompression is stored/raw of data blocks under Snappy by level, for 32-byte
 // hashed keys and values of one of load's models. Those of table32 are from the published
 // level tables, where they print three digits; the last level holds more keys with the
 // same value in a block. docs/prediction.md says how the others were measured.
-func ValueCompression(model string) (ratios [engine.MaxLevels]float64, err error) {
+func ValueCompression(model string) (ratios [engine.ModelLevels]float64, err error) {
 	upper, last := 0.0, 0.0
 	switch model {
 	case "table32":
@@ -56,7 +56,7 @@ func BenchKVDB(keys uint64) NaturalSpec {
 		BlockBytes: 4096, LBaseMaxBytes: 64 << 20,
 		IndexCompression: 0.62, FilterBitsPerKey: 10,
 	}
-	for level := range engine.MaxLevels {
+	for level := range engine.ModelLevels {
 		spec.TargetFileBytes[level] = 2 << 20 << level
 		spec.FilterLevels[level] = true
 	}
@@ -65,7 +65,7 @@ func BenchKVDB(keys uint64) NaturalSpec {
 }
 
 const (
-	lastLevel = engine.MaxLevels - 1
+	lastLevel = engine.ModelLevels - 1
 
 	blockTrailerBytes = 5
 	restartInterval   = 16
@@ -85,7 +85,7 @@ func Natural(spec NaturalSpec) []engine.Level {
 	rest := Settle(spec.Keys, spec.LBaseMaxBytes, spec.TargetFileBytes, func(level int, keys float64) float64 {
 		return spec.block(level, keys).storedBytesPerKey
 	})
-	levels := make([]engine.Level, engine.MaxLevels)
+	levels := make([]engine.Level, engine.ModelLevels)
 	for level := range levels {
 		levels[level] = engine.Level{Level: level, Sublevels: 1, InCacheKnown: true}
 		if n := math.Round(rest.Keys[level]); n >= 1 {
@@ -167,9 +167,9 @@ func (spec *NaturalSpec) fill(l *engine.Level, n, fileBytes float64) {
 // Rest is what loading in random order leaves once compactions have ended. L0
 // holds a few files at most and counts as empty.
 type Rest struct {
-	Base      int                       // the first level below L0; the last one where all fits LBaseMaxBytes
-	Keys      [engine.MaxLevels]float64 // of each level
-	FileBytes [engine.MaxLevels]float64 // mean size of a level's files; 0 for an empty level
+	Base      int                         // the first level below L0; the last one where all fits LBaseMaxBytes
+	Keys      [engine.ModelLevels]float64 // of each level
+	FileBytes [engine.ModelLevels]float64 // mean size of a level's files; 0 for an empty level
 }
 
 const levelMultiplier = 10 // Pebble's default
@@ -177,7 +177,7 @@ const levelMultiplier = 10 // Pebble's default
 // Settle works out where keys come to rest. storedBytesPerKey tells what one of
 // the keys of a level adds to its table; targetFileBytes are numbered as in
 // Pebble's options, from L0 and the base level on.
-func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.MaxLevels]int64, storedBytesPerKey func(level int, keys float64) float64) Rest {
+func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.ModelLevels]int64, storedBytesPerKey func(level int, keys float64) float64) Rest {
 	r := Rest{Base: lastLevel}
 	r.Keys[lastLevel] = float64(keys)
 	// Level sizes follow from the database's size and that from how the keys
@@ -187,11 +187,11 @@ func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.MaxLevels]
 		for level, n := range r.Keys {
 			dbBytes += n * storedBytesPerKey(level, n)
 		}
-		var limits [engine.MaxLevels]float64
+		var limits [engine.ModelLevels]float64
 		r.Base, limits = levelLimits(dbBytes, float64(lbaseMaxBytes))
 		r.FileBytes = fileBytes(r.Base, dbBytes/BaseStarts(r.Base, float64(lbaseMaxBytes)), targetFileBytes)
 		before := r.Keys
-		r.Keys = [engine.MaxLevels]float64{lastLevel: float64(keys)}
+		r.Keys = [engine.ModelLevels]float64{lastLevel: float64(keys)}
 		for level := r.Base; level < lastLevel; level++ {
 			// Whole files leave a level until it is below its limit: on average
 			// it rests half a file below.
@@ -206,7 +206,7 @@ func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.MaxLevels]
 // levelLimits is Pebble's dynamic sizing (initLevelMaxBytes): the last level
 // takes nine tenths, levels above shrink tenfold until one fits baseBytes, and
 // the multiplier is then smoothed so that the base level is just that.
-func levelLimits(dbBytes, baseBytes float64) (base int, limits [engine.MaxLevels]float64) {
+func levelLimits(dbBytes, baseBytes float64) (base int, limits [engine.ModelLevels]float64) {
 	bottom := dbBytes - dbBytes/levelMultiplier
 	base = lastLevel
 	for size := bottom; base > 1 && size > baseBytes; base-- {
@@ -239,7 +239,7 @@ func BaseStarts(base int, baseBytes float64) float64 {
 // again. The exponents are fitted to settled loads of 1 to 20 M keys and to the
 // published level tables, all within a quarter (docs/shape.md);
 // from layouts alone, not from read figures.
-func fileBytes(base int, growth float64, target [engine.MaxLevels]int64) (mean [engine.MaxLevels]float64) {
+func fileBytes(base int, growth float64, target [engine.ModelLevels]int64) (mean [engine.ModelLevels]float64) {
 	if base == lastLevel {
 		mean[lastLevel] = float64(target[1]) // nothing below to be aligned with
 		return mean

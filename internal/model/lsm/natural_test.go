@@ -28,7 +28,7 @@ func TestNaturalAgainstPublishedLevels(t *testing.T) {
 		published := sweep.Database.Levels
 		natural := Natural(BenchKVDB(c.keys))
 		base := true
-		for level := 1; level < engine.MaxLevels; level++ {
+		for level := 1; level < engine.ModelLevels; level++ {
 			have, want := natural[level], published[level]
 			if want.Files == 0 {
 				if have.Files != 0 {

@@ -38,7 +38,7 @@ func TestParsePropertiesOfOneSmallTable(t *testing.T) {
 		l.FilterConsulted {
 		t.Errorf("%+v", l)
 	}
-	if in := Inflect(levels, 100); in.IP1.DiskBytes != 27 || in.IP2.DiskBytes != 27 || in.IP1.PercentOfDB != 27 {
+	if in := Inflect(levels, nil, 100); in.IP1.DiskBytes != 27 || in.IP2.DiskBytes != 27 || in.IP1.PercentOfDB != 27 {
 		t.Errorf("%+v", in)
 	}
 }

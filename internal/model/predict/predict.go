@@ -131,7 +131,7 @@ const (
 func (in *Input) layout(cacheBytes int64) layout {
 	var l layout
 	most, simulated := int64(calmShardBytes), calmShards
-	if ip1 := lsm.Inflect(in.Levels, 0).IP1.CacheBytes; float64(cacheBytes-in.ReservedBytes) < 1.3*float64(ip1) {
+	if ip1 := lsm.Inflect(in.Levels, nil, 0).IP1.CacheBytes; float64(cacheBytes-in.ReservedBytes) < 1.3*float64(ip1) {
 		most, simulated = tightShardBytes, tightShards
 	}
 	l.shards = cachesim.ShardCount(cacheBytes, in.Cores)

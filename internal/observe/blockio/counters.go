@@ -31,10 +31,11 @@ func (c *cell) tally() engine.Tally {
 // Counters are totals since the start. Safe for concurrent use; the zero value
 // is ready.
 type Counters struct {
-	reads      [stripes][levelRows][engine.NumBlockTypes]cell
-	background [stripes]cell
-	sectors    [stripes]cell // what direct reads asked of the device
-	opens      atomic.Int64
+	reads          [stripes][levelRows][engine.NumBlockTypes]cell
+	rangeDeletions [stripes]cell // those among reads
+	background     [stripes]cell
+	sectors        [stripes]cell // what direct reads asked of the device
+	opens          atomic.Int64
 }
 
 // Reads are the foreground block reads by level and type.
@@ -52,6 +53,9 @@ func (c *Counters) Reads() *engine.BlockReads {
 
 // Background are the reads through descriptors opened for sequential reading.
 func (c *Counters) Background() engine.Tally { return sum(&c.background) }
+
+// RangeDeletions are the foreground reads of blocks of range deletions, which are of type meta.
+func (c *Counters) RangeDeletions() int64 { return sum(&c.rangeDeletions).Count }
 
 // DirectBytes are the bytes of foreground reads after rounding out to whole
 // sectors.

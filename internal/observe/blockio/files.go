@@ -48,6 +48,9 @@ func (r *Recorder) OpenFile(name string, file EngineFile, sequential bool) (*Cou
 	return counted, nil
 }
 
+// ValuesExt ends the name of a file of separated values.
+const ValuesExt = ".blob"
+
 type kind int
 
 const (
@@ -61,7 +64,7 @@ func fileKind(path string) (kind, FileNumber) {
 	digits, is := strings.CutSuffix(base, ".sst")
 	if !is {
 		found = values
-		digits, is = strings.CutSuffix(base, ".blob")
+		digits, is = strings.CutSuffix(base, ValuesExt)
 	}
 	number, err := strconv.ParseUint(digits, 10, 64)
 	if !is || err != nil {
@@ -81,7 +84,7 @@ func (f *CountedFile) ReadAt(p []byte, offset int64) (int, error) {
 		return f.handle.ReadDirect(p, offset)
 	}
 	n, err := f.file.ReadAt(p, offset)
-	f.handle.Count(n, offset)
+	f.handle.Read(p[:n], offset)
 	return n, err
 }
 

@@ -82,6 +82,10 @@ type Block struct {
 	Length uint64 // without its trailer
 }
 
+// RangeDeletion is the type of a Block of range deletions, which every Get that comes by the table
+// reads. It counts as engine.Meta.
+const RangeDeletion = engine.NumBlockTypes
+
 // BlockMap says what lies at each offset of a table. Neighbouring blocks of one
 // type are merged, so that it stays a handful of ranges for any size of table.
 type BlockMap struct {
@@ -120,7 +124,7 @@ func NewBlockMap(blocks []Block, tableBytes int64) (*BlockMap, error) {
 	return l, nil
 }
 
-// TypeAt returns the type of the block that holds offset. It is called once
+// TypeAt returns the type, or RangeDeletion, of the block that holds offset. It is called once
 // per block read: a map has at most about eight ranges, so a walk from the
 // front, where the data lies, beats a binary search.
 func (l *BlockMap) TypeAt(offset int64) engine.BlockType {

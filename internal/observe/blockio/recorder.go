@@ -32,16 +32,20 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// Learner reads the anatomy of the table at path, with descriptors and caches
-// of its own.
+// Learner reads the anatomy of the table, or the file of separated values, at path, with descriptors
+// and caches of its own.
 type Learner func(path string) (*Anatomy, error)
 
 // Recorder knows the tables of one database and counts their reads.
 type Recorder struct {
 	Counters
 	Syncs Syncs
+	// Accessed is told of every foreground read of a block but those that open a table, before the
+	// engine has it; nil: nobody. Set it before the first read.
+	Accessed func(engine.Access)
 
 	learn  Learner
+	values sync.Map // the anatomies of files of separated values, by path
 	direct bool
 	pool   *sync.Pool // direct buffers
 
@@ -227,8 +231,28 @@ func (r *Recorder) release(t *knownTable) {
 // Such a file belongs to no level.
 func (r *Recorder) OpenValues(number FileNumber, path string, fd uintptr) (*Handle, error) {
 	t := newTable(number, path)
-	t.anatomy.Store(&Anatomy{Map: &BlockMap{starts: []int64{0}, types: []engine.BlockType{engine.Value}}})
+	a, err := r.LearnValues(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil { // its owner deleted it meanwhile
+		a = &Anatomy{Map: &BlockMap{starts: []int64{0}, types: []engine.BlockType{engine.Value}}}
+	}
+	t.anatomy.Store(a)
 	return r.open(t, fd)
+}
+
+// LearnValues learns the file of separated values at path, once. Its values are one block.
+func (r *Recorder) LearnValues(path string) (*Anatomy, error) {
+	if a, known := r.values.Load(path); known {
+		return a.(*Anatomy), nil
+	}
+	a, err := r.learn(path)
+	if err != nil {
+		return nil, fmt.Errorf("learn the layout of %s: %w", path, err)
+	}
+	r.values.Store(path, a)
+	return a, nil
 }
 
 func (r *Recorder) open(t *knownTable, fd uintptr) (*Handle, error) {
@@ -255,13 +279,37 @@ func (h *Handle) Direct() bool { return h.direct != nil }
 func (h *Handle) ReadDirect(p []byte, offset int64) (int, error) {
 	n, asked, err := h.direct.readAt(p, offset)
 	h.recorder.sectors[stripe(offset)].add(int(asked))
-	h.Count(n, offset)
+	h.Read(p[:n], offset)
 	return n, err
 }
 
-// Count records a foreground read of n bytes.
-func (h *Handle) Count(n int, offset int64) {
-	h.recorder.reads[stripe(offset)][h.table.level.Load()][h.typeAt(offset)].add(n)
+// Read records a foreground read of stored.
+func (h *Handle) Read(stored []byte, offset int64) {
+	kind := h.Count(len(stored), offset)
+	if h.recorder.Accessed == nil || kind == engine.Meta {
+		return
+	}
+	if kind == RangeDeletion {
+		kind = engine.Meta
+	}
+	decoded, known := DecodedBytes(stored)
+	if !known {
+		decoded = int64(len(stored))
+	}
+	h.recorder.Accessed(engine.Access{File: uint64(h.table.number), Offset: uint64(offset), Type: kind, Level: int(h.table.level.Load()),
+		DiskBytes: int32(len(stored)), Bytes: int32(decoded)})
+}
+
+// Count records a foreground read of n bytes and returns its type, which may be RangeDeletion.
+func (h *Handle) Count(n int, offset int64) engine.BlockType {
+	kind, at := h.typeAt(offset), stripe(offset)
+	counted := kind
+	if kind == RangeDeletion {
+		counted = engine.Meta
+		h.recorder.rangeDeletions[at].add(n)
+	}
+	h.recorder.reads[at][h.table.level.Load()][counted].add(n)
+	return kind
 }
 
 func (h *Handle) typeAt(offset int64) engine.BlockType {

@@ -19,14 +19,14 @@ type LiveTable struct {
 
 // Shape sums up the tables by level, of all that there are. chargeBytes is what the
 // engine's cache charges for a block beyond its content. Tables of level 0 come oldest first.
-// Values in files of their own are not told: they belong to no level.
+// Values in files of their own, which belong to no level, are not told.
 //
 // The last level's filters are not consulted: both Pebble versions decide by
 // the number of the level (6), not by whether it is the last with data.
 func (r *Recorder) Shape(tables, all []LiveTable, chargeBytes int64) engine.Shape {
 	levels := make([]engine.Level, engine.MaxLevels)
 	for i := range levels {
-		levels[i] = engine.Level{Level: i, FilterConsulted: i != engine.MaxLevels-1, InCacheKnown: true}
+		levels[i] = engine.Level{Level: i, FilterConsulted: i != engine.ModelLevels-1, InCacheKnown: true}
 	}
 	files := map[FileNumber]bool{}
 	var shape engine.Shape
@@ -144,6 +144,9 @@ func newAnatomy(blocks []Block, tableBytes int64, entries uint64, decoded map[ui
 	a := &Anatomy{Map: layout, Entries: entries, TableBytes: tableBytes}
 	var sampledBytes, sampledDecoded int64
 	for _, b := range blocks {
+		if b.Type == RangeDeletion {
+			b.Type = engine.Meta
+		}
 		onDisk := int64(b.Length) + trailerBytes
 		a.Blocks[b.Type] = a.Blocks[b.Type].Add(engine.Tally{Count: 1, Bytes: onDisk})
 		bytes, read := decoded[b.Offset]

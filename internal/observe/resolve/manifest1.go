@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/bloom"
 	"github.com/cockroachdb/pebble/vfs"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
 )
@@ -36,7 +37,7 @@ func list1(dir string) (found manifest, err error) {
 	for number, tables := range levels {
 		for _, t := range tables {
 			if t.Virtual || t.BackingType != pebble1.BackingTypeLocal {
-				return found, fmt.Errorf("table %s is virtual or not local, which is not supported", t.FileNum)
+				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum)
 			}
 			found.tables = append(found.tables, tableFacts{
 				file: uint64(t.FileNum), level: number, bytes: int64(t.Size),

@@ -7,6 +7,7 @@ import (
 	pebble2 "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 )
@@ -35,7 +36,7 @@ func list2(dir string) (found manifest, err error) {
 	for number, tables := range levels {
 		for _, t := range tables {
 			if t.Virtual || t.BackingType != pebble2.BackingTypeLocal {
-				return found, fmt.Errorf("table %s is virtual or not local, which is not supported", t.FileNum)
+				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum)
 			}
 			found.tables = append(found.tables, tableFacts{
 				file: uint64(t.BackingSSTNum), level: number, bytes: int64(t.Size),

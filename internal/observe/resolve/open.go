@@ -28,7 +28,8 @@ const vanishedRetries = 20
 // state at one moment.
 //
 // A version of Pebble that cannot open the database is an error, and so is
-// anything in it that could not be resolved exactly.
+// anything in it that could not be resolved exactly: of that the code is
+// engine.CodeUnsupported.
 func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	for attempt := 1; ; attempt++ {
 		r, err := open(dir, version)
@@ -49,20 +50,32 @@ func (r *Resolver) PassOverFilters() {
 	}
 }
 
-func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
-	list, known := map[cachesim.PebbleVersion]func(dir string) (manifest, error){cachesim.PebbleV1: list1, cachesim.PebbleV2: list2}[version]
-	if !known {
-		return nil, fmt.Errorf("invalid Pebble version %d: must be 1 or 2", version)
+// Identify is the identity that a Resolver of the database would have, also where it cannot be resolved.
+func Identify(dir string, version cachesim.PebbleVersion) (string, error) {
+	found, err := list(dir, version)
+	return identify(found.tables), err
+}
+
+func list(dir string, version cachesim.PebbleVersion) (manifest, error) {
+	switch version {
+	case cachesim.PebbleV1:
+		return list1(dir)
+	case cachesim.PebbleV2:
+		return list2(dir)
 	}
+	return manifest{}, fmt.Errorf("invalid Pebble version %d: must be 1 or 2", version)
+}
+
+func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	r := &Resolver{version: version}
 	var found manifest
 	err := blockio.KeepingLogs(dir, true, func() (err error) {
-		if found, err = list(dir); err == nil {
+		if found, err = list(dir, version); err == nil {
 			r.unflushed, err = readLogs(found.logs)
 		}
 		return err
 	})
-	if err != nil {
+	if err = errors.Join(err, found.unresolved); err != nil {
 		return nil, err
 	}
 	r.identity = identify(found.tables)
@@ -80,6 +93,8 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 type manifest struct {
 	tables []tableFacts // from L0 to L6
 	logs   []string     // paths, oldest first, of those that hold what no table does
+
+	unresolved error // a table that cannot be opened here
 }
 
 // noteLog is told which files Pebble opens: the logs among them hold what no table does.

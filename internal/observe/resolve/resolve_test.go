@@ -58,7 +58,7 @@ func compare(t *testing.T, f flavour, dir string, r *Resolver, gets int, next fu
 	blocks := map[uint32]cachesim.Block{}
 	var numbers []uint32
 	var byType [engine.NumBlockTypes]int
-	var byLevel [engine.MaxLevels]int
+	var byLevel [engine.ModelLevels]int
 	accesses, finds := 0, 0
 	for i := range gets {
 		key, known := next()

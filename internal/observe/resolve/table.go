@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -169,7 +170,7 @@ func supported(p *sstable.Properties) error {
 	case p.ComparerName != pebble2.DefaultComparer.Name && p.ComparerName != "":
 		return fmt.Errorf("its keys are ordered by %s, only %s is supported", p.ComparerName, pebble2.DefaultComparer.Name)
 	case p.NumValuesInBlobFiles > 0:
-		return errors.New("its values are in blob files, which are not supported")
+		return engine.Fail(engine.CodeUnsupported, "its values are in blob files, which are not resolved")
 	}
 	return nil
 }

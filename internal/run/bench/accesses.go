@@ -58,8 +58,12 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		err := r.drive(ctx, one, stretch{phase: "accesses", gets: gets, ops: ops})
 		d := r.db.Counters().Sub(before)
 		for name, tally := range byType(d.Reads) {
-			if name != engine.Meta.String() { // tables are opened once, whatever the cache
-				found[name] = float64(tally.Count) / float64(max(1, ops.Load()))
+			n := tally.Count
+			if name == engine.Meta.String() { // tables are opened once, whatever the cache
+				n = rangeDeletions(d)
+			}
+			if n > 0 {
+				found[name] = float64(n) / float64(max(1, ops.Load()))
 			}
 		}
 		return errors.Join(err, one.close.all())
@@ -69,4 +73,12 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 	}
 	r.hitRates(found, m)
 	return nil
+}
+
+// rangeDeletions are the Meta reads that a Get makes of tables that are open.
+func rangeDeletions(c engine.Counters) int64 {
+	if c.RangeDeletionReads == nil {
+		return 0
+	}
+	return *c.RangeDeletionReads
 }

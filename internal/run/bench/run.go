@@ -136,7 +136,7 @@ func (r *run) describe() (result.Database, error) {
 	if r.spec.Foreign {
 		writer = "foreign"
 	}
-	return result.Database{Dir: r.spec.Dir, Bytes: shape.Bytes, Files: shape.Files, Levels: shape.Levels, Written: writer, Tables: shape.Tables,
+	return result.Database{Dir: r.spec.Dir, Bytes: shape.Bytes, Files: shape.Files, Levels: shape.Levels, Written: writer, Tables: shape.Tables, Values: shape.Values,
 		Format: r.Result.Engine.Options["format_major_version"]}, nil
 }
 
@@ -148,7 +148,7 @@ func (r *run) noteDatabase() error {
 	}
 	r.Result.Database = database
 	if len(database.Levels) > 0 {
-		r.Result.Inflection = new(lsm.Inflect(database.Levels, database.Bytes))
+		r.Result.Inflection = new(lsm.Inflect(database.Levels, database.Values, database.Bytes))
 	}
 	return nil
 }

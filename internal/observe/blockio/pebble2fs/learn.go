@@ -3,9 +3,11 @@ package pebble2fs
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/objstorage"
 	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/blob"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 
 	"github.com/statelab/statelab/engine"
@@ -16,6 +18,9 @@ import (
 // data blocks. It uses neither the caches nor the descriptors of a database. It
 // knows all tables of v1, too, but those that RocksDB wrote with range deletions.
 func Learn(path string) (anatomy *blockio.Anatomy, err error) {
+	if filepath.Ext(path) == blockio.ValuesExt {
+		return learnValues(path)
+	}
 	file, err := blockio.OpenLearning(path)
 	if err != nil {
 		return nil, err
@@ -34,6 +39,30 @@ func Learn(path string) (anatomy *blockio.Anatomy, err error) {
 		return nil, err
 	}
 	return file.Anatomy(blocksOf(layout), properties.NumEntries)
+}
+
+// learnValues reads where the values of a blob file end and its one index begins.
+func learnValues(path string) (anatomy *blockio.Anatomy, err error) {
+	file, err := blockio.OpenLearning(path)
+	if err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	reader, err := blob.NewFileReader(ctx, readable{file}, blob.FileReaderOptions{})
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	index, err := reader.ReadIndexBlock(ctx, block.NoReadEnv, nil)
+	if err != nil {
+		return nil, err
+	}
+	index.Release()
+	at := reader.IndexHandle()
+	return file.Anatomy([]blockio.Block{
+		{Type: engine.Value, Length: at.Offset - min(at.Offset, block.TrailerLen)},
+		{Type: engine.SingleIndex, Offset: at.Offset, Length: at.Length},
+	}, 0)
 }
 
 func blocksOf(l *sstable.Layout) []blockio.Block {
@@ -61,7 +90,8 @@ func blocksOf(l *sstable.Layout) []blockio.Block {
 		add(engine.Value, b)
 	}
 	add(engine.Value, l.ValueIndex)
-	for _, b := range []block.Handle{l.RangeDel, l.RangeKey, l.BlobReferenceIndex, l.Properties, l.MetaIndex, l.Footer} {
+	add(blockio.RangeDeletion, l.RangeDel)
+	for _, b := range []block.Handle{l.RangeKey, l.BlobReferenceIndex, l.Properties, l.MetaIndex, l.Footer} {
 		add(engine.Meta, b)
 	}
 	return blocks
