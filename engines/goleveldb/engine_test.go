@@ -16,6 +16,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/storage"
+	"github.com/syndtr/goleveldb/leveldb/util"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
@@ -49,6 +50,64 @@ func key(i uint64) []byte {
 	k := make([]byte, 32)
 	binary.BigEndian.PutUint64(k, i*0x9e3779b97f4a7c15)
 	return k
+}
+
+// TestLevelsBeyondTheSeventh: LevelDB adds levels as it grows. What the library counts by level, Stats
+// has; where a Get reads, its list of tables says.
+func TestLevelsBeyondTheSeventh(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	small := &opt.Options{
+		WriteBuffer: 16 << 10, CompactionTableSize: 4 << 10, CompactionTotalSize: 1 << 10, CompactionTotalSizeMultiplier: 2, BlockSize: 1 << 10,
+		Compression: opt.NoCompression,
+	}
+	writer, err := leveldb.OpenFile(dir, small)
+	must(t, err)
+	const keys = 5000
+	for i := range uint64(keys) {
+		must(t, writer.Put(key(i), make([]byte, 100), nil))
+	}
+	must(t, writer.CompactRange(util.Range{}))
+	must(t, writer.Close())
+
+	// Without a further level, a compaction of all keys would leave all in one: some are written again.
+	writer, err = leveldb.OpenFile(dir, small)
+	must(t, err)
+	for i := range uint64(keys / 4) {
+		must(t, writer.Put(key(4*i), make([]byte, 100), nil))
+	}
+	must(t, writer.Close())
+
+	d := opened(t, engine.Options{Dir: dir, Foreign: true, TraceAccesses: true})
+	var told leveldb.DBStats
+	must(t, d.leveldb.Stats(&told))
+	shape, err := d.Shape()
+	must(t, err)
+	deepest, bytes := 0, int64(0)
+	for _, l := range shape.Levels {
+		if l.Files != told.LevelTablesCounts[l.Level] || l.Bytes != told.LevelSizes[l.Level] {
+			t.Errorf("L%d: %d files of %d bytes, the library has %d of %d", l.Level, l.Files, l.Bytes, told.LevelTablesCounts[l.Level], told.LevelSizes[l.Level])
+		}
+		deepest, bytes = max(deepest, l.Level), bytes+l.Bytes
+	}
+	if deepest < 8 || shape.Bytes != bytes {
+		t.Fatalf("levels down to L%d, %d bytes of %d", deepest, bytes, shape.Bytes)
+	}
+	r, err := d.Reader()
+	must(t, err)
+	before := d.Counters()
+	for i := range uint64(keys) {
+		if _, found, err := r.Get(key(i), nil); !found || err != nil {
+			t.Fatal(i, found, err)
+		}
+	}
+	c := d.Counters().Sub(before)
+	if data := c.Reads[deepest][engine.Data].Count; data < keys/4 {
+		t.Errorf("%d data blocks of L%d were read for %d Gets, many of whose keys are there", data, deepest, keys)
+	}
+	if unknown := c.Reads.Level(engine.LevelUnknown).Count; unknown != 0 {
+		t.Errorf("%d reads of no known level", unknown)
+	}
+	must(t, d.Close())
 }
 
 // load makes a settled database of several levels and closes it.

@@ -149,39 +149,6 @@ func bare(t *testing.T, options *pebble.Options, n, valueBytes int) (dir string)
 	return dir
 }
 
-// TestSeparatedValues: values in files of their own count as reads of values.
-func TestSeparatedValues(t *testing.T) {
-	const n = 2000
-	options := &pebble.Options{FormatMajorVersion: pebble.FormatNewest}
-	options.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
-		return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: 512, MaxBlobReferenceDepth: 10}
-	}
-	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: bare(t, options, n, 1000), Foreign: true, TraceAccesses: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := opened.Reader()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		value, found, err := r.Get(fmt.Appendf(nil, "key-%08d", i), nil)
-		if err != nil || !found || len(value) != 1000 {
-			t.Fatal(i, found, len(value), err)
-		}
-	}
-	reads := opened.Counters().Reads
-	if values := reads.Type(engine.Value).Count; values < n {
-		t.Errorf("%d reads of values for %d Gets", values, n)
-	}
-	if data := reads.Type(engine.Data).Count; data != n {
-		t.Errorf("%d reads of data for %d Gets", data, n)
-	}
-	if err := opened.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestOtherComparer wants an error that names what we cannot open.
 func TestOtherComparer(t *testing.T) {
 	comparer := *pebble.DefaultComparer

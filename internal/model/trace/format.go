@@ -106,6 +106,31 @@ const (
 	maxGetAccesses = 1 << 16
 )
 
+// storedUnknown is the level of a block of no known level, as in the first files, when seven levels
+// were told apart; levels from it on are stored one higher.
+const storedUnknown = 7
+
+func storedLevel(level uint8) byte {
+	switch {
+	case level == engine.LevelUnknown:
+		return storedUnknown
+	case level >= storedUnknown:
+		return level + 1
+	}
+	return level
+}
+
+// levelOf is the inverse of storedLevel; false for what it never is.
+func levelOf(stored byte) (level uint8, ok bool) {
+	switch {
+	case stored == storedUnknown:
+		return engine.LevelUnknown, true
+	case stored > storedUnknown:
+		return stored - 1, stored <= engine.LevelUnknown
+	}
+	return stored, true
+}
+
 func checksum(head, stored []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
 	return crc32.Update(crc32.Checksum(head, table), table, stored)

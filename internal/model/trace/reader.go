@@ -219,7 +219,8 @@ func (r *Reader) readBlocks() error {
 		if len(r.rest) < 2 {
 			return errShort
 		}
-		b := cachesim.Block{Level: r.rest[0], Type: engine.BlockType(r.rest[1])}
+		level, known := levelOf(r.rest[0])
+		b := cachesim.Block{Level: level, Type: engine.BlockType(r.rest[1])}
 		r.rest = r.rest[2:]
 		step, width := binary.Varint(r.rest)
 		if width <= 0 {
@@ -234,7 +235,7 @@ func (r *Reader) readBlocks() error {
 				return err
 			}
 		}
-		if b.Level > engine.LevelUnknown || b.Type >= engine.NumBlockTypes || fields[1] > math.MaxInt32 || fields[2] > math.MaxInt32 {
+		if !known || b.Type >= engine.NumBlockTypes || fields[1] > math.MaxInt32 || fields[2] > math.MaxInt32 {
 			return fmt.Errorf("block %d: impossible level %d, type %d or size", len(r.blocks), b.Level, b.Type)
 		}
 		if len(r.blocks) == math.MaxUint32 {

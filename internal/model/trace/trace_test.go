@@ -43,7 +43,7 @@ func write(t testing.TB, seed uint64, gets int) written {
 				b := cachesim.Block{
 					File: random.Uint64() >> random.IntN(64), Offset: random.Uint64() >> random.IntN(64),
 					Bytes: random.Int32(), DiskBytes: random.Int32(),
-					Type: engine.BlockType(random.IntN(int(engine.NumBlockTypes))), Level: uint8(random.IntN(8)),
+					Type: engine.BlockType(random.IntN(int(engine.NumBlockTypes))), Level: uint8(random.IntN(engine.LevelUnknown + 1)),
 				}
 				if number := w.Block(b); int(number) != n {
 					t.Fatalf("block %d got number %d", n, number)
@@ -119,6 +119,22 @@ func TestTraceComesBack(t *testing.T) {
 
 // TestCutTrace cuts a trace everywhere: what was complete is read, what was not
 // is said.
+// TestLevelsAreStoredAsBefore: in files of the first versions, which told seven levels apart, 7 is no
+// known level.
+func TestLevelsAreStoredAsBefore(t *testing.T) {
+	for level := range uint8(7) {
+		if storedLevel(level) != level {
+			t.Errorf("level %d is stored as %d", level, storedLevel(level))
+		}
+	}
+	if level, known := levelOf(7); level != engine.LevelUnknown || !known {
+		t.Errorf("7 is level %d, %v", level, known)
+	}
+	if level, known := levelOf(engine.LevelUnknown + 1); known {
+		t.Errorf("%d is level %d", engine.LevelUnknown+1, level)
+	}
+}
+
 func TestCutTrace(t *testing.T) {
 	want := write(t, 3, 20_000)
 	if len(want.ends) < 4 {
