@@ -166,7 +166,7 @@ var ladder = []rung{
 		"internal/explain/serve": {"internal/base/unit", "internal/explain/kinds", "internal/explain/report", "internal/explain/view", "result", "web"},
 	}},
 	{"ask", map[string][]string{
-		"internal/ask/curve": {"engine", "internal/adapt/pebbledb", "internal/model/cachesim", "internal/model/trace",
+		"internal/ask/curve": {"engine", "internal/adapt/pebbledb", "internal/model/cachesim", "internal/model/trace", "internal/observe/dbformat",
 			"internal/observe/resolve", "internal/run/bench", "internal/subject", "result"},
 		"internal/ask/evidence": {"engine", "internal/base/optionsfile", "internal/adapt/pebbledb", "internal/ask/curve", "internal/base/keyspace",
 			"internal/base/setting", "internal/base/unit", "internal/explain/advise", "internal/explain/nodemetrics",

@@ -169,7 +169,8 @@ func (c Counters) Sub(s Counters) Counters {
 // totals are the counters of one figure that are no gauges.
 func (c *Counters) totals() []**int64 {
 	return []**int64{
-		&c.DirectBytes, &c.TableOpens, &c.RangeDeletionReads, &c.CacheHits, &c.CacheMisses, &c.FilterNegative, &c.FilterPositive, &c.TableCacheHits, &c.TableCacheMisses,
+		&c.DirectBytes, &c.TableOpens, &c.RangeDeletionReads, &c.CacheHits, &c.CacheMisses,
+		&c.FilterNegative, &c.FilterPositive, &c.TableCacheHits, &c.TableCacheMisses,
 		&c.UserWriteBytes, &c.WALBytes, &c.FlushBytes, &c.CompactBytes, &c.IngestBytes, &c.Syncs, &c.SyncedBytes, &c.Stalls, &c.StallNanos,
 	}
 }

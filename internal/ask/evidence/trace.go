@@ -10,7 +10,6 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -63,7 +62,7 @@ func (a *Asked) traceRandom(ctx context.Context, run *result.Run) (t *cachesim.T
 			return nil, 0, errors.New("--table: the database is too large to be traced, and the sizes of its levels do not tell kinds of keys apart: " +
 				"measure with statelab sweep --table")
 		}
-		if err := lsm.OnlyLevels(a.Dir, run.Database.Values); err != nil {
+		if err := advise.OnlyLevels(a.Dir, run.Database.Values); err != nil {
 			return nil, 0, err
 		}
 		a.Say("the database is too large to be traced: the prediction uses the sizes of its levels")

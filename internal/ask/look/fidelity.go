@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -116,7 +117,7 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 		}
 	}
 	for _, t := range d.Tables {
-		if err := lsm.OnlyLevels(d.Dir, t.Values); err != nil {
+		if err := advise.OnlyLevels(d.Dir, t.Values); err != nil {
 			return nil, err
 		}
 		if t.Files > 0 || e.ReadsOptions {
@@ -129,7 +130,7 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 	if len(d.Levels) == 0 {
 		return nil, fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees (Pebble, RocksDB, LevelDB)", d.Dir, run.Engine.Name)
 	}
-	if err := lsm.OnlyLevels(d.Dir, d.Values); err != nil {
+	if err := advise.OnlyLevels(d.Dir, d.Values); err != nil {
 		return nil, err
 	}
 	const onlyFamily = "default"

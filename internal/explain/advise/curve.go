@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 )
@@ -180,6 +181,18 @@ func insert(points []Place, p Place) []Place {
 	points = append(points, p)
 	slices.SortStableFunc(points, func(a, b Place) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 	return points
+}
+
+// OnlyLevels refuses a database, or a table of one, that the model of its levels would leave a part
+// of out; dir is where it is.
+func OnlyLevels(dir string, values *engine.Values) error {
+	if values == nil || values.Bytes == 0 {
+		return nil
+	}
+	refused := engine.Fail(engine.CodeUnsupported, "%s keeps %s of values outside its tables; the sizes of its levels do not tell what Gets read of them",
+		dir, unit.Bytes(values.Bytes))
+	refused.Remedy = "measure caches: statelab sweep --use-existing --db " + dir + " --cache 64MiB,256MiB,1GiB"
+	return refused
 }
 
 // MostDrawn is the largest block cache of the grid.

@@ -13,7 +13,6 @@ import (
 	"math"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/result"
 )
 
@@ -58,18 +57,6 @@ func Inflect(levels []engine.Level, values *engine.Values, dbBytes int64) result
 		}
 	}
 	return out
-}
-
-// OnlyLevels refuses a database, or a table of one, that the model of its levels would leave a part
-// of out; dir is where it is.
-func OnlyLevels(dir string, values *engine.Values) error {
-	if values == nil || values.Bytes == 0 {
-		return nil
-	}
-	refused := engine.Fail(engine.CodeUnsupported, "%s keeps %s of values outside its tables; the sizes of its levels do not tell what Gets read of them",
-		dir, unit.Bytes(values.Bytes))
-	refused.Remedy = "measure caches: statelab sweep --use-existing --db " + dir + " --cache 64MiB,256MiB,1GiB"
-	return refused
 }
 
 // WithCharge returns the levels with perBlockBytes more for each block in a

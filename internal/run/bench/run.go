@@ -136,8 +136,8 @@ func (r *run) describe() (result.Database, error) {
 	if r.spec.Foreign {
 		writer = "foreign"
 	}
-	return result.Database{Dir: r.spec.Dir, Bytes: shape.Bytes, Files: shape.Files, Levels: shape.Levels, Written: writer, Tables: shape.Tables, Values: shape.Values,
-		Format: r.Result.Engine.Options["format_major_version"]}, nil
+	return result.Database{Dir: r.spec.Dir, Bytes: shape.Bytes, Files: shape.Files, Levels: shape.Levels, Written: writer, Tables: shape.Tables,
+		Values: shape.Values, Format: r.Result.Engine.Options["format_major_version"]}, nil
 }
 
 // noteDatabase stores the state of the files and the inflection points.
