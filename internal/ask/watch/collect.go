@@ -1,0 +1,301 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// Limits of what is kept of single Gets and reads; what comes later is counted.
+const (
+	mostGets  = 2_000_000
+	mostReads = 4_000_000
+)
+
+// get is a Get as it is kept; its key is in the collector's.
+type get struct {
+	start, end time.Duration
+	keyEnd     uint64
+	keyCut     bool
+	outcome    outcome
+	reads      []read // of tables; sorted out at the end
+}
+
+type outcome uint8
+
+const (
+	found outcome = iota
+	missing
+	failed
+)
+
+// read is a read of a table.
+type read struct {
+	table   *table
+	offset  int64
+	bytes   int32
+	purpose string // "" of a Get
+}
+
+// table is a file of the database that was read.
+type table struct {
+	number  uint64
+	path    string
+	level   int
+	file    *os.File // stays readable when the engine deletes it
+	anatomy *blockio.Anatomy
+	err     error
+}
+
+func (t *table) typeAt(offset int64) (engine.BlockType, bool) {
+	if t.anatomy == nil {
+		return engine.Meta, false
+	}
+	return t.anatomy.Map.TypeAt(offset), true
+}
+
+// collector keeps what a probe reports. Its methods are called by one goroutine; tables are learnt by another.
+type collector struct {
+	target *probe.Target
+	dir    string
+	layout Layout
+	lost   func() (probe.Lost, error)
+	tick   func(result.Tick)
+
+	keys       []byte
+	gets       []get
+	errors     map[uint64]int // of values of errors, to tell failures from absent keys
+	errorOf    []uint64       // by Get
+	pending    map[probe.GetID][]read
+	others     []read
+	moreGets   uint64 // beyond mostGets
+	moreReads  uint64
+	readsKept  int
+	notTables  uint64 // reads of other files
+	histogram  *measure.Histogram
+	second     *measure.Histogram // of the last one
+	secondGets int
+	secondRead int
+	began      time.Time
+	lastSecond time.Time
+
+	opened  time.Duration // the open window
+	watched time.Duration // in closed ones
+	windows []window
+
+	files  map[probe.File]*table // nil: not a table
+	levels map[uint64]int
+	listed time.Time
+	learn  chan *table
+	learnt sync.WaitGroup
+}
+
+// window is a stretch of time in which every Get was seen.
+type window struct{ from, to time.Duration }
+
+func newCollector(t *probe.Target, dir string, layout Layout) *collector {
+	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, histogram: measure.NewHistogram(),
+		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16), began: time.Now(), lastSecond: time.Now()}
+	c.list()
+	c.learnt.Go(func() {
+		for t := range c.learn {
+			t.anatomy, t.err = layout.Learn(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))
+			t.err = errors.Join(t.err, t.file.Close())
+		}
+	})
+	return c
+}
+
+// Get implements probe.Events.
+func (c *collector) Get(g *probe.Get) {
+	c.histogram.Add(int64(g.End - g.Start))
+	c.second.Add(int64(g.End - g.Start))
+	c.secondGets++
+	reads := c.pending[g.ID]
+	delete(c.pending, g.ID)
+	if len(c.gets) == mostGets {
+		c.moreGets++
+		return
+	}
+	kept := get{start: g.Start, end: g.End, keyCut: g.KeyBytes > len(g.Key), reads: reads}
+	c.keys = append(c.keys, g.Key...)
+	kept.keyEnd = uint64(len(c.keys))
+	if !g.Found {
+		kept.outcome = missing
+		c.errors[g.ErrorData]++
+	}
+	c.gets, c.errorOf = append(c.gets, kept), append(c.errorOf, g.ErrorData)
+}
+
+// Read implements probe.Events.
+func (c *collector) Read(r *probe.Read) {
+	t := c.tableOf(r)
+	if t == nil {
+		c.notTables++
+		return
+	}
+	if r.Bytes < 0 {
+		return // it failed, and the Get, too
+	}
+	if r.Get != (probe.GetID{}) || r.Purpose == subject.ForGets {
+		c.secondRead++
+	}
+	if c.readsKept == mostReads {
+		c.moreReads++
+		return
+	}
+	c.readsKept++
+	kept := read{table: t, offset: r.Offset, bytes: int32(r.Bytes), purpose: r.Purpose}
+	if r.Get == (probe.GetID{}) {
+		c.others = append(c.others, kept)
+		return
+	}
+	c.pending[r.Get] = append(c.pending[r.Get], kept)
+}
+
+// tableOf is the table that a read was of; nil: it was of another file.
+func (c *collector) tableOf(r *probe.Read) *table {
+	if t, known := c.files[r.File]; known {
+		return t
+	}
+	c.files[r.File] = nil
+	path := c.target.PathOf(r.Descriptor)
+	suffix := filepath.Ext(path)
+	if filepath.Dir(path) != c.dir || !slices.Contains(c.target.Engine.TableSuffixes, suffix) {
+		return nil
+	}
+	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), suffix), 10, 64)
+	if err != nil {
+		return nil
+	}
+	t := &table{number: number, path: path, level: c.levelOf(number)}
+	c.files[r.File] = t
+	// Through the process's own descriptor: the name may be gone.
+	if t.file, t.err = os.Open(fmt.Sprintf("/proc/%d/fd/%d", c.target.PID, r.Descriptor)); t.err != nil {
+		t.file, t.err = os.Open(path)
+	}
+	if t.err == nil {
+		c.learn <- t
+	}
+	return t
+}
+
+const relist = 5 * time.Second // how often tables are listed anew at the most
+
+func (c *collector) levelOf(number uint64) int {
+	level, known := c.levels[number]
+	if !known && time.Since(c.listed) > relist {
+		c.list()
+		level, known = c.levels[number]
+	}
+	if !known {
+		return engine.LevelUnknown
+	}
+	return level
+}
+
+// list learns on which level each table is.
+func (c *collector) list() {
+	c.listed = time.Now()
+	tables, err := c.layout.Tables()
+	if err != nil {
+		return // levels stay unknown, which the answer says
+	}
+	c.levels = map[uint64]int{}
+	for _, t := range tables {
+		c.levels[uint64(t.Number)] = t.Level
+	}
+}
+
+// Window implements probe.Events.
+func (c *collector) Window(open bool, at time.Duration) {
+	if open {
+		c.opened = at
+		return
+	}
+	c.watched += at - c.opened
+	c.windows = append(c.windows, window{c.opened, at})
+	for id, reads := range c.pending { // of Gets that did not end in it
+		for _, r := range reads {
+			r.purpose = subject.ForGets
+			c.others = append(c.others, r)
+		}
+		delete(c.pending, id)
+	}
+}
+
+// Second implements probe.Events.
+func (c *collector) Second() error {
+	took := time.Since(c.lastSecond).Seconds()
+	c.lastSecond = time.Now()
+	tick := result.Tick{Phase: Phase, Seconds: time.Since(c.began).Seconds(), Ops: uint64(c.secondGets), OpsPerSecond: float64(c.secondGets) / took}
+	if c.secondGets > 0 {
+		per := float64(c.secondRead) / float64(c.secondGets)
+		tick.BlockReadsPerOp = &per
+		tick.P50, tick.P99 = c.second.Quantile(0.5), c.second.Quantile(0.99)
+	}
+	c.second.Reset()
+	c.secondGets, c.secondRead = 0, 0
+	c.tick(tick)
+	return nil
+}
+
+// Phase is the name of the only phase of what was watched.
+const Phase = "watch"
+
+// finish waits until the tables are learnt, and puts the Gets in the order in which they began.
+func (c *collector) finish() {
+	close(c.learn)
+	c.learnt.Wait()
+	c.list()
+	for _, t := range c.files {
+		if t != nil && t.level == engine.LevelUnknown {
+			if level, known := c.levels[t.number]; known {
+				t.level = level
+			}
+		}
+	}
+	absent, most := uint64(0), 0
+	for address, n := range c.errors {
+		if n > most {
+			absent, most = address, n
+		}
+	}
+	for i := range c.gets {
+		if c.gets[i].outcome == missing && c.errorOf[i] != absent {
+			c.gets[i].outcome = failed
+		}
+	}
+}
+
+// key is that of a Get.
+func (c *collector) key(i int) []byte {
+	from := uint64(0)
+	if i > 0 {
+		from = c.gets[i-1].keyEnd
+	}
+	return c.keys[from:c.gets[i].keyEnd]
+}
+
+// inOrder are the numbers of the Gets in the order in which they began.
+func (c *collector) inOrder() []int {
+	order := make([]int, len(c.gets))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(c.gets[a].start - c.gets[b].start) })
+	return order
+}

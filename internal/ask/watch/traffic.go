@@ -1,0 +1,476 @@
+package watch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// Options say how a process is watched.
+type Options struct {
+	Seconds  float64 // 0: until the context ends
+	Share    float64 // of the time; 0: as much as probe.MostOfCore allows
+	Sizes    []int64 // caches to simulate besides the present one; nil: half, twice and four times
+	Tick     func(result.Tick)
+	Tell     result.Tell
+	Attached func(dir string)
+}
+
+// Cache is what is known of a process's block cache.
+type Cache struct {
+	result.WatchedCache
+	Reserve func(cacheBytes int64) int64 // by memtables, of a cache of another size
+	Absent  string                       // why its size is not known
+}
+
+// Seen is what came out.
+type Seen struct {
+	Watch   result.Watch
+	Ticks   []result.Tick
+	Latency *measure.Histogram
+	Trace   []byte // in the format of model/trace; nil if there is none
+	Keys    []KeptKey
+}
+
+// KeptKey is a Get's key, for --keep-keys.
+type KeptKey struct {
+	Key   []byte
+	Found bool
+}
+
+// Database is the one database of the engine that the process has open; it waits for one that is not open yet.
+func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir string, err error) {
+	for {
+		dirs := t.Databases()
+		switch {
+		case len(dirs) == 1:
+			return t.Path(dirs[0]), nil
+		case len(dirs) > 1:
+			return "", engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the process (%s)", t, len(dirs), strings.Join(dirs, ", "))
+		case !t.Alive():
+			return "", engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t)
+		}
+		tell(result.Event{Phase: fmt.Sprintf("waiting for %s to open its database", t)})
+		select {
+		case <-ctx.Done():
+			return "", engine.Fail(engine.CodeNotFound, "%s has no database open: wait until it has, or name the process that has (--pid)", t)
+		case <-time.After(lookForDatabase):
+		}
+	}
+}
+
+const lookForDatabase = 20 * time.Millisecond
+
+// Traffic watches the Gets of a process on the database in dir, and explains them.
+func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (*Seen, error) {
+	c := newCollector(t, dir, layout)
+	c.lost = p.Lost
+	seen := &Seen{Latency: c.histogram}
+	c.tick = func(tick result.Tick) {
+		seen.Ticks = append(seen.Ticks, tick)
+		if o.Tick != nil {
+			o.Tick(tick)
+		}
+	}
+	if o.Attached != nil {
+		o.Attached(dir)
+	}
+	limited, stop := ctx, context.CancelFunc(func() {})
+	if o.Seconds > 0 {
+		limited, stop = context.WithTimeout(ctx, time.Duration(o.Seconds*float64(time.Second)))
+	}
+	err := p.Watch(limited, o.Share, c)
+	stop()
+	if err != nil {
+		return nil, err
+	}
+	o.Tell(result.Event{Phase: "explaining the reads"})
+	c.finish()
+	lost, err := p.Lost()
+	if err != nil {
+		return nil, err
+	}
+	a := analysis{collector: c, cache: cache, options: o, order: c.inOrder()}
+	a.w = result.Watch{Started: c.began.UTC(), Seconds: time.Since(c.began).Seconds(), Watched: c.watched.Seconds(),
+		Lost: result.WatchLost{Gets: lost.Gets, Reads: lost.Reads}, Cache: cache.WatchedCache, Why: map[string]string{},
+		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: t.Main, Version: t.Version, Args: t.Args, Go: t.Go, Engine: t.Engine.Engine,
+			EngineVersion: t.Module, Database: dir, Cores: t.Cores, Ended: !t.Alive(),
+			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine}, nil)}}
+	a.count()
+	a.cost(p.Cost())
+	a.kinds()
+	// What was seen is worth an answer even if somebody ended the watch.
+	if err := a.resolve(context.WithoutCancel(ctx)); err != nil {
+		a.w.Why["block_accesses_per_get"] = err.Error()
+	}
+	a.table()
+	a.warn()
+	seen.Watch, seen.Trace = a.w, a.traced
+	for _, i := range a.order {
+		seen.Keys = append(seen.Keys, KeptKey{c.key(i), c.gets[i].outcome == found})
+	}
+	return seen, nil
+}
+
+// analysis makes the answer of what was collected.
+type analysis struct {
+	*collector
+	cache   Cache
+	options Options
+	order   []int // of the Gets, by their beginning
+	w       result.Watch
+
+	kindOf    []string
+	traced    []byte
+	unclear   uint64 // reads whose block is not known
+	differing uint64 // Gets that the database answers otherwise by now
+	accesses  []int32
+	tables    []int32
+}
+
+// count makes the figures that need no database.
+func (a *analysis) count() {
+	w := &a.w
+	w.Gets = uint64(len(a.gets)) + a.moreGets
+	w.BlockReads, w.BlockReadsByLevel = map[string]engine.Tally{}, map[string]int64{}
+	var reads, bytes uint64
+	distinct := map[string]uint64{}
+	for i := range a.gets {
+		g := &a.gets[i]
+		switch g.outcome {
+		case found:
+			w.Found++
+		case missing:
+			w.Missing++
+		case failed:
+			w.Failed++
+		}
+		distinct[string(a.key(i))]++
+		for _, r := range g.reads {
+			kind, known := r.table.typeAt(r.offset)
+			if !known {
+				a.unclear++
+			}
+			tally := w.BlockReads[kind.String()]
+			w.BlockReads[kind.String()] = tally.Add(engine.Tally{Count: 1, Bytes: int64(r.bytes)})
+			w.BlockReadsByLevel[levelName(r.table.level)]++
+			reads++
+			bytes += uint64(r.bytes)
+		}
+	}
+	if n := uint64(len(a.gets)); n > 0 {
+		per, bytesPer := float64(reads)/float64(n), float64(bytes)/float64(n)
+		w.BlockReadsPerGet, w.BlockReadBytesPerGet = &per, &bytesPer
+		w.BlockReadsPerGetByType = map[string]float64{}
+		for kind, tally := range w.BlockReads {
+			w.BlockReadsPerGetByType[kind] = float64(tally.Count) / float64(n)
+		}
+		w.Absent = float64(w.Missing) / float64(n)
+		summary := a.histogram.Summary()
+		w.ServiceNanos = &summary
+	}
+	if a.watched > 0 {
+		w.Rate = float64(w.Gets) / a.watched.Seconds()
+	}
+	a.purposes(reads, bytes)
+	w.DistinctKeys, w.Tenths = uint64(len(distinct)), tenths(distinct)
+}
+
+// purposes sums up the reads of tables.
+func (a *analysis) purposes(reads, bytes uint64) {
+	type sum struct{ reads, bytes uint64 }
+	sums := map[string]sum{subject.ForGets: {reads, bytes}}
+	for _, r := range a.others {
+		s := sums[r.purpose]
+		sums[r.purpose] = sum{s.reads + 1, s.bytes + uint64(r.bytes)}
+	}
+	seconds := max(a.watched.Seconds(), 1e-9)
+	for _, purpose := range []string{subject.ForGets, subject.ForCompaction, subject.ForFlush, subject.ForIterators, subject.ForOther} {
+		if s := sums[purpose]; s.reads > 0 || purpose == subject.ForGets {
+			a.w.Reads = append(a.w.Reads, result.WatchedReads{Purpose: purpose, Reads: s.reads, PerSecond: float64(s.reads) / seconds, Bytes: float64(s.bytes) / seconds})
+		}
+	}
+}
+
+// tenths are the shares of Gets that ask for each tenth of the keys, beginning with those asked for most.
+func tenths(gets map[string]uint64) []float64 {
+	const parts = 10
+	if len(gets) < parts {
+		return nil
+	}
+	counts, all := slices.Collect(maps.Values(gets)), uint64(0)
+	slices.SortFunc(counts, func(a, b uint64) int { return cmp.Compare(b, a) })
+	for _, n := range counts {
+		all += n
+	}
+	shares := make([]float64, parts)
+	for i, n := range counts {
+		shares[i*parts/len(counts)] += float64(n) / float64(all)
+	}
+	return shares
+}
+
+func levelName(level int) string {
+	if level == engine.LevelUnknown {
+		return "unknown"
+	}
+	return fmt.Sprintf("L%d", level)
+}
+
+func (a *analysis) cost(c probe.Cost) {
+	events := float64(a.w.Gets)*c.Get.Seconds() + float64(a.readsKept)*c.Read.Seconds()
+	a.w.Cost = result.WatchCost{GetNanos: c.Get.Nanoseconds(), ReadNanos: c.Read.Nanoseconds(), Core: events / max(a.w.Seconds, 1e-9)}
+}
+
+// kinds sorts the keys into kinds: those of the client whose database it is; else by their first byte, if there are few.
+func (a *analysis) kinds() {
+	const fewBytes = 12
+	first := map[byte]bool{}
+	for i := range a.gets {
+		if key := a.key(i); len(key) > 0 {
+			first[key[0]] = true
+		}
+	}
+	a.kindOf = make([]string, len(a.gets))
+	for i := range a.gets {
+		key := a.key(i)
+		kind := dbformat.Section(a.w.Process.Client, key)
+		switch {
+		case kind != "":
+		case len(first) > fewBytes:
+			kind = "all keys"
+		case len(key) == 0:
+			kind = "the empty key"
+		default:
+			kind = fmt.Sprintf("keys from %q on", key[:1])
+		}
+		a.kindOf[i] = kind
+	}
+}
+
+// resolve works out which blocks the Gets ask for, and simulates caches.
+func (a *analysis) resolve(ctx context.Context) error {
+	if a.layout.Record == nil {
+		return errors.New("the block accesses of this engine are not modelled")
+	}
+	var wanted []int
+	for _, i := range a.order {
+		if !a.gets[i].keyCut {
+			wanted = append(wanted, i)
+		}
+	}
+	if len(wanted) == 0 {
+		return errors.New("no Get was seen")
+	}
+	header := trace.Header{Schema: trace.Schema, Engine: a.w.Process.Engine, EngineVersion: a.w.Process.EngineVersion,
+		Keys: fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name), WarmupGets: len(wanted) / 2}
+	var out bytes.Buffer
+	at := 0
+	err := a.layout.Record(ctx, func() ([]byte, bool, bool) {
+		if at == len(wanted) {
+			return nil, false, false
+		}
+		if at%10_000 == 0 {
+			a.options.Tell(result.Event{Phase: "working out block accesses", Done: uint64(at), Total: uint64(len(wanted)), Unit: "Gets"})
+		}
+		at++
+		return a.key(wanted[at-1]), false, true
+	}, uint64(len(wanted)), header, &out)
+	if err != nil {
+		return err
+	}
+	t, _, err := trace.Load(bytes.NewReader(out.Bytes()))
+	if err != nil {
+		return err
+	}
+	t.WarmupGets = 0
+	a.traced = out.Bytes()
+	firsts := a.accessed(t, wanted)
+	a.w.Resolved = uint64(len(wanted))
+	return a.simulate(ctx, t, firsts)
+}
+
+// first is the first access to a block while it was watched.
+type first struct {
+	before int64 // bytes of other blocks that were accessed earlier
+	read   bool  // the cache of the process did not have it
+}
+
+// accessed counts tables and accesses of each Get, and compares accesses with reads.
+func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
+	a.accesses, a.tables = make([]int32, len(a.gets)), make([]int32, len(a.gets))
+	seen := make([]bool, len(t.Blocks))
+	var bytes int64
+	var all, tables uint64
+	var files []uint64
+	for n, i := range wanted {
+		end := len(t.Accesses)
+		if n+1 < len(t.Gets) {
+			end = int(t.Gets[n+1])
+		}
+		accesses := t.Accesses[t.Gets[n]:end]
+		files = files[:0]
+		for _, number := range accesses {
+			b := t.Blocks[number]
+			if !slices.Contains(files, b.File) {
+				files = append(files, b.File)
+			}
+			if !seen[number] {
+				seen[number] = true
+				firsts = append(firsts, first{bytes, slices.ContainsFunc(a.gets[i].reads, func(r read) bool {
+					return r.table.number == b.File && uint64(r.offset) == b.Offset
+				})})
+				bytes += int64(b.Bytes) + a.layout.Charge
+			}
+		}
+		a.accesses[i], a.tables[i] = int32(len(accesses)), int32(len(files))
+		all, tables = all+uint64(len(accesses)), tables+uint64(len(files))
+	}
+	n := float64(len(wanted))
+	perGet, tablesPerGet := float64(all)/n, float64(tables)/n
+	a.w.BlockAccessesPerGet, a.w.TablesPerGet, a.w.WorkingSetBytes = &perGet, &tablesPerGet, &bytes
+	if all > 0 && a.w.BlockReadsPerGet != nil {
+		a.w.HitRate = map[string]float64{"all": 1 - *a.w.BlockReadsPerGet/perGet}
+	}
+	return firsts
+}
+
+// simulate replays the accesses through caches that begin empty. A simulated cache cannot know what the process's cache held before the
+// watch began. So the first access to each block is not taken from it: at the present size, the process itself has shown whether
+// its cache had the block. A larger cache has what a smaller one has. A cache of which more than its size was
+// accessed in between does not have a block any more. The rest is not known, and makes the range.
+func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, firsts []first) error {
+	if a.layout.Policy == "" {
+		a.w.Why["simulated"] = "the cache of this engine is not modelled"
+		return nil
+	}
+	if a.cache.Bytes == 0 {
+		a.w.Why["simulated"] = a.cache.Absent
+		return nil
+	}
+	sizes := a.options.Sizes
+	if len(sizes) == 0 {
+		sizes = []int64{a.cache.Bytes / 2, a.cache.Bytes * 2, a.cache.Bytes * 4}
+	}
+	accesses := float64(len(t.Accesses))
+	for _, size := range append([]int64{a.cache.Bytes}, sizes...) {
+		a.options.Tell(result.Event{Phase: "simulating a cache of " + unit.Bytes(size)})
+		reserved := a.cache.Reserve(size)
+		setup := cachesim.Setup{Policy: a.layout.Policy, Cores: a.w.Process.Cores, ReservedBytes: reserved}
+		points, err := cachesim.Curve(ctx, t, setup, []int64{size})
+		if err != nil {
+			a.w.Why["simulated"] = err.Error()
+			return nil
+		}
+		var reads int64
+		for _, n := range points[0].Reads {
+			reads += n
+		}
+		low, high := reads-int64(len(firsts)), reads-int64(len(firsts))
+		for _, f := range firsts {
+			switch {
+			case size == a.cache.Bytes && f.read, size < a.cache.Bytes && f.read, size < a.cache.Bytes && f.before >= size-reserved:
+				low, high = low+1, high+1
+			case size == a.cache.Bytes, size > a.cache.Bytes && !f.read: // it had the block
+			case f.before >= size-reserved:
+				low, high = low+1, high+1
+			default:
+				high++
+			}
+		}
+		gets := float64(len(t.Gets))
+		s := result.WatchSimulated{CacheBytes: size, Low: float64(low) / gets, High: float64(high) / gets}
+		s.BlockReadsPerGet = (s.Low + s.High) / 2
+		s.HitRate = 1 - s.BlockReadsPerGet*gets/accesses
+		if size == a.cache.Bytes {
+			a.w.Simulated = &s
+		} else {
+			a.w.WhatIf = append(a.w.WhatIf, s)
+		}
+	}
+	slices.SortFunc(a.w.WhatIf, func(x, y result.WatchSimulated) int { return cmp.Compare(x.CacheBytes, y.CacheBytes) })
+	return nil
+}
+
+// table makes the rows of the kinds.
+func (a *analysis) table() {
+	type row struct {
+		gets, missing, resolved, tables, accesses, reads, bytes uint64
+		latency                                                 *measure.Histogram
+	}
+	rows := map[string]*row{}
+	for i := range a.gets {
+		g, kind := &a.gets[i], a.kindOf[i]
+		r := rows[kind]
+		if r == nil {
+			r = &row{latency: measure.NewHistogram()}
+			rows[kind] = r
+		}
+		r.gets++
+		if g.outcome == missing {
+			r.missing++
+		}
+		if a.accesses != nil && !g.keyCut {
+			r.resolved++
+			r.tables, r.accesses = r.tables+uint64(a.tables[i]), r.accesses+uint64(a.accesses[i])
+		}
+		r.reads += uint64(len(g.reads))
+		for _, read := range g.reads {
+			r.bytes += uint64(read.bytes)
+		}
+		r.latency.Add(int64(g.end - g.start))
+	}
+	for kind, r := range rows {
+		n := float64(r.gets)
+		keys := result.WatchedKeys{Kind: kind, Gets: r.gets, Rate: n / max(a.watched.Seconds(), 1e-9), Absent: float64(r.missing) / n,
+			BlockReadsPerGet: float64(r.reads) / n, BytesPerGet: float64(r.bytes) / n, P50: r.latency.Quantile(0.5), P99: r.latency.Quantile(0.99)}
+		if r.resolved > 0 {
+			tables, accesses := float64(r.tables)/float64(r.resolved), float64(r.accesses)/float64(r.resolved)
+			keys.TablesPerGet, keys.BlockAccessesPerGet = &tables, &accesses
+		}
+		a.w.Keys = append(a.w.Keys, keys)
+	}
+	slices.SortFunc(a.w.Keys, func(x, y result.WatchedKeys) int { return cmp.Or(cmp.Compare(y.Gets, x.Gets), cmp.Compare(x.Kind, y.Kind)) })
+}
+
+// warn tells what may make the figures differ from the truth.
+func (a *analysis) warn() {
+	say := func(code, remedy, format string, args ...any) {
+		a.w.Warnings = append(a.w.Warnings, engine.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	w := &a.w
+	if w.Lost.Gets+w.Lost.Reads > 0 {
+		say("events_lost", "watch a smaller part of the time (--sample 10%)", "%s Gets and %s reads came faster than they were taken and are missing from all figures",
+			unit.Count(w.Lost.Gets), unit.Count(w.Lost.Reads))
+	}
+	if a.moreGets+a.moreReads > 0 {
+		say("not_kept", "watch for a shorter time", "%s Gets and %s reads beyond the first %s and %s are counted, but not explained", unit.Count(a.moreGets),
+			unit.Count(a.moreReads), unit.Count(mostGets), unit.Count(mostReads))
+	}
+	if a.unclear > 0 {
+		say("layout_unknown", "watch again when the node compacts less", "%s reads were of tables that were gone before their layout could be read; they are counted as meta",
+			unit.Count(a.unclear))
+	}
+	if w.Process.Ended {
+		say("process_ended", "watch it again when it runs", "the process ended after %.0f s; what it did until then is shown", w.Seconds)
+	}
+	if w.Gets == 0 {
+		say("no_gets", "watch for longer (--seconds), or while the node has work", "no Get was seen in %.1f s", w.Watched)
+	}
+}

@@ -1,0 +1,402 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"debug/gosym"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"debug/elf"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/subject"
+)
+
+// MostOfCore is the share of a processor that watching may take from the process, unless another share of
+// time is asked for.
+const MostOfCore = 0.02
+
+// Events are what a Probe reports, from one goroutine.
+type Events interface {
+	Get(*Get)
+	Read(*Read)
+	// Window begins or ends a stretch of time in which every Get is seen.
+	Window(open bool, at time.Duration)
+	// Second comes about once a second.
+	Second() error
+}
+
+// Probe watches a process. It is for one goroutine.
+type Probe struct {
+	target   *Target
+	programs *programs
+	program  *link.Executable
+	multi    bool
+	links    []link.Link
+	reader   *ringbuf.Reader
+	cost     Cost
+}
+
+// Cost is what an event takes of the process, as measured on this machine.
+type Cost struct {
+	Get  time.Duration `json:"get_nanos"`
+	Read time.Duration `json:"read_nanos"`
+}
+
+// Open loads what runs in the kernel, and measures what it costs. Nothing is attached to the process yet.
+func Open(t *Target) (*Probe, error) {
+	cost := calibrate(t.Engine)
+	p, err := open(t)
+	if err != nil {
+		return nil, err
+	}
+	p.cost = cost
+	return p, nil
+}
+
+func open(t *Target) (p *Probe, err error) {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, refused(err)
+	}
+	namespace, err := t.namespace()
+	if err != nil {
+		return nil, err
+	}
+	p = &Probe{target: t, multi: features.HaveBPFLinkUprobeMulti() == nil}
+	if p.programs, err = load(t.Engine, namespace, p.multi); err != nil {
+		return nil, err
+	}
+	if p.program, err = link.OpenExecutable(t.proc("exe")); err == nil {
+		p.reader, err = ringbuf.NewReader(p.programs.ring)
+	}
+	if err != nil {
+		return nil, errors.Join(refused(err), p.programs.close())
+	}
+	return p, nil
+}
+
+// Cost is what an event takes of the process.
+func (p *Probe) Cost() Cost { return p.cost }
+
+// Lost are the events that were lost so far.
+func (p *Probe) Lost() (Lost, error) { return p.programs.counted() }
+
+// Close detaches from the process, and removes everything from the kernel.
+func (p *Probe) Close() error { return errors.Join(p.detach(), p.reader.Close(), p.programs.close()) }
+
+// attach begins a window. The ends of Gets come first, so that none that began is missed.
+func (p *Probe) attach() (err error) {
+	if err := p.programs.forget(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(refused(err), p.detach())
+		}
+	}()
+	for _, t := range []struct {
+		name    string
+		program *ebpf.Program
+	}{{"sys_exit_pread64", p.programs.readExit}, {"sys_enter_pread64", p.programs.readEntry}} {
+		l, err := link.Tracepoint("syscalls", t.name, t.program, nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("the kernel's tracepoint of %s is not there: %w", t.name, err),
+				Remedy: "mount -t tracefs none /sys/kernel/tracing; if that fails, the kernel was built without CONFIG_FTRACE_SYSCALLS"}
+		}
+		if err != nil {
+			return fmt.Errorf("attach to the tracepoint %s: %w", t.name, err)
+		}
+		p.links = append(p.links, l)
+	}
+	if err := p.uprobes(p.programs.exit, p.target.code.returns); err != nil {
+		return err
+	}
+	return p.uprobes(p.programs.entry, []uint64{p.target.code.entry})
+}
+
+// uprobes attaches a program to places in the process's binary.
+func (p *Probe) uprobes(program *ebpf.Program, offsets []uint64) error {
+	if p.multi {
+		l, err := p.program.UprobeMulti(nil, program, &link.UprobeMultiOptions{Addresses: offsets, PID: uint32(p.target.PID)})
+		if err != nil {
+			return fmt.Errorf("attach to %s: %w", p.target, err)
+		}
+		p.links = append(p.links, l)
+		return nil
+	}
+	for _, offset := range offsets {
+		l, err := p.program.Uprobe("", program, &link.UprobeOptions{Address: offset, PID: p.target.PID})
+		if err != nil {
+			return fmt.Errorf("attach to %s: %w", p.target, err)
+		}
+		p.links = append(p.links, l)
+	}
+	return nil
+}
+
+// detach ends a window: the beginnings of Gets first.
+func (p *Probe) detach() error {
+	var errs []error
+	for i := len(p.links) - 1; i >= 0; i-- {
+		errs = append(errs, p.links[i].Close())
+	}
+	p.links = nil
+	return errors.Join(errs...)
+}
+
+// Windows of a part of the time.
+const (
+	cycle      = time.Second
+	leastShare = 0.001
+	firstLook  = 200 * time.Millisecond // before the rate is known
+)
+
+// Watch reports events until ctx ends or the process does. share is the part of the time that is watched, all Gets of
+// it; 0: as much as MostOfCore allows.
+func (p *Probe) Watch(ctx context.Context, share float64, on Events) error {
+	w := watching{Probe: p, on: on, share: share, fixed: share > 0, nextSecond: time.Now().Add(time.Second)}
+	if !w.fixed {
+		w.share = firstLook.Seconds() / cycle.Seconds()
+	}
+	for ctx.Err() == nil && p.target.Alive() {
+		if err := w.window(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type watching struct {
+	*Probe
+	on         Events
+	share      float64
+	fixed      bool
+	nextSecond time.Time
+
+	gets, reads int // of this window
+	record      ringbuf.Record
+	read        Read
+	get         Get
+}
+
+// window watches for a part of a cycle, and leaves the process alone for the rest of it. With a share of 1, it stays
+// attached until ctx ends.
+func (w *watching) window(ctx context.Context) error {
+	if err := w.attach(); err != nil {
+		return err
+	}
+	began := time.Now()
+	w.on.Window(true, now())
+	for w.gets, w.reads = 0, 0; ; {
+		length := time.Duration(w.share * float64(cycle))
+		end := began.Add(length)
+		if err := w.drain(ctx, minTime(end, w.nextSecond)); err != nil {
+			return errors.Join(err, w.detach())
+		}
+		over := ctx.Err() != nil || !w.target.Alive()
+		if at := time.Now(); !over && at.Before(end) {
+			continue
+		}
+		w.adapt(time.Since(began))
+		if !over && w.share >= 1 {
+			began, w.gets, w.reads = time.Now(), 0, 0
+			continue
+		}
+		break
+	}
+	closed := now()
+	if err := w.detach(); err != nil {
+		return err
+	}
+	if err := w.drain(context.WithoutCancel(ctx), time.Time{}); err != nil {
+		return err
+	}
+	w.on.Window(false, closed)
+	rest := time.Duration(float64(time.Since(began)) * (1/w.share - 1))
+	for rest = min(rest, 100*cycle); rest > 0 && ctx.Err() == nil && w.target.Alive(); {
+		pause := min(rest, time.Until(w.nextSecond), cycle/10)
+		rest -= pause
+		time.Sleep(max(0, pause))
+		if err := w.second(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adapt chooses the share of time by what the events of a window took.
+func (w *watching) adapt(window time.Duration) {
+	if w.fixed {
+		return
+	}
+	took := time.Duration(w.gets)*w.cost.Get + time.Duration(w.reads)*w.cost.Read
+	w.share = 1
+	if took > 0 {
+		w.share = max(leastShare, min(1, MostOfCore*window.Seconds()/took.Seconds()))
+	}
+}
+
+func (w *watching) second() error {
+	if time.Now().Before(w.nextSecond) {
+		return nil
+	}
+	w.nextSecond = time.Now().Add(time.Second)
+	return w.on.Second()
+}
+
+// drain reports events until a time, or, without one, those that are there.
+func (w *watching) drain(ctx context.Context, until time.Time) error {
+	if until.IsZero() {
+		until = time.Unix(1, 0)
+	}
+	const look = 50 * time.Millisecond // how often it looks for the end
+	for ctx.Err() == nil {
+		deadline := until
+		if soon := time.Now().Add(look); soon.Before(until) {
+			deadline = soon
+		}
+		w.reader.SetDeadline(deadline)
+		err := w.reader.ReadInto(&w.record)
+		switch {
+		case err == nil:
+			w.report(w.record.RawSample)
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return fmt.Errorf("read events: %w", err)
+		case deadline.Equal(until) || !w.target.Alive():
+			return w.second()
+		}
+		if time.Now().After(w.nextSecond) {
+			return w.second()
+		}
+	}
+	return nil
+}
+
+// report hands an event on.
+func (w *watching) report(event []byte) {
+	word := func(at int) uint64 { return binary.NativeEndian.Uint64(event[at:]) }
+	half := func(at int) uint32 { return binary.NativeEndian.Uint32(event[at:]) }
+	if half(0) == kindGet {
+		w.gets++
+		w.get = Get{ID: GetID{word(getGoroutine), word(getStart)}, Start: time.Duration(word(getStart)), End: time.Duration(word(getEnd)),
+			KeyBytes: int(half(getKeyBytes)), Found: (word(getFound) != 0) != w.target.Engine.Inverted, Reads: uint32(word(getReads))}
+		if !w.get.Found {
+			w.get.ErrorData = word(getError)
+		}
+		w.get.Key = event[getKey : getKey+min(w.get.KeyBytes, MaxKeyBytes)]
+		w.on.Get(&w.get)
+		return
+	}
+	w.reads++
+	w.read = Read{Start: time.Duration(word(readStart)), End: time.Duration(word(readEnd)), Descriptor: int(half(readDescriptor)),
+		Offset: int64(word(readOffset)), Bytes: int(int64(word(readResult))),
+		File: File{userDevice(word(readDevice)), word(readInode), half(readGeneration)}}
+	if start := word(readGetStart); start != 0 {
+		w.read.Get = GetID{word(readGoroutine), start}
+	} else {
+		var stack []uint64
+		for at := 0; at < int(int32(half(readFrames))); at += 8 {
+			stack = append(stack, word(readStack+at))
+		}
+		w.read.Purpose = w.target.code.functions.purpose(stack, w.target.Engine.Purposes)
+	}
+	w.on.Read(&w.read)
+}
+
+// userDevice is a device's number as stat tells it.
+func userDevice(kernel uint64) uint64 {
+	const minorBits = 20
+	major, minor := kernel>>minorBits, kernel&(1<<minorBits-1)
+	return minor&0xff | major<<8 | (minor&^0xff)<<12
+}
+
+// Calibration.
+const (
+	calls       = 400
+	rounds      = 3
+	assumedGet  = 3 * time.Microsecond // where it cannot be measured
+	assumedRead = time.Microsecond
+)
+
+// calibrate measures what an event costs: a function and a read of this very process, with the probes and without them.
+func calibrate(e subject.Watched) Cost {
+	cost := Cost{assumedGet, assumedRead}
+	file, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return cost
+	}
+	defer file.Close() // read only
+	function := runtime.FuncForPC(reflect.ValueOf(calibrated).Pointer())
+	own := &Target{PID: os.Getpid(), Engine: e}
+	regions, err := mapped(own.PID)
+	if err != nil || len(regions) == 0 {
+		return cost
+	}
+	binary, err := elf.NewFile(file)
+	if err != nil {
+		return cost
+	}
+	i := image{file: binary}
+	entry := uint64(function.Entry())
+	if binary.Type == elf.ET_DYN {
+		entry -= regions[0].start
+	}
+	const bytes = 64
+	if own.code.entry, own.code.returns, err = i.probes(gosym.Func{Sym: &gosym.Sym{}, Entry: entry, End: entry + bytes}); err != nil {
+		return cost
+	}
+	own.code.returns = own.code.returns[:1]
+	p, err := open(own)
+	if err != nil {
+		return cost // Open says why
+	}
+	defer p.Close() // nothing is left to do
+	key, block := make([]byte, 32), make([]byte, 16)
+	call := func() { calibrated(unsafe.Pointer(p), key) }
+	read := func() { _, _ = file.ReadAt(block, 0) }
+	get, reading := fastest(call), fastest(read)
+	if p.attach() != nil {
+		return cost
+	}
+	cost = Cost{max(0, fastest(call)-get), max(0, fastest(read)-reading)}
+	return Cost{cmp.Or(cost.Get, assumedGet), cmp.Or(cost.Read, assumedRead)}
+}
+
+func fastest(call func()) (each time.Duration) {
+	for round := range rounds {
+		began := time.Now()
+		for range calls {
+			call()
+		}
+		if took := time.Since(began) / calls; round == 0 || took < each {
+			each = took
+		}
+	}
+	return each
+}
+
+// calibrated has the arguments of a Get.
+//
+//go:noinline
+func calibrated(_ unsafe.Pointer, key []byte) int { return len(key) }
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,256 @@
+package probe
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"debug/elf"
+	"debug/gosym"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"sort"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/subject"
+)
+
+// The versions of Go whose calling convention and function table are as this package reads them.
+const (
+	firstGo, lastGo = 18, 26
+)
+
+// image is a Go binary as it runs in a process.
+type image struct {
+	file  *elf.File
+	path  string
+	info  *debug.BuildInfo
+	bias  uint64 // of addresses in memory over those in the file
+	table *gosym.Table
+}
+
+// functions finds the function of an address in memory.
+type functions struct {
+	bias  uint64
+	funcs []gosym.Func
+}
+
+func (f functions) name(address uint64) string {
+	at := address - f.bias
+	i := sort.Search(len(f.funcs), func(i int) bool { return f.funcs[i].Entry > at }) - 1
+	if i < 0 || at >= f.funcs[i].End {
+		return ""
+	}
+	return f.funcs[i].Name
+}
+
+// purpose is that of a read by its reader's stack.
+func (f functions) purpose(stack []uint64, of []subject.Purpose) string {
+	for _, p := range of {
+		for _, address := range stack {
+			if strings.HasPrefix(f.name(address), p.Function) {
+				return p.Name
+			}
+		}
+	}
+	return subject.ForOther
+}
+
+// inspect finds the engine in a process's binary and where its Gets begin and end.
+func (t *Target) inspect(known []subject.Watched) (err error) {
+	path := fmt.Sprintf("/proc/%d/exe", t.PID)
+	info, err := buildinfo.ReadFile(path)
+	if errors.Is(err, os.ErrPermission) {
+		return refused(err)
+	}
+	if err != nil {
+		return engine.Fail(engine.CodeUnsupported, "%s was not built by Go, so its engine is not found: what can be watched is listed by statelab engines", t)
+	}
+	t.Go, t.Main, t.Version = info.GoVersion, info.Main.Path, info.Main.Version
+	if err := t.findEngine(info, known); err != nil {
+		return err
+	}
+	var minor int
+	if _, err := fmt.Sscanf(info.GoVersion, "go1.%d", &minor); err != nil || minor < firstGo || minor > lastGo {
+		return engine.Fail(engine.CodeUnsupported, "%s was built with %s: Go 1.%d to 1.%d are known, so use a newer statelab, or build it with one of these", t,
+			info.GoVersion, firstGo, lastGo)
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("read the binary of %s: %w", t, err)
+	}
+	defer file.Close() // read only
+	if file.Machine != elf.EM_X86_64 {
+		return engine.Fail(engine.CodeUnsupported, "%s runs on %v: only programs for amd64 can be watched", t, file.Machine)
+	}
+	i := image{file: file, path: path, info: info}
+	if err := i.readFunctions(t.PID); err != nil {
+		return fmt.Errorf("find the functions of %s: %w", t, err)
+	}
+	t.code.functions = functions{i.bias, i.table.Funcs}
+	at := slices.IndexFunc(i.table.Funcs, func(f gosym.Func) bool { return f.Name == t.Engine.Get })
+	if at < 0 {
+		return engine.Fail(engine.CodeUnsupported, "%s holds %s %s, but not its function %s: this build cannot be watched", t, t.Engine.Module, t.Module, t.Engine.Get)
+	}
+	if t.code.entry, t.code.returns, err = i.probes(i.table.Funcs[at]); err != nil {
+		return fmt.Errorf("find the returns of %s in %s: %w", t.Engine.Get, t, err)
+	}
+	return nil
+}
+
+// findEngine looks for the one engine among the modules of a binary.
+func (t *Target) findEngine(info *debug.BuildInfo, known []subject.Watched) error {
+	var others []string
+	for _, module := range info.Deps {
+		version := module.Version
+		if module.Replace != nil {
+			version = module.Replace.Version
+		}
+		for _, e := range known {
+			if module.Path != e.Module {
+				continue
+			}
+			if !slices.ContainsFunc(e.Versions, func(v string) bool { return strings.HasPrefix(version, v) }) {
+				others = append(others, module.Path+" "+version)
+				continue
+			}
+			t.candidates = append(t.candidates, candidate{e, version})
+		}
+	}
+	switch {
+	case len(t.candidates) > 0:
+		return t.choose(t.candidates[0].engine.Engine)
+	case len(others) > 0:
+		return engine.Fail(engine.CodeUnsupported, "%s holds %s, a version that is not known here: use a newer statelab", t, strings.Join(others, " and "))
+	}
+	return engine.Fail(engine.CodeUnsupported, "%s holds no engine that can be watched: statelab engines lists those that can", t)
+}
+
+// readFunctions reads the table of functions, which stripped binaries have, too.
+func (i *image) readFunctions(pid int) error {
+	section := i.file.Section(".gopclntab")
+	if section == nil {
+		section = i.file.Section(".data.rel.ro.gopclntab")
+	}
+	if section == nil {
+		return engine.Fail(engine.CodeUnsupported, "it has no table of functions (.gopclntab)")
+	}
+	content, err := section.Data()
+	if err != nil {
+		return err
+	}
+	text, err := i.locate(pid, section.Addr)
+	if err != nil {
+		return err
+	}
+	i.table, err = gosym.NewTable(nil, gosym.NewLineTable(content, text))
+	return err
+}
+
+// locate finds where the binary lies in memory, and the address in the file of its first Go function. Go's runtime
+// keeps it in its description of the module, which begins with the address of the function table.
+func (i *image) locate(pid int, functionTable uint64) (text uint64, err error) {
+	regions, err := mapped(pid)
+	if err != nil {
+		return 0, err
+	}
+	var first *elf.Prog
+	for _, p := range i.file.Progs {
+		if p.Type == elf.PT_LOAD && (first == nil || p.Vaddr < first.Vaddr) {
+			first = p
+		}
+	}
+	if first == nil || len(regions) == 0 {
+		return 0, errors.New("its binary is not in its memory")
+	}
+	const page = 4096
+	i.bias = regions[0].start - first.Vaddr&^(page-1)
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		return 0, refused(err)
+	}
+	defer memory.Close() // read only
+	var wanted [8]byte
+	binary.LittleEndian.PutUint64(wanted[:], functionTable+i.bias)
+	const minAt, textAt = 20, 22 // words of runtime.moduledata
+	for _, r := range regions {
+		if !r.data {
+			continue
+		}
+		content := make([]byte, r.end-r.start)
+		if n, err := memory.ReadAt(content, int64(r.start)); err != nil && err != io.EOF {
+			content = content[:n] // a part of it may not be readable
+		}
+		for from := 0; ; {
+			at := bytes.Index(content[from:], wanted[:])
+			if at < 0 {
+				break
+			}
+			at += from
+			from = at + 8
+			if at%8 != 0 || at+(textAt+1)*8 > len(content) {
+				continue
+			}
+			word := func(i int) uint64 { return binary.LittleEndian.Uint64(content[at+8*i:]) }
+			if text := word(textAt) - i.bias; word(minAt) >= word(textAt) && i.executable(text) {
+				return text, nil
+			}
+		}
+	}
+	return 0, engine.Fail(engine.CodeUnsupported, "Go's description of the module is not in its memory: this version of Go is not known")
+}
+
+func (i *image) executable(address uint64) bool {
+	return slices.ContainsFunc(i.file.Progs, func(p *elf.Prog) bool {
+		return p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && address >= p.Vaddr && address < p.Vaddr+p.Filesz
+	})
+}
+
+// probes are the offsets in the file of the first instruction behind the check of the stack's size, and of all returns. A function that
+// needs a larger stack begins anew, so a probe in front of the check would count it twice. The arguments are still in their
+// registers there.
+func (i *image) probes(f gosym.Func) (entry uint64, returns []uint64, err error) {
+	var program *elf.Prog
+	for _, p := range i.file.Progs {
+		if p.Type == elf.PT_LOAD && f.Entry >= p.Vaddr && f.End <= p.Vaddr+p.Filesz {
+			program = p
+		}
+	}
+	if program == nil {
+		return 0, nil, errors.New("the function is not in the file")
+	}
+	code := make([]byte, f.End-f.Entry)
+	if _, err := program.ReadAt(code, int64(f.Entry-program.Vaddr)); err != nil {
+		return 0, nil, err
+	}
+	start := f.Entry - program.Vaddr + program.Off
+	entry = start
+	const prologueBytes = 40
+	framed := false
+	for at := 0; at < len(code); {
+		instruction, err := x86asm.Decode(code[at:], 64)
+		if err != nil {
+			if len(bytes.Trim(code[at:], "\xcc")) == 0 {
+				break // padding
+			}
+			return 0, nil, fmt.Errorf("at %#x: %w", f.Entry+uint64(at), err)
+		}
+		switch {
+		case instruction.Op == x86asm.RET:
+			returns = append(returns, start+uint64(at))
+		case instruction.Op == x86asm.PUSH && instruction.Args[0] == x86asm.RBP && at < prologueBytes && !framed:
+			entry, framed = start+uint64(at), true
+		}
+		at += instruction.Len
+	}
+	if len(returns) == 0 {
+		return 0, nil, errors.New("it never returns")
+	}
+	return entry, returns, nil
+}

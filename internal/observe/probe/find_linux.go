@@ -1,0 +1,298 @@
+package probe
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/subject"
+)
+
+// candidate is an engine that a binary holds.
+type candidate struct {
+	engine  subject.Watched
+	version string
+}
+
+// Find is the process of a number, with the engine in it.
+func Find(pid int, known []subject.Watched) (*Target, error) {
+	t := &Target{PID: pid}
+	name, err := os.ReadFile(t.proc("comm"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d: pgrep -a geth, for example, tells those of geth", pid)
+	}
+	if err != nil {
+		return nil, refused(err)
+	}
+	t.Name = strings.TrimSpace(string(name))
+	command, err := os.ReadFile(t.proc("cmdline"))
+	if err != nil {
+		return nil, refused(err)
+	}
+	t.Args = strings.Split(strings.TrimRight(string(command), "\x00"), "\x00")
+	if t.Program, err = os.Readlink(t.proc("exe")); errors.Is(err, fs.ErrPermission) {
+		return nil, refused(err)
+	} else if err != nil {
+		return nil, engine.Fail(engine.CodeUnsupported, "%s has no program of its own: it belongs to the kernel, or has ended", t)
+	}
+	t.Cores = t.cores()
+	if err := t.inspect(known); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// String names the process.
+func (t *Target) String() string { return fmt.Sprintf("%s (pid %d)", t.Name, t.PID) }
+
+func (t *Target) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", t.PID, name) }
+
+// choose makes one of the binary's engines the one that is watched.
+func (t *Target) choose(name string) error {
+	for _, c := range t.candidates {
+		if c.engine.Engine == name {
+			t.Engine, t.Module = c.engine, c.version
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not hold %s", t, name)
+}
+
+// Named is the one process of a name: that of its command, its program's file or its first argument.
+func Named(name string) (pid int, err error) {
+	var found []int
+	err = processes(func(pid int) error {
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err != nil {
+			return nil // it has ended
+		}
+		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if err != nil && !errors.Is(err, fs.ErrPermission) {
+			return nil // of the kernel, or it has ended
+		}
+		if strings.TrimSpace(string(comm)) == name || filepath.Base(program) == name {
+			found = append(found, pid)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(found) == 0:
+		return 0, engine.Fail(engine.CodeNotFound, "no process has the name %s: ps -e lists all names", name)
+	case len(found) > 1:
+		return 0, engine.Fail(engine.CodeUsage, "%d processes have the name %s: name one with --pid (%s)", len(found), name, joined(found))
+	}
+	return found[0], nil
+}
+
+// With is the process that has files of the database in dir open.
+func With(dir string) (pid int, err error) {
+	full, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return 0, engine.Fail(engine.CodeNotFound, "the database %s is not there", dir)
+	}
+	if full, err = filepath.Abs(full); err != nil {
+		return 0, err
+	}
+	var found []int
+	err = processes(func(pid int) error {
+		if pid != os.Getpid() && slices.ContainsFunc(openFiles(pid), func(path string) bool { return filepath.Dir(path) == full }) {
+			found = append(found, pid)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(found) == 0 && os.Geteuid() != 0:
+		return 0, refused(errors.New("the files that other processes have open are hidden"))
+	case len(found) == 0:
+		return 0, engine.Fail(engine.CodeNotFound, "no process has the database %s open: start its node, or name the process with --pid", dir)
+	case len(found) > 1:
+		return 0, engine.Fail(engine.CodeUsage, "%d processes have the database %s open: name one with --pid (%s)", len(found), dir, joined(found))
+	}
+	return found[0], nil
+}
+
+func joined(pids []int) string {
+	var texts []string
+	for _, pid := range pids {
+		texts = append(texts, strconv.Itoa(pid))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func processes(each func(pid int) error) error {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if err := each(pid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// openFiles are the paths of a process's open files, as it sees them.
+func openFiles(pid int) (paths []string) {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // it has ended, or is somebody else's
+	}
+	for _, e := range entries {
+		if path, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && strings.HasPrefix(path, "/") {
+			paths = append(paths, strings.TrimSuffix(path, " (deleted)"))
+		}
+	}
+	return paths
+}
+
+// Databases are the folders whose files of keys and values, locks or logs the process has open, as it sees them.
+func (t *Target) Databases() (dirs []string) {
+	for _, path := range openFiles(t.PID) {
+		base, dir := filepath.Base(path), filepath.Dir(path)
+		if (base == "LOCK" || slices.Contains(t.Engine.TableSuffixes, filepath.Ext(base))) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// Path is where this process finds a path of the target's, which may live in another mount namespace.
+func (t *Target) Path(path string) string {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	others, err2 := os.Readlink(t.proc("ns/mnt"))
+	if err == nil && err2 == nil && own == others {
+		if root, err := os.Readlink(t.proc("root")); err == nil && root == "/" {
+			return path
+		}
+	}
+	return filepath.Join(t.proc("root"), path)
+}
+
+// PathOf is the path of an open descriptor, as this process finds it; "" if it is closed.
+func (t *Target) PathOf(descriptor int) string {
+	path, err := os.Readlink(t.proc("fd/" + strconv.Itoa(descriptor)))
+	if err != nil || !strings.HasPrefix(path, "/") {
+		return ""
+	}
+	return t.Path(strings.TrimSuffix(path, " (deleted)"))
+}
+
+// Alive reports whether the process runs.
+func (t *Target) Alive() bool {
+	status, err := os.ReadFile(t.proc("stat"))
+	_, after, found := bytes.Cut(status, []byte(") "))
+	return err == nil && found && len(after) > 0 && after[0] != 'Z' && after[0] != 'X'
+}
+
+// cores is how many processors Go uses in the process, unless it sets that itself.
+func (t *Target) cores() int {
+	environment, err := os.ReadFile(t.proc("environ"))
+	if err == nil {
+		for entry := range bytes.SplitSeq(environment, []byte{0}) {
+			if value, is := bytes.CutPrefix(entry, []byte("GOMAXPROCS=")); is {
+				if n, err := strconv.Atoi(string(value)); err == nil && n > 0 {
+					return n
+				}
+			}
+		}
+	}
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(t.PID, &set) != nil {
+		return 1
+	}
+	n := 0
+	for _, word := range set {
+		n += bits.OnesCount64(uint64(word))
+	}
+	return max(1, n)
+}
+
+// region is a part of a process's memory.
+type region struct {
+	start, end uint64
+	data       bool // it can be written
+}
+
+// mapped are the regions of the process's binary, in order, and the memory behind it that holds its variables.
+func mapped(pid int) (regions []region, err error) {
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return nil, refused(err)
+	}
+	file, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return nil, refused(err)
+	}
+	defer file.Close() // read only
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 || strings.Join(fields[5:], " ") != program {
+			continue
+		}
+		var r region
+		if _, err := fmt.Sscanf(fields[0], "%x-%x", &r.start, &r.end); err != nil {
+			return nil, err
+		}
+		// The module's description is in data that a position-independent binary makes read-only once it is relocated.
+		r.data = !strings.Contains(fields[1], "x")
+		regions = append(regions, r)
+	}
+	return regions, nil
+}
+
+// namespace is how the kernel tells the process: by its number in its own namespace.
+type namespace struct {
+	device, inode uint64
+	process       int
+}
+
+func (t *Target) namespace() (n namespace, err error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(t.proc("ns/pid"), &stat); err != nil {
+		return n, refused(err)
+	}
+	n.device, n.inode, n.process = stat.Dev, stat.Ino, t.PID
+	status, err := os.ReadFile(t.proc("status"))
+	if err != nil {
+		return n, refused(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if numbers, is := strings.CutPrefix(line, "NStgid:"); is {
+			fields := strings.Fields(numbers)
+			n.process, err = strconv.Atoi(fields[len(fields)-1])
+		}
+	}
+	return n, err
+}
+
+// refused explains an error of the kernel's where it means that rights are missing.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("watching another process needs rights that this one does not have: %w", err),
+			Remedy: "run it with sudo, or as a user with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"}
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
+		return engine.Fail(engine.CodeNotFound, "the process has ended: %w", err)
+	}
+	return err
+}

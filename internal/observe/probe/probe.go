@@ -1,0 +1,83 @@
+// Package probe watches the Gets and the reads of a running process from outside, by eBPF: the process is not
+// changed, not stopped and not restarted.
+//
+// A probe where the engine's Get begins and one at each of its returns report every Get: its key, its outcome, when it
+// began and ended. Tracepoints of pread64 report every read of the process with the file and the offset. A read belongs to
+// the Get that its goroutine is in; any other read carries the stack of its reader, which tells what it is for.
+//
+// Return probes of the kernel are never used: they change return addresses on the stack, and Go moves stacks.
+// Nothing is pinned: the kernel removes everything when this process ends, however it ends.
+//
+// Goals: every event seen or counted as lost. Non-goals: what an event means (internal/ask/watch).
+//
+// Read find_linux.go (which process), binary_linux.go (where its Gets begin and end), programs_linux.go (what runs in the
+// kernel) and attach_linux.go (its life) in this order.
+package probe
+
+import (
+	"time"
+
+	"github.com/statelab/statelab/internal/subject"
+)
+
+// MaxKeyBytes are reported of a key; a longer one is cut.
+const MaxKeyBytes = 256
+
+// Target is a process with an engine in it.
+type Target struct {
+	PID     int
+	Name    string
+	Args    []string
+	Program string // path of its binary, as it sees it
+	Main    string // Go module of the program
+	Version string // of the program, where it tells
+	Engine  subject.Watched
+	Module  string // version of the engine
+	Go      string // version of Go
+	Cores   int    // that it may run on
+
+	code       code
+	candidates []candidate
+}
+
+// code says where the probes belong: offsets into the binary's file.
+type code struct {
+	entry     uint64
+	returns   []uint64
+	functions functions
+}
+
+// Get is a Get that was seen from its beginning to its end.
+type Get struct {
+	ID        GetID
+	Start     time.Duration // of the kernel's monotonic clock
+	End       time.Duration
+	Key       []byte // valid until the next event
+	KeyBytes  int    // its whole length
+	Found     bool
+	ErrorData uint64 // the address of its error's value; 0: none
+	Reads     uint32 // that belong to it
+}
+
+// GetID tells Gets apart: the goroutine, and when it began.
+type GetID struct{ Goroutine, Start uint64 }
+
+// File is the identity of an open file: inode numbers are used again, generations tell.
+type File struct {
+	Device, Inode uint64
+	Generation    uint32
+}
+
+// Read is one read of a file.
+type Read struct {
+	Get        GetID // zero: of no Get that is watched
+	Start, End time.Duration
+	File       File
+	Descriptor int
+	Offset     int64
+	Bytes      int    // asked for and returned; negative: it failed
+	Purpose    string // of a read without a Get
+}
+
+// Lost counts what could not be reported because the reader was too slow.
+type Lost struct{ Gets, Reads uint64 }

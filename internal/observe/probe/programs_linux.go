@@ -1,0 +1,483 @@
+package probe
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/subject"
+)
+
+// The programs are written with an assembler, so that nobody needs a compiler. The kernel lets only programs that are
+// offered under its own licence read the memory of a process, so these few may also be used under GPL-2.0.
+const licence = "Dual BSD/GPL"
+
+// registers are offsets into the kernel's pt_regs on amd64: of the integer registers in the order of Go's calling
+// convention, and of the one that holds the goroutine.
+var registers = struct {
+	integer   [9]int16
+	goroutine int16
+}{[9]int16{80, 40, 88, 112, 104, 72, 64, 56, 48}, 8}
+
+// A Get, while it runs in the map of active ones, and then as it is reported.
+const (
+	getKind      = 0 // uint32
+	getKeyBytes  = 4 // uint32
+	getStart     = 8
+	getEnd       = 16
+	getGoroutine = 24
+	getError     = 32
+	getFound     = 40 // uint64: the register
+	getReads     = 48 // uint64
+	getKey       = 56
+	getBytes     = getKey + MaxKeyBytes
+)
+
+// A read, likewise.
+const (
+	readKind       = 0 // uint32
+	readDescriptor = 4 // uint32
+	readStart      = 8
+	readEnd        = 16
+	readGoroutine  = 24
+	readGetStart   = 32 // 0: of no Get
+	readOffset     = 40
+	readResult     = 48
+	readDevice     = 56
+	readInode      = 64
+	readGeneration = 72 // uint32
+	readFrames     = 76 // int32: bytes of the stack, or an error
+	readHead       = 80
+	readStack      = readHead
+	readBytes      = readStack + stackFrames*8
+	stackFrames    = 40
+)
+
+const (
+	kindGet  = 1
+	kindRead = 2
+)
+
+// Limits of the maps.
+const (
+	mostActive = 1 << 14  // Gets, or reads, at one time
+	ringBytes  = 16 << 20 // of events that wait for the reader
+)
+
+// programs are what runs in the kernel, and the maps between.
+type programs struct {
+	entry, exit, readEntry, readExit *ebpf.Program
+	active, reading, lost, ring      *ebpf.Map
+}
+
+// load loads the programs for one process. multi: one link will attach all probes of a program.
+func load(engine subject.Watched, namespace namespace, multi bool) (_ *programs, err error) {
+	p := &programs{}
+	defer func() {
+		if err != nil {
+			_ = p.close() // err tells why
+		}
+	}()
+	for _, m := range []struct {
+		to   **ebpf.Map
+		spec ebpf.MapSpec
+	}{
+		{&p.active, ebpf.MapSpec{Name: "gets", Type: ebpf.Hash, KeySize: 8, ValueSize: getBytes, MaxEntries: mostActive}},
+		{&p.reading, ebpf.MapSpec{Name: "reads", Type: ebpf.Hash, KeySize: 8, ValueSize: readHead, MaxEntries: mostActive}},
+		{&p.lost, ebpf.MapSpec{Name: "lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * lostKinds, MaxEntries: 1}},
+		{&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}},
+	} {
+		if *m.to, err = ebpf.NewMap(&m.spec); err != nil {
+			return nil, refused(fmt.Errorf("make a map in the kernel: %w", err))
+		}
+	}
+	where, err := kernelOffsets()
+	if err != nil {
+		return nil, err
+	}
+	probe := ebpf.ProgramSpec{Type: ebpf.Kprobe, License: licence}
+	if multi {
+		probe.AttachType = ebpf.AttachTraceUprobeMulti
+	}
+	trace := ebpf.ProgramSpec{Type: ebpf.TracePoint, License: licence}
+	for _, s := range []struct {
+		to   **ebpf.Program
+		spec ebpf.ProgramSpec
+		name string
+		code asm.Instructions
+	}{
+		{&p.entry, probe, "get_begins", p.getBegins(engine)},
+		{&p.exit, probe, "get_ends", p.getEnds(engine)},
+		{&p.readEntry, trace, "read_begins", p.readBegins(namespace, where)},
+		{&p.readExit, trace, "read_ends", p.readEnds()},
+	} {
+		s.spec.Name, s.spec.Instructions = s.name, s.code
+		if *s.to, err = ebpf.NewProgram(&s.spec); err != nil {
+			return nil, refused(fmt.Errorf("load the program %s into the kernel: %w", s.name, err))
+		}
+	}
+	return p, nil
+}
+
+func (p *programs) close() error {
+	var errs []error
+	for _, program := range []*ebpf.Program{p.entry, p.exit, p.readEntry, p.readExit} {
+		if program != nil {
+			errs = append(errs, program.Close())
+		}
+	}
+	for _, m := range []*ebpf.Map{p.active, p.reading, p.lost, p.ring} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// forget drops what was under way when the probes were last attached.
+func (p *programs) forget() error {
+	for _, m := range []*ebpf.Map{p.active, p.reading} {
+		var keys []uint64
+		var key uint64
+		value := make([]byte, m.ValueSize())
+		all := m.Iterate()
+		for all.Next(&key, &value) {
+			keys = append(keys, key)
+		}
+		for _, key := range keys {
+			if err := m.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// In the programs below, R6 is the context. Every program ends at the label exit.
+
+// Places on the stack: what lies at the least address comes last.
+const (
+	thread    = -8
+	goroutine = -16
+	scratch   = -24
+	getAt     = goroutine - getBytes
+	readAt    = scratch - readHead
+)
+
+// getBegins notes a Get under its goroutine. A Get that did not end (it panicked) is overwritten by the next one.
+func (p *programs) getBegins(e subject.Watched) asm.Instructions {
+	return join(
+		asm.Mov.Reg(asm.R6, asm.R1),
+		zeroed(getAt, getBytes),
+		asm.StoreImm(asm.R10, getAt+getKind, kindGet, asm.Word),
+		asm.LoadMem(asm.R7, asm.R6, registers.goroutine, asm.DWord),
+		asm.StoreMem(asm.R10, goroutine, asm.R7, asm.DWord),
+		asm.StoreMem(asm.R10, getAt+getGoroutine, asm.R7, asm.DWord),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R10, getAt+getStart, asm.R0, asm.DWord),
+		// The key is read now: it may lie on a stack that moves.
+		asm.LoadMem(asm.R2, asm.R6, registers.integer[e.KeyAt+1], asm.DWord),
+		asm.StoreMem(asm.R10, getAt+getKeyBytes, asm.R2, asm.Word),
+		asm.JLE.Imm(asm.R2, MaxKeyBytes, "fits"),
+		asm.Mov.Imm(asm.R2, MaxKeyBytes),
+		asm.LoadMem(asm.R3, asm.R6, registers.integer[e.KeyAt], asm.DWord).WithSymbol("fits"),
+		address(asm.R1, getAt+getKey),
+		asm.FnProbeReadUser.Call(),
+		asm.LoadMapPtr(asm.R1, p.active.FD()),
+		address(asm.R2, goroutine),
+		address(asm.R3, getAt),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.FnMapUpdateElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, exitLabel),
+		p.countLost(lostGets),
+	)
+}
+
+// getEnds reports the Get of the goroutine.
+func (p *programs) getEnds(e subject.Watched) asm.Instructions {
+	return join(
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMem(asm.R1, asm.R6, registers.goroutine, asm.DWord),
+		asm.StoreMem(asm.R10, goroutine, asm.R1, asm.DWord),
+		lookUp(p.active, goroutine),
+		asm.JEq.Imm(asm.R0, 0, exitLabel),
+		asm.Mov.Reg(asm.R7, asm.R0),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R7, getEnd, asm.R0, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, registers.integer[e.FoundAt], asm.DWord),
+		asm.StoreMem(asm.R7, getFound, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, registers.integer[e.ErrorAt], asm.DWord),
+		asm.StoreMem(asm.R7, getError, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R3, asm.R7, getKeyBytes, asm.Word),
+		asm.JLE.Imm(asm.R3, MaxKeyBytes, "fits"),
+		asm.Mov.Imm(asm.R3, MaxKeyBytes),
+		asm.Add.Imm(asm.R3, getKey).WithSymbol("fits"),
+		asm.Mov.Reg(asm.R2, asm.R7),
+		p.output(),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		remove(p.active, goroutine),
+		asm.JEq.Imm(asm.R8, 0, exitLabel),
+		p.countLost(lostGets),
+	)
+}
+
+// readBegins notes a read of the process under its thread: the Get that its goroutine is in, and the file.
+func (p *programs) readBegins(n namespace, where offsets) asm.Instructions {
+	const descriptorAt, positionAt = 16, 40 // in the tracepoint's record
+	return join(
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadImm(asm.R1, int64(n.device), asm.DWord),
+		asm.LoadImm(asm.R2, int64(n.inode), asm.DWord),
+		address(asm.R3, scratch),
+		asm.Mov.Imm(asm.R4, 8),
+		asm.FnGetNsCurrentPidTgid.Call(),
+		asm.JNE.Imm(asm.R0, 0, exitLabel),
+		asm.LoadMem(asm.R1, asm.R10, scratch+4, asm.Word),
+		asm.JNE.Imm(asm.R1, int32(n.process), exitLabel),
+		asm.FnGetCurrentPidTgid.Call(),
+		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
+		zeroed(readAt, readHead),
+		asm.StoreImm(asm.R10, readAt+readKind, kindRead, asm.Word),
+		asm.LoadMem(asm.R1, asm.R6, positionAt, asm.DWord),
+		asm.StoreMem(asm.R10, readAt+readOffset, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R8, asm.R6, descriptorAt, asm.DWord),
+		asm.StoreMem(asm.R10, readAt+readDescriptor, asm.R8, asm.Word),
+		// The file: task->files->fdt->fd[descriptor]->f_inode.
+		asm.FnGetCurrentTask.Call(),
+		asm.Mov.Reg(asm.R7, asm.R0),
+		follow(asm.R7, where.files),
+		follow(asm.R7, where.table),
+		follow(asm.R7, where.descriptors),
+		asm.LSh.Imm(asm.R8, 3),
+		asm.Add.Reg(asm.R7, asm.R8),
+		follow(asm.R7, 0),
+		follow(asm.R7, where.fileInode),
+		kernel(readAt+readInode, 8, asm.R7, where.number),
+		kernel(readAt+readGeneration, 4, asm.R7, where.generation),
+		follow(asm.R7, where.superBlock),
+		kernel(readAt+readDevice, 4, asm.R7, where.device),
+		// The goroutine: its register is untouched at a system call.
+		asm.FnGetCurrentTaskBtf.Call(),
+		asm.Mov.Reg(asm.R1, asm.R0),
+		asm.FnTaskPtRegs.Call(),
+		asm.Mov.Reg(asm.R7, asm.R0),
+		kernel(goroutine, 8, asm.R7, uint32(registers.goroutine)),
+		asm.LoadMem(asm.R1, asm.R10, goroutine, asm.DWord),
+		asm.StoreMem(asm.R10, readAt+readGoroutine, asm.R1, asm.DWord),
+		lookUp(p.active, goroutine),
+		asm.JEq.Imm(asm.R0, 0, "begin"),
+		asm.LoadMem(asm.R1, asm.R0, getStart, asm.DWord),
+		asm.StoreMem(asm.R10, readAt+readGetStart, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R0, getReads, asm.DWord),
+		asm.Add.Imm(asm.R1, 1),
+		asm.StoreMem(asm.R0, getReads, asm.R1, asm.DWord),
+		asm.FnKtimeGetNs.Call().WithSymbol("begin"),
+		asm.StoreMem(asm.R10, readAt+readStart, asm.R0, asm.DWord),
+		asm.LoadMapPtr(asm.R1, p.reading.FD()),
+		address(asm.R2, thread),
+		address(asm.R3, readAt),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.FnMapUpdateElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, exitLabel),
+		p.countLost(lostReads),
+	)
+}
+
+// readEnds reports the read of the thread, and the stack of a reader without a Get.
+func (p *programs) readEnds() asm.Instructions {
+	const resultAt = 16 // in the tracepoint's record
+	const userStack = 1 << 8
+	copied := asm.Instructions{}
+	for at := int16(0); at < readHead; at += 8 {
+		copied = append(copied, asm.LoadMem(asm.R1, asm.R7, at, asm.DWord), asm.StoreMem(asm.R8, at, asm.R1, asm.DWord))
+	}
+	return join(
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.FnGetCurrentPidTgid.Call(),
+		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
+		lookUp(p.reading, thread),
+		asm.JEq.Imm(asm.R0, 0, exitLabel),
+		asm.Mov.Reg(asm.R7, asm.R0),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R7, readEnd, asm.R0, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, resultAt, asm.DWord),
+		asm.StoreMem(asm.R7, readResult, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R7, readGetStart, asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, "stack"),
+		asm.Mov.Reg(asm.R2, asm.R7),
+		asm.Mov.Imm(asm.R3, readHead),
+		p.output(),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.Ja.Label("done"),
+
+		asm.LoadMapPtr(asm.R1, p.ring.FD()).WithSymbol("stack"),
+		asm.Mov.Imm(asm.R2, readBytes),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.FnRingbufReserve.Call(),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.JNE.Imm(asm.R8, 0, "room"),
+		asm.Mov.Imm(asm.R8, 1),
+		asm.Ja.Label("done"),
+		asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("room"),
+		asm.Mov.Reg(asm.R2, asm.R8),
+		asm.Add.Imm(asm.R2, readStack),
+		asm.Mov.Imm(asm.R3, stackFrames*8),
+		asm.Mov.Imm(asm.R4, userStack),
+		asm.FnGetStack.Call(),
+		asm.StoreMem(asm.R7, readFrames, asm.R0, asm.Word), // bytes, or an error
+		copied,
+		asm.Mov.Reg(asm.R1, asm.R8),
+		asm.Mov.Imm(asm.R2, 0),
+		asm.FnRingbufSubmit.Call(),
+		asm.Mov.Imm(asm.R8, 0),
+
+		asm.LoadMapPtr(asm.R1, p.reading.FD()).WithSymbol("done"),
+		address(asm.R2, thread),
+		asm.FnMapDeleteElem.Call(),
+		asm.JEq.Imm(asm.R8, 0, exitLabel),
+		p.countLost(lostReads),
+	)
+}
+
+const exitLabel = "exit"
+
+// join makes a program of instructions and lists of them, with its end.
+func join(parts ...any) (program asm.Instructions) {
+	for _, part := range parts {
+		switch part := part.(type) {
+		case asm.Instruction:
+			program = append(program, part)
+		case asm.Instructions:
+			program = append(program, part...)
+		}
+	}
+	return append(program, asm.Mov.Imm(asm.R0, 0).WithSymbol(exitLabel), asm.Return())
+}
+
+func address(to asm.Register, at int32) asm.Instructions {
+	return asm.Instructions{asm.Mov.Reg(to, asm.R10), asm.Add.Imm(to, at)}
+}
+
+// zeroed clears a part of the stack; it changes R1.
+func zeroed(at, bytes int16) asm.Instructions {
+	stores := asm.Instructions{asm.Mov.Imm(asm.R1, 0)}
+	for end := at + bytes; at < end; at += 8 {
+		stores = append(stores, asm.StoreMem(asm.R10, at, asm.R1, asm.DWord))
+	}
+	return stores
+}
+
+// lookUp leaves in R0 the address of the value whose key is on the stack, or 0.
+func lookUp(m *ebpf.Map, key int32) asm.Instructions {
+	return append(asm.Instructions{asm.LoadMapPtr(asm.R1, m.FD())}, append(address(asm.R2, key), asm.FnMapLookupElem.Call())...)
+}
+
+func remove(m *ebpf.Map, key int32) asm.Instructions {
+	return append(asm.Instructions{asm.LoadMapPtr(asm.R1, m.FD())}, append(address(asm.R2, key), asm.FnMapDeleteElem.Call())...)
+}
+
+// output reports R3 bytes from R2 on; R0 is 0 if there was room.
+func (p *programs) output() asm.Instructions {
+	return asm.Instructions{asm.LoadMapPtr(asm.R1, p.ring.FD()), asm.Mov.Imm(asm.R4, 0), asm.FnRingbufOutput.Call()}
+}
+
+// kernel reads memory of the kernel to a place on the stack.
+func kernel(to, bytes int32, base asm.Register, offset uint32) asm.Instructions {
+	return append(address(asm.R1, to), asm.Mov.Imm(asm.R2, bytes), asm.Mov.Reg(asm.R3, base), asm.Add.Imm(asm.R3, int32(offset)),
+		asm.FnProbeReadKernel.Call())
+}
+
+// follow replaces an address of the kernel by the pointer that lies so far behind it.
+func follow(pointer asm.Register, offset uint32) asm.Instructions {
+	return append(kernel(scratch, 8, pointer, offset), asm.LoadMem(pointer, asm.R10, scratch, asm.DWord))
+}
+
+// What is counted as lost, by its index in the map.
+const (
+	lostGets  = 0
+	lostReads = 1
+	lostKinds = 2
+)
+
+func (p *programs) countLost(kind uint32) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMapValue(asm.R1, p.lost.FD(), 8*kind),
+		asm.Mov.Imm(asm.R2, 1),
+		asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
+	}
+}
+
+// counted are the losses so far.
+func (p *programs) counted() (lost Lost, err error) {
+	err = errors.Join(p.lost.Lookup(uint32(0), &losses{&lost}))
+	return lost, err
+}
+
+// losses is the value of the map of losses.
+type losses struct{ to *Lost }
+
+// UnmarshalBinary reads the counters.
+func (l *losses) UnmarshalBinary(value []byte) error {
+	l.to.Gets, l.to.Reads = binary.NativeEndian.Uint64(value[8*lostGets:]), binary.NativeEndian.Uint64(value[8*lostReads:])
+	return nil
+}
+
+// offsets are places in structures of the kernel that runs here, as its BTF tells them.
+type offsets struct {
+	files, table, descriptors, fileInode, number, generation, superBlock, device uint32
+}
+
+func kernelOffsets() (o offsets, err error) {
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return o, engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types (BTF), which a look at a running process needs: "+
+			"use a kernel with CONFIG_DEBUG_INFO_BTF, as all large distributions have since 2020 (%w)", err)
+	}
+	for _, member := range []struct {
+		to       *uint32
+		of, name string
+	}{
+		{&o.files, "task_struct", "files"}, {&o.table, "files_struct", "fdt"}, {&o.descriptors, "fdtable", "fd"},
+		{&o.fileInode, "file", "f_inode"}, {&o.number, "inode", "i_ino"}, {&o.generation, "inode", "i_generation"},
+		{&o.superBlock, "inode", "i_sb"}, {&o.device, "super_block", "s_dev"},
+	} {
+		var structure *btf.Struct
+		if err := spec.TypeByName(member.of, &structure); err != nil {
+			return o, fmt.Errorf("the kernel's BTF: %s: %w", member.of, err)
+		}
+		at, found := offsetOf(structure.Members, member.name)
+		if !found {
+			return o, engine.Fail(engine.CodeUnsupported, "the kernel's structure %s has no member %s: this version of Linux is not known", member.of, member.name)
+		}
+		*member.to = at
+	}
+	return o, nil
+}
+
+// offsetOf finds a member, also in structures without a name.
+func offsetOf(members []btf.Member, name string) (bytes uint32, found bool) {
+	for _, m := range members {
+		if m.Name == name {
+			return m.Offset.Bytes(), true
+		}
+		if m.Name != "" {
+			continue
+		}
+		var inner []btf.Member
+		switch t := btf.UnderlyingType(m.Type).(type) {
+		case *btf.Struct:
+			inner = t.Members
+		case *btf.Union:
+			inner = t.Members
+		}
+		if at, found := offsetOf(inner, name); found {
+			return m.Offset.Bytes() + at, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,139 @@
+package result
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
+)
+
+// Names of what was watched.
+const (
+	WatchSchema = "statelab.watch/1"
+	WatchFile   = "watch.json"
+)
+
+// Watch is watch.json: what a process of somebody else's read, seen from outside. Beside it lie run.json, series.jsonl and
+// latency.hlog with the same figures, as of a measured run. Figures that could not be had are absent, with the
+// reason in Absent under their name.
+type Watch struct {
+	Schema  string    `json:"schema"`
+	Started time.Time `json:"started"`
+	Command []string  `json:"command"`
+
+	Process  WatchedProcess `json:"process"`
+	Seconds  float64        `json:"seconds"`         // from the beginning to the end
+	Watched  float64        `json:"watched_seconds"` // in which all Gets were seen
+	Gets     uint64         `json:"gets"`            // seen
+	Found    uint64         `json:"found"`
+	Missing  uint64         `json:"missing"`
+	Failed   uint64         `json:"failed"`
+	Rate     float64        `json:"gets_per_second"` // while watched
+	Absent   float64        `json:"absent_share"`
+	Lost     WatchLost      `json:"lost"`
+	Cost     WatchCost      `json:"cost"`
+	Resolved uint64         `json:"resolved_gets"` // whose block accesses were worked out
+
+	TablesPerGet           *float64           `json:"tables_per_get,omitempty"`
+	BlockAccessesPerGet    *float64           `json:"block_accesses_per_get,omitempty"`
+	BlockReadsPerGet       *float64           `json:"block_reads_per_get,omitempty"`
+	BlockReadBytesPerGet   *float64           `json:"block_read_bytes_per_get,omitempty"`
+	BlockReadsPerGetByType map[string]float64 `json:"block_reads_per_get_by_type,omitempty"`
+	HitRate                map[string]float64 `json:"hit_rate,omitempty"`
+	ServiceNanos           *Latency           `json:"service_ns,omitempty"`
+
+	BlockReads        map[string]engine.Tally `json:"block_reads"`          // of Gets, by type
+	BlockReadsByLevel map[string]int64        `json:"block_reads_by_level"` // likewise: L0, L1, ..., unknown
+	Reads             []WatchedReads          `json:"reads"`                // of tables, by what they are for
+	Keys              []WatchedKeys           `json:"keys"`                 // by kind, the most asked first
+
+	DistinctKeys    uint64    `json:"distinct_keys"`
+	Tenths          []float64 `json:"tenths,omitempty"`            // shares of the Gets that go to each tenth of the keys, the most asked first
+	WorkingSetBytes *int64    `json:"working_set_bytes,omitempty"` // of all blocks that Gets accessed, decompressed
+
+	Cache     WatchedCache     `json:"cache"`
+	Simulated *WatchSimulated  `json:"simulated,omitempty"` // of the present cache
+	WhatIf    []WatchSimulated `json:"what_if,omitempty"`   // of other sizes
+
+	Why      map[string]string `json:"absent,omitempty"` // figure -> why it is not there
+	Warnings []engine.Warning  `json:"warnings"`
+}
+
+// WatchedProcess is who was watched.
+type WatchedProcess struct {
+	PID           int      `json:"pid"`
+	Name          string   `json:"name"`
+	Program       string   `json:"program"` // its Go module
+	Version       string   `json:"version,omitempty"`
+	Args          []string `json:"args"`
+	Go            string   `json:"go"`
+	Engine        string   `json:"engine"`
+	EngineVersion string   `json:"engine_version"`
+	Database      string   `json:"database"`
+	Client        string   `json:"client,omitempty"` // whose keys it holds
+	Cores         int      `json:"cores"`
+	Ended         bool     `json:"ended,omitempty"` // while it was watched
+}
+
+// WatchLost are events that came faster than they were taken.
+type WatchLost struct {
+	Gets  uint64 `json:"gets"`
+	Reads uint64 `json:"reads"`
+}
+
+// WatchCost is what watching took of the process.
+type WatchCost struct {
+	GetNanos  int64   `json:"get_ns"`  // for each Get, as measured on this machine
+	ReadNanos int64   `json:"read_ns"` // for each read
+	Core      float64 `json:"core_share"`
+}
+
+// WatchedReads are reads of tables for one purpose.
+type WatchedReads struct {
+	Purpose   string  `json:"purpose"`
+	Reads     uint64  `json:"reads"`
+	PerSecond float64 `json:"reads_per_second"`
+	Bytes     float64 `json:"bytes_per_second"`
+}
+
+// WatchedKeys are the Gets of one kind of keys.
+type WatchedKeys struct {
+	Kind                string   `json:"kind"`
+	Gets                uint64   `json:"gets"`
+	Rate                float64  `json:"gets_per_second"`
+	Absent              float64  `json:"absent_share"`
+	TablesPerGet        *float64 `json:"tables_per_get,omitempty"`
+	BlockAccessesPerGet *float64 `json:"block_accesses_per_get,omitempty"`
+	BlockReadsPerGet    float64  `json:"block_reads_per_get"`
+	BytesPerGet         float64  `json:"block_read_bytes_per_get"`
+	P50                 int64    `json:"p50_ns"`
+	P99                 int64    `json:"p99_ns"`
+}
+
+// WatchedCache is the block cache that the process runs with.
+type WatchedCache struct {
+	Bytes    int64  `json:"cache_bytes"`
+	Reserved int64  `json:"reserved_bytes"` // of it, by memtables
+	Source   string `json:"source"`
+}
+
+// WatchSimulated is what a simulated cache would have read of the same Gets. Low and High bound it: whether
+// a block that was not accessed before is in a cache of another size is not always known.
+type WatchSimulated struct {
+	CacheBytes       int64   `json:"cache_bytes"`
+	BlockReadsPerGet float64 `json:"block_reads_per_get"`
+	Low              float64 `json:"block_reads_per_get_low"`
+	High             float64 `json:"block_reads_per_get_high"`
+	HitRate          float64 `json:"hit_rate"`
+}
+
+// WriteWatch writes watch.json into dir, whole or not at all.
+func WriteWatch(dir string, w *Watch) error {
+	return write(filepath.Join(dir, WatchFile), w, &w.Schema, WatchSchema, &w.Warnings)
+}
+
+// ReadWatch reads dir/watch.json.
+func ReadWatch(dir string) (*Watch, error) {
+	return output.ReadJSON(filepath.Join(dir, WatchFile), WatchSchema, func(w *Watch) string { return w.Schema })
+}
