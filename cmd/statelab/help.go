@@ -60,10 +60,9 @@ func (a *app) usage(cmd *cobra.Command, questions []question) error {
 		list(q.verbs)
 	}
 	fmt.Fprintf(&b, "\n%s\n\n", cmd.Example)
-	b.WriteString(`"statelab COMMAND --help" shows a command's flags, "statelab --version" the version
-of this program. Results go to stdout, progress (unless --quiet) and warnings to
-stderr. Exit codes: 0 done; 1 failed; 2 a mistake on the command line; 3 done, but
---strict made a warning fatal.`)
+	b.WriteString(`"statelab COMMAND --help" shows a command's flags. Results go to stdout,
+progress (unless --quiet) and warnings to stderr. Exit codes: 0 done; 1 failed;
+2 a mistake on the command line; 3 done, but --strict made a warning fatal.`)
 	_, err := fmt.Fprintln(cmd.OutOrStderr(), b.String())
 	return err
 }

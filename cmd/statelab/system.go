@@ -9,7 +9,7 @@ import (
 
 // measuring are the commands that need Linux: they count device reads, drop the page
 // cache and limit memory by means of its kernel.
-var measuring = []string{"load", "sweep", "replay", "layouts", "price", "run", "disk", "volume", "cluster"}
+var measuring = []string{"load", "sweep", "replay", "layouts", "price", "run", "disk", "volume", "cluster", "watch"}
 
 // errNeedsLinux says what a system other than Linux can do instead.
 func errNeedsLinux(what, system string) error {

@@ -18,7 +18,7 @@ type question struct {
 // questions are the verbs by what they answer, in the order of the help.
 func (a *app) questions() []question {
 	return []question{
-		{"Ask a node", []*cobra.Command{a.adviseVerb()}},
+		{"Ask a node", []*cobra.Command{a.adviseVerb(), a.watchVerb()}},
 		{"Measure", []*cobra.Command{a.loadVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.diskVerb(), a.runVerb()}},
 		{"Explain and predict", []*cobra.Command{a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.priceVerb()}},
 		{"Compare and share", []*cobra.Command{a.reportVerb(), a.compareVerb(), a.packVerb()}},

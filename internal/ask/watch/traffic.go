@@ -203,7 +203,8 @@ func (a *analysis) purposes(reads, bytes uint64) {
 	seconds := max(a.watched.Seconds(), 1e-9)
 	for _, purpose := range []string{subject.ForGets, subject.ForCompaction, subject.ForFlush, subject.ForIterators, subject.ForOther} {
 		if s := sums[purpose]; s.reads > 0 || purpose == subject.ForGets {
-			a.w.Reads = append(a.w.Reads, result.WatchedReads{Purpose: purpose, Reads: s.reads, PerSecond: float64(s.reads) / seconds, Bytes: float64(s.bytes) / seconds})
+			a.w.Reads = append(a.w.Reads,
+				result.WatchedReads{Purpose: purpose, Reads: s.reads, PerSecond: float64(s.reads) / seconds, Bytes: float64(s.bytes) / seconds})
 		}
 	}
 }
@@ -351,10 +352,10 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	return firsts
 }
 
-// simulate replays the accesses through caches that begin empty. A simulated cache cannot know what the process's cache held before the
-// watch began. So the first access to each block is not taken from it: at the present size, the process itself has shown whether
-// its cache had the block. A larger cache has what a smaller one has. A cache of which more than its size was
-// accessed in between does not have a block any more. The rest is not known, and makes the range.
+// simulate replays the accesses through caches that begin empty. A simulated cache cannot know what the process's
+// cache held before the watch began. So the first access to each block is not taken from it: at the present size, the
+// process itself has shown whether its cache had the block. A larger cache has what a smaller one has. A cache does not
+// have a block any more if more bytes than its size were accessed since. The rest is not known, and makes the range.
 func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, firsts []first) error {
 	if a.layout.Policy == "" {
 		a.w.Why["simulated"] = "the cache of this engine is not modelled"
@@ -446,7 +447,9 @@ func (a *analysis) table() {
 		}
 		a.w.Keys = append(a.w.Keys, keys)
 	}
-	slices.SortFunc(a.w.Keys, func(x, y result.WatchedKeys) int { return cmp.Or(cmp.Compare(y.Gets, x.Gets), cmp.Compare(x.Kind, y.Kind)) })
+	slices.SortFunc(a.w.Keys, func(x, y result.WatchedKeys) int {
+		return cmp.Or(cmp.Compare(y.Gets, x.Gets), cmp.Compare(x.Kind, y.Kind))
+	})
 }
 
 // warn tells what may make the figures differ from the truth.
@@ -456,7 +459,8 @@ func (a *analysis) warn() {
 	}
 	w := &a.w
 	if w.Lost.Gets+w.Lost.Reads > 0 {
-		say("events_lost", "watch a smaller part of the time (--sample 10%)", "%s Gets and %s reads came faster than they were taken and are missing from all figures",
+		say("events_lost", "watch a smaller part of the time (--sample 10%)",
+			"%s Gets and %s reads came faster than they were taken and are missing from all figures",
 			unit.Count(w.Lost.Gets), unit.Count(w.Lost.Reads))
 	}
 	if a.moreGets+a.moreReads > 0 {
@@ -464,8 +468,8 @@ func (a *analysis) warn() {
 			unit.Count(a.moreReads), unit.Count(mostGets), unit.Count(mostReads))
 	}
 	if a.unclear > 0 {
-		say("layout_unknown", "watch again when the node compacts less", "%s reads were of tables that were gone before their layout could be read; they are counted as meta",
-			unit.Count(a.unclear))
+		say("layout_unknown", "watch again when the node compacts less",
+			"%s reads were of tables that were gone before their layout could be read; they are counted as meta", unit.Count(a.unclear))
 	}
 	if w.Process.Ended {
 		say("process_ended", "watch it again when it runs", "the process ended after %.0f s; what it did until then is shown", w.Seconds)

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/prices"
 	"github.com/statelab/statelab/internal/explain/trees"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/explain/watched"
 	"github.com/statelab/statelab/result"
 )
 
@@ -72,14 +73,18 @@ func All() []Kind {
 			Settings: layoutSettings, Check: (*Check).layouts, Around: true, Packed: []string{result.LayoutsFile}},
 		{Name: "sweep", Words: "a sweep", File: result.SweepFile, Schema: result.SweepSchema, Read: many(engines.Read), Subject: "engines",
 			Named: true, Around: true, Listed: "axes", Subjects: enginesOf, Settings: sweepSettings, Check: (*Check).sweep, Packed: []string{result.SweepFile}},
+		{Name: "watch", Words: "a watch of a running process", File: result.WatchFile, Schema: result.WatchSchema, Read: one(watched.Read),
+			Settings: alone, Packed: []string{result.WatchFile, result.RunFile, result.SeriesFile, result.LatencyFile}},
 		{Name: "run", Words: "a run", File: result.RunFile, Schema: result.RunSchema, Read: many(engines.Read), Subject: "engines",
 			Named: true, Listed: "host",
-			Settings: func(string) ([]Setting, error) { return []Setting{{map[string]string{}, []string{"."}}}, nil },
-			Packed:   []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.RootsFile, result.StacksFile}},
+			Settings: alone, Packed: []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.RootsFile, result.StacksFile}},
 		{Name: "disk", Words: "a measurement of a disk", File: result.DiskFile, Schema: result.DiskSchema, Read: one(engines.ReadDisk),
 			Around: true, Packed: []string{result.DiskFile}},
 	}
 }
+
+// alone is a folder of one run.
+func alone(string) ([]Setting, error) { return []Setting{{map[string]string{}, []string{"."}}}, nil }
 
 // Of is the kind of a folder's result; ok is false of a folder without one.
 func Of(dir string) (k Kind, ok bool) {

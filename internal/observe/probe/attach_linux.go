@@ -26,20 +26,6 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// MostOfCore is the share of a processor that watching may take from the process, unless another share of
-// time is asked for.
-const MostOfCore = 0.02
-
-// Events are what a Probe reports, from one goroutine.
-type Events interface {
-	Get(*Get)
-	Read(*Read)
-	// Window begins or ends a stretch of time in which every Get is seen.
-	Window(open bool, at time.Duration)
-	// Second comes about once a second.
-	Second() error
-}
-
 // Probe watches a process. It is for one goroutine.
 type Probe struct {
 	target   *Target
@@ -49,12 +35,7 @@ type Probe struct {
 	links    []link.Link
 	reader   *ringbuf.Reader
 	cost     Cost
-}
-
-// Cost is what an event takes of the process, as measured on this machine.
-type Cost struct {
-	Get  time.Duration `json:"get_nanos"`
-	Read time.Duration `json:"read_nanos"`
+	attached time.Duration
 }
 
 // Open loads what runs in the kernel, and measures what it costs. Nothing is attached to the process yet.
@@ -98,6 +79,13 @@ func (p *Probe) Lost() (Lost, error) { return p.programs.counted() }
 // Close detaches from the process, and removes everything from the kernel.
 func (p *Probe) Close() error { return errors.Join(p.detach(), p.reader.Close(), p.programs.close()) }
 
+// Attach begins to watch; what is seen waits for Watch.
+func (p *Probe) Attach() error {
+	err := p.attach()
+	p.attached = now()
+	return err
+}
+
 // attach begins a window. The ends of Gets come first, so that none that began is missed.
 func (p *Probe) attach() (err error) {
 	if err := p.programs.forget(); err != nil {
@@ -108,6 +96,17 @@ func (p *Probe) attach() (err error) {
 			err = errors.Join(refused(err), p.detach())
 		}
 	}()
+	if err := p.tracepoints(); err != nil {
+		return err
+	}
+	if err := p.uprobes(p.programs.exit, p.target.code.returns); err != nil {
+		return err
+	}
+	return p.uprobes(p.programs.entry, []uint64{p.target.code.entry})
+}
+
+// tracepoints attaches to the read calls.
+func (p *Probe) tracepoints() error {
 	for _, t := range []struct {
 		name    string
 		program *ebpf.Program
@@ -122,10 +121,7 @@ func (p *Probe) attach() (err error) {
 		}
 		p.links = append(p.links, l)
 	}
-	if err := p.uprobes(p.programs.exit, p.target.code.returns); err != nil {
-		return err
-	}
-	return p.uprobes(p.programs.entry, []uint64{p.target.code.entry})
+	return nil
 }
 
 // uprobes attaches a program to places in the process's binary.
@@ -196,11 +192,13 @@ type watching struct {
 // window watches for a part of a cycle, and leaves the process alone for the rest of it. With a share of 1, it stays
 // attached until ctx ends.
 func (w *watching) window(ctx context.Context) error {
-	if err := w.attach(); err != nil {
-		return err
+	if len(w.links) == 0 {
+		if err := w.Attach(); err != nil {
+			return err
+		}
 	}
 	began := time.Now()
-	w.on.Window(true, now())
+	w.on.Window(true, w.attached)
 	for w.gets, w.reads = 0, 0; ; {
 		length := time.Duration(w.share * float64(cycle))
 		end := began.Add(length)
@@ -399,4 +397,21 @@ func minTime(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// Possible is nil where processes can be watched, and else says what is missing.
+func Possible() error {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return refused(err)
+	}
+	if _, err := kernelOffsets(); err != nil {
+		return err
+	}
+	own := &Target{PID: os.Getpid(), Engine: subject.AllWatched()[0]}
+	p, err := open(own)
+	if err != nil {
+		return err
+	}
+	// The tracepoints; there is nothing to probe in this process.
+	return errors.Join(p.tracepoints(), p.Close())
 }

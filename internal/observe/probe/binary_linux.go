@@ -12,7 +12,6 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"sort"
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -29,37 +28,8 @@ const (
 // image is a Go binary as it runs in a process.
 type image struct {
 	file  *elf.File
-	path  string
-	info  *debug.BuildInfo
 	bias  uint64 // of addresses in memory over those in the file
 	table *gosym.Table
-}
-
-// functions finds the function of an address in memory.
-type functions struct {
-	bias  uint64
-	funcs []gosym.Func
-}
-
-func (f functions) name(address uint64) string {
-	at := address - f.bias
-	i := sort.Search(len(f.funcs), func(i int) bool { return f.funcs[i].Entry > at }) - 1
-	if i < 0 || at >= f.funcs[i].End {
-		return ""
-	}
-	return f.funcs[i].Name
-}
-
-// purpose is that of a read by its reader's stack.
-func (f functions) purpose(stack []uint64, of []subject.Purpose) string {
-	for _, p := range of {
-		for _, address := range stack {
-			if strings.HasPrefix(f.name(address), p.Function) {
-				return p.Name
-			}
-		}
-	}
-	return subject.ForOther
 }
 
 // inspect finds the engine in a process's binary and where its Gets begin and end.
@@ -73,7 +43,7 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 		return engine.Fail(engine.CodeUnsupported, "%s was not built by Go, so its engine is not found: what can be watched is listed by statelab engines", t)
 	}
 	t.Go, t.Main, t.Version = info.GoVersion, info.Main.Path, info.Main.Version
-	if err := t.findEngine(info, known); err != nil {
+	if err := t.findEngines(info, known); err != nil {
 		return err
 	}
 	var minor int
@@ -81,6 +51,12 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 		return engine.Fail(engine.CodeUnsupported, "%s was built with %s: Go 1.%d to 1.%d are known, so use a newer statelab, or build it with one of these", t,
 			info.GoVersion, firstGo, lastGo)
 	}
+	return t.Choose(t.candidates[0].engine.Engine)
+}
+
+// locate finds where the Gets of the engine begin and end.
+func (t *Target) locate() error {
+	path := t.proc("exe")
 	file, err := elf.Open(path)
 	if err != nil {
 		return fmt.Errorf("read the binary of %s: %w", t, err)
@@ -89,14 +65,15 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 	if file.Machine != elf.EM_X86_64 {
 		return engine.Fail(engine.CodeUnsupported, "%s runs on %v: only programs for amd64 can be watched", t, file.Machine)
 	}
-	i := image{file: file, path: path, info: info}
+	i := image{file: file}
 	if err := i.readFunctions(t.PID); err != nil {
 		return fmt.Errorf("find the functions of %s: %w", t, err)
 	}
 	t.code.functions = functions{i.bias, i.table.Funcs}
 	at := slices.IndexFunc(i.table.Funcs, func(f gosym.Func) bool { return f.Name == t.Engine.Get })
 	if at < 0 {
-		return engine.Fail(engine.CodeUnsupported, "%s holds %s %s, but not its function %s: this build cannot be watched", t, t.Engine.Module, t.Module, t.Engine.Get)
+		return engine.Fail(engine.CodeUnsupported, "%s holds %s %s, but not its function %s: this build cannot be watched", t, t.Engine.Module, t.Module,
+			t.Engine.Get)
 	}
 	if t.code.entry, t.code.returns, err = i.probes(i.table.Funcs[at]); err != nil {
 		return fmt.Errorf("find the returns of %s in %s: %w", t.Engine.Get, t, err)
@@ -104,8 +81,8 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 	return nil
 }
 
-// findEngine looks for the one engine among the modules of a binary.
-func (t *Target) findEngine(info *debug.BuildInfo, known []subject.Watched) error {
+// findEngines looks for engines among the modules of a binary.
+func (t *Target) findEngines(info *debug.BuildInfo, known []subject.Watched) error {
 	var others []string
 	for _, module := range info.Deps {
 		version := module.Version
@@ -125,7 +102,7 @@ func (t *Target) findEngine(info *debug.BuildInfo, known []subject.Watched) erro
 	}
 	switch {
 	case len(t.candidates) > 0:
-		return t.choose(t.candidates[0].engine.Engine)
+		return nil
 	case len(others) > 0:
 		return engine.Fail(engine.CodeUnsupported, "%s holds %s, a version that is not known here: use a newer statelab", t, strings.Join(others, " and "))
 	}

@@ -19,12 +19,6 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// candidate is an engine that a binary holds.
-type candidate struct {
-	engine  subject.Watched
-	version string
-}
-
 // Find is the process of a number, with the engine in it.
 func Find(pid int, known []subject.Watched) (*Target, error) {
 	t := &Target{PID: pid}
@@ -53,20 +47,17 @@ func Find(pid int, known []subject.Watched) (*Target, error) {
 	return t, nil
 }
 
-// String names the process.
-func (t *Target) String() string { return fmt.Sprintf("%s (pid %d)", t.Name, t.PID) }
-
 func (t *Target) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", t.PID, name) }
 
-// choose makes one of the binary's engines the one that is watched.
-func (t *Target) choose(name string) error {
+// Choose makes one of the binary's engines the one that is watched; Find takes the first.
+func (t *Target) Choose(name string) error {
 	for _, c := range t.candidates {
 		if c.engine.Engine == name {
 			t.Engine, t.Module = c.engine, c.version
-			return nil
+			return t.locate()
 		}
 	}
-	return fmt.Errorf("%s does not hold %s", t, name)
+	return engine.Fail(engine.CodeUnsupported, "%s holds no engine that reads a database of %s and can be watched", t, name)
 }
 
 // Named is the one process of a name: that of its command, its program's file or its first argument.

@@ -15,6 +15,10 @@
 package probe
 
 import (
+	"debug/gosym"
+	"fmt"
+	"sort"
+	"strings"
 	"time"
 
 	"github.com/statelab/statelab/internal/subject"
@@ -81,3 +85,67 @@ type Read struct {
 
 // Lost counts what could not be reported because the reader was too slow.
 type Lost struct{ Gets, Reads uint64 }
+
+// candidate is an engine that a binary holds.
+type candidate struct {
+	engine  subject.Watched
+	version string
+}
+
+// functions finds the function of an address in memory.
+type functions struct {
+	bias  uint64
+	funcs []gosym.Func
+}
+
+func (f functions) name(address uint64) string {
+	at := address - f.bias
+	i := sort.Search(len(f.funcs), func(i int) bool { return f.funcs[i].Entry > at }) - 1
+	if i < 0 || at >= f.funcs[i].End {
+		return ""
+	}
+	return f.funcs[i].Name
+}
+
+// purpose is that of a read by its reader's stack.
+func (f functions) purpose(stack []uint64, of []subject.Purpose) string {
+	for _, p := range of {
+		for _, address := range stack {
+			if strings.HasPrefix(f.name(address), p.Function) {
+				return p.Name
+			}
+		}
+	}
+	return subject.ForOther
+}
+
+// Engines are the names of all engines in the binary that can be watched.
+func (t *Target) Engines() (names []string) {
+	for _, c := range t.candidates {
+		names = append(names, c.engine.Engine)
+	}
+	return names
+}
+
+// String names the process.
+func (t *Target) String() string { return fmt.Sprintf("%s (pid %d)", t.Name, t.PID) }
+
+// MostOfCore is the share of a processor that watching may take from the process, unless another share of
+// time is asked for.
+const MostOfCore = 0.02
+
+// Events are what a Probe reports, from one goroutine.
+type Events interface {
+	Get(*Get)
+	Read(*Read)
+	// Window begins or ends a stretch of time in which every Get is seen.
+	Window(open bool, at time.Duration)
+	// Second comes about once a second.
+	Second() error
+}
+
+// Cost is what an event takes of the process, as measured on this machine.
+type Cost struct {
+	Get  time.Duration `json:"get_nanos"`
+	Read time.Duration `json:"read_nanos"`
+}

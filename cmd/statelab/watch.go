@@ -1,0 +1,252 @@
+package main
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/explain/promexport"
+	"github.com/statelab/statelab/internal/explain/watched"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// watchFlags are the flags of watch as typed.
+type watchFlags struct {
+	pid                                experiment.Int
+	seconds                            experiment.Float
+	sample                             experiment.Float
+	cache                              setting.Value[setting.CacheSize]
+	whatIf                             setting.Value[setting.CacheSize]
+	name, out, traceOut, keep, metrics string
+	force, json                        bool
+}
+
+func (a *app) watchVerb() *cobra.Command {
+	f := new(watchFlags)
+	cmd := &cobra.Command{
+		Use:   "watch [DIR] [--pid N | --name NAME]",
+		Short: "Watch what a running node reads, without changing or restarting it",
+		Long: `Watch attaches to a running process that uses Pebble, by means of the kernel (eBPF),
+and tells what its Gets read, who asks, and what another cache would read of the same
+Gets. The process is named by its number, by its name, or by the database that it has
+open. Nothing is written to it or to its database; Ctrl-C ends with the answer so far.
+It needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
+
+  sudo statelab watch --name geth --seconds 60
+  sudo statelab watch /var/lib/geth/geth/chaindata --out W
+  sudo statelab watch --pid 4242 --trace-out T     (then statelab simulate T --cache 1GiB,8GiB)
+  statelab compare W1 W2                           (before and after a change of its flags)`,
+	}
+	flag := cmd.Flags()
+	setting.Var(flag, &f.pid, setting.Int(0, 1<<22, "4242"), "pid", "0", "number of the process")
+	flag.StringVar(&f.name, "name", "", "name of the process")
+	setting.Var(flag, &f.seconds, setting.Seconds(0, 30*24*3600, "60"), "seconds", "60", "how long to watch; 0: until Ctrl-C")
+	setting.Var(flag, &f.sample, setting.Share, "sample", "0%",
+		"part of the time in which all Gets are watched; 0%: as much as takes at most 2 % of a processor from the process")
+	setting.Var(flag, &f.cache, setting.Cache, "cache", "", "size of the process's block cache (default: from the OPTIONS file of its database)")
+	setting.ListVar(flag, &f.whatIf, setting.Cache, "what-if", "", "cache sizes to simulate (default: half, twice and four times the present one)")
+	flag.StringVar(&f.traceOut, "trace-out", "", "write the block accesses of the Gets to this file, for simulate; it holds no keys")
+	flag.StringVar(&f.keep, "keep-keys", "", "write the keys of the Gets to this file, in hexadecimal, one a line")
+	flag.StringVar(&f.out, "out", "", "new folder for what was seen: its page (report.html), JSON, series and latencies")
+	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it watches, at :PORT for this machine only, or at HOST:PORT")
+	flag.BoolVar(&f.force, "force", false, "replace the files of --trace-out and --keep-keys if they exist")
+	flag.BoolVar(&f.json, "json", false, "print JSON")
+	return a.checked(cmd, func(m *mistakes, args []string) error { return a.watch(f, m, args) })
+}
+
+func (a *app) watch(f *watchFlags, m *mistakes, args []string) error {
+	ways := len(args)
+	if f.pid.V() > 0 {
+		ways++
+	}
+	if f.name != "" {
+		ways++
+	}
+	if ways != 1 {
+		m.add("name one process: --pid 4242, --name geth, or the database that it has open")
+	}
+	m.answerFolder(f.out)
+	if f.traceOut != "" {
+		m.newFile("--trace-out: ", f.traceOut, &f.force)
+	}
+	if f.keep != "" {
+		m.newFile("--keep-keys: ", f.keep, &f.force)
+	}
+	given := int64(0)
+	if f.cache.Given() {
+		given = f.cache.V().Bytes
+	}
+	options := watch.Options{Seconds: f.seconds.V(), Share: f.sample.V()}
+	for i, size := range f.whatIf.All() {
+		if size.Share > 0 {
+			m.add("--what-if: %s: write a size such as 4GiB", f.whatIf.Texts()[i])
+		}
+		options.Sizes = append(options.Sizes, size.Bytes)
+	}
+	if f.metrics != "" {
+		f.metrics = m.listenAddress("metrics", f.metrics)
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	target, err := f.target(args)
+	if err != nil {
+		return err
+	}
+	seen, err := a.look(f, target, args, given, options)
+	if err != nil {
+		return err
+	}
+	return a.tellWatch(f, seen)
+}
+
+// target is the process that the flags name.
+func (f *watchFlags) target(args []string) (t *probe.Target, err error) {
+	pid := f.pid.V()
+	switch {
+	case f.name != "":
+		pid, err = probe.Named(f.name)
+	case len(args) > 0:
+		pid, err = probe.With(args[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return probe.Find(pid, subject.AllWatched())
+}
+
+// look attaches to the process and watches it.
+func (a *app) look(f *watchFlags, t *probe.Target, args []string, given int64, o watch.Options) (seen *watch.Seen, err error) {
+	p := a.progress()
+	defer p.Done()
+	tell := func(e result.Event) { p.Tell("", e) }
+	// Which of several engines it is, its database tells; a process with one is watched before it opens it.
+	dir := ""
+	several := len(t.Engines()) > 1
+	find := func() error {
+		if len(args) > 0 {
+			dir, err = filepath.EvalSymlinks(absolute(args[0]))
+		} else {
+			dir, err = watch.Database(a.ctx, t, tell)
+		}
+		return err
+	}
+	if several {
+		if err := find(); err != nil {
+			return nil, err
+		}
+		of, err := dbformat.Recognise(dir)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.Choose(of.Engine); err != nil {
+			return nil, err
+		}
+	}
+	attached, err := probe.Open(t)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, attached.Close()) }()
+	if err := attached.Attach(); err != nil {
+		return nil, err
+	}
+	if !several {
+		if err := find(); err != nil {
+			return nil, err
+		}
+	}
+	if f.metrics != "" {
+		a.live = promexport.NewLive("watch")
+		stop, address, err := a.live.Serve(f.metrics)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		p.Say("metrics: http://%s/metrics", address)
+	}
+	o.Tell = tell
+	o.Tick = func(tick result.Tick) {
+		if f.seconds.V() == 0 || tick.Seconds < f.seconds.V() {
+			p.Say("%s", watched.Second(tick))
+		}
+		if a.live != nil {
+			a.live.Observe(result.Event{Phase: watch.Phase, Tick: &tick})
+		}
+	}
+	seen, err = watch.Traffic(a.ctx, t, attached, dir, watch.LayoutOf(t.Engine.Engine, dir), watch.CacheOf(t, dir, given), o)
+	return seen, err
+}
+
+// tellWatch stores what was seen, and prints it.
+func (a *app) tellWatch(f *watchFlags, seen *watch.Seen) error {
+	if f.traceOut != "" {
+		if seen.Trace == nil {
+			return fmt.Errorf("--trace-out: there is no trace: %s", cmp.Or(seen.Watch.Why["block_accesses_per_get"], "no Get was seen"))
+		}
+		err := output.Write(f.traceOut, replaces(&f.force), func(file *os.File) error {
+			_, err := file.Write(seen.Trace)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if f.keep != "" {
+		var lines strings.Builder
+		for _, k := range seen.Keys {
+			lines.WriteString(hex.EncodeToString(k.Key) + "\n")
+		}
+		err := output.Write(f.keep, replaces(&f.force), func(file *os.File) error {
+			_, err := file.WriteString(lines.String())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if f.out == "" {
+		seen.Watch.Schema, seen.Watch.Command = result.WatchSchema, a.command()
+		answer := watched.Watched{Watch: &seen.Watch, Series: seen.Ticks}
+		if f.json {
+			return a.printJSON(answer.JSON())
+		}
+		return answer.Text(a.stdout)
+	}
+	tidy, err := output.MakeFolder(f.out)
+	if err != nil {
+		return usage("--out: %v", err)
+	}
+	dir := absolute(f.out)
+	if err := errors.Join(seen.Write(dir, a.command()), tidy()); err != nil {
+		return err
+	}
+	return a.explain(f.json, "", dir)
+}
+
+// watchable says what of an engine can be watched here; possible is what probe.Possible says.
+func watchable(name string, possible error) string {
+	for _, w := range subject.AllWatched() {
+		if w.Engine != name {
+			continue
+		}
+		if possible != nil {
+			return "not here: " + possible.Error()
+		}
+		return "in processes that Go built with " + w.Module + " " + strings.Join(w.Versions, "*, ") + "*"
+	}
+	return ""
+}

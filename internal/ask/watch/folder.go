@@ -1,0 +1,110 @@
+package watch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/result"
+)
+
+// CacheOf is the block cache of a process, from the OPTIONS file that it wrote when it opened its database; given is what
+// the user says instead, 0: nothing.
+func CacheOf(t *probe.Target, dir string, given int64) Cache {
+	const unknown = "the size of its cache is not known (%s): name it with --cache"
+	var settings advise.Settings
+	name, err := optionsfile.Newest(dir)
+	switch {
+	case err == nil && name == "":
+		err = errors.New("there is no OPTIONS file")
+	case err == nil:
+		var file *os.File
+		if file, err = os.Open(filepath.Join(dir, name)); err == nil {
+			settings, err = advise.ParseOptions(file)
+			err = errors.Join(err, file.Close())
+		}
+	}
+	reserve := func(int64) int64 { return predict.OpenReserve } // of a process that only reads
+	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)
+	if err == nil && !readOnly {
+		// What a node that does not write at this moment has in its cache: one memtable, and one that waits to be used again.
+		tables := settings.MemTables(advise.Writes{Known: true, BytesPerSecond: 1})
+		reserve = tables.Reserved
+	}
+	c := Cache{Reserve: reserve}
+	switch {
+	case given > 0:
+		c.Bytes, c.Source = given, "--cache"
+	case err != nil:
+		c.Absent = fmt.Sprintf(unknown, err)
+	case readOnly:
+		c.Absent = fmt.Sprintf(unknown, name+" is older than the process, which has opened the database for reading only")
+	default:
+		c.Bytes, c.Source = settings.CacheBytes, name
+	}
+	c.Reserved = reserve(c.Bytes)
+	return c
+}
+
+// olderThan reports whether a file was written before the process began.
+func olderThan(path string, t *probe.Target) bool {
+	info, err := os.Stat(path)
+	process, err2 := os.Stat(fmt.Sprintf("/proc/%d", t.PID))
+	const granularity = time.Second // of both times
+	return err == nil && err2 == nil && info.ModTime().Add(granularity).Before(process.ModTime())
+}
+
+// Write writes the folder of a watch: watch.json, and the files of a run with the same figures.
+func (s *Seen) Write(dir string, command []string) error {
+	s.Watch.Command = command
+	run := s.run(command)
+	var series bytes.Buffer
+	for _, t := range s.Ticks {
+		if err := json.NewEncoder(&series).Encode(t); err != nil {
+			return err
+		}
+	}
+	ended := s.Watch.Started.Add(time.Duration(s.Watch.Seconds * float64(time.Second)))
+	return errors.Join(
+		result.WriteWatch(dir, &s.Watch),
+		result.WriteRun(dir, run),
+		os.WriteFile(filepath.Join(dir, result.SeriesFile), series.Bytes(), 0o644),
+		output.Write(filepath.Join(dir, result.LatencyFile), output.Anything, func(file *os.File) error {
+			return measure.WriteLog(file, s.Watch.Started, []measure.LogEntry{{Start: s.Watch.Started, End: ended, Durations: s.Latency}})
+		}))
+}
+
+// run has the figures of a watch under the names of a measured run.
+func (s *Seen) run(command []string) *result.Run {
+	w := &s.Watch
+	levels := map[string]float64{}
+	for name, n := range w.BlockReadsByLevel {
+		levels[name] = float64(n) / float64(max(1, w.Gets))
+	}
+	run := &result.Run{Status: result.OK, Verb: "watch", Started: w.Started, Command: command,
+		Engine:   result.Engine{Name: w.Process.Engine, Version: w.Process.EngineVersion, Options: map[string]string{}},
+		Workload: result.Workload{Name: "watched", KeyOrder: "foreign"},
+		Cache:    result.Cache{Requested: w.Cache.Source, Effective: w.Cache.Bytes}, PageCache: "asis", Host: host.Facts(w.Process.Database),
+		Database: result.Database{Dir: w.Process.Database, Written: "foreign"},
+		Phases:   []result.Phase{{Name: Phase, Seconds: w.Watched, Ops: w.Gets, Reads: w.BlockReads}},
+		Figures: result.Figures{Gets: w.Gets, Found: w.Found, Missing: w.Missing, FailedGets: w.Failed, Seconds: w.Watched, GetsPerSecond: w.Rate,
+			BlockReadsPerGet: w.BlockReadsPerGet, BlockReadsPerGetByType: w.BlockReadsPerGetByType, BlockReadsPerGetByLevel: levels,
+			BlockAccessesPerGet: w.BlockAccessesPerGet, HitRate: w.HitRate, BlockReadBytesPerGet: w.BlockReadBytesPerGet, ServiceNanos: w.ServiceNanos},
+		Absent: w.Why, Warnings: slices.Clone(w.Warnings)}
+	if w.Process.Go != "" {
+		run.Host.Go = w.Process.Go
+	}
+	return run
+}

@@ -1,0 +1,234 @@
+// Package watched explains what a running process read (statelab watch): as text, as a page and as JSON.
+//
+// Non-goals: watching (ask/watch).
+package watched
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// Watched is a folder that statelab watch wrote, or what it prints.
+type Watched struct {
+	*result.Watch
+	Series []result.Tick
+}
+
+// Read reads a folder that holds watch.json.
+func Read(dir string) (Watched, error) {
+	w, err := result.ReadWatch(dir)
+	if err != nil {
+		return Watched{}, err
+	}
+	series, err := result.ReadSeries(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return Watched{w, series}, err
+}
+
+// JSON is what the folder says, for a program.
+func (w Watched) JSON() any { return w.Watch }
+
+const textWidth = 80
+
+// Answer is what was asked: what the process reads, and what another cache would bring.
+func (w Watched) Answer() string {
+	p := w.Process
+	program := cmp.Or(p.Name, p.Program)
+	if strings.HasPrefix(p.Version, "v") && !strings.Contains(p.Version, "-") {
+		program += " " + strings.TrimPrefix(p.Version, "v")
+	}
+	if w.Gets == 0 || w.BlockReadsPerGet == nil {
+		return fmt.Sprintf("%s (pid %d) made no Get in %s s.", program, p.PID, unit.Significant(w.Watched, 2))
+	}
+	text := fmt.Sprintf("%s (pid %d) made %s Gets a second: %s block reads per Get", program, p.PID, view.ShortCount(w.Rate), view.PerGet(*w.BlockReadsPerGet))
+	if hit := view.At(w.HitRate, "all"); hit != nil {
+		text += fmt.Sprintf(", %s of the block accesses from its cache", view.Percent(100**hit))
+		if w.Cache.Bytes > 0 {
+			text += " of " + view.ShortBytes(w.Cache.Bytes)
+		}
+	}
+	text += "."
+	if others := w.others(); others != "" {
+		text += " " + others
+	}
+	return text
+}
+
+// others are the next larger and the next smaller cache that were simulated.
+func (w Watched) others() string {
+	var larger, smaller string
+	for _, s := range w.WhatIf {
+		words := view.ShortBytes(s.CacheBytes) + " it would be " + within(s)
+		switch {
+		case s.CacheBytes < w.Cache.Bytes:
+			smaller = words
+		case larger == "":
+			larger = words
+		}
+	}
+	switch {
+	case larger != "" && smaller != "":
+		return "With " + larger + ", with " + strings.Replace(smaller, " it would be", "", 1) + "."
+	case larger+smaller != "":
+		return "With " + larger + smaller + "."
+	}
+	return ""
+}
+
+// within is a simulated figure, with its range where that is wider than what is printed.
+func within(s result.WatchSimulated) string {
+	low, high := view.PerGet(s.Low), view.PerGet(s.High)
+	if low == high {
+		return high
+	}
+	return low + " to " + high
+}
+
+// proof compares the simulated reads at the present size with those that were seen.
+func (w Watched) proof() string {
+	if w.Simulated == nil || w.BlockReadsPerGet == nil {
+		return "No other cache was simulated: " + cmp.Or(w.Why["simulated"], w.Why["block_accesses_per_get"], "no Get was seen") + "."
+	}
+	seen, simulated := *w.BlockReadsPerGet, w.Simulated.BlockReadsPerGet
+	text := fmt.Sprintf("Simulated at the present size: %s block reads per Get; seen: %s", view.PerGet(simulated), view.PerGet(seen))
+	if seen > 0 {
+		text += fmt.Sprintf(" (%+.1f %%)", 100*(simulated/seen-1))
+	}
+	return text + ". Reads of compactions and iterators, which share the cache, are not simulated."
+}
+
+// sources tells for what tables are read.
+func (w Watched) sources() string {
+	all := 0.0
+	for _, r := range w.Reads {
+		all += r.PerSecond
+	}
+	if all == 0 {
+		return "No table was read."
+	}
+	return fmt.Sprintf("Of %s table reads a second, %s.", view.ShortCount(all), view.List(w.Reads, func(r result.WatchedReads) string {
+		return fmt.Sprintf("%s are for %s", view.ShortCount(r.PerSecond), r.Purpose)
+	}))
+}
+
+// skew tells how the Gets spread over the keys.
+func (w Watched) skew() string {
+	if len(w.Tenths) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("The tenth of the %s keys that is asked for most gets %s of the Gets", unit.Count(w.DistinctKeys), view.Percent(100*w.Tenths[0]))
+	if w.WorkingSetBytes != nil {
+		text += fmt.Sprintf("; the blocks of all Gets take %s", view.ShortBytes(*w.WorkingSetBytes))
+	}
+	return text + "."
+}
+
+// method tells how much was seen and what that took.
+func (w Watched) method() string {
+	text := fmt.Sprintf("Seen: %s Gets in %s s", unit.Count(w.Gets), unit.Significant(w.Watched, 3))
+	if w.Watched < 0.95*w.Seconds {
+		text += fmt.Sprintf(", spread over %s s", unit.Significant(w.Seconds, 3))
+	}
+	return text + fmt.Sprintf("; %s events lost. Watching took about %s of one processor (%s a Get).",
+		unit.Count(w.Lost.Gets+w.Lost.Reads), view.Percent(100*w.Cost.Core), view.Nanos(float64(w.Cost.GetNanos)))
+}
+
+// Text writes the answer for a terminal.
+func (w Watched) Text(to io.Writer) error {
+	out := view.NewText(to, textWidth)
+	out.Wrap(w.Answer(), "")
+	for _, warning := range w.Warnings {
+		out.Warnings([]view.Warning{{Text: warning.Text, Remedy: warning.Remedy}})
+	}
+	out.Line("")
+	out.Table(w.keys())
+	out.Line("")
+	for _, text := range []string{w.sources(), w.skew(), w.proof(), w.method()} {
+		if text != "" {
+			out.Wrap(text, "")
+		}
+	}
+	return out.Flush()
+}
+
+func (w Watched) keys() view.Table {
+	return view.TableOf(w.Keys, nil,
+		view.Words("keys", func(k result.WatchedKeys) string { return k.Kind }),
+		view.Figure("Gets", "per s", view.ShortCount, func(k result.WatchedKeys) float64 { return k.Rate }),
+		view.Figure("absent", "%", nil, func(k result.WatchedKeys) float64 { return 100 * k.Absent }),
+		view.Optional("tables", "/Get", nil, func(k result.WatchedKeys) *float64 { return k.TablesPerGet }),
+		view.Optional("accesses", "/Get", nil, func(k result.WatchedKeys) *float64 { return k.BlockAccessesPerGet }),
+		view.Figure("reads", "/Get", view.PerGet, func(k result.WatchedKeys) float64 { return k.BlockReadsPerGet }),
+		view.Figure("p50", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P50) }).In(view.Micros),
+		view.Figure("p99", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P99) }).In(view.Micros))
+}
+
+// Page is what a browser shows.
+func (w Watched) Page() *view.Page {
+	page := &view.Page{Title: "Statelab: what a running process reads"}
+	page.Answer("", w.Answer())
+	for _, warning := range w.Warnings {
+		page.Warnings = append(page.Warnings, view.Warning{Text: warning.Text, Remedy: warning.Remedy})
+	}
+	p := w.Process
+	page.Cards = []view.Card{{Name: "process", Facts: view.Known([][2]string{{"program", p.Program + " " + p.Version}, {"engine", p.Engine + " " + p.EngineVersion},
+		{"database", p.Database}, {"cache", view.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
+	const method = "watching-a-node.md"
+	page.Add("Who asks", view.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(), Note: w.skew()})
+	page.Add("What is read", view.Block{Title: "Reads of tables by purpose", Method: method, Note: w.sources(), Table: view.TableOf(w.Reads, nil,
+		view.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
+		view.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
+		view.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))})
+	page.Add("What another cache would read", view.Block{Title: "Block reads per Get by cache size", Method: method, Note: w.proof(), Table: w.caches()})
+	page.Add("Over time", view.Block{Title: "Gets and block reads", Method: method, Chart: w.series(), Note: w.method()})
+	page.Add("Watch it again", view.Block{Title: "Command", Method: method, Pre: view.Shell(w.Command)})
+	return page
+}
+
+func (w Watched) caches() view.Table {
+	rows := append([]result.WatchSimulated{}, w.WhatIf...)
+	if w.Simulated != nil {
+		rows = append([]result.WatchSimulated{*w.Simulated}, rows...)
+	}
+	return view.TableOf(rows, nil,
+		view.Words("cache", func(s result.WatchSimulated) string { return view.ShortBytes(s.CacheBytes) }),
+		view.Figure("block reads", "/Get", view.PerGet, func(s result.WatchSimulated) float64 { return s.BlockReadsPerGet }),
+		view.Figure("least", "/Get", view.PerGet, func(s result.WatchSimulated) float64 { return s.Low }),
+		view.Figure("most", "/Get", view.PerGet, func(s result.WatchSimulated) float64 { return s.High }),
+		view.Figure("hit rate", "%", nil, func(s result.WatchSimulated) float64 { return 100 * s.HitRate }))
+}
+
+func (w Watched) series() *view.Chart {
+	chart := view.NewChart("Gets a second and block reads per Get over time", view.Linear("seconds", view.AsCount), view.Linear("Gets a second", view.AsCount),
+		view.Linear("block reads per Get", view.AsCount))
+	var gets, reads view.XYs
+	for _, t := range w.Series {
+		gets = append(gets, view.XY{X: t.Seconds, Y: t.OpsPerSecond})
+		if t.BlockReadsPerOp != nil {
+			reads = append(reads, view.XY{X: t.Seconds, Y: *t.BlockReadsPerOp})
+		}
+	}
+	chart.Panels[0].Line("Gets", gets, view.CurveStyle(0))
+	chart.Panels[1].Line("block reads", reads, view.CurveStyle(1))
+	return chart.OrNil()
+}
+
+// Second is a line about one second, while it is watched.
+func Second(t result.Tick) string {
+	text := fmt.Sprintf("%4.0f s  %s Gets/s", t.Seconds, view.ShortCount(t.OpsPerSecond))
+	if t.BlockReadsPerOp != nil {
+		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", view.PerGet(*t.BlockReadsPerOp), view.ShortNanos(float64(t.P50)),
+			view.ShortNanos(float64(t.P99)))
+	}
+	return text
+}

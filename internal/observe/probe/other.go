@@ -1,0 +1,60 @@
+//go:build !linux
+
+package probe
+
+import (
+	"context"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/subject"
+)
+
+var errNeedsLinux = engine.Fail(engine.CodeUnsupported, "a running process can only be watched on Linux")
+
+// Find needs Linux.
+func Find(int, []subject.Watched) (*Target, error) { return nil, errNeedsLinux }
+
+// Named needs Linux.
+func Named(string) (int, error) { return 0, errNeedsLinux }
+
+// With needs Linux.
+func With(string) (int, error) { return 0, errNeedsLinux }
+
+// Possible needs Linux.
+func Possible() error { return errNeedsLinux }
+
+// Probe needs Linux.
+type Probe struct{}
+
+// Open needs Linux.
+func Open(*Target) (*Probe, error) { return nil, errNeedsLinux }
+
+// Attach needs Linux.
+func (*Probe) Attach() error { return errNeedsLinux }
+
+// Watch needs Linux.
+func (*Probe) Watch(context.Context, float64, Events) error { return errNeedsLinux }
+
+// Lost needs Linux.
+func (*Probe) Lost() (Lost, error) { return Lost{}, errNeedsLinux }
+
+// Cost needs Linux.
+func (*Probe) Cost() Cost { return Cost{} }
+
+// Close needs Linux.
+func (*Probe) Close() error { return nil }
+
+// Databases needs Linux.
+func (t *Target) Databases() []string { return nil }
+
+// Path needs Linux.
+func (t *Target) Path(path string) string { return path }
+
+// PathOf needs Linux.
+func (t *Target) PathOf(int) string { return "" }
+
+// Alive needs Linux.
+func (t *Target) Alive() bool { return false }
+
+// Choose needs Linux.
+func (t *Target) Choose(string) error { return errNeedsLinux }
