@@ -209,8 +209,8 @@ func (w Watched) caches() view.Table {
 }
 
 func (w Watched) series() *view.Chart {
-	chart := view.NewChart("Gets a second and block reads per Get over time", view.Linear("seconds", view.AsCount), view.Linear("Gets a second", view.AsCount),
-		view.Linear("block reads per Get", view.AsCount))
+	chart := view.NewChart("Gets a second and block reads per Get over time", view.Linear("seconds", view.AsCount),
+		view.Linear("Gets a second", view.AsCount), view.Linear("block reads per Get", view.AsCount))
 	var gets, reads view.XYs
 	for _, t := range w.Series {
 		gets = append(gets, view.XY{X: t.Seconds, Y: t.OpsPerSecond})
