@@ -181,8 +181,8 @@ func (w Watched) Page() *view.Page {
 		page.Warnings = append(page.Warnings, view.Warning{Text: warning.Text, Remedy: warning.Remedy})
 	}
 	p := w.Process
-	page.Cards = []view.Card{{Name: "process", Facts: view.Known([][2]string{{"program", p.Program + " " + p.Version}, {"engine", p.Engine + " " + p.EngineVersion},
-		{"database", p.Database}, {"cache", view.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
+	page.Cards = []view.Card{{Name: "process", Facts: view.Known([][2]string{{"program", p.Program + " " + p.Version},
+		{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database}, {"cache", view.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
 	const method = "watching-a-node.md"
 	page.Add("Who asks", view.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(), Note: w.skew()})
 	page.Add("What is read", view.Block{Title: "Reads of tables by purpose", Method: method, Note: w.sources(), Table: view.TableOf(w.Reads, nil,
