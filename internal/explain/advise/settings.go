@@ -8,6 +8,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Settings are those of a node that decide how its cache is shared out.
@@ -150,4 +153,125 @@ func (m MemTables) Total(blockBytes int64) int64 {
 		return blockBytes + live*maxMemTableBytes
 	}
 	return total
+}
+
+// Disk is what a probe of random reads found.
+type Disk struct {
+	Points []ProbePoint `json:"points,omitempty"` // by reads in flight
+	Absent string       `json:"absent,omitempty"` // why there are none
+}
+
+// ProbePoint is what the disk gives to so many reads in flight.
+type ProbePoint struct {
+	InFlight       int     `json:"in_flight"`
+	ReadsPerSecond float64 `json:"reads_per_second"`
+	MeanNanos      float64 `json:"mean_ns"`
+	P99Nanos       int64   `json:"p99_ns"`
+}
+
+// most is the point of the most reads a second.
+func (d Disk) most() (best ProbePoint) {
+	for _, p := range d.Points {
+		if p.ReadsPerSecond > best.ReadsPerSecond {
+			best = p
+		}
+	}
+	return best
+}
+
+// feeding is the first point that gives so many reads a second; the one that
+// gives most where none does.
+func (d Disk) feeding(readsPerSecond float64) ProbePoint {
+	for _, p := range d.Points {
+		if p.ReadsPerSecond >= readsPerSecond {
+			return p
+		}
+	}
+	return d.most()
+}
+
+// The share of a disk's reads from which it is close, and beyond, its limit:
+// queues grow long before all of it is used.
+const (
+	closeToLimit = 0.5
+	atLimit      = 1.0
+)
+
+// verdict says whether the disk can give so many reads a second.
+func (d Disk) verdict(readsPerSecond float64) string {
+	p := d.feeding(readsPerSecond)
+	if most := d.most(); readsPerSecond > closeToLimit*p.ReadsPerSecond && most.ReadsPerSecond > p.ReadsPerSecond {
+		p = most
+	}
+	needs := fmt.Sprintf("needs %s reads/s of this disk's %s at %d in flight", unit.ShortCount(readsPerSecond), unit.ShortCount(p.ReadsPerSecond), p.InFlight)
+	switch share := readsPerSecond / p.ReadsPerSecond; {
+	case share > atLimit:
+		return needs + ": the disk is the limit"
+	case share > closeToLimit:
+		return needs + ": close to the disk's limit"
+	}
+	return needs + ": not the disk"
+}
+
+// latency is the device time of a Get: its block reads follow one another.
+func (d Disk) latency(readsPerGet, readsPerSecond float64) time.Duration {
+	return time.Duration(math.Round(readsPerGet * d.feeding(readsPerSecond).MeanNanos))
+}
+
+// Share is one use of the memory.
+type Share struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+const pageCacheShare = "left for the page cache"
+
+// tableBytes is what an open table takes beside the cache: 2 to 3 KB of the Go
+// heap were measured, and the kernel's file is as much again
+// (docs/choosing-a-cache.md).
+const tableBytes = 8 << 10
+
+// leastCache is the smallest cache that is ever recommended.
+const leastCache = 1 << 16
+
+// MostCache is the largest cache of a database inside a budget of memory for
+// it, and for what the client's flags give to its other caches.
+func MostCache(client Client, budgetBytes int64, tables int) int64 {
+	left := budgetBytes - tableBytes*int64(tables)
+	if client == Geth {
+		left = gethMost(left)
+	}
+	return max(left, leastCache)
+}
+
+// LeastMemory is the smallest budget in which the client can run with so many tables, in
+// bytes.
+func LeastMemory(client Client, tables int) int64 {
+	least := int64(leastCache)
+	if client == Geth {
+		s := gethSetting(0, 1, 0, MemTables{})
+		least = s.CacheBytes + s.OtherCacheBytes
+	}
+	return least + tableBytes*int64(tables)
+}
+
+// shares divides a budget; without one the page cache is whatever is left of
+// the machine, and not told.
+func shares(s Setting, tables int, budgetBytes int64) []Share {
+	list := []Share{
+		{"cache, for blocks", s.BlockCacheBytes},
+		{"cache, for memtables", s.CacheBytes - s.BlockCacheBytes},
+	}
+	if s.OtherCacheBytes > 0 {
+		list = append(list, Share{"geth's other caches", s.OtherCacheBytes})
+	}
+	list = append(list, Share{"open tables", tableBytes * int64(tables)})
+	if budgetBytes > 0 {
+		rest := budgetBytes
+		for _, share := range list {
+			rest -= share.Bytes
+		}
+		list = append(list, Share{pageCacheShare, max(rest, 0)})
+	}
+	return list
 }

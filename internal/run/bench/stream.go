@@ -1,12 +1,18 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"hash/maphash"
+	"os"
+	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/run/session"
 )
@@ -104,4 +110,165 @@ func streamKeys(ctx context.Context, e engine.Engine, spec *Spec) (*keyset, erro
 	}
 	choice.Keys = found.len()
 	return &keyset{choice: choice, sample: found}, nil
+}
+
+// played are the keys of an access list, in order; after the last comes the first again.
+type played struct {
+	*sample
+	order  []uint32 // of keys
+	absent []bool   // by key
+	warm   uint64   // Gets before those that count
+}
+
+// readPlayed resolves the list of spec to keys of the database that reader reads.
+func readPlayed(reader engine.Reader, spec *Spec) (*played, error) {
+	file, err := os.Open(spec.AccessList)
+	if err != nil {
+		return nil, fmt.Errorf("open the access list: %w", err)
+	}
+	list, err := accesses.OpenContainer(file, spec.AccessList)
+	if err != nil {
+		return nil, err
+	}
+	defer list.Close() // it is only read
+	p := &played{sample: &sample{seed: maphash.MakeSeed()}, warm: spec.WarmupGets}
+	known := map[string]uint32{}
+	var value []byte
+	get := func(key []byte) ([]byte, bool, error) {
+		got, found, err := reader.Get(key, value[:0])
+		value = got
+		return got, found, err
+	}
+	err = accesses.Keys(spec.KeyScheme, get, list, func(key []byte, found bool) error {
+		i, seen := known[string(key)]
+		if !seen {
+			if len(p.bytes)+len(key) > maxSampleBytes {
+				return fmt.Errorf("the list asks for more than %d MiB of different keys: use one of fewer blocks", maxSampleBytes>>20)
+			}
+			i = uint32(len(p.ends))
+			known[string(bytes.Clone(key))] = i
+			p.bytes = append(p.bytes, key...)
+			p.ends, p.absent, p.longest = append(p.ends, uint32(len(p.bytes))), append(p.absent, !found), max(p.longest, len(key))
+		}
+		p.order = append(p.order, i)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", spec.AccessList, err)
+	}
+	if len(p.order) == 0 {
+		return nil, errors.New(spec.AccessList + ": no block accesses anything")
+	}
+	p.seen = make([]atomic.Uint64, len(p.ends))
+	return p, nil
+}
+
+// playing plays a worker's share: the workers take turns.
+type playing struct {
+	*played
+	at, step uint64
+}
+
+func (p *played) source(phase, worker, threads int) *playing {
+	at := uint64(worker)
+	if phase == workload.MeasurePhase {
+		at += p.warm
+	}
+	return &playing{played: p, at: at, step: uint64(threads)}
+}
+
+func (p *playing) next(c *choice) {
+	i := p.order[p.at%uint64(len(p.order))]
+	p.at += p.step
+	c.key, c.index, c.absent = p.key(uint64(i)), uint64(i), p.absent[i]
+}
+
+func (p *playing) check(asked *choice, value []byte) error {
+	return (&sampled{sample: p.sample}).check(asked, value)
+}
+
+func (p *playing) mayExist() bool { return false }
+
+func playedKeys(reader engine.Reader, spec *Spec, choice workload.Choice) (*keyset, error) {
+	p, err := readPlayed(reader, spec)
+	if err != nil {
+		return nil, err
+	}
+	choice.Keys = p.len()
+	return &keyset{choice: choice, sample: p.sample, played: p, threads: spec.Threads}, nil
+}
+
+// accesses learns how many blocks of each type a Get needs. Some engines count
+// them. Else, since they do not depend on the cache, a cache that admits nothing
+// shows every access as a block read.
+func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
+	if len(r.spec.Accesses) > 0 {
+		r.hitRates(r.spec.Accesses, m)
+		return nil
+	}
+	if counted := m.Subject.Accesses; counted != nil && m.gets > 0 {
+		found := map[string]float64{}
+		for _, kind := range engine.BlockTypes() {
+			if n := counted[kind]; n > 0 {
+				found[kind.String()] = float64(n) / float64(m.gets)
+			}
+		}
+		r.hitRates(found, m)
+		return nil
+	}
+	if !r.engine.Info().Has(engine.CanTraceAccesses) {
+		r.Absent("this engine cannot show accesses that its cache served", "block_accesses_per_get_by_type", "hit_rate")
+		return nil
+	}
+	gets := min(r.spec.AccessGets, m.gets)
+	if gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
+		r.Absent("not asked for: --access-gets says how many Gets are replayed without a cache", "block_accesses_per_get_by_type", "hit_rate")
+		return nil
+	}
+	if err := r.close(); err != nil {
+		return err
+	}
+	found := map[string]float64{}
+	_, err := r.Phase("accesses", func(ops *atomicCount) error {
+		o := openOptions(r.spec)
+		o.TraceAccesses, o.CacheBytes, o.MemoryBytes, o.Direct = true, 0, 0, false
+		o.ReadOnly = true
+		effective := r.Result.Engine
+		cache, memory := r.Result.Cache, r.Result.Memory
+		if err := r.open(ctx, o); err != nil {
+			return err
+		}
+		r.Result.Engine, r.Result.Cache, r.Result.Memory = effective, cache, memory
+		// Worker 0's measured Gets, alone and one by one: two could share one read.
+		one := new(team)
+		if err := r.addReader(one, keys.source(workload.MeasurePhase, 0), false); err != nil {
+			return err
+		}
+		before := r.db.Counters()
+		err := r.drive(ctx, one, stretch{phase: "accesses", gets: gets, ops: ops})
+		d := r.db.Counters().Sub(before)
+		for name, tally := range byType(d.Reads) {
+			n := tally.Count
+			if name == engine.Meta.String() { // tables are opened once, whatever the cache
+				n = rangeDeletions(d)
+			}
+			if n > 0 {
+				found[name] = float64(n) / float64(max(1, ops.Load()))
+			}
+		}
+		return errors.Join(err, one.close.all())
+	})
+	if err != nil {
+		return err
+	}
+	r.hitRates(found, m)
+	return nil
+}
+
+// rangeDeletions are the Meta reads that a Get makes of tables that are open.
+func rangeDeletions(c engine.Counters) int64 {
+	if c.RangeDeletionReads == nil {
+		return 0
+	}
+	return *c.RangeDeletionReads
 }
