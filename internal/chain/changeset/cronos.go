@@ -31,9 +31,8 @@ type cronosSource struct {
 	names   []string
 	unknown []string
 	version int64 // being read, or the last
-	store   int   // being read; len(stores) between versions
+	store   int   // being read
 	first   int64
-	done    error
 }
 
 // cronosStore is one store's files and where reading is in them.
@@ -43,8 +42,6 @@ type cronosStore struct {
 	in      *stream
 	version int64 // whose header was read; 0 at the end
 	left    int64 // bytes of its changes
-	pending bool  // a change was read that did not fit
-	remove  bool
 	key     []byte
 	value   []byte
 	last    int64
@@ -65,8 +62,7 @@ func openCronos(fsys fs.FS, dir string) (Source, error) {
 			s.first = store.version
 		}
 	}
-	s.store = len(s.stores)
-	return s, nil
+	return &reading{form: s}, nil
 }
 
 // find lists the stores and their files.
@@ -112,55 +108,45 @@ func (s *cronosSource) Close() error {
 	return first
 }
 
-func closeAfter(s Source, err error) error {
+func closeAfter(s form, err error) error {
 	if e := s.Close(); e != nil {
 		return fmt.Errorf("%w (and %w)", err, e)
 	}
 	return err
 }
 
-func (s *cronosSource) Next(b *Batch) error {
-	if s.done == nil {
-		s.done = s.next(b)
+// begin chooses the least version that any store has next.
+func (s *cronosSource) begin() (version int64, err error) {
+	for _, store := range s.stores {
+		if store.version > 0 && (version == 0 || store.version < version) {
+			version = store.version
+		}
 	}
-	return s.done
+	if version == 0 {
+		return 0, io.EOF
+	}
+	s.version, s.store = version, 0
+	return version, nil
 }
 
-func (s *cronosSource) next(b *Batch) error {
-	if s.store == len(s.stores) && !s.begin() {
-		return io.EOF
-	}
-	b.begin(s.version)
+func (s *cronosSource) change() (c Change, more bool, err error) {
 	for ; s.store < len(s.stores); s.store++ {
 		store := s.stores[s.store]
 		if store.version != s.version {
 			continue
 		}
-		full, err := store.fill(b, s.store)
-		if err != nil {
-			return store.in.damage(s.version, err)
-		}
-		if full {
-			return nil
+		if store.left > 0 {
+			c, err = store.readChange()
+			if c.Store = s.store; err != nil {
+				err = store.in.damage(s.version, err)
+			}
+			return c, true, err
 		}
 		if err := store.nextVersion(s.fsys); err != nil {
-			return err
+			return c, false, err
 		}
 	}
-	b.Last = true
-	return nil
-}
-
-// begin chooses the least version that any store has next.
-func (s *cronosSource) begin() bool {
-	s.version = 0
-	for _, store := range s.stores {
-		if store.version > 0 && (s.version == 0 || store.version < s.version) {
-			s.version = store.version
-		}
-	}
-	s.store = 0
-	return s.version > 0
+	return c, false, nil
 }
 
 // nextVersion reads the header of the store's next version.
@@ -245,45 +231,29 @@ func (s *onlyStream) Read(b []byte) (int, error) {
 
 var errBehindStream = errors.New("the file goes on behind the end of its compressed stream")
 
-// fill adds the changes of the store's version until the batch is full.
-func (s *cronosStore) fill(b *Batch, number int) (full bool, err error) {
-	for s.left > 0 || s.pending {
-		if !s.pending {
-			if err := s.readChange(); err != nil {
-				return false, err
-			}
-		}
-		if s.pending = !b.offer(number, s.key, s.value, s.remove); s.pending {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-func (s *cronosStore) readChange() error {
+func (s *cronosStore) readChange() (c Change, err error) {
 	start := s.in.offset
 	kind, err := s.in.byte()
 	if err != nil {
-		return err
+		return c, err
 	}
 	if kind > 1 {
-		return fmt.Errorf("%#x where 0 (set) or 1 (delete) belongs", kind)
+		return c, fmt.Errorf("%#x where 0 (set) or 1 (delete) belongs", kind)
 	}
-	s.remove = kind == 1
 	if s.key, err = s.sized(s.key, checkKey); err != nil {
-		return err
+		return c, err
 	}
-	s.value = s.value[:0]
-	if !s.remove {
+	c = Change{Key: s.key, Delete: kind == 1}
+	if !c.Delete {
 		if s.value, err = s.sized(s.value, checkValue); err != nil {
-			return err
+			return c, err
 		}
+		c.Value = s.value
 	}
-	s.pending = true
 	if s.left -= s.in.offset - start; s.left < 0 {
-		return fmt.Errorf("the last change of the version ends %d bytes behind the version", -s.left)
+		return c, fmt.Errorf("the last change of the version ends %d bytes behind the version", -s.left)
 	}
-	return nil
+	return c, nil
 }
 
 func (s *cronosStore) sized(dst []byte, check func(uint64) error) ([]byte, error) {

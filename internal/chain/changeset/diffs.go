@@ -56,10 +56,8 @@ type diffSource struct {
 	numbers []int64
 	at      int // the file being read
 
-	read    bool     // changes are of the file being read
 	changes []Change // of the block
 	given   int
-	done    error
 }
 
 func openDiffs(fsys fs.FS, name string) (Source, error) {
@@ -87,7 +85,7 @@ func openDiffs(fsys fs.FS, name string) (Source, error) {
 	if len(s.numbers) == 0 {
 		return nil, fmt.Errorf("%s: no file is called NUMBER.json or NUMBER.json.gz after a block", name)
 	}
-	return s, nil
+	return &seeking{reading{form: s}, s.seek}, nil
 }
 
 func (s *diffSource) Info() Info {
@@ -97,39 +95,27 @@ func (s *diffSource) Info() Info {
 
 func (s *diffSource) Close() error { return nil }
 
-// SeekVersion implements Seeker: a version is a file.
-func (s *diffSource) SeekVersion(version int64) error {
-	s.read, s.done = false, nil
-	s.at, _ = slices.BinarySearch(s.numbers, version)
-	return nil
-}
+// seek goes to a version, which is a file.
+func (s *diffSource) seek(version int64) { s.at, _ = slices.BinarySearch(s.numbers, version) }
 
-func (s *diffSource) Next(b *Batch) error {
-	if s.done == nil {
-		s.done = s.next(b)
-	}
-	return s.done
-}
-
-func (s *diffSource) next(b *Batch) error {
+func (s *diffSource) begin() (version int64, err error) {
 	if s.at == len(s.files) {
-		return io.EOF
+		return 0, io.EOF
 	}
-	version := s.numbers[s.at]
-	if !s.read {
-		if err := s.readFile(); err != nil {
-			return &DamageError{File: s.files[s.at], Offset: -1, Version: version, Err: err}
-		}
+	version = s.numbers[s.at]
+	if err := s.readFile(); err != nil {
+		return 0, &DamageError{File: s.files[s.at], Offset: -1, Version: version, Err: err}
 	}
-	b.begin(version)
-	for ; s.given < len(s.changes); s.given++ {
-		c := s.changes[s.given]
-		if !b.offer(c.Store, c.Key, c.Value, c.Delete) {
-			return nil
-		}
+	s.at++
+	return version, nil
+}
+
+func (s *diffSource) change() (c Change, more bool, err error) {
+	if s.given == len(s.changes) {
+		return c, false, nil
 	}
-	b.Last, s.read, s.at = true, false, s.at+1
-	return nil
+	s.given++
+	return s.changes[s.given-1], true, nil
 }
 
 func (s *diffSource) readFile() (err error) {
@@ -149,7 +135,7 @@ func (s *diffSource) readFile() (err error) {
 	if len(text) > maxDiffFileBytes {
 		return fmt.Errorf("more than %d bytes of JSON", maxDiffFileBytes)
 	}
-	s.read, s.changes, s.given = true, s.changes[:0], 0
+	s.changes, s.given = s.changes[:0], 0
 	if _, err = ethjson.Transactions(text, s.transaction); errors.Is(err, ethjson.ErrNoObject) {
 		err = fmt.Errorf("%w: %w", errNoDiff, err)
 	}

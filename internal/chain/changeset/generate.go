@@ -35,7 +35,7 @@ func Generate(g Generation) (Source, error) {
 	if g.EmptyStore {
 		s.names = append(s.names, emptyStore)
 	}
-	return s, nil
+	return &reading{form: s}, nil
 }
 
 type generator struct {
@@ -45,13 +45,8 @@ type generator struct {
 	stores  []*generated
 	version int64
 	busy    []int // stores with operations left in this version
-	open    bool
 
-	// An operation that did not fit.
-	pending    bool
-	store      int
-	key, value []byte
-	remove     bool
+	key, value []byte // of the newest operation
 }
 
 func (s *generator) Info() Info {
@@ -60,30 +55,12 @@ func (s *generator) Info() Info {
 
 func (s *generator) Close() error { return nil }
 
-func (s *generator) Next(b *Batch) error {
-	if !s.open {
-		if s.version == s.plan.Versions {
-			return io.EOF
-		}
-		s.begin()
-	}
-	b.begin(s.version)
-	for s.pending || len(s.busy) > 0 {
-		if !s.pending {
-			s.operate()
-		}
-		if s.pending = !b.offer(s.store, s.key, s.value, s.remove); s.pending {
-			return nil
-		}
-	}
-	b.Last, s.open = true, false
-	return nil
-}
-
 // begin plans the next version.
-func (s *generator) begin() {
+func (s *generator) begin() (int64, error) {
+	if s.version == s.plan.Versions {
+		return 0, io.EOF
+	}
 	s.version++
-	s.open = true
 	s.busy = s.busy[:0]
 	for i, store := range s.stores {
 		store.begin(s.version)
@@ -91,23 +68,29 @@ func (s *generator) begin() {
 			s.busy = append(s.busy, i)
 		}
 	}
+	return s.version, nil
 }
 
-// operate does one of the operations that are left.
-func (s *generator) operate() {
+// change does one of the operations that are left.
+func (s *generator) change() (c Change, more bool, err error) {
+	if len(s.busy) == 0 {
+		return c, false, nil
+	}
 	at := s.rng.IntN(len(s.busy))
-	s.store = s.busy[at]
-	store := s.stores[s.store]
+	c.Store = s.busy[at]
+	store := s.stores[c.Store]
 	var number uint64
-	number, s.remove = store.operate(s.rng)
+	number, c.Delete = store.operate(s.rng)
 	s.key, s.value = store.appendKey(s.key[:0], number), s.value[:0]
-	if !s.remove && !(s.plan.EmptyValueShare > 0 && s.rng.Float64() < s.plan.EmptyValueShare) {
+	if !c.Delete && !(s.plan.EmptyValueShare > 0 && s.rng.Float64() < s.plan.EmptyValueShare) {
 		s.value = appendRandom(s.value, s.rng, valueBytes(s.rng, store.shape))
 	}
+	c.Key, c.Value = s.key, s.value
 	if store.left() == 0 {
 		s.busy[at] = s.busy[len(s.busy)-1]
 		s.busy = s.busy[:len(s.busy)-1]
 	}
+	return c, true, nil
 }
 
 // generated is one store: the numbers of the keys that are there.

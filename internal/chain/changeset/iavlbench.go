@@ -33,10 +33,7 @@ type benchSource struct {
 	stores   *storeTable
 	version  int64 // being read, or the last
 	in       *stream
-	reading  bool
 	message  []byte
-	pending  bool // message holds a change that did not fit
-	done     error
 }
 
 func openBench(fsys fs.FS, dir string) (Source, error) {
@@ -69,7 +66,7 @@ func openBench(fsys fs.FS, dir string) (Source, error) {
 			}
 		}
 	}
-	return s, nil
+	return &seeking{reading{form: s}, s.seek}, nil
 }
 
 // readSmall reads a file of at most limit bytes.
@@ -103,35 +100,18 @@ func (s *benchSource) Close() error {
 	return s.in.close()
 }
 
-// SeekVersion implements Seeker: a version is a file.
-func (s *benchSource) SeekVersion(version int64) error {
-	s.version, s.reading, s.pending, s.done = max(version, 1)-1, false, false, nil
-	return nil
-}
+// seek goes to a version, which is a file.
+func (s *benchSource) seek(version int64) { s.version = max(version, 1) - 1 }
 
-func (s *benchSource) Next(b *Batch) error {
-	if s.done == nil {
-		s.done = s.next(b)
+func (s *benchSource) begin() (int64, error) {
+	if s.version >= s.versions {
+		return 0, io.EOF
 	}
-	return s.done
-}
-
-func (s *benchSource) next(b *Batch) error {
-	if !s.reading {
-		if s.version >= s.versions {
-			return io.EOF
-		}
-		s.version++
-		if err := s.openFile(); err != nil {
-			return &DamageError{File: path.Join(s.dir, benchFile(s.version)), Offset: -1, Version: s.version, Err: err}
-		}
-		s.reading = true
+	s.version++
+	if err := s.openFile(); err != nil {
+		return 0, &DamageError{File: path.Join(s.dir, benchFile(s.version)), Offset: -1, Version: s.version, Err: err}
 	}
-	b.begin(s.version)
-	if err := s.fill(b); err != nil {
-		return s.in.damage(s.version, err)
-	}
-	return nil
+	return s.version, nil
 }
 
 func (s *benchSource) openFile() (err error) {
@@ -143,71 +123,58 @@ func (s *benchSource) openFile() (err error) {
 	return err
 }
 
-func (s *benchSource) fill(b *Batch) error {
-	for {
-		if !s.pending {
-			ended, err := s.in.atEnd()
-			if err != nil {
-				return err
-			}
-			if ended {
-				b.Last, s.reading = true, false
-				return nil
-			}
-			length, err := s.in.uvarint()
-			if err != nil {
-				return err
-			}
-			if length > maxMessageBytes {
-				return fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
-			}
-			s.message = grow(s.message, int(length))
-			if err := s.in.full(s.message); err != nil {
-				return err
-			}
-		}
-		added, err := s.addPair(b)
-		if err != nil {
-			return err
-		}
-		if s.pending = !added; s.pending {
-			return nil
-		}
+func (s *benchSource) change() (c Change, more bool, err error) {
+	ended, err := s.in.atEnd()
+	if err == nil && !ended {
+		c, err = s.readPair()
 	}
+	if err != nil {
+		err = s.in.damage(s.version, err)
+	}
+	return c, !ended, err
 }
 
-// addPair decodes the message; added is false if it does not fit.
-func (s *benchSource) addPair(b *Batch) (added bool, err error) {
-	var store, key, value []byte
-	remove := false
+func (s *benchSource) readPair() (c Change, err error) {
+	length, err := s.in.uvarint()
+	if err != nil {
+		return c, err
+	}
+	if length > maxMessageBytes {
+		return c, fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
+	}
+	s.message = grow(s.message, int(length))
+	if err := s.in.full(s.message); err != nil {
+		return c, err
+	}
+	return s.decodePair()
+}
+
+func (s *benchSource) decodePair() (c Change, err error) {
+	var store []byte
 	for rest := s.message; len(rest) > 0; {
 		var f field
 		if f, rest, err = cutField(rest); err != nil {
-			return false, err
+			return c, err
 		}
 		switch f.number {
 		case 1:
 			store, err = f.bytes, f.want(true)
 		case 2:
-			remove, err = f.value != 0, f.want(false)
+			c.Delete, err = f.value != 0, f.want(false)
 		case 3:
-			key, err = f.bytes, f.want(true)
+			c.Key, err = f.bytes, f.want(true)
 		case 4:
-			value, err = f.bytes, f.want(true)
+			c.Value, err = f.bytes, f.want(true)
 		}
 		if err != nil {
-			return false, err
+			return c, err
 		}
 	}
-	if err := checkKey(uint64(len(key))); err != nil {
-		return false, err
+	if err := checkPair(c); err != nil {
+		return c, err
 	}
-	if err := checkValue(uint64(len(value))); err != nil {
-		return false, err
+	if c.Store = s.stores.number(store); c.Store < 0 {
+		return c, fmt.Errorf("store %.40q is not among the store_names of %s", store, benchInfoFile)
 	}
-	number := s.stores.number(store)
-	if number < 0 {
-		return false, fmt.Errorf("store %.40q is not among the store_names of %s", store, benchInfoFile)
-	}
-	return b.offer(number, key, value, remove), nil
+	return c, nil
 }

@@ -18,14 +18,13 @@ func Net(s Source) Source {
 	if s.Info().Order == OrderSortedNet {
 		return s
 	}
-	return &netSource{Source: s}
+	return &reading{form: &netSource{Source: s}}
 }
 
 type netSource struct {
 	Source
 	in    Batch
 	whole Batch // one version, sorted
-	open  bool  // and not given to its end
 	given int
 }
 
@@ -35,22 +34,18 @@ func (s *netSource) Info() Info {
 	return info
 }
 
-func (s *netSource) Next(b *Batch) error {
-	if !s.open {
-		if err := s.gather(); err != nil {
-			return err
-		}
-		s.open, s.given = true, 0
+func (s *netSource) begin() (version int64, err error) {
+	s.given = 0
+	err = s.gather()
+	return s.whole.Version, err
+}
+
+func (s *netSource) change() (c Change, more bool, err error) {
+	if s.given == len(s.whole.Changes) {
+		return c, false, nil
 	}
-	b.begin(s.whole.Version)
-	for ; s.given < len(s.whole.Changes); s.given++ {
-		c := s.whole.Changes[s.given]
-		if !b.offer(c.Store, c.Key, c.Value, c.Delete) {
-			return nil
-		}
-	}
-	b.Last, s.open = true, false
-	return nil
+	s.given++
+	return s.whole.Changes[s.given-1], true, nil
 }
 
 // gather reads one version and sorts it.

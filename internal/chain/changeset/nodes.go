@@ -30,14 +30,11 @@ type nodesSource struct {
 	in      *stream
 	message []byte
 	version int64 // being read, or the last
-	done    error
 
 	// The node in message, if pending.
-	pending    bool
-	block      int64
-	store      int
-	key, value []byte
-	remove     bool
+	pending bool
+	block   int64
+	node    Change
 }
 
 func openNodes(fsys fs.FS, name string) (Source, error) {
@@ -48,7 +45,7 @@ func openNodes(fsys fs.FS, name string) (Source, error) {
 	}
 	if !info.IsDir() {
 		s.files = []string{name}
-		return s, nil
+		return &reading{form: s}, nil
 	}
 	if s.files, s.unknown, err = blockFiles(fsys, name, nodesFile); err != nil {
 		return nil, err
@@ -56,7 +53,7 @@ func openNodes(fsys fs.FS, name string) (Source, error) {
 	if len(s.files) == 0 {
 		return nil, fmt.Errorf("%s: no file is called FIRST-LAST.pb.gz or BLOCK.pb.gz after its blocks", name)
 	}
-	return s, nil
+	return &reading{form: s}, nil
 }
 
 func (s *nodesSource) Info() Info {
@@ -70,34 +67,27 @@ func (s *nodesSource) Close() error {
 	return s.in.close()
 }
 
-func (s *nodesSource) Next(b *Batch) error {
-	if s.done == nil {
-		s.done = s.next(b)
-	}
-	return s.done
-}
-
-func (s *nodesSource) next(b *Batch) error {
+func (s *nodesSource) begin() (version int64, err error) {
 	if !s.pending {
-		if err := s.nextNode(); err != nil {
-			return err
-		}
+		err = s.nextNode()
 	}
 	s.version = s.block
-	b.begin(s.version)
-	for s.pending && s.block == s.version {
-		if !b.offer(s.store, s.key, s.value, s.remove) {
-			return nil
-		}
-		s.pending = false
+	return s.version, err
+}
+
+func (s *nodesSource) change() (c Change, more bool, err error) {
+	if !s.pending {
 		if err := s.nextNode(); err == io.EOF {
-			break
+			return c, false, nil
 		} else if err != nil {
-			return err
+			return c, false, err
 		}
 	}
-	b.Last = true
-	return nil
+	if s.block != s.version {
+		return c, false, nil
+	}
+	s.pending = false
+	return s.node, true, nil
 }
 
 // nextNode decodes the next node; io.EOF is the end of the last file.
@@ -149,22 +139,21 @@ func (s *nodesSource) readNode() error {
 	return s.decode()
 }
 
-func (s *nodesSource) decode() error {
+func (s *nodesSource) decode() (err error) {
 	store, block := []byte(defaultStore), uint64(0)
-	s.key, s.value, s.remove = nil, nil, false
+	s.node = Change{}
 	for rest := s.message; len(rest) > 0; {
 		var f field
-		var err error
 		if f, rest, err = cutField(rest); err != nil {
 			return err
 		}
 		switch f.number {
 		case 1:
-			s.key, err = f.bytes, f.want(true)
+			s.node.Key, err = f.bytes, f.want(true)
 		case 2:
-			s.value, err = f.bytes, f.want(true)
+			s.node.Value, err = f.bytes, f.want(true)
 		case 3:
-			s.remove, err = f.value != 0, f.want(false)
+			s.node.Delete, err = f.value != 0, f.want(false)
 		case 4:
 			block, err = f.value, f.want(false)
 		case 5:
@@ -176,19 +165,13 @@ func (s *nodesSource) decode() error {
 			return err
 		}
 	}
-	if err := checkKey(uint64(len(s.key))); err != nil {
-		return err
-	}
-	if err := checkValue(uint64(len(s.value))); err != nil {
+	if err := checkPair(s.node); err != nil {
 		return err
 	}
 	if block == 0 || block > math.MaxInt64 || int64(block) < s.version {
 		return fmt.Errorf("block %d after block %d", block, s.version)
 	}
-	var err error
-	if s.store, err = s.stores.add(store); err != nil {
-		return err
-	}
 	s.block, s.pending = int64(block), true
-	return nil
+	s.node.Store, err = s.stores.add(store)
+	return err
 }

@@ -124,6 +124,69 @@ func (s *stream) damage(version int64, err error) error {
 	return &DamageError{File: s.file, Offset: s.offset, Version: version, Err: err}
 }
 
+// form reads one of the forms that are not ours: version after version, change after change.
+type form interface {
+	Info() Info
+	Close() error
+	// begin goes to the next version; io.EOF: there is none.
+	begin() (version int64, err error)
+	// change is the version's next change, whose bytes live until the next call; more is false at the
+	// version's end.
+	change() (c Change, more bool, err error)
+}
+
+// reading is the Source of a form.
+type reading struct {
+	form
+	version int64
+	open    bool // the version has not ended
+	pending bool // next did not fit into the batch before
+	next    Change
+	done    error
+}
+
+// Next implements Source.
+func (s *reading) Next(b *Batch) error {
+	if s.done == nil {
+		s.done = s.fill(b)
+	}
+	return s.done
+}
+
+func (s *reading) fill(b *Batch) (err error) {
+	if !s.open {
+		if s.version, err = s.begin(); err != nil {
+			return err
+		}
+		s.open = true
+	}
+	b.begin(s.version)
+	for {
+		if !s.pending {
+			if s.next, s.open, err = s.change(); err != nil || !s.open {
+				b.Last = err == nil
+				return err
+			}
+		}
+		if s.pending = !b.offer(s.next.Store, s.next.Key, s.next.Value, s.next.Delete); s.pending {
+			return nil
+		}
+	}
+}
+
+// seeking is a reading of a form that can go to a version.
+type seeking struct {
+	reading
+	seek func(version int64)
+}
+
+// SeekVersion implements Seeker.
+func (s *seeking) SeekVersion(version int64) error {
+	s.open, s.pending, s.done = false, false, nil
+	s.seek(version)
+	return nil
+}
+
 // storeTable numbers stores by name.
 type storeTable struct {
 	names   []string
@@ -216,6 +279,13 @@ func checkValue(length uint64) error {
 		return fmt.Errorf("a value of %d bytes, at most %d are believed", length, MaxValueBytes)
 	}
 	return nil
+}
+
+func checkPair(c Change) error {
+	if err := checkKey(uint64(len(c.Key))); err != nil {
+		return err
+	}
+	return checkValue(uint64(len(c.Value)))
 }
 
 func checkName(name string) error {
