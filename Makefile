@@ -57,7 +57,7 @@ help:
 	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
 	@echo "cluster-test  Slurm on loopback, and twenty storms of failures: ten minutes (a short form is in test)"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
-	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 2) on one core, as many at a time as there are cores;"
+	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 1) on one core, as many at a time as there are cores;"
 	@echo "          inputs that reach new code stay in Go's cache, those that fail a test in testdata/fuzz beside it"
 	@echo "storm     kills, signals and failing disks from STORM_SEED for STORM (default 2h); as root also disks that fill up and fail"
 	@echo "damage    10,000 damaged inputs for every reader, 100 damaged databases for every engine, 100 lies for every verb: hours"
@@ -209,7 +209,7 @@ cluster-test: tools cluster-needs
 slow: needs
 	$(MAKE) staticcheck
 	$(MAKE) platforms PLATFORMS=darwin/arm64
-	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect" ./cmd/statelab
+	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs" ./cmd/statelab
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
@@ -228,7 +228,7 @@ race: needs
 	$(RACE) -run 'Reader|Curve|LongTraces' ./layouts/chunktrie ./internal/model/cachesim
 
 # Every target gets its seconds of one core.
-FUZZ_SECONDS := 2
+FUZZ_SECONDS := 1
 
 # RocksDB's adapter is a package with cgo alone.
 fuzz: needs

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,9 @@ func TestTheBooksCommandsRun(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("../../docs", chapter))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if testing.Short() { // every command, with fewer repeats
+				text = bytes.ReplaceAll(text, []byte(" --repeats 5"), []byte(" --repeats 2"))
 			}
 			commands := typed.FindAllSubmatch(text, -1)
 			if len(commands) == 0 {

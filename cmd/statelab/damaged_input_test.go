@@ -236,6 +236,10 @@ func foreignDatabase(t *testing.T) string {
 
 func TestDamagedInputs(t *testing.T) {
 	onPath(t, "statelab-run-parquet")
+	inputs := *damagedInputs
+	if testing.Short() {
+		inputs = min(inputs, 40)
+	}
 	for _, reader := range foreignReaders() {
 		t.Run(reader.name, func(t *testing.T) {
 			t.Parallel()
@@ -246,7 +250,7 @@ func TestDamagedInputs(t *testing.T) {
 			}
 			var longest time.Duration
 			answers, refusals, most := 0, 0, uint64(0)
-			for n := range *damagedInputs {
+			for n := range inputs {
 				random := rand.New(rand.NewPCG(uint64(n), 1))
 				damage := damages[n%len(damages)]
 				bad := filepath.Join(t.TempDir(), filepath.Base(whole))
