@@ -187,9 +187,10 @@ rust-tests: rust
 tree-modules: needs
 	@set -e; for module in $(MODULES); do (cd $$module && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
 
-fixtures:
+fixtures: statelab
 	@scripts/needs cc:gcc chromium:chromium
-	@set -e; for module in $(filter-out fixtures/erigon,$(FIXTURES)); do (cd $$module && $(GO) test -short ./...); done
+	@set -e; for module in $(filter-out fixtures/erigon fixtures/gethchain,$(FIXTURES)); do (cd $$module && $(GO) test -short ./...); done
+	cd fixtures/gethchain && STATELAB_TEST_PROGRAMS=$(CURDIR)/bin $(GO) test -short ./...
 	cd fixtures/erigon && CGO_ENABLED=1 $(GO) test -short ./...
 
 # Go's test cache does not see what a child process read: never cached.
@@ -214,7 +215,7 @@ slow: needs
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
-	cd fixtures/gethchain && $(GO) test -timeout 60m -run ReferenceTrie .
+	cd fixtures/gethchain && $(GO) test -timeout 60m -run 'ReferenceTrie|StoppedNode' .
 
 # What runs on several goroutines, and of engines, layouts and the simulator the tests that do.
 # Those that take more than a minute are in slow.
