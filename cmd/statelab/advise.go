@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,9 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/explain/advise"
-	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/subject"
@@ -167,23 +164,10 @@ func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
 
 // looked is what advise sees of a database: inspect's run, or a level table alone.
 func (a *app) looked(r evidence.Asked, f *adviseFlags) (*result.Run, error) {
-	if !r.Table {
-		return a.inspectDatabase(r.Dir, "", f.ignoreLock, engine.Part{})
+	if r.Table {
+		return look.RunOfTable(r.Dir, f.profile.V())
 	}
-	levels, err := levelTable(r.Dir)
-	if err != nil {
-		return nil, err
-	}
-	run := &result.Run{Engine: result.Engine{Name: subject.Pebbles()[0], Profile: f.profile.V()}, Host: host.Facts(".")}
-	if strings.HasSuffix(f.profile.V(), "-v2") || f.profile.V() == "columnar" {
-		run.Engine.Name = subject.Pebbles()[1]
-	}
-	run.Database = result.Database{Dir: r.Dir, Levels: lsm.WithCharge(levels, subject.PebbleVersion(run.Engine.Name).BlockCharge())}
-	for _, l := range levels {
-		run.Database.Bytes += l.Bytes
-		run.Database.Files += l.Files
-	}
-	return run, nil
+	return a.inspectDatabase(r.Dir, "", f.ignoreLock, engine.Part{})
 }
 
 // orInterrupted is err, or that the user stopped the work that failed.

@@ -14,17 +14,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/turns"
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/compare"
-	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
-	"github.com/statelab/statelab/result"
 )
 
 // comparing is what compare is told beside an experiment.
@@ -37,17 +36,6 @@ type comparing struct {
 	force                bool
 	margin               string
 	names                []string // of the settings that are run
-}
-
-// looks are the pairs of runs after which compare --run judges, as long as nothing is
-// decided. Each judges with its part of the accepted false alarms.
-func looks(most int) (at []int) {
-	for _, n := range []int{6, 10, 20, 40} {
-		if n < most {
-			at = append(at, n)
-		}
-	}
-	return append(at, most)
 }
 
 func (a *app) compareVerb() *cobra.Command {
@@ -225,25 +213,29 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	if err := refuseOther(out); err != nil {
 		return err
 	}
-	var sides [2]side
+	var sides [2]turns.Side
+	var of [2]*flags
 	for i, setting := range settings {
 		f, err := c.with(setting)
 		if err != nil {
 			return usage("%q: %v", setting, err)
 		}
-		f.out = filepath.Join(out, string(rune('a'+i)))
+		f.out, of[i] = filepath.Join(out, string(rune('a'+i))), f
 		if sides[i], err = a.sideOf(f, setting, filepath.Join(out, "databases"), m); err != nil {
 			return err
 		}
 	}
 	c.names = settings
-	found, pairs, err := a.takeTurns(c, sides, limits, most, margin)
+	p := a.progress()
+	found, pairs, err := turns.Take(a.ctx, sides, most, limits, func(alpha float64) (*compare.Comparison, error) {
+		return c.judge(alpha, margin, sides[0].Plan.Out, sides[1].Plan.Out)
+	}, p)
 	switch {
-	case found != nil && errors.Is(err, errInterrupted):
-		a.progress().Say("interrupted after %d pairs, which say:", pairs)
+	case found != nil && engine.CodeOf(err) == engine.CodeInterrupted:
+		p.Say("interrupted after %d pairs, which say:", pairs)
 		return errors.Join(err, a.tellComparison(c, found, limits))
 	case err != nil:
-		return errors.Join(err, leaveNoTrace(out, engine.CodeOf(err), sides[:]))
+		return errors.Join(err, leaveNoTrace(out, engine.CodeOf(err), of))
 	}
 	a.progress().Say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
 	return a.tellComparison(c, found, limits)
@@ -251,9 +243,9 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 
 // leaveNoTrace removes out where neither side has measured anything, so that the command can be
 // given again.
-func leaveNoTrace(out string, why engine.Code, sides []side) error {
-	for _, s := range sides {
-		if gone, err := s.flags.leaveNoTrace(s.folder, why); err != nil || !gone {
+func leaveNoTrace(out string, why engine.Code, sides [2]*flags) error {
+	for _, f := range sides {
+		if gone, err := f.leaveNoTrace(f.out, why); err != nil || !gone {
 			return err
 		}
 	}
@@ -263,23 +255,15 @@ func leaveNoTrace(out string, why engine.Code, sides []side) error {
 	return os.Remove(out)
 }
 
-// side is what is measured in turns with another.
-type side struct {
-	folder string
-	how    plan.Plan
-	work   *sweep.Work
-	flags  *flags
-}
-
 // sideOf prepares a side.
-func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (side, error) {
+func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (turns.Side, error) {
 	s := a.sweepOf(f, m)
 	if err := m.err(); err != nil {
-		return side{}, err
+		return turns.Side{}, err
 	}
 	for _, axis := range s.Axes {
 		if len(axis.Values) > 1 {
-			return side{}, usage("%q: --%s has %d values; give one value of each setting", name, axis.Name, len(axis.Values))
+			return turns.Side{}, usage("%q: --%s has %d values; give one value of each setting", name, axis.Name, len(axis.Values))
 		}
 	}
 	s.Name, s.Databases = name, databases
@@ -287,54 +271,9 @@ func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (side, error
 		return a.sweepSteps(s, how, on)
 	})
 	if err != nil {
-		return side{}, err
+		return turns.Side{}, err
 	}
-	return side{how.Out, how, sweep.New(s, how, a), f}, nil
-}
-
-// takeTurns measures two sides in turns until the figures of the limits (none: all) are
-// decided, and returns how many pairs that took.
-func (a *app) takeTurns(c *comparing, sides [2]side, limits []compare.Limit, most int, margin float64) (*compare.Comparison, int, error) {
-	var names []string
-	for _, limit := range limits {
-		names = append(names, limit.Figure)
-	}
-	p, at := a.progress(), looks(most)
-	for pair := 1; pair <= most; pair++ {
-		for n := range sides {
-			s := &sides[(n+pair-1)%2] // A B, B A, ...: drift meets both alike
-			s.how.Now = pair
-			so, err := plan.Run(a.ctx, s.how, s.work, func(at plan.Progress) {
-				p.Tell(fmt.Sprintf("pair %d, %s: ", pair, filepath.Base(s.folder)), at.Event)
-			})
-			p.Done()
-			switch {
-			case so.Status == result.Interrupted && pair == 1:
-				p.Say("interrupted before the first pair was complete: nothing can be judged; run the command again")
-				return nil, 0, errInterrupted
-			case so.Status == result.Interrupted:
-				found, err := c.judge(0, margin, sides[0].folder, sides[1].folder)
-				return found, pair - 1, errors.Join(errInterrupted, err)
-			case err != nil:
-				return nil, 0, err
-			case so.Status != result.OK:
-				for _, point := range s.work.Result.Points {
-					if point.Status != result.OK {
-						return nil, 0, fmt.Errorf("%s: %w", s.work.Result.Name, point.Failure(point.Error))
-					}
-				}
-				return nil, 0, fmt.Errorf("%s: %w", s.work.Result.Name, so.Failure(so.Error))
-			}
-		}
-		if pair != 1 && !slices.Contains(at, pair) {
-			continue
-		}
-		found, err := c.judge(difference.Alpha/float64(len(at)), margin, sides[0].folder, sides[1].folder)
-		if err != nil || pair == most || found.Decided(names...) {
-			return found, pair, err
-		}
-	}
-	return nil, 0, nil // most is at least 1
+	return turns.Side{Plan: how, Work: sweep.New(s, how, a)}, nil
 }
 
 // with are the flags with the settings of one side, such as engine=pebble1 cache=1%.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"text/tabwriter"
 
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
@@ -84,7 +85,7 @@ func (a *app) printEstimate(e estimate.Estimate, free, memory int64) error {
 
 // sweepSteps are what each run of a sweep will take.
 func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
-	return s.Steps(how, on, a.tables.engines.WithCgo, predictable(s))
+	return s.Steps(how, on, a.tables.engines.WithCgo, curve.Predictable(s))
 }
 
 func bytesIn(dir string) int64 {

@@ -104,7 +104,7 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 	}
 	if isFile(args[0]) {
 		name := cmp.Or(f.engine, subject.DefaultEngine())
-		levels, err := levelTable(args[0])
+		levels, err := look.LevelTable(args[0])
 		if err != nil {
 			return err
 		}

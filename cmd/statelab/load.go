@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -68,24 +67,8 @@ func (a *app) load(f *flags, m *mistakes) error {
 			return a.printJSON(run)
 		}
 		if run.Status == result.OK {
-			a.printLoad(run)
+			look.Load(a.stdout, run)
 		}
 		return nil
 	}}, err)
 }
-
-func (a *app) printLoad(run *result.Run) {
-	f := run.Figures
-	if f.Puts == 0 {
-		fmt.Fprintf(a.stdout, "Nothing was missing: the load of %s keys had finished before.", unit.Count(run.Workload.Keys))
-	} else {
-		fmt.Fprintf(a.stdout, "%s keys in %s: %s keys/s", unit.Count(run.Workload.Keys), duration(f.Seconds), unit.Count(uint64(f.PutsPerSecond)))
-	}
-	if f.WriteAmplification != nil {
-		fmt.Fprintf(a.stdout, ", write amplification %s", unit.Significant(*f.WriteAmplification, 3))
-	}
-	fmt.Fprintf(a.stdout, "\n%s in %s\n\n", unit.Bytes(run.Database.Bytes), plural(run.Database.Files, "file"))
-	look.Levels(a.stdout, run.Database.Levels, run.Inflection, run.Database.Bytes, look.AtRest(run))
-}
-
-func duration(seconds float64) string { return unit.Significant(seconds, 3) + " s" }

@@ -12,15 +12,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
-	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -37,7 +36,7 @@ type predictFlags struct {
 	compression, missing                    experiment.Float
 	warmup                                  setting.Value[setting.Warmup]
 	cache                                   setting.Value[setting.CacheSize]
-	reserve                                 setting.Value[reserveSize]
+	reserve                                 setting.Value[curve.Taken]
 	out, hardware                           string
 	ignoreLock, json                        bool
 	on                                      slurm.Fan
@@ -105,7 +104,7 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	m.answerFolder(f.out)
 	in, p := f.input(m)
 	p.Hardware = m.hardware(f.hardware)
-	reserve := f.reserve.V().of
+	reserve := f.reserve.V().Of
 	f.checkSource(m)
 	if !f.cache.Given() {
 		m.add("--cache is empty (example: 1%%)")
@@ -141,7 +140,9 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	case f.db.Given():
 		p.Points, err = a.predictHere(f, in, p, reserve)
 	default:
-		p.Points, err = a.predictElsewhere(in, p, reserve)
+		shown := a.progress()
+		p.Points, err = curve.OfLevels(a.ctx, in, p.Engine, p.Profile, reserve, func(e result.Event) { shown.Tell("", e) })
+		shown.Done()
 	}
 	if err != nil {
 		return err
@@ -243,28 +244,6 @@ func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []re
 	return points, err
 }
 
-// predictElsewhere predicts from the level table alone.
-func (a *app) predictElsewhere(in predict.Input, p enginereport.Prediction, reserve curve.Reserve) ([]result.PredictedPoint, error) {
-	var out []result.PredictedPoint
-	all := in.CacheBytes
-	progress := a.progress()
-	defer progress.Done()
-	for i, size := range all {
-		progress.Tell("", result.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(all)), Unit: "cache sizes"})
-		var err error
-		if in.ReservedBytes, err = reserve(p.Engine, p.Profile, size, false); err != nil {
-			return nil, err
-		}
-		in.CacheBytes = []int64{size}
-		points, err := predict.Run(a.ctx, in)
-		if err != nil {
-			return nil, fmt.Errorf("predict: %w", err)
-		}
-		out = append(out, points[0].PredictedPoint)
-	}
-	return out, nil
-}
-
 // predictHere works the curve out from the filters and indexes of a database that
 // is on this machine: nothing about its shape is assumed.
 func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Prediction, reserve curve.Reserve) ([]result.PredictedPoint, error) {
@@ -287,7 +266,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 	p.Engine, p.Profile = cmp.Or(f.engine.V(), subject.DefaultEngine()), f.profile.V()
 	switch {
 	case f.levels.Given():
-		if in.Levels, err = levelTable(f.levels.V()); err != nil {
+		if in.Levels, err = look.LevelTable(f.levels.V()); err != nil {
 			return nil, err
 		}
 		p.Source = f.levels.V()
@@ -311,65 +290,15 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 	return nil, nil
 }
 
-// levelTable reads the output of pebble db properties.
-func levelTable(path string) ([]engine.Level, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	levels, err := lsm.ParseProperties(file)
-	if err != nil {
-		return nil, cmp.Or(dbformat.File(path), fmt.Errorf("%s: %w", path, err))
-	}
-	return levels, nil
-}
-
-// natural describes the database that --keys imagines.
+// natural are the levels of the database that --keys imagines.
 func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
-	spec := lsm.BenchKVDB(f.keys.V())
-	spec.KeyBytes, spec.ValueBytes = f.keyBytes.V(), f.valueBytes.V()
-	if ratios, err := lsm.ValueCompression(f.valueModel.V()); err == nil {
-		spec.Compression = ratios
-	}
-	if values, err := keyspace.NewValues(f.valueModel.V(), 0, 1); err == nil && f.valueModel.V() == keyspace.TrieNode { // has sizes of its own
-		spec.ValueBytes = int(values.MeanBytes())
-	}
-	if s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: f.profile.V()}); len(errs) > 0 {
-		m.All("profile", errs)
-	} else {
-		spec = profiled(spec, s)
-	}
-	ratios := f.compression.All() // none: the value model's
+	ratios := f.compression.All()
 	if len(ratios) > 2 {
 		m.add("--compression %s: must be one or two ratios (example: 0.935,0.775)", &f.compression)
 	}
-	for level := range spec.Compression {
-		switch {
-		case len(ratios) == 0:
-		case level == len(spec.Compression)-1:
-			spec.Compression[level] = ratios[len(ratios)-1]
-		default:
-			spec.Compression[level] = ratios[0]
-		}
-	}
-	return spec
-}
-
-// profiled gives a load the options of a profile. What the profile does not set is
-// Pebble's own default.
-func profiled(spec lsm.NaturalSpec, s pebbledb.Settings) lsm.NaturalSpec {
-	spec.LBaseMaxBytes = cmp.Or(s.LBaseMaxBytes, spec.LBaseMaxBytes)
-	for i, level := range s.Levels {
-		spec.TargetFileBytes[i] = cmp.Or(level.TargetFileSize, 2<<20<<i)
-		if i > 0 && level.FilterBitsPerKey == 0 && !level.NoFilter {
-			spec.FilterLevels[i] = false
-		}
-	}
-	if s.Levels[0].FilterBitsPerKey == 0 {
-		spec.FilterBitsPerKey = 0
-	}
-	spec.BlockBytes = cmp.Or(s.Levels[0].BlockSize, spec.BlockBytes)
+	spec, errs := curve.Imagined{Keys: f.keys.V(), KeyBytes: f.keyBytes.V(), ValueBytes: f.valueBytes.V(), ValueModel: f.valueModel.V(),
+		Profile: f.profile.V(), Compression: ratios}.Natural()
+	m.All("profile", errs)
 	return spec
 }
 

@@ -11,13 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
-	"github.com/statelab/statelab/internal/base/unit"
-	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -31,7 +27,7 @@ type simulateFlags struct {
 	policy, export, out string
 	cache               setting.Value[setting.CacheSize]
 	cores, sample       experiment.Int
-	reserve             setting.Value[reserveSize]
+	reserve             setting.Value[curve.Taken]
 	force, json         bool
 }
 
@@ -67,7 +63,7 @@ includes what memtables take of it (--reserve); the rest is for blocks.
 func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	if len(args) != 1 {
 		m.add("name one trace (example: statelab simulate T)")
-	} else if args[0] != pipe {
+	} else if args[0] != curve.Pipe {
 		m.readable("", args[0])
 	}
 	shift := f.sample.V()
@@ -78,13 +74,11 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	if f.export != "" {
 		m.newFile("--export: ", f.export, &f.force)
 	}
-	setup := cachesim.Setup{Cores: f.cores.V()}
-	reserve := f.reserve.V().of
 	sizes, policies := f.caches(m)
 	if err := m.err(); err != nil {
 		return err
 	}
-	t, header, err := loadTrace(args[0], shift)
+	t, header, err := curve.Load(args[0], shift)
 	if err != nil {
 		return err
 	}
@@ -96,26 +90,12 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	if header.SampleShift > 0 {
 		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) cannot be simulated: trace all keys (without --sample-shift)", args[0], 1<<header.SampleShift)
 	}
-	if len(policies) == 0 {
-		policies = []cachesim.Policy{subject.PebbleVersion(header.Engine).Policy()}
-	}
 	p := a.progress()
-	out := enginereport.Simulation{Schema: enginereport.SimulationSchema, Trace: header}
-	for i, policy := range policies {
-		p.Tell(string(policy)+": ", result.Event{Phase: "simulating", Done: uint64(i), Total: uint64(len(policies)), Unit: "policies"})
-		setup.Policy = policy
-		points, err := curve.Simulate(a.ctx, t, setup, sizes, func(cacheBytes int64) (int64, error) {
-			return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
-		})
-		if err != nil {
-			return fmt.Errorf("simulate %s: %w", policy, err)
-		}
-		for _, p := range points {
-			out.Gets = p.Gets
-			out.Points = append(out.Points, simulated(policy, p))
-		}
+	out, err := curve.Policies(a.ctx, t, header, cachesim.Setup{Cores: f.cores.V()}, policies, sizes, f.reserve.V().Of,
+		func(policy string, e result.Event) { p.Tell(policy+": ", e) })
+	if p.Done(); err != nil {
+		return err
 	}
-	p.Done()
 	return a.deliverAnswer(f.out, result.SimulationFile, f.json, out, func(started time.Time, command []string) any {
 		out.Started, out.Command = started, command
 		return out
@@ -174,67 +154,15 @@ func (m *mistakes) answerFolder(out string) {
 	}
 }
 
-// reserveSize is what memtables take of a cache: nil is as in an open database.
-type reserveSize struct{ bytes *int64 }
-
-func (r reserveSize) of(engine, profile string, cacheBytes int64, readOnly bool) (int64, error) {
-	if r.bytes == nil {
-		return pebbledb.OpenReserveBytes(engine, profile, cacheBytes, readOnly)
-	}
-	return *r.bytes, nil
-}
-
-func reserveFlag(flags *pflag.FlagSet, to *setting.Value[reserveSize]) {
-	kind := setting.Kind[reserveSize]{Name: "size", Parse: func(text string) (r reserveSize, err error) {
-		if text == "auto" {
-			return r, nil
-		}
-		bytes, err := unit.ParseBytes(text)
-		if err != nil {
-			err = fmt.Errorf("%w, or auto", err)
-		}
-		return reserveSize{&bytes}, err
-	}}
-	setting.Var(flags, to, kind, "reserve", "auto",
+// reserveFlag is --reserve.
+func reserveFlag(flags *pflag.FlagSet, to *setting.Value[curve.Taken]) {
+	setting.Var(flags, to, curve.TakenKind, "reserve", "auto",
 		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
 }
-
-// pipe as the name of a trace is standard input or output.
-const pipe = "-"
 
 // shiftOf is --sample-shift: one of 2^k is kept.
 func shiftOf(what string) setting.Kind[int] {
 	return setting.Int(0, 30, "0 for all "+what)
-}
-
-func loadTrace(path string, shift int) (t *cachesim.Trace, header trace.Header, err error) {
-	file := os.Stdin
-	if path != pipe {
-		if file, err = os.Open(path); err != nil {
-			return nil, header, err
-		}
-		defer file.Close()
-	}
-	if shift > 0 {
-		t, header, err = trace.LoadSample(file, shift)
-	} else {
-		t, header, err = trace.Load(file)
-	}
-	if err != nil {
-		return nil, header, fmt.Errorf("%s: %w", path, err)
-	}
-	return t, header, nil
-}
-
-func simulated(policy cachesim.Policy, p cachesim.Point) enginereport.SimulatedPoint {
-	s := enginereport.SimulatedPoint{Policy: string(policy), CacheBytes: p.CacheBytes, ReadsPerGet: p.BlockReadsPerGet(), ByType: map[string]float64{},
-		HitRate: p.HitRates(), Error: p.ReadsPerGetError}
-	for _, kind := range engine.BlockTypes() {
-		if p.Accesses[kind] > 0 {
-			s.ByType[kind.String()] = float64(p.Reads[kind]) / float64(p.Gets)
-		}
-	}
-	return s
 }
 
 func (a *app) export(f *simulateFlags, t *cachesim.Trace, header trace.Header) error {

@@ -3,16 +3,13 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -71,7 +68,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	failed, again := 0, 0 // again: those that --resume would measure to the same end
 	for _, point := range done.Points {
 		if point.Status == result.Failed {
-			p.Say("the point with %s failed: %s", axesWords(point.Axes), point.Tell(point.Error))
+			p.Say("the point with %s failed: %s", sweep.AxesWords(point.Axes), point.Tell(point.Error))
 			failed++
 			if point.Code == engine.CodeNoBlocks {
 				again++
@@ -84,32 +81,17 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	err = errors.Join(err, s.JudgeCeiling(done, how.Out))
 	if so.Status == result.OK && how.Only == nil {
 		began := time.Now()
-		a.addPredicted(s, done, p)
+		p.Tell("", result.Event{Phase: "predicting"})
+		curve.Beside(a.ctx, s, done, func(w sweep.Wanted) (sweep.Target, engine.Engine, error) {
+			m := new(mistakes)
+			t := a.find(w, m)
+			return t, linked(w.Engine), m.err()
+		})
 		done.PhaseSeconds["predict"] = time.Since(began).Seconds()
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
-		defer p.Say("time: %s", phaseWords(done.PhaseSeconds))
+		defer p.Say("time: %s", sweep.TimeWords(done.PhaseSeconds))
 	}
 	return a.compared(f, p, finished{status: so.Status, error: so.Error, why: so.Why, warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
-}
-
-// phaseWords lists what took time, the longest first, and what share was not spent on Gets.
-func phaseWords(seconds map[string]float64) string {
-	names := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int { return cmp.Compare(seconds[b], seconds[a]) })
-	total, outside := 0.0, 0.0
-	var words []string
-	for _, name := range names {
-		total += seconds[name]
-		if name != "warm" && name != "measure" && name != "load" && name != "settle" {
-			outside += seconds[name]
-		}
-		if seconds[name] >= 0.05 {
-			words = append(words, cmp.Or(map[string]string{
-				"start": "starting processes", "prepare": "opening databases", "accesses": "counting block accesses", "warm": "warming up",
-				"measure": "measuring", "load": "loading", "settle": "waiting for compactions", "predict": "predicting",
-			}[name], name)+" "+duration(seconds[name]))
-		}
-	}
-	return fmt.Sprintf("%s; %.0f%% neither for Gets nor for loading", strings.Join(words, ", "), 100*outside/max(total, 1e-9))
 }
 
 // sweepOf is the sweep that f declares.
@@ -118,13 +100,4 @@ func (a *app) sweepOf(f *flags, m *mistakes) sweep.Sweep {
 	m.ceiling(s.Ceiling.V())
 	m.accessList(s.Accesses.V())
 	return sweep.Declared(f.Experiment, finder{a, m}, a.command(), bytesIn, &m.Mistakes)
-}
-
-// axesWords are the settings of a point, such as "cache 1%, threads 2".
-func axesWords(axes map[string]string) string {
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(axes)) {
-		words = append(words, name+" "+axes[name])
-	}
-	return strings.Join(words, ", ")
 }

@@ -1,21 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/ask/curve"
-	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
-	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/slurm"
@@ -75,12 +69,12 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 		m.add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes one)")
 	}
 	f.on.Check(&m.Mistakes)
-	if f.on.On() != "" && f.out == pipe {
+	if f.on.On() != "" && f.out == curve.Pipe {
 		m.add("--on %s: divides the work itself and writes one file: name it (example: --out T)", f.on.On())
 	}
 	if f.out == "" {
 		m.add("--out is missing: name the trace file (example: --out T)")
-	} else if f.out != pipe {
+	} else if f.out != curve.Pipe {
 		m.newFile("--out: ", f.out, &f.force)
 	} else if f.json {
 		m.add("--json: not with --out -, which writes the trace to standard output")
@@ -91,8 +85,13 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 		}
 		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return trace.MergeFiles(to, args) })
 	}
-	if f.run != "" && !m.streamOf(f.flags, f.run) {
-		return m.err()
+	if f.run != "" {
+		run, err := result.ReadRun(f.run)
+		if err != nil {
+			m.Unread("run", "", "%v", err)
+			return m.err()
+		}
+		sweep.StreamOf(f.Experiment, run)
 	}
 	m.accessList(experiment.Of[*experiment.Swept](f.Experiment).Accesses.V())
 	t := a.find(sweep.WantedBy(f.Experiment), m)
@@ -142,90 +141,16 @@ func gets(t target, spec bench.Spec) curve.Of {
 	return curve.Of{Engine: linked(spec.Engine), Version: t.Engine.Info().Version, Spec: spec}
 }
 
-// streamOf takes the key stream of a run that was measured.
-func (m *mistakes) streamOf(f *flags, folder string) bool {
-	run, err := result.ReadRun(folder)
-	if err != nil {
-		m.Unread("run", "", "%v", err)
-		return false
-	}
-	w, s := run.Workload, experiment.Of[*experiment.Swept](f.Experiment)
-	f.DB.Let(run.Database.Dir)
-	s.Existing.Let(run.Database.Written == "foreign")
-	s.Gets.Let(run.Figures.Gets)
-	s.Warmup.Let(setting.Warmup{Gets: w.WarmupGets})
-	s.Threads.Let(w.Threads)
-	f.Seed.Let(w.Seed)
-	if s.Existing.V() && w.Keys > 0 {
-		s.SampleKeys.Let(w.Keys)
-	}
-	if table := run.Engine.Options["table"]; table != "" {
-		s.Table.Let(table)
-	}
-	if w.BatchGets > 0 {
-		s.Workload.Let(workload.MultiReadRandom)
-		s.BatchGets.Let(uint64(w.BatchGets))
-		s.BatchOrder.Let(experiment.RandomOrder)
-		if w.BatchSorted {
-			s.BatchOrder.Let(experiment.SortedOrder)
-		}
-	}
-	s.Missing.Let(w.MissingShare)
-	s.Zipf.Let(w.ZipfTheta)
-	return true
-}
-
-// traced is what trace --json prints.
-type traced struct {
-	Schema   string       `json:"schema"`
-	File     string       `json:"file"`
-	Header   trace.Header `json:"header"`
-	Totals   trace.Totals `json:"totals"`
-	Accesses float64      `json:"block_accesses_per_get"`
-	PerGet   trace.PerGet `json:"accesses_of_gets"`
-	Seconds  float64      `json:"seconds"`
-	Bytes    int64        `json:"bytes"`
-}
-
 // writeTrace writes a trace to --out and says what it holds.
 func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Made, error)) error {
-	began := time.Now()
-	var made trace.Made
-	write := func(to io.Writer) (err error) {
-		buffered := bufio.NewWriterSize(to, 1<<20)
-		if made, err = record(buffered); err != nil {
-			return err
-		}
-		return buffered.Flush()
-	}
-	var err error
-	if f.out == pipe {
-		err = write(os.Stdout) // a.stdout takes control characters out
-	} else {
-		err = output.Write(f.out, replaces(&f.force), func(file *os.File) error { return write(file) })
-	}
-	if err != nil {
+	made, err := curve.Write(f.out, replaces(&f.force), record)
+	switch {
+	case err != nil:
 		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB.V(), f.out), err)
-	}
-	if f.out == pipe {
+	case made == nil:
 		return nil
+	case f.json:
+		return a.printJSON(made)
 	}
-	info, err := os.Stat(f.out)
-	if err != nil {
-		return err
-	}
-	header, totals := made.Header, made.Totals
-	out := traced{"statelab.trace/1", f.out, header, totals, float64(totals.Accesses) / float64(max(1, totals.Gets)), made.PerGet,
-		time.Since(began).Seconds(), info.Size()}
-	if f.json {
-		return a.printJSON(out)
-	}
-	gets := unit.Count(totals.Gets) + " Gets of this part"
-	if warmup := uint64(header.WarmupGets); header.Part.Of == 0 && warmup <= totals.Gets {
-		gets = unit.Count(warmup) + " warm-up Gets and " + unit.Count(totals.Gets-warmup) + " measured Gets"
-	}
-	fmt.Fprintf(a.stdout, "%s access %s blocks each on average (at most %d);\n%s distinct blocks. Blocks that are read to open tables are included.\n",
-		gets, unit.Significant(out.Accesses, 3), made.PerGet.Most, unit.Count(totals.Blocks))
-	fmt.Fprintf(a.stdout, "%s: %s, made in %s\n", f.out, unit.Bytes(out.Bytes), duration(out.Seconds))
-	return nil
+	return made.Text(a.stdout)
 }

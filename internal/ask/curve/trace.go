@@ -7,15 +7,20 @@
 package curve
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/resolve"
@@ -148,4 +153,54 @@ func streamWords(spec *bench.Spec) string {
 		}
 	}
 	return words
+}
+
+// Written is a trace in a file: what trace --json prints.
+type Written struct {
+	Schema   string       `json:"schema"`
+	File     string       `json:"file"`
+	Header   trace.Header `json:"header"`
+	Totals   trace.Totals `json:"totals"`
+	Accesses float64      `json:"block_accesses_per_get"`
+	PerGet   trace.PerGet `json:"accesses_of_gets"`
+	Seconds  float64      `json:"seconds"`
+	Bytes    int64        `json:"bytes"`
+}
+
+// Write writes what record records to a file, or to standard output: then there is nothing to say
+// of it, nil.
+func Write(path string, replaces output.Replaces, record func(io.Writer) (trace.Made, error)) (*Written, error) {
+	began := time.Now()
+	var made trace.Made
+	write := func(to *os.File) (err error) {
+		buffered := bufio.NewWriterSize(to, 1<<20)
+		if made, err = record(buffered); err != nil {
+			return err
+		}
+		return buffered.Flush()
+	}
+	if path == Pipe {
+		return nil, write(os.Stdout)
+	}
+	if err := output.Write(path, replaces, write); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Written{"statelab.trace/1", path, made.Header, made.Totals, float64(made.Totals.Accesses) / float64(max(1, made.Totals.Gets)), made.PerGet,
+		time.Since(began).Seconds(), info.Size()}, nil
+}
+
+// Text prints what the trace holds.
+func (t *Written) Text(w io.Writer) error {
+	gets := unit.Count(t.Totals.Gets) + " Gets of this part"
+	if warmup := uint64(t.Header.WarmupGets); t.Header.Part.Of == 0 && warmup <= t.Totals.Gets {
+		gets = unit.Count(warmup) + " warm-up Gets and " + unit.Count(t.Totals.Gets-warmup) + " measured Gets"
+	}
+	_, err := fmt.Fprintf(w, "%s access %s blocks each on average (at most %d);\n%s distinct blocks. Blocks that are read to open tables are included.\n"+
+		"%s: %s, made in %s\n", gets, unit.Significant(t.Accesses, 3), t.PerGet.Most, unit.Count(t.Totals.Blocks),
+		t.File, unit.Bytes(t.Bytes), unit.Seconds(t.Seconds))
+	return err
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -441,4 +442,52 @@ func AtRest(run *result.Run) int64 {
 		return 0 // of no profile here
 	}
 	return bytes
+}
+
+// LevelTable reads the output of pebble db properties.
+func LevelTable(path string) ([]engine.Level, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // it was only read
+	levels, err := lsm.ParseProperties(file)
+	if err != nil {
+		return nil, cmp.Or(dbformat.File(path), fmt.Errorf("%s: %w", path, err))
+	}
+	return levels, nil
+}
+
+// RunOfTable is a level table in the form of an inspection's run: of the database of a node whose
+// engine has the options of a profile.
+func RunOfTable(path, profile string) (*result.Run, error) {
+	levels, err := LevelTable(path)
+	if err != nil {
+		return nil, err
+	}
+	run := &result.Run{Engine: result.Engine{Name: subject.Pebbles()[0], Profile: profile}, Host: host.Facts(".")}
+	if strings.HasSuffix(profile, "-v2") || profile == "columnar" {
+		run.Engine.Name = subject.Pebbles()[1]
+	}
+	run.Database = result.Database{Dir: path, Levels: lsm.WithCharge(levels, subject.PebbleVersion(run.Engine.Name).BlockCharge())}
+	for _, l := range levels {
+		run.Database.Bytes += l.Bytes
+		run.Database.Files += l.Files
+	}
+	return run, nil
+}
+
+// Load prints what a load made.
+func Load(w io.Writer, run *result.Run) {
+	f := run.Figures
+	if f.Puts == 0 {
+		fmt.Fprintf(w, "Nothing was missing: the load of %s keys had finished before.", unit.Count(run.Workload.Keys))
+	} else {
+		fmt.Fprintf(w, "%s keys in %s: %s keys/s", unit.Count(run.Workload.Keys), unit.Seconds(f.Seconds), unit.Count(uint64(f.PutsPerSecond)))
+	}
+	if f.WriteAmplification != nil {
+		fmt.Fprintf(w, ", write amplification %s", unit.Significant(*f.WriteAmplification, 3))
+	}
+	fmt.Fprintf(w, "\n%s in %s\n\n", unit.Bytes(run.Database.Bytes), unit.Plural(run.Database.Files, "file"))
+	Levels(w, run.Database.Levels, run.Inflection, run.Database.Bytes, AtRest(run))
 }

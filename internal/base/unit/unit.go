@@ -204,3 +204,6 @@ func Roughly(seconds float64) string {
 	}
 	return fmt.Sprintf("%.0f h", math.Ceil(d.Hours()))
 }
+
+// Seconds is a time in seconds with three digits: 1.23 s.
+func Seconds(seconds float64) string { return Significant(seconds, 3) + " s" }

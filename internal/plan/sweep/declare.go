@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
 )
 
 // Axes by name, in the order they nest.
@@ -333,4 +334,31 @@ func CheckOptions(e engine.Engine, spec bench.Spec, m *setting.Mistakes) {
 	if options.Overrides = spec.Overrides; len(wrong) == 0 && len(spec.Overrides) > 0 {
 		m.All("set", e.Check(options))
 	}
+}
+
+// StreamOf gives an experiment the key stream of a run that was measured.
+func StreamOf(e *experiment.Experiment, run *result.Run) {
+	w, s := run.Workload, experiment.Of[*experiment.Swept](e)
+	e.DB.Let(run.Database.Dir)
+	s.Existing.Let(run.Database.Written == "foreign")
+	s.Gets.Let(run.Figures.Gets)
+	s.Warmup.Let(setting.Warmup{Gets: w.WarmupGets})
+	s.Threads.Let(w.Threads)
+	e.Seed.Let(w.Seed)
+	if s.Existing.V() && w.Keys > 0 {
+		s.SampleKeys.Let(w.Keys)
+	}
+	if table := run.Engine.Options["table"]; table != "" {
+		s.Table.Let(table)
+	}
+	if w.BatchGets > 0 {
+		s.Workload.Let(workload.MultiReadRandom)
+		s.BatchGets.Let(uint64(w.BatchGets))
+		s.BatchOrder.Let(experiment.RandomOrder)
+		if w.BatchSorted {
+			s.BatchOrder.Let(experiment.SortedOrder)
+		}
+	}
+	s.Missing.Let(w.MissingShare)
+	s.Zipf.Let(w.ZipfTheta)
 }

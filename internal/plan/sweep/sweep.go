@@ -13,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -281,4 +282,33 @@ func (w *Work) describe(run *result.Run) {
 	if s := w.Result; s.Host.Kernel == "" {
 		s.Host, s.Database, s.Inflection = run.Host, run.Database, run.Inflection
 	}
+}
+
+// TimeWords lists what took time, the longest first, and what share was not spent on Gets.
+func TimeWords(seconds map[string]float64) string {
+	names := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int { return cmp.Compare(seconds[b], seconds[a]) })
+	total, outside := 0.0, 0.0
+	var words []string
+	for _, name := range names {
+		total += seconds[name]
+		if name != "warm" && name != "measure" && name != "load" && name != "settle" {
+			outside += seconds[name]
+		}
+		if seconds[name] >= 0.05 {
+			words = append(words, cmp.Or(map[string]string{
+				"start": "starting processes", "prepare": "opening databases", "accesses": "counting block accesses", "warm": "warming up",
+				"measure": "measuring", "load": "loading", "settle": "waiting for compactions", "predict": "predicting",
+			}[name], name)+" "+unit.Seconds(seconds[name]))
+		}
+	}
+	return fmt.Sprintf("%s; %.0f%% neither for Gets nor for loading", strings.Join(words, ", "), 100*outside/max(total, 1e-9))
+}
+
+// AxesWords are the settings of a point, such as "cache 1%, threads 2".
+func AxesWords(axes map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(axes)) {
+		words = append(words, name+" "+axes[name])
+	}
+	return strings.Join(words, ", ")
 }

@@ -1,0 +1,82 @@
+package curve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/result"
+)
+
+// Imagined is a database that does not exist: loaded in random order.
+type Imagined struct {
+	Keys                 uint64
+	KeyBytes, ValueBytes int
+	ValueModel, Profile  string
+	// Compression is the ratio of stored to raw size of data blocks: of all levels, or of the upper
+	// ones and the last; none: the value model's.
+	Compression []float64
+}
+
+// Natural are its levels. The errors say what is wrong with the profile.
+func (i Imagined) Natural() (lsm.NaturalSpec, []error) {
+	spec := lsm.BenchKVDB(i.Keys)
+	spec.KeyBytes, spec.ValueBytes = i.KeyBytes, i.ValueBytes
+	if ratios, err := lsm.ValueCompression(i.ValueModel); err == nil {
+		spec.Compression = ratios
+	}
+	if values, err := keyspace.NewValues(i.ValueModel, 0, 1); err == nil && i.ValueModel == keyspace.TrieNode { // has sizes of its own
+		spec.ValueBytes = int(values.MeanBytes())
+	}
+	last := len(spec.Compression) - 1
+	for level := range spec.Compression {
+		switch n := len(i.Compression); {
+		case n > 0 && level == last:
+			spec.Compression[level] = i.Compression[n-1]
+		case n > 0:
+			spec.Compression[level] = i.Compression[0]
+		}
+	}
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: i.Profile})
+	if len(errs) > 0 {
+		return spec, errs
+	}
+	// What the profile does not set is Pebble's own default.
+	spec.LBaseMaxBytes = cmp.Or(s.LBaseMaxBytes, spec.LBaseMaxBytes)
+	for n, level := range s.Levels {
+		spec.TargetFileBytes[n] = cmp.Or(level.TargetFileSize, 2<<20<<n)
+		if n > 0 && level.FilterBitsPerKey == 0 && !level.NoFilter {
+			spec.FilterLevels[n] = false
+		}
+	}
+	if s.Levels[0].FilterBitsPerKey == 0 {
+		spec.FilterBitsPerKey = 0
+	}
+	spec.BlockBytes = cmp.Or(s.Levels[0].BlockSize, spec.BlockBytes)
+	return spec, nil
+}
+
+// OfLevels predicts from a level table alone, for each of the cache sizes of in.
+func OfLevels(ctx context.Context, in predict.Input, engine, profile string, reserve Reserve, tell result.Tell) ([]result.PredictedPoint, error) {
+	var all []result.PredictedPoint
+	sizes := in.CacheBytes
+	for i, size := range sizes {
+		tell(result.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(sizes)), Unit: "cache sizes"})
+		var err error
+		if in.ReservedBytes, err = reserve(engine, profile, size, false); err != nil {
+			return nil, err
+		}
+		in.CacheBytes = sizes[i : i+1]
+		points, err := predict.Run(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("predict: %w", err)
+		}
+		all = append(all, points[0].PredictedPoint)
+	}
+	return all, nil
+}
