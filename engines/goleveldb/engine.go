@@ -116,11 +116,16 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 		return nil, errors.Join(err, base.Close())
 	}
 	var opened *leveldb.DB
-	err = blockio.KeepingLogs(o.Dir, o.IgnoreLock, func() (err error) {
+	err = blockio.KeepingLogs([]string{o.Dir}, o.IgnoreLock, func() (err error) {
 		opened, err = leveldb.Open(counting, s.translate(o))
 		return err
 	})
 	if opened == nil {
+		if wrong, is := errors.AsType[*leveldb.ErrManifestCorrupted](manifestError(err)); is && wrong.Field == "comparer" {
+			f := engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's own order but in that of the program that owns it (%s)", wrong.Reason)
+			f.Remedy = "let that program copy the keys to a database in LevelDB's own order"
+			return nil, errors.Join(f, base.Close())
+		}
 		if ldberrors.IsCorrupted(err) && !errors.Is(err, fs.ErrNotExist) {
 			err = &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
 		}
@@ -134,6 +139,14 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// manifestError is what goleveldb found in the manifest; its error type does not unwrap.
+func manifestError(err error) error {
+	if corrupted, is := errors.AsType[*ldberrors.ErrCorrupted](err); is {
+		return corrupted.Err
+	}
+	return nil
 }
 
 // checkDirect tries O_DIRECT on a file of the database, or on one of its own

@@ -9,11 +9,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/syndtr/goleveldb/leveldb"
+	"github.com/syndtr/goleveldb/leveldb/comparer"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/storage"
 	"github.com/syndtr/goleveldb/leveldb/util"
@@ -319,4 +321,20 @@ func TestReadsEveryJournal(t *testing.T) {
 		t.Errorf("%d of %d keys in 1,000 draws", len(sampled), keys)
 	}
 	must(t, errors.Join(r.Close(), d.Close()))
+}
+
+// ownersOrder has a name of its own.
+type ownersOrder struct{ comparer.Comparer }
+
+func (ownersOrder) Name() string { return "owner.Order" }
+
+func TestOwnersOrder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	owner, err := leveldb.OpenFile(dir, &opt.Options{Comparer: ownersOrder{comparer.DefaultComparer}})
+	must(t, err)
+	must(t, owner.Close())
+	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported || f.Remedy == "" || !strings.Contains(err.Error(), "owner.Order") {
+		t.Errorf("%v: want a failure that names the order, with a way out", err)
+	}
 }

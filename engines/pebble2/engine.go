@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Engine is Pebble v2.
@@ -63,6 +64,7 @@ func (library) Open(
 		base = pebble2fs.ReadOnly(base, blockio.ReadOnly{IgnoreLock: o.IgnoreLock})
 	}
 	options.FS = pebble2fs.Counting(base, recorder)
+	pebble2fs.Obey(options, s.Kept)
 	options.EventListener = listener(events)
 	options.Cache = pebble.NewCache(s.CacheBytes)
 	defer options.Cache.Unref() // the database holds its own reference
@@ -292,7 +294,7 @@ func (v version) Metrics() pebbledb.Metrics {
 }
 
 // OpenAside opens dir once more, for reading only. The lock is ours already.
-func (version) OpenAside(dir string) (pebbledb.Aside, error) {
+func (version) OpenAside(dir string, kept dbformat.KeptByPebble) (pebbledb.Aside, error) {
 	options := &pebble.Options{
 		ReadOnly: true,
 		FS:       pebble2fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}),
@@ -300,6 +302,7 @@ func (version) OpenAside(dir string) (pebbledb.Aside, error) {
 		Cache:    pebble.NewCache(pebbledb.AsideCacheBytes),
 	}
 	defer options.Cache.Unref()
+	pebble2fs.Obey(options, kept)
 	opened, err := pebble.Open(dir, options)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type db struct {
 	rocks     *C.rocksdb_t
 	families  []family             // that are open, the one that Gets go to first
 	kept      kept                 // of another program's database
+	logs      string               // folder of the write-ahead log
 	options   *C.rocksdb_options_t // hold the statistics
 	cache     *C.rocksdb_cache_t
 	writes    *C.rocksdb_writeoptions_t
@@ -60,7 +61,7 @@ func (d *db) start() (err error) {
 	if err := d.takeOptions(); err != nil {
 		return err
 	}
-	if err := blockio.KeepingLogs(d.settings.dir, d.settings.ignoreLock, d.openFamilies); err != nil {
+	if err := blockio.KeepingLogs([]string{d.logs}, d.settings.ignoreLock, d.openFamilies); err != nil {
 		return err
 	}
 	d.writes = C.rocks_writeoptions_create()
@@ -103,12 +104,16 @@ func (d *db) start() (err error) {
 
 // takeOptions makes the options to open with.
 func (d *db) takeOptions() (err error) {
+	d.logs = d.settings.dir
 	if d.settings.foreign {
 		if d.kept, err = loadKept(d.settings.dir, d.cache); err != nil {
 			return err
 		}
+		if d.logs, err = d.kept.logsIn(d.settings.dir, d.settings.database["wal_dir"]); err != nil {
+			return err
+		}
 	}
-	d.options, err = d.settings.options(d.cache, d.kept)
+	d.options, err = d.settings.options(d.cache, d.kept, d.logs)
 	return err
 }
 

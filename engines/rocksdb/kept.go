@@ -6,9 +6,7 @@ package rocksdb
 import "C"
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +17,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // kept is what a database says of itself in its newest OPTIONS file: as RocksDB loads it, and as
@@ -126,12 +125,8 @@ func (k kept) familyOptions(name string, l layout, cache *C.rocksdb_cache_t) (*C
 	return parsed(base, l.String())
 }
 
-// databaseOptions are those of the whole database: the file's, changed by l.
-func (k kept) databaseOptions(dir string, l layout) (*C.rocksdb_options_t, error) {
-	logs, err := k.logsIn(dir, l.database["wal_dir"])
-	if err != nil {
-		return nil, err
-	}
+// databaseOptions are those of the whole database, with its log in logs: the file's, changed by l.
+func (k kept) databaseOptions(logs string, l layout) (*C.rocksdb_options_t, error) {
 	l.database = maps.Clone(l.database)
 	delete(l.database, "wal_dir")
 	// Mapped files would be read past the counters, and a database without some of its tables
@@ -148,45 +143,15 @@ func (k kept) databaseOptions(dir string, l layout) (*C.rocksdb_options_t, error
 	return o, nil
 }
 
-// logsIn is the folder of the write-ahead logs. A copy of a database still names the folder that it
-// was copied from.
+// logsIn is the folder of the write-ahead logs.
 func (k kept) logsIn(dir, asked string) (string, error) {
-	if asked != "" {
-		if _, err := os.Stat(asked); err != nil {
-			return "", fmt.Errorf("option wal_dir: %w", err)
-		}
-		return asked, nil
+	if asked == "" {
+		return dbformat.LogFolder(dir, k.file, k.database["wal_dir"])
 	}
-	written := k.database["wal_dir"]
-	if written == "" || sameFile(written, dir) {
-		return dir, nil
+	if _, err := os.Stat(asked); err != nil {
+		return "", fmt.Errorf("option wal_dir: %w", err)
 	}
-	_, err := os.Stat(written)
-	if err == nil && !isDatabase(written) {
-		return written, nil
-	}
-	here, globErr := filepath.Glob(filepath.Join(dir, "*.log"))
-	if globErr == nil && len(here) > 0 || err == nil {
-		return dir, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	f := engine.Fail(engine.CodeMissing, "%s says that the write-ahead log is in %s, which is not here: keys that are in the log alone would be missing",
-		k.file, written)
-	f.Remedy = "name the folder of the log: --set wal_dir=" + written + " (if the log was not copied, name " + dir + ")"
-	return "", f
-}
-
-func isDatabase(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "CURRENT"))
-	return err == nil
-}
-
-func sameFile(a, b string) bool {
-	one, errOne := os.Stat(a)
-	two, errTwo := os.Stat(b)
-	return errOne == nil && errTwo == nil && os.SameFile(one, two)
+	return asked, nil
 }
 
 const (

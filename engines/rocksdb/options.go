@@ -247,9 +247,9 @@ func parsed(base *C.rocksdb_options_t, text string) (*C.rocksdb_options_t, error
 
 // options are the options to open with, with cache as the block cache: those that k has, or the
 // library's defaults, changed by what is set here.
-func (s *settings) options(cache *C.rocksdb_cache_t, k kept) (*C.rocksdb_options_t, error) {
+func (s *settings) options(cache *C.rocksdb_cache_t, k kept, logs string) (*C.rocksdb_options_t, error) {
 	if k.file != "" {
-		return k.databaseOptions(s.dir, s.set())
+		return k.databaseOptions(logs, s.set())
 	}
 	base := C.rocks_options_create()
 	C.rocks_options_enable_statistics(base)

@@ -107,6 +107,11 @@ func (r *reader) getAll(keys []byte, size int, dst []byte) (int, error) {
 func (r *reader) failure() error {
 	err := taken(r.c.err)
 	r.c.err = nil
+	return explained(err)
+}
+
+// explained is an error of reading a key, with a way out where the owner's code is needed.
+func explained(err error) error {
 	if engine.CodeOf(err) != engine.CodeUnsupported {
 		return err
 	}

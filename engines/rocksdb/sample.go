@@ -109,7 +109,10 @@ func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error
 		if C.rocks_iter_valid(it) == 0 {
 			var message *C.char
 			C.rocks_iter_get_error(it, &message)
-			return nil, errors.Join(errNone, taken(message))
+			if err := taken(message); err != nil {
+				return nil, explained(err)
+			}
+			return nil, errNone
 		}
 		if steps == 0 {
 			break

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Version is an open database as one version of Pebble sees it.
@@ -39,7 +40,7 @@ type Version interface {
 	// SyncWAL returns when the write-ahead log is on the disk.
 	SyncWAL() error
 	// OpenAside opens the files of dir a second time.
-	OpenAside(dir string) (Aside, error)
+	OpenAside(dir string, kept dbformat.KeptByPebble) (Aside, error)
 	// SortedBuild knows the options of new tables, and how to open a database for
 	// their ingestion.
 	SortedBuild(s Settings, o engine.Options) (SortedBuild, error)
@@ -82,6 +83,7 @@ type Config struct {
 	readOnly, disableWAL bool
 	part                 engine.Part
 	table                adapter.Sections
+	kept                 dbformat.KeptByPebble
 	log                  func(string) // may be nil
 }
 
@@ -295,7 +297,7 @@ func (d *live) Effective() map[string]string { return d.effective }
 
 // Warnings are about this database or its options.
 func (d *live) Warnings() []engine.Warning {
-	var warnings []engine.Warning
+	warnings := slices.Clone(d.config.kept.Warnings)
 	if d.unsettled.Load() {
 		warnings = append(warnings, adapter.Unsettled("leave DisableAutomaticCompactions off, or load again"))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Library is a version of Pebble. Its zero value is used.
@@ -98,6 +99,16 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+	logs := []string{o.Dir}
+	if o.Foreign {
+		var err error
+		if s.Kept, err = dbformat.ReadKeptByPebble(o.Dir); err != nil {
+			return nil, err
+		}
+		if logs = s.Kept.Logs; s.Kept.NoFilters {
+			s.passOverFilters()
+		}
+	}
 	if o.TraceAccesses {
 		s.CacheBytes = traceCacheBytes
 	}
@@ -110,16 +121,16 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 	if o.Handles == 0 {
 		s.MaxOpenFiles = affordable(s.MaxOpenFiles, o)
 	}
-	recorder, events := blockio.NewRecorder(pebble2fs.Learn, o.Direct), newEvents()
+	recorder, events := blockio.NewRecorder(pebble2fs.Learner(s.Kept), o.Direct), newEvents()
 	recorder.Accessed = o.Accessed
 	var version Version
 	var config Config
-	err := blockio.KeepingLogs(o.Dir, o.IgnoreLock, func() (err error) {
+	err := blockio.KeepingLogs(logs, o.IgnoreLock, func() (err error) {
 		version, config, err = library.Open(s, o, recorder, events)
 		return err
 	})
 	if version == nil {
-		return nil, err
+		return nil, dbformat.RemoteObjects(o.Dir, err)
 	}
 	if err == nil && o.Direct && o.Create { // now there is a file to try it on
 		err = blockio.CheckDirect(o.Dir)
@@ -131,9 +142,10 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		return nil, errors.Join(err, version.Close())
 	}
 	config.adapter, config.dir, config.log = library.About().Name, o.Dir, o.Log
-	config.askedHandles, config.asksFilters = asked, s.AsksFilters()
+	config.askedHandles, config.asksFilters, config.kept = asked, s.AsksFilters(), s.Kept
 	config.readOnly, config.disableWAL, config.part, config.table = o.ReadOnly, s.DisableWAL, o.Part, s.Table
-	return start(ctx, config, version, recorder, events)
+	started, err := start(ctx, config, version, recorder, events)
+	return started, dbformat.RemoteObjects(o.Dir, err)
 }
 
 // spareFiles are left for logs, manifests, the other end of a runner and what else

@@ -23,6 +23,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Aside is a second, read-only view of the files of an open database, with a
@@ -82,7 +84,7 @@ func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key
 	if err != nil {
 		return d.failed("list the tables", err)
 	}
-	aside, err := d.version.OpenAside(d.config.dir)
+	aside, err := d.version.OpenAside(d.config.dir, d.config.kept)
 	if err != nil {
 		return d.failed("open beside itself", err)
 	}
@@ -109,7 +111,7 @@ func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key
 		number := tables[i].Number
 		group.Go(func() error {
 			sampled := adapter.SampledTable{Rng: rand.New(rand.NewPCG(seed, uint64(number))), Exists: aside.Has}
-			if err := sampleTable(ctx, &sampled, d.tablePath(number), draws, yieldOne); err != nil {
+			if err := sampleTable(ctx, &sampled, d.tablePath(number), d.config.kept, draws, yieldOne); err != nil {
 				return d.failed(fmt.Sprintf("sample table %06d of", number), err)
 			}
 			return nil
@@ -118,8 +120,9 @@ func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key
 	return group.Wait()
 }
 
-func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string, draws int, yield func(key []byte) error) (err error) {
-	table, err := openSampled(ctx, path)
+func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string, kept dbformat.KeptByPebble, draws int,
+	yield func(key []byte) error) (err error) {
+	table, err := openSampled(ctx, path, kept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // compacted away meanwhile
 	}
@@ -138,7 +141,7 @@ type sampledTable struct {
 	data   []block.HandleWithProperties
 }
 
-func openSampled(ctx context.Context, path string) (*sampledTable, error) {
+func openSampled(ctx context.Context, path string, kept dbformat.KeptByPebble) (*sampledTable, error) {
 	file, err := vfs.Default.Open(path)
 	if err != nil {
 		return nil, err
@@ -147,7 +150,7 @@ func openSampled(ctx context.Context, path string) (*sampledTable, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	reader, err := sstable.NewReader(ctx, source, sstable.ReaderOptions{})
+	reader, err := sstable.NewReader(ctx, source, pebble2fs.TableOptions(kept))
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Levels is the number of levels of a Pebble tree.
@@ -53,7 +54,8 @@ type Settings struct {
 	WALBytesPerSync             int
 	ReadSamplingMultiplier      int64
 	Levels                      [Levels]LevelSettings
-	Table                       adapter.Sections // whose keys are sampled; no option of Pebble's
+	Table                       adapter.Sections      // whose keys are sampled; no option of Pebble's
+	Kept                        dbformat.KeptByPebble // of another program's database
 }
 
 // LevelSettings are the options of one level.
@@ -70,6 +72,13 @@ type LevelSettings struct {
 // tables: a policy on any level makes Pebble ask them on all but the last.
 func (s *Settings) AsksFilters() bool {
 	return slices.ContainsFunc(s.Levels[:], func(l LevelSettings) bool { return l.FilterBitsPerKey > 0 })
+}
+
+// passOverFilters makes Gets ask no filters, whatever tables have.
+func (s *Settings) passOverFilters() {
+	for i := range s.Levels {
+		s.Levels[i].FilterBitsPerKey, s.Levels[i].NoFilter = 0, true
+	}
 }
 
 // minBudgetBytes holds a memtable as it is first made, and some blocks.

@@ -113,7 +113,7 @@ func follow(ctx context.Context, o Of) (follower, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(append(errs, resolver.Close())...)
 	}
-	if !s.AsksFilters() {
+	if !s.AsksFilters() || spec.Foreign && resolver.Kept().NoFilters {
 		resolver.PassOverFilters()
 	}
 	return resolver, nil

@@ -141,27 +141,32 @@ func (ReadOnly) Rename(name, _ string) error { return Refused("rename", name) }
 func (ReadOnly) MkdirAll(name string, _ os.FileMode) error { return Refused("make", name) }
 
 // KeepingLogs calls read, which makes an engine read the manifest and then the write-ahead
-// logs (*.log) in dir. With beside, the database's writer may be at work meanwhile: when it
+// logs (*.log) in dirs. With beside, the database's writer may be at work meanwhile: when it
 // flushes a memtable after the engine has read the manifest, the log of that memtable is
 // deleted, or renamed and written anew. The engine takes that for the end of the log and
 // misses its keys without an error. So a log that was there before and is not there
 // afterwards is an error that wraps fs.ErrNotExist: read again.
-func KeepingLogs(dir string, beside bool, read func() error) error {
+func KeepingLogs(dirs []string, beside bool, read func() error) error {
 	if !beside {
 		return read()
 	}
-	before, err := os.ReadDir(dir)
-	if err != nil {
-		return err
+	var before []string
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if strings.HasSuffix(entry.Name(), ".log") {
+				before = append(before, filepath.Join(dir, entry.Name()))
+			}
+		}
 	}
 	if err := read(); err != nil {
 		return err
 	}
-	for _, entry := range before {
-		if !strings.HasSuffix(entry.Name(), ".log") {
-			continue
-		}
-		if _, err := os.Lstat(filepath.Join(dir, entry.Name())); err != nil {
+	for _, log := range before {
+		if _, err := os.Lstat(log); err != nil {
 			return fmt.Errorf("a write-ahead log was deleted while it was read: %w", err)
 		}
 	}

@@ -11,23 +11,26 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // list1 lists a database as Pebble v1 sees it.
-func list1(dir string) (found manifest, err error) {
+func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	cache := pebble1.NewCache(0)
 	defer cache.Unref()
 	policy := bloom.FilterPolicy(10)
-	db, err := pebble1.Open(dir, &pebble1.Options{
+	options := &pebble1.Options{
 		FS:               pebble1fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true, Opened: found.noteLog}),
 		Cache:            cache,
 		ReadOnly:         true,
 		ErrorIfNotExists: true,
 		Filters:          map[string]pebble1.FilterPolicy{policy.Name(): policy},
 		Logger:           silent{},
-	})
+	}
+	pebble1fs.Obey(options, kept)
+	db, err := pebble1.Open(dir, options)
 	if err != nil {
-		return found, fmt.Errorf("open with Pebble v1: %w", err)
+		return found, fmt.Errorf("open with Pebble v1: %w", dbformat.RemoteObjects(dir, err))
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	levels, err := db.SSTables()

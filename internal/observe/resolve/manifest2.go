@@ -10,23 +10,26 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // list2 lists a database as Pebble v2 sees it.
-func list2(dir string) (found manifest, err error) {
+func list2(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	cache := pebble2.NewCache(0)
 	defer cache.Unref()
 	policy := filterPolicy()
-	db, err := pebble2.Open(dir, &pebble2.Options{
+	options := &pebble2.Options{
 		FS:               pebble2fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true, Opened: found.noteLog}),
 		Cache:            cache,
 		ReadOnly:         true,
 		ErrorIfNotExists: true,
 		Filters:          map[string]pebble2.FilterPolicy{policy.Name(): policy},
 		Logger:           silent{},
-	})
+	}
+	pebble2fs.Obey(options, kept)
+	db, err := pebble2.Open(dir, options)
 	if err != nil {
-		return found, fmt.Errorf("open with Pebble v2: %w", err)
+		return found, fmt.Errorf("open with Pebble v2: %w", dbformat.RemoteObjects(dir, err))
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	levels, err := db.SSTables()

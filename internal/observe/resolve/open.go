@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // vanishedRetries bounds how often Open starts again because the process that
@@ -50,27 +51,42 @@ func (r *Resolver) PassOverFilters() {
 	}
 }
 
+// Kept is what the database says of itself.
+func (r *Resolver) Kept() dbformat.KeptByPebble { return r.kept }
+
 // Identify is the identity that a Resolver of the database would have, also where it cannot be resolved.
 func Identify(dir string, version cachesim.PebbleVersion) (string, error) {
-	found, err := list(dir, version)
+	found, err := listAlone(dir, version)
 	return identify(found.tables), err
 }
 
-func list(dir string, version cachesim.PebbleVersion) (manifest, error) {
+func listAlone(dir string, version cachesim.PebbleVersion) (manifest, error) {
+	kept, err := dbformat.ReadKeptByPebble(dir)
+	if err != nil {
+		return manifest{}, err
+	}
+	return list(dir, version, kept)
+}
+
+func list(dir string, version cachesim.PebbleVersion, kept dbformat.KeptByPebble) (manifest, error) {
 	switch version {
 	case cachesim.PebbleV1:
-		return list1(dir)
+		return list1(dir, kept)
 	case cachesim.PebbleV2:
-		return list2(dir)
+		return list2(dir, kept)
 	}
 	return manifest{}, fmt.Errorf("invalid Pebble version %d: must be 1 or 2", version)
 }
 
 func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
-	r := &Resolver{version: version}
+	kept, err := dbformat.ReadKeptByPebble(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resolver{version: version, kept: kept}
 	var found manifest
-	err := blockio.KeepingLogs(dir, true, func() (err error) {
-		if found, err = list(dir, version); err == nil {
+	err = blockio.KeepingLogs(kept.Logs, true, func() (err error) {
+		if found, err = list(dir, version, kept); err == nil {
 			r.unflushed, err = readLogs(found.logs)
 		}
 		return err
@@ -79,7 +95,7 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 		return nil, err
 	}
 	r.identity = identify(found.tables)
-	if r.tables, err = openTables(dir, found.tables); err != nil {
+	if r.tables, err = openTables(dir, found.tables, kept); err != nil {
 		return nil, err
 	}
 	if err := r.number(); err != nil {
@@ -91,12 +107,8 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 
 // Tables lists the tables of the database in dir, with their levels, as they are now. It reads no table.
 func Tables(dir string, version cachesim.PebbleVersion) (tables []blockio.LiveTable, err error) {
-	list := list2
-	if version == cachesim.PebbleV1 {
-		list = list1
-	}
 	for attempt := 1; ; attempt++ {
-		found, err := list(dir)
+		found, err := listAlone(dir, version)
 		if err == nil {
 			for _, t := range found.tables {
 				tables = append(tables, blockio.LiveTable{Number: blockio.FileNumber(t.file), Level: t.level, Bytes: t.bytes, Smallest: t.smallest, Largest: t.largest})
@@ -124,13 +136,13 @@ func (m *manifest) noteLog(path string) {
 	}
 }
 
-func openTables(dir string, facts []tableFacts) ([]*table, error) {
+func openTables(dir string, facts []tableFacts, kept dbformat.KeptByPebble) ([]*table, error) {
 	tables := make([]*table, len(facts))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range facts {
 		group.Go(func() (err error) {
-			tables[i], err = openTable(dir, facts[i])
+			tables[i], err = openTable(dir, facts[i], kept)
 			return err
 		})
 	}

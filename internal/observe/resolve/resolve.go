@@ -26,6 +26,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Resolver knows the tables of a database as they were at Open; they stay
@@ -39,8 +40,9 @@ type Resolver struct {
 	tables    []*table // by the numbers of their blocks
 	blocks    uint32
 	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
-	unflushed *unflushed     // what no table holds yet
-	scanShare int            // see sizes.go
+	kept      dbformat.KeptByPebble
+	unflushed *unflushed // what no table holds yet
+	scanShare int        // see sizes.go
 }
 
 // Identity identifies the database by its tables: their numbers, levels and

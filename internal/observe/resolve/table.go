@@ -17,6 +17,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // tableFacts are what the manifest says of a table.
@@ -75,24 +77,24 @@ type table struct {
 
 // openTable opens the table and reads its index and range deletions. The
 // reader of v2 reads tables of v1 as well.
-func openTable(dir string, facts tableFacts) (*table, error) {
+func openTable(dir string, facts tableFacts, kept dbformat.KeptByPebble) (*table, error) {
 	opened, err := openFile(filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.file)), facts.bytes)
 	if err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.file, err)
 	}
 	t := &table{tableFacts: facts, opened: opened}
-	if err := t.open(); err != nil {
+	if err := t.open(kept); err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.file, errors.Join(err, opened.Close()))
 	}
 	return t, nil
 }
 
-func (t *table) open() (err error) {
+func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 	ctx := context.Background()
 	policy := filterPolicy()
-	reader, err := sstable.NewReader(ctx, readable{t}, sstable.ReaderOptions{
-		Filters: map[string]sstable.FilterPolicy{policy.Name(): policy},
-	})
+	options := pebble2fs.TableOptions(kept)
+	options.Filters = map[string]sstable.FilterPolicy{policy.Name(): policy}
+	reader, err := sstable.NewReader(ctx, readable{t}, options)
 	if err != nil {
 		return err
 	}

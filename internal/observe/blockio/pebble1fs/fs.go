@@ -7,9 +7,11 @@ import (
 	"io"
 	"slices"
 
+	"github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/vfs"
 
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Counting returns base with the reads of its tables counted by recorder and the lock
@@ -103,4 +105,19 @@ func (readOnlyFS) OpenReadWrite(name string, _ ...vfs.OpenOption) (vfs.File, err
 
 func (readOnlyFS) ReuseForWrite(name, _ string) (vfs.File, error) {
 	return nil, blockio.Refused("reuse", name)
+}
+
+// Obey sets in o, whose FS is set, what a database says of itself. A merger that Pebble lacks is
+// replaced by one whose merges fail.
+func Obey(o *pebble.Options, kept dbformat.KeptByPebble) {
+	if len(kept.Logs) > 0 {
+		o.WALDir = kept.Logs[0]
+	}
+	if kept.Merger != "" {
+		o.Merger = unmerged(kept)
+	}
+}
+
+func unmerged(kept dbformat.KeptByPebble) *pebble.Merger {
+	return &pebble.Merger{Name: kept.Merger, Merge: func(_, _ []byte) (pebble.ValueMerger, error) { return nil, kept.Unmerged() }}
 }

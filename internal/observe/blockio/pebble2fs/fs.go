@@ -7,9 +7,12 @@ import (
 	"io"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/wal"
 
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Counting returns base with the reads of its tables counted by recorder and the lock
@@ -111,4 +114,24 @@ func (readOnlyFS) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.O
 
 func (readOnlyFS) ReuseForWrite(name, _ string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, blockio.Refused("reuse", name)
+}
+
+// Obey sets in o, whose FS is set, what a database says of itself. A merger that Pebble lacks is
+// replaced by one whose merges fail.
+func Obey(o *pebble.Options, kept dbformat.KeptByPebble) {
+	for i, logs := range kept.Logs {
+		if i == 0 {
+			o.WALDir = logs
+		} else {
+			o.WALRecoveryDirs = append(o.WALRecoveryDirs, wal.Dir{FS: o.FS, Dirname: logs})
+		}
+	}
+	o.Unsafe.AllowMissingWALDirs = len(kept.Logs) > 0 // which are here
+	if kept.Merger != "" {
+		o.Merger = unmerged(kept)
+	}
+}
+
+func unmerged(kept dbformat.KeptByPebble) *pebble.Merger {
+	return &pebble.Merger{Name: kept.Merger, Merge: func(_, _ []byte) (pebble.ValueMerger, error) { return nil, kept.Unmerged() }}
 }

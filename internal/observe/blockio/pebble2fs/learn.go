@@ -12,12 +12,28 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Learn reads the anatomy of the table at path: all its index blocks and a few
 // data blocks. It uses neither the caches nor the descriptors of a database. It
 // knows all tables of v1, too, but those that RocksDB wrote with range deletions.
-func Learn(path string) (anatomy *blockio.Anatomy, err error) {
+func Learn(path string) (*blockio.Anatomy, error) { return learn(path, dbformat.KeptByPebble{}) }
+
+// Learner is Learn for the tables of a database that says of itself what kept has.
+func Learner(kept dbformat.KeptByPebble) blockio.Learner {
+	return func(path string) (*blockio.Anatomy, error) { return learn(path, kept) }
+}
+
+// TableOptions are those that tables of a database are read with by themselves.
+func TableOptions(kept dbformat.KeptByPebble) (o sstable.ReaderOptions) {
+	if kept.Merger != "" {
+		o.Merger = unmerged(kept)
+	}
+	return o
+}
+
+func learn(path string, kept dbformat.KeptByPebble) (anatomy *blockio.Anatomy, err error) {
 	if filepath.Ext(path) == blockio.ValuesExt {
 		return learnValues(path)
 	}
@@ -25,7 +41,7 @@ func Learn(path string) (anatomy *blockio.Anatomy, err error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := sstable.NewReader(context.Background(), readable{file}, sstable.ReaderOptions{})
+	reader, err := sstable.NewReader(context.Background(), readable{file}, TableOptions(kept))
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
