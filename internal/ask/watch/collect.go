@@ -172,22 +172,17 @@ func (c *collector) tableOf(r *probe.Read) *table {
 		return t
 	}
 	c.files[r.File] = nil
-	path := c.target.PathOf(r.Descriptor)
-	suffix := filepath.Ext(path)
-	if filepath.Dir(path) != c.dir || !slices.Contains(c.target.Engine.TableSuffixes, suffix) {
+	file, path := c.target.OpenTable(r, c.dir)
+	if path == "" {
 		return nil
 	}
-	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), suffix), 10, 64)
+	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), 10, 64)
 	if err != nil {
 		return nil
 	}
-	t := &table{number: number, path: path, level: c.levelOf(number)}
+	t := &table{number: number, path: path, level: c.levelOf(number), file: file}
 	c.files[r.File] = t
-	// Through the process's own descriptor: the name may be gone.
-	if t.file, t.err = os.Open(fmt.Sprintf("/proc/%d/fd/%d", c.target.PID, r.Descriptor)); t.err != nil {
-		t.file, t.err = os.Open(path)
-	}
-	if t.err == nil {
+	if file != nil {
 		c.learn <- t
 	}
 	return t

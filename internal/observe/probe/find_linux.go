@@ -179,13 +179,40 @@ func (t *Target) Path(path string) string {
 	return filepath.Join(t.proc("root"), path)
 }
 
-// PathOf is the path of an open descriptor, as this process finds it; "" if it is closed.
-func (t *Target) PathOf(descriptor int) string {
-	path, err := os.Readlink(t.proc("fd/" + strconv.Itoa(descriptor)))
-	if err != nil || !strings.HasPrefix(path, "/") {
+// OpenTable opens the file of a read, if it is one of the engine's files of keys and values in dir: through the process's own
+// descriptor, since the name may be gone, or by its name, since the descriptor may be that of another file by now.
+func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string) {
+	descriptor := t.proc("fd/" + strconv.Itoa(r.Descriptor))
+	path, err := os.Readlink(descriptor)
+	path = t.Path(strings.TrimSuffix(path, " (deleted)"))
+	var stat unix.Stat_t
+	if err != nil || unix.Stat(descriptor, &stat) != nil || stat.Ino != r.File.Inode {
+		path = pathIn(dir, r.File)
+		descriptor = path
+	}
+	if filepath.Dir(path) != dir || !slices.Contains(t.Engine.TableSuffixes, filepath.Ext(path)) {
+		return nil, ""
+	}
+	if file, err = os.Open(descriptor); err != nil {
+		return nil, path
+	}
+	return file, path
+}
+
+// pathIn is the path of a file in a folder by its identity; "" if it is not there.
+func pathIn(dir string, f File) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
 		return ""
 	}
-	return t.Path(strings.TrimSuffix(path, " (deleted)"))
+	for _, e := range entries {
+		var stat unix.Stat_t
+		path := filepath.Join(dir, e.Name())
+		if unix.Stat(path, &stat) == nil && stat.Dev == f.Device && stat.Ino == f.Inode {
+			return path
+		}
+	}
+	return ""
 }
 
 // Alive reports whether the process runs.

@@ -4,6 +4,7 @@ package probe
 
 import (
 	"context"
+	"os"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/subject"
@@ -50,8 +51,8 @@ func (t *Target) Databases() []string { return nil }
 // Path needs Linux.
 func (t *Target) Path(path string) string { return path }
 
-// PathOf needs Linux.
-func (t *Target) PathOf(int) string { return "" }
+// OpenTable needs Linux.
+func (t *Target) OpenTable(*Read, string) (*os.File, string) { return nil, "" }
 
 // Alive needs Linux.
 func (t *Target) Alive() bool { return false }

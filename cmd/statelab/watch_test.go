@@ -1,0 +1,332 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// watching skips a test where the kernel or the rights do not allow to watch a process.
+func watching(t *testing.T) {
+	t.Helper()
+	if err := probe.Possible(); err != nil {
+		t.Skipf("processes cannot be watched here: %v", err)
+	}
+}
+
+// waiting is a runner that waits for its spec: a target that makes no Get before it is watched.
+type waiting struct {
+	*exec.Cmd
+	out string
+	run func(protocol.EngineSpec)
+}
+
+func waitingRunner(t *testing.T, runner []string) *waiting {
+	t.Helper()
+	command := exec.Command(runner[0], runner[1:]...)
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &waiting{Cmd: command, out: t.TempDir()}
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill() }) // it may have ended
+	w.run = func(s protocol.EngineSpec) {
+		s.Schema, s.Verb, s.Out, s.Command, s.Workload, s.Profile = protocol.EngineSchema, protocol.Read, w.out, []string{"statelab"}, "readrandom", "bench-kvdb"
+		s.PageCache, s.ReadOnly, s.Handles = protocol.AsIs, true, 1000
+		if err := errors.Join(json.NewEncoder(in).Encode(s), in.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	return w
+}
+
+// runnerOf is a command that runs Pebble: built with cgo and with its symbols, or in pure Go and stripped.
+func runnerOf(t *testing.T, stripped bool) []string {
+	t.Helper()
+	if !stripped {
+		const name = "statelab-run-pebble"
+		dir := filepath.Join(scratch, "watched")
+		put(t, dir, []string{name})
+		return []string{filepath.Join(dir, name)}
+	}
+	path := filepath.Join(t.TempDir(), "stripped")
+	if text, err := exec.Command("strip", "-o", path, binary).CombinedOutput(); err != nil {
+		t.Fatalf("strip (make test installs it with the C compiler): %v\n%s", err, text)
+	}
+	return []string{path, runnerVerb}
+}
+
+// What is seen of a run from outside is exactly what the run counted itself: its Gets, the absent keys, and its
+// block reads by type and level.
+func TestWatchCountsWhatTheRunCounted(t *testing.T) {
+	watching(t)
+	for _, stripped := range []bool{false, true} {
+		runner := runnerOf(t, stripped)
+		for _, name := range subject.Pebbles() {
+			t.Run(fmt.Sprintf("%s, stripped %v", name, stripped), func(t *testing.T) {
+				db := database(t, name)
+				target := waitingRunner(t, runner)
+				seen := seenBy(t, target.Process.Pid, name, db, func() {
+					target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 20_000,
+						WarmupRule: "a count", MissingShare: 0.3})
+					if err := target.Wait(); err != nil {
+						t.Error(err)
+					}
+				})
+				run := readRun(t, target.out)
+				compareWatched(t, &seen.Watch, run)
+			})
+		}
+	}
+}
+
+// seenBy watches a process from before its first Get to its end.
+func seenBy(t *testing.T, pid int, engineName, db string, work func()) *watch.Seen {
+	t.Helper()
+	found, err := probe.Find(pid, subject.AllWatched())
+	if err == nil {
+		err = found.Choose(engineName)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := probe.Open(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() // after the test has its answer
+	if err := p.Attach(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work()
+	}()
+	cache := watch.Cache{WatchedCache: result.WatchedCache{Bytes: 1 << 20}, Reserve: func(int64) int64 { return 256 << 10 }}
+	seen, err := watch.Traffic(context.Background(), found, p, db, watch.LayoutOf(engineName, db), cache, watch.Options{Share: 1, Tell: func(result.Event) {}})
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+func compareWatched(t *testing.T, w *result.Watch, run *result.Run) {
+	t.Helper()
+	if w.Lost != (result.WatchLost{}) {
+		t.Errorf("lost: %+v", w.Lost)
+	}
+	f := run.Figures
+	if got, want := [3]uint64{w.Gets, w.Found, w.Missing}, [3]uint64{f.Gets, f.Found, f.Missing}; got != want || w.Missing == 0 {
+		t.Errorf("Gets, found, absent: %v, and the run has %v", got, want)
+	}
+	var measured result.Phase
+	for _, p := range run.Phases {
+		if p.Name == "measure" {
+			measured = p
+		}
+	}
+	if diff := cmp.Diff(measured.Reads, w.BlockReads); diff != "" || len(w.BlockReads) < 3 {
+		t.Errorf("block reads by type (-run +watch):\n%s", diff)
+	}
+	levels := map[string]int64{}
+	for name, per := range f.BlockReadsPerGetByLevel {
+		if n := int64(per*float64(f.Gets) + 0.5); n > 0 {
+			levels[name] = n
+		}
+	}
+	if diff := cmp.Diff(levels, w.BlockReadsByLevel); diff != "" {
+		t.Errorf("block reads by level (-run +watch):\n%s", diff)
+	}
+	// Pebble counts the accesses itself, as hits and misses, and those that open its tables with them.
+	const opening = 1e-3
+	accesses := float64(measured.Engine["cache_hits"]+measured.Engine["cache_misses"]) / float64(f.Gets)
+	if w.BlockAccessesPerGet == nil {
+		t.Fatalf("no block accesses: %v", w.Why)
+	}
+	if seen := *w.BlockAccessesPerGet; !near(seen, accesses, opening) {
+		t.Errorf("block accesses per Get: %v; Pebble counted %v", seen, accesses)
+	}
+	if s := w.Simulated; s == nil || !near(s.BlockReadsPerGet, *f.BlockReadsPerGet, 0.05) {
+		t.Errorf("simulated: %+v (%v); the run read %v", s, w.Why, *f.BlockReadsPerGet)
+	}
+}
+
+func near(a, b, within float64) bool { return a-b <= within*b && b-a <= within*b }
+
+// kernelPrograms are those of the watch that are in the kernel.
+func kernelPrograms(t *testing.T) (names []string) {
+	t.Helper()
+	for id := ebpf.ProgramID(0); ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = next
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // it is gone
+		}
+		info, err := p.Info()
+		_ = p.Close() // only looked at
+		if err == nil && slices.Contains([]string{"get_begins", "get_ends", "read_begins", "read_ends"}, info.Name) {
+			names = append(names, info.Name)
+		}
+	}
+}
+
+// A watcher that is killed leaves nothing in the kernel, and the process that it watched goes on.
+func TestKilledWatchersLeaveNothing(t *testing.T) {
+	watching(t)
+	const name = "pebble1"
+	db := database(t, name)
+	target := waitingRunner(t, runnerOf(t, false))
+	target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 2, Seed: 7, Gets: 1 << 40, WarmupRule: "a count"})
+	for i := range 5 {
+		watcher := exec.Command(binary, "watch", "--pid", fmt.Sprint(target.Process.Pid), "--sample", "100%", "--seconds", "0")
+		said, err := watcher.StderrPipe()
+		if err == nil {
+			err = watcher.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A line about a second says that it is attached.
+		text := make([]byte, 4096)
+		n, _ := said.Read(text)
+		if !strings.Contains(string(text[:n]), "Gets/s") && i == 0 {
+			t.Errorf("it says %q", text[:n])
+		}
+		if len(kernelPrograms(t)) == 0 {
+			t.Error("nothing is in the kernel while it watches")
+		}
+		if err := watcher.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = watcher.Wait() // it was killed
+		if left := eventuallyNone(t); len(left) > 0 {
+			t.Fatalf("left in the kernel: %v", left)
+		}
+	}
+	if err := target.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the watched process: %v", err)
+	}
+	if err := target.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = target.Wait() // interrupted
+	if run := readRun(t, target.out); run.Status != result.Interrupted || run.Figures.FailedGets > 0 {
+		t.Errorf("the watched run: %s, %s", run.Status, run.Error)
+	}
+}
+
+// eventuallyNone waits for the kernel to free what no process holds.
+func eventuallyNone(t *testing.T) (left []string) {
+	for range 200 {
+		if left = kernelPrograms(t); len(left) == 0 {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return left
+}
+
+// Attaching and detaching, again and again, while goroutines of the process come, go and grow their stacks.
+func TestWatchInShortWindows(t *testing.T) {
+	watching(t)
+	const name = "pebble2"
+	db := database(t, name)
+	target := waitingRunner(t, runnerOf(t, true))
+	found, err := probe.Find(target.Process.Pid, subject.AllWatched())
+	if err == nil {
+		err = found.Choose(name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Batches of Gets: each is a goroutine of its own, with a small stack.
+	target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 4, Seed: 7, Gets: 1 << 40, WarmupRule: "a count",
+		BatchGets: 64, InFlight: 8})
+	p, err := probe.Open(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() // after the test has its answer
+	rounds, seen := 300, 0
+	if testing.Short() {
+		rounds = 50
+	}
+	for range rounds {
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Millisecond)
+		counts := &counting{}
+		err := p.Watch(ctx, 1, counts)
+		stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen += counts.gets
+	}
+	if seen == 0 {
+		t.Error("no Get was seen")
+	}
+	if err := target.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = target.Wait() // interrupted
+	if run := readRun(t, target.out); run.Status != result.Interrupted || run.Figures.FailedGets > 0 {
+		t.Errorf("the watched run: %s, %s", run.Status, run.Error)
+	}
+}
+
+type counting struct{ gets int }
+
+func (c *counting) Get(*probe.Get)             { c.gets++ }
+func (c *counting) Read(*probe.Read)           {}
+func (c *counting) Window(bool, time.Duration) {}
+func (c *counting) Second() error              { return nil }
+
+// Each mistake is one sentence with the way out.
+func TestWatchRefuses(t *testing.T) {
+	refused(t, statelab(t, "watch"), 2, "name one process", "--pid 4242")
+	refused(t, statelab(t, "watch", "--pid", "4194303"), 2, "no process has the number 4194303")
+	refused(t, statelab(t, "watch", "--name", "no-such-node"), 2, "no process has the name no-such-node")
+	refused(t, statelab(t, "watch", filepath.Join(t.TempDir(), "none")), 2, "is not there")
+	if os.Geteuid() != 0 {
+		return
+	}
+	refused(t, statelab(t, "watch", t.TempDir()), 2, "no process has the database", "start its node")
+	sleep := exec.Command("sleep", "60")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer sleep.Process.Kill() // it may have ended
+	refused(t, statelab(t, "watch", "--pid", fmt.Sprint(sleep.Process.Pid)), 1, "was not built by Go")
+}
