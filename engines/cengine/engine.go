@@ -12,7 +12,7 @@
 // Non-goals: protection from a library that writes where it must not (the runner's
 // process is the wall), and engines of which only one can be in a process.
 //
-// Read in this order: engine.go, library.go, db.go, reader.go, writer.go, stats.go.
+// Read in this order: engine.go, library.go, db.go, reader.go.
 package cengine
 
 import (

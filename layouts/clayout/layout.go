@@ -11,7 +11,7 @@
 // process is the wall), and reading past the page cache where the library does not do
 // so by itself.
 //
-// Read in this order: layout.go, library.go, state.go, reader.go.
+// Read in this order: layout.go, library.go, state.go.
 package clayout
 
 import (

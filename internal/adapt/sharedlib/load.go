@@ -11,7 +11,7 @@
 // Non-goals: the tables themselves, and trampolines for what is in them
 // (engines/cengine, layouts/clayout).
 //
-// Read in this order: load.go, calls.go, arena.go, lists.go, totals.go, handle.go.
+// Read in this order: load.go, calls.go, lists.go, totals.go, handle.go.
 package sharedlib
 
 /*
