@@ -65,9 +65,10 @@ var ladder = []rung{
 		"internal/observe/blockio/pebble2fs": {"engine", "internal/observe/blockio", "internal/observe/dbformat"},
 		"internal/observe/resolve": {"engine", "internal/observe/dbformat",
 			"internal/observe/blockio", "internal/observe/blockio/pebble1fs", "internal/observe/blockio/pebble2fs",
-			"internal/model/cachesim",
-			"internal/model/trace"},
-		"internal/observe/probe": {"engine", "internal/subject"},
+			"internal/model/cachesim", "internal/observe/getpath"},
+		"internal/observe/getpath":    {"internal/model/cachesim", "internal/model/trace"},
+		"internal/observe/blocktable": {"engine", "internal/base/optionsfile", "internal/model/cachesim", "internal/observe/getpath"},
+		"internal/observe/probe":      {"engine", "internal/subject"},
 	}},
 	{"adapt", map[string][]string{
 		"internal/adapt/pebbledb": {"engine", "internal/adapt/adapter", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
@@ -171,7 +172,8 @@ var ladder = []rung{
 	{"ask", map[string][]string{
 		"internal/ask/curve": {"engine", "internal/adapt/pebbledb", "internal/base/keyspace", "internal/base/output", "internal/base/setting",
 			"internal/base/unit", "internal/base/workload", "internal/explain/engines", "internal/model/cachesim", "internal/model/lsm",
-			"internal/model/predict", "internal/model/trace", "internal/observe/dbformat", "internal/observe/resolve", "internal/plan/sweep", "internal/run/bench",
+			"internal/model/predict", "internal/model/trace", "internal/observe/blocktable", "internal/observe/dbformat", "internal/observe/getpath",
+			"internal/observe/resolve", "internal/plan/sweep", "internal/run/bench",
 			"internal/subject", "result"},
 		"internal/ask/turns": {"engine", "internal/base/console", "internal/explain/compare", "internal/model/difference", "internal/plan",
 			"internal/plan/sweep", "result"},
@@ -185,7 +187,7 @@ var ladder = []rung{
 			"internal/observe/dbformat", "internal/observe/host", "internal/run/protocol", "internal/subject", "result"},
 		"internal/ask/watch": {"engine", "internal/base/optionsfile", "internal/base/output", "internal/base/unit", "internal/explain/advise",
 			"internal/explain/nodemetrics", "internal/model/cachesim", "internal/model/predict", "internal/model/trace", "internal/observe/blockio",
-			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat", "internal/observe/host", "internal/observe/measure",
+			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat", "internal/observe/getpath", "internal/observe/host", "internal/observe/measure",
 			"internal/observe/probe", "internal/observe/resolve", "internal/subject", "result"},
 	}},
 	{"program", map[string][]string{

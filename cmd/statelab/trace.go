@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ func (a *app) traceVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace --db DIR --out FILE",
 		Short: "Compute the block accesses of Gets, without making the Gets",
-		Long: `Trace reads the filters and indexes of a Pebble database and writes the exact
+		Long: `Trace reads the filters and indexes of a database and writes the exact
 sequence of block accesses that sweep would cause with the same flags. The accesses
 do not depend on the cache, so one trace serves for all cache sizes.
 
@@ -99,8 +100,8 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if spec.WarmupAuto {
 		m.At("warmup", "auto", "a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
-	if spec.Engine != "" && !subject.IsPebble(spec.Engine) {
-		m.At("db", f.DB.V(), "a database of %s; only %s can be traced", spec.Engine, strings.Join(subject.Pebbles(), " and "))
+	if spec.Engine != "" && !slices.Contains(subject.Traced(), spec.Engine) {
+		m.At("db", f.DB.V(), "a database of %s; only those of %s can be traced", spec.Engine, strings.Join(subject.Traced(), ", "))
 	}
 	if err := m.err(); err != nil {
 		return err

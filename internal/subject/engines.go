@@ -15,6 +15,10 @@ type Engine struct {
 	Cost    EngineCost
 	// Cache is the version of Pebble whose cache it has; 0: it is not Pebble.
 	Cache cachesim.PebbleVersion
+	// BlockTables: its tables are block-based, and package blocktable resolves its Gets.
+	BlockTables bool
+	// CachePolicy is that of its block cache, unless it is Pebble's; "": none is known.
+	CachePolicy cachesim.Policy
 
 	KeepsNothing bool // it measures the harness, and is not ranked
 	Tables       bool // a database has several by name
@@ -81,8 +85,8 @@ func Engines() []Engine {
 		{Name: "mem", Cost: inMemory},
 		{Name: "null", Cost: nothing, KeepsNothing: true},
 		// 154 MB, at most 263 MB; 259 k keys/s.
-		{Name: "rocksdb", Program: Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners}, Tables: true, ReadsOptions: true,
-			Cost: EngineCost{Space: 1.09, Peak: 1.9, KeysPerSecond: 250e3, GetNanos: 8.9e3, Memory: 0.5}},
+		{Name: "rocksdb", Program: Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners}, Tables: true, ReadsOptions: true, BlockTables: true,
+			CachePolicy: cachesim.PooledLRUPolicy, Cost: EngineCost{Space: 1.09, Peak: 1.9, KeysPerSecond: 250e3, GetNanos: 8.9e3, Memory: 0.5}},
 		{Name: "mdbx", Program: Program{"statelab-run-mdbx", "libmdbx, the engine of Erigon and reth", "Apache-2.0", makeRunners}, Tables: true,
 			Cost: EngineCost{Mapped: true, Space: 1.76, Peak: 1.76, KeysPerSecond: 23e3, GetNanos: 1.7e3}}, // 249 MB
 		{Name: "lmdb", Program: Program{"statelab-run-lmdb", "LMDB", "OLDAP-2.8", makeRunners}, Tables: true,
@@ -102,6 +106,17 @@ func Pebbles() []string { return enginesThat(func(e Engine) bool { return e.Cach
 func PebbleVersion(name string) cachesim.PebbleVersion {
 	e, _ := EngineOf(name)
 	return cmp.Or(e.Cache, cachesim.PebbleV1)
+}
+
+// Policy is the policy of an engine's block cache; that of Pebble v1 where none is known.
+func Policy(name string) cachesim.Policy {
+	e, _ := EngineOf(name)
+	return cmp.Or(e.CachePolicy, PebbleVersion(name).Policy())
+}
+
+// Traced names the engines whose Gets can be resolved from filters and indexes.
+func Traced() []string {
+	return enginesThat(func(e Engine) bool { return e.Cache > 0 || e.BlockTables })
 }
 
 // IsPebble reports whether an engine is a version of Pebble.

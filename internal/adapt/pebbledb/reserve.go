@@ -22,6 +22,8 @@ const (
 // Measured as the engines' own metrics tell it; a test holds it against them.
 func OpenReserveBytes(adapter, profile string, cacheBytes int64, readOnly bool) (int64, error) {
 	switch {
+	case adapter != "pebble1" && adapter != "pebble2":
+		return 0, nil // its memtables are outside of the cache
 	case adapter == "pebble1" && readOnly:
 		return 0, nil
 	case adapter == "pebble1" || readOnly:

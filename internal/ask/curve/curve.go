@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/blocktable"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -34,7 +36,7 @@ func Predict(ctx context.Context, o Of, cores int, reserve Reserve, cacheBytes [
 	if err != nil {
 		return nil, fmt.Errorf("trace %s: %w", o.Spec.Dir, err)
 	}
-	setup := cachesim.Setup{Policy: subject.PebbleVersion(o.Spec.Engine).Policy(), Cores: cores}
+	setup := Setup(header, cores)
 	reserved := func(cacheBytes int64) (int64, error) {
 		return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
 	}
@@ -65,6 +67,17 @@ func Predict(ctx context.Context, o Of, cores int, reserve Reserve, cacheBytes [
 		}
 	}
 	return points, nil
+}
+
+// Setup is the cache of the engine of a trace, on this machine.
+func Setup(header trace.Header, cores int) cachesim.Setup {
+	s := cachesim.Setup{Policy: subject.Policy(header.Engine), Cores: cores}
+	var major, minor int
+	// Versions before 8.3 have no seed.
+	if _, err := fmt.Sscanf(header.EngineVersion, "%d.%d", &major, &minor); err != nil || major > 8 || major == 8 && minor >= 3 {
+		s.HashSeed = blocktable.HostHashSeed()
+	}
+	return s
 }
 
 // Simulate replays t against caches of all sizes, those with the same reserve together.

@@ -9,6 +9,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/getpath"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/subject"
 )
@@ -60,13 +61,11 @@ func (m *made) accessed(a engine.Access) {
 
 func (m *made) Identity() string { return m.identity }
 
-// KeepsOpening is false: the engine whose Gets are made keeps what opening a table reads elsewhere.
-func (*made) KeepsOpening() bool { return false }
-
-func (*made) RecordOpening(*trace.Writer) error { return nil }
+// Opening are none: the engine whose Gets are made keeps what opening a table reads elsewhere.
+func (*made) Opening() []uint32 { return nil }
 
 // Record makes the Gets of keys, one after the other.
-func (m *made) Record(ctx context.Context, keys resolve.Keys, _ uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
+func (m *made) Record(ctx context.Context, _ []uint32, keys getpath.Keys, _ uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
 	m.out = out
 	var value []byte
 	for {

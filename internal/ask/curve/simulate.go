@@ -71,8 +71,9 @@ func Load(path string, shift int) (t *cachesim.Trace, header trace.Header, err e
 func Policies(ctx context.Context, t *cachesim.Trace, header trace.Header, setup cachesim.Setup, policies []cachesim.Policy, sizes []int64,
 	reserve Reserve, tell func(policy string, e result.Event)) (out enginereport.Simulation, err error) {
 	out = enginereport.Simulation{Schema: enginereport.SimulationSchema, Trace: header}
+	setup.HashSeed = Setup(header, setup.Cores).HashSeed
 	if len(policies) == 0 {
-		policies = []cachesim.Policy{subject.PebbleVersion(header.Engine).Policy()}
+		policies = []cachesim.Policy{subject.Policy(header.Engine)}
 	}
 	for i, policy := range policies {
 		tell(string(policy), result.Event{Phase: "simulating", Done: uint64(i), Total: uint64(len(policies)), Unit: "policies"})
@@ -97,8 +98,8 @@ func Policies(ctx context.Context, t *cachesim.Trace, header trace.Header, setup
 	return out, nil
 }
 
-// Predictable reports whether the curve of a sweep can be worked out: the cache alone varies, on
-// Pebble, and nothing is written.
+// Predictable reports whether the curve of a sweep can be worked out: the cache alone varies, of an
+// engine whose Gets are resolved, the keys are known here, and nothing is written.
 func Predictable(s sweep.Sweep) bool {
 	for _, axis := range s.Axes {
 		if (axis.Name == sweep.CacheAxis) != (len(axis.Values) > 1) {
@@ -107,7 +108,8 @@ func Predictable(s sweep.Sweep) bool {
 	}
 	one := s.Settings()[0].Read
 	w := one.Workload
-	return subject.IsPebble(one.Engine) && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < MostGets
+	known := subject.IsPebble(one.Engine) || slices.Contains(subject.Traced(), one.Engine) && !one.Foreign
+	return known && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < MostGets
 }
 
 // Beside adds the curve that the database's own filters and indexes imply to a measured sweep. open

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -23,6 +24,8 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/getpath"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
@@ -50,26 +53,32 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	if err != nil {
 		return made, err
 	}
-	if resolver.KeepsOpening() && sample.Shift == 0 {
+	opening := resolver.Opening()
+	if sample.Shift > 0 {
+		opening = nil
+	}
+	if len(opening) > 0 {
 		made.Header.Opening = true
 		made.Header.WarmupGets++
+	}
+	if part.Number > 1 {
+		opening = nil
+	}
+	if r, is := resolver.(resolved); is {
+		if r, is := r.resolver.(*blocktable.Resolver); is {
+			made.Header.CacheKeys = r.CacheKeys()
+		}
 	}
 	out, err := trace.NewWriter(w, made.Header)
 	if err != nil {
 		return made, err
-	}
-	opens := made.Header.Opening && part.Number <= 1
-	if opens {
-		if err := resolver.RecordOpening(out); err != nil {
-			return made, err
-		}
 	}
 	from, to := part.Range(spec.WarmupGets + spec.Gets)
 	for range from {
 		keys() // of the parts before
 	}
 	asked := uint64(0)
-	offered, err := resolver.Record(ctx, func() ([]byte, bool, bool) {
+	offered, err := resolver.Record(ctx, opening, func() ([]byte, bool, bool) {
 		if part.Of > 0 && asked == to-from {
 			return nil, false, false
 		}
@@ -81,9 +90,6 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	if err != nil {
 		return made, err
 	}
-	if opens {
-		offered++
-	}
 	made.Totals, err = out.Close(offered)
 	made.PerGet = out.PerGet()
 	return made, err
@@ -92,17 +98,44 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 // follower tells which blocks Gets access.
 type follower interface {
 	Identity() string
-	KeepsOpening() bool
-	RecordOpening(*trace.Writer) error
-	Record(ctx context.Context, keys resolve.Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error)
+	// Opening are the blocks that opening the tables brings into the block cache.
+	Opening() []uint32
+	// Record is getpath.Record.
+	Record(ctx context.Context, opening []uint32, keys getpath.Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error)
 	Close() error
 }
+
+// resolver resolves Gets without making them.
+type resolver interface {
+	getpath.Source
+	Identity() string
+	Close() error
+}
+
+type resolved struct{ resolver }
+
+func (r resolved) Record(ctx context.Context, opening []uint32, keys getpath.Keys, about uint64, sample trace.Sample, out *trace.Writer) (uint64, error) {
+	return getpath.Record(ctx, r, opening, keys, about, sample, out)
+}
+
+// tableOption names the column family that Gets go to.
+const tableOption = "table"
 
 // follow resolves the Gets where that is possible, and else makes them.
 func follow(ctx context.Context, o Of) (follower, error) {
 	spec := &o.Spec
+	if of, _ := subject.EngineOf(spec.Engine); of.BlockTables {
+		options := blocktable.Options(maps.Clone(spec.Overrides))
+		family := options[tableOption]
+		delete(options, tableOption)
+		r, err := blocktable.Open(spec.Dir, family, options)
+		if err != nil {
+			return nil, err
+		}
+		return resolved{r}, nil
+	}
 	version := subject.PebbleVersion(spec.Engine)
-	resolver, err := resolve.Open(spec.Dir, version)
+	r, err := resolve.Open(spec.Dir, version)
 	if engine.CodeOf(err) == engine.CodeUnsupported && version == cachesim.PebbleV2 {
 		return openMade(ctx, o)
 	}
@@ -111,12 +144,12 @@ func follow(ctx context.Context, o Of) (follower, error) {
 	}
 	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
 	if len(errs) > 0 {
-		return nil, errors.Join(append(errs, resolver.Close())...)
+		return nil, errors.Join(append(errs, r.Close())...)
 	}
-	if !s.AsksFilters() || spec.Foreign && resolver.Kept().NoFilters {
-		resolver.PassOverFilters()
+	if !s.AsksFilters() || spec.Foreign && r.Kept().NoFilters {
+		r.PassOverFilters()
 	}
-	return resolver, nil
+	return resolved{r}, nil
 }
 
 // Traced is the whole trace of o in memory.
@@ -143,7 +176,7 @@ func streamWords(spec *bench.Spec) string {
 	if spec.ZipfTheta > 0 {
 		words += fmt.Sprintf(", Zipf exponent %g", spec.ZipfTheta)
 	}
-	if table := spec.Overrides["table"]; table != "" {
+	if table := spec.Overrides[tableOption]; table != "" {
 		words += ", of " + table
 	}
 	if spec.BatchGets > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
+	"github.com/statelab/statelab/internal/observe/getpath"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/subject"
 )
@@ -20,7 +21,7 @@ type Layout struct {
 	// Learn reads what lies where in a table.
 	Learn blockio.Learner
 	// Record writes the block accesses of Gets; nil: they cannot be worked out.
-	Record func(ctx context.Context, keys resolve.Keys, gets uint64, header trace.Header, out io.Writer) error
+	Record func(ctx context.Context, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) error
 	// Policy and Charge are those of the engine's block cache; no policy: it is not modelled.
 	Policy cachesim.Policy
 	Charge int64
@@ -33,7 +34,7 @@ func LayoutOf(engine, dir string) Layout {
 		Tables: func() ([]blockio.LiveTable, error) { return resolve.Tables(dir, version) },
 		Learn:  pebble2fs.Learn, // which reads the tables of both versions
 		Policy: version.Policy(), Charge: version.BlockCharge(),
-		Record: func(ctx context.Context, keys resolve.Keys, gets uint64, header trace.Header, out io.Writer) (err error) {
+		Record: func(ctx context.Context, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) (err error) {
 			r, err := resolve.Open(dir, version)
 			if err != nil {
 				return err
@@ -44,7 +45,7 @@ func LayoutOf(engine, dir string) Layout {
 			if err != nil {
 				return err
 			}
-			offered, err := r.Record(ctx, keys, gets, trace.Sample{}, to)
+			offered, err := getpath.Record(ctx, r, nil, keys, gets, trace.Sample{}, to)
 			if err != nil {
 				return err
 			}

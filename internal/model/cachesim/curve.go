@@ -12,11 +12,12 @@ import (
 // Policy names a cache to simulate.
 type Policy string
 
-// Policies. The first two are Pebble's caches, shards and all; the others are
-// textbook caches of one shard.
+// Policies. The first two are Pebble's caches and the third is RocksDB's LRUCache, shards and
+// all; the others are textbook caches of one shard.
 const (
 	ClockPro1Policy Policy = "clockpro1"
 	ClockPro2Policy Policy = "clockpro2"
+	PooledLRUPolicy Policy = "rocksdb-lru"
 	LRUPolicy       Policy = "lru"
 	ClockPolicy     Policy = "clock"
 	SievePolicy     Policy = "sieve"
@@ -25,7 +26,7 @@ const (
 
 // Policies lists all names.
 func Policies() []Policy {
-	return []Policy{ClockPro1Policy, ClockPro2Policy, LRUPolicy, ClockPolicy, SievePolicy, S3FIFOPolicy}
+	return []Policy{ClockPro1Policy, ClockPro2Policy, PooledLRUPolicy, LRUPolicy, ClockPolicy, SievePolicy, S3FIFOPolicy}
 }
 
 // ParsePolicy checks a name.
@@ -45,6 +46,8 @@ type Setup struct {
 	Policy        Policy
 	Cores         int   // Pebble divides its cache by them
 	ReservedBytes int64 // taken by memtables (Pebble)
+	// HashSeed decides which block is in which shard (RocksDB): that of a host is HostHashSeed.
+	HashSeed uint32
 
 	sampleShift int // caches are 2^sampleShift times smaller than they are called
 }
@@ -147,6 +150,8 @@ func groupOf(trace *Trace, setup Setup, cacheBytes int64) group {
 	switch setup.Policy {
 	case ClockPro1Policy, ClockPro2Policy:
 		return group{shards: ShardCount(cacheBytes, setup.Cores)}
+	case PooledLRUPolicy:
+		return group{shards: setup.pooledShards(cacheBytes)}
 	case LRUPolicy:
 		fits := !slices.ContainsFunc(trace.Blocks, func(b Block) bool { return int64(b.Bytes) > cacheBytes>>setup.sampleShift })
 		return group{shards: 1, stack: fits}

@@ -14,6 +14,7 @@ type request struct {
 	diskBytes int32
 	shard     uint16
 	class     class
+	marks     Marks
 }
 
 // replay plays a trace to caches of several sizes that have the same number of
@@ -44,6 +45,7 @@ type shardCache interface {
 // player is a shard of a cache and what it missed.
 type player struct {
 	cache     shardCache
+	pooled    *PooledLRU // the same, where marks of blocks count
 	shard     int
 	point     *Point
 	misses    counts
@@ -57,14 +59,10 @@ type apart [128]byte
 
 func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 	r := &replay{trace: trace, points: points, requests: make([]request, len(trace.Blocks))}
-	version := setup.version()
 	next := make([]uint32, shards)
 	for i := range trace.Blocks {
 		b := &trace.Blocks[i]
-		q := request{bytes: b.Bytes + int32(version.BlockCharge()), diskBytes: b.DiskBytes, class: classOf(b)}
-		if version != 0 {
-			q.shard = uint16(version.Shard(b.File, b.Offset, shards))
-		}
+		q := setup.request(trace, b, shards)
 		q.id = next[q.shard]
 		next[q.shard]++
 		r.requests[i] = q
@@ -72,10 +70,24 @@ func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 	for _, p := range points {
 		for shard, cache := range newShards(setup, p.CacheBytes) {
 			cache.expect(next[shard])
-			r.players = append(r.players, &player{cache: cache, shard: shard, point: p})
+			pooled, _ := cache.(*PooledLRU)
+			r.players = append(r.players, &player{cache: cache, pooled: pooled, shard: shard, point: p})
 		}
 	}
 	return r
+}
+
+// request is an access to a block of t, without its number in the shard.
+func (s Setup) request(t *Trace, b *Block, shards int) request {
+	q := request{bytes: b.Bytes, diskBytes: b.DiskBytes, class: classOf(b), marks: b.Marks}
+	switch version := s.version(); {
+	case version != 0:
+		q.bytes += int32(version.BlockCharge())
+		q.shard = uint16(version.Shard(b.File, b.Offset, shards))
+	case s.Policy == PooledLRUPolicy:
+		q.bytes, q.shard = pooledCharge(b), uint16(t.pooledShard(b, s.HashSeed, shards))
+	}
+	return q
 }
 
 // version is that of Pebble whose cache is simulated; 0 is none.
@@ -101,6 +113,12 @@ func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
 		return []shardCache{NewSieve(cacheBytes)}
 	case S3FIFOPolicy:
 		return []shardCache{NewS3FIFO(cacheBytes)}
+	case PooledLRUPolicy:
+		n := setup.pooledShards(full)
+		for range n {
+			shards = append(shards, NewPooledLRU((cacheBytes-setup.ReservedBytes>>setup.sampleShift+int64(n)-1)/int64(n)))
+		}
+		return shards
 	}
 	for _, shard := range newPebbleShards(cacheBytes, ShardCount(full, setup.Cores), setup.ReservedBytes>>setup.sampleShift) {
 		shards = append(shards, shard)
@@ -176,7 +194,13 @@ func (r *replay) deal(accesses []uint32, to hand, counted bool) {
 func (p *player) play(requests []request, counted bool) {
 	for i := range requests {
 		q := &requests[i]
-		if !p.cache.Access(q.id, q.bytes) && counted {
+		var hit bool
+		if p.pooled != nil {
+			hit = p.pooled.access(q)
+		} else {
+			hit = p.cache.Access(q.id, q.bytes)
+		}
+		if !hit && counted {
 			p.misses[q.class]++
 			p.diskBytes += int64(q.diskBytes)
 		}

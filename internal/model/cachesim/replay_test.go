@@ -37,11 +37,9 @@ func oneAfterTheOther(trace *Trace, setup Setup, cacheBytes int64) Point {
 	p := Point{CacheBytes: cacheBytes, Gets: int64(len(trace.Gets) - trace.WarmupGets)}
 	shards := newShards(setup, cacheBytes)
 	for i, number := range trace.Accesses {
-		b, shard := &trace.Blocks[number], 0
-		if setup.version() != 0 {
-			shard = setup.version().Shard(b.File, b.Offset, len(shards))
-		}
-		hit := shards[shard].Access(number, b.Bytes+int32(setup.version().BlockCharge()))
+		b := &trace.Blocks[number]
+		q := setup.request(trace, b, len(shards))
+		hit := shards[q.shard].Access(number, q.bytes)
 		if i < int(trace.Gets[trace.WarmupGets]) {
 			continue
 		}

@@ -29,7 +29,22 @@ type Block struct {
 	DiskBytes int32
 	Type      engine.BlockType
 	Level     uint8
+	Marks     Marks
 }
+
+// Marks tell how an engine treats a block in its cache.
+type Marks uint8
+
+// Marks of a block.
+const (
+	HighPriority Marks = 1 << iota
+	Pinned             // never leaves the cache
+	ParsedFilter       // a filter, kept in another form than other blocks
+	knownMarks   = HighPriority | Pinned | ParsedFilter
+)
+
+// Known reports whether m has no others than these.
+func (m Marks) Known() bool { return m&^knownMarks == 0 }
 
 // Trace is the sequence of block accesses of a run, in the order a single
 // thread made them. The zero value is empty.
@@ -41,6 +56,8 @@ type Trace struct {
 	Gets []uint32
 	// WarmupGets is how many Gets at the start fill the cache uncounted.
 	WarmupGets int
+	// CacheKeys are what RocksDB's cache calls the tables' files, where that is known.
+	CacheKeys map[uint64][2]uint64
 
 	numbers map[blockKey]uint32
 	sample  *sample // nil: this is the whole trace

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -122,7 +123,7 @@ func arrange(parts []io.Reader) (inOrder []*Reader, header Header, err error) {
 			return nil, header, fmt.Errorf("trace: this is not a part of a trace (statelab trace --part K/N makes one)")
 		case p.Of != len(parts) || p.Number < 1 || p.Number > p.Of:
 			return nil, header, fmt.Errorf("trace: part %d/%d among %d parts", p.Number, p.Of, len(parts))
-		case i > 0 && this != header:
+		case i > 0 && !reflect.DeepEqual(this, header):
 			return nil, header, fmt.Errorf("trace: part %d/%d is of another key stream or database than the one before it", p.Number, p.Of)
 		case inOrder[p.Number-1] != nil:
 			return nil, header, fmt.Errorf("trace: part %d/%d is given twice", p.Number, p.Of)

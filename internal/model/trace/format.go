@@ -13,7 +13,7 @@
 //	file   = magic frame(header) frame(gets)* frame(footer)
 //	frame  = kind(1) storedBytes(4) rawBytes(4) crc32c(4) stored
 //	stored = zstd(raw); the checksum covers kind, sizes and stored
-//	gets   = n (level type file' offset diskBytes bytes)*n  m get*m
+//	gets   = n (level type|marks<<4 file' offset diskBytes bytes)*n  m get*m
 //	get    = count<<1|found number*count
 //
 // Sizes of a frame are little-endian, everything inside is a varint; file' is
@@ -61,6 +61,8 @@ type Header struct {
 	// Part says which consecutive share of the key stream is here; the counts above are
 	// those of the whole stream. Absent: all of it.
 	Part engine.Part `json:"part,omitzero"`
+	// CacheKeys are what RocksDB's block cache calls the tables' files: two words each.
+	CacheKeys map[uint64][2]uint64 `json:"cache_keys,omitempty"`
 }
 
 // Totals are the counts of a whole trace.

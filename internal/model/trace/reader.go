@@ -220,7 +220,7 @@ func (r *Reader) readBlocks() error {
 			return errShort
 		}
 		level, known := levelOf(r.rest[0])
-		b := cachesim.Block{Level: level, Type: engine.BlockType(r.rest[1])}
+		b := cachesim.Block{Level: level, Type: engine.BlockType(r.rest[1] & 15), Marks: cachesim.Marks(r.rest[1] >> 4)}
 		r.rest = r.rest[2:]
 		step, width := binary.Varint(r.rest)
 		if width <= 0 {
@@ -235,7 +235,7 @@ func (r *Reader) readBlocks() error {
 				return err
 			}
 		}
-		if !known || b.Type >= engine.NumBlockTypes || fields[1] > math.MaxInt32 || fields[2] > math.MaxInt32 {
+		if !known || b.Type >= engine.NumBlockTypes || !b.Marks.Known() || fields[1] > math.MaxInt32 || fields[2] > math.MaxInt32 {
 			return fmt.Errorf("block %d: impossible level %d, type %d or size", len(r.blocks), b.Level, b.Type)
 		}
 		if len(r.blocks) == math.MaxUint32 {
@@ -332,7 +332,7 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 	if err != nil {
 		return nil, Header{}, err
 	}
-	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets}
+	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets, CacheKeys: r.header.CacheKeys}
 	t.Gets, t.Accesses = make([]uint32, 0, counted.Gets), make([]uint32, 0, counted.Accesses)
 	r.blocks = make([]cachesim.Block, 0, counted.Blocks)
 	err = r.each(func(numbers []uint32) error {

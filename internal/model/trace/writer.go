@@ -52,7 +52,7 @@ func (w *Writer) Block(b cachesim.Block) uint32 {
 		w.fail(fmt.Errorf("trace: block %d: file %d offset %d cannot be written", number, b.File, b.Offset))
 		return 0
 	}
-	w.blocks = append(w.blocks, storedLevel(b.Level), byte(b.Type))
+	w.blocks = append(w.blocks, storedLevel(b.Level), byte(b.Type)|byte(b.Marks)<<4)
 	w.blocks = binary.AppendVarint(w.blocks, int64(b.File-w.lastFile))
 	w.blocks = binary.AppendUvarint(w.blocks, b.Offset)
 	w.blocks = binary.AppendUvarint(w.blocks, uint64(b.DiskBytes))

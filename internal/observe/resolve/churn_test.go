@@ -176,9 +176,9 @@ func TestChurnedDatabases(t *testing.T) {
 			var bounds [][]byte
 			for _, table := range r.tables {
 				bounds = append(bounds, table.smallest, table.largest)
-				for i := range table.separators.len() {
+				for i := range table.separators.Len() {
 					if i%7 == 0 {
-						bounds = append(bounds, table.separators.at(i))
+						bounds = append(bounds, table.separators.At(i))
 					}
 				}
 			}

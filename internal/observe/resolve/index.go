@@ -54,7 +54,7 @@ func (t *table) readIndex(layout *sstable.Layout, userProperties map[string]stri
 			}
 			// One search over all partitions equals the engine's two only if the
 			// top index repeats each partition's last separator, as Pebble writes it.
-			if n := t.separators.len(); n == 0 || !bytes.Equal(t.separators.at(n-1), separator) {
+			if n := t.separators.Len(); n == 0 || !bytes.Equal(t.separators.At(n-1), separator) {
 				return t.corrupt(partition, "its last separator differs from the top index")
 			}
 			t.partitions = append(t.partitions, partition)
@@ -65,7 +65,7 @@ func (t *table) readIndex(layout *sstable.Layout, userProperties map[string]stri
 			return err
 		}
 	}
-	t.separators.finish()
+	t.separators.Finish()
 	if len(t.data) != len(layout.Data) {
 		return fmt.Errorf("%d data blocks in the index, %d in Pebble's own layout", len(t.data), len(layout.Data))
 	}
@@ -80,7 +80,7 @@ func (t *table) readDataHandles(index handle, obsolete obsoleteProperty) error {
 		if err != nil {
 			return err
 		}
-		if len(t.separators.bytes)+len(separator) > math.MaxUint32 {
+		if t.separators.Bytes()+len(separator) > math.MaxUint32 {
 			return errors.New("more than 4 GiB of separators")
 		}
 		excluded, err := obsolete.of(entry.Props)
@@ -93,7 +93,7 @@ func (t *table) readDataHandles(index handle, obsolete obsoleteProperty) error {
 		if t.excluded != nil {
 			t.excluded = append(t.excluded, excluded)
 		}
-		t.separators.add(separator)
+		t.separators.Add(separator)
 		t.data = append(t.data, h)
 		return nil
 	})

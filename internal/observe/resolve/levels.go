@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 const lastLevel = 6
@@ -15,7 +16,7 @@ const lastLevel = 6
 type level struct {
 	number  int
 	tables  []*table
-	largest sortedKeys // of the tables
+	largest getpath.SortedKeys // of the tables
 }
 
 func newLevel(number int, tables []*table) level {
@@ -23,10 +24,10 @@ func newLevel(number int, tables []*table) level {
 	for _, t := range tables {
 		if t.points != nil {
 			l.tables = append(l.tables, t)
-			l.largest.add(t.points.largest)
+			l.largest.Add(t.points.largest)
 		}
 	}
-	l.largest.finish()
+	l.largest.Finish()
 	return l
 }
 
@@ -34,7 +35,7 @@ func newLevel(number int, tables []*table) level {
 // first whose largest key is not below key; only v2 skips it where key lies in
 // the gap before it.
 func (l *level) find(key []byte, version cachesim.PebbleVersion) (at int, found bool) {
-	at = l.largest.seek(key)
+	at = l.largest.Seek(key)
 	if at < len(l.tables) && l.tables[at].points.largestExclusive && bytes.Equal(l.tables[at].points.largest, key) {
 		at++
 	}

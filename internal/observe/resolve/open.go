@@ -12,9 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
@@ -180,19 +178,13 @@ func identify(tables []tableFacts) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-// KeepsOpening reports whether opening tables brings blocks into the block cache:
-// v1 reads their properties through it, v2 keeps them elsewhere.
-func (r *Resolver) KeepsOpening() bool {
-	return r.version == cachesim.PebbleV1 && len(r.tables) > 0
-}
-
-// RecordOpening writes what opening all tables, in the order of the level table,
-// brings into the block cache before the first Get, as one Get that finds nothing.
-func (r *Resolver) RecordOpening(out *trace.Writer) error {
-	var numbers []uint32
-	for _, t := range r.tables {
-		numbers = append(numbers, out.Block(cachesim.Block{File: t.file, Offset: t.propertiesAt.offset, Level: uint8(t.level), Type: engine.Meta,
-			Bytes: int32(t.propertiesAt.bytes), DiskBytes: int32(t.propertiesAt.bytes) + trailerBytes}))
+// Opening implements getpath.Source, in the order of the level table. v1 reads the properties of tables
+// through the block cache, v2 keeps them elsewhere.
+func (r *Resolver) Opening() (numbers []uint32) {
+	if r.version == cachesim.PebbleV1 {
+		for _, t := range r.tables {
+			numbers = append(numbers, t.first+propertiesNumber)
+		}
 	}
-	return out.Get(false, numbers)
+	return numbers
 }

@@ -66,7 +66,7 @@ func afterOpening(t *testing.T, f flavour, dir string, recorded *cachesim.Trace,
 	for i := properties; i < len(reads); i += 3 {
 		seen, table := reads[i], r.tables[i/3]
 		if seen.file != table.file || seen.offset != table.propertiesAt.offset || seen.bytes != int(table.propertiesAt.bytes)+trailerBytes {
-			t.Fatalf("opening read %+v, RecordOpening has %+v of table %d", seen, table.propertiesAt, table.file)
+			t.Fatalf("opening read %+v, the resolver has %+v of table %d", seen, table.propertiesAt, table.file)
 		}
 		opened.Accesses = append(opened.Accesses, uint32(len(opened.Blocks)))
 		opened.Blocks = append(opened.Blocks, cachesim.Block{

@@ -27,6 +27,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Resolver knows the tables of a database as they were at Open; they stay
@@ -68,6 +69,12 @@ func (r *Resolver) tableOf(number uint32) *table {
 	return r.tables[i]
 }
 
+// Blocks implements getpath.Source.
+func (r *Resolver) Blocks() uint32 { return r.blocks }
+
+// Walk implements getpath.Source.
+func (r *Resolver) Walk() getpath.Walker { return r.Walker() }
+
 // Close closes the tables. No Walker may be used afterwards.
 func (r *Resolver) Close() error {
 	var errs []error
@@ -81,10 +88,11 @@ func (r *Resolver) Close() error {
 // Numbers of a table's blocks, from its first on: the fixed ones, then index
 // partitions, then data blocks.
 const (
-	rootNumber     = 0 // the top index, or the whole index
-	filterNumber   = 1
-	rangeDelNumber = 2
-	fixedNumbers   = 3
+	rootNumber       = 0 // the top index, or the whole index
+	filterNumber     = 1
+	rangeDelNumber   = 2
+	propertiesNumber = 3
+	fixedNumbers     = 4
 )
 
 // describe tells all of a block that does not need its content.
@@ -100,6 +108,8 @@ func (t *table) describe(number uint32) (b cachesim.Block, h handle) {
 		b.Type, h = engine.Filter, t.filterAt
 	case at == rangeDelNumber:
 		b.Type, h = engine.Meta, t.rangeDelAt
+	case at == propertiesNumber:
+		b.Type, h = engine.Meta, t.propertiesAt
 	case at < t.firstData:
 		b.Type, h = engine.Index, t.partitions[at-fixedNumbers]
 	default:

@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // tableFacts are what the manifest says of a table.
@@ -59,9 +60,9 @@ type table struct {
 	filterAt     handle
 	filter       []byte // nil: none
 	rangeDelAt   handle // bytes 0: none
-	tombstones   []tombstone
+	tombstones   []getpath.Tombstone
 
-	separators    sortedKeys // of data blocks, all partitions together
+	separators    getpath.SortedKeys // of data blocks, all partitions together
 	data          []handle
 	partitions    []handle // empty with an index of one level
 	partitionEnds []uint32 // where each ends in data
@@ -148,7 +149,7 @@ func (t *table) pointBounds(reader *sstable.Reader) (_ *bounds, err error) {
 		b.largest = bytes.Clone(keys.Last().K.UserKey)
 	}
 	if n := len(t.tombstones); n > 0 {
-		start, end := t.tombstones[0].start, t.tombstones[n-1].end
+		start, end := t.tombstones[0].Start, t.tombstones[n-1].End
 		if b == nil {
 			b = &bounds{start, end, true}
 		}
@@ -205,16 +206,18 @@ const (
 	readsAhead   = 256 // more than disks take at a time
 )
 
-// expect is told about how many Gets are going to be recorded.
-func (r *Resolver) expect(gets uint64) {
+// Expect is told about how many Gets are going to be recorded.
+func (r *Resolver) Expect(gets uint64) {
 	r.scanShare = scanShare
 	if gets > uint64(r.blocks) { // 63 % of them, if keys are drawn evenly
 		r.scanShare = scanAllShare
 	}
 }
 
-// learnAll learns the sizes of the blocks of these numbers, which it reorders.
-func (r *Resolver) learnAll(numbers []uint32, in *buffer) error {
+// Learn implements getpath.Walker.
+func (w *Walker) Learn(numbers []uint32) error {
+	r, in := w.r, &w.data.buffer
+	numbers = slices.DeleteFunc(numbers, func(number uint32) bool { return r.sizes[number].Load() != 0 })
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)
 	for rest := numbers; len(rest) > 0; {

@@ -13,6 +13,8 @@ import (
 	pebble2 "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/cockroachdb/pebble/v2/record"
+
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // entryKind is what an entry of a key says.
@@ -28,8 +30,8 @@ const (
 // unflushed is what the logs hold: what Pebble replays into memory at open.
 type unflushed struct {
 	newest     map[string]logged
-	tombstones []tombstone // in the order written, then disjoint; numbered by entry
-	entries    uint64      // so far
+	tombstones []getpath.Tombstone // in the order written, then disjoint; numbered by entry
+	entries    uint64              // so far
 }
 
 // logged is the newest entry of a key, and under a merge operand the older ones.
@@ -47,7 +49,7 @@ func readLogs(paths []string) (*unflushed, error) {
 			return nil, fmt.Errorf("read log %s: %w", filepath.Base(path), err)
 		}
 	}
-	u.tombstones = disjoint(u.tombstones)
+	u.tombstones = getpath.Disjoint(u.tombstones)
 	return u, nil
 }
 
@@ -55,7 +57,7 @@ func readLogs(paths []string) (*unflushed, error) {
 // operand only where everything older is in the tables. gone: a range deletion hides
 // what lies below.
 func (u *unflushed) find(key []byte) (kind entryKind, gone bool) {
-	deletedAt, gone := coveredBy(u.tombstones, key)
+	deletedAt, gone := getpath.CoveredBy(u.tombstones, key)
 	newest, is := u.newest[string(key)]
 	if !is || gone && newest.number < deletedAt {
 		return noEntry, gone
@@ -127,7 +129,7 @@ func (u *unflushed) read(batch []byte) error {
 				e.older = &before
 			}
 		case pebble2.InternalKeyKindRangeDelete: // the value is the end
-			u.tombstones = append(u.tombstones, tombstone{bytes.Clone(key), bytes.Clone(value), u.entries})
+			u.tombstones = append(u.tombstones, getpath.Tombstone{Start: bytes.Clone(key), End: bytes.Clone(value), SeqNum: u.entries})
 			continue
 		case pebble2.InternalKeyKindLogData, pebble2.InternalKeyKindRangeKeySet, pebble2.InternalKeyKindRangeKeyUnset, pebble2.InternalKeyKindRangeKeyDelete:
 			continue // no Get sees it

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Walker resolves Gets for one goroutine.
@@ -126,7 +127,7 @@ func (w *Walker) enter() (goneBelow uint64, gone bool) {
 	w.partition = -1
 	if t.rangeDelAt.bytes > 0 {
 		w.ask(t, rangeDelNumber)
-		goneBelow, gone = coveredBy(t.tombstones, w.key)
+		goneBelow, gone = getpath.CoveredBy(t.tombstones, w.key)
 	}
 	if !t.allObsolete {
 		w.ask(t, rootNumber)
@@ -147,7 +148,7 @@ func (w *Walker) seek(last bool) (e entry, certain bool, err error) {
 			return entry{end: true}, false, nil
 		}
 	}
-	wanted := t.separators.seek(w.key)
+	wanted := t.separators.Seek(w.key)
 	if !w.advance(wanted) {
 		return entry{end: true}, false, nil
 	}

@@ -1,4 +1,4 @@
-package resolve
+package getpath
 
 import (
 	"bytes"
@@ -26,15 +26,15 @@ func TestSeekIsABinarySearch(t *testing.T) {
 			keys = append(keys, randomKey(prefix))
 		}
 		slices.SortFunc(keys, bytes.Compare)
-		var s sortedKeys
+		var s SortedKeys
 		for _, key := range keys {
-			s.add(key)
+			s.Add(key)
 		}
-		s.finish()
+		s.Finish()
 		for range 200 {
 			key := randomKey(max(0, prefix+random.IntN(3)-1))
 			want := sort.Search(len(keys), func(i int) bool { return bytes.Compare(keys[i], key) >= 0 })
-			if have := s.seek(key); have != want {
+			if have := s.Seek(key); have != want {
 				t.Fatalf("%x in %x: %d, want %d", key, keys, have, want)
 			}
 		}

@@ -1,4 +1,4 @@
-package resolve
+package getpath
 
 import (
 	"cmp"
@@ -9,8 +9,33 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 )
+
+// Source knows the blocks of a database by numbers from 0 on, as they are at one moment.
+type Source interface {
+	Blocks() uint32 // how many there are
+	// Block describes a block. Its decompressed size is read if no Walker has learnt it.
+	Block(number uint32) (cachesim.Block, error)
+	// Expect is told about how many Gets are going to be recorded.
+	Expect(gets uint64)
+	// Opening are the blocks, by number, that opening all tables asks the block cache for before
+	// the first Get.
+	Opening() []uint32
+	// Walk begins for one goroutine.
+	Walk() Walker
+}
+
+// Walker resolves Gets for one goroutine.
+type Walker interface {
+	// Get appends the numbers of the blocks that a Get of key asks for to dst[:0], in order, and
+	// reports whether it finds the key. known says that the caller knows the key to be in the
+	// database, which saves most looks into the data.
+	Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error)
+	// Learn learns the decompressed sizes of the blocks of these numbers. It may reorder them.
+	Learn(numbers []uint32) error
+}
 
 // Keys is a stream of Gets: it returns the next key (valid until the following
 // call) and whether that is known to be in the database. It is called from one
@@ -18,20 +43,29 @@ import (
 type Keys func() (key []byte, known, more bool)
 
 // Record resolves the Gets of keys, about so many, those that sample takes, on all
-// cores and writes them in the stream's order. It returns how many Gets the stream had,
+// cores and writes them in the stream's order, behind one Get that finds nothing and asks for the
+// blocks of opening, if there are any. It returns how many Gets the stream had, that one included,
 // for the writer's Close. A key that was said to be in the database and is found not
 // to be is an error. Cancelled, it returns the context's error and what is written
 // stays usable.
-func (r *Resolver) Record(ctx context.Context, keys Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
-	r.expect(about >> sample.Shift)
+func Record(ctx context.Context, source Source, opening []uint32, keys Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64,
+	err error) {
+	source.Expect(about >> sample.Shift)
 	group, ctx := errgroup.WithContext(ctx)
 	workers := runtime.GOMAXPROCS(0)
 	var (
 		empty    = make(chan *batch, 2*workers)
 		filled   = make(chan *batch, 2*workers)
 		inOrder  = make(chan *batch, 2*workers)
-		numbered = newNumbering(r)
+		numbered = newNumbering(source)
 	)
+	if len(opening) > 0 {
+		b := batch{gets: []resolved{{to: int32(len(opening))}}, numbers: slices.Clone(opening)}
+		if err := b.write(numbered, out); err != nil {
+			return 0, err
+		}
+		defer func() { offered++ }()
+	}
 	for range cap(empty) {
 		empty <- &batch{done: make(chan struct{}, 1)}
 	}
@@ -51,7 +85,7 @@ func (r *Resolver) Record(ctx context.Context, keys Keys, about uint64, sample t
 	})
 	for range workers {
 		group.Go(func() error {
-			w := r.Walker()
+			w := source.Walk()
 			for b := range filled {
 				b.resolve(w)
 				b.done <- struct{}{}
@@ -96,8 +130,8 @@ type batch struct {
 	numbers []uint32 // of the Gets, in that order
 	err     error    // of the Get behind the last of gets
 
-	done            chan struct{}
-	buffer, unknown []uint32
+	done             chan struct{}
+	buffer, numbered []uint32
 }
 
 // place is a Get of a batch, by its number, and where its key is.
@@ -135,7 +169,7 @@ func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64) (more bool
 
 // resolve resolves the Gets in the order of their keys, which is that of blocks
 // in tables, and learns the sizes of the blocks.
-func (b *batch) resolve(w *Walker) {
+func (b *batch) resolve(w Walker) {
 	b.order, b.numbers, b.gets, b.err = b.order[:0], b.numbers[:0], slices.Grow(b.gets[:0], len(b.keyEnds))[:len(b.keyEnds)], nil
 	for i := range b.keyEnds {
 		b.order = append(b.order, place{headOf(b.key(i)), int32(i)})
@@ -159,13 +193,8 @@ func (b *batch) resolve(w *Walker) {
 		b.numbers = append(b.numbers, b.buffer...)
 		b.gets[i] = resolved{from, int32(len(b.numbers)), found}
 	}
-	b.unknown = b.unknown[:0]
-	for _, number := range b.numbers {
-		if w.r.sizes[number].Load() == 0 {
-			b.unknown = append(b.unknown, number)
-		}
-	}
-	if err := w.r.learnAll(b.unknown, &w.data.buffer); err != nil && b.err == nil {
+	b.numbered = append(b.numbered[:0], b.numbers...)
+	if err := w.Learn(b.numbered); err != nil && b.err == nil {
 		b.err = err // unless it is met again where the block is first used
 	}
 }
@@ -195,20 +224,22 @@ func (b *batch) write(n *numbering, out *trace.Writer) error {
 	return b.err // behind the Gets that went well
 }
 
-// numbering turns the resolver's numbers into the trace's, which are in the
+// numbering turns the source's numbers into the trace's, which are in the
 // order of first use.
 type numbering struct {
-	r      *Resolver
-	number []uint32 // by the resolver's, plus one; 0: not used yet
+	source Source
+	number []uint32 // by the source's, plus one; 0: not used yet
 }
 
-func newNumbering(r *Resolver) *numbering { return &numbering{r, make([]uint32, r.blocks)} }
+func newNumbering(source Source) *numbering {
+	return &numbering{source, make([]uint32, source.Blocks())}
+}
 
 func (n *numbering) of(resolved uint32, out *trace.Writer) (uint32, error) {
 	if number := n.number[resolved]; number != 0 {
 		return number - 1, nil
 	}
-	b, err := n.r.Block(resolved)
+	b, err := n.source.Block(resolved)
 	if err != nil {
 		return 0, err
 	}

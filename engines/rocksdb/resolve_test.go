@@ -1,0 +1,154 @@
+//go:build cgo
+
+package rocksdb
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blocktable"
+)
+
+// optionSets are the option sets whose Gets are resolved: every kind of index and of filter, metadata in
+// and outside of the cache, pinned and not, and every compression.
+func optionSets() map[string]map[string]string {
+	sets := map[string]map[string]string{}
+	add := func(name string, more ...string) {
+		set := map[string]string{}
+		for _, option := range more {
+			name, value, _ := strings.Cut(option, "=")
+			set[name] = value
+		}
+		sets[name] = set
+	}
+	const (
+		in    = "cache_index_and_filter_blocks=true"
+		out   = "cache_index_and_filter_blocks=false"
+		parts = "index_type=kTwoLevelIndexSearch"
+		pf    = "partition_filters=true"
+		small = "metadata_block_size=512"
+		top   = "pin_top_level_index_and_filter=true"
+		noTop = "pin_top_level_index_and_filter=false"
+		l0    = "pin_l0_filter_and_index_blocks_in_cache=true"
+		first = "index_type=kBinarySearchWithFirstKey"
+	)
+	add("outside", out)
+	add("outside, no filter", out, "filter_policy=nullptr")
+	add("outside, partitions", out, parts, pf, small)
+	add("outside, partitions, L0 pinned", out, parts, pf, small, l0)
+	add("inside", in)
+	add("inside, no filter", in, "filter_policy=nullptr")
+	add("inside, L0 pinned", in, l0)
+	add("inside, all pinned", in, "metadata_cache_options={unpartitioned_pinning=kAll;partition_pinning=kAll;top_level_index_pinning=kAll;}")
+	add("inside, partitions, top pinned", in, parts, pf, small, top)
+	add("inside, partitions, nothing pinned", in, parts, pf, small, noTop)
+	add("inside, partitions, L0 pinned", in, parts, pf, small, noTop, l0)
+	add("inside, partitioned index, whole filter", in, parts, small, noTop)
+	add("inside, ribbon", in, "filter_policy=ribbonfilter:9.9:0")
+	add("inside, ribbon in partitions", in, parts, pf, small, "filter_policy=ribbonfilter:10:-1")
+	add("inside, old bloom", in, "format_version=4", "checksum=kCRC32c")
+	add("inside, format 2", in, "format_version=2", "checksum=kxxHash", "compression=kZlibCompression")
+	add("inside, format 3, xxHash64", in, "format_version=3", "checksum=kxxHash64", "compression=kLZ4Compression")
+	add("inside, format 5, partitions", in, parts, pf, small, "format_version=5", "checksum=kXXH3")
+	add("inside, newest format", in, "format_version=7", "compression=kZSTD")
+	add("inside, first keys", in, first, noTop)
+	add("inside, first keys, unshortened", in, first, "index_shortening=kNoShortening")
+	add("inside, hash index of blocks", in, "data_block_index_type=kDataBlockBinaryAndHash")
+	add("inside, no filters on the last level", in, "optimize_filters_for_hits=true")
+	add("inside, prefixes", in, "prefix_extractor=fixed:3", "whole_key_filtering=false")
+	add("inside, dictionaries", in, "compression=kZSTD", "compression_opts={max_dict_bytes=2048;zstd_max_train_bytes=16384;}")
+	add("inside, raw dictionaries", in, "compression=kLZ4Compression", "compression_opts={max_dict_bytes=4096;}")
+	add("inside, not compressed, large blocks", in, "compression=kNoCompression", "block_size=16384", "index_block_restart_interval=8")
+	return sets
+}
+
+// TestResolvedGets compares the blocks that Gets are said to ask for with RocksDB's own counters.
+func TestResolvedGets(t *testing.T) {
+	const n, gets = 12_000, 5_000
+	for name, set := range optionSets() {
+		t.Run(name, func(t *testing.T) {
+			shape := map[string]string{"write_buffer_size": "131072", "target_file_size_base": "65536", "max_bytes_for_level_base": "262144",
+				"disable_auto_compactions": "false"}
+			maps.Copy(shape, set)
+			o := engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true, CacheBytes: 1 << 20, Overrides: shape}
+			t.Run("write", func(t *testing.T) { written(t, openAt(t, o), n) })
+			o.Create, o.Overrides["disable_auto_compactions"] = false, "true"
+			t.Run("flush the log", func(t *testing.T) { openAt(t, o) })
+			d := openAt(t, o)
+			r := reading(t, d)
+			resolver, err := blocktable.Open(o.Dir, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resolver.Close()
+			walk := resolver.Walk()
+			rng := rand.New(rand.NewPCG(1, 2))
+			before := d.Counters()
+			var want [engine.NumBlockTypes]int64
+			var numbers []uint32
+			dst := make([]byte, 0, 128)
+			for range gets {
+				i := rng.Uint64N(n + n/4) // a fifth is absent
+				key := keyOf(i)
+				_, found, err := r.Get(key, dst)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var foundToo bool
+				if numbers, foundToo, err = walk.Get(key, found, numbers); err != nil || found != foundToo {
+					t.Fatalf("key %d: found %v and %v: %v", i, found, foundToo, err)
+				}
+				for _, number := range numbers {
+					b, err := resolver.Block(number)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want[b.Type]++
+				}
+			}
+			c := d.Counters().Sub(before)
+			said := map[string]int64{"data": want[engine.Data], "filter": want[engine.Filter],
+				"index": want[engine.Index] + want[engine.SingleIndex] + want[engine.TopIndex]}
+			counted := map[string]int64{"data": c.Accesses[engine.Data], "filter": c.Accesses[engine.Filter],
+				"index": c.Accesses[engine.Index] + c.Accesses[engine.SingleIndex] + c.Accesses[engine.TopIndex]}
+			if !maps.Equal(said, counted) {
+				t.Errorf("%v, RocksDB counts %v", said, counted)
+			}
+			shapeOf, err := d.Shape()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(said, fmt.Sprintf("%d levels, %d files", len(shapeOf.Levels), shapeOf.Files))
+		})
+	}
+}
+
+// written fills a database with n keys and leaves some newer entries, and deletions, in its log.
+func written(t *testing.T, d *db, n uint64) {
+	fill(t, d, n)
+	w, err := d.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(0); i < n; i += 7 {
+		if i%2 == 0 {
+			err = w.Put(keyOf(i), make([]byte, 50))
+		} else {
+			err = w.Delete(keyOf(i))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,168 @@
+package cachesim
+
+import "math/bits"
+
+// PooledLRU is a shard of RocksDB's LRUCache with its default pools: the high-priority one for
+// half of the bytes, none for low priority. A block enters the high pool with high priority or after
+// a hit, else the bottom one. The oldest of the bottom pool leave first. What the high pool
+// cannot hold goes on as the newest of the bottom pool.
+//
+// Blocks that a Get holds cannot leave meanwhile: that is not modelled, and matters only to shards
+// of a few blocks.
+type PooledLRU struct {
+	_                   apart
+	maxBytes, usedBytes int64
+	highMax, highBytes  int64
+	index
+	pages []pooledPage // from 1
+	free  int32
+	// The lists are rings around pages that hold no block.
+	high, bottom int32
+}
+
+type pooledPage struct {
+	id         uint32
+	bytes      int32
+	next, prev int32 // next is older
+	inHigh     bool
+}
+
+// highShare is high_pri_pool_ratio.
+const highShare = 0.5
+
+// NewPooledLRU returns an empty shard of maxBytes.
+func NewPooledLRU(maxBytes int64) *PooledLRU {
+	c := &PooledLRU{maxBytes: maxBytes, highMax: int64(float64(maxBytes) * highShare), index: newIndex()}
+	c.pages = []pooledPage{{}, {next: 1, prev: 1}, {next: 2, prev: 2}}
+	c.high, c.bottom = 1, 2
+	return c
+}
+
+// UsedBytes implements Cache.
+func (c *PooledLRU) UsedBytes() int64 { return c.usedBytes }
+
+// Access implements Cache.
+func (c *PooledLRU) Access(id uint32, bytes int32) (hit bool) {
+	return c.access(&request{id: id, bytes: bytes})
+}
+
+// access is Access with what the block is marked with.
+func (c *PooledLRU) access(q *request) (hit bool) {
+	slot := c.get(q.id)
+	if slot != 0 {
+		if p := &c.pages[slot]; p.next != 0 { // not pinned
+			c.unlink(slot)
+			c.enter(slot, true)
+		}
+		return true
+	}
+	for c.usedBytes+int64(q.bytes) > c.maxBytes && c.evict() {
+	}
+	if c.usedBytes+int64(q.bytes) > c.maxBytes && q.marks&Pinned == 0 {
+		return false // it leaves as soon as the Get is done with it
+	}
+	slot = c.page()
+	c.pages[slot] = pooledPage{id: q.id, bytes: q.bytes}
+	c.put(q.id, slot)
+	c.usedBytes += int64(q.bytes)
+	if q.marks&Pinned == 0 {
+		c.enter(slot, q.marks&HighPriority != 0)
+	}
+	return false
+}
+
+// enter makes a page that is in no list the newest of a pool.
+func (c *PooledLRU) enter(slot int32, high bool) {
+	if !high {
+		c.link(c.bottom, slot)
+		return
+	}
+	c.link(c.high, slot)
+	c.pages[slot].inHigh = true
+	c.highBytes += int64(c.pages[slot].bytes)
+	for c.highBytes > c.highMax {
+		oldest := c.pages[c.high].prev
+		c.unlink(oldest)
+		c.link(c.bottom, oldest)
+	}
+}
+
+func (c *PooledLRU) evict() bool {
+	oldest := c.pages[c.bottom].prev
+	if oldest == c.bottom {
+		if oldest = c.pages[c.high].prev; oldest == c.high {
+			return false
+		}
+	}
+	c.unlink(oldest)
+	p := &c.pages[oldest]
+	c.usedBytes -= int64(p.bytes)
+	c.remove(p.id)
+	p.next, c.free = c.free, oldest
+	return true
+}
+
+func (c *PooledLRU) page() int32 {
+	if slot := c.free; slot != 0 {
+		c.free = c.pages[slot].next
+		return slot
+	}
+	c.pages = append(c.pages, pooledPage{})
+	return int32(len(c.pages) - 1)
+}
+
+// link makes a page the newest of the list around a page.
+func (c *PooledLRU) link(list, slot int32) {
+	p, l := &c.pages[slot], &c.pages[list]
+	p.next, p.prev = l.next, list
+	c.pages[l.next].prev = slot
+	l.next = slot
+}
+
+func (c *PooledLRU) unlink(slot int32) {
+	p := &c.pages[slot]
+	c.pages[p.prev].next, c.pages[p.next].prev = p.next, p.prev
+	if p.inHigh {
+		p.inHigh = false
+		c.highBytes -= int64(p.bytes)
+	}
+}
+
+// pooledShards is how many shards RocksDB divides a cache into: a power of two, at most 64. A sample
+// is played to some of them, which are as large as all.
+func (s Setup) pooledShards(cacheBytes int64) int {
+	const minShardBytes, mostBits = 512 << 10, 6
+	return 1 << max(0, min(bits.Len64(uint64(max(1, cacheBytes/minShardBytes)))-1, mostBits)-s.sampleShift)
+}
+
+// pooledShard is the shard of a block: by a preview of XXH3 over the 16 bytes of its cache key. A
+// trace without the keys of its tables gets others, which spread as evenly.
+func (t *Trace) pooledShard(b *Block, seed uint32, shards int) int {
+	key, known := t.CacheKeys[b.File]
+	if !known {
+		key = [2]uint64{b.File*0x9E3779B97F4A7C15 + 1, b.File}
+	}
+	const secretLow, secretHigh, prime = 0xbe4ba423396cfeb8, 0x1cad21f72c81017c, 0x165667B19E3779F9
+	low := key[0] ^ (secretLow + uint64(seed))
+	high := key[1] ^ b.Offset>>2 ^ (secretHigh - uint64(seed))
+	foldHigh, foldLow := bits.Mul64(low, high)
+	h := 16 + low + high + (foldHigh ^ foldLow)
+	h = (h ^ h>>37) * prime
+	return int(uint32(h^h>>32)) & (shards - 1)
+}
+
+// pooledCharge is what RocksDB's cache charges for a block: the memory that glibc gives for it, a
+// Block or a filter around it, and the cache's own entry of 88 bytes. Measured with RocksDB 11.8.1. The
+// allocator sometimes gives 16 bytes more, and rounds blocks above 128 KiB to pages.
+func pooledCharge(b *Block) int32 {
+	const entry, block, filter = 88, 104, 48
+	stored := b.Bytes
+	if b.DiskBytes >= b.Bytes { // not compressed: it is kept with its trailer
+		stored = b.DiskBytes
+	}
+	usable := (stored+8+15)&^15 - 8
+	if b.Marks&ParsedFilter != 0 {
+		return usable + entry + filter
+	}
+	return usable + entry + block
+}

@@ -1,0 +1,326 @@
+package blocktable
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Facts are what the manifest says of a table.
+type Facts struct {
+	File              uint64
+	Level             int
+	Bytes             int64
+	Smallest, Largest []byte // keys of the user
+	Marked            bool   // for compaction
+
+	smallestSeqNum, largestSeqNum uint64
+	epoch                         uint64 // 0: none
+	blobs                         bool   // some values are in blob files
+}
+
+// Family is a column family: a tree of tables of its own. LevelDB's databases have one.
+type Family struct {
+	Name   string
+	Tables []Facts // by level; those of level 0 from the newest to the oldest
+
+	id         uint32
+	comparator string
+	firstLog   uint64 // older logs hold nothing of it
+	persistsTS bool
+	dropped    bool
+	tables     map[uint64]Facts
+}
+
+// manifest is what a database consists of.
+type manifest struct {
+	families     []*Family
+	lastSequence uint64
+}
+
+// Comparators whose order is that of bytes.
+var byteComparators = []string{"leveldb.BytewiseComparator", ""}
+
+// readManifest reads the manifest that CURRENT names.
+func readManifest(dir string) (*manifest, error) {
+	current, err := os.ReadFile(filepath.Join(dir, "CURRENT"))
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimSpace(string(current))
+	if !filepath.IsLocal(name) {
+		return nil, fmt.Errorf("CURRENT names no manifest: %q", name)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	m := &manifest{families: []*Family{newFamily(0, "default")}}
+	var group [][]byte // edits that count together
+	err = eachRecord(log, 0, func(record []byte) error {
+		left, is, err := groupOf(record)
+		if err != nil {
+			return err
+		}
+		group = append(group, bytes.Clone(record))
+		if is && left > 0 {
+			return nil
+		}
+		for _, edit := range group {
+			if err := m.apply(edit); err != nil {
+				return err
+			}
+		}
+		group = group[:0]
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	m.families = slices.DeleteFunc(m.families, func(f *Family) bool { return f.dropped })
+	for _, f := range m.families {
+		f.Tables = slices.SortedFunc(maps.Values(f.tables), inLevelOrder)
+	}
+	return m, nil
+}
+
+func newFamily(id uint32, name string) *Family {
+	return &Family{id: id, Name: name, tables: map[uint64]Facts{}, persistsTS: true}
+}
+
+// inLevelOrder is the order in which a Get asks the tables of level 0, newest first, and that of
+// keys in the others.
+func inLevelOrder(a, b Facts) int {
+	if a.Level != b.Level || a.Level > 0 {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), bytes.Compare(a.Smallest, b.Smallest))
+	}
+	if a.epoch > 0 && b.epoch > 0 {
+		return cmp.Or(cmp.Compare(b.epoch, a.epoch), cmp.Compare(b.largestSeqNum, a.largestSeqNum), cmp.Compare(b.smallestSeqNum, a.smallestSeqNum),
+			cmp.Compare(b.File, a.File))
+	}
+	return cmp.Or(cmp.Compare(b.largestSeqNum, a.largestSeqNum), cmp.Compare(b.smallestSeqNum, a.smallestSeqNum), cmp.Compare(b.File, a.File))
+}
+
+// Fields of an edit, by number. Those above ignorable may be passed over, and have a length.
+const (
+	comparatorField    = 1
+	logNumberField     = 2
+	nextFileField      = 3
+	lastSequenceField  = 4
+	compactCursorField = 5
+	deletedFileField   = 6
+	newFileField       = 7
+	prevLogField       = 9
+	minLogField        = 10
+	newFile2Field      = 100
+	newFile3Field      = 102
+	newFile4Field      = 103
+	familyField        = 200
+	familyAddField     = 201
+	familyDropField    = 202
+	maxFamilyField     = 203
+	atomicGroupField   = 300
+	blobFileField      = 400
+	blobGarbageField   = 401
+	ignorable          = 1 << 13
+	persistsTSField    = ignorable + 8
+)
+
+// fields reads an edit.
+type fields struct {
+	rest []byte
+	err  error
+}
+
+func (f *fields) fail(why string) {
+	if f.err == nil {
+		f.err = errors.New(why)
+	}
+	f.rest = nil
+}
+
+func (f *fields) number() uint64 {
+	n, width := binary.Uvarint(f.rest)
+	if width <= 0 {
+		f.fail("damaged number in an edit")
+		return 0
+	}
+	f.rest = f.rest[width:]
+	return n
+}
+
+func (f *fields) bytes() []byte {
+	n := f.number()
+	if n > uint64(len(f.rest)) {
+		f.fail("damaged text in an edit")
+		return nil
+	}
+	b := f.rest[:n]
+	f.rest = f.rest[n:]
+	return b
+}
+
+// key is the user's part of an internal key.
+func (f *fields) key() []byte {
+	b := f.bytes()
+	if len(b) < 8 {
+		f.fail("damaged key in an edit")
+		return nil
+	}
+	return bytes.Clone(b[:len(b)-8])
+}
+
+// groupOf tells how many edits follow that count together with this one.
+func groupOf(edit []byte) (left uint64, is bool, err error) {
+	f := &fields{rest: edit}
+	m := &manifest{families: []*Family{newFamily(0, "")}}
+	err = m.read(f, func(field uint64) bool {
+		if field == atomicGroupField {
+			left, is = f.number(), true
+			return true
+		}
+		return false
+	}, false)
+	return left, is, err
+}
+
+func (m *manifest) apply(edit []byte) error {
+	f := &fields{rest: edit}
+	return m.read(f, func(uint64) bool { return false }, true)
+}
+
+// read reads the fields of an edit that first does not take, and applies them.
+func (m *manifest) read(f *fields, first func(field uint64) bool, apply bool) error {
+	family := m.families[0]
+	for len(f.rest) > 0 && f.err == nil {
+		field := f.number()
+		if first(field) {
+			continue
+		}
+		switch field {
+		case comparatorField:
+			family.comparator = string(f.bytes())
+		case logNumberField:
+			family.firstLog = f.number()
+		case lastSequenceField:
+			m.lastSequence = max(m.lastSequence, f.number())
+		case nextFileField, prevLogField, minLogField, maxFamilyField, atomicGroupField:
+			f.number()
+		case compactCursorField:
+			f.number()
+			f.bytes()
+		case deletedFileField:
+			f.number()
+			delete(family.tables, f.number())
+		case newFileField, newFile2Field, newFile3Field, newFile4Field:
+			if table := f.newFile(field); f.err == nil {
+				family.tables[table.File] = table
+			}
+		case familyField:
+			id := uint32(f.number())
+			if !apply {
+				continue
+			}
+			at := slices.IndexFunc(m.families, func(f *Family) bool { return f.id == id && !f.dropped })
+			if at < 0 {
+				family = newFamily(id, "")
+				m.families = append(m.families, family)
+				continue
+			}
+			family = m.families[at]
+		case familyAddField:
+			family.Name = string(f.bytes())
+		case familyDropField:
+			family.dropped = apply
+		case blobFileField, blobGarbageField:
+			f.passOverBlobFile(field)
+		case persistsTSField:
+			family.persistsTS = string(f.bytes()) == "\x01"
+		default:
+			if field < ignorable {
+				return fmt.Errorf("an edit has the unknown field %d: a newer program wrote it", field)
+			}
+			f.bytes()
+		}
+	}
+	return f.err
+}
+
+// passOverBlobFile passes over a new blob file, or what became garbage in one: tables tell which
+// blob files they need.
+func (f *fields) passOverBlobFile(field uint64) {
+	for range 3 { // its number, how many values, their bytes
+		f.number()
+	}
+	if field == blobFileField {
+		f.bytes() // how its checksum is made
+		f.bytes()
+	}
+	for f.err == nil && f.number() > 0 {
+		f.bytes()
+	}
+}
+
+// Parts that a new file may have, by number.
+const (
+	endPart        = 1
+	markedPart     = 2
+	blobPart       = 4
+	epochPart      = 13
+	persistsTSPart = 16
+	pathPart       = 65
+	unsafeToIgnore = 1 << 6
+)
+
+func (f *fields) newFile(field uint64) (t Facts) {
+	t.Level, t.File = int(f.number()), f.number()
+	path := uint64(0)
+	if field == newFile3Field {
+		path = f.number()
+	}
+	t.Bytes, t.Smallest, t.Largest = int64(f.number()), f.key(), f.key()
+	if field != newFileField {
+		t.smallestSeqNum, t.largestSeqNum = f.number(), f.number()
+	}
+	for field == newFile4Field && f.err == nil {
+		part := f.number()
+		if part == endPart {
+			break
+		}
+		value := f.bytes()
+		switch part {
+		case markedPart:
+			t.Marked = string(value) == "\x01"
+		case blobPart:
+			t.blobs = (&fields{rest: value}).number() > 0
+		case epochPart:
+			t.epoch = (&fields{rest: value}).number()
+		case persistsTSPart:
+			if string(value) != "\x01" {
+				f.fail("its keys have timestamps of the user, which are not supported")
+			}
+		case pathPart:
+			if len(value) == 1 {
+				path = uint64(value[0])
+			}
+		default:
+			if part&unsafeToIgnore != 0 {
+				f.fail("a table has an unknown part: a newer program wrote it")
+			}
+		}
+	}
+	if path > 0 {
+		f.fail("some tables are in other folders (db_paths), which is not supported")
+	}
+	if t.Level > 63 || t.Bytes < 0 {
+		f.fail("a table has an impossible level or size")
+	}
+	return t
+}

@@ -1,0 +1,470 @@
+package blocktable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/statelab/statelab/internal/observe/getpath"
+)
+
+// table is one table, open for resolving. Immutable once its numbers are set.
+type table struct {
+	Facts
+	opened     *os.File
+	properties map[string]string
+	format     uint32 // 0: LevelDB's
+
+	checksum     byte
+	checksumBase uint32 // from format 6 on checksums depend on where a block is
+	dictionary   []byte // that data blocks are compressed with
+	dictionaryAt handle
+	zstd         *zstd.Decoder // with the dictionary
+
+	first, firstFilter, firstData uint32 // block numbers; the last two count from first
+
+	root       handle
+	index      indexKind
+	deltas     bool // handles in the index are differences
+	userKeys   bool // separators have no sequence numbers
+	separators getpath.SortedKeys
+	// beyond are separators that a Get of the same key passes over: they were made up, with the
+	// highest sequence number. nil: none.
+	beyond        []bool
+	firstKeys     getpath.SortedKeys // of data blocks, if the index has them
+	data          []handle
+	partitions    []handle // empty with an index of one level
+	partitionEnds []uint32 // where each ends in data
+
+	filters filters
+
+	tombstones []getpath.Tombstone
+	merges     bool // a Get may need more than the block where its key is first met
+
+	// By how the table is read: what is always at hand, and whether filters know the prefixes of Gets.
+	pinnedRoot, pinnedFilter, pinnedPartitions, pinnedDictionary bool
+	samePrefixes, highPriority                                   bool
+}
+
+type indexKind uint32
+
+const (
+	binaryIndex indexKind = iota
+	hashIndex
+	twoLevelIndex
+	firstKeyIndex
+)
+
+// filters are the filters of a table: none, one, or one for each partition.
+type filters struct {
+	at         handle // of the whole filter, or of the index of partitions; bytes 0: none
+	whole      filter
+	parted     bool
+	separators getpath.SortedKeys
+	beyond     []bool
+	partitions []handle
+	parts      []filter
+
+	wholeKeys, prefixes bool // what is in them
+}
+
+const (
+	levelMagic = 0xdb4775248b80fb57
+	blockMagic = 0x88e241b785f4cff7
+	plainMagic = 0x8242229663bf9564
+	plainOld   = 0x4f3418eb7a8f13b8
+	cuckoo     = 0x926789d0c5f17873
+
+	levelFooterBytes = 48
+	blockFooterBytes = 53
+	newestFormat     = 7
+)
+
+// openTable opens a table and reads its metadata.
+func openTable(dir string, facts Facts, r *Reading) (*table, error) {
+	opened, err := openFile(dir, facts)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{Facts: facts, opened: opened}
+	if err := t.open(r); err != nil {
+		return nil, errors.Join(fmt.Errorf("table %06d: %w", facts.File, err), opened.Close())
+	}
+	return t, nil
+}
+
+// openFile opens a table; it stays readable when its name is deleted.
+func openFile(dir string, facts Facts) (*os.File, error) {
+	path := filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.File))
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if file, err = os.Open(strings.TrimSuffix(path, "sst") + "ldb"); errors.Is(err, os.ErrNotExist) {
+			_, err = os.Stat(path)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Size() != facts.Bytes {
+		err = fmt.Errorf("table %06d: %d bytes long, %d in the manifest", facts.File, info.Size(), facts.Bytes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func (t *table) open(r *Reading) error {
+	metaindex, err := t.readFooter()
+	if err != nil {
+		return err
+	}
+	meta, err := t.readMetaindex(metaindex)
+	if err != nil {
+		return err
+	}
+	if t.format > 0 {
+		if err := t.readProperties(meta["rocksdb.properties"]); err != nil {
+			return err
+		}
+		if at, is := meta["rocksdb.index"]; is {
+			t.root = at
+		}
+	}
+	if err := t.readDictionary(meta["rocksdb.compression_dict"]); err != nil {
+		return err
+	}
+	if err := t.readIndex(); err != nil {
+		return err
+	}
+	if err := t.readFilters(meta, r); err != nil {
+		return err
+	}
+	return t.readTombstones(meta["rocksdb.range_del"])
+}
+
+// readFooter reads the end of the file.
+func (t *table) readFooter() (metaindex handle, err error) {
+	tail := make([]byte, min(t.Bytes, blockFooterBytes))
+	if t.Bytes < levelFooterBytes {
+		return metaindex, errors.New("too short for a table")
+	}
+	if _, err := t.opened.ReadAt(tail, t.Bytes-int64(len(tail))); err != nil {
+		return metaindex, err
+	}
+	switch magic := binary.LittleEndian.Uint64(tail[len(tail)-8:]); magic {
+	case levelMagic:
+		t.checksum = crcChecksum
+		return t.readHandles(tail[len(tail)-levelFooterBytes:])
+	case blockMagic:
+	case plainMagic, plainOld:
+		return metaindex, errors.New("a plain table, which is not supported: only block-based tables are")
+	case cuckoo:
+		return metaindex, errors.New("a cuckoo table, which is not supported: only block-based tables are")
+	default:
+		return metaindex, fmt.Errorf("unknown kind of table (magic number %016x): encrypted, damaged, or of a newer program", magic)
+	}
+	if len(tail) < blockFooterBytes {
+		return metaindex, errors.New("too short for a table")
+	}
+	t.format, t.checksum = le32(tail[41:]), tail[0]
+	if t.format > newestFormat {
+		return metaindex, fmt.Errorf("format version %d: the newest that is supported is %d", t.format, newestFormat)
+	}
+	if t.checksum > xxh3Checksum {
+		return metaindex, fmt.Errorf("checksums of the unknown kind %d", t.checksum)
+	}
+	if t.format < 6 {
+		return t.readHandles(tail[1:])
+	}
+	return t.readNewFooter(tail)
+}
+
+func (t *table) readHandles(from []byte) (metaindex handle, err error) {
+	metaindex, from, err = readHandle(from)
+	if err == nil {
+		t.root, _, err = readHandle(from)
+	}
+	return metaindex, err
+}
+
+// readNewFooter reads a footer from format 6 on: kind of checksum, magic, checksum of the footer,
+// base of the blocks' checksums, size of the metaindex, 24 bytes of nothing.
+func (t *table) readNewFooter(tail []byte) (metaindex handle, err error) {
+	if !bytes.Equal(tail[1:5], []byte{0x3e, 0, 0x7a, 0}) {
+		return metaindex, errors.New("damaged footer")
+	}
+	want := le32(tail[5:])
+	t.checksumBase = le32(tail[9:])
+	size := le32(tail[13:])
+	at := uint64(t.Bytes) - blockFooterBytes
+	copied := bytes.Clone(tail)
+	clear(copied[5:9])
+	if t.checksum != noChecksum {
+		if sum := checksumOf(t.checksum, copied) + (t.checksumBase ^ (uint32(at) + uint32(at>>32))); sum != want {
+			return metaindex, errors.New("the checksum of the footer does not match")
+		}
+	}
+	if uint64(size)+trailerBytes > at {
+		return metaindex, errors.New("damaged footer")
+	}
+	return handle{at - trailerBytes - uint64(size), size}, nil
+}
+
+func (t *table) eachRow(at handle, visit func(key, value []byte) error) error {
+	content, err := t.decode(at, new(buffer))
+	if err != nil {
+		return err
+	}
+	entries, err := newRows(content, false, nil)
+	if err != nil {
+		return t.damaged(at, err.Error())
+	}
+	for entries.next() {
+		if err := visit(entries.key, entries.value); err != nil {
+			return err
+		}
+	}
+	if entries.err != nil {
+		return t.damaged(at, entries.err.Error())
+	}
+	return nil
+}
+
+func (t *table) readMetaindex(at handle) (map[string]handle, error) {
+	meta := map[string]handle{}
+	return meta, t.eachRow(at, func(key, value []byte) error {
+		h, _, err := readHandle(value)
+		if err == nil {
+			meta[string(key)] = h
+		} else if string(key) == "rocksdb.properties" {
+			return err
+		}
+		return nil
+	})
+}
+
+func (t *table) readProperties(at handle) error {
+	if at.bytes == 0 {
+		return errors.New("it has no properties")
+	}
+	t.properties = map[string]string{}
+	err := t.eachRow(at, func(key, value []byte) error {
+		t.properties[string(key)] = string(value)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if kind := t.properties["rocksdb.block.based.table.index.type"]; len(kind) == 4 {
+		t.index = indexKind(le32([]byte(kind)))
+	}
+	t.deltas, t.userKeys = t.count("rocksdb.index.value.is.delta.encoded") > 0, t.count("rocksdb.index.key.is.user.key") > 0
+	if name := t.properties["rocksdb.comparator"]; !slices.Contains(byteComparators, name) {
+		return fmt.Errorf("its keys are ordered by %s, only the order of bytes is supported", name)
+	}
+	if t.index == hashIndex && t.properties["rocksdb.prefix.extractor.name"] != none {
+		return errors.New("it has a hash index, which is not supported")
+	}
+	if t.index > firstKeyIndex {
+		return fmt.Errorf("an index of the unknown kind %d", t.index)
+	}
+	return nil
+}
+
+// count is a property that is a number.
+func (t *table) count(property string) uint64 {
+	n, _ := binary.Uvarint([]byte(t.properties[property]))
+	return n
+}
+
+func (t *table) readDictionary(at handle) error {
+	if at.bytes == 0 {
+		return nil
+	}
+	content, err := t.decode(at, new(buffer))
+	if err != nil {
+		return err
+	}
+	t.dictionaryAt, t.dictionary = at, bytes.Clone(content)
+	zstdMagic := []byte{0x37, 0xa4, 0x30, 0xec}
+	option := zstd.WithDecoderDictRaw(0, t.dictionary)
+	if bytes.HasPrefix(t.dictionary, zstdMagic) {
+		option = zstd.WithDecoderDicts(t.dictionary)
+	}
+	t.zstd, err = zstd.NewReader(nil, option, zstd.WithDecoderConcurrency(0))
+	return err
+}
+
+// readIndex reads the index, all partitions together.
+func (t *table) readIndex() error {
+	firstKeys := t.index == firstKeyIndex
+	add := func(separator []byte, h handle, first []byte) error {
+		key, beyond, err := t.separator(separator)
+		if err != nil {
+			return err
+		}
+		addSeparator(&t.separators, &t.beyond, key, beyond)
+		t.data = append(t.data, h)
+		if firstKeys {
+			if len(first) < 8 {
+				return errors.New("damaged first key of a block")
+			}
+			t.firstKeys.Add(first[:len(first)-8])
+		}
+		return nil
+	}
+	if t.index != twoLevelIndex {
+		if err := t.eachIndexEntry(t.root, firstKeys, add); err != nil {
+			return err
+		}
+	} else {
+		err := t.eachIndexEntry(t.root, false, func(separator []byte, h handle, _ []byte) error {
+			key, _, err := t.separator(separator)
+			if err != nil {
+				return err
+			}
+			key = bytes.Clone(key)
+			if err := t.eachIndexEntry(h, false, add); err != nil {
+				return err
+			}
+			// One search over all partitions equals the engine's two only if the top index repeats
+			// each partition's last separator.
+			if n := t.separators.Len(); n == 0 || !bytes.Equal(t.separators.At(n-1), key) {
+				return t.damaged(h, "its last separator differs from the top index")
+			}
+			t.partitions = append(t.partitions, h)
+			t.partitionEnds = append(t.partitionEnds, uint32(len(t.data)))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	t.separators.Finish()
+	t.firstKeys.Finish()
+	return nil
+}
+
+// separator is the user's part of a separator, and whether a Get of the same key passes over it.
+func (t *table) separator(stored []byte) (key []byte, beyond bool, err error) {
+	if t.userKeys {
+		return stored, false, nil
+	}
+	if len(stored) < 8 {
+		return nil, false, errors.New("damaged separator")
+	}
+	key = stored[:len(stored)-8]
+	return key, le64(stored[len(key):])>>8 == 1<<56-1, nil
+}
+
+func addSeparator(keys *getpath.SortedKeys, beyond *[]bool, key []byte, is bool) {
+	if is && *beyond == nil {
+		*beyond = make([]bool, keys.Len())
+	}
+	if *beyond != nil {
+		*beyond = append(*beyond, is)
+	}
+	keys.Add(key)
+}
+
+// seek is the first separator that is not below a Get of key.
+func seek(keys *getpath.SortedKeys, beyond []bool, key []byte) int {
+	at := keys.Seek(key)
+	if at < len(beyond) && beyond[at] && bytes.Equal(keys.At(at), key) {
+		at++
+	}
+	return at
+}
+
+const filterPolicy = "rocksdb.BuiltinBloomFilter"
+
+func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
+	f := &t.filters
+	if !r.Filters {
+		return nil
+	}
+	f.wholeKeys = r.WholeKeys && t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0"
+	f.prefixes = t.properties["rocksdb.block.based.table.prefix.filtering"] != "0"
+	if at, is := meta["fullfilter."+filterPolicy]; is {
+		f.at = at
+		f.whole, err = t.readFilter(at)
+		return err
+	}
+	at, is := meta["partitionedfilter."+filterPolicy]
+	if !is {
+		return nil
+	}
+	f.at, f.parted = at, true
+	err = t.eachIndexEntry(at, false, func(separator []byte, h handle, _ []byte) error {
+		key, beyond, err := t.separator(separator)
+		if err != nil {
+			return err
+		}
+		addSeparator(&f.separators, &f.beyond, key, beyond)
+		part, err := t.readFilter(h)
+		f.partitions, f.parts = append(f.partitions, h), append(f.parts, part)
+		return err
+	})
+	f.separators.Finish()
+	return err
+}
+
+func (t *table) readFilter(at handle) (filter, error) {
+	content, err := t.decode(at, new(buffer))
+	if err != nil {
+		return filter{}, err
+	}
+	f := newFilter(bytes.Clone(content))
+	return f, f.check()
+}
+
+// readTombstones reads the range deletions; keys are those of their starts, values their ends.
+func (t *table) readTombstones(at handle) error {
+	if at.bytes == 0 {
+		return nil
+	}
+	var all []getpath.Tombstone
+	err := t.eachRow(at, func(key, value []byte) error {
+		if len(key) < 8 {
+			return t.damaged(at, "damaged range deletion")
+		}
+		start := key[:len(key)-8]
+		all = append(all, getpath.Tombstone{Start: bytes.Clone(start), End: bytes.Clone(value), SeqNum: le64(key[len(start):]) >> 8})
+		return nil
+	})
+	slices.SortStableFunc(all, func(a, b getpath.Tombstone) int { return int(a.SeqNum) - int(b.SeqNum) })
+	t.tombstones = getpath.Disjoint(all)
+	return err
+}
+
+// Numbers of a table's blocks, from its first on: the fixed ones, index partitions, filter
+// partitions, data blocks.
+const (
+	rootNumber       = 0 // the top index, or the whole index
+	filterNumber     = 1 // the whole filter, or the index of its partitions
+	dictionaryNumber = 2
+	fixedNumbers     = 3
+)
+
+// number sets the numbers of the blocks and returns the first of the next table.
+func (t *table) number(first uint64) uint64 {
+	t.first = uint32(first)
+	t.firstFilter = fixedNumbers + uint32(len(t.partitions))
+	t.firstData = t.firstFilter + uint32(len(t.filters.partitions))
+	return first + uint64(t.firstData) + uint64(len(t.data))
+}
+
+// partitionOf returns the index partition that holds data block i.
+func (t *table) partitionOf(i int) int {
+	p, _ := slices.BinarySearch(t.partitionEnds, uint32(i)+1)
+	return p
+}

@@ -1,0 +1,382 @@
+package blocktable
+
+import (
+	"bytes"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/getpath"
+)
+
+// Walker resolves Gets for one goroutine.
+type Walker struct {
+	r *Resolver
+
+	// Of the Get being resolved:
+	key       []byte
+	known     bool // to be in the database
+	numbers   []uint32
+	trusted   uint   // how often known was believed
+	goneBelow uint64 // entries with lower sequence numbers are deleted by a range deletion
+	merging   bool   // a merge operand was seen: older entries belong to it
+
+	// Of the table being looked into:
+	t         *table
+	partition int // of the index, last read; -1: none
+	buffer    buffer
+	entryKey  []byte
+}
+
+// lookEvery is how often a known key is looked for all the same.
+const lookEvery = 1024
+
+// Walk implements getpath.Source.
+func (r *Resolver) Walk() getpath.Walker { return &Walker{r: r} }
+
+// Get implements getpath.Walker. Every 1024th time a key that is said to be known is looked for, so
+// that a caller who does not know is found out.
+func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
+	w.key, w.known, w.numbers, w.goneBelow, w.merging = key, known, dst[:0], 0, false
+	if kind, gone := w.r.unflushed.find(key); kind != noEntry || gone {
+		if kind != mergeEntry {
+			return w.numbers, kind == setEntry, nil
+		}
+		w.merging = true
+	}
+	levels := w.r.levels
+	for i := range levels {
+		l := &levels[i]
+		if l.number == 0 {
+			for at, t := range l.tables {
+				if w.r.filtersL0 && !t.holds(key) {
+					continue
+				}
+				if answer, err := w.lookInto(t, i == len(levels)-1, at == len(l.tables)-1); err != nil || answer != goOn {
+					return w.numbers, answer == isHere, err
+				}
+			}
+			continue
+		}
+		for at := l.largest.Seek(key); at < len(l.tables) && bytes.Compare(l.tables[at].Smallest, key) <= 0; at++ {
+			if answer, err := w.lookInto(l.tables[at], i == len(levels)-1, true); err != nil || answer != goOn {
+				return w.numbers, answer == isHere, err
+			}
+			if !bytes.Equal(l.tables[at].Largest, key) {
+				break
+			}
+		}
+	}
+	return w.numbers, w.merging, nil
+}
+
+// holds reports whether key is within the bounds of the table.
+func (f *Facts) holds(key []byte) bool {
+	return bytes.Compare(f.Smallest, key) <= 0 && bytes.Compare(key, f.Largest) <= 0
+}
+
+// answer is what a table says of a key.
+type answer uint8
+
+const (
+	goOn   answer = iota // to the next table
+	isHere               // found
+	isGone               // no older entry counts
+)
+
+// entryKind is what an entry of a key says.
+type entryKind uint8
+
+const (
+	noEntry entryKind = iota
+	setEntry
+	deleteEntry
+	mergeEntry
+)
+
+func (w *Walker) ask(at uint32) { w.numbers = append(w.numbers, w.t.first+at) }
+
+// lookInto walks through a table. last: no table of a lower level follows; lastInLevel: and none
+// of the same level.
+func (w *Walker) lookInto(t *table, last, lastInLevel bool) (answer, error) {
+	if w.goneBelow > 0 {
+		return w.end(), nil // what is left is older
+	}
+	w.t, w.partition = t, -1
+	if seqNum, covered := getpath.CoveredBy(t.tombstones, w.key); covered {
+		w.goneBelow = max(w.goneBelow, seqNum)
+	}
+	skipsFilters := w.r.reading.ForHits && last && lastInLevel
+	if !skipsFilters && !w.mayContain() {
+		return goOn, nil
+	}
+	if !t.pinnedRoot && w.r.reading.MetadataInCache {
+		w.ask(rootNumber)
+	}
+	for block := seek(&t.separators, t.beyond, w.key); block < len(t.data); block++ {
+		w.askPartition(block)
+		if t.index == firstKeyIndex && !skipsFilters && bytes.Compare(w.key, t.firstKeys.At(block)) < 0 {
+			return goOn, nil
+		}
+		w.askData(block)
+		if w.known && last && !w.merging && w.goneBelow == 0 && !t.merges {
+			if w.trusted++; w.trusted%lookEvery != 0 {
+				return isHere, nil
+			}
+		}
+		answer, further, err := w.search(block)
+		if err != nil || answer != goOn || !further {
+			return answer, err
+		}
+	}
+	return goOn, nil
+}
+
+// end is the answer where no older entry counts.
+func (w *Walker) end() answer {
+	if w.merging {
+		return isHere
+	}
+	return isGone
+}
+
+// mayContain asks the filter.
+func (w *Walker) mayContain() bool {
+	f, key := &w.t.filters, w.key
+	if f.at.bytes == 0 {
+		return true
+	}
+	if !f.wholeKeys {
+		// Only filters of prefixes are left, and only where the same prefixes are asked for.
+		if !f.prefixes || !w.t.samePrefixes {
+			return true
+		}
+		var is bool
+		if key, is = w.r.reading.prefix(key); !is {
+			return true
+		}
+	}
+	if !w.t.pinnedFilter && w.r.reading.MetadataInCache {
+		w.ask(filterNumber)
+	}
+	if !f.parted {
+		return f.whole.mayContain(key)
+	}
+	if len(f.parts) == 0 {
+		return true
+	}
+	at := min(seek(&f.separators, f.beyond, w.key), len(f.parts)-1)
+	if f.partitions[at].bytes == 0 {
+		return false
+	}
+	if !w.t.pinnedPartitions {
+		w.ask(w.t.firstFilter + uint32(at))
+	}
+	return f.parts[at].mayContain(key)
+}
+
+func (w *Walker) askPartition(block int) {
+	t := w.t
+	if len(t.partitions) == 0 {
+		return
+	}
+	if p := t.partitionOf(block); p != w.partition {
+		w.partition = p
+		if !t.pinnedPartitions {
+			w.ask(fixedNumbers + uint32(p))
+		}
+	}
+}
+
+func (w *Walker) askData(block int) {
+	if w.t.dictionaryAt.bytes > 0 && w.r.reading.MetadataInCache && !w.t.pinnedDictionary {
+		w.ask(dictionaryNumber)
+	}
+	if !w.r.reading.NoCache {
+		w.ask(w.t.firstData + uint32(block))
+	}
+}
+
+// search looks for the key in a data block. further: the entries end before one that is above the
+// key, so the next block is asked, too.
+func (w *Walker) search(block int) (a answer, further bool, err error) {
+	at := w.t.data[block]
+	content, err := w.t.decode(at, &w.buffer)
+	if err != nil {
+		return isGone, false, err
+	}
+	entries, err := newRows(content, false, w.entryKey)
+	if err != nil {
+		return isGone, false, w.t.damaged(at, err.Error())
+	}
+	defer func() { w.entryKey = entries.key }()
+	limit := len(entries.entries)
+	if restart, is, err := w.hashed(content); err != nil {
+		return isGone, false, w.t.damaged(at, err.Error())
+	} else if is {
+		entries.at, limit = restart.from, restart.to
+	} else if entries.at, err = restartBefore(content, w.key); err != nil {
+		return isGone, false, w.t.damaged(at, err.Error())
+	}
+	for entries.at < limit && entries.next() {
+		if len(entries.key) < 8 {
+			return isGone, false, w.t.damaged(at, "damaged key")
+		}
+		user := entries.key[:len(entries.key)-8]
+		switch order := bytes.Compare(user, w.key); {
+		case order < 0:
+			continue
+		case order > 0:
+			return goOn, false, nil
+		}
+		limit = len(entries.entries) // versions of the key may go on behind a restart point
+		trailer := le64(entries.key[len(user):])
+		if a := w.take(kindOf(byte(trailer)), trailer>>8); a != goOn {
+			return a, false, nil
+		}
+	}
+	if entries.err != nil {
+		return isGone, false, w.t.damaged(at, entries.err.Error())
+	}
+	return goOn, entries.at >= len(entries.entries), nil
+}
+
+// take takes an entry of the key, the newest first.
+func (w *Walker) take(kind entryKind, seqNum uint64) answer {
+	switch {
+	case seqNum < w.goneBelow, kind == deleteEntry:
+		return w.end()
+	case kind == setEntry:
+		return isHere
+	}
+	w.merging = true
+	return goOn
+}
+
+// Kinds of entries, as tables and logs have them.
+const (
+	kindDelete         = 0
+	kindValue          = 1
+	kindMerge          = 2
+	kindSingleDelete   = 7
+	kindRangeDelete    = 15
+	kindBlob           = 17
+	kindDeleteWithTime = 20
+	kindEntity         = 22
+	kindPreferred      = 24
+)
+
+func kindOf(kind byte) entryKind {
+	switch kind {
+	case kindValue, kindBlob, kindEntity, kindPreferred:
+		return setEntry
+	case kindDelete, kindSingleDelete, kindDeleteWithTime:
+		return deleteEntry
+	}
+	return mergeEntry
+}
+
+// stretch is a part of the entries of a block.
+type stretch struct{ from, to int }
+
+// hashed is the stretch that the hash index of a data block names for the key; not is where there
+// is no such index, or keys collide in it. Where it names none, the last one is searched.
+func (w *Walker) hashed(content []byte) (s stretch, is bool, err error) {
+	restarts, hashed, err := footerOf(content)
+	if err != nil || !hashed || restarts == 0 {
+		return s, false, err
+	}
+	buckets, err := hashBuckets(content)
+	if err != nil {
+		return s, false, err
+	}
+	const collision, nothing = 254, 255
+	entry := int(buckets[hashOld(w.key, 397, true)%uint32(len(buckets))])
+	switch {
+	case entry == collision:
+		return s, false, nil
+	case entry == nothing:
+		entry = restarts - 1
+	}
+	points := content[len(content)-6-len(buckets)-4*restarts:]
+	if entry >= restarts {
+		return s, false, nil
+	}
+	s = stretch{int(le32(points[4*entry:])), len(content) - 6 - len(buckets) - 4*restarts}
+	if entry+1 < restarts {
+		s.to = int(le32(points[4*(entry+1):]))
+	}
+	return s, true, nil
+}
+
+// restartBefore is where the last restart point stands whose key is below key.
+func restartBefore(content []byte, key []byte) (int, error) {
+	restarts, hashed, err := footerOf(content)
+	if err != nil {
+		return 0, err
+	}
+	end := len(content) - 4
+	if hashed {
+		buckets, err := hashBuckets(content)
+		if err != nil {
+			return 0, err
+		}
+		end -= len(buckets) + 2
+	}
+	points := content[end-4*restarts : end]
+	low, high := 0, restarts
+	for low < high {
+		mid := int(uint(low+high) / 2)
+		entry := rows{entries: content[:end-4*restarts], at: int(le32(points[4*mid:]))}
+		// A restart point's key is whole, so it can be looked at where it is.
+		user, err := entry.wholeKey()
+		if err != nil {
+			return 0, err
+		}
+		if bytes.Compare(user, key) < 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low == 0 {
+		return 0, nil
+	}
+	return int(le32(points[4*(low-1):])), nil
+}
+
+// describe tells all of a block that does not need its content.
+func (t *table) describe(number uint32) (b cachesim.Block, h handle) {
+	b = cachesim.Block{File: t.File, Level: uint8(min(t.Level, engine.LevelUnknown))}
+	switch at := number - t.first; {
+	case at == rootNumber:
+		b.Type, h = engine.SingleIndex, t.root
+		if len(t.partitions) > 0 {
+			b.Type = engine.TopIndex
+		}
+		b.Marks = marked(t.pinnedRoot, cachesim.Pinned)
+	case at == filterNumber:
+		b.Type, h = engine.Filter, t.filters.at
+		b.Marks = marked(t.pinnedFilter, cachesim.Pinned) | marked(!t.filters.parted, cachesim.ParsedFilter)
+	case at == dictionaryNumber:
+		b.Type, h = engine.Meta, t.dictionaryAt
+		b.Marks = marked(t.pinnedDictionary, cachesim.Pinned)
+	case at < t.firstFilter:
+		b.Type, h = engine.Index, t.partitions[at-fixedNumbers]
+		b.Marks = marked(t.pinnedPartitions, cachesim.Pinned)
+	case at < t.firstData:
+		b.Type, h = engine.Filter, t.filters.partitions[at-t.firstFilter]
+		b.Marks = marked(t.pinnedPartitions, cachesim.Pinned) | cachesim.ParsedFilter
+	default:
+		b.Type, h = engine.Data, t.data[at-t.firstData]
+		return b, h
+	}
+	b.Marks |= marked(t.highPriority, cachesim.HighPriority)
+	return b, h
+}
+
+func marked(is bool, as cachesim.Marks) cachesim.Marks {
+	if is {
+		return as
+	}
+	return 0
+}
