@@ -16,6 +16,19 @@ var even = profile{places: []float64{0, 1}, ages: []float64{1}, shares: []float6
 
 func (p profile) before(place float64) float64 { return interpolate(p.places, p.shares, place) }
 func (p profile) at(share float64) float64     { return interpolate(p.shares, p.places, share) }
+
+// beforeAll are the shares before ascending places.
+func (p profile) beforeAll(places []float64) []float64 {
+	shares, i := make([]float64, len(places)), 0
+	for n, place := range places {
+		for i < len(p.places)-2 && p.places[i+1] <= place {
+			i++
+		}
+		shares[n] = between(p.places, p.shares, i, place)
+	}
+	return shares
+}
+
 func (p profile) age(place float64) float64    { return p.ages[step(p.places, place)] }
 
 // step is the last of the ascending xs, but one, that x is not below.
@@ -25,7 +38,11 @@ func step(xs []float64, x float64) int {
 }
 
 func interpolate(xs, ys []float64, x float64) float64 {
-	i := step(xs, x)
+	return between(xs, ys, step(xs, x), x)
+}
+
+// between is the y of an x from the i-th of xs to the next.
+func between(xs, ys []float64, i int, x float64) float64 {
 	if xs[i+1] == xs[i] {
 		return ys[i]
 	}
@@ -148,24 +165,28 @@ const manyFiles = 200
 // files that it overlapped below are written anew.
 func (t *tables) churn(random *rand.Rand, i int) {
 	l, below := &t.levels[i], &t.levels[i+1]
-	l.ends = l.split(random, 0, 1, t.endsBelow(i))
+	ends := t.endsBelow(i)
+	l.ends = l.split(random, 0, 1, ends)
 	if len(l.ends) == 1 || len(l.ends) > manyFiles {
 		return
 	}
+	belowThat := t.endsBelow(i + 1)
 	for range 3 * len(l.ends) {
-		from, to := l.heaviest(t.endsBelow(i))
+		from, to := l.heaviest(ends)
 		l.lie = l.fill(l.lie.without(from, to), l.churned/l.bytes)
 		first, last := overlap(below.ends, l.placeIn(below, from), l.placeIn(below, to))
 		start, end := 0.0, below.ends[last]
 		if first > 0 {
 			start = below.ends[first-1]
 		}
-		below.ends = slices.Replace(below.ends, first, last+1, below.split(random, start, end, t.endsBelow(i+1))...)
-		l.ends = l.split(random, 0, 1, t.endsBelow(i))
+		written := below.split(random, start, end, belowThat)
+		below.ends = slices.Replace(below.ends, first, last+1, written...)
+		ends = slices.Replace(ends, first, last+1, below.placesIn(l, written)...)
+		l.ends = l.split(random, 0, 1, ends)
 	}
 	if l.churned < l.bytes {
 		l.lie = l.fill(l.lie, 1)
-		l.ends = l.split(random, 0, 1, t.endsBelow(i))
+		l.ends = l.split(random, 0, 1, ends)
 	}
 }
 
@@ -181,14 +202,20 @@ func (l *tier) placeIn(other *tier, place float64) float64 {
 }
 
 // endsBelow are the ends of the files of the level below in the places of this one.
-func (t *tables) endsBelow(i int) (ends []float64) {
+func (t *tables) endsBelow(i int) []float64 {
 	if i+1 == len(t.levels) {
 		return nil
 	}
-	for _, end := range t.levels[i+1].ends {
-		ends = append(ends, t.levels[i+1].placeIn(&t.levels[i], end))
+	return t.levels[i+1].placesIn(&t.levels[i], t.levels[i+1].ends)
+}
+
+// placesIn are where places of a level are in another.
+func (l *tier) placesIn(other *tier, places []float64) []float64 {
+	in := make([]float64, len(places))
+	for i, place := range places {
+		in[i] = l.placeIn(other, place)
 	}
-	return ends
+	return in
 }
 
 // overlap are the first and the last of the files with these ends that overlap a range. Places
@@ -222,11 +249,12 @@ func (l *tier) split(random *rand.Rand, first, last float64, below []float64) (e
 		from, passed, target = at, 0, l.drawTarget(random)
 		ends = append(ends, place)
 	}
-	for _, end := range below {
-		if end <= first+1e-9 || end >= last-1e-9 {
-			continue
-		}
-		at := l.lie.before(end)
+	start, _ := slices.BinarySearch(below, math.Nextafter(first+1e-9, math.Inf(1)))
+	stops, _ := slices.BinarySearch(below, last-1e-9)
+	below = below[start:max(start, stops)]
+	before := l.lie.beforeAll(below)
+	for i, end := range below {
+		at := before[i]
 		for at-from > 2*target {
 			cut(from+2*target, l.lie.at(from+2*target))
 		}

@@ -89,6 +89,9 @@ func hashTables(s State) *tables {
 // headHashed is where the head's key, which begins with an s, lies among hashes.
 const headHashed = 's' / 256.
 
+// manyBlocks are so many blocks of a build that one can stand for its neighbours.
+const manyBlocks = 10_000
+
 // hashNodes are the nodes that the build and the updates wrote: of each block the branches
 // on the paths of its keys once, a leaf for each, and one for a neighbour that has to give
 // way.
@@ -99,37 +102,43 @@ func (s State) hashNodes() (nodes float64, of part) {
 		p := records(n, pebbleRecord+hashBytes+bytes, 0, once)
 		all.raw, all.stored = all.raw+p.raw, all.stored+p.stored
 	}
-	add := func(keys, changed, leafBytes float64, grows bool) {
+	add := func(keys, changed, blocks, leafBytes float64, grows bool) {
 		if keys < 1 || changed < 1 {
 			return
 		}
 		for _, at := range (State{Accounts: keys}).depths() {
 			if at.Branches > 0 {
-				store(at.Branches*-math.Expm1(-changed*at.OnPath/at.Branches), gethBranch+gethPerChild*at.Children)
+				store(blocks*at.Branches*-math.Expm1(-changed*at.OnPath/at.Branches), gethBranch+gethPerChild*at.Children)
 			}
 		}
 		if grows {
 			changed *= 1 + givingWay
-			leaves += changed
+			leaves += blocks * changed
 		}
-		store(changed, leafBytes)
+		store(blocks*changed, leafBytes)
 	}
 	rest := float64(mpt.PathNibbles)/2 - math.Log2(math.Max(2, s.Accounts))/8
 	account := gethLeafHead + rest + gethAccount
 	slot := gethLeafHead + gethAccount/3 + gethSlot
-	for made := s.BlockAccounts; made < s.Accounts+s.BlockAccounts; made += s.BlockAccounts {
+	// Of many blocks, some stand for all.
+	step := s.BlockAccounts * math.Max(1, math.Floor(s.Accounts/s.BlockAccounts/manyBlocks))
+	for made := step; made < s.Accounts+step; made += step {
 		keys := math.Min(made, s.Accounts)
-		add(keys, s.BlockAccounts-(made-keys), account, true)
+		changed, blocks := s.BlockAccounts-(made-keys), 1.0
+		if step > s.BlockAccounts {
+			changed, blocks = s.BlockAccounts, (step-(made-keys))/s.BlockAccounts
+		}
+		add(keys, changed, blocks, account, true)
 	}
 	for range int(s.contracts() + .5) {
-		add(s.SlotsPer, s.SlotsPer, slot, false)
+		add(s.SlotsPer, s.SlotsPer, 1, slot, false)
 	}
 	for n := range int(s.UpdateBlocks) {
 		if s.SlotsPer > 0 && s.contracts() <= 1.5 && n%2 == 1 {
-			add(s.SlotsPer, s.UpdateKeys, slot, false)
-			add(s.Accounts, 1, account, false)
+			add(s.SlotsPer, s.UpdateKeys, 1, slot, false)
+			add(s.Accounts, 1, 1, account, false)
 		} else {
-			add(s.Accounts, s.UpdateKeys, account, false)
+			add(s.Accounts, s.UpdateKeys, 1, account, false)
 		}
 	}
 	saved := savedOf(pebbleBlock/(all.raw/nodes), leaves/nodes, emptyHashes*(1-s.ContractShare)) / pebbleBlock
