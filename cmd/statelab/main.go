@@ -90,7 +90,8 @@ type app struct {
 	quiet          bool      // --quiet, which every verb has
 	helpAll        bool      // --help-all, which every verb has
 	tables         tables
-	live           *promexport.Live // --metrics; nil: not asked for
+	live           *promexport.Live    // --metrics; nil: not asked for
+	held           map[string]*os.File // folders of results that this command writes into
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -98,6 +99,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func (a *app) run() int {
+	defer a.letGo()
 	a.stdout, a.stderr, a.tables = console.Plain{Writer: a.stdout}, console.Plain{Writer: a.stderr}, newTables()
 	stderr := a.stderr
 	if err := notUTF8(a.args); err != nil {

@@ -295,6 +295,11 @@ func (a *app) prepare(f *flags, direct bool,
 	if err := os.MkdirAll(p.Out, 0o755); err != nil {
 		return p, fmt.Errorf("make the folder of the results: %w", err)
 	}
+	if f.point == "" { // runs that somebody else starts share the folder
+		if err := a.hold(p.Out); err != nil {
+			return p, err
+		}
+	}
 	if err := a.storeExperiment(f, p.Out); err != nil {
 		return p, err
 	}
@@ -353,6 +358,28 @@ var errMeasured = errors.New("the folder holds results")
 func pathExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// hold takes a folder of results for this command, until it ends.
+func (a *app) hold(dir string) error {
+	held, ok, err := output.Hold(dir)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return engine.Fail(engine.CodeInUse, "another statelab command is writing into %s: wait until it has ended, or choose another --out", dir)
+	}
+	if a.held == nil {
+		a.held = map[string]*os.File{}
+	}
+	a.held[dir] = held
+	return nil
+}
+
+func (a *app) letGo() {
+	for _, held := range a.held {
+		held.Close() // its lock goes with it
+	}
 }
 
 // storeExperiment writes the experiment into the folder of its results.

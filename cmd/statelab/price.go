@@ -53,7 +53,13 @@ func (a *app) price(f *flags, m *mistakes) error {
 	}
 	out := outFolder(f.out, f.Measure)
 	if f.dryRun {
-		return a.dryPrice(f, builds, out)
+		if err := a.dryPrice(f, builds, out); !errors.As(err, new(dryRun)) {
+			return err
+		}
+		if text := a.ahead(f, pricing); text != "" {
+			fmt.Fprintln(a.stdout, text)
+		}
+		return dryRun{}
 	}
 	if !f.resume {
 		if err := refuseOther(out); err != nil {
@@ -63,17 +69,39 @@ func (a *app) price(f *flags, m *mistakes) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the results: %w", err)
 	}
+	if err := a.hold(out); err != nil {
+		return err
+	}
 	if err := a.storeExperiment(f, out); err != nil {
 		return err
 	}
 	p := a.progress()
-	done := &result.Price{Status: result.OK, Started: time.Now().UTC(), Command: a.command(), GasPerSecond: pricing.GasPerSecond,
-		Formula: gas.Formula(pricing.GasPerSecond), Parameters: gas.Parameters(), Layouts: s.From.All()}
+	done := &result.Price{Status: result.Interrupted, Error: "not finished: statelab price --resume --out " + out, Started: time.Now().UTC(), Command: a.command(),
+		GasPerSecond: pricing.GasPerSecond, Formula: gas.Formula(pricing.GasPerSecond), Parameters: gas.Parameters(), Layouts: s.From.All()}
+	if err := result.WritePrice(out, done); err != nil { // until it is finished, the folder says what it is
+		return err
+	}
+	done.Status, done.Error = result.OK, ""
+	if text := a.ahead(f, pricing); text != "" {
+		p.Say("%s", text)
+	}
 	if err := a.hardware(s, out, &pricing, p); err != nil {
 		return err
 	}
 	if err := a.priceBuilds(f, builds, out, p, &pricing, done); err != nil {
 		return err
+	}
+	if done.Status != result.Interrupted {
+		err := pricing.Forecast(a.ctx, func(done, of int) {
+			p.Tell("", result.Event{Phase: "predict the sizes that are not built", Done: uint64(done), Total: uint64(of), Unit: "predictions"})
+		})
+		p.Done()
+		if err != nil {
+			done.Status, done.Error = result.Interrupted, "interrupted: sizes that are not built are not predicted; statelab price --resume --out "+out
+		}
+	}
+	if done.Status == result.Interrupted {
+		pricing.Ahead = nil
 	}
 	for _, l := range pricing.Layouts {
 		for _, w := range l.Warnings {
@@ -90,6 +118,19 @@ func (a *app) price(f *flags, m *mistakes) error {
 		d.explain = func() error { return a.explain(f.json, "", out) }
 	}
 	return a.finish(f, p, d, err)
+}
+
+// ahead says what predicting takes, which comes after the builds; "" if nothing is predicted.
+func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
+	of := layouts.StatesOf(f.Experiment).Layout.All()
+	if slices.Contains(of, layouts.Every) {
+		of = a.tables.layouts.Names()
+	}
+	seconds := pricing.ForecastSeconds(max(1, len(of)), int(f.Repeats.V()))
+	if seconds == 0 {
+		return ""
+	}
+	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", plural(len(pricing.Ahead), "size"), plural(max(1, len(of)), "layout"), duration(seconds))
 }
 
 // priceBuilds measures the builds in order, until one is interrupted.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/gas"
@@ -134,20 +135,34 @@ func (in Input) main() []row {
 	return rows
 }
 
-// answers are one sentence for each of the two prices of cold accesses.
+// answers are one sentence for each of the two prices of cold accesses: at the largest size that was asked for, if it was not
+// built, and at the largest that was.
 func (in Input) answers() (out []string) {
-	h, accounts, slots := in.shown()
+	if asked := in.asked(); len(asked) > 0 {
+		last := slices.MaxFunc(asked, func(a, b row) int {
+			return cmp.Or(cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots))
+		})
+		out = in.answersAt(asked, last.Accounts, last.ContractSlots, "predicted for ")
+	}
+	_, accounts, slots := in.shown()
+	return append(out, in.answersAt(in.main(), accounts, slots, "measured at ")...)
+}
+
+func (in Input) answersAt(rows []row, accounts, slots uint64, how string) (out []string) {
+	h, _, _ := in.shown()
 	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
 		p, _ := in.parameter(name)
 		const within, atDepth = "within it even one read at a time", "within it at the disk's useful queue depth only"
-		const above = "above it, or too close to tell"
+		const above, untold = "above it", "too close to tell"
 		layouts := map[string][]string{}
-		for _, r := range in.main() {
-			if r.Parameter != name || r.Absent {
+		for _, r := range rows {
+			if r.Parameter != name || r.Absent || r.Accounts != accounts || r.ContractSlots != slots {
 				continue
 			}
-			where := above
+			where := untold
 			switch {
+			case r.QueuedGas.Low > p.Proposed:
+				where = above
 			case r.AloneGas.High <= p.Proposed:
 				where = within
 			case r.QueuedGas.High <= p.Proposed:
@@ -156,14 +171,14 @@ func (in Input) answers() (out []string) {
 			layouts[where] = append(layouts[where], r.Layout+" "+gasText(r.QueuedGas.Value))
 		}
 		var parts []string
-		for _, where := range []string{within, atDepth, above} {
+		for _, where := range []string{within, atDepth, above, untold} {
 			if of := layouts[where]; len(of) > 0 {
 				parts = append(parts, where+": "+strings.Join(of, ", "))
 			}
 		}
 		if len(parts) > 0 {
-			out = append(out, fmt.Sprintf("%s, proposed %s gas, nothing cached, %s accounts, a contract of %s slots, disk %s, gas at %s in flight: %s.",
-				name, gasText(p.Proposed), count(accounts), count(slots), h.Name, readsWord(gas.Useful(h).InFlight), strings.Join(parts, "; ")))
+			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, nothing cached, disk %s, gas at %s in flight: %s.",
+				name, gasText(p.Proposed), how, count(accounts), count(slots), h.Name, readsWord(gas.Useful(h).InFlight), strings.Join(parts, "; ")))
 		}
 	}
 	return out
@@ -176,6 +191,36 @@ func readsWord(n int) string {
 	}
 	return fmt.Sprintf("%d reads", n)
 }
+
+// busy tells whether other processes used the processors meanwhile.
+func (in Input) busy() bool {
+	return slices.ContainsFunc(in.Warnings, func(w engine.Warning) bool { return w.Code == result.BusyMachine })
+}
+
+// asked are the accesses at sizes that were not built, on the first disk.
+func (in Input) asked() []row {
+	h, _, _ := in.shown()
+	rows := in.having(func(r row) bool {
+		return r.Predicted && r.Hardware == h.Name && !r.Absent && (r.Parameter == gas.ColdAccount || r.Parameter == gas.ColdStorage)
+	})
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(a.Parameter, b.Parameter), cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots),
+			strings.Compare(a.Layout, b.Layout))
+	})
+	return rows
+}
+
+// askedColumns are those of predictions, with their bands.
+func (in Input) askedColumns() []column {
+	return []column{view.Words("parameter", parameter), view.Words("accounts / slots", func(r row) string { return count(r.Accounts) + " / " + count(r.ContractSlots) }),
+		view.Words("layout", func(r row) string { return r.Layout }),
+		band("reads", "", 1, view.PerGet, func(r row) result.Estimate { return r.Reads }),
+		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
+		view.Optional("tested error", "%", nil, func(r row) *float64 { return view.Times(r.TestedError, 100) })}
+}
+
+const askedNote = "Predicted. The tested error is that of the same prediction at the largest size that was built, from the one before. " +
+	"The range is as many times as wide as the size asked for is further away, in the logarithm of the size."
 
 // safety says what would have to be true for the proposed prices to be safe.
 func (in Input) safety() (out []string) {
@@ -190,6 +235,9 @@ func (in Input) safety() (out []string) {
 		switch {
 		case s.Already:
 			text += "safe here with one access after another."
+		case s.Never && in.busy():
+			text += fmt.Sprintf("not known. Its CPU time was %s us while other processes used the processors: measure it on a quiet machine.",
+				view.Number(r.CPUNanos/1e3))
 		case s.Never:
 			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.", view.Number(r.CPUNanos/1e3))
 		default:
@@ -217,6 +265,10 @@ func (in Input) Page() *view.Page {
 	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil, in.narrow()...),
 		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.", count(accounts),
 			count(slots), h.Name, strings.Join(in.Formula, "; ")) + " " + legend})
+	if asked := in.asked(); len(asked) > 0 {
+		p.Add("At the sizes asked for", view.Block{Title: "Predicted, nothing cached", Method: method, Note: askedNote,
+			Table: view.TableOf(asked, nil, in.askedColumns()...)})
+	}
 	p.Add("Over the size of the state", in.charts()...)
 	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, Pre: strings.Join(in.safety(), "\n")})
 	p.Add("All rows", view.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: view.TableOf(in.Rows, nil,
@@ -334,6 +386,11 @@ func (in Input) Text(w io.Writer) error {
 	out.Line("")
 	out.Table(view.TableOf(in.main(), nil, in.narrow()...))
 	out.Line("")
+	if asked := in.asked(); len(asked) > 0 {
+		out.Table(view.TableOf(asked, nil, in.askedColumns()...))
+		out.Line("")
+		out.Wrap(askedNote, "  ")
+	}
 	out.Wrap(legend, "  ")
 	for _, formula := range in.Formula {
 		out.Wrap(formula, "  ")

@@ -29,7 +29,7 @@ func (p profile) beforeAll(places []float64) []float64 {
 	return shares
 }
 
-func (p profile) age(place float64) float64    { return p.ages[step(p.places, place)] }
+func (p profile) age(place float64) float64 { return p.ages[step(p.places, place)] }
 
 // step is the last of the ascending xs, but one, that x is not below.
 func step(xs []float64, x float64) int {

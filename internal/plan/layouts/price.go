@@ -2,9 +2,12 @@ package layouts
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/statelab/statelab/engine"
@@ -24,6 +27,14 @@ type Pricing struct {
 	Hardware     []result.Hardware
 	GasPerSecond float64
 	Ahead        []Size // that were not built
+	forecasts    map[forecast]statemodel.Reads
+}
+
+// forecast is a question to a model.
+type forecast struct {
+	layout string
+	size   Size
+	kind   statemodel.Kind
 }
 
 // Size is that of a state: its accounts, and the slots of its one contract.
@@ -35,15 +46,7 @@ type access = result.PriceRow
 // Rows are the prices of every access that was measured or can be predicted, those of
 // one layout, size and condition together.
 func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
-	var built []access
-	for _, l := range p.Layouts {
-		for _, of := range l.Rows {
-			if of.Status == result.OK {
-				built = append(built, measuredAccesses(l, of)...)
-			}
-		}
-	}
-	built = pooled(built)
+	built := p.built()
 	all := slices.Clone(built)
 	for _, size := range p.Ahead {
 		predicted, unused := p.predicted(built, size)
@@ -67,6 +70,18 @@ func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 		}
 	}
 	return rows, warnings
+}
+
+// built are the accesses of all that was built.
+func (p Pricing) built() (built []access) {
+	for _, l := range p.Layouts {
+		for _, of := range l.Rows {
+			if of.Status == result.OK {
+				built = append(built, measuredAccesses(l, of)...)
+			}
+		}
+	}
+	return pooled(built)
 }
 
 // pooled are accesses with those of several builds of one state as one: their mean, and a
@@ -291,13 +306,7 @@ func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
 // predicted are the accesses of every layout at a size that was not built, with nothing
 // cached, and why others are not.
 func (p Pricing) predicted(built []access, size Size) (all []access, unused []engine.Warning) {
-	var names []string
-	for _, r := range built {
-		if !slices.Contains(names, r.Layout) {
-			names = append(names, r.Layout)
-		}
-	}
-	for _, name := range names {
+	for _, name := range layoutsOf(built) {
 		for _, k := range pricedKinds() {
 			r, ok := p.ahead(built, name, k, size)
 			switch {
@@ -323,7 +332,6 @@ const worstTested = .25
 // if it was off by no more than it expects of one database.
 func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (r access, ok bool) {
 	at := firstLookups(built, layout, k)
-	sizeOf := func(b access) Size { return Size{b.Accounts, b.ContractSlots} }
 	if slices.ContainsFunc(at, func(b access) bool { return sizeOf(b) == size }) {
 		return r, false // it was built
 	}
@@ -343,8 +351,11 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 	largest := at[len(at)-1]
 	how, words := factor, "times what was measured over the model"
 	r = largest
-	off := (largest.Reads.High - largest.Reads.Low) / 2 / max(largest.Reads.Value, 1e-9)
-	if len(at) > 1 {
+	off, steps := (largest.Reads.High-largest.Reads.Low)/2/max(largest.Reads.Value, 1e-9), 1.0
+	if len(at) == 1 { // nothing says how far off the model is
+		off, steps = max(off, worstTested), further(largest, size, math.Log(10))
+	} else {
+		steps = further(largest, size, math.Abs(math.Log(recordsOf(sizeOf(largest))/recordsOf(sizeOf(at[len(at)-2])))))
 		tested := func(how func(access, Size) float64) float64 {
 			return math.Abs(how(at[len(at)-2], sizeOf(largest))/max(largest.Reads.Value, 1e-9) - 1)
 		}
@@ -353,11 +364,12 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 		}
 		// A model that is as close as it says, and as the measurement is exact, needs no correction.
 		own, _ := p.uncached(layout, sizeOf(largest), k.model)
-		if tested(alone) < tested(how) || own.Off > 0 && tested(alone) <= math.Hypot(own.Off/math.Sqrt(float64(len(p.seeds()))), off) {
+		chance := own.Off / math.Sqrt(float64(len(p.seeds())))
+		if tested(alone) < tested(how) || own.Off > 0 && tested(alone) <= math.Hypot(chance, off) {
 			how, words = alone, "alone, which was close enough; the largest size built was"
 		}
 		e := tested(how)
-		r.TestedError, off = &e, max(off, e)
+		r.TestedError, off = &e, max(off, e, chance) // a test sees no smaller error than that by which one database differs from others
 	}
 	reads := how(largest, size)
 	if math.IsNaN(reads) || math.IsInf(reads, 0) {
@@ -365,18 +377,29 @@ func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (
 	}
 	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts, size.ContractSlots, true, nil, nil
 	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words, largest.Accounts, largest.ContractSlots)
+	if len(at) == 1 {
+		r.Basis += ", untested: one size was built"
+	}
 	ofModel, _ := p.uncached(layout, size, k.model)
-	off = math.Hypot(off, ofModel.Off)
+	off = math.Hypot(off*steps, ofModel.Off)
 	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
 	grown := func(from access, reads float64) float64 {
 		return from.CPUNanos * max(1, reads/max(from.Reads.Value, 1e-9))
 	}
 	if len(at) > 1 && largest.CPUNanos > 0 {
-		r.CPUError = math.Abs(grown(at[len(at)-2], largest.Reads.Value)/largest.CPUNanos - 1)
+		r.CPUError = steps * math.Abs(grown(at[len(at)-2], largest.Reads.Value)/largest.CPUNanos-1)
 	}
 	r.CPUNanos = grown(largest, reads)
 	return r, true
 }
+
+// further is how many times as far from the largest state built a size is as what the prediction was tested over, in the
+// logarithm of their records. The error may grow as much.
+func further(largest access, size Size, tested float64) float64 {
+	return max(1, math.Abs(math.Log(recordsOf(size)/recordsOf(sizeOf(largest))))/max(tested, math.Ln2))
+}
+
+func recordsOf(s Size) float64 { return float64(s.Accounts + s.ContractSlots) }
 
 // firstLookups are those of a kind that were measured in a layout, those of the smallest size first.
 func firstLookups(built []access, layout string, k pricedKind) (at []access) {
@@ -391,9 +414,90 @@ func firstLookups(built []access, layout string, k pricedKind) (at []access) {
 	return at
 }
 
+// forecastSeconds is about what the forecasts of one layout and size that was not built take of a processor.
+const forecastSeconds = 4
+
+// ForecastSeconds is about what Forecast takes, of so many layouts that are built so often.
+func (p Pricing) ForecastSeconds(layouts, builds int) float64 {
+	return float64(forecastSeconds*layouts*len(p.Ahead)*max(1, builds)) / float64(runtime.GOMAXPROCS(0))
+}
+
+// Forecast asks the models what Rows needs to know of sizes that were not built, which can take seconds of each. tell is told how
+// many of the answers there are. Where ctx ends it, Ahead is to be left out.
+func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
+	if len(p.Ahead) == 0 {
+		return nil
+	}
+	asked := map[forecast]bool{}
+	built := p.built()
+	for _, name := range layoutsOf(built) {
+		for _, k := range pricedKinds() {
+			at := firstLookups(built, name, k)
+			for _, b := range at[max(0, len(at)-2):] {
+				asked[forecast{name, sizeOf(b), k.model}] = true
+			}
+			for _, size := range p.Ahead {
+				asked[forecast{name, size, k.model}] = len(at) > 0
+			}
+		}
+	}
+	maps.DeleteFunc(asked, func(_ forecast, is bool) bool { return !is })
+	type answer struct {
+		forecast
+		statemodel.Reads
+		known bool
+	}
+	questions, answers := make(chan forecast, len(asked)), make(chan answer, len(asked))
+	for f := range asked {
+		questions <- f
+	}
+	close(questions)
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for f := range questions {
+				if ctx.Err() != nil {
+					return
+				}
+				reads, known := p.uncached(f.layout, f.size, f.kind)
+				answers <- answer{f, reads, known}
+			}
+		}()
+	}
+	known := map[forecast]statemodel.Reads{}
+	for done := range len(asked) {
+		tell(done, len(asked))
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case a := <-answers:
+			if a.known {
+				known[a.forecast] = a.Reads
+			}
+		}
+	}
+	p.forecasts = known
+	return nil
+}
+
+func sizeOf(b access) Size { return Size{b.Accounts, b.ContractSlots} }
+
+// layoutsOf are those that accesses are of.
+func layoutsOf(built []access) (names []string) {
+	for _, r := range built {
+		if !slices.Contains(names, r.Layout) {
+			names = append(names, r.Layout)
+		}
+	}
+	return names
+}
+
 // uncached is what a lookup of a kind reads with nothing cached, by the model of the
 // layout, in the mean of the builds.
 func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads statemodel.Reads, known bool) {
+	if p.forecasts != nil {
+		reads, known = p.forecasts[forecast{layout, size, kind}]
+		return reads, known
+	}
 	of, _ := subject.LayoutOf(layout)
 	if of.Model == nil {
 		return reads, false
