@@ -130,7 +130,8 @@ func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
 	if seconds == 0 {
 		return ""
 	}
-	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", plural(len(pricing.Ahead), "size"), plural(max(1, len(of)), "layout"), duration(seconds))
+	sizes, in := plural(len(pricing.Ahead), "size"), plural(max(1, len(of)), "layout")
+	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", sizes, in, duration(seconds))
 }
 
 // priceBuilds measures the builds in order, until one is interrupted.

@@ -212,7 +212,8 @@ func (in Input) asked() []row {
 
 // askedColumns are those of predictions, with their bands.
 func (in Input) askedColumns() []column {
-	return []column{view.Words("parameter", parameter), view.Words("accounts / slots", func(r row) string { return count(r.Accounts) + " / " + count(r.ContractSlots) }),
+	return []column{view.Words("parameter", parameter),
+		view.Words("accounts / slots", func(r row) string { return count(r.Accounts) + " / " + count(r.ContractSlots) }),
 		view.Words("layout", func(r row) string { return r.Layout }),
 		band("reads", "", 1, view.PerGet, func(r row) result.Estimate { return r.Reads }),
 		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
