@@ -131,7 +131,7 @@ func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
 		return ""
 	}
 	sizes, in := plural(len(pricing.Ahead), "size"), plural(max(1, len(of)), "layout")
-	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", sizes, in, duration(seconds))
+	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", sizes, in, unit.Seconds(seconds))
 }
 
 // priceBuilds measures the builds in order, until one is interrupted.
