@@ -155,7 +155,7 @@ var ladder = []rung{
 		"internal/explain/engines": {"engine", "internal/base/unit", "internal/explain/claims", "internal/explain/view", "internal/model/difference",
 			"internal/model/lsm", "internal/model/scaling", "internal/model/trace", "internal/subject", "result", "internal/base/output"},
 		"internal/explain/trees":   {"internal/base/unit", "internal/explain/view", "result"},
-		"internal/explain/prices":  {"internal/base/unit", "internal/explain/view", "internal/model/gas", "result"},
+		"internal/explain/prices":  {"engine", "internal/base/unit", "internal/explain/view", "internal/model/gas", "result"},
 		"internal/explain/layouts": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "internal/subject", "result"},
 		"internal/explain/kinds": {"internal/explain/advise", "internal/explain/engines", "internal/explain/layouts", "internal/explain/prices",
 			"internal/explain/trees", "internal/explain/view", "internal/explain/watched", "result"},
