@@ -14,6 +14,7 @@ package result
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -440,4 +441,49 @@ func (r *Run) UnmarshalJSON(text []byte) error {
 		r.Cache = *old.Cache
 	}
 	return nil
+}
+
+// Event is progress that a runner reports to its planner while it works, a JSON
+// object a line.
+type Event struct {
+	Phase string `json:"phase"`
+	Done  uint64 `json:"done"`
+	Total uint64 `json:"total"` // 0: not known
+	Unit  string `json:"unit"`  // Gets, keys, versions, ...
+	Note  string `json:"note,omitempty"`
+	Tick  *Tick  `json:"tick,omitempty"` // the line just written to series.jsonl
+	// Failed is why the runner ends without a result.
+	Failed *engine.Failure `json:"failed,omitempty"`
+}
+
+// Tell receives events; it must be quick and safe for concurrent use.
+type Tell func(Event)
+
+// Why says beside the text of an error what kind of failure it is: see engine.Failure.
+// Files of earlier versions lack it.
+type Why struct {
+	Code   engine.Code `json:"error_code,omitempty"`
+	Remedy string      `json:"error_remedy,omitempty"` // what the user can do
+}
+
+// WhyOf is what is stored of a failure beside its text. That a file of a run is missing
+// is no wrong name.
+func WhyOf(f *engine.Failure) Why {
+	if f.Code == engine.CodeMissing {
+		return Why{Code: f.Code}
+	}
+	return Why{f.Code, f.Remedy}
+}
+
+// Failure is the error whose text was stored beside w.
+func (w Why) Failure(text string) error {
+	return &engine.Failure{Code: w.Code, Remedy: w.Remedy, Err: errors.New(text)}
+}
+
+// Tell is the text that was stored beside w, with the remedy.
+func (w Why) Tell(text string) string {
+	if text == "" || w.Remedy == "" {
+		return text
+	}
+	return text + ": " + w.Remedy
 }

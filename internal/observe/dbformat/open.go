@@ -10,11 +10,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/optionsfile"
 )
 
 // endsWithin bounds the wait for a runner to end after its parent process was killed.
@@ -111,4 +115,137 @@ func Check(name string, o engine.Options) error {
 		remedy += ", or read it with " + name + " and --read-only"
 	}
 	return engine.Fail(engine.CodeOtherEngine, "%s is a database of %s, not of %s: %s", o.Dir, writer, name, remedy)
+}
+
+// KeptByPebble is what a database of Pebble says of itself in its newest OPTIONS file.
+type KeptByPebble struct {
+	Logs      []string // folders of the write-ahead log, the database's own or the one in its place first
+	Merger    string   // whose merges only the owner's code can apply; "": Pebble's own
+	NoFilters bool     // no level has a filter policy, so Gets ask no filters
+	Warnings  []engine.Warning
+}
+
+// Pebble's own.
+const (
+	pebbleComparer = "leveldb.BytewiseComparator"
+	pebbleMerger   = "pebble.concatenate"
+	storePath      = "{store_path}" // the database's folder, in names of other folders
+)
+
+const compacted = "let that program write a copy that is compacted to the last level"
+
+// ReadKeptByPebble reads the OPTIONS file of the database in dir. It refuses a database in an order
+// that Pebble does not know, and one whose log is not here.
+func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
+	name, sections, err := optionsfile.Read(dir)
+	if err != nil || name == "" {
+		return KeptByPebble{Logs: []string{dir}}, err
+	}
+	file := filepath.Join(dir, name)
+	primary, secondary, policies := "", "", 0
+	for _, s := range sections {
+		switch s.Kind {
+		case "Options":
+			if comparer := s.Values["comparer"]; comparer != "" && comparer != pebbleComparer {
+				f := engine.Fail(engine.CodeUnsupported, "its keys are ordered by the comparer %s of the program that owns it, which Pebble lacks (%s)", comparer, file)
+				f.Remedy = "let that program copy the keys to a database with Pebble's own order"
+				return k, f
+			}
+			if k.Merger = s.Values["merger"]; k.Merger == pebbleMerger {
+				k.Merger = ""
+			}
+			primary = s.Values["wal_dir"]
+		case "WAL Failover":
+			secondary = s.Values["secondary_dir"]
+		case "Level":
+			if policy := s.Values["filter_policy"]; policy != "" && policy != "none" {
+				policies++
+			}
+		}
+	}
+	if k.Merger != "" {
+		k.Warnings = append(k.Warnings, engine.Warning{Code: "merger", Text: fmt.Sprintf("the merger %s is code of the program that owns the database, "+
+			"which Pebble lacks: a Get of a key whose merges are still to be applied fails", k.Merger), Remedy: compacted})
+	}
+	k.NoFilters = policies == 0
+	in := func(folder string) string { return strings.Replace(folder, storePath, dir, 1) }
+	logs, err := LogFolder(dir, file, in(primary))
+	if err != nil {
+		return k, err
+	}
+	k.Logs = []string{logs}
+	if secondary = in(secondary); secondary == "" {
+		return k, nil
+	}
+	switch _, err := os.Stat(secondary); {
+	case err == nil:
+		k.Logs = append(k.Logs, secondary)
+	case !errors.Is(err, fs.ErrNotExist):
+		return k, err
+	default:
+		k.Warnings = append(k.Warnings, engine.Warning{Code: "second_log_missing", Text: fmt.Sprintf("%s names a second folder of the log, %s, which is not "+
+			"here: what Pebble wrote there while the first one failed is missing", file, secondary),
+			Remedy: "if that folder has files, " + together(dir)})
+	}
+	return k, nil
+}
+
+// Unmerged is the error of a Get that needs the owner's code.
+func (k KeptByPebble) Unmerged() error {
+	f := engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied by the merger %s of the program that owns the database, "+
+		"which Pebble lacks", k.Merger)
+	f.Remedy = compacted
+	return f
+}
+
+// LogFolder is the folder of the write-ahead log of the database in dir, whose options file names
+// the folder written; "" is dir itself. A copy names the folder that it was copied from.
+func LogFolder(dir, file, written string) (string, error) {
+	if written == "" || sameFile(written, dir) {
+		return dir, nil
+	}
+	_, err := os.Stat(written)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err == nil && !isDatabase(written) {
+		return written, nil
+	}
+	here, globErr := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err == nil || globErr == nil && len(here) > 0 {
+		return dir, nil
+	}
+	f := engine.Fail(engine.CodeMissing, "%s says that the write-ahead log is in %s, which is not here: keys that are in the log alone would be missing",
+		file, written)
+	f.Remedy = together(dir)
+	return "", f
+}
+
+// together says how a database in several folders becomes one in one.
+func together(dir string) string {
+	return fmt.Sprintf("make a folder of links to the files of both and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
+}
+
+func isDatabase(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "CURRENT"))
+	markers, globErr := filepath.Glob(filepath.Join(dir, "marker.manifest.*"))
+	return err == nil || globErr == nil && len(markers) > 0
+}
+
+func sameFile(a, b string) bool {
+	one, errOne := os.Stat(a)
+	two, errTwo := os.Stat(b)
+	return errOne == nil && errTwo == nil && os.SameFile(one, two)
+}
+
+// RemoteObjects explains err, with which a database of Pebble in dir was not opened, if the database
+// keeps tables elsewhere than in files.
+func RemoteObjects(dir string, err error) error {
+	markers, globErr := filepath.Glob(filepath.Join(dir, "marker.remote-obj-catalog.*"))
+	if globErr != nil || len(markers) == 0 || err == nil {
+		return err
+	}
+	f := engine.Fail(engine.CodeUnsupported, "it keeps tables as remote objects, which only the program that owns it can fetch: %w", err)
+	f.Remedy = "let that program write a copy whose tables are all files in one folder"
+	return f
 }
