@@ -91,42 +91,6 @@ func (a *app) printMatrix(f *flags, how plan.Plan, points []plan.Point) error {
 	return a.printJSON(map[string]any{"include": how.Matrix(points)})
 }
 
-// toCluster makes p a plan for a cluster, whose nodes must be there and alike.
-func (a *app) toCluster(f *flags, p *plan.Plan) error {
-	partition := f.Where.V().Partition
-	c := &slurm.Runs{Experiment: f.Experiment, Out: p.Out, Say: a.progress().Say,
-		Cluster: slurm.Cluster{Partition: partition, Submit: f.Submit.All(), Scratch: f.Scratch.V(),
-			Programs: a.programs()}}
-	nodes, err := slurm.Nodes(partition)
-	if err != nil {
-		return err
-	}
-	classes := f.Constraint.All()
-	if len(classes) == 0 {
-		classes = []string{""}
-	}
-	for _, class := range classes {
-		if err := slurm.Alike(nodes, class); err != nil {
-			return usage("--constraint: %v", err)
-		}
-		if len(slurm.Ready(nodes, class)) == 0 {
-			c.Say("no node can run a job now (sinfo -R says why): runs wait until one can")
-		}
-	}
-	for _, entry := range f.DBAt.All() {
-		name, _, _ := strings.Cut(entry, "=")
-		if !slices.ContainsFunc(nodes, func(n slurm.Node) bool { return n.Name == name }) {
-			return usage("--db-at %s: the partition has no node %q", entry, name)
-		}
-		c.On = append(c.On, name)
-	}
-	if s, is := f.Subject.(*experiment.Swept); is && s.Ceiling.V() == diskAuto {
-		s.Ceiling.Let(diskNone) // this machine's disk is not theirs
-	}
-	p.Elsewhere = c
-	return nil
-}
-
 // programs are this binary and the runners that were found for what is measured.
 func (a *app) programs() []string {
 	paths := []string{runners.Self()}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/turns"
-	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/compare"
@@ -216,12 +215,13 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	var sides [2]turns.Side
 	var of [2]*flags
 	for i, setting := range settings {
-		f, err := c.with(setting)
+		e, err := c.With(setting)
 		if err != nil {
 			return usage("%q: %v", setting, err)
 		}
-		f.out, of[i] = filepath.Join(out, string(rune('a'+i))), f
-		if sides[i], err = a.sideOf(f, setting, filepath.Join(out, "databases"), m); err != nil {
+		f := *c.flags
+		f.Experiment, f.out, of[i] = e, filepath.Join(out, string(rune('a'+i))), &f
+		if sides[i], err = a.sideOf(&f, setting, filepath.Join(out, "databases"), m); err != nil {
 			return err
 		}
 	}
@@ -274,29 +274,4 @@ func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (turns.Side,
 		return turns.Side{}, err
 	}
 	return turns.Side{Plan: how, Work: sweep.New(s, how, a)}, nil
-}
-
-// with are the flags with the settings of one side, such as engine=pebble1 cache=1%.
-func (c *comparing) with(settings string) (*flags, error) {
-	f := *c.flags
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.Experiment = c.Clone()
-	f.Flags(set)
-	m := new(mistakes)
-	for _, word := range strings.Fields(settings) {
-		name, value, ok := strings.Cut(strings.TrimPrefix(word, "--"), "=")
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("%q is not NAME=VALUE (example: engine=pebble2)", word)
-		case set.Lookup(commandline.Dashed(name)) == nil:
-			return nil, fmt.Errorf("statelab sweep has no flag --%s", name)
-		default:
-			if err := set.Set(commandline.Dashed(name), value); err != nil {
-				return nil, fmt.Errorf("--%s: %w", name, err)
-			}
-			field, _ := f.ByFlag(commandline.Dashed(name))
-			m.Of(field.Flag, field.To)
-		}
-	}
-	return &f, m.err()
 }

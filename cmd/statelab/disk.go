@@ -4,20 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
-	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/result"
 )
 
@@ -38,7 +36,7 @@ the measurement as a check. Whether this limits a node, statelab advise says.
 
 func (a *app) disk(f *flags, m *mistakes) error {
 	s := experiment.Of[*experiment.Probed](f.Experiment)
-	limit := host.LimitPlan{Dir: absolute(s.Dir.V()), Fio: s.With.V() != diskNone, InFlight: slices.Compact(slices.Sorted(slices.Values(s.InFlight.All()))),
+	limit := host.LimitPlan{Dir: absolute(s.Dir.V()), Fio: s.With.V() != disk.None, InFlight: slices.Compact(slices.Sorted(slices.Values(s.InFlight.All()))),
 		Seconds: s.Seconds.V(), Repeats: int(f.Repeats.V())}
 	if info, err := os.Stat(limit.Dir); err != nil || !info.IsDir() {
 		m.add("%s: no such directory (usage: statelab disk DIR)", s.Dir.V())
@@ -51,7 +49,7 @@ func (a *app) disk(f *flags, m *mistakes) error {
 			return err
 		}
 	}
-	if _, err := a.estimated(f, limit.Dir, []estimate.Step{diskStep(limit)}); err != nil {
+	if _, err := a.estimated(f, limit.Dir, []estimate.Step{disk.Step(limit)}); err != nil {
 		return err
 	}
 	p := a.progress()
@@ -94,35 +92,8 @@ func (a *app) tellDisk(f *flags, d *result.Disk) (err error) {
 	return nil
 }
 
-// diskStep is what the readings take: fio reads as long as we do, and a folder with little in it
-// gets a file to read.
-func diskStep(l host.LimitPlan) estimate.Step {
-	const fileBytes, memoryBytes = 256 << 20, 64 << 20
-	s := estimate.Step{Kind: estimate.ReadKind, Name: "reading " + l.Dir + " at random", MemoryBytes: memoryBytes,
-		Seconds: float64(len(l.InFlight)*l.Repeats) * l.Seconds, Basis: "--seconds for each number in flight and repeat; twice where fio is installed"}
-	if _, err := exec.LookPath("fio"); err == nil && l.Fio {
-		s.Seconds *= 2
-	}
-	if bytesIn(l.Dir) < fileBytes {
-		s.PeakDiskBytes = fileBytes
-	}
-	return s
-}
-
-// Beside a sweep: a short look, at the numbers in flight that the sweep has.
-const (
-	ceilingSeconds = 0.3
-	ceilingRepeats = 3
-)
-
-// What --disk takes beside a folder.
-const (
-	diskAuto = "auto"
-	diskNone = "none"
-)
-
 func (m *mistakes) ceiling(text string) {
-	if text == "" || text == diskAuto || text == diskNone {
+	if text == "" || text == disk.Auto || text == disk.None {
 		return
 	}
 	if _, err := result.ReadDisk(text); err != nil {
@@ -130,38 +101,6 @@ func (m *mistakes) ceiling(text string) {
 	}
 }
 
-// ceiling stores the disk's limit in the folder of a sweep: the one that from
-// names, or a short look at the disk if the sweep's reads are to reach it. A
-// disk that cannot be probed costs the ceiling, not the sweep.
-func (a *app) ceiling(from string, s sweep.Sweep, out string, p *console.Progress) error {
-	switch from {
-	case "", diskNone:
-		return nil
-	case diskAuto:
-	default:
-		d, err := result.ReadDisk(from)
-		if err != nil {
-			return err
-		}
-		return result.WriteDisk(out, d)
-	}
-	if _, err := os.Stat(filepath.Join(out, result.DiskFile)); err == nil || !s.ReachesDevice() {
-		return nil // a sweep that goes on has it
-	}
-	dir := out
-	if s.Base.Dir != "" {
-		var err error
-		if dir, err = evidence.Elsewhere(s.Base.Dir, out); err != nil {
-			p.Say("no ceiling: %v", err)
-			return nil
-		}
-	}
-	d, err := host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: s.Flights(), Seconds: ceilingSeconds, Repeats: ceilingRepeats},
-		func(text string) { p.Tell("", result.Event{Phase: text}) })
-	if err != nil {
-		p.Say("no ceiling: %v", err)
-		return a.ctx.Err()
-	}
-	d.Command = a.command()
-	return result.WriteDisk(out, d)
+func (a *app) diskLook(p *console.Progress) disk.Look {
+	return disk.Look{Command: a.command(), Tell: func(e result.Event) { p.Tell("", e) }, Say: p.Say}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
 
@@ -170,7 +171,7 @@ func TestALibraryOfOnesOwn(t *testing.T) {
 // TestARunnerThatIsNotHere: the list still names the engine, and the way to it.
 func TestARunnerThatIsNotHere(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin:/bin")
-	var rows []engineRow
+	var rows []runners.EngineRow
 	if err := json.Unmarshal([]byte(must(t, "engines", "--json").stdout), &rows); err != nil {
 		t.Fatal(err)
 	}

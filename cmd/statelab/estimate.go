@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"text/tabwriter"
 
 	"github.com/statelab/statelab/internal/ask/curve"
-	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -31,7 +30,7 @@ func (a *app) machine(f *flags, dir string, direct bool) (estimate.Machine, erro
 		return m, fmt.Errorf("measure the disk for the estimate: %w", err)
 	}
 	if direct {
-		m.Disk, err = host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: []int{1, 8}, Seconds: ceilingSeconds, Repeats: 1}, func(string) {})
+		m.Disk, err = host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: []int{1, 8}, Seconds: disk.Seconds, Repeats: 1}, func(string) {})
 	}
 	return m, err
 }
@@ -49,7 +48,7 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 		memory = math.MaxInt64 // the kernel does not tell
 	}
 	if f.dryRun {
-		if err := a.printEstimate(e, free, memory); err != nil {
+		if err := e.Text(a.stdout, free, memory); err != nil {
 			return e, err
 		}
 	}
@@ -60,27 +59,6 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 		return e, dryRun{}
 	}
 	return e, nil
-}
-
-// mostRows is how many steps a dry run lists.
-const mostRows = 20
-
-func (a *app) printEstimate(e estimate.Estimate, free, memory int64) error {
-	runs := len(e.Steps)
-	if runs > 0 && e.Steps[runs-1].Kind == estimate.CurveKind {
-		runs--
-	}
-	fmt.Fprintf(a.stdout, "%s, about %s: %s of disk (%s at the end), %s of memory.\nFree: %s of disk, %s of memory.\n\n", plural(runs, "run"),
-		unit.Roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes), unit.Bytes(free), unit.Bytes(memory))
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "run\ttime\tdisk\tmemory\testimated from")
-	for _, s := range e.Steps[:min(len(e.Steps), mostRows)] {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, unit.Roughly(s.Seconds), unit.Bytes(s.PeakDiskBytes), unit.Bytes(s.MemoryBytes), s.Basis)
-	}
-	if more := len(e.Steps) - mostRows; more > 0 {
-		fmt.Fprintf(table, "and %d more\n", more)
-	}
-	return table.Flush()
 }
 
 // sweepSteps are what each run of a sweep will take.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -25,6 +26,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/result"
 )
 
@@ -180,19 +182,9 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	path := filepath.Join(absolute(f.out), experiment.File)
-	d, err := experiment.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if _, old := os.Stat(filepath.Join(f.out, "plan.json")); old == nil {
-			return usage("--resume: %s was begun by statelab 0.1.0: continue it with that version, or measure into a new --out", f.out)
-		}
-		return usage("--resume: %s holds no interrupted experiment: there is no %s; name the --out folder of the interrupted command", f.out, experiment.File)
-	}
+	d, err := experiment.Stored(f.out, verb)
 	if err != nil {
 		return usage("--resume: %v", err)
-	}
-	if verb != "" && d.Measure != verb {
-		return usage("--resume: %s holds the results of statelab %s, not of %s", f.out, d.Measure, verb)
 	}
 	f.Experiment, m.In = &d.Experiment, d
 	return a.measure(f, m)
@@ -270,8 +262,13 @@ func (a *app) prepare(f *flags, direct bool,
 		dir = absolute(f.DB.V())
 	}
 	if f.elsewhere() {
-		if err := a.toCluster(f, &p); err != nil {
+		runs, err := slurm.For(f.Experiment, p.Out, a.programs(), a.progress().Say)
+		if err != nil {
 			return p, err
+		}
+		p.Elsewhere = runs
+		if s, is := f.Subject.(*experiment.Swept); is && s.Ceiling.V() == disk.Auto {
+			s.Ceiling.Let(disk.None) // this machine's disk is not theirs
 		}
 	}
 	dir = host.Existing(dir)
@@ -311,49 +308,19 @@ func (a *app) prepare(f *flags, direct bool,
 
 // leaveNoTrace removes what a command has put into the folder of its results where it failed
 // because a database is in use, which is found only when the database is opened: the command can
-// be given again. It reports whether it did; a folder that holds anything measured stays, and so
-// does one that other failures left, which --resume goes on with.
+// be given again. It reports whether it did; what other failures left, --resume goes on with.
 func (f *flags) leaveNoTrace(out string, why engine.Code) (bool, error) {
 	if f.resume || f.elsewhere() || f.point != "" || why != engine.CodeInUse {
 		return false, nil
 	}
-	ours := map[string]bool{experiment.File: true}
+	ours := []string{experiment.File}
 	for _, k := range kinds.All() {
-		ours[k.File] = k.Around
-	}
-	err := filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
-		name, relErr := filepath.Rel(out, path)
-		switch {
-		case err != nil || relErr != nil:
-			return errors.Join(err, relErr)
-		case entry.IsDir() && name == inspections:
-			return fs.SkipDir
-		case !entry.IsDir() && !ours[name]:
-			return errMeasured
-		}
-		return nil
-	})
-	if errors.Is(err, errMeasured) {
-		return false, nil
-	}
-	for name, is := range ours {
-		if is {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))
+		if k.Around {
+			ours = append(ours, k.File)
 		}
 	}
-	for _, name := range []string{inspections, result.PointsDir} {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))
-	}
-	if f.madeOut && err == nil {
-		err = os.Remove(out)
-	}
-	return err == nil, err
+	return plan.Undo(out, ours, f.madeOut)
 }
-
-// inspections is the folder in which a sweep looks at databases.
-const inspections = "inspect"
-
-var errMeasured = errors.New("the folder holds results")
 
 func pathExists(path string) bool {
 	_, err := os.Lstat(path)

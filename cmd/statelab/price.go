@@ -13,7 +13,6 @@ import (
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/gas"
-	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/result"
@@ -234,20 +233,7 @@ func (a *app) hardware(s *experiment.Priced, out string, pricing *layouts.Pricin
 	if !slices.Contains(s.Hardware.All(), here) {
 		return nil
 	}
-	_, err := result.ReadDisk(out)
-	if errors.Is(err, os.ErrNotExist) {
-		var d *result.Disk
-		d, err = host.Limit(a.ctx, host.LimitPlan{Dir: out, InFlight: []int{1, 2, 4, 8, 16, 32, 64}, Seconds: ceilingSeconds, Repeats: ceilingRepeats},
-			func(text string) { p.Tell("", result.Event{Phase: text}) })
-		if err == nil {
-			d.Command = a.command()
-			err = result.WriteDisk(out, d)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("measure the disk: %w", err)
-	}
-	h, err := result.ReadHardware(out)
+	h, err := a.diskLook(p).Hardware(a.ctx, out)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		return errors.Join(err, a.printMatrix(f, how, work.Points()))
 	}
 	p := a.progress()
-	if err := a.ceiling(experiment.Of[*experiment.Swept](f.Experiment).Ceiling.V(), s, how.Out, p); err != nil {
+	if err := a.diskLook(p).Ceiling(a.ctx, experiment.Of[*experiment.Swept](f.Experiment).Ceiling.V(), s, how.Out); err != nil {
 		return err
 	}
 	so, err := plan.Run(a.ctx, how, work, steps(p, ""))

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -386,4 +387,36 @@ func Absolute(path string) string {
 		return full
 	}
 	return path // no working directory: the path as typed is the best there is
+}
+
+// inspections is the folder in which a sweep looks at databases.
+const inspections = "inspect"
+
+// Undo removes what a command has put into the folder of its results before it measured: files
+// that ours names, and the folder itself if the command made it. It reports whether it did; a
+// folder that holds anything else stays.
+func Undo(out string, ours []string, made bool) (bool, error) {
+	errMeasured := errors.New("the folder holds results")
+	err := filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(out, path)
+		switch {
+		case err != nil || relErr != nil:
+			return errors.Join(err, relErr)
+		case entry.IsDir() && name == inspections:
+			return fs.SkipDir
+		case !entry.IsDir() && !slices.Contains(ours, name):
+			return errMeasured
+		}
+		return nil
+	})
+	if errors.Is(err, errMeasured) {
+		return false, nil
+	}
+	for _, name := range append([]string{inspections, result.PointsDir}, ours...) {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))
+	}
+	if made && err == nil {
+		err = os.Remove(out)
+	}
+	return err == nil, err
 }

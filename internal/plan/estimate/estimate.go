@@ -13,7 +13,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"text/tabwriter"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/run/protocol"
@@ -265,4 +267,26 @@ func Replay(r ReplaySpec, m Machine) Step {
 		Basis: "measured with 433,182 changes"}
 	s.Basis = cmp.Or(taken, s.Basis)
 	return s
+}
+
+// mostRows is how many steps a dry run lists.
+const mostRows = 20
+
+// Text prints what a dry run says, with the free disk space and memory.
+func (e Estimate) Text(w io.Writer, free, memory int64) error {
+	runs := len(e.Steps)
+	if runs > 0 && e.Steps[runs-1].Kind == CurveKind {
+		runs--
+	}
+	fmt.Fprintf(w, "%s, about %s: %s of disk (%s at the end), %s of memory.\nFree: %s of disk, %s of memory.\n\n", unit.Plural(runs, "run"),
+		unit.Roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes), unit.Bytes(free), unit.Bytes(memory))
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "run\ttime\tdisk\tmemory\testimated from")
+	for _, s := range e.Steps[:min(len(e.Steps), mostRows)] {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, unit.Roughly(s.Seconds), unit.Bytes(s.PeakDiskBytes), unit.Bytes(s.MemoryBytes), s.Basis)
+	}
+	if more := len(e.Steps) - mostRows; more > 0 {
+		fmt.Fprintf(table, "and %d more\n", more)
+	}
+	return table.Flush()
 }

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -393,4 +394,25 @@ func (f Field) schema(verbs []string) map[string]any {
 		s["default"] = f.Value
 	}
 	return s
+}
+
+// With is e with other settings, such as engine=pebble1 cache=1%: flags without dashes.
+func (e *Experiment) With(settings string) (*Experiment, error) {
+	e = e.Clone()
+	var m setting.Mistakes
+	for _, word := range strings.Fields(settings) {
+		name, value, ok := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		field, known := e.ByFlag(strings.ReplaceAll(name, "_", "-"))
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%q is not NAME=VALUE (example: cache=1%%)", word)
+		case !known:
+			return nil, fmt.Errorf("statelab %s has no flag --%s", e.Measure, name)
+		}
+		if err := field.To.Set(value); err != nil {
+			return nil, fmt.Errorf("--%s: %w", name, err)
+		}
+		m.Of(field.Flag, field.To)
+	}
+	return e, m.Err()
 }

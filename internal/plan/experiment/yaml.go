@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -251,4 +253,20 @@ func (r *reader) field(name, value *yaml.Node, key string) {
 		return
 	}
 	r.wrong(name, key, "there is no such field; statelab run --schema lists them")
+}
+
+// Stored reads the experiment of an interrupted command from the folder of its results; verb is
+// the one expected, "" for any.
+func Stored(out, verb string) (*Document, error) {
+	d, err := ReadFile(filepath.Join(out, File))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, old := os.Stat(filepath.Join(out, "plan.json")); old == nil {
+			return nil, fmt.Errorf("%s was begun by statelab 0.1.0: continue it with that version, or measure into a new --out", out)
+		}
+		return nil, fmt.Errorf("%s holds no interrupted experiment: there is no %s; name the --out folder of the interrupted command", out, File)
+	case err == nil && verb != "" && d.Measure != verb:
+		return nil, fmt.Errorf("%s holds the results of statelab %s, not of %s", out, d.Measure, verb)
+	}
+	return d, err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -155,3 +156,33 @@ func (e Effort) Against(first Effort) string {
 
 // EffortHead is the head of that table.
 const EffortHead = "  nodes        took  on the nodes  speed-up  efficiency"
+
+// For are the runs of an experiment on a cluster, whose nodes must be there and alike.
+func For(e *experiment.Experiment, out string, programs []string, say func(format string, args ...any)) (*Runs, error) {
+	partition := e.Where.V().Partition
+	c := &Runs{Experiment: e, Out: out, Say: say, Cluster: Cluster{Partition: partition, Submit: e.Submit.All(), Scratch: e.Scratch.V(), Programs: programs}}
+	nodes, err := Nodes(partition)
+	if err != nil {
+		return nil, err
+	}
+	classes := e.Constraint.All()
+	if len(classes) == 0 {
+		classes = []string{""}
+	}
+	for _, class := range classes {
+		if err := Alike(nodes, class); err != nil {
+			return nil, setting.Usage("--constraint: %v", err)
+		}
+		if len(Ready(nodes, class)) == 0 {
+			say("no node can run a job now (sinfo -R says why): runs wait until one can")
+		}
+	}
+	for _, entry := range e.DBAt.All() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(nodes, func(n Node) bool { return n.Name == name }) {
+			return nil, setting.Usage("--db-at %s: the partition has no node %q", entry, name)
+		}
+		c.On = append(c.On, name)
+	}
+	return c, nil
+}

@@ -1,0 +1,106 @@
+// Package disk measures the limit of the disk beside what else is measured: as the ceiling of a
+// sweep, and as the hardware of a price.
+//
+// Non-goals: how reads are made and timed (observe/host).
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/estimate"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/result"
+)
+
+// What the ceiling of a sweep can be beside a folder.
+const (
+	Auto = "auto"
+	None = "none"
+)
+
+// Seconds are those of a short look, for each number of reads in flight.
+const Seconds = 0.3
+
+// Look is a short look at a disk.
+type Look struct {
+	Command []string // that is carried out
+	Tell    result.Tell
+	Say     func(format string, args ...any)
+}
+
+// store puts the limit of the disk under dir into the folder out.
+func (l Look) store(ctx context.Context, dir, out string, inFlight []int) error {
+	d, err := host.Limit(ctx, host.LimitPlan{Dir: dir, InFlight: inFlight, Seconds: Seconds, Repeats: 3}, func(text string) { l.Tell(result.Event{Phase: text}) })
+	if err != nil {
+		return err
+	}
+	d.Command = l.Command
+	return result.WriteDisk(out, d)
+}
+
+// Ceiling stores the disk's limit in the folder of a sweep: the one that the folder from holds, or
+// a short look at the disk if the sweep's reads are to reach it. A disk that cannot be probed
+// costs the ceiling, not the sweep.
+func (l Look) Ceiling(ctx context.Context, from string, s sweep.Sweep, out string) error {
+	switch from {
+	case "", None:
+		return nil
+	case Auto:
+	default:
+		d, err := result.ReadDisk(from)
+		if err != nil {
+			return err
+		}
+		return result.WriteDisk(out, d)
+	}
+	if _, err := os.Stat(filepath.Join(out, result.DiskFile)); err == nil || !s.ReachesDevice() {
+		return nil // a sweep that goes on has it
+	}
+	dir, err := out, error(nil)
+	if s.Base.Dir != "" {
+		dir, err = evidence.Elsewhere(s.Base.Dir, out)
+	}
+	if err == nil {
+		err = l.store(ctx, dir, out, s.Flights())
+	}
+	if err == nil {
+		return nil
+	}
+	l.Say("no ceiling: %v", err)
+	return ctx.Err()
+}
+
+// Hardware is the disk under the folder out, which keeps its limit.
+func (l Look) Hardware(ctx context.Context, out string) (*result.Hardware, error) {
+	_, err := result.ReadDisk(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = l.store(ctx, out, out, []int{1, 2, 4, 8, 16, 32, 64})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("measure the disk: %w", err)
+	}
+	return result.ReadHardware(out)
+}
+
+// Step is what readings take: fio reads as long as we do, and a folder with little in it gets a
+// file to read.
+func Step(l host.LimitPlan) estimate.Step {
+	const fileBytes, memoryBytes = 256 << 20, 64 << 20
+	s := estimate.Step{Kind: estimate.ReadKind, Name: "reading " + l.Dir + " at random", MemoryBytes: memoryBytes,
+		Seconds: float64(len(l.InFlight)*l.Repeats) * l.Seconds, Basis: "--seconds for each number in flight and repeat; twice where fio is installed"}
+	if _, err := exec.LookPath("fio"); err == nil && l.Fio {
+		s.Seconds *= 2
+	}
+	if bytes, _ := host.FilesIn(l.Dir); bytes < fileBytes {
+		s.PeakDiskBytes = fileBytes
+	}
+	return s
+}
