@@ -215,6 +215,7 @@ slow: needs
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
+	$(MAKE) fuzz
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run 'ReferenceTrie|StoppedNode' .
 
 # What runs on several goroutines, and of engines, layouts and the simulator the tests that do.
@@ -231,9 +232,10 @@ race: needs
 # Every target gets its seconds of one core.
 FUZZ_SECONDS := 1
 
-# RocksDB's adapter is a package with cgo alone.
+# RocksDB's adapter is a package with cgo alone. Test leaves the fixtures to slow: compiling a node for one fuzz test costs
+# more than the other fuzz tests together.
 fuzz: needs
-	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | sort | \
+	@grep -roE --include='*_test.go' $(if $(filter test,$(MAKECMDGOALS)),--exclude-dir=fixtures) '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | sort | \
 		CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
 
 STORM := 2h
