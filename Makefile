@@ -235,8 +235,8 @@ FUZZ_SECONDS := 1
 # RocksDB's adapter is a package with cgo alone. Test leaves the fixtures to slow: compiling a node for one fuzz test costs
 # more than the other fuzz tests together.
 fuzz: needs
-	@grep -roE --include='*_test.go' $(if $(filter test,$(MAKECMDGOALS)),--exclude-dir=fixtures) '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | sort | \
-		CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
+	@grep -roE --include='*_test.go' $(if $(filter test,$(MAKECMDGOALS)),--exclude-dir=fixtures) '^func Fuzz[A-Za-z0-9_]+' . | \
+		sed -E 's|/[^/]*:func | |' | sort | CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
 
 STORM := 2h
 STORM_SEED := 1
