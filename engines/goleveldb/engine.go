@@ -338,3 +338,10 @@ func (d *db) Effective() map[string]string {
 	}
 	return options
 }
+
+// ReadsTables tells how Gets with these options would read tables: whether they ask filters, and the
+// block size by which buffers are given out.
+func (e Engine) ReadsTables(o engine.Options) (filters bool, blockBytes int, errs []error) {
+	s, errs := resolve(e.Info(), o)
+	return s.BloomBitsPerKey > 0, s.BlockSize, errs
+}

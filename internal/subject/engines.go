@@ -17,6 +17,8 @@ type Engine struct {
 	Cache cachesim.PebbleVersion
 	// BlockTables: its tables are block-based, and package blocktable resolves its Gets.
 	BlockTables bool
+	// LevelTables: its tables are LevelDB's, which that package resolves, too.
+	LevelTables bool
 	// CachePolicy is that of its block cache, unless it is Pebble's; "": none is known.
 	CachePolicy cachesim.Policy
 
@@ -77,7 +79,8 @@ func Engines() []Engine {
 		{Name: "pebble1", Cache: cachesim.PebbleV1, WithCgo: withCgo, Cost: pebble},
 		{Name: "pebble2", Cache: cachesim.PebbleV2, WithCgo: withCgo, Cost: pebble},
 		// 154 MB, at most 299 MB; 5M keys 771 MB, at most 978 MB; 323 k keys/s.
-		{Name: "goleveldb", Cost: EngineCost{Space: 1.09, Peak: 1.5, PeakLogs: 0.1, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}},
+		{Name: "goleveldb", LevelTables: true, CachePolicy: cachesim.LRUPolicy,
+			Cost: EngineCost{Space: 1.09, Peak: 1.5, PeakLogs: 0.1, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}},
 		{Name: "bbolt", Cost: EngineCost{Mapped: true, Space: 1.78, Peak: 1.78, KeysPerSecond: 41e3, GetNanos: 3e3}}, // 246 MB
 		// 164 MB, at most 322 MB; 907 MiB resident.
 		{Name: "badger", Program: Program{"statelab-run-badger", "Badger", "Apache-2.0", goBuild("badger")},
@@ -116,7 +119,7 @@ func Policy(name string) cachesim.Policy {
 
 // Traced names the engines whose Gets can be resolved from filters and indexes.
 func Traced() []string {
-	return enginesThat(func(e Engine) bool { return e.Cache > 0 || e.BlockTables })
+	return enginesThat(func(e Engine) bool { return e.Cache > 0 || e.BlockTables || e.LevelTables })
 }
 
 // IsPebble reports whether an engine is a version of Pebble.

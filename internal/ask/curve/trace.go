@@ -118,6 +118,13 @@ func (r resolved) Record(ctx context.Context, opening []uint32, keys getpath.Key
 	return getpath.Record(ctx, r, opening, keys, about, sample, out)
 }
 
+// levelReader is implemented by engines on LevelDB's tables.
+type levelReader interface {
+	// ReadsTables tells how tables would be read with these options: whether their filters are asked,
+	// and by which block size buffers are given out.
+	ReadsTables(o engine.Options) (filters bool, blockBytes int, errs []error)
+}
+
 // tableOption names the column family that Gets go to.
 const tableOption = "table"
 
@@ -129,6 +136,17 @@ func follow(ctx context.Context, o Of) (follower, error) {
 		family := options[tableOption]
 		delete(options, tableOption)
 		r, err := blocktable.Open(spec.Dir, family, options)
+		if err != nil {
+			return nil, err
+		}
+		return resolved{r}, nil
+	}
+	if e, is := o.Engine.(levelReader); is {
+		filters, blockBytes, errs := e.ReadsTables(engine.Options{Dir: spec.Dir, Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
+		if len(errs) > 0 {
+			return nil, errors.Join(errs...)
+		}
+		r, err := blocktable.OpenLevel(spec.Dir, filters, blockBytes)
 		if err != nil {
 			return nil, err
 		}

@@ -27,8 +27,32 @@ const vanishedRetries = 20
 //
 // Anything that could not be resolved exactly is an error.
 func Open(dir, family string, replaced Options) (*Resolver, error) {
+	return retried(dir, func() (*Resolver, error) {
+		own, logs, err := readOptions(dir, cmp.Or(family, defaultFamily))
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(own, replaced)
+		reading, err := own.Reading()
+		if err != nil {
+			return nil, err
+		}
+		return open(dir, logs, cmp.Or(family, defaultFamily), reading)
+	})
+}
+
+// OpenLevel is Open of a database of LevelDB: filters are asked or not, and blockBytes is the option
+// with which it is opened, not what its tables have.
+func OpenLevel(dir string, filters bool, blockBytes int) (*Resolver, error) {
+	return retried(dir, func() (*Resolver, error) {
+		return open(dir, dir, defaultFamily, Reading{Level: true, Filters: filters, BlockBytes: blockBytes, MetadataInCache: true})
+	})
+}
+
+// retried opens until no file vanishes meanwhile.
+func retried(dir string, open func() (*Resolver, error)) (*Resolver, error) {
 	for attempt := 1; ; attempt++ {
-		r, err := open(dir, cmp.Or(family, defaultFamily), replaced)
+		r, err := open()
 		if err == nil {
 			return r, nil
 		}
@@ -40,7 +64,7 @@ func Open(dir, family string, replaced Options) (*Resolver, error) {
 
 const defaultFamily = "default"
 
-func open(dir, name string, replaced Options) (*Resolver, error) {
+func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	m, err := readManifest(dir)
 	if err != nil {
 		return nil, err
@@ -57,15 +81,7 @@ func open(dir, name string, replaced Options) (*Resolver, error) {
 	if err := family.supported(); err != nil {
 		return nil, err
 	}
-	own, logs, err := readOptions(dir, name)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(own, replaced)
-	r := &Resolver{identity: identify(family.Tables)}
-	if r.reading, err = own.Reading(); err != nil {
-		return nil, err
-	}
+	r := &Resolver{identity: identify(family.Tables), reading: reading}
 	if r.unflushed, err = readLogs(logs, family); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,11 @@ type Reading struct {
 	LargestPinnedL0                int64 // a larger table of level 0 does not count as flushed
 
 	NoCache bool
+
+	// Level: the database is LevelDB's, which has no OPTIONS file, one tree, and its own order of
+	// asking. Its cache charges buffers that a pool of this block size gives out.
+	Level      bool
+	BlockBytes int
 }
 
 // Pinning says of which tables metadata stay in the cache.

@@ -1,5 +1,5 @@
 // Package blocktable computes which blocks a Get asks the block cache for, without making the Get,
-// of databases of block-based tables: RocksDB's. It reads manifests, OPTIONS files, write-ahead logs
+// of databases of block-based tables: RocksDB's, and those of LevelDB in Go (goleveldb). It reads manifests, OPTIONS files, write-ahead logs
 // and tables itself, without the library.
 //
 // The answer is exact, access for access and in order, for one thread on a database that is opened
@@ -11,7 +11,8 @@
 // hash indexes, formats newer than 7.
 // Non-goals: time; values; concurrent writes; tables that are opened by Gets.
 //
-// Read open.go for what is taken from a database, walk.go for one Get, table.go for the format.
+// Read open.go for what is taken from a database, walk.go for one Get, table.go for the format, level.go
+// for what is different in LevelDB.
 package blocktable
 
 import (
@@ -95,6 +96,9 @@ func (r *Resolver) learn(t *table, number uint32, in *buffer) error {
 	if err != nil {
 		return t.damaged(h, err.Error())
 	}
+	if r.reading.Level {
+		size = r.reading.buffer(int(h.bytes), size, stored[h.bytes] == notCompressed)
+	}
 	r.sizes[number].Store(int32(size) + 1)
 	return nil
 }
@@ -102,6 +106,9 @@ func (r *Resolver) learn(t *table, number uint32, in *buffer) error {
 // Opening implements getpath.Source. Tables of level 0 are opened with all their metadata, the others
 // with what stays pinned.
 func (r *Resolver) Opening() (numbers []uint32) {
+	if r.reading.Level {
+		return nil
+	}
 	for _, t := range r.tables {
 		ask := func(at uint32) { numbers = append(numbers, t.first+at) }
 		all, cached := t.Level == 0, r.reading.MetadataInCache

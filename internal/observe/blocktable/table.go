@@ -73,6 +73,8 @@ type filters struct {
 	parts      []filter
 
 	wholeKeys, prefixes bool // what is in them
+
+	level levelFilter
 }
 
 const (
@@ -385,10 +387,20 @@ func seek(keys *getpath.SortedKeys, beyond []bool, key []byte) int {
 	return at
 }
 
-const filterPolicy = "rocksdb.BuiltinBloomFilter"
+// Policies that filters are named after.
+const (
+	filterPolicy = "rocksdb.BuiltinBloomFilter"
+	levelPolicy  = "leveldb.BuiltinBloomFilter"
+)
 
 func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
 	f := &t.filters
+	if t.format == 0 {
+		if at, is := meta["filter."+levelPolicy]; is && r.Filters {
+			return t.readLevelFilter(at)
+		}
+		return nil
+	}
 	if !r.Filters {
 		return nil
 	}

@@ -25,13 +25,22 @@ type Walker struct {
 	partition int // of the index, last read; -1: none
 	buffer    buffer
 	entryKey  []byte
+
+	takes  func(kind entryKind, seqNum uint64) answer // takes an entry of the key
+	newest levelEntry
 }
 
 // lookEvery is how often a known key is looked for all the same.
 const lookEvery = 1024
 
 // Walk implements getpath.Source.
-func (r *Resolver) Walk() getpath.Walker { return &Walker{r: r} }
+func (r *Resolver) Walk() getpath.Walker {
+	w := &Walker{r: r}
+	if w.takes = w.take; r.reading.Level {
+		w.takes = w.takeNewest
+	}
+	return w
+}
 
 // Get implements getpath.Walker. Every 1024th time a key that is said to be known is looked for, so
 // that a caller who does not know is found out.
@@ -42,6 +51,9 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 			return w.numbers, kind == setEntry, nil
 		}
 		w.merging = true
+	}
+	if w.r.reading.Level {
+		return w.getLevel()
 	}
 	levels := w.r.levels
 	for i := range levels {
@@ -230,7 +242,7 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 		}
 		limit = len(entries.entries) // versions of the key may go on behind a restart point
 		trailer := le64(entries.key[len(user):])
-		if a := w.take(kindOf(byte(trailer)), trailer>>8); a != goOn {
+		if a := w.takes(kindOf(byte(trailer)), trailer>>8); a != goOn {
 			return a, false, nil
 		}
 	}
