@@ -208,8 +208,20 @@ func (d *db) Memory() []engine.MemoryShare {
 		{Use: "write buffers", Bytes: 2 * int64(d.settings.WriteBuffer), Basis: "limit"},
 		{Use: "open tables", Bytes: d.settings.openTablesBytes(), Basis: "estimate"},
 	}
+	if log := d.replayedBytes(); log > 0 {
+		shares = append(shares, adapter.ReplayedLog(log))
+	}
 	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return shares
+}
+
+// replayedBytes are those of the journals of a database that is open for reading: its memory holds
+// what is in them. One that may be written flushes them first.
+func (d *db) replayedBytes() int64 {
+	if !d.readOnly {
+		return 0
+	}
+	return d.storage.replayed.Load()
 }
 
 // Warnings are about this database or its options.
@@ -223,6 +235,15 @@ func (d *db) Warnings() (warnings []engine.Warning) {
 	}
 	if d.unsettled.Load() {
 		warnings = append(warnings, adapter.Unsettled("load again"))
+	}
+	if tables, err := d.tables(); err == nil {
+		var bytes int64
+		for _, t := range tables {
+			bytes += t.Bytes
+		}
+		if w, much := adapter.Unflushed(d.replayedBytes(), bytes); much {
+			warnings = append(warnings, w)
+		}
 	}
 	return append(warnings, d.follower.Warnings()...)
 }

@@ -24,7 +24,8 @@ type counting struct {
 
 	changed      chan struct{} // told when the tables may have changed
 	compactions  atomic.Int64  // begun, that read tables
-	journalBytes atomic.Int64
+	journalBytes atomic.Int64  // written
+	replayed     atomic.Int64  // bytes of journals read at opening
 	failure      atomic.Pointer[error] // the first failed write
 }
 
@@ -50,6 +51,9 @@ func (c *counting) tablePath(number blockio.FileNumber) string {
 // Open wraps tables.
 func (c *counting) Open(fd storage.FileDesc) (storage.Reader, error) {
 	file, err := c.Storage.Open(fd)
+	if err == nil && fd.Type == storage.TypeJournal {
+		return &journalFile{file, &c.replayed}, nil
+	}
 	if err != nil || fd.Type != storage.TypeTable {
 		return file, err
 	}
@@ -63,6 +67,18 @@ func (c *counting) Open(fd storage.FileDesc) (storage.Reader, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &tableFile{Reader: file, handle: handle}, nil
+}
+
+// journalFile counts what is read of journals, which happens at opening alone.
+type journalFile struct {
+	storage.Reader
+	read *atomic.Int64
+}
+
+func (f *journalFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	f.read.Add(int64(n))
+	return n, err
 }
 
 type tableFile struct {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 const (
@@ -93,6 +94,9 @@ func (d *db) Memory() []engine.MemoryShare {
 	shares := []engine.MemoryShare{
 		{Use: "block cache", Bytes: d.cacheBytes, Basis: "limit"},
 		{Use: "filters and indexes outside the cache", Bytes: outside, Basis: "measured"},
+	}
+	if log := d.replayedBytes(); log > 0 {
+		shares = append(shares, adapter.ReplayedLog(log))
 	}
 	if !d.settings.readOnly {
 		shares = append(shares, engine.MemoryShare{Use: "write buffers", Bytes: d.writeBufferLimit(), Basis: "limit"})

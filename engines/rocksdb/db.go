@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -163,7 +164,19 @@ func (d *db) Effective() map[string]string {
 func (d *db) Warnings() []engine.Warning {
 	d.warning.Lock()
 	defer d.warning.Unlock()
-	return slices.Clone(d.warnings)
+	warnings := slices.Clone(d.warnings)
+	if w, much := adapter.Unflushed(d.replayedBytes(), d.number("rocksdb.live-sst-files-size")); much {
+		warnings = append(warnings, w)
+	}
+	return warnings
+}
+
+// replayedBytes are those of memtables of a database that is open for reading: they came from its log.
+func (d *db) replayedBytes() int64 {
+	if !d.settings.readOnly || d.number("rocksdb.num-entries-active-mem-table")+d.number("rocksdb.num-entries-imm-mem-tables") == 0 {
+		return 0
+	}
+	return d.number("rocksdb.cur-size-all-mem-tables")
 }
 
 // warn adds a warning, once.

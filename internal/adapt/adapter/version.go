@@ -2,12 +2,14 @@ package adapter
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Version is the version of a module that this binary was built with: pinned, that of our
@@ -86,4 +88,23 @@ func Unsettled(remedy string) engine.Warning {
 		Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
 		Remedy: remedy,
 	}
+}
+
+// noticeableLog is the share of a database from which on its log is told.
+const noticeableLog = 0.01
+
+// Unflushed is the warning of a log whose writes were replayed into so many bytes of memory when a
+// database with so many bytes of tables was opened for reading.
+func Unflushed(logBytes, tableBytes int64) (w engine.Warning, much bool) {
+	return engine.Warning{
+		Code: "unflushed_log",
+		Text: fmt.Sprintf("the write-ahead log holds writes that are in no table yet. They were replayed into %s of memory beside the cache; Gets of their keys "+
+			"read no block", unit.Bytes(logBytes)),
+		Remedy: "start and stop the node that owns the database once; it then moves these writes into tables",
+	}, float64(logBytes) > noticeableLog*float64(tableBytes)
+}
+
+// ReplayedLog is the part of memory that holds such writes.
+func ReplayedLog(bytes int64) engine.MemoryShare {
+	return engine.MemoryShare{Use: "replayed log", Bytes: bytes, Basis: "measured"}
 }

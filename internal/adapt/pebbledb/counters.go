@@ -80,7 +80,7 @@ func (d *DB) Memory() []engine.MemoryShare {
 		{Use: "write buffers", Bytes: reserved, Basis: "measured"},
 	}
 	if log := d.replayedBytes(); log > 0 {
-		shares = append(shares, engine.MemoryShare{Use: "replayed log", Bytes: log, Basis: "measured"})
+		shares = append(shares, adapter.ReplayedLog(log))
 	}
 	return shares
 }

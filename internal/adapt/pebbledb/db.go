@@ -311,9 +311,6 @@ func (d *live) Warnings() []engine.Warning {
 	return warnings
 }
 
-// noticeableLog is the share of a database from which on its log is told.
-const noticeableLog = 0.01
-
 // muchInLog warns of a log that answers Gets as no table does.
 func (d *live) muchInLog() (engine.Warning, bool) {
 	tables, err := d.version.Tables()
@@ -324,13 +321,7 @@ func (d *live) muchInLog() (engine.Warning, bool) {
 	for _, t := range tables {
 		bytes += t.Bytes
 	}
-	log := d.replayedBytes()
-	return engine.Warning{
-		Code: "unflushed_log",
-		Text: fmt.Sprintf("the write-ahead log holds writes that are in no table yet. They were replayed into %s of memory beside the cache; Gets of their keys "+
-			"read no block", unit.Bytes(log)),
-		Remedy: "start and stop the node that owns the database once; it then moves these writes into tables",
-	}, float64(log) > noticeableLog*float64(bytes)
+	return adapter.Unflushed(d.replayedBytes(), bytes)
 }
 
 // fewDescriptors warns where tables cannot all be open at once although the
