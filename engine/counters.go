@@ -82,8 +82,13 @@ type Counters struct {
 	// RangeDeletionReads are those of Reads, among Meta, that a Get makes of a table's range
 	// deletions; the other Meta reads open tables. nil: unknown, or the engine makes none.
 	RangeDeletionReads *int64
+	// UncachedReads are those of Reads that do not come by the engine's block cache, so that
+	// CacheMisses leaves them out: of footers, and of values in files of their own where the
+	// engine keeps none of them. nil: none.
+	UncachedReads *int64
 
 	// The engine's own view, for self-checks and hit rates.
+	Gets                             *int64 // lookups, as the engine counts them
 	CacheHits, CacheMisses           *int64 // block cache, all types
 	FilterNegative, FilterPositive   *int64 // filter consultations by outcome (negative: the filter said no)
 	TableCacheHits, TableCacheMisses *int64
@@ -169,7 +174,7 @@ func (c Counters) Sub(s Counters) Counters {
 // totals are the counters of one figure that are no gauges.
 func (c *Counters) totals() []**int64 {
 	return []**int64{
-		&c.DirectBytes, &c.TableOpens, &c.RangeDeletionReads, &c.CacheHits, &c.CacheMisses,
+		&c.DirectBytes, &c.TableOpens, &c.RangeDeletionReads, &c.UncachedReads, &c.Gets, &c.CacheHits, &c.CacheMisses,
 		&c.FilterNegative, &c.FilterPositive, &c.TableCacheHits, &c.TableCacheMisses,
 		&c.UserWriteBytes, &c.WALBytes, &c.FlushBytes, &c.CompactBytes, &c.IngestBytes, &c.Syncs, &c.SyncedBytes, &c.Stalls, &c.StallNanos,
 	}

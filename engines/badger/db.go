@@ -29,15 +29,18 @@ type db struct {
 	log      *logger
 	before   globals // what earlier databases of the process had counted
 
+	replayedBytes int64 // of the logs of memtables, which a database that is only read keeps in memory
+
 	commits   atomic.Int64 // made, by which readers know that they are out of date
 	written   atomic.Int64 // keys and values committed, bytes
 	unsettled atomic.Bool
 }
 
 // globals are counters that Badger keeps for the whole process.
-type globals struct{ flushed, compacted, filterAsked, filterNo int64 }
+type globals struct{ flushed, compacted, filterAsked, filterNo, gets int64 }
 
 func readGlobals() (g globals) {
+	g.gets = number(expvar.Get(y.BADGER_METRIC_PREFIX + "get_num_user"))
 	g.flushed = number(expvar.Get(y.BADGER_METRIC_PREFIX + "write_bytes_l0"))
 	if levels, is := expvar.Get(y.BADGER_METRIC_PREFIX + "write_bytes_compaction").(*expvar.Map); is {
 		levels.Do(func(level expvar.KeyValue) { g.compacted += number(level.Value) })
@@ -70,6 +73,7 @@ func (d *db) Sync(context.Context) error {
 func (d *db) Counters() engine.Counters {
 	now := readGlobals()
 	c := engine.Counters{
+		Gets:           new(now.gets - d.before.gets),
 		UserWriteBytes: new(d.written.Load()),
 		FlushBytes:     new(now.flushed - d.before.flushed),
 		CompactBytes:   new(now.compacted - d.before.compacted),
@@ -115,15 +119,49 @@ func (d *db) Shape() (engine.Shape, error) {
 		}
 		shape.Levels = append(shape.Levels, l)
 	}
+	log, files, err := bytesOf(filepath.Join(d.dir, "*.vlog"))
+	if err != nil {
+		return engine.Shape{}, fmt.Errorf("badger: value log: %w", err)
+	}
+	if log > int64(files)*emptyLogBytes {
+		shape.Values = &engine.Values{Files: files, Bytes: log}
+		shape.Files, shape.Bytes = shape.Files+files, shape.Bytes+log
+	}
 	return shape, nil
 }
 
-// Warnings are about this database or its options.
-func (d *db) Warnings() []engine.Warning {
-	if !d.unsettled.Load() {
-		return nil
+// emptyLogBytes are those that a file of the value log takes before it holds a value.
+const emptyLogBytes = 4096
+
+// bytesOf are those that files take on the disk: Badger makes its logs larger than what they hold.
+func bytesOf(pattern string) (bytes int64, files int, err error) {
+	paths, err := filepath.Glob(pattern)
+	for _, path := range paths {
+		var stat unix.Stat_t
+		if err := unix.Stat(path, &stat); err != nil {
+			return 0, 0, err
+		}
+		bytes += min(stat.Size, stat.Blocks*512)
 	}
-	return []engine.Warning{adapter.Unsettled("load again")}
+	return bytes, len(paths), err
+}
+
+func (d *db) tableBytes() (bytes int64) {
+	for _, t := range d.badger.Tables() {
+		bytes += int64(t.OnDiskSize)
+	}
+	return bytes
+}
+
+// Warnings are about this database or its options.
+func (d *db) Warnings() (warnings []engine.Warning) {
+	if d.unsettled.Load() {
+		warnings = append(warnings, adapter.Unsettled("load again"))
+	}
+	if w, much := adapter.Unflushed(d.replayedBytes, d.tableBytes()); much {
+		warnings = append(warnings, w)
+	}
+	return warnings
 }
 
 // BackgroundError tells what could not be flushed.

@@ -77,6 +77,12 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	}
 	log := &logger{tell: o.Log}
 	opened, err := badger.Open(s.translate(o, log))
+	if err != nil && failure.Badger(err.Error()) == engine.CodeUnsupported {
+		torn := engine.Fail(engine.CodeUnsupported, "badger: open %s: its logs hold writes that are in no table yet, and end in space that was never written, "+
+			"as after a kill: Badger replays such logs only when it may write", o.Dir)
+		torn.Remedy = "start and stop the program that owns the database once, or do so with a copy of it, and measure that"
+		return nil, torn
+	}
 	if err != nil {
 		return nil, fmt.Errorf("badger: open %s: %w", o.Dir, err)
 	}
@@ -85,7 +91,13 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 			return nil, errors.Join(fmt.Errorf("badger: open %s: %w", o.Dir, err), opened.Close())
 		}
 	}
-	return &db{badger: opened, settings: s, dir: o.Dir, log: log, before: readGlobals()}, nil
+	d := &db{badger: opened, settings: s, dir: o.Dir, log: log, before: readGlobals()}
+	if o.ReadOnly {
+		if d.replayedBytes, _, err = bytesOf(filepath.Join(o.Dir, "*.mem")); err != nil {
+			return nil, errors.Join(fmt.Errorf("badger: open %s: %w", o.Dir, err), opened.Close())
+		}
+	}
+	return d, nil
 }
 
 // checkUnlocked fails if another process holds the directory: Badger's own error

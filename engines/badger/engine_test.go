@@ -136,3 +136,47 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestValueLog: values of the value log are told apart from the tables, and Badger counts the Gets that
+// were made.
+func TestValueLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	owner, err := badger.Open(badger.DefaultOptions(dir).WithValueThreshold(1000).WithLogger(nil))
+	must(t, err)
+	const keys, large, largeBytes = 2000, 500, 4000
+	batch := owner.NewWriteBatch()
+	for i := range uint64(keys) {
+		value := make([]byte, 100)
+		if i < large {
+			value = make([]byte, largeBytes)
+		}
+		must(t, batch.Set(key(i), value))
+	}
+	must(t, batch.Flush())
+
+	// A copy of what a killed owner leaves: its log is in no table, and cannot be replayed without a write.
+	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: enginetest.CopyOpen(t, dir), ReadOnly: true})
+	if engine.CodeOf(err) != engine.CodeUnsupported {
+		t.Errorf("of a log that cannot be replayed: %v", err)
+	}
+	must(t, owner.Close())
+
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
+	must(t, err)
+	if shape, err := opened.Shape(); err != nil || shape.Values == nil || shape.Values.Bytes < large*largeBytes || shape.Values.Bytes > 2*large*largeBytes {
+		t.Errorf("values %+v (%v), want %d bytes and what the log adds", shape.Values, err, large*largeBytes)
+	}
+	r, err := opened.Reader()
+	must(t, err)
+	before := opened.Counters()
+	for i := range uint64(keys) {
+		if _, found, err := r.Get(key(i), nil); err != nil || !found {
+			t.Fatal(i, found, err)
+		}
+	}
+	if gets := opened.Counters().Sub(before).Gets; gets == nil || *gets != keys {
+		t.Errorf("Badger counts %v Gets of %d", gets, keys)
+	}
+	must(t, r.Close())
+	must(t, opened.Close())
+}

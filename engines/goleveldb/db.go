@@ -127,6 +127,7 @@ func (d *db) Counters() engine.Counters {
 	c := engine.Counters{
 		Reads:          d.recorder.Reads(),
 		TableOpens:     new(d.recorder.Opens()),
+		UncachedReads:  new(d.recorder.Opens()), // a footer each
 		UserWriteBytes: new(d.written.Load()),
 		WALBytes:       new(d.storage.journalBytes.Load()),
 	}

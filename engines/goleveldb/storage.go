@@ -22,10 +22,10 @@ type counting struct {
 	recorder *blockio.Recorder
 	log      func(string) // may be nil
 
-	changed      chan struct{} // told when the tables may have changed
-	compactions  atomic.Int64  // begun, that read tables
-	journalBytes atomic.Int64  // written
-	replayed     atomic.Int64  // bytes of journals read at opening
+	changed      chan struct{}         // told when the tables may have changed
+	compactions  atomic.Int64          // begun, that read tables
+	journalBytes atomic.Int64          // written
+	replayed     atomic.Int64          // bytes of journals read at opening
 	failure      atomic.Pointer[error] // the first failed write
 }
 

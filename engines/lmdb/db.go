@@ -38,7 +38,15 @@ func (d *db) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("lmdb: shape: %w", err)
 	}
-	return engine.Shape{Bytes: (info.LastPNO + 1) * int64(stat.PSize), Files: 1, Tables: d.Named}, nil
+	values := d.Values
+	if values == nil && !d.readOnly { // the table of a database that is written
+		err = d.env.View(func(txn *lmdb.Txn) error {
+			stat, err := statOf(txn, d.Chosen[0])
+			values = stat.OwnPages()
+			return err
+		})
+	}
+	return engine.Shape{Bytes: (info.LastPNO + 1) * int64(stat.PSize), Files: 1, Tables: d.Named, Values: values}, err
 }
 
 // Warnings tells of a writer that came after Open: without a lock file it does not
@@ -131,6 +139,6 @@ func statOf(txn *lmdb.Txn, table lmdb.DBI) (s mmapdb.Stat, err error) {
 	flags, err := txn.Flags(table)
 	return mmapdb.Stat{
 		Depth: int64(stat.Depth), Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
-		Overflow: stat.OverflowPages > 0, SeveralValues: flags&lmdb.DupSort != 0,
+		Overflow: int64(stat.OverflowPages) * int64(stat.PSize), SeveralValues: flags&lmdb.DupSort != 0,
 	}, err
 }

@@ -207,3 +207,45 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestOverflowPages: a value beyond a page has pages of its own, which are told as values. How many a
+// value of 10,000 bytes takes is the library's format: its header of 16 or 20 bytes and the value, in
+// pages of 4 KiB.
+func TestOverflowPages(t *testing.T) {
+	dir := t.TempDir()
+	env, err := lmdb.NewEnv()
+	must(t, err)
+	must(t, env.SetMaxDBs(10))
+	must(t, env.Open(dir, 0, 0o644))
+	const large, pages = 50, 3
+	write := func(txn *lmdb.Txn) error {
+		for _, name := range []string{"code", "slots"} {
+			table, err := txn.OpenDBI(name, lmdb.Create)
+			if err != nil {
+				return err
+			}
+			for i := range byte(200) {
+				value := make([]byte, 100)
+				if name == "code" && i < large {
+					value = make([]byte, 10_000)
+				}
+				if err := txn.Put(table, []byte{i}, value, 0); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	must(t, env.Update(write))
+	must(t, env.Close())
+
+	db, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	must(t, err)
+	shape, err := db.Shape()
+	must(t, err)
+	must(t, db.Close())
+	want := &engine.Values{Bytes: large * pages * 4096}
+	if !reflect.DeepEqual(shape.Values, want) || !reflect.DeepEqual(shape.Tables[0].Values, want) || shape.Tables[1].Values != nil {
+		t.Errorf("values %+v, of the tables %+v; want %+v in the first", shape.Values, shape.Tables, want)
+	}
+}

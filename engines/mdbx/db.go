@@ -34,7 +34,15 @@ func (d *db) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("mdbx: shape: %w", err)
 	}
-	return engine.Shape{Bytes: int64(info.MiLastPgNo+1) * int64(info.PageSize), Files: 1, Tables: d.Named}, nil
+	values := d.Values
+	if values == nil && !d.readOnly { // the table of a database that is written
+		err = d.env.View(func(txn *mdbx.Txn) error {
+			stat, err := statOf(txn, d.Chosen[0])
+			values = stat.OwnPages()
+			return err
+		})
+	}
+	return engine.Shape{Bytes: int64(info.MiLastPgNo+1) * int64(info.PageSize), Files: 1, Tables: d.Named, Values: values}, err
 }
 
 func (*db) Warnings() []engine.Warning { return nil }
@@ -117,6 +125,6 @@ func statOf(txn *mdbx.Txn, table mdbx.DBI) (s mmapdb.Stat, err error) {
 	flags, err := txn.Flags(table)
 	return mmapdb.Stat{
 		Depth: int64(stat.Depth), Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
-		Overflow: stat.OverflowPages > 0, SeveralValues: flags&mdbx.DupSort != 0,
+		Overflow: int64(stat.OverflowPages) * int64(stat.PSize), SeveralValues: flags&mdbx.DupSort != 0,
 	}, err
 }

@@ -57,7 +57,7 @@ func (d *db) newAccount(shape engine.Shape, sector int64) *account {
 		a.inserted = append(a.inserted, a.opened.count("block.cache."+k.name+".bytes.insert"))
 	}
 	a.reads[engine.Meta] = engine.Tally{Count: a.opened.fileReads(), Bytes: a.opened.fileReadBytes()}
-	a.shared, a.opens = a.opened.fileReadBytes(), a.opened.count("no.file.opens")
+	a.shared, a.opens = a.opened.fileReadBytes()-a.opened.valueBytes(), a.opened.count("no.file.opens")
 	return a
 }
 
@@ -82,8 +82,10 @@ func (a *account) update(now statistics) {
 	// tickers Gets go on: without a table opened, a difference is no more than that.
 	if n := now.count("no.file.opens"); n > a.opens {
 		a.opens = n
-		count(engine.Meta, now.fileReads()-blocks)
+		count(engine.Meta, now.fileReads()-now.count(valueReads)-blocks)
 	}
+	count(engine.Value, a.since(now, valueReads))
+	a.reads[engine.Value].Bytes = max(a.reads[engine.Value].Bytes, now.valueBytes()-a.opened.valueBytes())
 	a.shareBytes(now)
 }
 
@@ -95,7 +97,7 @@ func (a *account) since(now statistics, name string) int64 {
 // proportion to what they put into the cache: RocksDB counts bytes read for all of
 // them together.
 func (a *account) shareBytes(now statistics) {
-	foreground := now.fileReadBytes() - now.compactionBytes()
+	foreground := now.fileReadBytes() - now.valueBytes() - now.compactionBytes()
 	left := foreground - a.shared
 	if left <= 0 {
 		return
@@ -134,6 +136,7 @@ func (a *account) accesses(now statistics) *[engine.NumBlockTypes]int64 {
 		}
 	}
 	all[engine.Data] -= a.since(now, compactionBlocks)
+	all[engine.Value] = a.since(now, valueReads)
 	return &all
 }
 
@@ -163,6 +166,8 @@ func (d *db) Counters() engine.Counters {
 		Reads:           &reads,
 		BackgroundReads: &engine.Tally{Count: now.count(compactionBlocks), Bytes: now.compactionBytes()},
 		TableOpens:      named("no.file.opens"),
+		UncachedReads:   new(a.reads[engine.Meta].Count + a.reads[engine.Value].Count),
+		Gets:            new(now.count("number.keys.read") + now.count("number.multiget.keys.read")),
 
 		FilterNegative: named("bloom.filter.useful"),
 		FilterPositive: named("bloom.filter.full.positive"),

@@ -199,13 +199,19 @@ func (d *db) BackgroundError() error {
 // number sums a property over the families that are open; 0 for one that RocksDB does not
 // know. Of what RocksDB counts for the whole database only whether it is 0 means something.
 func (d *db) number(property string) (sum int64) {
-	name := C.CString(property)
-	defer C.free(unsafe.Pointer(name))
 	for _, f := range d.families {
-		var value C.uint64_t
-		if C.rocks_property_int_cf(d.rocks, f.handle, name, &value) == 0 {
-			sum += int64(value)
-		}
+		sum += d.propertyOf(f, property)
 	}
 	return sum
+}
+
+// propertyOf is a property of one family that is a number; 0 for one that RocksDB does not know.
+func (d *db) propertyOf(f family, property string) int64 {
+	name := C.CString(property)
+	defer C.free(unsafe.Pointer(name))
+	var value C.uint64_t
+	if C.rocks_property_int_cf(d.rocks, f.handle, name, &value) != 0 {
+		return 0
+	}
+	return int64(value)
 }

@@ -340,3 +340,58 @@ func allFound(t *testing.T, dir string, skip int) engine.DB {
 	}
 	return db
 }
+
+// TestLogAnswersGets: what db_bench left in the log is told, and no longer once it is in tables.
+func TestLogAnswersGets(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	told := func() bool {
+		for _, w := range open(t, engine.Options{Dir: dir}).Warnings() {
+			if w.Code == "unflushed_log" {
+				return true
+			}
+		}
+		return false
+	}
+	bench(t, dir, "--benchmarks=filluniquerandom,waitforcompaction", "--key_size=16")
+	if !told() {
+		t.Error("the last keys are in the log alone, and no warning says so")
+	}
+	bench(t, dir, "--benchmarks=flush", "--use_existing_db=true", "--key_size=16")
+	if told() {
+		t.Error("nothing is in the log, and a warning suspects it")
+	}
+}
+
+// TestBlobFiles: a Get of a value in a blob file reads it there, once; what the files take is told.
+func TestBlobFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	bench(t, dir, "--benchmarks=filluniquerandom,flush,waitforcompaction", "--key_size=16", "--value_size=1000", "--enable_blob_files=true", "--min_blob_size=500")
+	files, err := filepath.Glob(filepath.Join(dir, "*.blob"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("blob files %v, %v", files, err)
+	}
+	var bytes int64
+	for _, path := range files {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes += info.Size()
+	}
+	db := open(t, engine.Options{Dir: dir, CacheBytes: benchCache})
+	shape, err := db.Shape()
+	if err != nil || shape.Values == nil || shape.Values.Files != len(files) || shape.Values.Bytes != bytes {
+		t.Errorf("values %+v, %v; there are %d files of %d bytes", shape.Values, err, len(files), bytes)
+	}
+	before := db.Counters()
+	ownersReads(t, db, 16)
+	c := db.Counters().Sub(before)
+	opening := int64(2 * len(files)) // the head and the foot of each
+	const again = 1                  // a value that is larger than the buffer is asked for twice
+	if reads := c.Reads.Type(engine.Value); reads.Count != benchKeys+opening+again || reads.Bytes < benchKeys*1000 {
+		t.Errorf("%d reads of values, %d bytes, for %d Gets and %d files", reads.Count, reads.Bytes, benchKeys, len(files))
+	}
+	if c.Gets == nil || *c.Gets != benchKeys+again {
+		t.Errorf("RocksDB counts %v Gets of %d", *c.Gets, benchKeys)
+	}
+}

@@ -27,6 +27,7 @@ func (d *db) Shape() (engine.Shape, error) {
 			own.Bytes += t.Bytes
 			own.Files += t.Files
 			own.Levels = plus(own.Levels, t.Levels)
+			own.Values = own.Values.Plus(t.Values)
 		}
 		own.Tables = append(own.Tables, t)
 	}
@@ -61,6 +62,10 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 		t.Bytes += file.bytes
 		levels[file.level].Files++
 		levels[file.level].Bytes += file.bytes
+	}
+	if files := d.propertyOf(f, "rocksdb.num-blob-files"); files > 0 {
+		t.Values = &engine.Values{Files: int(files), Bytes: d.propertyOf(f, "rocksdb.live-blob-file-size")}
+		t.Files, t.Bytes = t.Files+t.Values.Files, t.Bytes+t.Values.Bytes
 	}
 	outside := spansOf(live).outside()
 	for number := range levels {

@@ -64,6 +64,12 @@ func (s statistics) fileReadBytes() int64 {
 // compactionBlocks counts blocks that compactions needed and no cache served.
 const compactionBlocks = "read.block.compaction.micros"
 
+// valueReads counts reads of blob files; each that is opened takes two. RocksDB keeps no values in a
+// cache unless it is given one for them.
+const valueReads = "blobdb.blob.file.read.micros"
+
+func (s statistics) valueBytes() int64 { return s.count("blobdb.blob.file.bytes.read") }
+
 // getBlocks counts blocks that Gets needed and no cache served.
 const getBlocks = "read.block.get.micros"
 

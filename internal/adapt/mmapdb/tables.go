@@ -40,6 +40,7 @@ func (t *TableOption) Check(engineName string, o engine.Options) (errs []error) 
 type Tables[T any] struct {
 	Chosen []T            // the table that Gets ask for, or those of a mix
 	Named  []engine.Table // that there are
+	Values *engine.Values // on pages of their own, of all tables; nil: none
 	None   error          // why nothing can be looked up: tables there are, and none was chosen
 }
 
@@ -54,11 +55,17 @@ func Choose[T any, C LibraryCursor](
 			return engine.Table{}, err
 		}
 		s, err := stat(table)
-		return engine.Table{Name: name, Keys: s.Keys, Bytes: s.Bytes, SeveralValues: s.SeveralValues}, err
+		t.Values = t.Values.Plus(s.OwnPages())
+		return engine.Table{Name: name, Keys: s.Keys, Bytes: s.Bytes, Values: s.OwnPages(), SeveralValues: s.SeveralValues}, err
 	})
 	if err != nil {
 		return t, err
 	}
+	own, err := stat(root)
+	if err != nil {
+		return t, err
+	}
+	t.Values = t.Values.Plus(own.OwnPages())
 	if asked.Text == "" {
 		t.Chosen = []T{root}
 		if len(t.Named) > 0 {
@@ -79,8 +86,16 @@ func Choose[T any, C LibraryCursor](
 // Stat is what a library tells of a table.
 type Stat struct {
 	Depth, Keys, Bytes int64
-	Overflow           bool // some values have pages of their own
+	Overflow           int64 // bytes of the pages that values have of their own
 	SeveralValues      bool
+}
+
+// OwnPages are the values that have pages of their own; nil: none have.
+func (s Stat) OwnPages() *engine.Values {
+	if s.Overflow == 0 {
+		return nil
+	}
+	return &engine.Values{Bytes: s.Overflow}
 }
 
 // Pages are those that each Get touches; of a mix, those of the flattest table.
@@ -90,7 +105,7 @@ func (t *Tables[T]) Pages(stat func(table T) (Stat, error)) (pages Pages, err er
 		if err != nil {
 			return pages, err
 		}
-		pages.More = pages.More || s.Overflow || s.SeveralValues || pages.Depth > 0 && s.Depth != pages.Depth
+		pages.More = pages.More || s.Overflow > 0 || s.SeveralValues || pages.Depth > 0 && s.Depth != pages.Depth
 		if pages.Depth == 0 || s.Depth < pages.Depth {
 			pages.Depth = s.Depth
 		}

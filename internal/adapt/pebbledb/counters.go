@@ -39,6 +39,7 @@ func (d *DB) Counters() engine.Counters {
 		TableOpens:      new(d.recorder.Opens()),
 
 		RangeDeletionReads: new(d.recorder.RangeDeletions()),
+		UncachedReads:      new(d.recorder.Opens()), // a footer each
 
 		CacheHits:        &m.CacheHits,
 		CacheMisses:      &m.CacheMisses,

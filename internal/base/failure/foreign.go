@@ -43,6 +43,7 @@ var rocksDB = []rule{
 // badger are words of Badger's log, which alone tells of these.
 var badger = []rule{
 	{"error flushing memtable", engine.CodeIO}, // it tries again for ever
+	{"log truncate required", engine.CodeUnsupported},
 }
 
 // slurm are words of Slurm's programs about their controller.
@@ -63,7 +64,7 @@ func Foreign(text string) engine.Code { return recognise(text, foreign) }
 // RocksDB is the code of the text of one of RocksDB's errors.
 func RocksDB(text string) engine.Code { return recognise(text, rocksDB) }
 
-// Badger is the code of a line of Badger's log.
+// Badger is the code of a line of Badger's log, or of an error, whose cause its wrapping hides.
 func Badger(line string) engine.Code { return recognise(line, badger) }
 
 // Slurm is the code of what one of Slurm's programs says on its standard error.

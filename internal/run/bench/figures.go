@@ -16,12 +16,9 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Tolerances of the self-checks, told in docs/reads.md.
 const (
-	sharedReadLimit = 0.015 // engines that let several Gets wait for one read count each as a miss
-	byteLimit       = 0.02  // the process reads a little besides blocks
-	littleLimit     = 0.8   // share of the threads that must really be in flight
-	faultsLimit     = 0.05  // page faults per Get that make a difference
+	littleLimit = 0.8  // share of the threads that must really be in flight
+	faultsLimit = 0.05 // page faults per Get that make a difference
 )
 
 // figures turns the measured phase into what run.json promises.
@@ -45,6 +42,7 @@ func (r *run) figures(m *measured) {
 	if f.BlockReadsPerGet != nil {
 		f.BlockReadsError = m.chance
 	}
+	r.compare(m, pairs())
 	r.deviceFigures(m, gets)
 	r.inFlight(m)
 	r.judgeFit(m)
@@ -91,8 +89,6 @@ func (r *run) blockFigures(m *measured, gets float64) {
 	if m.Subject.TableOpens != nil {
 		f.TableOpensPerGet = ratio(*m.Subject.TableOpens, gets)
 	}
-	r.checkMisses(m, total)
-	r.checkBytes(m, total)
 }
 
 // pageFigures are the block reads of an engine that reads through a mapping: the
@@ -104,70 +100,6 @@ func (r *run) pageFigures(m *measured, gets float64) {
 	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): *f.BlockReadsPerGet}
 	r.Absent("a page fault does not tell how much the kernel read: see device_read_bytes_per_get", "block_read_bytes_per_get")
 	r.Absent("pages have no levels", "block_reads_per_get_by_level")
-}
-
-// checkMisses compares counted reads with the engine's own cache misses. Blocks
-// of background work and the metadata of tables being opened go through the
-// cache too; a table's footer is read past it.
-func (r *run) checkMisses(m *measured, total engine.Tally) {
-	if m.Subject.CacheMisses == nil {
-		return
-	}
-	ours := total.Count
-	switch {
-	case m.Subject.Accesses != nil: // reads of tables being opened are past the cache
-		ours -= m.Subject.Reads.Type(engine.Meta).Count
-	case m.Subject.TableOpens != nil:
-		ours -= *m.Subject.TableOpens
-	}
-	if m.Subject.BackgroundReads != nil {
-		ours += m.Subject.BackgroundReads.Count
-	}
-	limit, note := 0.0, "reads by Gets and in the background; without the footers read when tables are opened"
-	if r.engine.Info().Has(engine.SharesReads) {
-		limit, note = r.sharedLimit(), note+"; a Get that waits for another's read counts as a miss, too"
-	}
-	c := r.check("block reads = the engine's cache misses", float64(ours), float64(*m.Subject.CacheMisses), limit, note)
-	if c.OK && limit > 0 && c.Ours != c.Theirs {
-		r.Warn(engine.Warning{Code: "shared_reads", Text: fmt.Sprintf(
-			"the engine counts %.0f cache misses more than there were reads (%s %%): Gets that wait for another's read of the same block count as misses; the reads "+
-				"are right",
-			c.Theirs-c.Ours, unit.Significant(100*(c.Theirs-c.Ours)/c.Ours, 2))})
-	}
-}
-
-// sharedLimit is how many more misses than reads there may be. Of the blocks a Get
-// needs about one in four, a filter or a top index, is the only one of its table:
-// the fewer tables, the more often another Get in flight needs it as well.
-func (r *run) sharedLimit() float64 {
-	return sharedReadLimit + float64(r.spec.Threads*max(1, r.spec.InFlight)-1)/float64(4*max(1, r.Result.Database.Files))
-}
-
-// checkBytes compares the bytes of counted block reads with the kernel's account
-// of the process.
-func (r *run) checkBytes(m *measured, total engine.Tally) {
-	bytes, note := total.Bytes, "bytes of block reads, rchar of the process"
-	if m.Subject.DirectBytes != nil && r.spec.PageCache == Direct {
-		bytes, note = *m.Subject.DirectBytes, "bytes of O_DIRECT reads, rchar of the process"
-	}
-	if r.spec.Workload == workload.ReadWhileWriting || bytes < 1<<20 {
-		return
-	}
-	if t := m.Subject.BackgroundReads; t != nil {
-		bytes += t.Bytes
-	}
-	r.check("bytes read = the process's read calls", float64(bytes), float64(m.Process.ReadChars), byteLimit, note)
-}
-
-func (r *run) check(name string, ours, theirs, limit float64, note string) result.Check {
-	c := result.Check{Name: name, Ours: ours, Theirs: theirs, Limit: limit, Note: note}
-	c.OK = ours == theirs || (ours > 0 && abs(theirs-ours)/ours <= limit)
-	r.Result.Checks = append(r.Result.Checks, c)
-	if !c.OK {
-		r.Warn(engine.Warning{Code: "check_failed", Text: fmt.Sprintf("self-check %q: %.0f against %.0f, allowed %.2f%%", name, ours, theirs, 100*limit),
-			Remedy: "do not publish these figures before the difference is understood"})
-	}
-	return c
 }
 
 // pageBytes is the least that a buffered read brings from the device.
@@ -314,10 +246,7 @@ func (r *run) hitRates(accesses map[string]float64, m *measured) {
 	}
 	f.BlockAccessesPerGet = &total
 	f.HitRate["all"] = max(0, 1-reads/total)
-	if h, misses := m.Subject.CacheHits, m.Subject.CacheMisses; h != nil && misses != nil && *h+*misses > 0 {
-		counted := float64(*h+*misses) / float64(m.gets)
-		r.check("accesses per Get, replayed = counted by the engine", total, counted, byteLimit, "replayed without a cache; hits + misses of the measured Gets")
-	}
+	r.compare(m, accessPairs())
 }
 
 // writeFigures are the figures of puts; settled is the work the engine did after
