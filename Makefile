@@ -85,8 +85,7 @@ go-runners: tools
 	$(GO) build -o bin/ ./cmd/statelab-run-parquet ./cmd/statelab-run-badger
 
 runners: needs rocksdb rust go-runners
-	@set -e; for name in $(C_RUNNERS); do echo "build bin/statelab-run-$$name"; \
-		CGO_ENABLED=1 $(GO) build -o bin/statelab-run-$$name ./cmd/statelab-run-$$name; done
+	CGO_ENABLED=1 $(GO) build -o bin/ $(C_RUNNERS:%=./cmd/statelab-run-%)
 
 rocksdb: needs
 	@engines/rocksdb/fetch.sh
@@ -172,9 +171,13 @@ shellcheck:
 unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
+# Pebble with cgo has other memory and another zstd: what depends on them. Unit has the whole suite without cgo, slow with it.
+WITH_CGO := 'TestEngine/(PutGet|ValueSizes|Buffers|Readers|GetAllocates|ReadsAre|Memory|GetMany|Survives)'
+
 c-engines: needs rocksdb
 	@scripts/needs db_bench:rocksdb-tools
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./engines/pebble1 ./engines/pebble2 ./cmd/statelab-run-native ./layouts/flat
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run $(WITH_CGO) ./engines/pebble1 ./engines/pebble2
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust
@@ -212,7 +215,7 @@ slow: needs
 	$(MAKE) platforms PLATFORMS=darwin/arm64
 	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs" ./cmd/statelab
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
-	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat
+	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	$(MAKE) fuzz

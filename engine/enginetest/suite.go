@@ -22,9 +22,6 @@ func Run(t *testing.T, e engine.Engine) {
 	if job := os.Getenv(childJob); job != "" {
 		child(e, job, os.Getenv(childDir))
 	}
-	// Pebble asks for some of its files by names without a folder. Go takes those for files of the tested
-	// package, and would run the test again in every checkout.
-	t.Chdir(t.TempDir())
 	s := suite{engine: e, info: e.Info()}
 	durable := !s.info.Has(engine.IsVolatile)
 	for _, c := range []struct {
