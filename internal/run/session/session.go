@@ -6,7 +6,7 @@
 // fails is in run.json with the phase it failed in.
 // Non-goals: the timed loop (timed); choosing what to run.
 //
-// Read in this order: session.go, phase.go, series.go.
+// Read in this order: session.go, phase.go.
 package session
 
 import (
