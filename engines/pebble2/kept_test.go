@@ -117,7 +117,7 @@ func TestLogElsewhere(t *testing.T) {
 	if err := os.Rename(logs, moved); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, dir, engine.CodeMissing, logs)
+	refused(t, dir, engine.CodeNotDatabase, logs)
 	together := filepath.Join(t.TempDir(), "new") // as the way out says
 	for _, from := range []string{dir, moved} {
 		entries, err := os.ReadDir(from)

@@ -261,7 +261,7 @@ func TestOptionsThatCannotBeObeyed(t *testing.T) {
 		if err := os.Rename(logs, moved); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, dir, engine.CodeMissing, logs, "ln -s "+dir+"/* FURTHER/* NEW/")
+		refused(t, dir, engine.CodeNotDatabase, logs, "ln -s "+dir+"/* FURTHER/* NEW/")
 		ownersReads(t, open(t, engine.Options{Dir: dir, Overrides: map[string]string{"wal_dir": moved}}), 16)
 	})
 	t.Run("a copy names the original's logs", func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestOptionsThatCannotBeObeyed(t *testing.T) {
 		if err := familytest.WritePaths(dir, further, benchKeys); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, dir, engine.CodeMissing, "db_paths", "ln -s "+dir+"/* FURTHER/* NEW/")
+		refused(t, dir, engine.CodeNotDatabase, "db_paths", "ln -s "+dir+"/* FURTHER/* NEW/")
 		together := t.TempDir()
 		for _, from := range []string{dir, further} {
 			entries, err := os.ReadDir(from)

@@ -50,9 +50,11 @@ type Inspection struct {
 	Sections []Section        `json:"sections,omitempty"`
 	Warnings []engine.Warning `json:"warnings,omitempty"`
 	// Part is the one that was looked at; absent: all.
-	Part   engine.Part `json:"part,omitzero"`
-	By     string      `json:"-"` // the engine that looked, or what was looked at
-	atRest int64       // what memtables take of a cache while nothing is written
+	Part engine.Part `json:"part,omitzero"`
+	By   string      `json:"-"` // the engine that looked, or what was looked at
+	// handlesRule says how Handles comes about.
+	handlesRule string
+	atRest      int64 // what memtables take of a cache while nothing is written
 }
 
 // Section is a part of a client's database.
@@ -82,7 +84,7 @@ func Table(source, engineName string, levels []engine.Level) *Inspection {
 	}
 	i.Database.Levels = levels
 	i.Inflection = new(lsm.Inflect(levels, nil, i.Database.Bytes))
-	i.handles()
+	i.handles(engineName)
 	return i
 }
 
@@ -91,7 +93,7 @@ func Table(source, engineName string, levels []engine.Level) *Inspection {
 func Database(ctx context.Context, source string, run *result.Run, part engine.Part, e engine.Engine, sampleKeys uint64, ignoreLock bool) (*Inspection, error) {
 	i := &Inspection{Schema: schema, Source: source, Database: run.Database, Levels: run.Database.Levels, Inflection: run.Inflection, Part: part,
 		Warnings: OfAllTables(run.Warnings), By: run.Engine.Name + " " + run.Engine.Version}
-	i.handles()
+	i.handles(run.Engine.Name)
 	isPebble := subject.IsPebble(run.Engine.Name)
 	if part.Of > 0 && !isPebble {
 		return nil, engine.Fail(engine.CodeUsage, "--part: %s has no table files that can be looked at one by one; only %s have", run.Engine.Name,
@@ -126,9 +128,12 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 	return i, nil
 }
 
-func (i *Inspection) handles() {
+func (i *Inspection) handles(engine string) {
 	if files, ofTables := i.files(); len(i.Levels) > 0 || ofTables > 0 {
-		i.Handles = advise.Handles(files)
+		i.Handles, i.handlesRule = advise.OpenTables(files)
+		if subject.IsPebble(engine) {
+			i.Handles, i.handlesRule = advise.Handles(files), advise.HandlesRule(files)
+		}
 	}
 }
 
@@ -189,7 +194,8 @@ func Merge(paths []string) (whole Inspection, err error) {
 	whole.Database.Levels = whole.Levels
 	if len(whole.Levels) > 0 {
 		inflection := lsm.Inflect(whole.Levels, whole.Database.Values, whole.Database.Bytes)
-		whole.Inflection, whole.Handles = &inflection, advise.Handles(whole.Database.Files)
+		whole.Inflection = &inflection
+		whole.handles(subject.Pebbles()[0]) // the engines that are looked at in parts
 	}
 	whole.By = fmt.Sprintf("looked at in %d parts", of)
 	return whole, nil
@@ -270,7 +276,7 @@ func (i *Inspection) Text(w io.Writer, sampled string) error {
 		fmt.Fprintf(w, "also of this node: %s\n", other)
 	}
 	if i.Handles > 0 {
-		fmt.Fprintf(w, "file handles: %s for %s\n", unit.Count(uint64(i.Handles)), advise.HandlesRule(files))
+		fmt.Fprintf(w, "file handles: %s for %s\n", unit.Count(uint64(i.Handles)), i.handlesRule)
 	}
 	if t := i.MemTables; t != nil {
 		fmt.Fprintf(w, "memtables: %s of a %s cache while a node writes (%s)\n", unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)

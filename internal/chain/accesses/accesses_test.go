@@ -103,7 +103,7 @@ func TestBadLists(t *testing.T) {
 			"execution aborted"},
 		"no block":       {map[string][]byte{"7.json": []byte(`{"jsonrpc":"2.0","id":1,"result":null}`)}, "7.json: block 7: the node answered null"},
 		"half a line":    {map[string][]byte{"7.json": []byte("{\"pre\":{},\"post\":{}}\n{\"pre\":{")}, "ends early"},
-		"a list as JSON": {map[string][]byte{"7.rlp": []byte(`{"result":[{"address":"0xaa"}]}`)}, "a block access list as JSON"},
+		"a list as JSON": {map[string][]byte{"7.rlp": []byte(`{"result":[{"address":"0xaa"}]}`)}, "import the block's prestateTracer JSON"},
 		"no list":        {map[string][]byte{"7.rlp": []byte(`{"result":null}`)}, "answered null"},
 		"no state diff":  {map[string][]byte{"7.json": []byte(`{"result":[{"stateDiff":null}]}`)}, `ask for trace_replayBlockTransactions`},
 		"a nonce": {map[string][]byte{"7.json": []byte(`{"0x0000000000000000000000000000000000000001":{"nonce":"0x10000000000000000"}}`)},
@@ -124,9 +124,10 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
-// TestListInAnEnvelope: a list is read as bytes, as 0x-hex, and as a node's answer with that.
+// TestListInAnEnvelope: a list is read as bytes, as 0x-hex, as a node's answer with that, and as a member of an object.
 func TestListInAnEnvelope(t *testing.T) {
-	for _, text := range []string{"\xc0", "0xc0\n", `"0xc0"`, `{"jsonrpc":"2.0","id":1,"result":"0xc0"}`} {
+	for _, text := range []string{"\xc0", "0xc0\n", `"0xc0"`, `{"jsonrpc":"2.0","id":1,"result":"0xc0"}`,
+		`{"blockNumber":"0x7","blockAccessList":"0xc0","blockAccessListHash":"0xaa"}`, `{"result":{"blockAccessList":"0xc0"}}`} {
 		f, err := OpenFolder(fstest.MapFS{"7.rlp": {Data: []byte(text)}}, ".")
 		if err != nil {
 			t.Fatal(err)

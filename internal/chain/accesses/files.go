@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -167,10 +168,36 @@ func (f *Folder) decode(name string, block uint64, decode func([]byte) error) er
 		return nil
 	}
 	remedy := "fetch the file again"
-	if errors.Is(err, errNotBAL) {
+	switch {
+	case errors.Is(err, errJSONList):
+		remedy = "encode it as EIP-7928 says, or import the block's prestateTracer JSON as NUMBER.json instead"
+	case errors.Is(err, errNotBAL):
 		remedy = "fetch the list again from a node that has this fork, or import the block's prestateTracer JSON instead"
 	}
 	return fmt.Errorf("%s: block %d: %w: %s", name, block, err, remedy)
+}
+
+// errJSONList is of a list as objects. No node answers with its RLP from them.
+var errJSONList = errors.New("a block access list as JSON objects, of which only the RLP is read: NUMBER.rlp must be its bytes, 0x-hex, " +
+	"or an object whose member blockAccessList is 0x-hex")
+
+// onlyHex is the list in an object around it, such as {"blockNumber":7,"blockAccessList":"0x..."}; text
+// itself if there is none, or more than one.
+func onlyHex(text []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil {
+		return text
+	}
+	var lists []json.RawMessage
+	for name, value := range members {
+		if strings.HasSuffix(strings.ToLower(name), "list") && bytes.HasPrefix(value, []byte(`"0x`)) {
+			lists = append(lists, value)
+		}
+	}
+	if len(lists) != 1 {
+		return text
+	}
+	return lists[0]
 }
 
 // listBytes are the bytes of a block access list in any form that a file has.
@@ -180,10 +207,11 @@ func listBytes(text []byte) (list []byte, err error) {
 		if trimmed, err = ethjson.Result(trimmed); err != nil {
 			return nil, err
 		}
+		trimmed = onlyHex(trimmed)
 	}
 	switch {
 	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("[")):
-		return nil, errors.New("a block access list as JSON objects; only its RLP is read: ask the node for the raw list (0x-hex)")
+		return nil, errJSONList
 	case bytes.HasPrefix(trimmed, []byte(`"`)):
 		var bytes ethjson.Bytes
 		err = ethjson.Strict(trimmed, &bytes)

@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parquet-go/parquet-go/encoding"
+
 	"github.com/statelab/statelab/internal/chain/accesses"
 )
 
@@ -63,7 +65,7 @@ func (s *Source) openAll(fsys fs.FS, name string) error {
 			return fmt.Errorf("%s: %w: keep other tables elsewhere", file, err)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w: the file is damaged or incomplete, fetch it again", file, err)
+			return unread(file, err)
 		}
 		s.tables = append(s.tables, t)
 		seen[t.kind] = true
@@ -103,6 +105,21 @@ func (s *Source) open(fsys fs.FS, name string) (*table, error) {
 	return openTable(in, info.Size(), name)
 }
 
+// unread says what to do about a file that cannot be read.
+func unread(name string, err error) error {
+	remedy := "the file is damaged or incomplete, fetch it again"
+	switch {
+	case errors.Is(err, errOtherForm):
+		remedy = "numbers must be integers, addresses and words 0x-hex or bytes; convert the column, for example with DuckDB: COPY (SELECT * REPLACE " +
+			"(CAST(block_number AS BIGINT) AS block_number) FROM 'OLD') TO 'NEW' (FORMAT parquet)"
+	case errors.Is(err, encoding.ErrNotSupported):
+		remedy = "write the file again with ordinary encodings, for example with DuckDB: COPY (FROM 'OLD') TO 'NEW' (FORMAT parquet)"
+	case errors.Is(err, errEncrypted):
+		remedy = "decrypt it with the program that wrote it"
+	}
+	return fmt.Errorf("%s: %w: %s", name, err, remedy)
+}
+
 // count learns how many rows each block has.
 func (s *Source) count() error {
 	rows := map[uint64]uint64{}
@@ -114,7 +131,7 @@ func (s *Source) count() error {
 				span.first, span.last = min(span.first, r.block), max(span.last, r.block)
 				return nil
 			}); err != nil {
-				return fmt.Errorf("%s: %w: the file is damaged or incomplete, fetch it again", t.name, err)
+				return unread(t.name, err)
 			}
 			t.spans = append(t.spans, span)
 		}
@@ -167,7 +184,7 @@ func (s *Source) fill() error {
 				}
 				return nil
 			}); err != nil {
-				return fmt.Errorf("%s: %w: the file is damaged, fetch it again", t.name, err)
+				return unread(t.name, err)
 			}
 		}
 		if network == "" {

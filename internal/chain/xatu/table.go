@@ -65,9 +65,19 @@ type table struct {
 var errNotTable = errors.New("its columns are not those of canonical_execution_storage_reads, _storage_diffs, _balance_reads, _balance_diffs, " +
 	"_nonce_reads or _nonce_diffs")
 
+var (
+	// errOtherForm is of a column in a form that Xatu's has not.
+	errOtherForm = errors.New("the column is not as in the Xatu data set")
+	errEncrypted = errors.New("the file is encrypted")
+)
+
 // openTable finds out which table a file is of.
 func openTable(in io.ReaderAt, size int64, name string) (t *table, err error) {
 	defer caught(&err)
+	var magic [4]byte
+	if _, err := in.ReadAt(magic[:], 0); err == nil && string(magic[:]) == "PARE" {
+		return nil, errEncrypted
+	}
 	file, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("%.300v", err) // of a structure in a structure, and so on
@@ -183,7 +193,7 @@ func (t *table) row(readers *[8]*values, blockAlone bool, r *row) (err error) {
 	}
 	address, err := readers[4].text()
 	if err == nil {
-		err = r.address.UnmarshalText(address)
+		err = fixed(r.address[:], address, r.address.UnmarshalText)
 	}
 	if err != nil {
 		return fmt.Errorf("column %s: %w", readers[4].name, err)
@@ -221,7 +231,7 @@ func (v *values) next() (parquet.Value, error) {
 	value := v.left[0]
 	v.left = v.left[1:]
 	if value.IsNull() {
-		return value, fmt.Errorf("column %s is null", v.name)
+		return value, fmt.Errorf("%w: column %s is null", errOtherForm, v.name)
 	}
 	return value, nil
 }
@@ -237,7 +247,7 @@ func (v *values) uint64() (uint64, error) {
 	case parquet.Int32:
 		return uint64(value.Uint32()), nil
 	}
-	return 0, fmt.Errorf("column %s is not of integers", v.name)
+	return 0, fmt.Errorf("%w: column %s is not of integers", errOtherForm, v.name)
 }
 
 func (v *values) text() ([]byte, error) {
@@ -246,9 +256,21 @@ func (v *values) text() ([]byte, error) {
 		return nil, err
 	}
 	if kind := value.Kind(); kind != parquet.ByteArray && kind != parquet.FixedLenByteArray {
-		return nil, fmt.Errorf("column %s is not of text", v.name)
+		return nil, fmt.Errorf("%w: column %s is not of text", errOtherForm, v.name)
 	}
 	return value.ByteArray(), nil
+}
+
+// fixed copies bytes as they are, as other writers than Xatu have them, or reads 0x-hex.
+func fixed(into, text []byte, unmarshal func([]byte) error) error {
+	if len(text) == len(into) {
+		copy(into, text)
+		return nil
+	}
+	if err := unmarshal(text); err != nil {
+		return fmt.Errorf("%w: %w", errOtherForm, err)
+	}
+	return nil
 }
 
 // maxBalance is far above all ether there is: a balance in another byte order exceeds it.
@@ -262,7 +284,7 @@ func (v *values) word(into *accesses.Word, k kind) error {
 		if err != nil {
 			return err
 		}
-		return into.UnmarshalText(text)
+		return fixed(into[:], text, into.UnmarshalText)
 	case nonceReads, nonceDiffs:
 		n, err := v.uint64()
 		binary.BigEndian.PutUint64(into[24:], n)

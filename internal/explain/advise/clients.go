@@ -181,6 +181,12 @@ const (
 // that compactions make before they drop the old ones, and Pebble's own.
 func Handles(tables int) int { return max(withCompactions(tables), leastOpenTables) + otherHandles }
 
+// OpenTables is what a database of another engine needs for its tables, and how that comes about.
+func OpenTables(tables int) (handles int, rule string) {
+	return withCompactions(tables) + otherHandles, fmt.Sprintf("%s, a quarter more that compactions write, and %d other files",
+		unit.Plural(tables, "table"), otherHandles)
+}
+
 // HandlesRule says how Handles comes to its number.
 func HandlesRule(tables int) string {
 	number := unit.Count(tables) + " tables"

@@ -215,7 +215,7 @@ func LogFolder(dir, file, written string) (string, error) {
 	if err == nil || globErr == nil && len(here) > 0 {
 		return dir, nil
 	}
-	f := engine.Fail(engine.CodeMissing, "%s says that the write-ahead log is in %s, which is not here: keys that are in the log alone would be missing",
+	f := engine.Fail(engine.CodeNotDatabase, "%s says that the write-ahead log is in %s, which is not here: keys that are in the log alone would be missing",
 		file, written)
 	f.Remedy = together(dir)
 	return "", f

@@ -248,14 +248,20 @@ func File(path string) error {
 	if err != nil {
 		return nil
 	}
-	dir, name := filepath.Split(full)
-	if found, err := recognise(filepath.Clean(dir)); err == nil && found != (Found{}) {
-		return fmt.Errorf("%s is a file of a database of %s: give its folder, %s", path, found.Engine, filepath.Clean(dir))
+	dir := filepath.Dir(full)
+	if found, err := recognise(dir); err == nil && found != (Found{}) {
+		return fmt.Errorf("%s is a file of a database of %s: give its folder, %s", path, found.Engine, dir)
 	}
 	for _, s := range signs() {
-		if is, err := s.at(full); err == nil && is && s.engine != "badger" {
-			return fmt.Errorf("%s is a whole database of %s, which is read from a folder of its own: make a folder, "+
-				"put a symbolic link to %s into it under the name %s, and give that folder", path, s.engine, name, usualName(s.engine))
+		is, err := s.at(full)
+		switch {
+		case err != nil || !is || s.engine == "badger":
+		case s.engine == "bbolt": // of which another program's database is not read
+			return fmt.Errorf("%s is a whole database of %s, of which only databases that statelab loaded are read. Measure one like it: "+
+				"statelab load --engine %s --db NEW --keys N", path, s.engine, s.engine)
+		default:
+			return fmt.Errorf("%s is a whole database of %s, which is read from a folder of its own: make one with a link to it and give that: "+
+				"mkdir NEW; ln -s %s NEW/%s", path, s.engine, full, usualName(s.engine))
 		}
 	}
 	return nil
@@ -263,5 +269,5 @@ func File(path string) error {
 
 // usualName is what an engine calls its only file.
 func usualName(engine string) string {
-	return map[string]string{"mdbx": "mdbx.dat", "lmdb": "data.mdb", "bbolt": "bolt.db"}[engine]
+	return map[string]string{"mdbx": "mdbx.dat", "lmdb": "data.mdb"}[engine]
 }

@@ -133,7 +133,7 @@ func TestFile(t *testing.T) {
 	for file, want := range map[string]string{
 		filepath.Join(dir, "data.mdb"): "is a file of a database of lmdb: give its folder, " + dir,
 		filepath.Join(folder(t, map[string]string{"state": lmdb}), "state"): "is a whole database of lmdb, which is read from a folder of its own: " +
-			"make a folder, put a symbolic link to state into it under the name data.mdb",
+			"make one with a link to it and give that: mkdir NEW; ln -s ",
 	} {
 		if err := File(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)

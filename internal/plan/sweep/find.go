@@ -104,7 +104,7 @@ func (w Wanted) Find(engines Engines, m *setting.Mistakes) (t Target) {
 	engines.UseLibrary(w.Options, t.loadedWith())
 	t.Engine = engines.Find(name)
 	if t.Foreign && t.Engine != nil && !t.Engine.Info().Has(engine.CanReadForeign) {
-		m.At("engine", name, "it cannot read another program's database without changing it")
+		m.At("engine", name, "of %s, only databases that statelab loaded are read. Measure one like it: statelab load --engine %s --db NEW --keys N", name, name)
 	}
 	switch {
 	case t.Profile != "":
