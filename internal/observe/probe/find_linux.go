@@ -159,12 +159,18 @@ func openFiles(pid int) (paths []string) {
 func (t *Target) Databases() (dirs []string) {
 	for _, path := range openFiles(t.PID) {
 		base, dir := filepath.Base(path), filepath.Dir(path)
-		if (base == "LOCK" || slices.Contains(t.Engine.TableSuffixes, filepath.Ext(base))) && !slices.Contains(dirs, dir) {
+		if (base == "LOCK" && t.hasManifest(dir) || slices.Contains(t.Engine.TableSuffixes, filepath.Ext(base))) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	slices.Sort(dirs)
 	return dirs
+}
+
+// hasManifest tells a database's folder from one that a node locks for itself, as geth does its data directory.
+func (t *Target) hasManifest(dir string) bool {
+	found, err := filepath.Glob(filepath.Join(t.Path(dir), "MANIFEST-*"))
+	return err == nil && len(found) > 0
 }
 
 // Path is where this process finds a path of the target's, which may live in another mount namespace.
