@@ -44,7 +44,7 @@ your node, statelab advise says.
 			if !m.database(dir) {
 				return m.err()
 			}
-			findings := host.Doctor(a.ctx, dir)
+			findings := append(host.Doctor(a.ctx, dir), watchFinding())
 			if asJSON {
 				return a.printJSON(findings)
 			}

@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/explain/watched"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/subject"
@@ -237,16 +239,14 @@ func (a *app) tellWatch(f *watchFlags, seen *watch.Seen) error {
 	return a.explain(f.json, "", dir)
 }
 
-// watchable says what of an engine can be watched here; possible is what probe.Possible says.
-func watchable(name string, possible error) string {
-	for _, w := range subject.AllWatched() {
-		if w.Engine != name {
-			continue
+// watchFinding tells in doctor whether other processes can be watched. No measurement depends on it.
+func watchFinding() host.Finding {
+	f := host.Finding{Name: "statelab watch", State: "other processes can be watched", Verdict: host.OK}
+	if wrong := failure.Of(probe.Possible()); wrong != nil {
+		f.State = "other processes cannot be watched: " + wrong.Error()
+		if wrong.Remedy != "" {
+			f.State += " (" + wrong.Remedy + ")"
 		}
-		if possible != nil {
-			return "not here: " + possible.Error()
-		}
-		return "in processes that Go built with " + w.Module + " " + strings.Join(w.Versions, "*, ") + "*"
 	}
-	return ""
+	return f
 }
