@@ -113,19 +113,21 @@ type WatchedKeys struct {
 
 // WatchedCache is the block cache that the process runs with.
 type WatchedCache struct {
-	Bytes    int64  `json:"cache_bytes"`
-	Reserved int64  `json:"reserved_bytes"` // of it, by memtables
-	Source   string `json:"source"`
+	Bytes  int64  `json:"cache_bytes"`
+	Source string `json:"source"`
 }
 
-// WatchSimulated is what a simulated cache would have read of the same Gets. Low and High bound it: whether
-// a block that was not accessed before is in a cache of another size is not always known.
+// WatchSimulated is what a simulated cache would have read for the second half of the Gets; the first half fills it. Low and High bound
+// it. Of the present cache, they are those of the least and the most that memtables can take of it; of another size, whether it
+// has a block that was not accessed before is not always known.
 type WatchSimulated struct {
 	CacheBytes       int64   `json:"cache_bytes"`
+	Reserved         int64   `json:"reserved_bytes"` // of it, by memtables
 	BlockReadsPerGet float64 `json:"block_reads_per_get"`
 	Low              float64 `json:"block_reads_per_get_low"`
 	High             float64 `json:"block_reads_per_get_high"`
 	HitRate          float64 `json:"hit_rate"`
+	Seen             float64 `json:"seen_block_reads_per_get"` // for the same Gets, of the process with its present cache
 }
 
 // WriteWatch writes watch.json into dir, whole or not at all.

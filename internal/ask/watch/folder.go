@@ -36,14 +36,13 @@ func CacheOf(t *probe.Target, dir string, given int64) Cache {
 			err = errors.Join(err, file.Close())
 		}
 	}
-	reserve := func(int64) int64 { return predict.OpenReserve } // of a process that only reads
+	opened := func(int64) int64 { return predict.OpenReserve } // the first memtable, until it is full
+	c := Cache{Least: opened, Most: opened}
 	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)
 	if err == nil && !readOnly {
-		// What a node that does not write at this moment has in its cache: one memtable, and one that waits to be used again.
-		tables := settings.MemTables(advise.Writes{Known: true, BytesPerSecond: 1})
-		reserve = tables.Reserved
+		// One that is filled, and one that is written to a table or waits to be used again.
+		c.Most = settings.MemTables(advise.Writes{Known: true, BytesPerSecond: 1}).Reserved
 	}
-	c := Cache{Reserve: reserve}
 	switch {
 	case given > 0:
 		c.Bytes, c.Source = given, "--cache"
@@ -54,7 +53,6 @@ func CacheOf(t *probe.Target, dir string, given int64) Cache {
 	default:
 		c.Bytes, c.Source = settings.CacheBytes, name
 	}
-	c.Reserved = reserve(c.Bytes)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,8 +36,9 @@ type Options struct {
 // Cache is what is known of a process's block cache.
 type Cache struct {
 	result.WatchedCache
-	Reserve func(cacheBytes int64) int64 // by memtables, of a cache of another size
-	Absent  string                       // why its size is not known
+	// Least and Most are what memtables take of a cache of a size.
+	Least, Most func(cacheBytes int64) int64
+	Absent      string // why its size is not known
 }
 
 // Seen is what came out.
@@ -57,7 +59,7 @@ type KeptKey struct {
 // Database is the one database of the engine that the process has open; it waits for one that is not open yet.
 func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir string, err error) {
 	for {
-		dirs := t.Databases()
+		dirs := slices.DeleteFunc(t.Databases(), func(dir string) bool { return !holds(t, t.Path(dir)) })
 		switch {
 		case len(dirs) == 1:
 			return t.Path(dirs[0]), nil
@@ -73,6 +75,15 @@ func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir strin
 		case <-time.After(lookForDatabase):
 		}
 	}
+}
+
+// holds reports whether the files of a folder are a database of an engine that the process was found to hold. Both versions of
+// Pebble read some formats, so the files alone do not tell which one it is.
+func holds(t *probe.Target, dir string) bool {
+	of, err := dbformat.Recognise(dir)
+	return err == nil && slices.ContainsFunc(t.Engines(), func(name string) bool {
+		return name == of.Engine || subject.IsPebble(name) && subject.IsPebble(of.Engine)
+	})
 }
 
 const lookForDatabase = 20 * time.Millisecond
@@ -300,15 +311,15 @@ func (a *analysis) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.WarmupGets = 0
 	a.traced = out.Bytes()
 	firsts := a.accessed(t, wanted)
 	a.w.Resolved = uint64(len(wanted))
-	return a.simulate(ctx, t, firsts)
+	return a.simulate(ctx, t, wanted, firsts)
 }
 
 // first is the first access to a block while it was watched.
 type first struct {
+	get    int   // among those that were resolved
 	before int64 // bytes of other blocks that were accessed earlier
 	read   bool  // the cache of the process did not have it
 }
@@ -334,7 +345,7 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 			}
 			if !seen[number] {
 				seen[number] = true
-				firsts = append(firsts, first{bytes, slices.ContainsFunc(a.gets[i].reads, func(r read) bool {
+				firsts = append(firsts, first{n, bytes, slices.ContainsFunc(a.gets[i].reads, func(r read) bool {
 					return r.table.number == b.File && uint64(r.offset) == b.Offset
 				})})
 				bytes += int64(b.Bytes) + a.layout.Charge
@@ -352,11 +363,12 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	return firsts
 }
 
-// simulate replays the accesses through caches that begin empty. A simulated cache cannot know what the process's
-// cache held before the watch began. So the first access to each block is not taken from it: at the present size, the
-// process itself has shown whether its cache had the block. A larger cache has what a smaller one has. A cache does not
-// have a block any more if more bytes than its size were accessed since. The rest is not known, and makes the range.
-func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, firsts []first) error {
+// simulate replays the accesses through caches that begin empty; the first half of the Gets fills them, and the second counts. A
+// simulated cache cannot know what the process's cache held before the watch began. So an access in the second half to a
+// block that was not accessed before is not taken from it: at the present size, the process itself has shown whether its
+// cache had the block. A larger cache has what a smaller one has. A cache does not have a block any more if more
+// bytes than its size were accessed since. The rest is not known, and makes the range.
+func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int, firsts []first) error {
 	if a.layout.Policy == "" {
 		a.w.Why["simulated"] = "the cache of this engine is not modelled"
 		return nil
@@ -369,44 +381,100 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, firsts []fir
 	if len(sizes) == 0 {
 		sizes = []int64{a.cache.Bytes / 2, a.cache.Bytes * 2, a.cache.Bytes * 4}
 	}
-	accesses := float64(len(t.Accesses))
-	for _, size := range append([]int64{a.cache.Bytes}, sizes...) {
+	firsts = slices.DeleteFunc(firsts, func(f first) bool { return f.get < t.WarmupGets })
+	accesses, gets, seen := float64(len(t.Accesses)-int(t.Gets[t.WarmupGets])), float64(len(wanted)-t.WarmupGets), 0
+	for _, i := range wanted[t.WarmupGets:] {
+		seen += len(a.gets[i].reads)
+	}
+	replay := func(size int64, filled float64) (result.WatchSimulated, error) {
 		a.options.Tell(result.Event{Phase: "simulating a cache of " + unit.Bytes(size)})
-		reserved := a.cache.Reserve(size)
+		reserved := a.cache.Least(size) + int64(filled*float64(a.cache.Most(size)-a.cache.Least(size)))
 		setup := cachesim.Setup{Policy: a.layout.Policy, Cores: a.w.Process.Cores, ReservedBytes: reserved}
 		points, err := cachesim.Curve(ctx, t, setup, []int64{size})
 		if err != nil {
-			a.w.Why["simulated"] = err.Error()
-			return nil
+			return result.WatchSimulated{}, err
 		}
 		var reads int64
 		for _, n := range points[0].Reads {
 			reads += n
 		}
-		low, high := reads-int64(len(firsts)), reads-int64(len(firsts))
-		for _, f := range firsts {
-			switch {
-			case size == a.cache.Bytes && f.read, size < a.cache.Bytes && f.read, size < a.cache.Bytes && f.before >= size-reserved:
-				low, high = low+1, high+1
-			case size == a.cache.Bytes, size > a.cache.Bytes && !f.read: // it had the block
-			case f.before >= size-reserved:
-				low, high = low+1, high+1
-			default:
-				high++
-			}
-		}
-		gets := float64(len(t.Gets))
-		s := result.WatchSimulated{CacheBytes: size, Low: float64(low) / gets, High: float64(high) / gets}
+		low, high := a.bounds(reads-int64(len(firsts)), firsts, size, reserved)
+		s := result.WatchSimulated{CacheBytes: size, Reserved: reserved, Low: float64(low) / gets, High: float64(high) / gets, Seen: float64(seen) / gets}
 		s.BlockReadsPerGet = (s.Low + s.High) / 2
 		s.HitRate = 1 - s.BlockReadsPerGet*gets/accesses
-		if size == a.cache.Bytes {
-			a.w.Simulated = &s
-		} else {
+		return s, nil
+	}
+	filled, err := a.fit(replay)
+	for i := 0; i < len(sizes) && err == nil; i++ {
+		var s result.WatchSimulated
+		if s, err = replay(sizes[i], filled); err == nil && sizes[i] != a.cache.Bytes {
 			a.w.WhatIf = append(a.w.WhatIf, s)
 		}
 	}
+	if err != nil {
+		a.w.Why["simulated"] = err.Error()
+		return nil
+	}
 	slices.SortFunc(a.w.WhatIf, func(x, y result.WatchSimulated) int { return cmp.Compare(x.CacheBytes, y.CacheBytes) })
 	return nil
+}
+
+// fit simulates the present cache with the least and the most that memtables can take of it. What they take changes all the
+// time, and nobody outside the process knows it. If the reads that were seen lie between, it finds by halving which part fits them, for other
+// sizes; 0 is the least, 1 the most.
+func (a *analysis) fit(replay func(size int64, filled float64) (result.WatchSimulated, error)) (filled float64, err error) {
+	size := a.cache.Bytes
+	least, err := replay(size, 0)
+	if err != nil {
+		return 0, err
+	}
+	a.w.Simulated = &least
+	if a.cache.Least(size) == a.cache.Most(size) {
+		return 0, nil
+	}
+	most, err := replay(size, 1)
+	if err != nil {
+		return 0, err
+	}
+	a.w.Simulated = &most
+	at := most
+	low, high, filled := 0.0, 1.0, 1.0
+	if least.Seen <= least.BlockReadsPerGet {
+		at, filled, high = least, 0, 0
+	}
+	const halvings, exact = 7, 0.005
+	for i := 0; i < halvings && high > low && most.Seen < most.BlockReadsPerGet && !(math.Abs(at.BlockReadsPerGet-at.Seen) <= exact*at.Seen); i++ {
+		filled = (low + high) / 2
+		if at, err = replay(size, filled); err != nil {
+			return 0, err
+		}
+		if at.BlockReadsPerGet < at.Seen {
+			low = filled
+		} else {
+			high = filled
+		}
+	}
+	at.Low, at.High = least.BlockReadsPerGet, most.BlockReadsPerGet
+	a.w.Simulated = &at
+	return filled, nil
+}
+
+// bounds adds to the reads of blocks that were accessed before the least and the most that first accesses can have read.
+func (a *analysis) bounds(reads int64, firsts []first, size, reserved int64) (low, high int64) {
+	low, high = reads, reads
+	present := a.cache.Bytes
+	for _, f := range firsts {
+		switch {
+		case size <= present && f.read, size < present && f.before >= size-reserved:
+			low, high = low+1, high+1
+		case size == present, size > present && !f.read: // it had the block
+		case f.before >= size-reserved:
+			low, high = low+1, high+1
+		default:
+			high++
+		}
+	}
+	return low, high
 }
 
 // table makes the rows of the kinds.

@@ -99,10 +99,15 @@ func (w Watched) proof() string {
 	if w.Simulated == nil || w.BlockReadsPerGet == nil {
 		return "No other cache was simulated: " + cmp.Or(w.Why["simulated"], w.Why["block_accesses_per_get"], "no Get was seen") + "."
 	}
-	seen, simulated := *w.BlockReadsPerGet, w.Simulated.BlockReadsPerGet
-	text := fmt.Sprintf("Simulated at the present size: %s block reads per Get; seen: %s", view.PerGet(simulated), view.PerGet(seen))
-	if seen > 0 {
-		text += fmt.Sprintf(" (%+.1f %%)", 100*(simulated/seen-1))
+	s := *w.Simulated
+	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s block reads per Get; seen: %s", within(s), view.PerGet(s.Seen))
+	switch {
+	case s.Low == s.High && s.Seen > 0:
+		text += fmt.Sprintf(" (%+.1f %%)", 100*(s.BlockReadsPerGet/s.Seen-1))
+	case s.Low < s.High && s.Low <= s.Seen && s.Seen <= s.High:
+		text += fmt.Sprintf(", which fits memtables that take %s of the cache", view.ShortBytes(s.Reserved))
+	case s.Low < s.High:
+		text += ", which no size of the memtables explains"
 	}
 	return text + ". Reads of compactions and iterators, which share the cache, are not simulated."
 }
