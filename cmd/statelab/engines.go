@@ -78,6 +78,10 @@ func (a *app) enginesVerb() *cobra.Command {
 			}
 			runners.List(a.stdout, "Trees, for statelab replay --tree", a.tables.trees)
 			runners.List(a.stdout, "Layouts of state, for statelab layouts --layout", a.tables.layouts)
+			fmt.Fprintln(a.stdout, "\nWhat statelab watch can watch (statelab doctor says whether this machine allows it):")
+			for _, w := range subject.AllWatched() {
+				fmt.Fprintf(a.stdout, "  %-15s programs that Go built with %s %s\n", w.Engine, w.Module, strings.Join(w.Versions, "*, ")+"*")
+			}
 			runners.Capabilities(a.stdout, rows)
 			return nil
 		}}
