@@ -282,6 +282,9 @@ func (a *Advice) floorName() string {
 	if a.List != nil {
 		return "first reads"
 	}
+	if a.Database.Values != nil {
+		return "data and value blocks"
+	}
 	return "data blocks"
 }
 

@@ -99,8 +99,11 @@ func (s Simulation) Text(w io.Writer) error {
 	for _, p := range s.Points {
 		top := p.ByType[engine.TopIndex.String()] + p.ByType[engine.SingleIndex.String()]
 		within := ""
+		if values := p.ByType[engine.Value.String()]; values > 0 {
+			within = fmt.Sprintf("  values: %.4f", values)
+		}
 		if p.Error > 0 {
-			within = fmt.Sprintf("  all: +- %.4f", p.Error)
+			within += fmt.Sprintf("  all: +- %.4f", p.Error)
 		}
 		out.Line(fmt.Sprintf("%-9s %8s%7.4f%7.4f%7.4f%7.4f%7.4f%7.2f%7.2f%7.2f%7.2f%s", p.Policy, unit.Bytes(p.CacheBytes), p.ReadsPerGet,
 			p.ByType[engine.Filter.String()], top, p.ByType[engine.Index.String()], p.ByType[engine.Data.String()],

@@ -197,7 +197,11 @@ func (c curve) readsTable() view.Table {
 		return view.Number(v)
 	}
 	columns := []column{blockReads, readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
-		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data), deviceReads,
-		latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed}
+		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data)}
+	values := readsOf("value reads", engine.Value)
+	if slices.ContainsFunc(values.Values(c.measured()), func(v float64) bool { return v > 0 }) {
+		columns = append(columns, values)
+	}
+	columns = append(columns, deviceReads, latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed)
 	return view.TableOf(c.pts, failure, append(c.keys(), columns...)...)
 }
