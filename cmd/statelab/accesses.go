@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
@@ -42,25 +40,12 @@ _nonce_reads, and the _diffs of each.`,
 	return a.group(cmd, a.accessesInfo(), a.accessesImport(), a.accessesGenerate(), a.accessesVerify())
 }
 
-// openAccesses opens a list of statelab's own.
-func openAccesses(path string) (*accesses.Container, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	c, err := accesses.OpenContainer(file, path)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return c, nil
-}
-
 // accessList checks --accesses.
 func (m *mistakes) accessList(path string) {
 	if path == "" || !m.readable("accesses", path) {
 		return
 	}
-	list, err := openAccesses(path)
+	list, err := accesses.OpenFile(path)
 	if err != nil {
 		m.Unread("accesses", "", "%v", err)
 		return
@@ -76,7 +61,7 @@ func (m *mistakes) oneList(args []string, verb string) (list *accesses.Container
 	if !m.readable("", args[0]) {
 		return nil
 	}
-	list, err := openAccesses(args[0])
+	list, err := accesses.OpenFile(args[0])
 	if err != nil {
 		m.cannotRead("%v", err)
 	}
@@ -99,62 +84,29 @@ func (a *app) accessesInfo() *cobra.Command {
 
 // describeAccesses counts a list and prints what it comes to.
 func (a *app) describeAccesses(list accesses.Source, name string, asJSON bool) error {
-	tally, err := accesses.Count(list, func(*accesses.Block) error { return context.Cause(a.ctx) })
+	facts, err := accesses.FactsOf(name, list, func(*accesses.Block) error { return context.Cause(a.ctx) })
 	if err != nil {
 		return err
 	}
-	info := list.Info()
 	if asJSON {
-		return a.printJSON(struct {
-			Schema string `json:"schema"`
-			File   string `json:"file"`
-			accesses.Info
-			accesses.Tally
-		}{"statelab.accessinfo/1", name, info, tally})
+		return a.printJSON(facts)
 	}
-	fmt.Fprintf(a.stdout, "%s: %s blocks, %d to %d, %s accesses\n\n", name, unit.Count(tally.Blocks), tally.First, tally.Last, unit.Count(tally.Accesses))
-	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	row := func(what, format string, value any) { fmt.Fprintf(t, "%s\t"+format+"\n", what, value) }
-	row("accounts a block touches", "%.1f", tally.AccountsPerBlock)
-	row("slots it only reads", "%.1f", tally.SlotsReadPerBlock)
-	row("slots it writes", "%.1f", tally.SlotsWrittenPerBlock)
-	row("accounts in all", "%s", unit.Count(tally.Accounts))
-	row("slots in all", "%s", unit.Count(tally.Slots))
-	row("touched by an earlier block", "%.1f %%", 100*tally.Again)
-	row("accesses of the busiest 1 % of the accounts", "%.1f %%", 100*tally.TopShare)
-	row("blocks with a state root", "%d", tally.Roots)
-	row("state before the list", "%s", map[bool]string{true: "known in full", false: "made up, but for what the list tells"}[info.Complete])
-	row("form", "%s", info.Form)
-	row("provenance", "%s", info.Provenance)
-	return t.Flush()
+	return facts.Text(a.stdout)
 }
 
 // writeAccesses writes a list of statelab's own and describes it.
 func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed, phase string, blocks uint64) error {
 	p := a.progress()
 	err := output.Write(out, nil, func(f *os.File) error {
-		w, err := accesses.NewWriter(f, info)
-		if err != nil {
-			return err
-		}
-		var b accesses.Block
-		for n := uint64(1); ; n++ {
-			if err := from.Next(&b); err == io.EOF {
-				return w.Close()
-			} else if err != nil {
-				return err
-			}
-			if err := errors.Join(context.Cause(a.ctx), w.Add(&b)); err != nil {
-				return err
-			}
+		return accesses.Write(f, from, info, func(n uint64) error {
 			p.Tell("", result.Event{Phase: phase, Done: n, Total: blocks, Unit: "blocks"})
-		}
+			return context.Cause(a.ctx)
+		})
 	})
-	p.Done()
-	if err != nil {
+	if p.Done(); err != nil {
 		return err
 	}
-	list, err := openAccesses(out)
+	list, err := accesses.OpenFile(out)
 	if err != nil {
 		return err
 	}
@@ -212,27 +164,23 @@ func (a *app) accessesImport() *cobra.Command {
 }
 
 func (a *app) accessesGenerate() *cobra.Command {
-	var out, blocks, accounts, contracts, seed string
+	var out string
+	var blocks, accounts, seed experiment.Count
+	var contracts experiment.Float
 	cmd := &cobra.Command{
 		Use:   "generate --blocks N --accounts N --out FILE",
 		Short: "Generate accesses with the skew and working set published for Ethereum's blocks",
 	}
 	flag := cmd.Flags()
 	flag.StringVar(&out, "out", "", "new file to write, such as list.slal")
-	flag.StringVar(&blocks, "blocks", "100", "number of blocks")
-	flag.StringVar(&accounts, "accounts", "1M", "accounts that the traffic chooses from")
-	flag.StringVar(&contracts, "contracts", "10%", "share of them that have code")
-	flag.StringVar(&seed, "seed", "1", "seed of all random choices")
+	setting.Var(flag, &blocks, setting.Count(1, "100"), "blocks", "100", "number of blocks")
+	setting.Var(flag, &accounts, setting.Count(1, "1M"), "accounts", "1M", "accounts that the traffic chooses from")
+	setting.Var(flag, &contracts, setting.Share, "contracts", "10%", "share of them that have code")
+	setting.Var(flag, &seed, setting.Seed, "seed", "1", "seed of all random choices")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
 		to := m.newOut(out, "list.slal")
-		profile := accesses.Profile{Blocks: parse(m, "blocks", blocks, setting.Count(1, "100")),
-			Accounts: parse(m, "accounts", accounts, setting.Count(1, "1M")), Seed: parse(m, "seed", seed, setting.Seed)}
-		share, isPercent, err := unit.ParsePercent(contracts)
-		if err != nil || !isPercent {
-			m.add("--contracts %q: must be a share (example: --contracts 10%%)", contracts)
-		}
-		profile.ContractShare = share
+		profile := accesses.Profile{Blocks: blocks.V(), Accounts: accounts.V(), Seed: seed.V(), ContractShare: contracts.V()}
 		if err := profile.Check(); err != nil && m.err() == nil {
 			m.add("%v (example: --blocks 100 --accounts 1M --contracts 10%%)", err)
 		}

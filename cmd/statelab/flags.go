@@ -1,16 +1,13 @@
 package main
 
 import (
-	"net"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/sweep"
 )
 
@@ -86,23 +83,7 @@ func refuseOther(dir string) error {
 	return nil
 }
 
-// listenAddress reads where to listen: on this machine only, unless a host is
-// given.
-func (m *mistakes) listenAddress(flag, text string) string {
-	host, port, err := net.SplitHostPort(text)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		m.add("--%s %q: must be an address (examples: :9464 for this machine only, 0.0.0.0:9464)", flag, text)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
-}
-
-func absolute(path string) string { return plan.Absolute(path) }
+func absolute(path string) string { return output.Absolute(path) }
 
 // command is what to type to do this again.
 func (a *app) command() []string { return append([]string{"statelab"}, a.args...) }

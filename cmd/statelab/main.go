@@ -7,15 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -102,15 +100,15 @@ func (a *app) run() int {
 	defer a.letGo()
 	a.stdout, a.stderr, a.tables = console.Plain{Writer: a.stdout}, console.Plain{Writer: a.stderr}, newTables()
 	stderr := a.stderr
-	if err := notUTF8(a.args); err != nil {
+	if err := commandline.NotUTF8(a.args); err != nil {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
-	if was := removed(a.args); was != "" {
+	if was := names.Gone(a.args); was != "" {
 		fmt.Fprintln(stderr, "statelab:", was)
 		return exitUsage
 	}
-	args, notes := currentNames(a.args)
+	args, notes := names.Current(a.args)
 	for _, note := range notes {
 		fmt.Fprintln(stderr, "note:", note)
 	}
@@ -128,7 +126,7 @@ func (a *app) run() int {
 
 // tell says what failed and what to do, and returns the exit code.
 func (a *app) tell(f *engine.Failure) int {
-	if f.Code == engine.CodeMissing && namesNothing(f, a.args) {
+	if f.Code == engine.CodeMissing && commandline.NamesNothing(f, a.args) {
 		f.Code = engine.CodeNotFound
 	}
 	text := f.Error()
@@ -136,7 +134,7 @@ func (a *app) tell(f *engine.Failure) int {
 	case errors.Is(f, errInterrupted):
 		text = errInterrupted.Error()
 	case !errors.As(f, new(setting.Wrong)):
-		text = asTyped(text, a.args)
+		text = commandline.AsTyped(text, a.args)
 	}
 	fmt.Fprintln(a.stderr, "statelab:", text)
 	if f.Remedy != "" {
@@ -147,44 +145,6 @@ func (a *app) tell(f *engine.Failure) int {
 		fmt.Fprintln(a.stderr, "statelab:", f.Remedy)
 	}
 	return failure.Exit(f.Code)
-}
-
-// namesNothing reports whether err is that an argument names a path that does not exist.
-func namesNothing(err error, args []string) bool {
-	at, is := errors.AsType[*fs.PathError](err)
-	return is && slices.ContainsFunc(args, func(arg string) bool {
-		_, value, _ := strings.Cut(arg, "=")
-		return absolute(at.Path) == absolute(arg) || value != "" && absolute(at.Path) == absolute(value)
-	})
-}
-
-// notUTF8 refuses paths that plans and result folders, which are JSON, cannot name: a
-// runner would be sent to another path.
-func notUTF8(args []string) error {
-	here, err := os.Getwd()
-	if err != nil {
-		return usage("find the current directory: %v", err)
-	}
-	for _, path := range append([]string{here}, args...) {
-		if !utf8.ValidString(path) {
-			return usage("%q is not valid UTF-8: rename the file or folder, or name it through a link", path)
-		}
-	}
-	return nil
-}
-
-// asTyped is a message with paths as the arguments name them: runners know full
-// paths only.
-func asTyped(message string, args []string) string {
-	for _, arg := range args {
-		if _, value, is := strings.Cut(arg, "="); is {
-			arg = value
-		}
-		if arg != "" {
-			message = strings.ReplaceAll(message, absolute(arg), arg)
-		}
-	}
-	return message
 }
 
 // warn prints warnings, which strict makes fatal.

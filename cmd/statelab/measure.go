@@ -37,7 +37,7 @@ type flags struct {
 	json, strict                            bool
 	resume, ignoreSpace, dryRun, printsOnly bool
 	madeOut                                 bool // no flag: the folder of the results was not there
-	metrics                                 string
+	metrics                                 experiment.Text
 	point, databases                        string
 	versionParts                            string // refused
 	matrix                                  bool
@@ -74,7 +74,7 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 		resumed = "continue the interrupted load of --db"
 	}
 	flag.BoolVar(&f.resume, "resume", false, resumed)
-	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
+	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "", "serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
 	if f.Experiment == nil || startsOneByOne(f.Measure) {
 		flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point; measure nothing")
 		flag.StringVar(&f.point, "point", "", "measure only this run of those that --print-matrix prints, on this machine")
@@ -196,18 +196,15 @@ func (a *app) measure(f *flags, m *mistakes) error {
 	if !startsOneByOne(f.Measure) && (f.matrix || f.point != "") {
 		m.add("--print-matrix and --point: the runs of statelab %s cannot be started one by one", f.Measure)
 	}
-	if f.metrics != "" {
-		f.metrics = m.listenAddress("metrics", f.metrics)
-	}
 	if f.printsOnly {
 		if err := m.err(); err != nil {
 			return err
 		}
 		return f.Experiment.Write(a.stdout)
 	}
-	if f.metrics != "" && m.err() == nil {
+	if f.metrics.Given() && m.err() == nil {
 		a.live = promexport.NewLive(f.Measure)
-		stop, address, err := a.live.Serve(f.metrics)
+		stop, address, err := a.live.Serve(f.metrics.V())
 		if err != nil {
 			return err
 		}

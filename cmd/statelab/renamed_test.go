@@ -33,7 +33,7 @@ func TestRenamedCommandsAndFlags(t *testing.T) {
 		"help":                            "help",
 		"pack verify S.zip --db --layout": "pack verify S.zip --db --layout",
 	} {
-		now, notes := currentNames(strings.Fields(before))
+		now, notes := names.Current(strings.Fields(before))
 		if got := strings.Join(now, " "); got != after {
 			t.Errorf("%q: %q, want %q", before, got, after)
 		}

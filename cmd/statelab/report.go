@@ -14,15 +14,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/iavlbench"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/result"
 )
 
 func (a *app) reportVerb() *cobra.Command {
-	var out, picture, tables, listen string
+	var out, picture, tables string
+	var listen experiment.Text
 	var force, serves bool
 	cmd := &cobra.Command{
 		Use:   "report FOLDER...",
@@ -45,7 +48,7 @@ network.`,
 	cmd.Flags().BoolVar(&force, "force", false, "with --picture or --csv: replace the file if it exists")
 	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into this CSV file")
 	cmd.Flags().BoolVar(&serves, "serve", false, "serve pages of all results below a folder (default: statelab-runs) until Ctrl-C")
-	cmd.Flags().StringVar(&listen, "listen", ":8111", "with --serve: where, as :PORT for this machine only, or HOST:PORT")
+	setting.Var(cmd.Flags(), &listen, setting.Address, "listen", ":8111", "with --serve: where, as :PORT for this machine only, or HOST:PORT")
 	return a.checked(cmd, func(m *mistakes, folders []string) error {
 		if serves {
 			cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -53,7 +56,7 @@ network.`,
 					m.add("--%s: not with --serve", flag.Name)
 				}
 			})
-			return a.serve(m, folders, listen)
+			return a.serve(m, folders, listen.V())
 		}
 		if cmd.Flags().Changed("listen") {
 			m.add("--listen: only with --serve")

@@ -27,13 +27,14 @@ import (
 
 // watchFlags are the flags of watch as typed.
 type watchFlags struct {
-	pid                                experiment.Int
-	seconds                            experiment.Float
-	sample                             experiment.Float
-	cache                              setting.Value[setting.CacheSize]
-	whatIf                             setting.Value[setting.CacheSize]
-	name, out, traceOut, keep, metrics string
-	force, json                        bool
+	pid                       experiment.Int
+	seconds                   experiment.Float
+	sample                    experiment.Float
+	cache                     setting.Value[setting.CacheSize]
+	whatIf                    setting.Value[setting.CacheSize]
+	name, out, traceOut, keep string
+	metrics                   experiment.Text
+	force, json               bool
 }
 
 func (a *app) watchVerb() *cobra.Command {
@@ -63,7 +64,7 @@ It needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
 	flag.StringVar(&f.traceOut, "trace-out", "", "write the block accesses of the Gets to this file, for simulate; it holds no keys")
 	flag.StringVar(&f.keep, "keep-keys", "", "write the keys of the Gets to this file, in hexadecimal, one a line")
 	flag.StringVar(&f.out, "out", "", "new folder for what was seen: its page (report.html), JSON, series and latencies")
-	flag.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics while it watches, at :PORT for this machine only, or at HOST:PORT")
+	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "", "serve Prometheus metrics while it watches, at :PORT for this machine only, or at HOST:PORT")
 	flag.BoolVar(&f.force, "force", false, "replace the files of --trace-out and --keep-keys if they exist")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.watch(f, m, args) })
@@ -97,9 +98,6 @@ func (a *app) watch(f *watchFlags, m *mistakes, args []string) error {
 			m.add("--what-if: %s: write a size such as 4GiB", f.whatIf.Texts()[i])
 		}
 		options.Sizes = append(options.Sizes, size.Bytes)
-	}
-	if f.metrics != "" {
-		f.metrics = m.listenAddress("metrics", f.metrics)
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -171,9 +169,9 @@ func (a *app) look(f *watchFlags, t *probe.Target, args []string, given int64, o
 			return nil, err
 		}
 	}
-	if f.metrics != "" {
+	if f.metrics.Given() {
 		a.live = promexport.NewLive("watch")
-		stop, address, err := a.live.Serve(f.metrics)
+		stop, address, err := a.live.Serve(f.metrics.V())
 		if err != nil {
 			return nil, err
 		}

@@ -381,14 +381,6 @@ func Release(dir, owner string) error {
 
 func claimOf(dir string) string { return dir + ".statelab" }
 
-// Absolute is a path from the root; "" stays what it is.
-func Absolute(path string) string {
-	if full, err := filepath.Abs(path); path != "" && err == nil {
-		return full
-	}
-	return path // no working directory: the path as typed is the best there is
-}
-
 // inspections is the folder in which a sweep looks at databases.
 const inspections = "inspect"
 

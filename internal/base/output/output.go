@@ -341,3 +341,11 @@ func ReadJSON[T any](path, schema string, schemaOf func(*T) string) (*T, error) 
 	}
 	return v, nil
 }
+
+// Absolute is a path from the root; "" stays what it is.
+func Absolute(path string) string {
+	if full, err := filepath.Abs(path); path != "" && err == nil {
+		return full
+	}
+	return path // no working directory: the path as typed is the best there is
+}

@@ -1,8 +1,10 @@
 package setting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,6 +127,15 @@ func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', 
 var Rate = kind("rate", "a number of operations per second (example: 20k)", func(text string) (float64, bool) {
 	n, err := unit.ParseCount(strings.TrimSuffix(text, "/s"))
 	return float64(n), err == nil
+})
+
+// Address is where to listen: on this machine only, unless a host is given.
+var Address = kind("", "an address (examples: :9464 for this machine only, 0.0.0.0:9464)", func(text string) (string, bool) {
+	host, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), err == nil
 })
 
 // Duration is a time such as 60s; 0 needs no unit.

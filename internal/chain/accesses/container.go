@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -320,4 +321,37 @@ func HasTables(fsys fs.FS, name string) (found bool, err error) {
 		return err
 	})
 	return found, err
+}
+
+// OpenFile opens a list of statelab's own.
+func OpenFile(path string) (*Container, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := OpenContainer(file, path)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return c, nil
+}
+
+// Write writes from as a list of statelab's own; told hears how many blocks are written, and its
+// error ends the work.
+func Write(to io.Writer, from Source, info Info, told func(blocks uint64) error) error {
+	w, err := NewWriter(to, info)
+	if err != nil {
+		return err
+	}
+	var b Block
+	for n := uint64(1); ; n++ {
+		if err := from.Next(&b); err == io.EOF {
+			return w.Close()
+		} else if err != nil {
+			return err
+		}
+		if err := errors.Join(w.Add(&b), told(n)); err != nil {
+			return err
+		}
+	}
 }

@@ -5,7 +5,9 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"text/tabwriter"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/mpt"
 )
 
@@ -166,4 +168,37 @@ func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (
 				"the list leaves out a change, or is of another chain; import it again from the node that has this block", b.Number, Word(root), *b.Root)
 		}
 	}
+}
+
+// Facts are what statelab accesses info prints.
+type Facts struct {
+	Schema string `json:"schema"`
+	File   string `json:"file"`
+	Info
+	Tally
+}
+
+// FactsOf reads the list in a file to its end.
+func FactsOf(file string, list Source, told func(*Block) error) (Facts, error) {
+	tally, err := Count(list, told)
+	return Facts{"statelab.accessinfo/1", file, list.Info(), tally}, err
+}
+
+// Text prints the facts.
+func (f Facts) Text(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s blocks, %d to %d, %s accesses\n\n", f.File, unit.Count(f.Blocks), f.First, f.Last, unit.Count(f.Accesses))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(what, format string, value any) { fmt.Fprintf(t, "%s\t"+format+"\n", what, value) }
+	row("accounts a block touches", "%.1f", f.AccountsPerBlock)
+	row("slots it only reads", "%.1f", f.SlotsReadPerBlock)
+	row("slots it writes", "%.1f", f.SlotsWrittenPerBlock)
+	row("accounts in all", "%s", unit.Count(f.Accounts))
+	row("slots in all", "%s", unit.Count(f.Slots))
+	row("touched by an earlier block", "%.1f %%", 100*f.Again)
+	row("accesses of the busiest 1 % of the accounts", "%.1f %%", 100*f.TopShare)
+	row("blocks with a state root", "%d", f.Roots)
+	row("state before the list", "%s", map[bool]string{true: "known in full", false: "made up, but for what the list tells"}[f.Complete])
+	row("form", "%s", f.Form)
+	row("provenance", "%s", f.Provenance)
+	return t.Flush()
 }

@@ -2,7 +2,9 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net"
@@ -25,6 +27,31 @@ import (
 
 // mostOverlaid is how many folders one report lays over each other.
 const mostOverlaid = 12
+
+// Serve shows the results below root at an address until the context ends; shown hears the address
+// as a browser takes it.
+func Serve(ctx context.Context, root, address string, shown func(string)) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", address, err)
+	}
+	bound := listener.Addr().String()
+	handler, err := Handler(root, bound)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	if host, port, err := net.SplitHostPort(bound); err == nil && net.ParseIP(host).IsUnspecified() {
+		bound = "localhost:" + port // and every other address of this machine
+	}
+	shown(bound)
+	stopped := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve returns why
+	defer stopped()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
 
 // Handler serves the results below root to browsers that name a host of this machine, or
 // one that the listener is bound to: pages of others, whose name was pointed at this

@@ -3,6 +3,7 @@ package layouts
 import (
 	"slices"
 
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
@@ -56,7 +57,7 @@ func specOf(e *experiment.Experiment, m *setting.Mistakes) (base protocol.Layout
 		m.At("accounts", "", "give at least one size (example: %s)", m.Name("accounts", "10k,100k"))
 	}
 	slices.Sort(sizes)
-	base = protocol.LayoutSpec{Accesses: plan.Absolute(s.Accesses.V()), MemoryBytes: s.Memory.V(), Overrides: e.Options.Fixed(), Reads: s.Lookup.V(),
+	base = protocol.LayoutSpec{Accesses: output.Absolute(s.Accesses.V()), MemoryBytes: s.Memory.V(), Overrides: e.Options.Fixed(), Reads: s.Lookup.V(),
 		First: s.First.V(),
 		Chain: protocol.Chain{Seed: e.Seed.V(), ContractShare: s.Contracts.V(), SlotsPer: s.Slots.V(), BlockAccounts: s.Block.V(),
 			UpdateBlocks: s.UpdateBlocks.V(), UpdateAccounts: s.Updates.V(), ContractSlots: s.ContractSlots.V()}}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
@@ -163,7 +163,7 @@ func axes(e *experiment.Experiment, options *setting.Options) (axes []Axis) {
 func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.Mistakes) bench.Spec {
 	s := experiment.Of[*experiment.Swept](e)
 	spec := bench.Spec{
-		Schema: bench.SpecSchema, Verb: bench.Read, Command: command, Dir: plan.Absolute(t.Dir), Profile: t.Profile, Overrides: allOptions(e).Fixed(),
+		Schema: bench.SpecSchema, Verb: bench.Read, Command: command, Dir: output.Absolute(t.Dir), Profile: t.Profile, Overrides: allOptions(e).Fixed(),
 		ReadOnly: s.ReadOnly.V() || t.Foreign, Foreign: t.Foreign, IgnoreLock: s.IgnoreLock.V(), PageCache: s.PageCache.V(),
 		Workload: s.Workload.V(), Seed: e.Seed.V(), Gets: s.Gets.V(), MissingShare: s.Missing.V(), ZipfTheta: s.Zipf.V(), SampleKeys: int(s.SampleKeys.V()),
 		Writers: int(s.Writers.V()), WriteRate: s.WriteRate.V(), Puts: s.Puts.V(), BatchKeys: int(s.Batch.V()), AccessGets: s.AccessGets.V(),
@@ -177,7 +177,7 @@ func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.M
 			m.At("accesses", list, "the list chooses the keys: remove %s, %s, %s and %s", m.Name("workload", ""), m.Name("missing", ""), m.Name("zipf", ""),
 				m.Name("table", ""))
 		}
-		spec.AccessList, spec.KeyScheme = plan.Absolute(list), s.KeyScheme.V()
+		spec.AccessList, spec.KeyScheme = output.Absolute(list), s.KeyScheme.V()
 	}
 	if t.Engine != nil {
 		spec.Engine = t.Engine.Info().Name

@@ -100,7 +100,7 @@ func LoadDeclared(e *experiment.Experiment, resume bool, engines Engines, comman
 	s := experiment.Of[*experiment.Loaded](e)
 	spec := LoadSpec(e, &s.Made, command)
 	spec.Engine, spec.Profile = cmp.Or(s.Engine.String(), subject.DefaultEngine()), s.Profile.V()
-	spec.Dir, spec.Resume, spec.Threads, spec.Handles = plan.Absolute(e.DB.V()), resume, s.Threads.V(), int(s.Handles.V())
+	spec.Dir, spec.Resume, spec.Threads, spec.Handles = output.Absolute(e.DB.V()), resume, s.Threads.V(), int(s.Handles.V())
 	if cache := s.Cache.V(); s.Cache.Given() {
 		spec.CacheAsked, spec.CacheBytes = s.Cache.String(), cache.Bytes
 		if cache.Share > 0 {
