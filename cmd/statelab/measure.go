@@ -74,7 +74,8 @@ func (f *flags) outputFlags(cmd *cobra.Command) {
 		resumed = "continue the interrupted load of --db"
 	}
 	flag.BoolVar(&f.resume, "resume", false, resumed)
-	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "", "serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
+	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "",
+		"serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
 	if f.Experiment == nil || startsOneByOne(f.Measure) {
 		flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point; measure nothing")
 		flag.StringVar(&f.point, "point", "", "measure only this run of those that --print-matrix prints, on this machine")

@@ -49,13 +49,13 @@ func TestRenamedCommandsAndFlags(t *testing.T) {
 		t.Errorf("stderr %q, want %q", errs.String(), want)
 	}
 	root := new(app).root()
-	for _, name := range renamedVerbs {
+	for _, name := range names.Commands {
 		cmd, _, err := root.Find(strings.Fields(name))
 		if err != nil || name != "--version" && cmd == root {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for verb, flags := range renamedFlags {
+	for verb, flags := range names.Flags {
 		cmd, _, err := root.Find([]string{verb})
 		for before, after := range flags {
 			if err != nil || cmd.Flags().Lookup(after) == nil || cmd.Flags().Lookup(before) != nil {

@@ -64,7 +64,8 @@ It needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
 	flag.StringVar(&f.traceOut, "trace-out", "", "write the block accesses of the Gets to this file, for simulate; it holds no keys")
 	flag.StringVar(&f.keep, "keep-keys", "", "write the keys of the Gets to this file, in hexadecimal, one a line")
 	flag.StringVar(&f.out, "out", "", "new folder for what was seen: its page (report.html), JSON, series and latencies")
-	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "", "serve Prometheus metrics while it watches, at :PORT for this machine only, or at HOST:PORT")
+	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "",
+		"serve Prometheus metrics while it watches, at :PORT for this machine only, or at HOST:PORT")
 	flag.BoolVar(&f.force, "force", false, "replace the files of --trace-out and --keep-keys if they exist")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.watch(f, m, args) })
