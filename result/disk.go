@@ -96,7 +96,7 @@ const (
 	mostProbeSpread = 2.0 // fastest / slowest repeat of a number in flight
 )
 
-// Judge looks for what contradicts the probe: repeats too far apart, or measured reads
+// Judge looks for what contradicts the probe: repeats too far apart, far fewer reads a second with more in flight, or measured reads
 // a second, with so many in flight, beyond what it says the disk can give. It stores
 // the reason in Contradicted and returns it.
 func (d *Disk) Judge(measured ...DiskPoint) string {
@@ -110,6 +110,14 @@ func (d *Disk) Judge(measured ...DiskPoint) string {
 		if p.Spread.High > mostProbeSpread*p.Spread.Low {
 			d.Contradicted = fmt.Sprintf("with %d in flight its repeats gave %.0f to %.0f reads/s", p.InFlight, p.Spread.Low, p.Spread.High)
 			return d.Contradicted
+		}
+	}
+	for i, p := range d.Points {
+		for _, fewer := range d.Points[:i] {
+			if fewer.ReadsPerSecond > mostProbeSpread*p.ReadsPerSecond {
+				d.Contradicted = fmt.Sprintf("it gave %.0f reads/s with %d in flight, but %.0f with %d", fewer.ReadsPerSecond, fewer.InFlight, p.ReadsPerSecond, p.InFlight)
+				return d.Contradicted
+			}
 		}
 	}
 	for _, m := range measured {

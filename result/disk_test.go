@@ -82,6 +82,8 @@ func TestContradictedProbe(t *testing.T) {
 		{"beyond the limit", steady, []DiskPoint{{InFlight: 1, ReadsPerSecond: 90}, {InFlight: 3, ReadsPerSecond: 221}},
 			"200 reads/s with 3 in flight, the engine then made 221"},
 		{"no number in flight so small", steady, []DiskPoint{{InFlight: 0, ReadsPerSecond: 1e6}}, ""},
+		{"far fewer with more in flight", []DiskPoint{{InFlight: 4, ReadsPerSecond: 20_003, Spread: Range{20_003, 20_003}},
+			{InFlight: 16, ReadsPerSecond: 1367, Spread: Range{1367, 1367}}}, nil, "20003 reads/s with 4 in flight, but 1367 with 16"},
 		{"spread", []DiskPoint{{InFlight: 8, ReadsPerSecond: 39, Spread: Range{11, 478}}}, nil, "11 to 478 reads/s"},
 	} {
 		d := &Disk{Points: c.points}

@@ -40,19 +40,27 @@ func (a *Asked) probe(ctx context.Context, run *result.Run) (advise.Disk, error)
 		}
 	}
 	a.Tell(result.Event{Phase: "probing the disk"})
-	points, err := host.ProbeReads(ctx, dir, []int{1, 4, 16}, a.ProbeSeconds)
-	if err != nil && ctx.Err() == nil {
+	probed, err := host.Limit(ctx, host.LimitPlan{Dir: dir, InFlight: []int{1, 4, 16}, Seconds: a.ProbeSeconds / probeRepeats, Repeats: probeRepeats}, func(string) {})
+	switch {
+	case err != nil && ctx.Err() == nil:
 		return advise.Disk{Absent: err.Error()}, nil // the rest of the advice stands
+	case err != nil:
+		return advise.Disk{}, err
+	case probed.Contradicted != "":
+		return advise.Disk{Absent: "its probe contradicts itself, as beside other users of the disk: " + probed.Contradicted}, nil
 	}
 	var disk advise.Disk
-	for _, point := range points {
+	for _, point := range probed.Points {
 		disk.Points = append(disk.Points, advise.ProbePoint{InFlight: point.InFlight, ReadsPerSecond: point.ReadsPerSecond, MeanNanos: point.MeanNanos,
-			P99Nanos: point.P99Nanos})
+			P99Nanos: int64(point.P99Nanos)})
 	}
-	return disk, err
+	return disk, nil
 }
 
-// enoughToProbe is well above what host.ProbeReads wants of a directory's files.
+// probeRepeats are compared: what other users of the disk do shows in how far they are apart.
+const probeRepeats = 3
+
+// enoughToProbe is well above what host.OpenProbe wants of a directory's files.
 const enoughToProbe = 512 << 20
 
 // Elsewhere is a folder on the disk of dir where a file may be written.

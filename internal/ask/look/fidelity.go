@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -222,7 +223,11 @@ func (out *Comparison) Text(w io.Writer) error {
 	if out.Beside != "" {
 		than = "the shape of " + out.Beside
 	}
-	if differences == 0 {
+	small := slices.IndexFunc(out.Tables, func(t fidelity.Verdict) bool { return t.TooSmall > 0 })
+	if small >= 0 {
+		fmt.Fprintf(w, "%s is too small to tell whether it has %s: with less than about %s all of its keys lie in one level, and those of a node lie "+
+			"in several. Load more keys.\n\n", out.Source, than, unit.Bytes(out.Tables[small].TooSmall))
+	} else if differences == 0 {
 		fmt.Fprintf(w, "%s has %s: no difference found.\n\n", out.Source, than)
 	} else {
 		fmt.Fprintf(w, "%s between %s and %s.\n\n", unit.Plural(differences, "difference"), out.Source, than)
@@ -267,8 +272,12 @@ func (out *Comparison) verdicts(w io.Writer) error {
 			fmt.Fprintf(table, "0\t%s\t\t\t\t\t\t\t  %s\n", unit.Bytes(t.Bytes), t.Name)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%.0f%%\t%.0f\t%s\t%.3f\t%.3f\t  %s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.SortedRuns, t.FilteredPercent,
-			t.FilterBits, unit.Bytes(int64(t.BlockBytes)), t.ReadsPerGet, t.ExpectedReadsPerGet, t.Name)
+		filtered, bits := fmt.Sprintf("%.0f%%", t.FilteredPercent), fmt.Sprintf("%.0f", t.FilterBits)
+		if t.FilterBits == 0 && t.SortedRuns < 2 { // there is no level that needs filters
+			filtered, bits = "", ""
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%.3f\t%.3f\t  %s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.SortedRuns, filtered,
+			bits, unit.Bytes(int64(t.BlockBytes)), t.ReadsPerGet, t.ExpectedReadsPerGet, t.Name)
 	}
 	return table.Flush()
 }

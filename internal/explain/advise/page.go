@@ -317,12 +317,16 @@ func (a *Advice) sourceSentence() string {
 }
 
 func (a *Advice) flags(out io.Writer) {
-	if a.Recommendation.Keep {
+	switch {
+	case a.Recommendation.Keep && a.Settings[0].CacheBytes == a.Now.CacheBytes:
 		fmt.Fprintln(out, "\nFlags: none needs to change. These set the present cache:")
-	} else {
+		printSettings(out, a.Settings[:1])
+	case a.Recommendation.Keep:
+		fmt.Fprintf(out, "\nFlags: none needs to change. Which ones set the present cache of %s is not known.\n", size(a.Now.CacheBytes))
+	default:
 		fmt.Fprintln(out, "\nFlags")
+		printSettings(out, a.Settings[:1])
 	}
-	printSettings(out, a.Settings[:1])
 	fmt.Fprintf(out, "  %-17s %s\n", "file handles", unit.Count(a.Recommendation.Handles))
 	if others := a.Settings[1:]; len(others) > 0 {
 		fmt.Fprintln(out, "\nOther programs")

@@ -91,7 +91,7 @@ func (e *Evidence) disk(a Advice) string {
 		if e.Disk.Absent == "" {
 			return ""
 		}
-		return "the disk was not probed: " + e.Disk.Absent
+		return "whether the disk is the limit cannot be told: " + e.Disk.Absent
 	}
 	if e.Limits.GetsPerSecond == 0 {
 		text := fmt.Sprintf("the disk gives %s reads/s: enough for %s Gets/s", unit.ShortCount(e.Disk.most().ReadsPerSecond), e.fed(a.Then))

@@ -245,3 +245,14 @@ func FuzzParseRocksDB(f *testing.F) {
 		}
 	})
 }
+
+// Below the size of a base level, all keys of a node's database lie in one level as well.
+func TestASmallDatabaseCannotTell(t *testing.T) {
+	price := func(levels []engine.Level) (float64, error) { return Reads(levels, 0, 0) }
+	for keys, small := range map[int64]bool{10_000: true, 10_000_000: false} {
+		v, err := Judge(Table{Keys: keys, Levels: []engine.Level{level(6, keys, false)}}, nil, price)
+		if err != nil || (v.TooSmall > 0) != small {
+			t.Errorf("%d keys: %+v, %v", keys, v, err)
+		}
+	}
+}

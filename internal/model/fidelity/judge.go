@@ -77,6 +77,9 @@ type Verdict struct {
 	ValueBytes          float64      `json:"mean_value_bytes,omitempty"`
 	SortedRuns          int          `json:"sorted_runs"`
 	Differences         []Difference `json:"differences"`
+	// TooSmall tells that a node's database of this size has a single level: its shape, and what a larger one
+	// would read, cannot be told from it. Up to so many bytes it has one.
+	TooSmall int64 `json:"too_small_below_bytes,omitempty"`
 }
 
 // worthTelling is the least number of reads per Get for which sizes of levels are told: no
@@ -95,6 +98,10 @@ func Judge(a Table, b *Table, price Price) (v Verdict, err error) {
 	// One is taken away after the other, so that what they cost adds up.
 	v.ExpectedReadsPerGet = v.ReadsPerGet
 	levels := a.Levels
+	base := cmp.Or(a.Options.BaseBytes, usualBaseBytes)
+	if b == nil && len(withoutEmpty(settled(levels, base, usualMultiplier))) < 2 {
+		v.TooSmall = base
+	}
 	for _, c := range changes(a, b) {
 		without := c.change(levels)
 		reads, err := price(without)
@@ -108,6 +115,10 @@ func Judge(a Table, b *Table, price Price) (v Verdict, err error) {
 		v.ExpectedReadsPerGet, levels = reads, without
 	}
 	return v, nil
+}
+
+func withoutEmpty(levels []engine.Level) []engine.Level {
+	return slices.DeleteFunc(slices.Clone(levels), func(l engine.Level) bool { return l.Keys == 0 })
 }
 
 func describe(a Table) Verdict {
