@@ -415,10 +415,14 @@ func (c curve) speedTable() view.Table {
 	if c.x == "rate" {
 		first, second = latency("", response, p50Of).Named("resp.", "p50 us"), latency("", response, p99Of).Named("resp.", "p99 us")
 	}
-	return c.table(kiloGets, repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent,
-		blockReads, device,
+	columns := []column{kiloGets, repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent, blockReads, device}
+	if slices.ContainsFunc(c.pts, func(p Point) bool { return p.budget() > 0 }) {
+		columns = append(columns, column{Name: "budget", Unit: "MiB", Left: true, Words: Point.held})
+	}
+	return c.table(append(columns,
 		perGet("context switches", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) }).Spared(2),
-		figure("context switches", "% of time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) }).Spared(2), peakMemory.Spared(3))
+		figure("context switches", "% of time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) }).Spared(2),
+		peakMemory.Named("process", "peak MiB").Spared(1))...)
 }
 
 // efficiencyTable is what a Get takes of the machine.
@@ -474,9 +478,15 @@ func memorySpent(m *result.Memory) string {
 		parts = append(parts, text)
 	}
 	if m.PageCacheBytes != nil {
-		text := "page cache used " + view.ShortBytes(*m.PageCacheBytes) + " at most"
+		more := *m.PageCacheBytes
+		for _, share := range m.Shares {
+			if share.Use == pageCache {
+				more -= share.Bytes
+			}
+		}
+		text := "the kernel may keep " + view.ShortBytes(more) + " of files beside that"
 		if m.HeldBy != "" {
-			text += ", limited by " + m.HeldBy
+			text += ", held by " + m.HeldBy
 		}
 		if *m.PageCacheBytes == 0 && m.HeldBy != "" {
 			text = m.HeldBy
@@ -484,9 +494,29 @@ func memorySpent(m *result.Memory) string {
 		parts = append(parts, text)
 	}
 	if m.BudgetBytes > 0 {
-		return view.ShortBytes(m.BudgetBytes) + ": " + strings.Join(parts, "; ")
+		return "budget " + view.ShortBytes(m.BudgetBytes) + held(m) + ": " + strings.Join(parts, "; ")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// pageCache is the share of a budget that the operating system keeps of the files of an engine without a cache of its own.
+const pageCache = "page cache"
+
+// held tells whether something kept the run to its budget.
+func held(m *result.Memory) string {
+	if m.HeldBy != "" {
+		return ", held"
+	}
+	return ", not held"
+}
+
+// held is the budget of a point in MiB, and whether it was held; "" without one. The memory of the process also has its code, the
+// harness and what awaits garbage collection.
+func (p Point) held() string {
+	if p.budget() == 0 {
+		return ""
+	}
+	return view.Number(float64(p.budget())/(1<<20)) + held(p.Run.Memory)
 }
 
 // budget is the memory that a run was given; 0: none is known.
