@@ -156,7 +156,7 @@ var ladder = []rung{
 		"internal/explain/claims": {"engine", "internal/base/unit", "internal/explain/view", "internal/subject", "result"},
 		"internal/explain/engines": {"engine", "internal/base/unit", "internal/explain/claims", "internal/explain/view", "internal/model/difference",
 			"internal/model/lsm", "internal/model/scaling", "internal/model/trace", "internal/subject", "result", "internal/base/output"},
-		"internal/explain/trees":   {"internal/base/unit", "internal/explain/view", "result"},
+		"internal/explain/trees":   {"internal/base/unit", "internal/explain/view", "internal/model/difference", "result"},
 		"internal/explain/prices":  {"engine", "internal/base/unit", "internal/explain/view", "internal/model/gas", "result"},
 		"internal/explain/layouts": {"internal/base/unit", "internal/explain/claims", "internal/explain/view", "internal/subject", "result"},
 		"internal/explain/kinds": {"internal/explain/advise", "internal/explain/engines", "internal/explain/layouts", "internal/explain/prices",

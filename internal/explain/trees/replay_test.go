@@ -81,7 +81,7 @@ func TestReplayTellsWhatItsFolderHolds(t *testing.T) {
 	}
 	flat := strings.Join(strings.Fields(text.String()), " ")
 	for _, says := range []string{
-		"two applies 2,000 leaves/s, 2.00 times one (their repeats overlap or there is one of each: not a ranking).",
+		"two applies 2,000 leaves/s, one 1,000, from too few runs to rank them (4 are needed of each: --repeats 4).",
 		"1 of 4 trees failed.",
 		"DIFFERENT, first seen at version 42: abababababab… of one against cdcdcdcdcdcd… of two; stores bank<script>. All agree at version 41.",
 		"broken failed: Commit at version 13 did not return within 1m0s",
@@ -115,5 +115,24 @@ func TestReplayTellsWhatItsFolderHolds(t *testing.T) {
 	}
 	if !strings.Contains(html, "leaves in the tree") {
 		t.Error("the charts are not over the tree's size")
+	}
+}
+
+// Trees are ranked among those that keep the same, and only by enough repeats.
+func TestOnlyEqualsAreRanked(t *testing.T) {
+	tree := func(name, durability string, speeds ...float64) replayed {
+		return replayed{speeds: speeds, ReplayedTree: result.ReplayedTree{Tree: name, Durability: durability, History: "all",
+			Figures: result.Figures{Replay: &result.Replay{LeavesPerSecond: speeds[0]}}}}
+	}
+	fast, slow := tree("fast", "kill: all", 400, 401, 402, 403), tree("slow", "kill: all", 200, 201, 202, 203)
+	for want, trees := range map[string][]replayed{
+		"fast applies 400 leaves/s, 2.00 times slow.":          {fast, slow},
+		"fast applies 400 leaves/s; cannot tell near from it.": {fast, tree("near", "kill: all", 397, 396, 398, 399)},
+		"loses applies 900 leaves/s (kill: everything lost; history: all). fast applies 400 leaves/s (kill: all; history: all). " +
+			"Trees are ranked among those that keep the same: one that keeps less can be faster.": {tree("loses", "kill: everything lost", 900, 901, 902, 903), fast},
+	} {
+		if got := ranked(trees); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
 	}
 }

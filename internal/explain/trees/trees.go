@@ -12,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/result"
 )
 
@@ -158,6 +159,7 @@ type replayed struct {
 	versions []result.VersionRow
 	events   []result.EventRow
 	problem  string
+	speeds   []float64 // leaves a second of every repeat; none if one of them cannot be read
 }
 
 // Read reads folders that hold replay.json. The trees of all but the first are shown
@@ -193,6 +195,14 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 	if t.Problem != nil {
 		of.problem = t.Problem.Error()
 		return of
+	}
+	for _, rel := range t.Runs {
+		run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(rel)))
+		if !filepath.IsLocal(filepath.FromSlash(rel)) || err != nil || run.Figures.Replay == nil {
+			of.speeds = nil
+			break
+		}
+		of.speeds = append(of.speeds, run.Figures.LeavesPerSecond)
 	}
 	folder := filepath.Join(dir, filepath.FromSlash(t.Run))
 	ticks, err := result.ReadSeries(folder)
@@ -238,16 +248,7 @@ func (in Input) fastest() string {
 	case len(done) == 0:
 		text = "Only trees that keep nothing were replayed: what they cost is the harness."
 	default:
-		f := done[0].Figures
-		text = fmt.Sprintf("%s applies %s leaves/s", done[0].Tree, unit.Count(int64(f.LeavesPerSecond)))
-		if len(done) > 1 {
-			second := done[1]
-			text += fmt.Sprintf(", %s times %s", unit.Significant(f.LeavesPerSecond/second.Figures.LeavesPerSecond, 3), second.Tree)
-			if !apartFrom(done[0], second) {
-				text += " (their repeats overlap or there is one of each: not a ranking)"
-			}
-		}
-		text += "."
+		text = ranked(done)
 	}
 	if failed > 0 && len(done) > 0 {
 		text += fmt.Sprintf(" %d of %d trees failed.", failed, len(in.trees))
@@ -255,11 +256,54 @@ func (in Input) fastest() string {
 	return text
 }
 
-// apartFrom reports whether every repeat of a was faster than every one of b.
-func apartFrom(a, b replayed) bool {
-	ra, oka := a.Spread["leaves_per_second"]
-	rb, okb := b.Spread["leaves_per_second"]
-	return oka && okb && ra.Low > rb.High
+// ranked are the trees, the fastest first, those apart that keep something else: what survives and what history
+// there is costs time, so only equals are ranked.
+func ranked(done []replayed) string {
+	kept := func(t replayed) string { return t.Durability + "; history: " + t.History }
+	var sentences []string
+	groups := view.Distinct(done, kept)
+	for _, keeps := range groups {
+		equals := slices.DeleteFunc(slices.Clone(done), func(t replayed) bool { return kept(t) != keeps })
+		text := among(equals)
+		if len(groups) > 1 {
+			text += " (" + keeps + ")"
+		}
+		sentences = append(sentences, text+".")
+	}
+	if len(groups) > 1 {
+		sentences = append(sentences, "Trees are ranked among those that keep the same: one that keeps less can be faster.")
+	}
+	return strings.Join(sentences, " ")
+}
+
+// among ranks trees that keep the same, the fastest first, by the rule of statelab compare.
+func among(equals []replayed) string {
+	first := equals[0]
+	text := fmt.Sprintf("%s applies %s leaves/s", first.Tree, unit.Count(int64(first.Figures.LeavesPerSecond)))
+	if len(equals) == 1 {
+		return text
+	}
+	rule := difference.Rule{Alpha: difference.Alpha / float64(len(equals)-1), Machine: true, Turns: true, Edge: func(bool) float64 { return difference.Margin }}
+	var slower, alike []string
+	for _, t := range equals[1:] {
+		found := difference.Decide(difference.Sample{Values: t.speeds}, difference.Sample{Values: first.speeds}, rule)
+		switch {
+		case found.Reason == difference.FewRuns:
+			others := view.List(equals[1:], func(t replayed) string { return t.Tree + " " + unit.Count(int64(t.Figures.LeavesPerSecond)) })
+			return fmt.Sprintf("%s, %s, from too few runs to rank them (%d are needed of each: --repeats %d)", text, others, found.Needs, found.Needs)
+		case found.Matters:
+			slower = append(slower, unit.Significant(first.Figures.LeavesPerSecond/t.Figures.LeavesPerSecond, 3)+" times "+t.Tree)
+		default:
+			alike = append(alike, t.Tree)
+		}
+	}
+	if len(slower) > 0 {
+		text += ", " + strings.Join(slower, ", ")
+	}
+	if len(alike) > 0 {
+		text += "; cannot tell " + strings.Join(alike, ", ") + " from it"
+	}
+	return text
 }
 
 // rootsSentence is the verdict on one root rule.
