@@ -115,7 +115,7 @@ func judge(e Evidence, c subject.Claim) finding {
 	return f
 }
 
-// Sentence counts the verdicts.
+// Sentence counts the verdicts on what was tested; "" if nothing was.
 func Sentence(all []Judged) string {
 	count := map[string]int{}
 	for _, j := range all {
@@ -130,12 +130,15 @@ func Sentence(all []Judged) string {
 		n      int
 		format string
 	}{{count[Holds] + count[HoldsIf], holds}, {count[Fails], "%d do not hold"},
-		{count[CannotTell], "%d cannot be told from this run, because the state fitted in memory"}, {count[Untested], "%d are not tested"}} {
+		{count[CannotTell], "%d cannot be told from this run, because the state fitted in memory"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf(part.format, part.n))
 		}
 	}
-	return fmt.Sprintf("Of %d published claims, %s.", len(all), strings.Join(parts, ", "))
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Of %d published claims that this run is about, %s.", len(all)-count[Untested], strings.Join(parts, ", "))
 }
 
 // Elsewhere counts the claims about layouts that the run does not have.

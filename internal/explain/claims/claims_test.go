@@ -204,9 +204,9 @@ func TestNothingHoldsInMemory(t *testing.T) {
 func TestSentence(t *testing.T) {
 	of := func(word string) Judged { return Judged{finding: finding{Word: word}} }
 	for want, all := range map[string][]Judged{
-		"Of 2 published claims, 2 are not tested.":                                                   {of(Untested), of(Untested)},
-		"Of 3 published claims, 2 hold here (1 of them under a condition), 1 do not hold.":           {of(Holds), of(HoldsIf), of(Fails)},
-		"Of 1 published claims, 1 cannot be told from this run, because the state fitted in memory.": {of(CannotTell)},
+		"": {of(Untested), of(Untested)},
+		"Of 3 published claims that this run is about, 2 hold here (1 of them under a condition), 1 do not hold.":           {of(Holds), of(HoldsIf), of(Fails)},
+		"Of 1 published claims that this run is about, 1 cannot be told from this run, because the state fitted in memory.": {of(CannotTell)},
 	} {
 		if got := Sentence(all); got != want {
 			t.Errorf("%s, want %s", got, want)

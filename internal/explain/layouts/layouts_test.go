@@ -177,7 +177,8 @@ func TestWhichLayout(t *testing.T) {
 		Rows:    []result.LayoutRow{{Layout: "b", Status: result.OK}, {Layout: "a", Status: result.OK}, {Layout: "c", Status: result.OK}},
 		Outlook: []result.LayoutOutlook{ahead("a", 4<<30, 2), ahead("b", 4<<30, 1), ahead("a", 64<<30, 0), ahead("b", 64<<30, 0)}}}
 	got := strings.Join(in.asked(), "\n")
-	want := "With 50M accounts and 4 GiB of memory, b reads least: 1.00 device reads for each lookup of an account, by prediction; a 2.00. " +
+	want := "With 50M accounts and 4 GiB of memory, b reads least: 1.00 device reads for each lookup of an account with warm caches, by prediction " +
+		"(the first lookup of a state, which statelab price predicts, reads many times as much); a 2.00. " +
 		"Without a prediction: c.\nWith 50M accounts and 64 GiB of memory, b, a all read nothing of the device to look up an account, by prediction: " +
 		"choose by something else."
 	if got != want {

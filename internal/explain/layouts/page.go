@@ -170,12 +170,9 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	if first := in.readsRange(largest, result.FirstLookups); first != "" {
 		costs = append(costs, "with nothing cached: "+first)
 	}
+	answers = in.asked()
 	if len(costs) > 0 {
 		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", accountsText(largest), strings.Join(costs, "; ")))
-	}
-	answers = append(answers, in.asked()...)
-	if len(judged) > 0 {
-		answers = append(answers, claims.Sentence(judged))
 	}
 	agree := "" // of the largest size
 	for _, v := range in.Roots {
@@ -187,7 +184,7 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", size, v.Block, names))
 		}
 	}
-	return view.Without(append(answers, agree, in.trafficRoots()))
+	return view.Without(append(answers, agree, in.trafficRoots(), claims.Sentence(judged)))
 }
 
 // nothing is fewer reads than any device shows.
@@ -222,7 +219,8 @@ func (in Input) asked() (answers []string) {
 					view.List(choices, func(c choice) string { return c.layout })))
 				continue
 			}
-			text := fmt.Sprintf("%s, %s reads least: %s device reads for each lookup of an account, by prediction", at, choices[0].layout,
+			text := fmt.Sprintf("%s, %s reads least: %s device reads for each lookup of an account with warm caches, by prediction "+
+				"(the first lookup of a state, which statelab price predicts, reads many times as much)", at, choices[0].layout,
 				view.PerGet(choices[0].reads))
 			if len(choices) > 1 {
 				text += "; " + view.List(choices[1:], func(c choice) string { return c.layout + " " + view.PerGet(c.reads) })

@@ -83,6 +83,7 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 			return err
 		}
 		if r.spec.Foreign { // by an opening of its own: no cache of the engine is to know the keys
+			r.Tell(result.Event{Phase: "prepare: sample keys"})
 			var err error
 			if r.resolved, err = streamKeys(ctx, r.engine, r.spec); err != nil {
 				return err
