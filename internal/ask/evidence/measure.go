@@ -40,7 +40,8 @@ func (a *Asked) probe(ctx context.Context, run *result.Run) (advise.Disk, error)
 		}
 	}
 	a.Tell(result.Event{Phase: "probing the disk"})
-	probed, err := host.Limit(ctx, host.LimitPlan{Dir: dir, InFlight: []int{1, 4, 16}, Seconds: a.ProbeSeconds / probeRepeats, Repeats: probeRepeats}, func(string) {})
+	probing := host.LimitPlan{Dir: dir, InFlight: []int{1, 4, 16}, Seconds: a.ProbeSeconds / probeRepeats, Repeats: probeRepeats}
+	probed, err := host.Limit(ctx, probing, func(string) {})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		return advise.Disk{Absent: err.Error()}, nil // the rest of the advice stands
