@@ -19,17 +19,23 @@
 package goleveldb
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/syndtr/goleveldb/leveldb"
+	"github.com/syndtr/goleveldb/leveldb/comparer"
 	ldberrors "github.com/syndtr/goleveldb/leveldb/errors"
 	"github.com/syndtr/goleveldb/leveldb/filter"
+	"github.com/syndtr/goleveldb/leveldb/journal"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/storage"
 
@@ -124,8 +130,8 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 		return err
 	})
 	if opened == nil {
-		if wrong, is := errors.AsType[*leveldb.ErrManifestCorrupted](manifestError(err)); is && wrong.Field == "comparer" {
-			f := engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's own order but in that of the program that owns it (%s)", wrong.Reason)
+		if order := orderOf(o.Dir); order != "" && order != comparer.DefaultComparer.Name() {
+			f := engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's own order but in %s, of the program that owns it", order)
 			f.Remedy = "let that program copy the keys to a database in LevelDB's own order"
 			return nil, errors.Join(f, base.Close())
 		}
@@ -144,12 +150,36 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 	return d, nil
 }
 
-// manifestError is what goleveldb found in the manifest; its error type does not unwrap.
-func manifestError(err error) error {
-	if corrupted, is := errors.AsType[*ldberrors.ErrCorrupted](err); is {
-		return corrupted.Err
+// orderOf is the name of the comparer that the manifest of a database begins with; "" if it cannot be read.
+func orderOf(dir string) string {
+	current, err := os.ReadFile(filepath.Join(dir, "CURRENT"))
+	if err != nil {
+		return ""
 	}
-	return nil
+	manifest, err := os.Open(filepath.Join(dir, strings.TrimSpace(string(current))))
+	if err != nil {
+		return ""
+	}
+	defer manifest.Close() // it is only read
+	record, err := journal.NewReader(manifest, nil, true, true).Next()
+	if err != nil {
+		return ""
+	}
+	const comparerTag, longest = 1, 200
+	in := bufio.NewReader(record)
+	tag, err := binary.ReadUvarint(in)
+	if err != nil || tag != comparerTag {
+		return ""
+	}
+	length, err := binary.ReadUvarint(in)
+	if err != nil || length > longest {
+		return ""
+	}
+	name := make([]byte, length)
+	if _, err := io.ReadFull(in, name); err != nil {
+		return ""
+	}
+	return string(name)
 }
 
 // checkDirect tries O_DIRECT on a file of the database, or on one of its own
