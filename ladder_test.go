@@ -84,7 +84,7 @@ var ladder = []rung{
 		"internal/adapt/iavlforest":        {"engine", "tree"},
 		"engines/badger":                   {"engine", "internal/base/failure", "internal/adapt/adapter"},
 		"engines/bbolt":                    {"engine", "internal/adapt/adapter", "internal/base/unit"},
-		"engines/goleveldb":                {"engine", "internal/adapt/adapter", "internal/observe/blockio"},
+		"engines/goleveldb":                {"engine", "internal/adapt/adapter", "internal/base/unit", "internal/observe/blockio"},
 		"engines/mem":                      {"engine"},
 		"engines/lmdb":                     {"engine", "internal/adapt/adapter", "internal/adapt/mmapdb"},
 		"engines/mdbx":                     {"engine", "internal/adapt/adapter", "internal/adapt/mmapdb"},

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -48,8 +51,37 @@ func (d *db) start(ctx context.Context) error {
 		if err := d.pinTables(); err != nil {
 			return err
 		}
+	} else if d.readOnly {
+		if err := d.haveTables(); err != nil {
+			return err
+		}
 	}
 	return d.follower.Refresh(ctx, nil)
+}
+
+// haveTables refuses a database that lists tables which are not here. goleveldb opens it, and fails when a
+// Get needs one.
+func (d *db) haveTables() error {
+	tables, err := d.tables()
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, t := range tables {
+		path := d.storage.tablePath(t.Number)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, filepath.Base(path))
+		} else if err != nil {
+			return err
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	f := engine.Fail(engine.CodeNotDatabase, "%s lists %s that are not there, such as %s: they were lost, or not copied", d.dir,
+		unit.Plural(len(missing), "table"), missing[0])
+	f.Remedy = "copy the whole folder again while the program that owns it is stopped, or read the original"
+	return f
 }
 
 // pinTables keeps every table open that the database consists of: its writer may

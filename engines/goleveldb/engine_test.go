@@ -344,3 +344,21 @@ func TestOwnersOrder(t *testing.T) {
 		t.Errorf("a manifest that was cut: %v, want the code %s", err, engine.CodeNotDatabase)
 	}
 }
+
+// TestTablesThatAreNotThere: a copy of which a table was lost is refused, not shown as empty.
+func TestTablesThatAreNotThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	owner, err := leveldb.OpenFile(dir, &opt.Options{WriteBuffer: 32 << 10})
+	must(t, err)
+	for i := range 2000 {
+		must(t, owner.Put(binary.BigEndian.AppendUint64(nil, uint64(i)), make([]byte, 100), nil))
+	}
+	must(t, owner.Close())
+	tables, err := filepath.Glob(filepath.Join(dir, "*.ldb"))
+	must(t, err)
+	must(t, os.Remove(tables[0]))
+	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	if f, is := errors.AsType[*engine.Failure](err); !is || f.Remedy == "" || !strings.Contains(err.Error(), filepath.Base(tables[0])) {
+		t.Errorf("%v: want a failure that names %s, with a way out", err, tables[0])
+	}
+}
