@@ -38,6 +38,7 @@ type Watch struct {
 	TablesPerGet           *float64           `json:"tables_per_get,omitempty"`
 	BlockAccessesPerGet    *float64           `json:"block_accesses_per_get,omitempty"`
 	BlockReadsPerGet       *float64           `json:"block_reads_per_get,omitempty"`
+	BlockReadsError        *float64           `json:"block_reads_per_get_error,omitempty"` // half the 95 % interval, where a part of the time was watched
 	BlockReadBytesPerGet   *float64           `json:"block_read_bytes_per_get,omitempty"`
 	BlockReadsPerGetByType map[string]float64 `json:"block_reads_per_get_by_type,omitempty"`
 	HitRate                map[string]float64 `json:"hit_rate,omitempty"`

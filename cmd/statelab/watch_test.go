@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,7 +100,41 @@ func TestWatchCountsWhatTheRunCounted(t *testing.T) {
 				})
 				run := readRun(t, target.out)
 				compareWatched(t, &seen.Watch, run)
+				storedWatch(t, seen)
 			})
+		}
+	}
+}
+
+// storedWatch stores a watch twice: it is reported, compared and packed as any run.
+func storedWatch(t *testing.T, seen *watch.Seen) {
+	t.Helper()
+	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	for _, dir := range []string{a, b} {
+		if err := errors.Join(os.Mkdir(dir, 0o755), seen.Write(dir, []string{"statelab", "watch"})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := must(t, "report", a).stdout; !strings.Contains(text, "block reads per Get") || !strings.Contains(text, "Simulated at the present size") {
+		t.Error(text)
+	}
+	if text := must(t, "compare", a, b).stdout; !strings.Contains(text, "block reads per Get") {
+		t.Error(text)
+	}
+	pack := filepath.Join(t.TempDir(), "w.zip")
+	must(t, "pack", "create", a, "--out", pack)
+	if o := statelab(t, "pack", "verify", pack); o.exit != 0 {
+		t.Error(o)
+	}
+	// The trace is one that simulate reads, and has no keys.
+	file := filepath.Join(t.TempDir(), "T")
+	if err := os.WriteFile(file, seen.Trace, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "simulate", file, "--cache", "1MiB,2MiB")
+	for _, k := range seen.Keys[:100] {
+		if bytes.Contains(seen.Trace, k.Key) {
+			t.Fatalf("the trace has the key %x", k.Key)
 		}
 	}
 }

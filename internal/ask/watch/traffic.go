@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -199,8 +201,35 @@ func (a *analysis) count() {
 	if a.watched > 0 {
 		w.Rate = float64(w.Gets) / a.watched.Seconds()
 	}
+	if a.watched.Seconds() < almostAlways*w.Seconds {
+		w.BlockReadsError = a.spread()
+	}
 	a.purposes(reads, bytes)
 	w.DistinctKeys, w.Tenths = uint64(len(distinct)), tenths(distinct)
+}
+
+// almostAlways is the part of the time that is as good as all of it.
+const almostAlways = 0.95
+
+// spread is half the 95 % interval of the block reads per Get, from how much the windows differ; nil if there are too few.
+func (a *analysis) spread() *float64 {
+	const fewest = 5
+	var perGet []float64
+	at := 0
+	for _, window := range a.windows {
+		gets, reads := 0, 0
+		for ; at < len(a.order) && a.gets[a.order[at]].start <= window.to; at++ {
+			gets, reads = gets+1, reads+len(a.gets[a.order[at]].reads)
+		}
+		if gets > 0 {
+			perGet = append(perGet, float64(reads)/float64(gets))
+		}
+	}
+	if len(perGet) < fewest {
+		return nil
+	}
+	half := 1.96 * stat.StdDev(perGet, nil) / math.Sqrt(float64(len(perGet)))
+	return &half
 }
 
 // purposes sums up the reads of tables.

@@ -143,6 +143,9 @@ func (w Watched) method() string {
 	text := fmt.Sprintf("Seen: %s Gets in %s s", unit.Count(w.Gets), unit.Significant(w.Watched, 3))
 	if w.Watched < 0.95*w.Seconds {
 		text += fmt.Sprintf(", spread over %s s", unit.Significant(w.Seconds, 3))
+		if w.BlockReadsError != nil {
+			text += fmt.Sprintf(", so that the block reads per Get are known within %s", view.PerGet(*w.BlockReadsError))
+		}
 	}
 	return text + fmt.Sprintf("; %s events lost. Watching took about %s of one processor (%s a Get).",
 		unit.Count(w.Lost.Gets+w.Lost.Reads), view.Percent(100*w.Cost.Core), view.Nanos(float64(w.Cost.GetNanos)))
