@@ -16,17 +16,19 @@ import (
 
 // TestMain is the program itself where a test starts it.
 func TestMain(m *testing.M) {
-	if os.Getenv("STATELAB_TEST_CONVERT") != "" {
+	if len(os.Args) == 2 && filepath.Base(os.Args[1]) == fileName {
 		main()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
+const fileName = "t.parquet"
+
 // imported reads a file as statelab accesses import does, in a process of its own.
 func imported(t *testing.T, text []byte) (blocks int, err error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "t.parquet")
+	path := filepath.Join(t.TempDir(), fileName)
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,6 @@ func imported(t *testing.T, text []byte) (blocks int, err error) {
 // TestDamagedTables flips bits of files that ClickHouse and Arrow wrote: what is not read as a list is
 // refused by an error that names the file, whatever it asks for.
 func TestDamagedTables(t *testing.T) {
-	t.Setenv("STATELAB_TEST_CONVERT", "1")
 	refused := 0
 	for n, name := range []string{"storage_reads_none", "storage_reads_arrow1", "storage_reads_arrow2", "storage_reads_lz4",
 		"canonical_execution_balance_diffs.parquet"} {
@@ -78,7 +79,6 @@ func TestDamagedTables(t *testing.T) {
 
 // TestHostileLengths are files whose lengths ask for more than there is.
 func TestHostileLengths(t *testing.T) {
-	t.Setenv("STATELAB_TEST_CONVERT", "1")
 	footer := func(text []byte) []byte {
 		n := len(text)
 		return append(append([]byte("PAR1"), text...), byte(n), byte(n>>8), byte(n>>16), byte(n>>24), 'P', 'A', 'R', '1')
@@ -101,7 +101,6 @@ func TestHostileLengths(t *testing.T) {
 }
 
 func FuzzTables(f *testing.F) {
-	f.Setenv("STATELAB_TEST_CONVERT", "1")
 	files, err := filepath.Glob("../../internal/chain/xatu/testdata/*[^y]")
 	if err != nil || len(files) == 0 {
 		f.Fatal(err)
