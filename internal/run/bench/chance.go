@@ -33,6 +33,14 @@ func (p *parted) note() {
 	}
 }
 
+// generated is the source of keys that statelab wrote, which writers change.
+func (g *gets) generated() *generated {
+	if p, is := g.keySource.(*parted); is {
+		return p.keySource.(*generated)
+	}
+	return g.keySource.(*generated)
+}
+
 // inParts is source, with notes of the reads while gets of it are asked for; nil if they are too few.
 func (r *run) inParts(source keySource, gets uint64) *parted {
 	p := &parted{keySource: source, every: gets / parts, reads: make([]int64, 0, parts+1)}

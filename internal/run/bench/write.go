@@ -108,7 +108,7 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 		acknowledged = keyspace.NewAcknowledged(keys.choice.Keys)
 	}
 	for _, g := range t.gets {
-		source := g.keySource.(*generated)
+		source := g.generated()
 		source.checker, source.acknowledged = values.Checker(m.MaxVersion), acknowledged
 	}
 	choice := workload.Choice{Keys: keys.choice.Keys, ZipfTheta: keys.choice.ZipfTheta, Seed: keys.choice.Seed}
