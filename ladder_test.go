@@ -68,7 +68,7 @@ var ladder = []rung{
 			"internal/observe/blockio", "internal/observe/blockio/pebble1fs", "internal/observe/blockio/pebble2fs",
 			"internal/model/cachesim", "internal/observe/getpath"},
 		"internal/observe/getpath":    {"internal/model/cachesim", "internal/model/trace"},
-		"internal/observe/blocktable": {"engine", "internal/base/optionsfile", "internal/model/cachesim", "internal/observe/getpath"},
+		"internal/observe/blocktable": {"engine", "internal/base/optionsfile", "internal/base/unit", "internal/model/cachesim", "internal/observe/getpath"},
 		"internal/observe/probe":      {"engine", "internal/subject"},
 	}},
 	{"adapt", map[string][]string{
@@ -185,7 +185,7 @@ var ladder = []rung{
 			"internal/model/cachesim", "internal/model/predict", "internal/observe/dbformat", "internal/observe/host", "internal/plan",
 			"internal/plan/sweep", "internal/run/bench", "internal/subject", "result"},
 		"internal/ask/look": {"engine", "internal/base/optionsfile", "internal/adapt/adapter", "internal/adapt/pebbledb",
-			"internal/ask/evidence", "internal/base/unit",
+			"internal/ask/curve", "internal/ask/evidence", "internal/base/unit",
 			"internal/explain/advise", "internal/explain/view", "internal/model/fidelity", "internal/model/lsm", "internal/model/predict",
 			"internal/observe/dbformat", "internal/observe/host", "internal/run/protocol", "internal/subject", "result"},
 		"internal/ask/watch": {"engine", "internal/base/optionsfile", "internal/base/output", "internal/base/unit", "internal/explain/advise",

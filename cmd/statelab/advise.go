@@ -151,7 +151,7 @@ func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
 	if err != nil {
 		return err
 	}
-	out, err := look.AdviseRocksDB(r.Dir, run, f.table.V(), r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing)
+	out, err := look.AdviseRocksDB(a.ctx, r.Dir, run, f.table.V(), r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Say)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package look
 
 import (
+	"context"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -12,8 +14,10 @@ import (
 )
 
 // AdviseRocksDB recommends a block cache for Gets of one column family, or of a mix of several: asked is
-// what --table says, "" the largest. memoryBytes, cacheBytes and cacheShare are 0 where they are not known.
-func AdviseRocksDB(dir string, run *result.Run, asked string, memoryBytes, cacheBytes int64, cacheShare, missing float64) (*advise.RocksAdvice, error) {
+// what --table says, "" the largest. memoryBytes, cacheBytes and cacheShare are 0 where they are not known. The
+// reads are those of a trace where the database can be traced, else of its levels; say tells why.
+func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked string, memoryBytes, cacheBytes int64, cacheShare, missing float64, seed uint64,
+	say func(format string, args ...any)) (*advise.RocksAdvice, error) {
 	tables, err := Tables(run)
 	if err != nil {
 		return nil, err
@@ -26,7 +30,38 @@ func AdviseRocksDB(dir string, run *result.Run, asked string, memoryBytes, cache
 	if err != nil {
 		return nil, err
 	}
+	if err := trace(ctx, out, dir, run, missing, seed); ctx.Err() != nil {
+		return nil, ctx.Err()
+	} else if err != nil {
+		say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
+	}
 	return out, out.Judge(tables, mix, missing)
+}
+
+// trace lets the reads of out be those of a trace.
+func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result.Run, missing float64, seed uint64) error {
+	var all []curve.Family
+	for _, t := range out.Tables {
+		all = append(all, curve.Family{Name: t.Name, Share: t.Share})
+	}
+	caches := map[int][]curve.Family{advise.Together: all}
+	if out.Client == advise.Besu { // which has one for each family
+		delete(caches, advise.Together)
+		for i, f := range all {
+			caches[i] = []curve.Family{{Name: f.Name, Share: 1}}
+		}
+	}
+	traced := map[int]*curve.Steady{}
+	for portion, families := range caches {
+		s, err := curve.NewSteady(ctx, dir, run.Engine.Name, run.Engine.Version, families, missing, seed)
+		if err != nil {
+			return err
+		}
+		traced[portion] = s
+		out.Metadata = out.Metadata || s.Metadata
+	}
+	out.Reads = func(portion int, cacheBytes int64) (float64, error) { return traced[portion].Reads(ctx, cacheBytes) }
+	return nil
 }
 
 func rocksClient(run *result.Run) advise.Client {

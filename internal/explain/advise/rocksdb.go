@@ -30,7 +30,16 @@ type RocksAdvice struct {
 	Flags        []string     `json:"flags"`
 	Answer       string       `json:"answer"`
 	Basis        string       `json:"basis"`
+
+	// Reads is what a Get reads of the portion of the mix of that number, or with Together of all in one
+	// cache; nil: only a model of the levels tells.
+	Reads func(portion int, cacheBytes int64) (float64, error) `json:"-"`
+	// Metadata: filters and indexes are among the blocks of Reads.
+	Metadata bool `json:"metadata_in_cache,omitempty"`
 }
+
+// Together is the portion of a mix that is all of it.
+const Together = -1
 
 // TableShare is a column family and its share of the Gets.
 type TableShare struct {
@@ -50,8 +59,18 @@ type RocksPlace struct {
 // gains the same.
 func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, missing float64) error {
 	r.Schema = "statelab.advise.rocksdb/1"
-	r.Basis = "data blocks per Get of random keys; filters and indexes outside the cache, an LRU cache, all keys asked for equally often"
+	switch {
+	case r.Metadata:
+		r.Basis = "blocks per Get of random keys that RocksDB's LRU cache reads, filters and indexes among them: from a trace of this database"
+	case r.Reads != nil:
+		r.Basis = "data blocks per Get of random keys that RocksDB's LRU cache reads: from a trace of this database; filters and indexes outside the cache"
+	default:
+		r.Basis = "data blocks per Get of random keys; filters and indexes outside the cache, an LRU cache, all keys asked for equally often"
+	}
 	for _, t := range tables {
+		if r.Metadata {
+			break // they take their part of the cache
+		}
 		for _, l := range t.Levels {
 			r.OutsideBytes += l.FilterBytes + l.IndexBytes + l.TopIndexBytes
 		}
@@ -85,12 +104,18 @@ func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, mis
 // price is what a Get reads with a block cache.
 func (r *RocksAdvice) price(mix []fidelity.Portion, missing float64, cacheBytes int64) (place RocksPlace, err error) {
 	place.CacheBytes = cacheBytes
+	of := func(portion int, levels []fidelity.Portion) (float64, error) {
+		if r.Reads != nil {
+			return r.Reads(portion, cacheBytes)
+		}
+		return fidelity.ReadsOf(levels, missing, cacheBytes)
+	}
 	if r.Client != Besu {
-		place.BlockReadsPerGet, err = fidelity.ReadsOf(mix, missing, cacheBytes)
+		place.BlockReadsPerGet, err = of(Together, mix)
 		return place, err
 	}
-	for _, p := range mix { // each has a cache of its own
-		reads, err := fidelity.ReadsOf([]fidelity.Portion{{Levels: p.Levels, Share: 1}}, missing, cacheBytes)
+	for i, p := range mix { // each has a cache of its own
+		reads, err := of(i, []fidelity.Portion{{Levels: p.Levels, Share: 1}})
 		if err != nil {
 			return place, err
 		}
@@ -118,7 +143,11 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 	if r.Client == Besu {
 		each = " for each column family"
 	}
-	text := fmt.Sprintf("%s data block reads per Get with a block cache of %s%s.", unit.Significant(now.BlockReadsPerGet, 3),
+	kind := "data block"
+	if r.Metadata {
+		kind = "block"
+	}
+	text := fmt.Sprintf("%s %s reads per Get with a block cache of %s%s.", unit.Significant(now.BlockReadsPerGet, 3), kind,
 		unit.Bytes(now.CacheBytes), each)
 	switch {
 	case r.MemoryBytes > 0:

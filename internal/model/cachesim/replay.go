@@ -90,6 +90,9 @@ func (s Setup) request(t *Trace, b *Block, shards int) request {
 	return q
 }
 
+// Charge is what a block takes of the cache.
+func (s Setup) Charge(b *Block) int64 { return int64(s.request(&Trace{}, b, 1).bytes) }
+
 // version is that of Pebble whose cache is simulated; 0 is none.
 func (s Setup) version() PebbleVersion {
 	switch s.Policy {

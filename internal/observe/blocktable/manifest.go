@@ -180,25 +180,39 @@ func (f *fields) key() []byte {
 // groupOf tells how many edits follow that count together with this one.
 func groupOf(edit []byte) (left uint64, is bool, err error) {
 	f := &fields{rest: edit}
-	m := &manifest{families: []*Family{newFamily(0, "")}}
-	err = m.read(f, func(field uint64) bool {
+	err = f.read(newFamily(0, ""), func(field uint64) bool {
 		if field == atomicGroupField {
 			left, is = f.number(), true
-			return true
 		}
-		return false
-	}, false)
+		return is && field == atomicGroupField
+	}, new(uint64))
 	return left, is, err
 }
 
+// apply applies an edit. Which family it is of stands behind the tables.
 func (m *manifest) apply(edit []byte) error {
 	f := &fields{rest: edit}
-	return m.read(f, func(uint64) bool { return false }, true)
+	id := uint32(0)
+	err := f.read(newFamily(0, ""), func(field uint64) bool {
+		if field == familyField {
+			id = uint32(f.number())
+		}
+		return field == familyField
+	}, new(uint64))
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(m.families, func(f *Family) bool { return f.id == id && !f.dropped })
+	if at < 0 {
+		m.families = append(m.families, newFamily(id, ""))
+		at = len(m.families) - 1
+	}
+	f = &fields{rest: edit}
+	return f.read(m.families[at], func(uint64) bool { return false }, &m.lastSequence)
 }
 
-// read reads the fields of an edit that first does not take, and applies them.
-func (m *manifest) read(f *fields, first func(field uint64) bool, apply bool) error {
-	family := m.families[0]
+// read reads the fields of an edit that first does not take, and applies them to its family.
+func (f *fields) read(family *Family, first func(field uint64) bool, lastSequence *uint64) error {
 	for len(f.rest) > 0 && f.err == nil {
 		field := f.number()
 		if first(field) {
@@ -210,8 +224,8 @@ func (m *manifest) read(f *fields, first func(field uint64) bool, apply bool) er
 		case logNumberField:
 			family.firstLog = f.number()
 		case lastSequenceField:
-			m.lastSequence = max(m.lastSequence, f.number())
-		case nextFileField, prevLogField, minLogField, maxFamilyField, atomicGroupField:
+			*lastSequence = max(*lastSequence, f.number())
+		case nextFileField, prevLogField, minLogField, familyField, maxFamilyField, atomicGroupField:
 			f.number()
 		case compactCursorField:
 			f.number()
@@ -223,22 +237,10 @@ func (m *manifest) read(f *fields, first func(field uint64) bool, apply bool) er
 			if table := f.newFile(field); f.err == nil {
 				family.tables[table.File] = table
 			}
-		case familyField:
-			id := uint32(f.number())
-			if !apply {
-				continue
-			}
-			at := slices.IndexFunc(m.families, func(f *Family) bool { return f.id == id && !f.dropped })
-			if at < 0 {
-				family = newFamily(id, "")
-				m.families = append(m.families, family)
-				continue
-			}
-			family = m.families[at]
 		case familyAddField:
 			family.Name = string(f.bytes())
 		case familyDropField:
-			family.dropped = apply
+			family.dropped = true
 		case blobFileField, blobGarbageField:
 			f.passOverBlobFile(field)
 		case persistsTSField:

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // vanishedRetries bounds how often Open starts again because the process that holds the database
@@ -69,11 +71,11 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(m.families, func(f *Family) bool { return f.Name == name })
+	at := slices.IndexFunc(m.families, func(f *Family) bool { return f.Name == name || unit.Printable(f.Name) == name })
 	if at < 0 {
 		var have []string
 		for _, f := range m.families {
-			have = append(have, f.Name)
+			have = append(have, unit.Printable(f.Name))
 		}
 		return nil, fmt.Errorf("there is no column family %q; those of the database: %s", name, strings.Join(have, ", "))
 	}
@@ -96,10 +98,10 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 
 func (f *Family) supported() error {
 	if !slices.Contains(byteComparators, f.comparator) {
-		return fmt.Errorf("column family %s: its keys are ordered by %s, only the order of bytes is supported", f.Name, f.comparator)
+		return fmt.Errorf("column family %s: its keys are ordered by %s, only the order of bytes is supported", unit.Printable(f.Name), f.comparator)
 	}
 	if slices.ContainsFunc(f.Tables, func(t Facts) bool { return t.blobs }) {
-		return fmt.Errorf("column family %s: some values are in blob files, which are not supported", f.Name)
+		return fmt.Errorf("column family %s: some values are in blob files, which are not supported", unit.Printable(f.Name))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Reading is how a database is opened for Gets: what of it decides which blocks they ask the cache for.
@@ -61,7 +62,7 @@ func readOptions(dir, family string) (own Options, logs string, err error) {
 		switch {
 		case section.Kind == "DBOptions":
 			logs = cmp.Or(section.Values["wal_dir"], dir)
-		case section.Name == family && (section.Kind == "CFOptions" || section.Kind == "TableOptions/BlockBasedTable"):
+		case (section.Name == family || unit.Printable(section.Name) == family) && (section.Kind == "CFOptions" || section.Kind == "TableOptions/BlockBasedTable"):
 			maps.Copy(own, section.Values)
 		}
 	}
