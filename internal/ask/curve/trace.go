@@ -49,7 +49,8 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	defer func() { err = errors.Join(err, resolver.Close()) }()
 	made.Header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: o.Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
 		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
-	keys, err := bench.KeyStream(ctx, o.Engine, spec)
+	var undrawn error
+	keys, err := keyStream(ctx, o, resolver, &undrawn)
 	if err != nil {
 		return made, err
 	}
@@ -87,7 +88,7 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 		}
 		return keys()
 	}, to-from, sample, out)
-	if err != nil {
+	if err = errors.Join(err, undrawn); err != nil {
 		return made, err
 	}
 	made.Totals, err = out.Close(offered)
@@ -116,6 +117,28 @@ type resolved struct{ resolver }
 
 func (r resolved) Record(ctx context.Context, opening []uint32, keys getpath.Keys, about uint64, sample trace.Sample, out *trace.Writer) (uint64, error) {
 	return getpath.Record(ctx, r, opening, keys, about, sample, out)
+}
+
+// keyStream is the key stream of o. Keys of another program's database whose engine is not in this
+// process are drawn from its tables, not as a run samples them; what goes wrong then is told in *undrawn.
+func keyStream(ctx context.Context, o Of, from follower, undrawn *error) (getpath.Keys, error) {
+	spec := &o.Spec
+	r, is := from.(resolved)
+	if !spec.Foreign || o.Engine != nil || !is {
+		return bench.KeyStream(ctx, o.Engine, spec)
+	}
+	tables, is := r.resolver.(*blocktable.Resolver)
+	if !is || spec.AccessList != "" || spec.ZipfTheta > 0 {
+		return nil, engine.Fail(engine.CodeUsage, "keys of a database of %s that another program made are drawn evenly from its tables: "+
+			"access lists and --zipf are not supported", spec.Engine)
+	}
+	drawn := blocktable.NewMix(tables).Keys([]float64{1}, spec.MissingShare, spec.WarmupGets+spec.Gets, spec.Seed, undrawn)
+	return func() (key []byte, known, more bool) {
+		if key, known, more = drawn(); more {
+			key = key[1:] // the first byte tells the only member
+		}
+		return key, known, more
+	}, nil
 }
 
 // levelReader is implemented by engines on LevelDB's tables.
