@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/gonum/stat"
+	"github.com/aclements/go-moremath/stats"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -149,12 +149,11 @@ type analysis struct {
 	order   []int // of the Gets, by their beginning
 	w       result.Watch
 
-	kindOf    []string
-	traced    []byte
-	unclear   uint64 // reads whose block is not known
-	differing uint64 // Gets that the database answers otherwise by now
-	accesses  []int32
-	tables    []int32
+	kindOf   []string
+	traced   []byte
+	unclear  uint64 // reads whose block is not known
+	accesses []int32
+	tables   []int32
 }
 
 // count makes the figures that need no database.
@@ -228,7 +227,7 @@ func (a *analysis) spread() *float64 {
 	if len(perGet) < fewest {
 		return nil
 	}
-	half := 1.96 * stat.StdDev(perGet, nil) / math.Sqrt(float64(len(perGet)))
+	half := 1.96 * stats.StdDev(perGet) / math.Sqrt(float64(len(perGet)))
 	return &half
 }
 
