@@ -216,6 +216,19 @@ func TestLogFailedOver(t *testing.T) {
 	}
 }
 
+// TestCheckpoint: the log of a checkpoint is its own, though its options name the original's folders.
+func TestCheckpoint(t *testing.T) {
+	logs, checkpoint := filepath.Join(t.TempDir(), "logs"), filepath.Join(t.TempDir(), "checkpoint")
+	written(t, &pebble.Options{WALDir: logs}, func(db *pebble.DB) error {
+		err := db.Checkpoint(checkpoint, pebble.WithFlushedWAL())
+		for i := range keptKeys { // in the original alone
+			err = errors.Join(err, db.Delete(keptKey(i), pebble.NoSync))
+		}
+		return err
+	})
+	allThere(t, checkpoint)
+}
+
 func TestOwnersComparer(t *testing.T) {
 	order := *pebble.DefaultComparer
 	order.Name = "owner.Order"

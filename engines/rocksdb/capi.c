@@ -85,6 +85,16 @@ void rocks_refuse_merges(rocksdb_options_t *o, const char *name) {
 	rocks_options_set_merge_operator(o, rocks_mergeoperator_create(strdup(name), free, refuse_full, refuse_partial, NULL, name_of));
 }
 
+void rocks_one_folder(rocksdb_options_t *o, const char *dir) {
+	enum { most = 4 }; // RocksDB has two bits for the number
+	const rocksdb_dbpath_t *all[most];
+	rocksdb_dbpath_t *one = rocks_dbpath_create(dir, UINT64_MAX);
+	for (int i = 0; i < most; i++)
+		all[i] = one;
+	rocks_options_set_db_paths(o, all, most);
+	rocks_dbpath_destroy(one);
+}
+
 static int64_t get_pinned(rocks_reader *r, const char *key, size_t n, char *buffer, size_t room) {
 	rocksdb_pinnableslice_t *slice = rocks_get_pinned_cf(r->db, r->options, r->family, key, n, &r->err);
 	if (slice == NULL)

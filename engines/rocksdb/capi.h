@@ -25,6 +25,7 @@ typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_family_t;
 typedef struct rocksdb_env_t rocksdb_env_t;
 typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
+typedef struct rocksdb_dbpath_t rocksdb_dbpath_t;
 typedef unsigned char rocksdb_bool;
 
 // What a merge operator does: operands are merged into the old value, or with one another.
@@ -61,6 +62,9 @@ typedef char *rocks_partial_merge(void *state, const char *key, size_t n, const 
 	FUNCTION(rocksdb_mergeoperator_t *, mergeoperator_create, (void *state, void (*destroy)(void *), rocks_full_merge *full, rocks_partial_merge *partial, \
 		void (*free_value)(void *, const char *, size_t), const char *(*name)(void *)), (state, destroy, full, partial, free_value, name)) \
 	FUNCTION(void, options_set_merge_operator, (rocksdb_options_t *o, rocksdb_mergeoperator_t *m), (o, m)) \
+	FUNCTION(rocksdb_dbpath_t *, dbpath_create, (const char *dir, uint64_t bytes), (dir, bytes)) \
+	FUNCTION(void, dbpath_destroy, (rocksdb_dbpath_t *p), (p)) \
+	FUNCTION(void, options_set_db_paths, (rocksdb_options_t *o, const rocksdb_dbpath_t **paths, size_t count), (o, paths, count)) \
 	FUNCTION(void, options_set_wal_dir, (rocksdb_options_t *o, const char *dir), (o, dir)) \
 	FUNCTION(rocksdb_cache_t *, cache_create_lru, (size_t bytes), (bytes)) \
 	FUNCTION(void, cache_destroy, (rocksdb_cache_t *c), (c)) \
@@ -154,6 +158,10 @@ typedef struct {
 // rocks_read_latest makes o read the newest version of keys that end with a time of 8 bytes;
 // 0 if the loaded library does not know such keys.
 rocksdb_bool rocks_read_latest(rocksdb_readoptions_t *o);
+
+// rocks_one_folder says that tables of all numbers of folders are in dir. Without it, RocksDB reads
+// beyond its list of folders when it closes a database that was written with several.
+void rocks_one_folder(rocksdb_options_t *o, const char *dir);
 
 // rocks_refuse_merges gives o a merge operator of that name whose merges fail. Without any, RocksDB
 // takes the first merge in a log for the log's end, and says nothing of what follows.

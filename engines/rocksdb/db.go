@@ -94,6 +94,10 @@ func (d *db) start() (err error) {
 				"filters and indexes are in the cache",
 			Remedy: "read a copy of the database without --read-only"})
 	}
+	if d.settings.foreign && d.kept.file == "" {
+		d.warn(engine.Warning{Code: "no_options_file", Text: "the database has no OPTIONS file: what its owner sets, such as prefix extractors, is not known, and " +
+			"profile default stands for it", Remedy: "let the program that owns it open it once, which writes the file, and read a copy of that"})
+	}
 	d.warnOfFamilies(shape)
 	for _, f := range d.asked() {
 		for _, w := range d.kept.warnings(f.name) {
@@ -114,8 +118,15 @@ func (d *db) takeOptions() (err error) {
 			return err
 		}
 	}
-	d.options, err = d.settings.options(d.cache, d.kept, d.logs)
-	return err
+	if d.options, err = d.settings.options(d.cache, d.kept, d.logs); err != nil {
+		return err
+	}
+	if d.settings.foreign {
+		dir := C.CString(d.settings.dir)
+		defer C.free(unsafe.Pointer(dir))
+		C.rocks_one_folder(d.options, dir)
+	}
+	return nil
 }
 
 // Close closes what start has opened.

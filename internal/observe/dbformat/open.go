@@ -174,7 +174,7 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 		return k, err
 	}
 	k.Logs = []string{logs}
-	if secondary = in(secondary); secondary == "" {
+	if secondary = in(secondary); secondary == "" || !opened(dir) {
 		return k, nil
 	}
 	switch _, err := os.Stat(secondary); {
@@ -199,21 +199,26 @@ func (k KeptByPebble) Unmerged() error {
 }
 
 // LogFolder is the folder of the write-ahead log of the database in dir, whose options file names
-// the folder written; "" is dir itself. A copy names the folder that it was copied from.
+// the folder written; "" is dir itself. A copy or a checkpoint names the folder of the original, whose
+// log is not its own: it has the log in dir, or, as a checkpoint that no program has opened, none.
 func LogFolder(dir, file, written string) (string, error) {
 	if written == "" || sameFile(written, dir) {
 		return dir, nil
 	}
-	_, err := os.Stat(written)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	own, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil {
 		return "", err
 	}
-	if err == nil && !isDatabase(written) {
-		return written, nil
-	}
-	here, globErr := filepath.Glob(filepath.Join(dir, "*.log"))
-	if err == nil || globErr == nil && len(here) > 0 {
+	if len(own) > 0 || !opened(dir) {
 		return dir, nil
+	}
+	switch _, err := os.Stat(written); {
+	case err == nil && isDatabase(written):
+		return dir, nil
+	case err == nil:
+		return written, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
 	}
 	f := engine.Fail(engine.CodeNotDatabase, "%s says that the write-ahead log is in %s, which is not here: keys that are in the log alone would be missing",
 		file, written)
@@ -224,6 +229,12 @@ func LogFolder(dir, file, written string) (string, error) {
 // together says how a database in several folders becomes one in one.
 func together(dir string) string {
 	return fmt.Sprintf("make a folder of links to the files of both and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
+}
+
+// opened reports whether a program has opened the database in dir.
+func opened(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "LOCK"))
+	return err == nil
 }
 
 func isDatabase(dir string) bool {
