@@ -131,7 +131,7 @@ var ladder = []rung{
 		"internal/plan/sweep": {"engine", "internal/base/keyspace", "internal/base/output", "internal/base/setting",
 			"internal/base/unit", "internal/base/workload", "internal/observe/dbformat", "internal/observe/host", "internal/plan",
 			"internal/plan/estimate", "internal/plan/experiment", "internal/plan/runners", "internal/run/bench", "internal/subject", "result"},
-		"internal/plan/replays": {"engine", "internal/base/setting", "internal/base/unit",
+		"internal/plan/replays": {"engine", "internal/base/output", "internal/base/setting", "internal/base/unit", "internal/plan/experiment",
 			"internal/chain/changeset", "internal/observe/host", "internal/plan", "internal/plan/estimate",
 			"internal/plan/runners", "internal/run/protocol", "internal/run/replay", "result", "tree"},
 		"internal/plan/layouts": {"engine", "internal/base/output",

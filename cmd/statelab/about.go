@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -48,25 +47,11 @@ your node, statelab advise says.
 			if asJSON {
 				return a.printJSON(findings)
 			}
-			doubts := 0
-			for _, f := range findings {
-				if f.Verdict != host.OK {
-					doubts++
-				}
-			}
 			where := dir
 			if dir == "." {
 				where = "the current directory"
 			}
-			fmt.Fprintf(a.stdout, "%d of %d checks found something that affects measurements in %s\n\n", doubts, len(findings), where)
-			table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			for _, f := range findings {
-				fmt.Fprintf(table, "%s\t%s\t%s\n", f.Verdict, f.Name, f.State)
-				if f.Verdict != host.OK {
-					fmt.Fprintf(table, "\t\taffects: %s\n\t\tremedy: %s\n", f.Spoils, f.Remedy)
-				}
-			}
-			return table.Flush()
+			return host.Tell(a.stdout, where, findings)
 		}}
 	cmd.Flags().StringVar(&dir, "db", ".", "folder of the databases to measure")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -221,7 +220,7 @@ func (a *app) changesetExport() *cobra.Command {
 			p := a.progress()
 			defer p.Done()
 			told := a.copied(p, "export")(set.Info())
-			return changeset.Export(folder(dir), set, changeset.Format(f.format.V()), func(version int64) error {
+			return changeset.Export(changeset.Dir(dir), set, changeset.Format(f.format.V()), func(version int64) error {
 				versions++
 				return told(version)
 			})
@@ -232,17 +231,6 @@ func (a *app) changesetExport() *cobra.Command {
 		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the format of %s\n", f.out, unit.Count(versions), path, f.format.V())
 		return nil
 	})
-}
-
-// folder is a directory that exports write to.
-type folder string
-
-func (f folder) Create(name string) (io.WriteCloser, error) {
-	path := filepath.Join(string(f), filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	return os.Create(path)
 }
 
 func (a *app) changesetGenerate() *cobra.Command {

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,16 +57,7 @@ func (f *flags) checkWhere(m *mistakes) {
 		m.At("db", f.DB.V(), "with %s the files that %s makes are on the scratch disk of each node: %s", m.Name("on", "slurm"), f.Measure, m.Name("scratch", "DIR"))
 	}
 	if f.point != "" {
-		f.databaseHere()
-	}
-}
-
-// databaseHere takes the path that --db-at gives for this node.
-func (f *flags) databaseHere() {
-	for _, entry := range f.DBAt.All() {
-		if node, dir, other := strings.Cut(entry, "="); other && node == os.Getenv("SLURMD_NODENAME") {
-			f.DB.Let(dir)
-		}
+		slurm.DatabaseHere(f.Experiment)
 	}
 }
 

@@ -33,7 +33,7 @@ type comparing struct {
 	allow, failIf        []string
 	page, benchOut, csvs string
 	force                bool
-	margin               string
+	margin               experiment.Float
 	names                []string // of the settings that are run
 }
 
@@ -69,7 +69,7 @@ flags outside the quotes apply to both sides.`,
 	flag.StringArrayVar(&c.failIf, "fail-if", nil,
 		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the "+
 			"figure's unit; figures by their names in --json, such as gets_per_second")
-	flag.StringVar(&c.margin, "margin", "2%", "a change that is too small to matter: no difference is found only if the whole interval is within it")
+	setting.Var(flag, &c.margin, setting.Share, "margin", "2%", "a change that is too small to matter: no difference is found only if the whole interval is within it")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")
 	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this CSV file")
@@ -109,7 +109,7 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	if c.run {
 		return a.compareRuns(c, limits, m, args)
 	}
-	margin := parse(m, "margin", c.margin, setting.Share)
+	margin := c.margin.V()
 	for _, folder := range args {
 		m.readable("", folder)
 	}
@@ -204,7 +204,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	if runtime.GOOS != "linux" {
 		return errNeedsLinux("compare --run", runtime.GOOS)
 	}
-	margin, most := parse(m, "margin", c.margin, setting.Share), c.most()
+	margin, most := c.margin.V(), c.most()
 	if err := m.err(); err != nil {
 		return err
 	}

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/base/console"
-	"github.com/statelab/statelab/internal/base/output"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -73,23 +71,14 @@ func (a *app) disk(f *flags, m *mistakes) error {
 }
 
 // tellDisk prints the limit and writes its page.
-func (a *app) tellDisk(f *flags, d *result.Disk) (err error) {
-	if f.json {
-		err = a.printJSON(d)
-	} else {
-		err = enginereport.Disk{Disk: d}.Text(a.stdout)
+func (a *app) tellDisk(f *flags, d *result.Disk) error {
+	switch {
+	case f.out != "":
+		return a.explain(f.json, "", absolute(f.out))
+	case f.json:
+		return a.printJSON(d)
 	}
-	if err != nil || f.out == "" {
-		return err
-	}
-	page := filepath.Join(absolute(f.out), result.ReportFile)
-	if err := output.Write(page, output.Reports, func(to *os.File) error { return enginereport.Disk{Disk: d}.Page().Write(to) }); err != nil {
-		return err
-	}
-	if !f.json {
-		fmt.Fprintf(a.stdout, "\nreport: %s\n", page)
-	}
-	return nil
+	return enginereport.Disk{Disk: d}.Text(a.stdout)
 }
 
 func (m *mistakes) ceiling(text string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/subject"
@@ -122,12 +122,5 @@ func (f finder) UseLibrary(options ...map[string]string) { f.tellLibrary(f.m, op
 
 // MemTables implements sweep.Engines.
 func (finder) MemTables(name, profile string, cacheBytes int64, readOnly bool) int64 {
-	if !subject.IsPebble(name) {
-		return 0
-	}
-	bytes, err := pebbledb.OpenReserveBytes(name, profile, cacheBytes, readOnly)
-	if err != nil {
-		return 0 // a profile that is not known is reported as such
-	}
-	return bytes
+	return curve.MemTables(name, profile, cacheBytes, readOnly)
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
-	"github.com/statelab/statelab/internal/plan/runners"
 )
+
+// treeRunnerVerb starts this binary as the runner of the trees it links.
+const treeRunnerVerb = "__trees"
 
 // stateRunnerVerb starts this binary as the runner of the layouts it links.
 const stateRunnerVerb = "__states"
-
-// stateLibraryEnv names a user's own library of a layout; statelab-run-states loads it.
-const stateLibraryEnv = "STATELAB_STATE_LIBRARY"
 
 func (a *app) layoutsVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Layouts, &cobra.Command{
@@ -71,13 +70,4 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *console.Progress, before 
 	so, err = plan.Run(a.ctx, how, work, steps(p, before))
 	p.Say("")
 	return work, how, so, err
-}
-
-// pluggedLayouts are runners that may hold a layout that somebody plugged in, as a
-// library or as statelab-run-NAME.
-func pluggedLayouts(name string) ([]runners.Known, string) {
-	return []runners.Known{
-		runners.Plug(name, "statelab-run-states", "it loads $"+stateLibraryEnv+" and lib/libstatelab_*.so"),
-		runners.Plug(name, "statelab-run-"+name, "a runner of this name must hold it"),
-	}, "a layout of your own needs a library named in $" + stateLibraryEnv + " or a runner named statelab-run-" + name
 }

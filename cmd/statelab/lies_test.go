@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/plan/runners"
 )
 
 var lies = flag.Int("lies", 4, "lies told to each verb (make damage: 100)")
@@ -74,7 +76,7 @@ func TestOneLieIsCaught(t *testing.T) {
 					args = append(args, "--db", mine)
 				}
 				it := filepath.Join(dir, "told")
-				o := startIn(t, t.TempDir(), []string{"STATELAB_LIE=" + lie, "STATELAB_LIE_TOLD=" + it, stateLibraryEnv + "=" + state}, args...).wait()
+				o := startIn(t, t.TempDir(), []string{"STATELAB_LIE=" + lie, "STATELAB_LIE_TOLD=" + it, runners.StateLibrary + "=" + state}, args...).wait()
 				if _, err := os.Stat(it); err != nil {
 					if o.exit != exitDone {
 						t.Fatalf("%s was not told: %v", lie, o)

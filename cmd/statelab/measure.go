@@ -123,7 +123,7 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 func (a *app) runVerb() *cobra.Command {
 	f := new(flags)
 	var schema bool
-	var on string
+	var on setting.Value[setting.Place]
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run an experiment file",
@@ -139,14 +139,14 @@ that its flags mean with --print-experiment, and stores it with its results.
 Relative paths in the file start from the current directory.`,
 	}
 	f.outputFlags(cmd)
-	cmd.Flags().StringVar(&on, "on", "", "where to run, in place of what the file says: local, slurm or slurm:PARTITION")
+	setting.Var(cmd.Flags(), &on, setting.Where, "on", "", "where to run, in place of what the file says: local, slurm or slurm:PARTITION")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of experiment files")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		switch {
 		case schema:
 			return a.printJSON(experiment.JSONSchema())
 		case f.resume && len(args) == 0:
-			if on != "" {
+			if on.Given() {
 				m.add("--on: not with --resume, which continues where the experiment in --out runs")
 			}
 			return a.goOn(f, "", m)
@@ -167,8 +167,8 @@ Relative paths in the file start from the current directory.`,
 			m.Found, m.Typed = strings.Split(err.Error(), "\n"), true // what is wrong with the values together follows
 		}
 		f.Experiment, m.In = &d.Experiment, d
-		if on != "" {
-			f.Where.Let(parse(m, "on", on, setting.Where))
+		if on.Given() {
+			f.Where.Let(on.V())
 		}
 		return a.measure(f, m)
 	})

@@ -64,7 +64,7 @@ pack names paths and hardware of this machine.
 			return err
 		}
 		if len(found.Problems) > 0 {
-			return contradicted(args[0], found.Problems)
+			return publish.Contradicted(args[0], found.Problems)
 		}
 		if err := output.Write(out, replaces(&force), func(f *os.File) error { return publish.Pack(f, args[0], name, versionLine()) }); err != nil {
 			return err
@@ -72,18 +72,6 @@ pack names paths and hardware of this machine.
 		fmt.Fprintf(a.stdout, "%s: %s, %s checked\n", out, plural(found.Runs, "run"), plural(found.Figures, "figure"))
 		return nil
 	})
-}
-
-// mostProblems are listed of results that do not pass.
-const mostProblems = 20
-
-func contradicted(path string, problems []string) error {
-	list := problems[:min(len(problems), mostProblems)]
-	more := ""
-	if len(problems) > len(list) {
-		more = fmt.Sprintf("\n  and %d more", len(problems)-len(list))
-	}
-	return fmt.Errorf("%s does not pass: %s\n  %s%s", path, plural(len(problems), "contradiction"), strings.Join(list, "\n  "), more)
 }
 
 func (a *app) packVerify() *cobra.Command {
@@ -123,7 +111,7 @@ itself. Whether it was ever measured, no check of files can tell.`,
 			}
 			verdicts[path] = found
 			if len(found.Problems) > 0 {
-				failed = append(failed, contradicted(path, found.Problems))
+				failed = append(failed, publish.Contradicted(path, found.Problems))
 				continue
 			}
 			if asJSON {

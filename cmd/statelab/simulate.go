@@ -24,11 +24,12 @@ import (
 
 // simulateFlags are the flags of simulate as typed.
 type simulateFlags struct {
-	policy, export, out string
-	cache               setting.Value[setting.CacheSize]
-	cores, sample       experiment.Int
-	reserve             setting.Value[curve.Taken]
-	force, json         bool
+	export, out   string
+	policy        setting.Value[cachesim.Policy]
+	cache         setting.Value[setting.CacheSize]
+	cores, sample experiment.Int
+	reserve       setting.Value[curve.Taken]
+	force, json   bool
 }
 
 func (a *app) simulateVerb() *cobra.Command {
@@ -47,7 +48,7 @@ includes what memtables take of it (--reserve); the rest is for blocks.
   statelab simulate T --export T.oracleGeneral     (for libCacheSim)`,
 	}
 	flag := cmd.Flags()
-	flag.StringVar(&f.policy, "policy", "", "cache policies (list; default: that of the traced engine)")
+	setting.ListVar(flag, &f.policy, policy, "policy", "", "cache policies (list; default: that of the traced engine)")
 	setting.ListVar(flag, &f.cache, setting.Cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes, separated by commas")
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's caches have shards for each")
 	reserveFlag(flag, &f.reserve)
@@ -74,7 +75,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	if f.export != "" {
 		m.newFile("--export: ", f.export, &f.force)
 	}
-	sizes, policies := f.caches(m)
+	sizes := f.caches(m)
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) cannot be simulated: trace all keys (without --sample-shift)", args[0], 1<<header.SampleShift)
 	}
 	p := a.progress()
-	out, err := curve.Policies(a.ctx, t, header, cachesim.Setup{Cores: f.cores.V()}, policies, sizes, f.reserve.V().Of,
+	out, err := curve.Policies(a.ctx, t, header, cachesim.Setup{Cores: f.cores.V()}, f.policy.All(), sizes, f.reserve.V().Of,
 		func(policy string, e result.Event) { p.Tell(policy+": ", e) })
 	if p.Done(); err != nil {
 		return err
@@ -102,8 +103,10 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	})
 }
 
-// caches are the sizes and the policies to simulate.
-func (f *simulateFlags) caches(m *mistakes) (sizes []int64, policies []cachesim.Policy) {
+var policy = setting.Kind[cachesim.Policy]{Parse: cachesim.ParsePolicy}.Optional()
+
+// caches are the sizes to simulate.
+func (f *simulateFlags) caches(m *mistakes) (sizes []int64) {
 	if !f.cache.Given() {
 		m.add("--cache is empty (example: 64MiB)")
 	}
@@ -113,14 +116,7 @@ func (f *simulateFlags) caches(m *mistakes) (sizes []int64, policies []cachesim.
 		}
 		sizes = append(sizes, size.Bytes)
 	}
-	for _, name := range list(f.policy) {
-		policy, err := cachesim.ParsePolicy(name)
-		if err != nil {
-			m.add("--policy: %v", err)
-		}
-		policies = append(policies, policy)
-	}
-	return sizes, policies
+	return sizes
 }
 
 // deliverAnswer prints what was computed. With --out it also stores it, marked with when

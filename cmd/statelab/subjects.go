@@ -46,8 +46,8 @@ type tables struct {
 func newTables() tables {
 	t := tables{
 		&runners.Table[engine.Info]{Linked: infos[engine.Info](embedded()), Verb: runnerVerb, Cgo: os.Getenv(runners.CgoVariable)},
-		&runners.Table[tree.Info]{Linked: infos[tree.Info](embeddedTrees()), Verb: treeRunnerVerb, Plugged: pluggedTrees},
-		&runners.Table[layout.Info]{Linked: infos[layout.Info](embeddedLayouts()), Verb: stateRunnerVerb, Plugged: pluggedLayouts},
+		&runners.Table[tree.Info]{Linked: infos[tree.Info](embeddedTrees()), Verb: treeRunnerVerb, Plugged: runners.PluggedTrees},
+		&runners.Table[layout.Info]{Linked: infos[layout.Info](embeddedLayouts()), Verb: stateRunnerVerb, Plugged: runners.PluggedLayouts},
 	}
 	for _, e := range subject.Engines() {
 		t.engines.Outside = t.engines.Outside.With(e.Name, e.Program)

@@ -2,12 +2,9 @@ package main
 
 import (
 	"cmp"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -198,24 +195,12 @@ func (a *app) tellWatch(f *watchFlags, seen *watch.Seen) error {
 		if seen.Trace == nil {
 			return fmt.Errorf("--trace-out: there is no trace: %s", cmp.Or(seen.Watch.Why["block_accesses_per_get"], "no Get was seen"))
 		}
-		err := output.Write(f.traceOut, replaces(&f.force), func(file *os.File) error {
-			_, err := file.Write(seen.Trace)
-			return err
-		})
-		if err != nil {
+		if err := seen.WriteTrace(f.traceOut, replaces(&f.force)); err != nil {
 			return err
 		}
 	}
 	if f.keep != "" {
-		var lines strings.Builder
-		for _, k := range seen.Keys {
-			lines.WriteString(hex.EncodeToString(k.Key) + "\n")
-		}
-		err := output.Write(f.keep, replaces(&f.force), func(file *os.File) error {
-			_, err := file.WriteString(lines.String())
-			return err
-		})
-		if err != nil {
+		if err := seen.WriteKeys(f.keep, replaces(&f.force)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -79,4 +80,16 @@ func OfLevels(ctx context.Context, in predict.Input, engine, profile string, res
 		all = append(all, points[0].PredictedPoint)
 	}
 	return all, nil
+}
+
+// MemTables are what memtables take of the cache of an engine; 0 where it has none of them.
+func MemTables(name, profile string, cacheBytes int64, readOnly bool) int64 {
+	if !subject.IsPebble(name) {
+		return 0
+	}
+	bytes, err := pebbledb.OpenReserveBytes(name, profile, cacheBytes, readOnly)
+	if err != nil {
+		return 0 // a profile that is not known is reported as such
+	}
+	return bytes
 }

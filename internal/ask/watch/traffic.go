@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -573,4 +576,24 @@ func (a *analysis) warn() {
 	if w.Gets == 0 {
 		say("no_gets", "watch for longer (--seconds), or while the node has work", "no Get was seen in %.1f s", w.Watched)
 	}
+}
+
+// WriteTrace writes the block accesses of the Gets to a file, for simulate.
+func (s *Seen) WriteTrace(path string, replaces output.Replaces) error {
+	return output.Write(path, replaces, func(file *os.File) error {
+		_, err := file.Write(s.Trace)
+		return err
+	})
+}
+
+// WriteKeys writes the keys of the Gets to a file, in hexadecimal, one a line.
+func (s *Seen) WriteKeys(path string, replaces output.Replaces) error {
+	var lines strings.Builder
+	for _, k := range s.Keys {
+		lines.WriteString(hex.EncodeToString(k.Key) + "\n")
+	}
+	return output.Write(path, replaces, func(file *os.File) error {
+		_, err := file.WriteString(lines.String())
+		return err
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/klauspost/compress/zlib"
 )
@@ -230,4 +232,16 @@ func (e *cronosExport) abandon() error {
 		errs = append(errs, file.close())
 	}
 	return errors.Join(errs...)
+}
+
+// Dir is a directory that exports write to.
+type Dir string
+
+// Create implements Folder.
+func (f Dir) Create(name string) (io.WriteCloser, error) {
+	path := filepath.Join(string(f), filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	return os.Create(path)
 }

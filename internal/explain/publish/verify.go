@@ -30,6 +30,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/report"
@@ -419,4 +420,17 @@ func sums(dir string) (packed bool, problems []string, err error) {
 		return err
 	})
 	return true, problems, err
+}
+
+// mostProblems are listed of results that do not pass.
+const mostProblems = 20
+
+// Contradicted says that results at path do not pass, and why.
+func Contradicted(path string, problems []string) error {
+	list := problems[:min(len(problems), mostProblems)]
+	more := ""
+	if len(problems) > len(list) {
+		more = fmt.Sprintf("\n  and %d more", len(problems)-len(list))
+	}
+	return fmt.Errorf("%s does not pass: %s\n  %s%s", path, unit.Plural(len(problems), "contradiction"), strings.Join(list, "\n  "), more)
 }

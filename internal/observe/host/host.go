@@ -9,10 +9,13 @@
 package host
 
 import (
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"text/tabwriter"
 )
 
 // Version of statelab; CHANGELOG.md tells what moved a number in it.
@@ -118,4 +121,23 @@ func FilesIn(dir string) (bytes int64, files int) {
 		return 0, 0
 	}
 	return bytes, files
+}
+
+// Tell prints what was found at a place.
+func Tell(w io.Writer, where string, findings []Finding) error {
+	doubts := 0
+	for _, f := range findings {
+		if f.Verdict != OK {
+			doubts++
+		}
+	}
+	fmt.Fprintf(w, "%d of %d checks found something that affects measurements in %s\n\n", doubts, len(findings), where)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Verdict, f.Name, f.State)
+		if f.Verdict != OK {
+			fmt.Fprintf(table, "\t\taffects: %s\n\t\tremedy: %s\n", f.Spoils, f.Remedy)
+		}
+	}
+	return table.Flush()
 }

@@ -17,8 +17,12 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/replay"
@@ -207,4 +211,46 @@ func WithNote(e result.Event) result.Event {
 	}
 	e.Note = strings.Join(parts, ", ")
 	return e
+}
+
+// Declared are the replays that an experiment declares, and what its change set knows of itself.
+func Declared(e *experiment.Experiment, here *runners.Table[tree.Info], command []string, m *setting.Mistakes) (Replays, changeset.Info) {
+	s := experiment.Of[*experiment.Replayed](e)
+	base := protocol.TreeSpec{
+		Overrides: e.Options.Fixed(), CacheNodes: int64(s.CacheNodes.V()), MemoryBytes: s.Memory.V(), Changes: output.Absolute(s.Changes.V()), Stores: s.Stores.All(),
+		Versions: int64(s.Versions.V()), RootsEvery: int64(s.RootsEvery.V()), CommitLimitNanos: int64(s.CommitLimit.V()), Gets: s.Gets.V(), Seed: e.Seed.V(),
+	}
+	info := infoOf(s.Changes.V(), m)
+	stores := info.Stores
+	if len(base.Stores) > 0 {
+		stores = base.Stores
+	}
+	entries := Entries(s.Tree.All(), e.Options.All(), base, stores, here, m)
+	if !s.Tree.Given() {
+		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
+	}
+	if base.Gets > 0 && len(entries) == 1 && entries[0].Info.RootRule == result.NoRoots {
+		m.At("gets", "", "the tree %s keeps nothing to look up", entries[0].Label)
+	}
+	r := Replays{Command: command, Base: base, Entries: entries, Discard: s.Discard.V(), Class: e.Constraint.V()}
+	return r, info
+}
+
+// infoOf opens the set as the runners will, and says what it knows of itself.
+func infoOf(path string, m *setting.Mistakes) (info changeset.Info) {
+	if path == "" {
+		m.At("changes", "", "name the change set: %s (statelab changeset makes one)", m.Name("changes", "set.slcs"))
+		return info
+	}
+	full := output.Absolute(path)
+	source, err := changeset.OpenFile(full, "")
+	if err != nil {
+		m.At("changes", "", "%v", err)
+		return info
+	}
+	info = source.Info()
+	if err := source.Close(); err != nil {
+		m.At("changes", "", "%v", err)
+	}
+	return info
 }

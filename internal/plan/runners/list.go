@@ -115,3 +115,25 @@ func Capabilities(w io.Writer, rows []EngineRow) {
 		}
 	}
 }
+
+// PluggedTrees are runners that somebody plugged in: statelab-run-NAME, or for
+// NAME-VARIANT statelab-run-NAME too.
+func PluggedTrees(name string) (maybe []Known, advice string) {
+	base, _, _ := strings.Cut(name, "-")
+	for _, runner := range slices.Compact([]string{"statelab-run-" + name, "statelab-run-" + base}) {
+		maybe = append(maybe, Plug(name, runner, "a runner of this name must hold it"))
+	}
+	return maybe, "a tree of your own needs a runner named statelab-run-" + name
+}
+
+// StateLibrary is the variable that names a user's own library of a layout; statelab-run-states loads it.
+const StateLibrary = "STATELAB_STATE_LIBRARY"
+
+// PluggedLayouts are runners that may hold a layout that somebody plugged in, as a
+// library or as statelab-run-NAME.
+func PluggedLayouts(name string) ([]Known, string) {
+	return []Known{
+		Plug(name, "statelab-run-states", "it loads $"+StateLibrary+" and lib/libstatelab_*.so"),
+		Plug(name, "statelab-run-"+name, "a runner of this name must hold it"),
+	}, "a layout of your own needs a library named in $" + StateLibrary + " or a runner named statelab-run-" + name
+}

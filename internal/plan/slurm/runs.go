@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -185,4 +186,13 @@ func For(e *experiment.Experiment, out string, programs []string, say func(forma
 		c.On = append(c.On, name)
 	}
 	return c, nil
+}
+
+// DatabaseHere gives an experiment the path that --db-at names for this node.
+func DatabaseHere(e *experiment.Experiment) {
+	for _, entry := range e.DBAt.All() {
+		if node, dir, other := strings.Cut(entry, "="); other && node == os.Getenv("SLURMD_NODENAME") {
+			e.DB.Let(dir)
+		}
+	}
 }
