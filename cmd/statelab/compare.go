@@ -69,7 +69,8 @@ flags outside the quotes apply to both sides.`,
 	flag.StringArrayVar(&c.failIf, "fail-if", nil,
 		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the "+
 			"figure's unit; figures by their names in --json, such as gets_per_second")
-	setting.Var(flag, &c.margin, setting.Share, "margin", "2%", "a change that is too small to matter: no difference is found only if the whole interval is within it")
+	setting.Var(flag, &c.margin, setting.Share, "margin", "2%",
+		"a change that is too small to matter: no difference is found only if the whole interval is within it")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")
 	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this CSV file")
