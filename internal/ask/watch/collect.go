@@ -72,7 +72,6 @@ type collector struct {
 	target *probe.Target
 	dir    string
 	layout Layout
-	lost   func() (probe.Lost, error)
 	tick   func(result.Tick)
 
 	keys       []byte

@@ -96,7 +96,6 @@ const lookForDatabase = 20 * time.Millisecond
 // Traffic watches the Gets of a process on the database in dir, and explains them.
 func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (*Seen, error) {
 	c := newCollector(t, dir, layout)
-	c.lost = p.Lost
 	seen := &Seen{Latency: c.histogram}
 	c.tick = func(tick result.Tick) {
 		seen.Ticks = append(seen.Ticks, tick)
