@@ -32,6 +32,9 @@ Exit 1 if trees of one root rule disagree, or one fails.`,
 
 func (a *app) replay(f *flags, m *mistakes) error {
 	r, info := replays.Declared(f.Experiment, a.tables.trees, a.command(), &m.Mistakes)
+	if !experiment.Of[*experiment.Replayed](f.Experiment).Tree.Given() {
+		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
+	}
 	if err := m.err(); err != nil {
 		return err
 	}

@@ -226,9 +226,6 @@ func Declared(e *experiment.Experiment, here *runners.Table[tree.Info], command 
 		stores = base.Stores
 	}
 	entries := Entries(s.Tree.All(), e.Options.All(), base, stores, here, m)
-	if !s.Tree.Given() {
-		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
-	}
 	if base.Gets > 0 && len(entries) == 1 && entries[0].Info.RootRule == result.NoRoots {
 		m.At("gets", "", "the tree %s keeps nothing to look up", entries[0].Label)
 	}
