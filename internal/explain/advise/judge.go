@@ -13,6 +13,7 @@ package advise
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -171,6 +172,9 @@ func Judge(e Evidence) Advice {
 	a.Memory = shares(own, e.Database.Files, e.Limits.MemoryBytes)
 	a.Answer = e.answer(v, then)
 	a.Reasons = e.reasons(v, a)
+	if text := e.disk(a); e.diskAsked() && text != "" {
+		a.Answer += " " + strings.ToUpper(text[:1]) + text[1:] + "."
+	}
 	return a
 }
 

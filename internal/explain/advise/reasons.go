@@ -17,8 +17,12 @@ type Reason struct {
 
 // reasons are ordered by what an operator can act on.
 func (e *Evidence) reasons(v verdict, a Advice) []Reason {
+	disk := e.disk(a)
+	if e.diskAsked() {
+		disk = "" // the answer says it
+	}
 	return slices.DeleteFunc([]Reason{
-		{"shape", e.shape(a)}, {"memtables", e.memtables(a)}, {"no_filters", e.noFilters()}, {"disk", e.disk(a)}, {"latency", e.latency(a)},
+		{"shape", e.shape(a)}, {"memtables", e.memtables(a)}, {"no_filters", e.noFilters()}, {"disk", disk}, {"latency", e.latency(a)},
 		{"one_by_one", e.oneByOne(a)}, {"handles", e.handles(a)}, {"unused_filters", e.unusedFilters(a)}, {"level0", e.levelZero()},
 		{"page_cache", e.pageCache(a)}, {"whole", e.whole(v)}, {"geth_limit", e.gethLimit(a)}, {"no_flag", e.noFlag()},
 		{"verified", e.verified()}, {"model", e.model()},
@@ -85,6 +89,10 @@ func (e *Evidence) noFilters() string {
 		"reads at a cache of %s; set FilterPolicy and compact",
 		reads(*with), size(with.CacheBytes))
 }
+
+// diskAsked tells whether the disk belongs to the answer: the operator has said how much it must give, or
+// it was probed in vain.
+func (e *Evidence) diskAsked() bool { return e.Limits.GetsPerSecond > 0 || e.Disk.Absent != "" }
 
 func (e *Evidence) disk(a Advice) string {
 	if len(e.Disk.Points) == 0 {
