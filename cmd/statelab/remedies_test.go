@@ -31,7 +31,7 @@ type remedy struct {
 
 // TestRemedies: what refusals say to type is typed, and works. Other programs made the databases.
 func TestRemedies(t *testing.T) {
-	beside(t, "statelab-run-rocksdb", "statelab-run-mdbx", "statelab-run-lmdb")
+	withCRunners(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	read := func(db string, more ...string) []string {
