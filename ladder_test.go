@@ -126,7 +126,7 @@ var ladder = []rung{
 		"internal/plan": {"internal/base/failure", "internal/base/output", "internal/base/unit", "internal/plan/runners", "result"},
 		"internal/plan/experiment": {"internal/base/keyspace", "internal/base/setting", "internal/base/workload", "internal/chain/accesses", "internal/run/bench",
 			"internal/subject"},
-		"internal/plan/runners": {"engine", "internal/base/setting", "internal/base/failure", "internal/run/protocol", "internal/run/session",
+		"internal/plan/runners": {"engine", "internal/base/output", "internal/base/setting", "internal/base/failure", "internal/run/protocol", "internal/run/session",
 			"internal/base/unit", "internal/subject", "result"},
 		"internal/plan/sweep": {"engine", "internal/base/keyspace", "internal/base/output", "internal/base/setting",
 			"internal/base/unit", "internal/base/workload", "internal/observe/dbformat", "internal/observe/host", "internal/plan",

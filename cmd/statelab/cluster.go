@@ -83,22 +83,8 @@ func (a *app) printMatrix(f *flags, how plan.Plan, points []plan.Point) error {
 
 // programs are this binary and the runners that were found for what is measured.
 func (a *app) programs() []string {
-	paths := []string{runners.Self()}
-	add := func(path string) {
-		if !slices.Contains(paths, path) {
-			paths = append(paths, path)
-		}
-	}
-	for _, found := range a.tables.engines.Found {
-		add(found.Path)
-	}
-	for _, found := range a.tables.trees.Found {
-		add(found.Path)
-	}
-	for _, found := range a.tables.layouts.Found {
-		add(found.Path)
-	}
-	return paths
+	all := append([]string{runners.Self()}, a.tables.engines.Paths()...)
+	return runners.Unique(append(append(all, a.tables.trees.Paths()...), a.tables.layouts.Paths()...))
 }
 
 // divide has the nodes of a cluster carry out commands, and hands their results over.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -37,27 +36,6 @@ func linked(name string) engine.Engine {
 	}
 	return nil
 }
-
-// tellLibrary lets the native runner know which library it is asked about before
-// any option reaches it: its answers depend on that.
-func (a *app) tellLibrary(m *mistakes, overrides ...map[string]string) {
-	for _, o := range overrides {
-		path, given := o[libraryOption]
-		if !given {
-			continue
-		}
-		if err := os.Setenv(libraryVariable, absolute(path)); err != nil {
-			m.add("--set %s=%s: %v", libraryOption, path, err)
-		}
-		return
-	}
-}
-
-// The names engines/cengine takes its library by.
-const (
-	libraryOption   = "library"
-	libraryVariable = "STATELAB_NATIVE_LIBRARY"
-)
 
 func (a *app) enginesVerb() *cobra.Command {
 	var asJSON, workloads bool
@@ -118,7 +96,9 @@ func (f finder) Find(names ...string) engine.Engine {
 func (f finder) Known(name string) bool { return slices.Contains(f.tables.engines.Names(), name) }
 
 // UseLibrary implements sweep.Engines.
-func (f finder) UseLibrary(options ...map[string]string) { f.tellLibrary(f.m, options...) }
+func (f finder) UseLibrary(options ...map[string]string) {
+	f.m.All("set", runners.TellLibrary(options...))
+}
 
 // MemTables implements sweep.Engines.
 func (finder) MemTables(name, profile string, cacheBytes int64, readOnly bool) int64 {

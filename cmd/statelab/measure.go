@@ -6,10 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/plan/sweep"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -285,7 +290,8 @@ func (a *app) prepare(f *flags, direct bool,
 	if len(steps) > 0 {
 		p.Remaining = e.Remaining
 	}
-	f.madeOut = !pathExists(p.Out)
+	_, err = os.Lstat(p.Out)
+	f.madeOut = err != nil
 	// The experiment first: without it, a folder of points can neither be resumed nor used again.
 	if err := os.MkdirAll(p.Out, 0o755); err != nil {
 		return p, fmt.Errorf("make the folder of the results: %w", err)
@@ -318,11 +324,6 @@ func (f *flags) leaveNoTrace(out string, why engine.Code) (bool, error) {
 		}
 	}
 	return plan.Undo(out, ours, f.madeOut)
-}
-
-func pathExists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // hold takes a folder of results for this command, until it ends.
@@ -427,4 +428,62 @@ func (a *app) Do(ctx context.Context, job runners.Job, tell result.Tell) (*resul
 		return nil, fmt.Errorf("%s: %w", job.Spec.Head().Subject, err)
 	}
 	return r.Do(ctx, job, tell)
+}
+
+// dryRun ends a verb that was only to say what it would do.
+type dryRun struct{}
+
+func (dryRun) Error() string { return "dry run" }
+
+// machine is what estimates take from this machine; a dry run takes the time to measure
+// the disk under dir.
+func (a *app) machine(f *flags, dir string, direct bool) (estimate.Machine, error) {
+	m := estimate.Machine{Cores: runtime.NumCPU(), AvailableMemory: host.AvailableMemory()}
+	if !f.dryRun {
+		return m, nil
+	}
+	var err error
+	if m.WriteBytes, err = host.ProbeWrite(a.ctx, dir); err != nil {
+		return m, fmt.Errorf("measure the disk for the estimate: %w", err)
+	}
+	if direct {
+		m.Disk, err = host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: []int{1, 8}, Seconds: disk.Seconds, Repeats: 1}, func(string) {})
+	}
+	return m, err
+}
+
+// estimated refuses steps that the disk under dir or the memory cannot hold, and shows
+// the estimate for --dry-run.
+func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.Estimate, error) {
+	e := estimate.Total(steps)
+	free, err := host.FreeBytes(dir)
+	if err != nil {
+		return e, fmt.Errorf("find out how much space is free: %w", err)
+	}
+	memory := host.AvailableMemory()
+	if memory == 0 {
+		memory = math.MaxInt64 // the kernel does not tell
+	}
+	if f.dryRun {
+		if err := e.Text(a.stdout, free, memory); err != nil {
+			return e, err
+		}
+	}
+	if wrong := e.Fits(free, memory); wrong != nil && !f.ignoreSpace && !f.resume && !f.elsewhere() {
+		return e, fmt.Errorf("%w; --ignore-space starts all the same", wrong)
+	}
+	if f.dryRun {
+		return e, dryRun{}
+	}
+	return e, nil
+}
+
+// sweepSteps are what each run of a sweep will take.
+func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+	return s.Steps(how, on, a.tables.engines.WithCgo, curve.Predictable(s))
+}
+
+func bytesIn(dir string) int64 {
+	bytes, _ := host.FilesIn(dir)
+	return bytes
 }

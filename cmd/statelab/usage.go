@@ -27,14 +27,6 @@ func usage(format string, args ...any) error {
 	return setting.Usage(format, args...)
 }
 
-// parse reads the text of a flag that is no setting yet.
-func parse[T any](m *mistakes, flag, text string, kind setting.Kind[T]) T {
-	v := setting.One(new(setting.Value[T]), kind)
-	_ = v.Set(text) // Of has its error
-	m.Of(flag, v)
-	return v.V()
-}
-
 func unknownCommand(parent *cobra.Command, name string) error {
 	return commandline.Unknown(new(setting.Mistakes), parent, name)
 }

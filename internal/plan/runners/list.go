@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/run/protocol"
 )
 
@@ -136,4 +138,37 @@ func PluggedLayouts(name string) ([]Known, string) {
 		Plug(name, "statelab-run-states", "it loads $"+StateLibrary+" and lib/libstatelab_*.so"),
 		Plug(name, "statelab-run-"+name, "a runner of this name must hold it"),
 	}, "a layout of your own needs a library named in $" + StateLibrary + " or a runner named statelab-run-" + name
+}
+
+// Paths are the runners that were found.
+func (t *Table[Info]) Paths() (paths []string) {
+	for _, found := range t.Found {
+		paths = append(paths, found.Path)
+	}
+	return paths
+}
+
+// Unique are paths, each once, in their order.
+func Unique(paths []string) (once []string) {
+	for _, path := range paths {
+		if !slices.Contains(once, path) {
+			once = append(once, path)
+		}
+	}
+	return once
+}
+
+// TellLibrary lets the native runner know which library it is asked about before any option reaches
+// it: its answers depend on that.
+func TellLibrary(overrides ...map[string]string) []error {
+	for _, o := range overrides {
+		// engines/cengine takes its library by these names.
+		if path, given := o["library"]; given {
+			if err := os.Setenv("STATELAB_NATIVE_LIBRARY", output.Absolute(path)); err != nil {
+				return []error{fmt.Errorf("library=%s: %w", path, err)}
+			}
+			return nil
+		}
+	}
+	return nil
 }
