@@ -87,6 +87,7 @@ const GethLeastCache = 16 * mib
 const (
 	gethCacheMiB       = 4096
 	gethDatabaseMinMiB = GethLeastCache / mib
+	gethDefaultPercent = 50
 	gethOtherPercent   = 50
 	// gethMostPercent keeps --cache.database below 100: nothing in geth forbids
 	// more, but nobody reads it as meant.
@@ -120,7 +121,11 @@ func gethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setti
 		all = min(all, machineBytes/mib/gethMemoryShare)
 	}
 	all = max(all, gethDatabaseMinMiB)
-	percent := min(ceilDiv(100*database, all), gethMostPercent)
+	return gethSettingOf(all, min(ceilDiv(100*database, all), gethMostPercent), m)
+}
+
+// gethSettingOf is what geth does with --cache all and --cache.database percent.
+func gethSettingOf(all, percent int64, m MemTables) Setting {
 	given := all * percent / 100 * mib
 	return Setting{
 		Client:     Geth,
@@ -129,6 +134,15 @@ func gethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setti
 		OtherCacheBytes: all * gethOtherPercent / 100 * mib,
 		MemTableBytes:   m.Each(given), MemTables: m.Live,
 	}
+}
+
+// gethPresent is what gives a database the cache that it has, with geth's default of --cache.database. A
+// node can have come to it by other shares.
+func gethPresent(cacheBytes int64, m MemTables) Setting {
+	all := ceilDiv(100*cacheBytes, gethDefaultPercent*mib)
+	s := gethSettingOf(all, gethDefaultPercent, m)
+	s.Flags = s.Flags[:1]
+	return s
 }
 
 // gethMost is the largest database cache inside a budget for all of geth's.

@@ -152,6 +152,9 @@ func Judge(e Evidence) Advice {
 		own = pebbleSetting(e.Client, then.CacheBytes, m)
 	case Geth:
 		own = gethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(), gethMemTables(m))
+		if v == keep || v == tiny {
+			own = gethPresent(then.CacheBytes, gethMemTables(m))
+		}
 	}
 	a.Settings = append(a.Settings, own)
 	other := func(s Setting) { // another client has memtables of its own, and may not fit

@@ -222,6 +222,20 @@ func TestRecommendedFlagsAreTheClients(t *testing.T) {
 	}
 }
 
+// The flags that are called those of the present cache give it.
+func TestFlagsOfThePresentCache(t *testing.T) {
+	e := someEvidence()
+	e.Client, e.Curve.Now = Geth, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
+	a := Judge(e)
+	if !a.Recommendation.Keep || a.Settings[0].CacheBytes != 8*gib || !slices.Equal(a.Recommendation.Flags, []string{"--cache 16384"}) {
+		t.Errorf("keep %v: %v give %d bytes", a.Recommendation.Keep, a.Recommendation.Flags, a.Settings[0].CacheBytes)
+	}
+	var text strings.Builder
+	if err := a.Text(&text); err != nil || !strings.Contains(text.String(), "These set the present cache:") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+}
+
 // Nobody is told flags that need more memory than there is.
 func TestFlagsFitTheMemory(t *testing.T) {
 	e := someEvidence()
