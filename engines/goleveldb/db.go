@@ -159,7 +159,7 @@ func (d *db) Counters() engine.Counters {
 	c := engine.Counters{
 		Reads:          d.recorder.Reads(),
 		TableOpens:     new(d.recorder.Opens()),
-		UncachedReads:  new(d.recorder.Opens()), // a footer each
+		UncachedReads:  new(2 * d.recorder.Opens()), // a footer and a metaindex each
 		UserWriteBytes: new(d.written.Load()),
 		WALBytes:       new(d.storage.journalBytes.Load()),
 	}

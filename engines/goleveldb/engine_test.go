@@ -168,6 +168,9 @@ func TestCountsBesideTheEngine(t *testing.T) {
 	if meta := c.Reads.Type(engine.Meta).Count; meta != 2*(*c.TableOpens) {
 		t.Errorf("%d meta reads of %d tables opened, want two each", meta, *c.TableOpens)
 	}
+	if cached := c.Reads.Total().Count - *c.UncachedReads; *c.TableOpens == 0 || cached != *c.CacheMisses {
+		t.Errorf("%d reads by way of the cache while %d tables were opened, goleveldb counts %d misses", cached, *c.TableOpens, *c.CacheMisses)
+	}
 	shape, err := d.Shape()
 	must(t, err)
 	if len(shape.Levels) < 2 {

@@ -73,6 +73,7 @@ type Figure struct {
 
 	metric metric
 	few    bool // there is no interval
+	drawn  bool // the seeds are the same: keys that differ were drawn from two databases
 }
 
 // Values are a figure's of all runs.
@@ -191,7 +192,7 @@ func (f *Figure) judge(p pair, rule difference.Rule, margin float64) {
 	if r.ByKeys {
 		f.Method = ByKeys
 	}
-	f.few = !r.Interval
+	f.few, f.drawn = !r.Interval, seeds(p.a.Runs[0]) == seeds(p.b.Runs[0])
 	f.Verdict, f.Reason, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = r.Verdict, r.Reason, r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
 	f.Longer, f.Within = r.Longer, r.Certain() && !r.Matters
 	if r.Matters {
@@ -206,13 +207,20 @@ func (f Figure) Certain() bool {
 }
 
 // keys names what keys a run asked for: with equal seeds and warm-ups, the same ones. Those of a tool
-// that records no seed are its own.
+// that records no seed are its own. Keys that were drawn from another program's database are those of
+// this database alone, which a copy of it has as well.
 func keys(r *result.Run) string {
 	if r.Absent["seed"] != "" {
 		return fmt.Sprintf("%p", r)
 	}
-	return fmt.Sprint(r.Workload.Seed, r.Workload.WarmupGets)
+	name := seeds(r)
+	if r.Workload.KeyOrder == "foreign" {
+		name += fmt.Sprintf(" of %d bytes in %d files", r.Database.Bytes, r.Database.Files)
+	}
+	return name
 }
+
+func seeds(r *result.Run) string { return fmt.Sprint(r.Workload.Seed, r.Workload.WarmupGets) }
 
 // sample is a figure of the runs with the chance that their keys give it. What reads more blocks is
 // as much slower at the most, so of any figure the chance is taken to be as large a share as of block reads.

@@ -117,6 +117,10 @@ func (f Figure) needs(has int) string {
 	switch {
 	case f.Reason == difference.NoTurns:
 		return "its runs did not take turns"
+	case f.drawn && f.Reason == difference.OtherKeys:
+		return "the keys were drawn from two databases, and the runs do not say how much that matters: measure both again"
+	case f.drawn && f.Reason == difference.FewKeys:
+		return fmt.Sprintf("the keys were drawn from two databases and differ by chance: needs about %d times as many Gets", rounded(int(f.Longer)))
 	case f.Reason == difference.OtherKeys:
 		return "the keys differ, and the runs do not say how much that matters: give both the same --seed"
 	case f.Reason == difference.FewKeys && f.Longer <= mostGets:

@@ -125,9 +125,12 @@ func TestOnlyEqualsAreRanked(t *testing.T) {
 			Figures: result.Figures{Replay: &result.Replay{LeavesPerSecond: speeds[0]}}}}
 	}
 	fast, slow := tree("fast", "kill: all", 400, 401, 402, 403), tree("slow", "kill: all", 200, 201, 202, 203)
+	elsewhere := slow
+	elsewhere.folder = 1
 	for want, trees := range map[string][]replayed{
-		"fast applies 400 leaves/s, 2.00 times slow.":          {fast, slow},
-		"fast applies 400 leaves/s; cannot tell near from it.": {fast, tree("near", "kill: all", 397, 396, 398, 399)},
+		"fast applies 400 leaves/s; not compared with slow, which did not take turns with it.": {fast, elsewhere},
+		"fast applies 400 leaves/s, 2.00 times slow.":                                          {fast, slow},
+		"fast applies 400 leaves/s; cannot tell near from it.":                                 {fast, tree("near", "kill: all", 397, 396, 398, 399)},
 		"loses applies 900 leaves/s (kill: everything lost; history: all). fast applies 400 leaves/s (kill: all; history: all). " +
 			"Trees are ranked among those that keep the same: one that keeps less can be faster.": {tree("loses", "kill: everything lost", 900, 901, 902, 903), fast},
 	} {

@@ -160,6 +160,7 @@ type replayed struct {
 	events   []result.EventRow
 	problem  string
 	speeds   []float64 // leaves a second of every repeat; none if one of them cannot be read
+	folder   int       // that it was measured in: the trees of one take turns
 }
 
 // Read reads folders that hold replay.json. The trees of all but the first are shown
@@ -175,6 +176,7 @@ func Read(dirs ...string) (in Input, err error) {
 		}
 		for _, t := range r.Trees {
 			of := readTree(dir, t)
+			of.folder = i
 			if slices.ContainsFunc(in.trees, func(other replayed) bool { return other.Tree == of.Tree }) {
 				of.Tree = fmt.Sprintf("%s (%s)", of.Tree, filepath.Base(dir))
 			}
@@ -283,14 +285,17 @@ func among(equals []replayed) string {
 	if len(equals) == 1 {
 		return text
 	}
-	rule := difference.Rule{Alpha: difference.Alpha / float64(len(equals)-1), Machine: true, Turns: true, Edge: func(bool) float64 { return difference.Margin }}
-	var slower, alike []string
+	rule := difference.Rule{Alpha: difference.Alpha / float64(len(equals)-1), Machine: true, Edge: func(bool) float64 { return difference.Margin }}
+	var slower, alike, apart []string
 	for _, t := range equals[1:] {
+		rule.Turns = t.folder == first.folder
 		found := difference.Decide(difference.Sample{Values: t.speeds}, difference.Sample{Values: first.speeds}, rule)
 		switch {
 		case found.Reason == difference.FewRuns:
 			others := view.List(equals[1:], func(t replayed) string { return t.Tree + " " + unit.Count(int64(t.Figures.LeavesPerSecond)) })
 			return fmt.Sprintf("%s, %s, from too few runs to rank them (%d are needed of each: --repeats %d)", text, others, found.Needs, found.Needs)
+		case found.Reason == difference.NoTurns:
+			apart = append(apart, t.Tree)
 		case found.Matters:
 			slower = append(slower, unit.Significant(first.Figures.LeavesPerSecond/t.Figures.LeavesPerSecond, 3)+" times "+t.Tree)
 		default:
@@ -302,6 +307,9 @@ func among(equals []replayed) string {
 	}
 	if len(alike) > 0 {
 		text += "; cannot tell " + strings.Join(alike, ", ") + " from it"
+	}
+	if len(apart) > 0 {
+		text += "; not compared with " + strings.Join(apart, ", ") + ", which did not take turns with it"
 	}
 	return text
 }
