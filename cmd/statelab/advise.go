@@ -48,8 +48,8 @@ func (a *app) adviseVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise DIR | FILE",
 		Short: "Recommend a node's cache size and its flags; is the disk the limit?",
-		Long: `Advise reads a Pebble database without changing it, predicts what a Get costs at
-every cache size, probes the disk, and recommends settings.
+		Long: `Advise reads a database of Pebble or RocksDB without changing it, predicts what a Get
+costs at every cache size, probes the disk (Pebble), and recommends settings.
 
   statelab advise CHAINDATA
   statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k --latency-goal 1ms
@@ -58,7 +58,7 @@ every cache size, probes the disk, and recommends settings.
   statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
   statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
   statelab advise Properties.log --cores 16        (the output of pebble db properties)
-  statelab advise BESU/database --table '\x08' --memory 4GiB       (RocksDB: reads of data blocks)
+  statelab advise BESU/database --table '\x08' --memory 4GiB       (RocksDB: a column family)
 
 The settings of the node are read from the OPTIONS file of its database; --cache
 overrides the cache size. A database that statelab loaded belongs to no node: its

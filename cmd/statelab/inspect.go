@@ -47,10 +47,10 @@ name, or for geth and the Cosmos SDK parts by their keys, estimated from a sampl
 
 Two cache sizes matter: IP1 holds the filters, top-level indexes and the indexes of
 small tables, IP2 all other indexes too; the cache that is needed has room for
-memtables as well. With --as it compares filters on every level, SSTables waiting in L0, the sizes of
-the levels and blocks (of RocksDB for each column family), and with a database also
-the sizes of keys and values. For each difference it says how many block reads per
-Get it costs, and --strict exits with 3 if there is one.`,
+memtables as well. With --as it compares filters on every level, SSTables waiting in
+L0, the sizes of the levels and blocks (of RocksDB for each column family), and with a
+database also the sizes of keys and values. For each difference it says how many block
+reads per Get it costs, and --strict exits with 3 if there is one.`,
 	}
 	like := &fidelityFlags{inspectFlags: f}
 	like.add(cmd)

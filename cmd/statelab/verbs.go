@@ -18,7 +18,7 @@ type question struct {
 // questions are the verbs by what they answer, in the order of the help.
 func (a *app) questions() []question {
 	return []question{
-		{"Ask a node", []*cobra.Command{a.adviseVerb(), a.watchVerb()}},
+		{"Ask a node", []*cobra.Command{a.watchVerb(), a.adviseVerb()}},
 		{"Measure", []*cobra.Command{a.loadVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.diskVerb(), a.runVerb()}},
 		{"Explain and predict", []*cobra.Command{a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.priceVerb()}},
 		{"Compare and share", []*cobra.Command{a.reportVerb(), a.compareVerb(), a.packVerb()}},
@@ -33,9 +33,9 @@ func (a *app) root() *cobra.Command {
 		Short: "What does it really cost to look up a piece of blockchain state?",
 		Long: `Statelab measures what a lookup of blockchain state costs, down to the device,
 explains it by block type and level, and says how large a cache must be.`,
-		Example: `  statelab advise CHAINDATA                  which cache your node needs
-  statelab load --db D --keys 5M             make a database
-  statelab sweep --db D --cache 0.1%,1%,3%   measure it at several cache sizes`,
+		Example: `  sudo statelab watch --name geth               what your running node reads
+  statelab advise CHAINDATA                     which cache your node needs
+  statelab sweep --keys 5M --cache 0.1%,1%,3%   make a database and measure it`,
 		SilenceUsage: true, SilenceErrors: true, Version: versionLine(),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

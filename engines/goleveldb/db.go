@@ -122,7 +122,7 @@ func parseTables(text string) ([]blockio.LiveTable, error) {
 				return nil, fmt.Errorf("list of tables: %q is no level", line)
 			}
 			if n >= engine.MaxLevels {
-				return nil, fmt.Errorf("list of tables: level %d: this program tells %d levels apart", n, engine.MaxLevels)
+				return nil, fmt.Errorf("list of tables: level %d: this program distinguishes %d levels", n, engine.MaxLevels)
 			}
 			level = n
 			continue

@@ -106,7 +106,7 @@ func (d *db) readable(asked, all []string) ([]string, error) {
 	return slices.DeleteFunc(all, func(name string) bool {
 		err := d.kept.foreignOrder(name)
 		if err != nil {
-			d.warn(engine.Warning{Code: "table_left_out", Text: err.Error(), Remedy: "let that program say what is in it"})
+			d.warn(engine.Warning{Code: "table_left_out", Text: err.Error(), Remedy: "look into it with the program that owns the database"})
 		}
 		return err != nil
 	}), nil

@@ -57,7 +57,7 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 	var levels [engine.MaxLevels]engine.Level
 	for _, file := range live {
 		if file.level >= engine.MaxLevels {
-			return t, fmt.Errorf("rocksdb: a table of level %d: this program tells %d levels apart", file.level, engine.MaxLevels)
+			return t, fmt.Errorf("rocksdb: a table of level %d: this program distinguishes %d levels", file.level, engine.MaxLevels)
 		}
 		t.Bytes += file.bytes
 		levels[file.level].Files++

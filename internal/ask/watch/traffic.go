@@ -567,7 +567,7 @@ func (a *analysis) warn() {
 	}
 	if a.unclear > 0 {
 		say("layout_unknown", "watch again when the node compacts less",
-			"%s reads were of tables that were gone before their layout could be read; they are counted as meta", unit.Count(a.unclear))
+			"%s reads were of tables that were deleted before their layout could be read; they are counted as meta", unit.Count(a.unclear))
 	}
 	if w.Process.Ended {
 		say("process_ended", "watch it again when it runs", "the process ended after %.0f s; what it did until then is shown", w.Seconds)

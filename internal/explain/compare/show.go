@@ -208,7 +208,7 @@ func (p Pair) lead() string {
 		parts = append(parts, "Between them the machine may have changed. Measure both in one command: statelab compare --run, or one sweep.")
 	}
 	if p.shapes != "" && slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Method == Exact && f.Better != nil }) {
-		parts = append(parts, "Counts are those of these two databases ("+p.shapes+"): another load gives slightly other ones.")
+		parts = append(parts, "Counts are exact only for these two databases ("+p.shapes+"): another load gives slightly different counts.")
 	}
 	for _, note := range p.Notes {
 		parts = append(parts, note+".")

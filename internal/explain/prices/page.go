@@ -221,7 +221,7 @@ func (in Input) askedColumns() []column {
 }
 
 const askedNote = "Predicted. The tested error is that of the same prediction at the largest size that was built, from the one before. " +
-	"The range is as many times as wide as the size asked for is further away, in the logarithm of the size."
+	"The range widens with the logarithmic distance from the largest size that was built."
 
 // safety says what would have to be true for the proposed prices to be safe.
 func (in Input) safety() (out []string) {

@@ -273,7 +273,7 @@ func ranked(done []replayed) string {
 		sentences = append(sentences, text+".")
 	}
 	if len(groups) > 1 {
-		sentences = append(sentences, "Trees are ranked among those that keep the same: one that keeps less can be faster.")
+		sentences = append(sentences, "Only trees with equal durability and history are ranked: a tree that keeps less can be faster.")
 	}
 	return strings.Join(sentences, " ")
 }

@@ -100,7 +100,7 @@ func (w Watched) proof() string {
 		return "No other cache was simulated: " + cmp.Or(w.Why["simulated"], w.Why["block_accesses_per_get"], "no Get was seen") + "."
 	}
 	s := *w.Simulated
-	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s block reads per Get; seen: %s", within(s), view.PerGet(s.Seen))
+	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s block reads per Get; observed: %s", within(s), view.PerGet(s.Seen))
 	switch {
 	case s.Low == s.High && s.Seen > 0:
 		text += fmt.Sprintf(" (%+.1f %%)", 100*(s.BlockReadsPerGet/s.Seen-1))
@@ -131,16 +131,16 @@ func (w Watched) skew() string {
 	if len(w.Tenths) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("The tenth of the %s keys that is asked for most gets %s of the Gets", unit.Count(w.DistinctKeys), view.Percent(100*w.Tenths[0]))
+	text := fmt.Sprintf("The most requested tenth of the %s keys gets %s of the Gets", unit.Count(w.DistinctKeys), view.Percent(100*w.Tenths[0]))
 	if w.WorkingSetBytes != nil {
-		text += fmt.Sprintf("; the blocks of all Gets take %s", view.ShortBytes(*w.WorkingSetBytes))
+		text += fmt.Sprintf("; the blocks that all Gets access take %s", view.ShortBytes(*w.WorkingSetBytes))
 	}
 	return text + "."
 }
 
 // method tells how much was seen and what that took.
 func (w Watched) method() string {
-	text := fmt.Sprintf("Seen: %s Gets in %s s", unit.Count(w.Gets), unit.Significant(w.Watched, 3))
+	text := fmt.Sprintf("Observed: %s Gets in %s s", unit.Count(w.Gets), unit.Significant(w.Watched, 3))
 	if w.Watched < 0.95*w.Seconds {
 		text += fmt.Sprintf(", spread over %s s", unit.Significant(w.Seconds, 3))
 		if w.BlockReadsError != nil {
