@@ -40,7 +40,7 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 		return refused(err)
 	}
 	if err != nil {
-		return engine.Fail(engine.CodeUnsupported, "%s was not built by Go, so its engine is not found: what can be watched is listed by statelab engines", t)
+		return engine.Fail(engine.CodeUnsupported, "%s was not built by Go: only Go programs can be watched (statelab engines lists their engines)", t)
 	}
 	t.Go, t.Main, t.Version = info.GoVersion, info.Main.Path, info.Main.Version
 	if err := t.findEngines(info, known); err != nil {
@@ -106,7 +106,7 @@ func (t *Target) findEngines(info *debug.BuildInfo, known []subject.Watched) err
 	case len(others) > 0:
 		return engine.Fail(engine.CodeUnsupported, "%s holds %s, a version that is not known here: use a newer statelab", t, strings.Join(others, " and "))
 	}
-	return engine.Fail(engine.CodeUnsupported, "%s holds no engine that can be watched: statelab engines lists those that can", t)
+	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that can be watched: statelab engines lists those that can", t)
 }
 
 // readFunctions reads the table of functions, which stripped binaries have, too.

@@ -24,7 +24,7 @@ func Find(pid int, known []subject.Watched) (*Target, error) {
 	t := &Target{PID: pid}
 	name, err := os.ReadFile(t.proc("comm"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d: pgrep -a geth, for example, tells those of geth", pid)
+		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d (pgrep -a geth lists the processes of geth)", pid)
 	}
 	if err != nil {
 		return nil, refused(err)
@@ -57,7 +57,7 @@ func (t *Target) Choose(name string) error {
 			return t.locate()
 		}
 	}
-	return engine.Fail(engine.CodeUnsupported, "%s holds no engine that reads a database of %s and can be watched", t, name)
+	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that reads a database of %s and can be watched", t, name)
 }
 
 // Named is the one process of a name: that of its command, its program's file or its first argument.

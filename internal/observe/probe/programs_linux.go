@@ -435,7 +435,7 @@ type offsets struct {
 func kernelOffsets() (o offsets, err error) {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
-		return o, engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types (BTF), which a look at a running process needs: "+
+		return o, engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types (BTF), which statelab watch needs: "+
 			"use a kernel with CONFIG_DEBUG_INFO_BTF, as all large distributions have since 2020 (%w)", err)
 	}
 	for _, member := range []struct {
