@@ -95,7 +95,7 @@ func (d *db) start() (err error) {
 			Remedy: "read a copy of the database without --read-only"})
 	}
 	if d.settings.foreign && d.kept.file == "" {
-		d.warn(engine.Warning{Code: "no_options_file", Text: "the database has no OPTIONS file: the options of its owner, such as prefix extractors, are not known, and " +
+		d.warn(engine.Warning{Code: "no_options_file", Text: "the database has no OPTIONS file: its owner's options, such as prefix extractors, are not known, and " +
 			"profile default is used instead", Remedy: "let the program that owns it open it once, which writes the file, and read a copy of that"})
 	}
 	d.warnOfFamilies(shape)
