@@ -132,7 +132,8 @@ func TestOnlyEqualsAreRanked(t *testing.T) {
 		"fast applies 400 leaves/s, 2.00 times slow.":                                          {fast, slow},
 		"fast applies 400 leaves/s; cannot tell near from it.":                                 {fast, tree("near", "kill: all", 397, 396, 398, 399)},
 		"loses applies 900 leaves/s (kill: everything lost; history: all). fast applies 400 leaves/s (kill: all; history: all). " +
-			"Only trees with equal durability and history are ranked: a tree that keeps less can be faster.": {tree("loses", "kill: everything lost", 900, 901, 902, 903), fast},
+			"Only trees with equal durability and history are ranked: " +
+			"a tree that keeps less can be faster.": {tree("loses", "kill: everything lost", 900, 901, 902, 903), fast},
 	} {
 		if got := ranked(trees); got != want {
 			t.Errorf("%s\nwant %s", got, want)
