@@ -67,9 +67,10 @@ var ladder = []rung{
 		"internal/observe/resolve": {"engine", "internal/observe/dbformat",
 			"internal/observe/blockio", "internal/observe/blockio/pebble1fs", "internal/observe/blockio/pebble2fs",
 			"internal/model/cachesim", "internal/observe/getpath"},
-		"internal/observe/getpath":    {"internal/model/cachesim", "internal/model/trace"},
-		"internal/observe/blocktable": {"engine", "internal/base/optionsfile", "internal/base/unit", "internal/model/cachesim", "internal/observe/getpath"},
-		"internal/observe/probe":      {"engine", "internal/subject"},
+		"internal/observe/getpath": {"internal/model/cachesim", "internal/model/trace"},
+		"internal/observe/blocktable": {"engine", "internal/base/optionsfile", "internal/base/unit", "internal/model/cachesim", "internal/observe/dbformat",
+			"internal/observe/getpath"},
+		"internal/observe/probe": {"engine", "internal/subject"},
 	}},
 	{"adapt", map[string][]string{
 		"internal/adapt/pebbledb": {"engine", "internal/adapt/adapter", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/observe/dbformat",

@@ -12,7 +12,7 @@ package familytest
 
 #define NAMED(returned, name, ...) returned (*name)(__VA_ARGS__) = dlsym(library, "rocksdb_" #name)
 
-enum { paths, merges, times };
+enum { paths, merges, times, ranges };
 
 static char *last(void *state, const char *key, size_t n, const char *old, size_t m, const char *const *operands, const size_t *sizes, int count,
 	unsigned char *success, size_t *length) {
@@ -34,7 +34,8 @@ static void nothing(void *state) {}
 // write_keys writes keys in no order, in two flushes, each with a value that begins with the key.
 // Of paths, tables that compactions write are in the folder further. Of merges, every hundredth key
 // is left with a merge, in the log, by an operator that RocksDB does not have. Of times, each key
-// has the values of times 1 and 2, "1" or "2" behind the key.
+// has the values of times 1 and 2, "1" or "2" behind the key. Of ranges, tables of three ages and the log, which is
+// written over an older one, have values, merges and deletions of ranges that overlap.
 static char *write_keys(const char *path, int kind, const char *dir, const char *further, int keys) {
 	char *err = NULL;
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -56,9 +57,16 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 	NAMED(void *, writeoptions_create, void);
 	NAMED(void *, flushoptions_create, void);
 	NAMED(void, close, void *);
+	NAMED(void *, get_default_column_family_handle, void *);
+	NAMED(void, delete_range_cf, void *, void *, void *, const char *, size_t, const char *, size_t, char **);
+	NAMED(void, compact_range, void *, const char *, size_t, const char *, size_t);
+	NAMED(const void *, create_snapshot, void *);
+	NAMED(void, release_snapshot, void *, const void *);
 	void *o = options_create(), *w = writeoptions_create(), *f = flushoptions_create();
 	const char *texts[] = {"level0_file_num_compaction_trigger=2;target_file_size_base=65536", "disable_auto_compactions=true",
-		"comparator=leveldb.BytewiseComparator.u64ts"};
+		"comparator=leveldb.BytewiseComparator.u64ts",
+		"disable_auto_compactions=true;merge_operator=stringappend;recycle_log_file_num=2;target_file_size_base=65536;"
+		"block_based_table_factory={cache_index_and_filter_blocks=true;filter_policy=bloomfilter:10:false;block_size=1024}"};
 	get_options_from_string(options_create(), texts[kind], o, &err);
 	if (err != NULL)
 		return err;
@@ -71,7 +79,29 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 	if (kind == merges)
 		options_set_merge_operator(o, mergeoperator_create(NULL, nothing, last, no_part, NULL, last_name));
 	void *db = open(o, dir, &err);
-	for (int round = 0; round < 2 && err == NULL; round++) {
+	for (int round = 0; kind == ranges && round < 5 && err == NULL; round++) {
+		char key[16], end[16];
+		const void *kept = create_snapshot(db); // so that compactions keep the deletions
+		for (int i = round; i < keys && err == NULL; i += 1 + round * round * 10) {
+			snprintf(key, sizeof key, "key%012d", (int)((uint64_t)i * 7919 % keys));
+			put(db, w, key, 15, texts[kind], 100, &err);
+		}
+		for (int i = 0; i < keys && err == NULL && round > 0; i += 300 + round) {
+			snprintf(key, sizeof key, "key%012d", i);
+			snprintf(end, sizeof end, "key%012d", i + 40 * round);
+			delete_range_cf(db, w, get_default_column_family_handle(db), key, 15, end, 15, &err);
+			for (int at = i; at < i + 400 && err == NULL; at += 13) {
+				snprintf(key, sizeof key, "key%012d", at);
+				merge(db, w, key, 15, "merged", 6, &err);
+			}
+		}
+		if (err == NULL && round < 4)
+			flush(db, f, &err);
+		if (err == NULL && round < 2)
+			compact_range(db, NULL, 0, NULL, 0);
+		release_snapshot(db, kept);
+	}
+	for (int round = 0; kind != ranges && round < 2 && err == NULL; round++) {
 		for (int i = 0; i < keys && err == NULL; i++) {
 			if (kind != times && i % 2 != round)
 				continue;
@@ -120,6 +150,9 @@ func WriteMerged(dir string, keys int) error { return writeKeys(C.merges, dir, d
 
 // WriteTimes writes keys that end with a time. The newest value of each begins with the key and a 2.
 func WriteTimes(dir string, keys int) error { return writeKeys(C.times, dir, dir, keys) }
+
+// WriteRanges writes keys, merges that RocksDB itself can apply, and deletions of ranges.
+func WriteRanges(dir string, keys int) error { return writeKeys(C.ranges, dir, dir, keys) }
 
 // PlainKey is key number i of these.
 func PlainKey(i int) []byte { return fmt.Appendf(nil, "key%012d", i) }

@@ -51,15 +51,16 @@ func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result
 			caches[i] = []curve.Family{{Name: f.Name, Share: 1}}
 		}
 	}
-	traced := map[int]*curve.Steady{}
+	traced, metadata := map[int]*curve.Steady{}, false
 	for portion, families := range caches {
 		s, err := curve.NewSteady(ctx, dir, run.Engine.Name, run.Engine.Version, families, missing, seed)
 		if err != nil {
 			return err
 		}
 		traced[portion] = s
-		out.Metadata = out.Metadata || s.Metadata
+		metadata = metadata || s.Metadata
 	}
+	out.Metadata = metadata
 	out.Reads = func(portion int, cacheBytes int64) (float64, error) { return traced[portion].Reads(ctx, cacheBytes) }
 	return nil
 }

@@ -142,10 +142,15 @@ func maskedCRC(b []byte) uint32 {
 // decodedBytes is the size of a block's content, and what is left to decompress.
 func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest []byte, err error) {
 	rest = payload
+	gain := 0                                       // beyond what the compression reaches
+	if t.format == 0 && compression > snappyBlock { // what the numbers mean is RocksDB's
+		return 0, nil, fmt.Errorf("its compression (%d) is not supported in tables of LevelDB", compression)
+	}
 	switch compression {
 	case notCompressed:
 		return len(payload), payload, nil
 	case snappyBlock:
+		gain = 32
 		size, err = snappy.DecodedLen(payload)
 	case zlibBlock, lz4Block, lz4hcBlock, zstdBlock, oldZstdBlock:
 		n, width := binary.Uvarint(payload)
@@ -153,13 +158,21 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 			return 0, nil, errors.New("impossible decompressed size")
 		}
 		size, rest = int(n), payload[width:]
+		switch compression {
+		case lz4Block, lz4hcBlock:
+			gain = 256
+		case zlibBlock:
+			gain = 1100
+		default:
+			gain = 1 << 16
+		}
 	default:
 		if compression >= minOwnCompress {
 			return 0, nil, fmt.Errorf("its compression (%d) is of the program that wrote it, which is not supported", compression)
 		}
 		return 0, nil, fmt.Errorf("its compression (%d) is not supported", compression)
 	}
-	if err != nil || size > maxBlockBytes {
+	if err != nil || size < 1 || size > min(maxBlockBytes, gain*(len(rest)+1)) { // no block is empty, and LZ4's code cannot bear one
 		return 0, nil, errors.New("impossible decompressed size")
 	}
 	return size, rest, nil
@@ -181,7 +194,7 @@ func (t *table) decompress(compression byte, payload []byte, in *buffer) error {
 	default:
 		if in.zstd == nil {
 			// Blocks of one table have the same dictionary, and a buffer serves many tables.
-			if in.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1)); err != nil {
+			if in.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true)); err != nil {
 				return err
 			}
 		}
@@ -190,7 +203,7 @@ func (t *table) decompress(compression byte, payload []byte, in *buffer) error {
 			decoder = t.zstd
 		}
 		var out []byte
-		out, err = decoder.DecodeAll(payload, in.content[:0])
+		out, err = decoder.DecodeAll(payload, in.content[:0:len(in.content)])
 		got = len(out)
 	}
 	if err == nil && got != len(in.content) {

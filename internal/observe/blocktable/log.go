@@ -31,7 +31,14 @@ const (
 // What was written over an older log ends at the older log's records.
 func eachRecord(log []byte, number uint64, visit func(record []byte) error) error {
 	var record []byte
-	inside := false
+	inside, recycled := false, false
+	// What an older log has left need not begin where a record ends.
+	damaged := func(why string) error {
+		if recycled {
+			return errCut
+		}
+		return errors.New(why)
+	}
 	for at := 0; at < len(log); {
 		left := logBlockBytes - at%logBlockBytes
 		if left < pieceHeadBytes {
@@ -60,7 +67,7 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 			end += 4
 		}
 		if end > at+left {
-			return errors.New("a record is longer than its block")
+			return damaged("a record is longer than its block")
 		}
 		if end > len(log) {
 			return errCut
@@ -69,8 +76,9 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 			return nil // the rest is of the log that was here before
 		}
 		if le32(head) != maskedCRC(log[at+6:end]) {
-			return errors.New("the checksum of a record does not match")
+			return damaged("the checksum of a record does not match")
 		}
+		recycled = recycled || isRecyclable
 		piece := log[from:end]
 		if isRecyclable && kind != recycledSizes {
 			kind -= recyclableShift

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,8 @@ type Facts struct {
 	Smallest, Largest []byte // keys of the user
 	Marked            bool   // for compaction
 
+	largestBeyond bool // the largest key is the end of a range deletion, which is not in the table
+
 	smallestSeqNum, largestSeqNum uint64
 	epoch                         uint64 // 0: none
 	blobs                         bool   // some values are in blob files
@@ -34,16 +37,12 @@ type Family struct {
 	id         uint32
 	comparator string
 	firstLog   uint64 // older logs hold nothing of it
-	persistsTS bool
 	dropped    bool
 	tables     map[uint64]Facts
 }
 
 // manifest is what a database consists of.
-type manifest struct {
-	families     []*Family
-	lastSequence uint64
-}
+type manifest struct{ families []*Family }
 
 // Comparators whose order is that of bytes.
 var byteComparators = []string{"leveldb.BytewiseComparator", ""}
@@ -92,7 +91,7 @@ func readManifest(dir string) (*manifest, error) {
 }
 
 func newFamily(id uint32, name string) *Family {
-	return &Family{id: id, Name: name, tables: map[uint64]Facts{}, persistsTS: true}
+	return &Family{id: id, Name: name, tables: map[uint64]Facts{}}
 }
 
 // inLevelOrder is the order in which a Get asks the tables of level 0, newest first, and that of
@@ -130,7 +129,8 @@ const (
 	blobFileField      = 400
 	blobGarbageField   = 401
 	ignorable          = 1 << 13
-	persistsTSField    = ignorable + 8
+	oldLogField        = ignorable + 4 // has no length, as the next
+	oldLogGoneField    = ignorable + 5
 )
 
 // fields reads an edit.
@@ -167,14 +167,16 @@ func (f *fields) bytes() []byte {
 	return b
 }
 
-// key is the user's part of an internal key.
-func (f *fields) key() []byte {
+// key is the user's part of an internal key; beyond says that it is the end of a range deletion.
+func (f *fields) key() (user []byte, beyond bool) {
 	b := f.bytes()
 	if len(b) < 8 {
 		f.fail("damaged key in an edit")
-		return nil
+		return nil, false
 	}
-	return bytes.Clone(b[:len(b)-8])
+	const highest = 1<<56 - 1
+	n := len(b) - 8
+	return bytes.Clone(b[:n]), le64(b[n:])>>8 == highest
 }
 
 // groupOf tells how many edits follow that count together with this one.
@@ -185,7 +187,7 @@ func groupOf(edit []byte) (left uint64, is bool, err error) {
 			left, is = f.number(), true
 		}
 		return is && field == atomicGroupField
-	}, new(uint64))
+	})
 	return left, is, err
 }
 
@@ -198,7 +200,7 @@ func (m *manifest) apply(edit []byte) error {
 			id = uint32(f.number())
 		}
 		return field == familyField
-	}, new(uint64))
+	})
 	if err != nil {
 		return err
 	}
@@ -208,11 +210,11 @@ func (m *manifest) apply(edit []byte) error {
 		at = len(m.families) - 1
 	}
 	f = &fields{rest: edit}
-	return f.read(m.families[at], func(uint64) bool { return false }, &m.lastSequence)
+	return f.read(m.families[at], func(uint64) bool { return false })
 }
 
 // read reads the fields of an edit that first does not take, and applies them to its family.
-func (f *fields) read(family *Family, first func(field uint64) bool, lastSequence *uint64) error {
+func (f *fields) read(family *Family, first func(field uint64) bool) error {
 	for len(f.rest) > 0 && f.err == nil {
 		field := f.number()
 		if first(field) {
@@ -223,9 +225,7 @@ func (f *fields) read(family *Family, first func(field uint64) bool, lastSequenc
 			family.comparator = string(f.bytes())
 		case logNumberField:
 			family.firstLog = f.number()
-		case lastSequenceField:
-			*lastSequence = max(*lastSequence, f.number())
-		case nextFileField, prevLogField, minLogField, familyField, maxFamilyField, atomicGroupField:
+		case lastSequenceField, nextFileField, prevLogField, minLogField, familyField, maxFamilyField, atomicGroupField:
 			f.number()
 		case compactCursorField:
 			f.number()
@@ -243,8 +243,8 @@ func (f *fields) read(family *Family, first func(field uint64) bool, lastSequenc
 			family.dropped = true
 		case blobFileField, blobGarbageField:
 			f.passOverBlobFile(field)
-		case persistsTSField:
-			family.persistsTS = string(f.bytes()) == "\x01"
+		case oldLogField, oldLogGoneField:
+			return errors.New("an edit lists logs as RocksDB 6.12 to 6.15 did, which is not supported")
 		default:
 			if field < ignorable {
 				return fmt.Errorf("an edit has the unknown field %d: a newer program wrote it", field)
@@ -282,12 +282,14 @@ const (
 )
 
 func (f *fields) newFile(field uint64) (t Facts) {
-	t.Level, t.File = int(f.number()), f.number()
+	t.Level, t.File = int(min(f.number(), math.MaxInt32)), f.number()
 	path := uint64(0)
 	if field == newFile3Field {
 		path = f.number()
 	}
-	t.Bytes, t.Smallest, t.Largest = int64(f.number()), f.key(), f.key()
+	t.Bytes = int64(f.number())
+	t.Smallest, _ = f.key()
+	t.Largest, t.largestBeyond = f.key()
 	if field != newFileField {
 		t.smallestSeqNum, t.largestSeqNum = f.number(), f.number()
 	}

@@ -30,7 +30,7 @@ const vanishedRetries = 20
 // Anything that could not be resolved exactly is an error.
 func Open(dir, family string, replaced Options) (*Resolver, error) {
 	return retried(dir, func() (*Resolver, error) {
-		own, logs, err := readOptions(dir, cmp.Or(family, defaultFamily))
+		own, logs, err := readOptions(dir, cmp.Or(family, defaultFamily), replaced["wal_dir"])
 		if err != nil {
 			return nil, err
 		}
@@ -131,6 +131,7 @@ func openTables(dir string, facts []Facts, r *Reading) ([]*table, error) {
 // arrange numbers the blocks and puts the tables into the order in which a Get asks them.
 func (r *Resolver) arrange() error {
 	next := uint64(0)
+	deletesRanges, ingested := len(r.unflushed.tombstones) > 0, false
 	for _, t := range r.tables {
 		t.prepare(&r.reading)
 		if next = t.number(next); next > math.MaxUint32 {
@@ -142,8 +143,14 @@ func (r *Resolver) arrange() error {
 		l := &r.levels[len(r.levels)-1]
 		l.tables = append(l.tables, t)
 		if t.Level > 0 {
-			l.largest.Add(t.Largest)
+			if err := addSeparator(&l.largest, &l.beyond, t.Largest, t.largestBeyond); err != nil {
+				return fmt.Errorf("level %d: %w", t.Level, err)
+			}
 		}
+		deletesRanges, ingested = deletesRanges || t.deletesRanges, ingested || t.ingested()
+	}
+	if deletesRanges && ingested {
+		return errors.New("range deletions together with tables that were ingested, whose entries have no sequence numbers, are not supported")
 	}
 	for i := range r.levels {
 		r.levels[i].largest.Finish()

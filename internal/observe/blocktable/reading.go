@@ -1,14 +1,15 @@
 package blocktable
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
 // Reading is how a database is opened for Gets: what of it decides which blocks they ask the cache for.
@@ -51,22 +52,26 @@ func (p Pinning) of(t *Facts, r *Reading) bool {
 type Options map[string]string
 
 // readOptions reads what the newest OPTIONS file of a database says of a family, and in which folder its
-// logs are.
-func readOptions(dir, family string) (own Options, logs string, err error) {
-	_, sections, err := optionsfile.Read(dir)
+// logs are, unless asked says so.
+func readOptions(dir, family, asked string) (own Options, logs string, err error) {
+	name, sections, err := optionsfile.Read(dir)
 	if err != nil {
 		return nil, "", err
 	}
-	own, logs = Options{}, dir
+	own = Options{}
 	for _, section := range sections {
 		switch {
 		case section.Kind == "DBOptions":
-			logs = cmp.Or(section.Values["wal_dir"], dir)
+			logs = section.Values["wal_dir"]
 		case (section.Name == family || unit.Printable(section.Name) == family) && (section.Kind == "CFOptions" || section.Kind == "TableOptions/BlockBasedTable"):
 			maps.Copy(own, section.Values)
 		}
 	}
-	return own, logs, nil
+	if asked != "" {
+		return own, asked, nil
+	}
+	logs, err = dbformat.LogFolder(dir, filepath.Join(dir, name), logs)
+	return own, logs, err
 }
 
 // none is how an option says that there is nothing.
@@ -139,7 +144,7 @@ func (r *Reading) prefix(key []byte) (prefix []byte, is bool) {
 		kind, length = r.PrefixExtractor[:at], r.PrefixExtractor[at+1:]
 	}
 	n, err := strconv.Atoi(length)
-	if err != nil {
+	if err != nil || n < 0 {
 		return nil, false
 	}
 	switch kind {

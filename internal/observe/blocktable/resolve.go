@@ -8,7 +8,7 @@
 //
 // What it cannot resolve exactly it refuses to open, by name: plain and cuckoo tables, encrypted
 // files, orders of the user, timestamps of the user, values in blob files, tables in other folders,
-// hash indexes, formats newer than 7.
+// hash indexes, formats older than 2 or newer than 7, deletions of ranges beside ingested tables.
 // Non-goals: time; values; concurrent writes; tables that are opened by Gets.
 //
 // Read open.go for what is taken from a database, walk.go for one Get, table.go for the format, level.go
@@ -45,6 +45,7 @@ type level struct {
 	number  int
 	tables  []*table
 	largest getpath.SortedKeys
+	beyond  []bool // of largest: the end of a range deletion, which is not in the table
 }
 
 // Identity identifies the family by its tables: their numbers, levels and sizes.

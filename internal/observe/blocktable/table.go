@@ -2,6 +2,7 @@ package blocktable
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -45,8 +46,9 @@ type table struct {
 
 	filters filters
 
-	tombstones []getpath.Tombstone
-	merges     bool // a Get may need more than the block where its key is first met
+	tombstones    []getpath.Tombstone
+	deletesRanges bool
+	merges        bool // a Get may need more than the block where its key is first met
 
 	// By how the table is read: what is always at hand, and whether filters know the prefixes of Gets.
 	pinnedRoot, pinnedFilter, pinnedPartitions, pinnedDictionary bool
@@ -86,6 +88,7 @@ const (
 
 	levelFooterBytes = 48
 	blockFooterBytes = 53
+	oldestFormat     = 2 // before, compressed blocks have another head
 	newestFormat     = 7
 )
 
@@ -128,6 +131,11 @@ func (t *table) open(r *Reading) error {
 	metaindex, err := t.readFooter()
 	if err != nil {
 		return err
+	}
+	if isLevel := t.format == 0; isLevel && !r.Level {
+		return fmt.Errorf("format version 0: the oldest that is supported is %d", oldestFormat)
+	} else if !isLevel && r.Level {
+		return errors.New("a table of RocksDB in a database of LevelDB")
 	}
 	meta, err := t.readMetaindex(metaindex)
 	if err != nil {
@@ -178,8 +186,8 @@ func (t *table) readFooter() (metaindex handle, err error) {
 		return metaindex, errors.New("too short for a table")
 	}
 	t.format, t.checksum = le32(tail[41:]), tail[0]
-	if t.format > newestFormat {
-		return metaindex, fmt.Errorf("format version %d: the newest that is supported is %d", t.format, newestFormat)
+	if t.format < oldestFormat || t.format > newestFormat {
+		return metaindex, fmt.Errorf("format version %d: those from %d to %d are supported", t.format, oldestFormat, newestFormat)
 	}
 	if t.checksum > xxh3Checksum {
 		return metaindex, fmt.Errorf("checksums of the unknown kind %d", t.checksum)
@@ -302,7 +310,7 @@ func (t *table) readDictionary(at handle) error {
 	if bytes.HasPrefix(t.dictionary, zstdMagic) {
 		option = zstd.WithDecoderDicts(t.dictionary)
 	}
-	t.zstd, err = zstd.NewReader(nil, option, zstd.WithDecoderConcurrency(0))
+	t.zstd, err = zstd.NewReader(nil, option, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true))
 	return err
 }
 
@@ -314,13 +322,15 @@ func (t *table) readIndex() error {
 		if err != nil {
 			return err
 		}
-		addSeparator(&t.separators, &t.beyond, key, beyond)
+		if err := addSeparator(&t.separators, &t.beyond, key, beyond); err != nil {
+			return err
+		}
 		t.data = append(t.data, h)
 		if firstKeys {
 			if len(first) < 8 {
 				return errors.New("damaged first key of a block")
 			}
-			t.firstKeys.Add(first[:len(first)-8])
+			return addSorted(&t.firstKeys, first[:len(first)-8])
 		}
 		return nil
 	}
@@ -368,14 +378,23 @@ func (t *table) separator(stored []byte) (key []byte, beyond bool, err error) {
 	return key, le64(stored[len(key):])>>8 == 1<<56-1, nil
 }
 
-func addSeparator(keys *getpath.SortedKeys, beyond *[]bool, key []byte, is bool) {
+// addSorted adds a key to search for: those of a damaged table may be in no order.
+func addSorted(keys *getpath.SortedKeys, key []byte) error {
+	if n := keys.Len(); n > 0 && bytes.Compare(keys.At(n-1), key) > 0 {
+		return errors.New("damaged: its keys are in no order")
+	}
+	keys.Add(key)
+	return nil
+}
+
+func addSeparator(keys *getpath.SortedKeys, beyond *[]bool, key []byte, is bool) error {
 	if is && *beyond == nil {
 		*beyond = make([]bool, keys.Len())
 	}
 	if *beyond != nil {
 		*beyond = append(*beyond, is)
 	}
-	keys.Add(key)
+	return addSorted(keys, key)
 }
 
 // seek is the first separator that is not below a Get of key.
@@ -421,7 +440,9 @@ func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
 		if err != nil {
 			return err
 		}
-		addSeparator(&f.separators, &f.beyond, key, beyond)
+		if err := addSeparator(&f.separators, &f.beyond, key, beyond); err != nil {
+			return err
+		}
 		part, err := t.readFilter(h)
 		f.partitions, f.parts = append(f.partitions, h), append(f.parts, part)
 		return err
@@ -453,10 +474,18 @@ func (t *table) readTombstones(at handle) error {
 		all = append(all, getpath.Tombstone{Start: bytes.Clone(start), End: bytes.Clone(value), SeqNum: le64(key[len(start):]) >> 8})
 		return nil
 	})
-	slices.SortStableFunc(all, func(a, b getpath.Tombstone) int { return int(a.SeqNum) - int(b.SeqNum) })
+	if err != nil {
+		return err
+	}
+	t.deletesRanges = len(all) > 0
+	slices.SortStableFunc(all, func(a, b getpath.Tombstone) int { return cmp.Compare(a.SeqNum, b.SeqNum) })
 	t.tombstones = getpath.Disjoint(all)
-	return err
+	return nil
 }
+
+// ingested reports whether the table was made outside of the database: its entries then have no sequence numbers of
+// their own.
+func (t *table) ingested() bool { return t.properties["rocksdb.external_sst_file.version"] != "" }
 
 // Numbers of a table's blocks, from its first on: the fixed ones, index partitions, filter
 // partitions, data blocks.

@@ -2,6 +2,7 @@ package blocktable
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -69,7 +70,7 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 			}
 			continue
 		}
-		for at := l.largest.Seek(key); at < len(l.tables) && bytes.Compare(l.tables[at].Smallest, key) <= 0; at++ {
+		for at := seek(&l.largest, l.beyond, key); at < len(l.tables) && bytes.Compare(l.tables[at].Smallest, key) <= 0; at++ {
 			if answer, err := w.lookInto(l.tables[at], i == len(levels)-1, true); err != nil || answer != goOn {
 				return w.numbers, answer == isHere, err
 			}
@@ -242,7 +243,11 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 		}
 		limit = len(entries.entries) // versions of the key may go on behind a restart point
 		trailer := le64(entries.key[len(user):])
-		if a := w.takes(kindOf(byte(trailer)), trailer>>8); a != goOn {
+		kind := kindOf(byte(trailer))
+		if kind == noEntry {
+			return isGone, false, w.t.damaged(at, fmt.Sprintf("it holds an entry of kind %d, which is not supported", byte(trailer)))
+		}
+		if a := w.takes(kind, trailer>>8); a != goOn {
 			return a, false, nil
 		}
 	}
@@ -277,14 +282,17 @@ const (
 	kindPreferred      = 24
 )
 
+// kindOf is noEntry for a kind that is not known.
 func kindOf(kind byte) entryKind {
 	switch kind {
 	case kindValue, kindBlob, kindEntity, kindPreferred:
 		return setEntry
 	case kindDelete, kindSingleDelete, kindDeleteWithTime:
 		return deleteEntry
+	case kindMerge:
+		return mergeEntry
 	}
-	return mergeEntry
+	return noEntry
 }
 
 // stretch is a part of the entries of a block.

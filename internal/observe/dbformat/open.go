@@ -205,7 +205,7 @@ func LogFolder(dir, file, written string) (string, error) {
 	if written == "" || sameFile(written, dir) {
 		return dir, nil
 	}
-	own, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	own, err := fs.Glob(os.DirFS(dir), "*.log")
 	if err != nil {
 		return "", err
 	}
@@ -239,7 +239,7 @@ func opened(dir string) bool {
 
 func isDatabase(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "CURRENT"))
-	markers, globErr := filepath.Glob(filepath.Join(dir, "marker.manifest.*"))
+	markers, globErr := fs.Glob(os.DirFS(dir), "marker.manifest.*")
 	return err == nil || globErr == nil && len(markers) > 0
 }
 
@@ -252,7 +252,7 @@ func sameFile(a, b string) bool {
 // RemoteObjects explains err, with which a database of Pebble in dir was not opened, if the database
 // keeps tables elsewhere than in files.
 func RemoteObjects(dir string, err error) error {
-	markers, globErr := filepath.Glob(filepath.Join(dir, "marker.remote-obj-catalog.*"))
+	markers, globErr := fs.Glob(os.DirFS(dir), "marker.remote-obj-catalog.*")
 	if globErr != nil || len(markers) == 0 || err == nil {
 		return err
 	}
