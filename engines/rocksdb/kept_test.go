@@ -392,6 +392,6 @@ func TestBlobFiles(t *testing.T) {
 		t.Errorf("%d reads of values, %d bytes, for %d Gets and %d files", reads.Count, reads.Bytes, benchKeys, len(files))
 	}
 	if c.Gets == nil || *c.Gets != benchKeys+again {
-		t.Errorf("RocksDB counts %v Gets of %d", *c.Gets, benchKeys)
+		t.Errorf("RocksDB counts %v Gets, want %d: %+v", c.Gets, benchKeys+again, c)
 	}
 }
