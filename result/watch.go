@@ -16,7 +16,7 @@ const (
 
 // Watch is watch.json: what a process of somebody else's read, seen from outside. Beside it lie run.json, series.jsonl and
 // latency.hlog with the same figures, as of a measured run. Figures that could not be had are absent, with the
-// reason in Absent under their name.
+// reason in Why under their name.
 type Watch struct {
 	Schema  string    `json:"schema"`
 	Started time.Time `json:"started"`
@@ -46,6 +46,7 @@ type Watch struct {
 
 	BlockReads        map[string]engine.Tally `json:"block_reads"`          // of Gets, by type
 	BlockReadsByLevel map[string]int64        `json:"block_reads_by_level"` // likewise: L0, L1, ..., unknown
+	ReplacedReads     uint64                  `json:"replaced_reads"`       // likewise: of tables that compactions had replaced at the end
 	Reads             []WatchedReads          `json:"reads"`                // of tables, by what they are for
 	Keys              []WatchedKeys           `json:"keys"`                 // by kind, the most asked first
 

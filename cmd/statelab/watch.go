@@ -192,19 +192,27 @@ func (a *app) look(f *watchFlags, t *probe.Target, args []string, given int64, o
 
 // tellWatch stores what was seen, and prints it.
 func (a *app) tellWatch(f *watchFlags, seen *watch.Seen) error {
-	if f.traceOut != "" {
-		if seen.Trace == nil {
-			return fmt.Errorf("--trace-out: there is no trace: %s", cmp.Or(seen.Watch.Why["block_accesses_per_get"], "no Get was seen"))
-		}
-		if err := seen.WriteTrace(f.traceOut, replaces(&f.force)); err != nil {
-			return err
-		}
+	// An answer that took long to see is told even if a file cannot be written.
+	return errors.Join(a.tellSeen(f, seen), f.writeFiles(seen))
+}
+
+// writeFiles writes the trace and the keys, if they were asked for.
+func (f *watchFlags) writeFiles(seen *watch.Seen) error {
+	var errs []error
+	switch {
+	case f.traceOut == "":
+	case seen.Trace == nil:
+		errs = append(errs, fmt.Errorf("--trace-out: there is no trace: %s", cmp.Or(seen.Watch.Why["block_accesses_per_get"], "no Get was seen")))
+	default:
+		errs = append(errs, seen.WriteTrace(f.traceOut, replaces(&f.force)))
 	}
 	if f.keep != "" {
-		if err := seen.WriteKeys(f.keep, replaces(&f.force)); err != nil {
-			return err
-		}
+		errs = append(errs, seen.WriteKeys(f.keep, replaces(&f.force)))
 	}
+	return errors.Join(errs...)
+}
+
+func (a *app) tellSeen(f *watchFlags, seen *watch.Seen) error {
 	if f.out == "" {
 		seen.Watch.Schema, seen.Watch.Command = result.WatchSchema, a.command()
 		answer := watched.Watched{Watch: &seen.Watch, Series: seen.Ticks}

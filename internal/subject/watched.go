@@ -8,11 +8,13 @@ type Watched struct {
 	Module   string   // the Go module that holds the engine
 	Versions []string // beginnings of the versions whose function is as described here
 
-	Get      string // the function that runs once for each Get
-	KeyAt    int    // register of the key's address; the next one holds its length
-	FoundAt  int    // register of the result that is not zero for a key that was found
-	ErrorAt  int    // register of the error's value; all absent keys have the same one
-	Inverted bool   // FoundAt is zero for a key that was found
+	Get string // the function that runs once for each Get
+	// DatabaseAt is the register of the address of the database's handle.
+	DatabaseAt int
+	KeyAt      int  // register of the key's address; the next one holds its length
+	FoundAt    int  // register of the result that is not zero for a key that was found
+	ErrorAt    int  // register of the error's value; all absent keys have the same one
+	Inverted   bool // FoundAt is zero for a key that was found
 
 	TableSuffixes []string // of the names of files with keys and values
 	Purposes      []Purpose

@@ -31,6 +31,7 @@ type get struct {
 	keyEnd     uint64
 	keyCut     bool
 	outcome    outcome
+	database   uint64 // its handle
 	reads      []read // of tables; sorted out at the end
 }
 
@@ -42,12 +43,11 @@ const (
 	failed
 )
 
-// read is a read of a table.
+// read is a Get's read of a table.
 type read struct {
-	table   *table
-	offset  int64
-	bytes   int32
-	purpose string // "" of a Get
+	table  *table
+	offset int64
+	bytes  int32
 }
 
 // table is a file of the database that was read.
@@ -79,11 +79,12 @@ type collector struct {
 	errors     map[uint64]int // of values of errors, to tell failures from absent keys
 	errorOf    []uint64       // by Get
 	pending    map[probe.GetID][]read
-	others     []read
-	moreGets   uint64 // beyond mostGets
-	moreReads  uint64
+	ours       map[uint64]bool // handles whose Gets read tables of dir
+	others     map[string]sum  // reads that belong to no Get, by purpose
+	moreGets   uint64          // beyond mostGets
+	moreReads  uint64          // of Gets, beyond mostReads
+	reads      uint64          // of tables
 	readsKept  int
-	notTables  uint64 // reads of other files
 	histogram  *measure.Histogram
 	second     *measure.Histogram // of the last one
 	secondGets int
@@ -106,7 +107,8 @@ type collector struct {
 type window struct{ from, to time.Duration }
 
 func newCollector(t *probe.Target, dir string, layout Layout) *collector {
-	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, histogram: measure.NewHistogram(),
+	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{},
+		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: measure.NewHistogram(),
 		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16), began: time.Now(), lastSecond: time.Now()}
 	c.list()
 	c.learnt.Go(func() {
@@ -120,16 +122,24 @@ func newCollector(t *probe.Target, dir string, layout Layout) *collector {
 
 // Get implements probe.Events.
 func (c *collector) Get(g *probe.Get) {
-	c.histogram.Add(int64(g.End - g.Start))
-	c.second.Add(int64(g.End - g.Start))
-	c.secondGets++
 	reads := c.pending[g.ID]
 	delete(c.pending, g.ID)
+	if len(reads) > 0 {
+		c.ours[g.Database] = true
+	}
+	ours := len(c.ours) == 0 || c.ours[g.Database]
+	if ours {
+		c.second.Add(int64(g.End - g.Start))
+		c.secondGets++
+	}
 	if len(c.gets) == mostGets {
-		c.moreGets++
+		if ours {
+			c.histogram.Add(int64(g.End - g.Start))
+			c.moreGets++
+		}
 		return
 	}
-	kept := get{start: g.Start, end: g.End, keyCut: g.KeyBytes > len(g.Key), reads: reads}
+	kept := get{start: g.Start, end: g.End, keyCut: g.KeyBytes > len(g.Key), database: g.Database, reads: reads}
 	c.keys = append(c.keys, g.Key...)
 	kept.keyEnd = uint64(len(c.keys))
 	if !g.Found {
@@ -142,27 +152,31 @@ func (c *collector) Get(g *probe.Get) {
 // Read implements probe.Events.
 func (c *collector) Read(r *probe.Read) {
 	t := c.tableOf(r)
-	if t == nil {
-		c.notTables++
-		return
+	if t == nil || r.Bytes < 0 {
+		return // of another file; or it failed, and the Get, too
 	}
-	if r.Bytes < 0 {
-		return // it failed, and the Get, too
-	}
+	c.reads++
 	if r.Get != (probe.GetID{}) || r.Purpose == subject.ForGets {
 		c.secondRead++
+	}
+	if r.Get == (probe.GetID{}) {
+		c.other(r.Purpose, int64(r.Bytes))
+		return
 	}
 	if c.readsKept == mostReads {
 		c.moreReads++
 		return
 	}
 	c.readsKept++
-	kept := read{table: t, offset: r.Offset, bytes: int32(r.Bytes), purpose: r.Purpose}
-	if r.Get == (probe.GetID{}) {
-		c.others = append(c.others, kept)
-		return
-	}
-	c.pending[r.Get] = append(c.pending[r.Get], kept)
+	c.pending[r.Get] = append(c.pending[r.Get], read{table: t, offset: r.Offset, bytes: int32(r.Bytes)})
+}
+
+// sum is of reads.
+type sum struct{ reads, bytes uint64 }
+
+func (c *collector) other(purpose string, bytes int64) {
+	s := c.others[purpose]
+	c.others[purpose] = sum{s.reads + 1, s.bytes + uint64(bytes)}
 }
 
 // tableOf is the table that a read was of; nil: it was of another file.
@@ -224,8 +238,7 @@ func (c *collector) Window(open bool, at time.Duration) {
 	c.windows = append(c.windows, window{c.opened, at})
 	for id, reads := range c.pending { // of Gets that did not end in it
 		for _, r := range reads {
-			r.purpose = subject.ForGets
-			c.others = append(c.others, r)
+			c.other(subject.ForGets, int64(r.bytes))
 		}
 		delete(c.pending, id)
 	}
@@ -254,6 +267,7 @@ const Phase = "watch"
 func (c *collector) finish() {
 	close(c.learn)
 	c.learnt.Wait()
+	c.choose()
 	c.list()
 	for _, t := range c.files {
 		if t != nil && t.level == engine.LevelUnknown {
@@ -273,6 +287,24 @@ func (c *collector) finish() {
 			c.gets[i].outcome = failed
 		}
 	}
+}
+
+// choose keeps the Gets of the database in dir alone: of the handles whose Gets read its tables. If no table was read, all stay.
+func (c *collector) choose() {
+	keys, n, from := c.keys[:0], 0, uint64(0)
+	for i, g := range c.gets {
+		key := c.keys[from:g.keyEnd]
+		from = g.keyEnd
+		if len(c.ours) > 0 && !c.ours[g.database] {
+			continue
+		}
+		keys = append(keys, key...)
+		g.keyEnd = uint64(len(keys))
+		c.gets[n], c.errorOf[n] = g, c.errorOf[i]
+		c.histogram.Add(int64(g.end - g.start))
+		n++
+	}
+	c.gets, c.errorOf, c.keys = c.gets[:n], c.errorOf[:n], keys
 }
 
 // key is that of a Get.

@@ -59,9 +59,9 @@ func CacheOf(t *probe.Target, dir string, given int64) Cache {
 // olderThan reports whether a file was written before the process began.
 func olderThan(path string, t *probe.Target) bool {
 	info, err := os.Stat(path)
-	process, err2 := os.Stat(fmt.Sprintf("/proc/%d", t.PID))
+	started, err2 := t.Started()
 	const granularity = time.Second // of both times
-	return err == nil && err2 == nil && info.ModTime().Add(granularity).Before(process.ModTime())
+	return err == nil && err2 == nil && info.ModTime().Add(granularity).Before(started)
 }
 
 // Write writes the folder of a watch: watch.json, and the files of a run with the same figures.

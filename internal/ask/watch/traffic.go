@@ -235,12 +235,9 @@ func (a *analysis) spread() *float64 {
 
 // purposes sums up the reads of tables.
 func (a *analysis) purposes(reads, bytes uint64) {
-	type sum struct{ reads, bytes uint64 }
-	sums := map[string]sum{subject.ForGets: {reads, bytes}}
-	for _, r := range a.others {
-		s := sums[r.purpose]
-		sums[r.purpose] = sum{s.reads + 1, s.bytes + uint64(r.bytes)}
-	}
+	sums := maps.Clone(a.others)
+	unfinished := sums[subject.ForGets]
+	sums[subject.ForGets] = sum{unfinished.reads + reads, unfinished.bytes + bytes}
 	seconds := max(a.watched.Seconds(), 1e-9)
 	for _, purpose := range []string{subject.ForGets, subject.ForCompaction, subject.ForFlush, subject.ForIterators, subject.ForOther} {
 		if s := sums[purpose]; s.reads > 0 || purpose == subject.ForGets {
@@ -276,7 +273,7 @@ func levelName(level int) string {
 }
 
 func (a *analysis) cost(c probe.Cost) {
-	events := float64(a.w.Gets)*c.Get.Seconds() + float64(a.readsKept)*c.Read.Seconds()
+	events := float64(a.w.Gets)*c.Get.Seconds() + float64(a.reads)*c.Read.Seconds()
 	a.w.Cost = result.WatchCost{GetNanos: c.Get.Nanoseconds(), ReadNanos: c.Read.Nanoseconds(), Core: events / max(a.w.Seconds, 1e-9)}
 }
 
@@ -357,7 +354,11 @@ type first struct {
 // accessed counts tables and accesses of each Get, and compares accesses with reads.
 func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	a.accesses, a.tables = make([]int32, len(a.gets)), make([]int32, len(a.gets))
-	seen := make([]bool, len(t.Blocks))
+	seen, present := make([]bool, len(t.Blocks)), map[uint64]bool{}
+	for _, b := range t.Blocks {
+		present[b.File] = true
+	}
+	replaced := map[engine.BlockType]int{} // reads of the Get, of tables that were replaced since
 	var bytes int64
 	var all, tables uint64
 	var files []uint64
@@ -368,6 +369,13 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 		}
 		accesses := t.Accesses[t.Gets[n]:end]
 		files = files[:0]
+		clear(replaced)
+		for _, r := range a.gets[i].reads {
+			if kind, _ := r.table.typeAt(r.offset); !present[r.table.number] {
+				replaced[kind]++
+				a.w.ReplacedReads++
+			}
+		}
 		for _, number := range accesses {
 			b := t.Blocks[number]
 			if !slices.Contains(files, b.File) {
@@ -375,9 +383,13 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 			}
 			if !seen[number] {
 				seen[number] = true
-				firsts = append(firsts, first{n, bytes, slices.ContainsFunc(a.gets[i].reads, func(r read) bool {
-					return r.table.number == b.File && uint64(r.offset) == b.Offset
-				})})
+				read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.table.number == b.File && uint64(r.offset) == b.Offset })
+				if !read && replaced[b.Type] > 0 {
+					// What is in this block now was in one of a table that a compaction has replaced.
+					read = true
+					replaced[b.Type]--
+				}
+				firsts = append(firsts, first{n, bytes, read})
 				bytes += int64(b.Bytes) + a.layout.Charge
 			}
 		}

@@ -109,8 +109,16 @@ func (w Watched) proof() string {
 	case s.Low < s.High:
 		text += ", which no size of the memtables explains"
 	}
-	return text + ". Reads of compactions and iterators, which share the cache, are not simulated."
+	text += ". Reads of compactions and iterators, which share the cache, are not simulated."
+	if replaced := float64(w.ReplacedReads) / max(1, *w.BlockReadsPerGet*float64(w.Gets)); replaced >= aFew {
+		text += fmt.Sprintf(" Compactions have replaced the tables of %s of the reads since then. The simulation knows the tables of the end alone, "+
+			"so it has no reads that are there only because a table was new.", view.Percent(100*replaced))
+	}
+	return text
 }
+
+// aFew is a part of the reads that the answer is silent about.
+const aFew = 0.02
 
 // sources tells for what tables are read.
 func (w Watched) sources() string {

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"reflect"
 	"runtime"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/subject"
@@ -61,7 +64,17 @@ func open(t *Target) (p *Probe, err error) {
 	if p.programs, err = load(t.Engine, namespace, p.multi); err != nil {
 		return nil, err
 	}
-	if p.program, err = link.OpenExecutable(t.proc("exe")); err == nil {
+	p.program, err = link.OpenExecutable(t.proc("exe"))
+	if err == nil && p.multi && !p.allThreads() {
+		p.multi = false
+		if err := p.programs.close(); err != nil {
+			return nil, err
+		}
+		if p.programs, err = load(t.Engine, namespace, false); err != nil {
+			return nil, err
+		}
+	}
+	if err == nil {
 		p.reader, err = ringbuf.NewReader(p.programs.ring)
 	}
 	if err != nil {
@@ -112,7 +125,7 @@ func (p *Probe) tracepoints() error {
 		program *ebpf.Program
 	}{{"sys_exit_pread64", p.programs.readExit}, {"sys_enter_pread64", p.programs.readEntry}} {
 		l, err := link.Tracepoint("syscalls", t.name, t.program, nil)
-		if errors.Is(err, fs.ErrNotExist) {
+		if err != nil && (errors.Is(err, fs.ErrNotExist) || !tracing()) {
 			return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("the kernel's tracepoint of %s is not there: %w", t.name, err),
 				Remedy: "mount -t tracefs none /sys/kernel/tracing; if that fails, the kernel was built without CONFIG_FTRACE_SYSCALLS"}
 		}
@@ -122,6 +135,24 @@ func (p *Probe) tracepoints() error {
 		p.links = append(p.links, l)
 	}
 	return nil
+}
+
+// tracing reports whether the kernel's tracepoints can be looked up.
+func tracing() bool {
+	return slices.ContainsFunc([]string{"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"}, func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+}
+
+// allThreads reports whether a link of many probes sees all threads of a process. Before Linux 6.10, unless mended later, it sees the
+// one thread of that number alone. A mended kernel refuses a negative number at once; others look for its process.
+func (p *Probe) allThreads() bool {
+	l, err := p.program.UprobeMulti(nil, p.programs.entry, &link.UprobeMultiOptions{Addresses: []uint64{p.target.code.entry}, PID: math.MaxUint32})
+	if err == nil {
+		_ = l.Close() // it was a question
+	}
+	return errors.Is(err, unix.EINVAL)
 }
 
 // uprobes attaches a program to places in the process's binary.
@@ -193,8 +224,10 @@ type watching struct {
 // attached until ctx ends.
 func (w *watching) window(ctx context.Context) error {
 	if len(w.links) == 0 {
-		if err := w.Attach(); err != nil {
+		if err := w.Attach(); err != nil && w.target.Alive() {
 			return err
+		} else if err != nil {
+			return nil // it ended meanwhile
 		}
 	}
 	began := time.Now()
@@ -258,7 +291,8 @@ func (w *watching) second() error {
 
 // drain reports events until a time, or, without one, those that are there.
 func (w *watching) drain(ctx context.Context, until time.Time) error {
-	if until.IsZero() {
+	rest := until.IsZero()
+	if rest {
 		until = time.Unix(1, 0)
 	}
 	const look = 50 * time.Millisecond // how often it looks for the end
@@ -277,8 +311,11 @@ func (w *watching) drain(ctx context.Context, until time.Time) error {
 		case deadline.Equal(until) || !w.target.Alive():
 			return w.second()
 		}
-		if time.Now().After(w.nextSecond) {
-			return w.second()
+		if !time.Now().After(w.nextSecond) {
+			continue
+		}
+		if err := w.second(); err != nil || !rest {
+			return err
 		}
 	}
 	return nil
@@ -295,6 +332,7 @@ func (w *watching) report(event []byte) {
 		if !w.get.Found {
 			w.get.ErrorData = word(getError)
 		}
+		w.get.Database = word(getDatabase)
 		w.get.Key = event[getKey : getKey+min(w.get.KeyBytes, MaxKeyBytes)]
 		w.on.Get(&w.get)
 		return
@@ -401,6 +439,9 @@ func minTime(a, b time.Time) time.Time {
 
 // Possible is nil where processes can be watched, and else says what is missing.
 func Possible() error {
+	if runtime.GOARCH != "amd64" {
+		return engine.Fail(engine.CodeUnsupported, "only programs for amd64 can be watched")
+	}
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return refused(err)
 	}
@@ -413,5 +454,5 @@ func Possible() error {
 		return err
 	}
 	// The tracepoints; there is nothing to probe in this process.
-	return errors.Join(p.tracepoints(), p.Close())
+	return errors.Join(refused(p.tracepoints()), p.Close())
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -60,19 +61,19 @@ func (t *Target) Choose(name string) error {
 	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that reads a database of %s and can be watched", t, name)
 }
 
-// Named is the one process of a name: that of its command, its program's file or its first argument.
+// Named is the one other process of a name: that of its command or of its program's file.
 func Named(name string) (pid int, err error) {
 	var found []int
 	err = processes(func(pid int) error {
 		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		if err != nil {
-			return nil // it has ended
+		if err != nil || pid == os.Getpid() {
+			return nil // it has ended, or is this one
 		}
 		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil // of the kernel, or it has ended
 		}
-		if strings.TrimSpace(string(comm)) == name || filepath.Base(program) == name {
+		if strings.TrimSpace(string(comm)) == name || filepath.Base(strings.TrimSuffix(program, deleted)) == name {
 			found = append(found, pid)
 		}
 		return nil
@@ -108,7 +109,7 @@ func With(dir string) (pid int, err error) {
 	case err != nil:
 		return 0, err
 	case len(found) == 0 && os.Geteuid() != 0:
-		return 0, refused(errors.New("the files that other processes have open are hidden"))
+		return 0, refused(fmt.Errorf("the files that other processes have open are hidden: %w", fs.ErrPermission))
 	case len(found) == 0:
 		return 0, engine.Fail(engine.CodeNotFound, "no process has the database %s open: start its node, or name the process with --pid", dir)
 	case len(found) > 1:
@@ -140,6 +141,9 @@ func processes(each func(pid int) error) error {
 	return nil
 }
 
+// deleted is what the kernel adds to the path of a file that has no name any more.
+const deleted = " (deleted)"
+
 // openFiles are the paths of a process's open files, as it sees them.
 func openFiles(pid int) (paths []string) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
@@ -149,7 +153,7 @@ func openFiles(pid int) (paths []string) {
 	}
 	for _, e := range entries {
 		if path, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && strings.HasPrefix(path, "/") {
-			paths = append(paths, strings.TrimSuffix(path, " (deleted)"))
+			paths = append(paths, strings.TrimSuffix(path, deleted))
 		}
 	}
 	return paths
@@ -190,7 +194,7 @@ func (t *Target) Path(path string) string {
 func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string) {
 	descriptor := t.proc("fd/" + strconv.Itoa(r.Descriptor))
 	path, err := os.Readlink(descriptor)
-	path = t.Path(strings.TrimSuffix(path, " (deleted)"))
+	path = t.Path(strings.TrimSuffix(path, deleted))
 	var stat unix.Stat_t
 	if err != nil || unix.Stat(descriptor, &stat) != nil || stat.Ino != r.File.Inode {
 		path = pathIn(dir, r.File)
@@ -219,6 +223,29 @@ func pathIn(dir string, f File) string {
 		}
 	}
 	return ""
+}
+
+// Started is when the process began.
+func (t *Target) Started() (time.Time, error) {
+	status, err := os.ReadFile(t.proc("stat"))
+	if err != nil {
+		return time.Time{}, err
+	}
+	// The name, which comes first, can hold anything.
+	fields := bytes.Fields(status[bytes.LastIndexByte(status, ')')+1:])
+	const startAt, perSecond = 19, 100 // the 22nd of all; the kernel tells it in hundredths of a second since it booted
+	if len(fields) <= startAt {
+		return time.Time{}, fmt.Errorf("%s says nothing of its beginning", t.proc("stat"))
+	}
+	ticks, err := strconv.ParseInt(string(fields[startAt]), 10, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return time.Time{}, err
+	}
+	return time.Now().Add(time.Duration(ticks)*(time.Second/perSecond) - time.Duration(up.Nano())), nil
 }
 
 // Alive reports whether the process runs.
@@ -311,6 +338,9 @@ func (t *Target) namespace() (n namespace, err error) {
 
 // refused explains an error of the kernel's where it means that rights are missing.
 func refused(err error) error {
+	if _, explained := errors.AsType[*engine.Failure](err); explained {
+		return err
+	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("watching another process needs rights that this one does not have: %w", err),

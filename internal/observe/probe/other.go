@@ -5,6 +5,7 @@ package probe
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/subject"
@@ -53,6 +54,9 @@ func (t *Target) Path(path string) string { return path }
 
 // OpenTable needs Linux.
 func (t *Target) OpenTable(*Read, string) (*os.File, string) { return nil, "" }
+
+// Started needs Linux.
+func (t *Target) Started() (time.Time, error) { return time.Time{}, errNeedsLinux }
 
 // Alive needs Linux.
 func (t *Target) Alive() bool { return false }

@@ -61,6 +61,7 @@ type Get struct {
 	Found     bool
 	ErrorData uint64 // the address of its error's value; 0: none
 	Reads     uint32 // that belong to it
+	Database  uint64 // the address of the engine's handle: a process can have several databases
 }
 
 // GetID tells Gets apart: the goroutine, and when it began.

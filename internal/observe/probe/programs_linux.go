@@ -34,7 +34,8 @@ const (
 	getError     = 32
 	getFound     = 40 // uint64: the register
 	getReads     = 48 // uint64
-	getKey       = 56
+	getDatabase  = 56
+	getKey       = 64
 	getBytes     = getKey + MaxKeyBytes
 )
 
@@ -180,6 +181,8 @@ func (p *programs) getBegins(e subject.Watched) asm.Instructions {
 		asm.StoreMem(asm.R10, getAt+getGoroutine, asm.R7, asm.DWord),
 		asm.FnKtimeGetNs.Call(),
 		asm.StoreMem(asm.R10, getAt+getStart, asm.R0, asm.DWord),
+		asm.LoadMem(asm.R2, asm.R6, registers.integer[e.DatabaseAt], asm.DWord),
+		asm.StoreMem(asm.R10, getAt+getDatabase, asm.R2, asm.DWord),
 		// The key is read now: it may lie on a stack that moves.
 		asm.LoadMem(asm.R2, asm.R6, registers.integer[e.KeyAt+1], asm.DWord),
 		asm.StoreMem(asm.R10, getAt+getKeyBytes, asm.R2, asm.Word),
