@@ -61,11 +61,12 @@ var writers = map[string]writer{
 	"trace":         {"trace --db DB --use-existing --gets 1k --warmup 0 --out NEW", []string{"--out"}},
 	"volume create": {"volume create NEW --size 16MiB", []string{"0"}},
 	"volume remove": {"volume remove NEW", []string{"0"}},
+	"watch":         {"watch --pid 1 --seconds 1 --trace-out NEW1 --keep-keys NEW2 --out NEW", []string{"--out", "--trace-out", "--keep-keys"}},
 }
 
 // onlyRefused are commands that need what a machine may not have, or much time:
 // only their refusals are tested.
-var onlyRefused = []string{"accesses import", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove"}
+var onlyRefused = []string{"accesses import", "changeset harvest", "disk", "predict", "price", "volume create", "volume remove", "watch"}
 
 func TestEveryCommandIsAWriter(t *testing.T) {
 	var walk func(*cobra.Command)

@@ -50,6 +50,11 @@ func Of(dir string, run *result.Run, table string) (Side, error) {
 	if err == nil {
 		tables, err = OnlyTable(tables, table, dir)
 	}
+	for _, t := range tables {
+		if err == nil {
+			err = advise.OnlyLevels(dir, t.Values)
+		}
+	}
 	return Side{dir, run, tables}, err
 }
 
@@ -118,11 +123,8 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 		}
 	}
 	for _, t := range d.Tables {
-		if err := advise.OnlyLevels(d.Dir, t.Values); err != nil {
-			return nil, err
-		}
 		if t.Files > 0 || e.ReadsOptions {
-			tables = append(tables, fidelity.Table{Name: t.Name, Keys: t.Keys, Bytes: t.Bytes, Levels: t.Levels, Options: options[t.Name]})
+			tables = append(tables, fidelity.Table{Name: t.Name, Keys: t.Keys, Bytes: t.Bytes, Levels: t.Levels, Options: options[t.Name], Values: t.Values})
 		}
 	}
 	if len(tables) > 0 {
@@ -131,11 +133,8 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 	if len(d.Levels) == 0 {
 		return nil, fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees (Pebble, RocksDB, LevelDB)", d.Dir, run.Engine.Name)
 	}
-	if err := advise.OnlyLevels(d.Dir, d.Values); err != nil {
-		return nil, err
-	}
 	const onlyFamily = "default"
-	one := fidelity.Table{Bytes: d.Bytes, Levels: d.Levels, Options: options[onlyFamily]}
+	one := fidelity.Table{Bytes: d.Bytes, Levels: d.Levels, Options: options[onlyFamily], Values: d.Values}
 	for _, l := range d.Levels {
 		one.Keys += l.Keys
 	}

@@ -87,6 +87,9 @@ func choose(out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string)
 				largest = t
 			}
 		}
+		if err := advise.OnlyLevels(dir, largest.Values); err != nil {
+			return nil, err
+		}
 		out.Tables = []advise.TableShare{{Name: largest.Name, Share: 1, Bytes: largest.Bytes}}
 		return []fidelity.Portion{{Levels: largest.Levels, Share: 1}}, nil
 	}
@@ -100,6 +103,9 @@ func choose(out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string)
 	for _, p := range portions {
 		found, err := OnlyTable(tables, p.Name, dir)
 		if err != nil {
+			return nil, err
+		}
+		if err := advise.OnlyLevels(dir, found[0].Values); err != nil {
 			return nil, err
 		}
 		out.Tables = append(out.Tables, advise.TableShare{Name: p.Name, Share: p.Share, Bytes: found[0].Bytes})

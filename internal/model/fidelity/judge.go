@@ -19,6 +19,7 @@ type Table struct {
 	Bytes   int64          `json:"bytes"`
 	Levels  []engine.Level `json:"levels"`
 	Options Options        `json:"options"`
+	Values  *engine.Values `json:"values,omitempty"` // outside its tables
 }
 
 // Options are what a program wants new tables to be. The zero value of a field is not known.
