@@ -164,8 +164,12 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
 	var sizes []int64
 	for _, t := range tables {
-		if t.Bytes > 0 {
-			sizes = append(sizes, t.Bytes)
+		blocks := t.Bytes
+		if t.Values != nil { // of which the block cache holds nothing
+			blocks -= t.Values.Bytes
+		}
+		if blocks > 0 {
+			sizes = append(sizes, blocks)
 		}
 	}
 	slices.Sort(sizes)
