@@ -203,7 +203,10 @@ func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string) {
 	if filepath.Dir(path) != dir || !slices.Contains(t.Engine.TableSuffixes, filepath.Ext(path)) {
 		return nil, ""
 	}
-	if file, err = os.Open(descriptor); err != nil {
+	if file, err = os.Open(descriptor); err != nil { // the process ended meanwhile, or closed it
+		file, err = os.Open(path)
+	}
+	if err != nil {
 		return nil, path
 	}
 	return file, path
