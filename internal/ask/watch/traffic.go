@@ -597,14 +597,18 @@ func (s *Seen) WriteTrace(path string, replaces output.Replaces) error {
 	})
 }
 
-// WriteKeys writes the keys of the Gets to a file, in hexadecimal, one a line.
+// WriteKeys writes the keys of the Gets to a file that only its owner reads, in hexadecimal, one a line.
 func (s *Seen) WriteKeys(path string, replaces output.Replaces) error {
 	var lines strings.Builder
 	for _, k := range s.Keys {
 		lines.WriteString(hex.EncodeToString(k.Key) + "\n")
 	}
-	return output.Write(path, replaces, func(file *os.File) error {
+	err := output.Write(path, replaces, func(file *os.File) error {
 		_, err := file.WriteString(lines.String())
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o600)
 }
