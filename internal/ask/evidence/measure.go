@@ -44,11 +44,11 @@ func (a *Asked) probe(ctx context.Context, run *result.Run) (advise.Disk, error)
 	probed, err := host.Limit(ctx, probing, func(string) {})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		return advise.Disk{Absent: err.Error()}, nil // the rest of the advice stands
+		return advise.Disk{Absent: err.Error(), Failed: true}, nil // the rest of the advice stands
 	case err != nil:
 		return advise.Disk{}, err
 	case probed.Contradicted != "":
-		return advise.Disk{Absent: "its probe contradicts itself, as beside other users of the disk: " + probed.Contradicted}, nil
+		return advise.Disk{Absent: "its probe contradicts itself, as beside other users of the disk: " + probed.Contradicted, Failed: true}, nil
 	}
 	var disk advise.Disk
 	for _, point := range probed.Points {

@@ -156,7 +156,8 @@ func TestReasons(t *testing.T) {
 			"with the present cache it needs 80k reads/s of this disk's 67k at 16 in flight: the disk is the limit; " +
 				"with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at 16 in " +
 				"flight: close"},
-		{"disk", func(e *Evidence) { e.Disk = Disk{Absent: "tmpfs"} }, "Whether the disk is the limit cannot be told: tmpfs."},
+		{"disk", func(e *Evidence) { e.Disk = Disk{Absent: "tmpfs", Failed: true} }, "Whether the disk is the limit cannot be told: tmpfs."},
+		{"disk", func(e *Evidence) { e.Disk = Disk{Absent: "--probe-seconds 0"} }, "whether the disk is the limit cannot be told: --probe-seconds 0"},
 		{"latency", func(e *Evidence) { e.Limits.LatencyGoal = 50 * time.Microsecond },
 			"a Get of 1.05 x 36.0 us = 37.8 us meets the goal of 50.0 us; " +
 				"with the present cache 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},

@@ -283,7 +283,7 @@ func (a *Advice) floorName() string {
 		return "first reads"
 	}
 	if a.Database.Values != nil {
-		return "data and value blocks"
+		return "data + value blocks"
 	}
 	return "data blocks"
 }

@@ -92,7 +92,7 @@ func (e *Evidence) noFilters() string {
 
 // diskAsked tells whether the disk belongs to the answer: the operator has said how much it must give, or
 // it was probed in vain.
-func (e *Evidence) diskAsked() bool { return e.Limits.GetsPerSecond > 0 || e.Disk.Absent != "" }
+func (e *Evidence) diskAsked() bool { return e.Limits.GetsPerSecond > 0 || e.Disk.Failed }
 
 func (e *Evidence) disk(a Advice) string {
 	if len(e.Disk.Points) == 0 {

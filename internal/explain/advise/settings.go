@@ -159,6 +159,8 @@ func (m MemTables) Total(blockBytes int64) int64 {
 type Disk struct {
 	Points []ProbePoint `json:"points,omitempty"` // by reads in flight
 	Absent string       `json:"absent,omitempty"` // why there are none
+	// Failed tells that it was probed, and that the probe tells nothing.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // ProbePoint is what the disk gives to so many reads in flight.
