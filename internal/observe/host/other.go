@@ -71,6 +71,7 @@ func DeviceOf(string) (Device, error)                    { return Device{}, errL
 func (Device) Now() (io result.DeviceIO, err error)      { return io, errLinux }
 func (Device) ReadAheadKB() (int, error)                 { return 0, errLinux }
 func DirectSupported(string) error                       { return errLinux }
+func InMemory(string) (bool, error)                      { return false, errLinux }
 func FreeBytes(string) (int64, error)                    { return 0, errLinux }
 func AvailableMemory() int64                             { return 0 }
 func Limit(context.Context, LimitPlan, func(string)) (*result.Disk, error) {

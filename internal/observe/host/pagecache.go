@@ -269,13 +269,21 @@ func DirectSupported(dir string) (err error) {
 	return tryDirect(dir)
 }
 
+// InMemory tells whether dir is on a filesystem that keeps its files in memory, whose pages nothing drops.
+func InMemory(dir string) (bool, error) {
+	m, err := mountOf(dir)
+	return m.inMemory(), err
+}
+
+func (m mount) inMemory() bool { return m.filesystem == "tmpfs" || m.filesystem == "ramfs" }
+
 func tryDirect(dir string) error {
 	m, err := mountOf(dir)
 	if err != nil {
 		return err
 	}
 	// From Linux 6.6 on tmpfs accepts the flag and ignores it.
-	if m.filesystem == "tmpfs" || m.filesystem == "ramfs" {
+	if m.inMemory() {
 		return fmt.Errorf("%s keeps its files in memory: there is no device to read from", m.filesystem)
 	}
 	path, remove, err := fileToRead(dir)

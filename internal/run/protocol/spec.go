@@ -190,7 +190,7 @@ func (s LayoutSpec) Check() []error {
 func (s LayoutSpec) Head() Head { return Head{s.Schema, s.Layout, s.Out} }
 
 func (s LayoutSpec) WhenDiskIsFull() string {
-	return fmt.Sprintf("free some space, or compare fewer --accounts (the state is in %s)", s.Dir)
+	return fmt.Sprintf("free some space and continue with the same command and --resume (the state is in %s), or compare fewer --accounts", s.Dir)
 }
 
 // Chain describes a state and the blocks that make it: Accounts new accounts in
