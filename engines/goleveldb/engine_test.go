@@ -365,3 +365,43 @@ func TestTablesThatAreNotThere(t *testing.T) {
 		t.Errorf("%v: want a failure that names %s, with a way out", err, tables[0])
 	}
 }
+
+// TestLogAnswersGets: what is in no table when a database is read is told, and a database without is
+// not suspected.
+func TestLogAnswersGets(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	const keys = 3000
+	write := func(from, to uint64, buffer int) {
+		owner, err := leveldb.OpenFile(dir, &opt.Options{WriteBuffer: buffer, Compression: opt.NoCompression})
+		must(t, err)
+		for i := from; i < to; i++ {
+			must(t, owner.Put(key(i), make([]byte, 100), nil))
+		}
+		must(t, owner.Close())
+	}
+	told := func() (logged bool, bytes int64) {
+		d := opened(t, engine.Options{Dir: dir, Foreign: true})
+		for _, w := range d.Warnings() {
+			logged = logged || w.Code == "unflushed_log"
+		}
+		for _, m := range d.Memory() {
+			if m.Use == "replayed log" {
+				bytes = m.Bytes
+			}
+		}
+		r, err := d.Reader()
+		must(t, err)
+		get(t, r, 0)
+		must(t, d.Close())
+		return logged, bytes
+	}
+	write(0, keys, 8<<20)
+	write(0, 0, 8<<20) // opening writes what the journal holds to a table
+	if logged, bytes := told(); logged || bytes != 0 {
+		t.Errorf("of an empty journal: %v, %d bytes", logged, bytes)
+	}
+	write(keys, 2*keys, 8<<20)
+	if logged, bytes := told(); !logged || bytes < keys*132 {
+		t.Errorf("of a journal with %d keys: %v, %d bytes", keys, logged, bytes)
+	}
+}
