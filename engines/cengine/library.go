@@ -129,7 +129,7 @@ func (s *stats) examine(told []sharedlib.Stat, capabilities []engine.Capability)
 	if slices.Contains(capabilities, engine.CanReadBlocks) && counters(told).Reads == nil {
 		return fmt.Errorf("the capability %s is declared, but no counter reads.TYPE is told", engine.CanReadBlocks)
 	}
-	s.believable(told) // to be held against the next
+	s.believable(told) // the next look is compared with it
 	return nil
 }
 

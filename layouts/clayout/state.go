@@ -74,7 +74,7 @@ func (s *opened) examine(isNew bool) error {
 	if err := sharedlib.ExamineStats(told, header, isKnown); err != nil {
 		return err
 	}
-	s.totals.Falls(told) // to be held against the next
+	s.totals.Falls(told) // the next look is compared with it
 	return sharedlib.ExamineMemory(s.Memory())
 }
 
