@@ -73,6 +73,24 @@ func TestTrackedFilesAreTidy(t *testing.T) {
 	}
 }
 
+// TestDocumentsAreShort counts the words of README, docs and examples, as wc does.
+func TestDocumentsAreShort(t *testing.T) {
+	const most = 40_000
+	words := 0
+	for _, path := range tracked(t) {
+		if filepath.Ext(path) == ".md" && regexp.MustCompile(`^(README\.md$|docs/|examples/)`).MatchString(path) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words += len(strings.Fields(string(text)))
+		}
+	}
+	if words > most {
+		t.Errorf("README, docs and examples have %d words, more than %d: say things once", words, most)
+	}
+}
+
 // link is a link in a document: its file and its heading.
 var link = regexp.MustCompile(`\]\(([^()\s#]*)(#[^()\s]*)?\)`)
 

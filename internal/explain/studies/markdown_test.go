@@ -70,17 +70,12 @@ func (s *Study) Markdown(w io.Writer) error {
 			markdownTable(&b, cells)
 		}
 		all := slices.Concat(group...)
-		fresh, again := "", 0
+		fresh := "" // each command is shown once, beside the first of its tables
 		for _, command := range s.commands(all) {
-			if shown[command] {
-				again++
-				continue
+			if !shown[command] {
+				shown[command] = true
+				fresh += "\n    " + strings.ReplaceAll(command, "\n", "\n    ")
 			}
-			shown[command] = true
-			fresh += "\n    " + strings.ReplaceAll(command, "\n", "\n    ")
-		}
-		if again > 0 {
-			b.WriteString("\nMade by commands shown above.\n")
 		}
 		if fresh != "" {
 			fmt.Fprintf(&b, "%s\n", "\n"+strings.TrimPrefix(fresh, "\n"))
