@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,8 @@ type flags struct {
 	out                                     string
 	json, strict                            bool
 	resume, ignoreSpace, dryRun, printsOnly bool
-	madeOut                                 bool // no flag: the folder of the results was not there
+	madeOut                                 bool   // no flag: the folder of the results was not there
+	goOn                                    string // no flag: the command that goes on with the folder, if it is another verb's
 	metrics                                 experiment.Text
 	point, databases                        string
 	versionParts                            string // refused
@@ -247,7 +249,7 @@ func (a *app) progress() *console.Progress {
 func (a *app) prepare(f *flags, direct bool,
 	stepsOf func(plan.Plan, estimate.Machine) ([]estimate.Step, error)) (plan.Plan, error) {
 	p := plan.Plan{Repeats: int(f.Repeats.V()), Seed: f.Seed.V(), Out: outFolder(f.out, f.Measure)}
-	p.Resume = fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out)
+	p.Resume = cmp.Or(f.goOn, fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out))
 	if f.matrix {
 		return p, nil
 	}

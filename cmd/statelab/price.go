@@ -171,7 +171,7 @@ func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progr
 	copied := *f
 	g := &copied
 	g.Experiment = b.Of(f.Experiment)
-	g.out = filepath.Join(out, b.Folder())
+	g.out, g.goOn = filepath.Join(out, b.Folder()), "statelab price --resume --out "+out
 	_, err := os.Stat(filepath.Join(g.out, experiment.File))
 	if g.resume = f.resume && err == nil; g.resume {
 		g.Experiment, err = stored(g.out)

@@ -169,6 +169,8 @@ func (f *Folder) decode(name string, block uint64, decode func([]byte) error) er
 	}
 	remedy := "fetch the file again"
 	switch {
+	case errors.Is(err, ethjson.ErrNull): // says itself what to do
+		return fmt.Errorf("%s: block %d: %w", name, block, err)
 	case errors.Is(err, errJSONList):
 		remedy = "encode it as EIP-7928 says, or import the block's prestateTracer JSON as NUMBER.json instead"
 	case errors.Is(err, errNotBAL):

@@ -27,8 +27,10 @@ var (
 	// ErrNoObject says that a value is neither an object nor a list.
 	ErrNoObject = errors.New("not a JSON object")
 
+	// ErrNull says that a node does not have what it was asked for, and what to do.
+	ErrNull = errors.New("the node answered null: it does not have this block; fetch the answer from a node that has it")
+
 	errTwoBlocks = errors.New("a second value behind a block: a file holds one block, or one transaction a line")
-	errNull      = errors.New("the node answered null: it does not have this block; fetch the answer from a node that has it")
 )
 
 // NodeError is an error that the node put into its answer.
@@ -113,7 +115,7 @@ func unwrap(text []byte) (result json.RawMessage, object Object, err error) {
 	}
 	result, has := object["result"]
 	if has && string(result) == "null" {
-		return nil, nil, errNull
+		return nil, nil, ErrNull
 	}
 	return result, object, nil
 }
