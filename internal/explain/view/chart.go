@@ -7,11 +7,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
-
-	"gonum.org/v1/plot/vg"
 )
 
-// Chart is declared once. A page carries it as JSON, which the page's script draws; gonum
+// Chart is declared once. A page carries it as JSON, which the page's script draws; canvas
 // draws it as a PNG. What a reader sees of the figures is decided here, how it is put on
 // paper or a screen by the two that draw.
 type Chart struct {
@@ -37,8 +35,8 @@ type Mark struct {
 	Color  Color   `json:"color"`
 	Dashed bool    `json:"dashed,omitempty"`
 
-	row  int       // of its name on paper, 0 next to the data
-	left vg.Length // of its name, from the line
+	row  int     // of its name on paper, 0 next to the data
+	left float64 // of its name, from the line
 }
 
 // Form is how a series is drawn.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"gonum.org/v1/plot/vg"
 )
 
 // Groups of many bars stay apart in panels side by side, as they do above each other.
@@ -57,19 +55,19 @@ func TestNamesOfCloseLines(t *testing.T) {
 	for i, x := range []float64{20, 20.5, 50, 50.2, 390} {
 		c.Marks = append(c.Marks, Mark{X: x, Name: fmt.Sprintf("IP%d: cache needed", i)})
 	}
-	for _, width := range []vg.Length{300, 700} {
+	for _, width := range []float64{300, 700} {
 		c.fit()
-		toX := func(x float64) vg.Length { return vg.Length(c.X.place(x)) * width }
+		toX := func(x float64) float64 { return c.X.place(x) * width }
 		c.markRows(toX, width)
 		for i, m := range c.Marks {
 			from := toX(m.X) + m.left
-			to := from + styled(Ink, markSize).Width(m.Name)
+			to := from + textWidth(markSize, m.Name)
 			if to > width+0.01 {
 				t.Errorf("%s ends at %.0f of %.0f", m.Name, to, width)
 			}
 			for j, other := range c.Marks {
 				start := toX(other.X) + other.left
-				if i != j && other.row == m.row && start < to && from < start+styled(Ink, markSize).Width(other.Name) {
+				if i != j && other.row == m.row && start < to && from < start+textWidth(markSize, other.Name) {
 					t.Errorf("%s lies over %s", m.Name, other.Name)
 				}
 				if x := toX(other.X); j > i && other.row >= m.row && x > from && x < to {

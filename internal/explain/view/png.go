@@ -3,17 +3,11 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"image/png"
 	"io"
 	"math"
 	"slices"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
+	"strings"
 )
 
 // Sizes of a PNG, in points, and of its type.
@@ -27,260 +21,234 @@ const (
 	typeSize      = 10
 	markSize      = 9.5
 	markRow       = markSize + 3.5
+	thumbnail     = 18
+	tickLength    = 4
 	mostTicks     = 9 // labels that have room below a panel
 )
 
 // PNG draws the chart on white, for a README.
 func (c *Chart) PNG(w io.Writer) error {
 	c.fit()
-	height := vg.Length(pictureHeight)
+	height := pictureHeight
 	if len(c.Panels) > 1 && !c.Beside {
 		height = twoPanels
 	}
-	canvas := vgimg.NewWith(vgimg.UseWH(PictureWidth, height), vgimg.UseDPI(PictureDPI), vgimg.UseBackgroundColor(paper))
-	c.draw(draw.New(canvas))
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w); err != nil {
+	canvas := newCanvas(PictureWidth, height)
+	c.draw(canvas)
+	if err := png.Encode(w, canvas.image); err != nil {
 		return fmt.Errorf("draw %s: %w", c.About, err)
 	}
 	return nil
 }
 
-var paper = Color{light: 0xffffff}.ink(0xff)
-
-func (c *Chart) draw(canvas draw.Canvas) {
-	legend := plot.NewLegend()
-	legend.TextStyle = styled(Ink, typeSize)
-	legend.Top, legend.Left = true, true
-	legend.ThumbnailWidth, legend.Padding = vg.Points(18), vg.Points(5)
-	right := vg.Length(8)
+// draw puts the panels left of the legend, and the names of the marks above the first one.
+func (c *Chart) draw(canvas *canvas) {
+	room := box{point{2, 6}, point{canvas.all.max.x - 8, canvas.all.max.y - 2}}
 	if entries := c.legend(); len(entries) > 0 {
+		width := 0.0
 		for _, e := range entries {
-			legend.Add(Clip(e.name, legendRunes), e)
+			width = max(width, textWidth(typeSize, Clip(e.name, legendRunes)))
 		}
-		width := legend.Rectangle(canvas).Size().X
-		right = width + 20
-		legend.Draw(draw.Crop(canvas, canvas.Max.X-canvas.Min.X-width-4, -4, 0, -vg.Points(8)))
+		left := canvas.all.max.x - width - thumbnail - 9
+		for i, e := range entries {
+			top := 8 + float64(i)*(typeSize+3.5)
+			e.thumbnail(canvas, box{point{left, top + 1}, point{left + thumbnail, top + typeSize}})
+			canvas.write(Ink, typeSize, point{left + thumbnail + 5, top + typeSize - 1}, Clip(e.name, legendRunes))
+		}
+		room.max.x = left - 16
 	}
-	area := draw.Crop(canvas, 2, -right, 2, -6)
-	tiles := draw.Tiles{Rows: len(c.Panels), Cols: 1, PadY: vg.Points(10)}
-	plots := make([][]*plot.Plot, len(c.Panels))
-	columns := 1
+	columns, rows := 1, len(c.Panels)
 	if c.Beside {
-		columns = len(c.Panels)
-		tiles, plots = draw.Tiles{Rows: 1, Cols: columns, PadX: vg.Points(16)}, make([][]*plot.Plot, 1)
+		columns, rows = rows, columns
 	}
-	var all []*plot.Plot
+	cell := point{(room.max.x - room.min.x - 16*float64(columns-1)) / float64(columns), (room.max.y - room.min.y - 10*float64(rows-1)) / float64(rows)}
+	across := max(2, int(math.Round(mostTicks*cell.x/PictureWidth*1.25)))
+	left, right := 0.0, 0.0
+	for _, p := range c.Panels {
+		for _, t := range p.ticks(mostTicks) {
+			left = max(left, textWidth(typeSize, t.label))
+		}
+	}
+	left += labelSize + 11
+	for _, t := range c.X.ticks(across) { // the last label may reach beyond the axis
+		right = max(right, textWidth(typeSize, t.label)/2-(1-c.X.place(t.at))*(cell.x-left))
+	}
 	for i, p := range c.Panels {
-		one := p.plot(c.X, (area.Max.X-area.Min.X)/vg.Length(columns))
+		corner := point{room.min.x, room.min.y + float64(i)*(cell.y+10)}
 		if c.Beside {
-			plots[0] = append(plots[0], one)
-		} else {
-			plots[i] = []*plot.Plot{one}
+			corner = point{room.min.x + float64(i)*(cell.x+16), room.min.y}
 		}
-		if !c.Beside && i < len(c.Panels)-1 {
-			one.X.Label.Text = ""
-		}
-		all = append(all, one)
-	}
-	rows := 0
-	if len(c.Marks) > 0 {
-		data := all[0].DataCanvas(area)
-		toX, _ := all[0].Transforms(&data)
-		rows = c.markRows(toX, area.Max.X)
-		area.Max.Y -= vg.Length(rows)*markRow + 2
-	}
-	for i, row := range plot.Align(plots, tiles, area) {
-		for j, at := range row {
-			plots[i][j].Draw(at)
-			data := plots[i][j].DataCanvas(at)
-			toX, _ := plots[i][j].Transforms(&data)
-			c.drawMarks(data, toX, i+j == 0)
-		}
-	}
-}
-
-// plot is a panel for gonum: a light grid, no box, small sans-serif type.
-func (p *Panel) plot(x Axis, width vg.Length) *plot.Plot {
-	g := plot.New()
-	g.BackgroundColor = nil
-	grid := draw.LineStyle{Color: Color{light: 0xe4e4e4}.ink(0xff), Width: vg.Points(0.7)}
-	g.X.Padding, g.Y.Padding = 0, 0
-	for axis, of := range map[*plot.Axis]Axis{&g.X: x, &g.Y: p.Axis} {
-		axis.Min, axis.Max = of.Min, of.Max
-		if of.logarithmic() {
-			axis.Scale = plot.LogScale{}
-		}
-		axis.LineStyle = draw.LineStyle{Color: Muted.ink(0xff), Width: vg.Points(0.8)}
-		axis.Label.Text, axis.Label.TextStyle.Font, axis.Label.TextStyle.Color = of.title(axis == &g.Y), sans(labelSize), Ink.ink(0xff)
-		axis.Label.Padding = vg.Points(5)
-		axis.Tick.Label.Font, axis.Tick.Label.Color = sans(typeSize), Ink.ink(0xff)
-		axis.Tick.LineStyle = draw.LineStyle{Color: Muted.ink(0xff), Width: vg.Points(0.6)}
-		axis.Tick.Length = vg.Points(4)
-		most := mostTicks
-		if axis == &g.X {
-			most = int(math.Round(mostTicks * float64(width) / PictureWidth * 1.25))
-		}
-		ticks := of.ticks(max(2, most))
-		var shown plot.ConstantTicks
-		for _, t := range ticks {
-			label := t.label
-			for n := len([]rune(label)); of.Kind == grouped && n > 6 && axis.Tick.Label.Width(label) > (width-60)/vg.Length(len(ticks))-6; n-- {
-				label = Clip(t.label, n)
+		f := frame{canvas: canvas, Panel: p, x: c.X, edge: corner.x}
+		f.data = box{point{corner.x + left, corner.y + typeSize/2}, point{corner.x + cell.x - right, corner.y + cell.y}}
+		if i == 0 || c.Beside {
+			if rows := c.markRows(f.toX, room.max.x); rows > 0 {
+				f.data.min.y += float64(rows)*markRow + 2
 			}
-			shown = append(shown, plot.Tick{Value: t.at, Label: label})
 		}
-		axis.Tick.Marker = shown
-		if of.Kind == grouped {
-			axis.Tick.Color = nil
-			axis.Tick.LineStyle.Width = 0
+		f.axes(across, c.Beside || i == len(c.Panels)-1)
+		for nth := range p.Series {
+			f.series(nth)
 		}
+		f.marks(c.Marks, i == 0)
 	}
-	g.Y.Tick.Length, g.Y.LineStyle.Width = 0, 0
-	lines := plotter.NewGrid()
-	lines.Horizontal, lines.Vertical = grid, grid
-	g.Add(lines)
-	for i := range p.Series {
-		g.Add(drawn{p, i})
-	}
-	return g
 }
 
-func sans(size float64) font.Font {
-	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
-}
-
-func styled(c Color, size float64) text.Style {
-	return text.Style{Color: c.ink(0xff), Font: sans(size), YAlign: draw.YBottom, Handler: plot.DefaultTextHandler}
-}
-
-// drawn is a series of a panel for gonum.
-type drawn struct {
+// frame is a panel on paper: data is where values are drawn.
+type frame struct {
+	*canvas
 	*Panel
-	nth int
+	x    Axis
+	edge float64 // on the left, where the title of the y axis is
+	data box
 }
 
-// Plot draws the series.
-func (d drawn) Plot(c draw.Canvas, p *plot.Plot) {
-	s := &d.Series[d.nth]
-	toX, toY := p.Transforms(&c)
-	at := func(x, y float64) vg.Point { return vg.Point{X: toX(x), Y: toY(y)} }
-	var tops, lower []vg.Point
+func (f *frame) toX(v float64) float64 {
+	return f.data.min.x + f.x.place(v)*(f.data.max.x-f.data.min.x)
+}
+
+func (f *frame) toY(v float64) float64 { return f.data.max.y - f.place(v)*(f.data.max.y-f.data.min.y) }
+
+func (f *frame) at(x, y float64) point { return point{f.toX(x), f.toY(y)} }
+
+// axes draws a light grid, ticks and labels without a box; it ends the data above the labels.
+func (f *frame) axes(across int, named bool) {
+	grid, axis := Style{Color: Color{light: 0xe4e4e4}, Width: 0.7}, Style{Color: Muted, Width: 0.8}
+	ticks, lines := f.x.ticks(across), 1
+	for i, t := range ticks {
+		room := (f.data.max.x-f.data.min.x)/float64(len(ticks)) - 6
+		for n := len([]rune(t.label)); f.x.Kind == grouped && n > 6 && textWidth(typeSize, ticks[i].label) > room; n-- {
+			ticks[i].label = Clip(t.label, n)
+		}
+		lines = max(lines, 1+strings.Count(t.label, "\n"))
+	}
+	bottom := f.data.max.y
+	f.data.max.y -= tickLength + float64(lines)*(typeSize+2) + 1
+	if named {
+		f.data.max.y -= labelSize + 5
+		title := f.x.title(false)
+		f.write(Ink, labelSize, point{(f.data.min.x + f.data.max.x - textWidth(labelSize, title)) / 2, bottom - 2}, title)
+	}
+	for _, t := range f.ticks(mostTicks) {
+		y := f.toY(t.at)
+		f.line(grid, point{f.data.min.x, y}, point{f.data.max.x, y})
+		f.write(Ink, typeSize, point{f.data.min.x - 5 - textWidth(typeSize, t.label), y + typeSize/3}, t.label)
+	}
+	for _, t := range ticks {
+		x := f.toX(t.at)
+		f.line(grid, point{x, f.data.min.y}, point{x, f.data.max.y})
+		if f.x.Kind != grouped {
+			f.line(axis, point{x, f.data.max.y}, point{x, f.data.max.y + tickLength})
+		}
+		for n, text := range strings.Split(t.label, "\n") {
+			f.write(Ink, typeSize, point{x - textWidth(typeSize, text)/2, f.data.max.y + tickLength + float64(n+1)*(typeSize+2) - 2}, text)
+		}
+	}
+	f.line(axis, point{f.data.min.x, f.data.max.y}, f.data.max)
+	f.writeUp(Ink, labelSize, point{f.edge, (f.data.min.y + f.data.max.y) / 2}, f.title(true))
+}
+
+// series draws one.
+func (f *frame) series(nth int) {
+	s := &f.Series[nth]
+	var tops, lower []point
 	for _, xy := range s.Points {
 		low, high := xy.Y, xy.Y
 		switch {
 		case s.stacks():
-			low = d.bottom(d.nth, xy.X)
+			low = f.bottom(nth, xy.X)
 			high += low
 		case s.Band:
 			low, high = xy.Low, xy.High
 		}
-		tops, lower = append(tops, at(xy.X, high)), append(lower, at(xy.X, low))
+		tops, lower = append(tops, f.at(xy.X, high)), append(lower, f.at(xy.X, low))
 	}
-	outline := func() []vg.Point {
-		slices.Reverse(lower)
-		return c.ClipPolygonXY(append(slices.Clone(tops), lower...))
+	outline := func() []point {
+		back := slices.Clone(lower)
+		slices.Reverse(back)
+		return slices.Concat(tops, back)
 	}
+	inside := f.within(f.data)
 	switch s.Form {
 	case texts:
-		d.write(c, s.Points, tops)
+		f.beside(s.Points, tops)
 	case area:
-		c.FillPolygon(s.Color.ink(0xd0), outline())
+		inside.fill(s.Color.ink(0xd0), outline())
 	case bar, stack:
-		half := (toX(s.Breath) - toX(0)) / 2
+		half := point{x: (f.toX(s.Breath) - f.toX(0)) / 2}
 		for i, top := range tops {
-			foot := toY(0)
+			foot := point{top.x, f.toY(0)}
 			if s.Form == stack {
-				foot = lower[i].Y
+				foot = lower[i]
 			}
-			c.FillPolygon(s.Color.ink(0xe8), box(vg.Point{X: top.X - half, Y: foot}, vg.Point{X: top.X + half, Y: top.Y}))
+			f.fill(s.Color.ink(0xe8), box{top.minus(half), foot.plus(half)}.corners())
 		}
 		for _, limit := range s.Limits {
-			seen(c, Red, 1.6, []float64{3, 1.5}, at(limit.X, limit.Y).Add(vg.Point{X: -half}), at(limit.X, limit.Y).Add(vg.Point{X: half}))
+			f.seen(Style{Color: Red, Width: 1.6, Dash: []float64{3, 1.5}}, f.at(limit.X, limit.Y).minus(half), f.at(limit.X, limit.Y).plus(half))
 		}
 		for _, x := range s.Failed {
-			s.glyph(&c, at(x, 0).Add(vg.Point{Y: 5}), Cross, 4)
+			f.glyph(Style{Color: s.Color, Shape: Cross}, f.at(x, 0).minus(point{y: 5}), 4)
 		}
-		d.ranges(c, s, at, Muted)
+		f.ranges(s, Muted)
 	default:
 		if s.Band {
-			c.FillPolygon(s.Color.ink(0x40), outline())
+			inside.fill(s.Color.ink(0x40), outline())
 			tops = nil
 			for _, xy := range s.Points {
-				tops = append(tops, at(xy.X, xy.Y))
+				tops = append(tops, f.at(xy.X, xy.Y))
 			}
 		}
 		if s.Form == aLine {
-			c.StrokeLines(s.stroke(), c.ClipLinesXY(tops)...)
+			inside.line(s.Style, tops...)
 		}
 		for _, dot := range tops {
-			if c.Contains(dot) {
-				s.glyph(&c, dot, s.Shape, 3)
+			if f.data.contains(dot) {
+				f.glyph(s.Style, dot, 3)
 			}
 		}
 		if !s.Band {
-			d.ranges(c, s, at, s.Color)
+			f.ranges(s, s.Color)
 		}
 	}
 }
 
-func box(low, high vg.Point) []vg.Point {
-	return []vg.Point{low, {X: low.X, Y: high.Y}, high, {X: high.X, Y: low.Y}}
-}
-
 // ranges draws those of points.
-func (d drawn) ranges(c draw.Canvas, s *Series, at func(x, y float64) vg.Point, ink Color) {
+func (f *frame) ranges(s *Series, ink Color) {
 	for _, xy := range s.Points {
 		if xy.wide() {
-			seen(c, ink, 1, nil, at(xy.X, xy.Low), at(xy.X, math.Min(xy.High, d.Max)))
+			f.seen(Style{Color: ink, Width: 1}, f.at(xy.X, xy.Low), f.at(xy.X, math.Min(xy.High, f.Max)))
 		}
 	}
 }
 
 // seen is a line that is seen on a bar of its colour.
-func seen(c draw.Canvas, ink Color, width float64, dash []float64, points ...vg.Point) {
-	c.StrokeLines(draw.LineStyle{Color: paper, Width: vg.Points(width + 1.6)}, points)
-	c.StrokeLines(Style{Color: ink, Width: width, Dash: dash}.stroke(), points)
+func (c *canvas) seen(s Style, from, to point) {
+	c.line(Style{Color: white, Width: s.Width + 1.6}, from, to)
+	c.line(s, from, to)
 }
 
-func (s Style) stroke() draw.LineStyle {
-	line := draw.LineStyle{Color: s.Color.ink(0xff), Width: vg.Points(s.Width)}
-	for _, d := range s.Dash {
-		line.Dashes = append(line.Dashes, vg.Points(d))
-	}
-	return line
-}
-
-func (s Style) glyph(c *draw.Canvas, at vg.Point, shape Shape, radius float64) {
-	shapes := map[Shape]draw.GlyphDrawer{Circle: draw.CircleGlyph{}, Ring: draw.RingGlyph{}, Box: draw.BoxGlyph{}, Square: draw.SquareGlyph{},
-		Pyramid: draw.PyramidGlyph{}, Triangle: draw.TriangleGlyph{}, Cross: draw.CrossGlyph{}, Plus: draw.PlusGlyph{}}
-	if drawer := shapes[shape]; drawer != nil {
-		c.DrawGlyph(draw.GlyphStyle{Color: s.Color.ink(0xff), Radius: vg.Points(radius), Shape: drawer}, at)
-	}
-}
-
-// Thumbnail draws a series in the legend.
-func (e entry) Thumbnail(c *draw.Canvas) {
-	middle := c.Center()
+// thumbnail draws a series in the legend.
+func (e entry) thumbnail(c *canvas, place box) {
+	middle := point{(place.min.x + place.max.x) / 2, (place.min.y + place.max.y) / 2}
 	switch {
 	case len(e.Points) == 0:
-		e.glyph(c, middle, Cross, 4)
+		c.glyph(Style{Color: e.Color, Shape: Cross}, middle, 4)
 	case e.stacks() || e.Form == bar:
-		c.FillPolygon(e.Color.ink(0xe0), box(c.Min, c.Max))
+		c.fill(e.Color.ink(0xe0), place.corners())
 	case e.Form == aLine:
-		c.StrokeLine2(e.stroke(), c.Min.X, middle.Y, c.Max.X, middle.Y)
+		c.line(e.Style, point{place.min.x, middle.y}, point{place.max.x, middle.y})
 		fallthrough
 	default:
-		e.glyph(c, middle, e.Shape, 3)
+		c.glyph(e.Style, middle, 3)
 	}
 }
 
 // markRows gives every mark a row for its name, which is right of its line: above the rows
 // of the lines that it lies over. It returns how many rows there are.
-func (c *Chart) markRows(toX func(float64) vg.Length, right vg.Length) (rows int) {
+func (c *Chart) markRows(toX func(float64) float64, right float64) (rows int) {
 	slices.SortStableFunc(c.Marks, func(a, b Mark) int { return cmp.Compare(a.X, b.X) })
 	for i := len(c.Marks) - 1; i >= 0; i-- {
 		m := &c.Marks[i]
-		width := styled(Ink, markSize).Width(m.Name)
+		width := textWidth(markSize, m.Name)
 		m.left = min(toX(m.X)+2, right-width) - toX(m.X)
 		m.row = 0
 		for _, other := range c.Marks[i+1:] {
@@ -293,47 +261,42 @@ func (c *Chart) markRows(toX func(float64) vg.Length, right vg.Length) (rows int
 	return rows
 }
 
-// drawMarks draws the lines on a panel, with their names above the first.
-func (c *Chart) drawMarks(data draw.Canvas, toX func(float64) vg.Length, first bool) {
-	for _, m := range c.Marks {
-		x, top := toX(m.X), data.Max.Y
+// marks draws the lines on a panel, with their names above the first.
+func (f *frame) marks(marks []Mark, first bool) {
+	for _, m := range marks {
+		x, top := f.toX(m.X), f.data.min.y
 		line := Style{Color: m.Color, Width: 1.2}
 		if m.Dashed {
 			line.Dash = []float64{4, 3}
 		}
 		if first {
-			top += vg.Length(m.row) * markRow
-			data.FillText(styled(m.Color, markSize), vg.Point{X: x + m.left, Y: top + 2}, m.Name)
+			top -= float64(m.row) * markRow
+			f.write(m.Color, markSize, point{x + m.left, top - 4}, m.Name)
 		}
-		data.StrokeLine2(line.stroke(), x, data.Min.Y, x, top)
+		f.line(line, point{x, f.data.max.y}, point{x, top})
 	}
 }
 
-// write writes texts beside points, away from each other and from the points, the outermost
+// beside writes texts next to points, away from each other and from the points, the outermost
 // first; one that finds no room is left out: the table under the chart has it.
-func (d drawn) write(c draw.Canvas, points XYs, dots []vg.Point) {
-	style := styled(Ink, markSize)
-	var taken []vg.Rectangle
+func (f *frame) beside(points XYs, dots []point) {
+	var taken []box
 	for _, dot := range dots {
-		taken = append(taken, vg.Rectangle{Min: dot.Sub(vg.Point{X: 3, Y: 3}), Max: dot.Add(vg.Point{X: 3, Y: 3})})
+		taken = append(taken, box{dot.minus(point{3, 3}), dot.plus(point{3, 3})})
 	}
 	for low, high := 0, len(points)-1; low <= high; low, high = low+1, high-1 {
 		for _, i := range slices.Compact([]int{low, high}) {
-			width, height := style.Width(points[i].Text), vg.Length(markSize)
-			for _, corner := range []vg.Point{{X: -width / 2, Y: 5}, {X: 2, Y: 4}, {X: -width - 2, Y: 4}, {X: 4, Y: 10}, {X: -width / 2, Y: -height - 5}} {
-				room := vg.Rectangle{Min: dots[i].Add(corner), Max: dots[i].Add(corner).Add(vg.Point{X: width, Y: height})}
-				if room.Min.X > c.Min.X && room.Min.Y > c.Min.Y && !slices.ContainsFunc(taken, func(t vg.Rectangle) bool { return overlap(t, room) }) {
+			width, height := textWidth(markSize, points[i].Text), float64(markSize)
+			for _, corner := range []point{{-width / 2, -5}, {2, -4}, {-width - 2, -4}, {4, -10}, {-width / 2, height + 5}} {
+				at := dots[i].plus(corner)
+				room := box{at.minus(point{y: height}), at.plus(point{x: width})}
+				if room.min.x > f.data.min.x && room.max.y < f.data.max.y && !slices.ContainsFunc(taken, room.overlaps) {
 					taken = append(taken, room)
-					c.SetColor(Color{light: 0xffffff}.ink(0xb0)) // readable over lines
-					c.Fill(room.Path())
-					c.FillText(style, room.Min, points[i].Text)
+					f.fill(white.ink(0xb0), room.corners()) // readable over lines
+					f.write(Ink, markSize, at.minus(point{y: 1.5}), points[i].Text)
 					break
 				}
 			}
 		}
 	}
-}
-
-func overlap(a, b vg.Rectangle) bool {
-	return a.Min.X < b.Max.X && b.Min.X < a.Max.X && a.Min.Y < b.Max.Y && b.Min.Y < a.Max.Y
 }
