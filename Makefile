@@ -216,6 +216,7 @@ slow: needs
 	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs" ./cmd/statelab
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2
+	CGO_ENABLED=1 $(GO) test -timeout 60m -run TestResolvedGets ./engines/rocksdb -resolved-gets 200000
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	$(MAKE) fuzz

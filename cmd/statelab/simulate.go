@@ -39,8 +39,8 @@ func (a *app) simulateVerb() *cobra.Command {
 		Short: "Replay a trace through models of block caches, at each cache size",
 		Long: `Simulate replays a trace of block accesses (made by statelab trace) through models
 of block caches. clockpro1 and clockpro2 behave exactly as the caches of Pebble v1
-and v2, rocksdb-lru as RocksDB's; the other policies show what a different cache would
-read. A cache size includes what memtables take of it (--reserve); the rest is for
+and v2, rocksdb-lru and rocksdb-hyper-clock as RocksDB's; the other policies show what a
+different cache would read. A cache size includes what memtables take of it (--reserve); the rest is for
 blocks.
 
   statelab simulate T --cache 1MiB,2MiB,4MiB,8MiB,16MiB

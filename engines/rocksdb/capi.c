@@ -57,6 +57,10 @@ char *rocks_version(void) {
 	return s.length < sizeof s.here ? strndup(s.here, s.length) : NULL;
 }
 
+rocksdb_cache_t *rocks_create_hyper_clock(size_t bytes, size_t entry_bytes) {
+	return rocks_functions.cache_create_hyper_clock ? rocks_functions.cache_create_hyper_clock(bytes, entry_bytes) : NULL;
+}
+
 rocksdb_bool rocks_read_latest(rocksdb_readoptions_t *o) {
 	static const char latest[8] = {-1, -1, -1, -1, -1, -1, -1, -1}; // o keeps the address
 	if (rocks_functions.readoptions_set_timestamp == NULL)

@@ -119,7 +119,11 @@ typedef char *rocks_partial_merge(void *state, const char *key, size_t n, const 
 	FUNCTION(void, readoptions_set_timestamp, (rocksdb_readoptions_t *o, const char *time, size_t n), (o, time, n)) \
 	FUNCTION(void, batched_multi_get_cf, (rocksdb_t *db, const rocksdb_readoptions_t *o, rocksdb_family_t *family, size_t count, const char *const *keys, \
 		const size_t *sizes, rocksdb_pinnableslice_t **values, char **errs, rocksdb_bool sorted), \
-		(db, o, family, count, keys, sizes, values, errs, sorted))
+		(db, o, family, count, keys, sizes, values, errs, sorted)) \
+	FUNCTION(rocksdb_cache_t *, cache_create_hyper_clock, (size_t bytes, size_t entry_bytes), (bytes, entry_bytes)) \
+	FUNCTION(void, start_block_cache_trace, (rocksdb_t *db, void *env, const void *env_options, const void *o, const char *path, char **err), \
+		(db, env, env_options, o, path, err)) \
+	FUNCTION(void, end_block_cache_trace, (rocksdb_t *db, char **err), (db, err))
 
 #define FIELD(returned, name, parameters, arguments) returned(*name) parameters;
 
@@ -158,6 +162,10 @@ typedef struct {
 // rocks_read_latest makes o read the newest version of keys that end with a time of 8 bytes;
 // 0 if the loaded library does not know such keys.
 rocksdb_bool rocks_read_latest(rocksdb_readoptions_t *o);
+
+// rocks_create_hyper_clock is a HyperClockCache, whose table is fixed for entries of entry_bytes or grows if that is 0; NULL if
+// the loaded library has none.
+rocksdb_cache_t *rocks_create_hyper_clock(size_t bytes, size_t entry_bytes);
 
 // rocks_one_folder says that tables of all numbers of folders are in dir. Without it, RocksDB reads
 // beyond its list of folders when it closes a database that was written with several.

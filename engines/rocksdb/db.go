@@ -19,6 +19,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -58,7 +59,9 @@ func open(s settings) (*db, error) {
 }
 
 func (d *db) start() (err error) {
-	d.cache = C.rocks_cache_create_lru(C.size_t(d.cacheBytes))
+	if err := d.createCache(); err != nil {
+		return err
+	}
 	if err := d.takeOptions(); err != nil {
 		return err
 	}
@@ -107,6 +110,20 @@ func (d *db) start() (err error) {
 	return nil
 }
 
+func (d *db) createCache() error {
+	if d.settings.cacheKind == cachesim.PooledLRUPolicy {
+		d.cache = C.rocks_cache_create_lru(C.size_t(d.cacheBytes))
+		return nil
+	}
+	if d.cache = C.rocks_create_hyper_clock(C.size_t(d.cacheBytes), C.size_t(d.settings.entryBytes)); d.cache == nil {
+		version, _ := load()
+		f := engine.Fail(engine.CodeUnsupported, "RocksDB %s offers no HyperClockCache to programs that load it", version)
+		f.Remedy = howToGet
+		return f
+	}
+	return nil
+}
+
 // takeOptions makes the options to open with.
 func (d *db) takeOptions() (err error) {
 	d.logs = d.settings.dir
@@ -142,7 +159,9 @@ func (d *db) Close() error {
 		C.rocks_options_destroy(d.options)
 	}
 	d.kept.destroy()
-	C.rocks_cache_destroy(d.cache)
+	if d.cache != nil {
+		C.rocks_cache_destroy(d.cache)
+	}
 	return nil
 }
 
@@ -168,6 +187,9 @@ func (d *db) Effective() map[string]string {
 	d.memory.Lock()
 	e["cache_bytes"] = strconv.FormatInt(d.cacheBytes, 10)
 	d.memory.Unlock()
+	if kind := d.settings.cacheKind; kind != cachesim.PooledLRUPolicy {
+		e[cacheOption] = string(kind)
+	}
 	e["handles"] = strconv.Itoa(max(d.settings.handles, 0)) // 0: all tables stay open
 	return e
 }

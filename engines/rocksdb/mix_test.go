@@ -31,8 +31,12 @@ func TestMixInOneCache(t *testing.T) {
 		members = append(members, r)
 	}
 	mix := blocktable.NewMix(members...)
-	for _, cacheBytes := range []int64{1 << 20, 4 << 20} {
-		db := open(t, engine.Options{Dir: dir, CacheBytes: cacheBytes, Overrides: map[string]string{"table": "accounts=3;storage=7"}})
+	for _, c := range []struct {
+		bytes int64
+		kind  string
+	}{{1 << 20, "lru"}, {4 << 20, "lru"}, {4 << 20, "hyper-clock"}} {
+		cacheBytes := c.bytes
+		db := open(t, engine.Options{Dir: dir, CacheBytes: cacheBytes, Overrides: map[string]string{"table": "accounts=3;storage=7", "cache-kind": c.kind}})
 		reader, err := db.Reader()
 		if err != nil {
 			t.Fatal(err)
@@ -75,8 +79,11 @@ func TestMixInOneCache(t *testing.T) {
 			touch(numbers)
 		}
 		measured := float64(db.Counters().Sub(before).Reads.Total().Count) / gets
-		points, err := cachesim.Curve(t.Context(), trace, cachesim.Setup{Policy: cachesim.PooledLRUPolicy, Cores: 1, HashSeed: blocktable.HostHashSeed()},
-			[]int64{cacheBytes})
+		policy, _, err := cachesim.ParseRocksCache(c.kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points, err := cachesim.Curve(t.Context(), trace, cachesim.Setup{Policy: policy, Cores: 1, HashSeed: blocktable.HostHashSeed()}, []int64{cacheBytes})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
 // named are options by RocksDB's own names.
@@ -57,6 +58,9 @@ func profiles() []adapter.Profile[layout] {
 	}
 }
 
+// cacheOption chooses the kind of the block cache, which RocksDB's options do not name.
+const cacheOption = "cache-kind"
+
 // settings are options resolved.
 type settings struct {
 	layout
@@ -70,6 +74,8 @@ type settings struct {
 	direct     bool
 	handles    int // -1: all tables stay open
 	cacheBytes int64
+	cacheKind  cachesim.Policy
+	entryBytes int64 // for which a fixed table of the cache is made
 	budget     budget
 }
 
@@ -91,6 +97,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		direct:     o.Direct,
 		handles:    -1,
 		cacheBytes: defaultCacheBytes,
+		cacheKind:  cachesim.PooledLRUPolicy,
 	}
 	if o.Handles > 0 {
 		s.handles = o.Handles
@@ -159,6 +166,13 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 				errs = append(errs, err)
 			} else if len(s.mix) > 1 && !s.readOnly {
 				errs = append(errs, fmt.Errorf("option table=%s: a mix is only read: add --read-only", value))
+			}
+			continue
+		}
+		if name == cacheOption {
+			var err error
+			if s.cacheKind, s.entryBytes, err = cachesim.ParseRocksCache(value); err != nil {
+				errs = append(errs, fmt.Errorf("option %s: %w", name, err))
 			}
 			continue
 		}

@@ -3,14 +3,20 @@
 package rocksdb
 
 import (
+	"encoding/binary"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
@@ -67,10 +73,39 @@ func optionSets() map[string]map[string]string {
 	return sets
 }
 
-// TestResolvedGets compares the blocks that Gets are said to ask for with RocksDB's own counters.
+// resolvedGets is how many Gets of each option set are compared: make slow asks for more.
+var resolvedGets = flag.Int("resolved-gets", 5_000, "Gets of each option set")
+
+// TestResolvedGetsOfDebian is TestResolvedGets and TestResolvedRanges with the library of Debian's tools.
+func TestResolvedGetsOfDebian(t *testing.T) {
+	tool, err := exec.LookPath("db_bench")
+	if err != nil {
+		t.Fatalf("%v: scripts/needs db_bench:rocksdb-tools installs it", err)
+	}
+	needs, err := exec.Command("ldd", tool).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	library := regexp.MustCompile(`librocksdb\.so\S* => (\S+)`).FindSubmatch(needs)
+	if library == nil {
+		t.Fatalf("%s has no library of RocksDB's:\n%s", tool, needs)
+	}
+	again := exec.Command(os.Args[0], "-test.run=^(TestResolvedGets|TestResolvedRanges)$", fmt.Sprintf("-resolved-gets=%d", *resolvedGets))
+	again.Env = append(os.Environ(), LibraryVariable+"="+string(library[1]))
+	if said, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// TestResolvedGets compares the blocks that Gets are said to ask for with RocksDB's own counters, and where the library has a
+// tracer of its block cache, with what it writes: each access, in order, by type, table and place in the table.
 func TestResolvedGets(t *testing.T) {
-	const n, gets = 12_000, 5_000
+	const n = 12_000
+	old := strings.HasPrefix(Engine{}.Info().Version, "7.")
 	for name, set := range optionSets() {
+		if old && set["format_version"] == "7" {
+			set["format_version"] = "5"
+		}
 		t.Run(name, func(t *testing.T) {
 			shape := map[string]string{"write_buffer_size": "131072", "target_file_size_base": "65536", "max_bytes_for_level_base": "262144",
 				"disable_auto_compactions": "false"}
@@ -88,11 +123,18 @@ func TestResolvedGets(t *testing.T) {
 			defer resolver.Close()
 			walk := resolver.Walk()
 			rng := rand.New(rand.NewPCG(1, 2))
+			traced := filepath.Join(t.TempDir(), "accesses")
+			stop, err := d.traceAccesses(traced)
+			if err != nil || (stop == nil) != old {
+				t.Fatal("tracer:", err)
+			}
 			before := d.Counters()
 			var want [engine.NumBlockTypes]int64
+			var accesses []access
 			var numbers []uint32
 			dst := make([]byte, 0, 128)
-			for range gets {
+			keys := resolver.CacheKeys()
+			for range *resolvedGets {
 				i := rng.Uint64N(n + n/4) // a fifth is absent
 				key := keyOf(i)
 				_, found, err := r.Get(key, dst)
@@ -109,7 +151,14 @@ func TestResolvedGets(t *testing.T) {
 						t.Fatal(err)
 					}
 					want[b.Type]++
+					accesses = append(accesses, accessTo(&b, keys))
 				}
+			}
+			if stop != nil {
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				compareTraces(t, accesses, readTrace(t, traced))
 			}
 			c := d.Counters().Sub(before)
 			said := map[string]int64{"data": want[engine.Data], "filter": want[engine.Filter],
@@ -125,6 +174,62 @@ func TestResolvedGets(t *testing.T) {
 			}
 			t.Log(said, fmt.Sprintf("%d levels, %d files", len(shapeOf.Levels), shapeOf.Files))
 		})
+	}
+}
+
+// access is one to a block, as RocksDB's tracer of its block cache writes it.
+type access struct {
+	kind byte // 7: index, 8: filter, 9: data, 10: dictionary
+	file uint64
+	key  string // in the block cache: tells where in the file
+}
+
+func accessTo(b *cachesim.Block, keys map[uint64][2]uint64) access {
+	kinds := map[engine.BlockType]byte{engine.Index: 7, engine.SingleIndex: 7, engine.TopIndex: 7, engine.Filter: 8, engine.Data: 9, engine.Meta: 10}
+	key := binary.LittleEndian.AppendUint64(nil, keys[b.File][0])
+	return access{kinds[b.Type], b.File, string(binary.LittleEndian.AppendUint64(key, keys[b.File][1]^b.Offset>>2))}
+}
+
+// readTrace reads the accesses of Gets: records of a time, a type and a length. (Source: trace_replay/block_cache_tracer.cc.)
+func readTrace(t *testing.T, path string) (accesses []access) {
+	t.Helper()
+	const headBytes, userGet = 8 + 1 + 4, 1
+	rest, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(rest) > headBytes {
+		kind, end := rest[8], headBytes+int(binary.LittleEndian.Uint32(rest[9:]))
+		payload := rest[headBytes:end]
+		rest = rest[end:]
+		if kind < 7 {
+			continue // the head of the file
+		}
+		sized := func() []byte {
+			n, width := binary.Uvarint(payload)
+			b := payload[width : width+int(n)]
+			payload = payload[width+int(n):]
+			return b
+		}
+		key := sized()
+		payload = payload[16:] // size, column family
+		sized()
+		if file, caller := binary.LittleEndian.Uint64(payload[4:]), payload[12]; caller == userGet {
+			accesses = append(accesses, access{kind, file, string(key)})
+		}
+	}
+	return accesses
+}
+
+func compareTraces(t *testing.T, said, traced []access) {
+	t.Helper()
+	if len(traced) == 0 || len(said) != len(traced) {
+		t.Errorf("%d accesses, RocksDB traced %d", len(said), len(traced))
+	}
+	for i := range min(len(said), len(traced)) {
+		if said[i] != traced[i] {
+			t.Fatalf("access %d: %v, RocksDB traced %v", i, said[i], traced[i])
+		}
 	}
 }
 

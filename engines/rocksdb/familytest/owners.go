@@ -57,12 +57,14 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 	NAMED(void *, writeoptions_create, void);
 	NAMED(void *, flushoptions_create, void);
 	NAMED(void, close, void *);
-	NAMED(void *, get_default_column_family_handle, void *);
-	NAMED(void, delete_range_cf, void *, void *, void *, const char *, size_t, const char *, size_t, char **);
+	NAMED(void *, writebatch_create, void);
+	NAMED(void, writebatch_clear, void *);
+	NAMED(void, writebatch_delete_range, void *, const char *, size_t, const char *, size_t);
+	NAMED(void, write, void *, void *, void *, char **);
 	NAMED(void, compact_range, void *, const char *, size_t, const char *, size_t);
 	NAMED(const void *, create_snapshot, void *);
 	NAMED(void, release_snapshot, void *, const void *);
-	void *o = options_create(), *w = writeoptions_create(), *f = flushoptions_create();
+	void *o = options_create(), *w = writeoptions_create(), *f = flushoptions_create(), *batch = writebatch_create();
 	const char *texts[] = {"level0_file_num_compaction_trigger=2;target_file_size_base=65536", "disable_auto_compactions=true",
 		"comparator=leveldb.BytewiseComparator.u64ts",
 		"disable_auto_compactions=true;merge_operator=stringappend;recycle_log_file_num=2;target_file_size_base=65536;"
@@ -89,7 +91,9 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 		for (int i = 0; i < keys && err == NULL && round > 0; i += 300 + round) {
 			snprintf(key, sizeof key, "key%012d", i);
 			snprintf(end, sizeof end, "key%012d", i + 40 * round);
-			delete_range_cf(db, w, get_default_column_family_handle(db), key, 15, end, 15, &err);
+			writebatch_clear(batch);
+			writebatch_delete_range(batch, key, 15, end, 15);
+			write(db, w, batch, &err);
 			for (int at = i; at < i + 400 && err == NULL; at += 13) {
 				snprintf(key, sizeof key, "key%012d", at);
 				merge(db, w, key, 15, "merged", 6, &err);
@@ -124,7 +128,7 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 		snprintf(key, sizeof key, "key%012d", i);
 		merge(db, w, key, 15, "merged", 6, &err);
 	}
-	if (err == NULL)
+	if (err == NULL && wait_for_compact != NULL) // of newer versions
 		wait_for_compact(db, wait_for_compact_options_create(), &err);
 	if (db != NULL)
 		close(db);

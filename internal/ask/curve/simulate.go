@@ -71,9 +71,9 @@ func Load(path string, shift int) (t *cachesim.Trace, header trace.Header, err e
 func Policies(ctx context.Context, t *cachesim.Trace, header trace.Header, setup cachesim.Setup, policies []cachesim.Policy, sizes []int64,
 	reserve Reserve, tell func(policy string, e result.Event)) (out enginereport.Simulation, err error) {
 	out = enginereport.Simulation{Schema: enginereport.SimulationSchema, Trace: header}
-	setup.HashSeed = Setup(header, setup.Cores).HashSeed
+	setup = Setup(header, setup.Cores)
 	if len(policies) == 0 {
-		policies = []cachesim.Policy{subject.Policy(header.Engine)}
+		policies = []cachesim.Policy{setup.Policy}
 	}
 	for i, policy := range policies {
 		tell(string(policy), result.Event{Phase: "simulating", Done: uint64(i), Total: uint64(len(policies)), Unit: "policies"})

@@ -49,6 +49,11 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	defer func() { err = errors.Join(err, resolver.Close()) }()
 	made.Header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: o.Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
 		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
+	if kind := spec.Overrides[cacheOption]; kind != "" {
+		if made.Header.Cache, made.Header.CacheEntryBytes, err = cachesim.ParseRocksCache(kind); err != nil {
+			return made, err
+		}
+	}
 	var undrawn error
 	keys, err := keyStream(ctx, o, resolver, &undrawn)
 	if err != nil {
@@ -150,6 +155,9 @@ type levelReader interface {
 
 // tableOption names the column family that Gets go to.
 const tableOption = "table"
+
+// cacheOption chooses the kind of the block cache.
+const cacheOption = "cache-kind"
 
 // follow resolves the Gets where that is possible, and else makes them.
 func follow(ctx context.Context, o Of) (follower, error) {

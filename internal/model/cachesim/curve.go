@@ -12,21 +12,23 @@ import (
 // Policy names a cache to simulate.
 type Policy string
 
-// Policies. The first two are Pebble's caches and the third is RocksDB's LRUCache, shards and
-// all; the others are textbook caches of one shard.
+// Policies. The first two are Pebble's caches and the next three RocksDB's LRUCache and
+// HyperClockCache, whose table grows or is fixed, shards and all; the others are textbook caches of one shard.
 const (
-	ClockPro1Policy Policy = "clockpro1"
-	ClockPro2Policy Policy = "clockpro2"
-	PooledLRUPolicy Policy = "rocksdb-lru"
-	LRUPolicy       Policy = "lru"
-	ClockPolicy     Policy = "clock"
-	SievePolicy     Policy = "sieve"
-	S3FIFOPolicy    Policy = "s3fifo"
+	ClockPro1Policy  Policy = "clockpro1"
+	ClockPro2Policy  Policy = "clockpro2"
+	PooledLRUPolicy  Policy = "rocksdb-lru"
+	HyperClockPolicy Policy = "rocksdb-hyper-clock"
+	FixedClockPolicy Policy = "rocksdb-hyper-clock-fixed"
+	LRUPolicy        Policy = "lru"
+	ClockPolicy      Policy = "clock"
+	SievePolicy      Policy = "sieve"
+	S3FIFOPolicy     Policy = "s3fifo"
 )
 
 // Policies lists all names.
 func Policies() []Policy {
-	return []Policy{ClockPro1Policy, ClockPro2Policy, PooledLRUPolicy, LRUPolicy, ClockPolicy, SievePolicy, S3FIFOPolicy}
+	return []Policy{ClockPro1Policy, ClockPro2Policy, PooledLRUPolicy, HyperClockPolicy, FixedClockPolicy, LRUPolicy, ClockPolicy, SievePolicy, S3FIFOPolicy}
 }
 
 // ParsePolicy checks a name.
@@ -48,8 +50,14 @@ type Setup struct {
 	ReservedBytes int64 // taken by memtables (Pebble)
 	// HashSeed decides which block is in which shard (RocksDB): that of a host is HostHashSeed.
 	HashSeed uint32
+	// EntryBytes is how large a block is said to be to the fixed HyperClockCache, which is made for so many; 0: 8 KiB.
+	EntryBytes int64
 
 	sampleShift int // caches are 2^sampleShift times smaller than they are called
+}
+
+func (s Setup) isHyperClock() bool {
+	return s.Policy == HyperClockPolicy || s.Policy == FixedClockPolicy
 }
 
 // Point is what a cache of one size did to a trace, after its warm-up.
@@ -150,8 +158,8 @@ func groupOf(trace *Trace, setup Setup, cacheBytes int64) group {
 	switch setup.Policy {
 	case ClockPro1Policy, ClockPro2Policy:
 		return group{shards: ShardCount(cacheBytes, setup.Cores)}
-	case PooledLRUPolicy:
-		return group{shards: setup.pooledShards(cacheBytes)}
+	case PooledLRUPolicy, HyperClockPolicy, FixedClockPolicy:
+		return group{shards: setup.rocksShards(cacheBytes)}
 	case LRUPolicy:
 		fits := !slices.ContainsFunc(trace.Blocks, func(b Block) bool { return int64(b.Bytes) > cacheBytes>>setup.sampleShift })
 		return group{shards: 1, stack: fits}
@@ -163,6 +171,8 @@ func groupOf(trace *Trace, setup Setup, cacheBytes int64) group {
 type class uint8
 
 const numClasses = int(engine.NumBlockTypes) * (engine.MaxLevels + 1)
+
+func (c class) blockType() engine.BlockType { return engine.BlockType(c / (engine.MaxLevels + 1)) }
 
 func classOf(b *Block) class { return class(int(b.Type)*(engine.MaxLevels+1) + int(b.Level)) }
 

@@ -128,41 +128,53 @@ func (c *PooledLRU) unlink(slot int32) {
 	}
 }
 
-// pooledShards is how many shards RocksDB divides a cache into: a power of two, at most 64. A sample
+// rocksShards is how many shards RocksDB divides a cache into: a power of two, at most 64. A sample
 // is played to some of them, which are as large as all.
-func (s Setup) pooledShards(cacheBytes int64) int {
-	const minShardBytes, mostBits = 512 << 10, 6
+func (s Setup) rocksShards(cacheBytes int64) int {
+	minShardBytes, mostBits := int64(512<<10), 6
+	if s.Policy != PooledLRUPolicy {
+		minShardBytes = clockMinShard
+	}
 	return 1 << max(0, min(bits.Len64(uint64(max(1, cacheBytes/minShardBytes)))-1, mostBits)-s.sampleShift)
 }
 
-// pooledShard is the shard of a block: by a preview of XXH3 over the 16 bytes of its cache key. A
-// trace without the keys of its tables gets others, which spread as evenly.
-func (t *Trace) pooledShard(b *Block, seed uint32, shards int) int {
+// cacheKey is what the cache calls a block. A trace without the keys of its tables gets others, which spread as evenly.
+func (t *Trace) cacheKey(b *Block) [2]uint64 {
 	key, known := t.CacheKeys[b.File]
 	if !known {
 		key = [2]uint64{b.File*0x9E3779B97F4A7C15 + 1, b.File}
 	}
+	key[1] ^= b.Offset >> 2
+	return key
+}
+
+// pooledShard is the shard of a block: by a preview of XXH3 over the 16 bytes of its cache key.
+func (t *Trace) pooledShard(b *Block, seed uint32, shards int) int {
+	key := t.cacheKey(b)
 	const secretLow, secretHigh, prime = 0xbe4ba423396cfeb8, 0x1cad21f72c81017c, 0x165667B19E3779F9
 	low := key[0] ^ (secretLow + uint64(seed))
-	high := key[1] ^ b.Offset>>2 ^ (secretHigh - uint64(seed))
+	high := key[1] ^ (secretHigh - uint64(seed))
 	foldHigh, foldLow := bits.Mul64(low, high)
 	h := 16 + low + high + (foldHigh ^ foldLow)
 	h = (h ^ h>>37) * prime
 	return int(uint32(h^h>>32)) & (shards - 1)
 }
 
-// pooledCharge is what RocksDB's cache charges for a block: the memory that glibc gives for it, a
-// Block or a filter around it, and the cache's own entry of 88 bytes. Measured with RocksDB 11.8.1. The
+// pooledEntryBytes is what an LRUCache charges for its own entry of a block.
+const pooledEntryBytes = 88
+
+// rocksCharge is what RocksDB charges its cache for a block: the memory that glibc gives for it, and a
+// Block or a filter around it. Measured with RocksDB 11.8.1. The
 // allocator sometimes gives 16 bytes more, and rounds blocks above 128 KiB to pages.
-func pooledCharge(b *Block) int32 {
-	const entry, block, filter = 88, 104, 48
+func rocksCharge(b *Block) int32 {
+	const block, filter = 104, 48
 	stored := b.Bytes
 	if b.DiskBytes >= b.Bytes { // not compressed: it is kept with its trailer
 		stored = b.DiskBytes
 	}
 	usable := (stored+8+15)&^15 - 8
 	if b.Marks&ParsedFilter != 0 {
-		return usable + entry + filter
+		return usable + filter
 	}
-	return usable + entry + block
+	return usable + block
 }

@@ -1,6 +1,7 @@
 package cachesim
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 
@@ -42,10 +43,13 @@ type shardCache interface {
 	expect(n uint32)
 }
 
+// markedCache is a cache that treats blocks by their marks.
+type markedCache interface{ access(q *request) (hit bool) }
+
 // player is a shard of a cache and what it missed.
 type player struct {
 	cache     shardCache
-	pooled    *PooledLRU // the same, where marks of blocks count
+	marked    markedCache // the same, where marks of blocks count
 	shard     int
 	point     *Point
 	misses    counts
@@ -60,18 +64,25 @@ type apart [128]byte
 func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 	r := &replay{trace: trace, points: points, requests: make([]request, len(trace.Blocks))}
 	next := make([]uint32, shards)
+	keys := make([][]clockKey, shards)
 	for i := range trace.Blocks {
 		b := &trace.Blocks[i]
 		q := setup.request(trace, b, shards)
 		q.id = next[q.shard]
 		next[q.shard]++
+		if setup.isHyperClock() {
+			keys[q.shard] = append(keys[q.shard], trace.clockKey(b, setup.HashSeed))
+		}
 		r.requests[i] = q
 	}
 	for _, p := range points {
 		for shard, cache := range newShards(setup, p.CacheBytes) {
 			cache.expect(next[shard])
-			pooled, _ := cache.(*PooledLRU)
-			r.players = append(r.players, &player{cache: cache, pooled: pooled, shard: shard, point: p})
+			if clock, is := cache.(*hyperClock); is {
+				clock.keys = keys[shard]
+			}
+			marked, _ := cache.(markedCache)
+			r.players = append(r.players, &player{cache: cache, marked: marked, shard: shard, point: p})
 		}
 	}
 	return r
@@ -85,7 +96,9 @@ func (s Setup) request(t *Trace, b *Block, shards int) request {
 		q.bytes += int32(version.BlockCharge())
 		q.shard = uint16(version.Shard(b.File, b.Offset, shards))
 	case s.Policy == PooledLRUPolicy:
-		q.bytes, q.shard = pooledCharge(b), uint16(t.pooledShard(b, s.HashSeed, shards))
+		q.bytes, q.shard = rocksCharge(b)+pooledEntryBytes, uint16(t.pooledShard(b, s.HashSeed, shards))
+	case s.isHyperClock():
+		q.bytes, q.shard = rocksCharge(b), uint16(t.clockKey(b, s.HashSeed)[0]>>32&uint64(shards-1))
 	}
 	return q
 }
@@ -116,10 +129,18 @@ func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
 		return []shardCache{NewSieve(cacheBytes)}
 	case S3FIFOPolicy:
 		return []shardCache{NewS3FIFO(cacheBytes)}
-	case PooledLRUPolicy:
-		n := setup.pooledShards(full)
+	case PooledLRUPolicy, HyperClockPolicy, FixedClockPolicy:
+		n := setup.rocksShards(full)
+		each := (cacheBytes - setup.ReservedBytes>>setup.sampleShift + int64(n) - 1) / int64(n)
 		for range n {
-			shards = append(shards, NewPooledLRU((cacheBytes-setup.ReservedBytes>>setup.sampleShift+int64(n)-1)/int64(n)))
+			switch setup.Policy {
+			case PooledLRUPolicy:
+				shards = append(shards, NewPooledLRU(each))
+			case HyperClockPolicy:
+				shards = append(shards, newHyperClock(each, 0))
+			default:
+				shards = append(shards, newHyperClock(each, cmp.Or(setup.EntryBytes, defaultEntry)))
+			}
 		}
 		return shards
 	}
@@ -198,8 +219,8 @@ func (p *player) play(requests []request, counted bool) {
 	for i := range requests {
 		q := &requests[i]
 		var hit bool
-		if p.pooled != nil {
-			hit = p.pooled.access(q)
+		if p.marked != nil {
+			hit = p.marked.access(q)
 		} else {
 			hit = p.cache.Access(q.id, q.bytes)
 		}

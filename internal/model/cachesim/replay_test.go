@@ -36,10 +36,23 @@ func mixedTrace(t testing.TB, seed uint64, gets, blocks, maxBytes, unit int) *Tr
 func oneAfterTheOther(trace *Trace, setup Setup, cacheBytes int64) Point {
 	p := Point{CacheBytes: cacheBytes, Gets: int64(len(trace.Gets) - trace.WarmupGets)}
 	shards := newShards(setup, cacheBytes)
+	for _, shard := range shards {
+		if clock, is := shard.(*hyperClock); is {
+			for i := range trace.Blocks {
+				clock.keys = append(clock.keys, trace.clockKey(&trace.Blocks[i], setup.HashSeed))
+			}
+		}
+	}
 	for i, number := range trace.Accesses {
 		b := &trace.Blocks[number]
 		q := setup.request(trace, b, len(shards))
-		hit := shards[q.shard].Access(number, q.bytes)
+		q.id = number
+		hit := false
+		if marked, is := shards[q.shard].(markedCache); is {
+			hit = marked.access(&q)
+		} else {
+			hit = shards[q.shard].Access(number, q.bytes)
+		}
 		if i < int(trace.Gets[trace.WarmupGets]) {
 			continue
 		}

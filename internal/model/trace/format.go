@@ -32,6 +32,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
 // Schema is the format's name and version, in every header.
@@ -63,6 +64,9 @@ type Header struct {
 	Part engine.Part `json:"part,omitzero"`
 	// CacheKeys are what RocksDB's block cache calls the tables' files: two words each.
 	CacheKeys map[uint64][2]uint64 `json:"cache_keys,omitempty"`
+	// Cache is the kind of cache that was asked for, where the engine has several; CacheEntryBytes is how large its blocks are said to be.
+	Cache           cachesim.Policy `json:"cache,omitempty"`
+	CacheEntryBytes int64           `json:"cache_entry_bytes,omitempty"`
 }
 
 // Totals are the counts of a whole trace.
