@@ -46,7 +46,7 @@ type Watch struct {
 
 	BlockReads        map[string]engine.Tally `json:"block_reads"`          // of Gets, by type
 	BlockReadsByLevel map[string]int64        `json:"block_reads_by_level"` // likewise: L0, L1, ..., unknown
-	ReplacedReads     uint64                  `json:"replaced_reads"`       // likewise: of tables that compactions had replaced at the end
+	UnexplainedReads  uint64                  `json:"unexplained_reads"`    // likewise: of blocks that the Get was not worked out to ask for
 	Reads             []WatchedReads          `json:"reads"`                // of tables, by what they are for
 	Keys              []WatchedKeys           `json:"keys"`                 // by kind, the most asked first
 

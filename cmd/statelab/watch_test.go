@@ -167,8 +167,7 @@ func seenBy(t *testing.T, pid int, engineName, db string, work func()) *watch.Se
 		defer close(done)
 		work()
 	}()
-	firstMemTable := func(int64) int64 { return 256 << 10 }
-	cache := watch.Cache{WatchedCache: result.WatchedCache{Bytes: 1 << 20}, Least: firstMemTable, Most: firstMemTable}
+	cache := watch.Cache{WatchedCache: result.WatchedCache{Bytes: 1 << 20}}
 	seen, err := watch.Traffic(context.Background(), found, p, db, watch.LayoutOf(engineName, db), cache, watch.Options{Share: 1, Tell: func(result.Event) {}})
 	<-done
 	if err != nil {

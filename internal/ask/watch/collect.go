@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
@@ -48,6 +49,11 @@ type read struct {
 	table  *table
 	offset int64
 	bytes  int32
+}
+
+// of reports whether it was of a block.
+func (r read) of(b *cachesim.Block) bool {
+	return r.table.number == b.File && uint64(r.offset) == b.Offset
 }
 
 // table is a file of the database that was read.
@@ -97,8 +103,7 @@ type collector struct {
 	windows []window
 
 	files  map[probe.File]*table // nil: not a table
-	levels map[uint64]int
-	listed time.Time
+	follow *followed
 	learn  chan *table
 	learnt sync.WaitGroup
 }
@@ -109,8 +114,8 @@ type window struct{ from, to time.Duration }
 func newCollector(t *probe.Target, dir string, layout Layout) *collector {
 	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{},
 		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: measure.NewHistogram(),
-		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16), began: time.Now(), lastSecond: time.Now()}
-	c.list()
+		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16), began: time.Now(), lastSecond: time.Now(),
+		follow: follow(dir, layout)}
 	c.learnt.Go(func() {
 		for t := range c.learn {
 			t.anatomy, t.err = layout.Learn(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))
@@ -193,7 +198,7 @@ func (c *collector) tableOf(r *probe.Read) *table {
 	if err != nil {
 		return nil
 	}
-	t := &table{number: number, path: path, level: c.levelOf(number), file: file}
+	t := &table{number: number, path: path, level: engine.LevelUnknown, file: file}
 	c.files[r.File] = t
 	if file != nil {
 		c.learn <- t
@@ -201,30 +206,29 @@ func (c *collector) tableOf(r *probe.Read) *table {
 	return t
 }
 
-const relist = 5 * time.Second // how often tables are listed anew at the most
-
-func (c *collector) levelOf(number uint64) int {
-	level, known := c.levels[number]
-	if !known && time.Since(c.listed) > relist {
-		c.list()
-		level, known = c.levels[number]
+// levels learns on which level each table is that was read.
+func (c *collector) levels() {
+	levels := map[uint64]int{}
+	if c.follow.Following == nil {
+		tables, err := c.layout.Tables()
+		if err != nil {
+			return // levels stay unknown, which the answer says
+		}
+		for _, t := range tables {
+			levels[uint64(t.Number)] = t.Level
+		}
 	}
-	if !known {
-		return engine.LevelUnknown
-	}
-	return level
-}
-
-// list learns on which level each table is.
-func (c *collector) list() {
-	c.listed = time.Now()
-	tables, err := c.layout.Tables()
-	if err != nil {
-		return // levels stay unknown, which the answer says
-	}
-	c.levels = map[uint64]int{}
-	for _, t := range tables {
-		c.levels[uint64(t.Number)] = t.Level
+	for _, t := range c.files {
+		if t == nil {
+			continue
+		}
+		level, known := levels[t.number]
+		if c.follow.Following != nil {
+			level, known = c.follow.Level(t.number)
+		}
+		if known {
+			t.level = level
+		}
 	}
 }
 
@@ -264,18 +268,14 @@ func (c *collector) Second() error {
 const Phase = "watch"
 
 // finish waits until the tables are learnt, and puts the Gets in the order in which they began.
-func (c *collector) finish() {
+func (c *collector) finish() error {
 	close(c.learn)
 	c.learnt.Wait()
-	c.choose()
-	c.list()
-	for _, t := range c.files {
-		if t != nil && t.level == engine.LevelUnknown {
-			if level, known := c.levels[t.number]; known {
-				t.level = level
-			}
-		}
+	if err := c.follow.end(); err != nil {
+		return err
 	}
+	c.choose()
+	c.levels()
 	absent, most := uint64(0), 0
 	for address, n := range c.errors {
 		if n > most {
@@ -287,6 +287,7 @@ func (c *collector) finish() {
 			c.gets[i].outcome = failed
 		}
 	}
+	return nil
 }
 
 // choose keeps the Gets of the database in dir alone: of the handles whose Gets read its tables. If no table was read, all stay.

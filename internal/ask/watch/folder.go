@@ -13,7 +13,6 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/advise"
-	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
@@ -36,12 +35,10 @@ func CacheOf(t *probe.Target, dir string, given int64) Cache {
 			err = errors.Join(err, file.Close())
 		}
 	}
-	opened := func(int64) int64 { return predict.OpenReserve } // the first memtable, until it is full
-	c := Cache{Least: opened, Most: opened}
+	c := Cache{}
 	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)
 	if err == nil && !readOnly {
-		// One that is filled, and one that is written to a table or waits to be used again.
-		c.Most = settings.MemTables(advise.Writes{Known: true, BytesPerSecond: 1}).Reserved
+		c.MemTable = settings.MemTables(advise.Writes{}).Each
 	}
 	switch {
 	case given > 0:

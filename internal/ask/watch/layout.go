@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -20,7 +19,10 @@ type Layout struct {
 	Tables func() ([]blockio.LiveTable, error)
 	// Learn reads what lies where in a table.
 	Learn blockio.Learner
-	// Record writes the block accesses of Gets; nil: they cannot be worked out.
+	// Follow follows the tables and the logs while they change; nil: it cannot be done.
+	Follow func(appeared func() ([]string, error)) (*resolve.Following, error)
+	// Record writes the block accesses of Gets on the database as it is at the end, where it is not followed; nil: they
+	// cannot be worked out.
 	Record func(ctx context.Context, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) error
 	// Policy and Charge are those of the engine's block cache; no policy: it is not modelled.
 	Policy cachesim.Policy
@@ -34,23 +36,8 @@ func LayoutOf(engine, dir string) Layout {
 		Tables: func() ([]blockio.LiveTable, error) { return resolve.Tables(dir, version) },
 		Learn:  pebble2fs.Learn, // which reads the tables of both versions
 		Policy: version.Policy(), Charge: version.BlockCharge(),
-		Record: func(ctx context.Context, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) (err error) {
-			r, err := resolve.Open(dir, version)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.Close()) }()
-			header.Database = r.Identity()
-			to, err := trace.NewWriter(out, header)
-			if err != nil {
-				return err
-			}
-			offered, err := getpath.Record(ctx, r, nil, keys, gets, trace.Sample{}, to)
-			if err != nil {
-				return err
-			}
-			_, err = to.Close(offered)
-			return err
+		Follow: func(appeared func() ([]string, error)) (*resolve.Following, error) {
+			return resolve.Follow(dir, version, appeared)
 		},
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -41,9 +42,8 @@ type Options struct {
 // Cache is what is known of a process's block cache.
 type Cache struct {
 	result.WatchedCache
-	// Least and Most are what memtables take of a cache of a size.
-	Least, Most func(cacheBytes int64) int64
-	Absent      string // why its size is not known
+	MemTable func(cacheBytes int64) int64 // the size of memtables, when they have grown; nil: nothing is written
+	Absent   string                       // why its size is not known
 }
 
 // Seen is what came out.
@@ -94,9 +94,9 @@ func holds(t *probe.Target, dir string) bool {
 const lookForDatabase = 20 * time.Millisecond
 
 // Traffic watches the Gets of a process on the database in dir, and explains them.
-func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (*Seen, error) {
+func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (seen *Seen, err error) {
 	c := newCollector(t, dir, layout)
-	seen := &Seen{Latency: c.histogram}
+	seen = &Seen{Latency: c.histogram}
 	c.tick = func(tick result.Tick) {
 		seen.Ticks = append(seen.Ticks, tick)
 		if o.Tick != nil {
@@ -110,13 +110,15 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 	if o.Seconds > 0 {
 		limited, stop = context.WithTimeout(ctx, time.Duration(o.Seconds*float64(time.Second)))
 	}
-	err := p.Watch(limited, o.Share, c)
+	err = p.Watch(limited, o.Share, c)
 	stop()
-	if err != nil {
+	if err = errors.Join(err, c.finish()); err != nil {
 		return nil, err
 	}
+	if c.follow.Following != nil {
+		defer func() { err = errors.Join(err, c.follow.Close()) }()
+	}
 	o.Tell(result.Event{Phase: "explaining the reads"})
-	c.finish()
 	lost, err := p.Lost()
 	if err != nil {
 		return nil, err
@@ -305,7 +307,10 @@ func (a *analysis) kinds() {
 
 // resolve works out which blocks the Gets ask for, and simulates caches.
 func (a *analysis) resolve(ctx context.Context) error {
-	if a.layout.Record == nil {
+	if a.follow.err != nil {
+		return a.follow.err
+	}
+	if a.layout.Record == nil && a.follow.Following == nil {
 		return errors.New("the block accesses of this engine are not modelled")
 	}
 	var wanted []int
@@ -321,7 +326,7 @@ func (a *analysis) resolve(ctx context.Context) error {
 		Keys: fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name), WarmupGets: len(wanted) / 2}
 	var out bytes.Buffer
 	at := 0
-	err := a.layout.Record(ctx, func() ([]byte, bool, bool) {
+	err := a.record(ctx, wanted, header, func() ([]byte, bool, bool) {
 		if at == len(wanted) {
 			return nil, false, false
 		}
@@ -329,8 +334,12 @@ func (a *analysis) resolve(ctx context.Context) error {
 			a.options.Tell(result.Event{Phase: "working out block accesses", Done: uint64(at), Total: uint64(len(wanted)), Unit: "Gets"})
 		}
 		at++
-		return a.key(wanted[at-1]), false, true
-	}, uint64(len(wanted)), header, &out)
+		key := a.key(wanted[at-1])
+		if a.follow.Following != nil {
+			key = resolve.At(key, a.gets[wanted[at-1]].start)
+		}
+		return key, false, true
+	}, &out)
 	if err != nil {
 		return err
 	}
@@ -349,16 +358,16 @@ type first struct {
 	get    int   // among those that were resolved
 	before int64 // bytes of other blocks that were accessed earlier
 	read   bool  // the cache of the process did not have it
+	fresh  bool  // its table was new: no cache had it
 }
 
 // accessed counts tables and accesses of each Get, and compares accesses with reads.
 func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	a.accesses, a.tables = make([]int32, len(a.gets)), make([]int32, len(a.gets))
-	seen, present := make([]bool, len(t.Blocks)), map[uint64]bool{}
-	for _, b := range t.Blocks {
-		present[b.File] = true
+	seen, came := make([]bool, len(t.Blocks)), map[uint64]bool{}
+	if a.follow.Following != nil {
+		came = a.follow.Came()
 	}
-	replaced := map[engine.BlockType]int{} // reads of the Get, of tables that were replaced since
 	var bytes int64
 	var all, tables uint64
 	var files []uint64
@@ -369,27 +378,23 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 		}
 		accesses := t.Accesses[t.Gets[n]:end]
 		files = files[:0]
-		clear(replaced)
+		asked := func(r read) bool {
+			return slices.ContainsFunc(accesses, func(number uint32) bool { return r.of(&t.Blocks[number]) })
+		}
 		for _, r := range a.gets[i].reads {
-			if kind, _ := r.table.typeAt(r.offset); !present[r.table.number] {
-				replaced[kind]++
-				a.w.ReplacedReads++
+			if kind, _ := r.table.typeAt(r.offset); kind != engine.Meta && !asked(r) {
+				a.w.UnexplainedReads++
 			}
 		}
 		for _, number := range accesses {
-			b := t.Blocks[number]
+			b := &t.Blocks[number]
 			if !slices.Contains(files, b.File) {
 				files = append(files, b.File)
 			}
 			if !seen[number] {
 				seen[number] = true
-				read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.table.number == b.File && uint64(r.offset) == b.Offset })
-				if !read && replaced[b.Type] > 0 {
-					// What is in this block now was in one of a table that a compaction has replaced.
-					read = true
-					replaced[b.Type]--
-				}
-				firsts = append(firsts, first{n, bytes, read})
+				read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.of(b) })
+				firsts = append(firsts, first{n, bytes, read, came[b.File]})
 				bytes += int64(b.Bytes) + a.layout.Charge
 			}
 		}
@@ -428,10 +433,10 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int
 	for _, i := range wanted[t.WarmupGets:] {
 		seen += len(a.gets[i].reads)
 	}
-	replay := func(size int64, filled float64) (result.WatchSimulated, error) {
+	replay := func(size int64) (result.WatchSimulated, error) {
 		a.options.Tell(result.Event{Phase: "simulating a cache of " + unit.Bytes(size)})
-		reserved := a.cache.Least(size) + int64(filled*float64(a.cache.Most(size)-a.cache.Least(size)))
-		setup := cachesim.Setup{Policy: a.layout.Policy, Cores: a.w.Process.Cores, ReservedBytes: reserved}
+		setup := cachesim.Setup{Policy: a.layout.Policy, Cores: a.w.Process.Cores}
+		t.Events, setup.ReservedBytes = a.events(wanted, size)
 		points, err := cachesim.Curve(ctx, t, setup, []int64{size})
 		if err != nil {
 			return result.WatchSimulated{}, err
@@ -440,16 +445,19 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int
 		for _, n := range points[0].Reads {
 			reads += n
 		}
-		low, high := a.bounds(reads-int64(len(firsts)), firsts, size, reserved)
-		s := result.WatchSimulated{CacheBytes: size, Reserved: reserved, Low: float64(low) / gets, High: float64(high) / gets, Seen: float64(seen) / gets}
+		low, high := a.bounds(reads-int64(len(firsts)), firsts, size, setup.ReservedBytes)
+		s := result.WatchSimulated{CacheBytes: size, Reserved: setup.ReservedBytes, Low: float64(low) / gets, High: float64(high) / gets, Seen: float64(seen) / gets}
 		s.BlockReadsPerGet = (s.Low + s.High) / 2
 		s.HitRate = 1 - s.BlockReadsPerGet*gets/accesses
 		return s, nil
 	}
-	filled, err := a.fit(replay)
+	present, err := replay(a.cache.Bytes)
+	if err == nil {
+		a.w.Simulated = &present
+	}
 	for i := 0; i < len(sizes) && err == nil; i++ {
 		var s result.WatchSimulated
-		if s, err = replay(sizes[i], filled); err == nil && sizes[i] != a.cache.Bytes {
+		if s, err = replay(sizes[i]); err == nil && sizes[i] != a.cache.Bytes {
 			a.w.WhatIf = append(a.w.WhatIf, s)
 		}
 	}
@@ -461,53 +469,13 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int
 	return nil
 }
 
-// fit simulates the present cache with the least and the most that memtables can take of it. What they take changes all the
-// time, and nobody outside the process knows it. If the reads that were seen lie between, it finds by halving which part fits them, for other
-// sizes; 0 is the least, 1 the most.
-func (a *analysis) fit(replay func(size int64, filled float64) (result.WatchSimulated, error)) (filled float64, err error) {
-	size := a.cache.Bytes
-	least, err := replay(size, 0)
-	if err != nil {
-		return 0, err
-	}
-	a.w.Simulated = &least
-	if a.cache.Least(size) == a.cache.Most(size) {
-		return 0, nil
-	}
-	most, err := replay(size, 1)
-	if err != nil {
-		return 0, err
-	}
-	a.w.Simulated = &most
-	at := most
-	low, high, filled := 0.0, 1.0, 1.0
-	if least.Seen <= least.BlockReadsPerGet {
-		at, filled, high = least, 0, 0
-	}
-	const halvings, exact = 7, 0.005
-	for i := 0; i < halvings && high > low && most.Seen < most.BlockReadsPerGet && !(math.Abs(at.BlockReadsPerGet-at.Seen) <= exact*at.Seen); i++ {
-		filled = (low + high) / 2
-		if at, err = replay(size, filled); err != nil {
-			return 0, err
-		}
-		if at.BlockReadsPerGet < at.Seen {
-			low = filled
-		} else {
-			high = filled
-		}
-	}
-	at.Low, at.High = least.BlockReadsPerGet, most.BlockReadsPerGet
-	a.w.Simulated = &at
-	return filled, nil
-}
-
 // bounds adds to the reads of blocks that were accessed before the least and the most that first accesses can have read.
 func (a *analysis) bounds(reads int64, firsts []first, size, reserved int64) (low, high int64) {
 	low, high = reads, reads
 	present := a.cache.Bytes
 	for _, f := range firsts {
 		switch {
-		case size <= present && f.read, size < present && f.before >= size-reserved:
+		case f.fresh, size <= present && f.read, size < present && f.before >= size-reserved:
 			low, high = low+1, high+1
 		case size == present, size > present && !f.read: // it had the block
 		case f.before >= size-reserved:

@@ -101,18 +101,12 @@ func (w Watched) proof() string {
 	}
 	s := *w.Simulated
 	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s block reads per Get; observed: %s", within(s), view.PerGet(s.Seen))
-	switch {
-	case s.Low == s.High && s.Seen > 0:
+	if s.Low == s.High && s.Seen > 0 {
 		text += fmt.Sprintf(" (%+.1f %%)", 100*(s.BlockReadsPerGet/s.Seen-1))
-	case s.Low < s.High && s.Low <= s.Seen && s.Seen <= s.High:
-		text += fmt.Sprintf(", which fits memtables that take %s of the cache", view.ShortBytes(s.Reserved))
-	case s.Low < s.High:
-		text += ", which no size of the memtables explains"
 	}
-	text += ". Reads of compactions and iterators, which share the cache, are not simulated."
-	if replaced := float64(w.ReplacedReads) / max(1, *w.BlockReadsPerGet*float64(w.Gets)); replaced >= aFew {
-		text += fmt.Sprintf(" Compactions have replaced the tables of %s of the reads since then. The simulation knows the tables of the end alone, "+
-			"so it has no reads that are there only because a table was new.", view.Percent(100*replaced))
+	text += ". The first half fills the simulated cache."
+	if strange := float64(w.UnexplainedReads) / max(1, *w.BlockReadsPerGet*float64(w.Gets)); strange >= aFew {
+		text += fmt.Sprintf(" %s of the reads were of blocks that the Gets were not worked out to ask for.", view.Percent(100*strange))
 	}
 	return text
 }

@@ -78,6 +78,24 @@ func (c *ClockPro) Access(id uint32, bytes int32) (hit bool) {
 	return false
 }
 
+// Drop forgets a block, as if it had never been there.
+func (c *ClockPro) Drop(id uint32) {
+	slot := c.index.get(id)
+	if slot == 0 {
+		return
+	}
+	switch p := &c.pages[slot]; p.kind {
+	case hotPage:
+		c.hotBytes -= int64(p.bytes)
+	case coldPage:
+		c.coldBytes -= int64(p.bytes)
+	case testPage:
+		c.testBytes -= int64(p.bytes)
+	}
+	c.remove(slot)
+	c.release(slot)
+}
+
 // Reserve takes bytes away from the cache (memtables do), or gives them back.
 func (c *ClockPro) Reserve(bytes int64) {
 	c.reservedBytes += bytes

@@ -28,6 +28,7 @@ type replay struct {
 	points   []*Point
 	players  []*player // of all points, shard by shard
 	accesses counts
+	byFile   map[uint64][]uint32 // numbers of blocks, once a table is deleted
 }
 
 // stretchAccesses are dealt at a time: so many that a player seldom finds its cache's lists put out
@@ -151,11 +152,29 @@ func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
 }
 
 func (r *replay) run(ctx context.Context) error {
-	first := r.trace.Gets[r.trace.WarmupGets]
-	if err := r.play(ctx, r.trace.Accesses[:first], false); err != nil {
+	t, from := r.trace, uint32(0)
+	first := t.Gets[t.WarmupGets]
+	to := func(end uint32) (err error) {
+		for err == nil && from < end {
+			until := end
+			if from < first {
+				until = min(end, first)
+			}
+			err = r.play(ctx, t.Accesses[from:until], from >= first)
+			from = until
+		}
 		return err
 	}
-	if err := r.play(ctx, r.trace.Accesses[first:], true); err != nil {
+	for _, e := range t.Events {
+		if e.Get >= len(t.Gets) {
+			break
+		}
+		if err := to(t.Gets[e.Get]); err != nil {
+			return err
+		}
+		r.happen(e)
+	}
+	if err := to(uint32(len(t.Accesses))); err != nil {
 		return err
 	}
 	for _, p := range r.points {
@@ -166,6 +185,29 @@ func (r *replay) run(ctx context.Context) error {
 		p.point.UsedBytesAtEnd += p.cache.UsedBytes()
 	}
 	return nil
+}
+
+// happen lets an event happen to Pebble's caches; others keep blocks that nobody asks for any more until they are displaced.
+func (r *replay) happen(e Event) {
+	if r.byFile == nil {
+		r.byFile = map[uint64][]uint32{}
+		for number, b := range r.trace.Blocks {
+			r.byFile[b.File] = append(r.byFile[b.File], uint32(number))
+		}
+	}
+	shards := int64(len(r.players) / len(r.points))
+	for _, p := range r.players {
+		cache, is := p.cache.(*ClockPro)
+		if !is {
+			continue
+		}
+		cache.Reserve(e.Held / shards)
+		for _, number := range r.byFile[e.Gone] {
+			if q := &r.requests[number]; int(q.shard) == p.shard {
+				cache.Drop(q.id)
+			}
+		}
+	}
 }
 
 // play plays one stretch while it deals the next.

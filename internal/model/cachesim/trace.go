@@ -56,11 +56,21 @@ type Trace struct {
 	Gets []uint32
 	// WarmupGets is how many Gets at the start fill the cache uncounted.
 	WarmupGets int
+	// Events are what happened to the cache besides, in order.
+	Events []Event
 	// CacheKeys are what RocksDB's cache calls the tables' files, where that is known.
 	CacheKeys map[uint64][2]uint64
 
 	numbers map[blockKey]uint32
 	sample  *sample // nil: this is the whole trace
+}
+
+// Event is something that happened to a cache before a Get: a table was deleted, whose blocks Pebble's caches
+// drop, or the database took memory from the cache (less than 0: gave it back).
+type Event struct {
+	Get  int    `json:"get"`
+	Gone uint64 `json:"gone,omitempty"` // file number
+	Held int64  `json:"held,omitempty"` // bytes
 }
 
 type blockKey struct{ file, offset uint64 }

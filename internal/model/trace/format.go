@@ -62,6 +62,8 @@ type Header struct {
 	// Part says which consecutive share of the key stream is here; the counts above are
 	// those of the whole stream. Absent: all of it.
 	Part engine.Part `json:"part,omitzero"`
+	// Events are what happened to the cache of the node whose Gets these are.
+	Events []cachesim.Event `json:"events,omitempty"`
 	// CacheKeys are what RocksDB's block cache calls the tables' files: two words each.
 	CacheKeys map[uint64][2]uint64 `json:"cache_keys,omitempty"`
 	// Cache is the kind of cache that was asked for, where the engine has several; CacheEntryBytes is how large its blocks are said to be.

@@ -187,6 +187,22 @@ func pebbleWriter(dir string) string {
 
 const formatMarker = "marker.format-version."
 
+// PebbleManifest is the name of the manifest that a database of Pebble in dir is described by.
+func PebbleManifest(dir string) (name string, err error) {
+	names, err := fs.Glob(os.DirFS(dir), "marker.manifest.*")
+	if err != nil {
+		return "", err
+	}
+	if name, err = newestMarker(names, "marker.manifest."); err != nil || name != "" {
+		return name, err
+	}
+	current, err := os.ReadFile(filepath.Join(dir, "CURRENT"))
+	if name = strings.TrimSpace(string(current)); err == nil && !filepath.IsLocal(name) {
+		err = engine.Fail(engine.CodeDamaged, "CURRENT names no manifest: %q", name)
+	}
+	return name, err
+}
+
 // newestMarker returns the value of an atomic marker: of the files
 // prefix.<iteration>.<value> the one of the highest iteration.
 func newestMarker(names []string, prefix string) (value string, err error) {

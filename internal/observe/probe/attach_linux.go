@@ -95,7 +95,7 @@ func (p *Probe) Close() error { return errors.Join(p.detach(), p.reader.Close(),
 // Attach begins to watch; what is seen waits for Watch.
 func (p *Probe) Attach() error {
 	err := p.attach()
-	p.attached = now()
+	p.attached = Now()
 	return err
 }
 
@@ -249,7 +249,7 @@ func (w *watching) window(ctx context.Context) error {
 		}
 		break
 	}
-	closed := now()
+	closed := Now()
 	if err := w.detach(); err != nil {
 		return err
 	}

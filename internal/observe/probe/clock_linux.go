@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// now is the time of the clock that events carry.
-func now() time.Duration {
+// Now is the time of the clock that events carry.
+func Now() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
 		return 0

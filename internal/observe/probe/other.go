@@ -63,3 +63,18 @@ func (t *Target) Alive() bool { return false }
 
 // Choose needs Linux.
 func (t *Target) Choose(string) error { return errNeedsLinux }
+
+// Names needs Linux.
+type Names struct{}
+
+// Appeared needs Linux.
+func Appeared([]string) (*Names, error) { return nil, errNeedsLinux }
+
+// Next needs Linux.
+func (*Names) Next() ([]string, error) { return nil, errNeedsLinux }
+
+// Close needs Linux.
+func (*Names) Close() error { return nil }
+
+// Now needs Linux.
+func Now() time.Duration { return 0 }

@@ -35,7 +35,7 @@ func newLevel(number int, tables []*table) level {
 // first whose largest key is not below key; only v2 skips it where key lies in
 // the gap before it.
 func (l *level) find(key []byte, version cachesim.PebbleVersion) (at int, found bool) {
-	at = l.largest.Seek(key)
+	at = l.seek(key)
 	if at < len(l.tables) && l.tables[at].points.largestExclusive && bytes.Equal(l.tables[at].points.largest, key) {
 		at++
 	}

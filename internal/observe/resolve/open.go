@@ -135,16 +135,7 @@ func (m *manifest) noteLog(path string) {
 }
 
 func openTables(dir string, facts []tableFacts, kept dbformat.KeptByPebble) ([]*table, error) {
-	tables := make([]*table, len(facts))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range facts {
-		group.Go(func() (err error) {
-			tables[i], err = openTable(dir, facts[i], kept)
-			return err
-		})
-	}
-	err := group.Wait()
+	tables, err := eachTable(facts, func(facts tableFacts) (*table, error) { return openTable(dir, facts, kept) })
 	if err == nil {
 		return tables, nil
 	}
@@ -154,6 +145,20 @@ func openTables(dir string, facts []tableFacts, kept dbformat.KeptByPebble) ([]*
 		}
 	}
 	return nil, err
+}
+
+// eachTable opens tables on all processors.
+func eachTable(facts []tableFacts, open func(tableFacts) (*table, error)) ([]*table, error) {
+	tables := make([]*table, len(facts))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range facts {
+		group.Go(func() (err error) {
+			tables[i], err = open(facts[i])
+			return err
+		})
+	}
+	return tables, group.Wait()
 }
 
 func (r *Resolver) number() error {

@@ -14,6 +14,8 @@ import (
 type Walker struct {
 	r      *Resolver
 	policy bloom.FilterPolicy
+	levels []level // in the order a Get looks
+	memory memory  // what no table holds yet; nil: nothing
 
 	// Of the Get being resolved:
 	key     []byte
@@ -35,7 +37,19 @@ type Walker struct {
 const lookEvery = 1024
 
 // Walker returns a walker for one goroutine.
-func (r *Resolver) Walker() *Walker { return &Walker{r: r, policy: filterPolicy()} }
+func (r *Resolver) Walker() *Walker {
+	w := &Walker{r: r, policy: filterPolicy(), levels: r.levels}
+	if r.unflushed != nil && r.unflushed.entries > 0 {
+		w.memory = r.unflushed
+	}
+	return w
+}
+
+// memory is what a Get looks into before the tables: the kind of the key's newest entry, if it counts, and whether a range
+// deletion hides what lies below.
+type memory interface {
+	find(key []byte) (kind entryKind, gone bool)
+}
 
 // Get appends the numbers of the blocks that a Get of key asks for to dst[:0],
 // in order, and reports whether it finds the key. known says that the caller
@@ -44,21 +58,21 @@ func (r *Resolver) Walker() *Walker { return &Walker{r: r, policy: filterPolicy(
 // 1024th time it is looked, so that a caller who does not know is found out.
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	w.key, w.known, w.numbers, w.deleted, w.merging = key, known, dst[:0], false, false
-	if w.r.unflushed.entries > 0 {
-		kind, gone := w.r.unflushed.find(key)
+	if w.memory != nil {
+		kind, gone := w.memory.find(key)
 		if kind == setEntry || gone {
 			return w.numbers, kind == setEntry || kind == mergeEntry, nil
 		}
 		w.deleted, w.merging = kind == deleteEntry, kind == mergeEntry
 	}
-	for i := range w.r.levels {
-		w.level = &w.r.levels[i]
+	for i := range w.levels {
+		w.level = &w.levels[i]
 		at, look := w.level.find(key, w.r.version)
 		if !look {
 			continue
 		}
 		w.tableAt = at
-		answer, err := w.lookInto(i == len(w.r.levels)-1)
+		answer, err := w.lookInto(i == len(w.levels)-1)
 		if err != nil || answer != goOn {
 			return w.numbers, answer == isHere || w.merging, err
 		}
@@ -142,7 +156,7 @@ func (w *Walker) seek(last bool) (e entry, certain bool, err error) {
 	if t.allObsolete {
 		return entry{end: true}, false, nil
 	}
-	if t.filter != nil {
+	if t.filter != nil && w.level.number != lastLevel { // there, a Get never asks for it
 		w.ask(t, filterNumber)
 		if !w.policy.MayContain(pebble2.TableFilter, t.filter, w.key) {
 			return entry{end: true}, false, nil

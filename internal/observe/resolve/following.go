@@ -1,0 +1,409 @@
+package resolve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	pebble2 "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+)
+
+// Following follows a database while its owner writes into it: which tables there are from when to when, by the changes of its
+// manifest, and which keys are in memory, by its log. It opens tables as they come, so that they can be read when their owner
+// has deleted them. It writes nothing. Times are the caller's. For one goroutine.
+type Following struct {
+	dir      string
+	version  cachesim.PebbleVersion
+	kept     dbformat.KeptByPebble
+	appeared func() ([]string, error)
+
+	manifest     tail
+	manifestName string
+	live         map[uint64]int // levels of tables
+	minLog       uint64         // older logs are in tables
+	flushes      int            // of memtables, since the owner opened the database
+	changes      []change
+
+	files  map[uint64]*os.File   // tables, as soon as they are created
+	tables map[uint64]tableFacts // that belonged to the database, with the first level that they were on
+	logs   []*followedLog
+	keys   int // of all logs
+	failed error
+}
+
+// change is an edit, when it was noticed, and the flushes with it.
+type change struct {
+	edit
+	at      time.Duration
+	flushes int
+}
+
+// followedLog is a write-ahead log, whose keys are in memory until they are in a table.
+type followedLog struct {
+	tail
+	until      time.Duration // 0: still
+	keys       []writtenKey
+	tombstones []writtenRange
+	batches    []largeBatch
+}
+
+// writtenKey is an entry of a log. Keys are told apart by hashes.
+type writtenKey struct {
+	hash   uint64
+	at     time.Duration
+	number uint32 // among the entries of all logs
+	kind   entryKind
+}
+
+type writtenRange struct {
+	start, end string
+	at         time.Duration
+	number     uint32
+}
+
+// largeBatch is a batch that an engine with small memtables keeps apart from them, in memory that it takes from the
+// block cache until it is in a table.
+type largeBatch struct {
+	at           time.Duration
+	bytes, asKey int64 // as it is, and in a memtable
+}
+
+// Limits of what is kept.
+const (
+	leastLargeBatch = 64 << 10
+	mostWrittenKeys = 20_000_000
+)
+
+// Follow begins. appeared returns the paths of files that came into the folders of the database since it was last called, or
+// since Follow was.
+func Follow(dir string, version cachesim.PebbleVersion, appeared func() ([]string, error)) (f *Following, err error) {
+	f = &Following{dir: dir, version: version, appeared: appeared, live: map[uint64]int{}, files: map[uint64]*os.File{}, tables: map[uint64]tableFacts{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("follow %s: %w", dir, dbformat.RemoteObjects(dir, err)), f.Close())
+		}
+	}()
+	if f.kept, err = dbformat.ReadKeptByPebble(dir); err != nil {
+		return f, err
+	}
+	const attempts = vanishedRetries // a table can go before it is opened
+	for range attempts {
+		if err = f.readManifest(0, true); err != nil {
+			break
+		}
+		if err = f.openLive(); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		f.manifestName = ""
+	}
+	if err == nil {
+		err = f.openLogs()
+	}
+	if err == nil {
+		err = f.readLogs(0)
+	}
+	return f, err
+}
+
+// Folders are where files of the database come and go.
+func Folders(dir string) []string {
+	kept, err := dbformat.ReadKeptByPebble(dir)
+	if err != nil {
+		return []string{dir} // Follow says why
+	}
+	return slices.Compact(slices.Sorted(slices.Values(append(kept.Logs, dir))))
+}
+
+// Look notices what has changed. An error stays, and Moments returns it.
+func (f *Following) Look(at time.Duration) {
+	if f.failed != nil {
+		return
+	}
+	f.failed = f.look(at)
+}
+
+func (f *Following) look(at time.Duration) error {
+	paths, err := f.appeared()
+	if err != nil {
+		return err
+	}
+	renewed := false
+	for _, path := range paths {
+		renewed = renewed || strings.HasPrefix(filepath.Base(path), "marker.manifest.") || filepath.Base(path) == "CURRENT"
+		number, kind := numberOf(path)
+		switch kind {
+		case ".sst":
+			if err := f.openFile(number); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		case ".log":
+			if err := f.openLog(path, number); err != nil {
+				return err
+			}
+		}
+	}
+	// What is in memory is in the log first, and in the log before it is in a table.
+	if err := f.readLogs(at); err != nil {
+		return err
+	}
+	if err := f.readManifest(at, renewed); err != nil {
+		return err
+	}
+	return f.openLive()
+}
+
+// numberOf is that of a file, and what kind of file it is.
+func numberOf(path string) (number uint64, kind string) {
+	kind = filepath.Ext(path)
+	digits, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), kind), "-")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0, ""
+	}
+	return number, kind
+}
+
+// readManifest applies the edits that came since; renewed: there may be another manifest.
+func (f *Following) readManifest(at time.Duration, renewed bool) error {
+	if err := f.manifestEdits(at); err != nil || !renewed {
+		return err
+	}
+	name, err := dbformat.PebbleManifest(f.dir)
+	if err != nil || name == f.manifestName {
+		return err
+	}
+	file, err := os.Open(filepath.Join(f.dir, name))
+	if err != nil {
+		return err
+	}
+	if f.manifest.file != nil {
+		err = f.manifest.file.Close()
+	}
+	// A new manifest begins with all that there is, so its first edits together are one change.
+	was, before := f.live, len(f.changes)
+	first := f.manifestName == ""
+	f.manifestName, f.manifest, f.live = name, tail{file: file}, map[uint64]int{}
+	if err := errors.Join(err, f.manifestEdits(at)); err != nil {
+		return err
+	}
+	if first {
+		if f.flushes, err = f.flushesBefore(name); err != nil {
+			return err
+		}
+	}
+	whole := change{at: at, flushes: f.flushes}
+	for _, c := range f.changes[before:] {
+		whole.unresolved = errors.Join(whole.unresolved, c.unresolved)
+	}
+	for file, level := range was {
+		if now, is := f.live[file]; !is || now != level {
+			whole.removed = append(whole.removed, tableAt{level, file})
+		}
+	}
+	for file, level := range f.live {
+		if before, was := was[file]; !was || before != level {
+			t := f.tables[file]
+			t.level = level
+			whole.added = append(whole.added, t)
+		}
+	}
+	f.changes = append(f.changes[:before], whole)
+	return nil
+}
+
+// flushesBefore are those that the owner made before it was followed. It begins a manifest when it opens the database, with all
+// that there is and with its first log, and then writes its options. A manifest begun later is one of many flushes.
+func (f *Following) flushesBefore(manifestName string) (int, error) {
+	options, err := optionsfile.Newest(f.dir)
+	if err != nil {
+		return 0, err
+	}
+	number := func(name, prefix string) (n uint64) {
+		n, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	if options != "" && number(manifestName, "MANIFEST-") > number(options, "OPTIONS-") {
+		return manyFlushes, nil
+	}
+	const opening = 2
+	return max(0, f.flushes-opening), nil
+}
+
+// manyFlushes are enough for memtables, of which each is twice as large as the last, to have grown.
+const manyFlushes = 32
+
+func (f *Following) manifestEdits(at time.Duration) error {
+	if f.manifest.file == nil {
+		return nil
+	}
+	return f.manifest.read(func(record []byte) error {
+		e, err := readEdit(record)
+		if err != nil {
+			return err
+		}
+		for _, t := range e.removed {
+			delete(f.live, t.file)
+		}
+		for _, t := range e.added {
+			f.live[t.file] = t.level
+			if _, known := f.tables[t.file]; !known {
+				f.tables[t.file] = t
+			}
+		}
+		if e.minLog > f.minLog {
+			f.minLog = e.minLog
+			f.flushes++
+			for _, l := range f.logs {
+				if l.until == 0 && uint64(l.number) < e.minLog {
+					l.until = at
+				}
+			}
+		}
+		f.changes = append(f.changes, change{e, at, f.flushes})
+		return nil
+	})
+}
+
+func (f *Following) openLive() error {
+	for number := range f.live {
+		if err := f.openFile(number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Following) openFile(number uint64) error {
+	if f.files[number] != nil {
+		return nil
+	}
+	file, err := os.Open(filepath.Join(f.dir, fmt.Sprintf("%06d.sst", number)))
+	if err == nil {
+		f.files[number] = file
+	}
+	return err
+}
+
+func (f *Following) openLogs() error {
+	for _, dir := range f.kept.Logs {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.log"))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			if number, kind := numberOf(path); kind == ".log" && number >= f.minLog {
+				if err := f.openLog(path, number); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Following) openLog(path string, number uint64) error {
+	if number < f.minLog || number > math.MaxUint32 {
+		return nil
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f.logs = append(f.logs, &followedLog{tail: tail{file: file, number: uint32(number)}})
+	return nil
+}
+
+// readLogs reads on, and closes logs that are in tables.
+func (f *Following) readLogs(at time.Duration) error {
+	for _, l := range f.logs {
+		if l.file == nil {
+			continue
+		}
+		if l.until > 0 {
+			if err := l.file.Close(); err != nil {
+				return err
+			}
+			l.file, l.block, l.record = nil, nil, nil
+			continue
+		}
+		if err := l.read(func(batch []byte) error { return f.written(l, batch, at) }); err != nil {
+			return fmt.Errorf("read log %06d: %w", l.number, err)
+		}
+	}
+	return nil
+}
+
+// inMemtable is what Pebble reckons for an entry of a memtable besides its key and its value.
+const inMemtable = 195
+
+func (f *Following) written(l *followedLog, batch []byte, at time.Duration) error {
+	entries, reckoned := batchrepr.Read(batch), int64(0)
+	for {
+		kind, key, value, more, err := entries.Next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		reckoned += inMemtable + int64(len(key)) + int64(len(value))
+		if f.keys++; f.keys > mostWrittenKeys {
+			return engine.Fail(engine.CodeUnsupported, "more than %d keys were written while it was watched: watch for a shorter time", mostWrittenKeys)
+		}
+		k := writtenKey{hash: hashOf(key), at: at, number: uint32(f.keys)}
+		switch kind {
+		case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete:
+			k.kind = setEntry
+		case pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete, pebble2.InternalKeyKindDeleteSized:
+			k.kind = deleteEntry
+		case pebble2.InternalKeyKindMerge:
+			k.kind = mergeEntry
+		case pebble2.InternalKeyKindRangeDelete: // the value is the end
+			l.tombstones = append(l.tombstones, writtenRange{string(key), string(value), at, k.number})
+			continue
+		default:
+			continue // no Get sees it
+		}
+		l.keys = append(l.keys, k)
+	}
+	if bytes := int64(len(batch)); bytes >= leastLargeBatch {
+		l.batches = append(l.batches, largeBatch{at, bytes, reckoned})
+	}
+	return nil
+}
+
+// Close closes all tables and logs.
+func (f *Following) Close() error {
+	var errs []error
+	if f.manifest.file != nil {
+		errs = append(errs, f.manifest.file.Close())
+	}
+	for _, l := range f.logs {
+		if l.file != nil {
+			errs = append(errs, l.file.Close())
+		}
+	}
+	for _, file := range f.files {
+		errs = append(errs, file.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,120 @@
+package resolve
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/observe/getpath"
+)
+
+// appearing lists the files of a folder that it did not list before.
+func appearing(dir string) func() ([]string, error) {
+	known := map[string]bool{}
+	return func() (paths []string, err error) {
+		entries, err := os.ReadDir(dir)
+		for _, e := range entries {
+			if !known[e.Name()] {
+				known[e.Name()] = true
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+		return paths, err
+	}
+}
+
+// asked are the blocks that a Get asks for, and whether it finds the key.
+func asked(t *testing.T, r getpath.Source, w getpath.Walker, key []byte) (asked []string) {
+	t.Helper()
+	numbers, found, err := w.Get(key, false, nil)
+	must(t, err)
+	for _, number := range numbers {
+		b, err := r.Block(number)
+		must(t, err)
+		asked = append(asked, fmt.Sprintf("%d:%d %v", b.File, b.Offset, b.Type))
+	}
+	return append(asked, fmt.Sprint(found))
+}
+
+// While Pebble writes, flushes and compacts, the tables that its manifest was followed to are those that Pebble itself lists.
+// Afterwards each Get asks for the blocks that it asked for at its moment, although most of those tables are gone.
+func TestFollowing(t *testing.T) {
+	const count, steps, gets = 20_000, 24, 150
+	for _, f := range flavours() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			f.small, f.inLog = true, true
+			dir, keys := t.TempDir(), testKeys(count)
+			c := &churner{t: t, f: f, random: rand.New(rand.NewPCG(3, 9))}
+			maker := keys.Maker()
+			for i := range keys.Count {
+				key := make([]byte, keys.Bytes)
+				maker.Key(key, i)
+				c.sorted = append(c.sorted, key)
+			}
+			c.s = openStore(t, f, dir, true)
+			c.s.load(t, keys, 0, keys.Count/2)
+			must(t, c.s.flush())
+			c.s.settle()
+			following, err := Follow(dir, f.version, appearing(dir))
+			must(t, err)
+			defer func() { must(t, following.Close()) }()
+			random := rand.New(rand.NewPCG(4, 4))
+			var wanted [steps + 1][][]string
+			var asking [steps + 1][][]byte
+			for step := 1; step <= steps; step++ {
+				c.change(count / 40)
+				if step%3 > 0 {
+					must(t, c.s.flush())
+				}
+				if step%8 == 0 {
+					must(t, c.s.compactAll())
+				}
+				c.s.settle()
+				following.Look(time.Duration(step))
+				must(t, following.failed)
+				levels := map[uint64]int{}
+				tables, err := Tables(dir, f.version)
+				must(t, err)
+				for _, table := range tables {
+					levels[uint64(table.Number)] = table.Level
+				}
+				if diff := cmp.Diff(levels, following.live); diff != "" {
+					t.Fatalf("step %d: tables and their levels (-Pebble +followed):\n%s", step, diff)
+				}
+				r, err := Open(dir, f.version)
+				must(t, err)
+				for range gets {
+					key := c.sorted[random.IntN(count)]
+					asking[step] = append(asking[step], key)
+					wanted[step] = append(wanted[step], asked(t, r, r.Walker(), key))
+				}
+				must(t, r.Close())
+			}
+			moments, err := following.Moments()
+			must(t, err)
+			w, gone := moments.Walk(), 0
+			for step := 1; step <= steps; step++ {
+				for i, key := range asking[step] {
+					if diff := cmp.Diff(wanted[step][i], asked(t, moments, w, At(key, time.Duration(step)))); diff != "" {
+						t.Fatalf("step %d, key %x (-then +now):\n%s", step, key, diff)
+					}
+				}
+			}
+			for file := range following.tables {
+				if _, still := following.live[file]; !still {
+					gone++
+				}
+			}
+			if changes, _ := following.Changes(memTableBytes); gone == 0 || len(changes) < gone {
+				t.Errorf("%d tables are gone, and %d changes", gone, len(changes))
+			}
+			c.close()
+		})
+	}
+}

@@ -1,0 +1,314 @@
+package resolve
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/statelab/statelab/internal/observe/getpath"
+)
+
+// Moments resolves Gets on a database that changed: each on the tables, and with the keys in memory, of its own moment. A key
+// is followed by its moment (At).
+type Moments struct {
+	*Resolver
+	states []state
+	logs   []*followedLog // oldest first
+}
+
+// state is what there was from a time on.
+type state struct {
+	from   time.Duration
+	levels []level
+}
+
+const momentBytes = 8
+
+// At appends the moment of a Get to its key.
+func At(key []byte, at time.Duration) []byte {
+	return binary.BigEndian.AppendUint64(slices.Clone(key), uint64(at))
+}
+
+// life is which changes brought a table and took it away; took -1: it is still there.
+type life struct{ came, took int }
+
+func (f *Following) lives() map[uint64]life {
+	lives := map[uint64]life{}
+	for i, c := range f.changes {
+		for _, t := range c.removed {
+			lives[t.file] = life{lives[t.file].came, i}
+		}
+		for _, t := range c.added {
+			if l, moved := lives[t.file]; moved {
+				lives[t.file] = life{l.came, -1}
+			} else {
+				lives[t.file] = life{i, -1}
+			}
+		}
+	}
+	return lives
+}
+
+// Seen is a Get that began at a time and read a table.
+type Seen struct {
+	File uint64
+	At   time.Duration
+}
+
+// Correct moves changes to when they were made, since they are noticed a little later or earlier: when a Get began that
+// read a table, the change that brought it had been made, and the one that took it away had not.
+func (f *Following) Correct(all []Seen) {
+	lives := f.lives()
+	for _, s := range all {
+		l, known := lives[s.File]
+		if !known {
+			continue
+		}
+		for i := l.came; i >= 0 && f.changes[i].at > s.At; i-- {
+			f.changes[i].at = s.At
+		}
+		for i := l.took; i >= 0 && i < len(f.changes) && f.changes[i].at <= s.At; i++ {
+			f.changes[i].at = s.At + 1
+		}
+	}
+}
+
+// Moments opens the tables of all times. Nothing may be followed any more; the Following stays open.
+func (f *Following) Moments() (*Moments, error) {
+	errs := []error{f.failed}
+	for _, c := range f.changes {
+		errs = append(errs, c.unresolved)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	m := &Moments{Resolver: &Resolver{version: f.version, kept: f.kept}, logs: f.logs}
+	for _, l := range m.logs {
+		slices.SortStableFunc(l.keys, func(a, b writtenKey) int { return cmp.Compare(a.hash, b.hash) })
+	}
+	slices.SortStableFunc(m.logs, func(a, b *followedLog) int { return cmp.Compare(a.number, b.number) })
+	var all, present []tableFacts
+	for number, t := range f.tables {
+		if f.files[number] == nil {
+			continue // it came and went between two looks
+		}
+		all = append(all, t)
+		if level, is := f.live[number]; is {
+			now := t
+			now.level = level
+			present = append(present, now)
+		}
+	}
+	inOrder := func(a, b tableFacts) int { return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.file, b.file)) }
+	slices.SortFunc(all, inOrder)
+	slices.SortFunc(present, inOrder)
+	m.identity = identify(present)
+	var err error
+	if m.tables, err = f.openTables(all); err != nil {
+		return nil, err
+	}
+	if err := m.number(); err != nil {
+		return nil, err
+	}
+	if f.kept.NoFilters {
+		m.PassOverFilters()
+	}
+	m.build(f.changes)
+	return m, nil
+}
+
+// openTables reads what is needed of tables, through the descriptors that are open.
+func (f *Following) openTables(facts []tableFacts) ([]*table, error) {
+	return eachTable(facts, func(facts tableFacts) (*table, error) {
+		t := &table{tableFacts: facts, opened: f.files[facts.file]}
+		return t, t.open(f.kept)
+	})
+}
+
+// build makes the levels of every time from those of the time before.
+func (m *Moments) build(changes []change) {
+	byFile := map[uint64]*table{}
+	for _, t := range m.tables {
+		byFile[t.file] = t
+	}
+	var levels [lastLevel + 1][]*table
+	for _, c := range changes {
+		removed, touched := map[tableAt]bool{}, map[int]bool{}
+		for _, t := range c.removed {
+			removed[t], touched[t.level] = true, true
+		}
+		for _, t := range c.added {
+			touched[t.level] = true
+		}
+		for number := range touched {
+			levels[number] = slices.DeleteFunc(slices.Clone(levels[number]), func(t *table) bool { return removed[tableAt{number, t.file}] })
+		}
+		for _, t := range c.added {
+			if table := byFile[t.file]; table != nil {
+				levels[t.level] = append(levels[t.level], table)
+			}
+		}
+		s := state{from: c.at}
+		for _, sublevel := range slices.Backward(sublevels(levels[0])) {
+			s.levels = append(s.levels, level{number: 0, tables: withPoints(sublevel)})
+		}
+		for number := 1; number <= lastLevel; number++ {
+			if touched[number] {
+				sortByKey(levels[number])
+			}
+			if len(levels[number]) > 0 {
+				s.levels = append(s.levels, level{number: number, tables: withPoints(levels[number])})
+			}
+		}
+		m.states = append(m.states, s)
+	}
+}
+
+func withPoints(tables []*table) []*table {
+	if !slices.ContainsFunc(tables, func(t *table) bool { return t.points == nil }) {
+		return tables
+	}
+	return slices.DeleteFunc(slices.Clone(tables), func(t *table) bool { return t.points == nil })
+}
+
+// Walk implements getpath.Source.
+func (m *Moments) Walk() getpath.Walker { return &momentWalker{Walker: m.Walker(), m: m} }
+
+// momentWalker resolves Gets for one goroutine, each at its moment.
+type momentWalker struct {
+	*Walker
+	m  *Moments
+	at time.Duration
+}
+
+// Get implements getpath.Walker.
+func (w *momentWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
+	key, moment := key[:len(key)-momentBytes], key[len(key)-momentBytes:]
+	w.at = time.Duration(binary.BigEndian.Uint64(moment))
+	after := sort.Search(len(w.m.states), func(i int) bool { return w.m.states[i].from > w.at })
+	w.levels, w.memory = w.m.states[max(after-1, 0)].levels, w
+	return w.Walker.Get(key, known, dst)
+}
+
+var seed = maphash.MakeSeed()
+
+func hashOf(key []byte) uint64 { return maphash.Bytes(seed, key) }
+
+// find implements memory.
+func (w *momentWalker) find(key []byte) (newest entryKind, gone bool) {
+	hash := hashOf(key)
+	for _, l := range slices.Backward(w.m.logs) {
+		if l.until > 0 && l.until <= w.at {
+			continue
+		}
+		deleted := uint32(0) // entries with lower numbers are
+		for _, t := range l.tombstones {
+			if t.at <= w.at && t.start <= string(key) && string(key) < t.end {
+				deleted = max(deleted, t.number)
+			}
+		}
+		after := sort.Search(len(l.keys), func(i int) bool { return l.keys[i].hash > hash || l.keys[i].hash == hash && l.keys[i].at > w.at })
+		for i := after - 1; i >= 0 && l.keys[i].hash == hash && l.keys[i].number > deleted; i-- {
+			kind := l.keys[i].kind
+			switch {
+			case newest == mergeEntry && kind != mergeEntry:
+				return setEntry, deleted > 0 // a merge ends at what is not one
+			case kind != mergeEntry:
+				return kind, deleted > 0
+			}
+			newest = kind
+		}
+		if deleted > 0 {
+			return newest, true
+		}
+	}
+	return newest, false
+}
+
+// Change is what happened to the cache of the database's owner at a time: it dropped the blocks of a table that is
+// gone, or memory was taken from it or given back.
+type Change struct {
+	At   time.Duration
+	Gone uint64
+	Held int64
+}
+
+// firstMemTableBytes are those of the memtable that a database is opened with; each is twice as large as the last until they
+// have their full size.
+const firstMemTableBytes = 256 << 10
+
+// heldByMemTables is what memtables take of the cache after some flushes. When they have their full size, one that is
+// in a table by now waits to be used again.
+func heldByMemTables(flushes int, bytes int64) int64 {
+	size := int64(firstMemTableBytes)
+	for ; size < bytes && flushes > 0; flushes-- {
+		size *= 2
+	}
+	if size = min(size, bytes); flushes > 0 {
+		size *= 2
+	}
+	return size
+}
+
+// Changes are those of an owner whose memtables have so many bytes when they have grown, and what they held at first.
+func (f *Following) Changes(memTableBytes int64) (changes []Change, held int64) {
+	for i, c := range f.changes {
+		now := heldByMemTables(c.flushes, memTableBytes)
+		if i > 0 && now != held {
+			changes = append(changes, Change{At: c.at, Held: now - held})
+		}
+		held = now
+	}
+	if len(f.changes) > 0 {
+		held = heldByMemTables(f.changes[0].flushes, memTableBytes)
+	}
+	for file, l := range f.lives() {
+		if l.took >= 0 {
+			changes = append(changes, Change{At: f.changes[l.took].at, Gone: file})
+		}
+	}
+	for _, l := range f.logs {
+		for _, b := range l.batches {
+			if b.asKey < memTableBytes/2 {
+				continue
+			}
+			changes = append(changes, Change{At: b.at, Held: b.bytes})
+			if l.until > 0 {
+				changes = append(changes, Change{At: l.until, Held: -b.bytes})
+			}
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
+	return changes, held
+}
+
+// Came tells of tables that came while the database was followed.
+func (f *Following) Came() map[uint64]bool {
+	came := map[uint64]bool{}
+	for file, l := range f.lives() {
+		came[file] = f.changes[l.came].at > 0
+	}
+	return came
+}
+
+// Level is that of a table, the last one if it is gone.
+func (f *Following) Level(file uint64) (level int, known bool) {
+	if level, known = f.live[file]; known {
+		return level, true
+	}
+	t, known := f.tables[file]
+	return t.level, known
+}
+
+// seek is the first table whose largest key is not below key.
+func (l *level) seek(key []byte) int {
+	if l.largest.Len() == len(l.tables) {
+		return l.largest.Seek(key)
+	}
+	return sort.Search(len(l.tables), func(i int) bool { return bytes.Compare(l.tables[i].points.largest, key) >= 0 })
+}
