@@ -64,7 +64,7 @@ var ladder = []rung{
 		"internal/observe/dbformat":          {"engine", "internal/base/keyspace", "internal/base/optionsfile"},
 		"internal/observe/blockio/pebble1fs": {"engine", "internal/observe/blockio", "internal/observe/dbformat"},
 		"internal/observe/blockio/pebble2fs": {"engine", "internal/observe/blockio", "internal/observe/dbformat"},
-		"internal/observe/resolve": {"engine", "internal/observe/dbformat",
+		"internal/observe/resolve": {"engine", "internal/base/optionsfile", "internal/observe/dbformat",
 			"internal/observe/blockio", "internal/observe/blockio/pebble1fs", "internal/observe/blockio/pebble2fs",
 			"internal/model/cachesim", "internal/observe/getpath"},
 		"internal/observe/getpath": {"internal/model/cachesim", "internal/model/trace"},
