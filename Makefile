@@ -21,7 +21,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # Engines whose runner needs a C compiler, and trees, each a module of its own.
 C_ENGINES := rocksdb mdbx lmdb cengine
 C_RUNNERS := pebble rocksdb mdbx lmdb native flatmdbx states
-C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/adapt/mmapdb ./internal/adapt/pebbledb ./internal/adapt/sharedlib ./layouts/clayout
+C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/adapt/mmapdb ./internal/adapt/sharedlib ./layouts/clayout
 # Libraries of layouts and engines in Rust: the package statelab-NAME is a layout, NAME-engine an engine.
 RUST_LIBRARIES := $(shell cd native/rust && for crate in $$(sed -n 's/^members = //p' Cargo.toml | tr -d '[]",'); do \
 	grep -q cdylib $$crate/Cargo.toml && sed -n '1,3s/^name = "\(.*\)"/lib\1.so/p' $$crate/Cargo.toml; done | tr - _)
@@ -172,12 +172,12 @@ unit:
 	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
 
 # Pebble with cgo has other memory and another zstd: what depends on them. Unit has the whole suite without cgo, slow with it.
-WITH_CGO := 'TestEngine/(PutGet|ValueSizes|Buffers|Readers|GetAllocates|ReadsAre|Memory|GetMany|Survives)'
+WITH_CGO := 'Test(Engine|Oracles[12])/(PutGet|ValueSizes|Buffers|Readers|GetAllocates|ReadsAre|Memory|GetMany|Survives|InCache|CacheReserved|LogTakes)'
 
 c-engines: needs rocksdb
 	@scripts/needs db_bench:rocksdb-tools
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run $(WITH_CGO) ./engines/pebble1 ./engines/pebble2
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run $(WITH_CGO) ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust
@@ -215,8 +215,8 @@ slow: needs
 	$(MAKE) platforms PLATFORMS=darwin/arm64
 	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs" ./cmd/statelab
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
-	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2
 	CGO_ENABLED=1 $(GO) test -timeout 60m -run TestResolvedGets ./engines/rocksdb -resolved-gets 200000
+	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	$(MAKE) fuzz

@@ -3,6 +3,7 @@ package advise
 import (
 	"context"
 	"math"
+	"sync"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
@@ -64,8 +65,20 @@ func drawn(t *testing.T, change func(*Model)) (Curve, Model) {
 	return c, m
 }
 
+// random is drawn once: it takes seconds.
+var random struct {
+	sync.Once
+	Curve
+	Model
+}
+
+func ofRandomKeys(t *testing.T) (Curve, Model) {
+	random.Do(func() { random.Curve, random.Model = drawn(t, func(m *Model) { m.MostBytes = 3 << 20 }) })
+	return random.Curve, random.Model
+}
+
 func TestDraw(t *testing.T) {
-	c, m := drawn(t, func(m *Model) { m.MostBytes = 3 << 20 })
+	c, m := ofRandomKeys(t)
 	inflection := lsm.Inflect(m.Levels, nil, 0)
 	if len(c.Points) != gridPoints+2 || c.Points[0].BlockCacheBytes > inflection.IP1.CacheBytes/2 ||
 		c.Points[gridPoints+1].BlockCacheBytes < 39*inflection.IP2.CacheBytes/10 {
@@ -152,7 +165,7 @@ func TestDrawOfAList(t *testing.T) {
 	if near, flat := c.Near.CacheBytes, c.Flat.CacheBytes; near < 97*list.Bytes/100 || near > 5*list.Bytes/4 || flat < near || flat > 5*list.Bytes/4 {
 		t.Errorf("near %d, flat %d: all that the list asks for takes %d", near, flat, list.Bytes)
 	}
-	if random, _ := drawn(t, func(*Model) {}); random.Near.CacheBytes < 2*c.Near.CacheBytes {
+	if random, _ := ofRandomKeys(t); random.Near.CacheBytes < 2*c.Near.CacheBytes {
 		t.Errorf("random keys of the same database: %+v", random.Near)
 	}
 	if last := c.Points[len(c.Points)-1].CacheBytes; last > 4*list.Bytes || last < 39*list.Bytes/10 || c.Now.CacheBytes != m.NowBytes {
