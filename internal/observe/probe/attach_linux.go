@@ -125,16 +125,21 @@ func (p *Probe) tracepoints() error {
 		program *ebpf.Program
 	}{{"sys_exit_pread64", p.programs.readExit}, {"sys_enter_pread64", p.programs.readEntry}} {
 		l, err := link.Tracepoint("syscalls", t.name, t.program, nil)
-		if err != nil && (errors.Is(err, fs.ErrNotExist) || !tracing()) {
-			return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("the kernel's tracepoint of %s is not there: %w", t.name, err),
-				Remedy: "mount -t tracefs none /sys/kernel/tracing; if that fails, the kernel was built without CONFIG_FTRACE_SYSCALLS"}
-		}
 		if err != nil {
-			return fmt.Errorf("attach to the tracepoint %s: %w", t.name, err)
+			return noTracepoint(t.name, err)
 		}
 		p.links = append(p.links, l)
 	}
 	return nil
+}
+
+// noTracepoint says why a tracepoint cannot be attached to.
+func noTracepoint(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || !tracing() {
+		return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("the kernel's tracepoint of %s is not there: %w", name, err),
+			Remedy: "mount -t tracefs none /sys/kernel/tracing; if that fails, the kernel was built without CONFIG_FTRACE_SYSCALLS"}
+	}
+	return fmt.Errorf("attach to the tracepoint %s: %w", name, err)
 }
 
 // tracing reports whether the kernel's tracepoints can be looked up.
@@ -353,9 +358,11 @@ func (w *watching) report(event []byte) {
 	w.on.Read(&w.read)
 }
 
+// minorBits are those of a device's number in the kernel.
+const minorBits = 20
+
 // userDevice is a device's number as stat tells it.
 func userDevice(kernel uint64) uint64 {
-	const minorBits = 20
 	major, minor := kernel>>minorBits, kernel&(1<<minorBits-1)
 	return minor&0xff | major<<8 | (minor&^0xff)<<12
 }
@@ -439,8 +446,8 @@ func minTime(a, b time.Time) time.Time {
 
 // Possible is nil where processes can be watched, and else says what is missing.
 func Possible() error {
-	if runtime.GOARCH != "amd64" {
-		return engine.Fail(engine.CodeUnsupported, "only programs for amd64 can be watched")
+	if registers.elf != elf.EM_X86_64 {
+		return engine.Fail(engine.CodeUnsupported, "on %s, only databases that are mapped into memory can be watched, by their page faults", runtime.GOARCH)
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return refused(err)

@@ -63,7 +63,7 @@ func (t *Target) locate() error {
 	}
 	defer file.Close() // read only
 	if file.Machine != elf.EM_X86_64 {
-		return engine.Fail(engine.CodeUnsupported, "%s runs on %v: only programs for amd64 can be watched", t, file.Machine)
+		return engine.Fail(engine.CodeUnsupported, "%s was built for %v: Gets can be watched in programs for amd64 alone", t, file.Machine)
 	}
 	i := image{file: file}
 	if err := i.readFunctions(t.PID); err != nil {

@@ -22,6 +22,18 @@ import (
 
 // Find is the process of a number, with the engine in it.
 func Find(pid int, known []subject.Watched) (*Target, error) {
+	t, err := Process(pid)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.inspect(known); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Process is the process of a number, whatever runs in it.
+func Process(pid int) (*Target, error) {
 	t := &Target{PID: pid}
 	name, err := os.ReadFile(t.proc("comm"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,9 +54,6 @@ func Find(pid int, known []subject.Watched) (*Target, error) {
 		return nil, engine.Fail(engine.CodeUnsupported, "%s has no program of its own: it belongs to the kernel, or has ended", t)
 	}
 	t.Cores = t.cores()
-	if err := t.inspect(known); err != nil {
-		return nil, err
-	}
 	return t, nil
 }
 

@@ -17,13 +17,6 @@ import (
 // offered under its own licence read the memory of a process, so these few may also be used under GPL-2.0.
 const licence = "Dual BSD/GPL"
 
-// registers are offsets into the kernel's pt_regs on amd64: of the integer registers in the order of Go's calling
-// convention, and of the one that holds the goroutine.
-var registers = struct {
-	integer   [9]int16
-	goroutine int16
-}{[9]int16{80, 40, 88, 112, 104, 72, 64, 56, 48}, 8}
-
 // A Get, while it runs in the map of active ones, and then as it is reported.
 const (
 	getKind      = 0 // uint32
@@ -234,14 +227,7 @@ func (p *programs) readBegins(n namespace, where offsets) asm.Instructions {
 	const descriptorAt, positionAt = 16, 40 // in the tracepoint's record
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.LoadImm(asm.R1, int64(n.device), asm.DWord),
-		asm.LoadImm(asm.R2, int64(n.inode), asm.DWord),
-		address(asm.R3, scratch),
-		asm.Mov.Imm(asm.R4, 8),
-		asm.FnGetNsCurrentPidTgid.Call(),
-		asm.JNE.Imm(asm.R0, 0, exitLabel),
-		asm.LoadMem(asm.R1, asm.R10, scratch+4, asm.Word),
-		asm.JNE.Imm(asm.R1, int32(n.process), exitLabel),
+		isProcess(n, exitLabel),
 		asm.FnGetCurrentPidTgid.Call(),
 		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
 		zeroed(readAt, readHead),

@@ -1,0 +1,250 @@
+//go:build cgo
+
+package pagefile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/PowerDNS/lmdb-go/lmdb"
+	"github.com/erigontech/mdbx-go/mdbx"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/subject"
+)
+
+// pages are counts by table and kind.
+type pages map[string]map[Kind]uint64
+
+// What the libraries themselves count of each table, pages by kind, is what is found by looking at every page of the file.
+func TestPagesAreThoseThatTheLibrariesCount(t *testing.T) {
+	for _, layout := range subject.PageFiles() {
+		t.Run(layout.Engine, func(t *testing.T) {
+			dir := t.TempDir()
+			path, want, last := filepath.Join(dir, "data.mdb"), pages{}, uint64(0)
+			if layout.Engine == "mdbx" {
+				path = filepath.Join(dir, "mdbx.dat")
+				want, last = ofMDBX(t, dir)
+			} else {
+				want, last = ofLMDB(t, dir)
+			}
+			f, err := Open(path, layout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close() // only read
+			type place struct {
+				kind   Kind
+				begins uint64
+			}
+			places := make([]place, last+1)
+			for at := range places {
+				places[at].kind, places[at].begins = f.KindAt(uint64(at))
+				f.Refer(uint64(at))
+			}
+			got := pages{}
+			for _, p := range places {
+				table := f.Table(p.kind, p.begins)
+				if got[table] == nil {
+					got[table] = map[Kind]uint64{}
+				}
+				got[table][p.kind]++
+			}
+			if got[MetaTable][Meta] != uint64(layout.MetaPages) {
+				t.Errorf("meta pages: %v", got[MetaTable])
+			}
+			free := got[""]
+			maps.DeleteFunc(got, func(name string, _ map[Kind]uint64) bool { return name == MetaTable || name == "" })
+			if diff := cmp.Diff(want, got); diff != "" || len(want) < 7 {
+				t.Errorf("pages (-library +file):\n%s", diff)
+			}
+			t.Logf("of no table: %v", free)
+		})
+	}
+}
+
+// Tables of a test: their flags are equal in both libraries.
+const (
+	integerKey, dupSort, reverseKey = 8, 4, 2
+	rows                            = 4000
+)
+
+var tables = []struct {
+	name  string
+	flags uint
+	put   func(i int, put func(key, value []byte))
+}{
+	{"accounts", 0, func(i int, put func(k, v []byte)) { put(hashed(i, 32), hashed(i, 60)) }},
+	{"slots of many lengths", 0, func(i int, put func(k, v []byte)) { put(hashed(i, 20+i%30), hashed(i, 30)) }},
+	{"blocks", integerKey, func(i int, put func(k, v []byte)) {
+		put(binary.NativeEndian.AppendUint64(nil, uint64(i)), hashed(i, 90))
+	}},
+	{"code", 0, func(i int, put func(k, v []byte)) {
+		if i%20 == 0 {
+			put(hashed(i, 32), slices.Repeat(hashed(i, 100), 30+i%300))
+		}
+	}},
+	{"reversed", reverseKey, func(i int, put func(k, v []byte)) { put(hashed(i, 24), hashed(i, 30)) }},
+	{"one value to a key", dupSort, func(i int, put func(k, v []byte)) { put(hashed(i, 28), hashed(i, 40)) }},
+}
+
+// hashed are bytes in no order.
+func hashed(i, n int) []byte {
+	out := make([]byte, 0, n+8)
+	for x := uint64(i)*0x9e3779b97f4a7c15 + 1; len(out) < n; {
+		x ^= x >> 31
+		x *= 0xbf58476d1ce4e5b9
+		x ^= x >> 27
+		out = binary.BigEndian.AppendUint64(out, x)
+	}
+	return out[:n]
+}
+
+func ofMDBX(t *testing.T, dir string) (want pages, last uint64) {
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	env, err := mdbx.NewEnv(mdbx.Default)
+	check(err)
+	defer env.Close()
+	check(env.SetOption(mdbx.OptMaxDB, 20))
+	check(env.SetGeometry(-1, -1, 1<<30, 1<<20, -1, 4096))
+	check(env.Open(dir, 0, 0o600))
+	dbis := map[string]mdbx.DBI{}
+	for round := range 3 { // later ones write pages anew, and free old ones
+		check(env.Update(func(txn *mdbx.Txn) error {
+			for _, table := range tables {
+				dbi, err := txn.OpenDBISimple(table.name, table.flags|mdbx.Create)
+				check(err)
+				dbis[table.name] = dbi
+				for i := round; i < rows; i += 1 + round {
+					table.put(i, func(key, value []byte) {
+						if round == 1 && i%3 == 0 {
+							if err := txn.Del(dbi, key, nil); !mdbx.IsNotFound(err) {
+								check(err)
+							}
+							return
+						}
+						check(txn.Put(dbi, key, value, 0))
+					})
+				}
+			}
+			return nil
+		}))
+	}
+	want = pages{}
+	check(env.View(func(txn *mdbx.Txn) error {
+		root, err := txn.OpenRoot(0)
+		check(err)
+		dbis[Main], dbis[FreeList] = root, 0
+		for name, dbi := range dbis {
+			s, err := txn.StatDBI(dbi)
+			check(err)
+			want.add(name, s.BranchPages, s.LeafPages, s.OverflowPages)
+		}
+		return nil
+	}))
+	info, err := env.Info(nil)
+	check(err)
+	return want, uint64(info.LastPNO)
+}
+
+func ofLMDB(t *testing.T, dir string) (want pages, last uint64) {
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	env, err := lmdb.NewEnv()
+	check(err)
+	defer env.Close()
+	check(env.SetMaxDBs(20))
+	check(env.SetMapSize(1 << 30))
+	check(env.Open(dir, 0, 0o600))
+	dbis := map[string]lmdb.DBI{}
+	for round := range 3 {
+		check(env.Update(func(txn *lmdb.Txn) error {
+			for _, table := range tables {
+				dbi, err := txn.OpenDBI(table.name, table.flags|lmdb.Create)
+				check(err)
+				dbis[table.name] = dbi
+				for i := round; i < rows; i += 1 + round {
+					table.put(i, func(key, value []byte) {
+						if round == 1 && i%3 == 0 {
+							if err := txn.Del(dbi, key, nil); !lmdb.IsNotFound(err) {
+								check(err)
+							}
+							return
+						}
+						check(txn.Put(dbi, key, value, 0))
+					})
+				}
+			}
+			return nil
+		}))
+	}
+	want = pages{}
+	check(env.View(func(txn *lmdb.Txn) error {
+		root, err := txn.OpenRoot(0)
+		check(err)
+		dbis[Main], dbis[FreeList] = root, 0
+		for name, dbi := range dbis {
+			s, err := txn.Stat(dbi)
+			check(err)
+			want.add(name, s.BranchPages, s.LeafPages, s.OverflowPages)
+		}
+		return nil
+	}))
+	info, err := env.Info()
+	check(err)
+	return want, uint64(info.LastPNO)
+}
+
+func (p pages) add(table string, branch, leaf, overflow uint64) {
+	all := map[Kind]uint64{Branch: branch, Leaf: leaf, Overflow: overflow}
+	maps.DeleteFunc(all, func(_ Kind, n uint64) bool { return n == 0 })
+	if len(all) > 0 {
+		p[table] = all
+	}
+}
+
+// Whatever a file holds, it is read within bounds.
+func FuzzPages(f *testing.F) {
+	for _, layout := range subject.PageFiles() {
+		for _, bytes := range []int{0, 100, 3 << 12} {
+			f.Add(slices.Repeat([]byte{0, 16, 2, 1}, bytes/4), layout.Engine == "mdbx")
+		}
+	}
+	f.Fuzz(func(t *testing.T, content []byte, first bool) {
+		layout := subject.PageFiles()[1]
+		if first {
+			layout = subject.PageFiles()[0]
+		}
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := Open(path, layout)
+		if err != nil {
+			return
+		}
+		defer file.Close() // only read
+		for at := range uint64(20) {
+			file.Refer(at)
+			kind, begins := file.KindAt(at)
+			if begins > at {
+				t.Error(fmt.Sprint(kind, begins, at))
+			}
+			file.Table(kind, begins)
+		}
+	})
+}
