@@ -21,7 +21,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # Engines whose runner needs a C compiler, and trees, each a module of its own.
 C_ENGINES := rocksdb mdbx lmdb cengine
 C_RUNNERS := pebble rocksdb mdbx lmdb native flatmdbx states
-C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/adapt/mmapdb ./internal/adapt/sharedlib ./layouts/clayout
+C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/adapt/mmapdb ./internal/adapt/sharedlib ./internal/observe/pagefile ./layouts/clayout
 # Libraries of layouts and engines in Rust: the package statelab-NAME is a layout, NAME-engine an engine.
 RUST_LIBRARIES := $(shell cd native/rust && for crate in $$(sed -n 's/^members = //p' Cargo.toml | tr -d '[]",'); do \
 	grep -q cdylib $$crate/Cargo.toml && sed -n '1,3s/^name = "\(.*\)"/lib\1.so/p' $$crate/Cargo.toml; done | tr - _)

@@ -70,7 +70,8 @@ var ladder = []rung{
 		"internal/observe/getpath": {"internal/model/cachesim", "internal/model/trace"},
 		"internal/observe/blocktable": {"engine", "internal/base/optionsfile", "internal/base/unit", "internal/model/cachesim", "internal/observe/dbformat",
 			"internal/observe/getpath"},
-		"internal/observe/probe": {"engine", "internal/subject"},
+		"internal/observe/probe":    {"engine", "internal/subject"},
+		"internal/observe/pagefile": {"engine", "internal/subject"},
 	}},
 	{"adapt", map[string][]string{
 		"internal/adapt/pebbledb": {"engine", "internal/adapt/adapter", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
@@ -192,7 +193,7 @@ var ladder = []rung{
 		"internal/ask/watch": {"engine", "internal/base/optionsfile", "internal/base/output", "internal/base/unit", "internal/explain/advise",
 			"internal/explain/nodemetrics", "internal/model/cachesim", "internal/model/predict", "internal/model/trace", "internal/observe/blockio",
 			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat", "internal/observe/getpath", "internal/observe/host", "internal/observe/measure",
-			"internal/observe/probe", "internal/observe/resolve", "internal/subject", "result"},
+			"internal/observe/pagefile", "internal/observe/probe", "internal/observe/resolve", "internal/subject", "result"},
 	}},
 	{"program", map[string][]string{
 		"cmd/statelab-run-lmdb":     {"engines/lmdb", "runner"},

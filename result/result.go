@@ -381,6 +381,7 @@ type Tick struct {
 	BlockReadsPerOp *float64           `json:"block_reads_per_op,omitempty"`
 	ByType          map[string]float64 `json:"block_reads_per_op_by_type,omitempty"`
 	DeviceReadBytes int64              `json:"device_read_bytes,omitempty"`
+	PageFaults      float64            `json:"page_faults_per_second,omitempty"` // major ones of a mapped database that is watched
 	PutsPerSecond   float64            `json:"puts_per_second,omitempty"`
 	CacheReserved   int64              `json:"cache_reserved_bytes,omitempty"`
 	Tree            *TreeTick          `json:"tree,omitempty"` // of a replay: Ops are leaves, P50 and P99 of commits

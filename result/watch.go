@@ -58,6 +58,12 @@ type Watch struct {
 	Simulated *WatchSimulated  `json:"simulated,omitempty"` // of the present cache
 	WhatIf    []WatchSimulated `json:"what_if,omitempty"`   // of other sizes
 
+	// Of a process that maps its database into memory; Gets are those of calls that can be seen, if any.
+	Faults     []WatchedFaults `json:"page_faults,omitempty"`   // of the database, the most frequent first
+	FaultNanos *Latency        `json:"page_fault_ns,omitempty"` // of the major ones
+	Elsewhere  *WatchElsewhere `json:"page_faults_elsewhere,omitempty"`
+	Device     *WatchedDevice  `json:"device,omitempty"`
+
 	Why      map[string]string `json:"absent,omitempty"` // figure -> why it is not there
 	Warnings []engine.Warning  `json:"warnings"`
 }
@@ -97,6 +103,38 @@ type WatchedReads struct {
 	Reads     uint64  `json:"reads"`
 	PerSecond float64 `json:"reads_per_second"`
 	Bytes     float64 `json:"bytes_per_second"`
+}
+
+// WatchedFaults are page faults on pages of one kind of one table. A major one had to read the page, a minor one found it in the
+// page cache.
+type WatchedFaults struct {
+	Table       string  `json:"table"`
+	Type        string  `json:"type"`              // of the pages
+	Unknown     bool    `json:"unknown,omitempty"` // Table says why it is not known
+	Major       uint64  `json:"major"`
+	Minor       uint64  `json:"minor"`
+	MajorRate   float64 `json:"major_per_second"`
+	MinorRate   float64 `json:"minor_per_second"`
+	DeviceReads uint64  `json:"device_reads"` // that these faults asked for
+	DeviceBytes uint64  `json:"device_read_bytes"`
+	P50         int64   `json:"p50_ns"` // of the major ones, from the fault to its end
+	P99         int64   `json:"p99_ns"`
+}
+
+// WatchElsewhere are page faults of the process outside its database.
+type WatchElsewhere struct {
+	Major uint64 `json:"major"`
+	Minor uint64 `json:"minor"`
+}
+
+// WatchedDevice is what was read of the block device that holds the database, for whatever files, while it was watched.
+type WatchedDevice struct {
+	Reads       uint64  `json:"reads"` // of the process
+	ReadBytes   uint64  `json:"read_bytes"`
+	Rate        float64 `json:"reads_per_second"`
+	Bytes       float64 `json:"bytes_per_second"`
+	OthersRate  float64 `json:"other_reads_per_second"` // of other processes and of the kernel
+	OthersBytes float64 `json:"other_bytes_per_second"`
 }
 
 // WatchedKeys are the Gets of one kind of keys.

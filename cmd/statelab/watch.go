@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -101,30 +102,102 @@ func (a *app) watch(f *watchFlags, m *mistakes, args []string) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	target, err := f.target(args)
+	pid, err := f.process(args)
 	if err != nil {
 		return err
 	}
-	seen, err := a.look(f, target, args, given, options)
+	seen, err := a.lookAt(f, pid, args, given, options)
 	if err != nil {
 		return err
 	}
 	return a.tellWatch(f, seen)
 }
 
-// target is the process that the flags name.
-func (f *watchFlags) target(args []string) (t *probe.Target, err error) {
-	pid := f.pid.V()
+// process is the number of the process that the flags name.
+func (f *watchFlags) process(args []string) (pid int, err error) {
 	switch {
 	case f.name != "":
-		pid, err = probe.Named(f.name)
+		return probe.Named(f.name)
 	case len(args) > 0:
-		pid, err = probe.With(args[0])
+		return probe.With(args[0])
 	}
+	return f.pid.V(), nil
+}
+
+// lookAt watches a process: its page faults if it maps its database into memory, else its Gets.
+func (a *app) lookAt(f *watchFlags, pid int, args []string, given int64, o watch.Options) (*watch.Seen, error) {
+	dir := ""
+	if len(args) > 0 {
+		dir = args[0]
+	}
+	target, err := probe.Process(pid)
 	if err != nil {
 		return nil, err
 	}
-	return probe.Find(pid, subject.AllWatched())
+	mapped, err := watch.MappedBy(target, dir)
+	if err != nil {
+		return nil, err
+	}
+	if mapped != nil {
+		return a.lookAtFaults(f, target, mapped, o)
+	}
+	if target, err = probe.Find(pid, subject.AllWatched()); err != nil {
+		return nil, err
+	}
+	return a.look(f, target, args, given, o)
+}
+
+// lookAtFaults watches the page faults of a process on the database that it maps.
+func (a *app) lookAtFaults(f *watchFlags, t *probe.Target, of *watch.MappedFile, o watch.Options) (seen *watch.Seen, err error) {
+	var m mistakes
+	for name, given := range map[string]bool{"--sample": f.sample.V() > 0, "--cache": f.cache.Given(), "--what-if": f.whatIf.Given(),
+		"--trace-out": f.traceOut != "", "--keep-keys": f.keep != ""} {
+		if given {
+			m.add("%s: %s maps its database into memory, so that page faults are seen instead of Gets: leave the flag out", name, t)
+		}
+	}
+	if err := m.err(); err != nil {
+		return nil, err
+	}
+	p := a.progress()
+	defer p.Done()
+	attached, err := probe.OpenFaults(t, of.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, attached.Close()) }()
+	if err := attached.Attach(); err != nil {
+		return nil, err
+	}
+	stop, err := a.telling(f, p, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	return watch.Faults(a.ctx, t, attached, of, o)
+}
+
+// telling tells of each second while it is watched, on the terminal and to Prometheus.
+func (a *app) telling(f *watchFlags, p *console.Progress, o *watch.Options) (stop func(), err error) {
+	stop = func() {}
+	if f.metrics.Given() {
+		a.live = promexport.NewLive("watch")
+		var address string
+		if stop, address, err = a.live.Serve(f.metrics.V()); err != nil {
+			return nil, err
+		}
+		p.Say("metrics: http://%s/metrics", address)
+	}
+	o.Tell = func(e result.Event) { p.Tell("", e) }
+	o.Tick = func(tick result.Tick) {
+		if f.seconds.V() == 0 || tick.Seconds < f.seconds.V() {
+			p.Say("%s", watched.Second(tick))
+		}
+		if a.live != nil {
+			a.live.Observe(result.Event{Phase: watch.Phase, Tick: &tick})
+		}
+	}
+	return stop, nil
 }
 
 // look attaches to the process and watches it.
@@ -168,24 +241,11 @@ func (a *app) look(f *watchFlags, t *probe.Target, args []string, given int64, o
 			return nil, err
 		}
 	}
-	if f.metrics.Given() {
-		a.live = promexport.NewLive("watch")
-		stop, address, err := a.live.Serve(f.metrics.V())
-		if err != nil {
-			return nil, err
-		}
-		defer stop()
-		p.Say("metrics: http://%s/metrics", address)
+	stop, err := a.telling(f, p, &o)
+	if err != nil {
+		return nil, err
 	}
-	o.Tell = tell
-	o.Tick = func(tick result.Tick) {
-		if f.seconds.V() == 0 || tick.Seconds < f.seconds.V() {
-			p.Say("%s", watched.Second(tick))
-		}
-		if a.live != nil {
-			a.live.Observe(result.Event{Phase: watch.Phase, Tick: &tick})
-		}
-	}
+	defer stop()
 	seen, err = watch.Traffic(a.ctx, t, attached, dir, watch.LayoutOf(t.Engine.Engine, dir), watch.CacheOf(t, dir, given), o)
 	return seen, err
 }

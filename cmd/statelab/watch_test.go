@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	stdcmp "cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,8 +62,9 @@ func waitingRunner(t *testing.T, runner []string) *waiting {
 		_, _ = command.Process.Wait()
 	})
 	w.run = func(s protocol.EngineSpec) {
-		s.Schema, s.Verb, s.Out, s.Command, s.Workload, s.Profile = protocol.EngineSchema, protocol.Read, w.out, []string{"statelab"}, "readrandom", "bench-kvdb"
-		s.PageCache, s.ReadOnly, s.Handles = protocol.AsIs, true, 1000
+		s.Schema, s.Verb, s.Out, s.Command, s.Workload = protocol.EngineSchema, protocol.Read, w.out, []string{"statelab"}, "readrandom"
+		s.Profile, s.PageCache = stdcmp.Or(s.Profile, "bench-kvdb"), stdcmp.Or(s.PageCache, protocol.AsIs)
+		s.ReadOnly, s.Handles = true, 1000
 		if err := errors.Join(json.NewEncoder(in).Encode(s), in.Close()); err != nil {
 			t.Error(err)
 		}

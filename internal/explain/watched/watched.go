@@ -47,6 +47,9 @@ func (w Watched) Answer() string {
 	if strings.HasPrefix(p.Version, "v") && !strings.Contains(p.Version, "-") {
 		program += " " + strings.TrimPrefix(p.Version, "v")
 	}
+	if w.mapped() {
+		return w.mappedAnswer(program)
+	}
 	if w.Gets == 0 || w.BlockReadsPerGet == nil {
 		return fmt.Sprintf("%s (pid %d) made no Get in %s s.", program, p.PID, unit.Significant(w.Watched, 2))
 	}
@@ -160,10 +163,14 @@ func (w Watched) Text(to io.Writer) error {
 	for _, warning := range w.Warnings {
 		out.Warnings([]view.Warning{{Text: warning.Text, Remedy: warning.Remedy}})
 	}
+	table, notes := w.keys(), []string{w.sources(), w.skew(), w.proof(), w.method()}
+	if w.mapped() {
+		table, notes = w.faultTable(), []string{w.unseen(), w.device(), w.mappedMethod()}
+	}
 	out.Line("")
-	out.Table(w.keys())
+	out.Table(table)
 	out.Line("")
-	for _, text := range []string{w.sources(), w.skew(), w.proof(), w.method()} {
+	for _, text := range notes {
 		if text != "" {
 			out.Wrap(text, "")
 		}
@@ -194,6 +201,11 @@ func (w Watched) Page() *view.Page {
 	page.Cards = []view.Card{{Name: "process", Facts: view.Known([][2]string{{"program", p.Program + " " + p.Version},
 		{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database}, {"cache", view.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
 	const method = "watching-a-node.md"
+	page.Add("Watch it again", view.Block{Title: "Command", Method: method, Pre: view.Shell(w.Command)})
+	if w.mapped() {
+		w.mappedPage(page, method)
+		return page
+	}
 	page.Add("Who asks", view.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(), Note: w.skew()})
 	page.Add("What is read", view.Block{Title: "Reads of tables by purpose", Method: method, Note: w.sources(), Table: view.TableOf(w.Reads, nil,
 		view.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
@@ -201,7 +213,6 @@ func (w Watched) Page() *view.Page {
 		view.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))})
 	page.Add("What another cache would read", view.Block{Title: "Block reads per Get by cache size", Method: method, Note: w.proof(), Table: w.caches()})
 	page.Add("Over time", view.Block{Title: "Gets and block reads", Method: method, Chart: w.series(), Note: w.method()})
-	page.Add("Watch it again", view.Block{Title: "Command", Method: method, Pre: view.Shell(w.Command)})
 	return page
 }
 
@@ -236,6 +247,10 @@ func (w Watched) series() *view.Chart {
 // Second is a line about one second, while it is watched.
 func Second(t result.Tick) string {
 	text := fmt.Sprintf("%4.0f s  %s Gets/s", t.Seconds, view.ShortCount(t.OpsPerSecond))
+	if t.Ops == 0 && t.PageFaults > 0 {
+		text = fmt.Sprintf("%4.0f s  %s major page faults/s, p50 %s, p99 %s", t.Seconds, view.ShortCount(t.PageFaults), view.ShortNanos(float64(t.P50)),
+			view.ShortNanos(float64(t.P99)))
+	}
 	if t.BlockReadsPerOp != nil {
 		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", view.PerGet(*t.BlockReadsPerOp), view.ShortNanos(float64(t.P50)),
 			view.ShortNanos(float64(t.P99)))

@@ -244,6 +244,16 @@ func signs() (all []sign) {
 	return append(all, sign{"MANIFEST", "badger", 0, "Bdgr"})
 }
 
+// EngineOfFile is the engine whose whole database a file is, whatever its name; "" for other files.
+func EngineOfFile(path string) (string, error) {
+	for _, sign := range signs() {
+		if is, err := sign.at(path); is || err != nil {
+			return sign.engine, err
+		}
+	}
+	return "", nil
+}
+
 func (s sign) at(path string) (is bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {

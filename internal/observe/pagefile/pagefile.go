@@ -79,9 +79,11 @@ type File struct {
 	layout subject.PageFile
 	size   int64
 	trees  []*Tree
-	read   map[uint64][]byte // branches that were read
-	from   map[uint64]uint64 // page -> the leaf or nested branch that refers to it
-	Reads  int               // pages that were read to find tables
+
+	transaction uint64
+	read        map[uint64][]byte // branches that were read
+	from        map[uint64]uint64 // page -> the leaf or nested branch that refers to it
+	Reads       int               // pages that were read to find tables
 }
 
 // Open opens the file for reading. It keeps the descriptor until Close.
@@ -103,12 +105,19 @@ func (f *File) Close() error { return f.file.Close() }
 // PageBytes is the size of a page.
 func (f *File) PageBytes() int64 { return f.size }
 
-// Renew reads the newest state: its trees and their roots.
+// Tables are those that have a name.
+func (f *File) Tables() (all []engine.Table) {
+	for _, t := range f.trees[2:] {
+		all = append(all, engine.Table{Name: t.Name})
+	}
+	return all
+}
+
+// Renew reads the newest state, if it is another one: its trees and their roots.
 func (f *File) Renew() error {
 	const head = 256
 	var newest []byte
 	transaction := uint64(0)
-	f.read = map[uint64][]byte{}
 	at := int64(0)
 	for range f.layout.MetaPages {
 		meta := make([]byte, head)
@@ -126,6 +135,10 @@ func (f *File) Renew() error {
 		}
 		at += f.size
 	}
+	if f.read != nil && transaction == f.transaction {
+		return nil
+	}
+	f.read, f.transaction = map[uint64][]byte{}, transaction
 	record := func(i int) []byte { return newest[f.layout.TreesAt+i*subject.TreeRecordBytes:] }
 	f.trees = []*Tree{f.tree(FreeList, record(0)), f.tree(Main, record(1))}
 	return f.named(f.trees[1].root, 0)

@@ -83,8 +83,8 @@ func (d *device) close() error {
 	return err
 }
 
-// of chooses the device that holds a file. A filesystem on several devices, or in memory, has no number of a device.
-func (d *device) of(path string) error {
+// on chooses the device that holds a file. A filesystem on several devices, or in memory, has no number of a device.
+func (d *device) on(path string) error {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {
 		return err
@@ -98,10 +98,8 @@ func (d *device) of(path string) error {
 	return d.counts.Put(uint32(0), words)
 }
 
-// DeviceCounts are reads of a block device.
-type DeviceCounts struct{ Reads, Bytes, OtherReads, OtherBytes uint64 }
-
-func (d *device) counted() (c DeviceCounts, err error) {
+// Device are the reads of that device so far.
+func (d *device) Device() (c DeviceCounts, err error) {
 	value := make([]byte, 8*deviceWords)
 	err = d.counts.Lookup(uint32(0), value)
 	word := func(i int) uint64 { return binary.NativeEndian.Uint64(value[8*i:]) }

@@ -20,26 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault is a page fault of the process: it touched a page of its memory that was not there.
-type Fault struct {
-	Thread      uint64
-	Start, End  time.Duration // no Start: the kernel does not tell
-	Address     uint64
-	Major       bool   // the page had to be read; else it was in the page cache
-	DeviceReads uint64 // that it asked the block device for, with what the kernel read ahead
-	DeviceBytes uint64
-}
-
-// Faults are events of a process that maps its database.
-type Faults interface {
-	Fault(*Fault)
-	// Second comes about once a second.
-	Second() error
-}
-
-// Elsewhere counts faults that were not reported: minor ones outside the range, and what was lost.
-type Elsewhere struct{ Minor, Lost uint64 }
-
 // FaultProbe watches the page faults of a process. It is for one goroutine.
 //
 // The kernel counts a fault when it has ended, in the process's figures and as a software event; a program on that event sees
@@ -54,9 +34,11 @@ type FaultProbe struct {
 	ring         *ebpf.Map
 	reader       *ringbuf.Reader
 	links        []io.Closer
-	attached     time.Time
-	// Untimed is why faults have no beginning and no device reads; nil: they have.
-	Untimed error
+	// Attached is when it began to watch.
+	Attached time.Time
+	// Untimed is why faults have no beginning and no device reads, NoDevice why the reads of the device that holds the database are
+	// not counted; nil: they have, and are.
+	Untimed, NoDevice error
 }
 
 // A fault as it is reported.
@@ -82,8 +64,8 @@ const (
 	boundWords
 )
 
-// OpenFaults loads what runs in the kernel.
-func OpenFaults(t *Target) (p *FaultProbe, err error) {
+// OpenFaults loads what runs in the kernel, for a database in a file.
+func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, refused(err)
 	}
@@ -91,10 +73,11 @@ func OpenFaults(t *Target) (p *FaultProbe, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &FaultProbe{target: t}
+	p := &FaultProbe{target: t}
 	defer func() {
 		if err != nil {
-			err = errors.Join(refused(err), p.Close())
+			err = refused(err)
+			_ = p.Close() // err tells why
 		}
 	}()
 	for _, m := range []struct {
@@ -126,6 +109,7 @@ func OpenFaults(t *Target) (p *FaultProbe, err error) {
 	if err := p.load(of, marked{p.faulting, faultReads - faultStart}); err != nil {
 		return nil, err
 	}
+	p.NoDevice = p.on(path)
 	p.reader, err = ringbuf.NewReader(p.ring)
 	return p, err
 }
@@ -149,7 +133,7 @@ func (p *FaultProbe) Attach() error {
 	if stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME)); err == nil {
 		p.links = append(p.links, stats)
 	}
-	p.attached = time.Now()
+	p.Attached = time.Now()
 	for _, t := range []struct {
 		group, name string
 		program     *ebpf.Program
@@ -229,7 +213,7 @@ func (p *FaultProbe) Core() float64 {
 		}
 		took += stats.Runtime
 	}
-	return took.Seconds() / time.Since(p.attached).Seconds()
+	return took.Seconds() / time.Since(p.Attached).Seconds()
 }
 
 // Watch reports faults until ctx ends or the process does.
@@ -272,6 +256,7 @@ func (p *FaultProbe) Watch(ctx context.Context, on Faults) error {
 func (p *FaultProbe) faultBegins(of namespace) asm.Instructions {
 	const value = scratch - faultingBytes
 	return join(
+		asm.Mov.Reg(asm.R6, asm.R1),
 		isProcess(of, exitLabel),
 		asm.FnGetCurrentPidTgid.Call(),
 		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
@@ -317,7 +302,7 @@ func (p *FaultProbe) faultEnds(of namespace, major bool) asm.Instructions {
 		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
 		asm.StoreMem(asm.R10, value+faultThread, asm.R0, asm.DWord),
 		asm.StoreMem(asm.R10, value+faultAddress, asm.R8, asm.DWord),
-		asm.StoreImm(asm.R10, value+faultMajor, flag, asm.DWord),
+		asm.StoreImm(asm.R10, value+faultMajor, flag, asm.Word),
 		asm.FnKtimeGetNs.Call(),
 		asm.StoreMem(asm.R10, value+faultEnd, asm.R0, asm.DWord),
 		lookUp(p.faulting, thread),

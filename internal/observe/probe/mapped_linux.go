@@ -14,14 +14,6 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// Mapping is a file in a process's memory.
-type Mapping struct {
-	Path      string // as the process sees it; where it was last, if it has been deleted
-	Inode     uint64
-	Low, High uint64 // addresses
-	Offset    uint64 // in the file, at Low
-}
-
 // Mappings are the files of some names that the process maps, in the order of their addresses. One that is mapped in
 // several neighbouring parts is one.
 func (t *Target) Mappings(names []string) (all []Mapping, err error) {
@@ -50,6 +42,13 @@ func (t *Target) Mappings(names []string) (all []Mapping, err error) {
 		}
 	}
 	return all, nil
+}
+
+// Inode is the number of a file, by which a Mapping tells it.
+func Inode(path string) (uint64, error) {
+	var stat unix.Stat_t
+	err := unix.Stat(path, &stat)
+	return stat.Ino, err
 }
 
 // Mapped is a path under which the file of a mapping can be opened here: a descriptor of the process, which leads to it even if it

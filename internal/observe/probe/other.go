@@ -46,6 +46,48 @@ func (*Probe) Cost() Cost { return Cost{} }
 // Close needs Linux.
 func (*Probe) Close() error { return nil }
 
+// Process needs Linux.
+func Process(int) (*Target, error) { return nil, errNeedsLinux }
+
+// Mappings needs Linux.
+func (t *Target) Mappings([]string) ([]Mapping, error) { return nil, errNeedsLinux }
+
+// Mapped needs Linux.
+func (t *Target) Mapped(Mapping) (string, error) { return "", errNeedsLinux }
+
+// Inode needs Linux.
+func Inode(string) (uint64, error) { return 0, errNeedsLinux }
+
+// FaultProbe needs Linux.
+type FaultProbe struct {
+	Attached          time.Time
+	Untimed, NoDevice error
+}
+
+// OpenFaults needs Linux.
+func OpenFaults(*Target, string) (*FaultProbe, error) { return nil, errNeedsLinux }
+
+// Attach needs Linux.
+func (*FaultProbe) Attach() error { return errNeedsLinux }
+
+// Report needs Linux.
+func (*FaultProbe) Report(uint64, uint64) error { return errNeedsLinux }
+
+// Watch needs Linux.
+func (*FaultProbe) Watch(context.Context, Faults) error { return errNeedsLinux }
+
+// Device needs Linux.
+func (*FaultProbe) Device() (DeviceCounts, error) { return DeviceCounts{}, errNeedsLinux }
+
+// Elsewhere needs Linux.
+func (*FaultProbe) Elsewhere() (Elsewhere, error) { return Elsewhere{}, errNeedsLinux }
+
+// Core needs Linux.
+func (*FaultProbe) Core() float64 { return 0 }
+
+// Close needs Linux.
+func (*FaultProbe) Close() error { return nil }
+
 // Databases needs Linux.
 func (t *Target) Databases() []string { return nil }
 

@@ -1,0 +1,373 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/observe/pagefile"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// MappedFile is a database that a process maps into its memory.
+type MappedFile struct {
+	Layout subject.PageFile
+	Path   string // under which it is opened here
+	Dir    string // of the file, as the process sees it
+	Inode  uint64
+}
+
+// MappedBy is the one database that a process maps into its memory; dir names one of several. nil: there is none.
+func MappedBy(t *probe.Target, dir string) (*MappedFile, error) {
+	var names []string
+	for _, layout := range subject.PageFiles() {
+		names = append(names, layout.Names...)
+	}
+	mappings, err := t.Mappings(names)
+	if err != nil {
+		return nil, err
+	}
+	var found []*MappedFile
+	var dirs []string
+	for _, m := range mappings {
+		path, err := t.Mapped(m)
+		if err != nil {
+			return nil, err
+		}
+		file, err := FileMapped(path)
+		if err != nil {
+			return nil, err
+		}
+		if file == nil || dir != "" && !sameFile(path, filepath.Join(dir, filepath.Base(m.Path))) {
+			continue
+		}
+		file.Dir = filepath.Dir(m.Path)
+		found, dirs = append(found, file), append(dirs, file.Dir)
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return found[0], nil
+	}
+	return nil, engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the process (%s)", t, len(found), strings.Join(dirs, ", "))
+}
+
+// FileMapped is a file that processes may map as their database; nil: it is no such database.
+func FileMapped(path string) (*MappedFile, error) {
+	name, err := dbformat.EngineOfFile(path)
+	if err != nil {
+		return nil, err
+	}
+	inode, err := probe.Inode(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, layout := range subject.PageFiles() {
+		if layout.Engine == name {
+			return &MappedFile{layout, path, filepath.Dir(path), inode}, nil
+		}
+	}
+	return nil, nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// faults collects the page faults of a process. Its methods are called by one goroutine.
+type faults struct {
+	target  *probe.Target
+	probe   *probe.FaultProbe
+	of      *MappedFile
+	file    *pagefile.File
+	mapping probe.Mapping // High is 0: not there yet
+
+	pages   map[uint64]*seenPage
+	pending []*seenPage // whose tables are not known yet
+	kept    []fault
+	more    uint64 // major ones beyond mostReads
+	major   uint64
+	minor   uint64
+	outside uint64 // major ones, elsewhere in the process
+	bytes   uint64
+	latency *measure.Histogram
+
+	began      time.Time
+	lastSecond time.Time
+	second     *measure.Histogram
+	inSecond   uint64
+	tick       func(result.Tick)
+}
+
+type seenPage struct {
+	kind   pagefile.Kind
+	begins uint64
+	table  string
+	looked bool
+}
+
+type fault struct {
+	page         *seenPage
+	took         time.Duration // negative: not known
+	reads, bytes uint64
+	major        bool
+}
+
+// Limits of the time that looking for tables takes.
+const (
+	lookEachSecond = 100 * time.Millisecond
+	lookAtTheEnd   = 10 * time.Second
+)
+
+// Faults watches the page faults of a process on a database that it maps, and explains them.
+func Faults(ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *MappedFile, o Options) (_ *Seen, err error) {
+	file, err := pagefile.Open(of.Path, of.Layout)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	c := &faults{target: t, probe: p, of: of, file: file, pages: map[uint64]*seenPage{}, latency: measure.NewHistogram(), second: measure.NewHistogram(),
+		began: p.Attached, lastSecond: p.Attached}
+	seen := &Seen{Latency: c.latency}
+	c.tick = func(tick result.Tick) {
+		seen.Ticks = append(seen.Ticks, tick)
+		if o.Tick != nil {
+			o.Tick(tick)
+		}
+	}
+	if err := c.locate(); err != nil {
+		return nil, err
+	}
+	limited, stop := ctx, context.CancelFunc(func() {})
+	if o.Seconds > 0 {
+		limited, stop = context.WithTimeout(ctx, time.Duration(o.Seconds*float64(time.Second)))
+	}
+	err = p.Watch(limited, c)
+	stop()
+	if err != nil {
+		return nil, err
+	}
+	w := &seen.Watch
+	*w = result.Watch{Started: c.began.UTC(), Seconds: time.Since(c.began).Seconds(), Why: map[string]string{},
+		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: cmp.Or(t.Main, filepath.Base(t.Program)), Version: t.Version, Args: t.Args,
+			Engine: of.Layout.Engine, Database: of.Dir, Cores: t.Cores, Ended: !t.Alive()}}
+	w.Watched, w.Cost.Core = w.Seconds, p.Core()
+	elsewhere, err := p.Elsewhere()
+	if err != nil {
+		return nil, err
+	}
+	w.Lost.Reads, w.Elsewhere = elsewhere.Lost, &result.WatchElsewhere{Major: c.outside, Minor: elsewhere.Minor}
+	device, err := p.Device()
+	if err != nil {
+		return nil, err
+	}
+	if p.NoDevice != nil {
+		w.Why["device"] = p.NoDevice.Error()
+	} else {
+		w.Device = deviceRates(device, w.Seconds)
+	}
+	o.Tell(result.Event{Phase: "looking for the tables of the pages"})
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(c.pending), func(i, j int) { c.pending[i], c.pending[j] = c.pending[j], c.pending[i] })
+	if err := c.look(lookAtTheEnd); err != nil {
+		return nil, err
+	}
+	w.Process.Client = dbformat.Client(filepath.Dir(t.Path(filepath.Join(of.Dir, "x"))), dbformat.Found{Engine: of.Layout.Engine}, c.file.Tables())
+	c.explain(w)
+	return seen, nil
+}
+
+// deviceRates are the reads of a device in some time.
+func deviceRates(c probe.DeviceCounts, seconds float64) *result.WatchedDevice {
+	seconds = max(seconds, 1e-9)
+	return &result.WatchedDevice{Reads: c.Reads, ReadBytes: c.Bytes, Rate: float64(c.Reads) / seconds, Bytes: float64(c.Bytes) / seconds,
+		OthersRate: float64(c.OtherReads) / seconds, OthersBytes: float64(c.OtherBytes) / seconds}
+}
+
+// locate finds the database in the memory of the process, where it can move when it grows.
+func (c *faults) locate() error {
+	all, err := c.target.Mappings(c.of.Layout.Names)
+	if err != nil && c.target.Alive() {
+		return err
+	}
+	for _, m := range all {
+		if m.Inode == c.of.Inode && m != c.mapping {
+			c.mapping = m
+			return c.probe.Report(m.Low, m.High)
+		}
+	}
+	return nil
+}
+
+// Fault implements probe.Faults.
+func (c *faults) Fault(f *probe.Fault) {
+	inside := func() bool { return f.Address >= c.mapping.Low && f.Address < c.mapping.High }
+	if !inside() {
+		// What cannot be found now is looked for again at the next fault or second.
+		if err := c.locate(); err != nil || !inside() {
+			if f.Major {
+				c.outside++
+			}
+			return
+		}
+	}
+	at := (f.Address - c.mapping.Low + c.mapping.Offset) / uint64(c.file.PageBytes())
+	took := time.Duration(-1)
+	if f.Start > 0 {
+		took = f.End - f.Start
+	}
+	c.bytes += f.DeviceBytes
+	if f.Major {
+		c.major++
+		c.inSecond++
+		if took >= 0 {
+			c.latency.Add(int64(took))
+			c.second.Add(int64(took))
+		}
+	} else {
+		c.minor++
+	}
+	p := c.pages[at]
+	if p == nil {
+		// The page is read now, while it surely is what the process has found there.
+		p = new(seenPage)
+		p.kind, p.begins = c.file.KindAt(at)
+		c.file.Refer(at)
+		c.pages[at], c.pending = p, append(c.pending, p)
+	}
+	if len(c.kept) == mostReads {
+		c.more++
+		return
+	}
+	c.kept = append(c.kept, fault{p, took, f.DeviceReads, f.DeviceBytes, f.Major})
+}
+
+// Second implements probe.Faults.
+func (c *faults) Second() error {
+	took := time.Since(c.lastSecond).Seconds()
+	c.lastSecond = time.Now()
+	tick := result.Tick{Phase: Phase, Seconds: time.Since(c.began).Seconds(), PageFaults: float64(c.inSecond) / took}
+	if c.inSecond > 0 {
+		tick.P50, tick.P99 = c.second.Quantile(0.5), c.second.Quantile(0.99)
+	}
+	c.second.Reset()
+	c.inSecond = 0
+	c.tick(tick)
+	if err := c.locate(); err != nil {
+		return err
+	}
+	return c.look(lookEachSecond)
+}
+
+// look finds the tables of pages for some time, those seen last first: soon, since a node that writes moves its pages.
+func (c *faults) look(most time.Duration) error {
+	if err := c.file.Renew(); err != nil {
+		return err
+	}
+	for began := time.Now(); len(c.pending) > 0 && time.Since(began) < most; {
+		p := c.pending[len(c.pending)-1]
+		c.pending = c.pending[:len(c.pending)-1]
+		p.table, p.looked = c.file.Table(p.kind, p.begins), true
+	}
+	return nil
+}
+
+// Tables that are none.
+const (
+	noTable   = "(of no table now)"
+	notLooked = "(not looked up)"
+)
+
+// explain makes the figures.
+func (c *faults) explain(w *result.Watch) {
+	type row struct {
+		result.WatchedFaults
+		latency *measure.Histogram
+	}
+	rows := map[[2]string]*row{}
+	for _, f := range c.kept {
+		table, unknown := f.page.table, f.page.table == ""
+		switch {
+		case !f.page.looked:
+			table = notLooked
+		case unknown:
+			table = noTable
+		}
+		key := [2]string{table, string(f.page.kind)}
+		r := rows[key]
+		if r == nil {
+			r = &row{result.WatchedFaults{Table: table, Type: key[1], Unknown: unknown}, measure.NewHistogram()}
+			rows[key] = r
+		}
+		r.DeviceReads, r.DeviceBytes = r.DeviceReads+f.reads, r.DeviceBytes+f.bytes
+		if !f.major {
+			r.Minor++
+			continue
+		}
+		r.Major++
+		if f.took >= 0 {
+			r.latency.Add(int64(f.took))
+		}
+	}
+	w.Faults = []result.WatchedFaults{}
+	for _, r := range rows {
+		r.MajorRate, r.MinorRate = float64(r.Major)/w.Watched, float64(r.Minor)/w.Watched
+		r.P50, r.P99 = r.latency.Quantile(0.5), r.latency.Quantile(0.99)
+		w.Faults = append(w.Faults, r.WatchedFaults)
+	}
+	slices.SortFunc(w.Faults, func(x, y result.WatchedFaults) int {
+		return cmp.Or(cmp.Compare(y.Major, x.Major), cmp.Compare(y.Minor, x.Minor), cmp.Compare(x.Table, y.Table), cmp.Compare(x.Type, y.Type))
+	})
+	if c.latency.N() > 0 {
+		w.FaultNanos = new(c.latency.Summary())
+	}
+	w.BlockReads = map[string]engine.Tally{engine.Page.String(): {Count: int64(c.major), Bytes: int64(c.bytes)}}
+	const noGets = "calls of an engine that maps its database are not seen; only what they did not find in memory is, as page faults"
+	for _, name := range []string{"gets", "found", "missing", "gets_per_second", "absent_share", "block_reads_per_get", "keys", "tenths"} {
+		w.Why[name] = noGets
+	}
+	const noAccesses = "an access to a page that is in memory leaves no trace"
+	for _, name := range []string{"block_accesses_per_get", "tables_per_get", "hit_rate", "working_set_bytes"} {
+		w.Why[name] = noAccesses
+	}
+	w.Why["simulated"] = noAccesses + ", so the accesses that a smaller page cache would miss are not known, nor the order in which a larger one would be used"
+	w.Why["block_reads_by_level"] = "pages have no levels"
+	if c.probe.Untimed != nil {
+		w.Why["p50_ns"] = c.probe.Untimed.Error()
+	}
+	c.warn(w)
+}
+
+func (c *faults) warn(w *result.Watch) {
+	say := func(code, remedy, format string, args ...any) {
+		w.Warnings = append(w.Warnings, engine.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	if w.Lost.Reads > 0 {
+		say("events_lost", "watch when the machine is less busy", "%s page faults came faster than they were taken and are missing from all figures",
+			unit.Count(w.Lost.Reads))
+	}
+	if c.more > 0 {
+		say("not_kept", "watch for a shorter time", "%s page faults beyond the first %s are counted, but not explained", unit.Count(c.more), unit.Count(mostReads))
+	}
+	if c.mapping.High == 0 {
+		say("not_mapped", "wait until the node has opened it", "%s did not map the database", c.target)
+	}
+	if w.Process.Ended {
+		say("process_ended", "watch it again when it runs", "the process ended after %.0f s; what it did until then is shown", w.Seconds)
+	}
+}

@@ -1,0 +1,95 @@
+package watched
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
+)
+
+// mapped reports whether the process maps its database, so that page faults are what is seen of it.
+func (w Watched) mapped() bool { return w.Faults != nil }
+
+// faults sums up the page faults on the database.
+func (w Watched) faults() (sum result.WatchedFaults) {
+	for _, f := range w.Faults {
+		sum.Major, sum.Minor = sum.Major+f.Major, sum.Minor+f.Minor
+		sum.MajorRate, sum.MinorRate, sum.DeviceBytes = sum.MajorRate+f.MajorRate, sum.MinorRate+f.MinorRate, sum.DeviceBytes+f.DeviceBytes
+	}
+	return sum
+}
+
+func (w Watched) mappedAnswer(program string) string {
+	all := w.faults()
+	text := fmt.Sprintf("%s (pid %d) read %s pages a second of its database that were not in the page cache (major page faults)", program, w.Process.PID,
+		view.ShortCount(all.MajorRate))
+	if all.Major == 0 {
+		text = fmt.Sprintf("%s (pid %d) found every page of its database in the page cache: it had no major page fault in %s s", program, w.Process.PID,
+			unit.Significant(w.Watched, 2))
+	} else if w.FaultNanos != nil {
+		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s", view.ShortNanos(float64(w.FaultNanos.P50)), view.ShortNanos(float64(w.FaultNanos.P99)))
+	}
+	return text + fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet in the memory of the process (minor page faults).",
+		view.ShortCount(all.MinorRate))
+}
+
+// unseen tells what page faults leave open.
+func (w Watched) unseen() string {
+	text := "An access to a page that is in memory is not seen. So neither the Gets nor their hit rate are known, nor what another amount of memory would read."
+	unknown := 0.0
+	for _, f := range w.Faults {
+		if f.Unknown {
+			unknown += f.MajorRate + f.MinorRate
+		}
+	}
+	if all := w.faults(); unknown > 0 {
+		text += fmt.Sprintf(" The table is not known of %s of the page faults: no table leads to the page by its keys now, or there was no time to look.",
+			view.Percent(100*unknown/(all.MajorRate+all.MinorRate)))
+	}
+	return text
+}
+
+// device tells what is read from the disk, and by whom.
+func (w Watched) device() string {
+	d := w.Device
+	if d == nil {
+		return "Reads of the disk are not known: " + cmp.Or(w.Why["device"], "they were not counted") + "."
+	}
+	return fmt.Sprintf("From the disk: %s reads and %s a second for the process, %s and %s for all others.", view.ShortCount(d.Rate),
+		view.ShortBytes(int64(d.Bytes)), view.ShortCount(d.OthersRate), view.ShortBytes(int64(d.OthersBytes)))
+}
+
+func (w Watched) mappedMethod() string {
+	all := w.faults()
+	text := fmt.Sprintf("Observed: %s major and %s minor page faults of the database in %s s, %s and %s of other memory; %s events lost.", unit.Count(all.Major),
+		unit.Count(all.Minor), unit.Significant(w.Seconds, 3), unit.Count(w.Elsewhere.Major), unit.Count(w.Elsewhere.Minor), unit.Count(w.Lost.Reads))
+	if w.Cost.Core > 0 {
+		text += fmt.Sprintf(" Watching took %s of one processor.", view.Percent(100*w.Cost.Core))
+	}
+	return text
+}
+
+func (w Watched) faultTable() view.Table {
+	return view.TableOf(w.Faults, nil,
+		view.Words("table", func(f result.WatchedFaults) string { return f.Table }),
+		view.Words("pages", func(f result.WatchedFaults) string { return f.Type }),
+		view.Figure("major", "per s", view.PerGet, func(f result.WatchedFaults) float64 { return f.MajorRate }),
+		view.Figure("minor", "per s", view.PerGet, func(f result.WatchedFaults) float64 { return f.MinorRate }),
+		view.Figure("read", "KiB/s", nil, func(f result.WatchedFaults) float64 { return float64(f.DeviceBytes) / w.Watched / (1 << 10) }),
+		view.Figure("p50", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P50) }).In(view.Micros),
+		view.Figure("p99", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P99) }).In(view.Micros))
+}
+
+// mappedPage is what a browser shows.
+func (w Watched) mappedPage(page *view.Page, method string) {
+	page.Add("What is read", view.Block{Title: "Page faults by table", Method: method, Table: w.faultTable(), Note: w.unseen() + " " + w.device()})
+	chart := view.NewChart("Major page faults a second over time", view.Linear("seconds", view.AsCount), view.Linear("page faults a second", view.AsCount))
+	var faults view.XYs
+	for _, t := range w.Series {
+		faults = append(faults, view.XY{X: t.Seconds, Y: t.PageFaults})
+	}
+	chart.Panels[0].Line("major page faults", faults, view.CurveStyle(0))
+	page.Add("Over time", view.Block{Title: "Major page faults", Method: method, Chart: chart.OrNil(), Note: w.mappedMethod()})
+}
