@@ -60,6 +60,9 @@ func (a *app) enginesVerb() *cobra.Command {
 			for _, w := range subject.AllWatched() {
 				fmt.Fprintf(a.stdout, "  %-15s programs that Go built with %s %s\n", w.Engine, w.Module, strings.Join(w.Versions, "*, ")+"*")
 			}
+			for _, layout := range subject.PageFiles() {
+				fmt.Fprintf(a.stdout, "  %-15s page faults of any process that maps its database\n", layout.Engine)
+			}
 			runners.Capabilities(a.stdout, rows)
 			return nil
 		}}

@@ -42,7 +42,8 @@ func (a *app) watchVerb() *cobra.Command {
 		Short: "Watch what a running node reads, without changing or restarting it",
 		Long: `Watch attaches to a running Go program that uses Pebble v1 or v2, such as geth, by
 means of the Linux kernel (eBPF). It reports what its Gets read, which kinds of keys
-they ask for, and what another cache would read of the same Gets. Name the process by
+they ask for, and what another cache would read of the same Gets. Of a process that maps
+a database of MDBX or LMDB, it reports the page faults by table. Name the process by
 its number, its name, or the database that it has open. Nothing is written to it or to
 its database; Ctrl-C ends with the answer so far. It needs Linux on amd64, and root or
 CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. See statelab doctor.

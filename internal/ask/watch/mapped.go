@@ -164,8 +164,12 @@ func Faults(ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *Mappe
 		return nil, err
 	}
 	w := &seen.Watch
+	program := filepath.Base(t.Program)
+	if strings.HasPrefix(program, t.Name) { // the kernel cuts the name of a process
+		t.Name = program
+	}
 	*w = result.Watch{Started: c.began.UTC(), Seconds: time.Since(c.began).Seconds(), Why: map[string]string{},
-		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: cmp.Or(t.Main, filepath.Base(t.Program)), Version: t.Version, Args: t.Args,
+		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: cmp.Or(t.Main, program), Version: t.Version, Args: t.Args,
 			Engine: of.Layout.Engine, Database: of.Dir, Cores: t.Cores, Ended: !t.Alive()}}
 	w.Watched, w.Cost.Core = w.Seconds, p.Core()
 	elsewhere, err := p.Elsewhere()

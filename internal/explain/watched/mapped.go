@@ -29,7 +29,8 @@ func (w Watched) mappedAnswer(program string) string {
 		text = fmt.Sprintf("%s (pid %d) found every page of its database in the page cache: it had no major page fault in %s s", program, w.Process.PID,
 			unit.Significant(w.Watched, 2))
 	} else if w.FaultNanos != nil {
-		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s", view.ShortNanos(float64(w.FaultNanos.P50)), view.ShortNanos(float64(w.FaultNanos.P99)))
+		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s", view.ShortNanos(float64(w.FaultNanos.P50)),
+			view.ShortNanos(float64(w.FaultNanos.P99)))
 	}
 	return text + fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet in the memory of the process (minor page faults).",
 		view.ShortCount(all.MinorRate))
