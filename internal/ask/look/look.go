@@ -19,6 +19,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
@@ -48,6 +49,7 @@ type Inspection struct {
 	Others []string `json:"other_databases,omitempty"`
 	// Sections are the parts of a client's database, by the keys of a sample.
 	Sections []Section        `json:"sections,omitempty"`
+	Costs    []curve.Cost     `json:"cost_per_get,omitempty"` // of each table whose Gets are resolved
 	Warnings []engine.Warning `json:"warnings,omitempty"`
 	// Part is the one that was looked at; absent: all.
 	Part engine.Part `json:"part,omitzero"`
@@ -107,6 +109,9 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 		i.atRest = AtRest(run)
 		i.MemTables = &MemTableShare{settings.CacheBytes, settings.MemTables(advise.Writes{}).Reserved(settings.CacheBytes), settings.Source}
 	}
+	if of, _ := subject.EngineOf(run.Engine.Name); of.BlockTables {
+		i.lookInto(ctx, run, int(sampleKeys))
+	}
 	if run.Database.Written != "foreign" {
 		return i, nil
 	}
@@ -126,6 +131,28 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 		return nil, fmt.Errorf("look what is in %s: %w", source, err)
 	}
 	return i, nil
+}
+
+// lookInto looks into the tables of RocksDB. What cannot be resolved keeps what the engine told, with a warning.
+func (i *Inspection) lookInto(ctx context.Context, run *result.Run, keys int) {
+	one := func(family string, levels []engine.Level) {
+		cost, err := curve.Inspect(ctx, run.Database.Dir, run.Engine.Name, run.Engine.Version, family, levels, keys)
+		if err != nil {
+			i.Warnings = append(i.Warnings, engine.Warning{Code: "not_resolved",
+				Text: fmt.Sprintf("what filters and indexes take in a cache is not known: %v", err)})
+		}
+		if cost != nil {
+			i.Costs = append(i.Costs, *cost)
+		}
+	}
+	if i.Database.Tables == nil {
+		one("", i.Levels)
+		i.Inflection = new(lsm.Inflect(i.Levels, i.Database.Values, i.Database.Bytes))
+		return
+	}
+	for _, t := range i.Database.Tables {
+		one(t.Name, t.Levels)
+	}
 }
 
 func (i *Inspection) handles(engine string) {
@@ -268,9 +295,10 @@ func (i *Inspection) Text(w io.Writer, sampled string) error {
 	fmt.Fprintf(w, "%s in %s (%s%s)\n\n", unit.Bytes(Bytes(i.Database)), unit.Plural(files, "file"), i.By, whose)
 	if ofTables == 0 {
 		Levels(w, i.Levels, i.Inflection, i.Database.Bytes, i.atRest)
+		i.printCost(w, "")
 	}
 	printValues(w, i.Database.Values)
-	printTables(w, i.Client, i.Database.Tables)
+	i.printTables(w)
 	printSections(w, i.Sections, sampled)
 	for _, other := range i.Others {
 		fmt.Fprintf(w, "also of this node: %s\n", other)
@@ -329,8 +357,37 @@ func printSections(w io.Writer, sections []Section, asked string) {
 // a hundred.
 const mostEmpty = 10
 
+// printCost prints what Gets of a table read while the cache is empty.
+func (i *Inspection) printCost(w io.Writer, family string) {
+	at := slices.IndexFunc(i.Costs, func(c curve.Cost) bool { return c.Table == family })
+	if at < 0 {
+		return
+	}
+	c := i.Costs[at]
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\nread by a Get\tpresent\t\tabsent\t\t")
+	row := func(kind string) {
+		if p, a := c.Present[kind], c.Absent[kind]; p.Reads+a.Reads > 0 {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\n", kind, unit.Significant(p.Reads, 3), unit.Bytes(int64(p.Bytes)), unit.Significant(a.Reads, 3),
+				unit.Bytes(int64(a.Bytes)))
+		}
+	}
+	for _, kind := range engine.BlockTypes() {
+		row(kind.String())
+	}
+	row("all")
+	if err := table.Flush(); err != nil {
+		return // stdout is gone: the exit will tell
+	}
+	fmt.Fprintf(w, "Blocks and bytes with an empty cache, estimated from %s keys of each kind.\n", unit.Count(c.Keys))
+	if c.Outside {
+		fmt.Fprintln(w, "Filters and indexes are in memory with open tables, beside the cache.")
+	}
+}
+
 // printTables prints the tables that a database has by name.
-func printTables(w io.Writer, client string, tables []engine.Table) {
+func (i *Inspection) printTables(w io.Writer) {
+	client, tables := i.Client, i.Database.Tables
 	if len(tables) == 0 {
 		return
 	}
@@ -370,6 +427,7 @@ func printTables(w io.Writer, client string, tables []engine.Table) {
 			fmt.Fprintf(w, "\n%s, %s:\n", t.Name, unit.Plural(t.Files, "file"))
 			inflection := lsm.Inflect(t.Levels, t.Values, t.Bytes)
 			Levels(w, t.Levels, &inflection, t.Bytes, 0)
+			i.printCost(w, t.Name)
 		}
 	}
 	fmt.Fprintln(w, "\nmeasure one: statelab sweep --use-existing --table NAME")
