@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/keyspace"
@@ -37,6 +39,7 @@ type predictFlags struct {
 	warmup                                  setting.Value[setting.Warmup]
 	cache                                   setting.Value[setting.CacheSize]
 	reserve                                 setting.Value[curve.Taken]
+	options                                 setting.Options
 	out, hardware                           string
 	ignoreLock, json                        bool
 	on                                      slurm.Fan
@@ -68,9 +71,11 @@ accesses of those Gets instead.
 		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
 	setting.ListVar(flag, &f.compression, storedRatio, "compression", "",
 		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
-	setting.Var(flag, &f.profile, setting.Text, "profile", "bench-kvdb",
-		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill")
-	setting.Var(flag, &f.engine, setting.Choice(subject.Pebbles()...).Optional(), "engine", "", "pebble1 or pebble2 (default: the database's own, else pebble1)")
+	setting.Var(flag, &f.profile, setting.Text, "profile", "",
+		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill (default: the engine's first)")
+	setting.Var(flag, &f.engine, setting.Choice(subject.Predicted()...).Optional(), "engine", "",
+		"pebble1, pebble2 or, with --keys or --db, rocksdb (default: the database's own, else pebble1)")
+	flag.Var(&f.options, "set", "with --keys and --engine rocksdb: an option by RocksDB's own name, such as block_size=16384; repeat it for more")
 	coresFlag(flag, &f.cores, "processors of the machine to predict for; Pebble's cache has shards for each")
 	setting.Var(flag, &f.threads, setting.Threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
 	setting.Var(flag, &f.gets, setting.Count(1, "10M"), "gets", "500k", "number of measured Gets of the predicted run")
@@ -175,7 +180,7 @@ func (f *predictFlags) checkSource(m *mistakes) {
 		m.database(f.db.V())
 	}
 	if f.keys.Given() {
-		f.natural(m)
+		f.imagined(m, nil)
 	}
 }
 
@@ -263,7 +268,8 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Pred
 
 // levels finds the level table, and what is outside the tables.
 func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) (values *engine.Values, err error) {
-	p.Engine, p.Profile = cmp.Or(f.engine.V(), subject.DefaultEngine()), f.profile.V()
+	p.Engine = cmp.Or(f.engine.V(), subject.DefaultEngine())
+	p.Profile = f.named(p.Engine)
 	switch {
 	case f.levels.Given():
 		if in.Levels, err = look.LevelTable(f.levels.V()); err != nil {
@@ -279,27 +285,52 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 		in.Version = subject.PebbleVersion(p.Engine)
 		return run.Database.Values, nil // sizes in the cache are measured, the charge included
 	default:
-		spec := f.natural(new(mistakes)) // they were told
-		in.Levels, p.Source = lsm.Natural(spec), "computed levels of "+f.keys.String()+" keys loaded in random order, values "+f.valueModel.V()
+		f.imagined(new(mistakes), in) // they were told
+		p.Source = "computed levels of " + f.keys.String() + " keys loaded in random order, values " + f.valueModel.V()
 		if f.valueModel.V() == keyspace.Table32 {
 			a.progress().Say("values as in the published databases (table32); for a database of statelab load add --value-model random")
 		}
 	}
-	in.Version = subject.PebbleVersion(p.Engine)
-	in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())
+	if in.Blocks == nil {
+		in.Version = subject.PebbleVersion(p.Engine)
+		in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())
+	}
 	return nil, nil
 }
 
-// natural are the levels of the database that --keys imagines.
-func (f *predictFlags) natural(m *mistakes) lsm.NaturalSpec {
+// named is the profile, by default an engine's first.
+func (f *predictFlags) named(engineName string) string {
+	if e, _ := subject.EngineOf(engineName); e.BlockTables {
+		return cmp.Or(f.profile.V(), rocksoptions.Profiles()[0].Name)
+	}
+	return cmp.Or(f.profile.V(), pebbledb.Profiles()[0].Name)
+}
+
+// imagined gives in the levels of the database that --keys imagines.
+func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 	ratios := f.compression.All()
 	if len(ratios) > 2 {
 		m.add("--compression %s: must be one or two ratios (example: 0.935,0.775)", &f.compression)
 	}
-	spec, errs := curve.Imagined{Keys: f.keys.V(), KeyBytes: f.keyBytes.V(), ValueBytes: f.valueBytes.V(), ValueModel: f.valueModel.V(),
-		Profile: f.profile.V(), Compression: ratios}.Natural()
+	name := cmp.Or(f.engine.V(), subject.DefaultEngine())
+	of := curve.Imagined{Keys: f.keys.V(), KeyBytes: f.keyBytes.V(), ValueBytes: f.valueBytes.V(), ValueModel: f.valueModel.V(),
+		Profile: f.named(name), Compression: ratios}
+	if in == nil {
+		in = new(predict.Input)
+	}
+	var errs []error
+	if e, _ := subject.EngineOf(name); e.BlockTables {
+		var err error
+		if in.Levels, in.Blocks, err = of.Leveled(f.options.Fixed()); err != nil {
+			errs = append(errs, err)
+		}
+	} else {
+		var spec lsm.NaturalSpec
+		if spec, errs = of.Natural(); len(errs) == 0 {
+			in.Levels = lsm.Natural(spec)
+		}
+	}
 	m.All("profile", errs)
-	return spec
 }
 
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.

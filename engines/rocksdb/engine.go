@@ -22,6 +22,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -46,7 +47,7 @@ func (Engine) Info() engine.Info {
 		Licence:       "Apache-2.0 or GPL-2.0",
 		Durability:    "a commit is in the kernel's hands: it survives a kill of the process; a power cut takes those since the last Sync",
 		Capabilities:  capabilities,
-		Profiles:      adapter.Infos(profiles()),
+		Profiles:      adapter.Infos(rocksoptions.Profiles()),
 		StoredOptions: storedOptions(),
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
@@ -24,39 +25,8 @@ import (
 // named are options by RocksDB's own names.
 type named map[string]string
 
-// layout is what a profile sets; all else is RocksDB's default.
+// layout is what is set; all else is RocksDB's default.
 type layout struct{ database, table named }
-
-// defaultCacheBytes is RocksDB's own since version 8.
-const defaultCacheBytes = 32 << 20
-
-// profiles differ in where filters and indexes live. What they share is what makes
-// them comparable with Pebble: 4-KiB blocks, 10 bits of filter a key, Snappy.
-func profiles() []adapter.Profile[layout] {
-	database := named{
-		"compression": "kSnappyCompression",
-		// The default since version 8.4, said for older ones.
-		"level_compaction_dynamic_level_bytes": "true",
-	}
-	profile := func(name, about string, more named) adapter.Profile[layout] {
-		table := named{"block_size": "4096", "filter_policy": "bloomfilter:10:false"}
-		maps.Copy(table, more)
-		return adapter.Named(name, about, layout{database, table})
-	}
-	return []adapter.Profile[layout]{
-		profile("default", "filters and indexes outside the block cache, as RocksDB has it by default; a table's are read when it is opened",
-			named{"cache_index_and_filter_blocks": "false"}),
-		profile("monolithic", "filters and indexes in the block cache, each one block a table", named{"cache_index_and_filter_blocks": "true"}),
-		profile("partitioned", "filters and indexes in the block cache, in blocks of 4 KiB, their top levels pinned", named{
-			"cache_index_and_filter_blocks":           "true",
-			"index_type":                              "kTwoLevelIndexSearch",
-			"partition_filters":                       "true",
-			"metadata_block_size":                     "4096",
-			"pin_top_level_index_and_filter":          "true",
-			"pin_l0_filter_and_index_blocks_in_cache": "false",
-		}),
-	}
-}
 
 // cacheOption chooses the kind of the block cache, which RocksDB's options do not name.
 const cacheOption = "cache-kind"
@@ -83,12 +53,12 @@ type settings struct {
 // harness decides.
 func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	errs := adapter.Check(info, o)
-	chosen, err := adapter.Find(profiles(), o.Profile)
+	chosen, err := rocksoptions.Find(o.Profile)
 	if err != nil {
 		errs = append(errs, err)
 	}
 	s := settings{
-		layout:     layout{maps.Clone(chosen.database), maps.Clone(chosen.table)},
+		layout:     layout{maps.Clone(chosen.Database), maps.Clone(chosen.Table)},
 		dir:        o.Dir,
 		create:     o.Create,
 		readOnly:   o.ReadsOnly(),
@@ -96,7 +66,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		ignoreLock: o.IgnoreLock,
 		direct:     o.Direct,
 		handles:    -1,
-		cacheBytes: defaultCacheBytes,
+		cacheBytes: chosen.Cache(),
 		cacheKind:  cachesim.PooledLRUPolicy,
 	}
 	if o.Handles > 0 {
@@ -109,7 +79,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		return s, append(errs, err)
 	}
 	if o.Foreign {
-		s.leaveToFile(cmp.Or(o.Profile, profiles()[0].Name))
+		s.leaveToFile(cmp.Or(o.Profile, ownProfile()))
 	}
 	errs = append(errs, s.override(o.Overrides)...)
 	if o.MemoryBytes > 0 {
@@ -121,6 +91,9 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	return s, errs
 }
 
+// ownProfile is that of a database that names none.
+func ownProfile() string { return rocksoptions.Profiles()[0].Name }
+
 // leaveToFile leaves to the OPTIONS file of another program's database what it says: all of the
 // first profile, and of others what applies when data is written. Without a file, the profile stands.
 func (s *settings) leaveToFile(profile string) {
@@ -129,7 +102,7 @@ func (s *settings) leaveToFile(profile string) {
 	}
 	s.database = named{}
 	maps.DeleteFunc(s.table, func(name, _ string) bool {
-		return profile == profiles()[0].Name || slices.Contains(storedOptions(), name)
+		return profile == ownProfile() || slices.Contains(storedOptions(), name)
 	})
 }
 

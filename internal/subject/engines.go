@@ -104,6 +104,11 @@ func DefaultEngine() string { return Engines()[0].Name }
 // Pebbles names the versions of Pebble, the oldest first: models of shapes and caches are of them.
 func Pebbles() []string { return enginesThat(func(e Engine) bool { return e.Cache > 0 }) }
 
+// Predicted names the engines whose databases are predicted from their options alone.
+func Predicted() []string {
+	return enginesThat(func(e Engine) bool { return e.Cache > 0 || e.BlockTables })
+}
+
 // PebbleVersion is the version of an engine that is Pebble; of another, such as that of a level table
 // that names none, the first.
 func PebbleVersion(name string) cachesim.PebbleVersion {

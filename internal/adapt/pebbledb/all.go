@@ -2,5 +2,5 @@ package pebbledb
 
 // Profiles are those of both versions.
 func Profiles() []Profile {
-	return []Profile{BenchKVDB(), GethV1(), GethV2(), Columnar(FirstFormatOfV2), Default()}
+	return []Profile{BenchKVDB(), GethV1(), GethV2(), OpGeth(), BSC(), Sei(), Columnar(FirstFormatOfV2), Default()}
 }

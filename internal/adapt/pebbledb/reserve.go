@@ -29,8 +29,7 @@ func OpenReserveBytes(adapter, profile string, cacheBytes int64, readOnly bool) 
 	case adapter == "pebble1" || readOnly:
 		return firstMemTableBytes, nil
 	}
-	all := []Profile{BenchKVDB(), GethV1(), GethV2(), Columnar(FirstFormatOfV2), Default()}
-	s, errs := Resolve(all, engine.Options{Profile: profile, CacheBytes: cacheBytes})
+	s, errs := Resolve(Profiles(), engine.Options{Profile: profile, CacheBytes: cacheBytes})
 	if len(errs) > 0 {
 		return 0, errs[0]
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -24,8 +25,8 @@ type Imagined struct {
 	Compression []float64
 }
 
-// Natural are its levels. The errors say what is wrong with the profile.
-func (i Imagined) Natural() (lsm.NaturalSpec, []error) {
+// values is a load of Pebble's with keys and values like its own.
+func (i Imagined) values() lsm.NaturalSpec {
 	spec := lsm.BenchKVDB(i.Keys)
 	spec.KeyBytes, spec.ValueBytes = i.KeyBytes, i.ValueBytes
 	if ratios, err := lsm.ValueCompression(i.ValueModel); err == nil {
@@ -43,6 +44,12 @@ func (i Imagined) Natural() (lsm.NaturalSpec, []error) {
 			spec.Compression[level] = i.Compression[0]
 		}
 	}
+	return spec
+}
+
+// Natural are its levels with Pebble. The errors say what is wrong with the profile.
+func (i Imagined) Natural() (lsm.NaturalSpec, []error) {
+	spec := i.values()
 	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: i.Profile})
 	if len(errs) > 0 {
 		return spec, errs
@@ -59,7 +66,25 @@ func (i Imagined) Natural() (lsm.NaturalSpec, []error) {
 		spec.FilterBitsPerKey = 0
 	}
 	spec.BlockBytes = cmp.Or(s.Levels[0].BlockSize, spec.BlockBytes)
+	spec.IndexBlockBytes = cmp.Or(s.Levels[0].IndexBlockSize, spec.BlockBytes)
 	return spec, nil
+}
+
+// Leveled are the levels of such a database of RocksDB, with some options replaced, and how its Gets ask for blocks.
+func (i Imagined) Leveled(overrides map[string]string) ([]engine.Level, *predict.BlockTables, error) {
+	values := i.values()
+	layout, err := rocksoptions.Find(i.Profile)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := layout.All(overrides)
+	load, reads, err := rocksoptions.Imagine(options)
+	if err != nil {
+		return nil, nil, err
+	}
+	load.Keys, load.KeyBytes, load.ValueBytes = i.Keys, values.KeyBytes, values.ValueBytes
+	load.UpperRatio, load.LastRatio = rocksoptions.Stored(options, values.Compression[0], values.Compression[len(values.Compression)-1])
+	return load.Levels(), reads, nil
 }
 
 // OfLevels predicts from a level table alone, for each of the cache sizes of in.

@@ -46,6 +46,15 @@ func (c *PooledLRU) Access(id uint32, bytes int32) (hit bool) {
 	return c.access(&request{id: id, bytes: bytes})
 }
 
+// AccessAs is Access to a block of high priority, or not.
+func (c *PooledLRU) AccessAs(id uint32, bytes int32, high bool) (hit bool) {
+	q := request{id: id, bytes: bytes}
+	if high {
+		q.marks = HighPriority
+	}
+	return c.access(&q)
+}
+
 // access is Access with what the block is marked with.
 func (c *PooledLRU) access(q *request) (hit bool) {
 	slot := c.get(q.id)
@@ -128,6 +137,9 @@ func (c *PooledLRU) unlink(slot int32) {
 	}
 }
 
+// PooledShards is how many shards an LRUCache has.
+func PooledShards(cacheBytes int64) int { return Setup{Policy: PooledLRUPolicy}.rocksShards(cacheBytes) }
+
 // rocksShards is how many shards RocksDB divides a cache into: a power of two, at most 64. A sample
 // is played to some of them, which are as large as all.
 func (s Setup) rocksShards(cacheBytes int64) int {
@@ -167,14 +179,25 @@ const pooledEntryBytes = 88
 // Block or a filter around it. Measured with RocksDB 11.8.1. The
 // allocator sometimes gives 16 bytes more, and rounds blocks above 128 KiB to pages.
 func rocksCharge(b *Block) int32 {
-	const block, filter = 104, 48
 	stored := b.Bytes
 	if b.DiskBytes >= b.Bytes { // not compressed: it is kept with its trailer
 		stored = b.DiskBytes
 	}
 	usable := (stored+8+15)&^15 - 8
 	if b.Marks&ParsedFilter != 0 {
-		return usable + filter
+		return usable + filterBytes
 	}
-	return usable + block
+	return usable + blockBytes
+}
+
+// What RocksDB keeps around a block and around a filter.
+const blockBytes, filterBytes = 104, 48
+
+// PooledCharge is the mean charge of blocks, or of filters, in an LRUCache beyond their bytes.
+func PooledCharge(filter bool) float64 {
+	const rounding = 7.5 // up to the allocator's 16 bytes
+	if filter {
+		return pooledEntryBytes + filterBytes + rounding
+	}
+	return pooledEntryBytes + blockBytes + rounding
 }

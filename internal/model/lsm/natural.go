@@ -1,6 +1,7 @@
 package lsm
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -13,7 +14,8 @@ type NaturalSpec struct {
 	KeyBytes   int
 	ValueBytes int // mean
 
-	BlockBytes      int   // target size of data blocks and of index blocks
+	BlockBytes      int   // target size of data blocks
+	IndexBlockBytes int   // and of index blocks; 0: the same
 	LBaseMaxBytes   int64 // size of the first level below L0
 	TargetFileBytes [engine.ModelLevels]int64
 	// Compression is stored/raw of the data blocks of each level.
@@ -117,7 +119,7 @@ func (spec *NaturalSpec) block(level int, n float64) (b blockShape) {
 
 	separator := min(separatorBytes(n), float64(spec.KeyBytes))
 	b.indexEntryBytes = indexEntryBytes + separator
-	b.indexEntries = entriesPerBlock(b.indexEntryBytes, b.indexEntryBytes+3, float64(spec.BlockBytes))
+	b.indexEntries = entriesPerBlock(b.indexEntryBytes, b.indexEntryBytes+3, float64(cmp.Or(spec.IndexBlockBytes, spec.BlockBytes)))
 
 	b.storedBytesPerKey = (b.rawBytes*spec.Compression[level] + blockTrailerBytes + b.indexEntryBytes*spec.IndexCompression) / b.keys
 	if spec.FilterLevels[level] {

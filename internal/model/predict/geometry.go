@@ -150,13 +150,18 @@ func FalsePositives(l engine.Level) float64 {
 	if lines < 1 || keys <= 0 {
 		return 1
 	}
-	perLine := keys / lines
-	rate, probability := 0.0, math.Exp(-perLine)
+	return min(1, passesLines(keys/lines, lineBits, probes)+dependent)
+}
+
+// passesLines is the share of absent keys whose probes all meet bits in a line that holds the bits of perLine
+// keys on average.
+func passesLines(perLine, lineBits, probes float64) (rate float64) {
+	probability := math.Exp(-perLine)
 	for k := 1.0; k < 10*perLine+50; k++ {
 		probability *= perLine / k
-		rate += probability * math.Pow(1-math.Pow(1-1.0/lineBits, probes*k), probes)
+		rate += probability * math.Pow(1-math.Pow(1-1/lineBits, probes*k), probes)
 	}
-	return min(1, rate+dependent)
+	return rate
 }
 
 // class is a set of blocks that a Get asks for alike.
@@ -167,6 +172,7 @@ type class struct {
 	blocks    float64
 	bytes     float64 // mean, in the cache
 	charge    float64 // of bytes: what the cache adds to each block, however small
+	high      bool    // it enters the cache with high priority
 	perFile   bool    // one block per file, as the file is wide and large
 	firstRate float64 // accesses per Get, of perGet, to files' first blocks only
 	files     float64
@@ -185,7 +191,8 @@ type class struct {
 // index and a data block. Pebble v1 opens the file behind a gap and reads its
 // first blocks when the filter lets the Get pass; v2 sees the gap in the file's
 // bounds.
-func accessRates(levels []engine.Level, geometry []Geometry, version cachesim.PebbleVersion, absentShare float64) ([]class, error) {
+func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
+	levels, version, absentShare := in.Levels, in.Version, in.AbsentShare
 	var keys float64
 	for _, l := range levels {
 		keys += float64(l.Keys)
@@ -212,12 +219,17 @@ func accessRates(levels []engine.Level, geometry []Geometry, version cachesim.Pe
 			}
 			found := (1 - absentShare) * float64(l.Keys) / sublevels / keys
 			others := (1 - foundAbove - found) * g.Coverage // touches in vain
-			if version == cachesim.PebbleV2 {
+			if version == cachesim.PebbleV2 || in.Blocks != nil {
 				others *= 1 - g.Gaps
 				g.Gaps = 0
 			}
 			foundAbove += found
 			pass := others
+			if in.Blocks != nil {
+				pass *= in.Blocks.falsePositives(l)
+				classes = append(classes, in.Blocks.classes(l, sublevels, found+others, found+pass, g)...)
+				continue
+			}
 			if l.FilterConsulted {
 				pass *= FalsePositives(l)
 			}

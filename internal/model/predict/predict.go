@@ -36,8 +36,9 @@ type Input struct {
 	Geometry []Geometry
 
 	Version       cachesim.PebbleVersion
-	Cores         int   // of the machine that runs: they set the number of shards
-	ReservedBytes int64 // of the cache, taken by memtables; OpenReserve at least
+	Blocks        *BlockTables // of a database that is not Pebble's
+	Cores         int          // of the machine that runs: they set the number of shards
+	ReservedBytes int64        // of the cache, taken by memtables; OpenReserve at least
 
 	WarmupGets  uint64 // made before counting begins, the cache empty at first
 	Gets        uint64
@@ -71,8 +72,11 @@ func Run(ctx context.Context, in Input) ([]Point, error) {
 	geometry := in.Geometry
 	if geometry == nil {
 		geometry = RandomLoad(in.Levels)
+		if in.Blocks != nil {
+			geometry = in.Blocks.randomLoad(in.Levels)
+		}
 	}
-	classes, err := accessRates(in.Levels, geometry, in.Version, in.AbsentShare)
+	classes, err := in.accessRates(geometry)
 	if err != nil {
 		return nil, fmt.Errorf("predict: %w", err)
 	}
@@ -87,7 +91,7 @@ func Run(ctx context.Context, in Input) ([]Point, error) {
 
 func (in *Input) check() error {
 	switch {
-	case in.Version != cachesim.PebbleV1 && in.Version != cachesim.PebbleV2:
+	case in.Blocks == nil && in.Version != cachesim.PebbleV1 && in.Version != cachesim.PebbleV2:
 		return fmt.Errorf("no model of version %d of Pebble's cache", in.Version)
 	case in.Cores < 1:
 		return fmt.Errorf("%d cores", in.Cores)
@@ -135,11 +139,17 @@ func (in *Input) layout(cacheBytes int64) layout {
 		most, simulated = tightShardBytes, tightShards
 	}
 	l.shards = cachesim.ShardCount(cacheBytes, in.Cores)
+	if in.Blocks != nil {
+		l.shards = cachesim.PooledShards(cacheBytes)
+	}
 	for cacheBytes/int64(l.shards) > most {
 		l.shards *= 2
 	}
 	l.shardBytes = cacheBytes / int64(l.shards)
-	l.reservedBytes = (in.ReservedBytes + int64(l.shards) - 1) / int64(l.shards)
+	l.reservedBytes = (min(cacheBytes, in.reserved()) + int64(l.shards) - 1) / int64(l.shards)
+	if in.Blocks != nil { // whose shards differ by the few large blocks that they got
+		simulated = max(simulated, cachesim.PooledShards(math.MaxInt64))
+	}
 	l.simulated = min(l.shards, simulated)
 	return l
 }
@@ -157,13 +167,12 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 			work.Go(func() (err error) {
 				sim := simulation{
 					plan: &plans[s], classes: len(classes),
-					cache:     cachesim.NewClockPro(l.shardBytes),
+					cache:     in.newShard(l),
 					random:    rand.NewPCG(seed, uint64(s)+1),
 					stepsLeft: maxSteps / int64(l.simulated*len(in.Seeds)),
 
 					leastStretch: accessesPerBlock * float64(l.shardBytes-l.reservedBytes) / usualBlockBytes,
 				}
-				sim.cache.Reserve(l.reservedBytes)
 				toSteadyState := i == 0 && s < steadyShards
 				runs[i][s], err = sim.run(ctx, float64(in.WarmupGets), float64(in.Gets), toSteadyState)
 				return err
@@ -174,8 +183,26 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 		return Point{}, err
 	}
 	p := summarise(classes, cacheBytes, l, runs)
-	p.BlockBytes = max(0, cacheBytes-in.ReservedBytes)
+	p.BlockBytes = max(0, cacheBytes-in.reserved())
 	return p, nil
+}
+
+// newShard is an empty shard, less what is reserved.
+func (in *Input) newShard(l layout) shardCache {
+	if in.Blocks != nil {
+		return shardCache{pooled: cachesim.NewPooledLRU(l.shardBytes - l.reservedBytes)}
+	}
+	clock := cachesim.NewClockPro(l.shardBytes)
+	clock.Reserve(l.reservedBytes)
+	return shardCache{clock: clock}
+}
+
+// reserved are the bytes of the cache that hold no block that may leave.
+func (in *Input) reserved() int64 {
+	if in.Blocks != nil {
+		return in.Blocks.pinned(in.Levels)
+	}
+	return in.ReservedBytes
 }
 
 // summarise turns counts of the simulated shards into figures of the whole

@@ -69,7 +69,7 @@ func TestLimitsOfTheCache(t *testing.T) {
 // data block of the last level alone.
 func TestAbsentKeys(t *testing.T) {
 	levels := lsm.Natural(lsm.BenchKVDB(200_000_000))
-	classes, err := accessRates(levels, RandomLoad(levels), cachesim.PebbleV1, 1)
+	classes, err := (&Input{Levels: levels, Version: cachesim.PebbleV1, AbsentShare: 1}).accessRates(RandomLoad(levels))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestAbsentKeys(t *testing.T) {
 func TestVersion2SkipsGaps(t *testing.T) {
 	levels := lsm.Natural(lsm.BenchKVDB(200_000_000))
 	sum := func(version cachesim.PebbleVersion) (accesses float64) {
-		classes, err := accessRates(levels, RandomLoad(levels), version, 0)
+		classes, err := (&Input{Levels: levels, Version: version}).accessRates(RandomLoad(levels))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -137,7 +137,7 @@ func TestPublishedPoints(t *testing.T) {
 func TestAccessRatesAreThePublishedOnes(t *testing.T) {
 	for dataset, sizes := range publishedRuns {
 		levels := publishedLevels(t, dataset)
-		classes, err := accessRates(levels, RandomLoad(levels), cachesim.PebbleV1, 0)
+		classes, err := (&Input{Levels: levels, Version: cachesim.PebbleV1}).accessRates(RandomLoad(levels))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,12 +17,26 @@ import (
 type simulation struct {
 	plan      *shardPlan
 	classes   int
-	cache     *cachesim.ClockPro
+	cache     shardCache
 	random    *rand.PCG
 	stepsLeft int64 // of the cache's hands
 	// leastStretch is how many accesses a stretch needs at least to show whether the
 	// cache still fills.
 	leastStretch float64
+}
+
+// shardCache is a shard of Pebble's cache or of RocksDB's: one of both.
+type shardCache struct {
+	clock  *cachesim.ClockPro
+	pooled *cachesim.PooledLRU
+}
+
+// steps are those of a clock's hands.
+func (c shardCache) steps() int64 {
+	if c.clock == nil {
+		return 0
+	}
+	return c.clock.Steps
 }
 
 // outcome is what a shard's accesses came to.
@@ -68,7 +82,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		}
 		out.measured.add(last)
 		missRates = append(missRates, last.allMissRate())
-		spinning := s.cache.Steps > s.stepsLeft
+		spinning := s.cache.steps() > s.stepsLeft
 		if rest := stretches - 1 - i; rest > 0 && (spinning || settled(missRates, stretch)) {
 			out.measured.addTimes(last, float64(rest))
 			out.steady, out.extrapolated = last, spinning
@@ -87,7 +101,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		}
 		played += stretch
 		now := last.allMissRate()
-		if math.Abs(now-before) <= steadyChange*now || played >= maxSteadyAccesses || s.cache.Steps > s.stepsLeft {
+		if math.Abs(now-before) <= steadyChange*now || played >= maxSteadyAccesses || s.cache.steps() > s.stepsLeft {
 			out.steady = last
 			return out, nil
 		}
@@ -120,7 +134,7 @@ func (s *simulation) play(ctx context.Context, n float64, count tally) error {
 }
 
 // play is the inner loop: draw a block, ask the cache for it.
-func (p *shardPlan) play(cache *cachesim.ClockPro, n int64, random *rand.PCG, count tally) {
+func (p *shardPlan) play(cache shardCache, n int64, random *rand.PCG, count tally) {
 	rows := uint64(len(p.draws))
 	if rows == 0 {
 		return
@@ -137,7 +151,13 @@ func (p *shardPlan) play(cache *cachesim.ClockPro, n int64, random *rand.PCG, co
 		}
 		of := &count[row.class]
 		of.accesses++
-		if !cache.Access(id, row.bytes) {
+		hit := false
+		if cache.clock != nil {
+			hit = cache.clock.Access(id, row.bytes)
+		} else {
+			hit = cache.pooled.AccessAs(id, row.bytes, row.high)
+		}
+		if !hit {
 			of.misses++
 		}
 	}
@@ -209,6 +229,7 @@ type draw struct {
 	n         uint32
 	bytes     int32
 	class     int32
+	high      bool
 }
 
 // maxClassBlocks bounds the ids of one class in one shard. A class that large
@@ -255,7 +276,7 @@ func dealFiles(deals []deal, all int, number int32, c class, random *rand.Rand) 
 		d := &deals[random.IntN(len(deals))]
 		popularity := (1-c.geometry.Gaps)*f.Width + c.geometry.Gaps*f.Gap
 		bytes := c.charge + max(0, c.bytes-c.charge)*f.Bytes*float64(len(files))
-		d.add(draw{first: d.nextID, n: 1, bytes: int32(bytes), class: number}, c.perGet*popularity)
+		d.add(draw{first: d.nextID, n: 1, bytes: int32(bytes), class: number, high: c.high}, c.perGet*popularity)
 		d.nextID++
 	}
 }
@@ -285,7 +306,7 @@ func dealBlocks(deals []deal, all int, number int32, c class, random *rand.Rand)
 		d := &deals[s]
 		firstID[s] = d.nextID
 		d.nextID += n
-		d.add(draw{first: firstID[s], n: n, bytes: int32(c.bytes), class: number}, (c.perGet-c.firstRate)*blocks/c.blocks)
+		d.add(draw{first: firstID[s], n: n, bytes: int32(c.bytes), class: number, high: c.high}, (c.perGet-c.firstRate)*blocks/c.blocks)
 	}
 	if c.firstRate == 0 {
 		return
@@ -298,7 +319,7 @@ func dealBlocks(deals []deal, all int, number int32, c class, random *rand.Rand)
 		if taken[s] >= deals[s].nextID-firstID[s] {
 			continue
 		}
-		deals[s].add(draw{first: firstID[s] + taken[s], n: 1, bytes: int32(c.bytes), class: number}, c.firstRate*f.Gap)
+		deals[s].add(draw{first: firstID[s] + taken[s], n: 1, bytes: int32(c.bytes), class: number, high: c.high}, c.firstRate*f.Gap)
 		taken[s]++
 	}
 }

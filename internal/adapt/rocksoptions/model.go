@@ -1,0 +1,152 @@
+package rocksoptions
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/blocktable"
+)
+
+// reader reads options by their names and keeps the first that says nothing.
+type reader struct {
+	options map[string]string
+	err     error
+}
+
+// number is an option's value, where RocksDB's default is otherwise.
+func (r *reader) number(name string, otherwise float64) float64 {
+	text := r.options[name]
+	if text == "" {
+		return otherwise
+	}
+	unit := 1.0
+	for i, letter := range "KMGT" {
+		if cut, is := strings.CutSuffix(strings.ToUpper(text), string(letter)); is {
+			text, unit = cut, float64(int64(1)<<(10*(i+1)))
+		}
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if (err != nil || !(n >= 0 && n < 1<<60)) && r.err == nil {
+		r.err = fmt.Errorf("option %s=%s is no number", name, r.options[name])
+	}
+	return n * unit
+}
+
+func (r *reader) is(name string, otherwise bool) bool {
+	switch r.options[name] {
+	case "":
+		return otherwise
+	case "true", "1":
+		return true
+	}
+	return false
+}
+
+// Filter is a filter policy.
+type Filter struct {
+	Bits       float64 // of a key in a Bloom filter as good as this one; 0: no filters
+	Ribbon     bool
+	BloomBelow int // levels below this one have Bloom filters all the same
+}
+
+// ribbonShare is the size of a Ribbon filter by that of a Bloom filter as good.
+const ribbonShare = 0.7
+
+// ParseFilter reads a policy: bloomfilter:10:false, ribbonfilter:10:3, nullptr. A policy of
+// other code counts as none.
+func ParseFilter(policy string) (f Filter) {
+	policy, _, _ = strings.Cut(strings.TrimSuffix(strings.TrimPrefix(policy, "{id="), "}"), ";")
+	parts := strings.Split(policy, ":")
+	kind := parts[0]
+	if kind != "bloomfilter" && kind != "ribbonfilter" || len(parts) < 2 {
+		return Filter{}
+	}
+	f.Bits, _ = strconv.ParseFloat(parts[1], 64)
+	if f.Ribbon = kind == "ribbonfilter"; f.Ribbon && len(parts) > 2 {
+		f.BloomBelow, _ = strconv.Atoi(parts[2])
+	}
+	return f
+}
+
+func (f Filter) ribbonOn(level int) bool { return f.Ribbon && level >= f.BloomBelow }
+
+func (f Filter) bitsOn(level int) float64 {
+	if f.ribbonOn(level) {
+		return ribbonShare * f.Bits
+	}
+	return f.Bits
+}
+
+// InForce are options as RocksDB takes them: it drops partitioned filters without an index of two levels.
+func InForce(options map[string]string) map[string]string {
+	if options["partition_filters"] == "true" && options["index_type"] != "kTwoLevelIndexSearch" {
+		return with(options, named{"partition_filters": "false"})
+	}
+	return options
+}
+
+// Imagine are the load of a database with these options, for lsm.Leveled.Levels, and how its Gets
+// ask for blocks. Stored/raw of data blocks are the caller's.
+func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockTables, err error) {
+	options = InForce(options)
+	if reads, err = Reads(options); err != nil {
+		return load, nil, err
+	}
+	for name, only := range map[string]string{"compaction_style": "kCompactionStyleLevel", "index_type": "kBinarySearch kTwoLevelIndexSearch"} {
+		if asked := options[name]; asked != "" && !strings.Contains(only, asked) {
+			return load, nil, fmt.Errorf("option %s=%s: a database that does not exist can be computed with %s only", name, asked, only)
+		}
+	}
+	r := reader{options: options}
+	filter := ParseFilter(options["filter_policy"])
+	buffers := r.number("min_write_buffer_number_to_merge", 1)
+	load = lsm.Leveled{
+		BlockBytes: int(r.number("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
+		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == "kTwoLevelIndexSearch", PartedFilters: reads.PartedFilters,
+		FilterBits: filter.bitsOn, ForHits: r.is("optimize_filters_for_hits", false),
+		MemTableBytes: int64(buffers * r.number("write_buffer_size", 64<<20)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
+		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
+		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
+		UpperRatio: 1, LastRatio: 1,
+	}
+	if options["data_block_index_type"] == "kDataBlockBinaryAndHash" {
+		load.HashRatio = r.number("data_block_hash_table_util_ratio", 0.75)
+	}
+	return load, reads, r.err
+}
+
+// Reads is how Gets of a database with these options ask for blocks.
+func Reads(options map[string]string) (*predict.BlockTables, error) {
+	options = InForce(options)
+	how, err := blocktable.Options(options).Reading()
+	if err != nil {
+		return nil, err
+	}
+	r := reader{options: options}
+	return &predict.BlockTables{
+		MetadataInCache: how.MetadataInCache, HighPriority: how.HighPriority, PartedFilters: r.is("partition_filters", false),
+		PartBytes: int(r.number("metadata_block_size", 4096)), PinTop: how.Top == blocktable.PinAll, PinL0: how.Unpartitioned != blocktable.PinNone,
+		Ribbon:    ParseFilter(options["filter_policy"]).ribbonOn,
+		FileBytes: r.number("target_file_size_base", 64<<20), FileMultiplier: r.number("target_file_size_multiplier", 1),
+		Dynamic: r.is("level_compaction_dynamic_level_bytes", true),
+	}, r.err
+}
+
+// Stored are the ratios of stored to raw size of data blocks with these options, where they would be
+// those of compression.
+func Stored(options map[string]string, upper, last float64) (float64, float64) {
+	of := func(kind string, ratio float64) float64 {
+		if kind == "kNoCompression" {
+			return 1
+		}
+		return ratio
+	}
+	bottom := options["bottommost_compression"]
+	if bottom == "" || bottom == "kDisableCompressionOption" {
+		bottom = options["compression"]
+	}
+	return of(options["compression"], upper), of(bottom, last)
+}

@@ -1,0 +1,78 @@
+package blocktable
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Written is what a table holds, as it was written, whatever it is read with.
+type Written struct {
+	Facts
+	Keys, DataBlocks    int64
+	RawBytes            int64 // of keys and values
+	DataBytes           int64 // stored
+	FilterBytes         int64 // 0: it has none
+	FilterParted        bool
+	IndexBytes          int64 // before compression
+	IndexParts          int64 // 0: an index of one block
+	WholeKeys, Prefixes bool  // what its filters hold
+}
+
+// WrittenFamily is a column family and its tables, by level; those of level 0 from the newest.
+type WrittenFamily struct {
+	Name   string
+	Tables []Written
+}
+
+// Look tells what the tables of all column families hold, by the manifest and the properties of each
+// table: three small reads a table.
+func Look(dir string) (families []WrittenFamily, err error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look into %s: %w", dir, err)
+	}
+	for _, f := range m.families {
+		of := WrittenFamily{Name: f.Name}
+		for _, facts := range f.Tables {
+			w, err := lookAt(dir, facts)
+			if err != nil {
+				return nil, fmt.Errorf("look into %s: table %06d: %w", dir, facts.File, err)
+			}
+			of.Tables = append(of.Tables, w)
+		}
+		families = append(families, of)
+	}
+	return families, nil
+}
+
+func lookAt(dir string, facts Facts) (w Written, err error) {
+	t := &table{Facts: facts}
+	if t.opened, err = openFile(dir, facts); err != nil {
+		return w, err
+	}
+	defer func() { err = errors.Join(err, t.opened.Close()) }()
+	at, err := t.readFooter()
+	if err != nil {
+		return w, err
+	}
+	meta, err := t.readMetaindex(at)
+	if err != nil {
+		return w, err
+	}
+	if err := t.readProperties(meta["rocksdb.properties"]); err != nil {
+		return w, err
+	}
+	number := func(name string) int64 { return int64(t.count("rocksdb." + name)) }
+	w = Written{Facts: facts, Keys: number("num.entries"), DataBlocks: number("num.data.blocks"), DataBytes: number("data.size"),
+		RawBytes: number("raw.key.size") + number("raw.value.size"), IndexBytes: number("index.size"), IndexParts: number("index.partitions"),
+		WholeKeys: t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0",
+		Prefixes:  t.properties["rocksdb.block.based.table.prefix.filtering"] != "0"}
+	for name := range meta {
+		whole, parted := strings.HasPrefix(name, "fullfilter."), strings.HasPrefix(name, "partitionedfilter.")
+		if whole || parted {
+			w.FilterBytes, w.FilterParted = number("filter.size"), parted
+		}
+	}
+	return w, nil
+}
