@@ -58,6 +58,7 @@ accesses of those Gets instead.
   statelab predict --db D --cache 0.1%,0.5%,1%
   statelab predict --levels Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
   statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% --cache 0.1%,0.2%,1%
+  statelab predict --keys 2B --engine rocksdb --profile besu-26.3 --set block_size=4096
   statelab predict --keys 20B --hardware DISK      (DISK: statelab disk DIR --out DISK; adds the time of a Get)`,
 	}
 	flag := cmd.Flags()

@@ -63,15 +63,16 @@ func lookAt(dir string, facts Facts) (w Written, err error) {
 	if err := t.readProperties(meta["rocksdb.properties"]); err != nil {
 		return w, err
 	}
-	number := func(name string) int64 { return int64(t.count("rocksdb." + name)) }
-	w = Written{Facts: facts, Keys: number("num.entries"), DataBlocks: number("num.data.blocks"), DataBytes: number("data.size"),
-		RawBytes: number("raw.key.size") + number("raw.value.size"), IndexBytes: number("index.size"), IndexParts: number("index.partitions"),
+	number := func(name string) int64 { return int64(t.count(name)) }
+	w = Written{Facts: facts, Keys: number("rocksdb.num.entries"), DataBlocks: number("rocksdb.num.data.blocks"),
+		DataBytes: number("rocksdb.data.size"), RawBytes: number("rocksdb.raw.key.size") + number("rocksdb.raw.value.size"),
+		IndexBytes: number("rocksdb.index.size"), IndexParts: number("rocksdb.index.partitions"),
 		WholeKeys: t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0",
 		Prefixes:  t.properties["rocksdb.block.based.table.prefix.filtering"] != "0"}
 	for name := range meta {
 		whole, parted := strings.HasPrefix(name, "fullfilter."), strings.HasPrefix(name, "partitionedfilter.")
 		if whole || parted {
-			w.FilterBytes, w.FilterParted = number("filter.size"), parted
+			w.FilterBytes, w.FilterParted = number("rocksdb.filter.size"), parted
 		}
 	}
 	return w, nil
