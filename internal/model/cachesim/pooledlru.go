@@ -138,7 +138,9 @@ func (c *PooledLRU) unlink(slot int32) {
 }
 
 // PooledShards is how many shards an LRUCache has.
-func PooledShards(cacheBytes int64) int { return Setup{Policy: PooledLRUPolicy}.rocksShards(cacheBytes) }
+func PooledShards(cacheBytes int64) int {
+	return Setup{Policy: PooledLRUPolicy}.rocksShards(cacheBytes)
+}
 
 // rocksShards is how many shards RocksDB divides a cache into: a power of two, at most 64. A sample
 // is played to some of them, which are as large as all.
