@@ -41,8 +41,9 @@ type RootRule string
 
 const (
 	EthereumRoot RootRule = "ethereum-mpt"
-	OwnRoot      RootRule = "own"  // a commitment of the layout's own
-	NoRoot       RootRule = "none" // a flat table commits to nothing
+	BinaryRoot   RootRule = "eip-7864" // the binary trie's
+	OwnRoot      RootRule = "own"      // a commitment of the layout's own
+	NoRoot       RootRule = "none"     // a flat table commits to nothing
 )
 
 // Info describes a layout.
@@ -110,6 +111,9 @@ type Change struct {
 	// New is the account after the block; nil deletes it with all its storage.
 	New   *Account
 	Slots []Slot
+	// Code is the code of the account from now on; nil: as it was. Layouts without a CodeReader keep
+	// none.
+	Code []byte
 }
 
 // Slot is one storage slot after the block. An empty Value deletes it. Values
@@ -132,11 +136,24 @@ type Reader interface {
 	Close() error
 }
 
+// Coder is a Layout that may keep code in its trie; its Readers are then CodeReaders.
+type Coder interface{ KeepsCode() bool }
+
+// CodeBytes are those of a chunk of code.
+const CodeBytes = 31
+
+// CodeReader is a Reader of a layout that keeps code in its trie, in chunks of CodeBytes.
+type CodeReader interface {
+	// CodeChunk copies chunk n's code behind dst[:0], the last one filled up with zeros.
+	CodeChunk(account Hash, n uint64, dst []byte) (chunk []byte, found bool, err error)
+}
+
 // Touched counts what lookups touched, whether it was cached or not; nil where
 // the layout cannot tell.
 type Touched struct {
 	Nodes *int64 `json:"nodes,omitempty"` // of the trie, the leaf included
 	Pages *int64 `json:"pages,omitempty"` // of the layout's own pages or chunks' sectors
+	Bytes *int64 `json:"bytes,omitempty"` // of those nodes, as stored
 }
 
 // Counters are totals since Open; nil means the layout cannot tell.
@@ -146,4 +163,30 @@ type Counters struct {
 	Writes     *int64
 	WriteBytes *int64
 	NodesNew   *int64 // trie nodes written
+	HashNanos  *int64 // CPU time in making roots: hash functions, and walking what they hash
+
+	// Of Reads, of stores whose blocks have types.
+	FilterReads *int64
+	IndexReads  *int64 // of all levels of an index
+	DataReads   *int64 // blocks of keys and values
+}
+
+// CountersOf are those of a layout whose nodes or records an engine keeps.
+func CountersOf(c engine.Counters) (counters Counters) {
+	if c.Reads != nil {
+		total, types := c.Reads.Total(), func(of ...engine.BlockType) *int64 {
+			var n int64
+			for _, t := range of {
+				n += c.Reads.Type(t).Count
+			}
+			return &n
+		}
+		counters.Reads, counters.ReadBytes = &total.Count, &total.Bytes
+		counters.FilterReads, counters.IndexReads = types(engine.Filter), types(engine.TopIndex, engine.Index, engine.SingleIndex)
+		counters.DataReads = types(engine.Data, engine.Value)
+	}
+	if c.WALBytes != nil && c.FlushBytes != nil && c.CompactBytes != nil {
+		counters.WriteBytes = new(*c.WALBytes + *c.FlushBytes + *c.CompactBytes)
+	}
+	return counters
 }

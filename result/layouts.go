@@ -23,6 +23,8 @@ const (
 	AbsentAccountLookup = "absent_account"
 	SlotLookup          = "slot"
 	AbsentSlotLookup    = "absent_slot"
+	CodeLookup          = "code" // a chunk of an account's code, in layouts that keep it in their trie
+	AbsentCodeLookup    = "absent_code"
 	BlockAccess         = "block_access" // the first of an account or slot in a block of an access list
 )
 
@@ -83,6 +85,8 @@ type StateUpdates struct {
 	CommitNanos          *Latency `json:"commit_ns,omitempty"`
 	ReadCallsPerUpdate   float64  `json:"read_calls_per_update"`
 	NodesPerUpdate       *float64 `json:"nodes_per_update,omitempty"` // written
+	CPUNanos             float64  `json:"cpu_ns_per_update,omitempty"`
+	HashNanos            *float64 `json:"hash_cpu_ns_per_update,omitempty"` // of CPUNanos, in making roots
 	DeviceReadsPerUpdate *float64 `json:"device_reads_per_update,omitempty"`
 	DeviceReadBytes      float64  `json:"device_read_bytes_per_update"`
 	WriteBytes           float64  `json:"write_bytes_per_update"` // what settling wrote included
@@ -116,6 +120,7 @@ type Lookups struct {
 
 	Nodes        *float64 `json:"nodes_per_lookup,omitempty"`
 	Pages        *float64 `json:"pages_per_lookup,omitempty"`
+	NodeBytes    *float64 `json:"node_bytes_per_lookup,omitempty"`  // of all its nodes
 	BlockReads   *float64 `json:"block_reads_per_lookup,omitempty"` // the layout's own count
 	BlockBytes   *float64 `json:"block_read_bytes_per_lookup,omitempty"`
 	ReadCalls    float64  `json:"read_calls_per_lookup"` // the kernel's count; none for mapped files
@@ -126,6 +131,16 @@ type Lookups struct {
 	DeviceBytes  float64  `json:"device_bytes_per_lookup"`
 	ServiceNanos *Latency `json:"service_ns,omitempty"`
 	PerSecond    float64  `json:"lookups_per_second"`
+
+	// BlockTypes are those of BlockReads, of stores whose blocks have types.
+	BlockTypes *BlockTypes `json:"block_reads_by_type,omitempty"`
+}
+
+// BlockTypes are block reads of a lookup: filters, all levels of indexes, and blocks of keys and values.
+type BlockTypes struct {
+	Filter float64 `json:"filter"`
+	Index  float64 `json:"index"`
+	Data   float64 `json:"data"`
 }
 
 // Reads are the reads of a lookup by the best count there is: the device's, the layout's own, the
@@ -168,6 +183,7 @@ type StateWorkload struct {
 	UpdateBlocks   uint64   `json:"update_blocks"`
 	UpdateAccounts uint64   `json:"update_accounts"` // of a block
 	ContractSlots  uint64   `json:"contract_slots,omitempty"`
+	CodeBytes      uint64   `json:"code_bytes,omitempty"` // of a contract
 	Reads          uint64   `json:"reads"`
 	Accesses       string   `json:"accesses,omitempty"` // the access list that was played
 	MemoryBytes    int64    `json:"memory_bytes"`

@@ -1,6 +1,7 @@
 package subject
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/internal/chain/mpt"
@@ -15,6 +16,8 @@ type Layout struct {
 	// Formula is what formulas say of a lookup without a cache; nil: nothing.
 	Formula func(statemodel.State) Formula
 	Model   *Model // of its memory; nil: none
+	// Options takes from the options that a layout ran with what its formula and its model depend on; nil: nothing.
+	Options func(s *statemodel.State, effective map[string]string)
 
 	// KeepsRecords: a lookup is one Get of a key-value store, as one of contract code is.
 	KeepsRecords bool
@@ -64,6 +67,9 @@ func Layouts() []Layout {
 		{Label: "geth-hash", Program: geth("go-ethereum's trie, nodes under their hashes, on Pebble"), Formula: nodesAlone,
 			Cost:  LayoutCost{1154, 15e6, 70e6, 1.4, 8e3, 170e6, 0, .3, 0, 90e-6},
 			Model: inGeth("nodes, blocks of any nodes, and their pages", statemodel.GethHash, statemodel.FirstGethHash)},
+		{Label: "geth-bintrie", Program: geth("go-ethereum's binary trie (EIP-7864), groups of its levels under their paths, on Pebble"),
+			Cost: LayoutCost{340, 15e6, 70e6, 1.6, 5e3, 900e6, 0, .1, 0, 90e-6}, Formula: groupsAlone, Options: groupsOf,
+			Model: inGeth("groups, stems and their blocks, and their pages", statemodel.BinaryTrie, statemodel.FirstBinaryTrie)},
 		{Label: "nomt", Program: nomt, Cost: leaves, Formula: leafPage, Model: leafPages()},
 		{Label: "nomt:prove", Program: nomt, Cost: leaves, Formula: provenPages},
 		{Label: "qmdb", Program: Program{"statelab-run-states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", makeLibraries},
@@ -131,6 +137,17 @@ func pagesAlike(s statemodel.State) Formula {
 
 func nodesAlone(s statemodel.State) Formula {
 	nodes := mpt.ExpectedNodes(s.Accounts)
+	return Formula{Nodes: &nodes}
+}
+
+// groupsOf are the levels of a binary trie's group, and the blocks that its store was asked for.
+func groupsOf(s *statemodel.State, effective map[string]string) {
+	s.GroupDepth, _ = strconv.ParseFloat(effective["GroupDepth"], 64)
+	s.BlockBytes, _ = strconv.ParseFloat(effective["Level 0.block_size"], 64)
+}
+
+func groupsAlone(s statemodel.State) Formula {
+	nodes := statemodel.BinaryNodes(s.Stems(), s.Group())
 	return Formula{Nodes: &nodes}
 }
 

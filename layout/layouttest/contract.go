@@ -44,7 +44,7 @@ func (s suite) testInfo(t *testing.T) {
 		t.Errorf("incomplete: %+v", i)
 	}
 	switch i.Root {
-	case layout.EthereumRoot, layout.OwnRoot, layout.NoRoot:
+	case layout.EthereumRoot, layout.BinaryRoot, layout.OwnRoot, layout.NoRoot:
 	default:
 		t.Errorf("roots by the rule %q", i.Root)
 	}
@@ -322,7 +322,7 @@ func expectSlot(t *testing.T, r layout.Reader, name layout.Hash, want ...byte) {
 const childDir = "STATELAB_STATETEST_DIR"
 
 func (s suite) killed() Workload {
-	return Workload{Seed: 5, Accounts: 900, Slots: 60, Changes: 60, KeepContracts: s.e.KeepsContracts}
+	return Workload{Seed: 5, Accounts: 900, Slots: 60, Changes: 60, KeepContracts: s.e.KeepsContracts, BalanceBytes: s.e.BalanceBytes}
 }
 
 // child commits block after block, and says so, until it is killed.

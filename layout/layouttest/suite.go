@@ -27,6 +27,8 @@ type Expectations struct {
 	Options layout.Options
 	// KeepsContracts: an account that has code cannot be deleted; Change fails.
 	KeepsContracts bool
+	// BalanceBytes are those of the largest balance that it takes; 0: 32.
+	BalanceBytes int
 	// Sound checks the files of a closed state; nil where a layout has no checker.
 	Sound func(dir string, want Head) error
 }
@@ -174,7 +176,7 @@ const (
 
 func (s suite) workload(name string) Workload {
 	w := Workloads()[name]
-	w.KeepContracts = s.e.KeepsContracts
+	w.KeepContracts, w.BalanceBytes = s.e.KeepsContracts, s.e.BalanceBytes
 	return w
 }
 

@@ -25,6 +25,8 @@ type Workload struct {
 	Late bool
 	// KeepContracts deletes no account that has slots, nor its code.
 	KeepContracts bool
+	// BalanceBytes are those of the largest balance; 0: 32.
+	BalanceBytes int
 }
 
 // Hash names account n, or slot n of any account.
@@ -67,6 +69,9 @@ func (w Workload) change(rng *rand.Rand, account, deletes int) layout.Change {
 	}
 	c.New = &layout.Account{Nonce: rng.Uint64() >> rng.IntN(64), CodeHash: layout.EmptyCode}
 	fill(rng, c.New.Balance[rng.IntN(33):])
+	if w.BalanceBytes > 0 {
+		clear(c.New.Balance[:len(c.New.Balance)-w.BalanceBytes])
+	}
 	if !hasSlots {
 		return c
 	}

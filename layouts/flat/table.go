@@ -124,19 +124,7 @@ func (t *table) Commit(ctx context.Context) (layout.Hash, error) {
 func (t *table) Settle(ctx context.Context) error { return t.db.Settle(ctx, nil) }
 
 // Counters are the engine's: the blocks it read for lookups.
-func (t *table) Counters() layout.Counters {
-	c := t.db.Counters()
-	var counters layout.Counters
-	if c.Reads != nil {
-		total := c.Reads.Total()
-		counters.Reads, counters.ReadBytes = &total.Count, &total.Bytes
-	}
-	if c.WALBytes != nil && c.FlushBytes != nil && c.CompactBytes != nil {
-		written := *c.WALBytes + *c.FlushBytes + *c.CompactBytes
-		counters.WriteBytes = &written
-	}
-	return counters
-}
+func (t *table) Counters() layout.Counters { return layout.CountersOf(t.db.Counters()) }
 
 func (t *table) DiskBytes() (int64, error) {
 	allocated, _, err := host.Allocated(t.dir)

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -14,6 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethdb/pebble"
 	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
+	"github.com/ethereum/go-ethereum/trie/bintrie"
 	"github.com/ethereum/go-ethereum/trie/trienode"
 	"github.com/ethereum/go-ethereum/triedb"
 	"github.com/holiman/uint256"
@@ -27,21 +30,28 @@ import (
 type block struct {
 	chain    *chain
 	parent   common.Hash
-	accounts *trie.Trie
+	accounts *trie.Trie          // of the Merkle-Patricia trie
+	binary   *bintrie.BinaryTrie // or the binary one
 	nodes    *trienode.MergedNodeSet
 	flat     *triedb.StateSet
 }
 
 func (c *chain) begin() (*block, error) {
 	parent := c.head.Load().root
-	accounts, err := trie.New(trie.StateTrieID(parent), c.tries)
-	if err != nil {
-		return nil, err
+	b := &block{chain: c, parent: parent, nodes: trienode.NewMergedNodeSet(), flat: triedb.NewStateSet()}
+	var err error
+	if c.layout.binary {
+		b.binary, err = bintrie.NewBinaryTrie(parent, c.tries, c.group)
+	} else {
+		b.accounts, err = trie.New(trie.StateTrieID(parent), c.tries)
 	}
-	return &block{chain: c, parent: parent, accounts: accounts, nodes: trienode.NewMergedNodeSet(), flat: triedb.NewStateSet()}, nil
+	return b, err
 }
 
 func (b *block) change(c layout.Change) error {
+	if b.binary != nil {
+		return b.changeBinary(c)
+	}
 	owner := common.Hash(c.Account)
 	old, err := b.account(owner)
 	if err != nil {
@@ -144,6 +154,9 @@ func (b *block) slotKeys(owner, root common.Hash) (keys []common.Hash, err error
 
 // end commits the account trie. The hash scheme finds storage tries by its leaves.
 func (b *block) end() (common.Hash, error) {
+	if b.binary != nil {
+		return b.endBinary()
+	}
 	root, nodes := b.accounts.Commit(!b.chain.layout.byPath)
 	return root, b.merge(nodes)
 }
@@ -178,25 +191,35 @@ type head struct {
 
 const headBytes = 8 + 2*common.HashLength
 
-func writeHead(to ethdb.KeyValueWriter, h head) error {
-	text := binary.BigEndian.AppendUint64(make([]byte, 0, headBytes), h.block)
+// writeHead writes, behind a binary trie's head, how many levels its groups have, which must not change.
+func (c *chain) writeHead(h head) error {
+	text := binary.BigEndian.AppendUint64(make([]byte, 0, headBytes+1), h.block)
 	text = append(append(text, h.root[:]...), h.parent[:]...)
-	return to.Put(headKey, text)
+	if c.layout.binary {
+		text = append(text, byte(c.group))
+	}
+	return c.disk.Put(headKey, text)
 }
 
 // readHead is the head that Open finds; block 0 is an empty database. The path
 // scheme's nodes follow their head: a process killed between the two left the block
 // before.
-func (l scheme) readHead(disk ethdb.Database) (head, error) {
+func (c *chain) readHead() (head, error) {
+	l, disk := c.layout, c.disk
 	known, err := disk.Has(headKey)
 	if err != nil || !known {
-		return head{root: emptyRoot}, err
+		return head{root: l.emptyRoot()}, err
 	}
 	text, err := disk.Get(headKey)
 	if err != nil {
 		return head{}, err
 	}
-	if len(text) != headBytes {
+	if l.binary && len(text) == headBytes+1 {
+		if built := int(text[headBytes]); built != c.group {
+			return head{}, fmt.Errorf("it was built with %s=%d, not %d", groupOption, built, c.group)
+		}
+		disk = rawdb.NewTable(disk, string(rawdb.VerklePrefix))
+	} else if l.binary || len(text) != headBytes {
 		return head{}, fmt.Errorf("the head has %d bytes, not %d", len(text), headBytes)
 	}
 	h := head{binary.BigEndian.Uint64(text), common.Hash(text[8:40]), common.Hash(text[40:])}
@@ -205,7 +228,7 @@ func (l scheme) readHead(disk ethdb.Database) (head, error) {
 	}
 	root := rawdb.ReadSnapshotRoot(disk)
 	if root == (common.Hash{}) {
-		root = emptyRoot // no block has been written
+		root = l.emptyRoot() // no block has been written
 	}
 	switch root {
 	case h.root:
@@ -223,8 +246,13 @@ type chain struct {
 	split    split
 	readOnly bool
 	disk     ethdb.Database
-	pebble   *pebble.Database
+	settle   func(context.Context) error
 	tries    *triedb.Database
+
+	// Of a binary trie:
+	group     int       // levels of a group
+	engine    engine.DB // below disk
+	hashNanos atomic.Int64
 
 	head     atomic.Pointer[head]
 	building *block // nil between blocks
@@ -234,14 +262,18 @@ type chain struct {
 
 var errStateClosed = errors.New("the state is closed")
 
-func open(l scheme, o layout.Options) (*chain, error) {
-	s := splitMemory(o.MemoryBytes)
-	kv, err := pebble.New(o.Dir, s.pebbleMiB(), handles, "", o.ReadOnly)
+func open(ctx context.Context, l scheme, o layout.Options) (*chain, error) {
+	c := &chain{layout: l, dir: o.Dir, split: splitMemory(o.MemoryBytes), readOnly: o.ReadOnly}
+	openStore := c.openPebble
+	if l.binary {
+		openStore = c.openBinary
+	}
+	kv, err := openStore(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	c := &chain{layout: l, dir: o.Dir, split: s, readOnly: o.ReadOnly, pebble: kv, disk: rawdb.NewDatabase(kv)}
-	h, err := l.readHead(c.disk)
+	c.disk = rawdb.NewDatabase(kv)
+	h, err := c.readHead()
 	switch {
 	case err != nil:
 	case o.Create && h.block > 0:
@@ -253,8 +285,17 @@ func open(l scheme, o layout.Options) (*chain, error) {
 		return nil, errors.Join(err, kv.Close())
 	}
 	c.head.Store(&h)
-	c.tries = triedb.NewDatabase(c.disk, l.trieConfig(s, o.ReadOnly))
+	c.tries = triedb.NewDatabase(c.disk, l.trieConfig(c.split, o.ReadOnly))
 	return c, nil
+}
+
+func (c *chain) openPebble(_ context.Context, o layout.Options) (ethdb.KeyValueStore, error) {
+	kv, err := pebble.New(o.Dir, c.split.pebbleMiB(), handles, "", o.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	c.settle = func(ctx context.Context) error { return awaitQuiet(ctx, kv) }
+	return kv, nil
 }
 
 func (c *chain) Block() uint64 { return c.head.Load().block }
@@ -298,7 +339,7 @@ func (c *chain) Commit(context.Context) (layout.Hash, error) {
 func (c *chain) commit(next *head) error {
 	b := c.building
 	if b == nil {
-		return errors.Join(writeHead(c.disk, *next), c.disk.SyncKeyValue())
+		return errors.Join(c.writeHead(*next), c.disk.SyncKeyValue())
 	}
 	root, err := b.end()
 	if err != nil {
@@ -306,7 +347,7 @@ func (c *chain) commit(next *head) error {
 	}
 	next.root = root
 	if c.layout.byPath { // its nodes replace the old ones: the head must not come later
-		if err := writeHead(c.disk, *next); err != nil {
+		if err := c.writeHead(*next); err != nil {
 			return err
 		}
 	}
@@ -319,7 +360,7 @@ func (c *chain) commit(next *head) error {
 		}
 	}
 	if !c.layout.byPath {
-		if err := writeHead(c.disk, *next); err != nil {
+		if err := c.writeHead(*next); err != nil {
 			return err
 		}
 	}
@@ -327,12 +368,17 @@ func (c *chain) commit(next *head) error {
 	return c.disk.SyncKeyValue()
 }
 
-func (c *chain) Settle(ctx context.Context) error { return awaitQuiet(ctx, c.pebble) }
+func (c *chain) Settle(ctx context.Context) error { return c.settle(ctx) }
 
-// Counters: geth's Pebble does not tell how many blocks it read.
+// Counters: geth's Pebble does not tell how many blocks it read, ours does.
 func (c *chain) Counters() layout.Counters {
-	nodes := c.nodesNew.Load()
-	return layout.Counters{NodesNew: &nodes}
+	var counters layout.Counters
+	if c.engine != nil {
+		counters = layout.CountersOf(c.engine.Counters())
+		counters.HashNanos = new(c.hashNanos.Load())
+	}
+	counters.NodesNew = new(c.nodesNew.Load())
+	return counters
 }
 
 func (c *chain) DiskBytes() (int64, error) {
@@ -340,7 +386,14 @@ func (c *chain) DiskBytes() (int64, error) {
 	return allocated, err
 }
 
-func (c *chain) Effective() map[string]string { return c.layout.effective(c.split) }
+func (c *chain) Effective() map[string]string {
+	effective := c.layout.effective(c.split)
+	if c.engine != nil {
+		maps.Copy(effective, c.engine.Effective())
+		effective[groupOption] = strconv.Itoa(c.group)
+	}
+	return effective
+}
 
 func (c *chain) Memory() []engine.MemoryShare { return c.split.shares(c.layout) }
 
@@ -361,3 +414,10 @@ func (c *chain) Close() error {
 }
 
 var emptyRoot = common.Hash(types.EmptyRootHash)
+
+func (l scheme) emptyRoot() common.Hash {
+	if l.binary {
+		return types.EmptyBinaryHash
+	}
+	return emptyRoot
+}

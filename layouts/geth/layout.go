@@ -1,5 +1,6 @@
 // Package geth holds go-ethereum's state layouts: its trie in the hash scheme and
-// in the path scheme, and the flat state that the path scheme keeps beside it.
+// in the path scheme, the flat state that the path scheme keeps beside it, and its
+// binary trie.
 //
 // It is the client's own code (triedb, trie, ethdb/pebble) from the lookup down to
 // Pebble; what this package adds is the contract. It is a module of its own because
@@ -10,7 +11,7 @@
 // Non-goals: history and reorganisations: a node keeps 128 blocks in memory before it
 // writes, here every block is written when it is committed.
 //
-// Read in this order: layout.go, block.go.
+// Read in this order: layout.go, block.go, binary.go, store.go.
 package geth
 
 import (
@@ -38,20 +39,22 @@ import (
 
 const version = "v1.17.10"
 
-// scheme is one of the three ways to keep and read the state.
+// scheme is one of the ways to keep and read the state.
 type scheme struct {
 	name, about string
 	byPath      bool // the path scheme, else the hash scheme
 	flat        bool // lookups read the flat state instead of the trie
+	binary      bool // EIP-7864's binary trie instead of the Merkle-Patricia trie
 }
 
-// Layouts are geth-hash, geth-path and geth-flat. The last two make the same
-// database: they differ in what a lookup reads.
+// Layouts are geth-hash, geth-path, geth-flat and geth-bintrie. The second and the third
+// make the same database: they differ in what a lookup reads.
 func Layouts() []layout.Layout {
 	return []layout.Layout{
 		scheme{name: "geth-hash", about: "trie nodes under their hashes; nothing is ever deleted"},
 		scheme{name: "geth-path", about: "trie nodes under their paths; lookups walk the trie", byPath: true},
 		scheme{name: "geth-flat", about: "trie nodes under their paths; lookups read the flat state beside them", byPath: true, flat: true},
+		scheme{name: "geth-bintrie", about: "groups of levels of a binary trie (EIP-7864) under their paths", byPath: true, binary: true},
 	}
 }
 
@@ -61,13 +64,20 @@ func (l scheme) Info() layout.Info {
 	if !l.byPath {
 		history = "every block"
 	}
+	rule := layout.EthereumRoot
+	if l.binary {
+		rule = layout.BinaryRoot
+	}
 	return layout.Info{
-		Name: l.name, Version: version, Licence: "LGPL-3.0", Root: layout.EthereumRoot,
+		Name: l.name, Version: version, Licence: "LGPL-3.0", Root: rule,
 		Durability: "a commit is synced to Pebble's log: a power cut keeps it",
 		History:    history,
 		Profiles:   []engine.Profile{{Name: profile, About: l.about}},
 	}
 }
+
+// KeepsCode: the binary trie has code in its leaves.
+func (l scheme) KeepsCode() bool { return l.binary }
 
 // Check names what is wrong with o.
 func (l scheme) Check(o layout.Options) (errs []error) {
@@ -80,6 +90,10 @@ func (l scheme) Check(o layout.Options) (errs []error) {
 	if o.Direct {
 		errs = append(errs, errors.New("go-ethereum's Pebble reads through the page cache: O_DIRECT is not offered"))
 	}
+	if l.binary {
+		_, _, _, more := binaryStore(o)
+		return append(errs, more...)
+	}
 	for name := range o.Overrides {
 		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: %s has none", name, l.name))
 	}
@@ -87,11 +101,11 @@ func (l scheme) Check(o layout.Options) (errs []error) {
 }
 
 // Open opens or creates the state in o.Dir.
-func (l scheme) Open(_ context.Context, o layout.Options) (layout.State, error) {
+func (l scheme) Open(ctx context.Context, o layout.Options) (layout.State, error) {
 	if err := errors.Join(l.Check(o)...); err != nil {
 		return nil, err
 	}
-	c, err := open(l, o)
+	c, err := open(ctx, l, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: open %s: %w", l.name, o.Dir, err)
 	}
@@ -160,7 +174,7 @@ func (l scheme) trieConfig(s split, readOnly bool) *triedb.Config {
 		path.TrieCleanSize, path.StateCleanSize = 0, int(s.cleanBytes)
 	}
 	path.NoAsyncFlush, path.NoAsyncGeneration, path.SnapshotNoBuild = true, true, false
-	return &triedb.Config{PathDB: &path}
+	return &triedb.Config{PathDB: &path, IsUBT: l.binary}
 }
 
 func (l scheme) effective(s split) map[string]string {
@@ -218,8 +232,12 @@ func (c *chain) Reader() (layout.Reader, error) {
 	if c.closed.Load() {
 		return nil, errStateClosed
 	}
-	if c.layout.flat {
+	switch {
+	case c.layout.flat:
 		r := &flatReader{chain: c}
+		return r, r.Refresh()
+	case c.layout.binary:
+		r := &binaryReader{chain: c}
 		return r, r.Refresh()
 	}
 	r := &trieReader{chain: c}

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/triedb"
 
 	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layout/layouttest"
 )
@@ -16,7 +18,11 @@ import (
 func TestAdmission(t *testing.T) {
 	for _, l := range Layouts() {
 		t.Run(l.Info().Name, func(t *testing.T) {
-			layouttest.Admit(t, l, layouttest.Expectations{Options: layout.Options{MemoryBytes: minMemoryBytes}})
+			e := layouttest.Expectations{Options: layout.Options{MemoryBytes: minMemoryBytes}}
+			if l.(scheme).binary {
+				e.KeepsContracts, e.BalanceBytes = true, mostBalance
+			}
+			layouttest.Admit(t, l, e)
 		})
 	}
 }
@@ -60,6 +66,9 @@ func TestNodesPerLookup(t *testing.T) {
 				return
 			}
 			nodes, want := float64(*reader.Touched().Nodes)/float64(lookups), mpt.ExpectedNodes(float64(n))
+			if l.(scheme).binary {
+				want = statemodel.BinaryNodes(float64(n), triedb.DefaultBinTrieGroupDepth)
+			}
 			t.Logf("%d accounts: %.4f nodes a lookup, expected %.4f", n, nodes, want)
 			if math.Abs(nodes/want-1) > .01 {
 				t.Errorf("%.4f nodes a lookup, expected %.4f", nodes, want)
@@ -122,7 +131,7 @@ func TestHeadWithoutItsNodesIsTheBlockBefore(t *testing.T) {
 			}
 			c := s.(*chain)
 			if l.(scheme).byPath { // killed between the head and the nodes of block 4
-				if err := writeHead(c.disk, head{block: 4, root: [32]byte{4}, parent: roots[2]}); err != nil {
+				if err := c.writeHead(head{block: 4, root: [32]byte{4}, parent: roots[2]}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -20,7 +20,8 @@ import (
 //
 // A lookup makes several Gets. Blocks that one of them has read are cached for the next.
 type tables struct {
-	levels []tier // the newest first
+	levels []tier  // the newest first
+	block  float64 // bytes
 	open   func(*tables)
 	read   map[block]bool
 }
@@ -50,6 +51,14 @@ type span struct{ from, wide, raw, index float64 }
 type stretch struct {
 	parts  []part
 	shared float64 // bytes that all of its keys begin with
+	block  float64 // bytes of a block; 0: Pebble's own
+}
+
+func (r stretch) blockBytes() float64 {
+	if r.block == 0 {
+		return pebbleBlock
+	}
+	return r.block
 }
 
 // part is keys of a region: their bytes in data blocks before compression, and in files.
@@ -128,7 +137,7 @@ func tablesOf(keys float64, regions ...stretch) *tables {
 		targets[level] = targetBytes(level)
 	}
 	bytes := storedWithin(regions, 0, 1)
-	t := &tables{open: func(*tables) {}}
+	t := &tables{open: func(*tables) {}, block: regions[0].blockBytes()}
 	for range 20 { // older versions make the database larger, and so its levels
 		rest := lsm.Settle(uint64(keys), baseBytes, targets, func(int, float64) float64 { return bytes / keys })
 		t.levels = tiers(rest, bytes/keys, regions)
@@ -205,7 +214,7 @@ func tiers(rest lsm.Rest, bytesPerKey float64, regions []stretch) (levels []tier
 		for _, r := range regions {
 			raw, stored := r.within(above, l.newest)
 			of := span{from: from, wide: stored / l.bytes, raw: raw / math.Max(1, stored)}
-			of.index = of.raw * (pebbleIndexEntry + r.shared) / pebbleBlock
+			of.index = of.raw * (pebbleIndexEntry + r.shared) / r.blockBytes()
 			l.regions = append(l.regions, of)
 			from += of.wide
 		}
@@ -279,10 +288,10 @@ func (t *tables) get(random *rand.Rand, region int, x float64, found int) {
 		}
 		t.read[block{i, file, engine.TopIndex, 0}] = true // of one level: the index
 		if i == found || l.last || random.Float64() < falsePositive {
-			if indexEnd-index0 > pebbleBlock {
-				t.read[block{i, file, engine.Index, int((index - index0) / pebbleBlock)}] = true
+			if indexEnd-index0 > t.block {
+				t.read[block{i, file, engine.Index, int((index - index0) / t.block)}] = true
 			}
-			t.read[block{i, file, engine.Data, int((data - data0) / pebbleBlock)}] = true
+			t.read[block{i, file, engine.Data, int((data - data0) / t.block)}] = true
 		}
 		if i == found {
 			return
@@ -345,8 +354,8 @@ func FirstFlatPebble(s State, kind Kind) Reads {
 		return []part{records(n, pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0, w)}
 	}
 	slots := s.contracts() * s.SlotsPer
-	t := tablesOf(s.Accounts+slots, stretch{flat(s.Accounts, accountKey, s.accountValue(), once), 0},
-		stretch{flat(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue, s.slotWrites(1)), hashBytes})
+	t := tablesOf(s.Accounts+slots, stretch{parts: flat(s.Accounts, accountKey, s.accountValue(), once)},
+		stretch{parts: flat(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue, s.slotWrites(1)), shared: hashBytes})
 	t.open = func(t *tables) { t.get(nil, 1, 0, 0) }
 	return t.first(func(random *rand.Rand) { t.getFlat(random, s, kind, 0) })
 }

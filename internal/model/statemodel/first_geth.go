@@ -81,7 +81,7 @@ func FirstGethHash(s State, kind Kind) Reads {
 // hashTables have been opened, which reads the head's number.
 func hashTables(s State) *tables {
 	nodes, all := s.hashNodes()
-	t := tablesOf(nodes, stretch{[]part{all}, 0})
+	t := tablesOf(nodes, stretch{parts: []part{all}})
 	t.open = func(t *tables) { t.get(nil, 0, headHashed, 0) }
 	return t
 }
@@ -190,10 +190,11 @@ func pathTables(s State) *tables {
 		below /= 16
 	}
 	flat := func(n, key, value, shared float64, w writes) stretch {
-		return stretch{[]part{records(n, pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0, w)}, shared}
+		return stretch{parts: []part{records(n, pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0, w)}, shared: shared}
 	}
 	slots := s.contracts() * s.SlotsPer
-	t := tablesOf(keys+s.Accounts+slots, stretch{nodes, 0}, stretch{append(s.slotBranches(nodesOf, slotBranch), nodesOf(slotLeaf, 0, s.slotWrites(1))), hashBytes},
+	t := tablesOf(keys+s.Accounts+slots, stretch{parts: nodes},
+		stretch{parts: append(s.slotBranches(nodesOf, slotBranch), nodesOf(slotLeaf, 0, s.slotWrites(1))), shared: hashBytes},
 		flat(s.Accounts, accountKey, gethSlim+2*hashBytes*s.ContractShare, 0, once), flat(slots, slotKey-hashBytes, gethSlot, hashBytes, s.slotWrites(1)))
 	t.open = func(t *tables) {
 		t.get(nil, accountNodes, 0, 0)

@@ -75,10 +75,11 @@ func (n trieNode) stored(keyBytes float64) float64 {
 	return n.count * (pebbleRecord + keyBytes + n.bytes)
 }
 
-// region is blocks of keys that lie together, and what compression leaves of one.
+// region is blocks of keys that lie together, what compression leaves of one, and how long one is before;
+// those of a class with bytes of its own are as long as those.
 type region struct {
-	blocks    []Class
-	fileBytes float64
+	blocks                []Class
+	fileBytes, blockBytes float64
 }
 
 // pebble joins regions under one cache, each with its index, and the file below.
@@ -91,11 +92,15 @@ func (g GethMemory) pebble(regions ...region) []Memory {
 		for _, b := range r.blocks {
 			blocks += b.Units
 		}
-		index := Class{Units: math.Max(1, blocks*pebbleIndexEntry/pebbleBlock)}
+		index := Class{Units: math.Max(1, blocks*pebbleIndexEntry/r.blockBytes)}
 		for _, b := range append(r.blocks, index) {
-			b.UnitBytes = pebbleBlock + pebbleV2Charge
+			stored := r.fileBytes
+			if b.UnitBytes > 0 { // hashes, which do not compress
+				stored = b.UnitBytes
+			}
+			b.UnitBytes = math.Max(b.UnitBytes, r.blockBytes) + pebbleV2Charge
 			cache.Classes = append(cache.Classes, b)
-			file.Classes = append(file.Classes, Class{Units: b.Units, UnitBytes: r.fileBytes, EndToEnd: true})
+			file.Classes = append(file.Classes, Class{Units: b.Units, UnitBytes: stored, EndToEnd: true})
 		}
 	}
 	cache.Classes = passing(cache.Classes)
@@ -187,7 +192,8 @@ func GethPath(s State, g GethMemory) []Memory {
 		slotBranch.clean(slotBranch.path, asks(slotsAt, size, []float64{1}, 1, evenly(perContract))),
 		slotLeaf.clean(slotLeaf.path, asks(slotsAt, size, []float64{1}, 1, 1)))
 	fileBytes := pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)
-	return append([]Memory{clean}, g.pebble(region{upper, fileBytes}, region{lower, fileBytes}, region{slots, pebbleBlock})...)
+	return append([]Memory{clean}, g.pebble(region{upper, fileBytes, pebbleBlock}, region{lower, fileBytes, pebbleBlock},
+		region{slots, pebbleBlock, pebbleBlock})...)
 }
 
 // upperShare is what Pebble keeps above the last level of a database of that size: the
@@ -249,7 +255,7 @@ func GethHash(s State, g GethMemory) []Memory {
 		clean.Classes = append(clean.Classes, n.clean(gethHashKey, to))
 	}
 	fileBytes := s.DiskBytes / units
-	return append([]Memory{clean}, g.pebble(region{upper, fileBytes}, region{lower, fileBytes})...)
+	return append([]Memory{clean}, g.pebble(region{upper, fileBytes, pebbleBlock}, region{lower, fileBytes, pebbleBlock})...)
 }
 
 // GethFlat is the flat state that the path scheme keeps: one key an account or slot, in
@@ -257,7 +263,7 @@ func GethHash(s State, g GethMemory) []Memory {
 func GethFlat(s State, g GethMemory) []Memory {
 	records := func(count, key, value float64) region {
 		key -= math.Log(math.Max(1, count)) / math.Log(256)
-		return region{[]Class{{Units: math.Max(1, count*(pebbleRecord+key+value)/pebbleBlock)}}, pebbleBlock}
+		return region{[]Class{{Units: math.Max(1, count*(pebbleRecord+key+value)/pebbleBlock)}}, pebbleBlock, pebbleBlock}
 	}
 	slots := s.contracts() * s.SlotsPer
 	slim := gethSlim + 2*hashBytes*s.ContractShare

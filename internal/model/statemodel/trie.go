@@ -34,6 +34,9 @@ type State struct {
 	UpdateBlocks  float64 // that changed UpdateKeys accounts each after the build; of one contract, every second its slots
 	UpdateKeys    float64
 	ContractAt    float64 // place of the one contract among all accounts, 0 to 1; 0: anywhere
+	GroupDepth    float64 // levels of a node, of a binary trie
+	BlockBytes    float64 // of its store's blocks
+	CodeBytes     float64 // of each contract, in a binary trie
 }
 
 func (s State) contracts() float64 { return s.Accounts * s.ContractShare }

@@ -149,7 +149,7 @@ type States struct {
 	Keep                                        Yes
 	Accounts, ContractSlots, Ahead              Count
 	Slots, Block, Updates, UpdateBlocks, Lookup Count
-	First                                       Count
+	First, Code                                 Count
 	Contracts                                   Float // share of the accounts
 }
 

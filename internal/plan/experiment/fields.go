@@ -224,6 +224,8 @@ func (s *States) states(e *Experiment, contracts, slots string, contractSlots Fi
 		{"state.contracts", "contracts", setting.One(&s.Contracts, setting.Share), contracts, "share of the accounts that have storage"},
 		{"state.slots", "slots", setting.One(&s.Slots, anyCount), slots, "storage slots of each account that has storage"},
 		contractSlots,
+		{"state.code", "code", setting.One(&s.Code, anyCount), "0",
+			"bytes of the code of each account that has storage; layouts that keep code in their trie look its chunks up"},
 		{"state.block", "block", setting.One(&s.Block, setting.Count(1, "5k")), "5k", "accounts per block while the state is built"},
 		{"state.updates", "updates", setting.One(&s.Updates, anyCount), "500", "accounts that each measured block changes"},
 		{"state.update_blocks", "update-blocks", setting.One(&s.UpdateBlocks, anyCount), "20", "number of measured blocks; 0: none"},

@@ -60,7 +60,7 @@ func specOf(e *experiment.Experiment, m *setting.Mistakes) (base protocol.Layout
 	base = protocol.LayoutSpec{Accesses: output.Absolute(s.Accesses.V()), MemoryBytes: s.Memory.V(), Overrides: e.Options.Fixed(), Reads: s.Lookup.V(),
 		First: s.First.V(),
 		Chain: protocol.Chain{Seed: e.Seed.V(), ContractShare: s.Contracts.V(), SlotsPer: s.Slots.V(), BlockAccounts: s.Block.V(),
-			UpdateBlocks: s.UpdateBlocks.V(), UpdateAccounts: s.Updates.V(), ContractSlots: s.ContractSlots.V()}}
+			UpdateBlocks: s.UpdateBlocks.V(), UpdateAccounts: s.Updates.V(), ContractSlots: s.ContractSlots.V(), CodeBytes: s.Code.V()}}
 	if base.Chain.UpdateAccounts == 0 {
 		base.Chain.UpdateBlocks = 0 // a block without a change is no update
 	}

@@ -14,8 +14,17 @@ import (
 // modelled is the state of a row, or of one with other accounts that takes as much of
 // the disk for each.
 func modelled(row result.LayoutRow, w result.StateWorkload, accounts float64) statemodel.State {
-	return statemodel.State{Accounts: accounts, ContractShare: w.ContractShare, SlotsPer: float64(w.SlotsPer),
-		BlockAccounts: float64(w.BlockAccounts), DiskBytes: row.DiskPerAccount * accounts}
+	s := statemodel.State{Accounts: accounts, ContractShare: w.ContractShare, SlotsPer: float64(w.SlotsPer),
+		BlockAccounts: float64(w.BlockAccounts), DiskBytes: row.DiskPerAccount * accounts, CodeBytes: float64(w.CodeBytes)}
+	withOptions(&s, row)
+	return s
+}
+
+// withOptions adds what a model needs to know of the options that a row ran with.
+func withOptions(s *statemodel.State, row result.LayoutRow) {
+	if l, _ := subject.LayoutOf(row.Layout); l.Options != nil {
+		l.Options(s, row.Options)
+	}
 }
 
 // expected is what formulas say of a lookup of a present account without a cache.

@@ -63,7 +63,7 @@ func New(l Layouts, p plan.Plan, executor plan.Executor) *Work {
 		Result: &result.Layouts{Started: time.Now().UTC(), Command: l.Command, Workload: result.StateWorkload{Accounts: l.Accounts, ContractShare: c.ContractShare,
 			SlotsPer: c.SlotsPer, BlockAccounts: c.BlockAccounts, UpdateBlocks: c.UpdateBlocks, UpdateAccounts: c.UpdateAccounts, Reads: l.Base.Reads,
 			Accesses:    l.Base.Accesses,
-			MemoryBytes: l.Base.MemoryBytes, Seed: c.Seed, ContractSlots: c.ContractSlots, At: l.At, AtMemory: l.AtMemory}}}
+			MemoryBytes: l.Base.MemoryBytes, Seed: c.Seed, ContractSlots: c.ContractSlots, CodeBytes: c.CodeBytes, At: l.At, AtMemory: l.AtMemory}}}
 }
 
 // at are the size and the layout of a point.

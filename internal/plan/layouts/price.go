@@ -538,12 +538,14 @@ func (p Pricing) state(layout string, size Size) statemodel.State {
 	most := 0.0
 	for _, l := range p.Layouts {
 		w := l.Workload
+		s.CodeBytes = float64(w.CodeBytes)
 		s.BlockAccounts, s.UpdateBlocks, s.UpdateKeys = float64(w.BlockAccounts), float64(w.UpdateBlocks), float64(w.UpdateAccounts)
 		for _, of := range l.Rows {
 			records := float64(of.Accounts + l.Workload.ContractSlots)
 			if of.Layout == layout && of.Status == result.OK && records > most {
 				most = records
 				s.DiskBytes = float64(of.DiskBytes) / records * (s.Accounts + s.SlotsPer)
+				withOptions(&s, of)
 			}
 		}
 	}

@@ -112,7 +112,8 @@ func (r *run) updates(ctx context.Context) error {
 	bytes, source := written(changed.Plus(settled))
 	u.UpdateNanos, u.CommitNanos = float64(inside)/n, r.summed("commit", commits)
 	u.ReadCallsPerUpdate = float64(changed.Process.ReadCalls) / n
-	u.NodesPerUpdate = each(changed.Subject.NodesNew, u.Updates)
+	u.NodesPerUpdate, u.HashNanos = each(changed.Subject.NodesNew, u.Updates), each(changed.Subject.HashNanos, u.Updates)
+	u.CPUNanos = float64(changed.CPUNanos()) / n
 	u.DeviceReadsPerUpdate = each(deviceReads(changed), u.Updates)
 	u.DeviceReadBytes = float64(deviceReadBytes(changed)) / n
 	u.WriteBytes, u.WriteSource = float64(bytes)/n, source

@@ -89,6 +89,7 @@ const (
 	lookupStream                    // which account is looked up
 	contractStream                  // another one, where a slot is looked up and it has none
 	lookupSlotStream                // which slot is looked up
+	codeStream                      // eight bytes of code
 )
 
 // word is random, by everything in what: a stream first.
@@ -216,10 +217,27 @@ func (g *Generator) eachUpdate(block uint64, yield func(index uint64)) {
 func (g *Generator) creation(index uint64, into *layout.Change, account *layout.Account) {
 	block := index/g.chain.BlockAccounts + 1
 	*account = g.accountAt(index, block)
-	into.Account, into.New, into.Slots = g.Hash(index), account, into.Slots[:0]
+	into.Account, into.New, into.Slots, into.Code = g.Hash(index), account, into.Slots[:0], nil
+	if g.HasStorage(index) {
+		into.Code = g.code(index)
+	}
 	for j := range g.slotsOf(index) {
 		into.Slots = append(into.Slots, layout.Slot{Key: g.SlotHash(index, j), Value: g.slotAt(nil, index, j, block)})
 	}
+}
+
+// code is that of an account with storage; nil: none is made.
+func (g *Generator) code(index uint64) (code []byte) {
+	for n := range (g.chain.CodeBytes + 7) / 8 {
+		code = binary.BigEndian.AppendUint64(code, g.word(codeStream, index, n))
+	}
+	return code[:g.chain.CodeBytes]
+}
+
+// codeChunk appends a chunk of the code, the last one with the zeros behind it.
+func (g *Generator) codeChunk(dst []byte, index, n uint64) []byte {
+	code := append(g.code(index), make([]byte, layout.CodeBytes)...)
+	return append(dst, code[n*layout.CodeBytes:][:layout.CodeBytes]...)
 }
 
 // update is the change that an update block makes to an account.

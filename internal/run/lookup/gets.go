@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -16,15 +17,21 @@ import (
 )
 
 // reader is a layout's reader as the timed loop calls it: a key of one hash names an
-// account, one of two a slot of that account.
+// account, one of two a slot of that account, and one of a hash and a number a chunk of its code.
 type reader struct {
 	layout.Reader
 	account layout.Account // that was found last
 }
 
-const hashBytes = len(layout.Hash{})
+const (
+	hashBytes   = len(layout.Hash{})
+	numberBytes = 8
+)
 
 func (r *reader) Get(key, dst []byte) (value []byte, found bool, err error) {
+	if len(key) == hashBytes+numberBytes {
+		return r.Reader.(layout.CodeReader).CodeChunk(layout.Hash(key[:hashBytes]), binary.BigEndian.Uint64(key[hashBytes:]), dst)
+	}
 	if len(key) > hashBytes {
 		return r.Slot(layout.Hash(key[:hashBytes]), layout.Hash(key[hashBytes:]), dst)
 	}
@@ -74,7 +81,11 @@ func (g *gets) Next(uint64) (key []byte, n uint64) {
 			g.generator.slots.Key(g.key[hashBytes:], slotNumber(g.random.index, g.random.j))
 		}
 	}
-	if key = g.key[:]; !slot {
+	switch key = g.key[:]; {
+	case g.touches == nil && g.random.code:
+		binary.BigEndian.PutUint64(g.key[hashBytes:], g.random.j)
+		key = g.key[:hashBytes+numberBytes]
+	case !slot:
 		key = g.key[:hashBytes]
 	}
 	if g.condition == result.AgainLookups {
@@ -105,7 +116,7 @@ func (g *gets) Check(value []byte, found bool) error {
 		return errors.New("wrong answer: what was written is missing")
 	case absent:
 		return nil
-	case slot:
+	case slot || g.touches == nil && g.random.code:
 		if want := g.wantedSlot(); !bytes.Equal(value, want) {
 			return fmt.Errorf("wrong answer: %x, not %x", value, want)
 		}
@@ -130,6 +141,10 @@ func (g *gets) wantedSlot() []byte {
 	if g.touches != nil {
 		return g.touch.value
 	}
+	if g.random.code {
+		g.want = g.generator.codeChunk(g.want[:0], g.random.index, g.random.j)
+		return g.want
+	}
 	g.want = g.generator.Slot(g.want[:0], g.random.index, g.random.j)
 	return g.want
 }
@@ -138,6 +153,7 @@ func (g *gets) wantedSlot() []byte {
 type choice struct {
 	index, j uint64
 	slot     bool
+	code     bool
 	absent   bool
 }
 
@@ -152,7 +168,8 @@ func (g *gets) choose(n uint64) {
 	case result.AccountLookup:
 		return
 	}
-	c.slot = true
+	c.code = g.kind == result.CodeLookup || g.kind == result.AbsentCodeLookup
+	c.slot = !c.code
 	if of.chain.ContractSlots > 0 {
 		c.index = 0
 	}
@@ -160,8 +177,11 @@ func (g *gets) choose(n uint64) {
 		c.index = of.word(contractStream, g.seed, n, try) % of.chain.Accounts
 	}
 	slots := of.slotsOf(c.index)
+	if c.code {
+		slots = (of.chain.CodeBytes + layout.CodeBytes - 1) / layout.CodeBytes
+	}
 	c.j = of.word(lookupSlotStream, g.seed, n) % slots
-	if g.kind == result.AbsentSlotLookup {
+	if g.kind == result.AbsentSlotLookup || g.kind == result.AbsentCodeLookup {
 		c.j, c.absent = c.j+slots, true
 	}
 }

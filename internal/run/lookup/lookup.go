@@ -255,6 +255,9 @@ func (r *run) kinds() []string {
 	kinds := []string{result.AccountLookup, result.AbsentAccountLookup}
 	if c := r.spec.Chain; c.SlotsPer > 0 && c.ContractShare > 0 || c.ContractSlots > 0 {
 		kinds = append(kinds, result.SlotLookup, result.AbsentSlotLookup)
+		if c.CodeBytes > 0 && r.keepsCode {
+			kinds = append(kinds, result.CodeLookup, result.AbsentCodeLookup)
+		}
 	}
 	return kinds
 }
@@ -343,7 +346,7 @@ type outcome struct {
 }
 
 func newOutcome() *outcome {
-	return &outcome{service: measure.NewHistogram(), touched: layout.Touched{Nodes: new(int64), Pages: new(int64)}}
+	return &outcome{service: measure.NewHistogram(), touched: layout.Touched{Nodes: new(int64), Pages: new(int64), Bytes: new(int64)}}
 }
 
 // add adds lookups that came after.
@@ -360,6 +363,10 @@ func (r *run) summarize(l lookups, of *outcome) {
 		ReadCalls:   float64(c.Process.ReadCalls) / float64(l.count),
 		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count), CPUNanos: float64(c.CPUNanos()) / float64(l.count),
 		DeviceReads: each(deviceReads(c), l.count), DeviceBytes: float64(deviceReadBytes(c)) / float64(l.count)}
+	if t := c.Subject; t.DataReads != nil {
+		out.BlockTypes = &result.BlockTypes{Filter: *each(t.FilterReads, l.count), Index: *each(t.IndexReads, l.count), Data: *each(t.DataReads, l.count)}
+	}
+	out.NodeBytes = each(of.touched.Bytes, l.count)
 	out.Nodes, out.Pages, out.ServiceNanos = each(of.touched.Nodes, l.count), each(of.touched.Pages, l.count), r.summed(l.name(), of.service)
 	r.Result.Figures.State.Lookups = append(r.Result.Figures.State.Lookups, out)
 }

@@ -35,6 +35,7 @@ type run struct {
 	state     layout.State // nil: not open
 	generator *Generator   // of the newest block
 	traffic   *traffic     // nil: none
+	keepsCode bool         // the layout has code in its trie
 }
 
 // Run does what spec says and returns the run as far as it came. The run folder is
@@ -85,6 +86,9 @@ func (r *run) open(ctx context.Context) error {
 		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Layout, err)
 	}
 	r.state = opened
+	if c, is := r.layout.(layout.Coder); is {
+		r.keepsCode = c.KeepsCode()
+	}
 	r.Result.Engine.Options = opened.Effective()
 	return nil
 }

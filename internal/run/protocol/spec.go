@@ -207,7 +207,11 @@ type Chain struct {
 	// are then looked up in it, and update blocks in turn change accounts without storage and
 	// slots of it. 0: there is none.
 	ContractSlots uint64 `json:"contract_slots,omitempty"`
+	CodeBytes     uint64 `json:"code_bytes,omitempty"` // of each account with storage, for layouts that keep code in their trie
 }
+
+// MaxCodeBytes is the longest code that Ethereum allows (EIP-170).
+const MaxCodeBytes = 24_576
 
 // MaxSlotsPer keeps the numbers of slots of different accounts apart.
 const MaxSlotsPer = 1 << 20
@@ -231,6 +235,9 @@ func (c Chain) Check() (errs []error) {
 	}
 	if c.ContractSlots > 0 && c.UpdateAccounts > c.ContractSlots/2 {
 		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of the %d slots of the one contract", c.UpdateAccounts, c.ContractSlots))
+	}
+	if c.CodeBytes > MaxCodeBytes {
+		errs = append(errs, fmt.Errorf("%d bytes of code: at most %d", c.CodeBytes, MaxCodeBytes))
 	}
 	if c.UpdateAccounts > c.Accounts/2 {
 		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of %d accounts", c.UpdateAccounts, c.Accounts))
