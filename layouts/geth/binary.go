@@ -48,7 +48,8 @@ func binaryStore(o layout.Options) (group int, e engine.Engine, on engine.Option
 	if text, given := o.Overrides[groupOption]; given {
 		n, err := strconv.Atoi(text)
 		if group = n; err != nil || n < 1 || n > bintrie.MaxGroupDepth {
-			errs = append(errs, engine.Fail(engine.CodeOption, "option %s=%s is illegal: from 1 to %d (example: %s=5)", groupOption, text, bintrie.MaxGroupDepth, groupOption))
+			errs = append(errs, engine.Fail(engine.CodeOption, "option %s=%s is illegal: from 1 to %d (example: %s=5)", groupOption, text,
+				bintrie.MaxGroupDepth, groupOption))
 		}
 	}
 	switch text, given := o.Overrides[pebbleOption]; {
