@@ -10,7 +10,6 @@ import (
 
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -208,15 +207,7 @@ func (a *app) accessesVerify() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		why := "its blocks name no state root"
-		if !list.Info().Complete {
-			why = "the list does not tell the whole state before it (genesis.json)"
-		}
-		if roots > 0 {
-			fmt.Fprintf(a.stdout, "%s: %s blocks, whole; %s state roots made again from what they write, all equal\n", args[0], unit.Count(blocks), unit.Count(roots))
-			return nil
-		}
-		fmt.Fprintf(a.stdout, "%s: %s blocks, whole; no state root could be checked: %s\n", args[0], unit.Count(blocks), why)
+		fmt.Fprintf(a.stdout, "%s: %s\n", args[0], accesses.Verdict(list.Info(), blocks, roots))
 		return nil
 	})
 }

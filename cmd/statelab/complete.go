@@ -2,11 +2,11 @@ package main
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/accesses"
@@ -39,26 +39,9 @@ func completeValues(cmd *cobra.Command, all tables) {
 		fixed["policy"] = append(fixed["policy"], string(p))
 	}
 	for flag, values := range fixed {
-		complete(cmd, flag, func() []string { return values })
+		commandline.Complete(cmd, flag, func() []string { return values })
 	}
-	complete(cmd, "profile", func() []string { return profilesOf(cmd, all) })
-}
-
-// complete completes the last value of a list, too.
-func complete(cmd *cobra.Command, flag string, values func() []string) {
-	if cmd.Flags().Lookup(flag) == nil {
-		return
-	}
-	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
-		before := typed[:strings.LastIndex(typed, ",")+1]
-		for _, value := range values() {
-			all = append(all, before+value)
-		}
-		return all, cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic("completion of --" + flag + " is registered twice")
-	}
+	commandline.Complete(cmd, "profile", func() []string { return profilesOf(cmd, all) })
 }
 
 // profilesOf are those of the engines that the command line names, where the command has

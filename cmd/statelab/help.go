@@ -1,11 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-
-	"github.com/spf13/cobra"
-
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/plan/experiment"
 )
@@ -36,33 +31,7 @@ var usual = map[string]string{
 	"inspect": "as cache missing table engine sample-keys ignore-lock json strict on parts",
 }
 
-// usage prints what follows the introduction of a help text: the verbs, or the flags.
-func (a *app) usage(cmd *cobra.Command, questions []question) error {
-	var b strings.Builder
-	list := func(commands []*cobra.Command) {
-		for _, c := range commands {
-			fmt.Fprintf(&b, "  %-9s %s\n", c.Name(), c.Short)
-		}
-	}
-	if cmd.HasParent() {
-		fmt.Fprintf(&b, "Usage: %s\n\n", cmd.UseLine())
-		if cmd.HasSubCommands() {
-			b.WriteString("Commands:\n")
-			list(cmd.Commands())
-			b.WriteString("\n")
-		}
-		b.WriteString(flagHelp.Flags(cmd, a.helpAll))
-		_, err := fmt.Fprintln(cmd.OutOrStderr(), b.String())
-		return err
-	}
-	for _, q := range questions {
-		b.WriteString(q.title + ":\n")
-		list(q.verbs)
-	}
-	fmt.Fprintf(&b, "\n%s\n\n", cmd.Example)
-	b.WriteString(`"statelab COMMAND --help" shows a command's flags. Results go to stdout,
+// controls is what the help of the program says of all commands.
+const controls = `"statelab COMMAND --help" shows a command's flags. Results go to stdout,
 progress (unless --quiet) and warnings to stderr. Exit codes: 0 done; 1 failed;
-2 a mistake on the command line; 3 done, but --strict made a warning fatal.`)
-	_, err := fmt.Fprintln(cmd.OutOrStderr(), b.String())
-	return err
-}
+2 a mistake on the command line; 3 done, but --strict made a warning fatal.`

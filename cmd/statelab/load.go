@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -40,7 +41,7 @@ func (a *app) load(f *flags, m *mistakes) error {
 		return err
 	}
 	near := host.Existing(spec.Dir)
-	on, err := a.machine(f, near, false)
+	on, err := disk.Machine(a.ctx, near, f.dryRun, false)
 	if err != nil {
 		return err
 	}

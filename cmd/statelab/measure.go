@@ -6,21 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/statelab/statelab/internal/ask/curve"
-	"github.com/statelab/statelab/internal/plan/sweep"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
@@ -33,6 +30,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
+	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/result"
 )
 
@@ -277,7 +275,7 @@ func (a *app) prepare(f *flags, direct bool,
 		}
 	}
 	dir = host.Existing(dir)
-	on, err := a.machine(f, dir, direct)
+	on, err := disk.Machine(a.ctx, dir, f.dryRun, direct)
 	if err != nil {
 		return p, err
 	}
@@ -437,44 +435,21 @@ type dryRun struct{}
 
 func (dryRun) Error() string { return "dry run" }
 
-// machine is what estimates take from this machine; a dry run takes the time to measure
-// the disk under dir.
-func (a *app) machine(f *flags, dir string, direct bool) (estimate.Machine, error) {
-	m := estimate.Machine{Cores: runtime.NumCPU(), AvailableMemory: host.AvailableMemory()}
-	if !f.dryRun {
-		return m, nil
-	}
-	var err error
-	if m.WriteBytes, err = host.ProbeWrite(a.ctx, dir); err != nil {
-		return m, fmt.Errorf("measure the disk for the estimate: %w", err)
-	}
-	if direct {
-		m.Disk, err = host.Limit(a.ctx, host.LimitPlan{Dir: dir, InFlight: []int{1, 8}, Seconds: disk.Seconds, Repeats: 1}, func(string) {})
-	}
-	return m, err
-}
-
 // estimated refuses steps that the disk under dir or the memory cannot hold, and shows
 // the estimate for --dry-run.
 func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.Estimate, error) {
 	e := estimate.Total(steps)
-	free, err := host.FreeBytes(dir)
-	if err != nil {
-		return e, fmt.Errorf("find out how much space is free: %w", err)
-	}
-	memory := host.AvailableMemory()
-	if memory == 0 {
-		memory = math.MaxInt64 // the kernel does not tell
-	}
+	var shown io.Writer
 	if f.dryRun {
-		if err := e.Text(a.stdout, free, memory); err != nil {
-			return e, err
-		}
+		shown = a.stdout
 	}
-	if wrong := e.Fits(free, memory); wrong != nil && !f.ignoreSpace && !f.resume && !f.elsewhere() {
+	wrong, err := disk.Room(e, dir, shown)
+	switch {
+	case err != nil:
+		return e, err
+	case wrong != nil && !f.ignoreSpace && !f.resume && !f.elsewhere():
 		return e, fmt.Errorf("%w; --ignore-space starts all the same", wrong)
-	}
-	if f.dryRun {
+	case f.dryRun:
 		return e, dryRun{}
 	}
 	return e, nil

@@ -221,21 +221,8 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Predictio
 
 // predictOnNodes has the cache sizes predicted by nodes: each is one command.
 func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []result.PredictedPoint, err error) {
-	command := func(int) (commands [][]string) {
-		for _, size := range f.cache.Texts() {
-			args := []string{"predict", "--json", "--cache=" + size}
-			flags.Visit(func(flag *pflag.Flag) {
-				switch value := flag.Value.String(); flag.Name {
-				case "cache", "json", "out", "hardware", "on", "constraint", "scratch", "sbatch", "parts", "nodes":
-				case "levels":
-					args = append(args, "--levels="+absolute(value))
-				default:
-					args = append(args, "--"+flag.Name+"="+value)
-				}
-			})
-			commands = append(commands, args)
-		}
-		return commands
+	command := func(int) [][]string {
+		return slurm.Each("predict", "cache", f.cache.Texts(), flags, []string{"levels"}, "out", "hardware")
 	}
 	err = a.divide(&f.on, "predict", command, func(folders []string) error {
 		for _, path := range slurm.Files(folders, slurm.AnswerFile) {

@@ -9,21 +9,15 @@ import (
 	"github.com/statelab/statelab/internal/base/commandline"
 )
 
-// question is a group of verbs in the help.
-type question struct {
-	title string
-	verbs []*cobra.Command
-}
-
 // questions are the verbs by what they answer, in the order of the help.
-func (a *app) questions() []question {
-	return []question{
-		{"Ask a node", []*cobra.Command{a.watchVerb(), a.adviseVerb()}},
-		{"Measure", []*cobra.Command{a.loadVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.diskVerb(), a.runVerb()}},
-		{"Explain and predict", []*cobra.Command{a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.priceVerb()}},
-		{"Compare and share", []*cobra.Command{a.reportVerb(), a.compareVerb(), a.packVerb()}},
-		{"Chain data", []*cobra.Command{a.changesetVerb(), a.accessesVerb(), a.importVerb()}},
-		{"This machine", []*cobra.Command{a.enginesVerb(), a.doctorVerb(), a.volumeVerb(), a.clusterVerb()}},
+func (a *app) questions() []commandline.Question {
+	return []commandline.Question{
+		{Title: "Ask a node", Commands: []*cobra.Command{a.watchVerb(), a.adviseVerb()}},
+		{Title: "Measure", Commands: []*cobra.Command{a.loadVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.diskVerb(), a.runVerb()}},
+		{Title: "Explain and predict", Commands: []*cobra.Command{a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.priceVerb()}},
+		{Title: "Compare and share", Commands: []*cobra.Command{a.reportVerb(), a.compareVerb(), a.packVerb()}},
+		{Title: "Chain data", Commands: []*cobra.Command{a.changesetVerb(), a.accessesVerb(), a.importVerb()}},
+		{Title: "This machine", Commands: []*cobra.Command{a.enginesVerb(), a.doctorVerb(), a.volumeVerb(), a.clusterVerb()}},
 	}
 }
 
@@ -74,9 +68,9 @@ explains it by block type and level, and says how large a cache must be.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	questions := a.questions()
 	for _, q := range questions {
-		root.AddCommand(q.verbs...)
+		root.AddCommand(q.Commands...)
 	}
-	root.SetUsageFunc(func(cmd *cobra.Command) error { return a.usage(cmd, questions) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error { return flagHelp.Usage(cmd, a.helpAll, questions, controls) })
 	completeValues(root, newTables())
 	if runtime.GOOS != "linux" {
 		a.needLinux(runtime.GOOS, root.Commands())

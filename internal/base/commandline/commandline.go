@@ -176,3 +176,55 @@ func (h Help) Flags(cmd *cobra.Command, all bool) string {
 	}
 	return strings.Join(text, "\n\n")
 }
+
+// Question is a group of commands in the help of the program.
+type Question struct {
+	Title    string
+	Commands []*cobra.Command
+}
+
+// Usage prints what follows the introduction of a help text: of the program the commands by question, its examples and
+// controls, of a command its flags.
+func (h Help) Usage(cmd *cobra.Command, all bool, questions []Question, controls string) error {
+	var b strings.Builder
+	list := func(commands []*cobra.Command) {
+		for _, c := range commands {
+			fmt.Fprintf(&b, "  %-9s %s\n", c.Name(), c.Short)
+		}
+	}
+	switch {
+	case !cmd.HasParent():
+		for _, q := range questions {
+			b.WriteString(q.Title + ":\n")
+			list(q.Commands)
+		}
+		fmt.Fprintf(&b, "\n%s\n\n%s", cmd.Example, controls)
+	default:
+		fmt.Fprintf(&b, "Usage: %s\n\n", cmd.UseLine())
+		if cmd.HasSubCommands() {
+			b.WriteString("Commands:\n")
+			list(cmd.Commands())
+			b.WriteString("\n")
+		}
+		b.WriteString(h.Flags(cmd, all))
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStderr(), b.String())
+	return err
+}
+
+// Complete lets shells complete the last value of a list that a flag takes, if cmd has the flag.
+func Complete(cmd *cobra.Command, flag string, values func() []string) {
+	if cmd.Flags().Lookup(flag) == nil {
+		return
+	}
+	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		for _, value := range values() {
+			all = append(all, before+value)
+		}
+		return all, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic("completion of --" + flag + " is registered twice")
+	}
+}

@@ -120,6 +120,17 @@ func (c *counting) tally() Tally {
 	return t
 }
 
+// Verdict says what Verify has found of a list that is whole.
+func Verdict(of Info, blocks, roots uint64) string {
+	switch {
+	case roots > 0:
+		return fmt.Sprintf("%s blocks, whole; %s state roots made again from what they write, all equal", unit.Count(blocks), unit.Count(roots))
+	case of.Complete:
+		return unit.Count(blocks) + " blocks, whole; no state root could be checked: its blocks name no state root"
+	}
+	return unit.Count(blocks) + " blocks, whole; no state root could be checked: the list does not tell the whole state before it (genesis.json)"
+}
+
 // Verify reads a list to its end. Of a complete one it makes the state in reference, which is empty,
 // and holds its root against each block's.
 func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (blocks, roots uint64, err error) {

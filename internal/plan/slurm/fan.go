@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,6 +84,26 @@ func (f *Fan) Check(m *setting.Mistakes) {
 func Parted(parts int, args ...string) (commands [][]string) {
 	for i := range parts {
 		commands = append(commands, append(args[:len(args):len(args)], fmt.Sprintf("--part=%d/%d", i+1, parts)))
+	}
+	return commands
+}
+
+// Each are a command line for each value of a flag, with the other flags that were given. Paths are made absolute, and what
+// belongs to the answer or to the cluster stays here.
+func Each(verb, flag string, values []string, given *pflag.FlagSet, paths []string, here ...string) (commands [][]string) {
+	here = append(here, flag, "json", "on", "constraint", "scratch", "sbatch", "parts", "nodes")
+	for _, value := range values {
+		args := []string{verb, "--json", "--" + flag + "=" + value}
+		given.Visit(func(other *pflag.Flag) {
+			value := other.Value.String()
+			if path, err := filepath.Abs(value); err == nil && slices.Contains(paths, other.Name) {
+				value = path
+			}
+			if !slices.Contains(here, other.Name) {
+				args = append(args, "--"+other.Name+"="+value)
+			}
+		})
+		commands = append(commands, args)
 	}
 	return commands
 }
