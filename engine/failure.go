@@ -54,6 +54,12 @@ func Fail(code Code, format string, args ...any) *Failure {
 	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
+// With is f with a remedy of its own.
+func (f *Failure) With(remedy string, args ...any) *Failure {
+	f.Remedy = fmt.Sprintf(remedy, args...)
+	return f
+}
+
 func (f *Failure) Error() string { return f.Err.Error() }
 
 func (f *Failure) Unwrap() error { return f.Err }

@@ -40,7 +40,7 @@ your node, statelab advise says.
   statelab doctor --db /var/lib/geth`, Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			m := new(mistakes)
-			if !m.database(dir) {
+			if !m.readable("db", dir) {
 				return m.err()
 			}
 			findings := append(host.Doctor(a.ctx, dir), watchFinding())

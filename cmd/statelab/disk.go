@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/base/console"
+	"github.com/statelab/statelab/internal/base/output"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -32,7 +33,7 @@ the measurement as a check. Whether this limits a node, statelab advise says.
 	})
 }
 
-func (a *app) disk(f *flags, m *mistakes) error {
+func (a *app) disk(f *flags, m *mistakes) (err error) {
 	s := experiment.Of[*experiment.Probed](f.Experiment)
 	limit := host.LimitPlan{Dir: absolute(s.Dir.V()), Fio: s.With.V() != disk.None, InFlight: slices.Compact(slices.Sorted(slices.Values(s.InFlight.All()))),
 		Seconds: s.Seconds.V(), Repeats: int(f.Repeats.V())}
@@ -43,9 +44,11 @@ func (a *app) disk(f *flags, m *mistakes) error {
 		return err
 	}
 	if f.out != "" {
-		if err := refuseOther(f.out); err != nil {
-			return err
+		tidy, wrong := output.MakeFolder(f.out)
+		if wrong != nil {
+			return usage("--out: %v", wrong)
 		}
+		defer func() { err = errors.Join(err, tidy()) }()
 	}
 	if _, err := a.estimated(f, limit.Dir, []estimate.Step{disk.Step(limit)}); err != nil {
 		return err
@@ -62,9 +65,6 @@ func (a *app) disk(f *flags, m *mistakes) error {
 	d.Command = a.command()
 	done := finished{status: result.OK, warnings: d.Warnings, out: f.out, explain: func() error { return a.tellDisk(f, d) }}
 	if f.out != "" {
-		if err = os.MkdirAll(f.out, 0o755); err != nil {
-			return fmt.Errorf("make --out: %w", err)
-		}
 		err = errors.Join(result.WriteDisk(f.out, d), a.storeExperiment(f, f.out))
 	}
 	return a.finish(f, p, done, err)

@@ -55,13 +55,13 @@ Parts of the versions (--part) make the same file when they are put together (--
 		if !db.Given() {
 			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
 		} else {
-			m.database(db.V())
+			m.readable("db", db.V())
 		}
 		a.tables.trees.FindAll("tree", []string{treeName.V()}, &m.Mistakes)
 		h := &harvest.Harvest{Tree: a.tables.trees.Found[treeName.V()], DB: absolute(db.V()), From: f.from.V(), To: f.to.V(), Part: on.Part.V(), Jobs: jobs.V(),
 			Out: out, Tell: func(e result.Event) { p.Tell("", e) }, Copied: a.copied(p, "join")}
 		if h.Tree != nil && !h.Tree.Info.Has(tree.Harvests) {
-			m.add("--tree %s cannot be harvested", treeName.V())
+			m.add("--tree %s cannot be harvested: use iavl1, which reads the databases of nodes", treeName.V())
 		}
 		if err := m.err(); err != nil {
 			return err

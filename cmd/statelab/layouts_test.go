@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -92,6 +93,37 @@ func TestLayoutsWithoutUpdates(t *testing.T) {
 	for _, row := range l.Rows {
 		if row.Status != result.OK || row.Updates != nil {
 			t.Errorf("%s: %s, updates %+v", row.Layout, row.Status, row.Updates)
+		}
+	}
+}
+
+// TestLayoutsInMemory: a filesystem in memory has no cold reads of mapped files, and the answer says so instead of 0.
+func TestLayoutsInMemory(t *testing.T) {
+	const memory = "/dev/shm"
+	if is, err := host.InMemory(memory); err != nil || !is {
+		t.Skip("no filesystem in memory: ", err)
+	}
+	db, err := os.MkdirTemp(memory, "statelab-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.RemoveAll(db)
+	out := filepath.Join(t.TempDir(), "L")
+	answer := must(t, "layouts", "--layout", "flat-pebble,pagetrie", "--accounts", "1k", "--memory", "0", "--reads", "100", "--update-blocks", "0",
+		"--db", filepath.Join(db, "S"), "--out", out).stdout
+	answer = strings.Join(strings.Fields(answer), " ")
+	if !strings.Contains(answer, "with nothing cached: flat-pebble 1.00 block reads. The reads of pagetrie cannot be counted") {
+		t.Error(answer)
+	}
+	l, err := result.ReadLayouts(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range l.Rows {
+		for _, look := range row.Lookups {
+			if look.ReadsUnknown != (row.Layout == "pagetrie") {
+				t.Errorf("%s: %+v", row.Layout, look)
+			}
 		}
 	}
 }

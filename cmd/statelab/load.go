@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -30,7 +32,7 @@ some keys back and leaves a manifest in the database.
 	})
 }
 
-func (a *app) load(f *flags, m *mistakes) error {
+func (a *app) load(f *flags, m *mistakes) (err error) {
 	if f.out != "" {
 		if err := refuseOther(f.out); err != nil {
 			m.add("%v", err)
@@ -53,6 +55,13 @@ func (a *app) load(f *flags, m *mistakes) error {
 		return err
 	}
 	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
+	if f.out != "" {
+		tidy, wrong := output.MakeFolder(f.out)
+		if wrong != nil {
+			return usage("--out: %v", wrong)
+		}
+		defer func() { err = errors.Join(err, tidy()) }()
+	}
 	p := a.progress()
 	p.Say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
 	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.Tell("", e) })

@@ -139,7 +139,7 @@ func (a *app) tell(f *engine.Failure) int {
 	fmt.Fprintln(a.stderr, "statelab:", text)
 	if f.Remedy != "" {
 		here, err := os.Getwd()
-		if failure.Relative(f.Code) && err == nil {
+		if failure.Relative(f) && err == nil {
 			f.Remedy += "; relative names start at " + here
 		}
 		fmt.Fprintln(a.stderr, "statelab:", f.Remedy)

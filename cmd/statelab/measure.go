@@ -328,12 +328,9 @@ func (f *flags) leaveNoTrace(out string, why engine.Code) (bool, error) {
 
 // hold takes a folder of results for this command, until it ends.
 func (a *app) hold(dir string) error {
-	held, ok, err := output.Hold(dir)
-	switch {
-	case err != nil:
+	held, err := output.Hold(dir)
+	if err != nil {
 		return err
-	case !ok:
-		return engine.Fail(engine.CodeInUse, "another statelab command is writing into %s: wait until it has ended, or choose another --out", dir)
 	}
 	if a.held == nil {
 		a.held = map[string]*os.File{}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -268,6 +270,10 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 		run, err := a.inspectDatabase(f.db.V(), "", f.ignoreLock, engine.Part{})
 		if err != nil {
 			return nil, err
+		}
+		if !slices.Contains(subject.Traced(), run.Engine.Name) {
+			return nil, usage("--db %s: a database of %s; only those of %s can be traced. Measure it with statelab sweep --memory", f.db.V(), run.Engine.Name,
+				strings.Join(subject.Traced(), ", "))
 		}
 		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.V(), cmp.Or(f.engine.V(), run.Engine.Name)
 		in.Version = subject.PebbleVersion(p.Engine)

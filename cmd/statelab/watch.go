@@ -71,7 +71,7 @@ CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. See statelab docto
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.watch(f, m, args) })
 }
 
-func (a *app) watch(f *watchFlags, m *mistakes, args []string) error {
+func (a *app) watch(f *watchFlags, m *mistakes, args []string) (err error) {
 	ways := len(args)
 	if f.pid.V() > 0 {
 		ways++
@@ -102,6 +102,13 @@ func (a *app) watch(f *watchFlags, m *mistakes, args []string) error {
 	}
 	if err := m.err(); err != nil {
 		return err
+	}
+	if f.out != "" {
+		tidy, wrong := output.MakeFolder(f.out)
+		if wrong != nil {
+			return usage("--out: %v", wrong)
+		}
+		defer func() { err = errors.Join(err, tidy()) }()
 	}
 	pid, err := f.process(args)
 	if err != nil {
@@ -282,12 +289,8 @@ func (a *app) tellSeen(f *watchFlags, seen *watch.Seen) error {
 		}
 		return answer.Text(a.stdout)
 	}
-	tidy, err := output.MakeFolder(f.out)
-	if err != nil {
-		return usage("--out: %v", err)
-	}
 	dir := absolute(f.out)
-	if err := errors.Join(seen.Write(dir, a.command()), tidy()); err != nil {
+	if err := seen.Write(dir, a.command()); err != nil {
 		return err
 	}
 	return a.explain(f.json, "", dir)

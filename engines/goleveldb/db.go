@@ -78,10 +78,9 @@ func (d *db) haveTables() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	f := engine.Fail(engine.CodeNotDatabase, "%s lists %s that are not there, such as %s: they were lost, or not copied", d.dir,
-		unit.Plural(len(missing), "table"), missing[0])
-	f.Remedy = "copy the whole folder again while the program that owns it is stopped, or read the original"
-	return f
+	return engine.Fail(engine.CodeNotDatabase, "%s lists %s that are not there, such as %s: they were lost, or not copied", d.dir,
+		unit.Plural(len(missing), "table"), missing[0]).
+		With("copy the whole folder again while the program that owns it is stopped, or read the original")
 }
 
 // pinTables keeps every table open that the database consists of: its writer may
@@ -263,7 +262,7 @@ func (d *db) Warnings() (warnings []engine.Warning) {
 		warnings = append(warnings, engine.Warning{
 			Code:   "compaction_reads",
 			Text:   fmt.Sprintf("%d compactions ran since the database was settled: their reads count as those of Gets", n),
-			Remedy: "settle before measuring, and measure without writing (DisableSeeksCompaction, or --read-only)",
+			Remedy: "measure with --set DisableSeeksCompaction=true or --read-only, with which Gets start no compaction",
 		})
 	}
 	if d.unsettled.Load() {

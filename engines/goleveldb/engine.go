@@ -131,9 +131,8 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 	})
 	if opened == nil {
 		if order := orderOf(o.Dir); order != "" && order != comparer.DefaultComparer.Name() {
-			f := engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's own order but in %s, of the program that owns it", order)
-			f.Remedy = "let that program copy the keys to a database in LevelDB's own order"
-			return nil, errors.Join(f, base.Close())
+			return nil, errors.Join(engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's own order but in %s, of the program that owns it", order).
+				With("let that program copy the keys to a database in LevelDB's own order"), base.Close())
 		}
 		if ldberrors.IsCorrupted(err) && !errors.Is(err, fs.ErrNotExist) {
 			err = &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}

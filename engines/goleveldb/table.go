@@ -124,7 +124,8 @@ func decode(stored []byte) ([]byte, error) {
 		}
 		return snappy.Decode(nil, payload)
 	}
-	return nil, fmt.Errorf("%w: compression %d", errDamaged, stored[len(payload)])
+	return nil, engine.Fail(engine.CodeUnsupported, "a block is compressed in the way %d, which goleveldb does not read", stored[len(payload)]).
+		With("let the program that owns the database write a copy with snappy, or without compression")
 }
 
 // each calls see with the entries of a block, as eachEntry does.

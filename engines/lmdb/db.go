@@ -77,7 +77,7 @@ func (d *db) Writer() (engine.Writer, error) {
 	return d.NewWriter(func(b *adapter.Batch) error {
 		err := d.env.Update(func(txn *lmdb.Txn) error { return mmapdb.Apply(b, txn, d.Chosen[0], words()) })
 		if failed, is := errors.AsType[*lmdb.OpError](err); is && lmdb.IsMapFull(failed) {
-			err = fmt.Errorf("%w: raise --set map_size", err)
+			err = fmt.Errorf("%w: the database has reached its largest size: begin again with a new --db and a larger --set map_size=1TiB", err)
 		}
 		return err
 	})

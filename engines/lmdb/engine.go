@@ -66,7 +66,11 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 		return nil, err
 	}
 	d, err := open(o, s)
-	if lmdb.IsErrno(err, lmdb.Invalid) || lmdb.IsErrno(err, lmdb.VersionMismatch) {
+	if lmdb.IsErrno(err, lmdb.VersionMismatch) {
+		return nil, engine.Fail(engine.CodeUnsupported, "lmdb: open %s: %w: another version of LMDB wrote it", o.Dir, err).
+			With("copy it: mdb_dump -a of that version, piped into mdb_load of LMDB 0.9")
+	}
+	if lmdb.IsErrno(err, lmdb.Invalid) {
 		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
 	}
 	if err != nil {

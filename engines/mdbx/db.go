@@ -64,7 +64,7 @@ func (d *db) Writer() (engine.Writer, error) {
 	return d.NewWriter(func(b *adapter.Batch) error {
 		err := d.env.Update(func(txn *mdbx.Txn) error { return mmapdb.Apply(b, txn, d.Chosen[0], words()) })
 		if errors.Is(err, mdbx.MapFull) {
-			err = fmt.Errorf("%w: raise --set size_upper", err)
+			err = fmt.Errorf("%w: the database has reached its largest size: begin again with a new --db and a larger --set size_upper=2TiB", err)
 		}
 		return err
 	})

@@ -104,9 +104,8 @@ func translate(err error, o engine.Options) error {
 	case mdbx.Invalid, mdbx.VersionMismatch:
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: failed.Errno.Error()}
 	case mdbx.Corrupted, mdbx.Incompatible:
-		f := engine.Fail(engine.CodeDamaged, "%w: the file is damaged, or a version of libmdbx wrote it that this one does not read", err)
-		f.Remedy = "ask libmdbx's own tool: mdbx_chk -v " + filepath.Join(o.Dir, dataFile)
-		return f
+		return engine.Fail(engine.CodeDamaged, "%w: the file is damaged, or a version of libmdbx wrote it that this one does not read", err).
+			With("ask libmdbx's own tool: mdbx_chk -v %s", filepath.Join(o.Dir, dataFile))
 	case wannaRecovery:
 		return fmt.Errorf("%w: it was not closed cleanly, and reading leaves it as it is: open and close it with its own program first", err)
 	}

@@ -92,10 +92,14 @@ func (d *db) start() (err error) {
 	}
 	d.reads = d.newAccount(shape, sector)
 	if d.settings.readOnly {
+		remedy := "leave --read-only out, or read a copy without it"
+		if d.settings.foreign {
+			remedy = "work them out: statelab trace and statelab simulate"
+		}
 		d.warn(engine.Warning{Code: "cache_untold",
 			Text: "opened read-only, RocksDB does not report what Gets found in its block cache: no accesses and hit rates, and no types of reads where " +
 				"filters and indexes are in the cache",
-			Remedy: "read a copy of the database without --read-only"})
+			Remedy: remedy})
 	}
 	if d.settings.foreign && d.kept.file == "" {
 		d.warn(engine.Warning{Code: "no_options_file", Text: "the database has no OPTIONS file: its owner's options, such as prefix extractors, are not known, and " +

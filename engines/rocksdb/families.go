@@ -191,10 +191,9 @@ func (d *db) openNamed(names []string) (err error) {
 // other folders of tables neither into its OPTIONS file nor into its MANIFEST.
 func (d *db) elsewhere(err error) error {
 	dir := d.settings.dir
-	f := engine.Fail(engine.CodeNotDatabase, "%s lists files that it does not hold: they were lost or not copied, or the program that owns the database keeps "+
-		"them in further folders (db_paths, cf_paths), whose names RocksDB does not store: %w", dir, err)
-	f.Remedy = fmt.Sprintf("if there are further folders, make a folder of links to all files and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
-	return f
+	return engine.Fail(engine.CodeNotDatabase, "%s lists files that it does not hold: they were lost or not copied, or the program that owns the database keeps "+
+		"them in further folders (db_paths, cf_paths), whose names RocksDB does not store: %w", dir, err).
+		With("if there are further folders, make a folder of links to all files and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
 }
 
 // warnOfFamilies says that most of a database may be in families that no Get goes to.

@@ -66,9 +66,8 @@ func loadKept(dir string, cache *C.rocksdb_cache_t) (k kept, err error) {
 	C.rocks_load_latest_options(path, env, true, cache, &k.whole, &k.count, &k.names, &k.each, &message)
 	if err := taken(message); err != nil {
 		version, _ := load()
-		f := engine.Fail(engine.CodeUnsupported, "RocksDB %s cannot read %s: %w", version, k.file, err)
-		f.Remedy = "name the library of the program that owns the database in $" + LibraryVariable
-		return kept{}, f
+		return kept{}, engine.Fail(engine.CodeUnsupported, "RocksDB %s cannot read %s: %w", version, k.file, err).
+			With("name the library of the program that owns the database in $" + LibraryVariable)
 	}
 	return k, nil
 }
@@ -191,10 +190,9 @@ func (k kept) foreignFormat(name string) error {
 	if known("table_factory", format) {
 		return nil
 	}
-	f := engine.Fail(engine.CodeUnsupported, "column family %s has tables of the format %s, which have no blocks to count (%s)",
-		unit.Printable(name), format, k.file)
-	f.Remedy = "choose another table with --table, or let the program that owns the database write a copy with block-based tables"
-	return f
+	return engine.Fail(engine.CodeUnsupported, "column family %s has tables of the format %s, which have no blocks to count (%s)",
+		unit.Printable(name), format, k.file).
+		With("choose another table with --table, or let the program that owns the database write a copy with block-based tables")
 }
 
 // foreignOrder refuses a family whose order RocksDB's library does not know.
@@ -239,10 +237,8 @@ func (d *db) readOptions(f family) (*C.rocksdb_readoptions_t, error) {
 	if d.kept.timed(f.name) && C.rocks_read_latest(o) == 0 {
 		C.rocks_readoptions_destroy(o)
 		version, _ := load()
-		fail := engine.Fail(engine.CodeUnsupported, "keys of column family %s end with a time (%s), which RocksDB %s cannot read", unit.Printable(f.name),
-			d.kept.file, version)
-		fail.Remedy = howToGet
-		return nil, fail
+		return nil, engine.Fail(engine.CodeUnsupported, "keys of column family %s end with a time (%s), which RocksDB %s cannot read", unit.Printable(f.name),
+			d.kept.file, version).With(howToGet)
 	}
 	return o, nil
 }

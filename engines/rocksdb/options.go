@@ -106,12 +106,13 @@ func (s *settings) leaveToFile(profile string) {
 	})
 }
 
-// ours are options that flags of the harness set.
+// ours are options that the harness sets, with what to do instead.
 func ours() map[string]string {
 	return map[string]string{
-		"max_open_files": "--handles", "use_direct_reads": "--page-cache direct", "block_cache": "--cache", "no_block_cache": "--cache",
-		"create_if_missing": "load", "error_if_exists": "load", "statistics": "no flag: it always counts", "db_log_dir": "no flag: the log is in the database",
-		"block_based_table_factory": "the options of its own by their names, such as block_size", "table_factory": "no flag: block-based it is",
+		"max_open_files": "use --handles", "use_direct_reads": "use --page-cache direct", "block_cache": "use --cache", "no_block_cache": "use --cache",
+		"create_if_missing": "statelab load makes databases", "error_if_exists": "statelab load makes databases", "statistics": "they are always counted",
+		"db_log_dir": "the log is in the database", "block_based_table_factory": "set its options by their own names, such as block_size=4096",
+		"table_factory": "tables are block-based",
 	}
 }
 
@@ -138,7 +139,7 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 			if s.mix, err = adapter.ParseMix(s.chosen); err != nil {
 				errs = append(errs, err)
 			} else if len(s.mix) > 1 && !s.readOnly {
-				errs = append(errs, fmt.Errorf("option table=%s: a mix is only read: add --read-only", value))
+				errs = append(errs, fmt.Errorf("option table=%s: a mix is for reading alone: use statelab sweep, with --read-only", value))
 			}
 			continue
 		}
@@ -154,7 +155,7 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 			continue
 		}
 		if flag, is := ours()[name]; is {
-			errs = append(errs, fmt.Errorf("option %s is not for overriding: use %s", name, flag))
+			errs = append(errs, fmt.Errorf("option %s cannot be set: %s", name, flag))
 			continue
 		}
 		inDatabase := parses(layout{database: named{name: value}})

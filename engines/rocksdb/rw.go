@@ -115,9 +115,8 @@ func explained(err error) error {
 	if engine.CodeOf(err) != engine.CodeUnsupported {
 		return err
 	}
-	f := engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied, which needs code of the program that owns the database: %w", err)
-	f.Remedy = "let that program write a copy that is compacted to the last level, or choose another table with --table"
-	return f
+	return engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied, which needs code of the program that owns the database: %w", err).
+		With("let that program write a copy that is compacted to the last level, or choose another table with --table")
 }
 
 func (r *reader) Close() error {

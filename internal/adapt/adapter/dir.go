@@ -77,7 +77,7 @@ func Check(info engine.Info, o engine.Options) (errs []error) {
 	case o.MemoryBytes > 0 && o.CacheBytes > 0:
 		wrong("a memory budget includes the cache: give only one of --memory (%d bytes) and --cache (%d bytes)", o.MemoryBytes, o.CacheBytes)
 	case o.MemoryBytes > 0 && !info.Has(engine.CanBudget):
-		wrong("a budget of %d bytes cannot be kept: limit the process instead (systemd-run -p MemoryMax=1G)", o.MemoryBytes)
+		wrong("a budget of %d bytes cannot be kept: limit the process instead (systemd-run --scope -p MemoryMax=1G statelab ...)", o.MemoryBytes)
 	}
 	if o.Direct && !info.Has(engine.CanDirect) {
 		wrong("cannot read past the page cache: use --page-cache cold instead of direct")
@@ -86,7 +86,7 @@ func Check(info engine.Info, o engine.Options) (errs []error) {
 		wrong("cannot show the block accesses of a Get: use --access-gets 0")
 	}
 	if o.Create && o.ReadsOnly() {
-		wrong("a database cannot be created for reading only: leave one of the two out")
+		wrong("a database cannot be created for reading alone: leave --read-only out")
 	}
 	return errs
 }

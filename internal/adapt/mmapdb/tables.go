@@ -31,7 +31,7 @@ func (t *TableOption) Option(example string) adapter.Option {
 // Check refuses tables where something may be written.
 func (t *TableOption) Check(engineName string, o engine.Options) (errs []error) {
 	if t.Text != "" && !o.ReadsOnly() {
-		errs = append(errs, fmt.Errorf("%s: option table=%s: tables are only read: add --read-only", engineName, t.Text))
+		errs = append(errs, fmt.Errorf("%s: option table=%s: tables are for reading alone: use statelab sweep, with --read-only", engineName, t.Text))
 	}
 	return errs
 }

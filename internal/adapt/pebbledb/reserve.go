@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -91,6 +93,10 @@ func CheckDir(o engine.Options, name string) error {
 	format := found.PebbleFormat
 	if format == 0 {
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: "it is a database of " + found.Engine}
+	}
+	if newest := uint64(pebble.FormatNewest); format > newest {
+		return engine.Fail(engine.CodeUnsupported, "%s has the format %d of Pebble, and this program reads formats up to %d: a newer Pebble wrote it",
+			o.Dir, format, newest).With("use a newer statelab, or measure a database that an older Pebble wrote")
 	}
 	if name == "pebble1" && format > dbformat.LastOfPebble1 {
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("format %d is beyond Pebble v1: use pebble2", format)}

@@ -71,12 +71,12 @@ func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir strin
 		case len(dirs) > 1:
 			return "", engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the process (%s)", t, len(dirs), strings.Join(dirs, ", "))
 		case !t.Alive():
-			return "", engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t)
+			return "", engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t).With("name a process that runs: ps -e lists all")
 		}
 		tell(result.Event{Phase: fmt.Sprintf("waiting for %s to open its database", t)})
 		select {
 		case <-ctx.Done():
-			return "", engine.Fail(engine.CodeNotFound, "%s has no database open: wait until it has, or name the process that has (--pid)", t)
+			return "", engine.Fail(engine.CodeNotFound, "%s has no database open", t).With("wait until it has, or name the process that has (--pid)")
 		case <-time.After(lookForDatabase):
 		}
 	}

@@ -26,6 +26,9 @@ const (
 
 const again = ", then run the command again, with --resume if it was measuring"
 
+// Measure is the remedy where the blocks that Gets access cannot be worked out; %s is the folder of the database.
+const Measure = "measure caches instead: statelab sweep --use-existing --db %s --cache 64MiB,256MiB,1GiB"
+
 // meaning is what follows from a code.
 type meaning struct {
 	exit   int
@@ -66,10 +69,13 @@ var meanings = map[engine.Code]meaning{
 // Exit is the exit code of a failure.
 func Exit(code engine.Code) int { return cmp.Or(meanings[code].exit, Failed) }
 
-// Relative reports whether a failure is of a name, which is relative to a folder.
-func Relative(code engine.Code) bool {
+// OfName reports whether a failure is that what a name on the command line stands for does not exist.
+func OfName(code engine.Code) bool {
 	return slices.Contains([]engine.Code{engine.CodeNotFound, engine.CodeNoDatabase, engine.CodeMissing}, code)
 }
+
+// Relative reports whether all that f says of a remedy is to check a name, which is relative to a folder.
+func Relative(f *engine.Failure) bool { return OfName(f.Code) && f.Remedy == meanings[f.Code].remedy }
 
 // errnos are the codes of what the operating system answers.
 var errnos = []struct {

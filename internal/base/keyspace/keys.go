@@ -60,7 +60,7 @@ func (k Keys) Check() (errs []error) {
 		errs = append(errs, fmt.Errorf("keys of %d bytes: from %d to 1024, such as --key-bytes 32", k.Bytes, MinKeyBytes))
 	}
 	if k.Order != Hashed && k.Order != Sorted {
-		errs = append(errs, fmt.Errorf("key order %q: write --key-order hashed or sorted", k.Order))
+		errs = append(errs, fmt.Errorf("key order %q: it is neither hashed nor sorted", k.Order))
 	}
 	switch {
 	case k.Hash != Mix && k.Hash != Keccak256:

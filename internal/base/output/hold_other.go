@@ -4,5 +4,5 @@ package output
 
 import "os"
 
-// Hold takes nothing: nothing is measured here.
-func Hold(string) (held *os.File, ok bool, err error) { return nil, true, nil }
+// Hold opens a folder and keeps nobody out: nothing is measured here.
+func Hold(dir string) (held *os.File, err error) { return os.Open(dir) }

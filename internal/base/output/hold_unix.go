@@ -8,17 +8,20 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
 )
 
-// Hold takes a folder for this process, until held is closed or the process ends; the folder stays as it is. ok is
-// false if another process has taken it. A filesystem without such locks lets everybody have it.
-func Hold(dir string) (held *os.File, ok bool, err error) {
+// Hold takes a folder for this process, until held is closed or the process ends; the folder stays as it is. If another
+// process has taken it, the error has engine.CodeInUse. A filesystem without such locks lets everybody have it.
+func Hold(dir string) (held *os.File, err error) {
 	held, err = os.Open(dir)
 	if err != nil {
-		return nil, false, fmt.Errorf("take the folder of the results: %w", err)
+		return nil, fmt.Errorf("take the folder of the results: %w", err)
 	}
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, false, held.Close()
+		return nil, errors.Join(engine.Fail(engine.CodeInUse, "another statelab command is writing into %s: wait until it has ended, or choose another --out", dir),
+			held.Close())
 	}
-	return held, true, nil
+	return held, nil
 }

@@ -125,7 +125,9 @@ func WriteFolder(path string, fill func(dir string) error) error {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
-		err = os.Rename(dir, path)
+		if err = os.Rename(dir, path); errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
+			err = exists(path)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.RemoveAll(dir)))
@@ -184,7 +186,7 @@ var results = []struct{ file, what, orElse string }{
 
 const orResume = ", or add --resume to continue it"
 
-// MakeFolder makes a folder that Folder allows. tidy removes what was made as
+// MakeFolder makes a folder that Folder allows, and holds it until tidy, which removes what was made as
 // long as it is empty: a run that failed early leaves no trace.
 func MakeFolder(path string) (tidy func() error, err error) {
 	if err := Folder(path); err != nil {
@@ -200,7 +202,12 @@ func MakeFolder(path string) (tidy func() error, err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
 	}
+	held, err := Hold(path)
+	if err != nil {
+		return nil, err
+	}
 	return func() error {
+		defer held.Close() // its lock goes with it
 		for _, dir := range made {
 			err := os.Remove(dir)
 			if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
@@ -337,7 +344,8 @@ func ReadJSON[T any](path, schema string, schemaOf func(*T) string) (*T, error) 
 		return nil, engine.Fail(engine.CodeDamaged, "%s is damaged: %w", path, err)
 	}
 	if found := schemaOf(v); found != schema {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path, found, schema)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path, found, schema).
+			With("read it with the version of statelab that wrote it")
 	}
 	return v, nil
 }

@@ -145,7 +145,7 @@ func (m *Mistakes) Err() error {
 	}
 	if m.Why != nil {
 		f.Remedy = m.Why.Remedy
-		if !m.Typed || failure.Relative(m.Why.Code) {
+		if !m.Typed || failure.OfName(m.Why.Code) {
 			f.Code = m.Why.Code
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -189,10 +190,8 @@ func OnlyLevels(dir string, values *engine.Values) error {
 	if values == nil || values.Bytes == 0 {
 		return nil
 	}
-	refused := engine.Fail(engine.CodeUnsupported, "%s keeps %s of values outside its tables; the sizes of its levels do not tell what Gets read of them",
-		dir, unit.Bytes(values.Bytes))
-	refused.Remedy = "measure caches: statelab sweep --use-existing --db " + dir + " --cache 64MiB,256MiB,1GiB"
-	return refused
+	return engine.Fail(engine.CodeUnsupported, "%s keeps %s of values outside its tables; the sizes of its levels do not tell what Gets read of them",
+		dir, unit.Bytes(values.Bytes)).With(failure.Measure, dir)
 }
 
 // MostDrawn is the largest block cache of the grid.

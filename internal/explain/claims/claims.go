@@ -209,7 +209,7 @@ func (e Evidence) ReadsOf(i int, kind, condition string) (r Reading, ok bool) {
 	var field string
 	r.Value, r.Unit, field = of.Reads()
 	r.place = place + "." + field
-	return r, ok
+	return r, ok && !of.ReadsUnknown
 }
 
 // blocks are the reads below the layout's own caches, whether the page cache answers
@@ -219,7 +219,7 @@ func (e Evidence) blocks(i int, condition string) (r Reading, ok bool) {
 	if of.BlockReads != nil {
 		return Reading{of, *of.BlockReads, "block reads", place + ".block_reads_per_lookup"}, ok
 	}
-	return Reading{of, of.ReadCalls, "read calls", place + ".read_calls_per_lookup"}, ok && of.ReadCalls >= of.MajorFaults
+	return Reading{of, of.ReadCalls, "read calls", place + ".read_calls_per_lookup"}, ok && of.ReadCalls >= of.MajorFaults && !of.ReadsUnknown
 }
 
 // share is the memory held over what the state takes; 0: nothing was held.

@@ -269,7 +269,8 @@ func (p pair) repeats(f Figure) bool {
 
 // tookTurns tells whether the runs of the sides alternated, so that what changed on the machine
 // meanwhile met both alike. Runs in turns change sides about as often as one of them has runs, and
-// so do runs in a random order; two folders that were measured one after the other change once.
+// so do runs in a random order; two folders that were measured one after the other change once. One run of each
+// side is too few to tell, and to compare: the answer then says how to get more that take turns.
 func (p pair) tookTurns() bool {
 	type turn struct {
 		at    time.Time

@@ -66,7 +66,10 @@ func (c *Comparison) Failures(l Limit) (failed []string) {
 			seen = true
 			if f.few {
 				few, needs = few+1, f.needs(min(p.Runs[0], p.Runs[1]))
-				if f.Reason == difference.NoTurns {
+				switch f.Reason {
+				case difference.FewRuns:
+					needs += " in one sweep, or with statelab compare --run"
+				case difference.NoTurns:
 					needs += ", so the machine may have changed between the sides: measure both with statelab compare --run"
 				}
 				continue

@@ -174,6 +174,9 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	if len(costs) > 0 {
 		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", accountsText(largest), strings.Join(costs, "; ")))
 	}
+	if unknown := in.readsUnknown(largest); unknown != "" {
+		answers = append(answers, "The reads of "+unknown+" cannot be counted: mapped files on a filesystem in memory cause none. Put --db on a disk.")
+	}
 	agree := "" // of the largest size
 	for _, v := range in.Roots {
 		size, names := accountsText(v.Accounts), strings.Join(v.Layouts, ", ")
@@ -185,6 +188,17 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 		}
 	}
 	return view.Without(append(answers, agree, in.trafficRoots(), claims.Sentence(judged)))
+}
+
+// readsUnknown are the layouts whose reads at a size no count has.
+func (in Input) readsUnknown(accounts uint64) string {
+	var names []string
+	for _, row := range in.Rows {
+		if row.Accounts == accounts && slices.ContainsFunc(row.Lookups, func(l result.Lookups) bool { return l.ReadsUnknown && l.Condition == result.FirstLookups }) {
+			names = append(names, row.Layout)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // nothing is fewer reads than any device shows.

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/unit"
 )
 
@@ -59,7 +61,7 @@ func retried(dir string, open func() (*Resolver, error)) (*Resolver, error) {
 			return r, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errCut) || attempt == vanishedRetries {
-			return nil, fmt.Errorf("resolve %s: %w", dir, err)
+			return nil, engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).With(failure.Measure, dir)
 		}
 	}
 }

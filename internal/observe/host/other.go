@@ -44,7 +44,7 @@ func Facts(string) result.Host {
 
 func Doctor(context.Context, string) []Finding {
 	return []Finding{{Name: "system", State: runtime.GOOS, Verdict: Problem, Spoils: "everything that is measured: nothing is measured here",
-		Remedy: "measure on Linux; predict, simulate, inspect, advise, report, compare and serve work here"}}
+		Remedy: "measure on Linux; predict, simulate, inspect, advise, report and compare work here"}}
 }
 
 // Allocated is the length of the files below dir.

@@ -148,7 +148,7 @@ func warnings(m *result.Machine, own result.ProcessIO, governor string, readAhea
 	}
 	asked := own.ReadChars + own.MajorFaults*int64(os.Getpagesize())
 	if extra := own.ReadBytes - asked; readAheadKB > ordinaryReadAheadKB && extra > leastFetchedBytes && float64(own.ReadBytes) > mostFetched*float64(asked) {
-		warn(result.ReadAhead, fmt.Sprintf("set read_ahead_kb of the device to %d or less; read and sweep can also use --page-cache direct", ordinaryReadAheadKB),
+		warn(result.ReadAhead, fmt.Sprintf("set read_ahead_kb of the device to %d or less, or use --page-cache direct", ordinaryReadAheadKB),
 			"the device read %s for the %s that were asked for: its readahead is %d KB", unit.Bytes(own.ReadBytes), unit.Bytes(asked), readAheadKB)
 	}
 	if m.Seconds < leastJudged {

@@ -37,7 +37,7 @@ func Process(pid int) (*Target, error) {
 	t := &Target{PID: pid}
 	name, err := os.ReadFile(t.proc("comm"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d (pgrep -a geth lists the processes of geth)", pid)
+		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d", pid).With("pgrep -a geth lists the processes of geth")
 	}
 	if err != nil {
 		return nil, refused(err)
@@ -91,7 +91,7 @@ func Named(name string) (pid int, err error) {
 	case err != nil:
 		return 0, err
 	case len(found) == 0:
-		return 0, engine.Fail(engine.CodeNotFound, "no process has the name %s: ps -e lists all names", name)
+		return 0, engine.Fail(engine.CodeNotFound, "no process has the name %s", name).With("ps -e lists all names")
 	case len(found) > 1:
 		return 0, engine.Fail(engine.CodeUsage, "%d processes have the name %s: name one with --pid (%s)", len(found), name, joined(found))
 	}
@@ -120,7 +120,8 @@ func With(dir string) (pid int, err error) {
 	case len(found) == 0 && os.Geteuid() != 0:
 		return 0, refused(fmt.Errorf("the files that other processes have open are hidden: %w", fs.ErrPermission))
 	case len(found) == 0:
-		return 0, engine.Fail(engine.CodeNotFound, "no process has the database %s open: start its node, or name the process with --pid", dir)
+		return 0, engine.Fail(engine.CodeNotFound, "no process has the database %s open", dir).
+			With("start its node, or name the process with --pid")
 	case len(found) > 1:
 		return 0, engine.Fail(engine.CodeUsage, "%d processes have the database %s open: name one with --pid (%s)", len(found), dir, joined(found))
 	}
@@ -358,7 +359,7 @@ func refused(err error) error {
 		return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("watching another process needs rights that this one does not have: %w", err),
 			Remedy: "run it with sudo, or as a user with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
-		return engine.Fail(engine.CodeNotFound, "the process has ended: %w", err)
+		return engine.Fail(engine.CodeNotFound, "the process has ended: %w", err).With("name one that runs: ps -e lists all")
 	}
 	return err
 }

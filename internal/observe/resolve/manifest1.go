@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/vfs"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -40,9 +41,7 @@ func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	for number, tables := range levels {
 		for _, t := range tables {
 			if t.Virtual || t.BackingType != pebble1.BackingTypeLocal {
-				f := engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum)
-				f.Remedy = "measure caches: statelab sweep --use-existing --db " + dir + " --cache 64MiB,256MiB,1GiB"
-				found.unresolved = f
+				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum).With(failure.Measure, dir)
 			}
 			found.tables = append(found.tables, tableFacts{
 				file: uint64(t.FileNum), level: number, bytes: int64(t.Size),

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -39,7 +40,7 @@ func list2(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	for number, tables := range levels {
 		for _, t := range tables {
 			if t.Virtual || t.BackingType != pebble2.BackingTypeLocal {
-				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum)
+				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum).With(failure.Measure, dir)
 			}
 			found.tables = append(found.tables, tableFacts{
 				file: uint64(t.BackingSSTNum), level: number, bytes: int64(t.Size),

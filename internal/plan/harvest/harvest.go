@@ -95,6 +95,11 @@ func (h *Harvest) Run(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	held, err := output.Hold(dir)
+	if err != nil {
+		return err
+	}
+	defer held.Close() // its lock goes with it
 	paths, err := h.read(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("%w (finished ranges are kept: run the same command again to continue)", err)

@@ -201,7 +201,7 @@ func measuredAccesses(l *result.Layouts, of result.LayoutRow) (all []access) {
 			if condition == result.FirstLookups { // opening is part of a first lookup's CPU time
 				cpu = find(k.lookup, result.ColdLookups)
 			}
-			if look == nil || cpu == nil {
+			if look == nil || cpu == nil || look.ReadsUnknown {
 				continue
 			}
 			r := blank
@@ -276,7 +276,7 @@ func codeRead(l *result.Layouts, accounts uint64, condition string) (r access, f
 		}
 		for i := range of.Lookups {
 			look := &of.Lookups[i]
-			if look.Kind != result.AccountLookup || look.InFlight != 1 {
+			if look.Kind != result.AccountLookup || look.InFlight != 1 || look.ReadsUnknown {
 				continue
 			}
 			if look.Condition == condition {

@@ -66,7 +66,7 @@ func output(text, name string, args ...string) (string, error) {
 	if said == "" {
 		said = err.Error()
 	}
-	return string(out), fmt.Errorf("%s: %s", name, said)
+	return string(out), engine.Fail("", "%s: %s", name, said).With("run this on a machine of the cluster, where %s works", name)
 }
 
 func run(name string, args ...string) error {

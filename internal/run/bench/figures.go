@@ -217,9 +217,13 @@ func (r *run) inFlight(m *measured) {
 		return
 	}
 	if r.spec.Rate == 0 && f.InFlight < littleLimit*float64(asked) {
+		remedy := "fewer --threads, or a machine with more cores"
+		if asked == 1 {
+			remedy = "a longer run (--gets), or a machine on which nothing else runs"
+		}
 		r.Warn(engine.Warning{Code: "not_in_flight",
 			Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
-				f.InFlight, asked), Remedy: "fewer --threads, or a machine with more cores"})
+				f.InFlight, asked), Remedy: remedy})
 	}
 }
 

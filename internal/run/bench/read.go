@@ -266,8 +266,12 @@ func (r *run) noteEnd() error {
 		return nil // writing is what changes a database
 	}
 	if end.Bytes != start.Bytes || end.Files != start.Files {
-		r.Warn(engine.Warning{Code: "shape_changed", Text: fmt.Sprintf("the database changed during the run: %d files before, %d after", start.Files, end.Files),
-			Remedy: "settle it first: statelab load --resume --db " + r.spec.Dir})
+		remedy := "let its background work end first: statelab load --resume --db " + r.spec.Dir
+		if r.spec.Foreign {
+			remedy = "stop the program that writes to it, or measure a copy"
+		}
+		r.Warn(engine.Warning{Code: "shape_changed", Remedy: remedy,
+			Text: fmt.Sprintf("the database changed during the run: %d files before, %d after", start.Files, end.Files)})
 	}
 	return nil
 }

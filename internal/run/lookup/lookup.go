@@ -209,7 +209,7 @@ func (r *run) evict(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !inMemory {
+	if r.inMemory = inMemory; !inMemory {
 		return r.Evict(ctx)
 	}
 	r.Warn(engine.Warning{Code: "not_cold", Text: r.spec.Dir + " is on a filesystem in memory: no lookup waits for a disk, and times, page faults and " +
@@ -367,6 +367,7 @@ func (r *run) summarize(l lookups, of *outcome) {
 		out.BlockTypes = &result.BlockTypes{Filter: *each(t.FilterReads, l.count), Index: *each(t.IndexReads, l.count), Data: *each(t.DataReads, l.count)}
 	}
 	out.NodeBytes = each(of.touched.Bytes, l.count)
+	out.ReadsUnknown = r.inMemory && out.BlockReads == nil && out.DeviceReads == nil && out.ReadCalls == 0 && out.MajorFaults == 0
 	out.Nodes, out.Pages, out.ServiceNanos = each(of.touched.Nodes, l.count), each(of.touched.Pages, l.count), r.summed(l.name(), of.service)
 	r.Result.Figures.State.Lookups = append(r.Result.Figures.State.Lookups, out)
 }

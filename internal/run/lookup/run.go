@@ -36,6 +36,7 @@ type run struct {
 	generator *Generator   // of the newest block
 	traffic   *traffic     // nil: none
 	keepsCode bool         // the layout has code in its trie
+	inMemory  bool         // the filesystem of the state keeps its files there
 }
 
 // Run does what spec says and returns the run as far as it came. The run folder is

@@ -152,7 +152,7 @@ func storesOf(info changeset.Info, asked []string) ([]string, map[string]int, er
 		stores = asked
 	} else if !info.Complete && info.Damage == nil { // of a damaged set, what can be read
 		return nil, nil, errors.New("the list of stores of this change set is not known before it is read: name those to replay with --stores, " +
-			"or convert the set first (statelab changeset convert)")
+			"or convert the set first: statelab changeset import SET --out NEW.slcs")
 	}
 	if len(stores) == 0 {
 		return nil, nil, errors.Join(errors.New("the change set has no stores"), info.Damage)
