@@ -128,7 +128,7 @@ type Lookups struct {
 	CPUNanos     float64  `json:"cpu_ns_per_lookup,omitempty"` // of the process, the harness included
 	DeviceReads  *float64 `json:"device_reads_per_lookup,omitempty"`
 	ReadsError   *float64 `json:"reads_per_lookup_standard_error,omitempty"` // of the first of the counts of reads that is known; of lookups counted one by one
-	ReadsUnknown bool     `json:"reads_unknown,omitempty"` // no count has them: mapped files on a filesystem in memory
+	ReadsUnknown bool     `json:"reads_unknown,omitempty"`                   // no count has them: mapped files on a filesystem in memory
 	DeviceBytes  float64  `json:"device_bytes_per_lookup"`
 	ServiceNanos *Latency `json:"service_ns,omitempty"`
 	PerSecond    float64  `json:"lookups_per_second"`
