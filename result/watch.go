@@ -59,7 +59,7 @@ type Watch struct {
 	WhatIf    []WatchSimulated `json:"what_if,omitempty"`   // of other sizes
 
 	// Of a process that maps its database into memory; Gets are those of calls that can be seen, if any.
-	Faults     []WatchedFaults `json:"page_faults,omitempty"`   // of the database, the most frequent first
+	Faults     []WatchedFaults `json:"page_faults,omitzero"`    // of the database, the most frequent first
 	FaultNanos *Latency        `json:"page_fault_ns,omitempty"` // of the major ones
 	Elsewhere  *WatchElsewhere `json:"page_faults_elsewhere,omitempty"`
 	Device     *WatchedDevice  `json:"device,omitempty"`

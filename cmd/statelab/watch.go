@@ -158,10 +158,13 @@ func (a *app) lookAt(f *watchFlags, pid int, args []string, given int64, o watch
 // lookAtFaults watches the page faults of a process on the database that it maps.
 func (a *app) lookAtFaults(f *watchFlags, t *probe.Target, of *watch.MappedFile, o watch.Options) (seen *watch.Seen, err error) {
 	var m mistakes
-	for name, given := range map[string]bool{"--sample": f.sample.V() > 0, "--cache": f.cache.Given(), "--what-if": f.whatIf.Given(),
-		"--trace-out": f.traceOut != "", "--keep-keys": f.keep != ""} {
-		if given {
-			m.add("%s: %s maps its database into memory, so that page faults are seen instead of Gets: leave the flag out", name, t)
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{"--sample", f.sample.V() > 0}, {"--cache", f.cache.Given()}, {"--what-if", f.whatIf.Given()}, {"--trace-out", f.traceOut != ""},
+		{"--keep-keys", f.keep != ""}} {
+		if flag.given {
+			m.add("%s: %s maps its database into memory, so that page faults are seen instead of Gets: leave the flag out", flag.name, t)
 		}
 	}
 	if err := m.err(); err != nil {
