@@ -5,17 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/statelab/statelab/internal/base/frames"
 )
 
 // The container: a set in one file, read in order or from any version.
 //
 //	file    = magic frame(header) frame(changes)* frame(footer) trailer
-//	frame   = kind(1) storedBytes(4) rawBytes(4) crc32c(4) stored
-//	stored  = zstd(raw); the checksum covers kind, sizes and stored
 //	trailer = footerOffset(8) crc32c of it(4) endMagic
 //	header  = JSON: schema, order, root_rule, provenance
 //	changes = record*
@@ -28,7 +25,7 @@ import (
 //	footer  = n (name sets deletes keyBytes valueBytes)*n  versions changes roots first last
 //	          m (again|(version-previous)<<1 frameBytes)*m
 //
-// Sizes of a frame and of the trailer are little-endian, everything inside is a
+// Frames are those of internal/base/frames; the trailer is little-endian, everything inside is a
 // uvarint. A frame is closed at targetFrameBytes, so it holds many small versions
 // or a part of a large one, and begins with the version that it holds first: any
 // frame can be read without those before it, given the names from the footer.
@@ -44,7 +41,7 @@ const (
 	changesFrame byte = 'C'
 	footerFrame  byte = 'F'
 
-	frameHeadBytes   = 13
+	frameHeadBytes   = frames.HeadBytes
 	trailerBytes     = 8 + 4 + len(endMagic)
 	targetFrameBytes = 256 << 10
 	// maxFrameBytes bounds what is allocated because a file says so: the largest
@@ -78,28 +75,6 @@ type indexEntry struct {
 	again   bool  // which began in a frame before
 	offset  int64
 	bytes   int64
-}
-
-func checksum(parts ...[]byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
-	sum := uint32(0)
-	for _, part := range parts {
-		sum = crc32.Update(sum, table, part)
-	}
-	return sum
-}
-
-// appendFrame appends raw as a frame.
-func appendFrame(dst []byte, encoder *zstd.Encoder, kind byte, raw []byte) []byte {
-	start := len(dst)
-	dst = append(dst, make([]byte, frameHeadBytes)...)
-	dst = encoder.EncodeAll(raw, dst)
-	head, stored := dst[start:start+frameHeadBytes], dst[start+frameHeadBytes:]
-	head[0] = kind
-	binary.LittleEndian.PutUint32(head[1:], uint32(len(stored)))
-	binary.LittleEndian.PutUint32(head[5:], uint32(len(raw)))
-	binary.LittleEndian.PutUint32(head[9:], checksum(head[:9], stored))
-	return dst
 }
 
 func parseOrder(name string) (Order, error) {
@@ -155,7 +130,7 @@ func (c *Container) readFooter() error {
 	if err := c.readAt(trailer, at); err != nil {
 		return c.damage(at, err)
 	}
-	if string(trailer[12:]) != endMagic || checksum(trailer[:8]) != binary.LittleEndian.Uint32(trailer[8:]) {
+	if string(trailer[12:]) != endMagic || frames.Checksum(trailer[:8]) != binary.LittleEndian.Uint32(trailer[8:]) {
 		return c.damage(c.size, errors.New("cut short: no footer"))
 	}
 	offset := binary.LittleEndian.Uint64(trailer)

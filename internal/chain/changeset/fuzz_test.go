@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/statelab/statelab/internal/base/frames"
 )
 
 // Whatever bytes a reader is given, it ends, with versions that ascend, in batches
@@ -97,13 +99,13 @@ func FuzzContainerRecords(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, first, second, footer []byte) {
-		text := appendFrame([]byte(magic), encoder, headerFrame, []byte(`{"schema":"`+Schema+`","order":"insertion"}`))
-		text = appendFrame(text, encoder, changesFrame, first)
-		text = appendFrame(text, encoder, changesFrame, second)
+		text := frames.Append([]byte(magic), encoder, headerFrame, []byte(`{"schema":"`+Schema+`","order":"insertion"}`))
+		text = frames.Append(text, encoder, changesFrame, first)
+		text = frames.Append(text, encoder, changesFrame, second)
 		at := len(text)
-		text = appendFrame(text, encoder, footerFrame, footer)
+		text = frames.Append(text, encoder, footerFrame, footer)
 		trailer := binary.LittleEndian.AppendUint64(nil, uint64(at))
-		text = append(append(text, binary.LittleEndian.AppendUint32(trailer, checksum(trailer))...), endMagic...)
+		text = append(append(text, binary.LittleEndian.AppendUint32(trailer, frames.Checksum(trailer))...), endMagic...)
 		c, err := OpenContainer(bytes.NewReader(text), int64(len(text)), "set")
 		if err == nil {
 			holds(t, c, nil)

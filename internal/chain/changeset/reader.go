@@ -8,6 +8,8 @@ import (
 	"sort"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/statelab/statelab/internal/base/frames"
 )
 
 // Container reads a container. It holds one frame and the index.
@@ -433,15 +435,15 @@ func (c *Container) nextFrame() error {
 
 // readFrame reads, checks and decompresses the frame at offset into c.raw.
 func (c *Container) readFrame(offset, limit int64) (kind byte, n int64, err error) {
-	var head [frameHeadBytes]byte
+	var head frames.Head
 	if c.size-offset < frameHeadBytes {
 		return 0, 0, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", max(c.size-offset, 0), frameHeadBytes)
 	}
 	if err := c.readAt(head[:], offset); err != nil {
 		return 0, 0, err
 	}
-	storedBytes, rawBytes := int64(binary.LittleEndian.Uint32(head[1:])), int64(binary.LittleEndian.Uint32(head[5:]))
-	if head[0] == footerFrame {
+	storedBytes, rawBytes := head.Sizes()
+	if head.Kind() == footerFrame {
 		limit = maxFooterBytes
 	}
 	if rawBytes > limit || storedBytes > limit+limit>>4 {
@@ -454,18 +456,12 @@ func (c *Container) readFrame(offset, limit int64) (kind byte, n int64, err erro
 	if err := c.readAt(c.stored, offset+frameHeadBytes); err != nil {
 		return 0, 0, err
 	}
-	if want, have := binary.LittleEndian.Uint32(head[9:]), checksum(head[:9], c.stored); want != have {
-		return 0, 0, fmt.Errorf("damaged: checksum %08x, written as %08x", have, want)
-	}
-	raw, err := c.decoder.DecodeAll(c.stored, grow(c.raw, int(rawBytes))[:0])
+	raw, err := head.Open(c.stored, c.raw, c.decoder)
 	if err != nil {
-		return 0, 0, fmt.Errorf("decompress: %w", err)
-	}
-	if int64(len(raw)) != rawBytes {
-		return 0, 0, fmt.Errorf("%d bytes decompressed, written as %d", len(raw), rawBytes)
+		return 0, 0, err
 	}
 	c.raw = raw
-	return head[0], frameHeadBytes + storedBytes, nil
+	return head.Kind(), frameHeadBytes + storedBytes, nil
 }
 
 func (c *Container) readAt(b []byte, offset int64) error {

@@ -9,6 +9,8 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/statelab/statelab/internal/base/frames"
 )
 
 // Header is what a container says of itself before its changes.
@@ -52,7 +54,7 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 		return nil, fmt.Errorf("a provenance of %d bytes: at most %d", len(h.Provenance), maxHeaderBytes)
 	}
 	w := &Writer{out: out, encoder: encoder, stores: &storeTable{numbers: map[string]int{}}, check: newChecker(h.Order)}
-	if err := w.write(appendFrame([]byte(magic), encoder, headerFrame, text)); err != nil {
+	if err := w.write(frames.Append([]byte(magic), encoder, headerFrame, text)); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -268,10 +270,10 @@ func (w *Writer) Close() error {
 		return err
 	}
 	footerOffset := w.offset
-	w.frame = appendFrame(w.frame[:0], w.encoder, footerFrame, w.footer())
+	w.frame = frames.Append(w.frame[:0], w.encoder, footerFrame, w.footer())
 	at := len(w.frame)
 	w.frame = binary.LittleEndian.AppendUint64(w.frame, uint64(footerOffset))
-	w.frame = binary.LittleEndian.AppendUint32(w.frame, checksum(w.frame[at:]))
+	w.frame = binary.LittleEndian.AppendUint32(w.frame, frames.Checksum(w.frame[at:]))
 	w.frame = append(w.frame, endMagic...)
 	if err := w.write(w.frame); err != nil {
 		return err
@@ -314,7 +316,7 @@ func (w *Writer) flush() error {
 		w.entry.version, w.entry.again = w.check.version, true
 	}
 	w.entry.offset = w.offset
-	w.frame = appendFrame(w.frame[:0], w.encoder, changesFrame, w.raw)
+	w.frame = frames.Append(w.frame[:0], w.encoder, changesFrame, w.raw)
 	if err := w.write(w.frame); err != nil {
 		return err
 	}

@@ -11,12 +11,10 @@
 // survive a cut or a damaged disk can be replayed, and the reader says how far.
 //
 //	file   = magic frame(header) frame(gets)* frame(footer)
-//	frame  = kind(1) storedBytes(4) rawBytes(4) crc32c(4) stored
-//	stored = zstd(raw); the checksum covers kind, sizes and stored
 //	gets   = n (level type|marks<<4 file' offset diskBytes bytes)*n  m get*m
 //	get    = count<<1|found number*count
 //
-// Sizes of a frame are little-endian, everything inside is a varint; file' is
+// Frames are those of internal/base/frames, everything inside is a varint; file' is
 // the difference to the file of the block defined before. Numbers are of
 // blocks in the order of their first use, so the blocks asked for most have
 // the shortest.
@@ -25,11 +23,7 @@
 package trace
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/crc32"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -104,7 +98,6 @@ const (
 )
 
 const (
-	frameHeadBytes = 13
 	// targetFrameBytes of Gets are compressed together, before compression.
 	targetFrameBytes = 256 << 10
 	// maxFrameBytes bounds what is allocated because a file says so.
@@ -137,22 +130,4 @@ func levelOf(stored byte) (level uint8, ok bool) {
 		return stored - 1, stored <= engine.LevelUnknown
 	}
 	return stored, true
-}
-
-func checksum(head, stored []byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
-	return crc32.Update(crc32.Checksum(head, table), table, stored)
-}
-
-// appendFrame appends raw as a frame.
-func appendFrame(dst []byte, encoder *zstd.Encoder, kind byte, raw []byte) []byte {
-	start := len(dst)
-	dst = append(dst, make([]byte, frameHeadBytes)...)
-	dst = encoder.EncodeAll(raw, dst)
-	head, stored := dst[start:start+frameHeadBytes], dst[start+frameHeadBytes:]
-	head[0] = kind
-	binary.LittleEndian.PutUint32(head[1:], uint32(len(stored)))
-	binary.LittleEndian.PutUint32(head[5:], uint32(len(raw)))
-	binary.LittleEndian.PutUint32(head[9:], checksum(head[:9], stored))
-	return dst
 }

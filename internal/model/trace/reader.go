@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/frames"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
@@ -289,14 +290,14 @@ func (r *Reader) uvarint() (uint64, error) {
 
 // readFrame reads, checks and decompresses the next frame, into memory that it may be given.
 func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
-	var head [frameHeadBytes]byte
+	var head frames.Head
 	if n, err := io.ReadFull(r.in, head[:]); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			return 0, nil, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", n, len(head))
 		}
 		return 0, nil, fmt.Errorf("read: %w", err)
 	}
-	storedBytes, rawBytes := binary.LittleEndian.Uint32(head[1:]), binary.LittleEndian.Uint32(head[5:])
+	storedBytes, rawBytes := head.Sizes()
 	if storedBytes > maxFrameBytes || rawBytes > maxFrameBytes {
 		return 0, nil, fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are written", storedBytes, rawBytes, maxFrameBytes)
 	}
@@ -307,17 +308,8 @@ func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
 		}
 		return 0, nil, fmt.Errorf("read: %w", err)
 	}
-	if want, have := binary.LittleEndian.Uint32(head[9:]), checksum(head[:9], r.stored); want != have {
-		return 0, nil, fmt.Errorf("damaged: checksum %08x, written as %08x", have, want)
-	}
-	raw, err = r.decoder.DecodeAll(r.stored, slices.Grow(into[:0], int(rawBytes)))
-	if err != nil {
-		return 0, nil, fmt.Errorf("decompress: %w", err)
-	}
-	if len(raw) != int(rawBytes) {
-		return 0, nil, fmt.Errorf("%d bytes decompressed, written as %d", len(raw), rawBytes)
-	}
-	return head[0], raw, nil
+	raw, err = head.Open(r.stored, into, r.decoder)
+	return head.Kind(), raw, err
 }
 
 func (r *Reader) damage(err error) error {
@@ -371,7 +363,7 @@ func countAhead(in io.Reader) (counted Totals) {
 		}
 	}()
 	var footer int64
-	var head [frameHeadBytes]byte
+	var head frames.Head
 	raw := uint64(0)
 	for at := start + int64(len(magic)); ; {
 		if _, err := file.Seek(at, io.SeekStart); err != nil {
@@ -384,7 +376,7 @@ func countAhead(in io.Reader) (counted Totals) {
 		}
 		footer = at
 		stored, claimed := uint64(binary.LittleEndian.Uint32(head[1:])), uint64(binary.LittleEndian.Uint32(head[5:]))
-		at += frameHeadBytes + int64(stored)
+		at += frames.HeadBytes + int64(stored)
 		raw += min(claimed, maxFrameBytes, maxExpansion*stored)
 	}
 	if _, err := file.Seek(footer, io.SeekStart); err != nil || head[0] != footerFrame {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/frames"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
@@ -83,7 +84,7 @@ func write(t testing.TB, seed uint64, gets int) written {
 	}
 	result.bytes = out.Bytes()
 	for end := len(magic); end < out.Len(); {
-		end += frameHeadBytes + int(binary.LittleEndian.Uint32(result.bytes[end+1:]))
+		end += frames.HeadBytes + int(binary.LittleEndian.Uint32(result.bytes[end+1:]))
 		result.ends = append(result.ends, end)
 	}
 	return result
@@ -320,8 +321,8 @@ func FuzzFrame(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := appendFrame(out.Bytes(), w.encoder, getsFrame, gets)
-		readAll(t, appendFrame(data, w.encoder, footerFrame, footer))
+		data := frames.Append(out.Bytes(), w.encoder, getsFrame, gets)
+		readAll(t, frames.Append(data, w.encoder, footerFrame, footer))
 	})
 }
 

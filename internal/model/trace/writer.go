@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/frames"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
@@ -41,7 +42,7 @@ func NewWriter(out io.Writer, header Header) (*Writer, error) {
 		return nil, fmt.Errorf("trace: write header: %w", err)
 	}
 	w := &Writer{out: out, encoder: encoder, spread: spread{opening: header.Opening && header.Part.Number <= 1}}
-	w.write(appendFrame([]byte(magic), encoder, headerFrame, text))
+	w.write(frames.Append([]byte(magic), encoder, headerFrame, text))
 	return w, w.err
 }
 
@@ -112,7 +113,7 @@ func (w *Writer) Close(offered uint64) (Totals, error) {
 	for _, n := range [5]uint64{w.totals.Offered, w.totals.Gets, w.totals.Found, w.totals.Accesses, w.totals.Blocks} {
 		w.raw = binary.AppendUvarint(w.raw, n)
 	}
-	w.write(appendFrame(w.stored[:0], w.encoder, footerFrame, w.raw))
+	w.write(frames.Append(w.stored[:0], w.encoder, footerFrame, w.raw))
 	if w.err == nil {
 		w.err = fmt.Errorf("trace: it is closed")
 		return w.totals, nil
@@ -125,7 +126,7 @@ func (w *Writer) flush() {
 	w.raw = append(w.raw, w.blocks...)
 	w.raw = binary.AppendUvarint(w.raw, w.frameGets)
 	w.raw = append(w.raw, w.gets...)
-	w.stored = appendFrame(w.stored[:0], w.encoder, getsFrame, w.raw)
+	w.stored = frames.Append(w.stored[:0], w.encoder, getsFrame, w.raw)
 	w.write(w.stored)
 	w.blocks, w.gets, w.frameBlocks, w.frameGets, w.lastFile = w.blocks[:0], w.gets[:0], 0, 0, 0
 }
