@@ -32,8 +32,6 @@
 #define LARGEST_PAGE_BYTES (1 << 20)
 #define LARGEST_RECORD ((size_t)64 << 20) /* key plus value */
 #define MOST_BATCH_BYTES ((size_t)1 << 30)
-#define WAYS 8      /* pages of a set of the cache */
-#define STRIPES 256 /* locks over the sets */
 #define REMOVED UINT32_MAX
 
 static const char magic[8] = "hashlog1";
@@ -55,34 +53,24 @@ typedef struct {
 	uint64_t offset, checksum; /* of the value */
 } entry;
 
-/* One way of a set of the cache. page 0 is none: pages count from 1. */
-typedef struct {
-	uint64_t page, used;
-} way;
-
-typedef struct {
-	pthread_mutex_t mutex;
-	uint64_t clock;
-	int64_t hits, misses, reads, read_bytes;
-} stripe;
-
 struct statelab_db {
 	char directory[PATH_MAX];
 	bool read_only, direct;
 	int64_t cache_bytes, page_bytes, handles;
 	char cache_text[24], page_text[24], handles_text[24];
 
-	int log, reads;      /* the same file; reads has O_DIRECT if asked for */
+	int log, file;       /* the same file twice; the second has O_DIRECT if asked for */
 	bool broken;         /* half a batch lies at the end and could not be cut off */
 	uint64_t end;        /* of the last whole batch */
 	entry *entries;      /* open addressing, a power of two of them */
 	size_t slots, count;
 	int64_t key_bytes;   /* in memory */
 
-	size_t sets;         /* of the cache; 0: it admits nothing */
-	way *ways;
+	pthread_mutex_t cache; /* over what follows */
+	size_t places;         /* for pages; 0: it admits nothing */
+	uint64_t *held;        /* the page in each place, counted from 1; 0: none */
 	uint8_t *pages;
-	stripe stripes[STRIPES];
+	int64_t hits, reads;
 
 	/* writing is held by one commit at a time, index exclusively only while what
 	 * Gets see changes. Order: writing, then index. */
@@ -186,68 +174,44 @@ static int32_t remember_batch(statelab_db *db, const uint8_t *records, size_t by
 	return STATELAB_OK;
 }
 
-/* The cache: sets of a few pages, of which the least recently used makes way. */
+/* The cache: a page has one place, where the page that is read last stays. */
 
 static int32_t make_cache(statelab_db *db, statelab_error *error) {
-	db->sets = (size_t)(db->cache_bytes / db->page_bytes / WAYS);
-	for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&db->stripes[i].mutex, NULL);
-	if (db->sets == 0) return STATELAB_OK;
-	db->ways = calloc(db->sets * WAYS, sizeof *db->ways);
-	db->pages = malloc(db->sets * WAYS * (size_t)db->page_bytes);
-	return db->ways && db->pages ? STATELAB_OK : fail(error, "no memory for a cache of %s bytes", db->cache_text);
-}
-
-static way *held(const statelab_db *db, uint64_t page) {
-	for (size_t i = page % db->sets * WAYS, n = 0; n < WAYS; n++)
-		if (db->ways[i + n].page == page + 1) return &db->ways[i + n];
-	return NULL;
-}
-
-/* admit puts a page in the place of the least recently used of its set. */
-static void admit(statelab_db *db, stripe *s, uint64_t page, const uint8_t *bytes) {
-	way *first = &db->ways[page % db->sets * WAYS], *oldest = first;
-	for (way *w = first; w < first + WAYS; w++) {
-		if (w->page == page + 1) return; /* another thread was faster */
-		if (w->used < oldest->used) oldest = w;
-	}
-	*oldest = (way){.page = page + 1, .used = ++s->clock};
-	memcpy(db->pages + (size_t)(oldest - db->ways) * (size_t)db->page_bytes, bytes, (size_t)db->page_bytes);
+	pthread_mutex_init(&db->cache, NULL);
+	db->places = (size_t)(db->cache_bytes / db->page_bytes);
+	if (db->places == 0) return STATELAB_OK;
+	db->held = calloc(db->places, sizeof *db->held);
+	db->pages = malloc(db->places * (size_t)db->page_bytes);
+	return db->held && db->pages ? STATELAB_OK : fail(error, "no memory for a cache of %s bytes", db->cache_text);
 }
 
 /* forget drops a page that has changed. No Get is under way. */
 static void forget(statelab_db *db, uint64_t page) {
-	way *w = db->sets ? held(db, page) : NULL;
-	if (w) *w = (way){0};
+	if (db->places && db->held[page % db->places] == page + 1) db->held[page % db->places] = 0;
 }
 
 /* read_page copies n bytes from the start of a page on; what it counts is what it did. */
 static int32_t read_page(statelab_reader *r, uint64_t page, size_t start, size_t n, uint8_t *to, statelab_error *error) {
 	statelab_db *db = r->db;
-	stripe *s = &db->stripes[(db->sets ? page % db->sets : page) % STRIPES];
-	pthread_mutex_lock(&s->mutex);
-	way *w = db->sets ? held(db, page) : NULL;
-	if (w) {
-		w->used = ++s->clock;
-		s->hits++;
-		memcpy(to, db->pages + (size_t)(w - db->ways) * (size_t)db->page_bytes + start, n);
-		pthread_mutex_unlock(&s->mutex);
-		return STATELAB_OK;
-	}
-	s->misses++;
-	s->reads++;
-	s->read_bytes += db->page_bytes;
-	pthread_mutex_unlock(&s->mutex);
+	size_t place = db->places ? page % db->places : 0, page_bytes = (size_t)db->page_bytes;
+	pthread_mutex_lock(&db->cache);
+	bool hit = db->places && db->held[place] == page + 1;
+	if (hit) memcpy(to, db->pages + place * page_bytes + start, n);
+	hit ? db->hits++ : db->reads++;
+	pthread_mutex_unlock(&db->cache);
+	if (hit) return STATELAB_OK;
 
 	ssize_t got;
-	do got = pread(db->reads, r->page, (size_t)db->page_bytes, (off_t)(page * (uint64_t)db->page_bytes));
+	do got = pread(db->file, r->page, page_bytes, (off_t)(page * page_bytes));
 	while (got < 0 && errno == EINTR);
 	if (got < 0) return fail(error, "read page %llu of the log: %s", (unsigned long long)page, strerror(errno));
 	if ((size_t)got < start + n) return fail(error, "read page %llu of the log: the file ends in it", (unsigned long long)page);
 	memcpy(to, r->page + start, n);
-	if (db->sets) {
-		pthread_mutex_lock(&s->mutex);
-		admit(db, s, page, r->page);
-		pthread_mutex_unlock(&s->mutex);
+	if (db->places) {
+		pthread_mutex_lock(&db->cache);
+		db->held[place] = page + 1;
+		memcpy(db->pages + place * page_bytes, r->page, page_bytes);
+		pthread_mutex_unlock(&db->cache);
 	}
 	return STATELAB_OK;
 }
@@ -360,18 +324,18 @@ static int32_t open_files(statelab_db *db, bool fresh, statelab_error *error) {
 		fail_errno(error, "lock", path);
 		return code;
 	}
-	db->reads = open(path, O_RDONLY | O_CLOEXEC | (db->direct ? O_DIRECT : 0));
-	if (db->reads < 0) return fail_errno(error, db->direct ? "open with O_DIRECT" : "open", path);
+	db->file = open(path, O_RDONLY | O_CLOEXEC | (db->direct ? O_DIRECT : 0));
+	if (db->file < 0) return fail_errno(error, db->direct ? "open with O_DIRECT" : "open", path);
 	if (fresh) return create(db, path, error);
 	return grow(db) ? replay(db, path, error) : fail(error, "no memory for the index");
 }
 
 static void discard(statelab_db *db) {
-	if (db->reads >= 0) close(db->reads);
+	if (db->file >= 0) close(db->file);
 	if (db->log >= 0) close(db->log);
 	for (size_t i = 0; i < db->slots; i++) free(db->entries[i].key);
 	free(db->entries);
-	free(db->ways);
+	free(db->held);
 	free(db->pages);
 	free(db);
 }
@@ -379,7 +343,7 @@ static void discard(statelab_db *db) {
 static int32_t engine_open(const statelab_options *o, statelab_db **opened, statelab_error *error) {
 	statelab_db *db = calloc(1, sizeof *db);
 	if (!db) return fail(error, "no memory to open %s", o->directory);
-	db->log = db->reads = -1;
+	db->log = db->file = -1;
 	db->read_only = o->read_only;
 	db->direct = o->direct;
 	pthread_mutex_init(&db->writing, NULL);
@@ -546,23 +510,19 @@ static int32_t engine_settle(statelab_db *db, int64_t wait_ms, statelab_settling
 /* What the engine tells of itself. */
 
 static size_t engine_stats(statelab_db *db, statelab_stat *into, size_t capacity) {
-	stripe sum = {0};
-	for (int i = 0; i < STRIPES; i++) {
-		stripe *s = &db->stripes[i];
-		pthread_mutex_lock(&s->mutex);
-		sum.hits += s->hits, sum.misses += s->misses, sum.reads += s->reads, sum.read_bytes += s->read_bytes;
-		pthread_mutex_unlock(&s->mutex);
-	}
+	pthread_mutex_lock(&db->cache);
+	int64_t hits = db->hits, reads = db->reads, read_bytes = reads * db->page_bytes;
+	pthread_mutex_unlock(&db->cache);
 	const statelab_stat all[] = {
-	    {"reads.data", sum.reads},
-	    {"read_bytes.data", sum.read_bytes},
-	    {"accesses.data", sum.hits + sum.misses},
-	    {"cache_hits", sum.hits},
-	    {"cache_misses", sum.misses},
+	    {"reads.data", reads},
+	    {"read_bytes.data", read_bytes},
+	    {"accesses.data", hits + reads},
+	    {"cache_hits", hits},
+	    {"cache_misses", reads},
 	    {"user_write_bytes", atomic_load(&db->user_write_bytes)},
 	    {"wal_bytes", atomic_load(&db->wal_bytes)},
 	    /* Reads are whole pages: O_DIRECT rounds nothing. Told last, only if direct. */
-	    {"direct_bytes", sum.read_bytes},
+	    {"direct_bytes", read_bytes},
 	};
 	size_t n = sizeof all / sizeof *all - (db->direct ? 0 : 1);
 	if (n <= capacity) memcpy(into, all, n * sizeof *all);

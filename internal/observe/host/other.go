@@ -77,20 +77,17 @@ func AvailableMemory() int64                             { return 0 }
 func Limit(context.Context, LimitPlan, func(string)) (*result.Disk, error) {
 	return nil, errLinux
 }
-func LimitMemory() (*MemoryLimit, error)                   { return nil, errLinux }
-func (*MemoryLimit) Follow(int64) error                    { return errLinux }
-func (*MemoryLimit) Reads() (calls, chars int64)           { return 0, 0 }
-func (*MemoryLimit) Release() error                        { return nil }
-func AnonymousBytes() (bytes, chars int64, err error)      { return 0, 0, errLinux }
-func SweepGroups()                                         {}
-func Evict(context.Context, string) (string, error)        { return "", errLinux }
-func SyncFilesystem(string) error                          { return errLinux }
-func Warm(context.Context, string, func(_, _ int64)) error { return errLinux }
-func Resident(string) (resident, total int64, err error)   { return 0, 0, errLinux }
-func OpenProbe(context.Context, string) (*Probe, error)    { return nil, errLinux }
-func ProbeReads(context.Context, string, []int, float64) ([]ProbePoint, error) {
-	return nil, errLinux
-}
+func LimitMemory() (*MemoryLimit, error)                          { return nil, errLinux }
+func (*MemoryLimit) Follow(int64) error                           { return errLinux }
+func (*MemoryLimit) Reads() (calls, chars int64)                  { return 0, 0 }
+func (*MemoryLimit) Release() error                               { return nil }
+func AnonymousBytes() (bytes, chars int64, err error)             { return 0, 0, errLinux }
+func SweepGroups()                                                {}
+func Evict(context.Context, string) (string, error)               { return "", errLinux }
+func SyncFilesystem(string) error                                 { return errLinux }
+func Warm(context.Context, string, func(_, _ int64)) error        { return errLinux }
+func Resident(string) (resident, total int64, err error)          { return 0, 0, errLinux }
+func OpenProbe(context.Context, string) (*Probe, error)           { return nil, errLinux }
 func ProbeWrite(context.Context, string) (float64, error)         { return 0, errLinux }
 func ProcessNow() (p result.ProcessIO, err error)                 { return p, errLinux }
 func PeakRSS() (int64, error)                                     { return 0, errLinux }

@@ -27,31 +27,9 @@ import (
 // a large cache of its own, and take longer to write.
 const probeBytes = 256 << 20
 
-// ProbeReads measures random 4-KiB O_DIRECT reads in dir, a point per number of
-// reads in flight, each for seconds. It reads files of dir where they are large
-// enough, and else a file that it writes and deletes. GOMAXPROCS is raised
-// meanwhile: every reader needs a thread that the scheduler lets block.
-func ProbeReads(ctx context.Context, dir string, inFlight []int, seconds float64) (points []ProbePoint, err error) {
-	if len(inFlight) == 0 || slices.Min(inFlight) < 1 || !(seconds > 0) {
-		return nil, fmt.Errorf("probe the disk of %s: at least one read in flight and a time are needed, not %v for %v s", dir, inFlight, seconds)
-	}
-	p, err := OpenProbe(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	for _, n := range inFlight {
-		point, err := p.Read(ctx, n, seconds)
-		if err != nil {
-			return nil, fmt.Errorf("probe the disk of %s: %w", dir, err)
-		}
-		points = append(points, point)
-	}
-	return points, nil
-}
-
-// Probe holds what ProbeReads reads from open, so that readings can take turns
-// with somebody else's.
+// Probe makes random 4-KiB O_DIRECT reads in a folder: of its files where they are large
+// enough, and else of a file that it writes and deletes. Readings can take turns with
+// somebody else's.
 type Probe struct {
 	area   *readArea
 	clock  *measure.Clock
