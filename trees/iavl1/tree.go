@@ -10,7 +10,6 @@ package iavl1
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -310,47 +309,30 @@ func (b *mapBatch) GetByteSize() (int, error) { return b.bytes, nil }
 func (d *mapDB) Scan(start, end []byte) (iavlforest.Iterator, error) { return d.Iterator(start, end) }
 
 func (d *mapDB) Iterator(start, end []byte) (store.Iterator, error) {
-	return &mapIterator{db: d, start: start, end: end, keys: d.keys(start, end)}, nil
+	sorted, err := d.sorted()
+	if err != nil {
+		return nil, err
+	}
+	return sorted.Iterator(start, end)
 }
 
 func (d *mapDB) ReverseIterator(start, end []byte) (store.Iterator, error) {
-	keys := d.keys(start, end)
-	slices.Reverse(keys)
-	return &mapIterator{db: d, start: start, end: end, keys: keys}, nil
+	sorted, err := d.sorted()
+	if err != nil {
+		return nil, err
+	}
+	return sorted.ReverseIterator(start, end)
 }
 
-func (d *mapDB) keys(start, end []byte) (keys []string) {
+// sorted copies all entries into iavl's own database in memory, which can iterate.
+func (d *mapDB) sorted() (*db.MemDB, error) {
 	d.mutex.RLock()
 	defer d.mutex.RUnlock()
-	for key := range d.values {
-		if key >= string(start) && (end == nil || key < string(end)) {
-			keys = append(keys, key)
+	sorted := db.NewMemDB()
+	for key, value := range d.values {
+		if err := sorted.Set([]byte(key), value); err != nil {
+			return nil, err
 		}
 	}
-	slices.Sort(keys)
-	return keys
+	return sorted, nil
 }
-
-type mapIterator struct {
-	db         *mapDB
-	start, end []byte
-	keys       []string // left
-}
-
-func (i *mapIterator) Domain() (start, end []byte) { return i.start, i.end }
-
-func (i *mapIterator) Valid() bool { return len(i.keys) > 0 }
-
-func (i *mapIterator) Next() { i.keys = i.keys[1:] }
-
-func (i *mapIterator) Key() []byte { return []byte(i.keys[0]) }
-
-func (i *mapIterator) Value() []byte {
-	i.db.mutex.RLock()
-	defer i.db.mutex.RUnlock()
-	return i.db.values[i.keys[0]]
-}
-
-func (*mapIterator) Error() error { return nil }
-
-func (*mapIterator) Close() error { return nil }
