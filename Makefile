@@ -236,10 +236,11 @@ race: needs
 # Every target gets its seconds of one core.
 FUZZ_SECONDS := 1
 
-# RocksDB's adapter is a package with cgo alone. Test leaves the fixtures to slow: compiling a node for one fuzz test costs
-# more than the other fuzz tests together.
+# RocksDB's adapter is a package with cgo alone. Test leaves to slow what compiles a node, an engine or Parquet's library once
+# more, instrumented, for one fuzz test: that costs more than the other fuzz tests together. Their seeds are in unit.
+FUZZED_IN_SLOW := fixtures rocksdb pebbledb flat statelab-run-parquet
 fuzz: needs
-	@grep -roE --include='*_test.go' $(if $(filter test,$(MAKECMDGOALS)),--exclude-dir=fixtures) '^func Fuzz[A-Za-z0-9_]+' . | \
+	@grep -roE --include='*_test.go' $(if $(filter test,$(MAKECMDGOALS)),$(FUZZED_IN_SLOW:%=--exclude-dir=%)) '^func Fuzz[A-Za-z0-9_]+' . | \
 		sed -E 's|/[^/]*:func | |' | sort | CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
 
 STORM := 2h
