@@ -143,7 +143,7 @@ func nodesAlone(s statemodel.State) Formula {
 // groupsOf are the levels of a binary trie's group, and the blocks that its store was asked for.
 func groupsOf(s *statemodel.State, effective map[string]string) {
 	s.GroupDepth, _ = strconv.ParseFloat(effective["GroupDepth"], 64)
-	s.BlockBytes, _ = strconv.ParseFloat(effective["Level 0.block_size"], 64)
+	s.BlockBytes, _ = strconv.ParseFloat(effective["Levels[0].block_size"], 64)
 }
 
 func groupsAlone(s statemodel.State) Formula {

@@ -22,19 +22,19 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 	if place == "" {
 		return nil, nil
 	}
-	run, terms, _ := strings.Cut(place, " ")
+	run, rest, _ := strings.Cut(place, " ")
 	root, ok := s.results[run]
 	if !ok {
 		return nil, fmt.Errorf("%q: the study has no run %q", place, run)
 	}
-	words := strings.Fields(terms)
+	words := terms(rest)
 	if len(words)%2 == 0 {
 		return nil, fmt.Errorf("%q: write RUN PATH, or RUN PATH + PATH", place)
 	}
 	total := 0.0
 	for i := 0; i < len(words); i += 2 {
 		from, path := root, words[i]
-		if other, rest, named := strings.Cut(path, ":"); named {
+		if other, rest, named := strings.Cut(path, ":"); named && !strings.Contains(other, "[") {
 			if from, ok = s.results[other]; !ok {
 				return nil, fmt.Errorf("%q: the study has no run %q", place, other)
 			}
@@ -69,6 +69,19 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 		}
 	}
 	return view.Some(total / scale(unitName)), nil
+}
+
+// terms are the words between spaces; those in brackets are part of a label.
+func terms(text string) (words []string) {
+	for _, word := range strings.Fields(text) {
+		last := len(words) - 1
+		if last >= 0 && strings.Count(words[last], "[") > strings.Count(words[last], "]") {
+			words[last] += " " + word
+		} else {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // scale is what a figure of a result is divided by for a unit.

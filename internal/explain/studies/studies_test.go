@@ -176,3 +176,15 @@ func FuzzStudy(f *testing.F) {
 		}
 	})
 }
+
+// Labels of layouts have spaces, and signs of equality.
+func TestFiguresOfLabelsWithSpaces(t *testing.T) {
+	decoded, err := decode([]byte(`{"rows": [{"layout": "a x=1 y=2KiB", "n": 6}, {"layout": "a x=1", "n": 3}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Study{results: map[string]any{"run": decoded}}
+	if got, err := s.figure("run rows[layout=a x=1 y=2KiB].n / rows[layout=a x=1].n", ""); err != nil || got == nil || *got != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
+}

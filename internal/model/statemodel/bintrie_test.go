@@ -58,3 +58,74 @@ func TestGroupsAgainstATrie(t *testing.T) {
 		}
 	}
 }
+
+// binaryMeasured are block reads of first lookups of accounts, absent accounts, slots and absent slots: means of 40 lookups of each,
+// or of 60 beside one contract. The model has none of these figures in it. The standard error of the four together is 1 to 2 %, and
+// one build differs from another.
+//
+//	statelab layouts --layout geth-bintrie --set GroupDepth=1,2,3,4,5,6,7,8 --accounts 10k,100k --reads 2k --first 40 --memory 16MiB --out L
+//	statelab price --layout geth-bintrie --set GroupDepth=5 --accounts 10k,100k,1M --contract-slots 10k --first 60 --block 20k --out P
+var binaryMeasured = []struct {
+	accounts, group float64
+	contract        bool // of 10,000 slots, instead of a tenth with 16
+	measured        [kinds]float64
+	within          float64
+}{
+	{1e4, 5, true, [kinds]float64{3.18, 3.05, 3.23, 2.92}, .05},
+	{1e5, 5, true, [kinds]float64{4.62, 4.68, 4.73, 4.65}, .05},
+	{1e6, 5, true, [kinds]float64{9.32, 8.47, 9.12, 8.63}, .05},
+	{1e4, 1, false, [kinds]float64{7.4, 7.4, 8.35, 6.9}, .06},
+	{1e4, 3, false, [kinds]float64{4.23, 4.15, 4.43, 4.33}, .13},
+	{1e4, 5, false, [kinds]float64{3.23, 3.08, 3.4, 3.13}, .05},
+	{1e4, 8, false, [kinds]float64{2.7, 2.4, 2.8, 2.6}, .06},
+	{1e5, 2, false, [kinds]float64{10.2, 9.88, 10.4, 10.7}, .05},
+	{1e5, 4, false, [kinds]float64{6.47, 6.83, 6.78, 6.95}, .05},
+	{1e5, 5, false, [kinds]float64{5.7, 5.68, 6, 5.83}, .05},
+	{1e5, 6, false, [kinds]float64{5.13, 5.3, 5.28, 5.28}, .05},
+	{1e5, 7, false, [kinds]float64{4.3, 4.05, 4.18, 4.23}, .05},
+	{1e5, 8, false, [kinds]float64{3.98, 3.98, 4.05, 4.2}, .05},
+}
+
+// firstBinary is the mean of the four kinds by the model, to which a slot is as an account.
+func firstBinary(accounts, group float64, contract bool) float64 {
+	s := State{Accounts: accounts, ContractShare: .1, SlotsPer: 16, BlockAccounts: 5000, UpdateBlocks: 4, UpdateKeys: 500, GroupDepth: group}
+	if contract {
+		s.ContractShare, s.SlotsPer, s.BlockAccounts = 1/accounts, 1e4, 20_000
+	}
+	return (FirstBinaryTrie(s, Account).Mean + FirstBinaryTrie(s, AbsentAccount).Mean) / 2
+}
+
+func TestFirstBinaryLookupsAreAsMeasured(t *testing.T) {
+	var modelled, counted []float64
+	for _, c := range binaryMeasured {
+		model, measured := firstBinary(c.accounts, c.group, c.contract), sum(c.measured[:])/float64(kinds)
+		modelled, counted = append(modelled, model), append(counted, measured)
+		if math.Abs(model/measured-1) > c.within {
+			t.Errorf("%g accounts, groups of %g levels: %.2f reads, measured %.2f", c.accounts, c.group, model, measured)
+		}
+	}
+	for from := range 2 { // 10k and 100k predict 1M
+		if predicted := counted[from] * modelled[2] / modelled[from]; math.Abs(predicted/counted[2]-1) > .05 {
+			t.Errorf("%g accounts predict %.2f reads of 1M, measured %.2f", binaryMeasured[from].accounts, predicted, counted[2])
+		}
+	}
+}
+
+// The same of 100,000 accounts without slots in larger blocks, which take fewer reads; values of a block's size and more are in
+// blocks of their own. Means of accounts and absent ones.
+//
+//	statelab layouts --layout geth-bintrie --set GroupDepth=5,6,7,8 --set BlockSize=4KiB,8KiB,16KiB --contracts 0% --slots 0 --block 20k \
+//	  --accounts 100k --first 40 --memory 16MiB --update-blocks 2 --out L
+func TestFirstBinaryLookupsInLargerBlocks(t *testing.T) {
+	for _, c := range []struct {
+		group    float64
+		measured [3]float64 // with blocks of 4, 8 and 16 KiB
+	}{{6, [3]float64{4.1, 3.46, 2.54}}, {7, [3]float64{3.58, 3.29, 2.41}}, {8, [3]float64{3.33, 3.11, 2.33}}} {
+		for i, measured := range c.measured {
+			s := State{Accounts: 1e5, BlockAccounts: 20_000, UpdateBlocks: 2, UpdateKeys: 500, GroupDepth: c.group, BlockBytes: float64(int(4096) << i)}
+			if got := (FirstBinaryTrie(s, Account).Mean + FirstBinaryTrie(s, AbsentAccount).Mean) / 2; math.Abs(got/measured-1) > .05 {
+				t.Errorf("groups of %g levels, blocks of %g bytes: %.2f reads, measured %.2f", c.group, s.BlockBytes, got, measured)
+			}
+		}
+	}
+}

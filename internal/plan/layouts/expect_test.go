@@ -17,7 +17,7 @@ func outlookWorkload() result.StateWorkload {
 // More memory never reads more, more accounts never less, and no layout reads more than
 // without any; what has no figure is left out.
 func TestOutlookIsInOrder(t *testing.T) {
-	for _, layout := range []string{"chunktrie", "chunktrie:unpinned", "pagetrie", "flat-mdbx", "flat-pebble", "geth-path", "geth-hash", "geth-flat", "nomt",
+	for _, layout := range []string{"chunktrie", "chunktrie:unpinned", "pagetrie", "flat-mdbx", "flat-pebble", "geth-path", "geth-hash", "geth-flat", "geth-bintrie", "nomt",
 		"qmdb"} {
 		rows := []result.LayoutRow{
 			{Layout: layout, Status: result.OK, Accounts: 1e5, DiskPerAccount: 9e9},
@@ -114,5 +114,17 @@ func TestExpectedHeldOfRows(t *testing.T) {
 	row.Layout = "unheard-of"
 	if h := expectedHeld(row, w, 2); h.reads != nil {
 		t.Errorf("%+v of a layout without a model", h)
+	}
+}
+
+// What a model depends on among the options comes from those that a layout ran with.
+func TestModelledAsItRan(t *testing.T) {
+	row := result.LayoutRow{Layout: "geth-bintrie BlockSize=16KiB", Options: map[string]string{"GroupDepth": "7", "Levels[0].block_size": "16384"}}
+	if s := modelled(row, outlookWorkload(), 1e6); s.GroupDepth != 7 || s.BlockBytes != 16384 {
+		t.Errorf("%+v", s)
+	}
+	row.Layout = "geth-path"
+	if s := modelled(row, outlookWorkload(), 1e6); s.GroupDepth != 0 {
+		t.Errorf("of another layout: %+v", s)
 	}
 }
